@@ -9,9 +9,10 @@ use std::array;
 use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use num_traits::Float;
 use rand_mt::Mt64;
 
 use crate::array::pool::with_room;
@@ -19,7 +20,13 @@ use crate::array::pool::with_room;
 #[cfg(test)]
 mod tests;
 
-static DEFAULT: SharedGenerator = SharedGenerator::new();
+/// The process-wide generator. It starts itself at the first draw if nobody seeded it.
+static DEFAULT: Mutex<Option<Generator>> = Mutex::new(None);
+
+fn default() -> MutexGuard<'static, Option<Generator>> {
+    // A panic while drawing leaves a generator as good as any, so poison says nothing here.
+    DEFAULT.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Restarts the process-wide generator.
 pub fn seed(seed: u64) {
@@ -40,7 +47,7 @@ pub fn set_rng_state(state: &Generator) {
 fn put(generator: Generator) {
     INSTEAD.with_borrow_mut(|instead| match instead {
         Some(instead) => **instead = generator,
-        None => DEFAULT.put(generator),
+        None => *default() = Some(generator),
     });
 }
 
@@ -54,7 +61,7 @@ thread_local! {
 fn draw<R>(f: impl FnOnce(&mut Generator) -> R) -> R {
     INSTEAD.with_borrow_mut(|instead| match instead {
         Some(generator) => f(generator),
-        None => DEFAULT.with(f),
+        None => f(default().get_or_insert_with(Generator::from_entropy)),
     })
 }
 
@@ -71,16 +78,6 @@ impl Drop for Rewound {
     fn drop(&mut self) {
         INSTEAD.set(self.0.take());
     }
-}
-
-/// Fills `out` with normal numbers from the process-wide generator; see [`Generator::fill_normal`].
-pub fn fill_normal<T: RandomFloat>(out: &mut [T], mean: T, std: T) {
-    T::normal(out, mean, std);
-}
-
-/// Fills `out` with uniform numbers from the process-wide generator; see [`Generator::fill_uniform`].
-pub fn fill_uniform<T: RandomFloat>(out: &mut [T], low: T, high: T) {
-    T::uniform(out, low, high);
 }
 
 /// Fills `out` with integers from the process-wide generator; see [`Generator::fill_randint`].
@@ -172,13 +169,9 @@ impl Generator {
     /// Numbers come in pairs. When `out` has an odd length, the second of the last pair is thrown
     /// away, so that two fills of 3 are not one fill of 6, whereas two fills of 2 are one of 4.
     pub(crate) fn fill_normal<T: RandomFloat>(&mut self, out: &mut [T], mean: T, std: T) {
-        let (pairs, last) = out.as_chunks_mut::<2>();
-        for pair in pairs {
-            *pair = self.normal_pair().map(|value: T| value.scale(std, mean));
-        }
-        if let [last] = last {
-            let [first, _]: [T; 2] = self.normal_pair();
-            *last = first.scale(std, mean);
+        for pair in out.chunks_mut(2) {
+            let normal: [T; 2] = self.normal_pair();
+            pair.iter_mut().zip(normal).for_each(|(to, x)| *to = x * std + mean);
         }
     }
 
@@ -187,7 +180,7 @@ impl Generator {
     #[doc(hidden)]
     pub fn fill_uniform<T: RandomFloat>(&mut self, out: &mut [T], low: T, high: T) {
         for value in out {
-            *value = T::canonical(self.next_u64()).scale_to(low, high);
+            *value = T::canonical(self.next_u64()) * (high - low) + low;
         }
     }
 
@@ -196,7 +189,7 @@ impl Generator {
         loop {
             let x = T::canonical(self.next_u64());
             let y = T::canonical(self.next_u64());
-            if let Some(pair) = T::polar(x, y) {
+            if let Some(pair) = polar(x, y) {
                 return pair;
             }
         }
@@ -244,18 +237,9 @@ impl Generator {
 ///
 /// All arithmetic is done in the type itself, one rounding an operation: with wider intermediates
 /// or fused multiply-add the bits would differ from Paddle's.
-pub trait RandomFloat: Copy {
+pub trait RandomFloat: Float {
     /// A uniform number of `[0, 1)` out of 64 random bits.
     fn canonical(bits: u64) -> Self;
-
-    /// Two normal numbers out of two uniform ones, unless these lie outside of the unit circle.
-    fn polar(u: Self, v: Self) -> Option<[Self; 2]>;
-
-    /// `self * factor + offset`.
-    fn scale(self, factor: Self, offset: Self) -> Self;
-
-    /// Moves a number of `[0, 1)` to between `low` and `high`.
-    fn scale_to(self, low: Self, high: Self) -> Self;
 
     // Compiled in the library, as are `Element`'s.
 
@@ -273,26 +257,6 @@ macro_rules! random_float {
                 const TWO_POW_64: $float = 18_446_744_073_709_551_616.0;
                 // The conversion rounds the highest draws up to 2⁶⁴.
                 ($convert(bits) / TWO_POW_64).min($float::next_down(1.0))
-            }
-
-            fn polar(u: Self, v: Self) -> Option<[Self; 2]> {
-                let x = 2.0 * u - 1.0;
-                let y = 2.0 * v - 1.0;
-                let square = x * x + y * y;
-                if square > 1.0 || square == 0.0 {
-                    return None;
-                }
-                let factor = (-2.0 * square.ln() / square).sqrt();
-                // libstdc++ hands out the second coordinate first and keeps the other for later.
-                Some([y * factor, x * factor])
-            }
-
-            fn scale(self, factor: Self, offset: Self) -> Self {
-                self * factor + offset
-            }
-
-            fn scale_to(self, low: Self, high: Self) -> Self {
-                self.scale(high - low, low)
             }
 
             fn normal(out: &mut [Self], mean: Self, std: Self) {
@@ -317,22 +281,17 @@ fn round_to_f32(bits: u64) -> f32 {
     halved as f32 * [1.0, 2.0][high as usize]
 }
 
-/// A generator that threads take turns at. It starts itself at the first draw if nobody seeded it.
-struct SharedGenerator(Mutex<Option<Generator>>);
-
-impl SharedGenerator {
-    const fn new() -> Self {
-        Self(Mutex::new(None))
+/// Two normal numbers out of two uniform ones, unless these lie outside of the unit circle.
+fn polar<T: Float>(u: T, v: T) -> Option<[T; 2]> {
+    let (one, two) = (T::one(), T::one() + T::one());
+    let [x, y] = [two * u - one, two * v - one];
+    let square = x * x + y * y;
+    if square > one || square == T::zero() {
+        return None;
     }
-
-    fn put(&self, generator: Generator) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(generator);
-    }
-    fn with<R>(&self, draw: impl FnOnce(&mut Generator) -> R) -> R {
-        // A panic while drawing leaves a generator as good as any, so poison says nothing here.
-        let mut generator = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        draw(generator.get_or_insert_with(Generator::from_entropy))
-    }
+    let factor = (-two * square.ln() / square).sqrt();
+    // libstdc++ hands out the second coordinate first and keeps the other for later.
+    Some([y * factor, x * factor])
 }
 
 #[track_caller]

@@ -99,7 +99,7 @@ fn worker(workers: &Arc<Workers>) -> loom::thread::JoinHandle<()> {
 /// A worker that has come too late for all work before joins this: were a wake-up lost, it would sleep
 /// for ever, and loom says so.
 fn send_home(workers: &Workers, worker: loom::thread::JoinHandle<()>) {
-    workers.post(&Job::new(1, 1, &|_| {}), 1, none);
+    workers.post(Some(&Job::new(1, 1, &|_| {})), 1, none);
     worker.join().expect("no panic leaves a job");
 }
 
@@ -109,7 +109,7 @@ fn parts_are_done_once_and_seen_by_the_caller() {
         let workers = workers(1);
         let thread = worker(&workers);
         let data = Data::new(2);
-        workers.run(&Job::new(2, 1, &|part| data.write(part)), 1, none);
+        workers.run(&Job::new(2, 1, &|part| data.write(part)), none);
         assert_eq!(data.end(), [1, 1]);
         send_home(&workers, thread);
     });
@@ -128,7 +128,7 @@ fn a_panic_comes_to_the_caller_when_nobody_is_in_the_work() {
             }
         };
         let job = Job::new(3, 1, &work);
-        let outcome = catch_unwind(AssertUnwindSafe(|| workers.run(&job, 1, none)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| workers.run(&job, none)));
         let panic = outcome.expect_err("a part panics");
         assert_eq!(panic.downcast_ref(), Some(&"on purpose"));
         let times = data.end();
@@ -145,11 +145,11 @@ fn two_callers_share_a_worker() {
         let other = Arc::clone(&workers);
         let caller = loom::thread::spawn(move || {
             let data = Data::new(1);
-            other.run(&Job::new(1, 1, &|part| data.write(part)), 1, none);
+            other.run(&Job::new(1, 1, &|part| data.write(part)), none);
             assert_eq!(data.end(), [1]);
         });
         let data = Data::new(1);
-        workers.run(&Job::new(1, 1, &|part| data.write(part)), 1, none);
+        workers.run(&Job::new(1, 1, &|part| data.write(part)), none);
         assert_eq!(data.end(), [1]);
         caller.join().expect("its part is done");
         send_home(&workers, thread);
@@ -179,7 +179,7 @@ fn a_worker_comes_for_work_that_its_caller_does_not_do() {
         let thread = worker(&workers);
         let data = Data::new(1);
         let job = Job::new(1, 1, &|part| data.write(part));
-        workers.post(&job, 1, none);
+        workers.post(Some(&job), 1, none);
         job.wait();
         assert_eq!(data.end(), [1]);
         thread.join().expect("it joined the work");

@@ -258,14 +258,14 @@ impl<T: Float> Tensor<T> {
     #[track_caller]
     pub fn normal(shape: impl IntoShape, mean: f64, std: f64) -> Tensor<T> {
         let (mean, std) = (T::from_f64(mean), T::from_f64(std));
-        Self::generate("normal", shape, |out| random::fill_normal(out, mean, std))
+        Self::generate("normal", shape, |out| T::normal(out, mean, std))
     }
 
     /// Uniform in [low, high).
     #[track_caller]
     pub fn uniform(shape: impl IntoShape, low: f64, high: f64) -> Tensor<T> {
         let (low, high) = (T::from_f64(low), T::from_f64(high));
-        Self::generate("uniform", shape, |out| random::fill_uniform(out, low, high))
+        Self::generate("uniform", shape, |out| T::uniform(out, low, high))
     }
 
     /// Uniform in [0, 1), in the shape of another tensor.

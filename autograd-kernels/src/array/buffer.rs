@@ -3,7 +3,24 @@
 use std::ops::{Deref, DerefMut};
 
 use super::Storable;
-use super::aligned::{spare, start};
+
+/// Buffers of so many bytes start with a cache line: of vectors that lie across two, each costs two.
+const ALIGNED_BYTES: usize = 1024;
+const LINE: usize = 64;
+
+/// Elements to have room for beside `len`.
+const fn spare<T>(len: usize) -> usize {
+    if len * size_of::<T>() < ALIGNED_BYTES { 0 } else { LINE / size_of::<T>() }
+}
+
+/// How many elements to leave out at the beginning of a vector for `len`, which has room for [`spare`]
+/// more.
+fn start<T>(data: &[T], len: usize) -> usize {
+    match spare::<T>(len) {
+        0 => 0,
+        _ => (data.as_ptr().addr().wrapping_neg() % LINE) / size_of::<T>(),
+    }
+}
 
 /// Elements. Those that the pool gave go back to it when this is dropped.
 pub struct Buffer<T: Storable> {
@@ -18,16 +35,17 @@ pub struct Buffer<T: Storable> {
 impl<T: Storable> Buffer<T> {
     /// With `len` elements of any content.
     pub fn any(len: usize) -> Self {
-        let mut data = T::pool().take_filled(len + spare::<T>(len));
+        let mut data = T::any_buffer(len + spare::<T>(len));
         let start = start(&data, len);
-        data.truncate(start + len);
+        data.resize(start + len, T::ZERO);
         Self { data, start, pooled: true }
     }
 
     /// Without elements, with room for `len`.
     pub(super) fn with_room(len: usize) -> Self {
-        let mut data = T::pool().take(len + spare::<T>(len));
+        let mut data = T::any_buffer(len + spare::<T>(len));
         let start = start(&data, len);
+        data.clear();
         data.resize(start, T::ZERO);
         Self { data, start, pooled: true }
     }
@@ -94,7 +112,6 @@ impl<T: Storable> Drop for Buffer<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::aligned::LINE;
     use super::*;
 
     #[test]

@@ -1,9 +1,8 @@
 //! Operands read block by block in row-major order, whatever their layout.
 
-use smallvec::SmallVec;
-
 use super::buffer::Buffer;
 use super::deferred::Source;
+use super::rows::Walk;
 use super::{Storable, Value};
 
 /// Longer rows that repeat are gathered.
@@ -19,7 +18,7 @@ pub enum Feed<'a, T: Storable> {
     /// from where it is in the row.
     Repeated(&'a [T], Buffer<T>),
     /// Anything else, gathered into a block.
-    Gathered(&'a [T], Walk, Buffer<T>),
+    Gathered(&'a [T], Walk<1>, Buffer<T>),
     /// What is computed when it is read; the next block starts there.
     Deferred(Source<T>, usize, Buffer<T>),
 }
@@ -35,15 +34,17 @@ impl<'a, T: Storable> Feed<'a, T> {
                 return Self::Slice(data);
             }
         }
-        Self::walking(value.raw(), Walk::new(shape, &value.strides_as(shape), start))
+        Self::walking(value.raw(), Walk::new(shape, [&value.strides_as(shape)], start))
     }
 
     /// What a walk that has just started reads.
-    pub fn walking(raw: &'a [T], walk: Walk) -> Self {
+    pub fn walking(raw: &'a [T], walk: Walk<1>) -> Self {
         match *walk.axes.as_slice() {
-            [] | [(_, 0)] => Self::Same(Buffer::default(), raw.first().copied().unwrap_or(T::ZERO)),
-            [(n, 1)] if raw.len() >= n => Self::Slice(&raw[..n]),
-            [(_, 0), (n, 1)] if n <= SHORT && raw.len() >= n => {
+            [] | [(_, [0])] => {
+                Self::Same(Buffer::default(), raw.first().copied().unwrap_or(T::ZERO))
+            }
+            [(n, [1])] if raw.len() >= n => Self::Slice(&raw[..n]),
+            [(_, [0]), (n, [1])] if n <= SHORT && raw.len() >= n => {
                 Self::Repeated(&raw[..n], Buffer::default())
             }
             _ => Self::Gathered(raw, walk, Buffer::default()),
@@ -72,7 +73,7 @@ impl<'a, T: Storable> Feed<'a, T> {
             }
             Self::Gathered(raw, walk, block) => {
                 let mut rest = room(block, n);
-                walk.runs(n, |start, n, step| {
+                walk.runs(n, |[start], n, [step]| {
                     let (to, others) = std::mem::take(&mut rest).split_at_mut(n);
                     rest = others;
                     match step {
@@ -113,58 +114,4 @@ fn room<T: Storable>(block: &mut Buffer<T>, n: usize) -> &mut [T] {
         *block = Buffer::any(n);
     }
     &mut block[..n]
-}
-
-/// Walks the elements of a strided operand in row-major order, a block at a time.
-pub struct Walk {
-    /// Merged axes, innermost last: length and step.
-    axes: SmallVec<[(usize, usize); 4]>,
-    /// The position on each axis.
-    index: SmallVec<[usize; 4]>,
-}
-
-impl Walk {
-    /// From element `start` on.
-    pub fn new(shape: &[usize], strides: &[usize], mut start: usize) -> Self {
-        let mut axes: SmallVec<[(usize, usize); 4]> = SmallVec::new();
-        for (&n, &step) in shape.iter().zip(strides) {
-            if n == 1 {
-                continue;
-            }
-            match axes.last_mut() {
-                Some((m, outer)) if *outer == step * n => {
-                    *m *= n;
-                    *outer = step;
-                }
-                _ => axes.push((n, step)),
-            }
-        }
-        let mut index = SmallVec::from_elem(0, axes.len());
-        for (index, &(n, _)) in index.iter_mut().zip(&axes).rev() {
-            *index = start % n.max(1);
-            start /= n.max(1);
-        }
-        Self { axes, index }
-    }
-
-    /// Calls `run(start, length, step)` for each run of the next `count` elements.
-    pub fn runs(&mut self, mut count: usize, mut run: impl FnMut(usize, usize, usize)) {
-        let Some((&(inner, step), outer)) = self.axes.split_last() else {
-            return run(0, count, 1);
-        };
-        let last = outer.len();
-        while count > 0 {
-            let row: usize = outer.iter().zip(&self.index).map(|((_, s), i)| s * i).sum();
-            let n = count.min(inner - self.index[last]);
-            run(row + self.index[last] * step, n, step);
-            count -= n;
-            self.index[last] += n;
-            let mut axis = last;
-            while axis > 0 && self.index[axis] == self.axes[axis].0 {
-                self.index[axis] = 0;
-                axis -= 1;
-                self.index[axis] += 1;
-            }
-        }
-    }
 }

@@ -2,75 +2,49 @@
 //!
 //! They are summed in a wider type and must fit into their own at the end only.
 
+use std::ops::Range;
 use std::sync::OnceLock;
+
+use num_traits::{CheckedAdd, PrimInt, SaturatingMul};
 
 use super::gemm::Matrix;
 use super::pick::{Around, changed};
-use super::reduce::{LIGHT, TILE, at_once};
+use super::reduce::{LIGHT, TILE, at_once, each_row, repeated, shared_tree};
 use super::simd::{Kernel, dispatch};
 use super::threads::each_chunk_of;
 use super::{Shape, Storable, Value};
 use crate::error::{Error, Result};
 
 /// An integer element type.
-pub trait Integer: Storable + Into<i128> + TryFrom<i128> {
+pub trait Integer: Storable + CheckedAdd + Into<i128> + TryFrom<i128> {
     /// Holds the sum of [`PART`] elements, whatever they are.
     type Wide: Wide + From<Self>;
-    fn checked_plus(self, other: Self) -> Option<Self>;
 }
 
-macro_rules! integers {
-    ($($t:ty => $wide:ty;)*) => {$(
-        impl Integer for $t {
-            type Wide = $wide;
-            #[inline(always)]
-            fn checked_plus(self, other: $t) -> Option<$t> {
-                self.checked_add(other)
-            }
-        }
-    )*};
+impl Integer for u8 {
+    type Wide = i64;
 }
-
-integers! {
-    u8 => i64;
-    i32 => i64;
-    i64 => i128;
+impl Integer for i32 {
+    type Wide = i64;
+}
+impl Integer for i64 {
+    type Wide = i128;
 }
 
 /// So many elements are summed in [`Integer::Wide`].
 const PART: usize = 1 << 31;
 
 /// What integers are summed in.
-pub trait Wide: Copy + Default + Send + Sync + From<bool> + Into<i128> {
-    fn plus(self, other: Self) -> Self;
-    /// What is out of range stays out of range, but for a factor of 0.
-    fn times(self, other: Self) -> Self;
-}
+pub trait Wide: PrimInt + SaturatingMul + Default + Send + Sync + From<bool> + Into<i128> {}
 
-macro_rules! wide {
-    ($($t:ty)*) => {$(
-        impl Wide for $t {
-            #[inline(always)]
-            fn plus(self, other: Self) -> Self {
-                self + other
-            }
-            #[inline(always)]
-            fn times(self, other: Self) -> Self {
-                self.saturating_mul(other)
-            }
-        }
-    )*};
-}
-
-wide! { i64 i128 }
+impl Wide for i64 {}
+impl Wide for i128 {}
 
 /// How integers become one.
 pub trait Total: Copy + Sync {
     /// Whether it starts with 1, else with 0.
     const STARTS: bool;
     fn join<W: Wide>(self, a: W, b: W) -> W;
-    /// `count` times the same element.
-    fn same(self, element: i128, count: usize) -> i128;
     /// The result, unless it may be one that saturated.
     fn shown(self, total: i128) -> Option<i128>;
 }
@@ -83,11 +57,7 @@ impl Total for Sum {
 
     #[inline(always)]
     fn join<W: Wide>(self, a: W, b: W) -> W {
-        a.plus(b)
-    }
-
-    fn same(self, element: i128, count: usize) -> i128 {
-        element * count as i128
+        a + b
     }
 
     fn shown(self, total: i128) -> Option<i128> {
@@ -101,21 +71,10 @@ pub struct Product;
 impl Total for Product {
     const STARTS: bool = true;
 
+    /// What is out of range stays out of range, but for a factor of 0.
     #[inline(always)]
     fn join<W: Wide>(self, a: W, b: W) -> W {
-        a.times(b)
-    }
-
-    fn same(self, element: i128, mut count: usize) -> i128 {
-        let (mut all, mut power) = (1, element);
-        while count > 0 {
-            if count % 2 == 1 {
-                all = self.join(all, power);
-            }
-            power = self.join(power, power);
-            count /= 2;
-        }
-        all
+        a.saturating_mul(&b)
     }
 
     fn shown(self, total: i128) -> Option<i128> {
@@ -169,16 +128,16 @@ pub fn total_axes<T: Integer, F: Total>(
         && !shape.contains(&0)
     {
         let count = axes.iter().map(|&axis| x.shape()[axis]).product();
-        let one = narrow(total.same(element.into(), count));
-        Value::scalar(one).broadcast_to(&shape)
+        let all = repeated(element.into(), count, F::STARTS.into(), |a, b| total.join(a, b));
+        Value::scalar(narrow(all)).broadcast_to(&shape)
     } else if axes.len() == x.rank() {
         let x = x.contiguous();
-        Value::full(shape, narrow(of_long_row(x.as_slice().unwrap_or(&[]), total)))
+        Value::full(shape, narrow(of_row(x.as_slice().unwrap_or(&[]), total)))
     } else {
         let (x, around) = grouped(x, axes);
         let data = x.as_slice().unwrap_or(&[]);
         Value::written(shape, |out| match around.inner {
-            1 => along_rows(data, out, total, &narrow),
+            1 => each_row(data, out, &|row| narrow(of_row(row, total))),
             _ => along_columns(data, around, out, total, &narrow),
         })
     };
@@ -221,45 +180,11 @@ impl<T: Integer, F: Total> Kernel for Row<'_, T, F> {
     }
 }
 
+/// All elements of a row, on threads where that pays.
 fn of_row<T: Integer, F: Total>(row: &[T], total: F) -> i128 {
-    let part = |row: &[T]| match row.len() {
-        // No vector is full.
-        ..16 => Row(row, total).run::<false>().into(),
-        _ => dispatch(Row(row, total)).into(),
-    };
-    if row.len() <= PART {
-        return part(row);
-    }
-    row.chunks(PART).fold(F::STARTS.into(), |all, row| total.join(all, part(row)))
-}
-
-/// [`of_row`] on threads, where that pays.
-fn of_long_row<T: Integer, F: Total>(row: &[T], total: F) -> i128 {
-    let most = at_once(row.len());
-    if row.len() <= most {
-        return of_row(row, total);
-    }
-    let mut parts = vec![0; row.len().div_ceil(most)];
-    each_chunk_of(row.len() / LIGHT, &mut parts, 1, &|at, part| {
-        let end = ((at + 1) * most).min(row.len());
-        part[0] = of_row(&row[at * most..end], total);
-    });
-    parts.into_iter().fold(F::STARTS.into(), |all, part| total.join(all, part))
-}
-
-fn along_rows<T: Integer, F: Total>(
-    data: &[T],
-    out: &mut [T],
-    total: F,
-    narrow: &(impl Fn(i128) -> T + Sync),
-) {
-    let n = data.len() / out.len().max(1);
-    let rows = (at_once(data.len()) / n.max(1)).max(1);
-    each_chunk_of(data.len() / LIGHT, out, rows, &|chunk, out| {
-        for (i, out) in out.iter_mut().enumerate() {
-            *out = narrow(of_long_row(&data[(chunk * rows + i) * n..][..n], total));
-        }
-    });
+    let branch = |range: Range<usize>| dispatch(Row(&row[range], total)).into();
+    let most = at_once(row.len()).min(PART);
+    shared_tree((row.len(), row.len()), [1, most], &branch, &|a, b| total.join(a, b))
 }
 
 /// Joins the elements of each column of rows that begin `stride` elements apart.
@@ -306,7 +231,7 @@ fn along_columns<T: Integer, F: Total>(
 /// Adds in place; what leaves the range of the type is noted.
 pub fn plus<T: Integer>(beyond: &Beyond) -> impl Fn(T, T) -> T + Sync {
     |a, b| {
-        a.checked_plus(b).unwrap_or_else(|| {
+        a.checked_add(&b).unwrap_or_else(|| {
             beyond.note(Some(a.into() + b.into()));
             T::ZERO
         })
@@ -334,7 +259,7 @@ pub fn added<T: Integer>(
     let x = x.contiguous();
     let data = x.as_slice().unwrap_or(&[]);
     let mut sums: Vec<T::Wide> = data.iter().map(|&x| T::Wide::from(x)).collect();
-    additions.add(&mut sums, |sum, x| sum.plus(T::Wide::from(x)));
+    additions.add(&mut sums, |sum, x| sum + T::Wide::from(x));
     let sums = sums.into_iter().map(|sum| beyond.narrow::<T>(sum.into(), Some));
     let value = Value::build(Shape::from_slice(x.shape()), |out| out.extend(sums));
     beyond.check::<T>(op)?;

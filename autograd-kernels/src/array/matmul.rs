@@ -2,8 +2,8 @@
 
 use super::gemm::{FloatMultiply, Matrix, at_once};
 use super::integer::{self, Beyond};
-use super::shape::{broadcast, copied};
-use super::threads::share_chunks;
+use super::shape::{broadcast, broadcast_strides, copied, element_count, offset};
+use super::threads::each_chunk_of;
 use super::{Shape, Storable, Value};
 use crate::error::{Error, Result};
 
@@ -23,51 +23,32 @@ pub fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
             found: b.shape().to_vec(),
         });
     }
-    if lead_a.is_empty() && lead_b.is_empty() {
-        return one(a, b, [m, k, n]);
-    }
     let lead = broadcast("matmul", lead_a, lead_b)?;
-    let mut shape = lead.clone();
-    shape.extend([m, n]);
-    super::shape::element_count("matmul", &shape)?;
+    let mut shape = copied(&lead);
+    [m, n].into_iter().for_each(|side| shape.push(side));
+    element_count("matmul", &shape)?;
 
-    let strides = |v: &Value<T>| {
-        let mut full = lead.clone();
-        full.extend_from_slice(&v.shape()[v.rank() - 2..]);
-        v.strides_as(&full)
-    };
-    let (strides_a, strides_b) = (strides(a), strides(b));
     if m * n * k == 0 {
         return Ok(Value::full(shape, T::ZERO));
     }
-    let rank = lead.len();
+    let (steps_a, steps_b) = (a.strides(), b.strides());
+    let [from_a, from_b] = [(lead_a, &steps_a), (lead_b, &steps_b)]
+        .map(|(own, steps)| broadcast_strides(own, &steps[..own.len()], &lead));
     let (raw_a, raw_b) = (a.raw(), b.raw());
     let beyond = Beyond::default();
     let products = |first: usize, data: &mut [T]| {
         for (index, block) in (first..).zip(data.chunks_exact_mut(m * n)) {
-            let (start_a, start_b) = (at(index, &lead, &strides_a), at(index, &lead, &strides_b));
-            let x = operand(&raw_a[start_a..], &strides_a[rank..]);
-            let y = operand(&raw_b[start_b..], &strides_b[rank..]);
+            let start = |strides: &Shape| offset(index, &lead, strides);
+            let x = operand(&raw_a[start(&from_a)..], &steps_a[lead_a.len()..]);
+            let y = operand(&raw_b[start(&from_b)..], &steps_b[lead_b.len()..]);
             T::product([m, k, n], x, y, block, &beyond);
         }
     };
-    let value = Value::written(shape, |data| match at_once([m, k, n], data.len() / (m * n)) {
-        None => products(0, data),
-        Some(count) => share_chunks([data], [count * m * n], &|part, [data]| {
+    let value = Value::written(shape, |data| {
+        let count = at_once([m, k, n], data.len() / (m * n));
+        each_chunk_of(data.len() * k, data, count * m * n, &|part, data| {
             products(part * count, data);
-        }),
-    });
-    beyond.check::<T>("matmul")?;
-    Ok(value)
-}
-
-/// One product, not a stack.
-fn one<T: Multiply>(a: &Value<T>, b: &Value<T>, [m, k, n]: [usize; 3]) -> Result<Value<T>> {
-    super::shape::element_count("matmul", &[m, n])?;
-    let beyond = Beyond::default();
-    let value = Value::written(copied(&[m, n]), |out| match m * n * k {
-        0 => out.fill(T::ZERO),
-        _ => T::product([m, k, n], matrix(a), matrix(b), out, &beyond),
+        });
     });
     beyond.check::<T>("matmul")?;
     Ok(value)
@@ -88,7 +69,7 @@ pub fn product_into<T: FloatMultiply>(
     if k != k2 || m * n * k == 0 {
         return None;
     }
-    super::shape::element_count("matmul", &[m, n]).ok()?;
+    element_count("matmul", &[m, n]).ok()?;
     let [a, b] = [0, 1].map(|i| match (matrix(operands[i]), transposed[i]) {
         (matrix, false) => matrix,
         (matrix, true) => matrix.transposed(),
@@ -141,14 +122,4 @@ multiply! {
 fn split<T: Storable>(v: &Value<T>) -> (&[usize], [usize; 2]) {
     let (lead, last) = v.shape().split_at(v.rank() - 2);
     (lead, [last[0], last[1]])
-}
-
-/// Where matrix `index` of a stack starts.
-fn at(mut index: usize, lead: &Shape, strides: &[usize]) -> usize {
-    let mut start = 0;
-    for (&n, &stride) in lead.iter().zip(strides).rev() {
-        start += index % n * stride;
-        index /= n;
-    }
-    start
 }

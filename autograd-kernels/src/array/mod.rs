@@ -1,6 +1,5 @@
 //! Arrays: element types, shapes, buffers, and the kernels that run over them.
 
-mod aligned;
 pub mod buffer;
 mod deferred;
 mod element;

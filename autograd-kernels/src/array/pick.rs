@@ -3,6 +3,7 @@
 //! Row-major data is seen as `[outer, n, inner]` around the axis. What has one element a step (`inner` is
 //! 1) is walked row by row of `outer`, everything else slice by slice.
 
+use super::buffer::Buffer;
 use super::reduce::{Fold, fold_slice};
 use super::simd::{Kernel, dispatch};
 use super::threads::each_chunk;
@@ -252,12 +253,11 @@ pub fn best<T: Storable + PartialEq, F: Fold<T> + Sync>(
     each_chunk(out, around.inner, &|at, places| {
         let block = around.of(data, at);
         places.fill(0);
-        let mut best = T::pool().take(places.len());
-        best.extend_from_slice(&block[..places.len()]);
+        let mut best = Buffer::any(places.len());
+        best.copy_from_slice(&block[..places.len()]);
         for (step, row) in block.chunks_exact(places.len()).enumerate().skip(1) {
             dispatch(Better { row, step: step as i64, best: &mut best, places, fold });
         }
-        T::pool().give(best);
     });
 }
 

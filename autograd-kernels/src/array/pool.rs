@@ -4,13 +4,11 @@
 //! [`POOLED_BYTES`] on go back to a bounded pool when their tensor is dropped. They keep their
 //! numbers: a kernel that writes every element needs no zeros first.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::LocalKey;
-
-use super::aligned::part;
 
 /// Smaller buffers do not go to the pools.
 pub const POOLED_BYTES: usize = 16 * 1024;
@@ -62,20 +60,6 @@ fn is_near<T>(len: usize) -> bool {
 impl<T: Pooled> Pool<T> {
     pub(crate) const fn new() -> Self {
         Self(Mutex::new(Vec::new()))
-    }
-
-    /// An empty vector with room for `len` elements.
-    pub fn take(&self, len: usize) -> Vec<T> {
-        let mut vec = T::any_buffer(len);
-        vec.clear();
-        vec
-    }
-
-    /// A vector of `len` elements of any content, to be written over.
-    pub fn take_filled(&self, len: usize) -> Vec<T> {
-        let mut vec = T::any_buffer(len);
-        vec.resize(len, T::default());
-        vec
     }
 
     /// A vector with room for `len` elements, and any content.
@@ -142,8 +126,6 @@ pub trait Pooled: Copy + Default + 'static {
     fn give_back(buffer: Vec<Self>);
     /// Free buffers of this element type that this thread keeps.
     fn near() -> &'static LocalKey<Near<Self>>;
-    /// Runs a closure on a buffer of this thread, of any content.
-    fn with_scratch<R>(len: usize, f: impl FnOnce(&mut [Self]) -> R) -> R;
 }
 
 macro_rules! pooled {
@@ -165,16 +147,6 @@ macro_rules! pooled {
                     static NEAR: Near<$t> = const { Near::new() };
                 }
                 &NEAR
-            }
-            fn with_scratch<R>(len: usize, f: impl FnOnce(&mut [Self]) -> R) -> R {
-                thread_local! {
-                    static SCRATCH: Cell<Vec<$t>> = const { Cell::new(Vec::new()) };
-                }
-                // A thread that is ending has none any more.
-                let mut buffer = SCRATCH.try_with(Cell::take).unwrap_or_default();
-                let result = f(part(&mut buffer, len));
-                let _ = SCRATCH.try_with(|scratch| scratch.set(buffer));
-                result
             }
         }
     )*};

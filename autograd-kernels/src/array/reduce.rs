@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
+use super::buffer::Buffer;
 use super::feed::Feed;
+use super::math::Math;
 use super::simd::{Kernel, dispatch};
 use super::threads::{each_chunk_of, light_grain};
 use super::{Shape, Storable, Value};
@@ -13,6 +15,22 @@ pub trait Fold<T>: Copy {
     const EXACT: bool = false;
     fn start(self) -> T;
     fn join(self, a: T, b: T) -> T;
+}
+
+/// The sum of floats.
+#[derive(Clone, Copy)]
+pub struct Plus;
+
+impl<T: Math> Fold<T> for Plus {
+    #[inline(always)]
+    fn start(self) -> T {
+        T::zero()
+    }
+
+    #[inline(always)]
+    fn join(self, a: T, b: T) -> T {
+        a + b
+    }
 }
 
 /// Elements that are summed side by side. A constant, so that sums are the same on every CPU.
@@ -93,24 +111,57 @@ impl<T: Copy, F: Fold<T>> Kernel for FoldRowsKernel<'_, T, F> {
     }
 }
 
-pub fn fold_slice<T: Storable, F: Fold<T>>(data: &[T], fold: F) -> T {
-    fold_part(&mut Feed::Slice(data), 0, data.len(), fold)
+/// A tree over a range, of whose form nothing but the length decides: cut in two, at a multiple of `unit`,
+/// until a part is no longer than `most`.
+fn tree<R>(
+    range: Range<usize>,
+    [unit, most]: [usize; 2],
+    leaf: &mut dyn FnMut(Range<usize>) -> R,
+    join: &dyn Fn(R, R) -> R,
+) -> R {
+    let len = range.len();
+    if len <= most {
+        return leaf(range);
+    }
+    let cut = range.start + (len / 2).next_multiple_of(unit).min(len);
+    let left = tree(range.start..cut, [unit, most], leaf, join);
+    let right = tree(cut..range.end, [unit, most], leaf, join);
+    join(left, right)
 }
 
-/// So many elements from `start` on, which are the feed's next.
-fn fold_part<T: Storable, F: Fold<T>>(
-    feed: &mut Feed<'_, T>,
-    start: usize,
-    len: usize,
-    fold: F,
-) -> T {
-    if len <= BLOCK {
-        feed.advance(len);
-        return fold_block(feed.block(start, len), fold);
+/// The same tree, whose branches of up to `most` threads compute where that pays for so many elements; they
+/// are joined when all are done.
+pub(super) fn shared_tree<R: Send>(
+    (len, elements): (usize, usize),
+    [unit, most]: [usize; 2],
+    branch: &(dyn Fn(Range<usize>) -> R + Sync),
+    join: &dyn Fn(R, R) -> R,
+) -> R {
+    if len <= most {
+        return branch(0..len);
     }
-    let half = half(len);
-    let left = fold_part(feed, start, half, fold);
-    fold.join(left, fold_part(feed, start + half, len - half, fold))
+    let mut branches = Vec::new();
+    tree(0..len, [unit, most], &mut |range| branches.push((range, None)), &|(), ()| ());
+    each_chunk_of(elements / LIGHT, &mut branches, 1, &|_, chunk| {
+        let (range, result) = &mut chunk[0];
+        *result = Some(branch(range.clone()));
+    });
+    let mut results = branches.into_iter().filter_map(|(_, result)| result);
+    let mut next = |_| results.next().unwrap_or_else(|| unreachable!("the tree is the same"));
+    tree(0..len, [unit, most], &mut next, join)
+}
+
+pub fn fold_slice<T: Storable, F: Fold<T>>(data: &[T], fold: F) -> T {
+    fold_part(Feed::Slice(data), 0..data.len(), fold)
+}
+
+/// The elements of a range, which are the feed's next.
+fn fold_part<T: Storable, F: Fold<T>>(mut feed: Feed<'_, T>, range: Range<usize>, fold: F) -> T {
+    let mut block = |range: Range<usize>| {
+        feed.advance(range.len());
+        fold_block(feed.block(range.start, range.len()), fold)
+    };
+    tree(range, [BLOCK; 2], &mut block, &|a, b| fold.join(a, b))
 }
 
 fn fold_block<T: Storable, F: Fold<T>>(data: &[T], fold: F) -> T {
@@ -122,50 +173,15 @@ fn fold_block<T: Storable, F: Fold<T>>(data: &[T], fold: F) -> T {
     joined(lanes, fold)
 }
 
-/// Where the left part of more elements than a block ends.
-fn half(len: usize) -> usize {
-    (len / 2).next_multiple_of(BLOCK).min(len)
-}
-
-/// [`fold_part`] of the elements that `feed` gives from a place on, on threads where that pays: the same
-/// tree, whose branches are joined when all are done.
+/// [`fold_part`] of the elements that `feed` gives from a place on, on threads where that pays.
 fn fold_shared<'a, T: Storable, F: Fold<T> + Sync>(
     feed: impl Fn(usize) -> Feed<'a, T> + Sync,
     len: usize,
     fold: F,
 ) -> T {
-    fn branches(start: usize, len: usize, most: usize, all: &mut Vec<[usize; 2]>) {
-        if len <= most {
-            return all.push([start, len]);
-        }
-        branches(start, half(len), most, all);
-        branches(start + half(len), len - half(len), most, all);
-    }
-    fn join<T: Storable, F: Fold<T>>(
-        len: usize,
-        most: usize,
-        done: &mut impl Iterator<Item = T>,
-        fold: F,
-    ) -> T {
-        if len <= most {
-            return done.next().unwrap_or_else(|| fold.start());
-        }
-        let left = join(half(len), most, done, fold);
-        fold.join(left, join(len - half(len), most, done, fold))
-    }
-    // Nothing is cut in more parts than `fold_part` does.
+    let branch = |range: Range<usize>| fold_part(feed(range.start), range, fold);
     let most = at_once(len).max(BLOCK);
-    if len <= most {
-        return fold_part(&mut feed(0), 0, len, fold);
-    }
-    let mut all = Vec::new();
-    branches(0, len, most, &mut all);
-    let mut done = vec![T::ZERO; all.len()];
-    each_chunk_of(len / LIGHT, &mut done, 1, &|branch, result| {
-        let [start, len] = all[branch];
-        result[0] = fold_part(&mut feed(start), start, len, fold);
-    });
-    join(len, most, &mut done.into_iter(), fold)
+    shared_tree((len, len), [BLOCK, most], &branch, &|a, b| fold.join(a, b))
 }
 
 /// [`fold_slice`] on threads, where that pays.
@@ -174,11 +190,6 @@ fn fold_long_slice<T: Storable, F: Fold<T> + Sync>(data: &[T], fold: F) -> T {
         ..=BLOCK => fold_block(data, fold),
         len => fold_shared(|_| Feed::Slice(data), len, fold),
     }
-}
-
-/// All elements in one.
-pub fn fold_all<T: Storable, F: Fold<T> + Sync>(x: &Value<T>, fold: F) -> T {
-    fold_shared(|start| Feed::new(x, x.shape(), start), x.len(), fold)
 }
 
 /// Along sorted `axes`, which stay with length 1.
@@ -191,34 +202,34 @@ pub fn fold_axes<T: Storable, F: Fold<T> + Sync>(
     axes.iter().for_each(|&axis| shape[axis] = 1);
     if let (Some(element), Some(_)) = (x.uniform(), axes.first()) {
         let count = axes.iter().map(|&axis| x.shape()[axis]).product();
-        return Value::scalar(fold_same(element, count, fold)).broadcast_to(&shape);
+        let all = repeated(element, count, fold.start(), |a, b| fold.join(a, b));
+        return Value::scalar(all).broadcast_to(&shape);
     }
     if axes.len() == x.rank() {
-        return Value::full(shape, fold_all(x, fold));
+        let feed = |start| Feed::new(x, x.shape(), start);
+        return Value::full(shape, fold_shared(feed, x.len(), fold));
     }
     // Axes that lie beside each other are one; the innermost are first.
-    let x = x.contiguous();
-    let mut x = x.into_owned();
-    let mut end = axes.len();
-    while end > 0 {
-        let mut start = end - 1;
-        while start > 0 && axes[start - 1] + 1 == axes[start] {
-            start -= 1;
-        }
-        x = fold_group(&x, axes[start]..axes[end - 1] + 1, fold);
-        end = start;
+    let mut x = x.contiguous().into_owned();
+    for group in axes.chunk_by(|axis, next| axis + 1 == *next).rev() {
+        x = fold_group(&x, group[0]..group[group.len() - 1] + 1, fold);
     }
     x
 }
 
-/// `count` times the same element.
-fn fold_same<T: Copy, F: Fold<T>>(element: T, mut count: usize, fold: F) -> T {
-    let (mut all, mut power) = (fold.start(), element);
+/// `count` times the same element, joined.
+pub(super) fn repeated<T: Copy>(
+    element: T,
+    mut count: usize,
+    start: T,
+    join: impl Fn(T, T) -> T,
+) -> T {
+    let (mut all, mut power) = (start, element);
     while count > 0 {
         if count % 2 == 1 {
-            all = fold.join(all, power);
+            all = join(all, power);
         }
-        power = fold.join(power, power);
+        power = join(power, power);
         count /= 2;
     }
     all
@@ -237,12 +248,7 @@ fn fold_group<T: Storable, F: Fold<T> + Sync>(
     let data = x.as_slice().unwrap_or(&[]);
     if inner == 1 {
         return Value::written(shape, |out| {
-            let rows = (at_once(data.len()) / n.max(1)).max(1);
-            each_chunk_of(data.len() / LIGHT, out, rows, &|chunk, out| {
-                for (i, out) in out.iter_mut().enumerate() {
-                    *out = fold_long_slice(&data[(chunk * rows + i) * n..][..n], fold);
-                }
-            });
+            each_row(data, out, &|row| fold_long_slice(row, fold));
         });
     }
     let mut out = Value::full(shape, fold.start());
@@ -251,96 +257,54 @@ fn fold_group<T: Storable, F: Fold<T> + Sync>(
         each_chunk_of(data.len() / LIGHT, out, groups * inner, &|chunk, out| {
             for (i, out) in out.chunks_exact_mut(inner).enumerate() {
                 let at = (chunk * groups + i) * n * inner;
-                fold_rows_shared(&data[at..at + n * inner], out, fold);
+                fold_rows(&data[at..at + n * inner], out, fold);
             }
         });
     }
     out
 }
 
-/// Joins rows as long as `out` with it, which is as if there were none.
-fn fold_rows<T: Storable, F: Fold<T>>(rows: &[T], out: &mut [T], fold: F) {
-    let Some((left, right)) = half_rows(rows, out.len(), ROWS) else {
-        return dispatch(FoldRowsKernel(out, rows, fold));
-    };
-    fold_rows(left, out, fold);
-    let mut other = T::pool().take(out.len());
-    other.resize(out.len(), fold.start());
-    fold_rows(right, &mut other, fold);
-    dispatch(FoldRowsKernel(out, &other, fold));
-    T::pool().give(other);
-}
-
-/// Two parts of rows of `n` elements, if there are more than `most`.
-fn half_rows<T>(rows: &[T], n: usize, most: usize) -> Option<(&[T], &[T])> {
-    let count = rows.len() / n.max(1);
-    (count > most).then(|| rows.split_at((count / 2).next_multiple_of(ROWS).min(count) * n))
-}
-
-/// [`fold_rows`] on threads, where that pays: the same tree, whose branches are joined when all are
-/// done.
-fn fold_rows_shared<T: Storable, F: Fold<T> + Sync>(rows: &[T], out: &mut [T], fold: F) {
-    fn branches<'a, T>(rows: &'a [T], n: usize, most: usize, all: &mut Vec<&'a [T]>) {
-        match half_rows(rows, n, most) {
-            Some((left, right)) => {
-                branches(left, n, most, all);
-                branches(right, n, most, all);
-            }
-            None => all.push(rows),
+/// A result of each row, as many as `out` has, on threads where that pays.
+pub(super) fn each_row<T: Sync, U: Send>(
+    data: &[T],
+    out: &mut [U],
+    result: &(dyn Fn(&[T]) -> U + Sync),
+) {
+    let n = data.len() / out.len().max(1);
+    let rows = (at_once(data.len()) / n.max(1)).max(1);
+    each_chunk_of(data.len() / LIGHT, out, rows, &|chunk, out| {
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = result(&data[(chunk * rows + i) * n..][..n]);
         }
-    }
-    /// The sums of a tree of branches, in the first of its places.
-    fn join<T: Storable, F: Fold<T>>(
-        (rows, most): (&[T], usize),
-        places: &mut [T],
-        n: usize,
-        fold: F,
-    ) -> usize {
-        let Some((left, right)) = half_rows(rows, n, most) else { return n };
-        let used = join((left, most), places, n, fold);
-        let (first, rest) = places.split_at_mut(used);
-        let more = join((right, most), rest, n, fold);
-        dispatch(FoldRowsKernel(&mut first[..n], &rest[..n], fold));
-        used + more
-    }
-    let n = out.len();
-    if rows.len() <= ROWS * n {
-        return fold_rows(rows, out, fold);
-    }
-    // There is a row of sums for each branch.
-    let most = ROWS.max(at_once(rows.len()) / n.max(1));
-    let mut all = Vec::new();
-    branches(rows, n, most, &mut all);
-    if all.len() < 2 {
-        return fold_rows(rows, out, fold);
-    }
-    let mut places = T::pool().take(all.len() * n);
-    places.resize(all.len() * n, fold.start());
-    each_chunk_of(rows.len() / LIGHT, &mut places, n, &|branch, sums| {
-        fold_rows(all[branch], sums, fold)
     });
-    join((rows, most), &mut places, n, fold);
-    out.copy_from_slice(&places[..n]);
-    T::pool().give(places);
+}
+
+/// Joins rows as long as `out` with it, which is as if there were none; on threads where that pays.
+fn fold_rows<T: Storable, F: Fold<T> + Sync>(rows: &[T], out: &mut [T], fold: F) {
+    let n = out.len();
+    let count = rows.len() / n;
+    if count <= ROWS {
+        return dispatch(FoldRowsKernel(out, rows, fold));
+    }
+    let leaf = |range: Range<usize>| {
+        let mut sums = Buffer::any(n);
+        sums.fill(fold.start());
+        dispatch(FoldRowsKernel(&mut sums, &rows[range.start * n..range.end * n], fold));
+        sums
+    };
+    let join = |mut sums: Buffer<T>, others: Buffer<T>| {
+        dispatch(FoldRowsKernel(&mut sums, &others, fold));
+        sums
+    };
+    let most = ROWS.max(at_once(rows.len()) / n);
+    let branch = |range| tree(range, [ROWS; 2], &mut { leaf }, &join);
+    out.copy_from_slice(&shared_tree((count, rows.len()), [ROWS, most], &branch, &join));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::array::threads::{wake, with_num_threads};
-
-    #[derive(Clone, Copy)]
-    struct Plus;
-
-    impl Fold<f32> for Plus {
-        fn start(self) -> f32 {
-            0.0
-        }
-
-        fn join(self, a: f32, b: f32) -> f32 {
-            a + b
-        }
-    }
 
     #[test]
     fn threads_change_no_bit() {

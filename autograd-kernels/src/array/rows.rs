@@ -8,65 +8,84 @@ use smallvec::SmallVec;
 pub fn for_each_row<const N: usize>(
     shape: &[usize],
     strides: [&[usize]; N],
-    mut row: impl FnMut([usize; N], usize, [usize; N]),
+    row: impl FnMut([usize; N], usize, [usize; N]),
 ) {
-    let Some(mut rows) = Rows::new(shape, strides) else { return };
-    loop {
-        row(rows.starts, rows.length, rows.steps);
-        if !rows.advance() {
-            return;
-        }
-    }
+    Walk::new(shape, strides, 0).runs(shape.iter().product(), row);
 }
 
-/// Where the walk is. Apart from what is done with a row, so that it is compiled once.
-pub(super) struct Rows<const N: usize> {
-    /// Merged axes but the innermost, innermost last: length, step of each operand.
-    pub(super) outer: SmallVec<[(usize, [usize; N]); 4]>,
+/// Axes, innermost last: length, step of each operand. Those that all operands walk as one are merged, and
+/// those of length 1 left out.
+pub(super) type Merged<const N: usize> = SmallVec<[(usize, [usize; N]); 4]>;
+
+pub(super) fn merged<const N: usize>(shape: &[usize], strides: [&[usize]; N]) -> Merged<N> {
+    let mut merged: Merged<N> = SmallVec::new();
+    for (i, &n) in shape.iter().enumerate().filter(|(_, n)| **n != 1) {
+        let steps: [usize; N] = std::array::from_fn(|k| strides[k][i]);
+        match merged.last_mut() {
+            Some((m, outer)) if (0..N).all(|k| outer[k] == steps[k] * n) => {
+                *m *= n;
+                *outer = steps;
+            }
+            _ => merged.push((n, steps)),
+        }
+    }
+    merged
+}
+
+/// The same walk, a block at a time.
+pub struct Walk<const N: usize> {
+    pub(super) axes: Merged<N>,
+    /// The position on each axis.
     index: SmallVec<[usize; 4]>,
-    starts: [usize; N],
-    pub(super) length: usize,
-    pub(super) steps: [usize; N],
+    /// Where the row begins in each operand.
+    row: [usize; N],
 }
 
-impl<const N: usize> Rows<N> {
-    /// `None` where there is no element.
-    pub(super) fn new(shape: &[usize], strides: [&[usize]; N]) -> Option<Self> {
-        if shape.contains(&0) {
-            return None;
-        }
-        let mut merged: SmallVec<[(usize, [usize; N]); 4]> = SmallVec::new();
-        for (i, &n) in shape.iter().enumerate() {
-            if n == 1 {
-                continue;
-            }
-            let steps: [usize; N] = std::array::from_fn(|k| strides[k][i]);
-            match merged.last_mut() {
-                Some((m, outer)) if (0..N).all(|k| outer[k] == steps[k] * n) => {
-                    *m *= n;
-                    *outer = steps;
-                }
-                _ => merged.push((n, steps)),
+impl<const N: usize> Walk<N> {
+    /// From element `start` on.
+    pub fn new(shape: &[usize], strides: [&[usize]; N], mut start: usize) -> Self {
+        let axes = merged(shape, strides);
+        let (mut index, mut row) = (SmallVec::from_elem(0, axes.len()), [0; N]);
+        for (axis, &(n, steps)) in axes.iter().enumerate().rev() {
+            index[axis] = start % n.max(1);
+            start /= n.max(1);
+            if axis + 1 < axes.len() {
+                (0..N).for_each(|k| row[k] += index[axis] * steps[k]);
             }
         }
-        let (length, steps) = merged.pop().unwrap_or((1, [1; N]));
-        let index = SmallVec::from_elem(0, merged.len());
-        Some(Self { outer: merged, index, starts: [0; N], length, steps })
+        Self { axes, index, row }
     }
 
-    /// To the next row, if there is one.
-    fn advance(&mut self) -> bool {
-        let Self { outer, index, starts, .. } = self;
-        for (index, (length, step)) in index.iter_mut().zip(outer).rev() {
-            *index += 1;
-            if *index < *length {
-                (0..N).for_each(|k| starts[k] += step[k]);
-                return true;
+    /// Calls `run(starts, length, steps)` for each run of the next `count` elements.
+    pub fn runs(&mut self, mut count: usize, mut run: impl FnMut([usize; N], usize, [usize; N])) {
+        let Some(&(inner, steps)) = self.axes.last() else {
+            return run([0; N], count, [1; N]);
+        };
+        let last = self.axes.len() - 1;
+        while count > 0 {
+            let at = self.index[last];
+            let n = count.min(inner - at);
+            run(std::array::from_fn(|k| self.row[k] + at * steps[k]), n, steps);
+            count -= n;
+            self.index[last] += n;
+            if self.index[last] == inner {
+                self.index[last] = 0;
+                self.next_row(last);
             }
-            (0..N).for_each(|k| starts[k] -= step[k] * (*length - 1));
+        }
+    }
+
+    /// Apart from what is done with a row, so that it is compiled once.
+    fn next_row(&mut self, outer: usize) {
+        let Self { axes, index, row } = self;
+        for (index, &(n, steps)) in index.iter_mut().zip(&*axes).take(outer).rev() {
+            *index += 1;
+            if *index < n {
+                return (0..N).for_each(|k| row[k] += steps[k]);
+            }
+            (0..N).for_each(|k| row[k] -= steps[k] * (n - 1));
             *index = 0;
         }
-        false
     }
 }
 

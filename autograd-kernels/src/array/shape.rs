@@ -78,6 +78,16 @@ pub fn row_major(shape: &[usize]) -> Shape {
     strides
 }
 
+/// Where the element at a place in row-major order stands.
+pub fn offset(mut place: usize, shape: &[usize], strides: &[usize]) -> usize {
+    let mut at = 0;
+    for (&n, &stride) in shape.iter().zip(strides).rev() {
+        at += place % n * stride;
+        place /= n;
+    }
+    at
+}
+
 /// The strides with which data of a shape is read as if it had the shape `to`: 0 along broadcast
 /// axes.
 pub fn broadcast_strides(shape: &[usize], strides: &[usize], to: &[usize]) -> Shape {

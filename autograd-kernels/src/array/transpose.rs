@@ -1,13 +1,10 @@
 //! Copies of data that lies transposed, tile by tile: read along the result, each element is of another cache
 //! line, and where lines are a power of two apart, few of them fit into a cache at once.
 
-use smallvec::SmallVec;
-
-use super::Storable;
+use super::rows::{Merged, for_each_row};
+use super::shape::row_major;
 use super::threads::each_chunk;
-
-/// The length of each axis, and how far its elements are from each other; axes that are walked as one are merged.
-pub(super) type Axes = SmallVec<[(usize, usize); 4]>;
+use super::{Shape, Storable};
 
 /// Shorter rows are read from so few cache lines at once that these stay in the cache.
 const MIN_COLUMNS: usize = 256;
@@ -20,9 +17,9 @@ pub(super) const MIN_TILED: usize = 8 * MIN_ALIASED_COLUMNS;
 const CHUNK: usize = 16 * 1024;
 
 /// Where elements lie side by side: the axis along which they do, if that is not the innermost and tiles pay.
-pub(super) fn side_by_side<T>(axes: &Axes) -> Option<usize> {
-    let (&(n, step), outer) = axes.split_last()?;
-    let along = outer.iter().rposition(|&(m, step)| step == 1 && m >= side::<T>())?;
+pub(super) fn side_by_side<T>(axes: &Merged<1>) -> Option<usize> {
+    let (&(n, [step]), outer) = axes.split_last()?;
+    let along = outer.iter().rposition(|&(m, [step])| step == 1 && m >= side::<T>())?;
     let apart = (step * size_of::<T>()).is_multiple_of(CACHE_ALIAS_BYTES);
     (step > 1 && n >= if apart { MIN_ALIASED_COLUMNS } else { MIN_COLUMNS }).then_some(along)
 }
@@ -33,8 +30,8 @@ const fn side<T>() -> usize {
 }
 
 /// Writes all elements over `out`, in row-major order.
-pub(super) fn copy_tiles<T: Storable>(data: &[T], axes: &Axes, along: usize, out: &mut [T]) {
-    let (count, step) = axes[0];
+pub(super) fn copy_tiles<T: Storable>(data: &[T], axes: &Merged<1>, along: usize, out: &mut [T]) {
+    let (count, [step]) = axes[0];
     let one = out.len() / count;
     let rows = (CHUNK / one).max(1);
     let rows = if along == 0 { rows.next_multiple_of(side::<T>()) } else { rows };
@@ -50,24 +47,27 @@ pub(super) fn copy_tiles<T: Storable>(data: &[T], axes: &Axes, along: usize, out
 }
 
 /// Plane by plane: each is of the innermost axis, and of that along which elements lie side by side.
-fn copy_planes<T: Storable, const S: usize>(data: &[T], axes: &Axes, along: usize, out: &mut [T]) {
+fn copy_planes<T: Storable, const S: usize>(
+    data: &[T],
+    axes: &Merged<1>,
+    along: usize,
+    out: &mut [T],
+) {
     let last = axes.len() - 1;
     let size = [axes[along].0, axes[last].0];
-    let mut steps: SmallVec<[usize; 4]> = SmallVec::from_elem(1, axes.len());
-    for axis in (0..last).rev() {
-        steps[axis] = steps[axis + 1] * axes[axis + 1].0;
-    }
-    let planes: usize = (0..last).filter(|&axis| axis != along).map(|axis| axes[axis].0).product();
-    for plane in 0..planes {
-        let (mut rest, mut from, mut to) = (plane, 0, 0);
-        for axis in (0..last).rev().filter(|&axis| axis != along) {
-            let (count, step) = axes[axis];
-            from += rest % count * step;
-            to += rest % count * steps[axis];
-            rest /= count;
+    let lengths: Shape = axes.iter().map(|&(n, _)| n).collect();
+    let steps = row_major(&lengths);
+    let outer = |of: &dyn Fn(usize) -> usize| -> Shape {
+        (0..last).filter(|&axis| axis != along).map(of).collect()
+    };
+    let planes = outer(&|axis| lengths[axis]);
+    let [from, to] = [outer(&|axis| axes[axis].1[0]), outer(&|axis| steps[axis])];
+    for_each_row(&planes, [&from, &to], |[from, to], n, steps_of| {
+        for i in 0..n {
+            let (from, to) = (&data[from + i * steps_of[0]..], &mut out[to + i * steps_of[1]..]);
+            copy_plane::<T, S>(from, axes[last].1[0], to, steps[along], size);
         }
-        copy_plane::<T, S>(&data[from..], axes[last].1, &mut out[to..], steps[along], size);
-    }
+    });
 }
 
 /// Rows of `m` elements, `step` apart, as columns of `n` elements whose rows are `to` apart.
@@ -107,8 +107,9 @@ fn copy_plane<T: Storable, const S: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::Value;
+    use crate::array::rows::merged;
     use crate::array::threads::with_num_threads;
-    use crate::array::{Shape, Value};
 
     /// The elements in another order of the axes, some of them left out, against a walk of ndarray's.
     fn check<T: Storable>(shape: &[usize], number: impl Fn(usize) -> T) -> usize {
@@ -135,9 +136,8 @@ mod tests {
                         let found = with_num_threads(threads, || transposed.contiguous());
                         assert!(found.as_slice() == Some(&right), "{shape:?} {order:?} {step}");
                     }
-                    let axes = transposed.axes();
-                    tiled +=
-                        usize::from(axes.is_some_and(|axes| side_by_side::<T>(&axes).is_some()));
+                    let axes = merged(&lengths, [&steps]);
+                    tiled += usize::from(side_by_side::<T>(&axes).is_some());
                 }
             }
         }

@@ -10,9 +10,11 @@ use super::buffer::Buffer;
 use super::deferred::{Deferred, Source, Step, pays};
 use super::math::Math;
 use super::pool::with_room;
-use super::rows::{Rows, for_each_row};
-use super::shape::{Shape, assign, broadcast_strides, copied, is_row_major, row_major, same};
-use super::transpose::{Axes, MIN_TILED, copy_tiles, side_by_side};
+use super::rows::{for_each_row, merged};
+use super::shape::{
+    Shape, assign, broadcast_strides, copied, is_row_major, offset, row_major, same,
+};
+use super::transpose::{MIN_TILED, copy_tiles, side_by_side};
 
 #[cfg(test)]
 mod tests;
@@ -382,13 +384,8 @@ impl<T: Storable> Value<T> {
     }
 
     /// The element at a place in row-major order, which exists.
-    pub fn nth(&self, mut place: usize) -> T {
-        let mut at = 0;
-        for (&n, step) in self.shape.iter().zip(self.strides()).rev() {
-            at += place % n * step;
-            place /= n;
-        }
-        self.raw()[at]
+    pub fn nth(&self, place: usize) -> T {
+        self.raw()[offset(place, &self.shape, &self.strides())]
     }
 
     pub fn view(&self) -> ArrayViewD<'_, T> {
@@ -427,8 +424,8 @@ impl<T: Storable> Value<T> {
 
     /// A row-major copy of strided data: tile by tile, or an innermost axis at a time.
     fn gather(&self) -> Self {
+        let axes = merged(&self.shape, [&self.strides()]);
         if self.len() >= MIN_TILED
-            && let Some(axes) = self.axes()
             && let Some(along) = side_by_side::<T>(&axes)
         {
             let copy = |out: &mut [T]| copy_tiles(self.raw(), &axes, along, out);
@@ -445,13 +442,6 @@ impl<T: Storable> Value<T> {
                 }
             });
         })
-    }
-
-    /// Its merged axes, innermost last; `None` where there is no element.
-    pub(super) fn axes(&self) -> Option<Axes> {
-        let rows = Rows::new(&self.shape, [&self.strides()])?;
-        let outer = rows.outer.iter().map(|&(n, [step])| (n, step));
-        Some(outer.chain([(rows.length, rows.steps[0])]).collect())
     }
 
     /// Row-major data under another shape with as many elements.

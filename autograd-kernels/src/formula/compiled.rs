@@ -119,7 +119,7 @@ where
             (|$x:ident, $other:ident| $pair:expr) => {
                 for ($x, &$other) in out.iter_mut().zip(other) {
                     let numbers: [T; 2] = $pair;
-                    let mut reals = [Real(Number::<T, FMA>::lit(0.0)); I];
+                    let mut reals = [Real(Number::<T, FMA>::new(T::zero())); I];
                     for i in 0..I {
                         reals[i] = Real(Number::new(numbers[i]));
                     }
@@ -174,7 +174,7 @@ where
         let out = if O == 1 { &mut out[..n] } else { &mut out[..O * stride] };
         let mut beyond = false;
         for i in 0..n {
-            let mut numbers = [Real(Number::<T, FMA>::lit(0.0)); I];
+            let mut numbers = [Real(Number::<T, FMA>::new(T::zero())); I];
             for k in 0..I {
                 numbers[k] = Real(Number::new(x[k][i]));
             }

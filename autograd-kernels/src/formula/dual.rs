@@ -5,8 +5,8 @@
     reason = "a closure that is not inlined would be compiled for the baseline"
 )]
 
-use super::functions::{functions, named};
-use super::lane::{Lane, Sealed};
+use super::functions::{functions, named, pairs};
+use super::lane::{Compute, Condition, Lane};
 use super::real::{Mask, Real};
 
 /// A number and its slope; none where the number is constant along the direction. The absence is
@@ -29,15 +29,16 @@ pub(super) struct Slope<L: Lane> {
 }
 
 impl<L: Lane> Slope<L> {
+    /// A linear function of it.
     #[inline(always)]
-    fn everywhere(value: L) -> Self {
-        Self { value, selected: None }
+    fn mapped(self, map: impl FnOnce(L) -> L) -> Self {
+        Self { value: map(self.value), ..self }
     }
 
     /// The slope times what a function does to it.
     #[inline(always)]
     fn scaled(self, factor: L) -> Self {
-        Self { value: self.value.mul(factor), ..self }
+        self.mapped(|slope| slope.mul(factor))
     }
 
     /// The number, with zeros where the slope does not count.
@@ -53,7 +54,7 @@ impl<L: Lane> Slope<L> {
     #[inline(always)]
     fn joined(self, other: Self, join: impl FnOnce(L, L) -> L) -> Self {
         let selected = match (self.selected, other.selected) {
-            (Some(a), Some(b)) => Some(L::or(a, b)),
+            (Some(a), Some(b)) => Some(a.or(b)),
             _ => None,
         };
         Self { value: join(self.number(), other.number()), selected }
@@ -67,11 +68,16 @@ impl<L: Lane> Dual<L> {
     }
 
     #[inline(always)]
-    fn scaled(slope: Option<Slope<L>>, factor: L) -> Option<Slope<L>> {
+    fn mapped(slope: Option<Slope<L>>, map: impl FnOnce(L) -> L) -> Option<Slope<L>> {
         match slope {
-            Some(slope) => Some(slope.scaled(factor)),
+            Some(slope) => Some(slope.mapped(map)),
             None => None,
         }
+    }
+
+    #[inline(always)]
+    fn scaled(slope: Option<Slope<L>>, factor: L) -> Option<Slope<L>> {
+        Self::mapped(slope, |slope| slope.mul(factor))
     }
 
     #[inline(always)]
@@ -86,7 +92,7 @@ impl<L: Lane> Dual<L> {
     #[inline(always)]
     fn choice(mask: L::Bool, a: Option<Slope<L>>, b: Option<Slope<L>>) -> Option<Slope<L>> {
         let both = |a: Option<L::Bool>, mask| match a {
-            Some(a) => L::and(a, mask),
+            Some(a) => a.and(mask),
             None => mask,
         };
         match (a, b) {
@@ -94,12 +100,12 @@ impl<L: Lane> Dual<L> {
             (Some(a), Some(b)) => {
                 let selected = match (a.selected, b.selected) {
                     (None, None) => None,
-                    (a, b) => Some(L::or(both(a, mask), both(b, L::not(mask)))),
+                    (a, b) => Some(both(a, mask).or(both(b, mask.not()))),
                 };
                 Some(Slope { value: L::select(mask, a.value, b.value), selected })
             }
             (Some(a), None) => Some(Slope { selected: Some(both(a.selected, mask)), ..a }),
-            (None, Some(b)) => Some(Slope { selected: Some(both(b.selected, L::not(mask))), ..b }),
+            (None, Some(b)) => Some(Slope { selected: Some(both(b.selected, mask.not())), ..b }),
         }
     }
 
@@ -112,12 +118,11 @@ impl<L: Lane> Dual<L> {
             return Self::new(value, Self::choice(loses, b.slope, a.slope));
         }
         if a.literal {
-            let loses = L::or(loses, a.value.equal(b.value));
-            let loses = L::or(loses, L::not(b.value.equal(b.value)));
+            let loses = loses.or(a.value.equal(b.value)).or(b.value.equal(b.value).not());
             return Self::new(value, Self::choice(loses, b.slope, a.slope));
         }
-        let only_b = L::not(b.value.equal(b.value));
-        let loses = L::or(loses, L::and(only_b, a.value.equal(a.value)));
+        let only_b = b.value.equal(b.value).not().and(a.value.equal(a.value));
+        let loses = loses.or(only_b);
         let half = L::lit(0.5);
         let tie = Self::sum(Self::scaled(a.slope, half), Self::scaled(b.slope, half));
         let one = Self::choice(loses, b.slope, a.slope);
@@ -129,7 +134,7 @@ impl<L: Lane> Real<Dual<L>> {
     /// A number that changes with this slope along the direction.
     #[inline(always)]
     pub fn moving(value: Real<L>, slope: impl Into<Real<L>>) -> Self {
-        Self(Dual::new(value.0, Some(Slope::everywhere(slope.into().0))))
+        Self(Dual::new(value.0, Some(Slope { value: slope.into().0, selected: None })))
     }
 
     /// A number that does not change along the direction.
@@ -164,8 +169,6 @@ impl<L: Lane> Mask<L> {
     }
 }
 
-impl<L: Lane> Sealed for Dual<L> {}
-
 /// The slope of a function from the line of the table.
 macro_rules! slope {
     ($this:ident, $value:ident, { flat }) => {
@@ -183,165 +186,133 @@ macro_rules! slope {
     };
 }
 
-macro_rules! dual {
+macro_rules! one_number {
     ($(
         $(#[$doc:meta])*
         $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $slope:tt;
     )*) => {
-        impl<L: Lane> Lane for Dual<L> {
-            type Bool = L::Bool;
-
+        $(
             #[inline(always)]
-            fn lit(value: f64) -> Self {
-                Self { value: L::lit(value), slope: None, literal: true }
+            fn $method(self) -> Self {
+                let value = self.value.$method();
+                Self::new(value, slope!(self, value, $slope))
             }
-
-            #[inline(always)]
-            fn add(self, other: Self) -> Self {
-                let slope = Self::sum(self.slope, other.slope);
-                Self::new(self.value.add(other.value), slope)
-            }
-
-            #[inline(always)]
-            fn sub(self, other: Self) -> Self {
-                let slope = match (self.slope, other.slope) {
-                    (Some(a), Some(b)) => Some(a.joined(b, |a, b| a.sub(b))),
-                    (slope, None) => slope,
-                    (None, Some(b)) => Some(Slope { value: b.value.neg(), ..b }),
-                };
-                Self::new(self.value.sub(other.value), slope)
-            }
-
-            #[inline(always)]
-            fn mul(self, other: Self) -> Self {
-                let slope = Self::sum(
-                    Self::scaled(self.slope, other.value),
-                    Self::scaled(other.slope, self.value),
-                );
-                Self::new(self.value.mul(other.value), slope)
-            }
-
-            #[inline(always)]
-            fn div(self, other: Self) -> Self {
-                let value = self.value.div(other.value);
-                let slope = match (self.slope, other.slope) {
-                    (None, None) => None,
-                    (Some(a), None) => Some(Slope { value: a.value.div(other.value), ..a }),
-                    (None, Some(b)) => {
-                        Some(Slope { value: value.mul(b.value).neg().div(other.value), ..b })
-                    }
-                    (Some(a), Some(b)) => {
-                        let both = a.joined(b.scaled(value), |a, b| a.sub(b));
-                        Some(Slope { value: both.value.div(other.value), ..both })
-                    }
-                };
-                Self::new(value, slope)
-            }
-
-            #[inline(always)]
-            fn neg(self) -> Self {
-                let slope = match self.slope {
-                    Some(slope) => Some(Slope { value: slope.value.neg(), ..slope }),
-                    None => None,
-                };
-                Self::new(self.value.neg(), slope)
-            }
-
-            #[inline(always)]
-            fn mul_add(self, a: Self, b: Self) -> Self {
-                let value = self.value.mul_add(a.value, b.value);
-                let product = Self::sum(
-                    Self::scaled(self.slope, a.value),
-                    Self::scaled(a.slope, self.value),
-                );
-                Self::new(value, Self::sum(product, b.slope))
-            }
-
-            #[inline(always)]
-            fn min(self, other: Self) -> Self {
-                let loses = other.value.less(self.value);
-                Self::winner(self.value.min(other.value), loses, self, other)
-            }
-
-            #[inline(always)]
-            fn max(self, other: Self) -> Self {
-                let loses = self.value.less(other.value);
-                Self::winner(self.value.max(other.value), loses, self, other)
-            }
-
-            #[inline(always)]
-            fn pow(self, exponent: Self) -> Self {
-                let (a, b) = (Real(self.value), Real(exponent.value));
-                let value = a.powf(b);
-                let base = match self.slope {
-                    // 0 where b is 0, also for a = 0, where a^(b-1) is infinite.
-                    Some(slope) => {
-                        let factor = b.eq(0.0).select(0.0, b * a.powf(b - 1.0));
-                        Some(slope.scaled(factor.0))
-                    }
-                    None => None,
-                };
-                let top = match exponent.slope {
-                    // 0 where a is 0 and b is not negative: 0^b is constant there.
-                    Some(slope) => {
-                        let factor = (a.eq(0.0) & b.ge(0.0)).select(0.0, value * a.ln());
-                        Some(slope.scaled(factor.0))
-                    }
-                    None => None,
-                };
-                Self::new(value.0, Self::sum(base, top))
-            }
-
-            $(
-                #[inline(always)]
-                fn $method(self) -> Self {
-                    let value = self.value.$method();
-                    Self::new(value, slope!(self, value, $slope))
-                }
-            )*
-
-            #[inline(always)]
-            fn less(self, other: Self) -> L::Bool {
-                self.value.less(other.value)
-            }
-
-            #[inline(always)]
-            fn less_or_equal(self, other: Self) -> L::Bool {
-                self.value.less_or_equal(other.value)
-            }
-
-            #[inline(always)]
-            fn equal(self, other: Self) -> L::Bool {
-                self.value.equal(other.value)
-            }
-
-            #[inline(always)]
-            fn known(holds: bool) -> L::Bool {
-                L::known(holds)
-            }
-
-            #[inline(always)]
-            fn not(mask: L::Bool) -> L::Bool {
-                L::not(mask)
-            }
-
-            #[inline(always)]
-            fn and(a: L::Bool, b: L::Bool) -> L::Bool {
-                L::and(a, b)
-            }
-
-            #[inline(always)]
-            fn or(a: L::Bool, b: L::Bool) -> L::Bool {
-                L::or(a, b)
-            }
-
-            #[inline(always)]
-            fn select(mask: L::Bool, a: Self, b: Self) -> Self {
-                let slope = Self::choice(mask, a.slope, b.slope);
-                Self::new(L::select(mask, a.value, b.value), slope)
-            }
-        }
+        )*
     };
 }
 
-functions! { dual }
+macro_rules! conditions {
+    (
+        numbers $numbers:tt
+        conditions { $($condition:ident $f:ident |$a:ident, $b:ident| $holds:expr;)* }
+    ) => {
+        $(
+            #[inline(always)]
+            fn $condition(self, other: Self) -> L::Bool {
+                self.value.$condition(other.value)
+            }
+        )*
+    };
+}
+
+impl<L: Lane> Lane for Dual<L> {}
+
+impl<L: Lane> Compute for Dual<L> {
+    type Bool = L::Bool;
+
+    #[inline(always)]
+    fn lit(value: f64) -> Self {
+        Self { value: L::lit(value), slope: None, literal: true }
+    }
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        let slope = Self::sum(self.slope, other.slope);
+        Self::new(self.value.add(other.value), slope)
+    }
+
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        let slope = match (self.slope, other.slope) {
+            (Some(a), Some(b)) => Some(a.joined(b, |a, b| a.sub(b))),
+            (slope, None) => slope,
+            (None, Some(b)) => Some(b.mapped(L::neg)),
+        };
+        Self::new(self.value.sub(other.value), slope)
+    }
+
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        let slope =
+            Self::sum(Self::scaled(self.slope, other.value), Self::scaled(other.slope, self.value));
+        Self::new(self.value.mul(other.value), slope)
+    }
+
+    #[inline(always)]
+    fn div(self, other: Self) -> Self {
+        let value = self.value.div(other.value);
+        let slope = match (self.slope, other.slope) {
+            (slope, None) => slope,
+            (None, Some(b)) => Some(b.mapped(|b| value.mul(b).neg())),
+            (Some(a), Some(b)) => Some(a.joined(b.scaled(value), |a, b| a.sub(b))),
+        };
+        Self::new(value, Self::mapped(slope, |slope| slope.div(other.value)))
+    }
+
+    #[inline(always)]
+    fn neg(self) -> Self {
+        Self::new(self.value.neg(), Self::mapped(self.slope, L::neg))
+    }
+
+    #[inline(always)]
+    fn mul_add(self, a: Self, b: Self) -> Self {
+        let value = self.value.mul_add(a.value, b.value);
+        let product =
+            Self::sum(Self::scaled(self.slope, a.value), Self::scaled(a.slope, self.value));
+        Self::new(value, Self::sum(product, b.slope))
+    }
+
+    #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        let loses = other.value.less(self.value);
+        Self::winner(self.value.min(other.value), loses, self, other)
+    }
+
+    #[inline(always)]
+    fn max(self, other: Self) -> Self {
+        let loses = self.value.less(other.value);
+        Self::winner(self.value.max(other.value), loses, self, other)
+    }
+
+    #[inline(always)]
+    fn pow(self, exponent: Self) -> Self {
+        let (a, b) = (Real(self.value), Real(exponent.value));
+        let value = a.powf(b);
+        let base = match self.slope {
+            // 0 where b is 0, also for a = 0, where a^(b-1) is infinite.
+            Some(slope) => {
+                let factor = b.eq(0.0).select(0.0, b * a.powf(b - 1.0));
+                Some(slope.scaled(factor.0))
+            }
+            None => None,
+        };
+        let top = match exponent.slope {
+            // 0 where a is 0 and b is not negative: 0^b is constant there.
+            Some(slope) => {
+                let factor = (a.eq(0.0) & b.ge(0.0)).select(0.0, value * a.ln());
+                Some(slope.scaled(factor.0))
+            }
+            None => None,
+        };
+        Self::new(value.0, Self::sum(base, top))
+    }
+
+    #[inline(always)]
+    fn select(mask: L::Bool, a: Self, b: Self) -> Self {
+        let slope = Self::choice(mask, a.slope, b.slope);
+        Self::new(L::select(mask, a.value, b.value), slope)
+    }
+
+    functions! { one_number }
+    pairs! { conditions }
+}

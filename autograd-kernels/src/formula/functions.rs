@@ -1,5 +1,5 @@
-//! The table of functions of one number: name, kernel, error, rule. Numbers, slopes, programs and
-//! the ops on tensors are all made of it.
+//! The tables of functions of one number (name, kernel, error, rule) and of two. Numbers, slopes, programs
+//! and the ops on tensors are all made of them.
 
 /// Hands the table to a macro: for each function its doc, its method, its variant in a program, its
 /// kernel in [`Math`](crate::array::math::Math), the largest error in ulp for f32 and f64 at any
@@ -84,3 +84,27 @@ macro_rules! named {
     };
 }
 pub use named;
+
+/// Hands a macro the functions of two numbers that give a number, and those that give a condition: for each
+/// its method, its variant in a program and its kernel.
+macro_rules! pairs {
+    ($table:ident) => {
+        $table! {
+            numbers {
+                add Add |a, b| a + b;
+                sub Sub |a, b| a - b;
+                mul Mul |a, b| a * b;
+                div Div |a, b| a / b;
+                min Min |a, b| a.v_min::<FMA>(b);
+                max Max |a, b| a.v_max::<FMA>(b);
+                pow Pow |a, b| a.v_pow::<FMA>(b);
+            }
+            conditions {
+                less Less |a, b| a < b;
+                less_or_equal LessOrEqual |a, b| a <= b;
+                equal Equal |a, b| a == b;
+            }
+        }
+    };
+}
+pub(super) use pairs;

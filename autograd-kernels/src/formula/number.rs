@@ -1,9 +1,9 @@
 //! One number of an element type: what a loop that becomes vector code computes with.
 
-use super::functions::functions;
-use super::lane::{Lane, Sealed};
+use super::functions::{functions, pairs};
+use super::lane::{Compute, Condition, Lane};
 use super::real::Real;
-use crate::array::math::{ANGLE_MAX, Math};
+use crate::array::math::{ANGLE_MAX, Math, select};
 
 /// A number, and whether an angle beyond [`ANGLE_MAX`] went into it: then it is not to be used.
 /// In a formula without sines the flag is a constant and costs nothing.
@@ -17,7 +17,7 @@ pub struct Number<T, const FMA: bool> {
 
 /// A condition on numbers, with their flag.
 #[derive(Clone, Copy, Debug)]
-pub struct Condition {
+pub struct Flagged {
     pub(super) holds: bool,
     pub(super) beyond: bool,
 }
@@ -26,16 +26,6 @@ impl<T: Math, const FMA: bool> Number<T, FMA> {
     #[inline(always)]
     pub(super) fn new(value: T) -> Self {
         Self { value, beyond: false }
-    }
-
-    #[inline(always)]
-    fn joined(self, other: Self, value: T) -> Self {
-        Self { value, beyond: self.beyond | other.beyond }
-    }
-
-    #[inline(always)]
-    fn compared(self, other: Self, holds: bool) -> Condition {
-        Condition { holds, beyond: self.beyond | other.beyond }
     }
 }
 
@@ -47,136 +37,109 @@ impl<const FMA: bool> Real<Number<f64, FMA>> {
     }
 }
 
-impl<T, const FMA: bool> Sealed for Number<T, FMA> {}
-
 /// Whether an angle needs another reduction than the straight-line one.
 macro_rules! beyond {
     (v_sin, $x:expr) => {
-        $x.magnitude() > T::lit(ANGLE_MAX)
+        $x.abs() > T::lit(ANGLE_MAX)
     };
     (v_cos, $x:expr) => {
-        $x.magnitude() > T::lit(ANGLE_MAX)
+        $x.abs() > T::lit(ANGLE_MAX)
     };
     (v_tan, $x:expr) => {
-        $x.magnitude() > T::lit(ANGLE_MAX)
+        $x.abs() > T::lit(ANGLE_MAX)
     };
     ($other:ident, $x:expr) => {
         false
     };
 }
 
-macro_rules! number {
+macro_rules! one_number {
     ($(
         $(#[$doc:meta])*
         $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $slope:tt;
     )*) => {
-        #[diagnostic::do_not_recommend]
-        impl<T: Math, const FMA: bool> Lane for Number<T, FMA> {
-            type Bool = Condition;
-
+        $(
             #[inline(always)]
-            fn lit(value: f64) -> Self {
-                Self::new(T::lit(value))
+            fn $method(self) -> Self {
+                let beyond = self.beyond | beyond!($kernel, self.value);
+                Self { value: self.value.$kernel::<FMA>(), beyond }
             }
-
-            #[inline(always)]
-            fn add(self, other: Self) -> Self {
-                self.joined(other, self.value + other.value)
-            }
-
-            #[inline(always)]
-            fn sub(self, other: Self) -> Self {
-                self.joined(other, self.value - other.value)
-            }
-
-            #[inline(always)]
-            fn mul(self, other: Self) -> Self {
-                self.joined(other, self.value * other.value)
-            }
-
-            #[inline(always)]
-            fn div(self, other: Self) -> Self {
-                self.joined(other, self.value / other.value)
-            }
-
-            #[inline(always)]
-            fn neg(self) -> Self {
-                Self { value: -self.value, ..self }
-            }
-
-            #[inline(always)]
-            fn mul_add(self, a: Self, b: Self) -> Self {
-                let value = self.value.v_mul_add::<FMA>(a.value, b.value);
-                Self { value, beyond: self.beyond | a.beyond | b.beyond }
-            }
-
-            #[inline(always)]
-            fn min(self, other: Self) -> Self {
-                self.joined(other, self.value.v_min::<FMA>(other.value))
-            }
-
-            #[inline(always)]
-            fn max(self, other: Self) -> Self {
-                self.joined(other, self.value.v_max::<FMA>(other.value))
-            }
-
-            #[inline(always)]
-            fn pow(self, exponent: Self) -> Self {
-                self.joined(exponent, self.value.v_pow::<FMA>(exponent.value))
-            }
-
-            $(
-                #[inline(always)]
-                fn $method(self) -> Self {
-                    let beyond = self.beyond | beyond!($kernel, self.value);
-                    Self { value: self.value.$kernel::<FMA>(), beyond }
-                }
-            )*
-
-            #[inline(always)]
-            fn less(self, other: Self) -> Condition {
-                self.compared(other, self.value < other.value)
-            }
-
-            #[inline(always)]
-            fn less_or_equal(self, other: Self) -> Condition {
-                self.compared(other, self.value <= other.value)
-            }
-
-            #[inline(always)]
-            fn equal(self, other: Self) -> Condition {
-                self.compared(other, self.value == other.value)
-            }
-
-            #[inline(always)]
-            fn known(holds: bool) -> Condition {
-                Condition { holds, beyond: false }
-            }
-
-            #[inline(always)]
-            fn not(mask: Condition) -> Condition {
-                Condition { holds: !mask.holds, ..mask }
-            }
-
-            #[inline(always)]
-            fn and(a: Condition, b: Condition) -> Condition {
-                Condition { holds: a.holds & b.holds, beyond: a.beyond | b.beyond }
-            }
-
-            #[inline(always)]
-            fn or(a: Condition, b: Condition) -> Condition {
-                Condition { holds: a.holds | b.holds, beyond: a.beyond | b.beyond }
-            }
-
-            #[inline(always)]
-            fn select(mask: Condition, a: Self, b: Self) -> Self {
-                Self {
-                    value: T::v_select(mask.holds, a.value, b.value),
-                    beyond: mask.beyond | a.beyond | b.beyond,
-                }
-            }
-        }
+        )*
     };
 }
 
-functions! { number }
+macro_rules! two_numbers {
+    (
+        numbers { $($number:ident $f:ident |$a:ident, $b:ident| $value:expr;)* }
+        conditions { $($condition:ident $g:ident |$c:ident, $d:ident| $holds:expr;)* }
+    ) => {
+        $(
+            #[inline(always)]
+            fn $number(self, other: Self) -> Self {
+                let ($a, $b) = (self.value, other.value);
+                Self { value: $value, beyond: self.beyond | other.beyond }
+            }
+        )*
+        $(
+            #[inline(always)]
+            fn $condition(self, other: Self) -> Flagged {
+                let ($c, $d) = (self.value, other.value);
+                Flagged { holds: $holds, beyond: self.beyond | other.beyond }
+            }
+        )*
+    };
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Math, const FMA: bool> Lane for Number<T, FMA> {}
+
+impl<T: Math, const FMA: bool> Compute for Number<T, FMA> {
+    type Bool = Flagged;
+
+    #[inline(always)]
+    fn lit(value: f64) -> Self {
+        Self::new(T::lit(value))
+    }
+
+    #[inline(always)]
+    fn neg(self) -> Self {
+        Self { value: -self.value, ..self }
+    }
+
+    #[inline(always)]
+    fn mul_add(self, a: Self, b: Self) -> Self {
+        let value = self.value.fma::<FMA>(a.value, b.value);
+        Self { value, beyond: self.beyond | a.beyond | b.beyond }
+    }
+
+    #[inline(always)]
+    fn select(mask: Flagged, a: Self, b: Self) -> Self {
+        let value = select(mask.holds, a.value, b.value);
+        Self { value, beyond: mask.beyond | a.beyond | b.beyond }
+    }
+
+    functions! { one_number }
+    pairs! { two_numbers }
+}
+
+impl Condition for Flagged {
+    #[inline(always)]
+    fn known(holds: bool) -> Self {
+        Self { holds, beyond: false }
+    }
+
+    #[inline(always)]
+    fn not(self) -> Self {
+        Self { holds: !self.holds, ..self }
+    }
+
+    #[inline(always)]
+    fn and(self, other: Self) -> Self {
+        Self { holds: self.holds & other.holds, beyond: self.beyond | other.beyond }
+    }
+
+    #[inline(always)]
+    fn or(self, other: Self) -> Self {
+        Self { holds: self.holds | other.holds, beyond: self.beyond | other.beyond }
+    }
+}

@@ -4,8 +4,10 @@
 //! derivatives, forward mode, and angles beyond the straight-line reduction. A block of each step's
 //! result stays in the first cache, so memory is passed over once here too.
 
-use super::functions::functions;
-use super::lane::Lane;
+use smallvec::SmallVec;
+
+use super::functions::{functions, pairs};
+use super::lane::{Condition, Lane};
 use super::real::{Mask, Real};
 
 macro_rules! function {
@@ -21,7 +23,7 @@ macro_rules! function {
         }
 
         impl Function {
-            pub(super) fn of<L: Lane>(self, x: L) -> L {
+            fn of<L: Lane>(self, x: L) -> L {
                 match self {
                     Self::Neg => x.neg(),
                     $(Self::$variant => x.$method(),)*
@@ -33,25 +35,42 @@ macro_rules! function {
 
 functions! { function }
 
-/// What two numbers are made into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Binary {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Min,
-    Max,
-    Pow,
+macro_rules! two_numbers {
+    (
+        numbers { $($number:ident $binary:ident |$a:ident, $b:ident| $value:expr;)* }
+        conditions { $($condition:ident $compare:ident |$c:ident, $d:ident| $holds:expr;)* }
+    ) => {
+        /// What two numbers are made into.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub(super) enum Binary {
+            $($binary,)*
+        }
+
+        impl Binary {
+            fn of<L: Lane>(self, a: L, b: L) -> L {
+                match self {
+                    $(Self::$binary => a.$number(b),)*
+                }
+            }
+        }
+
+        /// How two numbers are compared.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub(super) enum Compare {
+            $($compare,)*
+        }
+
+        impl Compare {
+            fn of<L: Lane>(self, a: L, b: L) -> L::Bool {
+                match self {
+                    $(Self::$compare => a.$condition(b),)*
+                }
+            }
+        }
+    };
 }
 
-/// How two numbers are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Compare {
-    Less,
-    LessOrEqual,
-    Equal,
-}
+pairs! { two_numbers }
 
 /// One step of a program; operands are earlier steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -74,38 +93,38 @@ pub(super) enum Step {
 }
 
 impl Step {
-    fn operands(self) -> ([u32; 3], usize) {
+    fn each_operand(&mut self, mut each: impl FnMut(&mut u32)) {
         match self {
-            Self::Real(_) | Self::Mask(_) | Self::Lit(_) | Self::Known(_) => ([0; 3], 0),
-            Self::Function(_, a) | Self::Not(a) => ([a, 0, 0], 1),
+            Self::Real(_) | Self::Mask(_) | Self::Lit(_) | Self::Known(_) => {}
+            Self::Function(_, a) | Self::Not(a) => each(a),
             Self::Binary(_, a, b) | Self::Compare(_, a, b) | Self::And(a, b) | Self::Or(a, b) => {
-                ([a, b, 0], 2)
+                [a, b].into_iter().for_each(each);
             }
-            Self::MulAdd(a, b, c) | Self::Select(a, b, c) => ([a, b, c], 3),
+            Self::MulAdd(a, b, c) | Self::Select(a, b, c) => [a, b, c].into_iter().for_each(each),
         }
     }
 
-    fn renumbered(self, to: &[u32]) -> Self {
-        let of = |step: u32| to[step as usize];
-        match self {
-            Self::Real(_) | Self::Mask(_) | Self::Lit(_) | Self::Known(_) => self,
-            Self::Function(f, a) => Self::Function(f, of(a)),
-            Self::Not(a) => Self::Not(of(a)),
-            Self::Binary(f, a, b) => Self::Binary(f, of(a), of(b)),
-            Self::Compare(f, a, b) => Self::Compare(f, of(a), of(b)),
-            Self::And(a, b) => Self::And(of(a), of(b)),
-            Self::Or(a, b) => Self::Or(of(a), of(b)),
-            Self::MulAdd(a, b, c) => Self::MulAdd(of(a), of(b), of(c)),
-            Self::Select(a, b, c) => Self::Select(of(a), of(b), of(c)),
-        }
+    pub(super) fn operands(mut self) -> SmallVec<[u32; 4]> {
+        let mut operands = SmallVec::new();
+        self.each_operand(|operand| operands.push(*operand));
+        operands
     }
 
-    /// Whether it computes a number.
-    pub(super) fn is_number(self) -> bool {
-        matches!(self, Self::Function(..) | Self::Binary(..) | Self::MulAdd(..) | Self::Select(..))
+    fn is_input(self) -> bool {
+        matches!(self, Self::Real(_) | Self::Mask(_))
     }
 
-    fn is_mask(self) -> bool {
+    fn is_constant(self) -> bool {
+        matches!(self, Self::Lit(_) | Self::Known(_))
+    }
+
+    /// Whether it has something to compute.
+    pub(super) fn is_computed(self) -> bool {
+        !self.is_input() && !self.is_constant()
+    }
+
+    /// Whether it gives a condition, else a number.
+    pub(super) fn is_mask(self) -> bool {
         matches!(
             self,
             Self::Mask(_)
@@ -142,17 +161,16 @@ impl Program {
         outputs.iter().for_each(|&output| needed[output as usize] = true);
         for (i, step) in steps.iter().enumerate().rev() {
             if needed[i] {
-                let (operands, n) = step.operands();
-                operands[..n].iter().for_each(|&operand| needed[operand as usize] = true);
+                let operands = step.operands();
+                operands.into_iter().for_each(|operand| needed[operand as usize] = true);
             }
         }
         let mut to = vec![0; steps.len()];
         let mut kept = Vec::new();
-        for (i, step) in steps.iter().enumerate() {
-            if needed[i] {
-                to[i] = kept.len() as u32;
-                kept.push(step.renumbered(&to));
-            }
+        for (i, mut step) in steps.into_iter().enumerate().filter(|(i, _)| needed[*i]) {
+            to[i] = kept.len() as u32;
+            step.each_operand(|operand| *operand = to[*operand as usize]);
+            kept.push(step);
         }
         let outputs: Vec<u32> = outputs.iter().map(|&output| to[output as usize]).collect();
         let (places, buffers) = place(&kept, &outputs);
@@ -180,32 +198,14 @@ impl Program {
                 Step::Real(i) => Found::Real(reals[i as usize].0),
                 Step::Mask(i) => Found::Mask(masks[i as usize].0),
                 Step::Lit(bits) => Found::Real(L::lit(f64::from_bits(bits))),
-                Step::Known(holds) => Found::Mask(L::known(holds)),
+                Step::Known(holds) => Found::Mask(L::Bool::known(holds)),
                 Step::Function(f, a) => Found::Real(f.of(real(a))),
-                Step::Binary(f, a, b) => {
-                    let (a, b) = (real(a), real(b));
-                    Found::Real(match f {
-                        Binary::Add => a.add(b),
-                        Binary::Sub => a.sub(b),
-                        Binary::Mul => a.mul(b),
-                        Binary::Div => a.div(b),
-                        Binary::Min => a.min(b),
-                        Binary::Max => a.max(b),
-                        Binary::Pow => a.pow(b),
-                    })
-                }
+                Step::Binary(f, a, b) => Found::Real(f.of(real(a), real(b))),
                 Step::MulAdd(a, b, c) => Found::Real(real(a).mul_add(real(b), real(c))),
-                Step::Compare(f, a, b) => {
-                    let (a, b) = (real(a), real(b));
-                    Found::Mask(match f {
-                        Compare::Less => a.less(b),
-                        Compare::LessOrEqual => a.less_or_equal(b),
-                        Compare::Equal => a.equal(b),
-                    })
-                }
-                Step::Not(a) => Found::Mask(L::not(mask(a))),
-                Step::And(a, b) => Found::Mask(L::and(mask(a), mask(b))),
-                Step::Or(a, b) => Found::Mask(L::or(mask(a), mask(b))),
+                Step::Compare(f, a, b) => Found::Mask(f.of(real(a), real(b))),
+                Step::Not(a) => Found::Mask(mask(a).not()),
+                Step::And(a, b) => Found::Mask(mask(a).and(mask(b))),
+                Step::Or(a, b) => Found::Mask(mask(a).or(mask(b))),
                 Step::Select(m, a, b) => Found::Real(L::select(mask(m), real(a), real(b))),
             };
             found.push(result);
@@ -251,32 +251,25 @@ impl Program {
 fn place(steps: &[Step], outputs: &[u32]) -> (Vec<u32>, [usize; 2]) {
     let mut last = vec![0; steps.len()];
     for (i, step) in steps.iter().enumerate() {
-        let (operands, n) = step.operands();
-        operands[..n].iter().for_each(|&operand| last[operand as usize] = i);
+        step.operands().into_iter().for_each(|operand| last[operand as usize] = i);
     }
     outputs.iter().for_each(|&output| last[output as usize] = usize::MAX);
     let mut places = vec![u32::MAX; steps.len()];
     let mut free: [Vec<u32>; 2] = Default::default();
     let mut count = [0_usize; 2];
-    for (i, step) in steps.iter().enumerate() {
-        if matches!(step, Step::Real(_) | Step::Mask(_)) {
-            continue;
-        }
+    for (i, step) in steps.iter().enumerate().filter(|(_, step)| !step.is_input()) {
         let kind = usize::from(step.is_mask());
-        let constant = matches!(step, Step::Lit(_) | Step::Known(_));
-        let reused = if constant { None } else { free[kind].pop() };
+        let reused = if step.is_constant() { None } else { free[kind].pop() };
         places[i] = reused.unwrap_or_else(|| {
             count[kind] += 1;
             (count[kind] - 1) as u32
         });
-        let (operands, n) = step.operands();
-        let mut freed: Vec<u32> = operands[..n].to_vec();
+        let mut freed = step.operands();
         freed.sort_unstable();
         freed.dedup();
         for operand in freed {
             let of = steps[operand as usize];
-            let held = !matches!(of, Step::Real(_) | Step::Mask(_) | Step::Lit(_) | Step::Known(_));
-            if held && last[operand as usize] == i {
+            if of.is_computed() && last[operand as usize] == i {
                 free[usize::from(of.is_mask())].push(places[operand as usize]);
             }
         }

@@ -6,7 +6,7 @@ use std::ops::{
 };
 
 use super::functions::functions;
-use super::lane::Lane;
+use super::lane::{Condition, Lane};
 
 // Documented where autograd-core re-exports it, as is [`Mask`].
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ impl<L: Lane> From<f64> for Real<L> {
 impl<L: Lane> From<bool> for Mask<L> {
     #[inline(always)]
     fn from(holds: bool) -> Self {
-        Self(L::known(holds))
+        Self(L::Bool::known(holds))
     }
 }
 
@@ -333,7 +333,7 @@ impl<L: Lane> Not for Mask<L> {
 
     #[inline(always)]
     fn not(self) -> Self {
-        Self(L::not(self.0))
+        Self(self.0.not())
     }
 }
 
@@ -352,7 +352,7 @@ macro_rules! logic {
 }
 
 logic! {
-    BitAnd bitand |a, b| L::and(a, b);
-    BitOr bitor |a, b| L::or(a, b);
-    BitXor bitxor |a, b| L::and(L::or(a, b), L::not(L::and(a, b)));
+    BitAnd bitand |a, b| a.and(b);
+    BitOr bitor |a, b| a.or(b);
+    BitXor bitxor |a, b| a.or(b).and(a.and(b).not());
 }

@@ -1,14 +1,14 @@
 //! Results of a pass that are summed: sums of each chunk, joined in order.
 
 use crate::array::Storable;
-use crate::array::feed::Walk;
 use crate::array::math::Math;
-use crate::array::reduce::{Fold, fold_slice};
+use crate::array::reduce::{Plus, fold_slice};
+use crate::array::rows::Walk;
 use crate::array::shape::{broadcast_strides, row_major};
 
 /// The sums of a result, in a smaller shape, and what rounding took from those that are single.
 pub struct Sums<T> {
-    walk: Walk,
+    walk: Walk<1>,
     sums: Vec<T>,
     lost: Vec<T>,
 }
@@ -18,13 +18,13 @@ impl<T: Math + Storable> Sums<T> {
     pub fn new(target: &[usize], shape: &[usize], start: usize) -> Self {
         let sums = vec![T::ZERO; target.iter().product()];
         let strides = broadcast_strides(target, &row_major(target), shape);
-        Self { walk: Walk::new(shape, &strides, start), lost: sums.clone(), sums }
+        Self { walk: Walk::new(shape, [&strides], start), lost: sums.clone(), sums }
     }
 
     pub fn take(&mut self, block: &[T]) {
         let Self { walk, sums, lost } = self;
         let mut at = 0;
-        walk.runs(block.len(), |start, n, step| {
+        walk.runs(block.len(), |[start], n, [step]| {
             let part = &block[at..at + n];
             at += n;
             match step {
@@ -56,7 +56,7 @@ impl<T: Math + Storable> Sums<T> {
         let mut sums = self.sums;
         for (sum, lost) in sums.iter_mut().zip(self.lost) {
             // What an infinite sum has lost is no number.
-            if lost.magnitude() < T::INFINITY {
+            if lost.abs() < T::infinity() {
                 *sum = *sum + lost;
             }
         }
@@ -68,22 +68,7 @@ impl<T: Math + Storable> Sums<T> {
 /// as that of one.
 fn add<T: Math>(sum: &mut T, lost: &mut T, x: T) {
     let total = *sum + x;
-    let (large, small) = if sum.magnitude() >= x.magnitude() { (*sum, x) } else { (x, *sum) };
+    let (large, small) = if sum.abs() >= x.abs() { (*sum, x) } else { (x, *sum) };
     *lost = *lost + ((large - total) + small);
     *sum = total;
-}
-
-#[derive(Clone, Copy)]
-struct Plus;
-
-impl<T: Math> Fold<T> for Plus {
-    #[inline(always)]
-    fn start(self) -> T {
-        T::lit(0.0)
-    }
-
-    #[inline(always)]
-    fn join(self, a: T, b: T) -> T {
-        a + b
-    }
 }

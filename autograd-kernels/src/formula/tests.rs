@@ -58,13 +58,13 @@ fn same(a: f64, b: f64) -> bool {
 /// The kernel itself; angles beyond the straight-line reduction are std's.
 macro_rules! expected {
     (v_sin, $x:expr, $fma:ident) => {
-        if $x.abs() > ANGLE_MAX { $x.v_sin_large() } else { $x.v_sin::<$fma>() }
+        if $x.abs() > ANGLE_MAX { $x.sin() } else { $x.v_sin::<$fma>() }
     };
     (v_cos, $x:expr, $fma:ident) => {
-        if $x.abs() > ANGLE_MAX { $x.v_cos_large() } else { $x.v_cos::<$fma>() }
+        if $x.abs() > ANGLE_MAX { $x.cos() } else { $x.v_cos::<$fma>() }
     };
     (v_tan, $x:expr, $fma:ident) => {
-        if $x.abs() > ANGLE_MAX { $x.v_tan_large() } else { $x.v_tan::<$fma>() }
+        if $x.abs() > ANGLE_MAX { $x.tan() } else { $x.v_tan::<$fma>() }
     };
     ($kernel:ident, $x:expr, $fma:ident) => {
         $x.$kernel::<$fma>()

@@ -1,10 +1,10 @@
 //! Formulas as programs: what is computed is written down step by step.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-use super::functions::functions;
-use super::lane::{Lane, Sealed};
+use super::functions::{functions, pairs};
+use super::lane::{Compute, Condition, Lane};
 use super::program::{Binary, Compare, Function, Program, Step};
 use super::real::{Mask, Real};
 
@@ -62,7 +62,7 @@ impl Formulated {
 thread_local! {
     /// The innermost is last: a formula may run another one.
     static RECORDERS: RefCell<Vec<Recorder>> = const { RefCell::new(Vec::new()) };
-    static PROGRAMS: RefCell<u32> = const { RefCell::new(0) };
+    static PROGRAMS: Cell<u32> = const { Cell::new(0) };
 }
 
 /// A formula as it is written down: called once.
@@ -70,28 +70,23 @@ type Formula<'a> = &'a mut dyn FnMut(&[Real<Traced>], &[Mask<Traced>]) -> Vec<Re
 
 /// Writes down what `formula` computes from its inputs.
 pub fn trace(reals: usize, masks: usize, formula: Formula<'_>) -> Program {
-    let Formulated { steps, outputs } = written(reals, masks, formula);
-    Program::new(steps, outputs)
+    written(reals, masks, formula).program()
 }
 
 /// [`trace`], before the program is made.
 pub fn written(reals: usize, masks: usize, formula: Formula<'_>) -> Formulated {
-    let recording = Recording::start();
-    let (reals, masks) = inputs(reals, masks);
-    let outputs = formula(&reals, &masks);
-    let outputs = outputs.into_iter().map(|output| output.0.of(recording.program)).collect();
-    Formulated { steps: recording.steps(), outputs }
+    written_given(reals, masks, |reals, masks| (formula(reals, masks), Vec::new()))
 }
 
-/// [`trace`] of a formula that computes what is also given: numbers, and the inputs that they are.
-pub fn trace_given(
+/// [`written`] of a formula that computes what is also given: numbers, and the inputs that they are.
+pub fn written_given(
     reals: usize,
     masks: usize,
     formula: impl FnOnce(
         &[Real<Traced>],
         &[Mask<Traced>],
     ) -> (Vec<Real<Traced>>, Vec<(Real<Traced>, usize)>),
-) -> Program {
+) -> Formulated {
     let recording = Recording::start();
     let (reals, masks) = inputs(reals, masks);
     let (outputs, given) = formula(&reals, &masks);
@@ -105,13 +100,21 @@ pub fn trace_given(
             *step = Step::Real(input as u32);
         }
     }
-    Program::new(steps, outputs)
+    Formulated { steps, outputs }
 }
 
 fn inputs(reals: usize, masks: usize) -> (Vec<Real<Traced>>, Vec<Mask<Traced>>) {
     let reals = (0..reals as u32).map(|i| Real(Traced::step(Step::Real(i))));
     let masks = (0..masks as u32).map(|i| Mask(Traced::step(Step::Mask(i))));
     (reals.collect(), masks.collect())
+}
+
+/// The program that is being written, of which there must be one.
+fn recorder<R>(run: impl FnOnce(&mut Recorder) -> R) -> R {
+    RECORDERS.with_borrow_mut(|recorders| match recorders.last_mut() {
+        Some(recorder) => run(recorder),
+        None => stray(),
+    })
 }
 
 /// Ends the program also where the formula panics.
@@ -121,10 +124,8 @@ struct Recording {
 
 impl Recording {
     fn start() -> Self {
-        let program = PROGRAMS.with_borrow_mut(|next| {
-            *next = next.wrapping_add(1);
-            *next
-        });
+        let program = PROGRAMS.get().wrapping_add(1);
+        PROGRAMS.set(program);
         RECORDERS.with_borrow_mut(|recorders| {
             recorders.push(Recorder { program, steps: Vec::new(), known: HashMap::new() });
         });
@@ -132,10 +133,7 @@ impl Recording {
     }
 
     fn steps(self) -> Vec<Step> {
-        let steps = RECORDERS.with_borrow_mut(|recorders| {
-            recorders.last_mut().map(|recorder| std::mem::take(&mut recorder.steps))
-        });
-        steps.unwrap_or_default()
+        recorder(|recorder| std::mem::take(&mut recorder.steps))
     }
 }
 
@@ -147,10 +145,7 @@ impl Drop for Recording {
 
 impl Traced {
     fn step(step: Step) -> Self {
-        RECORDERS.with_borrow_mut(|recorders| {
-            let Some(recorder) = recorders.last_mut() else { stray() };
-            Self { step: recorder.place(step), program: recorder.program }
-        })
+        recorder(|recorder| Self { step: recorder.place(step), program: recorder.program })
     }
 
     /// The step, which must be one of this program.
@@ -159,19 +154,12 @@ impl Traced {
     }
 
     fn at(self) -> u32 {
-        let program = RECORDERS.with_borrow(|r| r.last().map(|recorder| recorder.program));
-        match program {
-            Some(program) => self.of(program),
-            None => stray(),
-        }
+        self.of(recorder(|recorder| recorder.program))
     }
 
     fn is_lit(self, value: f64) -> bool {
-        let bits = value.to_bits();
-        RECORDERS.with_borrow(|recorders| {
-            let steps = recorders.last().map(|recorder| &recorder.steps);
-            steps.and_then(|steps| steps.get(self.step as usize)) == Some(&Step::Lit(bits))
-        })
+        let step = Step::Lit(value.to_bits());
+        recorder(|recorder| recorder.steps.get(self.step as usize) == Some(&step))
     }
 }
 
@@ -180,102 +168,75 @@ fn stray() -> ! {
     panic!("a number of a formula was used outside of that formula")
 }
 
-impl Sealed for Traced {}
-
-macro_rules! traced {
+macro_rules! one_number {
     ($(
         $(#[$doc:meta])*
         $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $slope:tt;
     )*) => {
-        impl Lane for Traced {
-            type Bool = Self;
-
-            fn lit(value: f64) -> Self {
-                Self::step(Step::Lit(value.to_bits()))
-            }
-
-            fn add(self, other: Self) -> Self {
-                Self::step(Step::Binary(Binary::Add, self.at(), other.at()))
-            }
-
-            fn sub(self, other: Self) -> Self {
-                Self::step(Step::Binary(Binary::Sub, self.at(), other.at()))
-            }
-
-            fn mul(self, other: Self) -> Self {
-                // The slope of what changes is 1.
-                if other.is_lit(1.0) {
-                    return self;
-                }
-                if self.is_lit(1.0) {
-                    return other;
-                }
-                Self::step(Step::Binary(Binary::Mul, self.at(), other.at()))
-            }
-
-            fn div(self, other: Self) -> Self {
-                Self::step(Step::Binary(Binary::Div, self.at(), other.at()))
-            }
-
-            fn neg(self) -> Self {
-                Self::step(Step::Function(Function::Neg, self.at()))
-            }
-
-            fn mul_add(self, a: Self, b: Self) -> Self {
-                Self::step(Step::MulAdd(self.at(), a.at(), b.at()))
-            }
-
-            fn min(self, other: Self) -> Self {
-                Self::step(Step::Binary(Binary::Min, self.at(), other.at()))
-            }
-
-            fn max(self, other: Self) -> Self {
-                Self::step(Step::Binary(Binary::Max, self.at(), other.at()))
-            }
-
-            fn pow(self, exponent: Self) -> Self {
-                Self::step(Step::Binary(Binary::Pow, self.at(), exponent.at()))
-            }
-
-            $(
-                fn $method(self) -> Self {
-                    Self::step(Step::Function(Function::$variant, self.at()))
-                }
-            )*
-
-            fn less(self, other: Self) -> Self {
-                Self::step(Step::Compare(Compare::Less, self.at(), other.at()))
-            }
-
-            fn less_or_equal(self, other: Self) -> Self {
-                Self::step(Step::Compare(Compare::LessOrEqual, self.at(), other.at()))
-            }
-
-            fn equal(self, other: Self) -> Self {
-                Self::step(Step::Compare(Compare::Equal, self.at(), other.at()))
-            }
-
-            fn known(holds: bool) -> Self {
-                Self::step(Step::Known(holds))
-            }
-
-            fn not(mask: Self) -> Self {
-                Self::step(Step::Not(mask.at()))
-            }
-
-            fn and(a: Self, b: Self) -> Self {
-                Self::step(Step::And(a.at(), b.at()))
-            }
-
-            fn or(a: Self, b: Self) -> Self {
-                Self::step(Step::Or(a.at(), b.at()))
-            }
-
-            fn select(mask: Self, a: Self, b: Self) -> Self {
-                Self::step(Step::Select(mask.at(), a.at(), b.at()))
-            }
-        }
+        $(fn $method(self) -> Self {
+            Self::step(Step::Function(Function::$variant, self.at()))
+        })*
     };
 }
 
-functions! { traced }
+macro_rules! two_numbers {
+    (
+        numbers { $($number:ident $of:ident |$a:ident, $b:ident| $value:expr;)* }
+        conditions { $($condition:ident $compare:ident |$c:ident, $d:ident| $holds:expr;)* }
+    ) => {
+        $(fn $number(self, other: Self) -> Self {
+            match Binary::$of {
+                // The slope of what changes is 1.
+                Binary::Mul if other.is_lit(1.0) => self,
+                Binary::Mul if self.is_lit(1.0) => other,
+                binary => Self::step(Step::Binary(binary, self.at(), other.at())),
+            }
+        })*
+        $(fn $condition(self, other: Self) -> Self {
+            Self::step(Step::Compare(Compare::$compare, self.at(), other.at()))
+        })*
+    };
+}
+
+impl Lane for Traced {}
+
+impl Compute for Traced {
+    type Bool = Self;
+
+    fn lit(value: f64) -> Self {
+        Self::step(Step::Lit(value.to_bits()))
+    }
+
+    fn neg(self) -> Self {
+        Self::step(Step::Function(Function::Neg, self.at()))
+    }
+
+    fn mul_add(self, a: Self, b: Self) -> Self {
+        Self::step(Step::MulAdd(self.at(), a.at(), b.at()))
+    }
+
+    fn select(mask: Self, a: Self, b: Self) -> Self {
+        Self::step(Step::Select(mask.at(), a.at(), b.at()))
+    }
+
+    functions! { one_number }
+    pairs! { two_numbers }
+}
+
+impl Condition for Traced {
+    fn known(holds: bool) -> Self {
+        Self::step(Step::Known(holds))
+    }
+
+    fn not(self) -> Self {
+        Self::step(Step::Not(self.at()))
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self::step(Step::And(self.at(), other.at()))
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self::step(Step::Or(self.at(), other.at()))
+    }
+}

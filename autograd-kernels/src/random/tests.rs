@@ -1,8 +1,6 @@
-use std::panic;
-use std::sync::Arc;
 use std::thread;
 
-use super::{Generator, RandomFloat, SharedGenerator, fill_randint};
+use super::{Generator, RandomFloat, fill_randint, polar};
 
 /// Reads `-0x1.8p-3` as C and Python write it.
 fn hex(text: &str) -> f64 {
@@ -21,14 +19,18 @@ fn hex_list(text: &str) -> Vec<f64> {
     text.split_whitespace().map(hex).collect()
 }
 
-fn normals<T: RandomFloat + From<u8>>(generator: &mut Generator, len: usize) -> Vec<T> {
-    let mut out = vec![T::from(0); len];
-    generator.fill_normal(&mut out, T::from(0), T::from(1));
+fn wide<T: Into<f64>>(numbers: Vec<T>) -> Vec<f64> {
+    numbers.into_iter().map(T::into).collect()
+}
+
+fn normals<T: RandomFloat>(generator: &mut Generator, len: usize) -> Vec<T> {
+    let mut out = vec![T::zero(); len];
+    generator.fill_normal(&mut out, T::zero(), T::one());
     out
 }
 
-fn uniforms<T: RandomFloat + From<u8>>(seed: u64, len: usize, low: T, high: T) -> Vec<T> {
-    let mut out = vec![T::from(0); len];
+fn uniforms<T: RandomFloat>(seed: u64, len: usize, low: T, high: T) -> Vec<T> {
+    let mut out = vec![T::zero(); len];
     Generator::new(seed).fill_uniform(&mut out, low, high);
     out
 }
@@ -72,74 +74,57 @@ fn raw_outputs_are_those_of_the_seeded_cpp_engine() {
 
 #[test]
 fn normal_numbers_are_those_of_paddle() {
-    let cases = [
-        (
-            2023,
+    fn check<T: RandomFloat + Into<f64>>(seed: u64, fills: [&str; 2]) {
+        let mut generator = Generator::new(seed);
+        for fill in fills.map(hex_list) {
+            let found = normals::<T>(&mut generator, fill.len());
+            assert_eq!(wide(found), fill, "seed {seed}");
+        }
+    }
+    check::<f64>(
+        2023,
+        [
             "0x1.f659ba72c5e9ap-5 0x1.1d0e11d774897p+0 0x1.ad1eb9dd785e7p-2
              -0x1.fd189c97f2595p-3 -0x1.da08901ca41dp+0 -0x1.80f288f68a9ep+0",
             "0x1.bd52d544598a9p+0 0x1.1107ef631a7a2p-3 0x1.a9e17a36eedep+0",
-        ),
-        (
-            0,
+        ],
+    );
+    check::<f64>(
+        0,
+        [
             "-0x1.83a3f85ba6264p-1 -0x1.85b9e3d817d34p-2 0x1.c06018e2b7dbfp-4
              0x1.583cba301aafcp+0 -0x1.ae17abfd6ce85p-1 -0x1.45fea92fe0258p+0",
             "0x1.3c72911c1e652p+1 0x1.20281923b3559p-3 0x1.3650a87d6f205p-1",
-        ),
-        (
-            42,
+        ],
+    );
+    check::<f64>(
+        42,
+        [
             "0x1.2130a68e30fd3p-2 0x1.34b6fb50767eep-2 -0x1.db220440fef07p-2
              -0x1.9f2f3e0e29829p-2 0x1.1847028ac9fa8p-2 -0x1.d8e4333e7cc38p-3",
             "0x1.7317cca2b79f6p-3 0x1.30e63a0c7523dp+0 0x1.1548312866785p-1",
-        ),
-    ];
-    for (seed, six, three) in cases {
-        let mut generator = Generator::new(seed);
-        assert_eq!(normals::<f64>(&mut generator, 6), hex_list(six), "seed {seed}");
-        assert_eq!(normals::<f64>(&mut generator, 3), hex_list(three), "seed {seed}");
-    }
-}
-
-#[test]
-fn single_precision_normal_numbers_are_those_of_paddle() {
-    let cases = [
-        (
-            2023,
-            "0x1.f659b4p-5 0x1.1d0e12p+0 0x1.ad1eb4p-2
-             -0x1.fd1898p-3 -0x1.da089p+0 -0x1.80f286p+0",
+        ],
+    );
+    check::<f32>(
+        2023,
+        [
+            "0x1.f659b4p-5 0x1.1d0e12p+0 0x1.ad1eb4p-2 -0x1.fd1898p-3 -0x1.da089p+0 -0x1.80f286p+0",
             "0x1.bd52d4p+0 0x1.1108p-3 0x1.a9e178p+0",
-        ),
-        (
-            0,
-            "-0x1.83a3f8p-1 -0x1.85b9e2p-2 0x1.c06026p-4
-             0x1.583cbap+0 -0x1.ae17acp-1 -0x1.45feaap+0",
+        ],
+    );
+    check::<f32>(
+        0,
+        [
+            "-0x1.83a3f8p-1 -0x1.85b9e2p-2 0x1.c06026p-4 0x1.583cbap+0 -0x1.ae17acp-1 -0x1.45feaap+0",
             "0x1.3c729p+1 0x1.202868p-3 0x1.3650aap-1",
-        ),
-        (
-            42,
+        ],
+    );
+    check::<f32>(
+        42,
+        [
             "0x1.2130a8p-2 0x1.34b7p-2 -0x1.db2208p-2 -0x1.9f2f42p-2 0x1.1846f6p-2 -0x1.d8e41ep-3",
             "0x1.7317d4p-3 0x1.30e63cp+0 0x1.15483ap-1",
-        ),
-    ];
-    for (seed, six, three) in cases {
-        let mut generator = Generator::new(seed);
-        let wide = |values: Vec<f32>| values.into_iter().map(f64::from).collect::<Vec<_>>();
-        assert_eq!(wide(normals(&mut generator, 6)), hex_list(six), "seed {seed}");
-        assert_eq!(wide(normals(&mut generator, 3)), hex_list(three), "seed {seed}");
-    }
-}
-
-#[test]
-fn normal_numbers_in_decimals() {
-    assert_eq!(
-        normals::<f64>(&mut Generator::new(2023), 6),
-        [
-            0.06132208266916202,
-            1.1134959364904142,
-            0.4190625230240514,
-            -0.2485820993299909,
-            -1.8516931600498658,
-            -1.5037007905872244,
-        ]
+        ],
     );
 }
 
@@ -203,13 +188,12 @@ fn uniform_numbers_are_those_of_paddle() {
         uniforms(2023, 3, 0.0_f64, 1.0),
         [0.8658361476971708, 0.5201472082270565, 0.25960938282361545]
     );
-    let wide = |values: Vec<f32>| values.into_iter().map(f64::from).collect::<Vec<_>>();
     assert_eq!(
-        wide(uniforms(2023, 4, 0.0, 1.0)),
+        wide(uniforms(2023, 4, 0.0_f32, 1.0)),
         hex_list("0x1.bb4eep-1 0x1.0a50bcp-1 0x1.09d70ap-2 0x1.cf7d5ap-1")
     );
     assert_eq!(
-        wide(uniforms(2023, 4, -0.3, 0.1)),
+        wide(uniforms(2023, 4, -0.3_f32, 0.1)),
         hex_list("0x1.7b926p-5 -0x1.789744p-4 -0x1.91ba6p-3 0x1.fcbbdp-5")
     );
     assert_eq!(
@@ -249,9 +233,9 @@ fn uniform_numbers_round_all_64_bits_once() {
 
 #[test]
 fn points_off_the_circle_give_no_normal_numbers() {
-    assert!(f64::polar(0.5, 0.5).is_none(), "the centre, whose logarithm is infinite");
-    assert!(f64::polar(0.0, 0.0).is_none(), "a corner");
-    assert!(f32::polar(0.5, 0.0).is_some(), "the circle itself");
+    assert!(polar::<f64>(0.5, 0.5).is_none(), "the centre, whose logarithm is infinite");
+    assert!(polar::<f64>(0.0, 0.0).is_none(), "a corner");
+    assert!(polar::<f32>(0.5, 0.0).is_some(), "the circle itself");
 }
 
 #[test]
@@ -340,32 +324,8 @@ fn a_clone_goes_on_with_the_same_numbers() {
     assert_eq!(here, there.join().unwrap());
 }
 
-// The process-wide generator is left alone: tests that seed it run at the same time as these.
 #[test]
-fn a_shared_generator_restarts_when_seeded() {
-    let shared = SharedGenerator::new();
-    shared.put(Generator::new(2023));
-    assert_eq!(shared.with(Generator::next_u64), 15971857826336292767);
-    assert_eq!(shared.with(Generator::next_u64), 9595022430819023016);
-    shared.put(Generator::new(2023));
-    assert_eq!(shared.with(Generator::next_u64), 15971857826336292767);
-}
-
-#[test]
-fn shared_generators_that_nobody_seeded_differ() {
-    let start = || SharedGenerator::new().with(|generator| [(); 4].map(|()| generator.next_u64()));
-    let starts = [(); 4].map(|()| start());
+fn generators_that_nobody_seeded_differ() {
+    let starts = [(); 4].map(|()| [(); 4].map(|()| Generator::from_entropy().next_u64()));
     assert!(starts.iter().any(|other| other != &starts[0]), "32 bits agree four times by chance");
-}
-
-#[test]
-fn a_panic_while_drawing_does_not_take_the_generator_away() {
-    let shared = Arc::new(SharedGenerator::new());
-    shared.put(Generator::new(2023));
-    let other = Arc::clone(&shared);
-    let panicked = thread::spawn(move || other.with(|_| panic::resume_unwind(Box::new("stop"))));
-    assert!(panicked.join().is_err());
-    assert_eq!(shared.with(Generator::next_u64), 15971857826336292767);
-    shared.put(Generator::new(0));
-    assert_eq!(shared.with(Generator::next_u64), 5761556218444793869);
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use crate::array::Storable;
-use crate::formula::{Dual, Formula, Lane, Program, Real, Traced, Written, trace, trace_given};
+use crate::formula::{Dual, Formula, Lane, Program, Real, Traced, Written, trace, written_given};
 use crate::graph::{self, ForwardMode, Tensor};
 
 /// What is the same in every call of an op.
@@ -423,7 +423,7 @@ where
     fn backward(&self, wanted: &[bool]) -> Cow<'_, Program> {
         let [n, masks] = [self.info.keeps_reals.len(), self.info.keeps_masks.len()];
         let kept = self.info.keeps_outputs.len();
-        Cow::Owned(trace_given(n + kept + self.info.outputs, masks, |all, masks| {
+        let written = written_given(n + kept + self.info.outputs, masks, |all, masks| {
             let (reals, grads) = (&all[..n], &all[n + kept..]);
             let along = |i: usize| {
                 let moved: Vec<_> = (0..n)
@@ -444,7 +444,8 @@ where
             let again = self.program.eval::<Traced>(reals, masks);
             let given = again.into_iter().enumerate().map(|(k, output)| (output, n + k));
             (slopes, given.collect())
-        }))
+        });
+        Cow::Owned(written.program())
     }
 
     fn compiled_backward(&self) -> Option<&dyn Formula<T>> {

@@ -137,12 +137,14 @@ fn time_of([m, k, n]: [usize; 3]) -> Duration {
     Duration::from_micros((m * n * k / PER_MICROSECOND) as u64)
 }
 
-/// How many products of a stack one thread should compute at once, where that is worth another thread
-/// and the threads are not better off with parts of each.
-pub(super) fn at_once([m, k, n]: [usize; 3], products: usize) -> Option<usize> {
-    let enough = products >= 4 * num_threads() || !worth(time_of([m, k, n]));
-    let shared = products > 1 && enough && worth(time_of([m * products, k, n]));
-    shared.then(|| (STACK_PART / (m * k * n)).clamp(1, products.div_ceil(num_threads())))
+/// How many products of a stack one thread should compute at once: all, where that is not worth another
+/// thread or the threads are better off with parts of each.
+pub(super) fn at_once([m, k, n]: [usize; 3], products: usize) -> usize {
+    let enough = || products >= 4 * num_threads() || !worth(time_of([m, k, n]));
+    match products > 1 && enough() && worth(time_of([m * products, k, n])) {
+        true => (STACK_PART / (m * k * n)).clamp(1, products.div_ceil(num_threads())),
+        false => products,
+    }
 }
 
 /// In how many parts, down and across, threads compute a product. Each part reads, and packs where it

@@ -19,37 +19,37 @@ mod exact;
 mod f32;
 mod f64;
 mod real;
+mod tables;
 #[cfg(test)]
 mod tests;
 
 use real::Real;
+pub use real::select;
 
-/// The functions; `FMA` is what [`Kernel::run`](super::simd::Kernel::run) was given.
+/// The functions, which the [table](crate::formula) describes; `FMA` is what
+/// [`Kernel::run`](super::simd::Kernel::run) was given.
 pub trait Math: Real {
-    /// e^x.
     #[inline(always)]
     fn v_exp<const FMA: bool>(self) -> Self {
         exp_scaled::<Self, FMA>(self, 0, Self::EXP_MAX)
     }
 
-    /// e^x - 1.
     #[inline(always)]
     fn v_exp_m1<const FMA: bool>(self) -> Self {
         let (one, half) = (Self::lit(1.0), Self::lit(0.5));
         let x = clamp(self, Self::EXP_M1_MIN, Self::EXP_M1_MAX);
         // n = 0 for longer than rounding would have it: just above ln2 / 2, 2p + 1 would cancel.
         let t = x.fma::<FMA>(Self::LOG2_E, Self::MAGIC);
-        let near = x.magnitude() < half;
-        let t = Self::select(near, Self::MAGIC, t);
+        let near = x.abs() < half;
+        let t = select(near, Self::MAGIC, t);
         let r = remainder::<Self, FMA>(x, Self::MAGIC - t);
         let p = (r * r).fma::<FMA>(poly::<Self, FMA>(r, Self::EXP_M1), r);
         // Half of the result first: 2^n itself may be out of range.
         let scale = (t - one).pow2();
         let y = p.fma::<FMA>(scale, scale - half);
-        Self::select(near, p, y + y).with_sign_of(self)
+        select(near, p, y + y).copysign(self)
     }
 
-    /// ln x.
     #[inline(always)]
     fn v_ln<const FMA: bool>(self) -> Self {
         let (e, f, tail) = ln_parts::<Self, FMA>(self);
@@ -57,7 +57,6 @@ pub trait Math: Real {
         ln_edges(self, e.fma::<FMA>(Self::LN2_HI, f + low))
     }
 
-    /// ln(1 + x).
     #[inline(always)]
     fn v_ln_1p<const FMA: bool>(self) -> Self {
         let (zero, one) = (Self::lit(0.0), Self::lit(1.0));
@@ -66,15 +65,14 @@ pub trait Math: Real {
         // Where 1 + x needs no scaling, x itself is f. Elsewhere the rounding error of 1 + x is put
         // back; the derivative 1 / (1 + f) that it is multiplied by may be rough.
         let near = e == zero;
-        let lost = Self::select(near | (u > Self::INTEGERS), zero, (self - (u - one)) * inverse);
-        let f = Self::select(near, self, f);
+        let lost = select(near | (u > Self::INTEGERS), zero, (self - (u - one)) * inverse);
+        let f = select(near, self, f);
         let slope = f.fma::<FMA>(f.fma::<FMA>(Self::lit(0.84), Self::lit(-0.95)), one);
         let tail = slope.fma::<FMA>(lost, Self::ln_1p_tail::<FMA>(f));
         let low = e.fma::<FMA>(Self::LN2_LO, tail);
-        ln_edges(u, e.fma::<FMA>(Self::LN2_HI, f + low)).with_sign_of(self)
+        ln_edges(u, e.fma::<FMA>(Self::LN2_HI, f + low)).copysign(self)
     }
 
-    /// log₂ x; exact for powers of 2.
     #[inline(always)]
     fn v_log2<const FMA: bool>(self) -> Self {
         log_base::<Self, FMA>(
@@ -84,7 +82,6 @@ pub trait Math: Real {
         )
     }
 
-    /// log₁₀ x.
     #[inline(always)]
     fn v_log10<const FMA: bool>(self) -> Self {
         log_base::<Self, FMA>(
@@ -94,19 +91,18 @@ pub trait Math: Real {
         )
     }
 
-    /// tanh x.
     #[inline(always)]
     fn v_tanh<const FMA: bool>(self) -> Self {
         let (one, half) = (Self::lit(1.0), Self::lit(0.5));
-        let a = self.magnitude();
+        let a = self.abs();
         // a - a³ / D(a²) near 0, else 1 - 1 / (½ e^2a + ½): one division serves both.
         let small = a < Self::TANH_SPLIT;
-        let base = Self::select(small, a, one);
+        let base = select(small, a, one);
         let square = base * base;
         let near = poly::<Self, FMA>(square, Self::TANH);
         // e^2a = 2ⁿ 2^r. The result has lost what an error of r does long before 2a log₂ e is so
         // large that rounding the constant matters.
-        let limited = Self::select(a > Self::TANH_MAX, Self::TANH_MAX, a);
+        let limited = select(a > Self::TANH_MAX, Self::TANH_MAX, a);
         let scaled = Self::LOG2_E + Self::LOG2_E;
         let t = limited.fma::<FMA>(scaled, Self::BIASED);
         let minus_n = Self::BIASED - t;
@@ -122,16 +118,15 @@ pub trait Math: Real {
             _ => poly::<Self, FMA>(r, Self::EXP2),
         };
         let far = r.fma::<FMA>(power, half).fma::<FMA>(t.biased_pow2(), half);
-        let quotient = square / Self::select(small, near, far);
-        (-base).fma::<FMA>(quotient, base).with_sign_of(self)
+        let quotient = square / select(small, near, far);
+        (-base).fma::<FMA>(quotient, base).copysign(self)
     }
 
-    /// 1 / (1 + e^-x).
     #[inline(always)]
     fn v_sigmoid<const FMA: bool>(self) -> Self {
         let (zero, one) = (Self::lit(0.0), Self::lit(1.0));
-        let a = self.magnitude();
-        let (t, r) = reduce::<Self, FMA>(Self::select(a > -Self::EXP_MIN, -Self::EXP_MIN, a));
+        let a = self.abs();
+        let (t, r) = reduce::<Self, FMA>(select(a > -Self::EXP_MIN, -Self::EXP_MIN, a));
         let p = exp_m1_near_0::<Self, FMA>(r);
         // 1 + e^|x| is scaled by TINY, so that e^|x| stays in range where its inverse is subnormal.
         let scale = (t + Self::TINY_EXPONENT).pow2();
@@ -140,33 +135,31 @@ pub trait Math: Real {
         let lost = p.fma::<FMA>(scale, scale - d) + Self::TINY;
         let inverse = one / d;
         let below = (-inverse).fma::<FMA>(inverse * lost, inverse) * Self::TINY;
-        Self::select(self < zero, below, one - below)
+        select(self < zero, below, one - below)
     }
 
-    /// ln(1 + e^x), without overflow.
     #[inline(always)]
     fn v_softplus<const FMA: bool>(self) -> Self {
         let (zero, one) = (Self::lit(0.0), Self::lit(1.0));
-        let z = exp_scaled::<Self, FMA>(-self.magnitude(), 0, zero);
+        let z = exp_scaled::<Self, FMA>(-self.abs(), 0, zero);
         // ln(1 + z): 1 + z is halved from √2 on.
         let halved = z > Self::lit(0.41421356);
-        let f = Self::select(halved, (z - one) * Self::lit(0.5), z);
-        let low = Self::ln_1p_tail::<FMA>(f) + Self::select(halved, Self::LN2_LO, zero);
-        let ln = (f + low) + Self::select(halved, Self::LN2_HI, zero);
-        Self::select(self > zero, self, zero) + ln
+        let f = select(halved, (z - one) * Self::lit(0.5), z);
+        let low = Self::ln_1p_tail::<FMA>(f) + select(halved, Self::LN2_LO, zero);
+        let ln = (f + low) + select(halved, Self::LN2_HI, zero);
+        select(self > zero, self, zero) + ln
     }
 
-    /// erf x.
     #[inline(always)]
     fn v_erf<const FMA: bool>(self) -> Self {
         let one = Self::lit(1.0);
-        let a = self.magnitude();
+        let a = self.abs();
         let near = a.fma::<FMA>(poly::<Self, FMA>(a * a, Self::ERF), a);
-        let limited = Self::select(a > Self::ERF_MAX, Self::ERF_MAX, a);
+        let limited = select(a > Self::ERF_MAX, Self::ERF_MAX, a);
         let (t, r) = reduce::<Self, FMA>(-poly::<Self, FMA>(limited, Self::ERFC));
         let scale = t.pow2();
         let far = (-exp_m1_near_0::<Self, FMA>(r)).fma::<FMA>(scale, one - scale);
-        Self::select(a < Self::ERF_SPLIT, near, far).with_sign_of(self)
+        select(a < Self::ERF_SPLIT, near, far).copysign(self)
     }
 
     /// sin x; NaN beyond [`ANGLE_MAX`], for which there is std's function.
@@ -174,7 +167,7 @@ pub trait Math: Real {
     fn v_sin<const FMA: bool>(self) -> Self {
         let (t, r, low) = quadrant::<Self, FMA>(self);
         let (sin, cos) = (sin_near_0::<Self, FMA>(r, low), cos_near_0::<Self, FMA>(r, low));
-        in_range(self, Self::select(t.odd(), cos, sin).flip(t))
+        in_range(self, select(t.odd(), cos, sin).flip(t))
     }
 
     /// cos x; NaN beyond [`ANGLE_MAX`], for which there is std's function.
@@ -182,8 +175,8 @@ pub trait Math: Real {
     fn v_cos<const FMA: bool>(self) -> Self {
         let (t, r, low) = quadrant::<Self, FMA>(self);
         let (sin, cos) = (sin_near_0::<Self, FMA>(r, low), cos_near_0::<Self, FMA>(r, low));
-        let y = Self::select(t.odd(), sin, cos).flip(t + Self::lit(1.0));
-        Self::select(self.magnitude() > Self::lit(ANGLE_MAX), Self::NAN, y)
+        let y = select(t.odd(), sin, cos).flip(t + Self::lit(1.0));
+        select(self.abs() > Self::lit(ANGLE_MAX), Self::nan(), y)
     }
 
     /// tan x; NaN beyond [`ANGLE_MAX`], for which there is std's function.
@@ -199,60 +192,55 @@ pub trait Math: Real {
         let y = Self::lit(-1.0) / tan;
         let off = if FMA { y.fma::<FMA>(tan, Self::lit(1.0)) } else { Self::lit(0.0) };
         let y = y.fma::<FMA>(y.fma::<FMA>(below, off), y);
-        in_range(self, Self::select(t.odd(), y, tan))
+        in_range(self, select(t.odd(), y, tan))
     }
 
-    /// atan x.
     #[inline(always)]
     fn v_atan<const FMA: bool>(self) -> Self {
         let one = Self::lit(1.0);
-        let a = self.magnitude();
+        let a = self.abs();
         let far = a > one;
-        let t = Self::select(far, one, a) / Self::select(far, a, one);
+        let t = select(far, one, a) / select(far, a, one);
         let square = t * t;
         let tail = t * square * poly::<Self, FMA>(square, Self::ATAN);
         let [hi, lo, _] = Self::HALF_PI;
-        Self::select(far, (hi - t) + (lo - tail), t + tail).with_sign_of(self)
+        select(far, (hi - t) + (lo - tail), t + tail).copysign(self)
     }
 
-    /// asin x; NaN for |x| > 1.
     #[inline(always)]
     fn v_asin<const FMA: bool>(self) -> Self {
-        let a = self.magnitude();
+        let a = self.abs();
         let far = a > Self::lit(0.5);
         let (t, tail) = asin_parts::<Self, FMA>(a, far);
         let [hi, lo, _] = Self::HALF_PI;
-        Self::select(far, hi - ((t + t) + ((tail + tail) - lo)), t + tail).with_sign_of(self)
+        select(far, hi - ((t + t) + ((tail + tail) - lo)), t + tail).copysign(self)
     }
 
-    /// acos x; NaN for |x| > 1.
     #[inline(always)]
     fn v_acos<const FMA: bool>(self) -> Self {
-        let a = self.magnitude();
+        let a = self.abs();
         let far = a > Self::lit(0.5);
         let (t, tail) = asin_parts::<Self, FMA>(a, far);
         let [hi, lo, _] = Self::HALF_PI;
         let twice = (t + tail) + (t + tail);
         let left = Self::PI_HI - (twice - Self::PI_LO);
-        let middle = hi - (self - (lo - tail.with_sign_of(self)));
-        Self::select(far, Self::select(self < Self::lit(0.0), left, twice), middle)
+        let middle = hi - (self - (lo - tail.copysign(self)));
+        select(far, select(self < Self::lit(0.0), left, twice), middle)
     }
 
-    /// sinh x.
     #[inline(always)]
     fn v_sinh<const FMA: bool>(self) -> Self {
-        let a = self.magnitude();
+        let a = self.abs();
         let square = a * a;
         let near = (a * square).fma::<FMA>(poly::<Self, FMA>(square, Self::SINH), a);
         let half = exp_scaled::<Self, FMA>(a, -1, Self::SINH_MAX);
         let far = half - Self::lit(0.25) / half;
-        Self::select(a < Self::lit(1.0), near, far).with_sign_of(self)
+        select(a < Self::lit(1.0), near, far).copysign(self)
     }
 
-    /// cosh x.
     #[inline(always)]
     fn v_cosh<const FMA: bool>(self) -> Self {
-        let half = exp_scaled::<Self, FMA>(self.magnitude(), -1, Self::SINH_MAX);
+        let half = exp_scaled::<Self, FMA>(self.abs(), -1, Self::SINH_MAX);
         half + Self::lit(0.25) / half
     }
 
@@ -261,126 +249,90 @@ pub trait Math: Real {
     #[inline(always)]
     fn v_pow<const FMA: bool>(self, y: Self) -> Self {
         let (zero, one) = (Self::lit(0.0), Self::lit(1.0));
-        let a = self.magnitude();
+        let a = self.abs();
         let power = Self::pow_magnitude::<FMA>(a, y);
-        let power = Self::select((a == one) | (y == zero), one, power);
+        let power = select((a == one) | (y == zero), one, power);
         let whole = integer(y);
         let odd = whole & !integer(y * Self::lit(0.5));
-        let power = Self::select(odd, power.with_sign_of(self), power);
+        let power = select(odd, power.copysign(self), power);
         // The infinities count as whole, and -∞ has powers as ∞ has.
-        let undefined = (self < zero) & (a < Self::INFINITY) & !whole;
-        Self::select(undefined, Self::NAN, power)
+        let undefined = (self < zero) & (a < Self::infinity()) & !whole;
+        select(undefined, Self::nan(), power)
     }
 
-    /// √x, correctly rounded.
     #[inline(always)]
     fn v_sqrt<const FMA: bool>(self) -> Self {
-        self.root()
+        self.sqrt()
     }
 
-    /// 1 / √x.
     #[inline(always)]
     fn v_rsqrt<const FMA: bool>(self) -> Self {
-        Self::lit(1.0) / self.root()
+        Self::lit(1.0) / self.sqrt()
     }
 
-    /// 1 / x, correctly rounded.
     #[inline(always)]
     fn v_recip<const FMA: bool>(self) -> Self {
         Self::lit(1.0) / self
     }
 
-    /// |x|.
     #[inline(always)]
     fn v_abs<const FMA: bool>(self) -> Self {
-        self.magnitude()
+        self.abs()
     }
 
-    /// The largest integer ≤ x.
     #[inline(always)]
     fn v_floor<const FMA: bool>(self) -> Self {
         if FMA {
-            return self.to_floor();
+            return self.floor();
         }
         let near = self.v_round::<FMA>();
-        Self::select(near > self, near - Self::lit(1.0), near).with_sign_of(self)
+        select(near > self, near - Self::lit(1.0), near).copysign(self)
     }
 
-    /// The smallest integer ≥ x.
     #[inline(always)]
     fn v_ceil<const FMA: bool>(self) -> Self {
         if FMA {
-            return self.to_ceil();
+            return self.ceil();
         }
         let near = self.v_round::<FMA>();
-        Self::select(near < self, near + Self::lit(1.0), near).with_sign_of(self)
+        select(near < self, near + Self::lit(1.0), near).copysign(self)
     }
 
-    /// The nearest integer, the even one of two.
     #[inline(always)]
     fn v_round<const FMA: bool>(self) -> Self {
         if FMA {
             return self.to_even();
         }
         // Baselines without FMA have no rounding instruction either.
-        let a = self.magnitude();
-        let near = ((a + Self::INTEGERS) - Self::INTEGERS).with_sign_of(self);
-        Self::select(a < Self::INTEGERS, near, self)
+        let a = self.abs();
+        let near = ((a + Self::INTEGERS) - Self::INTEGERS).copysign(self);
+        select(a < Self::INTEGERS, near, self)
     }
 
-    /// x without its fraction.
     #[inline(always)]
     fn v_trunc<const FMA: bool>(self) -> Self {
         if FMA {
-            return self.to_trunc();
+            return self.trunc();
         }
-        self.magnitude().v_floor::<FMA>().with_sign_of(self)
+        self.abs().v_floor::<FMA>().copysign(self)
     }
 
-    /// -1, 1, or x itself if it is 0 or NaN.
     #[inline(always)]
     fn v_signum<const FMA: bool>(self) -> Self {
         let (zero, one) = (Self::lit(0.0), Self::lit(1.0));
-        Self::select(self > zero, one, Self::select(self < zero, -one, self))
+        select(self > zero, one, select(self < zero, -one, self))
     }
 
     /// The smaller one, or NaN if either is.
     #[inline(always)]
     fn v_min<const FMA: bool>(self, other: Self) -> Self {
-        Self::select((self < other) | self.nan(), self, other)
+        select((self < other) | self.is_nan(), self, other)
     }
 
     /// The larger one, or NaN if either is.
     #[inline(always)]
     fn v_max<const FMA: bool>(self, other: Self) -> Self {
-        Self::select((self > other) | self.nan(), self, other)
-    }
-
-    /// x · a + b, in one rounding if `FMA`.
-    #[inline(always)]
-    fn v_mul_add<const FMA: bool>(self, a: Self, b: Self) -> Self {
-        self.fma::<FMA>(a, b)
-    }
-
-    /// `a` if the condition holds, else `b`.
-    #[inline(always)]
-    fn v_select(condition: bool, a: Self, b: Self) -> Self {
-        Self::select(condition, a, b)
-    }
-
-    /// sin x for any x: std's, a call.
-    fn v_sin_large(self) -> Self {
-        self.std_sin()
-    }
-
-    /// cos x for any x: std's, a call.
-    fn v_cos_large(self) -> Self {
-        self.std_cos()
-    }
-
-    /// tan x for any x: std's, a call.
-    fn v_tan_large(self) -> Self {
-        self.std_tan()
+        select((self > other) | self.is_nan(), self, other)
     }
 }
 
@@ -395,7 +347,7 @@ pub const ANGLE_MAX: f64 = 1_048_576.0;
 pub fn angles_in_range<T: Math>(angles: &[T]) -> bool {
     let max = T::lit(ANGLE_MAX);
     // Not `any`, which would leave at the first one and so not vectorise.
-    !angles.iter().fold(false, |large, angle| large | (angle.magnitude() > max))
+    !angles.iter().fold(false, |large, angle| large | (angle.abs() > max))
 }
 
 /// The polynomial with coefficients `c`. They are one of the constant tables, so that the loop is
@@ -453,8 +405,8 @@ fn exp_m1_near_0<T: Real, const FMA: bool>(r: T) -> T {
 /// x limited to lo..=hi; NaN stays.
 #[inline(always)]
 fn clamp<T: Real>(x: T, lo: T, hi: T) -> T {
-    let x = T::select(x < lo, lo, x);
-    T::select(x > hi, hi, x)
+    let x = select(x < lo, lo, x);
+    select(x > hi, hi, x)
 }
 
 /// e^x · 2^shift, subnormal results and ∞ included.
@@ -476,8 +428,8 @@ fn ln_parts<T: Real, const FMA: bool>(x: T) -> (T, T, T) {
 #[inline(always)]
 fn ln_edges<T: Real>(x: T, y: T) -> T {
     let zero = T::lit(0.0);
-    let edge = T::select(x == zero, -T::INFINITY, T::NAN);
-    T::select(x == T::INFINITY, x, T::select(x > zero, y, edge))
+    let edge = select(x == zero, -T::infinity(), T::nan());
+    select(x == T::infinity(), x, select(x > zero, y, edge))
 }
 
 /// log of another base b, from log_b e and log_b 2.
@@ -515,8 +467,8 @@ fn quadrant<T: Real, const FMA: bool>(x: T) -> (T, T, T) {
 /// `y`, an odd function of the angle x, except where x is 0 or too large.
 #[inline(always)]
 fn in_range<T: Real>(x: T, y: T) -> T {
-    let y = T::select(x == T::lit(0.0), x, y);
-    T::select(x.magnitude() > T::lit(ANGLE_MAX), T::NAN, y)
+    let y = select(x == T::lit(0.0), x, y);
+    select(x.abs() > T::lit(ANGLE_MAX), T::nan(), y)
 }
 
 #[inline(always)]
@@ -538,13 +490,13 @@ fn cos_near_0<T: Real, const FMA: bool>(r: T, low: T) -> T {
 #[inline(always)]
 fn asin_parts<T: Real, const FMA: bool>(a: T, far: bool) -> (T, T) {
     let half = T::lit(0.5);
-    let square = T::select(far, (-half).fma::<FMA>(a, half), a * a);
-    let t = T::select(far, square.root(), a);
+    let square = select(far, (-half).fma::<FMA>(a, half), a * a);
+    let t = select(far, square.sqrt(), a);
     (t, t * square * poly::<T, FMA>(square, T::ASIN))
 }
 
 #[inline(always)]
 fn integer<T: Real>(x: T) -> bool {
-    let a = x.magnitude();
+    let a = x.abs();
     (a >= T::INTEGERS) | ((a + T::INTEGERS) - T::INTEGERS == a)
 }

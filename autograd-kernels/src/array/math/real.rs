@@ -1,91 +1,17 @@
-//! What the formulas are made of: bit-level steps and coefficient tables, per element type.
+//! What the formulas are made of: bit-level steps of each element type.
 
-use std::ops::{Add, Div, Mul, Neg, Sub};
+use num_traits::Float;
 
-/// The steps and tables of one element type.
-///
-/// The polynomials are minimax fits of the relative error of the whole function, lowest power
-/// first, found by the exchange algorithm of Remez (Muller, Elementary Functions, chapter 3) in
-/// long arithmetic; each coefficient was rounded and the rest fitted again. The exponent beside a
-/// table is the error of its fit, and does not count the rounding of the arithmetic.
-///
-/// `_HI` and `_LO` are one constant in two parts. A `_HI` with trailing zeros makes its product
-/// with an exponent exact, fused or not.
-pub trait Real:
-    Copy
-    + PartialOrd
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Div<Output = Self>
-    + Neg<Output = Self>
-    + 'static
-{
+use super::tables::Tables;
+
+/// The steps of one element type.
+pub trait Real: Float + Tables {
     /// 1.5 · 2^mantissa bits: adding it leaves the nearest integer in the low bits.
     const MAGIC: Self;
     /// The same, more by the bias of an exponent.
     const BIASED: Self;
     /// 2^mantissa bits: from here on every value is an integer.
     const INTEGERS: Self;
-    const INFINITY: Self;
-    const NAN: Self;
-
-    const LN2_HI: Self;
-    const LN2_LO: Self;
-    const LOG2_E: Self;
-    const LOG2_E_LO: Self;
-    const LOG10_E: Self;
-    const LOG10_E_LO: Self;
-    const LOG10_2_HI: Self;
-    const LOG10_2_LO: Self;
-    const PI_HI: Self;
-    const PI_LO: Self;
-    /// π/2 in three full parts.
-    const HALF_PI: [Self; 3];
-    const TWO_OVER_PI: Self;
-
-    /// Beyond these, e^x is 0, e^x is ∞, and sinh x is ∞.
-    const EXP_MIN: Self;
-    const EXP_MAX: Self;
-    const SINH_MAX: Self;
-    /// A power of 2 about half way down the range, and its exponent.
-    const TINY: Self;
-    const TINY_EXPONENT: Self;
-    /// (e^r - 1 - r) / r² on |r| ≤ ln2 / 2.
-    const EXP: &'static [Self];
-    /// Beyond these, e^x - 1 is -1 and ∞.
-    const EXP_M1_MIN: Self;
-    const EXP_M1_MAX: Self;
-    /// (e^r - 1 - r) / r² on |r| ≤ 1/2.
-    const EXP_M1: &'static [Self];
-
-    /// (2^r - 1) / 2r on |r| ≤ 1/2, weighted for 2^r.
-    const EXP2: &'static [Self];
-
-    /// tanh x = x - x³ / D(x²) below `TANH_SPLIT`; 1 from `TANH_MAX` on. D is nearly a line: it
-    /// is what follows x² in the continued fraction of tanh x.
-    const TANH_SPLIT: Self;
-    const TANH_MAX: Self;
-    const TANH: &'static [Self];
-    /// (sinh x - x) / x³ in x² on |x| ≤ 1.
-    const SINH: &'static [Self];
-
-    /// erf x = x + x P(x²) below `ERF_SPLIT`; 1 from `ERF_MAX` on.
-    const ERF_SPLIT: Self;
-    const ERF_MAX: Self;
-    const ERF: &'static [Self];
-    /// -ln(1 - erf x) in x, in between.
-    const ERFC: &'static [Self];
-
-    /// (sin r - r) / r³, (cos r - 1 + r²/2) / r⁴ and (tan r - r) / r³ in r² on |r| ≤ π/4 and, as
-    /// 2/π is rounded, a little beyond.
-    const SIN: &'static [Self];
-    const COS: &'static [Self];
-    const TAN: &'static [Self];
-    /// (atan x - x) / x³ in x² on |x| ≤ 1.
-    const ATAN: &'static [Self];
-    /// (asin x - x) / x³ in x² on |x| ≤ 1/2.
-    const ASIN: &'static [Self];
 
     fn lit(value: f64) -> Self;
     /// self · b + c, in one rounding if `FMA`.
@@ -93,12 +19,6 @@ pub trait Real:
     /// self · b - product exactly, where `product` is self · b rounded, without a fused
     /// multiply-add.
     fn product_lost(self, b: Self, product: Self) -> Self;
-    fn magnitude(self) -> Self;
-    fn with_sign_of(self, sign: Self) -> Self;
-    fn root(self) -> Self;
-    fn nan(self) -> bool;
-    fn select(condition: bool, a: Self, b: Self) -> Self;
-
     /// With n = self - MAGIC: 2ⁿ, for n that give a normal number.
     fn pow2(self) -> Self;
     /// With n = self - BIASED: the same, an addition less.
@@ -120,13 +40,14 @@ pub trait Real:
     /// x^y for x ≥ 0.
     fn pow_magnitude<const FMA: bool>(x: Self, y: Self) -> Self;
 
-    fn to_floor(self) -> Self;
-    fn to_ceil(self) -> Self;
+    /// The nearest integer, the even one of two.
     fn to_even(self) -> Self;
-    fn to_trunc(self) -> Self;
-    fn std_sin(self) -> Self;
-    fn std_cos(self) -> Self;
-    fn std_tan(self) -> Self;
+}
+
+/// `a` if the condition holds, else `b`.
+#[inline(always)]
+pub fn select<T>(condition: bool, a: T, b: T) -> T {
+    if condition { a } else { b }
 }
 
 /// The bit-level half of [`Real`], which differs between the two types in widths only.
@@ -135,8 +56,6 @@ macro_rules! bit_level {
         const MAGIC: $float = 1.5 / $float::EPSILON;
         const BIASED: $float = Self::MAGIC + $bias as $float;
         const INTEGERS: $float = 1.0 / $float::EPSILON;
-        const INFINITY: $float = $float::INFINITY;
-        const NAN: $float = $float::NAN;
 
         #[inline(always)]
         fn lit(value: f64) -> $float {
@@ -146,31 +65,6 @@ macro_rules! bit_level {
         #[inline(always)]
         fn fma<const FMA: bool>(self, b: $float, c: $float) -> $float {
             if FMA { self.mul_add(b, c) } else { self * b + c }
-        }
-
-        #[inline(always)]
-        fn magnitude(self) -> $float {
-            self.abs()
-        }
-
-        #[inline(always)]
-        fn with_sign_of(self, sign: $float) -> $float {
-            self.copysign(sign)
-        }
-
-        #[inline(always)]
-        fn root(self) -> $float {
-            self.sqrt()
-        }
-
-        #[inline(always)]
-        fn nan(self) -> bool {
-            self.is_nan()
-        }
-
-        #[inline(always)]
-        fn select(condition: bool, a: $float, b: $float) -> $float {
-            if condition { a } else { b }
         }
 
         #[inline(always)]
@@ -209,8 +103,8 @@ macro_rules! bit_level {
         fn split(self) -> ($float, $float) {
             const LIFT: $float = 1.0 / $float::EPSILON;
             let subnormal = self < $float::MIN_POSITIVE;
-            let (e, f, _) = Self::select(subnormal, self * LIFT, self).split_normal();
-            (e - Self::select(subnormal, $mantissa as $float, 0.0), f)
+            let (e, f, _) = select(subnormal, self * LIFT, self).split_normal();
+            (e - select(subnormal, $mantissa as $float, 0.0), f)
         }
 
         #[inline(always)]
@@ -229,35 +123,8 @@ macro_rules! bit_level {
         }
 
         #[inline(always)]
-        fn to_floor(self) -> $float {
-            self.floor()
-        }
-
-        #[inline(always)]
-        fn to_ceil(self) -> $float {
-            self.ceil()
-        }
-
-        #[inline(always)]
         fn to_even(self) -> $float {
             self.round_ties_even()
-        }
-
-        #[inline(always)]
-        fn to_trunc(self) -> $float {
-            self.trunc()
-        }
-
-        fn std_sin(self) -> $float {
-            self.sin()
-        }
-
-        fn std_cos(self) -> $float {
-            self.cos()
-        }
-
-        fn std_tan(self) -> $float {
-            self.tan()
         }
     };
 }

@@ -7,7 +7,7 @@
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "made on x86-64 only"))]
 mod vectors;
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::LazyLock;
 
 pub use vectors::{VectorKernel, Vectored, Vectors, has_vectors};
 
@@ -17,14 +17,13 @@ pub use vectors::{VectorKernel, Vectored, Vectors, has_vectors};
     not(target_arch = "x86_64"),
     allow(dead_code, reason = "the wider levels exist on x86-64 only")
 )]
-#[repr(u8)]
 pub enum Level {
     /// What the whole crate is compiled for: SSE2 on x86-64, NEON on AArch64.
-    Baseline = 1,
+    Baseline,
     /// AVX2 and FMA: 256 bits, x86-64-v3.
-    Avx2 = 2,
+    Avx2,
     /// AVX-512 F, VL, BW, DQ and CD: 512 bits, x86-64-v4.
-    Avx512 = 3,
+    Avx512,
 }
 
 /// Whether the baseline has a fused multiply-add; where it has none, `mul_add` would call the C
@@ -47,16 +46,18 @@ pub trait Kernel {
 /// Runs `kernel` at the widest level of this CPU. Costs one load, two compares and a call.
 #[inline]
 pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
-    match level() {
-        // SAFETY: `detect` gives Avx512 only to a CPU that has every feature `avx512` is compiled
-        // for.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512(kernel) },
-        // SAFETY: `detect` gives Avx2 only to a CPU that has every feature `avx2` is compiled for.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2(kernel) },
-        _ => kernel.run::<BASELINE_FMA>(),
+    struct Alone<K>(K);
+
+    impl<K: Kernel> SliceKernel<()> for Alone<K> {
+        type Output = K::Output;
+
+        #[inline(always)]
+        fn run<const FMA: bool>(self, _: &mut [()], _: (&[()], &[()], &[()])) -> K::Output {
+            self.0.run::<FMA>()
+        }
     }
+
+    dispatch_slices(Alone(kernel), &mut [], (&[], &[], &[]))
 }
 
 /// Work that reads up to three slices and writes one, compiled once a level; see [`Kernel`].
@@ -79,67 +80,42 @@ pub fn dispatch_slices<T, K: SliceKernel<T>>(
     (a, b, c): (&[T], &[T], &[T]),
 ) -> K::Output {
     match level() {
-        // SAFETY: `detect` gives Avx512 only to a CPU that has every feature `avx512_slices` is
-        // compiled for.
+        // SAFETY: `widest` gives Avx512 only to a CPU that has every feature `avx512` is compiled for.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512_slices(kernel, out, a, b, c) },
-        // SAFETY: `detect` gives Avx2 only to a CPU that has every feature `avx2_slices` is
-        // compiled for.
+        Level::Avx512 => unsafe { avx512(kernel, out, a, b, c) },
+        // SAFETY: `widest` gives Avx2 only to a CPU that has every feature `avx2` is compiled for.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2_slices(kernel, out, a, b, c) },
-        _ => baseline_slices(kernel, out, a, b, c),
+        Level::Avx2 => unsafe { avx2(kernel, out, a, b, c) },
+        _ => baseline(kernel, out, a, b, c),
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(
-    enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn avx512<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run::<true>()
+macro_rules! compiled {
+    ($($(#[$attribute:meta])* $level:ident: $fma:expr;)*) => {$(
+        $(#[$attribute])*
+        fn $level<T, K: SliceKernel<T>>(
+            kernel: K,
+            out: &mut [T],
+            a: &[T],
+            b: &[T],
+            c: &[T],
+        ) -> K::Output {
+            kernel.run::<{ $fma }>(out, (a, b, c))
+        }
+    )*};
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(
-    enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn avx512_slices<T, K: SliceKernel<T>>(
-    kernel: K,
-    out: &mut [T],
-    a: &[T],
-    b: &[T],
-    c: &[T],
-) -> K::Output {
-    kernel.run::<true>(out, (a, b, c))
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-fn avx2_slices<T, K: SliceKernel<T>>(
-    kernel: K,
-    out: &mut [T],
-    a: &[T],
-    b: &[T],
-    c: &[T],
-) -> K::Output {
-    kernel.run::<true>(out, (a, b, c))
-}
-
-#[inline(never)]
-fn baseline_slices<T, K: SliceKernel<T>>(
-    kernel: K,
-    out: &mut [T],
-    a: &[T],
-    b: &[T],
-    c: &[T],
-) -> K::Output {
-    kernel.run::<BASELINE_FMA>(out, (a, b, c))
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-fn avx2<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run::<true>()
+compiled! {
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(
+        enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    avx512: true;
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+    avx2: true;
+    #[inline(never)]
+    baseline: BASELINE_FMA;
 }
 
 /// The level [`dispatch`] uses on this thread.
@@ -149,24 +125,10 @@ pub fn level() -> Level {
     if let Some(level) = forced::LEVEL.get() {
         return level;
     }
-    match LEVEL.load(Ordering::Relaxed) {
-        3 => Level::Avx512,
-        2 => Level::Avx2,
-        1 => Level::Baseline,
-        _ => detect(),
-    }
+    *LEVEL
 }
 
-/// 0 until the first dispatch. Every thread would write the same value, so the order of accesses
-/// does not matter.
-static LEVEL: AtomicU8 = AtomicU8::new(0);
-
-#[cold]
-fn detect() -> Level {
-    let level = widest();
-    LEVEL.store(level as u8, Ordering::Relaxed);
-    level
-}
+static LEVEL: LazyLock<Level> = LazyLock::new(widest);
 
 #[cfg(target_arch = "x86_64")]
 fn widest() -> Level {
@@ -247,13 +209,5 @@ mod tests {
         }
         assert_eq!(level(), before);
         assert_eq!(before, widest());
-    }
-
-    #[test]
-    fn a_forced_level_is_given_back_after_a_panic() {
-        let outcome =
-            std::panic::catch_unwind(|| with_level(Level::Baseline, || panic!("on purpose")));
-        assert!(outcome.is_err());
-        assert_eq!(level(), widest());
     }
 }

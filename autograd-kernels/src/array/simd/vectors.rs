@@ -107,7 +107,7 @@ mod x86 {
         (
             $token:ident, $t:ty, $vector:ty, $lanes:literal, $registers:literal,
             $splat:ident $load:ident $store:ident $add:ident $mul_add:ident,
-            part: $mask:expr, $load_part:ident $store_part:ident,
+            part: $mask:expr, |$from:ident, $places:ident| $load_part:expr, $store_part:ident,
             joined: $($join:ident)*
         ) => {
             impl Vectors<$t> for $token {
@@ -132,7 +132,10 @@ mod x86 {
                     assert!(from.len() < $lanes);
                     // SAFETY: the token proves the instruction set; the mask has a bit for each
                     // number of the slice and no other, and nothing is read where it has none.
-                    unsafe { $load_part!(from.as_ptr(), $mask(from.len())) }
+                    unsafe {
+                        let ($from, $places) = (from.as_ptr(), $mask(from.len()));
+                        $load_part
+                    }
                 }
                 #[inline(always)]
                 fn store(self, x: $vector, to: &mut [$t]) {
@@ -202,50 +205,30 @@ mod x86 {
         };
     }
 
-    // The two instruction sets take pointer and mask of a load in different orders.
-    macro_rules! load_16 {
-        ($from:expr, $mask:expr) => {
-            _mm512_maskz_loadu_ps($mask, $from)
-        };
-    }
-    macro_rules! load_8 {
-        ($from:expr, $mask:expr) => {
-            _mm512_maskz_loadu_pd($mask, $from)
-        };
-    }
-    macro_rules! load_narrow_8 {
-        ($from:expr, $mask:expr) => {
-            _mm256_maskload_ps($from, $mask)
-        };
-    }
-    macro_rules! load_narrow_4 {
-        ($from:expr, $mask:expr) => {
-            _mm256_maskload_pd($from, $mask)
-        };
-    }
-
     vectors! {
         Wide, f32, __m512, 16, 32,
         _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_add_ps _mm512_fmadd_ps,
-        part: |n: usize| (1_u16 << n) - 1, load_16 _mm512_mask_storeu_ps,
+        part: |n: usize| (1_u16 << n) - 1,
+        |from, mask| _mm512_maskz_loadu_ps(mask, from), _mm512_mask_storeu_ps,
         joined: singles_wide pairs_wide halves_wide halves_wide
     }
     vectors! {
         Wide, f64, __m512d, 8, 32,
         _mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_add_pd _mm512_fmadd_pd,
-        part: |n: usize| (1_u8 << n) - 1, load_8 _mm512_mask_storeu_pd,
+        part: |n: usize| (1_u8 << n) - 1,
+        |from, mask| _mm512_maskz_loadu_pd(mask, from), _mm512_mask_storeu_pd,
         joined: doubles_wide double_halves_wide double_halves_wide
     }
     vectors! {
         Narrow, f32, __m256, 8, 16,
         _mm256_set1_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_add_ps _mm256_fmadd_ps,
-        part: mask_8, load_narrow_8 _mm256_maskstore_ps,
+        part: mask_8, |from, mask| _mm256_maskload_ps(from, mask), _mm256_maskstore_ps,
         joined: singles_narrow pairs_narrow halves_narrow
     }
     vectors! {
         Narrow, f64, __m256d, 4, 16,
         _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_add_pd _mm256_fmadd_pd,
-        part: mask_4, load_narrow_4 _mm256_maskstore_pd,
+        part: mask_4, |from, mask| _mm256_maskload_pd(from, mask), _mm256_maskstore_pd,
         joined: doubles_narrow double_halves_narrow
     }
 

@@ -18,7 +18,7 @@ pub(super) struct Job {
     by_others: AtomicUsize,
     /// How many threads have joined, and how many may.
     joined: AtomicUsize,
-    seats: usize,
+    pub(super) seats: usize,
     /// How many parts are done, and [`WAITED_FOR`].
     done: AtomicUsize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,

@@ -31,6 +31,7 @@ const MIN_SHARED: usize = 20 * 1024;
 const LIGHT: usize = 2;
 /// Elements that a thread takes at once of a pass over memory: at least, and at most.
 const GRAIN: [usize; 2] = [2 * 1024, 64 * 1024];
+
 /// Runs a closure during which the threads that help do not sleep.
 pub fn with_threads_awake<R>(f: impl FnOnce() -> R) -> R {
     struct End;
@@ -47,12 +48,8 @@ pub fn with_threads_awake<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Does `work` of each part, on more threads where what is left after the first one is worth it.
-pub fn each(parts: usize, work: &(dyn Fn(usize) + Sync)) {
-    each_of(0, parts, work);
-}
-
-/// [`each`], where all parts have so many elements together: they may be enough to be worth it at once.
+/// Does `work` of each part, on more threads where what is left after the first one is worth it, or where
+/// all parts have so many elements together that it is worth it at once.
 pub fn each_of(elements: usize, parts: usize, work: &(dyn Fn(usize) + Sync)) {
     if parts > 1 && enough(elements) && num_threads() > 1 {
         return share(parts, work);
@@ -92,51 +89,27 @@ pub fn each_chunk_of<T: Send>(
     size: usize,
     work: &(dyn Fn(usize, &mut [T]) + Sync),
 ) {
-    chunks_of(elements, [data], [size], &|chunk, [part]| work(chunk, part));
+    chunks_of(elements, [data], size, &|chunk, [part]| work(chunk, part));
 }
 
+/// The same of slices of one length, which threads take part by part.
 fn chunks_of<T: Send, const N: usize>(
     elements: usize,
     slices: [&mut [T]; N],
-    sizes: [usize; N],
+    size: usize,
     work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
 ) {
-    let len = slices[0].len();
-    if len <= sizes[0] {
-        if len > 0 {
-            work(0, slices);
+    match slices[0].len() {
+        0 => {}
+        len if len <= size => work(0, slices),
+        len => {
+            let mut rests = slices.map(|slice| slice.chunks_mut(size));
+            let part = |_| Mutex::new(rests.each_mut().map(|rest| rest.next().unwrap_or_default()));
+            let parts: Vec<Mutex<[&mut [T]; N]>> = (0..len.div_ceil(size)).map(part).collect();
+            each_of(elements, parts.len(), &|part| {
+                work(part, locked(&parts[part]).each_mut().map(|part| &mut **part));
+            });
         }
-        return;
-    }
-    let parts = Parts::new(slices, sizes);
-    each_of(elements, parts.0.len(), &|part| parts.show(part, work));
-}
-
-/// [`chunks_of`], without asking whether that is worth it.
-pub fn share_chunks<T: Send, const N: usize>(
-    slices: [&mut [T]; N],
-    sizes: [usize; N],
-    work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
-) {
-    let parts = Parts::new(slices, sizes);
-    share(parts.0.len(), &|part| parts.show(part, work));
-}
-
-/// Parts of slices, which threads take one by one.
-struct Parts<'a, T, const N: usize>(Vec<Mutex<[&'a mut [T]; N]>>);
-
-impl<'a, T, const N: usize> Parts<'a, T, N> {
-    /// As many as the first slice has.
-    fn new(slices: [&'a mut [T]; N], sizes: [usize; N]) -> Self {
-        let count = slices[0].len().div_ceil(sizes[0]);
-        let mut sized = sizes.into_iter();
-        let mut rests = slices.map(|slice| slice.chunks_mut(sized.next().unwrap_or(1)));
-        let part = |_| Mutex::new(rests.each_mut().map(|rest| rest.next().unwrap_or_default()));
-        Self((0..count).map(part).collect())
-    }
-
-    fn show(&self, part: usize, work: impl FnOnce(usize, [&mut [T]; N])) {
-        work(part, locked(&self.0[part]).each_mut().map(|part| &mut **part));
     }
 }
 
@@ -177,24 +150,7 @@ pub fn each_grain_of<T: Send, const N: usize>(
 ) {
     let len = slices[0].len();
     let size = grain(len);
-    if len <= size {
-        if len > 0 {
-            work(0, slices);
-        }
-        return;
-    }
-    let mut first = 0;
-    let mut slices = slices;
-    if !enough(len) {
-        // The first grain tells how long the others take.
-        let start = Instant::now();
-        work(0, slices.each_mut().map(|slice| slice.split_off_mut(..size).unwrap_or_default()));
-        first = size;
-        if !worth(start.elapsed() * ((len - 1) / size) as u32) {
-            return work(first, slices);
-        }
-    }
-    share_chunks(slices, [size; N], &|part, slices| work(first + part * size, slices));
+    chunks_of(len, slices, size, &|part, slices| work(part * size, slices));
 }
 
 /// Does `work` of each part on all threads, without asking whether it is worth it. A panic in one
@@ -212,7 +168,7 @@ pub fn share(parts: usize, work: &(dyn Fn(usize) + Sync)) {
         Some(level) => super::simd::with_level(level, || work(part)),
         None => work(part),
     };
-    WORKERS.run(&Job::new(parts, threads - 1, work), threads - 1, start);
+    WORKERS.run(&Job::new(parts, threads - 1, work), start);
 }
 
 static WORKERS: Workers = Workers {
@@ -314,16 +270,13 @@ mod tests {
     }
 
     #[test]
-    fn long_work_is_shared_and_short_work_is_not() {
+    fn long_work_is_shared() {
         let on = Mutex::new(std::collections::HashSet::new());
         let note = || {
             locked(&on).insert(std::thread::current().id());
         };
-        with_num_threads(4, || each(1000, &|_| note()));
-        // A thousand notes may take longer than it takes to wake a thread: what counts is below.
-        locked(&on).clear();
         with_num_threads(4, || {
-            each(8, &|_| {
+            each_of(0, 8, &|_| {
                 std::thread::sleep(Duration::from_millis(5));
                 note();
             });

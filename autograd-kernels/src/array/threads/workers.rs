@@ -9,7 +9,7 @@ use super::wait::look;
 /// Threads, and the work they may join.
 pub(super) struct Workers {
     pub(super) jobs: Mutex<Jobs>,
-    /// How many pieces of work there have been.
+    /// How often threads were woken.
     pub(super) posted: Apart<AtomicUsize>,
     /// How many threads are awake and in no work.
     pub(super) idle: Apart<AtomicUsize>,
@@ -35,21 +35,21 @@ impl Workers {
         self.idle.0.load(Ordering::Relaxed) > 0
     }
 
-    /// Does a piece of work, on this thread and on so many others as far as they are free; `start`
-    /// starts one, if it can. A panic in one part is carried over to the caller when no thread is in
-    /// the work any more.
-    pub(super) fn run(&self, job: &Arc<Job>, others: usize, start: fn() -> bool) {
-        self.post(job, others, start);
+    /// Does a piece of work, on this thread and on as many others as it has seats for, as far as they are
+    /// free; `start` starts one, if it can. A panic in one part is carried over to the caller when no thread
+    /// is in the work any more.
+    pub(super) fn run(&self, job: &Arc<Job>, start: fn() -> bool) {
+        self.post(Some(job), job.seats, start);
         job.take_parts(By::Owner);
         job.wait();
         locked(&self.jobs).waiting.retain(|other| !Arc::ptr_eq(other, job));
         job.pass_on_panic();
     }
 
-    /// Shows a piece of work to so many threads, which are started where they are not there yet.
-    pub(super) fn post(&self, job: &Arc<Job>, wanted: usize, start: fn() -> bool) {
+    /// Wakes so many threads, which are started where they are not there yet, and shows them a piece of work.
+    pub(super) fn post(&self, job: Option<&Arc<Job>>, wanted: usize, start: fn() -> bool) {
         let mut jobs = locked(&self.jobs);
-        jobs.waiting.push_back(Arc::clone(job));
+        jobs.waiting.extend(job.map(Arc::clone));
         self.posted.0.fetch_add(1, Ordering::Release);
         // Without another thread the caller does all of it.
         while jobs.threads < wanted && start() {
@@ -62,18 +62,10 @@ impl Workers {
         }
     }
 
-    /// From now on so many threads do not sleep, which are started where they are not there yet, until
-    /// [`Workers::end`] has been called as often.
+    /// From now on so many threads do not sleep, until [`Workers::end`] has been called as often.
     pub(super) fn begin(&self, wanted: usize, start: fn() -> bool) {
-        let mut jobs = locked(&self.jobs);
         self.scopes.fetch_add(1, Ordering::Relaxed);
-        // As after a piece of work, so that those that sleep look what there is.
-        self.posted.0.fetch_add(1, Ordering::Release);
-        while jobs.threads < wanted && start() {
-            jobs.threads += 1;
-        }
-        drop(jobs);
-        self.more.notify_all();
+        self.post(None, wanted, start);
     }
 
     pub(super) fn end(&self) {

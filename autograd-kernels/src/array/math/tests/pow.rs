@@ -13,6 +13,10 @@ fn pow_at(level: Level, x: &[f64], y: &[f64]) -> (Vec<f32>, Vec<f64>) {
     (x32, x64)
 }
 
+fn assert_near(level: Level, [x, y, found]: [f64; 3], error: f64, most: f64) {
+    assert!(error <= most, "{level:?}: {x:e}^{y:e} = {found:e}: {error} ulp");
+}
+
 #[test]
 fn pow() {
     let mut random = Random(88_172_645_463_325_252);
@@ -42,22 +46,10 @@ fn pow() {
     for level in levels() {
         let (y32, y64) = pow_at(level, &x, &y);
         for i in 0..x.len() {
-            let error64 = error_of(y64[i], rounded[i], exact64[i].as_ref());
-            let error32 = error32(y32[i], exact32[i]);
-            assert!(
-                error32 <= 0.54,
-                "{level:?}: {:e}^{:e} = {:e}: {error32} ulp",
-                x[i] as f32,
-                y[i] as f32,
-                y32[i]
-            );
-            assert!(
-                error64 <= 0.92,
-                "{level:?}: {:e}^{:e} = {:e}: {error64} ulp",
-                x[i],
-                y[i],
-                y64[i]
-            );
+            let error = error_of(y64[i], rounded[i], exact64[i].as_ref());
+            assert_near(level, [x[i], y[i], y64[i]], error, 0.92);
+            let error = error32(y32[i], exact32[i]);
+            assert_near(level, [narrow(x[i]), narrow(y[i]), y32[i].into()], error, 0.54);
         }
     }
 }
@@ -96,19 +88,10 @@ fn pow_of_special_values() {
         let (got32, got64) = pow_at(level, &x, &y);
         for i in 0..x.len() {
             let (x32, y32) = (x[i] as f32, y[i] as f32);
-            let (right32, right64) = (x32.powf(y32), x[i].powf(y[i]));
-            assert!(
-                error32(got32[i], f64::from(right32)) <= 1.0,
-                "{level:?}: {x32}^{y32} = {}, not {right32}",
-                got32[i]
-            );
-            assert!(
-                error64(got64[i], right64) <= 1.0,
-                "{level:?}: {}^{} = {}, not {right64}",
-                x[i],
-                y[i],
-                got64[i]
-            );
+            let error = error32(got32[i], f64::from(x32.powf(y32)));
+            assert_near(level, [x32, y32, got32[i]].map(f64::from), error, 1.0);
+            let error = error64(got64[i], x[i].powf(y[i]));
+            assert_near(level, [x[i], y[i], got64[i]], error, 1.0);
         }
     }
 }
@@ -120,14 +103,9 @@ fn whole_powers_are_exact() {
             (-12..=12).flat_map(|x| (0..=6).map(move |y| (f64::from(x), f64::from(y)))).unzip();
         let (got32, got64) = pow_at(level, &x, &y);
         for i in 0..x.len() {
-            assert_eq!(got64[i], x[i].powi(y[i] as i32), "{level:?}: {}^{}", x[i], y[i]);
-            assert_eq!(
-                f64::from(got32[i]),
-                x[i].powi(y[i] as i32),
-                "{level:?}: {}^{} in f32",
-                x[i],
-                y[i]
-            );
+            let right = x[i].powi(y[i] as i32);
+            let found = (got64[i], f64::from(got32[i]));
+            assert_eq!(found, (right, right), "{level:?}: {}^{}", x[i], y[i]);
         }
     }
 }
