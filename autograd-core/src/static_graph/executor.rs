@@ -56,36 +56,26 @@ impl<T: Element, D: Dimension> Feed for Array<T, D> {
 
 /// What can be fetched: a variable, or its name.
 pub trait Fetch {
-    /// The variable's name.
+    /// The variable, or its name.
     #[doc(hidden)]
-    fn name(&self) -> String;
-
-    /// The variable, where it is one and not just a name.
-    #[doc(hidden)]
-    fn variable(&self) -> Option<&Variable> {
-        None
-    }
+    fn asked_for(&self) -> std::result::Result<&Variable, &str>;
 }
 
 impl Fetch for Variable {
-    fn name(&self) -> String {
-        Variable::name(self)
-    }
-
-    fn variable(&self) -> Option<&Variable> {
-        Some(self)
+    fn asked_for(&self) -> std::result::Result<&Variable, &str> {
+        Ok(self)
     }
 }
 
 impl Fetch for String {
-    fn name(&self) -> String {
-        self.clone()
+    fn asked_for(&self) -> std::result::Result<&Variable, &str> {
+        Err(self)
     }
 }
 
 impl Fetch for &str {
-    fn name(&self) -> String {
-        (*self).to_owned()
+    fn asked_for(&self) -> std::result::Result<&Variable, &str> {
+        Err(self)
     }
 }
 
@@ -193,27 +183,26 @@ impl Executor {
 /// The variable of a program that is fetched. One of another program stands for its copy: the one of
 /// its name that the same line built.
 fn asked_for(program: &Program, fetch: &dyn Fetch) -> Result<VarId> {
-    let theirs = match fetch.variable() {
-        Some(variable) if variable.program.is(program) => return Ok(variable.id),
-        Some(variable) => Some(variable.program.graph().vars[variable.id].clone()),
-        None => None,
+    let (name, theirs) = match fetch.asked_for() {
+        Ok(variable) if variable.program.is(program) => return Ok(variable.id),
+        Ok(variable) => {
+            let place = variable.program.graph().vars[variable.id].place.to_string();
+            (variable.name(), Some(place))
+        }
+        Err(name) => (name.to_owned(), None),
     };
-    let name = theirs.as_ref().map_or_else(|| fetch.name(), |theirs| theirs.name.clone());
     let wrong = |why: String| Err(Error::Run { variable: name.clone(), why });
     let graph = program.graph();
     let Some(id) = graph.find(&name) else {
-        let of = match theirs {
-            Some(theirs) => format!("; it is of another program (built at {})", theirs.place),
-            None => String::new(),
-        };
+        let of = theirs.map(|place| format!("; it is of another program (built at {place})"));
+        let of = of.unwrap_or_default();
         return wrong(format!("is fetched, but the program has no variable of this name{of}"));
     };
-    let ours = &graph.vars[id];
+    let place = graph.vars[id].place.to_string();
     match theirs {
-        Some(theirs) if theirs.place.to_string() != ours.place.to_string() => wrong(format!(
-            "is fetched, but it is of another program (built at {}); this program's variable of \
-             the same name is another one (built at {})",
-            theirs.place, ours.place
+        Some(theirs) if theirs != place => wrong(format!(
+            "is fetched, but it is of another program (built at {theirs}); this program's variable of \
+             the same name is another one (built at {place})"
         )),
         _ => Ok(id),
     }

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::ir::{Kind, Op, Role, VarId};
-use super::plan::{Mode, Plan, Step};
+use super::plan::{Plan, Step};
 use super::record::Record;
 use super::values::{Values, panic_message};
 use crate::error::{Error, Result};
@@ -96,16 +96,16 @@ impl<'p> Frame<'p> {
             let missing = || failed(op, &format!("`{}` has no value", graph.vars[id].name));
             given.push(value.ok_or_else(missing)?);
         }
-        let mut record = match (step.mode, &op.kind) {
-            (Mode::Gradient { last: true, .. }, Kind::Grad(grad)) => self.records[grad.of].take(),
-            (Mode::Gradient { .. }, Kind::Grad(grad)) => self.records[grad.of].clone(),
+        let mut record = match &op.kind {
+            Kind::Grad(grad) if step.last => self.records[grad.of].take(),
+            Kind::Grad(grad) => self.records[grad.of].clone(),
             _ => None,
         };
         let run = AssertUnwindSafe(|| step.run(self.plan, given, &mut record));
         let computed = catch_unwind(run).unwrap_or_else(|panic| Err(panic_message(&*panic)));
         let mut computed = computed.map_err(|why| failed(op, &why))?.into_iter();
         self.records[step.op] = record;
-        for &id in op.outputs.iter().chain(&op.writes) {
+        for id in op.results() {
             let (var, value) = (&graph.vars[id], computed.next());
             let misfit = match &value {
                 Some(value) => var.form.misfit(value.dtype(), value.shape()),

@@ -36,7 +36,7 @@ impl Graph {
             write!(f, "{} = ", outputs.join(", "))?;
         }
         write!(f, "{}({})", op.kind, names(&op.inputs).join(", "))?;
-        let attributes = op.kind.op().map_or(String::new(), |op| (op.def.show)(op));
+        let attributes = op.kind.attributes();
         if !attributes.is_empty() {
             write!(f, " {{{attributes}}}")?;
         }
