@@ -3,7 +3,7 @@
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::forms::number;
-use super::ir::{Place, wrong};
+use super::ir::Site;
 use super::program::{Program, Variable};
 use super::table;
 use crate::array::{DType, IntoAxes};
@@ -95,8 +95,8 @@ impl Operand {
         match self {
             Self::Variable(variable) => Ok(variable),
             Self::Number(found) => {
-                let place = Place::here();
-                let constant = number(dtype, found).map_err(|why| wrong(op, &place, why))?;
+                let site = Site::here(op);
+                let constant = number(dtype, found).map_err(|why| site.wrong(why))?;
                 program.one(&table::CONSTANT, [Attr::Tensor(constant)], &[])
             }
         }

@@ -7,7 +7,8 @@ use super::attr::is_same as is_same_attr;
 use super::eager::Eager;
 use super::example::{EXAMPLES, example, form_of};
 use super::form::Dims;
-use super::ir::{Graph, Kind, Lengths, OpDef, Operator, Phase, Place, Role, VarId, wrong};
+use super::forms::position;
+use super::ir::{Graph, Kind, Lengths, OpDef, Operator, Phase, Place, Role, Site, VarId};
 use super::layer::{Given, TracedLayer};
 use super::py_func::Function;
 use super::table;
@@ -45,7 +46,7 @@ pub(super) fn assemble(
     [first, second]: [&[Note]; 2],
     results: &[Pair],
     by_value: bool,
-    place: &Place,
+    site: &Site<'_>,
 ) -> Result<Assembled> {
     let mut all = Assembled {
         graph: Graph::default(),
@@ -57,7 +58,7 @@ pub(super) fn assemble(
     };
     for (position, [a, b]) in given.iter().enumerate() {
         let name = format!("input_{position}");
-        let input = all.graph.declare("trace", &name, form_of(a, b), Role::Data, place)?;
+        let input = all.graph.declare(site, &name, form_of(a, b), Role::Data)?;
         all.add(input, [a, b]);
     }
     for (a, b) in first.iter().zip(second) {
@@ -66,10 +67,10 @@ pub(super) fn assemble(
     if let Some(more) = first.get(second.len()).or(second.get(first.len())) {
         let why = "is what the closure does on one example only: its control flow follows numbers \
                    or lengths; place it with `eager` to keep that";
-        return Err(wrong(more.call.name(), &Place::Line(more.caller), why));
+        return Err(site_of(more).wrong(why));
     }
     for [a, b] in results {
-        let output = all.read([a, b], place, "trace")?;
+        let output = all.read([a, b], site)?;
         all.outputs.push(output);
     }
     Ok(all)
@@ -86,32 +87,31 @@ impl Assembled {
 
     /// The operator that two runs of an op are.
     fn add_op(&mut self, a: &Note, b: &Note) -> Result<()> {
-        let place = Place::Line(a.caller);
-        let (name, refused) = (a.call.name(), |why: String| wrong(a.call.name(), &place, why));
-        if a.caller != b.caller || name != b.call.name() || a.inputs.len() != b.inputs.len() {
+        let site = site_of(a);
+        if a.caller != b.caller || site.call != b.call.name() || a.inputs.len() != b.inputs.len() {
             let why = format!(
                 "is what the closure does on one example, but {} ({}) on another: its control flow \
                  follows numbers or lengths; place it with `eager` to keep that",
                 b.call.name(),
                 b.caller
             );
-            return Err(refused(why));
+            return Err(site.wrong(why));
         }
         let kind = match (&a.call, &b.call) {
             (Call::Layer(x), Call::Layer(y)) => {
-                Kind::User(Arc::new(TracedLayer::of([a, b], [x, y], &place)?))
+                Kind::User(Arc::new(TracedLayer::of([a, b], [x, y], &site)?))
             }
-            _ => merge(a, b).map_err(refused)?,
+            _ => merge(a, b).map_err(|why| site.wrong(why))?,
         };
-        let read = a.inputs.iter().zip(&b.inputs).map(|(x, y)| self.read([x, y], &place, name));
+        let read = a.inputs.iter().zip(&b.inputs).map(|(x, y)| self.read([x, y], &site));
         let inputs: Vec<VarId> = read.collect::<Result<_>>()?;
-        let outputs = self.graph.push(kind, &inputs, Phase::Forward, &place)?;
+        let outputs = self.graph.push(kind, &inputs, Phase::Forward, &site.place)?;
         for ((id, x), y) in outputs.into_iter().zip(&a.outputs).zip(&b.outputs) {
             let form = &self.graph.vars[id].form;
             let misfit = [x, y].into_iter().find_map(|t| form.misfit(t.dtype(), t.shape()));
             if let Some(misfit) = misfit {
                 let why = format!("computes {form} in a program, the closure's {misfit}");
-                return Err(refused(why));
+                return Err(site.wrong(why));
             }
             self.add(id, [x, y]);
         }
@@ -126,16 +126,21 @@ impl Assembled {
     }
 
     /// The variable that both runs read at one place.
-    fn read(&mut self, [a, b]: [&AnyTensor; 2], place: &Place, op: &str) -> Result<VarId> {
+    fn read(&mut self, [a, b]: [&AnyTensor; 2], site: &Site<'_>) -> Result<VarId> {
         let unknown = match [self.find(0, a), self.find(1, b)] {
             [Some(x), Some(y)] if x == y => return Ok(self.vars[x]),
             [None, None] if is_same(a, b) => {
                 let constant = Operator::new(&table::CONSTANT, vec![Attr::Tensor(a.alias())]);
-                return Ok(self.graph.push(Kind::Op(constant), &[], Phase::Forward, place)?[0]);
+                return Ok(self.graph.push(
+                    Kind::Op(constant),
+                    &[],
+                    Phase::Forward,
+                    &site.place,
+                )?[0]);
             }
             [Some(_), Some(_)] => {
                 let why = "reads another tensor on another example; place it with `eager`";
-                return Err(wrong(op, place, why));
+                return Err(site.wrong(why));
             }
             [None, _] => a,
             [_, None] => b,
@@ -148,8 +153,12 @@ impl Assembled {
              numbers, or through `to_vec`, `item` and the like; place it with `eager`",
             unknown.shape()
         );
-        Err(wrong(op, place, why))
+        Err(site.wrong(why))
     }
+}
+
+fn site_of(note: &Note) -> Site<'_> {
+    Site { call: note.call.name(), place: Place::Line(note.caller) }
 }
 
 /// The operator that both runs are: what differs is a length that follows a free axis.
@@ -167,7 +176,8 @@ fn merge(a: &Note, b: &Note) -> Computed<Kind> {
             let merged = attrs.iter().zip(other).map(|(x, y)| match (x, y) {
                 (x, y) if is_same_attr(x, y) => Ok(x.clone()),
                 (Attr::Dims(x), Attr::Dims(y)) => {
-                    open_lengths(def, attrs, [a, b], [x, y]).map(Attr::Dims)
+                    let shapes = [a, b].map(|note| note.inputs[0].shape());
+                    open_lengths(def, attrs, shapes, [x, y]).map(Attr::Dims)
                 }
                 _ => Err(FIXED.to_owned()),
             });
@@ -180,45 +190,40 @@ fn merge(a: &Note, b: &Note) -> Computed<Kind> {
 const FIXED: &str = "has other numbers on another example: they follow the inputs' numbers or the lengths of \
                      free axes, which the program would fix; place it with `eager`";
 
-/// Lengths of which those that differ are free, if the operator allows that.
+/// Lengths of which those that differ are free, if the operator allows that; of its first input, these are
+/// the shapes.
 fn open_lengths(
     def: &OpDef,
     attrs: &[Attr],
-    notes: [&Note; 2],
-    lengths: [&Dims; 2],
-) -> Result<Dims, String> {
-    let [x, y] = lengths;
-    let shapes = notes.map(|note| note.inputs[0].shape());
+    [a, b]: [&[usize]; 2],
+    [x, y]: [&Dims; 2],
+) -> Computed<Dims> {
     let dims = x.iter().zip(y).map(|(x, y)| if x == y { *x } else { None });
     let dims: Dims = dims.collect();
-    let is_open = match def.lengths {
-        Lengths::Fixed => false,
-        Lengths::OneOpen => {
-            if x.len() != y.len() || dims.iter().filter(|dim| dim.is_none()).count() > 1 {
-                return Err(
-                    "has a shape of which two lengths follow free axes; a program can leave \
-                            one open"
-                        .to_owned(),
-                );
-            }
-            true
+    let is_open = match (def.lengths, attrs.first()) {
+        (Lengths::OneOpen, _)
+            if x.len() != y.len() || dims.iter().flatten().count() + 1 < dims.len() =>
+        {
+            let why =
+                "has a shape of which two lengths follow free axes; a program can leave one open";
+            return Err(why.to_owned());
         }
-        Lengths::OfInput if x.len() != y.len() => {
+        (Lengths::OneOpen, _) => true,
+        (Lengths::OfInput, _) if x.len() != y.len() => {
             return Err("has another rank on another example".to_owned());
         }
-        Lengths::OfInput => {
-            let lead = x.len() - shapes[0].len().min(x.len());
-            let own = |at: usize| at >= lead && x[at] == Some(shapes[0][at - lead]);
+        (Lengths::OfInput, _) => {
+            let lead = x.len() - a.len().min(x.len());
+            let own = |at: usize| at >= lead && x[at] == Some(a[at - lead]);
             (0..x.len()).all(|at| dims[at].is_some() || own(at))
         }
-        Lengths::OfAxis => {
-            let Some(Attr::Int(axis)) = attrs.first() else { return Err(FIXED.to_owned()) };
+        (Lengths::OfAxis, Some(Attr::Int(axis))) => {
             let whole = |shape: &[usize], end: &Dims| {
-                let at = if *axis < 0 { axis + shape.len() as isize } else { *axis };
-                end.first().is_some_and(|end| shape.get(at as usize).copied() == *end)
+                position(*axis, shape.len()).is_ok_and(|at| end.first() == Some(&Some(shape[at])))
             };
-            whole(shapes[0], x) && whole(shapes[1], y)
+            whole(a, x) && whole(b, y)
         }
+        _ => false,
     };
     if is_open { Ok(dims) } else { Err(FIXED.to_owned()) }
 }
@@ -239,13 +244,13 @@ pub(super) fn is_same(a: &AnyTensor, b: &AnyTensor) -> bool {
 
 impl TracedLayer {
     /// From the same call in two runs.
-    fn of([a, b]: [&Note; 2], [x, y]: [&Layer; 2], place: &Place) -> Result<Self> {
+    fn of([a, b]: [&Note; 2], [x, y]: [&Layer; 2], site: &Site<'_>) -> Result<Self> {
         let inputs = pairs(&a.inputs, &b.inputs);
         let returned = pairs(&x.returned, &y.returned);
         let notes = [&x.forward[..], &y.forward];
-        let forward = assemble(&inputs, notes, &returned, false, place)?;
+        let forward = assemble(&inputs, notes, &returned, false, site)?;
 
-        let pulled = |note, which| Pulled::of(note, which).map_err(|why| wrong(x.name, place, why));
+        let pulled = |note, which| Pulled::of(note, which).map_err(|why| site.wrong(why));
         let (first, second) = (pulled(a, 0)?, pulled(b, 1)?);
         // Backward may read all that forward was given, computed and returned.
         let computed = |note: &Note, layer: &Layer| -> Vec<AnyTensor> {
@@ -259,7 +264,7 @@ impl TracedLayer {
         let results: Vec<Pair> = grads.iter().flatten().cloned().collect();
         let notes = [&first.notes[..], &second.notes];
         let backward =
-            assemble(&[&inputs[..], &computed, &seeds].concat(), notes, &results, true, place)?;
+            assemble(&[&inputs[..], &computed, &seeds].concat(), notes, &results, true, site)?;
 
         let read = backward.graph.ops.iter().flat_map(|op| &op.inputs);
         let read: HashSet<&VarId> = read.chain(&backward.outputs).collect();

@@ -1,6 +1,6 @@
 //! Backward as users call it.
 
-use super::ir::{Place, wrong};
+use super::ir::Site;
 use super::program::Variable;
 use super::reverse::{append, parameter_gradients};
 use crate::error::Result;
@@ -13,9 +13,9 @@ use crate::error::Result;
 /// [`Error::Program`](crate::Error::Program) if the loss has more than one element or is no float.
 #[track_caller]
 pub fn append_backward(loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
-    let place = Place::here();
+    let site = Site::here("append_backward");
     let pairs =
-        loss.program.graph().attempt(|graph| parameter_gradients(graph, loss.id, &place))?;
+        loss.program.graph().attempt(|graph| parameter_gradients(graph, loss.id, &site.place))?;
     let variable = |id| loss.program.variable(id);
     Ok(pairs.into_iter().map(|(parameter, grad)| (variable(parameter), variable(grad))).collect())
 }
@@ -63,9 +63,8 @@ pub fn gradients_with(
     inputs: &[&Variable],
     seeds: &[Option<&Variable>],
 ) -> Result<Vec<Option<Variable>>> {
-    const CALL: &str = "gradients";
-    let place = Place::here();
-    let refused = |why: String| Err(wrong(CALL, &place, why));
+    let site = Site::here("gradients");
+    let refused = |why: String| Err(site.wrong(why));
     let Some(first) = targets.first() else {
         return refused("there is no target".to_owned());
     };
@@ -73,7 +72,7 @@ pub fn gradients_with(
         return refused(format!("{} targets have {} seeds", targets.len(), seeds.len()));
     }
     let program = &first.program;
-    let own = |variable: &Variable| program.own(CALL, variable, &place);
+    let own = |variable: &Variable| program.own(&site, variable);
     let mut from = Vec::new();
     for (target, seed) in targets.iter().zip(seeds) {
         from.push((own(target)?, seed.map(own).transpose()?));
@@ -87,7 +86,7 @@ pub fn gradients_with(
             ));
         }
     }
-    let of = program.own_all(CALL, inputs.iter().copied(), &place)?;
-    let found = program.graph().attempt(|graph| append(CALL, graph, &from, &of, &place))?;
+    let of = program.own_all(&site, inputs.iter().copied())?;
+    let found = program.graph().attempt(|graph| append(graph, &from, &of, &site))?;
     Ok(found.into_iter().map(|id| id.map(|id| program.variable(id))).collect())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::eager::{Eager, on_examples};
 use super::example::{example, form_of};
 use super::form::Form;
-use super::ir::{Kind, Op, Phase, Place, wrong};
+use super::ir::{Kind, Op, Phase, Site};
 use super::program::{Program, Variable};
 use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables};
 use super::values::{Computed, Values};
@@ -104,16 +104,12 @@ impl<const M: usize, const N: usize> EagerCall<M, N> {
     where
         Arity<N>: Outcome,
     {
-        Ok(Arity::<N>::of(self.finish()?))
-    }
-
-    #[track_caller]
-    fn finish(self) -> Result<Vec<Variable>> {
-        let (place, name) = (Place::here(), self.0.function.name.to_string());
-        let (inputs, forms) = self.0.given(M, &name, &place)?;
+        let name = self.0.function.name.to_string();
+        let site = Site::here(&name);
+        let (inputs, forms) = self.0.given(M, &site)?;
         let Building { program, function, outputs, .. } = self.0;
         if N == 0 {
-            return Err(wrong(&name, &place, "computes no tensor"));
+            return Err(site.wrong("computes no tensor"));
         }
         let found = match &outputs {
             Some(outputs) => outputs.iter().map(Variable::form).collect(),
@@ -121,17 +117,28 @@ impl<const M: usize, const N: usize> EagerCall<M, N> {
                 let why = format!(
                     "called to find the forms of its outputs, which `out` can give instead: {why}"
                 );
-                wrong(&name, &place, why)
+                site.wrong(why)
             })?,
         };
         let kind = Kind::User(Arc::new(Eager { function, outputs: found }));
-        let Some(outputs) = outputs else {
-            let outputs = program.graph().push(kind, &inputs, Phase::Forward, &place)?;
-            return Ok(program.variables(outputs));
+        let outputs = match outputs {
+            Some(outputs) => {
+                let own = program.own_all(&site, &outputs)?;
+                program.graph().push_op(Op::new(
+                    kind,
+                    &inputs,
+                    &own,
+                    Phase::Forward,
+                    &site.place,
+                ))?;
+                outputs
+            }
+            None => {
+                let pushed = program.graph().push(kind, &inputs, Phase::Forward, &site.place);
+                program.variables(pushed?)
+            }
         };
-        let own = program.own_all(&name, &outputs, &place)?;
-        program.graph().push_op(Op::new(kind, &inputs, &own, Phase::Forward, &place))?;
-        Ok(outputs)
+        Ok(Arity::<N>::of(outputs))
     }
 }
 

@@ -71,7 +71,6 @@ pub(super) struct Grad {
     pub(super) name: Arc<str>,
     pub(super) wants: Vec<usize>,
     pub(super) seeds: Vec<usize>,
-    pub(super) forms: Vec<Form>,
 }
 
 impl Kind {
@@ -100,7 +99,7 @@ impl Kind {
         match self {
             Self::Op(op) => (op.def.infer)(op, inputs),
             Self::User(user) => Ok(user.outputs()),
-            Self::Grad(grad) => Ok(grad.forms.clone()),
+            Self::Grad(grad) => Ok(grad.wants.iter().map(|&at| inputs[at].clone()).collect()),
             Self::Init(_, form) => Ok(vec![form.clone()]),
             Self::Update(rule) => rule.infer(inputs),
         }
@@ -154,19 +153,30 @@ pub(super) enum Place {
     Loaded(Arc<str>),
 }
 
-impl Place {
-    #[track_caller]
-    pub(super) fn here() -> Self {
-        Self::Line(Location::caller())
-    }
-}
-
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line(line) => write!(f, "{line}"),
             Self::Loaded(line) => f.write_str(line),
         }
+    }
+}
+
+/// What a user calls, and where.
+pub(super) struct Site<'c> {
+    pub(super) call: &'c str,
+    pub(super) place: Place,
+}
+
+impl<'c> Site<'c> {
+    #[track_caller]
+    pub(super) fn here(call: &'c str) -> Self {
+        Self { call, place: Place::Line(Location::caller()) }
+    }
+
+    pub(super) fn wrong(&self, why: impl Into<String>) -> Error {
+        let (op, location) = (self.call.to_owned(), self.place.to_string());
+        Error::Program { op, why: why.into(), location }
     }
 }
 
@@ -222,6 +232,11 @@ impl Var {
         matches!(self.role, Role::Kept { .. })
     }
 
+    /// Whether runs give it new values.
+    pub(super) fn is_written(&self) -> bool {
+        self.is_kept() && self.producer.is_some()
+    }
+
     pub(super) fn is_parameter(&self) -> bool {
         self.role == Role::Kept { parameter: true }
     }
@@ -271,12 +286,8 @@ impl Op {
 
     /// An error in words of this operator.
     pub(super) fn wrong(&self, why: impl Into<String>) -> Error {
-        wrong(&self.kind.to_string(), &self.place, why)
+        Site { call: &self.kind.to_string(), place: self.place.clone() }.wrong(why)
     }
-}
-
-pub(super) fn wrong(op: &str, place: &Place, why: impl Into<String>) -> Error {
-    Error::Program { op: op.to_owned(), why: why.into(), location: place.to_string() }
 }
 
 /// A program as data: variables, and operators in an order in which they can run.
@@ -299,23 +310,21 @@ impl Graph {
     /// Adds a variable under a name that must be free.
     pub(super) fn declare(
         &mut self,
-        call: &str,
+        site: &Site<'_>,
         name: &str,
         form: Form,
         role: Role,
-        place: &Place,
     ) -> Result<VarId> {
         if name.is_empty() {
-            return Err(wrong(call, place, "a variable needs a name"));
+            return Err(site.wrong("a variable needs a name"));
         }
         if let Some(before) = self.find(name).map(|id| &self.vars[id]) {
-            let why = format!(
-                "a variable `{name}` ({}) was created at {} already",
-                before.form, before.place
+            let Var { form, place, .. } = before;
+            return Err(
+                site.wrong(format!("a variable `{name}` ({form}) was created at {place} already"))
             );
-            return Err(wrong(call, place, why));
         }
-        Ok(self.add_var(Var::new(name.to_owned(), form, role, place)))
+        Ok(self.add_var(Var::new(name.to_owned(), form, role, &site.place)))
     }
 
     /// Adds a variable whose name is free.
@@ -340,18 +349,6 @@ impl Graph {
                 return name;
             }
         }
-    }
-
-    /// A variable that an operator will compute, with a generated name.
-    pub(super) fn add_computed(
-        &mut self,
-        stem: &str,
-        plain: bool,
-        form: Form,
-        place: &Place,
-    ) -> VarId {
-        let name = self.fresh_name(stem, plain);
-        self.add_var(Var::new(name, form, Role::Computed, place))
     }
 
     /// Builds a part of the program: all of it, or, where it is refused, nothing.

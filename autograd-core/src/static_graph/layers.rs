@@ -5,7 +5,7 @@ use smallvec::smallvec;
 
 use super::form::Form;
 use super::init::Init;
-use super::ir::{Kind, Op, Operator, Phase, Place, wrong};
+use super::ir::{Kind, Op, Operator, Phase, Role, Site, Var};
 use super::program::{Change, Program, Variable};
 use super::table;
 use crate::array::DType;
@@ -73,11 +73,10 @@ impl Program {
     /// As [`Program::fc`]; also if a parameter's name is taken.
     #[track_caller]
     pub fn fc_with(&self, x: &Variable, size: usize, options: &FcOptions) -> Result<Variable> {
-        const CALL: &str = "fc";
-        let place = Place::here();
-        let mut input = self.own(CALL, x, &place)?;
+        let site = Site::here("fc");
+        let mut input = self.own(&site, x)?;
         let (name, form) = (x.name(), x.form());
-        let refused = |why: String| Err(wrong(CALL, &place, why));
+        let refused = |why: String| Err(site.wrong(why));
         let lengths = form.dims.iter().skip(1);
         let width = lengths.copied().try_fold(1, |width, length| Some(width * length?));
         let (true, Some(width)) = (form.dims.len() > 1, width) else {
@@ -89,12 +88,12 @@ impl Program {
         if size == 0 {
             return refused("`size` must be 1 or more, found 0".to_owned());
         }
-        let output = self.change(CALL, &place, |change| {
+        self.change(&site, |change| {
             if form.dims.len() > 2 {
                 let flat = Attr::Dims(smallvec![form.dims[0], Some(width)]);
                 input = change.add(&table::RESHAPE, [flat], &[input])?;
             }
-            let name = change.layer_name(CALL, &options.name);
+            let name = change.layer_name(&options.name);
             let weight = Form::new(form.dtype, smallvec![Some(width), Some(size)]);
             let weight = change.keep(&format!("{name}.weight"), weight, true, options.weight)?;
             let product = change.add(&table::MATMUL, [], &[input, weight])?;
@@ -102,8 +101,8 @@ impl Program {
             let bias = Form::new(form.dtype, smallvec![Some(size)]);
             let bias = change.keep(&format!("{name}.bias"), bias, true, init)?;
             change.add(&table::BINARY[Binary::Add as usize], [], &[product, bias])
-        })?;
-        Ok(self.variable(output))
+        })
+        .map(|output| self.variable(output))
     }
 
     /// The mean of all elements, a scalar.
@@ -152,21 +151,20 @@ impl Program {
     /// As [`Program::cross_entropy`].
     #[track_caller]
     pub fn accuracy(&self, logits: &Variable, classes: &Variable) -> Result<Variable> {
-        const CALL: &str = "accuracy";
-        let place = Place::here();
+        let site = Site::here("accuracy");
         // They must fit as for the loss.
         if let Err(why) = of_logits(&[&logits.form(), &classes.form()]) {
-            return Err(wrong(CALL, &place, format!("{why}; given `{logits}`, `{classes}`")));
+            return Err(site.wrong(format!("{why}; given `{logits}`, `{classes}`")));
         }
-        let (logits, classes) = (self.own(CALL, logits, &place)?, self.own(CALL, classes, &place)?);
-        let output = self.change(CALL, &place, |change| {
+        let (logits, classes) = (self.own(&site, logits)?, self.own(&site, classes)?);
+        self.change(&site, |change| {
             let found = change.add(&table::ARGMAX, [Attr::Int(1)], &[logits])?;
             let equal = &table::COMPARISONS[Comparison::Equal as usize];
             let right = change.add(equal, [], &[found, classes])?;
             let right = change.add(&table::CAST, [Attr::Type(DType::Float32)], &[right])?;
             change.add(&table::REDUCTIONS[Reduce::Mean as usize], over_all(), &[right])
-        })?;
-        Ok(self.variable(output))
+        })
+        .map(|output| self.variable(output))
     }
 
     /// Several variables joined along an axis.
@@ -211,16 +209,15 @@ impl Program {
         width: usize,
         dtype: DType,
     ) -> Result<Variable> {
-        const CALL: &str = "embedding";
-        let place = Place::here();
-        let mut index = self.own(CALL, ids, &place)?;
+        let site = Site::here("embedding");
+        let mut index = self.own(&site, ids)?;
         let form = ids.form();
         if form.dtype != DType::Int64 {
             let why = format!("`{}` must be ids of type int64, it is {form}", ids.name());
-            return Err(wrong(CALL, &place, why));
+            return Err(site.wrong(why));
         }
-        let output = self.change(CALL, &place, |change| {
-            let name = format!("{}.weight", change.layer_name(CALL, &None));
+        self.change(&site, |change| {
+            let name = format!("{}.weight", change.layer_name(&None));
             let table = Form::new(dtype, smallvec![Some(rows), Some(width)]);
             let table = change.keep(&name, table, true, Init::Normal(0.0, 1.0))?;
             let is_vector = form.dims.len() == 1;
@@ -233,8 +230,8 @@ impl Program {
             }
             let dims = form.dims.iter().copied().chain([Some(width)]).collect();
             change.add(&table::RESHAPE, [Attr::Dims(dims)], &[picked])
-        })?;
-        Ok(self.variable(output))
+        })
+        .map(|output| self.variable(output))
     }
 }
 
@@ -245,8 +242,8 @@ fn over_all() -> [Attr; 2] {
 
 impl Change<'_> {
     /// The name of a layer, or one that is generated.
-    fn layer_name(&mut self, layer: &str, name: &Option<String>) -> String {
-        name.clone().unwrap_or_else(|| self.graph.fresh_name(layer, false))
+    fn layer_name(&mut self, name: &Option<String>) -> String {
+        name.clone().unwrap_or_else(|| self.graph.fresh_name(self.site.call, false))
     }
 }
 
@@ -340,10 +337,9 @@ impl Program {
     /// As [`Program::batch_norm`]; also if a name is taken, or an option out of range.
     #[track_caller]
     pub fn batch_norm_with(&self, x: &Variable, options: &BatchNormOptions) -> Result<Variable> {
-        const CALL: &str = "batch_norm";
-        let place = Place::here();
-        let input = self.own(CALL, x, &place)?;
-        let refused = |why: String| Err(wrong(CALL, &place, why));
+        let site = Site::here("batch_norm");
+        let input = self.own(&site, x)?;
+        let refused = |why: String| Err(site.wrong(why));
         let BatchNormOptions { momentum, eps, .. } = *options;
         if !(0.0..=1.0).contains(&momentum) {
             return refused(format!("`momentum` must be in [0, 1], found {momentum}"));
@@ -356,8 +352,8 @@ impl Program {
             Ok(channels) => Form::new(form.dtype, smallvec![Some(channels)]),
             Err(why) => return refused(format!("{why}; given `{}`", x.name())),
         };
-        let output = self.change(CALL, &place, |change| {
-            let name = change.layer_name(CALL, &options.name);
+        self.change(&site, |change| {
+            let name = change.layer_name(&options.name);
             let mut keep = |what: &str, parameter, start| {
                 let init = Init::Constant(start);
                 change.keep(&format!("{name}.{what}"), channels.clone(), parameter, init)
@@ -366,14 +362,15 @@ impl Program {
             let mean = keep("running_mean", false, 0.0)?;
             let var = keep("running_var", false, 1.0)?;
             let name = change.graph.fresh_name(&format!("{name}.out"), true);
-            let output = change.graph.add_computed(&name, true, form, &place);
+            let output = Var::new(name, form, Role::Computed, &site.place);
+            let output = change.graph.add_var(output);
             let attrs = vec![Attr::Number(momentum), Attr::Number(eps), Attr::Flag(true)];
             let kind = Kind::Op(Operator::new(&table::BATCH_NORM, attrs));
             let inputs = [input, weight, bias, mean, var];
-            let op = Op::new(kind, &inputs, &[output], Phase::Forward, &place);
+            let op = Op::new(kind, &inputs, &[output], Phase::Forward, &site.place);
             change.graph.push_op(Op { writes: vec![mean, var], ..op })?;
             Ok(output)
-        })?;
-        Ok(self.variable(output))
+        })
+        .map(|output| self.variable(output))
     }
 }

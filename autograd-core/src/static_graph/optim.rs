@@ -1,7 +1,7 @@
 //! Optimizers in programs: operators that give what the executor keeps new values.
 
 use super::init::Init;
-use super::ir::{Graph, Kind, Op, OpId, Phase, Place, Var, VarId, wrong};
+use super::ir::{Graph, Kind, Op, OpId, Phase, Place, Site, Var, VarId};
 use super::program::{Change, Program, Variable};
 use super::reverse::parameter_gradients;
 use super::rule::Rule;
@@ -92,22 +92,23 @@ impl Program {
     /// negative or not finite. Nothing is changed then.
     #[track_caller]
     pub fn set_learning_rate(&self, learning_rate: f64) -> Result<()> {
-        let place = Place::here();
-        let refused = |why: String| Err(wrong("set_learning_rate", &place, why));
+        let site = Site::here("set_learning_rate");
         if !(learning_rate >= 0.0 && learning_rate.is_finite()) {
-            return refused(format!(
+            return Err(site.wrong(format!(
                 "`learning_rate` must be 0 or more, and finite, found {learning_rate}"
-            ));
+            )));
         }
-        let mut graph = self.graph();
-        let rules = graph.ops.iter_mut().filter_map(|op| match &mut op.kind {
-            Kind::Update(rule) => Some(rule),
-            _ => None,
-        });
-        if rules.map(|rule| rule.set_rate(learning_rate)).count() == 0 {
-            return refused("the program has no update; `minimize` a loss first".to_owned());
+        let (mut graph, mut found) = (self.graph(), false);
+        for op in &mut graph.ops {
+            if let Kind::Update(rule) = &mut op.kind {
+                rule.set_rate(learning_rate);
+                found = true;
+            }
         }
-        Ok(())
+        match found {
+            true => Ok(()),
+            false => Err(site.wrong("the program has no update; `minimize` a loss first")),
+        }
     }
 
     /// How a run that starts now changes parameters: the rules of a plan's updates.
@@ -126,10 +127,9 @@ impl Program {
 
 #[track_caller]
 fn minimize(rule: Rule, loss: &Variable, checked: Result<()>) -> Result<Vec<(Variable, Variable)>> {
-    const CALL: &str = "minimize";
-    let (place, program) = (Place::here(), loss.program());
-    checked.map_err(|error| with_place(error, &place))?;
-    let pairs = program.change(CALL, &place, |change| {
+    let (site, program) = (Site::here("minimize"), loss.program());
+    checked.map_err(|error| with_place(error, site.place.clone()))?;
+    let pairs = program.change(&site, |change| {
         let name = change.graph.vars[loss.id].name.clone();
         if let Some((parameter, op)) = updated(change.graph, loss.id) {
             let parameter = &change.graph.vars[parameter].name;
@@ -137,17 +137,17 @@ fn minimize(rule: Rule, loss: &Variable, checked: Result<()>) -> Result<Vec<(Var
                 "`{parameter}`, which the loss `{name}` depends on, is updated already by {} (built at {})",
                 op.kind, op.place
             );
-            return Err(wrong(CALL, &place, why));
+            return Err(site.wrong(why));
         }
-        let pairs = parameter_gradients(change.graph, loss.id, &place)?;
+        let pairs = parameter_gradients(change.graph, loss.id, &site.place)?;
         if pairs.is_empty() {
             let why = format!(
                 "the loss `{name}` depends on no parameter that wants a gradient, so nothing would be \
                  trained"
             );
-            return Err(wrong(CALL, &place, why));
+            return Err(site.wrong(why));
         }
-        pairs.iter().try_for_each(|&pair| append_update(change, rule, pair, &place))?;
+        pairs.iter().try_for_each(|&pair| append_update(change, rule, pair))?;
         Ok(pairs)
     })?;
     let variables = |(parameter, grad)| (program.variable(parameter), program.variable(grad));
@@ -163,33 +163,31 @@ fn updated(graph: &Graph, var: VarId) -> Option<(VarId, &Op)> {
 
 #[track_caller]
 fn apply(rule: Rule, pairs: &[(Variable, Variable)], checked: Result<()>) -> Result<()> {
-    const CALL: &str = "apply_gradients";
-    let place = Place::here();
-    checked.map_err(|error| with_place(error, &place))?;
+    let site = Site::here("apply_gradients");
+    checked.map_err(|error| with_place(error, site.place.clone()))?;
     let Some((first, _)) = pairs.first() else {
-        return Err(wrong(CALL, &place, "there is no parameter with a gradient"));
+        return Err(site.wrong("there is no parameter with a gradient"));
     };
     let program = first.program();
-    let own = |variable| program.own(CALL, variable, &place);
+    let own = |variable| program.own(&site, variable);
     let ids = pairs.iter().map(|(parameter, grad)| Ok((own(parameter)?, own(grad)?)));
     let ids: Vec<(VarId, VarId)> = ids.collect::<Result<_>>()?;
-    program.change(CALL, &place, |change| {
+    program.change(&site, |change| {
         ids.into_iter().try_for_each(|pair| {
             let var = &change.graph.vars[pair.0];
             if !var.is_parameter() {
-                return Err(wrong(CALL, &place, format!("`{}` is no parameter", var.name)));
+                return Err(site.wrong(format!("`{}` is no parameter", var.name)));
             }
-            append_update(change, rule, pair, &place)
+            append_update(change, rule, pair)
         })
     })
 }
 
 /// An option that is out of range, reported with the line of the call.
-fn with_place(error: Error, place: &Place) -> Error {
+fn with_place(error: Error, place: Place) -> Error {
     match error {
-        Error::Value { op, parameter, expected, found } => {
-            wrong(op, place, format!("`{parameter}` must be {expected}, found {found}"))
-        }
+        Error::Value { op, parameter, expected, found } => Site { call: op, place }
+            .wrong(format!("`{parameter}` must be {expected}, found {found}")),
         error => error,
     }
 }
@@ -198,7 +196,6 @@ fn append_update(
     change: &mut Change<'_>,
     rule: Rule,
     (parameter, grad): (VarId, VarId),
-    place: &Place,
 ) -> Result<()> {
     let Var { name, form, .. } = change.graph.vars[parameter].clone();
     let mut inputs = vec![parameter, grad];
@@ -206,7 +203,7 @@ fn append_update(
         let name = change.graph.fresh_name(&format!("{name}@{what}"), true);
         inputs.push(change.keep(&name, form, false, Init::Constant(0.0))?);
     }
-    let mut op = Op::new(Kind::Update(rule), &inputs, &[], Phase::Update, place);
+    let mut op = Op::new(Kind::Update(rule), &inputs, &[], Phase::Update, &change.site.place);
     inputs.remove(1);
     op.writes = inputs;
     change.graph.push_op(op)

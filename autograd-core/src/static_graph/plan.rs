@@ -1,7 +1,7 @@
 //! What one run does, worked out once: which operators run, which leave a record for their gradients, and
 //! where each value is read for the last time.
 
-use super::ir::{Graph, Kind, OpId, Role, VarId};
+use super::ir::{Graph, Kind, Op, OpId, Role, VarId};
 
 /// The steps of a run that fetches certain variables.
 #[derive(Debug)]
@@ -19,8 +19,6 @@ pub(super) struct Plan {
     /// Operators of optimizers, which run when all else is done. Their rules are those of the program when
     /// a run starts.
     pub(super) updates: Vec<OpId>,
-    /// For each variable, whether it is kept and changed.
-    pub(super) written: Vec<bool>,
     pub(super) fetched: Vec<VarId>,
     /// For each variable, whether gradients flow to it.
     pub(super) wants: Vec<bool>,
@@ -45,35 +43,29 @@ impl Plan {
         let graph = graph.clone();
         let updates: Vec<OpId> =
             (0..graph.ops.len()).filter(|&id| graph.ops[id].kind.is_update()).collect();
-        let none = vec![false; graph.vars.len()];
-        let mut is_read = none.clone();
+        let mut is_read = vec![false; graph.vars.len()];
         // What updates read, they read at the end.
         let gradients = updates.iter().map(|&id| graph.ops[id].gradient());
         fetched.iter().copied().chain(gradients).for_each(|var| is_read[var] = true);
         let steps = steps(&graph, &needed(&graph, fetched), is_read.clone());
         steps.iter().flat_map(|step| &step.reads).for_each(|(var, _)| is_read[*var] = true);
-        let mut updated = none.clone();
-        let moved = updates.iter().flat_map(|&id| &graph.ops[id].writes);
-        moved.for_each(|var| updated[*var] = true);
-        let (mut written, mut set_first) = (updated.clone(), none);
-        for op in steps.iter().map(|step| &graph.ops[step.op]) {
-            for &var in &op.writes {
-                written[var] = true;
-                // A startup program fetches what it has just set.
-                set_first[var] = !updated[var] && !op.inputs.contains(&var);
-            }
-        }
         let all = 0..graph.vars.len();
-        let is_fed = |id: &VarId| is_read[*id] && graph.vars[*id].role == Role::Data;
-        let is_kept = |id: &VarId| {
-            graph.vars[*id].is_kept() && (is_read[*id] || updated[*id]) && !set_first[*id]
+        let is_fed = |&id: &VarId| is_read[id] && graph.vars[id].role == Role::Data;
+        let is_kept = |&id: &VarId| {
+            let var = &graph.vars[id];
+            var.is_kept()
+                && match var.producer.map(|writer| &graph.ops[writer].kind) {
+                    // A startup program fetches what it has just set.
+                    Some(Kind::Init(..)) => false,
+                    Some(Kind::Update(_)) => true,
+                    _ => is_read[id],
+                }
         };
         Self {
             feeds: all.clone().filter(is_fed).collect(),
             kept: all.filter(is_kept).collect(),
             is_read,
             updates,
-            written,
             wants: graph.wants_gradient(),
             steps,
             fetched: fetched.to_vec(),
@@ -84,25 +76,20 @@ impl Plan {
     /// A line for each step, and one for each update.
     pub(super) fn lines(&self) -> Vec<String> {
         let graph = &self.graph;
-        let names = |vars: &[VarId]| -> String {
-            vars.iter().map(|&var| graph.vars[var].name.as_str()).collect::<Vec<_>>().join(", ")
-        };
         let steps = self.steps.iter().map(|step| {
             let op = &graph.ops[step.op];
-            let mut read: Vec<VarId> = Vec::new();
+            let mut reads: Vec<VarId> = Vec::new();
             for &(var, _) in &step.reads {
-                if !read.contains(&var) {
-                    read.push(var);
-                }
+                reads.extend((!reads.contains(&var)).then_some(var));
             }
-            let line = format!("{}({})", op.kind.name(), names(&read));
+            let line = format!("{}({})", op.kind.name(), graph.names(&reads));
             let outputs = op.outputs.iter().copied().filter(|&var| self.is_read[var]);
-            let outputs: Vec<VarId> = outputs.collect();
-            if outputs.is_empty() { line } else { format!("{} = {line}", names(&outputs)) }
+            let outputs = graph.names(&outputs.collect::<Vec<_>>());
+            if outputs.is_empty() { line } else { format!("{outputs} = {line}") }
         });
         let updates = self.updates.iter().map(|&id| {
-            let op = &graph.ops[id];
-            format!("{}({}) -> {}", op.kind.name(), names(&op.inputs), names(&op.writes))
+            let Op { kind, inputs, writes, .. } = &graph.ops[id];
+            format!("{}({}) -> {}", kind.name(), graph.names(inputs), graph.names(writes))
         });
         steps.chain(updates).collect()
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::form::{Dims, Form};
 use super::init::Init;
-use super::ir::{Graph, Kind, Op, OpDef, Operator, Phase, Place, Role, Var, VarId, wrong};
+use super::ir::{Graph, Kind, Op, OpDef, Operator, Phase, Role, Site, Var, VarId};
 use super::plan::Plan;
 use crate::array::{DType, IntoDims};
 use crate::error::Result;
@@ -81,9 +81,9 @@ impl Program {
     /// is none.
     #[track_caller]
     pub fn data(&self, name: &str, shape: impl IntoDims, dtype: DType) -> Result<Variable> {
-        let place = Place::here();
-        let form = Form::new(dtype, read_dims(shape, "data", &place)?);
-        let id = self.graph().declare("data", name, form, Role::Data, &place)?;
+        let site = Site::here("data");
+        let form = Form::new(dtype, read_dims(shape, &site)?);
+        let id = self.graph().declare(&site, name, form, Role::Data)?;
         Ok(self.variable(id))
     }
 
@@ -117,22 +117,20 @@ impl Program {
     }
 
     /// The position of a variable, if it is one of this program.
-    pub(super) fn own(&self, call: &str, variable: &Variable, place: &Place) -> Result<VarId> {
+    pub(super) fn own(&self, site: &Site<'_>, variable: &Variable) -> Result<VarId> {
         if self.is(&variable.program) {
             return Ok(variable.id);
         }
-        let why = format!("`{}` is a variable of another program", variable.name());
-        Err(wrong(call, place, why))
+        Err(site.wrong(format!("`{}` is a variable of another program", variable.name())))
     }
 
     /// [`Program::own`] of each of several.
     pub(super) fn own_all<'v>(
         &self,
-        call: &str,
+        site: &Site<'_>,
         variables: impl IntoIterator<Item = &'v Variable>,
-        place: &Place,
     ) -> Result<Vec<VarId>> {
-        variables.into_iter().map(|variable| self.own(call, variable, place)).collect()
+        variables.into_iter().map(|variable| self.own(site, variable)).collect()
     }
 
     /// Adds an operator of the table. Its only output.
@@ -143,10 +141,10 @@ impl Program {
         attrs: [Attr; N],
         inputs: &[&Variable],
     ) -> Result<Variable> {
-        let place = Place::here();
-        let inputs = self.own_all(def.name, inputs.iter().copied(), &place)?;
+        let site = Site::here(def.name);
+        let inputs = self.own_all(&site, inputs.iter().copied())?;
         let op = Kind::Op(Operator::new(def, attrs.into()));
-        let outputs = self.graph().push(op, &inputs, Phase::Forward, &place)?;
+        let outputs = self.graph().push(op, &inputs, Phase::Forward, &site.place)?;
         Ok(self.variable(outputs[0]))
     }
 
@@ -221,8 +219,8 @@ impl Block {
     /// length is none.
     #[track_caller]
     pub fn create_var(&self, name: &str, dtype: DType, shape: impl IntoDims) -> Result<Variable> {
-        let place = Place::here();
-        let form = Form::new(dtype, read_dims(shape, "create_var", &place)?);
+        let site = Site::here("create_var");
+        let form = Form::new(dtype, read_dims(shape, &site)?);
         let mut graph = self.0.graph();
         let same = |id: &VarId| {
             let var = &graph.vars[*id];
@@ -230,7 +228,7 @@ impl Block {
         };
         let id = match graph.find(name).filter(same) {
             Some(id) => id,
-            None => graph.declare("create_var", name, form, Role::Computed, &place)?,
+            None => graph.declare(&site, name, form, Role::Computed)?,
         };
         drop(graph);
         Ok(self.0.variable(id))
@@ -384,8 +382,7 @@ impl fmt::Debug for Program {
 /// A change of a program on its way.
 pub(super) struct Change<'g> {
     pub(super) graph: &'g mut Graph,
-    call: &'static str,
-    place: &'g Place,
+    pub(super) site: &'g Site<'g>,
     /// What the startup program is to set.
     starts: Vec<(VarId, Init)>,
 }
@@ -405,35 +402,33 @@ impl Program {
         dtype: DType,
         init: Init,
     ) -> Result<Variable> {
-        const CALL: &str = "create_parameter";
-        let place = Place::here();
-        let form = Form::new(dtype, read_dims(shape, CALL, &place)?);
-        let id = self.change(CALL, &place, |change| change.keep(name, form, true, init))?;
-        Ok(self.variable(id))
+        let site = Site::here("create_parameter");
+        let form = Form::new(dtype, read_dims(shape, &site)?);
+        self.change(&site, |change| change.keep(name, form, true, init))
+            .map(|parameter| self.variable(parameter))
     }
 
     /// Changes the program; where `build` or the startup program refuses, both stay as they were.
     pub(super) fn change<R>(
         &self,
-        call: &'static str,
-        place: &Place,
+        site: &Site<'_>,
         build: impl FnOnce(&mut Change<'_>) -> Result<R>,
     ) -> Result<R> {
         let startup = self.own_startup();
         let own = startup.is(self);
         self.graph().attempt(|graph| {
-            let mut change = Change { graph, call, place, starts: Vec::new() };
+            let mut change = Change { graph, site, starts: Vec::new() };
             let built = build(&mut change)?;
             let Change { graph, starts, .. } = change;
             if let Some(&(first, _)) = starts.first() {
                 if own {
                     let name = &graph.vars[first].name;
                     let why = format!("`{name}` needs another program as startup program");
-                    return Err(wrong(call, place, why));
+                    return Err(site.wrong(why));
                 }
                 startup.graph().attempt(|startup| {
                     let mut set =
-                        |(id, init): (VarId, Init)| start(startup, &graph.vars[id], init, call);
+                        |(id, init): (VarId, Init)| start(startup, &graph.vars[id], init, site);
                     starts.into_iter().try_for_each(&mut set)
                 })?;
             }
@@ -443,11 +438,11 @@ impl Program {
 }
 
 /// Has a startup program give a variable its first value.
-fn start(startup: &mut Graph, var: &Var, init: Init, call: &str) -> Result<()> {
+fn start(startup: &mut Graph, var: &Var, init: Init, site: &Site<'_>) -> Result<()> {
     let Var { name, form, role, place, .. } = var;
     if startup.find(name).is_some() {
         let why = format!("the startup program sets a variable `{name}` already");
-        return Err(wrong(call, place, why));
+        return Err(site.wrong(why));
     }
     let set = startup.add_var(Var::new(name.clone(), form.clone(), *role, place));
     let op = Op::new(Kind::Init(init, form.clone()), &[], &[], Phase::Forward, place);
@@ -463,7 +458,7 @@ impl Change<'_> {
         inputs: &[VarId],
     ) -> Result<VarId> {
         let op = Kind::Op(Operator::new(def, attrs.into()));
-        Ok(self.graph.push(op, inputs, Phase::Forward, self.place)?[0])
+        Ok(self.graph.push(op, inputs, Phase::Forward, &self.site.place)?[0])
     }
 
     /// A variable that the executor keeps, with an operator in the startup program that sets it.
@@ -474,20 +469,18 @@ impl Change<'_> {
         parameter: bool,
         init: Init,
     ) -> Result<VarId> {
-        let refused = |why: String| Err(wrong(self.call, self.place, why));
         if form.dims.contains(&None) {
-            return refused(format!("`{name}` has a free axis: {form}"));
+            return Err(self.site.wrong(format!("`{name}` has a free axis: {form}")));
         }
         if parameter && !form.dtype.is_float() {
-            return refused(format!("`{name}` must be of a float type: {form}"));
+            return Err(self.site.wrong(format!("`{name}` must be of a float type: {form}")));
         }
-        let id = self.graph.declare(self.call, name, form, Role::Kept { parameter }, self.place)?;
+        let id = self.graph.declare(self.site, name, form, Role::Kept { parameter })?;
         self.starts.push((id, init));
         Ok(id)
     }
 }
 
-pub(super) fn read_dims(dims: impl IntoDims, call: &str, place: &Place) -> Result<Dims> {
-    let no_length = |n| wrong(call, place, format!("{n} is no length; -1 is a free axis"));
-    dims.into_dims().map_err(no_length)
+pub(super) fn read_dims(dims: impl IntoDims, site: &Site<'_>) -> Result<Dims> {
+    dims.into_dims().map_err(|n| site.wrong(format!("{n} is no length; -1 is a free axis")))
 }

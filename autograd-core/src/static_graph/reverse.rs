@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::ir::{Grad, Gradient, Graph, Kind, Op, OpId, Operator, Phase, Place, Var, VarId, wrong};
+use super::ir::{Grad, Gradient, Graph, Kind, Op, OpId, Operator, Phase, Place, Site, Var, VarId};
 use super::table;
 use crate::error::Result;
 use crate::ops::table::attr::Attr;
@@ -24,14 +24,15 @@ pub(super) fn parameter_gradients(
     loss: VarId,
     place: &Place,
 ) -> Result<Vec<(VarId, VarId)>> {
+    let site = Site { call: "append_backward", place: place.clone() };
     let Var { name, form, .. } = &graph.vars[loss];
     if form.dims.iter().any(|dim| *dim != Some(1)) {
         let why = format!("the loss `{name}` must have one element, it is {form}");
-        return Err(wrong("append_backward", place, why));
+        return Err(site.wrong(why));
     }
     let is_parameter = |id: &VarId| graph.vars[*id].is_parameter();
     let parameters: Vec<VarId> = (0..graph.vars.len()).filter(is_parameter).collect();
-    let found = append("append_backward", graph, &[(loss, None)], &parameters, place)?;
+    let found = append(graph, &[(loss, None)], &parameters, &site)?;
     let pairs = parameters.into_iter().zip(found);
     Ok(pairs.filter_map(|(parameter, grad)| Some((parameter, grad?))).collect())
 }
@@ -41,17 +42,16 @@ type Contributions = HashMap<VarId, Vec<VarId>>;
 
 /// Appends the gradients of `from` with respect to `of`.
 pub(super) fn append(
-    call: &str,
     graph: &mut Graph,
     from: &[(VarId, Option<VarId>)],
     of: &[VarId],
-    place: &Place,
+    site: &Site<'_>,
 ) -> Result<Vec<Option<VarId>>> {
     for &(target, _) in from {
         let var = &graph.vars[target];
         if !var.form.dtype.is_float() {
             let why = format!("`{}` is {}, which has no gradient", var.name, var.form.dtype);
-            return Err(wrong(call, place, why));
+            return Err(site.wrong(why));
         }
     }
     let needed = needed(graph, of);
@@ -62,7 +62,7 @@ pub(super) fn append(
         }
         let seed = match seed {
             Some(seed) => seed,
-            None => graph.push_gradients(fill_like(1.0), &[target], &[target], place)?[0],
+            None => graph.push_gradients(fill_like(1.0), &[target], &[target], &site.place)?[0],
         };
         coming.entry(target).or_default().push(seed);
     }
@@ -78,14 +78,14 @@ pub(super) fn append(
         let grads: Vec<Option<VarId>> = op
             .outputs
             .iter()
-            .map(|&output| total(graph, &mut coming, output, place))
+            .map(|&output| total(graph, &mut coming, output, &site.place))
             .collect::<Result<_>>()?;
         let found = gradient(graph, id, &op, &grads, &wants)?;
         for (&input, grad) in wants.iter().zip(found) {
             coming.entry(op.inputs[input]).or_default().push(grad);
         }
     }
-    of.iter().map(|&var| total(graph, &mut coming, var, place)).collect()
+    of.iter().map(|&var| total(graph, &mut coming, var, &site.place)).collect()
 }
 
 /// Variables that want a gradient and lie between `of` and what is computed from it.
@@ -161,7 +161,6 @@ fn gradient(
         name: op.kind.name().into(),
         wants: wants.to_vec(),
         seeds: (0..grads.len()).filter(|&output| grads[output].is_some()).collect(),
-        forms: of.iter().map(|&var| graph.vars[var].form.clone()).collect(),
     });
     let inputs = op.inputs.iter().chain(&op.outputs).chain(grads.iter().flatten());
     let inputs: Vec<VarId> = inputs.copied().collect();

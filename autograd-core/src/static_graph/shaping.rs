@@ -1,7 +1,7 @@
 //! Matrices, shapes, choices, pictures and losses of variables.
 
 use super::arithmetic::{IntoOperand, Operand};
-use super::ir::{Place, wrong};
+use super::ir::Site;
 use super::program::{Variable, read_dims};
 use super::table;
 use crate::array::{DType, IntoAxes, IntoDims};
@@ -89,7 +89,7 @@ impl Variable {
     pub fn norm_axes(&self, axes: impl IntoAxes, p: f64) -> Result<Variable> {
         if !is_order(p) {
             let why = format!("`p` must be 0 or more, or an infinity, found {p}");
-            return Err(wrong("norm_axes", &Place::here(), why));
+            return Err(Site::here("norm_axes").wrong(why));
         }
         let attrs = [Attr::Ints(axes.as_axes().to_vec()), Attr::Number(p), Attr::Flag(false)];
         self.program.one(&table::NORM_AXES, attrs, &[self])
@@ -120,7 +120,7 @@ impl Variable {
     /// The same elements under another shape, one axis of which may be -1: what is left.
     #[track_caller]
     pub fn reshape(&self, shape: impl IntoDims) -> Result<Variable> {
-        let dims = read_dims(shape, "reshape", &Place::here())?;
+        let dims = read_dims(shape, &Site::here("reshape"))?;
         self.program.one(&table::RESHAPE, [Attr::Dims(dims)], &[self])
     }
 
@@ -128,7 +128,7 @@ impl Variable {
     /// length of an axis.
     #[track_caller]
     pub fn broadcast_to(&self, shape: impl IntoDims) -> Result<Variable> {
-        let dims = read_dims(shape, "broadcast_to", &Place::here())?;
+        let dims = read_dims(shape, &Site::here("broadcast_to"))?;
         self.program.one(&table::BROADCAST_TO, [Attr::Dims(dims)], &[self])
     }
 
@@ -142,7 +142,7 @@ impl Variable {
     pub fn dropout(&self, p: f64) -> Result<Variable> {
         if !(0.0..=1.0).contains(&p) {
             let why = format!("`p` must be a probability, found {p}");
-            return Err(wrong("dropout", &Place::here(), why));
+            return Err(Site::here("dropout").wrong(why));
         }
         self.program.one(&table::DROPOUT, [Attr::Number(p), Attr::Flag(true)], &[self])
     }
@@ -158,7 +158,7 @@ impl Variable {
         let [.., a, b] = &mut order[..] else {
             let (name, form) = (self.name(), self.form());
             let why = format!("`{name}` must have two axes or more, it is {form}");
-            return Err(wrong("transpose", &Place::here(), why));
+            return Err(Site::here("transpose").wrong(why));
         };
         std::mem::swap(a, b);
         self.program.one(&table::PERMUTE, [Attr::Ints(order)], &[self])
@@ -193,7 +193,7 @@ impl Variable {
             (Operand::Variable(typed), _) | (_, Operand::Variable(typed)) => typed.dtype(),
             (Operand::Number(_), Operand::Number(_)) => {
                 let why = "`on` and `off` are both numbers; make one a variable, which has a type";
-                return Err(wrong(CALL, &Place::here(), why));
+                return Err(Site::here(CALL).wrong(why));
             }
         };
         let on = on.variable(&self.program, CALL, dtype)?;

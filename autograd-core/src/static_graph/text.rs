@@ -22,26 +22,25 @@ impl fmt::Display for Graph {
 }
 
 impl Graph {
+    pub(super) fn names(&self, vars: &[VarId]) -> String {
+        let names: Vec<&str> = vars.iter().map(|&var| self.vars[var].name.as_str()).collect();
+        names.join(", ")
+    }
+
     /// `tanh_0: float32 [-1, 8] = tanh(fc_0.out)`
     fn write_op(&self, f: &mut fmt::Formatter<'_>, op: &Op) -> fmt::Result {
-        let names = |vars: &[VarId]| -> Vec<&str> {
-            vars.iter().map(|&var| self.vars[var].name.as_str()).collect()
-        };
-        let outputs: Vec<String> = op
-            .outputs
-            .iter()
-            .map(|&var| format!("{}: {}", self.vars[var].name, self.vars[var].form))
-            .collect();
+        let var = |&id: &VarId| format!("{}: {}", self.vars[id].name, self.vars[id].form);
+        let outputs: Vec<String> = op.outputs.iter().map(var).collect();
         if !outputs.is_empty() {
             write!(f, "{} = ", outputs.join(", "))?;
         }
-        write!(f, "{}({})", op.kind, names(&op.inputs).join(", "))?;
+        write!(f, "{}({})", op.kind, self.names(&op.inputs))?;
         let attributes = op.kind.attributes();
         if !attributes.is_empty() {
             write!(f, " {{{attributes}}}")?;
         }
         if !op.writes.is_empty() {
-            write!(f, " -> {}", names(&op.writes).join(", "))?;
+            write!(f, " -> {}", self.names(&op.writes))?;
         }
         writeln!(f)
     }

@@ -9,9 +9,9 @@ use super::assemble::{Assembled, assemble, is_same, pairs};
 use super::eager::{on_examples, want_gradient};
 use super::example::{EXAMPLES, example};
 use super::form::Form;
-use super::ir::{Graph, Phase, Place, VarId, wrong};
+use super::ir::{Graph, Phase, Site, VarId};
 use super::layer::compute;
-use super::program::{Program, Variable};
+use super::program::Program;
 use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables};
 use super::values::{Computed, Values};
 use crate::error::Result;
@@ -88,21 +88,16 @@ impl<const M: usize, const N: usize> TraceCall<M, N> {
     where
         Arity<N>: Outcome,
     {
-        Ok(Arity::<N>::of(self.finish()?))
-    }
-
-    #[track_caller]
-    fn finish(self) -> Result<Vec<Variable>> {
-        let place = Place::here();
-        let refused = |why: String| wrong("trace", &place, why);
-        let (inputs, forms) = self.0.given(M, "trace", &place)?;
+        let site = Site::here("trace");
+        let refused = |why: String| site.wrong(why);
+        let (inputs, forms) = self.0.given(M, &site)?;
         let Building { program, function, .. } = self.0;
         let run = |example: usize| Run::on(&function, &forms, example).map_err(refused);
         let (first, second) = (run(0)?, run(1)?);
         let given = pairs(&first.inputs, &second.inputs);
         let results = pairs(&first.outputs, &second.outputs);
         let notes = [&first.notes[..], &second.notes];
-        let Assembled { graph, outputs, .. } = assemble(&given, notes, &results, false, &place)?;
+        let Assembled { graph, outputs, .. } = assemble(&given, notes, &results, false, &site)?;
         if !graph.ops.iter().any(|op| op.kind.draws()) {
             let Run { inputs, outputs: expected, .. } = run(2)?;
             let found = GradMode::of(false, || compute(&graph, inputs, &outputs));
@@ -118,7 +113,8 @@ impl<const M: usize, const N: usize> TraceCall<M, N> {
         let missing = || unreachable!("its operators read what is there");
         let insert = |into: &mut Graph| into.push_copy(&graph, &mut own, Phase::Forward, missing);
         program.graph().attempt(insert)?;
-        Ok(program.variables(outputs.into_iter().filter_map(|output| own[output]).collect()))
+        let outputs = outputs.into_iter().filter_map(|output| own[output]).collect();
+        Ok(Arity::<N>::of(program.variables(outputs)))
     }
 }
 

@@ -19,7 +19,10 @@ impl Graph {
         let op = Op::new(kind, inputs, &[], phase, place);
         let forms = self.check_inputs(&op).map_err(|why| op.wrong(why))?;
         let stem = op.kind.name();
-        let add = |form| self.add_computed(&stem, false, form, place);
+        let add = |form| {
+            let name = self.fresh_name(&stem, false);
+            self.add_var(Var::new(name, form, Role::Computed, place))
+        };
         let outputs: Vec<VarId> = forms.into_iter().map(add).collect();
         self.add_op(Op { outputs: outputs.clone(), ..op });
         Ok(outputs)
@@ -34,8 +37,9 @@ impl Graph {
         place: &Place,
     ) -> Result<Vec<VarId>> {
         let add = |&id: &VarId| {
-            let (stem, form) = (format!("{}@GRAD", self.vars[id].name), self.vars[id].form.clone());
-            self.add_computed(&stem, true, form, place)
+            let Var { name, form, .. } = self.vars[id].clone();
+            let name = self.fresh_name(&format!("{name}@GRAD"), true);
+            self.add_var(Var::new(name, form, Role::Computed, place))
         };
         let outputs: Vec<VarId> = of.iter().map(add).collect();
         self.push_op(Op::new(kind, inputs, &outputs, Phase::Backward, place))?;

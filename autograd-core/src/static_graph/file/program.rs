@@ -7,7 +7,7 @@ use super::{Functions, read, write};
 use crate::error::{Error, Result};
 use crate::safetensors::SafeTensors;
 use crate::static_graph::executor::Executor;
-use crate::static_graph::ir::{Kind, wrong};
+use crate::static_graph::ir::{Kind, Site};
 use crate::static_graph::program::Program;
 
 /// What the notes of the file call the program.
@@ -66,7 +66,7 @@ impl Program {
             let why = format!(
                 "it sets `{name}`: a startup program is not saved; save the program that it starts"
             );
-            return Err(wrong("save", &op.place, why));
+            return Err(Site { call: "save", place: op.place.clone() }.wrong(why));
         }
         let text = write::write(&graph).map_err(|why| malformed("save", path, why))?;
         file.metadata.insert(KEY.to_owned(), text);

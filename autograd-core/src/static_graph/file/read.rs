@@ -144,7 +144,7 @@ impl Reader<'_> {
             ["grad", of, name, wants, seeds] => {
                 let (of, name): (OpId, _) = (parse(of)?, unquoted(name).into());
                 let (wants, seeds) = (read_list(wants)?, read_list(seeds)?);
-                let grad = Grad { of, name, wants, seeds, forms };
+                let grad = Grad { of, name, wants, seeds };
                 if !self.is_gradient(&grad, inputs)? {
                     return Err(format!("is no gradient of operator {of}"));
                 }
@@ -156,7 +156,7 @@ impl Reader<'_> {
 
     /// Whether an operator that reads `inputs` can be this gradient.
     fn is_gradient(&self, grad: &Grad, inputs: &[VarId]) -> Result<bool, String> {
-        let Grad { of, wants, seeds, forms, .. } = grad;
+        let Grad { of, wants, seeds, .. } = grad;
         let Some(forward) = self.graph.ops.get(*of) else {
             return Err(format!("no operator {of}"));
         };
@@ -168,7 +168,6 @@ impl Reader<'_> {
         Ok(are_floats(&forward.inputs, wants)
             && are_floats(&forward.outputs, seeds)
             && !seeds.is_empty()
-            && wants.len() == forms.len()
             && inputs.len() == known.len() + seeds.len()
             && inputs.starts_with(&known)
             && !forward.kind.writes())
@@ -179,7 +178,7 @@ impl Reader<'_> {
         let name = unquoted(name);
         self.functions.0.get(&name).cloned().unwrap_or_else(|| {
             self.missing.push(name.clone());
-            Function::of_list(&name, |_| Err("it was not given".to_owned()))
+            Function { name: name.into(), ..Function::of_list(|_| Err("is missing".to_owned())) }
         })
     }
 }

@@ -3,16 +3,15 @@
 mod foreign;
 mod signature;
 
-use std::any::type_name;
 use std::sync::Arc;
 
 pub(super) use foreign::Foreign;
-pub(super) use signature::{Function, name_of};
+pub(super) use signature::Function;
 pub use signature::{Param, PyFunc, PyFuncParam, PyFuncReturn, PyFuncValue, Signature};
 pub use signature::{gradient_of_input, same_as_input, same_as_output};
 
 use super::form::Form;
-use super::ir::{Kind, Op, Phase, Place, VarId, wrong};
+use super::ir::{Kind, Op, Phase, Site, VarId};
 use super::program::{Program, Variable};
 use super::values::Computed;
 use crate::error::{Plural, Result};
@@ -70,7 +69,7 @@ impl Program {
             + Sync
             + 'static,
     {
-        PyFuncListCall(Building::new(self, Function::of_list(name_of(type_name::<F>()), func)))
+        PyFuncListCall(Building::new(self, Function::of_list(func)))
     }
 }
 
@@ -203,7 +202,7 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
     ///
     /// # Errors
     ///
-    /// [`Error::Program`] if `x` or `out` is missing, there is neither an input nor an output, a
+    /// [`Error::Program`](crate::Error::Program) if `x` or `out` is missing, there is neither an input nor an output, a
     /// variable is of another program, of another element type or rank than the function's
     /// parameter, or computed elsewhere; if what is skipped is neither an input nor an output; and
     /// if the backward function takes or returns another number of values, or other element types,
@@ -242,7 +241,7 @@ impl PyFuncListCall {
             + Sync
             + 'static,
     {
-        self.0.backward = vec![Function::of_list(name_of(type_name::<F>()), func)];
+        self.0.backward = vec![Function::of_list(func)];
         self
     }
 
@@ -294,25 +293,20 @@ impl Building {
         }
     }
 
-    /// The positions and forms of the inputs of eager code that takes so many, by the name of the call.
-    pub(super) fn given(
-        &self,
-        takes: usize,
-        call: &str,
-        place: &Place,
-    ) -> Result<(Vec<VarId>, Vec<Form>)> {
+    /// The positions and forms of the inputs of eager code that takes so many.
+    pub(super) fn given(&self, takes: usize, site: &Site<'_>) -> Result<(Vec<VarId>, Vec<Form>)> {
         let inputs = self.inputs.as_deref().unwrap_or_default();
         if inputs.len() != takes {
-            return Err(wrong(call, place, format!("takes {takes} inputs, give them with `x`")));
+            return Err(site.wrong(format!("takes {takes} inputs, give them with `x`")));
         }
-        let own = self.program.own_all(call, inputs, place)?;
+        let own = self.program.own_all(site, inputs)?;
         let forms: Vec<Form> = inputs.iter().map(Variable::form).collect();
         let params = self.function.signature.iter().flat_map(|signature| &signature.params);
         for ((param, form), variable) in params.zip(&forms).zip(inputs) {
             if param.dtype != form.dtype {
                 let (takes, name) = (param.dtype, variable.name());
                 let why = format!("takes {takes}, but `{name}` is {}", form.dtype);
-                return Err(wrong(call, place, why));
+                return Err(site.wrong(why));
             }
         }
         Ok((own, forms))
@@ -321,9 +315,9 @@ impl Building {
     /// Adds a function that takes and returns so many, if that is fixed, and what was declared for it.
     #[track_caller]
     fn finish(self, [takes, returns]: [usize; 2]) -> Result<Vec<Variable>> {
-        let place = Place::here();
         let call = format!("py_func `{}`", self.function.name);
-        let wrong = |why: String| wrong(&call, &place, why);
+        let site = Site::here(&call);
+        let wrong = |why: String| site.wrong(why);
         if takes > 0 && self.inputs.is_none() {
             return Err(wrong(format!(
                 "takes {}, but none is given; give what it takes with `x`",
@@ -342,7 +336,7 @@ impl Building {
         if inputs.is_empty() && outputs.is_empty() {
             return Err(wrong("has neither an input nor an output".to_owned()));
         }
-        let own = |variables: &[Variable]| self.program.own_all(&call, variables, &place);
+        let own = |variables: &[Variable]| self.program.own_all(&site, variables);
         let (input_ids, output_ids) = (own(&inputs)?, own(&outputs)?);
         let named = |variables: &[Variable]| -> Vec<Named> {
             variables.iter().map(|variable| (variable.name(), variable.form())).collect()
@@ -378,7 +372,7 @@ impl Building {
             is_gradient: false,
         };
         let kind = Kind::User(Arc::new(foreign));
-        let op = Op::new(kind, &input_ids, &output_ids, Phase::Forward, &place);
+        let op = Op::new(kind, &input_ids, &output_ids, Phase::Forward, &site.place);
         self.program.graph().push_op(op)?;
         Ok(outputs)
     }

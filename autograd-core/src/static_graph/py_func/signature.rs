@@ -59,19 +59,19 @@ impl Function {
     }
 
     /// Of any number of values.
-    pub(in crate::static_graph) fn of_list<F>(name: &str, f: F) -> Self
+    pub(in crate::static_graph) fn of_list<F>(f: F) -> Self
     where
         F: Fn(&[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String>
             + Send
             + Sync
             + 'static,
     {
-        Self { name: name.into(), signature: None, call: Arc::new(f) }
+        Self { name: name_of(type_name::<F>()).into(), signature: None, call: Arc::new(f) }
     }
 }
 
 /// `tanh` of `my_crate::tanh<f64>`, `CusTanh` of `my_crate::_::<impl my_crate::CusTanh>::apply`.
-pub(in crate::static_graph) fn name_of(path: &str) -> &str {
+fn name_of(path: &str) -> &str {
     let mut depth = 0;
     let between = |c: char| {
         depth += i32::from(c == '<') - i32::from(c == '>');
