@@ -242,6 +242,13 @@ impl Var {
     }
 }
 
+/// `x: float32 [-1, 4]`
+impl fmt::Display for Var {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.form)
+    }
+}
+
 /// What an operator belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -380,18 +387,21 @@ impl Graph {
         reached
     }
 
+    /// Marks what is computed from marked variables, as far as it is open.
+    pub(super) fn spread(&self, mut marks: Vec<bool>, open: impl Fn(VarId) -> bool) -> Vec<bool> {
+        for op in &self.ops {
+            if op.inputs.iter().any(|&input| marks[input]) {
+                op.outputs.iter().for_each(|&output| marks[output] |= open(output));
+            }
+        }
+        marks
+    }
+
     /// For each variable, whether gradients flow to it: it is of a float type, they do not stop
     /// there, and, where it is computed, they flow to something it is computed from.
     pub(super) fn wants_gradient(&self) -> Vec<bool> {
         let open = |var: &Var| var.form.dtype.is_float() && !var.stop_gradient;
-        let mut wants: Vec<bool> =
-            self.vars.iter().map(|var| var.role != Role::Computed && open(var)).collect();
-        for op in &self.ops {
-            let any = op.inputs.iter().any(|&input| wants[input]);
-            for &output in &op.outputs {
-                wants[output] = any && open(&self.vars[output]);
-            }
-        }
-        wants
+        let given = self.vars.iter().map(|var| var.role != Role::Computed && open(var));
+        self.spread(given.collect(), |id| open(&self.vars[id]))
     }
 }

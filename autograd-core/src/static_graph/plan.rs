@@ -96,23 +96,18 @@ impl Plan {
 }
 
 /// Operators that what is fetched is computed from, that change what is kept, or that are user
-/// code which may do more than compute; and all that these need.
+/// code which may do more than compute; and all that these need. Updates are done at the end of a run.
 fn needed(graph: &Graph, fetched: &[VarId]) -> Vec<bool> {
-    let mut wanted = vec![false; graph.vars.len()];
-    fetched.iter().for_each(|&var| wanted[var] = true);
-    let mut runs = vec![false; graph.ops.len()];
-    for (id, op) in graph.ops.iter().enumerate().rev() {
-        // Done at the end of a run, and always.
-        let updates = op.kind.is_update();
-        runs[id] = !updates
-            && (!op.writes.is_empty()
-                || matches!(&op.kind, Kind::User(user) if user.has_effect())
-                || op.outputs.iter().any(|&output| wanted[output]));
-        if runs[id] || updates {
-            op.inputs.iter().for_each(|&input| wanted[input] = true);
-        }
-    }
-    runs
+    let always = |op: &&Op| {
+        !op.writes.is_empty() || matches!(&op.kind, Kind::User(user) if user.has_effect())
+    };
+    let read = graph.ops.iter().filter(always).flat_map(|op| &op.inputs);
+    let wanted = graph.behind(&fetched.iter().chain(read).copied().collect::<Vec<_>>());
+    let runs = |op: &Op| {
+        let computes = op.outputs.iter().any(|&output| wanted[output]);
+        !op.kind.is_update() && (always(&op) || computes)
+    };
+    graph.ops.iter().map(runs).collect()
 }
 
 /// The steps; `done` are variables that are read after them.

@@ -297,7 +297,7 @@ impl Variable {
 /// `x: float32 [-1, 4]`
 impl fmt::Display for Variable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.name(), self.form())
+        self.program.graph().vars[self.id].fmt(f)
     }
 }
 

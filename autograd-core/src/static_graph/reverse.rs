@@ -54,7 +54,11 @@ pub(super) fn append(
             return Err(site.wrong(why));
         }
     }
-    let needed = needed(graph, of);
+    // Variables that want a gradient and lie between `of` and what is computed from it.
+    let wants = graph.wants_gradient();
+    let mut needed = vec![false; graph.vars.len()];
+    of.iter().for_each(|&var| needed[var] = wants[var]);
+    let needed = graph.spread(needed, |var| wants[var]);
     let mut coming = Contributions::new();
     for &(target, seed) in from {
         if !needed[target] {
@@ -86,19 +90,6 @@ pub(super) fn append(
         }
     }
     of.iter().map(|&var| total(graph, &mut coming, var, &site.place)).collect()
-}
-
-/// Variables that want a gradient and lie between `of` and what is computed from it.
-fn needed(graph: &Graph, of: &[VarId]) -> Vec<bool> {
-    let wants = graph.wants_gradient();
-    let mut reached = vec![false; graph.vars.len()];
-    of.iter().for_each(|&var| reached[var] = true);
-    for op in &graph.ops {
-        if op.inputs.iter().any(|&input| reached[input] && wants[input]) {
-            op.outputs.iter().for_each(|&output| reached[output] = true);
-        }
-    }
-    reached.iter().zip(wants).map(|(&reached, wants)| reached && wants).collect()
 }
 
 /// Positions of the inputs whose gradients are of use.

@@ -1,7 +1,5 @@
 //! Update rules of optimizers: what they remember, and their steps by the kernels of [`crate::optim`].
 
-use smallvec::SmallVec;
-
 use super::form::{Dims, Form};
 use crate::array::DType;
 use crate::graph::{AnyTensor, Tensor};
@@ -119,29 +117,19 @@ impl Rule {
     }
 
     fn typed<T: Float>(self, kept: &mut [AnyTensor], gradient: &AnyTensor) {
-        let count = if self.counts() {
-            let Some(AnyTensor::Int64(step)) = kept.last_mut() else {
-                unreachable!("the step's type was checked");
-            };
-            let count = step.item() + 1;
+        let mut count = 1;
+        if let Some(AnyTensor::Int64(step)) = kept.last_mut() {
+            count = step.item() + 1;
             *step = Tensor::from(count);
-            count as u64
-        } else {
-            1
-        };
-        let moved = kept.len() - usize::from(self.counts());
-        let mut slices: SmallVec<[&mut [T]; 4]> = kept[..moved]
-            .iter_mut()
-            .filter_map(|kept| T::peek_mut(kept))
-            .map(|tensor| tensor.value_mut().make_mut())
-            .collect();
+        }
+        let slices = kept.iter_mut().filter_map(|kept| T::peek_mut(kept));
+        let mut slices = slices.map(|tensor| tensor.value_mut().make_mut());
         let Some(gradient) = gradient.downcast_ref::<T>() else { return };
         let gradient = gradient.read();
         let gradient = gradient.contiguous();
-        let mut slices = slices.iter_mut().map(|slice| &mut **slice);
         if let (Some(parameter), Some(gradient)) = (slices.next(), gradient.as_slice()) {
-            let step =
-                Step { parameter, gradient, state: slices.collect(), count, fresh: count == 1 };
+            let (state, fresh) = (slices.collect(), count == 1);
+            let step = Step { parameter, gradient, state, count: count as u64, fresh };
             for_rule!(self, rule => rule.update(step));
         }
     }

@@ -7,7 +7,7 @@ use super::ir::{Graph, Op, PHASES, Phase, ROLES, Role, VarId, name_of};
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for var in self.vars.iter().filter(|var| var.role != Role::Computed) {
-            writeln!(f, "{} {}: {}", name_of(ROLES, var.role), var.name, var.form)?;
+            writeln!(f, "{} {var}", name_of(ROLES, var.role))?;
         }
         let mut phase = Phase::Forward;
         for op in &self.ops {
@@ -29,8 +29,8 @@ impl Graph {
 
     /// `tanh_0: float32 [-1, 8] = tanh(fc_0.out)`
     fn write_op(&self, f: &mut fmt::Formatter<'_>, op: &Op) -> fmt::Result {
-        let var = |&id: &VarId| format!("{}: {}", self.vars[id].name, self.vars[id].form);
-        let outputs: Vec<String> = op.outputs.iter().map(var).collect();
+        let outputs = op.outputs.iter().map(|&id| self.vars[id].to_string());
+        let outputs: Vec<String> = outputs.collect();
         if !outputs.is_empty() {
             write!(f, "{} = ", outputs.join(", "))?;
         }
