@@ -3,16 +3,19 @@
 //! An op that can be in a program says so where it starts; what is computed inside it is its own
 //! business. One flag of a thread is all that costs where nothing is noted.
 
-use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::panic::Location;
 use std::sync::Arc;
 
-use super::Caller;
 use super::elementwise::Handle;
 use super::table::OpDef;
 use super::table::attr::Attr;
-use crate::error::Result;
+use super::{Caller, Float};
 use crate::graph::{AnyTensor, Element, Tensor};
+
+/// Code of a user: absent are a gradient that did not come, and one that there is not.
+pub(crate) type UserFn =
+    Arc<dyn Fn(&[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String> + Send + Sync>;
 
 /// An op without its tensors.
 #[derive(Clone)]
@@ -22,10 +25,10 @@ pub(crate) enum Call {
         def: &'static OpDef,
         attrs: Vec<Attr>,
     },
-    /// An elementwise op of a user: its formulas, as `Handle<f32>` or of `f64`.
+    /// An elementwise op of a user: its formulas.
     Formula {
         name: &'static str,
-        op: Arc<dyn Any + Send + Sync>,
+        run: UserFn,
     },
     Layer(Box<Layer>),
 }
@@ -47,9 +50,8 @@ pub(crate) struct Layer {
     pub(crate) name: &'static str,
     /// What forward did.
     pub(crate) forward: Vec<Note>,
-    /// The tensors that forward returned, by address: the outputs are these, with a place in the
-    /// graph.
-    pub(crate) returned: Vec<*const ()>,
+    /// The tensors that forward returned: the outputs are these, with a place in the graph.
+    pub(crate) returned: Vec<AnyTensor>,
 }
 
 /// One op that ran.
@@ -170,7 +172,7 @@ impl<T: Element> Outputs for super::elementwise::Outputs<T> {
     }
 }
 
-impl<O: Outputs> Outputs for Result<O> {
+impl<O: Outputs> Outputs for crate::error::Result<O> {
     fn outputs(&self) -> Vec<AnyTensor> {
         self.as_ref().map_or(Vec::new(), Outputs::outputs)
     }
@@ -199,7 +201,16 @@ pub(crate) fn note(note: Note) {
 }
 
 /// An elementwise op to keep.
-pub(crate) fn formula<T: Element>(op: &Handle<T>) -> Call {
+pub(crate) fn formula<T: Float>(op: &Handle<T>) -> Call {
+    fn all<T: Element>(inputs: &[Option<AnyTensor>]) -> Vec<&Tensor<T>> {
+        inputs.iter().flatten().filter_map(AnyTensor::downcast_ref).collect()
+    }
     let (name, op) = (op.info().name, op.clone());
-    Call::Formula { name, op: Arc::new(op) }
+    let run = move |inputs: &[Option<AnyTensor>]| {
+        let (reals, masks) = (all::<T>(inputs), all::<bool>(inputs));
+        let outputs = T::elementwise(op.clone(), &reals, &masks, Location::caller());
+        let outputs = outputs.map_err(|error| error.to_string())?;
+        Ok(outputs.into_iter().map(|output| Some(output.into())).collect())
+    };
+    Call::Formula { name, run: Arc::new(run) }
 }

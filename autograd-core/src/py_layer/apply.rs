@@ -215,7 +215,7 @@ impl Forward<'_> {
             outputs.release(self.inputs, self.rules.info.lost(self.inputs, self.location));
             return Ok(());
         }
-        let returned = traced.as_ref().map(|_| outputs.addresses());
+        let returned = traced.as_ref().map(|_| outputs.kept());
         let node = self.record(outputs, &marked)?;
         match &marked[..] {
             [] => outputs.attach(node),

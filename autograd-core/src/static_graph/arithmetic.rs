@@ -1,18 +1,16 @@
 //! Arithmetic of variables: functions of each element, operators, comparisons, reductions.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
-use std::panic::Location;
 
 use super::forms::number;
-use super::ir::{Place, wrong};
+use super::ir::Site;
 use super::program::{Program, Variable};
 use super::table;
 use crate::array::{DType, IntoAxes};
 use crate::error::Result;
-use crate::ops::Reduce;
 use crate::ops::names::{all_functions, joined_functions};
 use crate::ops::table::attr::Attr;
-use crate::ops::{Binary, Comparison, Unary};
+use crate::ops::{Binary, Comparison, Reduce, Unary};
 
 /// Methods of variables for the functions of one tensor, from their table.
 macro_rules! unary {
@@ -30,7 +28,7 @@ macro_rules! unary {
                 /// [`Error::Program`](crate::Error::Program) if the elements are no floats.
                 #[track_caller]
                 pub fn $method(&self) -> Result<Variable> {
-                    self.program.one(table::function(Unary::$op), [], &[self], Location::caller())
+                    self.program.one(&table::FUNCTIONS[Unary::$op as usize], [], &[self])
                 }
             )*
         }
@@ -92,19 +90,14 @@ numbers! { f64 f32 i32 }
 
 impl Operand {
     /// As a variable, a constant if it is a number.
-    pub(super) fn variable(
-        self,
-        program: &Program,
-        op: &str,
-        dtype: DType,
-        location: &'static Location<'static>,
-    ) -> Result<Variable> {
+    #[track_caller]
+    pub(super) fn variable(self, program: &Program, op: &str, dtype: DType) -> Result<Variable> {
         match self {
             Self::Variable(variable) => Ok(variable),
             Self::Number(found) => {
-                let constant = number(dtype, found);
-                let constant = constant.map_err(|why| wrong(op, &Place::Line(location), why))?;
-                program.one(&table::CONSTANT, [Attr::Tensor(constant)], &[], location)
+                let site = Site::here(op);
+                let constant = number(dtype, found).map_err(|why| site.wrong(why))?;
+                program.one(&table::CONSTANT, [Attr::Tensor(constant)], &[])
             }
         }
     }
@@ -117,31 +110,20 @@ impl IntoOperand for &f64 {
 }
 
 impl Variable {
-    fn binary(
-        &self,
-        op: Binary,
-        right: impl IntoOperand,
-        location: &'static Location<'static>,
-    ) -> Result<Variable> {
+    #[track_caller]
+    fn binary(&self, op: Binary, right: impl IntoOperand) -> Result<Variable> {
         match right.operand() {
             Operand::Variable(right) => {
-                self.program.one(table::binary(op), [], &[self, &right], location)
+                self.program.one(&table::BINARY[op as usize], [], &[self, &right])
             }
-            Operand::Number(scalar) => {
-                let attrs = [Attr::Number(scalar), Attr::Flag(false)];
-                self.program.one(table::scalar(op), attrs, &[self], location)
-            }
+            Operand::Number(scalar) => self.with_scalar(op, scalar, false),
         }
     }
 
-    fn scalar_left(
-        &self,
-        op: Binary,
-        scalar: f64,
-        location: &'static Location<'static>,
-    ) -> Variable {
-        let attrs = [Attr::Number(scalar), Attr::Flag(true)];
-        expect(self.program.one(table::scalar(op), attrs, &[self], location))
+    #[track_caller]
+    fn with_scalar(&self, op: Binary, scalar: f64, is_left: bool) -> Result<Variable> {
+        let attrs = [Attr::Number(scalar), Attr::Flag(is_left)];
+        self.program.one(&table::SCALAR[op as usize], attrs, &[self])
     }
 }
 
@@ -160,7 +142,7 @@ macro_rules! binary {
                 /// together, the element types differ, or the variables are of two programs.
                 #[track_caller]
                 pub fn $method(&self, right: impl IntoOperand) -> Result<Variable> {
-                    self.binary(Binary::$op, right, Location::caller())
+                    self.binary(Binary::$op, right)
                 }
             )*
         }
@@ -197,7 +179,7 @@ macro_rules! operators {
 
             #[track_caller]
             fn $method(self, right: R) -> Variable {
-                expect(self.binary(Binary::$trait, right, Location::caller()))
+                expect(self.binary(Binary::$trait, right))
             }
         }
     )*};
@@ -212,7 +194,7 @@ macro_rules! operators {
 
             #[track_caller]
             fn $method(self, right: $right) -> Variable {
-                right.scalar_left(Binary::$trait, self.to_owned().into(), Location::caller())
+                expect(right.with_scalar(Binary::$trait, self.to_owned().into(), true))
             }
         }
     };
@@ -231,7 +213,7 @@ impl Neg for &Variable {
 
     #[track_caller]
     fn neg(self) -> Variable {
-        expect(self.program.one(table::function(Unary::Neg), [], &[self], Location::caller()))
+        expect(Variable::neg(self))
     }
 }
 
@@ -249,7 +231,7 @@ macro_rules! reductions {
                 #[track_caller]
                 pub fn $method(&self, axes: impl IntoAxes) -> Result<Variable> {
                     let attrs = [Attr::Ints(axes.as_axes().to_vec()), Attr::Flag(false)];
-                    self.program.one(table::reduction(Reduce::$op), attrs, &[self], Location::caller())
+                    self.program.one(&table::REDUCTIONS[Reduce::$op as usize], attrs, &[self])
                 }
             )*
         }
@@ -279,10 +261,9 @@ macro_rules! comparisons {
                 /// [`Error::Program`](crate::Error::Program) if shapes or element types do not fit.
                 #[track_caller]
                 pub fn $method(&self, other: impl IntoOperand) -> Result<Variable> {
-                    let (op, location) = (stringify!($method), Location::caller());
-                    let other = other.operand();
-                    let other = other.variable(&self.program, op, self.dtype(), location)?;
-                    self.program.one(table::comparison(Comparison::$test), [], &[self, &other], location)
+                    let (operand, op) = (other.operand(), stringify!($method));
+                    let other = operand.variable(&self.program, op, self.dtype())?;
+                    self.program.one(&table::COMPARISONS[Comparison::$test as usize], [], &[self, &other])
                 }
             )*
         }

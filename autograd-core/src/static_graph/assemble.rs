@@ -1,246 +1,231 @@
 //! Two runs of a traced closure as one graph.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use super::attr::is_same as is_same_attr;
-use super::eager::{Formula, UserFormula};
-use super::example::{EXAMPLES, example};
-use super::form::{Dims, Form};
-use super::ir::{Graph, Lengths, OpDef, Operator, Phase, Place, Role, VarId, wrong};
-use super::layer::{Given, LAYER, TracedLayer};
+use super::eager::Eager;
+use super::example::{EXAMPLES, example, form_of};
+use super::form::Dims;
+use super::forms::position;
+use super::ir::{Graph, Kind, Lengths, OpDef, Operator, Phase, Place, Role, Site, VarId};
+use super::layer::{Given, TracedLayer};
+use super::py_func::Function;
 use super::table;
+use super::values::Computed;
 use crate::engine::{BackwardOptions, grad_any};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
 use crate::ops::table::attr::Attr;
 use crate::ops::trace::{Call, Layer, Note, collect};
 
-/// What an op of a run reads.
-enum Source {
-    /// The closure's input, or what an op before computed: by its order.
-    Known(usize),
-    Constant(AnyTensor),
-}
+/// A tensor in both runs.
+type Pair = [AnyTensor; 2];
 
-/// A result of a run: the tensor, and the address under which it was noted.
-pub(super) type Found = (*const (), AnyTensor);
+pub(super) fn pairs(first: &[AnyTensor], second: &[AnyTensor]) -> Vec<Pair> {
+    first.iter().zip(second).map(|(a, b)| [a.clone(), b.clone()]).collect()
+}
 
 /// Two runs as one graph, whose first variables are what they were given.
 pub(super) struct Assembled {
     pub(super) graph: Graph,
     pub(super) outputs: Vec<VarId>,
     /// What was given and computed, in the order of its coming.
-    pub(super) vars: Vec<VarId>,
-}
-
-/// The tensors of a run, in the order of their coming.
-struct Known {
-    places: HashMap<*const (), usize>,
-    tensors: Vec<AnyTensor>,
+    vars: Vec<VarId>,
+    /// The tensors of these, and where they are by address.
+    tensors: [Vec<AnyTensor>; 2],
+    places: [HashMap<*const (), usize>; 2],
     /// Whether a tensor that was never seen is one that holds the same: what a layer saved, or
     /// gave as a gradient, comes back as a tensor of its own.
     by_value: bool,
 }
 
-impl Known {
-    fn new(by_value: bool) -> Self {
-        Self { places: HashMap::new(), tensors: Vec::new(), by_value }
-    }
-
-    fn add(&mut self, tensor: &AnyTensor) {
-        self.places.insert(tensor.address(), self.tensors.len());
-        self.tensors.push(tensor.clone());
-    }
-
-    fn find(&self, tensor: &AnyTensor) -> Source {
-        self.at(&(tensor.address(), tensor.clone()))
-    }
-
-    fn at(&self, (address, tensor): &Found) -> Source {
-        if let Some(&at) = self.places.get(address) {
-            return Source::Known(at);
-        }
-        let same = |known: &AnyTensor| self.by_value && is_same(known, tensor);
-        match self.tensors.iter().rposition(same) {
-            Some(at) => Source::Known(at),
-            None => Source::Constant(tensor.clone()),
-        }
-    }
-}
-
 /// The operators of both runs, as a graph of its own, and what it computes.
 pub(super) fn assemble(
-    given: &[(Form, [AnyTensor; 2])],
+    given: &[Pair],
     [first, second]: [&[Note]; 2],
-    results: &[[Found; 2]],
+    results: &[Pair],
     by_value: bool,
-    place: &Place,
+    site: &Site<'_>,
 ) -> Result<Assembled> {
-    let mut graph = Graph::default();
-    let mut known = [Known::new(by_value), Known::new(by_value)];
-    // By the order of their coming.
-    let mut vars: Vec<VarId> = Vec::new();
-    for (position, (form, examples)) in given.iter().enumerate() {
+    let mut all = Assembled {
+        graph: Graph::default(),
+        outputs: Vec::with_capacity(results.len()),
+        vars: Vec::new(),
+        tensors: Default::default(),
+        places: Default::default(),
+        by_value,
+    };
+    for (position, [a, b]) in given.iter().enumerate() {
         let name = format!("input_{position}");
-        vars.push(graph.declare("trace", &name, form.clone(), Role::Data, false, place)?);
-        known[0].add(&examples[0]);
-        known[1].add(&examples[1]);
+        let input = all.graph.declare(site, &name, form_of(a, b), Role::Data)?;
+        all.add(input, [a, b]);
     }
     for (a, b) in first.iter().zip(second) {
-        let place = Place::Line(a.caller);
-        let (name, refused) = (a.call.name(), |why: String| wrong(a.call.name(), &place, why));
-        if a.caller != b.caller || name != b.call.name() || a.inputs.len() != b.inputs.len() {
+        all.add_op(a, b)?;
+    }
+    if let Some(more) = first.get(second.len()).or(second.get(first.len())) {
+        let why = "is what the closure does on one example only: its control flow follows numbers \
+                   or lengths; place it with `eager` to keep that";
+        return Err(site_of(more).wrong(why));
+    }
+    for [a, b] in results {
+        let output = all.read([a, b], site)?;
+        all.outputs.push(output);
+    }
+    Ok(all)
+}
+
+impl Assembled {
+    fn add(&mut self, var: VarId, pair: [&AnyTensor; 2]) {
+        for ((tensors, places), tensor) in self.tensors.iter_mut().zip(&mut self.places).zip(pair) {
+            places.insert(tensor.address(), tensors.len());
+            tensors.push(tensor.clone());
+        }
+        self.vars.push(var);
+    }
+
+    /// The operator that two runs of an op are.
+    fn add_op(&mut self, a: &Note, b: &Note) -> Result<()> {
+        let site = site_of(a);
+        if a.caller != b.caller || site.call != b.call.name() || a.inputs.len() != b.inputs.len() {
             let why = format!(
                 "is what the closure does on one example, but {} ({}) on another: its control flow \
                  follows numbers or lengths; place it with `eager` to keep that",
                 b.call.name(),
                 b.caller
             );
-            return Err(refused(why));
+            return Err(site.wrong(why));
         }
-        let op = match (&a.call, &b.call) {
+        let kind = match (&a.call, &b.call) {
             (Call::Layer(x), Call::Layer(y)) => {
-                Operator::of_user(&LAYER, TracedLayer::of([(a, x), (b, y)], &place)?)
+                Kind::User(Arc::new(TracedLayer::of([a, b], [x, y], &site)?))
             }
-            _ => merge(a, b).map_err(refused)?,
+            _ => merge(a, b).map_err(|why| site.wrong(why))?,
         };
-        let mut inputs = Vec::with_capacity(a.inputs.len());
-        for (x, y) in a.inputs.iter().zip(&b.inputs) {
-            inputs.push(source(
-                &mut graph,
-                &vars,
-                [known[0].find(x), known[1].find(y)],
-                &place,
-                name,
-            )?);
-        }
-        let outputs = graph.push(op, &inputs, Phase::Forward, &place)?;
-        for ((&id, x), y) in outputs.iter().zip(&a.outputs).zip(&b.outputs) {
-            let form = &graph.vars[id].form;
+        let read = a.inputs.iter().zip(&b.inputs).map(|(x, y)| self.read([x, y], &site));
+        let inputs: Vec<VarId> = read.collect::<Result<_>>()?;
+        let outputs = self.graph.push(kind, &inputs, Phase::Forward, &site.place)?;
+        for ((id, x), y) in outputs.into_iter().zip(&a.outputs).zip(&b.outputs) {
+            let form = &self.graph.vars[id].form;
             let misfit = [x, y].into_iter().find_map(|t| form.misfit(t.dtype(), t.shape()));
             if let Some(misfit) = misfit {
-                return Err(refused(format!(
-                    "computes {form} in a program, the closure's {misfit}"
-                )));
+                let why = format!("computes {form} in a program, the closure's {misfit}");
+                return Err(site.wrong(why));
             }
-            vars.push(id);
-            known[0].add(x);
-            known[1].add(y);
+            self.add(id, [x, y]);
         }
+        Ok(())
     }
-    if let Some(more) = first.get(second.len()).or(second.get(first.len())) {
-        let why = "is what the closure does on one example only: its control flow follows numbers \
-                   or lengths; place it with `eager` to keep that";
-        return Err(wrong(more.call.name(), &Place::Line(more.caller), why));
+
+    /// Which one of a run a tensor is.
+    fn find(&self, run: usize, tensor: &AnyTensor) -> Option<usize> {
+        let by_address = self.places[run].get(&tensor.address()).copied();
+        let same = |known: &AnyTensor| self.by_value && is_same(known, tensor);
+        by_address.or_else(|| self.tensors[run].iter().rposition(same))
     }
-    let mut outputs = Vec::with_capacity(results.len());
-    for [x, y] in results {
-        let found = [known[0].at(x), known[1].at(y)];
-        outputs.push(source(&mut graph, &vars, found, place, "trace")?);
+
+    /// The variable that both runs read at one place.
+    fn read(&mut self, [a, b]: [&AnyTensor; 2], site: &Site<'_>) -> Result<VarId> {
+        let unknown = match [self.find(0, a), self.find(1, b)] {
+            [Some(x), Some(y)] if x == y => return Ok(self.vars[x]),
+            [None, None] if is_same(a, b) => {
+                let constant = Operator::new(&table::CONSTANT, vec![Attr::Tensor(a.alias())]);
+                return Ok(self.graph.push(
+                    Kind::Op(constant),
+                    &[],
+                    Phase::Forward,
+                    &site.place,
+                )?[0]);
+            }
+            [Some(_), Some(_)] => {
+                let why = "reads another tensor on another example; place it with `eager`";
+                return Err(site.wrong(why));
+            }
+            [None, _] => a,
+            [_, None] => b,
+        };
+        let made = for_any!(unknown, a => a.origin().map(|node| (node.name(), node.location)));
+        let made = made.map_or(String::new(), |(name, line)| format!(", by {name} ({line})"));
+        let why = format!(
+            "reads a tensor of shape {:?} that the closure makes anew each time{made}: from \
+             numbers or lengths of its inputs by an op that programs do not have, from random \
+             numbers, or through `to_vec`, `item` and the like; place it with `eager`",
+            unknown.shape()
+        );
+        Err(site.wrong(why))
     }
-    graph.verify()?;
-    Ok(Assembled { graph, outputs, vars })
+}
+
+fn site_of(note: &Note) -> Site<'_> {
+    Site { call: note.call.name(), place: Place::Line(note.caller) }
 }
 
 /// The operator that both runs are: what differs is a length that follows a free axis.
-fn merge(a: &Note, b: &Note) -> Result<Operator, String> {
-    let (def, attrs, y) = match (&a.call, &b.call) {
-        (Call::Formula { name, op }, _) => {
-            let outputs = a.outputs.iter().zip(&b.outputs);
-            let outputs = outputs.map(|(x, y)| both(x, y)).collect();
-            let formula = Formula::new(op.clone());
-            return Ok(UserFormula { name, formula, outputs }.operator());
+fn merge(a: &Note, b: &Note) -> Computed<Kind> {
+    match (&a.call, &b.call) {
+        (Call::Formula { name, run }, _) => {
+            let call = Arc::clone(run);
+            let function = Function { name: (*name).into(), signature: None, call };
+            let outputs = a.outputs.iter().zip(&b.outputs).map(|(x, y)| form_of(x, y)).collect();
+            Ok(Kind::User(Arc::new(Eager { function, outputs })))
         }
         (Call::Op { def, attrs }, Call::Op { def: same, attrs: other })
             if std::ptr::eq(*def, *same) =>
         {
-            (*def, attrs, other)
+            let merged = attrs.iter().zip(other).map(|(x, y)| match (x, y) {
+                (x, y) if is_same_attr(x, y) => Ok(x.clone()),
+                (Attr::Dims(x), Attr::Dims(y)) => {
+                    let shapes = [a, b].map(|note| note.inputs[0].shape());
+                    open_lengths(def, attrs, shapes, [x, y]).map(Attr::Dims)
+                }
+                _ => Err(FIXED.to_owned()),
+            });
+            Ok(Kind::Op(Operator::new(def, merged.collect::<Computed<_>>()?)))
         }
-        _ => return Err("is another op on another example".to_owned()),
-    };
-    let merged = attrs.iter().zip(y).map(|(x, y)| match (x, y) {
-        (x, y) if is_same_attr(x, y) => Ok(x.clone()),
-        (Attr::Dims(x), Attr::Dims(y)) => open_lengths(def, attrs, [a, b], [x, y]).map(Attr::Dims),
-        _ => Err(FIXED.to_owned()),
-    });
-    Ok(Operator::new(def, merged.collect::<Result<_, String>>()?))
+        _ => Err("is another op on another example".to_owned()),
+    }
 }
 
 const FIXED: &str = "has other numbers on another example: they follow the inputs' numbers or the lengths of \
                      free axes, which the program would fix; place it with `eager`";
 
-/// Lengths of which those that differ are free, if the operator allows that.
+/// Lengths of which those that differ are free, if the operator allows that; of its first input, these are
+/// the shapes.
 fn open_lengths(
     def: &OpDef,
     attrs: &[Attr],
-    notes: [&Note; 2],
-    lengths: [&Dims; 2],
-) -> Result<Dims, String> {
-    let [x, y] = lengths;
-    let shapes = notes.map(|note| note.inputs[0].shape());
+    [a, b]: [&[usize]; 2],
+    [x, y]: [&Dims; 2],
+) -> Computed<Dims> {
     let dims = x.iter().zip(y).map(|(x, y)| if x == y { *x } else { None });
     let dims: Dims = dims.collect();
-    let is_open = match def.lengths {
-        Lengths::Fixed => false,
-        Lengths::OneOpen => {
-            if x.len() != y.len() || dims.iter().filter(|dim| dim.is_none()).count() > 1 {
-                return Err(
-                    "has a shape of which two lengths follow free axes; a program can leave \
-                            one open"
-                        .to_owned(),
-                );
-            }
-            true
+    let is_open = match (def.lengths, attrs.first()) {
+        (Lengths::OneOpen, _)
+            if x.len() != y.len() || dims.iter().flatten().count() + 1 < dims.len() =>
+        {
+            let why =
+                "has a shape of which two lengths follow free axes; a program can leave one open";
+            return Err(why.to_owned());
         }
-        Lengths::OfInput if x.len() != y.len() => {
+        (Lengths::OneOpen, _) => true,
+        (Lengths::OfInput, _) if x.len() != y.len() => {
             return Err("has another rank on another example".to_owned());
         }
-        Lengths::OfInput => {
-            let lead = x.len() - shapes[0].len().min(x.len());
-            let own = |at: usize| at >= lead && x[at] == Some(shapes[0][at - lead]);
+        (Lengths::OfInput, _) => {
+            let lead = x.len() - a.len().min(x.len());
+            let own = |at: usize| at >= lead && x[at] == Some(a[at - lead]);
             (0..x.len()).all(|at| dims[at].is_some() || own(at))
         }
-        Lengths::OfAxis => {
-            let Some(Attr::Int(axis)) = attrs.first() else { return Err(FIXED.to_owned()) };
+        (Lengths::OfAxis, Some(Attr::Int(axis))) => {
             let whole = |shape: &[usize], end: &Dims| {
-                let at = if *axis < 0 { axis + shape.len() as isize } else { *axis };
-                end.first().is_some_and(|end| shape.get(at as usize).copied() == *end)
+                position(*axis, shape.len()).is_ok_and(|at| end.first() == Some(&Some(shape[at])))
             };
-            whole(shapes[0], x) && whole(shapes[1], y)
+            whole(a, x) && whole(b, y)
         }
+        _ => false,
     };
     if is_open { Ok(dims) } else { Err(FIXED.to_owned()) }
-}
-
-/// The variable that both runs read at one place.
-fn source(
-    graph: &mut Graph,
-    vars: &[VarId],
-    found: [Source; 2],
-    place: &Place,
-    op: &str,
-) -> Result<VarId> {
-    match found {
-        [Source::Known(a), Source::Known(b)] if a == b => Ok(vars[a]),
-        [Source::Constant(a), Source::Constant(b)] if is_same(&a, &b) => {
-            let constant = Operator::new(&table::CONSTANT, vec![Attr::Tensor(a.alias())]);
-            Ok(graph.push(constant, &[], Phase::Forward, place)?[0])
-        }
-        [Source::Constant(a), _] | [_, Source::Constant(a)] => {
-            let made = for_any!(&a, a => a.origin().map(|node| (node.name(), node.location)));
-            let made = made.map_or(String::new(), |(name, line)| format!(", by {name} ({line})"));
-            let why = format!(
-                "reads a tensor of shape {:?} that the closure makes anew each time{made}: from \
-                 numbers or lengths of its inputs by an op that programs do not have, from random \
-                 numbers, or through `to_vec`, `item` and the like; place it with `eager`",
-                a.shape()
-            );
-            Err(wrong(op, place, why))
-        }
-        _ => {
-            Err(wrong(op, place, "reads another tensor on another example; place it with `eager`"))
-        }
-    }
 }
 
 /// Whether two tensors hold the same, bit for bit where they are finite.
@@ -259,98 +244,50 @@ pub(super) fn is_same(a: &AnyTensor, b: &AnyTensor) -> bool {
 
 impl TracedLayer {
     /// From the same call in two runs.
-    fn of(calls: [(&Note, &Layer); 2], place: &Place) -> Result<Self> {
-        let [(a, x), (b, y)] = calls;
-        let refused = |why: String| wrong(x.name, place, why);
-        let forms = |a: &[AnyTensor], b: &[AnyTensor]| -> Vec<(Form, [AnyTensor; 2])> {
-            a.iter().zip(b).map(|(a, b)| (both(a, b), [a.clone(), b.clone()])).collect()
-        };
-        let inputs = forms(&a.inputs, &b.inputs);
-        let outputs = a.outputs.iter().zip(&b.outputs);
-        let returned = x.returned.iter().zip(&y.returned);
-        let results: Vec<[Found; 2]> = outputs
-            .zip(returned)
-            .map(|((a, b), (&at, &bt))| [(at, a.clone()), (bt, b.clone())])
-            .collect();
-        let forward = assemble(&inputs, [&x.forward, &y.forward], &results, false, place)?;
+    fn of([a, b]: [&Note; 2], [x, y]: [&Layer; 2], site: &Site<'_>) -> Result<Self> {
+        let inputs = pairs(&a.inputs, &b.inputs);
+        let returned = pairs(&x.returned, &y.returned);
+        let notes = [&x.forward[..], &y.forward];
+        let forward = assemble(&inputs, notes, &returned, false, site)?;
 
-        let [first, second] =
-            [Pulled::of(a, 0).map_err(refused)?, Pulled::of(b, 1).map_err(refused)?];
+        let pulled = |note, which| Pulled::of(note, which).map_err(|why| site.wrong(why));
+        let (first, second) = (pulled(a, 0)?, pulled(b, 1)?);
         // Backward may read all that forward was given, computed and returned.
         let computed = |note: &Note, layer: &Layer| -> Vec<AnyTensor> {
-            layer
-                .forward
-                .iter()
-                .flat_map(|note| note.outputs.clone())
-                .chain(note.outputs.clone())
-                .collect()
+            let outputs = layer.forward.iter().map(|note| &note.outputs).chain([&note.outputs]);
+            outputs.flatten().cloned().collect()
         };
-        let (saved_a, saved_b) = (computed(a, x), computed(b, y));
-        let mut given = inputs.clone();
-        given.extend(forms(&saved_a, &saved_b));
-        given.extend(forms(&first.seeds, &second.seeds));
-        let pairs = first.grads.iter().zip(&second.grads);
-        let results: Vec<[Found; 2]> = pairs
-            .filter_map(|pair| match pair {
-                (Some(a), Some(b)) => Some([(a.address(), a.clone()), (b.address(), b.clone())]),
-                _ => None,
-            })
-            .collect();
-        let backward = assemble(&given, [&first.notes, &second.notes], &results, true, place)?;
-        Ok(Self::join(x.name, &inputs, forward, backward, [saved_a.len(), a.outputs.len()], &first))
-    }
+        let (computed, seeds) =
+            (pairs(&computed(a, x), &computed(b, y)), pairs(&first.seeds, &second.seeds));
+        let grads: Vec<Option<Pair>> =
+            first.grads.into_iter().zip(second.grads).map(|(a, b)| Some([a?, b?])).collect();
+        let results: Vec<Pair> = grads.iter().flatten().cloned().collect();
+        let notes = [&first.notes[..], &second.notes];
+        let backward =
+            assemble(&[&inputs[..], &computed, &seeds].concat(), notes, &results, true, site)?;
 
-    fn join(
-        name: &str,
-        inputs: &[(Form, [AnyTensor; 2])],
-        forward: Assembled,
-        backward: Assembled,
-        [saved, outputs]: [usize; 2],
-        pulled: &Pulled,
-    ) -> Self {
+        let read = backward.graph.ops.iter().flat_map(|op| &op.inputs);
+        let read: HashSet<&VarId> = read.chain(&backward.outputs).collect();
         let mut results = forward.outputs.clone();
-        let computed = &forward.vars[inputs.len()..];
-        let mut read = vec![false; backward.graph.vars.len()];
-        backward.graph.ops.iter().flat_map(|op| &op.inputs).for_each(|&input| read[input] = true);
-        backward.outputs.iter().for_each(|&output| read[output] = true);
-        let mut given = Vec::with_capacity(backward.graph.vars.len());
-        for at in 0..inputs.len() + saved + pulled.seeds.len() {
-            given.push(if at < inputs.len() {
-                Given::Input(at)
-            } else if let Some(seed) = at.checked_sub(inputs.len() + saved) {
-                Given::Grad(pulled.places[seed])
-            } else {
-                // After what forward computed stand the outputs.
-                let at = at - inputs.len();
-                let var = computed.get(at).copied();
-                let var = var.unwrap_or_else(|| forward.outputs[at + outputs - saved]);
-                let known = results.iter().position(|&result| result == var);
-                let used = read[given.len()];
-                Given::Result(known.unwrap_or_else(|| {
-                    if used {
-                        results.push(var);
-                    }
-                    results.len() - 1
-                }))
-            });
-        }
+        let known = [&forward.vars[..], &forward.outputs].concat();
+        let mut result = |at: usize, var: VarId| {
+            let known = results.iter().position(|&result| result == var);
+            known.unwrap_or_else(|| {
+                results.extend(read.contains(&at).then_some(var));
+                results.len() - 1
+            })
+        };
+        let given = known.iter().enumerate().map(|(at, &var)| match at < inputs.len() {
+            true => Given::Input(at),
+            false => Given::Result(result(at, var)),
+        });
+        let mut given: Vec<Given> = given.collect();
+        given.extend(first.places.into_iter().map(Given::Grad));
         let mut left = backward.outputs.into_iter();
-        let found = pulled.grads.iter().map(|grad| grad.as_ref().and_then(|_| left.next()));
-        Self {
-            name: name.into(),
-            forward: forward.graph,
-            results,
-            found: found.collect(),
-            backward: backward.graph,
-            given,
-        }
+        let found = grads.iter().map(|grad| grad.as_ref().and_then(|_| left.next())).collect();
+        let (name, forward, backward) = (x.name.into(), forward.graph, backward.graph);
+        Ok(Self { name, forward, results, backward, given, found })
     }
-}
-
-/// The form of two tensors: an axis on which they differ is free.
-fn both(a: &AnyTensor, b: &AnyTensor) -> Form {
-    let dims: Dims = a.shape().iter().zip(b.shape()).map(|(a, b)| (a == b).then_some(*a)).collect();
-    Form::new(a.dtype(), dims)
 }
 
 /// A layer's backward, called on examples.
@@ -364,23 +301,18 @@ struct Pulled {
 }
 
 impl Pulled {
-    fn of(note: &Note, which: usize) -> Result<Self, String> {
-        let places: Vec<usize> =
-            (0..note.outputs.len()).filter(|&at| !note.outputs[at].stop_gradient()).collect();
-        let seeds: Vec<AnyTensor> = places
-            .iter()
-            .map(|&at| {
-                let output = &note.outputs[at];
-                let dims = output.shape().iter().map(|&n| Some(n)).collect();
-                let (free, start) = EXAMPLES[which];
-                // Other numbers for each.
-                example(&Form::new(output.dtype(), dims), (free, start + 3 * (at + 1)))
-            })
-            .collect();
-        let wanted = |at: &usize| !note.inputs[*at].stop_gradient();
-        let wants: Vec<usize> = (0..note.inputs.len()).filter(wanted).collect();
-        let outputs: Vec<AnyTensor> = places.iter().map(|&at| note.outputs[at].clone()).collect();
-        let inputs: Vec<AnyTensor> = wants.iter().map(|&at| note.inputs[at].clone()).collect();
+    fn of(note: &Note, which: usize) -> Computed<Self> {
+        let wanting = |tensors: &[AnyTensor]| -> (Vec<usize>, Vec<AnyTensor>) {
+            let all = tensors.iter().enumerate().filter(|(_, tensor)| !tensor.stop_gradient());
+            all.map(|(at, tensor)| (at, tensor.clone())).unzip()
+        };
+        let ((places, outputs), (wants, inputs)) = (wanting(&note.outputs), wanting(&note.inputs));
+        let (free, start) = EXAMPLES[which];
+        // Other numbers for each.
+        let seed = |(at, output): (&usize, &AnyTensor)| {
+            example(&form_of(output, output), (free, start + 3 * (at + 1)))
+        };
+        let seeds: Vec<AnyTensor> = places.iter().zip(&outputs).map(seed).collect();
         let given: Vec<Option<AnyTensor>> = seeds.iter().cloned().map(Some).collect();
         let options = BackwardOptions::new().retain_graph(true);
         let (found, notes) = collect(|| grad_any(&outputs, &inputs, &given, options));

@@ -1,8 +1,6 @@
 //! Backward as users call it.
 
-use std::panic::Location;
-
-use super::ir::{Place, VarId, wrong};
+use super::ir::Site;
 use super::program::Variable;
 use super::reverse::{append, parameter_gradients};
 use crate::error::Result;
@@ -15,9 +13,9 @@ use crate::error::Result;
 /// [`Error::Program`](crate::Error::Program) if the loss has more than one element or is no float.
 #[track_caller]
 pub fn append_backward(loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
-    let place = Place::Line(Location::caller());
+    let site = Site::here("append_backward");
     let pairs =
-        loss.program.graph().attempt(|graph| parameter_gradients(graph, loss.id, &place))?;
+        loss.program.graph().attempt(|graph| parameter_gradients(graph, loss.id, &site.place))?;
     let variable = |id| loss.program.variable(id);
     Ok(pairs.into_iter().map(|(parameter, grad)| (variable(parameter), variable(grad))).collect())
 }
@@ -51,8 +49,7 @@ pub fn append_backward(loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
 /// variables are of different programs.
 #[track_caller]
 pub fn gradients(targets: &[&Variable], inputs: &[&Variable]) -> Result<Vec<Option<Variable>>> {
-    let place = Place::Line(Location::caller());
-    gradients_at(targets, inputs, &vec![None; targets.len()], &place)
+    gradients_with(targets, inputs, &vec![None; targets.len()])
 }
 
 /// [`gradients`] that start with given variables, of their targets' shapes; ones for `None`.
@@ -66,47 +63,30 @@ pub fn gradients_with(
     inputs: &[&Variable],
     seeds: &[Option<&Variable>],
 ) -> Result<Vec<Option<Variable>>> {
-    gradients_at(targets, inputs, seeds, &Place::Line(Location::caller()))
-}
-
-fn gradients_at(
-    targets: &[&Variable],
-    inputs: &[&Variable],
-    seeds: &[Option<&Variable>],
-    place: &Place,
-) -> Result<Vec<Option<Variable>>> {
-    let call = "gradients";
+    let site = Site::here("gradients");
+    let refused = |why: String| Err(site.wrong(why));
     let Some(first) = targets.first() else {
-        return Err(wrong(call, place, "there is no target"));
+        return refused("there is no target".to_owned());
     };
     if targets.len() != seeds.len() {
-        let why = format!("{} targets have {} seeds", targets.len(), seeds.len());
-        return Err(wrong(call, place, why));
+        return refused(format!("{} targets have {} seeds", targets.len(), seeds.len()));
     }
     let program = &first.program;
+    let own = |variable: &Variable| program.own(&site, variable);
     let mut from = Vec::new();
     for (target, seed) in targets.iter().zip(seeds) {
-        let id = program.own(call, target, place)?;
-        let seed = seed.map(|seed| program.own(call, seed, place).map(|id| (id, seed)));
-        let seed = match seed.transpose()? {
-            Some((id, seed)) if seed.form().agrees(&target.form()) => Some(id),
-            Some((_, seed)) => {
-                let why = format!(
-                    "the seed `{}` is {}, its target `{}` is {}",
-                    seed.name(),
-                    seed.form(),
-                    target.name(),
-                    target.form()
-                );
-                return Err(wrong(call, place, why));
-            }
-            None => None,
-        };
-        from.push((id, seed));
+        from.push((own(target)?, seed.map(own).transpose()?));
+        if let Some(seed) = seed
+            && !seed.form().agrees(&target.form())
+        {
+            let (seed_name, seed, name, form) =
+                (seed.name(), seed.form(), target.name(), target.form());
+            return refused(format!(
+                "the seed `{seed_name}` is {seed}, its target `{name}` is {form}"
+            ));
+        }
     }
-    let of: Result<Vec<VarId>> =
-        inputs.iter().map(|input| program.own(call, input, place)).collect();
-    let of = of?;
-    let found = program.graph().attempt(|graph| append(call, graph, &from, &of, place))?;
+    let of = program.own_all(&site, inputs.iter().copied())?;
+    let found = program.graph().attempt(|graph| append(graph, &from, &of, &site))?;
     Ok(found.into_iter().map(|id| id.map(|id| program.variable(id))).collect())
 }

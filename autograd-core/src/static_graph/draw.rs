@@ -1,6 +1,6 @@
 //! A program for people: DOT and SVG, drawn as the recorded graph is.
 
-use super::ir::{Graph, Role, VarId};
+use super::ir::{Graph, Role};
 use super::program::Program;
 use crate::engine::draw::{Look, Shape, dot, svg};
 
@@ -48,14 +48,13 @@ fn shapes(graph: &Graph) -> Vec<Shape> {
         }
     }
     for op in &graph.ops {
-        let results: Vec<&VarId> = op.outputs.iter().chain(&op.writes).collect();
-        let form = |id: &&VarId| format!("{}: {}", graph.vars[**id].name, graph.vars[**id].form);
+        let results = op.results().map(|id| graph.vars[id].to_string());
         let unread = !op.outputs.iter().any(|&output| is_read[output]);
         let inputs = op.inputs.iter().filter_map(|&input| boxes[input]).collect();
         op.outputs.iter().for_each(|&output| boxes[output] = Some(shapes.len()));
         shapes.push(Shape {
             name: op.kind.to_string(),
-            detail: results.iter().map(form).collect::<Vec<_>>().join(", "),
+            detail: results.collect::<Vec<_>>().join(", "),
             more: String::new(),
             tip: op.place.to_string(),
             look: if unread { Look::Output } else { Look::Op },

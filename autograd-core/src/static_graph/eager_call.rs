@@ -1,19 +1,16 @@
 //! Placing eager code in a program.
 
-use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::sync::Arc;
 
-use super::eager::call;
-use super::eager::eager_op;
-use super::example::simple;
-use super::form::{Dims, Form};
-use super::ir::{Op, Phase, Place, VarId, wrong};
+use super::eager::{Eager, on_examples};
+use super::example::{example, form_of};
+use super::form::Form;
+use super::ir::{Kind, Op, Phase, Site};
 use super::program::{Program, Variable};
-use super::py_func::{Arity, Function, Outcome, PyFunc, Variables};
-use super::values::panic_message;
-use crate::array::DType;
+use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables};
+use super::values::{Computed, Values};
 use crate::error::Result;
-use crate::graph::GradMode;
+use crate::graph::AnyTensor;
 
 impl Program {
     /// A `#[py_layer]` op as an operator: `program.py_layer(CusTanh::apply)`. What it saves, its
@@ -57,7 +54,7 @@ impl Program {
     where
         F: PyFunc<Marker, M, N>,
     {
-        EagerCall { closure: Closure::new(self, op), outputs: None }
+        EagerCall(Building::new(self, Function::new(op)))
     }
 
     /// A closure of eager ops as one operator, with its gradients: `|x: &Tensor<f32>| x.tanh()`.
@@ -74,27 +71,24 @@ impl Program {
 
 /// Eager code that is being placed in a program: `M` inputs, `N` outputs.
 #[must_use = "nothing is added to the program before `call()`"]
-pub struct EagerCall<const M: usize, const N: usize> {
-    closure: Closure<M, N>,
-    outputs: Option<Vec<Variable>>,
-}
+pub struct EagerCall<const M: usize, const N: usize>(Building);
 
 impl<const M: usize, const N: usize> EagerCall<M, N> {
     /// The inputs: `&x`, or `[&x, &w]`.
     pub fn x(mut self, variables: impl Variables<M>) -> Self {
-        self.closure.inputs = variables.list();
+        self.0.inputs = Some(variables.list());
         self
     }
 
     /// The outputs, where they are not to be found by a call: `&y`, or `[&y, &z]`.
     pub fn out(mut self, variables: impl Variables<N>) -> Self {
-        self.outputs = Some(variables.list());
+        self.0.outputs = Some(variables.list());
         self
     }
 
     /// The name that texts, errors and files show; by default the op's own.
     pub fn name(mut self, name: &str) -> Self {
-        self.closure.function.name = name.into();
+        self.0.function.name = name.into();
         self
     }
 
@@ -110,18 +104,12 @@ impl<const M: usize, const N: usize> EagerCall<M, N> {
     where
         Arity<N>: Outcome,
     {
-        let outputs = self.finish(Location::caller())?;
-        Ok(Arity::<N>::of(outputs))
-    }
-
-    fn finish(self, location: &'static Location<'static>) -> Result<Vec<Variable>> {
-        let place = Place::Line(location);
-        let Self { closure, outputs } = self;
-        let name = closure.function.name.to_string();
-        let (inputs, forms) = closure.given(&name, &place)?;
-        let Closure { program, function, .. } = closure;
+        let name = self.0.function.name.to_string();
+        let site = Site::here(&name);
+        let (inputs, forms) = self.0.given(M, &site)?;
+        let Building { program, function, outputs, .. } = self.0;
         if N == 0 {
-            return Err(wrong(&name, &place, "computes no tensor"));
+            return Err(site.wrong("computes no tensor"));
         }
         let found = match &outputs {
             Some(outputs) => outputs.iter().map(Variable::form).collect(),
@@ -129,76 +117,45 @@ impl<const M: usize, const N: usize> EagerCall<M, N> {
                 let why = format!(
                     "called to find the forms of its outputs, which `out` can give instead: {why}"
                 );
-                wrong(&name, &place, why)
+                site.wrong(why)
             })?,
         };
-        let op = eager_op(function, &forms, found);
-        let Some(outputs) = outputs else {
-            let outputs = program.graph().push(op, &inputs, Phase::Forward, &place)?;
-            return Ok(outputs.into_iter().map(|id| program.variable(id)).collect());
-        };
-        let own = outputs.iter().map(|variable| program.own(&name, variable, &place));
-        let own: Vec<VarId> = own.collect::<Result<_>>()?;
-        program.graph().push_op(Op::new(op, inputs, &own, Phase::Forward, &place))?;
-        Ok(outputs)
-    }
-}
-
-/// Eager code and its inputs: `M` of them, and `N` outputs.
-pub(super) struct Closure<const M: usize, const N: usize> {
-    pub(super) program: Program,
-    pub(super) function: Function,
-    pub(super) inputs: Vec<Variable>,
-    arity: PhantomData<([(); M], [(); N])>,
-}
-
-impl<const M: usize, const N: usize> Closure<M, N> {
-    pub(super) fn new<Marker>(program: &Program, code: impl PyFunc<Marker, M, N>) -> Self {
-        let (program, function) = (program.clone(), Function::new(code));
-        Self { program, function, inputs: Vec::new(), arity: PhantomData }
-    }
-
-    /// The positions and forms of its inputs, by the name of the call.
-    pub(super) fn given(&self, call: &str, place: &Place) -> Result<(Vec<VarId>, Vec<Form>)> {
-        if self.inputs.len() != M {
-            return Err(wrong(call, place, format!("takes {M} inputs, give them with `x`")));
-        }
-        let own = self.inputs.iter().map(|variable| self.program.own(call, variable, place));
-        let own = own.collect::<Result<_>>()?;
-        let forms: Vec<Form> = self.inputs.iter().map(Variable::form).collect();
-        let params = self.function.signature.params.iter().flatten();
-        for ((param, form), variable) in params.zip(&forms).zip(&self.inputs) {
-            if param.dtype != form.dtype {
-                let (takes, name) = (param.dtype, variable.name());
-                let why = format!("takes {takes}, but `{name}` is {}", form.dtype);
-                return Err(wrong(call, place, why));
+        let kind = Kind::User(Arc::new(Eager { function, outputs: found }));
+        let outputs = match outputs {
+            Some(outputs) => {
+                let own = program.own_all(&site, &outputs)?;
+                program.graph().push_op(Op::new(
+                    kind,
+                    &inputs,
+                    &own,
+                    Phase::Forward,
+                    &site.place,
+                ))?;
+                outputs
             }
-        }
-        Ok((own, forms))
+            None => {
+                let pushed = program.graph().push(kind, &inputs, Phase::Forward, &site.place);
+                program.variables(pushed?)
+            }
+        };
+        Ok(Arity::<N>::of(outputs))
     }
 }
 
 /// The forms of what a function returns: an axis that follows the free ones is free.
-fn find_forms(function: &Function, inputs: &[Form]) -> Result<Vec<Form>, String> {
-    let seen = |free: usize| -> Result<Vec<(DType, Vec<usize>)>, String> {
-        let examples = inputs.iter().map(|form| simple(form, free)).collect();
-        let run = || GradMode::of(false, || call(function, examples));
-        let outputs = catch_unwind(AssertUnwindSafe(run))
-            .unwrap_or_else(|panic| Err(panic_message(&*panic)))?;
-        Ok(outputs.iter().map(|output| (output.dtype(), output.shape().to_vec())).collect())
+fn find_forms(function: &Function, inputs: &[Form]) -> Computed<Vec<Form>> {
+    let seen = |free: usize| -> Computed<Values> {
+        let inputs = inputs.iter().map(|form| example(form, (free, 0))).collect();
+        Ok(on_examples(function, inputs, false)?.0)
     };
     let short = seen(2)?;
     let is_free = inputs.iter().any(|form| form.dims.contains(&None));
     let long = if is_free { seen(3)? } else { short.clone() };
-    short
-        .into_iter()
-        .zip(long)
-        .map(|((dtype, short), (_, long))| {
-            if short.len() != long.len() {
-                return Err("its output's rank follows the length of an axis".to_owned());
-            }
-            let dims: Dims = short.iter().zip(&long).map(|(a, b)| (a == b).then_some(*a)).collect();
-            Ok(Form::new(dtype, dims))
-        })
-        .collect()
+    let form = |(short, long): (&AnyTensor, &AnyTensor)| {
+        if short.shape().len() != long.shape().len() {
+            return Err("its output's rank follows the length of an axis".to_owned());
+        }
+        Ok(form_of(short, long))
+    };
+    short.iter().zip(&long).map(form).collect()
 }

@@ -9,7 +9,7 @@ pub(super) type Example = (usize, usize);
 
 pub(super) const EXAMPLES: [Example; 3] = [(5, 0), (7, 1), (6, 2)];
 
-/// Numbers in (0, 1), indices of 0 and 1, masks of both.
+/// Numbers in (0, 1), indices of 0 and 1, masks of both; where numbers start at 0, all indices and masks are 0.
 pub(super) fn example(form: &Form, (free, start): Example) -> AnyTensor {
     fn filled<T: Element>(shape: &[usize], element: impl Fn(usize) -> T) -> AnyTensor {
         let n = shape.iter().product();
@@ -28,15 +28,8 @@ pub(super) fn example(form: &Form, (free, start): Example) -> AnyTensor {
     }
 }
 
-/// The same number everywhere: 0.5, 0 or false.
-pub(super) fn simple(form: &Form, free: usize) -> AnyTensor {
-    let shape: Vec<usize> = form.dims.iter().map(|dim| dim.unwrap_or(free)).collect();
-    match form.dtype {
-        DType::Float32 => Tensor::full(shape, 0.5_f32).into(),
-        DType::Float64 => Tensor::full(shape, 0.5_f64).into(),
-        DType::Int32 => Tensor::full(shape, 0_i32).into(),
-        DType::Int64 => Tensor::full(shape, 0_i64).into(),
-        DType::UInt8 => Tensor::full(shape, 0_u8).into(),
-        DType::Bool => Tensor::full(shape, false).into(),
-    }
+/// The form of two examples: an axis on which they differ is free.
+pub(super) fn form_of(a: &AnyTensor, b: &AnyTensor) -> Form {
+    let dims = a.shape().iter().zip(b.shape()).map(|(a, b)| (a == b).then_some(*a));
+    Form::new(a.dtype(), dims.collect())
 }

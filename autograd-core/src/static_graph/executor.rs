@@ -1,20 +1,18 @@
 //! `Executor`: runs programs, and keeps parameters from run to run, by name. A run changes them when all else
 //! has succeeded, all at once, where they stand.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ndarray::{Array, Dimension};
 use smallvec::SmallVec;
 
-use super::frame::Frame;
-use super::ir::VarId;
+use super::frame::{Frame, Kept};
+use super::ir::{Var, VarId};
 use super::plan::Plan;
 use super::program::{Program, Variable};
-use super::rule::Rule;
 use crate::array::threads::with_num_threads;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Element, GradMode, Tensor, for_any};
+use crate::graph::{AnyTensor, Element, GradMode, Tensor};
 
 /// Runs programs. Parameters belong to the executor, by name, so programs that name the same ones
 /// share them; clones of an executor share all.
@@ -56,36 +54,26 @@ impl<T: Element, D: Dimension> Feed for Array<T, D> {
 
 /// What can be fetched: a variable, or its name.
 pub trait Fetch {
-    /// The variable's name.
+    /// The variable, or its name.
     #[doc(hidden)]
-    fn name(&self) -> String;
-
-    /// The variable, where it is one and not just a name.
-    #[doc(hidden)]
-    fn variable(&self) -> Option<&Variable> {
-        None
-    }
+    fn asked_for(&self) -> std::result::Result<&Variable, &str>;
 }
 
 impl Fetch for Variable {
-    fn name(&self) -> String {
-        Variable::name(self)
-    }
-
-    fn variable(&self) -> Option<&Variable> {
-        Some(self)
+    fn asked_for(&self) -> std::result::Result<&Variable, &str> {
+        Ok(self)
     }
 }
 
 impl Fetch for String {
-    fn name(&self) -> String {
-        self.clone()
+    fn asked_for(&self) -> std::result::Result<&Variable, &str> {
+        Err(self)
     }
 }
 
 impl Fetch for &str {
-    fn name(&self) -> String {
-        (*self).to_owned()
+    fn asked_for(&self) -> std::result::Result<&Variable, &str> {
+        Err(self)
     }
 }
 
@@ -120,30 +108,26 @@ impl Executor {
         fetch_list: &[&dyn Fetch],
     ) -> Result<Vec<AnyTensor>> {
         let plan = self.plan(program, fetch_list)?;
-        let is_changing = plan.written.contains(&true);
+        let is_changing = plan.graph.vars.iter().any(Var::is_written);
         let _step = is_changing.then(|| self.scope.step());
         let mut frame = Frame::new(&plan);
         let rules = program.rules(&plan.updates);
         frame.feed(feed.iter().map(|(name, value)| (*name, value.tensor())))?;
-        self.scope.lend(&mut frame)?;
+        frame.take(&self.scope.read())?;
         let mut run = || GradMode::of(false, || frame.run());
         match self.threads {
             0 => run()?,
             threads => with_num_threads(threads, run)?,
         }
         frame.check_gradients()?;
-        let mut fetched = frame.fetch()?;
+        let fetched = frame.fetch()?;
         if is_changing {
-            self.scope.commit(&mut frame, &rules);
-            for (value, &id) in fetched.iter_mut().zip(&plan.fetched) {
-                if plan.written[id]
-                    && let Some(new) = self.scope.get(&plan.graph.vars[id].name)
-                {
-                    *value = new;
-                }
-            }
+            // Readers that come now wait, so they see all of the change or nothing.
+            frame.commit(&mut self.scope.write(), &rules);
         }
-        Ok(fetched)
+        let new = |&id: &VarId| self.parameter(&plan.graph.vars[id].name);
+        let fetched = fetched.into_iter().zip(&plan.fetched);
+        Ok(fetched.filter_map(|(value, id)| value.or_else(|| new(id))).collect())
     }
 
     fn plan(&self, program: &Program, fetch_list: &[&dyn Fetch]) -> Result<Arc<Plan>> {
@@ -181,112 +165,65 @@ impl Executor {
 
     /// The value that is kept under a name.
     pub fn parameter(&self, name: &str) -> Option<AnyTensor> {
-        self.scope.get(name)
+        self.scope.read().get(name).map(AnyTensor::alias)
     }
 
     /// Gives a parameter of any program that this executor runs a value.
     pub fn set_parameter(&self, name: &str, value: &dyn Feed) {
-        self.scope.set(name, value.tensor());
+        let value = value.tensor();
+        let _step = self.scope.step();
+        self.scope.write().insert(name.to_owned(), value);
     }
 }
 
 /// The variable of a program that is fetched. One of another program stands for its copy: the one of
 /// its name that the same line built.
 fn asked_for(program: &Program, fetch: &dyn Fetch) -> Result<VarId> {
-    let theirs = match fetch.variable() {
-        Some(variable) if variable.program.is(program) => return Ok(variable.id),
-        Some(variable) => Some(variable.program.graph().vars[variable.id].clone()),
-        None => None,
+    let (name, theirs) = match fetch.asked_for() {
+        Ok(variable) if variable.program.is(program) => return Ok(variable.id),
+        Ok(variable) => {
+            let place = variable.program.graph().vars[variable.id].place.to_string();
+            (variable.name(), Some(place))
+        }
+        Err(name) => (name.to_owned(), None),
     };
-    let name = theirs.as_ref().map_or_else(|| fetch.name(), |theirs| theirs.name.clone());
     let wrong = |why: String| Err(Error::Run { variable: name.clone(), why });
     let graph = program.graph();
     let Some(id) = graph.find(&name) else {
-        let of = match theirs {
-            Some(theirs) => format!("; it is of another program (built at {})", theirs.place),
-            None => String::new(),
-        };
+        let of = theirs.map(|place| format!("; it is of another program (built at {place})"));
+        let of = of.unwrap_or_default();
         return wrong(format!("is fetched, but the program has no variable of this name{of}"));
     };
-    let ours = &graph.vars[id];
-    match theirs {
-        Some(theirs) if theirs.place.to_string() != ours.place.to_string() => wrong(format!(
-            "is fetched, but it is of another program (built at {}); this program's variable of \
-             the same name is another one (built at {})",
-            theirs.place, ours.place
-        )),
-        _ => Ok(id),
+    if let Some(theirs) = theirs {
+        let ours = graph.vars[id].place.to_string();
+        if theirs != ours {
+            return wrong(format!(
+                "is fetched, but it is of another program (built at {theirs}); this program's variable \
+                 of the same name is another one (built at {ours})"
+            ));
+        }
     }
+    Ok(id)
 }
 
 #[derive(Default)]
-pub(super) struct Scope {
-    kept: RwLock<HashMap<String, AnyTensor>>,
+struct Scope {
+    kept: RwLock<Kept>,
     /// Held by a run that changes what is kept, from its reading to its writing.
     step: Mutex<()>,
 }
 
 impl Scope {
     /// Makes other runs that change what is kept wait.
-    pub(super) fn step(&self) -> MutexGuard<'_, ()> {
+    fn step(&self) -> MutexGuard<'_, ()> {
         self.step.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<AnyTensor> {
-        self.kept.read().unwrap_or_else(PoisonError::into_inner).get(name).map(AnyTensor::alias)
+    fn read(&self) -> RwLockReadGuard<'_, Kept> {
+        self.kept.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn set(&self, name: &str, value: AnyTensor) {
-        let _step = self.step();
-        let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
-        kept.insert(name.to_owned(), value);
-    }
-
-    /// Puts what is kept where the run reads it.
-    pub(super) fn lend(&self, frame: &mut Frame<'_>) -> Result<()> {
-        let plan = frame.plan;
-        let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
-        for &id in &plan.kept {
-            let var = &plan.graph.vars[id];
-            let wrong = |why: String| Err(Error::Run { variable: var.name.clone(), why });
-            let Some(value) = kept.get(&var.name) else {
-                return wrong("has no value yet; run the startup program first".to_owned());
-            };
-            if let Some(misfit) = var.form.misfit(value.dtype(), value.shape()) {
-                return wrong(misfit);
-            }
-            if plan.is_read[id] {
-                frame.lend(id, value.clone());
-            }
-        }
-        Ok(())
-    }
-
-    /// Ends a run that changes what is kept: no step of it can fail any more. Readers that come
-    /// now wait, so they see all of the change or nothing; those that came before hold what they
-    /// read, and it is copied for them where it is changed.
-    pub(super) fn commit(&self, frame: &mut Frame<'_>, rules: &[Rule]) {
-        let plan = frame.plan;
-        // What the run holds of it goes, so that it can be changed where it is.
-        frame.give_back();
-        let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
-        for (id, value) in frame.take_set() {
-            kept.insert(plan.graph.vars[id].name.clone(), value);
-        }
-        let name = |id: &usize| &plan.graph.vars[*id].name;
-        let updates = plan.updates.iter().map(|&id| &plan.graph.ops[id]);
-        for id in updates.clone().flat_map(|update| &update.writes) {
-            // Copied here, if at all: what takes memory comes before the first change.
-            if let Some(value) = kept.get_mut(name(id)) {
-                for_any!(value, tensor => drop(tensor.value_mut().make_mut()));
-            }
-        }
-        for (update, rule) in updates.zip(rules) {
-            let Some(gradient) = frame.gradient(update) else { continue };
-            let own = update.writes.iter().filter_map(|id| kept.remove_entry(name(id)));
-            let (names, mut own): (Vec<String>, Vec<AnyTensor>) = own.unzip();
-            rule.step(&mut own, gradient);
-            kept.extend(names.into_iter().zip(own));
-        }
+    fn write(&self) -> RwLockWriteGuard<'_, Kept> {
+        self.kept.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

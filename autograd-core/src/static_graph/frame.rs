@@ -1,17 +1,23 @@
 //! The values of one run, and how its steps read and leave them.
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::ir::{Kind, Op, Role, VarId};
-use super::plan::{Mode, Plan, Step};
+use super::form::Form;
+use super::ir::{Kind, Op, Role, Var, VarId};
+use super::plan::{Plan, Step};
 use super::record::Record;
+use super::rule::Rule;
 use super::values::{Values, panic_message};
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Tensor};
+use crate::graph::{AnyTensor, for_any};
+
+/// What an executor keeps, by name.
+pub(super) type Kept = HashMap<String, AnyTensor>;
 
 /// The values of one run.
 pub(super) struct Frame<'p> {
-    pub(super) plan: &'p Plan,
+    plan: &'p Plan,
     /// Of each variable, while a step is to read it.
     values: Vec<Option<AnyTensor>>,
     /// Of each operator that a gradient walks back through.
@@ -28,21 +34,6 @@ impl<'p> Frame<'p> {
             records: vec![None; plan.graph.ops.len()],
             set: Vec::new(),
         }
-    }
-
-    /// Takes what is kept for a variable.
-    pub(super) fn lend(&mut self, id: VarId, value: AnyTensor) {
-        self.values[id] = Some(value);
-    }
-
-    /// Drops all that is kept, so that it can be changed where it is.
-    pub(super) fn give_back(&mut self) {
-        self.plan.kept.iter().for_each(|&id| self.values[id] = None);
-    }
-
-    /// The new values that operators give what is kept.
-    pub(super) fn take_set(&mut self) -> Vec<(VarId, AnyTensor)> {
-        std::mem::take(&mut self.set)
     }
 
     pub(super) fn feed<'f>(
@@ -81,6 +72,22 @@ impl<'p> Frame<'p> {
         }
     }
 
+    /// Takes what the run reads of what is kept.
+    pub(super) fn take(&mut self, kept: &Kept) -> Result<()> {
+        for &id in &self.plan.kept {
+            let var = &self.plan.graph.vars[id];
+            let wrong = |why: String| Err(Error::Run { variable: var.name.clone(), why });
+            let Some(value) = kept.get(&var.name) else {
+                return wrong("has no value yet; run the startup program first".to_owned());
+            };
+            if let Some(misfit) = var.form.misfit(value.dtype(), value.shape()) {
+                return wrong(misfit);
+            }
+            self.values[id] = self.plan.is_read[id].then(|| value.clone());
+        }
+        Ok(())
+    }
+
     pub(super) fn run(&mut self) -> Result<()> {
         let plan = self.plan;
         plan.steps.iter().try_for_each(|step| self.step(step))
@@ -96,24 +103,18 @@ impl<'p> Frame<'p> {
             let missing = || failed(op, &format!("`{}` has no value", graph.vars[id].name));
             given.push(value.ok_or_else(missing)?);
         }
-        let mut record = match (step.mode, &op.kind) {
-            (Mode::Gradient { last: true, .. }, Kind::Grad(grad)) => self.records[grad.of].take(),
-            (Mode::Gradient { .. }, Kind::Grad(grad)) => self.records[grad.of].clone(),
+        let mut record = match &op.kind {
+            Kind::Grad(grad) if step.last => self.records[grad.of].take(),
+            Kind::Grad(grad) => self.records[grad.of].clone(),
             _ => None,
         };
         let run = AssertUnwindSafe(|| step.run(self.plan, given, &mut record));
         let computed = catch_unwind(run).unwrap_or_else(|panic| Err(panic_message(&*panic)));
         let mut computed = computed.map_err(|why| failed(op, &why))?.into_iter();
         self.records[step.op] = record;
-        for &id in op.outputs.iter().chain(&op.writes) {
+        for id in op.results() {
             let (var, value) = (&graph.vars[id], computed.next());
-            let misfit = match &value {
-                Some(value) => var.form.misfit(value.dtype(), value.shape()),
-                None => Some("has no value".to_owned()),
-            };
-            if let Some(misfit) = misfit {
-                return Err(failed(op, &format!("`{}` {misfit}", var.name)));
-            }
+            check(op, var, &var.form, value.as_ref())?;
             match (value, var.role) {
                 (Some(value), Role::Kept { .. }) => self.set.push((id, value)),
                 (value, _) => self.values[id] = value.filter(|_| self.plan.is_read[id]),
@@ -122,42 +123,67 @@ impl<'p> Frame<'p> {
         Ok(())
     }
 
-    /// What was asked for; for what the end of the run changes, anything.
-    pub(super) fn fetch(&self) -> Result<Vec<AnyTensor>> {
-        let one = |id: &VarId| {
-            let set = || self.set.iter().find(|(set, _)| set == id).map(|(_, value)| value);
-            if let Some(value) = self.values[*id].as_ref().or_else(set) {
-                return Ok(value.alias());
-            }
-            if self.plan.written[*id] {
-                return Ok(Tensor::from(false).into());
-            }
-            let variable = self.plan.graph.vars[*id].name.clone();
-            Err(Error::Run { variable, why: "is fetched, but no operator computes it".to_owned() })
+    /// What was asked for; nothing for what the end of the run changes.
+    pub(super) fn fetch(&self) -> Result<Vec<Option<AnyTensor>>> {
+        let one = |&id: &VarId| match &self.values[id] {
+            _ if self.plan.graph.vars[id].is_written() => Ok(None),
+            Some(value) => Ok(Some(value.alias())),
+            None => Err(Error::Run {
+                variable: self.plan.graph.vars[id].name.clone(),
+                why: "is fetched, but no operator computes it".to_owned(),
+            }),
         };
         self.plan.fetched.iter().map(one).collect()
     }
 
-    /// The gradient of an update. All fit once [`Self::check_gradients`] has said so.
-    pub(super) fn gradient(&self, update: &Op) -> Option<&AnyTensor> {
-        self.values[update.gradient()].as_ref()
+    fn updates(&self) -> impl Iterator<Item = &'p Op> + Clone {
+        let graph = &self.plan.graph;
+        self.plan.updates.iter().map(|&id| &graph.ops[id])
     }
 
     /// That every update has its gradient, and it fits; so nothing of an update can fail.
     pub(super) fn check_gradients(&self) -> Result<()> {
-        let graph = &self.plan.graph;
-        for update in self.plan.updates.iter().map(|&id| &graph.ops[id]) {
-            let parameter = &graph.vars[update.writes[0]];
-            let misfit = match self.gradient(update) {
-                None => Some("has no value".to_owned()),
-                Some(gradient) => parameter.form.misfit(gradient.dtype(), gradient.shape()),
-            };
-            if let Some(misfit) = misfit {
-                let name = &graph.vars[update.gradient()].name;
-                return Err(failed(update, &format!("`{name}` {misfit}")));
-            }
+        let vars = &self.plan.graph.vars;
+        for update in self.updates() {
+            let (parameter, gradient) = (update.writes[0], update.gradient());
+            check(update, &vars[gradient], &vars[parameter].form, self.values[gradient].as_ref())?;
         }
         Ok(())
+    }
+
+    /// Changes what is kept: no step of it can fail any more. What others read before they hold, and it is
+    /// copied for them where it is changed.
+    pub(super) fn commit(mut self, kept: &mut Kept, rules: &[Rule]) {
+        let vars = &self.plan.graph.vars;
+        // What the run holds of it goes, so that it can be changed where it is.
+        self.plan.kept.iter().for_each(|&id| self.values[id] = None);
+        let set = std::mem::take(&mut self.set).into_iter();
+        kept.extend(set.map(|(id, value)| (vars[id].name.clone(), value)));
+        for &id in self.updates().flat_map(|update| &update.writes) {
+            // Copied here, if at all: what takes memory comes before the first change.
+            if let Some(value) = kept.get_mut(&vars[id].name) {
+                for_any!(value, tensor => drop(tensor.value_mut().make_mut()));
+            }
+        }
+        for (update, rule) in self.updates().zip(rules) {
+            let Some(gradient) = &self.values[update.gradient()] else { continue };
+            let own = update.writes.iter().filter_map(|&id| kept.remove_entry(&vars[id].name));
+            let (names, mut own): (Vec<String>, Vec<AnyTensor>) = own.unzip();
+            rule.step(&mut own, gradient);
+            kept.extend(names.into_iter().zip(own));
+        }
+    }
+}
+
+/// Whether an operator's value of a variable is there, and of this form.
+fn check(op: &Op, var: &Var, form: &Form, value: Option<&AnyTensor>) -> Result<()> {
+    let misfit = match value {
+        Some(value) => form.misfit(value.dtype(), value.shape()),
+        None => Some("has no value".to_owned()),
+    };
+    match misfit {
+        Some(misfit) => Err(failed(op, &format!("`{}` {misfit}", var.name))),
+        None => Ok(()),
     }
 }
 

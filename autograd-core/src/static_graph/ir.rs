@@ -7,9 +7,11 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::form::Form;
+use super::init::Init;
+use super::rule::Rule;
 use super::values::{Computed, Values};
 use crate::error::{Error, Result};
-pub(super) use crate::ops::table::{Effect, Gradient, Inferred, Lengths, OpDef, Operator, UserOp};
+pub(super) use crate::ops::table::{Effect, Gradient, Inferred, Lengths, OpDef, Operator};
 
 /// Position of a variable in its program.
 pub(super) type VarId = usize;
@@ -19,8 +21,46 @@ pub(super) type OpId = usize;
 /// What an operator computes.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
+    /// One of the table.
     Op(Operator),
+    /// Code of a user.
+    User(Arc<dyn UserOp>),
     Grad(Grad),
+    /// The first value of a kept variable.
+    Init(Init, Form),
+    /// A step of an optimizer, when all else of a run is done. Inputs are the parameter, its gradient and
+    /// what the rule remembers; all but the gradient are written.
+    Update(Rule),
+}
+
+/// Code of a user as an operator.
+pub(super) trait UserOp: Any + fmt::Debug + Send + Sync {
+    fn name(&self) -> &str;
+    fn outputs(&self) -> Vec<Form>;
+    fn run(&self, inputs: Values) -> Computed<Values>;
+    /// As errors show it.
+    fn shown(&self) -> String {
+        self.name().to_owned()
+    }
+    /// Whether it may do more than compute, so that it runs in every run.
+    fn has_effect(&self) -> bool {
+        false
+    }
+    /// Whether gradients flow through it.
+    fn has_gradient(&self) -> bool {
+        true
+    }
+    /// Adds the operators of the gradients of `op`, which is this one, for its inputs `wants`, given the
+    /// gradients of its outputs; none where the engine records what they come from.
+    fn add_gradients(
+        &self,
+        _graph: &mut Graph,
+        _op: &Op,
+        _grads: &[Option<VarId>],
+        _wants: &[usize],
+    ) -> Result<Option<Vec<VarId>>> {
+        Ok(None)
+    }
 }
 
 /// The gradients of operator `of`: of its inputs `wants`, given those of its outputs `seeds`.
@@ -31,40 +71,37 @@ pub(super) struct Grad {
     pub(super) name: Arc<str>,
     pub(super) wants: Vec<usize>,
     pub(super) seeds: Vec<usize>,
-    pub(super) forms: Vec<Form>,
-}
-
-impl From<Operator> for Kind {
-    fn from(op: Operator) -> Self {
-        Self::Op(op)
-    }
 }
 
 impl Kind {
-    pub(super) fn op(&self) -> Option<&Operator> {
-        match self {
-            Self::Op(op) => Some(op),
-            Self::Grad(_) => None,
-        }
-    }
-
-    /// What a run of it does beside computing its outputs.
-    pub(super) fn effect(&self) -> Effect {
-        self.op().map_or(Effect::Nothing, |op| op.def.effect)
-    }
-
     /// The operator's name, from which those of its outputs are made.
     pub(super) fn name(&self) -> String {
         match self {
-            Self::Op(op) => op.name().to_owned(),
+            Self::Op(op) => op.def.name.to_owned(),
+            Self::User(user) => user.name().to_owned(),
             Self::Grad(grad) => format!("{}_grad", grad.name),
+            Self::Init(..) => "init".to_owned(),
+            Self::Update(rule) => rule.name().to_owned(),
+        }
+    }
+
+    /// Its attributes, as the program's text shows them.
+    pub(super) fn attributes(&self) -> String {
+        match self {
+            Self::Op(op) => (op.def.show)(op),
+            Self::Init(init, _) => format!("{init:?}"),
+            Self::Update(rule) => rule.shown(),
+            Self::User(_) | Self::Grad(_) => String::new(),
         }
     }
 
     pub(super) fn infer(&self, inputs: &[&Form]) -> Inferred {
         match self {
             Self::Op(op) => (op.def.infer)(op, inputs),
-            Self::Grad(grad) => Ok(grad.forms.clone()),
+            Self::User(user) => Ok(user.outputs()),
+            Self::Grad(grad) => Ok(grad.wants.iter().map(|&at| inputs[at].clone()).collect()),
+            Self::Init(_, form) => Ok(vec![form.clone()]),
+            Self::Update(rule) => rule.infer(inputs),
         }
     }
 
@@ -73,31 +110,37 @@ impl Kind {
     pub(super) fn run(&self, inputs: Values) -> Computed<Values> {
         match self {
             Self::Op(op) => (op.def.run)(op, inputs, Location::caller()).map_err(String::from),
-            Self::Grad(_) => Err("does not run by itself".to_owned()),
+            Self::User(user) => user.run(inputs),
+            Self::Init(init, form) => Ok(Values::from_iter([init.run(form)])),
+            Self::Grad(_) | Self::Update(_) => Err("does not run by itself".to_owned()),
         }
     }
 
     pub(super) fn draws(&self) -> bool {
-        self.op().is_some_and(Operator::draws)
+        matches!(self, Self::Op(op) if op.draws())
     }
 
     /// Whether it computes new values of what is kept beside its outputs.
     pub(super) fn collects(&self) -> bool {
-        self.effect() == Effect::Collects && self.op().is_some_and(Operator::trains)
+        matches!(self, Self::Op(op) if op.def.effect == Effect::Collects && op.trains())
+    }
+
+    pub(super) fn is_update(&self) -> bool {
+        matches!(self, Self::Update(_))
     }
 
     /// Whether all that it computes are new values of what is kept.
     pub(super) fn writes(&self) -> bool {
-        matches!(self.effect(), Effect::Sets | Effect::Updates)
+        matches!(self, Self::Init(..) | Self::Update(_))
     }
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Op(Operator { user: Some(user), .. }) => f.write_str(&user.shown()),
-            Self::Op(op) => f.write_str(op.name()),
+            Self::User(user) => f.write_str(&user.shown()),
             Self::Grad(grad) => write!(f, "the gradient of {}", grad.name),
+            kind => f.write_str(&kind.name()),
         }
     }
 }
@@ -116,6 +159,24 @@ impl fmt::Display for Place {
             Self::Line(line) => write!(f, "{line}"),
             Self::Loaded(line) => f.write_str(line),
         }
+    }
+}
+
+/// What a user calls, and where.
+pub(super) struct Site<'c> {
+    pub(super) call: &'c str,
+    pub(super) place: Place,
+}
+
+impl<'c> Site<'c> {
+    #[track_caller]
+    pub(super) fn here(call: &'c str) -> Self {
+        Self { call, place: Place::Line(Location::caller()) }
+    }
+
+    pub(super) fn wrong(&self, why: impl Into<String>) -> Error {
+        let (op, location) = (self.call.to_owned(), self.place.to_string());
+        Error::Program { op, why: why.into(), location }
     }
 }
 
@@ -155,21 +216,36 @@ pub(super) struct Var {
     pub(super) role: Role,
     /// As it was set; see [`Graph::wants_gradient`].
     pub(super) stop_gradient: bool,
+    /// The operator that computes it or, of a kept one, that gives it its new value.
     pub(super) producer: Option<OpId>,
-    /// The operator that gives a kept variable its new value.
-    pub(super) writer: Option<OpId>,
     pub(super) place: Place,
 }
 
 impl Var {
-    pub(super) fn new(
-        name: String,
-        form: Form,
-        role: Role,
-        stop_gradient: bool,
-        place: Place,
-    ) -> Self {
-        Self { name, form, role, stop_gradient, producer: None, writer: None, place }
+    /// Gradients stop at what is neither computed nor a parameter.
+    pub(super) fn new(name: String, form: Form, role: Role, place: &Place) -> Self {
+        let stop_gradient = matches!(role, Role::Data | Role::Kept { parameter: false });
+        Self { name, form, role, stop_gradient, producer: None, place: place.clone() }
+    }
+
+    pub(super) fn is_kept(&self) -> bool {
+        matches!(self.role, Role::Kept { .. })
+    }
+
+    /// Whether runs give it new values.
+    pub(super) fn is_written(&self) -> bool {
+        self.is_kept() && self.producer.is_some()
+    }
+
+    pub(super) fn is_parameter(&self) -> bool {
+        self.role == Role::Kept { parameter: true }
+    }
+}
+
+/// `x: float32 [-1, 4]`
+impl fmt::Display for Var {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.form)
     }
 }
 
@@ -195,14 +271,19 @@ pub(super) struct Op {
 impl Op {
     /// Without new values of kept variables.
     pub(super) fn new(
-        kind: impl Into<Kind>,
-        inputs: Vec<VarId>,
+        kind: Kind,
+        inputs: &[VarId],
         outputs: &[VarId],
         phase: Phase,
         place: &Place,
     ) -> Self {
-        let (kind, outputs, place) = (kind.into(), outputs.to_vec(), place.clone());
+        let (inputs, outputs, place) = (inputs.to_vec(), outputs.to_vec(), place.clone());
         Self { kind, inputs, outputs, writes: Vec::new(), phase, place }
+    }
+
+    /// All that it computes.
+    pub(super) fn results(&self) -> impl Iterator<Item = VarId> {
+        self.outputs.iter().chain(&self.writes).copied()
     }
 
     /// Of an optimizer's operator, the gradient that it reads.
@@ -212,12 +293,8 @@ impl Op {
 
     /// An error in words of this operator.
     pub(super) fn wrong(&self, why: impl Into<String>) -> Error {
-        wrong(&self.kind.to_string(), &self.place, why)
+        Site { call: &self.kind.to_string(), place: self.place.clone() }.wrong(why)
     }
-}
-
-pub(super) fn wrong(op: &str, place: &Place, why: impl Into<String>) -> Error {
-    Error::Program { op: op.to_owned(), why: why.into(), location: place.to_string() }
 }
 
 /// A program as data: variables, and operators in an order in which they can run.
@@ -228,19 +305,11 @@ pub(super) struct Graph {
     names: HashMap<String, VarId>,
     /// How many names were generated from each stem.
     generated: HashMap<String, usize>,
-    /// What these counts were, for the attempts that go on: see [`Graph::attempt`].
-    journal: Vec<(String, usize)>,
-    attempts: usize,
     /// Counts changes, so that plans made for an older state are known.
     pub(super) version: u64,
 }
 
 impl Graph {
-    /// What the table of ops knows as anything.
-    pub(super) fn of(graph: &mut dyn Any) -> &mut Self {
-        graph.downcast_mut().unwrap_or_else(|| unreachable!("gradients are added to programs"))
-    }
-
     pub(super) fn find(&self, name: &str) -> Option<VarId> {
         self.names.get(name).copied()
     }
@@ -248,24 +317,21 @@ impl Graph {
     /// Adds a variable under a name that must be free.
     pub(super) fn declare(
         &mut self,
-        call: &str,
+        site: &Site<'_>,
         name: &str,
         form: Form,
         role: Role,
-        stop_gradient: bool,
-        place: &Place,
     ) -> Result<VarId> {
         if name.is_empty() {
-            return Err(wrong(call, place, "a variable needs a name"));
+            return Err(site.wrong("a variable needs a name"));
         }
         if let Some(before) = self.find(name).map(|id| &self.vars[id]) {
-            let why = format!(
-                "a variable `{name}` ({}) was created at {} already",
-                before.form, before.place
+            let Var { form, place, .. } = before;
+            return Err(
+                site.wrong(format!("a variable `{name}` ({form}) was created at {place} already"))
             );
-            return Err(wrong(call, place, why));
         }
-        Ok(self.add_var(Var::new(name.to_owned(), form, role, stop_gradient, place.clone())))
+        Ok(self.add_var(Var::new(name.to_owned(), form, role, &site.place)))
     }
 
     /// Adds a variable whose name is free.
@@ -283,9 +349,6 @@ impl Graph {
             return stem.to_owned();
         }
         let count = self.generated.entry(stem.to_owned()).or_default();
-        if self.attempts > 0 {
-            self.journal.push((stem.to_owned(), *count));
-        }
         loop {
             let name = format!("{stem}_{count}");
             *count += 1;
@@ -295,73 +358,50 @@ impl Graph {
         }
     }
 
-    /// A variable that an operator will compute, with a generated name.
-    pub(super) fn add_computed(
-        &mut self,
-        stem: &str,
-        plain: bool,
-        form: Form,
-        place: &Place,
-    ) -> VarId {
-        let name = self.fresh_name(stem, plain);
-        self.add_var(Var::new(name, form, Role::Computed, false, place.clone()))
-    }
-
-    /// A variable for the gradient of each of these.
-    pub(super) fn add_gradients(
-        &mut self,
-        of: impl IntoIterator<Item = VarId>,
-        place: &Place,
-    ) -> Vec<VarId> {
-        let add = |id: VarId| {
-            let (stem, form) = (format!("{}@GRAD", self.vars[id].name), self.vars[id].form.clone());
-            self.add_computed(&stem, true, form, place)
-        };
-        of.into_iter().map(add).collect()
-    }
-
     /// Builds a part of the program: all of it, or, where it is refused, nothing.
     pub(super) fn attempt<R>(&mut self, build: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         let (vars, ops, version) = (self.vars.len(), self.ops.len(), self.version);
-        let noted = self.journal.len();
-        self.attempts += 1;
+        let generated = self.generated.clone();
         let built = build(self);
-        self.attempts -= 1;
         if built.is_err() {
-            for op in self.ops.drain(ops..) {
-                for &output in op.outputs.iter().filter(|output| **output < vars) {
-                    self.vars[output].producer = None;
-                }
-                for &write in op.writes.iter().filter(|write| **write < vars) {
-                    self.vars[write].writer = None;
-                }
+            for result in self.ops.drain(ops..).flat_map(|op| op.results().collect::<Vec<_>>()) {
+                self.vars[result].producer = None;
             }
             for var in self.vars.drain(vars..) {
                 self.names.remove(&var.name);
             }
-            for (stem, count) in self.journal.drain(noted..).rev() {
-                self.generated.insert(stem, count);
-            }
-            self.version = version;
-        }
-        if self.attempts == 0 {
-            self.journal.clear();
+            (self.generated, self.version) = (generated, version);
         }
         built
+    }
+
+    /// For each variable, whether one of these is computed from it, themselves included.
+    pub(super) fn behind(&self, vars: &[VarId]) -> Vec<bool> {
+        let mut reached = vec![false; self.vars.len()];
+        vars.iter().for_each(|&var| reached[var] = true);
+        for op in self.ops.iter().rev() {
+            if op.outputs.iter().any(|&output| reached[output]) {
+                op.inputs.iter().for_each(|&input| reached[input] = true);
+            }
+        }
+        reached
+    }
+
+    /// Marks what is computed from marked variables, as far as it is open.
+    pub(super) fn spread(&self, mut marks: Vec<bool>, open: impl Fn(VarId) -> bool) -> Vec<bool> {
+        for op in &self.ops {
+            if op.inputs.iter().any(|&input| marks[input]) {
+                op.outputs.iter().for_each(|&output| marks[output] |= open(output));
+            }
+        }
+        marks
     }
 
     /// For each variable, whether gradients flow to it: it is of a float type, they do not stop
     /// there, and, where it is computed, they flow to something it is computed from.
     pub(super) fn wants_gradient(&self) -> Vec<bool> {
         let open = |var: &Var| var.form.dtype.is_float() && !var.stop_gradient;
-        let mut wants: Vec<bool> =
-            self.vars.iter().map(|var| var.role != Role::Computed && open(var)).collect();
-        for op in &self.ops {
-            let any = op.inputs.iter().any(|&input| wants[input]);
-            for &output in &op.outputs {
-                wants[output] = any && open(&self.vars[output]);
-            }
-        }
-        wants
+        let given = self.vars.iter().map(|var| var.role != Role::Computed && open(var));
+        self.spread(given.collect(), |id| open(&self.vars[id]))
     }
 }

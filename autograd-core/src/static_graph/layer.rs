@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::form::Form;
-use super::ir::{Gradient, Graph, OpDef, OpId, Operator, Phase, UserOp, VarId};
-use super::reverse::fill_like;
+use super::ir::{Graph, Op, Phase, UserOp, VarId};
+use super::reverse::zeros_like;
 use super::values::{Computed, Values};
 use crate::error::Result;
 use crate::graph::AnyTensor;
@@ -33,22 +33,6 @@ pub(super) enum Given {
     Grad(usize),
 }
 
-/// A `#[py_layer]` op that was traced.
-pub(super) static LAYER: OpDef = OpDef {
-    infer: |op, _| Ok(op.user::<TracedLayer>().outputs()),
-    run: |op, values, _| Ok(op.user::<TracedLayer>().run(values)?),
-    gradient: Gradient::Operators(|graph, of, grads, wants| {
-        TracedLayer::gradient(Graph::of(graph), of, grads, wants)
-    }),
-    ..OpDef::new("layer")
-};
-
-impl UserOp for TracedLayer {
-    fn name(&self) -> &str {
-        &self.name
-    }
-}
-
 impl TracedLayer {
     /// Whether the parts, as a file has them, are those of one layer of so many inputs.
     pub(super) fn check(&self, inputs: usize) -> Computed<()> {
@@ -67,60 +51,60 @@ impl TracedLayer {
             Err(format!("the parts of the layer `{}` do not fit", self.name))
         }
     }
+}
+
+impl UserOp for TracedLayer {
+    fn name(&self) -> &str {
+        &self.name
+    }
 
     fn outputs(&self) -> Vec<Form> {
         self.results.iter().map(|&var| self.forward.vars[var].form.clone()).collect()
     }
 
     fn run(&self, inputs: Values) -> Computed<Values> {
-        let mut values: Vec<Option<AnyTensor>> = inputs.into_iter().map(Some).collect();
-        values.resize(self.forward.vars.len(), None);
-        let missing = || "a value is missing".to_owned();
-        for op in &self.forward.ops {
-            let given: Option<Values> =
-                op.inputs.iter().map(|&input| values[input].clone()).collect();
-            let computed = op.kind.run(given.ok_or_else(missing)?);
-            let computed = computed.map_err(|why| format!("{} ({}): {why}", op.kind, op.place))?;
-            op.outputs.iter().zip(computed).for_each(|(&id, value)| values[id] = Some(value));
-        }
-        let results: Option<Values> = self.results.iter().map(|&var| values[var].clone()).collect();
-        results.ok_or_else(missing)
+        compute(&self.forward, inputs, &self.results)
     }
 
-    /// Puts backward's operators in: the gradients of the operator's inputs `wants`.
-    fn gradient(
+    /// Puts backward's operators in.
+    fn add_gradients(
+        &self,
         graph: &mut Graph,
-        id: OpId,
+        op: &Op,
         grads: &[Option<VarId>],
         wants: &[usize],
-    ) -> Result<Vec<VarId>> {
-        let op = graph.ops[id].clone();
-        let Some(this) = op.kind.op().map(Operator::user::<Self>) else {
-            return Err(op.wrong("is no layer"));
-        };
-        let fill = |graph: &mut Graph, like: VarId| -> Result<VarId> {
-            Ok(graph.push(fill_like(0.0), &[like], Phase::Backward, &op.place)?[0])
-        };
-        let mut own: Vec<Option<VarId>> = vec![None; this.backward.vars.len()];
-        for (at, given) in this.given.iter().enumerate() {
-            own[at] = match *given {
+    ) -> Result<Option<Vec<VarId>>> {
+        let mut own: Vec<Option<VarId>> = vec![None; self.backward.vars.len()];
+        for (own, given) in own.iter_mut().zip(&self.given) {
+            *own = match *given {
                 Given::Input(input) => Some(op.inputs[input]),
                 Given::Result(result) => op.outputs.get(result).copied(),
-                Given::Grad(output) => Some(match grads[output] {
-                    Some(grad) => grad,
-                    None => fill(graph, op.outputs[output])?,
-                }),
+                Given::Grad(output) if grads[output].is_some() => grads[output],
+                Given::Grad(output) => Some(zeros_like(graph, op.outputs[output], &op.place)?),
             };
         }
         let missing = || op.wrong("its backward reads what is not kept");
-        graph.push_copy(&this.backward, &mut own, Phase::Backward, missing)?;
-        let mut found = Vec::with_capacity(wants.len());
-        for &input in wants {
-            found.push(match this.found[input].and_then(|var| own[var]) {
-                Some(grad) => grad,
-                None => fill(graph, op.inputs[input])?,
-            });
-        }
-        Ok(found)
+        graph.push_copy(&self.backward, &mut own, Phase::Backward, missing)?;
+        let grad = |&input: &usize| match self.found[input].and_then(|var| own[var]) {
+            Some(grad) => Ok(grad),
+            None => zeros_like(graph, op.inputs[input], &op.place),
+        };
+        wants.iter().map(grad).collect::<Result<_>>().map(Some)
     }
+}
+
+/// Runs a graph by itself, whose first variables are its inputs.
+pub(super) fn compute(graph: &Graph, inputs: Values, results: &[VarId]) -> Computed<Values> {
+    let mut values: Vec<Option<AnyTensor>> = inputs.into_iter().map(Some).collect();
+    values.resize(graph.vars.len(), None);
+    let read = |values: &[Option<AnyTensor>], vars: &[VarId]| -> Computed<Values> {
+        let found: Option<Values> = vars.iter().map(|&var| values[var].clone()).collect();
+        found.ok_or_else(|| "a value is missing".to_owned())
+    };
+    for op in &graph.ops {
+        let computed = op.kind.run(read(&values, &op.inputs)?);
+        let computed = computed.map_err(|why| format!("{} ({}): {why}", op.kind, op.place))?;
+        op.outputs.iter().zip(computed).for_each(|(&id, value)| values[id] = Some(value));
+    }
+    read(&values, results)
 }

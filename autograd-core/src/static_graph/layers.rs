@@ -1,19 +1,17 @@
 //! Layers, with their parameters and what the executor keeps for them, and ops of several variables. Each
 //! adds operators and gives the variable that they compute.
 
-use std::panic::Location;
-
 use smallvec::smallvec;
 
 use super::form::Form;
-use super::ir::{Op, Operator, Phase, Place, wrong};
+use super::init::Init;
+use super::ir::{Kind, Op, Operator, Phase, Role, Site, Var};
 use super::program::{Change, Program, Variable};
-use super::table::{self, Init};
+use super::table;
 use crate::array::DType;
 use crate::error::Result;
-use crate::ops::Reduce;
 use crate::ops::table::attr::Attr;
-use crate::ops::{Binary, Comparison, of_logits};
+use crate::ops::{Binary, Comparison, Reduce, of_logits};
 
 /// How a fully connected layer's parameters are named and start.
 #[derive(Clone, Debug)]
@@ -65,7 +63,7 @@ impl Program {
     /// is free, or `size` is 0.
     #[track_caller]
     pub fn fc(&self, x: &Variable, size: usize) -> Result<Variable> {
-        self.fully_connected(x, size, &FcOptions::new(), Location::caller())
+        self.fc_with(x, size, &FcOptions::new())
     }
 
     /// [`Program::fc`] with names and first values of its parameters.
@@ -75,54 +73,36 @@ impl Program {
     /// As [`Program::fc`]; also if a parameter's name is taken.
     #[track_caller]
     pub fn fc_with(&self, x: &Variable, size: usize, options: &FcOptions) -> Result<Variable> {
-        self.fully_connected(x, size, options, Location::caller())
-    }
-
-    fn fully_connected(
-        &self,
-        x: &Variable,
-        size: usize,
-        options: &FcOptions,
-        location: &'static Location<'static>,
-    ) -> Result<Variable> {
-        let place = Place::Line(location);
-        let mut input = self.own("fc", x, &place)?;
-        let form = x.form();
-        let mut width = Some(1);
-        for dim in form.dims.iter().skip(1) {
-            width = width.zip(*dim).map(|(a, b)| a * b);
-        }
+        let site = Site::here("fc");
+        let mut input = self.own(&site, x)?;
+        let (name, form) = (x.name(), x.form());
+        let refused = |why: String| Err(site.wrong(why));
+        let lengths = form.dims.iter().skip(1);
+        let width = lengths.copied().try_fold(1, |width, length| Some(width * length?));
         let (true, Some(width)) = (form.dims.len() > 1, width) else {
-            let why = format!("`{}` must be [n, ..] with only n free, it is {form}", x.name());
-            return Err(wrong("fc", &place, why));
+            return refused(format!("`{name}` must be [n, ..] with only n free, it is {form}"));
         };
         if !form.dtype.is_float() {
-            let why = format!("`{}` must be of a float type, it is {form}", x.name());
-            return Err(wrong("fc", &place, why));
+            return refused(format!("`{name}` must be of a float type, it is {form}"));
         }
         if size == 0 {
-            return Err(wrong("fc", &place, "`size` must be 1 or more, found 0"));
+            return refused("`size` must be 1 or more, found 0".to_owned());
         }
-        let output = self.change(|change| {
+        self.change(&site, |change| {
             if form.dims.len() > 2 {
-                let flat = Attr::Dims([form.dims[0], Some(width)].into_iter().collect());
-                input = change.add(&table::RESHAPE, [flat], &[input], &place)?;
+                let flat = Attr::Dims(smallvec![form.dims[0], Some(width)]);
+                input = change.add(&table::RESHAPE, [flat], &[input])?;
             }
-            let name = match &options.name {
-                Some(name) => name.clone(),
-                None => change.graph.fresh_name("fc", false),
-            };
-            let parameter = |change: &mut Change<'_>, what: &str, dims: &[usize], init| {
-                let form = Form::new(form.dtype, dims.iter().map(|&n| Some(n)).collect());
-                change.keep("fc", &format!("{name}.{what}"), form, true, init, &place)
-            };
-            let weight = parameter(change, "weight", &[width, size], options.weight)?;
-            let product = change.add(&table::MATMUL, [], &[input, weight], &place)?;
+            let name = change.layer_name(&options.name);
+            let weight = Form::new(form.dtype, smallvec![Some(width), Some(size)]);
+            let weight = change.keep(&format!("{name}.weight"), weight, true, options.weight)?;
+            let product = change.add(&table::MATMUL, [], &[input, weight])?;
             let Some(init) = options.bias else { return Ok(product) };
-            let bias = parameter(change, "bias", &[size], init)?;
-            change.add(table::binary(Binary::Add), [], &[product, bias], &place)
-        })?;
-        Ok(self.variable(output))
+            let bias = Form::new(form.dtype, smallvec![Some(size)]);
+            let bias = change.keep(&format!("{name}.bias"), bias, true, init)?;
+            change.add(&table::BINARY[Binary::Add as usize], [], &[product, bias])
+        })
+        .map(|output| self.variable(output))
     }
 
     /// The mean of all elements, a scalar.
@@ -133,7 +113,7 @@ impl Program {
     /// number.
     #[track_caller]
     pub fn mean(&self, x: &Variable) -> Result<Variable> {
-        self.one(table::reduction(Reduce::Mean), over_all(), &[x], Location::caller())
+        self.one(&table::REDUCTIONS[Reduce::Mean as usize], over_all(), &[x])
     }
 
     /// The mean cross entropy of logits `[n, classes]` and `n` classes of type int64.
@@ -143,7 +123,7 @@ impl Program {
     /// [`Error::Program`](crate::Error::Program) if the shapes or element types do not fit.
     #[track_caller]
     pub fn cross_entropy(&self, logits: &Variable, classes: &Variable) -> Result<Variable> {
-        self.one(&table::CROSS_ENTROPY, [], &[logits, classes], Location::caller())
+        self.one(&table::CROSS_ENTROPY, [], &[logits, classes])
     }
 
     /// Which part of `n` classes of type int64 the greatest of each row of logits `[n, classes]`
@@ -171,24 +151,20 @@ impl Program {
     /// As [`Program::cross_entropy`].
     #[track_caller]
     pub fn accuracy(&self, logits: &Variable, classes: &Variable) -> Result<Variable> {
-        let place = Place::Line(Location::caller());
+        let site = Site::here("accuracy");
         // They must fit as for the loss.
         if let Err(why) = of_logits(&[&logits.form(), &classes.form()]) {
-            let why = format!("{why}; given `{logits}`, `{classes}`");
-            return Err(wrong("accuracy", &place, why));
+            return Err(site.wrong(format!("{why}; given `{logits}`, `{classes}`")));
         }
-        let of = [logits, classes].map(|variable| self.own("accuracy", variable, &place));
-        let [logits, classes] = of;
-        let (logits, classes) = (logits?, classes?);
-        let output = self.change(|change| {
-            let found = change.add(&table::ARGMAX, [Attr::Int(1)], &[logits], &place)?;
-            let equal = table::comparison(Comparison::Equal);
-            let right = change.add(equal, [], &[found, classes], &place)?;
-            let float = Attr::Type(DType::Float32);
-            let right = change.add(&table::CAST, [float], &[right], &place)?;
-            change.add(table::reduction(Reduce::Mean), over_all(), &[right], &place)
-        })?;
-        Ok(self.variable(output))
+        let (logits, classes) = (self.own(&site, logits)?, self.own(&site, classes)?);
+        self.change(&site, |change| {
+            let found = change.add(&table::ARGMAX, [Attr::Int(1)], &[logits])?;
+            let equal = &table::COMPARISONS[Comparison::Equal as usize];
+            let right = change.add(equal, [], &[found, classes])?;
+            let right = change.add(&table::CAST, [Attr::Type(DType::Float32)], &[right])?;
+            change.add(&table::REDUCTIONS[Reduce::Mean as usize], over_all(), &[right])
+        })
+        .map(|output| self.variable(output))
     }
 
     /// Several variables joined along an axis.
@@ -199,7 +175,7 @@ impl Program {
     /// axis.
     #[track_caller]
     pub fn concat(&self, variables: &[&Variable], axis: isize) -> Result<Variable> {
-        self.one(&table::CONCAT, [Attr::Int(axis)], variables, Location::caller())
+        self.one(&table::CONCAT, [Attr::Int(axis)], variables)
     }
 
     /// A table of `rows` vectors, a new parameter, of which `ids` picks: from int64 `[..]` to
@@ -233,38 +209,42 @@ impl Program {
         width: usize,
         dtype: DType,
     ) -> Result<Variable> {
-        let place = Place::Line(Location::caller());
-        let mut index = self.own("embedding", ids, &place)?;
+        let site = Site::here("embedding");
+        let mut index = self.own(&site, ids)?;
         let form = ids.form();
         if form.dtype != DType::Int64 {
             let why = format!("`{}` must be ids of type int64, it is {form}", ids.name());
-            return Err(wrong("embedding", &place, why));
+            return Err(site.wrong(why));
         }
-        let output = self.change(|change| {
-            let name = change.graph.fresh_name("embedding", false);
-            let table = Form::new(dtype, [Some(rows), Some(width)].into_iter().collect());
-            let name = format!("{name}.weight");
-            let table =
-                change.keep("embedding", &name, table, true, Init::Normal(0.0, 1.0), &place)?;
-            if form.dims.len() != 1 {
-                let flat = Attr::Dims([None].into_iter().collect());
-                index = change.add(&table::RESHAPE, [flat], &[index], &place)?;
+        self.change(&site, |change| {
+            let name = format!("{}.weight", change.layer_name(&None));
+            let table = Form::new(dtype, smallvec![Some(rows), Some(width)]);
+            let table = change.keep(&name, table, true, Init::Normal(0.0, 1.0))?;
+            let is_vector = form.dims.len() == 1;
+            if !is_vector {
+                index = change.add(&table::RESHAPE, [Attr::Dims(smallvec![None])], &[index])?;
             }
-            let rows = [Attr::Int(0)];
-            let picked = change.add(&table::INDEX_SELECT, rows, &[table, index], &place)?;
-            if form.dims.len() == 1 {
+            let picked = change.add(&table::INDEX_SELECT, [Attr::Int(0)], &[table, index])?;
+            if is_vector {
                 return Ok(picked);
             }
             let dims = form.dims.iter().copied().chain([Some(width)]).collect();
-            change.add(&table::RESHAPE, [Attr::Dims(dims)], &[picked], &place)
-        })?;
-        Ok(self.variable(output))
+            change.add(&table::RESHAPE, [Attr::Dims(dims)], &[picked])
+        })
+        .map(|output| self.variable(output))
     }
 }
 
 /// The attributes of a reduction of all axes.
 fn over_all() -> [Attr; 2] {
     [Attr::Ints(Vec::new()), Attr::Flag(false)]
+}
+
+impl Change<'_> {
+    /// The name of a layer, or one that is generated.
+    fn layer_name(&mut self, name: &Option<String>) -> String {
+        name.clone().unwrap_or_else(|| self.graph.fresh_name(self.site.call, false))
+    }
 }
 
 /// How [`Program::batch_norm_with`] normalises, and how what it keeps is named.
@@ -347,7 +327,7 @@ impl Program {
     /// run.
     #[track_caller]
     pub fn batch_norm(&self, x: &Variable) -> Result<Variable> {
-        self.normalized(x, &BatchNormOptions::new(), Location::caller())
+        self.batch_norm_with(x, &BatchNormOptions::new())
     }
 
     /// [`Program::batch_norm`] with a name and options.
@@ -357,57 +337,40 @@ impl Program {
     /// As [`Program::batch_norm`]; also if a name is taken, or an option out of range.
     #[track_caller]
     pub fn batch_norm_with(&self, x: &Variable, options: &BatchNormOptions) -> Result<Variable> {
-        self.normalized(x, options, Location::caller())
-    }
-
-    fn normalized(
-        &self,
-        x: &Variable,
-        options: &BatchNormOptions,
-        location: &'static Location<'static>,
-    ) -> Result<Variable> {
-        const CALL: &str = "batch_norm";
-        let place = Place::Line(location);
-        let input = self.own(CALL, x, &place)?;
+        let site = Site::here("batch_norm");
+        let input = self.own(&site, x)?;
+        let refused = |why: String| Err(site.wrong(why));
         let BatchNormOptions { momentum, eps, .. } = *options;
-        let limits = [
-            ("momentum", "in [0, 1]", momentum, (0.0..=1.0).contains(&momentum)),
-            ("eps", "above 0, and finite", eps, eps > 0.0 && eps.is_finite()),
-        ];
-        for (option, expected, found, holds) in limits {
-            if !holds {
-                let why = format!("`{option}` must be {expected}, found {found}");
-                return Err(wrong(CALL, &place, why));
-            }
+        if !(0.0..=1.0).contains(&momentum) {
+            return refused(format!("`momentum` must be in [0, 1], found {momentum}"));
+        }
+        if !(eps > 0.0 && eps.is_finite()) {
+            return refused(format!("`eps` must be above 0, and finite, found {eps}"));
         }
         let form = x.form();
         let channels = match table::channels(&form) {
-            Ok(channels) => channels,
-            Err(why) => return Err(wrong(CALL, &place, format!("{why}; given `{}`", x.name()))),
+            Ok(channels) => Form::new(form.dtype, smallvec![Some(channels)]),
+            Err(why) => return refused(format!("{why}; given `{}`", x.name())),
         };
-        let output = self.change(|change| {
-            let name = match &options.name {
-                Some(name) => name.clone(),
-                None => change.graph.fresh_name(CALL, false),
+        self.change(&site, |change| {
+            let name = change.layer_name(&options.name);
+            let mut keep = |what: &str, parameter, start| {
+                let init = Init::Constant(start);
+                change.keep(&format!("{name}.{what}"), channels.clone(), parameter, init)
             };
-            let keep = |change: &mut Change<'_>, what: &str, parameter, start| {
-                let form = Form::new(form.dtype, smallvec![Some(channels)]);
-                let name = format!("{name}.{what}");
-                change.keep(CALL, &name, form, parameter, Init::Constant(start), &place)
-            };
-            let weight = keep(change, "weight", true, 1.0)?;
-            let bias = keep(change, "bias", true, 0.0)?;
-            let mean = keep(change, "running_mean", false, 0.0)?;
-            let var = keep(change, "running_var", false, 1.0)?;
+            let (weight, bias) = (keep("weight", true, 1.0)?, keep("bias", true, 0.0)?);
+            let mean = keep("running_mean", false, 0.0)?;
+            let var = keep("running_var", false, 1.0)?;
             let name = change.graph.fresh_name(&format!("{name}.out"), true);
-            let output = change.graph.add_computed(&name, true, form.clone(), &place);
+            let output = Var::new(name, form, Role::Computed, &site.place);
+            let output = change.graph.add_var(output);
             let attrs = vec![Attr::Number(momentum), Attr::Number(eps), Attr::Flag(true)];
-            let op = Operator::new(&table::BATCH_NORM, attrs);
-            let inputs = vec![input, weight, bias, mean, var];
-            let op = Op::new(op, inputs, &[output], Phase::Forward, &place);
+            let kind = Kind::Op(Operator::new(&table::BATCH_NORM, attrs));
+            let inputs = [input, weight, bias, mean, var];
+            let op = Op::new(kind, &inputs, &[output], Phase::Forward, &site.place);
             change.graph.push_op(Op { writes: vec![mean, var], ..op })?;
             Ok(output)
-        })?;
-        Ok(self.variable(output))
+        })
+        .map(|output| self.variable(output))
     }
 }

@@ -34,7 +34,6 @@
 mod arithmetic;
 mod assemble;
 mod backward;
-mod dims;
 mod draw;
 mod eager;
 mod eager_call;
@@ -50,6 +49,7 @@ mod executor;
 )]
 mod file;
 mod frame;
+mod init;
 mod ir;
 mod layer;
 mod layers;
@@ -68,15 +68,16 @@ mod verify;
 
 use crate::ops::table::{attr, form, forms, values};
 
+pub use crate::array::IntoDims;
 pub use crate::optim::{Adam, AdamW, RmsProp, Sgd};
 pub use arithmetic::IntoOperand;
 pub use backward::{append_backward, gradients, gradients_with};
-pub use dims::IntoDims;
 pub use eager_call::EagerCall;
 pub use executor::{Executor, Feed, Fetch};
 #[cfg(feature = "safetensors")]
 #[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
 pub use file::Functions;
+pub use init::Init;
 pub use layers::{BatchNormOptions, FcOptions};
 pub use program::{
     Block, Program, ProgramGuard, Variable, default_main_program, default_startup_program,
@@ -86,7 +87,6 @@ pub use py_func::{
     Arity, Outcome, Param, PyFunc, PyFuncCall, PyFuncListCall, PyFuncParam, PyFuncReturn,
     PyFuncValue, Signature, Variables,
 };
-pub use table::Init;
 pub use trace::TraceCall;
 
 /// An operator of programs from an impl block over arrays: [`Program::py_func`] with names.

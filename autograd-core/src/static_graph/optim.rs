@@ -1,17 +1,15 @@
 //! Optimizers in programs: operators that give what the executor keeps new values.
 
-use std::panic::Location;
-
-use super::ir::{Effect, Graph, Kind, Op, OpId, Operator, Phase, Place, Role, VarId, wrong};
+use super::init::Init;
+use super::ir::{Graph, Kind, Op, OpId, Phase, Place, Site, Var, VarId};
 use super::program::{Change, Program, Variable};
 use super::reverse::parameter_gradients;
-use super::rule::{Rule, STEP, step_form};
-use super::table::{self, Init};
+use super::rule::Rule;
 use crate::error::{Error, Result};
 use crate::optim::{Adam, AdamW, RmsProp, Rule as _, Sgd};
 
 macro_rules! minimize {
-    ($($rule:ident $update:ident;)*) => {$(
+    ($($rule:ident)*) => {$(
         /// # In programs
         impl $rule {
             /// Appends the backward of a loss of one element of a
@@ -25,7 +23,7 @@ macro_rules! minimize {
             /// was.
             #[track_caller]
             pub fn minimize(&self, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
-                minimize(Rule::$update(*self), loss, self.check(), Location::caller())
+                minimize(Rule::$rule(*self), loss, self.check())
             }
 
             /// Appends an update of each parameter of a
@@ -56,18 +54,13 @@ macro_rules! minimize {
             /// range. The program is then as it was.
             #[track_caller]
             pub fn apply_gradients(&self, pairs: &[(Variable, Variable)]) -> Result<()> {
-                apply(Rule::$update(*self), pairs, self.check(), Location::caller())
+                apply(Rule::$rule(*self), pairs, self.check())
             }
         }
     )*};
 }
 
-minimize! {
-    Sgd Sgd;
-    Adam Adam;
-    AdamW AdamW;
-    RmsProp RmsProp;
-}
+minimize! { Sgd Adam AdamW RmsProp }
 
 /// # Learning rates
 impl Program {
@@ -99,29 +92,23 @@ impl Program {
     /// negative or not finite. Nothing is changed then.
     #[track_caller]
     pub fn set_learning_rate(&self, learning_rate: f64) -> Result<()> {
-        let place = Place::Line(Location::caller());
-        let refused = |why: String| Err(wrong("set_learning_rate", &place, why));
+        let site = Site::here("set_learning_rate");
         if !(learning_rate >= 0.0 && learning_rate.is_finite()) {
-            return refused(format!(
+            return Err(site.wrong(format!(
                 "`learning_rate` must be 0 or more, and finite, found {learning_rate}"
-            ));
+            )));
         }
-        let mut graph = self.graph();
-        let mut updates = 0;
+        let (mut graph, mut found) = (self.graph(), false);
         for op in &mut graph.ops {
-            if op.kind.effect() == Effect::Updates
-                && let Kind::Op(op) = &mut op.kind
-                && let Some(mut rule) = Rule::of(op)
-            {
+            if let Kind::Update(rule) = &mut op.kind {
                 rule.set_rate(learning_rate);
-                op.attrs = rule.attrs();
-                updates += 1;
+                found = true;
             }
         }
-        if updates == 0 {
-            return refused("the program has no update; `minimize` a loss first".to_owned());
+        match found {
+            true => Ok(()),
+            false => Err(site.wrong("the program has no update; `minimize` a loss first")),
         }
-        Ok(())
     }
 
     /// How a run that starts now changes parameters: the rules of a plan's updates.
@@ -130,41 +117,37 @@ impl Program {
             return Vec::new();
         }
         let graph = self.graph();
-        updates.iter().filter_map(|&id| Rule::of(graph.ops[id].kind.op()?)).collect()
+        let rule = |&id: &OpId| match graph.ops[id].kind {
+            Kind::Update(rule) => Some(rule),
+            _ => None,
+        };
+        updates.iter().filter_map(rule).collect()
     }
 }
 
-fn minimize(
-    rule: Rule,
-    loss: &Variable,
-    checked: Result<()>,
-    location: &'static Location<'static>,
-) -> Result<Vec<(Variable, Variable)>> {
-    let (place, program) = (Place::Line(location), loss.program());
-    checked.map_err(|error| with_place(error, &place))?;
-    let pairs = program.change(|change| {
+#[track_caller]
+fn minimize(rule: Rule, loss: &Variable, checked: Result<()>) -> Result<Vec<(Variable, Variable)>> {
+    let (site, program) = (Site::here("minimize"), loss.program());
+    checked.map_err(|error| with_place(error, site.place.clone()))?;
+    let pairs = program.change(&site, |change| {
+        let name = change.graph.vars[loss.id].name.clone();
         if let Some((parameter, op)) = updated(change.graph, loss.id) {
+            let parameter = &change.graph.vars[parameter].name;
             let why = format!(
-                "`{}`, which the loss `{}` depends on, is updated already by {} (built at {})",
-                change.graph.vars[parameter].name,
-                change.graph.vars[loss.id].name,
-                op.kind,
-                op.place
+                "`{parameter}`, which the loss `{name}` depends on, is updated already by {} (built at {})",
+                op.kind, op.place
             );
-            return Err(wrong("minimize", &place, why));
+            return Err(site.wrong(why));
         }
-        let pairs = parameter_gradients(change.graph, loss.id, &place)?;
+        let pairs = parameter_gradients(change.graph, loss.id, &site.place)?;
         if pairs.is_empty() {
             let why = format!(
-                "the loss `{}` depends on no parameter that wants a gradient, so nothing would be \
-                 trained",
-                change.graph.vars[loss.id].name
+                "the loss `{name}` depends on no parameter that wants a gradient, so nothing would be \
+                 trained"
             );
-            return Err(wrong("minimize", &place, why));
+            return Err(site.wrong(why));
         }
-        for &(parameter, grad) in &pairs {
-            append_update(change, rule, parameter, grad, &place)?;
-        }
+        pairs.iter().try_for_each(|&pair| append_update(change, rule, pair))?;
         Ok(pairs)
     })?;
     let variables = |(parameter, grad)| (program.variable(parameter), program.variable(grad));
@@ -173,51 +156,38 @@ fn minimize(
 
 /// A parameter that a variable is computed from, and the operator that updates it already.
 fn updated(graph: &Graph, var: VarId) -> Option<(VarId, &Op)> {
-    let mut reached = vec![false; graph.vars.len()];
-    reached[var] = true;
-    for op in graph.ops.iter().rev() {
-        if op.outputs.iter().any(|&output| reached[output]) {
-            op.inputs.iter().for_each(|&input| reached[input] = true);
-        }
-    }
-    let update = |op: &&Op| op.kind.effect() == Effect::Updates && reached[op.writes[0]];
+    let reached = graph.behind(&[var]);
+    let update = |op: &&Op| op.kind.is_update() && reached[op.writes[0]];
     graph.ops.iter().find(update).map(|op| (op.writes[0], op))
 }
 
-fn apply(
-    rule: Rule,
-    pairs: &[(Variable, Variable)],
-    checked: Result<()>,
-    location: &'static Location<'static>,
-) -> Result<()> {
-    const CALL: &str = "apply_gradients";
-    let place = Place::Line(location);
-    checked.map_err(|error| with_place(error, &place))?;
+#[track_caller]
+fn apply(rule: Rule, pairs: &[(Variable, Variable)], checked: Result<()>) -> Result<()> {
+    let site = Site::here("apply_gradients");
+    checked.map_err(|error| with_place(error, site.place.clone()))?;
     let Some((first, _)) = pairs.first() else {
-        return Err(wrong(CALL, &place, "there is no parameter with a gradient"));
+        return Err(site.wrong("there is no parameter with a gradient"));
     };
     let program = first.program();
-    let own = |variable| program.own(CALL, variable, &place);
+    let own = |variable| program.own(&site, variable);
     let ids = pairs.iter().map(|(parameter, grad)| Ok((own(parameter)?, own(grad)?)));
     let ids: Vec<(VarId, VarId)> = ids.collect::<Result<_>>()?;
-    program.change(|change| {
-        for (parameter, grad) in ids {
-            let var = &change.graph.vars[parameter];
-            if var.role != (Role::Kept { parameter: true }) {
-                return Err(wrong(CALL, &place, format!("`{}` is no parameter", var.name)));
+    program.change(&site, |change| {
+        ids.into_iter().try_for_each(|pair| {
+            let var = &change.graph.vars[pair.0];
+            if !var.is_parameter() {
+                return Err(site.wrong(format!("`{}` is no parameter", var.name)));
             }
-            append_update(change, rule, parameter, grad, &place)?;
-        }
-        Ok(())
+            append_update(change, rule, pair)
+        })
     })
 }
 
 /// An option that is out of range, reported with the line of the call.
-fn with_place(error: Error, place: &Place) -> Error {
+fn with_place(error: Error, place: Place) -> Error {
     match error {
-        Error::Value { op, parameter, expected, found } => {
-            wrong(op, place, format!("`{parameter}` must be {expected}, found {found}"))
-        }
+        Error::Value { op, parameter, expected, found } => Site { call: op, place }
+            .wrong(format!("`{parameter}` must be {expected}, found {found}")),
         error => error,
     }
 }
@@ -225,21 +195,16 @@ fn with_place(error: Error, place: &Place) -> Error {
 fn append_update(
     change: &mut Change<'_>,
     rule: Rule,
-    parameter: VarId,
-    grad: VarId,
-    place: &Place,
+    (parameter, grad): (VarId, VarId),
 ) -> Result<()> {
-    let form = change.graph.vars[parameter].form.clone();
-    let name = change.graph.vars[parameter].name.clone();
-    let mut kept = vec![parameter];
-    for what in rule.state() {
-        let form = if what == STEP { step_form() } else { form.clone() };
-        let name = change.graph.fresh_name(&format!("{name}@{what}"), true);
-        kept.push(change.keep("minimize", &name, form, false, Init::Constant(0.0), place)?);
-    }
+    let Var { name, form, .. } = change.graph.vars[parameter].clone();
     let mut inputs = vec![parameter, grad];
-    inputs.extend(&kept[1..]);
-    let op = Operator::new(table::update(rule), rule.attrs());
-    let op = Op::new(op, inputs, &[], Phase::Update, place);
-    change.graph.push_op(Op { writes: kept, ..op }).map(drop)
+    for (what, form) in rule.state(&form) {
+        let name = change.graph.fresh_name(&format!("{name}@{what}"), true);
+        inputs.push(change.keep(&name, form, false, Init::Constant(0.0))?);
+    }
+    let mut op = Op::new(Kind::Update(rule), &inputs, &[], Phase::Update, &change.site.place);
+    inputs.remove(1);
+    op.writes = inputs;
+    change.graph.push_op(op)
 }

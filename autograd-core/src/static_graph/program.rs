@@ -4,15 +4,13 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
-use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::dims::{IntoDims, read_dims};
-use super::form::Form;
-use super::ir::{Graph, Kind, Op, OpDef, Operator, Phase, Place, Role, Var, VarId, wrong};
+use super::form::{Dims, Form};
+use super::init::Init;
+use super::ir::{Graph, Kind, Op, OpDef, Operator, Phase, Role, Site, Var, VarId};
 use super::plan::Plan;
-use super::table::{self, Init};
-use crate::array::DType;
+use crate::array::{DType, IntoDims};
 use crate::error::Result;
 use crate::ops::table::attr::Attr;
 
@@ -51,7 +49,6 @@ impl Program {
         if for_test {
             graph = for_testing(&graph)?;
         }
-        graph.verify()?;
         let copy = Program::default();
         *copy.graph() = graph;
         let _ = copy.0.startup.set(self.startup());
@@ -84,9 +81,9 @@ impl Program {
     /// is none.
     #[track_caller]
     pub fn data(&self, name: &str, shape: impl IntoDims, dtype: DType) -> Result<Variable> {
-        let place = Place::Line(Location::caller());
-        let form = Form::new(dtype, read_dims(shape, "data", &place)?);
-        let id = self.graph().declare("data", name, form, Role::Data, true, &place)?;
+        let site = Site::here("data");
+        let form = Form::new(dtype, read_dims(shape, &site)?);
+        let id = self.graph().declare(&site, name, form, Role::Data)?;
         Ok(self.variable(id))
     }
 
@@ -99,13 +96,16 @@ impl Program {
     /// All parameters, in the order of their making.
     pub fn parameters(&self) -> Vec<Variable> {
         let graph = self.graph();
-        let vars = graph.vars.iter().enumerate();
-        let parameters = vars.filter(|(_, var)| var.role == Role::Kept { parameter: true });
+        let parameters = graph.vars.iter().enumerate().filter(|(_, var)| var.is_parameter());
         parameters.map(|(id, _)| self.variable(id)).collect()
     }
 
     pub(super) fn variable(&self, id: VarId) -> Variable {
         Variable { program: self.clone(), id }
+    }
+
+    pub(super) fn variables(&self, ids: Vec<VarId>) -> Vec<Variable> {
+        ids.into_iter().map(|id| self.variable(id)).collect()
     }
 
     pub(super) fn graph(&self) -> MutexGuard<'_, Graph> {
@@ -117,37 +117,35 @@ impl Program {
     }
 
     /// The position of a variable, if it is one of this program.
-    pub(super) fn own(&self, call: &str, variable: &Variable, place: &Place) -> Result<VarId> {
+    pub(super) fn own(&self, site: &Site<'_>, variable: &Variable) -> Result<VarId> {
         if self.is(&variable.program) {
             return Ok(variable.id);
         }
-        let why = format!("`{}` is a variable of another program", variable.name());
-        Err(wrong(call, place, why))
+        Err(site.wrong(format!("`{}` is a variable of another program", variable.name())))
     }
 
-    /// Adds an operator of this program's variables.
-    pub(super) fn operator(
+    /// [`Program::own`] of each of several.
+    pub(super) fn own_all<'v>(
         &self,
-        op: Operator,
-        inputs: &[&Variable],
-        place: &Place,
-    ) -> Result<Vec<Variable>> {
-        let inputs: Result<Vec<VarId>> =
-            inputs.iter().map(|variable| self.own(op.name(), variable, place)).collect();
-        let outputs = self.graph().push(op, &inputs?, Phase::Forward, place)?;
-        Ok(outputs.into_iter().map(|id| self.variable(id)).collect())
+        site: &Site<'_>,
+        variables: impl IntoIterator<Item = &'v Variable>,
+    ) -> Result<Vec<VarId>> {
+        variables.into_iter().map(|variable| self.own(site, variable)).collect()
     }
 
-    /// The only output of an operator of the table with its attributes.
+    /// Adds an operator of the table. Its only output.
+    #[track_caller]
     pub(super) fn one<const N: usize>(
         &self,
         def: &'static OpDef,
         attrs: [Attr; N],
         inputs: &[&Variable],
-        location: &'static Location<'static>,
     ) -> Result<Variable> {
-        let op = Operator::new(def, attrs.into());
-        Ok(self.operator(op, inputs, &Place::Line(location))?.swap_remove(0))
+        let site = Site::here(def.name);
+        let inputs = self.own_all(&site, inputs.iter().copied())?;
+        let op = Kind::Op(Operator::new(def, attrs.into()));
+        let outputs = self.graph().push(op, &inputs, Phase::Forward, &site.place)?;
+        Ok(self.variable(outputs[0]))
     }
 
     /// The plan for a set of fetched variables, made once for each state of the program, whatever
@@ -161,7 +159,6 @@ impl Program {
         if let Some(plan) = plans.1.get(fetched) {
             return Ok(Arc::clone(plan));
         }
-        graph.verify()?;
         let plan = Arc::new(Plan::new(&graph, fetched));
         plans.1.insert(fetched.to_vec(), Arc::clone(&plan));
         Ok(plan)
@@ -172,11 +169,11 @@ impl Program {
 fn for_testing(graph: &Graph) -> Result<Graph> {
     let mut copy = Graph::default();
     for var in &graph.vars {
-        let backward = var.producer.is_some_and(|op| graph.ops[op].phase != Phase::Forward);
-        let kept = Var { producer: None, writer: None, ..var.clone() };
+        let backward = var.role == Role::Computed
+            && var.producer.is_some_and(|op| graph.ops[op].phase != Phase::Forward);
         // Names of what is gone may be used again; places stay, so that positions hold.
         let name = if backward { format!("{}@gone", var.name) } else { var.name.clone() };
-        copy.add_var(Var { name, ..kept });
+        copy.add_var(Var { name, producer: None, ..var.clone() });
     }
     for op in graph.ops.iter().filter(|op| op.phase == Phase::Forward) {
         let mut op = op.clone();
@@ -222,8 +219,8 @@ impl Block {
     /// length is none.
     #[track_caller]
     pub fn create_var(&self, name: &str, dtype: DType, shape: impl IntoDims) -> Result<Variable> {
-        let place = Place::Line(Location::caller());
-        let form = Form::new(dtype, read_dims(shape, "create_var", &place)?);
+        let site = Site::here("create_var");
+        let form = Form::new(dtype, read_dims(shape, &site)?);
         let mut graph = self.0.graph();
         let same = |id: &VarId| {
             let var = &graph.vars[*id];
@@ -231,7 +228,7 @@ impl Block {
         };
         let id = match graph.find(name).filter(same) {
             Some(id) => id,
-            None => graph.declare("create_var", name, form, Role::Computed, false, &place)?,
+            None => graph.declare(&site, name, form, Role::Computed)?,
         };
         drop(graph);
         Ok(self.0.variable(id))
@@ -293,14 +290,14 @@ impl Variable {
 
     /// Whether the executor keeps its value from run to run.
     pub fn persistable(&self) -> bool {
-        matches!(self.program.graph().vars[self.id].role, Role::Kept { .. })
+        self.program.graph().vars[self.id].is_kept()
     }
 }
 
 /// `x: float32 [-1, 4]`
 impl fmt::Display for Variable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.name(), self.form())
+        self.program.graph().vars[self.id].fmt(f)
     }
 }
 
@@ -385,18 +382,9 @@ impl fmt::Debug for Program {
 /// A change of a program on its way.
 pub(super) struct Change<'g> {
     pub(super) graph: &'g mut Graph,
+    pub(super) site: &'g Site<'g>,
     /// What the startup program is to set.
-    starts: Vec<Start>,
-}
-
-/// A variable that the startup program sets.
-struct Start {
-    call: &'static str,
-    name: String,
-    form: Form,
-    parameter: bool,
-    init: Init,
-    place: Place,
+    starts: Vec<(VarId, Init)>,
 }
 
 impl Program {
@@ -414,83 +402,85 @@ impl Program {
         dtype: DType,
         init: Init,
     ) -> Result<Variable> {
-        let place = Place::Line(Location::caller());
-        let form = Form::new(dtype, read_dims(shape, "create_parameter", &place)?);
-        let keep = "create_parameter";
-        let id = self.change(|change| change.keep(keep, name, form, true, init, &place))?;
-        Ok(self.variable(id))
+        let site = Site::here("create_parameter");
+        let form = Form::new(dtype, read_dims(shape, &site)?);
+        self.change(&site, |change| change.keep(name, form, true, init))
+            .map(|parameter| self.variable(parameter))
     }
 
     /// Changes the program; where `build` or the startup program refuses, both stay as they were.
-    pub(super) fn change<R>(&self, build: impl FnOnce(&mut Change<'_>) -> Result<R>) -> Result<R> {
+    pub(super) fn change<R>(
+        &self,
+        site: &Site<'_>,
+        build: impl FnOnce(&mut Change<'_>) -> Result<R>,
+    ) -> Result<R> {
         let startup = self.own_startup();
         let own = startup.is(self);
         self.graph().attempt(|graph| {
-            let mut change = Change { graph, starts: Vec::new() };
+            let mut change = Change { graph, site, starts: Vec::new() };
             let built = build(&mut change)?;
-            let starts = change.starts;
-            if let Some(start) = starts.first() {
+            let Change { graph, starts, .. } = change;
+            if let Some(&(first, _)) = starts.first() {
                 if own {
-                    let why = format!("`{}` needs another program as startup program", start.name);
-                    return Err(wrong(start.call, &start.place, why));
+                    let name = &graph.vars[first].name;
+                    let why = format!("`{name}` needs another program as startup program");
+                    return Err(site.wrong(why));
                 }
-                let add = |graph: &mut Graph| starts.iter().try_for_each(|start| start.add(graph));
-                startup.graph().attempt(add)?;
+                startup.graph().attempt(|startup| {
+                    let mut set =
+                        |(id, init): (VarId, Init)| start(startup, &graph.vars[id], init, site);
+                    starts.into_iter().try_for_each(&mut set)
+                })?;
             }
             Ok(built)
         })
     }
 }
 
-impl Start {
-    fn add(&self, startup: &mut Graph) -> Result<()> {
-        let Self { call, name, form, parameter, init, place } = self;
-        if startup.find(name).is_some() {
-            let why = format!("the startup program sets a variable `{name}` already");
-            return Err(wrong(call, place, why));
-        }
-        let role = Role::Kept { parameter: *parameter };
-        let start = table::Start { init: *init, form: form.clone() };
-        let set = startup.declare(call, name, form.clone(), role, !parameter, place)?;
-        let start = Operator::of_user(&table::INIT, start);
-        let op = Op::new(start, Vec::new(), &[], Phase::Forward, place);
-        startup.push_op(Op { writes: vec![set], ..op }).map(drop)
+/// Has a startup program give a variable its first value.
+fn start(startup: &mut Graph, var: &Var, init: Init, site: &Site<'_>) -> Result<()> {
+    let Var { name, form, role, place, .. } = var;
+    if startup.find(name).is_some() {
+        let why = format!("the startup program sets a variable `{name}` already");
+        return Err(site.wrong(why));
     }
+    let set = startup.add_var(Var::new(name.clone(), form.clone(), *role, place));
+    let op = Op::new(Kind::Init(init, form.clone()), &[], &[], Phase::Forward, place);
+    startup.push_op(Op { writes: vec![set], ..op })
 }
 
 impl Change<'_> {
-    /// An operator of one output.
+    /// An operator of the table. Its only output.
     pub(super) fn add<const N: usize>(
         &mut self,
         def: &'static OpDef,
         attrs: [Attr; N],
         inputs: &[VarId],
-        place: &Place,
     ) -> Result<VarId> {
-        let op = Operator::new(def, attrs.into());
-        Ok(self.graph.push(op, inputs, Phase::Forward, place)?[0])
+        let op = Kind::Op(Operator::new(def, attrs.into()));
+        Ok(self.graph.push(op, inputs, Phase::Forward, &self.site.place)?[0])
     }
 
     /// A variable that the executor keeps, with an operator in the startup program that sets it.
     pub(super) fn keep(
         &mut self,
-        call: &'static str,
         name: &str,
         form: Form,
         parameter: bool,
         init: Init,
-        place: &Place,
     ) -> Result<VarId> {
-        if form.dims.iter().any(Option::is_none) {
-            return Err(wrong(call, place, format!("`{name}` has a free axis: {form}")));
+        if form.dims.contains(&None) {
+            return Err(self.site.wrong(format!("`{name}` has a free axis: {form}")));
         }
         if parameter && !form.dtype.is_float() {
-            return Err(wrong(call, place, format!("`{name}` must be of a float type: {form}")));
+            return Err(self.site.wrong(format!("`{name}` must be of a float type: {form}")));
         }
-        let role = Role::Kept { parameter };
-        let id = self.graph.declare(call, name, form.clone(), role, !parameter, place)?;
-        let (name, place) = (name.to_owned(), place.clone());
-        self.starts.push(Start { call, name, form, parameter, init, place });
+        let id = self.graph.declare(self.site, name, form, Role::Kept { parameter })?;
+        self.starts.push((id, init));
         Ok(id)
     }
+}
+
+pub(super) fn read_dims(dims: impl IntoDims, site: &Site<'_>) -> Result<Dims> {
+    dims.into_dims().map_err(|n| site.wrong(format!("{n} is no length; -1 is a free axis")))
 }

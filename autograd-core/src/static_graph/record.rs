@@ -5,8 +5,9 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
-use super::ir::{Effect, Grad, Kind};
-use super::plan::{Mode, Plan, Step};
+use super::eager::want_gradient;
+use super::ir::{Grad, Kind};
+use super::plan::{Plan, Step};
 use super::values::{Computed, Values};
 use crate::array::Value;
 use crate::engine::{BackwardOptions, grad_any};
@@ -34,42 +35,40 @@ impl Step {
         given: Values,
         record: &mut Option<Box<Record>>,
     ) -> Computed<Values> {
-        let op = &plan.graph.ops[self.op];
+        let kind = &plan.graph.ops[self.op].kind;
+        // The places of what is given, and itself, as inputs of a graph of its own.
         let as_inputs = |given: Values| -> (Places, Values) {
-            let vars = self.reads.iter().map(|&(var, _)| plan.wants[var]);
-            let input = |(value, wants): (AnyTensor, bool)| match op.kind.effect() {
-                Effect::UserCode if wants => leaf(&value),
+            let wants = self.reads.iter().map(|&(var, _)| plan.wants[var]);
+            let input = |(value, wants): (AnyTensor, bool)| match kind {
+                Kind::User(_) if wants => leaf(&value),
                 _ => input(&value, wants),
             };
-            given.into_iter().zip(vars).map(input).unzip()
+            given.into_iter().zip(wants).map(input).unzip()
         };
-        match (&op.kind, self.mode) {
-            (Kind::Op(_), Mode::Recorded) => {
-                let (inputs, given) = as_inputs(given);
-                let computed = GradMode::of(true, || op.kind.run(given))?;
-                // What it writes has no gradient.
-                let outputs = computed.iter().take(op.outputs.len()).map(place).collect();
-                *record = Some(Box::new(Record { inputs, outputs }));
-                Ok(computed.iter().map(AnyTensor::alias).collect())
+        let Kind::Grad(grad) = kind else {
+            if !self.recorded {
+                return kind.run(given);
             }
-            (Kind::Op(_), _) => op.kind.run(given),
-            (Kind::Grad(grad), Mode::Gradient { retain, recorded, .. }) => {
-                let before = *record.take().ok_or("its operator left no record")?;
-                let options = BackwardOptions::new().retain_graph(retain).create_graph(recorded);
-                if !recorded {
-                    return before.pull(grad, given, options);
-                }
-                let (seeds, given) = as_inputs(given);
-                let grads = before.pull(grad, given, options)?;
-                let values = grads.iter().map(AnyTensor::alias).collect();
-                // Gradients do not flow to the forward operator's outputs: see `reverse::wanted`.
-                let inputs = before.inputs.into_iter().chain(before.outputs).chain(seeds).collect();
-                let outputs = grads.iter().map(place).collect();
-                *record = Some(Box::new(Record { inputs, outputs }));
-                Ok(values)
-            }
-            (Kind::Grad(_), _) => Err("has no record to read".to_owned()),
+            let (inputs, given) = as_inputs(given);
+            let computed = GradMode::of(true, || kind.run(given))?;
+            // What it writes has no gradient.
+            let outputs = &plan.graph.ops[self.op].outputs;
+            let outputs = computed.iter().take(outputs.len()).map(place).collect();
+            *record = Some(Box::new(Record { inputs, outputs }));
+            return Ok(computed.iter().map(AnyTensor::alias).collect());
+        };
+        let before = *record.take().ok_or("its operator left no record")?;
+        let options = BackwardOptions::new().retain_graph(self.retain);
+        if !self.recorded {
+            return before.pull(grad, given, options);
         }
+        let (seeds, given) = as_inputs(given);
+        let grads = before.pull(grad, given, options.create_graph(true))?;
+        // Gradients do not flow to the forward operator's outputs: see `reverse::wanted`.
+        let inputs = before.inputs.into_iter().chain(before.outputs).chain(seeds).collect();
+        let outputs = grads.iter().map(place).collect();
+        *record = Some(Box::new(Record { inputs, outputs }));
+        Ok(grads.iter().map(AnyTensor::alias).collect())
     }
 }
 
@@ -109,11 +108,7 @@ impl Op for Input {
 /// A value as an input of a user's code: a leaf, which that cannot change in place.
 fn leaf(value: &AnyTensor) -> (AnyTensor, AnyTensor) {
     let leaf = value.alias();
-    match &leaf {
-        AnyTensor::Float32(leaf) => leaf.set_stop_gradient(false),
-        AnyTensor::Float64(leaf) => leaf.set_stop_gradient(false),
-        _ => {}
-    }
+    want_gradient(&leaf);
     (leaf.clone(), leaf)
 }
 

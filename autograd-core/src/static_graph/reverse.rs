@@ -4,16 +4,18 @@
 
 use std::collections::HashMap;
 
-use super::ir::{
-    Grad, Gradient, Graph, Kind, Op, OpId, Operator, Phase, Place, Role, Var, VarId, wrong,
-};
+use super::ir::{Grad, Gradient, Graph, Kind, Op, OpId, Operator, Phase, Place, Site, Var, VarId};
 use super::table;
 use crate::error::Result;
 use crate::ops::table::attr::Attr;
 
-/// An operator that fills its input's shape with a number.
-pub(super) fn fill_like(value: f64) -> Operator {
-    Operator::new(&table::FILL_LIKE, vec![Attr::Number(value)])
+fn fill_like(value: f64) -> Kind {
+    Kind::Op(Operator::new(&table::FILL_LIKE, vec![Attr::Number(value)]))
+}
+
+/// The gradient of what nothing depends on.
+pub(super) fn zeros_like(graph: &mut Graph, var: VarId, place: &Place) -> Result<VarId> {
+    Ok(graph.push(fill_like(0.0), &[var], Phase::Backward, place)?[0])
 }
 
 /// Appends the gradients of a loss with respect to all parameters that want one.
@@ -22,48 +24,41 @@ pub(super) fn parameter_gradients(
     loss: VarId,
     place: &Place,
 ) -> Result<Vec<(VarId, VarId)>> {
+    let site = Site { call: "append_backward", place: place.clone() };
     let Var { name, form, .. } = &graph.vars[loss];
     if form.dims.iter().any(|dim| *dim != Some(1)) {
         let why = format!("the loss `{name}` must have one element, it is {form}");
-        return Err(wrong("append_backward", place, why));
+        return Err(site.wrong(why));
     }
-    let is_parameter = |id: &VarId| graph.vars[*id].role == Role::Kept { parameter: true };
+    let is_parameter = |id: &VarId| graph.vars[*id].is_parameter();
     let parameters: Vec<VarId> = (0..graph.vars.len()).filter(is_parameter).collect();
-    let found = append("append_backward", graph, &[(loss, None)], &parameters, place)?;
+    let found = append(graph, &[(loss, None)], &parameters, &site)?;
     let pairs = parameters.into_iter().zip(found);
     Ok(pairs.filter_map(|(parameter, grad)| Some((parameter, grad?))).collect())
-}
-
-/// Appends the gradients of `from` with respect to `of`.
-pub(super) fn append(
-    call: &str,
-    graph: &mut Graph,
-    from: &[(VarId, Option<VarId>)],
-    of: &[VarId],
-    place: &Place,
-) -> Result<Vec<Option<VarId>>> {
-    for &(target, _) in from {
-        let var = &graph.vars[target];
-        if !var.form.dtype.is_float() {
-            let why = format!("`{}` is {}, which has no gradient", var.name, var.form.dtype);
-            return Err(wrong(call, place, why));
-        }
-    }
-    let found = reverse(graph, from, of, place)?;
-    graph.verify()?;
-    Ok(found)
 }
 
 /// Gradients on their way: for each variable what contributes to its gradient.
 type Contributions = HashMap<VarId, Vec<VarId>>;
 
-fn reverse(
+/// Appends the gradients of `from` with respect to `of`.
+pub(super) fn append(
     graph: &mut Graph,
     from: &[(VarId, Option<VarId>)],
     of: &[VarId],
-    place: &Place,
+    site: &Site<'_>,
 ) -> Result<Vec<Option<VarId>>> {
-    let needed = needed(graph, of);
+    for &(target, _) in from {
+        let var = &graph.vars[target];
+        if !var.form.dtype.is_float() {
+            let why = format!("`{}` is {}, which has no gradient", var.name, var.form.dtype);
+            return Err(site.wrong(why));
+        }
+    }
+    // Variables that want a gradient and lie between `of` and what is computed from it.
+    let wants = graph.wants_gradient();
+    let mut needed = vec![false; graph.vars.len()];
+    of.iter().for_each(|&var| needed[var] = wants[var]);
+    let needed = graph.spread(needed, |var| wants[var]);
     let mut coming = Contributions::new();
     for &(target, seed) in from {
         if !needed[target] {
@@ -71,7 +66,7 @@ fn reverse(
         }
         let seed = match seed {
             Some(seed) => seed,
-            None => named(graph, fill_like(1.0), &[target], target, place)?,
+            None => graph.push_gradients(fill_like(1.0), &[target], &[target], &site.place)?[0],
         };
         coming.entry(target).or_default().push(seed);
     }
@@ -87,48 +82,31 @@ fn reverse(
         let grads: Vec<Option<VarId>> = op
             .outputs
             .iter()
-            .map(|&output| total(graph, &mut coming, output, place))
+            .map(|&output| total(graph, &mut coming, output, &site.place))
             .collect::<Result<_>>()?;
         let found = gradient(graph, id, &op, &grads, &wants)?;
         for (&input, grad) in wants.iter().zip(found) {
             coming.entry(op.inputs[input]).or_default().push(grad);
         }
     }
-    of.iter().map(|&var| total(graph, &mut coming, var, place)).collect()
-}
-
-/// Variables that want a gradient and lie between `of` and what is computed from it.
-fn needed(graph: &Graph, of: &[VarId]) -> Vec<bool> {
-    let wants = graph.wants_gradient();
-    let mut reached = vec![false; graph.vars.len()];
-    of.iter().for_each(|&var| reached[var] = true);
-    for op in &graph.ops {
-        if op.inputs.iter().any(|&input| reached[input] && wants[input]) {
-            op.outputs.iter().for_each(|&output| reached[output] = true);
-        }
-    }
-    reached.iter().zip(wants).map(|(&reached, wants)| reached && wants).collect()
+    of.iter().map(|&var| total(graph, &mut coming, var, &site.place)).collect()
 }
 
 /// Positions of the inputs whose gradients are of use.
 fn wanted(op: &Op, graph: &Graph, needed: &[bool]) -> Vec<usize> {
     let of_outputs = match &op.kind {
-        Kind::Op(of) => match of.def.gradient {
-            Gradient::None => return Vec::new(),
-            _ if of.user.as_ref().is_some_and(|user| !user.has_gradient()) => return Vec::new(),
-            _ => 0..0,
-        },
+        Kind::Op(of) if of.def.gradient == Gradient::None => return Vec::new(),
+        Kind::User(user) if !user.has_gradient() => return Vec::new(),
+        Kind::Init(..) | Kind::Update(_) => return Vec::new(),
+        Kind::Op(_) | Kind::User(_) => 0..0,
         // What flows through an output of the forward operator flows on to its inputs there.
         Kind::Grad(grad) => {
             let first = graph.ops[grad.of].inputs.len();
             first..first + graph.ops[grad.of].outputs.len()
         }
     };
-    let inputs = op.inputs.iter().enumerate();
-    inputs
-        .filter(|(position, input)| needed[**input] && !of_outputs.contains(position))
-        .map(|(position, _)| position)
-        .collect()
+    let is_wanted = |at: &usize| needed[op.inputs[*at]] && !of_outputs.contains(at);
+    (0..op.inputs.len()).filter(is_wanted).collect()
 }
 
 /// The whole gradient of a variable: the sum of what contributes, in the order of its coming.
@@ -141,28 +119,15 @@ fn total(
     let Some(parts) = coming.get_mut(&var) else { return Ok(None) };
     if parts.len() > 1 {
         let parts = std::mem::take(parts);
-        let sum = Operator::new(&table::ADD_N, Vec::new());
-        let sum = named(graph, sum, &parts, var, place)?;
+        let sum = Kind::Op(Operator::new(&table::ADD_N, Vec::new()));
+        let sum = graph.push_gradients(sum, &parts, &[var], place)?[0];
         coming.insert(var, vec![sum]);
         return Ok(Some(sum));
     }
     Ok(parts.first().copied())
 }
 
-/// An operator whose output is named after the variable that it is a gradient of.
-fn named(
-    graph: &mut Graph,
-    op: Operator,
-    inputs: &[VarId],
-    of: VarId,
-    place: &Place,
-) -> Result<VarId> {
-    let output = graph.add_gradients([of], place);
-    graph.push_op(Op::new(op, inputs.to_vec(), &output, Phase::Backward, place))?;
-    Ok(output[0])
-}
-
-/// The operator for an operator's gradients.
+/// The operators for an operator's gradients.
 fn gradient(
     graph: &mut Graph,
     id: OpId,
@@ -170,22 +135,25 @@ fn gradient(
     grads: &[Option<VarId>],
     wants: &[usize],
 ) -> Result<Vec<VarId>> {
-    if let Some(Gradient::Operators(add)) = op.kind.op().map(|op| op.def.gradient) {
-        return add(graph, id, grads, wants);
+    match (&op.kind, grads) {
+        (Kind::Op(of), &[Some(grad)]) if of.def.gradient == Gradient::OfOutput => {
+            return Ok(vec![grad; wants.len()]);
+        }
+        (Kind::User(user), _) => {
+            if let Some(added) = user.add_gradients(graph, op, grads, wants)? {
+                return Ok(added);
+            }
+        }
+        _ => {}
     }
-    let mut inputs = op.inputs.clone();
-    inputs.extend(&op.outputs);
-    inputs.extend(grads.iter().flatten());
-    let forms = wants.iter().map(|&input| graph.vars[op.inputs[input]].form.clone()).collect();
+    let of: Vec<VarId> = wants.iter().map(|&input| op.inputs[input]).collect();
     let kind = Kind::Grad(Grad {
         of: id,
         name: op.kind.name().into(),
         wants: wants.to_vec(),
         seeds: (0..grads.len()).filter(|&output| grads[output].is_some()).collect(),
-        forms,
     });
-    let of = wants.iter().map(|&input| op.inputs[input]);
-    let outputs = graph.add_gradients(of, &op.place);
-    graph.push_op(Op::new(kind, inputs, &outputs, Phase::Backward, &op.place))?;
-    Ok(outputs)
+    let inputs = op.inputs.iter().chain(&op.outputs).chain(grads.iter().flatten());
+    let inputs: Vec<VarId> = inputs.copied().collect();
+    graph.push_gradients(kind, &inputs, &of, &op.place)
 }

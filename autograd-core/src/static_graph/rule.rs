@@ -1,17 +1,12 @@
 //! Update rules of optimizers: what they remember, and their steps by the kernels of [`crate::optim`].
 
-use smallvec::SmallVec;
-
-use super::form::Form;
-use super::ir::Operator;
+use super::form::{Dims, Form};
 use crate::array::DType;
 use crate::graph::{AnyTensor, Tensor};
 use crate::ops::Float;
-use crate::ops::table::attr::Attr;
 use crate::optim::{Adam, AdamW, Listed as _, RmsProp, Rule as _, Sgd, Step};
 
-/// How an optimizer changes a parameter. Inputs are the parameter, its gradient and what the rule
-/// remembers; all but the gradient are written.
+/// How an optimizer changes a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Rule {
     Sgd(Sgd),
@@ -32,17 +27,18 @@ macro_rules! for_rule {
     };
 }
 
-/// What the rule's count of steps is called.
-pub(super) const STEP: &str = "step";
-
 impl Rule {
-    /// That of an operator.
-    pub(super) fn of(op: &Operator) -> Option<Self> {
-        Self::named(op.def.name, op.numbers(0))
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Sgd(_) => "sgd",
+            Self::Adam(_) => "adam",
+            Self::AdamW(_) => "adamw",
+            Self::RmsProp(_) => "rmsprop",
+        }
     }
 
     /// By name, from options in the order of [`Rule::options`].
-    fn named(name: &str, options: &[f64]) -> Option<Self> {
+    pub(super) fn named(name: &str, options: &[f64]) -> Option<Self> {
         match name {
             "sgd" => Sgd::with_options(options).map(Self::Sgd),
             "adam" => Adam::with_options(options).map(Self::Adam),
@@ -52,13 +48,8 @@ impl Rule {
         }
     }
 
-    fn options(self) -> Vec<(&'static str, f64)> {
+    pub(super) fn options(self) -> Vec<(&'static str, f64)> {
         for_rule!(self, rule => rule.options())
-    }
-
-    /// Its options as an operator has them.
-    pub(super) fn attrs(self) -> Vec<Attr> {
-        vec![Attr::Numbers(self.options().into_iter().map(|(_, value)| value).collect())]
     }
 
     pub(super) fn set_rate(&mut self, learning_rate: f64) {
@@ -73,10 +64,12 @@ impl Rule {
         shown.join(", ")
     }
 
-    /// What is kept beside the parameter.
-    pub(super) fn state(self) -> Vec<&'static str> {
-        let mut state = for_rule!(self, rule => rule.state()).to_vec();
-        state.extend(self.counts().then_some(STEP));
+    /// What is kept beside a parameter of this form.
+    pub(super) fn state(self, parameter: &Form) -> Vec<(&'static str, Form)> {
+        let state = for_rule!(self, rule => rule.state()).iter();
+        let mut state: Vec<_> = state.map(|&name| (name, parameter.clone())).collect();
+        let step = ("step", Form::new(DType::Int64, Dims::new()));
+        state.extend(self.counts().then_some(step));
         state
     }
 
@@ -99,17 +92,13 @@ impl Rule {
         if !parameter.agrees(grad) {
             return Err(format!("the gradient is {grad}, the parameter {parameter}"));
         }
-        let expected = self.state();
+        let expected = self.state(parameter);
         if state.len() != expected.len() {
-            let (expected, found) = (expected.join(", "), state.len());
-            return Err(format!("remembers {expected}, found {found} of them"));
+            let names: Vec<&str> = expected.iter().map(|(name, _)| *name).collect();
+            return Err(format!("remembers {}, found {} of them", names.join(", "), state.len()));
         }
-        for (name, form) in expected.iter().zip(state) {
-            let fits = match *name {
-                STEP => **form == step_form(),
-                _ => form == parameter,
-            };
-            if !fits {
+        for ((name, expected), form) in expected.iter().zip(state) {
+            if *form != expected {
                 return Err(format!("its {name} is {form}, the parameter {parameter}"));
             }
         }
@@ -128,35 +117,20 @@ impl Rule {
     }
 
     fn typed<T: Float>(self, kept: &mut [AnyTensor], gradient: &AnyTensor) {
-        let count = if self.counts() {
-            let Some(AnyTensor::Int64(step)) = kept.last_mut() else {
-                unreachable!("the step's type was checked");
-            };
-            let count = step.item() + 1;
+        let mut count = 1;
+        if let Some(AnyTensor::Int64(step)) = kept.last_mut() {
+            count = step.item() + 1;
             *step = Tensor::from(count);
-            count as u64
-        } else {
-            1
-        };
-        let moved = kept.len() - usize::from(self.counts());
-        let mut slices: SmallVec<[&mut [T]; 4]> = kept[..moved]
-            .iter_mut()
-            .filter_map(|kept| T::peek_mut(kept))
-            .map(|tensor| tensor.value_mut().make_mut())
-            .collect();
+        }
+        let slices = kept.iter_mut().filter_map(|kept| T::peek_mut(kept));
+        let mut slices = slices.map(|tensor| tensor.value_mut().make_mut());
         let Some(gradient) = gradient.downcast_ref::<T>() else { return };
         let gradient = gradient.read();
         let gradient = gradient.contiguous();
-        let mut slices = slices.iter_mut().map(|slice| &mut **slice);
         if let (Some(parameter), Some(gradient)) = (slices.next(), gradient.as_slice()) {
-            let step =
-                Step { parameter, gradient, state: slices.collect(), count, fresh: count == 1 };
+            let (state, fresh) = (slices.collect(), count == 1);
+            let step = Step { parameter, gradient, state, count: count as u64, fresh };
             for_rule!(self, rule => rule.update(step));
         }
     }
-}
-
-/// The form of a rule's count of steps.
-pub(super) fn step_form() -> Form {
-    Form::new(DType::Int64, [].into_iter().collect())
 }

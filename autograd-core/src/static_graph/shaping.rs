@@ -1,13 +1,10 @@
 //! Matrices, shapes, choices, pictures and losses of variables.
 
-use std::panic::Location;
-
 use super::arithmetic::{IntoOperand, Operand};
-use super::dims::{IntoDims, read_dims};
-use super::ir::{Place, wrong};
-use super::program::Variable;
+use super::ir::Site;
+use super::program::{Variable, read_dims};
 use super::table;
-use crate::array::{DType, IntoAxes};
+use crate::array::{DType, IntoAxes, IntoDims};
 use crate::error::Result;
 use crate::ops::table::attr::Attr;
 use crate::ops::{Conv2dOptions, PoolOptions, is_order};
@@ -19,58 +16,58 @@ impl Variable {
     /// The matrix product; see [`Tensor::matmul`](crate::Tensor::matmul).
     #[track_caller]
     pub fn matmul(&self, right: &Variable) -> Result<Variable> {
-        self.program.one(&table::MATMUL, [], &[self, right], Location::caller())
+        self.program.one(&table::MATMUL, [], &[self, right])
     }
 
     /// `exp(x)` divided by its sum along an axis.
     #[track_caller]
     pub fn softmax(&self, axis: isize) -> Result<Variable> {
-        self.program.one(&table::SOFTMAX, [Attr::Int(axis)], &[self], Location::caller())
+        self.program.one(&table::SOFTMAX, [Attr::Int(axis)], &[self])
     }
 
     /// The logarithm of [`Variable::softmax`].
     #[track_caller]
     pub fn log_softmax(&self, axis: isize) -> Result<Variable> {
-        self.program.one(&table::LOG_SOFTMAX, [Attr::Int(axis)], &[self], Location::caller())
+        self.program.one(&table::LOG_SOFTMAX, [Attr::Int(axis)], &[self])
     }
 
     /// [`Program::cross_entropy`](super::Program::cross_entropy) of these logits.
     #[track_caller]
     pub fn cross_entropy(&self, classes: &Variable) -> Result<Variable> {
-        self.program.one(&table::CROSS_ENTROPY, [], &[self, classes], Location::caller())
+        self.program.one(&table::CROSS_ENTROPY, [], &[self, classes])
     }
 
     /// Axes in another order.
     #[track_caller]
     pub fn permute(&self, order: &[isize]) -> Result<Variable> {
-        self.program.one(&table::PERMUTE, [Attr::Ints(order.to_vec())], &[self], Location::caller())
+        self.program.one(&table::PERMUTE, [Attr::Ints(order.to_vec())], &[self])
     }
 
     /// The same numbers as elements of another type.
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> Result<Variable> {
-        self.program.one(&table::CAST, [Attr::Type(dtype)], &[self], Location::caller())
+        self.program.one(&table::CAST, [Attr::Type(dtype)], &[self])
     }
 
     /// The slices of an axis that `index`, a vector of int64, names.
     #[track_caller]
     pub fn index_select(&self, axis: isize, index: &Variable) -> Result<Variable> {
         let attrs = [Attr::Int(axis)];
-        self.program.one(&table::INDEX_SELECT, attrs, &[self, index], Location::caller())
+        self.program.one(&table::INDEX_SELECT, attrs, &[self, index])
     }
 
     /// Along an axis the elements that `index`, int64 of as many axes, names; see
     /// [`Tensor::gather`](crate::Tensor::gather).
     #[track_caller]
     pub fn gather(&self, axis: isize, index: &Variable) -> Result<Variable> {
-        self.program.one(&table::GATHER, [Attr::Int(axis)], &[self, index], Location::caller())
+        self.program.one(&table::GATHER, [Attr::Int(axis)], &[self, index])
     }
 
     /// Where the greatest element along an axis stands, as int64; the axis is taken away. It has no
     /// gradient.
     #[track_caller]
     pub fn argmax(&self, axis: isize) -> Result<Variable> {
-        self.program.one(&table::ARGMAX, [Attr::Int(axis)], &[self], Location::caller())
+        self.program.one(&table::ARGMAX, [Attr::Int(axis)], &[self])
     }
 
     /// Where the elements along an axis stand in ascending or descending order, as int64, which
@@ -78,7 +75,7 @@ impl Variable {
     #[track_caller]
     pub fn argsort(&self, axis: isize, descending: bool) -> Result<Variable> {
         let attrs = [Attr::Int(axis), Attr::Flag(descending)];
-        self.program.one(&table::ARGSORT, attrs, &[self], Location::caller())
+        self.program.one(&table::ARGSORT, attrs, &[self])
     }
 
     /// The norm of order `p` along axes, which are taken away; see
@@ -90,14 +87,12 @@ impl Variable {
     /// below 0.
     #[track_caller]
     pub fn norm_axes(&self, axes: impl IntoAxes, p: f64) -> Result<Variable> {
-        let location = Location::caller();
         if !is_order(p) {
             let why = format!("`p` must be 0 or more, or an infinity, found {p}");
-            return Err(wrong("norm_axes", &Place::Line(location), why));
+            return Err(Site::here("norm_axes").wrong(why));
         }
-        let axes = Attr::Ints(axes.as_axes().to_vec());
-        let attrs = [axes, Attr::Number(p), Attr::Flag(false)];
-        self.program.one(&table::NORM_AXES, attrs, &[self], location)
+        let attrs = [Attr::Ints(axes.as_axes().to_vec()), Attr::Number(p), Attr::Flag(false)];
+        self.program.one(&table::NORM_AXES, attrs, &[self])
     }
 
     /// The mean cross entropy of probabilities; see
@@ -105,38 +100,36 @@ impl Variable {
     #[track_caller]
     pub fn binary_cross_entropy(&self, targets: &Variable) -> Result<Variable> {
         let op = &table::BINARY_CROSS_ENTROPY_OF_PROBABILITIES;
-        self.program.one(op, [], &[self, targets], Location::caller())
+        self.program.one(op, [], &[self, targets])
     }
 
     /// The greatest element of each window of pictures.
     #[track_caller]
     pub fn max_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> {
         let options = Attr::Pairs(options.into().parts().to_vec());
-        self.program.one(&table::MAX_POOL2D, [options], &[self], Location::caller())
+        self.program.one(&table::MAX_POOL2D, [options], &[self])
     }
 
     /// The mean of each window of pictures.
     #[track_caller]
     pub fn avg_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> {
         let options = Attr::Pairs(options.into().parts().to_vec());
-        self.program.one(&table::AVG_POOL2D, [options], &[self], Location::caller())
+        self.program.one(&table::AVG_POOL2D, [options], &[self])
     }
 
     /// The same elements under another shape, one axis of which may be -1: what is left.
     #[track_caller]
     pub fn reshape(&self, shape: impl IntoDims) -> Result<Variable> {
-        let location = Location::caller();
-        let dims = read_dims(shape, "reshape", &Place::Line(location))?;
-        self.program.one(&table::RESHAPE, [Attr::Dims(dims)], &[self], location)
+        let dims = read_dims(shape, &Site::here("reshape"))?;
+        self.program.one(&table::RESHAPE, [Attr::Dims(dims)], &[self])
     }
 
     /// Broadcast to a shape, as [`Tensor::broadcast_to`](crate::Tensor::broadcast_to); -1 keeps the
     /// length of an axis.
     #[track_caller]
     pub fn broadcast_to(&self, shape: impl IntoDims) -> Result<Variable> {
-        let location = Location::caller();
-        let dims = read_dims(shape, "broadcast_to", &Place::Line(location))?;
-        self.program.one(&table::BROADCAST_TO, [Attr::Dims(dims)], &[self], location)
+        let dims = read_dims(shape, &Site::here("broadcast_to"))?;
+        self.program.one(&table::BROADCAST_TO, [Attr::Dims(dims)], &[self])
     }
 
     /// Each element is 0 with probability `p`, else divided by `1 - p`; in a
@@ -147,13 +140,11 @@ impl Variable {
     /// [`Error::Program`](crate::Error::Program) if `p` is not in [0, 1].
     #[track_caller]
     pub fn dropout(&self, p: f64) -> Result<Variable> {
-        let location = Location::caller();
         if !(0.0..=1.0).contains(&p) {
             let why = format!("`p` must be a probability, found {p}");
-            return Err(wrong("dropout", &Place::Line(location), why));
+            return Err(Site::here("dropout").wrong(why));
         }
-        let attrs = [Attr::Number(p), Attr::Flag(true)];
-        self.program.one(&table::DROPOUT, attrs, &[self], location)
+        self.program.one(&table::DROPOUT, [Attr::Number(p), Attr::Flag(true)], &[self])
     }
 
     /// The last two axes exchanged.
@@ -163,15 +154,14 @@ impl Variable {
     /// [`Error::Program`](crate::Error::Program) if there are fewer than two axes.
     #[track_caller]
     pub fn transpose(&self) -> Result<Variable> {
-        let rank = self.ndim();
-        let mut order: Vec<isize> = (0..rank as isize).collect();
-        if rank < 2 {
-            let why =
-                format!("`{}` must have two axes or more, it is {}", self.name(), self.form());
-            return Err(wrong("transpose", &Place::Line(Location::caller()), why));
-        }
-        order.swap(rank - 2, rank - 1);
-        self.program.one(&table::PERMUTE, [Attr::Ints(order)], &[self], Location::caller())
+        let mut order: Vec<isize> = (0..self.ndim() as isize).collect();
+        let [.., a, b] = &mut order[..] else {
+            let (name, form) = (self.name(), self.form());
+            let why = format!("`{name}` must have two axes or more, it is {form}");
+            return Err(Site::here("transpose").wrong(why));
+        };
+        std::mem::swap(a, b);
+        self.program.one(&table::PERMUTE, [Attr::Ints(order)], &[self])
     }
 
     /// The elements `start, start + step, ..` below `end`, or up to the end of the axis.
@@ -185,7 +175,7 @@ impl Variable {
     ) -> Result<Variable> {
         let end = Attr::Dims([end.into()].into_iter().collect());
         let attrs = [Attr::Int(axis), Attr::Int(start as isize), end, Attr::Int(step as isize)];
-        self.program.one(&table::SLICE, attrs, &[self], Location::caller())
+        self.program.one(&table::SLICE, attrs, &[self])
     }
 
     /// This variable, a mask of bools, chooses: `on` where it is true, else `off`. One of the two may
@@ -197,18 +187,18 @@ impl Variable {
     /// not fit.
     #[track_caller]
     pub fn where_else(&self, on: impl IntoOperand, off: impl IntoOperand) -> Result<Variable> {
-        let (op, location) = ("where_else", Location::caller());
+        const CALL: &str = "where_else";
         let (on, off) = (on.operand(), off.operand());
         let dtype = match (&on, &off) {
             (Operand::Variable(typed), _) | (_, Operand::Variable(typed)) => typed.dtype(),
             (Operand::Number(_), Operand::Number(_)) => {
                 let why = "`on` and `off` are both numbers; make one a variable, which has a type";
-                return Err(wrong(op, &Place::Line(location), why.to_owned()));
+                return Err(Site::here(CALL).wrong(why));
             }
         };
-        let on = on.variable(&self.program, op, dtype, location)?;
-        let off = off.variable(&self.program, op, dtype, location)?;
-        self.program.one(&table::WHERE, [], &[self, &on, &off], location)
+        let on = on.variable(&self.program, CALL, dtype)?;
+        let off = off.variable(&self.program, CALL, dtype)?;
+        self.program.one(&table::WHERE, [], &[self, &on, &off])
     }
 
     /// The convolution of pictures `[n, channels, height, width]`, of which only `n` may be free;
@@ -240,6 +230,6 @@ impl Variable {
         let inputs: Vec<&Variable> =
             [Some(self), Some(weight), bias].into_iter().flatten().collect();
         let options = Attr::Pairs(options.parts().to_vec());
-        self.program.one(&table::CONV2D, [options], &inputs, Location::caller())
+        self.program.one(&table::CONV2D, [options], &inputs)
     }
 }

@@ -5,21 +5,18 @@
 //! a shape that follows a free axis becomes free, and anything else is refused, by the line of the
 //! op. A third run proves that the program computes what the closure does.
 
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
-
-use super::assemble::{Assembled, Found, assemble, is_same};
-use super::eager::call;
-use super::eager_call::Closure;
-use super::example::{EXAMPLES, Example, example};
-use super::executor::{Executor, Feed, Fetch};
+use super::assemble::{Assembled, assemble, is_same, pairs};
+use super::eager::{on_examples, want_gradient};
+use super::example::{EXAMPLES, example};
 use super::form::Form;
-use super::ir::{Graph, Phase, Place, VarId, wrong};
-use super::program::{Program, Variable};
-use super::py_func::{Arity, Function, Outcome, PyFunc, Variables};
-use super::values::{Values, panic_message};
+use super::ir::{Graph, Phase, Site, VarId};
+use super::layer::compute;
+use super::program::Program;
+use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables};
+use super::values::{Computed, Values};
 use crate::error::Result;
-use crate::graph::{AnyTensor, GradMode};
-use crate::ops::trace::{Note, collect};
+use crate::graph::GradMode;
+use crate::ops::trace::Note;
 
 impl Program {
     /// A closure of eager ops as operators of this program, one for each op:
@@ -64,18 +61,18 @@ impl Program {
     where
         F: PyFunc<Marker, M, N>,
     {
-        TraceCall(Closure::new(self, closure))
+        TraceCall(Building::new(self, Function::new(closure)))
     }
 }
 
 /// A closure that is being traced: `M` inputs, `N` outputs.
 #[must_use = "nothing is added to the program before `call()`"]
-pub struct TraceCall<const M: usize, const N: usize>(Closure<M, N>);
+pub struct TraceCall<const M: usize, const N: usize>(Building);
 
 impl<const M: usize, const N: usize> TraceCall<M, N> {
     /// The inputs: `&x`, or `[&x, &w]`.
     pub fn x(mut self, variables: impl Variables<M>) -> Self {
-        self.0.inputs = variables.list();
+        self.0.inputs = Some(variables.list());
         self
     }
 
@@ -91,33 +88,33 @@ impl<const M: usize, const N: usize> TraceCall<M, N> {
     where
         Arity<N>: Outcome,
     {
-        let outputs = self.finish(Location::caller())?;
-        Ok(Arity::<N>::of(outputs))
-    }
-
-    fn finish(self, location: &'static Location<'static>) -> Result<Vec<Variable>> {
-        let place = Place::Line(location);
-        let refused = |why: String| wrong("trace", &place, why);
-        let (inputs, forms) = self.0.given("trace", &place)?;
-        let Closure { program, function, .. } = self.0;
-        let first = Run::on(&function, &forms, EXAMPLES[0]).map_err(refused)?;
-        let second = Run::on(&function, &forms, EXAMPLES[1]).map_err(refused)?;
-        let pairs = first.inputs.iter().zip(&second.inputs);
-        let examples: Vec<(Form, [AnyTensor; 2])> = forms
-            .iter()
-            .zip(pairs)
-            .map(|(form, (a, b))| (form.clone(), [a.clone(), b.clone()]))
-            .collect();
-        let found = |tensor: &AnyTensor| (tensor.address(), tensor.clone());
-        let pairs = first.outputs.iter().zip(&second.outputs);
-        let results: Vec<[Found; 2]> = pairs.map(|(a, b)| [found(a), found(b)]).collect();
-        let notes = [&first.notes[..], &second.notes[..]];
-        let Assembled { graph: scratch, outputs, .. } =
-            assemble(&examples, notes, &results, false, &place)?;
-        prove(&function, &forms, &scratch, &outputs).map_err(refused)?;
-        let outputs =
-            program.graph().attempt(|graph| insert(graph, &scratch, &inputs, &outputs))?;
-        Ok(outputs.into_iter().map(|id| program.variable(id)).collect())
+        let site = Site::here("trace");
+        let refused = |why: String| site.wrong(why);
+        let (inputs, forms) = self.0.given(M, &site)?;
+        let Building { program, function, .. } = self.0;
+        let run = |example: usize| Run::on(&function, &forms, example).map_err(refused);
+        let (first, second) = (run(0)?, run(1)?);
+        let given = pairs(&first.inputs, &second.inputs);
+        let results = pairs(&first.outputs, &second.outputs);
+        let notes = [&first.notes[..], &second.notes];
+        let Assembled { graph, outputs, .. } = assemble(&given, notes, &results, false, &site)?;
+        if !graph.ops.iter().any(|op| op.kind.draws()) {
+            let Run { inputs, outputs: expected, .. } = run(2)?;
+            let found = GradMode::of(false, || compute(&graph, inputs, &outputs));
+            if !found.map_err(refused)?.iter().zip(&expected).all(|(x, y)| is_same(x, y)) {
+                let why = "the operators' figures are not the closure's: it draws random numbers, changes \
+                           a tensor in place, or does what follows the numbers themselves; place it with \
+                           `eager`";
+                return Err(refused(why.to_owned()));
+            }
+        }
+        let mut own: Vec<Option<VarId>> = inputs.into_iter().map(Some).collect();
+        own.resize(graph.vars.len(), None);
+        let missing = || unreachable!("its operators read what is there");
+        let insert = |into: &mut Graph| into.push_copy(&graph, &mut own, Phase::Forward, missing);
+        program.graph().attempt(insert)?;
+        let outputs = outputs.into_iter().filter_map(|output| own[output]).collect();
+        Ok(Arity::<N>::of(program.variables(outputs)))
     }
 }
 
@@ -129,65 +126,12 @@ struct Run {
 }
 
 impl Run {
-    fn on(function: &Function, forms: &[Form], with: Example) -> Result<Self, String> {
-        let inputs: Values = forms.iter().map(|form| example(form, with)).collect();
+    fn on(function: &Function, forms: &[Form], at: usize) -> Computed<Self> {
+        let inputs: Values = forms.iter().map(|form| example(form, EXAMPLES[at])).collect();
         // Recorded, so that the backward of a layer can be asked for.
-        for input in &inputs {
-            match input {
-                AnyTensor::Float32(input) => input.set_stop_gradient(false),
-                AnyTensor::Float64(input) => input.set_stop_gradient(false),
-                _ => {}
-            }
-        }
-        let given = inputs.clone();
-        let run = || GradMode::of(true, || collect(|| call(function, given)));
-        let (outputs, notes) = catch_unwind(AssertUnwindSafe(run))
-            .map_err(|panic| format!("the closure, on an example, {}", panic_message(&*panic)))?;
-        let outputs = outputs.map_err(|why| format!("the closure, on an example: {why}"))?;
+        inputs.iter().for_each(want_gradient);
+        let run = on_examples(function, inputs.clone(), true);
+        let (outputs, notes) = run.map_err(|why| format!("the closure, on an example: {why}"))?;
         Ok(Self { inputs, notes, outputs })
     }
-}
-
-/// Runs the program of the trace, and the closure, on a third example.
-fn prove(
-    function: &Function,
-    forms: &[Form],
-    scratch: &Graph,
-    outputs: &[VarId],
-) -> Result<(), String> {
-    if scratch.ops.iter().any(|op| op.kind.draws()) {
-        return Ok(());
-    }
-    let expected = Run::on(function, forms, EXAMPLES[2])?;
-    let program = Program::new();
-    *program.graph() = scratch.clone();
-    let names: Vec<String> = (0..forms.len()).map(|at| format!("input_{at}")).collect();
-    let feed: Vec<(&str, &dyn Feed)> = names
-        .iter()
-        .zip(&expected.inputs)
-        .map(|(name, x)| (name.as_str(), x as &dyn Feed))
-        .collect();
-    let fetched: Vec<Variable> = outputs.iter().map(|&id| program.variable(id)).collect();
-    let fetch: Vec<&dyn Fetch> = fetched.iter().map(|x| x as &dyn Fetch).collect();
-    let found = Executor::new().run(&program, &feed, &fetch).map_err(|e| e.to_string())?;
-    if found.iter().zip(&expected.outputs).all(|(x, y)| is_same(x, y)) {
-        return Ok(());
-    }
-    Err("the operators' figures are not the closure's: it draws random numbers, changes a tensor in \
-         place, or does what follows the numbers themselves; place it with `eager`"
-        .to_owned())
-}
-
-/// Adds the operators to a program.
-fn insert(
-    graph: &mut Graph,
-    scratch: &Graph,
-    inputs: &[VarId],
-    outputs: &[VarId],
-) -> Result<Vec<VarId>> {
-    let missing = || unreachable!("a trace was verified");
-    let mut own: Vec<Option<VarId>> = inputs.iter().copied().map(Some).collect();
-    own.resize(scratch.vars.len(), None);
-    graph.push_copy(scratch, &mut own, Phase::Forward, missing)?;
-    outputs.iter().map(|&output| own[output].ok_or_else(missing)).collect()
 }

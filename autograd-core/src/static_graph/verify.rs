@@ -1,30 +1,56 @@
-//! The rules that hold in every program: an operator is added if it keeps them, and a whole program
-//! is proved after every transformation.
+//! The rules of programs: an operator is added if it keeps them.
 
 use std::collections::HashSet;
 
 use super::form::Form;
-use super::ir::{Effect, Graph, Kind, Op, OpId, Phase, Place, Role, VarId, wrong};
+use super::ir::{Graph, Kind, Op, OpId, Phase, Place, Role, Var, VarId};
+use super::values::Computed;
 use crate::error::{Error, Result};
 
 impl Graph {
     /// Adds an operator and generates its outputs.
     pub(super) fn push(
         &mut self,
-        kind: impl Into<Kind>,
+        kind: Kind,
         inputs: &[VarId],
         phase: Phase,
         place: &Place,
     ) -> Result<Vec<VarId>> {
-        let kind = kind.into();
-        let forms = self.infer(&kind, inputs, place)?;
-        let stem = kind.name();
-        self.attempt(|graph| {
-            let add = |form| graph.add_computed(&stem, false, form, place);
-            let outputs: Vec<VarId> = forms.into_iter().map(add).collect();
-            graph.push_op(Op::new(kind, inputs.to_vec(), &outputs, phase, place))?;
-            Ok(outputs)
-        })
+        let op = Op::new(kind, inputs, &[], phase, place);
+        let forms = self.check_inputs(&op).map_err(|why| op.wrong(why))?;
+        let stem = op.kind.name();
+        let add = |form| {
+            let name = self.fresh_name(&stem, false);
+            self.add_var(Var::new(name, form, Role::Computed, place))
+        };
+        let outputs: Vec<VarId> = forms.into_iter().map(add).collect();
+        self.add_op(Op { outputs: outputs.clone(), ..op });
+        Ok(outputs)
+    }
+
+    /// Adds an operator that computes gradients of these variables, and generates its outputs.
+    pub(super) fn push_gradients(
+        &mut self,
+        kind: Kind,
+        inputs: &[VarId],
+        of: &[VarId],
+        place: &Place,
+    ) -> Result<Vec<VarId>> {
+        let add = |&id: &VarId| {
+            let Var { name, form, .. } = self.vars[id].clone();
+            let name = self.fresh_name(&format!("{name}@GRAD"), true);
+            self.add_var(Var::new(name, form, Role::Computed, place))
+        };
+        let outputs: Vec<VarId> = of.iter().map(add).collect();
+        self.push_op(Op::new(kind, inputs, &outputs, Phase::Backward, place))?;
+        Ok(outputs)
+    }
+
+    /// Adds an operator whose outputs are there.
+    pub(super) fn push_op(&mut self, op: Op) -> Result<()> {
+        self.check(&op).map_err(|why| op.wrong(why))?;
+        self.add_op(op);
+        Ok(())
     }
 
     /// Adds the operators of another graph. `own` has a place for each variable there: what it is here, where
@@ -45,198 +71,139 @@ impl Graph {
         Ok(())
     }
 
-    /// The forms of the outputs, or why there are none.
-    pub(super) fn infer(&self, kind: &Kind, inputs: &[VarId], place: &Place) -> Result<Vec<Form>> {
-        let forms: Vec<&Form> = inputs.iter().map(|&id| &self.vars[id].form).collect();
-        kind.infer(&forms).map_err(|why| {
-            let given: Vec<String> = inputs
-                .iter()
-                .map(|&id| format!("`{}`: {}", self.vars[id].name, self.vars[id].form))
-                .collect();
-            let given = if given.is_empty() {
-                String::new()
-            } else {
-                format!("; given {}", given.join(", "))
-            };
-            wrong(&kind.to_string(), place, format!("{why}{given}"))
+    fn add_op(&mut self, op: Op) {
+        self.version += 1;
+        let id = self.ops.len();
+        op.results().for_each(|result| self.vars[result].producer = Some(id));
+        self.ops.push(op);
+    }
+
+    fn check(&self, op: &Op) -> Computed<()> {
+        let forms = self.check_inputs(op)?;
+        self.check_outputs(op)?;
+        self.check_writes(op)?;
+        let results = op.outputs.len() + op.writes.len();
+        if forms.len() != results {
+            return Err(format!("computes {} values for {results} outputs", forms.len()));
+        }
+        for (form, id) in forms.iter().zip(op.results()) {
+            let Var { name, form: declared, .. } = &self.vars[id];
+            if !form.agrees(declared) {
+                return Err(format!("computes {form}, but its output `{name}` is {declared}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What it reads is there, and as it was. The forms of its results.
+    fn check_inputs(&self, op: &Op) -> Computed<Vec<Form>> {
+        for &input in &op.inputs {
+            let var = &self.vars[input];
+            match (var.role, var.producer) {
+                (Role::Computed, None) if op.outputs.contains(&input) => {
+                    return Err(format!("`{}` is both an input and an output", var.name));
+                }
+                (Role::Computed, None) => {
+                    return Err(format!(
+                        "reads `{}` (created at {}), which no operator before it computes",
+                        var.name, var.place
+                    ));
+                }
+                (Role::Kept { .. }, Some(writer)) if self.hides(writer, op.phase) => {
+                    return Err(format!(
+                        "reads `{}` after {} has updated it; build what reads it before",
+                        var.name,
+                        self.built(writer)
+                    ));
+                }
+                _ => {}
+            }
+        }
+        let vars = op.inputs.iter().map(|&id| &self.vars[id]);
+        let forms: Vec<&Form> = vars.clone().map(|var| &var.form).collect();
+        op.kind.infer(&forms).map_err(|why| {
+            let given: Vec<String> =
+                vars.map(|var| format!("`{}`: {}", var.name, var.form)).collect();
+            let given = given.join(", ");
+            if given.is_empty() { why } else { format!("{why}; given {given}") }
         })
     }
 
-    /// Adds an operator whose outputs are there, if it keeps the rules.
-    pub(super) fn push_op(&mut self, op: Op) -> Result<OpId> {
-        let id = self.ops.len();
-        self.check(&op, id)?;
-        self.version += 1;
-        for &output in &op.outputs {
-            self.vars[output].producer = Some(id);
+    /// Whether an operator of this phase must not read what that one has written.
+    fn hides(&self, writer: OpId, phase: Phase) -> bool {
+        match phase {
+            Phase::Forward => true,
+            // It reads what its operator read, the value before.
+            Phase::Backward => self.ops[writer].phase == Phase::Update,
+            Phase::Update => false,
         }
-        for &write in &op.writes {
-            self.vars[write].writer = Some(id);
-        }
-        self.ops.push(op);
-        Ok(id)
     }
 
-    /// Proves the whole program, after every transformation.
-    pub(super) fn verify(&self) -> Result<()> {
-        let mut produced = HashSet::new();
-        for (id, op) in self.ops.iter().enumerate() {
-            self.check(op, id)?;
-            for &input in &op.inputs {
-                let var = &self.vars[input];
-                if var.role == Role::Computed && !produced.contains(&input) {
-                    return Err(op.wrong(format!("reads `{}` before it is computed", var.name)));
-                }
+    fn built(&self, id: OpId) -> String {
+        format!("{} (built at {})", self.ops[id].kind, self.ops[id].place)
+    }
+
+    fn check_outputs(&self, op: &Op) -> Computed<()> {
+        let mut own = HashSet::new();
+        for &output in &op.outputs {
+            let Var { name, role, producer, .. } = &self.vars[output];
+            if op.inputs.contains(&output) {
+                return Err(format!(
+                    "`{name}` is both an input and an output, which is a cycle; create a variable for the \
+                     output"
+                ));
             }
-            produced.extend(op.outputs.iter().copied());
+            let why = match (role, *producer) {
+                _ if !own.insert(output) => "stands twice".to_owned(),
+                (Role::Data, _) => "is fed".to_owned(),
+                (Role::Kept { .. }, _) => {
+                    "is a parameter, which only an optimizer changes".to_owned()
+                }
+                (Role::Computed, None) => continue,
+                (Role::Computed, Some(_)) if self.behind(&op.inputs)[output] => {
+                    "is what its own inputs are computed from, which is a cycle; create another \
+                     variable"
+                        .to_owned()
+                }
+                (Role::Computed, Some(other)) => {
+                    let other = self.built(other);
+                    format!("is computed by {other} already; create another variable")
+                }
+            };
+            return Err(format!("the output `{name}` {why}"));
         }
         Ok(())
     }
 
-    /// The rules for one operator at position `id`.
-    pub(super) fn check(&self, op: &Op, id: OpId) -> Result<()> {
-        let name = |id: VarId| &self.vars[id].name;
-        let written = |var: VarId| self.vars[var].writer.filter(|&writer| writer < id);
-        for &input in &op.inputs {
-            let var = &self.vars[input];
-            let missing = match var.role {
-                Role::Computed => var.producer.is_none_or(|producer| producer >= id),
-                Role::Data | Role::Kept { .. } => false,
-            };
-            if missing && op.outputs.contains(&input) {
-                return Err(op.wrong(format!("`{}` is both an input and an output", var.name)));
-            }
-            if missing {
-                return Err(op.wrong(format!(
-                    "reads `{}` (created at {}), which no operator before it computes",
-                    var.name, var.place
-                )));
-            }
-            // A backward reads what its operator read, the value before.
-            let changed = |&writer: &OpId| match op.phase {
-                Phase::Forward => true,
-                Phase::Backward => self.ops[writer].phase == Phase::Update,
-                Phase::Update => false,
-            };
-            if let Some(writer) = written(input).filter(changed) {
-                return Err(op.wrong(format!(
-                    "reads `{}` after {} (built at {}) has updated it; build what reads it before",
-                    var.name, self.ops[writer].kind, self.ops[writer].place
-                )));
-            }
-        }
-        let mut own = HashSet::new();
-        for &output in &op.outputs {
-            let var = &self.vars[output];
-            if op.inputs.contains(&output) {
-                return Err(op.wrong(format!(
-                    "`{}` is both an input and an output, which is a cycle; create a variable for \
-                     the output",
-                    var.name
-                )));
-            }
-            if !own.insert(output) {
-                return Err(op.wrong(format!("the output `{}` stands twice", var.name)));
-            }
-            match (var.role, var.producer) {
-                (Role::Data, _) => {
-                    return Err(op.wrong(format!("the output `{}` is fed", var.name)));
-                }
-                (Role::Kept { .. }, _) => {
-                    return Err(op.wrong(format!(
-                        "the output `{}` is a parameter, which only an optimizer changes",
-                        var.name
-                    )));
-                }
-                (Role::Computed, Some(producer)) if producer != id => {
-                    return Err(op.wrong(self.taken(op, output, producer)));
-                }
-                (Role::Computed, _) => {}
-            }
-        }
-        // Others than an optimizer compute outputs, and an optimizer nothing else.
-        let (misplaced, what) = match op.kind.writes() {
-            true => (op.outputs.first(), "computes"),
-            false if op.kind.collects() => (None, "writes"),
-            false => (op.writes.first(), "writes"),
+    /// The new values of what is kept.
+    fn check_writes(&self, op: &Op) -> Computed<()> {
+        let misplaced = match op.kind.writes() {
+            true => op.outputs.first().map(|var| ("computes", var)),
+            false if op.kind.collects() => None,
+            false => op.writes.first().map(|var| ("writes", var)),
         };
-        if let Some(&misplaced) = misplaced {
-            return Err(op.wrong(format!("{what} `{}`, which it cannot", name(misplaced))));
+        if let Some((what, &var)) = misplaced {
+            return Err(format!("{what} `{}`, which it cannot", self.vars[var].name));
         }
-        if op.kind.effect() == Effect::Updates {
-            let mut kept = op.inputs.iter().enumerate().filter(|(at, _)| *at != 1);
+        if op.kind.is_update() {
+            let kept = op.inputs.iter().enumerate().filter(|(at, _)| *at != 1);
             let distinct: HashSet<&VarId> = op.writes.iter().collect();
-            let moved = op.writes.iter().all(|write| kept.next().is_some_and(|(_, k)| k == write));
-            if !moved || distinct.len() != op.writes.len() {
-                return Err(op.wrong("must write what it reads, each once, and not the gradient"));
+            if !kept.map(|(_, kept)| kept).eq(&op.writes) || distinct.len() != op.writes.len() {
+                return Err("must write what it reads, each once, and not the gradient".to_owned());
             }
         }
         if op.kind.collects() && !op.inputs.ends_with(&op.writes) {
-            return Err(op.wrong("must write the running statistics that it reads"));
+            return Err("must write the running statistics that it reads".to_owned());
         }
-        for &write in &op.writes {
-            if !matches!(self.vars[write].role, Role::Kept { .. }) {
-                return Err(op.wrong(format!("writes `{}`, which is not kept", name(write))));
+        for var in op.writes.iter().map(|&write| &self.vars[write]) {
+            if !var.is_kept() {
+                return Err(format!("writes `{}`, which is not kept", var.name));
             }
-            if let Some(writer) = written(write) {
-                return Err(op.wrong(format!(
-                    "updates `{}`, which {} (built at {}) updates already",
-                    name(write),
-                    self.ops[writer].kind,
-                    self.ops[writer].place
-                )));
-            }
-        }
-        let inferred = self.infer(&op.kind, &op.inputs, &op.place)?;
-        let results: Vec<VarId> = op.outputs.iter().chain(&op.writes).copied().collect();
-        if inferred.len() != results.len() {
-            return Err(op.wrong(format!(
-                "computes {} values for {} outputs",
-                inferred.len(),
-                results.len()
-            )));
-        }
-        for (form, &result) in inferred.iter().zip(&results) {
-            let declared = &self.vars[result].form;
-            if !form.agrees(declared) {
-                return Err(op.wrong(format!(
-                    "computes {form}, but its output `{}` is {declared}",
-                    name(result)
-                )));
+            if let Some(writer) = var.producer {
+                let (name, writer) = (&var.name, self.built(writer));
+                return Err(format!("updates `{name}`, which {writer} updates already"));
             }
         }
         Ok(())
-    }
-
-    /// Why an output that is computed elsewhere cannot be computed by `op` too.
-    fn taken(&self, op: &Op, output: VarId, producer: OpId) -> String {
-        let other = &self.ops[producer];
-        let name = &self.vars[output].name;
-        if self.behind(&op.inputs).contains(&output) {
-            return format!(
-                "the output `{name}` is what its own inputs are computed from, which is a cycle; \
-                 create another variable"
-            );
-        }
-        format!(
-            "the output `{name}` is computed by {} (built at {}) already; create another variable",
-            other.kind, other.place
-        )
-    }
-
-    /// All variables that these are computed from, themselves included.
-    pub(super) fn behind(&self, vars: &[VarId]) -> HashSet<VarId> {
-        let mut seen: HashSet<VarId> = vars.iter().copied().collect();
-        let mut waiting: Vec<VarId> = vars.to_vec();
-        while let Some(var) = waiting.pop() {
-            if let Some(producer) = self.vars[var].producer {
-                for &input in &self.ops[producer].inputs {
-                    if seen.insert(input) {
-                        waiting.push(input);
-                    }
-                }
-            }
-        }
-        seen
     }
 }

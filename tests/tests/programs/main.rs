@@ -1,6 +1,7 @@
 //! Static graphs.
 
 mod chains;
+mod files;
 mod graph;
 mod masks;
 mod norm;

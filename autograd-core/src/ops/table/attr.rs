@@ -8,8 +8,6 @@ use crate::graph::{AnyTensor, Element, Tensor, for_any};
 #[derive(Clone, Debug)]
 pub(crate) enum Attr {
     Number(f64),
-    /// Options of an optimizer.
-    Numbers(Vec<f64>),
     Flag(bool),
     /// An axis, or a position.
     Int(isize),
@@ -40,7 +38,6 @@ pub(crate) enum Type {
     Number,
     /// As people write it: `0.1`.
     Plain,
-    Numbers,
     Flag,
     /// A flag that a copy for testing turns off.
     Training,
@@ -58,7 +55,6 @@ pub(crate) fn shown((name, kind): Param, attr: &Attr) -> String {
     match (attr, kind) {
         (Attr::Number(x), Type::Plain) => format!("{name}={x}"),
         (Attr::Number(x), _) => format!("{name}={x:?}"),
-        (Attr::Numbers(all), _) => format!("{name}={all:?}"),
         (Attr::Flag(flag), _) => format!("{name}={flag}"),
         (Attr::Int(n), _) => format!("{name}={n}"),
         (Attr::Ints(all), _) => format!("{name}={all:?}"),
@@ -83,7 +79,6 @@ pub(crate) fn written(attr: &Attr) -> String {
     }
     match attr {
         Attr::Number(x) => format!("{x:?}"),
-        Attr::Numbers(all) => joined(all.iter().map(|x| format!("{x:?}")), ";"),
         Attr::Flag(flag) => flag.to_string(),
         Attr::Int(n) => n.to_string(),
         Attr::Ints(all) => list(all),
@@ -118,7 +113,6 @@ pub(crate) fn read<'f>(
             let (dtype, shape) = (read_dtype(next()?)?, read_list(next()?)?);
             Attr::Tensor(tensor(dtype, shape, next()?)?)
         }
-        Type::Numbers => Attr::Numbers(fields.map(parse).collect::<Result<_, _>>()?),
     })
 }
 

@@ -6,15 +6,12 @@ pub(crate) mod form;
 pub(crate) mod forms;
 pub(crate) mod values;
 
-use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
 
 use self::attr::{Attr, Param, Type, shown};
 use self::form::{Dims, Form};
 use self::values::{Ran, Values};
 use super::Caller;
-use crate::error::Result;
 use crate::graph::AnyTensor;
 
 /// Entries: a static for each, and their list.
@@ -50,7 +47,7 @@ macro_rules! family {
 pub(crate) use {entries, family};
 
 /// The forms of what an operator computes, or why there are none.
-pub(crate) type Inferred = std::result::Result<Vec<Form>, String>;
+pub(crate) type Inferred = Result<Vec<Form>, String>;
 
 /// An operator's entry in the table: all that is known of it.
 #[derive(Clone, Copy)]
@@ -93,28 +90,17 @@ pub(crate) enum Effect {
     Draws,
     /// In training it gives kept variables new values.
     Collects,
-    /// It computes nothing but first values of kept variables.
-    Sets,
-    /// It computes nothing but new values of kept variables, when all else of a run is done.
-    Updates,
-    /// It runs code of the user.
-    UserCode,
 }
 
-/// Adds the operators of an operator's gradients to a program, which is a `static_graph::ir::Graph`.
-pub(crate) type AddGradients =
-    fn(&mut dyn Any, usize, &[Option<usize>], &[usize]) -> Result<Vec<usize>>;
-
 /// Where an operator's gradients come from.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gradient {
     /// It has none.
     None,
     /// From what the eager engine records when the operator runs.
     Recorded,
-    /// From operators that are added to the program: given the operator, the gradients of its outputs,
-    /// and which gradients are wanted.
-    Operators(AddGradients),
+    /// Each input's is that of the output.
+    OfOutput,
 }
 
 impl OpDef {
@@ -135,63 +121,23 @@ impl OpDef {
     }
 }
 
-/// What an operator of a user's code has beside its attributes.
-pub(crate) trait UserOp: Any + fmt::Debug + Send + Sync {
-    /// The operator's name.
-    fn name(&self) -> &str;
-    /// As errors show it.
-    fn shown(&self) -> String {
-        self.name().to_owned()
-    }
-    /// Whether gradients flow through it.
-    fn has_gradient(&self) -> bool {
-        true
-    }
-    /// Whether it may do more than compute, so that it runs in every run.
-    fn has_effect(&self) -> bool {
-        false
-    }
-}
-
 /// An operator of the table with its attributes.
 #[derive(Clone)]
 pub(crate) struct Operator {
     pub(crate) def: &'static OpDef,
     pub(crate) attrs: Vec<Attr>,
-    pub(crate) user: Option<Arc<dyn UserOp>>,
 }
 
 impl fmt::Debug for Operator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?}", self.name(), self.attrs)
+        write!(f, "{} {:?}", self.def.name, self.attrs)
     }
 }
 
 impl Operator {
     pub(crate) fn new(def: &'static OpDef, attrs: Vec<Attr>) -> Self {
         debug_assert_eq!(def.attrs.len(), attrs.len(), "{}", def.name);
-        Self { def, attrs, user: None }
-    }
-
-    pub(crate) fn of_user(def: &'static OpDef, user: impl UserOp) -> Self {
-        Self { def, attrs: Vec::new(), user: Some(Arc::new(user)) }
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        self.user.as_ref().map_or(self.def.name, |user| user.name())
-    }
-
-    pub(crate) fn is(&self, def: &'static OpDef) -> bool {
-        std::ptr::eq(self.def, def)
-    }
-
-    /// What the user's code is.
-    pub(crate) fn user<T: UserOp>(&self) -> &T {
-        let user: Option<&dyn Any> = self.user.as_ref().map(|user| &**user as &dyn Any);
-        match user.and_then(<dyn Any>::downcast_ref) {
-            Some(user) => user,
-            None => unreachable!("`{}` was made with another kind of code", self.def.name),
-        }
+        Self { def, attrs }
     }
 
     fn show_all(&self) -> String {
@@ -237,7 +183,6 @@ macro_rules! attributes {
 
 attributes! {
     number -> f64, Attr::Number(x) => *x;
-    numbers -> &[f64], Attr::Numbers(all) => all;
     flag -> bool, Attr::Flag(flag) => *flag;
     int -> isize, Attr::Int(n) => *n;
     ints -> &[isize], Attr::Ints(all) => all;

@@ -8,9 +8,7 @@ mod write;
 
 use std::collections::HashMap;
 
-use super::ir::OpDef;
 use super::py_func::{Function, PyFunc};
-use super::table;
 
 /// What the first line says.
 const HEAD: &str = "autograd-core program 1";
@@ -35,16 +33,4 @@ impl Functions {
         self.0.insert(name.to_owned(), function);
         self
     }
-}
-
-/// What files call the sum of several, whose name in texts is another one.
-const SUM: &str = "sum";
-
-fn file_name(def: &'static OpDef) -> &'static str {
-    if std::ptr::eq(def, &table::ADD_N) { SUM } else { def.name }
-}
-
-/// The name in the table of what a file names.
-fn table_name(name: &str) -> &str {
-    if name == SUM { table::ADD_N.name } else { name }
 }

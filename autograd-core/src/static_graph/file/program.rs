@@ -7,7 +7,7 @@ use super::{Functions, read, write};
 use crate::error::{Error, Result};
 use crate::safetensors::SafeTensors;
 use crate::static_graph::executor::Executor;
-use crate::static_graph::ir::{Effect, Role, wrong};
+use crate::static_graph::ir::{Kind, Site};
 use crate::static_graph::program::Program;
 
 /// What the notes of the file call the program.
@@ -56,17 +56,17 @@ impl Program {
         let path = path.as_ref();
         let mut file = SafeTensors::new();
         let graph = self.graph().clone();
-        for var in graph.vars.iter().filter(|var| matches!(var.role, Role::Kept { .. })) {
+        for var in graph.vars.iter().filter(|var| var.is_kept()) {
             if let Some(value) = executor.parameter(&var.name) {
                 file.insert(var.name.clone(), value);
             }
         }
-        if let Some(op) = graph.ops.iter().find(|op| op.kind.effect() == Effect::Sets) {
+        if let Some(op) = graph.ops.iter().find(|op| matches!(op.kind, Kind::Init(..))) {
             let name = &graph.vars[op.writes[0]].name;
             let why = format!(
                 "it sets `{name}`: a startup program is not saved; save the program that it starts"
             );
-            return Err(wrong("save", &op.place, why));
+            return Err(Site { call: "save", place: op.place.clone() }.wrong(why));
         }
         let text = write::write(&graph).map_err(|why| malformed("save", path, why))?;
         file.metadata.insert(KEY.to_owned(), text);
@@ -93,10 +93,9 @@ impl Program {
             return Err(wrong("it holds no program".to_owned()));
         };
         let graph = read::read(text, functions).map_err(wrong)?;
-        graph.verify()?;
         for (name, value) in &file.tensors {
             let var = graph.find(name).map(|id| &graph.vars[id]);
-            let Some(var) = var.filter(|var| matches!(var.role, Role::Kept { .. })) else {
+            let Some(var) = var.filter(|var| var.is_kept()) else {
                 return Err(wrong(format!("the program keeps no `{name}`")));
             };
             if let Some(misfit) = var.form.misfit(value.dtype(), value.shape()) {

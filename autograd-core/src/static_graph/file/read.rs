@@ -1,14 +1,17 @@
 //! A program from lines of text: believed in nothing.
 
-use super::{Functions, HEAD, table_name};
+use std::sync::Arc;
+
+use super::{Functions, HEAD};
 use crate::static_graph::attr::{self, Param, parse, read_dims, read_form, read_list};
-use crate::static_graph::eager::eager_op;
+use crate::static_graph::eager::Eager;
 use crate::static_graph::form::{Dims, Form};
 use crate::static_graph::ir::{
-    Grad, Graph, Kind, Named, Op, OpId, Operator, PHASES, Place, ROLES, Role, Var, VarId,
+    Grad, Graph, Kind, Named, Op, OpId, Operator, PHASES, Place, ROLES, Var, VarId,
 };
-use crate::static_graph::layer::{Given, LAYER, TracedLayer};
-use crate::static_graph::py_func::{Foreign, Function, PY_FUNC};
+use crate::static_graph::layer::{Given, TracedLayer};
+use crate::static_graph::py_func::{Foreign, Function};
+use crate::static_graph::rule::Rule;
 use crate::static_graph::table;
 
 pub(super) fn read(text: &str, functions: &Functions) -> Result<Graph, String> {
@@ -16,24 +19,21 @@ pub(super) fn read(text: &str, functions: &Functions) -> Result<Graph, String> {
     if lines.next().is_none_or(|(_, line)| line != HEAD) {
         return Err(format!("the program does not start with `{HEAD}`"));
     }
-    let mut graph = Graph::default();
-    let mut missing = Vec::new();
+    let mut reader = Reader { graph: Graph::default(), functions, missing: Vec::new() };
     for (number, line) in lines {
         let fields: Vec<&str> = line.split('\t').collect();
-        let done = match &fields[..] {
+        let done = match fields[..] {
             ["var", name, dtype, dims, role, stop, place] => {
-                read_var(&mut graph, [name, dtype, dims, role, stop, place])
+                reader.var([name, dtype, dims, role, stop, place])
             }
-            ["op", kind, inputs, outputs, writes, phase, place] => read_op(
-                &mut graph,
-                [kind, inputs, outputs, writes, phase, place],
-                functions,
-                &mut missing,
-            ),
+            ["op", kind, inputs, outputs, writes, phase, place] => {
+                reader.op(kind, [inputs, outputs, writes], [phase, place])
+            }
             _ => Err("is neither a variable nor an operator".to_owned()),
         };
         done.map_err(|why| format!("line {} of the program: {why}", number + 1))?;
     }
+    let Reader { graph, mut missing, .. } = reader;
     if missing.is_empty() {
         return Ok(graph);
     }
@@ -42,166 +42,163 @@ pub(super) fn read(text: &str, functions: &Functions) -> Result<Graph, String> {
     Err(format!("these functions were not given: {}", missing.join(", ")))
 }
 
-fn read_var(graph: &mut Graph, fields: [&str; 6]) -> Result<(), String> {
-    let [name, dtype, dims, role, stop, place] = fields;
-    let name = unquoted(name);
-    if graph.find(&name).is_some() {
-        return Err(format!("a second variable `{name}`"));
-    }
-    let role = named(ROLES, "role", role)?;
-    let form = read_form(dtype, dims)?;
-    if name.is_empty() {
-        return Err("a variable needs a name".to_owned());
-    }
-    let trained = role == Role::Kept { parameter: true };
-    if matches!(role, Role::Kept { .. }) && form.dims.contains(&None)
-        || trained && !form.dtype.is_float()
-    {
-        return Err(format!("`{name}` cannot be kept: {form}"));
-    }
-    let place = Place::Loaded(unquoted(place).into());
-    let stop_gradient = stop == "stop";
-    graph.add_var(Var::new(name, form, role, stop_gradient, place));
-    Ok(())
+/// A program that is being read.
+struct Reader<'f> {
+    graph: Graph,
+    functions: &'f Functions,
+    /// Names of functions that were not given; they are reported together.
+    missing: Vec<String>,
 }
 
-fn read_op(
-    graph: &mut Graph,
-    fields: [&str; 6],
-    functions: &Functions,
-    missing: &mut Vec<String>,
-) -> Result<(), String> {
-    let [kind, inputs, outputs, writes, phase, place] = fields;
-    let ids = |text: &str| -> Result<Vec<VarId>, String> {
-        let ids: Vec<VarId> = read_list(text)?;
-        match ids.iter().find(|&&id| id >= graph.vars.len()) {
-            Some(id) => Err(format!("there is no variable {id}")),
-            None => Ok(ids),
-        }
-    };
-    let (inputs, outputs, writes) = (ids(inputs)?, ids(outputs)?, ids(writes)?);
-    let forms: Vec<Form> = outputs.iter().map(|&id| graph.vars[id].form.clone()).collect();
-    let parts: Vec<&str> = kind.split(';').collect();
-    let mut bind = |name: &str| -> Option<Function> {
+impl Reader<'_> {
+    fn var(&mut self, [name, dtype, dims, role, stop, place]: [&str; 6]) -> Result<(), String> {
         let name = unquoted(name);
-        let found = functions.0.get(&name).cloned();
-        if found.is_none() {
-            missing.push(name);
+        if self.graph.find(&name).is_some() {
+            return Err(format!("a second variable `{name}`"));
         }
-        found
-    };
-    let kind = match &parts[..] {
-        ["eager", name] => {
-            let given: Vec<Form> = inputs.iter().map(|&id| graph.vars[id].form.clone()).collect();
-            let op = bind(name).map(|function| eager_op(function, &given, forms));
-            // Reported together with the other functions that are missing.
-            op.unwrap_or_else(|| Operator::new(&table::MATMUL, Vec::new())).into()
+        let (role, form) = (named(ROLES, "role", role)?, read_form(dtype, dims)?);
+        if name.is_empty() {
+            return Err("a variable needs a name".to_owned());
         }
-        ["py_func", ..] => match read_function(&parts, forms, inputs.len(), &mut bind)? {
-            Some(foreign) => Operator::of_user(&PY_FUNC, foreign).into(),
-            // Reported together with the other functions that are missing.
-            None => Operator::new(&table::MATMUL, Vec::new()).into(),
-        },
-        ["layer", name, results, given, found, forward, backward] => {
-            let graph = |text: &str| read(&unquoted(text), functions);
-            let given = given.split(',').filter(|part| !part.is_empty()).map(|part| {
-                let (kind, at) = part.split_at(1);
-                Ok(match kind {
-                    "i" => Given::Input(parse(at)?),
-                    "r" => Given::Result(parse(at)?),
-                    "g" => Given::Grad(parse(at)?),
-                    _ => return Err(format!("`{part}` is nothing that a backward reads")),
-                })
-            });
-            let layer = TracedLayer {
-                name: unquoted(name).into(),
-                forward: graph(forward)?,
-                results: read_list(results)?,
-                backward: graph(backward)?,
-                given: given.collect::<Result<_, String>>()?,
-                found: read_dims(found)?.into_vec(),
-            };
-            layer.check(inputs.len())?;
-            Operator::of_user(&LAYER, layer).into()
+        let mut var = Var::new(name, form, role, &Place::Loaded(unquoted(place).into()));
+        let Form { dtype, dims } = &var.form;
+        if var.is_kept() && dims.contains(&None) || var.is_parameter() && !dtype.is_float() {
+            return Err(format!("`{}` cannot be kept: {}", var.name, var.form));
         }
-        ["grad", of, name, wants, seeds] => {
-            let of: OpId = parse(of)?;
-            let Some(forward) = graph.ops.get(of) else { return Err(format!("no operator {of}")) };
-            let (wants, seeds): (Vec<usize>, Vec<usize>) = (read_list(wants)?, read_list(seeds)?);
-            let (known, given) = (forward.inputs.len(), forward.outputs.len());
-            let float = |&id: &VarId| graph.vars[id].form.dtype.is_float();
-            let fits = wants.iter().all(|&at| at < known && float(&forward.inputs[at]))
-                && seeds.iter().all(|&at| at < given && float(&forward.outputs[at]))
-                && !seeds.is_empty()
-                && wants.len() == outputs.len()
-                && inputs.len() == known + given + seeds.len()
-                && inputs[..known] == forward.inputs
-                && inputs[known..known + given] == forward.outputs
-                && !forward.kind.writes();
-            if !fits {
-                return Err(format!("is no gradient of operator {of}"));
+        var.stop_gradient = stop == "stop";
+        self.graph.add_var(var);
+        Ok(())
+    }
+
+    fn op(&mut self, kind: &str, ids: [&str; 3], [phase, place]: [&str; 2]) -> Result<(), String> {
+        let [inputs, outputs, writes] = ids.map(|text| {
+            let ids: Vec<VarId> = read_list(text)?;
+            match ids.iter().find(|&&id| id >= self.graph.vars.len()) {
+                Some(id) => Err(format!("there is no variable {id}")),
+                None => Ok(ids),
             }
-            Kind::Grad(Grad { of, name: unquoted(name).into(), wants, seeds, forms })
-        }
-        _ => read_table(&parts)?.into(),
-    };
-    let phase = named(PHASES, "phase", phase)?;
-    let place = Place::Loaded(unquoted(place).into());
-    let op = Op { kind, inputs, outputs, writes, phase, place };
-    if missing.is_empty() {
-        return graph.push_op(op).map(|_| ()).map_err(|error| error.to_string());
+        });
+        let (inputs, outputs, writes) = (inputs?, outputs?, writes?);
+        let kind = self.kind(kind, &inputs, &outputs)?;
+        let phase = named(PHASES, "phase", phase)?;
+        let place = Place::Loaded(unquoted(place).into());
+        let op = Op { kind, inputs, outputs, writes, phase, place };
+        self.graph.push_op(op).map_err(|error| error.to_string())
     }
-    // The rest is read for the names of functions only.
-    graph.ops.push(op);
-    Ok(())
+
+    fn kind(&mut self, text: &str, inputs: &[VarId], outputs: &[VarId]) -> Result<Kind, String> {
+        let forms = outputs.iter().map(|&id| self.graph.vars[id].form.clone()).collect();
+        let parts: Vec<&str> = text.split(';').collect();
+        Ok(match parts[..] {
+            ["eager", name] => {
+                Kind::User(Arc::new(Eager { function: self.function(name), outputs: forms }))
+            }
+            ["py_func", name, args, picks, results, skipped, gradient, ref backward @ ..] => {
+                let (args, picks): (Dims, Vec<usize>) = (read_dims(args)?, read_list(picks)?);
+                let (results, skipped): (usize, Vec<usize>) =
+                    (parse(results)?, read_list(skipped)?);
+                let fits = args.iter().flatten().all(|&at| at < inputs.len())
+                    && picks.iter().all(|&at| at < results)
+                    && picks.len() == outputs.len();
+                if !fits {
+                    return Err("its arguments or results do not fit".to_owned());
+                }
+                let function = self.function(name);
+                let signature = function.signature.as_ref();
+                if signature.is_some_and(|signature| signature.params.len() != args.len()) {
+                    return Err(format!("`{}` takes another number of values", function.name));
+                }
+                Kind::User(Arc::new(Foreign {
+                    function,
+                    args: args.into_vec(),
+                    picks,
+                    results,
+                    outputs: forms,
+                    backward: backward.iter().map(|name| self.function(name)).collect(),
+                    skipped: skipped.into_iter().map(|s| s != 0).collect(),
+                    is_gradient: parse(gradient)?,
+                }))
+            }
+            ["layer", name, results, given, found, forward, backward] => {
+                let graph = |text: &str| read(&unquoted(text), self.functions);
+                let given = given.split(',').filter(|part| !part.is_empty()).map(|part| {
+                    let (kind, at) = part.split_at_checked(1).unwrap_or_default();
+                    Ok(match kind {
+                        "i" => Given::Input(parse(at)?),
+                        "r" => Given::Result(parse(at)?),
+                        "g" => Given::Grad(parse(at)?),
+                        _ => return Err(format!("`{part}` is nothing that a backward reads")),
+                    })
+                });
+                let layer = TracedLayer {
+                    name: unquoted(name).into(),
+                    forward: graph(forward)?,
+                    results: read_list(results)?,
+                    backward: graph(backward)?,
+                    given: given.collect::<Result<_, String>>()?,
+                    found: read_dims(found)?.into_vec(),
+                };
+                layer.check(inputs.len())?;
+                Kind::User(Arc::new(layer))
+            }
+            ["grad", of, name, wants, seeds] => {
+                let (of, name): (OpId, _) = (parse(of)?, unquoted(name).into());
+                let (wants, seeds) = (read_list(wants)?, read_list(seeds)?);
+                let grad = Grad { of, name, wants, seeds };
+                if !self.is_gradient(&grad, inputs)? {
+                    return Err(format!("is no gradient of operator {of}"));
+                }
+                Kind::Grad(grad)
+            }
+            _ => read_table(&parts)?,
+        })
+    }
+
+    /// Whether an operator that reads `inputs` can be this gradient.
+    fn is_gradient(&self, grad: &Grad, inputs: &[VarId]) -> Result<bool, String> {
+        let Grad { of, wants, seeds, .. } = grad;
+        let Some(forward) = self.graph.ops.get(*of) else {
+            return Err(format!("no operator {of}"));
+        };
+        let are_floats = |vars: &[VarId], places: &[usize]| {
+            let mut floats = places.iter().map(|&at| vars.get(at));
+            floats.all(|var| var.is_some_and(|&var| self.graph.vars[var].form.dtype.is_float()))
+        };
+        let known = [&forward.inputs[..], &forward.outputs].concat();
+        Ok(are_floats(&forward.inputs, wants)
+            && are_floats(&forward.outputs, seeds)
+            && !seeds.is_empty()
+            && inputs.len() == known.len() + seeds.len()
+            && inputs.starts_with(&known)
+            && !forward.kind.writes())
+    }
+
+    /// A function by its name; one that is not given stands for itself until all are read.
+    fn function(&mut self, name: &str) -> Function {
+        let name = unquoted(name);
+        self.functions.0.get(&name).cloned().unwrap_or_else(|| {
+            self.missing.push(name.clone());
+            Function { name: name.into(), ..Function::of_list(|_| Err("is missing".to_owned())) }
+        })
+    }
 }
 
-fn read_function(
-    parts: &[&str],
-    outputs: Vec<Form>,
-    inputs: usize,
-    bind: &mut impl FnMut(&str) -> Option<Function>,
-) -> Result<Option<Foreign>, String> {
-    let ["py_func", name, args, picks, results, skipped, gradient, rest @ ..] = parts else {
-        return Err("has not the parts of a function".to_owned());
-    };
-    let function = bind(name);
-    let backward: Vec<Option<Function>> = rest.iter().map(|name| bind(name)).collect();
-    let (args, picks): (Dims, Vec<usize>) = (read_dims(args)?, read_list(picks)?);
-    let results: usize = parse(results)?;
-    let skipped: Vec<usize> = read_list(skipped)?;
-    let fits = args.iter().flatten().all(|&at| at < inputs)
-        && picks.iter().all(|&at| at < results)
-        && picks.len() == outputs.len();
-    if !fits {
-        return Err("its arguments or results do not fit".to_owned());
-    }
-    let (Some(function), Some(backward)) =
-        (function, backward.into_iter().collect::<Option<Vec<_>>>())
-    else {
-        return Ok(None);
-    };
-    if function.signature.params.as_ref().is_some_and(|params| params.len() != args.len()) {
-        return Err(format!("`{}` takes another number of values", function.name));
-    }
-    Ok(Some(Foreign {
-        function,
-        args: args.into_vec(),
-        picks,
-        results,
-        outputs,
-        backward: backward.into(),
-        skipped: skipped.into_iter().map(|s| s != 0).collect(),
-        is_gradient: parse(gradient)?,
-    }))
-}
-
-/// An operator of the table.
-fn read_table(parts: &[&str]) -> Result<Operator, String> {
+/// An operator of the table, or an optimizer's.
+fn read_table(parts: &[&str]) -> Result<Kind, String> {
     let unknown = || format!("no operator `{}`", parts.join(" "));
+    if let [name, options @ ..] = parts
+        && let Ok(options) = options.iter().map(|text| parse(text)).collect::<Result<Vec<f64>, _>>()
+        && let Some(rule) = Rule::named(name, &options)
+    {
+        return Ok(Kind::Update(rule));
+    }
     // Those of a family have its name first.
     let of_family = |parts: &[&str]| table::find(parts.first()?, parts.get(1)?);
-    let alone = |parts: &[&str]| table::find("", table_name(parts.first()?));
+    let alone = |parts: &[&str]| match *parts.first()? {
+        // Its name in files of earlier versions.
+        "sum" => Some(&table::ADD_N),
+        name => table::find("", name),
+    };
     let found = of_family(parts).map(|def| (def, 2)).or_else(|| Some((alone(parts)?, 1)));
     let (def, taken) = found.ok_or_else(unknown)?;
     let mut fields = parts[taken..].iter().copied();
@@ -209,7 +206,7 @@ fn read_table(parts: &[&str]) -> Result<Operator, String> {
     let attrs = def.attrs.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     match fields.next() {
         Some(_) => Err(unknown()),
-        None => Ok(Operator::new(def, attrs)),
+        None => Ok(Kind::Op(Operator::new(def, attrs))),
     }
 }
 

@@ -1,13 +1,13 @@
 //! A program as lines of text.
 
+use std::any::Any;
 use std::fmt::Write;
 
-use super::{HEAD, file_name};
+use super::HEAD;
 use crate::static_graph::attr::{dims_text, list, written};
-use crate::static_graph::ir::{Grad, Graph, Kind, PHASES, ROLES, name_of};
-use crate::static_graph::layer::{Given, LAYER, TracedLayer};
-use crate::static_graph::py_func::{Foreign, PY_FUNC};
-use crate::static_graph::table;
+use crate::static_graph::ir::{Grad, Graph, Kind, PHASES, ROLES, UserOp, name_of};
+use crate::static_graph::layer::{Given, TracedLayer};
+use crate::static_graph::py_func::Foreign;
 
 /// A line a variable and a line an operator, with tabs between fields.
 pub(super) fn write(graph: &Graph) -> Result<String, String> {
@@ -34,46 +34,44 @@ fn quoted(text: &str) -> String {
 
 /// The operator and its attributes, with semicolons between them.
 fn kind_text(kind: &Kind) -> Result<String, String> {
-    let op = match kind {
-        Kind::Op(op) => op,
+    let fields: Vec<String> = match kind {
+        Kind::Op(op) => {
+            let named = [op.def.family, op.def.name];
+            let named = named.into_iter().filter(|part| !part.is_empty()).map(str::to_owned);
+            named.chain(op.attrs.iter().map(written)).collect()
+        }
+        Kind::User(user) => user_fields(&**user)?,
         Kind::Grad(Grad { of, name, wants, seeds, .. }) => {
-            return Ok(format!("grad;{of};{};{};{}", quoted(name), list(wants), list(seeds)));
+            vec!["grad".to_owned(), of.to_string(), quoted(name), list(wants), list(seeds)]
+        }
+        Kind::Init(..) => return Err("it holds a startup program".to_owned()),
+        Kind::Update(rule) => {
+            let options = rule.options().into_iter().map(|(_, value)| format!("{value:?}"));
+            [rule.name().to_owned()].into_iter().chain(options).collect()
         }
     };
-    let fields: Vec<String> = if op.is(&PY_FUNC) {
-        let Foreign { args, picks, results, skipped, is_gradient, backward, .. } = op.user();
+    Ok(fields.join(";"))
+}
+
+fn user_fields(user: &dyn UserOp) -> Result<Vec<String>, String> {
+    let (name, any) = (quoted(user.name()), user as &dyn Any);
+    if let Some(foreign) = any.downcast_ref() {
+        let Foreign { args, picks, results, skipped, is_gradient, backward, .. } = foreign;
         let skipped: Vec<u8> = skipped.iter().map(|&s| u8::from(s)).collect();
-        let mut fields =
-            vec!["py_func".to_owned(), quoted(op.name()), dims_text(args), list(picks)];
+        let mut fields = vec!["py_func".to_owned(), name, dims_text(args), list(picks)];
         fields.extend([results.to_string(), list(&skipped), is_gradient.to_string()]);
         fields.extend(backward.iter().map(|next| quoted(&next.name)));
-        fields
-    } else if op.is(&LAYER) {
-        let TracedLayer { name, forward, results, backward, given, found } = op.user();
-        let given = given.iter().map(|given| match given {
-            Given::Input(at) => format!("i{at}"),
-            Given::Result(at) => format!("r{at}"),
-            Given::Grad(at) => format!("g{at}"),
-        });
-        let given = given.collect::<Vec<_>>().join(",");
-        let [forward, backward] = [write(forward)?, write(backward)?].map(|text| quoted(&text));
-        vec![
-            "layer".to_owned(),
-            quoted(name),
-            list(results),
-            given,
-            dims_text(found),
-            forward,
-            backward,
-        ]
-    } else if op.is(&table::INIT) {
-        return Err("it holds a startup program".to_owned());
-    } else if op.user.is_some() {
-        vec!["eager".to_owned(), quoted(op.name())]
-    } else {
-        let named = [op.def.family, file_name(op.def)];
-        let named = named.into_iter().filter(|part| !part.is_empty()).map(str::to_owned);
-        named.chain(op.attrs.iter().map(written)).collect()
-    };
-    Ok(fields.join(";"))
+        return Ok(fields);
+    }
+    let Some(layer) = any.downcast_ref() else { return Ok(vec!["eager".to_owned(), name]) };
+    let TracedLayer { forward, results, backward, given, found, .. } = layer;
+    let given = given.iter().map(|given| match given {
+        Given::Input(at) => format!("i{at}"),
+        Given::Result(at) => format!("r{at}"),
+        Given::Grad(at) => format!("g{at}"),
+    });
+    let given = given.collect::<Vec<_>>().join(",");
+    let mut fields = vec!["layer".to_owned(), name, list(results), given, dims_text(found)];
+    fields.extend([quoted(&write(forward)?), quoted(&write(backward)?)]);
+    Ok(fields)
 }

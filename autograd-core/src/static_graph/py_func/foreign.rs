@@ -5,13 +5,11 @@ use std::sync::Arc;
 
 use super::signature::{Function, Param, Signature};
 use crate::error::Result;
-use crate::graph::{AnyTensor, GradMode, for_any};
+use crate::graph::GradMode;
 use crate::static_graph::form::Form;
-use crate::static_graph::ir::{
-    Effect, Gradient, Graph, Op, OpDef, OpId, Operator, Phase, UserOp, VarId,
-};
-use crate::static_graph::reverse::fill_like;
-use crate::static_graph::values::Values;
+use crate::static_graph::ir::{Graph, Kind, Op, UserOp, VarId};
+use crate::static_graph::reverse::zeros_like;
+use crate::static_graph::values::{Computed, Values};
 
 /// A user's function in a program.
 #[derive(Clone, Debug)]
@@ -31,38 +29,17 @@ pub(in crate::static_graph) struct Foreign {
     pub(in crate::static_graph) is_gradient: bool,
 }
 
-/// A user's function over arrays, or its backward function.
-pub(in crate::static_graph) static PY_FUNC: OpDef = OpDef {
-    infer: |op, _| Ok(op.user::<Foreign>().outputs.clone()),
-    run: |op, values, _| Ok(op.user::<Foreign>().run(values)?),
-    gradient: Gradient::Operators(|graph, of, grads, wants| {
-        Foreign::gradient(Graph::of(graph), of, grads, wants)
-    }),
-    effect: Effect::UserCode,
-    ..OpDef::new("py_func")
-};
-
 impl UserOp for Foreign {
     fn name(&self) -> &str {
         &self.function.name
     }
 
-    fn shown(&self) -> String {
-        format!("py_func `{}`", self.function.name)
+    fn outputs(&self) -> Vec<Form> {
+        self.outputs.clone()
     }
 
-    fn has_gradient(&self) -> bool {
-        !self.backward.is_empty() || self.is_gradient
-    }
-
-    fn has_effect(&self) -> bool {
-        !self.is_gradient
-    }
-}
-
-impl Foreign {
     /// Calls the function on its own handles of the inputs.
-    fn run(&self, inputs: Values) -> std::result::Result<Values, String> {
+    fn run(&self, inputs: Values) -> Computed<Values> {
         // What the function writes, no other operator reads.
         let args: Vec<_> =
             self.args.iter().map(|arg| arg.map(|input| inputs[input].alias())).collect();
@@ -76,13 +53,8 @@ impl Foreign {
                 if self.results == 1 { "is" } else { "are" }
             ));
         }
-        let mut picked = Values::new();
-        for (&pick, form) in self.picks.iter().zip(&self.outputs) {
-            let what = || match self.is_gradient {
-                true => format!("the gradient it returned for input {pick}"),
-                false => format!("the value it returned for output {pick}"),
-            };
-            let Some(value) = returned[pick].as_ref() else {
+        let value = |(&pick, form): (&usize, &Form)| {
+            let Some(value) = &returned[pick] else {
                 return Err(match self.is_gradient {
                     true => format!(
                         "returned no gradient for input {pick}, which needs one; return zeros if \
@@ -92,89 +64,83 @@ impl Foreign {
                 });
             };
             if let Some(misfit) = form.misfit(value.dtype(), value.shape()) {
-                return Err(format!("{} {misfit}", what()));
+                return Err(match self.is_gradient {
+                    true => format!("the gradient it returned for input {pick} {misfit}"),
+                    false => format!("the value it returned for output {pick} {misfit}"),
+                });
             }
             // What the function kept a handle of may be changed later.
-            picked.push(for_any!(value, t => AnyTensor::from(t.alias())));
-        }
-        Ok(picked)
+            Ok(value.alias())
+        };
+        self.picks.iter().zip(&self.outputs).map(value).collect()
     }
 
-    /// Adds the operator that computes gradients of an operator for its inputs `wants`. `grads` are the
-    /// gradients of its outputs, where there are any.
-    fn gradient(
+    fn shown(&self) -> String {
+        format!("py_func `{}`", self.function.name)
+    }
+
+    fn has_effect(&self) -> bool {
+        !self.is_gradient
+    }
+
+    fn has_gradient(&self) -> bool {
+        !self.backward.is_empty() || self.is_gradient
+    }
+
+    /// Adds the operator that calls the backward function.
+    fn add_gradients(
+        &self,
         graph: &mut Graph,
-        id: OpId,
+        op: &Op,
         grads: &[Option<VarId>],
         wants: &[usize],
-    ) -> Result<Vec<VarId>> {
-        let op = graph.ops[id].clone();
-        let own = op.kind.op().map(Operator::user::<Self>);
-        let Some((this, (function, rest))) =
-            own.and_then(|own| Some((own, own.backward.split_first()?)))
-        else {
+    ) -> Result<Option<Vec<VarId>>> {
+        let Some((function, rest)) = self.backward.split_first() else {
             return Err(op.wrong(
                 "has no backward, so a second derivative through it is not known; give it with \
                  `second_backward_func`",
             ));
         };
-        // Parameters, returned values, gradients of these: each a variable, or none.
-        let result = |pick: usize| this.picks.iter().position(|&p| p == pick);
-        let mut given: Vec<Option<VarId>> =
-            this.args.iter().map(|arg| arg.map(|input| op.inputs[input])).collect();
-        given.extend((0..this.results).map(|pick| result(pick).map(|at| op.outputs[at])));
-        let mut kept: Vec<Option<VarId>> = given
-            .iter()
-            .zip(this.skipped.iter().chain(std::iter::repeat(&false)))
-            .filter(|(_, skipped)| !**skipped)
-            .map(|(given, _)| *given)
-            .collect();
-        let first = kept.len();
-        kept.extend((0..this.results).map(|pick| result(pick).and_then(|at| grads[at])));
-        let mut inputs = Vec::new();
-        let mut args = Vec::with_capacity(kept.len());
-        for (position, var) in kept.iter().enumerate() {
-            let optional = function.signature.is_optional(position);
-            // A gradient that did not come has the shape of its output.
-            let output = position.checked_sub(first).and_then(result).map(|at| op.outputs[at]);
-            let var = match (*var, output) {
-                (None, Some(like)) if !optional => {
-                    Some(graph.push(fill_like(0.0), &[like], Phase::Backward, &op.place)?[0])
+        // Parameters and returned values but for those that are skipped: each a variable, or none.
+        let result = |pick: usize| self.picks.iter().position(|&p| p == pick);
+        let given = self.args.iter().map(|arg| arg.map(|input| op.inputs[input]));
+        let given = given.chain((0..self.results).map(|at| result(at).map(|at| op.outputs[at])));
+        let skipped = self.skipped.iter().copied().chain(std::iter::repeat(false));
+        let given = given.zip(skipped).filter(|(_, skipped)| !skipped).map(|(given, _)| given);
+        let mut given: Vec<Option<VarId>> = given.collect();
+        for output in (0..self.results).map(result) {
+            // A gradient that did not come is one of zeros, if the function does not take `None`.
+            given.push(match (output.and_then(|at| grads[at]), output) {
+                (None, Some(at)) if !function.takes_none(given.len()) => {
+                    Some(zeros_like(graph, op.outputs[at], &op.place)?)
                 }
-                (var, _) => var,
-            };
-            args.push(var.map(|_| inputs.len()));
-            inputs.extend(var);
+                (grad, _) => grad,
+            });
         }
+        let inputs: Vec<VarId> = given.iter().flatten().copied().collect();
+        let mut places = 0..;
+        let args = given.iter().map(|given| given.and_then(|_| places.next()));
         // Positions among the function's parameters of the inputs that want a gradient.
-        let picks: Vec<usize> = wants
-            .iter()
-            .filter_map(|&input| this.args.iter().position(|&arg| arg == Some(input)))
-            .collect();
-        let outputs: Vec<Form> =
-            wants.iter().map(|&input| graph.vars[op.inputs[input]].form.clone()).collect();
+        let arg = |&input: &usize| self.args.iter().position(|&arg| arg == Some(input));
+        let of: Vec<VarId> = wants.iter().map(|&input| op.inputs[input]).collect();
         let foreign = Foreign {
             function: function.clone(),
-            args,
-            picks,
-            results: this.args.len(),
-            outputs,
+            args: args.collect(),
+            picks: wants.iter().filter_map(arg).collect(),
+            results: self.args.len(),
+            outputs: of.iter().map(|&var| graph.vars[var].form.clone()).collect(),
             backward: rest.into(),
             skipped: Vec::new(),
             is_gradient: true,
         };
-        let of = wants.iter().map(|&input| op.inputs[input]);
-        let outputs = graph.add_gradients(of, &op.place);
-        let foreign = Operator::of_user(&PY_FUNC, foreign);
-        graph.push_op(Op::new(foreign, inputs, &outputs, Phase::Backward, &op.place))?;
-        Ok(outputs)
+        graph.push_gradients(Kind::User(Arc::new(foreign)), &inputs, &of, &op.place).map(Some)
     }
 }
 
-impl Signature {
-    fn is_optional(&self, position: usize) -> bool {
-        let Some(params) = &self.params else { return true };
-        params.get(position).is_some_and(|param| param.optional)
+impl Function {
+    fn takes_none(&self, position: usize) -> bool {
+        let param = |signature: &Signature| signature.params.get(position).map(|of| of.optional);
+        self.signature.as_ref().is_none_or(|signature| param(signature) == Some(true))
     }
 }
 

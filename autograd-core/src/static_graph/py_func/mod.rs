@@ -3,19 +3,18 @@
 mod foreign;
 mod signature;
 
-use std::marker::PhantomData;
-use std::panic::Location;
 use std::sync::Arc;
 
-pub(super) use foreign::{Foreign, PY_FUNC};
-pub(super) use signature::{Function, name_of};
+pub(super) use foreign::Foreign;
+pub(super) use signature::Function;
 pub use signature::{Param, PyFunc, PyFuncParam, PyFuncReturn, PyFuncValue, Signature};
 pub use signature::{gradient_of_input, same_as_input, same_as_output};
 
 use super::form::Form;
-use super::ir::{Op, Operator, Phase, Place, VarId, wrong};
+use super::ir::{Kind, Op, Phase, Site, VarId};
 use super::program::{Program, Variable};
-use crate::error::{Error, Plural, Result};
+use super::values::Computed;
+use crate::error::{Plural, Result};
 use crate::graph::AnyTensor;
 
 impl Program {
@@ -58,7 +57,7 @@ impl Program {
     where
         F: PyFunc<Marker, M, N>,
     {
-        PyFuncCall { building: Building::new(self, Function::new(func)), arity: PhantomData }
+        PyFuncCall(Building::new(self, Function::new(func)))
     }
 
     /// [`Program::py_func`] for a function of any number of tensors, which returns any number:
@@ -70,19 +69,7 @@ impl Program {
             + Sync
             + 'static,
     {
-        PyFuncListCall(Building::new(self, list_function(func)))
-    }
-}
-
-fn list_function<F>(func: F) -> Function
-where
-    F: Fn(&[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String> + Send + Sync + 'static,
-{
-    Function {
-        name: name_of(std::any::type_name::<F>()).into(),
-        is_apply: false,
-        signature: Signature { params: None, returns: None },
-        call: Arc::new(func),
+        PyFuncListCall(Building::new(self, Function::of_list(func)))
     }
 }
 
@@ -153,22 +140,19 @@ impl Outcome for Arity<1> {
 /// A [`py_func`](Program::py_func) that is being built: `M` inputs, `N` outputs. Nothing is added
 /// to the program before [`call`](Self::call).
 #[must_use = "nothing is added to the program before `call()`"]
-pub struct PyFuncCall<const M: usize, const N: usize> {
-    building: Building,
-    arity: PhantomData<([(); M], [(); N])>,
-}
+pub struct PyFuncCall<const M: usize, const N: usize>(Building);
 
 impl<const M: usize, const N: usize> PyFuncCall<M, N> {
     /// The function's inputs: `&x`, or `[&x, &w]`.
     pub fn x(mut self, variables: impl Variables<M>) -> Self {
-        self.building.inputs = Some(variables.list());
+        self.0.inputs = Some(variables.list());
         self
     }
 
     /// The function's outputs, made with [`Block::create_var`](super::Block::create_var): `&y`, or
     /// `[&y, &z]`.
     pub fn out(mut self, variables: impl Variables<N>) -> Self {
-        self.building.outputs = Some(variables.list());
+        self.0.outputs = Some(variables.list());
         self
     }
 
@@ -181,7 +165,7 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
     where
         F: PyFunc<Marker, P, R>,
     {
-        self.building.backward = vec![Function::new(func)];
+        self.0.backward = vec![Function::new(func)];
         self
     }
 
@@ -195,7 +179,7 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
     where
         F: PyFunc<Marker, P, R>,
     {
-        self.building.backward.push(Function::new(func));
+        self.0.backward.push(Function::new(func));
         self
     }
 
@@ -204,13 +188,13 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
         mut self,
         variables: impl IntoIterator<Item = &'v Variable>,
     ) -> Self {
-        self.building.skipped = variables.into_iter().cloned().collect();
+        self.0.skipped = variables.into_iter().cloned().collect();
         self
     }
 
     /// The name that texts, errors and files show; by default the function's own.
     pub fn name(mut self, name: &str) -> Self {
-        self.building.function.name = name.into();
+        self.0.function.name = name.into();
         self
     }
 
@@ -218,7 +202,7 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
     ///
     /// # Errors
     ///
-    /// [`Error::Program`] if `x` or `out` is missing, there is neither an input nor an output, a
+    /// [`Error::Program`](crate::Error::Program) if `x` or `out` is missing, there is neither an input nor an output, a
     /// variable is of another program, of another element type or rank than the function's
     /// parameter, or computed elsewhere; if what is skipped is neither an input nor an output; and
     /// if the backward function takes or returns another number of values, or other element types,
@@ -228,8 +212,7 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
     where
         Arity<N>: Outcome,
     {
-        let outputs = self.building.finish(Some((M, N)), Location::caller())?;
-        Ok(Arity::<N>::of(outputs))
+        Ok(Arity::<N>::of(self.0.finish([M, N])?))
     }
 }
 
@@ -258,7 +241,7 @@ impl PyFuncListCall {
             + Sync
             + 'static,
     {
-        self.0.backward = vec![list_function(func)];
+        self.0.backward = vec![Function::of_list(func)];
         self
     }
 
@@ -284,22 +267,22 @@ impl PyFuncListCall {
     /// As [`PyFuncCall::call`].
     #[track_caller]
     pub fn call(self) -> Result<Vec<Variable>> {
-        self.0.finish(None, Location::caller())
+        self.0.finish([0, 0])
     }
 }
 
-/// What was said of a py_func so far.
-struct Building {
-    program: Program,
-    function: Function,
-    inputs: Option<Vec<Variable>>,
-    outputs: Option<Vec<Variable>>,
+/// What was said so far of a call of a user's code.
+pub(super) struct Building {
+    pub(super) program: Program,
+    pub(super) function: Function,
+    pub(super) inputs: Option<Vec<Variable>>,
+    pub(super) outputs: Option<Vec<Variable>>,
     backward: Vec<Function>,
     skipped: Vec<Variable>,
 }
 
 impl Building {
-    fn new(program: &Program, function: Function) -> Self {
+    pub(super) fn new(program: &Program, function: Function) -> Self {
         Self {
             program: program.clone(),
             function,
@@ -310,109 +293,76 @@ impl Building {
         }
     }
 
-    fn finish(
-        self,
-        arity: Option<(usize, usize)>,
-        location: &'static Location<'static>,
-    ) -> Result<Vec<Variable>> {
-        let place = Place::Line(location);
+    /// The positions and forms of the inputs of eager code that takes so many.
+    pub(super) fn given(&self, takes: usize, site: &Site<'_>) -> Result<(Vec<VarId>, Vec<Form>)> {
+        let inputs = self.inputs.as_deref().unwrap_or_default();
+        if inputs.len() != takes {
+            return Err(site.wrong(format!("takes {takes} inputs, give them with `x`")));
+        }
+        let own = self.program.own_all(site, inputs)?;
+        let forms: Vec<Form> = inputs.iter().map(Variable::form).collect();
+        let params = self.function.signature.iter().flat_map(|signature| &signature.params);
+        for ((param, form), variable) in params.zip(&forms).zip(inputs) {
+            if param.dtype != form.dtype {
+                let (takes, name) = (param.dtype, variable.name());
+                let why = format!("takes {takes}, but `{name}` is {}", form.dtype);
+                return Err(site.wrong(why));
+            }
+        }
+        Ok((own, forms))
+    }
+
+    /// Adds a function that takes and returns so many, if that is fixed, and what was declared for it.
+    #[track_caller]
+    fn finish(self, [takes, returns]: [usize; 2]) -> Result<Vec<Variable>> {
         let call = format!("py_func `{}`", self.function.name);
-        let wrong = |why: String| -> Error { wrong(&call, &place, why) };
-        if let Some((inputs, outputs)) = arity {
-            if inputs > 0 && self.inputs.is_none() {
-                return Err(wrong(format!(
-                    "takes {}, but none is given; give what it takes with `x`",
-                    Plural(inputs, "input", "inputs")
-                )));
-            }
-            if outputs > 0 && self.outputs.is_none() {
-                return Err(wrong(format!(
-                    "returns {}, but no `out` is declared; make what it returns with `create_var`, and \
-                     give it with `out`",
-                    Plural(outputs, "value", "values")
-                )));
-            }
+        let site = Site::here(&call);
+        let wrong = |why: String| site.wrong(why);
+        if takes > 0 && self.inputs.is_none() {
+            return Err(wrong(format!(
+                "takes {}, but none is given; give what it takes with `x`",
+                Plural(takes, "input", "inputs")
+            )));
+        }
+        if returns > 0 && self.outputs.is_none() {
+            return Err(wrong(format!(
+                "returns {}, but no `out` is declared; make what it returns with `create_var`, and \
+                 give it with `out`",
+                Plural(returns, "value", "values")
+            )));
         }
         let inputs = self.inputs.unwrap_or_default();
         let outputs = self.outputs.unwrap_or_default();
         if inputs.is_empty() && outputs.is_empty() {
             return Err(wrong("has neither an input nor an output".to_owned()));
         }
-        let own = |variables: &[Variable]| -> Result<Vec<VarId>> {
-            variables.iter().map(|variable| self.program.own(&call, variable, &place)).collect()
-        };
+        let own = |variables: &[Variable]| self.program.own_all(&site, variables);
         let (input_ids, output_ids) = (own(&inputs)?, own(&outputs)?);
-        let named = |variables: &[Variable]| -> Vec<(String, Form)> {
+        let named = |variables: &[Variable]| -> Vec<Named> {
             variables.iter().map(|variable| (variable.name(), variable.form())).collect()
         };
-        let (input_forms, output_forms) = (named(&inputs), named(&outputs));
-        let check = |params: &Option<Vec<Param>>, what: &str, given: &[(String, Form)]| {
-            for (at, (param, (name, form))) in params.iter().flatten().zip(given).enumerate() {
-                if let Some(misfit) = param.misfit(form) {
-                    return Err(wrong(format!("{what} {at} {misfit} (`{name}`)")));
-                }
-            }
-            Ok(())
-        };
-        let Signature { params, returns } = &self.function.signature;
-        check(params, "the function's parameter", &input_forms)?;
-        check(returns, "the function's result", &output_forms)?;
-
-        let mut skipped = vec![false; inputs.len() + outputs.len()];
+        let (inputs, output_forms) = (named(&inputs), named(&outputs));
+        if let Some(Signature { params, returns }) = &self.function.signature {
+            fit(params, "the function's parameter", &inputs, |_| true).map_err(wrong)?;
+            fit(returns, "the function's result", &output_forms, |_| true).map_err(wrong)?;
+        }
+        let mut skipped = vec![false; inputs.len() + output_forms.len()];
         if let Some(backward) = self.backward.first() {
-            for variable in &self.skipped {
-                let id = self.program.own(&call, variable, &place)?;
-                let ids = input_ids.iter().chain(&output_ids);
-                let positions: Vec<usize> =
-                    ids.enumerate().filter(|(_, own)| **own == id).map(|(at, _)| at).collect();
-                if positions.is_empty() {
+            let ids = [&input_ids[..], &output_ids].concat();
+            for (id, variable) in own(&self.skipped)?.iter().zip(&self.skipped) {
+                if !ids.contains(id) {
                     return Err(wrong(format!(
                         "skips `{}`, which is neither an input nor an output (gradients cannot be \
                          skipped)",
                         variable.name()
                     )));
                 }
-                positions.into_iter().for_each(|at| skipped[at] = true);
+                ids.iter().zip(&mut skipped).for_each(|(own, skipped)| *skipped |= own == id);
             }
-            let given = input_forms.iter().chain(&output_forms).zip(&skipped);
-            let given = given.filter(|(_, skipped)| !**skipped).map(|(given, _)| given.clone());
-            let gradients =
-                output_forms.iter().map(|(n, form)| (format!("{n}@GRAD"), form.clone()));
-            let given: Vec<(String, Form)> = given.chain(gradients).collect();
-            let of = format!("its backward function `{}`", backward.name);
-            let Signature { params, returns } = &backward.signature;
-            if let Some(params) = params
-                && params.len() != given.len()
-            {
-                let names: Vec<&str> = given.iter().map(|(name, _)| name.as_str()).collect();
-                return Err(wrong(format!(
-                    "{of} takes {}, but is given {}: {}",
-                    Plural(params.len(), "value", "values"),
-                    given.len(),
-                    names.join(", ")
-                )));
-            }
-            if let Some(returns) = returns
-                && returns.len() != inputs.len()
-            {
-                return Err(wrong(format!(
-                    "{of} returns {}, but there {} {}",
-                    Plural(returns.len(), "gradient", "gradients"),
-                    if inputs.len() == 1 { "is" } else { "are" },
-                    Plural(inputs.len(), "input", "inputs")
-                )));
-            }
-            check(params, &format!("{of}: parameter"), &given)?;
-            // What is returned for an integer input is dropped, whatever it is.
-            let given = returns.iter().flatten().zip(&input_forms).enumerate();
-            for (at, (param, (name, form))) in given {
-                if let Some(misfit) = param.misfit(form).filter(|_| form.dtype.is_float()) {
-                    return Err(wrong(format!("{of}: gradient {at} {misfit} (`{name}`)")));
-                }
-            }
+            check_backward(backward, &inputs, &output_forms, &skipped).map_err(wrong)?;
         }
         let foreign = Foreign {
-            function: self.function.clone(),
+            function: self.function,
             args: (0..inputs.len()).map(Some).collect(),
             picks: (0..outputs.len()).collect(),
             results: outputs.len(),
@@ -421,9 +371,58 @@ impl Building {
             skipped,
             is_gradient: false,
         };
-        let foreign = Operator::of_user(&PY_FUNC, foreign);
-        let op = Op::new(foreign, input_ids, &output_ids, Phase::Forward, &place);
+        let kind = Kind::User(Arc::new(foreign));
+        let op = Op::new(kind, &input_ids, &output_ids, Phase::Forward, &site.place);
         self.program.graph().push_op(op)?;
         Ok(outputs)
     }
+}
+
+/// A variable by its name.
+type Named = (String, Form);
+
+/// Whether these can be the parameters of a function, or what it returns, as far as `applies`.
+fn fit(
+    params: &[Param],
+    what: &str,
+    given: &[Named],
+    applies: impl Fn(&Form) -> bool,
+) -> Computed<()> {
+    for (at, (param, (name, form))) in params.iter().zip(given).enumerate() {
+        if let Some(misfit) = param.misfit(form).filter(|_| applies(form)) {
+            return Err(format!("{what} {at} {misfit} (`{name}`)"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a backward function takes what it is given, and returns a gradient for each input.
+fn check_backward(
+    backward: &Function,
+    inputs: &[Named],
+    outputs: &[Named],
+    skipped: &[bool],
+) -> Computed<()> {
+    let Some(Signature { params, returns }) = &backward.signature else { return Ok(()) };
+    let of = format!("its backward function `{}`", backward.name);
+    let given = inputs.iter().chain(outputs).zip(skipped).filter(|(_, skipped)| !**skipped);
+    let gradients = outputs.iter().map(|(name, form)| (format!("{name}@GRAD"), form.clone()));
+    let given: Vec<Named> = given.map(|(given, _)| given.clone()).chain(gradients).collect();
+    if params.len() != given.len() {
+        let names: Vec<&str> = given.iter().map(|(name, _)| name.as_str()).collect();
+        let takes = Plural(params.len(), "value", "values");
+        let names = names.join(", ");
+        return Err(format!("{of} takes {takes}, but is given {}: {names}", given.len()));
+    }
+    if returns.len() != inputs.len() {
+        return Err(format!(
+            "{of} returns {}, but there {} {}",
+            Plural(returns.len(), "gradient", "gradients"),
+            if inputs.len() == 1 { "is" } else { "are" },
+            Plural(inputs.len(), "input", "inputs")
+        ));
+    }
+    fit(params, &format!("{of}: parameter"), &given, |_| true)?;
+    // What is returned for an integer input is dropped, whatever it is.
+    fit(returns, &format!("{of}: gradient"), inputs, |form| form.dtype.is_float())
 }

@@ -10,11 +10,7 @@ use ndarray::{Array, ArrayView, Dimension};
 
 use crate::array::DType;
 use crate::graph::{AnyTensor, Element, Tensor};
-
-/// Arguments as a program hands them over: `None` for a gradient that did not come.
-pub(in crate::static_graph) type Args<'a> = &'a [Option<AnyTensor>];
-/// What a function returned: `None` for a gradient that there is not.
-pub(in crate::static_graph) type Returned = Result<Vec<Option<AnyTensor>>, String>;
+use crate::ops::trace::UserFn;
 
 /// A parameter, or a returned value.
 #[doc(hidden)]
@@ -25,22 +21,21 @@ pub struct Param {
     pub(in crate::static_graph) optional: bool,
 }
 
-/// Parameters and returned values of a function; `None` where their number is not fixed.
+/// Parameters and returned values of a function.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Signature {
-    pub(in crate::static_graph) params: Option<Vec<Param>>,
-    pub(in crate::static_graph) returns: Option<Vec<Param>>,
+    pub(in crate::static_graph) params: Vec<Param>,
+    pub(in crate::static_graph) returns: Vec<Param>,
 }
 
 /// A user's function as a program keeps it.
 #[derive(Clone)]
 pub(in crate::static_graph) struct Function {
     pub(in crate::static_graph) name: Arc<str>,
-    /// Whether it is the `apply` of an op itself, not a closure around it.
-    pub(in crate::static_graph) is_apply: bool,
-    pub(in crate::static_graph) signature: Signature,
-    pub(in crate::static_graph) call: Arc<dyn Fn(Args<'_>) -> Returned + Send + Sync>,
+    /// `None` where the numbers are not fixed.
+    pub(in crate::static_graph) signature: Option<Signature>,
+    pub(in crate::static_graph) call: UserFn,
 }
 
 // A panic in it is an error of the run, and what it leaves behind is its own.
@@ -58,53 +53,42 @@ impl Function {
     where
         F: PyFunc<Marker, M, N>,
     {
-        let call = move |args: Args<'_>| f.call(args);
-        let path = type_name::<F>();
-        let is_apply = strip_generics(path).ends_with("::apply");
-        Self {
-            name: name_of(path).into(),
-            is_apply,
-            signature: F::signature(),
-            call: Arc::new(call),
-        }
+        let call = move |args: &[Option<AnyTensor>]| f.call(args);
+        let name = name_of(type_name::<F>()).into();
+        Self { name, signature: Some(F::signature()), call: Arc::new(call) }
+    }
+
+    /// Of any number of values.
+    pub(in crate::static_graph) fn of_list<F>(f: F) -> Self
+    where
+        F: Fn(&[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String>
+            + Send
+            + Sync
+            + 'static,
+    {
+        Self { name: name_of(type_name::<F>()).into(), signature: None, call: Arc::new(f) }
     }
 }
 
-/// `tanh` of `my_crate::tanh`, `CusTanh` of `my_crate::_::<impl my_crate::CusTanh>::apply`.
-pub(in crate::static_graph) fn name_of(path: &str) -> &str {
-    let path = strip_generics(path.trim_end_matches("::{{closure}}"));
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let last = |path: &str| {
-        let end = path.trim_end_matches(|c| !is_word(c)).len();
-        let start = path[..end].rfind(|c| !is_word(c)).map_or(0, |at| at + 1);
-        (start, end)
-    };
-    let (start, end) = last(path);
-    match &path[start..end] {
-        "apply" | "try_apply" | "forward" | "backward" => {
-            let owner = strip_generics(&path[..start]);
-            let (start, end) = last(owner);
-            &owner[start..end]
-        }
-        name => name,
-    }
-}
-
-/// `a::Op` of `a::Op<f64>::`, and of `<impl a::Op<f64>>::`.
-fn strip_generics(path: &str) -> &str {
-    let path = path.trim_end_matches(':');
-    if !path.ends_with('>') {
-        return path;
-    }
+/// `tanh` of `my_crate::tanh<f64>`, `CusTanh` of `my_crate::_::<impl my_crate::CusTanh>::apply`.
+fn name_of(path: &str) -> &str {
     let mut depth = 0;
-    let opens = path.char_indices().rev().find(|(_, c)| {
-        depth += i32::from(*c == '>') - i32::from(*c == '<');
-        depth == 0
-    });
-    let Some((at, _)) = opens else { return path };
-    match path[at..].strip_prefix("<impl ") {
-        Some(owner) => strip_generics(&owner[..owner.len() - 1]),
-        None => path[..at].trim_end_matches(':'),
+    let between = |c: char| {
+        depth += i32::from(c == '<') - i32::from(c == '>');
+        c == ':' && depth == 0
+    };
+    let is_name = |part: &&str| !matches!(*part, "" | "{{closure}}");
+    let parts: Vec<&str> = path.split(between).filter(is_name).collect();
+    let cut = |part: &'_ str| part.find('<').filter(|&at| at > 0).unwrap_or(part.len());
+    let mut names = parts.iter().rev().map(|part| &part[..cut(part)]);
+    let name = names.next().unwrap_or(path);
+    let owner = match name {
+        "apply" | "try_apply" | "forward" | "backward" => names.next(),
+        _ => None,
+    };
+    match owner.and_then(|owner| owner.strip_prefix("<impl ")?.strip_suffix('>')) {
+        Some(of) => name_of(of),
+        None => owner.unwrap_or(name),
     }
 }
 
@@ -317,7 +301,7 @@ macro_rules! functions {
             R: PyFuncReturn<N>,
         {
             fn signature() -> Signature {
-                Signature { params: Some(vec![$($param::PARAM),*]), returns: Some(R::params()) }
+                Signature { params: vec![$($param::PARAM),*], returns: R::params() }
             }
 
             #[allow(non_snake_case, reason = "the names of the types serve the values too")]

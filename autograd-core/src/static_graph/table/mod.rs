@@ -2,7 +2,6 @@
 //! and those that only programs have.
 
 mod own;
-mod state;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -10,15 +9,11 @@ use std::sync::OnceLock;
 use super::ir::OpDef;
 
 pub(super) use crate::ops::entries::*;
-use crate::ops::{Binary, Comparison, Reduce, Unary};
 pub(super) use own::*;
-pub use state::Init;
-pub(super) use state::*;
 
-/// All operators but those of users' code.
+/// All entries.
 fn all() -> impl Iterator<Item = &'static OpDef> {
-    let families: [&'static [OpDef]; 6] =
-        [&FUNCTIONS, &BINARY, &SCALAR, &COMPARISONS, &REDUCTIONS, &UPDATES];
+    let families: [&'static [OpDef]; 5] = [&FUNCTIONS, &BINARY, &SCALAR, &COMPARISONS, &REDUCTIONS];
     let others = [
         ACTIVATIONS,
         ALONG,
@@ -40,29 +35,8 @@ fn all() -> impl Iterator<Item = &'static OpDef> {
         SHAPES,
         SLICES,
         SOFTMAXES,
-        STATE,
     ];
     families.into_iter().flatten().chain(others.into_iter().flatten().copied())
-}
-
-pub(super) fn function(of: Unary) -> &'static OpDef {
-    &FUNCTIONS[of as usize]
-}
-
-pub(super) fn binary(of: Binary) -> &'static OpDef {
-    &BINARY[of as usize]
-}
-
-pub(super) fn scalar(of: Binary) -> &'static OpDef {
-    &SCALAR[of as usize]
-}
-
-pub(super) fn comparison(of: Comparison) -> &'static OpDef {
-    &COMPARISONS[of as usize]
-}
-
-pub(super) fn reduction(of: Reduce) -> &'static OpDef {
-    &REDUCTIONS[of as usize]
 }
 
 /// The operator of a family and a name.
@@ -75,7 +49,6 @@ pub(super) fn find(family: &str, name: &str) -> Option<&'static OpDef> {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
-    use std::panic::Location;
 
     use super::super::attr::{Attr, Type, read, shown, written};
     use super::super::forms::same_float;
@@ -90,7 +63,6 @@ mod tests {
     fn example(kind: Type) -> Attr {
         match kind {
             Type::Number | Type::Plain => Attr::Number(-1.5e-9),
-            Type::Numbers => Attr::Numbers(vec![0.1, f64::INFINITY]),
             Type::Flag | Type::Training => Attr::Flag(true),
             Type::Int => Attr::Int(-2),
             Type::Ints => Attr::Ints(vec![0, -1]),
@@ -148,7 +120,7 @@ mod tests {
         let program = Program::new();
         let x = program.data("x", [-1], DType::Float64).unwrap();
         x.set_stop_gradient(false);
-        let built = program.one(&LOGIT, [], &[&x], Location::caller()).unwrap();
+        let built = program.one(&LOGIT, [], &[&x]).unwrap();
         let traced = program.trace(|x: &Tensor<f64>| logit(x)).x(&x).call().unwrap();
         assert_eq!(program.to_string().matches("= logit(x)").count(), 2, "{program}");
         let feed = at.detach();
