@@ -7,15 +7,14 @@ use std::collections::{BTreeMap, HashSet};
 use smallvec::SmallVec;
 
 use super::after::{Running, note};
-use super::gradient::{accumulate, computed};
-use super::reach::{AddressMap, Targets, Ways, address, ways_to};
+use super::gradient::{Gradients, MAX_SCANNED, accumulate};
+use super::reach::{AddressMap, address, ways_to};
 use super::{anomaly, hooks};
 use crate::error::{Error, Result};
 use crate::graph::{
     AnyTensor, Edge, Element, GradMode, Handle, HookId, NodeRef, Nodes, Pull, Sink, Slots, Tensor,
     To, for_any, is_observed,
 };
-use crate::ops::Float;
 
 /// What a backward keeps and records.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,9 +82,8 @@ pub fn backward(
     let running = Running::start();
     {
         let _mode = GradMode::set(options.create_graph);
-        let Outcome { leaves, retained, until, .. } =
-            Outcome::of("backward", outputs, seeds, None, options)?;
-        commit(leaves.grads, retained.unwrap_or_default(), until)?;
+        let until = HookId::coming();
+        Gradients::of("backward", outputs, seeds, until, options)?.commit(until)?;
     }
     running.finish()
 }
@@ -98,163 +96,58 @@ pub(super) fn backward_of(
     backward(&[output.any()], &[seed.map(Handle::any)], options)
 }
 
-/// Gives every leaf its gradient, and every tensor on the way that keeps one; all of them, or none
-/// if a hook fails or there is no memory for what was deferred. Hooks before `until` run.
-pub(super) fn commit(
-    mut leaves: Grads,
-    retained: Vec<(AnyTensor, AnyTensor)>,
-    until: HookId,
-) -> Result<()> {
-    for (leaf, slot) in &mut leaves {
-        if let Some(grad) = slot.take() {
-            *slot = Some(computed(hooks::run_leaf_hooks(leaf, until, grad)?));
-        }
-    }
-    // Most often there are none, and to collect them would take longer than to look.
-    if !retained.is_empty() {
-        let all: Vec<_> = retained.into_iter().map(|(x, grad)| (x, computed(grad))).collect();
-        all.into_iter().for_each(|(tensor, grad)| keep(&tensor, grad));
-    }
-    for (leaf, slot) in &mut leaves {
-        if let Some(grad) = slot.take() {
-            keep(leaf, grad);
-        }
-    }
-    Ok(())
-}
-
-/// Adds a gradient to the kept one.
-fn keep(tensor: &AnyTensor, grad: AnyTensor) {
-    fn add<T: Float>(tensor: &Tensor<T>, grad: Tensor<T>) {
-        tensor.update_grad(|before| match before {
-            Some(before) => (before + grad).materialized(),
-            None => grad.owned(),
-        });
-    }
-    match (tensor, grad) {
-        (AnyTensor::Float32(tensor), AnyTensor::Float32(grad)) => add(tensor, grad),
-        (AnyTensor::Float64(tensor), AnyTensor::Float64(grad)) => add(tensor, grad),
-        _ => unreachable!("a gradient has its tensor's element type"),
-    }
-}
-
-/// So many tensors are compared sooner than a map of them is made.
-const MAX_SCANNED: usize = 8;
-
-/// Tensors, and the gradient of each.
-pub(super) type Grads = SmallVec<[(AnyTensor, Option<AnyTensor>); 2]>;
-
-/// The gradients that leaves will get at the end.
-#[derive(Default)]
-pub(super) struct Leaves {
-    pub(super) grads: Grads,
-    /// By the addresses of the leaves, where there are many.
-    positions: AddressMap<usize, usize>,
-}
-
-impl Leaves {
-    /// Each leaf and its gradient, in the order in which they were reached.
-    pub(super) fn into_grads(self) -> impl Iterator<Item = (AnyTensor, AnyTensor)> {
-        self.grads.into_iter().filter_map(|(leaf, grad)| Some((leaf, grad?)))
-    }
-
-    pub(super) fn add(&mut self, leaf: &AnyTensor, grad: AnyTensor) -> Result<()> {
-        let key = leaf.address().addr();
-        let is_leaf = |(other, _): &(AnyTensor, _)| other.address().addr() == key;
-        let position = match self.grads.last() {
-            Some(last) if is_leaf(last) => Some(self.grads.len() - 1),
-            _ if self.grads.len() <= MAX_SCANNED => self.grads.iter().position(is_leaf),
-            _ => self.positions.get(&key).copied(),
-        };
-        match position {
-            Some(i) => accumulate(&mut self.grads[i].1, grad)?,
-            None => {
-                self.grads.push((leaf.clone(), Some(grad)));
-                if self.grads.len() > MAX_SCANNED {
-                    // At first with all that were scanned so far.
-                    let mapped = self.positions.len();
-                    for (position, (leaf, _)) in self.grads.iter().enumerate().skip(mapped) {
-                        self.positions.insert(leaf.address().addr(), position);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What a walk came to.
-pub(super) struct Outcome {
-    /// The first hook that was registered after it began, and does not run in it.
-    pub(super) until: HookId,
-    pub(super) leaves: Leaves,
-    /// Tensors on the way that keep their gradient, and those gradients; nobody's in `grad`.
-    pub(super) retained: Retained,
-    pub(super) targets: Option<Targets>,
-}
-
-type Retained = Option<Vec<(AnyTensor, AnyTensor)>>;
-
-impl Outcome {
-    /// Walks from outputs, which start with the gradients `seeds`.
+impl Gradients {
+    /// Those of a walk from outputs; see [`walk`].
     pub(super) fn of(
         op: &'static str,
         outputs: &[AnyTensor],
         seeds: &[Option<AnyTensor>],
-        targets: Option<Targets>,
+        until: HookId,
         options: BackwardOptions,
     ) -> Result<Self> {
-        let (until, leaves) = (HookId::coming(), Leaves::default());
-        let mut retained = targets.is_none().then(Vec::new);
-        let mut outcome = Self { until, leaves, retained: None, targets };
-        let ways = ways_to(outputs);
-        let mut walk = Walk { frontier: Frontier::default(), own: None, outside: &mut outcome };
-        start(&mut walk, op, (outputs, &ways), seeds)?;
-        let BackwardOptions { retain_graph, create_graph } = options;
-        walk.run(until, (retain_graph || create_graph, create_graph), &mut retained)?;
-        outcome.retained = retained;
-        Ok(outcome)
+        let mut found = Self::default();
+        found.retained = walk(op, outputs, seeds, until, options, &mut found)?;
+        Ok(found)
     }
 }
 
-impl<'g> Sink<'g> for Outcome {
-    #[inline]
-    fn wants(&self, edge: &Edge) -> bool {
-        match &self.targets {
-            None => !matches!(edge, Edge::None(_)),
-            Some(targets) => targets.wants(edge),
+/// Walks from outputs, which start with the gradients `seeds`, to what `outside` wants; only hooks before
+/// `until` run. Returns tensors on the way that keep their gradient, and those gradients.
+pub(super) fn walk<S: for<'g> Sink<'g> + ?Sized>(
+    op: &'static str,
+    outputs: &[AnyTensor],
+    seeds: &[Option<AnyTensor>],
+    until: HookId,
+    options: BackwardOptions,
+    outside: &mut S,
+) -> Result<Vec<(AnyTensor, AnyTensor)>> {
+    let ways = ways_to(outputs);
+    let (frontier, retained) = (Frontier::default(), Vec::new());
+    let mut walk = Walk { frontier, own: None, until, options, retained, outside };
+    for ((output, way), seed) in outputs.iter().zip(&ways).zip(seeds) {
+        if !output.stop_gradient() {
+            walk.deliver(way, seed_of(op, output, seed.as_ref())?)?;
         }
     }
-
-    fn wants_all(&self) -> bool {
-        self.targets.is_none()
-    }
-
-    #[inline]
-    fn passes(&mut self, node: &NodeRef, grads: &Slots) -> bool {
-        self.targets.as_mut().is_none_or(|targets| targets.take(node, grads))
-    }
-
-    fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
-        match edge {
-            Edge::Leaf(leaf) if self.wants(edge) => self.leaves.add(leaf, grad),
-            _ => Ok(()),
-        }
-    }
+    walk.run()?;
+    Ok(walk.retained)
 }
 
-/// A walk through the nodes in `own` only, from gradients along edges; what leads out of them goes to
+/// A walk through the nodes in `own` only, from a gradient along an edge; what leads out of them goes to
 /// `outside`.
 pub(super) fn walk_within<'g>(
     own: &Nodes,
-    starts: impl IntoIterator<Item = (&'g Edge, AnyTensor)>,
+    from: &'g Edge,
+    grad: AnyTensor,
     create_graph: bool,
     outside: &mut dyn Sink<'g>,
 ) -> Result<()> {
-    let mut walk = Walk { frontier: Frontier::default(), own: Some(own), outside };
-    starts.into_iter().try_for_each(|(edge, grad)| walk.deliver(edge, grad))?;
+    let options = BackwardOptions { retain_graph: create_graph, create_graph };
     // Hooks that were registered while those nodes were recorded are among them.
-    walk.run(HookId::coming(), (create_graph, create_graph), &mut None)
+    let (until, frontier, retained) = (HookId::coming(), Frontier::default(), Vec::new());
+    let mut walk = Walk { frontier, own: Some(own), until, options, retained, outside };
+    walk.deliver(from, grad)?;
+    walk.run()
 }
 
 /// One walk.
@@ -262,6 +155,11 @@ struct Walk<'a, 'g, S: ?Sized> {
     frontier: Frontier<'g>,
     /// The nodes that it goes through; `None` for all.
     own: Option<&'a Nodes>,
+    /// The first hook that was registered after it began, and does not run in it.
+    until: HookId,
+    options: BackwardOptions,
+    /// Tensors on the way that keep their gradient, and those gradients.
+    retained: Vec<(AnyTensor, AnyTensor)>,
     /// What takes the gradients that go to no such node.
     outside: &'a mut S,
 }
@@ -293,13 +191,10 @@ impl<'g, S: Sink<'g> + ?Sized> Sink<'g> for Walk<'_, 'g, S> {
 
 impl<'g, S: Sink<'g> + ?Sized> Walk<'_, 'g, S> {
     /// Visits the nodes that wait, from high level to low.
-    fn run(
-        &mut self,
-        until: HookId,
-        (retain, create_graph): (bool, bool),
-        retained: &mut Retained,
-    ) -> Result<()> {
-        let wants_all = self.wants_all();
+    fn run(&mut self) -> Result<()> {
+        let (wants_all, BackwardOptions { retain_graph, create_graph }) =
+            (self.wants_all(), self.options);
+        let retain = retain_graph || create_graph;
         loop {
             let waiting = match self.frontier.pop_ready() {
                 Some((node, grad)) if wants_all && node.is_unseen() => {
@@ -313,27 +208,26 @@ impl<'g, S: Sink<'g> + ?Sized> Walk<'_, 'g, S> {
                     None => return Ok(()),
                 },
             };
-            self.visit(waiting, until, (retain, create_graph), retained)?;
+            self.visit(waiting, retain, wants_all)?;
         }
     }
 
-    /// One node: its hooks before `until`, and then its rule.
+    /// One node: its hooks, and then its rule.
     #[inline]
     fn visit(
         &mut self,
         Waiting { node, mut grads, .. }: Waiting<'g>,
-        until: HookId,
-        (retain, create_graph): (bool, bool),
-        retained: &mut Retained,
+        retain: bool,
+        wants_all: bool,
     ) -> Result<()> {
-        let hooks = node.hooks();
+        let (hooks, until) = (node.hooks(), self.until);
         if let Some(hooks) = hooks {
-            hooks::run_before(node, hooks.before(until), &mut grads, retained)?;
+            hooks::run_before(node, hooks.before(until), &mut grads, &mut self.retained)?;
         }
-        if self.own.is_none() && !self.outside.passes(node, &grads) {
+        if !self.outside.passes(node, &grads) {
             return Ok(());
         }
-        let wants_all = self.wants_all();
+        let create_graph = self.options.create_graph;
         let mut pull = Pull { node, retain, create_graph, sink: self, wants_all };
         match hooks {
             Some(hooks) if hooks::has_after(hooks) => hooks::pull_watched(grads, pull, until),
@@ -482,55 +376,35 @@ fn alone(slot: usize, grad: AnyTensor) -> Slots {
     grads
 }
 
-/// Starts gradients at the outputs, on their ways. An output without a seed has one element and
-/// starts with 1.
-fn start<'g, S: Sink<'g>>(
-    pass: &mut S,
-    op: &'static str,
-    (outputs, ways): (&[AnyTensor], &'g Ways),
-    seeds: &[Option<AnyTensor>],
-) -> Result<()> {
-    for ((output, way), seed) in outputs.iter().zip(ways).zip(seeds) {
-        if output.stop_gradient() {
-            continue;
+/// The gradient that an output starts with: 1 for one of one element, if none is given.
+fn seed_of(op: &'static str, output: &AnyTensor, seed: Option<&AnyTensor>) -> Result<AnyTensor> {
+    let shape = output.shape();
+    match seed {
+        Some(seed) if seed.dtype() != output.dtype() => Err(Error::ElementType {
+            op,
+            parameter: "seed".into(),
+            expected: output.dtype(),
+            found: seed.dtype(),
+        }),
+        Some(seed) if seed.shape() != shape => {
+            let (expected, found) = (shape.to_vec(), seed.shape().to_vec());
+            Err(Error::SeedShape { op, output: described(output), expected, found })
         }
-        let seed = match seed {
-            Some(seed) if seed.dtype() != output.dtype() => {
-                return Err(Error::ElementType {
-                    op,
-                    parameter: "seed".into(),
-                    expected: output.dtype(),
-                    found: seed.dtype(),
-                });
-            }
-            Some(seed) if seed.shape() != output.shape() => {
-                return Err(Error::SeedShape {
-                    op,
-                    output: described(output),
-                    expected: output.shape().to_vec(),
-                    found: seed.shape().to_vec(),
-                });
-            }
-            Some(seed) => seed.clone(),
-            None if output.shape().iter().product::<usize>() == 1 => {
-                for_any!(output, t => ones_like(t))
-            }
-            None => {
-                return Err(Error::SeedMissing {
-                    op,
-                    output: described(output),
-                    found: output.shape().to_vec(),
-                    with: match op {
-                        "backward" => Some("backward_with"),
-                        "grad" => Some("GradOptions::seeds"),
-                        _ => None,
-                    },
-                });
-            }
-        };
-        pass.deliver(way, seed)?;
+        Some(seed) => Ok(seed.clone()),
+        None if shape.iter().product::<usize>() == 1 => Ok(for_any!(output, t => ones_like(t))),
+        None => {
+            let with = match op {
+                "backward" => Some("backward_with"),
+                "grad" => Some("GradOptions::seeds"),
+                _ => None,
+            };
+            Err(Error::SeedMissing { op, output: described(output), found: shape.to_vec(), with })
+        }
     }
-    Ok(())
+}
+
+fn ones_like<T: Element>(tensor: &Tensor<T>) -> AnyTensor {
+    Tensor::<T>::ones_like(tensor).into()
 }
 
 /// A tensor by the op that it came from: `the output of mul (called at src/main.rs:7:13)`.
@@ -541,10 +415,6 @@ fn described(output: &AnyTensor) -> String {
         }
         None => "a leaf tensor".into(),
     }
-}
-
-fn ones_like<T: Element>(tensor: &Tensor<T>) -> AnyTensor {
-    Tensor::<T>::ones_like(tensor).into()
 }
 
 pub(super) fn check_distinct(op: &'static str, name: &str, tensors: &[AnyTensor]) -> Result<()> {

@@ -176,7 +176,7 @@ impl Op for Checkpoint {
         drop(y);
         let (edges, location) = (pull.node.edges(), pull.node.location);
         let mut around = Around { edges, sink: &mut *pull.sink, location };
-        walk_within(&own, [(&edge, only(grads))], pull.create_graph, &mut around)
+        walk_within(&own, &edge, only(grads), pull.create_graph, &mut around)
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {

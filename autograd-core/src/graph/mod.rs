@@ -37,8 +37,8 @@ pub(crate) use node::{Node, NodeRef, Op, Pull, Push, Sink, Slots, Watching, is_o
 pub(crate) use pack::Unpacked;
 pub use pack::{SavedTensorsHooks, saved_tensors_hooks};
 pub(crate) use parts::{
-    Absent, At, Edge, Edges, Entries, Key, NodeAction, NodeHook, Plain, Role, Saved, SavedTensor,
-    State, To, Token,
+    Absent, At, Edge, Edges, Entries, GradHook, Key, NodeAction, NodeHook, Plain, Role, Saved,
+    SavedTensor, State, To, Token,
 };
 pub use pools::empty_buffer_pool;
 pub(crate) use protect::{ForwardGuard, Protected, Protector, protected};
