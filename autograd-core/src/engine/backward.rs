@@ -1,14 +1,13 @@
 //! Backward that adds to `.grad`, and the walk that all backwards make: where gradients start, the nodes that
-//! wait for them, from high levels to low, their hooks and rules, and what leaves get.
+//! wait for them, from high levels to low, their hooks and rules.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
-
-use smallvec::SmallVec;
+use std::collections::{BinaryHeap, HashSet};
 
 use super::after::{Running, note};
-use super::gradient::{Gradients, MAX_SCANNED, accumulate};
-use super::reach::{AddressMap, address, ways_to};
+use super::commit::{Gradients, MAX_SCANNED};
+use super::gradient::accumulate;
+use super::reach::{AddressMap, ways_to};
 use super::{anomaly, hooks};
 use crate::error::{Error, Result};
 use crate::graph::{
@@ -168,7 +167,7 @@ impl<'g, S: Sink<'g> + ?Sized> Sink<'g> for Walk<'_, 'g, S> {
     #[inline]
     fn wants(&self, edge: &Edge) -> bool {
         match (self.own, edge.node()) {
-            (Some(own), Some(node)) if own.contains(&address(node)) => true,
+            (Some(own), Some(node)) if own.contains(&node.address()) => true,
             _ => self.outside.wants(edge),
         }
     }
@@ -178,7 +177,7 @@ impl<'g, S: Sink<'g> + ?Sized> Sink<'g> for Walk<'_, 'g, S> {
     }
 
     fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
-        let is_own = |node| self.own.is_none_or(|own| own.contains(&address(node)));
+        let is_own = |node: &NodeRef| self.own.is_none_or(|own| own.contains(&node.address()));
         match edge.to() {
             To::Node(node, slot) if is_own(node) => match self.wants(edge) {
                 true => self.frontier.add(node, slot as usize, grad),
@@ -196,19 +195,19 @@ impl<'g, S: Sink<'g> + ?Sized> Walk<'_, 'g, S> {
             (self.wants_all(), self.options);
         let retain = retain_graph || create_graph;
         loop {
-            let waiting = match self.frontier.pop_ready() {
+            let (node, grads) = match self.frontier.pop_ready() {
                 Some((node, grad)) if wants_all && node.is_unseen() => {
                     let pull = &mut Pull { node, retain, create_graph, sink: self, wants_all };
                     node.pull(Slots::from_buf([Some(grad)]), pull)?;
                     continue;
                 }
-                Some((node, grad)) => Waiting::of(node, grad),
+                Some((node, grad)) => (node, alone(0, grad)),
                 None => match self.frontier.pop_shared() {
                     Some(waiting) => waiting,
                     None => return Ok(()),
                 },
             };
-            self.visit(waiting, retain, wants_all)?;
+            self.visit(node, grads, retain, wants_all)?;
         }
     }
 
@@ -216,7 +215,8 @@ impl<'g, S: Sink<'g> + ?Sized> Walk<'_, 'g, S> {
     #[inline]
     fn visit(
         &mut self,
-        Waiting { node, mut grads, .. }: Waiting<'g>,
+        node: &'g NodeRef,
+        mut grads: Slots,
         retain: bool,
         wants_all: bool,
     ) -> Result<()> {
@@ -237,32 +237,8 @@ impl<'g, S: Sink<'g> + ?Sized> Walk<'_, 'g, S> {
     }
 }
 
-/// Up to so many waiting nodes are found by looking at each; a chain has one, a residual net two.
-const MAX_LISTED: usize = 12;
-
-/// A node and the gradients that wait for it.
-struct Waiting<'g> {
-    node: &'g NodeRef,
-    grads: Slots,
-    arrival: u64,
-}
-
-/// Nodes are visited from high level to low; among equals the one that was reached first.
-type Rank = (Reverse<u32>, u64);
-
-impl<'g> Waiting<'g> {
-    /// One with the gradient of its first output.
-    #[inline]
-    fn of(node: &'g NodeRef, grad: AnyTensor) -> Self {
-        Self { node, grads: alone(0, grad), arrival: 0 }
-    }
-
-    fn rank(&self) -> Rank {
-        (Reverse(self.node.level), self.arrival)
-    }
-}
-
-/// Waiting nodes: those that wait for nothing more, the last one first, and then by their rank.
+/// Waiting nodes: those that wait for nothing more, the last one first, and then from high level to low; among
+/// equals the one that was reached first.
 #[derive(Default)]
 struct Frontier<'g> {
     /// With the gradient of their first output, which is all that can come: their one consumer is
@@ -270,11 +246,11 @@ struct Frontier<'g> {
     ready: Vec<(&'g NodeRef, AnyTensor)>,
     /// The one that waits while no other does, with the gradient of its first output: as in a chain.
     lone: Option<(&'g NodeRef, AnyTensor)>,
-    list: SmallVec<[Waiting<'g>; 2]>,
-    /// Those for which the list has no place.
-    many: BTreeMap<Rank, Waiting<'g>>,
-    ranks: AddressMap<Rank>,
-    arrivals: u64,
+    /// The gradients of the others, by address.
+    waiting: AddressMap<Slots>,
+    /// All that waited, in the order in which they were reached, and the levels and places of those that wait.
+    reached: Vec<&'g NodeRef>,
+    queue: BinaryHeap<(u32, Reverse<usize>)>,
 }
 
 impl<'g> Frontier<'g> {
@@ -285,7 +261,7 @@ impl<'g> Frontier<'g> {
             self.ready.push((node, grad));
             return Ok(());
         }
-        if slot == 0 && self.lone.is_none() && self.list.is_empty() && self.many.is_empty() {
+        if slot == 0 && self.lone.is_none() && self.queue.is_empty() {
             self.lone = Some((node, grad));
             return Ok(());
         }
@@ -297,38 +273,20 @@ impl<'g> Frontier<'g> {
         if let Some((node, grad)) = self.lone.take() {
             self.insert(node, 0, grad);
         }
-        match self.waiting(node) {
-            Some(waiting) => {
-                let grads = &mut waiting.grads;
-                if grads.len() <= slot {
-                    grads.resize(slot + 1, None);
-                }
-                accumulate(&mut grads[slot], grad)
-            }
-            None => {
-                self.insert(node, slot, grad);
-                Ok(())
-            }
+        let Some(grads) = self.waiting.get_mut(&node.address()) else {
+            self.insert(node, slot, grad);
+            return Ok(());
+        };
+        if grads.len() <= slot {
+            grads.resize(slot + 1, None);
         }
-    }
-
-    fn waiting(&mut self, node: &NodeRef) -> Option<&mut Waiting<'g>> {
-        match self.list.iter().position(|w| address(w.node) == address(node)) {
-            Some(position) => self.list.get_mut(position),
-            None if self.many.is_empty() => None,
-            None => self.many.get_mut(self.ranks.get(&address(node))?),
-        }
+        accumulate(&mut grads[slot], grad)
     }
 
     fn insert(&mut self, node: &'g NodeRef, slot: usize, grad: AnyTensor) {
-        let waiting = Waiting { node, grads: alone(slot, grad), arrival: self.arrivals };
-        self.arrivals += 1;
-        if self.list.len() < MAX_LISTED {
-            self.list.push(waiting);
-        } else {
-            self.ranks.insert(address(node), waiting.rank());
-            self.many.insert(waiting.rank(), waiting);
-        }
+        self.waiting.insert(node.address(), alone(slot, grad));
+        self.queue.push((node.level, Reverse(self.reached.len())));
+        self.reached.push(node);
     }
 
     // Every node that can still reach the next one with a gradient is done.
@@ -340,28 +298,11 @@ impl<'g> Frontier<'g> {
     }
 
     /// The next one where none is ready.
-    #[inline]
-    fn pop_shared(&mut self) -> Option<Waiting<'g>> {
-        if self.list.len() <= 1 && self.many.is_empty() {
-            return self.list.pop();
-        }
-        self.pop_first()
-    }
-
     #[inline(never)]
-    fn pop_first(&mut self) -> Option<Waiting<'g>> {
-        let best = (0..self.list.len()).min_by_key(|&i| self.list[i].rank());
-        let first = self.many.first_key_value().map(|(&rank, _)| rank);
-        match best {
-            Some(i) if first.is_none_or(|rank| self.list[i].rank() < rank) => {
-                Some(self.list.swap_remove(i))
-            }
-            _ => {
-                let (_, waiting) = self.many.pop_first()?;
-                self.ranks.remove(&address(waiting.node));
-                Some(waiting)
-            }
-        }
+    fn pop_shared(&mut self) -> Option<(&'g NodeRef, Slots)> {
+        let (_, Reverse(place)) = self.queue.pop()?;
+        let node = self.reached[place];
+        Some((node, self.waiting.remove(&node.address())?))
     }
 }
 

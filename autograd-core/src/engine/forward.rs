@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use super::backward::{BackwardOptions, walk};
 use super::gradient::for_float;
 use super::hooks::Held;
-use super::reach::{Target, Targets, address, reaches, target, topological};
+use super::reach::{Target, Targets, reaches, target, topological};
 use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{
@@ -72,7 +72,7 @@ struct Tangents {
 impl Tangents {
     fn put(&mut self, node: &NodeRef, outputs: Slots) {
         for (slot, tangent) in (0..).zip(outputs) {
-            let target = (address(node), slot);
+            let target = (node.address(), slot);
             if self.uses.contains_key(&target) {
                 // A known tangent stays what it is.
                 self.known.entry(target).or_insert(tangent);
@@ -125,25 +125,40 @@ fn transposed(push: &Push<'_>) -> Result<Slots, Stop> {
     if push.record {
         adopt(&own);
     }
-    let pulled = pulled?.into_iter().zip(&push.tangents);
-    let (grads, along): (Vec<AnyTensor>, Vec<_>) =
-        pulled.filter_map(|(grad, tangent)| Some((grad?, Some(tangent.clone()?)))).unzip();
+    let pairs = pulled?.into_iter().zip(push.tangents.iter().cloned());
     let starts: Vec<AnyTensor> = seeds.iter().flatten().cloned().collect();
-    let mut back = Targets::find(&grads, &starts, &[], |node| own.contains(&address(node)));
-    if grads.iter().any(|grad| !back.wants(&for_any!(grad, t => t.edge())) && !is_zero(grad)) {
-        return Err(Stop::Failed(Error::Unsupported {
-            op: node.name(),
-            why: "its backward does not compute with the gradient it gets, so forward mode \
-                  cannot go through it; write `fn jvp` in the op, or make backward of \
-                  differentiable ops"
-                .into(),
-        }));
-    }
-    let options = BackwardOptions::new().create_graph(push.record);
-    let sink: &mut dyn for<'g> Sink<'g> = &mut back;
-    walk(node.name(), &grads, &along, HookId::coming(), options, sink)?;
-    let mut found = back.found.into_iter();
+    let is_own = |node: &NodeRef| own.contains(&node.address());
+    let found = transpose(pairs, &starts, is_own, push.record)?;
+    let found = found.ok_or_else(|| Error::Unsupported {
+        op: node.name(),
+        why: "its backward does not compute with the gradient it gets, so forward mode \
+              cannot go through it; write `fn jvp` in the op, or make backward of \
+              differentiable ops"
+            .into(),
+    })?;
+    let mut found = found.into_iter();
     Ok(seeds.into_iter().map(|seed| seed.and_then(|_| found.next().flatten())).collect())
+}
+
+/// From gradients of inputs that were recorded on arbitrary gradients of outputs, `seeds`, by nodes that `own`
+/// holds for, and the inputs' tangents: the tangents of the outputs. `None` where a gradient that is not zero
+/// was not computed from a seed.
+pub(crate) fn transpose(
+    pairs: impl Iterator<Item = (Option<AnyTensor>, Option<AnyTensor>)>,
+    seeds: &[AnyTensor],
+    own: impl Fn(&NodeRef) -> bool,
+    record: bool,
+) -> Result<Option<Vec<Option<AnyTensor>>>> {
+    let (grads, along): (Vec<AnyTensor>, Vec<_>) =
+        pairs.filter_map(|(grad, tangent)| Some((grad?, Some(tangent?)))).unzip();
+    let mut targets = Targets::find(&grads, seeds, &[], own);
+    if grads.iter().any(|grad| !targets.wants(&for_any!(grad, t => t.edge())) && !is_zero(grad)) {
+        return Ok(None);
+    }
+    let options = BackwardOptions::new().create_graph(record);
+    let sink: &mut dyn for<'g> Sink<'g> = &mut targets;
+    walk("jvp", &grads, &along, HookId::coming(), options, sink)?;
+    Ok(Some(targets.found))
 }
 
 /// An arbitrary gradient: not 0, for which a derivative that is infinite would give NaN.

@@ -5,7 +5,8 @@ use super::anomaly;
 #[cfg(doc)]
 use super::backward::backward;
 use super::backward::{BackwardOptions, check_counts, check_distinct, walk};
-use super::gradient::{Gradients, own};
+use super::commit::Gradients;
+use super::gradient::own;
 use super::reach::Targets;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, GradMode, HookId, Sink, Tensor, for_any};

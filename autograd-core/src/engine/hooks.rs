@@ -129,9 +129,7 @@ pub(super) fn has_after(hooks: &HookList<NodeAction>) -> bool {
 }
 
 fn unshare(grads: &mut [Option<AnyTensor>]) {
-    for grad in grads {
-        *grad = grad.take().map(AnyTensor::unshared);
-    }
+    grads.iter_mut().flatten().for_each(AnyTensor::unshare);
 }
 
 /// Where a hook stands, for its errors.

@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use super::after::Running;
 use super::anomaly;
 use super::backward::BackwardOptions;
-use super::gradient::Gradients;
+use super::commit::Gradients;
 use crate::error::{Error, Result};
 use crate::graph::{GradMode, HookId, Tensor};
 use crate::ops::Float;

@@ -19,10 +19,6 @@ pub(super) fn ways_to(outputs: &[AnyTensor]) -> Ways {
 /// One for each output.
 pub(super) type Ways = SmallVec<[Edge; 1]>;
 
-pub(super) fn address(node: &NodeRef) -> *const () {
-    node.address()
-}
-
 /// Addresses are as good as random, so one multiplication hashes them.
 type HashAddress = BuildHasherDefault<AddressHasher>;
 pub(super) type AddressMap<V, K = *const ()> = HashMap<K, V, HashAddress>;
@@ -47,12 +43,12 @@ impl Hasher for AddressHasher {
 }
 
 /// Where an edge leads, for comparison.
-pub(super) type Target = (*const (), u32);
+pub(crate) type Target = (*const (), u32);
 
-pub(super) fn target(edge: &Edge) -> Option<Target> {
+pub(crate) fn target(edge: &Edge) -> Option<Target> {
     match edge.to() {
         To::None(_) => None,
-        To::Node(node, slot) => Some((address(node), slot)),
+        To::Node(node, slot) => Some((node.address(), slot)),
         To::Leaf(leaf) => Some((leaf.address(), 0)),
     }
 }
@@ -82,11 +78,7 @@ pub(super) fn topological<'g>(
 
 /// The node or leaf that an edge leads to.
 pub(super) fn place(edge: &Edge) -> Option<*const ()> {
-    match edge.to() {
-        To::None(_) => None,
-        To::Node(node, _) => Some(address(node)),
-        To::Leaf(leaf) => Some(leaf.address()),
-    }
+    target(edge).map(|(place, _)| place)
 }
 
 /// Shows the nodes behind an edge, the nearest first and each once, as long as `go_on` says so. Returns the
@@ -102,7 +94,7 @@ pub(crate) fn walk_down(from: &Edge, mut go_on: impl FnMut(&NodeRef) -> bool) ->
             return successors(Some(next), up).map(|place| nodes[place].0).collect();
         }
         let below = node.edges().iter().filter_map(Edge::node);
-        nodes.extend(below.filter(|below| seen.insert(address(below))).map(|below| (below, next)));
+        nodes.extend(below.filter(|below| seen.insert(below.address())).map(|below| (below, next)));
         next += 1;
     }
     Vec::new()
@@ -161,7 +153,7 @@ impl Targets {
             topological(&ways, |edge| !targets.is_cut(edge) && edge.node().is_none_or(&within));
         for node in order.iter().filter_map(|edge| edge.node()) {
             if node.edges().iter().any(|edge| targets.wants(edge)) {
-                targets.useful.insert(address(node));
+                targets.useful.insert(node.address());
             }
         }
         let seen: AddressSet = order.into_iter().filter_map(place).collect();
@@ -183,7 +175,7 @@ impl<'g> Sink<'g> for Targets {
 
     fn passes(&mut self, node: &NodeRef, grads: &Slots) -> bool {
         for (slot, grad) in (0..).zip(grads) {
-            if let Some(&answer) = self.answers.get(&(address(node), slot)) {
+            if let Some(&answer) = self.answers.get(&(node.address(), slot)) {
                 self.found[answer] = grad.clone();
             }
         }
