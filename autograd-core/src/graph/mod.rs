@@ -50,4 +50,6 @@ pub(crate) use shapes::{ForwardMode, output_shapes};
 pub use tensor::Tensor;
 pub(crate) use typed::{TypedOp, record, record_edges};
 pub(crate) use unrecorded::unrecorded;
-pub(crate) use watch::{Nodes, Observer, Range, Seen, adopt, beside, collect, observe, watch};
+pub(crate) use watch::{
+    Nodes, Observer, Range, Seen, adopt, beside, collect, indices, observe, watch,
+};
