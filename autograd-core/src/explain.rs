@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::engine::{last_idle, walk_down};
+use crate::engine::{last_idle, target, walk_down};
 use crate::error::{Error, Result};
 use crate::graph::{
     Absent, Edge, Element, Lost, NodeRef, Tensor, To, for_any, is_grad_enabled, off_since,
@@ -172,27 +172,34 @@ fn absent<T: Float>(x: &Tensor<T>) -> String {
 }
 
 /// A loss that wants no gradient, and the op that it came from.
-fn loss_stops(origin: Option<String>, of_loss: Lost, x_stopped: bool) -> Explanation {
-    let Some(op) = origin else {
-        let lines = lost("loss", of_loss).unwrap_or_else(|| not_recorded(x_stopped));
-        return Explanation { status: GradientStatus::LossNotRecorded, lines };
-    };
-    let mut lines = vec![format!("no gradient: the loss came from {op}, but it was")];
-    lines.extend(of_loss.causes().iter().map(|cause| format!("  {cause}")));
-    lines.push("Take that away.".into());
-    Explanation { status: GradientStatus::LossCut, lines }
+fn loss_stops(origin: Option<String>, lost: Lost, x_stopped: bool) -> Explanation {
+    let cut = origin.as_ref().map(|op| (op, "Take that away."));
+    let lines = outside("loss", cut, lost).unwrap_or_else(|| not_recorded(x_stopped));
+    let status =
+        if origin.is_some() { GradientStatus::LossCut } else { GradientStatus::LossNotRecorded };
+    Explanation { status, lines }
 }
 
 /// A tensor that wants no gradient.
 fn stops<U: Element>(x: &Tensor<U>) -> Explanation {
-    let Some(node) = x.origin() else {
-        let lines = lost("tensor", x.lost()).unwrap_or_else(asks_for_none);
-        return Explanation { status: GradientStatus::StopGradient, lines };
+    let origin = x.origin().map(called);
+    let cut = origin.as_ref().map(|op| (op, "Take that away, and compute the loss after."));
+    let lines = outside("tensor", cut, x.lost()).unwrap_or_else(|| vec![ASKS_FOR_NONE.into()]);
+    let status = if origin.is_some() { GradientStatus::Cut } else { GradientStatus::StopGradient };
+    Explanation { status, lines }
+}
+
+/// What is remembered of the way out of the graph, if anything is; for the result of an op, with what to do.
+fn outside(what: &str, cut: Option<(&String, &str)>, lost: Lost) -> Option<Vec<String>> {
+    let causes = lost.causes();
+    let was = match cut {
+        Some((op, _)) => format!("no gradient: the {what} came from {op}, but it was"),
+        None if causes.is_empty() => return None,
+        None => format!("no gradient: the {what}, or what it was computed from, was"),
     };
-    let mut lines = vec![format!("no gradient: the tensor came from {}, but it was", called(node))];
-    lines.extend(x.lost().causes().iter().map(|cause| format!("  {cause}")));
-    lines.push("Take that away, and compute the loss after.".into());
-    Explanation { status: GradientStatus::Cut, lines }
+    let causes = causes.iter().map(|cause| format!("  {cause}"));
+    let remedy = cut.map(|(_, remedy)| remedy.to_owned());
+    Some([was].into_iter().chain(causes).chain(remedy).collect())
 }
 
 /// What to do for the gradient of a result.
@@ -203,30 +210,16 @@ fn called(node: &NodeRef) -> String {
     format!("{} at {}", node.name(), node.location)
 }
 
-/// What is remembered of the way out of the graph, if anything is.
-fn lost(what: &str, lost: Lost) -> Option<Vec<String>> {
-    match &lost.causes()[..] {
-        [] => None,
-        causes => {
-            let was = format!("no gradient: the {what}, or what it was computed from, was");
-            Some([was].into_iter().chain(causes.iter().map(|cause| format!("  {cause}"))).collect())
-        }
-    }
-}
-
 /// What nobody can follow.
 const DATA: &str = "or their numbers went through plain data (`to_vec`, `item`, an ndarray), where \
                     nobody can follow them.";
 
 fn not_recorded(x_stopped: bool) -> Vec<String> {
-    let mut lines = vec![
-        "no gradient: the loss is not the result of a recorded op. All that it was computed from"
-            .into(),
-        "wanted no gradient then (stop_gradient is true for new tensors; \
-         `set_stop_gradient(false)` comes first),"
-            .into(),
-        DATA.into(),
-    ];
+    let mut lines = vec![format!(
+        "no gradient: the loss is not the result of a recorded op. All that it was computed from\n\
+         wanted no gradient then (stop_gradient is true for new tensors; \
+         `set_stop_gradient(false)` comes first),\n{DATA}"
+    )];
     if x_stopped {
         lines.push("The tensor itself has stop_gradient = true.".into());
     }
@@ -239,30 +232,20 @@ fn not_recorded(x_stopped: bool) -> Vec<String> {
     lines
 }
 
-fn asks_for_none() -> Vec<String> {
-    vec![
-        "no gradient: the tensor asks for none (stop_gradient is true).".into(),
-        "Call `set_stop_gradient(false)` on it before anything is computed from it. If it is a \
-         result,"
-            .into(),
-        "all that it was computed from asked for none then, or was plain data in between.".into(),
-    ]
-}
-
-fn same(a: &Edge, b: &Edge) -> bool {
-    match (a.to(), b.to()) {
-        (To::Leaf(a), To::Leaf(b)) => a.address() == b.address(),
-        (To::Node(a, i), To::Node(b, j)) => a.address() == b.address() && i == j,
-        _ => false,
-    }
-}
+/// Of a tensor of which nothing is remembered.
+const ASKS_FOR_NONE: &str = "\
+no gradient: the tensor asks for none (stop_gradient is true).
+Call `set_stop_gradient(false)` on it before anything is computed from it. If it is a result,
+all that it was computed from asked for none then, or was plain data in between.";
 
 /// The ops on the shortest way from the loss down to a tensor.
 fn way<'g>(from: &'g Edge, to: &Edge) -> Option<Vec<&'g NodeRef>> {
-    if same(from, to) {
+    let to = target(to)?;
+    let is_there = |edge: &Edge| target(edge) == Some(to);
+    if is_there(from) {
         return Some(Vec::new());
     }
-    let way = walk_down(from, |node| !node.edges().iter().any(|edge| same(edge, to)));
+    let way = walk_down(from, |node| !node.edges().iter().any(is_there));
     Some(way).filter(|way| !way.is_empty())
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use crate::engine::{GradOptions, Stop, grad_with, push, reaches};
+use crate::engine::{GradOptions, Stop, grad_with, push, reaches, transpose};
 use crate::error::{Error, Result};
 use crate::graph::{Edge, ForwardMode, GradMode, Tensor, is_grad_enabled};
 use crate::ops::Float;
@@ -264,38 +264,23 @@ impl<T: Float> Point<T> {
     /// The slope of the value where only backward can be used.
     fn slope_by_two_backwards(&self, tangents: &[Tensor<T>]) -> Result<Option<Tensor<T>>> {
         // The product with a cotangent is linear in it, and its slope along the cotangent is that
-        // of the closure.
-        // Not 0, for which a derivative that is infinite would give NaN.
+        // of the closure. Not 0, for which a derivative that is infinite would give NaN.
         let cotangent = Tensor::ones_like(&self.y);
         cotangent.set_stop_gradient(false);
         let grads = self.pull(&self.y, &cotangent, true, true)?;
-        let used = grads.into_iter().zip(tangents);
-        let used = used.filter_map(|(grad, tangent)| Some((grad?, tangent)));
-        // Two inputs may have got the same gradient; each stands for its own output here.
-        let mut slope = None;
-        for (grad, tangent) in used {
-            let options = GradOptions::new()
-                .seeds(vec![Some(tangent.clone())])
-                .allow_unused(true)
-                .retain_graph(true)
-                .create_graph(self.record);
-            let part = grad_with(&[&grad], &[&cotangent], options)?.pop().flatten();
-            if part.is_none() && grad.to_vec().iter().any(|element| *element != T::ZERO) {
-                return Err(Error::Unsupported {
-                    op: "jvp",
-                    why: "the backward of an op in the function does not compute with the \
-                          gradient it gets, so forward mode cannot go through that op; write \
-                          `fn jvp` in it, make its backward of differentiable ops, or call it on \
-                          the thread that calls `jvp` to learn its name"
-                        .into(),
-                });
-            }
-            slope = match (slope, part) {
-                (Some(slope), Some(part)) => Some(GradMode::of(self.record, || slope + part)),
-                (slope, part) => slope.or(part),
-            };
-        }
-        Ok(slope)
+        let pairs = grads.into_iter().zip(tangents);
+        let pairs =
+            pairs.map(|(grad, tangent)| (grad.map(Into::into), Some(tangent.clone().into())));
+        let slope = transpose(pairs, &[cotangent.into()], |_| true, self.record)?;
+        let slope = slope.ok_or_else(|| Error::Unsupported {
+            op: "jvp",
+            why: "the backward of an op in the function does not compute with the gradient it \
+                  gets, so forward mode cannot go through that op; write `fn jvp` in it, make its \
+                  backward of differentiable ops, or call it on the thread that calls `jvp` to \
+                  learn its name"
+                .into(),
+        })?;
+        Ok(slope.into_iter().flatten().next().and_then(T::unwrap))
     }
 
     /// The gradient of the value, which has one element, with respect to the only input.

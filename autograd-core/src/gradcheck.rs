@@ -17,11 +17,11 @@ pub(crate) use point::Subject;
 #[cfg(feature = "verify")]
 pub(crate) use verify::verify;
 
-use crate::engine::{BackwardOptions, grad_any};
+use crate::engine::BackwardOptions;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Tensor};
 use crate::random::Generator;
-use point::{check, leaves, numbers, random, require_float, tensor_like};
+use point::{check, gradients, leaves, random, require_float};
 
 /// Checks the gradients of `f` at `inputs` against finite differences.
 ///
@@ -144,17 +144,7 @@ fn check_second(
     let all: Vec<AnyTensor> = inputs.iter().cloned().chain(seeds).collect();
     let first = |all: &[AnyTensor]| {
         let (inputs, seeds) = all.split_at(inputs.len());
-        let floats: Vec<AnyTensor> =
-            inputs.iter().filter(|x| x.dtype().is_float()).cloned().collect();
-        if floats.is_empty() {
-            return Ok(Vec::new());
-        }
-        let options = BackwardOptions::new().create_graph(true);
-        let seeds: Vec<_> = seeds.iter().cloned().map(Some).collect();
-        let grads = grad_any(&f(inputs), &floats, &seeds, options)?;
-        let zeros = |x: &AnyTensor| tensor_like(x, &vec![0.0; numbers(x).len()]);
-        let grads = grads.into_iter().zip(&floats);
-        Ok(grads.map(|(grad, x)| grad.unwrap_or_else(|| zeros(x))).collect())
+        gradients(&f(inputs), inputs, seeds, BackwardOptions::new().create_graph(true))
     };
     check(subject, first, &all)
 }

@@ -8,9 +8,6 @@ mod tests;
 
 pub use options::{Notation, PrintOptions, print_options, set_print_options};
 
-/// What stands for those that are left out.
-const ELLIPSIS: &str = "...";
-
 /// Writes a tensor as `Tensor(shape=[2], dtype=float32, stop_gradient=true,`, a new line, its data
 /// and `)`. `data` is row-major and as long as `shape` says.
 ///
@@ -29,107 +26,69 @@ pub(crate) fn render_tensor<T: Printable>(
     f.write_char(')')
 }
 
-/// The nested brackets alone. `data` is row-major and as long as `shape` says.
-///
-/// `indent` is the column at which the caller places the first bracket: later lines are indented by
-/// it, and it counts towards the width of a line.
-#[cfg(test)]
-pub(crate) fn render<T: Printable>(shape: &[usize], data: &[T], indent: usize) -> String {
-    let mut out = String::new();
-    write_data(&mut out, shape, data, indent, PrintOptions::new())
-        .expect("a String takes any text");
-    out
-}
-
 /// An element type that can be shown.
 pub(crate) trait Printable: Copy {
-    /// Whether the item takes the sign column. A negative zero does not, though it shows a sign.
-    fn is_negative(self) -> bool;
-
-    /// Its size, if it may be written with an exponent.
-    fn size(self) -> Option<f64> {
-        None
-    }
-
-    /// Appends the item to `out`, without padding.
-    fn write_item(self, style: Style, out: &mut String) -> fmt::Result;
+    fn printed(self) -> Item;
 }
 
-/// How a float is written.
+/// An element, whatever its type.
 #[derive(Clone, Copy)]
-pub(crate) struct Style {
-    decimals: usize,
-    scientific: bool,
+pub(crate) enum Item {
+    Float(f64),
+    Integer(i64),
+    Bool(bool),
 }
 
-macro_rules! printable_float {
-    ($($float:ident)+) => {$(
-        impl Printable for $float {
-            fn is_negative(self) -> bool {
-                self < 0.0
-            }
-
-            fn size(self) -> Option<f64> {
-                Some(f64::from(self).abs())
-            }
-
-            fn write_item(self, style: Style, out: &mut String) -> fmt::Result {
-                write_float(f64::from(self), style, out)
+macro_rules! printable {
+    ($($element:ident: $kind:ident),*) => {$(
+        impl Printable for $element {
+            fn printed(self) -> Item {
+                Item::$kind(self.into())
             }
         }
-    )+};
+    )*};
 }
 
-printable_float!(f32 f64);
+printable! { f32: Float, f64: Float, i32: Integer, i64: Integer, u8: Integer, bool: Bool }
 
-macro_rules! printable_integer {
-    ($($integer:ident)+) => {$(
-        impl Printable for $integer {
-            fn is_negative(self) -> bool {
-                // Widened, because the compiler objects to asking a u8 whether it is below zero.
-                i64::from(self) < 0
-            }
-
-            fn write_item(self, _: Style, out: &mut String) -> fmt::Result {
-                write!(out, "{self}")
-            }
-        }
-    )+};
-}
-
-printable_integer!(i32 i64 u8);
-
-impl Printable for bool {
+impl Item {
+    /// Whether it takes the sign column. A negative zero does not, though it shows a sign.
     fn is_negative(self) -> bool {
-        false
+        match self {
+            Self::Float(x) => x < 0.0,
+            Self::Integer(n) => n < 0,
+            Self::Bool(_) => false,
+        }
     }
 
-    fn write_item(self, _: Style, out: &mut String) -> fmt::Result {
-        out.write_str(if self { "True" } else { "False" })
+    /// Without padding.
+    fn text(self, decimals: usize, scientific: bool) -> String {
+        match self {
+            Self::Bool(true) => "True".into(),
+            Self::Bool(false) => "False".into(),
+            Self::Integer(n) => n.to_string(),
+            Self::Float(x) if x.is_nan() => "nan".into(),
+            Self::Float(x) if scientific && x.is_finite() => {
+                // Python's exponents have a sign and two digits.
+                let text = format!("{x:.decimals$e}");
+                let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+                let (sign, exponent) =
+                    exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
+                format!("{digits}e{sign}{exponent:0>2}")
+            }
+            Self::Float(x) if scientific => x.to_string(),
+            Self::Float(x) if x.ceil() == x => format!("{x:.0}."),
+            Self::Float(x) => format!("{x:.decimals$}"),
+        }
     }
 }
 
-fn write_float(value: f64, Style { decimals, scientific }: Style, out: &mut String) -> fmt::Result {
-    if value.is_nan() {
-        out.write_str("nan")
-    } else if scientific && value.is_finite() {
-        // Python's exponents have a sign and two digits.
-        let text = format!("{value:.decimals$e}");
-        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let (sign, exponent) =
-            exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
-        write!(out, "{digits}e{sign}{exponent:0>2}")
-    } else if scientific {
-        write!(out, "{value}")
-    } else if value.ceil() == value {
-        write!(out, "{value:.0}.")
-    } else {
-        write!(out, "{value:.decimals$}")
-    }
-}
-
+/// The nested brackets alone. `data` is row-major and as long as `shape` says.
+///
+/// `indent` is the column of the first bracket: later lines are indented by it, and it counts towards the
+/// width of a line.
 fn write_data<T: Printable>(
-    out: &mut impl Write,
+    out: &mut dyn Write,
     shape: &[usize],
     data: &[T],
     indent: usize,
@@ -142,43 +101,33 @@ fn write_data<T: Printable>(
         .take_while(|&&len| len != 0)
         .fold(1_usize, |size, &len| size.saturating_mul(len));
     let edge = (size > options.threshold).then_some(options.edge_items);
-
+    let mut items = Vec::new();
+    add_shown(shape, data, edge, &mut items);
     let scientific = match options.notation {
         Notation::Fixed => false,
         Notation::Scientific => true,
-        Notation::Auto => {
-            let (mut least, mut most) = (f64::INFINITY, 0.0);
-            each_shown(shape, data, edge, &mut |item: T| {
-                if let Some(size) = item.size().filter(|size| *size > 0.0 && size.is_finite()) {
-                    (least, most) = (size.min(least), size.max(most));
-                }
-                Ok(())
-            })?;
-            most >= 1e8 || least < 1e-4 || most / least > 1e3
-        }
+        Notation::Auto => needs_exponents(&items),
     };
-    let style = Style { decimals: options.precision, scientific };
-    let mut items = Items::default();
-    each_shown(shape, data, edge, &mut |item| items.push(item, style))?;
-    let mut layout = Layout { out, items: &items, written: 0, edge, width: options.line_width };
+    let text = |item: &Item| (item.text(options.precision, scientific), item.is_negative());
+    let items: Vec<(String, bool)> = items.iter().map(text).collect();
+    let mut layout = Layout {
+        width: items.iter().map(|(text, _)| text.len()).max().unwrap_or(0),
+        signed: items.iter().any(|(_, negative)| *negative),
+        items: items.iter(),
+        out,
+        edge,
+        columns: options.line_width,
+    };
     layout.write_block(shape, indent)
 }
 
-/// Visits the items that are shown, in the order in which they are.
-fn each_shown<T: Printable>(
-    shape: &[usize],
-    data: &[T],
-    edge: Option<usize>,
-    visit: &mut dyn FnMut(T) -> fmt::Result,
-) -> fmt::Result {
-    let [len, inner @ ..] = shape else {
-        return visit(data[0]);
-    };
+/// Adds the items that are shown, in the order in which they are.
+fn add_shown<T: Printable>(shape: &[usize], data: &[T], edge: Option<usize>, to: &mut Vec<Item>) {
+    let [len, inner @ ..] = shape else { return to.push(data[0].printed()) };
     let stride: usize = inner.iter().product();
     for i in shown(*len, edge).flatten() {
-        each_shown(inner, &data[i * stride..][..stride], edge, visit)?;
+        add_shown(inner, &data[i * stride..][..stride], edge, to);
     }
-    Ok(())
 }
 
 /// The positions of a dimension that are shown, with `None` where the ellipsis stands: so many at
@@ -190,71 +139,57 @@ fn shown(len: usize, edge: Option<usize>) -> impl Iterator<Item = Option<usize>>
     (0..head).map(Some).chain(ellipsis).chain((tail..len).map(Some))
 }
 
-/// The items that are shown, in the order in which they are, formatted once and end to end.
-#[derive(Default)]
-struct Items {
-    text: String,
-    cells: Vec<Cell>,
+/// NumPy's rule: see [`Notation::Auto`].
+fn needs_exponents(items: &[Item]) -> bool {
+    let (mut least, mut most) = (f64::INFINITY, 0.0);
+    for item in items {
+        if let Item::Float(x) = item
+            && *x != 0.0
+            && x.is_finite()
+        {
+            (least, most) = (x.abs().min(least), x.abs().max(most));
+        }
+    }
+    most >= 1e8 || least < 1e-4 || most / least > 1e3
+}
+
+/// Puts the items between brackets.
+struct Layout<'a> {
+    out: &'a mut dyn Write,
+    /// Each as text, and whether it is negative.
+    items: std::slice::Iter<'a, (String, bool)>,
     /// Length of the longest.
     width: usize,
     /// Whether one of them is negative.
     signed: bool,
-}
-
-struct Cell {
-    end: usize,
-    negative: bool,
-}
-
-impl Items {
-    fn push<T: Printable>(&mut self, value: T, style: Style) -> fmt::Result {
-        let start = self.text.len();
-        value.write_item(style, &mut self.text)?;
-        let end = self.text.len();
-        let negative = value.is_negative();
-        self.width = self.width.max(end - start);
-        self.signed |= negative;
-        self.cells.push(Cell { end, negative });
-        Ok(())
-    }
-}
-
-/// Puts the items between brackets.
-struct Layout<'a, W> {
-    out: &'a mut W,
-    items: &'a Items,
-    written: usize,
     edge: Option<usize>,
     /// The columns of a line.
-    width: usize,
+    columns: usize,
 }
 
-impl<W: Write> Layout<'_, W> {
+impl Layout<'_> {
     /// One tensor of the given shape, with its first bracket at column `indent`.
     fn write_block(&mut self, shape: &[usize], indent: usize) -> fmt::Result {
         let [len, inner @ ..] = shape else {
             return self.write_item();
         };
         let per_line = if inner.is_empty() {
-            (self.width.saturating_sub(indent) / (self.items.width + 2)).max(1)
+            (self.columns.saturating_sub(indent) / (self.width + 2)).max(1)
         } else {
             1
         };
         self.out.write_char('[')?;
         for (i, position) in shown(*len, self.edge).enumerate() {
             if i > 0 && i.is_multiple_of(per_line) {
-                self.out.write_char(',')?;
                 // The higher the rank, the more blank lines: rows follow each other closely.
-                for _ in 0..inner.len().max(1) {
-                    self.out.write_char('\n')?;
-                }
-                self.write_spaces(indent + 1)?;
+                let lines = "\n".repeat(inner.len().max(1));
+                write!(self.out, ",{lines}{:1$}", "", indent + 1)?;
             } else if i > 0 {
                 self.out.write_str(", ")?;
             }
             match position {
                 Some(_) => self.write_block(inner, indent + 1)?,
-                None => self.out.write_str(ELLIPSIS)?,
+                None => self.out.write_str("...")?,
             }
         }
         self.out.write_char(']')
@@ -262,22 +197,13 @@ impl<W: Write> Layout<'_, W> {
 
     /// The next item, to the left of its column but behind the sign column if there is one.
     fn write_item(&mut self) -> fmt::Result {
-        let Items { text, cells, width, signed } = self.items;
-        let start = self.written.checked_sub(1).map_or(0, |i| cells[i].end);
-        let Cell { end, negative } = cells[self.written];
-        self.written += 1;
-
-        let mut padding = width - (end - start);
+        let Some((text, negative)) = self.items.next() else { return Ok(()) };
+        let mut width = self.width;
         // The widest item has no room for it: `-20` and `300` stand in the same column.
-        if *signed && !negative && padding > 0 {
+        if self.signed && !negative && text.len() < width {
             self.out.write_char(' ')?;
-            padding -= 1;
+            width -= 1;
         }
-        self.out.write_str(&text[start..end])?;
-        self.write_spaces(padding)
-    }
-
-    fn write_spaces(&mut self, count: usize) -> fmt::Result {
-        write!(self.out, "{:count$}", "")
+        write!(self.out, "{text:width$}")
     }
 }

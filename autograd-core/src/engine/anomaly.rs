@@ -17,13 +17,14 @@ thread_local! {
 #[derive(Default)]
 struct State {
     first: Option<Error>,
-    /// What the outputs of nodes were, by node and output. The token keeps the key from being another
-    /// node's.
-    ranges: HashMap<(Key, u32), (Token, Range)>,
+    /// What the outputs of nodes were, by node and output.
+    ranges: HashMap<(Key, u32), Range>,
     /// What inputs without a gradient were, by their numbers.
     constants: HashMap<u32, Range>,
-    /// Inputs of nodes that have no edge, with their names.
-    beside: HashMap<Key, (Token, Vec<(String, Range)>)>,
+    /// Inputs of nodes that have no edge, in words.
+    beside: HashMap<Key, Vec<String>>,
+    /// Those of the keys, which keep them from being other nodes'.
+    tokens: Vec<Token>,
 }
 
 /// While it lives, recorded ops and backwards on this thread are looked through for NaN and
@@ -111,31 +112,42 @@ fn see(seen: Seen<'_>) {
             state.constants.insert(number, range);
         }
         Seen::Beside(node, name, range) => {
-            let token = node.token();
-            let (_, beside) =
-                state.beside.entry(token.key()).or_insert_with(|| (token, Vec::new()));
-            beside.push((name, range));
+            let key = state.key_of(node);
+            state.beside.entry(key).or_default().push(format!("input `{name}`: {range}"));
         }
         Seen::Output(node, slot, range) => {
             if !range.is_finite() && state.first.is_none() {
-                state.first = Some(Error::NotFinite {
-                    op: node.name(),
-                    found: format!("the result has {}", range.broken()),
-                    inputs: state.inputs(node).collect(),
-                    location: node.location,
-                });
+                state.find(node, format!("the result has {}", range.broken()), None);
             }
-            let token = node.token();
-            state.ranges.insert((token.key(), slot), (token, range));
+            let key = state.key_of(node);
+            state.ranges.insert((key, slot), range);
         }
     });
 }
 
 impl State {
+    fn key_of(&mut self, node: &Node) -> Key {
+        let token = node.token();
+        let key = token.key();
+        self.tokens.push(token);
+        key
+    }
+
+    /// Notes what was found first.
+    fn find(
+        &mut self,
+        node: &Node,
+        found: String,
+        gradients: impl IntoIterator<Item = String>,
+    ) -> Error {
+        let inputs = gradients.into_iter().chain(self.inputs(node)).collect();
+        let (op, location) = (node.name(), node.location);
+        self.first.insert(Error::NotFinite { op, found, inputs, location }).clone()
+    }
+
+    /// The inputs of a node, in words.
     fn inputs(&self, node: &Node) -> impl Iterator<Item = String> {
-        let beside = node.key().and_then(|key| self.beside.get(&key)).map(|(_, beside)| beside);
-        let beside = beside.into_iter().flatten();
-        let beside = beside.map(|(name, range)| format!("input `{name}`: {range}"));
+        let beside = node.key().and_then(|key| self.beside.get(&key)).into_iter().flatten();
         let describe = |(i, edge): (usize, &Edge)| match edge.to() {
             To::None(absent) => match self.constants.get(&absent.seen) {
                 Some(range) => format!("input {i}: {range}, wants no gradient"),
@@ -148,12 +160,12 @@ impl State {
             To::Node(from, slot) => {
                 let (name, place) = (from.name(), from.location);
                 match from.key().and_then(|key| self.ranges.get(&(key, slot))) {
-                    Some((_, range)) => format!("input {i}: {range}, from {name} at {place}"),
+                    Some(range) => format!("input {i}: {range}, from {name} at {place}"),
                     None => format!("input {i}: from {name} at {place}, outside this scope"),
                 }
             }
         };
-        node.edges().iter().enumerate().map(describe).chain(beside)
+        node.edges().iter().enumerate().map(describe).chain(beside.cloned())
     }
 }
 
@@ -171,30 +183,23 @@ pub(super) fn check_gradients(
         return Ok(());
     }
     check()?;
-    let ranges = |grads: &[Option<AnyTensor>]| -> Vec<_> {
-        let ranges = grads.iter().map(|grad| grad.as_ref().and_then(range)).enumerate();
-        ranges.filter_map(|(i, range)| Some((i, range?))).collect()
+    let broken = |grads: &[Option<AnyTensor>]| {
+        let mut ranges =
+            grads.iter().enumerate().filter_map(|(i, grad)| Some((i, range(grad.as_ref()?)?)));
+        ranges.find(|(_, range)| !range.is_finite()).map(|(i, range)| (i, range.broken()))
     };
-    let outputs = ranges(outputs);
-    let broken = |(_, range): &&(usize, Range)| !range.is_finite();
-    let inputs = ranges(inputs);
-    let found = match (outputs.iter().find(broken), inputs.iter().find(broken)) {
-        (Some((i, range)), _) => {
-            format!(
-                "the gradient of its output {i} came with {} (a seed or a hook)",
-                range.broken()
-            )
+    let found = match (broken(outputs), broken(inputs)) {
+        (Some((i, broken)), _) => {
+            format!("the gradient of its output {i} came with {broken} (a seed or a hook)")
         }
-        (None, Some((i, range))) => {
-            format!("backward gave its input {i} a gradient with {}", range.broken())
+        (None, Some((i, broken))) => {
+            format!("backward gave its input {i} a gradient with {broken}")
         }
         (None, None) => return Ok(()),
     };
-    let error = STATE.with_borrow_mut(|state| {
-        let grads = outputs.iter().map(|(i, range)| format!("gradient of output {i}: {range}"));
-        let inputs: Vec<String> = grads.chain(state.inputs(node)).collect();
-        let (op, location) = (node.name(), node.location);
-        state.first.insert(Error::NotFinite { op, found, inputs, location }).clone()
+    let outputs = outputs.iter().enumerate();
+    let outputs = outputs.filter_map(|(i, grad)| {
+        Some(format!("gradient of output {i}: {}", range(grad.as_ref()?)?))
     });
-    Err(error)
+    Err(STATE.with_borrow_mut(|state| state.find(node, found, outputs)))
 }

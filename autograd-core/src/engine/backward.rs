@@ -1,21 +1,19 @@
 //! Backward that adds to `.grad`, and the walk that all backwards make: where gradients start, the nodes that
-//! wait for them, from high levels to low, their hooks and rules, and what leaves get.
+//! wait for them, from high levels to low, their hooks and rules.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
-
-use smallvec::SmallVec;
+use std::collections::{BinaryHeap, HashSet};
 
 use super::after::{Running, note};
-use super::gradient::{accumulate, computed};
-use super::reach::{AddressMap, Targets, Ways, address, ways_to};
+use super::commit::{Gradients, MAX_SCANNED};
+use super::gradient::accumulate;
+use super::reach::{AddressMap, ways_to};
 use super::{anomaly, hooks};
 use crate::error::{Error, Result};
 use crate::graph::{
     AnyTensor, Edge, Element, GradMode, Handle, HookId, NodeRef, Nodes, Pull, Sink, Slots, Tensor,
     To, for_any, is_observed,
 };
-use crate::ops::Float;
 
 /// What a backward keeps and records.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,9 +81,8 @@ pub fn backward(
     let running = Running::start();
     {
         let _mode = GradMode::set(options.create_graph);
-        let Outcome { leaves, retained, until, .. } =
-            Outcome::of("backward", outputs, seeds, None, options)?;
-        commit(leaves.grads, retained.unwrap_or_default(), until)?;
+        let until = HookId::coming();
+        Gradients::of("backward", outputs, seeds, until, options)?.commit(until)?;
     }
     running.finish()
 }
@@ -98,163 +95,58 @@ pub(super) fn backward_of(
     backward(&[output.any()], &[seed.map(Handle::any)], options)
 }
 
-/// Gives every leaf its gradient, and every tensor on the way that keeps one; all of them, or none
-/// if a hook fails or there is no memory for what was deferred. Hooks before `until` run.
-pub(super) fn commit(
-    mut leaves: Grads,
-    retained: Vec<(AnyTensor, AnyTensor)>,
-    until: HookId,
-) -> Result<()> {
-    for (leaf, slot) in &mut leaves {
-        if let Some(grad) = slot.take() {
-            *slot = Some(computed(hooks::run_leaf_hooks(leaf, until, grad)?));
-        }
-    }
-    // Most often there are none, and to collect them would take longer than to look.
-    if !retained.is_empty() {
-        let all: Vec<_> = retained.into_iter().map(|(x, grad)| (x, computed(grad))).collect();
-        all.into_iter().for_each(|(tensor, grad)| keep(&tensor, grad));
-    }
-    for (leaf, slot) in &mut leaves {
-        if let Some(grad) = slot.take() {
-            keep(leaf, grad);
-        }
-    }
-    Ok(())
-}
-
-/// Adds a gradient to the kept one.
-fn keep(tensor: &AnyTensor, grad: AnyTensor) {
-    fn add<T: Float>(tensor: &Tensor<T>, grad: Tensor<T>) {
-        tensor.update_grad(|before| match before {
-            Some(before) => (before + grad).materialized(),
-            None => grad.owned(),
-        });
-    }
-    match (tensor, grad) {
-        (AnyTensor::Float32(tensor), AnyTensor::Float32(grad)) => add(tensor, grad),
-        (AnyTensor::Float64(tensor), AnyTensor::Float64(grad)) => add(tensor, grad),
-        _ => unreachable!("a gradient has its tensor's element type"),
-    }
-}
-
-/// So many tensors are compared sooner than a map of them is made.
-const MAX_SCANNED: usize = 8;
-
-/// Tensors, and the gradient of each.
-pub(super) type Grads = SmallVec<[(AnyTensor, Option<AnyTensor>); 2]>;
-
-/// The gradients that leaves will get at the end.
-#[derive(Default)]
-pub(super) struct Leaves {
-    pub(super) grads: Grads,
-    /// By the addresses of the leaves, where there are many.
-    positions: AddressMap<usize, usize>,
-}
-
-impl Leaves {
-    /// Each leaf and its gradient, in the order in which they were reached.
-    pub(super) fn into_grads(self) -> impl Iterator<Item = (AnyTensor, AnyTensor)> {
-        self.grads.into_iter().filter_map(|(leaf, grad)| Some((leaf, grad?)))
-    }
-
-    pub(super) fn add(&mut self, leaf: &AnyTensor, grad: AnyTensor) -> Result<()> {
-        let key = leaf.address().addr();
-        let is_leaf = |(other, _): &(AnyTensor, _)| other.address().addr() == key;
-        let position = match self.grads.last() {
-            Some(last) if is_leaf(last) => Some(self.grads.len() - 1),
-            _ if self.grads.len() <= MAX_SCANNED => self.grads.iter().position(is_leaf),
-            _ => self.positions.get(&key).copied(),
-        };
-        match position {
-            Some(i) => accumulate(&mut self.grads[i].1, grad)?,
-            None => {
-                self.grads.push((leaf.clone(), Some(grad)));
-                if self.grads.len() > MAX_SCANNED {
-                    // At first with all that were scanned so far.
-                    let mapped = self.positions.len();
-                    for (position, (leaf, _)) in self.grads.iter().enumerate().skip(mapped) {
-                        self.positions.insert(leaf.address().addr(), position);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What a walk came to.
-pub(super) struct Outcome {
-    /// The first hook that was registered after it began, and does not run in it.
-    pub(super) until: HookId,
-    pub(super) leaves: Leaves,
-    /// Tensors on the way that keep their gradient, and those gradients; nobody's in `grad`.
-    pub(super) retained: Retained,
-    pub(super) targets: Option<Targets>,
-}
-
-type Retained = Option<Vec<(AnyTensor, AnyTensor)>>;
-
-impl Outcome {
-    /// Walks from outputs, which start with the gradients `seeds`.
+impl Gradients {
+    /// Those of a walk from outputs; see [`walk`].
     pub(super) fn of(
         op: &'static str,
         outputs: &[AnyTensor],
         seeds: &[Option<AnyTensor>],
-        targets: Option<Targets>,
+        until: HookId,
         options: BackwardOptions,
     ) -> Result<Self> {
-        let (until, leaves) = (HookId::coming(), Leaves::default());
-        let mut retained = targets.is_none().then(Vec::new);
-        let mut outcome = Self { until, leaves, retained: None, targets };
-        let ways = ways_to(outputs);
-        let mut walk = Walk::new(None, &mut outcome);
-        start(&mut walk, op, (outputs, &ways), seeds)?;
-        let BackwardOptions { retain_graph, create_graph } = options;
-        walk.run(until, (retain_graph || create_graph, create_graph), &mut retained)?;
-        outcome.retained = retained;
-        Ok(outcome)
+        let mut found = Self::default();
+        found.retained = walk(op, outputs, seeds, until, options, &mut found)?;
+        Ok(found)
     }
 }
 
-impl<'g> Sink<'g> for Outcome {
-    #[inline]
-    fn wants(&self, edge: &Edge) -> bool {
-        match &self.targets {
-            None => !matches!(edge, Edge::None(_)),
-            Some(targets) => targets.wants(edge),
+/// Walks from outputs, which start with the gradients `seeds`, to what `outside` wants; only hooks before
+/// `until` run. Returns tensors on the way that keep their gradient, and those gradients.
+pub(super) fn walk<S: for<'g> Sink<'g> + ?Sized>(
+    op: &'static str,
+    outputs: &[AnyTensor],
+    seeds: &[Option<AnyTensor>],
+    until: HookId,
+    options: BackwardOptions,
+    outside: &mut S,
+) -> Result<Vec<(AnyTensor, AnyTensor)>> {
+    let ways = ways_to(outputs);
+    let (frontier, retained) = (Frontier::default(), Vec::new());
+    let mut walk = Walk { frontier, own: None, until, options, retained, outside };
+    for ((output, way), seed) in outputs.iter().zip(&ways).zip(seeds) {
+        if !output.stop_gradient() {
+            walk.deliver(way, seed_of(op, output, seed.as_ref())?)?;
         }
     }
-
-    fn wants_all(&self) -> bool {
-        self.targets.is_none()
-    }
-
-    #[inline]
-    fn passes(&mut self, node: &NodeRef, grads: &Slots) -> bool {
-        self.targets.as_mut().is_none_or(|targets| targets.take(node, grads))
-    }
-
-    fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
-        match edge {
-            Edge::Leaf(leaf) if self.wants(edge) => self.leaves.add(leaf, grad),
-            _ => Ok(()),
-        }
-    }
+    walk.run()?;
+    Ok(walk.retained)
 }
 
-/// A walk through the nodes in `own` only, from gradients along edges; what leads out of them goes to
+/// A walk through the nodes in `own` only, from a gradient along an edge; what leads out of them goes to
 /// `outside`.
 pub(super) fn walk_within<'g>(
     own: &Nodes,
-    starts: impl IntoIterator<Item = (&'g Edge, AnyTensor)>,
+    from: &'g Edge,
+    grad: AnyTensor,
     create_graph: bool,
     outside: &mut dyn Sink<'g>,
 ) -> Result<()> {
-    let mut walk = Walk::new(Some(own), outside);
-    starts.into_iter().try_for_each(|(edge, grad)| walk.deliver(edge, grad))?;
+    let options = BackwardOptions { retain_graph: create_graph, create_graph };
     // Hooks that were registered while those nodes were recorded are among them.
-    walk.run(HookId::coming(), (create_graph, create_graph), &mut None)
+    let (until, frontier, retained) = (HookId::coming(), Frontier::default(), Vec::new());
+    let mut walk = Walk { frontier, own: Some(own), until, options, retained, outside };
+    walk.deliver(from, grad)?;
+    walk.run()
 }
 
 /// One walk.
@@ -262,36 +154,32 @@ struct Walk<'a, 'g, S: ?Sized> {
     frontier: Frontier<'g>,
     /// The nodes that it goes through; `None` for all.
     own: Option<&'a Nodes>,
+    /// The first hook that was registered after it began, and does not run in it.
+    until: HookId,
+    options: BackwardOptions,
+    /// Tensors on the way that keep their gradient, and those gradients.
+    retained: Vec<(AnyTensor, AnyTensor)>,
     /// What takes the gradients that go to no such node.
     outside: &'a mut S,
-    /// As [`Sink::wants_all`].
-    wants_all: bool,
-}
-
-impl<'a, 'g, S: Sink<'g> + ?Sized> Walk<'a, 'g, S> {
-    fn new(own: Option<&'a Nodes>, outside: &'a mut S) -> Self {
-        let wants_all = own.is_none() && outside.wants_all();
-        Self { frontier: Frontier::default(), own, outside, wants_all }
-    }
 }
 
 impl<'g, S: Sink<'g> + ?Sized> Sink<'g> for Walk<'_, 'g, S> {
     #[inline]
     fn wants(&self, edge: &Edge) -> bool {
         match (self.own, edge.node()) {
-            (Some(own), Some(node)) if own.contains(&address(node)) => true,
+            (Some(own), Some(node)) if own.contains(&node.address()) => true,
             _ => self.outside.wants(edge),
         }
     }
 
     fn wants_all(&self) -> bool {
-        self.wants_all
+        self.own.is_none() && self.outside.wants_all()
     }
 
     fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
-        let is_own = |node| self.own.is_none_or(|own| own.contains(&address(node)));
+        let is_own = |node: &NodeRef| self.own.is_none_or(|own| own.contains(&node.address()));
         match edge.to() {
-            To::Node(node, slot) if is_own(node) => match self.wants_all || self.wants(edge) {
+            To::Node(node, slot) if is_own(node) => match self.wants(edge) {
                 true => self.frontier.add(node, slot as usize, grad),
                 false => Ok(()),
             },
@@ -302,47 +190,44 @@ impl<'g, S: Sink<'g> + ?Sized> Sink<'g> for Walk<'_, 'g, S> {
 
 impl<'g, S: Sink<'g> + ?Sized> Walk<'_, 'g, S> {
     /// Visits the nodes that wait, from high level to low.
-    fn run(
-        &mut self,
-        until: HookId,
-        (retain, create_graph): (bool, bool),
-        retained: &mut Retained,
-    ) -> Result<()> {
+    fn run(&mut self) -> Result<()> {
+        let (wants_all, BackwardOptions { retain_graph, create_graph }) =
+            (self.wants_all(), self.options);
+        let retain = retain_graph || create_graph;
         loop {
-            let wants_all = self.wants_all;
-            let waiting = match self.frontier.pop_ready() {
+            let (node, grads) = match self.frontier.pop_ready() {
                 Some((node, grad)) if wants_all && node.is_unseen() => {
                     let pull = &mut Pull { node, retain, create_graph, sink: self, wants_all };
                     node.pull(Slots::from_buf([Some(grad)]), pull)?;
                     continue;
                 }
-                Some((node, grad)) => Waiting::of(node, grad),
+                Some((node, grad)) => (node, alone(0, grad)),
                 None => match self.frontier.pop_shared() {
                     Some(waiting) => waiting,
                     None => return Ok(()),
                 },
             };
-            self.visit(waiting, until, (retain, create_graph), retained)?;
+            self.visit(node, grads, retain, wants_all)?;
         }
     }
 
-    /// One node: its hooks before `until`, and then its rule.
+    /// One node: its hooks, and then its rule.
     #[inline]
     fn visit(
         &mut self,
-        Waiting { node, mut grads, .. }: Waiting<'g>,
-        until: HookId,
-        (retain, create_graph): (bool, bool),
-        retained: &mut Retained,
+        node: &'g NodeRef,
+        mut grads: Slots,
+        retain: bool,
+        wants_all: bool,
     ) -> Result<()> {
-        let hooks = node.hooks();
+        let (hooks, until) = (node.hooks(), self.until);
         if let Some(hooks) = hooks {
-            hooks::run_before(node, hooks.before(until), &mut grads, retained)?;
+            hooks::run_before(node, hooks.before(until), &mut grads, &mut self.retained)?;
         }
-        if self.own.is_none() && !self.outside.passes(node, &grads) {
+        if !self.outside.passes(node, &grads) {
             return Ok(());
         }
-        let wants_all = self.wants_all;
+        let create_graph = self.options.create_graph;
         let mut pull = Pull { node, retain, create_graph, sink: self, wants_all };
         match hooks {
             Some(hooks) if hooks::has_after(hooks) => hooks::pull_watched(grads, pull, until),
@@ -352,32 +237,8 @@ impl<'g, S: Sink<'g> + ?Sized> Walk<'_, 'g, S> {
     }
 }
 
-/// Up to so many waiting nodes are found by looking at each; a chain has one, a residual net two.
-const MAX_LISTED: usize = 12;
-
-/// A node and the gradients that wait for it.
-struct Waiting<'g> {
-    node: &'g NodeRef,
-    grads: Slots,
-    arrival: u64,
-}
-
-/// Nodes are visited from high level to low; among equals the one that was reached first.
-type Rank = (Reverse<u32>, u64);
-
-impl<'g> Waiting<'g> {
-    /// One with the gradient of its first output.
-    #[inline]
-    fn of(node: &'g NodeRef, grad: AnyTensor) -> Self {
-        Self { node, grads: alone(0, grad), arrival: 0 }
-    }
-
-    fn rank(&self) -> Rank {
-        (Reverse(self.node.level), self.arrival)
-    }
-}
-
-/// Waiting nodes: those that wait for nothing more, the last one first, and then by their rank.
+/// Waiting nodes: those that wait for nothing more, the last one first, and then from high level to low; among
+/// equals the one that was reached first.
 #[derive(Default)]
 struct Frontier<'g> {
     /// With the gradient of their first output, which is all that can come: their one consumer is
@@ -385,11 +246,11 @@ struct Frontier<'g> {
     ready: Vec<(&'g NodeRef, AnyTensor)>,
     /// The one that waits while no other does, with the gradient of its first output: as in a chain.
     lone: Option<(&'g NodeRef, AnyTensor)>,
-    list: SmallVec<[Waiting<'g>; 2]>,
-    /// Those for which the list has no place.
-    many: BTreeMap<Rank, Waiting<'g>>,
-    ranks: AddressMap<Rank>,
-    arrivals: u64,
+    /// The gradients of the others, by address.
+    waiting: AddressMap<Slots>,
+    /// All that waited, in the order in which they were reached, and the levels and places of those that wait.
+    reached: Vec<&'g NodeRef>,
+    queue: BinaryHeap<(u32, Reverse<usize>)>,
 }
 
 impl<'g> Frontier<'g> {
@@ -400,7 +261,7 @@ impl<'g> Frontier<'g> {
             self.ready.push((node, grad));
             return Ok(());
         }
-        if slot == 0 && self.lone.is_none() && self.list.is_empty() && self.many.is_empty() {
+        if slot == 0 && self.lone.is_none() && self.queue.is_empty() {
             self.lone = Some((node, grad));
             return Ok(());
         }
@@ -412,38 +273,20 @@ impl<'g> Frontier<'g> {
         if let Some((node, grad)) = self.lone.take() {
             self.insert(node, 0, grad);
         }
-        match self.waiting(node) {
-            Some(waiting) => {
-                let grads = &mut waiting.grads;
-                if grads.len() <= slot {
-                    grads.resize(slot + 1, None);
-                }
-                accumulate(&mut grads[slot], grad)
-            }
-            None => {
-                self.insert(node, slot, grad);
-                Ok(())
-            }
+        let Some(grads) = self.waiting.get_mut(&node.address()) else {
+            self.insert(node, slot, grad);
+            return Ok(());
+        };
+        if grads.len() <= slot {
+            grads.resize(slot + 1, None);
         }
-    }
-
-    fn waiting(&mut self, node: &NodeRef) -> Option<&mut Waiting<'g>> {
-        match self.list.iter().position(|w| address(w.node) == address(node)) {
-            Some(position) => self.list.get_mut(position),
-            None if self.many.is_empty() => None,
-            None => self.many.get_mut(self.ranks.get(&address(node))?),
-        }
+        accumulate(&mut grads[slot], grad)
     }
 
     fn insert(&mut self, node: &'g NodeRef, slot: usize, grad: AnyTensor) {
-        let waiting = Waiting { node, grads: alone(slot, grad), arrival: self.arrivals };
-        self.arrivals += 1;
-        if self.list.len() < MAX_LISTED {
-            self.list.push(waiting);
-        } else {
-            self.ranks.insert(address(node), waiting.rank());
-            self.many.insert(waiting.rank(), waiting);
-        }
+        self.waiting.insert(node.address(), alone(slot, grad));
+        self.queue.push((node.level, Reverse(self.reached.len())));
+        self.reached.push(node);
     }
 
     // Every node that can still reach the next one with a gradient is done.
@@ -455,28 +298,11 @@ impl<'g> Frontier<'g> {
     }
 
     /// The next one where none is ready.
-    #[inline]
-    fn pop_shared(&mut self) -> Option<Waiting<'g>> {
-        if self.list.len() <= 1 && self.many.is_empty() {
-            return self.list.pop();
-        }
-        self.pop_first()
-    }
-
     #[inline(never)]
-    fn pop_first(&mut self) -> Option<Waiting<'g>> {
-        let best = (0..self.list.len()).min_by_key(|&i| self.list[i].rank());
-        let first = self.many.first_key_value().map(|(&rank, _)| rank);
-        match best {
-            Some(i) if first.is_none_or(|rank| self.list[i].rank() < rank) => {
-                Some(self.list.swap_remove(i))
-            }
-            _ => {
-                let (_, waiting) = self.many.pop_first()?;
-                self.ranks.remove(&address(waiting.node));
-                Some(waiting)
-            }
-        }
+    fn pop_shared(&mut self) -> Option<(&'g NodeRef, Slots)> {
+        let (_, Reverse(place)) = self.queue.pop()?;
+        let node = self.reached[place];
+        Some((node, self.waiting.remove(&node.address())?))
     }
 }
 
@@ -491,55 +317,35 @@ fn alone(slot: usize, grad: AnyTensor) -> Slots {
     grads
 }
 
-/// Starts gradients at the outputs, on their ways. An output without a seed has one element and
-/// starts with 1.
-fn start<'g, S: Sink<'g>>(
-    pass: &mut S,
-    op: &'static str,
-    (outputs, ways): (&[AnyTensor], &'g Ways),
-    seeds: &[Option<AnyTensor>],
-) -> Result<()> {
-    for ((output, way), seed) in outputs.iter().zip(ways).zip(seeds) {
-        if output.stop_gradient() {
-            continue;
+/// The gradient that an output starts with: 1 for one of one element, if none is given.
+fn seed_of(op: &'static str, output: &AnyTensor, seed: Option<&AnyTensor>) -> Result<AnyTensor> {
+    let shape = output.shape();
+    match seed {
+        Some(seed) if seed.dtype() != output.dtype() => Err(Error::ElementType {
+            op,
+            parameter: "seed".into(),
+            expected: output.dtype(),
+            found: seed.dtype(),
+        }),
+        Some(seed) if seed.shape() != shape => {
+            let (expected, found) = (shape.to_vec(), seed.shape().to_vec());
+            Err(Error::SeedShape { op, output: described(output), expected, found })
         }
-        let seed = match seed {
-            Some(seed) if seed.dtype() != output.dtype() => {
-                return Err(Error::ElementType {
-                    op,
-                    parameter: "seed".into(),
-                    expected: output.dtype(),
-                    found: seed.dtype(),
-                });
-            }
-            Some(seed) if seed.shape() != output.shape() => {
-                return Err(Error::SeedShape {
-                    op,
-                    output: described(output),
-                    expected: output.shape().to_vec(),
-                    found: seed.shape().to_vec(),
-                });
-            }
-            Some(seed) => seed.clone(),
-            None if output.shape().iter().product::<usize>() == 1 => {
-                for_any!(output, t => ones_like(t))
-            }
-            None => {
-                return Err(Error::SeedMissing {
-                    op,
-                    output: described(output),
-                    found: output.shape().to_vec(),
-                    with: match op {
-                        "backward" => Some("backward_with"),
-                        "grad" => Some("GradOptions::seeds"),
-                        _ => None,
-                    },
-                });
-            }
-        };
-        pass.deliver(way, seed)?;
+        Some(seed) => Ok(seed.clone()),
+        None if shape.iter().product::<usize>() == 1 => Ok(for_any!(output, t => ones_like(t))),
+        None => {
+            let with = match op {
+                "backward" => Some("backward_with"),
+                "grad" => Some("GradOptions::seeds"),
+                _ => None,
+            };
+            Err(Error::SeedMissing { op, output: described(output), found: shape.to_vec(), with })
+        }
     }
-    Ok(())
+}
+
+fn ones_like<T: Element>(tensor: &Tensor<T>) -> AnyTensor {
+    Tensor::<T>::ones_like(tensor).into()
 }
 
 /// A tensor by the op that it came from: `the output of mul (called at src/main.rs:7:13)`.
@@ -550,10 +356,6 @@ fn described(output: &AnyTensor) -> String {
         }
         None => "a leaf tensor".into(),
     }
-}
-
-fn ones_like<T: Element>(tensor: &Tensor<T>) -> AnyTensor {
-    Tensor::<T>::ones_like(tensor).into()
 }
 
 pub(super) fn check_distinct(op: &'static str, name: &str, tensors: &[AnyTensor]) -> Result<()> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::backward::walk_within;
 use super::forward::{self, Stop};
-use super::reach::{address, target, topological};
+use super::reach::{target, topological};
 use crate::error::{Error, Result};
 use crate::graph::{
     AnyTensor, At, Edge, GradMode, NodeRef, Nodes, Op, Plain, Pull, Push, Reader, Saved, Sink,
@@ -115,19 +115,17 @@ pub fn is_recomputing() -> bool {
 }
 
 /// Until dropped, also by a panic.
-struct Recomputing {
-    before: bool,
-}
+struct Recomputing(bool);
 
 impl Recomputing {
     fn start() -> Self {
-        Self { before: RECOMPUTING.replace(true) }
+        Self(RECOMPUTING.replace(true))
     }
 }
 
 impl Drop for Recomputing {
     fn drop(&mut self) {
-        RECOMPUTING.set(self.before);
+        RECOMPUTING.set(self.0);
     }
 }
 
@@ -156,7 +154,7 @@ fn ways_out(from: &Edge, own: &Nodes) -> Vec<Edge> {
     let mut out = Vec::new();
     let mut seen = HashSet::new();
     topological(std::slice::from_ref(from), |edge| {
-        let is_own = edge.node().is_some_and(|node| own.contains(&address(node)));
+        let is_own = edge.node().is_some_and(|node| own.contains(&node.address()));
         if !is_own && target(edge).is_some_and(|target| seen.insert(target)) {
             out.push(edge.clone());
         }
@@ -176,7 +174,7 @@ impl Op for Checkpoint {
         drop(y);
         let (edges, location) = (pull.node.edges(), pull.node.location);
         let mut around = Around { edges, sink: &mut *pull.sink, location };
-        walk_within(&own, [(&edge, only(grads))], pull.create_graph, &mut around)
+        walk_within(&own, &edge, only(grads), pull.create_graph, &mut around)
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {

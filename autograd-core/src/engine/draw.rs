@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::panic::Location;
 
 use super::reach::{AddressMap, place, topological, ways_to};
 use crate::error::Plural;
-use crate::graph::{AnyTensor, Edge, Element, Tensor};
+use crate::graph::{AnyTensor, Edge, Element, Tensor, To};
 
 mod layout;
 mod svg;
@@ -38,11 +37,8 @@ pub struct Graph {
 struct Item {
     edge: Edge,
     name: String,
-    location: Option<&'static Location<'static>>,
     /// Items that it was computed from, one for each input that wants a gradient.
     inputs: Vec<usize>,
-    /// Inputs that want none.
-    constants: usize,
     /// Whether the graph was asked for by this one, and the shape it has then.
     output: Option<String>,
 }
@@ -103,40 +99,42 @@ pub(crate) fn svg(shapes: &[Shape], legend: &str) -> String {
 
 impl Item {
     fn shape(&self) -> Shape {
+        let (detail, node) = (self.detail(), self.edge.node());
         let mut more = String::new();
-        if let (Some(shape), false) = (&self.output, self.is_leaf()) {
+        if let (Some(shape), Some(_)) = (&self.output, node) {
             let _ = write!(more, " · {shape}");
         }
-        if self.constants > 0 {
-            let _ = write!(more, " · {} const", self.constants);
+        let constants = node.map_or(0, |node| node.edges().len() - self.inputs.len());
+        if constants > 0 {
+            let _ = write!(more, " · {constants} const");
         }
         Shape {
             name: self.name.clone(),
-            detail: self.detail(),
+            tip: node.map_or_else(|| detail.clone(), |node| node.location.to_string()),
+            detail,
             more,
-            tip: self.location.map_or_else(|| self.detail(), ToString::to_string),
-            look: match (&self.output, self.is_leaf()) {
+            look: match (&self.output, node) {
                 (Some(_), _) => Look::Output,
-                (None, true) => Look::Leaf,
-                (None, false) => Look::Op,
+                (None, None) => Look::Leaf,
+                (None, Some(_)) => Look::Op,
             },
             inputs: self.inputs.clone(),
         }
     }
 
     fn is_leaf(&self) -> bool {
-        self.location.is_none()
+        self.edge.node().is_none()
     }
 
     /// `model.rs:12` for an op, element type and shape for a leaf.
     fn detail(&self) -> String {
-        match (&self.edge, self.location) {
-            (Edge::Leaf(leaf), _) => describe(leaf),
-            (_, Some(place)) => {
-                let file = place.file().rsplit(['/', '\\']).next().unwrap_or_default();
-                format!("{file}:{}", place.line())
+        match self.edge.to() {
+            To::Leaf(leaf) => describe(leaf),
+            To::Node(node, _) => {
+                let file = node.location.file().rsplit(['/', '\\']).next().unwrap_or_default();
+                format!("{file}:{}", node.location.line())
             }
-            _ => String::new(),
+            To::None(_) => String::new(),
         }
     }
 }
@@ -152,8 +150,12 @@ impl Graph {
         let mut known = AddressMap::default();
         let mut items: Vec<Item> = Vec::new();
         for edge in topological(&ways, |_| true) {
+            let (name, edges) =
+                edge.node().map_or((UNNAMED, &[][..]), |node| (node.name(), node.edges()));
+            let inputs =
+                edges.iter().filter_map(|edge| known.get(&place(edge)?).copied()).collect();
             known.extend(place(edge).map(|place| (place, items.len())));
-            items.push(Self::item(edge.clone(), &known));
+            items.push(Item { edge: edge.clone(), name: name.to_owned(), inputs, output: None });
         }
         for (output, edge) in outputs.iter().zip(&ways) {
             if let Some(&item) = place(edge).and_then(|place| known.get(&place)) {
@@ -161,18 +163,6 @@ impl Graph {
             }
         }
         Self { items }
-    }
-
-    fn item(edge: Edge, known: &AddressMap<usize>) -> Item {
-        let (name, location, edges) = match edge.node() {
-            Some(node) => (node.name(), Some(node.location), node.edges()),
-            None => (UNNAMED, None, &[][..]),
-        };
-        let inputs: Vec<usize> =
-            edges.iter().filter_map(|edge| known.get(&place(edge)?).copied()).collect();
-        let constants = edges.len() - inputs.len();
-        let name = name.to_owned();
-        Item { name, location, inputs, constants, output: None, edge }
     }
 
     /// Gives a tensor of the graph, a leaf or the result of an op, a name to be drawn with; one
@@ -227,13 +217,10 @@ impl Graph {
         for (name, count) in counts {
             let _ = writeln!(text, "{count:>8}  {name}");
         }
-        for (item, uses) in self.items.iter().zip(uses) {
-            if item.is_leaf() {
-                let name = if item.name == UNNAMED { "" } else { &item.name };
-                let (gap, times) =
-                    (if name.is_empty() { "" } else { " " }, Plural(uses, "time", "times"));
-                let _ = writeln!(text, "    leaf{gap}{name}: {}, used {times}", item.detail());
-            }
+        for (item, uses) in self.items.iter().zip(uses).filter(|(item, _)| item.is_leaf()) {
+            let name = if item.name == UNNAMED { String::new() } else { format!(" {}", item.name) };
+            let times = Plural(uses, "time", "times");
+            let _ = writeln!(text, "    leaf{name}: {}, used {times}", item.detail());
         }
         text
     }

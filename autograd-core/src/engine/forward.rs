@@ -8,14 +8,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::backward::walk_within;
-use super::gradient::accumulate;
+use super::backward::{BackwardOptions, walk};
+use super::gradient::for_float;
 use super::hooks::Held;
-use super::reach::{Target, address, reaches, reaches_within, target, topological};
+use super::reach::{Target, Targets, reaches, target, topological};
 use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Edge, GradMode, NodeRef, Nodes, Pull, Push, Sink, Slots, Tensor, adopt, collect,
+    AnyTensor, Edge, GradMode, HookId, NodeRef, Pull, Push, Sink, Slots, Tensor, adopt, collect,
     for_any, output_shapes,
 };
 use crate::ops::Float;
@@ -72,7 +72,7 @@ struct Tangents {
 impl Tangents {
     fn put(&mut self, node: &NodeRef, outputs: Slots) {
         for (slot, tangent) in (0..).zip(outputs) {
-            let target = (address(node), slot);
+            let target = (node.address(), slot);
             if self.uses.contains_key(&target) {
                 // A known tangent stays what it is.
                 self.known.entry(target).or_insert(tangent);
@@ -103,7 +103,7 @@ fn push_node(node: &NodeRef, tangents: Slots, record: bool) -> Result<Slots, Sto
 fn transposed(push: &Push<'_>) -> Result<Slots, Stop> {
     let node = push.node;
     let shapes = output_shapes(node).ok_or(Stop::UnknownShapes)?;
-    let seeds: Slots = shapes
+    let seeds: Vec<Option<AnyTensor>> = shapes
         .iter()
         .map(|shape| match shape {
             Some((DType::Float32, shape)) => Some(seed::<f32>(shape)),
@@ -112,39 +112,53 @@ fn transposed(push: &Push<'_>) -> Result<Slots, Stop> {
         })
         .collect();
     let edges = node.edges();
+    let moving = edges.iter().zip(&push.tangents).filter(|(_, tangent)| tangent.is_some());
+    let moving: HashSet<Target> = moving.filter_map(|(edge, _)| target(edge)).collect();
     let (pulled, own) = collect(|| {
         let _mode = GradMode::set(true);
-        let mut wanted = Wanted::new(edges, &push.tangents);
-        let grads = vec![None; edges.len()];
-        let mut held = Held { edges, grads, sink: &mut wanted };
-        let create_graph = push.record;
-        let sink = &mut held;
+        let wants = &|edge: &Edge| target(edge).is_some_and(|target| moving.contains(&target));
+        let mut held = Held { edges, grads: vec![None; edges.len()], wants };
+        let (sink, create_graph) = (&mut held, push.record);
         let pull = &mut Pull { node, retain: true, create_graph, sink, wants_all: false };
-        node.pull(seeds.clone(), pull).map(|()| held.grads)
+        node.pull(seeds.clone().into(), pull).map(|()| held.grads)
     });
     if push.record {
         adopt(&own);
     }
-    let pulled = pulled?;
-    let mut ways = Vec::new();
-    let mut back = Back { seeds, found: Slots::from_elem(None, shapes.len()) };
-    for (grad, tangent) in pulled.into_iter().zip(&push.tangents) {
-        let (Some(grad), Some(tangent)) = (grad, tangent) else { continue };
-        let edge = for_any!(&grad, t => t.edge());
-        if !back.leads_to_seed(&edge, &own) && !is_zero(&grad) {
-            return Err(Stop::Failed(Error::Unsupported {
-                op: node.name(),
-                why: "its backward does not compute with the gradient it gets, so forward mode \
-                      cannot go through it; write `fn jvp` in the op, or make backward of \
-                      differentiable ops"
-                    .into(),
-            }));
-        }
-        ways.push((edge, tangent.clone()));
+    let pairs = pulled?.into_iter().zip(push.tangents.iter().cloned());
+    let starts: Vec<AnyTensor> = seeds.iter().flatten().cloned().collect();
+    let is_own = |node: &NodeRef| own.contains(&node.address());
+    let found = transpose(pairs, &starts, is_own, push.record)?;
+    let found = found.ok_or_else(|| Error::Unsupported {
+        op: node.name(),
+        why: "its backward does not compute with the gradient it gets, so forward mode \
+              cannot go through it; write `fn jvp` in the op, or make backward of \
+              differentiable ops"
+            .into(),
+    })?;
+    let mut found = found.into_iter();
+    Ok(seeds.into_iter().map(|seed| seed.and_then(|_| found.next().flatten())).collect())
+}
+
+/// From gradients of inputs that were recorded on arbitrary gradients of outputs, `seeds`, by nodes that `own`
+/// holds for, and the inputs' tangents: the tangents of the outputs. `None` where a gradient that is not zero
+/// was not computed from a seed.
+pub(crate) fn transpose(
+    pairs: impl Iterator<Item = (Option<AnyTensor>, Option<AnyTensor>)>,
+    seeds: &[AnyTensor],
+    own: impl Fn(&NodeRef) -> bool,
+    record: bool,
+) -> Result<Option<Vec<Option<AnyTensor>>>> {
+    let (grads, along): (Vec<AnyTensor>, Vec<_>) =
+        pairs.filter_map(|(grad, tangent)| Some((grad?, Some(tangent?)))).unzip();
+    let mut targets = Targets::find(&grads, seeds, &[], own);
+    if grads.iter().any(|grad| !targets.wants(&for_any!(grad, t => t.edge())) && !is_zero(grad)) {
+        return Ok(None);
     }
-    let starts = ways.iter().map(|(edge, tangent)| (edge, tangent.clone()));
-    walk_within(&own, starts, push.record, &mut back)?;
-    Ok(back.found)
+    let options = BackwardOptions::new().create_graph(record);
+    let sink: &mut dyn for<'g> Sink<'g> = &mut targets;
+    walk("jvp", &grads, &along, HookId::coming(), options, sink)?;
+    Ok(Some(targets.found))
 }
 
 /// An arbitrary gradient: not 0, for which a derivative that is infinite would give NaN.
@@ -155,64 +169,7 @@ fn seed<T: Float>(shape: &[usize]) -> AnyTensor {
 }
 
 fn is_zero(tensor: &AnyTensor) -> bool {
-    match tensor {
-        AnyTensor::Float32(t) => t.to_vec().iter().all(|x| *x == 0.0),
-        AnyTensor::Float64(t) => t.to_vec().iter().all(|x| *x == 0.0),
-        _ => true,
-    }
-}
-
-/// Wants the gradients of inputs that have a tangent.
-struct Wanted(HashSet<Target>);
-
-impl Wanted {
-    fn new(edges: &[Edge], tangents: &Slots) -> Self {
-        let edges = edges.iter().zip(tangents).filter(|(_, tangent)| tangent.is_some());
-        Self(edges.filter_map(|(edge, _)| target(edge)).collect())
-    }
-}
-
-impl<'g> Sink<'g> for Wanted {
-    fn wants(&self, edge: &Edge) -> bool {
-        target(edge).is_some_and(|target| self.0.contains(&target))
-    }
-
-    fn deliver(&mut self, _: &'g Edge, _: AnyTensor) -> Result<()> {
-        Ok(())
-    }
-}
-
-/// From the tangents of the inputs to the gradient that the pull was recorded on.
-struct Back {
-    seeds: Slots,
-    found: Slots,
-}
-
-impl Back {
-    fn seed(&self, edge: &Edge) -> Option<usize> {
-        let Edge::Leaf(leaf) = edge else { return None };
-        let address = |seed: &Option<AnyTensor>| seed.as_ref().map(AnyTensor::address);
-        self.seeds.iter().position(|seed| address(seed) == Some(leaf.address()))
-    }
-
-    /// Whether what this edge leads to was computed, by nodes in `own`, from a gradient that the pull got.
-    fn leads_to_seed(&self, edge: &Edge, own: &Nodes) -> bool {
-        let is_seed = |edge: &Edge| self.seed(edge).is_some();
-        reaches_within(edge, is_seed, |node| own.contains(&address(node)))
-    }
-}
-
-impl<'g> Sink<'g> for Back {
-    fn wants(&self, edge: &Edge) -> bool {
-        self.seed(edge).is_some()
-    }
-
-    fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
-        match self.seed(edge) {
-            Some(slot) => accumulate(&mut self.found[slot], grad),
-            None => Ok(()),
-        }
-    }
+    for_float!(tensor, t => t.to_vec().iter().all(|x| *x == 0.0), _ => true)
 }
 
 #[cfg(test)]

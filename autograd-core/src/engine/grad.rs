@@ -4,11 +4,12 @@ use super::after::{Running, note};
 use super::anomaly;
 #[cfg(doc)]
 use super::backward::backward;
-use super::backward::{BackwardOptions, Grads, Outcome, check_counts, check_distinct, commit};
+use super::backward::{BackwardOptions, check_counts, check_distinct, walk};
+use super::commit::Gradients;
 use super::gradient::own;
 use super::reach::Targets;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Element, GradMode, HookId, Tensor, for_any};
+use crate::graph::{AnyTensor, Element, GradMode, HookId, Sink, Tensor, for_any};
 use crate::ops::Float;
 
 /// What [`grad_with`] keeps, records and allows.
@@ -153,18 +154,12 @@ pub fn grad_with<T: Float, U: Float>(
     };
     let all = !options.allow_unused && !options.materialize;
     let found = find("grad", &outputs, &inputs, &options.no_grad_vars, &seeds, walk, all)?;
-    let _mode = GradMode::set(options.create_graph);
-    let mut grads = Vec::with_capacity(found.len());
-    for (position, grad) in found.into_iter().enumerate() {
-        match grad.map(own) {
-            None if options.materialize => {
-                grads.push(U::peek(&inputs[position]).map(Tensor::zeros_like));
-            }
-            None if !options.allow_unused => return Err(Error::Unused { position }),
-            grad => grads.push(grad.and_then(U::unwrap)),
-        }
-    }
-    Ok(grads)
+    let typed = |(position, grad): (usize, Option<AnyTensor>)| match grad {
+        None if options.materialize => Ok(U::peek(&inputs[position]).map(Tensor::zeros_like)),
+        None if !options.allow_unused => Err(Error::Unused { position }),
+        grad => Ok(grad.and_then(U::unwrap)),
+    };
+    found.into_iter().enumerate().map(typed).collect()
 }
 
 pub(crate) fn grad_any(
@@ -173,10 +168,7 @@ pub(crate) fn grad_any(
     seeds: &[Option<AnyTensor>],
     options: BackwardOptions,
 ) -> Result<Vec<Option<AnyTensor>>> {
-    let found = find("grad", outputs, inputs, &[], seeds, options, false)?;
-    // Two inputs may have got the same tensor, which may be a seed or saved too.
-    let _mode = GradMode::set(options.create_graph);
-    Ok(found.into_iter().map(|grad| grad.map(own)).collect())
+    find("grad", outputs, inputs, &[], seeds, options, false)
 }
 
 /// [`backward()`] that adds to `.grad` of these inputs only, leaves or outputs of ops: no other
@@ -212,14 +204,15 @@ pub fn backward_to(
         let found = find("backward_to", outputs, inputs, &[], seeds, options, false)?;
         note(outputs);
         let _mode = GradMode::set(options.create_graph);
-        let (mut leaves, mut others) = (Grads::new(), Vec::new());
+        let mut grads = Gradients::default();
         for (x, grad) in inputs.iter().zip(found) {
             match grad {
-                Some(grad) if !for_any!(x, t => t.is_leaf()) => others.push((x.clone(), grad)),
-                grad => leaves.push((x.clone(), grad)),
+                Some(grad) if for_any!(x, t => t.is_leaf()) => grads.add(x, grad)?,
+                Some(grad) => grads.retained.push((x.clone(), grad)),
+                None => {}
             }
         }
-        commit(leaves, others, until)?;
+        grads.commit(until)?;
     }
     running.finish()
 }
@@ -244,18 +237,12 @@ fn find(
     check_distinct(op, "inputs", inputs)?;
     anomaly::check()?;
     let _mode = GradMode::set(options.create_graph);
-    let targets = Targets::find(outputs, inputs, no_grad_vars);
+    let mut targets = Targets::find(outputs, inputs, no_grad_vars, |_| true);
     if let (true, Some(position)) = (all, targets.reached.iter().position(|reached| !reached)) {
         return Err(Error::Unused { position });
     }
-    let outcome = Outcome::of(op, outputs, seeds, Some(targets), options)?;
-    let Outcome { leaves, targets: Some(mut targets), .. } = outcome else {
-        unreachable!("this walk has targets");
-    };
-    for (leaf, grad) in leaves.into_grads() {
-        if let Some(&answer) = targets.answers.get(&(leaf.address(), 0)) {
-            targets.found[answer] = Some(grad);
-        }
-    }
-    Ok(targets.found)
+    let sink: &mut dyn for<'g> Sink<'g> = &mut targets;
+    walk(op, outputs, seeds, HookId::coming(), options, sink)?;
+    // Two inputs may have got the same tensor, which may be a seed or saved too.
+    Ok(targets.found.into_iter().map(|grad| grad.map(own)).collect())
 }

@@ -1,7 +1,20 @@
 //! Sums and copies of gradients, of whatever element type.
 
+use crate::array::Value;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Lost, Tensor, for_any};
+
+/// Runs an expression for a tensor of floats of either type, else another one.
+macro_rules! for_float {
+    ($any:expr, $tensor:ident => $body:expr, $rest:pat => $other:expr) => {
+        match $any {
+            $crate::graph::AnyTensor::Float32($tensor) => $body,
+            $crate::graph::AnyTensor::Float64($tensor) => $body,
+            $rest => $other,
+        }
+    };
+}
+pub(crate) use for_float;
 
 /// Adds a gradient to what came before, in its buffer where nobody else holds it.
 pub(super) fn accumulate(slot: &mut Option<AnyTensor>, grad: AnyTensor) -> Result<()> {
@@ -26,9 +39,9 @@ pub(super) fn own(grad: AnyTensor) -> AnyTensor {
     for_any!(grad, t => t.owned().into())
 }
 
-/// The same gradient, with nothing deferred.
-pub(super) fn computed(grad: AnyTensor) -> AnyTensor {
-    for_any!(grad, t => t.materialized().into())
+/// Computes what was deferred.
+pub(super) fn materialize(grad: &AnyTensor) {
+    for_any!(grad, t => t.fixed().map(Value::materialize));
 }
 
 impl<T: Element> Tensor<T> {

@@ -8,8 +8,8 @@ use super::anomaly;
 use super::gradient::{accumulate, own};
 use crate::error::{Error, HookResult, Plural, Result};
 use crate::graph::{
-    AnyTensor, At, Edge, Element, HookId, HookList, Node, NodeAction, NodeHook, NodeRef, Pull,
-    Sink, Slots, Tensor, for_any,
+    AnyTensor, At, Edge, Element, GradHook, HookId, HookList, Node, NodeAction, NodeHook, NodeRef,
+    Pull, Sink, Slots, Tensor, for_any,
 };
 use crate::ops::Float;
 
@@ -30,32 +30,23 @@ impl HookHandle {
     }
 }
 
-/// Runs the hooks that come before a node's own rule. Gradients to keep are put into `retained`,
-/// where there is such a place.
+/// Runs the hooks that come before a node's own rule. Gradients to keep are put into `retained`.
 pub(super) fn run_before(
     node: &Node,
     hooks: impl Iterator<Item = NodeHook>,
     grads: &mut Slots,
-    retained: &mut Option<Vec<(AnyTensor, AnyTensor)>>,
+    retained: &mut Vec<(AnyTensor, AnyTensor)>,
 ) -> Result<()> {
     for hook in hooks {
+        let site = Site::of(Some(node), "hook", hook.location);
         match &hook.action {
             NodeAction::Output(slot, call) => {
-                let position = *slot as usize;
-                let Some(slot) = grads.get_mut(position) else { continue };
-                *slot = slot.take().map(AnyTensor::unshared);
-                let Some(grad) = slot else { continue };
-                let site = Site::of(node, "hook", &hook);
-                let new = call(grad)
-                    .map_err(|error| site.failed(format!("hook on output {position}"), error))?;
-                if let Some(new) = new {
-                    site.check(&new, grad, || format!("output {position}"))?;
-                    *grad = new.unshared();
+                if let Some(Some(grad)) = grads.get_mut(*slot as usize) {
+                    site.run(call, grad, Some(*slot))?;
                 }
             }
             NodeAction::Retain(slot, tensor) => {
-                if let (Some(retained), Some(Some(grad))) =
-                    (retained.as_mut(), grads.get(*slot as usize))
+                if let Some(Some(grad)) = grads.get(*slot as usize)
                     && let Some(tensor) = tensor()
                 {
                     retained.push((tensor, own(grad.clone())));
@@ -63,16 +54,20 @@ pub(super) fn run_before(
             }
             NodeAction::Before(call) => {
                 unshare(grads);
-                let site = Site::of(node, "hook before it", &hook);
-                let new = call(grads).map_err(|error| site.failed(site.hook.into(), error))?;
-                if let Some(new) = new {
-                    replace(&site, "output", grads, new)?;
-                }
+                let returned = call(grads);
+                Site { hook: "hook before it", ..site }.replace("output", grads, returned)?;
             }
             NodeAction::After(_) => {}
         }
     }
     Ok(())
+}
+
+/// Runs the hooks on a leaf, on what it gets from one backward.
+pub(super) fn run_leaf_hooks(leaf: &AnyTensor, until: HookId, grad: &mut AnyTensor) -> Result<()> {
+    let hooks = for_any!(leaf, t => t.leaf_hooks());
+    let mut hooks = hooks.into_iter().flat_map(|hooks| hooks.before(until));
+    hooks.try_for_each(|hook| Site::of(None, "hook", hook.location).run(&hook.action, grad, None))
 }
 
 /// Runs the hooks that come after a node's rule, on the gradients of its inputs and outputs.
@@ -86,12 +81,9 @@ fn run_after(
         if let NodeAction::After(call) = &hook.action {
             unshare(inputs);
             unshare(outputs);
-            let site = Site::of(node, "hook after it", &hook);
-            let new = call(inputs, outputs);
-            let new = new.map_err(|error| site.failed(site.hook.into(), error))?;
-            if let Some(new) = new {
-                replace(&site, "input", inputs, new)?;
-            }
+            let site = Site::of(Some(node), "hook after it", hook.location);
+            let returned = call(inputs, outputs);
+            site.replace("input", inputs, returned)?;
         }
     }
     Ok(())
@@ -100,43 +92,35 @@ fn run_after(
 /// Visits a node and looks at the gradients of its inputs before they go on.
 #[cold]
 pub(super) fn pull_watched(grads: Slots, pull: Pull<'_, '_>, until: HookId) -> Result<()> {
-    let node = pull.node;
-    let edges = node.edges();
+    let (node, edges, sink) = (pull.node, pull.node.edges(), pull.sink);
     let mut outputs = grads.clone();
-    let mut held = Held { edges, grads: vec![None; edges.len()], sink: pull.sink };
+    let mut held = Held { edges, grads: vec![None; edges.len()], wants: &|edge| sink.wants(edge) };
     node.pull(grads, &mut Pull { sink: &mut held, ..pull })?;
-    let Held { mut grads, sink, .. } = held;
+    let mut grads = held.grads;
     anomaly::check_gradients(node, &outputs, &grads)?;
     if let Some(hooks) = node.hooks() {
         run_after(node, hooks.before(until), &mut grads, &mut outputs)?;
     }
-    for (edge, grad) in edges.iter().zip(grads) {
-        if let Some(grad) = grad {
-            sink.deliver(edge, grad)?;
-        }
-    }
-    Ok(())
+    let mut grads = edges.iter().zip(grads);
+    grads.try_for_each(|(edge, grad)| grad.map_or(Ok(()), |grad| sink.deliver(edge, grad)))
 }
 
 /// Gradients of a node's inputs that are held back.
 pub(super) struct Held<'a, 'g> {
     pub(super) edges: &'g [Edge],
     pub(super) grads: Vec<Option<AnyTensor>>,
-    pub(super) sink: &'a mut dyn Sink<'g>,
+    pub(super) wants: &'a dyn Fn(&Edge) -> bool,
 }
 
 impl<'g> Sink<'g> for Held<'_, 'g> {
     fn wants(&self, edge: &Edge) -> bool {
-        self.sink.wants(edge)
+        (self.wants)(edge)
     }
 
     fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
         // Rules deliver along their own edges, so the place of one is its position.
-        let offset = std::ptr::from_ref(edge).addr().wrapping_sub(self.edges.as_ptr().addr());
-        let Some(slot) = self.grads.get_mut(offset / size_of::<Edge>()) else {
-            return self.sink.deliver(edge, grad);
-        };
-        accumulate(slot, grad)
+        let offset = std::ptr::from_ref(edge).addr() - self.edges.as_ptr().addr();
+        accumulate(&mut self.grads[offset / size_of::<Edge>()], grad)
     }
 }
 
@@ -145,29 +129,7 @@ pub(super) fn has_after(hooks: &HookList<NodeAction>) -> bool {
 }
 
 fn unshare(grads: &mut [Option<AnyTensor>]) {
-    for grad in grads {
-        *grad = grad.take().map(AnyTensor::unshared);
-    }
-}
-
-/// Puts the gradients that a hook returned in place: one where there was one, and nowhere else.
-fn replace(
-    site: &Site,
-    what: &str,
-    grads: &mut [Option<AnyTensor>],
-    new: Vec<Option<AnyTensor>>,
-) -> Result<()> {
-    if new.len() != grads.len() {
-        let count = Plural(grads.len(), "gradient", "gradients");
-        let expected = format!("{count} (or None in their places)");
-        return Err(site.error(format!("its {what}s"), expected, new.len().to_string()));
-    }
-    for (position, (grad, new)) in grads.iter_mut().zip(new).enumerate() {
-        let (Some(old), Some(new)) = (&grad, new) else { continue };
-        site.check(&new, old, || format!("{what} {position}"))?;
-        *grad = Some(new.unshared());
-    }
-    Ok(())
+    grads.iter_mut().flatten().for_each(AnyTensor::unshare);
 }
 
 /// Where a hook stands, for its errors.
@@ -179,9 +141,48 @@ struct Site {
 }
 
 impl Site {
-    fn of(node: &Node, name: &'static str, hook: &NodeHook) -> Self {
-        let (op, location) = (node.name(), Some(node.location));
-        Self { op, hook: name, registered: hook.location, location }
+    /// At a node or, without one, on a leaf.
+    fn of(node: Option<&Node>, hook: &'static str, registered: &'static Location<'static>) -> Self {
+        let (op, location) =
+            node.map_or(("a leaf", None), |node| (node.name(), Some(node.location)));
+        Self { op, hook, registered, location }
+    }
+
+    /// Runs a hook on the gradient of an output, or of the leaf.
+    fn run(&self, call: &GradHook, grad: &mut AnyTensor, output: Option<u32>) -> Result<()> {
+        grad.unshare();
+        let new = call(grad).map_err(|error| match output {
+            Some(position) => self.failed(format!("hook on output {position}"), error),
+            None => self.failed(self.hook.into(), error),
+        })?;
+        if let Some(new) = new {
+            let name = || output.map_or("the leaf".into(), |position| format!("output {position}"));
+            self.check(&new, grad, name)?;
+            *grad = new.unshared();
+        }
+        Ok(())
+    }
+
+    /// Puts the gradients that a hook returned in place: one where there was one, and nowhere else.
+    fn replace(
+        &self,
+        what: &str,
+        grads: &mut [Option<AnyTensor>],
+        returned: HookResult<Option<Vec<Option<AnyTensor>>>>,
+    ) -> Result<()> {
+        let new = returned.map_err(|error| self.failed(self.hook.into(), error))?;
+        let Some(new) = new else { return Ok(()) };
+        if new.len() != grads.len() {
+            let count = Plural(grads.len(), "gradient", "gradients");
+            let expected = format!("{count} (or None in their places)");
+            return Err(self.error(format!("its {what}s"), expected, new.len().to_string()));
+        }
+        for (position, (grad, new)) in grads.iter_mut().zip(new).enumerate() {
+            let (Some(old), Some(new)) = (&grad, new) else { continue };
+            self.check(&new, old, || format!("{what} {position}"))?;
+            *grad = Some(new.unshared());
+        }
+        Ok(())
     }
 
     /// The hook's own error.
@@ -214,32 +215,6 @@ impl Site {
         }
         Ok(())
     }
-}
-
-pub(super) fn run_leaf_hooks(
-    leaf: &AnyTensor,
-    until: HookId,
-    mut grad: AnyTensor,
-) -> Result<AnyTensor> {
-    fn run<T: Element>(leaf: &Tensor<T>, until: HookId, grad: &mut AnyTensor) -> Result<()> {
-        for hook in leaf.leaf_hooks().into_iter().flat_map(|hooks| hooks.before(until)) {
-            grad.unshare();
-            let Some(seen) = T::peek(grad) else {
-                unreachable!("a gradient has its leaf's element type");
-            };
-            let site =
-                Site { op: "a leaf", hook: "hook", registered: hook.location, location: None };
-            let new = (hook.action)(seen).map_err(|error| site.failed(site.hook.into(), error))?;
-            if let Some(new) = new {
-                let new = new.into();
-                site.check(&new, grad, || "the leaf".into())?;
-                *grad = new.unshared();
-            }
-        }
-        Ok(())
-    }
-    for_any!(leaf, t => run(t, until, &mut grad))?;
-    Ok(grad)
 }
 
 /// # Hooks
@@ -315,20 +290,19 @@ impl<T: Float> Tensor<T> {
             return Err(Error::Unsupported { op: "register_hook", why });
         }
         let location = Location::caller();
-        let Some((node, slot)) = self.producer() else {
-            let id = self.made_leaf_hooks().add(Arc::new(hook), location);
-            let leaf = self.downgrade();
-            let remove = move || {
-                let leaf = leaf.upgrade();
-                leaf.is_some_and(|leaf| leaf.leaf_hooks().is_some_and(|hooks| hooks.remove(id)))
-            };
-            return Ok(HookHandle(Box::new(remove)));
-        };
-        let call = move |grad: &AnyTensor| match T::peek(grad) {
+        let hook: GradHook = Arc::new(move |grad| match T::peek(grad) {
             Some(grad) => Ok(hook(grad)?.map(AnyTensor::from)),
             None => Ok(None),
-        };
-        Ok(add(node, location, NodeAction::Output(*slot, Arc::new(call))))
+        });
+        if let Some((node, slot)) = self.producer() {
+            return Ok(add(node, location, NodeAction::Output(*slot, hook)));
+        }
+        let id = self.made_leaf_hooks().add(hook, location);
+        let leaf = self.downgrade();
+        Ok(HookHandle(Box::new(move || {
+            let leaf = leaf.upgrade();
+            leaf.is_some_and(|leaf| leaf.leaf_hooks().is_some_and(|hooks| hooks.remove(id)))
+        })))
     }
 
     /// Keeps the gradient of the output of an op too, as of a leaf. It takes its place among the

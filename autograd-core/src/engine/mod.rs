@@ -8,12 +8,13 @@
 //!
 //! `backward` is what `tensor` calls: it checks the outputs, gives them their first gradients, visits the nodes
 //! that wait and runs their hooks (`hooks`). `reach` follows edges without any gradient, and says which nodes
-//! lie on the ways to the tensors that `grad` asks for.
+//! lie on the ways to the tensors that `grad` asks for. `commit` writes what a walk has found.
 
 mod after;
 mod anomaly;
 mod backward;
 mod checkpoint;
+mod commit;
 pub(crate) mod draw;
 mod forward;
 mod grad;
@@ -29,9 +30,10 @@ pub use anomaly::{AnomalyScope, detect_anomaly};
 pub use backward::{BackwardOptions, backward};
 pub use checkpoint::{checkpoint, is_recomputing};
 pub use draw::Graph;
-pub(crate) use forward::{Stop, has_jvp, push};
+pub(crate) use forward::{Stop, has_jvp, push, transpose};
 pub(crate) use grad::grad_any;
 pub use grad::{GradOptions, backward_to, grad, grad_with};
+pub(crate) use gradient::for_float;
 pub use hooks::{GraphNode, HookHandle};
 pub use parallel::{OrderedBackward, backward_parallel};
-pub(crate) use reach::{reaches, walk_down};
+pub(crate) use reach::{reaches, target, walk_down};

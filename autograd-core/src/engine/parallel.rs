@@ -2,15 +2,15 @@
 //! and not of the clock.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use super::after::Running;
 use super::anomaly;
-use super::backward::{BackwardOptions, Leaves, Outcome, commit};
+use super::backward::BackwardOptions;
+use super::commit::Gradients;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, GradMode, HookId, Tensor};
+use crate::graph::{GradMode, HookId, Tensor};
 use crate::ops::Float;
 
 /// Backwards on threads of one's own, a pool's say, that together are one backward: each has a
@@ -51,42 +51,41 @@ pub struct OrderedBackward {
     state: Mutex<InOrder>,
 }
 
+/// Sums of gradients in the order of the items' numbers.
 #[derive(Default)]
 struct InOrder {
-    sums: Sums,
+    sums: Gradients,
     /// The number that is added next.
     next: usize,
-    early: BTreeMap<usize, Sums>,
+    early: BTreeMap<usize, Gradients>,
 }
 
-/// Gradients on their way to leaves and to tensors that keep theirs.
-#[derive(Default)]
-pub(super) struct Sums {
-    leaves: Leaves,
-    retained: Vec<(AnyTensor, AnyTensor)>,
-}
-
-impl Sums {
-    /// The backward of one loss, without writing any gradient.
-    pub(super) fn of<T: Float>(op: &'static str, loss: &Tensor<T>) -> Result<Self> {
+impl InOrder {
+    /// Adds what can be added now that an item is done.
+    fn add(&mut self, item: usize, grads: Gradients) -> Result<()> {
         let _mode = GradMode::set(false);
-        let outputs = [loss.clone().into()];
-        let found = Outcome::of(op, &outputs, &[None], None, BackwardOptions::new())?;
-        Ok(Self { leaves: found.leaves, retained: found.retained.unwrap_or_default() })
-    }
-
-    pub(super) fn add(&mut self, next: Self) -> Result<()> {
-        for (leaf, grad) in next.leaves.into_grads() {
-            self.leaves.add(&leaf, grad)?;
+        self.early.insert(item, grads);
+        while let Some(grads) = self.early.remove(&self.next) {
+            self.next += 1;
+            self.sums.append(grads)?;
         }
-        self.retained.extend(next.retained);
         Ok(())
     }
 
-    pub(super) fn commit(self) -> Result<()> {
+    /// Writes the sums, with those of all that waits.
+    fn finish(mut self) -> Result<()> {
         let _mode = GradMode::set(false);
-        commit(self.leaves.grads, self.retained, HookId::coming())
+        for grads in self.early.into_values() {
+            self.sums.append(grads)?;
+        }
+        self.sums.commit(HookId::coming())
     }
+}
+
+/// The backward of one loss, without writing any gradient.
+fn differentiate<T: Float>(op: &'static str, loss: &Tensor<T>) -> Result<Gradients> {
+    let _mode = GradMode::set(false);
+    Gradients::of(op, &[loss.clone().into()], &[None], HookId::coming(), BackwardOptions::new())
 }
 
 impl OrderedBackward {
@@ -105,23 +104,12 @@ impl OrderedBackward {
     pub fn backward<T: Float>(&self, item: usize, loss: &Tensor<T>) -> Result<()> {
         const OP: &str = "OrderedBackward::backward";
         anomaly::check()?;
-        let sums = Sums::of(OP, loss)?;
-        let _mode = GradMode::set(false);
+        let grads = differentiate(OP, loss)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = || Error::Duplicate { op: OP, parameter: format!("item {item}") };
-        if item < state.next {
-            return Err(taken());
+        if item < state.next || state.early.contains_key(&item) {
+            return Err(Error::Duplicate { op: OP, parameter: format!("item {item}") });
         }
-        match state.early.entry(item) {
-            Entry::Occupied(_) => return Err(taken()),
-            Entry::Vacant(place) => place.insert(sums),
-        };
-        let InOrder { sums, next, early } = &mut *state;
-        while let Some(item) = early.remove(next) {
-            *next += 1;
-            sums.add(item)?;
-        }
-        Ok(())
+        state.add(item, grads)
     }
 
     /// Adds the sums to `.grad` of the leaves, all of them or none; hooks on leaves run here, once.
@@ -131,11 +119,7 @@ impl OrderedBackward {
     /// That of a hook. No gradient is written then.
     pub fn finish(self) -> Result<()> {
         let running = Running::start();
-        let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        for (_, sums) in state.early {
-            state.sums.add(sums)?;
-        }
-        state.sums.commit()?;
+        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).finish()?;
         running.finish()
     }
 }
@@ -201,117 +185,64 @@ pub fn backward_parallel<T: Float>(
         0 => std::thread::available_parallelism().map_or(1, Into::into),
         threads => threads,
     };
-    let state = State {
+    let (ahead, moved) = (threads * AHEAD, Condvar::new());
+    let state = Mutex::new(State {
         begun: 0,
-        early: BTreeMap::new(),
-        losses: Vec::with_capacity(count),
-        sums: Sums::default(),
-        closed: false,
-        stopped: None,
+        sums: InOrder::default(),
+        losses: vec![None; count],
+        failed: BTreeMap::new(),
+    });
+    let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
+    // The next item, as soon as the sums are near enough to it: what waits to be added takes memory.
+    let take = || {
+        let goes_on = |state: &State<T>| state.failed.is_empty() && state.begun < count;
+        let must_wait =
+            |state: &mut State<T>| goes_on(state) && state.begun >= state.sums.next + ahead;
+        let waited = moved.wait_while(lock(), must_wait);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        let item = goes_on(&state).then_some(state.begun);
+        state.begun += 1;
+        item
     };
-    let ahead = threads * AHEAD;
-    let items = Items { state: Mutex::new(state), moved: Condvar::new(), count, ahead };
+    let run = |item| {
+        let loss = GradMode::of(true, || loss(item))?;
+        let grads = differentiate("backward_parallel", &loss)?;
+        let mut state = lock();
+        state.losses[item] = Some(loss.alias());
+        state.sums.add(item, grads)
+    };
     std::thread::scope(|scope| {
         for _ in 0..threads.min(count) {
             scope.spawn(|| {
-                while let Some(item) = items.take() {
-                    let done = catch_unwind(AssertUnwindSafe(|| differentiate(|| loss(item))));
-                    items.put(item, done);
+                while let Some(item) = take() {
+                    let done = catch_unwind(AssertUnwindSafe(|| run(item)));
+                    if let Some(failed) =
+                        done.map_or_else(|e| Some(Err(e)), |done| done.err().map(Ok))
+                    {
+                        lock().failed.insert(item, failed);
+                    }
+                    moved.notify_all();
                 }
             });
         }
     });
-    let state = items.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match state.stopped {
+    let mut state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match state.failed.pop_first() {
         None => {}
-        Some(Ok(error)) => return Err(error),
-        Some(Err(panic)) => resume_unwind(panic),
+        Some((_, Ok(error))) => return Err(error),
+        Some((_, Err(panic))) => resume_unwind(panic),
     }
-    state.sums.commit()?;
+    state.sums.finish()?;
     running.finish()?;
-    Ok(state.losses)
+    Ok(state.losses.into_iter().flatten().collect())
 }
 
-struct Item<T: Float> {
-    loss: Tensor<T>,
-    sums: Sums,
-}
-
-/// A loss and its backward, without writing any gradient.
-fn differentiate<T: Float>(loss: impl FnOnce() -> Result<Tensor<T>>) -> Result<Item<T>> {
-    let loss = GradMode::of(true, loss)?;
-    let sums = Sums::of("backward_parallel", &loss)?;
-    Ok(Item { loss: loss.alias(), sums })
-}
-
-/// The items that threads take, and the sums over those that are done, in their order.
-struct Items<T: Float> {
-    state: Mutex<State<T>>,
-    moved: Condvar,
-    count: usize,
-    ahead: usize,
-}
-
-type Done<T> = std::thread::Result<Result<Item<T>>>;
-
+/// What threads share.
 struct State<T: Float> {
+    /// So many items. Those before one that failed have been begun too, and no others are after it.
     begun: usize,
-    /// What waits for the items before it.
-    early: BTreeMap<usize, Done<T>>,
-    /// Of the items whose gradients are in the sums.
-    losses: Vec<Tensor<T>>,
-    sums: Sums,
-    /// No item is begun any more. Those before one that was begun have been begun too.
-    closed: bool,
-    /// Why there is no result: an error, or a panic.
-    stopped: Option<std::thread::Result<Error>>,
-}
-
-impl<T: Float> Items<T> {
-    fn state(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The next item, as soon as the sums are near enough to it: what waits to be added takes memory.
-    fn take(&self) -> Option<usize> {
-        let must_wait = |state: &mut State<T>| {
-            let is_far = state.begun >= state.losses.len() + self.ahead;
-            !state.closed && state.begun < self.count && is_far
-        };
-        let state = self.moved.wait_while(self.state(), must_wait);
-        let mut state = state.unwrap_or_else(PoisonError::into_inner);
-        if state.closed || state.begun == self.count {
-            return None;
-        }
-        state.begun += 1;
-        Some(state.begun - 1)
-    }
-
-    /// Adds what can be added now that an item is done.
-    fn put(&self, item: usize, done: Done<T>) {
-        let mut state = self.state();
-        state.closed |= !matches!(done, Ok(Ok(_)));
-        state.early.insert(item, done);
-        while state.stopped.is_none() {
-            let next = state.losses.len();
-            let Some(done) = state.early.remove(&next) else { break };
-            let add = |item: Result<_>| catch_unwind(AssertUnwindSafe(|| state.add(item?)));
-            state.stopped = match done.and_then(add) {
-                Ok(added) => added.err().map(Ok),
-                Err(panic) => Some(Err(panic)),
-            };
-        }
-        state.closed |= state.stopped.is_some();
-        drop(state);
-        self.moved.notify_all();
-    }
-}
-
-impl<T: Float> State<T> {
-    fn add(&mut self, item: Item<T>) -> Result<()> {
-        let _mode = GradMode::set(false);
-        self.sums.add(item.sums)?;
-        self.losses.push(item.loss);
-        Ok(())
-    }
+    sums: InOrder,
+    losses: Vec<Option<Tensor<T>>>,
+    /// Errors and panics, by the items.
+    failed: BTreeMap<usize, std::thread::Result<Error>>,
 }

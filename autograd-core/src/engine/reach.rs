@@ -7,7 +7,9 @@ use std::iter::successors;
 
 use smallvec::SmallVec;
 
-use crate::graph::{AnyTensor, Edge, NodeRef, Slots, To, for_any};
+use super::gradient::accumulate;
+use crate::error::Result;
+use crate::graph::{AnyTensor, Edge, NodeRef, Sink, Slots, To, for_any};
 
 /// Where the gradients of outputs go. It holds the graph for a walk.
 pub(super) fn ways_to(outputs: &[AnyTensor]) -> Ways {
@@ -16,10 +18,6 @@ pub(super) fn ways_to(outputs: &[AnyTensor]) -> Ways {
 
 /// One for each output.
 pub(super) type Ways = SmallVec<[Edge; 1]>;
-
-pub(super) fn address(node: &NodeRef) -> *const () {
-    node.address()
-}
 
 /// Addresses are as good as random, so one multiplication hashes them.
 type HashAddress = BuildHasherDefault<AddressHasher>;
@@ -45,12 +43,12 @@ impl Hasher for AddressHasher {
 }
 
 /// Where an edge leads, for comparison.
-pub(super) type Target = (*const (), u32);
+pub(crate) type Target = (*const (), u32);
 
-pub(super) fn target(edge: &Edge) -> Option<Target> {
+pub(crate) fn target(edge: &Edge) -> Option<Target> {
     match edge.to() {
         To::None(_) => None,
-        To::Node(node, slot) => Some((address(node), slot)),
+        To::Node(node, slot) => Some((node.address(), slot)),
         To::Leaf(leaf) => Some((leaf.address(), 0)),
     }
 }
@@ -80,11 +78,7 @@ pub(super) fn topological<'g>(
 
 /// The node or leaf that an edge leads to.
 pub(super) fn place(edge: &Edge) -> Option<*const ()> {
-    match edge.to() {
-        To::None(_) => None,
-        To::Node(node, _) => Some(address(node)),
-        To::Leaf(leaf) => Some(leaf.address()),
-    }
+    target(edge).map(|(place, _)| place)
 }
 
 /// Shows the nodes behind an edge, the nearest first and each once, as long as `go_on` says so. Returns the
@@ -100,7 +94,7 @@ pub(crate) fn walk_down(from: &Edge, mut go_on: impl FnMut(&NodeRef) -> bool) ->
             return successors(Some(next), up).map(|place| nodes[place].0).collect();
         }
         let below = node.edges().iter().filter_map(Edge::node);
-        nodes.extend(below.filter(|below| seen.insert(address(below))).map(|below| (below, next)));
+        nodes.extend(below.filter(|below| seen.insert(below.address())).map(|below| (below, next)));
         next += 1;
     }
     Vec::new()
@@ -108,29 +102,20 @@ pub(crate) fn walk_down(from: &Edge, mut go_on: impl FnMut(&NodeRef) -> bool) ->
 
 /// Whether an edge that `found` holds for can be reached along this one.
 pub(crate) fn reaches(from: &Edge, found: impl Fn(&Edge) -> bool) -> bool {
-    reaches_within(from, found, |_| true)
-}
-
-/// The same through nodes that `within` holds for.
-pub(super) fn reaches_within(
-    from: &Edge,
-    found: impl Fn(&Edge) -> bool,
-    within: impl Fn(&NodeRef) -> bool,
-) -> bool {
     let mut reached = false;
     topological(std::slice::from_ref(from), |edge| {
         reached = reached || found(edge);
-        !reached && edge.node().is_some_and(&within)
+        !reached
     });
     reached
 }
 
-/// Only these gradients are asked for, by `grad`.
+/// Takes only the gradients that are asked for.
 pub(super) struct Targets {
     /// Nodes and leaves on a path to a target, and those that are one or have one as an output.
     useful: AddressSet,
     /// The position of each answer.
-    pub(super) answers: AddressMap<usize, Target>,
+    answers: AddressMap<usize, Target>,
     /// Where gradients stop.
     cut: AddressSet<Target>,
     pub(super) found: Vec<Option<AnyTensor>>,
@@ -139,11 +124,13 @@ pub(super) struct Targets {
 }
 
 impl Targets {
-    /// Which nodes lie between outputs and inputs, where no gradient goes through `no_grad_vars`.
+    /// Which nodes that `within` holds for lie between outputs and inputs, where no gradient goes through
+    /// `no_grad_vars`.
     pub(super) fn find(
         outputs: &[AnyTensor],
         inputs: &[AnyTensor],
         no_grad_vars: &[AnyTensor],
+        within: impl Fn(&NodeRef) -> bool,
     ) -> Self {
         let edge = |tensor: &AnyTensor| for_any!(tensor, t => t.edge());
         let cut = no_grad_vars.iter().filter_map(|tensor| target(&edge(tensor)));
@@ -162,10 +149,11 @@ impl Targets {
             }
         }
         let ways = ways_to(outputs);
-        let order = topological(&ways, |edge| !targets.is_cut(edge));
+        let order =
+            topological(&ways, |edge| !targets.is_cut(edge) && edge.node().is_none_or(&within));
         for node in order.iter().filter_map(|edge| edge.node()) {
             if node.edges().iter().any(|edge| targets.wants(edge)) {
-                targets.useful.insert(address(node));
+                targets.useful.insert(node.address());
             }
         }
         let seen: AddressSet = order.into_iter().filter_map(place).collect();
@@ -175,22 +163,27 @@ impl Targets {
         targets
     }
 
-    /// Whether a gradient along this edge leads to a target.
-    pub(super) fn wants(&self, edge: &Edge) -> bool {
-        place(edge).is_some_and(|place| self.useful.contains(&place)) && !self.is_cut(edge)
-    }
-
     fn is_cut(&self, edge: &Edge) -> bool {
         !self.cut.is_empty() && target(edge).is_some_and(|target| self.cut.contains(&target))
     }
+}
 
-    /// Takes the gradients that are asked for at this node; whether any lies behind it.
-    pub(super) fn take(&mut self, node: &NodeRef, grads: &Slots) -> bool {
+impl<'g> Sink<'g> for Targets {
+    fn wants(&self, edge: &Edge) -> bool {
+        place(edge).is_some_and(|place| self.useful.contains(&place)) && !self.is_cut(edge)
+    }
+
+    fn passes(&mut self, node: &NodeRef, grads: &Slots) -> bool {
         for (slot, grad) in (0..).zip(grads) {
-            if let Some(&answer) = self.answers.get(&(address(node), slot)) {
+            if let Some(&answer) = self.answers.get(&(node.address(), slot)) {
                 self.found[answer] = grad.clone();
             }
         }
         node.edges().iter().any(|edge| self.wants(edge))
+    }
+
+    fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
+        let answer = target(edge).and_then(|target| self.answers.get(&target));
+        answer.map_or(Ok(()), |&answer| accumulate(&mut self.found[answer], grad))
     }
 }

@@ -5,6 +5,7 @@ use std::panic::Location;
 use super::backward::BackwardOptions;
 #[cfg(doc)]
 use super::backward::backward;
+use super::gradient::for_float;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Tensor, for_any, no_grad};
 use crate::ops::Float;
@@ -193,17 +194,6 @@ impl<T: Element> Tensor<T> {
     pub fn detach(&self) -> Tensor<T> {
         T::detach(self, Location::caller())
     }
-}
-
-/// Runs an expression for a tensor of floats of either type, else another one.
-macro_rules! for_float {
-    ($any:expr, $tensor:ident => $body:expr, _ => $other:expr) => {
-        match $any {
-            AnyTensor::Float32($tensor) => $body,
-            AnyTensor::Float64($tensor) => $body,
-            _ => $other,
-        }
-    };
 }
 
 /// # Gradients of tensors of any type

@@ -1,9 +1,9 @@
 //! The check of one function at one point, in directions.
 
 use crate::array::DType;
-use crate::engine::{BackwardOptions, grad_any};
+use crate::engine::{BackwardOptions, for_float, grad_any};
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Tensor};
+use crate::graph::{AnyTensor, Tensor, indices};
 use crate::ops::Float;
 use crate::random::Generator;
 
@@ -133,7 +133,7 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
     pub(super) fn element(&self, input: usize, element: usize) -> Direction {
         let mut parts = self.still();
         parts[input][element] = 1.0;
-        let position = position(self.inputs[input].shape(), element);
+        let position = indices(self.inputs[input].shape(), element);
         let input = &self.subject.names[input];
         Direction { name: format!("{input}, element {position:?}"), parts }
     }
@@ -253,33 +253,32 @@ fn differentiate(
     outputs.iter().try_for_each(|output| require_float(op, output))?;
     let mut generator = Generator::new(1);
     let cotangents: Vec<_> = outputs.iter().map(|y| random(y, &mut generator)).collect();
-    let floats: Vec<AnyTensor> = leaves.iter().filter(|x| x.dtype().is_float()).cloned().collect();
-    let mut grads = Vec::new().into_iter();
-    if !floats.is_empty() && !outputs.is_empty() {
-        let seeds: Vec<_> = cotangents.iter().cloned().map(Some).collect();
-        grads = grad_any(&outputs, &floats, &seeds, BackwardOptions::new())?.into_iter();
-    }
-    let grad = |leaf: &AnyTensor| match leaf
-        .dtype()
-        .is_float()
-        .then(|| grads.next().flatten())
-        .flatten()
-    {
-        Some(grad) => numbers(&grad),
-        None => vec![0.0; numbers(leaf).len()],
+    let options = BackwardOptions::new();
+    let mut grads = gradients(&outputs, &leaves, &cotangents, options)?.into_iter();
+    let grad = |leaf: &AnyTensor| match leaf.dtype().is_float() {
+        true => grads.next().map_or(Vec::new(), |grad| numbers(&grad)),
+        false => Vec::new(),
     };
     let grads = leaves.iter().map(grad).collect();
     Ok((outputs, cotangents, grads))
 }
 
-/// The indices of an element.
-pub(super) fn position(shape: &[usize], element: usize) -> Vec<usize> {
-    let (mut rest, mut position) = (element, vec![0; shape.len()]);
-    for (at, n) in position.iter_mut().zip(shape).rev() {
-        *at = rest % n;
-        rest /= n;
+/// The gradients of the inputs that are floats; zeros where none came.
+pub(super) fn gradients(
+    outputs: &[AnyTensor],
+    inputs: &[AnyTensor],
+    seeds: &[AnyTensor],
+    options: BackwardOptions,
+) -> Result<Vec<AnyTensor>> {
+    let floats: Vec<_> = inputs.iter().filter(|x| x.dtype().is_float()).cloned().collect();
+    let mut grads = vec![None; floats.len()];
+    if !floats.is_empty() && !outputs.is_empty() {
+        let seeds: Vec<_> = seeds.iter().cloned().map(Some).collect();
+        grads = grad_any(outputs, &floats, &seeds, options)?;
     }
-    position
+    let zeros = |x: &AnyTensor| tensor_like(x, &vec![0.0; numbers(x).len()]);
+    let grads = grads.into_iter().zip(&floats);
+    Ok(grads.map(|(grad, x)| grad.unwrap_or_else(|| zeros(x))).collect())
 }
 
 pub(super) fn require_float(op: &'static str, output: &AnyTensor) -> Result<()> {
@@ -295,11 +294,7 @@ pub(super) fn require_float(op: &'static str, output: &AnyTensor) -> Result<()> 
 pub(super) fn leaves(inputs: &[AnyTensor]) -> Vec<AnyTensor> {
     let leaf = |input: &AnyTensor| {
         let leaf = input.alias();
-        match &leaf {
-            AnyTensor::Float32(leaf) => leaf.set_stop_gradient(false),
-            AnyTensor::Float64(leaf) => leaf.set_stop_gradient(false),
-            _ => {}
-        }
+        for_float!(&leaf, leaf => leaf.set_stop_gradient(false), _ => {});
         leaf
     };
     inputs.iter().map(leaf).collect()
@@ -307,11 +302,7 @@ pub(super) fn leaves(inputs: &[AnyTensor]) -> Vec<AnyTensor> {
 
 /// The numbers of a tensor of floats; of others, which are constants, none.
 pub(super) fn numbers(tensor: &AnyTensor) -> Vec<f64> {
-    match tensor {
-        AnyTensor::Float32(t) => t.to_vec().into_iter().map(f64::from).collect(),
-        AnyTensor::Float64(t) => t.to_vec(),
-        _ => Vec::new(),
-    }
+    for_float!(tensor, t => t.to_vec().into_iter().map(Float::into_f64).collect(), _ => Vec::new())
 }
 
 /// Numbers, rounded to the element type of `like`, in its shape and with its axes in the same order
@@ -334,11 +325,7 @@ pub(super) fn tensor_like(like: &AnyTensor, data: &[f64]) -> AnyTensor {
         (0..).zip(&order).for_each(|(at, &axis)| back[axis as usize] = at);
         tensor.permute(&order).contiguous().permute(&back).into()
     }
-    match like {
-        AnyTensor::Float32(t) => make(t, data),
-        AnyTensor::Float64(t) => make(t, data),
-        constant => constant.clone(),
-    }
+    for_float!(like, t => make(t, data), constant => constant.clone())
 }
 
 pub(super) fn random(like: &AnyTensor, generator: &mut Generator) -> AnyTensor {

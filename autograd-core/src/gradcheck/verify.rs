@@ -27,7 +27,7 @@ where
     for (i, grad) in point.grads.iter().enumerate() {
         let spread = (0..grad.len()).step_by(grad.len().div_ceil(ELEMENTS).max(1));
         let elements = spread.filter_map(|element| point.wrong(i, point.element(i, element)));
-        let worst = elements.max_by(|a, b| a.by.total_cmp(&b.by));
+        let worst = elements.max_by(|a, b| a.0.total_cmp(&b.0));
         let worst = worst.or_else(|| {
             // Many small gradients show together.
             let name = &subject.names[i];
@@ -36,31 +36,17 @@ where
             parts[i].iter_mut().zip(grad).for_each(|(d, g)| *d = d.copysign(*g));
             point.wrong(i, Direction { name: format!("{name}, along the gradient"), parts })
         });
-        if let Some(Wrong { direction, backward, differences, .. }) = worst {
-            let (op, not_differentiable) = (subject.op, false);
-            return Err(Error::GradientWrong {
-                op,
-                direction,
-                backward,
-                differences,
-                not_differentiable,
-            });
+        if let Some((_, error)) = worst {
+            return Err(error);
         }
     }
     Ok(())
 }
 
-/// A direction in which the gradient is wrong.
-struct Wrong {
-    direction: String,
-    backward: f64,
-    differences: f64,
-    /// How far apart the two are, as a part of the larger one.
-    by: f64,
-}
-
 impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
-    fn wrong(&self, input: usize, direction: Direction) -> Option<Wrong> {
+    /// The error for a direction in which the gradient is wrong, and how far apart the two slopes are, as a
+    /// part of the larger one.
+    fn wrong(&self, input: usize, direction: Direction) -> Option<(f64, Error)> {
         let wide = self.slopes(&direction, 1.0).ok()?;
         let at_first = self.apart(&wide)?;
         // A true difference stays as it is when the step gets smaller.
@@ -70,7 +56,10 @@ impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
         let scale = self.steps[input] / self.precision.step;
         let (backward, differences) = (wide.backward / scale, wide.differences / scale);
         let by = at_first / wide.backward.abs().max(wide.differences.abs());
-        Some(Wrong { direction: direction.name, backward, differences, by })
+        let (op, direction, not_differentiable) = (self.subject.op, direction.name, false);
+        let error =
+            Error::GradientWrong { op, direction, backward, differences, not_differentiable };
+        Some((by, error))
     }
 
     /// By how much the slopes differ, if that is beyond doubt.

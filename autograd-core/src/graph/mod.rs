@@ -37,8 +37,8 @@ pub(crate) use node::{Node, NodeRef, Op, Pull, Push, Sink, Slots, Watching, is_o
 pub(crate) use pack::Unpacked;
 pub use pack::{SavedTensorsHooks, saved_tensors_hooks};
 pub(crate) use parts::{
-    Absent, At, Edge, Edges, Entries, Key, NodeAction, NodeHook, Plain, Role, Saved, SavedTensor,
-    State, To, Token,
+    Absent, At, Edge, Edges, Entries, GradHook, Key, NodeAction, NodeHook, Plain, Role, Saved,
+    SavedTensor, State, To, Token,
 };
 pub use pools::empty_buffer_pool;
 pub(crate) use protect::{ForwardGuard, Protected, Protector, protected};
@@ -50,4 +50,6 @@ pub(crate) use shapes::{ForwardMode, output_shapes};
 pub use tensor::Tensor;
 pub(crate) use typed::{TypedOp, record, record_edges};
 pub(crate) use unrecorded::unrecorded;
-pub(crate) use watch::{Nodes, Observer, Range, Seen, adopt, beside, collect, observe, watch};
+pub(crate) use watch::{
+    Nodes, Observer, Range, Seen, adopt, beside, collect, indices, observe, watch,
+};

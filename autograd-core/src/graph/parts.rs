@@ -389,7 +389,7 @@ pub(crate) type NodeHook = Hook<NodeAction>;
 #[derive(Clone)]
 pub(crate) enum NodeAction {
     /// Show the gradient of an output, and take another in its place.
-    Output(u32, Arc<dyn Fn(&AnyTensor) -> HookResult<Option<AnyTensor>> + Send + Sync>),
+    Output(u32, GradHook),
     /// Keep the gradient of an output with that output, if it is still alive.
     Retain(u32, Arc<dyn Fn() -> Option<AnyTensor> + Send + Sync>),
     /// Show the gradients of all outputs, and take others in their place.
@@ -397,6 +397,9 @@ pub(crate) enum NodeAction {
     /// Show the gradients of the inputs and of the outputs, and take others for the inputs.
     After(Arc<AfterHook>),
 }
+
+/// From the gradient of an output or a leaf.
+pub(crate) type GradHook = Arc<dyn Fn(&AnyTensor) -> HookResult<Option<AnyTensor>> + Send + Sync>;
 
 /// From the gradients of a node's inputs and outputs.
 pub(crate) type AfterHook =

@@ -15,10 +15,9 @@ use super::any::Element;
 use super::hooks::HookList;
 use super::mode::is_grad_enabled;
 use super::node::{NodeRef, is_watched, show_constant, show_made, taken_out};
-use super::parts::{Absent, Edge, Token};
+use super::parts::{Absent, Edge, GradHook, Token};
 use crate::array::shape::copied;
 use crate::array::{DType, Shape, Value, fits_inline};
-use crate::error::HookResult;
 
 /// An n-dimensional array that can be differentiated.
 ///
@@ -109,7 +108,7 @@ struct Shared<T: Element> {
 /// What backward leaves with a tensor.
 struct Kept<T: Element> {
     grad: Mutex<Option<Tensor<T>>>,
-    hooks: HookList<sync::Arc<LeafHook<T>>>,
+    hooks: HookList<GradHook>,
 }
 
 impl<T: Element> Default for Kept<T> {
@@ -117,9 +116,6 @@ impl<T: Element> Default for Kept<T> {
         Self { grad: Mutex::new(None), hooks: HookList::default() }
     }
 }
-
-/// What to do with a gradient before a leaf keeps it.
-pub(crate) type LeafHook<T> = dyn Fn(&Tensor<T>) -> HookResult<Option<Tensor<T>>> + Send + Sync;
 
 impl<T: Element> Clone for Tensor<T> {
     fn clone(&self) -> Self {

@@ -164,14 +164,19 @@ impl Range {
             (0, infinite) => format!("{infinite} {infinities}"),
             (nan, infinite) => format!("{nan} NaN and {infinite} {infinities}"),
         };
-        let mut rest = self.first;
-        let mut at = vec![0; self.shape.len()];
-        for (at, n) in at.iter_mut().zip(&self.shape).rev() {
-            *at = rest % n;
-            rest /= n;
-        }
+        let at = indices(&self.shape, self.first);
         format!("{what}, the first at {at:?} of shape {:?}", self.shape)
     }
+}
+
+/// Those of an element, by its position in row-major order.
+pub(crate) fn indices(shape: &[usize], mut position: usize) -> Vec<usize> {
+    let mut indices = vec![0; shape.len()];
+    for (index, n) in indices.iter_mut().zip(shape).rev() {
+        *index = position % n;
+        position /= n;
+    }
+    indices
 }
 
 /// `shape [2, 3], from -1 to 4.5, 2 NaN`.

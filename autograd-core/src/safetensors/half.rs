@@ -19,10 +19,7 @@ impl Half {
     }
 
     fn infinity(self) -> u16 {
-        match self {
-            Self::F16 => 0x7c00,
-            Self::BF16 => 0x7f80,
-        }
+        0x7fff >> self.layout().0 << self.layout().0
     }
 
     /// The bits of the nearest number, ties to even. A number beyond the range becomes an infinity.

@@ -315,6 +315,38 @@ fn what_jvp_returns_is_held_against_the_outputs() {
     assert!(error.to_string().contains("for output 1[1], which has shape [2]"), "{error}");
 }
 
+#[py_layer]
+impl WrongBehindPlain {
+    fn forward(
+        _ctx: &mut ForwardContext<Self>,
+        x: &Tensor<f64>,
+    ) -> (Tensor<f64>, usize, Tensor<f64>) {
+        (x * 2.0, x.len(), x * 3.0)
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, da: &Tensor<f64>, db: &Tensor<f64>) -> Tensor<f64> {
+        da * 2.0 + db * 3.0
+    }
+
+    fn jvp(
+        _ctx: &JvpContext<Self>,
+        _x: &Tensor<f64>,
+        dx: &Tensor<f64>,
+    ) -> (Tensor<f64>, Tensor<f64>) {
+        (dx * 2.0, dx.sum())
+    }
+}
+
+#[test]
+fn the_number_of_an_output_is_that_of_its_tangent() {
+    let inputs = [Tensor::from([1.0, 5.0])];
+    let error = jvp(|t| WrongBehindPlain::apply(&t[0]).2, &inputs, &inputs).unwrap_err();
+    assert!(
+        matches!(&error, Error::TangentShape { output, .. } if output == "output 1"),
+        "{error}"
+    );
+}
+
 /// Saves what is neither input nor output, and is once differentiable.
 #[py_layer(once_differentiable)]
 impl Once {

@@ -996,6 +996,16 @@ fn once_differentiable() {
     assert_eq!(first.to_vec(), [6.0]);
     let error = recorded(&first, &x).unwrap_err().to_string();
     assert!(error.starts_with("Once: its backward is `once_differentiable`"), "{error}");
+    // In a sum with other gradients too: that is recorded, and so leads to the refusal.
+    for y in [Once::apply(&x) + x.square(), Once::apply(&x) + Once::apply(&x)] {
+        let first = recorded(&y, &x).unwrap();
+        assert_eq!(first.to_vec(), [12.0]);
+        let error = recorded(&first, &x).unwrap_err().to_string();
+        assert!(error.starts_with("Once: its backward is `once_differentiable`"), "{error}");
+    }
+    let w = leaf(&[5.0]);
+    let first = recorded(&(Once::apply(&x) * &w + w.square()), &w).unwrap();
+    assert_eq!(recorded(&first, &x).unwrap().to_vec(), [6.0]);
 }
 
 #[test]

@@ -35,6 +35,18 @@ impl Listing {
     fn add(&mut self, line: &str) {
         self.lines.insert(format!("{}: {line}", self.module));
     }
+
+    fn add_enum(&mut self, item: &syn::ItemEnum) {
+        if is_public(&item.vis) && !is_hidden(&item.attrs) {
+            for variant in &item.variants {
+                let fields = variant.fields.iter();
+                let fields: Vec<String> = fields
+                    .map(|field| format!("{} : {}", text(&field.ident), text(&field.ty)))
+                    .collect();
+                self.add(&format!("{}::{} {{ {} }}", item.ident, variant.ident, fields.join(", ")));
+            }
+        }
+    }
 }
 
 impl<'ast> Visit<'ast> for Listing {
@@ -61,16 +73,14 @@ impl<'ast> Visit<'ast> for Listing {
         }
     }
 
-    fn visit_item_enum(&mut self, item: &'ast syn::ItemEnum) {
-        if is_public(&item.vis) && !is_hidden(&item.attrs) {
-            for variant in &item.variants {
-                let fields = variant.fields.iter();
-                let fields: Vec<String> = fields
-                    .map(|field| format!("{} : {}", text(&field.ident), text(&field.ty)))
-                    .collect();
-                self.add(&format!("{}::{} {{ {} }}", item.ident, variant.ident, fields.join(", ")));
-            }
+    fn visit_item_macro(&mut self, item: &'ast syn::ItemMacro) {
+        if item.mac.path.is_ident("errors") {
+            self.add_enum(&item.mac.parse_body().unwrap());
         }
+    }
+
+    fn visit_item_enum(&mut self, item: &'ast syn::ItemEnum) {
+        self.add_enum(item);
     }
 
     fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::layout::{self, Layout, Line};
+use super::layout::{self, Layout, Line, Spot};
 use super::{Look, Shape};
 
 const HEIGHT: f64 = 38.0;
@@ -36,10 +36,8 @@ pub(super) fn draw(items: &[Shape], first: usize, legend: &str) -> String {
     for line in &layout.lines {
         draw_line(&mut svg, &layout, line, shift);
     }
-    for spot in &layout.spots {
-        if let Some(item) = spot.item {
-            draw_box(&mut svg, &items[item], &labels[item], spot.x + shift, spot.width, spot.row);
-        }
+    for ((item, label), spot) in items.iter().zip(&labels).zip(&layout.spots) {
+        draw_box(&mut svg, item, label, spot, shift);
     }
     let _ = writeln!(
         svg,
@@ -67,13 +65,14 @@ fn top(row: usize) -> f64 {
     MARGIN + row as f64 * (HEIGHT + BETWEEN)
 }
 
-fn draw_box(svg: &mut String, item: &Shape, label: &[String; 2], x: f64, width: f64, row: usize) {
+fn draw_box(svg: &mut String, item: &Shape, [name, detail]: &[String; 2], spot: &Spot, shift: f64) {
     let (fill, stroke) = match item.look {
         Look::Output => ("#e3f2fd", "#1565c0"),
         Look::Leaf => ("#e6f4ea", "#2e7d32"),
         Look::Op => ("#fafafa", "#78909c"),
     };
-    let (round, y) = (if item.look == Look::Leaf { HEIGHT / 2.0 } else { 4.0 }, top(row));
+    let round = if item.look == Look::Leaf { HEIGHT / 2.0 } else { 4.0 };
+    let (x, y, width) = (spot.x + shift, top(spot.row), spot.width);
     let _ = writeln!(
         svg,
         "<g text-anchor=\"middle\"><title>{}</title><rect x=\"{:.1}\" y=\"{y:.1}\" \
@@ -83,47 +82,38 @@ fn draw_box(svg: &mut String, item: &Shape, label: &[String; 2], x: f64, width: 
         escape(&item.tip),
         x - width / 2.0,
         y + 17.0,
-        escape(&label[0]),
+        escape(name),
         y + 31.0,
-        escape(&label[1]),
+        escape(detail),
     );
 }
 
 fn draw_line(svg: &mut String, layout: &Layout, line: &Line, shift: f64) {
+    let at = |i: usize| (layout.spots[i].x + shift, top(layout.spots[i].row));
     let mut path = String::new();
-    let mut before: Option<(f64, f64)> = None;
-    let last = line.spots.len() - 1;
-    for (n, &i) in line.spots.iter().enumerate() {
-        let spot = &layout.spots[i];
-        let (x, y) = (spot.x + shift, top(spot.row));
-        match before {
-            None => {
-                let _ = write!(path, "M{x:.1} {:.1}", y + HEIGHT);
-            }
-            Some((x0, y0)) => {
-                let middle = (y0 + y) / 2.0;
-                // The arrow's point touches the box.
-                let end = if n == last { y - 1.0 } else { y };
-                let _ = write!(path, " C{x0:.1} {middle:.1} {x:.1} {middle:.1} {x:.1} {end:.1}");
-                if n != last {
-                    let _ = write!(path, " L{x:.1} {:.1}", y + HEIGHT);
-                }
-            }
-        }
-        before = Some((x, y + HEIGHT));
+    for pair in line.spots.windows(2) {
+        let ((x0, y0), (x, y)) = (at(pair[0]), at(pair[1]));
+        let (from, middle) = (y0 + HEIGHT, (y0 + HEIGHT + y) / 2.0);
+        let start = if path.is_empty() { 'M' } else { 'L' };
+        // The arrow's point touches the box.
+        let _ = write!(
+            path,
+            "{start}{x0:.1} {from:.1} C{x0:.1} {middle:.1} {x:.1} {middle:.1} {x:.1} {:.1} ",
+            y - 1.0
+        );
     }
     let _ = writeln!(
         svg,
         "<path d=\"{path}\" fill=\"none\" stroke=\"#78909c\" stroke-width=\"1.2\" \
          marker-end=\"url(#arrow)\"/>"
     );
-    if line.count > 1 {
-        let to = &layout.spots[line.spots[last]];
+    if let (true, Some(&to)) = (line.count > 1, line.spots.last()) {
+        let (x, y) = at(to);
         let _ = writeln!(
             svg,
             "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"10.5\" fill=\"#607d8b\">×{}</text>",
-            to.x + shift + 6.0,
-            top(to.row) - 8.0,
+            x + 6.0,
+            y - 8.0,
             line.count
         );
     }

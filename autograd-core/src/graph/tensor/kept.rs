@@ -8,7 +8,8 @@ use std::sync::{self, OnceLock, PoisonError, Weak};
 use super::super::any::Element;
 use super::super::hooks::HookList;
 use super::super::lost::Lost;
-use super::{Kept, LeafHook, STOP, Tensor};
+use super::super::parts::GradHook;
+use super::{Kept, STOP, Tensor};
 use crate::array::Value;
 
 impl<T: Element> Tensor<T> {
@@ -46,12 +47,12 @@ impl<T: Element> Tensor<T> {
     }
 
     /// The hooks of a leaf; `None` if there never was one.
-    pub(crate) fn leaf_hooks(&self) -> Option<&HookList<sync::Arc<LeafHook<T>>>> {
+    pub(crate) fn leaf_hooks(&self) -> Option<&HookList<GradHook>> {
         self.inner().kept.get().map(|kept| &kept.hooks)
     }
 
     /// The same, where one is to be added.
-    pub(crate) fn made_leaf_hooks(&self) -> &HookList<sync::Arc<LeafHook<T>>> {
+    pub(crate) fn made_leaf_hooks(&self) -> &HookList<GradHook> {
         &self.kept().hooks
     }
 
