@@ -104,7 +104,7 @@ impl Variable {
     /// [`Tensor::binary_cross_entropy`](crate::Tensor::binary_cross_entropy).
     #[track_caller]
     pub fn binary_cross_entropy(&self, targets: &Variable) -> Result<Variable> {
-        let op = &table::BINARY_CROSS_ENTROPY_OF_PROBABILITIES;
+        let op = &table::OF_PROBABILITIES;
         self.program.one(op, [], &[self, targets], Location::caller())
     }
 

@@ -5,16 +5,15 @@ use std::panic::Location;
 use smallvec::smallvec;
 
 use super::super::call::{call, finish};
-use super::super::table::attr::Type;
+use super::super::table::attr::{Attr, Type};
 use super::super::table::form::Form;
 use super::super::table::forms::{float as float_form, same_dtype};
 use super::super::table::values::{float, message, typed};
 use super::super::table::{Inferred, OpDef, entries};
-use super::super::{Caller, Float, expect};
+use super::super::{Caller, Float, pairs};
 use super::convolve::{convolve, convolve_back, convolve_weights};
-use super::window::{
-    Conv2dOptions, Convolution, Plan, Window, counted, fixed, open_batch, pictures,
-};
+use super::linear::check_bias;
+use super::window::{Conv2dOptions, Convolution, Plan, Window, open_batch, pictures};
 use crate::array::shape::element_count;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
@@ -27,28 +26,24 @@ fn check(
     options: Conv2dOptions,
 ) -> Result<Plan> {
     let op = "conv2d";
-    let wrong = |parameter: &str, expected: String, found: &[usize]| Error::Shape {
-        op,
-        parameter: parameter.into(),
-        expected,
-        found: found.to_vec(),
+    let wrong = |parameter: &str, expected: String, found: &[usize]| {
+        Err(Error::shape(op, parameter, expected, found))
     };
     let groups = options.groups;
     if groups == 0 {
-        let (expected, found) = ("at least 1".into(), "0".into());
-        return Err(Error::Value { op, parameter: "groups", expected, found });
+        return Err(Error::value(op, "groups", "at least 1", 0));
     }
     let &[_, channels, _, _] = input else {
-        let expected = "pictures of shape [n, channels, height, width]".into();
-        return Err(wrong(RECEIVER, expected, input));
+        return wrong(RECEIVER, "pictures of shape [n, channels, height, width]".into(), input);
     };
     let &[outputs, inputs, kernel_height, kernel_width] = weight else {
         let expected = "of shape [outputs, channels / groups, height, width]".into();
-        return Err(wrong("weight", expected, weight));
+        return wrong("weight", expected, weight);
     };
+    let divisible =
+        |what| format!("of a number of {what} that is a multiple of `groups`, {groups}");
     if !channels.is_multiple_of(groups) {
-        let expected = format!("of a number of channels that is a multiple of `groups`, {groups}");
-        return Err(wrong(RECEIVER, expected, input));
+        return wrong(RECEIVER, divisible("channels"), input);
     }
     if inputs != channels / groups {
         let expected = format!(
@@ -57,17 +52,12 @@ fn check(
             Plural(channels, "channel", "channels"),
             Plural(groups, "group", "groups")
         );
-        return Err(wrong("weight", expected, weight));
+        return wrong("weight", expected, weight);
     }
     if !outputs.is_multiple_of(groups) {
-        let expected = format!("of a number of outputs that is a multiple of `groups`, {groups}");
-        return Err(wrong("weight", expected, weight));
+        return wrong("weight", divisible("outputs"), weight);
     }
-    if let Some(bias) = bias
-        && bias != [outputs]
-    {
-        return Err(wrong("bias", format!("of shape {:?}, one for each output", [outputs]), bias));
-    }
+    check_bias(op, outputs, bias)?;
     let Conv2dOptions { stride, padding, dilation, .. } = options;
     let kernel = [kernel_height, kernel_width];
     let plan = Plan::new(op, Window { kernel, stride, padding, dilation }, input)?;
@@ -81,12 +71,13 @@ entries! {
     CONV2D = OpDef {
         attrs: &[("stride padding dilation groups", Type::Pairs)],
         show: |op| {
-            let [stride, padding, dilation, [groups, _]] = fixed(op.pairs(0));
+            let Conv2dOptions { stride, padding, dilation, groups } =
+                Conv2dOptions::of(op).unwrap_or_default();
             format!("stride={stride:?}, padding={padding:?}, dilation={dilation:?}, groups={groups}")
         },
-        infer: |op, inputs| convolved(inputs, Conv2dOptions::of_parts(counted(op.pairs(0))?)),
+        infer: |op, inputs| convolved(inputs, Conv2dOptions::of(op)?),
         run: |op, values, at| {
-            let options = Conv2dOptions::of_parts(fixed(op.pairs(0)));
+            let options = Conv2dOptions::of(op)?;
             let [x, weight, bias @ ..] = &values[..] else {
                 return Err("an input is missing".into());
             };
@@ -218,49 +209,32 @@ fn pull<T: Float>(
 
 /// # Convolution
 impl<T: Float> Tensor<T> {
-    /// The convolution (cross-correlation) of pictures `[n, channels, height, width]` with weights
-    /// `[outputs, channels / groups, kernel height, kernel width]`, plus one number for each
-    /// output: `[n, outputs, ..]`, of length `(l + 2 padding - dilation (kernel - 1) - 1) / stride
-    /// + 1` in each direction.
-    ///
-    /// ```
-    /// use autograd_core::{Conv2dOptions, Tensor};
-    ///
-    /// let x = Tensor::<f64>::arange(9).reshape([1, 1, 3, 3]);
-    /// let w = Tensor::<f64>::ones([1, 1, 2, 2]);
-    /// let y = x.conv2d(&w, None, Conv2dOptions::new());
-    /// assert_eq!(y.to_vec(), [8.0, 12.0, 20.0, 24.0]);
-    /// let y = x.conv2d(&w, None, Conv2dOptions::new().stride(2).padding(1));
-    /// assert_eq!(y.to_vec(), [0.0, 3.0, 9.0, 24.0]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the shapes do not fit each other, not one window fits, or an option is out of range; see
-    /// [`Tensor::try_conv2d`].
-    #[track_caller]
-    pub fn conv2d(
-        &self,
-        weight: &Tensor<T>,
-        bias: Option<&Tensor<T>>,
-        options: Conv2dOptions,
-    ) -> Tensor<T> {
-        expect(self.try_conv2d(weight, bias, options))
-    }
-
-    /// [`Tensor::conv2d`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Shape`], [`Error::Value`] or [`Error::TooLarge`].
-    #[track_caller]
-    pub fn try_conv2d(
-        &self,
-        weight: &Tensor<T>,
-        bias: Option<&Tensor<T>>,
-        options: Conv2dOptions,
-    ) -> Result<Tensor<T>> {
-        let inputs = [Some(self), Some(weight), bias].into_iter().flatten();
-        call(&CONV2D, [options.attr()], inputs.map(Tensor::untyped))
+    pairs! {
+        /// The convolution (cross-correlation) of pictures `[n, channels, height, width]` with weights
+        /// `[outputs, channels / groups, kernel height, kernel width]`, plus one number for each
+        /// output: `[n, outputs, ..]`, of length `(l + 2 padding - dilation (kernel - 1) - 1) / stride
+        /// + 1` in each direction.
+        ///
+        /// ```
+        /// use autograd_core::{Conv2dOptions, Tensor};
+        ///
+        /// let x = Tensor::<f64>::arange(9).reshape([1, 1, 3, 3]);
+        /// let w = Tensor::<f64>::ones([1, 1, 2, 2]);
+        /// let y = x.conv2d(&w, None, Conv2dOptions::new());
+        /// assert_eq!(y.to_vec(), [8.0, 12.0, 20.0, 24.0]);
+        /// let y = x.conv2d(&w, None, Conv2dOptions::new().stride(2).padding(1));
+        /// assert_eq!(y.to_vec(), [0.0, 3.0, 9.0, 24.0]);
+        /// ```
+        pub fn conv2d, try_conv2d(
+            &self,
+            weight: &Tensor<T>,
+            bias: Option<&Tensor<T>>,
+            options: Conv2dOptions,
+        ) -> Tensor<T>, Shape | Value | TooLarge if
+            "the shapes do not fit each other, not one window fits, or an option is out of range"
+        {
+            let inputs = [Some(self), Some(weight), bias].into_iter().flatten();
+            call(&CONV2D, [Attr::Pairs(options.parts().to_vec())], inputs.map(Tensor::untyped))
+        }
     }
 }

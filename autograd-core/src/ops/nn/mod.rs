@@ -13,6 +13,7 @@ pub(super) mod loss;
 mod maxima;
 mod norm;
 mod normalize;
+mod pointwise;
 mod pool;
 mod softmax;
 #[cfg(test)]
@@ -32,11 +33,11 @@ pub(crate) use normalize::layer_norm;
 pub(crate) mod entries {
     pub(crate) use super::activation::{ACTIVATIONS, DROPOUT};
     pub(crate) use super::conv::{CONV2D, CONVOLUTIONS};
-    pub(crate) use super::criteria::{BINARY_CROSS_ENTROPY_OF_PROBABILITIES, CRITERIA};
     pub(crate) use super::linear::LINEARS;
     pub(crate) use super::loss::{CROSS_ENTROPY, LOSSES};
     pub(crate) use super::norm::NORMS;
     pub(crate) use super::normalize::NORMALIZATIONS;
+    pub(crate) use super::pointwise::{OF_PROBABILITIES, POINTWISE};
     pub(crate) use super::pool::{AVG_POOL2D, MAX_POOL2D, POOLS};
     pub(crate) use super::softmax::{LOG_SOFTMAX, SOFTMAX, SOFTMAXES};
 }
@@ -77,10 +78,6 @@ fn check_same_shape(
     if own == found {
         return Ok(());
     }
-    Err(Error::Shape {
-        op,
-        parameter: parameter.into(),
-        expected: format!("of shape {own:?}, as the predictions are"),
-        found: found.to_vec(),
-    })
+    let expected = format!("of shape {own:?}, as the predictions are");
+    Err(Error::shape(op, parameter, expected, found))
 }
