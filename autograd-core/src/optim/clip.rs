@@ -1,7 +1,7 @@
 //! Limits on gradients.
 
 use super::kernels::Kernels;
-use super::{check, check_not_negative};
+use super::{FINITE, NOT_NEGATIVE, check};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Tensor, no_grad};
 use crate::nn::{Module, distinct_parameters};
@@ -44,7 +44,7 @@ macro_rules! for_each_gradient {
 /// came from). Nothing is changed then.
 pub fn clip_grad_norm(module: &(impl Module + ?Sized), max_norm: f64) -> Result<f64> {
     const OP: &str = "clip_grad_norm";
-    check(OP, "max_norm", "0 or more", max_norm, max_norm >= 0.0)?;
+    check(OP, "max_norm", ("0 or more", |norm| norm >= 0.0), max_norm)?;
     by_norm(OP, &distinct_parameters(module), max_norm)
 }
 
@@ -65,7 +65,7 @@ fn by_norm(op: &'static str, parameters: &[(String, AnyTensor)], max_norm: f64) 
             norm = squares.sqrt() * largest;
         }
     }
-    check(op, "norm of the gradients", "finite", norm, norm.is_finite())?;
+    check(op, "norm of the gradients", FINITE, norm)?;
     let factor = max_norm / (norm + 1e-6);
     if factor < 1.0 {
         for_each_gradient!(parameters, tensor => {
@@ -93,7 +93,7 @@ fn by_norm(op: &'static str, parameters: &[(String, AnyTensor)], max_norm: f64) 
 ///
 /// [`Error::Value`](crate::Error::Value) if `limit` is negative or not finite.
 pub fn clip_grad_value(module: &(impl Module + ?Sized), limit: f64) -> Result<()> {
-    check_not_negative("clip_grad_value", "limit", limit)?;
+    check("clip_grad_value", "limit", NOT_NEGATIVE, limit)?;
     for_each_gradient!(&distinct_parameters(module), tensor => {
         change(tensor, |data| Kernels::limit(data, Float::from_f64(limit)));
     });

@@ -112,7 +112,9 @@ fn made_of_type(input: ParseStream<'_>) -> syn::Result<(syn::Ident, Vec<String>)
     input.parse::<Token![struct]>()?;
     let name = input.parse()?;
     input.parse::<Token![;]>()?;
-    Ok((name, made(input)?))
+    let mut methods = made(input)?;
+    methods.push("fn learning_rate (self , learning_rate : f64) -> Self".to_owned());
+    Ok((name, methods))
 }
 
 impl<'ast> Visit<'ast> for Listing {
