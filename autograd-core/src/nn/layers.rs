@@ -3,9 +3,8 @@
 use super::Module;
 use super::init::{self, Fan};
 use super::norm::wrong_shape;
-use crate::error::{Error, Result};
 use crate::graph::Tensor;
-use crate::ops::{Conv2dOptions, Float, IntoPair, check_indices, expect};
+use crate::ops::{Conv2dOptions, Float, IntoPair, check_indices, pairs};
 
 /// PyTorch's default for weights and biases: uniform in `±1 / sqrt(fan_in)`.
 #[track_caller]
@@ -22,6 +21,11 @@ fn check_groups(layer: &str, channels: usize, outputs: usize, groups: usize) {
         groups > 0 && channels.is_multiple_of(groups) && outputs.is_multiple_of(groups),
         "{layer}: {channels} channels and {outputs} outputs cannot be divided into {groups} groups"
     );
+}
+
+/// The channels that a convolution with this weight takes.
+fn channels<T: Float>(weight: &Tensor<T>, options: Conv2dOptions) -> usize {
+    weight.shape().get(1).map_or(0, |inputs| inputs * options.groups)
 }
 
 /// The affine map `x wᵀ + b`, from `[.., inputs]` to `[.., outputs]`.
@@ -55,25 +59,14 @@ impl<T: Float> Linear<T> {
         Self { bias: None, ..self }
     }
 
-    /// The map of `x`.
-    ///
-    /// # Panics
-    ///
-    /// If `x` is not `[.., inputs]`; see [`Linear::try_forward`].
-    #[track_caller]
-    pub fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
-        expect(self.try_forward(x))
-    }
-
-    /// [`Linear::forward`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Shape`](crate::Error::Shape) if `x` is not `[.., inputs]`.
-    #[track_caller]
-    pub fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
-        let y = x.try_linear(&self.weight, self.bias.as_ref());
-        y.map_err(|error| error.of_layer("Linear"))
+    pairs! {
+        /// The map of `x`.
+        pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape if
+            "`x` is not `[.., inputs]`"
+        {
+            let y = x.try_linear(&self.weight, self.bias.as_ref());
+            y.map_err(|error| error.of_layer("Linear"))
+        }
     }
 }
 
@@ -122,40 +115,20 @@ impl<T: Float> Conv2d<T> {
         Self { bias: None, ..self }
     }
 
-    /// The convolution of `x`.
-    ///
-    /// # Panics
-    ///
-    /// If `x` is not `[n, channels, height, width]` or smaller than the kernel; see
-    /// [`Conv2d::try_forward`].
-    #[track_caller]
-    pub fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
-        expect(self.try_forward(x))
-    }
-
-    /// [`Conv2d::forward`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// As [`Tensor::try_conv2d`].
-    #[track_caller]
-    pub fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
-        let y = x.try_conv2d(&self.weight, self.bias.as_ref(), self.options);
-        y.map_err(|error| match (x.shape(), self.weight.shape()) {
+    pairs! {
+        /// The convolution of `x`.
+        pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape | Value | TooLarge if
+            "`x` is not `[n, channels, height, width]` or smaller than the kernel, or as for \
+            [`Tensor::try_conv2d`]"
+        {
+            let channels = channels(&self.weight, self.options);
             // Other channels than the layer's are the input's fault, not the weight's.
-            (&[_, found, _, _], &[_, inputs, _, _]) if found != inputs * self.options.groups => {
-                Error::Shape {
-                    op: "Conv2d",
-                    parameter: "x".into(),
-                    expected: format!(
-                        "of shape [n, {}, height, width]",
-                        inputs * self.options.groups
-                    ),
-                    found: x.shape().to_vec(),
-                }
+            if matches!(*x.shape(), [_, found, _, _] if found != channels) {
+                return wrong_shape("Conv2d", x, format!("of shape [n, {channels}, height, width]"));
             }
-            _ => error.of_layer("Conv2d"),
-        })
+            let y = x.try_conv2d(&self.weight, self.bias.as_ref(), self.options);
+            y.map_err(|error| error.of_layer("Conv2d"))
+        }
     }
 }
 
@@ -202,32 +175,20 @@ impl<T: Float> Conv1d<T> {
         Self { bias: None, ..self }
     }
 
-    /// The convolution of `x`.
-    ///
-    /// # Panics
-    ///
-    /// If `x` is not `[n, channels, length]` or shorter than the kernel; see
-    /// [`Conv1d::try_forward`].
-    #[track_caller]
-    pub fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
-        expect(self.try_forward(x))
-    }
-
-    /// [`Conv1d::forward`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// As [`Tensor::try_conv2d`].
-    #[track_caller]
-    pub fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
-        let channels = self.weight.shape().get(1).map_or(0, |inputs| inputs * self.options.groups);
-        match *x.shape() {
-            [_, found, _] if found == channels => {}
-            _ => return Err(wrong_shape("Conv1d", x, format!("of shape [n, {channels}, length]"))),
+    pairs! {
+        /// The convolution of `x`.
+        pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape | Value | TooLarge if
+            "`x` is not `[n, channels, length]` or shorter than the kernel, or as for \
+            [`Tensor::try_conv2d`]"
+        {
+            let channels = channels(&self.weight, self.options);
+            if !matches!(*x.shape(), [_, found, _] if found == channels) {
+                return wrong_shape("Conv1d", x, format!("of shape [n, {channels}, length]"));
+            }
+            let (pictures, weight) = (x.unsqueeze(2), self.weight.unsqueeze(2));
+            let y = pictures.try_conv2d(&weight, self.bias.as_ref(), self.options);
+            y.map_err(|error| error.of_layer("Conv1d"))?.try_squeeze(2)
         }
-        let (pictures, weight) = (x.unsqueeze(2), self.weight.unsqueeze(2));
-        let y = pictures.try_conv2d(&weight, self.bias.as_ref(), self.options);
-        y.map_err(|error| error.of_layer("Conv1d"))?.try_squeeze(2)
     }
 }
 
@@ -254,32 +215,21 @@ impl<T: Float> Embedding<T> {
         Self { weight: init::normal([entries, width], 0.0, 1.0) }
     }
 
-    /// The vector of each number: `[.., width]`.
-    ///
-    /// # Panics
-    ///
-    /// If a number is not below the count of entries; see [`Embedding::try_forward`].
-    #[track_caller]
-    pub fn forward(&self, numbers: &Tensor<i64>) -> Tensor<T> {
-        expect(self.try_forward(numbers))
-    }
-
-    /// [`Embedding::forward`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Index`](crate::Error::Index) if a number is not below the count of entries.
-    #[track_caller]
-    pub fn try_forward(&self, numbers: &Tensor<i64>) -> Result<Tensor<T>> {
-        let rows = self.weight.try_index_select(0, &numbers.flatten());
-        let rows = rows.map_err(|error| {
-            // The position is that in `numbers`, not in the flattened list.
-            let entries = self.weight.shape().first().copied().unwrap_or_default();
-            let outside = check_indices("Embedding", "numbers", &numbers.read(), entries);
-            outside.err().unwrap_or_else(|| error.of_layer("Embedding"))
-        })?;
-        let mut shape = numbers.shape().to_vec();
-        shape.extend_from_slice(&self.weight.shape()[1..]);
-        rows.try_reshape(shape)
+    pairs! {
+        /// The vector of each number: `[.., width]`.
+        pub fn forward, try_forward(&self, numbers: &Tensor<i64>) -> Tensor<T>, Index if
+            "a number is not below the count of entries"
+        {
+            let rows = self.weight.try_index_select(0, &numbers.flatten());
+            let rows = rows.map_err(|error| {
+                // The position is that in `numbers`, not in the flattened list.
+                let entries = self.weight.shape().first().copied().unwrap_or_default();
+                let outside = check_indices("Embedding", "numbers", &numbers.read(), entries);
+                outside.err().unwrap_or_else(|| error.of_layer("Embedding"))
+            })?;
+            let mut shape = numbers.shape().to_vec();
+            shape.extend_from_slice(&self.weight.shape()[1..]);
+            rows.try_reshape(shape)
+        }
     }
 }

@@ -51,7 +51,7 @@
 //! adam.step()?;
 //! adam.clear_grad();
 //!
-//! // Dropout and batch normalisation do something else when it counts.
+//! // Dropout and batch normalization do something else when it counts.
 //! net.eval();
 //! let saved = net.state_dict();
 //! assert!(saved.contains_key("norm.weight"));
@@ -78,7 +78,7 @@ pub use activation::{
     Dropout, Elu, Flatten, Gelu, LeakyRelu, LogSoftmax, Relu, Sigmoid, Silu, Softmax, Softplus,
     Tanh,
 };
-pub use attention::{AttentionMasks, MultiheadAttention};
+pub use attention::{AttentionMask, AttentionMasks, MultiheadAttention};
 pub use autograd_macros::Module;
 pub use batch_norm::{BatchNorm, BatchNorm1d, BatchNorm2d};
 pub use layer::{Layer, Sequential};
