@@ -3,7 +3,7 @@
 use super::{Dropout, Linear, Module, init};
 use crate::array::shape::broadcast;
 use crate::error::{Error, Result};
-use crate::graph::Tensor;
+use crate::graph::{AnyTensor, Tensor, for_any};
 use crate::ops::{Float, expect};
 
 /// Attention by several heads (Vaswani et al. 2017), as PyTorch's `MultiheadAttention` with
@@ -173,46 +173,31 @@ impl<T: Float> MultiheadAttention<T> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AttentionMasks<'a> {
     causal: bool,
-    attention: Option<AttentionMask<'a>>,
-    padding: Option<AttentionMask<'a>>,
+    attention: Option<&'a dyn AttentionMask>,
+    padding: Option<&'a dyn AttentionMask>,
 }
 
-/// A mask of [`AttentionMasks`]: `&Tensor<bool>` or a reference to a tensor of floats.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub enum AttentionMask<'a> {
-    /// True where a key is left out.
-    Hidden(&'a Tensor<bool>),
-    /// Added to the scores.
-    Added32(&'a Tensor<f32>),
-    /// Added to the scores.
-    Added64(&'a Tensor<f64>),
+/// A mask of [`AttentionMasks`]: a tensor of bools or of floats.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no mask of attention",
+    label = "a mask is a `Tensor<bool>`, true where a key is left out, or a tensor of floats that are added"
+)]
+pub trait AttentionMask: std::fmt::Debug + Send + Sync {
+    #[doc(hidden)]
+    fn any(&self) -> AnyTensor;
 }
 
-macro_rules! masks {
-    ($($variant:ident $type:ty;)*) => {
-        $(
-            impl<'a> From<&'a Tensor<$type>> for AttentionMask<'a> {
-                fn from(mask: &'a Tensor<$type>) -> Self {
-                    Self::$variant(mask)
-                }
-            }
-        )*
-
-        impl AttentionMask<'_> {
-            fn shape(&self) -> &[usize] {
-                match self {
-                    $(Self::$variant(mask) => mask.shape(),)*
-                }
-            }
-        }
-    };
+impl AttentionMask for Tensor<bool> {
+    fn any(&self) -> AnyTensor {
+        self.clone().into()
+    }
 }
 
-masks! {
-    Hidden bool;
-    Added32 f32;
-    Added64 f64;
+#[diagnostic::do_not_recommend]
+impl<T: Float> AttentionMask for Tensor<T> {
+    fn any(&self) -> AnyTensor {
+        self.clone().into()
+    }
 }
 
 /// The masks of scores: where they are hidden, and what is added before.
@@ -223,12 +208,11 @@ struct OfScores<T: Float> {
 
 impl<T: Float> OfScores<T> {
     /// One more, of this shape.
-    fn push(&mut self, mask: AttentionMask<'_>, shape: &[usize]) {
-        let added = match mask {
-            AttentionMask::Hidden(mask) => return self.hidden.push(mask.reshape(shape)),
-            AttentionMask::Added32(mask) => mask.reshape(shape).cast::<T>(),
-            AttentionMask::Added64(mask) => mask.reshape(shape).cast::<T>(),
-        };
+    fn push(&mut self, mask: &AnyTensor, shape: &[usize]) {
+        if let AnyTensor::Bool(mask) = mask {
+            return self.hidden.push(mask.reshape(shape));
+        }
+        let added = for_any!(mask, mask => mask.cast::<T>()).reshape(shape);
         // So that a query without a key gets 0, not NaN.
         self.hidden.push(added.eq_scalar(T::neg_infinity()));
         self.added.push(added);
@@ -253,15 +237,15 @@ impl<'a> AttentionMasks<'a> {
     /// axes is `[n * heads, queries, keys]`.)
     #[doc(alias = "attn_mask")]
     #[must_use]
-    pub fn attention(self, mask: impl Into<AttentionMask<'a>>) -> Self {
-        Self { attention: Some(mask.into()), ..self }
+    pub fn attention(self, mask: &'a dyn AttentionMask) -> Self {
+        Self { attention: Some(mask), ..self }
     }
 
     /// Of keys in each sample, `[n, keys]`.
     #[doc(alias = "key_padding_mask")]
     #[must_use]
-    pub fn padding(self, mask: impl Into<AttentionMask<'a>>) -> Self {
-        Self { padding: Some(mask.into()), ..self }
+    pub fn padding(self, mask: &'a dyn AttentionMask) -> Self {
+        Self { padding: Some(mask), ..self }
     }
 
     /// The masks as those of scores `[n, heads, queries, keys]`.
@@ -274,7 +258,7 @@ impl<'a> AttentionMasks<'a> {
         if self.causal {
             masks.hidden.push(Tensor::<f32>::ones([queries, keys]).triu(1).gt_scalar(0.0));
         }
-        if let Some(mask) = self.attention {
+        if let Some(mask) = self.attention.map(AttentionMask::any) {
             let shape = mask.shape();
             let is_for_pairs = matches!(shape, [.., q, k] if [*q, *k] == [queries, keys]);
             let fits = broadcast(op, shape, &scores).is_ok_and(|all| all[..] == scores);
@@ -284,18 +268,14 @@ impl<'a> AttentionMasks<'a> {
                 );
                 return Err(Error::shape(op, "attention", expected, shape));
             }
-            masks.push(mask, shape);
+            masks.push(&mask, shape);
         }
-        if let Some(mask) = self.padding {
+        if let Some(mask) = self.padding.map(AttentionMask::any) {
             if mask.shape() != [n, keys] {
-                return Err(Error::shape(
-                    op,
-                    "padding",
-                    format!("of shape [{n}, {keys}]"),
-                    mask.shape(),
-                ));
+                let expected = format!("of shape [{n}, {keys}]");
+                return Err(Error::shape(op, "padding", expected, mask.shape()));
             }
-            masks.push(mask, &[n, 1, 1, keys]);
+            masks.push(&mask, &[n, 1, 1, keys]);
         }
         Ok(masks)
     }

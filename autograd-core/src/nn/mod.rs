@@ -82,7 +82,7 @@ pub use attention::{AttentionMask, AttentionMasks, MultiheadAttention};
 pub use autograd_macros::Module;
 pub use batch_norm::{BatchNorm, BatchNorm1d, BatchNorm2d};
 pub use layer::{Layer, Sequential};
-pub use layers::{Conv1d, Conv2d, Embedding, Linear};
+pub use layers::{Conv, Conv1d, Conv2d, Embedding, Linear};
 pub(crate) use module::distinct_parameters;
 pub use module::{Buffer, Mode, Module, Visitor, parameter};
 pub use norm::{GroupNorm, LayerNorm, RmsNorm};

@@ -2,13 +2,13 @@
 
 /// Methods in pairs: one that panics, and one with an error instead. Of each pair: its documentation, both
 /// names, the signature, the errors and when they come, and the body of the second. The sections `Panics` and
-/// `Errors` are written here.
+/// `Errors` are written here. The bound is a token tree, so that the compiler shows it where it is given.
 macro_rules! pairs {
     ($(
         $(#[$doc:meta])*
         pub fn $name:ident, $try_name:ident(&$self:ident $(, $input:ident: $type:ty)* $(,)?)
             -> $output:ty, $error:ident $(| $more:ident)* if $when:literal
-            $(where $bounded:ident: $bound:ident)? $body:block
+            $(where $bounded:ident: $bound:tt)? $body:block
     )*) => {$(
         $(#[$doc])*
         #[doc = concat!(

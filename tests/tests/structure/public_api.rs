@@ -75,7 +75,7 @@ fn made(input: ParseStream<'_>) -> syn::Result<Vec<String>> {
         }
         let inputs = inputs.join(" , ");
         // What `losses` is given besides.
-        let has_reduction = !given.parse::<TokenStream>()?.is_empty();
+        given.parse::<TokenStream>()?;
         if let [name] = &names[..] {
             let own = if name == "new" { "" } else { "self , " };
             found.push(format!("fn {name} {generics}({own}{inputs}) -> Self"));
@@ -91,7 +91,6 @@ fn made(input: ParseStream<'_>) -> syn::Result<Vec<String>> {
         }
         let bounds = match input.parse::<Option<syn::WhereClause>>()? {
             Some(bounds) => format!(" {}", text(&bounds)),
-            None if has_reduction => " where T : HasMean".to_owned(),
             None => String::new(),
         };
         input.parse::<syn::Block>()?;

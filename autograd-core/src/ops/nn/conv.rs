@@ -2,17 +2,15 @@
 
 use std::panic::Location;
 
-use smallvec::smallvec;
-
 use super::super::call::{call, finish};
 use super::super::table::attr::{Attr, Type};
 use super::super::table::form::Form;
-use super::super::table::forms::{float as float_form, same_dtype};
-use super::super::table::values::{float, message, typed};
+use super::super::table::values::message;
 use super::super::table::{Inferred, OpDef, entries};
 use super::super::{Caller, Float, pairs};
 use super::convolve::{convolve, convolve_back, convolve_weights};
-use super::linear::check_bias;
+use super::floats;
+use super::linear::{check_bias, with_bias};
 use super::window::{Conv2dOptions, Convolution, Plan, Window, open_batch, pictures};
 use crate::array::shape::element_count;
 use crate::array::{Shape, Value};
@@ -78,39 +76,19 @@ entries! {
         infer: |op, inputs| convolved(inputs, Conv2dOptions::of(op)?),
         run: |op, values, at| {
             let options = Conv2dOptions::of(op)?;
-            let [x, weight, bias @ ..] = &values[..] else {
-                return Err("an input is missing".into());
-            };
-            let bias = bias.first();
-            float!(smallvec![x.clone()], x => {
-                let bias = bias.map(|bias| typed(Some(bias))).transpose()?;
-                conv2d(&x, typed(Some(weight))?, bias, options, at)
-            })
+            floats!(values, |x| conv2d(x[0], x[1], x.get(2).copied(), options, at))
         },
         ..OpDef::new("conv2d")
     };
 }
 
 fn convolved(inputs: &[&Form], options: Conv2dOptions) -> Inferred {
-    let (x, weight, bias) = match inputs {
-        [x, weight] => (x, weight, None),
-        [x, weight, bias] => (x, weight, Some(bias)),
-        _ => {
-            return Err(format!(
-                "takes pictures, weights and perhaps a bias, found {}",
-                inputs.len()
-            ));
-        }
-    };
+    let (x, weight, bias) = with_bias(inputs, "pictures, weights and perhaps a bias")?;
     let known = |form: &Form| -> Result<Vec<usize>, String> {
         let lengths: Option<Vec<usize>> = form.dims.iter().copied().collect();
         lengths.ok_or_else(|| format!("its weights and bias have no free axis, found {form}"))
     };
-    same_dtype(float_form(x)?, weight)?;
-    if let Some(bias) = bias {
-        same_dtype(x, bias)?;
-    }
-    let bias = bias.map(|bias| known(bias)).transpose()?;
+    let bias = bias.map(known).transpose()?;
     let (input, weight) = (pictures(x)?, known(weight)?);
     let plan = check(&input, &weight, bias.as_deref(), options).map_err(message)?;
     let [height, width] = plan.output;
@@ -167,27 +145,23 @@ pub(super) fn other<T: Float>(
     [a, b]: [&Tensor<T>; 2],
     caller: Caller,
 ) -> Tensor<T> {
+    let [pictures, group] = [of.units / of.groups, of.groups];
+    let ([height, width], [k, l], [rows, columns]) =
+        (of.plan.input, of.plan.window.kernel, of.plan.output);
+    let (name, kernel, shape): (_, fn(&Convolution, &[T], &[T], &mut [T]), _) = match part {
+        Part::Input => {
+            ("conv2d_input", convolve_back, [pictures, group * of.channels, height, width])
+        }
+        Part::Weight => {
+            ("conv2d_weight", convolve_weights, [group * of.outputs, of.channels, k, l])
+        }
+        Part::Output => ("conv2d", convolve, [pictures, group * of.outputs, rows, columns]),
+    };
     let value = {
         let (x, y) = (a.read(), b.read());
         let (x, y) = (x.contiguous(), y.contiguous());
         let (x, y) = (x.as_slice().unwrap_or(&[]), y.as_slice().unwrap_or(&[]));
-        let [pictures, group] = [of.units / of.groups, of.groups];
-        let ([height, width], kernel) = (of.plan.input, of.plan.window.kernel);
-        let shape = match part {
-            Part::Input => [pictures, group * of.channels, height, width],
-            Part::Weight => [group * of.outputs, of.channels, kernel[0], kernel[1]],
-            Part::Output => [pictures, group * of.outputs, of.plan.output[0], of.plan.output[1]],
-        };
-        Value::written(Shape::from_slice(&shape), |out| match part {
-            Part::Input => convolve_back(&of, x, y, out),
-            Part::Weight => convolve_weights(&of, x, y, out),
-            Part::Output => convolve(&of, x, y, out),
-        })
-    };
-    let name = match part {
-        Part::Input => "conv2d_input",
-        Part::Weight => "conv2d_weight",
-        Part::Output => "conv2d",
+        Value::written(Shape::from_slice(&shape), |out| kernel(&of, x, y, out))
     };
     let state = (SavedAttr((of, part)), SavedInput::at(0, a), SavedInput::at(1, b));
     finish(name, caller, [a, b], value, state, pull)

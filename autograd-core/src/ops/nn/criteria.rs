@@ -257,19 +257,19 @@ macro_rules! losses {
         $(#[$doc:meta])*
         pub fn $name:ident, $try_name:ident, $with:ident, $try_with:ident
             (&$self:ident, $target:ident: $type:ty $(, $option:ident: $of:ty)?; $reduction:ident = $own:ident)
-            -> $output:ty, $error:ident $(| $more:ident)* if $when:literal $body:block
+            -> $output:ty, $error:ident $(| $more:ident)* if $when:literal where $bounded:ident: $bound:tt $body:block
     )*) => {
         pairs! {$(
             $(#[$doc])*
             pub fn $name, $try_name(&$self, $target: $type $(, $option: $of)?) -> $output,
-                $error $(| $more)* if $when where T: HasMean
+                $error $(| $more)* if $when where $bounded: $bound
             {
                 $self.$try_with($target $(, $option)?, LossReduction::$own)
             }
 
             #[doc = concat!("[`Tensor::", stringify!($name), "`] with another reduction.")]
             pub fn $with, $try_with(&$self, $target: $type $(, $option: $of)?, $reduction: LossReduction)
-                -> $output, $error $(| $more)* if $when where T: HasMean
+                -> $output, $error $(| $more)* if $when where $bounded: $bound
             $body
         )*}
     };
@@ -291,7 +291,7 @@ impl<T: Element> Tensor<T> {
         /// The mean of the squared differences.
         pub fn mse_loss, try_mse_loss, mse_loss_with, try_mse_loss_with(
             &self, target: &Tensor<T>; reduction = Mean
-        ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" {
+        ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" where T: HasMean {
             check_same_shape("mse_loss", self.shape(), "target", target.shape())?;
             Ok(reduction.of((self - target).square()))
         }
@@ -307,7 +307,7 @@ impl<T: Element> Tensor<T> {
         #[doc(alias = "mean_absolute_error")]
         pub fn l1_loss, try_l1_loss, l1_loss_with, try_l1_loss_with(
             &self, target: &Tensor<T>; reduction = Mean
-        ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" {
+        ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" where T: HasMean {
             check_same_shape("l1_loss", self.shape(), "target", target.shape())?;
             Ok(reduction.of((self - target).abs()))
         }
@@ -315,7 +315,7 @@ impl<T: Element> Tensor<T> {
         /// The mean of `d * d / 2` where the difference `d` is below 1, and of `|d| - 1 / 2` elsewhere.
         pub fn smooth_l1_loss, try_smooth_l1_loss, smooth_l1_loss_with, try_smooth_l1_loss_with(
             &self, target: &Tensor<T>; reduction = Mean
-        ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" {
+        ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" where T: HasMean {
             pointwise([&SMOOTH_L1, &SMOOTH_L1_EACH], self, target, reduction)
         }
 
@@ -332,6 +332,7 @@ impl<T: Element> Tensor<T> {
             &self, target: &Tensor<T>, delta: f64; reduction = Mean
         ) -> Tensor<T>, Shape | Value if
             "the shapes differ (nothing is broadcast), or `delta` is not a finite number above 0"
+            where T: HasMean
         {
             check_same_shape("huber_loss", self.shape(), "target", target.shape())?;
             if !(delta > 0.0 && delta < f64::INFINITY) {
@@ -358,7 +359,7 @@ impl<T: Element> Tensor<T> {
         #[doc(alias = "kl_divergence")]
         pub fn kl_div, try_kl_div, kl_div_with, try_kl_div_with(
             &self, target: &Tensor<T>; reduction = BatchMean
-        ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" {
+        ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" where T: HasMean {
             check_same_shape("kl_div", self.shape(), "target", target.shape())?;
             let none = target.eq_scalar(T::ZERO);
             let each = target * (none.where_else(T::ONE, target).ln() - self);
@@ -381,7 +382,7 @@ impl<T: Element> Tensor<T> {
         pub fn binary_cross_entropy, try_binary_cross_entropy,
             binary_cross_entropy_with, try_binary_cross_entropy_with(
             &self, targets: &Tensor<T>; reduction = Mean
-        ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" {
+        ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" where T: HasMean {
             pointwise([&OF_PROBABILITIES, &OF_PROBABILITIES_EACH], self, targets, reduction)
         }
 
@@ -396,7 +397,7 @@ impl<T: Element> Tensor<T> {
         pub fn binary_cross_entropy_with_logits, try_binary_cross_entropy_with_logits,
             binary_cross_entropy_with_logits_with, try_binary_cross_entropy_with_logits_with(
             &self, targets: &Tensor<T>; reduction = Mean
-        ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" {
+        ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" where T: HasMean {
             pointwise([&OF_LOGITS, &OF_LOGITS_EACH], self, targets, reduction)
         }
     }

@@ -2,15 +2,13 @@
 
 use std::panic::Location;
 
-use smallvec::smallvec;
-
 use super::super::call::call;
 use super::super::matmul::unseen;
 use super::super::table::form::{Dims, Form};
 use super::super::table::forms::{float as float_form, same_dtype};
-use super::super::table::values::{float, typed};
 use super::super::table::{OpDef, entries};
 use super::super::{Caller, Float, joined, pairs};
+use super::floats;
 use crate::array::Shape;
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{GradMode, Lost, PushRule, SavedInput, Tensor, record, with_push};
@@ -37,41 +35,42 @@ pub(super) fn check_bias(op: &'static str, outputs: usize, bias: Option<&[usize]
     }
 }
 
+/// Inputs of one float type: `x`, weights and perhaps a bias.
+pub(super) fn with_bias<'a>(
+    inputs: &[&'a Form],
+    expected: &str,
+) -> Result<(&'a Form, &'a Form, Option<&'a Form>), String> {
+    let (x, weight, bias) = match *inputs {
+        [x, weight] => (x, weight, None),
+        [x, weight, bias] => (x, weight, Some(bias)),
+        _ => return Err(format!("takes {expected}, found {}", inputs.len())),
+    };
+    same_dtype(float_form(x)?, weight)?;
+    bias.map_or(Ok(()), |bias| same_dtype(x, bias))?;
+    Ok((x, weight, bias))
+}
+
 entries! {
     LINEARS:
 
     /// Of `x`, weights and perhaps a bias.
     LINEAR = OpDef {
         infer: |_, inputs| {
-            let (x, weight, bias) = match inputs {
-                [x, weight] => (x, weight, None),
-                [x, weight, bias] => (x, weight, Some(bias)),
-                _ => return Err(format!("takes 2 or 3 inputs, found {}", inputs.len())),
-            };
-            same_dtype(float_form(x)?, weight)?;
+            let (x, weight, bias) = with_bias(inputs, "2 or 3 inputs")?;
             let (Some((last, lead)), &[outputs, inputs]) = (x.dims.split_last(), &weight.dims[..]) else {
                 return Err(format!("takes [.., inputs] and [outputs, inputs], found {x} and {weight}"));
             };
             if last.is_some() && inputs.is_some() && *last != inputs {
                 return Err(format!("the weights are {weight}, the input {x}"));
             }
-            if let Some(bias) = bias {
-                same_dtype(x, bias)?;
-                if !bias.agrees(&Form::new(x.dtype, Dims::from_slice(&[outputs]))) {
-                    return Err(format!("the bias is {bias}, the weights {weight}"));
-                }
+            if let Some(bias) = bias
+                && !bias.agrees(&Form::new(x.dtype, Dims::from_slice(&[outputs])))
+            {
+                return Err(format!("the bias is {bias}, the weights {weight}"));
             }
             Ok(vec![Form::new(x.dtype, lead.iter().copied().chain([outputs]).collect())])
         },
-        run: |_, values, at| {
-            let [x, weight, bias @ ..] = &values[..] else {
-                return Err("an input is missing".into());
-            };
-            float!(smallvec![x.clone()], x => {
-                let bias = bias.first().map(|bias| typed(Some(bias))).transpose()?;
-                linear(&x, typed(Some(weight))?, bias, at)
-            })
-        },
+        run: |_, values, at| floats!(values, |x| linear(x[0], x[1], x.get(2).copied(), at)),
         ..OpDef::new("linear")
     };
 }
