@@ -240,17 +240,18 @@ impl<D: Dataset> DataLoader<D> {
     pub fn epoch(&self, epoch: u64) -> Batches<D> {
         let items = self.data.len();
         let items = match self.seed {
-            None => (0..items).collect(),
+            None => (0..items).collect::<Vec<_>>(),
             Some(seed) => {
                 let seed = seed.wrapping_add(epoch.wrapping_mul(0x9e37_79b9));
                 Generator::new(seed).randperm(items).into_iter().map(|item| item as usize).collect()
             }
         };
-        let order = Order { items, batch: self.batch, next: 0, left: self.len() };
-        let left = order.left;
+        let (data, left) = (Arc::clone(&self.data), self.len());
+        let order = items.chunks(self.batch).take(left).map(<[usize]>::to_vec);
+        let order = order.collect::<Vec<_>>().into_iter();
         let source = match self.background {
-            None => Source::Here(Arc::clone(&self.data), order),
-            Some(start) => Source::Thread(start(Arc::clone(&self.data), order)),
+            None => Source::Here(data, order),
+            Some(start) => Source::Thread(start(data, order)),
         };
         Batches { source, left }
     }
@@ -265,34 +266,20 @@ impl<D: Dataset> fmt::Debug for DataLoader<D> {
 }
 
 /// Which items are in which batch.
-struct Order {
-    items: Vec<usize>,
-    batch: usize,
-    next: usize,
-    left: usize,
-}
-
-impl Order {
-    fn next(&mut self) -> Option<&[usize]> {
-        self.left = self.left.checked_sub(1)?;
-        let start = self.next;
-        self.next = (start + self.batch).min(self.items.len());
-        Some(&self.items[start..self.next])
-    }
-}
+type Order = std::vec::IntoIter<Vec<usize>>;
 
 /// Makes batches on a thread, which waits with each until it is taken. It ends when nobody takes them any
 /// more.
-fn prepare<D>(data: Arc<D>, mut order: Order) -> Receiver<Result<D::Batch>>
+fn prepare<D>(data: Arc<D>, order: Order) -> Receiver<Result<D::Batch>>
 where
     D: Dataset + Send + Sync + 'static,
     D::Batch: Send + 'static,
 {
     let (sender, receiver) = sync_channel(0);
     thread::spawn(move || {
-        while let Some(items) = order.next() {
+        for items in order {
             let batch =
-                catch_unwind(AssertUnwindSafe(|| data.get(items))).unwrap_or_else(|panic| {
+                catch_unwind(AssertUnwindSafe(|| data.get(&items))).unwrap_or_else(|panic| {
                     let why = format!("the data {}", panic_message(&*panic));
                     Err(Error::Panic { op: "DataLoader", why })
                 });
@@ -322,7 +309,7 @@ impl<D: Dataset> Iterator for Batches<D> {
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;
         let batch = match &mut self.source {
-            Source::Here(data, order) => order.next().map(|items| data.get(items)),
+            Source::Here(data, order) => order.next().map(|items| data.get(&items)),
             Source::Thread(batches) => batches.recv().ok(),
         };
         if !matches!(batch, Some(Ok(_))) {

@@ -39,12 +39,8 @@ pub fn solve<T: Float>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
     let column = if b.ndim() == 1 { &b.unsqueeze(1) } else { b };
     let rank = column.ndim();
     if rank < 2 || column.shape()[rank - 2] != n {
-        return Err(Error::Shape {
-            op: "solve",
-            parameter: "b".into(),
-            expected: format!("of shape [{n}] or [.., {n}, k], as `a` has {n} rows"),
-            found: b.shape().to_vec(),
-        });
+        let expected = format!("of shape [{n}] or [.., {n}, k], as `a` has {n} rows");
+        return Err(Error::shape("solve", "b", expected, b.shape()));
     }
     let stack = broadcast("solve", stack(a), stack(column))?;
     let all = |x: &Tensor<T>| {
@@ -130,13 +126,12 @@ impl<T: Float> Solve<T> {
     type Saved = (Tensor<T>, Tensor<T>);
 
     fn forward(ctx: &mut ForwardContext<Self>, a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
-        let solved = |(at, (a, b)): (usize, (DMatrix<f64>, DMatrix<f64>))| {
+        let solved = |(a, b): (DMatrix<f64>, DMatrix<f64>)| {
             // The crate's loop underflows where there are no rows.
-            let x = if a.is_empty() { Some(b) } else { LU::new(a).solve(&b) };
-            x.ok_or_else(|| no_matrix("solve", "with an inverse", "a singular one", at))
+            if a.is_empty() { Some(b) } else { LU::new(a).solve(&b) }
         };
-        let all = matrices(a).into_iter().zip(matrices(b)).enumerate().map(solved);
-        let x = stacked(b.shape(), all.collect::<Result<Vec<_>>>()?)?;
+        let all = matrices(a).into_iter().zip(matrices(b)).map(solved);
+        let x = stacked("solve", INVERTIBLE, b.shape(), all)?;
         ctx.save_for_backward((a, &x));
         Ok(x)
     }
@@ -153,12 +148,8 @@ impl<T: Float> Inv<T> {
     type Saved = Tensor<T>;
 
     fn forward(ctx: &mut ForwardContext<Self>, a: &Tensor<T>) -> Result<Tensor<T>> {
-        let inverse = |(at, a): (usize, DMatrix<f64>)| {
-            let inverse = LU::new(a).try_inverse();
-            inverse.ok_or_else(|| no_matrix("inv", "with an inverse", "a singular one", at))
-        };
-        let all = matrices(a).into_iter().enumerate().map(inverse);
-        let y = stacked(a.shape(), all.collect::<Result<Vec<_>>>()?)?;
+        let all = matrices(a).into_iter().map(|a| LU::new(a).try_inverse());
+        let y = stacked("inv", INVERTIBLE, a.shape(), all)?;
         ctx.save_for_backward(&y);
         Ok(y)
     }
@@ -205,12 +196,8 @@ impl<T: Float> LowerFactor<T> {
     type Saved = Tensor<T>;
 
     fn forward(ctx: &mut ForwardContext<Self>, a: &Tensor<T>) -> Result<Tensor<T>> {
-        let factor = |(at, a): (usize, DMatrix<f64>)| {
-            let factor = Cholesky::new(a).map(|factors| factors.l());
-            factor.ok_or_else(|| no_matrix("cholesky", "positive definite", "one that is not", at))
-        };
-        let all = matrices(a).into_iter().enumerate().map(factor);
-        let l = stacked(a.shape(), all.collect::<Result<Vec<_>>>()?)?;
+        let all = matrices(a).into_iter().map(|a| Some(Cholesky::new(a)?.l()));
+        let l = stacked("cholesky", ["positive definite", "one that is not"], a.shape(), all)?;
         ctx.save_for_backward(&l);
         Ok(l)
     }
@@ -234,12 +221,7 @@ fn stack<T: Float>(x: &Tensor<T>) -> &[usize] {
 fn square<T: Float>(op: &'static str, a: &Tensor<T>) -> Result<usize> {
     match a.shape() {
         [.., m, n] if m == n => Ok(*n),
-        found => Err(Error::Shape {
-            op,
-            parameter: "a".into(),
-            expected: "a square matrix [n, n], or a stack of them".into(),
-            found: found.to_vec(),
-        }),
+        found => Err(Error::shape(op, "a", "a square matrix [n, n], or a stack of them", found)),
     }
 }
 
@@ -250,18 +232,25 @@ fn matrices<T: Float>(x: &Tensor<T>) -> Vec<DMatrix<f64>> {
     (0..count).map(|at| DMatrix::from_row_slice(m, n, &data[at * m * n..][..m * n])).collect()
 }
 
-/// Matrices, whose elements lie column by column, as a tensor.
-fn stacked<T: Float>(shape: &[usize], matrices: Vec<DMatrix<f64>>) -> Result<Tensor<T>> {
-    let rows = matrices.iter().map(DMatrix::transpose);
-    let data =
-        rows.flat_map(|rows| rows.as_slice().iter().map(|&x| T::from_f64(x)).collect::<Vec<_>>());
-    Tensor::from_vec(shape, data.collect())
-}
+/// What the matrix must be, and what it is where a function has no value.
+const INVERTIBLE: [&str; 2] = ["with an inverse", "a singular one"];
 
-#[cold]
-fn no_matrix(op: &'static str, expected: &str, found: &str, at: usize) -> Error {
-    let expected = format!("a matrix, or a stack of matrices, {expected}");
-    let found =
-        if at == 0 { found.to_owned() } else { format!("{found} (matrix {at} of the stack)") };
-    Error::Value { op, parameter: "a", expected, found }
+/// Matrices, whose elements lie column by column, as a tensor; an error names the first that is missing.
+fn stacked<T: Float>(
+    op: &'static str,
+    [expected, found]: [&str; 2],
+    shape: &[usize],
+    matrices: impl Iterator<Item = Option<DMatrix<f64>>>,
+) -> Result<Tensor<T>> {
+    let mut data = Vec::new();
+    for (at, matrix) in matrices.enumerate() {
+        let Some(matrix) = matrix else {
+            let expected = format!("a matrix, or a stack of matrices, {expected}");
+            let place =
+                if at == 0 { String::new() } else { format!(" (matrix {at} of the stack)") };
+            return Err(Error::value(op, "a", expected, format!("{found}{place}")));
+        };
+        data.extend(matrix.transpose().as_slice().iter().map(|&x| T::from_f64(x)));
+    }
+    Tensor::from_vec(shape, data)
 }

@@ -1,11 +1,9 @@
 //! Attention.
 
-use super::init;
-use super::norm::wrong_shape;
-use super::{Dropout, Linear, Module};
+use super::{Dropout, Linear, Module, init};
 use crate::array::shape::broadcast;
 use crate::error::{Error, Result};
-use crate::graph::Tensor;
+use crate::graph::{AnyTensor, Tensor, for_any};
 use crate::ops::{Float, expect};
 
 /// Attention by several heads (Vaswani et al. 2017), as PyTorch's `MultiheadAttention` with
@@ -114,26 +112,20 @@ impl<T: Float> MultiheadAttention<T> {
         const OP: &str = "MultiheadAttention";
         let width = self.in_proj_weight.shape().last().copied().unwrap_or_default();
         let wrong = |parameter: &str, expected: String, x: &Tensor<T>| {
-            let mut error = wrong_shape(OP, x, expected);
-            if let Error::Shape { parameter: name, .. } = &mut error {
-                *name = parameter.into();
-            }
-            error
+            Err(Error::shape(OP, parameter, expected, x.shape()))
         };
-        let &[n, queries, found] = query.shape() else {
-            return Err(wrong("query", format!("of shape [n, queries, {width}]"), query));
+        let (n, queries) = match *query.shape() {
+            [n, queries, found] if found == width => (n, queries),
+            _ => return wrong("query", format!("of shape [n, queries, {width}]"), query),
         };
-        if found != width {
-            return Err(wrong("query", format!("of shape [n, queries, {width}]"), query));
-        }
         let keys = match *key.shape() {
             [batch, keys, found] if batch == n && found == width => keys,
-            _ => return Err(wrong("key", format!("of shape [{n}, keys, {width}]"), key)),
+            _ => return wrong("key", format!("of shape [{n}, keys, {width}]"), key),
         };
         if value.shape() != key.shape() {
-            return Err(wrong("value", format!("of shape {:?}, as `key` is", key.shape()), value));
+            return wrong("value", format!("of shape {:?}, as `key` is", key.shape()), value);
         }
-        let masks = masks.over_heads(OP, [n, self.heads, queries, keys])?;
+        let masks = masks.over_heads::<T>(OP, [n, self.heads, queries, keys])?;
 
         let in_heads = |x: &Tensor<T>, part: usize| -> Result<Tensor<T>> {
             let weight = self.in_proj_weight.narrow(0, part * width, width);
@@ -146,9 +138,10 @@ impl<T: Float> MultiheadAttention<T> {
         let q = in_heads(query, 0)? * scale;
         let (k, v) = (in_heads(key, 1)?, in_heads(value, 2)?);
         let scores = q.try_matmul(&k.swap_axes(-1, -2))?;
+        let scores = masks.added.iter().fold(scores, |scores, mask| scores + mask);
         // Not an infinity: a query that may look at no key has no maximum then.
         let hidden = |scores: Tensor<T>, number: T| {
-            masks.iter().fold(scores, |scores, mask| scores.masked_fill(mask, number))
+            masks.hidden.iter().fold(scores, |scores, mask| scores.masked_fill(mask, number))
         };
         let weights = hidden(scores, T::min_value()).try_softmax(-1)?;
         let weights = self.dropout.forward(&hidden(weights, T::zero()));
@@ -158,9 +151,11 @@ impl<T: Float> MultiheadAttention<T> {
     }
 }
 
-/// Which keys a query may not attend to; by default it attends to all. As in PyTorch's
-/// `MultiheadAttention`, a mask is true where a key is left out. A key that any of the masks leaves out
-/// is left out. A query without a key gets weights of 0, and the bias of the output projection.
+/// Which keys a query may not attend to, and what is added to their scores; by default it attends to all
+/// alike. As in PyTorch's `MultiheadAttention`, a mask of bools is true where a key is left out, and one of
+/// numbers is added to the scores before the softmax, where minus infinity leaves a key out and others bias
+/// it; their gradient may be wanted. A key that any of the masks leaves out is left out. A query without a key
+/// gets weights of 0, and the bias of the output projection.
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -178,8 +173,50 @@ impl<T: Float> MultiheadAttention<T> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AttentionMasks<'a> {
     causal: bool,
-    attention: Option<&'a Tensor<bool>>,
-    padding: Option<&'a Tensor<bool>>,
+    attention: Option<&'a dyn AttentionMask>,
+    padding: Option<&'a dyn AttentionMask>,
+}
+
+/// A mask of [`AttentionMasks`]: a tensor of bools or of floats.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no mask of attention",
+    label = "a mask is a `Tensor<bool>`, true where a key is left out, or a tensor of floats that are added"
+)]
+pub trait AttentionMask: std::fmt::Debug + Send + Sync {
+    #[doc(hidden)]
+    fn any(&self) -> AnyTensor;
+}
+
+impl AttentionMask for Tensor<bool> {
+    fn any(&self) -> AnyTensor {
+        self.clone().into()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Float> AttentionMask for Tensor<T> {
+    fn any(&self) -> AnyTensor {
+        self.clone().into()
+    }
+}
+
+/// The masks of scores: where they are hidden, and what is added before.
+struct OfScores<T: Float> {
+    hidden: Vec<Tensor<bool>>,
+    added: Vec<Tensor<T>>,
+}
+
+impl<T: Float> OfScores<T> {
+    /// One more, of this shape.
+    fn push(&mut self, mask: &AnyTensor, shape: &[usize]) {
+        if let AnyTensor::Bool(mask) = mask {
+            return self.hidden.push(mask.reshape(shape));
+        }
+        let added = for_any!(mask, mask => mask.cast::<T>()).reshape(shape);
+        // So that a query without a key gets 0, not NaN.
+        self.hidden.push(added.eq_scalar(T::neg_infinity()));
+        self.added.push(added);
+    }
 }
 
 impl<'a> AttentionMasks<'a> {
@@ -195,52 +232,50 @@ impl<'a> AttentionMasks<'a> {
         Self { causal: true, ..self }
     }
 
-    /// Pairs of a query and a key that are left out: `[queries, keys]`, `[heads, queries, keys]` or
+    /// Of pairs of a query and a key: `[queries, keys]`, `[heads, queries, keys]` or
     /// `[n, heads, queries, keys]`, where the leading axes may have length 1. (PyTorch's mask of three
     /// axes is `[n * heads, queries, keys]`.)
     #[doc(alias = "attn_mask")]
     #[must_use]
-    pub fn attention(self, mask: &'a Tensor<bool>) -> Self {
+    pub fn attention(self, mask: &'a dyn AttentionMask) -> Self {
         Self { attention: Some(mask), ..self }
     }
 
-    /// Keys that are left out in each sample, `[n, keys]`.
+    /// Of keys in each sample, `[n, keys]`.
     #[doc(alias = "key_padding_mask")]
     #[must_use]
-    pub fn padding(self, mask: &'a Tensor<bool>) -> Self {
+    pub fn padding(self, mask: &'a dyn AttentionMask) -> Self {
         Self { padding: Some(mask), ..self }
     }
 
     /// The masks as those of scores `[n, heads, queries, keys]`.
-    fn over_heads(
+    fn over_heads<T: Float>(
         self,
         op: &'static str,
         scores @ [n, heads, queries, keys]: [usize; 4],
-    ) -> Result<Vec<Tensor<bool>>> {
-        let wrong = |parameter: &str, expected: String, mask: &Tensor<bool>| {
-            let (parameter, found) = (parameter.into(), mask.shape().to_vec());
-            Err(Error::Shape { op, parameter, expected, found })
-        };
-        let mut masks = Vec::new();
+    ) -> Result<OfScores<T>> {
+        let mut masks = OfScores { hidden: Vec::new(), added: Vec::new() };
         if self.causal {
-            masks.push(Tensor::<f32>::ones([queries, keys]).triu(1).gt_scalar(0.0));
+            masks.hidden.push(Tensor::<f32>::ones([queries, keys]).triu(1).gt_scalar(0.0));
         }
-        if let Some(mask) = self.attention {
-            let is_for_pairs = matches!(mask.shape(), [.., q, k] if [*q, *k] == [queries, keys]);
-            let fits = broadcast(op, mask.shape(), &scores).is_ok_and(|all| all[..] == scores);
+        if let Some(mask) = self.attention.map(AttentionMask::any) {
+            let shape = mask.shape();
+            let is_for_pairs = matches!(shape, [.., q, k] if [*q, *k] == [queries, keys]);
+            let fits = broadcast(op, shape, &scores).is_ok_and(|all| all[..] == scores);
             if !is_for_pairs || !fits {
                 let expected = format!(
                     "broadcastable to [{n}, {heads}, {queries}, {keys}], with the last two axes whole"
                 );
-                return wrong("attention", expected, mask);
+                return Err(Error::shape(op, "attention", expected, shape));
             }
-            masks.push(mask.clone());
+            masks.push(&mask, shape);
         }
-        if let Some(mask) = self.padding {
+        if let Some(mask) = self.padding.map(AttentionMask::any) {
             if mask.shape() != [n, keys] {
-                return wrong("padding", format!("of shape [{n}, {keys}]"), mask);
+                let expected = format!("of shape [{n}, {keys}]");
+                return Err(Error::shape(op, "padding", expected, mask.shape()));
             }
-            masks.push(mask.reshape([n, 1, 1, keys]));
+            masks.push(&mask, &[n, 1, 1, keys]);
         }
         Ok(masks)
     }

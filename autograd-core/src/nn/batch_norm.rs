@@ -1,11 +1,11 @@
 //! Batch normalization.
 
-use super::norm::check_field;
+use super::norm::{check_field, wrong_shape};
 use super::{Buffer, Mode, Module, init};
 use crate::engine::is_recomputing;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::graph::{Tensor, no_grad};
-use crate::ops::{Float, batch_norm, expect};
+use crate::ops::{Float, batch_norm, options, pairs};
 
 /// Batch normalization of signals: inputs are `[n, channels]` or `[n, channels, length]`. See
 /// [`BatchNorm`].
@@ -85,73 +85,50 @@ impl<T: Float, const AXES: usize> BatchNorm<T, AXES> {
         }
     }
 
-    /// With another momentum: the weight of a new batch in the running averages.
-    #[must_use]
-    pub fn momentum(self, momentum: f64) -> Self {
-        Self { momentum, ..self }
+    options! {
+        /// With another momentum: the weight of a new batch in the running averages.
+        pub fn momentum(momentum: f64);
+
+        /// With another `eps`.
+        pub fn eps(eps: f64);
     }
 
-    /// With another `eps`.
-    #[must_use]
-    pub fn eps(self, eps: f64) -> Self {
-        Self { eps, ..self }
-    }
-
-    /// `x` normalized.
-    ///
-    /// # Panics
-    ///
-    /// If `x` has another shape, or in training fewer than two elements per channel; see
-    /// [`BatchNorm::try_forward`].
-    #[track_caller]
-    pub fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
-        expect(self.try_forward(x))
-    }
-
-    /// [`BatchNorm::forward`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Shape`] if `x` has other axes or another number of channels than the layer, or in
-    /// training fewer than two elements per channel.
-    #[track_caller]
-    pub fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
-        let channels = self.weight.len();
-        let wrong = |expected: String| Error::Shape {
-            op: Self::OP,
-            parameter: "x".into(),
-            expected,
-            found: x.shape().to_vec(),
-        };
-        let per_channel = match (AXES, x.shape()) {
-            (1, [n, found]) | (1, [n, found, _]) | (2, [n, found, _, _]) if *found == channels => {
-                n * x.shape()[2..].iter().product::<usize>()
+    pairs! {
+        /// `x` normalized.
+        pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape if
+            "`x` has other axes or another number of channels than the layer, or in training fewer than \
+            two elements per channel"
+        {
+            let channels = self.weight.len();
+            let wrong = |expected: String| wrong_shape(Self::OP, x, expected);
+            let per_channel = match (AXES, x.shape()) {
+                (1, [n, found]) | (1, [n, found, _]) | (2, [n, found, _, _]) if *found == channels => {
+                    n * x.shape()[2..].iter().product::<usize>()
+                }
+                (1, _) => return wrong(format!("of shape [n, {channels}] or [n, {channels}, length]")),
+                _ => return wrong(format!("of shape [n, {channels}, height, width]")),
+            };
+            for field in [
+                ("bias", &self.bias),
+                ("running_mean", &*self.running_mean),
+                ("running_var", &*self.running_var),
+            ] {
+                check_field(Self::OP, &self.weight, field)?;
             }
-            (1, _) => {
-                return Err(wrong(format!("of shape [n, {channels}] or [n, {channels}, length]")));
+            let affine = [&self.weight, &self.bias];
+            if !self.mode.is_training() {
+                let stats = [&*self.running_mean, &*self.running_var];
+                return Ok(batch_norm::by_running(x, affine, stats, self.eps));
             }
-            _ => return Err(wrong(format!("of shape [n, {channels}, height, width]"))),
-        };
-        for field in [
-            ("bias", &self.bias),
-            ("running_mean", &*self.running_mean),
-            ("running_var", &*self.running_var),
-        ] {
-            check_field(Self::OP, &self.weight, field)?;
+            if per_channel < 2 {
+                return wrong("of two or more numbers a channel, for a variance".into());
+            }
+            let (y, batch) = batch_norm::by_batch(x, affine, self.eps);
+            if !is_recomputing() {
+                self.collect(&batch, per_channel)?;
+            }
+            Ok(y)
         }
-        let affine = [&self.weight, &self.bias];
-        if !self.mode.is_training() {
-            let stats = [&*self.running_mean, &*self.running_var];
-            return Ok(batch_norm::by_running(x, affine, stats, self.eps));
-        }
-        if per_channel < 2 {
-            return Err(wrong("of two or more numbers a channel, for a variance".into()));
-        }
-        let (y, batch) = batch_norm::by_batch(x, affine, self.eps);
-        if !is_recomputing() {
-            self.collect(&batch, per_channel)?;
-        }
-        Ok(y)
     }
 
     fn collect(&self, batch: &[Tensor<T>; 2], n: usize) -> Result<()> {

@@ -4,8 +4,8 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use super::{
-    BatchNorm, Conv1d, Conv2d, Dropout, Elu, Flatten, Gelu, GroupNorm, LayerNorm, LeakyRelu,
-    Linear, LogSoftmax, Module, Relu, RmsNorm, Sigmoid, Silu, Softmax, Softplus, Tanh, Visitor,
+    BatchNorm, Conv, Dropout, Elu, Flatten, Gelu, GroupNorm, LayerNorm, LeakyRelu, Linear,
+    LogSoftmax, Module, Relu, RmsNorm, Sigmoid, Silu, Softmax, Softplus, Tanh, Visitor,
 };
 use crate::error::Result;
 use crate::graph::Tensor;
@@ -55,44 +55,29 @@ pub trait Layer<T: Float = f32>: Module {
 }
 
 macro_rules! layers {
-    (fallible: $($name:ident)*; infallible: $($plain:ident)*;) => {
-        $(
-            impl<T: Float> Layer<T> for $name<T> {
-                #[track_caller]
-                fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
-                    $name::forward(self, x)
-                }
+    ($($name:ident)*; $($of_axes:ident)*; infallible: $($plain:ident)*;) => {
+        $(layers! { [] $name<T>: forward try_forward })*
+        $(layers! { [const AXES: usize] $of_axes<T, AXES>: forward try_forward })*
+        $(layers! { [] $plain: forward })*
+    };
+    ([$($axes:tt)*] $layer:ty: $forward:ident $($try_forward:ident)?) => {
+        impl<T: Float, $($axes)*> Layer<T> for $layer {
+            #[track_caller]
+            fn $forward(&self, x: &Tensor<T>) -> Tensor<T> {
+                <$layer>::$forward(self, x)
+            }
 
-                fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
-                    $name::try_forward(self, x)
-                }
-            }
-        )*
-        $(
-            impl<T: Float> Layer<T> for $plain {
-                #[track_caller]
-                fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
-                    $plain::forward(self, x)
-                }
-            }
-        )*
+            $(fn $try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
+                <$layer>::$try_forward(self, x)
+            })?
+        }
     };
 }
 
 layers! {
-    fallible: Linear Conv1d Conv2d LayerNorm GroupNorm RmsNorm Sequential;
+    Linear LayerNorm GroupNorm RmsNorm Sequential;
+    BatchNorm Conv;
     infallible: Relu Gelu Silu Sigmoid Tanh Softplus LeakyRelu Elu Softmax LogSoftmax Flatten Dropout;
-}
-
-impl<T: Float, const AXES: usize> Layer<T> for BatchNorm<T, AXES> {
-    #[track_caller]
-    fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
-        BatchNorm::forward(self, x)
-    }
-
-    fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
-        BatchNorm::try_forward(self, x)
-    }
 }
 
 impl<T: Float, L: Layer<T> + ?Sized> Layer<T> for Box<L> {

@@ -3,9 +3,9 @@
 use super::Module;
 use super::init::{self, Fan};
 use super::norm::wrong_shape;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::graph::Tensor;
-use crate::ops::{Conv2dOptions, Float, IntoPair, check_indices, expect};
+use crate::ops::{Conv2dOptions, Float, IntoPair, check_indices, pairs};
 
 /// PyTorch's default for weights and biases: uniform in `±1 / sqrt(fan_in)`.
 #[track_caller]
@@ -14,14 +14,6 @@ fn weight_and_bias<T: Float>(shape: &[usize]) -> (Tensor<T>, Option<Tensor<T>>) 
     let fan: f64 = shape[1..].iter().map(|&n| n as f64).product();
     let bound = if fan > 0.0 { 1.0 / fan.sqrt() } else { 0.0 };
     (weight, Some(init::uniform(shape[0], -bound, bound)))
-}
-
-#[track_caller]
-fn check_groups(layer: &str, channels: usize, outputs: usize, groups: usize) {
-    assert!(
-        groups > 0 && channels.is_multiple_of(groups) && outputs.is_multiple_of(groups),
-        "{layer}: {channels} channels and {outputs} outputs cannot be divided into {groups} groups"
-    );
 }
 
 /// The affine map `x wᵀ + b`, from `[.., inputs]` to `[.., outputs]`.
@@ -55,29 +47,29 @@ impl<T: Float> Linear<T> {
         Self { bias: None, ..self }
     }
 
-    /// The map of `x`.
-    ///
-    /// # Panics
-    ///
-    /// If `x` is not `[.., inputs]`; see [`Linear::try_forward`].
-    #[track_caller]
-    pub fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
-        expect(self.try_forward(x))
-    }
-
-    /// [`Linear::forward`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Shape`](crate::Error::Shape) if `x` is not `[.., inputs]`.
-    #[track_caller]
-    pub fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
-        let y = x.try_linear(&self.weight, self.bias.as_ref());
-        y.map_err(|error| error.of_layer("Linear"))
+    pairs! {
+        /// The map of `x`.
+        pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape if
+            "`x` is not `[.., inputs]`"
+        {
+            let y = x.try_linear(&self.weight, self.bias.as_ref());
+            y.map_err(|error| error.of_layer("Linear"))
+        }
     }
 }
 
-/// A convolution of pictures `[n, channels, height, width]`; see [`Tensor::conv2d`].
+/// A convolution of signals `[n, channels, length]`: that of pictures of height 1. See [`Conv`].
+///
+/// ```
+/// use autograd_core::nn::Conv1d;
+/// use autograd_core::{Conv2dOptions, Tensor};
+///
+/// let layer = Conv1d::<f32>::new(4, 8, 3, Conv2dOptions::new().padding(1).stride(2));
+/// assert_eq!(layer.forward(&Tensor::zeros([2, 4, 10])).shape(), [2, 8, 5]);
+/// ```
+pub type Conv1d<T = f32> = Conv<T, 1>;
+
+/// A convolution of pictures `[n, channels, height, width]`; see [`Tensor::conv2d`] and [`Conv`].
 ///
 /// ```
 /// use autograd_core::nn::Conv2d;
@@ -86,9 +78,12 @@ impl<T: Float> Linear<T> {
 /// let layer = Conv2d::<f32>::new(1, 8, 3, Conv2dOptions::new().padding(1));
 /// assert_eq!(layer.forward(&Tensor::zeros([2, 1, 6, 5])).shape(), [2, 8, 6, 5]);
 /// ```
+pub type Conv2d<T = f32> = Conv<T, 2>;
+
+/// A convolution, which has two forms: [`Conv1d`] and [`Conv2d`].
 #[derive(Clone, Debug, Module)]
-pub struct Conv2d<T: Float = f32> {
-    /// `[outputs, channels / groups, kernel height, kernel width]`
+pub struct Conv<T: Float, const AXES: usize> {
+    /// `[outputs, channels / groups, kernel]` or `[outputs, channels / groups, kernel height, kernel width]`
     pub weight: Tensor<T>,
     /// `[outputs]`
     pub bias: Option<Tensor<T>>,
@@ -96,9 +91,12 @@ pub struct Conv2d<T: Float = f32> {
     options: Conv2dOptions,
 }
 
-impl<T: Float> Conv2d<T> {
+impl<T: Float, const AXES: usize> Conv<T, AXES> {
+    const OP: &'static str = if AXES == 1 { "Conv1d" } else { "Conv2d" };
+
     /// Weights and bias are uniform in `±1 / sqrt(fan_in)`, where `fan_in` is how many numbers go
-    /// into an output: PyTorch's default.
+    /// into an output: PyTorch's default. Of pairs the second number counts for [`Conv1d`], which is the
+    /// horizontal one.
     ///
     /// # Panics
     ///
@@ -110,8 +108,19 @@ impl<T: Float> Conv2d<T> {
         kernel: impl IntoPair,
         options: Conv2dOptions,
     ) -> Self {
-        let (groups, [height, width]) = (options.groups, kernel.into_pair());
-        check_groups("Conv2d", channels, outputs, groups);
+        let (layer, groups, [height, width]) = (Self::OP, options.groups, kernel.into_pair());
+        assert!(
+            groups > 0 && channels.is_multiple_of(groups) && outputs.is_multiple_of(groups),
+            "{layer}: {channels} channels and {outputs} outputs cannot be divided into {groups} groups"
+        );
+        if AXES == 1 {
+            let (weight, bias) = weight_and_bias(&[outputs, channels / groups, width]);
+            let options = options
+                .stride([1, options.stride[1]])
+                .padding([0, options.padding[1]])
+                .dilation([1, options.dilation[1]]);
+            return Self { weight, bias, options };
+        }
         let (weight, bias) = weight_and_bias(&[outputs, channels / groups, height, width]);
         Self { weight, bias, options }
     }
@@ -122,112 +131,29 @@ impl<T: Float> Conv2d<T> {
         Self { bias: None, ..self }
     }
 
-    /// The convolution of `x`.
-    ///
-    /// # Panics
-    ///
-    /// If `x` is not `[n, channels, height, width]` or smaller than the kernel; see
-    /// [`Conv2d::try_forward`].
-    #[track_caller]
-    pub fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
-        expect(self.try_forward(x))
-    }
-
-    /// [`Conv2d::forward`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// As [`Tensor::try_conv2d`].
-    #[track_caller]
-    pub fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
-        let y = x.try_conv2d(&self.weight, self.bias.as_ref(), self.options);
-        y.map_err(|error| match (x.shape(), self.weight.shape()) {
-            // Other channels than the layer's are the input's fault, not the weight's.
-            (&[_, found, _, _], &[_, inputs, _, _]) if found != inputs * self.options.groups => {
-                Error::Shape {
-                    op: "Conv2d",
-                    parameter: "x".into(),
-                    expected: format!(
-                        "of shape [n, {}, height, width]",
-                        inputs * self.options.groups
-                    ),
-                    found: x.shape().to_vec(),
+    pairs! {
+        /// The convolution of `x`.
+        pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape | Value | TooLarge if
+            "`x` has other axes or channels than the layer takes or is smaller than the kernel, or an option \
+            is out of range"
+        {
+            let inputs = self.weight.shape().get(1).copied().unwrap_or_default();
+            let channels = inputs * self.options.groups;
+            let of_channels = x.shape().get(1) == Some(&channels);
+            let (bias, named) = (self.bias.as_ref(), |error: Error| error.of_layer(Self::OP));
+            if AXES != 1 {
+                // Other channels than the layer's are the input's fault, not the weight's.
+                if x.ndim() == 4 && !of_channels {
+                    return wrong_shape("Conv2d", x, format!("of shape [n, {channels}, height, width]"));
                 }
+                return x.try_conv2d(&self.weight, bias, self.options).map_err(named);
             }
-            _ => error.of_layer("Conv2d"),
-        })
-    }
-}
-
-/// A convolution of signals `[n, channels, length]`: [`Conv2d`] on pictures of height 1.
-///
-/// ```
-/// use autograd_core::nn::Conv1d;
-/// use autograd_core::{Conv2dOptions, Tensor};
-///
-/// let layer = Conv1d::<f32>::new(4, 8, 3, Conv2dOptions::new().padding(1).stride(2));
-/// assert_eq!(layer.forward(&Tensor::zeros([2, 4, 10])).shape(), [2, 8, 5]);
-/// ```
-#[derive(Clone, Debug, Module)]
-pub struct Conv1d<T: Float = f32> {
-    /// `[outputs, channels / groups, kernel]`
-    pub weight: Tensor<T>,
-    /// `[outputs]`
-    pub bias: Option<Tensor<T>>,
-    #[module(skip)]
-    options: Conv2dOptions,
-}
-
-impl<T: Float> Conv1d<T> {
-    /// Weights and bias are as in [`Conv2d::new`]. The options are those of [`Conv2d`]; of pairs the
-    /// second number counts, which is the horizontal one.
-    ///
-    /// # Panics
-    ///
-    /// If the channels cannot be divided into `options`' groups.
-    #[track_caller]
-    pub fn new(channels: usize, outputs: usize, kernel: usize, options: Conv2dOptions) -> Self {
-        check_groups("Conv1d", channels, outputs, options.groups);
-        let (weight, bias) = weight_and_bias(&[outputs, channels / options.groups, kernel]);
-        let options = options
-            .stride([1, options.stride[1]])
-            .padding([0, options.padding[1]])
-            .dilation([1, options.dilation[1]]);
-        Self { weight, bias, options }
-    }
-
-    /// The layer without its bias.
-    #[must_use]
-    pub fn without_bias(self) -> Self {
-        Self { bias: None, ..self }
-    }
-
-    /// The convolution of `x`.
-    ///
-    /// # Panics
-    ///
-    /// If `x` is not `[n, channels, length]` or shorter than the kernel; see
-    /// [`Conv1d::try_forward`].
-    #[track_caller]
-    pub fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
-        expect(self.try_forward(x))
-    }
-
-    /// [`Conv1d::forward`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// As [`Tensor::try_conv2d`].
-    #[track_caller]
-    pub fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
-        let channels = self.weight.shape().get(1).map_or(0, |inputs| inputs * self.options.groups);
-        match *x.shape() {
-            [_, found, _] if found == channels => {}
-            _ => return Err(wrong_shape("Conv1d", x, format!("of shape [n, {channels}, length]"))),
+            if x.ndim() != 3 || !of_channels {
+                return wrong_shape("Conv1d", x, format!("of shape [n, {channels}, length]"));
+            }
+            let (pictures, weight) = (x.unsqueeze(2), self.weight.unsqueeze(2));
+            pictures.try_conv2d(&weight, bias, self.options).map_err(named)?.try_squeeze(2)
         }
-        let (pictures, weight) = (x.unsqueeze(2), self.weight.unsqueeze(2));
-        let y = pictures.try_conv2d(&weight, self.bias.as_ref(), self.options);
-        y.map_err(|error| error.of_layer("Conv1d"))?.try_squeeze(2)
     }
 }
 
@@ -254,32 +180,21 @@ impl<T: Float> Embedding<T> {
         Self { weight: init::normal([entries, width], 0.0, 1.0) }
     }
 
-    /// The vector of each number: `[.., width]`.
-    ///
-    /// # Panics
-    ///
-    /// If a number is not below the count of entries; see [`Embedding::try_forward`].
-    #[track_caller]
-    pub fn forward(&self, numbers: &Tensor<i64>) -> Tensor<T> {
-        expect(self.try_forward(numbers))
-    }
-
-    /// [`Embedding::forward`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Index`](crate::Error::Index) if a number is not below the count of entries.
-    #[track_caller]
-    pub fn try_forward(&self, numbers: &Tensor<i64>) -> Result<Tensor<T>> {
-        let rows = self.weight.try_index_select(0, &numbers.flatten());
-        let rows = rows.map_err(|error| {
-            // The position is that in `numbers`, not in the flattened list.
-            let entries = self.weight.shape().first().copied().unwrap_or_default();
-            let outside = check_indices("Embedding", "numbers", &numbers.read(), entries);
-            outside.err().unwrap_or_else(|| error.of_layer("Embedding"))
-        })?;
-        let mut shape = numbers.shape().to_vec();
-        shape.extend_from_slice(&self.weight.shape()[1..]);
-        rows.try_reshape(shape)
+    pairs! {
+        /// The vector of each number: `[.., width]`.
+        pub fn forward, try_forward(&self, numbers: &Tensor<i64>) -> Tensor<T>, Index if
+            "a number is not below the count of entries"
+        {
+            let rows = self.weight.try_index_select(0, &numbers.flatten());
+            let rows = rows.map_err(|error| {
+                // The position is that in `numbers`, not in the flattened list.
+                let entries = self.weight.shape().first().copied().unwrap_or_default();
+                let outside = check_indices("Embedding", "numbers", &numbers.read(), entries);
+                outside.err().unwrap_or_else(|| error.of_layer("Embedding"))
+            })?;
+            let mut shape = numbers.shape().to_vec();
+            shape.extend_from_slice(&self.weight.shape()[1..]);
+            rows.try_reshape(shape)
+        }
     }
 }

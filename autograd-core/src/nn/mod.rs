@@ -51,7 +51,7 @@
 //! adam.step()?;
 //! adam.clear_grad();
 //!
-//! // Dropout and batch normalisation do something else when it counts.
+//! // Dropout and batch normalization do something else when it counts.
 //! net.eval();
 //! let saved = net.state_dict();
 //! assert!(saved.contains_key("norm.weight"));
@@ -78,11 +78,11 @@ pub use activation::{
     Dropout, Elu, Flatten, Gelu, LeakyRelu, LogSoftmax, Relu, Sigmoid, Silu, Softmax, Softplus,
     Tanh,
 };
-pub use attention::{AttentionMasks, MultiheadAttention};
+pub use attention::{AttentionMask, AttentionMasks, MultiheadAttention};
 pub use autograd_macros::Module;
 pub use batch_norm::{BatchNorm, BatchNorm1d, BatchNorm2d};
 pub use layer::{Layer, Sequential};
-pub use layers::{Conv1d, Conv2d, Embedding, Linear};
+pub use layers::{Conv, Conv1d, Conv2d, Embedding, Linear};
 pub(crate) use module::distinct_parameters;
 pub use module::{Buffer, Mode, Module, Visitor, parameter};
 pub use norm::{GroupNorm, LayerNorm, RmsNorm};

@@ -121,7 +121,7 @@ pub trait Module {
     }
 
     /// Copies values by name into parameters and buffers, all or none. They stay the tensors they
-    /// are: optimisers and other handles see the new values.
+    /// are: optimizers and other handles see the new values.
     ///
     /// To load a part only, complete it first with what the model has:
     ///
@@ -149,13 +149,13 @@ pub trait Module {
         super::state::load(&self.state_dict(), from)
     }
 
-    /// From now on dropout drops and batch normalisation uses and collects the batch's statistics;
+    /// From now on dropout drops and batch normalization uses and collects the batch's statistics;
     /// so it is at first.
     fn train(&self) {
         set_training(self, true);
     }
 
-    /// From now on dropout passes everything and batch normalisation uses what it collected.
+    /// From now on dropout passes everything and batch normalization uses what it collected.
     fn eval(&self) {
         set_training(self, false);
     }
@@ -230,7 +230,7 @@ impl fmt::Debug for Visitor<'_> {
 
 /// A new parameter of this value: a leaf whose gradient is wanted, apart from `tensor`.
 ///
-/// It is made to be changed in place: an optimiser writes over its one buffer. Of a plain tensor that is changed, the
+/// It is made to be changed in place: an optimizer writes over its one buffer. Of a plain tensor that is changed, the
 /// buffer that it was made with stays too, as somebody may still read it.
 ///
 /// ```

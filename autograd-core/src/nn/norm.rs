@@ -6,7 +6,7 @@ use super::{Module, init};
 use crate::array::IntoShape;
 use crate::error::{Error, Result};
 use crate::graph::{Tensor, no_grad};
-use crate::ops::{Float, expect, layer_norm};
+use crate::ops::{Float, layer_norm, options, pairs};
 
 /// An error unless a field of a layer is as long as `weight`, or one number for all of it.
 pub(super) fn check_field<T: Float>(
@@ -17,12 +17,8 @@ pub(super) fn check_field<T: Float>(
     if field.len() == weight.len() || field.len() == 1 {
         return Ok(());
     }
-    Err(Error::Shape {
-        op,
-        parameter: name.into(),
-        expected: format!("of shape {:?}, as `weight` is", weight.shape()),
-        found: field.shape().to_vec(),
-    })
+    let expected = format!("of shape {:?}, as `weight` is", weight.shape());
+    Err(Error::shape(op, name, expected, field.shape()))
 }
 
 /// Normalization over the last axes of each sample, with a learned scale and shift (Ba et al.
@@ -56,38 +52,26 @@ impl<T: Float> LayerNorm<T> {
     #[track_caller]
     pub fn new(shape: impl IntoShape) -> Self {
         let weight = init::ones(shape);
-        assert!(weight.ndim() > 0, "LayerNorm: there must be an axis to normalise over");
+        assert!(weight.ndim() > 0, "LayerNorm: there must be an axis to normalize over");
         let bias = init::zeros(weight.shape());
         Self { weight, bias, eps: 1e-5 }
     }
 
-    /// With another `eps`.
-    #[must_use]
-    pub fn eps(self, eps: f64) -> Self {
-        Self { eps, ..self }
+    options! {
+        /// With another `eps`.
+        pub fn eps(eps: f64);
     }
 
-    /// `x` normalized.
-    ///
-    /// # Panics
-    ///
-    /// If the last axes of `x` are not those of the layer; see [`LayerNorm::try_forward`].
-    #[track_caller]
-    pub fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
-        expect(self.try_forward(x))
-    }
-
-    /// [`LayerNorm::forward`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Shape`] if the last axes of `x` are not those of the layer.
-    #[track_caller]
-    pub fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
-        let axes = last_axes("LayerNorm", x, &self.weight)?;
-        let weights = Some([&self.weight, &self.bias]);
-        let y = layer_norm(x, weights, &axes, self.eps, Location::caller());
-        y.map_err(|error| error.of_layer("LayerNorm"))
+    pairs! {
+        /// `x` normalized.
+        pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape if
+            "the last axes of `x` are not those of the layer"
+        {
+            let axes = last_axes("LayerNorm", x, &self.weight)?;
+            let weights = Some([&self.weight, &self.bias]);
+            let y = layer_norm(x, weights, &axes, self.eps, Location::caller());
+            y.map_err(|error| error.of_layer("LayerNorm"))
+        }
     }
 }
 
@@ -132,45 +116,31 @@ impl<T: Float> GroupNorm<T> {
         Self { weight: init::ones(channels), bias: init::zeros(channels), groups, eps: 1e-5 }
     }
 
-    /// With another `eps`.
-    #[must_use]
-    pub fn eps(self, eps: f64) -> Self {
-        Self { eps, ..self }
+    options! {
+        /// With another `eps`.
+        pub fn eps(eps: f64);
     }
 
-    /// `x` normalized.
-    ///
-    /// # Panics
-    ///
-    /// If `x` is not `[n, channels, ..]`; see [`GroupNorm::try_forward`].
-    #[track_caller]
-    pub fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
-        expect(self.try_forward(x))
-    }
-
-    /// [`GroupNorm::forward`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Shape`] if `x` is not `[n, channels, ..]`.
-    #[track_caller]
-    pub fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
-        let channels = self.weight.len();
-        let &[n, found, ref rest @ ..] = x.shape() else {
-            return Err(wrong_shape("GroupNorm", x, format!("of shape [n, {channels}, ..]")));
-        };
-        if found != channels {
-            return Err(wrong_shape("GroupNorm", x, format!("of shape [n, {channels}, ..]")));
+    pairs! {
+        /// `x` normalized.
+        pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape if
+            "`x` is not `[n, channels, ..]`"
+        {
+            let channels = self.weight.len();
+            let (n, rest) = match *x.shape() {
+                [n, found, ref rest @ ..] if found == channels => (n, rest),
+                _ => return wrong_shape("GroupNorm", x, format!("of shape [n, {channels}, ..]")),
+            };
+            check_field("GroupNorm", &self.weight, ("bias", &self.bias))?;
+            let in_group = channels / self.groups * rest.iter().product::<usize>();
+            let grouped = x.try_reshape([n, self.groups, in_group])?;
+            let y = layer_norm(&grouped, None, &[2], self.eps, Location::caller());
+            let y = y.map_err(|error| error.of_layer("GroupNorm"))?.try_reshape(x.shape())?;
+            let mut of_channels = vec![1; rest.len() + 1];
+            of_channels[0] = channels;
+            let bias = self.bias.try_broadcast_to([channels])?.try_reshape(&of_channels[..])?;
+            Ok(y * self.weight.try_reshape(&of_channels[..])? + bias)
         }
-        check_field("GroupNorm", &self.weight, ("bias", &self.bias))?;
-        let in_group = channels / self.groups * rest.iter().product::<usize>();
-        let grouped = x.try_reshape([n, self.groups, in_group])?;
-        let y = layer_norm(&grouped, None, &[2], self.eps, Location::caller());
-        let y = y.map_err(|error| error.of_layer("GroupNorm"))?.try_reshape(x.shape())?;
-        let mut of_channels = vec![1; rest.len() + 1];
-        of_channels[0] = channels;
-        let bias = self.bias.try_broadcast_to([channels])?.try_reshape(&of_channels[..])?;
-        Ok(y * self.weight.try_reshape(&of_channels[..])? + bias)
     }
 }
 
@@ -207,38 +177,26 @@ impl<T: Float> RmsNorm<T> {
         Self { weight, eps: T::epsilon().into_f64() }
     }
 
-    /// With another `eps`.
-    #[must_use]
-    pub fn eps(self, eps: f64) -> Self {
-        Self { eps, ..self }
+    options! {
+        /// With another `eps`.
+        pub fn eps(eps: f64);
     }
 
-    /// `x` normalized.
-    ///
-    /// # Panics
-    ///
-    /// If the last axes of `x` are not those of the layer; see [`RmsNorm::try_forward`].
-    #[track_caller]
-    pub fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
-        expect(self.try_forward(x))
-    }
-
-    /// [`RmsNorm::forward`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Shape`] if the last axes of `x` are not those of the layer.
-    #[track_caller]
-    pub fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
-        let axes = last_axes("RmsNorm", x, &self.weight)?;
-        if x.is_empty() {
-            return Ok(x * &self.weight);
+    pairs! {
+        /// `x` normalized.
+        pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape if
+            "the last axes of `x` are not those of the layer"
+        {
+            let axes = last_axes("RmsNorm", x, &self.weight)?;
+            if x.is_empty() {
+                return Ok(x * &self.weight);
+            }
+            // The result does not depend on the scale, so its gradient is not wanted.
+            let scale = no_grad().run(|| x.abs().max_axes_keep(&axes).maximum(1.0));
+            let scaled = x / &scale;
+            let eps = (&scale * &scale).recip() * self.eps;
+            Ok(&scaled * (scaled.square().mean_axes_keep(&axes) + eps).rsqrt() * &self.weight)
         }
-        // The result does not depend on the scale, so its gradient is not wanted.
-        let scale = no_grad().run(|| x.abs().max_axes_keep(&axes).maximum(1.0));
-        let scaled = x / &scale;
-        let eps = (&scale * &scale).recip() * self.eps;
-        Ok(&scaled * (scaled.square().mean_axes_keep(&axes) + eps).rsqrt() * &self.weight)
     }
 }
 
@@ -246,11 +204,15 @@ impl<T: Float> RmsNorm<T> {
 fn last_axes<T: Float>(op: &'static str, x: &Tensor<T>, weight: &Tensor<T>) -> Result<Vec<isize>> {
     let shape = weight.shape();
     if !x.shape().ends_with(shape) {
-        return Err(wrong_shape(op, x, format!("of a shape that ends in {shape:?}")));
+        return wrong_shape(op, x, format!("of a shape that ends in {shape:?}"));
     }
     Ok((1..=shape.len() as isize).map(|axis| -axis).collect())
 }
 
-pub(super) fn wrong_shape<T: Float>(op: &'static str, x: &Tensor<T>, expected: String) -> Error {
-    Error::Shape { op, parameter: "x".into(), expected, found: x.shape().to_vec() }
+pub(super) fn wrong_shape<T: Float, R>(
+    op: &'static str,
+    x: &Tensor<T>,
+    expected: impl Into<String>,
+) -> Result<R> {
+    Err(Error::shape(op, "x", expected, x.shape()))
 }

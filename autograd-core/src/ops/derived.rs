@@ -3,7 +3,6 @@
 //! [`binary`](super::binary): a gradient that is the output's is handed on there, and a product is
 //! written over it.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::elementwise::{Handle, Info, Op, Pair, Reduction, formulas, pulled};
@@ -148,46 +147,6 @@ pub(super) fn dropped<T: Float>() -> Handle<T> {
     static INFO: Info =
         Info::new("dropout", &["self", "factors"], &[true, false], [&[1], &[]], Reduction::None);
     static OP: PairOf<Forward, Backward, 2, 1> =
-        Pair::new(&INFO, Compiled(Forward), Compiled(Backward), None);
-    Handle::Static(&OP)
-}
-
-/// The mean of `d * d / 2` where the difference `d` is below 1, and of `|d| - 1 / 2` elsewhere.
-pub(super) fn smooth_l1_loss<T: Float>() -> Handle<T> {
-    formulas! {
-        Forward |x, target| [{
-            let difference = x - target;
-            let distance = difference.abs();
-            distance.lt(1.0).select(difference.square() * 0.5, distance - 0.5)
-        }];
-    }
-
-    static INFO: Info = info("smooth_l1_loss", Reduction::Mean(Cow::Borrowed(&[])));
-    static OP: PairOf<Forward, Derived<Forward>, 3, 2> =
-        Pair::new(&INFO, Compiled(Forward), Compiled(Derived(Forward)), None);
-    Handle::Static(&OP)
-}
-
-/// The mean cross entropy of logits and probabilities: `(1 - t) softplus(x) + t softplus(-x)`, whose
-/// derivative is `sigmoid(x) - t`. What has no weight counts nothing, also where it is infinite.
-pub(super) fn binary_cross_entropy<T: Float>() -> Handle<T> {
-    formulas! {
-        Forward |x, t| [{
-            let yes = t.eq(1.0).select(0.0, (1.0 - t) * x.max(0.0));
-            let no = t.eq(0.0).select(0.0, t * (-x).max(0.0));
-            (-x.abs()).exp().ln_1p() + yes + no
-        }];
-        Backward |x, t, dy| [dy * (x.sigmoid() - t), -(dy * x)];
-    }
-
-    static INFO: Info = Info::new(
-        "binary_cross_entropy_with_logits",
-        &["self", "targets"],
-        &[true, true],
-        [&[0, 1], &[]],
-        Reduction::Mean(Cow::Borrowed(&[])),
-    );
-    static OP: PairOf<Forward, Backward, 3, 2> =
         Pair::new(&INFO, Compiled(Forward), Compiled(Backward), None);
     Handle::Static(&OP)
 }

@@ -1,7 +1,7 @@
 //! Limits on gradients.
 
-use super::kernels::Kernels;
-use super::{check, check_not_negative};
+use super::kernels::sum_of_squares;
+use super::{FINITE, NOT_NEGATIVE, check};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Tensor, no_grad};
 use crate::nn::{Module, distinct_parameters};
@@ -44,35 +44,39 @@ macro_rules! for_each_gradient {
 /// came from). Nothing is changed then.
 pub fn clip_grad_norm(module: &(impl Module + ?Sized), max_norm: f64) -> Result<f64> {
     const OP: &str = "clip_grad_norm";
-    check(OP, "max_norm", "0 or more", max_norm, max_norm >= 0.0)?;
+    check(OP, "max_norm", ("0 or more", |norm| norm >= 0.0), max_norm)?;
     by_norm(OP, &distinct_parameters(module), max_norm)
 }
 
 fn by_norm(op: &'static str, parameters: &[(String, AnyTensor)], max_norm: f64) -> Result<f64> {
     let mut squares = 0.0;
-    for_each_gradient!(parameters, tensor => squares += sum_of_squares(tensor));
+    for_each_gradient!(parameters, tensor => squares += tensor.grad().map_or(0.0, |gradient| {
+        sum_of_squares(gradient.read().contiguous().as_slice().unwrap_or(&[]))
+    }));
     let mut norm = squares.sqrt();
     if !(f64::MIN_POSITIVE / f64::EPSILON..f64::INFINITY).contains(&squares) {
-        let mut largest = 0.0_f64;
-        for_each_gradient!(parameters, tensor => {
-            each_element(tensor, &mut |x| largest = if largest < x.abs() { x.abs() } else { largest })
-        });
+        let largest = folded(parameters, |most, x| if most < x.abs() { x.abs() } else { most });
         if largest > 0.0 && largest < f64::INFINITY {
-            let mut squares = 0.0;
-            for_each_gradient!(parameters, tensor => {
-                each_element(tensor, &mut |x| squares += (x / largest) * (x / largest))
-            });
+            let squares = folded(parameters, |sum, x| sum + (x / largest) * (x / largest));
             norm = squares.sqrt() * largest;
         }
     }
-    check(op, "norm of the gradients", "finite", norm, norm.is_finite())?;
+    check(op, "norm of the gradients", FINITE, norm)?;
     let factor = max_norm / (norm + 1e-6);
     if factor < 1.0 {
-        for_each_gradient!(parameters, tensor => {
-            change(tensor, |data| Kernels::multiply(data, Float::from_f64(factor)));
-        });
+        for_each_gradient!(parameters, tensor => change(tensor, |gradient| gradient * factor));
     }
     Ok(norm)
+}
+
+/// What a function makes of 0 and all elements of the gradients, one after the other.
+fn folded(parameters: &[(String, AnyTensor)], f: impl Fn(f64, f64) -> f64) -> f64 {
+    let mut folded = 0.0;
+    for_each_gradient!(parameters, tensor => {
+        let elements = tensor.grad().map_or(Vec::new(), |gradient| gradient.to_vec());
+        folded = elements.into_iter().fold(folded, |folded, x| f(folded, Float::into_f64(x)));
+    });
+    folded
 }
 
 /// Limits every element of the gradients of all parameters to `-limit` to `limit`. NaN stays NaN.
@@ -93,34 +97,20 @@ fn by_norm(op: &'static str, parameters: &[(String, AnyTensor)], max_norm: f64) 
 ///
 /// [`Error::Value`](crate::Error::Value) if `limit` is negative or not finite.
 pub fn clip_grad_value(module: &(impl Module + ?Sized), limit: f64) -> Result<()> {
-    check_not_negative("clip_grad_value", "limit", limit)?;
-    for_each_gradient!(&distinct_parameters(module), tensor => {
-        change(tensor, |data| Kernels::limit(data, Float::from_f64(limit)));
-    });
+    check("clip_grad_value", "limit", NOT_NEGATIVE, limit)?;
+    by_value(&distinct_parameters(module), limit);
     Ok(())
 }
 
-fn sum_of_squares<T: Kernels>(tensor: &Tensor<T>) -> f64 {
-    let Some(gradient) = tensor.grad() else { return 0.0 };
-    T::sum_of_squares(gradient.read().contiguous().as_slice().unwrap_or(&[]))
-}
-
-fn each_element<T: Kernels>(tensor: &Tensor<T>, see: &mut dyn FnMut(f64)) {
-    let Some(gradient) = tensor.grad() else { return };
-    let gradient = gradient.read();
-    gradient.contiguous().as_slice().unwrap_or(&[]).iter().for_each(|x| see(x.into_f64()));
+fn by_value(parameters: &[(String, AnyTensor)], limit: f64) {
+    for_each_gradient!(parameters, tensor => change(tensor, |gradient| gradient.clamp(-limit, limit)));
 }
 
 /// Changes a gradient where it is kept. Other handles of it keep what they have.
-fn change<T: Kernels>(tensor: &Tensor<T>, f: impl FnOnce(&mut [T])) {
+fn change<T: Float>(tensor: &Tensor<T>, f: impl FnOnce(Tensor<T>) -> Tensor<T>) {
     let Some(gradient) = tensor.replace_grad(None) else { return };
-    let mut value = match gradient.try_into_value() {
-        Ok(value) => value,
-        Err(shared) => shared.read().into_owned(),
-    };
-    f(value.make_mut());
-    let changed = Tensor::new(value);
-    // What a backward on another thread has left meanwhile is not lost.
     let _off = no_grad();
+    let changed = f(gradient);
+    // What a backward on another thread has left meanwhile is not lost.
     tensor.update_grad(|meanwhile| meanwhile.map_or(changed.clone(), |more| more + &changed));
 }

@@ -4,44 +4,21 @@
 use std::array::from_fn;
 
 use crate::array::simd::{Kernel, dispatch};
-use crate::array::threads::{each_chunk, each_grain, each_grain_of};
+use crate::array::threads::{each_chunk, each_grain_of};
 use crate::ops::Float;
-
-/// The element types that parameters have.
-pub(crate) trait Kernels: Float {
-    /// In f64, whatever the elements are.
-    fn sum_of_squares(data: &[Self]) -> f64;
-    fn multiply(data: &mut [Self], factor: Self);
-    fn limit(data: &mut [Self], limit: Self);
-}
 
 /// Elements whose squares are summed before they are added to others.
 const CHUNK: usize = 32 * 1024;
 
-macro_rules! kernels {
-    ($($t:ty)*) => {$(
-        impl Kernels for $t {
-            fn sum_of_squares(data: &[Self]) -> f64 {
-                let mut sums = vec![0.0; data.len().div_ceil(CHUNK)];
-                each_chunk(&mut sums, 1, &|chunk, sum| {
-                    let from = chunk * CHUNK;
-                    sum[0] = dispatch(SumOfSquares(&data[from..data.len().min(from + CHUNK)]));
-                });
-                sums.iter().sum()
-            }
-            fn multiply(data: &mut [Self], factor: Self) {
-                each_grain(data, &|_, data| dispatch(Each(data, |x| x * factor)));
-            }
-            fn limit(data: &mut [Self], limit: Self) {
-                // Written so that NaN stays.
-                let limited = |x| if x > limit { limit } else if x < -limit { -limit } else { x };
-                each_grain(data, &|_, data| dispatch(Each(data, limited)));
-            }
-        }
-    )*};
+/// In f64, whatever the elements are.
+pub(super) fn sum_of_squares<T: Float>(data: &[T]) -> f64 {
+    let mut sums = vec![0.0; data.len().div_ceil(CHUNK)];
+    each_chunk(&mut sums, 1, &|chunk, sum| {
+        let from = chunk * CHUNK;
+        sum[0] = dispatch(SumOfSquares(&data[from..data.len().min(from + CHUNK)]));
+    });
+    sums.iter().sum()
 }
-
-kernels! { f32 f64 }
 
 /// Writes what `step` makes of the elements of some slices and of the gradient.
 pub(super) fn pass<T: Float, const N: usize>(
@@ -99,18 +76,5 @@ impl<T: Float> Kernel for SumOfSquares<'_, T> {
             *sum += x * x;
         }
         sums.iter().sum()
-    }
-}
-
-struct Each<'a, T, F>(&'a mut [T], F);
-
-impl<T: Float, F: Fn(T) -> T> Kernel for Each<'_, T, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        for x in self.0 {
-            *x = (self.1)(*x);
-        }
     }
 }

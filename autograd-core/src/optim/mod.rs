@@ -109,6 +109,7 @@
 //! [`insert_under`](crate::safetensors::SafeTensors::insert_under).
 
 mod adam;
+mod built_in;
 mod clip;
 mod kernels;
 mod optimizer;
@@ -119,28 +120,27 @@ mod sgd;
 
 pub use adam::{Adam, AdamW};
 pub use clip::{clip_grad_norm, clip_grad_value};
+pub use optimizer::Optimizer;
 pub use rmsprop::RmsProp;
 #[cfg(feature = "static-graph")]
 pub(crate) use rule::Listed;
-pub use rule::{Optimizer, Rule, Step};
+pub use rule::{Rule, Step};
 pub use sgd::Sgd;
 
 use crate::error::{Error, Result};
 
-/// An error unless `holds`.
+/// What an option may be, in words and as a test.
+type Range = (&'static str, fn(f64) -> bool);
+
+const NOT_NEGATIVE: Range = ("0 or more, and finite", |x| x >= 0.0 && x.is_finite());
+const FINITE: Range = ("finite", f64::is_finite);
+
+/// An error unless an option is in its range.
 fn check(
     op: &'static str,
-    parameter: &'static str,
-    expected: &str,
+    option: &'static str,
+    (expected, holds): Range,
     found: f64,
-    holds: bool,
 ) -> Result<()> {
-    if holds {
-        return Ok(());
-    }
-    Err(Error::Value { op, parameter, expected: expected.into(), found: found.to_string() })
-}
-
-fn check_not_negative(op: &'static str, parameter: &'static str, found: f64) -> Result<()> {
-    check(op, parameter, "0 or more, and finite", found, found >= 0.0 && found.is_finite())
+    if holds(found) { Ok(()) } else { Err(Error::value(op, option, expected, found)) }
 }

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::rule::{Erased, Moved, Optimizer, Parameter, Rule, Slot, Step, Update};
+use super::rule::{Erased, Rule, Step, Update};
 use crate::array::Value;
 use crate::array::shape::copied;
 use crate::error::{Error, Result};
@@ -10,19 +10,22 @@ use crate::graph::{AnyTensor, Element, Tensor};
 use crate::nn::{Module, StateDict, distinct_parameters, state};
 use crate::ops::Float;
 
-impl<T: Float> std::fmt::Debug for Moved<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Moved").field("tensor", &self.tensor).finish_non_exhaustive()
-    }
+/// Updates parameters from their gradients by a [`Rule`]; see the [module](super).
+///
+/// Parameters without a gradient are skipped, as are those that are frozen
+/// (`stop_gradient`), whatever gradient they still have.
+#[derive(Debug)]
+pub struct Optimizer<R: Rule> {
+    rules: Vec<R>,
+    slots: Vec<Slot>,
 }
 
-macro_rules! for_each_float {
-    ($parameter:expr, $moved:ident => $body:expr) => {
-        match $parameter {
-            Parameter::Float32($moved) => $body,
-            Parameter::Float64($moved) => $body,
-        }
-    };
+/// A parameter and its place.
+#[derive(Debug)]
+struct Slot {
+    name: String,
+    group: usize,
+    parameter: Box<dyn Parameter>,
 }
 
 impl<R: Rule> Optimizer<R> {
@@ -31,9 +34,9 @@ impl<R: Rule> Optimizer<R> {
     /// [`parameter`](crate::nn::parameter) made take half the memory of plain tensors, once they are moved.
     pub fn new(module: &(impl Module + ?Sized), rule: R) -> Self {
         let slot = |(name, tensor)| {
-            let parameter = match tensor {
-                AnyTensor::Float32(tensor) => Parameter::Float32(Moved::new(tensor)),
-                AnyTensor::Float64(tensor) => Parameter::Float64(Moved::new(tensor)),
+            let parameter: Box<dyn Parameter> = match tensor {
+                AnyTensor::Float32(tensor) => Moved::of(tensor, |rule, step| rule.update_f32(step)),
+                AnyTensor::Float64(tensor) => Moved::of(tensor, |rule, step| rule.update_f64(step)),
                 _ => unreachable!("parameters are tensors of floats"),
             };
             Slot { name, group: 0, parameter }
@@ -85,9 +88,7 @@ impl<R: Rule> Optimizer<R> {
     /// Takes the gradients of all parameters away.
     #[doc(alias = "zero_grad")]
     pub fn clear_grad(&self) {
-        for slot in &self.slots {
-            for_each_float!(&slot.parameter, moved => moved.tensor.clear_grad());
-        }
+        self.slots.iter().for_each(|slot| slot.parameter.clear_grad());
     }
 
     /// What the rules remember, by the names of the parameters: `fc1.weight.exp_avg`. Of a
@@ -114,35 +115,16 @@ fn erased<R: Rule>(rules: &[R]) -> SmallVec<[Erased<'_>; 2]> {
 
 fn step(slots: &mut [Slot], rules: &[Erased<'_>]) -> Result<()> {
     rules.iter().try_for_each(|by| by.rule.verify())?;
-    for slot in &*slots {
-        let op = rules[slot.group].rule.name();
-        if !for_each_float!(&slot.parameter, moved => moved.tensor.is_leaf()) {
-            let why = format!(
-                "parameter `{}` was computed by an op; only a leaf can be moved",
-                slot.name
-            );
-            return Err(Error::Unsupported { op, why });
-        }
-        for_each_float!(&slot.parameter, moved => moved.tensor.check_write(op))?;
-    }
-    // A rule of a user has returned for every parameter before the first one changes.
-    if !rules.iter().all(|by| by.in_place) {
-        for slot in slots.iter_mut() {
-            for_each_float!(&mut slot.parameter, moved => moved.prepare(rules[slot.group]));
-        }
-    }
-    for slot in slots {
-        for_each_float!(&mut slot.parameter, moved => moved.step(rules[slot.group]))?;
-    }
-    Ok(())
+    slots.iter().try_for_each(|slot| slot.parameter.check(rules[slot.group].rule, &slot.name))?;
+    slots.iter_mut().try_for_each(|slot| slot.parameter.run(rules[slot.group]))?;
+    slots.iter_mut().try_for_each(|slot| slot.parameter.commit(rules[slot.group].rule))
 }
 
 fn save(slots: &[Slot], rules: &[Erased<'_>]) -> StateDict {
     let mut found = StateDict::new();
-    for slot in slots {
-        let rule = rules[slot.group].rule;
-        for_each_float!(&slot.parameter, moved => moved.save(rule, &slot.name, &mut found));
-    }
+    slots
+        .iter()
+        .for_each(|slot| slot.parameter.save(rules[slot.group].rule, &slot.name, &mut found));
     found
 }
 
@@ -150,158 +132,154 @@ fn load(slots: &mut [Slot], rules: &[Erased<'_>], from: &StateDict) -> Result<()
     let mut needed = StateDict::new();
     for slot in &*slots {
         let (mut own, rule) = (StateDict::new(), rules[slot.group].rule);
-        for_each_float!(&slot.parameter, moved => moved.expect(rule, &slot.name, &mut own));
+        slot.parameter.expect(rule, &slot.name, &mut own);
         if own.keys().any(|name| from.contains_key(name)) {
             needed.extend(own);
         }
     }
     state::check(&needed, from)?;
-    let counted = rules.iter().any(|by| by.rule.counts());
-    for (name, count) in counts(from) {
-        let found = count.item();
-        if found < 0 && name.ends_with(STEP) && counted {
-            let expected = "0 or more".into();
+    for slot in slots.iter().filter(|slot| rules[slot.group].rule.counts()) {
+        let name = step_of(&slot.name);
+        if let Some(found @ ..0) = count(from, &name) {
             let found = format!("{found} in `{name}`");
-            return Err(Error::Value { op: "load_state_dict", parameter: "step", expected, found });
+            return Err(Error::value("load_state_dict", "step", "0 or more", found));
         }
     }
-    for slot in slots {
-        let rule = rules[slot.group].rule;
-        for_each_float!(&mut slot.parameter, moved => moved.load(rule, &slot.name, from));
-    }
+    slots.iter_mut().for_each(|slot| slot.parameter.load(rules[slot.group].rule, &slot.name, from));
     Ok(())
 }
 
-const STEP: &str = ".step";
-
-fn counts(from: &StateDict) -> impl Iterator<Item = (&String, &Tensor<i64>)> {
-    let scalar = |tensor: &AnyTensor| tensor.shape().is_empty();
-    let scalars = from.iter().filter(move |(_, tensor)| scalar(tensor));
-    scalars.filter_map(|(name, tensor)| Some((name, tensor.downcast_ref()?)))
+/// What the count of a parameter's steps is saved as.
+fn step_of(name: &str) -> String {
+    format!("{name}.step")
 }
 
-/// The element types that parameters have.
-pub(super) trait Moves: Float {
-    fn update(rule: &dyn Update, step: Step<'_, Self>);
+fn count(from: &StateDict, name: &str) -> Option<i64> {
+    from.get(name).and_then(<i64 as Element>::peek).map(Tensor::item)
 }
 
-impl Moves for f32 {
-    fn update(rule: &dyn Update, step: Step<'_, f32>) {
-        rule.update_f32(step);
+/// What an optimizer does with a parameter, whatever its elements are.
+trait Parameter: std::fmt::Debug + Send + Sync {
+    fn clear_grad(&self);
+    /// An error if it cannot be moved.
+    fn check(&self, rule: &dyn Update, name: &str) -> Result<()>;
+    /// Runs a rule if there is a gradient: in place, or on copies.
+    fn run(&mut self, by: Erased<'_>) -> Result<()>;
+    /// Puts in what the rule made of copies: that of a user has returned for every parameter before the
+    /// first one changes.
+    fn commit(&mut self, rule: &dyn Update) -> Result<()>;
+    fn save(&self, rule: &dyn Update, name: &str, to: &mut StateDict);
+    /// Tensors of the names, types and shapes that [`Self::save`] gives.
+    fn expect(&self, rule: &dyn Update, name: &str, to: &mut StateDict);
+    /// Takes what is there of what [`Self::save`] gives; it is all or nothing.
+    fn load(&mut self, rule: &dyn Update, name: &str, from: &StateDict);
+}
+
+/// What a rule remembers of each element, by its names.
+type State<T> = Vec<(&'static str, Value<T>)>;
+
+/// A parameter and its state.
+struct Moved<T: Float> {
+    tensor: Tensor<T>,
+    update: fn(&dyn Update, Step<'_, T>),
+    count: u64,
+    state: State<T>,
+    /// What the parameter and the state become when all rules have run.
+    next: Option<(Value<T>, State<T>)>,
+}
+
+impl<T: Float> std::fmt::Debug for Moved<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Moved").field("tensor", &self.tensor).finish_non_exhaustive()
     }
 }
 
-impl Moves for f64 {
-    fn update(rule: &dyn Update, step: Step<'_, f64>) {
-        rule.update_f64(step);
+impl<T: Float> Moved<T> {
+    fn of(tensor: Tensor<T>, update: fn(&dyn Update, Step<'_, T>)) -> Box<Self> {
+        Box::new(Self { tensor, update, count: 0, state: Vec::new(), next: None })
     }
 }
 
-/// Calls a rule for a parameter that has these elements, and this state.
-fn run<T: Moves>(
-    rule: &dyn Update,
-    value: &mut Value<T>,
-    gradient: &Value<T>,
-    state: &mut [Value<T>],
-    (count, fresh): (u64, bool),
-) {
-    T::update(
-        rule,
-        Step {
-            parameter: value.make_mut(),
-            gradient: gradient.contiguous().as_slice().unwrap_or(&[]),
-            state: state.iter_mut().map(Value::make_mut).collect(),
-            count,
-            fresh,
-        },
-    );
-}
-
-impl<T: Moves> Moved<T> {
-    fn new(tensor: Tensor<T>) -> Self {
-        Self { tensor, count: 0, names: &[], state: Vec::new(), next: None }
+impl<T: Float> Parameter for Moved<T> {
+    fn clear_grad(&self) {
+        self.tensor.clear_grad();
     }
 
-    /// The gradient, if the parameter is to be moved.
-    fn gradient(&self) -> Option<Tensor<T>> {
-        self.tensor.grad().filter(|_| !self.tensor.stop_gradient())
+    fn check(&self, rule: &dyn Update, name: &str) -> Result<()> {
+        let op = rule.name();
+        if !self.tensor.is_leaf() {
+            let why = format!("parameter `{name}` was computed by an op; only a leaf can be moved");
+            return Err(Error::Unsupported { op, why });
+        }
+        self.tensor.check_write(op)
     }
 
-    fn zeros(&self, count: usize) -> Vec<Value<T>> {
-        (0..count).map(|_| Value::full(copied(self.tensor.shape()), T::ZERO)).collect()
-    }
-
-    /// Runs a rule of a user, on copies.
-    fn prepare(&mut self, by: Erased<'_>) {
+    fn run(&mut self, by: Erased<'_>) -> Result<()> {
         self.next = None;
-        if by.in_place {
-            return;
+        let gradient = self.tensor.grad().filter(|_| !self.tensor.stop_gradient());
+        let Some(gradient) = gradient else { return Ok(()) };
+        let (names, zero) =
+            (by.rule.remembered(), || Value::full(copied(self.tensor.shape()), T::ZERO));
+        let fresh = !self.state.iter().map(|(name, _)| name).eq(names);
+        let mut state = match (fresh, by.in_place) {
+            (true, _) => names.iter().map(|&name| (name, zero())).collect(),
+            (false, true) => std::mem::take(&mut self.state),
+            (false, false) => self.state.clone(),
+        };
+        let count = self.count + 1;
+        let mut update = |value: &mut Value<T>| {
+            let gradient = gradient.read();
+            let gradient = gradient.contiguous();
+            let step = Step {
+                parameter: value.make_mut(),
+                gradient: gradient.as_slice().unwrap_or(&[]),
+                state: state.iter_mut().map(|(_, value)| value.make_mut()).collect(),
+                count,
+                fresh,
+            };
+            (self.update)(by.rule, step);
+        };
+        if !by.in_place {
+            let mut value = self.tensor.read().into_owned();
+            update(&mut value);
+            self.next = Some((value, state));
+            return Ok(());
         }
-        let Some(gradient) = self.gradient() else { return };
-        let names = by.rule.remembered();
-        let fresh = self.names != names;
-        let mut state = if fresh { self.zeros(names.len()) } else { self.state.clone() };
-        let mut value = self.tensor.read().into_owned();
-        run(by.rule, &mut value, &gradient.read(), &mut state, (self.count + 1, fresh));
-        self.next = Some((value, state));
+        let written = self.tensor.write(by.rule.name(), update);
+        (self.count, self.state) = (count, state);
+        written
     }
 
-    fn step(&mut self, by: Erased<'_>) -> Result<()> {
-        if !by.in_place {
-            let Some((next, state)) = self.next.take() else { return Ok(()) };
-            self.count += 1;
-            (self.names, self.state) = (by.rule.remembered(), state);
-            return self.tensor.write(by.rule.name(), |value| *value = next);
-        }
-        let Some(gradient) = self.gradient() else { return Ok(()) };
-        let names = by.rule.remembered();
-        let fresh = self.names != names;
-        if fresh {
-            (self.names, self.state) = (names, self.zeros(names.len()));
-        }
-        self.count += 1;
-        let (state, count) = (&mut self.state, self.count);
-        self.tensor.write(by.rule.name(), |value| {
-            run(by.rule, value, &gradient.read(), state, (count, fresh));
-        })
+    fn commit(&mut self, rule: &dyn Update) -> Result<()> {
+        let Some((next, state)) = self.next.take() else { return Ok(()) };
+        (self.count, self.state) = (self.count + 1, state);
+        self.tensor.write(rule.name(), |value| *value = next)
     }
 
     fn save(&self, rule: &dyn Update, name: &str, to: &mut StateDict) {
-        if self.state.is_empty() {
-            return;
-        }
-        for (what, value) in self.names.iter().zip(&self.state) {
+        for (what, value) in &self.state {
             to.insert(format!("{name}.{what}"), Tensor::new(value.clone()).into());
         }
-        if rule.counts() {
-            to.insert(format!("{name}{STEP}"), Tensor::from(self.count as i64).into());
+        if rule.counts() && (self.count > 0 || !self.state.is_empty()) {
+            to.insert(step_of(name), Tensor::from(self.count as i64).into());
         }
     }
 
-    /// Tensors of the names, types and shapes that [`Self::save`] gives.
     fn expect(&self, rule: &dyn Update, name: &str, to: &mut StateDict) {
-        let broadcast = Value::scalar(T::ZERO).broadcast_to(self.tensor.shape());
-        let moved = Self {
-            tensor: self.tensor.clone(),
-            count: 0,
-            names: rule.remembered(),
-            state: vec![broadcast; rule.remembered().len()],
-            next: None,
-        };
-        moved.save(rule, name, to);
+        let zeros = Value::scalar(T::ZERO).broadcast_to(self.tensor.shape());
+        let state = rule.remembered().iter().map(|&what| (what, zeros.clone())).collect();
+        let (tensor, update) = (self.tensor.clone(), self.update);
+        Self { tensor, update, count: 1, state, next: None }.save(rule, name, to);
     }
 
-    /// Takes what is there of what [`Self::save`] gives; it is all or nothing.
     fn load(&mut self, rule: &dyn Update, name: &str, from: &StateDict) {
-        let found = |what: &&str| {
+        let found = |&what: &&'static str| {
             let tensor: &Tensor<T> = from.get(&format!("{name}.{what}"))?.downcast_ref()?;
-            Some(tensor.read().contiguous().into_owned())
+            Some((what, tensor.read().contiguous().into_owned()))
         };
-        let state: Option<Vec<_>> = rule.remembered().iter().map(found).collect();
-        let count = from.get(&format!("{name}{STEP}")).and_then(<i64 as Element>::peek);
-        self.count = count.filter(|_| rule.counts()).map_or(0, |count| count.item() as u64);
-        self.names = if state.is_some() { rule.remembered() } else { &[] };
-        self.state = state.unwrap_or_default();
+        let state: Option<State<T>> = rule.remembered().iter().map(found).collect();
+        let count = count(from, &step_of(name)).filter(|_| rule.counts());
+        (self.count, self.state) = (count.unwrap_or(0) as u64, state.unwrap_or_default());
     }
 }
 

@@ -1,17 +1,15 @@
-//! Update rules, and the optimizer that runs them.
+//! Update rules.
 
 use std::array::from_fn;
 
 use smallvec::SmallVec;
 
 use super::kernels::pass;
-use crate::array::Value;
 use crate::error::Result;
-use crate::graph::Tensor;
 use crate::ops::Float;
 
 /// An update rule for parameters: [`Sgd`](super::Sgd), [`Adam`](super::Adam), [`AdamW`](super::AdamW),
-/// [`RmsProp`](super::RmsProp), or a rule of your own, which an [`Optimizer`] runs as it runs these:
+/// [`RmsProp`](super::RmsProp), or a rule of your own, which an [`Optimizer`](super::Optimizer) runs as it runs these:
 ///
 /// ```
 /// use autograd_core::nn::parameter;
@@ -113,8 +111,9 @@ impl<'a, T: Float> Step<'a, T> {
         self.count
     }
 
-    /// Whether the state was made for this step, so that it is still 0; false for a rule without state.
-    pub fn is_first(&self) -> bool {
+    /// Whether the state was made for this step, so that it is still 0: in the first step, and after the rule
+    /// was changed for one with other state. Never for a rule without state.
+    pub fn has_new_state(&self) -> bool {
         self.fresh
     }
 
@@ -203,39 +202,4 @@ pub(crate) trait Listed: Rule {
     fn options(&self) -> Vec<(&'static str, f64)>;
     /// The rule with these options, in the same order.
     fn with_options(options: &[f64]) -> Option<Self>;
-}
-
-/// Updates parameters from their gradients by a [`Rule`]; see the [module](super).
-///
-/// Parameters without a gradient are skipped, as are those that are frozen
-/// (`stop_gradient`), whatever gradient they still have.
-#[derive(Debug)]
-pub struct Optimizer<R: Rule> {
-    pub(super) rules: Vec<R>,
-    pub(super) slots: Vec<Slot>,
-}
-
-/// A parameter and its place.
-#[derive(Debug)]
-pub(super) struct Slot {
-    pub(super) name: String,
-    pub(super) group: usize,
-    pub(super) parameter: Parameter,
-}
-
-#[derive(Debug)]
-pub(super) enum Parameter {
-    Float32(Moved<f32>),
-    Float64(Moved<f64>),
-}
-
-/// A parameter and its state.
-pub(super) struct Moved<T: Float> {
-    pub(super) tensor: Tensor<T>,
-    pub(super) count: u64,
-    /// Those of the rule that the state is of.
-    pub(super) names: &'static [&'static str],
-    pub(super) state: Vec<Value<T>>,
-    /// What the parameter and the state become when all rules have run.
-    pub(super) next: Option<(Value<T>, Vec<Value<T>>)>,
 }

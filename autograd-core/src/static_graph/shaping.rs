@@ -99,8 +99,7 @@ impl Variable {
     /// [`Tensor::binary_cross_entropy`](crate::Tensor::binary_cross_entropy).
     #[track_caller]
     pub fn binary_cross_entropy(&self, targets: &Variable) -> Result<Variable> {
-        let op = &table::BINARY_CROSS_ENTROPY_OF_PROBABILITIES;
-        self.program.one(op, [], &[self, targets])
+        self.program.one(&table::OF_PROBABILITIES, [], &[self, targets])
     }
 
     /// The greatest element of each window of pictures.

@@ -190,7 +190,7 @@ fn errors_speak_of_what_the_caller_wrote() {
         ),
         (
             Box::new(|| y.cross_entropy(&index)),
-            "cross_entropy: the tensor must be a matrix [n, classes], found shape [4]",
+            "cross_entropy: the tensor must be of shape [n, classes] or [n, classes, ..], found shape [4]",
         ),
         (
             Box::new(|| x.mse_loss(&y)),

@@ -280,6 +280,46 @@ fn a_query_that_may_look_at_nothing_gets_nothing() {
 }
 
 #[test]
+fn numbers_of_a_mask_are_added_to_the_scores() {
+    let layer = MultiheadAttention::<f64>::new(4, 2);
+    let x = numbers(&[3, 2, 4], 3);
+    let weights = |masks| layer.try_forward(&x, &x, &x, masks).unwrap().1;
+    let off = f64::NEG_INFINITY;
+    // Minus infinity is as `true`, also where nothing is left to look at.
+    let hidden = Tensor::from([[true, true], [false, true]]);
+    let added = Tensor::from([[off, off], [0.0, off]]);
+    let of_pairs =
+        [AttentionMasks::new().attention(&hidden), AttentionMasks::new().attention(&added)];
+    assert_eq!(weights(of_pairs[0]).to_vec(), weights(of_pairs[1]).to_vec());
+    let hidden = Tensor::from([[true, false], [false, false], [true, true]]);
+    let added = Tensor::from([[off, 0.0], [0.0, 0.0], [off, off]]).cast::<f32>();
+    let of_keys = [AttentionMasks::new().padding(&hidden), AttentionMasks::new().padding(&added)];
+    assert_eq!(weights(of_keys[0]).to_vec(), weights(of_keys[1]).to_vec());
+    let one = Tensor::from([[off, 0.0], [0.0, 0.0]]);
+    let both = of_keys.map(|masks| weights(masks.attention(&one)).to_vec());
+    assert_eq!(both[0], both[1]);
+    // Other numbers: the logarithm of a weight scales the share of a key.
+    let bias = Tensor::from([[2_f64.ln(), 0.0], [0.0, 3_f64.ln()]]);
+    bias.set_stop_gradient(false);
+    let factors = Tensor::from([[2.0, 1.0], [1.0, 3.0]]);
+    let scaled = weights(AttentionMasks::new()) * factors;
+    let expected = &scaled / scaled.sum_axes_keep(-1);
+    let found = weights(AttentionMasks::new().attention(&bias));
+    assert!(found.allclose(&expected, 1e-12, 0.0), "{found} {expected}");
+    let f = |bias: &[Tensor<f64>]| {
+        layer.forward(&x, &x, &x, AttentionMasks::new().attention(&bias[0]).causal())
+    };
+    gradgradcheck(f, &[numbers(&[2, 2, 2], 5)]).unwrap();
+    let wrong = Tensor::<f32>::zeros([2, 3]);
+    let error = layer.try_forward(&x, &x, &x, AttentionMasks::new().attention(&wrong)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "MultiheadAttention: `attention` must be broadcastable to [3, 2, 2, 2], with the last two axes \
+         whole, found shape [2, 3]"
+    );
+}
+
+#[test]
 fn normalization_holds_over_the_whole_range() {
     let rows = Tensor::from([[1e38_f32, 3e38], [1e-38, 3e-38], [0.0, 0.0], [1.0, 7.0]]);
     let found = RmsNorm::<f32>::new(2).eps(0.0).forward(&rows.narrow(0, 0, 1)).to_vec();

@@ -82,7 +82,7 @@ impl Rule for Own {
 
     fn update<T: Float>(&self, step: Step<'_, T>) {
         (self.before)(step.count());
-        assert_eq!(step.is_first(), step.count() == 1);
+        assert_eq!(step.has_new_state(), step.count() == 1);
         let [rate, alpha, intake, momentum, eps] =
             [self.rate, self.alpha, 1.0 - self.alpha, self.momentum, self.eps].map(T::from_f64);
         let one = |[p, v, b]: [T; 3], g: T| {
@@ -272,6 +272,42 @@ fn no_tensor_is_locked_while_a_rule_of_a_user_runs() {
     p.square().sum().backward().unwrap();
     optimizer.step().unwrap();
     assert!(p.to_vec()[0] < 1.0 && p.to_vec()[1] < 2.0 && p.to_vec()[1] > 1.0);
+}
+
+#[test]
+fn a_rule_without_state_goes_on_at_its_count() {
+    /// Steps of the length `1 / count`.
+    #[derive(Clone)]
+    struct Harmonic;
+    impl Rule for Harmonic {
+        const NAME: &'static str = "Harmonic";
+        fn rate(&self) -> f64 {
+            1.0
+        }
+        fn set_rate(&mut self, _: f64) {}
+        fn update<T: Float>(&self, step: Step<'_, T>) {
+            assert!(!step.has_new_state());
+            let rate = T::from_f64(1.0 / step.count() as f64);
+            step.each(|[p], g| [p - rate * g]);
+        }
+    }
+    let p = parameter(Tensor::from([4.0]));
+    let mut optimizer = Optimizer::new(&p, Harmonic);
+    assert!(optimizer.state_dict().is_empty(), "it was never moved");
+    p.set_grad(Some(&Tensor::from([1.0]))).unwrap();
+    optimizer.step().unwrap();
+    let state = optimizer.state_dict();
+    assert_eq!(state.keys().collect::<Vec<_>>(), ["0.step"]);
+    let mut resumed = Optimizer::new(&p, Harmonic);
+    resumed.load_state_dict(&state).unwrap();
+    resumed.step().unwrap();
+    assert_eq!(p.to_vec(), [2.5]);
+    let negative = [("0.step".to_owned(), Tensor::from(-1_i64).into())].into();
+    let error = resumed.load_state_dict(&negative).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "load_state_dict: `step` must be 0 or more, found -1 in `0.step`"
+    );
 }
 
 #[test]

@@ -361,11 +361,11 @@ fn products(op: &str, draw: &mut Draw) -> Option<Arguments> {
             index.push(draw.indices(&[n], classes));
             vec![(vec![n, classes], both)]
         }
-        "cross_entropy" | "cross_entropy_with" => {
+        "cross_entropy" | "cross_entropy_with" | "nll_loss_with" => {
             let (n, classes) = (draw.between(1, 4), draw.between(1, 5));
             let rest = draw.shape(0, 2, 1);
             let targets = draw.indices(&[&[n][..], &rest].concat(), classes);
-            if op == "cross_entropy_with" {
+            if op != "cross_entropy" {
                 let parts = ["ignore ", "weight ", "smooth ", "sum ", "none "];
                 variant = parts.into_iter().filter(|_| draw.one_in(2)).collect();
                 // The mean of nothing is NaN.

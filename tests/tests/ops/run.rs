@@ -343,7 +343,7 @@ pub(crate) fn run<T: Number>(
             if op == "max_pool2d" { x.max_pool2d(options) } else { x.avg_pool2d(options) }.into()
         }
         ("cross_entropy", [x]) => x.cross_entropy(&index[0]).into(),
-        ("cross_entropy_with", [x]) => {
+        ("cross_entropy_with" | "nll_loss_with", [x]) => {
             let mut options = CrossEntropyOptions::new();
             if variant.contains("ignore") {
                 options = options.ignore_index(1);
@@ -360,7 +360,11 @@ pub(crate) fn run<T: Number>(
             } else if variant.contains("none") {
                 options = options.reduction(LossReduction::None);
             }
-            x.cross_entropy_with(&index[0], &options).into()
+            match op {
+                "nll_loss_with" => x.nll_loss_with(&index[0], &options),
+                _ => x.cross_entropy_with(&index[0], &options),
+            }
+            .into()
         }
         ("l1_loss", [x, y]) => x.l1_loss(y).into(),
         ("huber_loss", [x, y]) => x.huber_loss(y, number()).into(),

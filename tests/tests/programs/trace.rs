@@ -146,6 +146,9 @@ fn an_op_of_the_table_is_an_operator_of_its_name() {
         ("leaky_relu", |x| x.leaky_relu(0.1).square()),
         ("elu", |x| x.elu(0.5).square()),
         ("binary_cross_entropy", |x| x.sigmoid().binary_cross_entropy(&(x * 0.5).sigmoid())),
+        ("binary_cross_entropy_each", |x| {
+            x.sigmoid().binary_cross_entropy_with(&(x * 0.5).sigmoid(), LossReduction::Sum)
+        }),
         ("maximum", |x| x.huber_loss(&x.square(), 0.4)),
         ("log_softmax", |x| {
             let (weight, ignored) = (Tensor::from([0.5, 1.0, 2.0]), Tensor::from([1, -1, 2, 0]));
@@ -156,6 +159,10 @@ fn an_op_of_the_table_is_an_operator_of_its_name() {
         ("matmul", |x| Tensor::einsum("ni,mi->nm", &[x, &x.square()]).sum_axes(1)),
         ("smooth_l1_loss", |x| x.smooth_l1_loss(&x.square())),
         ("binary_cross_entropy_with_logits", |x| x.binary_cross_entropy_with_logits(&x.sigmoid())),
+        ("smooth_l1_loss_each", |x| x.smooth_l1_loss_with(&x.square(), LossReduction::None)),
+        ("binary_cross_entropy_with_logits_each", |x| {
+            x.binary_cross_entropy_with_logits_with(&x.sigmoid(), LossReduction::None)
+        }),
         ("var", |x| x.var_axes([1], 1).square()),
         ("std", |x| x.std_axes([0], 0).square()),
         ("linear", |x| {

@@ -8,7 +8,7 @@ use super::super::table::attr::{Attr, Type};
 use super::super::table::forms::same_float;
 use super::super::table::values::{Values, float, not_numbers, one};
 use super::super::table::{Effect, OpDef, entries};
-use super::super::{Caller, Float, Input, Scalar, Unary, derived, expect};
+use super::super::{Caller, Float, Input, Scalar, Unary, derived, expect, pairs};
 use crate::array::Shape;
 use crate::array::threads::each_grain;
 use crate::error::{Error, Result};
@@ -96,41 +96,25 @@ impl<T: Float> Tensor<T> {
         expect(call(&ELU, attrs, [self.untyped()]))
     }
 
-    /// While training: each element is 0 with probability `p`, else divided by `1 - p`, so that
-    /// the mean stays. Otherwise this tensor itself. Draws from the process-wide generator that
-    /// [`seed`](crate::seed) sets.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let y = Tensor::<f32>::ones([1000]).dropout(0.5, true);
-    /// assert!(y.to_vec().iter().all(|&y| y == 0.0 || y == 2.0));
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If `p` is not in [0, 1]; see [`Tensor::try_dropout`].
-    #[track_caller]
-    pub fn dropout(&self, p: f64, training: bool) -> Tensor<T> {
-        expect(self.try_dropout(p, training))
-    }
-
-    /// [`Tensor::dropout`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Value`] if `p` is not in [0, 1].
-    #[track_caller]
-    pub fn try_dropout(&self, p: f64, training: bool) -> Result<Tensor<T>> {
-        if !(0.0..=1.0).contains(&p) {
-            return Err(Error::Value {
-                op: "dropout",
-                parameter: "p",
-                expected: "a probability".into(),
-                found: p.to_string(),
-            });
+    pairs! {
+        /// While training: each element is 0 with probability `p`, else divided by `1 - p`, so that
+        /// the mean stays. Otherwise this tensor itself. Draws from the process-wide generator that
+        /// [`seed`](crate::seed) sets.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let y = Tensor::<f32>::ones([1000]).dropout(0.5, true);
+        /// assert!(y.to_vec().iter().all(|&y| y == 0.0 || y == 2.0));
+        /// ```
+        pub fn dropout, try_dropout(&self, p: f64, training: bool) -> Tensor<T>, Value if
+            "`p` is not in [0, 1]"
+        {
+            if !(0.0..=1.0).contains(&p) {
+                let (expected, found) = ("a probability".into(), p.to_string());
+                return Err(Error::Value { op: "dropout", parameter: "p", expected, found });
+            }
+            call(&DROPOUT, [Attr::Number(p), Attr::Flag(training)], [self.untyped()])
         }
-        let attrs = [Attr::Number(p), Attr::Flag(training)];
-        call(&DROPOUT, attrs, [self.untyped()])
     }
 }

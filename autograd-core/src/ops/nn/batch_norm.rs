@@ -1,10 +1,10 @@
-//! Batch normalisation as formulas of ops, for the layer of [`nn`](crate::nn) and for programs.
+//! Batch normalization as formulas of ops, for the layer of [`nn`](crate::nn) and for programs.
 
 use super::super::Float;
 use super::normalize::{Parts, parts};
 use crate::graph::Tensor;
 
-/// `x` with channels on its second axis, normalised with the mean and the variance of the batch,
+/// `x` with channels on its second axis, normalized with the mean and the variance of the batch,
 /// which come back too, `[channels]`.
 pub(crate) fn by_batch<T: Float>(
     x: &Tensor<T>,

@@ -2,19 +2,16 @@
 
 use std::panic::Location;
 
-use smallvec::smallvec;
-
 use super::super::call::{call, finish};
-use super::super::table::attr::Type;
+use super::super::table::attr::{Attr, Type};
 use super::super::table::form::Form;
-use super::super::table::forms::{float as float_form, same_dtype};
-use super::super::table::values::{float, message, typed};
+use super::super::table::values::message;
 use super::super::table::{Inferred, OpDef, entries};
-use super::super::{Caller, Float, expect};
+use super::super::{Caller, Float, pairs};
 use super::convolve::{convolve, convolve_back, convolve_weights};
-use super::window::{
-    Conv2dOptions, Convolution, Plan, Window, counted, fixed, open_batch, pictures,
-};
+use super::floats;
+use super::linear::{check_bias, with_bias};
+use super::window::{Conv2dOptions, Convolution, Plan, Window, open_batch, pictures};
 use crate::array::shape::element_count;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
@@ -27,28 +24,24 @@ fn check(
     options: Conv2dOptions,
 ) -> Result<Plan> {
     let op = "conv2d";
-    let wrong = |parameter: &str, expected: String, found: &[usize]| Error::Shape {
-        op,
-        parameter: parameter.into(),
-        expected,
-        found: found.to_vec(),
+    let wrong = |parameter: &str, expected: String, found: &[usize]| {
+        Err(Error::shape(op, parameter, expected, found))
     };
     let groups = options.groups;
     if groups == 0 {
-        let (expected, found) = ("at least 1".into(), "0".into());
-        return Err(Error::Value { op, parameter: "groups", expected, found });
+        return Err(Error::value(op, "groups", "at least 1", 0));
     }
     let &[_, channels, _, _] = input else {
-        let expected = "pictures of shape [n, channels, height, width]".into();
-        return Err(wrong(RECEIVER, expected, input));
+        return wrong(RECEIVER, "pictures of shape [n, channels, height, width]".into(), input);
     };
     let &[outputs, inputs, kernel_height, kernel_width] = weight else {
         let expected = "of shape [outputs, channels / groups, height, width]".into();
-        return Err(wrong("weight", expected, weight));
+        return wrong("weight", expected, weight);
     };
+    let divisible =
+        |what| format!("of a number of {what} that is a multiple of `groups`, {groups}");
     if !channels.is_multiple_of(groups) {
-        let expected = format!("of a number of channels that is a multiple of `groups`, {groups}");
-        return Err(wrong(RECEIVER, expected, input));
+        return wrong(RECEIVER, divisible("channels"), input);
     }
     if inputs != channels / groups {
         let expected = format!(
@@ -57,17 +50,12 @@ fn check(
             Plural(channels, "channel", "channels"),
             Plural(groups, "group", "groups")
         );
-        return Err(wrong("weight", expected, weight));
+        return wrong("weight", expected, weight);
     }
     if !outputs.is_multiple_of(groups) {
-        let expected = format!("of a number of outputs that is a multiple of `groups`, {groups}");
-        return Err(wrong("weight", expected, weight));
+        return wrong("weight", divisible("outputs"), weight);
     }
-    if let Some(bias) = bias
-        && bias != [outputs]
-    {
-        return Err(wrong("bias", format!("of shape {:?}, one for each output", [outputs]), bias));
-    }
+    check_bias(op, outputs, bias)?;
     let Conv2dOptions { stride, padding, dilation, .. } = options;
     let kernel = [kernel_height, kernel_width];
     let plan = Plan::new(op, Window { kernel, stride, padding, dilation }, input)?;
@@ -81,45 +69,26 @@ entries! {
     CONV2D = OpDef {
         attrs: &[("stride padding dilation groups", Type::Pairs)],
         show: |op| {
-            let [stride, padding, dilation, [groups, _]] = fixed(op.pairs(0));
+            let Conv2dOptions { stride, padding, dilation, groups } =
+                Conv2dOptions::of(op).unwrap_or_default();
             format!("stride={stride:?}, padding={padding:?}, dilation={dilation:?}, groups={groups}")
         },
-        infer: |op, inputs| convolved(inputs, Conv2dOptions::of_parts(counted(op.pairs(0))?)),
+        infer: |op, inputs| convolved(inputs, Conv2dOptions::of(op)?),
         run: |op, values, at| {
-            let options = Conv2dOptions::of_parts(fixed(op.pairs(0)));
-            let [x, weight, bias @ ..] = &values[..] else {
-                return Err("an input is missing".into());
-            };
-            let bias = bias.first();
-            float!(smallvec![x.clone()], x => {
-                let bias = bias.map(|bias| typed(Some(bias))).transpose()?;
-                conv2d(&x, typed(Some(weight))?, bias, options, at)
-            })
+            let options = Conv2dOptions::of(op)?;
+            floats!(values, |x| conv2d(x[0], x[1], x.get(2).copied(), options, at))
         },
         ..OpDef::new("conv2d")
     };
 }
 
 fn convolved(inputs: &[&Form], options: Conv2dOptions) -> Inferred {
-    let (x, weight, bias) = match inputs {
-        [x, weight] => (x, weight, None),
-        [x, weight, bias] => (x, weight, Some(bias)),
-        _ => {
-            return Err(format!(
-                "takes pictures, weights and perhaps a bias, found {}",
-                inputs.len()
-            ));
-        }
-    };
+    let (x, weight, bias) = with_bias(inputs, "pictures, weights and perhaps a bias")?;
     let known = |form: &Form| -> Result<Vec<usize>, String> {
         let lengths: Option<Vec<usize>> = form.dims.iter().copied().collect();
         lengths.ok_or_else(|| format!("its weights and bias have no free axis, found {form}"))
     };
-    same_dtype(float_form(x)?, weight)?;
-    if let Some(bias) = bias {
-        same_dtype(x, bias)?;
-    }
-    let bias = bias.map(|bias| known(bias)).transpose()?;
+    let bias = bias.map(known).transpose()?;
     let (input, weight) = (pictures(x)?, known(weight)?);
     let plan = check(&input, &weight, bias.as_deref(), options).map_err(message)?;
     let [height, width] = plan.output;
@@ -176,27 +145,23 @@ pub(super) fn other<T: Float>(
     [a, b]: [&Tensor<T>; 2],
     caller: Caller,
 ) -> Tensor<T> {
+    let [pictures, group] = [of.units / of.groups, of.groups];
+    let ([height, width], [k, l], [rows, columns]) =
+        (of.plan.input, of.plan.window.kernel, of.plan.output);
+    let (name, kernel, shape): (_, fn(&Convolution, &[T], &[T], &mut [T]), _) = match part {
+        Part::Input => {
+            ("conv2d_input", convolve_back, [pictures, group * of.channels, height, width])
+        }
+        Part::Weight => {
+            ("conv2d_weight", convolve_weights, [group * of.outputs, of.channels, k, l])
+        }
+        Part::Output => ("conv2d", convolve, [pictures, group * of.outputs, rows, columns]),
+    };
     let value = {
         let (x, y) = (a.read(), b.read());
         let (x, y) = (x.contiguous(), y.contiguous());
         let (x, y) = (x.as_slice().unwrap_or(&[]), y.as_slice().unwrap_or(&[]));
-        let [pictures, group] = [of.units / of.groups, of.groups];
-        let ([height, width], kernel) = (of.plan.input, of.plan.window.kernel);
-        let shape = match part {
-            Part::Input => [pictures, group * of.channels, height, width],
-            Part::Weight => [group * of.outputs, of.channels, kernel[0], kernel[1]],
-            Part::Output => [pictures, group * of.outputs, of.plan.output[0], of.plan.output[1]],
-        };
-        Value::written(Shape::from_slice(&shape), |out| match part {
-            Part::Input => convolve_back(&of, x, y, out),
-            Part::Weight => convolve_weights(&of, x, y, out),
-            Part::Output => convolve(&of, x, y, out),
-        })
-    };
-    let name = match part {
-        Part::Input => "conv2d_input",
-        Part::Weight => "conv2d_weight",
-        Part::Output => "conv2d",
+        Value::written(Shape::from_slice(&shape), |out| kernel(&of, x, y, out))
     };
     let state = (SavedAttr((of, part)), SavedInput::at(0, a), SavedInput::at(1, b));
     finish(name, caller, [a, b], value, state, pull)
@@ -218,49 +183,32 @@ fn pull<T: Float>(
 
 /// # Convolution
 impl<T: Float> Tensor<T> {
-    /// The convolution (cross-correlation) of pictures `[n, channels, height, width]` with weights
-    /// `[outputs, channels / groups, kernel height, kernel width]`, plus one number for each
-    /// output: `[n, outputs, ..]`, of length `(l + 2 padding - dilation (kernel - 1) - 1) / stride
-    /// + 1` in each direction.
-    ///
-    /// ```
-    /// use autograd_core::{Conv2dOptions, Tensor};
-    ///
-    /// let x = Tensor::<f64>::arange(9).reshape([1, 1, 3, 3]);
-    /// let w = Tensor::<f64>::ones([1, 1, 2, 2]);
-    /// let y = x.conv2d(&w, None, Conv2dOptions::new());
-    /// assert_eq!(y.to_vec(), [8.0, 12.0, 20.0, 24.0]);
-    /// let y = x.conv2d(&w, None, Conv2dOptions::new().stride(2).padding(1));
-    /// assert_eq!(y.to_vec(), [0.0, 3.0, 9.0, 24.0]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the shapes do not fit each other, not one window fits, or an option is out of range; see
-    /// [`Tensor::try_conv2d`].
-    #[track_caller]
-    pub fn conv2d(
-        &self,
-        weight: &Tensor<T>,
-        bias: Option<&Tensor<T>>,
-        options: Conv2dOptions,
-    ) -> Tensor<T> {
-        expect(self.try_conv2d(weight, bias, options))
-    }
-
-    /// [`Tensor::conv2d`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Shape`], [`Error::Value`] or [`Error::TooLarge`].
-    #[track_caller]
-    pub fn try_conv2d(
-        &self,
-        weight: &Tensor<T>,
-        bias: Option<&Tensor<T>>,
-        options: Conv2dOptions,
-    ) -> Result<Tensor<T>> {
-        let inputs = [Some(self), Some(weight), bias].into_iter().flatten();
-        call(&CONV2D, [options.attr()], inputs.map(Tensor::untyped))
+    pairs! {
+        /// The convolution (cross-correlation) of pictures `[n, channels, height, width]` with weights
+        /// `[outputs, channels / groups, kernel height, kernel width]`, plus one number for each
+        /// output: `[n, outputs, ..]`, of length `(l + 2 padding - dilation (kernel - 1) - 1) / stride
+        /// + 1` in each direction.
+        ///
+        /// ```
+        /// use autograd_core::{Conv2dOptions, Tensor};
+        ///
+        /// let x = Tensor::<f64>::arange(9).reshape([1, 1, 3, 3]);
+        /// let w = Tensor::<f64>::ones([1, 1, 2, 2]);
+        /// let y = x.conv2d(&w, None, Conv2dOptions::new());
+        /// assert_eq!(y.to_vec(), [8.0, 12.0, 20.0, 24.0]);
+        /// let y = x.conv2d(&w, None, Conv2dOptions::new().stride(2).padding(1));
+        /// assert_eq!(y.to_vec(), [0.0, 3.0, 9.0, 24.0]);
+        /// ```
+        pub fn conv2d, try_conv2d(
+            &self,
+            weight: &Tensor<T>,
+            bias: Option<&Tensor<T>>,
+            options: Conv2dOptions,
+        ) -> Tensor<T>, Shape | Value | TooLarge if
+            "the shapes do not fit each other, not one window fits, or an option is out of range"
+        {
+            let inputs = [Some(self), Some(weight), bias].into_iter().flatten();
+            call(&CONV2D, [Attr::Pairs(options.parts().to_vec())], inputs.map(Tensor::untyped))
+        }
     }
 }

@@ -1,93 +1,46 @@
-//! Losses with options, of distances and of distributions: made of other ops, but for one fused formula.
-
-use std::borrow::Cow;
+//! What users call of losses: methods, options and reductions.
 
 use super::super::call::call;
-use super::super::elementwise::{Handle, Info, Pair, Reduction};
 use super::super::index::check_indices;
-use super::super::table::values::float;
-use super::super::table::{OpDef, entries};
-use super::super::{Float, HasMean, expect};
+use super::super::table::OpDef;
+use super::super::{Float, HasMean, options, pairs};
 use super::check_same_shape;
-use super::loss::{check_places, of_pair, paired};
+use super::loss::{CROSS_ENTROPY, check_places};
+use super::pointwise::{
+    OF_LOGITS, OF_LOGITS_EACH, OF_PROBABILITIES, OF_PROBABILITIES_EACH, SMOOTH_L1, SMOOTH_L1_EACH,
+};
 use crate::array::Shape;
 use crate::error::{Error, Result};
-use crate::formula::{Compiled, Lane, Lanewise, Mask, Program, Real};
 use crate::graph::{Element, Tensor};
-
-entries! {
-    CRITERIA:
-
-    BINARY_CROSS_ENTROPY_OF_PROBABILITIES = OpDef {
-        infer: of_pair,
-        run: |_, values, at| float!(values, (x, targets) => {
-            paired(&binary_cross_entropy(), &x, ("targets", &targets), at)
-        }),
-        ..OpDef::new("binary_cross_entropy")
-    };
-}
-
-/// The mean cross entropy of two probabilities: `-t ln(x) - (1 - t) ln(1 - x)`, where a logarithm is at least
-/// -100, as in PyTorch. A term with a factor of 0 is 0, also where its logarithm is infinite.
-fn binary_cross_entropy<T: Float>() -> Handle<T> {
-    /// Of the numbers that two targets weigh.
-    #[inline(always)]
-    fn logarithms<L: Lane>(x: Real<L>) -> [Real<L>; 2] {
-        [x.ln().max(-100.0), (-x).ln_1p().max(-100.0)]
-    }
-
-    struct Forward;
-    struct Backward;
-
-    impl Lanewise<2, 0, 1> for Forward {
-        #[inline(always)]
-        fn call<L: Lane>(&self, [x, t]: [Real<L>; 2], _: [Mask<L>; 0]) -> [Real<L>; 1] {
-            let [yes, no] = logarithms(x);
-            let yes = t.eq(0.0).select(0.0, t * yes);
-            let no = t.eq(1.0).select(0.0, (1.0 - t) * no);
-            [-(yes + no)]
-        }
-    }
-
-    impl Lanewise<3, 0, 2> for Backward {
-        #[inline(always)]
-        fn call<L: Lane>(&self, [x, t, dy]: [Real<L>; 3], _: [Mask<L>; 0]) -> [Real<L>; 2] {
-            let [yes, no] = logarithms(x);
-            [dy * ((x - t) / (x * (1.0 - x)).max(1e-12)), dy * (no - yes)]
-        }
-    }
-
-    static INFO: Info = Info {
-        reals: Cow::Borrowed(&["self", "targets"]),
-        name: "binary_cross_entropy",
-        differentiable: Cow::Borrowed(&[true, true]),
-        masks: Cow::Borrowed(&[]),
-        outputs: 1,
-        keeps_reals: Cow::Borrowed(&[0, 1]),
-        keeps_masks: Cow::Borrowed(&[]),
-        keeps_outputs: Cow::Borrowed(&[]),
-        gradients: Cow::Borrowed(&[0]),
-        reduction: Reduction::Mean(Cow::Borrowed(&[])),
-    };
-    static OP: Pair<Compiled<Forward, 2, 0, 1>, Compiled<Backward, 3, 0, 2>, Program> =
-        Pair::new(&INFO, Compiled(Forward), Compiled(Backward), None);
-    Handle::Static(&OP)
-}
 
 /// How the losses of the single targets are reduced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossReduction {
-    /// Their sum, divided by the sum of the class weights (1 without any) of targets not ignored.
+    /// Their mean. Of classes: their sum, divided by the sum of the class weights (1 without any) of targets not
+    /// ignored.
     #[default]
     Mean,
     /// Their sum.
     Sum,
     /// No reduction: one loss for each target, in the shape of the targets.
     None,
+    /// Their sum, divided by the length of the first axis; of a scalar by 1.
+    BatchMean,
 }
 
-/// Options of [`Tensor::cross_entropy_with`].
+impl LossReduction {
+    fn of<T: HasMean>(self, losses: Tensor<T>) -> Tensor<T> {
+        match self {
+            Self::Mean => losses.mean(),
+            Self::Sum => losses.sum(),
+            Self::None => losses,
+            Self::BatchMean => losses.sum() / losses.shape().first().map_or(1.0, |&n| n as f64),
+        }
+    }
+}
+
+/// Options of [`Tensor::cross_entropy_with`] and [`Tensor::nll_loss_with`].
 ///
 /// ```
 /// use autograd_core::{CrossEntropyOptions, LossReduction, Tensor};
@@ -118,11 +71,17 @@ impl<T: Float> CrossEntropyOptions<T> {
         Self::default()
     }
 
-    /// Targets equal to `index` have a loss of 0, and their logits a gradient of 0. PyTorch's default is -100.
-    #[must_use]
-    pub fn ignore_index(mut self, index: i64) -> Self {
-        self.ignore_index = Some(index);
-        self
+    options! {
+        /// Targets equal to `index` have a loss of 0, and their logits a gradient of 0. PyTorch's default is
+        /// -100.
+        pub fn ignore_index(index: i64).into();
+
+        /// The part of each target that is distributed evenly over all classes, in [0, 1] (Szegedy et al.
+        /// 2016).
+        pub fn label_smoothing(smoothing: f64);
+
+        /// How the losses of the single targets are reduced.
+        pub fn reduction(reduction: LossReduction);
     }
 
     /// A weight for each class, `[classes]`. The mean is the sum divided by the weights of the targets.
@@ -131,57 +90,36 @@ impl<T: Float> CrossEntropyOptions<T> {
         self.weight = Some(weight.clone());
         self
     }
-
-    /// The part of each target that is distributed evenly over all classes, in [0, 1] (Szegedy et al. 2016).
-    #[must_use]
-    pub fn label_smoothing(mut self, smoothing: f64) -> Self {
-        self.label_smoothing = smoothing;
-        self
-    }
-
-    /// How the losses of the single targets are reduced.
-    #[must_use]
-    pub fn reduction(mut self, reduction: LossReduction) -> Self {
-        self.reduction = reduction;
-        self
-    }
 }
 
+/// The losses of classes, from the logarithms of probabilities, which a function makes of the scores.
 #[track_caller]
-fn cross_entropy<T: Float>(
-    logits: &Tensor<T>,
+fn of_classes<T: HasMean>(
+    op: &'static str,
+    scores: &Tensor<T>,
     targets: &Tensor<i64>,
     options: &CrossEntropyOptions<T>,
+    logarithms: impl FnOnce(&Tensor<T>) -> Tensor<T>,
 ) -> Result<Tensor<T>> {
-    let op = "cross_entropy_with";
-    check_places(op, logits.shape(), targets.shape())?;
-    let (classes, smoothing) = (logits.shape()[1], options.label_smoothing);
+    check_places(op, scores.shape(), targets.shape())?;
+    let (classes, smoothing) = (scores.shape()[1], options.label_smoothing);
     if !(0.0..=1.0).contains(&smoothing) {
-        return Err(Error::Value {
-            op,
-            parameter: "label_smoothing",
-            expected: "in [0, 1]".into(),
-            found: smoothing.to_string(),
-        });
+        return Err(Error::value(op, "label_smoothing", "in [0, 1]", smoothing));
     }
     if let Some(weight) = &options.weight
         && weight.shape() != [classes]
     {
-        return Err(Error::Shape {
-            op,
-            parameter: "weight".into(),
-            expected: format!("of shape [{classes}], a number for each class"),
-            found: weight.shape().to_vec(),
-        });
+        let expected = format!("of shape [{classes}], a number for each class");
+        return Err(Error::shape(op, "weight", expected, weight.shape()));
     }
     let ignored = options.ignore_index.map(|index| targets.eq_scalar(index));
     let chosen = ignored.as_ref().map_or(targets.clone(), |on| on.where_else(0_i64, targets));
     check_indices(op, "targets", &chosen.read(), classes)?;
-    // What is ignored has a gradient of 0 also beside infinite logits.
-    let logits =
-        ignored.as_ref().map_or(logits.clone(), |on| on.unsqueeze(1).where_else(T::ZERO, logits));
+    // What is ignored has a gradient of 0 also beside infinite scores.
+    let scores =
+        ignored.as_ref().map_or(scores.clone(), |on| on.unsqueeze(1).where_else(T::ZERO, scores));
     let heard = |x: Tensor<T>| ignored.as_ref().map_or(x.clone(), |on| on.where_else(T::ZERO, &x));
-    let logs = logits.log_softmax(1);
+    let logs = logarithms(&scores);
     let losses = -logs.gather(1, &chosen.unsqueeze(1)).squeeze(1);
     let weights = options.weight.as_ref().map(|weight| {
         let weights = weight.index_select(0, &chosen.flatten());
@@ -203,175 +141,264 @@ fn cross_entropy<T: Float>(
         losses = losses * (1.0 - smoothing) - others * (smoothing / classes as f64);
     }
     let losses = heard(losses);
-    Ok(match options.reduction {
-        LossReduction::None => losses,
-        LossReduction::Sum => losses.sum(),
-        LossReduction::Mean => {
-            let counted = match (weights, &ignored) {
-                (Some(weights), _) => weights.sum(),
-                (None, Some(on)) => on.not().cast::<T>().sum(),
-                (None, None) => return Ok(losses.mean()),
-            };
-            losses.sum() / counted
-        }
+    Ok(match (options.reduction, weights, &ignored) {
+        (LossReduction::Mean, Some(weights), _) => losses.sum() / weights.sum(),
+        (LossReduction::Mean, None, Some(on)) => losses.sum() / on.not().cast::<T>().sum(),
+        (reduction, ..) => reduction.of(losses),
     })
 }
 
-/// # Losses with options, of distances and of distributions
+/// A loss of the table, whose mean is an op of its own.
+#[track_caller]
+fn pointwise<T: HasMean>(
+    [mean, each]: [&'static OpDef; 2],
+    x: &Tensor<T>,
+    target: &Tensor<T>,
+    reduction: LossReduction,
+) -> Result<Tensor<T>> {
+    let inputs = [x.untyped(), target.untyped()];
+    match reduction {
+        LossReduction::Mean => call(mean, [], inputs),
+        other => Ok(other.of(call(each, [], inputs)?)),
+    }
+}
+
+/// # Losses of classes
+///
+/// Each is a scalar, the mean over all predictions; NaN where there are none. Methods that end in `_with` take other
+/// reductions.
 impl<T: Element> Tensor<T> {
-    /// [`Tensor::cross_entropy`] with an ignored index, class weights, label smoothing and other reductions,
-    /// of logits `[n, classes, ..]` and targets `[n, ..]`. For a target `t` with weight `w` and smoothing `s`, the
-    /// loss is `-(1 - s) w[t] ln p[t] - s / classes * sum(w ln p)`, where `p` is the softmax of the logits.
-    ///
-    /// ```
-    /// use autograd_core::{CrossEntropyOptions, Tensor};
-    ///
-    /// let logits = Tensor::from([[0.0, 0.0], [0.0, 0.0]]);
-    /// let weight = Tensor::from([1.0, 3.0]);
-    /// let options = CrossEntropyOptions::new().weight(&weight).label_smoothing(0.1);
-    /// let loss = logits.cross_entropy_with(&Tensor::from([0, 1]), &options);
-    /// assert!((loss.item() - 2_f64.ln()).abs() < 1e-15);
-    /// ```
-    ///
-    /// A mean of no targets is NaN.
-    ///
-    /// # Panics
-    ///
-    /// If shapes do not fit, a target that is not ignored is outside `0..classes`, or the smoothing is not in
-    /// [0, 1]; see
-    /// [`Tensor::try_cross_entropy_with`].
-    #[track_caller]
-    pub fn cross_entropy_with(
-        &self,
-        targets: &Tensor<i64>,
-        options: &CrossEntropyOptions<T>,
-    ) -> Tensor<T>
-    where
-        T: HasMean,
-    {
-        expect(cross_entropy(self, targets, options))
-    }
-
-    /// [`Tensor::cross_entropy_with`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Shape`], [`Error::Index`], or [`Error::Value`] if the smoothing is not in [0, 1].
-    #[track_caller]
-    pub fn try_cross_entropy_with(
-        &self,
-        targets: &Tensor<i64>,
-        options: &CrossEntropyOptions<T>,
-    ) -> Result<Tensor<T>>
-    where
-        T: HasMean,
-    {
-        cross_entropy(self, targets, options)
-    }
-
-    /// The mean of the absolute differences. At a difference of 0 the gradient is 0.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// assert_eq!(Tensor::from([1.0, 5.0]).l1_loss(&Tensor::from([2.0, 2.0])).item(), 2.0);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the shapes differ (nothing is broadcast).
-    #[doc(alias = "mae_loss")]
-    #[doc(alias = "mean_absolute_error")]
-    #[track_caller]
-    pub fn l1_loss(&self, target: &Tensor<T>) -> Tensor<T>
-    where
-        T: HasMean,
-    {
-        expect(check_same_shape("l1_loss", self.shape(), "target", target.shape()));
-        (self - target).abs().mean()
-    }
-
-    /// The mean of `d² / 2` where the difference `d` has `|d| <= delta`, and of `delta * (|d| - delta / 2)`
-    /// elsewhere (Huber 1964). For a `delta` of 1 it is [`Tensor::smooth_l1_loss`].
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let loss = Tensor::from([1.0, 5.0]).huber_loss(&Tensor::from([0.0, 0.0]), 2.0);
-    /// assert_eq!(loss.item(), (0.5 + 8.0) / 2.0);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the shapes differ (nothing is broadcast), or `delta` is not a finite number above 0.
-    #[track_caller]
-    pub fn huber_loss(&self, target: &Tensor<T>, delta: f64) -> Tensor<T>
-    where
-        T: HasMean,
-    {
-        let op = "huber_loss";
-        expect(check_same_shape(op, self.shape(), "target", target.shape()));
-        if !(delta > 0.0 && delta < f64::INFINITY) {
-            let (expected, found) = ("a finite number above 0".into(), delta.to_string());
-            expect(Err(Error::Value { op, parameter: "delta", expected, found }))
+    pairs! {
+        /// The mean cross entropy of logits `[n, classes]` and the true class of each row: the loss
+        /// of a classifier. Softmax and logarithm are part of it, without overflow. More axes may follow
+        /// the classes; those of the targets then follow `n`. See [`Tensor::cross_entropy_with`] for ignored
+        /// targets, weights, smoothing and another reduction.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let logits = Tensor::from([[0.0, 0.0], [0.0, 0.0]]);
+        /// logits.set_stop_gradient(false);
+        /// let loss = logits.cross_entropy(&Tensor::from([0, 1]));
+        /// assert_eq!(loss.item(), 2_f64.ln());
+        /// loss.backward()?;
+        /// assert_eq!(logits.grad().unwrap().to_vec(), [-0.25, 0.25, 0.25, -0.25]);
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
+        pub fn cross_entropy, try_cross_entropy(&self, targets: &Tensor<i64>) -> Tensor<T>,
+            Shape | Index if "this has fewer than two axes, `targets` has not one class for each row, \
+            or one is outside `0..classes`"
+            where T: HasMean
+        {
+            if self.ndim() <= 2 {
+                return call(&CROSS_ENTROPY, [], [self.untyped(), targets.untyped()]);
+            }
+            check_places("cross_entropy", self.shape(), targets.shape())?;
+            let order: Vec<isize> = [0].into_iter().chain(2..self.ndim() as isize).chain([1]).collect();
+            let rows = self.permute(&order).reshape([targets.len(), self.shape()[1]]);
+            call(&CROSS_ENTROPY, [], [rows.untyped(), targets.flatten().untyped()])
         }
-        // Without `|d|`, which has no second derivative at 0.
-        let difference = self - target;
-        let near = difference.clamp(-delta, delta);
-        (&near * (difference - &near * 0.5)).mean()
-    }
 
-    /// The Kullback-Leibler divergence of probabilities `target` from probabilities of which this tensor has the
-    /// logarithms: the sum of `target * (ln(target) - self)`, divided by the length of the first axis. A
-    /// target of 0 adds 0.
-    ///
-    /// It is PyTorch's `kl_div` with `reduction="batchmean"`: the mean over rows that are distributions.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let (p, q) = (Tensor::from([[0.5, 0.5]]), Tensor::from([[1.0, 0.0]]));
-    /// assert_eq!(p.ln().kl_div(&q).item(), 2_f64.ln());
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the shapes differ (nothing is broadcast).
-    #[doc(alias = "kl_divergence")]
-    #[track_caller]
-    pub fn kl_div(&self, target: &Tensor<T>) -> Tensor<T>
-    where
-        T: HasMean,
-    {
-        expect(check_same_shape("kl_div", self.shape(), "target", target.shape()));
-        let none = target.eq_scalar(T::ZERO);
-        let each = target * (none.where_else(T::ONE, target).ln() - self);
-        none.where_else(T::ZERO, &each).sum() / self.shape().first().map_or(1.0, |&n| n as f64)
-    }
+        /// [`Tensor::cross_entropy`] with an ignored index, class weights, label smoothing and other reductions,
+        /// of logits `[n, classes, ..]` and targets `[n, ..]`. For a target `t` with weight `w` and smoothing `s`, the
+        /// loss is `-(1 - s) w[t] ln p[t] - s / classes * sum(w ln p)`, where `p` is the softmax of the logits.
+        ///
+        /// ```
+        /// use autograd_core::{CrossEntropyOptions, Tensor};
+        ///
+        /// let logits = Tensor::from([[0.0, 0.0], [0.0, 0.0]]);
+        /// let weight = Tensor::from([1.0, 3.0]);
+        /// let options = CrossEntropyOptions::new().weight(&weight).label_smoothing(0.1);
+        /// let loss = logits.cross_entropy_with(&Tensor::from([0, 1]), &options);
+        /// assert!((loss.item() - 2_f64.ln()).abs() < 1e-15);
+        /// ```
+        ///
+        /// A mean of no targets is NaN.
+        pub fn cross_entropy_with, try_cross_entropy_with(
+            &self,
+            targets: &Tensor<i64>,
+            options: &CrossEntropyOptions<T>,
+        ) -> Tensor<T>, Shape | Index | Value if "shapes do not fit, a target that is not ignored is \
+            outside `0..classes`, or the smoothing is not in [0, 1]"
+            where T: HasMean
+        {
+            of_classes("cross_entropy_with", self, targets, options, |x| x.log_softmax(1))
+        }
 
-    /// The mean of `-t ln(x) - (1 - t) ln(1 - x)` over probabilities `x`, this tensor, and targets `t` in [0, 1] of
-    /// the same shape. Logarithms are at least -100, as in PyTorch. A probability outside of [0, 1] is no
-    /// error: its loss is NaN, or negative for a probability below 0 with target 0 or above 1 with target 1.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let loss = Tensor::from([0.5, 1.0]).binary_cross_entropy(&Tensor::from([1.0, 1.0]));
-    /// assert_eq!(loss.item(), 2_f64.ln() / 2.0);
-    /// ```
-    ///
-    /// [`Tensor::binary_cross_entropy_with_logits`] after a linear layer is more accurate.
-    ///
-    /// # Panics
-    ///
-    /// If the shapes differ.
-    #[doc(alias = "bce_loss")]
-    #[track_caller]
-    pub fn binary_cross_entropy(&self, targets: &Tensor<T>) -> Tensor<T>
-    where
-        T: HasMean,
-    {
-        let inputs = [self.untyped(), targets.untyped()];
-        expect(call(&BINARY_CROSS_ENTROPY_OF_PROBABILITIES, [], inputs))
+        /// The mean of the negated log-probability of the true class of each row of `[n, classes]`:
+        /// [`Tensor::cross_entropy`] after [`Tensor::log_softmax`].
+        pub fn nll_loss, try_nll_loss(&self, targets: &Tensor<i64>) -> Tensor<T>, Shape | Index if
+            "this has fewer than two axes, `targets` has not one class for each row, or one is \
+            outside `0..classes`"
+            where T: HasMean
+        {
+            of_classes("nll_loss", self, targets, &CrossEntropyOptions::new(), Tensor::clone)
+        }
+
+        /// [`Tensor::nll_loss`] with the options of [`Tensor::cross_entropy_with`], of log-probabilities
+        /// `[n, classes, ..]` and targets `[n, ..]`.
+        pub fn nll_loss_with, try_nll_loss_with(
+            &self,
+            targets: &Tensor<i64>,
+            options: &CrossEntropyOptions<T>,
+        ) -> Tensor<T>, Shape | Index | Value if "shapes do not fit, a target that is not ignored is \
+            outside `0..classes`, or the smoothing is not in [0, 1]"
+            where T: HasMean
+        {
+            of_classes("nll_loss_with", self, targets, options, Tensor::clone)
+        }
+    }
+}
+
+/// Losses of predictions and a target of their shape, each in two pairs: with its own reduction, and with one that
+/// is given.
+macro_rules! losses {
+    ($(
+        $(#[$doc:meta])*
+        pub fn $name:ident, $try_name:ident, $with:ident, $try_with:ident
+            (&$self:ident, $target:ident: $type:ty $(, $option:ident: $of:ty)?; $reduction:ident = $own:ident)
+            -> $output:ty, $error:ident $(| $more:ident)* if $when:literal where $bounded:ident: $bound:tt $body:block
+    )*) => {
+        pairs! {$(
+            $(#[$doc])*
+            pub fn $name, $try_name(&$self, $target: $type $(, $option: $of)?) -> $output,
+                $error $(| $more)* if $when where $bounded: $bound
+            {
+                $self.$try_with($target $(, $option)?, LossReduction::$own)
+            }
+
+            #[doc = concat!("[`Tensor::", stringify!($name), "`] with another reduction.")]
+            pub fn $with, $try_with(&$self, $target: $type $(, $option: $of)?, $reduction: LossReduction)
+                -> $output, $error $(| $more)* if $when where $bounded: $bound
+            $body
+        )*}
+    };
+}
+
+/// # Losses of numbers
+///
+/// Each is a scalar, the mean over all predictions but for `kl_div`; NaN where there are none. Methods that end in
+/// `_with` take other reductions:
+///
+/// ```
+/// use autograd_core::{LossReduction, Tensor};
+///
+/// let losses = Tensor::from([1.0, 5.0]).mse_loss_with(&Tensor::from([2.0, 2.0]), LossReduction::None);
+/// assert_eq!(losses.to_vec(), [1.0, 9.0]);
+/// ```
+impl<T: Element> Tensor<T> {
+    losses! {
+        /// The mean of the squared differences.
+        pub fn mse_loss, try_mse_loss, mse_loss_with, try_mse_loss_with(
+            &self, target: &Tensor<T>; reduction = Mean
+        ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" where T: HasMean {
+            check_same_shape("mse_loss", self.shape(), "target", target.shape())?;
+            Ok(reduction.of((self - target).square()))
+        }
+
+        /// The mean of the absolute differences. At a difference of 0 the gradient is 0.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// assert_eq!(Tensor::from([1.0, 5.0]).l1_loss(&Tensor::from([2.0, 2.0])).item(), 2.0);
+        /// ```
+        #[doc(alias = "mae_loss")]
+        #[doc(alias = "mean_absolute_error")]
+        pub fn l1_loss, try_l1_loss, l1_loss_with, try_l1_loss_with(
+            &self, target: &Tensor<T>; reduction = Mean
+        ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" where T: HasMean {
+            check_same_shape("l1_loss", self.shape(), "target", target.shape())?;
+            Ok(reduction.of((self - target).abs()))
+        }
+
+        /// The mean of `d * d / 2` where the difference `d` is below 1, and of `|d| - 1 / 2` elsewhere.
+        pub fn smooth_l1_loss, try_smooth_l1_loss, smooth_l1_loss_with, try_smooth_l1_loss_with(
+            &self, target: &Tensor<T>; reduction = Mean
+        ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" where T: HasMean {
+            pointwise([&SMOOTH_L1, &SMOOTH_L1_EACH], self, target, reduction)
+        }
+
+        /// The mean of `d² / 2` where the difference `d` has `|d| <= delta`, and of `delta * (|d| - delta / 2)`
+        /// elsewhere (Huber 1964). For a `delta` of 1 it is [`Tensor::smooth_l1_loss`].
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let loss = Tensor::from([1.0, 5.0]).huber_loss(&Tensor::from([0.0, 0.0]), 2.0);
+        /// assert_eq!(loss.item(), (0.5 + 8.0) / 2.0);
+        /// ```
+        pub fn huber_loss, try_huber_loss, huber_loss_with, try_huber_loss_with(
+            &self, target: &Tensor<T>, delta: f64; reduction = Mean
+        ) -> Tensor<T>, Shape | Value if
+            "the shapes differ (nothing is broadcast), or `delta` is not a finite number above 0"
+            where T: HasMean
+        {
+            check_same_shape("huber_loss", self.shape(), "target", target.shape())?;
+            if !(delta > 0.0 && delta < f64::INFINITY) {
+                return Err(Error::value("huber_loss", "delta", "a finite number above 0", delta));
+            }
+            // Without `|d|`, which has no second derivative at 0.
+            let difference = self - target;
+            let near = difference.clamp(-delta, delta);
+            Ok(reduction.of(&near * (difference - &near * 0.5)))
+        }
+
+        /// The Kullback-Leibler divergence of probabilities `target` from probabilities of which this tensor has the
+        /// logarithms: the sum of `target * (ln(target) - self)`, divided by the length of the first axis. A
+        /// target of 0 adds 0.
+        ///
+        /// It is PyTorch's `kl_div` with `reduction="batchmean"`: the mean over rows that are distributions.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let (p, q) = (Tensor::from([[0.5, 0.5]]), Tensor::from([[1.0, 0.0]]));
+        /// assert_eq!(p.ln().kl_div(&q).item(), 2_f64.ln());
+        /// ```
+        #[doc(alias = "kl_divergence")]
+        pub fn kl_div, try_kl_div, kl_div_with, try_kl_div_with(
+            &self, target: &Tensor<T>; reduction = BatchMean
+        ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" where T: HasMean {
+            check_same_shape("kl_div", self.shape(), "target", target.shape())?;
+            let none = target.eq_scalar(T::ZERO);
+            let each = target * (none.where_else(T::ONE, target).ln() - self);
+            Ok(reduction.of(none.where_else(T::ZERO, &each)))
+        }
+
+        /// The mean of `-t ln(x) - (1 - t) ln(1 - x)` over probabilities `x`, this tensor, and targets `t` in [0, 1] of
+        /// the same shape. Logarithms are at least -100, as in PyTorch. A probability outside of [0, 1] is no
+        /// error: its loss is NaN, or negative for a probability below 0 with target 0 or above 1 with target 1.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let loss = Tensor::from([0.5, 1.0]).binary_cross_entropy(&Tensor::from([1.0, 1.0]));
+        /// assert_eq!(loss.item(), 2_f64.ln() / 2.0);
+        /// ```
+        ///
+        /// [`Tensor::binary_cross_entropy_with_logits`] after a linear layer is more accurate.
+        #[doc(alias = "bce_loss")]
+        pub fn binary_cross_entropy, try_binary_cross_entropy,
+            binary_cross_entropy_with, try_binary_cross_entropy_with(
+            &self, targets: &Tensor<T>; reduction = Mean
+        ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" where T: HasMean {
+            pointwise([&OF_PROBABILITIES, &OF_PROBABILITIES_EACH], self, targets, reduction)
+        }
+
+        /// The mean cross entropy of logits and probabilities of "yes" of the same shape.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let loss = Tensor::from([0.0, 40.0]).binary_cross_entropy_with_logits(&Tensor::from([1.0, 1.0]));
+        /// assert!((loss.item() - 2_f64.ln() / 2.0).abs() < 1e-15);
+        /// ```
+        pub fn binary_cross_entropy_with_logits, try_binary_cross_entropy_with_logits,
+            binary_cross_entropy_with_logits_with, try_binary_cross_entropy_with_logits_with(
+            &self, targets: &Tensor<T>; reduction = Mean
+        ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" where T: HasMean {
+            pointwise([&OF_LOGITS, &OF_LOGITS_EACH], self, targets, reduction)
+        }
     }
 }

@@ -2,41 +2,52 @@
 
 use std::panic::Location;
 
-use smallvec::smallvec;
-
 use super::super::call::call;
 use super::super::matmul::unseen;
 use super::super::table::form::{Dims, Form};
 use super::super::table::forms::{float as float_form, same_dtype};
-use super::super::table::values::{float, typed};
 use super::super::table::{OpDef, entries};
-use super::super::{Caller, Float, expect, joined};
+use super::super::{Caller, Float, joined, pairs};
+use super::floats;
 use crate::array::Shape;
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{GradMode, Lost, PushRule, SavedInput, Tensor, record, with_push};
 
 fn check(x: &[usize], weight: &[usize], bias: Option<&[usize]>) -> Result<()> {
-    let wrong = |parameter: &str, expected: String, found: &[usize]| {
-        Err(Error::Shape {
-            op: "linear",
-            parameter: parameter.into(),
-            expected,
-            found: found.to_vec(),
-        })
-    };
     let &[outputs, inputs] = weight else {
-        return wrong("weight", "of shape [outputs, inputs]".into(), weight);
+        return Err(Error::shape("linear", "weight", "of shape [outputs, inputs]", weight));
     };
     if x.last() != Some(&inputs) {
         let expected = format!("of shape [.., {inputs}], for `weight` of shape {weight:?}");
-        return wrong(RECEIVER, expected, x);
+        return Err(Error::shape("linear", RECEIVER, expected, x));
     }
+    check_bias("linear", outputs, bias)
+}
+
+/// An error unless a bias has a number for each output.
+pub(super) fn check_bias(op: &'static str, outputs: usize, bias: Option<&[usize]>) -> Result<()> {
     match bias {
         Some(bias) if bias != [outputs] => {
-            wrong("bias", format!("of shape {:?}, one for each output", [outputs]), bias)
+            let expected = format!("of shape {:?}, one for each output", [outputs]);
+            Err(Error::shape(op, "bias", expected, bias))
         }
         _ => Ok(()),
     }
+}
+
+/// Inputs of one float type: `x`, weights and perhaps a bias.
+pub(super) fn with_bias<'a>(
+    inputs: &[&'a Form],
+    expected: &str,
+) -> Result<(&'a Form, &'a Form, Option<&'a Form>), String> {
+    let (x, weight, bias) = match *inputs {
+        [x, weight] => (x, weight, None),
+        [x, weight, bias] => (x, weight, Some(bias)),
+        _ => return Err(format!("takes {expected}, found {}", inputs.len())),
+    };
+    same_dtype(float_form(x)?, weight)?;
+    bias.map_or(Ok(()), |bias| same_dtype(x, bias))?;
+    Ok((x, weight, bias))
 }
 
 entries! {
@@ -45,35 +56,21 @@ entries! {
     /// Of `x`, weights and perhaps a bias.
     LINEAR = OpDef {
         infer: |_, inputs| {
-            let (x, weight, bias) = match inputs {
-                [x, weight] => (x, weight, None),
-                [x, weight, bias] => (x, weight, Some(bias)),
-                _ => return Err(format!("takes 2 or 3 inputs, found {}", inputs.len())),
-            };
-            same_dtype(float_form(x)?, weight)?;
+            let (x, weight, bias) = with_bias(inputs, "2 or 3 inputs")?;
             let (Some((last, lead)), &[outputs, inputs]) = (x.dims.split_last(), &weight.dims[..]) else {
                 return Err(format!("takes [.., inputs] and [outputs, inputs], found {x} and {weight}"));
             };
             if last.is_some() && inputs.is_some() && *last != inputs {
                 return Err(format!("the weights are {weight}, the input {x}"));
             }
-            if let Some(bias) = bias {
-                same_dtype(x, bias)?;
-                if !bias.agrees(&Form::new(x.dtype, Dims::from_slice(&[outputs]))) {
-                    return Err(format!("the bias is {bias}, the weights {weight}"));
-                }
+            if let Some(bias) = bias
+                && !bias.agrees(&Form::new(x.dtype, Dims::from_slice(&[outputs])))
+            {
+                return Err(format!("the bias is {bias}, the weights {weight}"));
             }
             Ok(vec![Form::new(x.dtype, lead.iter().copied().chain([outputs]).collect())])
         },
-        run: |_, values, at| {
-            let [x, weight, bias @ ..] = &values[..] else {
-                return Err("an input is missing".into());
-            };
-            float!(smallvec![x.clone()], x => {
-                let bias = bias.first().map(|bias| typed(Some(bias))).transpose()?;
-                linear(&x, typed(Some(weight))?, bias, at)
-            })
-        },
+        run: |_, values, at| floats!(values, |x| linear(x[0], x[1], x.get(2).copied(), at)),
         ..OpDef::new("linear")
     };
 }
@@ -163,34 +160,23 @@ impl<T: Float> PushRule<T, (SavedInput<T>, SavedInput<T>)> for Tangent {
 }
 
 impl<T: Float> Tensor<T> {
-    /// `x wᵀ + b`: `[.., inputs]` with weights `[outputs, inputs]` and one number for each output
-    /// is `[.., outputs]`.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([[1.0, 10.0]]);
-    /// let w = Tensor::from([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]);
-    /// let b = Tensor::from(vec![0.5, 0.0, 0.0]);
-    /// assert_eq!(x.linear(&w, Some(&b)).to_vec(), [21.5, 43.0, 65.0]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the shapes do not fit each other; see [`Tensor::try_linear`].
-    #[track_caller]
-    pub fn linear(&self, weight: &Tensor<T>, bias: Option<&Tensor<T>>) -> Tensor<T> {
-        expect(self.try_linear(weight, bias))
-    }
-
-    /// [`Tensor::linear`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Shape`] if the shapes do not fit each other.
-    #[track_caller]
-    pub fn try_linear(&self, weight: &Tensor<T>, bias: Option<&Tensor<T>>) -> Result<Tensor<T>> {
-        let inputs = [Some(self), Some(weight), bias].into_iter().flatten();
-        call(&LINEAR, [], inputs.map(Tensor::untyped))
+    pairs! {
+        /// `x wᵀ + b`: `[.., inputs]` with weights `[outputs, inputs]` and one number for each output
+        /// is `[.., outputs]`.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([[1.0, 10.0]]);
+        /// let w = Tensor::from([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]);
+        /// let b = Tensor::from(vec![0.5, 0.0, 0.0]);
+        /// assert_eq!(x.linear(&w, Some(&b)).to_vec(), [21.5, 43.0, 65.0]);
+        /// ```
+        pub fn linear, try_linear(&self, weight: &Tensor<T>, bias: Option<&Tensor<T>>) -> Tensor<T>,
+            Shape if "the shapes do not fit each other"
+        {
+            let inputs = [Some(self), Some(weight), bias].into_iter().flatten();
+            call(&LINEAR, [], inputs.map(Tensor::untyped))
+        }
     }
 }

@@ -13,6 +13,7 @@ pub(super) mod loss;
 mod maxima;
 mod norm;
 mod normalize;
+mod pointwise;
 mod pool;
 mod softmax;
 #[cfg(test)]
@@ -32,18 +33,43 @@ pub(crate) use normalize::layer_norm;
 pub(crate) mod entries {
     pub(crate) use super::activation::{ACTIVATIONS, DROPOUT};
     pub(crate) use super::conv::{CONV2D, CONVOLUTIONS};
-    pub(crate) use super::criteria::{BINARY_CROSS_ENTROPY_OF_PROBABILITIES, CRITERIA};
     pub(crate) use super::linear::LINEARS;
     pub(crate) use super::loss::{CROSS_ENTROPY, LOSSES};
     pub(crate) use super::norm::NORMS;
     pub(crate) use super::normalize::NORMALIZATIONS;
+    pub(crate) use super::pointwise::{OF_PROBABILITIES, POINTWISE};
     pub(crate) use super::pool::{AVG_POOL2D, MAX_POOL2D, POOLS};
     pub(crate) use super::softmax::{LOG_SOFTMAX, SOFTMAX, SOFTMAXES};
 }
 
+use smallvec::SmallVec;
+
+use super::table::values::{self, Computed};
 use crate::error::{Error, Result};
-use crate::graph::{GradMode, Tensor};
+use crate::graph::{AnyTensor, GradMode, Tensor};
 use crate::ops::Float;
+
+/// Runs an eager op on all values as tensors of one float type.
+macro_rules! floats {
+    ($values:expr, |$x:ident| $done:expr) => {
+        match $values.first() {
+            Some(crate::graph::AnyTensor::Float32(_)) => {
+                let $x = crate::ops::nn::typed::<f32>(&$values)?;
+                crate::ops::table::values::computed($done)
+            }
+            Some(crate::graph::AnyTensor::Float64(_)) => {
+                let $x = crate::ops::nn::typed::<f64>(&$values)?;
+                crate::ops::table::values::computed($done)
+            }
+            _ => Err("takes float32 or float64".into()),
+        }
+    };
+}
+use floats;
+
+fn typed<T: Float>(values: &[AnyTensor]) -> Computed<SmallVec<[&Tensor<T>; 3]>> {
+    values.iter().map(|value| values::typed(Some(value))).collect()
+}
 
 /// Whether a sum of squares is finite and lost no digits to underflow. Otherwise the squares are to be
 /// computed again of scaled numbers.
@@ -77,10 +103,6 @@ fn check_same_shape(
     if own == found {
         return Ok(());
     }
-    Err(Error::Shape {
-        op,
-        parameter: parameter.into(),
-        expected: format!("of shape {own:?}, as the predictions are"),
-        found: found.to_vec(),
-    })
+    let expected = format!("of shape {own:?}, as the predictions are");
+    Err(Error::shape(op, parameter, expected, found))
 }

@@ -8,7 +8,7 @@ use super::super::table::form::{Dims, Form};
 use super::super::table::forms::{exactly, float as float_form, reduced};
 use super::super::table::values::float;
 use super::super::table::{OpDef, entries};
-use super::super::{Caller, Float, HasMean, expect};
+use super::super::{Caller, Float, HasMean, expect, pairs};
 use super::normalize::layer_norm;
 use super::{are_in_range, scale_of};
 use crate::array::IntoAxes;
@@ -189,74 +189,42 @@ impl<T: Element> Tensor<T> {
 
 /// # Products of vectors
 impl<T: Float> Tensor<T> {
-    /// Every element of a vector `[m]` times every element of another `[n]`: `[m, n]`.
-    ///
-    /// # Panics
-    ///
-    /// If either is not a vector; see [`Tensor::try_outer`].
-    #[track_caller]
-    pub fn outer(&self, other: &Tensor<T>) -> Tensor<T> {
-        expect(self.try_outer(other))
-    }
-
-    /// [`Tensor::outer`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Shape`] if either is not a vector.
-    #[track_caller]
-    pub fn try_outer(&self, other: &Tensor<T>) -> Result<Tensor<T>> {
-        for (x, parameter) in [(self, RECEIVER), (other, "other")] {
-            if x.ndim() != 1 {
-                return Err(Error::Shape {
-                    op: "outer",
-                    parameter: parameter.into(),
-                    expected: "a vector".into(),
-                    found: x.shape().to_vec(),
-                });
+    pairs! {
+        /// Every element of a vector `[m]` times every element of another `[n]`: `[m, n]`.
+        pub fn outer, try_outer(&self, other: &Tensor<T>) -> Tensor<T>, Shape if
+            "either is not a vector"
+        {
+            for (x, parameter) in [(self, RECEIVER), (other, "other")] {
+                if x.ndim() != 1 {
+                    return Err(Error::shape("outer", parameter, "a vector", x.shape()));
+                }
             }
+            self.unsqueeze(1).try_mul(other.unsqueeze(0))
         }
-        self.unsqueeze(1).try_mul(other.unsqueeze(0))
     }
 }
 
-/// # Normalisation
+/// # Normalization
 impl<T: Element> Tensor<T> {
-    /// Each group of elements along `axes` with its mean taken away, divided by its standard
-    /// deviation (`eps` is added to the variance): layer normalisation along the last axes, batch
-    /// normalisation along all but the channels, less the learned scale and shift. Squares do not
-    /// overflow. Equal elements give 0, but NaN (0 / 0) where `eps` is 0.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([[1.0, 3.0], [10.0, 30.0]]);
-    /// assert_eq!(x.normalize(&[1], 0.0).to_vec(), [-1.0, 1.0, -1.0, 1.0]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If an axis does not exist or stands twice; see [`Tensor::try_normalize`].
-    #[doc(alias = "layer_norm")]
-    #[doc(alias = "batch_norm")]
-    #[track_caller]
-    pub fn normalize(&self, axes: impl IntoAxes, eps: f64) -> Tensor<T>
-    where
-        T: HasMean,
-    {
-        expect(self.try_normalize(axes, eps))
-    }
-
-    /// [`Tensor::normalize`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Axis`] if an axis does not exist or stands twice.
-    #[track_caller]
-    pub fn try_normalize(&self, axes: impl IntoAxes, eps: f64) -> Result<Tensor<T>>
-    where
-        T: HasMean,
-    {
-        layer_norm(self, None, axes.as_axes(), eps, Location::caller())
+    pairs! {
+        /// Each group of elements along `axes` with its mean subtracted, divided by its standard
+        /// deviation (`eps` is added to the variance): layer normalization along the last axes, batch
+        /// normalization along all but the channels, less the learned scale and shift. Squares do not
+        /// overflow. Equal elements give 0, but NaN (0 / 0) where `eps` is 0.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([[1.0, 3.0], [10.0, 30.0]]);
+        /// assert_eq!(x.normalize(&[1], 0.0).to_vec(), [-1.0, 1.0, -1.0, 1.0]);
+        /// ```
+        #[doc(alias = "layer_norm")]
+        #[doc(alias = "batch_norm")]
+        pub fn normalize, try_normalize(&self, axes: impl IntoAxes, eps: f64) -> Tensor<T>, Axis if
+            "an axis does not exist or is given twice"
+            where T: HasMean
+        {
+            layer_norm(self, None, axes.as_axes(), eps, Location::caller())
+        }
     }
 }

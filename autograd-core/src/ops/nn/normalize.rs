@@ -1,4 +1,4 @@
-//! Normalisation along axes: the mean is taken away, and what is left is divided by the standard deviation
+//! Normalization along axes: the mean is subtracted, and what is left is divided by the standard deviation
 //! (Ba et al. 2016).
 
 use std::sync::Arc;
@@ -6,16 +6,13 @@ use std::sync::Arc;
 use super::super::call::{call_at, finish};
 use super::super::table::attr::{Attr, Type};
 use super::super::table::forms::{broadcast, float as float_form, reduced, same_dtype};
-use super::super::table::values::{Ran, all, computed};
-use super::super::table::{OpDef, Operator, entries};
+use super::super::table::{OpDef, entries};
 use super::super::{Binary, Caller, Float, Input};
-use super::{are_in_range, scale_of};
+use super::{are_in_range, floats, scale_of};
 use crate::array::shape::axes as check_axes;
 use crate::error::Result;
 use crate::fuse;
-use crate::graph::{
-    AnyTensor, Elementwise, GradMode, Hidden, SavedAttr, SavedInput, Tensor, is_grad_enabled,
-};
+use crate::graph::{Elementwise, GradMode, Hidden, SavedAttr, SavedInput, Tensor, is_grad_enabled};
 
 /// By what the result is multiplied and what is added then, of the shape of a row.
 pub(crate) type Weights<'a, T> = Option<[&'a Tensor<T>; 2]>;
@@ -40,24 +37,15 @@ entries! {
             }
             Ok(vec![y])
         },
-        run: |op, values, at| match values.first() {
-            Some(AnyTensor::Float32(_)) => typed::<f32>(op, &values, at),
-            Some(AnyTensor::Float64(_)) => typed::<f64>(op, &values, at),
-            _ => Err("takes float32 or float64".into()),
-        },
+        run: |op, values, at| floats!(values, |x| {
+            let weights = x.get(1).zip(x.get(2)).map(|(&weight, &bias)| [weight, bias]);
+            normalize(x[0], weights, op.ints(0), op.number(1), at)
+        }),
         ..OpDef::new("normalize")
     };
 }
 
-fn typed<T: Float>(op: &Operator, values: &[AnyTensor], at: Caller) -> Ran {
-    let (x, weights) = match all::<T>(values)?[..] {
-        [x, weight, bias] => (x, Some([weight, bias])),
-        ref inputs => (inputs[0], None),
-    };
-    computed(normalize(x, weights, op.ints(0), op.number(1), at))
-}
-
-/// Layer normalisation: `x` along the axes, times a weight, plus a bias.
+/// Layer normalization: `x` along the axes, times a weight, plus a bias.
 pub(crate) fn layer_norm<T: Float>(
     x: &Tensor<T>,
     weights: Weights<'_, T>,
@@ -91,10 +79,10 @@ fn normalize<T: Float>(
     T::binary(Binary::Add, Input::Own(scaled), Input::Ref(bias), caller)
 }
 
-/// `x` normalised along axes, and what that was made of; axes stay.
+/// `x` normalized along axes, and what that was made of; axes stay.
 #[cfg_attr(
     not(feature = "nn"),
-    allow(dead_code, reason = "batch normalisation reads mean and variance")
+    allow(dead_code, reason = "batch normalization reads mean and variance")
 )]
 pub(super) struct Parts<T: Float> {
     /// `(x - mean) * scale`.

@@ -4,14 +4,14 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::super::call::{call, finish};
-use super::super::table::attr::Type;
+use super::super::table::attr::{Attr, Type};
 use super::super::table::forms::{exactly, float as float_form};
 use super::super::table::values::{float, message};
 use super::super::table::{OpDef, entries};
-use super::super::{Caller, Float, HasMean, expect};
+use super::super::{Caller, Float, HasMean, pairs};
 use super::conv::{Part, other};
 use super::maxima::{maxima, pick, put_back};
-use super::window::{Convolution, Plan, PoolOptions, counted, fixed, open_batch, pictures};
+use super::window::{Convolution, Plan, PoolOptions, open_batch, pictures};
 use crate::array::buffer::Buffer;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
@@ -22,14 +22,14 @@ entries! {
 
     MAX_POOL2D = OpDef {
         run: |op, x, at| {
-            float!(x, x => max_pool2d(&x, PoolOptions::of_parts(fixed(op.pairs(0))), at))
+            float!(x, x => max_pool2d(&x, PoolOptions::of(op)?, at))
         },
         ..pool("max_pool2d")
     };
 
     AVG_POOL2D = OpDef {
         run: |op, x, at| {
-            float!(x, x => avg_pool2d(&x, PoolOptions::of_parts(fixed(op.pairs(0))), at))
+            float!(x, x => avg_pool2d(&x, PoolOptions::of(op)?, at))
         },
         ..pool("avg_pool2d")
     };
@@ -41,7 +41,7 @@ const fn pool(name: &'static str) -> OpDef {
         attrs: &[("kernel stride padding", Type::Pairs)],
         infer: |op, inputs| {
             let [x] = exactly(inputs)?;
-            let options = PoolOptions::of_parts(counted(op.pairs(0))?);
+            let options = PoolOptions::of(op)?;
             let input = pictures(float_form(x)?)?;
             let [height, width] = options.plan(op.def.name, &input).map_err(message)?.output;
             Ok(vec![open_batch(x, [input[0], input[1], height, width])])
@@ -129,64 +129,37 @@ fn window_sums<T: Float>(plan: Plan, part: Part, x: &Tensor<T>) -> Tensor<T> {
 
 /// # Pooling
 impl<T: Float> Tensor<T> {
-    /// The greatest element of each window of pictures `[n, channels, height, width]`; NaN if any
-    /// is. The first of equal ones gets the gradient.
-    ///
-    /// ```
-    /// use autograd_core::{PoolOptions, Tensor};
-    ///
-    /// let x = Tensor::<f32>::arange(16).reshape([1, 1, 4, 4]);
-    /// assert_eq!(x.max_pool2d(2).to_vec(), [5.0, 7.0, 13.0, 15.0]);
-    /// assert_eq!(x.max_pool2d(PoolOptions::new(3).stride(2).padding(1)).shape(), [1, 1, 2, 2]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there are no pictures, not one window fits, or an option is out of range; see
-    /// [`Tensor::try_max_pool2d`].
-    #[track_caller]
-    pub fn max_pool2d(&self, options: impl Into<PoolOptions>) -> Tensor<T> {
-        expect(self.try_max_pool2d(options))
-    }
-
-    /// [`Tensor::max_pool2d`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Shape`], [`Error::Value`] or [`Error::TooLarge`].
-    #[track_caller]
-    pub fn try_max_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Tensor<T>> {
-        call(&MAX_POOL2D, [options.into().attr()], [self.untyped()])
+    pairs! {
+        /// The greatest element of each window of pictures `[n, channels, height, width]`; NaN if any
+        /// is. The first of equal ones gets the gradient.
+        ///
+        /// ```
+        /// use autograd_core::{PoolOptions, Tensor};
+        ///
+        /// let x = Tensor::<f32>::arange(16).reshape([1, 1, 4, 4]);
+        /// assert_eq!(x.max_pool2d(2).to_vec(), [5.0, 7.0, 13.0, 15.0]);
+        /// assert_eq!(x.max_pool2d(PoolOptions::new(3).stride(2).padding(1)).shape(), [1, 1, 2, 2]);
+        /// ```
+        pub fn max_pool2d, try_max_pool2d(&self, options: impl Into<PoolOptions>) -> Tensor<T>,
+            Shape | Value | TooLarge if
+            "there are no pictures, not one window fits, or an option is out of range"
+        {
+            call(&MAX_POOL2D, [Attr::Pairs(options.into().parts().to_vec())], [self.untyped()])
+        }
     }
 }
 
 /// # Pooling by means
 impl<T: Element> Tensor<T> {
-    /// The mean of each window of pictures `[n, channels, height, width]`. As in Paddle, padding
-    /// does not count.
-    ///
-    /// # Panics
-    ///
-    /// If there are no pictures, not one window fits, or an option is out of range; see
-    /// [`Tensor::try_avg_pool2d`].
-    #[track_caller]
-    pub fn avg_pool2d(&self, options: impl Into<PoolOptions>) -> Tensor<T>
-    where
-        T: HasMean,
-    {
-        expect(self.try_avg_pool2d(options))
-    }
-
-    /// [`Tensor::avg_pool2d`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Shape`], [`Error::Value`] or [`Error::TooLarge`].
-    #[track_caller]
-    pub fn try_avg_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Tensor<T>>
-    where
-        T: HasMean,
-    {
-        call(&AVG_POOL2D, [options.into().attr()], [self.untyped()])
+    pairs! {
+        /// The mean of each window of pictures `[n, channels, height, width]`. As in Paddle, padding
+        /// does not count.
+        pub fn avg_pool2d, try_avg_pool2d(&self, options: impl Into<PoolOptions>) -> Tensor<T>,
+            Shape | Value | TooLarge if
+            "there are no pictures, not one window fits, or an option is out of range"
+            where T: HasMean
+        {
+            call(&AVG_POOL2D, [Attr::Pairs(options.into().parts().to_vec())], [self.untyped()])
+        }
     }
 }

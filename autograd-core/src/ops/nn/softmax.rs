@@ -9,7 +9,7 @@ use super::super::table::form::Form;
 use super::super::table::forms::{exactly, float as float_form, position, reduced};
 use super::super::table::values::float;
 use super::super::table::{OpDef, entries};
-use super::super::{Caller, Float, expect};
+use super::super::{Caller, Float, pairs};
 use super::kernels;
 use crate::array::shape::{axes as check_axes, axis as check_axis};
 use crate::array::{IntoAxes, Shape, Value};
@@ -167,71 +167,32 @@ fn shares<T: Float>(x: &Tensor<T>, axes: &[isize]) -> Tensor<T> {
 
 /// # Softmax
 impl<T: Float> Tensor<T> {
-    /// `exp(x)` divided by its sum along an axis, without overflow.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let y = Tensor::from(vec![1000.0, 1000.0]).softmax(0);
-    /// assert_eq!(y.to_vec(), [0.5, 0.5]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis; see [`Tensor::try_softmax`].
-    #[track_caller]
-    pub fn softmax(&self, axis: isize) -> Tensor<T> {
-        expect(self.try_softmax(axis))
-    }
+    pairs! {
+        /// `exp(x)` divided by its sum along an axis, without overflow.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let y = Tensor::from(vec![1000.0, 1000.0]).softmax(0);
+        /// assert_eq!(y.to_vec(), [0.5, 0.5]);
+        /// ```
+        pub fn softmax, try_softmax(&self, axis: isize) -> Tensor<T>, Axis if "there is no such axis" {
+            call(&SOFTMAX, [Attr::Int(axis)], [self.untyped()])
+        }
 
-    /// [`Tensor::softmax`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Axis`](crate::Error::Axis) if there is no such axis.
-    #[track_caller]
-    pub fn try_softmax(&self, axis: isize) -> Result<Tensor<T>> {
-        call(&SOFTMAX, [Attr::Int(axis)], [self.untyped()])
-    }
+        /// The logarithm of [`Tensor::softmax`], accurate also where that is all but 0.
+        pub fn log_softmax, try_log_softmax(&self, axis: isize) -> Tensor<T>,
+            Axis if "there is no such axis"
+        {
+            call(&LOG_SOFTMAX, [Attr::Int(axis)], [self.untyped()])
+        }
 
-    /// The logarithm of [`Tensor::softmax`], accurate also where that is all but 0.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis; see [`Tensor::try_log_softmax`].
-    #[track_caller]
-    pub fn log_softmax(&self, axis: isize) -> Tensor<T> {
-        expect(self.try_log_softmax(axis))
-    }
-
-    /// [`Tensor::log_softmax`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Axis`](crate::Error::Axis) if there is no such axis.
-    #[track_caller]
-    pub fn try_log_softmax(&self, axis: isize) -> Result<Tensor<T>> {
-        call(&LOG_SOFTMAX, [Attr::Int(axis)], [self.untyped()])
-    }
-
-    /// The logarithm of the sum of `exp(x)` along `axes`, which are taken away; all of them if
-    /// none is given. Without overflow; minus infinity for no elements.
-    ///
-    /// # Panics
-    ///
-    /// If an axis does not exist or stands twice; see [`Tensor::try_logsumexp`].
-    #[track_caller]
-    pub fn logsumexp(&self, axes: impl IntoAxes) -> Tensor<T> {
-        expect(self.try_logsumexp(axes))
-    }
-
-    /// [`Tensor::logsumexp`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Axis`](crate::Error::Axis) if an axis does not exist or stands twice.
-    #[track_caller]
-    pub fn try_logsumexp(&self, axes: impl IntoAxes) -> Result<Tensor<T>> {
-        call(&LOGSUMEXP, [Attr::Ints(axes.as_axes().to_vec())], [self.untyped()])
+        /// The logarithm of the sum of `exp(x)` along `axes`, which are removed; all of them if
+        /// none is given. Without overflow; minus infinity for no elements.
+        pub fn logsumexp, try_logsumexp(&self, axes: impl IntoAxes) -> Tensor<T>,
+            Axis if "an axis does not exist or is given twice"
+        {
+            call(&LOGSUMEXP, [Attr::Ints(axes.as_axes().to_vec())], [self.untyped()])
+        }
     }
 }

@@ -250,44 +250,6 @@ fn maxima_and_their_gradients_are_those_of_plain_loops() {
 }
 
 #[test]
-fn softmax_stays_finite_and_sums_to_one() {
-    let x = Tensor::from([[1000.0, 1001.0, f64::NEG_INFINITY], [-1e300, 0.0, 3.0]]);
-    let e = 1_f64.exp();
-    let expected = [1.0 / (1.0 + e), e / (1.0 + e), 0.0];
-    assert_close(&x.narrow(0, 0, 1).softmax(1), &expected);
-    for axis in [0, 1] {
-        assert_close(&x.softmax(axis).sum_axes([axis]), &vec![1.0; x.shape()[1 - axis as usize]]);
-    }
-    assert_close(&x.log_softmax(1).exp(), &x.softmax(1).to_vec());
-    assert_close(&x.logsumexp([1]), &[1001.0 + (1.0 / e).ln_1p(), 3.0 + (-3_f64).exp().ln_1p()]);
-    let wide = ramp(&[3, 1001]);
-    assert_close(&wide.softmax(-1).sum_axes([1]), &[1.0; 3]);
-    assert_close(&wide.transpose().softmax(0).sum_axes([0]), &[1.0; 3]);
-}
-
-#[test]
-fn logsumexp_of_the_infinite_and_of_nothing() {
-    let inf = f64::INFINITY;
-    let x = Tensor::from([[inf, 0.0], [-inf, -inf], [f64::NAN, 0.0]]);
-    let y = x.logsumexp([1]).to_vec();
-    assert_eq!(y[..2], [inf, -inf]);
-    assert!(y[2].is_nan());
-    assert_eq!(Tensor::<f64>::zeros([2, 0]).logsumexp([1]).to_vec(), [-inf, -inf]);
-    assert_eq!(Tensor::<f64>::zeros([0]).logsumexp([]).item(), -inf);
-}
-
-#[test]
-fn the_ways_to_cross_entropy_agree() {
-    let x = ramp(&[4, 7]);
-    let targets = Tensor::from([6, 0, 3, 3]);
-    let expected = x.log_softmax(1).nll_loss(&targets).item();
-    assert_close(&x.cross_entropy(&targets), &[expected]);
-    let picked = x.log_softmax(1) * targets.one_hot::<f64>(7);
-    assert_close(&(picked.sum() / -4.0), &[expected]);
-    assert!(Tensor::<f64>::zeros([0, 3]).cross_entropy(&Tensor::zeros([0])).item().is_nan());
-}
-
-#[test]
 fn short_and_long_rows_are_those_of_plain_loops() {
     // Rows with whole vectors and without, in one block and in several.
     let shapes = [
@@ -394,16 +356,6 @@ fn what_does_not_fit_is_named() {
     let options = Conv2dOptions::new();
     let message = |result: crate::Result<Tensor<f64>>| result.unwrap_err().to_string();
     assert_eq!(
-        message(x.try_conv2d(&w, None, options)),
-        "conv2d: the tensor must be at least 5 high and 5 wide, for one window to fit, found shape \
-         [1, 3, 4, 4]"
-    );
-    assert_eq!(
-        message(x.try_conv2d(&w, None, options.groups(2))),
-        "conv2d: the tensor must be of a number of channels that is a multiple of `groups`, 2, found \
-         shape [1, 3, 4, 4]"
-    );
-    assert_eq!(
         message(x.try_conv2d(&w, Some(&Tensor::zeros([3])), options.padding(1))),
         "conv2d: `bias` must be of shape [2], one for each output, found shape [3]"
     );
@@ -421,15 +373,6 @@ fn what_does_not_fit_is_named() {
     assert_eq!(
         message(scores.try_cross_entropy(&Tensor::from([0, 3]))),
         "cross_entropy: `targets[1]` is 3, outside an axis of length 3"
-    );
-    assert_eq!(
-        message(scores.try_cross_entropy(&Tensor::from([0]))),
-        "cross_entropy: `targets` must be of shape [2], one class for each of the 2 rows, found shape \
-         [1]"
-    );
-    assert_eq!(
-        message(scores.try_mse_loss(&Tensor::zeros([3]))),
-        "mse_loss: `target` must be of shape [2, 3], as the predictions are, found shape [3]"
     );
     assert_eq!(
         message(scores.try_dropout(f64::NAN, true)),

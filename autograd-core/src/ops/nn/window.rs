@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::super::table::attr::Attr;
+use super::super::options;
+use super::super::table::Operator;
 use super::super::table::form::{Dims, Form};
 use crate::array::shape::element_count;
 use crate::error::{Error, RECEIVER, Result};
@@ -55,21 +56,13 @@ impl Plan {
             [("kernel", window.kernel), ("stride", window.stride), ("dilation", window.dilation)];
         for (parameter, [vertical, horizontal]) in positive {
             if vertical == 0 || horizontal == 0 {
-                return Err(Error::Value {
-                    op,
-                    parameter,
-                    expected: "at least 1".into(),
-                    found: format!("{:?}", [vertical, horizontal]),
-                });
+                let found = format!("{:?}", [vertical, horizontal]);
+                return Err(Error::value(op, parameter, "at least 1", found));
             }
         }
         let &[_, _, height, width] = shape else {
-            return Err(Error::Shape {
-                op,
-                parameter: RECEIVER.into(),
-                expected: "pictures of shape [n, channels, height, width]".into(),
-                found: shape.to_vec(),
-            });
+            let expected = "pictures of shape [n, channels, height, width]";
+            return Err(Error::shape(op, RECEIVER, expected, shape));
         };
         let mut output = [0; 2];
         let mut needed = [0; 2];
@@ -86,15 +79,10 @@ impl Plan {
             output[i] = (room / wide(window.stride[i]) + 1).min(wide(usize::MAX)) as usize;
         }
         if output.contains(&0) {
-            return Err(Error::Shape {
-                op,
-                parameter: RECEIVER.into(),
-                expected: format!(
-                    "at least {} high and {} wide, for one window to fit",
-                    needed[0], needed[1]
-                ),
-                found: shape.to_vec(),
-            });
+            let [height, width] = needed;
+            let expected =
+                format!("at least {height} high and {width} wide, for one window to fit");
+            return Err(Error::shape(op, RECEIVER, expected, shape));
         }
         let [kernel_height, kernel_width] = window.kernel;
         let all = [shape[0], shape[1], kernel_height, kernel_width, output[0], output[1]];
@@ -161,22 +149,6 @@ pub struct Conv2dOptions {
     pub(crate) groups: usize,
 }
 
-impl Conv2dOptions {
-    /// Stride, padding, dilation and, twice, the number of groups.
-    pub(super) fn attr(self) -> Attr {
-        Attr::Pairs(self.parts().to_vec())
-    }
-
-    pub(crate) fn parts(self) -> [[usize; 2]; 4] {
-        let Self { stride, padding, dilation, groups } = self;
-        [stride, padding, dilation, [groups; 2]]
-    }
-
-    pub(crate) fn of_parts([stride, padding, dilation, [groups, _]]: [[usize; 2]; 4]) -> Self {
-        Self { stride, padding, dilation, groups }
-    }
-}
-
 impl Default for Conv2dOptions {
     fn default() -> Self {
         Self { stride: [1, 1], padding: [0, 0], dilation: [1, 1], groups: 1 }
@@ -184,33 +156,34 @@ impl Default for Conv2dOptions {
 }
 
 impl Conv2dOptions {
+    /// Stride, padding, dilation and, twice, the number of groups.
+    pub(crate) fn parts(self) -> [[usize; 2]; 4] {
+        let Self { stride, padding, dilation, groups } = self;
+        [stride, padding, dilation, [groups; 2]]
+    }
+
+    pub(super) fn of(op: &Operator) -> Result<Self, String> {
+        let [stride, padding, dilation, [groups, _]] = counted(op.pairs(0))?;
+        Ok(Self { stride, padding, dilation, groups })
+    }
+
     /// Stride 1, no padding, no gaps, one group.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How far the window moves.
-    pub fn stride(mut self, stride: impl IntoPair) -> Self {
-        self.stride = stride.into_pair();
-        self
-    }
+    options! {
+        /// How far the window moves.
+        pub fn stride(stride: impl IntoPair).into_pair();
 
-    /// How many zeros are put around the picture, on each side.
-    pub fn padding(mut self, padding: impl IntoPair) -> Self {
-        self.padding = padding.into_pair();
-        self
-    }
+        /// How many zeros are put around the picture, on each side.
+        pub fn padding(padding: impl IntoPair).into_pair();
 
-    /// How far apart the elements of a window are.
-    pub fn dilation(mut self, dilation: impl IntoPair) -> Self {
-        self.dilation = dilation.into_pair();
-        self
-    }
+        /// How far apart the elements of a window are.
+        pub fn dilation(dilation: impl IntoPair).into_pair();
 
-    /// Into how many groups the channels are divided, each convolved with weights of its own.
-    pub fn groups(mut self, groups: usize) -> Self {
-        self.groups = groups;
-        self
+        /// Into how many groups the channels are divided, each convolved with weights of its own.
+        pub fn groups(groups: usize);
     }
 }
 
@@ -227,16 +200,13 @@ pub struct PoolOptions {
 
 impl PoolOptions {
     /// Window, stride and padding.
-    pub(super) fn attr(self) -> Attr {
-        Attr::Pairs(self.parts().to_vec())
-    }
-
     pub(crate) fn parts(self) -> [[usize; 2]; 3] {
         [self.kernel, self.stride.unwrap_or(self.kernel), self.padding]
     }
 
-    pub(crate) fn of_parts([kernel, stride, padding]: [[usize; 2]; 3]) -> Self {
-        Self { kernel, stride: Some(stride), padding }
+    pub(super) fn of(op: &Operator) -> Result<Self, String> {
+        let [kernel, stride, padding] = counted(op.pairs(0))?;
+        Ok(Self { kernel, stride: Some(stride), padding })
     }
 
     /// A window of this size.
@@ -244,38 +214,26 @@ impl PoolOptions {
         Self { kernel: kernel.into_pair(), stride: None, padding: [0, 0] }
     }
 
-    /// How far the window moves.
-    pub fn stride(mut self, stride: impl IntoPair) -> Self {
-        self.stride = Some(stride.into_pair());
-        self
-    }
+    options! {
+        /// How far the window moves.
+        pub fn stride(stride: impl IntoPair).into_pair().into();
 
-    /// How far the window may reach over each side of the picture, at most half its size.
-    pub fn padding(mut self, padding: impl IntoPair) -> Self {
-        self.padding = padding.into_pair();
-        self
+        /// How far the window may reach over each side of the picture, at most half its size.
+        pub fn padding(padding: impl IntoPair).into_pair();
     }
 
     pub(super) fn plan(self, op: &'static str, shape: &[usize]) -> Result<Plan> {
         let Self { kernel, stride, padding } = self;
         // So that every window has an element of the picture.
         if (0..2).any(|i| padding[i] > kernel[i] / 2) {
-            return Err(Error::Value {
-                op,
-                parameter: "padding",
-                expected: format!("at most half the window {kernel:?}"),
-                found: format!("{padding:?}"),
-            });
+            let expected = format!("at most half the window {kernel:?}");
+            return Err(Error::value(op, "padding", expected, format!("{padding:?}")));
         }
         let window = Window { kernel, stride: stride.unwrap_or(kernel), padding, dilation: [1, 1] };
         let plan = Plan::new(op, window, shape)?;
         if plan.input.contains(&0) {
-            return Err(Error::Shape {
-                op,
-                parameter: RECEIVER.into(),
-                expected: "pictures of one element or more".into(),
-                found: shape.to_vec(),
-            });
+            let expected = "pictures of one element or more";
+            return Err(Error::shape(op, RECEIVER, expected, shape));
         }
         Ok(plan)
     }
@@ -300,7 +258,7 @@ pub(crate) struct Convolution {
 }
 
 /// Pictures whose batch may be free.
-pub(super) fn pictures(x: &Form) -> std::result::Result<Vec<usize>, String> {
+pub(super) fn pictures(x: &Form) -> Result<Vec<usize>, String> {
     let (batch, rest) = x.dims.split_first().ok_or("takes pictures, found a scalar")?;
     let rest: Option<Vec<usize>> = rest.iter().copied().collect();
     let rest =
@@ -316,13 +274,6 @@ pub(super) fn open_batch(x: &Form, shape: [usize; 4]) -> Form {
 }
 
 /// As many pairs as options have, which a file may lack.
-pub(super) fn counted<const N: usize>(
-    pairs: &[[usize; 2]],
-) -> std::result::Result<[[usize; 2]; N], String> {
+fn counted<const N: usize>(pairs: &[[usize; 2]]) -> Result<[[usize; 2]; N], String> {
     pairs.try_into().map_err(|_| format!("takes {} numbers, found {}", 2 * N, 2 * pairs.len()))
-}
-
-/// The same after inference.
-pub(super) fn fixed<const N: usize>(pairs: &[[usize; 2]]) -> [[usize; 2]; N] {
-    std::array::from_fn(|at| pairs.get(at).copied().unwrap_or_default())
 }

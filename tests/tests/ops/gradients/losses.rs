@@ -60,6 +60,77 @@ fn distances_and_distributions() {
     check("binary_cross_entropy", |t| t[0].binary_cross_entropy(&ends), &inputs);
 }
 
+/// A loss with a reduction, of predictions and a target.
+type Reduced = fn(&[Tensor<f64>], LossReduction) -> Tensor<f64>;
+
+#[test]
+fn losses_are_reduced_as_asked() {
+    use LossReduction::{BatchMean, Mean, None, Sum};
+    let losses: [(&str, Reduced, fn(&[Tensor<f64>]) -> Tensor<f64>); 8] = [
+        ("mse", |t, how| t[0].mse_loss_with(&t[1], how), |t| t[0].mse_loss(&t[1])),
+        ("l1", |t, how| t[0].l1_loss_with(&t[1], how), |t| t[0].l1_loss(&t[1])),
+        (
+            "smooth_l1",
+            |t, how| t[0].smooth_l1_loss_with(&t[1], how),
+            |t| t[0].smooth_l1_loss(&t[1]),
+        ),
+        ("huber", |t, how| t[0].huber_loss_with(&t[1], 0.2, how), |t| t[0].huber_loss(&t[1], 0.2)),
+        ("kl_div", |t, how| t[0].kl_div_with(&t[1], how), |t| t[0].kl_div(&t[1])),
+        (
+            "probabilities",
+            |t, how| t[0].binary_cross_entropy_with(&t[1], how),
+            |t| t[0].binary_cross_entropy(&t[1]),
+        ),
+        (
+            "logits",
+            |t, how| t[0].binary_cross_entropy_with_logits_with(&t[1], how),
+            |t| t[0].binary_cross_entropy_with_logits(&t[1]),
+        ),
+        (
+            "nll",
+            |t, how| {
+                let options = CrossEntropyOptions::new().reduction(how);
+                t[0].nll_loss_with(&Tensor::from([2, 0, 1]), &options) + t[1].sum() * 0.0
+            },
+            |t| t[0].nll_loss(&Tensor::from([2, 0, 1])) + t[1].sum() * 0.0,
+        ),
+    ];
+    let inputs = [sample(&[3, 4], 0.2, 0.8), sample(&[3, 4], 0.1, 0.9)];
+    for (name, loss, own) in losses {
+        let each = loss(&inputs, None);
+        assert_eq!(each.shape(), if name == "nll" { &[3][..] } else { &[3, 4] }, "{name}");
+        let n = each.len() as f64;
+        let close = |found: Tensor<f64>, expected: f64| {
+            assert!((found.item() - expected).abs() < 1e-12, "{name}: {}", found.item());
+        };
+        let sum = each.sum().item();
+        close(loss(&inputs, Sum), sum);
+        close(loss(&inputs, Mean), sum / n);
+        close(loss(&inputs, BatchMean), sum / 3.0);
+        close(own(&inputs), if name == "kl_div" { sum / 3.0 } else { sum / n });
+        for how in [None, Sum, BatchMean] {
+            check(name, |t| loss(t, how), &inputs);
+        }
+    }
+    // As in PyTorch, elements where the target is 0 add nothing, but count.
+    let (p, q) = (Tensor::from([[0.5, 0.5]]), Tensor::from([[1.0, 0.0]]));
+    assert_eq!(p.ln().kl_div_with(&q, Mean).item(), 2_f64.ln() / 2.0);
+}
+
+#[test]
+fn negated_log_probabilities_with_every_option() {
+    let logits = sample(&[2, 3, 2], -1.0, 1.0);
+    let targets = Tensor::from([2, 1, 0, -1]).reshape([2, 2]);
+    for reduction in [LossReduction::Mean, LossReduction::Sum, LossReduction::None] {
+        let options = CrossEntropyOptions::new().ignore_index(-1).label_smoothing(0.2);
+        let options = options.weight(&Tensor::from([0.5, 1.0, 2.0])).reduction(reduction);
+        let expected = logits.cross_entropy_with(&targets, &options);
+        let found = logits.log_softmax(1).nll_loss_with(&targets, &options);
+        assert!(found.allclose(&expected, 1e-14, 0.0), "{found} {expected}");
+        check("nll_loss_with", |t| t[0].nll_loss_with(&targets, &options), &[logits.clone()]);
+    }
+}
+
 #[test]
 fn errors_say_what_does_not_fit() {
     let logits = Tensor::<f64>::zeros([2, 3, 4]);
