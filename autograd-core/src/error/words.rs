@@ -228,6 +228,27 @@ impl fmt::Display for Parameter<'_> {
 }
 
 impl Error {
+    #[cold]
+    pub(crate) fn shape(
+        op: &'static str,
+        parameter: impl Into<String>,
+        expected: impl Into<String>,
+        found: &[usize],
+    ) -> Self {
+        let (parameter, expected) = (parameter.into(), expected.into());
+        Self::Shape { op, parameter, expected, found: found.to_vec() }
+    }
+
+    #[cold]
+    pub(crate) fn value(
+        op: &'static str,
+        parameter: &'static str,
+        expected: impl Into<String>,
+        found: impl fmt::Display,
+    ) -> Self {
+        Self::Value { op, parameter, expected: expected.into(), found: found.to_string() }
+    }
+
     /// The same error of `called`, the function that the user called, where another one found it.
     pub(crate) fn called(mut self, called: &'static str) -> Self {
         match &mut self {

@@ -1,33 +1,33 @@
-//! Along one axis: where the extreme stands, and running sums.
+//! Along one axis: where the extreme is, and running sums.
 
-use super::call::{call, finish, linear};
+use super::call::{call, linear};
 use super::reduce::{Max, Min};
 use super::table::attr::{Attr, Type};
 use super::table::form::Form;
 use super::table::forms::{arithmetic, exactly, position, reduced};
 use super::table::values::number;
 use super::table::{Gradient, OpDef, entries};
-use super::{Binary, Caller, Numeric, expect};
+use super::{Binary, Caller, Numeric, pairs};
 use crate::array::pick::{self, Around};
 use crate::array::reduce::Fold;
 use crate::array::shape::axis as check_axis;
 use crate::array::{DType, Value};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{Lost, SavedAttr, Tensor, with_push};
+use crate::graph::{Lost, Tensor};
 
 entries! {
     ALONG:
 
-    /// Where the greatest element along an axis stands.
+    /// Where the greatest element along an axis is.
     ARGMAX = OpDef {
-        run: |op, x, at| number!(x, x => argmax(&x, op.int(0), at)),
-        ..arg_best_op("argmax")
+        run: |op, x, at| number!(x, x => best("argmax", &x, op.int(0), at, Max)),
+        ..best_op("argmax")
     };
 
-    /// Where the least element along an axis stands.
+    /// Where the least element along an axis is.
     ARGMIN = OpDef {
-        run: |op, x, at| number!(x, x => argmin(&x, op.int(0), at)),
-        ..arg_best_op("argmin")
+        run: |op, x, at| number!(x, x => best("argmin", &x, op.int(0), at, Min)),
+        ..best_op("argmin")
     };
 
     /// Sums of the elements up to each along an axis, or from each on.
@@ -43,13 +43,12 @@ entries! {
     };
 }
 
-const fn arg_best_op(name: &'static str) -> OpDef {
+const fn best_op(name: &'static str) -> OpDef {
     OpDef {
         attrs: &[("axis", Type::Int)],
         infer: |op, inputs| {
             let [x] = exactly(inputs)?;
             let x = arithmetic(Binary::Add, x)?;
-            position(op.int(0), x.dims.len())?;
             Ok(vec![Form::new(DType::Int64, reduced(&x.dims, &[op.int(0)], false)?)])
         },
         gradient: Gradient::None,
@@ -58,15 +57,7 @@ const fn arg_best_op(name: &'static str) -> OpDef {
 }
 
 /// The position along an axis of the element that beats all others; the first of equals.
-fn argmax<T: Numeric>(x: &Tensor<T>, axis: isize, at: Caller) -> Result<Tensor<i64>> {
-    arg_best("argmax", x, axis, at, Max)
-}
-
-fn argmin<T: Numeric>(x: &Tensor<T>, axis: isize, at: Caller) -> Result<Tensor<i64>> {
-    arg_best("argmin", x, axis, at, Min)
-}
-
-fn arg_best<T: Numeric>(
+fn best<T: Numeric>(
     op: &'static str,
     x: &Tensor<T>,
     axis: isize,
@@ -76,12 +67,12 @@ fn arg_best<T: Numeric>(
     let position = check_axis(op, axis, x.ndim())?;
     let around = Around::new(x.shape(), position);
     if around.n == 0 {
-        return Err(Error::Shape {
+        return Err(Error::shape(
             op,
-            parameter: RECEIVER.into(),
-            expected: format!("of one element or more along axis {axis}"),
-            found: x.shape().to_vec(),
-        });
+            RECEIVER,
+            format!("of one element or more along axis {axis}"),
+            x.shape(),
+        ));
     }
     let mut shape = x.shape_owned();
     shape.remove(position);
@@ -103,10 +94,9 @@ fn cumsum<T: Numeric>(
     let position = check_axis("cumsum", axis, x.ndim())?;
     let around = Around::new(x.shape(), position);
     let value = T::running("cumsum", x.read().into_owned(), around, from_end)?;
-    let state = with_push::<T, _, _>(Accumulated, SavedAttr((axis, from_end)));
-    Ok(finish("cumsum", caller, [x], value, state, |(axis, from_end), dy, _| {
-        Ok([Some(summed_up(&dy, axis, !from_end)?)])
-    }))
+    let back = |(axis, from_end): (isize, bool), dy: Tensor<T>| summed_up(&dy, axis, !from_end);
+    let along = |(axis, from_end), dx: &Tensor<T>, _: &[usize]| summed_up(dx, axis, from_end);
+    Ok(linear("cumsum", caller, x, value, (axis, from_end), back, along))
 }
 
 #[track_caller]
@@ -114,88 +104,41 @@ fn summed_up<T: Numeric>(x: &Tensor<T>, axis: isize, from_end: bool) -> Result<T
     call(&CUMSUM, [Attr::Int(axis), Attr::Flag(from_end)], [x.untyped()])
 }
 
-linear! {
-    Accumulated<Numeric, SavedAttr<(isize, bool)>> |(axis, from_end), dx, _shape|
-        summed_up(dx, axis, from_end);
-}
-
 /// # Along an axis
 impl<T: Numeric> Tensor<T> {
-    /// Where along an axis, which is taken away, the greatest element stands: the first of equal
-    /// ones, and the first NaN if there is one.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([[1.0, 3.0, 2.0], [6.0, 5.0, 6.0]]);
-    /// assert_eq!(x.argmax(1).to_vec(), [1, 0]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis or it has length 0; see [`Tensor::try_argmax`].
-    #[track_caller]
-    pub fn argmax(&self, axis: isize) -> Tensor<i64> {
-        expect(self.try_argmax(axis))
-    }
+    pairs! {
+        /// Where along an axis, which is removed, the greatest element is: the first of equal
+        /// ones, and the first NaN if there is one.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([[1.0, 3.0, 2.0], [6.0, 5.0, 6.0]]);
+        /// assert_eq!(x.argmax(1).to_vec(), [1, 0]);
+        /// ```
+        pub fn argmax, try_argmax(&self, axis: isize) -> Tensor<i64>,
+            Axis | Shape if "there is no such axis or it has length 0" {
+            call(&ARGMAX, [Attr::Int(axis)], [self.untyped()])
+        }
 
-    /// [`Tensor::argmax`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Axis`] or [`Error::Shape`].
-    #[track_caller]
-    pub fn try_argmax(&self, axis: isize) -> Result<Tensor<i64>> {
-        call(&ARGMAX, [Attr::Int(axis)], [self.untyped()])
-    }
+        /// Where along an axis, which is removed, the least element is: the first of equal
+        /// ones, and the first NaN if there is one.
+        pub fn argmin, try_argmin(&self, axis: isize) -> Tensor<i64>,
+            Axis | Shape if "there is no such axis or it has length 0" {
+            call(&ARGMIN, [Attr::Int(axis)], [self.untyped()])
+        }
 
-    /// Where along an axis, which is taken away, the least element stands: the first of equal
-    /// ones, and the first NaN if there is one.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis or it has length 0; see [`Tensor::try_argmin`].
-    #[track_caller]
-    pub fn argmin(&self, axis: isize) -> Tensor<i64> {
-        expect(self.try_argmin(axis))
-    }
-
-    /// [`Tensor::argmin`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Axis`] or [`Error::Shape`].
-    #[track_caller]
-    pub fn try_argmin(&self, axis: isize) -> Result<Tensor<i64>> {
-        call(&ARGMIN, [Attr::Int(axis)], [self.untyped()])
-    }
-
-    /// The sums of the elements up to and with each, along an axis.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis, or an integer sum is outside of the element type; see
-    /// [`Tensor::try_cumsum`].
-    #[track_caller]
-    pub fn cumsum(&self, axis: isize) -> Tensor<T> {
-        expect(self.try_cumsum(axis))
-    }
-
-    /// [`Tensor::cumsum`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Axis`] if there is no such axis, [`Error::Overflow`] if the element type cannot hold an
-    /// integer sum.
-    #[track_caller]
-    pub fn try_cumsum(&self, axis: isize) -> Result<Tensor<T>> {
-        summed_up(self, axis, false)
+        /// The sums of the elements up to and with each, along an axis.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
+        /// ```
+        pub fn cumsum, try_cumsum(&self, axis: isize) -> Tensor<T>,
+            Axis | Overflow if "there is no such axis, or an integer sum is outside of the element type" {
+            summed_up(self, axis, false)
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use super::table::attr::{Attr, Type};
 use super::table::forms::exactly;
 use super::table::values::any;
 use super::table::{Gradient, OpDef, entries};
-use super::{Float, Numeric, Scalar, expect, trace};
+use super::{Float, Numeric, Scalar, expect, pairs, trace};
 use crate::array::shape::element_count;
 use crate::array::{IntoShape, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
@@ -89,12 +89,7 @@ pub(super) fn view<T: Element>(x: &Tensor<T>) -> CowArray<'_, T, IxDyn> {
 pub(super) fn item<T: Element>(x: &Tensor<T>) -> Result<T> {
     match (x.len(), x.read().first()) {
         (1, Some(element)) => Ok(element),
-        _ => Err(Error::Shape {
-            op: "item",
-            parameter: RECEIVER.into(),
-            expected: "of one element".into(),
-            found: x.shape().to_vec(),
-        }),
+        _ => Err(Error::shape("item", RECEIVER, "of one element", x.shape())),
     }
 }
 
@@ -197,23 +192,12 @@ impl<T: Element> Tensor<T> {
         T::view(self)
     }
 
-    /// The only element of a tensor that has one.
-    ///
-    /// # Panics
-    ///
-    /// If there is not exactly one element; see [`Tensor::try_item`].
-    #[track_caller]
-    pub fn item(&self) -> T {
-        expect(self.try_item())
-    }
-
-    /// [`Tensor::item`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Shape`] if there is not exactly one element.
-    pub fn try_item(&self) -> Result<T> {
-        T::item(self)
+    pairs! {
+        /// The only element of a tensor that has one.
+        pub fn item, try_item(&self) -> T,
+            Shape if "there is not exactly one element" {
+            T::item(self)
+        }
     }
 
     /// The element at a position.
@@ -318,13 +302,11 @@ impl Tensor<i64> {
     /// The numbers 0 .. n in a random order, from the process-wide generator.
     #[track_caller]
     pub fn randperm(n: usize) -> Tensor<i64> {
-        let mut value = Value::build(expect(checked("randperm", [n].into_shape())), |out| {
-            out.extend(0..n as i64)
-        });
-        if let Some(data) = value.as_mut_slice() {
+        let mut tensor = list("randperm", n, 0..n as i64);
+        if let Some(data) = i64::elements(&mut tensor) {
             random::shuffle(data);
         }
-        Tensor::new(value)
+        tensor
     }
 }
 
@@ -358,9 +340,9 @@ impl<T: Numeric> Tensor<T> {
     #[track_caller]
     pub fn arange_step(start: T, end: T, step: T) -> Tensor<T> {
         let op = "arange_step";
-        let wrong = |found| {
-            let expected = "a step other than 0 that leads from `start` to `end`".to_owned();
-            expect(Err(Error::Value { op, parameter: "step", expected, found }))
+        let wrong = |found: String| {
+            let expected = "a step other than 0 that leads from `start` to `end`";
+            expect(Err(Error::value(op, "step", expected, found)))
         };
         if T::DTYPE.is_float() {
             let of = |x: T| Tensor::from(x).cast::<f64>().item();
@@ -370,11 +352,8 @@ impl<T: Numeric> Tensor<T> {
             if by == 0.0 || !(0.0..u64::MAX as f64).contains(&n) {
                 wrong(format!("{by} from {first} to {last}"))
             }
-            return list(
-                op,
-                n as usize,
-                (0..n as usize).map(|i| T::nearest(first + by * i as f64)),
-            );
+            let numbers = (0..n as usize).map(|i| T::nearest(first + by * i as f64));
+            return list(op, n as usize, numbers);
         }
         let of = |x: T| i128::from(Tensor::from(x).cast::<i64>().item());
         let [first, last, by] = [start, end, step].map(of);
@@ -406,9 +385,8 @@ impl<T: Numeric> Tensor<T> {
         let op = "meshgrid";
         for (i, list) in lists.iter().enumerate() {
             if list.ndim() != 1 {
-                let (parameter, expected) = (format!("lists[{i}]"), "of one axis".into());
-                let found = list.shape().to_vec();
-                expect(Err(Error::Shape { op, parameter, expected, found }))
+                let parameter = format!("lists[{i}]");
+                expect(Err(Error::shape(op, parameter, "of one axis", list.shape())))
             }
         }
         let shape: Shape = lists.iter().map(|list| list.len()).collect();
@@ -467,12 +445,12 @@ impl<T: Element, const N: usize, const M: usize> From<[[T; M]; N]> for Tensor<T>
 fn of_rows<T: Element>(rows: Vec<Tensor<T>>) -> Tensor<T> {
     let of_row = rows.first().map(Tensor::shape_owned).unwrap_or_default();
     if let Some(at) = rows.iter().position(|row| row.shape() != &of_row[..]) {
-        expect(Err(Error::Shape {
-            op: "from",
-            parameter: format!("rows[{at}]"),
-            expected: format!("of shape {:?}, as the first is", &of_row[..]),
-            found: rows[at].shape().to_vec(),
-        }))
+        expect(Err(Error::shape(
+            "from",
+            format!("rows[{at}]"),
+            format!("of shape {:?}, as the first is", &of_row[..]),
+            rows[at].shape(),
+        )))
     }
     let mut shape = of_row;
     shape.insert(0, rows.len());
@@ -554,33 +532,22 @@ impl<T: Element> Default for Tensor<T> {
 }
 
 impl Tensor<i64> {
-    /// A new last axis of length `classes`: 1 at the place that each element names, else 0.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let y: Tensor<f32> = Tensor::from([2, 0]).one_hot(3);
-    /// assert_eq!(y.to_vec(), [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If an element lies outside `0..classes`; see [`Tensor::try_one_hot`].
-    #[track_caller]
-    pub fn one_hot<T: Numeric>(&self, classes: usize) -> Tensor<T> {
-        expect(self.try_one_hot(classes))
-    }
-
-    /// [`Tensor::one_hot`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Index`] if an element lies outside `0..classes`, [`Error::TooLarge`].
-    pub fn try_one_hot<T: Numeric>(&self, classes: usize) -> Result<Tensor<T>> {
-        check_indices("one_hot", RECEIVER, &self.read(), classes)?;
-        let mut shape = self.shape_owned();
-        shape.push(classes);
-        element_count("one_hot", &shape)?;
-        Ok(self.unsqueeze(-1).try_equal(&Tensor::arange(classes))?.cast())
+    pairs! {
+        /// A new last axis of length `classes`: 1 at the place that each element names, else 0.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let y: Tensor<f32> = Tensor::from([2, 0]).one_hot(3);
+        /// assert_eq!(y.to_vec(), [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]);
+        /// ```
+        pub fn one_hot, try_one_hot<T: Numeric>(&self, classes: usize) -> Tensor<T>,
+            Index | TooLarge if "an element lies outside `0..classes`, or the result is too large" {
+            check_indices("one_hot", RECEIVER, &self.read(), classes)?;
+            let mut shape = self.shape_owned();
+            shape.push(classes);
+            element_count("one_hot", &shape)?;
+            Ok(self.unsqueeze(-1).try_equal(&Tensor::arange(classes))?.cast())
+        }
     }
 }

@@ -101,12 +101,12 @@ pub(super) fn copy_from<T: Element>(
 ) -> Result<()> {
     x.check_plain_write("copy_from")?;
     if source.shape() != x.shape() {
-        return Err(Error::Shape {
-            op: "copy_from",
-            parameter: "source".into(),
-            expected: format!("of shape {:?}", x.shape()),
-            found: source.shape().to_vec(),
-        });
+        return Err(Error::shape(
+            "copy_from",
+            "source",
+            format!("of shape {:?}", x.shape()),
+            source.shape(),
+        ));
     }
     let new = source.read().contiguous().into_owned();
     x.write("copy_from", |value| match (value.as_mut_slice(), new.as_slice()) {
@@ -150,12 +150,12 @@ pub(super) fn replace<T: Element>(
     result: Tensor<T>,
 ) -> Result<()> {
     if result.shape() != x.shape() {
-        return Err(Error::Shape {
-            op: name,
-            parameter: "the right operand".into(),
-            expected: format!("of a shape that broadcasts to {:?}", x.shape()),
-            found: result.shape().to_vec(),
-        });
+        return Err(Error::shape(
+            name,
+            "the right operand",
+            format!("of a shape that broadcasts to {:?}", x.shape()),
+            result.shape(),
+        ));
     }
     let (producer, lost) = (result.producer().cloned(), result.lost());
     let new = match result.try_into_value() {
@@ -237,12 +237,12 @@ impl<T: Float> Tensor<T> {
         let inside =
             index.len() == self.ndim() && index.iter().zip(self.shape()).all(|(i, n)| i < n);
         if !inside {
-            return Err(Error::Shape {
-                op: "set_item",
-                parameter: "index".into(),
-                expected: format!("a position in a tensor of shape {:?}", self.shape()),
-                found: index.to_vec(),
-            });
+            return Err(Error::shape(
+                "set_item",
+                "index",
+                format!("a position in a tensor of shape {:?}", self.shape()),
+                &index,
+            ));
         }
         let strides = crate::array::shape::row_major(self.shape());
         let at: usize = index.iter().zip(&strides).map(|(i, s)| i * s).sum();

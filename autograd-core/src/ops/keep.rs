@@ -1,5 +1,6 @@
 //! Reductions that keep their axes with length 1, made of those that remove them.
 
+use super::shape::signed;
 use super::{Float, Numeric, expect};
 use crate::array::IntoAxes;
 use crate::array::shape::axes as check_axes;
@@ -9,8 +10,7 @@ use crate::graph::{Element, Tensor};
 #[track_caller]
 fn kept<T: Element>(reduced: Tensor<T>, axes: &[isize], rank: usize) -> Tensor<T> {
     let positions = expect(check_axes("reshape", axes, rank));
-    let positions: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
-    reduced.unsqueeze_axes(&positions)
+    reduced.unsqueeze_axes(&signed(&positions))
 }
 
 macro_rules! keep_forms {

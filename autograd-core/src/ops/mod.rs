@@ -18,6 +18,7 @@ mod keep;
 pub(crate) mod kernels;
 mod layout;
 mod matmul;
+mod methods;
 pub(crate) mod names;
 mod nn;
 mod number;
@@ -63,6 +64,7 @@ pub(crate) use index::check_indices;
 pub(crate) use instantiate::instantiate;
 pub use items::{Ellipsis, IntoIndex, IntoIndexItem, NewAxis, Step};
 pub use layout::Padding;
+pub(crate) use methods::pairs;
 pub(crate) use names::Caller;
 #[allow(unreachable_pub, reason = "they stand in hidden methods of public traits")]
 pub use names::{Binary, Reduce, Unary};

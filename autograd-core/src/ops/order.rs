@@ -4,6 +4,7 @@
 use std::cmp::Ordering;
 
 use super::call::call;
+use super::reduce::grouped;
 use super::table::attr::{Attr, Type};
 use super::table::form::Form;
 use super::table::forms::{arithmetic, exactly, position};
@@ -65,7 +66,7 @@ fn compare<T: Numeric>(a: T, b: T, descending: bool) -> Ordering {
 
 /// # Order
 ///
-/// Sorting is stable: equal elements keep their order. NaN stands last, also in descending order. The gradient
+/// Sorting is stable: equal elements keep their order. NaN is last, also in descending order. The gradient
 /// of an element flows back to its position in the input.
 impl<T: Numeric> Tensor<T> {
     /// The elements along an axis in ascending or descending order, and their positions in the input.
@@ -130,14 +131,14 @@ impl<T: Numeric> Tensor<T> {
     #[track_caller]
     pub fn topk(&self, k: usize, axis: isize) -> (Tensor<T>, Tensor<i64>) {
         let order = expect(self.order("topk", axis, true));
-        let n = self.shape()[expect(check_axis("topk", axis, self.ndim()))];
+        let n = self.length("topk", axis);
         if k > n {
-            expect(Err(Error::Value {
-                op: "topk",
-                parameter: "k",
-                expected: format!("at most {n}, the length of axis {axis}"),
-                found: k.to_string(),
-            }))
+            expect(Err(Error::value(
+                "topk",
+                "k",
+                format!("at most {n}, the length of axis {axis}"),
+                k,
+            )))
         }
         let order = order.narrow(axis, 0, k);
         (self.gather(axis, &order), order)
@@ -221,21 +222,12 @@ impl<T: Numeric> Tensor<T> {
 
     #[track_caller]
     fn median_of(&self, op: &'static str, axes: &[isize]) -> Result<Tensor<T>> {
-        let axes = check_axes(op, axes, self.ndim())?;
-        let n: usize = axes.iter().map(|&axis| self.shape()[axis]).product();
+        let (grouped, _) = grouped(self, &check_axes(op, axes, self.ndim())?);
+        let n = grouped.shape().last().map_or(0, |&n| n);
         if n == 0 {
-            return Err(Error::Shape {
-                op,
-                parameter: RECEIVER.into(),
-                expected: "of one element or more along the reduced axes".into(),
-                found: self.shape().to_vec(),
-            });
+            let expected = "of one element or more along the reduced axes";
+            return Err(Error::shape(op, RECEIVER, expected, self.shape()));
         }
-        // The axes behind the others, as one.
-        let kept: Vec<usize> = (0..self.ndim()).filter(|axis| !axes.contains(axis)).collect();
-        let order: Vec<isize> = kept.iter().chain(&axes).map(|&axis| axis as isize).collect();
-        let lengths = kept.iter().map(|&axis| self.shape()[axis]).chain([n]);
-        let grouped = self.permute(&order).reshape(lengths.collect::<Shape>());
         let (sorted, _) = grouped.sort(-1, false);
         let last = sorted.select(-1, n - 1);
         Ok(last.is_nan().where_else(&last, sorted.select(-1, (n - 1) / 2)))
