@@ -2,11 +2,9 @@
 
 use super::call::{call, linear};
 use super::reduce::{Max, Min};
-use super::table::attr::{Attr, Type};
-use super::table::form::Form;
-use super::table::forms::{arithmetic, exactly, position, reduced};
-use super::table::values::number;
-use super::table::{Gradient, OpDef, entries};
+use super::table::{
+    Attr, Form, Gradient, OpDef, Type, arithmetic, entries, exactly, number, position, reduced,
+};
 use super::{Binary, Caller, Numeric, pairs};
 use crate::array::pick::{self, Around};
 use crate::array::reduce::Fold;
@@ -18,19 +16,16 @@ use crate::graph::{Lost, Tensor};
 entries! {
     ALONG:
 
-    /// Where the greatest element along an axis is.
     ARGMAX = OpDef {
         run: |op, x, at| number!(x, x => best("argmax", &x, op.int(0), at, Max)),
         ..best_op("argmax")
     };
 
-    /// Where the least element along an axis is.
     ARGMIN = OpDef {
         run: |op, x, at| number!(x, x => best("argmin", &x, op.int(0), at, Min)),
         ..best_op("argmin")
     };
 
-    /// Sums of the elements up to each along an axis, or from each on.
     CUMSUM = OpDef {
         attrs: &[("axis", Type::Int), ("from_end", Type::Flag)],
         infer: |op, inputs| {

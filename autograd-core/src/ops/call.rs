@@ -47,7 +47,7 @@ fn call_any(
         return run(inputs);
     }
     let (attrs, noted) = (op.attrs.clone(), inputs.to_vec());
-    trace::noted(trace::Call::Op { def, attrs }, noted, caller, || run(inputs))
+    trace::noted(trace::Call::Op { def, attrs }, noted, caller, || run(inputs), |y| vec![y.clone()])
 }
 
 /// The result of an op with a rule, recorded where it must be.

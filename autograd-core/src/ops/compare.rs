@@ -5,11 +5,11 @@ use std::panic::Location;
 use smallvec::smallvec;
 
 use super::call::{call, call_at, finish};
-use super::table::attr::{Attr, Type};
-use super::table::form::Form;
-use super::table::forms::{arithmetic, broadcast as broadcast_forms, exactly, same_dtype};
-use super::table::values::{Computed, Ran, Values, computed, number, one, several, typed};
-use super::table::{Gradient, OpDef, entries, family};
+use super::table::{
+    Attr, Computed, Form, Gradient, OpDef, Ran, Type, Values, arithmetic,
+    broadcast as broadcast_forms, computed, entries, exactly, family, number, one, same_dtype,
+    several, typed,
+};
 use super::{Binary, Caller, Numeric, Operand, Scalar, expect, pairs};
 use crate::array::elementwise::{chosen_of, convert, convert_zip};
 use crate::array::shape::broadcast;
@@ -112,32 +112,28 @@ entries! {
         },
         run: |_, values, at| match several(values)? {
             [AnyTensor::Bool(mask), a, b] => {
-                number!(smallvec![a, b], (a, b) => choose(&mask, &a, &b, at))
+                number!(smallvec![a, b], (a, b) => choose("where_else", &mask, &a, &b, at))
             }
             _ => Err("its mask must be bool".into()),
         },
         ..OpDef::new("where")
     };
 
-    /// Where both are true.
     AND = OpDef {
         run: |_, masks, _| logical("and", masks, |a, b| a & b),
         ..logical_op("and")
     };
 
-    /// Where either is true.
     OR = OpDef {
         run: |_, masks, _| logical("or", masks, |a, b| a | b),
         ..logical_op("or")
     };
 
-    /// Where one of them is true.
     XOR = OpDef {
         run: |_, masks, _| logical("xor", masks, |a, b| a ^ b),
         ..logical_op("xor")
     };
 
-    /// Where it is false.
     NOT = OpDef {
         infer: |_, inputs| {
             let [x] = exactly(inputs)?;
@@ -314,17 +310,19 @@ impl Tensor<bool> {
     }
 }
 
+/// By a mask, one of two; recorded as the op of this name.
 pub(super) fn choose<T: Numeric>(
+    name: &'static str,
     mask: &Tensor<bool>,
     on: &Tensor<T>,
     off: &Tensor<T>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    let shape = broadcast("where_else", on.shape(), off.shape())?;
-    let shape = broadcast("where_else", mask.shape(), &shape)?;
+    let shape = broadcast(name, on.shape(), off.shape())?;
+    let shape = broadcast(name, mask.shape(), &shape)?;
     let value = chosen_of(&shape, &mask.read(), &on.read(), &off.read());
     if !on.is_recorded() && !off.is_recorded() {
-        return Ok(unrecorded("where_else", caller, [on, off], value).and_lost(mask));
+        return Ok(unrecorded(name, caller, [on, off], value).and_lost(mask));
     }
     let state = (SavedInput::at(0, mask), SavedAttr((on.shape_owned(), off.shape_owned())));
     let state = with_push(state, |(mask, _), tangents: &[Option<Tensor<T>>], shape| {
@@ -333,7 +331,7 @@ pub(super) fn choose<T: Numeric>(
         let dy = mask.try_where_else(on, off)?;
         Ok(Some(if dy.shape() == shape { dy } else { dy.try_broadcast_to(shape)? }))
     });
-    Ok(record("where_else", caller, [on, off], value, state, |(mask, (on, off)), dy, wants| {
+    Ok(record(name, caller, [on, off], value, state, |(mask, (on, off)), dy, wants| {
         let zero = Tensor::new(Value::scalar(T::ZERO));
         Ok([
             wants[0].then(|| mask.where_else(&dy, &zero).sum_to(&on)),

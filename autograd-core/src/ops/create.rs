@@ -6,10 +6,7 @@ use ndarray::{Array, ArrayD, CowArray, Dimension, IxDyn};
 
 use super::call::call;
 use super::index::check_indices;
-use super::table::attr::{Attr, Type};
-use super::table::forms::exactly;
-use super::table::values::any;
-use super::table::{Gradient, OpDef, entries};
+use super::table::{Attr, Gradient, OpDef, Type, any, entries, exactly};
 use super::{Float, Numeric, Scalar, expect, pairs, trace};
 use crate::array::shape::element_count;
 use crate::array::{IntoShape, Shape, Value};
@@ -20,7 +17,6 @@ use crate::random;
 entries! {
     FILLS:
 
-    /// Zeros or ones in the shape of a tensor.
     FILL_LIKE = OpDef {
         attrs: &[("value", Type::Number)],
         infer: |_, inputs| {
@@ -499,18 +495,13 @@ impl<'a, T: Numeric> std::iter::Sum<&'a Tensor<T>> for Tensor<T> {
 impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor<T> {
     #[track_caller]
     fn from(array: Array<T, D>) -> Self {
-        let shape = expect(checked("from", array.shape().into_shape()));
-        let data = if array.is_standard_layout() {
-            let n = array.len();
-            let (mut data, offset) = array.into_raw_vec_and_offset();
-            if offset.unwrap_or(0) > 0 {
-                data.drain(..offset.unwrap_or(0));
-            }
-            data.truncate(n);
-            data
-        } else {
-            array.iter().copied().collect()
-        };
+        if !array.is_standard_layout() {
+            return array.view().into();
+        }
+        let (shape, n) = (expect(checked("from", array.shape().into_shape())), array.len());
+        let (mut data, offset) = array.into_raw_vec_and_offset();
+        data.drain(..offset.unwrap_or(0));
+        data.truncate(n);
         expect(T::of_vec(shape, data))
     }
 }

@@ -4,11 +4,10 @@
 use smallvec::smallvec;
 
 use super::call::call;
-use super::table::attr::{Attr, Type};
-use super::table::form::Form;
-use super::table::forms::{arithmetic, exactly, position, same_dtype};
-use super::table::values::{Computed, computed, number, several};
-use super::table::{Inferred, OpDef, Operator, entries};
+use super::table::{
+    Attr, Computed, Form, Inferred, OpDef, Operator, Type, arithmetic, computed, entries, exactly,
+    number, position, same_dtype, several,
+};
 use super::{Binary, Caller, Numeric, pairs};
 use crate::array::integer::Additions;
 use crate::array::pick::{self, Around};
@@ -460,20 +459,6 @@ mod tests {
         assert_eq!(picked.shape(), [3, 2]);
         assert_eq!(picked.to_vec(), [0.0, 12.0, 19.0, 13.0, 8.0, 2.0]);
         assert_eq!(x.index_select(1, &Tensor::from([3, 3])).at(&[5, 1]), 23.0);
-    }
-
-    #[test]
-    fn an_index_outside_its_axis_is_named() {
-        let x = Tensor::<f64>::zeros([2, 3]);
-        let error = x.try_gather(1, &Tensor::from([[0, 1], [3, 0]])).unwrap_err();
-        assert_eq!(error.to_string(), "gather: `index[1, 0]` is 3, outside an axis of length 3");
-        let error = x.try_index_select(0, &Tensor::from([1, -1])).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "index_select: `index[1]` is -1, outside an axis of length 2"
-        );
-        let error = Tensor::from(5).try_one_hot::<f32>(5).unwrap_err();
-        assert_eq!(error.to_string(), "one_hot: the tensor is 5, outside an axis of length 5");
     }
 
     #[test]

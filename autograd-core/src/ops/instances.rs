@@ -186,7 +186,8 @@ macro_rules! floats {
                     let inputs = inputs.chain(masks.iter().map(|mask| mask.untyped())).collect();
                     let call = trace::formula(&op);
                     let run = || elementwise::run(op, reals, masks, caller);
-                    return trace::noted(call, inputs, caller, run);
+                    let outputs = |all: &Outputs<Self>| all.iter().map(|y| y.untyped()).collect();
+                    return trace::noted(call, inputs, caller, run, outputs);
                 }
                 elementwise::run(op, reals, masks, caller)
             }

@@ -10,8 +10,7 @@ use super::call::call;
 use super::choose::places;
 use super::compare::choose;
 use super::index::{Picks, changed, check_indices, index_of, select};
-use super::table::values::{number, several};
-use super::table::{OpDef, entries};
+use super::table::{OpDef, entries, number, several};
 use super::{Caller, Numeric, Operand, expect, pairs, trace};
 use crate::array::Shape;
 use crate::array::shape::{broadcast, row_major};
@@ -309,55 +308,45 @@ fn part<T: Element>(op: &'static str, x: &Tensor<T>, items: Vec<Item>) -> Result
     let mut lists: Vec<(usize, Tensor<i64>)> = Vec::new();
     for item in items {
         let axis = at as isize;
-        match item {
+        let taken = if matches!(item, Item::Ellipsis) { left } else { axes_of(&item) };
+        at += match item {
+            Item::Ellipsis => left,
             Item::NewAxis => {
                 y = y.unsqueeze(axis);
-                at += 1;
-            }
-            Item::Ellipsis => {
-                own += left;
-                at += left;
+                1
             }
             Item::Range(start, end, step) => {
                 y = ranged(op, &y, (own, at), (start, end, step))?;
-                own += 1;
-                at += 1;
+                1
             }
             Item::At(index) => {
-                let index = Tensor::from(index);
-                let index = inside(op, &index, own, x.shape()[own])?;
-                if paired {
-                    lists.push((at, index));
-                    at += 1;
-                } else {
+                let index = inside(op, &Tensor::from(index), own, x.shape()[own])?;
+                if !paired {
                     y = y.select(axis, index.item() as usize);
                 }
-                own += 1;
+                lists.extend(paired.then_some((at, index)));
+                usize::from(paired)
             }
             Item::List(index) => {
                 lists.push((at, inside(op, &index, own, x.shape()[own])?));
-                own += 1;
-                at += 1;
+                1
             }
             Item::Mask(mask) => {
-                let of = &x.shape()[own..own + mask.ndim()];
+                let of = &x.shape()[own..own + taken];
                 if of != mask.shape() {
-                    return Err(Error::shape(
-                        op,
-                        format!("the mask of axis {own} and on"),
-                        format!("of shape {of:?}, as these axes are"),
-                        mask.shape(),
-                    ));
+                    let parameter = format!("the mask of axis {own} and on");
+                    let expected = format!("of shape {of:?}, as these axes are");
+                    return Err(Error::shape(op, parameter, expected, mask.shape()));
                 }
-                own += mask.ndim();
                 let mut shape = y.shape_owned();
-                shape.drain(at..at + mask.ndim());
+                shape.drain(at..at + taken);
                 shape.insert(at, mask.len());
                 y = y.reshape(shape);
                 lists.push((at, Tensor::from(places(&mask)).and_lost(&mask)));
-                at += 1;
+                1
             }
-        }
+        };
+        own += taken;
     }
     if lists.is_empty() { Ok(y) } else { listed(op, &y, lists) }
 }
@@ -488,5 +477,5 @@ fn put<T: Numeric>(
     (0..).zip(index.to_vec()).for_each(|(i, at)| last[at as usize] = i);
     let last = Tensor::from(last).and_lost(index);
     let written = select(Picks::Slices, source, 0, &last.maximum(0), caller)?;
-    choose(&last.lt_scalar(0), x, &written, caller)
+    choose(op, &last.lt_scalar(0), x, &written, caller)
 }

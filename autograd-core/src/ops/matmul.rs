@@ -3,11 +3,9 @@
 use std::panic::Location;
 
 use super::call::finish;
-use super::shape::reshape;
-use super::table::form::{Dims, Form};
-use super::table::forms::{arithmetic, broadcast, exactly, same_dtype};
-use super::table::values::number;
-use super::table::{OpDef, entries};
+use super::table::{
+    Dims, Form, OpDef, arithmetic, broadcast, entries, exactly, number, same_dtype,
+};
 use super::{Binary, Caller, Float, Numeric, joined, pairs, trace};
 use crate::array::{Shape, Value, matmul};
 use crate::error::{Error, RECEIVER, Result};
@@ -49,25 +47,20 @@ fn product_dims(a: &[Option<usize>], b: &[Option<usize>]) -> Result<Dims, String
     Ok(out)
 }
 
-/// The product by `matrices`, which takes no vectors: one on the left is a row, one on the right a column, and the
-/// result has no axis for it.
-fn product<T: Numeric>(
-    a: &Tensor<T>,
-    b: &Tensor<T>,
-    caller: Caller,
-    matrices: fn(&Tensor<T>, &Tensor<T>, Caller) -> Result<Tensor<T>>,
-) -> Result<Tensor<T>> {
+/// The product of the matrices behind the operands: a vector on the left is a row, one on the right a column.
+fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
     for (t, parameter) in [(a, RECEIVER), (b, "other")] {
         if t.ndim() == 0 {
             let expected = "a vector, a matrix or a stack of matrices";
             return Err(Error::shape("matmul", parameter, expected, &[]));
         }
     }
-    let [row, column] = [a, b].map(|t| t.ndim() == 1);
-    let shaped = |x: &Tensor<T>, shape: &[usize]| reshape(x, Shape::from_slice(shape), caller);
-    let left = if row { &shaped(a, &[1, a.len()]) } else { a };
-    let right = if column { &shaped(b, &[b.len(), 1]) } else { b };
-    let product = matrices(left, right, caller).map_err(|error| match error {
+    let (x, y) = (a.read(), b.read());
+    let shaped = |x: &Value<T>, shape: [usize; 2]| x.clone().reshaped(Shape::from_slice(&shape));
+    let row = (x.rank() == 1).then(|| shaped(&x, [1, x.len()]));
+    let column = (y.rank() == 1).then(|| shaped(&y, [y.len(), 1]));
+    let product = matmul::matmul(row.as_ref().unwrap_or(&x), column.as_ref().unwrap_or(&y));
+    let product = product.map_err(|error| match error.into() {
         Error::Shape { op, parameter, .. } => {
             let (columns, of) = (a.shape()[a.ndim() - 1], a.shape());
             let expected = format!(
@@ -77,13 +70,13 @@ fn product<T: Numeric>(
         }
         error => error,
     })?;
-    if !row && !column {
+    if row.is_none() && column.is_none() {
         return Ok(product);
     }
     let [lead @ .., m, n] = product.shape() else { unreachable!("it is of matrices") };
-    let kept = [(row, m), (column, n)].into_iter().filter(|(gone, _)| !gone);
-    let shape: Shape = lead.iter().chain(kept.map(|(_, n)| n)).copied().collect();
-    Ok(reshape(&product, shape, caller))
+    let kept = [(&row, m), (&column, n)].into_iter().filter(|(vector, _)| vector.is_none());
+    let shape = lead.iter().chain(kept.map(|(_, n)| n)).copied().collect();
+    Ok(product.reshaped(shape))
 }
 
 pub(super) fn integer<T: Numeric>(
@@ -91,37 +84,29 @@ pub(super) fn integer<T: Numeric>(
     b: &Tensor<T>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    product(a, b, caller, |a, b, caller| {
-        let value = matmul::matmul(&a.read(), &b.read())?;
-        Ok(unrecorded("matmul", caller, [a, b], value))
-    })
+    Ok(unrecorded("matmul", caller, [a, b], product(a, b)?))
 }
 
 pub(super) fn float<T: Float>(a: &Tensor<T>, b: &Tensor<T>, caller: Caller) -> Result<Tensor<T>> {
-    product(a, b, caller, |a, b, caller| {
-        let value = matmul::matmul(&a.read(), &b.read())?;
-        let kept = (
-            b.is_recorded().then(|| SavedInput::at(0, a)),
-            a.is_recorded().then(|| SavedInput::at(1, b)),
-            SavedAttr(shapes(a, b)),
-        );
-        // `y = a b`: `dy = da b + a db`.
-        let state = with_push(kept, |(a, b, _), tangents: &[Option<Tensor<T>>], _| {
-            let left = tangents[0].as_ref().zip(b.as_ref()).map(|(da, b)| da.try_matmul(b));
-            let right = tangents[1].as_ref().zip(a.as_ref()).map(|(db, a)| a.try_matmul(db));
-            Ok(joined(left.transpose()?, right.transpose()?))
-        });
-        Ok(finish("matmul", caller, [a, b], value, state, pull))
-    })
+    let value = product(a, b)?;
+    let matrices = a.ndim() == 2 && b.ndim() == 2;
+    let shapes: Shapes = (!matrices).then(|| Box::new([a.shape_owned(), b.shape_owned()]));
+    let kept = (
+        b.is_recorded().then(|| SavedInput::at(0, a)),
+        a.is_recorded().then(|| SavedInput::at(1, b)),
+        SavedAttr(shapes),
+    );
+    // `y = a b`: `dy = da b + a db`.
+    let state = with_push(kept, |(a, b, _), tangents: &[Option<Tensor<T>>], _| {
+        let left = tangents[0].as_ref().zip(b.as_ref()).map(|(da, b)| da.try_matmul(b));
+        let right = tangents[1].as_ref().zip(a.as_ref()).map(|(db, a)| a.try_matmul(db));
+        Ok(joined(left.transpose()?, right.transpose()?))
+    });
+    Ok(finish("matmul", caller, [a, b], value, state, pull))
 }
 
 /// The shapes of operands that are not both matrices.
 type Shapes = Option<Box<[Shape; 2]>>;
-
-fn shapes<T: Float>(a: &Tensor<T>, b: &Tensor<T>) -> Shapes {
-    let matrices = a.ndim() == 2 && b.ndim() == 2;
-    (!matrices).then(|| Box::new([a.shape_owned(), b.shape_owned()]))
-}
 
 /// `y = a b`: `da = dy bᵀ`, `db = aᵀ dy`.
 fn pull<T: Float>(
@@ -129,7 +114,16 @@ fn pull<T: Float>(
     dy: Tensor<T>,
     [wants_a, wants_b]: [bool; 2],
 ) -> Result<[Option<Tensor<T>>; 2]> {
-    let (a, b) = (a.filter(|_| wants_b), b.filter(|_| wants_a));
+    let (mut a, mut b, mut dy) = (a.filter(|_| wants_b), b.filter(|_| wants_a), dy);
+    if let Some([of_a, of_b]) = shapes.as_deref() {
+        // Vectors as the matrices they stood for.
+        if of_b.len() == 1 {
+            (b, dy) = (b.map(|b| b.unsqueeze(-1)), dy.unsqueeze(-1));
+        }
+        if of_a.len() == 1 {
+            (a, dy) = (a.map(|a| a.unsqueeze(-2)), dy.unsqueeze(-2));
+        }
+    }
     let da = |b: Tensor<T>| match unseen([&dy, &b], [false, true]) {
         Some(da) => Ok(da),
         None => dy.try_matmul(&b.transpose()),
@@ -139,9 +133,13 @@ fn pull<T: Float>(
         None => a.transpose().try_matmul(&dy),
     };
     let grads = [b.map(da).transpose()?, a.map(db).transpose()?];
-    let Some(shapes) = shapes else { return Ok(grads) };
+    let Some([of_a, of_b]) = shapes.as_deref() else { return Ok(grads) };
+    let like = |dx: Tensor<T>, shape: &[usize], matrix: [usize; 2]| match shape.len() {
+        1 => dx.sum_to(&matrix).reshape(shape),
+        _ => dx.sum_to(shape),
+    };
     let [da, db] = grads;
-    Ok([da.map(|da| da.sum_to(&shapes[0])), db.map(|db| db.sum_to(&shapes[1]))])
+    Ok([da.map(|da| like(da, of_a, [1, of_a[0]])), db.map(|db| like(db, of_b, [of_b[0], 1]))])
 }
 
 /// The product of two matrices, either of them transposed where `transposed` says so, where nobody sees how it

@@ -5,11 +5,9 @@ use std::cmp::Ordering;
 
 use super::call::call;
 use super::reduce::grouped;
-use super::table::attr::{Attr, Type};
-use super::table::form::Form;
-use super::table::forms::{arithmetic, exactly, position};
-use super::table::values::number;
-use super::table::{Gradient, OpDef, entries};
+use super::table::{
+    Attr, Form, Gradient, OpDef, Type, arithmetic, entries, exactly, number, position,
+};
 use super::{Binary, Caller, Numeric, expect};
 use crate::array::pick::Around;
 use crate::array::shape::{axes as check_axes, axis as check_axis};
@@ -20,7 +18,6 @@ use crate::graph::{Lost, Tensor};
 entries! {
     ORDERS:
 
-    /// The positions of the elements along an axis, in sorted order.
     ARGSORT = OpDef {
         attrs: &[("axis", Type::Int), ("descending", Type::Flag)],
         infer: |op, inputs| {

@@ -3,11 +3,7 @@
 use super::call::call;
 use super::nn::scale_of;
 use super::shape::signed;
-use super::table::attr::{Attr, Type};
-use super::table::form::Form;
-use super::table::forms::{exactly, float as float_form, reduced};
-use super::table::values::float;
-use super::table::{OpDef, entries};
+use super::table::{Attr, Form, OpDef, Type, entries, exactly, float, reduced};
 use super::{Float, expect};
 use crate::array::IntoAxes;
 use crate::array::shape::axes as check_axes;
@@ -23,7 +19,7 @@ entries! {
         infer: |op, inputs| {
             let [x] = exactly(inputs)?;
             let dims = reduced(&x.dims, op.ints(0), op.flag(2))?;
-            Ok(vec![Form::new(float_form(x)?.dtype, dims)])
+            Ok(vec![Form::new(float(x)?.dtype, dims)])
         },
         run: |op, x, _| float!(x, x => norm(&x, op.ints(0), op.number(1), op.flag(2))),
         ..OpDef::new("norm_axes")

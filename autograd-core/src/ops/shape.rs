@@ -2,18 +2,20 @@
 
 use std::panic::Location;
 
+use smallvec::smallvec;
+
 use super::call::{call, linear};
-use super::table::attr::{Attr, Type};
-use super::table::form::{Dims, Form, ShapeOf};
-use super::table::forms::exactly;
-use super::table::values::{any, message, number};
-use super::table::{Lengths, OpDef, Operator, entries};
+use super::compare::choose;
+use super::table::{
+    Attr, Dims, Form, Lengths, OpDef, Operator, ShapeOf, Type, any, computed, entries, exactly,
+    message, number, one,
+};
 use super::trace;
 use super::{Caller, Numeric, expect, pairs};
 use crate::array::shape::{axes as check_axes, axis as check_axis, broadcast, element_count};
 use crate::array::{IntoDims, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{Element, Tensor};
+use crate::graph::{AnyTensor, Element, Tensor};
 
 entries! {
     SHAPES:
@@ -52,10 +54,15 @@ entries! {
     BROADCAST_TO = OpDef {
         attrs: &[("shape", Type::Dims)],
         infer: |op, inputs| {
-            let [x] = exactly(inputs)?;
-            Ok(vec![Form::new(x.dtype, broadcast_dims(&x.dims, op.dims(0))?)])
+            let ([x], to) = (exactly(inputs)?, op.dims(0));
+            // A free axis is broadcast to any length, as one of length 1 is.
+            let from: Shape = x.dims.iter().map(|dim| dim.unwrap_or(1)).collect();
+            wide(to, &from).map_err(message)?;
+            let lead = to.len() - from.len();
+            let length = |(at, dim): (usize, &Option<usize>)| dim.or_else(|| x.dims[at - lead]);
+            Ok(vec![Form::new(x.dtype, to.iter().enumerate().map(length).collect())])
         },
-        run: |op, x, at| number!(x, x => broadcast_to(&x, whole(op.dims(0), x.shape()), at)),
+        run: |op, x, at| number!(x, x => Ok(broadcast_to(&x, wide(op.dims(0), x.shape())?, at))),
         lengths: Lengths::OfInput,
         ..OpDef::new("broadcast_to")
     };
@@ -75,7 +82,17 @@ const fn triangle_op(name: &'static str) -> OpDef {
                 _ => Ok(vec![x.clone()]),
             }
         },
-        run: |op, x, at| any!(x, x => triangle(op, &x, at)),
+        // Zero elsewhere, whatever was there.
+        run: |op, x, at| {
+            let x = one(x)?;
+            let inside = triangle(op, x.shape())?;
+            match x {
+                AnyTensor::Bool(x) => computed(Ok(x.and(&inside))),
+                x => number!(smallvec![x], x => {
+                    choose(op.def.name, &inside, &x, &Tensor::default(), at)
+                }),
+            }
+        },
         ..OpDef::new(name)
     }
 }
@@ -106,15 +123,21 @@ fn given(op: &'static str, dims: impl IntoDims) -> Result<Attr> {
     dims.into_dims().map(Attr::Dims).map_err(|n| Error::value(op, "shape", expected, n))
 }
 
-/// Lengths to broadcast to: a free axis keeps the length it has.
-fn whole(dims: &Dims, from: &[usize]) -> Shape {
+/// The lengths to which axes of the lengths `from` are broadcast: one that is free keeps its length.
+fn wide(dims: &Dims, from: &[usize]) -> Result<Shape> {
+    let op = "broadcast_to";
     let lead = dims.len().saturating_sub(from.len());
-    let length = |(at, dim): (usize, &Option<usize>)| {
-        dim.unwrap_or_else(|| {
-            at.checked_sub(lead).and_then(|at| from.get(at)).copied().unwrap_or(1)
-        })
+    let kept = |at: usize| at.checked_sub(lead).and_then(|at| from.get(at)).copied();
+    let lengths = dims.iter().enumerate().map(|(at, dim)| dim.or_else(|| kept(at)));
+    let Some(to) = lengths.collect::<Option<Shape>>() else {
+        let expected = format!("a shape that {from:?} broadcasts to, with a length for a new axis");
+        return Err(Error::value(op, "shape", expected, ShapeOf(dims)));
     };
-    dims.iter().enumerate().map(length).collect()
+    element_count(op, &to)?;
+    if broadcast(op, from, &to).ok().as_ref() == Some(&to) {
+        return Ok(to);
+    }
+    Err(Error::shape(op, "shape", format!("a shape that {from:?} broadcasts to"), &to))
 }
 
 /// The axes of a new order as positions.
@@ -126,20 +149,6 @@ fn order(given: &[isize], rank: usize) -> Result<Shape> {
     }
     check_axes(op, given, rank)?;
     given.iter().map(|&axis| Ok(check_axis(op, axis, rank)?)).collect()
-}
-
-/// Axes broadcast to `to`; one that is free there keeps its length.
-fn broadcast_dims(from: &[Option<usize>], to: &[Option<usize>]) -> Result<Dims, String> {
-    let wrong = || format!("{} cannot be broadcast to {}", ShapeOf(from), ShapeOf(to));
-    let lead = to.len().checked_sub(from.len()).ok_or_else(wrong)?;
-    let length =
-        |(at, &to): (usize, &Option<usize>)| match (at.checked_sub(lead).map(|at| from[at]), to) {
-            (Some(kept), None) => Ok(kept),
-            (None, None) => Err(format!("{}: a new axis cannot be free", wrong())),
-            (Some(Some(n)), Some(to)) if n != 1 && n != to => Err(wrong()),
-            (_, to) => Ok(to),
-        };
-    to.iter().enumerate().map(length).collect()
 }
 
 impl<T: Element> Tensor<T> {
@@ -235,8 +244,7 @@ fn same<T: Element>(
     linear(name, caller, x, value, (), |(), dy| Ok(dy), |(), dx, _| Ok(dx.clone()))
 }
 
-/// The same elements in a shape of as many.
-pub(super) fn reshape<T: Element>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Tensor<T> {
+fn reshape<T: Element>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Tensor<T> {
     linear(
         "reshape",
         caller,
@@ -270,56 +278,22 @@ pub(super) fn signed(positions: &[usize]) -> Vec<isize> {
     positions.iter().map(|&position| position as isize).collect()
 }
 
-fn broadcast_to<T: Numeric>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Result<Tensor<T>> {
-    let op = "broadcast_to";
-    element_count(op, &shape)?;
-    if broadcast(op, x.shape(), &shape).ok().as_ref() != Some(&shape) {
-        let expected = format!("a shape that {:?} broadcasts to", x.shape());
-        return Err(Error::shape(op, "shape", expected, &shape));
-    }
+fn broadcast_to<T: Numeric>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Tensor<T> {
     let back = |shape: Shape, dy: Tensor<T>| Ok(dy.sum_to(&shape));
     let along = |_, dx: &Tensor<T>, shape: &[usize]| dx.try_broadcast_to(shape);
     let value = x.read().broadcast_to(&shape);
-    Ok(linear(op, caller, x, value, x.shape_owned(), back, along))
+    linear("broadcast_to", caller, x, value, x.shape_owned(), back, along)
 }
 
-/// Zero elsewhere, whatever was there: the gradient likewise.
-fn triangle<T: Element>(op: &Operator, x: &Tensor<T>, caller: Caller) -> Result<Tensor<T>> {
-    let (def, diagonal) = (op.def, op.int(0));
-    let &[.., m, n] = x.shape() else {
-        return Err(Error::shape(def.name, RECEIVER, "of two axes or more", x.shape()));
+/// Which elements of a matrix of this shape are in the triangle.
+fn triangle(op: &Operator, shape: &[usize]) -> Result<Tensor<bool>> {
+    let &[.., m, n] = shape else {
+        return Err(Error::shape(op.def.name, RECEIVER, "of two axes or more", shape));
     };
-    let value = {
-        let x = x.read();
-        let x = x.contiguous();
-        let rows = x.as_slice().unwrap_or(&[]).chunks_exact(n.max(1));
-        Value::written(Shape::from_slice(x.shape()), |out| {
-            for (i, (to, from)) in out.chunks_exact_mut(n.max(1)).zip(rows).enumerate() {
-                let first = -((i % m) as isize);
-                for (above, (to, &from)) in (first..).zip(to.iter_mut().zip(from)) {
-                    let inside = if op.is(&TRIL) { above <= diagonal } else { above >= diagonal };
-                    *to = if inside { from } else { T::ZERO };
-                }
-            }
-        })
-    };
-    Ok(linear(
-        def.name,
-        caller,
-        x,
-        value,
-        (def, diagonal),
-        |kept, dy| triangle_of(kept, &dy),
-        |kept, dx, _| triangle_of(kept, dx),
-    ))
-}
-
-#[track_caller]
-fn triangle_of<T: Element>(
-    (def, diagonal): (&'static OpDef, isize),
-    x: &Tensor<T>,
-) -> Result<Tensor<T>> {
-    call(def, [Attr::Int(diagonal)], [x.untyped()])
+    let (lower, diagonal) = (op.is(&TRIL), op.int(0));
+    let inside = |above: isize| if lower { above <= diagonal } else { above >= diagonal };
+    let rows = (0..m as isize).flat_map(|row| (0..n as isize).map(move |column| column - row));
+    Tensor::from_vec([m, n], rows.map(inside).collect())
 }
 
 impl<T: Numeric> Tensor<T> {
@@ -350,7 +324,7 @@ impl<T: Element> Tensor<T> {
     /// If there are fewer than two axes.
     #[track_caller]
     pub fn tril(&self, diagonal: isize) -> Tensor<T> {
-        expect(triangle_of((&TRIL, diagonal), self))
+        expect(call(&TRIL, [Attr::Int(diagonal)], [self.untyped()]))
     }
 
     /// The upper triangle of the last two axes; zero below diagonal `diagonal`, as in [`Tensor::tril`].
@@ -367,6 +341,6 @@ impl<T: Element> Tensor<T> {
     /// If there are fewer than two axes.
     #[track_caller]
     pub fn triu(&self, diagonal: isize) -> Tensor<T> {
-        expect(triangle_of((&TRIU, diagonal), self))
+        expect(call(&TRIU, [Attr::Int(diagonal)], [self.untyped()]))
     }
 }

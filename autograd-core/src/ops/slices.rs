@@ -1,16 +1,16 @@
 //! Parts of tensors, and tensors joined: slices, splits, concatenation.
 
 use std::cell::OnceCell;
+use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::call::{call, linear};
-use super::table::attr::{Attr, Type};
-use super::table::form::{Form, ShapeOf};
-use super::table::forms::{exactly, position, same_dtype};
-use super::table::values::{Ran, Values, all, any, computed};
-use super::table::{Inferred, Lengths, OpDef, entries};
+use super::table::{
+    Attr, Form, Inferred, Lengths, OpDef, Ran, ShapeOf, Type, Values, all, any, computed, entries,
+    exactly, message, position, same_dtype,
+};
 use super::trace;
 use super::{Caller, expect, pairs};
 use crate::array::pick::{self, Around};
@@ -48,8 +48,16 @@ entries! {
         },
         infer: |op, inputs| {
             let [x] = exactly(inputs)?;
-            let [start, step] = [1, 3].map(|at| op.int(at) as usize);
-            Ok(vec![sliced(x, op.int(0), [start, step], op.dims(2)[0])?])
+            let (axis, [start, step], end) =
+                (op.int(0), [1, 3].map(|at| op.int(at) as usize), op.dims(2)[0]);
+            let mut out = x.clone();
+            let dim = &mut out.dims[position(axis, x.dims.len())?];
+            if let Some(n) = dim.or(end) {
+                let of = format_args!("{}", ShapeOf(&x.dims));
+                let end = slice_end(axis, n, (start, end, step), of).map_err(message)?;
+                *dim = Some((end - start).div_ceil(step));
+            }
+            Ok(vec![out])
         },
         run: |op, x, at| {
             let [start, step] = [1, 3].map(|at| op.int(at) as usize);
@@ -100,27 +108,20 @@ fn concatenated(inputs: &[&Form], axis: isize) -> Inferred {
     Ok(vec![out])
 }
 
-fn sliced(
-    x: &Form,
+/// Where a slice of an axis of length `n` ends; an error if it is none.
+fn slice_end(
     axis: isize,
-    [start, step]: [usize; 2],
-    end: Option<usize>,
-) -> Result<Form, String> {
-    let at = position(axis, x.dims.len())?;
-    let wrong =
-        |end: usize| Err(format!("{start}..{end} by {step} is no part of axis {axis} of {x}"));
-    let length = |end: usize| (end - start).div_ceil(step);
-    let mut out = x.clone();
-    out.dims[at] = match (x.dims[at], end) {
-        (_, end) if step == 0 => return wrong(end.unwrap_or(0)),
-        (Some(n), end) => match end.unwrap_or(n) {
-            end if start <= end && end <= n => Some(length(end)),
-            end => return wrong(end),
-        },
-        (None, Some(end)) if start > end => return wrong(end),
-        (None, end) => end.map(length),
-    };
-    Ok(out)
+    n: usize,
+    (start, end, step): (usize, Option<usize>, usize),
+    of: fmt::Arguments<'_>,
+) -> Result<usize> {
+    let end = end.unwrap_or(n);
+    if start <= end && end <= n && step > 0 {
+        return Ok(end);
+    }
+    let expected = format!("start <= end <= {n} and step >= 1 on axis {axis} of {of}");
+    let found = format!("{start}, {end} and {step}");
+    Err(Error::value("slice_axis", "start, end and step", expected, found))
 }
 
 /// # Parts and joins
@@ -263,15 +264,7 @@ fn slice<T: Element>(
 ) -> Result<Tensor<T>> {
     let position = check_axis("slice_axis", axis, x.ndim())?;
     let n = x.shape()[position];
-    let end = end.unwrap_or(n);
-    if start > end || end > n || step == 0 {
-        return Err(Error::value(
-            "slice_axis",
-            "start, end and step",
-            format!("start <= end <= {n} and step >= 1 on axis {axis} of {:?}", x.shape()),
-            format!("{start}, {end} and {step}"),
-        ));
-    }
+    let end = slice_end(axis, n, (start, end, step), format_args!("{:?}", x.shape()))?;
     // A longer step takes the first element only, as this one does.
     let step = step.min(n.max(1));
     let value = part(&x.read(), position, (start, end, step));

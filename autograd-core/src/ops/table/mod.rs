@@ -6,13 +6,20 @@ pub(crate) mod form;
 pub(crate) mod forms;
 pub(crate) mod values;
 
+pub(crate) use self::attr::{Attr, Type};
+pub(crate) use self::form::{Dims, Form, ShapeOf};
+pub(crate) use self::forms::{
+    arithmetic, broadcast, exactly, float, number, position, reduced, same_dtype, same_float,
+};
+pub(crate) use self::values::{
+    Computed, Ran, Values, all, any, computed, float, message, number, one, several, typed,
+};
+
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use self::attr::{Attr, Param, Type, shown};
-use self::form::{Dims, Form};
-use self::values::{Ran, Values};
+use self::attr::{Param, shown};
 use super::Caller;
 use crate::error::Result;
 use crate::graph::AnyTensor;
