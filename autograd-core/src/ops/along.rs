@@ -1,15 +1,18 @@
-//! Along one axis: where the extreme is, and running sums.
+//! Along an axis: sorting, the `k` greatest, the median, extremes, their positions, and running sums. Elements are
+//! gathered by their positions, so that gradients flow back to these.
+
+use std::cmp::Ordering;
 
 use super::call::{call, linear};
-use super::reduce::{Max, Min};
+use super::reduce::{Max, Min, grouped};
 use super::table::{
     Attr, Form, Gradient, OpDef, Type, arithmetic, entries, exactly, number, position, reduced,
 };
-use super::{Binary, Caller, Numeric, pairs};
+use super::{Binary, Caller, Numeric, expect, pairs};
 use crate::array::pick::{self, Around};
 use crate::array::reduce::Fold;
-use crate::array::shape::axis as check_axis;
-use crate::array::{DType, Value};
+use crate::array::shape::{axes as check_axes, axis as check_axis};
+use crate::array::{DType, IntoAxes, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{Lost, Tensor};
 
@@ -36,6 +39,58 @@ entries! {
         run: |op, x, at| number!(x, x => cumsum(&x, op.int(0), op.flag(1), at)),
         ..OpDef::new("cumsum")
     };
+
+    ARGSORT = OpDef {
+        attrs: &[("axis", Type::Int), ("descending", Type::Flag)],
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            position(op.int(0), arithmetic(Binary::Add, x)?.dims.len())?;
+            Ok(vec![Form::new(DType::Int64, x.dims.clone())])
+        },
+        run: |op, x, at| number!(x, x => argsort(&x, op.int(0), op.flag(1), at)),
+        gradient: Gradient::None,
+        ..OpDef::new("argsort")
+    };
+}
+
+fn argsort<T: Numeric>(
+    x: &Tensor<T>,
+    axis: isize,
+    descending: bool,
+    caller: Caller,
+) -> Result<Tensor<i64>> {
+    let Around { outer, n, inner } = Around::new(x.shape(), check_axis("argsort", axis, x.ndim())?);
+    let mut row: Vec<(T, i64)> = Vec::with_capacity(n);
+    Ok(positions("argsort", x, x.shape_owned(), caller, |data, out| {
+        for first in (0..outer).flat_map(|block| (0..inner).map(move |i| block * n * inner + i)) {
+            row.clear();
+            row.extend((0..n).map(|i| (data[first + i * inner], i as i64)));
+            row.sort_by(|(a, _), (b, _)| compare(*a, *b, descending));
+            row.iter().enumerate().for_each(|(i, &(_, at))| out[first + i * inner] = at);
+        }
+    }))
+}
+
+/// What `find` writes for row-major elements.
+fn positions<T: Numeric>(
+    op: &'static str,
+    x: &Tensor<T>,
+    shape: Shape,
+    caller: Caller,
+    find: impl FnOnce(&[T], &mut [i64]),
+) -> Tensor<i64> {
+    let lost = Lost::without_derivative(op, caller, x);
+    let x = x.read();
+    let x = x.contiguous();
+    let value = Value::written(shape, |out| find(x.as_slice().unwrap_or(&[]), out));
+    Tensor::new(value).with_lost(lost)
+}
+
+/// NaN after all others in either order.
+fn compare<T: Numeric>(a: T, b: T, descending: bool) -> Ordering {
+    let (first, second) = if descending { (b, a) } else { (a, b) };
+    let is_nan = |x: T| x.partial_cmp(&x).is_none();
+    first.partial_cmp(&second).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)))
 }
 
 const fn best_op(name: &'static str) -> OpDef {
@@ -71,12 +126,7 @@ fn best<T: Numeric>(
     }
     let mut shape = x.shape_owned();
     shape.remove(position);
-    let lost = Lost::without_derivative(op, caller, x);
-    let x = x.read();
-    let x = x.contiguous();
-    let data = x.as_slice().unwrap_or(&[]);
-    let value = Value::written(shape, |out| pick::best(data, around, fold, out));
-    Ok(Tensor::new(value).with_lost(lost))
+    Ok(positions(op, x, shape, caller, |data, out| pick::best(data, around, fold, out)))
 }
 
 /// Sums of the elements up to each along an axis, or from each on.
@@ -100,7 +150,174 @@ fn summed_up<T: Numeric>(x: &Tensor<T>, axis: isize, from_end: bool) -> Result<T
 }
 
 /// # Along an axis
+///
+/// Sorting is stable: equal elements keep their order. NaN is last, also in descending order. The gradient
+/// of an element flows back to its position in the input.
 impl<T: Numeric> Tensor<T> {
+    /// The elements along an axis in ascending or descending order, and their positions in the input.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let (values, places) = Tensor::from([2.0, 3.0, 1.0]).sort(0, false);
+    /// assert_eq!(values.to_vec(), [1.0, 2.0, 3.0]);
+    /// assert_eq!(places.to_vec(), [2, 0, 1]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis.
+    #[doc(alias = "sort_last_dim")]
+    #[doc(alias = "sort_with_indices")]
+    #[doc(alias = "sort_descending")]
+    #[track_caller]
+    pub fn sort(&self, axis: isize, descending: bool) -> (Tensor<T>, Tensor<i64>) {
+        let order = expect(self.order("sort", axis, descending));
+        (self.gather(axis, &order), order)
+    }
+
+    /// The positions along an axis that put its elements in ascending or descending order.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([2.0, f64::NAN, 1.0, 2.0]);
+    /// assert_eq!(x.argsort(0, false).to_vec(), [2, 0, 3, 1]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis.
+    #[doc(alias = "arg_sort_last_dim")]
+    #[doc(alias = "argsort_descending")]
+    #[track_caller]
+    pub fn argsort(&self, axis: isize, descending: bool) -> Tensor<i64> {
+        expect(self.order("argsort", axis, descending))
+    }
+
+    /// The `k` greatest elements along an axis, the greatest first, and their positions. NaN comes last (in PyTorch
+    /// first), so it is among them only where fewer than `k` elements are numbers.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let (values, places) = Tensor::from([[2.0, 3.0, 1.0], [4.0, 4.0, 5.0]]).topk(2, -1);
+    /// assert_eq!(values.to_vec(), [3.0, 2.0, 5.0, 4.0]);
+    /// assert_eq!(places.to_vec(), [1, 0, 2, 0]);
+    /// ```
+    ///
+    /// For the `k` least elements, take the first `k` of an ascending [`Tensor::sort`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis, or it has fewer than `k` elements.
+    #[doc(alias = "top_k")]
+    #[doc(alias = "topk_with_indices")]
+    #[track_caller]
+    pub fn topk(&self, k: usize, axis: isize) -> (Tensor<T>, Tensor<i64>) {
+        let order = expect(self.order("topk", axis, true));
+        let n = self.length("topk", axis);
+        if k > n {
+            expect(Err(Error::value(
+                "topk",
+                "k",
+                format!("at most {n}, the length of axis {axis}"),
+                k,
+            )))
+        }
+        let order = order.narrow(axis, 0, k);
+        (self.gather(axis, &order), order)
+    }
+
+    #[track_caller]
+    fn order(&self, op: &'static str, axis: isize, descending: bool) -> Result<Tensor<i64>> {
+        let attrs = [Attr::Int(axis), Attr::Flag(descending)];
+        call(&ARGSORT, attrs, [self.untyped()]).map_err(|error| error.called(op))
+    }
+
+    /// The greatest element along an axis, which is removed, and its position: the first of equal ones, and
+    /// the first NaN if there is one. The gradient flows to that element alone.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let (values, places) = Tensor::from([[1.0, 3.0, 3.0], [6.0, 5.0, 4.0]]).max_with_indices(1);
+    /// assert_eq!(values.to_vec(), [3.0, 6.0]);
+    /// assert_eq!(places.to_vec(), [1, 0]);
+    /// ```
+    ///
+    /// In [`Tensor::max_axes`], equal elements share the gradient.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis or it has length 0.
+    #[doc(alias = "max_dim_with_indices")]
+    #[track_caller]
+    pub fn max_with_indices(&self, axis: isize) -> (Tensor<T>, Tensor<i64>) {
+        let places = self.try_argmax(axis).map_err(|error| error.called("max_with_indices"));
+        self.picked(axis, expect(places))
+    }
+
+    /// The least element along an axis, which is removed, and its position; see
+    /// [`Tensor::max_with_indices`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis or it has length 0.
+    #[doc(alias = "min_dim_with_indices")]
+    #[track_caller]
+    pub fn min_with_indices(&self, axis: isize) -> (Tensor<T>, Tensor<i64>) {
+        let places = self.try_argmin(axis).map_err(|error| error.called("min_with_indices"));
+        self.picked(axis, expect(places))
+    }
+
+    #[track_caller]
+    fn picked(&self, axis: isize, places: Tensor<i64>) -> (Tensor<T>, Tensor<i64>) {
+        (self.gather(axis, &places.unsqueeze(axis)).squeeze(axis), places)
+    }
+
+    /// The median of all elements, a scalar: for an even number of elements the lesser of the two in the
+    /// middle, as in PyTorch. So it is one of the elements, and the gradient flows to that one alone.
+    /// NaN if any element is.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::from([4.0, 1.0, 3.0, 2.0]).median().item(), 2.0);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there are no elements.
+    #[track_caller]
+    pub fn median(&self) -> Tensor<T> {
+        expect(self.median_of("median", &[]))
+    }
+
+    /// [`Tensor::median`] along `axes`, which are removed; all of them if none is given.
+    ///
+    /// # Panics
+    ///
+    /// If an axis does not exist or is named twice, or there are no elements along them.
+    #[doc(alias = "median_dim")]
+    #[track_caller]
+    pub fn median_axes(&self, axes: impl IntoAxes) -> Tensor<T> {
+        expect(self.median_of("median_axes", axes.as_axes()))
+    }
+
+    #[track_caller]
+    fn median_of(&self, op: &'static str, axes: &[isize]) -> Result<Tensor<T>> {
+        let (grouped, _) = grouped(self, &check_axes(op, axes, self.ndim())?);
+        let n = grouped.shape().last().map_or(0, |&n| n);
+        if n == 0 {
+            let expected = "of one element or more along the reduced axes";
+            return Err(Error::shape(op, RECEIVER, expected, self.shape()));
+        }
+        let (sorted, _) = grouped.sort(-1, false);
+        let last = sorted.select(-1, n - 1);
+        Ok(last.is_nan().where_else(&last, sorted.select(-1, (n - 1) / 2)))
+    }
+
     pairs! {
         /// Where along an axis, which is removed, the greatest element is: the first of equal
         /// ones, and the first NaN if there is one.
@@ -140,6 +357,44 @@ impl<T: Numeric> Tensor<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn order_is_stable_and_nan_is_last() {
+        let (nan, inf) = (f64::NAN, f64::INFINITY);
+        let x = Tensor::from([2.0, nan, -0.0, inf, 0.0, nan, 2.0, -inf]);
+        assert_eq!(x.argsort(0, false).to_vec(), [7, 2, 4, 0, 6, 3, 1, 5]);
+        assert_eq!(x.argsort(-1, true).to_vec(), [3, 0, 6, 2, 4, 7, 1, 5]);
+        let bytes = Tensor::from([[3_u8, 1], [0, 1], [255, 0]]);
+        assert_eq!(bytes.argsort(0, true).to_vec(), [2, 0, 0, 1, 1, 2]);
+        assert_eq!(Tensor::<f32>::zeros([2, 0]).argsort(1, false).shape(), [2, 0]);
+    }
+
+    #[test]
+    fn gradients_reach_what_was_chosen() {
+        let x = Tensor::from([[1.0, 3.0, 3.0, f64::NAN], [2.0, 2.0, 1.0, 0.0]]);
+        let chosen = |f: fn(&Tensor<f64>) -> Tensor<f64>| {
+            x.clear_grad();
+            x.set_stop_gradient(false);
+            f(&x).sum().backward().unwrap();
+            x.grad().unwrap().to_vec()
+        };
+        assert_eq!(
+            chosen(|x| x.narrow(1, 0, 3).max_with_indices(1).0),
+            [0., 1., 0., 0., 1., 0., 0., 0.]
+        );
+        assert_eq!(chosen(|x| x.min_with_indices(1).0), [0., 0., 0., 1., 0., 0., 0., 1.]);
+        assert_eq!(chosen(|x| x.topk(2, 1).0), [0., 1., 1., 0., 1., 1., 0., 0.]);
+        assert_eq!(chosen(|x| x.median_axes(1)), [0., 0., 0., 1., 0., 0., 1., 0.]);
+        assert!(x.median().item().is_nan());
+    }
+
+    #[test]
+    fn errors_name_the_op() {
+        let x = Tensor::<f64>::zeros([2, 0]);
+        assert!(x.order("sort", 2, false).unwrap_err().to_string().starts_with("sort: "));
+        assert!(x.median_of("median", &[]).unwrap_err().to_string().starts_with("median: "));
+        assert_eq!(x.median_axes(0).shape(), [0]);
+    }
 
     #[test]
     fn nan_is_the_extreme() {

@@ -154,7 +154,7 @@ entries! {
             Ok(vec![Form::new(op.dtype(0), x.dims.clone())])
         },
         run: |op, x, at| {
-            Ok(smallvec![for_any!(one(x)?, x => cast(&x, op.dtype(0), at))])
+            Ok(smallvec![for_any!(one(x)?, x => Cast::cast(&x, op.dtype(0), at))])
         },
         ..OpDef::new("cast")
     };
@@ -344,10 +344,6 @@ pub(super) fn choose<T: Numeric>(
 /// each pair.
 pub(super) trait Cast: Element {
     fn cast(x: &Tensor<Self>, to: DType, caller: Caller) -> AnyTensor;
-}
-
-pub(super) fn cast<T: Cast>(x: &Tensor<T>, to: DType, caller: Caller) -> AnyTensor {
-    T::cast(x, to, caller)
 }
 
 /// Between floats the gradient flows.

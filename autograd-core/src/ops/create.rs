@@ -47,6 +47,20 @@ fn checked(op: &'static str, shape: Shape) -> Result<Shape> {
     Ok(shape)
 }
 
+/// Zeros that `fill` writes over.
+#[track_caller]
+fn generated<T: Element>(
+    op: &'static str,
+    shape: impl IntoShape,
+    fill: impl Fn(&mut [T]),
+) -> Tensor<T> {
+    let mut tensor = T::filled(&expect(checked(op, shape.into_shape())), T::ZERO);
+    if let Some(data) = T::elements(&mut tensor) {
+        fill(data);
+    }
+    tensor
+}
+
 /// `n` elements in one axis.
 #[track_caller]
 fn list<T: Element>(op: &'static str, n: usize, elements: impl Iterator<Item = T>) -> Tensor<T> {
@@ -238,14 +252,14 @@ impl<T: Float> Tensor<T> {
     #[track_caller]
     pub fn normal(shape: impl IntoShape, mean: f64, std: f64) -> Tensor<T> {
         let (mean, std) = (T::from_f64(mean), T::from_f64(std));
-        Self::generate("normal", shape, |out| random::fill_normal(out, mean, std))
+        generated("normal", shape, |out| random::fill_normal(out, mean, std))
     }
 
     /// Uniform in [low, high).
     #[track_caller]
     pub fn uniform(shape: impl IntoShape, low: f64, high: f64) -> Tensor<T> {
         let (low, high) = (T::from_f64(low), T::from_f64(high));
-        Self::generate("uniform", shape, |out| random::fill_uniform(out, low, high))
+        generated("uniform", shape, |out| random::fill_uniform(out, low, high))
     }
 
     /// Uniform in [0, 1), in the shape of another tensor.
@@ -258,15 +272,6 @@ impl<T: Float> Tensor<T> {
     #[track_caller]
     pub fn randn_like<U: Element>(other: &Tensor<U>) -> Tensor<T> {
         Self::randn(other.shape_owned())
-    }
-
-    #[track_caller]
-    fn generate(op: &'static str, shape: impl IntoShape, fill: impl Fn(&mut [T])) -> Tensor<T> {
-        let mut tensor = T::filled(&expect(checked(op, shape.into_shape())), T::ZERO);
-        if let Some(data) = T::elements(&mut tensor) {
-            fill(data);
-        }
-        tensor
     }
 
     /// `n` numbers from `start` to `end`, both included, at equal distances.
@@ -288,21 +293,16 @@ impl Tensor<i64> {
     #[track_caller]
     pub fn randint(shape: impl IntoShape, low: i64, high: i64) -> Tensor<i64> {
         assert!(low < high, "randint: `low` must be below `high`, found {low} and {high}");
-        let mut tensor = i64::filled(&expect(checked("randint", shape.into_shape())), 0);
-        if let Some(data) = i64::elements(&mut tensor) {
-            random::fill_randint(data, low, high);
-        }
-        tensor
+        generated("randint", shape, |out| random::fill_randint(out, low, high))
     }
 
     /// The numbers 0 .. n in a random order, from the process-wide generator.
     #[track_caller]
     pub fn randperm(n: usize) -> Tensor<i64> {
-        let mut tensor = list("randperm", n, 0..n as i64);
-        if let Some(data) = i64::elements(&mut tensor) {
-            random::shuffle(data);
-        }
-        tensor
+        generated("randperm", n, |out| {
+            (0..).zip(&mut *out).for_each(|(i, at)| *at = i);
+            random::shuffle(out);
+        })
     }
 }
 
@@ -398,11 +398,8 @@ impl<T: Numeric> Tensor<T> {
     /// The identity matrix of `n` rows.
     #[track_caller]
     pub fn eye(n: usize) -> Tensor<T> {
-        let mut value = Value::full(expect(checked("eye", [n, n].into_shape())), T::ZERO);
-        if let Some(data) = value.as_mut_slice() {
-            data.iter_mut().step_by(n + 1).for_each(|x| *x = T::ONE);
-        }
-        Tensor::new(value)
+        let ones = |out: &mut [T]| out.iter_mut().step_by(n + 1).for_each(|x| *x = T::ONE);
+        generated("eye", [n, n], ones)
     }
 }
 

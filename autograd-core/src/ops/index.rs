@@ -34,11 +34,11 @@ pub(crate) fn check_indices(
     // A negative one is beyond every axis, as an unsigned number.
     let outside = |&i: &i64| i as u64 >= len as u64;
     // A search that may end at each element is no vector code.
-    let any = |part: &&[i64]| part.iter().fold(false, |any, i| any | outside(i));
-    let Some(part) = data.chunks(CHECKED).position(|part| any(&part)) else { return Ok(()) };
-    let start = part * CHECKED;
-    let Some(at) = data[start..].iter().position(outside) else { return Ok(()) };
-    let at = start + at;
+    let any = |part: &[i64]| part.iter().fold(false, |any, i| any | outside(i));
+    if !data.chunks(CHECKED).any(any) {
+        return Ok(());
+    }
+    let Some(at) = data.iter().position(outside) else { return Ok(()) };
     let position = place(at, index.shape());
     let parameter = match position.is_empty() {
         true => parameter.into(),

@@ -241,7 +241,7 @@ impl<T: Float> Tensor<T> {
                 "set_item",
                 "index",
                 format!("a position in a tensor of shape {:?}", self.shape()),
-                &index,
+                index,
             ));
         }
         let strides = crate::array::shape::row_major(self.shape());

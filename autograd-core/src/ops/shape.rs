@@ -101,7 +101,7 @@ const fn triangle_op(name: &'static str) -> OpDef {
 fn lengths(dims: &Dims, from: &[usize]) -> Result<Shape> {
     let op = "reshape";
     let known: Shape = dims.iter().flatten().copied().collect();
-    let (product, count) = (element_count(op, &known)?, from.iter().product::<usize>());
+    let (product, count) = (element_count(op, &known)?, element_count(op, from)?);
     let expected = match dims.len() - known.len() {
         0 if product == count => return Ok(known),
         0 => {

@@ -1,6 +1,5 @@
 //! Parts of tensors, and tensors joined: slices, splits, concatenation.
 
-use std::cell::OnceCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -384,13 +383,9 @@ impl<T: Element> Op for Split<T> {
             }
             all.len()
         };
-        let none = OnceCell::new();
-        let none = || {
-            let zeros = || Tensor::new(Value::full(call.shape.clone(), T::ZERO));
-            Tensor::clone(none.get_or_init(zeros))
-        };
+        let zeros = || Tensor::new(Value::full(call.shape.clone(), T::ZERO));
         let mut grads = grads.into_iter();
-        let grad = |_| grads.next().flatten().map_or_else(none, typed);
+        let grad = |_| grads.next().flatten().map_or_else(zeros, typed);
         let grads: Vec<Tensor<T>> = (0..parts).map(grad).collect();
         let grads: Vec<&Tensor<T>> = grads.iter().collect();
         let dx = Tensor::try_concat(&grads, call.axis)?;
@@ -415,7 +410,7 @@ fn spread<T: Element>(
     let position = check_axis("slice_axis", axis, shape.len())?;
     let mut value = Value::full(shape.clone(), T::ZERO);
     let read = x.read();
-    if x.len() > 0
+    if !x.is_empty()
         && let Some(data) = value.as_mut_slice()
     {
         let own = row_major(&shape);

@@ -31,7 +31,6 @@ fn all() -> impl Iterator<Item = &'static OpDef> {
         LOSSES,
         NORMALIZATIONS,
         NORMS,
-        ORDERS,
         PICKS,
         POOLS,
         POWERS,
