@@ -117,12 +117,8 @@ fn best<T: Numeric>(
     let position = check_axis(op, axis, x.ndim())?;
     let around = Around::new(x.shape(), position);
     if around.n == 0 {
-        return Err(Error::shape(
-            op,
-            RECEIVER,
-            format!("of one element or more along axis {axis}"),
-            x.shape(),
-        ));
+        let expected = format!("of one element or more along axis {axis}");
+        return Err(Error::shape(op, RECEIVER, expected, x.shape()));
     }
     let mut shape = x.shape_owned();
     shape.remove(position);
@@ -218,12 +214,8 @@ impl<T: Numeric> Tensor<T> {
         let order = expect(self.order("topk", axis, true));
         let n = self.length("topk", axis);
         if k > n {
-            expect(Err(Error::value(
-                "topk",
-                "k",
-                format!("at most {n}, the length of axis {axis}"),
-                k,
-            )))
+            let expected = format!("at most {n}, the length of axis {axis}");
+            expect(Err(Error::value("topk", "k", expected, k)))
         }
         let order = order.narrow(axis, 0, k);
         (self.gather(axis, &order), order)

@@ -438,12 +438,9 @@ impl<T: Element, const N: usize, const M: usize> From<[[T; M]; N]> for Tensor<T>
 fn of_rows<T: Element>(rows: Vec<Tensor<T>>) -> Tensor<T> {
     let of_row = rows.first().map(Tensor::shape_owned).unwrap_or_default();
     if let Some(at) = rows.iter().position(|row| row.shape() != &of_row[..]) {
-        expect(Err(Error::shape(
-            "from",
-            format!("rows[{at}]"),
-            format!("of shape {:?}, as the first is", &of_row[..]),
-            rows[at].shape(),
-        )))
+        let parameter = format!("rows[{at}]");
+        let expected = format!("of shape {:?}, as the first is", &of_row[..]);
+        expect(Err(Error::shape("from", parameter, expected, rows[at].shape())))
     }
     let mut shape = of_row;
     shape.insert(0, rows.len());

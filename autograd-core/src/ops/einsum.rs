@@ -141,12 +141,8 @@ fn einsum<T: Numeric>(equation: &str, operands: &[&Tensor<T>]) -> Result<Tensor<
     let parts: Vec<&str> = inputs.split(',').collect();
     if parts.len() != operands.len() {
         let (expected, found) = (parts.len(), operands.len());
-        return Err(Error::Count {
-            op,
-            what: format!("tensors, as `{inputs}` says"),
-            expected,
-            found,
-        });
+        let what = format!("tensors, as `{inputs}` says");
+        return Err(Error::Count { op, what, expected, found });
     }
     let mut terms = Vec::with_capacity(operands.len());
     let mut unnamed_axes = 0;
@@ -155,12 +151,9 @@ fn einsum<T: Numeric>(equation: &str, operands: &[&Tensor<T>]) -> Result<Tensor<
         let axes = tensor.ndim().checked_sub(named);
         let Some(axes) = axes.filter(|&axes| axes == 0 || part.contains("...")) else {
             let plural = if named == 1 { "axis" } else { "axes" };
-            return Err(Error::shape(
-                op,
-                format!("operands[{at}]"),
-                format!("of {named} {plural}, as `{part}` says"),
-                tensor.shape(),
-            ));
+            let parameter = format!("operands[{at}]");
+            let expected = format!("of {named} {plural}, as `{part}` says");
+            return Err(Error::shape(op, parameter, expected, tensor.shape()));
         };
         unnamed_axes = unnamed_axes.max(axes);
         terms.push(Term { tensor: tensor.clone(), labels: labels(equation, part, axes)? });
@@ -220,12 +213,10 @@ fn lengths<T: Numeric>(terms: &[Term<T>]) -> Result<Vec<(char, usize)>> {
                 Some(of) if of.1 == 1 && !twice => of.1 = n,
                 Some((_, expected)) => {
                     let name = if label.is_ascii() { format!("`{label}`") } else { "`...`".into() };
-                    return Err(Error::shape(
-                        "einsum",
-                        format!("operands[{at}]"),
-                        format!("of length {expected} along axis {axis}, as another {name} is"),
-                        term.tensor.shape(),
-                    ));
+                    let parameter = format!("operands[{at}]");
+                    let expected =
+                        format!("of length {expected} along axis {axis}, as another {name} is");
+                    return Err(Error::shape("einsum", parameter, expected, term.tensor.shape()));
                 }
             }
         }

@@ -12,8 +12,8 @@ use super::compare::choose;
 use super::index::{Picks, changed, check_indices, index_of, select};
 use super::table::{OpDef, entries, number, several};
 use super::{Caller, Numeric, Operand, expect, pairs, trace};
-use crate::array::Shape;
 use crate::array::shape::{broadcast, row_major};
+use crate::array::{Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{Element, Tensor};
 
@@ -266,12 +266,9 @@ fn put_part<T: Numeric>(
     let places = part(op, &places, items)?;
     let fits = broadcast(op, elements.shape(), places.shape());
     if !fits.is_ok_and(|shape| &shape[..] == places.shape()) {
-        return Err(Error::shape(
-            op,
-            "elements",
-            format!("of a shape that is broadcast to {:?}, that of the part", places.shape()),
-            elements.shape(),
-        ));
+        let expected =
+            format!("of a shape that is broadcast to {:?}, that of the part", places.shape());
+        return Err(Error::shape(op, "elements", expected, elements.shape()));
     }
     let elements = elements.broadcast_to(places.shape_owned()).flatten();
     let (flat, places) = (x.flatten(), places.flatten());
@@ -375,12 +372,10 @@ fn ranged<T: Element>(
             End::With(end) => format!("{start}..={end}"),
         };
         let step = if step == 1 { String::new() } else { format!(" by steps of {step}") };
-        return Err(Error::value(
-            op,
-            "the index",
-            format!("a range with a step of 1 or more inside axis {own}, which has length {n}"),
-            format!("{range}{step}"),
-        ));
+        let expected =
+            format!("a range with a step of 1 or more inside axis {own}, which has length {n}");
+        let found = format!("{range}{step}");
+        return Err(Error::value(op, "the index", expected, found));
     }
     if (first, beyond, step) == (0, n, 1) {
         return Ok(y.clone());
@@ -473,9 +468,10 @@ fn put<T: Numeric>(
         return Ok(x.clone());
     }
     // Which of the source is the last at each position.
-    let mut last = vec![-1; x.len()];
-    (0..).zip(index.to_vec()).for_each(|(i, at)| last[at as usize] = i);
-    let last = Tensor::from(last).and_lost(index);
+    let mut last = Value::full(x.shape_owned(), -1);
+    let places = last.make_mut();
+    (0..).zip(index.to_vec()).for_each(|(i, at)| places[at as usize] = i);
+    let last = Tensor::new(last).and_lost(index);
     let written = select(Picks::Slices, source, 0, &last.maximum(0), caller)?;
     choose(op, &last.lt_scalar(0), x, &written, caller)
 }

@@ -75,12 +75,8 @@ fn group(shape: &[usize], axes: &[usize]) -> usize {
 /// Reduced along sorted `axes`, which stay with length 1.
 fn compute<T: Numeric>(op: Reduce, x: &Value<T>, axes: &[usize]) -> Result<Value<T>> {
     if group(x.shape(), axes) == 0 && matches!(op, Reduce::Max | Reduce::Min) {
-        return Err(Error::shape(
-            op.name(),
-            RECEIVER,
-            "of one element or more along the reduced axes",
-            x.shape(),
-        ));
+        let expected = "of one element or more along the reduced axes";
+        return Err(Error::shape(op.name(), RECEIVER, expected, x.shape()));
     }
     match op {
         Reduce::Sum => T::sum(op.name(), x, axes),

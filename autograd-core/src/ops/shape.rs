@@ -245,15 +245,10 @@ fn same<T: Element>(
 }
 
 fn reshape<T: Element>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Tensor<T> {
-    linear(
-        "reshape",
-        caller,
-        x,
-        x.read().into_owned().reshaped(shape),
-        x.shape_owned(),
-        |shape, dy| dy.try_reshape(shape),
-        |_, dx, shape| dx.try_reshape(Shape::from_slice(shape)),
-    )
+    let value = x.read().into_owned().reshaped(shape);
+    let back = |shape: Shape, dy: Tensor<T>| dy.try_reshape(shape);
+    let along = |_, dx: &Tensor<T>, shape: &[usize]| dx.try_reshape(Shape::from_slice(shape));
+    linear("reshape", caller, x, value, x.shape_owned(), back, along)
 }
 
 fn permute<T: Element>(x: &Tensor<T>, positions: Shape, caller: Caller) -> Tensor<T> {
@@ -293,7 +288,8 @@ fn triangle(op: &Operator, shape: &[usize]) -> Result<Tensor<bool>> {
     let (lower, diagonal) = (op.is(&TRIL), op.int(0));
     let inside = |above: isize| if lower { above <= diagonal } else { above >= diagonal };
     let rows = (0..m as isize).flat_map(|row| (0..n as isize).map(move |column| column - row));
-    Tensor::from_vec([m, n], rows.map(inside).collect())
+    let shape = Shape::from_slice(&[m, n]);
+    Ok(Tensor::new(Value::build(shape, |out| out.extend(rows.map(inside)))))
 }
 
 impl<T: Numeric> Tensor<T> {

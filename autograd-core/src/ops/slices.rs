@@ -222,12 +222,9 @@ impl<T: Element> Tensor<T> {
             expect(check_axis("stack", axis, first.ndim() + 1));
             for (i, t) in tensors.iter().enumerate() {
                 if t.shape() != first.shape() {
-                    expect(Err(Error::shape(
-                        "stack",
-                        format!("tensors[{i}]"),
-                        format!("of shape {:?}, as the first is", first.shape()),
-                        t.shape(),
-                    )))
+                    let parameter = format!("tensors[{i}]");
+                    let expected = format!("of shape {:?}, as the first is", first.shape());
+                    expect(Err(Error::shape("stack", parameter, expected, t.shape())))
                 }
             }
         }
@@ -267,20 +264,17 @@ fn slice<T: Element>(
     // A longer step takes the first element only, as this one does.
     let step = step.min(n.max(1));
     let value = part(&x.read(), position, (start, end, step));
-    Ok(linear(
-        "slice_axis",
-        caller,
-        x,
-        value,
-        (x.shape_owned(), axis, start, step),
-        |kept, dy| spread(&dy, kept),
-        |(_, axis, start, step), dx, shape| {
-            let n = shape[check_axis("slice_axis", axis, shape.len())?];
-            let end = if n == 0 { start } else { start + (n - 1) * step + 1 };
-            dx.try_slice_axis(axis, start, end, step)
-        },
-    ))
+    let along = |(_, axis, start, step): Kept, dx: &Tensor<T>, shape: &[usize]| {
+        let n = shape[check_axis("slice_axis", axis, shape.len())?];
+        let end = if n == 0 { start } else { start + (n - 1) * step + 1 };
+        dx.try_slice_axis(axis, start, end, step)
+    };
+    let kept = (x.shape_owned(), axis, start, step);
+    Ok(linear("slice_axis", caller, x, value, kept, |kept, dy| spread(&dy, kept), along))
 }
+
+/// Of a slice: the whole shape, the axis, the start and the step.
+type Kept = (Shape, isize, usize, usize);
 
 /// Each `step`th element of an axis, from `start` to below `end`.
 fn part<T: Element>(
@@ -309,12 +303,8 @@ pub(super) fn split<T: Element>(
     let position = check_axis("split", axis, x.ndim())?;
     let n = x.shape()[position];
     if parts == 0 || !n.is_multiple_of(parts) {
-        return Err(Error::value(
-            "split",
-            "parts",
-            format!("a divisor of {n}, the length of axis {axis}"),
-            parts,
-        ));
+        let expected = format!("a divisor of {n}, the length of axis {axis}");
+        return Err(Error::value("split", "parts", expected, parts));
     }
     let len = n / parts;
     let mut all = Vec::new();
@@ -403,10 +393,7 @@ impl<T: Element> Op for Split<T> {
 
 /// The opposite of a slice: zeros of a shape with the elements of `x` in the places of the slice.
 #[track_caller]
-fn spread<T: Element>(
-    x: &Tensor<T>,
-    (shape, axis, start, step): (Shape, isize, usize, usize),
-) -> Result<Tensor<T>> {
+fn spread<T: Element>(x: &Tensor<T>, (shape, axis, start, step): Kept) -> Result<Tensor<T>> {
     let position = check_axis("slice_axis", axis, shape.len())?;
     let mut value = Value::full(shape.clone(), T::ZERO);
     let read = x.read();
@@ -427,15 +414,12 @@ fn spread<T: Element>(
         });
     }
     let end = (start + x.shape()[position] * step).min(shape[position]);
-    Ok(linear(
-        "slice_axis",
-        Location::caller(),
-        x,
-        value,
-        (shape, axis, start, step, end),
-        |(_, axis, start, step, end), dy| dy.try_slice_axis(axis, start, end, step),
-        |(shape, axis, start, step, _), dx, _| spread(dx, (shape, axis, start, step)),
-    ))
+    let kept = ((shape, axis, start, step), end);
+    let back = |((_, axis, start, step), end): (Kept, usize), dy: Tensor<T>| {
+        dy.try_slice_axis(axis, start, end, step)
+    };
+    let along = |(kept, _): (Kept, usize), dx: &Tensor<T>, _: &[usize]| spread(dx, kept);
+    Ok(linear("slice_axis", Location::caller(), x, value, kept, back, along))
 }
 
 /// The error of joining no tensors.
@@ -452,12 +436,10 @@ fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Re
         let agrees = t.ndim() == shape.len()
             && (0..shape.len()).all(|k| k == position || t.shape()[k] == first.shape()[k]);
         if !agrees {
-            return Err(Error::shape(
-                "concat",
-                format!("tensors[{i}]"),
-                format!("of the shape {:?} of the first, but for axis {axis}", first.shape()),
-                t.shape(),
-            ));
+            let parameter = format!("tensors[{i}]");
+            let expected =
+                format!("of the shape {:?} of the first, but for axis {axis}", first.shape());
+            return Err(Error::shape("concat", parameter, expected, t.shape()));
         }
         shape[position] = shape[position].saturating_add(t.shape()[position]);
     }
