@@ -220,12 +220,10 @@ impl<T: Element> Tensor<T> {
     pub fn stack(tensors: &[&Tensor<T>], axis: isize) -> Tensor<T> {
         if let Some(first) = tensors.first() {
             expect(check_axis("stack", axis, first.ndim() + 1));
-            for (i, t) in tensors.iter().enumerate() {
-                if t.shape() != first.shape() {
-                    let parameter = format!("tensors[{i}]");
-                    let expected = format!("of shape {:?}, as the first is", first.shape());
-                    expect(Err(Error::shape("stack", parameter, expected, t.shape())))
-                }
+            if let Some(i) = tensors.iter().position(|t| t.shape() != first.shape()) {
+                let parameter = format!("tensors[{i}]");
+                let expected = format!("of shape {:?}, as the first is", first.shape());
+                expect(Err(Error::shape("stack", parameter, expected, tensors[i].shape())))
             }
         }
         let raised: Vec<Tensor<T>> = tensors.iter().map(|t| t.unsqueeze(axis)).collect();

@@ -126,7 +126,7 @@ pub(crate) fn several<const N: usize>(values: Values) -> Computed<[AnyTensor; N]
 }
 
 pub(crate) fn one(values: Values) -> Computed<AnyTensor> {
-    values.into_iter().next().ok_or_else(|| "an input is missing".to_owned())
+    several(values).map(|[value]| value)
 }
 
 pub(crate) fn typed<T: Element>(tensor: Option<&AnyTensor>) -> Computed<&Tensor<T>> {
