@@ -171,7 +171,10 @@ pub(super) enum Picks {
 
 impl Picks {
     fn of(op: &Operator) -> Self {
-        if op.is(&INDEX_SELECT) || op.is(&INDEX_ADD) { Self::Slices } else { Self::Elements }
+        match op.def.name {
+            "index_select" | "index_add" => Self::Slices,
+            _ => Self::Elements,
+        }
     }
 
     /// The op that picks, and the one that adds to what was picked.

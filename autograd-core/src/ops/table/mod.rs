@@ -6,15 +6,6 @@ pub(crate) mod form;
 pub(crate) mod forms;
 pub(crate) mod values;
 
-pub(crate) use self::attr::{Attr, Type};
-pub(crate) use self::form::{Dims, Form, ShapeOf};
-pub(crate) use self::forms::{
-    arithmetic, broadcast, exactly, float, number, position, reduced, same_dtype, same_float,
-};
-pub(crate) use self::values::{
-    Computed, Ran, Values, all, any, computed, float, message, number, one, several, typed,
-};
-
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -54,6 +45,14 @@ macro_rules! family {
     };
 }
 
+pub(crate) use self::attr::{Attr, Type};
+pub(crate) use self::form::{Dims, Form, ShapeOf};
+pub(crate) use self::forms::{
+    arithmetic, broadcast, exactly, float, number, position, reduced, same_dtype, same_float,
+};
+pub(crate) use self::values::{
+    Computed, Ran, Values, all, any, computed, float, message, number, one, several, typed,
+};
 pub(crate) use {entries, family};
 
 /// The forms of what an operator computes, or why there are none.
