@@ -151,26 +151,42 @@ fn order(given: &[isize], rank: usize) -> Result<Shape> {
     given.iter().map(|&axis| Ok(check_axis(op, axis, rank)?)).collect()
 }
 
+// Not as a pair: the compiler quotes this signature where it is called on an `Option`.
 impl<T: Element> Tensor<T> {
-    pairs! {
-        /// The same elements in row-major order under another shape. Shares the buffer where it is
-        /// row-major. One length may be free, which takes what is left: -1, or `None` beside lengths that
-        /// are computed.
-        ///
-        /// ```
-        /// use autograd_core::Tensor;
-        ///
-        /// let x = Tensor::<f32>::zeros([4, 6]);
-        /// assert_eq!(x.reshape([-1, 3]).shape(), [8, 3]);
-        /// assert_eq!(x.reshape([Some(x.len() / 12), None]).shape(), [2, 12]);
-        /// ```
-        #[doc(alias = "view")]
-        pub fn reshape, try_reshape(&self, shape: impl IntoDims) -> Tensor<T>,
-            Shape | Value if "the number of elements differs, a free length does not come out whole, two are free, \
-                or one is negative and not -1" {
-            call(&RESHAPE, [given("reshape", shape)?], [self.untyped()])
-        }
+    /// The same elements in row-major order under another shape. Shares the buffer where it is
+    /// row-major. One length may be free, which takes what is left: -1, or `None` beside lengths that
+    /// are computed.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::<f32>::zeros([4, 6]);
+    /// assert_eq!(x.reshape([-1, 3]).shape(), [8, 3]);
+    /// assert_eq!(x.reshape([Some(x.len() / 12), None]).shape(), [2, 12]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the number of elements differs, a free length does not come out whole, or two are free; see
+    /// [`Tensor::try_reshape`].
+    #[doc(alias = "view")]
+    #[track_caller]
+    pub fn reshape(&self, shape: impl IntoDims) -> Tensor<T> {
+        expect(self.try_reshape(shape))
+    }
 
+    /// [`Tensor::reshape`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`] if the number of elements differs, [`Error::Value`] if a free length does not come
+    /// out whole, two are free, or one is negative and not -1.
+    #[track_caller]
+    pub fn try_reshape(&self, shape: impl IntoDims) -> Result<Tensor<T>> {
+        call(&RESHAPE, [given("reshape", shape)?], [self.untyped()])
+    }
+
+    pairs! {
         /// The axes in another order: axis `i` of the result is axis `order[i]` of this tensor. Copies
         /// nothing.
         pub fn permute, try_permute(&self, order: &[isize]) -> Tensor<T>,
