@@ -43,8 +43,7 @@ pub(crate) use parts::{
 pub use pools::empty_buffer_pool;
 pub(crate) use protect::{ForwardGuard, Protected, Protector, protected};
 pub(crate) use saved::{
-    Elementwise, Hidden, PushRule, Reader, SavedAttr, SavedInput, SavedOutput, Saves, typed,
-    with_push,
+    Elementwise, Hidden, Reader, SavedAttr, SavedInput, SavedOutput, Saves, typed, with_push,
 };
 pub(crate) use shapes::{ForwardMode, output_shapes};
 pub use tensor::Tensor;

@@ -289,27 +289,17 @@ pub(crate) fn typed<T: Element>(tensor: AnyTensor) -> Tensor<T> {
     T::unwrap(tensor).unwrap_or_else(|| unreachable!("the element type was compared"))
 }
 
-/// A rule of an op for forward mode: from what it saved and the tangents of its inputs, of which
-/// there is one at least, the tangent of its output; `None` where it is left to the transposed
-/// backward.
-pub(crate) trait PushRule<T: Element, S: Saves>: Send + Sync {
-    fn push(
-        saved: S::Read,
-        tangents: &[Option<Tensor<T>>],
-        shape: &[usize],
-    ) -> Result<Option<Tensor<T>>>;
-}
-
-/// What an op with such a rule saves. Which rule is data: ops that save the same are one type.
+/// What an op with a rule for forward mode saves. The rule is data: ops that save the same are one type.
 pub(crate) struct Pushed<T: Element, S: Saves>(S, PushFn<T, S>);
 
-/// [`PushRule::push`].
+/// A rule for forward mode: from what was saved, the tangents of the inputs, of which there is one at least, and
+/// the output's shape, the tangent of the output; `None` where it is left to the transposed backward.
 type PushFn<T, S> =
     fn(<S as Saves>::Read, &[Option<Tensor<T>>], &[usize]) -> Result<Option<Tensor<T>>>;
 
-/// Adds a rule to what an op saves.
-pub(crate) fn with_push<T: Element, R: PushRule<T, S>, S: Saves>(_: R, saved: S) -> Pushed<T, S> {
-    Pushed(saved, R::push)
+/// Adds a rule for forward mode to what an op saves.
+pub(crate) fn with_push<T: Element, S: Saves>(saved: S, push: PushFn<T, S>) -> Pushed<T, S> {
+    Pushed(saved, push)
 }
 
 impl<T: Element, S: Saves + 'static> Saves for Pushed<T, S>

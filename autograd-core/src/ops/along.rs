@@ -1,36 +1,34 @@
-//! Along one axis: where the extreme stands, and running sums.
+//! Along an axis: sorting, the `k` greatest, the median, extremes, their positions, and running sums. Elements are
+//! gathered by their positions, so that gradients flow back to these.
 
-use super::call::{call, finish, linear};
-use super::reduce::{Max, Min};
-use super::table::attr::{Attr, Type};
-use super::table::form::Form;
-use super::table::forms::{arithmetic, exactly, position, reduced};
-use super::table::values::number;
-use super::table::{Gradient, OpDef, entries};
-use super::{Binary, Caller, Numeric, expect};
+use std::cmp::Ordering;
+
+use super::call::{call, linear};
+use super::reduce::{Max, Min, grouped};
+use super::table::{
+    Attr, Form, Gradient, OpDef, Type, arithmetic, entries, exactly, number, position, reduced,
+};
+use super::{Binary, Caller, Numeric, expect, pairs};
 use crate::array::pick::{self, Around};
 use crate::array::reduce::Fold;
-use crate::array::shape::axis as check_axis;
-use crate::array::{DType, Value};
+use crate::array::shape::{axes as check_axes, axis as check_axis};
+use crate::array::{DType, IntoAxes, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{Lost, SavedAttr, Tensor, with_push};
+use crate::graph::{Lost, Tensor};
 
 entries! {
     ALONG:
 
-    /// Where the greatest element along an axis stands.
     ARGMAX = OpDef {
-        run: |op, x, at| number!(x, x => argmax(&x, op.int(0), at)),
-        ..arg_best_op("argmax")
+        run: |op, x, at| number!(x, x => best("argmax", &x, op.int(0), at, Max)),
+        ..best_op("argmax")
     };
 
-    /// Where the least element along an axis stands.
     ARGMIN = OpDef {
-        run: |op, x, at| number!(x, x => argmin(&x, op.int(0), at)),
-        ..arg_best_op("argmin")
+        run: |op, x, at| number!(x, x => best("argmin", &x, op.int(0), at, Min)),
+        ..best_op("argmin")
     };
 
-    /// Sums of the elements up to each along an axis, or from each on.
     CUMSUM = OpDef {
         attrs: &[("axis", Type::Int), ("from_end", Type::Flag)],
         infer: |op, inputs| {
@@ -41,15 +39,66 @@ entries! {
         run: |op, x, at| number!(x, x => cumsum(&x, op.int(0), op.flag(1), at)),
         ..OpDef::new("cumsum")
     };
+
+    ARGSORT = OpDef {
+        attrs: &[("axis", Type::Int), ("descending", Type::Flag)],
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            position(op.int(0), arithmetic(Binary::Add, x)?.dims.len())?;
+            Ok(vec![Form::new(DType::Int64, x.dims.clone())])
+        },
+        run: |op, x, at| number!(x, x => argsort(&x, op.int(0), op.flag(1), at)),
+        gradient: Gradient::None,
+        ..OpDef::new("argsort")
+    };
 }
 
-const fn arg_best_op(name: &'static str) -> OpDef {
+fn argsort<T: Numeric>(
+    x: &Tensor<T>,
+    axis: isize,
+    descending: bool,
+    caller: Caller,
+) -> Result<Tensor<i64>> {
+    let Around { outer, n, inner } = Around::new(x.shape(), check_axis("argsort", axis, x.ndim())?);
+    let mut row: Vec<(T, i64)> = Vec::with_capacity(n);
+    Ok(positions("argsort", x, x.shape_owned(), caller, |data, out| {
+        for first in (0..outer).flat_map(|block| (0..inner).map(move |i| block * n * inner + i)) {
+            row.clear();
+            row.extend((0..n).map(|i| (data[first + i * inner], i as i64)));
+            row.sort_by(|(a, _), (b, _)| compare(*a, *b, descending));
+            row.iter().enumerate().for_each(|(i, &(_, at))| out[first + i * inner] = at);
+        }
+    }))
+}
+
+/// What `find` writes for row-major elements.
+fn positions<T: Numeric>(
+    op: &'static str,
+    x: &Tensor<T>,
+    shape: Shape,
+    caller: Caller,
+    find: impl FnOnce(&[T], &mut [i64]),
+) -> Tensor<i64> {
+    let lost = Lost::without_derivative(op, caller, x);
+    let x = x.read();
+    let x = x.contiguous();
+    let value = Value::written(shape, |out| find(x.as_slice().unwrap_or(&[]), out));
+    Tensor::new(value).with_lost(lost)
+}
+
+/// NaN after all others in either order.
+fn compare<T: Numeric>(a: T, b: T, descending: bool) -> Ordering {
+    let (first, second) = if descending { (b, a) } else { (a, b) };
+    let is_nan = |x: T| x.partial_cmp(&x).is_none();
+    first.partial_cmp(&second).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)))
+}
+
+const fn best_op(name: &'static str) -> OpDef {
     OpDef {
         attrs: &[("axis", Type::Int)],
         infer: |op, inputs| {
             let [x] = exactly(inputs)?;
             let x = arithmetic(Binary::Add, x)?;
-            position(op.int(0), x.dims.len())?;
             Ok(vec![Form::new(DType::Int64, reduced(&x.dims, &[op.int(0)], false)?)])
         },
         gradient: Gradient::None,
@@ -58,15 +107,7 @@ const fn arg_best_op(name: &'static str) -> OpDef {
 }
 
 /// The position along an axis of the element that beats all others; the first of equals.
-fn argmax<T: Numeric>(x: &Tensor<T>, axis: isize, at: Caller) -> Result<Tensor<i64>> {
-    arg_best("argmax", x, axis, at, Max)
-}
-
-fn argmin<T: Numeric>(x: &Tensor<T>, axis: isize, at: Caller) -> Result<Tensor<i64>> {
-    arg_best("argmin", x, axis, at, Min)
-}
-
-fn arg_best<T: Numeric>(
+fn best<T: Numeric>(
     op: &'static str,
     x: &Tensor<T>,
     axis: isize,
@@ -76,21 +117,12 @@ fn arg_best<T: Numeric>(
     let position = check_axis(op, axis, x.ndim())?;
     let around = Around::new(x.shape(), position);
     if around.n == 0 {
-        return Err(Error::Shape {
-            op,
-            parameter: RECEIVER.into(),
-            expected: format!("of one element or more along axis {axis}"),
-            found: x.shape().to_vec(),
-        });
+        let expected = format!("of one element or more along axis {axis}");
+        return Err(Error::shape(op, RECEIVER, expected, x.shape()));
     }
     let mut shape = x.shape_owned();
     shape.remove(position);
-    let lost = Lost::without_derivative(op, caller, x);
-    let x = x.read();
-    let x = x.contiguous();
-    let data = x.as_slice().unwrap_or(&[]);
-    let value = Value::written(shape, |out| pick::best(data, around, fold, out));
-    Ok(Tensor::new(value).with_lost(lost))
+    Ok(positions(op, x, shape, caller, |data, out| pick::best(data, around, fold, out)))
 }
 
 /// Sums of the elements up to each along an axis, or from each on.
@@ -103,10 +135,9 @@ fn cumsum<T: Numeric>(
     let position = check_axis("cumsum", axis, x.ndim())?;
     let around = Around::new(x.shape(), position);
     let value = T::running("cumsum", x.read().into_owned(), around, from_end)?;
-    let state = with_push::<T, _, _>(Accumulated, SavedAttr((axis, from_end)));
-    Ok(finish("cumsum", caller, [x], value, state, |(axis, from_end), dy, _| {
-        Ok([Some(summed_up(&dy, axis, !from_end)?)])
-    }))
+    let back = |(axis, from_end): (isize, bool), dy: Tensor<T>| summed_up(&dy, axis, !from_end);
+    let along = |(axis, from_end), dx: &Tensor<T>, _: &[usize]| summed_up(dx, axis, from_end);
+    Ok(linear("cumsum", caller, x, value, (axis, from_end), back, along))
 }
 
 #[track_caller]
@@ -114,94 +145,248 @@ fn summed_up<T: Numeric>(x: &Tensor<T>, axis: isize, from_end: bool) -> Result<T
     call(&CUMSUM, [Attr::Int(axis), Attr::Flag(from_end)], [x.untyped()])
 }
 
-linear! {
-    Accumulated<Numeric, SavedAttr<(isize, bool)>> |(axis, from_end), dx, _shape|
-        summed_up(dx, axis, from_end);
-}
-
 /// # Along an axis
+///
+/// Sorting is stable: equal elements keep their order. NaN is last, also in descending order. The gradient
+/// of an element flows back to its position in the input.
 impl<T: Numeric> Tensor<T> {
-    /// Where along an axis, which is taken away, the greatest element stands: the first of equal
-    /// ones, and the first NaN if there is one.
+    /// The elements along an axis in ascending or descending order, and their positions in the input.
     ///
     /// ```
     /// use autograd_core::Tensor;
     ///
-    /// let x = Tensor::from([[1.0, 3.0, 2.0], [6.0, 5.0, 6.0]]);
-    /// assert_eq!(x.argmax(1).to_vec(), [1, 0]);
+    /// let (values, places) = Tensor::from([2.0, 3.0, 1.0]).sort(0, false);
+    /// assert_eq!(values.to_vec(), [1.0, 2.0, 3.0]);
+    /// assert_eq!(places.to_vec(), [2, 0, 1]);
     /// ```
     ///
     /// # Panics
     ///
-    /// If there is no such axis or it has length 0; see [`Tensor::try_argmax`].
+    /// If there is no such axis.
+    #[doc(alias = "sort_last_dim")]
+    #[doc(alias = "sort_with_indices")]
+    #[doc(alias = "sort_descending")]
     #[track_caller]
-    pub fn argmax(&self, axis: isize) -> Tensor<i64> {
-        expect(self.try_argmax(axis))
+    pub fn sort(&self, axis: isize, descending: bool) -> (Tensor<T>, Tensor<i64>) {
+        let order = expect(self.order("sort", axis, descending));
+        (self.gather(axis, &order), order)
     }
 
-    /// [`Tensor::argmax`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Axis`] or [`Error::Shape`].
-    #[track_caller]
-    pub fn try_argmax(&self, axis: isize) -> Result<Tensor<i64>> {
-        call(&ARGMAX, [Attr::Int(axis)], [self.untyped()])
-    }
-
-    /// Where along an axis, which is taken away, the least element stands: the first of equal
-    /// ones, and the first NaN if there is one.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis or it has length 0; see [`Tensor::try_argmin`].
-    #[track_caller]
-    pub fn argmin(&self, axis: isize) -> Tensor<i64> {
-        expect(self.try_argmin(axis))
-    }
-
-    /// [`Tensor::argmin`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Axis`] or [`Error::Shape`].
-    #[track_caller]
-    pub fn try_argmin(&self, axis: isize) -> Result<Tensor<i64>> {
-        call(&ARGMIN, [Attr::Int(axis)], [self.untyped()])
-    }
-
-    /// The sums of the elements up to and with each, along an axis.
+    /// The positions along an axis that put its elements in ascending or descending order.
     ///
     /// ```
     /// use autograd_core::Tensor;
     ///
-    /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
+    /// let x = Tensor::from([2.0, f64::NAN, 1.0, 2.0]);
+    /// assert_eq!(x.argsort(0, false).to_vec(), [2, 0, 3, 1]);
     /// ```
     ///
     /// # Panics
     ///
-    /// If there is no such axis, or an integer sum is outside of the element type; see
-    /// [`Tensor::try_cumsum`].
+    /// If there is no such axis.
+    #[doc(alias = "arg_sort_last_dim")]
+    #[doc(alias = "argsort_descending")]
     #[track_caller]
-    pub fn cumsum(&self, axis: isize) -> Tensor<T> {
-        expect(self.try_cumsum(axis))
+    pub fn argsort(&self, axis: isize, descending: bool) -> Tensor<i64> {
+        expect(self.order("argsort", axis, descending))
     }
 
-    /// [`Tensor::cumsum`], with an error instead of a panic.
+    /// The `k` greatest elements along an axis, the greatest first, and their positions. NaN comes last (in PyTorch
+    /// first), so it is among them only where fewer than `k` elements are numbers.
     ///
-    /// # Errors
+    /// ```
+    /// use autograd_core::Tensor;
     ///
-    /// [`Error::Axis`] if there is no such axis, [`Error::Overflow`] if the element type cannot hold an
-    /// integer sum.
+    /// let (values, places) = Tensor::from([[2.0, 3.0, 1.0], [4.0, 4.0, 5.0]]).topk(2, -1);
+    /// assert_eq!(values.to_vec(), [3.0, 2.0, 5.0, 4.0]);
+    /// assert_eq!(places.to_vec(), [1, 0, 2, 0]);
+    /// ```
+    ///
+    /// For the `k` least elements, take the first `k` of an ascending [`Tensor::sort`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis, or it has fewer than `k` elements.
+    #[doc(alias = "top_k")]
+    #[doc(alias = "topk_with_indices")]
     #[track_caller]
-    pub fn try_cumsum(&self, axis: isize) -> Result<Tensor<T>> {
-        summed_up(self, axis, false)
+    pub fn topk(&self, k: usize, axis: isize) -> (Tensor<T>, Tensor<i64>) {
+        let order = expect(self.order("topk", axis, true));
+        let n = self.length("topk", axis);
+        if k > n {
+            let expected = format!("at most {n}, the length of axis {axis}");
+            expect(Err(Error::value("topk", "k", expected, k)))
+        }
+        let order = order.narrow(axis, 0, k);
+        (self.gather(axis, &order), order)
+    }
+
+    #[track_caller]
+    fn order(&self, op: &'static str, axis: isize, descending: bool) -> Result<Tensor<i64>> {
+        let attrs = [Attr::Int(axis), Attr::Flag(descending)];
+        call(&ARGSORT, attrs, [self.untyped()]).map_err(|error| error.called(op))
+    }
+
+    /// The greatest element along an axis, which is removed, and its position: the first of equal ones, and
+    /// the first NaN if there is one. The gradient flows to that element alone.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let (values, places) = Tensor::from([[1.0, 3.0, 3.0], [6.0, 5.0, 4.0]]).max_with_indices(1);
+    /// assert_eq!(values.to_vec(), [3.0, 6.0]);
+    /// assert_eq!(places.to_vec(), [1, 0]);
+    /// ```
+    ///
+    /// In [`Tensor::max_axes`], equal elements share the gradient.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis or it has length 0.
+    #[doc(alias = "max_dim_with_indices")]
+    #[track_caller]
+    pub fn max_with_indices(&self, axis: isize) -> (Tensor<T>, Tensor<i64>) {
+        let places = self.try_argmax(axis).map_err(|error| error.called("max_with_indices"));
+        self.picked(axis, expect(places))
+    }
+
+    /// The least element along an axis, which is removed, and its position; see
+    /// [`Tensor::max_with_indices`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis or it has length 0.
+    #[doc(alias = "min_dim_with_indices")]
+    #[track_caller]
+    pub fn min_with_indices(&self, axis: isize) -> (Tensor<T>, Tensor<i64>) {
+        let places = self.try_argmin(axis).map_err(|error| error.called("min_with_indices"));
+        self.picked(axis, expect(places))
+    }
+
+    #[track_caller]
+    fn picked(&self, axis: isize, places: Tensor<i64>) -> (Tensor<T>, Tensor<i64>) {
+        (self.gather(axis, &places.unsqueeze(axis)).squeeze(axis), places)
+    }
+
+    /// The median of all elements, a scalar: for an even number of elements the lesser of the two in the
+    /// middle, as in PyTorch. So it is one of the elements, and the gradient flows to that one alone.
+    /// NaN if any element is.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::from([4.0, 1.0, 3.0, 2.0]).median().item(), 2.0);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there are no elements.
+    #[track_caller]
+    pub fn median(&self) -> Tensor<T> {
+        expect(self.median_of("median", &[]))
+    }
+
+    /// [`Tensor::median`] along `axes`, which are removed; all of them if none is given.
+    ///
+    /// # Panics
+    ///
+    /// If an axis does not exist or is named twice, or there are no elements along them.
+    #[doc(alias = "median_dim")]
+    #[track_caller]
+    pub fn median_axes(&self, axes: impl IntoAxes) -> Tensor<T> {
+        expect(self.median_of("median_axes", axes.as_axes()))
+    }
+
+    #[track_caller]
+    fn median_of(&self, op: &'static str, axes: &[isize]) -> Result<Tensor<T>> {
+        let (grouped, _) = grouped(self, &check_axes(op, axes, self.ndim())?);
+        let n = grouped.shape().last().map_or(0, |&n| n);
+        if n == 0 {
+            let expected = "of one element or more along the reduced axes";
+            return Err(Error::shape(op, RECEIVER, expected, self.shape()));
+        }
+        let (sorted, _) = grouped.sort(-1, false);
+        let last = sorted.select(-1, n - 1);
+        Ok(last.is_nan().where_else(&last, sorted.select(-1, (n - 1) / 2)))
+    }
+
+    pairs! {
+        /// Where along an axis, which is removed, the greatest element is: the first of equal
+        /// ones, and the first NaN if there is one.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([[1.0, 3.0, 2.0], [6.0, 5.0, 6.0]]);
+        /// assert_eq!(x.argmax(1).to_vec(), [1, 0]);
+        /// ```
+        pub fn argmax, try_argmax(&self, axis: isize) -> Tensor<i64>,
+            Axis | Shape if "there is no such axis or it has length 0" {
+            call(&ARGMAX, [Attr::Int(axis)], [self.untyped()])
+        }
+
+        /// Where along an axis, which is removed, the least element is: the first of equal
+        /// ones, and the first NaN if there is one.
+        pub fn argmin, try_argmin(&self, axis: isize) -> Tensor<i64>,
+            Axis | Shape if "there is no such axis or it has length 0" {
+            call(&ARGMIN, [Attr::Int(axis)], [self.untyped()])
+        }
+
+        /// The sums of the elements up to and with each, along an axis.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
+        /// ```
+        pub fn cumsum, try_cumsum(&self, axis: isize) -> Tensor<T>,
+            Axis | Overflow if "there is no such axis, or an integer sum is outside of the element type" {
+            summed_up(self, axis, false)
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn order_is_stable_and_nan_is_last() {
+        let (nan, inf) = (f64::NAN, f64::INFINITY);
+        let x = Tensor::from([2.0, nan, -0.0, inf, 0.0, nan, 2.0, -inf]);
+        assert_eq!(x.argsort(0, false).to_vec(), [7, 2, 4, 0, 6, 3, 1, 5]);
+        assert_eq!(x.argsort(-1, true).to_vec(), [3, 0, 6, 2, 4, 7, 1, 5]);
+        let bytes = Tensor::from([[3_u8, 1], [0, 1], [255, 0]]);
+        assert_eq!(bytes.argsort(0, true).to_vec(), [2, 0, 0, 1, 1, 2]);
+        assert_eq!(Tensor::<f32>::zeros([2, 0]).argsort(1, false).shape(), [2, 0]);
+    }
+
+    #[test]
+    fn gradients_reach_what_was_chosen() {
+        let x = Tensor::from([[1.0, 3.0, 3.0, f64::NAN], [2.0, 2.0, 1.0, 0.0]]);
+        let chosen = |f: fn(&Tensor<f64>) -> Tensor<f64>| {
+            x.clear_grad();
+            x.set_stop_gradient(false);
+            f(&x).sum().backward().unwrap();
+            x.grad().unwrap().to_vec()
+        };
+        assert_eq!(
+            chosen(|x| x.narrow(1, 0, 3).max_with_indices(1).0),
+            [0., 1., 0., 0., 1., 0., 0., 0.]
+        );
+        assert_eq!(chosen(|x| x.min_with_indices(1).0), [0., 0., 0., 1., 0., 0., 0., 1.]);
+        assert_eq!(chosen(|x| x.topk(2, 1).0), [0., 1., 1., 0., 1., 1., 0., 0.]);
+        assert_eq!(chosen(|x| x.median_axes(1)), [0., 0., 0., 1., 0., 0., 1., 0.]);
+        assert!(x.median().item().is_nan());
+    }
+
+    #[test]
+    fn errors_name_the_op() {
+        let x = Tensor::<f64>::zeros([2, 0]);
+        assert!(x.order("sort", 2, false).unwrap_err().to_string().starts_with("sort: "));
+        assert!(x.median_of("median", &[]).unwrap_err().to_string().starts_with("median: "));
+        assert_eq!(x.median_axes(0).shape(), [0]);
+    }
 
     #[test]
     fn nan_is_the_extreme() {

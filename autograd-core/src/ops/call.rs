@@ -8,7 +8,7 @@ use super::table::{OpDef, Operator};
 use super::{Caller, trace};
 use crate::array::Value;
 use crate::error::Result;
-use crate::graph::{AnyTensor, Element, Saves, Tensor, record, unrecorded};
+use crate::graph::{AnyTensor, Element, SavedAttr, Saves, Tensor, record, unrecorded, with_push};
 
 /// Runs an op on eager tensors, and notes it where a trace is taken: its only result, or the first.
 #[track_caller]
@@ -47,7 +47,7 @@ fn call_any(
         return run(inputs);
     }
     let (attrs, noted) = (op.attrs.clone(), inputs.to_vec());
-    trace::noted(trace::Call::Op { def, attrs }, noted, caller, || run(inputs))
+    trace::noted(trace::Call::Op { def, attrs }, noted, caller, || run(inputs), |y| vec![y.clone()])
 }
 
 /// The result of an op with a rule, recorded where it must be.
@@ -65,21 +65,22 @@ pub(super) fn finish<T: Element, U: Element, S: Saves + 'static, const N: usize>
     unrecorded(name, caller, inputs, value)
 }
 
-/// Forward mode of ops that are linear in one tensor: their tangents from its tangent.
-macro_rules! linear {
-    ($($name:ident<$bound:ident, $keeps:ty> |$kept:pat_param, $dx:ident, $shape:ident| $dy:expr;)*) => {$(
-        struct $name;
-
-        impl<T: $bound> $crate::graph::PushRule<T, $keeps> for $name {
-            fn push(
-                $kept: <$keeps as $crate::graph::Saves>::Read,
-                tangents: &[Option<Tensor<T>>],
-                $shape: &[usize],
-            ) -> Result<Option<Tensor<T>>> {
-                tangents[0].as_ref().map(|$dx| $dy).transpose()
-            }
-        }
-    )*};
+/// The result of an op that is linear in its one tensor: from `kept`, `back` takes a gradient to the input, and
+/// `along` a tangent to the output, which has this shape.
+pub(super) fn linear<T: Element, K: Clone + Send + Sync + 'static>(
+    name: &'static str,
+    caller: Caller,
+    x: &Tensor<T>,
+    value: Value<T>,
+    kept: K,
+    back: fn(K, Tensor<T>) -> Result<Tensor<T>>,
+    along: fn(K, &Tensor<T>, &[usize]) -> Result<Tensor<T>>,
+) -> Tensor<T> {
+    if !x.is_recorded() {
+        return unrecorded(name, caller, [x], value);
+    }
+    let state = with_push(SavedAttr((kept, back, along)), |(kept, _, along), tangents, shape| {
+        tangents[0].as_ref().map(|dx| along(kept, dx, shape)).transpose()
+    });
+    record(name, caller, [x], value, state, |(kept, back, _), dy, _| Ok([Some(back(kept, dy)?)]))
 }
-
-pub(super) use linear;

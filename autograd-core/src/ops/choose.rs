@@ -2,8 +2,9 @@
 
 use std::ops::{BitAnd, BitOr, BitXor, Not};
 
+use super::index::place;
 use super::{Numeric, Operand, expect};
-use crate::array::shape::{axes as check_axes, broadcast, row_major};
+use crate::array::shape::{axes as check_axes, broadcast};
 use crate::array::{DType, IntoAxes};
 use crate::graph::{Scalar, Tensor};
 
@@ -165,13 +166,10 @@ impl Tensor<bool> {
     /// ```
     #[doc(alias = "argwhere")]
     pub fn nonzero(&self) -> Tensor<i64> {
-        let (strides, places) = (row_major(self.shape()), places(self));
-        let of_axis = |at: i64| {
-            let axes = strides.iter().zip(self.shape());
-            axes.map(move |(&stride, &n)| at / stride as i64 % n as i64)
-        };
+        let places = places(self);
         let count = places.len();
-        let all: Vec<i64> = places.into_iter().flat_map(of_axis).collect();
+        let of_axes = |at: i64| place(at as usize, self.shape()).into_iter().map(|at| at as i64);
+        let all: Vec<i64> = places.into_iter().flat_map(of_axes).collect();
         Tensor::from(all).reshape([count, self.ndim()]).and_lost(self)
     }
 }
@@ -275,9 +273,7 @@ impl<'a, T: Numeric> Close<'a, T> {
         let count = apart.iter().filter(|&&by| by > 0.0).count();
         let worst = (0..apart.len()).reduce(|a, b| if apart[b] > apart[a] { b } else { a });
         let Some(worst) = worst.filter(|_| count > 0) else { return Ok(()) };
-        let strides = row_major(shape);
-        let place: Vec<usize> =
-            strides.iter().zip(shape).map(|(stride, n)| worst / stride % n).collect();
+        let place = place(worst, shape);
         let (a, b) = (left[worst], right[worst]);
         let [plural, verb] = if apart.len() == 1 { ["", "s"] } else { ["s", ""] };
         Err(format!(

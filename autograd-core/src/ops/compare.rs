@@ -5,18 +5,18 @@ use std::panic::Location;
 use smallvec::smallvec;
 
 use super::call::{call, call_at, finish};
-use super::table::attr::{Attr, Type};
-use super::table::form::Form;
-use super::table::forms::{arithmetic, broadcast as broadcast_forms, exactly, same_dtype};
-use super::table::values::{Computed, Ran, Values, computed, number, one, several, typed};
-use super::table::{Gradient, OpDef, entries, family};
-use super::{Binary, Caller, Numeric, Operand, Scalar, expect};
+use super::table::{
+    Attr, Computed, Form, Gradient, OpDef, Ran, Type, Values, arithmetic,
+    broadcast as broadcast_forms, computed, entries, exactly, family, number, one, same_dtype,
+    several, typed,
+};
+use super::{Binary, Caller, Numeric, Operand, Scalar, expect, pairs};
 use crate::array::elementwise::{chosen_of, convert, convert_zip};
 use crate::array::shape::broadcast;
-use crate::array::{DType, Shape, Storable, Value};
+use crate::array::{DType, Storable, Value};
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Comparison, Element, Lost, PushRule, SavedAttr, SavedInput, Tensor, for_any, record,
+    AnyTensor, Comparison, Element, Lost, SavedAttr, SavedInput, Tensor, for_any, record,
     unrecorded, with_push,
 };
 
@@ -43,25 +43,12 @@ macro_rules! comparisons {
         /// give a `bool` tensor and have no gradient. NaN compares as in IEEE 754.
         impl<T: Element> Tensor<T> {
             $(
-                $(#[$doc])*
-                ///
-                /// # Panics
-                ///
-                /// If the shapes cannot be broadcast together.
-                #[track_caller]
-                pub fn $name(&self, other: &Tensor<T>) -> Tensor<bool> {
-                    expect(self.$try(other))
-                }
-
-                $(#[$doc])*
-                ///
-                /// # Errors
-                ///
-                /// [`Error::Broadcast`](crate::Error::Broadcast) if the shapes cannot be broadcast
-                /// together.
-                #[track_caller]
-                pub fn $try(&self, other: &Tensor<T>) -> Result<Tensor<bool>> {
-                    Comparison::$comparison.of(self, other)
+                pairs! {
+                    $(#[$doc])*
+                    pub fn $name, $try(&self, other: &Tensor<T>) -> Tensor<bool>,
+                        Broadcast if "the shapes cannot be broadcast together" {
+                        Comparison::$comparison.of(self, other)
+                    }
                 }
 
                 $(#[$doc])*
@@ -125,32 +112,28 @@ entries! {
         },
         run: |_, values, at| match several(values)? {
             [AnyTensor::Bool(mask), a, b] => {
-                number!(smallvec![a, b], (a, b) => choose(&mask, &a, &b, at))
+                number!(smallvec![a, b], (a, b) => choose("where_else", &mask, &a, &b, at))
             }
             _ => Err("its mask must be bool".into()),
         },
         ..OpDef::new("where")
     };
 
-    /// Where both are true.
     AND = OpDef {
         run: |_, masks, _| logical("and", masks, |a, b| a & b),
         ..logical_op("and")
     };
 
-    /// Where either is true.
     OR = OpDef {
         run: |_, masks, _| logical("or", masks, |a, b| a | b),
         ..logical_op("or")
     };
 
-    /// Where one of them is true.
     XOR = OpDef {
         run: |_, masks, _| logical("xor", masks, |a, b| a ^ b),
         ..logical_op("xor")
     };
 
-    /// Where it is false.
     NOT = OpDef {
         infer: |_, inputs| {
             let [x] = exactly(inputs)?;
@@ -170,7 +153,9 @@ entries! {
             let [x] = exactly(inputs)?;
             Ok(vec![Form::new(op.dtype(0), x.dims.clone())])
         },
-        run: |op, x, at| Ok(smallvec![cast_any(&one(x)?, op.dtype(0), at)]),
+        run: |op, x, at| {
+            Ok(smallvec![for_any!(one(x)?, x => Cast::cast(&x, op.dtype(0), at))])
+        },
         ..OpDef::new("cast")
     };
 }
@@ -204,10 +189,6 @@ fn logical(op: &'static str, masks: Values, f: fn(bool, bool) -> bool) -> Ran {
     }
 }
 
-fn cast_any(x: &AnyTensor, dtype: DType, at: Caller) -> AnyTensor {
-    for_any!(x, x => cast(x, dtype, at))
-}
-
 fn compare<T: Element>(
     op: Comparison,
     x: &Tensor<T>,
@@ -215,13 +196,18 @@ fn compare<T: Element>(
     caller: Caller,
 ) -> Result<Tensor<bool>> {
     let shape = broadcast(op.name(), x.shape(), other.shape())?;
-    let mask = Tensor::new(pairs(op, &shape, &x.read(), &other.read()));
+    let mask = Tensor::new(compared(op, &shape, &x.read(), &other.read()));
     let lost = |input| Lost::without_derivative(op.name(), caller, input);
     Ok(mask.with_lost(lost(x).and(lost(other))))
 }
 
 /// Of two values broadcast to `shape`.
-fn pairs<T: Element>(op: Comparison, shape: &[usize], a: &Value<T>, b: &Value<T>) -> Value<bool> {
+fn compared<T: Element>(
+    op: Comparison,
+    shape: &[usize],
+    a: &Value<T>,
+    b: &Value<T>,
+) -> Value<bool> {
     match op {
         Comparison::Equal => mapped(shape, a, b, |a, b| a == b),
         Comparison::NotEqual => mapped(shape, a, b, |a, b| a != b),
@@ -297,102 +283,67 @@ impl Tensor<bool> {
         self.read().view().iter().all(|&b| b)
     }
 
-    /// `on` where this mask is true, `off` where it is false, with broadcasting. Both are tensors or
-    /// numbers; see [`Tensor::where_`] for PyTorch's order. The gradient flows to whichever was chosen.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from(vec![-1.0, 2.0]);
-    /// let y = x.gt_scalar(0.0).where_else(&x, &x * 0.1);
-    /// assert_eq!(y.to_vec(), [-0.1, 2.0]);
-    /// assert_eq!(x.lt_scalar(0.0).where_else(0.0, &x).to_vec(), [0.0, 2.0]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the three shapes cannot be broadcast together.
-    #[doc(alias = "where")]
-    #[track_caller]
-    pub fn where_else<T: Numeric>(&self, on: impl Operand<T>, off: impl Operand<T>) -> Tensor<T> {
-        expect(self.try_where_else(on, off))
-    }
-
-    /// [`Tensor::where_else`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Broadcast`](crate::Error::Broadcast) if the three shapes cannot be broadcast
-    /// together.
-    #[track_caller]
-    pub fn try_where_else<T: Numeric>(
-        &self,
-        on: impl Operand<T>,
-        off: impl Operand<T>,
-    ) -> Result<Tensor<T>> {
-        let at = Location::caller();
-        on.lend(|on| {
-            off.lend(|off| call_at(&WHERE, [], [self.untyped(), on.untyped(), off.untyped()], at))
-        })
+    pairs! {
+        /// `on` where this mask is true, `off` where it is false, with broadcasting. Both are tensors or
+        /// numbers; see [`Tensor::where_`] for PyTorch's order. The gradient flows to whichever was chosen.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from(vec![-1.0, 2.0]);
+        /// let y = x.gt_scalar(0.0).where_else(&x, &x * 0.1);
+        /// assert_eq!(y.to_vec(), [-0.1, 2.0]);
+        /// assert_eq!(x.lt_scalar(0.0).where_else(0.0, &x).to_vec(), [0.0, 2.0]);
+        /// ```
+        #[doc(alias = "where")]
+        pub fn where_else, try_where_else<T: Numeric>(
+            &self,
+            on: impl Operand<T>,
+            off: impl Operand<T>,
+        ) -> Tensor<T>,
+            Broadcast if "the three shapes cannot be broadcast together" {
+            let at = Location::caller();
+            on.lend(|on| {
+                off.lend(|off| call_at(&WHERE, [], [self.untyped(), on.untyped(), off.untyped()], at))
+            })
+        }
     }
 }
 
-fn choose<T: Numeric>(
+/// By a mask, one of two; recorded as the op of this name.
+pub(super) fn choose<T: Numeric>(
+    name: &'static str,
     mask: &Tensor<bool>,
     on: &Tensor<T>,
     off: &Tensor<T>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    let shape = broadcast("where_else", on.shape(), off.shape())?;
-    let shape = broadcast("where_else", mask.shape(), &shape)?;
+    let shape = broadcast(name, on.shape(), off.shape())?;
+    let shape = broadcast(name, mask.shape(), &shape)?;
     let value = chosen_of(&shape, &mask.read(), &on.read(), &off.read());
     if !on.is_recorded() && !off.is_recorded() {
-        return Ok(unrecorded("where_else", caller, [on, off], value).and_lost(mask));
+        return Ok(unrecorded(name, caller, [on, off], value).and_lost(mask));
     }
     let state = (SavedInput::at(0, mask), SavedAttr((on.shape_owned(), off.shape_owned())));
-    let state = with_push::<T, _, _>(Tangent, state);
-    Ok(record("where_else", caller, [on, off], value, state, |(mask, (on, off)), dy, wants| {
-        Ok(chosen(&mask, &dy, [&on, &off], wants))
-    }))
-}
-
-/// The gradients of what a mask chose from, of these shapes, as far as they are wanted.
-fn chosen<T: Numeric>(
-    mask: &Tensor<bool>,
-    dy: &Tensor<T>,
-    [on, off]: [&[usize]; 2],
-    wants: [bool; 2],
-) -> [Option<Tensor<T>>; 2] {
-    let zero = Tensor::new(Value::scalar(T::ZERO));
-    [
-        wants[0].then(|| mask.where_else(dy, &zero).sum_to(on)),
-        wants[1].then(|| mask.where_else(&zero, dy).sum_to(off)),
-    ]
-}
-
-struct Tangent;
-
-impl<T: Numeric> PushRule<T, (SavedInput<bool>, SavedAttr<(Shape, Shape)>)> for Tangent {
-    fn push(
-        (mask, _): (Tensor<bool>, (Shape, Shape)),
-        tangents: &[Option<Tensor<T>>],
-        shape: &[usize],
-    ) -> Result<Option<Tensor<T>>> {
+    let state = with_push(state, |(mask, _), tangents: &[Option<Tensor<T>>], shape| {
         let zero = Tensor::new(Value::scalar(T::ZERO));
-        let [on, off] = [&tangents[0], &tangents[1]].map(|dx| dx.as_ref().unwrap_or(&zero));
+        let [on, off] = [0, 1].map(|i| tangents[i].as_ref().unwrap_or(&zero));
         let dy = mask.try_where_else(on, off)?;
         Ok(Some(if dy.shape() == shape { dy } else { dy.try_broadcast_to(shape)? }))
-    }
+    });
+    Ok(record(name, caller, [on, off], value, state, |(mask, (on, off)), dy, wants| {
+        let zero = Tensor::new(Value::scalar(T::ZERO));
+        Ok([
+            wants[0].then(|| mask.where_else(&dy, &zero).sum_to(&on)),
+            wants[1].then(|| mask.where_else(&zero, &dy).sum_to(&off)),
+        ])
+    }))
 }
 
 /// A conversion to an element type that is a value here, so that generic code can convert without a bound for
 /// each pair.
 pub(super) trait Cast: Element {
     fn cast(x: &Tensor<Self>, to: DType, caller: Caller) -> AnyTensor;
-}
-
-pub(super) fn cast<T: Cast>(x: &Tensor<T>, to: DType, caller: Caller) -> AnyTensor {
-    T::cast(x, to, caller)
 }
 
 /// Between floats the gradient flows.

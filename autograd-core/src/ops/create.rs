@@ -6,11 +6,8 @@ use ndarray::{Array, ArrayD, CowArray, Dimension, IxDyn};
 
 use super::call::call;
 use super::index::check_indices;
-use super::table::attr::{Attr, Type};
-use super::table::forms::exactly;
-use super::table::values::any;
-use super::table::{Gradient, OpDef, entries};
-use super::{Float, Numeric, Scalar, expect, trace};
+use super::table::{Attr, Gradient, OpDef, Type, any, entries, exactly};
+use super::{Float, Numeric, Scalar, expect, pairs, trace};
 use crate::array::shape::element_count;
 use crate::array::{IntoShape, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
@@ -20,7 +17,6 @@ use crate::random;
 entries! {
     FILLS:
 
-    /// Zeros or ones in the shape of a tensor.
     FILL_LIKE = OpDef {
         attrs: &[("value", Type::Number)],
         infer: |_, inputs| {
@@ -49,6 +45,20 @@ fn like<T: Element, U: Element>(other: &Tensor<U>, value: u8) -> Tensor<T> {
 fn checked(op: &'static str, shape: Shape) -> Result<Shape> {
     element_count(op, &shape)?;
     Ok(shape)
+}
+
+/// Zeros that `fill` writes over.
+#[track_caller]
+fn generated<T: Element>(
+    op: &'static str,
+    shape: impl IntoShape,
+    fill: impl Fn(&mut [T]),
+) -> Tensor<T> {
+    let mut tensor = T::filled(&expect(checked(op, shape.into_shape())), T::ZERO);
+    if let Some(data) = T::elements(&mut tensor) {
+        fill(data);
+    }
+    tensor
 }
 
 /// `n` elements in one axis.
@@ -89,12 +99,7 @@ pub(super) fn view<T: Element>(x: &Tensor<T>) -> CowArray<'_, T, IxDyn> {
 pub(super) fn item<T: Element>(x: &Tensor<T>) -> Result<T> {
     match (x.len(), x.read().first()) {
         (1, Some(element)) => Ok(element),
-        _ => Err(Error::Shape {
-            op: "item",
-            parameter: RECEIVER.into(),
-            expected: "of one element".into(),
-            found: x.shape().to_vec(),
-        }),
+        _ => Err(Error::shape("item", RECEIVER, "of one element", x.shape())),
     }
 }
 
@@ -197,23 +202,12 @@ impl<T: Element> Tensor<T> {
         T::view(self)
     }
 
-    /// The only element of a tensor that has one.
-    ///
-    /// # Panics
-    ///
-    /// If there is not exactly one element; see [`Tensor::try_item`].
-    #[track_caller]
-    pub fn item(&self) -> T {
-        expect(self.try_item())
-    }
-
-    /// [`Tensor::item`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Shape`] if there is not exactly one element.
-    pub fn try_item(&self) -> Result<T> {
-        T::item(self)
+    pairs! {
+        /// The only element of a tensor that has one.
+        pub fn item, try_item(&self) -> T,
+            Shape if "there is not exactly one element" {
+            T::item(self)
+        }
     }
 
     /// The element at a position.
@@ -258,14 +252,14 @@ impl<T: Float> Tensor<T> {
     #[track_caller]
     pub fn normal(shape: impl IntoShape, mean: f64, std: f64) -> Tensor<T> {
         let (mean, std) = (T::from_f64(mean), T::from_f64(std));
-        Self::generate("normal", shape, |out| T::normal(out, mean, std))
+        generated("normal", shape, |out| T::normal(out, mean, std))
     }
 
     /// Uniform in [low, high).
     #[track_caller]
     pub fn uniform(shape: impl IntoShape, low: f64, high: f64) -> Tensor<T> {
         let (low, high) = (T::from_f64(low), T::from_f64(high));
-        Self::generate("uniform", shape, |out| T::uniform(out, low, high))
+        generated("uniform", shape, |out| T::uniform(out, low, high))
     }
 
     /// Uniform in [0, 1), in the shape of another tensor.
@@ -278,15 +272,6 @@ impl<T: Float> Tensor<T> {
     #[track_caller]
     pub fn randn_like<U: Element>(other: &Tensor<U>) -> Tensor<T> {
         Self::randn(other.shape_owned())
-    }
-
-    #[track_caller]
-    fn generate(op: &'static str, shape: impl IntoShape, fill: impl Fn(&mut [T])) -> Tensor<T> {
-        let mut tensor = T::filled(&expect(checked(op, shape.into_shape())), T::ZERO);
-        if let Some(data) = T::elements(&mut tensor) {
-            fill(data);
-        }
-        tensor
     }
 
     /// `n` numbers from `start` to `end`, both included, at equal distances.
@@ -308,23 +293,16 @@ impl Tensor<i64> {
     #[track_caller]
     pub fn randint(shape: impl IntoShape, low: i64, high: i64) -> Tensor<i64> {
         assert!(low < high, "randint: `low` must be below `high`, found {low} and {high}");
-        let mut tensor = i64::filled(&expect(checked("randint", shape.into_shape())), 0);
-        if let Some(data) = i64::elements(&mut tensor) {
-            random::fill_randint(data, low, high);
-        }
-        tensor
+        generated("randint", shape, |out| random::fill_randint(out, low, high))
     }
 
     /// The numbers 0 .. n in a random order, from the process-wide generator.
     #[track_caller]
     pub fn randperm(n: usize) -> Tensor<i64> {
-        let mut value = Value::build(expect(checked("randperm", [n].into_shape())), |out| {
-            out.extend(0..n as i64)
-        });
-        if let Some(data) = value.as_mut_slice() {
-            random::shuffle(data);
-        }
-        Tensor::new(value)
+        generated("randperm", n, |out| {
+            (0..).zip(&mut *out).for_each(|(i, at)| *at = i);
+            random::shuffle(out);
+        })
     }
 }
 
@@ -358,9 +336,9 @@ impl<T: Numeric> Tensor<T> {
     #[track_caller]
     pub fn arange_step(start: T, end: T, step: T) -> Tensor<T> {
         let op = "arange_step";
-        let wrong = |found| {
-            let expected = "a step other than 0 that leads from `start` to `end`".to_owned();
-            expect(Err(Error::Value { op, parameter: "step", expected, found }))
+        let wrong = |found: String| {
+            let expected = "a step other than 0 that leads from `start` to `end`";
+            expect(Err(Error::value(op, "step", expected, found)))
         };
         if T::DTYPE.is_float() {
             let of = |x: T| Tensor::from(x).cast::<f64>().item();
@@ -370,11 +348,8 @@ impl<T: Numeric> Tensor<T> {
             if by == 0.0 || !(0.0..u64::MAX as f64).contains(&n) {
                 wrong(format!("{by} from {first} to {last}"))
             }
-            return list(
-                op,
-                n as usize,
-                (0..n as usize).map(|i| T::nearest(first + by * i as f64)),
-            );
+            let numbers = (0..n as usize).map(|i| T::nearest(first + by * i as f64));
+            return list(op, n as usize, numbers);
         }
         let of = |x: T| i128::from(Tensor::from(x).cast::<i64>().item());
         let [first, last, by] = [start, end, step].map(of);
@@ -406,9 +381,8 @@ impl<T: Numeric> Tensor<T> {
         let op = "meshgrid";
         for (i, list) in lists.iter().enumerate() {
             if list.ndim() != 1 {
-                let (parameter, expected) = (format!("lists[{i}]"), "of one axis".into());
-                let found = list.shape().to_vec();
-                expect(Err(Error::Shape { op, parameter, expected, found }))
+                let parameter = format!("lists[{i}]");
+                expect(Err(Error::shape(op, parameter, "of one axis", list.shape())))
             }
         }
         let shape: Shape = lists.iter().map(|list| list.len()).collect();
@@ -424,11 +398,8 @@ impl<T: Numeric> Tensor<T> {
     /// The identity matrix of `n` rows.
     #[track_caller]
     pub fn eye(n: usize) -> Tensor<T> {
-        let mut value = Value::full(expect(checked("eye", [n, n].into_shape())), T::ZERO);
-        if let Some(data) = value.as_mut_slice() {
-            data.iter_mut().step_by(n + 1).for_each(|x| *x = T::ONE);
-        }
-        Tensor::new(value)
+        let ones = |out: &mut [T]| out.iter_mut().step_by(n + 1).for_each(|x| *x = T::ONE);
+        generated("eye", [n, n], ones)
     }
 }
 
@@ -467,12 +438,9 @@ impl<T: Element, const N: usize, const M: usize> From<[[T; M]; N]> for Tensor<T>
 fn of_rows<T: Element>(rows: Vec<Tensor<T>>) -> Tensor<T> {
     let of_row = rows.first().map(Tensor::shape_owned).unwrap_or_default();
     if let Some(at) = rows.iter().position(|row| row.shape() != &of_row[..]) {
-        expect(Err(Error::Shape {
-            op: "from",
-            parameter: format!("rows[{at}]"),
-            expected: format!("of shape {:?}, as the first is", &of_row[..]),
-            found: rows[at].shape().to_vec(),
-        }))
+        let parameter = format!("rows[{at}]");
+        let expected = format!("of shape {:?}, as the first is", &of_row[..]);
+        expect(Err(Error::shape("from", parameter, expected, rows[at].shape())))
     }
     let mut shape = of_row;
     shape.insert(0, rows.len());
@@ -521,18 +489,13 @@ impl<'a, T: Numeric> std::iter::Sum<&'a Tensor<T>> for Tensor<T> {
 impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor<T> {
     #[track_caller]
     fn from(array: Array<T, D>) -> Self {
-        let shape = expect(checked("from", array.shape().into_shape()));
-        let data = if array.is_standard_layout() {
-            let n = array.len();
-            let (mut data, offset) = array.into_raw_vec_and_offset();
-            if offset.unwrap_or(0) > 0 {
-                data.drain(..offset.unwrap_or(0));
-            }
-            data.truncate(n);
-            data
-        } else {
-            array.iter().copied().collect()
-        };
+        if !array.is_standard_layout() {
+            return array.view().into();
+        }
+        let (shape, n) = (expect(checked("from", array.shape().into_shape())), array.len());
+        let (mut data, offset) = array.into_raw_vec_and_offset();
+        data.drain(..offset.unwrap_or(0));
+        data.truncate(n);
         expect(T::of_vec(shape, data))
     }
 }
@@ -554,33 +517,22 @@ impl<T: Element> Default for Tensor<T> {
 }
 
 impl Tensor<i64> {
-    /// A new last axis of length `classes`: 1 at the place that each element names, else 0.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let y: Tensor<f32> = Tensor::from([2, 0]).one_hot(3);
-    /// assert_eq!(y.to_vec(), [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If an element lies outside `0..classes`; see [`Tensor::try_one_hot`].
-    #[track_caller]
-    pub fn one_hot<T: Numeric>(&self, classes: usize) -> Tensor<T> {
-        expect(self.try_one_hot(classes))
-    }
-
-    /// [`Tensor::one_hot`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Index`] if an element lies outside `0..classes`, [`Error::TooLarge`].
-    pub fn try_one_hot<T: Numeric>(&self, classes: usize) -> Result<Tensor<T>> {
-        check_indices("one_hot", RECEIVER, &self.read(), classes)?;
-        let mut shape = self.shape_owned();
-        shape.push(classes);
-        element_count("one_hot", &shape)?;
-        Ok(self.unsqueeze(-1).try_equal(&Tensor::arange(classes))?.cast())
+    pairs! {
+        /// A new last axis of length `classes`: 1 at the place that each element names, else 0.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let y: Tensor<f32> = Tensor::from([2, 0]).one_hot(3);
+        /// assert_eq!(y.to_vec(), [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]);
+        /// ```
+        pub fn one_hot, try_one_hot<T: Numeric>(&self, classes: usize) -> Tensor<T>,
+            Index | TooLarge if "an element lies outside `0..classes`, or the result is too large" {
+            check_indices("one_hot", RECEIVER, &self.read(), classes)?;
+            let mut shape = self.shape_owned();
+            shape.push(classes);
+            element_count("one_hot", &shape)?;
+            Ok(self.unsqueeze(-1).try_equal(&Tensor::arange(classes))?.cast())
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Sums of products by labelled axes, made of batched matrix products.
 
-use super::{Numeric, expect};
-use crate::array::Shape;
+use super::reduce::grouped;
+use super::{Numeric, pairs};
 use crate::error::{Error, Result};
 use crate::graph::Tensor;
 
@@ -17,7 +17,7 @@ fn unnamed(at: usize) -> char {
 
 fn wrong<T>(equation: &str, expected: impl Into<String>) -> Result<T> {
     let (expected, found) = (expected.into(), format!("`{equation}`"));
-    Err(Error::Value { op: "einsum", parameter: "equation", expected, found })
+    Err(Error::value("einsum", "equation", expected, found))
 }
 
 /// The labels of a term, in which `...` stands for `axes` axes.
@@ -59,15 +59,11 @@ impl<T: Numeric> Term<T> {
             (1..labels.len()).find_map(|j| (0..j).find(|&i| labels[i] == labels[j]).map(|i| (i, j)))
         };
         while let Some((i, j)) = twice(&self.labels) {
-            let others: Vec<usize> =
-                (0..self.labels.len()).filter(|k| ![i, j].contains(k)).collect();
-            let order: Vec<isize> = others.iter().chain(&[i, j]).map(|&k| k as isize).collect();
             let n = self.tensor.shape()[i];
-            let lengths = others.iter().map(|&k| self.tensor.shape()[k]);
-            let flat =
-                self.tensor.permute(&order).reshape(lengths.chain([n * n]).collect::<Shape>());
+            let (flat, mut order) = grouped(&self.tensor, &[i, j]);
             self.tensor = flat.slice_axis(-1, 0, n * n, n + 1);
-            self.labels = others.iter().map(|&k| self.labels[k]).chain([self.labels[i]]).collect();
+            order.pop();
+            self.labels = order.iter().map(|&at| self.labels[at]).collect();
         }
         self
     }
@@ -91,6 +87,12 @@ impl<T: Numeric> Term<T> {
         self.tensor.permute(&order)
     }
 
+    /// With its axes in the order of these labels, in a shape.
+    #[track_caller]
+    fn shaped(&self, labels: [&Labels; 3], shape: Vec<usize>) -> Tensor<T> {
+        shaped(self.permuted(labels.into_iter().flatten().copied()), shape)
+    }
+
     /// The product with another one, summed along the axes that both have and nobody needs.
     #[track_caller]
     fn times(self, right: Self, needed: impl Fn(char) -> bool) -> Self {
@@ -107,24 +109,17 @@ impl<T: Numeric> Term<T> {
         let (stacks, heights) = (lengths(&left, &batch), lengths(&left, &rows));
         let widths = lengths(&right, &columns);
         let labels = [&batch[..], &rows, &columns].concat();
-        let (a, b) = if inner.is_empty() {
+        let product = if inner.is_empty() {
             // Each element of one with each of the other.
             let a = [&stacks[..], &heights, &vec![1; widths.len()]].concat();
             let b = [&stacks[..], &vec![1; heights.len()], &widths].concat();
-            (
-                shaped(left.permuted(batch.iter().chain(&rows).copied()), a),
-                shaped(right.permuted(batch.iter().chain(&columns).copied()), b),
-            )
+            left.shaped([&batch, &rows, &inner], a) * right.shaped([&batch, &inner, &columns], b)
         } else {
-            let count = |lengths: &[usize]| lengths.iter().product::<usize>();
-            let (m, n) = (count(&heights), count(&widths));
-            let k = count(&lengths(&left, &inner));
-            let a = left.permuted(batch.iter().chain(&rows).chain(&inner).copied());
-            let b = right.permuted(batch.iter().chain(&inner).chain(&columns).copied());
-            let of = |axes: [usize; 2]| [&stacks[..], &axes].concat();
-            (shaped(a, of([m, k])), shaped(b, of([k, n])))
+            let [m, k, n] = [&heights, &lengths(&left, &inner), &widths]
+                .map(|lengths| lengths.iter().product::<usize>());
+            let a = left.shaped([&batch, &rows, &inner], [&stacks[..], &[m, k]].concat());
+            a.matmul(&right.shaped([&batch, &inner, &columns], [&stacks[..], &[k, n]].concat()))
         };
-        let product = if inner.is_empty() { a * b } else { a.matmul(&b) };
         Self { tensor: shaped(product, [stacks, heights, widths].concat()), labels }
     }
 }
@@ -146,12 +141,8 @@ fn einsum<T: Numeric>(equation: &str, operands: &[&Tensor<T>]) -> Result<Tensor<
     let parts: Vec<&str> = inputs.split(',').collect();
     if parts.len() != operands.len() {
         let (expected, found) = (parts.len(), operands.len());
-        return Err(Error::Count {
-            op,
-            what: format!("tensors, as `{inputs}` says"),
-            expected,
-            found,
-        });
+        let what = format!("tensors, as `{inputs}` says");
+        return Err(Error::Count { op, what, expected, found });
     }
     let mut terms = Vec::with_capacity(operands.len());
     let mut unnamed_axes = 0;
@@ -160,12 +151,9 @@ fn einsum<T: Numeric>(equation: &str, operands: &[&Tensor<T>]) -> Result<Tensor<
         let axes = tensor.ndim().checked_sub(named);
         let Some(axes) = axes.filter(|&axes| axes == 0 || part.contains("...")) else {
             let plural = if named == 1 { "axis" } else { "axes" };
-            return Err(Error::Shape {
-                op,
-                parameter: format!("operands[{at}]"),
-                expected: format!("of {named} {plural}, as `{part}` says"),
-                found: tensor.shape().to_vec(),
-            });
+            let parameter = format!("operands[{at}]");
+            let expected = format!("of {named} {plural}, as `{part}` says");
+            return Err(Error::shape(op, parameter, expected, tensor.shape()));
         };
         unnamed_axes = unnamed_axes.max(axes);
         terms.push(Term { tensor: tensor.clone(), labels: labels(equation, part, axes)? });
@@ -225,14 +213,10 @@ fn lengths<T: Numeric>(terms: &[Term<T>]) -> Result<Vec<(char, usize)>> {
                 Some(of) if of.1 == 1 && !twice => of.1 = n,
                 Some((_, expected)) => {
                     let name = if label.is_ascii() { format!("`{label}`") } else { "`...`".into() };
-                    return Err(Error::Shape {
-                        op: "einsum",
-                        parameter: format!("operands[{at}]"),
-                        expected: format!(
-                            "of length {expected} along axis {axis}, as another {name} is"
-                        ),
-                        found: term.tensor.shape().to_vec(),
-                    });
+                    let parameter = format!("operands[{at}]");
+                    let expected =
+                        format!("of length {expected} along axis {axis}, as another {name} is");
+                    return Err(Error::shape("einsum", parameter, expected, term.tensor.shape()));
                 }
             }
         }
@@ -242,39 +226,26 @@ fn lengths<T: Numeric>(terms: &[Term<T>]) -> Result<Vec<(char, usize)>> {
 
 /// # Sums of products
 impl<T: Numeric> Tensor<T> {
-    /// Einstein's summation: the axes of each operand are named by letters, and the products of all operands are
-    /// summed along the axes that the result (after `->`) does not name. `...` stands for any axes, which
-    /// broadcast. A letter that occurs twice in one operand takes its diagonal. Without `->`, the result has the
-    /// letters that occur once, in alphabetical order.
-    ///
-    /// Operands are multiplied from left to right, by batched matrix products. A trace can follow one free length in
-    /// each shape that this takes.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let (a, b) = (Tensor::from([[1.0, 2.0], [3.0, 4.0]]), Tensor::from([[0.0, 1.0], [1.0, 0.0]]));
-    /// assert_eq!(Tensor::einsum("ij,jk->ik", &[&a, &b]).to_vec(), a.matmul(&b).to_vec());
-    /// assert_eq!(Tensor::einsum("ij,ij->i", &[&a, &b]).to_vec(), [2.0, 3.0]);
-    /// assert_eq!(Tensor::einsum("ii->", &[&a]).item(), 5.0);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the equation cannot be read or the operands do not fit it; see [`Tensor::try_einsum`].
-    #[track_caller]
-    pub fn einsum(equation: &str, operands: &[&Tensor<T>]) -> Tensor<T> {
-        expect(einsum(equation, operands))
-    }
-
-    /// [`Tensor::einsum`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Value`] if the equation cannot be read, [`Error::Count`] or [`Error::Shape`] if the operands do not
-    /// fit it.
-    #[track_caller]
-    pub fn try_einsum(equation: &str, operands: &[&Tensor<T>]) -> Result<Tensor<T>> {
-        einsum(equation, operands)
+    pairs! {
+        /// Einstein's summation: the axes of each operand are named by letters, and the products of all operands are
+        /// summed along the axes that the result (after `->`) does not name. `...` stands for any axes, which
+        /// broadcast. A letter that occurs twice in one operand takes its diagonal. Without `->`, the result has the
+        /// letters that occur once, in alphabetical order.
+        ///
+        /// Operands are multiplied from left to right, by batched matrix products. A trace can follow one free length in
+        /// each shape that this takes.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let (a, b) = (Tensor::from([[1.0, 2.0], [3.0, 4.0]]), Tensor::from([[0.0, 1.0], [1.0, 0.0]]));
+        /// assert_eq!(Tensor::einsum("ij,jk->ik", &[&a, &b]).to_vec(), a.matmul(&b).to_vec());
+        /// assert_eq!(Tensor::einsum("ij,ij->i", &[&a, &b]).to_vec(), [2.0, 3.0]);
+        /// assert_eq!(Tensor::einsum("ii->", &[&a]).item(), 5.0);
+        /// ```
+        pub fn einsum, try_einsum(equation: &str, operands: &[&Tensor<T>]) -> Tensor<T>,
+            Value | Count | Shape if "the equation cannot be read, or the operands do not fit it" {
+            einsum(equation, operands)
+        }
     }
 }

@@ -101,12 +101,8 @@ pub(super) fn copy_from<T: Element>(
 ) -> Result<()> {
     x.check_plain_write("copy_from")?;
     if source.shape() != x.shape() {
-        return Err(Error::Shape {
-            op: "copy_from",
-            parameter: "source".into(),
-            expected: format!("of shape {:?}", x.shape()),
-            found: source.shape().to_vec(),
-        });
+        let expected = format!("of shape {:?}", x.shape());
+        return Err(Error::shape("copy_from", "source", expected, source.shape()));
     }
     let new = source.read().contiguous().into_owned();
     x.write("copy_from", |value| match (value.as_mut_slice(), new.as_slice()) {
@@ -150,12 +146,8 @@ pub(super) fn replace<T: Element>(
     result: Tensor<T>,
 ) -> Result<()> {
     if result.shape() != x.shape() {
-        return Err(Error::Shape {
-            op: name,
-            parameter: "the right operand".into(),
-            expected: format!("of a shape that broadcasts to {:?}", x.shape()),
-            found: result.shape().to_vec(),
-        });
+        let expected = format!("of a shape that broadcasts to {:?}", x.shape());
+        return Err(Error::shape(name, "the right operand", expected, result.shape()));
     }
     let (producer, lost) = (result.producer().cloned(), result.lost());
     let new = match result.try_into_value() {
@@ -237,26 +229,13 @@ impl<T: Float> Tensor<T> {
         let inside =
             index.len() == self.ndim() && index.iter().zip(self.shape()).all(|(i, n)| i < n);
         if !inside {
-            return Err(Error::Shape {
-                op: "set_item",
-                parameter: "index".into(),
-                expected: format!("a position in a tensor of shape {:?}", self.shape()),
-                found: index.to_vec(),
-            });
+            let expected = format!("a position in a tensor of shape {:?}", self.shape());
+            return Err(Error::shape("set_item", "index", expected, index));
         }
         let strides = crate::array::shape::row_major(self.shape());
         let at: usize = index.iter().zip(&strides).map(|(i, s)| i * s).sum();
         let edge = self.edge();
-        self.write("set_item", |value| {
-            let mut new = match value.as_mut_slice() {
-                Some(data) => return data[at] = element,
-                None => Value::from_vec(Shape::from_slice(value.shape()), value.to_vec()),
-            };
-            if let Some(data) = new.as_mut_slice() {
-                data[at] = element;
-            }
-            *value = new;
-        })?;
+        self.write("set_item", |value| value.make_mut()[at] = element)?;
         if is_grad_enabled() && !matches!(edge, Edge::None(_)) {
             let pull = |at, dy: Tensor<T>, _: [bool; 1]| {
                 let keep = (0..dy.len()).map(|i| i != at).collect();

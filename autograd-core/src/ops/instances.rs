@@ -8,6 +8,7 @@ use ndarray::{ArrayD, CowArray, IxDyn};
 
 use super::binary::{BINARY, SCALAR};
 use super::call::call_at;
+use super::compare::Cast;
 use super::elementwise::{self, Handle, Op, Outputs};
 use super::inplace::{copy_from, fill, replace};
 use super::matmul::MATMUL;
@@ -16,8 +17,8 @@ use super::table::attr::Attr;
 use super::trace;
 use super::unary::FUNCTIONS;
 use super::{
-    Binary, Caller, Float, Input, Numeric, Reduce, Unary, binary, compare, create, expect,
-    instantiate, matmul, reduce, shape, slices,
+    Binary, Caller, Float, Input, Numeric, Reduce, Unary, binary, create, expect, instantiate,
+    matmul, reduce, shape, slices,
 };
 use crate::array::{DType, Shape};
 use crate::error::Result;
@@ -42,7 +43,7 @@ instantiate! {
             axis: isize,
             at: Caller,
         ) -> Result<Vec<Tensor<Self>>> = slices::split;
-        fn cast_to(x: &Tensor<Self>, dtype: DType, at: Caller) -> AnyTensor = compare::cast;
+        fn cast_to(x: &Tensor<Self>, dtype: DType, at: Caller) -> AnyTensor = Cast::cast;
         fn copy_from(x: &Tensor<Self>, source: &Tensor<Self>, at: Caller) -> Result<()>
             = copy_from;
         fn fill(x: &Tensor<Self>, element: Self) -> Result<()> = fill;
@@ -186,7 +187,8 @@ macro_rules! floats {
                     let inputs = inputs.chain(masks.iter().map(|mask| mask.untyped())).collect();
                     let call = trace::formula(&op);
                     let run = || elementwise::run(op, reals, masks, caller);
-                    return trace::noted(call, inputs, caller, run);
+                    let outputs = |all: &Outputs<Self>| all.iter().map(|y| y.untyped()).collect();
+                    return trace::noted(call, inputs, caller, run, outputs);
                 }
                 elementwise::run(op, reals, masks, caller)
             }

@@ -1,22 +1,21 @@
 //! Indexing: parts of tensors by ranges, numbers, new axes, tensors and masks; and assignment to such parts.
 
 use std::ops::{
-    Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive,
+    Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive,
 };
 
 use smallvec::smallvec;
 
 use super::call::call;
 use super::choose::places;
-use super::index::{check_indices, index_of, indices};
-use super::table::forms::{arithmetic, exactly, same_dtype};
-use super::table::values::{number, several};
-use super::table::{OpDef, entries};
-use super::{Binary, Caller, Numeric, Operand, expect, trace};
+use super::compare::choose;
+use super::index::{Picks, changed, check_indices, index_of, select};
+use super::table::{OpDef, entries, number, several};
+use super::{Caller, Numeric, Operand, expect, pairs, trace};
 use crate::array::shape::{broadcast, row_major};
 use crate::array::{Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{Element, SavedInput, Tensor, record, unrecorded};
+use crate::graph::{Element, Tensor};
 
 /// In an index, a new axis of length 1; see [`Tensor::i`].
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +57,48 @@ pub trait Position: Copy {
     fn position(self) -> i64;
 }
 
+/// A part of an index, which is for one axis: see [`Tensor::i`].
+pub trait IntoIndexItem {
+    #[doc(hidden)]
+    fn item(self) -> Item;
+}
+
+macro_rules! items {
+    (ranges: $([$($of:tt)*] $range:ty: |$it:pat_param| $start:expr, $end:expr;)*) => {
+        items! { $(
+            [$($of)*] $range: |$it| Item::Range($start, $end, 1);
+            [$($of)*] Step<$range>: |Step($it, step)| Item::Range($start, $end, step);
+        )* }
+    };
+    ($([$($of:tt)*] $part:ty: |$it:pat_param| $item:expr;)*) => {$(
+        impl $($of)* IntoIndexItem for $part {
+            fn item(self) -> Item {
+                let $it = self;
+                $item
+            }
+        }
+    )*};
+}
+
+items! { ranges:
+    [] RangeFull: |_| None, End::Open;
+    [<N: Position>] Range<N>: |r| Some(r.start.position()), End::Below(r.end.position());
+    [<N: Position>] RangeFrom<N>: |r| Some(r.start.position()), End::Open;
+    [<N: Position>] RangeInclusive<N>: |r| Some(r.start().position()), match r.end_bound() {
+        Bound::Excluded(end) => End::Below(end.position()),
+        _ => End::With(r.end().position()),
+    };
+    [<N: Position>] RangeTo<N>: |r| None, End::Below(r.end.position());
+    [<N: Position>] RangeToInclusive<N>: |r| None, End::With(r.end.position());
+}
+
+items! {
+    [] NewAxis: |_| Item::NewAxis;
+    [] Ellipsis: |_| Item::Ellipsis;
+    [] &Tensor<i64>: |index| Item::List(index.clone());
+    [] &Tensor<bool>: |mask| Item::Mask(mask.clone());
+}
+
 macro_rules! positions {
     ($($t:ty)*) => {$(
         impl Position for $t {
@@ -67,86 +108,11 @@ macro_rules! positions {
             }
         }
 
-        impl IntoIndexItem for $t {
-            fn item(self) -> Item {
-                Item::At(self.position())
-            }
-        }
+        items! { [] $t: |at| Item::At(at.position()); }
     )*};
 }
 
 positions! { i32 i64 isize usize }
-
-/// A part of an index, which is for one axis: see [`Tensor::i`].
-pub trait IntoIndexItem {
-    #[doc(hidden)]
-    fn item(self) -> Item;
-}
-
-macro_rules! ranges {
-    ($($range:ident: |$it:ident| $start:expr, $end:expr;)*) => {$(
-        impl<N: Position> IntoIndexItem for $range<N> {
-            fn item(self) -> Item {
-                let $it = self;
-                Item::Range($start, $end, 1)
-            }
-        }
-
-        impl<N: Position> IntoIndexItem for Step<$range<N>> {
-            fn item(self) -> Item {
-                let $it = self.0;
-                Item::Range($start, $end, self.1)
-            }
-        }
-    )*};
-}
-
-ranges! {
-    Range: |r| Some(r.start.position()), End::Below(r.end.position());
-    RangeFrom: |r| Some(r.start.position()), End::Open;
-    RangeInclusive: |r| Some(r.start().position()), match r.end_bound() {
-        std::ops::Bound::Excluded(end) => End::Below(end.position()),
-        _ => End::With(r.end().position()),
-    };
-    RangeTo: |r| None, End::Below(r.end.position());
-    RangeToInclusive: |r| None, End::With(r.end.position());
-}
-
-impl IntoIndexItem for RangeFull {
-    fn item(self) -> Item {
-        Item::Range(None, End::Open, 1)
-    }
-}
-
-impl IntoIndexItem for Step<RangeFull> {
-    fn item(self) -> Item {
-        Item::Range(None, End::Open, self.1)
-    }
-}
-
-impl IntoIndexItem for NewAxis {
-    fn item(self) -> Item {
-        Item::NewAxis
-    }
-}
-
-impl IntoIndexItem for Ellipsis {
-    fn item(self) -> Item {
-        Item::Ellipsis
-    }
-}
-
-impl IntoIndexItem for &Tensor<i64> {
-    fn item(self) -> Item {
-        Item::List(self.clone())
-    }
-}
-
-impl IntoIndexItem for &Tensor<bool> {
-    fn item(self) -> Item {
-        Item::Mask(self.clone())
-    }
-}
 
 /// An index: one part, or a tuple of up to eight; see [`Tensor::i`].
 #[diagnostic::on_unimplemented(
@@ -190,58 +156,47 @@ tuples! {
 }
 
 impl<T: Element> Tensor<T> {
-    /// The part of the tensor that an index names. The index has a part for each axis; axes after its last part
-    /// are kept whole.
-    ///
-    /// | part | what it takes |
-    /// |---|---|
-    /// | `2`, `-1` | one element; the axis is removed. Negative numbers count from the end. |
-    /// | `1..3`, `1..=2`, `..-1`, `..` | a range |
-    /// | `Step(1.., 2)` | every second element of a range |
-    /// | [`NewAxis`] | nothing: there is a new axis of length 1 |
-    /// | [`Ellipsis`] | as many whole axes as the other parts leave |
-    /// | `&Tensor<i64>` | the elements that it lists, in its shape |
-    /// | `&Tensor<bool>` | the elements where it is true, of as many axes as it has |
-    ///
-    /// Clippy takes a literal `1..-1` for an empty range (`reversed_empty_ranges`): allow that lint, or write
-    /// `-3..-1`.
-    ///
-    /// Without a tensor in the index, no element is copied. Several tensors of one index are broadcast together and
-    /// paired, as in NumPy: their axes stand where the first tensor does, but at the front where a range or a new axis
-    /// lies between tensors; numbers then count as tensors.
-    ///
-    /// ```
-    /// use autograd_core::{NewAxis, Step, Tensor};
-    ///
-    /// let x = Tensor::<i64>::arange(12).reshape([3, 4]);
-    /// assert_eq!(x.i(-1).to_vec(), [8, 9, 10, 11]);
-    /// assert_eq!(x.i((.., 1..-1)).to_vec(), [1, 2, 5, 6, 9, 10]);
-    /// assert_eq!(x.i((0, Step(.., 2))).to_vec(), [0, 2]);
-    /// assert_eq!(x.i((NewAxis, .., 0)).shape(), [1, 3]);
-    /// assert_eq!(x.i((&Tensor::from([0, 2]), &Tensor::from([1, -1]))).to_vec(), [1, 11]);
-    /// assert_eq!(x.i(&x.gt_scalar(9)).to_vec(), [10, 11]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there are more parts than axes, two ellipses, a number or range outside its axis, a step of 0, a mask
-    /// of another shape than its axes, or tensors that cannot be broadcast together; see [`Tensor::try_i`].
-    #[doc(alias = "slice")]
-    #[doc(alias = "getitem")]
-    #[doc(alias = "__getitem__")]
-    #[track_caller]
-    pub fn i(&self, index: impl IntoIndex) -> Tensor<T> {
-        expect(self.try_i(index))
-    }
-
-    /// [`Tensor::i`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Count`], [`Error::Index`], [`Error::Value`], [`Error::Shape`] or [`Error::Broadcast`].
-    #[track_caller]
-    pub fn try_i(&self, index: impl IntoIndex) -> Result<Tensor<T>> {
-        part("i", self, index.items())
+    pairs! {
+        /// The part of the tensor that an index names. The index has a part for each axis; axes after its last part
+        /// are kept whole.
+        ///
+        /// | part | what it takes |
+        /// |---|---|
+        /// | `2`, `-1` | one element; the axis is removed. Negative numbers count from the end. |
+        /// | `1..3`, `1..=2`, `..-1`, `..` | a range |
+        /// | `Step(1.., 2)` | every second element of a range |
+        /// | [`NewAxis`] | nothing: there is a new axis of length 1 |
+        /// | [`Ellipsis`] | as many whole axes as the other parts leave |
+        /// | `&Tensor<i64>` | the elements that it lists, in its shape |
+        /// | `&Tensor<bool>` | the elements where it is true, of as many axes as it has |
+        ///
+        /// Clippy takes a literal `1..-1` for an empty range (`reversed_empty_ranges`): allow that lint, or write
+        /// `-3..-1`.
+        ///
+        /// Without a tensor in the index, no element is copied. Several tensors of one index are broadcast together and
+        /// paired, as in NumPy: their axes stand where the first tensor does, but at the front where a range or a new axis
+        /// lies between tensors; numbers then count as tensors.
+        ///
+        /// ```
+        /// use autograd_core::{NewAxis, Step, Tensor};
+        ///
+        /// let x = Tensor::<i64>::arange(12).reshape([3, 4]);
+        /// assert_eq!(x.i(-1).to_vec(), [8, 9, 10, 11]);
+        /// assert_eq!(x.i((.., 1..-1)).to_vec(), [1, 2, 5, 6, 9, 10]);
+        /// assert_eq!(x.i((0, Step(.., 2))).to_vec(), [0, 2]);
+        /// assert_eq!(x.i((NewAxis, .., 0)).shape(), [1, 3]);
+        /// assert_eq!(x.i((&Tensor::from([0, 2]), &Tensor::from([1, -1]))).to_vec(), [1, 11]);
+        /// assert_eq!(x.i(&x.gt_scalar(9)).to_vec(), [10, 11]);
+        /// ```
+        #[doc(alias = "slice")]
+        #[doc(alias = "getitem")]
+        #[doc(alias = "__getitem__")]
+        pub fn i, try_i(&self, index: impl IntoIndex) -> Tensor<T>,
+            Count | Index | Value | Shape | Broadcast if "there are more parts than axes, two ellipses, a number or \
+                range outside its axis, a step of 0, a mask of another shape than its axes, or tensors that cannot \
+                be broadcast together" {
+            part("i", self, index.items())
+        }
     }
 }
 
@@ -269,45 +224,28 @@ impl<T: Numeric> Tensor<T> {
         expect(elements.lend(|of| put_part("slice_assign", self, index.items(), of, false)))
     }
 
-    /// [`Tensor::slice_assign`]; with `accumulate`, the elements are added to the part instead. Where an index names
-    /// an element several times, all are added.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([0, 0, 0]);
-    /// let index = Tensor::from([2, 0, 2]);
-    /// assert_eq!(x.index_put(&index, &Tensor::from([1, 5, 7]), true).to_vec(), [5, 0, 8]);
-    /// assert_eq!(x.index_put(&index, &Tensor::from([1, 5, 7]), false).to_vec(), [5, 0, 7]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// As [`Tensor::slice_assign`]; see [`Tensor::try_index_put`].
-    #[track_caller]
-    pub fn index_put(
-        &self,
-        index: impl IntoIndex,
-        elements: impl Operand<T>,
-        accumulate: bool,
-    ) -> Tensor<T> {
-        expect(self.try_index_put(index, elements, accumulate))
-    }
-
-    /// [`Tensor::index_put`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// As [`Tensor::try_i`]; [`Error::Shape`] if the elements cannot be broadcast to the part,
-    /// [`Error::Overflow`] if an integer sum is outside of the element type.
-    #[track_caller]
-    pub fn try_index_put(
-        &self,
-        index: impl IntoIndex,
-        elements: impl Operand<T>,
-        accumulate: bool,
-    ) -> Result<Tensor<T>> {
-        elements.lend(|of| put_part("index_put", self, index.items(), of, accumulate))
+    pairs! {
+        /// [`Tensor::slice_assign`]; with `accumulate`, the elements are added to the part instead. Where an index names
+        /// an element several times, all are added.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([0, 0, 0]);
+        /// let index = Tensor::from([2, 0, 2]);
+        /// assert_eq!(x.index_put(&index, &Tensor::from([1, 5, 7]), true).to_vec(), [5, 0, 8]);
+        /// assert_eq!(x.index_put(&index, &Tensor::from([1, 5, 7]), false).to_vec(), [5, 0, 7]);
+        /// ```
+        pub fn index_put, try_index_put(
+            &self,
+            index: impl IntoIndex,
+            elements: impl Operand<T>,
+            accumulate: bool,
+        ) -> Tensor<T>,
+            Count | Index | Value | Shape | Broadcast | Overflow if "[`Tensor::i`] does not take the index, the \
+                elements cannot be broadcast to the part, or an integer sum is outside of the element type" {
+            elements.lend(|of| put_part("index_put", self, index.items(), of, accumulate))
+        }
     }
 }
 
@@ -328,15 +266,9 @@ fn put_part<T: Numeric>(
     let places = part(op, &places, items)?;
     let fits = broadcast(op, elements.shape(), places.shape());
     if !fits.is_ok_and(|shape| &shape[..] == places.shape()) {
-        return Err(Error::Shape {
-            op,
-            parameter: "elements".into(),
-            expected: format!(
-                "of a shape that is broadcast to {:?}, that of the part",
-                places.shape()
-            ),
-            found: elements.shape().to_vec(),
-        });
+        let expected =
+            format!("of a shape that is broadcast to {:?}, that of the part", places.shape());
+        return Err(Error::shape(op, "elements", expected, elements.shape()));
     }
     let elements = elements.broadcast_to(places.shape_owned()).flatten();
     let (flat, places) = (x.flatten(), places.flatten());
@@ -373,55 +305,45 @@ fn part<T: Element>(op: &'static str, x: &Tensor<T>, items: Vec<Item>) -> Result
     let mut lists: Vec<(usize, Tensor<i64>)> = Vec::new();
     for item in items {
         let axis = at as isize;
-        match item {
+        let taken = if matches!(item, Item::Ellipsis) { left } else { axes_of(&item) };
+        at += match item {
+            Item::Ellipsis => left,
             Item::NewAxis => {
                 y = y.unsqueeze(axis);
-                at += 1;
-            }
-            Item::Ellipsis => {
-                own += left;
-                at += left;
+                1
             }
             Item::Range(start, end, step) => {
                 y = ranged(op, &y, (own, at), (start, end, step))?;
-                own += 1;
-                at += 1;
+                1
             }
             Item::At(index) => {
-                let index = Tensor::from(index);
-                let index = inside(op, &index, own, x.shape()[own])?;
-                if paired {
-                    lists.push((at, index));
-                    at += 1;
-                } else {
+                let index = inside(op, &Tensor::from(index), own, x.shape()[own])?;
+                if !paired {
                     y = y.select(axis, index.item() as usize);
                 }
-                own += 1;
+                lists.extend(paired.then_some((at, index)));
+                usize::from(paired)
             }
             Item::List(index) => {
                 lists.push((at, inside(op, &index, own, x.shape()[own])?));
-                own += 1;
-                at += 1;
+                1
             }
             Item::Mask(mask) => {
-                let of = &x.shape()[own..own + mask.ndim()];
+                let of = &x.shape()[own..own + taken];
                 if of != mask.shape() {
-                    return Err(Error::Shape {
-                        op,
-                        parameter: format!("the mask of axis {own} and on"),
-                        expected: format!("of shape {of:?}, as these axes are"),
-                        found: mask.shape().to_vec(),
-                    });
+                    let parameter = format!("the mask of axis {own} and on");
+                    let expected = format!("of shape {of:?}, as these axes are");
+                    return Err(Error::shape(op, parameter, expected, mask.shape()));
                 }
-                own += mask.ndim();
                 let mut shape = y.shape_owned();
-                shape.drain(at..at + mask.ndim());
+                shape.drain(at..at + taken);
                 shape.insert(at, mask.len());
                 y = y.reshape(shape);
                 lists.push((at, Tensor::from(places(&mask)).and_lost(&mask)));
-                at += 1;
+                1
             }
-        }
+        };
+        own += taken;
     }
     if lists.is_empty() { Ok(y) } else { listed(op, &y, lists) }
 }
@@ -450,14 +372,10 @@ fn ranged<T: Element>(
             End::With(end) => format!("{start}..={end}"),
         };
         let step = if step == 1 { String::new() } else { format!(" by steps of {step}") };
-        return Err(Error::Value {
-            op,
-            parameter: "the index",
-            expected: format!(
-                "a range with a step of 1 or more inside axis {own}, which has length {n}"
-            ),
-            found: format!("{range}{step}"),
-        });
+        let expected =
+            format!("a range with a step of 1 or more inside axis {own}, which has length {n}");
+        let found = format!("{range}{step}");
+        return Err(Error::value(op, "the index", expected, found));
     }
     if (first, beyond, step) == (0, n, 1) {
         return Ok(y.clone());
@@ -520,23 +438,17 @@ entries! {
     ITEMS:
 
     PUT = OpDef {
-        infer: |_, inputs| {
-            let [x, index, source] = exactly(inputs)?;
-            indices(index)?;
-            same_dtype(x, source)?;
-            Ok(vec![arithmetic(Binary::Add, x)?.clone()])
-        },
+        infer: changed,
         run: |_, values, at| {
             let [x, index, source] = several(values)?;
             let index = index_of(index)?;
-            let both = smallvec![x, source];
-            number!(both, (x, source) => put(&x, &index, &source, at))
+            number!(smallvec![x, source], (x, source) => put(&x, &index, &source, at))
         },
         ..OpDef::new("index_put")
     };
 }
 
-/// A list with those of `source` at the positions of `index`, the last of a position.
+/// A list with the elements of `source` at the positions of `index`, the last of a position.
 fn put<T: Numeric>(
     x: &Tensor<T>,
     index: &Tensor<i64>,
@@ -544,43 +456,22 @@ fn put<T: Numeric>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let op = "index_put";
-    for (parameter, found, rank) in
+    for (parameter, found, like) in
         [(RECEIVER, x.shape(), x.shape()), ("index", index.shape(), source.shape())]
     {
-        if found.len() != 1 || found != rank {
-            let expected = "a list as long as its elements".into();
-            let found = found.to_vec();
-            return Err(Error::Shape { op, parameter: parameter.into(), expected, found });
+        if found.len() != 1 || found != like {
+            return Err(Error::shape(op, parameter, "a list as long as its elements", found));
         }
     }
     check_indices(op, "index", &index.read(), x.len())?;
-    let value = {
-        let (x, index, source) = (x.read(), index.to_vec(), source.to_vec());
-        let x = x.contiguous();
-        Value::written(Shape::from_slice(x.shape()), |out| {
-            out.copy_from_slice(x.as_slice().unwrap_or(&[]));
-            for (at, element) in index.into_iter().zip(source) {
-                out[at as usize] = element;
-            }
-        })
-    };
-    if !x.is_recorded() && !source.is_recorded() {
-        return Ok(unrecorded(op, caller, [x, source], value).and_lost(index));
+    if index.is_empty() {
+        return Ok(x.clone());
     }
-    Ok(record(op, caller, [x, source], value, SavedInput::at(1, index), |index, dy, wants| {
-        let zero = || Tensor::<T>::zeros(index.shape_owned());
-        let of_x =
-            wants[0].then(|| call(&PUT, [], [dy.untyped(), index.untyped(), zero().untyped()]));
-        let of_source = wants[1].then(|| written(&index, &dy));
-        Ok([of_x.transpose()?, of_source.transpose()?])
-    }))
-}
-
-/// What was written: the elements of `dy` at the positions of `index`, 0 for those that a later one wrote over.
-fn written<T: Numeric>(index: &Tensor<i64>, dy: &Tensor<T>) -> Result<Tensor<T>> {
-    let order = Tensor::<i64>::arange(index.len());
-    let none = Tensor::<i64>::zeros(dy.shape_owned());
-    let last: Tensor<i64> = call(&PUT, [], [none.untyped(), index.untyped(), order.untyped()])?;
-    let last = last.try_index_select(0, index)?.equal(&order);
-    last.try_where_else(&dy.try_index_select(0, index)?, Tensor::from(T::ZERO))
+    // Which of the source is the last at each position.
+    let mut last = Value::full(x.shape_owned(), -1);
+    let places = last.make_mut();
+    (0..).zip(index.to_vec()).for_each(|(i, at)| places[at as usize] = i);
+    let last = Tensor::new(last).and_lost(index);
+    let written = select(Picks::Slices, source, 0, &last.maximum(0), caller)?;
+    choose(op, &last.lt_scalar(0), x, &written, caller)
 }

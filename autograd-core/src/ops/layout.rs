@@ -1,7 +1,7 @@
 //! Axes exchanged, added and removed, and tensors padded, repeated, rolled and split: all made of other ops,
 //! from which they have their derivatives and their operators in programs.
 
-use super::{Numeric, expect};
+use super::{Numeric, expect, pairs};
 use crate::array::Shape;
 use crate::array::shape::{axes as check_axes, axis as check_axis, element_count};
 use crate::error::{Error, RECEIVER, Result};
@@ -38,6 +38,36 @@ impl Padding {
     }
 }
 
+#[track_caller]
+fn unsqueezed<T: Element>(op: &'static str, x: &Tensor<T>, axes: &[isize]) -> Tensor<T> {
+    if axes.is_empty() {
+        return x.clone();
+    }
+    let mut shape = x.shape_owned();
+    for position in expect(check_axes(op, axes, x.ndim() + axes.len())) {
+        shape.insert(position, 1);
+    }
+    x.reshape(shape)
+}
+
+#[track_caller]
+fn squeezed<T: Element>(op: &'static str, x: &Tensor<T>, axes: &[isize]) -> Result<Tensor<T>> {
+    if axes.is_empty() {
+        return Ok(x.clone());
+    }
+    let (rank, mut shape) = (x.ndim(), x.shape_owned());
+    let positions = check_axes(op, axes, rank)?;
+    for &axis in axes {
+        if shape[check_axis(op, axis, rank)?] != 1 {
+            return Err(Error::Axis { op, axis, rank, why: "does not have length 1" });
+        }
+    }
+    for &position in positions.iter().rev() {
+        shape.remove(position);
+    }
+    x.try_reshape(shape)
+}
+
 /// # Axes
 impl<T: Element> Tensor<T> {
     /// Exchanges two axes. No element is copied.
@@ -63,6 +93,20 @@ impl<T: Element> Tensor<T> {
         self.permute(&order)
     }
 
+    /// The last two axes exchanged. Copies nothing.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer than two axes.
+    #[track_caller]
+    pub fn transpose(&self) -> Tensor<T> {
+        if self.ndim() < 2 {
+            let expected = "of two axes or more";
+            expect(Err(Error::shape("transpose", RECEIVER, expected, self.shape())))
+        }
+        self.swap_axes(-2, -1)
+    }
+
     /// The last two axes exchanged: [`Tensor::transpose`] under its short name.
     ///
     /// # Panics
@@ -71,6 +115,17 @@ impl<T: Element> Tensor<T> {
     #[track_caller]
     pub fn t(&self) -> Tensor<T> {
         self.transpose()
+    }
+
+    /// A new axis of length 1 before position `axis` (negative: counted from the end, -1 after the
+    /// last).
+    ///
+    /// # Panics
+    ///
+    /// If there is no such position.
+    #[track_caller]
+    pub fn unsqueeze(&self, axis: isize) -> Tensor<T> {
+        unsqueezed("unsqueeze", self, &[axis])
     }
 
     /// New axes of length 1, which have these positions in the result; see [`Tensor::unsqueeze`] for one.
@@ -89,15 +144,15 @@ impl<T: Element> Tensor<T> {
     #[doc(alias = "expand_dims")]
     #[track_caller]
     pub fn unsqueeze_axes(&self, axes: &[isize]) -> Tensor<T> {
-        if axes.is_empty() {
-            return self.clone();
+        unsqueezed("unsqueeze_axes", self, axes)
+    }
+
+    pairs! {
+        /// Without an axis of length 1.
+        pub fn squeeze, try_squeeze(&self, axis: isize) -> Tensor<T>,
+            Axis if "there is no such axis or its length is not 1" {
+            squeezed("squeeze", self, &[axis])
         }
-        let rank = self.ndim() + axes.len();
-        let mut shape = self.shape_owned();
-        for position in expect(check_axes("unsqueeze_axes", axes, rank)) {
-            shape.insert(position, 1);
-        }
-        self.reshape(shape)
     }
 
     /// Removes these axes, which must have length 1; see [`Tensor::squeeze`] for one.
@@ -107,18 +162,7 @@ impl<T: Element> Tensor<T> {
     /// If there is no such axis, it is named twice, or its length is not 1.
     #[track_caller]
     pub fn squeeze_axes(&self, axes: &[isize]) -> Tensor<T> {
-        if axes.is_empty() {
-            return self.clone();
-        }
-        let rank = self.ndim();
-        let mut shape = self.shape_owned();
-        for &position in expect(check_axes("squeeze_axes", axes, rank)).iter().rev() {
-            if shape.remove(position) != 1 {
-                let (axis, why) = (position as isize, "does not have length 1");
-                expect(Err(Error::Axis { op: "squeeze_axes", axis, rank, why }))
-            }
-        }
-        self.reshape(shape)
+        expect(squeezed("squeeze_axes", self, axes))
     }
 
     /// The elements of an axis moved by `shift` places; those that leave it at one end come in at the other.
@@ -136,7 +180,7 @@ impl<T: Element> Tensor<T> {
     /// If there is no such axis.
     #[track_caller]
     pub fn roll(&self, shift: isize, axis: isize) -> Tensor<T> {
-        let n = self.shape()[expect(check_axis("roll", axis, self.ndim()))];
+        let n = self.length("roll", axis);
         let moved = if n == 0 { 0 } else { shift.rem_euclid(n as isize) as usize };
         if moved == 0 {
             return self.clone();
@@ -165,12 +209,9 @@ impl<T: Element> Tensor<T> {
         let position = expect(check_axis(op, axis, rank));
         let n = self.shape()[position];
         if size == 0 || size > n || step == 0 {
-            expect(Err(Error::Value {
-                op,
-                parameter: "size and step",
-                expected: format!("1 <= size <= {n}, the length of axis {axis}, and step >= 1"),
-                found: format!("{size} and {step}"),
-            }))
+            let expected = format!("1 <= size <= {n}, the length of axis {axis}, and step >= 1");
+            let found = format!("{size} and {step}");
+            expect(Err(Error::value(op, "size and step", expected, found)))
         }
         let windows = (n - size) / step + 1;
         let mut shape = self.shape_owned();
@@ -181,9 +222,9 @@ impl<T: Element> Tensor<T> {
             .flat_map(|window| (0..size).map(move |k| (window * step + k) as i64))
             .collect();
         let picked = self.index_select(position as isize, &Tensor::from(index)).reshape(shape);
-        let mut order: Vec<isize> = (0..=rank as isize).collect();
-        let within = order.remove(position + 1);
-        order.push(within);
+        let axes = 0..=rank as isize;
+        let within = position as isize + 1;
+        let order: Vec<isize> = axes.filter(|&axis| axis != within).chain([within]).collect();
         picked.permute(&order)
     }
 
@@ -203,62 +244,40 @@ impl<T: Element> Tensor<T> {
     #[doc(alias = "array_split")]
     #[track_caller]
     pub fn chunk(&self, parts: usize, axis: isize) -> Vec<Tensor<T>> {
-        let n = self.shape()[expect(check_axis("chunk", axis, self.ndim()))];
+        let n = self.length("chunk", axis);
         if parts == 0 {
-            expect(Err(Error::Value {
-                op: "chunk",
-                parameter: "parts",
-                expected: "1 or more".into(),
-                found: "0".into(),
-            }))
+            expect(Err(Error::value("chunk", "parts", "1 or more", 0)))
         }
         let each = n.div_ceil(parts).max(1);
         let starts = (0..n.max(1)).step_by(each);
         starts.map(|start| self.narrow(axis, start, each.min(n - start))).collect()
     }
 
-    /// Parts of these lengths along an axis.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let parts = Tensor::from([1, 2, 3]).split_with_sizes(&[1, 2], 0);
-    /// assert_eq!((parts[0].to_vec(), parts[1].to_vec()), (vec![1], vec![2, 3]));
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis, or the lengths do not add up to its length; see
-    /// [`Tensor::try_split_with_sizes`].
-    #[doc(alias = "split")]
-    #[track_caller]
-    pub fn split_with_sizes(&self, sizes: &[usize], axis: isize) -> Vec<Tensor<T>> {
-        expect(self.try_split_with_sizes(sizes, axis))
-    }
-
-    /// [`Tensor::split_with_sizes`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Axis`] or [`Error::Value`].
-    #[track_caller]
-    pub fn try_split_with_sizes(&self, sizes: &[usize], axis: isize) -> Result<Vec<Tensor<T>>> {
-        let op = "split_with_sizes";
-        let n = self.shape()[check_axis(op, axis, self.ndim())?];
-        if sizes.iter().fold(0, |sum: usize, &n| sum.saturating_add(n)) != n {
-            return Err(Error::Value {
-                op,
-                parameter: "sizes",
-                expected: format!("lengths that add up to {n}, the length of axis {axis}"),
-                found: format!("{sizes:?}"),
-            });
+    pairs! {
+        /// Parts of these lengths along an axis.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let parts = Tensor::from([1, 2, 3]).split_with_sizes(&[1, 2], 0);
+        /// assert_eq!((parts[0].to_vec(), parts[1].to_vec()), (vec![1], vec![2, 3]));
+        /// ```
+        #[doc(alias = "split")]
+        pub fn split_with_sizes, try_split_with_sizes(&self, sizes: &[usize], axis: isize) -> Vec<Tensor<T>>,
+            Axis | Value if "there is no such axis, or the lengths do not add up to its length" {
+            let op = "split_with_sizes";
+            let n = self.shape()[check_axis(op, axis, self.ndim())?];
+            if sizes.iter().fold(0, |sum: usize, &n| sum.saturating_add(n)) != n {
+                let expected = format!("lengths that add up to {n}, the length of axis {axis}");
+                return Err(Error::value(op, "sizes", expected, format!("{sizes:?}")));
+            }
+            let (mut start, mut all) = (0, Vec::new());
+            for &len in sizes {
+                all.push(self.try_slice_axis(axis, start, start + len, 1)?);
+                start += len;
+            }
+            Ok(all)
         }
-        let (mut start, mut all) = (0, Vec::new());
-        for &len in sizes {
-            all.push(self.try_slice_axis(axis, start, start + len, 1)?);
-            start += len;
-        }
-        Ok(all)
     }
 }
 
@@ -280,12 +299,8 @@ impl<T: Numeric> Tensor<T> {
     #[track_caller]
     pub fn repeat(&self, times: &[usize]) -> Tensor<T> {
         let Some(new) = times.len().checked_sub(self.ndim()) else {
-            expect(Err(Error::Count {
-                op: "repeat",
-                what: "numbers in `times`, or more".into(),
-                expected: self.ndim(),
-                found: times.len(),
-            }))
+            let (op, what) = ("repeat", "numbers in `times`, or more".into());
+            expect(Err(Error::Count { op, what, expected: self.ndim(), found: times.len() }))
         };
         let mut lengths = Shape::from_elem(1, new);
         lengths.extend_from_slice(self.shape());
@@ -304,81 +319,65 @@ impl<T: Numeric> Tensor<T> {
         self.reshape(apart).broadcast_to(wide).reshape(out)
     }
 
-    /// The tensor with padding before and after it: `widths` has a pair `[before, after]` for each of the last axes,
-    /// the last pair for the last axis.
-    ///
-    /// ```
-    /// use autograd_core::{Padding, Tensor};
-    ///
-    /// let x = Tensor::from([[1, 2, 3]]);
-    /// assert_eq!(x.pad(&[[1, 2]], Padding::Reflect).to_vec(), [2, 1, 2, 3, 2, 1]);
-    /// assert_eq!(x.pad(&[[1, 0], [0, 1]], Padding::Constant(0.0)).to_vec(), [0, 0, 0, 0, 1, 2, 3, 0]);
-    /// ```
-    ///
-    /// Padding that is longer than what it mirrors or wraps around to goes over it several times, as in NumPy.
-    ///
-    /// # Panics
-    ///
-    /// If there are more pairs than axes, the result is too large, or an axis of length 0 is padded with
-    /// its own elements; see [`Tensor::try_pad`].
-    #[track_caller]
-    pub fn pad(&self, widths: &[[usize; 2]], padding: Padding) -> Tensor<T> {
-        expect(self.try_pad(widths, padding))
+    pairs! {
+        /// The tensor with padding before and after it: `widths` has a pair `[before, after]` for each of the last axes,
+        /// the last pair for the last axis.
+        ///
+        /// ```
+        /// use autograd_core::{Padding, Tensor};
+        ///
+        /// let x = Tensor::from([[1, 2, 3]]);
+        /// assert_eq!(x.pad(&[[1, 2]], Padding::Reflect).to_vec(), [2, 1, 2, 3, 2, 1]);
+        /// assert_eq!(x.pad(&[[1, 0], [0, 1]], Padding::Constant(0.0)).to_vec(), [0, 0, 0, 0, 1, 2, 3, 0]);
+        /// ```
+        ///
+        /// Padding that is longer than what it mirrors or wraps around to goes over it several times, as in NumPy.
+        pub fn pad, try_pad(&self, widths: &[[usize; 2]], padding: Padding) -> Tensor<T>,
+            Count | TooLarge | Shape if "there are more pairs than axes, the result is too large, or an axis of \
+                length 0 is padded with its own elements" {
+            padded(self, widths, padding)
+        }
     }
+}
 
-    /// [`Tensor::pad`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Count`], [`Error::TooLarge`] or [`Error::Shape`].
-    #[track_caller]
-    pub fn try_pad(&self, widths: &[[usize; 2]], padding: Padding) -> Result<Tensor<T>> {
-        let op = "pad";
-        let Some(first) = self.ndim().checked_sub(widths.len()) else {
-            return Err(Error::Count {
-                op,
-                what: "pairs in `widths`, or fewer".into(),
-                expected: self.ndim(),
-                found: widths.len(),
-            });
-        };
-        let mut shape = self.shape_owned();
-        for (n, [before, behind]) in shape[first..].iter_mut().zip(widths) {
-            *n = n.saturating_add(*before).saturating_add(*behind);
-        }
-        element_count(op, &shape)?;
-        let mut padded = self.clone();
-        for (axis, &[before, behind]) in (first..).zip(widths) {
-            let n = self.shape()[axis];
-            match padding {
-                _ if before + behind == 0 => continue,
-                Padding::Constant(value) if n == 0 => {
-                    let mut shape = padded.shape_owned();
-                    shape[axis] = before + behind;
-                    padded = Tensor::full(shape, T::nearest(value));
-                    continue;
-                }
-                _ if n == 0 => {
-                    return Err(Error::Shape {
-                        op,
-                        parameter: RECEIVER.into(),
-                        expected: format!("of one element or more along axis {axis}"),
-                        found: self.shape().to_vec(),
-                    });
-                }
-                _ => {}
-            }
-            let positions = -(before as isize)..(n + behind) as isize;
-            let index: Vec<i64> = positions.clone().map(|at| padding.source(at, n)).collect();
-            padded = padded.try_index_select(axis as isize, &Tensor::from(index))?;
-            if let Padding::Constant(value) = padding {
-                let inside: Vec<bool> = positions.map(|at| at >= 0 && at < n as isize).collect();
-                let mut shape = Shape::from_elem(1, self.ndim() - axis);
-                shape[0] = inside.len();
-                let inside = Tensor::from(inside).try_reshape(shape)?;
-                padded = inside.try_where_else(&padded, Tensor::from(T::nearest(value)))?;
-            }
-        }
-        Ok(padded)
+#[track_caller]
+fn padded<T: Numeric>(x: &Tensor<T>, widths: &[[usize; 2]], padding: Padding) -> Result<Tensor<T>> {
+    let (op, rank) = ("pad", x.ndim());
+    let Some(first) = rank.checked_sub(widths.len()) else {
+        let what = "pairs in `widths`, or fewer".into();
+        return Err(Error::Count { op, what, expected: rank, found: widths.len() });
+    };
+    let mut shape = x.shape_owned();
+    for (n, [before, behind]) in shape[first..].iter_mut().zip(widths) {
+        *n = n.saturating_add(*before).saturating_add(*behind);
     }
+    element_count(op, &shape)?;
+    let mut padded = x.clone();
+    for (axis, &[before, behind]) in (first..).zip(widths) {
+        let n = x.shape()[axis];
+        if before + behind == 0 {
+            continue;
+        }
+        if n == 0 {
+            let Padding::Constant(value) = padding else {
+                let expected = format!("of one element or more along axis {axis}");
+                return Err(Error::shape(op, RECEIVER, expected, x.shape()));
+            };
+            let mut shape = padded.shape_owned();
+            shape[axis] = before + behind;
+            padded = Tensor::full(shape, T::nearest(value));
+            continue;
+        }
+        let positions = -(before as isize)..(n + behind) as isize;
+        let index: Vec<i64> = positions.clone().map(|at| padding.source(at, n)).collect();
+        padded = padded.try_index_select(axis as isize, &Tensor::from(index))?;
+        if let Padding::Constant(value) = padding {
+            let inside: Vec<bool> = positions.map(|at| at >= 0 && at < n as isize).collect();
+            let mut shape = Shape::from_elem(1, rank - axis);
+            shape[0] = inside.len();
+            let inside = Tensor::from(inside).try_reshape(shape)?;
+            padded = inside.try_where_else(&padded, Tensor::from(T::nearest(value)))?;
+        }
+    }
+    Ok(padded)
 }

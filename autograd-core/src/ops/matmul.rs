@@ -3,16 +3,13 @@
 use std::panic::Location;
 
 use super::call::finish;
-use super::table::form::{Dims, Form};
-use super::table::forms::{arithmetic, broadcast, exactly, same_dtype};
-use super::table::values::number;
-use super::table::{OpDef, entries};
-use super::{Binary, Caller, Float, Numeric, expect, joined, trace};
+use super::table::{
+    Dims, Form, OpDef, arithmetic, broadcast, entries, exactly, number, same_dtype,
+};
+use super::{Binary, Caller, Float, Numeric, joined, pairs, trace};
 use crate::array::{Shape, Value, matmul};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{
-    PushRule, SavedAttr, SavedInput, Tensor, is_grad_enabled, unrecorded, with_push,
-};
+use crate::graph::{SavedAttr, SavedInput, Tensor, is_grad_enabled, unrecorded, with_push};
 
 entries! {
     PRODUCTS:
@@ -50,47 +47,36 @@ fn product_dims(a: &[Option<usize>], b: &[Option<usize>]) -> Result<Dims, String
     Ok(out)
 }
 
-/// The matrices behind the operands: a vector on the left is a row, one on the right a column.
+/// The product of the matrices behind the operands: a vector on the left is a row, one on the right a column.
 fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
     for (t, parameter) in [(a, RECEIVER), (b, "other")] {
         if t.ndim() == 0 {
-            return Err(Error::Shape {
-                op: "matmul",
-                parameter: parameter.into(),
-                expected: "a vector, a matrix or a stack of matrices".into(),
-                found: vec![],
-            });
+            let expected = "a vector, a matrix or a stack of matrices";
+            return Err(Error::shape("matmul", parameter, expected, &[]));
         }
     }
     let (x, y) = (a.read(), b.read());
-    let row = (x.rank() == 1).then(|| Value::clone(&x).reshaped(Shape::from_slice(&[1, x.len()])));
-    let column =
-        (y.rank() == 1).then(|| Value::clone(&y).reshaped(Shape::from_slice(&[y.len(), 1])));
+    let shaped = |x: &Value<T>, shape: [usize; 2]| x.clone().reshaped(Shape::from_slice(&shape));
+    let row = (x.rank() == 1).then(|| shaped(&x, [1, x.len()]));
+    let column = (y.rank() == 1).then(|| shaped(&y, [y.len(), 1]));
     let product = matmul::matmul(row.as_ref().unwrap_or(&x), column.as_ref().unwrap_or(&y));
-    let out = product.map_err(|error| match error.into() {
-        Error::Shape { op, parameter, .. } => Error::Shape {
-            op,
-            parameter,
-            expected: format!(
-                "of {} rows, as many as the left operand of shape {:?} has columns",
-                a.shape()[a.ndim() - 1],
-                a.shape()
-            ),
-            found: b.shape().to_vec(),
-        },
+    let product = product.map_err(|error| match error.into() {
+        Error::Shape { op, parameter, .. } => {
+            let (columns, of) = (a.shape()[a.ndim() - 1], a.shape());
+            let expected = format!(
+                "of {columns} rows, as many as the left operand of shape {of:?} has columns"
+            );
+            Error::shape(op, parameter, expected, b.shape())
+        }
         error => error,
     })?;
     if row.is_none() && column.is_none() {
-        return Ok(out);
+        return Ok(product);
     }
-    let mut shape = Shape::from_slice(out.shape());
-    if column.is_some() {
-        shape.pop();
-    }
-    if row.is_some() {
-        shape.remove(shape.len() - 1 - usize::from(column.is_none()));
-    }
-    Ok(out.reshaped(shape))
+    let [lead @ .., m, n] = product.shape() else { unreachable!("it is of matrices") };
+    let kept = [(&row, m), (&column, n)].into_iter().filter(|(vector, _)| vector.is_none());
+    let shape = lead.iter().chain(kept.map(|(_, n)| n)).copied().collect();
+    Ok(product.reshaped(shape))
 }
 
 pub(super) fn integer<T: Numeric>(
@@ -103,95 +89,57 @@ pub(super) fn integer<T: Numeric>(
 
 pub(super) fn float<T: Float>(a: &Tensor<T>, b: &Tensor<T>, caller: Caller) -> Result<Tensor<T>> {
     let value = product(a, b)?;
-    let wants = [a.is_recorded(), b.is_recorded()];
+    let matrices = a.ndim() == 2 && b.ndim() == 2;
+    let shapes: Shapes = (!matrices).then(|| Box::new([a.shape_owned(), b.shape_owned()]));
     let kept = (
-        wants[1].then(|| SavedInput::at(0, a)),
-        wants[0].then(|| SavedInput::at(1, b)),
-        SavedAttr(shapes(a, b)),
+        b.is_recorded().then(|| SavedInput::at(0, a)),
+        a.is_recorded().then(|| SavedInput::at(1, b)),
+        SavedAttr(shapes),
     );
-    Ok(finish("matmul", caller, [a, b], value, with_push::<T, _, _>(Tangent, kept), pull))
+    // `y = a b`: `dy = da b + a db`.
+    let state = with_push(kept, |(a, b, _), tangents: &[Option<Tensor<T>>], _| {
+        let left = tangents[0].as_ref().zip(b.as_ref()).map(|(da, b)| da.try_matmul(b));
+        let right = tangents[1].as_ref().zip(a.as_ref()).map(|(db, a)| a.try_matmul(db));
+        Ok(joined(left.transpose()?, right.transpose()?))
+    });
+    Ok(finish("matmul", caller, [a, b], value, state, pull))
 }
-
-/// `y = a b`: `dy = da b + a db`.
-struct Tangent;
 
 /// The shapes of operands that are not both matrices.
 type Shapes = Option<Box<[Shape; 2]>>;
 
-pub(super) fn shapes<T: Float>(a: &Tensor<T>, b: &Tensor<T>) -> Shapes {
-    let matrices = a.ndim() == 2 && b.ndim() == 2;
-    (!matrices).then(|| Box::new([a.shape_owned(), b.shape_owned()]))
-}
-
-type State<T> = (Option<SavedInput<T>>, Option<SavedInput<T>>, SavedAttr<Shapes>);
-
-impl<T: Float> PushRule<T, State<T>> for Tangent {
-    fn push(
-        (a, b, _): Kept<T>,
-        tangents: &[Option<Tensor<T>>],
-        _: &[usize],
-    ) -> Result<Option<Tensor<T>>> {
-        let left = tangents[0].as_ref().zip(b.as_ref()).map(|(da, b)| da.try_matmul(b));
-        let right = tangents[1].as_ref().zip(a.as_ref()).map(|(db, a)| a.try_matmul(db));
-        Ok(joined(left.transpose()?, right.transpose()?))
-    }
-}
-
-pub(super) type Kept<T> = (Option<Tensor<T>>, Option<Tensor<T>>, Shapes);
-
 /// `y = a b`: `da = dy bᵀ`, `db = aᵀ dy`.
-pub(super) fn pull<T: Float>(
-    (a, b, shapes): Kept<T>,
+fn pull<T: Float>(
+    (a, b, shapes): (Option<Tensor<T>>, Option<Tensor<T>>, Shapes),
     dy: Tensor<T>,
-    wants: [bool; 2],
+    [wants_a, wants_b]: [bool; 2],
 ) -> Result<[Option<Tensor<T>>; 2]> {
-    let [wants_a, wants_b] = wants;
-    let (a, b) = (a.filter(|_| wants_b), b.filter(|_| wants_a));
-    let Some(shapes) = shapes else {
-        let da = |b: Tensor<T>| match unseen([&dy, &b], [false, true]) {
-            Some(da) => Ok(da),
-            None => dy.try_matmul(&b.transpose()),
-        };
-        let db = |a: Tensor<T>| match unseen([&a, &dy], [true, false]) {
-            Some(db) => Ok(db),
-            None => a.transpose().try_matmul(&dy),
-        };
-        return Ok([b.map(da).transpose()?, a.map(db).transpose()?]);
-    };
-    let [shape_a, shape_b] = *shapes;
-    if shape_a.len() == 1 && shape_b.len() == 1 {
-        return Ok([b, a].map(|x| x.map(|x| x * &dy)));
+    let (mut a, mut b, mut dy) = (a.filter(|_| wants_b), b.filter(|_| wants_a), dy);
+    if let Some([of_a, of_b]) = shapes.as_deref() {
+        // Vectors as the matrices they stood for.
+        if of_b.len() == 1 {
+            (b, dy) = (b.map(|b| b.unsqueeze(-1)), dy.unsqueeze(-1));
+        }
+        if of_a.len() == 1 {
+            (a, dy) = (a.map(|a| a.unsqueeze(-2)), dy.unsqueeze(-2));
+        }
     }
-    let mut dy = dy;
-    // Vectors as the matrices they stood for.
-    if shape_b.len() == 1 {
-        dy = dy.unsqueeze(-1);
-    }
-    if shape_a.len() == 1 {
-        dy = dy.unsqueeze(-2);
-    }
-    let da = |b: Tensor<T>| -> Result<Tensor<T>> {
-        let b = if shape_b.len() == 1 { b.unsqueeze(-1) } else { b };
-        let da = dy.try_matmul(&b.transpose())?;
-        Ok(if shape_a.len() == 1 {
-            let axes: Vec<isize> = (0..da.ndim() as isize - 1).collect();
-            if axes.len() > 1 { da.sum_axes(&axes) } else { da.squeeze(-2) }
-        } else {
-            da.sum_to(&shape_a)
-        })
+    let da = |b: Tensor<T>| match unseen([&dy, &b], [false, true]) {
+        Some(da) => Ok(da),
+        None => dy.try_matmul(&b.transpose()),
     };
-    let db = |a: Tensor<T>| -> Result<Tensor<T>> {
-        let a = if shape_a.len() == 1 { a.unsqueeze(-2) } else { a };
-        let db = a.transpose().try_matmul(&dy)?;
-        Ok(if shape_b.len() == 1 {
-            let db = db.squeeze(-1);
-            let axes: Vec<isize> = (0..db.ndim() as isize - 1).collect();
-            if axes.is_empty() { db } else { db.sum_axes(&axes) }
-        } else {
-            db.sum_to(&shape_b)
-        })
+    let db = |a: Tensor<T>| match unseen([&a, &dy], [true, false]) {
+        Some(db) => Ok(db),
+        None => a.transpose().try_matmul(&dy),
     };
-    Ok([b.map(da).transpose()?, a.map(db).transpose()?])
+    let grads = [b.map(da).transpose()?, a.map(db).transpose()?];
+    let Some([of_a, of_b]) = shapes.as_deref() else { return Ok(grads) };
+    let like = |dx: Tensor<T>, shape: &[usize], matrix: [usize; 2]| match shape.len() {
+        1 => dx.sum_to(&matrix).reshape(shape),
+        _ => dx.sum_to(shape),
+    };
+    let [da, db] = grads;
+    Ok([da.map(|da| like(da, of_a, [1, of_a[0]])), db.map(|db| like(db, of_b, [of_b[0], 1]))])
 }
 
 /// The product of two matrices, either of them transposed where `transposed` says so, where nobody sees how it
@@ -209,37 +157,23 @@ pub(super) fn unseen<T: Float>(
 }
 
 impl<T: Numeric> Tensor<T> {
-    /// The matrix product: `[m, k] x [k, n] -> [m, n]`. A vector on the left is a row, one on the
-    /// right a column, and the axis that was added is taken away again. Leading axes are a stack
-    /// of matrices and broadcast.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let a = Tensor::from(vec![1.0, 2.0, 3.0, 4.0]).reshape([2, 2]);
-    /// let v = Tensor::from(vec![1.0, 10.0]);
-    /// assert_eq!(a.matmul(&v).to_vec(), [21.0, 43.0]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the inner lengths differ, the leading axes cannot be broadcast, or an integer type cannot
-    /// hold a result; see [`Tensor::try_matmul`].
-    #[doc(alias = "dot")]
-    #[track_caller]
-    pub fn matmul(&self, other: &Tensor<T>) -> Tensor<T> {
-        expect(self.try_matmul(other))
-    }
-
-    /// [`Tensor::matmul`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Shape`] if the inner lengths differ or an operand is a scalar,
-    /// [`Error::Broadcast`] if the leading axes cannot be broadcast, [`Error::Overflow`] if an integer
-    /// type cannot hold a result.
-    #[track_caller]
-    pub fn try_matmul(&self, other: &Tensor<T>) -> Result<Tensor<T>> {
-        T::matmul(self, other, Location::caller())
+    pairs! {
+        /// The matrix product: `[m, k] x [k, n] -> [m, n]`. A vector on the left is a row, one on the
+        /// right a column, and the axis that was added is removed again. Leading axes are a stack
+        /// of matrices and broadcast.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let a = Tensor::from(vec![1.0, 2.0, 3.0, 4.0]).reshape([2, 2]);
+        /// let v = Tensor::from(vec![1.0, 10.0]);
+        /// assert_eq!(a.matmul(&v).to_vec(), [21.0, 43.0]);
+        /// ```
+        #[doc(alias = "dot")]
+        pub fn matmul, try_matmul(&self, other: &Tensor<T>) -> Tensor<T>,
+            Shape | Broadcast | Overflow if "the inner lengths differ, an operand is a scalar, the leading axes \
+                cannot be broadcast, or an integer type cannot hold a result" {
+            T::matmul(self, other, Location::caller())
+        }
     }
 }

@@ -6,8 +6,9 @@
 macro_rules! pairs {
     ($(
         $(#[$doc:meta])*
-        pub fn $name:ident, $try_name:ident(&$self:ident $(, $input:ident: $type:ty)* $(,)?)
-            -> $output:ty, $error:ident $(| $more:ident)* if $when:literal
+        pub fn $name:ident, $try_name:ident $(<$param:ident: $of:ident>)?
+            ($(&$self:ident $(,)?)? $($input:ident: $type:ty),* $(,)?) -> $output:ty,
+            $error:ident $(| $more:ident)* if $when:literal
             $(where $bounded:ident: $bound:tt)? $body:block
     )*) => {$(
         $(#[$doc])*
@@ -16,8 +17,8 @@ macro_rules! pairs {
             stringify!($try_name), ").",
         )]
         #[track_caller]
-        pub fn $name(&$self $(, $input: $type)*) -> $output $(where $bounded: $bound)? {
-            $crate::ops::expect($self.$try_name($($input),*))
+        pub fn $name $(<$param: $of>)? ($(&$self,)? $($input: $type),*) -> $output $(where $bounded: $bound)? {
+            $crate::ops::expect(Self::$try_name($($self,)? $($input),*))
         }
 
         #[doc = concat!(
@@ -27,7 +28,7 @@ macro_rules! pairs {
             " if ", $when, ".",
         )]
         #[track_caller]
-        pub fn $try_name(&$self $(, $input: $type)*) -> $crate::error::Result<$output>
+        pub fn $try_name $(<$param: $of>)? ($(&$self,)? $($input: $type),*) -> $crate::error::Result<$output>
             $(where $bounded: $bound)?
         $body
     )*};

@@ -14,7 +14,6 @@ mod inplace;
 mod instances;
 mod instantiate;
 mod items;
-mod keep;
 pub(crate) mod kernels;
 mod layout;
 mod matmul;
@@ -23,7 +22,6 @@ pub(crate) mod names;
 mod nn;
 mod number;
 mod operators;
-mod order;
 mod powers;
 pub(crate) mod reduce;
 mod sample;
@@ -38,7 +36,7 @@ mod unary;
 /// The entries of the table, each beside its op.
 #[cfg(feature = "static-graph")]
 pub(crate) mod entries {
-    pub(crate) use super::along::{ALONG, ARGMAX};
+    pub(crate) use super::along::{ALONG, ARGMAX, ARGSORT};
     pub(crate) use super::binary::{BINARY, SCALAR};
     pub(crate) use super::compare::{CAST, CHOICES, COMPARISONS, WHERE};
     pub(crate) use super::create::{FILL_LIKE, FILLS};
@@ -46,7 +44,6 @@ pub(crate) mod entries {
     pub(crate) use super::items::ITEMS;
     pub(crate) use super::matmul::{MATMUL, PRODUCTS};
     pub(crate) use super::nn::entries::*;
-    pub(crate) use super::order::{ARGSORT, ORDERS};
     pub(crate) use super::powers::{NORM_AXES, POWERS};
     pub(crate) use super::reduce::REDUCTIONS;
     pub(crate) use super::shape::{BROADCAST_TO, PERMUTE, RESHAPE, SHAPES};

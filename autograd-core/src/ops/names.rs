@@ -41,13 +41,6 @@ kinds! {
     Reduce { Sum "sum", Mean "mean", Prod "prod", Max "max", Min "min", }
 }
 
-/// The part of a matrix on one side of a diagonal, and with it.
-#[derive(Clone, Copy)]
-pub(crate) enum Triangle {
-    Lower(isize),
-    Upper(isize),
-}
-
 /// The two functions of rows.
 #[derive(Clone, Copy)]
 pub(crate) enum Softmax {

@@ -2,14 +2,11 @@
 
 use super::call::call;
 use super::nn::scale_of;
-use super::table::attr::{Attr, Type};
-use super::table::form::Form;
-use super::table::forms::{exactly, float as float_form, reduced};
-use super::table::values::float;
-use super::table::{OpDef, entries};
+use super::shape::signed;
+use super::table::{Attr, Form, OpDef, Type, entries, exactly, float, reduced};
 use super::{Float, expect};
 use crate::array::IntoAxes;
-use crate::array::shape::{axes as check_axes, axis as check_axis};
+use crate::array::shape::axes as check_axes;
 use crate::error::{Error, Result};
 use crate::graph::Tensor;
 
@@ -22,7 +19,7 @@ entries! {
         infer: |op, inputs| {
             let [x] = exactly(inputs)?;
             let dims = reduced(&x.dims, op.ints(0), op.flag(2))?;
-            Ok(vec![Form::new(float_form(x)?.dtype, dims)])
+            Ok(vec![Form::new(float(x)?.dtype, dims)])
         },
         run: |op, x, _| float!(x, x => norm(&x, op.ints(0), op.number(1), op.flag(2))),
         ..OpDef::new("norm_axes")
@@ -67,8 +64,7 @@ fn norm<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64, keep: bool) -> Result<T
     if keep {
         return Ok(norm);
     }
-    let positions: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
-    Ok(norm.squeeze_axes(&positions))
+    Ok(norm.squeeze_axes(&signed(&positions)))
 }
 
 /// # Products and norms along axes
@@ -95,7 +91,7 @@ impl<T: Float> Tensor<T> {
     /// If there is no such axis.
     #[track_caller]
     pub fn cumprod(&self, axis: isize) -> Tensor<T> {
-        let n = self.shape()[expect(check_axis("cumprod", axis, self.ndim()))];
+        let n = self.length("cumprod", axis);
         let mut products = self.narrow(axis, 0, n);
         let mut len = 1;
         while len < n {
@@ -126,7 +122,7 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If an axis does not exist or stands twice, if `p` is NaN or a finite number below 0, and for an infinite `p`
+    /// If an axis does not exist or is named twice, if `p` is NaN or a finite number below 0, and for an infinite `p`
     /// if there are no elements.
     #[doc(alias = "vector_norm")]
     #[doc(alias = "norm_dim")]
@@ -148,12 +144,7 @@ impl<T: Float> Tensor<T> {
     #[track_caller]
     fn norm_of(&self, op: &'static str, axes: &[isize], p: f64, keep: bool) -> Result<Tensor<T>> {
         if !is_order(p) {
-            return Err(Error::Value {
-                op,
-                parameter: "p",
-                expected: "0 or more, or an infinity".into(),
-                found: p.to_string(),
-            });
+            return Err(Error::value(op, "p", "0 or more, or an infinity", p));
         }
         let attrs = [Attr::Ints(axes.to_vec()), Attr::Number(p), Attr::Flag(keep)];
         call(&NORM_AXES, attrs, [self.untyped()]).map_err(|error| error.called(op))

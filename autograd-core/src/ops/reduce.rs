@@ -4,11 +4,10 @@ use std::panic::Location;
 
 use super::elementwise::passed;
 use super::kernels::of_two;
-use super::table::attr::Type;
-use super::table::form::Form;
-use super::table::forms::{arithmetic, exactly, float as float_form, reduced};
-use super::table::values::{float, number};
-use super::table::{OpDef, family};
+use super::shape::signed;
+use super::table::forms::float as float_form;
+use super::table::values::float;
+use super::table::{Form, OpDef, Type, arithmetic, exactly, family, number, reduced};
 use super::{Arithmetic, Binary, Caller, Float, HasMean, Numeric, Reduce, expect};
 use crate::array::elementwise::convert_zip;
 use crate::array::reduce::{Fold, fold_axes};
@@ -16,9 +15,7 @@ use crate::array::shape::{axes as check_axes, broadcast, same};
 use crate::array::{IntoAxes, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::formula::Operand;
-use crate::graph::{
-    Element, PushRule, SavedAttr, SavedInput, Tensor, record, unrecorded, with_push,
-};
+use crate::graph::{Element, SavedAttr, SavedInput, Tensor, record, unrecorded, with_push};
 
 family! {
     /// Sums, means and the like along axes, or along all if there are none.
@@ -78,12 +75,8 @@ fn group(shape: &[usize], axes: &[usize]) -> usize {
 /// Reduced along sorted `axes`, which stay with length 1.
 fn compute<T: Numeric>(op: Reduce, x: &Value<T>, axes: &[usize]) -> Result<Value<T>> {
     if group(x.shape(), axes) == 0 && matches!(op, Reduce::Max | Reduce::Min) {
-        return Err(Error::Shape {
-            op: op.name(),
-            parameter: RECEIVER.into(),
-            expected: "of one element or more along the reduced axes".into(),
-            found: x.shape().to_vec(),
-        });
+        let expected = "of one element or more along the reduced axes";
+        return Err(Error::shape(op.name(), RECEIVER, expected, x.shape()));
     }
     match op {
         Reduce::Sum => T::sum(op.name(), x, axes),
@@ -109,8 +102,21 @@ fn mean<T: Float>(x: &Value<T>, axes: &[usize]) -> Result<Value<T>> {
     compute(Reduce::Sum, &divided(x), axes)
 }
 
-fn without(shape: &[usize], axes: &[usize]) -> Shape {
-    shape.iter().enumerate().filter(|(i, _)| !axes.contains(i)).map(|(_, &n)| n).collect()
+/// What `compute` makes of the value along `axes`, which stay if `keep`; and these as sorted positions.
+fn reduced_value<T: Numeric>(
+    op: Reduce,
+    x: &Tensor<T>,
+    (axes, keep): (&[isize], bool),
+    compute: impl FnOnce(&Value<T>, &[usize]) -> Result<Value<T>>,
+) -> Result<(Value<T>, Shape)> {
+    let axes = check_axes(op.name(), axes, x.ndim())?;
+    let value = compute(&x.read(), &axes)?;
+    if keep {
+        return Ok((value, axes));
+    }
+    let others = x.shape().iter().enumerate().filter(|(at, _)| !axes.contains(at));
+    let shape = others.map(|(_, &n)| n).collect();
+    Ok((value.reshaped(shape), axes))
 }
 
 pub(super) fn integer<T: Numeric>(
@@ -120,10 +126,7 @@ pub(super) fn integer<T: Numeric>(
     keep: bool,
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    let axes = check_axes(op.name(), axes, x.ndim())?;
-    let value = compute(op, &x.read(), &axes)?;
-    let shape = without(x.shape(), &axes);
-    let value = if keep { value } else { value.reshaped(shape) };
+    let (value, _) = reduced_value(op, x, (axes, keep), |x, axes| compute(op, x, axes))?;
     Ok(unrecorded(op.name(), caller, [x], value))
 }
 
@@ -134,12 +137,10 @@ pub(super) fn float<T: Float>(
     keep: bool,
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    let axes = check_axes(op.name(), axes, x.ndim())?;
-    let kept_axes = match op {
-        Reduce::Mean => mean(&x.read(), &axes)?,
-        _ => compute(op, &x.read(), &axes)?,
-    };
-    let value = if keep { kept_axes } else { kept_axes.reshaped(without(x.shape(), &axes)) };
+    let (value, axes) = reduced_value(op, x, (axes, keep), |x, axes| match op {
+        Reduce::Mean => mean(x, axes),
+        _ => compute(op, x, axes),
+    })?;
     if !x.is_recorded() {
         return Ok(unrecorded(op.name(), caller, [x], value));
     }
@@ -147,24 +148,13 @@ pub(super) fn float<T: Float>(
         Reduce::Sum | Reduce::Mean => None,
         Reduce::Prod | Reduce::Max | Reduce::Min => Some(SavedInput::at(0, x)),
     };
-    let state = with_push::<T, _, _>(Tangent, (SavedAttr((op, x.shape_owned(), axes)), kept));
-    Ok(record(op.name(), caller, [x], value, state, pull))
-}
-
-/// Forward mode of what is linear.
-struct Tangent;
-
-impl<T: Float> PushRule<T, (SavedAttr<(Reduce, Shape, Shape)>, Option<SavedInput<T>>)> for Tangent {
-    fn push(
-        ((op, _, axes), _): Kept<T>,
-        tangents: &[Option<Tensor<T>>],
-        shape: &[usize],
-    ) -> Result<Option<Tensor<T>>> {
+    let state = (SavedAttr((op, x.shape_owned(), axes)), kept);
+    let state = with_push(state, |((op, _, axes), _), tangents: &[Option<Tensor<T>>], shape| {
         let (Reduce::Sum | Reduce::Mean, Some(dx)) = (op, &tangents[0]) else { return Ok(None) };
-        let signed: Vec<isize> = axes.iter().map(|&a| a as isize).collect();
-        let dy = T::reduce(op, dx, &signed, false, Location::caller())?;
+        let dy = T::reduce(op, dx, &signed(&axes), false, Location::caller())?;
         Ok(Some(if dy.shape() == shape { dy } else { dy.reshape(Shape::from_slice(shape)) }))
-    }
+    });
+    Ok(record(op.name(), caller, [x], value, state, pull))
 }
 
 type Kept<T> = ((Reduce, Shape, Shape), Option<Tensor<T>>);
@@ -182,61 +172,59 @@ fn pull<T: Float>(
         shape if same(shape, &unreduced) => dy,
         _ => dy.reshape(unreduced),
     };
-    let signed = || axes.iter().map(|&a| a as isize).collect::<Vec<_>>();
     let x = || x.as_ref().unwrap_or_else(|| unreachable!("it was kept for this rule"));
     let dx = match op {
         Reduce::Sum => dy.broadcast_to(&shape[..]),
         Reduce::Mean => (dy / group(&shape, &axes) as f64).broadcast_to(&shape[..]),
-        Reduce::Prod => dy * product_of_others(x(), &signed())?,
+        Reduce::Prod => dy * product_of_others(x(), &axes)?,
         // Equal extremes share the gradient.
         Reduce::Max | Reduce::Min => {
-            let (x, signed) = (x(), signed());
-            let best = T::reduce(op, &x.alias(), &signed, true, Location::caller())?;
+            let (x, axes) = (x(), signed(&axes));
+            let best = T::reduce(op, &x.alias(), &axes, true, Location::caller())?;
             let hits = x.zip_values("extreme", &best, |x, m| if x == m { T::ONE } else { T::ZERO });
-            let count = hits.sum_axes_keep(&signed);
+            let count = hits.sum_axes_keep(&axes);
             dy * (hits / count)
         }
     };
     Ok([Some(dx)])
 }
 
+/// The tensor with `axes` behind its others, as one axis; and the order of its axes for that.
+#[track_caller]
+pub(super) fn grouped<T: Element>(x: &Tensor<T>, axes: &[usize]) -> (Tensor<T>, Vec<usize>) {
+    let kept: Vec<usize> = (0..x.ndim()).filter(|axis| !axes.contains(axis)).collect();
+    let lengths = kept.iter().map(|&axis| x.shape()[axis]).chain([group(x.shape(), axes)]);
+    let lengths: Shape = lengths.collect();
+    let order = [&kept[..], axes].concat();
+    (x.permute(&signed(&order)).reshape(lengths), order)
+}
+
 /// For each element the product of the others along the axes; right also where some are zero.
-fn product_of_others<T: Float>(x: &Tensor<T>, axes: &[isize]) -> Result<Tensor<T>> {
-    // The products before and after each element, along one axis that holds the group.
-    let rank = x.ndim() as isize;
-    let mut order: Vec<isize> = (0..rank).filter(|a| !axes.contains(a)).collect();
-    let kept: Vec<usize> = order.iter().map(|&a| x.shape()[a as usize]).collect();
-    order.extend_from_slice(axes);
-    let moved = x.permute(&order);
-    let n: usize = axes.iter().map(|&a| x.shape()[a as usize]).product();
-    let moved_shape = moved.shape_owned();
-    let rows: usize = kept.iter().product();
-    let flat = moved.reshape([rows, n]);
-    let mut before: Vec<Tensor<T>> = Vec::with_capacity(n);
-    let mut after: Vec<Tensor<T>> = Vec::with_capacity(n);
-    let one = Tensor::new(Value::full(Shape::from_slice(&[rows, 1]), T::ONE));
-    for i in 0..n {
-        let b = match before.last() {
-            None => one.clone(),
-            Some(b) => b * flat.narrow(1, i - 1, 1),
+fn product_of_others<T: Float>(x: &Tensor<T>, axes: &[usize]) -> Result<Tensor<T>> {
+    let (flat, order) = grouped(x, axes);
+    let n = group(x.shape(), axes);
+    let mut unit = flat.shape_owned();
+    unit[order.len() - axes.len()] = 1;
+    let parts: Vec<Tensor<T>> = (0..n).map(|i| flat.narrow(-1, i, 1)).collect();
+    // For each part the product of those before it, in this order.
+    let products = |parts: &mut dyn Iterator<Item = &Tensor<T>>| -> Vec<Tensor<T>> {
+        let next = |product: &mut Tensor<T>, part| {
+            let next = &*product * part;
+            Some(std::mem::replace(product, next))
         };
-        before.push(b);
-        let a = match after.last() {
-            None => one.clone(),
-            Some(a) => a * flat.narrow(1, n - i, 1),
-        };
-        after.push(a);
-    }
+        parts.scan(Tensor::ones(&unit[..]), next).collect()
+    };
+    let (before, after) = (products(&mut parts.iter()), products(&mut parts.iter().rev()));
     let others: Vec<Tensor<T>> =
         before.iter().zip(after.iter().rev()).map(|(b, a)| b * a).collect();
-    let joined = if others.is_empty() {
-        flat.clone()
-    } else {
-        Tensor::concat(&others.iter().collect::<Vec<_>>(), 1)
+    let joined = match others.is_empty() {
+        true => flat,
+        false => Tensor::try_concat(&others.iter().collect::<Vec<_>>(), -1)?,
     };
     let mut back = vec![0; order.len()];
-    order.iter().enumerate().for_each(|(i, &a)| back[a as usize] = i as isize);
-    Ok(joined.reshape(moved_shape).permute(&back))
+    order.iter().enumerate().for_each(|(at, &axis)| back[axis] = at as isize);
+    let lengths: Shape = order.iter().map(|&axis| x.shape()[axis]).collect();
+    joined.try_reshape(lengths)?.try_permute(&back)
 }
 
 macro_rules! reductions {
@@ -255,7 +243,7 @@ macro_rules! reductions {
                     expect(T::reduce(Reduce::$op, self, &[], false, Location::caller()))
                 }
 
-                #[doc = concat!($verb, " along `axes`, which are taken away; all of them if none is given.")]
+                #[doc = concat!($verb, " along `axes`, which are removed; all of them if none is given.")]
                 ///
                 /// # Panics
                 ///
@@ -279,7 +267,7 @@ macro_rules! reductions {
                 ///
                 /// # Errors
                 ///
-                /// [`Error::Axis`] if an axis does not exist or stands twice; [`Error::Shape`]
+                /// [`Error::Axis`] if an axis does not exist or is named twice; [`Error::Shape`]
                 /// where the extreme of no elements is asked for; [`Error::Overflow`] if the
                 /// element type cannot hold a sum or product of integers.
                 #[track_caller]
@@ -340,7 +328,7 @@ impl<T: Element> Tensor<T> {
         expect(T::reduce(Reduce::Mean, self, &[], false, Location::caller()))
     }
 
-    /// The mean along `axes`, which are taken away; all of them if none is given.
+    /// The mean along `axes`, which are removed; all of them if none is given.
     ///
     /// # Panics
     ///
@@ -370,7 +358,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Axis`] if an axis does not exist or stands twice.
+    /// [`Error::Axis`] if an axis does not exist or is named twice.
     #[track_caller]
     pub fn try_mean(&self, axes: impl IntoAxes, keep: bool) -> Result<Tensor<T>>
     where
@@ -392,4 +380,45 @@ impl<T: Element> Tensor<T> {
         let shape = expect(broadcast(op, self.shape(), other.shape()));
         Tensor::new(convert_zip(&shape, &self.read(), &other.read(), f))
     }
+}
+
+/// The result of a reduction of a tensor of this rank with its axes put back.
+#[track_caller]
+fn kept<T: Element>(reduced: Tensor<T>, axes: &[isize], rank: usize) -> Tensor<T> {
+    let positions = expect(check_axes("reshape", axes, rank));
+    reduced.unsqueeze_axes(&signed(&positions))
+}
+
+macro_rules! keep_forms {
+    ($([$($of:tt)*] $element:ty: $(
+        $name:ident $reduce:ident $of_what:literal ($($argument:ident: $type:ty)?);
+    )*)*) => {$(
+        /// # Reductions that keep their axes
+        impl$($of)* Tensor<$element> {
+            $(
+                #[doc = concat!($of_what, " along `axes`, which stay with length 1: see [`Tensor::", stringify!($reduce), "`].")]
+                ///
+                /// # Panics
+                ///
+                #[doc = concat!("As [`Tensor::", stringify!($reduce), "`].")]
+                #[track_caller]
+                pub fn $name(&self, axes: impl IntoAxes $(, $argument: $type)?) -> Tensor<$element> {
+                    let axes = axes.as_axes();
+                    kept(self.$reduce(axes $(, $argument)?), axes, self.ndim())
+                }
+            )*
+        }
+    )*};
+}
+
+keep_forms! {
+    [<T: Float>] T:
+    logsumexp_keep logsumexp "The logarithm of the sum of `exp(x)`" ();
+    var_axes_keep var_axes "The variance" (correction: usize);
+    std_axes_keep std_axes "The standard deviation" (correction: usize);
+    [<T: Numeric>] T:
+    median_axes_keep median_axes "The median" ();
+    [] bool:
+    any_axes_keep any_axes "Whether any element is true" ();
+    all_axes_keep all_axes "Whether all elements are true" ();
 }

@@ -1,6 +1,6 @@
 //! Samples of distributions that tensors describe.
 
-use super::{Float, expect};
+use super::{Float, expect, pairs};
 use crate::array::shape::element_count;
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::Tensor;
@@ -27,94 +27,74 @@ impl<T: Float> Tensor<T> {
         let p = self.detach();
         let outside = p.to_vec().into_iter().map(T::into_f64).find(|p| !(0.0..=1.0).contains(p));
         if let Some(found) = outside {
-            let (parameter, expected) = ("the tensor", "of probabilities, 0 to 1".into());
-            expect(Err(Error::Value {
-                op: "bernoulli",
-                parameter,
-                expected,
-                found: found.to_string(),
-            }))
+            let expected = "of probabilities, 0 to 1";
+            expect(Err(Error::value("bernoulli", RECEIVER, expected, found)))
         }
         Tensor::rand_like(&p).less(&p).cast()
     }
 
-    /// `count` positions along the last axis, each drawn with a probability in proportion to the element at
-    /// it. Without `replacement`, none is drawn twice.
-    ///
-    /// The shape is `[.., count]` for weights `[.., n]`; each row is drawn on its own.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let weights = Tensor::from([0.0, 3.0, 0.0]);
-    /// assert_eq!(weights.multinomial(4, true).to_vec(), [1, 1, 1, 1]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there is no axis, an element is negative, infinite or NaN, all of a row are 0, or `count` positions
-    /// without replacement are more than a row's elements other than 0; see [`Tensor::try_multinomial`].
-    #[doc(alias = "categorical")]
-    #[track_caller]
-    pub fn multinomial(&self, count: usize, replacement: bool) -> Tensor<i64> {
-        expect(self.try_multinomial(count, replacement))
-    }
-
-    /// [`Tensor::multinomial`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Shape`], [`Error::Value`] or [`Error::TooLarge`].
-    #[track_caller]
-    pub fn try_multinomial(&self, count: usize, replacement: bool) -> Result<Tensor<i64>> {
-        let op = "multinomial";
-        let mut shape = self.shape_owned();
-        let Some(n) = shape.pop() else {
-            let (parameter, expected) = (RECEIVER.into(), "of one axis or more".into());
-            return Err(Error::Shape { op, parameter, expected, found: Vec::new() });
-        };
-        shape.push(count);
-        let total = element_count(op, &shape)?;
-        let mut weights: Vec<f64> = self.to_vec().into_iter().map(T::into_f64).collect();
-        let wrong = |expected: String, found: String| {
-            Err(Error::Value { op, parameter: RECEIVER, expected, found })
-        };
-        if let Some(found) = weights.iter().find(|x| !(0.0..f64::INFINITY).contains(*x)) {
-            return wrong("of finite weights of 0 or more".into(), found.to_string());
+    pairs! {
+        /// `count` positions along the last axis, each drawn with a probability in proportion to the element at
+        /// it. Without `replacement`, none is drawn twice.
+        ///
+        /// The shape is `[.., count]` for weights `[.., n]`; each row is drawn on its own.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let weights = Tensor::from([0.0, 3.0, 0.0]);
+        /// assert_eq!(weights.multinomial(4, true).to_vec(), [1, 1, 1, 1]);
+        /// ```
+        #[doc(alias = "categorical")]
+        pub fn multinomial, try_multinomial(&self, count: usize, replacement: bool) -> Tensor<i64>,
+            Shape | Value | TooLarge if "there is no axis, an element is negative, infinite or NaN, all of a row are \
+                0, or `count` positions without replacement are more than a row's elements other than 0" {
+            drawn(self, count, replacement)
         }
-        let least = if replacement { count.min(1) } else { count };
-        if n > 0 {
-            for row in weights.chunks(n) {
-                let possible = row.iter().filter(|&&x| x > 0.0).count();
-                if possible < least {
-                    let expected = format!("of {least} or more weights above 0 in each row");
-                    return wrong(expected, possible.to_string());
-                }
-            }
-        } else if total > 0 {
-            return wrong("of one weight or more in each row".into(), "none".into());
-        }
-        let draws = Tensor::<f64>::rand(shape.clone()).to_vec();
-        let mut drawn = Vec::with_capacity(total);
-        if count > 0 && n > 0 {
-            for (row, draws) in weights.chunks_mut(n).zip(draws.chunks(count)) {
-                // Scaled, so that a sum of large weights is finite.
-                let largest = row.iter().copied().fold(0.0, f64::max);
-                row.iter_mut().for_each(|x| *x /= largest);
-                for draw in draws {
-                    let at = position(row, *draw);
-                    if !replacement {
-                        row[at] = 0.0;
-                    }
-                    drawn.push(at as i64);
-                }
-            }
-        }
-        Tensor::from_vec(shape, drawn)
     }
 }
 
-/// Where a draw from [0, 1) lies on weights that stand side by side, which are not all 0.
+fn drawn<T: Float>(x: &Tensor<T>, count: usize, replacement: bool) -> Result<Tensor<i64>> {
+    let op = "multinomial";
+    let mut shape = x.shape_owned();
+    let Some(n) = shape.pop() else {
+        return Err(Error::shape(op, RECEIVER, "of one axis or more", &[]));
+    };
+    shape.push(count);
+    let total = element_count(op, &shape)?;
+    let mut weights: Vec<f64> = x.to_vec().into_iter().map(T::into_f64).collect();
+    if let Some(found) = weights.iter().find(|x| !(0.0..f64::INFINITY).contains(*x)) {
+        return Err(Error::value(op, RECEIVER, "of finite weights of 0 or more", found));
+    }
+    if n == 0 && total > 0 {
+        return Err(Error::value(op, RECEIVER, "of one weight or more in each row", "none"));
+    }
+    let least = if replacement { count.min(1) } else { count };
+    for row in weights.chunks(n.max(1)) {
+        let possible = row.iter().filter(|&&x| x > 0.0).count();
+        if possible < least {
+            let expected = format!("of {least} or more weights above 0 in each row");
+            return Err(Error::value(op, RECEIVER, expected, possible));
+        }
+    }
+    let draws = Tensor::<f64>::rand(shape.clone()).to_vec();
+    let mut drawn = Vec::with_capacity(total);
+    for (row, draws) in weights.chunks_mut(n.max(1)).zip(draws.chunks(count.max(1))) {
+        // Scaled, so that a sum of large weights is finite.
+        let largest = row.iter().copied().fold(0.0, f64::max);
+        row.iter_mut().for_each(|x| *x /= largest);
+        for draw in draws {
+            let at = position(row, *draw);
+            if !replacement {
+                row[at] = 0.0;
+            }
+            drawn.push(at as i64);
+        }
+    }
+    Tensor::from_vec(shape, drawn)
+}
+
+/// Where a draw from [0, 1) lies on weights side by side, which are not all 0.
 fn position(weights: &[f64], draw: f64) -> usize {
     let aim = draw * weights.iter().sum::<f64>();
     let (mut sum, mut last) = (0.0, 0);

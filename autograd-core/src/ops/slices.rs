@@ -1,26 +1,25 @@
 //! Parts of tensors, and tensors joined: slices, splits, concatenation.
 
-use std::cell::OnceCell;
+use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::call::{call, finish, linear};
-use super::table::attr::{Attr, Type};
-use super::table::form::{Form, ShapeOf};
-use super::table::forms::{exactly, position, same_dtype};
-use super::table::values::{Ran, Values, all, any, computed};
-use super::table::{Inferred, Lengths, OpDef, entries};
+use super::call::{call, linear};
+use super::table::{
+    Attr, Form, Inferred, Lengths, OpDef, Ran, ShapeOf, Type, Values, all, any, computed, entries,
+    exactly, message, position, same_dtype,
+};
 use super::trace;
-use super::{Caller, expect};
+use super::{Caller, expect, pairs};
 use crate::array::pick::{self, Around};
 use crate::array::rows::for_each_row;
 use crate::array::shape::{axis as check_axis, element_count, row_major};
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
 use crate::graph::{
-    Edge, Edges, Element, Elementwise, Lost, Node, NodeRef, Op, Pull, Push, PushRule, SavedAttr,
-    Slots, State, Tensor, for_any, is_grad_enabled, record_edges, typed, with_push,
+    Edge, Edges, Element, Lost, Node, NodeRef, Op, Pull, Push, SavedAttr, Slots, State, Tensor,
+    for_any, is_grad_enabled, record_edges, typed, with_push,
 };
 
 entries! {
@@ -48,8 +47,16 @@ entries! {
         },
         infer: |op, inputs| {
             let [x] = exactly(inputs)?;
-            let [start, step] = [1, 3].map(|at| op.int(at) as usize);
-            Ok(vec![sliced(x, op.int(0), [start, step], op.dims(2)[0])?])
+            let (axis, [start, step], end) =
+                (op.int(0), [1, 3].map(|at| op.int(at) as usize), op.dims(2)[0]);
+            let mut out = x.clone();
+            let dim = &mut out.dims[position(axis, x.dims.len())?];
+            if let Some(n) = dim.or(end) {
+                let of = format_args!("{}", ShapeOf(&x.dims));
+                let end = slice_end(axis, n, (start, end, step), of).map_err(message)?;
+                *dim = Some((end - start).div_ceil(step));
+            }
+            Ok(vec![out])
         },
         run: |op, x, at| {
             let [start, step] = [1, 3].map(|at| op.int(at) as usize);
@@ -79,12 +86,12 @@ fn concatenated(inputs: &[&Form], axis: isize) -> Inferred {
     let mut out = (*first).clone();
     for form in rest {
         same_dtype(first, form)?;
+        let differ = |how: String| {
+            let (first, other) = (ShapeOf(&first.dims), ShapeOf(&form.dims));
+            Err(format!("shapes {first} and {other} differ {how}"))
+        };
         if form.dims.len() != out.dims.len() {
-            return Err(format!(
-                "shapes {} and {} differ in rank",
-                ShapeOf(&first.dims),
-                ShapeOf(&form.dims)
-            ));
+            return differ("in rank".to_owned());
         }
         for (i, (dim, other)) in out.dims.iter_mut().zip(&form.dims).enumerate() {
             *dim = match (*dim, *other) {
@@ -92,13 +99,7 @@ fn concatenated(inputs: &[&Form], axis: isize) -> Inferred {
                     format!("{a} and {b} on axis {axis} are too large for this machine")
                 })?),
                 (_, _) if i == at => None,
-                (Some(a), Some(b)) if a != b => {
-                    return Err(format!(
-                        "shapes {} and {} differ beside axis {axis}",
-                        ShapeOf(&first.dims),
-                        ShapeOf(&form.dims)
-                    ));
-                }
+                (Some(a), Some(b)) if a != b => return differ(format!("beside axis {axis}")),
                 (a, b) => a.or(b),
             };
         }
@@ -106,27 +107,20 @@ fn concatenated(inputs: &[&Form], axis: isize) -> Inferred {
     Ok(vec![out])
 }
 
-fn sliced(
-    x: &Form,
+/// Where a slice of an axis of length `n` ends; an error if it is none.
+fn slice_end(
     axis: isize,
-    [start, step]: [usize; 2],
-    end: Option<usize>,
-) -> Result<Form, String> {
-    let at = position(axis, x.dims.len())?;
-    let wrong =
-        |end: usize| Err(format!("{start}..{end} by {step} is no part of axis {axis} of {x}"));
-    let length = |end: usize| (end - start).div_ceil(step);
-    let mut out = x.clone();
-    out.dims[at] = match (x.dims[at], end) {
-        (_, end) if step == 0 => return wrong(end.unwrap_or(0)),
-        (Some(n), end) => match end.unwrap_or(n) {
-            end if start <= end && end <= n => Some(length(end)),
-            end => return wrong(end),
-        },
-        (None, Some(end)) if start > end => return wrong(end),
-        (None, end) => end.map(length),
-    };
-    Ok(out)
+    n: usize,
+    (start, end, step): (usize, Option<usize>, usize),
+    of: fmt::Arguments<'_>,
+) -> Result<usize> {
+    let end = end.unwrap_or(n);
+    if start <= end && end <= n && step > 0 {
+        return Ok(end);
+    }
+    let expected = format!("start <= end <= {n} and step >= 1 on axis {axis} of {of}");
+    let found = format!("{start}, {end} and {step}");
+    Err(Error::value("slice_axis", "start, end and step", expected, found))
 }
 
 /// # Parts and joins
@@ -138,77 +132,56 @@ impl<T: Element> Tensor<T> {
     /// If there is no such axis or it has fewer than `start + len` elements.
     #[track_caller]
     pub fn narrow(&self, axis: isize, start: usize, len: usize) -> Tensor<T> {
-        let narrowed = self.try_slice_axis(axis, start, start.saturating_add(len), 1);
-        expect(narrowed.map_err(|error| match error {
-            Error::Value { .. } => Error::Value {
-                op: "narrow",
-                parameter: "start + len",
-                expected: format!("at most {}, the length of axis {axis}", self.length(axis)),
-                found: format!("{start} + {len}"),
-            },
-            error => error.called("narrow"),
-        }))
+        let n = self.length("narrow", axis);
+        if start.saturating_add(len) > n {
+            let expected = format!("at most {n}, the length of axis {axis}");
+            let found = format!("{start} + {len}");
+            expect(Err(Error::value("narrow", "start + len", expected, found)))
+        }
+        self.slice_axis(axis, start, start + len, 1)
     }
 
-    /// The elements `start, start + step, ..` below `end` of an axis. Copies nothing.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from(vec![0.0, 1.0, 2.0, 3.0, 4.0]);
-    /// assert_eq!(x.slice_axis(0, 1, 5, 2).to_vec(), [1.0, 3.0]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis, `start > end`, `end` is beyond the axis or `step` is 0.
-    #[track_caller]
-    pub fn slice_axis(&self, axis: isize, start: usize, end: usize, step: usize) -> Tensor<T> {
-        expect(self.try_slice_axis(axis, start, end, step))
+    pairs! {
+        /// The elements `start, start + step, ..` below `end` of an axis. Copies nothing.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from(vec![0.0, 1.0, 2.0, 3.0, 4.0]);
+        /// assert_eq!(x.slice_axis(0, 1, 5, 2).to_vec(), [1.0, 3.0]);
+        /// ```
+        pub fn slice_axis, try_slice_axis(
+            &self,
+            axis: isize,
+            start: usize,
+            end: usize,
+            step: usize,
+        ) -> Tensor<T>,
+            Axis | Value if "there is no such axis, `start > end`, `end` is beyond the axis or `step` is 0" {
+            let (start, step) = (Attr::Int(start as isize), Attr::Int(step as isize));
+            call(&SLICE, [Attr::Int(axis), start, Attr::shape(&[end]), step], [self.untyped()])
+        }
     }
 
-    /// [`Tensor::slice_axis`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Axis`] if there is no such axis, [`Error::Value`] if `start`, `end` and `step` do
-    /// not fit it.
-    #[track_caller]
-    pub fn try_slice_axis(
-        &self,
-        axis: isize,
-        start: usize,
-        end: usize,
-        step: usize,
-    ) -> Result<Tensor<T>> {
-        let (start, step) = (Attr::Int(start as isize), Attr::Int(step as isize));
-        call(&SLICE, [Attr::Int(axis), start, Attr::shape(&[end]), step], [self.untyped()])
-    }
-
-    /// Element `index` of an axis, which is taken away.
+    /// Element `index` of an axis, which is removed.
     ///
     /// # Panics
     ///
     /// If there is no such axis or it is not longer than `index`.
     #[track_caller]
     pub fn select(&self, axis: isize, index: usize) -> Tensor<T> {
-        let picked = self.try_slice_axis(axis, index, index.saturating_add(1), 1);
-        let picked = expect(picked.map_err(|error| match error {
-            Error::Value { .. } => Error::Index {
-                op: "select",
-                parameter: "index".into(),
-                index: i64::try_from(index).unwrap_or(i64::MAX),
-                len: self.length(axis),
-            },
-            error => error.called("select"),
-        }));
-        picked.squeeze(axis)
+        let len = self.length("select", axis);
+        if index >= len {
+            let (op, index) = ("select", i64::try_from(index).unwrap_or(i64::MAX));
+            expect(Err(Error::Index { op, parameter: "index".into(), index, len }))
+        }
+        self.slice_axis(axis, index, index + 1, 1).squeeze(axis)
     }
 
-    /// The length of an axis that exists.
-    fn length(&self, axis: isize) -> usize {
-        let axis = if axis < 0 { axis + self.ndim() as isize } else { axis };
-        self.shape()[axis as usize]
+    /// The length of an axis.
+    #[track_caller]
+    pub(super) fn length(&self, op: &'static str, axis: isize) -> usize {
+        self.shape()[expect(check_axis(op, axis, self.ndim()))]
     }
 
     /// An axis in the opposite order.
@@ -218,48 +191,24 @@ impl<T: Element> Tensor<T> {
     /// If there is no such axis.
     #[track_caller]
     pub fn flip(&self, axis: isize) -> Tensor<T> {
-        expect(call(&FLIP, [Attr::Int(axis)], [self.untyped()]))
+        expect(flipped(self, axis))
     }
 
-    /// Parts of equal length along an axis.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis or `parts` does not divide its length; see [`Tensor::try_split`].
-    #[track_caller]
-    pub fn split(&self, parts: usize, axis: isize) -> Vec<Tensor<T>> {
-        expect(self.try_split(parts, axis))
+    pairs! {
+        /// Parts of equal length along an axis.
+        pub fn split, try_split(&self, parts: usize, axis: isize) -> Vec<Tensor<T>>,
+            Axis | Value if "there is no such axis or `parts` does not divide its length" {
+            T::split(self, parts, axis, Location::caller())
+        }
     }
 
-    /// [`Tensor::split`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Axis`] or [`Error::Value`].
-    #[track_caller]
-    pub fn try_split(&self, parts: usize, axis: isize) -> Result<Vec<Tensor<T>>> {
-        T::split(self, parts, axis, Location::caller())
-    }
-
-    /// Tensors one after the other along an axis; the other axes agree.
-    ///
-    /// # Panics
-    ///
-    /// If there is no tensor, no such axis, or the other axes differ; see [`Tensor::try_concat`].
-    #[doc(alias = "cat")]
-    #[track_caller]
-    pub fn concat(tensors: &[&Tensor<T>], axis: isize) -> Tensor<T> {
-        expect(Tensor::try_concat(tensors, axis))
-    }
-
-    /// [`Tensor::concat`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Count`], [`Error::Axis`] or [`Error::Shape`].
-    #[track_caller]
-    pub fn try_concat(tensors: &[&Tensor<T>], axis: isize) -> Result<Tensor<T>> {
-        call(&CONCAT, [Attr::Int(axis)], tensors.iter().map(|x| x.untyped()))
+    pairs! {
+        /// Tensors one after the other along an axis; the other axes agree.
+        #[doc(alias = "cat")]
+        pub fn concat, try_concat(tensors: &[&Tensor<T>], axis: isize) -> Tensor<T>,
+            Count | Axis | Shape if "there is no tensor, no such axis, or the other axes differ" {
+            call(&CONCAT, [Attr::Int(axis)], tensors.iter().map(|x| x.untyped()))
+        }
     }
 
     /// Tensors of one shape along a new axis.
@@ -271,21 +220,21 @@ impl<T: Element> Tensor<T> {
     pub fn stack(tensors: &[&Tensor<T>], axis: isize) -> Tensor<T> {
         if let Some(first) = tensors.first() {
             expect(check_axis("stack", axis, first.ndim() + 1));
-            for (i, t) in tensors.iter().enumerate() {
-                if t.shape() != first.shape() {
-                    expect(Err(Error::Shape {
-                        op: "stack",
-                        parameter: format!("tensors[{i}]"),
-                        expected: format!("of shape {:?}, as the first is", first.shape()),
-                        found: t.shape().to_vec(),
-                    }))
-                }
+            if let Some(i) = tensors.iter().position(|t| t.shape() != first.shape()) {
+                let parameter = format!("tensors[{i}]");
+                let expected = format!("of shape {:?}, as the first is", first.shape());
+                expect(Err(Error::shape("stack", parameter, expected, tensors[i].shape())))
             }
         }
         let raised: Vec<Tensor<T>> = tensors.iter().map(|t| t.unsqueeze(axis)).collect();
         let stacked = Tensor::try_concat(&raised.iter().collect::<Vec<_>>(), axis);
         expect(stacked.map_err(|error| error.called("stack")))
     }
+}
+
+#[track_caller]
+fn flipped<T: Element>(x: &Tensor<T>, axis: isize) -> Result<Tensor<T>> {
+    call(&FLIP, [Attr::Int(axis)], [x.untyped()])
 }
 
 fn flip<T: Element>(x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor<T>> {
@@ -297,8 +246,8 @@ fn flip<T: Element>(x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor
         let around = Around::new(x.shape(), position);
         Value::written(x.shape_owned(), |out| pick::reverse(data, around, out))
     };
-    let pull = |axis, dy: Tensor<T>, _: [bool; 1]| Ok([Some(dy.flip(axis))]);
-    Ok(finish("flip", caller, [x], value, Elementwise(SavedAttr(axis)), pull))
+    let along = |axis, dx: &Tensor<T>, _: &[usize]| flipped(dx, axis);
+    Ok(linear("flip", caller, x, value, axis, |axis, dy| flipped(&dy, axis), along))
 }
 
 fn slice<T: Element>(
@@ -309,26 +258,21 @@ fn slice<T: Element>(
 ) -> Result<Tensor<T>> {
     let position = check_axis("slice_axis", axis, x.ndim())?;
     let n = x.shape()[position];
-    let end = end.unwrap_or(n);
-    if start > end || end > n || step == 0 {
-        return Err(Error::Value {
-            op: "slice_axis",
-            parameter: "start, end and step",
-            expected: format!(
-                "start <= end <= {n} and step >= 1 on axis {axis} of {:?}",
-                x.shape()
-            ),
-            found: format!("{start}, {end} and {step}"),
-        });
-    }
+    let end = slice_end(axis, n, (start, end, step), format_args!("{:?}", x.shape()))?;
     // A longer step takes the first element only, as this one does.
     let step = step.min(n.max(1));
     let value = part(&x.read(), position, (start, end, step));
-    let state = with_push::<T, _, _>(Sliced, SavedAttr((x.shape_owned(), axis, start, step)));
-    Ok(finish("slice_axis", caller, [x], value, state, |(shape, axis, start, step), dy, _| {
-        Ok([Some(dy.spread(shape, axis, start, step))])
-    }))
+    let along = |(_, axis, start, step): Kept, dx: &Tensor<T>, shape: &[usize]| {
+        let n = shape[check_axis("slice_axis", axis, shape.len())?];
+        let end = if n == 0 { start } else { start + (n - 1) * step + 1 };
+        dx.try_slice_axis(axis, start, end, step)
+    };
+    let kept = (x.shape_owned(), axis, start, step);
+    Ok(linear("slice_axis", caller, x, value, kept, |kept, dy| spread(&dy, kept), along))
 }
+
+/// Of a slice: the whole shape, the axis, the start and the step.
+type Kept = (Shape, isize, usize, usize);
 
 /// Each `step`th element of an axis, from `start` to below `end`.
 fn part<T: Element>(
@@ -357,12 +301,8 @@ pub(super) fn split<T: Element>(
     let position = check_axis("split", axis, x.ndim())?;
     let n = x.shape()[position];
     if parts == 0 || !n.is_multiple_of(parts) {
-        return Err(Error::Value {
-            op: "split",
-            parameter: "parts",
-            expected: format!("a divisor of {n}, the length of axis {axis}"),
-            found: parts.to_string(),
-        });
+        let expected = format!("a divisor of {n}, the length of axis {axis}");
+        return Err(Error::value("split", "parts", expected, parts));
     }
     let len = n / parts;
     let mut all = Vec::new();
@@ -431,13 +371,9 @@ impl<T: Element> Op for Split<T> {
             }
             all.len()
         };
-        let none = OnceCell::new();
-        let none = || {
-            let zeros = || Tensor::new(Value::full(call.shape.clone(), T::ZERO));
-            Tensor::clone(none.get_or_init(zeros))
-        };
+        let zeros = || Tensor::new(Value::full(call.shape.clone(), T::ZERO));
         let mut grads = grads.into_iter();
-        let grad = |_| grads.next().flatten().map_or_else(none, typed);
+        let grad = |_| grads.next().flatten().map_or_else(zeros, typed);
         let grads: Vec<Tensor<T>> = (0..parts).map(grad).collect();
         let grads: Vec<&Tensor<T>> = grads.iter().collect();
         let dx = Tensor::try_concat(&grads, call.axis)?;
@@ -453,38 +389,35 @@ impl<T: Element> Op for Split<T> {
     }
 }
 
-impl<T: Element> Tensor<T> {
-    /// The opposite of a slice: zeros of `shape` with this tensor in the places of the slice.
-    #[track_caller]
-    fn spread(&self, shape: Shape, axis: isize, start: usize, step: usize) -> Tensor<T> {
-        let position = expect(check_axis("slice_axis", axis, shape.len()));
-        let end = (start + self.shape()[position] * step).min(shape[position]);
-        let mut value = Value::full(shape.clone(), T::ZERO);
-        let x = self.read();
-        if x.len() > 0
-            && let Some(data) = value.as_mut_slice()
-        {
-            let own = row_major(&shape);
-            let mut steps = own.clone();
-            steps[position] *= step;
-            let first = start * own[position];
-            let (from, raw) = (x.strides(), x.raw());
-            for_each_row(x.shape(), [&from, &steps], |[i, o], n, [s, t]| {
-                let out = &mut data[first + o..];
-                match (s, t) {
-                    (1, 1) => out[..n].copy_from_slice(&raw[i..i + n]),
-                    (1, _) => (out.iter_mut().step_by(t).zip(&raw[i..i + n]))
-                        .for_each(|(out, &x)| *out = x),
-                    _ => (0..n).for_each(|k| out[k * t] = raw[i + k * s]),
-                }
-            });
-        }
-        let state = SavedAttr((axis, start, end, step));
-        let pull = |(axis, start, end, step), dy: Tensor<T>, _: [bool; 1]| {
-            Ok([Some(dy.slice_axis(axis, start, end, step))])
-        };
-        finish("slice_axis", Location::caller(), [self], value, state, pull)
+/// The opposite of a slice: zeros of a shape with the elements of `x` in the places of the slice.
+#[track_caller]
+fn spread<T: Element>(x: &Tensor<T>, (shape, axis, start, step): Kept) -> Result<Tensor<T>> {
+    let position = check_axis("slice_axis", axis, shape.len())?;
+    let mut value = Value::full(shape.clone(), T::ZERO);
+    let read = x.read();
+    if !x.is_empty()
+        && let Some(data) = value.as_mut_slice()
+    {
+        let own = row_major(&shape);
+        let mut steps = own.clone();
+        steps[position] *= step;
+        let first = start * own[position];
+        let (from, raw) = (read.strides(), read.raw());
+        for_each_row(x.shape(), [&from, &steps], |[i, o], n, [s, t]| {
+            let out = &mut data[first + o..];
+            match (s, t) {
+                (1, 1) => out[..n].copy_from_slice(&raw[i..i + n]),
+                _ => (0..n).for_each(|k| out[k * t] = raw[i + k * s]),
+            }
+        });
     }
+    let end = (start + x.shape()[position] * step).min(shape[position]);
+    let kept = ((shape, axis, start, step), end);
+    let back = |((_, axis, start, step), end): (Kept, usize), dy: Tensor<T>| {
+        dy.try_slice_axis(axis, start, end, step)
+    };
+    let along = |(kept, _): (Kept, usize), dx: &Tensor<T>, _: &[usize]| spread(dx, kept);
+    Ok(linear("slice_axis", Location::caller(), x, value, kept, back, along))
 }
 
 /// The error of joining no tensors.
@@ -501,15 +434,10 @@ fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Re
         let agrees = t.ndim() == shape.len()
             && (0..shape.len()).all(|k| k == position || t.shape()[k] == first.shape()[k]);
         if !agrees {
-            return Err(Error::Shape {
-                op: "concat",
-                parameter: format!("tensors[{i}]"),
-                expected: format!(
-                    "of the shape {:?} of the first, but for axis {axis}",
-                    first.shape()
-                ),
-                found: t.shape().to_vec(),
-            });
+            let parameter = format!("tensors[{i}]");
+            let expected =
+                format!("of the shape {:?} of the first, but for axis {axis}", first.shape());
+            return Err(Error::shape("concat", parameter, expected, t.shape()));
         }
         shape[position] = shape[position].saturating_add(t.shape()[position]);
     }
@@ -533,42 +461,7 @@ fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Re
     }
     let edges: Vec<Edge> = tensors.iter().map(|t| t.edge()).collect();
     let lengths: Vec<usize> = tensors.iter().map(|t| t.shape()[position]).collect();
-    Ok(record_edges(
-        "concat",
-        caller,
-        edges,
-        value,
-        with_push::<T, _, _>(Concatenated, SavedAttr((lengths, axis))),
-        |(lengths, axis), dy, wants| {
-            let mut start = 0;
-            Ok(lengths
-                .iter()
-                .zip(wants)
-                .map(|(&n, wanted)| {
-                    start += n;
-                    wanted.then(|| dy.narrow(axis, start - n, n))
-                })
-                .collect())
-        },
-    ))
-}
-
-linear! {
-    Sliced<Element, SavedAttr<(Shape, isize, usize, usize)>> |(whole, axis, start, step), dx, shape| {
-        let n = shape[check_axis("slice_axis", axis, whole.len())?];
-        let end = if n == 0 { start } else { start + (n - 1) * step + 1 };
-        dx.try_slice_axis(axis, start, end, step)
-    };
-}
-
-struct Concatenated;
-
-impl<T: Element> PushRule<T, SavedAttr<(Vec<usize>, isize)>> for Concatenated {
-    fn push(
-        (lengths, axis): (Vec<usize>, isize),
-        dx: &[Option<Tensor<T>>],
-        shape: &[usize],
-    ) -> Result<Option<Tensor<T>>> {
+    let state = with_push(SavedAttr((lengths, axis)), |(lengths, axis), tangents, shape| {
         let position = check_axis("concat", axis, shape.len())?;
         let part = |(dx, n): (&Option<Tensor<T>>, usize)| {
             dx.clone().unwrap_or_else(|| {
@@ -577,7 +470,15 @@ impl<T: Element> PushRule<T, SavedAttr<(Vec<usize>, isize)>> for Concatenated {
                 Tensor::new(Value::full(part, T::ZERO))
             })
         };
-        let parts: Vec<Tensor<T>> = dx.iter().zip(lengths).map(part).collect();
+        let parts: Vec<Tensor<T>> = tangents.iter().zip(lengths).map(part).collect();
         Tensor::try_concat(&parts.iter().collect::<Vec<_>>(), axis).map(Some)
-    }
+    });
+    Ok(record_edges("concat", caller, edges, value, state, |(lengths, axis), dy, wants| {
+        let mut start = 0;
+        let part = |(n, wanted): (usize, bool)| {
+            start += n;
+            wanted.then(|| dy.narrow(axis, start - n, n))
+        };
+        Ok(lengths.into_iter().zip(wants).map(part).collect())
+    }))
 }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::elementwise::Handle;
 use super::table::OpDef;
 use super::table::attr::Attr;
-use super::{Caller, Float};
-use crate::graph::{AnyTensor, Element, Tensor};
+use crate::error::Result;
+use crate::graph::{AnyTensor, Element};
 
 /// Code of a user: absent are a gradient that did not come, and one that there is not.
 pub(crate) type UserFn =
@@ -149,51 +149,20 @@ impl Drop for InLayer {
     }
 }
 
-/// What an op returns.
-pub(crate) trait Outputs {
-    fn outputs(&self) -> Vec<AnyTensor>;
-}
-
-impl<T: Element> Outputs for Tensor<T> {
-    fn outputs(&self) -> Vec<AnyTensor> {
-        vec![T::wrap(self.clone())]
-    }
-}
-
-impl Outputs for AnyTensor {
-    fn outputs(&self) -> Vec<AnyTensor> {
-        vec![self.clone()]
-    }
-}
-
-impl<T: Element> Outputs for super::elementwise::Outputs<T> {
-    fn outputs(&self) -> Vec<AnyTensor> {
-        self.iter().map(|output| T::wrap(output.clone())).collect()
-    }
-}
-
-impl<O: Outputs> Outputs for crate::error::Result<O> {
-    fn outputs(&self) -> Vec<AnyTensor> {
-        self.as_ref().map_or(Vec::new(), Outputs::outputs)
-    }
-}
-
 /// Runs an op and notes it; what it is made of is not noted. For where [`is_noting`].
 #[cold]
-pub(crate) fn noted<O: Outputs>(
+pub(crate) fn noted<O>(
     call: Call,
     inputs: Vec<AnyTensor>,
     caller: Caller,
-    run: impl FnOnce() -> O,
-) -> O {
+    run: impl FnOnce() -> Result<O>,
+    outputs: impl FnOnce(&O) -> Vec<AnyTensor>,
+) -> Result<O> {
     let inside = Within::state(State::Inside);
-    let done = run();
+    let done = run()?;
     drop(inside);
-    let outputs = done.outputs();
-    if !outputs.is_empty() {
-        note(Note { call, inputs, outputs, caller });
-    }
-    done
+    note(Note { call, inputs, outputs: outputs(&done), caller });
+    Ok(done)
 }
 
 pub(crate) fn note(note: Note) {

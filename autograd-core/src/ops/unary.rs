@@ -2,9 +2,7 @@
 
 use super::elementwise::{Handle, Info, Op, Pair, Reduction, formulas};
 use super::names::{all_functions, joined_functions};
-use super::table::forms::same_float;
-use super::table::values::float;
-use super::table::{OpDef, family};
+use super::table::{OpDef, family, float, same_float};
 use super::{Float, Input, Unary};
 use crate::array::Cheap;
 use crate::formula::{Compiled, Lane, Program, Real, named};

@@ -57,6 +57,11 @@ fn shapes_that_do_not_fit_are_named() {
             "broadcast_to: `shape` must be a shape that [2, 3] broadcasts to, found shape [3, 3]",
         ),
         (
+            x.try_broadcast_to([-1, 2, 3]),
+            "broadcast_to: `shape` must be a shape that [2, 3] broadcasts to, with a length for a new axis, found \
+             [-1, 2, 3]",
+        ),
+        (
             Tensor::try_concat(&[&x, &y], 0),
             "concat: `tensors[1]` must be of the shape [2, 3] of the first, but for axis 0, found \
              shape [4]",

@@ -11,7 +11,7 @@ use super::super::{Caller, Float, joined, pairs};
 use super::floats;
 use crate::array::Shape;
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{GradMode, Lost, PushRule, SavedInput, Tensor, record, with_push};
+use crate::graph::{GradMode, Lost, SavedInput, Tensor, record, with_push};
 
 fn check(x: &[usize], weight: &[usize], bias: Option<&[usize]>) -> Result<()> {
     let &[outputs, inputs] = weight else {
@@ -94,8 +94,7 @@ fn linear<T: Float>(
         product.try_reshape(resized(x.shape(), weight.shape()[0]))
     })?;
     let product = if x.is_recorded() || weight.is_recorded() {
-        let state =
-            with_push::<T, _, _>(Tangent, (SavedInput::at(0, x), SavedInput::at(1, weight)));
+        let state = with_push((SavedInput::at(0, x), SavedInput::at(1, weight)), push);
         record("linear", caller, [x, weight], product.read().into_owned(), state, pull)
     } else {
         let lost = Lost::of_all("linear", caller, [x, weight]);
@@ -142,23 +141,19 @@ fn pull<T: Float>(
     Ok([wants_x.then(dx).transpose()?, wants_weight.then(dw).transpose()?])
 }
 
-/// # The affine map
 /// `dy = dx wᵀ + x dwᵀ`.
-struct Tangent;
-
-impl<T: Float> PushRule<T, (SavedInput<T>, SavedInput<T>)> for Tangent {
-    fn push(
-        (x, weight): (Tensor<T>, Tensor<T>),
-        tangents: &[Option<Tensor<T>>],
-        _: &[usize],
-    ) -> Result<Option<Tensor<T>>> {
-        let caller = Location::caller();
-        let left = tangents[0].as_ref().map(|dx| linear(dx, &weight, None, caller));
-        let right = tangents[1].as_ref().map(|dw| linear(&x, dw, None, caller));
-        Ok(joined(left.transpose()?, right.transpose()?))
-    }
+fn push<T: Float>(
+    (x, weight): (Tensor<T>, Tensor<T>),
+    tangents: &[Option<Tensor<T>>],
+    _: &[usize],
+) -> Result<Option<Tensor<T>>> {
+    let caller = Location::caller();
+    let left = tangents[0].as_ref().map(|dx| linear(dx, &weight, None, caller));
+    let right = tangents[1].as_ref().map(|dw| linear(&x, dw, None, caller));
+    Ok(joined(left.transpose()?, right.transpose()?))
 }
 
+/// # The affine map
 impl<T: Float> Tensor<T> {
     pairs! {
         /// `x wᵀ + b`: `[.., inputs]` with weights `[outputs, inputs]` and one number for each output

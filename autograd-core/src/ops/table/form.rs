@@ -53,14 +53,7 @@ pub(crate) struct ShapeOf<'a>(pub(crate) &'a [Option<usize>]);
 
 impl fmt::Display for ShapeOf<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[")?;
-        for (i, dim) in self.0.iter().enumerate() {
-            let gap = if i > 0 { ", " } else { "" };
-            match dim {
-                Some(n) => write!(f, "{gap}{n}")?,
-                None => write!(f, "{gap}-1")?,
-            }
-        }
-        f.write_str("]")
+        let lengths = self.0.iter().map(|dim| dim.map_or(-1, |n| n as i128));
+        f.debug_list().entries(lengths).finish()
     }
 }

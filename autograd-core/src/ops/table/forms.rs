@@ -3,8 +3,9 @@
 use std::panic::Location;
 
 use super::form::{Dims, Form, ShapeOf};
+use super::values::message;
 use super::{Inferred, Operator};
-use crate::array::DType;
+use crate::array::{DType, shape};
 use crate::graph::{AnyTensor, OfElements, Tensor, for_any};
 use crate::ops::Binary;
 
@@ -73,56 +74,14 @@ pub(crate) fn broadcast(a: &[Option<usize>], b: &[Option<usize>]) -> Result<Dims
 
 /// A possibly negative axis as a position.
 pub(crate) fn position(axis: isize, rank: usize) -> Result<usize, String> {
-    let position = if axis < 0 { axis + rank as isize } else { axis };
-    usize::try_from(position).ok().filter(|&position| position < rank).ok_or_else(|| {
-        format!(
-            "axis {axis} does not exist (there {} {rank})",
-            if rank == 1 { "is" } else { "are" }
-        )
-    })
+    shape::axis("", axis, rank).map_err(message)
 }
 
 pub(crate) fn reduced(dims: &[Option<usize>], axes: &[isize], keep: bool) -> Result<Dims, String> {
-    let mut gone = vec![axes.is_empty(); dims.len()];
-    for &axis in axes {
-        let position = position(axis, dims.len())?;
-        if std::mem::replace(&mut gone[position], true) {
-            return Err(format!("axis {axis} stands twice"));
-        }
-    }
-    let kept = dims.iter().zip(gone);
-    Ok(kept
-        .filter_map(|(&dim, gone)| if gone { keep.then_some(Some(1)) } else { Some(dim) })
-        .collect())
-}
-
-pub(crate) fn reshaped(from: &[Option<usize>], to: &[Option<usize>]) -> Result<Dims, String> {
-    if to.iter().filter(|dim| dim.is_none()).count() > 1 {
-        return Err("at most one axis of the new shape can be -1".to_owned());
-    }
-    let known = known_count(to)?;
-    let mut out = Dims::from_slice(to);
-    if from.contains(&None) {
-        return Ok(out);
-    }
-    let count = known_count(from)?;
-    let free = out.iter_mut().find(|dim| dim.is_none());
-    let fits = match free {
-        Some(dim) if known > 0 && count.is_multiple_of(known) => {
-            *dim = Some(count / known);
-            true
-        }
-        Some(_) => false,
-        None => known == count,
+    let gone = shape::axes("", axes, dims.len()).map_err(message)?;
+    let length = |(at, &dim): (usize, &Option<usize>)| match gone.contains(&at) {
+        true => keep.then_some(Some(1)),
+        false => Some(dim),
     };
-    if fits {
-        return Ok(out);
-    }
-    Err(format!("{} has {count} elements, which do not fit {}", ShapeOf(from), ShapeOf(to)))
-}
-
-/// The product of the lengths that are known.
-fn known_count(dims: &[Option<usize>]) -> Result<usize, String> {
-    let count = dims.iter().flatten().try_fold(1_usize, |count, &n| count.checked_mul(n));
-    count.ok_or_else(|| format!("{} is too large for this machine", ShapeOf(dims)))
+    Ok(dims.iter().enumerate().filter_map(length).collect())
 }

@@ -8,9 +8,7 @@ pub(crate) mod values;
 
 use std::fmt;
 
-use self::attr::{Attr, Param, Type, shown};
-use self::form::{Dims, Form};
-use self::values::{Ran, Values};
+use self::attr::{Param, shown};
 use super::Caller;
 use crate::graph::AnyTensor;
 
@@ -44,6 +42,14 @@ macro_rules! family {
     };
 }
 
+pub(crate) use self::attr::{Attr, Type};
+pub(crate) use self::form::{Dims, Form, ShapeOf};
+pub(crate) use self::forms::{
+    arithmetic, broadcast, exactly, float, number, position, reduced, same_dtype, same_float,
+};
+pub(crate) use self::values::{
+    Computed, Ran, Values, all, any, computed, float, message, number, one, several, typed,
+};
 pub(crate) use {entries, family};
 
 /// The forms of what an operator computes, or why there are none.

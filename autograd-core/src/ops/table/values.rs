@@ -100,8 +100,10 @@ pub(crate) fn not_numbers(found: &AnyTensor) -> String {
     format!("does not compute with {}", found.dtype())
 }
 
-pub(crate) fn message(error: Error) -> String {
-    error.to_string()
+/// What an error says, without the op's name in front.
+pub(crate) fn message(error: impl Into<Error>) -> String {
+    let text = error.into().to_string();
+    text.split_once(": ").map_or(text.clone(), |(_, why)| why.to_owned())
 }
 
 /// The only output.
@@ -124,7 +126,7 @@ pub(crate) fn several<const N: usize>(values: Values) -> Computed<[AnyTensor; N]
 }
 
 pub(crate) fn one(values: Values) -> Computed<AnyTensor> {
-    values.into_iter().next().ok_or_else(|| "an input is missing".to_owned())
+    several(values).map(|[value]| value)
 }
 
 pub(crate) fn typed<T: Element>(tensor: Option<&AnyTensor>) -> Computed<&Tensor<T>> {

@@ -25,7 +25,6 @@ fn all() -> impl Iterator<Item = &'static OpDef> {
         LOSSES,
         NORMALIZATIONS,
         NORMS,
-        ORDERS,
         PICKS,
         POINTWISE,
         POOLS,
