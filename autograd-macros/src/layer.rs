@@ -46,7 +46,7 @@ impl<const VERIFIES: bool> Form for Op<VERIFIES> {
 
     fn check(&self, args: &Args, errors: &mut Errors) {
         check::check(&self.0, args, errors);
-        check_arg::check_layer(&self.0, args, errors);
+        check_arg::check(Some(&self.0), args, errors);
     }
 
     fn check_bodies(&self, errors: &mut Errors) {
@@ -64,7 +64,7 @@ impl<const VERIFIES: bool> Form for Op<VERIFIES> {
             let private = Private::imported();
             let expansion = Expansion { layer, args, private, mode, verifies: VERIFIES }.tokens();
             let warnings = check::warn::warnings(layer, args);
-            let tests = check_arg::layer_tests(layer, args);
+            let tests = check_arg::tests(layer, args, false);
             return quote!(#expansion #warnings #tests);
         }
         let private = Private::Path(private_path(args.krate.as_ref()));

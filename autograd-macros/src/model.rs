@@ -158,6 +158,12 @@ pub(crate) enum Returns {
 }
 
 impl Layer {
+    pub(crate) fn new(block: Block) -> Self {
+        let (saved, state) = (None, None);
+        let (forward, backward, jvp) = (None, None, None);
+        Self { block, saved, state, forward, backward, jvp, wrong: (false, false) }
+    }
+
     /// Whether something that is missing may be there, but could not be read.
     pub(crate) fn is_broken(&self) -> bool {
         !self.broken.is_empty()

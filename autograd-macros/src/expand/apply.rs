@@ -7,15 +7,28 @@ use super::proofs;
 use super::pull::context_argument;
 use crate::attributes::{of_callers, of_each_call, of_start, undocumented};
 use crate::builder::ByName;
-use crate::check_arg::{Form, form};
+use crate::check_arg;
 use crate::expansion::Expansion;
 use crate::generics::turbofish;
-use crate::model::{Forward, Output, OutputKind, Param, ParamKind};
+use crate::model::{Form, Forward, Output, OutputKind, Param, ParamKind};
 use crate::tokens::{at, first_span, here, local, output_span, plain_name, whole_span};
 
 impl Expansion<'_> {
     /// `apply` and `try_apply`, and what starts a call by name.
     pub(super) fn apply(&self, by_name: Option<&ByName>) -> TokenStream {
+        self.calls(by_name, TRY_DOC, |place| match &self.layer.forward {
+            Some(forward) => self.try_apply_body(forward, place),
+            None => TokenStream::new(),
+        })
+    }
+
+    /// The same with another body, which is given the place of the call where the builder needs one.
+    pub(crate) fn calls(
+        &self,
+        by_name: Option<&ByName>,
+        try_doc: &str,
+        body: impl FnOnce(Option<&Ident>) -> TokenStream,
+    ) -> TokenStream {
         let Some(forward) = &self.layer.forward else { return TokenStream::new() };
         let p = &self.private;
         let (generics, _, clause) = self.layer.generics.split_for_impl();
@@ -25,7 +38,6 @@ impl Expansion<'_> {
         let calls: Vec<_> = attrs.iter().filter(|attr| of_each_call(attr)).collect();
         let starts = attrs.iter().filter(|attr| of_start(attr));
         let doc = undocumented(&forward.function.attrs, "Runs the op on these inputs.");
-        let try_doc = TRY_DOC;
         let own = &forward.function.sig.generics;
         let own_clause = &own.where_clause;
         let turbofish = turbofish(own);
@@ -40,7 +52,7 @@ impl Expansion<'_> {
         let starts = starts.filter(|_| with.is_some());
         let placed = by_name.and_then(|by_name| by_name.placed.as_ref());
         let place = placed.map(|_| local("place"));
-        let mut body = self.try_apply_body(forward, place.as_ref());
+        let mut body = body(place.as_ref());
         let placed = placed.map(|placed| {
             let call = quote! {{
                 Self::#placed #turbofish (::core::panic::Location::caller(), #(#names),*)
@@ -192,22 +204,11 @@ impl Expansion<'_> {
                 let (tensor, at) = (&input.tensor, group);
                 let taken = quote!(#p::Taken::<#tensor>::new());
                 group += 1;
-                match form(ty, input.form) {
+                match input.form {
                     Form::One => quote!(&#taken.one(#again, #at)),
                     Form::Optional => quote!(#taken.optional(#again, #at).as_ref()),
-                    Form::List { references, array, borrowed } => {
-                        let mut list = quote!(#taken.list(#again, #at));
-                        if references {
-                            list = quote!(#p::Vec::<&_>::from_iter(#list.iter()));
-                        }
-                        if array {
-                            let name = plain_name(ident);
-                            list = quote!(#p::check::array(#name, #list));
-                        }
-                        if borrowed {
-                            list = quote!(&#list);
-                        }
-                        list
+                    Form::List => {
+                        check_arg::list(p, ty, &plain_name(ident), quote!(#taken.list(#again, #at)))
                     }
                 }
             })

@@ -32,15 +32,7 @@ pub(crate) use signature::{pattern_name, qualifiers, repeated_names};
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Layer> {
     let (block, mut items) = block(tokens, "py_layer", errors)?;
     name_declared_types(&mut items);
-    let mut layer = Layer {
-        block,
-        saved: None,
-        state: None,
-        forward: None,
-        backward: None,
-        jvp: None,
-        wrong: (false, false),
-    };
+    let mut layer = Layer::new(block);
     for item in items {
         layer.add(item, errors);
     }

@@ -18,7 +18,7 @@ use crate::fallback;
 use crate::generics::generated;
 use crate::library::{import, private_path};
 use crate::model::Function;
-use crate::tokens::{mentions, regroup};
+use crate::tokens::regroup;
 use given::{Given, field, given_name};
 use lane::completed;
 
@@ -37,9 +37,8 @@ impl Expansion<'_> {
         let inside = match (&self.op.forward, &self.mode) {
             (Some(forward), Mode::Full) => {
                 let formulas = self.formulas(forward);
-                let apply = self.apply(forward);
-                let with = self.with(forward);
-                quote!(#formulas #apply #with)
+                let calls = self.calls(forward);
+                quote!(#formulas #calls)
             }
             (Some(forward), Mode::Refused) => self.loose(forward),
             (_, Mode::Reported(reported)) => {
@@ -162,22 +161,9 @@ impl Expansion<'_> {
         function
     }
 
-    /// The type parameter for the elements, which the user may not have by the same name.
-    fn element(&self) -> Ident {
-        self.parameter("T")
-    }
-
-    /// The same for what a formula is computed with.
+    /// What a formula is computed with.
     fn lane(&self) -> Ident {
-        self.parameter("L")
-    }
-
-    fn parameter(&self, name: &str) -> Ident {
-        let forward = self.op.forward.iter();
-        let plain = forward.flat_map(|forward| &forward.params).map(|param| &param.ty);
-        let taken = self.op.name == name || plain.into_iter().any(|ty| mentions(ty, name));
-        let name = if taken { format!("__{name}") } else { name.to_owned() };
-        Ident::new(&name, Span::call_site())
+        self.op.parameter("L")
     }
 
     fn struct_name(&self, which: &str) -> Ident {
