@@ -12,7 +12,9 @@ use crate::expansion::{Expansion, Mode};
 use crate::generics::{generated, phantom};
 use crate::items;
 use crate::library::Private;
-use crate::model::{Block, Broken, Exists, Function, bare, first_argument, is_named, last_segment};
+use crate::model::{
+    Block, Broken, Exists, Function, bare, behind, first_argument, is_named, last_segment,
+};
 use crate::parse::{CONTEXTS, pattern_name};
 use crate::tokens::{mentions, plain_name, replace_ident, text};
 
@@ -251,10 +253,7 @@ pub(crate) fn silenced(
             *param.pat = syn::Pat::Wild(syn::PatWild { attrs: Vec::new(), underscore_token });
         }
         seen.push(text);
-        let inner = match bare(&param.ty) {
-            Type::Reference(reference) => &*reference.elem,
-            ty => ty,
-        };
+        let inner = behind(&param.ty);
         let absent =
             is_absent(&param.ty) || matches!(bare(&param.ty), Type::ImplTrait(_) | Type::Infer(_));
         let context = CONTEXTS.iter().any(|context| is_named(inner, context));

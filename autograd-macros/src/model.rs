@@ -3,8 +3,8 @@
 use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{
-    Attribute, Expr, GenericArgument, Generics, PathArguments, ReturnType, Signature, Type,
-    TypeParamBound, TypePath, Visibility, WherePredicate,
+    Attribute, Expr, GenericArgument, Generics, PathArguments, PathSegment, ReturnType, Signature,
+    Type, TypeParamBound, TypePath, Visibility, WherePredicate,
 };
 
 use std::ops::Deref;
@@ -271,7 +271,7 @@ pub(crate) fn bare(ty: &Type) -> &Type {
 }
 
 /// The last segment of a path type without a `<T as Trait>` before it.
-pub(crate) fn last_segment(ty: &Type) -> Option<&syn::PathSegment> {
+pub(crate) fn last_segment(ty: &Type) -> Option<&PathSegment> {
     match bare(ty) {
         Type::Path(path) if path.qself.is_none() => path.path.segments.last(),
         _ => None,
@@ -296,15 +296,40 @@ pub(crate) fn argument_of<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
     first_argument(segment)
 }
 
-pub(crate) fn first_argument(segment: &syn::PathSegment) -> Option<&Type> {
-    match &segment.arguments {
-        PathArguments::AngleBracketed(arguments) => {
-            arguments.args.iter().find_map(|argument| match argument {
-                GenericArgument::Type(ty) => Some(ty),
-                _ => None,
-            })
-        }
+pub(crate) fn first_argument(segment: &PathSegment) -> Option<&Type> {
+    type_arguments(segment).next()
+}
+
+/// The types in `<..>`.
+pub(crate) fn type_arguments(segment: &PathSegment) -> impl Iterator<Item = &Type> {
+    let arguments = match &segment.arguments {
+        PathArguments::AngleBracketed(arguments) => Some(&arguments.args),
         _ => None,
+    };
+    arguments.into_iter().flatten().filter_map(|argument| match argument {
+        GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    })
+}
+
+/// The types of what a value holds: behind references, in lists, in tuples and as arguments. What functions
+/// take and return is not held.
+pub(crate) fn held(ty: &Type) -> Vec<&Type> {
+    match bare(ty) {
+        Type::Reference(reference) => vec![&reference.elem],
+        Type::Slice(slice) => vec![&slice.elem],
+        Type::Array(array) => vec![&array.elem],
+        Type::Ptr(pointer) => vec![&pointer.elem],
+        Type::Tuple(tuple) => tuple.elems.iter().collect(),
+        ty => last_segment(ty).into_iter().flat_map(type_arguments).collect(),
+    }
+}
+
+/// A type without a reference before it.
+pub(crate) fn behind(ty: &Type) -> &Type {
+    match bare(ty) {
+        Type::Reference(reference) => bare(&reference.elem),
+        ty => ty,
     }
 }
 
@@ -331,41 +356,34 @@ pub(crate) fn is_known(element: &str) -> bool {
     is_integer(element) || matches!(element, "f32" | "f64")
 }
 
-fn shared(ty: &Type) -> Option<&Type> {
+/// What is behind a shared reference.
+pub(crate) fn shared(ty: &Type) -> Option<&Type> {
     match bare(ty) {
         Type::Reference(reference) if reference.mutability.is_none() => Some(&reference.elem),
         _ => None,
     }
 }
 
-fn list_element(ty: &Type) -> Option<&Type> {
-    match bare(ty) {
-        Type::Slice(slice) => Some(&slice.elem),
-        Type::Array(array) => Some(&array.elem),
-        _ => None,
-    }
-}
-
 /// What form of tensor input a type is.
 pub(crate) fn input_form(ty: &Type) -> Option<(Form, &TypePath)> {
-    if let Some(tensor) = shared(ty).and_then(as_tensor) {
+    let lent = |ty| shared(ty).and_then(as_tensor);
+    if let Some(tensor) = lent(ty) {
         return Some((Form::One, tensor));
     }
-    if let Some(tensor) = argument_of(ty, "Option").and_then(shared).and_then(as_tensor) {
+    if let Some(tensor) = argument_of(ty, "Option").and_then(lent) {
         return Some((Form::Optional, tensor));
     }
-    if let Some(element) = shared(ty).and_then(list_element)
-        && let Some(tensor) = as_tensor(element).or_else(|| shared(element).and_then(as_tensor))
-    {
-        return Some((Form::List, tensor));
-    }
-    if let Type::Array(array) = bare(ty)
-        && let Some(tensor) = shared(&array.elem).and_then(as_tensor)
-    {
-        return Some((Form::List, tensor));
-    }
-    let vec = shared(ty).and_then(|ty| argument_of(ty, "Vec"));
-    vec.and_then(as_tensor).map(|tensor| (Form::List, tensor))
+    let tensor = match (bare(ty), shared(ty).map(bare)) {
+        (Type::Array(array), _) => lent(&array.elem),
+        (
+            _,
+            Some(
+                Type::Slice(syn::TypeSlice { elem, .. }) | Type::Array(syn::TypeArray { elem, .. }),
+            ),
+        ) => as_tensor(elem).or_else(|| lent(elem)),
+        (_, list) => list.and_then(|list| argument_of(list, "Vec")).and_then(as_tensor),
+    };
+    tensor.map(|tensor| (Form::List, tensor))
 }
 
 /// What form of tensor output a type is.
@@ -386,25 +404,10 @@ pub(crate) fn hidden_tensor(ty: &Type) -> Option<&TypePath> {
         return (!is_integer(&element(tensor))).then_some(tensor);
     }
     match bare(ty) {
-        Type::Reference(reference) => hidden_tensor(&reference.elem),
-        Type::Slice(slice) => hidden_tensor(&slice.elem),
-        Type::Array(array) => hidden_tensor(&array.elem),
-        Type::Ptr(pointer) => hidden_tensor(&pointer.elem),
-        Type::Tuple(tuple) => tuple.elems.iter().find_map(hidden_tensor),
         Type::ImplTrait(object) => tensor_of_bounds(&object.bounds),
         Type::TraitObject(object) => tensor_of_bounds(&object.bounds),
-        Type::Path(path) => {
-            path.path.segments.iter().find_map(|segment| match &segment.arguments {
-                PathArguments::AngleBracketed(arguments) if segment.ident != "PhantomData" => {
-                    arguments.args.iter().find_map(|argument| match argument {
-                        GenericArgument::Type(ty) => hidden_tensor(ty),
-                        _ => None,
-                    })
-                }
-                _ => None,
-            })
-        }
-        _ => None,
+        ty if is_named(ty, "PhantomData") => None,
+        ty => held(ty).into_iter().find_map(hidden_tensor),
     }
 }
 

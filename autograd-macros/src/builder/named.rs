@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::{GenericArgument, Lifetime, PathArguments, Type, TypeParamBound};
 
-use crate::model::{Param, ParamKind};
+use crate::model::{Param, ParamKind, bare, held};
 
 /// A parameter's type with a name for everything that is anonymous in it.
 pub(super) struct Named {
@@ -73,41 +73,31 @@ struct Found {
 
 impl Found {
     fn look(&mut self, ty: &Type, parameters: &[String]) {
-        match ty {
-            Type::Reference(reference) => {
-                self.written += 1;
-                self.look(&reference.elem, parameters);
-            }
-            Type::Slice(slice) => self.look(&slice.elem, parameters),
-            Type::Array(array) => self.look(&array.elem, parameters),
-            Type::Paren(paren) => self.look(&paren.elem, parameters),
-            Type::Group(group) => self.look(&group.elem, parameters),
-            Type::Tuple(tuple) => tuple.elems.iter().for_each(|ty| self.look(ty, parameters)),
+        match bare(ty) {
+            Type::Reference(_) => self.written += 1,
             Type::Path(path) if path.qself.is_none() => self.path(&path.path, parameters),
             _ => {}
         }
+        held(ty).into_iter().for_each(|ty| self.look(ty, parameters));
     }
 
     fn path(&mut self, path: &syn::Path, parameters: &[String]) {
         let (Some(first), Some(last)) = (path.segments.first(), path.segments.last()) else {
             return;
         };
-        if let PathArguments::AngleBracketed(arguments) = &last.arguments {
-            for argument in &arguments.args {
-                match argument {
-                    GenericArgument::Lifetime(_) => self.written += 1,
-                    GenericArgument::Type(ty) => self.look(ty, parameters),
-                    _ => {}
-                }
+        let lifetimes = match &last.arguments {
+            PathArguments::AngleBracketed(arguments) => {
+                let of = |of: &&GenericArgument| matches!(of, GenericArgument::Lifetime(_));
+                arguments.args.iter().filter(of).count()
             }
-        }
+            _ => 0,
+        };
+        self.written += lifetimes;
         let names = |name: &str| WITHOUT_LIFETIME.contains(&name) || name == "Self";
         let known = names(&last.ident.to_string())
             || names(&first.ident.to_string())
             || parameters.iter().any(|parameter| first.ident == parameter);
-        let own = matches!(&last.arguments, PathArguments::AngleBracketed(arguments)
-            if matches!(arguments.args.first(), Some(GenericArgument::Lifetime(_))));
-        if !known && !own {
+        if !known && lifetimes == 0 {
             self.hidden += 1;
         }
     }

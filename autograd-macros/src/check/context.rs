@@ -10,7 +10,7 @@ use super::types::{is_bare_gradient, is_list};
 use super::{habits, marks, paths};
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{Derivative, Form, Forward, Layer, bare};
+use crate::model::{Derivative, Form, Forward, Layer, bare, behind};
 use crate::tokens::{find, mentions, plain_name, text};
 
 pub(super) fn check(layer: &Layer, errors: &mut Errors) {
@@ -202,16 +202,9 @@ fn materialize(calls: &[Call], backward: &Derivative, errors: &mut Errors) {
     for param in backward.params.iter().filter(|_| off) {
         if is_bare_gradient(&param.ty) {
             let name = param.name.as_ref().map_or_else(|| "_".to_owned(), plain_name);
-            let list = match bare(&param.ty) {
-                syn::Type::Reference(reference) => match bare(&reference.elem) {
-                    syn::Type::Slice(slice) => Some(&slice.elem),
-                    _ => None,
-                },
-                _ => None,
-            };
-            let write = match list {
-                Some(element) => format!("&[Option<{}>]", text(element)),
-                None => format!("Option<{}>", text(&param.ty)),
+            let write = match behind(&param.ty) {
+                syn::Type::Slice(list) => format!("&[Option<{}>]", text(&list.elem)),
+                _ => format!("Option<{}>", text(&param.ty)),
             };
             errors.at(&param.ty, messages::bare_gradient(&name, &write));
         }

@@ -9,7 +9,7 @@ use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
     Derivative, Form, GradientParam, Layer, Param, ParamKind, Returns, TensorInput, argument_of,
-    as_tensor, bare, gradient_type, hidden_tensor, input_form, primal_type,
+    as_tensor, bare, gradient_type, hidden_tensor, input_form, primal_type, shared,
 };
 use crate::tokens::{plain_name, text};
 
@@ -138,15 +138,10 @@ fn primal_parameter(
 }
 
 fn is_primal_form(form: Form, ty: &Type) -> bool {
-    let slice = |ty: &Type| match bare(ty) {
-        Type::Reference(reference) => match bare(&reference.elem) {
-            Type::Slice(slice) => as_tensor(&slice.elem).is_some(),
-            _ => false,
-        },
-        _ => false,
-    };
     match (form, input_form(ty)) {
-        (Form::List, _) => slice(ty),
+        (Form::List, _) => {
+            matches!(shared(ty).map(bare), Some(Type::Slice(list)) if as_tensor(&list.elem).is_some())
+        }
         (form, Some((found, _))) => form == found,
         (_, None) => false,
     }

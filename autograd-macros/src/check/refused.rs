@@ -6,7 +6,7 @@ use syn::{
     TypeParamBound,
 };
 
-use crate::model::{Layer, bare};
+use crate::model::{Layer, bare, held};
 
 /// Whether a signature of the op has such a type, and whether what forward returns does.
 pub(crate) fn of_layer(layer: &Layer) -> (bool, bool) {
@@ -86,15 +86,10 @@ fn has_error(ty: &Type, lifetimes: &[String]) -> bool {
         let name = name.to_string();
         !matches!(&name[..], "static" | "_") && !lifetimes.contains(&name)
     };
-    match bare(ty) {
+    let own = match bare(ty) {
         Type::Reference(reference) => {
             reference.lifetime.as_ref().is_some_and(|of| undeclared(&of.ident))
-                || has_error(&reference.elem, lifetimes)
         }
-        Type::Slice(slice) => has_error(&slice.elem, lifetimes),
-        Type::Array(array) => has_error(&array.elem, lifetimes),
-        Type::Ptr(pointer) => has_error(&pointer.elem, lifetimes),
-        Type::Tuple(tuple) => tuple.elems.iter().any(|ty| has_error(ty, lifetimes)),
         // Their bounds may declare lifetimes of their own.
         Type::TraitObject(object) => {
             !object.bounds.iter().any(|bound| matches!(bound, TypeParamBound::Trait(_)))
@@ -109,33 +104,24 @@ fn has_error(ty: &Type, lifetimes: &[String]) -> bool {
             let name = last.ident.to_string();
             let in_std = segments.len() == 1
                 || matches!(&segments[0].ident.to_string()[..], "std" | "core" | "alloc");
-            let (mut types, mut given) = (0, false);
-            match &last.arguments {
+            let given = match &last.arguments {
                 // `Fn(f64) -> f64`
                 PathArguments::Parenthesized(_) => return true,
-                PathArguments::None => {}
-                PathArguments::AngleBracketed(arguments) => {
-                    given = !arguments.args.is_empty();
-                    for argument in &arguments.args {
-                        match argument {
-                            GenericArgument::Type(ty) => {
-                                types += 1;
-                                let holds = ["Vec", "Option"].iter().any(|of| name == *of);
-                                if has_error(ty, lifetimes) || holds && is_unsized(ty) {
-                                    return true;
-                                }
-                            }
-                            GenericArgument::Lifetime(of) if undeclared(&of.ident) => return true,
-                            _ => {}
-                        }
-                    }
-                }
-            }
+                PathArguments::None => None,
+                PathArguments::AngleBracketed(arguments) => Some(&arguments.args),
+            };
+            let mut given = given.into_iter().flatten().peekable();
+            let any = given.peek().is_some();
+            let absent = |of: &GenericArgument| matches!(of, GenericArgument::Lifetime(of) if undeclared(&of.ident));
+            let (types, holds) = (held(ty), matches!(&name[..], "Vec" | "Option"));
             let counted = ARGUMENTS.iter().find(|(known, ..)| *known == name && in_std);
-            counted.is_some_and(|(_, least, most)| types < *least || types > *most)
-                || PRIMITIVES.contains(&&name[..]) && segments.len() == 1 && given
+            counted.is_some_and(|(_, least, most)| types.len() < *least || types.len() > *most)
+                || PRIMITIVES.contains(&&name[..]) && segments.len() == 1 && any
                 || TRAITS.contains(&&name[..]) && in_std
+                || given.any(absent)
+                || holds && types.into_iter().any(is_unsized)
         }
         _ => false,
-    }
+    };
+    own || held(ty).into_iter().any(|ty| has_error(ty, lifetimes))
 }

@@ -8,7 +8,9 @@ use super::model::{Check, Value};
 use crate::args::Args;
 use crate::generics::parameter_name;
 use crate::library::private_path;
-use crate::model::{Form, Forward, Layer, OutputKind, ParamKind, TensorInput, bare, element};
+use crate::model::{
+    Form, Forward, Layer, OutputKind, ParamKind, TensorInput, bare, behind, element,
+};
 use crate::tokens::{local, mentions, plain_name, replace_ident};
 
 /// The tests of an op. `derived`: whether it has a `check_backward` that takes the plain parameters.
@@ -284,11 +286,7 @@ fn is_bool(tensor: &TensorInput) -> bool {
 
 /// The argument of this type, `&[Tensor<T>]`, `[&Tensor<T>; N]` and so on, from a `Vec<Tensor<T>>`.
 pub(crate) fn list(p: &impl ToTokens, ty: &Type, name: &str, list: TokenStream) -> TokenStream {
-    let (whole, borrowed) = match bare(ty) {
-        Type::Reference(reference) => (bare(&reference.elem), true),
-        whole => (whole, false),
-    };
-    let (item, array) = match whole {
+    let (item, array) = match behind(ty) {
         Type::Slice(slice) => (Some(bare(&slice.elem)), false),
         Type::Array(array) => (Some(bare(&array.elem)), true),
         _ => (None, false),
@@ -300,8 +298,8 @@ pub(crate) fn list(p: &impl ToTokens, ty: &Type, name: &str, list: TokenStream) 
     if array {
         list = quote!(#p::check::array(#name, #list));
     }
-    match borrowed {
-        true => quote!(&#list),
-        false => list,
+    match bare(ty) {
+        Type::Reference(_) => quote!(&#list),
+        _ => list,
     }
 }

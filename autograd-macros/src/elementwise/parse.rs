@@ -7,7 +7,7 @@ use super::messages;
 use super::model::{Backward, Forward, Kind, Op, Param};
 use crate::errors::Errors;
 use crate::items::Found;
-use crate::model::{Function, Item, argument_of, as_tensor, bare, is_named, last_segment};
+use crate::model::{Function, Item, argument_of, as_tensor, bare, behind, is_named, last_segment};
 use crate::parse::{
     block, parameter_attributes, pattern_name, qualifiers, repeated_names, stripped,
 };
@@ -154,10 +154,7 @@ fn typed<'a>(function: &'a Function, name: &str, errors: &mut Errors) -> Vec<Typ
         match input {
             FnArg::Receiver(receiver) => errors.at(receiver, messages::receiver(name)),
             FnArg::Typed(param) => {
-                let ty = match bare(&param.ty) {
-                    Type::Reference(reference) => &*reference.elem,
-                    ty => ty,
-                };
+                let ty = behind(&param.ty);
                 if is_named(ty, "ForwardContext") || is_named(ty, "BackwardContext") {
                     errors.at(param, messages::context(name));
                 } else {
@@ -183,17 +180,9 @@ fn returned(output: &ReturnType) -> (Vec<Type>, bool) {
 
 /// What is said of numbers, masks or tensors in a form that no formula takes.
 fn wrong_form(ty: &Type, name: &str, list_name: &str) -> Option<String> {
-    let element = |ty: &Type| {
-        let ty = match bare(ty) {
-            Type::Reference(reference) => &reference.elem,
-            ty => ty,
-        };
-        as_tensor(ty).is_some() || matches!(kind(ty), Kind::Real | Kind::Mask)
-    };
-    let (borrowed, inner) = match bare(ty) {
-        Type::Reference(reference) => (true, bare(&reference.elem)),
-        ty => (false, ty),
-    };
+    let number = |ty: &Type| matches!(kind(ty), Kind::Real | Kind::Mask);
+    let element = |ty: &Type| as_tensor(behind(ty)).is_some() || number(behind(ty));
+    let inner = behind(ty);
     let list = match inner {
         Type::Slice(slice) => element(&slice.elem),
         Type::Array(array) => element(&array.elem),
@@ -204,7 +193,7 @@ fn wrong_form(ty: &Type, name: &str, list_name: &str) -> Option<String> {
         Some(messages::list_input(name, list_name))
     } else if argument_of(inner, "Option").is_some_and(element) {
         Some(messages::optional_input(name))
-    } else if borrowed && matches!(kind(inner), Kind::Real | Kind::Mask) {
+    } else if matches!(bare(ty), Type::Reference(_)) && number(inner) {
         Some(messages::borrowed_number(name, &text(inner)))
     } else {
         None

@@ -3,13 +3,13 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{GenericArgument, PathArguments, Type, TypeParamBound};
+use syn::{PathArguments, Type, TypeParamBound};
 
 use crate::expansion::{Expansion, Mode};
 use crate::generics::parameter_name;
 use crate::library::Private;
 use crate::model::{
-    Forward, Layer, ParamKind, argument_of, as_tensor, bare, bounds_of, last_segment,
+    Forward, Layer, ParamKind, argument_of, as_tensor, bare, bounds_of, held, last_segment,
 };
 use crate::tokens::{anonymous, ends, mentions, plain_name, replace_ident, text, whole_span};
 
@@ -90,23 +90,11 @@ pub(crate) fn checked_when_running(expansion: &Expansion<'_>, forward: &Forward)
 /// take and return is not held.
 fn is_the_callers(ty: &Type, parameters: &[String]) -> bool {
     match bare(ty) {
-        Type::Reference(reference) => is_the_callers(&reference.elem, parameters),
-        Type::Slice(slice) => is_the_callers(&slice.elem, parameters),
-        Type::Array(array) => is_the_callers(&array.elem, parameters),
-        Type::Tuple(tuple) => tuple.elems.iter().any(|ty| is_the_callers(ty, parameters)),
         Type::ImplTrait(object) => !object.bounds.iter().any(is_function),
-        ty => last_segment(ty).is_some_and(|segment| {
-            parameters.contains(&segment.ident.to_string())
-                || match &segment.arguments {
-                    PathArguments::AngleBracketed(arguments) => {
-                        arguments.args.iter().any(|argument| match argument {
-                            GenericArgument::Type(ty) => is_the_callers(ty, parameters),
-                            _ => false,
-                        })
-                    }
-                    _ => false,
-                }
-        }),
+        ty => {
+            last_segment(ty).is_some_and(|last| parameters.contains(&last.ident.to_string()))
+                || held(ty).into_iter().any(|ty| is_the_callers(ty, parameters))
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::errors::Errors;
 use crate::generics::parameter_name;
 use crate::items::{self, Found};
 use crate::messages;
-use crate::model::{Block, Exists, bare};
+use crate::model::{Block, Exists, bare, behind};
 use crate::tokens::{is_punct, mentions, regroup, rewritten, text};
 
 /// An impl block before its items are looked into.
@@ -181,11 +181,7 @@ fn head(block: &mut Parsed, attribute: &str, errors: &mut Errors) -> Option<Iden
     if let Some(trait_) = &block.trait_ {
         errors.at(trait_, messages::trait_impl(attribute, &text(&block.self_ty)));
     }
-    let mut ty = bare(&block.self_ty);
-    if let Type::Reference(reference) = ty {
-        ty = bare(&reference.elem);
-    }
-    let segment = match ty {
+    let segment = match behind(&block.self_ty) {
         Type::Path(path) => path.path.segments.last().cloned(),
         _ => None,
     };

@@ -13,7 +13,7 @@ use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
     Forward, Function, Output, OutputKind, Outputs, Param, ParamKind, TensorInput, argument_of,
-    as_tensor, bare, element, hidden_tensor, input_form, is_integer, output_form,
+    as_tensor, bare, behind, element, hidden_tensor, input_form, is_integer, output_form,
 };
 use crate::tokens::{first_span, plain_name, text};
 
@@ -95,18 +95,8 @@ pub(super) fn wrong_form(ty: &Type, name: &str, tensor: &str, errors: &mut Error
 
 /// The form that somebody meant who wrote another.
 pub(super) fn nearest_form(ty: &Type, tensor: &str) -> Option<String> {
-    let inner = match bare(ty) {
-        Type::Reference(reference) => bare(&reference.elem),
-        ty => ty,
-    };
-    let item = |ty: &Type| {
-        let ty = match bare(ty) {
-            Type::Reference(reference) => &*reference.elem,
-            ty => ty,
-        };
-        as_tensor(ty).is_some()
-    };
-    match inner {
+    let item = |ty: &Type| as_tensor(behind(ty)).is_some();
+    match behind(ty) {
         // `&&Tensor`
         inner if item(inner) => Some(format!("&{tensor}")),
         Type::Slice(slice) if item(&slice.elem) => Some(format!("&[{tensor}]")),
