@@ -11,7 +11,7 @@ use crate::errors::Errors;
 use crate::expansion::{Expansion, Mode};
 use crate::generics::{generated, phantom};
 use crate::items;
-use crate::library::Private;
+use crate::library::private;
 use crate::model::{
     Block, Broken, Exists, Function, bare, behind, first_argument, is_named, last_segment,
 };
@@ -145,7 +145,7 @@ fn made_type(tokens: TokenStream) -> Option<Ident> {
 /// The compiler refuses the block, where an error of ours would be one more: calls that take anything, so
 /// that nothing repeats a type of the signature.
 pub(crate) fn loose_calls(expansion: &Expansion<'_>) -> TokenStream {
-    let (p, layer) = (&expansion.private, expansion.layer);
+    let (p, layer) = (&private(), expansion.layer);
     let output = match &layer.forward {
         Some(forward) if !layer.wrong.1 => forward.output(),
         _ => quote!(#p::Tensor<::core::primitive::f64>),
@@ -165,7 +165,7 @@ pub(crate) fn loose_calls(expansion: &Expansion<'_>) -> TokenStream {
 
 /// Calls by position and by name that take anything.
 pub(crate) fn loose(
-    p: &Private,
+    p: &Ident,
     generics: &Generics,
     name: &Ident,
     op: &Type,

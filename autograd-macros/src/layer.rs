@@ -8,7 +8,7 @@ use crate::check::forward::not_floats;
 use crate::errors::Errors;
 use crate::expansion::{Expansion, Mode};
 use crate::front::Form;
-use crate::library::{Private, private_path};
+use crate::library::private_path;
 use crate::model::{Block, Function, Layer};
 use crate::{check, check_arg, elementwise, fallback, front, parse};
 
@@ -61,20 +61,19 @@ impl<const VERIFIES: bool> Form for Op<VERIFIES> {
     fn expand(mut self, args: &Args, mode: Mode) -> TokenStream {
         if matches!(mode, Mode::Full) {
             let layer = &self.0;
-            let private = Private::imported();
-            let expansion = Expansion { layer, args, private, mode, verifies: VERIFIES }.tokens();
+            let expansion = Expansion { layer, args, mode, verifies: VERIFIES }.tokens();
             let warnings = check::warn::warnings(layer, args);
             let tests = check_arg::tests(layer, args, false);
             return quote!(#expansion #warnings #tests);
         }
-        let private = Private::Path(private_path(args.krate.as_ref()));
+        let path = private_path(args.krate.as_ref());
         for (parameter, _) in not_floats(&self.0) {
             let mut params = self.0.block.generics.type_params_mut();
             if let Some(parameter) = params.find(|param| param.ident == parameter) {
                 parameter.colon_token.get_or_insert_with(Default::default);
-                parameter.bounds.push(syn::parse_quote!(#private::Float));
+                parameter.bounds.push(syn::parse_quote!(#path::Float));
             }
         }
-        Expansion { layer: &self.0, args, private, mode, verifies: false }.tokens()
+        Expansion { layer: &self.0, args, mode, verifies: false }.tokens()
     }
 }

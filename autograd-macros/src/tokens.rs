@@ -64,24 +64,13 @@ pub(crate) fn plain_name(ident: &Ident) -> String {
     name.strip_prefix("r#").map_or(name.clone(), str::to_owned)
 }
 
-/// Tokens at one place, with the names as they were.
-pub(crate) fn respanned(tokens: TokenStream, span: Span) -> TokenStream {
-    each(tokens, |tree| tree.set_span(span))
-}
-
 /// The same tokens, shown at another place.
 pub(crate) fn located(tokens: TokenStream, place: Span) -> TokenStream {
-    each(tokens, |tree| tree.set_span(tree.span().located_at(place)))
-}
-
-fn each(tokens: TokenStream, change: impl Fn(&mut TokenTree)) -> TokenStream {
-    tokens
-        .into_iter()
-        .map(|mut tree| {
-            change(&mut tree);
-            tree
-        })
-        .collect()
+    let moved = tokens.into_iter().map(|mut tree| {
+        tree.set_span(tree.span().located_at(place));
+        tree
+    });
+    moved.collect()
 }
 
 /// A group with other tokens in it.

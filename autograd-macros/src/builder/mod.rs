@@ -11,6 +11,7 @@ use crate::expansion::Expansion;
 use crate::generics::{
     self, arguments, generated, is_lifetime, parameter_name, phantom, turbofish,
 };
+use crate::library::private;
 use crate::model::{Forward, Layer, Param};
 use crate::tokens::{find, find_ident, first_span, is_punct, local, mentions, plain_name, rewrite};
 use named::{Hidden, Named};
@@ -99,7 +100,7 @@ impl<'a> Builder<'a> {
     }
 
     fn tokens(&self) -> ByName {
-        let p = &self.expansion.private;
+        let p = &private();
         let (name, names, states) = (&self.name, &self.names, &self.states);
         let layer = self.expansion.layer;
         let vis = self.expansion.forward_vis();
@@ -174,7 +175,7 @@ impl<'a> Builder<'a> {
     }
 
     fn setter(&self, position: usize) -> TokenStream {
-        let p = &self.expansion.private;
+        let p = &private();
         let (name, names) = (&self.name, &self.names);
         let vis = self.expansion.forward_vis();
         let param = &self.forward.params[position];
@@ -215,7 +216,7 @@ impl<'a> Builder<'a> {
     }
 
     fn apply(&self) -> TokenStream {
-        let p = &self.expansion.private;
+        let p = &private();
         let names = &self.names;
         let vis = self.expansion.forward_vis();
         let (mut lifetimes, mut types) = (Vec::new(), Vec::new());

@@ -10,6 +10,7 @@ use crate::builder::ByName;
 use crate::check_arg;
 use crate::expansion::Expansion;
 use crate::generics::turbofish;
+use crate::library::private;
 use crate::model::{Form, Forward, Output, OutputKind, Param, ParamKind};
 use crate::tokens::{at, first_span, here, local, output_span, plain_name, whole_span};
 
@@ -30,7 +31,7 @@ impl Expansion<'_> {
         body: impl FnOnce(Option<&Ident>) -> TokenStream,
     ) -> TokenStream {
         let Some(forward) = &self.layer.forward else { return TokenStream::new() };
-        let p = &self.private;
+        let p = &private();
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let (op, deprecated) = (self.op(), self.deprecated());
         let vis = &forward.function.vis;
@@ -94,7 +95,7 @@ impl Expansion<'_> {
 
     /// What a call does; the place of the call is given, or that of the caller.
     fn try_apply_body(&self, forward: &Forward, place: Option<&Ident>) -> TokenStream {
-        let p = &self.private;
+        let p = &private();
         let key = self.key();
         let inputs = forward.inputs().map(|(param, input)| {
             let ident = &param.ident;
@@ -110,7 +111,7 @@ impl Expansion<'_> {
         let names = forward.params.iter().map(|param| &param.ident);
         let refuse =
             self.layer.backward.is_none().then(|| quote!(#p::without_gradient(#context.0)?;));
-        let proofs = proofs::plain_inputs(self, forward);
+        let proofs = proofs::plain_inputs(forward);
         let checks = proofs::checked_when_running(self, forward);
         let finish = if forward.fallible { "finish_fallible" } else { "finish" };
         let lent = context_argument(&quote!(&mut #context), &forward.function);
@@ -189,7 +190,7 @@ impl Expansion<'_> {
         if all.any(|(op, name)| named(&tensors, &name) && (op || named(&plain, &name))) {
             return None;
         }
-        let (p, key, again) = (&self.private, self.key(), local("again"));
+        let (p, key, again) = (&private(), self.key(), local("again"));
         let here = || quote!(::core::panic::Location::caller());
         let place = place.map_or_else(here, ToTokens::to_token_stream);
         let turbofish = turbofish(&forward.function.sig.generics);
@@ -246,7 +247,7 @@ impl Expansion<'_> {
                         quote_spanned!(here=> #known::output(#visitor, &mut #part);)
                     }
                     OutputKind::Plain => {
-                        let (p, proof) = (&self.private, proofs::plain(self, &part, &output.ty));
+                        let (p, proof) = (&private(), proofs::plain(&part, &output.ty));
                         quote! {
                             #proof
                             use #p::NoTensors as _;

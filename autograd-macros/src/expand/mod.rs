@@ -15,7 +15,7 @@ use crate::check::calls::escapes;
 use crate::check::types::{is_bare_gradient, kept_attrs, unsaveable};
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
-use crate::library::import;
+use crate::library::{import, private};
 use crate::model::{Form, Function, Returns};
 use crate::tokens::{local, mentions, plain_name, regroup, replace_ident};
 
@@ -43,11 +43,7 @@ impl Expansion<'_> {
         let names = by_name.as_ref().map(|by_name| &by_name.names);
         let builder = by_name.as_ref().map(|by_name| &by_name.builder);
         let cfg = self.layer.cfg();
-        let library = match self.mode {
-            // One name for the library: a wrong path to it is reported once.
-            Mode::Full => import(self.args.krate.as_ref()),
-            _ => TokenStream::new(),
-        };
+        let library = import(self.args.krate.as_ref());
         let key = quote! {
             // Names this op among all layers; keeps its private types private.
             enum #key {}
@@ -155,7 +151,7 @@ impl Expansion<'_> {
 
     fn needs_struct(&self) -> TokenStream {
         let needs = self.needs();
-        let p = &self.private;
+        let p = &private();
         let fields = self.layer.inputs().map(|(param, input)| {
             let ident = &param.ident;
             let ty = match input.form {
@@ -203,7 +199,7 @@ impl Expansion<'_> {
     }
 
     fn layer_impl(&self, asks_needs: bool) -> TokenStream {
-        let p = &self.private;
+        let p = &private();
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let (op, key, needs) = (self.op(), self.key(), self.needs());
         let deprecated = self.deprecated();

@@ -6,7 +6,7 @@ use syn::Type;
 
 use crate::builder;
 use crate::expansion::{Expansion, Mode};
-use crate::library::Private;
+use crate::library::private;
 use crate::model::{Form, Function, Param, Returns, TensorInput};
 use crate::tokens::{
     anonymous, at, find, here, is_group, is_punct, local, located, output_span, rewritten,
@@ -22,7 +22,7 @@ impl Expansion<'_> {
             let (raw, lent) = (local("raw"), local("lent"));
             return quote!(let _ = (#raw, #lent););
         };
-        let (p, raw, lent) = (&self.private, local("raw"), local("lent"));
+        let (p, raw, lent) = (&private(), local("raw"), local("lent"));
         let (context, returned) = (local("context"), local("returned"));
         let outputs = self.layer.outputs();
         let held: Vec<_> = (0..outputs.len()).map(|i| local(&format!("gradient{i}"))).collect();
@@ -139,7 +139,7 @@ impl Expansion<'_> {
     /// does not stand.
     pub(super) fn typed_grads(&self, tokens: TokenStream) -> Option<TokenStream> {
         let inputs = self.layer.differentiable().into_iter();
-        let types = inputs.map(|(_, input)| concrete(&self.private, input));
+        let types = inputs.map(|(_, input)| concrete(&private(), input));
         let arguments = quote!(<#(#types),*>);
         with_arguments(tokens, &arguments)
     }
@@ -151,7 +151,7 @@ impl Expansion<'_> {
     }
 
     pub(super) fn grads_type(&self, grads: &Type) -> TokenStream {
-        let p = &self.private;
+        let p = &private();
         let span = whole_span(grads);
         if !self.literal() {
             let grads = grads.to_token_stream();
@@ -182,7 +182,7 @@ pub(super) fn gradient_of(input: &TensorInput) -> TokenStream {
     }
 }
 
-pub(crate) fn concrete(p: &Private, input: &TensorInput) -> TokenStream {
+pub(crate) fn concrete(p: &Ident, input: &TensorInput) -> TokenStream {
     let tensor = &input.tensor;
     match input.form {
         Form::List => quote!(#p::Vec<#tensor>),

@@ -5,13 +5,14 @@ use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 
 use crate::expansion::{Expansion, Mode};
+use crate::library::private;
 use crate::model::{Derivative, Form, Returns, TensorInput};
 use crate::tokens::{at, here, local, output_span, whole_span};
 
 /// Nothing where the op has no `jvp`.
 pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {
     let jvp = expansion.layer.jvp.as_ref().filter(|_| matches!(expansion.mode, Mode::Full))?;
-    let p = &expansion.private;
+    let p = &private();
     let key = expansion.key();
     let raw = local("raw");
     let (saved, context, returned) = (local("saved"), local("context"), local("returned"));

@@ -17,9 +17,10 @@ use crate::expansion::Mode;
 use crate::fallback;
 use crate::front::Form;
 use crate::items::Found;
+use crate::library::{import, private, private_at};
 use crate::model::{Block, Function, Item};
 use crate::parse::{block, qualifiers};
-use crate::tokens::{ends, local, named, parts, plain_name, respanned};
+use crate::tokens::{ends, local, named, parts, plain_name};
 
 /// What stands between the parentheses of the attribute.
 #[derive(Default)]
@@ -237,7 +238,7 @@ impl Op {
     }
 
     fn tokens(&self, mode: &Mode, library: Option<&Path>) -> TokenStream {
-        let private = crate::library::private_path(library);
+        let (private, library) = (private(), import(library));
         let Block { generics, self_ty: op, .. } = &self.block;
         let vis = self.forward.as_ref().map(|forward| &forward.vis);
         let structure = self.block.structure(&vis, "An operator of programs.");
@@ -258,17 +259,18 @@ impl Op {
         );
         let (declared, _, clause) = generics.split_for_impl();
         let body = match mode {
-            Mode::Full => self.body(&private),
+            Mode::Full => self.body(),
             _ => quote!({ #(let _ = #both;)* ::core::unreachable!() }),
         };
         let call = match mode {
             Mode::Reported(reported) => fallback::constants(Self::CALLS, generics, op, reported),
             _ => {
-                let proofs = matches!(mode, Mode::Full).then(|| self.proofs(&private));
+                let proofs = matches!(mode, Mode::Full).then(|| self.proofs());
                 quote! {
                     #(#cfg)*
                     #[cfg_attr(clippy, allow(clippy::too_many_arguments))]
                     const _: () = {
+                        #library
                         #proofs
                         impl #declared #op #clause {
                             #[doc = #doc]
@@ -297,8 +299,8 @@ impl Op {
     }
 
     /// The call of `Program::py_func`.
-    fn body(&self, private: &TokenStream) -> TokenStream {
-        let text = plain_name(&self.block.name);
+    fn body(&self) -> TokenStream {
+        let (private, text) = (private(), plain_name(&self.block.name));
         let names = |values: &[Value]| -> Vec<Ident> {
             values.iter().map(|value| value.name.clone()).collect()
         };
@@ -342,7 +344,7 @@ impl Op {
     }
 
     /// What the compiler proves: a gradient holds elements of the type of what it is a gradient of.
-    fn proofs(&self, private: &TokenStream) -> TokenStream {
+    fn proofs(&self) -> TokenStream {
         let Some(backward) = &self.backward else { return TokenStream::new() };
         let mut unread = Errors::new();
         let given = parameters(backward, &mut unread).unwrap_or_default();
@@ -354,7 +356,7 @@ impl Op {
             };
             let span = value.ty.span();
             let ty = &value.ty;
-            let private = respanned(private.clone(), span);
+            let private = private_at(span);
             if let Some(input) = of(&value.name, &self.inputs) {
                 proofs.push(quote_spanned!(span=> #private::same_as_input::<#ty, #input>();));
             }
@@ -370,7 +372,7 @@ impl Op {
         for (ty, input) in returned(&backward.sig.output).iter().zip(&self.inputs) {
             let input = &input.ty;
             let (start, end) = ends(ty.to_token_stream());
-            let private = respanned(private.clone(), start);
+            let private = private_at(start);
             let path = quote_spanned!(start=> #private::gradient_of_input::<#ty, #input>);
             proofs.push(quote_spanned!(end=> #path();));
         }

@@ -8,16 +8,14 @@ use crate::attributes::is;
 use crate::builder;
 use crate::elementwise::model::{Forward, Kind};
 use crate::expansion::{self, Mode};
-use crate::library::Private;
+use crate::library::private;
 
 impl Expansion<'_> {
     /// `apply`, `try_apply` and the builder, and what checks a backward that was written by hand.
     pub(super) fn calls(&self, forward: &Forward) -> TokenStream {
-        let private = Private::imported();
-        let Some(layer) = self.op.layer(&private, true) else { return TokenStream::new() };
+        let Some(layer) = self.op.layer(&private(), true) else { return TokenStream::new() };
         let (args, mode) = (self.args, Mode::Full);
-        let expansion =
-            expansion::Expansion { layer: &layer, args, private, mode, verifies: false };
+        let expansion = expansion::Expansion { layer: &layer, args, mode, verifies: false };
         let by_name = builder::expand(&expansion, false);
         let calls = expansion.calls(by_name.as_ref(), TRY_DOC, |_| self.try_apply_body(forward));
         let (names, builder) = by_name.map(|by_name| (by_name.names, by_name.builder)).unzip();
@@ -27,7 +25,7 @@ impl Expansion<'_> {
 
     /// The calls of an op with an input whose type the compiler refuses.
     pub(super) fn loose(&self, forward: &Forward) -> TokenStream {
-        let (p, name) = (Private::imported(), &self.op.name);
+        let (p, name) = (private(), &self.op.name);
         let tensors = vec![quote!(#p::Tensor<::core::primitive::f64>); forward.outputs.len()];
         let output = match (tensors.as_slice(), forward.tuple) {
             ([one], false) => one.clone(),
@@ -40,7 +38,7 @@ impl Expansion<'_> {
 
     /// The op with its plain parameters: its type and its value.
     pub(super) fn pair(&self, forward: &Forward) -> (TokenStream, TokenStream) {
-        let p = Private::imported();
+        let p = private();
         let fields: Vec<_> = forward
             .of(Kind::Plain)
             .map(|param| {
@@ -78,7 +76,7 @@ impl Expansion<'_> {
     }
 
     pub(super) fn try_apply_body(&self, forward: &Forward) -> TokenStream {
-        let p = Private::imported();
+        let p = private();
         let (pair_type, pair) = self.pair(forward);
         let (element, name) = (self.op.parameter("T"), &self.op.name);
         let reals: Vec<_> = forward.of(Kind::Real).map(|param| &param.ident).collect();
@@ -147,7 +145,7 @@ impl Expansion<'_> {
     /// Compares what was written by hand with the derivative.
     pub(super) fn check_backward(&self, forward: &Forward) -> Option<TokenStream> {
         self.op.backward.as_ref()?;
-        let p = Private::imported();
+        let p = private();
         let (op, vis) = (&self.op.name, self.vis());
         let params = forward.of(Kind::Plain).map(|param| {
             let (ident, ty) = (&param.ident, &param.ty);
