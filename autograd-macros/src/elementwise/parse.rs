@@ -1,7 +1,8 @@
 //! From tokens to the model.
 
 use proc_macro2::{Ident, TokenStream};
-use syn::{FnArg, ReturnType, Type};
+use quote::quote;
+use syn::{ReturnType, Type};
 
 use super::messages;
 use super::model::{Backward, Forward, Kind, Op, Param};
@@ -9,7 +10,7 @@ use crate::errors::Errors;
 use crate::items::Found;
 use crate::model::{Function, Item, argument_of, as_tensor, bare, behind, is_named, last_segment};
 use crate::parse::{
-    block, parameter_attributes, pattern_name, qualifiers, repeated_names, stripped,
+    RawParam, Returned, block, parameter_attributes, parameters, pattern_name, returned, stripped,
 };
 use crate::tokens::{plain_name, text};
 
@@ -66,12 +67,11 @@ impl Op {
 }
 
 fn forward(function: &Function, errors: &mut Errors) -> Forward {
-    qualifiers(function, "forward", errors);
-    repeated_names(&function.sig, errors);
     let lifetimes = function.sig.generics.lifetimes().map(|of| of.lifetime.ident.to_string());
     let lifetimes: Vec<String> = lifetimes.collect();
     let mut params: Vec<Param> = Vec::new();
-    for (position, (pat, ty, attrs)) in typed(function, "forward", errors).into_iter().enumerate() {
+    for (position, param) in typed(function, errors).into_iter().enumerate() {
+        let RawParam { attrs, pat, ty } = &param;
         let name = pattern_name(pat);
         let shown = name.as_ref().map_or_else(|| text(pat), plain_name);
         let (stop, default) = parameter_attributes(attrs, errors);
@@ -123,58 +123,48 @@ fn forward(function: &Function, errors: &mut Errors) -> Forward {
             default: default.and_then(|(_, default)| default),
         });
     }
-    let (outputs, tuple) = returned(&function.sig.output);
+    let (outputs, tuple) = returns(&function.sig.output);
     Forward { function: function.clone(), params, outputs, tuple }
 }
 
 fn backward(function: &Function, errors: &mut Errors) -> Backward {
-    qualifiers(function, "backward", errors);
-    repeated_names(&function.sig, errors);
     let mut params = Vec::new();
-    for (pat, ty, attrs) in typed(function, "backward", errors) {
+    for RawParam { attrs, pat, ty } in typed(function, errors) {
         for attr in attrs.iter().filter(|attr| crate::attributes::is_ours(attr)) {
             errors.at(attr, crate::messages::attribute_on_gradient(&text(attr.path())));
         }
-        match pattern_name(pat) {
-            Some(name) => params.push((name, ty.clone())),
+        match pattern_name(&pat) {
+            Some(name) => params.push((name, ty)),
             None => errors.at(pat, messages::pattern()),
         }
     }
-    let (returned, tuple) = returned(&function.sig.output);
+    let (returned, tuple) = returns(&function.sig.output);
     let grads = !tuple && matches!(returned.as_slice(), [ty] if is_named(ty, "Grads"));
     Backward { function: function.clone(), params, returned, tuple, grads }
 }
 
-type Typed<'a> = (&'a syn::Pat, &'a Type, &'a [syn::Attribute]);
-
 /// The parameters, less what cannot be one.
-fn typed<'a>(function: &'a Function, name: &str, errors: &mut Errors) -> Vec<Typed<'a>> {
-    let mut params = Vec::new();
-    for input in &function.sig.inputs {
-        match input {
-            FnArg::Receiver(receiver) => errors.at(receiver, messages::receiver(name)),
-            FnArg::Typed(param) => {
-                let ty = behind(&param.ty);
-                if is_named(ty, "ForwardContext") || is_named(ty, "BackwardContext") {
-                    errors.at(param, messages::context(name));
-                } else {
-                    params.push((&*param.pat, &*param.ty, &param.attrs[..]));
-                }
-            }
-            #[allow(unreachable_patterns, reason = "more may come with the language")]
-            other => errors.at(other, crate::messages::variadic(name)),
+fn typed(function: &Function, errors: &mut Errors) -> Vec<RawParam> {
+    let name = function.sig.ident.to_string();
+    let mut params = parameters(function, &messages::receiver(&name), errors);
+    params.retain(|param| {
+        let ty = behind(&param.ty);
+        let context = is_named(ty, "ForwardContext") || is_named(ty, "BackwardContext");
+        if context {
+            let RawParam { attrs, pat, ty } = param;
+            errors.at(quote!(#(#attrs)* #pat: #ty), messages::context(&name));
         }
-    }
+        !context
+    });
     params
 }
 
-fn returned(output: &ReturnType) -> (Vec<Type>, bool) {
-    match output {
-        ReturnType::Default => (Vec::new(), false),
-        ReturnType::Type(_, ty) => match bare(ty) {
-            Type::Tuple(tuple) => (tuple.elems.iter().cloned().collect(), true),
-            ty => (vec![ty.clone()], false),
-        },
+/// What a formula returns; a `Result` is none that it can.
+fn returns(output: &ReturnType) -> (Vec<Type>, bool) {
+    match (returned(output), output) {
+        (Some(Returned { fallible: false, tuple, parts, .. }), _) => (parts, tuple),
+        (_, ReturnType::Type(_, ty)) => (vec![(**ty).clone()], false),
+        (_, ReturnType::Default) => (Vec::new(), false),
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) use attributes::{parameter_attributes, stripped};
 pub(crate) use block::block;
 pub(crate) use context::{BACKWARD_CONTEXT, CONTEXTS};
 pub(crate) use forward::forward;
-pub(crate) use signature::{pattern_name, qualifiers, repeated_names};
+pub(crate) use signature::{RawParam, Returned, parameters, pattern_name, returned};
 
 /// Reads the block; none where it is no impl block of an op.
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Layer> {

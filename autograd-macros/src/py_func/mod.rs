@@ -7,7 +7,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::parse::Parser;
 use syn::spanned::Spanned;
-use syn::{FnArg, Pat, Path, PathArguments, ReturnType, Type};
+use syn::{FnArg, GenericParam, Path, ReturnType, Type};
 
 use crate::args::crate_path;
 use crate::attributes::is_cfg;
@@ -16,10 +16,11 @@ use crate::errors::Errors;
 use crate::expansion::Mode;
 use crate::fallback;
 use crate::front::Form;
+use crate::generics::is_lifetime;
 use crate::items::Found;
 use crate::library::{import, private, private_at};
 use crate::model::{Block, Function, Item};
-use crate::parse::{block, qualifiers};
+use crate::parse::{RawParam, block, parameters, pattern_name, returned};
 use crate::tokens::{ends, local, named, parts, plain_name};
 
 /// What stands between the parentheses of the attribute.
@@ -64,6 +65,8 @@ pub(crate) struct Op {
     backward: Option<Function>,
     inputs: Vec<Value>,
     outputs: Vec<Value>,
+    /// The parameters of backward, if each has a name.
+    given: Option<Vec<Value>>,
     /// Names of outputs that were given, where they are not as many as there are outputs.
     misnamed: Option<Vec<Ident>>,
 }
@@ -79,14 +82,16 @@ impl Form for Op {
 
     fn parse(tokens: TokenStream, args: &Arguments, errors: &mut Errors) -> Option<Self> {
         let (block, found) = block(tokens, "py_func", errors)?;
+        let (forward, backward, given, misnamed) = (None, None, None, None);
         let (inputs, outputs) = (Vec::new(), Vec::new());
-        let mut op = Self { block, forward: None, backward: None, inputs, outputs, misnamed: None };
+        let mut op = Self { block, forward, backward, inputs, outputs, given, misnamed };
         for found in found {
             op.add(found, errors);
         }
         let Some(forward) = &op.forward else { return Some(op) };
-        op.inputs = parameters(forward, errors).unwrap_or_default();
-        let types = returned(&forward.sig.output);
+        op.inputs = named_parameters(forward, errors).unwrap_or_default();
+        op.given = op.backward.as_ref().and_then(|backward| named_parameters(backward, errors));
+        let types = values(&forward.sig.output);
         let (names, misnamed) = match args.names.clone() {
             Some(names) if names.len() != types.len() => (None, Some(names)),
             names => (names, None),
@@ -167,7 +172,6 @@ impl Op {
             }
             return;
         };
-        unusual_signature(forward, errors);
         if let Some(misnamed) = &self.misnamed {
             let names = quote!(#(#misnamed),*);
             errors.at(names, messages::output_count(misnamed.len(), self.outputs.len()));
@@ -181,7 +185,6 @@ impl Op {
             }
         }
         if let Some(backward) = &self.backward {
-            unusual_signature(backward, errors);
             self.check_backward(backward, errors);
         }
     }
@@ -190,10 +193,10 @@ impl Op {
         if self.outputs.is_empty() {
             return errors.at(&backward.sig.ident, messages::backward_of_nothing());
         }
-        let Some(given) = parameters(backward, errors) else { return };
+        let Some(given) = &self.given else { return };
         let known = self.values();
         let mut positions = Vec::new();
-        for value in &given {
+        for value in given {
             match known.iter().position(|name| value.name == name) {
                 Some(position) => positions.push(position),
                 None => {
@@ -218,7 +221,7 @@ impl Op {
             let names: Vec<String> = sorted.iter().map(|&at| known[at].clone()).collect();
             errors.at(&backward.sig.inputs, messages::order(&names));
         }
-        let gradients = returned(&backward.sig.output).len();
+        let gradients = values(&backward.sig.output).len();
         if gradients != self.inputs.len() {
             let reported = messages::gradient_count(gradients, self.inputs.len());
             match &backward.sig.output {
@@ -312,14 +315,8 @@ impl Op {
         let x = (!inputs.is_empty()).then(|| quote!(let #call = #call.x([#(#inputs),*]);));
         let out = (!outputs.is_empty()).then(|| quote!(let #call = #call.out([#(#outputs),*]);));
         let backward = self.backward.as_ref().map(|backward| {
-            let mut unread = Errors::new();
-            let given = parameters(backward, &mut unread).unwrap_or_default();
-            unread.forget();
-            let skipped: Vec<&Ident> = inputs
-                .iter()
-                .chain(&outputs)
-                .filter(|name| !given.iter().any(|value| value.name == **name))
-                .collect();
+            let given = |name: &Ident| self.given.iter().flatten().any(|of| of.name == *name);
+            let skipped = inputs.iter().chain(&outputs).filter(|name| !given(name));
             let backward = lent(backward);
             quote! {
                 let #call = #call
@@ -346,11 +343,8 @@ impl Op {
     /// What the compiler proves: a gradient holds elements of the type of what it is a gradient of.
     fn proofs(&self) -> TokenStream {
         let Some(backward) = &self.backward else { return TokenStream::new() };
-        let mut unread = Errors::new();
-        let given = parameters(backward, &mut unread).unwrap_or_default();
-        unread.forget();
         let mut proofs = Vec::new();
-        for value in &given {
+        for value in self.given.iter().flatten() {
             let of = |name: &Ident, values: &[Value]| -> Option<Type> {
                 values.iter().find(|value| value.name == *name).map(|value| value.ty.clone())
             };
@@ -369,7 +363,7 @@ impl Op {
                 proofs.push(quote_spanned!(span=> #private::same_as_output::<#ty, #output>();));
             }
         }
-        for (ty, input) in returned(&backward.sig.output).iter().zip(&self.inputs) {
+        for (ty, input) in values(&backward.sig.output).iter().zip(&self.inputs) {
             let input = &input.ty;
             let (start, end) = ends(ty.to_token_stream());
             let private = private_at(start);
@@ -403,33 +397,27 @@ fn lent(function: &Function) -> TokenStream {
     quote_spanned!(Span::call_site().located_at(name.span())=> Self::#name)
 }
 
-/// Named parameters, or an error.
-fn parameters(function: &Function, errors: &mut Errors) -> Option<Vec<Value>> {
-    let name = function.sig.ident.to_string();
+/// Named parameters; none where there is another.
+fn named_parameters(function: &Function, errors: &mut Errors) -> Option<Vec<Value>> {
+    let sig = &function.sig;
+    let name = sig.ident.to_string();
+    let params = parameters(function, &messages::receiver(&name), errors);
+    let generic = |param: &GenericParam| !is_lifetime(param);
+    if sig.generics.params.iter().any(generic) {
+        errors.at(&sig.generics, messages::function_generic(&name));
+    }
+    let mut sound = params.len() == sig.inputs.len();
     let mut values = Vec::new();
-    let mut sound = true;
-    for input in &function.sig.inputs {
-        match input {
-            FnArg::Receiver(receiver) => {
-                errors.at(receiver, messages::receiver(&name));
-                sound = false;
+    for RawParam { pat, ty, .. } in params {
+        match pattern_name(&pat) {
+            Some(ident) => {
+                // `_y` is `y` that is not read.
+                let text = ident.to_string();
+                let name = named(text.trim_start_matches('_'), ident.span()).unwrap_or(ident);
+                values.push(Value { name, ty });
             }
-            FnArg::Typed(typed) => match &*typed.pat {
-                Pat::Ident(pat) if pat.subpat.is_none() => {
-                    // `_y` is `y` that is not read.
-                    let text = pat.ident.to_string();
-                    let ident = named(text.trim_start_matches('_'), pat.ident.span());
-                    let ident = ident.unwrap_or_else(|| pat.ident.clone());
-                    values.push(Value { name: ident, ty: (*typed.ty).clone() });
-                }
-                pat => {
-                    errors.at(pat, messages::parameter_needs_name(&name));
-                    sound = false;
-                }
-            },
-            #[allow(unreachable_patterns, reason = "more may come with the language")]
-            other => {
-                errors.at(other, crate::messages::variadic(&name));
+            None => {
+                errors.at(pat, messages::parameter_needs_name(&name));
                 sound = false;
             }
         }
@@ -437,40 +425,9 @@ fn parameters(function: &Function, errors: &mut Errors) -> Option<Vec<Value>> {
     sound.then_some(values)
 }
 
-fn unusual_signature(function: &Function, errors: &mut Errors) {
-    let sig = &function.sig;
-    let name = sig.ident.to_string();
-    qualifiers(function, &name, errors);
-    let named =
-        sig.generics.type_params().next().is_some() || sig.generics.const_params().next().is_some();
-    if named {
-        errors.at(&sig.generics, messages::function_generic(&name));
-    }
-}
-
 /// The values of a return type: none of `()`, those of a tuple, what is in a `Result`.
-fn returned(output: &ReturnType) -> Vec<Type> {
-    let ReturnType::Type(_, ty) = output else { return Vec::new() };
-    values_of(ty)
-}
-
-fn values_of(ty: &Type) -> Vec<Type> {
-    match ty {
-        Type::Tuple(tuple) => tuple.elems.iter().cloned().collect(),
-        Type::Paren(inner) => values_of(&inner.elem),
-        Type::Group(inner) => values_of(&inner.elem),
-        Type::Path(path) => {
-            let last = path.path.segments.last();
-            if let Some(last) = last.filter(|last| last.ident == "Result")
-                && let PathArguments::AngleBracketed(arguments) = &last.arguments
-                && let Some(syn::GenericArgument::Type(inner)) = arguments.args.first()
-            {
-                return values_of(inner);
-            }
-            vec![ty.clone()]
-        }
-        _ => vec![ty.clone()],
-    }
+fn values(output: &ReturnType) -> Vec<Type> {
+    returned(output).map(|returned| returned.parts).unwrap_or_default()
 }
 
 /// `y`, or `y0`, `y1` ..
