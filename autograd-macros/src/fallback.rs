@@ -21,9 +21,6 @@ use crate::tokens::{mentions, plain_name, replace_ident, text};
 /// What a caller of an op may name.
 pub(crate) const CALLS: [&str; 3] = ["apply", "try_apply", "with"];
 
-/// The functions that make an op.
-const RULES: [&str; 3] = ["forward", "backward", "jvp"];
-
 /// How an op comes out, and what is reported of it.
 pub(crate) fn mode(op: &Ident, errors: Errors, refused: bool) -> (Mode, TokenStream) {
     if !errors.is_empty() {
@@ -224,7 +221,7 @@ pub(crate) fn silenced(
         is_slip(ty) || constants.any(|of| mentions(ty, &of.ident.to_string()))
     };
     let mut sig = own.clone();
-    if !RULES.iter().any(|rule| sig.ident == rule) {
+    if !function.is_rule() {
         return quote!(#(#attrs)* #[allow(unused)] #vis #sig #body);
     }
     sig.constness = None;

@@ -27,6 +27,9 @@ pub(crate) struct Block {
     pub(crate) broken: Vec<Broken>,
 }
 
+/// The functions that make an op.
+pub(crate) const RULES: &[&str] = &["forward", "backward", "jvp"];
+
 /// An op on tensors.
 pub(crate) struct Layer {
     pub(crate) block: Block,
@@ -169,11 +172,6 @@ impl Layer {
         !self.broken.is_empty()
     }
 
-    /// Whether a function of this name is one of those that make the op.
-    pub(crate) fn is_rule(&self, name: &Ident) -> bool {
-        ["forward", "backward", "jvp"].iter().any(|rule| name == rule)
-    }
-
     /// The functions that make the op.
     pub(crate) fn functions(&self) -> impl Iterator<Item = &Function> {
         let forward = self.forward.iter().map(|forward| &forward.function);
@@ -196,6 +194,11 @@ impl Layer {
 }
 
 impl Function {
+    /// Whether it is one of those that make an op.
+    pub(crate) fn is_rule(&self) -> bool {
+        RULES.iter().any(|rule| self.sig.ident == rule)
+    }
+
     /// Whether the body is Rust.
     pub(crate) fn is_read(&self) -> bool {
         syn::parse2::<syn::Block>(self.body.to_token_stream()).is_ok()

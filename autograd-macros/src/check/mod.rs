@@ -89,8 +89,8 @@ pub(crate) fn near<'a>(items: &'a [Item], meant: &str) -> Option<&'a Function> {
     items.iter().find_map(|item| match item {
         Item::Function(function) => {
             let name = function.sig.ident.to_string();
-            let other = matches!(name.as_str(), "forward" | "backward" | "jvp");
-            (!other && nearest(&name, &[meant]).is_some()).then_some(&**function)
+            let near = !function.is_rule() && nearest(&name, &[meant]).is_some();
+            near.then_some(&**function)
         }
         Item::Other(_) => None,
     })

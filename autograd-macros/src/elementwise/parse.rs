@@ -8,62 +8,44 @@ use super::messages;
 use super::model::{Backward, Forward, Kind, Op, Param};
 use crate::errors::Errors;
 use crate::items::Found;
-use crate::model::{Function, Item, argument_of, as_tensor, bare, behind, is_named, last_segment};
+use crate::model::{Function, argument_of, as_tensor, bare, behind, is_named, last_segment};
 use crate::parse::{
-    RawParam, Returned, block, parameter_attributes, parameters, pattern_name, returned, stripped,
+    Known, RawParam, Returned, block, parameter_attributes, parameters, pattern_name, returned,
 };
 use crate::tokens::{plain_name, text};
 
+const KNOWN: Known = Known {
+    rules: &["forward", "backward"],
+    made: &["apply", "try_apply", "with", "check_backward"],
+    open: false,
+};
+
 /// Reads the block; none where it is no impl block of an op.
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Op> {
-    let (block, found) = block(tokens, "py_layer", errors)?;
-    let mut op = Op { block, forward: None, backward: None };
-    let arguments = last_segment(&op.self_ty).map(|segment| &segment.arguments);
-    if !op.generics.params.is_empty() || arguments.is_some_and(|a| !a.is_none()) {
-        errors.at(&op.self_ty, messages::generics(&op.name.to_string()));
+    let (mut block, mut found) = block(tokens, "py_layer", errors)?;
+    let arguments = last_segment(&block.self_ty).map(|segment| &segment.arguments);
+    if !block.generics.params.is_empty() || arguments.is_some_and(|a| !a.is_none()) {
+        errors.at(&block.self_ty, messages::generics(&block.name.to_string()));
     }
-    for item in found {
-        op.add(item, errors);
+    found.retain(|item| match item {
+        Found::Function(function) if function.sig.ident == "jvp" => {
+            errors.at(&function.sig.ident, messages::no_jvp());
+            false
+        }
+        _ => true,
+    });
+    let (functions, types) = block.sort(found, &KNOWN, errors);
+    for item in types {
+        errors.at(&item.ident, messages::declares_type(&item.ident.to_string()));
+    }
+    let mut op = Op { block, forward: None, backward: None };
+    for function in functions {
+        match function.sig.ident == "forward" {
+            true => op.forward = Some(forward(&function, errors)),
+            false => op.backward = Some(backward(&function, errors)),
+        }
     }
     Some(op)
-}
-
-impl Op {
-    fn add(&mut self, item: Found, errors: &mut Errors) {
-        match item {
-            Found::Other(tokens) => self.block.items.push(Item::Other(tokens)),
-            Found::Macro(tokens) => {
-                errors.at(&tokens, crate::messages::item_macro());
-                self.block.items.push(Item::Other(tokens));
-            }
-            Found::Type(item) => {
-                errors.at(&item.ident, messages::declares_type(&item.ident.to_string()));
-            }
-            Found::Broken(broken) => self.block.broken.push(broken),
-            Found::Function(function) => self.add_function(function, errors),
-        }
-    }
-
-    fn add_function(&mut self, function: Function, errors: &mut Errors) {
-        let ident = function.sig.ident.clone();
-        let name = ident.to_string();
-        match name.as_str() {
-            "forward" if self.forward.is_some() => {
-                return errors.at(&ident, crate::messages::second_function("forward"));
-            }
-            "backward" if self.backward.is_some() => {
-                return errors.at(&ident, crate::messages::second_function("backward"));
-            }
-            "forward" => self.forward = Some(forward(&function, errors)),
-            "backward" => self.backward = Some(backward(&function, errors)),
-            "jvp" => return errors.at(&ident, messages::no_jvp()),
-            "apply" | "try_apply" | "with" | "check_backward" => {
-                return errors.at(&ident, crate::messages::generated_name(&name));
-            }
-            _ => return self.block.items.push(Item::Function(Box::new(function))),
-        }
-        self.block.items.push(Item::Function(Box::new(stripped(function))));
-    }
 }
 
 fn forward(function: &Function, errors: &mut Errors) -> Forward {

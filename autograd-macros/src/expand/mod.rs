@@ -140,7 +140,7 @@ impl Expansion<'_> {
         };
         if matches!(self.mode, Mode::Refused) {
             // A declaration that the body needs may be among what could not be read.
-            let absent = !self.layer.broken.is_empty() && self.layer.is_rule(&sig.ident);
+            let absent = !self.layer.broken.is_empty() && function.is_rule();
             let absent =
                 absent.then(|| quote!({ ::core::unimplemented!("this op did not compile") }));
             let body = absent.unwrap_or_else(|| body.to_token_stream());

@@ -20,7 +20,7 @@ use crate::generics::is_lifetime;
 use crate::items::Found;
 use crate::library::{import, private, private_at};
 use crate::model::{Block, Function, Item};
-use crate::parse::{RawParam, block, parameters, pattern_name, returned};
+use crate::parse::{Known, RawParam, block, parameters, pattern_name, returned};
 use crate::tokens::{ends, local, named, parts, plain_name};
 
 /// What stands between the parentheses of the attribute.
@@ -71,23 +71,26 @@ pub(crate) struct Op {
     misnamed: Option<Vec<Ident>>,
 }
 
+const KNOWN: Known = Known { rules: &["forward", "backward"], made: &["call"], open: true };
+
 impl Form for Op {
     type Args = Arguments;
 
-    const CALLS: &'static [&'static str] = &["call"];
+    const CALLS: &'static [&'static str] = KNOWN.made;
 
     fn args(tokens: TokenStream, errors: &mut Errors) -> Arguments {
         Arguments::read(tokens, errors)
     }
 
     fn parse(tokens: TokenStream, args: &Arguments, errors: &mut Errors) -> Option<Self> {
-        let (block, found) = block(tokens, "py_func", errors)?;
-        let (forward, backward, given, misnamed) = (None, None, None, None);
-        let (inputs, outputs) = (Vec::new(), Vec::new());
+        let (mut block, mut found) = block(tokens, "py_func", errors)?;
+        found.iter_mut().for_each(|item| without_attributes(item, errors));
+        let (functions, types) = block.sort(found, &KNOWN, errors);
+        block.items.extend(types.iter().map(|ty| Item::Other(ty.to_token_stream())));
+        let of = |name: &str| functions.iter().find(|function| function.sig.ident == name).cloned();
+        let (forward, backward) = (of("forward"), of("backward"));
+        let (inputs, outputs, given, misnamed) = (Vec::new(), Vec::new(), None, None);
         let mut op = Self { block, forward, backward, inputs, outputs, given, misnamed };
-        for found in found {
-            op.add(found, errors);
-        }
         let Some(forward) = &op.forward else { return Some(op) };
         op.inputs = named_parameters(forward, errors).unwrap_or_default();
         op.given = op.backward.as_ref().and_then(|backward| named_parameters(backward, errors));
@@ -128,38 +131,6 @@ impl Form for Op {
 }
 
 impl Op {
-    fn add(&mut self, found: Found, errors: &mut Errors) {
-        let function = match found {
-            Found::Function(function) => function,
-            Found::Type(item) => {
-                return self.block.items.push(Item::Other(item.to_token_stream()));
-            }
-            Found::Macro(all) | Found::Other(all) => {
-                return self.block.items.push(Item::Other(all));
-            }
-            Found::Broken(broken) => return self.block.broken.push(broken),
-        };
-        let name = function.sig.ident.to_string();
-        let place = match &name[..] {
-            "forward" => &mut self.forward,
-            "backward" => &mut self.backward,
-            "call" => {
-                return errors.at(&function.sig.ident, crate::messages::generated_name("call"));
-            }
-            _ => return self.block.items.push(Item::Function(Box::new(function))),
-        };
-        match place {
-            Some(_) => {
-                errors.at(&function.sig.ident, crate::messages::second_function(&name));
-            }
-            None => {
-                let function = without_attributes(function, errors);
-                *place = Some(function.clone());
-                self.block.items.push(Item::Function(Box::new(function)));
-            }
-        }
-    }
-
     /// The rules, each named after what it forbids.
     fn check_signatures(&self, errors: &mut Errors) {
         let block = &self.block;
@@ -379,8 +350,12 @@ impl Op {
     }
 }
 
-/// A function without the attributes of its parameters that the compiler would refuse.
-fn without_attributes(mut function: Function, errors: &mut Errors) -> Function {
+/// Takes the attributes of parameters that the compiler would refuse.
+fn without_attributes(item: &mut Found, errors: &mut Errors) {
+    let Found::Function(function) = item else { return };
+    if !function.is_rule() {
+        return;
+    }
     for input in &mut function.sig.inputs {
         let FnArg::Typed(param) = input else { continue };
         for attr in param.attrs.iter().filter(|attr| is_cfg(attr)) {
@@ -388,7 +363,6 @@ fn without_attributes(mut function: Function, errors: &mut Errors) -> Function {
         }
         param.attrs.retain(|attr| !is_cfg(attr));
     }
-    function
 }
 
 /// A function of the block as a value; what is wrong with its types is shown at its name.
