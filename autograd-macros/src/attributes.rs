@@ -12,7 +12,7 @@ pub(crate) fn is(attr: &Attribute, names: &[&str]) -> bool {
 }
 
 /// A doc comment.
-pub(crate) struct Doc(&'static str);
+pub(crate) struct Doc(pub(crate) &'static str);
 
 impl ToTokens for Doc {
     fn to_tokens(&self, tokens: &mut TokenStream) {

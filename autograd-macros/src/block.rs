@@ -4,11 +4,24 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Attribute, GenericParam, PathArguments};
 
-use crate::attributes::{is, is_expect, is_lint, is_lint_of_types, undocumented};
+use crate::attributes::{
+    Doc, is, is_doc, is_expect, is_lint, is_lint_of_types, of_callers, undocumented,
+};
 use crate::expansion::Mode;
 use crate::generics::{parameter_name, phantom};
 use crate::model::{Block, Function, Item, last_segment};
 use crate::tokens::{located, text};
+
+impl Function {
+    /// The attributes that stay: those of forward that say something of its callers stand on `apply`, and
+    /// in place of its docs there is a sentence.
+    pub(crate) fn kept_attributes(&self) -> (Option<Doc>, Vec<&Attribute>) {
+        let moved = |attr: &&Attribute| self.sig.ident == "forward" && of_callers(attr);
+        let documented = self.attrs.iter().filter(moved).any(is_doc);
+        let doc = documented.then_some(Doc("Computes the op; called by `apply`."));
+        (doc, self.attrs.iter().filter(|attr| !moved(attr)).collect())
+    }
+}
 
 impl Block {
     pub(crate) fn cfg(&self) -> Vec<&Attribute> {

@@ -7,9 +7,8 @@ mod push;
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{Attribute, ReturnType, Visibility};
+use syn::ReturnType;
 
-use crate::attributes::{of_callers, undocumented};
 use crate::builder;
 use crate::check::calls::escapes;
 use crate::check::types::{is_bare_gradient, kept_attrs, unsaveable};
@@ -93,7 +92,7 @@ impl Expansion<'_> {
     }
 
     fn user_function(&self, function: &Function) -> TokenStream {
-        let Function { attrs, vis, sig, body } = function;
+        let Function { vis, sig, body, .. } = function;
         let mut sig = sig.clone();
         if let Mode::Reported(reported) = &self.mode {
             let forward = self.layer.forward.as_ref().filter(|_| sig.ident != "forward");
@@ -124,20 +123,7 @@ impl Expansion<'_> {
         };
         let typed = typed.map(|tokens| regroup(body, tokens));
         let body = typed.as_ref().unwrap_or(body);
-        let attrs: Vec<&Attribute> = match sig.ident == "forward" {
-            true => attrs.iter().filter(|attr| !of_callers(attr)).collect(),
-            false => attrs.iter().collect(),
-        };
-        // The op's docs say what it does; a public function without docs is warned about.
-        let doc = match (sig.ident.to_string().as_str(), vis) {
-            (_, Visibility::Inherited) => None,
-            ("forward", _) => undocumented(&[], "Computes the op; called by `apply`."),
-            ("backward", _) => {
-                undocumented(&function.attrs, "The op's gradient; called in backward.")
-            }
-            ("jvp", _) => undocumented(&function.attrs, "The op's slope; called in forward mode."),
-            _ => None,
-        };
+        let (doc, attrs) = function.kept_attributes();
         if matches!(self.mode, Mode::Refused) {
             // A declaration that the body needs may be among what could not be read.
             let absent = !self.layer.broken.is_empty() && function.is_rule();

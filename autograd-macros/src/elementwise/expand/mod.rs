@@ -7,10 +7,10 @@ mod lane;
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{Attribute, GenericParam, Signature, Type};
+use syn::{GenericParam, Signature, Type};
 
 use crate::args::Args;
-use crate::attributes::{is, of_callers};
+use crate::attributes::is;
 use crate::elementwise::model::Op;
 use crate::expand::with_arguments;
 use crate::expansion::Mode;
@@ -99,15 +99,10 @@ impl Expansion<'_> {
         if let Mode::Reported(reported) = &self.mode {
             return fallback::silenced(reported, &self.with_lane(function), None);
         }
-        let Function { attrs, vis, sig, body } = self.completed(function);
-        let attrs: Vec<&Attribute> =
-            attrs.iter().filter(|attr| sig.ident != "forward" || !of_callers(attr)).collect();
+        let Function { vis, sig, body, .. } = self.completed(function);
+        let (doc, attrs) = function.kept_attributes();
         let inline =
             (!attrs.iter().any(|attr| is(attr, &["inline"]))).then(|| quote!(#[inline(always)]));
-        let formula = sig.ident == "forward" || sig.ident == "backward";
-        // The op's docs say what it does; a public function without docs is warned about.
-        let documented = attrs.iter().any(|attr| is(attr, &["doc"]));
-        let doc = (formula && !documented).then(|| quote!(#[doc = "The op's formula."]));
         // Called in the formulas' expansion, which is absent after an error.
         let unused = match self.mode {
             Mode::Full => quote! {
