@@ -4,7 +4,7 @@ use proc_macro2::{Delimiter, Group, Punct, Spacing, TokenStream};
 use quote::{ToTokens, TokenStreamExt, quote};
 use syn::Attribute;
 
-use crate::tokens::mentions;
+use crate::tokens::{find_ident, is_one_of, mentions};
 
 /// Whether it is one of these.
 pub(crate) fn is(attr: &Attribute, names: &[&str]) -> bool {
@@ -96,11 +96,7 @@ pub(crate) fn of_start(attr: &Attribute) -> bool {
 
 /// A lint of the type itself: an expectation of it is one of the struct.
 pub(crate) fn is_lint_of_types(attr: &Attribute) -> bool {
-    const LINTS: [&str; 4] = [
-        "non_camel_case_types",
-        "missing_docs",
-        "missing_debug_implementations",
-        "missing_copy_implementations",
-    ];
-    LINTS.iter().any(|lint| mentions(attr, lint))
+    const LINTS: &str = "non_camel_case_types missing_docs missing_debug_implementations \
+        missing_copy_implementations";
+    find_ident(attr.to_token_stream(), |name| is_one_of(name, LINTS)).is_some()
 }

@@ -9,7 +9,7 @@ use syn::{
 
 use std::ops::Deref;
 
-use crate::tokens::text;
+use crate::tokens::{is_one_of, text};
 
 /// What the blocks of all forms have in common.
 pub(crate) struct Block {
@@ -264,6 +264,9 @@ impl Outputs {
 
 // Types by their looks.
 
+pub(crate) const PRIMITIVES: &str =
+    "bool char str f32 f64 i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize";
+
 /// A type without the parentheses and invisible groups around it.
 pub(crate) fn bare(ty: &Type) -> &Type {
     match ty {
@@ -418,21 +421,13 @@ pub(crate) fn hidden_tensor(ty: &Type) -> Option<&TypePath> {
 pub(crate) fn tensor_of_bounds<'a>(
     bounds: impl IntoIterator<Item = &'a TypeParamBound>,
 ) -> Option<&'a TypePath> {
-    const GIVING: [&str; 8] = [
-        "Into",
-        "AsRef",
-        "Borrow",
-        "Deref",
-        "Iterator",
-        "IntoIterator",
-        "ExactSizeIterator",
-        "DoubleEndedIterator",
-    ];
+    const GIVING: &str = "Into AsRef Borrow Deref Iterator IntoIterator ExactSizeIterator \
+        DoubleEndedIterator";
     bounds.into_iter().find_map(|bound| {
         let TypeParamBound::Trait(bound) = bound else { return None };
         let segment = bound.path.segments.last()?;
         let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
-        if !GIVING.iter().any(|name| segment.ident == name) {
+        if !is_one_of(&segment.ident, GIVING) {
             return None;
         }
         arguments.args.iter().find_map(|argument| match argument {

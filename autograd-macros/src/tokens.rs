@@ -58,6 +58,11 @@ pub(crate) fn named(text: &str, place: Span) -> Option<Ident> {
     Some(ident)
 }
 
+/// Whether a name is one of these words.
+pub(crate) fn is_one_of(name: &Ident, words: &str) -> bool {
+    words.split(' ').any(|word| name == word)
+}
+
 /// A name without `r#`.
 pub(crate) fn plain_name(ident: &Ident) -> String {
     let name = ident.to_string();

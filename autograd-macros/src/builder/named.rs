@@ -4,7 +4,8 @@ use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::{GenericArgument, Lifetime, PathArguments, Type, TypeParamBound};
 
-use crate::model::{Param, ParamKind, bare, held};
+use crate::model::{PRIMITIVES, Param, ParamKind, bare, held};
+use crate::tokens::is_one_of;
 
 /// A parameter's type with a name for everything that is anonymous in it.
 pub(super) struct Named {
@@ -93,9 +94,9 @@ impl Found {
             _ => 0,
         };
         self.written += lifetimes;
-        let names = |name: &str| WITHOUT_LIFETIME.contains(&name) || name == "Self";
-        let known = names(&last.ident.to_string())
-            || names(&first.ident.to_string())
+        let names = |of: &Ident| is_one_of(of, WITHOUT_LIFETIME) || is_one_of(of, PRIMITIVES);
+        let known = names(&last.ident)
+            || names(&first.ident)
             || parameters.iter().any(|parameter| first.ident == parameter);
         if !known && lifetimes == 0 {
             self.hidden += 1;
@@ -103,49 +104,9 @@ impl Found {
     }
 }
 
-/// Types by whose names it is known that they have no lifetime.
-const WITHOUT_LIFETIME: [&str; 40] = [
-    "bool",
-    "char",
-    "str",
-    "f32",
-    "f64",
-    "i8",
-    "i16",
-    "i32",
-    "i64",
-    "i128",
-    "isize",
-    "u8",
-    "u16",
-    "u32",
-    "u64",
-    "u128",
-    "usize",
-    "String",
-    "Vec",
-    "Option",
-    "Result",
-    "Box",
-    "Rc",
-    "Arc",
-    "Cell",
-    "RefCell",
-    "Mutex",
-    "RwLock",
-    "HashMap",
-    "HashSet",
-    "BTreeMap",
-    "BTreeSet",
-    "Range",
-    "RangeInclusive",
-    "Duration",
-    "Instant",
-    "Path",
-    "PathBuf",
-    "PhantomData",
-    "Tensor",
-];
+/// Types by whose names it is known that they have no lifetime, beside the primitive ones.
+const WITHOUT_LIFETIME: &str = "Self String Vec Option Result Box Rc Arc Cell RefCell Mutex RwLock \
+    HashMap HashSet BTreeMap BTreeSet Range RangeInclusive Duration Instant Path PathBuf PhantomData Tensor";
 
 /// The type of the value given for the parameter at this position, whatever it hides.
 pub(super) fn of(position: usize) -> Ident {

@@ -8,7 +8,7 @@ use syn::{Expr, FieldValue, Member, Token};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::nearest;
-use crate::tokens::{plain_name, text};
+use crate::tokens::{is_one_of, is_punct, plain_name, text};
 
 /// A `Grads { .. }` that builds one.
 pub(crate) struct Literal {
@@ -50,33 +50,22 @@ fn literal_name(trees: &[TokenTree], position: usize) -> Option<&Ident> {
         return None;
     }
     let TokenTree::Ident(name) = &trees[position - 1] else { return None };
-    let before = position.checked_sub(2).map(|before| &trees[before]);
-    let other = match before {
-        Some(TokenTree::Ident(word)) => {
-            ["let", "struct", "impl", "for", "enum", "mod"].iter().any(|other| word == other)
-        }
-        Some(TokenTree::Punct(punct)) => matches!(punct.as_char(), ':' | '>'),
-        _ => false,
-    };
+    let back = |n: usize| position.checked_sub(n).map(|at| &trees[at]);
+    let words = "let struct impl for enum mod";
+    let other = matches!(back(2), Some(TokenTree::Ident(word)) if is_one_of(word, words))
+        || is_punct(back(2), ':')
+        || is_punct(back(2), '>');
     // `Grads { x } => ..` in a match is a pattern.
-    let pattern = matches!(
-        trees.get(position + 1),
-        Some(TokenTree::Punct(punct)) if punct.as_char() == '=' || punct.as_char() == '|'
-    );
-    let field_value = matches!(before, Some(TokenTree::Punct(punct)) if punct.as_char() == '>')
-        && matches!(
-            position.checked_sub(3).map(|before| &trees[before]),
-            Some(TokenTree::Punct(punct)) if punct.as_char() == '='
-        );
+    let next = trees.get(position + 1);
+    let pattern = is_punct(next, '=') || is_punct(next, '|');
+    let field_value = is_punct(back(2), '>') && is_punct(back(3), '=');
     (name == "Grads" && (!other || field_value) && !pattern).then_some(name)
 }
 
 /// The fields, and what stands for the others if that is a default.
 fn values(group: &Group) -> Option<(Vec<FieldValue>, Option<TokenStream>)> {
     let trees: Vec<TokenTree> = group.stream().into_iter().collect();
-    let dots = trees.windows(2).position(|two| {
-        two.iter().all(|tree| matches!(tree, TokenTree::Punct(dot) if dot.as_char() == '.'))
-    });
+    let dots = trees.windows(2).position(|two| two.iter().all(|tree| is_punct(Some(tree), '.')));
     let (fields, update) = trees.split_at(dots.unwrap_or(trees.len()));
     let update: TokenStream = update.iter().cloned().collect();
     let default = dots.is_some().then_some(update);

@@ -6,7 +6,7 @@ use super::calls::{arguments, escapes, find_call};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Layer, nearest};
-use crate::tokens::{find, is_punct, plain_name, text};
+use crate::tokens::{find, is_group, is_punct, plain_name, text};
 
 /// The calls that take everything at once.
 const TOGETHER: [&str; 4] =
@@ -61,15 +61,15 @@ fn position<'a>(trees: &'a [TokenTree], context: &Ident) -> Option<&'a Group> {
     match trees {
         [
             TokenTree::Ident(receiver),
-            TokenTree::Punct(dot),
+            dot,
             TokenTree::Ident(name),
-            TokenTree::Group(call),
+            call,
             TokenTree::Group(index),
             ..,
         ] if receiver == context
-            && dot.as_char() == '.'
+            && is_punct(Some(dot), '.')
             && name == "needs_input_grad"
-            && call.delimiter() == Delimiter::Parenthesis
+            && is_group(Some(call), Delimiter::Parenthesis)
             && index.delimiter() == Delimiter::Bracket =>
         {
             Some(index)
@@ -115,23 +115,19 @@ fn all<T>(tokens: TokenStream, look: &dyn Fn(&[TokenTree]) -> Option<T>) -> Vec<
 
 /// The field, if these trees start with `ctx.field` and no call follows.
 fn field<'a>(trees: &'a [TokenTree], context: &Ident) -> Option<&'a Ident> {
-    let [TokenTree::Ident(receiver), TokenTree::Punct(dot), TokenTree::Ident(name), rest @ ..] =
-        trees
-    else {
+    let [TokenTree::Ident(receiver), dot, TokenTree::Ident(name), rest @ ..] = trees else {
         return None;
     };
-    let called = match rest {
-        [TokenTree::Group(group), ..] => group.delimiter() == Delimiter::Parenthesis,
-        [TokenTree::Punct(colon), ..] => colon.as_char() == ':',
+    let called = match rest.first() {
         // Still being written.
-        [] => {
+        None => {
             let calls = TOGETHER.iter().chain(&READS).chain(["set_materialize_grads"].iter());
             let name = name.to_string();
             name != SAVED && calls.into_iter().any(|call| call.starts_with(&name))
         }
-        _ => false,
+        next => is_group(next, Delimiter::Parenthesis) || is_punct(next, ':'),
     };
-    (receiver == context && dot.as_char() == '.' && !called).then_some(name)
+    (receiver == context && is_punct(Some(dot), '.') && !called).then_some(name)
 }
 
 /// What is given one by one, but taken as a tuple.

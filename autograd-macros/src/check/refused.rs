@@ -6,7 +6,8 @@ use syn::{
     TypeParamBound,
 };
 
-use crate::model::{Layer, bare, held};
+use crate::model::{Layer, PRIMITIVES, bare, held};
+use crate::tokens::is_one_of;
 
 /// Whether a signature of the op has such a type, and whether what forward returns does.
 pub(crate) fn of_layer(layer: &Layer) -> (bool, bool) {
@@ -72,14 +73,8 @@ const ARGUMENTS: [(&str, usize, usize); 15] = [
     ("String", 0, 0),
 ];
 
-const PRIMITIVES: [&str; 16] = [
-    "bool", "char", "str", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16",
-    "u32", "u64", "usize",
-];
-
 /// Traits that are no types without `dyn` or `impl`.
-const TRAITS: [&str; 9] =
-    ["Debug", "Display", "Fn", "FnMut", "FnOnce", "Iterator", "ToString", "Any", "Send"];
+const TRAITS: &str = "Debug Display Fn FnMut FnOnce Iterator ToString Any Send";
 
 fn has_error(ty: &Type, lifetimes: &[String]) -> bool {
     let undeclared = |name: &syn::Ident| {
@@ -116,8 +111,8 @@ fn has_error(ty: &Type, lifetimes: &[String]) -> bool {
             let (types, holds) = (held(ty), matches!(&name[..], "Vec" | "Option"));
             let counted = ARGUMENTS.iter().find(|(known, ..)| *known == name && in_std);
             counted.is_some_and(|(_, least, most)| types.len() < *least || types.len() > *most)
-                || PRIMITIVES.contains(&&name[..]) && segments.len() == 1 && any
-                || TRAITS.contains(&&name[..]) && in_std
+                || is_one_of(&last.ident, PRIMITIVES) && segments.len() == 1 && any
+                || is_one_of(&last.ident, TRAITS) && in_std
                 || given.any(absent)
                 || holds && types.into_iter().any(is_unsized)
         }

@@ -4,10 +4,10 @@ use syn::{GenericArgument, Lifetime, PathArguments, Type, TypePath};
 
 use crate::messages;
 use crate::model::{
-    Form, Layer, argument_of, as_tensor, bare, element, first_argument, held, is_known,
+    Form, Layer, PRIMITIVES, argument_of, as_tensor, bare, element, first_argument, held, is_known,
     last_segment, output_form, shared,
 };
-use crate::tokens::text;
+use crate::tokens::{is_one_of, text};
 
 /// The element types of what is found and of what is expected, where they are surely different.
 pub(crate) fn other_element(found: &TypePath, expected: &TypePath) -> Option<(String, String)> {
@@ -78,15 +78,10 @@ pub(crate) fn surely_wrong(ty: &Type) -> bool {
     }
 }
 
-const PLAIN: [&str; 18] = [
-    "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128",
-    "usize", "bool", "char", "str", "String",
-];
-
 /// A type that is surely no tensor, and none behind another name.
 pub(crate) fn is_plain(ty: &Type) -> bool {
     let Type::Path(path) = bare(ty) else { return false };
-    path.path.get_ident().is_some_and(|name| PLAIN.iter().any(|plain| name == plain))
+    path.path.get_ident().is_some_and(|name| name == "String" || is_one_of(name, PRIMITIVES))
 }
 
 /// The parts of `type Saved` that are surely no tensors, with what is to be said of them.

@@ -5,7 +5,7 @@ mod proofs;
 mod pull;
 mod push;
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use syn::ReturnType;
 
@@ -205,9 +205,8 @@ impl Expansion<'_> {
         let push = push::push(self);
         let proofs = proofs::declared(self);
         let (raw, lent) = (local("raw"), local("lent"));
+        let keyword = self.keyword();
         // No user shall hear of the library's own ops where a type is none.
-        // What is reported to stand behind `impl` shall be shown there.
-        let keyword = Ident::new("impl", Span::call_site().located_at(self.layer.place));
         let own = self.args.krate.as_ref().is_some_and(|path| path.is_ident("crate"));
         let unnamed = own.then(|| quote!(#[diagnostic::do_not_recommend]));
         quote! {
