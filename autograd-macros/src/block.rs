@@ -28,6 +28,12 @@ impl Block {
         self.attrs.iter().filter(|attr| is(attr, &["cfg"])).collect()
     }
 
+    /// `impl`, shown where the user wrote it: what the compiler says of a type is the same wherever the type
+    /// stands again, and is said once; and its help edits the block, not the attribute.
+    pub(crate) fn keyword(&self) -> Ident {
+        Ident::new("impl", Span::call_site().located_at(self.place))
+    }
+
     /// The struct: attributes of the block are its own, but for expectations of lints in the functions.
     pub(crate) fn structure(&self, vis: &impl ToTokens, doc: &'static str) -> TokenStream {
         let attrs = self.attrs.iter().filter(|attr| !is_expect(attr) || is_lint_of_types(attr));
@@ -83,6 +89,7 @@ impl Block {
             Item::Function(written) => function(written),
         });
         let (op, (generics, _, clause)) = (&self.self_ty, self.generics.split_for_impl());
+        let keyword = self.keyword();
         // `cfg(rust_analyzer)`, which cargo does not know.
         let editors = matches!(mode, Mode::Reported(_));
         let editors = editors.then(|| quote!(#[allow(unexpected_cfgs)]));
@@ -90,7 +97,7 @@ impl Block {
             #(#attrs)*
             #[cfg_attr(clippy, allow(clippy::type_complexity))]
             #editors
-            impl #generics #op #clause {
+            #keyword #generics #op #clause {
                 #(#items)*
             }
         }

@@ -35,12 +35,6 @@ impl Expansion<'_> {
         quote_spanned!(span=> #p::Known::<#ty>)
     }
 
-    /// `impl`, shown where it stands: so what the compiler says of a type is the same wherever the type
-    /// stands again, and said once.
-    pub(crate) fn keyword(&self) -> Ident {
-        Ident::new("impl", Span::call_site().located_at(self.layer.place))
-    }
-
     pub(crate) fn op(&self) -> &Type {
         &self.layer.self_ty
     }

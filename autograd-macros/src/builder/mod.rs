@@ -119,7 +119,7 @@ impl<'a> Builder<'a> {
         let others: Vec<_> = others.into_iter().map(|(_, tokens)| tokens).collect();
         let clause = &layer.generics.where_clause;
         let (marked, mark) = (self.marked(), self.mark());
-        let (deprecated, keyword) = (self.expansion.deprecated(), self.expansion.keyword());
+        let (deprecated, keyword) = (self.expansion.deprecated(), layer.keyword());
         let start = self.forward.params.iter().map(|param| match param.default() {
             Some(_) => quote!(#p::Optional),
             None => quote!(#p::Required),

@@ -33,7 +33,7 @@ impl Expansion<'_> {
         let Some(forward) = &self.layer.forward else { return TokenStream::new() };
         let p = &private();
         let (generics, _, clause) = self.layer.generics.split_for_impl();
-        let (op, deprecated, keyword) = (self.op(), self.deprecated(), self.keyword());
+        let (op, deprecated, keyword) = (self.op(), self.deprecated(), self.layer.keyword());
         let vis = &forward.function.vis;
         let attrs: Vec<_> = forward.function.attrs.iter().filter(|attr| of_callers(attr)).collect();
         let calls: Vec<_> = attrs.iter().filter(|attr| of_each_call(attr)).collect();

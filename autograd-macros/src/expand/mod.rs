@@ -205,7 +205,7 @@ impl Expansion<'_> {
         let push = push::push(self);
         let proofs = proofs::declared(self);
         let (raw, lent) = (local("raw"), local("lent"));
-        let keyword = self.keyword();
+        let keyword = self.layer.keyword();
         // No user shall hear of the library's own ops where a type is none.
         let own = self.args.krate.as_ref().is_some_and(|path| path.is_ident("crate"));
         let unnamed = own.then(|| quote!(#[diagnostic::do_not_recommend]));

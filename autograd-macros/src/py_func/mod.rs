@@ -232,6 +232,7 @@ impl Op {
             inputs.collect::<Vec<_>>().join(", ")
         );
         let (declared, _, clause) = generics.split_for_impl();
+        let keyword = self.block.keyword();
         let body = match mode {
             Mode::Full => self.body(),
             _ => quote!({ #(let _ = #both;)* ::core::unreachable!() }),
@@ -246,7 +247,7 @@ impl Op {
                     const _: () = {
                         #library
                         #proofs
-                        impl #declared #op #clause {
+                        #keyword #declared #op #clause {
                             #[doc = #doc]
                             ///
                             /// # Errors
