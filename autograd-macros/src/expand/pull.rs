@@ -2,7 +2,7 @@
 
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::Type;
+use syn::{Type, TypePath};
 
 use crate::builder;
 use crate::expansion::{Expansion, Mode};
@@ -67,50 +67,23 @@ impl Expansion<'_> {
             .map(|(group, (param, input))| (group, param, input))
             .collect();
         let raw = local("raw");
-        let give = |group: usize, input: &TensorInput, span: Span, value: TokenStream| {
-            let (known, of) = (self.known(&input.tensor, span), gradient_of(input));
-            let here = here(span);
-            let raw = at(&raw, here);
-            quote_spanned!(here=> #known::give::<#of, _>(#raw, #group, #value);)
-        };
-        match &backward.returns {
-            Returns::ByName(ty) => inputs
-                .iter()
-                .map(|(group, param, input)| {
-                    let field = &param.ident;
-                    let span = whole_span(ty);
-                    let returned = at(returned, span);
-                    give(*group, input, span, quote_spanned!(here(span)=> #returned.#field))
-                })
-                .collect(),
-            Returns::Tuple(_, types) => inputs
-                .iter()
-                .zip(types)
-                .enumerate()
-                .map(|(position, ((group, _, input), ty))| {
-                    let position = syn::Index::from(position);
-                    let span = whole_span(ty);
-                    let returned = at(returned, span);
-                    give(*group, input, span, quote_spanned!(here(span)=> #returned.#position))
-                })
-                .collect(),
-            Returns::One(ty) => match inputs.as_slice() {
-                [(group, _, input)] => {
-                    let returned = at(returned, whole_span(ty));
-                    give(*group, input, whole_span(ty), quote!(#returned))
-                }
-                many => {
-                    let of = many.iter().map(|(_, _, input)| gradient_of(input));
-                    let groups = many.iter().map(|(group, _, _)| group);
-                    let here = here(whole_span(ty));
-                    let (raw, returned) = (at(&raw, here), at(returned, here));
-                    quote_spanned! {here=>
-                        #raw.give_all::<(#(#of,)*), _>(#returned, &[#(#groups),*]);
-                    }
-                }
-            },
-            Returns::Nothing => TokenStream::new(),
+        if let (Returns::One(ty), true) = (&backward.returns, inputs.len() != 1) {
+            let here = here(whole_span(ty));
+            let (raw, returned) = (at(&raw, here), at(returned, here));
+            let of = inputs.iter().map(|(_, _, input)| given(input.form, &input.tensor));
+            let groups = inputs.iter().map(|(group, ..)| group);
+            return quote_spanned! {here=>
+                #raw.give_all::<(#(#of,)*), _>(#returned, &[#(#groups),*]);
+            };
         }
+        let names: Vec<&Ident> = inputs.iter().map(|(_, param, _)| &param.ident).collect();
+        let parts = parts(&backward.returns, &names, returned);
+        let gives = inputs.iter().zip(parts).map(|((group, _, input), (span, value))| {
+            let (known, of) = (self.known(&input.tensor, span), given(input.form, &input.tensor));
+            let (raw, here) = (at(&raw, here(span)), here(span));
+            quote_spanned!(here=> #known::give::<#of, _>(#raw, #group, #value);)
+        });
+        gives.collect()
     }
 
     /// `Grads` with the parameters' names as fields.
@@ -159,7 +132,7 @@ impl Expansion<'_> {
         }
         let grads = grads.to_token_stream();
         let bounds = self.layer.differentiable().into_iter().map(|(param, input)| {
-            let of = gradient_of(input);
+            let of = given(input.form, &input.tensor);
             match self.mode {
                 Mode::Full => {
                     let name = builder::argument(self.layer, &param.ident);
@@ -173,10 +146,34 @@ impl Expansion<'_> {
     }
 }
 
-/// What a gradient is matched with: the tensor type of the input, a slice of it for a list.
-pub(super) fn gradient_of(input: &TensorInput) -> TokenStream {
-    let tensor = &input.tensor;
-    match input.form {
+/// The values that backward or `jvp` returned, each with its place.
+pub(super) fn parts(
+    returns: &Returns,
+    names: &[&Ident],
+    returned: &Ident,
+) -> Vec<(Span, TokenStream)> {
+    let part = |ty: &Type, field: Option<TokenStream>| {
+        let span = whole_span(ty);
+        let returned = at(returned, span);
+        let field = field.map(|field| quote_spanned!(here(span)=> .#field));
+        (span, quote!(#returned #field))
+    };
+    match returns {
+        Returns::ByName(ty) => {
+            names.iter().map(|name| part(ty, Some(name.to_token_stream()))).collect()
+        }
+        Returns::Tuple(_, types) => {
+            let position = |i: usize| syn::Index::from(i).to_token_stream();
+            types.iter().enumerate().map(|(i, ty)| part(ty, Some(position(i)))).collect()
+        }
+        Returns::One(ty) => vec![part(ty, None)],
+        Returns::Nothing => Vec::new(),
+    }
+}
+
+/// What a gradient or a tangent is matched with: the tensor type, a slice of it for a list.
+pub(super) fn given(form: Form, tensor: &TypePath) -> TokenStream {
+    match form {
         Form::List => quote!([#tensor]),
         Form::One | Form::Optional => quote!(#tensor),
     }
