@@ -5,9 +5,10 @@ use syn::parse::Parser;
 use syn::punctuated::Punctuated;
 use syn::{Expr, FieldValue, Member, Token};
 
+use super::order;
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::nearest;
+use crate::model::{Function, nearest};
 use crate::tokens::{is_one_of, is_punct, plain_name, text};
 
 /// A `Grads { .. }` that builds one.
@@ -94,31 +95,29 @@ fn literal(name: &Ident, group: &Group) -> Option<Literal> {
     Some(literal)
 }
 
-/// What each `Grads { .. }` is held against.
-pub(crate) struct Fields<'a> {
+/// What the body of backward is held against.
+pub(crate) struct Fields {
     /// The differentiable inputs, and which of them are lists.
     pub(crate) names: Vec<String>,
     pub(crate) lists: Vec<String>,
     /// How all of it is written.
     pub(crate) write: String,
-    /// What another name of forward's is.
-    pub(crate) other: &'a dyn Fn(&str) -> Option<NoField>,
+    /// All parameters of forward, and whether each is a plain one.
+    pub(crate) params: Vec<(String, bool)>,
+    /// The parameters of backward.
+    pub(crate) given: Vec<String>,
 }
 
-/// An input without a field.
-pub(crate) enum NoField {
-    Stopped,
-    Plain,
-}
-
-impl Fields<'_> {
-    /// Tells what is wrong with the literals of this body.
-    pub(crate) fn check(&self, body: TokenStream, errors: &mut Errors) {
-        if self.names.is_empty() {
-            return;
-        }
-        for literal in literals(body) {
-            self.check_one(&literal, errors);
+impl Fields {
+    /// Tells what is wrong with a tuple at its end, or with each `Grads { .. }`.
+    pub(crate) fn check(&self, by_name: bool, backward: &Function, errors: &mut Errors) {
+        let body = backward.judged();
+        if !by_name {
+            let params = self.params.iter().map(|(name, _)| name);
+            let taken: Vec<&String> = params.chain(&self.given).collect();
+            order::check(&self.names, &taken, &body, errors);
+        } else if !self.names.is_empty() {
+            literals(body.stream()).iter().for_each(|literal| self.check_one(literal, errors));
         }
     }
 
@@ -151,9 +150,9 @@ impl Fields<'_> {
     }
 
     fn unknown(&self, name: &str) -> String {
-        match (self.other)(name) {
-            Some(NoField::Stopped) => messages::grads_field_stopped(name),
-            Some(NoField::Plain) => messages::grads_field_plain(name),
+        match self.params.iter().find(|(param, _)| param == name) {
+            Some((_, false)) => messages::grads_field_stopped(name),
+            Some((_, true)) => messages::grads_field_plain(name),
             None => {
                 let known: Vec<&str> = self.names.iter().map(String::as_str).collect();
                 messages::grads_field_unknown(name, nearest(name, &known), &self.names)

@@ -9,7 +9,7 @@ pub(crate) mod grads;
 mod habits;
 mod jvp;
 mod marks;
-pub(crate) mod order;
+mod order;
 mod paths;
 pub(crate) mod question;
 pub(crate) mod refused;

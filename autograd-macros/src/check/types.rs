@@ -15,15 +15,10 @@ pub(crate) fn other_element(found: &TypePath, expected: &TypePath) -> Option<(St
     (is_known(&found) && is_known(&expected) && found != expected).then_some((found, expected))
 }
 
-/// The tensor of a gradient, in whatever form.
-pub(crate) fn inner_tensor(ty: &Type) -> Option<&TypePath> {
-    match bare(ty) {
-        Type::Reference(reference) => {
-            as_tensor(&reference.elem).or_else(|| inner_tensor(&reference.elem))
-        }
-        Type::Slice(slice) => inner_tensor(&slice.elem).or(as_tensor(&slice.elem)),
-        ty => argument_of(ty, "Option").and_then(inner_tensor),
-    }
+/// The tensor in the type of a parameter, wherever it stands; none of `impl Trait`, which has an error of its
+/// own.
+pub(crate) fn tensor_in(ty: &Type) -> Option<&TypePath> {
+    as_tensor(ty).or_else(|| held(ty).into_iter().find_map(tensor_in))
 }
 
 /// Whether a gradient of this form is passed as this type.

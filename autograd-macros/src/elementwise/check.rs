@@ -7,7 +7,7 @@ use super::messages;
 use super::model::{Backward, Forward, Kind, Meant, Op};
 use super::parse::{is_tensor, kind};
 use crate::args::Args;
-use crate::check::grads::{Fields, NoField};
+use crate::check::grads::Fields;
 use crate::check::near;
 use crate::errors::Errors;
 use crate::model::{is_named, nearest};
@@ -184,33 +184,18 @@ fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
 /// The rules of what is returned, as it stands in the body.
 pub(super) fn check_bodies(op: &Op, errors: &mut Errors) {
     let (Some(forward), Some(backward)) = (&op.forward, &op.backward) else { return };
-    let inputs: Vec<String> =
-        forward.differentiable().iter().map(|param| plain_name(&param.ident)).collect();
     if forward.of(Kind::Wrong).next().is_some() {
         return;
     }
-    if backward.grads {
-        return fields(forward, inputs, backward, errors);
-    }
-    let params = forward.params.iter().map(|param| &param.ident);
-    let given = backward.params.iter().map(|(ident, _)| ident);
-    let taken: Vec<String> = params.chain(given).map(plain_name).collect();
-    crate::check::order::check(&inputs, &taken, &backward.function.judged(), errors);
-}
-
-/// The fields of each `Grads { .. }` that backward builds.
-fn fields(forward: &Forward, names: Vec<String>, backward: &Backward, errors: &mut Errors) {
+    let inputs = forward.differentiable().into_iter();
+    let names: Vec<String> = inputs.map(|param| plain_name(&param.ident)).collect();
+    let params = forward.params.iter();
     let fields = Fields {
         write: format!("write `Grads {{ {} }}`", names.join(", ")),
         names,
         lists: Vec::new(),
-        other: &|name| {
-            let param = forward.params.iter().find(|param| plain_name(&param.ident) == name)?;
-            Some(match param.kind {
-                Kind::Plain => NoField::Plain,
-                _ => NoField::Stopped,
-            })
-        },
+        params: params.map(|of| (plain_name(&of.ident), of.kind == Kind::Plain)).collect(),
+        given: backward.params.iter().map(|(ident, _)| plain_name(ident)).collect(),
     };
-    fields.check(backward.function.judged().stream(), errors);
+    fields.check(backward.grads, &backward.function, errors);
 }
