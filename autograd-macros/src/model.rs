@@ -236,6 +236,16 @@ impl Forward {
     }
 }
 
+impl Derivative {
+    /// `Grads`, if it returns the gradients by their names.
+    pub(crate) fn by_name(&self) -> Option<&Type> {
+        match &self.returns {
+            Returns::ByName(ty) => Some(ty),
+            _ => None,
+        }
+    }
+}
+
 impl Param {
     /// What is given for it where a caller gives nothing.
     pub(crate) fn default(&self) -> Option<&Expr> {

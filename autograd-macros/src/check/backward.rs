@@ -9,7 +9,8 @@ use crate::errors::Errors;
 use crate::generics::parameter_name;
 use crate::messages;
 use crate::model::{
-    Form, GradientParam, Layer, Output, Param, ParamKind, Returns, gradient_type, parameter_type,
+    Derivative, Form, GradientParam, Layer, Output, Param, ParamKind, Returns, gradient_type,
+    parameter_type,
 };
 use crate::parse::BACKWARD_CONTEXT;
 use crate::tokens::{plain_name, text};
@@ -24,8 +25,7 @@ pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
 
 /// A parameter of the impl with the name of the struct that the macro makes for backward.
 fn parameter_named_grads(layer: &Layer, errors: &mut Errors) {
-    let by_name = |returns: &Returns| matches!(returns, Returns::ByName(_));
-    if !layer.backward.as_ref().is_some_and(|backward| by_name(&backward.returns)) {
+    if layer.backward.as_ref().and_then(Derivative::by_name).is_none() {
         return;
     }
     for parameter in layer.generics.params.iter().filter(|of| parameter_name(of) == "Grads") {

@@ -15,7 +15,7 @@ use crate::check::types::{is_bare_gradient, kept_attrs, unsaveable};
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
 use crate::library::{import, private};
-use crate::model::{Form, Function, Returns};
+use crate::model::{Derivative, Form, Function};
 use crate::tokens::{local, mentions, plain_name, regroup, replace_ident};
 
 pub(crate) use pull::with_arguments;
@@ -99,29 +99,25 @@ impl Expansion<'_> {
             let unknown = forward.map(|forward| &forward.function.sig.generics);
             return fallback::silenced(reported, function, unknown);
         }
-        if sig.ident == "backward"
-            && let Some(backward) = &self.layer.backward
-            && let Returns::ByName(grads) = &backward.returns
-            && let ReturnType::Type(_, ty) = &mut sig.output
-        {
-            let with_types = self.grads_type(grads);
-            let tokens = replace_ident(ty.to_token_stream(), "Grads", &with_types);
-            if let Ok(new) = syn::parse2(tokens) {
-                **ty = new;
+        let mut typed = None;
+        if let Some(grads) = self.layer.backward.as_ref().and_then(Derivative::by_name) {
+            match &mut sig.output {
+                ReturnType::Type(_, ty) if sig.ident == "backward" => {
+                    let with_types = self.grads_type(grads);
+                    let tokens = replace_ident(ty.to_token_stream(), "Grads", &with_types);
+                    if let Ok(new) = syn::parse2(tokens) {
+                        **ty = new;
+                    }
+                }
+                _ => {
+                    let tokens = self.typed_grads(sig.to_token_stream());
+                    if let Some(Ok(new)) = tokens.map(syn::parse2) {
+                        sig = new;
+                    }
+                }
             }
-        } else if matches!(
-            self.layer.backward.as_ref().map(|backward| &backward.returns),
-            Some(Returns::ByName(_))
-        ) && let Some(typed) = self.typed_grads(sig.to_token_stream())
-            && let Ok(typed) = syn::parse2(typed)
-        {
-            sig = typed;
+            typed = self.typed_grads(body.stream()).map(|tokens| regroup(body, tokens));
         }
-        let typed = match self.layer.backward.as_ref().map(|backward| &backward.returns) {
-            Some(Returns::ByName(_)) => self.typed_grads(body.stream()),
-            _ => None,
-        };
-        let typed = typed.map(|tokens| regroup(body, tokens));
         let body = typed.as_ref().unwrap_or(body);
         let (doc, attrs) = function.kept_attributes();
         if matches!(self.mode, Mode::Refused) {

@@ -7,7 +7,7 @@ use syn::{Type, TypePath};
 use crate::builder;
 use crate::expansion::{Expansion, Mode};
 use crate::library::private;
-use crate::model::{Form, Function, Param, Returns, TensorInput};
+use crate::model::{Derivative, Form, Function, Param, Returns, TensorInput};
 use crate::tokens::{
     anonymous, at, find, here, is_group, is_punct, local, located, output_span, rewritten,
     whole_span,
@@ -88,9 +88,8 @@ impl Expansion<'_> {
 
     /// `Grads` with the parameters' names as fields.
     pub(super) fn grads_struct(&self) -> Option<TokenStream> {
-        let by_name = |returns: &Returns| matches!(returns, Returns::ByName(_));
-        let backward = self.layer.backward.as_ref().is_some_and(|of| by_name(&of.returns));
-        let jvp = self.layer.jvp.as_ref().is_some_and(|jvp| by_name(&jvp.returns));
+        let backward = self.layer.backward.as_ref().and_then(Derivative::by_name).is_some();
+        let jvp = self.layer.jvp.as_ref().and_then(Derivative::by_name).is_some();
         match &self.mode {
             Mode::Reported(reported) if backward || jvp => {
                 return Some(crate::fallback::grads(reported));
