@@ -179,6 +179,14 @@ impl Layer {
         forward.chain(backward).chain(self.jvp.iter().map(|jvp| &jvp.function))
     }
 
+    /// Those that name their context.
+    pub(crate) fn contexts(&self) -> impl Iterator<Item = (&Ident, &Function)> {
+        let forward = self.forward.iter().map(|of| (of.context.as_ref(), &of.function));
+        let derivatives = self.backward.iter().chain(&self.jvp);
+        let all = forward.chain(derivatives.map(|of| (of.context.as_ref(), &of.function)));
+        all.filter_map(|(context, function)| Some((context?, function)))
+    }
+
     pub(crate) fn inputs(&self) -> impl Iterator<Item = (&Param, &TensorInput)> {
         self.forward.iter().flat_map(|forward| forward.inputs())
     }

@@ -108,12 +108,8 @@ fn undeclared(layer: &Layer, forward: &Forward, errors: &mut Errors) {
 /// What backward and `jvp` read without a declaration. Where forward keeps it, the declaration is reported to be
 /// missing there.
 pub(crate) fn undeclared_reads(layer: &Layer) -> Vec<(Ident, String)> {
-    let backward = layer.backward.iter().map(|b| (&b.context, &b.function));
-    let jvp = layer.jvp.iter().map(|jvp| (&jvp.context, &jvp.function));
-    let readers: Vec<_> = backward
-        .chain(jvp)
-        .filter_map(|(context, function)| Some((context.as_ref()?, function.judged().stream())))
-        .collect();
+    let readers = layer.contexts().filter(|(_, of)| of.sig.ident != "forward");
+    let readers: Vec<_> = readers.map(|(context, of)| (context, of.judged().stream())).collect();
     let pairs = [
         ("saved_tensor", layer.saved.is_none(), "Saved", "save_for_backward"),
         ("attrs", layer.state.is_none(), "Attrs", "set_attrs"),

@@ -43,11 +43,9 @@ fn of_other_libraries(layer: &Layer, errors: &mut Errors) {
 /// What needs a gradient, asked by position.
 fn positions(layer: &Layer, errors: &mut Errors) {
     let names: Vec<String> = layer.inputs().map(|(param, _)| plain_name(&param.ident)).collect();
-    let forward = layer.forward.iter().map(|f| (&f.context, f.function.judged()));
-    let backward = layer.backward.iter().map(|b| (&b.context, b.function.judged()));
-    for (context, body) in forward.chain(backward) {
-        let Some(context) = context else { continue };
-        for group in all(body.stream(), &|trees| position(trees, context).cloned()) {
+    for (context, function) in layer.contexts().filter(|(_, of)| of.sig.ident != "jvp") {
+        let body = function.judged().stream();
+        for group in all(body, &|trees| position(trees, context).cloned()) {
             let position = group.stream().to_string().parse::<usize>().ok();
             let name = position.and_then(|position| names.get(position)).or(names.first());
             let write = name.map_or("x", String::as_str);
@@ -80,12 +78,8 @@ fn position<'a>(trees: &'a [TokenTree], context: &Ident) -> Option<&'a Group> {
 
 /// `ctx.name` without a call, as in languages where a context keeps anything.
 fn fields(layer: &Layer, errors: &mut Errors) {
-    let forward = layer.forward.iter().map(|f| (true, &f.context, f.function.judged()));
-    let backward = layer.backward.iter().map(|b| (false, &b.context, b.function.judged()));
-    let jvp = layer.jvp.iter().map(|jvp| (false, &jvp.context, jvp.function.judged()));
-    for (forward, context, body) in forward.chain(backward).chain(jvp) {
-        let Some(context) = context else { continue };
-        let body = body.stream();
+    for (context, function) in layer.contexts() {
+        let (forward, body) = (function.sig.ident == "forward", function.judged().stream());
         // Another value of this name may have fields.
         if escapes(&body, context) {
             continue;

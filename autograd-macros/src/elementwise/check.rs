@@ -34,22 +34,15 @@ fn functions(op: &Op, args: &Args, errors: &mut Errors) {
     if !op.broken.is_empty() {
         return;
     }
-    let near = |meant: &str| near(&op.items, meant).map(|function| &function.sig.ident);
-    if op.forward.is_none() {
-        match near("forward") {
-            Some(found) => {
-                errors.at(found, crate::messages::near_name(&found.to_string(), "forward"));
-            }
-            None => errors.at(&op.name, messages::no_forward(&op.name.to_string())),
-        }
+    if op.forward.is_none() && !near(&op.items, "forward", errors) {
+        errors.at(&op.name, messages::no_forward(&op.name.to_string()));
     }
     if op.backward.is_none() {
-        if let Some(found) = near("backward") {
-            errors.at(found, crate::messages::near_name(&found.to_string(), "backward"));
-        } else if let Some(span) = args.surrogate {
-            errors.at_span(span, messages::surrogate_without_backward());
-        } else if let Some(span) = args.verify {
-            errors.at_span(span, messages::verify_without_backward());
+        match (args.surrogate, args.verify) {
+            _ if near(&op.items, "backward", errors) => {}
+            (Some(span), _) => errors.at_span(span, messages::surrogate_without_backward()),
+            (_, Some(span)) => errors.at_span(span, messages::verify_without_backward()),
+            (None, None) => {}
         }
     } else if let (Some(span), Some(_)) = (args.verify, args.surrogate) {
         errors.at_span(span, messages::verify_of_a_surrogate());

@@ -166,18 +166,10 @@ impl Expansion<'_> {
     /// Whether something may ask which inputs want a gradient: in the block, or where a context is
     /// given to.
     fn asks_needs(&self) -> bool {
-        let layer = self.layer;
-        let contexts = [
-            layer.forward.as_ref().map(|f| (&f.context, &f.function.body)),
-            layer.backward.as_ref().map(|f| (&f.context, &f.function.body)),
-            // Not there; but what is reported of it shall be reported once.
-            layer.jvp.as_ref().map(|f| (&f.context, &f.function.body)),
-        ];
-        contexts.into_iter().flatten().any(|(context, body)| {
-            let body = body.stream();
-            mentions(&body, "needs_input_grad")
-                || context.as_ref().is_some_and(|context| escapes(&body, context))
-        })
+        // Those of `jvp` are not there; but what is reported of it shall be reported once.
+        let named = |of: &Function| mentions(&of.body.stream(), "needs_input_grad");
+        self.layer.functions().any(named)
+            || self.layer.contexts().any(|(context, of)| escapes(&of.body.stream(), context))
     }
 
     fn layer_impl(&self, asks_needs: bool) -> TokenStream {
