@@ -155,7 +155,11 @@ impl Fields {
             Some((_, true)) => messages::grads_field_plain(name),
             None => {
                 let known: Vec<&str> = self.names.iter().map(String::as_str).collect();
-                messages::grads_field_unknown(name, nearest(name, &known), &self.names)
+                messages::grads_field_unknown(
+                    name,
+                    nearest(name, &known),
+                    &messages::list(&self.names),
+                )
             }
         }
     }

@@ -7,6 +7,7 @@ use super::model::{Check, Given, Value};
 use super::needs_range;
 use crate::args::Args;
 use crate::errors::Errors;
+use crate::messages::list;
 use crate::model::{Form, Layer, Param, ParamKind, TensorInput, element, nearest};
 use crate::tokens::{plain_name, text};
 
@@ -41,7 +42,7 @@ impl Check {
                 let near = nearest(&name, &names).filter(|near| self.of(near).is_none());
                 // It stands for one that is missing.
                 slip = true;
-                errors.at(&given.name, messages::unknown(&name, near, &known));
+                errors.at(&given.name, messages::unknown(&name, near, &list(&known)));
                 continue;
             };
             if seen.contains(&name) {

@@ -10,6 +10,7 @@ use crate::args::Args;
 use crate::check::grads::Fields;
 use crate::check::near;
 use crate::errors::Errors;
+use crate::messages::list;
 use crate::model::{is_named, nearest};
 use crate::tokens::{plain_name, text};
 
@@ -117,7 +118,7 @@ fn names(forward: &Forward, backward: &Backward, errors: &mut Errors) {
             let known: Vec<String> = forward.names().into_iter().map(|(name, _)| name).collect();
             let candidates: Vec<&str> = known.iter().map(String::as_str).collect();
             let near = nearest(&name, &candidates);
-            errors.at(ident, messages::unknown_name(&name, near, &known));
+            errors.at(ident, messages::unknown_name(&name, near, &list(&known)));
             continue;
         };
         let (expected, written) = match meant {
