@@ -33,12 +33,12 @@ pub(crate) fn is_expect(attr: &Attribute) -> bool {
 }
 
 pub(crate) fn is_ours(attr: &Attribute) -> bool {
-    attr.path().is_ident("default") || attr.path().is_ident("stop_gradient")
+    is(attr, &["default", "stop_gradient"])
 }
 
 /// What silences or asks for warnings.
 pub(crate) fn is_lint(attr: &Attribute) -> bool {
-    ["allow", "warn", "deny", "forbid", "expect"].iter().any(|name| attr.path().is_ident(name))
+    is(attr, &["allow", "warn", "deny", "forbid", "expect"])
 }
 
 pub(crate) fn is_doc(attr: &Attribute) -> bool {
@@ -46,12 +46,12 @@ pub(crate) fn is_doc(attr: &Attribute) -> bool {
 }
 
 pub(crate) fn is_cfg(attr: &Attribute) -> bool {
-    attr.path().is_ident("cfg") || attr.path().is_ident("cfg_attr")
+    is(attr, &["cfg", "cfg_attr"])
 }
 
 /// What an attribute says, also where it is configured: `#[cfg_attr(unix, deprecated)]`.
 fn says(attr: &Attribute, names: &[&str]) -> bool {
-    names.iter().any(|name| attr.path().is_ident(name)) && is_well_formed(attr)
+    is(attr, names) && is_well_formed(attr)
         || attr.path().is_ident("cfg_attr") && names.iter().any(|name| mentions(attr, name))
 }
 

@@ -7,6 +7,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{FnArg, Generics, ReturnType, Type};
 
 use crate::check::forward::slip;
+use crate::check::refused::of_signature;
 use crate::errors::Errors;
 use crate::expansion::{Expansion, Mode};
 use crate::generics::{generated, phantom};
@@ -144,7 +145,7 @@ fn made_type(tokens: TokenStream) -> Option<Ident> {
 pub(crate) fn loose_calls(expansion: &Expansion<'_>) -> TokenStream {
     let (p, layer) = (&private(), expansion.layer);
     let output = match &layer.forward {
-        Some(forward) if !layer.wrong.1 => forward.output(),
+        Some(forward) if !of_signature(layer, &forward.function).returned => forward.output(),
         _ => quote!(#p::Tensor<::core::primitive::f64>),
     };
     let names: Vec<Ident> = match &layer.forward {

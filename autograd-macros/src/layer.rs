@@ -53,9 +53,8 @@ impl<const VERIFIES: bool> Form for Op<VERIFIES> {
         check::check_bodies(&self.0, errors);
     }
 
-    fn is_refused(&mut self) -> bool {
-        self.0.wrong = check::refused::of_layer(&self.0);
-        self.0.wrong.0
+    fn is_refused(&self) -> bool {
+        self.0.functions().any(|function| check::refused::of_signature(&self.0, function).any())
     }
 
     fn expand(mut self, args: &Args, mode: Mode) -> TokenStream {

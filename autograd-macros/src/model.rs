@@ -38,9 +38,6 @@ pub(crate) struct Layer {
     pub(crate) forward: Option<Forward>,
     pub(crate) backward: Option<Derivative>,
     pub(crate) jvp: Option<Derivative>,
-    /// Whether a type in a signature, and whether that of forward's output, is one that the compiler
-    /// refuses.
-    pub(crate) wrong: (bool, bool),
 }
 
 impl Deref for Layer {
@@ -164,7 +161,7 @@ impl Layer {
     pub(crate) fn new(block: Block) -> Self {
         let (saved, state) = (None, None);
         let (forward, backward, jvp) = (None, None, None);
-        Self { block, saved, state, forward, backward, jvp, wrong: (false, false) }
+        Self { block, saved, state, forward, backward, jvp }
     }
 
     /// Whether something that is missing may be there, but could not be read.

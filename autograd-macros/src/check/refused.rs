@@ -1,33 +1,27 @@
 //! Types that surely do not compile, whatever the names in scope are. The compiler tells each where it
 //! stands; an expansion that repeats it would have it reported again.
 
-use syn::{
-    FnArg, GenericArgument, GenericParam, Generics, PathArguments, ReturnType, Signature, Type,
-    TypeParamBound,
-};
+use syn::{FnArg, GenericArgument, PathArguments, ReturnType, Type, TypeParamBound};
 
-use crate::model::{Layer, PRIMITIVES, bare, held};
+use crate::model::{Block, Function, PRIMITIVES, bare, held};
 use crate::tokens::is_one_of;
 
-/// Whether a signature of the op has such a type, and whether what forward returns does.
-pub(crate) fn of_layer(layer: &Layer) -> (bool, bool) {
-    let mut wrong = (false, false);
-    for function in layer.functions() {
-        let (taken, returned) = of_signature(&function.sig, &layer.generics);
-        wrong.0 |= taken || returned;
-        wrong.1 |= returned && function.sig.ident == "forward";
-    }
-    wrong
+/// Where a signature has such a type.
+pub(crate) struct Refused {
+    taken: bool,
+    pub(crate) returned: bool,
 }
 
-/// Whether a parameter of this function has such a type, and whether what it returns does.
-fn of_signature(sig: &Signature, generics: &Generics) -> (bool, bool) {
-    let lifetimes = [generics, &sig.generics].into_iter().flat_map(|of| &of.params);
-    let lifetimes = lifetimes.filter_map(|param| match param {
-        GenericParam::Lifetime(of) => Some(of.lifetime.ident.to_string()),
-        _ => None,
-    });
-    let known: Vec<String> = lifetimes.collect();
+impl Refused {
+    pub(crate) fn any(&self) -> bool {
+        self.taken || self.returned
+    }
+}
+
+pub(crate) fn of_signature(block: &Block, function: &Function) -> Refused {
+    let sig = &function.sig;
+    let lifetimes = block.generics.lifetimes().chain(sig.generics.lifetimes());
+    let known: Vec<String> = lifetimes.map(|of| of.lifetime.ident.to_string()).collect();
     let taken = sig.inputs.iter().any(|input| match input {
         FnArg::Typed(param) => is_wrong(&param.ty, &known),
         FnArg::Receiver(_) => false,
@@ -36,7 +30,7 @@ fn of_signature(sig: &Signature, generics: &Generics) -> (bool, bool) {
         ReturnType::Type(_, ty) => is_wrong(ty, &known),
         ReturnType::Default => false,
     };
-    (taken, returned)
+    Refused { taken, returned }
 }
 
 /// Whether a value of this type cannot be; `lifetimes` are those that are declared.

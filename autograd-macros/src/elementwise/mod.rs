@@ -68,7 +68,7 @@ impl Form for Op {
         check::check_bodies(self, errors);
     }
 
-    fn is_refused(&mut self) -> bool {
+    fn is_refused(&self) -> bool {
         self.forward.iter().any(|forward| forward.of(Kind::Wrong).next().is_some())
     }
 

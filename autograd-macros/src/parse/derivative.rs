@@ -1,7 +1,7 @@
 //! Backward and `jvp`, which get what is known from forward.
 
 use proc_macro2::Ident;
-use syn::{Attribute, GenericArgument, PathArguments, Type};
+use syn::{GenericArgument, PathArguments, Type};
 
 use super::context::{BACKWARD_CONTEXT, JVP_CONTEXT, take_context};
 use super::signature::{Returned, parameters, pattern_name, returned};
@@ -70,16 +70,14 @@ fn taken(
     let params = raw
         .into_iter()
         .map(|param| {
-            for attr in param.attrs.iter().filter(|attr| is_ours(attr)) {
-                errors.at(attr, messages::attribute_on_gradient(&text(attr.path())));
-            }
-            for attr in param.attrs.iter().filter(|attr| is_cfg(attr)) {
-                errors.at(attr, messages::cfg_inside("a parameter"));
-            }
-            let known =
-                |attr: &&Attribute| is_ours(attr) || is_cfg(attr) || is_lint(attr) || is_doc(attr);
-            for attr in param.attrs.iter().filter(|attr| !known(attr)) {
-                errors.at(attr, messages::unknown_attribute(&text(attr.path()), false));
+            for attr in &param.attrs {
+                if is_ours(attr) {
+                    errors.at(attr, messages::attribute_on_gradient(&text(attr.path())));
+                } else if is_cfg(attr) {
+                    errors.at(attr, messages::cfg_inside("a parameter"));
+                } else if !is_lint(attr) && !is_doc(attr) {
+                    errors.at(attr, messages::unknown_attribute(&text(attr.path()), false));
+                }
             }
             if let Type::ImplTrait(ty) = bare(&param.ty) {
                 errors.at(ty, messages::derivative_impl_trait(name));

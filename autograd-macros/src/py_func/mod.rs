@@ -121,7 +121,7 @@ impl Form for Op {
         self.functions().into_iter().for_each(|function| question::check(function, errors));
     }
 
-    fn is_refused(&mut self) -> bool {
+    fn is_refused(&self) -> bool {
         false
     }
 
