@@ -2,7 +2,7 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{Attribute, GenericParam, PathArguments};
+use syn::{Attribute, GenericParam, PathArguments, Visibility};
 
 use crate::attributes::{
     Doc, is, is_doc, is_expect, is_lint, is_lint_of_types, of_callers, undocumented,
@@ -12,18 +12,30 @@ use crate::generics::{parameter_name, phantom};
 use crate::model::{Block, Function, Item, last_segment};
 use crate::tokens::{located, text};
 
-impl Function {
-    /// The attributes that stay: those of forward that say something of its callers stand on `apply`, and
-    /// in place of its docs there is a sentence.
-    pub(crate) fn kept_attributes(&self) -> (Option<Doc>, Vec<&Attribute>) {
-        let moved = |attr: &&Attribute| self.sig.ident == "forward" && of_callers(attr);
-        let documented = self.attrs.iter().filter(moved).any(is_doc);
-        let doc = documented.then_some(Doc("Computes the op; called by `apply`."));
-        (doc, self.attrs.iter().filter(|attr| !moved(attr)).collect())
-    }
-}
-
 impl Block {
+    /// The attributes of a function that stay: those of forward that say something of its callers stand on
+    /// `apply`. A documented op says what its rules do.
+    pub(crate) fn kept_attributes<'a>(
+        &self,
+        function: &'a Function,
+    ) -> (Option<Doc>, Vec<&'a Attribute>) {
+        let (moved, kept): (Vec<_>, Vec<_>) = function
+            .attrs
+            .iter()
+            .partition(|attr| function.sig.ident == "forward" && of_callers(attr));
+        let silent =
+            matches!(function.vis, Visibility::Inherited) || kept.iter().any(|of| is_doc(of));
+        let documented = self.attrs.iter().chain(moved).any(is_doc);
+        let doc = match &function.sig.ident.to_string()[..] {
+            _ if silent || !documented => None,
+            "forward" => Some(Doc("Computes the op; called by `apply`.")),
+            "backward" => Some(Doc("The op's gradient; called in backward.")),
+            "jvp" => Some(Doc("The op's slope; called in forward mode.")),
+            _ => None,
+        };
+        (doc, kept)
+    }
+
     pub(crate) fn cfg(&self) -> Vec<&Attribute> {
         self.attrs.iter().filter(|attr| is(attr, &["cfg"])).collect()
     }

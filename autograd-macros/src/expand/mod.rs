@@ -119,7 +119,7 @@ impl Expansion<'_> {
             typed = self.typed_grads(body.stream()).map(|tokens| regroup(body, tokens));
         }
         let body = typed.as_ref().unwrap_or(body);
-        let (doc, attrs) = function.kept_attributes();
+        let (doc, attrs) = self.layer.kept_attributes(function);
         if matches!(self.mode, Mode::Refused) {
             // A declaration that the body needs may be among what could not be read.
             let absent = !self.layer.broken.is_empty() && function.is_rule();

@@ -1,8 +1,7 @@
 // rustc: -Dmissing_docs
 // says: missing documentation for an associated function
-//! Rules without docs.
+//! An op without docs.
 use autograd_core::prelude::*;
-/// An op.
 #[py_layer]
 impl Op {
     pub fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> { x * 2.0 }
@@ -12,7 +11,6 @@ fn main() {}
 //- plain
 //! The same.
 use autograd_core::prelude::*;
-/// An op.
 pub struct Op;
 impl Op {
     pub fn forward(x: &Tensor<f64>) -> Tensor<f64> { x * 2.0 }

@@ -100,7 +100,7 @@ impl Expansion<'_> {
             return fallback::silenced(reported, &self.with_lane(function), None);
         }
         let Function { vis, sig, body, .. } = self.completed(function);
-        let (doc, attrs) = function.kept_attributes();
+        let (doc, attrs) = self.op.kept_attributes(function);
         let inline =
             (!attrs.iter().any(|attr| is(attr, &["inline"]))).then(|| quote!(#[inline(always)]));
         // Called in the formulas' expansion, which is absent after an error.

@@ -2,6 +2,7 @@
 pub struct Tanh;
 #[cfg_attr(clippy, allow(clippy::type_complexity))]
 impl Tanh {
+    ///Computes the op; called by `apply`.
     pub fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
         let y = x.tanh();
         ctx.save_for_backward(&y);
