@@ -216,7 +216,7 @@ pub(crate) fn silenced(
     function: &Function,
     unknown: Option<&Generics>,
 ) -> TokenStream {
-    let Function { attrs, vis, sig: own, body } = function;
+    let Function { attrs, vis, sig: own, body, .. } = function;
     let is_absent = |ty: &Type| {
         let mut constants = unknown.into_iter().flat_map(Generics::const_params);
         is_slip(ty) || constants.any(|of| mentions(ty, &of.ident.to_string()))

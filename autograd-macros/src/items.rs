@@ -1,6 +1,8 @@
 //! The block cut into items. What cannot be read is left out, and reading goes on behind it: the
 //! compiler reads the block before the macro does, and has reported what is wrong with it.
 
+use std::cell::OnceCell;
+
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::quote;
 use syn::ext::IdentExt;
@@ -75,7 +77,7 @@ fn item(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Found> {
             }
             other => return Err(syn::Error::new(other.span(), "no body")),
         };
-        return Ok(Found::Function(Function { attrs, vis, sig, body }));
+        return Ok(Found::Function(Function { attrs, vis, sig, body, judged: OnceCell::new() }));
     }
     let is_type = ahead.peek(Token![type]);
     let is_macro = ahead.peek(syn::Ident) && ahead.peek2(Token![!])

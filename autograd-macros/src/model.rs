@@ -7,6 +7,7 @@ use syn::{
     Type, TypeParamBound, TypePath, Visibility, WherePredicate,
 };
 
+use std::cell::OnceCell;
 use std::ops::Deref;
 
 use crate::tokens::{is_one_of, text};
@@ -75,6 +76,8 @@ pub(crate) struct Function {
     pub(crate) vis: Visibility,
     pub(crate) sig: Signature,
     pub(crate) body: Group,
+    /// The body less what stands behind a `#[cfg]`, once that was asked for.
+    pub(crate) judged: OnceCell<Group>,
 }
 
 pub(crate) struct Forward {

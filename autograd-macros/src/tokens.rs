@@ -60,6 +60,7 @@ pub(crate) fn named(text: &str, place: Span) -> Option<Ident> {
 
 /// Whether a name is one of these words.
 pub(crate) fn is_one_of(name: &Ident, words: &str) -> bool {
+    let name = name.to_string();
     words.split(' ').any(|word| name == word)
 }
 

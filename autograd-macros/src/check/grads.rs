@@ -115,7 +115,7 @@ impl Fields {
         if !by_name {
             let params = self.params.iter().map(|(name, _)| name);
             let taken: Vec<&String> = params.chain(&self.given).collect();
-            order::check(&self.names, &taken, &body, errors);
+            order::check(&self.names, &taken, body, errors);
         } else if !self.names.is_empty() {
             literals(body.stream()).iter().for_each(|literal| self.check_one(literal, errors));
         }

@@ -1,5 +1,7 @@
 //! The op on tensors that a formula makes: its calls, their builder and its tests are those of any layer.
 
+use std::cell::OnceCell;
+
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::Generics;
@@ -47,6 +49,7 @@ impl Op {
             vis: forward.function.vis.clone(),
             sig: syn::parse2(sig).ok()?,
             body: Group::new(Delimiter::Brace, TokenStream::new()),
+            judged: OnceCell::new(),
         };
         let mut errors = Errors::new();
         let forward = parse::forward(&function, &self.name.to_string(), &mut errors);

@@ -269,7 +269,7 @@ impl Op {
         if let Mode::Reported(reported) = mode {
             return fallback::silenced(reported, function, None);
         }
-        let Function { attrs, vis, sig, body } = function;
+        let Function { attrs, vis, sig, body, .. } = function;
         quote!(#(#attrs)* #vis #sig #body)
     }
 
