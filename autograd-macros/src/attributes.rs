@@ -4,7 +4,7 @@ use proc_macro2::{Delimiter, Group, Punct, Spacing, TokenStream};
 use quote::{ToTokens, TokenStreamExt, quote};
 use syn::Attribute;
 
-use crate::tokens::mentions;
+use crate::tokens::{find_ident, is_one_of, mentions};
 
 /// Whether it is one of these.
 pub(crate) fn is(attr: &Attribute, names: &[&str]) -> bool {
@@ -12,7 +12,7 @@ pub(crate) fn is(attr: &Attribute, names: &[&str]) -> bool {
 }
 
 /// A doc comment.
-pub(crate) struct Doc(&'static str);
+pub(crate) struct Doc(pub(crate) &'static str);
 
 impl ToTokens for Doc {
     fn to_tokens(&self, tokens: &mut TokenStream) {
@@ -33,12 +33,12 @@ pub(crate) fn is_expect(attr: &Attribute) -> bool {
 }
 
 pub(crate) fn is_ours(attr: &Attribute) -> bool {
-    attr.path().is_ident("default") || attr.path().is_ident("stop_gradient")
+    is(attr, &["default", "stop_gradient"])
 }
 
 /// What silences or asks for warnings.
 pub(crate) fn is_lint(attr: &Attribute) -> bool {
-    ["allow", "warn", "deny", "forbid", "expect"].iter().any(|name| attr.path().is_ident(name))
+    is(attr, &["allow", "warn", "deny", "forbid", "expect"])
 }
 
 pub(crate) fn is_doc(attr: &Attribute) -> bool {
@@ -46,12 +46,12 @@ pub(crate) fn is_doc(attr: &Attribute) -> bool {
 }
 
 pub(crate) fn is_cfg(attr: &Attribute) -> bool {
-    attr.path().is_ident("cfg") || attr.path().is_ident("cfg_attr")
+    is(attr, &["cfg", "cfg_attr"])
 }
 
 /// What an attribute says, also where it is configured: `#[cfg_attr(unix, deprecated)]`.
 fn says(attr: &Attribute, names: &[&str]) -> bool {
-    names.iter().any(|name| attr.path().is_ident(name)) && is_well_formed(attr)
+    is(attr, names) && is_well_formed(attr)
         || attr.path().is_ident("cfg_attr") && names.iter().any(|name| mentions(attr, name))
 }
 
@@ -96,11 +96,7 @@ pub(crate) fn of_start(attr: &Attribute) -> bool {
 
 /// A lint of the type itself: an expectation of it is one of the struct.
 pub(crate) fn is_lint_of_types(attr: &Attribute) -> bool {
-    const LINTS: [&str; 4] = [
-        "non_camel_case_types",
-        "missing_docs",
-        "missing_debug_implementations",
-        "missing_copy_implementations",
-    ];
-    LINTS.iter().any(|lint| mentions(attr, lint))
+    const LINTS: &str = "non_camel_case_types missing_docs missing_debug_implementations \
+        missing_copy_implementations";
+    find_ident(attr.to_token_stream(), |name| is_one_of(name, LINTS)).is_some()
 }

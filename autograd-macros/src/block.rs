@@ -2,17 +2,48 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{Attribute, GenericParam, PathArguments};
+use syn::{Attribute, GenericParam, PathArguments, Visibility};
 
-use crate::attributes::{is, is_expect, is_lint, is_lint_of_types, undocumented};
+use crate::attributes::{
+    Doc, is, is_doc, is_expect, is_lint, is_lint_of_types, of_callers, undocumented,
+};
 use crate::expansion::Mode;
 use crate::generics::{parameter_name, phantom};
 use crate::model::{Block, Function, Item, last_segment};
 use crate::tokens::{located, text};
 
 impl Block {
+    /// The attributes of a function that stay: those of forward that say something of its callers stand on
+    /// `apply`. A documented op says what its rules do.
+    pub(crate) fn kept_attributes<'a>(
+        &self,
+        function: &'a Function,
+    ) -> (Option<Doc>, Vec<&'a Attribute>) {
+        let (moved, kept): (Vec<_>, Vec<_>) = function
+            .attrs
+            .iter()
+            .partition(|attr| function.sig.ident == "forward" && of_callers(attr));
+        let silent =
+            matches!(function.vis, Visibility::Inherited) || kept.iter().any(|of| is_doc(of));
+        let documented = self.attrs.iter().chain(moved).any(is_doc);
+        let doc = match &function.sig.ident.to_string()[..] {
+            _ if silent || !documented => None,
+            "forward" => Some(Doc("Computes the op; called by `apply`.")),
+            "backward" => Some(Doc("The op's gradient; called in backward.")),
+            "jvp" => Some(Doc("The op's slope; called in forward mode.")),
+            _ => None,
+        };
+        (doc, kept)
+    }
+
     pub(crate) fn cfg(&self) -> Vec<&Attribute> {
         self.attrs.iter().filter(|attr| is(attr, &["cfg"])).collect()
+    }
+
+    /// `impl`, shown where the user wrote it: what the compiler says of a type is the same wherever the type
+    /// stands again, and is said once; and its help edits the block, not the attribute.
+    pub(crate) fn keyword(&self) -> Ident {
+        Ident::new("impl", Span::call_site().located_at(self.place))
     }
 
     /// The struct: attributes of the block are its own, but for expectations of lints in the functions.
@@ -70,6 +101,7 @@ impl Block {
             Item::Function(written) => function(written),
         });
         let (op, (generics, _, clause)) = (&self.self_ty, self.generics.split_for_impl());
+        let keyword = self.keyword();
         // `cfg(rust_analyzer)`, which cargo does not know.
         let editors = matches!(mode, Mode::Reported(_));
         let editors = editors.then(|| quote!(#[allow(unexpected_cfgs)]));
@@ -77,7 +109,7 @@ impl Block {
             #(#attrs)*
             #[cfg_attr(clippy, allow(clippy::type_complexity))]
             #editors
-            impl #generics #op #clause {
+            #keyword #generics #op #clause {
                 #(#items)*
             }
         }

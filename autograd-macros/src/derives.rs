@@ -7,7 +7,7 @@ use syn::parse::Parser;
 use syn::{Attribute, Data, DeriveInput, Field, Fields, Ident, Member, Path};
 
 use crate::errors::Errors;
-use crate::library::private_path;
+use crate::library::{import, private};
 use crate::messages;
 use crate::tokens::{local, mentions, parts, text};
 
@@ -51,7 +51,7 @@ fn arguments(attrs: &[Attribute], name: &str, field: bool, errors: &mut Errors) 
 struct Input {
     item: DeriveInput,
     fields: Vec<(Member, Field)>,
-    path: TokenStream,
+    krate: Option<Path>,
     errors: Errors,
 }
 
@@ -72,14 +72,14 @@ fn read(item: TokenStream, derive: &str, attribute: &str) -> Option<Input> {
         }
     };
     let fields = fields.members().zip(fields.clone()).collect();
-    Some(Input { path: private_path(krate.as_ref()), item, fields, errors })
+    Some(Input { krate, item, fields, errors })
 }
 
 impl Input {
     /// Bounds of parameters that are elements of a tensor and have none: the compiler tells that of the
     /// struct, and shall not tell it of everything that is made for it.
     fn bind_elements(&mut self) -> bool {
-        let p = &self.path;
+        let p = private();
         let clauses = self.item.generics.where_clause.clone();
         let mut found = false;
         for param in self.item.generics.type_params_mut() {
@@ -99,12 +99,13 @@ impl Input {
     fn finish(self, impls: &TokenStream) -> TokenStream {
         let deprecated = self.item.attrs.iter().any(|attr| attr.path().is_ident("deprecated"));
         let allowed = deprecated.then(|| quote!(#[allow(deprecated)]));
+        let library = import(self.krate.as_ref());
         let reported = self.errors.into_tokens();
         quote! {
             #reported
             #allowed
             #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic))]
-            const _: () = { #impls };
+            const _: () = { #library #impls };
         }
     }
 }
@@ -124,7 +125,7 @@ pub(crate) fn saved(item: TokenStream) -> TokenStream {
         return input.errors.into_tokens();
     }
     let unbound = input.bind_elements();
-    let (p, name) = (&input.path, &input.item.ident);
+    let (p, name) = (private(), &input.item.ident);
     let (generics, arguments, clause) = input.item.generics.split_for_impl();
     let (into, from, this) = (local("into"), local("from"), local("this"));
     let (packed, unpacked) = (local("packed"), local("unpacked"));
@@ -194,10 +195,10 @@ pub(crate) fn module(item: TokenStream) -> TokenStream {
             Member::Unnamed(index) => index.index.to_string(),
         };
         // The type stands there so that a field that is no module is reported at it.
-        let (p, ty) = (&input.path, &field.ty);
+        let (p, ty) = (private(), &field.ty);
         visits.push(quote!(#p::ModuleVisitor::enter::<#ty>(#visitor, #path, &self.#member);));
     }
-    let (p, name) = (&input.path, &input.item.ident);
+    let (p, name) = (private(), &input.item.ident);
     let (generics, arguments, clause) = input.item.generics.split_for_impl();
     let impls = quote! {
         impl #generics #p::Module for #name #arguments #clause {

@@ -6,7 +6,7 @@ use syn::{Type, Visibility};
 
 use crate::args::Args;
 use crate::generics::generated;
-use crate::library::Private;
+use crate::library::private_at;
 use crate::model::Layer;
 use crate::tokens::mentions;
 
@@ -23,21 +23,15 @@ pub(crate) enum Mode {
 pub(crate) struct Expansion<'a> {
     pub(crate) layer: &'a Layer,
     pub(crate) args: &'a Args,
-    pub(crate) private: Private,
     pub(crate) mode: Mode,
     /// Whether the op can make a call again, for `AUTOGRAD_VERIFY`.
     pub(crate) verifies: bool,
 }
 
 impl Expansion<'_> {
-    /// The path of what expansions call, placed where an error is to be shown.
-    pub(crate) fn private_at(&self, span: Span) -> Private {
-        self.private.at(span)
-    }
-
     /// What finds the bounds of a type, or none where it is no tensor or no output.
     pub(crate) fn known(&self, ty: &impl ToTokens, span: Span) -> TokenStream {
-        let p = self.private_at(span);
+        let p = private_at(span);
         quote_spanned!(span=> #p::Known::<#ty>)
     }
 

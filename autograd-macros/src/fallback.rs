@@ -7,20 +7,20 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{FnArg, Generics, ReturnType, Type};
 
 use crate::check::forward::slip;
+use crate::check::refused::of_signature;
 use crate::errors::Errors;
 use crate::expansion::{Expansion, Mode};
 use crate::generics::{generated, phantom};
 use crate::items;
-use crate::library::Private;
-use crate::model::{Block, Broken, Exists, Function, bare, first_argument, is_named, last_segment};
+use crate::library::private;
+use crate::model::{
+    Block, Broken, Exists, Function, bare, behind, first_argument, is_named, last_segment,
+};
 use crate::parse::{CONTEXTS, pattern_name};
 use crate::tokens::{mentions, plain_name, replace_ident, text};
 
 /// What a caller of an op may name.
 pub(crate) const CALLS: [&str; 3] = ["apply", "try_apply", "with"];
-
-/// The functions that make an op.
-const RULES: [&str; 3] = ["forward", "backward", "jvp"];
 
 /// How an op comes out, and what is reported of it.
 pub(crate) fn mode(op: &Ident, errors: Errors, refused: bool) -> (Mode, TokenStream) {
@@ -143,9 +143,9 @@ fn made_type(tokens: TokenStream) -> Option<Ident> {
 /// The compiler refuses the block, where an error of ours would be one more: calls that take anything, so
 /// that nothing repeats a type of the signature.
 pub(crate) fn loose_calls(expansion: &Expansion<'_>) -> TokenStream {
-    let (p, layer) = (&expansion.private, expansion.layer);
+    let (p, layer) = (&private(), expansion.layer);
     let output = match &layer.forward {
-        Some(forward) if !layer.wrong.1 => forward.output(),
+        Some(forward) if !of_signature(layer, &forward.function).returned => forward.output(),
         _ => quote!(#p::Tensor<::core::primitive::f64>),
     };
     let names: Vec<Ident> = match &layer.forward {
@@ -163,7 +163,7 @@ pub(crate) fn loose_calls(expansion: &Expansion<'_>) -> TokenStream {
 
 /// Calls by position and by name that take anything.
 pub(crate) fn loose(
-    p: &Private,
+    p: &Ident,
     generics: &Generics,
     name: &Ident,
     op: &Type,
@@ -216,13 +216,13 @@ pub(crate) fn silenced(
     function: &Function,
     unknown: Option<&Generics>,
 ) -> TokenStream {
-    let Function { attrs, vis, sig: own, body } = function;
+    let Function { attrs, vis, sig: own, body, .. } = function;
     let is_absent = |ty: &Type| {
         let mut constants = unknown.into_iter().flat_map(Generics::const_params);
         is_slip(ty) || constants.any(|of| mentions(ty, &of.ident.to_string()))
     };
     let mut sig = own.clone();
-    if !RULES.iter().any(|rule| sig.ident == rule) {
+    if !function.is_rule() {
         return quote!(#(#attrs)* #[allow(unused)] #vis #sig #body);
     }
     sig.constness = None;
@@ -251,10 +251,7 @@ pub(crate) fn silenced(
             *param.pat = syn::Pat::Wild(syn::PatWild { attrs: Vec::new(), underscore_token });
         }
         seen.push(text);
-        let inner = match bare(&param.ty) {
-            Type::Reference(reference) => &*reference.elem,
-            ty => ty,
-        };
+        let inner = behind(&param.ty);
         let absent =
             is_absent(&param.ty) || matches!(bare(&param.ty), Type::ImplTrait(_) | Type::Infer(_));
         let context = CONTEXTS.iter().any(|context| is_named(inner, context));

@@ -32,7 +32,7 @@ pub(crate) trait Form: Sized {
     fn check_bodies(&self, errors: &mut Errors);
 
     /// Whether the compiler refuses a type of a signature.
-    fn is_refused(&mut self) -> bool;
+    fn is_refused(&self) -> bool;
 
     fn expand(self, args: &Self::Args, mode: Mode) -> TokenStream;
 }
@@ -40,7 +40,7 @@ pub(crate) trait Form: Sized {
 pub(crate) fn run<F: Form>(arguments: TokenStream, block: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
     let args = F::args(arguments, &mut errors);
-    let Some(mut form) = F::parse(block.clone(), &args, &mut errors) else {
+    let Some(form) = F::parse(block.clone(), &args, &mut errors) else {
         return fallback::of_tokens(block, errors);
     };
     if let Some(exists) = form.block().exists {

@@ -8,11 +8,7 @@ use crate::tokens::plain_name;
 
 /// The name of a parameter of an impl or a function.
 pub(crate) fn parameter_name(param: &GenericParam) -> String {
-    match param {
-        GenericParam::Type(param) => param.ident.to_string(),
-        GenericParam::Const(param) => param.ident.to_string(),
-        GenericParam::Lifetime(param) => param.lifetime.to_string(),
-    }
+    argument(param).to_string()
 }
 
 /// A name that is made of the op's, and is shown where that stands.
@@ -22,15 +18,8 @@ pub(crate) fn generated(op: &Ident, what: &str) -> Ident {
 
 /// `::<F, N>`, or nothing.
 pub(crate) fn turbofish(generics: &Generics) -> Option<TokenStream> {
-    let names: Vec<_> = generics
-        .params
-        .iter()
-        .filter_map(|param| match param {
-            GenericParam::Type(param) => Some(&param.ident),
-            GenericParam::Const(param) => Some(&param.ident),
-            GenericParam::Lifetime(_) => None,
-        })
-        .collect();
+    let (_, others) = lifetimes_and_others(generics);
+    let names: Vec<_> = others.into_iter().map(argument).collect();
     (!names.is_empty()).then(|| quote!(::<#(#names),*>))
 }
 
@@ -54,10 +43,16 @@ pub(crate) fn is_lifetime(param: &GenericParam) -> bool {
     matches!(param, GenericParam::Lifetime(_))
 }
 
+/// The parameters in the order in which they are declared.
+pub(crate) fn lifetimes_and_others(
+    generics: &Generics,
+) -> (Vec<&GenericParam>, Vec<&GenericParam>) {
+    generics.params.iter().partition(|param| is_lifetime(param))
+}
+
 /// The parameters as arguments: `T, N`.
 pub(crate) fn arguments(generics: &Generics) -> Vec<TokenStream> {
-    let (lifetimes, others): (Vec<_>, Vec<_>) =
-        generics.params.iter().partition(|p| is_lifetime(p));
+    let (lifetimes, others) = lifetimes_and_others(generics);
     lifetimes.into_iter().chain(others).map(argument).collect()
 }
 

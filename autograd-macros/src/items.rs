@@ -1,6 +1,8 @@
 //! The block cut into items. What cannot be read is left out, and reading goes on behind it: the
 //! compiler reads the block before the macro does, and has reported what is wrong with it.
 
+use std::cell::OnceCell;
+
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::quote;
 use syn::ext::IdentExt;
@@ -11,6 +13,7 @@ use syn::{Attribute, Signature, Token, Visibility};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Broken, Function};
+use crate::tokens::{is_one_of, is_punct};
 
 /// One item of the block, as far as it matters.
 pub(crate) enum Found {
@@ -74,7 +77,7 @@ fn item(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Found> {
             }
             other => return Err(syn::Error::new(other.span(), "no body")),
         };
-        return Ok(Found::Function(Function { attrs, vis, sig, body }));
+        return Ok(Found::Function(Function { attrs, vis, sig, body, judged: OnceCell::new() }));
     }
     let is_type = ahead.peek(Token![type]);
     let is_macro = ahead.peek(syn::Ident) && ahead.peek2(Token![!])
@@ -174,13 +177,11 @@ fn broken(input: ParseStream<'_>) -> syn::Result<Broken> {
         let tree = input.parse::<TokenTree>()?;
         match &tree {
             TokenTree::Ident(word) => {
-                let keyword = ["fn", "type", "const", "let"].iter().any(|other| word == other);
-                if inside && broken.name.is_none() && !keyword {
+                if inside && broken.name.is_none() && !is_one_of(word, "fn type const let") {
                     broken.name = Some(word.clone());
                 }
                 // Attributes, visibility and qualifiers belong to what follows.
-                let before = ["pub", "async", "unsafe", "extern"].iter().any(|other| word == other);
-                inside |= !before;
+                inside |= !is_one_of(word, "pub async unsafe extern");
             }
             TokenTree::Group(group) if group.delimiter() == Delimiter::Parenthesis && inside => {
                 broken.parameters.get_or_insert_with(|| group.clone());
@@ -204,7 +205,7 @@ fn starts_item(input: ParseStream<'_>) -> bool {
 /// before a `:` or after a comma.
 pub(crate) fn parameter_names(parameters: &Group) -> Vec<Ident> {
     let trees: Vec<TokenTree> = parameters.stream().into_iter().collect();
-    let punct = |at: usize, c: char| matches!(trees.get(at), Some(TokenTree::Punct(punct)) if punct.as_char() == c);
+    let punct = |at: usize, c: char| is_punct(trees.get(at), c);
     let mut names = Vec::new();
     let mut depth = 0;
     let mut fresh = true;

@@ -8,7 +8,7 @@ use crate::check::forward::not_floats;
 use crate::errors::Errors;
 use crate::expansion::{Expansion, Mode};
 use crate::front::Form;
-use crate::library::{Private, private_path};
+use crate::library::private_path;
 use crate::model::{Block, Function, Layer};
 use crate::{check, check_arg, elementwise, fallback, front, parse};
 
@@ -46,35 +46,33 @@ impl<const VERIFIES: bool> Form for Op<VERIFIES> {
 
     fn check(&self, args: &Args, errors: &mut Errors) {
         check::check(&self.0, args, errors);
-        check_arg::check_layer(&self.0, args, errors);
+        check_arg::check(Some(&self.0), args, errors);
     }
 
     fn check_bodies(&self, errors: &mut Errors) {
         check::check_bodies(&self.0, errors);
     }
 
-    fn is_refused(&mut self) -> bool {
-        self.0.wrong = check::refused::of_layer(&self.0);
-        self.0.wrong.0
+    fn is_refused(&self) -> bool {
+        self.0.functions().any(|function| check::refused::of_signature(&self.0, function).any())
     }
 
     fn expand(mut self, args: &Args, mode: Mode) -> TokenStream {
         if matches!(mode, Mode::Full) {
             let layer = &self.0;
-            let private = Private::imported();
-            let expansion = Expansion { layer, args, private, mode, verifies: VERIFIES }.tokens();
+            let expansion = Expansion { layer, args, mode, verifies: VERIFIES }.tokens();
             let warnings = check::warn::warnings(layer, args);
-            let tests = check_arg::layer_tests(layer, args);
+            let tests = check_arg::tests(layer, args, false);
             return quote!(#expansion #warnings #tests);
         }
-        let private = Private::Path(private_path(args.krate.as_ref()));
+        let path = private_path(args.krate.as_ref());
         for (parameter, _) in not_floats(&self.0) {
             let mut params = self.0.block.generics.type_params_mut();
             if let Some(parameter) = params.find(|param| param.ident == parameter) {
                 parameter.colon_token.get_or_insert_with(Default::default);
-                parameter.bounds.push(syn::parse_quote!(#private::Float));
+                parameter.bounds.push(syn::parse_quote!(#path::Float));
             }
         }
-        Expansion { layer: &self.0, args, private, mode, verifies: false }.tokens()
+        Expansion { layer: &self.0, args, mode, verifies: false }.tokens()
     }
 }

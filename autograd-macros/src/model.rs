@@ -3,13 +3,14 @@
 use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{
-    Attribute, Expr, GenericArgument, Generics, PathArguments, ReturnType, Signature, Type,
-    TypeParamBound, TypePath, Visibility, WherePredicate,
+    Attribute, Expr, GenericArgument, Generics, PathArguments, PathSegment, ReturnType, Signature,
+    Type, TypeParamBound, TypePath, Visibility, WherePredicate,
 };
 
+use std::cell::OnceCell;
 use std::ops::Deref;
 
-use crate::tokens::text;
+use crate::tokens::{is_one_of, text};
 
 /// What the blocks of all forms have in common.
 pub(crate) struct Block {
@@ -27,6 +28,9 @@ pub(crate) struct Block {
     pub(crate) broken: Vec<Broken>,
 }
 
+/// The functions that make an op.
+pub(crate) const RULES: &[&str] = &["forward", "backward", "jvp"];
+
 /// An op on tensors.
 pub(crate) struct Layer {
     pub(crate) block: Block,
@@ -35,9 +39,6 @@ pub(crate) struct Layer {
     pub(crate) forward: Option<Forward>,
     pub(crate) backward: Option<Derivative>,
     pub(crate) jvp: Option<Derivative>,
-    /// Whether a type in a signature, and whether that of forward's output, is one that the compiler
-    /// refuses.
-    pub(crate) wrong: (bool, bool),
 }
 
 impl Deref for Layer {
@@ -75,6 +76,8 @@ pub(crate) struct Function {
     pub(crate) vis: Visibility,
     pub(crate) sig: Signature,
     pub(crate) body: Group,
+    /// The body less what stands behind a `#[cfg]`, once that was asked for.
+    pub(crate) judged: OnceCell<Group>,
 }
 
 pub(crate) struct Forward {
@@ -158,14 +161,15 @@ pub(crate) enum Returns {
 }
 
 impl Layer {
+    pub(crate) fn new(block: Block) -> Self {
+        let (saved, state) = (None, None);
+        let (forward, backward, jvp) = (None, None, None);
+        Self { block, saved, state, forward, backward, jvp }
+    }
+
     /// Whether something that is missing may be there, but could not be read.
     pub(crate) fn is_broken(&self) -> bool {
         !self.broken.is_empty()
-    }
-
-    /// Whether a function of this name is one of those that make the op.
-    pub(crate) fn is_rule(&self, name: &Ident) -> bool {
-        ["forward", "backward", "jvp"].iter().any(|rule| name == rule)
     }
 
     /// The functions that make the op.
@@ -173,6 +177,14 @@ impl Layer {
         let forward = self.forward.iter().map(|forward| &forward.function);
         let backward = self.backward.iter().map(|backward| &backward.function);
         forward.chain(backward).chain(self.jvp.iter().map(|jvp| &jvp.function))
+    }
+
+    /// Those that name their context.
+    pub(crate) fn contexts(&self) -> impl Iterator<Item = (&Ident, &Function)> {
+        let forward = self.forward.iter().map(|of| (of.context.as_ref(), &of.function));
+        let derivatives = self.backward.iter().chain(&self.jvp);
+        let all = forward.chain(derivatives.map(|of| (of.context.as_ref(), &of.function)));
+        all.filter_map(|(context, function)| Some((context?, function)))
     }
 
     pub(crate) fn inputs(&self) -> impl Iterator<Item = (&Param, &TensorInput)> {
@@ -190,6 +202,11 @@ impl Layer {
 }
 
 impl Function {
+    /// Whether it is one of those that make an op.
+    pub(crate) fn is_rule(&self) -> bool {
+        RULES.iter().any(|rule| self.sig.ident == rule)
+    }
+
     /// Whether the body is Rust.
     pub(crate) fn is_read(&self) -> bool {
         syn::parse2::<syn::Block>(self.body.to_token_stream()).is_ok()
@@ -227,6 +244,16 @@ impl Forward {
     }
 }
 
+impl Derivative {
+    /// `Grads`, if it returns the gradients by their names.
+    pub(crate) fn by_name(&self) -> Option<&Type> {
+        match &self.returns {
+            Returns::ByName(ty) => Some(ty),
+            _ => None,
+        }
+    }
+}
+
 impl Param {
     /// What is given for it where a caller gives nothing.
     pub(crate) fn default(&self) -> Option<&Expr> {
@@ -255,6 +282,9 @@ impl Outputs {
 
 // Types by their looks.
 
+pub(crate) const PRIMITIVES: &str =
+    "bool char str f32 f64 i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize";
+
 /// A type without the parentheses and invisible groups around it.
 pub(crate) fn bare(ty: &Type) -> &Type {
     match ty {
@@ -265,7 +295,7 @@ pub(crate) fn bare(ty: &Type) -> &Type {
 }
 
 /// The last segment of a path type without a `<T as Trait>` before it.
-pub(crate) fn last_segment(ty: &Type) -> Option<&syn::PathSegment> {
+pub(crate) fn last_segment(ty: &Type) -> Option<&PathSegment> {
     match bare(ty) {
         Type::Path(path) if path.qself.is_none() => path.path.segments.last(),
         _ => None,
@@ -290,15 +320,40 @@ pub(crate) fn argument_of<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
     first_argument(segment)
 }
 
-pub(crate) fn first_argument(segment: &syn::PathSegment) -> Option<&Type> {
-    match &segment.arguments {
-        PathArguments::AngleBracketed(arguments) => {
-            arguments.args.iter().find_map(|argument| match argument {
-                GenericArgument::Type(ty) => Some(ty),
-                _ => None,
-            })
-        }
+pub(crate) fn first_argument(segment: &PathSegment) -> Option<&Type> {
+    type_arguments(segment).next()
+}
+
+/// The types in `<..>`.
+pub(crate) fn type_arguments(segment: &PathSegment) -> impl Iterator<Item = &Type> {
+    let arguments = match &segment.arguments {
+        PathArguments::AngleBracketed(arguments) => Some(&arguments.args),
         _ => None,
+    };
+    arguments.into_iter().flatten().filter_map(|argument| match argument {
+        GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    })
+}
+
+/// The types of what a value holds: behind references, in lists, in tuples and as arguments. What functions
+/// take and return is not held.
+pub(crate) fn held(ty: &Type) -> Vec<&Type> {
+    match bare(ty) {
+        Type::Reference(reference) => vec![&reference.elem],
+        Type::Slice(slice) => vec![&slice.elem],
+        Type::Array(array) => vec![&array.elem],
+        Type::Ptr(pointer) => vec![&pointer.elem],
+        Type::Tuple(tuple) => tuple.elems.iter().collect(),
+        ty => last_segment(ty).into_iter().flat_map(type_arguments).collect(),
+    }
+}
+
+/// A type without a reference before it.
+pub(crate) fn behind(ty: &Type) -> &Type {
+    match bare(ty) {
+        Type::Reference(reference) => bare(&reference.elem),
+        ty => ty,
     }
 }
 
@@ -325,41 +380,34 @@ pub(crate) fn is_known(element: &str) -> bool {
     is_integer(element) || matches!(element, "f32" | "f64")
 }
 
-fn shared(ty: &Type) -> Option<&Type> {
+/// What is behind a shared reference.
+pub(crate) fn shared(ty: &Type) -> Option<&Type> {
     match bare(ty) {
         Type::Reference(reference) if reference.mutability.is_none() => Some(&reference.elem),
         _ => None,
     }
 }
 
-fn list_element(ty: &Type) -> Option<&Type> {
-    match bare(ty) {
-        Type::Slice(slice) => Some(&slice.elem),
-        Type::Array(array) => Some(&array.elem),
-        _ => None,
-    }
-}
-
 /// What form of tensor input a type is.
 pub(crate) fn input_form(ty: &Type) -> Option<(Form, &TypePath)> {
-    if let Some(tensor) = shared(ty).and_then(as_tensor) {
+    let lent = |ty| shared(ty).and_then(as_tensor);
+    if let Some(tensor) = lent(ty) {
         return Some((Form::One, tensor));
     }
-    if let Some(tensor) = argument_of(ty, "Option").and_then(shared).and_then(as_tensor) {
+    if let Some(tensor) = argument_of(ty, "Option").and_then(lent) {
         return Some((Form::Optional, tensor));
     }
-    if let Some(element) = shared(ty).and_then(list_element)
-        && let Some(tensor) = as_tensor(element).or_else(|| shared(element).and_then(as_tensor))
-    {
-        return Some((Form::List, tensor));
-    }
-    if let Type::Array(array) = bare(ty)
-        && let Some(tensor) = shared(&array.elem).and_then(as_tensor)
-    {
-        return Some((Form::List, tensor));
-    }
-    let vec = shared(ty).and_then(|ty| argument_of(ty, "Vec"));
-    vec.and_then(as_tensor).map(|tensor| (Form::List, tensor))
+    let tensor = match (bare(ty), shared(ty).map(bare)) {
+        (Type::Array(array), _) => lent(&array.elem),
+        (
+            _,
+            Some(
+                Type::Slice(syn::TypeSlice { elem, .. }) | Type::Array(syn::TypeArray { elem, .. }),
+            ),
+        ) => as_tensor(elem).or_else(|| lent(elem)),
+        (_, list) => list.and_then(|list| argument_of(list, "Vec")).and_then(as_tensor),
+    };
+    tensor.map(|tensor| (Form::List, tensor))
 }
 
 /// What form of tensor output a type is.
@@ -380,25 +428,10 @@ pub(crate) fn hidden_tensor(ty: &Type) -> Option<&TypePath> {
         return (!is_integer(&element(tensor))).then_some(tensor);
     }
     match bare(ty) {
-        Type::Reference(reference) => hidden_tensor(&reference.elem),
-        Type::Slice(slice) => hidden_tensor(&slice.elem),
-        Type::Array(array) => hidden_tensor(&array.elem),
-        Type::Ptr(pointer) => hidden_tensor(&pointer.elem),
-        Type::Tuple(tuple) => tuple.elems.iter().find_map(hidden_tensor),
         Type::ImplTrait(object) => tensor_of_bounds(&object.bounds),
         Type::TraitObject(object) => tensor_of_bounds(&object.bounds),
-        Type::Path(path) => {
-            path.path.segments.iter().find_map(|segment| match &segment.arguments {
-                PathArguments::AngleBracketed(arguments) if segment.ident != "PhantomData" => {
-                    arguments.args.iter().find_map(|argument| match argument {
-                        GenericArgument::Type(ty) => hidden_tensor(ty),
-                        _ => None,
-                    })
-                }
-                _ => None,
-            })
-        }
-        _ => None,
+        ty if is_named(ty, "PhantomData") => None,
+        ty => held(ty).into_iter().find_map(hidden_tensor),
     }
 }
 
@@ -406,21 +439,13 @@ pub(crate) fn hidden_tensor(ty: &Type) -> Option<&TypePath> {
 pub(crate) fn tensor_of_bounds<'a>(
     bounds: impl IntoIterator<Item = &'a TypeParamBound>,
 ) -> Option<&'a TypePath> {
-    const GIVING: [&str; 8] = [
-        "Into",
-        "AsRef",
-        "Borrow",
-        "Deref",
-        "Iterator",
-        "IntoIterator",
-        "ExactSizeIterator",
-        "DoubleEndedIterator",
-    ];
+    const GIVING: &str = "Into AsRef Borrow Deref Iterator IntoIterator ExactSizeIterator \
+        DoubleEndedIterator";
     bounds.into_iter().find_map(|bound| {
         let TypeParamBound::Trait(bound) = bound else { return None };
         let segment = bound.path.segments.last()?;
         let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
-        if !GIVING.iter().any(|name| segment.ident == name) {
+        if !is_one_of(&segment.ident, GIVING) {
             return None;
         }
         arguments.args.iter().find_map(|argument| match argument {

@@ -18,6 +18,19 @@ fn run(block: &str) -> String {
     layer(TokenStream::new(), block, false).to_string()
 }
 
+/// An op with each of these in it is right, or it is refused in these words.
+#[track_caller]
+fn held(op: impl Fn(&str) -> String, right: &[&str], words: &str, wrong: &[&str]) {
+    for text in right {
+        let reported = run(&op(text));
+        assert!(!refused(&reported), "{text}\n{reported}");
+    }
+    for text in wrong {
+        let reported = run(&op(text));
+        assert!(refused(&reported) && reported.contains(words), "{text}\n{words}\n{reported}");
+    }
+}
+
 #[test]
 fn valid_blocks_are_accepted() {
     for block in VALID {
@@ -30,48 +43,38 @@ fn valid_blocks_are_accepted() {
 
 #[test]
 fn a_block_of_helpers_is_not_empty_and_lacks_forward() {
+    held(|items| format!("impl Op {{ {items} }}"), &[], "is empty", &[""]);
     let reported = run("impl Op { fn help() {} }");
-    assert!(reported.contains("the op `Op` has no `forward`"), "{reported}");
+    assert!(reported.contains("the op `Op` has no `forward`") && !reported.contains("is empty"));
 }
 
 #[test]
 fn gradients_under_other_names_are_refused_where_they_are_exchanged() {
-    let block = |signature: &str, returned: &str| {
-        let forward = signature.split(", ").map(|x| format!(", {x}: &Tensor<f64>"));
-        let types = vec!["Tensor<f64>"; signature.split(", ").count()].join(", ");
-        run(&format!(
-            "impl Op {{ fn forward(_ctx: &mut ForwardContext<Self>{}) -> Tensor<f64> {{ todo!() }} \
-             fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> ({types}) {{ {returned} \
-             }} }}",
-            forward.collect::<String>()
-        ))
+    let of = |inputs: &str, returned: &str| {
+        let inputs: Vec<&str> = inputs.split(", ").collect();
+        let forward: String = inputs.iter().map(|x| format!(", {x}: &Tensor<f64>")).collect();
+        let types = vec!["Tensor<f64>"; inputs.len()].join(", ");
+        format!(
+            "impl Op {{ fn forward(_ctx: &mut ForwardContext<Self>{forward}) -> Tensor<f64> {{ \
+             todo!() }} fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> ({types}) {{ \
+             {returned} }} }}"
+        )
     };
-    for (inputs, wrong, right) in [
+    for (inputs, wrong, meant) in [
         ("x, w", "(dw, dx)", "(dx, dw)"),
         ("x, w", "(dw.clone(), Some(dx))", "(dx, dw)"),
         ("x, w, b", "(grad_b, grad_w, grad_x)", "(grad_x, grad_w, grad_b)"),
         ("x, w, b", "(w_grad, b_grad, x_grad)", "(x_grad, w_grad, b_grad)"),
         ("x, w, b", "(d_w, d_x, dy * 2.0)", "(d_x, d_w, ..)"),
     ] {
-        let reported = block(inputs, wrong);
-        assert!(
-            reported.contains(&format!("in the order of forward's inputs: `{right}`")),
-            "{reported}"
-        );
+        let words = format!("in the order of forward's inputs: `{meant}`");
+        held(|wrong| of(inputs, wrong), &[], &words, &[wrong]);
     }
-    for (inputs, returned) in [
-        ("x, w", "(dx, dw)"),
-        // Not exchanged: what is meant is not known.
-        ("x, w", "(dw, dy * 2.0)"),
-        ("x, w", "(dw, dw)"),
-        // Names of something else.
-        ("x, dx", "(dx, ddx)"),
-        ("x, y", "(dy, dx)"),
-        ("x, w", "(dw * 1.0, dx * 1.0)"),
-    ] {
-        let reported = block(inputs, returned);
-        assert!(!refused(&reported), "{returned}: {reported}");
-    }
+    // Not exchanged, so what is meant is not known; and names of something else.
+    let right = ["(dx, dw)", "(dw, dy * 2.0)", "(dw, dw)", "(dw * 1.0, dx * 1.0)"];
+    held(|right| of("x, w", right), &right, "", &[]);
+    held(|right| of("x, dx", right), &["(dx, ddx)"], "", &[]);
+    held(|right| of("x, y", right), &["(dy, dx)"], "", &[]);
 }
 
 #[test]

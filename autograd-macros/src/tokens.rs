@@ -58,30 +58,25 @@ pub(crate) fn named(text: &str, place: Span) -> Option<Ident> {
     Some(ident)
 }
 
+/// Whether a name is one of these words.
+pub(crate) fn is_one_of(name: &Ident, words: &str) -> bool {
+    let name = name.to_string();
+    words.split(' ').any(|word| name == word)
+}
+
 /// A name without `r#`.
 pub(crate) fn plain_name(ident: &Ident) -> String {
     let name = ident.to_string();
     name.strip_prefix("r#").map_or(name.clone(), str::to_owned)
 }
 
-/// Tokens at one place, with the names as they were.
-pub(crate) fn respanned(tokens: TokenStream, span: Span) -> TokenStream {
-    each(tokens, |tree| tree.set_span(span))
-}
-
 /// The same tokens, shown at another place.
 pub(crate) fn located(tokens: TokenStream, place: Span) -> TokenStream {
-    each(tokens, |tree| tree.set_span(tree.span().located_at(place)))
-}
-
-fn each(tokens: TokenStream, change: impl Fn(&mut TokenTree)) -> TokenStream {
-    tokens
-        .into_iter()
-        .map(|mut tree| {
-            change(&mut tree);
-            tree
-        })
-        .collect()
+    let moved = tokens.into_iter().map(|mut tree| {
+        tree.set_span(tree.span().located_at(place));
+        tree
+    });
+    moved.collect()
 }
 
 /// A group with other tokens in it.

@@ -4,13 +4,15 @@ mod named;
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::GenericParam;
+use syn::{GenericParam, Lifetime};
 
 use crate::attributes::of_each_call;
 use crate::expansion::Expansion;
 use crate::generics::{
-    self, arguments, generated, is_lifetime, parameter_name, phantom, turbofish,
+    self, arguments, generated, is_lifetime, lifetimes_and_others, parameter_name, phantom,
+    turbofish,
 };
+use crate::library::private;
 use crate::model::{Forward, Layer, Param};
 use crate::tokens::{find, find_ident, first_span, is_punct, local, mentions, plain_name, rewrite};
 use named::{Hidden, Named};
@@ -99,26 +101,17 @@ impl<'a> Builder<'a> {
     }
 
     fn tokens(&self) -> ByName {
-        let p = &self.expansion.private;
+        let p = &private();
         let (name, names, states) = (&self.name, &self.names, &self.states);
         let layer = self.expansion.layer;
         let vis = self.expansion.forward_vis();
         let markers: Vec<_> =
             self.forward.params.iter().map(|param| marker(&param.ident)).collect();
         let arguments = arguments(&layer.generics);
-        let declared: Vec<_> =
-            layer.generics.params.iter().map(ToTokens::to_token_stream).collect();
-        let (lifetimes, others): (Vec<_>, Vec<_>) = layer
-            .generics
-            .params
-            .iter()
-            .zip(declared)
-            .partition(|(param, _)| matches!(param, GenericParam::Lifetime(_)));
-        let lifetimes: Vec<_> = lifetimes.into_iter().map(|(_, tokens)| tokens).collect();
-        let others: Vec<_> = others.into_iter().map(|(_, tokens)| tokens).collect();
+        let (lifetimes, others) = lifetimes_and_others(&layer.generics);
         let clause = &layer.generics.where_clause;
         let (marked, mark) = (self.marked(), self.mark());
-        let deprecated = self.expansion.deprecated();
+        let (deprecated, keyword) = (self.expansion.deprecated(), layer.keyword());
         let start = self.forward.params.iter().map(|param| match param.default() {
             Some(_) => quote!(#p::Optional),
             None => quote!(#p::Required),
@@ -151,7 +144,7 @@ impl<'a> Builder<'a> {
             ) #clause;
 
             #deprecated
-            impl<#(#lifetimes,)* #(#others,)* #(#states),*> #name<#(#arguments,)* #(#states),*>
+            #keyword<#(#lifetimes,)* #(#others,)* #(#states),*> #name<#(#arguments,)* #(#states),*>
             #clause
             {
                 #(#setters)*
@@ -174,7 +167,7 @@ impl<'a> Builder<'a> {
     }
 
     fn setter(&self, position: usize) -> TokenStream {
-        let p = &self.expansion.private;
+        let p = &private();
         let (name, names) = (&self.name, &self.names);
         let vis = self.expansion.forward_vis();
         let param = &self.forward.params[position];
@@ -215,7 +208,7 @@ impl<'a> Builder<'a> {
     }
 
     fn apply(&self) -> TokenStream {
-        let p = &self.expansion.private;
+        let p = &private();
         let names = &self.names;
         let vis = self.expansion.forward_vis();
         let (mut lifetimes, mut types) = (Vec::new(), Vec::new());
@@ -270,13 +263,9 @@ impl<'a> Builder<'a> {
             types.extend(named.types.iter().cloned());
         }
         let own = &self.forward.function.sig.generics;
-        for parameter in &own.params {
-            if let GenericParam::Lifetime(lifetime) = parameter {
-                lifetimes.retain(|other| *other != lifetime.lifetime);
-            }
-        }
-        let own_lifetimes = own.params.iter().filter(|param| is_lifetime(param));
-        let own_others = own.params.iter().filter(|param| !is_lifetime(param));
+        let (own_lifetimes, own_others) = lifetimes_and_others(own);
+        let is_own = |lifetime: &Lifetime| own.lifetimes().any(|of| of.lifetime == *lifetime);
+        lifetimes.retain(|lifetime| !is_own(lifetime));
         let own_clause: TokenStream = own
             .where_clause
             .iter()
@@ -288,9 +277,6 @@ impl<'a> Builder<'a> {
             .collect();
         let turbofish = turbofish(own);
         let output = self.without_self(self.forward.output());
-        let (own_lifetimes, own_others) = (own_lifetimes.collect(), own_others.collect());
-        let head: [Vec<&GenericParam>; 2] = [own_lifetimes, own_others];
-        let [own_lifetimes, own_others] = &head;
         let result = quote!(#p::Result<#output>);
         let run = match self.placed() {
             None => quote!(<#op>::try_apply #turbofish (#(#values),*)),

@@ -4,7 +4,8 @@ use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::{GenericArgument, Lifetime, PathArguments, Type, TypeParamBound};
 
-use crate::model::{Param, ParamKind};
+use crate::model::{PRIMITIVES, Param, ParamKind, bare, held};
+use crate::tokens::is_one_of;
 
 /// A parameter's type with a name for everything that is anonymous in it.
 pub(super) struct Named {
@@ -73,89 +74,39 @@ struct Found {
 
 impl Found {
     fn look(&mut self, ty: &Type, parameters: &[String]) {
-        match ty {
-            Type::Reference(reference) => {
-                self.written += 1;
-                self.look(&reference.elem, parameters);
-            }
-            Type::Slice(slice) => self.look(&slice.elem, parameters),
-            Type::Array(array) => self.look(&array.elem, parameters),
-            Type::Paren(paren) => self.look(&paren.elem, parameters),
-            Type::Group(group) => self.look(&group.elem, parameters),
-            Type::Tuple(tuple) => tuple.elems.iter().for_each(|ty| self.look(ty, parameters)),
+        match bare(ty) {
+            Type::Reference(_) => self.written += 1,
             Type::Path(path) if path.qself.is_none() => self.path(&path.path, parameters),
             _ => {}
         }
+        held(ty).into_iter().for_each(|ty| self.look(ty, parameters));
     }
 
     fn path(&mut self, path: &syn::Path, parameters: &[String]) {
         let (Some(first), Some(last)) = (path.segments.first(), path.segments.last()) else {
             return;
         };
-        if let PathArguments::AngleBracketed(arguments) = &last.arguments {
-            for argument in &arguments.args {
-                match argument {
-                    GenericArgument::Lifetime(_) => self.written += 1,
-                    GenericArgument::Type(ty) => self.look(ty, parameters),
-                    _ => {}
-                }
+        let lifetimes = match &last.arguments {
+            PathArguments::AngleBracketed(arguments) => {
+                let of = |of: &&GenericArgument| matches!(of, GenericArgument::Lifetime(_));
+                arguments.args.iter().filter(of).count()
             }
-        }
-        let names = |name: &str| WITHOUT_LIFETIME.contains(&name) || name == "Self";
-        let known = names(&last.ident.to_string())
-            || names(&first.ident.to_string())
+            _ => 0,
+        };
+        self.written += lifetimes;
+        let names = |of: &Ident| is_one_of(of, WITHOUT_LIFETIME) || is_one_of(of, PRIMITIVES);
+        let known = names(&last.ident)
+            || names(&first.ident)
             || parameters.iter().any(|parameter| first.ident == parameter);
-        let own = matches!(&last.arguments, PathArguments::AngleBracketed(arguments)
-            if matches!(arguments.args.first(), Some(GenericArgument::Lifetime(_))));
-        if !known && !own {
+        if !known && lifetimes == 0 {
             self.hidden += 1;
         }
     }
 }
 
-/// Types by whose names it is known that they have no lifetime.
-const WITHOUT_LIFETIME: [&str; 40] = [
-    "bool",
-    "char",
-    "str",
-    "f32",
-    "f64",
-    "i8",
-    "i16",
-    "i32",
-    "i64",
-    "i128",
-    "isize",
-    "u8",
-    "u16",
-    "u32",
-    "u64",
-    "u128",
-    "usize",
-    "String",
-    "Vec",
-    "Option",
-    "Result",
-    "Box",
-    "Rc",
-    "Arc",
-    "Cell",
-    "RefCell",
-    "Mutex",
-    "RwLock",
-    "HashMap",
-    "HashSet",
-    "BTreeMap",
-    "BTreeSet",
-    "Range",
-    "RangeInclusive",
-    "Duration",
-    "Instant",
-    "Path",
-    "PathBuf",
-    "PhantomData",
-    "Tensor",
-];
+/// Types by whose names it is known that they have no lifetime, beside the primitive ones.
+const WITHOUT_LIFETIME: &str = "Self String Vec Option Result Box Rc Arc Cell RefCell Mutex RwLock \
+    HashMap HashSet BTreeMap BTreeSet Range RangeInclusive Duration Instant Path PathBuf PhantomData Tensor";
 
 /// The type of the value given for the parameter at this position, whatever it hides.
 pub(super) fn of(position: usize) -> Ident {

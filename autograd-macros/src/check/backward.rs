@@ -1,17 +1,16 @@
 //! The rules of backward: what it takes and what it returns, against forward.
 
-use syn::Type;
+use proc_macro2::Ident;
 
-use super::grads::{Fields, NoField};
-use super::order;
+use super::grads::Fields;
 use super::returned::Wanted;
-use super::types::{inner_tensor, is_gradient_form, is_plain, other_element};
+use super::types::{is_gradient_form, is_plain, other_element, tensor_in};
 use crate::errors::Errors;
 use crate::generics::parameter_name;
 use crate::messages;
 use crate::model::{
-    Form, GradientParam, Layer, Output, ParamKind, Returns, as_tensor, bare, gradient_type,
-    hidden_tensor, parameter_type,
+    Derivative, Form, GradientParam, Layer, Output, Param, ParamKind, Returns, gradient_type,
+    parameter_type,
 };
 use crate::parse::BACKWARD_CONTEXT;
 use crate::tokens::{plain_name, text};
@@ -26,8 +25,7 @@ pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
 
 /// A parameter of the impl with the name of the struct that the macro makes for backward.
 fn parameter_named_grads(layer: &Layer, errors: &mut Errors) {
-    let by_name = |returns: &Returns| matches!(returns, Returns::ByName(_));
-    if !layer.backward.as_ref().is_some_and(|backward| by_name(&backward.returns)) {
+    if layer.backward.as_ref().and_then(Derivative::by_name).is_none() {
         return;
     }
     for parameter in layer.generics.params.iter().filter(|of| parameter_name(of) == "Grads") {
@@ -37,8 +35,26 @@ fn parameter_named_grads(layer: &Layer, errors: &mut Errors) {
 
 /// The same of its body.
 pub(crate) fn check_body(layer: &Layer, errors: &mut Errors) {
-    returned_order(layer, errors);
-    grads_fields(layer, errors);
+    let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
+    let by_name = match &backward.returns {
+        Returns::ByName(_) => true,
+        Returns::Tuple(..) => false,
+        _ => return,
+    };
+    let inputs = layer.differentiable();
+    let lists = inputs.iter().filter(|(_, input)| input.form == Form::List);
+    let plain = |param: &Param| matches!(param.kind, ParamKind::Plain { .. });
+    let fields = Fields {
+        names: inputs.iter().map(|(param, _)| plain_name(&param.ident)).collect(),
+        lists: lists.map(|(param, _)| plain_name(&param.ident)).collect(),
+        write: format!(
+            "write `{}` (`None` where there is no gradient)",
+            wanted_return(layer, true)
+        ),
+        params: forward.params.iter().map(|of| (plain_name(&of.ident), plain(of))).collect(),
+        given: backward.params.iter().filter_map(|of| of.name.as_ref()).map(plain_name).collect(),
+    };
+    fields.check(by_name, &backward.function, errors);
 }
 
 /// `fn backward(ctx: .., dy: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>)`
@@ -72,7 +88,7 @@ fn gradient_count(layer: &Layer, errors: &mut Errors) {
         }
         return;
     }
-    let is_gradient = |param: &&GradientParam| inner_tensor(&param.ty).is_some();
+    let is_gradient = |param: &&GradientParam| tensor_in(&param.ty).is_some();
     let taken: Vec<_> = backward.params.iter().filter(is_gradient).collect();
     let wanted: Vec<_> = outputs
         .iter()
@@ -109,41 +125,27 @@ fn gradient_types(layer: &Layer, errors: &mut Errors) {
         return;
     }
     for (position, ((_, form, tensor), param)) in outputs.iter().zip(&backward.params).enumerate() {
-        // It has an error of its own.
-        if matches!(bare(&param.ty), Type::ImplTrait(_)) {
-            continue;
-        }
         let of = text(*tensor);
         let write = parameter_type(*form, &of);
         let forms = match form {
             Form::List => format!("&[{of}]` or `&[Option<{of}>]"),
             _ => format!("{write}` or `Option<{write}>"),
         };
-        let Some(found) = as_tensor(&param.ty)
-            .or_else(|| hidden_tensor(&param.ty))
-            .or_else(|| inner_tensor(&param.ty))
-        else {
-            if is_plain(&param.ty) {
-                let name = param.name.as_ref().map_or("dy".to_owned(), plain_name);
-                let output = messages::output(position, outputs.len());
-                let found = text(&param.ty);
-                errors.at(&param.ty, messages::gradient_form(&output, &found, &name, &forms));
-            }
-            continue;
-        };
-        let name = match &param.name {
-            Some(name) => name.to_string(),
-            None => "dy".to_owned(),
-        };
+        let name = param.name.as_ref().map_or("dy".to_owned(), Ident::to_string);
         let output = messages::output(position, outputs.len());
-        if let Some((found, expected)) = other_element(found, tensor) {
-            let message = messages::gradient_element(&name, &found, &output, &expected, &write);
-            errors.at(&param.ty, message);
-        } else if !is_gradient_form(*form, &param.ty) {
-            let found = text(&param.ty);
-            let message = messages::gradient_form(&output, &found, &name, &forms);
-            errors.at(&param.ty, message);
-        }
+        let other_form = || messages::gradient_form(&output, &text(&param.ty), &name, &forms);
+        let message = match tensor_in(&param.ty) {
+            None if is_plain(&param.ty) => other_form(),
+            None => continue,
+            Some(found) => match other_element(found, tensor) {
+                Some((found, of)) => {
+                    messages::gradient_element(&name, &found, &output, &of, &write)
+                }
+                None if is_gradient_form(*form, &param.ty) => continue,
+                None => other_form(),
+            },
+        };
+        errors.at(&param.ty, message);
     }
 }
 
@@ -182,39 +184,4 @@ fn returned(layer: &Layer, errors: &mut Errors) {
         element: messages::returned_element,
     };
     wanted.check(&backward.returns, &backward.function, errors);
-}
-
-fn returned_order(layer: &Layer, errors: &mut Errors) {
-    let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
-    let Returns::Tuple(..) = &backward.returns else { return };
-    let inputs: Vec<String> =
-        layer.differentiable().iter().map(|(param, _)| plain_name(&param.ident)).collect();
-    let given = backward.params.iter().filter_map(|param| param.name.as_ref());
-    let all = forward.params.iter().map(|param| &param.ident).chain(given);
-    let taken: Vec<String> = all.map(plain_name).collect();
-    order::check(&inputs, &taken, &backward.function.judged(), errors);
-}
-
-/// The fields of each `Grads { .. }` that backward builds.
-fn grads_fields(layer: &Layer, errors: &mut Errors) {
-    let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
-    let Returns::ByName(_) = &backward.returns else { return };
-    let inputs = layer.differentiable();
-    let lists = inputs.iter().filter(|(_, input)| input.form == Form::List);
-    let fields = Fields {
-        names: inputs.iter().map(|(param, _)| plain_name(&param.ident)).collect(),
-        lists: lists.map(|(param, _)| plain_name(&param.ident)).collect(),
-        write: format!(
-            "write `{}` (`None` where there is no gradient)",
-            wanted_return(layer, true)
-        ),
-        other: &|name| {
-            let param = forward.params.iter().find(|param| plain_name(&param.ident) == name)?;
-            Some(match param.kind {
-                ParamKind::Tensor(_) => NoField::Stopped,
-                ParamKind::Plain { .. } => NoField::Plain,
-            })
-        },
-    };
-    fields.check(backward.function.judged().stream(), errors);
 }

@@ -5,7 +5,7 @@ use syn::parse::Parser;
 use syn::punctuated::Punctuated;
 use syn::{Expr, Token};
 
-use crate::tokens::{find, is_punct};
+use crate::tokens::{find, is_one_of, is_punct};
 
 /// `ctx.call(arguments)` anywhere in the tokens.
 pub(crate) fn find_call(
@@ -32,6 +32,9 @@ pub(crate) fn arguments(tokens: &TokenStream) -> Vec<Expr> {
     parsed.map(|arguments| arguments.into_iter().collect()).unwrap_or_default()
 }
 
+/// Macros that never return.
+pub(crate) const DIVERGING: &str = "panic todo unimplemented unreachable";
+
 /// `todo!()`, `unimplemented!()`, `panic!()` alone: still being written.
 pub(crate) fn is_stub(body: &TokenStream) -> bool {
     let mut trees = body.clone().into_iter();
@@ -43,8 +46,7 @@ pub(crate) fn is_stub(body: &TokenStream) -> bool {
     matches!(
         first,
         (Some(TokenTree::Ident(name)), Some(TokenTree::Punct(bang)))
-            if bang.as_char() == '!'
-                && matches!(name.to_string().as_str(), "todo" | "unimplemented" | "panic" | "unreachable")
+            if bang.as_char() == '!' && is_one_of(&name, DIVERGING)
     )
 }
 

@@ -7,11 +7,13 @@ use crate::tokens::{is_group, is_punct, regroup, rewritten};
 
 impl Function {
     /// The body less what stands behind a `#[cfg]`, which the macro cannot decide.
-    pub(crate) fn judged(&self) -> Group {
-        let less = rewritten(self.body.stream(), &mut |trees, at| {
-            Some((TokenStream::new(), configured(trees, at)?))
-        });
-        less.map_or_else(|| self.body.clone(), |less| regroup(&self.body, less))
+    pub(crate) fn judged(&self) -> &Group {
+        self.judged.get_or_init(|| {
+            let less = rewritten(self.body.stream(), &mut |trees, at| {
+                Some((TokenStream::new(), configured(trees, at)?))
+            });
+            less.map_or_else(|| self.body.clone(), |less| regroup(&self.body, less))
+        })
     }
 }
 

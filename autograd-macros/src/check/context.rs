@@ -10,7 +10,7 @@ use super::types::{is_bare_gradient, is_list};
 use super::{habits, marks, paths};
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{Derivative, Form, Forward, Layer, bare};
+use crate::model::{Derivative, Form, Forward, Layer, bare, behind};
 use crate::tokens::{find, mentions, plain_name, text};
 
 pub(super) fn check(layer: &Layer, errors: &mut Errors) {
@@ -108,12 +108,8 @@ fn undeclared(layer: &Layer, forward: &Forward, errors: &mut Errors) {
 /// What backward and `jvp` read without a declaration. Where forward keeps it, the declaration is reported to be
 /// missing there.
 pub(crate) fn undeclared_reads(layer: &Layer) -> Vec<(Ident, String)> {
-    let backward = layer.backward.iter().map(|b| (&b.context, &b.function));
-    let jvp = layer.jvp.iter().map(|jvp| (&jvp.context, &jvp.function));
-    let readers: Vec<_> = backward
-        .chain(jvp)
-        .filter_map(|(context, function)| Some((context.as_ref()?, function.judged().stream())))
-        .collect();
+    let readers = layer.contexts().filter(|(_, of)| of.sig.ident != "forward");
+    let readers: Vec<_> = readers.map(|(context, of)| (context, of.judged().stream())).collect();
     let pairs = [
         ("saved_tensor", layer.saved.is_none(), "Saved", "save_for_backward"),
         ("attrs", layer.state.is_none(), "Attrs", "set_attrs"),
@@ -202,16 +198,9 @@ fn materialize(calls: &[Call], backward: &Derivative, errors: &mut Errors) {
     for param in backward.params.iter().filter(|_| off) {
         if is_bare_gradient(&param.ty) {
             let name = param.name.as_ref().map_or_else(|| "_".to_owned(), plain_name);
-            let list = match bare(&param.ty) {
-                syn::Type::Reference(reference) => match bare(&reference.elem) {
-                    syn::Type::Slice(slice) => Some(&slice.elem),
-                    _ => None,
-                },
-                _ => None,
-            };
-            let write = match list {
-                Some(element) => format!("&[Option<{}>]", text(element)),
-                None => format!("Option<{}>", text(&param.ty)),
+            let write = match behind(&param.ty) {
+                syn::Type::Slice(list) => format!("&[Option<{}>]", text(&list.elem)),
+                _ => format!("Option<{}>", text(&param.ty)),
             };
             errors.at(&param.ty, messages::bare_gradient(&name, &write));
         }

@@ -11,7 +11,7 @@ use crate::model::{
     Layer, OutputKind, ParamKind, bare, bounds_of, element, hidden_tensor, nearest,
     tensor_of_bounds,
 };
-use crate::tokens::{find_ident, mentions, plain_name, text};
+use crate::tokens::{find_ident, is_one_of, is_punct, mentions, plain_name, text};
 
 /// Holds forward against them.
 pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
@@ -70,19 +70,16 @@ fn defaults(layer: &Layer, errors: &mut Errors) {
 /// The first of these names that stands for a value: neither a field, a call, a path nor bound here.
 fn value_named(tokens: &TokenStream, names: &[&Ident]) -> Option<Ident> {
     let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
-    let punct = |at: Option<usize>, found: &str| {
-        at.and_then(|at| trees.get(at)).is_some_and(
-            |tree| matches!(tree, TokenTree::Punct(punct) if found.contains(punct.as_char())),
-        )
-    };
+    let is = |at: usize, c: char| is_punct(trees.get(at), c);
     // Closures and blocks bind names of their own.
-    if trees.iter().any(|tree| matches!(tree, TokenTree::Punct(bar) if bar.as_char() == '|')) {
+    if (0..trees.len()).any(|at| is(at, '|')) {
         return None;
     }
     trees.iter().enumerate().find_map(|(at, tree)| match tree {
         TokenTree::Ident(word) if names.contains(&word) => {
             let call = matches!(trees.get(at + 1), Some(TokenTree::Group(_)));
-            let part = punct(at.checked_sub(1), ".:") || punct(Some(at + 1), ":!");
+            let before = at.checked_sub(1).is_some_and(|at| is(at, '.') || is(at, ':'));
+            let part = before || is(at + 1, ':') || is(at + 1, '!');
             (!call && !part).then(|| word.clone())
         }
         TokenTree::Group(group) if group.delimiter() != Delimiter::Brace => {
@@ -173,27 +170,11 @@ fn float_elements(layer: &Layer, errors: &mut Errors) {
 /// Parameters that are element types, and of which nothing is asked that makes them floats; with
 /// the first tensor of each.
 pub(crate) fn not_floats(layer: &Layer) -> Vec<(Ident, TypePath)> {
-    const LESS: [&str; 15] = [
-        "Element",
-        "Numeric",
-        "Copy",
-        "Clone",
-        "Debug",
-        "Display",
-        "Default",
-        "Send",
-        "Sync",
-        "Sized",
-        "PartialEq",
-        "PartialOrd",
-        "Eq",
-        "Ord",
-        "Hash",
-    ];
+    const LESS: &str = "Element Numeric Copy Clone Debug Display Default Send Sync Sized PartialEq \
+        PartialOrd Eq Ord Hash";
     let less = |bound: &TypeParamBound| match bound {
         TypeParamBound::Trait(bound) => {
-            let last = bound.path.segments.last();
-            last.is_some_and(|last| LESS.iter().any(|name| last.ident == name))
+            bound.path.segments.last().is_some_and(|last| is_one_of(&last.ident, LESS))
         }
         _ => true,
     };

@@ -5,10 +5,11 @@ use syn::parse::Parser;
 use syn::punctuated::Punctuated;
 use syn::{Expr, FieldValue, Member, Token};
 
+use super::order;
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::nearest;
-use crate::tokens::{plain_name, text};
+use crate::model::{Function, nearest};
+use crate::tokens::{is_one_of, is_punct, plain_name, text};
 
 /// A `Grads { .. }` that builds one.
 pub(crate) struct Literal {
@@ -50,33 +51,22 @@ fn literal_name(trees: &[TokenTree], position: usize) -> Option<&Ident> {
         return None;
     }
     let TokenTree::Ident(name) = &trees[position - 1] else { return None };
-    let before = position.checked_sub(2).map(|before| &trees[before]);
-    let other = match before {
-        Some(TokenTree::Ident(word)) => {
-            ["let", "struct", "impl", "for", "enum", "mod"].iter().any(|other| word == other)
-        }
-        Some(TokenTree::Punct(punct)) => matches!(punct.as_char(), ':' | '>'),
-        _ => false,
-    };
+    let back = |n: usize| position.checked_sub(n).map(|at| &trees[at]);
+    let words = "let struct impl for enum mod";
+    let other = matches!(back(2), Some(TokenTree::Ident(word)) if is_one_of(word, words))
+        || is_punct(back(2), ':')
+        || is_punct(back(2), '>');
     // `Grads { x } => ..` in a match is a pattern.
-    let pattern = matches!(
-        trees.get(position + 1),
-        Some(TokenTree::Punct(punct)) if punct.as_char() == '=' || punct.as_char() == '|'
-    );
-    let field_value = matches!(before, Some(TokenTree::Punct(punct)) if punct.as_char() == '>')
-        && matches!(
-            position.checked_sub(3).map(|before| &trees[before]),
-            Some(TokenTree::Punct(punct)) if punct.as_char() == '='
-        );
+    let next = trees.get(position + 1);
+    let pattern = is_punct(next, '=') || is_punct(next, '|');
+    let field_value = is_punct(back(2), '>') && is_punct(back(3), '=');
     (name == "Grads" && (!other || field_value) && !pattern).then_some(name)
 }
 
 /// The fields, and what stands for the others if that is a default.
 fn values(group: &Group) -> Option<(Vec<FieldValue>, Option<TokenStream>)> {
     let trees: Vec<TokenTree> = group.stream().into_iter().collect();
-    let dots = trees.windows(2).position(|two| {
-        two.iter().all(|tree| matches!(tree, TokenTree::Punct(dot) if dot.as_char() == '.'))
-    });
+    let dots = trees.windows(2).position(|two| two.iter().all(|tree| is_punct(Some(tree), '.')));
     let (fields, update) = trees.split_at(dots.unwrap_or(trees.len()));
     let update: TokenStream = update.iter().cloned().collect();
     let default = dots.is_some().then_some(update);
@@ -105,31 +95,29 @@ fn literal(name: &Ident, group: &Group) -> Option<Literal> {
     Some(literal)
 }
 
-/// What each `Grads { .. }` is held against.
-pub(crate) struct Fields<'a> {
+/// What the body of backward is held against.
+pub(crate) struct Fields {
     /// The differentiable inputs, and which of them are lists.
     pub(crate) names: Vec<String>,
     pub(crate) lists: Vec<String>,
     /// How all of it is written.
     pub(crate) write: String,
-    /// What another name of forward's is.
-    pub(crate) other: &'a dyn Fn(&str) -> Option<NoField>,
+    /// All parameters of forward, and whether each is a plain one.
+    pub(crate) params: Vec<(String, bool)>,
+    /// The parameters of backward.
+    pub(crate) given: Vec<String>,
 }
 
-/// An input without a field.
-pub(crate) enum NoField {
-    Stopped,
-    Plain,
-}
-
-impl Fields<'_> {
-    /// Tells what is wrong with the literals of this body.
-    pub(crate) fn check(&self, body: TokenStream, errors: &mut Errors) {
-        if self.names.is_empty() {
-            return;
-        }
-        for literal in literals(body) {
-            self.check_one(&literal, errors);
+impl Fields {
+    /// Tells what is wrong with a tuple at its end, or with each `Grads { .. }`.
+    pub(crate) fn check(&self, by_name: bool, backward: &Function, errors: &mut Errors) {
+        let body = backward.judged();
+        if !by_name {
+            let params = self.params.iter().map(|(name, _)| name);
+            let taken: Vec<&String> = params.chain(&self.given).collect();
+            order::check(&self.names, &taken, body, errors);
+        } else if !self.names.is_empty() {
+            literals(body.stream()).iter().for_each(|literal| self.check_one(literal, errors));
         }
     }
 
@@ -162,12 +150,16 @@ impl Fields<'_> {
     }
 
     fn unknown(&self, name: &str) -> String {
-        match (self.other)(name) {
-            Some(NoField::Stopped) => messages::grads_field_stopped(name),
-            Some(NoField::Plain) => messages::grads_field_plain(name),
+        match self.params.iter().find(|(param, _)| param == name) {
+            Some((_, false)) => messages::grads_field_stopped(name),
+            Some((_, true)) => messages::grads_field_plain(name),
             None => {
                 let known: Vec<&str> = self.names.iter().map(String::as_str).collect();
-                messages::grads_field_unknown(name, nearest(name, &known), &self.names)
+                messages::grads_field_unknown(
+                    name,
+                    nearest(name, &known),
+                    &messages::list(&self.names),
+                )
             }
         }
     }

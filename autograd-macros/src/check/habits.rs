@@ -6,7 +6,7 @@ use super::calls::{arguments, escapes, find_call};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Layer, nearest};
-use crate::tokens::{find, is_punct, plain_name, text};
+use crate::tokens::{find, is_group, is_punct, plain_name, text};
 
 /// The calls that take everything at once.
 const TOGETHER: [&str; 4] =
@@ -43,11 +43,9 @@ fn of_other_libraries(layer: &Layer, errors: &mut Errors) {
 /// What needs a gradient, asked by position.
 fn positions(layer: &Layer, errors: &mut Errors) {
     let names: Vec<String> = layer.inputs().map(|(param, _)| plain_name(&param.ident)).collect();
-    let forward = layer.forward.iter().map(|f| (&f.context, f.function.judged()));
-    let backward = layer.backward.iter().map(|b| (&b.context, b.function.judged()));
-    for (context, body) in forward.chain(backward) {
-        let Some(context) = context else { continue };
-        for group in all(body.stream(), &|trees| position(trees, context).cloned()) {
+    for (context, function) in layer.contexts().filter(|(_, of)| of.sig.ident != "jvp") {
+        let body = function.judged().stream();
+        for group in all(body, &|trees| position(trees, context).cloned()) {
             let position = group.stream().to_string().parse::<usize>().ok();
             let name = position.and_then(|position| names.get(position)).or(names.first());
             let write = name.map_or("x", String::as_str);
@@ -61,15 +59,15 @@ fn position<'a>(trees: &'a [TokenTree], context: &Ident) -> Option<&'a Group> {
     match trees {
         [
             TokenTree::Ident(receiver),
-            TokenTree::Punct(dot),
+            dot,
             TokenTree::Ident(name),
-            TokenTree::Group(call),
+            call,
             TokenTree::Group(index),
             ..,
         ] if receiver == context
-            && dot.as_char() == '.'
+            && is_punct(Some(dot), '.')
             && name == "needs_input_grad"
-            && call.delimiter() == Delimiter::Parenthesis
+            && is_group(Some(call), Delimiter::Parenthesis)
             && index.delimiter() == Delimiter::Bracket =>
         {
             Some(index)
@@ -80,12 +78,8 @@ fn position<'a>(trees: &'a [TokenTree], context: &Ident) -> Option<&'a Group> {
 
 /// `ctx.name` without a call, as in languages where a context keeps anything.
 fn fields(layer: &Layer, errors: &mut Errors) {
-    let forward = layer.forward.iter().map(|f| (true, &f.context, f.function.judged()));
-    let backward = layer.backward.iter().map(|b| (false, &b.context, b.function.judged()));
-    let jvp = layer.jvp.iter().map(|jvp| (false, &jvp.context, jvp.function.judged()));
-    for (forward, context, body) in forward.chain(backward).chain(jvp) {
-        let Some(context) = context else { continue };
-        let body = body.stream();
+    for (context, function) in layer.contexts() {
+        let (forward, body) = (function.sig.ident == "forward", function.judged().stream());
         // Another value of this name may have fields.
         if escapes(&body, context) {
             continue;
@@ -115,23 +109,19 @@ fn all<T>(tokens: TokenStream, look: &dyn Fn(&[TokenTree]) -> Option<T>) -> Vec<
 
 /// The field, if these trees start with `ctx.field` and no call follows.
 fn field<'a>(trees: &'a [TokenTree], context: &Ident) -> Option<&'a Ident> {
-    let [TokenTree::Ident(receiver), TokenTree::Punct(dot), TokenTree::Ident(name), rest @ ..] =
-        trees
-    else {
+    let [TokenTree::Ident(receiver), dot, TokenTree::Ident(name), rest @ ..] = trees else {
         return None;
     };
-    let called = match rest {
-        [TokenTree::Group(group), ..] => group.delimiter() == Delimiter::Parenthesis,
-        [TokenTree::Punct(colon), ..] => colon.as_char() == ':',
+    let called = match rest.first() {
         // Still being written.
-        [] => {
+        None => {
             let calls = TOGETHER.iter().chain(&READS).chain(["set_materialize_grads"].iter());
             let name = name.to_string();
             name != SAVED && calls.into_iter().any(|call| call.starts_with(&name))
         }
-        _ => false,
+        next => is_group(next, Delimiter::Parenthesis) || is_punct(next, ':'),
     };
-    (receiver == context && dot.as_char() == '.' && !called).then_some(name)
+    (receiver == context && is_punct(Some(dot), '.') && !called).then_some(name)
 }
 
 /// What is given one by one, but taken as a tuple.

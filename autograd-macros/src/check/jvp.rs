@@ -3,13 +3,13 @@
 use syn::Type;
 
 use super::returned::Wanted;
-use super::types::{inner_tensor, is_gradient_form, other_element};
+use super::types::{is_gradient_form, other_element, tensor_in};
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
     Derivative, Form, GradientParam, Layer, Param, ParamKind, Returns, TensorInput, argument_of,
-    as_tensor, bare, gradient_type, hidden_tensor, input_form, primal_type,
+    as_tensor, bare, gradient_type, input_form, primal_type, shared,
 };
 use crate::tokens::{plain_name, text};
 
@@ -29,15 +29,14 @@ pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
 /// The parameters as they should be.
 fn wanted_parameters(layer: &Layer) -> String {
     let inputs = layer.differentiable();
-    let primals = inputs.iter().map(|(param, input)| {
-        let ty = primal_type(input.form, &text(&input.tensor));
-        format!("{}: {ty}", plain_name(&param.ident))
-    });
-    let tangents = inputs.iter().map(|(param, input)| {
-        let ty = primal_type(input.form, &text(&input.tensor));
-        format!("d{}: {ty}", plain_name(&param.ident))
-    });
-    format!("`{}`", primals.chain(tangents).collect::<Vec<_>>().join(", "))
+    let written = |prefix: &str| {
+        let written = inputs.iter().map(|(param, input)| {
+            let ty = primal_type(input.form, &text(&input.tensor));
+            format!("{prefix}{}: {ty}", plain_name(&param.ident))
+        });
+        written.collect::<Vec<_>>().join(", ")
+    };
+    format!("`{}, {}`", written(""), written("d"))
 }
 
 fn parameters(layer: &Layer, jvp: &Derivative, errors: &mut Errors) {
@@ -109,18 +108,6 @@ fn order(layer: &Layer, jvp: &Derivative, names: &[String], errors: &mut Errors)
     false
 }
 
-/// The type of a parameter's tensor, wherever it stands.
-fn tensor_in(ty: &Type) -> Option<&syn::TypePath> {
-    // It has an error of its own.
-    if matches!(bare(ty), Type::ImplTrait(_)) {
-        return None;
-    }
-    input_form(ty)
-        .map(|(_, tensor)| tensor)
-        .or_else(|| hidden_tensor(ty))
-        .or_else(|| inner_tensor(ty))
-}
-
 fn primal_parameter(
     param: &Param,
     input: &TensorInput,
@@ -138,15 +125,10 @@ fn primal_parameter(
 }
 
 fn is_primal_form(form: Form, ty: &Type) -> bool {
-    let slice = |ty: &Type| match bare(ty) {
-        Type::Reference(reference) => match bare(&reference.elem) {
-            Type::Slice(slice) => as_tensor(&slice.elem).is_some(),
-            _ => false,
-        },
-        _ => false,
-    };
     match (form, input_form(ty)) {
-        (Form::List, _) => slice(ty),
+        (Form::List, _) => {
+            matches!(shared(ty).map(bare), Some(Type::Slice(list)) if as_tensor(&list.elem).is_some())
+        }
         (form, Some((found, _))) => form == found,
         (_, None) => false,
     }
@@ -159,25 +141,24 @@ fn tangent_parameter(
     errors: &mut Errors,
 ) {
     let Some(tensor) = tensor_in(&found.ty) else { return };
-    let (of_input, tensor_text) = (plain_name(&param.ident), text(&input.tensor));
+    let (of_input, of) = (plain_name(&param.ident), text(&input.tensor));
     let name = found.name.as_ref().map_or_else(|| format!("d{of_input}"), plain_name);
-    let write = primal_type(input.form, &tensor_text);
-    if let Some((is, of)) = other_element(tensor, &input.tensor) {
-        let message = messages::tangent_element(&name, &is, &of_input, &of, &write);
-        return errors.at(&found.ty, message);
-    }
-    if !is_gradient_form(input.form, &found.ty) {
+    let write = primal_type(input.form, &of);
+    let message = if let Some((is, of)) = other_element(tensor, &input.tensor) {
+        messages::tangent_element(&name, &is, &of_input, &of, &write)
+    } else if !is_gradient_form(input.form, &found.ty) {
         let forms = match input.form {
             Form::One => format!("{write}` or `Option<{write}>"),
             Form::Optional => write,
-            Form::List => format!("{write}` or `&[Option<{tensor_text}>]"),
+            Form::List => format!("{write}` or `&[Option<{of}>]"),
         };
-        let message = messages::tangent_form(&of_input, &text(&found.ty), &name, &forms);
-        return errors.at(&found.ty, message);
-    }
-    if input.form == Form::Optional && argument_of(&found.ty, "Option").is_none() {
-        errors.at(&found.ty, messages::tangent_optional(&of_input, &name, &write));
-    }
+        messages::tangent_form(&of_input, &text(&found.ty), &name, &forms)
+    } else if input.form == Form::Optional && argument_of(&found.ty, "Option").is_none() {
+        messages::tangent_optional(&of_input, &name, &write)
+    } else {
+        return;
+    };
+    errors.at(&found.ty, message);
 }
 
 /// What `jvp` should return, as code.

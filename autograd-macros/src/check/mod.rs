@@ -9,7 +9,7 @@ pub(crate) mod grads;
 mod habits;
 mod jvp;
 mod marks;
-pub(crate) mod order;
+mod order;
 mod paths;
 pub(crate) mod question;
 pub(crate) mod refused;
@@ -20,7 +20,7 @@ pub(crate) mod warn;
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{Function, Item, Layer, nearest};
+use crate::model::{Item, Layer, nearest};
 use crate::tokens::text;
 use types::{borrowed, lifetime, owned, unsaveable};
 
@@ -62,38 +62,32 @@ fn both_functions(layer: &Layer, args: &Args, errors: &mut Errors) {
     if layer.forward.is_none() && layer.backward.is_none() && layer.items.is_empty() {
         return errors.at(&layer.self_ty, messages::empty_block(&name));
     }
-    let mut near = |meant: &str| {
-        let found = near(&layer.items, meant);
-        if let Some(function) = found {
-            let found = &function.sig.ident;
-            errors.at(found, messages::near_name(&found.to_string(), meant));
-        }
-        found.is_some()
-    };
     if layer.forward.is_none() {
-        if !near("forward") {
+        if !near(&layer.items, "forward", errors) {
             errors.at(&layer.self_ty, messages::no_forward(&name));
         }
     } else if layer.backward.is_none() && args.no_grad.is_none() && !args.meant_no_grad {
         // An op whose inputs are all marked is reported so, and needs none.
         let stopped = layer.differentiable().is_empty() && layer.inputs().next().is_some();
-        if !near("backward") && !stopped {
+        if !near(&layer.items, "backward", errors) && !stopped {
             let signature = backward::backward_signature(layer);
             errors.at(&layer.self_ty, messages::no_backward(&name, &signature));
         }
     }
 }
 
-/// A function whose name is a slip of this one.
-pub(crate) fn near<'a>(items: &'a [Item], meant: &str) -> Option<&'a Function> {
-    items.iter().find_map(|item| match item {
-        Item::Function(function) => {
-            let name = function.sig.ident.to_string();
-            let other = matches!(name.as_str(), "forward" | "backward" | "jvp");
-            (!other && nearest(&name, &[meant]).is_some()).then_some(&**function)
-        }
-        Item::Other(_) => None,
-    })
+/// Reports a function whose name is a slip of this one; whether there is any.
+pub(crate) fn near(items: &[Item], meant: &str, errors: &mut Errors) -> bool {
+    let slips = items.iter().filter_map(|item| match item {
+        Item::Function(function) if !function.is_rule() => Some(&function.sig.ident),
+        _ => None,
+    });
+    let found = slips.map(|ident| (ident, ident.to_string()));
+    let found = found.into_iter().find(|(_, name)| nearest(name, &[meant]).is_some());
+    if let Some((ident, name)) = &found {
+        errors.at(ident, messages::near_name(name, meant));
+    }
+    found.is_some()
 }
 
 /// What surely cannot be saved, in the declaration itself.

@@ -11,7 +11,7 @@ use crate::tokens::plain_name;
 /// Holds a tuple of names at the end of backward, `(dw, dx)`, against the inputs they are the
 /// gradients of. `taken` are the names of backward's parameters, which may be like an input's
 /// gradient and are something else.
-pub(crate) fn check(inputs: &[String], taken: &[String], body: &Group, errors: &mut Errors) {
+pub(super) fn check(inputs: &[String], taken: &[&String], body: &Group, errors: &mut Errors) {
     let Some(tail) = tail(body) else { return };
     let parts = parts(&tail);
     if parts.len() != inputs.len() {
@@ -86,8 +86,8 @@ fn name(expr: &Expr) -> Option<&Ident> {
 }
 
 /// The one input whose gradient a name says it is.
-fn input_of(name: &str, inputs: &[String], taken: &[String]) -> Option<usize> {
-    if taken.iter().any(|other| other == name) {
+fn input_of(name: &str, inputs: &[String], taken: &[&String]) -> Option<usize> {
+    if taken.iter().any(|other| *other == name) {
         return None;
     }
     let says = |input: &String| {

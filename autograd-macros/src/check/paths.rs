@@ -4,10 +4,10 @@ use proc_macro2::Ident;
 use quote::ToTokens;
 use syn::{BinOp, Block, Expr, ExprMethodCall, Macro, Stmt};
 
-use super::calls::find_call;
+use super::calls::{DIVERGING, find_call};
 use crate::errors::Errors;
 use crate::messages;
-use crate::tokens::{mentions, plain_name};
+use crate::tokens::{is_one_of, mentions, plain_name};
 
 /// The calls that are made once.
 pub(super) const ONCE: [&str; 5] = [
@@ -101,8 +101,7 @@ impl<'a> Walk<'a> {
 
     /// The list input whose every tensor an iterator gives.
     fn whole_list(&self, over: &Expr) -> Option<Ident> {
-        const WHOLE: [&str; 8] =
-            ["iter", "into_iter", "enumerate", "zip", "cloned", "copied", "rev", "map"];
+        const WHOLE: &str = "iter into_iter enumerate zip cloned copied rev map";
         match over {
             Expr::Path(path) => {
                 let name = path.path.get_ident()?;
@@ -110,7 +109,7 @@ impl<'a> Walk<'a> {
             }
             Expr::Reference(inner) => self.whole_list(&inner.expr),
             Expr::Paren(inner) => self.whole_list(&inner.expr),
-            Expr::MethodCall(call) if WHOLE.iter().any(|name| call.method == name) => {
+            Expr::MethodCall(call) if is_one_of(&call.method, WHOLE) => {
                 self.whole_list(&call.receiver)
             }
             _ => None,
@@ -245,5 +244,5 @@ fn parts(expr: &Expr) -> Vec<&Expr> {
 }
 
 fn diverges(call: &Macro) -> bool {
-    ["panic", "todo", "unimplemented", "unreachable"].iter().any(|name| call.path.is_ident(name))
+    call.path.get_ident().is_some_and(|name| is_one_of(name, DIVERGING))
 }

@@ -6,7 +6,7 @@ use syn::{ReturnType, Type};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Function, bare, last_segment};
-use crate::tokens::{is_group, is_punct, text};
+use crate::tokens::{is_group, is_one_of, is_punct, text};
 
 /// An error at the first `?` that has no `Result` to return.
 pub(crate) fn check(function: &Function, errors: &mut Errors) {
@@ -18,14 +18,14 @@ pub(crate) fn check(function: &Function, errors: &mut Errors) {
     }
 }
 
-const NO_RESULT: [&str; 7] = ["Tensor", "Vec", "Grads", "Array", "ArrayD", "Array1", "Array2"];
+const NO_RESULT: &str = "Tensor Vec Grads Array ArrayD Array1 Array2";
 
 /// The type that is returned, where it is surely neither a `Result` nor an `Option`.
 fn no_result(output: &ReturnType) -> Option<&Type> {
     let ReturnType::Type(_, returned) = output else { return None };
     let surely = match bare(returned) {
         Type::Tuple(_) | Type::Array(_) => true,
-        ty => last_segment(ty).is_some_and(|last| NO_RESULT.iter().any(|name| last.ident == name)),
+        ty => last_segment(ty).is_some_and(|last| is_one_of(&last.ident, NO_RESULT)),
     };
     surely.then_some(returned)
 }
@@ -80,9 +80,7 @@ fn opaque(trees: &[TokenTree], at: usize) -> usize {
 /// Whether a value may end here, so that an operator follows.
 fn is_value(tree: &TokenTree) -> bool {
     match tree {
-        TokenTree::Ident(word) => {
-            !["move", "return", "in", "else"].iter().any(|other| word == other)
-        }
+        TokenTree::Ident(word) => !is_one_of(word, "move return in else"),
         TokenTree::Punct(punct) => punct.as_char() == '?',
         TokenTree::Group(_) | TokenTree::Literal(_) => true,
     }

@@ -1,32 +1,27 @@
 //! Types that surely do not compile, whatever the names in scope are. The compiler tells each where it
 //! stands; an expansion that repeats it would have it reported again.
 
-use syn::{
-    FnArg, GenericArgument, GenericParam, Generics, PathArguments, ReturnType, Signature, Type,
-    TypeParamBound,
-};
+use syn::{FnArg, GenericArgument, PathArguments, ReturnType, Type, TypeParamBound};
 
-use crate::model::{Layer, bare};
+use crate::model::{Block, Function, PRIMITIVES, bare, held};
+use crate::tokens::is_one_of;
 
-/// Whether a signature of the op has such a type, and whether what forward returns does.
-pub(crate) fn of_layer(layer: &Layer) -> (bool, bool) {
-    let mut wrong = (false, false);
-    for function in layer.functions() {
-        let (taken, returned) = of_signature(&function.sig, &layer.generics);
-        wrong.0 |= taken || returned;
-        wrong.1 |= returned && function.sig.ident == "forward";
-    }
-    wrong
+/// Where a signature has such a type.
+pub(crate) struct Refused {
+    taken: bool,
+    pub(crate) returned: bool,
 }
 
-/// Whether a parameter of this function has such a type, and whether what it returns does.
-fn of_signature(sig: &Signature, generics: &Generics) -> (bool, bool) {
-    let lifetimes = [generics, &sig.generics].into_iter().flat_map(|of| &of.params);
-    let lifetimes = lifetimes.filter_map(|param| match param {
-        GenericParam::Lifetime(of) => Some(of.lifetime.ident.to_string()),
-        _ => None,
-    });
-    let known: Vec<String> = lifetimes.collect();
+impl Refused {
+    pub(crate) fn any(&self) -> bool {
+        self.taken || self.returned
+    }
+}
+
+pub(crate) fn of_signature(block: &Block, function: &Function) -> Refused {
+    let sig = &function.sig;
+    let lifetimes = block.generics.lifetimes().chain(sig.generics.lifetimes());
+    let known: Vec<String> = lifetimes.map(|of| of.lifetime.ident.to_string()).collect();
     let taken = sig.inputs.iter().any(|input| match input {
         FnArg::Typed(param) => is_wrong(&param.ty, &known),
         FnArg::Receiver(_) => false,
@@ -35,7 +30,7 @@ fn of_signature(sig: &Signature, generics: &Generics) -> (bool, bool) {
         ReturnType::Type(_, ty) => is_wrong(ty, &known),
         ReturnType::Default => false,
     };
-    (taken, returned)
+    Refused { taken, returned }
 }
 
 /// Whether a value of this type cannot be; `lifetimes` are those that are declared.
@@ -72,29 +67,18 @@ const ARGUMENTS: [(&str, usize, usize); 15] = [
     ("String", 0, 0),
 ];
 
-const PRIMITIVES: [&str; 16] = [
-    "bool", "char", "str", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16",
-    "u32", "u64", "usize",
-];
-
 /// Traits that are no types without `dyn` or `impl`.
-const TRAITS: [&str; 9] =
-    ["Debug", "Display", "Fn", "FnMut", "FnOnce", "Iterator", "ToString", "Any", "Send"];
+const TRAITS: &str = "Debug Display Fn FnMut FnOnce Iterator ToString Any Send";
 
 fn has_error(ty: &Type, lifetimes: &[String]) -> bool {
     let undeclared = |name: &syn::Ident| {
         let name = name.to_string();
         !matches!(&name[..], "static" | "_") && !lifetimes.contains(&name)
     };
-    match bare(ty) {
+    let own = match bare(ty) {
         Type::Reference(reference) => {
             reference.lifetime.as_ref().is_some_and(|of| undeclared(&of.ident))
-                || has_error(&reference.elem, lifetimes)
         }
-        Type::Slice(slice) => has_error(&slice.elem, lifetimes),
-        Type::Array(array) => has_error(&array.elem, lifetimes),
-        Type::Ptr(pointer) => has_error(&pointer.elem, lifetimes),
-        Type::Tuple(tuple) => tuple.elems.iter().any(|ty| has_error(ty, lifetimes)),
         // Their bounds may declare lifetimes of their own.
         Type::TraitObject(object) => {
             !object.bounds.iter().any(|bound| matches!(bound, TypeParamBound::Trait(_)))
@@ -109,33 +93,24 @@ fn has_error(ty: &Type, lifetimes: &[String]) -> bool {
             let name = last.ident.to_string();
             let in_std = segments.len() == 1
                 || matches!(&segments[0].ident.to_string()[..], "std" | "core" | "alloc");
-            let (mut types, mut given) = (0, false);
-            match &last.arguments {
+            let given = match &last.arguments {
                 // `Fn(f64) -> f64`
                 PathArguments::Parenthesized(_) => return true,
-                PathArguments::None => {}
-                PathArguments::AngleBracketed(arguments) => {
-                    given = !arguments.args.is_empty();
-                    for argument in &arguments.args {
-                        match argument {
-                            GenericArgument::Type(ty) => {
-                                types += 1;
-                                let holds = ["Vec", "Option"].iter().any(|of| name == *of);
-                                if has_error(ty, lifetimes) || holds && is_unsized(ty) {
-                                    return true;
-                                }
-                            }
-                            GenericArgument::Lifetime(of) if undeclared(&of.ident) => return true,
-                            _ => {}
-                        }
-                    }
-                }
-            }
+                PathArguments::None => None,
+                PathArguments::AngleBracketed(arguments) => Some(&arguments.args),
+            };
+            let mut given = given.into_iter().flatten().peekable();
+            let any = given.peek().is_some();
+            let absent = |of: &GenericArgument| matches!(of, GenericArgument::Lifetime(of) if undeclared(&of.ident));
+            let (types, holds) = (held(ty), matches!(&name[..], "Vec" | "Option"));
             let counted = ARGUMENTS.iter().find(|(known, ..)| *known == name && in_std);
-            counted.is_some_and(|(_, least, most)| types < *least || types > *most)
-                || PRIMITIVES.contains(&&name[..]) && segments.len() == 1 && given
-                || TRAITS.contains(&&name[..]) && in_std
+            counted.is_some_and(|(_, least, most)| types.len() < *least || types.len() > *most)
+                || is_one_of(&last.ident, PRIMITIVES) && segments.len() == 1 && any
+                || is_one_of(&last.ident, TRAITS) && in_std
+                || given.any(absent)
+                || holds && types.into_iter().any(is_unsized)
         }
         _ => false,
-    }
+    };
+    own || held(ty).into_iter().any(|ty| has_error(ty, lifetimes))
 }

@@ -4,9 +4,10 @@ use syn::{GenericArgument, Lifetime, PathArguments, Type, TypePath};
 
 use crate::messages;
 use crate::model::{
-    Form, Layer, argument_of, as_tensor, bare, element, is_known, last_segment, output_form,
+    Form, Layer, PRIMITIVES, argument_of, as_tensor, bare, element, first_argument, held, is_known,
+    last_segment, output_form, shared,
 };
-use crate::tokens::text;
+use crate::tokens::{is_one_of, text};
 
 /// The element types of what is found and of what is expected, where they are surely different.
 pub(crate) fn other_element(found: &TypePath, expected: &TypePath) -> Option<(String, String)> {
@@ -14,31 +15,19 @@ pub(crate) fn other_element(found: &TypePath, expected: &TypePath) -> Option<(St
     (is_known(&found) && is_known(&expected) && found != expected).then_some((found, expected))
 }
 
-/// The tensor of a gradient, in whatever form.
-pub(crate) fn inner_tensor(ty: &Type) -> Option<&TypePath> {
-    match bare(ty) {
-        Type::Reference(reference) => {
-            as_tensor(&reference.elem).or_else(|| inner_tensor(&reference.elem))
-        }
-        Type::Slice(slice) => inner_tensor(&slice.elem).or(as_tensor(&slice.elem)),
-        ty => argument_of(ty, "Option").and_then(inner_tensor),
-    }
+/// The tensor in the type of a parameter, wherever it stands; none of `impl Trait`, which has an error of its
+/// own.
+pub(crate) fn tensor_in(ty: &Type) -> Option<&TypePath> {
+    as_tensor(ty).or_else(|| held(ty).into_iter().find_map(tensor_in))
 }
 
 /// Whether a gradient of this form is passed as this type.
 pub(crate) fn is_gradient_form(form: Form, ty: &Type) -> bool {
-    let shared = |ty: &Type| match bare(ty) {
-        Type::Reference(reference) if reference.mutability.is_none() => {
-            Some((*reference.elem).clone())
-        }
-        _ => None,
-    };
     match form {
         Form::One | Form::Optional => {
-            let inner = argument_of(ty, "Option").unwrap_or(ty);
-            shared(inner).is_some_and(|ty| as_tensor(&ty).is_some())
+            shared(argument_of(ty, "Option").unwrap_or(ty)).and_then(as_tensor).is_some()
         }
-        Form::List => shared(ty).is_some_and(|ty| matches!(bare(&ty), Type::Slice(_))),
+        Form::List => shared(ty).is_some_and(|ty| matches!(bare(ty), Type::Slice(_))),
     }
 }
 
@@ -77,37 +66,17 @@ pub(crate) fn surely_wrong(ty: &Type) -> bool {
         | Type::Ptr(_) => true,
         Type::Path(path) if path.qself.is_none() => last_segment(ty).is_some_and(|segment| {
             let name = segment.ident.to_string();
-            let primitive = matches!(
-                name.as_str(),
-                "f32"
-                    | "f64"
-                    | "i32"
-                    | "i64"
-                    | "u8"
-                    | "usize"
-                    | "bool"
-                    | "String"
-                    | "Tensor"
-                    | "Vec"
-            );
-            let typed = matches!(&segment.arguments,
-                    PathArguments::AngleBracketed(list)
-                        if list.args.iter().any(|arg| matches!(arg, GenericArgument::Type(_))));
-            primitive || (name == "Option" && typed)
+            let primitive = is_plain(ty) || matches!(&name[..], "Tensor" | "Vec");
+            primitive || (name == "Option" && first_argument(segment).is_some())
         }),
         _ => false,
     }
 }
 
-const PLAIN: [&str; 18] = [
-    "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128",
-    "usize", "bool", "char", "str", "String",
-];
-
 /// A type that is surely no tensor, and none behind another name.
 pub(crate) fn is_plain(ty: &Type) -> bool {
     let Type::Path(path) = bare(ty) else { return false };
-    path.path.get_ident().is_some_and(|name| PLAIN.iter().any(|plain| name == plain))
+    path.path.get_ident().is_some_and(|name| name == "String" || is_one_of(name, PRIMITIVES))
 }
 
 /// The parts of `type Saved` that are surely no tensors, with what is to be said of them.
@@ -140,12 +109,8 @@ pub(crate) fn unsaveable(ty: &Type) -> Vec<(&Type, String)> {
 pub(crate) fn borrowed(ty: &Type) -> Option<(&Type, &Type)> {
     match bare(ty) {
         Type::Reference(reference) if reference.lifetime.is_none() => Some((ty, &reference.elem)),
-        Type::Tuple(tuple) => tuple.elems.iter().find_map(borrowed),
-        Type::Array(array) => borrowed(&array.elem),
-        ty => {
-            let inner = ["Option", "Vec"].into_iter();
-            inner.filter_map(|name| argument_of(ty, name)).find_map(borrowed)
-        }
+        Type::Reference(_) => None,
+        ty => held(ty).into_iter().find_map(borrowed),
     }
 }
 
@@ -153,24 +118,19 @@ pub(crate) fn borrowed(ty: &Type) -> Option<(&Type, &Type)> {
 /// not kept.
 pub(crate) fn lifetime(ty: &Type) -> Option<&Lifetime> {
     let ends = |lifetime: &&Lifetime| lifetime.ident != "static";
-    match bare(ty) {
-        Type::Reference(reference) => {
-            reference.lifetime.as_ref().filter(ends).or_else(|| lifetime(&reference.elem))
-        }
-        Type::Tuple(tuple) => tuple.elems.iter().find_map(lifetime),
-        Type::Array(array) => lifetime(&array.elem),
-        Type::Slice(slice) => lifetime(&slice.elem),
-        ty => match &last_segment(ty)?.arguments {
-            PathArguments::AngleBracketed(arguments) => {
+    let own = match bare(ty) {
+        Type::Reference(reference) => reference.lifetime.as_ref().filter(ends),
+        ty => match last_segment(ty).map(|last| &last.arguments) {
+            Some(PathArguments::AngleBracketed(arguments)) => {
                 arguments.args.iter().find_map(|argument| match argument {
                     GenericArgument::Lifetime(lifetime) => Some(lifetime).filter(ends),
-                    GenericArgument::Type(ty) => lifetime(ty),
                     _ => None,
                 })
             }
             _ => None,
         },
-    }
+    };
+    own.or_else(|| held(ty).into_iter().find_map(lifetime))
 }
 
 /// `type Attrs`, if it is declared and can be kept.
@@ -189,11 +149,6 @@ pub(crate) fn owned(ty: &Type) -> String {
 
 /// Whether a parameter is bare: zeros come where no gradient came.
 pub(crate) fn is_bare_gradient(ty: &Type) -> bool {
-    match bare(ty) {
-        Type::Reference(reference) => match bare(&reference.elem) {
-            Type::Slice(slice) => argument_of(&slice.elem, "Option").is_none(),
-            _ => true,
-        },
-        _ => false,
-    }
+    let Type::Reference(reference) = bare(ty) else { return false };
+    !matches!(bare(&reference.elem), Type::Slice(slice) if argument_of(&slice.elem, "Option").is_some())
 }

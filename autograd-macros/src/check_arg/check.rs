@@ -3,14 +3,35 @@
 use syn::{Expr, ExprLit, ExprUnary, Lit, UnOp};
 
 use super::messages;
-use super::model::{Check, Form, Given, Kind, Parameter, Tensor, Value};
+use super::model::{Check, Given, Value};
+use super::needs_range;
+use crate::args::Args;
 use crate::errors::Errors;
-use crate::model::nearest;
+use crate::messages::list;
+use crate::model::{Form, Layer, Param, ParamKind, TensorInput, element, nearest};
 use crate::tokens::{plain_name, text};
+
+/// Holds the checks of an op against its forward; none where it cannot be read.
+pub(crate) fn check(layer: Option<&Layer>, args: &Args, errors: &mut Errors) {
+    let nothing = match (args.no_grad, args.surrogate) {
+        (Some(_), _) => Some(messages::no_gradient()),
+        (_, Some(_)) => Some(messages::surrogate()),
+        (None, None) => None,
+    };
+    if let Some(message) = nothing {
+        return args.checks.iter().for_each(|check| errors.at(&check.word, message.as_str()));
+    }
+    // What stands in a signature that cannot be read is not missing.
+    if let Some(forward) = layer.and_then(|layer| layer.forward.as_ref())
+        && errors.is_empty()
+    {
+        args.checks.iter().for_each(|check| check.check(&forward.params, errors));
+    }
+}
 
 impl Check {
     /// Every parameter has a value that fits, once.
-    pub(crate) fn check(&self, parameters: &[Parameter], errors: &mut Errors) {
+    fn check(&self, parameters: &[Param], errors: &mut Errors) {
         let known: Vec<String> = parameters.iter().map(|p| plain_name(&p.ident)).collect();
         let mut seen: Vec<String> = Vec::new();
         let mut slip = false;
@@ -21,7 +42,7 @@ impl Check {
                 let near = nearest(&name, &names).filter(|near| self.of(near).is_none());
                 // It stands for one that is missing.
                 slip = true;
-                errors.at(&given.name, messages::unknown(&name, near, &known));
+                errors.at(&given.name, messages::unknown(&name, near, &list(&known)));
                 continue;
             };
             if seen.contains(&name) {
@@ -29,7 +50,7 @@ impl Check {
                 continue;
             }
             seen.push(name);
-            if let Kind::Tensor(tensor) = &parameters[at].kind {
+            if let ParamKind::Tensor(tensor) = &parameters[at].kind {
                 given.check(tensor, errors);
             } else if let Value::List(_, Some(_)) = given.value {
                 errors.at(&given.tokens, messages::malformed());
@@ -45,10 +66,9 @@ impl Check {
         self.given.iter().find(|given| plain_name(&given.name) == name)
     }
 
-    fn complete(&self, parameters: &[Parameter], errors: &mut Errors) {
-        let missing = |parameter: &&Parameter| {
-            let default = matches!(parameter.kind, Kind::Plain { default: Some(_) });
-            !default && self.of(&plain_name(&parameter.ident)).is_none()
+    fn complete(&self, parameters: &[Param], errors: &mut Errors) {
+        let missing = |parameter: &&Param| {
+            parameter.default().is_none() && self.of(&plain_name(&parameter.ident)).is_none()
         };
         let names: Vec<_> =
             parameters.iter().filter(missing).map(|p| plain_name(&p.ident)).collect();
@@ -59,9 +79,9 @@ impl Check {
             let name = plain_name(&parameter.ident);
             match (self.of(&name), &parameter.kind) {
                 (Some(given), _) => Some(format!("{name} = {}", text(&given.tokens))),
-                (None, Kind::Plain { default: Some(_) }) => None,
-                (None, Kind::Plain { default: None }) => Some(format!("{name} = ..")),
-                (None, Kind::Tensor(tensor)) => Some(format!("{name} = {}", tensor.example())),
+                (None, ParamKind::Plain { default: Some(_) }) => None,
+                (None, ParamKind::Plain { default: None }) => Some(format!("{name} = ..")),
+                (None, ParamKind::Tensor(tensor)) => Some(format!("{name} = {}", example(tensor))),
             }
         });
         let write: Vec<_> = written.collect();
@@ -69,25 +89,23 @@ impl Check {
     }
 }
 
-impl Tensor {
-    fn example(&self) -> &'static str {
-        match (self.form.is_list(), self.needs_range()) {
-            (false, false) => "[2, 3]",
-            (false, true) => "[2] in 0..4",
-            (true, false) => "[[2, 3], [3]]",
-            (true, true) => "[[2] in 0..4]",
-        }
+fn example(tensor: &TensorInput) -> &'static str {
+    match (tensor.form == Form::List, needs_range(tensor)) {
+        (false, false) => "[2, 3]",
+        (false, true) => "[2] in 0..4",
+        (true, false) => "[[2, 3], [3]]",
+        (true, true) => "[[2] in 0..4]",
     }
 }
 
 impl Given {
-    fn check(&self, tensor: &Tensor, errors: &mut Errors) {
+    fn check(&self, tensor: &TensorInput, errors: &mut Errors) {
         let name = plain_name(&self.name);
         match &self.value {
-            Value::List(_, Some(_)) if tensor.form.is_list() => {
+            Value::List(_, Some(_)) if tensor.form == Form::List => {
                 errors.at(&self.tokens, messages::range_of_list(&name));
             }
-            Value::List(items, None) if tensor.form.is_list() => {
+            Value::List(items, None) if tensor.form == Form::List => {
                 if items.iter().any(|item| matches!(item, Value::Expr(expr) if is_literal(expr))) {
                     return errors.at(&self.tokens, messages::shape_for_list(&name));
                 }
@@ -100,7 +118,7 @@ impl Given {
     }
 
     /// A shape, or an expression that makes the tensor.
-    fn check_one(&self, value: &Value, tensor: &Tensor, errors: &mut Errors) {
+    fn check_one(&self, value: &Value, tensor: &TensorInput, errors: &mut Errors) {
         let name = plain_name(&self.name);
         match value {
             Value::Expr(expr) if is_none(expr) => {
@@ -109,7 +127,7 @@ impl Given {
                 }
             }
             Value::Expr(expr) if is_literal(expr) => {
-                let message = match tensor.form.is_list() {
+                let message = match tensor.form == Form::List {
                     true => messages::shape_for_list(&name),
                     false => messages::not_a_shape(&name, &text(expr)),
                 };
@@ -127,8 +145,9 @@ impl Given {
                 for length in exprs.filter(|length| is_literal(length) && !is_length(length)) {
                     errors.at(length, messages::length(&text(length)));
                 }
-                if tensor.needs_range() && range.is_none() {
-                    let message = messages::integers(&name, &tensor.element, &text(&self.tokens));
+                if needs_range(tensor) && range.is_none() {
+                    let message =
+                        messages::integers(&name, &element(&tensor.tensor), &text(&self.tokens));
                     errors.at(&self.tokens, message);
                 }
             }

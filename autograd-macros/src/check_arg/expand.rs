@@ -1,36 +1,56 @@
 //! From a `check(..)` to tests.
 
-use crate::tokens::{local, plain_name, replace_ident};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::Attribute;
+use syn::Type;
 
-use super::model::{Check, Form, Kind, Parameter, Tensor, Value};
+use super::model::{Check, Value};
+use crate::args::Args;
+use crate::generics::parameter_name;
+use crate::library::private_path;
+use crate::model::{
+    Form, Forward, Layer, OutputKind, ParamKind, TensorInput, bare, behind, element,
+};
+use crate::tokens::{local, mentions, plain_name, replace_ident};
+
+/// The tests of an op. `derived`: whether it has a `check_backward` that takes the plain parameters.
+pub(crate) fn tests(layer: &Layer, args: &Args, derived: bool) -> TokenStream {
+    let Some(forward) = layer.forward.as_ref().filter(|_| !args.checks.is_empty()) else {
+        return TokenStream::new();
+    };
+    let types = layer.generics.type_params().chain(forward.function.sig.generics.type_params());
+    let elements = types.map(|param| param.ident.to_string());
+    let of_tensor = |name: &String| forward.inputs().any(|(_, of)| mentions(&of.tensor, name));
+    let elements: Vec<String> = elements.filter(of_tensor).collect();
+    // The op as it is called: with its parameters, where they are known.
+    let known = layer.generics.params.iter().all(|param| elements.contains(&parameter_name(param)));
+    let ty = match known {
+        true => layer.self_ty.to_token_stream(),
+        false => layer.name.to_token_stream(),
+    };
+    let private = private_path(args.krate.as_ref());
+    let once_differentiable = args.once_differentiable.is_some();
+    Subject { layer, forward, ty, private, elements, once_differentiable, derived }
+        .tests(&args.checks)
+}
 
 /// The op whose tests are generated.
-pub(crate) struct Subject<'a> {
-    pub(crate) name: &'a Ident,
+struct Subject<'a> {
+    layer: &'a Layer,
+    forward: &'a Forward,
     /// The op with its parameters, where all of them are elements.
-    pub(crate) ty: TokenStream,
+    ty: TokenStream,
     /// The path of what generated code calls.
-    pub(crate) private: TokenStream,
-    pub(crate) cfg: Vec<&'a Attribute>,
-    pub(crate) parameters: Vec<Parameter>,
+    private: TokenStream,
     /// Type parameters that are elements of tensors: tried with both float types.
-    pub(crate) elements: Vec<String>,
-    /// Whether `apply` returns a `Result`.
-    pub(crate) fallible: bool,
-    /// Which of the outputs are tensors.
-    pub(crate) outputs: Vec<bool>,
-    pub(crate) tuple: bool,
-    pub(crate) once_differentiable: bool,
-    /// Whether there is a `check_backward` that takes the plain parameters.
-    pub(crate) derived: bool,
+    elements: Vec<String>,
+    once_differentiable: bool,
+    derived: bool,
 }
 
 impl Subject<'_> {
     /// Two tests, or one, for each check and element type.
-    pub(crate) fn tests(&self, checks: &[Check]) -> TokenStream {
+    fn tests(&self, checks: &[Check]) -> TokenStream {
         let several = checks.len() > 1;
         let elements: &[&str] = if self.elements.is_empty() { &[""] } else { &["f32", "f64"] };
         let mut tests = TokenStream::new();
@@ -38,7 +58,7 @@ impl Subject<'_> {
             for element in elements {
                 let number = if several { format!("_{}", n + 1) } else { String::new() };
                 let typed = if element.is_empty() { String::new() } else { format!("_{element}") };
-                let base = format_ident!("{}_check{number}{typed}", plain_name(self.name));
+                let base = format_ident!("{}_check{number}{typed}", plain_name(&self.layer.name));
                 tests.extend(self.test(check, base, element));
             }
         }
@@ -46,8 +66,7 @@ impl Subject<'_> {
     }
 
     fn test(&self, check: &Check, base: Ident, element: &str) -> TokenStream {
-        let p = &self.private;
-        let cfg = &self.cfg;
+        let (p, cfg) = (&self.private, self.layer.cfg());
         // A failure is shown at the user's line.
         let place = check.word.span();
         let order = local("order");
@@ -94,29 +113,36 @@ impl Subject<'_> {
         place: Span,
     ) -> (TokenStream, Option<TokenStream>) {
         let p = &self.private;
-        let (name, op) = (plain_name(self.name), self.typed(&self.ty, element));
+        let (name, op) = (plain_name(&self.layer.name), self.typed(&self.ty, element));
         let text = &check.text;
         let (inputs, at) = (local("inputs"), local("at"));
         let (mut given, mut taken) = (TokenStream::new(), TokenStream::new());
         let (mut arguments, mut plain) = (Vec::new(), Vec::new());
-        for (i, parameter) in self.parameters.iter().enumerate() {
+        for (i, parameter) in self.forward.params.iter().enumerate() {
             let name = plain_name(&parameter.ident);
             let value = check.of(&name);
             match &parameter.kind {
-                Kind::Plain { default } => {
-                    let value = value.map(|given| self.with_op(&given.tokens, &op));
-                    let default = default.as_ref().map(|default| self.typed(default, element));
-                    let value = value.or(default).unwrap_or_default();
+                ParamKind::Plain { default } => {
+                    let default = || Some(self.typed(&default.to_token_stream(), element));
+                    let value = value.map(|given| given.tokens.clone()).or_else(default);
+                    // Outside of the block, the op is not `Self`.
+                    let value = replace_ident(value.unwrap_or_default(), "Self", &quote!(<#op>));
                     plain.push(value.clone());
                     arguments.push(value);
                 }
-                Kind::Tensor(tensor) => {
+                ParamKind::Tensor(tensor) => {
                     let Some(value) = value else { continue };
                     let (spot, held) = (local(&format!("place{i}")), local(&format!("input{i}")));
                     let made = self.made(tensor, &name, &value.value, &inputs, i, element);
                     given.extend(quote!(let #spot = #made;));
-                    let (take, argument) = self.taken(tensor.form, &name, &at, &spot, &held);
-                    taken.extend(take);
+                    let (take, argument) = match tensor.form {
+                        Form::One => (quote!(one), quote!(&#held)),
+                        Form::Optional => (quote!(optional), quote!(#held.as_ref())),
+                        Form::List => {
+                            (quote!(list), list(p, &parameter.ty, &name, held.to_token_stream()))
+                        }
+                    };
+                    taken.extend(quote!(let #held = #at.#take(&#spot);));
                     arguments.push(argument);
                 }
             }
@@ -141,11 +167,6 @@ impl Subject<'_> {
         (body, derived)
     }
 
-    /// An expression outside of the block, where the op is not `Self`.
-    fn with_op(&self, tokens: &TokenStream, op: &TokenStream) -> TokenStream {
-        replace_ident(tokens.clone(), "Self", &quote!(<#op>))
-    }
-
     /// A type or an expression with an element type in place of the parameters for one.
     fn typed(&self, tokens: &TokenStream, element: &str) -> TokenStream {
         self.elements.iter().fold(tokens.clone(), |tokens, name| {
@@ -157,7 +178,7 @@ impl Subject<'_> {
     /// What stands for an input from now on.
     fn made(
         &self,
-        tensor: &Tensor,
+        tensor: &TensorInput,
         name: &str,
         value: &Value,
         inputs: &Ident,
@@ -165,8 +186,8 @@ impl Subject<'_> {
         element: &str,
     ) -> TokenStream {
         let p = &self.private;
-        let ty = self.typed(&tensor.ty, element);
-        let differentiable = tensor.differentiable;
+        let ty = self.typed(&tensor.tensor.to_token_stream(), element);
+        let (differentiable, is_bool) = (!tensor.stop_gradient, is_bool(tensor));
         let seed = |item: usize| (100 * position + item) as u64;
         match (tensor.form, value) {
             (Form::Optional, Value::Expr(expr)) if expr.to_token_stream().to_string() == "None" => {
@@ -180,7 +201,7 @@ impl Subject<'_> {
                     )
                 }
             }
-            (Form::One, Value::Expr(expr)) if tensor.element == "bool" => {
+            (Form::One, Value::Expr(expr)) if is_bool => {
                 // A mask may be of integers too.
                 quote!(#inputs.add(#name, #differentiable, #expr))
             }
@@ -202,7 +223,13 @@ impl Subject<'_> {
     }
 
     /// A tensor of a shape, or what the user makes.
-    fn tensor(&self, tensor: &Tensor, value: &Value, ty: &TokenStream, seed: u64) -> TokenStream {
+    fn tensor(
+        &self,
+        tensor: &TensorInput,
+        value: &Value,
+        ty: &TokenStream,
+        seed: u64,
+    ) -> TokenStream {
         let p = &self.private;
         match value {
             Value::Expr(expr) => expr.to_token_stream(),
@@ -214,7 +241,7 @@ impl Subject<'_> {
                 });
                 let (low, high) = match range {
                     Some(range) => (range.low.to_token_stream(), range.high.to_token_stream()),
-                    None if tensor.element == "bool" => (quote!(0.0), quote!(2.0)),
+                    None if is_bool(tensor) => (quote!(0.0), quote!(2.0)),
                     None => (quote!(-1.0), quote!(1.0)),
                 };
                 quote! {
@@ -224,51 +251,25 @@ impl Subject<'_> {
         }
     }
 
-    /// Takes an input from where it is, and the argument of `apply`.
-    fn taken(
-        &self,
-        form: Form,
-        name: &str,
-        at: &Ident,
-        spot: &Ident,
-        held: &Ident,
-    ) -> (TokenStream, TokenStream) {
-        let p = &self.private;
-        match form {
-            Form::One => (quote!(let #held = #at.one(&#spot);), quote!(&#held)),
-            Form::Optional => (quote!(let #held = #at.optional(&#spot);), quote!(#held.as_ref())),
-            Form::List { references, array, borrowed } => {
-                let mut list = held.to_token_stream();
-                if references {
-                    list = quote!(#p::Vec::<&_>::from_iter(#held.iter()));
-                }
-                if array {
-                    list = quote!(#p::check::array(#name, #list));
-                }
-                if borrowed {
-                    list = quote!(&#list);
-                }
-                (quote!(let #held = #at.list(&#spot);), list)
-            }
-        }
-    }
-
     /// The tensors among what `apply` returns.
     fn outputs(&self, call: TokenStream) -> TokenStream {
         let p = &self.private;
         let (result, tensors) = (local("result"), local("tensors"));
-        let call = if self.fallible { quote!(#p::check::succeeded(#call)) } else { call };
-        let names = (0..self.outputs.len()).map(|i| local(&format!("output{i}")));
-        let parts: Vec<_> = names.zip(&self.outputs).collect();
+        let call = if self.forward.fallible { quote!(#p::check::succeeded(#call)) } else { call };
+        let outputs = &self.forward.outputs;
+        let parts = outputs.parts.iter().enumerate().map(|(i, part)| {
+            (local(&format!("output{i}")), matches!(part.kind, OutputKind::Tensor { .. }))
+        });
+        let parts: Vec<_> = parts.collect();
         let patterns = parts.iter().map(|(name, is_tensor)| match is_tensor {
             true => name.to_token_stream(),
             false => quote!(_),
         });
-        let pattern = match self.tuple {
+        let pattern = match outputs.tuple {
             true => quote!((#(#patterns,)*)),
             false => quote!(#(#patterns)*),
         };
-        let seen = parts.iter().filter(|(_, is_tensor)| **is_tensor).map(|(name, _)| name);
+        let seen = parts.iter().filter(|(_, is_tensor)| *is_tensor).map(|(name, _)| name);
         quote! {
             let #result = #call;
             let #pattern = #result;
@@ -276,5 +277,29 @@ impl Subject<'_> {
             #(#p::check::Output::into_tensors(#seen, &mut #tensors);)*
             #tensors
         }
+    }
+}
+
+fn is_bool(tensor: &TensorInput) -> bool {
+    element(&tensor.tensor) == "bool"
+}
+
+/// The argument of this type, `&[Tensor<T>]`, `[&Tensor<T>; N]` and so on, from a `Vec<Tensor<T>>`.
+pub(crate) fn list(p: &impl ToTokens, ty: &Type, name: &str, list: TokenStream) -> TokenStream {
+    let (item, array) = match behind(ty) {
+        Type::Slice(slice) => (Some(bare(&slice.elem)), false),
+        Type::Array(array) => (Some(bare(&array.elem)), true),
+        _ => (None, false),
+    };
+    let mut list = list;
+    if matches!(item, Some(Type::Reference(_))) {
+        list = quote!(#p::Vec::<&_>::from_iter(#list.iter()));
+    }
+    if array {
+        list = quote!(#p::check::array(#name, #list));
+    }
+    match bare(ty) {
+        Type::Reference(_) => quote!(&#list),
+        _ => list,
     }
 }

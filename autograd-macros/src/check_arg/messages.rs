@@ -6,6 +6,9 @@ sentences! {
     without_inputs()
         "`check` needs a shape for each tensor of `forward` and a value for all else; write \
          `check(x = [2, 3], slope = 0.1)`";
+    unknown(name, near: Option<&str>, known)
+        near? "`forward` has no parameter `{name}`; did you mean `{near}`?" else
+        "`forward` has no parameter `{name}`; it has {known}";
     malformed()
         "this is no input of `check(..)`; write `x = [2, 3]` for a tensor of this shape, `slope = \
          0.1` for a value";
@@ -34,15 +37,6 @@ sentences! {
     surrogate()
         "`surrogate` says that `backward` is not the derivative of `forward`, so there is nothing \
          to check it against; remove `check(..)`";
-}
-
-pub(crate) fn unknown(name: &str, near: Option<&str>, known: &[String]) -> String {
-    match near {
-        Some(near) => {
-            format!("`forward` has no parameter `{name}`; did you mean `{near}`?")
-        }
-        None => format!("`forward` has no parameter `{name}`; it has {}", list(known)),
-    }
 }
 
 pub(crate) fn missing(names: &[String], write: &str) -> String {

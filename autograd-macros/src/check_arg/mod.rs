@@ -5,12 +5,18 @@
 
 mod check;
 mod expand;
-pub(crate) mod messages;
+mod messages;
 mod model;
 mod parse;
-mod subject;
 
-pub(crate) use expand::Subject;
-pub(crate) use model::{Check, Form, Kind, Parameter, Tensor};
+use crate::model::{TensorInput, element};
+
+pub(crate) use check::check;
+pub(crate) use expand::{list, tests};
+pub(crate) use model::Check;
 pub(crate) use parse::parse;
-pub(crate) use subject::{check_layer, form, layer_tests, refuse};
+
+/// Whether numbers for a tensor cannot be guessed.
+fn needs_range(tensor: &TensorInput) -> bool {
+    matches!(&element(&tensor.tensor)[..], "i32" | "i64" | "u8")
+}

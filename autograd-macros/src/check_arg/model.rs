@@ -1,4 +1,4 @@
-//! A `check(..)`, and the parameters that it gives values for.
+//! A `check(..)` as it is understood.
 
 use proc_macro2::{Ident, TokenStream};
 use syn::Expr;
@@ -30,50 +30,4 @@ pub(crate) enum Value {
 pub(crate) struct Range {
     pub(crate) low: Expr,
     pub(crate) high: Expr,
-}
-
-/// A parameter of forward.
-pub(crate) struct Parameter {
-    pub(crate) ident: Ident,
-    pub(crate) kind: Kind,
-}
-
-pub(crate) enum Kind {
-    Tensor(Tensor),
-    Plain { default: Option<TokenStream> },
-}
-
-pub(crate) struct Tensor {
-    pub(crate) form: Form,
-    /// The type `Tensor<T>`.
-    pub(crate) ty: TokenStream,
-    /// `f32`, `i64`, .. or a name that is not known here.
-    pub(crate) element: String,
-    pub(crate) differentiable: bool,
-}
-
-/// How forward takes a tensor, or several.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    One,
-    Optional,
-    /// `&[Tensor<T>]`, `&[&Tensor<T>; N]`, `[&Tensor<T>; N]` and so on.
-    List {
-        references: bool,
-        array: bool,
-        borrowed: bool,
-    },
-}
-
-impl Form {
-    pub(super) fn is_list(self) -> bool {
-        matches!(self, Self::List { .. })
-    }
-}
-
-impl Tensor {
-    /// Whether numbers for it cannot be guessed.
-    pub(super) fn needs_range(&self) -> bool {
-        matches!(self.element.as_str(), "i32" | "i64" | "u8")
-    }
 }

@@ -7,9 +7,10 @@ use super::messages;
 use super::model::{Backward, Forward, Kind, Meant, Op};
 use super::parse::{is_tensor, kind};
 use crate::args::Args;
-use crate::check::grads::{Fields, NoField};
+use crate::check::grads::Fields;
 use crate::check::near;
 use crate::errors::Errors;
+use crate::messages::list;
 use crate::model::{is_named, nearest};
 use crate::tokens::{plain_name, text};
 
@@ -34,22 +35,15 @@ fn functions(op: &Op, args: &Args, errors: &mut Errors) {
     if !op.broken.is_empty() {
         return;
     }
-    let near = |meant: &str| near(&op.items, meant).map(|function| &function.sig.ident);
-    if op.forward.is_none() {
-        match near("forward") {
-            Some(found) => {
-                errors.at(found, crate::messages::near_name(&found.to_string(), "forward"));
-            }
-            None => errors.at(&op.name, messages::no_forward(&op.name.to_string())),
-        }
+    if op.forward.is_none() && !near(&op.items, "forward", errors) {
+        errors.at(&op.name, messages::no_forward(&op.name.to_string()));
     }
     if op.backward.is_none() {
-        if let Some(found) = near("backward") {
-            errors.at(found, crate::messages::near_name(&found.to_string(), "backward"));
-        } else if let Some(span) = args.surrogate {
-            errors.at_span(span, messages::surrogate_without_backward());
-        } else if let Some(span) = args.verify {
-            errors.at_span(span, messages::verify_without_backward());
+        match (args.surrogate, args.verify) {
+            _ if near(&op.items, "backward", errors) => {}
+            (Some(span), _) => errors.at_span(span, messages::surrogate_without_backward()),
+            (_, Some(span)) => errors.at_span(span, messages::verify_without_backward()),
+            (None, None) => {}
         }
     } else if let (Some(span), Some(_)) = (args.verify, args.surrogate) {
         errors.at_span(span, messages::verify_of_a_surrogate());
@@ -124,7 +118,7 @@ fn names(forward: &Forward, backward: &Backward, errors: &mut Errors) {
             let known: Vec<String> = forward.names().into_iter().map(|(name, _)| name).collect();
             let candidates: Vec<&str> = known.iter().map(String::as_str).collect();
             let near = nearest(&name, &candidates);
-            errors.at(ident, messages::unknown_name(&name, near, &known));
+            errors.at(ident, messages::unknown_name(&name, near, &list(&known)));
             continue;
         };
         let (expected, written) = match meant {
@@ -184,33 +178,18 @@ fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
 /// The rules of what is returned, as it stands in the body.
 pub(super) fn check_bodies(op: &Op, errors: &mut Errors) {
     let (Some(forward), Some(backward)) = (&op.forward, &op.backward) else { return };
-    let inputs: Vec<String> =
-        forward.differentiable().iter().map(|param| plain_name(&param.ident)).collect();
     if forward.of(Kind::Wrong).next().is_some() {
         return;
     }
-    if backward.grads {
-        return fields(forward, inputs, backward, errors);
-    }
-    let params = forward.params.iter().map(|param| &param.ident);
-    let given = backward.params.iter().map(|(ident, _)| ident);
-    let taken: Vec<String> = params.chain(given).map(plain_name).collect();
-    crate::check::order::check(&inputs, &taken, &backward.function.judged(), errors);
-}
-
-/// The fields of each `Grads { .. }` that backward builds.
-fn fields(forward: &Forward, names: Vec<String>, backward: &Backward, errors: &mut Errors) {
+    let inputs = forward.differentiable().into_iter();
+    let names: Vec<String> = inputs.map(|param| plain_name(&param.ident)).collect();
+    let params = forward.params.iter();
     let fields = Fields {
         write: format!("write `Grads {{ {} }}`", names.join(", ")),
         names,
         lists: Vec::new(),
-        other: &|name| {
-            let param = forward.params.iter().find(|param| plain_name(&param.ident) == name)?;
-            Some(match param.kind {
-                Kind::Plain => NoField::Plain,
-                _ => NoField::Stopped,
-            })
-        },
+        params: params.map(|of| (plain_name(&of.ident), of.kind == Kind::Plain)).collect(),
+        given: backward.params.iter().map(|(ident, _)| plain_name(ident)).collect(),
     };
-    fields.check(backward.function.judged().stream(), errors);
+    fields.check(backward.grads, &backward.function, errors);
 }

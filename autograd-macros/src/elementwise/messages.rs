@@ -81,6 +81,10 @@ sentences! {
     returned_type(name, found)
         "the gradient of `{name}` is a number, not `{found}`; return `Real<L>`";
 
+    unknown_name(name, near: Option<&str>, names)
+        near? "`backward` is given what it names, and there is no `{name}`; did you mean `{near}`?" else
+        "`backward` is given what it names, and there is no `{name}`; there are {names}";
+
     // `scalar_op!`
 
     scalar_form()
@@ -106,18 +110,6 @@ pub(crate) fn reserved(name: &str, outputs: usize) -> String {
         "an input cannot be called `{name}`: in `backward` the outputs are `{y}` and their \
          gradients `{dy}`; rename it"
     )
-}
-
-pub(crate) fn unknown_name(name: &str, near: Option<&str>, names: &[String]) -> String {
-    match near {
-        Some(near) => format!(
-            "`backward` is given what it names, and there is no `{name}`; did you mean `{near}`?"
-        ),
-        None => format!(
-            "`backward` is given what it names, and there is no `{name}`; there are {}",
-            list(names)
-        ),
-    }
 }
 
 pub(crate) fn returned_count(found: usize, inputs: &[String]) -> String {

@@ -4,11 +4,11 @@
 
 mod check;
 mod expand;
+mod layer;
 mod messages;
 mod model;
 mod parse;
 mod scalar;
-mod tests;
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
@@ -16,9 +16,10 @@ use quote::quote;
 use crate::args::{self, Args};
 use crate::errors::Errors;
 use crate::expansion::Mode;
-use crate::fallback;
 use crate::front::Form;
-use crate::model::{Block, Function};
+use crate::library::private_path;
+use crate::model::{Block, Function, Layer};
+use crate::{check_arg, fallback};
 use model::Kind;
 
 pub(crate) use model::Op;
@@ -58,20 +59,31 @@ impl Form for Op {
 
     fn check(&self, args: &Args, errors: &mut Errors) {
         check::check(self, args, errors);
-        tests::check(self, args, errors);
+        if !args.checks.is_empty() {
+            check_arg::check(self.of_tests(args).as_ref(), args, errors);
+        }
     }
 
     fn check_bodies(&self, errors: &mut Errors) {
         check::check_bodies(self, errors);
     }
 
-    fn is_refused(&mut self) -> bool {
+    fn is_refused(&self) -> bool {
         self.forward.iter().any(|forward| forward.of(Kind::Wrong).next().is_some())
     }
 
     fn expand(self, args: &Args, mode: Mode) -> TokenStream {
-        let tests = matches!(mode, Mode::Full).then(|| tests::tests(&self, args));
+        let tested = matches!(mode, Mode::Full) && !args.checks.is_empty();
+        let tests = tested.then(|| self.of_tests(args)).flatten();
+        let tests = tests.map(|layer| check_arg::tests(&layer, args, self.backward.is_some()));
         let expansion = expand::Expansion { op: &self, args, mode }.tokens();
         quote!(#expansion #tests)
+    }
+}
+
+impl Op {
+    /// The layer whose tests are generated.
+    fn of_tests(&self, args: &Args) -> Option<Layer> {
+        self.layer(&private_path(args.krate.as_ref()), false)
     }
 }

@@ -1,77 +1,59 @@
 //! From tokens to the model.
 
 use proc_macro2::{Ident, TokenStream};
-use syn::{FnArg, ReturnType, Type};
+use quote::quote;
+use syn::{ReturnType, Type};
 
 use super::messages;
 use super::model::{Backward, Forward, Kind, Op, Param};
 use crate::errors::Errors;
 use crate::items::Found;
-use crate::model::{Function, Item, argument_of, as_tensor, bare, is_named, last_segment};
+use crate::model::{Function, argument_of, as_tensor, bare, behind, is_named, last_segment};
 use crate::parse::{
-    block, parameter_attributes, pattern_name, qualifiers, repeated_names, stripped,
+    Known, RawParam, Returned, block, parameter_attributes, parameters, pattern_name, returned,
 };
 use crate::tokens::{plain_name, text};
 
+const KNOWN: Known = Known {
+    rules: &["forward", "backward"],
+    made: &["apply", "try_apply", "with", "check_backward"],
+    open: false,
+};
+
 /// Reads the block; none where it is no impl block of an op.
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Op> {
-    let (block, found) = block(tokens, "py_layer", errors)?;
-    let mut op = Op { block, forward: None, backward: None };
-    let arguments = last_segment(&op.self_ty).map(|segment| &segment.arguments);
-    if !op.generics.params.is_empty() || arguments.is_some_and(|a| !a.is_none()) {
-        errors.at(&op.self_ty, messages::generics(&op.name.to_string()));
+    let (mut block, mut found) = block(tokens, "py_layer", errors)?;
+    let arguments = last_segment(&block.self_ty).map(|segment| &segment.arguments);
+    if !block.generics.params.is_empty() || arguments.is_some_and(|a| !a.is_none()) {
+        errors.at(&block.self_ty, messages::generics(&block.name.to_string()));
     }
-    for item in found {
-        op.add(item, errors);
+    found.retain(|item| match item {
+        Found::Function(function) if function.sig.ident == "jvp" => {
+            errors.at(&function.sig.ident, messages::no_jvp());
+            false
+        }
+        _ => true,
+    });
+    let (functions, types) = block.sort(found, &KNOWN, errors);
+    for item in types {
+        errors.at(&item.ident, messages::declares_type(&item.ident.to_string()));
+    }
+    let mut op = Op { block, forward: None, backward: None };
+    for function in functions {
+        match function.sig.ident == "forward" {
+            true => op.forward = Some(forward(&function, errors)),
+            false => op.backward = Some(backward(&function, errors)),
+        }
     }
     Some(op)
 }
 
-impl Op {
-    fn add(&mut self, item: Found, errors: &mut Errors) {
-        match item {
-            Found::Other(tokens) => self.block.items.push(Item::Other(tokens)),
-            Found::Macro(tokens) => {
-                errors.at(&tokens, crate::messages::item_macro());
-                self.block.items.push(Item::Other(tokens));
-            }
-            Found::Type(item) => {
-                errors.at(&item.ident, messages::declares_type(&item.ident.to_string()));
-            }
-            Found::Broken(broken) => self.block.broken.push(broken),
-            Found::Function(function) => self.add_function(function, errors),
-        }
-    }
-
-    fn add_function(&mut self, function: Function, errors: &mut Errors) {
-        let ident = function.sig.ident.clone();
-        let name = ident.to_string();
-        match name.as_str() {
-            "forward" if self.forward.is_some() => {
-                return errors.at(&ident, crate::messages::second_function("forward"));
-            }
-            "backward" if self.backward.is_some() => {
-                return errors.at(&ident, crate::messages::second_function("backward"));
-            }
-            "forward" => self.forward = Some(forward(&function, errors)),
-            "backward" => self.backward = Some(backward(&function, errors)),
-            "jvp" => return errors.at(&ident, messages::no_jvp()),
-            "apply" | "try_apply" | "with" | "check_backward" => {
-                return errors.at(&ident, crate::messages::generated_name(&name));
-            }
-            _ => return self.block.items.push(Item::Function(Box::new(function))),
-        }
-        self.block.items.push(Item::Function(Box::new(stripped(function))));
-    }
-}
-
 fn forward(function: &Function, errors: &mut Errors) -> Forward {
-    qualifiers(function, "forward", errors);
-    repeated_names(&function.sig, errors);
     let lifetimes = function.sig.generics.lifetimes().map(|of| of.lifetime.ident.to_string());
     let lifetimes: Vec<String> = lifetimes.collect();
     let mut params: Vec<Param> = Vec::new();
-    for (position, (pat, ty, attrs)) in typed(function, "forward", errors).into_iter().enumerate() {
+    for (position, param) in typed(function, errors).into_iter().enumerate() {
+        let RawParam { attrs, pat, ty } = &param;
         let name = pattern_name(pat);
         let shown = name.as_ref().map_or_else(|| text(pat), plain_name);
         let (stop, default) = parameter_attributes(attrs, errors);
@@ -123,77 +105,56 @@ fn forward(function: &Function, errors: &mut Errors) -> Forward {
             default: default.and_then(|(_, default)| default),
         });
     }
-    let (outputs, tuple) = returned(&function.sig.output);
+    let (outputs, tuple) = returns(&function.sig.output);
     Forward { function: function.clone(), params, outputs, tuple }
 }
 
 fn backward(function: &Function, errors: &mut Errors) -> Backward {
-    qualifiers(function, "backward", errors);
-    repeated_names(&function.sig, errors);
     let mut params = Vec::new();
-    for (pat, ty, attrs) in typed(function, "backward", errors) {
+    for RawParam { attrs, pat, ty } in typed(function, errors) {
         for attr in attrs.iter().filter(|attr| crate::attributes::is_ours(attr)) {
             errors.at(attr, crate::messages::attribute_on_gradient(&text(attr.path())));
         }
-        match pattern_name(pat) {
-            Some(name) => params.push((name, ty.clone())),
+        match pattern_name(&pat) {
+            Some(name) => params.push((name, ty)),
             None => errors.at(pat, messages::pattern()),
         }
     }
-    let (returned, tuple) = returned(&function.sig.output);
+    let (returned, tuple) = returns(&function.sig.output);
     let grads = !tuple && matches!(returned.as_slice(), [ty] if is_named(ty, "Grads"));
     Backward { function: function.clone(), params, returned, tuple, grads }
 }
 
-type Typed<'a> = (&'a syn::Pat, &'a Type, &'a [syn::Attribute]);
-
 /// The parameters, less what cannot be one.
-fn typed<'a>(function: &'a Function, name: &str, errors: &mut Errors) -> Vec<Typed<'a>> {
-    let mut params = Vec::new();
-    for input in &function.sig.inputs {
-        match input {
-            FnArg::Receiver(receiver) => errors.at(receiver, messages::receiver(name)),
-            FnArg::Typed(param) => {
-                let ty = match bare(&param.ty) {
-                    Type::Reference(reference) => &*reference.elem,
-                    ty => ty,
-                };
-                if is_named(ty, "ForwardContext") || is_named(ty, "BackwardContext") {
-                    errors.at(param, messages::context(name));
-                } else {
-                    params.push((&*param.pat, &*param.ty, &param.attrs[..]));
-                }
-            }
-            #[allow(unreachable_patterns, reason = "more may come with the language")]
-            other => errors.at(other, crate::messages::variadic(name)),
+fn typed(function: &Function, errors: &mut Errors) -> Vec<RawParam> {
+    let name = function.sig.ident.to_string();
+    let mut params = parameters(function, &messages::receiver(&name), errors);
+    params.retain(|param| {
+        let ty = behind(&param.ty);
+        let context = is_named(ty, "ForwardContext") || is_named(ty, "BackwardContext");
+        if context {
+            let RawParam { attrs, pat, ty } = param;
+            errors.at(quote!(#(#attrs)* #pat: #ty), messages::context(&name));
         }
-    }
+        !context
+    });
     params
 }
 
-fn returned(output: &ReturnType) -> (Vec<Type>, bool) {
-    match output {
-        ReturnType::Default => (Vec::new(), false),
-        ReturnType::Type(_, ty) => match bare(ty) {
-            Type::Tuple(tuple) => (tuple.elems.iter().cloned().collect(), true),
-            ty => (vec![ty.clone()], false),
-        },
+/// What a formula returns; a `Result` is none that it can.
+fn returns(output: &ReturnType) -> (Vec<Type>, bool) {
+    match (returned(output), output) {
+        (Some(Returned { fallible: false, tuple, parts, .. }), _) => (parts, tuple),
+        (_, ReturnType::Type(_, ty)) => (vec![(**ty).clone()], false),
+        (_, ReturnType::Default) => (Vec::new(), false),
     }
 }
 
 /// What is said of numbers, masks or tensors in a form that no formula takes.
 fn wrong_form(ty: &Type, name: &str, list_name: &str) -> Option<String> {
-    let element = |ty: &Type| {
-        let ty = match bare(ty) {
-            Type::Reference(reference) => &reference.elem,
-            ty => ty,
-        };
-        as_tensor(ty).is_some() || matches!(kind(ty), Kind::Real | Kind::Mask)
-    };
-    let (borrowed, inner) = match bare(ty) {
-        Type::Reference(reference) => (true, bare(&reference.elem)),
-        ty => (false, ty),
-    };
+    let number = |ty: &Type| matches!(kind(ty), Kind::Real | Kind::Mask);
+    let element = |ty: &Type| as_tensor(behind(ty)).is_some() || number(behind(ty));
+    let inner = behind(ty);
     let list = match inner {
         Type::Slice(slice) => element(&slice.elem),
         Type::Array(array) => element(&array.elem),
@@ -204,7 +165,7 @@ fn wrong_form(ty: &Type, name: &str, list_name: &str) -> Option<String> {
         Some(messages::list_input(name, list_name))
     } else if argument_of(inner, "Option").is_some_and(element) {
         Some(messages::optional_input(name))
-    } else if borrowed && matches!(kind(inner), Kind::Real | Kind::Mask) {
+    } else if matches!(bare(ty), Type::Reference(_)) && number(inner) {
         Some(messages::borrowed_number(name, &text(inner)))
     } else {
         None

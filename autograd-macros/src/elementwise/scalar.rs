@@ -113,6 +113,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     let block = quote! {
         #(#attrs)*
         impl #name {
+            /// Runs the op on these inputs.
             #vis fn forward<L: #path::elementwise::Lane>(
                 #(#inputs: #real),*
             ) -> #real {

@@ -7,25 +7,38 @@ use super::proofs;
 use super::pull::context_argument;
 use crate::attributes::{of_callers, of_each_call, of_start, undocumented};
 use crate::builder::ByName;
-use crate::check_arg::{Form, form};
+use crate::check_arg;
 use crate::expansion::Expansion;
 use crate::generics::turbofish;
-use crate::model::{Forward, Output, OutputKind, Param, ParamKind};
+use crate::library::private;
+use crate::model::{Form, Forward, Output, OutputKind, Param, ParamKind};
 use crate::tokens::{at, first_span, here, local, output_span, plain_name, whole_span};
 
 impl Expansion<'_> {
     /// `apply` and `try_apply`, and what starts a call by name.
     pub(super) fn apply(&self, by_name: Option<&ByName>) -> TokenStream {
+        self.calls(by_name, TRY_DOC, |place| match &self.layer.forward {
+            Some(forward) => self.try_apply_body(forward, place),
+            None => TokenStream::new(),
+        })
+    }
+
+    /// The same with another body, which is given the place of the call where the builder needs one.
+    pub(crate) fn calls(
+        &self,
+        by_name: Option<&ByName>,
+        try_doc: &str,
+        body: impl FnOnce(Option<&Ident>) -> TokenStream,
+    ) -> TokenStream {
         let Some(forward) = &self.layer.forward else { return TokenStream::new() };
-        let p = &self.private;
+        let p = &private();
         let (generics, _, clause) = self.layer.generics.split_for_impl();
-        let (op, deprecated) = (self.op(), self.deprecated());
+        let (op, deprecated, keyword) = (self.op(), self.deprecated(), self.layer.keyword());
         let vis = &forward.function.vis;
         let attrs: Vec<_> = forward.function.attrs.iter().filter(|attr| of_callers(attr)).collect();
         let calls: Vec<_> = attrs.iter().filter(|attr| of_each_call(attr)).collect();
         let starts = attrs.iter().filter(|attr| of_start(attr));
         let doc = undocumented(&forward.function.attrs, "Runs the op on these inputs.");
-        let try_doc = TRY_DOC;
         let own = &forward.function.sig.generics;
         let own_clause = &own.where_clause;
         let turbofish = turbofish(own);
@@ -40,7 +53,7 @@ impl Expansion<'_> {
         let starts = starts.filter(|_| with.is_some());
         let placed = by_name.and_then(|by_name| by_name.placed.as_ref());
         let place = placed.map(|_| local("place"));
-        let mut body = self.try_apply_body(forward, place.as_ref());
+        let mut body = body(place.as_ref());
         let placed = placed.map(|placed| {
             let call = quote! {{
                 Self::#placed #turbofish (::core::panic::Location::caller(), #(#names),*)
@@ -58,7 +71,7 @@ impl Expansion<'_> {
         let (apply, try_apply) = (Ident::new("apply", place), Ident::new("try_apply", place));
         quote! {
             #deprecated
-            impl #generics #op #clause {
+            #keyword #generics #op #clause {
                 #doc #(#attrs)*
                 #[track_caller]
                 #[inline]
@@ -82,7 +95,7 @@ impl Expansion<'_> {
 
     /// What a call does; the place of the call is given, or that of the caller.
     fn try_apply_body(&self, forward: &Forward, place: Option<&Ident>) -> TokenStream {
-        let p = &self.private;
+        let p = &private();
         let key = self.key();
         let inputs = forward.inputs().map(|(param, input)| {
             let ident = &param.ident;
@@ -98,7 +111,7 @@ impl Expansion<'_> {
         let names = forward.params.iter().map(|param| &param.ident);
         let refuse =
             self.layer.backward.is_none().then(|| quote!(#p::without_gradient(#context.0)?;));
-        let proofs = proofs::plain_inputs(self, forward);
+        let proofs = proofs::plain_inputs(forward);
         let checks = proofs::checked_when_running(self, forward);
         let finish = if forward.fallible { "finish_fallible" } else { "finish" };
         let lent = context_argument(&quote!(&mut #context), &forward.function);
@@ -177,7 +190,7 @@ impl Expansion<'_> {
         if all.any(|(op, name)| named(&tensors, &name) && (op || named(&plain, &name))) {
             return None;
         }
-        let (p, key, again) = (&self.private, self.key(), local("again"));
+        let (p, key, again) = (&private(), self.key(), local("again"));
         let here = || quote!(::core::panic::Location::caller());
         let place = place.map_or_else(here, ToTokens::to_token_stream);
         let turbofish = turbofish(&forward.function.sig.generics);
@@ -192,22 +205,11 @@ impl Expansion<'_> {
                 let (tensor, at) = (&input.tensor, group);
                 let taken = quote!(#p::Taken::<#tensor>::new());
                 group += 1;
-                match form(ty, input.form) {
+                match input.form {
                     Form::One => quote!(&#taken.one(#again, #at)),
                     Form::Optional => quote!(#taken.optional(#again, #at).as_ref()),
-                    Form::List { references, array, borrowed } => {
-                        let mut list = quote!(#taken.list(#again, #at));
-                        if references {
-                            list = quote!(#p::Vec::<&_>::from_iter(#list.iter()));
-                        }
-                        if array {
-                            let name = plain_name(ident);
-                            list = quote!(#p::check::array(#name, #list));
-                        }
-                        if borrowed {
-                            list = quote!(&#list);
-                        }
-                        list
+                    Form::List => {
+                        check_arg::list(p, ty, &plain_name(ident), quote!(#taken.list(#again, #at)))
                     }
                 }
             })
@@ -245,7 +247,7 @@ impl Expansion<'_> {
                         quote_spanned!(here=> #known::output(#visitor, &mut #part);)
                     }
                     OutputKind::Plain => {
-                        let (p, proof) = (&self.private, proofs::plain(self, &part, &output.ty));
+                        let (p, proof) = (&private(), proofs::plain(&part, &output.ty));
                         quote! {
                             #proof
                             use #p::NoTensors as _;

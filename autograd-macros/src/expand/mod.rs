@@ -5,18 +5,17 @@ mod proofs;
 mod pull;
 mod push;
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{Attribute, ReturnType, Visibility};
+use syn::ReturnType;
 
-use crate::attributes::{of_callers, undocumented};
 use crate::builder;
 use crate::check::calls::escapes;
 use crate::check::types::{is_bare_gradient, kept_attrs, unsaveable};
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
-use crate::library::import;
-use crate::model::{Form, Function, Returns};
+use crate::library::{import, private};
+use crate::model::{Derivative, Form, Function};
 use crate::tokens::{local, mentions, plain_name, regroup, replace_ident};
 
 pub(crate) use pull::with_arguments;
@@ -43,11 +42,7 @@ impl Expansion<'_> {
         let names = by_name.as_ref().map(|by_name| &by_name.names);
         let builder = by_name.as_ref().map(|by_name| &by_name.builder);
         let cfg = self.layer.cfg();
-        let library = match self.mode {
-            // One name for the library: a wrong path to it is reported once.
-            Mode::Full => import(self.args.krate.as_ref()),
-            _ => TokenStream::new(),
-        };
+        let library = import(self.args.krate.as_ref());
         let key = quote! {
             // Names this op among all layers; keeps its private types private.
             enum #key {}
@@ -97,54 +92,37 @@ impl Expansion<'_> {
     }
 
     fn user_function(&self, function: &Function) -> TokenStream {
-        let Function { attrs, vis, sig, body } = function;
+        let Function { vis, sig, body, .. } = function;
         let mut sig = sig.clone();
         if let Mode::Reported(reported) = &self.mode {
             let forward = self.layer.forward.as_ref().filter(|_| sig.ident != "forward");
             let unknown = forward.map(|forward| &forward.function.sig.generics);
             return fallback::silenced(reported, function, unknown);
         }
-        if sig.ident == "backward"
-            && let Some(backward) = &self.layer.backward
-            && let Returns::ByName(grads) = &backward.returns
-            && let ReturnType::Type(_, ty) = &mut sig.output
-        {
-            let with_types = self.grads_type(grads);
-            let tokens = replace_ident(ty.to_token_stream(), "Grads", &with_types);
-            if let Ok(new) = syn::parse2(tokens) {
-                **ty = new;
+        let mut typed = None;
+        if let Some(grads) = self.layer.backward.as_ref().and_then(Derivative::by_name) {
+            match &mut sig.output {
+                ReturnType::Type(_, ty) if sig.ident == "backward" => {
+                    let with_types = self.grads_type(grads);
+                    let tokens = replace_ident(ty.to_token_stream(), "Grads", &with_types);
+                    if let Ok(new) = syn::parse2(tokens) {
+                        **ty = new;
+                    }
+                }
+                _ => {
+                    let tokens = self.typed_grads(sig.to_token_stream());
+                    if let Some(Ok(new)) = tokens.map(syn::parse2) {
+                        sig = new;
+                    }
+                }
             }
-        } else if matches!(
-            self.layer.backward.as_ref().map(|backward| &backward.returns),
-            Some(Returns::ByName(_))
-        ) && let Some(typed) = self.typed_grads(sig.to_token_stream())
-            && let Ok(typed) = syn::parse2(typed)
-        {
-            sig = typed;
+            typed = self.typed_grads(body.stream()).map(|tokens| regroup(body, tokens));
         }
-        let typed = match self.layer.backward.as_ref().map(|backward| &backward.returns) {
-            Some(Returns::ByName(_)) => self.typed_grads(body.stream()),
-            _ => None,
-        };
-        let typed = typed.map(|tokens| regroup(body, tokens));
         let body = typed.as_ref().unwrap_or(body);
-        let attrs: Vec<&Attribute> = match sig.ident == "forward" {
-            true => attrs.iter().filter(|attr| !of_callers(attr)).collect(),
-            false => attrs.iter().collect(),
-        };
-        // The op's docs say what it does; a public function without docs is warned about.
-        let doc = match (sig.ident.to_string().as_str(), vis) {
-            (_, Visibility::Inherited) => None,
-            ("forward", _) => undocumented(&[], "Computes the op; called by `apply`."),
-            ("backward", _) => {
-                undocumented(&function.attrs, "The op's gradient; called in backward.")
-            }
-            ("jvp", _) => undocumented(&function.attrs, "The op's slope; called in forward mode."),
-            _ => None,
-        };
+        let (doc, attrs) = self.layer.kept_attributes(function);
         if matches!(self.mode, Mode::Refused) {
             // A declaration that the body needs may be among what could not be read.
-            let absent = !self.layer.broken.is_empty() && self.layer.is_rule(&sig.ident);
+            let absent = !self.layer.broken.is_empty() && function.is_rule();
             let absent =
                 absent.then(|| quote!({ ::core::unimplemented!("this op did not compile") }));
             let body = absent.unwrap_or_else(|| body.to_token_stream());
@@ -155,7 +133,7 @@ impl Expansion<'_> {
 
     fn needs_struct(&self) -> TokenStream {
         let needs = self.needs();
-        let p = &self.private;
+        let p = &private();
         let fields = self.layer.inputs().map(|(param, input)| {
             let ident = &param.ident;
             let ty = match input.form {
@@ -188,22 +166,14 @@ impl Expansion<'_> {
     /// Whether something may ask which inputs want a gradient: in the block, or where a context is
     /// given to.
     fn asks_needs(&self) -> bool {
-        let layer = self.layer;
-        let contexts = [
-            layer.forward.as_ref().map(|f| (&f.context, &f.function.body)),
-            layer.backward.as_ref().map(|f| (&f.context, &f.function.body)),
-            // Not there; but what is reported of it shall be reported once.
-            layer.jvp.as_ref().map(|f| (&f.context, &f.function.body)),
-        ];
-        contexts.into_iter().flatten().any(|(context, body)| {
-            let body = body.stream();
-            mentions(&body, "needs_input_grad")
-                || context.as_ref().is_some_and(|context| escapes(&body, context))
-        })
+        // Those of `jvp` are not there; but what is reported of it shall be reported once.
+        let named = |of: &Function| mentions(&of.body.stream(), "needs_input_grad");
+        self.layer.functions().any(named)
+            || self.layer.contexts().any(|(context, of)| escapes(&of.body.stream(), context))
     }
 
     fn layer_impl(&self, asks_needs: bool) -> TokenStream {
-        let p = &self.private;
+        let p = &private();
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let (op, key, needs) = (self.op(), self.key(), self.needs());
         let deprecated = self.deprecated();
@@ -223,9 +193,8 @@ impl Expansion<'_> {
         let push = push::push(self);
         let proofs = proofs::declared(self);
         let (raw, lent) = (local("raw"), local("lent"));
+        let keyword = self.layer.keyword();
         // No user shall hear of the library's own ops where a type is none.
-        // What is reported to stand behind `impl` shall be shown there.
-        let keyword = Ident::new("impl", Span::call_site().located_at(self.layer.place));
         let own = self.args.krate.as_ref().is_some_and(|path| path.is_ident("crate"));
         let unnamed = own.then(|| quote!(#[diagnostic::do_not_recommend]));
         quote! {

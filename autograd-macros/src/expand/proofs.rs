@@ -3,44 +3,37 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{GenericArgument, PathArguments, Type, TypeParamBound};
+use syn::{PathArguments, Type, TypeParamBound};
 
 use crate::expansion::{Expansion, Mode};
 use crate::generics::parameter_name;
-use crate::library::Private;
+use crate::library::{private, private_at};
 use crate::model::{
-    Forward, Layer, ParamKind, argument_of, as_tensor, bare, bounds_of, last_segment,
+    Forward, Layer, ParamKind, argument_of, as_tensor, bare, bounds_of, held, last_segment,
 };
 use crate::tokens::{anonymous, ends, mentions, plain_name, replace_ident, text, whole_span};
 
 /// That a value of this type holds no tensor. Never runs.
-pub(crate) fn plain(expansion: &Expansion<'_>, value: &TokenStream, ty: &Type) -> TokenStream {
+pub(crate) fn plain(value: &TokenStream, ty: &Type) -> TokenStream {
     if let Type::Tuple(tuple) = bare(ty) {
         let elements = tuple.elems.iter().enumerate();
         let element = |(position, ty)| {
             let position = syn::Index::from(position);
-            plain(expansion, &quote!(#value.#position), ty)
+            plain(&quote!(#value.#position), ty)
         };
         return elements.map(element).collect();
     }
-    proof(expansion, ty, "plain", |span, _| quote_spanned!(span=> (&#value).__probe()))
+    proof(ty, "plain", |span, _| quote_spanned!(span=> (&#value).__probe()))
 }
 
 /// That a probe finds no tensor in a type; never runs.
-fn proof(
-    expansion: &Expansion<'_>,
-    ty: &Type,
-    proof: &str,
-    probe: impl Fn(Span, &Private) -> TokenStream,
-) -> TokenStream {
+fn proof(ty: &Type, proof: &str, probe: impl Fn(Span, &Ident) -> TokenStream) -> TokenStream {
     let (first, last) = ends(ty.to_token_stream());
-    let (p, proof) = (expansion.private_at(first), Ident::new(proof, first));
+    let (p, proof) = (private_at(first), Ident::new(proof, first));
     let (probe, answer) = (probe(first, &p), quote_spanned!(last=> .__holds_tensor()));
     // At the macro's own place, where no lint tells of traits that are not used.
-    let traits = {
-        let p = &expansion.private;
-        quote!(use #p::{HoldsNoTensor as _, HoldsTensorFurther as _, Probed as _};)
-    };
+    let own = private();
+    let traits = quote!(use #own::{HoldsNoTensor as _, HoldsTensorFurther as _, Probed as _};);
     quote_spanned! {first=>
         if false {
             #traits
@@ -50,7 +43,7 @@ fn proof(
 }
 
 /// That no plain parameter holds a tensor.
-pub(crate) fn plain_inputs(expansion: &Expansion<'_>, forward: &Forward) -> TokenStream {
+pub(crate) fn plain_inputs(forward: &Forward) -> TokenStream {
     forward
         .params
         .iter()
@@ -58,14 +51,14 @@ pub(crate) fn plain_inputs(expansion: &Expansion<'_>, forward: &Forward) -> Toke
         .map(|param| {
             let mut ident = param.ident.clone();
             ident.set_span(ident.span().located_at(whole_span(&param.ty)));
-            plain(expansion, &quote!(#ident), &param.ty)
+            plain(&quote!(#ident), &param.ty)
         })
         .collect()
 }
 
 /// The same for a parameter whose type only the caller knows: reported at run time.
 pub(crate) fn checked_when_running(expansion: &Expansion<'_>, forward: &Forward) -> TokenStream {
-    let p = &expansion.private;
+    let p = &private();
     let op = plain_name(&expansion.layer.name);
     let generics = &expansion.layer.generics;
     let known: Vec<_> = generics
@@ -90,23 +83,11 @@ pub(crate) fn checked_when_running(expansion: &Expansion<'_>, forward: &Forward)
 /// take and return is not held.
 fn is_the_callers(ty: &Type, parameters: &[String]) -> bool {
     match bare(ty) {
-        Type::Reference(reference) => is_the_callers(&reference.elem, parameters),
-        Type::Slice(slice) => is_the_callers(&slice.elem, parameters),
-        Type::Array(array) => is_the_callers(&array.elem, parameters),
-        Type::Tuple(tuple) => tuple.elems.iter().any(|ty| is_the_callers(ty, parameters)),
         Type::ImplTrait(object) => !object.bounds.iter().any(is_function),
-        ty => last_segment(ty).is_some_and(|segment| {
-            parameters.contains(&segment.ident.to_string())
-                || match &segment.arguments {
-                    PathArguments::AngleBracketed(arguments) => {
-                        arguments.args.iter().any(|argument| match argument {
-                            GenericArgument::Type(ty) => is_the_callers(ty, parameters),
-                            _ => false,
-                        })
-                    }
-                    _ => false,
-                }
-        }),
+        ty => {
+            last_segment(ty).is_some_and(|last| parameters.contains(&last.ident.to_string()))
+                || held(ty).into_iter().any(|ty| is_the_callers(ty, parameters))
+        }
     }
 }
 
@@ -123,8 +104,7 @@ fn is_function(bound: &TypeParamBound) -> bool {
 }
 
 /// That what is called `Tensor` is one: one proof for each type, at the place where it stands first.
-fn tensors(expansion: &Expansion<'_>) -> TokenStream {
-    let layer = expansion.layer;
+fn tensors(layer: &Layer) -> TokenStream {
     let inputs = |stopped: bool| {
         layer
             .inputs()
@@ -143,7 +123,7 @@ fn tensors(expansion: &Expansion<'_>) -> TokenStream {
         }
         proven.push(text);
         let span = ends(tensor.to_token_stream()).0;
-        let p = expansion.private_at(span);
+        let p = private_at(span);
         let proof = Ident::new(proof, span);
         proofs.extend(quote_spanned!(span=> #p::#proof::<#tensor>();));
     }
@@ -151,11 +131,11 @@ fn tensors(expansion: &Expansion<'_>) -> TokenStream {
 }
 
 /// That what is called `Vec` among the outputs is one.
-fn lists(expansion: &Expansion<'_>) -> TokenStream {
-    let named = expansion.layer.outputs().into_iter().map(|(ty, ..)| ty);
+fn lists(layer: &Layer) -> TokenStream {
+    let named = layer.outputs().into_iter().map(|(ty, ..)| ty);
     let prove = |ty: &Type| {
         let (first, last) = ends(ty.to_token_stream());
-        let p = expansion.private_at(first);
+        let p = private_at(first);
         let ty = anonymous(ty);
         let end = quote_spanned!(last=> ());
         quote_spanned!(first=> #p::list::<#ty> #end;)
@@ -169,8 +149,8 @@ pub(crate) fn declared(expansion: &Expansion<'_>) -> TokenStream {
     if !matches!(expansion.mode, Mode::Full) {
         return TokenStream::new();
     }
-    let (tensors, lists) = (tensors(expansion), lists(expansion));
-    let attrs = plain_state(expansion);
+    let (tensors, lists) = (tensors(expansion.layer), lists(expansion.layer));
+    let attrs = expansion.layer.state.as_ref().map(plain_state);
     quote!(#tensors #lists #attrs)
 }
 
@@ -184,7 +164,7 @@ pub(crate) fn savable(expansion: &Expansion<'_>) -> TokenStream {
     else {
         return quote!(Self::Saved);
     };
-    let p = &expansion.private;
+    let p = &private();
     quote! {
         <#p::Chosen<{
             use #p::CannotSave as _;
@@ -235,14 +215,10 @@ fn is_savable(ty: &Type) -> bool {
     }
 }
 
-fn plain_state(expansion: &Expansion<'_>) -> TokenStream {
-    expansion.layer.state.iter().map(|attrs| plain_part(expansion, attrs)).collect()
-}
-
-fn plain_part(expansion: &Expansion<'_>, attrs: &Type) -> TokenStream {
+fn plain_state(attrs: &Type) -> TokenStream {
     if let Type::Tuple(tuple) = bare(attrs) {
-        return tuple.elems.iter().map(|part| plain_part(expansion, part)).collect();
+        return tuple.elems.iter().map(plain_state).collect();
     }
-    let probe = |span, p: &Private| quote_spanned!(span=> #p::Probe::<#attrs>::new());
-    proof(expansion, attrs, "attrs", probe)
+    let probe = |span, p: &Ident| quote_spanned!(span=> #p::Probe::<#attrs>::new());
+    proof(attrs, "attrs", probe)
 }

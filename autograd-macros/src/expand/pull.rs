@@ -2,12 +2,12 @@
 
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::Type;
+use syn::{Type, TypePath};
 
 use crate::builder;
 use crate::expansion::{Expansion, Mode};
-use crate::library::Private;
-use crate::model::{Form, Function, Param, Returns, TensorInput};
+use crate::library::private;
+use crate::model::{Derivative, Form, Function, Param, Returns, TensorInput};
 use crate::tokens::{
     anonymous, at, find, here, is_group, is_punct, local, located, output_span, rewritten,
     whole_span,
@@ -22,7 +22,7 @@ impl Expansion<'_> {
             let (raw, lent) = (local("raw"), local("lent"));
             return quote!(let _ = (#raw, #lent););
         };
-        let (p, raw, lent) = (&self.private, local("raw"), local("lent"));
+        let (p, raw, lent) = (&private(), local("raw"), local("lent"));
         let (context, returned) = (local("context"), local("returned"));
         let outputs = self.layer.outputs();
         let held: Vec<_> = (0..outputs.len()).map(|i| local(&format!("gradient{i}"))).collect();
@@ -67,57 +67,29 @@ impl Expansion<'_> {
             .map(|(group, (param, input))| (group, param, input))
             .collect();
         let raw = local("raw");
-        let give = |group: usize, input: &TensorInput, span: Span, value: TokenStream| {
-            let (known, of) = (self.known(&input.tensor, span), gradient_of(input));
-            let here = here(span);
-            let raw = at(&raw, here);
-            quote_spanned!(here=> #known::give::<#of, _>(#raw, #group, #value);)
-        };
-        match &backward.returns {
-            Returns::ByName(ty) => inputs
-                .iter()
-                .map(|(group, param, input)| {
-                    let field = &param.ident;
-                    let span = whole_span(ty);
-                    let returned = at(returned, span);
-                    give(*group, input, span, quote_spanned!(here(span)=> #returned.#field))
-                })
-                .collect(),
-            Returns::Tuple(_, types) => inputs
-                .iter()
-                .zip(types)
-                .enumerate()
-                .map(|(position, ((group, _, input), ty))| {
-                    let position = syn::Index::from(position);
-                    let span = whole_span(ty);
-                    let returned = at(returned, span);
-                    give(*group, input, span, quote_spanned!(here(span)=> #returned.#position))
-                })
-                .collect(),
-            Returns::One(ty) => match inputs.as_slice() {
-                [(group, _, input)] => {
-                    let returned = at(returned, whole_span(ty));
-                    give(*group, input, whole_span(ty), quote!(#returned))
-                }
-                many => {
-                    let of = many.iter().map(|(_, _, input)| gradient_of(input));
-                    let groups = many.iter().map(|(group, _, _)| group);
-                    let here = here(whole_span(ty));
-                    let (raw, returned) = (at(&raw, here), at(returned, here));
-                    quote_spanned! {here=>
-                        #raw.give_all::<(#(#of,)*), _>(#returned, &[#(#groups),*]);
-                    }
-                }
-            },
-            Returns::Nothing => TokenStream::new(),
+        if let (Returns::One(ty), true) = (&backward.returns, inputs.len() != 1) {
+            let here = here(whole_span(ty));
+            let (raw, returned) = (at(&raw, here), at(returned, here));
+            let of = inputs.iter().map(|(_, _, input)| given(input.form, &input.tensor));
+            let groups = inputs.iter().map(|(group, ..)| group);
+            return quote_spanned! {here=>
+                #raw.give_all::<(#(#of,)*), _>(#returned, &[#(#groups),*]);
+            };
         }
+        let names: Vec<&Ident> = inputs.iter().map(|(_, param, _)| &param.ident).collect();
+        let parts = parts(&backward.returns, &names, returned);
+        let gives = inputs.iter().zip(parts).map(|((group, _, input), (span, value))| {
+            let (known, of) = (self.known(&input.tensor, span), given(input.form, &input.tensor));
+            let (raw, here) = (at(&raw, here(span)), here(span));
+            quote_spanned!(here=> #known::give::<#of, _>(#raw, #group, #value);)
+        });
+        gives.collect()
     }
 
     /// `Grads` with the parameters' names as fields.
     pub(super) fn grads_struct(&self) -> Option<TokenStream> {
-        let by_name = |returns: &Returns| matches!(returns, Returns::ByName(_));
-        let backward = self.layer.backward.as_ref().is_some_and(|of| by_name(&of.returns));
-        let jvp = self.layer.jvp.as_ref().is_some_and(|jvp| by_name(&jvp.returns));
+        let backward = self.layer.backward.as_ref().and_then(Derivative::by_name).is_some();
+        let jvp = self.layer.jvp.as_ref().and_then(Derivative::by_name).is_some();
         match &self.mode {
             Mode::Reported(reported) if backward || jvp => {
                 return Some(crate::fallback::grads(reported));
@@ -139,7 +111,7 @@ impl Expansion<'_> {
     /// does not stand.
     pub(super) fn typed_grads(&self, tokens: TokenStream) -> Option<TokenStream> {
         let inputs = self.layer.differentiable().into_iter();
-        let types = inputs.map(|(_, input)| concrete(&self.private, input));
+        let types = inputs.map(|(_, input)| concrete(&private(), input));
         let arguments = quote!(<#(#types),*>);
         with_arguments(tokens, &arguments)
     }
@@ -151,7 +123,7 @@ impl Expansion<'_> {
     }
 
     pub(super) fn grads_type(&self, grads: &Type) -> TokenStream {
-        let p = &self.private;
+        let p = &private();
         let span = whole_span(grads);
         if !self.literal() {
             let grads = grads.to_token_stream();
@@ -159,7 +131,7 @@ impl Expansion<'_> {
         }
         let grads = grads.to_token_stream();
         let bounds = self.layer.differentiable().into_iter().map(|(param, input)| {
-            let of = gradient_of(input);
+            let of = given(input.form, &input.tensor);
             match self.mode {
                 Mode::Full => {
                     let name = builder::argument(self.layer, &param.ident);
@@ -173,16 +145,40 @@ impl Expansion<'_> {
     }
 }
 
-/// What a gradient is matched with: the tensor type of the input, a slice of it for a list.
-pub(super) fn gradient_of(input: &TensorInput) -> TokenStream {
-    let tensor = &input.tensor;
-    match input.form {
+/// The values that backward or `jvp` returned, each with its place.
+pub(super) fn parts(
+    returns: &Returns,
+    names: &[&Ident],
+    returned: &Ident,
+) -> Vec<(Span, TokenStream)> {
+    let part = |ty: &Type, field: Option<TokenStream>| {
+        let span = whole_span(ty);
+        let returned = at(returned, span);
+        let field = field.map(|field| quote_spanned!(here(span)=> .#field));
+        (span, quote!(#returned #field))
+    };
+    match returns {
+        Returns::ByName(ty) => {
+            names.iter().map(|name| part(ty, Some(name.to_token_stream()))).collect()
+        }
+        Returns::Tuple(_, types) => {
+            let position = |i: usize| syn::Index::from(i).to_token_stream();
+            types.iter().enumerate().map(|(i, ty)| part(ty, Some(position(i)))).collect()
+        }
+        Returns::One(ty) => vec![part(ty, None)],
+        Returns::Nothing => Vec::new(),
+    }
+}
+
+/// What a gradient or a tangent is matched with: the tensor type, a slice of it for a list.
+pub(super) fn given(form: Form, tensor: &TypePath) -> TokenStream {
+    match form {
         Form::List => quote!([#tensor]),
         Form::One | Form::Optional => quote!(#tensor),
     }
 }
 
-pub(crate) fn concrete(p: &Private, input: &TensorInput) -> TokenStream {
+pub(crate) fn concrete(p: &Ident, input: &TensorInput) -> TokenStream {
     let tensor = &input.tensor;
     match input.form {
         Form::List => quote!(#p::Vec<#tensor>),

@@ -1,17 +1,19 @@
 //! `Layer::PUSH`: inputs and tangents are lent to the user's `jvp`, and what it returns is handed
 //! on.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
+use super::pull::{given, parts};
 use crate::expansion::{Expansion, Mode};
+use crate::library::private;
 use crate::model::{Derivative, Form, Returns, TensorInput};
 use crate::tokens::{at, here, local, output_span, whole_span};
 
 /// Nothing where the op has no `jvp`.
 pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {
     let jvp = expansion.layer.jvp.as_ref().filter(|_| matches!(expansion.mode, Mode::Full))?;
-    let p = &expansion.private;
+    let p = &private();
     let key = expansion.key();
     let raw = local("raw");
     let (saved, context, returned) = (local("saved"), local("context"), local("returned"));
@@ -69,42 +71,19 @@ fn gives(
     returned: &proc_macro2::Ident,
 ) -> TokenStream {
     let outputs = expansion.layer.outputs();
-    let of = |position: usize| {
-        let (_, form, tensor) = &outputs[position];
-        match form {
-            Form::List => quote!([#tensor]),
-            Form::One | Form::Optional => quote!(#tensor),
-        }
-    };
-    let give = |position: usize, span: Span, value: TokenStream| {
-        let (known, of) = (expansion.known(outputs[position].2, span), of(position));
-        let here = here(span);
-        let raw = at(raw, here);
-        quote_spanned!(here=> #known::give_tangent::<#of, _>(#raw, #position, #value)?;)
-    };
-    match &jvp.returns {
-        Returns::Tuple(_, types) => types
-            .iter()
-            .enumerate()
-            .map(|(position, ty)| {
-                let (span, field) = (whole_span(ty), syn::Index::from(position));
-                let returned = at(returned, span);
-                give(position, span, quote_spanned!(here(span)=> #returned.#field))
-            })
-            .collect(),
-        Returns::One(ty) if outputs.len() == 1 => {
-            let span = whole_span(ty);
-            let returned = at(returned, span);
-            give(0, span, quote!(#returned))
-        }
-        Returns::One(ty) => {
-            let here = here(whole_span(ty));
-            let (raw, returned) = (at(raw, here), at(returned, here));
-            let of = (0..outputs.len()).map(of);
-            quote_spanned!(here=> #raw.give_all::<(#(#of,)*), _>(#returned)?;)
-        }
-        Returns::ByName(_) | Returns::Nothing => TokenStream::new(),
+    if let (Returns::One(ty), true) = (&jvp.returns, outputs.len() != 1) {
+        let here = here(whole_span(ty));
+        let (raw, returned) = (at(raw, here), at(returned, here));
+        let of = outputs.iter().map(|(_, form, tensor)| given(*form, tensor));
+        return quote_spanned!(here=> #raw.give_all::<(#(#of,)*), _>(#returned)?;);
     }
+    let parts = outputs.iter().zip(parts(&jvp.returns, &[], returned)).enumerate();
+    let gives = parts.map(|(position, ((_, form, tensor), (span, value)))| {
+        let (known, of) = (expansion.known(tensor, span), given(*form, tensor));
+        let (raw, here) = (at(raw, here(span)), here(span));
+        quote_spanned!(here=> #known::give_tangent::<#of, _>(#raw, #position, #value)?;)
+    });
+    gives.collect()
 }
 
 /// What an input is matched with.

@@ -37,6 +37,9 @@ sentences! {
     grads_field_plain(name)
         "the input `{name}` is not a tensor, so it has no gradient; remove it here";
     grads_field_repeated(name) "the gradient of `{name}` is given twice; remove one";
+    grads_field_unknown(name, near: Option<&str>, names)
+        near? "`forward` has no differentiable input `{name}`; did you mean `{near}`?" else
+        "`forward` has no differentiable input `{name}`; `Grads` has {names}";
 }
 
 pub(crate) fn gradient_count(found: usize, outputs: usize, integers: bool, write: &str) -> String {
@@ -77,15 +80,4 @@ pub(crate) fn grads_field_missing(missing: &[String], write: &str) -> String {
         _ => ("gradients", "are missing: they are differentiable inputs"),
     };
     format!("the {gradient} of {} {it} of `forward`; {write}", list(missing))
-}
-
-pub(crate) fn grads_field_unknown(name: &str, near: Option<&str>, names: &[String]) -> String {
-    match near {
-        Some(near) => {
-            format!("`forward` has no differentiable input `{name}`; did you mean `{near}`?")
-        }
-        None => {
-            format!("`forward` has no differentiable input `{name}`; `Grads` has {}", list(names))
-        }
-    }
 }

@@ -3,14 +3,15 @@
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::parse::{Parse, ParseStream, Parser};
-use syn::{Attribute, Generics, Token, Type, Visibility};
+use syn::{Attribute, Generics, ImplItemType, Token, Type, Visibility};
 
+use super::attributes::stripped;
 use super::twin::existing;
 use crate::errors::Errors;
 use crate::generics::parameter_name;
 use crate::items::{self, Found};
 use crate::messages;
-use crate::model::{Block, Exists, bare};
+use crate::model::{Block, Broken, Exists, Function, Item, bare, behind};
 use crate::tokens::{is_punct, mentions, regroup, rewritten, text};
 
 /// An impl block before its items are looked into.
@@ -97,6 +98,66 @@ pub(crate) fn block(
     Some((Block { attrs, place, generics, self_ty, name, items: kept, exists, broken }, items))
 }
 
+/// The functions that a form of the macro knows.
+pub(crate) struct Known {
+    /// Those that make the op.
+    pub(crate) rules: &'static [&'static str],
+    /// Those that the macro makes.
+    pub(crate) made: &'static [&'static str],
+    /// Whether macros among the items are left to the compiler, and attributes of parameters too.
+    pub(crate) open: bool,
+}
+
+impl Block {
+    /// Keeps what comes out again. What makes the op is returned, each function once, and the types.
+    pub(crate) fn sort(
+        &mut self,
+        found: Vec<Found>,
+        known: &Known,
+        errors: &mut Errors,
+    ) -> (Vec<Function>, Vec<ImplItemType>) {
+        let (mut functions, mut types): (Vec<Function>, Vec<ImplItemType>) = Default::default();
+        for item in found {
+            let function = match item {
+                Found::Function(function) => function,
+                Found::Type(ty) => {
+                    types.push(ty);
+                    continue;
+                }
+                Found::Broken(broken) => {
+                    self.broken.push(broken);
+                    continue;
+                }
+                Found::Macro(tokens) if !known.open => {
+                    errors.at(&tokens, messages::item_macro());
+                    self.items.push(Item::Other(tokens));
+                    // What it makes may be what is missing.
+                    self.broken.push(Broken { name: None, parameters: None });
+                    continue;
+                }
+                Found::Macro(tokens) | Found::Other(tokens) => {
+                    self.items.push(Item::Other(tokens));
+                    continue;
+                }
+            };
+            let ident = &function.sig.ident;
+            let name = &ident.to_string()[..];
+            if known.made.contains(&name) {
+                errors.at(ident, messages::generated_name(name));
+            } else if !known.rules.contains(&name) {
+                self.items.push(Item::Function(Box::new(function)));
+            } else if functions.iter().any(|other| other.sig.ident == *ident) {
+                errors.at(ident, messages::second_function(name));
+            } else {
+                functions.push(function.clone());
+                let kept = if known.open { function } else { stripped(function) };
+                self.items.push(Item::Function(Box::new(kept)));
+            }
+        }
+        (functions, types)
+    }
+}
+
 /// The macro once more: it would get what the first has made.
 fn repeated_attribute(attrs: &mut Vec<Attribute>, name: &str, errors: &mut Errors) {
     attrs.retain(|attr| {
@@ -181,11 +242,7 @@ fn head(block: &mut Parsed, attribute: &str, errors: &mut Errors) -> Option<Iden
     if let Some(trait_) = &block.trait_ {
         errors.at(trait_, messages::trait_impl(attribute, &text(&block.self_ty)));
     }
-    let mut ty = bare(&block.self_ty);
-    if let Type::Reference(reference) = ty {
-        ty = bare(&reference.elem);
-    }
-    let segment = match ty {
+    let segment = match behind(&block.self_ty) {
         Type::Path(path) => path.path.segments.last().cloned(),
         _ => None,
     };

@@ -1,12 +1,10 @@
 //! Backward and `jvp`, which get what is known from forward.
 
 use proc_macro2::Ident;
-use syn::{Attribute, GenericArgument, PathArguments, ReturnType, Type};
+use syn::{GenericArgument, PathArguments, Type};
 
 use super::context::{BACKWARD_CONTEXT, JVP_CONTEXT, take_context};
-use super::signature::{
-    inside_result, pattern_name, qualifiers, raw_params, repeated_names, returned,
-};
+use super::signature::{Returned, parameters, pattern_name, returned};
 use crate::attributes::{is_cfg, is_doc, is_lint, is_ours};
 use crate::errors::Errors;
 use crate::messages;
@@ -17,8 +15,17 @@ use crate::tokens::text;
 pub(super) fn derivative(function: &Function, op: &str, errors: &mut Errors) -> Derivative {
     let name = function.sig.ident.to_string();
     let written = if name == "backward" { BACKWARD_CONTEXT } else { JVP_CONTEXT };
-    let (context, params) = parameters(function, &name, written, op, errors);
-    let (fallible, returns) = returns(&function.sig.output);
+    let (context, params) = taken(function, &name, written, op, errors);
+    let returned = returned(&function.sig.output);
+    let fallible = returned.as_ref().is_some_and(|returned| returned.fallible);
+    let returns = match returned {
+        Some(Returned { whole, parts, .. }) if !parts.is_empty() => match &whole {
+            Type::Tuple(_) => Returns::Tuple(whole, parts),
+            Type::Path(path) if path.path.is_ident("Grads") => Returns::ByName(whole),
+            _ => Returns::One(whole),
+        },
+        _ => Returns::Nothing,
+    };
     Derivative { function: function.clone(), context, params, fallible, returns }
 }
 
@@ -31,14 +38,13 @@ fn lifetime_of(ty: &Type) -> Option<&syn::Lifetime> {
 }
 
 /// What backward and `jvp` have in common: they get what is known from forward.
-fn parameters(
+fn taken(
     function: &Function,
     name: &str,
     written: &str,
     op: &str,
     errors: &mut Errors,
 ) -> (Option<Ident>, Vec<GradientParam>) {
-    qualifiers(function, name, errors);
     let sig = &function.sig;
     let own =
         sig.generics.params.iter().any(|param| !matches!(param, syn::GenericParam::Lifetime(_)));
@@ -48,8 +54,7 @@ fn parameters(
     if !own && let Some(clause) = &sig.generics.where_clause {
         errors.at(clause, messages::derivative_where(name));
     }
-    repeated_names(sig, errors);
-    let mut raw = raw_params(sig, name, written, errors);
+    let mut raw = parameters(function, &messages::receiver(name, written), errors);
     for param in &raw {
         let own = |lifetime: &str| {
             sig.generics.lifetimes().any(|own| own.lifetime.to_string() == lifetime)
@@ -65,16 +70,14 @@ fn parameters(
     let params = raw
         .into_iter()
         .map(|param| {
-            for attr in param.attrs.iter().filter(|attr| is_ours(attr)) {
-                errors.at(attr, messages::attribute_on_gradient(&text(attr.path())));
-            }
-            for attr in param.attrs.iter().filter(|attr| is_cfg(attr)) {
-                errors.at(attr, messages::cfg_inside("a parameter"));
-            }
-            let known =
-                |attr: &&Attribute| is_ours(attr) || is_cfg(attr) || is_lint(attr) || is_doc(attr);
-            for attr in param.attrs.iter().filter(|attr| !known(attr)) {
-                errors.at(attr, messages::unknown_attribute(&text(attr.path()), false));
+            for attr in &param.attrs {
+                if is_ours(attr) {
+                    errors.at(attr, messages::attribute_on_gradient(&text(attr.path())));
+                } else if is_cfg(attr) {
+                    errors.at(attr, messages::cfg_inside("a parameter"));
+                } else if !is_lint(attr) && !is_doc(attr) {
+                    errors.at(attr, messages::unknown_attribute(&text(attr.path()), false));
+                }
             }
             if let Type::ImplTrait(ty) = bare(&param.ty) {
                 errors.at(ty, messages::derivative_impl_trait(name));
@@ -83,19 +86,6 @@ fn parameters(
         })
         .collect();
     (context, params)
-}
-
-fn returns(output: &ReturnType) -> (bool, Returns) {
-    let Some(whole) = returned(output) else { return (false, Returns::Nothing) };
-    let inside = inside_result(whole);
-    let ty = bare(inside.unwrap_or(whole));
-    let returns = match ty {
-        Type::Tuple(tuple) if tuple.elems.is_empty() => Returns::Nothing,
-        Type::Tuple(tuple) => Returns::Tuple(ty.clone(), tuple.elems.iter().cloned().collect()),
-        ty if is_grads(ty) => Returns::ByName(ty.clone()),
-        ty => Returns::One(ty.clone()),
-    };
-    (inside.is_some(), returns)
 }
 
 /// `Grads` with arguments, which it has not, becomes `Grads`.
@@ -110,13 +100,5 @@ pub(super) fn bare_grads(ty: &mut Type, errors: &mut Errors) {
     } else if last.ident == "Grads" {
         errors.at(&*arguments, messages::grads_arguments());
         last.arguments = PathArguments::None;
-    }
-}
-
-/// The bare name `Grads`.
-fn is_grads(ty: &Type) -> bool {
-    match ty {
-        Type::Path(path) => path.path.is_ident("Grads"),
-        _ => false,
     }
 }

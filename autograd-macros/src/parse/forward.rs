@@ -5,23 +5,19 @@ use syn::{Pat, ReturnType, Type};
 
 use super::attributes::parameter_attributes;
 use super::context::{FORWARD_CONTEXT, take_context};
-use super::signature::{
-    RawParam, inside_result, pattern_name, qualifiers, raw_params, repeated_names, returned,
-};
+use super::signature::{RawParam, Returned, parameters, pattern_name, returned};
 use crate::attributes::is_doc;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
     Forward, Function, Output, OutputKind, Outputs, Param, ParamKind, TensorInput, argument_of,
-    as_tensor, bare, element, hidden_tensor, input_form, is_integer, output_form,
+    as_tensor, bare, behind, element, hidden_tensor, input_form, is_integer, output_form,
 };
 use crate::tokens::{first_span, plain_name, text};
 
 pub(crate) fn forward(function: &Function, op: &str, errors: &mut Errors) -> Forward {
-    qualifiers(function, "forward", errors);
     let sig = &function.sig;
-    repeated_names(sig, errors);
-    let mut raw = raw_params(sig, "forward", FORWARD_CONTEXT, errors);
+    let mut raw = parameters(function, &messages::receiver("forward", FORWARD_CONTEXT), errors);
     let context = take_context(&mut raw, sig, "forward", op, errors);
     let mut params: Vec<Param> = Vec::new();
     for (position, param) in raw.into_iter().enumerate() {
@@ -95,18 +91,8 @@ pub(super) fn wrong_form(ty: &Type, name: &str, tensor: &str, errors: &mut Error
 
 /// The form that somebody meant who wrote another.
 pub(super) fn nearest_form(ty: &Type, tensor: &str) -> Option<String> {
-    let inner = match bare(ty) {
-        Type::Reference(reference) => bare(&reference.elem),
-        ty => ty,
-    };
-    let item = |ty: &Type| {
-        let ty = match bare(ty) {
-            Type::Reference(reference) => &*reference.elem,
-            ty => ty,
-        };
-        as_tensor(ty).is_some()
-    };
-    match inner {
+    let item = |ty: &Type| as_tensor(behind(ty)).is_some();
+    match behind(ty) {
         // `&&Tensor`
         inner if item(inner) => Some(format!("&{tensor}")),
         Type::Slice(slice) if item(&slice.elem) => Some(format!("&[{tensor}]")),
@@ -133,17 +119,11 @@ pub(super) fn made_up_name(pat: &Pat, position: usize) -> Ident {
 }
 
 pub(super) fn outputs(output: &ReturnType) -> (bool, Outputs) {
-    let Some(whole) = returned(output) else {
+    let Some(Returned { fallible, whole, tuple, parts }) = returned(output) else {
         return (false, Outputs { ty: None, tuple: false, parts: Vec::new() });
     };
-    let inside = inside_result(whole);
-    let ty = bare(inside.unwrap_or(whole));
-    let (tuple, types) = match ty {
-        Type::Tuple(tuple) => (true, tuple.elems.iter().cloned().collect()),
-        ty => (false, vec![ty.clone()]),
-    };
-    let parts = types.into_iter().map(output_part).collect();
-    (inside.is_some(), Outputs { ty: Some(ty.clone()), tuple, parts })
+    let parts = parts.into_iter().map(output_part).collect();
+    (fallible, Outputs { ty: Some(whole), tuple, parts })
 }
 
 pub(super) fn output_part(ty: Type) -> Output {

@@ -2,15 +2,54 @@
 
 use proc_macro2::Ident;
 use quote::ToTokens;
-use syn::{Attribute, FnArg, Pat, ReturnType, Signature, Type};
+use syn::{Attribute, FnArg, Pat, PatType, ReturnType, Type};
 
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{Function, argument_of, last_segment};
+use crate::model::{Function, argument_of, bare, last_segment};
 use crate::tokens::plain_name;
 
-/// What is wrong with a signature whoever it belongs to.
-pub(crate) fn qualifiers(function: &Function, name: &str, errors: &mut Errors) {
+/// A parameter before it is known what it is.
+pub(crate) struct RawParam {
+    pub(crate) attrs: Vec<Attribute>,
+    pub(crate) pat: Pat,
+    pub(crate) ty: Type,
+}
+
+/// The parameters of a function; `receiver` is what is said of `self`. Tells what is wrong with a signature
+/// whoever it belongs to.
+pub(crate) fn parameters(
+    function: &Function,
+    receiver: &str,
+    errors: &mut Errors,
+) -> Vec<RawParam> {
+    qualifiers(function, errors);
+    let name = function.sig.ident.to_string();
+    let (mut params, mut seen) = (Vec::new(), Vec::new());
+    for input in &function.sig.inputs {
+        match input {
+            FnArg::Receiver(found) => errors.at(found, receiver),
+            FnArg::Typed(param) => {
+                let PatType { attrs, pat, ty, .. } = param;
+                let (attrs, pat, ty) = (attrs.clone(), (**pat).clone(), (**ty).clone());
+                if let Some(of) = pattern_name(&pat) {
+                    let text = plain_name(&of);
+                    if seen.contains(&text) {
+                        errors.at(&of, messages::repeated_parameter(&text, &name));
+                    }
+                    seen.push(text);
+                }
+                params.push(RawParam { attrs, pat, ty });
+            }
+            #[allow(unreachable_patterns, reason = "more may come with the language")]
+            other => errors.at(other, messages::variadic(&name)),
+        }
+    }
+    params
+}
+
+fn qualifiers(function: &Function, errors: &mut Errors) {
+    let name = &function.sig.ident.to_string()[..];
     let sig = &function.sig;
     for attr in &function.attrs {
         if attr.path().is_ident("cfg") {
@@ -36,49 +75,6 @@ pub(crate) fn qualifiers(function: &Function, name: &str, errors: &mut Errors) {
     }
 }
 
-/// A parameter before it is known what it is.
-pub(super) struct RawParam {
-    pub(super) attrs: Vec<Attribute>,
-    pub(super) pat: Pat,
-    pub(super) ty: Type,
-}
-
-pub(super) fn raw_params(
-    sig: &Signature,
-    name: &str,
-    context: &str,
-    errors: &mut Errors,
-) -> Vec<RawParam> {
-    let mut params = Vec::new();
-    for input in &sig.inputs {
-        match input {
-            FnArg::Receiver(receiver) => errors.at(receiver, messages::receiver(name, context)),
-            FnArg::Typed(param) => params.push(RawParam {
-                attrs: param.attrs.clone(),
-                pat: (*param.pat).clone(),
-                ty: (*param.ty).clone(),
-            }),
-            #[allow(unreachable_patterns, reason = "more may come with the language")]
-            other => errors.at(other, messages::variadic(name)),
-        }
-    }
-    params
-}
-
-/// One name for two parameters: the second is reported.
-pub(crate) fn repeated_names(sig: &Signature, errors: &mut Errors) {
-    let mut seen: Vec<String> = Vec::new();
-    for input in &sig.inputs {
-        let FnArg::Typed(param) = input else { continue };
-        let Some(name) = pattern_name(&param.pat) else { continue };
-        let text = plain_name(&name);
-        if seen.contains(&text) {
-            errors.at(&name, messages::repeated_parameter(&text, &sig.ident.to_string()));
-        }
-        seen.push(text);
-    }
-}
-
 pub(crate) fn pattern_name(pat: &Pat) -> Option<Ident> {
     match pat {
         Pat::Ident(ident) if ident.subpat.is_none() => Some(ident.ident.clone()),
@@ -86,15 +82,29 @@ pub(crate) fn pattern_name(pat: &Pat) -> Option<Ident> {
     }
 }
 
-pub(super) fn returned(output: &ReturnType) -> Option<&Type> {
-    match output {
-        ReturnType::Default => None,
-        ReturnType::Type(_, ty) => Some(ty),
-    }
+/// What a function returns, less a `Result` around it.
+pub(crate) struct Returned {
+    pub(crate) fallible: bool,
+    pub(crate) whole: Type,
+    pub(crate) tuple: bool,
+    /// What stands in the tuple, or the one value.
+    pub(crate) parts: Vec<Type>,
+}
+
+/// None where no type is written.
+pub(crate) fn returned(output: &ReturnType) -> Option<Returned> {
+    let ReturnType::Type(_, written) = output else { return None };
+    let inside = inside_result(written);
+    let whole = bare(inside.unwrap_or(written)).clone();
+    let (tuple, parts) = match &whole {
+        Type::Tuple(tuple) => (true, tuple.elems.iter().cloned().collect()),
+        one => (false, vec![one.clone()]),
+    };
+    Some(Returned { fallible: inside.is_some(), whole, tuple, parts })
 }
 
 /// The type inside a `Result`, or inside an alias of it, which has a name like `MyResult`.
-pub(super) fn inside_result(ty: &Type) -> Option<&Type> {
+fn inside_result(ty: &Type) -> Option<&Type> {
     let name = last_segment(ty)?.ident.to_string();
     argument_of(ty, "Result")
         .or_else(|| name.ends_with("Result").then(|| argument_of(ty, &name))?)

@@ -1,6 +1,6 @@
 //! What has the name of an op already: another op in the same scope, or a type that was written beside the
-//! block. The compiler would report everything that the macro makes twice, and not who makes it; so the
-//! file is looked into.
+//! block. The compiler would report everything that the macro makes twice (15 errors for two ops, 4 for two
+//! structs), and not who makes it; so the file is looked into.
 //!
 //! What cannot be seen there (what macros make, files that are not saved) is the compiler's.
 
@@ -20,10 +20,29 @@ pub(crate) fn existing(name: &Ident, errors: &mut Errors) -> Option<Exists> {
     }
     let place = name.span().unwrap();
     let text = fs::read_to_string(place.local_file()?).ok()?;
+    // Almost always there is the op alone, and nothing else is done.
+    if heads(&text, &name.to_string()) < 2 {
+        return None;
+    }
     let here = offset(&text, place.line(), place.column())?;
     let exists = exists(&text, here, &name.to_string())?;
     errors.at(name, messages::name_exists(&name.to_string(), exists == Exists::Op));
     Some(exists)
+}
+
+/// At how many places an op or a type of this name may be made, by the text around it.
+fn heads(text: &str, name: &str) -> usize {
+    let head = |at: usize| {
+        let (before, rest) = (text[..at].trim_end(), text[at..].strip_prefix(name)?);
+        let longer = rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        let scalar = rest.starts_with(':') && !rest.starts_with("::");
+        let made =
+            ["impl", ">", "struct", "enum", "union"].iter().any(|word| before.ends_with(word));
+        (!longer && (made || scalar)).then_some(())
+    };
+    // One character is found fast, even by code that is not optimized.
+    let starts = name.chars().next().into_iter().flat_map(|first| text.match_indices(first));
+    starts.filter_map(|(at, _)| head(at)).count()
 }
 
 /// The byte at which a line and a column stand, both counted from one.
@@ -39,16 +58,8 @@ const HERE: &str = "__this_op";
 /// What has the name of the op at this byte.
 fn exists(text: &str, here: usize, name: &str) -> Option<Exists> {
     let (before, rest) = (text.get(..here)?, text.get(here..)?.strip_prefix(name)?);
-    // Almost always there is nothing, and nothing else is done.
-    let is_type = TYPES.iter().any(|word| rest.contains(&format!("{word} {name}")));
-    if !before.contains(name) && !is_type {
-        return None;
-    }
-    let items: TokenStream = format!("{before}{HERE}{rest}").parse().ok()?;
-    beside(items, name)?
+    beside(format!("{before}{HERE}{rest}").parse().ok()?, name)?
 }
-
-const TYPES: [&str; 3] = ["struct", "enum", "union"];
 
 /// The same among these items; none where the op is not one of them.
 fn beside(items: TokenStream, name: &str) -> Option<Option<Exists>> {
@@ -59,7 +70,7 @@ fn beside(items: TokenStream, name: &str) -> Option<Option<Exists>> {
             TokenTree::Ident(word) if word == "impl" && is_op(&trees[..at]) => {
                 head_name(&trees[at + 1..]).cloned()
             }
-            TokenTree::Ident(word) if TYPES.iter().any(|ty| word == ty) => {
+            TokenTree::Ident(word) if ["struct", "enum", "union"].iter().any(|ty| word == ty) => {
                 let named = matches!(trees.get(at + 1), Some(TokenTree::Ident(of)) if of == name);
                 if named && !is_configured(&trees[..at]) {
                     found = Some(Exists::Type);
@@ -138,61 +149,45 @@ fn is_op(before: &[TokenTree]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Exists, exists, offset};
-
-    /// What has the name of the last `Op` of a text.
-    fn of_last(text: &str) -> Option<Exists> {
-        exists(text, text.rfind("Op").unwrap(), "Op")
-    }
+    use super::{Exists, exists, heads, offset};
 
     #[test]
-    fn an_op_of_the_same_scope_is_found() {
-        for text in [
-            "#[py_layer] impl Op {}\n#[py_layer] impl Op {}",
-            "/// Doc.\n#[ag::py_layer(no_grad)]\nimpl<T: Float> Op<T> {}\n#[py_layer]\nimpl Op {}",
-            "scalar_op!(Op: y = x, dx = dy);\nscalar_op!(pub Op: y = x, dx = dy);",
-            "fn f() { #[py_layer] impl Op {} #[py_layer] impl Op {} }",
+    fn what_has_the_name_of_the_last_op_is_found() {
+        const OP: Option<Exists> = Some(Exists::Op);
+        const TYPE: Option<Exists> = Some(Exists::Type);
+        for (found, text) in [
+            (OP, "#[py_layer] impl Op {}\n#[py_layer] impl Op {}"),
+            (
+                OP,
+                "/// Doc.\n#[ag::py_layer(no_grad)]\nimpl<T: Float> Op<T> {}\n#[py_layer]\nimpl Op {}",
+            ),
+            (OP, "scalar_op!(Op: y = x, dx = dy);\nscalar_op!(pub Op: y = x, dx = dy);"),
+            (OP, "fn f() { #[py_layer] impl Op {} #[py_layer] impl Op {} }"),
+            (TYPE, "pub struct Op; #[py_layer] impl Op {}"),
+            (TYPE, "#[derive(Debug)] pub(crate) enum Op { A } fn f() {} #[py_layer] impl Op {}"),
+            (TYPE, "mod a { struct Op<T>(T); #[py_layer] impl<T: Float> Op<T> {} }"),
+            (None, "#[py_layer] impl Op {}"),
+            (None, "mod a { #[py_layer] impl Op {} } #[py_layer] impl Op {}"),
+            (None, "mod a { #[py_layer] impl Op {} } mod b { #[py_layer] impl Op {} }"),
+            (None, "impl Op {} #[py_layer] impl Op {}"),
+            (None, "#[py_layer] impl Ops {} #[py_layer] impl Op {}"),
+            (None, "#[cfg(a)] #[py_layer] impl Op {} #[cfg(not(a))] #[py_layer] impl Op {}"),
+            (None, "#[cfg(a)] pub struct Op; #[cfg(not(a))] #[py_layer] impl Op {}"),
+            (None, "fn f() { struct Op; } #[py_layer] impl Op {}"),
+            (None, "// #[py_layer] impl Op {}\n#[py_layer] impl Op {}"),
+            (None, "const A: &str = \"#[py_layer] impl Op\"; #[py_layer] impl Op {}"),
+            (
+                None,
+                "macro_rules! m { () => { #[py_layer] impl Op {} } } m!(); #[py_layer] impl Op {}",
+            ),
+            (None, "apart! { #[py_layer] impl Op {} #[py_layer] impl Op {} }"),
         ] {
-            assert_eq!(of_last(text), Some(Exists::Op), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_type_beside_it_is_found() {
-        for text in [
-            "pub struct Op; #[py_layer] impl Op {}",
-            "#[derive(Debug)] pub(crate) enum Op { A } fn f() {} #[py_layer] impl Op {}",
-            "mod a { struct Op<T>(T); #[py_layer] impl<T: Float> Op<T> {} }",
-        ] {
-            assert_eq!(of_last(text), Some(Exists::Type), "{text}");
+            assert_eq!(exists(text, text.rfind("Op").unwrap(), "Op"), found, "{text}");
+            assert!(found.is_none() || heads(text, "Op") == 2, "{text}");
         }
         let below = "#[py_layer] impl Op {}\nstruct Op;";
-        assert_eq!(exists(below, below.find("Op").unwrap(), "Op"), Some(Exists::Type));
-    }
-
-    #[test]
-    fn others_are_not() {
-        for text in [
-            "#[py_layer] impl Op {}",
-            "mod a { #[py_layer] impl Op {} } #[py_layer] impl Op {}",
-            "mod a { #[py_layer] impl Op {} } mod b { #[py_layer] impl Op {} }",
-            "impl Op {} #[py_layer] impl Op {}",
-            "#[py_layer] impl Ops {} #[py_layer] impl Op {}",
-            "#[cfg(a)] #[py_layer] impl Op {} #[cfg(not(a))] #[py_layer] impl Op {}",
-            "#[cfg(a)] pub struct Op; #[cfg(not(a))] #[py_layer] impl Op {}",
-            "fn f() { struct Op; } #[py_layer] impl Op {}",
-            "// #[py_layer] impl Op {}\n#[py_layer] impl Op {}",
-            "const A: &str = \"#[py_layer] impl Op\"; #[py_layer] impl Op {}",
-            "macro_rules! m { () => { #[py_layer] impl Op {} } } m!(); #[py_layer] impl Op {}",
-            "apart! { #[py_layer] impl Op {} #[py_layer] impl Op {} }",
-        ] {
-            assert_eq!(of_last(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn places_are_counted_in_characters() {
-        assert_eq!(offset("ä\nöb", 2, 2), Some(5));
-        assert_eq!(offset("a\n", 9, 1), None);
+        assert_eq!(exists(below, below.find("Op").unwrap(), "Op"), TYPE);
+        assert_eq!(heads("impl Op { Op::f() } impl Op2 {} fn f(a: Op) {}", "Op"), 1);
+        assert_eq!((offset("ä\nöb", 2, 2), offset("a\n", 9, 1)), (Some(5), None));
     }
 }

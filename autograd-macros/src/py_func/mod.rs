@@ -7,7 +7,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::parse::Parser;
 use syn::spanned::Spanned;
-use syn::{FnArg, Pat, Path, PathArguments, ReturnType, Type};
+use syn::{FnArg, GenericParam, Path, ReturnType, Type};
 
 use crate::args::crate_path;
 use crate::attributes::is_cfg;
@@ -16,10 +16,12 @@ use crate::errors::Errors;
 use crate::expansion::Mode;
 use crate::fallback;
 use crate::front::Form;
+use crate::generics::is_lifetime;
 use crate::items::Found;
+use crate::library::{import, private, private_at};
 use crate::model::{Block, Function, Item};
-use crate::parse::{block, qualifiers};
-use crate::tokens::{ends, local, named, parts, plain_name, respanned};
+use crate::parse::{Known, RawParam, block, parameters, pattern_name, returned};
+use crate::tokens::{ends, local, named, parts, plain_name};
 
 /// What stands between the parentheses of the attribute.
 #[derive(Default)]
@@ -63,29 +65,36 @@ pub(crate) struct Op {
     backward: Option<Function>,
     inputs: Vec<Value>,
     outputs: Vec<Value>,
+    /// The parameters of backward, if each has a name.
+    given: Option<Vec<Value>>,
     /// Names of outputs that were given, where they are not as many as there are outputs.
     misnamed: Option<Vec<Ident>>,
 }
 
+const KNOWN: Known = Known { rules: &["forward", "backward"], made: &["call"], open: true };
+
 impl Form for Op {
     type Args = Arguments;
 
-    const CALLS: &'static [&'static str] = &["call"];
+    const CALLS: &'static [&'static str] = KNOWN.made;
 
     fn args(tokens: TokenStream, errors: &mut Errors) -> Arguments {
         Arguments::read(tokens, errors)
     }
 
     fn parse(tokens: TokenStream, args: &Arguments, errors: &mut Errors) -> Option<Self> {
-        let (block, found) = block(tokens, "py_func", errors)?;
-        let (inputs, outputs) = (Vec::new(), Vec::new());
-        let mut op = Self { block, forward: None, backward: None, inputs, outputs, misnamed: None };
-        for found in found {
-            op.add(found, errors);
-        }
+        let (mut block, mut found) = block(tokens, "py_func", errors)?;
+        found.iter_mut().for_each(|item| without_attributes(item, errors));
+        let (functions, types) = block.sort(found, &KNOWN, errors);
+        block.items.extend(types.iter().map(|ty| Item::Other(ty.to_token_stream())));
+        let of = |name: &str| functions.iter().find(|function| function.sig.ident == name).cloned();
+        let (forward, backward) = (of("forward"), of("backward"));
+        let (inputs, outputs, given, misnamed) = (Vec::new(), Vec::new(), None, None);
+        let mut op = Self { block, forward, backward, inputs, outputs, given, misnamed };
         let Some(forward) = &op.forward else { return Some(op) };
-        op.inputs = parameters(forward, errors).unwrap_or_default();
-        let types = returned(&forward.sig.output);
+        op.inputs = named_parameters(forward, errors).unwrap_or_default();
+        op.given = op.backward.as_ref().and_then(|backward| named_parameters(backward, errors));
+        let types = values(&forward.sig.output);
         let (names, misnamed) = match args.names.clone() {
             Some(names) if names.len() != types.len() => (None, Some(names)),
             names => (names, None),
@@ -112,7 +121,7 @@ impl Form for Op {
         self.functions().into_iter().for_each(|function| question::check(function, errors));
     }
 
-    fn is_refused(&mut self) -> bool {
+    fn is_refused(&self) -> bool {
         false
     }
 
@@ -122,38 +131,6 @@ impl Form for Op {
 }
 
 impl Op {
-    fn add(&mut self, found: Found, errors: &mut Errors) {
-        let function = match found {
-            Found::Function(function) => function,
-            Found::Type(item) => {
-                return self.block.items.push(Item::Other(item.to_token_stream()));
-            }
-            Found::Macro(all) | Found::Other(all) => {
-                return self.block.items.push(Item::Other(all));
-            }
-            Found::Broken(broken) => return self.block.broken.push(broken),
-        };
-        let name = function.sig.ident.to_string();
-        let place = match &name[..] {
-            "forward" => &mut self.forward,
-            "backward" => &mut self.backward,
-            "call" => {
-                return errors.at(&function.sig.ident, crate::messages::generated_name("call"));
-            }
-            _ => return self.block.items.push(Item::Function(Box::new(function))),
-        };
-        match place {
-            Some(_) => {
-                errors.at(&function.sig.ident, crate::messages::second_function(&name));
-            }
-            None => {
-                let function = without_attributes(function, errors);
-                *place = Some(function.clone());
-                self.block.items.push(Item::Function(Box::new(function)));
-            }
-        }
-    }
-
     /// The rules, each named after what it forbids.
     fn check_signatures(&self, errors: &mut Errors) {
         let block = &self.block;
@@ -166,7 +143,6 @@ impl Op {
             }
             return;
         };
-        unusual_signature(forward, errors);
         if let Some(misnamed) = &self.misnamed {
             let names = quote!(#(#misnamed),*);
             errors.at(names, messages::output_count(misnamed.len(), self.outputs.len()));
@@ -180,7 +156,6 @@ impl Op {
             }
         }
         if let Some(backward) = &self.backward {
-            unusual_signature(backward, errors);
             self.check_backward(backward, errors);
         }
     }
@@ -189,10 +164,10 @@ impl Op {
         if self.outputs.is_empty() {
             return errors.at(&backward.sig.ident, messages::backward_of_nothing());
         }
-        let Some(given) = parameters(backward, errors) else { return };
+        let Some(given) = &self.given else { return };
         let known = self.values();
         let mut positions = Vec::new();
-        for value in &given {
+        for value in given {
             match known.iter().position(|name| value.name == name) {
                 Some(position) => positions.push(position),
                 None => {
@@ -217,7 +192,7 @@ impl Op {
             let names: Vec<String> = sorted.iter().map(|&at| known[at].clone()).collect();
             errors.at(&backward.sig.inputs, messages::order(&names));
         }
-        let gradients = returned(&backward.sig.output).len();
+        let gradients = values(&backward.sig.output).len();
         if gradients != self.inputs.len() {
             let reported = messages::gradient_count(gradients, self.inputs.len());
             match &backward.sig.output {
@@ -237,7 +212,7 @@ impl Op {
     }
 
     fn tokens(&self, mode: &Mode, library: Option<&Path>) -> TokenStream {
-        let private = crate::library::private_path(library);
+        let (private, library) = (private(), import(library));
         let Block { generics, self_ty: op, .. } = &self.block;
         let vis = self.forward.as_ref().map(|forward| &forward.vis);
         let structure = self.block.structure(&vis, "An operator of programs.");
@@ -257,20 +232,22 @@ impl Op {
             inputs.collect::<Vec<_>>().join(", ")
         );
         let (declared, _, clause) = generics.split_for_impl();
+        let keyword = self.block.keyword();
         let body = match mode {
-            Mode::Full => self.body(&private),
+            Mode::Full => self.body(),
             _ => quote!({ #(let _ = #both;)* ::core::unreachable!() }),
         };
         let call = match mode {
             Mode::Reported(reported) => fallback::constants(Self::CALLS, generics, op, reported),
             _ => {
-                let proofs = matches!(mode, Mode::Full).then(|| self.proofs(&private));
+                let proofs = matches!(mode, Mode::Full).then(|| self.proofs());
                 quote! {
                     #(#cfg)*
                     #[cfg_attr(clippy, allow(clippy::too_many_arguments))]
                     const _: () = {
+                        #library
                         #proofs
-                        impl #declared #op #clause {
+                        #keyword #declared #op #clause {
                             #[doc = #doc]
                             ///
                             /// # Errors
@@ -292,13 +269,13 @@ impl Op {
         if let Mode::Reported(reported) = mode {
             return fallback::silenced(reported, function, None);
         }
-        let Function { attrs, vis, sig, body } = function;
+        let Function { attrs, vis, sig, body, .. } = function;
         quote!(#(#attrs)* #vis #sig #body)
     }
 
     /// The call of `Program::py_func`.
-    fn body(&self, private: &TokenStream) -> TokenStream {
-        let text = plain_name(&self.block.name);
+    fn body(&self) -> TokenStream {
+        let (private, text) = (private(), plain_name(&self.block.name));
         let names = |values: &[Value]| -> Vec<Ident> {
             values.iter().map(|value| value.name.clone()).collect()
         };
@@ -310,14 +287,8 @@ impl Op {
         let x = (!inputs.is_empty()).then(|| quote!(let #call = #call.x([#(#inputs),*]);));
         let out = (!outputs.is_empty()).then(|| quote!(let #call = #call.out([#(#outputs),*]);));
         let backward = self.backward.as_ref().map(|backward| {
-            let mut unread = Errors::new();
-            let given = parameters(backward, &mut unread).unwrap_or_default();
-            unread.forget();
-            let skipped: Vec<&Ident> = inputs
-                .iter()
-                .chain(&outputs)
-                .filter(|name| !given.iter().any(|value| value.name == **name))
-                .collect();
+            let given = |name: &Ident| self.given.iter().flatten().any(|of| of.name == *name);
+            let skipped = inputs.iter().chain(&outputs).filter(|name| !given(name));
             let backward = lent(backward);
             quote! {
                 let #call = #call
@@ -342,19 +313,16 @@ impl Op {
     }
 
     /// What the compiler proves: a gradient holds elements of the type of what it is a gradient of.
-    fn proofs(&self, private: &TokenStream) -> TokenStream {
+    fn proofs(&self) -> TokenStream {
         let Some(backward) = &self.backward else { return TokenStream::new() };
-        let mut unread = Errors::new();
-        let given = parameters(backward, &mut unread).unwrap_or_default();
-        unread.forget();
         let mut proofs = Vec::new();
-        for value in &given {
+        for value in self.given.iter().flatten() {
             let of = |name: &Ident, values: &[Value]| -> Option<Type> {
                 values.iter().find(|value| value.name == *name).map(|value| value.ty.clone())
             };
             let span = value.ty.span();
             let ty = &value.ty;
-            let private = respanned(private.clone(), span);
+            let private = private_at(span);
             if let Some(input) = of(&value.name, &self.inputs) {
                 proofs.push(quote_spanned!(span=> #private::same_as_input::<#ty, #input>();));
             }
@@ -367,10 +335,10 @@ impl Op {
                 proofs.push(quote_spanned!(span=> #private::same_as_output::<#ty, #output>();));
             }
         }
-        for (ty, input) in returned(&backward.sig.output).iter().zip(&self.inputs) {
+        for (ty, input) in values(&backward.sig.output).iter().zip(&self.inputs) {
             let input = &input.ty;
             let (start, end) = ends(ty.to_token_stream());
-            let private = respanned(private.clone(), start);
+            let private = private_at(start);
             let path = quote_spanned!(start=> #private::gradient_of_input::<#ty, #input>);
             proofs.push(quote_spanned!(end=> #path();));
         }
@@ -383,8 +351,12 @@ impl Op {
     }
 }
 
-/// A function without the attributes of its parameters that the compiler would refuse.
-fn without_attributes(mut function: Function, errors: &mut Errors) -> Function {
+/// Takes the attributes of parameters that the compiler would refuse.
+fn without_attributes(item: &mut Found, errors: &mut Errors) {
+    let Found::Function(function) = item else { return };
+    if !function.is_rule() {
+        return;
+    }
     for input in &mut function.sig.inputs {
         let FnArg::Typed(param) = input else { continue };
         for attr in param.attrs.iter().filter(|attr| is_cfg(attr)) {
@@ -392,7 +364,6 @@ fn without_attributes(mut function: Function, errors: &mut Errors) -> Function {
         }
         param.attrs.retain(|attr| !is_cfg(attr));
     }
-    function
 }
 
 /// A function of the block as a value; what is wrong with its types is shown at its name.
@@ -401,33 +372,27 @@ fn lent(function: &Function) -> TokenStream {
     quote_spanned!(Span::call_site().located_at(name.span())=> Self::#name)
 }
 
-/// Named parameters, or an error.
-fn parameters(function: &Function, errors: &mut Errors) -> Option<Vec<Value>> {
-    let name = function.sig.ident.to_string();
+/// Named parameters; none where there is another.
+fn named_parameters(function: &Function, errors: &mut Errors) -> Option<Vec<Value>> {
+    let sig = &function.sig;
+    let name = sig.ident.to_string();
+    let params = parameters(function, &messages::receiver(&name), errors);
+    let generic = |param: &GenericParam| !is_lifetime(param);
+    if sig.generics.params.iter().any(generic) {
+        errors.at(&sig.generics, messages::function_generic(&name));
+    }
+    let mut sound = params.len() == sig.inputs.len();
     let mut values = Vec::new();
-    let mut sound = true;
-    for input in &function.sig.inputs {
-        match input {
-            FnArg::Receiver(receiver) => {
-                errors.at(receiver, messages::receiver(&name));
-                sound = false;
+    for RawParam { pat, ty, .. } in params {
+        match pattern_name(&pat) {
+            Some(ident) => {
+                // `_y` is `y` that is not read.
+                let text = ident.to_string();
+                let name = named(text.trim_start_matches('_'), ident.span()).unwrap_or(ident);
+                values.push(Value { name, ty });
             }
-            FnArg::Typed(typed) => match &*typed.pat {
-                Pat::Ident(pat) if pat.subpat.is_none() => {
-                    // `_y` is `y` that is not read.
-                    let text = pat.ident.to_string();
-                    let ident = named(text.trim_start_matches('_'), pat.ident.span());
-                    let ident = ident.unwrap_or_else(|| pat.ident.clone());
-                    values.push(Value { name: ident, ty: (*typed.ty).clone() });
-                }
-                pat => {
-                    errors.at(pat, messages::parameter_needs_name(&name));
-                    sound = false;
-                }
-            },
-            #[allow(unreachable_patterns, reason = "more may come with the language")]
-            other => {
-                errors.at(other, crate::messages::variadic(&name));
+            None => {
+                errors.at(pat, messages::parameter_needs_name(&name));
                 sound = false;
             }
         }
@@ -435,40 +400,9 @@ fn parameters(function: &Function, errors: &mut Errors) -> Option<Vec<Value>> {
     sound.then_some(values)
 }
 
-fn unusual_signature(function: &Function, errors: &mut Errors) {
-    let sig = &function.sig;
-    let name = sig.ident.to_string();
-    qualifiers(function, &name, errors);
-    let named =
-        sig.generics.type_params().next().is_some() || sig.generics.const_params().next().is_some();
-    if named {
-        errors.at(&sig.generics, messages::function_generic(&name));
-    }
-}
-
 /// The values of a return type: none of `()`, those of a tuple, what is in a `Result`.
-fn returned(output: &ReturnType) -> Vec<Type> {
-    let ReturnType::Type(_, ty) = output else { return Vec::new() };
-    values_of(ty)
-}
-
-fn values_of(ty: &Type) -> Vec<Type> {
-    match ty {
-        Type::Tuple(tuple) => tuple.elems.iter().cloned().collect(),
-        Type::Paren(inner) => values_of(&inner.elem),
-        Type::Group(inner) => values_of(&inner.elem),
-        Type::Path(path) => {
-            let last = path.path.segments.last();
-            if let Some(last) = last.filter(|last| last.ident == "Result")
-                && let PathArguments::AngleBracketed(arguments) = &last.arguments
-                && let Some(syn::GenericArgument::Type(inner)) = arguments.args.first()
-            {
-                return values_of(inner);
-            }
-            vec![ty.clone()]
-        }
-        _ => vec![ty.clone()],
-    }
+fn values(output: &ReturnType) -> Vec<Type> {
+    returned(output).map(|returned| returned.parts).unwrap_or_default()
 }
 
 /// `y`, or `y0`, `y1` ..

@@ -166,54 +166,71 @@ struct Counts {
 }
 
 fn counts(block: &TokenStream) -> Option<Counts> {
-    let block = syn::parse2::<syn::ItemImpl>(block.clone()).ok()?;
-    let function = |name: &str| {
-        block.items.iter().find_map(|item| match item {
-            syn::ImplItem::Fn(function) if function.sig.ident == name => Some(&function.sig),
-            _ => None,
-        })
-    };
-    let text = |tokens: &dyn quote::ToTokens| tokens.to_token_stream().to_string().replace(' ', "");
+    let (forward, backward) = functions(block)?;
     let integer = |text: &str| {
         ["i32", "i64", "u8", "bool"].iter().any(|t| text.contains(&format!("Tensor<{t}>")))
     };
-    let forward = function("forward")?;
-    let backward = function("backward")?;
-    let inputs = forward.inputs.iter().filter(|input| {
-        let syn::FnArg::Typed(param) = input else { return false };
-        let ty = text(&param.ty);
-        let stopped = param.attrs.iter().any(|attr| attr.path().is_ident("stop_gradient"));
-        let form = ["&Tensor", "Option<&Tensor", "&[Tensor", "&[&Tensor", "[&Tensor"];
-        form.iter().any(|form| ty.starts_with(form)) && !stopped && !integer(&ty)
-    });
-    let parts = |output: &syn::ReturnType| -> Vec<String> {
-        let syn::ReturnType::Type(_, ty) = output else { return Vec::new() };
-        let mut ty = &**ty;
-        if let syn::Type::Path(path) = ty
-            && let Some(last) = path.path.segments.last()
-            && last.ident == "Result"
-            && let syn::PathArguments::AngleBracketed(arguments) = &last.arguments
-            && let Some(syn::GenericArgument::Type(inner)) = arguments.args.first()
-        {
-            ty = inner;
-        }
-        match ty {
-            syn::Type::Tuple(tuple) => tuple.elems.iter().map(|ty| text(ty)).collect(),
-            ty => vec![text(ty)],
-        }
+    let is_input = |ty: &String| {
+        let forms = ["&Tensor", "Option<&Tensor", "&[Tensor", "&[&Tensor", "[&Tensor"];
+        forms.iter().any(|form| ty.starts_with(form)) && !integer(ty)
     };
     let is_output = |ty: &String| {
         ["Tensor", "[Tensor", "Vec<Tensor"].iter().any(|form| ty.starts_with(form)) && !integer(ty)
     };
-    let returned = parts(&backward.output);
+    let returned = returned(&backward);
     // `Grads`, or another name that may be one for a tuple: how many there are is not written.
     let named = matches!(returned.as_slice(), [one] if !one.contains("Tensor"));
     Some(Counts {
-        inputs: inputs.count(),
-        outputs: parts(&forward.output).iter().filter(|ty| is_output(ty)).count(),
+        inputs: inputs(&forward).iter().filter(|ty| is_input(ty)).count(),
+        outputs: self::returned(&forward).iter().filter(|ty| is_output(ty)).count(),
         gradients: backward.inputs.len().saturating_sub(1),
         returned: (!named).then_some(returned.len()),
     })
+}
+
+/// The signatures of forward and backward.
+fn functions(block: &TokenStream) -> Option<(syn::Signature, syn::Signature)> {
+    let block = syn::parse2::<syn::ItemImpl>(block.clone()).ok()?;
+    let function = |name: &str| {
+        block.items.iter().find_map(|item| match item {
+            syn::ImplItem::Fn(function) if function.sig.ident == name => Some(function.sig.clone()),
+            _ => None,
+        })
+    };
+    Some((function("forward")?, function("backward")?))
+}
+
+fn text(ty: &syn::Type) -> String {
+    quote::quote!(#ty).to_string().replace(' ', "")
+}
+
+/// The types of the parameters that are not marked.
+fn inputs(sig: &syn::Signature) -> Vec<String> {
+    let params = sig.inputs.iter().filter_map(|input| match input {
+        syn::FnArg::Typed(param) => Some(param),
+        syn::FnArg::Receiver(_) => None,
+    });
+    let marked = |attr: &syn::Attribute| attr.path().is_ident("stop_gradient");
+    let params = params.filter(|param| !param.attrs.iter().any(marked));
+    params.map(|param| text(&param.ty)).collect()
+}
+
+/// What is returned, less a `Result` around it.
+fn returned(sig: &syn::Signature) -> Vec<String> {
+    let syn::ReturnType::Type(_, ty) = &sig.output else { return Vec::new() };
+    let mut ty = &**ty;
+    if let syn::Type::Path(path) = ty
+        && let Some(last) = path.path.segments.last()
+        && last.ident == "Result"
+        && let syn::PathArguments::AngleBracketed(arguments) = &last.arguments
+        && let Some(syn::GenericArgument::Type(inner)) = arguments.args.first()
+    {
+        ty = inner;
+    }
+    match ty {
+        syn::Type::Tuple(tuple) => tuple.elems.iter().map(text).collect(),
+        ty => vec![text(ty)],
+    }
 }
 
 fn counts_agree(block: &TokenStream) -> bool {
@@ -223,31 +240,11 @@ fn counts_agree(block: &TokenStream) -> bool {
     })
 }
 
-/// Whether backward of a formula returns one number for each that forward takes, and names only
-/// what there is.
+/// Whether backward of a formula returns one number for each that forward takes.
 fn formula_counts_agree(block: &TokenStream) -> bool {
-    let Ok(block) = syn::parse2::<syn::ItemImpl>(block.clone()) else { return true };
-    let function = |name: &str| {
-        block.items.iter().find_map(|item| match item {
-            syn::ImplItem::Fn(function) if function.sig.ident == name => Some(&function.sig),
-            _ => None,
-        })
-    };
-    let (Some(forward), Some(backward)) = (function("forward"), function("backward")) else {
-        return true;
-    };
-    let text = |tokens: &dyn quote::ToTokens| tokens.to_token_stream().to_string().replace(' ', "");
-    let inputs = forward.inputs.iter().filter(|input| {
-        let syn::FnArg::Typed(param) = input else { return false };
-        let stopped = param.attrs.iter().any(|attr| attr.path().is_ident("stop_gradient"));
-        text(&param.ty).split('<').next() == Some("Real") && !stopped
-    });
-    let returned = match &backward.output {
-        syn::ReturnType::Default => 0,
-        syn::ReturnType::Type(_, ty) => match &**ty {
-            syn::Type::Tuple(tuple) => tuple.elems.len(),
-            _ => 1,
-        },
-    };
-    inputs.count() == returned
+    functions(block).is_none_or(|(forward, backward)| {
+        let inputs = inputs(&forward);
+        let numbers = inputs.iter().filter(|ty| ty.split('<').next() == Some("Real"));
+        numbers.count() == returned(&backward).len()
+    })
 }

@@ -2,104 +2,30 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote};
-use syn::Type;
 
 use super::{Expansion, Given, field};
-use crate::attributes::{is, of_callers, of_each_call, of_start};
-use crate::builder::ByName;
+use crate::attributes::is;
+use crate::builder;
 use crate::elementwise::model::{Forward, Kind};
 use crate::expansion::{self, Mode};
-use crate::library::Private;
-use crate::model::Layer;
-use crate::tokens::mentions;
+use crate::library::private;
 
 impl Expansion<'_> {
-    /// The inputs of `apply`, with the parameters of the function.
-    pub(super) fn signature(&self, forward: &Forward) -> (TokenStream, Vec<TokenStream>) {
-        let p = Private::imported();
-        // Nothing would tell what `T` is.
-        let known = forward.of(Kind::Real).next().is_some();
-        let element = self.element();
-        let mut generics = match known {
-            true => quote!(#element: #p::elementwise::Float),
-            false => TokenStream::new(),
-        };
-        let params = forward.params.iter().enumerate().map(|(i, param)| {
-            let ident = &param.ident;
-            match param.kind {
-                Kind::Real => quote!(#ident: &#p::Tensor<#element>),
-                Kind::Mask => {
-                    let mask = format_ident!("M{i}");
-                    let comma = (!generics.is_empty()).then(|| quote!(,));
-                    generics.extend(quote!(#comma #mask: #p::elementwise::MaskElement));
-                    quote!(#ident: &#p::Tensor<#mask>)
-                }
-                Kind::Plain => {
-                    let ty = &param.ty;
-                    quote!(#ident: #ty)
-                }
-                Kind::Wrong => TokenStream::new(),
-            }
-        });
-        let params = params.collect();
-        (generics, params)
-    }
-
-    pub(super) fn output(&self, forward: &Forward) -> TokenStream {
-        let p = Private::imported();
-        let element = match forward.of(Kind::Real).next() {
-            Some(_) => self.element().to_token_stream(),
-            None => quote!(::core::primitive::f64),
-        };
-        let tensors = vec![quote!(#p::Tensor<#element>); forward.outputs.len().max(1)];
-        match tensors.as_slice() {
-            [one] if !forward.tuple || self.op.forward.is_none() => one.clone(),
-            many => quote!((#(#many,)*)),
-        }
-    }
-
-    /// `apply`, `try_apply` and `check_backward`.
-    pub(super) fn apply(&self, forward: &Forward) -> TokenStream {
-        let p = Private::imported();
-        let (op, vis) = (&self.op.name, self.vis());
-        let attrs: Vec<_> = forward.function.attrs.iter().filter(|attr| of_callers(attr)).collect();
-        let calls = attrs.iter().filter(|attr| of_each_call(attr));
-        let documented = attrs.iter().any(|attr| is(attr, &["doc"]));
-        let doc = (!documented).then(|| quote!(#[doc = "Runs the op on these inputs."]));
-        let (generics, params) = self.signature(forward);
-        let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
-        let output = self.output(forward);
-        let body = self.try_apply_body(forward);
+    /// `apply`, `try_apply` and the builder, and what checks a backward that was written by hand.
+    pub(super) fn calls(&self, forward: &Forward) -> TokenStream {
+        let Some(layer) = self.op.layer(&private(), true) else { return TokenStream::new() };
+        let (args, mode) = (self.args, Mode::Full);
+        let expansion = expansion::Expansion { layer: &layer, args, mode, verifies: false };
+        let by_name = builder::expand(&expansion, false);
+        let calls = expansion.calls(by_name.as_ref(), TRY_DOC, |_| self.try_apply_body(forward));
+        let (names, builder) = by_name.map(|by_name| (by_name.names, by_name.builder)).unzip();
         let check = self.check_backward(forward);
-        // `apply` calls `try_apply`, which is as deprecated as itself.
-        let deprecated = forward.function.attrs.iter().any(|attr| mentions(attr, "deprecated"));
-        let deprecated = deprecated.then(|| quote!(#[allow(deprecated)]));
-        quote! {
-            #deprecated
-            impl #op {
-                #doc #(#attrs)*
-                #[track_caller]
-                #vis fn apply<#generics>(#(#params),*) -> #output {
-                    #p::expect(Self::try_apply(#(#names),*))
-                }
-
-                /// As [`apply`](Self::apply), with shapes that do not fit as an error.
-                ///
-                /// # Errors
-                ///
-                /// If the inputs cannot be broadcast to one shape.
-                #(#calls)*
-                #[track_caller]
-                #vis fn try_apply<#generics>(#(#params),*) -> #p::Result<#output> #body
-
-                #check
-            }
-        }
+        quote!(#calls #check #names #builder)
     }
 
     /// The calls of an op with an input whose type the compiler refuses.
     pub(super) fn loose(&self, forward: &Forward) -> TokenStream {
-        let (p, name) = (Private::imported(), &self.op.name);
+        let (p, name) = (private(), &self.op.name);
         let tensors = vec![quote!(#p::Tensor<::core::primitive::f64>); forward.outputs.len()];
         let output = match (tensors.as_slice(), forward.tuple) {
             ([one], false) => one.clone(),
@@ -112,7 +38,7 @@ impl Expansion<'_> {
 
     /// The op with its plain parameters: its type and its value.
     pub(super) fn pair(&self, forward: &Forward) -> (TokenStream, TokenStream) {
-        let p = Private::imported();
+        let p = private();
         let fields: Vec<_> = forward
             .of(Kind::Plain)
             .map(|param| {
@@ -150,9 +76,9 @@ impl Expansion<'_> {
     }
 
     pub(super) fn try_apply_body(&self, forward: &Forward) -> TokenStream {
-        let p = Private::imported();
+        let p = private();
         let (pair_type, pair) = self.pair(forward);
-        let (element, name) = (self.element(), &self.op.name);
+        let (element, name) = (self.op.parameter("T"), &self.op.name);
         let reals: Vec<_> = forward.of(Kind::Real).map(|param| &param.ident).collect();
         let masks = forward.of(Kind::Mask).map(|param| {
             let ident = &param.ident;
@@ -219,14 +145,15 @@ impl Expansion<'_> {
     /// Compares what was written by hand with the derivative.
     pub(super) fn check_backward(&self, forward: &Forward) -> Option<TokenStream> {
         self.op.backward.as_ref()?;
-        let p = Private::imported();
-        let vis = self.vis();
+        let p = private();
+        let (op, vis) = (&self.op.name, self.vis());
         let params = forward.of(Kind::Plain).map(|param| {
             let (ident, ty) = (&param.ident, &param.ty);
             quote!(#ident: #ty)
         });
         let (_, pair) = self.pair(forward);
         Some(quote! {
+            impl #op {
             /// Compares `backward` with the derivative of `forward` at many points.
             ///
             /// # Errors
@@ -235,6 +162,7 @@ impl Expansion<'_> {
             /// they differ.
             #vis fn check_backward(#(#params),*) -> #p::Result<()> {
                 #p::elementwise::check_backward(&#pair)
+            }
             }
         })
     }
@@ -279,47 +207,8 @@ impl Expansion<'_> {
             }
         })
     }
-
-    /// Arguments by name: the builder of an op with the same inputs as tensors.
-    pub(super) fn with(&self, forward: &Forward) -> TokenStream {
-        let p = Private::imported();
-        let (generics, params) = self.signature(forward);
-        let params = params.into_iter().zip(&forward.params).map(|(tokens, param)| {
-            let default = param.default.as_ref().map(|default| quote!(#[default(#default)]));
-            let docs = &param.docs;
-            quote!(#(#docs)* #default #tokens)
-        });
-        let (output, vis) = (self.output(forward), self.vis());
-        let attrs = forward.function.attrs.iter().filter(|attr| of_each_call(attr));
-        let block = quote! {
-            impl Op {
-                #(#attrs)*
-                #vis fn forward<#generics>(
-                    ctx: &mut #p::ForwardContext<Self>, #(#params),*
-                ) -> #output {}
-            }
-        };
-        let mut errors = crate::errors::Errors::new();
-        let layer = crate::parse::parse(block, &mut errors);
-        errors.forget();
-        let Some(mut layer) = layer else { return TokenStream::new() };
-        let op: Ident = self.op.name.clone();
-        layer.block.self_ty =
-            Type::Path(syn::TypePath { attrs: Vec::new(), qself: None, path: op.clone().into() });
-        layer.block.name = op;
-        self.builder(&layer)
-    }
-
-    pub(super) fn builder(&self, layer: &Layer) -> TokenStream {
-        let (args, private, mode) = (self.args, Private::imported(), Mode::Full);
-        let expansion = expansion::Expansion { layer, args, private, mode, verifies: false };
-        let Some(ByName { with, names, builder, .. }) = crate::builder::expand(&expansion, false)
-        else {
-            return TokenStream::new();
-        };
-        let op = &layer.self_ty;
-        let forward = layer.forward.iter().flat_map(|forward| &forward.function.attrs);
-        let starts = forward.filter(|attr| of_start(attr));
-        quote!(impl #op { #(#starts)* #with } #names #builder)
-    }
 }
+
+/// What is written of `try_apply`.
+const TRY_DOC: &str = "As `apply`, with shapes that do not fit as an error.\n\n# Errors\n\nIf the \
+    inputs cannot be broadcast to one shape.";

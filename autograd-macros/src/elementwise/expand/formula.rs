@@ -5,7 +5,7 @@ use quote::{ToTokens, quote};
 
 use super::{Expansion, Given, field, given_name};
 use crate::elementwise::model::{Backward, Forward, Kind};
-use crate::library::Private;
+use crate::library::private;
 use crate::tokens::plain_name;
 
 impl Expansion<'_> {
@@ -32,7 +32,7 @@ impl Expansion<'_> {
     }
 
     pub(super) fn info(&self, forward: &Forward) -> TokenStream {
-        let p = Private::imported();
+        let p = private();
         let name = plain_name(&self.op.name);
         let reals: Vec<_> = forward.of(Kind::Real).map(|param| plain_name(&param.ident)).collect();
         let differentiable = forward.of(Kind::Real).map(|param| !param.stop_gradient);
@@ -78,7 +78,7 @@ impl Expansion<'_> {
         outputs: usize,
         body: TokenStream,
     ) -> TokenStream {
-        let p = Private::imported();
+        let p = private();
         let fields = forward.of(Kind::Plain).map(|param| {
             let (ident, ty) = (field(param), &param.ty);
             quote!(#ident: #ty)
@@ -103,7 +103,7 @@ impl Expansion<'_> {
 
     /// A call of forward, as an array; along an input where one is named.
     pub(super) fn call_forward(&self, forward: &Forward, along: Option<&Ident>) -> TokenStream {
-        let p = Private::imported();
+        let p = private();
         let op = &self.op.name;
         let arguments = forward.params.iter().map(|param| {
             let ident = given_name(&param.ident);
@@ -146,7 +146,7 @@ impl Expansion<'_> {
 
     /// The gradients by forward-mode numbers over the same formula.
     pub(super) fn derived(&self, forward: &Forward) -> TokenStream {
-        let p = Private::imported();
+        let p = private();
         let grads: Vec<_> = (0..forward.outputs.len())
             .map(|k| given_name(&Ident::new(&format!("d{}", forward.output(k)), Span::call_site())))
             .collect();

@@ -7,10 +7,10 @@ mod lane;
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{Attribute, GenericParam, Signature, Type};
+use syn::{GenericParam, Signature, Type};
 
 use crate::args::Args;
-use crate::attributes::{is, of_callers};
+use crate::attributes::is;
 use crate::elementwise::model::Op;
 use crate::expand::with_arguments;
 use crate::expansion::Mode;
@@ -18,7 +18,7 @@ use crate::fallback;
 use crate::generics::generated;
 use crate::library::{import, private_path};
 use crate::model::Function;
-use crate::tokens::{mentions, regroup};
+use crate::tokens::regroup;
 use given::{Given, field, given_name};
 use lane::completed;
 
@@ -37,9 +37,8 @@ impl Expansion<'_> {
         let inside = match (&self.op.forward, &self.mode) {
             (Some(forward), Mode::Full) => {
                 let formulas = self.formulas(forward);
-                let apply = self.apply(forward);
-                let with = self.with(forward);
-                quote!(#formulas #apply #with)
+                let calls = self.calls(forward);
+                quote!(#formulas #calls)
             }
             (Some(forward), Mode::Refused) => self.loose(forward),
             (_, Mode::Reported(reported)) => {
@@ -100,15 +99,10 @@ impl Expansion<'_> {
         if let Mode::Reported(reported) = &self.mode {
             return fallback::silenced(reported, &self.with_lane(function), None);
         }
-        let Function { attrs, vis, sig, body } = self.completed(function);
-        let attrs: Vec<&Attribute> =
-            attrs.iter().filter(|attr| sig.ident != "forward" || !of_callers(attr)).collect();
+        let Function { vis, sig, body, .. } = self.completed(function);
+        let (doc, attrs) = self.op.kept_attributes(function);
         let inline =
             (!attrs.iter().any(|attr| is(attr, &["inline"]))).then(|| quote!(#[inline(always)]));
-        let formula = sig.ident == "forward" || sig.ident == "backward";
-        // The op's docs say what it does; a public function without docs is warned about.
-        let documented = attrs.iter().any(|attr| is(attr, &["doc"]));
-        let doc = (formula && !documented).then(|| quote!(#[doc = "The op's formula."]));
         // Called in the formulas' expansion, which is absent after an error.
         let unused = match self.mode {
             Mode::Full => quote! {
@@ -162,22 +156,9 @@ impl Expansion<'_> {
         function
     }
 
-    /// The type parameter for the elements, which the user may not have by the same name.
-    fn element(&self) -> Ident {
-        self.parameter("T")
-    }
-
-    /// The same for what a formula is computed with.
+    /// What a formula is computed with.
     fn lane(&self) -> Ident {
-        self.parameter("L")
-    }
-
-    fn parameter(&self, name: &str) -> Ident {
-        let forward = self.op.forward.iter();
-        let plain = forward.flat_map(|forward| &forward.params).map(|param| &param.ty);
-        let taken = self.op.name == name || plain.into_iter().any(|ty| mentions(ty, name));
-        let name = if taken { format!("__{name}") } else { name.to_owned() };
-        Ident::new(&name, Span::call_site())
+        self.op.parameter("L")
     }
 
     fn struct_name(&self, which: &str) -> Ident {

@@ -32,6 +32,7 @@ pub mod ops {
     #[derive(Clone, Copy, Debug)]
     pub struct Other;
 
+    /// An op; its functions need no docs of their own.
     #[py_layer]
     #[derive(Debug)]
     impl<T: Float> Op<T> {

@@ -1,0 +1,92 @@
+//! The op on tensors that a formula makes: its calls, their builder and its tests are those of any layer.
+
+use std::cell::OnceCell;
+
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
+use quote::{ToTokens, format_ident, quote};
+use syn::Generics;
+
+use super::model::{Kind, Op};
+use crate::errors::Errors;
+use crate::model::{Block, Function, Layer};
+use crate::parse;
+use crate::tokens::mentions;
+
+impl Op {
+    /// The layer, if each input is one that a formula takes. `any_mask`: whether masks of all types are
+    /// taken, or those of `bool`.
+    pub(super) fn layer(&self, p: &impl ToTokens, any_mask: bool) -> Option<Layer> {
+        let forward = self.forward.as_ref()?;
+        let element = self.parameter("T");
+        let (mut generics, mut params) = (Vec::new(), Vec::new());
+        // Without a number, nothing would tell what `T` is.
+        if forward.of(Kind::Real).next().is_some() {
+            generics.push(quote!(#element: #p::elementwise::Float));
+        }
+        for (i, param) in forward.params.iter().enumerate() {
+            let (ident, docs) = (&param.ident, &param.docs);
+            let ty = match param.kind {
+                Kind::Real => quote!(&#p::Tensor<#element>),
+                Kind::Mask if any_mask => {
+                    let mask = format_ident!("M{i}");
+                    generics.push(quote!(#mask: #p::elementwise::MaskElement));
+                    quote!(&#p::Tensor<#mask>)
+                }
+                Kind::Mask => quote!(&#p::Tensor<bool>),
+                Kind::Plain => param.ty.to_token_stream(),
+                Kind::Wrong => return None,
+            };
+            let stop = param.stop_gradient.then(|| quote!(#[stop_gradient]));
+            let default = param.default.as_ref().map(|default| quote!(#[default(#default)]));
+            params.push(quote!(#(#docs)* #stop #default #ident: #ty));
+        }
+        let output = self.output(p);
+        let sig = quote! {
+            fn forward<#(#generics),*>(ctx: &mut #p::ForwardContext<Self>, #(#params),*) -> #output
+        };
+        let function = Function {
+            attrs: forward.function.attrs.clone(),
+            vis: forward.function.vis.clone(),
+            sig: syn::parse2(sig).ok()?,
+            body: Group::new(Delimiter::Brace, TokenStream::new()),
+            judged: OnceCell::new(),
+        };
+        let mut errors = Errors::new();
+        let forward = parse::forward(&function, &self.name.to_string(), &mut errors);
+        errors.forget();
+        let block = Block {
+            attrs: self.attrs.clone(),
+            place: self.place,
+            generics: Generics::default(),
+            self_ty: self.self_ty.clone(),
+            name: self.name.clone(),
+            items: Vec::new(),
+            exists: None,
+            broken: Vec::new(),
+        };
+        Some(Layer { forward: Some(forward), ..Layer::new(block) })
+    }
+
+    /// What `apply` returns.
+    pub(super) fn output(&self, p: &impl ToTokens) -> TokenStream {
+        let Some(forward) = &self.forward else { return TokenStream::new() };
+        let element = match forward.of(Kind::Real).next() {
+            Some(_) => self.parameter("T").to_token_stream(),
+            None => quote!(::core::primitive::f64),
+        };
+        let tensors = vec![quote!(#p::Tensor<#element>); forward.outputs.len()];
+        match forward.tuple {
+            true => quote!((#(#tensors,)*)),
+            false => quote!(#(#tensors)*),
+        }
+    }
+
+    /// A type parameter that the macro adds, by a name that the user has not.
+    pub(super) fn parameter(&self, name: &str) -> Ident {
+        let forward = self.forward.iter();
+        let plain = forward.flat_map(|forward| &forward.params).map(|param| &param.ty);
+        let taken = self.name == name || plain.into_iter().any(|ty| mentions(ty, name));
+        let name = if taken { format!("__{name}") } else { name.to_owned() };
+        Ident::new(&name, Span::call_site())
+    }
+}
