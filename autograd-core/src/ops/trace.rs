@@ -10,8 +10,9 @@ use std::sync::Arc;
 use super::elementwise::Handle;
 use super::table::OpDef;
 use super::table::attr::Attr;
+use super::{Caller, Float};
 use crate::error::Result;
-use crate::graph::{AnyTensor, Element};
+use crate::graph::{AnyTensor, Element, Tensor};
 
 /// Code of a user: absent are a gradient that did not come, and one that there is not.
 pub(crate) type UserFn =
