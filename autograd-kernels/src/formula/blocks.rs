@@ -1,8 +1,6 @@
 //! Programs run block by block: each step over a block, into a buffer of its own.
 
-use std::ops::Range;
-
-use super::kernels::StepKernel;
+use super::kernels::{BinaryKernel, CompareKernel, FunctionKernel, MulAddKernel, SelectKernel};
 use super::pass::{Block, Formula, Scratch, block_of};
 use super::program::{Program, Step};
 use crate::array::Storable;
@@ -38,63 +36,123 @@ impl<T: Storable + Math> Formula<T> for Program {
                 }
             }
         }
-        // All steps lead to an only output: that is the last one, and computed in its place.
-        let direct = match (&self.outputs[..], self.steps.last()) {
-            ([_], Some(last)) if last.is_computed() => self.steps.len() - 1,
-            _ => usize::MAX,
-        };
-        let inputs = (*reals, *masks);
-        for start in (0..*len).step_by(most::<T>()) {
-            let range = start..(start + most::<T>()).min(*len);
-            let n = range.len();
-            for (i, &step) in self.steps.iter().enumerate().filter(|(_, step)| step.is_computed()) {
-                let place = self.places[i] as usize;
-                if i == direct {
-                    self.step(step, inputs, &range, scratch, &mut out[range.clone()], &mut []);
-                } else if step.is_mask() {
-                    let mut to = std::mem::take(&mut scratch.masks[place]);
-                    self.step(step, inputs, &range, scratch, &mut [], &mut to[..n]);
-                    scratch.masks[place] = to;
-                } else {
-                    let mut to = std::mem::take(&mut scratch.numbers[place]);
-                    self.step(step, inputs, &range, scratch, &mut to[..n], &mut []);
-                    scratch.numbers[place] = to;
+        let mut start = 0;
+        while start < *len {
+            let n = most::<T>().min(*len - start);
+            // All steps lead to the only output, so it is the last one, and computed in its place.
+            let direct =
+                self.outputs.len() == 1 && self.steps[self.outputs[0] as usize].is_number();
+            for i in 0..self.steps.len() - usize::from(direct) {
+                self.step(i, start, n, reals, masks, scratch);
+            }
+            if direct {
+                let last = self.steps[self.outputs[0] as usize];
+                self.number(last, start, n, reals, masks, scratch, &mut out[start..start + n]);
+            } else {
+                for (k, &output) in self.outputs.iter().enumerate() {
+                    let from = self.numbers(output, start, n, reals, &scratch.numbers);
+                    out[k * stride + start..][..n].copy_from_slice(from);
                 }
             }
-            for (k, &output) in self.outputs.iter().enumerate().filter(|_| direct == usize::MAX) {
-                let from = match self.steps[output as usize] {
-                    Step::Real(i) => &reals[i as usize][range.clone()],
-                    _ => &scratch.numbers[self.places[output as usize] as usize][..n],
-                };
-                out[k * stride + start..][..n].copy_from_slice(from);
-            }
+            start += n;
         }
     }
 }
 
 impl Program {
-    /// Computes a step of a range of the block, either to numbers or to a mask.
+    fn numbers<'a, T: Storable>(
+        &self,
+        step: u32,
+        start: usize,
+        n: usize,
+        reals: &[&'a [T]],
+        buffers: &'a [Buffer<T>],
+    ) -> &'a [T] {
+        match self.steps[step as usize] {
+            Step::Real(i) => &reals[i as usize][start..][..n],
+            _ => &buffers[self.places[step as usize] as usize][..n],
+        }
+    }
+
+    fn conditions<'a>(
+        &self,
+        step: u32,
+        start: usize,
+        n: usize,
+        masks: &[&'a [bool]],
+        buffers: &'a [Buffer<bool>],
+    ) -> &'a [bool] {
+        match self.steps[step as usize] {
+            Step::Mask(i) => &masks[i as usize][start..][..n],
+            _ => &buffers[self.places[step as usize] as usize][..n],
+        }
+    }
+
     fn step<T: Storable + Math>(
         &self,
-        step: Step,
-        (reals, masks): (&[&[T]], &[&[bool]]),
-        range: &Range<usize>,
-        scratch: &Scratch<T>,
-        to: &mut [T],
-        to_mask: &mut [bool],
+        i: usize,
+        start: usize,
+        n: usize,
+        reals: &[&[T]],
+        masks: &[&[bool]],
+        scratch: &mut Scratch<T>,
     ) {
-        let mut kernel = StepKernel { step, numbers: [&[]; 3], masks: [&[]; 3], to, to_mask };
-        for (k, operand) in step.operands().into_iter().enumerate() {
-            let (of, place) = (self.steps[operand as usize], self.places[operand as usize]);
-            match of {
-                Step::Real(i) => kernel.numbers[k] = &reals[i as usize][range.clone()],
-                Step::Mask(i) => kernel.masks[k] = &masks[i as usize][range.clone()],
-                _ if of.is_mask() => {
-                    kernel.masks[k] = &scratch.masks[place as usize][..range.len()]
+        let step = self.steps[i];
+        let place = self.places[i] as usize;
+        match step {
+            Step::Real(_) | Step::Mask(_) | Step::Lit(_) | Step::Known(_) => {}
+            Step::Function(..) | Step::Binary(..) | Step::MulAdd(..) | Step::Select(..) => {
+                let mut out = std::mem::take(&mut scratch.numbers[place]);
+                self.number(step, start, n, reals, masks, scratch, &mut out[..n]);
+                scratch.numbers[place] = out;
+            }
+            Step::Compare(f, a, b) => {
+                let mut out = std::mem::take(&mut scratch.masks[place]);
+                let of = |k| self.numbers(k, start, n, reals, &scratch.numbers);
+                dispatch(CompareKernel(f, of(a), of(b), &mut out[..n]));
+                scratch.masks[place] = out;
+            }
+            Step::Not(_) | Step::And(..) | Step::Or(..) => {
+                let mut out = std::mem::take(&mut scratch.masks[place]);
+                let of = |k| self.conditions(k, start, n, masks, &scratch.masks);
+                let to = out[..n].iter_mut();
+                match step {
+                    Step::Not(a) => to.zip(of(a)).for_each(|(to, a)| *to = !a),
+                    Step::And(a, b) => {
+                        to.zip(of(a)).zip(of(b)).for_each(|((to, a), b)| *to = a & b);
+                    }
+                    Step::Or(a, b) => {
+                        to.zip(of(a)).zip(of(b)).for_each(|((to, a), b)| *to = a | b);
+                    }
+                    _ => unreachable!("the arm above lists them"),
                 }
-                _ => kernel.numbers[k] = &scratch.numbers[place as usize][..range.len()],
+                scratch.masks[place] = out;
             }
         }
-        dispatch(kernel);
+    }
+
+    /// Computes a step that gives numbers.
+    #[allow(clippy::too_many_arguments, reason = "one block of one step")]
+    fn number<T: Storable + Math>(
+        &self,
+        step: Step,
+        start: usize,
+        n: usize,
+        reals: &[&[T]],
+        masks: &[&[bool]],
+        scratch: &Scratch<T>,
+        to: &mut [T],
+    ) {
+        let of = |k| self.numbers(k, start, n, reals, &scratch.numbers);
+        match step {
+            Step::Function(f, a) => dispatch(FunctionKernel(f, of(a), to)),
+            Step::Binary(f, a, b) => dispatch(BinaryKernel(f, of(a), of(b), to)),
+            Step::MulAdd(a, b, c) => dispatch(MulAddKernel(of(a), of(b), of(c), to)),
+            Step::Select(m, a, b) => {
+                let m = self.conditions(m, start, n, masks, &scratch.masks);
+                dispatch(SelectKernel(m, of(a), of(b), to));
+            }
+            _ => unreachable!("the caller has seen that it gives numbers"),
+        }
     }
 }

@@ -104,7 +104,7 @@ impl Step {
         }
     }
 
-    pub(super) fn operands(mut self) -> SmallVec<[u32; 4]> {
+    fn operands(mut self) -> SmallVec<[u32; 4]> {
         let mut operands = SmallVec::new();
         self.each_operand(|operand| operands.push(*operand));
         operands
@@ -119,12 +119,16 @@ impl Step {
     }
 
     /// Whether it has something to compute.
-    pub(super) fn is_computed(self) -> bool {
+    fn is_computed(self) -> bool {
         !self.is_input() && !self.is_constant()
     }
 
-    /// Whether it gives a condition, else a number.
-    pub(super) fn is_mask(self) -> bool {
+    /// Whether it computes a number.
+    pub(super) fn is_number(self) -> bool {
+        self.is_computed() && !self.is_mask()
+    }
+
+    fn is_mask(self) -> bool {
         matches!(
             self,
             Self::Mask(_)
