@@ -1,5 +1,8 @@
 //! Attention.
 
+use std::fmt::Debug;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
 use super::{Dropout, Linear, Module, init};
 use crate::array::shape::broadcast;
 use crate::error::{Error, Result};
@@ -182,7 +185,7 @@ pub struct AttentionMasks<'a> {
     message = "`{Self}` is no mask of attention",
     label = "a mask is a `Tensor<bool>`, true where a key is left out, or a tensor of floats that are added"
 )]
-pub trait AttentionMask: std::fmt::Debug + Send + Sync {
+pub trait AttentionMask: Debug + Send + Sync + UnwindSafe + RefUnwindSafe {
     #[doc(hidden)]
     fn any(&self) -> AnyTensor;
 }

@@ -1,5 +1,8 @@
 //! Parameters, the rule of each, and what the rules remember.
 
+use std::fmt::{Debug, Formatter};
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
 use smallvec::SmallVec;
 
 use super::rule::{Erased, Rule, Step, Update};
@@ -159,7 +162,7 @@ fn count(from: &StateDict, name: &str) -> Option<i64> {
 }
 
 /// What an optimizer does with a parameter, whatever its elements are.
-trait Parameter: std::fmt::Debug + Send + Sync {
+trait Parameter: Debug + Send + Sync + UnwindSafe + RefUnwindSafe {
     fn clear_grad(&self);
     /// An error if it cannot be moved.
     fn check(&self, rule: &dyn Update, name: &str) -> Result<()>;
@@ -188,8 +191,12 @@ struct Moved<T: Float> {
     next: Option<(Value<T>, State<T>)>,
 }
 
-impl<T: Float> std::fmt::Debug for Moved<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+/// A rule that panics has only changed copies.
+impl<T: Float> UnwindSafe for Moved<T> {}
+impl<T: Float> RefUnwindSafe for Moved<T> {}
+
+impl<T: Float> Debug for Moved<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Moved").field("tensor", &self.tensor).finish_non_exhaustive()
     }
 }

@@ -4,8 +4,8 @@
 use std::panic::{RefUnwindSafe, UnwindSafe, catch_unwind};
 
 use autograd_core::nn::{
-    BatchNorm1d, BatchNorm2d, Buffer, Conv1d, Conv2d, Dropout, Embedding, GroupNorm, LayerNorm,
-    Linear, Module, MultiheadAttention, RmsNorm, Sequential,
+    AttentionMasks, BatchNorm1d, BatchNorm2d, Buffer, Conv1d, Conv2d, Dropout, Embedding,
+    GroupNorm, LayerNorm, Linear, Module, MultiheadAttention, RmsNorm, Sequential,
 };
 use autograd_core::optim::{Adam, AdamW, Optimizer, RmsProp, Sgd};
 use autograd_core::prelude::*;
@@ -55,6 +55,7 @@ fn types_say_that_they_are_usable_after_a_panic() {
     both::<Net>();
     both::<StateDict>();
     both::<SafeTensors>();
+    both::<AttentionMasks<'_>>();
     both::<Optimizer<Sgd>>();
     both::<Optimizer<Adam>>();
     both::<Optimizer<AdamW>>();
