@@ -324,10 +324,13 @@ where
         at: &At<'_>,
         (tangents, shape): (&Slots, &[usize]),
     ) -> Result<Option<AnyTensor>> {
-        let typed = |tangent: &Option<AnyTensor>| T::peek(tangent.as_ref()?).cloned();
-        let tangents: SmallVec<[Option<Tensor<T>>; 2]> = tangents.iter().map(typed).collect();
-        Ok(push(S::read(plain, from, at)?, &tangents, shape)?.map(T::wrap))
+        Ok(push(S::read(plain, from, at)?, &all_typed(tangents), shape)?.map(T::wrap))
     }
+}
+
+// Compiled once for a type of elements, whatever an op saves.
+fn all_typed<T: Element>(tangents: &Slots) -> SmallVec<[Option<Tensor<T>>; 2]> {
+    tangents.iter().map(|tangent| T::peek(tangent.as_ref()?).cloned()).collect()
 }
 
 /// What an op saves whose `pull` is its own transpose: a function of each element above all.

@@ -4,13 +4,13 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::any::Element;
+use super::any::{AnyTensor, Element};
 use super::node::{Node, NodeRef, Op, Pull, Push, Sink, Slots, only};
 use super::parts::{Edge, Entries, Plain, State};
 use super::saved::{Saves, typed};
 use super::shapes::output_shapes;
 use super::tensor::Tensor;
-use crate::array::Value;
+use crate::array::{Shape, Value};
 use crate::error::Result;
 
 /// The inputs of a typed rule: an array where their number is fixed, a vector for a list.
@@ -105,16 +105,13 @@ impl<T: Element, U: Element, S: Saves + 'static, E: EdgeList> Op for TypedOp<T, 
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
         let call = Self::call(push.node);
-        if S::PUSHES {
-            let shapes = output_shapes(push.node);
-            let Some(Some((_, shape))) = shapes.and_then(|shapes| shapes.into_iter().next()) else {
-                return Ok(None);
-            };
+        if const { S::PUSHES } {
+            let Some(shape) = output_shape(push.node) else { return Ok(None) };
             let (from, tangents) = (&mut push.read()?, (&push.tangents, &shape[..]));
             let pushed = S::tangent(&call.plain, from, &push.at(), tangents)?;
-            return Ok(pushed.map(|tangent| Slots::from_elem(Some(tangent), 1)));
+            return Ok(pushed.map(one));
         }
-        if !S::ELEMENTWISE {
+        if const { !S::ELEMENTWISE } {
             return Ok(None);
         }
         let read = S::read(&call.plain, &mut push.read()?, &push.at())?;
@@ -137,6 +134,16 @@ pub(crate) fn deliver<'g, T: Element>(
         }
     }
     Ok(())
+}
+
+// These are compiled once, whatever the types of an op.
+fn output_shape(node: &NodeRef) -> Option<Shape> {
+    let (_, shape) = output_shapes(node)?.into_iter().next()??;
+    Some(shape)
+}
+
+fn one(tangent: AnyTensor) -> Slots {
+    Slots::from_elem(Some(tangent), 1)
 }
 
 fn wrapped<T: Element>(tangents: &mut [Option<Tensor<T>>]) -> Slots {

@@ -201,21 +201,23 @@ fn compare<T: Element>(
     Ok(mask.with_lost(lost(x).and(lost(other))))
 }
 
-/// Of two values broadcast to `shape`.
+/// Of two values broadcast to `shape`. One loop for all comparisons: by which of less, equal and greater the answer is
+/// true, and whether it is inverted, so that NaN differs from all.
 fn compared<T: Element>(
     op: Comparison,
     shape: &[usize],
     a: &Value<T>,
     b: &Value<T>,
 ) -> Value<bool> {
-    match op {
-        Comparison::Equal => mapped(shape, a, b, |a, b| a == b),
-        Comparison::NotEqual => mapped(shape, a, b, |a, b| a != b),
-        Comparison::Greater => mapped(shape, a, b, |a, b| a > b),
-        Comparison::GreaterEqual => mapped(shape, a, b, |a, b| a >= b),
-        Comparison::Less => mapped(shape, a, b, |a, b| a < b),
-        Comparison::LessEqual => mapped(shape, a, b, |a, b| a <= b),
-    }
+    let [less, equal, greater, inverted] = match op {
+        Comparison::Equal => [false, true, false, false],
+        Comparison::NotEqual => [false, true, false, true],
+        Comparison::Greater => [false, false, true, false],
+        Comparison::GreaterEqual => [false, true, true, false],
+        Comparison::Less => [true, false, false, false],
+        Comparison::LessEqual => [true, true, false, false],
+    };
+    mapped(shape, a, b, |a, b| (less & (a < b) | equal & (a == b) | greater & (a > b)) != inverted)
 }
 
 /// `f` of every pair of elements of two values broadcast to `shape`, of which the second may be one number.

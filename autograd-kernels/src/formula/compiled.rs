@@ -39,16 +39,9 @@ where
     }
 
     fn run(&self, block: &mut Block<'_, T>) {
-        let Block { len, read, reals, masks, out, scratch } = block;
-        let of = |k: usize| reals.get(k).copied().unwrap_or(&[]);
-        let mut is_beyond = |len| {
-            let work = Loop { formula: &self.0, len, reals, masks };
-            dispatch_slices(work, out, (of(0), of(1), of(2)))
-        };
-        if is_beyond(*len) && (read == len || is_beyond(*read)) {
-            let again = || Box::new((Written::program(self), Scratch::default()));
-            let (program, scratch) = &mut **scratch.program.get_or_insert_with(again);
-            program.run(&mut Block { len: *read, read: *read, reals, masks, out, scratch });
+        let Block { len, read, .. } = *block;
+        if self.is_beyond(len, block) && (read == len || self.is_beyond(read, block)) {
+            by_program(self, block);
         }
     }
 
@@ -81,6 +74,28 @@ where
         let work = Loop { formula: &self.0, len, reals: &[&[][..]; I], masks: &[&[][..]; M] };
         dispatch_slices(work, out.as_mut(), slices)
     }
+}
+
+impl<F, const I: usize, const M: usize, const O: usize> Compiled<F, I, M, O>
+where
+    F: Lanewise<I, M, O>,
+{
+    /// Computes the first `len` elements of a block; whether it met an angle beyond what the loop takes.
+    fn is_beyond<T: Math + Storable>(&self, len: usize, block: &mut Block<'_, T>) -> bool {
+        let Block { reals, masks, out, .. } = block;
+        let of = |k: usize| reals.get(k).copied().unwrap_or(&[]);
+        let work = Loop { formula: &self.0, len, reals, masks };
+        dispatch_slices(work, out, (of(0), of(1), of(2)))
+    }
+}
+
+/// Computes what is read of a block by the program of a formula, whose loop cannot.
+#[cold]
+fn by_program<T: Math + Storable>(formula: &dyn Written, block: &mut Block<'_, T>) {
+    let Block { read, reals, masks, out, scratch, .. } = block;
+    let again = || Box::new((formula.program(), Scratch::default()));
+    let (program, scratch) = &mut **scratch.program.get_or_insert_with(again);
+    program.run(&mut Block { len: *read, read: *read, reals, masks, out, scratch });
 }
 
 impl<F, const I: usize, const M: usize, const O: usize> Written for Compiled<F, I, M, O>
@@ -155,7 +170,9 @@ where
     fn run<const FMA: bool>(self, out: &mut [T], (a, b, c): (&[T], &[T], &[T])) -> bool {
         let stride = const { block_of(O) };
         let Self { len: n, reals, masks, .. } = self;
-        assert!(O == 1 || n <= stride, "blocks of several results fit their distance");
+        if const { O > 1 } {
+            assert!(n <= stride, "blocks of several results fit their distance");
+        }
         assert!(reals.len() == I && masks.len() == M, "blocks fit their formula");
         let mut x: [&[T]; I] = [&[]; I];
         for k in 0..I {
@@ -168,10 +185,12 @@ where
             x[k] = &given[..n];
         }
         let mut m: [&[bool]; M] = [&[]; M];
-        for (m, given) in m.iter_mut().zip(masks.iter()) {
-            *m = &given[..n];
+        if const { M > 0 } {
+            for k in 0..M {
+                m[k] = &masks[k][..n];
+            }
         }
-        let out = if O == 1 { &mut out[..n] } else { &mut out[..O * stride] };
+        let out = &mut out[..if const { O == 1 } { n } else { O * stride }];
         let mut beyond = false;
         for i in 0..n {
             let mut numbers = [Real(Number::<T, FMA>::new(T::zero())); I];
@@ -179,8 +198,10 @@ where
                 numbers[k] = Real(Number::new(x[k][i]));
             }
             let mut conditions = [Mask::from(false); M];
-            for k in 0..M {
-                conditions[k] = Mask::from(m[k][i]);
+            if const { M > 0 } {
+                for k in 0..M {
+                    conditions[k] = Mask::from(m[k][i]);
+                }
             }
             let results = self.formula.call(numbers, conditions);
             for k in 0..O {

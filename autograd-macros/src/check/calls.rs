@@ -5,6 +5,7 @@ use syn::parse::Parser;
 use syn::punctuated::Punctuated;
 use syn::{Expr, Token};
 
+use crate::model::nearest;
 use crate::tokens::{find, is_one_of, is_punct};
 
 /// `ctx.call(arguments)` anywhere in the tokens.
@@ -57,4 +58,17 @@ pub(crate) fn escapes(tokens: &TokenStream, context: &Ident) -> bool {
         (here && !is_punct(trees.get(at + 1), '.')).then_some(())
     };
     find(tokens.clone(), &mut { escapes }).is_some()
+}
+
+/// Whether a name that is nearly this one is called on the context.
+pub(crate) fn is_misspelt(tokens: &TokenStream, context: &Ident, call: &str) -> bool {
+    let misspelt = |trees: &[TokenTree], at: usize| match &trees[at..] {
+        [TokenTree::Ident(ctx), dot, TokenTree::Ident(name), ..]
+            if ctx == context && is_punct(Some(dot), '.') =>
+        {
+            nearest(&name.to_string(), &[call]).map(drop)
+        }
+        _ => None,
+    };
+    find(tokens.clone(), &mut { misspelt }).is_some()
 }

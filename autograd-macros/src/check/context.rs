@@ -4,7 +4,7 @@ use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Block, Expr};
 
-use super::calls::{arguments, escapes, find_call, is_stub};
+use super::calls::{arguments, escapes, find_call, is_misspelt, is_stub};
 use super::paths::{Call, ONCE, Repeated};
 use super::types::{is_bare_gradient, is_list};
 use super::{habits, marks, paths};
@@ -183,8 +183,10 @@ fn never_called(layer: &Layer, forward: &Forward, errors: &mut Errors) {
         if matches!(bare(ty), syn::Type::Tuple(tuple) if tuple.elems.is_empty()) {
             continue;
         }
-        let escapes = || forward.context.as_ref().is_some_and(|context| escapes(&body, context));
-        if !mentions(&body, call) && !escapes() && !is_stub(&body) {
+        // Of a call that is misspelt the compiler says so.
+        let is_seen = |context| !escapes(&body, context) && !is_misspelt(&body, context, call);
+        if !mentions(&body, call) && forward.context.as_ref().is_none_or(is_seen) && !is_stub(&body)
+        {
             errors.at(ty, messages::never_called(name, call));
         }
     }
