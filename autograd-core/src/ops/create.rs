@@ -188,8 +188,8 @@ impl<T: Element> Tensor<T> {
     }
 
     /// The elements as an ndarray array, to read. Nothing is copied unless this tensor has been
-    /// changed in place; then it is a copy of what it is now. Crates for ndarray take it: `ndarray_npy::write_npy(path,
-    /// &x.view())` writes a `.npy` file, and `Tensor::from` takes the array that `read_npy` gives.
+    /// changed in place; then it is a copy of what it is now. Crates for ndarray take it, and `Tensor::from`
+    /// takes their arrays.
     ///
     /// ```
     /// use autograd_core::Tensor;

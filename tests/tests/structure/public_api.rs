@@ -130,7 +130,9 @@ fn made_of_type(input: ParseStream<'_>) -> syn::Result<(syn::Ident, Vec<String>)
 
 impl<'ast> Visit<'ast> for Listing {
     fn visit_item_macro(&mut self, item: &'ast syn::ItemMacro) {
-        if let Ok((name, methods)) = item.mac.parse_body_with(made_of_type) {
+        if item.mac.path.is_ident("errors") {
+            self.add_enum(&item.mac.parse_body().unwrap());
+        } else if let Ok((name, methods)) = item.mac.parse_body_with(made_of_type) {
             self.add(&format!("struct {name}  {{  }}"));
             methods.iter().for_each(|method| self.add(&format!("{name}::{method}")));
         }
@@ -156,12 +158,6 @@ impl<'ast> Visit<'ast> for Listing {
                 .collect();
             let (name, generics) = (&item.ident, text(&item.generics));
             self.add(&format!("struct {name} {generics} {{ {} }}", fields.join(", ")));
-        }
-    }
-
-    fn visit_item_macro(&mut self, item: &'ast syn::ItemMacro) {
-        if item.mac.path.is_ident("errors") {
-            self.add_enum(&item.mac.parse_body().unwrap());
         }
     }
 
