@@ -179,10 +179,12 @@ impl<'g, S: Sink<'g> + ?Sized> Sink<'g> for Walk<'_, 'g, S> {
     fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
         let is_own = |node: &NodeRef| self.own.is_none_or(|own| own.contains(&node.address()));
         match edge.to() {
-            To::Node(node, slot) if is_own(node) => match self.wants(edge) {
-                true => self.frontier.add(node, slot as usize, grad),
-                false => Ok(()),
-            },
+            To::Node(node, slot) if is_own(node) => {
+                match self.own.is_some() || self.outside.wants(edge) {
+                    true => self.frontier.add(node, slot as usize, grad),
+                    false => Ok(()),
+                }
+            }
             _ => self.outside.deliver(edge, grad),
         }
     }

@@ -52,7 +52,7 @@ impl Gradients {
     }
 
     /// Gives every leaf its gradient, and every tensor on the way that keeps one; all of them, or none
-    /// if a hook fails or there is no memory for what was deferred. Hooks before `until` run.
+    /// if a hook fails or there is no memory for a gradient. Hooks before `until` run.
     pub(super) fn commit(mut self, until: HookId) -> Result<()> {
         for (leaf, grad) in &mut self.leaves {
             if let Some(grad) = grad {

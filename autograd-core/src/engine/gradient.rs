@@ -39,7 +39,7 @@ pub(super) fn own(grad: AnyTensor) -> AnyTensor {
     for_any!(grad, t => t.owned().into())
 }
 
-/// Computes what was deferred.
+/// Brings the elements of a gradient into memory.
 pub(super) fn materialize(grad: &AnyTensor) {
     for_any!(grad, t => t.fixed().map(Value::materialize));
 }

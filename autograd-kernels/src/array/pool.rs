@@ -19,7 +19,7 @@ pub const POOLED_BYTES: usize = 16 * 1024;
 const NEAR_BYTES: RangeInclusive<usize> = 1024..=64 * 1024;
 
 /// So many of them at most: with the layers of a small net, all of its buffers.
-const NEAR: usize = 32;
+const NEAR: usize = 64;
 
 /// Bytes that all pools together may keep.
 static LIMIT: AtomicUsize = AtomicUsize::new(512 << 20);
