@@ -1,3 +1,4 @@
+// a mask of attention is of bools or floats
 use autograd_core::Tensor;
 use autograd_core::nn::AttentionMasks;
 
