@@ -8,7 +8,7 @@ use crate::array::pool;
 ///
 /// Buffers of 16 KiB and more are kept for reuse when their tensor is dropped, up to
 /// [`set_buffer_pool_limit`](crate::set_buffer_pool_limit) bytes in all. Beside these each thread keeps, for
-/// each element type, the last 64 buffers of 1 to 64 KiB and 1,024 tensors of 200 bytes, and up to 131,072 nodes
+/// each element type, the last 32 buffers of 1 to 64 KiB and 1,024 tensors of 200 bytes, and up to 131,072 nodes
 /// of the graph of 136 bytes; those of the calling thread are given back too. What a program of the static
 /// graph keeps for its next run is not free: it goes with the program.
 ///

@@ -19,7 +19,7 @@ pub const POOLED_BYTES: usize = 16 * 1024;
 const NEAR_BYTES: RangeInclusive<usize> = 1024..=64 * 1024;
 
 /// So many of them at most: with the layers of a small net, all of its buffers.
-const NEAR: usize = 64;
+const NEAR: usize = 32;
 
 /// Bytes that all pools together may keep.
 static LIMIT: AtomicUsize = AtomicUsize::new(512 << 20);
@@ -39,7 +39,8 @@ impl<T> Near<T> {
 
     fn take(&self, len: usize) -> Option<Vec<T>> {
         let mut free = self.0.borrow_mut();
-        let fits = |vec: &Vec<T>| (len..=len + len / 4).contains(&vec.capacity());
+        // A larger one would be missing where its own size is asked for.
+        let fits = |vec: &Vec<T>| (len..=len + len / 16).contains(&vec.capacity());
         let at = free.iter().rposition(fits)?;
         Some(free.swap_remove(at))
     }

@@ -72,10 +72,9 @@ fn a_run_after_the_first_asks_for_no_memory_but_for_what_it_fetches() {
         run(fetch);
         crate::measured::peak(|| run(fetch))
     };
-    // Of more than thirty values, none; a product copies operands that lie in another order, and a pass
-    // has blocks of its own.
+    // Of more than thirty values, none; a product copies operands that lie in another order.
     let few = asked(&loss);
-    assert!(few < 5 * BUFFER, "{few} bytes");
+    assert!(few < 3 * BUFFER, "{few} bytes");
     let whole = asked(&hidden);
     assert!(whole <= few + BUFFER + BUFFER / 2, "{whole} bytes");
 }
@@ -168,6 +167,6 @@ fn a_schedule_of_learning_rates_keeps_the_plan_and_its_buffers() {
     (1..3).for_each(step);
     for n in 3..6 {
         let asked = crate::measured::peak(|| step(n));
-        assert!(asked < 5 * BUFFER, "{asked} bytes");
+        assert!(asked < 3 * BUFFER, "{asked} bytes");
     }
 }
