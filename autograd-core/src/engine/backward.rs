@@ -180,6 +180,7 @@ impl<'g, S: Sink<'g> + ?Sized> Sink<'g> for Walk<'_, 'g, S> {
         let is_own = |node: &NodeRef| self.own.is_none_or(|own| own.contains(&node.address()));
         match edge.to() {
             To::Node(node, slot) if is_own(node) => {
+                // All of its own are wanted.
                 match self.own.is_some() || self.outside.wants(edge) {
                     true => self.frontier.add(node, slot as usize, grad),
                     false => Ok(()),

@@ -5,7 +5,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::derived::bound;
-use super::elementwise::{Handle, gradient, gradients_of, of_one, passed};
+use super::elementwise::{Handle, gradient, gradients_of, passed, run_formula};
 use super::kernels::{of_integers, of_two};
 use super::table::attr::Type;
 use super::table::form::Form;
@@ -171,6 +171,9 @@ fn compute_large<'a, T: Float>(
     let shape = if same { a.shape_owned() } else { broadcast(op.name(), a.shape(), b.shape())? };
     if let (Binary::Mul, Some(value)) = (op, unchanged(&left, &right, &shape)) {
         return Ok(Tensor::new(value));
+    }
+    if same {
+        return Ok(run_formula(of_two(op), Some(left), right));
     }
     Ok(Tensor::new(left.consume(|a| right.consume(|b| passed(of_two(op), &shape, [a, b])))))
 }
@@ -368,7 +371,12 @@ fn compute_scalar<T: Float>(op: Binary, x: Input<'_, T>, s: T, swapped: bool) ->
         Err(x) => x,
     };
     if (op, swapped) == (Binary::Pow, false) && s == T::from_f64(2.0) {
-        return of_one(Unary::Square.op().forward(), x);
+        return run_formula(Unary::Square.op().forward(), None, x);
+    }
+    if x.tensor().is_small() {
+        let s = Input::Own(T::filled(x.tensor().shape(), s));
+        let [a, b] = if swapped { [s, x] } else { [x, s] };
+        return run_formula(of_two(op), Some(a), b);
     }
     let (shape, s) = (x.tensor().shape_owned(), Operand::Own(Value::scalar(s)));
     Tensor::new(x.consume(|x| passed(of_two(op), &shape, if swapped { [s, x] } else { [x, s] })))

@@ -201,35 +201,20 @@ fn compare<T: Element>(
     Ok(mask.with_lost(lost(x).and(lost(other))))
 }
 
-/// Of two values broadcast to `shape`. One loop for all comparisons: by which of less, equal and greater the answer is
-/// true, and whether it is inverted, so that NaN differs from all.
+/// Of two values broadcast to `shape`.
 fn compared<T: Element>(
     op: Comparison,
     shape: &[usize],
     a: &Value<T>,
     b: &Value<T>,
 ) -> Value<bool> {
-    let [less, equal, greater, inverted] = match op {
-        Comparison::Equal => [false, true, false, false],
-        Comparison::NotEqual => [false, true, false, true],
-        Comparison::Greater => [false, false, true, false],
-        Comparison::GreaterEqual => [false, true, true, false],
-        Comparison::Less => [true, false, false, false],
-        Comparison::LessEqual => [true, true, false, false],
-    };
-    mapped(shape, a, b, |a, b| (less & (a < b) | equal & (a == b) | greater & (a > b)) != inverted)
-}
-
-/// `f` of every pair of elements of two values broadcast to `shape`, of which the second may be one number.
-pub(super) fn mapped<T: Element, U: Storable>(
-    shape: &[usize],
-    a: &Value<T>,
-    b: &Value<T>,
-    f: impl Fn(T, T) -> U,
-) -> Value<U> {
-    match b.uniform() {
-        Some(b) if a.shape() == shape => convert(a, |a| f(a, b)),
-        _ => convert_zip(shape, a, b, f),
+    match op {
+        Comparison::Equal => convert_zip(shape, a, b, |a, b| a == b),
+        Comparison::NotEqual => convert_zip(shape, a, b, |a, b| a != b),
+        Comparison::Greater => convert_zip(shape, a, b, |a, b| a > b),
+        Comparison::GreaterEqual => convert_zip(shape, a, b, |a, b| a >= b),
+        Comparison::Less => convert_zip(shape, a, b, |a, b| a < b),
+        Comparison::LessEqual => convert_zip(shape, a, b, |a, b| a <= b),
     }
 }
 

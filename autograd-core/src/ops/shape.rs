@@ -1,5 +1,6 @@
 //! Ops that give elements another shape or order, and compute none.
 
+use std::iter::repeat_n;
 use std::panic::Location;
 
 use smallvec::smallvec;
@@ -302,10 +303,15 @@ fn triangle(op: &Operator, shape: &[usize]) -> Result<Tensor<bool>> {
         return Err(Error::shape(op.def.name, RECEIVER, "of two axes or more", shape));
     };
     let (lower, diagonal) = (op.def.name == "tril", op.int(0));
-    let inside = |above: isize| if lower { above <= diagonal } else { above >= diagonal };
-    let rows = (0..m as isize).flat_map(|row| (0..n as isize).map(move |column| column - row));
-    let shape = Shape::from_slice(&[m, n]);
-    Ok(Tensor::new(Value::build(shape, |out| out.extend(rows.map(inside)))))
+    Ok(Tensor::new(Value::build(Shape::from_slice(&[m, n]), |out| {
+        for row in 0..m as isize {
+            // So many elements are left of the diagonal, with it in a lower triangle.
+            let left = row.saturating_add(diagonal).saturating_add(lower.into());
+            let left = left.clamp(0, n as isize) as usize;
+            out.extend(repeat_n(lower, left));
+            out.extend(repeat_n(!lower, n - left));
+        }
+    })))
 }
 
 impl<T: Numeric> Tensor<T> {

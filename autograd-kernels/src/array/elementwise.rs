@@ -1,33 +1,30 @@
 //! Functions of each element of values of any type, in one walk over memory. Those of floats that matter
 //! for speed are formulas: see [`pass`](crate::formula::pass).
 
-use super::rows::for_each_row;
+use super::feed::Feed;
 use super::shape::copied;
 use super::{Storable, Value};
 
-/// The elements of `on` where the mask is true, those of `off` elsewhere; all broadcast to `shape`.
+/// Elements a block.
+const BLOCK: usize = 1024;
+
+/// The elements of `on` where `mask` is true, those of `off` elsewhere, all broadcast to `shape`.
 pub fn chosen_of<T: Storable>(
     shape: &[usize],
     mask: &Value<bool>,
     on: &Value<T>,
     off: &Value<T>,
 ) -> Value<T> {
-    let strides = [mask.strides_as(shape), on.strides_as(shape), off.strides_as(shape)];
-    let (mask, on, off) = (mask.raw(), on.raw(), off.raw());
-    Value::build(copied(shape), |out| {
-        for_each_row(shape, strides.each_ref().map(|steps| &steps[..]), |[i, j, k], n, steps| {
-            if let [1, 1, 1] = steps {
-                let pairs = on[j..j + n].iter().zip(&off[k..k + n]);
-                let all = mask[i..i + n].iter().zip(pairs);
-                out.extend(all.map(|(&mask, (&on, &off))| if mask { on } else { off }));
-                return;
+    let mut mask = Feed::new(mask, shape, 0);
+    let (mut on, mut off) = (Feed::new(on, shape, 0), Feed::new(off, shape, 0));
+    Value::written(copied(shape), |out| {
+        for (at, out) in out.chunks_mut(BLOCK).enumerate() {
+            let (start, n) = (at * BLOCK, out.len());
+            let pairs = on.next(start, n).iter().zip(off.next(start, n));
+            for ((to, &mask), (&on, &off)) in out.iter_mut().zip(mask.next(start, n)).zip(pairs) {
+                *to = if mask { on } else { off };
             }
-            let [of_mask, of_on, of_off] = steps;
-            out.extend((0..n).map(|at| match mask[i + at * of_mask] {
-                true => on[j + at * of_on],
-                false => off[k + at * of_off],
-            }));
-        });
+        }
     })
 }
 
@@ -47,12 +44,12 @@ pub fn convert_zip<A: Storable, B: Storable, U: Storable>(
     b: &Value<B>,
     f: impl Fn(A, B) -> U,
 ) -> Value<U> {
-    let (x, y) = (a.strides_as(shape), b.strides_as(shape));
-    let (a, b) = (a.raw(), b.raw());
-    Value::build(copied(shape), |out| {
-        for_each_row(shape, [&x, &y], |[i, j], n, [s, t]| match (s, t) {
-            (1, 1) => out.extend(a[i..i + n].iter().zip(&b[j..j + n]).map(|(&a, &b)| f(a, b))),
-            _ => out.extend((0..n).map(|k| f(a[i + k * s], b[j + k * t]))),
-        });
+    let (mut a, mut b) = (Feed::new(a, shape, 0), Feed::new(b, shape, 0));
+    Value::written(copied(shape), |out| {
+        for (at, out) in out.chunks_mut(BLOCK).enumerate() {
+            let (start, n) = (at * BLOCK, out.len());
+            let pairs = a.next(start, n).iter().zip(b.next(start, n));
+            out.iter_mut().zip(pairs).for_each(|(to, (&a, &b))| *to = f(a, b));
+        }
     })
 }

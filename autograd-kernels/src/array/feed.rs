@@ -86,6 +86,12 @@ impl<'a, T: Storable> Feed<'a, T> {
         }
     }
 
+    /// The next `n` elements, from `start` on.
+    pub fn next(&mut self, start: usize, n: usize) -> &[T] {
+        self.advance(n);
+        self.block(start, n)
+    }
+
     pub fn block(&self, start: usize, n: usize) -> &[T] {
         match self {
             Self::Slice(data) => &data[start..start + n],

@@ -216,9 +216,10 @@ fn deferred<T: Storable + Math>(
     let function = formula.cheap()?;
     let is_large = |x: &Value<T>| x.shape() == shape && x.can_defer();
     let at = reals.iter().position(|x| x.get().is_some_and(is_large))?;
-    let number = match reals.len() {
-        1 => T::ZERO,
-        _ => reals[1 - at].get()?.uniform()?,
+    let number = match reals {
+        [_] => T::ZERO,
+        [a, b] => if at == 0 { b } else { a }.get()?.uniform()?,
+        _ => return None,
     };
     let step = Step::new(function, at, number)?;
     let mut value = match std::mem::replace(&mut reals[at], Operand::Absent) {
@@ -314,10 +315,7 @@ impl<T: Storable + Math> Work<'_, T> {
         let deferred = || feeds.iter().position(|feed| matches!(feed, Feed::Deferred(..)));
         let may_fill = direct && self.masks.is_empty() && is_operator;
         let over = self.over.or_else(|| if may_fill { deferred() } else { None });
-        let mut copy = Buffer::default();
-        if copies {
-            copy = Buffer::any(stride.min(len));
-        }
+        let mut copy = Buffer::any(if copies { stride.min(len) } else { 0 });
         let mut buffer = Buffer::default();
         if !direct {
             let each = if outputs.len() == 1 { stride.min(len) } else { stride };

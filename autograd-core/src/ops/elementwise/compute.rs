@@ -4,9 +4,9 @@ use smallvec::SmallVec;
 
 use crate::array::shape::copied;
 use crate::array::{Shape, Value};
-use crate::formula::{Formula, Operand, pass};
+use crate::formula::{Formula, Operand, pass, run_block};
 use crate::graph::Tensor;
-use crate::ops::{Float, Input};
+use crate::ops::{Float, Input, small};
 
 /// What differs from call to call: the shapes where inputs are broadcast or results summed.
 /// Elsewhere all shapes are one, and there is no frame.
@@ -82,8 +82,56 @@ pub(in crate::ops) fn passed<'a, T: Float>(
     result.unwrap_or_else(|| unreachable!("the only result is wanted"))
 }
 
-/// A formula of one tensor.
-pub(in crate::ops) fn of_one<T: Float>(formula: &dyn Formula<T>, x: Input<'_, T>) -> Tensor<T> {
+/// A formula of one tensor, or of one before it and that: in its own memory where the data stands inline, else
+/// in one pass.
+#[inline]
+pub(in crate::ops) fn run_formula<'a, T: Float>(
+    formula: &dyn Formula<T>,
+    before: Option<Input<'a, T>>,
+    x: Input<'a, T>,
+) -> Tensor<T> {
+    let x = match inline(formula, before.as_ref().map(Input::tensor), x) {
+        Ok(done) => return done,
+        Err(x) => x,
+    };
     let shape = x.tensor().shape_owned();
-    Tensor::new(x.consume(|x| passed(formula, &shape, [x])))
+    Tensor::new(x.consume(|x| match before {
+        Some(before) => before.consume(|before| passed(formula, &shape, [before, x])),
+        None => passed(formula, &shape, [x]),
+    }))
+}
+
+/// The same where the data stands inline; else `x` comes back.
+#[inline(always)]
+fn inline<'a, T: Float>(
+    formula: &dyn Formula<T>,
+    before: Option<&Tensor<T>>,
+    x: Input<'a, T>,
+) -> Result<Tensor<T>, Input<'a, T>> {
+    let mut now = None;
+    let before = before.map(|before| before.small_data(&mut now));
+    if !x.tensor().is_small() || matches!(before, Some(None)) {
+        return Err(x);
+    }
+    let before = before.flatten();
+    let len = x.tensor().len();
+    let run = |from: &T::Inline, to: &mut T::Inline| {
+        if formula.run_inline(before, from, to) {
+            let reals = before.into_iter().chain([from]).map(AsRef::as_ref);
+            let reals: SmallVec<[&[T]; 2]> = reals.collect();
+            run_block(formula, [len, from.as_ref().len()], &reals, &[], to.as_mut());
+        }
+    };
+    if x.is_temporary() {
+        // Beside it: a copy to read from would be written in narrow pieces and at once read in wide ones.
+        return Ok(small::over(x, |x| {
+            let mut out = T::INLINE;
+            run(x, &mut out);
+            *x = out;
+        }));
+    }
+    // Not in a copy: what has just been written in narrow pieces is not there yet for wide ones.
+    let (x, mut now) = (x.tensor(), None);
+    let from = small::data(x, &mut now);
+    Ok(x.small_like().rewritten(|to| run(from, to)))
 }

@@ -11,7 +11,7 @@ mod node;
 pub(super) mod op;
 
 pub use check::{Checked, check_backward, verify};
-pub(super) use compute::{of_one, passed};
+pub(super) use compute::{passed, run_formula};
 pub use fuse::{fuse, try_fuse};
 pub(super) use node::{gradient, gradients_of, run_single};
 #[allow(unreachable_pub, reason = "it stands in a hidden method of a public trait")]

@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::compute::{Frame, compute, consume, of_one, passed};
+use super::compute::{Frame, compute, consume, run_formula};
 use super::op::{self as elementwise, Outputs};
 use super::op::{Handle, is_single};
 use crate::array::shape::copied;
 use crate::array::{Shape, Value};
 use crate::error::Result;
-use crate::formula::{Formula, Operand, run_block};
+use crate::formula::{Formula, Operand};
 use crate::graph::{
     self, At, Edge, Edges, Entries, Lost, Node, NodeRef, Plain, Pull, Push, Reader, Saved, Slots,
     State, Tensor, is_grad_enabled, only, typed,
 };
-use crate::ops::{Caller, Float, Input, small};
+use crate::ops::{Caller, Float, Input};
 
 /// Runs and, where it must be, records an op of one number with one result of the same shape, as most are.
 #[inline]
@@ -28,7 +28,7 @@ pub(in crate::ops) fn run_single<T: Float>(
     let info = op.info();
     if !x.tensor().is_recorded() {
         let lost = Lost::of(info.name, caller, x.tensor());
-        return compute_single(&op, x).with_lost(lost);
+        return run_formula(op.forward(), None, x).with_lost(lost);
     }
     let mut saved = Saved::Nothing;
     if !info.keeps_reals.is_empty() {
@@ -36,56 +36,12 @@ pub(in crate::ops) fn run_single<T: Float>(
     }
     let small = x.tensor().is_small();
     let edge = x.edge(!info.keeps_reals.is_empty());
-    let mut y = compute_single(&op, x);
+    let mut y = run_formula(op.forward(), None, x);
     if !info.keeps_outputs.is_empty() {
         saved = Saved::output(0, &y);
     }
     y.attach(record_single(&op, edge, saved, small, caller), 0);
     y
-}
-
-/// In the operand's own memory where its data stands inline, else in one pass.
-fn compute_single<T: Float>(op: &Handle<T>, x: Input<'_, T>) -> Tensor<T> {
-    let x = match inline(op.forward(), None, x) {
-        Ok(done) => return done,
-        Err(x) => x,
-    };
-    of_one(op.forward(), x)
-}
-
-/// A formula of one tensor, or of one before it and that, whose data stands inline.
-#[inline(always)]
-fn inline<'a, T: Float>(
-    formula: &dyn Formula<T>,
-    before: Option<&Tensor<T>>,
-    x: Input<'a, T>,
-) -> Result<Tensor<T>, Input<'a, T>> {
-    let mut now = None;
-    let before = before.map(|before| before.small_data(&mut now));
-    if !x.tensor().is_small() || matches!(before, Some(None)) {
-        return Err(x);
-    }
-    let before = before.flatten();
-    let len = x.tensor().len();
-    let run = |from: &T::Inline, to: &mut T::Inline| {
-        if formula.run_inline(before, from, to) {
-            let reals = before.into_iter().chain([from]).map(AsRef::as_ref);
-            let reals: SmallVec<[&[T]; 2]> = reals.collect();
-            run_block(formula, [len, from.as_ref().len()], &reals, &[], to.as_mut());
-        }
-    };
-    if x.is_temporary() {
-        // Beside it: a copy to read from would be written in narrow pieces and at once read in wide ones.
-        return Ok(small::over(x, |x| {
-            let mut out = T::INLINE;
-            run(x, &mut out);
-            *x = out;
-        }));
-    }
-    // Not in a copy: what has just been written in narrow pieces is not there yet for wide ones.
-    let (x, mut now) = (x.tensor(), None);
-    let from = small::data(x, &mut now);
-    Ok(x.small_like().rewritten(|to| run(from, to)))
 }
 
 /// The gradients of an op's differentiable operands, as far as they are wanted, from all operands and
@@ -472,11 +428,5 @@ fn fused<T: Float>(op: &Handle<T>, dy: Tensor<T>, saved: Option<Input<'_, T>>) -
             program.program()
         }
     };
-    let dy = match inline(formula, saved.as_ref().map(Input::tensor), Input::Own(dy)) {
-        Ok(done) => return done,
-        Err(dy) => dy,
-    };
-    let Some(saved) = saved else { return of_one(formula, dy) };
-    let shape = dy.tensor().shape_owned();
-    Tensor::new(dy.consume(|dy| saved.consume(|saved| passed(formula, &shape, [saved, dy]))))
+    run_formula(formula, saved, Input::Own(dy))
 }
