@@ -379,7 +379,7 @@ impl GraphNode {
     #[doc(alias = "saved_tensor")]
     pub fn saved_tensors(&self) -> Result<Vec<Option<AnyTensor>>> {
         let node = &self.0;
-        node.saved(&At { node, create_graph: true })
+        At { node, create_graph: true }.saved()
     }
 
     /// Calls `hook` before the op's rule runs, with the gradients of the op's outputs; `None`

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::Error;
-use crate::graph::{SavedInput, record};
+use crate::graph::{Rule, Saved, finish};
 use crate::ops::Float;
 use std::cell::Cell;
 use std::panic::Location;
@@ -23,9 +23,10 @@ fn sine_off_by<T: Float>(x: &Tensor<T>, factor: f64) -> Tensor<T> {
         return x.sin();
     }
     let value = x.detach().sin().read().into_owned();
-    let state = (crate::graph::SavedAttr(factor), SavedInput::at(0, x));
-    record("sine", Location::caller(), [x], value, state, |(factor, x), dy, _| {
-        Ok([Some(dy * x.cos() * factor)])
+    finish("sine", Location::caller(), [x], value, || {
+        Rule::new([Saved::input(0, x)], move |saved, dy: Tensor<T>, _| {
+            Ok([Some(dy * saved.tensor::<T>()?.cos() * factor)])
+        })
     })
 }
 
@@ -150,8 +151,10 @@ fn a_function_that_changes_is_refused() {
 fn a_backward_that_forgets_the_gradient_it_gets_is_found() {
     fn forgets(x: &Tensor<f64>) -> Tensor<f64> {
         let value = x.detach().sin().read().into_owned();
-        record("sine", Location::caller(), [x], value, SavedInput::at(0, x), |x, _, _| {
-            Ok([Some(x.cos())])
+        finish("sine", Location::caller(), [x], value, || {
+            Rule::new([Saved::input(0, x)], |saved, _: Tensor<f64>, _| {
+                Ok([Some(saved.tensor::<f64>()?.cos())])
+            })
         })
     }
     assert!(gradcheck(|t| forgets(&t[0]), &[random_input(&[3])]).is_err());

@@ -16,11 +16,11 @@ mod pack;
 mod parts;
 mod pools;
 mod protect;
+mod rule;
 mod saved;
 mod shapes;
 mod spare;
 mod tensor;
-mod typed;
 mod unrecorded;
 mod watch;
 
@@ -42,12 +42,10 @@ pub(crate) use parts::{
 };
 pub use pools::empty_buffer_pool;
 pub(crate) use protect::{ForwardGuard, Protected, Protector, protected};
-pub(crate) use saved::{
-    Elementwise, Hidden, Reader, SavedAttr, SavedInput, SavedOutput, Saves, typed, with_push,
-};
+pub(crate) use rule::{Rule, finish};
+pub(crate) use saved::{Reader, typed};
 pub(crate) use shapes::{ForwardMode, output_shapes};
 pub use tensor::Tensor;
-pub(crate) use typed::{TypedOp, record, record_edges};
 pub(crate) use unrecorded::unrecorded;
 pub(crate) use watch::{
     Nodes, Observer, Range, Seen, adopt, beside, collect, indices, observe, watch,

@@ -14,6 +14,7 @@ use super::hooks::{Hook, HookId, HookList};
 use super::lost::Lost;
 use super::node::{Node, NodeRef};
 use super::tensor::Tensor;
+use crate::array::Value;
 use crate::error::{Error, HookResult, Result};
 
 /// Where the gradient of an input goes.
@@ -205,8 +206,18 @@ impl Saved {
         }
     }
 
+    /// The same where the output is not made yet.
+    pub(crate) fn output_value<T: Element>(value: Value<T>) -> Self {
+        Self::tensor(Tensor::new(value), Role::OutputValue(0))
+    }
+
+    /// Something of the size of a tensor that is none to users: freed by backward, and no hook sees it.
+    pub(crate) fn plain<P: Send + Sync + 'static>(plain: P) -> Self {
+        Self::Plain(Arc::new(plain))
+    }
+
     #[inline(always)]
-    pub(super) fn tensor<T: Element>(tensor: Tensor<T>, role: Role) -> Self {
+    fn tensor<T: Element>(tensor: Tensor<T>, role: Role) -> Self {
         Self::Tensor(SavedTensor { tensor: T::wrap(tensor), version: 0, role })
     }
 

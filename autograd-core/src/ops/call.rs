@@ -8,7 +8,7 @@ use super::table::{OpDef, Operator};
 use super::{Caller, trace};
 use crate::array::Value;
 use crate::error::Result;
-use crate::graph::{AnyTensor, Element, SavedAttr, Saves, Tensor, record, unrecorded, with_push};
+use crate::graph::{AnyTensor, Element, Rule, Tensor, finish};
 
 /// Runs an op on eager tensors, and notes it where a trace is taken: its only result, or the first.
 #[track_caller]
@@ -50,21 +50,6 @@ fn call_any(
     trace::noted(trace::Call::Op { def, attrs }, noted, caller, || run(inputs), |y| vec![y.clone()])
 }
 
-/// The result of an op with a rule, recorded where it must be.
-pub(super) fn finish<T: Element, U: Element, S: Saves + 'static, const N: usize>(
-    name: &'static str,
-    caller: Caller,
-    inputs: [&Tensor<T>; N],
-    value: Value<U>,
-    state: S,
-    pull: fn(S::Read, Tensor<U>, [bool; N]) -> Result<[Option<Tensor<T>>; N]>,
-) -> Tensor<U> {
-    if inputs.iter().any(|x| x.is_recorded()) {
-        return record(name, caller, inputs, value, state, pull);
-    }
-    unrecorded(name, caller, inputs, value)
-}
-
 /// The result of an op that is linear in its one tensor: from `kept`, `back` takes a gradient to the input, and
 /// `along` a tangent to the output, which has this shape.
 pub(super) fn linear<T: Element, K: Clone + Send + Sync + 'static>(
@@ -76,11 +61,12 @@ pub(super) fn linear<T: Element, K: Clone + Send + Sync + 'static>(
     back: fn(K, Tensor<T>) -> Result<Tensor<T>>,
     along: fn(K, &Tensor<T>, &[usize]) -> Result<Tensor<T>>,
 ) -> Tensor<T> {
-    if !x.is_recorded() {
-        return unrecorded(name, caller, [x], value);
-    }
-    let state = with_push(SavedAttr((kept, back, along)), |(kept, _, along), tangents, shape| {
-        tangents[0].as_ref().map(|dx| along(kept, dx, shape)).transpose()
-    });
-    record(name, caller, [x], value, state, |(kept, back, _), dy, _| Ok([Some(back(kept, dy)?)]))
+    finish(name, caller, [x], value, || {
+        let again = kept.clone();
+        Rule::new([], move |_, dy, _| Ok([Some(back(kept.clone(), dy)?)])).with_push(
+            move |_, tangents, shape| {
+                tangents[0].as_ref().map(|dx| along(again.clone(), dx, shape)).transpose()
+            },
+        )
+    })
 }

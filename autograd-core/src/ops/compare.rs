@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use smallvec::smallvec;
 
-use super::call::{call, call_at, finish};
+use super::call::{call, call_at};
 use super::table::{
     Attr, Computed, Form, Gradient, OpDef, Ran, Type, Values, arithmetic,
     broadcast as broadcast_forms, computed, entries, exactly, family, number, one, same_dtype,
@@ -16,8 +16,7 @@ use crate::array::shape::broadcast;
 use crate::array::{DType, Storable, Value};
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Comparison, Element, Lost, SavedAttr, SavedInput, Tensor, for_any, record,
-    unrecorded, with_push,
+    AnyTensor, Comparison, Element, Lost, Rule, Saved, Tensor, finish, for_any, unrecorded,
 };
 
 macro_rules! comparisons {
@@ -311,19 +310,21 @@ pub(super) fn choose<T: Numeric>(
     if !on.is_recorded() && !off.is_recorded() {
         return Ok(unrecorded(name, caller, [on, off], value).and_lost(mask));
     }
-    let state = (SavedInput::at(0, mask), SavedAttr((on.shape_owned(), off.shape_owned())));
-    let state = with_push(state, |(mask, _), tangents: &[Option<Tensor<T>>], shape| {
-        let zero = Tensor::new(Value::scalar(T::ZERO));
-        let [on, off] = [0, 1].map(|i| tangents[i].as_ref().unwrap_or(&zero));
-        let dy = mask.try_where_else(on, off)?;
-        Ok(Some(if dy.shape() == shape { dy } else { dy.try_broadcast_to(shape)? }))
-    });
-    Ok(record(name, caller, [on, off], value, state, |(mask, (on, off)), dy, wants| {
-        let zero = Tensor::new(Value::scalar(T::ZERO));
-        Ok([
-            wants[0].then(|| mask.where_else(&dy, &zero).sum_to(&on)),
-            wants[1].then(|| mask.where_else(&zero, &dy).sum_to(&off)),
-        ])
+    Ok(finish(name, caller, [on, off], value, || {
+        let shapes = [on.shape_owned(), off.shape_owned()];
+        Rule::new([Saved::input(0, mask)], move |saved, dy: Tensor<T>, wants| {
+            let (mask, zero) = (saved.tensor::<bool>()?, Tensor::new(Value::scalar(T::ZERO)));
+            Ok([
+                wants[0].then(|| mask.where_else(&dy, &zero).sum_to(&shapes[0])),
+                wants[1].then(|| mask.where_else(&zero, &dy).sum_to(&shapes[1])),
+            ])
+        })
+        .with_push(|saved, tangents: &[Option<Tensor<T>>], shape| {
+            let (mask, zero) = (saved.tensor::<bool>()?, Tensor::new(Value::scalar(T::ZERO)));
+            let [on, off] = [0, 1].map(|i| tangents[i].as_ref().unwrap_or(&zero));
+            let dy = mask.try_where_else(on, off)?;
+            Ok(Some(if dy.shape() == shape { dy } else { dy.try_broadcast_to(shape)? }))
+        })
     }))
 }
 
@@ -344,7 +345,8 @@ fn converted<T: Element, U: Element>(
         let lost = Lost::without_derivative("cast", caller, x);
         return Tensor::new(value).with_lost(lost).into();
     }
-    finish("cast", caller, [x], value, (), |(), dy, _| Ok([Some(dy.cast::<T>())])).into()
+    let rule = || Rule::new([], |_, dy: Tensor<U>, _| Ok([Some(dy.cast::<T>())]));
+    finish("cast", caller, [x], value, rule).into()
 }
 
 macro_rules! casts {

@@ -15,9 +15,7 @@ use crate::array::rows::for_each_row;
 use crate::array::shape::{axis as check_axis, copied, element_count, row_major};
 use crate::array::{DType, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{
-    AnyTensor, Element, SavedAttr, SavedInput, Tensor, record, unrecorded, with_push,
-};
+use crate::graph::{AnyTensor, Element, Rule, Saved, Tensor, finish, unrecorded};
 
 /// Indices that are checked at once.
 const CHECKED: usize = 256;
@@ -250,17 +248,20 @@ pub(super) fn select<T: Numeric>(
     if !x.is_recorded() {
         return Ok(unrecorded(op, caller, [x], value).and_lost(index));
     }
-    let state = (SavedAttr((picks, x.shape_owned(), axis)), SavedInput::at(1, index));
-    let state = with_push(state, |((picks, _, axis), index), tangents: &[Option<Tensor<T>>], _| {
-        tangents[0].as_ref().map(|dx| picks.pick(dx, axis, &index)).transpose()
-    });
-    Ok(record(op, caller, [x], value, state, |((picks, shape, axis), index), dy, _| {
-        let position = check_axis("index_select", axis, shape.len())?;
-        if dy.is_recorded() {
-            return Ok([Some(picks.add(&Tensor::zeros(shape), axis, &index, &dy)?)]);
-        }
-        let zeros = Value::full(shape, T::ZERO);
-        Ok([Some(Tensor::new(added(picks, zeros, position, &index, &dy)?))])
+    Ok(finish(op, caller, [x], value, || {
+        let shape = x.shape_owned();
+        Rule::new([Saved::input(1, index)], move |saved, dy: Tensor<T>, _| {
+            let (index, shape) = (saved.tensor()?, shape.clone());
+            if dy.is_recorded() {
+                return Ok([Some(picks.add(&Tensor::zeros(shape), axis, &index, &dy)?)]);
+            }
+            let zeros = Value::full(shape, T::ZERO);
+            Ok([Some(Tensor::new(added(picks, zeros, position, &index, &dy)?))])
+        })
+        .with_push(move |saved, tangents: &[Option<Tensor<T>>], _| {
+            let index = saved.tensor()?;
+            tangents[0].as_ref().map(|dx| picks.pick(dx, axis, &index)).transpose()
+        })
     }))
 }
 
@@ -312,10 +313,12 @@ fn summed<T: Numeric>(
     if !x.is_recorded() && !source.is_recorded() {
         return Ok(unrecorded(op, caller, [x, source], value).and_lost(index));
     }
-    let state = (SavedAttr((picks, axis)), SavedInput::at(1, index));
-    Ok(record(op, caller, [x, source], value, state, |((picks, axis), index), dy, wants| {
-        let picked = wants[1].then(|| picks.pick(&dy, axis, &index)).transpose()?;
-        Ok([wants[0].then_some(dy), picked])
+    Ok(finish(op, caller, [x, source], value, || {
+        Rule::new([Saved::input(1, index)], move |saved, dy: Tensor<T>, wants| {
+            let index = saved.tensor()?;
+            let picked = wants[1].then(|| picks.pick(&dy, axis, &index)).transpose()?;
+            Ok([wants[0].then_some(dy), picked])
+        })
     }))
 }
 

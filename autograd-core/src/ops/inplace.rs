@@ -9,9 +9,7 @@ use std::panic::Location;
 use super::{Binary, Caller, Float, Input, Numeric, Operand, Scalar, expect};
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{
-    Edge, Element, Lost, SavedAttr, Tensor, TypedOp, is_grad_enabled, is_turned_off,
-};
+use crate::graph::{Edge, Element, Lost, Rule, Tensor, is_grad_enabled, is_turned_off};
 
 impl<T: Element> Tensor<T> {
     /// An error where this tensor is a leaf whose gradient is wanted and ops are recorded: what
@@ -237,14 +235,12 @@ impl<T: Float> Tensor<T> {
         let edge = self.edge();
         self.write("set_item", |value| value.make_mut()[at] = element)?;
         if is_grad_enabled() && !matches!(edge, Edge::None(_)) {
-            let pull = |at, dy: Tensor<T>, _: [bool; 1]| {
+            let rule = Rule::new([], move |_, dy: Tensor<T>, _| {
                 let keep = (0..dy.len()).map(|i| i != at).collect();
                 let keep = Tensor::from_vec(dy.shape_owned(), keep)?;
                 Ok([Some(keep.where_else(&dy, Tensor::new(Value::scalar(T::ZERO))))])
-            };
-            let caller = Location::caller();
-            let node =
-                TypedOp::<T, T, _, _>::record("set_item", caller, [edge], SavedAttr(at), pull);
+            });
+            let node = rule.record("set_item", Location::caller(), [edge]);
             *self = self.sharing(Some((node, 0)));
         }
         Ok(())

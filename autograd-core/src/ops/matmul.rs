@@ -2,14 +2,13 @@
 
 use std::panic::Location;
 
-use super::call::finish;
 use super::table::{
     Dims, Form, OpDef, arithmetic, broadcast, entries, exactly, number, same_dtype,
 };
 use super::{Binary, Caller, Float, Numeric, joined, pairs, trace};
 use crate::array::{Shape, Value, matmul};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{SavedAttr, SavedInput, Tensor, is_grad_enabled, unrecorded, with_push};
+use crate::graph::{Reader, Rule, Saved, Tensor, finish, is_grad_enabled, unrecorded};
 
 entries! {
     PRODUCTS:
@@ -89,33 +88,35 @@ pub(super) fn integer<T: Numeric>(
 
 pub(super) fn float<T: Float>(a: &Tensor<T>, b: &Tensor<T>, caller: Caller) -> Result<Tensor<T>> {
     let value = product(a, b)?;
-    let matrices = a.ndim() == 2 && b.ndim() == 2;
-    let shapes: Shapes = (!matrices).then(|| Box::new([a.shape_owned(), b.shape_owned()]));
-    let kept = (
-        b.is_recorded().then(|| SavedInput::at(0, a)),
-        a.is_recorded().then(|| SavedInput::at(1, b)),
-        SavedAttr(shapes),
-    );
-    // `y = a b`: `dy = da b + a db`.
-    let state = with_push(kept, |(a, b, _), tangents: &[Option<Tensor<T>>], _| {
-        let left = tangents[0].as_ref().zip(b.as_ref()).map(|(da, b)| da.try_matmul(b));
-        let right = tangents[1].as_ref().zip(a.as_ref()).map(|(db, a)| a.try_matmul(db));
-        Ok(joined(left.transpose()?, right.transpose()?))
-    });
-    Ok(finish("matmul", caller, [a, b], value, state, pull))
+    Ok(finish("matmul", caller, [a, b], value, || {
+        // The shapes of operands that are not both matrices.
+        let matrices = a.ndim() == 2 && b.ndim() == 2;
+        let shapes = (!matrices).then(|| [a.shape_owned(), b.shape_owned()]);
+        let saved = [(0, a, b), (1, b, a)].map(|(position, operand, other)| {
+            if other.is_recorded() { Saved::input(position, operand) } else { Saved::Absent }
+        });
+        let back = move |saved: &mut Reader<'_>, dy: Tensor<T>, wants: &[bool]| {
+            let (a, b) = (saved.optional()?, saved.optional()?);
+            pull(a.filter(|_| wants[1]), b.filter(|_| wants[0]), shapes.as_ref(), dy)
+        };
+        // `y = a b`: `dy = da b + a db`.
+        Rule::new(saved, back).with_push(|saved, tangents: &[Option<Tensor<T>>], _| {
+            let (a, b) = (saved.optional()?, saved.optional()?);
+            let left = tangents[0].as_ref().zip(b.as_ref()).map(|(da, b)| da.try_matmul(b));
+            let right = tangents[1].as_ref().zip(a.as_ref()).map(|(db, a)| a.try_matmul(db));
+            Ok(joined(left.transpose()?, right.transpose()?))
+        })
+    }))
 }
-
-/// The shapes of operands that are not both matrices.
-type Shapes = Option<Box<[Shape; 2]>>;
 
 /// `y = a b`: `da = dy bᵀ`, `db = aᵀ dy`.
 fn pull<T: Float>(
-    (a, b, shapes): (Option<Tensor<T>>, Option<Tensor<T>>, Shapes),
-    dy: Tensor<T>,
-    [wants_a, wants_b]: [bool; 2],
+    mut a: Option<Tensor<T>>,
+    mut b: Option<Tensor<T>>,
+    shapes: Option<&[Shape; 2]>,
+    mut dy: Tensor<T>,
 ) -> Result<[Option<Tensor<T>>; 2]> {
-    let (mut a, mut b, mut dy) = (a.filter(|_| wants_b), b.filter(|_| wants_a), dy);
-    if let Some([of_a, of_b]) = shapes.as_deref() {
+    if let Some([of_a, of_b]) = shapes {
         // Vectors as the matrices they stood for.
         if of_b.len() == 1 {
             (b, dy) = (b.map(|b| b.unsqueeze(-1)), dy.unsqueeze(-1));
@@ -133,7 +134,7 @@ fn pull<T: Float>(
         None => a.transpose().try_matmul(&dy),
     };
     let grads = [b.map(da).transpose()?, a.map(db).transpose()?];
-    let Some([of_a, of_b]) = shapes.as_deref() else { return Ok(grads) };
+    let Some([of_a, of_b]) = shapes else { return Ok(grads) };
     let like = |dx: Tensor<T>, shape: &[usize], matrix: [usize; 2]| match shape.len() {
         1 => dx.sum_to(&matrix).reshape(shape),
         _ => dx.sum_to(shape),

@@ -15,7 +15,7 @@ use crate::array::shape::{axes as check_axes, broadcast, same};
 use crate::array::{IntoAxes, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::formula::Operand;
-use crate::graph::{Element, SavedAttr, SavedInput, Tensor, record, unrecorded, with_push};
+use crate::graph::{Element, Reader, Rule, Saved, Tensor, finish, unrecorded};
 
 family! {
     /// Sums, means and the like along axes, or along all if there are none.
@@ -141,52 +141,52 @@ pub(super) fn float<T: Float>(
         Reduce::Mean => mean(x, axes),
         _ => compute(op, x, axes),
     })?;
-    if !x.is_recorded() {
-        return Ok(unrecorded(op.name(), caller, [x], value));
-    }
-    let kept = match op {
-        Reduce::Sum | Reduce::Mean => None,
-        Reduce::Prod | Reduce::Max | Reduce::Min => Some(SavedInput::at(0, x)),
-    };
-    let state = (SavedAttr((op, x.shape_owned(), axes)), kept);
-    let state = with_push(state, |((op, _, axes), _), tangents: &[Option<Tensor<T>>], shape| {
-        let (Reduce::Sum | Reduce::Mean, Some(dx)) = (op, &tangents[0]) else { return Ok(None) };
-        let dy = T::reduce(op, dx, &signed(&axes), false, Location::caller())?;
-        Ok(Some(if dy.shape() == shape { dy } else { dy.reshape(Shape::from_slice(shape)) }))
-    });
-    Ok(record(op.name(), caller, [x], value, state, pull))
+    Ok(finish(op.name(), caller, [x], value, || {
+        let saved = match op {
+            Reduce::Sum | Reduce::Mean => None,
+            Reduce::Prod | Reduce::Max | Reduce::Min => Some(Saved::input(0, x)),
+        };
+        let (shape, again) = (x.shape_owned(), axes.clone());
+        let back = move |saved: &mut Reader<'_>, dy: Tensor<T>, _: &[bool]| {
+            Ok([Some(pull((op, &shape, &axes), saved.optional()?, dy)?)])
+        };
+        Rule::new(saved, back).with_push(move |_, tangents: &[Option<Tensor<T>>], shape| {
+            let (Reduce::Sum | Reduce::Mean, Some(dx)) = (op, &tangents[0]) else {
+                return Ok(None);
+            };
+            let dy = T::reduce(op, dx, &signed(&again), false, Location::caller())?;
+            Ok(Some(if dy.shape() == shape { dy } else { dy.reshape(Shape::from_slice(shape)) }))
+        })
+    }))
 }
 
-type Kept<T> = ((Reduce, Shape, Shape), Option<Tensor<T>>);
-
 fn pull<T: Float>(
-    ((op, shape, axes), x): Kept<T>,
+    (op, shape, axes): (Reduce, &[usize], &[usize]),
+    x: Option<Tensor<T>>,
     dy: Tensor<T>,
-    _: [bool; 1],
-) -> Result<[Option<Tensor<T>>; 1]> {
-    let mut unreduced = shape.clone();
+) -> Result<Tensor<T>> {
+    let mut unreduced = Shape::from_slice(shape);
     axes.iter().for_each(|&axis| unreduced[axis] = 1);
     // A scalar is broadcast to any shape.
     let dy = match dy.shape() {
         [] => dy,
-        shape if same(shape, &unreduced) => dy,
+        found if same(found, &unreduced) => dy,
         _ => dy.reshape(unreduced),
     };
     let x = || x.as_ref().unwrap_or_else(|| unreachable!("it was kept for this rule"));
-    let dx = match op {
-        Reduce::Sum => dy.broadcast_to(&shape[..]),
-        Reduce::Mean => (dy / group(&shape, &axes) as f64).broadcast_to(&shape[..]),
-        Reduce::Prod => dy * product_of_others(x(), &axes)?,
+    Ok(match op {
+        Reduce::Sum => dy.broadcast_to(shape),
+        Reduce::Mean => (dy / group(shape, axes) as f64).broadcast_to(shape),
+        Reduce::Prod => dy * product_of_others(x(), axes)?,
         // Equal extremes share the gradient.
         Reduce::Max | Reduce::Min => {
-            let (x, axes) = (x(), signed(&axes));
+            let (x, axes) = (x(), signed(axes));
             let best = T::reduce(op, &x.alias(), &axes, true, Location::caller())?;
             let hits = x.zip_values("extreme", &best, |x, m| if x == m { T::ONE } else { T::ZERO });
             let count = hits.sum_axes_keep(&axes);
             dy * (hits / count)
         }
-    };
-    Ok([Some(dx)])
+    })
 }
 
 /// The tensor with `axes` behind its others, as one axis; and the order of its axes for that.

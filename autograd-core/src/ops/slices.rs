@@ -18,8 +18,8 @@ use crate::array::shape::{axis as check_axis, element_count, row_major};
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
 use crate::graph::{
-    Edge, Edges, Element, Lost, Node, NodeRef, Op, Pull, Push, SavedAttr, Slots, State, Tensor,
-    for_any, is_grad_enabled, record_edges, typed, with_push,
+    Edges, Element, Lost, Node, NodeRef, Op, Pull, Push, Rule, Slots, State, Tensor, for_any,
+    is_grad_enabled, typed,
 };
 
 entries! {
@@ -459,26 +459,27 @@ fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Re
         let lost = |lost: Lost, x: &&Tensor<T>| lost.and(Lost::of("concat", caller, x));
         return Ok(Tensor::new(value).with_lost(tensors.iter().fold(Lost::NONE, lost)));
     }
-    let edges: Vec<Edge> = tensors.iter().map(|t| t.edge()).collect();
     let lengths: Vec<usize> = tensors.iter().map(|t| t.shape()[position]).collect();
-    let state = with_push(SavedAttr((lengths, axis)), |(lengths, axis), tangents, shape| {
-        let position = check_axis("concat", axis, shape.len())?;
-        let part = |(dx, n): (&Option<Tensor<T>>, usize)| {
+    let again = lengths.clone();
+    let rule = Rule::new([], move |_, dy: Tensor<T>, wants| {
+        let mut start = 0;
+        let part = |(&n, &wanted): (&usize, &bool)| {
+            start += n;
+            wanted.then(|| dy.narrow(axis, start - n, n))
+        };
+        Ok(lengths.iter().zip(wants).map(part).collect::<Vec<_>>())
+    })
+    .with_push(move |_, tangents, shape| {
+        let part = |(dx, &n): (&Option<Tensor<T>>, &usize)| {
             dx.clone().unwrap_or_else(|| {
                 let mut part = Shape::from_slice(shape);
                 part[position] = n;
                 Tensor::new(Value::full(part, T::ZERO))
             })
         };
-        let parts: Vec<Tensor<T>> = tangents.iter().zip(lengths).map(part).collect();
+        let parts: Vec<Tensor<T>> = tangents.iter().zip(&again).map(part).collect();
         Tensor::try_concat(&parts.iter().collect::<Vec<_>>(), axis).map(Some)
     });
-    Ok(record_edges("concat", caller, edges, value, state, |(lengths, axis), dy, wants| {
-        let mut start = 0;
-        let part = |(n, wanted): (usize, bool)| {
-            start += n;
-            wanted.then(|| dy.narrow(axis, start - n, n))
-        };
-        Ok(lengths.into_iter().zip(wants).map(part).collect())
-    }))
+    let node = rule.record("concat", caller, tensors.iter().map(|t| t.edge()));
+    Ok(Tensor::output(value, Some(node)))
 }

@@ -35,7 +35,7 @@ pub(super) fn push_tangents(
         at.check_version(*version, tensor.version(), || called.input_name(position))?;
     }
     let at = At { create_graph: push.record && !once, ..at };
-    let saved = RefCell::new(Unpack { saved: push.read()?, at });
+    let saved = RefCell::new(Unpack(at.read(true)?));
     let mut tangents = mem::take(&mut push.tangents);
     let barrier = (once && push.record)
         .then(|| Barrier::record(called.info.name, called.edges, &tangents, push.node.location));

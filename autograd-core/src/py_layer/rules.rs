@@ -72,7 +72,7 @@ impl Op for LayerRules {
         // Backward may change them in place; nobody else shall see that.
         grads.iter_mut().flatten().for_each(AnyTensor::unshare);
         let at = At { node, create_graph: pull.create_graph && !once };
-        let saved = &mut Unpack { saved: node.read(pull.retain, &at)?, at };
+        let saved = &mut Unpack(at.read(pull.retain)?);
         let wants = || edges.iter().map(|edge| pull.wants(edge)).collect();
         let wants = (!pull.wants_all).then(wants);
         let mut raw = RawBackward::new(at, Called::of(&self.info, node), wants, grads);

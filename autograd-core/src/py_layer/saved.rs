@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::tuples::each_tuple;
 use crate::error::{Error, Result};
-use crate::graph::{self, AnyTensor, At, Element, Entries, Reader, Role, Tensor};
+use crate::graph::{self, AnyTensor, Element, Entries, Reader, Role, Tensor};
 
 /// What a layer can save: a tensor, `()`, a tuple, an array, a `Vec`, an `Option` of such, or a
 /// struct with named fields that derives [`Saved`](derive@crate::Saved).
@@ -66,10 +66,7 @@ impl Pack {
 
 /// Saved state on its way to backward.
 #[doc(hidden)]
-pub struct Unpack<'a> {
-    pub(super) saved: Reader<'a>,
-    pub(super) at: At<'a>,
-}
+pub struct Unpack<'a>(pub(super) Reader<'a>);
 
 /// The typed reading follows the typed writing, so what comes is what was written.
 const OUT_OF_STEP: &str = "saved state is read as it was written";
@@ -80,8 +77,8 @@ impl Unpack<'_> {
     }
 
     fn any(&mut self) -> Result<AnyTensor> {
-        let Some((tensor, role)) = self.saved.any(&self.at)? else { unreachable!("{OUT_OF_STEP}") };
-        if !self.at.create_graph {
+        let Some((tensor, role)) = self.0.any()? else { unreachable!("{OUT_OF_STEP}") };
+        if !self.0.at.create_graph {
             return Ok(tensor);
         }
         match role {
@@ -97,15 +94,13 @@ impl Unpack<'_> {
     /// A tensor may take part in a recorded backward only if its own gradient is known.
     #[cold]
     fn unknown(&self, role: Role) -> Error {
-        Error::SavedIntermediate {
-            op: self.at.op(),
-            parameter: self.at.node.saved_name(role, self.saved.position() - 1),
-            location: self.at.location(),
-        }
+        let at = self.0.at;
+        let parameter = at.node.saved_name(role, self.0.position() - 1);
+        Error::SavedIntermediate { op: at.op(), parameter, location: at.location() }
     }
 
     fn length(&mut self) -> usize {
-        match self.saved.entry() {
+        match self.0.entry() {
             graph::Saved::Length(length) => length,
             graph::Saved::Absent => 0,
             _ => unreachable!("{OUT_OF_STEP}"),

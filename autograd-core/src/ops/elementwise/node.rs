@@ -13,7 +13,7 @@ use crate::array::{Shape, Value};
 use crate::error::Result;
 use crate::formula::{Formula, Operand};
 use crate::graph::{
-    self, At, Edge, Edges, Entries, Lost, Node, NodeRef, Plain, Pull, Push, Reader, Saved, Slots,
+    self, Edge, Edges, Entries, Lost, Node, NodeRef, Plain, Pull, Push, Reader, Saved, Slots,
     State, Tensor, is_grad_enabled, only, typed,
 };
 use crate::ops::{Caller, Float, Input};
@@ -219,14 +219,14 @@ impl<T: Float> graph::Op for Recorded<T> {
             && !pull.create_graph
             && is_single(call.op.info())
         {
-            let (info, x) = (call.op.info(), saved.lent(0, &pull.at())?);
+            let (info, x) = (call.op.info(), saved.lent(0)?);
             // What backward does not depend on is not saved.
             if x.is_some() || info.keeps_reals.is_empty() && info.keeps_outputs.is_empty() {
                 let dx = gradient(call.op, typed(only(grads)), x.map(Input::Ref));
                 return pull.sink.deliver(&edges[0], T::wrap(dx));
             }
         }
-        let (mut operands, masks) = call.unpack(&mut saved, &pull.at())?;
+        let (mut operands, masks) = call.unpack(&mut saved)?;
         // Of the whole pass.
         let shape = match (call.framed, grads.iter().flatten().next()) {
             (Some(framed), _) => framed.frame.shape.clone(),
@@ -249,7 +249,7 @@ impl<T: Float> graph::Op for Recorded<T> {
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
         let call = self.call(push.node);
-        let (operands, masks) = call.unpack(&mut push.read()?, &push.at())?;
+        let (operands, masks) = call.unpack(&mut push.read()?)?;
         Ok(call.pushed(operands, &masks, push))
     }
 }
@@ -297,17 +297,17 @@ impl<T: Float> Call<'_, T> {
     }
 
     /// The numbers and masks that backward gets.
-    fn unpack(&self, saved: &mut Reader<'_>, at: &At<'_>) -> Result<Operands<T>> {
+    fn unpack(&self, saved: &mut Reader<'_>) -> Result<Operands<T>> {
         let info = self.op.info();
         let (mut operands, mut masks) = (SmallVec::new(), SmallVec::new());
         for _ in info.keeps_reals.iter() {
-            operands.push(saved.tensor(at)?);
+            operands.push(saved.optional()?);
         }
         for _ in info.keeps_masks.iter() {
-            masks.extend(saved.tensor(at)?);
+            masks.extend(saved.optional()?);
         }
         for _ in info.keeps_outputs.iter() {
-            operands.push(saved.tensor(at)?);
+            operands.push(saved.optional()?);
         }
         Ok((operands, masks))
     }

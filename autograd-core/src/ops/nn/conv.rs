@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use super::super::call::{call, finish};
+use super::super::call::call;
 use super::super::table::attr::{Attr, Type};
 use super::super::table::form::Form;
 use super::super::table::values::message;
@@ -15,7 +15,7 @@ use super::window::{Conv2dOptions, Convolution, Plan, Window, open_batch, pictur
 use crate::array::shape::element_count;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
-use crate::graph::{SavedAttr, SavedInput, Tensor};
+use crate::graph::{Rule, Saved, Tensor, finish};
 
 fn check(
     input: &[usize],
@@ -163,22 +163,18 @@ pub(super) fn other<T: Float>(
         let (x, y) = (x.as_slice().unwrap_or(&[]), y.as_slice().unwrap_or(&[]));
         Value::written(Shape::from_slice(&shape), |out| kernel(&of, x, y, out))
     };
-    let state = (SavedAttr((of, part)), SavedInput::at(0, a), SavedInput::at(1, b));
-    finish(name, caller, [a, b], value, state, pull)
-}
-
-/// The gradient of an operand is that part, from the other operand and the gradient of the result.
-fn pull<T: Float>(
-    ((of, part), a, b): ((Convolution, Part), Tensor<T>, Tensor<T>),
-    dy: Tensor<T>,
-    wants: [bool; 2],
-) -> Result<[Option<Tensor<T>>; 2]> {
-    let of_operand = |index: usize, beside: &Tensor<T>| {
-        let [operand, other_operand] = [part.operands()[index], part.operands()[1 - index]];
-        let both = if other_operand < part { [beside, &dy] } else { [&dy, beside] };
-        wants[index].then(|| other(of, operand, both, Location::caller()))
-    };
-    Ok([of_operand(0, &b), of_operand(1, &a)])
+    finish(name, caller, [a, b], value, || {
+        // The gradient of an operand is that part, from the other operand and the gradient of the result.
+        Rule::new([Saved::input(0, a), Saved::input(1, b)], move |saved, dy: Tensor<T>, wants| {
+            let [a, b] = [saved.tensor()?, saved.tensor()?];
+            let of_operand = |index: usize, beside: &Tensor<T>| {
+                let [operand, other_operand] = [part.operands()[index], part.operands()[1 - index]];
+                let both = if other_operand < part { [beside, &dy] } else { [&dy, beside] };
+                wants[index].then(|| other(of, operand, both, Location::caller()))
+            };
+            Ok([of_operand(0, &b), of_operand(1, &a)])
+        })
+    })
 }
 
 /// # Convolution

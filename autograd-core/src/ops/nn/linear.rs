@@ -11,7 +11,7 @@ use super::super::{Caller, Float, joined, pairs};
 use super::floats;
 use crate::array::Shape;
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{GradMode, Lost, SavedInput, Tensor, record, with_push};
+use crate::graph::{GradMode, Reader, Rule, Saved, Tensor, finish};
 
 fn check(x: &[usize], weight: &[usize], bias: Option<&[usize]>) -> Result<()> {
     let &[outputs, inputs] = weight else {
@@ -93,13 +93,9 @@ fn linear<T: Float>(
         }
         product.try_reshape(resized(x.shape(), weight.shape()[0]))
     })?;
-    let product = if x.is_recorded() || weight.is_recorded() {
-        let state = with_push((SavedInput::at(0, x), SavedInput::at(1, weight)), push);
-        record("linear", caller, [x, weight], product.read().into_owned(), state, pull)
-    } else {
-        let lost = Lost::of_all("linear", caller, [x, weight]);
-        product.with_lost(lost)
-    };
+    let product = finish("linear", caller, [x, weight], product.read().into_owned(), || {
+        Rule::new([Saved::input(0, x), Saved::input(1, weight)], pull::<T>).with_push(push::<T>)
+    });
     match bias {
         Some(bias) => product.try_add(bias),
         None => Ok(product),
@@ -125,10 +121,11 @@ fn resized(shape: &[usize], last: usize) -> Shape {
 
 /// `y = x wᵀ`: `dx = dy w`, and `dw = dyᵀ x` with all leading axes as one.
 fn pull<T: Float>(
-    (x, weight): (Tensor<T>, Tensor<T>),
+    saved: &mut Reader<'_>,
     dy: Tensor<T>,
-    [wants_x, wants_weight]: [bool; 2],
+    wants: &[bool],
 ) -> Result<[Option<Tensor<T>>; 2]> {
+    let (x, weight) = (saved.tensor()?, saved.tensor()?);
     let dy = rows(&dy)?;
     let dx = || match dy.try_matmul(&weight)? {
         dx if x.ndim() == 2 => Ok(dx),
@@ -138,15 +135,16 @@ fn pull<T: Float>(
         let x = rows(&x)?;
         unseen([&dy, &x], [true, false]).map_or_else(|| dy.transpose().try_matmul(&x), Ok)
     };
-    Ok([wants_x.then(dx).transpose()?, wants_weight.then(dw).transpose()?])
+    Ok([wants[0].then(dx).transpose()?, wants[1].then(dw).transpose()?])
 }
 
 /// `dy = dx wᵀ + x dwᵀ`.
 fn push<T: Float>(
-    (x, weight): (Tensor<T>, Tensor<T>),
+    saved: &mut Reader<'_>,
     tangents: &[Option<Tensor<T>>],
     _: &[usize],
 ) -> Result<Option<Tensor<T>>> {
+    let (x, weight) = (saved.tensor()?, saved.tensor()?);
     let caller = Location::caller();
     let left = tangents[0].as_ref().map(|dx| linear(dx, &weight, None, caller));
     let right = tangents[1].as_ref().map(|dw| linear(&x, dw, None, caller));

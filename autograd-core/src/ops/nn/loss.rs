@@ -1,7 +1,5 @@
 //! The mean cross entropy of logits and classes.
 
-use std::sync::Arc;
-
 use smallvec::smallvec;
 
 use super::super::index::check_indices;
@@ -13,7 +11,7 @@ use super::super::{Caller, Float};
 use super::kernels;
 use crate::array::{DType, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{AnyTensor, Hidden, SavedInput, Tensor, is_grad_enabled, record, unrecorded};
+use crate::graph::{AnyTensor, Reader, Rule, Saved, Tensor, finish, is_grad_enabled, unrecorded};
 
 /// An error unless there is a target for each place of the scores `[n, classes, ..]`.
 pub(super) fn check_places(op: &'static str, scores: &[usize], targets: &[usize]) -> Result<()> {
@@ -81,8 +79,10 @@ fn cross_entropy<T: Float>(
         return Ok(unrecorded("cross_entropy", caller, [logits], loss).and_lost(targets));
     }
     // The probabilities are computed again in backward: that costs no memory until then.
-    let state = (SavedInput::at(0, logits), SavedInput::at(1, targets), Hidden(Arc::new(sums)));
-    Ok(record("cross_entropy", caller, [logits], loss, state, pull_cross_entropy))
+    Ok(finish("cross_entropy", caller, [logits], loss, || {
+        let saved = [Saved::input(0, logits), Saved::input(1, targets), Saved::plain(sums)];
+        Rule::new(saved, pull_cross_entropy::<T>)
+    }))
 }
 
 /// The loss, and the logarithms of the sums of each row's exponentials, which its gradient reads.
@@ -125,10 +125,12 @@ fn cross_entropy_gradient<T: Float>(
 }
 
 fn pull_cross_entropy<T: Float>(
-    (logits, targets, sums): (Tensor<T>, Tensor<i64>, Arc<Value<T>>),
+    saved: &mut Reader<'_>,
     dy: Tensor<T>,
-    _: [bool; 1],
+    _: &[bool],
 ) -> Result<[Option<Tensor<T>>; 1]> {
+    let (logits, targets): (Tensor<T>, Tensor<i64>) = (saved.tensor()?, saved.tensor()?);
+    let sums = saved.plain::<Value<T>>();
     if is_grad_enabled() {
         let off = logits.softmax(1) - targets.one_hot::<T>(logits.shape()[1]);
         return Ok([Some(off * (dy / sums.len() as f64))]);

@@ -14,7 +14,7 @@ use super::{are_in_range, scale_of};
 use crate::array::IntoAxes;
 use crate::array::shape::axes as check_axes;
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{Element, GradMode, Lost, SavedInput, SavedOutput, Tensor, record};
+use crate::graph::{Element, GradMode, Rule, Saved, Tensor, finish};
 
 entries! {
     NORMS:
@@ -64,15 +64,14 @@ fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
             _ => largest,
         }
     });
-    if !x.is_recorded() {
-        return value.with_lost(Lost::of("norm", caller, x));
-    }
     let value = value.read().into_owned();
-    let state = (SavedInput::at(0, x), SavedOutput(value.clone()));
-    record("norm", caller, [x], value, state, |(x, y), dy, _| {
-        // At 0, where there is no derivative: 0, whose own derivative is NaN.
-        let unit = if y.item() == T::ZERO { x.abs().sqrt() } else { x / y };
-        Ok([Some(unit * dy)])
+    finish("norm", caller, [x], value.clone(), || {
+        Rule::new([Saved::input(0, x), Saved::output_value(value)], |saved, dy: Tensor<T>, _| {
+            let (x, y) = (saved.tensor::<T>()?, saved.tensor::<T>()?);
+            // At 0, where there is no derivative: 0, whose own derivative is NaN.
+            let unit = if y.item() == T::ZERO { x.abs().sqrt() } else { x / y };
+            Ok([Some(unit * dy)])
+        })
     })
 }
 

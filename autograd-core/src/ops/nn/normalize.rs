@@ -1,9 +1,7 @@
 //! Normalization along axes: the mean is subtracted, and what is left is divided by the standard deviation
 //! (Ba et al. 2016).
 
-use std::sync::Arc;
-
-use super::super::call::{call_at, finish};
+use super::super::call::call_at;
 use super::super::table::attr::{Attr, Type};
 use super::super::table::forms::{broadcast, float as float_form, reduced, same_dtype};
 use super::super::table::{OpDef, entries};
@@ -12,7 +10,7 @@ use super::{are_in_range, floats, scale_of};
 use crate::array::shape::axes as check_axes;
 use crate::error::Result;
 use crate::fuse;
-use crate::graph::{Elementwise, GradMode, Hidden, SavedAttr, SavedInput, Tensor, is_grad_enabled};
+use crate::graph::{GradMode, Reader, Rule, Saved, Tensor, finish, is_grad_enabled};
 
 /// By what the result is multiplied and what is added then, of the shape of a row.
 pub(crate) type Weights<'a, T> = Option<[&'a Tensor<T>; 2]>;
@@ -70,10 +68,15 @@ fn normalize<T: Float>(
     let Parts { normal, scale, .. } = GradMode::of(false, || parts(x, &axes, eps));
     // A zero has no sign.
     let value = GradMode::of(false, || (normal + 0.0).read().contiguous().into_owned());
-    let done = (Tensor::new(value.clone()), scale);
-    let state = (SavedInput::at(0, x), SavedAttr((axes, eps)), Hidden(Arc::new(done)));
-    // The derivative is symmetric, so it is its own transpose.
-    let normal = finish("normalize", caller, [x], value, Elementwise(state), pull);
+    let normal = finish("normalize", caller, [x], value.clone(), || {
+        let saved = [Saved::input(0, x), Saved::plain((Tensor::new(value), scale))];
+        let again = axes.clone();
+        Rule::new(saved, move |saved, dy: Tensor<T>, _| Ok([Some(pull(saved, (&axes, eps), &dy)?)]))
+            // The derivative is symmetric, so it is its own transpose.
+            .with_push(move |saved, tangents: &[Option<Tensor<T>>], _| {
+                tangents[0].as_ref().map(|dx| pull(saved, (&again, eps), dx)).transpose()
+            })
+    });
     let Some([weight, bias]) = weights else { return Ok(normal) };
     let scaled = T::binary(Binary::Mul, Input::Own(normal), Input::Ref(weight), caller)?;
     T::binary(Binary::Add, Input::Own(scaled), Input::Ref(bias), caller)
@@ -117,22 +120,20 @@ pub(super) fn parts<T: Float>(x: &Tensor<T>, axes: &[isize], eps: f64) -> Parts<
     }
 }
 
-/// Input; axes and what was added to the variance; the result and the scales.
-type Kept<T> = (Tensor<T>, (Vec<isize>, f64), Arc<(Tensor<T>, Tensor<T>)>);
-
 /// `dx = (dy - mean(dy) - z mean(z dy)) s` with the result `z` and the scales `s`.
 fn pull<T: Float>(
-    (x, (axes, eps), done): Kept<T>,
-    dy: Tensor<T>,
-    _: [bool; 1],
-) -> Result<[Option<Tensor<T>>; 1]> {
+    saved: &mut Reader<'_>,
+    (axes, eps): (&[isize], f64),
+    dy: &Tensor<T>,
+) -> Result<Tensor<T>> {
+    let (x, done) = (saved.tensor()?, saved.plain::<(Tensor<T>, Tensor<T>)>());
     let (z, s) = match is_grad_enabled() {
         true => {
-            let Parts { normal, scale, .. } = parts(&x, &axes, eps);
+            let Parts { normal, scale, .. } = parts(&x, axes, eps);
             (normal, scale)
         }
         false => (done.0.clone(), done.1.clone()),
     };
-    let (mean, along) = (dy.mean_axes_keep(&axes), (&z * &dy).mean_axes_keep(&axes));
-    Ok([Some(fuse!(|dy, mean, z, along, s| (dy - mean - z * along) * s))])
+    let (mean, along) = (dy.mean_axes_keep(axes), (&z * dy).mean_axes_keep(axes));
+    Ok(fuse!(|dy, mean, z, along, s| (dy - mean - z * along) * s))
 }

@@ -3,7 +3,7 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::super::call::{call, finish};
+use super::super::call::call;
 use super::super::table::attr::{Attr, Type};
 use super::super::table::forms::{exactly, float as float_form};
 use super::super::table::values::{float, message};
@@ -15,7 +15,7 @@ use super::window::{Convolution, Plan, PoolOptions, open_batch, pictures};
 use crate::array::buffer::Buffer;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{Element, GradMode, Hidden, SavedAttr, Tensor};
+use crate::graph::{Element, GradMode, Rule, Saved, Tensor, finish};
 
 entries! {
     POOLS:
@@ -87,10 +87,11 @@ fn moved<T: Float>(
             false => pick(&at.plan, &at.places, x, out),
         })
     };
-    let state = (SavedAttr(back), Hidden(Arc::clone(at)));
-    finish(name, caller, [x], value, state, |(back, at), dy, _| {
-        let name = if back { "pick" } else { "put_back" };
-        Ok([Some(moved(name, &at, &dy, !back, Location::caller()))])
+    finish(name, caller, [x], value, || {
+        Rule::new([Saved::Plain(at.clone())], move |saved, dy: Tensor<T>, _| {
+            let name = if back { "pick" } else { "put_back" };
+            Ok([Some(moved(name, &saved.plain(), &dy, !back, Location::caller()))])
+        })
     })
 }
 
@@ -105,11 +106,11 @@ fn avg_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> 
         (window_sums(plan, Part::Output, &x) / counts(plan)).reshape([n, c, rows, columns])
     });
     let value = value.read().into_owned();
-    Ok(finish("avg_pool2d", caller, [x], value, SavedAttr(plan), |plan, dy, _| {
-        let [n, c, rows, columns] = dy.shape()[..] else { unreachable!("of pictures") };
-        let shares = dy.reshape([n * c, 1, rows, columns]) / counts(plan);
-        let [height, width] = plan.input;
-        Ok([Some(window_sums(plan, Part::Input, &shares).reshape([n, c, height, width]))])
+    Ok(finish("avg_pool2d", caller, [x], value, || {
+        Rule::new([], move |_, dy: Tensor<T>, _| {
+            let shares = dy.reshape([n * c, 1, rows, columns]) / counts(plan);
+            Ok([Some(window_sums(plan, Part::Input, &shares).reshape([n, c, height, width]))])
+        })
     }))
 }
 

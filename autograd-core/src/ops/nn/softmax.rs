@@ -1,8 +1,6 @@
 //! Softmax and its logarithm, without overflow.
 
-use std::sync::Arc;
-
-use super::super::call::{call, finish};
+use super::super::call::call;
 use super::super::names::Softmax;
 use super::super::table::attr::{Attr, Type};
 use super::super::table::form::Form;
@@ -15,7 +13,7 @@ use crate::array::shape::{axes as check_axes, axis as check_axis};
 use crate::array::{IntoAxes, Shape, Value};
 use crate::error::Result;
 use crate::fuse;
-use crate::graph::{GradMode, Hidden, SavedAttr, SavedInput, SavedOutput, Tensor, is_grad_enabled};
+use crate::graph::{GradMode, Rule, Saved, Tensor, finish, is_grad_enabled};
 
 impl Softmax {
     fn name(self) -> &'static str {
@@ -86,26 +84,24 @@ fn last<T: Float>(op: Softmax, x: &Tensor<T>, caller: Caller) -> Tensor<T> {
             Softmax::Log => kernels::softmax::<T, true>(rows, from, n),
         })
     };
-    let state = (SavedAttr(op), SavedOutput(value.clone()));
-    finish(op.name(), caller, [x], value, state, pull)
+    finish(op.name(), caller, [x], value.clone(), || {
+        let saved = [Saved::output_value(value)];
+        Rule::new(saved, move |saved, dy: Tensor<T>, _| Ok([Some(pull(op, &saved.tensor()?, &dy))]))
+    })
 }
 
 /// `y = softmax(x)`: `dx = y (dy - sum(dy y))`; `y = log_softmax(x)`: `dx = dy - exp(y) sum(dy)`.
-fn pull<T: Float>(
-    (op, y): (Softmax, Tensor<T>),
-    dy: Tensor<T>,
-    _: [bool; 1],
-) -> Result<[Option<Tensor<T>>; 1]> {
-    Ok([Some(match op {
+fn pull<T: Float>(op: Softmax, y: &Tensor<T>, dy: &Tensor<T>) -> Tensor<T> {
+    match op {
         Softmax::Plain => {
-            let sum = (&dy * &y).sum_axes_keep([-1]);
+            let sum = (dy * y).sum_axes_keep([-1]);
             fuse!(|y, dy, sum| y * (dy - sum))
         }
         Softmax::Log => {
             let sum = dy.sum_axes_keep([-1]);
             fuse!(|y, dy, sum| dy - y.exp() * sum)
         }
-    })])
+    }
 }
 
 fn logsumexp<T: Float>(x: &Tensor<T>, axes: &[isize], caller: Caller) -> Result<Tensor<T>> {
@@ -120,19 +116,22 @@ fn logsumexp<T: Float>(x: &Tensor<T>, axes: &[isize], caller: Caller) -> Result<
     });
     let value = GradMode::of(false, || (&rest + &largest).reshape(shape));
     let value = value.read().into_owned();
-    let state = (SavedAttr(axes), Hidden(Arc::new((largest, rest))), SavedInput::at(0, x));
-    Ok(finish("logsumexp", caller, [x], value, state, |(axes, hidden, x), dy, _| {
-        let (largest, rest) = &*hidden;
-        let finite = rest.abs().lt_scalar(T::infinity()).all();
-        let shares = if !finite || is_grad_enabled() {
-            shares(&x, &axes)
-        } else if largest.abs().le_scalar(16.0).all() {
-            (x - (largest + rest)).exp()
-        } else {
-            // The sum of the two would be rounded as a large number is.
-            (x - largest - rest).exp()
-        };
-        Ok([Some(shares * dy.reshape(rest.shape()))])
+    Ok(finish("logsumexp", caller, [x], value, || {
+        let saved = [Saved::plain((largest, rest)), Saved::input(0, x)];
+        Rule::new(saved, move |saved, dy: Tensor<T>, _| {
+            let (hidden, x) = (saved.plain::<(Tensor<T>, Tensor<T>)>(), saved.tensor()?);
+            let (largest, rest) = &*hidden;
+            let finite = rest.abs().lt_scalar(T::infinity()).all();
+            let shares = if !finite || is_grad_enabled() {
+                shares(&x, &axes)
+            } else if largest.abs().le_scalar(16.0).all() {
+                (x - (largest + rest)).exp()
+            } else {
+                // The sum of the two would be rounded as a large number is.
+                (x - largest - rest).exp()
+            };
+            Ok([Some(shares * dy.reshape(rest.shape()))])
+        })
     }))
 }
 

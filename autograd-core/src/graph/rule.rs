@@ -1,0 +1,137 @@
+//! Ops whose rule is a function of typed tensors.
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::any::{AnyTensor, Element};
+use super::node::{Node, NodeRef, Op, Pull, Push, Slots, only};
+use super::parts::{Edge, Entries, Plain, Saved, State};
+use super::saved::{Reader, typed};
+use super::shapes::output_shapes;
+use super::tensor::Tensor;
+use super::unrecorded::unrecorded;
+use crate::array::Value;
+use crate::error::Result;
+
+/// The rule of a call, with what it saves. What it needs beside saved tensors, its functions hold.
+pub(crate) struct Rule {
+    saved: Entries,
+    call: RuledCall,
+}
+
+struct RuledCall {
+    name: &'static str,
+    pull: Box<Pulls>,
+    push: Option<Box<Pushes>>,
+}
+
+/// From what was saved, the output's gradient and which inputs want one: the inputs' gradients.
+type Pulls = dyn Fn(&mut Reader<'_>, AnyTensor, &[bool]) -> Result<Grads> + Send + Sync;
+/// From what was saved, the tangents of the inputs, of which there is one at least, and the output's shape: its
+/// tangent; `None` where it is left to the transposed backward.
+type Pushes = dyn Fn(&mut Reader<'_>, &Slots, &[usize]) -> Result<Option<AnyTensor>> + Send + Sync;
+type Grads = SmallVec<[Option<AnyTensor>; 2]>;
+
+impl Rule {
+    /// One for backward alone.
+    pub(crate) fn new<T: Element, U: Element, G: IntoIterator<Item = Option<Tensor<T>>>>(
+        saved: impl IntoIterator<Item = Saved>,
+        pull: impl Fn(&mut Reader<'_>, Tensor<U>, &[bool]) -> Result<G> + Send + Sync + 'static,
+    ) -> Self {
+        let pull = move |saved: &mut Reader<'_>, grad, wants: &[bool]| {
+            let grads = pull(saved, typed(grad), wants)?;
+            Ok(grads.into_iter().map(|grad| grad.map(T::wrap)).collect())
+        };
+        let call = RuledCall { name: "", pull: Box::new(pull), push: None };
+        Self { saved: saved.into_iter().collect(), call }
+    }
+
+    /// With one for forward mode.
+    pub(crate) fn with_push<T: Element>(
+        mut self,
+        push: impl Fn(&mut Reader<'_>, &[Option<Tensor<T>>], &[usize]) -> Result<Option<Tensor<T>>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.call.push = Some(Box::new(move |saved, tangents, shape| {
+            Ok(push(saved, &all_typed(tangents), shape)?.map(T::wrap))
+        }));
+        self
+    }
+
+    /// The node of a call of this op.
+    pub(crate) fn record(
+        self,
+        name: &'static str,
+        location: &'static Location<'static>,
+        edges: impl IntoIterator<Item = Edge>,
+    ) -> NodeRef {
+        let Self { mut saved, call } = self;
+        let call: Plain = Arc::new(RuledCall { name, ..call });
+        let state = State::new(Some(call), &mut saved);
+        NodeRef::record(&Ruled, edges.into_iter().collect(), state, location)
+    }
+}
+
+// Compiled once for a type of elements.
+fn all_typed<T: Element>(tangents: &Slots) -> SmallVec<[Option<Tensor<T>>; 2]> {
+    tangents.iter().map(|tangent| T::peek(tangent.as_ref()?).cloned()).collect()
+}
+
+/// The op of all nodes with a [`Rule`].
+struct Ruled;
+
+impl Ruled {
+    fn call(node: &Node) -> &RuledCall {
+        node.attrs().unwrap_or_else(|| unreachable!("it was recorded with a rule"))
+    }
+}
+
+impl Op for Ruled {
+    fn name(&self) -> &'static str {
+        "an op"
+    }
+
+    fn name_of(&self, node: &Node) -> &'static str {
+        Self::call(node).name
+    }
+
+    fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        let edges = pull.node.edges();
+        let wants: SmallVec<[bool; 2]> = edges.iter().map(|edge| pull.wants(edge)).collect();
+        let call = Self::call(pull.node);
+        let grads = (call.pull)(&mut pull.read()?, only(grads), &wants)?;
+        for (edge, grad) in edges.iter().zip(grads) {
+            if let Some(grad) = grad {
+                pull.sink.deliver(edge, grad)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
+        let Some(rule) = &Self::call(push.node).push else { return Ok(None) };
+        let shape = output_shapes(push.node).and_then(|shapes| shapes.into_iter().next()?);
+        let Some((_, shape)) = shape else { return Ok(None) };
+        let tangent = rule(&mut push.read()?, &push.tangents, &shape)?;
+        Ok(tangent.map(|tangent| Slots::from_elem(Some(tangent), 1)))
+    }
+}
+
+/// The result of an op: the output of a node with this rule, where it is recorded.
+pub(crate) fn finish<T: Element, U: Element, const N: usize>(
+    name: &'static str,
+    caller: &'static Location<'static>,
+    inputs: [&Tensor<T>; N],
+    value: Value<U>,
+    rule: impl FnOnce() -> Rule,
+) -> Tensor<U> {
+    // Rules of elements without gradients are not even compiled.
+    if const { !T::DTYPE.is_float() } || !inputs.iter().any(|x| x.is_recorded()) {
+        return unrecorded(name, caller, inputs, value);
+    }
+    Tensor::output(value, Some(rule().record(name, caller, inputs.map(Tensor::edge))))
+}
