@@ -4,12 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::attr::is_same as is_same_attr;
-use super::eager::Eager;
 use super::example::{EXAMPLES, example, form_of};
 use super::form::Dims;
 use super::forms::position;
-use super::ir::{Graph, Kind, Lengths, OpDef, Operator, Phase, Place, Role, Site, VarId};
-use super::layer::{Given, TracedLayer};
+use super::ir::{
+    Eager, Given, Graph, Kind, Lengths, OpDef, Operator, Phase, Place, Role, Site, TracedLayer,
+    VarId,
+};
 use super::py_func::Function;
 use super::table;
 use super::values::Computed;
@@ -99,7 +100,7 @@ impl Assembled {
         }
         let kind = match (&a.call, &b.call) {
             (Call::Layer(x), Call::Layer(y)) => {
-                Kind::User(Arc::new(TracedLayer::of([a, b], [x, y], &site)?))
+                Kind::Layer(Arc::new(TracedLayer::of([a, b], [x, y], &site)?))
             }
             _ => merge(a, b).map_err(|why| site.wrong(why))?,
         };
@@ -168,7 +169,7 @@ fn merge(a: &Note, b: &Note) -> Computed<Kind> {
             let call = Arc::clone(run);
             let function = Function { name: (*name).into(), signature: None, call };
             let outputs = a.outputs.iter().zip(&b.outputs).map(|(x, y)| form_of(x, y)).collect();
-            Ok(Kind::User(Arc::new(Eager { function, outputs })))
+            Ok(Kind::Eager(Arc::new(Eager { function, outputs })))
         }
         (Call::Op { def, attrs }, Call::Op { def: same, attrs: other })
             if std::ptr::eq(*def, *same) =>

@@ -3,30 +3,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::form::Form;
-use super::ir::UserOp;
+use super::ir::Eager;
 use super::py_func::Function;
 use super::values::{Computed, Values, panic_message};
 use crate::graph::{AnyTensor, GradMode, is_grad_enabled};
 use crate::ops::trace::{Note, collect};
 
-/// Eager code in a program.
-#[derive(Clone, Debug)]
-pub(super) struct Eager {
-    pub(super) function: Function,
-    pub(super) outputs: Vec<Form>,
-}
-
-impl UserOp for Eager {
-    fn name(&self) -> &str {
-        &self.function.name
-    }
-
-    fn outputs(&self) -> Vec<Form> {
-        self.outputs.clone()
-    }
-
-    fn run(&self, inputs: Values) -> Computed<Values> {
+impl Eager {
+    pub(super) fn run(&self, inputs: Values) -> Computed<Values> {
         let outputs = match is_grad_enabled() {
             // Its inputs are leaves of its own.
             true => call(&self.function, inputs)?,

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::eager::{Eager, on_examples};
+use super::eager::on_examples;
 use super::example::{example, form_of};
 use super::form::Form;
-use super::ir::{Kind, Op, Phase, Site};
+use super::ir::{Eager, Kind, Op, Phase, Site};
 use super::program::{Program, Variable};
 use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables};
 use super::values::{Computed, Values};
@@ -120,7 +120,7 @@ impl<const M: usize, const N: usize> EagerCall<M, N> {
                 site.wrong(why)
             })?,
         };
-        let kind = Kind::User(Arc::new(Eager { function, outputs: found }));
+        let kind = Kind::Eager(Arc::new(Eager { function, outputs: found }));
         let outputs = match outputs {
             Some(outputs) => {
                 let own = program.own_all(&site, &outputs)?;

@@ -1,6 +1,5 @@
 //! What a program is made of: variables and operators. Data only: nothing here runs.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::Location;
@@ -8,6 +7,7 @@ use std::sync::Arc;
 
 use super::form::Form;
 use super::init::Init;
+use super::py_func::Function;
 use super::rule::Rule;
 use super::values::{Computed, Values};
 use crate::error::{Error, Result};
@@ -23,8 +23,9 @@ pub(super) type OpId = usize;
 pub(super) enum Kind {
     /// One of the table.
     Op(Operator),
-    /// Code of a user.
-    User(Arc<dyn UserOp>),
+    Eager(Arc<Eager>),
+    PyFunc(Arc<Foreign>),
+    Layer(Arc<TracedLayer>),
     Grad(Grad),
     /// The first value of a kept variable.
     Init(Init, Form),
@@ -33,34 +34,52 @@ pub(super) enum Kind {
     Update(Rule),
 }
 
-/// Code of a user as an operator.
-pub(super) trait UserOp: Any + fmt::Debug + Send + Sync {
-    fn name(&self) -> &str;
-    fn outputs(&self) -> Vec<Form>;
-    fn run(&self, inputs: Values) -> Computed<Values>;
-    /// As errors show it.
-    fn shown(&self) -> String {
-        self.name().to_owned()
-    }
-    /// Whether it may do more than compute, so that it runs in every run.
-    fn has_effect(&self) -> bool {
-        false
-    }
-    /// Whether gradients flow through it.
-    fn has_gradient(&self) -> bool {
-        true
-    }
-    /// Adds the operators of the gradients of `op`, which is this one, for its inputs `wants`, given the
-    /// gradients of its outputs; none where the engine records what they come from.
-    fn add_gradients(
-        &self,
-        _graph: &mut Graph,
-        _op: &Op,
-        _grads: &[Option<VarId>],
-        _wants: &[usize],
-    ) -> Result<Option<Vec<VarId>>> {
-        Ok(None)
-    }
+/// Eager code in a program.
+#[derive(Debug)]
+pub(super) struct Eager {
+    pub(super) function: Function,
+    pub(super) outputs: Vec<Form>,
+}
+
+/// A user's function over arrays in a program.
+#[derive(Debug)]
+pub(super) struct Foreign {
+    pub(super) function: Function,
+    /// For each parameter the operator's input, or none: a gradient that did not come.
+    pub(super) args: Vec<Option<usize>>,
+    /// For each of the operator's outputs, which of the returned values it is.
+    pub(super) picks: Vec<usize>,
+    /// How many values are returned.
+    pub(super) results: usize,
+    pub(super) outputs: Vec<Form>,
+    /// Its backward function, that one's, and so on.
+    pub(super) backward: Arc<[Function]>,
+    /// Parameters and returned values that backward is not given.
+    pub(super) skipped: Vec<bool>,
+    pub(super) is_gradient: bool,
+}
+
+/// Both functions of a `#[py_layer]` op of a traced closure, as programs of their own.
+#[derive(Debug)]
+pub(super) struct TracedLayer {
+    pub(super) name: Arc<str>,
+    pub(super) forward: Graph,
+    /// Variables of `forward`: the outputs, and then what backward reads of the rest.
+    pub(super) results: Vec<VarId>,
+    pub(super) backward: Graph,
+    /// What the first variables of `backward` are.
+    pub(super) given: Vec<Given>,
+    /// Of `backward`, the gradient of each input that has one.
+    pub(super) found: Vec<Option<VarId>>,
+}
+
+/// What a layer's backward reads.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Given {
+    Input(usize),
+    Result(usize),
+    /// The gradient of an output.
+    Grad(usize),
 }
 
 /// The gradients of operator `of`: of its inputs `wants`, given those of its outputs `seeds`.
@@ -78,7 +97,9 @@ impl Kind {
     pub(super) fn name(&self) -> String {
         match self {
             Self::Op(op) => op.def.name.to_owned(),
-            Self::User(user) => user.name().to_owned(),
+            Self::Eager(eager) => eager.function.name.to_string(),
+            Self::PyFunc(foreign) => foreign.function.name.to_string(),
+            Self::Layer(layer) => layer.name.to_string(),
             Self::Grad(grad) => format!("{}_grad", grad.name),
             Self::Init(..) => "init".to_owned(),
             Self::Update(rule) => rule.name().to_owned(),
@@ -91,14 +112,16 @@ impl Kind {
             Self::Op(op) => (op.def.show)(op),
             Self::Init(init, _) => format!("{init:?}"),
             Self::Update(rule) => rule.shown(),
-            Self::User(_) | Self::Grad(_) => String::new(),
+            _ => String::new(),
         }
     }
 
     pub(super) fn infer(&self, inputs: &[&Form]) -> Inferred {
         match self {
             Self::Op(op) => (op.def.infer)(op, inputs),
-            Self::User(user) => Ok(user.outputs()),
+            Self::Eager(eager) => Ok(eager.outputs.clone()),
+            Self::PyFunc(foreign) => Ok(foreign.outputs.clone()),
+            Self::Layer(layer) => Ok(layer.outputs()),
             Self::Grad(grad) => Ok(grad.wants.iter().map(|&at| inputs[at].clone()).collect()),
             Self::Init(_, form) => Ok(vec![form.clone()]),
             Self::Update(rule) => rule.infer(inputs),
@@ -110,7 +133,9 @@ impl Kind {
     pub(super) fn run(&self, inputs: Values) -> Computed<Values> {
         match self {
             Self::Op(op) => (op.def.run)(op, inputs, Location::caller()).map_err(String::from),
-            Self::User(user) => user.run(inputs),
+            Self::Eager(eager) => eager.run(inputs),
+            Self::PyFunc(foreign) => foreign.run(inputs),
+            Self::Layer(layer) => layer.run(inputs),
             Self::Init(init, form) => Ok(Values::from_iter([init.run(form)])),
             Self::Grad(_) | Self::Update(_) => Err("does not run by itself".to_owned()),
         }
@@ -138,7 +163,7 @@ impl Kind {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::User(user) => f.write_str(&user.shown()),
+            Self::PyFunc(foreign) => write!(f, "py_func `{}`", foreign.function.name),
             Self::Grad(grad) => write!(f, "the gradient of {}", grad.name),
             kind => f.write_str(&kind.name()),
         }

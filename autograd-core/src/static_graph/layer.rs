@@ -1,37 +1,12 @@
 //! A `#[py_layer]` op of a traced closure: forward as one operator, and backward as operators that
 //! are put in where gradients are asked for.
 
-use std::sync::Arc;
-
 use super::form::Form;
-use super::ir::{Graph, Op, Phase, UserOp, VarId};
+use super::ir::{Given, Graph, Op, Phase, TracedLayer, VarId};
 use super::reverse::zeros_like;
 use super::values::{Computed, Values};
 use crate::error::Result;
 use crate::graph::AnyTensor;
-
-/// Both functions of a layer as programs of their own.
-#[derive(Clone, Debug)]
-pub(super) struct TracedLayer {
-    pub(super) name: Arc<str>,
-    pub(super) forward: Graph,
-    /// Variables of `forward`: the outputs, and then what backward reads of the rest.
-    pub(super) results: Vec<VarId>,
-    pub(super) backward: Graph,
-    /// What the first variables of `backward` are.
-    pub(super) given: Vec<Given>,
-    /// Of `backward`, the gradient of each input that has one.
-    pub(super) found: Vec<Option<VarId>>,
-}
-
-/// What a layer's backward reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Given {
-    Input(usize),
-    Result(usize),
-    /// The gradient of an output.
-    Grad(usize),
-}
 
 impl TracedLayer {
     /// Whether the parts, as a file has them, are those of one layer of so many inputs.
@@ -51,29 +26,23 @@ impl TracedLayer {
             Err(format!("the parts of the layer `{}` do not fit", self.name))
         }
     }
-}
 
-impl UserOp for TracedLayer {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn outputs(&self) -> Vec<Form> {
+    pub(super) fn outputs(&self) -> Vec<Form> {
         self.results.iter().map(|&var| self.forward.vars[var].form.clone()).collect()
     }
 
-    fn run(&self, inputs: Values) -> Computed<Values> {
+    pub(super) fn run(&self, inputs: Values) -> Computed<Values> {
         compute(&self.forward, inputs, &self.results)
     }
 
     /// Puts backward's operators in.
-    fn add_gradients(
+    pub(super) fn add_gradients(
         &self,
         graph: &mut Graph,
         op: &Op,
         grads: &[Option<VarId>],
         wants: &[usize],
-    ) -> Result<Option<Vec<VarId>>> {
+    ) -> Result<Vec<VarId>> {
         let mut own: Vec<Option<VarId>> = vec![None; self.backward.vars.len()];
         for (own, given) in own.iter_mut().zip(&self.given) {
             *own = match *given {
@@ -89,7 +58,7 @@ impl UserOp for TracedLayer {
             Some(grad) => Ok(grad),
             None => zeros_like(graph, op.inputs[input], &op.place),
         };
-        wants.iter().map(grad).collect::<Result<_>>().map(Some)
+        wants.iter().map(grad).collect()
     }
 }
 

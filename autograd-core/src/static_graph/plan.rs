@@ -99,7 +99,7 @@ impl Plan {
 /// code which may do more than compute; and all that these need. Updates are done at the end of a run.
 fn needed(graph: &Graph, fetched: &[VarId]) -> Vec<bool> {
     let always = |op: &&Op| {
-        !op.writes.is_empty() || matches!(&op.kind, Kind::User(user) if user.has_effect())
+        !op.writes.is_empty() || matches!(&op.kind, Kind::PyFunc(foreign) if !foreign.is_gradient)
     };
     let read = graph.ops.iter().filter(always).flat_map(|op| &op.inputs);
     let wanted = graph.behind(&fetched.iter().chain(read).copied().collect::<Vec<_>>());

@@ -40,7 +40,7 @@ impl Step {
         let as_inputs = |given: Values| -> (Places, Values) {
             let wants = self.reads.iter().map(|&(var, _)| plan.wants[var]);
             let input = |(value, wants): (AnyTensor, bool)| match kind {
-                Kind::User(_) if wants => leaf(&value),
+                Kind::Eager(_) if wants => leaf(&value),
                 _ => input(&value, wants),
             };
             given.into_iter().zip(wants).map(input).unzip()

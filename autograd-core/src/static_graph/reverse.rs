@@ -96,14 +96,16 @@ pub(super) fn append(
 fn wanted(op: &Op, graph: &Graph, needed: &[bool]) -> Vec<usize> {
     let of_outputs = match &op.kind {
         Kind::Op(of) if of.def.gradient == Gradient::None => return Vec::new(),
-        Kind::User(user) if !user.has_gradient() => return Vec::new(),
+        Kind::PyFunc(foreign) if foreign.backward.is_empty() && !foreign.is_gradient => {
+            return Vec::new();
+        }
         Kind::Init(..) | Kind::Update(_) => return Vec::new(),
-        Kind::Op(_) | Kind::User(_) => 0..0,
         // What flows through an output of the forward operator flows on to its inputs there.
         Kind::Grad(grad) => {
             let first = graph.ops[grad.of].inputs.len();
             first..first + graph.ops[grad.of].outputs.len()
         }
+        _ => 0..0,
     };
     let is_wanted = |at: &usize| needed[op.inputs[*at]] && !of_outputs.contains(at);
     (0..op.inputs.len()).filter(is_wanted).collect()
@@ -139,11 +141,8 @@ fn gradient(
         (Kind::Op(of), &[Some(grad)]) if of.def.gradient == Gradient::OfOutput => {
             return Ok(vec![grad; wants.len()]);
         }
-        (Kind::User(user), _) => {
-            if let Some(added) = user.add_gradients(graph, op, grads, wants)? {
-                return Ok(added);
-            }
-        }
+        (Kind::PyFunc(foreign), _) => return foreign.add_gradients(graph, op, grads, wants),
+        (Kind::Layer(layer), _) => return layer.add_gradients(graph, op, grads, wants),
         _ => {}
     }
     let of: Vec<VarId> = wants.iter().map(|&input| op.inputs[input]).collect();

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use super::{Functions, HEAD};
 use crate::static_graph::attr::{self, Param, parse, read_dims, read_form, read_list};
-use crate::static_graph::eager::Eager;
 use crate::static_graph::form::{Dims, Form};
 use crate::static_graph::ir::{
-    Grad, Graph, Kind, Named, Op, OpId, Operator, PHASES, Place, ROLES, Var, VarId,
+    Eager, Foreign, Given, Grad, Graph, Kind, Named, Op, OpId, Operator, PHASES, Place, ROLES,
+    TracedLayer, Var, VarId,
 };
-use crate::static_graph::layer::{Given, TracedLayer};
-use crate::static_graph::py_func::{Foreign, Function};
+use crate::static_graph::py_func::Function;
 use crate::static_graph::rule::Rule;
 use crate::static_graph::table;
 
@@ -91,7 +90,7 @@ impl Reader<'_> {
         let parts: Vec<&str> = text.split(';').collect();
         Ok(match parts[..] {
             ["eager", name] => {
-                Kind::User(Arc::new(Eager { function: self.function(name), outputs: forms }))
+                Kind::Eager(Arc::new(Eager { function: self.function(name), outputs: forms }))
             }
             ["py_func", name, args, picks, results, skipped, gradient, ref backward @ ..] => {
                 let (args, picks): (Dims, Vec<usize>) = (read_dims(args)?, read_list(picks)?);
@@ -108,7 +107,7 @@ impl Reader<'_> {
                 if signature.is_some_and(|signature| signature.params.len() != args.len()) {
                     return Err(format!("`{}` takes another number of values", function.name));
                 }
-                Kind::User(Arc::new(Foreign {
+                Kind::PyFunc(Arc::new(Foreign {
                     function,
                     args: args.into_vec(),
                     picks,
@@ -139,7 +138,7 @@ impl Reader<'_> {
                     found: read_dims(found)?.into_vec(),
                 };
                 layer.check(inputs.len())?;
-                Kind::User(Arc::new(layer))
+                Kind::Layer(Arc::new(layer))
             }
             ["grad", of, name, wants, seeds] => {
                 let (of, name): (OpId, _) = (parse(of)?, unquoted(name).into());

@@ -1,13 +1,12 @@
 //! A program as lines of text.
 
-use std::any::Any;
 use std::fmt::Write;
 
 use super::HEAD;
 use crate::static_graph::attr::{dims_text, list, written};
-use crate::static_graph::ir::{Grad, Graph, Kind, PHASES, ROLES, UserOp, name_of};
-use crate::static_graph::layer::{Given, TracedLayer};
-use crate::static_graph::py_func::Foreign;
+use crate::static_graph::ir::{
+    Foreign, Given, Grad, Graph, Kind, PHASES, ROLES, TracedLayer, name_of,
+};
 
 /// A line a variable and a line an operator, with tabs between fields.
 pub(super) fn write(graph: &Graph) -> Result<String, String> {
@@ -40,7 +39,29 @@ fn kind_text(kind: &Kind) -> Result<String, String> {
             let named = named.into_iter().filter(|part| !part.is_empty()).map(str::to_owned);
             named.chain(op.attrs.iter().map(written)).collect()
         }
-        Kind::User(user) => user_fields(&**user)?,
+        Kind::Eager(eager) => vec!["eager".to_owned(), quoted(&eager.function.name)],
+        Kind::PyFunc(foreign) => {
+            let Foreign { function, args, picks, results, skipped, is_gradient, backward, .. } =
+                &**foreign;
+            let skipped: Vec<u8> = skipped.iter().map(|&s| u8::from(s)).collect();
+            let mut fields = vec!["py_func".to_owned(), quoted(&function.name), dims_text(args)];
+            fields.extend([list(picks), results.to_string(), list(&skipped)]);
+            fields.push(is_gradient.to_string());
+            fields.extend(backward.iter().map(|next| quoted(&next.name)));
+            fields
+        }
+        Kind::Layer(layer) => {
+            let TracedLayer { name, forward, results, backward, given, found } = &**layer;
+            let given = given.iter().map(|given| match given {
+                Given::Input(at) => format!("i{at}"),
+                Given::Result(at) => format!("r{at}"),
+                Given::Grad(at) => format!("g{at}"),
+            });
+            let given = given.collect::<Vec<_>>().join(",");
+            let mut fields = vec!["layer".to_owned(), quoted(name), list(results), given];
+            fields.extend([dims_text(found), quoted(&write(forward)?), quoted(&write(backward)?)]);
+            fields
+        }
         Kind::Grad(Grad { of, name, wants, seeds, .. }) => {
             vec!["grad".to_owned(), of.to_string(), quoted(name), list(wants), list(seeds)]
         }
@@ -51,27 +72,4 @@ fn kind_text(kind: &Kind) -> Result<String, String> {
         }
     };
     Ok(fields.join(";"))
-}
-
-fn user_fields(user: &dyn UserOp) -> Result<Vec<String>, String> {
-    let (name, any) = (quoted(user.name()), user as &dyn Any);
-    if let Some(foreign) = any.downcast_ref() {
-        let Foreign { args, picks, results, skipped, is_gradient, backward, .. } = foreign;
-        let skipped: Vec<u8> = skipped.iter().map(|&s| u8::from(s)).collect();
-        let mut fields = vec!["py_func".to_owned(), name, dims_text(args), list(picks)];
-        fields.extend([results.to_string(), list(&skipped), is_gradient.to_string()]);
-        fields.extend(backward.iter().map(|next| quoted(&next.name)));
-        return Ok(fields);
-    }
-    let Some(layer) = any.downcast_ref() else { return Ok(vec!["eager".to_owned(), name]) };
-    let TracedLayer { forward, results, backward, given, found, .. } = layer;
-    let given = given.iter().map(|given| match given {
-        Given::Input(at) => format!("i{at}"),
-        Given::Result(at) => format!("r{at}"),
-        Given::Grad(at) => format!("g{at}"),
-    });
-    let given = given.collect::<Vec<_>>().join(",");
-    let mut fields = vec!["layer".to_owned(), name, list(results), given, dims_text(found)];
-    fields.extend([quoted(&write(forward)?), quoted(&write(backward)?)]);
-    Ok(fields)
 }

@@ -7,39 +7,13 @@ use super::signature::{Function, Param, Signature};
 use crate::error::Result;
 use crate::graph::GradMode;
 use crate::static_graph::form::Form;
-use crate::static_graph::ir::{Graph, Kind, Op, UserOp, VarId};
+use crate::static_graph::ir::{Foreign, Graph, Kind, Op, VarId};
 use crate::static_graph::reverse::zeros_like;
 use crate::static_graph::values::{Computed, Values};
 
-/// A user's function in a program.
-#[derive(Clone, Debug)]
-pub(in crate::static_graph) struct Foreign {
-    pub(in crate::static_graph) function: Function,
-    /// For each parameter the operator's input, or none: a gradient that did not come.
-    pub(in crate::static_graph) args: Vec<Option<usize>>,
-    /// For each of the operator's outputs, which of the returned values it is.
-    pub(in crate::static_graph) picks: Vec<usize>,
-    /// How many values are returned.
-    pub(in crate::static_graph) results: usize,
-    pub(in crate::static_graph) outputs: Vec<Form>,
-    /// Its backward function, that one's, and so on.
-    pub(in crate::static_graph) backward: Arc<[Function]>,
-    /// Parameters and returned values that backward is not given.
-    pub(in crate::static_graph) skipped: Vec<bool>,
-    pub(in crate::static_graph) is_gradient: bool,
-}
-
-impl UserOp for Foreign {
-    fn name(&self) -> &str {
-        &self.function.name
-    }
-
-    fn outputs(&self) -> Vec<Form> {
-        self.outputs.clone()
-    }
-
+impl Foreign {
     /// Calls the function on its own handles of the inputs.
-    fn run(&self, inputs: Values) -> Computed<Values> {
+    pub(in crate::static_graph) fn run(&self, inputs: Values) -> Computed<Values> {
         // What the function writes, no other operator reads.
         let args: Vec<_> =
             self.args.iter().map(|arg| arg.map(|input| inputs[input].alias())).collect();
@@ -75,26 +49,14 @@ impl UserOp for Foreign {
         self.picks.iter().zip(&self.outputs).map(value).collect()
     }
 
-    fn shown(&self) -> String {
-        format!("py_func `{}`", self.function.name)
-    }
-
-    fn has_effect(&self) -> bool {
-        !self.is_gradient
-    }
-
-    fn has_gradient(&self) -> bool {
-        !self.backward.is_empty() || self.is_gradient
-    }
-
     /// Adds the operator that calls the backward function.
-    fn add_gradients(
+    pub(in crate::static_graph) fn add_gradients(
         &self,
         graph: &mut Graph,
         op: &Op,
         grads: &[Option<VarId>],
         wants: &[usize],
-    ) -> Result<Option<Vec<VarId>>> {
+    ) -> Result<Vec<VarId>> {
         let Some((function, rest)) = self.backward.split_first() else {
             return Err(op.wrong(
                 "has no backward, so a second derivative through it is not known; give it with \
@@ -133,7 +95,7 @@ impl UserOp for Foreign {
             skipped: Vec::new(),
             is_gradient: true,
         };
-        graph.push_gradients(Kind::User(Arc::new(foreign)), &inputs, &of, &op.place).map(Some)
+        graph.push_gradients(Kind::PyFunc(Arc::new(foreign)), &inputs, &of, &op.place)
     }
 }
 

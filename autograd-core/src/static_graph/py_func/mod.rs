@@ -5,13 +5,12 @@ mod signature;
 
 use std::sync::Arc;
 
-pub(super) use foreign::Foreign;
 pub(super) use signature::Function;
 pub use signature::{Param, PyFunc, PyFuncParam, PyFuncReturn, PyFuncValue, Signature};
 pub use signature::{gradient_of_input, same_as_input, same_as_output};
 
 use super::form::Form;
-use super::ir::{Kind, Op, Phase, Site, VarId};
+use super::ir::{Foreign, Kind, Op, Phase, Site, VarId};
 use super::program::{Program, Variable};
 use super::values::Computed;
 use crate::error::{Plural, Result};
@@ -371,7 +370,7 @@ impl Building {
             skipped,
             is_gradient: false,
         };
-        let kind = Kind::User(Arc::new(foreign));
+        let kind = Kind::PyFunc(Arc::new(foreign));
         let op = Op::new(kind, &input_ids, &output_ids, Phase::Forward, &site.place);
         self.program.graph().push_op(op)?;
         Ok(outputs)
