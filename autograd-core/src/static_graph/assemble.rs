@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::attr::is_same as is_same_attr;
-use super::example::{EXAMPLES, example, form_of};
+use super::eager::{EXAMPLES, example, form_of};
 use super::form::Dims;
 use super::forms::position;
 use super::ir::{

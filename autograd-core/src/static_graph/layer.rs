@@ -1,9 +1,9 @@
 //! A `#[py_layer]` op of a traced closure: forward as one operator, and backward as operators that
 //! are put in where gradients are asked for.
 
+use super::backward::zeros_like;
 use super::form::Form;
 use super::ir::{Given, Graph, Op, Phase, TracedLayer, VarId};
-use super::reverse::zeros_like;
 use super::values::{Computed, Values};
 use crate::error::Result;
 use crate::graph::AnyTensor;

@@ -36,8 +36,6 @@ mod assemble;
 mod backward;
 mod draw;
 mod eager;
-mod eager_call;
-mod example;
 mod executor;
 #[cfg_attr(
     not(feature = "safetensors"),
@@ -58,11 +56,9 @@ mod plan;
 mod program;
 mod py_func;
 mod record;
-mod reverse;
 mod rule;
 mod shaping;
 mod table;
-mod text;
 mod trace;
 mod verify;
 
@@ -72,7 +68,7 @@ pub use crate::array::IntoDims;
 pub use crate::optim::{Adam, AdamW, RmsProp, Sgd};
 pub use arithmetic::IntoOperand;
 pub use backward::{append_backward, gradients, gradients_with};
-pub use eager_call::EagerCall;
+pub use eager::EagerCall;
 pub use executor::{Executor, Feed, Fetch};
 #[cfg(feature = "safetensors")]
 #[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]

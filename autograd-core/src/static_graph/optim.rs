@@ -1,9 +1,9 @@
 //! Optimizers in programs: operators that give what the executor keeps new values.
 
+use super::backward::parameter_gradients;
 use super::init::Init;
 use super::ir::{Graph, Kind, Op, OpId, Phase, Place, Site, Var, VarId};
 use super::program::{Change, Program, Variable};
-use super::reverse::parameter_gradients;
 use super::rule::Rule;
 use crate::error::{Error, Result};
 use crate::optim::{Adam, AdamW, RmsProp, Rule as _, Sgd};

@@ -64,7 +64,7 @@ impl Step {
         }
         let (seeds, given) = as_inputs(given);
         let grads = before.pull(grad, given, options.create_graph(true))?;
-        // Gradients do not flow to the forward operator's outputs: see `reverse::wanted`.
+        // Gradients do not flow to the forward operator's outputs: see `backward::wanted`.
         let inputs = before.inputs.into_iter().chain(before.outputs).chain(seeds).collect();
         let outputs = grads.iter().map(place).collect();
         *record = Some(Box::new(Record { inputs, outputs }));

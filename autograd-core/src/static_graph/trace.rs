@@ -6,8 +6,7 @@
 //! op. A third run proves that the program computes what the closure does.
 
 use super::assemble::{Assembled, assemble, is_same, pairs};
-use super::eager::{on_examples, want_gradient};
-use super::example::{EXAMPLES, example};
+use super::eager::{EXAMPLES, example, on_examples, want_gradient};
 use super::form::Form;
 use super::ir::{Graph, Phase, Site, VarId};
 use super::layer::compute;

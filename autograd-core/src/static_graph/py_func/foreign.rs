@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::signature::{Function, Param, Signature};
 use crate::error::Result;
 use crate::graph::GradMode;
+use crate::static_graph::backward::zeros_like;
 use crate::static_graph::form::Form;
 use crate::static_graph::ir::{Foreign, Graph, Kind, Op, VarId};
-use crate::static_graph::reverse::zeros_like;
 use crate::static_graph::values::{Computed, Values};
 
 impl Foreign {
