@@ -11,7 +11,7 @@ use super::table;
 use crate::array::DType;
 use crate::error::Result;
 use crate::ops::table::attr::Attr;
-use crate::ops::{Binary, Comparison, Reduce, of_logits};
+use crate::ops::{Binary, Comparison, Reduce, of_logits, options};
 
 /// How a fully connected layer's parameters are named and start.
 #[derive(Clone, Debug)]
@@ -33,22 +33,15 @@ impl FcOptions {
         Self::default()
     }
 
-    /// The layer's name: its parameters are `name.weight` and `name.bias`.
-    pub fn name(mut self, name: &str) -> Self {
-        self.name = Some(name.to_owned());
-        self
-    }
+    options! {
+        /// The layer's name: its parameters are `name.weight` and `name.bias`.
+        pub fn name(name: &str).to_owned().into();
 
-    /// How the weights start.
-    pub fn weight(mut self, init: Init) -> Self {
-        self.weight = init;
-        self
-    }
+        /// How the weights start.
+        pub fn weight(init: Init);
 
-    /// How the bias starts; `None` for none.
-    pub fn bias(mut self, init: impl Into<Option<Init>>) -> Self {
-        self.bias = init.into();
-        self
+        /// How the bias starts; `None` for none.
+        pub fn bias(init: impl Into<Option<Init>>).into();
     }
 }
 
@@ -267,24 +260,17 @@ impl BatchNormOptions {
         Self::default()
     }
 
-    /// The layer's name: what it keeps is `name.weight`, `name.bias`, `name.running_mean` and
-    /// `name.running_var`.
-    pub fn name(mut self, name: &str) -> Self {
-        self.name = Some(name.to_owned());
-        self
-    }
+    options! {
+        /// The layer's name: what it keeps is `name.weight`, `name.bias`, `name.running_mean` and
+        /// `name.running_var`.
+        pub fn name(name: &str).to_owned().into();
 
-    /// The part that a new batch has in the running statistics, in [0, 1]. (What Paddle calls
-    /// momentum is the part of the old ones.)
-    pub fn momentum(mut self, momentum: f64) -> Self {
-        self.momentum = momentum;
-        self
-    }
+        /// The part that a new batch has in the running statistics, in [0, 1]. (What Paddle calls
+        /// momentum is the part of the old ones.)
+        pub fn momentum(momentum: f64);
 
-    /// What is added to the variance: above 0.
-    pub fn eps(mut self, eps: f64) -> Self {
-        self.eps = eps;
-        self
+        /// What is added to the variance: above 0.
+        pub fn eps(eps: f64);
     }
 }
 
