@@ -66,9 +66,10 @@ pub(super) fn assemble(
         all.add_op(a, b)?;
     }
     if let Some(more) = first.get(second.len()).or(second.get(first.len())) {
-        let why = "is what the closure does on one example only: its control flow follows numbers \
-                   or lengths; place it with `eager` to keep that";
-        return Err(site_of(more).wrong(why));
+        return site_of(more).refuse(
+            "is what the closure does on one example only: its control flow follows numbers \
+                   or lengths; place it with `eager` to keep that",
+        );
     }
     for [a, b] in results {
         let output = all.read([a, b], site)?;
@@ -90,13 +91,12 @@ impl Assembled {
     fn add_op(&mut self, a: &Note, b: &Note) -> Result<()> {
         let site = site_of(a);
         if a.caller != b.caller || site.call != b.call.name() || a.inputs.len() != b.inputs.len() {
-            let why = format!(
+            return site.refuse(format!(
                 "is what the closure does on one example, but {} ({}) on another: its control flow \
                  follows numbers or lengths; place it with `eager` to keep that",
                 b.call.name(),
                 b.caller
-            );
-            return Err(site.wrong(why));
+            ));
         }
         let kind = match (&a.call, &b.call) {
             (Call::Layer(x), Call::Layer(y)) => {
@@ -111,8 +111,8 @@ impl Assembled {
             let form = &self.graph.vars[id].form;
             let misfit = [x, y].into_iter().find_map(|t| form.misfit(t.dtype(), t.shape()));
             if let Some(misfit) = misfit {
-                let why = format!("computes {form} in a program, the closure's {misfit}");
-                return Err(site.wrong(why));
+                return site
+                    .refuse(format!("computes {form} in a program, the closure's {misfit}"));
             }
             self.add(id, [x, y]);
         }
@@ -140,21 +140,20 @@ impl Assembled {
                 )?[0]);
             }
             [Some(_), Some(_)] => {
-                let why = "reads another tensor on another example; place it with `eager`";
-                return Err(site.wrong(why));
+                return site
+                    .refuse("reads another tensor on another example; place it with `eager`");
             }
             [None, _] => a,
             [_, None] => b,
         };
         let made = for_any!(unknown, a => a.origin().map(|node| (node.name(), node.location)));
         let made = made.map_or(String::new(), |(name, line)| format!(", by {name} ({line})"));
-        let why = format!(
+        site.refuse(format!(
             "reads a tensor of shape {:?} that the closure makes anew each time{made}: from \
              numbers or lengths of its inputs by an op that programs do not have, from random \
              numbers, or through `to_vec`, `item` and the like; place it with `eager`",
             unknown.shape()
-        );
-        Err(site.wrong(why))
+        ))
     }
 }
 

@@ -69,12 +69,11 @@ pub fn gradients_with(
     seeds: &[Option<&Variable>],
 ) -> Result<Vec<Option<Variable>>> {
     let site = Site::here("gradients");
-    let refused = |why: String| Err(site.wrong(why));
     let Some(first) = targets.first() else {
-        return refused("there is no target".to_owned());
+        return site.refuse("there is no target");
     };
     if targets.len() != seeds.len() {
-        return refused(format!("{} targets have {} seeds", targets.len(), seeds.len()));
+        return site.refuse(format!("{} targets have {} seeds", targets.len(), seeds.len()));
     }
     let program = &first.program;
     let own = |variable: &Variable| program.own(&site, variable);
@@ -86,7 +85,7 @@ pub fn gradients_with(
         {
             let (seed_name, seed, name, form) =
                 (seed.name(), seed.form(), target.name(), target.form());
-            return refused(format!(
+            return site.refuse(format!(
                 "the seed `{seed_name}` is {seed}, its target `{name}` is {form}"
             ));
         }
@@ -114,8 +113,7 @@ pub(super) fn parameter_gradients(
     let site = Site { call: "append_backward", place: place.clone() };
     let Var { name, form, .. } = &graph.vars[loss];
     if form.dims.iter().any(|dim| *dim != Some(1)) {
-        let why = format!("the loss `{name}` must have one element, it is {form}");
-        return Err(site.wrong(why));
+        return site.refuse(format!("the loss `{name}` must have one element, it is {form}"));
     }
     let is_parameter = |id: &VarId| graph.vars[*id].is_parameter();
     let parameters: Vec<VarId> = (0..graph.vars.len()).filter(is_parameter).collect();
@@ -137,8 +135,8 @@ pub(super) fn append(
     for &(target, _) in from {
         let var = &graph.vars[target];
         if !var.form.dtype.is_float() {
-            let why = format!("`{}` is {}, which has no gradient", var.name, var.form.dtype);
-            return Err(site.wrong(why));
+            return site
+                .refuse(format!("`{}` is {}, which has no gradient", var.name, var.form.dtype));
         }
     }
     // Variables that want a gradient and lie between `of` and what is computed from it.

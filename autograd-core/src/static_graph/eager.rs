@@ -105,7 +105,7 @@ impl<const M: usize, const N: usize> EagerCall<M, N> {
         let (inputs, forms) = self.0.given(M, &site)?;
         let Building { program, function, outputs, .. } = self.0;
         if N == 0 {
-            return Err(site.wrong("computes no tensor"));
+            return site.refuse("computes no tensor");
         }
         let found = match &outputs {
             Some(outputs) => outputs.iter().map(Variable::form).collect(),

@@ -203,6 +203,10 @@ impl<'c> Site<'c> {
         let (op, location) = (self.call.to_owned(), self.place.to_string());
         Error::Program { op, why: why.into(), location }
     }
+
+    pub(super) fn refuse<R>(&self, why: impl Into<String>) -> Result<R> {
+        Err(self.wrong(why))
+    }
 }
 
 /// Where a variable's value comes from.
@@ -348,7 +352,7 @@ impl Graph {
         role: Role,
     ) -> Result<VarId> {
         if name.is_empty() {
-            return Err(site.wrong("a variable needs a name"));
+            return site.refuse("a variable needs a name");
         }
         if let Some(before) = self.find(name).map(|id| &self.vars[id]) {
             let Var { form, place, .. } = before;

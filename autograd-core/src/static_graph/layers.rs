@@ -69,17 +69,16 @@ impl Program {
         let site = Site::here("fc");
         let mut input = self.own(&site, x)?;
         let (name, form) = (x.name(), x.form());
-        let refused = |why: String| Err(site.wrong(why));
         let lengths = form.dims.iter().skip(1);
         let width = lengths.copied().try_fold(1, |width, length| Some(width * length?));
         let (true, Some(width)) = (form.dims.len() > 1, width) else {
-            return refused(format!("`{name}` must be [n, ..] with only n free, it is {form}"));
+            return site.refuse(format!("`{name}` must be [n, ..] with only n free, it is {form}"));
         };
         if !form.dtype.is_float() {
-            return refused(format!("`{name}` must be of a float type, it is {form}"));
+            return site.refuse(format!("`{name}` must be of a float type, it is {form}"));
         }
         if size == 0 {
-            return refused("`size` must be 1 or more, found 0".to_owned());
+            return site.refuse("`size` must be 1 or more, found 0");
         }
         self.change(&site, |change| {
             if form.dims.len() > 2 {
@@ -147,7 +146,7 @@ impl Program {
         let site = Site::here("accuracy");
         // They must fit as for the loss.
         if let Err(why) = of_logits(&[&logits.form(), &classes.form()]) {
-            return Err(site.wrong(format!("{why}; given `{logits}`, `{classes}`")));
+            return site.refuse(format!("{why}; given `{logits}`, `{classes}`"));
         }
         let (logits, classes) = (self.own(&site, logits)?, self.own(&site, classes)?);
         self.change(&site, |change| {
@@ -206,8 +205,8 @@ impl Program {
         let mut index = self.own(&site, ids)?;
         let form = ids.form();
         if form.dtype != DType::Int64 {
-            let why = format!("`{}` must be ids of type int64, it is {form}", ids.name());
-            return Err(site.wrong(why));
+            return site
+                .refuse(format!("`{}` must be ids of type int64, it is {form}", ids.name()));
         }
         self.change(&site, |change| {
             let name = format!("{}.weight", change.layer_name(&None));
@@ -325,18 +324,17 @@ impl Program {
     pub fn batch_norm_with(&self, x: &Variable, options: &BatchNormOptions) -> Result<Variable> {
         let site = Site::here("batch_norm");
         let input = self.own(&site, x)?;
-        let refused = |why: String| Err(site.wrong(why));
         let BatchNormOptions { momentum, eps, .. } = *options;
         if !(0.0..=1.0).contains(&momentum) {
-            return refused(format!("`momentum` must be in [0, 1], found {momentum}"));
+            return site.refuse(format!("`momentum` must be in [0, 1], found {momentum}"));
         }
         if !(eps > 0.0 && eps.is_finite()) {
-            return refused(format!("`eps` must be above 0, and finite, found {eps}"));
+            return site.refuse(format!("`eps` must be above 0, and finite, found {eps}"));
         }
         let form = x.form();
         let channels = match table::channels(&form) {
             Ok(channels) => Form::new(form.dtype, smallvec![Some(channels)]),
-            Err(why) => return refused(format!("{why}; given `{}`", x.name())),
+            Err(why) => return site.refuse(format!("{why}; given `{}`", x.name())),
         };
         self.change(&site, |change| {
             let name = change.layer_name(&options.name);

@@ -94,9 +94,9 @@ impl Program {
     pub fn set_learning_rate(&self, learning_rate: f64) -> Result<()> {
         let site = Site::here("set_learning_rate");
         if !(learning_rate >= 0.0 && learning_rate.is_finite()) {
-            return Err(site.wrong(format!(
+            return site.refuse(format!(
                 "`learning_rate` must be 0 or more, and finite, found {learning_rate}"
-            )));
+            ));
         }
         let (mut graph, mut found) = (self.graph(), false);
         for op in &mut graph.ops {
@@ -107,7 +107,7 @@ impl Program {
         }
         match found {
             true => Ok(()),
-            false => Err(site.wrong("the program has no update; `minimize` a loss first")),
+            false => site.refuse("the program has no update; `minimize` a loss first"),
         }
     }
 
@@ -133,19 +133,17 @@ fn minimize(rule: Rule, loss: &Variable, checked: Result<()>) -> Result<Vec<(Var
         let name = change.graph.vars[loss.id].name.clone();
         if let Some((parameter, op)) = updated(change.graph, loss.id) {
             let parameter = &change.graph.vars[parameter].name;
-            let why = format!(
+            return site.refuse(format!(
                 "`{parameter}`, which the loss `{name}` depends on, is updated already by {} (built at {})",
                 op.kind, op.place
-            );
-            return Err(site.wrong(why));
+            ));
         }
         let pairs = parameter_gradients(change.graph, loss.id, &site.place)?;
         if pairs.is_empty() {
-            let why = format!(
+            return site.refuse(format!(
                 "the loss `{name}` depends on no parameter that wants a gradient, so nothing would be \
                  trained"
-            );
-            return Err(site.wrong(why));
+            ));
         }
         pairs.iter().try_for_each(|&pair| append_update(change, rule, pair))?;
         Ok(pairs)
@@ -166,7 +164,7 @@ fn apply(rule: Rule, pairs: &[(Variable, Variable)], checked: Result<()>) -> Res
     let site = Site::here("apply_gradients");
     checked.map_err(|error| with_place(error, site.place.clone()))?;
     let Some((first, _)) = pairs.first() else {
-        return Err(site.wrong("there is no parameter with a gradient"));
+        return site.refuse("there is no parameter with a gradient");
     };
     let program = first.program();
     let own = |variable| program.own(&site, variable);
@@ -176,7 +174,7 @@ fn apply(rule: Rule, pairs: &[(Variable, Variable)], checked: Result<()>) -> Res
         ids.into_iter().try_for_each(|pair| {
             let var = &change.graph.vars[pair.0];
             if !var.is_parameter() {
-                return Err(site.wrong(format!("`{}` is no parameter", var.name)));
+                return site.refuse(format!("`{}` is no parameter", var.name));
             }
             append_update(change, rule, pair)
         })

@@ -121,7 +121,7 @@ impl Program {
         if self.is(&variable.program) {
             return Ok(variable.id);
         }
-        Err(site.wrong(format!("`{}` is a variable of another program", variable.name())))
+        site.refuse(format!("`{}` is a variable of another program", variable.name()))
     }
 
     /// [`Program::own`] of each of several.
@@ -423,8 +423,8 @@ impl Program {
             if let Some(&(first, _)) = starts.first() {
                 if own {
                     let name = &graph.vars[first].name;
-                    let why = format!("`{name}` needs another program as startup program");
-                    return Err(site.wrong(why));
+                    return site
+                        .refuse(format!("`{name}` needs another program as startup program"));
                 }
                 startup.graph().attempt(|startup| {
                     let mut set =
@@ -441,8 +441,7 @@ impl Program {
 fn start(startup: &mut Graph, var: &Var, init: Init, site: &Site<'_>) -> Result<()> {
     let Var { name, form, role, place, .. } = var;
     if startup.find(name).is_some() {
-        let why = format!("the startup program sets a variable `{name}` already");
-        return Err(site.wrong(why));
+        return site.refuse(format!("the startup program sets a variable `{name}` already"));
     }
     let set = startup.add_var(Var::new(name.clone(), form.clone(), *role, place));
     let op = Op::new(Kind::Init(init, form.clone()), &[], &[], Phase::Forward, place);
@@ -470,10 +469,10 @@ impl Change<'_> {
         init: Init,
     ) -> Result<VarId> {
         if form.dims.contains(&None) {
-            return Err(self.site.wrong(format!("`{name}` has a free axis: {form}")));
+            return self.site.refuse(format!("`{name}` has a free axis: {form}"));
         }
         if parameter && !form.dtype.is_float() {
-            return Err(self.site.wrong(format!("`{name}` must be of a float type: {form}")));
+            return self.site.refuse(format!("`{name}` must be of a float type: {form}"));
         }
         let id = self.graph.declare(self.site, name, form, Role::Kept { parameter })?;
         self.starts.push((id, init));

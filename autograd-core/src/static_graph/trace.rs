@@ -100,10 +100,9 @@ impl<const M: usize, const N: usize> TraceCall<M, N> {
             let Run { inputs, outputs: expected, .. } = run(2)?;
             let found = GradMode::of(false, || compute(&graph, inputs, &outputs));
             if !found.map_err(refused)?.iter().zip(&expected).all(|(x, y)| is_same(x, y)) {
-                let why = "the operators' figures are not the closure's: it draws random numbers, changes \
+                return site.refuse("the operators' figures are not the closure's: it draws random numbers, changes \
                            a tensor in place, or does what follows the numbers themselves; place it with \
-                           `eager`";
-                return Err(refused(why.to_owned()));
+                           `eager`");
             }
         }
         let mut own: Vec<Option<VarId>> = inputs.into_iter().map(Some).collect();

@@ -288,7 +288,7 @@ impl Building {
     pub(super) fn given(&self, takes: usize, site: &Site<'_>) -> Result<(Vec<VarId>, Vec<Form>)> {
         let inputs = self.inputs.as_deref().unwrap_or_default();
         if inputs.len() != takes {
-            return Err(site.wrong(format!("takes {takes} inputs, give them with `x`")));
+            return site.refuse(format!("takes {takes} inputs, give them with `x`"));
         }
         let own = self.program.own_all(site, inputs)?;
         let forms: Vec<Form> = inputs.iter().map(Variable::form).collect();
@@ -296,8 +296,7 @@ impl Building {
         for ((param, form), variable) in params.zip(&forms).zip(inputs) {
             if param.dtype != form.dtype {
                 let (takes, name) = (param.dtype, variable.name());
-                let why = format!("takes {takes}, but `{name}` is {}", form.dtype);
-                return Err(site.wrong(why));
+                return site.refuse(format!("takes {takes}, but `{name}` is {}", form.dtype));
             }
         }
         Ok((own, forms))
