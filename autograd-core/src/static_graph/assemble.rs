@@ -8,8 +8,7 @@ use super::eager::{EXAMPLES, example, form_of};
 use super::form::Dims;
 use super::forms::position;
 use super::ir::{
-    Eager, Given, Graph, Kind, Lengths, OpDef, Operator, Phase, Place, Role, Site, TracedLayer,
-    VarId,
+    Eager, Given, Graph, Kind, Lengths, OpDef, Operator, Phase, Role, Site, TracedLayer, VarId,
 };
 use super::py_func::Function;
 use super::table;
@@ -158,7 +157,7 @@ impl Assembled {
 }
 
 fn site_of(note: &Note) -> Site<'_> {
-    Site { call: note.call.name(), place: Place::Line(note.caller) }
+    Site { call: note.call.name(), place: note.caller.to_string().into() }
 }
 
 /// The operator that both runs are: what differs is a length that follows a free axis.

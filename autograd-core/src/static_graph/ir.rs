@@ -170,22 +170,8 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The line that built a part of a program.
-#[derive(Clone, Debug)]
-pub(super) enum Place {
-    Line(&'static Location<'static>),
-    /// As a file says.
-    Loaded(Arc<str>),
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Line(line) => write!(f, "{line}"),
-            Self::Loaded(line) => f.write_str(line),
-        }
-    }
-}
+/// The line that built a part of a program, also as a file says.
+pub(super) type Place = Arc<str>;
 
 /// What a user calls, and where.
 pub(super) struct Site<'c> {
@@ -196,7 +182,7 @@ pub(super) struct Site<'c> {
 impl<'c> Site<'c> {
     #[track_caller]
     pub(super) fn here(call: &'c str) -> Self {
-        Self { call, place: Place::Line(Location::caller()) }
+        Self { call, place: Location::caller().to_string().into() }
     }
 
     pub(super) fn wrong(&self, why: impl Into<String>) -> Error {

@@ -6,7 +6,7 @@ use super::{Functions, HEAD};
 use crate::static_graph::attr::{self, Param, parse, read_dims, read_form, read_list};
 use crate::static_graph::form::{Dims, Form};
 use crate::static_graph::ir::{
-    Eager, Foreign, Given, Grad, Graph, Kind, Named, Op, OpId, Operator, PHASES, Place, ROLES,
+    Eager, Foreign, Given, Grad, Graph, Kind, Named, Op, OpId, Operator, PHASES, ROLES,
     TracedLayer, Var, VarId,
 };
 use crate::static_graph::py_func::Function;
@@ -59,7 +59,7 @@ impl Reader<'_> {
         if name.is_empty() {
             return Err("a variable needs a name".to_owned());
         }
-        let mut var = Var::new(name, form, role, &Place::Loaded(unquoted(place).into()));
+        let mut var = Var::new(name, form, role, &unquoted(place).into());
         let Form { dtype, dims } = &var.form;
         if var.is_kept() && dims.contains(&None) || var.is_parameter() && !dtype.is_float() {
             return Err(format!("`{}` cannot be kept: {}", var.name, var.form));
@@ -80,7 +80,7 @@ impl Reader<'_> {
         let (inputs, outputs, writes) = (inputs?, outputs?, writes?);
         let kind = self.kind(kind, &inputs, &outputs)?;
         let phase = named(PHASES, "phase", phase)?;
-        let place = Place::Loaded(unquoted(place).into());
+        let place = unquoted(place).into();
         let op = Op { kind, inputs, outputs, writes, phase, place };
         self.graph.push_op(op).map_err(|error| error.to_string())
     }

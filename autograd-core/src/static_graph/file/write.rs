@@ -13,14 +13,14 @@ pub(super) fn write(graph: &Graph) -> Result<String, String> {
     let mut text = format!("{HEAD}\n");
     for var in &graph.vars {
         let role = name_of(ROLES, var.role);
-        let (name, place) = (quoted(&var.name), quoted(&var.place.to_string()));
+        let (name, place) = (quoted(&var.name), quoted(&var.place));
         let stop = if var.stop_gradient { "stop" } else { "flow" };
         let (dtype, dims) = (var.form.dtype, dims_text(&var.form.dims));
         let _ = writeln!(text, "var\t{name}\t{dtype}\t{dims}\t{role}\t{stop}\t{place}");
     }
     for op in &graph.ops {
         let phase = name_of(PHASES, op.phase);
-        let (kind, place) = (kind_text(&op.kind)?, quoted(&op.place.to_string()));
+        let (kind, place) = (kind_text(&op.kind)?, quoted(&op.place));
         let [inputs, outputs, writes] = [&op.inputs, &op.outputs, &op.writes].map(|ids| list(ids));
         let _ = writeln!(text, "op\t{kind}\t{inputs}\t{outputs}\t{writes}\t{phase}\t{place}");
     }
