@@ -7,9 +7,7 @@ use super::attr::is_same as is_same_attr;
 use super::eager::{EXAMPLES, example, form_of};
 use super::form::Dims;
 use super::forms::position;
-use super::ir::{
-    Eager, Given, Graph, Kind, Lengths, OpDef, Operator, Phase, Role, Site, TracedLayer, VarId,
-};
+use super::ir::{Eager, Given, Graph, Kind, Lengths, OpDef, Phase, Role, Site, TracedLayer, VarId};
 use super::py_func::Function;
 use super::table;
 use super::values::Computed;
@@ -130,13 +128,8 @@ impl Assembled {
         let unknown = match [self.find(0, a), self.find(1, b)] {
             [Some(x), Some(y)] if x == y => return Ok(self.vars[x]),
             [None, None] if is_same(a, b) => {
-                let constant = Operator::new(&table::CONSTANT, vec![Attr::Tensor(a.alias())]);
-                return Ok(self.graph.push(
-                    Kind::Op(constant),
-                    &[],
-                    Phase::Forward,
-                    &site.place,
-                )?[0]);
+                let constant = Kind::of(&table::CONSTANT, [Attr::Tensor(a.alias())]);
+                return Ok(self.graph.push(constant, &[], Phase::Forward, &site.place)?[0]);
             }
             [Some(_), Some(_)] => {
                 return site
@@ -180,7 +173,7 @@ fn merge(a: &Note, b: &Note) -> Computed<Kind> {
                 }
                 _ => Err(FIXED.to_owned()),
             });
-            Ok(Kind::Op(Operator::new(def, merged.collect::<Computed<_>>()?)))
+            Ok(Kind::of(def, merged.collect::<Computed<Vec<_>>>()?))
         }
         _ => Err("is another op on another example".to_owned()),
     }

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::ir::{Grad, Gradient, Graph, Kind, Op, OpId, Operator, Phase, Place, Site, Var, VarId};
+use super::ir::{Grad, Gradient, Graph, Kind, Op, OpId, Phase, Place, Site, Var, VarId};
 use super::program::Variable;
 use super::table;
 use crate::error::Result;
@@ -96,7 +96,7 @@ pub fn gradients_with(
 }
 
 fn fill_like(value: f64) -> Kind {
-    Kind::Op(Operator::new(&table::FILL_LIKE, vec![Attr::Number(value)]))
+    Kind::of(&table::FILL_LIKE, [Attr::Number(value)])
 }
 
 /// The gradient of what nothing depends on.
@@ -206,8 +206,7 @@ fn total(
     let Some(parts) = coming.get_mut(&var) else { return Ok(None) };
     if parts.len() > 1 {
         let parts = std::mem::take(parts);
-        let sum = Kind::Op(Operator::new(&table::ADD_N, Vec::new()));
-        let sum = graph.push_gradients(sum, &parts, &[var], place)?[0];
+        let sum = graph.push_gradients(Kind::of(&table::ADD_N, []), &parts, &[var], place)?[0];
         coming.insert(var, vec![sum]);
         return Ok(Some(sum));
     }

@@ -11,6 +11,7 @@ use super::program::{Program, Variable};
 use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables, noted};
 use super::values::{Computed, Values, panic_message};
 use crate::array::DType;
+use crate::engine::for_float;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Element, GradMode, Tensor, is_grad_enabled};
 use crate::ops::trace::{Note, collect};
@@ -186,11 +187,7 @@ fn call(function: &Function, inputs: Values) -> Computed<Values> {
 
 /// Has gradients flow to a value, if it can have one.
 pub(super) fn want_gradient(value: &AnyTensor) {
-    match value {
-        AnyTensor::Float32(value) => value.set_stop_gradient(false),
-        AnyTensor::Float64(value) => value.set_stop_gradient(false),
-        _ => {}
-    }
+    for_float!(value, value => value.set_stop_gradient(false), _ => {});
 }
 
 /// Runs eager code on examples while a program is built, and notes its ops. A panic is an error.

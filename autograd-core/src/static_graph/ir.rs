@@ -5,6 +5,7 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
+use super::attr::Attr;
 use super::form::Form;
 use super::init::Init;
 use super::py_func::Function;
@@ -93,6 +94,11 @@ pub(super) struct Grad {
 }
 
 impl Kind {
+    /// An entry of the table with its attributes.
+    pub(super) fn of(def: &'static OpDef, attrs: impl Into<Vec<Attr>>) -> Self {
+        Self::Op(Operator::new(def, attrs.into()))
+    }
+
     /// The operator's name, from which those of its outputs are made.
     pub(super) fn name(&self) -> String {
         match self {

@@ -5,7 +5,7 @@ use smallvec::smallvec;
 
 use super::form::Form;
 use super::init::Init;
-use super::ir::{Kind, Op, Operator, Phase, Role, Site, Var};
+use super::ir::{Kind, Op, Phase, Role, Site, Var};
 use super::program::{Change, Program, Variable};
 use super::table;
 use crate::array::DType;
@@ -348,8 +348,8 @@ impl Program {
             let name = change.graph.fresh_name(&format!("{name}.out"), true);
             let output = Var::new(name, form, Role::Computed, &site.place);
             let output = change.graph.add_var(output);
-            let attrs = vec![Attr::Number(momentum), Attr::Number(eps), Attr::Flag(true)];
-            let kind = Kind::Op(Operator::new(&table::BATCH_NORM, attrs));
+            let attrs = [Attr::Number(momentum), Attr::Number(eps), Attr::Flag(true)];
+            let kind = Kind::of(&table::BATCH_NORM, attrs);
             let inputs = [input, weight, bias, mean, var];
             let op = Op::new(kind, &inputs, &[output], Phase::Forward, &site.place);
             change.graph.push_op(Op { writes: vec![mean, var], ..op })?;

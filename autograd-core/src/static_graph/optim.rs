@@ -2,11 +2,11 @@
 
 use super::backward::parameter_gradients;
 use super::init::Init;
-use super::ir::{Graph, Kind, Op, OpId, Phase, Place, Site, Var, VarId};
+use super::ir::{Kind, Op, OpId, Phase, Site, Var, VarId};
 use super::program::{Change, Program, Variable};
 use super::rule::Rule;
 use crate::error::{Error, Result};
-use crate::optim::{Adam, AdamW, RmsProp, Rule as _, Sgd};
+use crate::optim::{Adam, AdamW, RmsProp, Sgd};
 
 macro_rules! minimize {
     ($($rule:ident)*) => {$(
@@ -23,7 +23,7 @@ macro_rules! minimize {
             /// was.
             #[track_caller]
             pub fn minimize(&self, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
-                minimize(Rule::$rule(*self), loss, self.check())
+                minimize(Rule::$rule(*self), loss)
             }
 
             /// Appends an update of each parameter of a
@@ -54,7 +54,7 @@ macro_rules! minimize {
             /// range. The program is then as it was.
             #[track_caller]
             pub fn apply_gradients(&self, pairs: &[(Variable, Variable)]) -> Result<()> {
-                apply(Rule::$rule(*self), pairs, self.check())
+                apply(Rule::$rule(*self), pairs)
             }
         }
     )*};
@@ -126,13 +126,15 @@ impl Program {
 }
 
 #[track_caller]
-fn minimize(rule: Rule, loss: &Variable, checked: Result<()>) -> Result<Vec<(Variable, Variable)>> {
+fn minimize(rule: Rule, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
     let (site, program) = (Site::here("minimize"), loss.program());
-    checked.map_err(|error| with_place(error, site.place.clone()))?;
+    check(rule, &site)?;
     let pairs = program.change(&site, |change| {
-        let name = change.graph.vars[loss.id].name.clone();
-        if let Some((parameter, op)) = updated(change.graph, loss.id) {
-            let parameter = &change.graph.vars[parameter].name;
+        let (graph, reached) = (&change.graph, change.graph.behind(&[loss.id]));
+        let name = graph.vars[loss.id].name.clone();
+        let update = |op: &&Op| op.kind.is_update() && reached[op.writes[0]];
+        if let Some(op) = graph.ops.iter().find(update) {
+            let parameter = &graph.vars[op.writes[0]].name;
             return site.refuse(format!(
                 "`{parameter}`, which the loss `{name}` depends on, is updated already by {} (built at {})",
                 op.kind, op.place
@@ -152,17 +154,10 @@ fn minimize(rule: Rule, loss: &Variable, checked: Result<()>) -> Result<Vec<(Var
     Ok(pairs.into_iter().map(variables).collect())
 }
 
-/// A parameter that a variable is computed from, and the operator that updates it already.
-fn updated(graph: &Graph, var: VarId) -> Option<(VarId, &Op)> {
-    let reached = graph.behind(&[var]);
-    let update = |op: &&Op| op.kind.is_update() && reached[op.writes[0]];
-    graph.ops.iter().find(update).map(|op| (op.writes[0], op))
-}
-
 #[track_caller]
-fn apply(rule: Rule, pairs: &[(Variable, Variable)], checked: Result<()>) -> Result<()> {
+fn apply(rule: Rule, pairs: &[(Variable, Variable)]) -> Result<()> {
     let site = Site::here("apply_gradients");
-    checked.map_err(|error| with_place(error, site.place.clone()))?;
+    check(rule, &site)?;
     let Some((first, _)) = pairs.first() else {
         return site.refuse("there is no parameter with a gradient");
     };
@@ -181,13 +176,15 @@ fn apply(rule: Rule, pairs: &[(Variable, Variable)], checked: Result<()>) -> Res
     })
 }
 
-/// An option that is out of range, reported with the line of the call.
-fn with_place(error: Error, place: Place) -> Error {
-    match error {
-        Error::Value { op, parameter, expected, found } => Site { call: op, place }
-            .wrong(format!("`{parameter}` must be {expected}, found {found}")),
+/// An error with the line of the call if an option is out of range.
+fn check(rule: Rule, site: &Site<'_>) -> Result<()> {
+    rule.check().map_err(|error| match error {
+        Error::Value { op, parameter, expected, found } => {
+            Site { call: op, place: site.place.clone() }
+                .wrong(format!("`{parameter}` must be {expected}, found {found}"))
+        }
         error => error,
-    }
+    })
 }
 
 fn append_update(

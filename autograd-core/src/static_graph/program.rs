@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::form::{Dims, Form};
 use super::init::Init;
-use super::ir::{Graph, Kind, Op, OpDef, Operator, Phase, Role, Site, Var, VarId};
+use super::ir::{Graph, Kind, Op, OpDef, Phase, Role, Site, Var, VarId};
 use super::plan::Plan;
 use crate::array::{DType, IntoDims};
 use crate::error::Result;
@@ -143,8 +143,8 @@ impl Program {
     ) -> Result<Variable> {
         let site = Site::here(def.name);
         let inputs = self.own_all(&site, inputs.iter().copied())?;
-        let op = Kind::Op(Operator::new(def, attrs.into()));
-        let outputs = self.graph().push(op, &inputs, Phase::Forward, &site.place)?;
+        let outputs =
+            self.graph().push(Kind::of(def, attrs), &inputs, Phase::Forward, &site.place)?;
         Ok(self.variable(outputs[0]))
     }
 
@@ -456,8 +456,7 @@ impl Change<'_> {
         attrs: [Attr; N],
         inputs: &[VarId],
     ) -> Result<VarId> {
-        let op = Kind::Op(Operator::new(def, attrs.into()));
-        Ok(self.graph.push(op, inputs, Phase::Forward, &self.site.place)?[0])
+        Ok(self.graph.push(Kind::of(def, attrs), inputs, Phase::Forward, &self.site.place)?[0])
     }
 
     /// A variable that the executor keeps, with an operator in the startup program that sets it.

@@ -56,6 +56,10 @@ impl Rule {
         for_rule!(self, rule => rule.set_rate(learning_rate));
     }
 
+    pub(super) fn check(self) -> crate::error::Result<()> {
+        for_rule!(self, rule => rule.check())
+    }
+
     /// The step size, and what is not 0.
     pub(super) fn shown(self) -> String {
         let options = self.options().into_iter().enumerate();

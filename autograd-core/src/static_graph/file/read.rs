@@ -6,8 +6,8 @@ use super::{Functions, HEAD};
 use crate::static_graph::attr::{self, Param, parse, read_dims, read_form, read_list};
 use crate::static_graph::form::{Dims, Form};
 use crate::static_graph::ir::{
-    Eager, Foreign, Given, Grad, Graph, Kind, Named, Op, OpId, Operator, PHASES, ROLES,
-    TracedLayer, Var, VarId,
+    Eager, Foreign, Given, Grad, Graph, Kind, Named, Op, OpId, PHASES, ROLES, TracedLayer, Var,
+    VarId,
 };
 use crate::static_graph::py_func::Function;
 use crate::static_graph::rule::Rule;
@@ -205,7 +205,7 @@ fn read_table(parts: &[&str]) -> Result<Kind, String> {
     let attrs = def.attrs.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     match fields.next() {
         Some(_) => Err(unknown()),
-        None => Ok(Kind::Op(Operator::new(def, attrs))),
+        None => Ok(Kind::of(def, attrs)),
     }
 }
 
