@@ -11,7 +11,6 @@ use crate::graph::{AnyTensor, Element, Tensor, for_any};
 use crate::ops::Float;
 use crate::random::Generator;
 
-/// What is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     First,

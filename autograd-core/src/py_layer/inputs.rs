@@ -18,7 +18,6 @@ use crate::ops::Float;
 )]
 #[allow(private_interfaces, reason = "what a call reads is no part of the public interface")]
 pub trait TensorInput {
-    /// Shows its tensors.
     fn each(&self, see: &mut dyn FnMut(&dyn Handle));
 }
 
@@ -151,7 +150,6 @@ pub(super) fn version(inputs: &[&dyn TensorInput], of: &Protected) -> u32 {
     version
 }
 
-/// Which of its tensors want a gradient.
 pub(super) fn wanted(input: &dyn TensorInput) -> Vec<bool> {
     let mut wanted = Vec::new();
     input.each(&mut |tensor| wanted.push(!tensor.stop_gradient()));

@@ -14,7 +14,6 @@ use crate::ops::Float;
 /// elements of a float type.
 #[doc(hidden)]
 pub trait TensorOutput {
-    /// Shows each tensor to the visitor.
     fn visit<'o>(&'o mut self, visitor: &mut Visitor<'o>);
 }
 
@@ -316,17 +315,9 @@ each_tuple! { outputs_tuple }
     note = "if another type is called `Result` too, import it under another name, or write `std::result::Result` here"
 )]
 pub trait Fallible {
-    /// What is returned where nothing failed.
     type Output;
-    /// Why it failed.
     type Error;
-    /// As it is.
-    ///
-    /// # Errors
-    ///
-    /// Those of the function.
     fn result(self) -> Result<Self::Output, Self::Error>;
-    /// As the function returns it.
     fn of(result: Result<Self::Output, Self::Error>) -> Self;
 }
 

@@ -108,7 +108,6 @@ pub trait Probed {
 impl<T: ?Sized> Probed for T {}
 
 impl<T: ?Sized> Probe<T> {
-    /// For a type.
     #[must_use]
     pub const fn new<'a>() -> &'a Self {
         &Self(PhantomData)

@@ -100,7 +100,6 @@ impl Drop for VerifyScope {
     }
 }
 
-/// Whether calls are verified.
 #[doc(hidden)]
 #[inline]
 #[must_use]
@@ -282,7 +281,6 @@ pub(super) fn note(outputs: &Visitor<'_>) {
     AGAIN.set(Some(outputs));
 }
 
-/// A forward has failed.
 pub(super) fn note_failure() {
     AGAIN.with_borrow_mut(|outputs| outputs.as_mut().map(Vec::clear));
 }

@@ -22,7 +22,6 @@ pub(super) type OpId = usize;
 /// What an operator computes.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
-    /// One of the table.
     Op(Operator),
     Eager(Arc<Eager>),
     PyFunc(Arc<Foreign>),
@@ -87,7 +86,6 @@ pub(super) enum Given {
 #[derive(Clone, Debug)]
 pub(super) struct Grad {
     pub(super) of: OpId,
-    /// That operator's.
     pub(super) name: Arc<str>,
     pub(super) wants: Vec<usize>,
     pub(super) seeds: Vec<usize>,
@@ -290,7 +288,6 @@ pub(super) struct Op {
 }
 
 impl Op {
-    /// Without new values of kept variables.
     pub(super) fn new(
         kind: Kind,
         inputs: &[VarId],
@@ -312,7 +309,6 @@ impl Op {
         self.inputs[1]
     }
 
-    /// An error in words of this operator.
     pub(super) fn wrong(&self, why: impl Into<String>) -> Error {
         Site { call: &self.kind.to_string(), place: self.place.clone() }.wrong(why)
     }

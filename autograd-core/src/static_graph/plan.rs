@@ -8,7 +8,6 @@ use super::ir::{Graph, Kind, Op, OpId, Role, VarId};
 pub(super) struct Plan {
     /// As they were when the plan was made; a program that changes gets new plans.
     pub(super) graph: Graph,
-    /// In the order of their running.
     pub(super) steps: Vec<Step>,
     /// Fed variables that are read.
     pub(super) feeds: Vec<VarId>,
@@ -24,7 +23,6 @@ pub(super) struct Plan {
     pub(super) wants: Vec<bool>,
 }
 
-/// An operator that runs.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) op: OpId,
@@ -73,7 +71,6 @@ impl Plan {
         }
     }
 
-    /// A line for each step, and one for each update.
     pub(super) fn lines(&self) -> Vec<String> {
         let graph = &self.graph;
         let steps = self.steps.iter().map(|step| {

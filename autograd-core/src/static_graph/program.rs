@@ -124,7 +124,6 @@ impl Program {
         site.refuse(format!("`{}` is a variable of another program", variable.name()))
     }
 
-    /// [`Program::own`] of each of several.
     pub(super) fn own_all<'v>(
         &self,
         site: &Site<'_>,
@@ -449,7 +448,6 @@ fn start(startup: &mut Graph, var: &Var, init: Init, site: &Site<'_>) -> Result<
 }
 
 impl Change<'_> {
-    /// An operator of the table. Its only output.
     pub(super) fn add<const N: usize>(
         &mut self,
         def: &'static OpDef,

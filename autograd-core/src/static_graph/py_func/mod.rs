@@ -104,9 +104,7 @@ pub struct Arity<const N: usize>;
 /// See [`Arity`].
 #[doc(hidden)]
 pub trait Outcome {
-    /// The variables.
     type Variables;
-    /// Makes them from a list.
     fn of(list: Vec<Variable>) -> Self::Variables;
 }
 

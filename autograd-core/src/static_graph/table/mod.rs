@@ -11,7 +11,6 @@ use super::ir::OpDef;
 pub(super) use crate::ops::entries::*;
 pub(super) use own::*;
 
-/// All entries.
 fn all() -> impl Iterator<Item = &'static OpDef> {
     let families: [&'static [OpDef]; 5] = [&FUNCTIONS, &BINARY, &SCALAR, &COMPARISONS, &REDUCTIONS];
     let others = [
@@ -38,7 +37,6 @@ fn all() -> impl Iterator<Item = &'static OpDef> {
     families.into_iter().flatten().chain(others.into_iter().flatten().copied())
 }
 
-/// The operator of a family and a name.
 pub(super) fn find(family: &str, name: &str) -> Option<&'static OpDef> {
     static KNOWN: OnceLock<HashMap<(&str, &str), &OpDef>> = OnceLock::new();
     let known = KNOWN.get_or_init(|| all().map(|def| ((def.family, def.name), def)).collect());

@@ -64,7 +64,6 @@ entries! {
     };
 }
 
-/// How many channels there are.
 pub(in super::super) fn channels(x: &Form) -> Computed<usize> {
     match float(x)?.dims[..] {
         [_, Some(channels), ..] => Ok(channels),
