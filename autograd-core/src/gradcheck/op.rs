@@ -6,7 +6,6 @@ use std::marker::PhantomData;
 
 use super::point::Subject;
 use super::{check_first, check_second};
-use crate::error::Result;
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
 use crate::ops::Float;
 use crate::random::Generator;
@@ -126,7 +125,7 @@ pub fn array<X, const N: usize>(name: &str, tensors: Vec<X>) -> [X; N] {
 
 /// What a forward returned that may fail.
 #[track_caller]
-pub fn succeeded<O, E: Debug>(returned: std::result::Result<O, E>) -> O {
+pub fn succeeded<O, E: Debug>(returned: Result<O, E>) -> O {
     match returned {
         Ok(outputs) => outputs,
         Err(error) => panic!("forward failed: {error:?}"),
@@ -173,57 +172,43 @@ pub fn run(
     inputs: &Inputs,
     f: impl Fn(&At) -> Vec<AnyTensor>,
 ) {
-    let result = match order {
-        Order::First => first_order(op, inputs, &f),
-        Order::Second => second_order(op, inputs, &f),
-    };
-    if let Err(wrong) = result {
+    if let Err(wrong) = checked(op, order, inputs, &f) {
         panic!("check({given}){wrong}");
     }
 }
 
 /// Or what was tried, and what was wrong.
-type Checked = std::result::Result<(), String>;
-
-fn first_order(op: &'static str, inputs: &Inputs, f: &impl Fn(&At) -> Vec<AnyTensor>) -> Checked {
-    let all = Case::new(op, inputs, f);
-    let first = |case: &Case<'_>, tensors: &[AnyTensor]| {
-        let (subject, given) = case.subject(tensors);
-        check_first(&subject, |given| case.call(f, tensors, given), &given)
-    };
-    in_case("", first(&all, &inputs.tensors))?;
-    if inputs.tensors.iter().any(|x| x.shape().len() > 1) {
-        let transposed: Vec<_> = inputs.tensors.iter().map(laid_out_otherwise).collect();
-        in_case(", with inputs that are not contiguous", first(&all, &transposed))?;
-    }
-    for (what, case) in all.of_one_output() {
-        in_case(&what, first(&case, &inputs.tensors))?;
-    }
-    for (what, case) in all.of_one_input() {
-        in_case(&what, first(&case, &inputs.tensors))?;
-    }
-    Ok(())
-}
-
-fn second_order(op: &'static str, inputs: &Inputs, f: &impl Fn(&At) -> Vec<AnyTensor>) -> Checked {
-    let all = Case::new(op, inputs, f);
-    let second = |case: &Case<'_>| {
-        let (mut subject, given) = case.subject(&inputs.tensors);
+fn checked(
+    op: &'static str,
+    order: Order,
+    inputs: &Inputs,
+    f: &impl Fn(&At) -> Vec<AnyTensor>,
+) -> Result<(), String> {
+    let (all, is_first) = (Case::new(op, inputs, f), order == Order::First);
+    let check = |what: &str, case: &Case<'_>, tensors: &[AnyTensor]| {
+        let (mut subject, given) = case.subject(tensors);
+        let call = |given: &[AnyTensor]| case.call(f, tensors, given);
+        if is_first {
+            let checked = check_first(&subject, call, &given);
+            return checked.map_err(|error| format!("{what}: {error}"));
+        }
         subject.names.extend(case.outputs.iter().map(|k| match all.outputs.len() {
             1 => "the gradient of the output".to_owned(),
             _ => format!("the gradient of tensor output {k}"),
         }));
-        check_second(&subject, |given| case.call(f, &inputs.tensors, given), &given)
+        let checked = check_second(&subject, call, &given);
+        checked.map_err(|error| format!(", second order{what}: {error}"))
     };
-    in_case(", second order", second(&all))?;
-    for (what, case) in all.of_one_output() {
-        in_case(&format!(", second order{what}"), second(&case))?;
+    check("", &all, &inputs.tensors)?;
+    if is_first && inputs.tensors.iter().any(|x| x.shape().len() > 1) {
+        let transposed: Vec<_> = inputs.tensors.iter().map(laid_out_otherwise).collect();
+        check(", with inputs that are not contiguous", &all, &transposed)?;
+    }
+    let of_one_input = is_first.then(|| all.of_one_input()).into_iter().flatten();
+    for (what, case) in all.of_one_output().chain(of_one_input) {
+        check(&what, &case, &inputs.tensors)?;
     }
     Ok(())
-}
-
-fn in_case(case: &str, result: Result<()>) -> Checked {
-    result.map_err(|error| format!("{case}: {error}"))
 }
 
 /// Which inputs want a gradient, and which outputs give one.
