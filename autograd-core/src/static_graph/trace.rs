@@ -11,7 +11,7 @@ use super::form::Form;
 use super::ir::{Graph, Phase, Site, VarId};
 use super::layer::compute;
 use super::program::Program;
-use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables, noted};
+use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables};
 use super::values::{Computed, Values};
 use crate::error::Result;
 use crate::graph::GradMode;
@@ -69,9 +69,10 @@ impl Program {
 pub struct TraceCall<const M: usize, const N: usize>(Building);
 
 impl<const M: usize, const N: usize> TraceCall<M, N> {
-    noted! {
-        /// The inputs: `&x`, or `[&x, &w]`.
-        pub fn x(variables: impl Variables<M>) = inputs: Some(variables.list());
+    /// The inputs: `&x`, or `[&x, &w]`.
+    pub fn x(mut self, variables: impl Variables<M>) -> Self {
+        self.0.inputs = Some(variables.list());
+        self
     }
 
     /// Adds the closure's ops to the program, and gives what it returns.

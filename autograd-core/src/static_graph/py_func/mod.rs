@@ -134,42 +134,38 @@ impl Outcome for Arity<1> {
     }
 }
 
-/// Methods that note a part of a call: its documentation, its name, what it takes and what it sets.
-macro_rules! noted {
-    ($(
-        $(#[$doc:meta])*
-        pub fn $name:ident $(<$life:lifetime>)? ($value:ident: $type:ty) = $($part:ident).+: $noted:expr;
-    )*) => {$(
-        $(#[$doc])*
-        pub fn $name $(<$life>)? (mut self, $value: $type) -> Self {
-            self.0.$($part).+ = $noted;
-            self
-        }
-    )*};
-}
-
-pub(super) use noted;
-
 /// A [`py_func`](Program::py_func) that is being built: `M` inputs, `N` outputs. Nothing is added
 /// to the program before [`call`](Self::call).
 #[must_use = "nothing is added to the program before `call()`"]
 pub struct PyFuncCall<const M: usize, const N: usize>(Building);
 
 impl<const M: usize, const N: usize> PyFuncCall<M, N> {
-    noted! {
-        /// The function's inputs: `&x`, or `[&x, &w]`.
-        pub fn x(variables: impl Variables<M>) = inputs: Some(variables.list());
+    /// The function's inputs: `&x`, or `[&x, &w]`.
+    pub fn x(mut self, variables: impl Variables<M>) -> Self {
+        self.0.inputs = Some(variables.list());
+        self
+    }
 
-        /// The function's outputs, made with [`Block::create_var`](super::Block::create_var): `&y`, or
-        /// `[&y, &z]`.
-        pub fn out(variables: impl Variables<N>) = outputs: Some(variables.list());
+    /// The function's outputs, made with [`Block::create_var`](super::Block::create_var): `&y`, or
+    /// `[&y, &z]`.
+    pub fn out(mut self, variables: impl Variables<N>) -> Self {
+        self.0.outputs = Some(variables.list());
+        self
+    }
 
-        /// Inputs and outputs that the backward function is not given.
-        pub fn skip_vars_in_backward_input<'v>(variables: impl IntoIterator<Item = &'v Variable>) =
-            skipped: variables.into_iter().cloned().collect();
+    /// Inputs and outputs that the backward function is not given.
+    pub fn skip_vars_in_backward_input<'v>(
+        mut self,
+        variables: impl IntoIterator<Item = &'v Variable>,
+    ) -> Self {
+        self.0.skipped = variables.into_iter().cloned().collect();
+        self
+    }
 
-        /// The name that texts, errors and files show; by default the function's own.
-        pub fn name(name: &str) = function.name: name.into();
+    /// The name that texts, errors and files show; by default the function's own.
+    pub fn name(mut self, name: &str) -> Self {
+        self.0.function.name = name.into();
+        self
     }
 
     /// The function that computes the inputs' gradients. It is given the inputs, the outputs and
@@ -222,19 +218,31 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
 pub struct PyFuncListCall(Building);
 
 impl PyFuncListCall {
-    noted! {
-        /// The inputs.
-        pub fn x(variables: &[&Variable]) = inputs: Some(variables.iter().copied().cloned().collect());
+    /// The inputs.
+    pub fn x(mut self, variables: &[&Variable]) -> Self {
+        self.0.inputs = Some(variables.iter().copied().cloned().collect());
+        self
+    }
 
-        /// The outputs.
-        pub fn out(variables: &[&Variable]) = outputs: Some(variables.iter().copied().cloned().collect());
+    /// The outputs.
+    pub fn out(mut self, variables: &[&Variable]) -> Self {
+        self.0.outputs = Some(variables.iter().copied().cloned().collect());
+        self
+    }
 
-        /// As [`PyFuncCall::skip_vars_in_backward_input`].
-        pub fn skip_vars_in_backward_input<'v>(variables: impl IntoIterator<Item = &'v Variable>) =
-            skipped: variables.into_iter().cloned().collect();
+    /// As [`PyFuncCall::skip_vars_in_backward_input`].
+    pub fn skip_vars_in_backward_input<'v>(
+        mut self,
+        variables: impl IntoIterator<Item = &'v Variable>,
+    ) -> Self {
+        self.0.skipped = variables.into_iter().cloned().collect();
+        self
+    }
 
-        /// As [`PyFuncCall::name`].
-        pub fn name(name: &str) = function.name: name.into();
+    /// As [`PyFuncCall::name`].
+    pub fn name(mut self, name: &str) -> Self {
+        self.0.function.name = name.into();
+        self
     }
 
     /// As [`PyFuncCall::backward_func`], for a function of a list.
