@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 
 use super::point::Subject;
 use super::{check_first, check_second};
+use crate::error::Result;
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
 use crate::ops::Float;
 use crate::random::Generator;
@@ -125,7 +126,7 @@ pub fn array<X, const N: usize>(name: &str, tensors: Vec<X>) -> [X; N] {
 
 /// What a forward returned that may fail.
 #[track_caller]
-pub fn succeeded<O, E: Debug>(returned: Result<O, E>) -> O {
+pub fn succeeded<O, E: Debug>(returned: std::result::Result<O, E>) -> O {
     match returned {
         Ok(outputs) => outputs,
         Err(error) => panic!("forward failed: {error:?}"),
@@ -183,21 +184,22 @@ fn checked(
     order: Order,
     inputs: &Inputs,
     f: &impl Fn(&At) -> Vec<AnyTensor>,
-) -> Result<(), String> {
+) -> std::result::Result<(), String> {
     let (all, is_first) = (Case::new(op, inputs, f), order == Order::First);
+    let of_order = if is_first { "" } else { ", second order" };
     let check = |what: &str, case: &Case<'_>, tensors: &[AnyTensor]| {
         let (mut subject, given) = case.subject(tensors);
         let call = |given: &[AnyTensor]| case.call(f, tensors, given);
-        if is_first {
-            let checked = check_first(&subject, call, &given);
-            return checked.map_err(|error| format!("{what}: {error}"));
-        }
-        subject.names.extend(case.outputs.iter().map(|k| match all.outputs.len() {
-            1 => "the gradient of the output".to_owned(),
-            _ => format!("the gradient of tensor output {k}"),
-        }));
-        let checked = check_second(&subject, call, &given);
-        checked.map_err(|error| format!(", second order{what}: {error}"))
+        let checked: Result<()> = if is_first {
+            check_first(&subject, call, &given)
+        } else {
+            subject.names.extend(case.outputs.iter().map(|k| match all.outputs.len() {
+                1 => "the gradient of the output".to_owned(),
+                _ => format!("the gradient of tensor output {k}"),
+            }));
+            check_second(&subject, call, &given)
+        };
+        checked.map_err(|error| format!("{of_order}{what}: {error}"))
     };
     check("", &all, &inputs.tensors)?;
     if is_first && inputs.tensors.iter().any(|x| x.shape().len() > 1) {

@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use super::attr::Attr;
 use super::form::Form;
-use super::init::Init;
 use super::py_func::Function;
-use super::rule::Rule;
+use super::rule::{Init, Rule};
 use super::values::{Computed, Values};
 use crate::error::{Error, Result};
 pub(super) use crate::ops::table::{Effect, Gradient, Inferred, Lengths, OpDef, Operator};

@@ -4,9 +4,9 @@
 use smallvec::smallvec;
 
 use super::form::Form;
-use super::init::Init;
 use super::ir::{Kind, Op, Phase, Role, Site, Var};
 use super::program::{Change, Program, Variable};
+use super::rule::Init;
 use super::table;
 use crate::array::DType;
 use crate::error::Result;

@@ -47,9 +47,7 @@ mod executor;
 )]
 mod file;
 mod frame;
-mod init;
 mod ir;
-mod layer;
 mod layers;
 mod optim;
 mod plan;
@@ -73,7 +71,6 @@ pub use executor::{Executor, Feed, Fetch};
 #[cfg(feature = "safetensors")]
 #[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
 pub use file::Functions;
-pub use init::Init;
 pub use layers::{BatchNormOptions, FcOptions};
 pub use program::{
     Block, Program, ProgramGuard, Variable, default_main_program, default_startup_program,
@@ -83,6 +80,7 @@ pub use py_func::{
     Arity, Outcome, Param, PyFunc, PyFuncCall, PyFuncListCall, PyFuncParam, PyFuncReturn,
     PyFuncValue, Signature, Variables,
 };
+pub use rule::Init;
 pub use trace::TraceCall;
 
 /// An operator of programs from an impl block over arrays: [`Program::py_func`] with names.

@@ -1,10 +1,9 @@
 //! Optimizers in programs: operators that give what the executor keeps new values.
 
 use super::backward::parameter_gradients;
-use super::init::Init;
 use super::ir::{Kind, Op, OpId, Phase, Site, Var, VarId};
 use super::program::{Change, Program, Variable};
-use super::rule::Rule;
+use super::rule::{Init, Rule};
 use crate::error::{Error, Result};
 use crate::optim::{Adam, AdamW, RmsProp, Sgd};
 

@@ -7,9 +7,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::form::{Dims, Form};
-use super::init::Init;
 use super::ir::{Graph, Kind, Op, OpDef, Phase, Role, Site, Var, VarId};
 use super::plan::Plan;
+use super::rule::Init;
 use crate::array::{DType, IntoDims};
 use crate::error::Result;
 use crate::ops::table::attr::Attr;
