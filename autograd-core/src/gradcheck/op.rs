@@ -203,7 +203,14 @@ fn checked(
     };
     check("", &all, &inputs.tensors)?;
     if is_first && inputs.tensors.iter().any(|x| x.shape().len() > 1) {
-        let transposed: Vec<_> = inputs.tensors.iter().map(laid_out_otherwise).collect();
+        // The same numbers, with the axes the other way round in memory.
+        let transposed = |tensor: &AnyTensor| {
+            for_any!(tensor, t => {
+                let order: Vec<isize> = (0..t.shape().len() as isize).rev().collect();
+                t.permute(&order).contiguous().permute(&order).into()
+            })
+        };
+        let transposed: Vec<_> = inputs.tensors.iter().map(transposed).collect();
         check(", with inputs that are not contiguous", &all, &transposed)?;
     }
     let of_one_input = is_first.then(|| all.of_one_input()).into_iter().flatten();
@@ -288,12 +295,4 @@ impl<'a> Case<'a> {
         let outputs = f(&self.at(tensors, given));
         self.outputs.iter().map(|&k| outputs[k].clone()).collect()
     }
-}
-
-/// The same numbers, with the axes the other way round in memory.
-fn laid_out_otherwise(tensor: &AnyTensor) -> AnyTensor {
-    for_any!(tensor, t => {
-        let order: Vec<isize> = (0..t.shape().len() as isize).rev().collect();
-        t.permute(&order).contiguous().permute(&order).into()
-    })
 }

@@ -176,19 +176,6 @@ mod tests {
     use super::Info;
 
     #[test]
-    fn facts_are_found_by_their_names() {
-        let info = Info::of(("Norm", 3, "x ~axis größe", 0b10, "dy dz", true));
-        assert_eq!((info.name, info.inputs, info.once_differentiable), ("Norm", 3, true));
-        let names: Vec<_> = (0..4).map(|input| info.input_name(input)).collect();
-        assert_eq!(names, [Some("x"), Some("axis"), Some("größe"), None]);
-        let differentiable: Vec<_> = (0..3).map(|input| info.is_differentiable(input)).collect();
-        assert_eq!(differentiable, [true, false, true]);
-        assert_eq!(info.first_bare(), Some("dy"));
-        let info = Info::of(("Seed", 0, "", 0, "", false));
-        assert_eq!((info.first_bare(), info.input_name(0)), (None, None));
-    }
-
-    #[test]
     fn inputs_beyond_the_bits_are_read_from_their_names() {
         static NAMES: OnceLock<String> = OnceLock::new();
         let name = |i| format!("{}x{i}", if i % 2 == 1 { "~" } else { "" });

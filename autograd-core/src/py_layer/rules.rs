@@ -110,10 +110,16 @@ impl Op for LayerRules {
         let (called, once) = (Called::of(&self.info, push.node), self.info.once_differentiable);
         let (Some(function), Some(inputs)) = (self.push, called.primals()) else {
             // Its backward is not made of differentiable ops, so it cannot be transposed.
-            return match once {
-                true => Err(called.no_forward_mode()),
-                false => Ok(None),
-            };
+            if !once {
+                return Ok(None);
+            }
+            return Err(Error::Unsupported {
+                op: self.info.name,
+                why: "its backward is `once_differentiable`, so forward mode cannot be had from it; \
+                      write `fn jvp` in the op, or remove that argument of #[py_layer] if backward is \
+                      made of differentiable ops"
+                    .to_owned(),
+            });
         };
         let at = push.at();
         for (position, (tensor, version)) in inputs.iter().enumerate() {
@@ -144,16 +150,6 @@ impl Called<'_> {
         let info = self.info;
         let name = (0..info.inputs).find(holds).and_then(|group| info.input_name(group));
         name.unwrap_or("an input").to_owned()
-    }
-
-    fn no_forward_mode(&self) -> Error {
-        Error::Unsupported {
-            op: self.info.name,
-            why: "its backward is `once_differentiable`, so forward mode cannot be had from it; \
-                  write `fn jvp` in the op, or remove that argument of #[py_layer] if backward is \
-                  made of differentiable ops"
-                .to_owned(),
-        }
     }
 }
 

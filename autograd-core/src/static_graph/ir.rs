@@ -434,7 +434,21 @@ impl fmt::Display for Graph {
                 phase = op.phase;
                 writeln!(f, "# {}", name_of(PHASES, phase))?;
             }
-            self.write_op(f, op)?;
+            // `tanh_0: float32 [-1, 8] = tanh(fc_0.out)`
+            let outputs = op.outputs.iter().map(|&id| self.vars[id].to_string());
+            let outputs: Vec<String> = outputs.collect();
+            if !outputs.is_empty() {
+                write!(f, "{} = ", outputs.join(", "))?;
+            }
+            write!(f, "{}({})", op.kind, self.names(&op.inputs))?;
+            let attributes = op.kind.attributes();
+            if !attributes.is_empty() {
+                write!(f, " {{{attributes}}}")?;
+            }
+            if !op.writes.is_empty() {
+                write!(f, " -> {}", self.names(&op.writes))?;
+            }
+            writeln!(f)?;
         }
         Ok(())
     }
@@ -444,23 +458,5 @@ impl Graph {
     pub(super) fn names(&self, vars: &[VarId]) -> String {
         let names: Vec<&str> = vars.iter().map(|&var| self.vars[var].name.as_str()).collect();
         names.join(", ")
-    }
-
-    /// `tanh_0: float32 [-1, 8] = tanh(fc_0.out)`
-    fn write_op(&self, f: &mut fmt::Formatter<'_>, op: &Op) -> fmt::Result {
-        let outputs = op.outputs.iter().map(|&id| self.vars[id].to_string());
-        let outputs: Vec<String> = outputs.collect();
-        if !outputs.is_empty() {
-            write!(f, "{} = ", outputs.join(", "))?;
-        }
-        write!(f, "{}({})", op.kind, self.names(&op.inputs))?;
-        let attributes = op.kind.attributes();
-        if !attributes.is_empty() {
-            write!(f, " {{{attributes}}}")?;
-        }
-        if !op.writes.is_empty() {
-            write!(f, " -> {}", self.names(&op.writes))?;
-        }
-        writeln!(f)
     }
 }

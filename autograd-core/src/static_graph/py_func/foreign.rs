@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::signature::{Function, Param, Signature};
+use super::signature::Param;
 use crate::error::Result;
 use crate::graph::GradMode;
 use crate::static_graph::backward::zeros_like;
@@ -70,10 +70,14 @@ impl Foreign {
         let skipped = self.skipped.iter().copied().chain(std::iter::repeat(false));
         let given = given.zip(skipped).filter(|(_, skipped)| !skipped).map(|(given, _)| given);
         let mut given: Vec<Option<VarId>> = given.collect();
+        let takes_none = |position: usize| {
+            let signature = function.signature.as_ref();
+            signature.is_none_or(|all| all.params.get(position).is_some_and(|of| of.optional))
+        };
         for output in (0..self.results).map(result) {
             // A gradient that did not come is one of zeros, if the function does not take `None`.
             given.push(match (output.and_then(|at| grads[at]), output) {
-                (None, Some(at)) if !function.takes_none(given.len()) => {
+                (None, Some(at)) if !takes_none(given.len()) => {
                     Some(zeros_like(graph, op.outputs[at], &op.place)?)
                 }
                 (grad, _) => grad,
@@ -96,13 +100,6 @@ impl Foreign {
             is_gradient: true,
         };
         graph.push_gradients(Kind::PyFunc(Arc::new(foreign)), &inputs, &of, &op.place)
-    }
-}
-
-impl Function {
-    fn takes_none(&self, position: usize) -> bool {
-        let param = |signature: &Signature| signature.params.get(position).map(|of| of.optional);
-        self.signature.as_ref().is_none_or(|signature| param(signature) == Some(true))
     }
 }
 
