@@ -193,42 +193,23 @@ pub trait TangentParam<'s, I: JvpForm + ?Sized>: Sized {
     fn tangent(from: &'s Dual<I>) -> Self;
 }
 
-#[diagnostic::do_not_recommend]
-impl<'s, T: Float> TangentParam<'s, Tensor<T>> for &'s Tensor<T> {
-    fn tangent(from: &'s Dual<Tensor<T>>) -> Self {
-        match &from.tangents[0] {
-            Some(tangent) => tangent,
-            None => &from.full()[0],
+macro_rules! tangent_params {
+    ($($input:ty => $param:ty, |$from:ident| $lent:expr;)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<'s, T: Float> TangentParam<'s, $input> for $param {
+            fn tangent($from: &'s Dual<$input>) -> Self {
+                $lent
+            }
         }
-    }
+    )*};
 }
 
-#[diagnostic::do_not_recommend]
-impl<'s, T: Float> TangentParam<'s, Tensor<T>> for Option<&'s Tensor<T>> {
-    fn tangent(from: &'s Dual<Tensor<T>>) -> Self {
-        from.tangents[0].as_ref()
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<'s, T: Float> TangentParam<'s, Option<Tensor<T>>> for Option<&'s Tensor<T>> {
-    fn tangent(from: &'s Dual<Option<Tensor<T>>>) -> Self {
-        from.tangents.first().and_then(Option::as_ref)
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<'s, T: Float> TangentParam<'s, [Tensor<T>]> for &'s [Tensor<T>] {
-    fn tangent(from: &'s Dual<[Tensor<T>]>) -> Self {
-        from.full()
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<'s, T: Float> TangentParam<'s, [Tensor<T>]> for &'s [Option<Tensor<T>>] {
-    fn tangent(from: &'s Dual<[Tensor<T>]>) -> Self {
-        &from.tangents
-    }
+tangent_params! {
+    Tensor<T> => &'s Tensor<T>, |from| from.tangents[0].as_ref().unwrap_or_else(|| &from.full()[0]);
+    Tensor<T> => Option<&'s Tensor<T>>, |from| from.tangents[0].as_ref();
+    Option<Tensor<T>> => Option<&'s Tensor<T>>, |from| from.tangents.first().and_then(Option::as_ref);
+    [Tensor<T>] => &'s [Tensor<T>], |from| from.full();
+    [Tensor<T>] => &'s [Option<Tensor<T>>], |from| &from.tangents;
 }
 
 /// A tangent that `jvp` may return for an output of type `O` (`Tensor<T>`, or `[Tensor<T>]` for a
