@@ -179,11 +179,6 @@ impl Visitor<'_> {
         self.position(address).is_some() || self.0.constants.contains(&address)
     }
 
-    /// Where they are, in the order in which forward returned them.
-    pub(super) fn addresses(&self) -> Vec<*const ()> {
-        self.0.tensors.iter().map(|tensor| tensor.address()).collect()
-    }
-
     pub(super) fn kept(&self) -> Vec<AnyTensor> {
         self.0.tensors.iter().map(|tensor| tensor.any()).collect()
     }
@@ -209,15 +204,16 @@ impl Visitor<'_> {
         marked: &[AnyTensor],
         inputs: &[&dyn TensorInput],
     ) {
-        let before = self.addresses();
-        for (position, (slot, tensor)) in (0..).zip(&mut self.0.tensors).enumerate() {
-            let address = before[position];
-            if !marked.iter().any(|marked| marked.address() == address) {
+        let mut before = Vec::new();
+        for (slot, tensor) in (0..).zip(&mut self.0.tensors) {
+            let address = tensor.address();
+            if marked.iter().any(|marked| marked.address() == address) {
+                let lost = no_derivative(node.name(), node.location);
+                release(&mut **tensor, &before, inputs, lost);
+            } else {
                 tensor.attach(node.clone(), slot);
-                continue;
             }
-            let lost = no_derivative(node.name(), node.location);
-            release(&mut **tensor, &before[..position], inputs, lost);
+            before.push(address);
         }
     }
 

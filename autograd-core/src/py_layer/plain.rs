@@ -80,10 +80,9 @@ holders! {
     [E,] [] Result<A, E>;
     [K, S,] [] HashMap<K, A, S>;
     [K,] [] BTreeMap<K, A>;
+    [const N: usize,] [] [A; N];
 }
 
-impl<A: HoldsTensor, const N: usize> HoldsTensor for [A; N] {}
-impl<P, A: HoldsTensorAt<P>, const N: usize> HoldsTensorAt<Inside<P>> for [A; N] {}
 impl<A: HoldsTensor> HoldsTensor for (A,) {}
 impl<A: HoldsTensor, B> HoldsTensor for (A, B) {}
 impl<A: HoldsTensor, B, C> HoldsTensor for (A, B, C) {}

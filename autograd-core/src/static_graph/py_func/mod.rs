@@ -109,29 +109,29 @@ pub trait Outcome {
 }
 
 macro_rules! outcomes {
-    ($($count:literal)*) => {$(
+    ($($count:literal $variables:ty: $list:pat => $value:expr;)*) => {$(
         impl Outcome for Arity<$count> {
-            type Variables = [Variable; $count];
-            fn of(list: Vec<Variable>) -> [Variable; $count] {
-                list.try_into().unwrap_or_else(|_| unreachable!("as many as there are outputs"))
+            type Variables = $variables;
+            fn of(list: Vec<Variable>) -> $variables {
+                let Ok($list) = <[Variable; $count]>::try_from(list) else {
+                    unreachable!("as many as there are outputs")
+                };
+                $value
             }
         }
     )*};
 }
 
-outcomes! { 2 3 4 5 6 7 8 }
-
-impl Outcome for Arity<0> {
-    type Variables = ();
-    fn of(_: Vec<Variable>) {}
-}
-
-impl Outcome for Arity<1> {
-    type Variables = Variable;
-    fn of(list: Vec<Variable>) -> Variable {
-        let [variable] = list.try_into().unwrap_or_else(|_| unreachable!("there is one output"));
-        variable
-    }
+outcomes! {
+    0 (): [] => ();
+    1 Variable: [one] => one;
+    2 [Variable; 2]: all => all;
+    3 [Variable; 3]: all => all;
+    4 [Variable; 4]: all => all;
+    5 [Variable; 5]: all => all;
+    6 [Variable; 6]: all => all;
+    7 [Variable; 7]: all => all;
+    8 [Variable; 8]: all => all;
 }
 
 /// A [`py_func`](Program::py_func) that is being built: `M` inputs, `N` outputs. Nothing is added
