@@ -22,7 +22,7 @@ pub(crate) fn render_tensor<T: Printable>(
 ) -> fmt::Result {
     let options = options.precision(f.precision().unwrap_or(options.precision));
     writeln!(f, "Tensor(shape={shape:?}, dtype={dtype}, stop_gradient={stop_gradient},")?;
-    write_data(f, shape, data, 0, options)?;
+    write_data(f, shape, data, options)?;
     f.write_char(')')
 }
 
@@ -84,14 +84,10 @@ impl Item {
 }
 
 /// The nested brackets alone. `data` is row-major and as long as `shape` says.
-///
-/// `indent` is the column of the first bracket: later lines are indented by it, and it counts towards the
-/// width of a line.
 fn write_data<T: Printable>(
     out: &mut dyn Write,
     shape: &[usize],
     data: &[T],
-    indent: usize,
     options: PrintOptions,
 ) -> fmt::Result {
     debug_assert_eq!(shape.iter().product::<usize>(), data.len());
@@ -118,7 +114,7 @@ fn write_data<T: Printable>(
         edge,
         columns: options.line_width,
     };
-    layout.write_block(shape, indent)
+    layout.write_block(shape, 0)
 }
 
 /// Adds the items that are shown, in the order in which they are.

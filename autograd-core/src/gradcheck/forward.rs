@@ -134,30 +134,3 @@ fn check(
         Err(Error::JvpWrong { op: subject.op, direction, jvp, expected, by, not_differentiable })
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gradcheck;
-    use crate::random::Generator;
-
-    #[test]
-    fn forward_mode_of_built_in_ops_is_right() {
-        let uniform = |shape: &[usize]| Tensor::uniform(shape, -1.0, 1.0);
-        let inputs = Generator::new(7).run(|| [uniform(&[3, 4]), uniform(&[4])]);
-        let f = |t: &[Tensor<f64>]| {
-            let y = (&t[0] * &t[1]).exp() / (t[1].square() + 1.0);
-            y.matmul(&t[1]).tanh() + t[0].sum()
-        };
-        gradcheck(f, &inputs).unwrap();
-        jvpcheck(f, &inputs).unwrap();
-        jvpcheck(|_| Tensor::from(1.0), &inputs).unwrap();
-        jvpcheck(|t| t[0].exp(), &[Tensor::zeros([0, 3])]).unwrap();
-    }
-
-    #[test]
-    fn a_kink_is_reported() {
-        let error = jvpcheck(|t| t[0].relu(), &[Tensor::from([0.0])]).unwrap_err();
-        assert!(error.to_string().contains("not differentiable here"), "{error}");
-    }
-}

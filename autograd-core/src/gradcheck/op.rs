@@ -11,7 +11,6 @@ use crate::graph::{AnyTensor, Element, Tensor, for_any};
 use crate::ops::Float;
 use crate::random::Generator;
 
-/// What is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     First,
@@ -174,57 +173,51 @@ pub fn run(
     inputs: &Inputs,
     f: impl Fn(&At) -> Vec<AnyTensor>,
 ) {
-    let result = match order {
-        Order::First => first_order(op, inputs, &f),
-        Order::Second => second_order(op, inputs, &f),
-    };
-    if let Err(wrong) = result {
+    if let Err(wrong) = checked(op, order, inputs, &f) {
         panic!("check({given}){wrong}");
     }
 }
 
 /// Or what was tried, and what was wrong.
-type Checked = std::result::Result<(), String>;
-
-fn first_order(op: &'static str, inputs: &Inputs, f: &impl Fn(&At) -> Vec<AnyTensor>) -> Checked {
-    let all = Case::new(op, inputs, f);
-    let first = |case: &Case<'_>, tensors: &[AnyTensor]| {
-        let (subject, given) = case.subject(tensors);
-        check_first(&subject, |given| case.call(f, tensors, given), &given)
+fn checked(
+    op: &'static str,
+    order: Order,
+    inputs: &Inputs,
+    f: &impl Fn(&At) -> Vec<AnyTensor>,
+) -> std::result::Result<(), String> {
+    let (all, is_first) = (Case::new(op, inputs, f), order == Order::First);
+    let of_order = if is_first { "" } else { ", second order" };
+    let check = |what: &str, case: &Case<'_>, tensors: &[AnyTensor]| {
+        let (mut subject, given) = case.subject(tensors);
+        let call = |given: &[AnyTensor]| case.call(f, tensors, given);
+        let checked: Result<()> = if is_first {
+            check_first(&subject, call, &given)
+        } else {
+            subject.names.extend(case.outputs.iter().map(|k| match all.outputs.len() {
+                1 => "the gradient of the output".to_owned(),
+                _ => format!("the gradient of tensor output {k}"),
+            }));
+            check_second(&subject, call, &given)
+        };
+        checked.map_err(|error| format!("{of_order}{what}: {error}"))
     };
-    in_case("", first(&all, &inputs.tensors))?;
-    if inputs.tensors.iter().any(|x| x.shape().len() > 1) {
-        let transposed: Vec<_> = inputs.tensors.iter().map(laid_out_otherwise).collect();
-        in_case(", with inputs that are not contiguous", first(&all, &transposed))?;
+    check("", &all, &inputs.tensors)?;
+    if is_first && inputs.tensors.iter().any(|x| x.shape().len() > 1) {
+        // The same numbers, with the axes the other way round in memory.
+        let transposed = |tensor: &AnyTensor| {
+            for_any!(tensor, t => {
+                let order: Vec<isize> = (0..t.shape().len() as isize).rev().collect();
+                t.permute(&order).contiguous().permute(&order).into()
+            })
+        };
+        let transposed: Vec<_> = inputs.tensors.iter().map(transposed).collect();
+        check(", with inputs that are not contiguous", &all, &transposed)?;
     }
-    for (what, case) in all.of_one_output() {
-        in_case(&what, first(&case, &inputs.tensors))?;
-    }
-    for (what, case) in all.of_one_input() {
-        in_case(&what, first(&case, &inputs.tensors))?;
+    let of_one_input = is_first.then(|| all.of_one_input()).into_iter().flatten();
+    for (what, case) in all.of_one_output().chain(of_one_input) {
+        check(&what, &case, &inputs.tensors)?;
     }
     Ok(())
-}
-
-fn second_order(op: &'static str, inputs: &Inputs, f: &impl Fn(&At) -> Vec<AnyTensor>) -> Checked {
-    let all = Case::new(op, inputs, f);
-    let second = |case: &Case<'_>| {
-        let (mut subject, given) = case.subject(&inputs.tensors);
-        subject.names.extend(case.outputs.iter().map(|k| match all.outputs.len() {
-            1 => "the gradient of the output".to_owned(),
-            _ => format!("the gradient of tensor output {k}"),
-        }));
-        check_second(&subject, |given| case.call(f, &inputs.tensors, given), &given)
-    };
-    in_case(", second order", second(&all))?;
-    for (what, case) in all.of_one_output() {
-        in_case(&format!(", second order{what}"), second(&case))?;
-    }
-    Ok(())
-}
-
-fn in_case(case: &str, result: Result<()>) -> Checked {
-    result.map_err(|error| format!("{case}: {error}"))
 }
 
 /// Which inputs want a gradient, and which outputs give one.
@@ -302,12 +295,4 @@ impl<'a> Case<'a> {
         let outputs = f(&self.at(tensors, given));
         self.outputs.iter().map(|&k| outputs[k].clone()).collect()
     }
-}
-
-/// The same numbers, with the axes the other way round in memory.
-fn laid_out_otherwise(tensor: &AnyTensor) -> AnyTensor {
-    for_any!(tensor, t => {
-        let order: Vec<isize> = (0..t.shape().len() as isize).rev().collect();
-        t.permute(&order).contiguous().permute(&order).into()
-    })
 }

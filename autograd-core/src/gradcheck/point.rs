@@ -52,7 +52,6 @@ pub(super) struct Point<'a, F> {
     /// What the outputs are contracted with, one after the other.
     pub(super) cotangent: Vec<f64>,
     pub(super) grads: Vec<Vec<f64>>,
-    /// The steps, one for each input.
     pub(super) steps: Vec<f64>,
     /// The numbers of the outputs.
     middle: Vec<f64>,

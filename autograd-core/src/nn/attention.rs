@@ -7,7 +7,7 @@ use super::{Dropout, Linear, Module, init};
 use crate::array::shape::broadcast;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Tensor, for_any};
-use crate::ops::{Float, expect};
+use crate::ops::{Float, expect, options};
 
 /// Attention by several heads (Vaswani et al. 2017), as PyTorch's `MultiheadAttention` with
 /// `batch_first=True`. With `q`, `k` and `v` the three parts of the input projection, each divided
@@ -235,20 +235,16 @@ impl<'a> AttentionMasks<'a> {
         Self { causal: true, ..self }
     }
 
-    /// Of pairs of a query and a key: `[queries, keys]`, `[heads, queries, keys]` or
-    /// `[n, heads, queries, keys]`, where the leading axes may have length 1. (PyTorch's mask of three
-    /// axes is `[n * heads, queries, keys]`.)
-    #[doc(alias = "attn_mask")]
-    #[must_use]
-    pub fn attention(self, mask: &'a dyn AttentionMask) -> Self {
-        Self { attention: Some(mask), ..self }
-    }
+    options! {
+        /// Of pairs of a query and a key: `[queries, keys]`, `[heads, queries, keys]` or
+        /// `[n, heads, queries, keys]`, where the leading axes may have length 1. (PyTorch's mask of three
+        /// axes is `[n * heads, queries, keys]`.)
+        #[doc(alias = "attn_mask")]
+        pub fn attention(mask: &'a dyn AttentionMask).into();
 
-    /// Of keys in each sample, `[n, keys]`.
-    #[doc(alias = "key_padding_mask")]
-    #[must_use]
-    pub fn padding(self, mask: &'a dyn AttentionMask) -> Self {
-        Self { padding: Some(mask), ..self }
+        /// Of keys in each sample, `[n, keys]`.
+        #[doc(alias = "key_padding_mask")]
+        pub fn padding(mask: &'a dyn AttentionMask).into();
     }
 
     /// The masks as those of scores `[n, heads, queries, keys]`.

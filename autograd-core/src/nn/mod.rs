@@ -66,7 +66,6 @@
 
 mod activation;
 mod attention;
-mod batch_norm;
 pub mod init;
 mod layer;
 mod layers;
@@ -80,10 +79,9 @@ pub use activation::{
 };
 pub use attention::{AttentionMask, AttentionMasks, MultiheadAttention};
 pub use autograd_macros::Module;
-pub use batch_norm::{BatchNorm, BatchNorm1d, BatchNorm2d};
 pub use layer::{Layer, Sequential};
 pub use layers::{Conv, Conv1d, Conv2d, Embedding, Linear};
 pub(crate) use module::distinct_parameters;
 pub use module::{Buffer, Mode, Module, Visitor, parameter};
-pub use norm::{GroupNorm, LayerNorm, RmsNorm};
+pub use norm::{BatchNorm, BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RmsNorm};
 pub use state::StateDict;

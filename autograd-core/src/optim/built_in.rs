@@ -1,4 +1,9 @@
-//! The rules of this crate: their options as a table.
+//! The rules of this crate: their options as a table, and their steps.
+
+use super::rule::{Rule, Step};
+use super::{FINITE, NOT_NEGATIVE, Range, check};
+use crate::error::Result;
+use crate::ops::Float;
 
 /// A rule: its documentation, what it is without options that are set, and its options, each with its first value
 /// and its range. All options are kept as numbers, in the order in which programs and files have them. Those
@@ -87,4 +92,331 @@ macro_rules! built_in {
     };
 }
 
-pub(super) use {built_in, rule};
+rule! {
+    /// Stochastic gradient descent, with PyTorch's formula for momentum.
+    ///
+    /// With the gradient `g`, the parameter `p` and the buffer `b`, which is 0 at first, a step is
+    ///
+    /// ```text
+    /// g = g + weight_decay p
+    /// b = momentum b + (1 - dampening) g      (b = g in the first step)
+    /// p = p - learning_rate b                 (nesterov: g + momentum b in place of b)
+    /// ```
+    ///
+    /// Without momentum there is no buffer, and `p = p - learning_rate g`.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::parameter;
+    /// use autograd_core::optim::{Optimizer, Sgd};
+    ///
+    /// let p = parameter(Tensor::from(vec![1.0, 2.0]));
+    /// let mut sgd = Optimizer::new(&p, Sgd::new(0.5).momentum(0.5));
+    /// for _ in 0..2 {
+    ///     p.clear_grad();
+    ///     p.sum().backward()?;
+    ///     sgd.step()?;
+    /// }
+    /// // 0.5 in the first step, 0.75 in the second.
+    /// assert_eq!(p.to_vec(), [-0.25, 0.75]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    pub struct Sgd;
+
+    /// Without momentum and weight decay.
+    pub fn new(learning_rate: f64);
+
+    /// How much of the last step goes into the next: 0 or more.
+    pub fn momentum(momentum: f64) = 0.0, NOT_NEGATIVE;
+
+    /// How much of the gradient is kept out of the buffer after the first step.
+    pub fn dampening(dampening: f64) = 0.0, FINITE;
+
+    /// How much of the parameter is added to the gradient: 0 or more.
+    pub fn weight_decay(weight_decay: f64) = 0.0, NOT_NEGATIVE;
+
+    /// Nesterov's momentum (Sutskever et al. 2013), which needs a momentum and no dampening.
+    pub fn nesterov(nesterov: bool) = false, FINITE;
+}
+
+impl Rule for Sgd {
+    built_in! { Sgd }
+
+    const COUNTS: bool = false;
+
+    fn state(&self) -> &'static [&'static str] {
+        if self.momentum == 0.0 { &[] } else { &["momentum_buffer"] }
+    }
+
+    fn check(&self) -> Result<()> {
+        self.check_options()?;
+        if self.nesterov == 0.0 {
+            return Ok(());
+        }
+        check(Self::NAME, "momentum", ("above 0 for Nesterov's", |x| x > 0.0), self.momentum)?;
+        check(Self::NAME, "dampening", ("0 with Nesterov's momentum", |x| x == 0.0), self.dampening)
+    }
+
+    fn update<T: Float>(&self, step: Step<'_, T>) {
+        let [rate, decay, momentum] =
+            [self.learning_rate, self.weight_decay, self.momentum].map(T::from_f64);
+        if self.momentum == 0.0 {
+            return step.each(|[p], g| [p - rate * (g + decay * p)]);
+        }
+        let intake = T::from_f64(if step.has_new_state() { 1.0 } else { 1.0 - self.dampening });
+        // The step is `look g + follow b`, with the new buffer.
+        let (look, follow) =
+            if self.nesterov == 1.0 { (T::one(), momentum) } else { (T::zero(), T::one()) };
+        step.each(|[p, b], g| {
+            let g = g + decay * p;
+            let b = momentum * b + intake * g;
+            [p - rate * (look * g + follow * b), b]
+        });
+    }
+}
+
+const BETA: Range = ("in [0, 1)", |x| (0.0..1.0).contains(&x));
+
+rule! {
+    /// Adam (Kingma and Ba 2015), as PyTorch and Paddle compute it.
+    ///
+    /// With the gradient `g`, the parameter `p`, running means `m` and `v` that are 0 at first, and
+    /// the count of steps `t`, which is 1 in the first, a step is
+    ///
+    /// ```text
+    /// g = g + weight_decay p
+    /// m = beta1 m + (1 - beta1) g
+    /// v = beta2 v + (1 - beta2) g²
+    /// p = p - learning_rate (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
+    /// ```
+    ///
+    /// Steps in which a parameter has no gradient are not counted for it.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::parameter;
+    /// use autograd_core::optim::{Adam, Optimizer};
+    ///
+    /// let p = parameter(Tensor::from(vec![1.0, 2.0]));
+    /// let mut adam = Optimizer::new(&p, Adam::new(0.1).eps(0.0));
+    /// (&p * Tensor::from(vec![1.0, -100.0])).sum().backward()?;
+    /// adam.step()?;
+    /// // The first step is the learning rate, whatever the gradient's size.
+    /// assert!((p.at(&[0]) - 0.9_f64).abs() < 1e-12 && (p.at(&[1]) - 2.1_f64).abs() < 1e-12);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    pub struct Adam;
+
+    /// With betas 0.9 and 0.999, `eps` 1e-8 and weight decay 0.
+    pub fn new(learning_rate: f64);
+
+    let beta1 = 0.9, BETA;
+    let beta2 = 0.999, BETA;
+
+    /// What keeps the divisor from 0.
+    pub fn eps(eps: f64) = 1e-8, NOT_NEGATIVE;
+
+    /// The weight decay of the formula: 0 or more.
+    pub fn weight_decay(weight_decay: f64) = 0.0, NOT_NEGATIVE;
+}
+
+rule! {
+    /// Adam with decoupled weight decay (Loshchilov and Hutter 2019), as PyTorch and Paddle compute
+    /// it: [`Adam`] without weight decay in the gradient, and before that
+    ///
+    /// ```text
+    /// p = p - learning_rate weight_decay p
+    /// ```
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::parameter;
+    /// use autograd_core::optim::{AdamW, Optimizer};
+    ///
+    /// let p = parameter(Tensor::from(2.0));
+    /// let mut adam = Optimizer::new(&p, AdamW::new(0.1).weight_decay(0.5));
+    /// (&p * 0.0).backward()?;
+    /// adam.step()?;
+    /// assert_eq!(p.item(), 2.0 * (1.0 - 0.1 * 0.5));
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    pub struct AdamW;
+
+    /// With betas 0.9 and 0.999, `eps` 1e-8 and weight decay 0.01.
+    pub fn new(learning_rate: f64);
+
+    let beta1 = 0.9, BETA;
+    let beta2 = 0.999, BETA;
+
+    /// What keeps the divisor from 0.
+    pub fn eps(eps: f64) = 1e-8, NOT_NEGATIVE;
+
+    /// The weight decay of the formula: 0 or more.
+    pub fn weight_decay(weight_decay: f64) = 0.01, NOT_NEGATIVE;
+}
+
+/// What both have: how much of the parameter is in the gradient, and how much of it is left.
+macro_rules! adam {
+    ($name:ident |$rule:ident| $parts:expr) => {
+        impl $name {
+            /// How much of the running mean of the gradient, and of its square, is kept in a step:
+            /// each in [0, 1).
+            #[must_use]
+            pub fn betas(self, beta1: f64, beta2: f64) -> Self {
+                Self { beta1, beta2, ..self }
+            }
+        }
+
+        impl Rule for $name {
+            built_in! { $name }
+
+            fn state(&self) -> &'static [&'static str] {
+                &["exp_avg", "exp_avg_sq"]
+            }
+
+            fn check(&self) -> Result<()> {
+                self.check_options()
+            }
+
+            fn update<T: Float>(&self, step: Step<'_, T>) {
+                let $rule = self;
+                update(step, [self.learning_rate, self.eps], [self.beta1, self.beta2], $parts);
+            }
+        }
+    };
+}
+
+adam! { Adam |rule| [rule.weight_decay, 1.0] }
+adam! { AdamW |rule| [0.0, 1.0 - rule.learning_rate * rule.weight_decay] }
+
+fn update<T: Float>(
+    step: Step<'_, T>,
+    [rate, eps]: [f64; 2],
+    betas: [f64; 2],
+    [decay, shrink]: [f64; 2],
+) {
+    let corrections = betas.map(|beta| 1.0 - beta.powf(step.count() as f64));
+    let [beta1, beta2] = betas.map(T::from_f64);
+    // 1 less each beta, rounded once.
+    let [intake1, intake2] = betas.map(|beta| T::from_f64(1.0 - beta));
+    let rate = T::from_f64(rate / corrections[0]);
+    let scale = T::from_f64(1.0 / corrections[1].sqrt());
+    let [eps, decay, shrink] = [eps, decay, shrink].map(T::from_f64);
+    step.each(|[p, m, v], g| {
+        let g = g + decay * p;
+        let m = beta1 * m + intake1 * g;
+        let v = beta2 * v + intake2 * g * g;
+        [shrink * p - rate * m / (v.sqrt() * scale + eps), m, v]
+    });
+}
+
+rule! {
+    /// RMSprop (Tieleman and Hinton 2012, lecture 6.5 of "Neural Networks for Machine Learning"), as PyTorch
+    /// computes it; the centered form is that of Graves (2013).
+    ///
+    /// With the gradient `g`, the parameter `p`, and `v`, `m` and `b`, which are 0 at first, a step is
+    ///
+    /// ```text
+    /// g = g + weight_decay p
+    /// v = alpha v + (1 - alpha) g²
+    /// m = alpha m + (1 - alpha) g             (only if it is centered, otherwise 0)
+    /// b = momentum b + g / (sqrt(v - m²) + eps)
+    /// p = p - learning_rate b
+    /// ```
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::parameter;
+    /// use autograd_core::optim::{Optimizer, RmsProp};
+    ///
+    /// let p = parameter(Tensor::from([1.0, 2.0]));
+    /// let mut optimizer = Optimizer::new(&p, RmsProp::new(0.1).alpha(0.75).eps(0.0));
+    /// (&p * Tensor::from([1.0, -100.0])).sum().backward()?;
+    /// optimizer.step()?;
+    /// assert!((p.at(&[0]) - 0.8_f64).abs() < 1e-12 && (p.at(&[1]) - 2.2_f64).abs() < 1e-12);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    #[doc(alias = "RMSprop")]
+    pub struct RmsProp;
+
+    /// With `alpha` 0.99, `eps` 1e-8, and without weight decay and momentum.
+    pub fn new(learning_rate: f64);
+
+    /// The decay rate of the running averages: in [0, 1].
+    pub fn alpha(alpha: f64) = 0.99, ("in [0, 1]", |x| (0.0..=1.0).contains(&x));
+
+    /// The number that is added to the divisor, so that it is not 0: 0 or more.
+    pub fn eps(eps: f64) = 1e-8, NOT_NEGATIVE;
+
+    /// How much of the parameter is added to the gradient: 0 or more.
+    pub fn weight_decay(weight_decay: f64) = 0.0, NOT_NEGATIVE;
+
+    /// How much of the last step goes into the next: 0 or more.
+    pub fn momentum(momentum: f64) = 0.0, NOT_NEGATIVE;
+
+    /// Whether the gradient is divided by an estimate of its standard deviation, not by its root mean square.
+    pub fn centered(centered: bool) = false, NOT_NEGATIVE;
+}
+
+impl Rule for RmsProp {
+    built_in! { RmsProp }
+
+    const COUNTS: bool = false;
+
+    fn state(&self) -> &'static [&'static str] {
+        match (self.centered != 0.0, self.momentum != 0.0) {
+            (false, false) => &["square_avg"],
+            (false, true) => &["square_avg", "momentum_buffer"],
+            (true, false) => &["square_avg", "grad_avg"],
+            (true, true) => &["square_avg", "grad_avg", "momentum_buffer"],
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        self.check_options()
+    }
+
+    fn update<T: Float>(&self, step: Step<'_, T>) {
+        let [rate, alpha, intake, eps, decay, momentum] = [
+            self.learning_rate,
+            self.alpha,
+            1.0 - self.alpha,
+            self.eps,
+            self.weight_decay,
+            self.momentum,
+        ]
+        .map(T::from_f64);
+        let decayed = |p, g| g + decay * p;
+        let square = |v, g| alpha * v + intake * g * g;
+        let mean = |m, g| alpha * m + intake * g;
+        // Rounding may leave a variance below 0. NaN stays.
+        let spread = |v: T, m| {
+            let variance = v - m * m;
+            if variance < T::zero() { T::zero() } else { variance.sqrt() }
+        };
+        match (self.centered != 0.0, self.momentum != 0.0) {
+            (false, false) => step.each(|[p, v], g| {
+                let g = decayed(p, g);
+                let v = square(v, g);
+                [p - rate * g / (v.sqrt() + eps), v]
+            }),
+            (false, true) => step.each(|[p, v, b], g| {
+                let g = decayed(p, g);
+                let v = square(v, g);
+                let b = momentum * b + g / (v.sqrt() + eps);
+                [p - rate * b, v, b]
+            }),
+            (true, false) => step.each(|[p, v, m], g| {
+                let g = decayed(p, g);
+                let (v, m) = (square(v, g), mean(m, g));
+                [p - rate * g / (spread(v, m) + eps), v, m]
+            }),
+            (true, true) => step.each(|[p, v, m, b], g| {
+                let g = decayed(p, g);
+                let (v, m) = (square(v, g), mean(m, g));
+                let b = momentum * b + g / (spread(v, m) + eps);
+                [p - rate * b, v, m, b]
+            }),
+        }
+    }
+}

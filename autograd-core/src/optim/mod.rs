@@ -108,24 +108,19 @@
 //! With the feature `safetensors` both go into one file, by
 //! [`insert_under`](crate::safetensors::SafeTensors::insert_under).
 
-mod adam;
 mod built_in;
 mod clip;
 mod kernels;
 mod optimizer;
-mod rmsprop;
 mod rule;
 pub mod schedule;
-mod sgd;
 
-pub use adam::{Adam, AdamW};
+pub use built_in::{Adam, AdamW, RmsProp, Sgd};
 pub use clip::{clip_grad_norm, clip_grad_value};
 pub use optimizer::Optimizer;
-pub use rmsprop::RmsProp;
 #[cfg(feature = "static-graph")]
 pub(crate) use rule::Listed;
 pub use rule::{Rule, Step};
-pub use sgd::Sgd;
 
 use crate::error::{Error, Result};
 

@@ -1,15 +1,12 @@
 //! Parameters, the rule of each, and what the rules remember.
 
-use std::fmt::{Debug, Formatter};
-use std::panic::{RefUnwindSafe, UnwindSafe};
-
 use smallvec::SmallVec;
 
 use super::rule::{Erased, Rule, Step, Update};
 use crate::array::Value;
 use crate::array::shape::copied;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Element, Tensor};
+use crate::graph::{AnyTensor, Element, Tensor, for_any};
 use crate::nn::{Module, StateDict, distinct_parameters, state};
 use crate::ops::Float;
 
@@ -23,26 +20,33 @@ pub struct Optimizer<R: Rule> {
     slots: Vec<Slot>,
 }
 
-/// A parameter and its place.
+/// A parameter, and what its rule remembers.
 #[derive(Debug)]
 struct Slot {
     name: String,
     group: usize,
-    parameter: Box<dyn Parameter>,
+    tensor: AnyTensor,
+    count: u64,
+    state: State,
+    /// What the parameter and the state become when all rules have run.
+    next: Option<(AnyTensor, State)>,
 }
+
+/// What a rule remembers of each element, by its names.
+type State = Vec<(&'static str, AnyTensor)>;
 
 impl<R: Rule> Optimizer<R> {
     /// For the parameters that a module has now, all by one rule. A tensor that stands in two
     /// places of the module is moved once a step, under its first name. Parameters that
     /// [`parameter`](crate::nn::parameter) made take half the memory of plain tensors, once they are moved.
     pub fn new(module: &(impl Module + ?Sized), rule: R) -> Self {
-        let slot = |(name, tensor)| {
-            let parameter: Box<dyn Parameter> = match tensor {
-                AnyTensor::Float32(tensor) => Moved::of(tensor, |rule, step| rule.update_f32(step)),
-                AnyTensor::Float64(tensor) => Moved::of(tensor, |rule, step| rule.update_f64(step)),
-                _ => unreachable!("parameters are tensors of floats"),
-            };
-            Slot { name, group: 0, parameter }
+        let slot = |(name, tensor)| Slot {
+            name,
+            group: 0,
+            tensor,
+            count: 0,
+            state: State::new(),
+            next: None,
         };
         let slots = distinct_parameters(module).into_iter().map(slot).collect();
         Self { rules: vec![rule], slots }
@@ -91,7 +95,7 @@ impl<R: Rule> Optimizer<R> {
     /// Takes the gradients of all parameters away.
     #[doc(alias = "zero_grad")]
     pub fn clear_grad(&self) {
-        self.slots.iter().for_each(|slot| slot.parameter.clear_grad());
+        self.slots.iter().for_each(|slot| slot.tensor.clear_grad());
     }
 
     /// What the rules remember, by the names of the parameters: `fc1.weight.exp_avg`. Of a
@@ -118,16 +122,14 @@ fn erased<R: Rule>(rules: &[R]) -> SmallVec<[Erased<'_>; 2]> {
 
 fn step(slots: &mut [Slot], rules: &[Erased<'_>]) -> Result<()> {
     rules.iter().try_for_each(|by| by.rule.verify())?;
-    slots.iter().try_for_each(|slot| slot.parameter.check(rules[slot.group].rule, &slot.name))?;
-    slots.iter_mut().try_for_each(|slot| slot.parameter.run(rules[slot.group]))?;
-    slots.iter_mut().try_for_each(|slot| slot.parameter.commit(rules[slot.group].rule))
+    slots.iter().try_for_each(|slot| slot.check(rules[slot.group].rule))?;
+    slots.iter_mut().try_for_each(|slot| slot.run(rules[slot.group]))?;
+    slots.iter_mut().try_for_each(|slot| slot.commit(rules[slot.group].rule))
 }
 
 fn save(slots: &[Slot], rules: &[Erased<'_>]) -> StateDict {
     let mut found = StateDict::new();
-    slots
-        .iter()
-        .for_each(|slot| slot.parameter.save(rules[slot.group].rule, &slot.name, &mut found));
+    slots.iter().for_each(|slot| slot.save(rules[slot.group].rule, &mut found));
     found
 }
 
@@ -135,7 +137,7 @@ fn load(slots: &mut [Slot], rules: &[Erased<'_>], from: &StateDict) -> Result<()
     let mut needed = StateDict::new();
     for slot in &*slots {
         let (mut own, rule) = (StateDict::new(), rules[slot.group].rule);
-        slot.parameter.expect(rule, &slot.name, &mut own);
+        slot.expected(rule).save(rule, &mut own);
         if own.keys().any(|name| from.contains_key(name)) {
             needed.extend(own);
         }
@@ -148,7 +150,7 @@ fn load(slots: &mut [Slot], rules: &[Erased<'_>], from: &StateDict) -> Result<()
             return Err(Error::value("load_state_dict", "step", "0 or more", found));
         }
     }
-    slots.iter_mut().for_each(|slot| slot.parameter.load(rules[slot.group].rule, &slot.name, from));
+    slots.iter_mut().for_each(|slot| slot.load(rules[slot.group].rule, from));
     Ok(())
 }
 
@@ -161,131 +163,102 @@ fn count(from: &StateDict, name: &str) -> Option<i64> {
     from.get(name).and_then(<i64 as Element>::peek).map(Tensor::item)
 }
 
-/// What an optimizer does with a parameter, whatever its elements are.
-trait Parameter: Debug + Send + Sync + UnwindSafe + RefUnwindSafe {
-    fn clear_grad(&self);
+impl Slot {
     /// An error if it cannot be moved.
-    fn check(&self, rule: &dyn Update, name: &str) -> Result<()>;
-    /// Runs a rule if there is a gradient: in place, or on copies.
-    fn run(&mut self, by: Erased<'_>) -> Result<()>;
-    /// Puts in what the rule made of copies: that of a user has returned for every parameter before the
-    /// first one changes.
-    fn commit(&mut self, rule: &dyn Update) -> Result<()>;
-    fn save(&self, rule: &dyn Update, name: &str, to: &mut StateDict);
-    /// Tensors of the names, types and shapes that [`Self::save`] gives.
-    fn expect(&self, rule: &dyn Update, name: &str, to: &mut StateDict);
-    /// Takes what is there of what [`Self::save`] gives; it is all or nothing.
-    fn load(&mut self, rule: &dyn Update, name: &str, from: &StateDict);
-}
-
-/// What a rule remembers of each element, by its names.
-type State<T> = Vec<(&'static str, Value<T>)>;
-
-/// A parameter and its state.
-struct Moved<T: Float> {
-    tensor: Tensor<T>,
-    update: fn(&dyn Update, Step<'_, T>),
-    count: u64,
-    state: State<T>,
-    /// What the parameter and the state become when all rules have run.
-    next: Option<(Value<T>, State<T>)>,
-}
-
-/// A rule that panics has only changed copies.
-impl<T: Float> UnwindSafe for Moved<T> {}
-impl<T: Float> RefUnwindSafe for Moved<T> {}
-
-impl<T: Float> Debug for Moved<T> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Moved").field("tensor", &self.tensor).finish_non_exhaustive()
-    }
-}
-
-impl<T: Float> Moved<T> {
-    fn of(tensor: Tensor<T>, update: fn(&dyn Update, Step<'_, T>)) -> Box<Self> {
-        Box::new(Self { tensor, update, count: 0, state: Vec::new(), next: None })
-    }
-}
-
-impl<T: Float> Parameter for Moved<T> {
-    fn clear_grad(&self) {
-        self.tensor.clear_grad();
-    }
-
-    fn check(&self, rule: &dyn Update, name: &str) -> Result<()> {
-        let op = rule.name();
-        if !self.tensor.is_leaf() {
+    fn check(&self, rule: &dyn Update) -> Result<()> {
+        let (op, name) = (rule.name(), &self.name);
+        if !for_any!(&self.tensor, tensor => tensor.is_leaf()) {
             let why = format!("parameter `{name}` was computed by an op; only a leaf can be moved");
             return Err(Error::Unsupported { op, why });
         }
-        self.tensor.check_write(op)
+        for_any!(&self.tensor, tensor => tensor.check_write(op))
     }
 
+    /// Runs a rule if there is a gradient: in place, or on copies.
     fn run(&mut self, by: Erased<'_>) -> Result<()> {
+        match self.tensor.clone() {
+            AnyTensor::Float32(tensor) => self.typed(&tensor, by, |step| by.rule.update_f32(step)),
+            AnyTensor::Float64(tensor) => self.typed(&tensor, by, |step| by.rule.update_f64(step)),
+            _ => unreachable!("parameters are tensors of floats"),
+        }
+    }
+
+    fn typed<T: Float>(
+        &mut self,
+        tensor: &Tensor<T>,
+        by: Erased<'_>,
+        run: impl Fn(Step<'_, T>),
+    ) -> Result<()> {
         self.next = None;
-        let gradient = self.tensor.grad().filter(|_| !self.tensor.stop_gradient());
+        let gradient = tensor.grad().filter(|_| !tensor.stop_gradient());
         let Some(gradient) = gradient else { return Ok(()) };
-        let (names, zero) =
-            (by.rule.remembered(), || Value::full(copied(self.tensor.shape()), T::ZERO));
+        let names = by.rule.remembered();
+        let zero = || Tensor::new(Value::full(copied(tensor.shape()), T::ZERO)).into();
         let fresh = !self.state.iter().map(|(name, _)| name).eq(names);
-        let mut state = match (fresh, by.in_place) {
+        let mut state: State = match (fresh, by.in_place) {
             (true, _) => names.iter().map(|&name| (name, zero())).collect(),
             (false, true) => std::mem::take(&mut self.state),
-            (false, false) => self.state.clone(),
+            (false, false) => self.state.iter().map(|(name, own)| (*name, own.alias())).collect(),
         };
         let count = self.count + 1;
         let mut update = |value: &mut Value<T>| {
             let gradient = gradient.read();
             let gradient = gradient.contiguous();
-            let step = Step {
+            let own = state.iter_mut().filter_map(|(_, own)| T::peek_mut(own));
+            run(Step {
                 parameter: value.make_mut(),
                 gradient: gradient.as_slice().unwrap_or(&[]),
-                state: state.iter_mut().map(|(_, value)| value.make_mut()).collect(),
+                state: own.map(|own| own.value_mut().make_mut()).collect(),
                 count,
                 fresh,
-            };
-            (self.update)(by.rule, step);
+            });
         };
         if !by.in_place {
-            let mut value = self.tensor.read().into_owned();
+            let mut value = tensor.read().into_owned();
             update(&mut value);
-            self.next = Some((value, state));
+            self.next = Some((Tensor::new(value).into(), state));
             return Ok(());
         }
-        let written = self.tensor.write(by.rule.name(), update);
+        let written = tensor.write(by.rule.name(), update);
         (self.count, self.state) = (count, state);
         written
     }
 
+    /// Puts in what the rule made of copies: that of a user has returned for every parameter before the
+    /// first one changes.
     fn commit(&mut self, rule: &dyn Update) -> Result<()> {
         let Some((next, state)) = self.next.take() else { return Ok(()) };
         (self.count, self.state) = (self.count + 1, state);
-        self.tensor.write(rule.name(), |value| *value = next)
+        for_any!(&self.tensor, tensor => tensor.write(rule.name(), |value| {
+            if let Some(next) = next.downcast() {
+                *value = next.read().into_owned();
+            }
+        }))
     }
 
-    fn save(&self, rule: &dyn Update, name: &str, to: &mut StateDict) {
+    fn save(&self, rule: &dyn Update, to: &mut StateDict) {
         for (what, value) in &self.state {
-            to.insert(format!("{name}.{what}"), Tensor::new(value.clone()).into());
+            to.insert(format!("{}.{what}", self.name), value.alias());
         }
         if rule.counts() && (self.count > 0 || !self.state.is_empty()) {
-            to.insert(step_of(name), Tensor::from(self.count as i64).into());
+            to.insert(step_of(&self.name), Tensor::from(self.count as i64).into());
         }
     }
 
-    fn expect(&self, rule: &dyn Update, name: &str, to: &mut StateDict) {
-        let zeros = Value::scalar(T::ZERO).broadcast_to(self.tensor.shape());
-        let state = rule.remembered().iter().map(|&what| (what, zeros.clone())).collect();
-        let (tensor, update) = (self.tensor.clone(), self.update);
-        Self { tensor, update, count: 1, state, next: None }.save(rule, name, to);
+    /// The slot as it would be after a step, but for the numbers.
+    fn expected(&self, rule: &dyn Update) -> Self {
+        let state = rule.remembered().iter().map(|&what| (what, self.tensor.alias())).collect();
+        let (name, tensor) = (self.name.clone(), self.tensor.clone());
+        Self { name, group: self.group, tensor, count: 1, state, next: None }
     }
 
-    fn load(&mut self, rule: &dyn Update, name: &str, from: &StateDict) {
-        let found = |&what: &&'static str| {
-            let tensor: &Tensor<T> = from.get(&format!("{name}.{what}"))?.downcast_ref()?;
-            Some((what, tensor.read().contiguous().into_owned()))
-        };
-        let state: Option<State<T>> = rule.remembered().iter().map(found).collect();
-        let count = count(from, &step_of(name)).filter(|_| rule.counts());
+    /// Takes what is there of what [`Self::save`] gives; it is all or nothing.
+    fn load(&mut self, rule: &dyn Update, from: &StateDict) {
+        let own = |tensor: &AnyTensor| for_any!(tensor, tensor => Tensor::new(tensor.read().contiguous().into_owned()).into());
+        let found =
+            |&what: &&'static str| Some((what, own(from.get(&format!("{}.{what}", self.name))?)));
+        let state: Option<State> = rule.remembered().iter().map(found).collect();
+        let count = count(from, &step_of(&self.name)).filter(|_| rule.counts());
         (self.count, self.state) = (count.unwrap_or(0) as u64, state.unwrap_or_default());
     }
 }

@@ -10,17 +10,12 @@ fn check<T: Printable>(shape: &[usize], data: &[T], lines: &[&str]) {
 
 #[track_caller]
 fn check_by<T: Printable>(options: PrintOptions, shape: &[usize], data: &[T], lines: &[&str]) {
-    assert_eq!(written(options, shape, data, 0).split('\n').collect::<Vec<_>>(), lines);
+    assert_eq!(written(options, shape, data).split('\n').collect::<Vec<_>>(), lines);
 }
 
-fn written<T: Printable>(
-    options: PrintOptions,
-    shape: &[usize],
-    data: &[T],
-    indent: usize,
-) -> String {
+fn written<T: Printable>(options: PrintOptions, shape: &[usize], data: &[T]) -> String {
     let mut text = String::new();
-    write_data(&mut text, shape, data, indent, options).unwrap();
+    write_data(&mut text, shape, data, options).unwrap();
     text
 }
 
@@ -140,7 +135,7 @@ fn only_what_is_shown_is_formatted() {
 
     let count = Cell::new(0);
     let data = vec![Counted(&count); 1_000_000];
-    let text = written(PrintOptions::new(), &[1000, 1000], &data, 0);
+    let text = written(PrintOptions::new(), &[1000, 1000], &data);
     assert_eq!((count.get(), text.matches('7').count()), (36, 36));
 }
 
@@ -254,12 +249,12 @@ fn empty_tensors_show_their_brackets() {
 
 /// Tests of tensors whose text stands in `expected.txt`, under the words of their row.
 macro_rules! expected {
-    ($($test:ident { $($shape:tt of $data:expr, at $indent:literal;)* })*) => {$(
+    ($($test:ident { $($shape:tt of $data:expr;)* })*) => {$(
         #[test]
         fn $test() {
             $(
-                let name = stringify!($shape of $data, at $indent);
-                let text = written(PrintOptions::new(), &$shape, &$data, $indent);
+                let name = stringify!($shape of $data);
+                let text = written(PrintOptions::new(), &$shape, &$data);
                 assert_eq!(text.split('\n').collect::<Vec<_>>(), expected(name));
             )*
         }
@@ -268,47 +263,35 @@ macro_rules! expected {
 
 expected! {
     matrices_are_set_apart_by_blank_lines {
-        [2, 2, 3] of halves(12), at 0;
-        [3, 2, 2] of count(12), at 0;
-        [2, 2, 2, 2] of count(16), at 0;
-        [2, 1, 2, 1, 2] of halves(8), at 0;
+        [2, 2, 3] of halves(12);
+        [3, 2, 2] of count(12);
+        [2, 2, 2, 2] of count(16);
+        [2, 1, 2, 1, 2] of halves(8);
     }
     long_rows_wrap_at_80_columns {
-        [100] of count(100), at 0;
-        [20] of cubes(20), at 0;
-        [20] of eighths(20), at 0;
-        [20] of signed_eighths(20), at 0;
-        [2, 11] of eighths(22), at 0;
-        [2, 2, 9] of eighths(36), at 0;
-        [25] of every(3, 25), at 0;
+        [100] of count(100);
+        [20] of cubes(20);
+        [20] of eighths(20);
+        [20] of signed_eighths(20);
+        [2, 11] of eighths(22);
+        [2, 2, 9] of eighths(36);
+        [25] of every(3, 25);
     }
     items_wider_than_a_line_have_one_each {
-        [2] of [1e90_f64, -1.5], at 0;
-        [2, 2] of [1e77_f64, 2.0, 3.0, 4.0], at 0;
-    }
-    the_indent_counts_towards_the_line {
-        [18] of eighths(18), at 7;
-        [2, 9] of eighths(18), at 7;
-        [2, 9] of eighths(18), at 8;
-        [2, 3, 3] of eighths(18), at 7;
-        [18] of eighths(18), at 76;
-        [3, 6] of eighths(18), at 200;
-        [4, 25] of count(100), at 7;
-        [2, 0] of [0.0_f64; 0], at 7;
-        [] of [-2.5_f64], at 7;
+        [2] of [1e90_f64, -1.5];
+        [2, 2] of [1e77_f64, 2.0, 3.0, 4.0];
     }
     large_tensors_are_shown_by_their_edges {
-        [1001] of count(1001), at 0;
-        [1001] of eighths(1001), at 0;
-        [40, 30] of signed_eighths(1200), at 0;
-        [1001, 1] of count(1001), at 0;
-        [1, 1001] of count(1001), at 0;
-        [2, 3, 200] of count(1200), at 0;
-        [7, 200] of count(1400), at 0;
-        [6, 200] of count(1200), at 0;
-        [7, 7, 7, 3] of count(1029), at 0;
-        [1000, 2] of every(2, 2000), at 0;
-        [2, 650] of eighths(1300), at 7;
+        [1001] of count(1001);
+        [1001] of eighths(1001);
+        [40, 30] of signed_eighths(1200);
+        [1001, 1] of count(1001);
+        [1, 1001] of count(1001);
+        [2, 3, 200] of count(1200);
+        [7, 200] of count(1400);
+        [6, 200] of count(1200);
+        [7, 7, 7, 3] of count(1029);
+        [1000, 2] of every(2, 2000);
     }
 }
 
@@ -362,7 +345,7 @@ fn scientific_form_has_python_s_exponents() {
 #[test]
 fn exponents_are_written_by_numpy_s_rule() {
     let auto = PrintOptions::new().notation(Notation::Auto).precision(2);
-    let scientific = |data: &[f64]| written(auto, &[data.len()], data, 0).contains('e');
+    let scientific = |data: &[f64]| written(auto, &[data.len()], data).contains('e');
     for numbers in [&[1e-10_f64, 1.0][..], &[9.9e-5], &[1e8], &[1.0, 1001.0], &[f64::NAN, 1e-5]] {
         assert!(scientific(numbers), "{numbers:?}");
     }

@@ -7,11 +7,10 @@ use std::panic::Location;
 use super::call::{Attrs, Call};
 #[cfg(not(feature = "verify"))]
 use super::environment;
-use super::fallible::Fallible;
 #[cfg(debug_assertions)]
 use super::inputs::contains;
 use super::inputs::{NeedsGrad, TensorInput, tensors, version, wanted};
-use super::outputs::Visitor;
+use super::outputs::{Fallible, Visitor};
 use super::rules::LayerRules;
 use super::saved::Pack;
 #[cfg(feature = "verify")]

@@ -10,9 +10,8 @@ use std::mem::replace;
 use smallvec::SmallVec;
 
 use super::call::Called;
-use super::fallible::Fallible;
 use super::inputs::NeedsGrad;
-use super::outputs::TensorOutput;
+use super::outputs::{Fallible, TensorOutput};
 use super::saved::{Saved, Unpack};
 use super::tuples::each_tuple;
 use crate::array::shape::same;

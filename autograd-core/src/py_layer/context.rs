@@ -8,7 +8,7 @@ use super::apply::Forward;
 use super::backward::Lent;
 use super::forward_mode::RawJvp;
 use super::inputs::contains;
-use super::marks::{Outputs, marked};
+use super::outputs::{Outputs, marked};
 use super::saved::IntoSaved;
 use super::{Layer, Needs};
 #[cfg(doc)]

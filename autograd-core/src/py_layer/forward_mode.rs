@@ -2,93 +2,27 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::fmt::Display;
-use std::mem;
 
 use super::Layer;
 use super::backward::{GradEntries, GradFor};
-use super::barrier::Barrier;
 use super::call::{Called, Primal};
-use super::fallible::Fallible;
+use super::outputs::Fallible;
 use super::saved::{Saved, Unpack};
 use super::tuples::each_tuple;
 use crate::array::shape::same;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, At, Element, GradMode, Push, Slots, Tensor, for_any};
+use crate::graph::{At, Element, Slots, Tensor};
 use crate::ops::Float;
-
-/// Calls the user's `jvp`, if there is one.
-pub(super) fn push_tangents(
-    called: Called<'_>,
-    jvp: Option<fn(&RawJvp<'_>) -> Result<()>>,
-    push: &mut Push<'_>,
-) -> Result<Option<Slots>> {
-    let once = called.info.once_differentiable;
-    let (Some(function), Some(inputs)) = (jvp, called.primals()) else {
-        // Its backward is not made of differentiable ops, so it cannot be transposed.
-        return match once {
-            true => Err(called.no_forward_mode()),
-            false => Ok(None),
-        };
-    };
-    let at = push.at();
-    for (position, (tensor, version)) in inputs.iter().enumerate() {
-        at.check_version(*version, tensor.version(), || called.input_name(position))?;
-    }
-    let at = At { create_graph: push.record && !once, ..at };
-    let saved = RefCell::new(Unpack(at.read(true)?));
-    let mut tangents = mem::take(&mut push.tangents);
-    let barrier = (once && push.record)
-        .then(|| Barrier::record(called.info.name, called.edges, &tangents, push.node.location));
-    let _off = once.then(|| GradMode::set(false));
-    // The user may change them in place; nobody else shall see that.
-    tangents.iter_mut().flatten().for_each(AnyTensor::unshare);
-    let (tangents, outputs) = (RefCell::new(tangents), RefCell::default());
-    let raw = RawJvp { called, at, saved, inputs, tangents, outputs };
-    function(&raw)?;
-    let mut outputs = raw.outputs.into_inner();
-    if let Some(barrier) = barrier {
-        for (slot, output) in (0..).zip(&mut outputs) {
-            if let Some(tangent) = output.take() {
-                let behind = for_any!(tangent, t => t.attached(barrier.clone(), slot).into());
-                *output = Some(behind);
-            }
-        }
-    }
-    Ok(Some(outputs))
-}
-
-impl Called<'_> {
-    /// The name of the parameter that a tensor came in.
-    fn input_name(&self, tensor: usize) -> String {
-        let holds = |group: &usize| {
-            let (first, count) = self.group(*group);
-            (first..first + count).contains(&tensor)
-        };
-        let info = self.info;
-        let name = (0..info.inputs).find(holds).and_then(|group| info.input_name(group));
-        name.unwrap_or("an input").to_owned()
-    }
-
-    fn no_forward_mode(&self) -> Error {
-        Error::Unsupported {
-            op: self.info.name,
-            why: "its backward is `once_differentiable`, so forward mode cannot be had from it; \
-                  write `fn jvp` in the op, or remove that argument of #[py_layer] if backward is \
-                  made of differentiable ops"
-                .to_owned(),
-        }
-    }
-}
 
 /// One visit of a layer's node in forward mode: what the generated `push` works with.
 #[doc(hidden)]
 pub struct RawJvp<'a> {
     pub(super) called: Called<'a>,
-    at: At<'a>,
-    saved: RefCell<Unpack<'a>>,
-    inputs: &'a [Primal],
-    tangents: RefCell<Slots>,
-    outputs: RefCell<Slots>,
+    pub(super) at: At<'a>,
+    pub(super) saved: RefCell<Unpack<'a>>,
+    pub(super) inputs: &'a [Primal],
+    pub(super) tangents: RefCell<Slots>,
+    pub(super) outputs: RefCell<Slots>,
 }
 
 impl RawJvp<'_> {
@@ -259,42 +193,23 @@ pub trait TangentParam<'s, I: JvpForm + ?Sized>: Sized {
     fn tangent(from: &'s Dual<I>) -> Self;
 }
 
-#[diagnostic::do_not_recommend]
-impl<'s, T: Float> TangentParam<'s, Tensor<T>> for &'s Tensor<T> {
-    fn tangent(from: &'s Dual<Tensor<T>>) -> Self {
-        match &from.tangents[0] {
-            Some(tangent) => tangent,
-            None => &from.full()[0],
+macro_rules! tangent_params {
+    ($($input:ty => $param:ty, |$from:ident| $lent:expr;)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<'s, T: Float> TangentParam<'s, $input> for $param {
+            fn tangent($from: &'s Dual<$input>) -> Self {
+                $lent
+            }
         }
-    }
+    )*};
 }
 
-#[diagnostic::do_not_recommend]
-impl<'s, T: Float> TangentParam<'s, Tensor<T>> for Option<&'s Tensor<T>> {
-    fn tangent(from: &'s Dual<Tensor<T>>) -> Self {
-        from.tangents[0].as_ref()
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<'s, T: Float> TangentParam<'s, Option<Tensor<T>>> for Option<&'s Tensor<T>> {
-    fn tangent(from: &'s Dual<Option<Tensor<T>>>) -> Self {
-        from.tangents.first().and_then(Option::as_ref)
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<'s, T: Float> TangentParam<'s, [Tensor<T>]> for &'s [Tensor<T>] {
-    fn tangent(from: &'s Dual<[Tensor<T>]>) -> Self {
-        from.full()
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<'s, T: Float> TangentParam<'s, [Tensor<T>]> for &'s [Option<Tensor<T>>] {
-    fn tangent(from: &'s Dual<[Tensor<T>]>) -> Self {
-        &from.tangents
-    }
+tangent_params! {
+    Tensor<T> => &'s Tensor<T>, |from| from.tangents[0].as_ref().unwrap_or_else(|| &from.full()[0]);
+    Tensor<T> => Option<&'s Tensor<T>>, |from| from.tangents[0].as_ref();
+    Option<Tensor<T>> => Option<&'s Tensor<T>>, |from| from.tangents.first().and_then(Option::as_ref);
+    [Tensor<T>] => &'s [Tensor<T>], |from| from.full();
+    [Tensor<T>] => &'s [Option<Tensor<T>>], |from| &from.tangents;
 }
 
 /// A tangent that `jvp` may return for an output of type `O` (`Tensor<T>`, or `[Tensor<T>]` for a

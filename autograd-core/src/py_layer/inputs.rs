@@ -18,7 +18,6 @@ use crate::ops::Float;
 )]
 #[allow(private_interfaces, reason = "what a call reads is no part of the public interface")]
 pub trait TensorInput {
-    /// Shows its tensors.
     fn each(&self, see: &mut dyn FnMut(&dyn Handle));
 }
 
@@ -151,7 +150,6 @@ pub(super) fn version(inputs: &[&dyn TensorInput], of: &Protected) -> u32 {
     version
 }
 
-/// Which of its tensors want a gradient.
 pub(super) fn wanted(input: &dyn TensorInput) -> Vec<bool> {
     let mut wanted = Vec::new();
     input.each(&mut |tensor| wanted.push(!tensor.stop_gradient()));
@@ -176,19 +174,6 @@ mod tests {
     use std::sync::OnceLock;
 
     use super::Info;
-
-    #[test]
-    fn facts_are_found_by_their_names() {
-        let info = Info::of(("Norm", 3, "x ~axis größe", 0b10, "dy dz", true));
-        assert_eq!((info.name, info.inputs, info.once_differentiable), ("Norm", 3, true));
-        let names: Vec<_> = (0..4).map(|input| info.input_name(input)).collect();
-        assert_eq!(names, [Some("x"), Some("axis"), Some("größe"), None]);
-        let differentiable: Vec<_> = (0..3).map(|input| info.is_differentiable(input)).collect();
-        assert_eq!(differentiable, [true, false, true]);
-        assert_eq!(info.first_bare(), Some("dy"));
-        let info = Info::of(("Seed", 0, "", 0, "", false));
-        assert_eq!((info.first_bare(), info.input_name(0)), (None, None));
-    }
 
     #[test]
     fn inputs_beyond_the_bits_are_read_from_their_names() {

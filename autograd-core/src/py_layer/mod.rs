@@ -7,17 +7,14 @@
 
 mod apply;
 mod backward;
-mod barrier;
 mod builder;
 mod call;
 mod context;
 mod environment;
-mod fallible;
 mod forward_mode;
 mod inputs;
 #[doc(hidden)]
 pub mod instances;
-mod marks;
 mod outputs;
 mod plain;
 mod proof;
@@ -35,11 +32,9 @@ pub use builder::{Given, GivenOr, NotGiven, Optional, Required, Set, call_placed
 pub use context::{
     BackwardContext, ForwardContext, InBackward, InForward, JvpContext, LayerAttrs, NotInJvp,
 };
-pub use fallible::{Fallible, stand_in};
 pub use forward_mode::{Dual, JvpForm, JvpInput, RawJvp, TangentFor, TangentParam, TangentsFor};
 pub use inputs::{DifferentiableInput, Facts, NeedsGrad, TensorInput};
-pub use marks::Outputs;
-pub use outputs::{NoTensors, PlainOutput, TensorOutput, Visitor};
+pub use outputs::{Fallible, NoTensors, Outputs, PlainOutput, TensorOutput, Visitor, stand_in};
 pub use plain::{
     HoldsNoTensor, HoldsTensor, HoldsTensorAt, HoldsTensorFurther, IsPlain, IsPlainState,
     NoTensorSeen, Probe, Probed, TensorSeen, attrs, check_plain, plain,

@@ -1,10 +1,12 @@
-//! Tensor outputs: what forward returns, and how it is attached to the node.
+//! What forward returns, also where it may fail; how tensors of it are attached to the node; and which of them
+//! its context marks.
 
 use std::mem::ManuallyDrop;
 
 use smallvec::SmallVec;
 
 use super::inputs::{TensorInput, contains};
+use super::tuples::each_tuple;
 use crate::graph::{AnyTensor, Element, Handle, Lost, NodeRef, Tensor, no_derivative};
 use crate::ops::Float;
 
@@ -12,7 +14,6 @@ use crate::ops::Float;
 /// elements of a float type.
 #[doc(hidden)]
 pub trait TensorOutput {
-    /// Shows each tensor to the visitor.
     fn visit<'o>(&'o mut self, visitor: &mut Visitor<'o>);
 }
 
@@ -178,11 +179,6 @@ impl Visitor<'_> {
         self.position(address).is_some() || self.0.constants.contains(&address)
     }
 
-    /// Where they are, in the order in which forward returned them.
-    pub(super) fn addresses(&self) -> Vec<*const ()> {
-        self.0.tensors.iter().map(|tensor| tensor.address()).collect()
-    }
-
     pub(super) fn kept(&self) -> Vec<AnyTensor> {
         self.0.tensors.iter().map(|tensor| tensor.any()).collect()
     }
@@ -208,15 +204,16 @@ impl Visitor<'_> {
         marked: &[AnyTensor],
         inputs: &[&dyn TensorInput],
     ) {
-        let before = self.addresses();
-        for (position, (slot, tensor)) in (0..).zip(&mut self.0.tensors).enumerate() {
-            let address = before[position];
-            if !marked.iter().any(|marked| marked.address() == address) {
+        let mut before = Vec::new();
+        for (slot, tensor) in (0..).zip(&mut self.0.tensors) {
+            let address = tensor.address();
+            if marked.iter().any(|marked| marked.address() == address) {
+                let lost = no_derivative(node.name(), node.location);
+                release(&mut **tensor, &before, inputs, lost);
+            } else {
                 tensor.attach(node.clone(), slot);
-                continue;
             }
-            let lost = no_derivative(node.name(), node.location);
-            release(&mut **tensor, &before[..position], inputs, lost);
+            before.push(address);
         }
     }
 
@@ -240,4 +237,104 @@ fn release(tensor: &mut dyn Handle, before: &[*const ()], inputs: &[&dyn TensorI
         tensor.become_alias();
     }
     tensor.store_lost(tensor.lost().and(lost));
+}
+
+/// Tensors that a context call marks: a tensor, or a tuple, slice or array of them.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be marked",
+    label = "not a reference to a tensor, nor a tuple of such",
+    note = "give `&y`, or `(&a, &b)` for several at once"
+)]
+pub trait Outputs {
+    #[doc(hidden)]
+    fn collect(self, into: &mut dyn FnMut(AnyTensor));
+}
+
+pub(super) fn marked(tensors: impl Outputs) -> Vec<AnyTensor> {
+    let mut marked = Vec::new();
+    tensors.collect(&mut |tensor| marked.push(tensor));
+    marked
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Element> Outputs for &Tensor<T> {
+    fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
+        into(T::wrap(self.clone()));
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<O: Outputs> Outputs for Option<O> {
+    fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
+        self.into_iter().for_each(|outputs| outputs.collect(into));
+    }
+}
+
+macro_rules! outputs_lists {
+    ($([$($generics:tt)*] $list:ty;)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<T: Element, $($generics)*> Outputs for $list {
+            fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
+                self.iter().for_each(|tensor| into(T::wrap(Tensor::clone(tensor))));
+            }
+        }
+    )*};
+}
+
+outputs_lists! {
+    [] &[Tensor<T>];
+    [] &[&Tensor<T>];
+    [] &Vec<Tensor<T>>;
+    [const N: usize] &[Tensor<T>; N];
+    [const N: usize] [&Tensor<T>; N];
+}
+
+macro_rules! outputs_tuple {
+    () => {};
+    ($(($name:ident $other:ident $position:tt))*) => {
+        #[diagnostic::do_not_recommend]
+        impl<$($name: Outputs),*> Outputs for ($($name,)*) {
+            fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
+                $(self.$position.collect(into);)*
+            }
+        }
+    };
+}
+
+each_tuple! { outputs_tuple }
+
+/// What a forward, a backward or a `jvp` returns that may fail.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the `Result` of the standard library",
+    label = "expected `Result<_, E>`",
+    note = "if another type is called `Result` too, import it under another name, or write `std::result::Result` here"
+)]
+pub trait Fallible {
+    type Output;
+    type Error;
+    fn result(self) -> Result<Self::Output, Self::Error>;
+    fn of(result: Result<Self::Output, Self::Error>) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<O, E> Fallible for Result<O, E> {
+    type Output = O;
+    type Error = E;
+
+    #[inline]
+    fn result(self) -> Self {
+        self
+    }
+
+    #[inline]
+    fn of(result: Self) -> Self {
+        result
+    }
+}
+
+/// Stands where an op that did not compile misses something.
+#[must_use]
+pub fn stand_in<T>() -> T {
+    unreachable!("what was not proven did not compile")
 }

@@ -11,6 +11,7 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
+use super::tuples::each_tuple;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Tensor};
 use crate::ops::Float;
@@ -48,13 +49,19 @@ macro_rules! holders {
 }
 
 macro_rules! holder_tuples {
-    ($($n:literal $a:ident ($($name:ident)*);)*) => {$(
-        impl<P, $($name,)*> HoldsTensorAt<Position<$n, P>> for ($($name,)*)
+    ($(($name:ident $position:tt))*) => {
+        holder_tuples! { @each ($($name)*) $(($name $position))* }
+    };
+    (@each $all:tt $(($name:ident $position:tt))*) => {
+        $(holder_tuples! { @one $all $name $position })*
+    };
+    (@one ($($all:ident)*) $name:ident $position:literal) => {
+        impl<P, $($all,)*> HoldsTensorAt<Position<$position, P>> for ($($all,)*)
         where
-            $a: HoldsTensorAt<P>,
+            $name: HoldsTensorAt<P>,
         {
         }
-    )*};
+    };
 }
 
 holders! {
@@ -73,38 +80,15 @@ holders! {
     [E,] [] Result<A, E>;
     [K, S,] [] HashMap<K, A, S>;
     [K,] [] BTreeMap<K, A>;
+    [const N: usize,] [] [A; N];
 }
 
-impl<A: HoldsTensor, const N: usize> HoldsTensor for [A; N] {}
-impl<P, A: HoldsTensorAt<P>, const N: usize> HoldsTensorAt<Inside<P>> for [A; N] {}
 impl<A: HoldsTensor> HoldsTensor for (A,) {}
 impl<A: HoldsTensor, B> HoldsTensor for (A, B) {}
 impl<A: HoldsTensor, B, C> HoldsTensor for (A, B, C) {}
 impl<A: HoldsTensor, B, C, D> HoldsTensor for (A, B, C, D) {}
 
-holder_tuples! {
-    0 A (A);
-    0 A (A B);
-    1 B (A B);
-    0 A (A B C);
-    1 B (A B C);
-    2 C (A B C);
-    0 A (A B C D);
-    1 B (A B C D);
-    2 C (A B C D);
-    3 D (A B C D);
-    0 A (A B C D E);
-    1 B (A B C D E);
-    2 C (A B C D E);
-    3 D (A B C D E);
-    4 E (A B C D E);
-    0 A (A B C D E F);
-    1 B (A B C D E F);
-    2 C (A B C D E F);
-    3 D (A B C D E F);
-    4 E (A B C D E F);
-    5 F (A B C D E F);
-}
+each_tuple! { holder_tuples [] (A 0) (B 1) (C 2) (D 3) (E 4) (F 5) }
 
 /// Asks a type whether it holds a tensor.
 #[doc(hidden)]
@@ -123,7 +107,6 @@ pub trait Probed {
 impl<T: ?Sized> Probed for T {}
 
 impl<T: ?Sized> Probe<T> {
-    /// For a type.
     #[must_use]
     pub const fn new<'a>() -> &'a Self {
         &Self(PhantomData)

@@ -8,10 +8,9 @@ use std::marker::PhantomData;
 
 use super::apply::{Forward, finish, finish_fallible};
 use super::backward::{GradFor, Gradient, RawBackward};
-use super::fallible::{Fallible, stand_in};
 use super::forward_mode::{Dual, JvpForm, RawJvp, TangentFor};
 use super::inputs::{DifferentiableInput, TensorInput};
-use super::outputs::{TensorOutput, Visitor};
+use super::outputs::{Fallible, TensorOutput, Visitor, stand_in};
 use crate::error::Result;
 use crate::graph::{Element, Tensor};
 use crate::ops::Float;

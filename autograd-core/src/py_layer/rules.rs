@@ -1,16 +1,20 @@
 //! What is the same in all calls of a layer: the op of its nodes.
 
 use std::any::TypeId;
+use std::cell::RefCell;
+use std::sync::Arc;
 
 use super::Layer;
 use super::backward::{Pulled, RawBackward, run};
-use super::barrier::Barrier;
 use super::call::Called;
-use super::forward_mode::{RawJvp, push_tangents};
+use super::forward_mode::RawJvp;
 use super::inputs::Info;
 use super::saved::Unpack;
-use crate::error::Result;
-use crate::graph::{AnyTensor, At, GradMode, Op, Protector, Pull, Push, Role, Slots, for_any};
+use crate::error::{Error, Result};
+use crate::graph::{
+    AnyTensor, At, Edge, GradMode, Node, NodeRef, Op, Protector, Pull, Push, Role, Slots, State,
+    for_any,
+};
 
 /// What is the same in all calls of a layer.
 #[doc(hidden)]
@@ -37,6 +41,25 @@ impl LayerRules {
             pull: L::pull,
             push: L::PUSH,
         }
+    }
+
+    /// What refuses a second order, where that is recorded: it stands behind gradients that come from these.
+    fn barrier(&self, recorded: bool, node: &NodeRef, grads: &Slots) -> Option<NodeRef> {
+        (self.info.once_differentiable && recorded).then(|| {
+            let grads = grads.iter().flatten().map(|grad| for_any!(grad, t => t.edge()));
+            let edges = node.edges().iter().map(Edge::again).chain(grads).collect();
+            let state = State::new(Some(Arc::new(self.info.name)), &mut []);
+            NodeRef::record(&Barrier, edges, state, node.location)
+        })
+    }
+}
+
+/// A gradient behind a barrier, if there is one. Each is an output of its own, as they have shapes and element
+/// types of their own.
+fn behind(barrier: &Option<NodeRef>, slot: usize, grad: AnyTensor) -> AnyTensor {
+    match barrier {
+        Some(barrier) => for_any!(grad, t => t.attached(barrier.clone(), slot as u32).into()),
+        None => grad,
     }
 }
 
@@ -66,9 +89,7 @@ impl Op for LayerRules {
 
     fn pull<'g>(&self, mut grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         let (node, edges, once) = (pull.node, pull.node.edges(), self.info.once_differentiable);
-        // Who made the gradients, for a node that refuses a second order.
-        let barrier = (once && pull.create_graph)
-            .then(|| Barrier::record(self.info.name, edges, &grads, node.location));
+        let barrier = self.barrier(pull.create_graph, node, &grads);
         // Backward may change them in place; nobody else shall see that.
         grads.iter_mut().flatten().for_each(AnyTensor::unshare);
         let at = At { node, create_graph: pull.create_graph && !once };
@@ -80,16 +101,77 @@ impl Op for LayerRules {
             let _off = once.then(|| GradMode::set(false));
             (self.run)(&raw, saved, self.pull)?;
         }
-        raw.deliver(|tensor, mut grad| {
-            if let Some(barrier) = &barrier {
-                // One slot for each: gradients of different inputs are never summed.
-                grad = for_any!(grad, t => t.attached(barrier.clone(), tensor as u32).into());
-            }
-            pull.sink.deliver(&edges[tensor], grad)
+        raw.deliver(|tensor, grad| {
+            pull.sink.deliver(&edges[tensor], behind(&barrier, tensor, grad))
         })
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
-        push_tangents(Called::of(&self.info, push.node), self.push, push)
+        let (called, once) = (Called::of(&self.info, push.node), self.info.once_differentiable);
+        let (Some(function), Some(inputs)) = (self.push, called.primals()) else {
+            // Its backward is not made of differentiable ops, so it cannot be transposed.
+            if !once {
+                return Ok(None);
+            }
+            return Err(Error::Unsupported {
+                op: self.info.name,
+                why: "its backward is `once_differentiable`, so forward mode cannot be had from it; \
+                      write `fn jvp` in the op, or remove that argument of #[py_layer] if backward is \
+                      made of differentiable ops"
+                    .to_owned(),
+            });
+        };
+        let at = push.at();
+        for (position, (tensor, version)) in inputs.iter().enumerate() {
+            at.check_version(*version, tensor.version(), || called.input_name(position))?;
+        }
+        let at = At { create_graph: push.record && !once, ..at };
+        let saved = RefCell::new(Unpack(at.read(true)?));
+        let mut tangents = std::mem::take(&mut push.tangents);
+        let barrier = self.barrier(push.record, push.node, &tangents);
+        let _off = once.then(|| GradMode::set(false));
+        // The user may change them in place; nobody else shall see that.
+        tangents.iter_mut().flatten().for_each(AnyTensor::unshare);
+        let (tangents, outputs) = (RefCell::new(tangents), RefCell::default());
+        let raw = RawJvp { called, at, saved, inputs, tangents, outputs };
+        function(&raw)?;
+        let outputs = raw.outputs.into_inner().into_iter().enumerate();
+        Ok(Some(outputs.map(|(slot, output)| Some(behind(&barrier, slot, output?))).collect()))
+    }
+}
+
+impl Called<'_> {
+    /// The name of the parameter that a tensor came in.
+    fn input_name(&self, tensor: usize) -> String {
+        let holds = |group: &usize| {
+            let (first, count) = self.group(*group);
+            (first..first + count).contains(&tensor)
+        };
+        let info = self.info;
+        let name = (0..info.inputs).find(holds).and_then(|group| info.input_name(group));
+        name.unwrap_or("an input").to_owned()
+    }
+}
+
+/// Behind the gradients of an op that is differentiable once: it refuses.
+struct Barrier;
+
+impl Op for Barrier {
+    fn name(&self) -> &'static str {
+        "once_differentiable"
+    }
+
+    fn name_of(&self, node: &Node) -> &'static str {
+        node.attrs().copied().unwrap_or(self.name())
+    }
+
+    fn pull<'g>(&self, _: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        Err(Error::Unsupported {
+            op: pull.node.name(),
+            why:
+                "its backward is `once_differentiable`: there is no second derivative through it; \
+                  remove that argument of #[py_layer] if backward is made of differentiable ops"
+                    .to_owned(),
+        })
     }
 }

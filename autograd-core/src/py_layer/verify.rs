@@ -7,9 +7,8 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 
 use super::Layer;
 use super::environment;
-use super::fallible::stand_in;
 use super::inputs::{Facts, Info, TensorInput, tensors};
-use super::outputs::Visitor;
+use super::outputs::{Visitor, stand_in};
 use crate::error::{Error, Result};
 use crate::gradcheck::{self, Subject};
 use crate::graph::{AnyTensor, Element, Tensor, is_grad_enabled, is_watched};
@@ -101,7 +100,6 @@ impl Drop for VerifyScope {
     }
 }
 
-/// Whether calls are verified.
 #[doc(hidden)]
 #[inline]
 #[must_use]
@@ -283,7 +281,6 @@ pub(super) fn note(outputs: &Visitor<'_>) {
     AGAIN.set(Some(outputs));
 }
 
-/// A forward has failed.
 pub(super) fn note_failure() {
     AGAIN.with_borrow_mut(|outputs| outputs.as_mut().map(Vec::clear));
 }

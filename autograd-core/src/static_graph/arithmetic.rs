@@ -80,13 +80,13 @@ macro_rules! numbers {
     ($($t:ty)*) => {$(
         impl IntoOperand for $t {
             fn operand(self) -> Operand {
-                Operand::Number(f64::from(self))
+                Operand::Number(self.to_owned().into())
             }
         }
     )*};
 }
 
-numbers! { f64 f32 i32 }
+numbers! { f64 &f64 f32 i32 }
 
 impl Operand {
     /// As a variable, a constant if it is a number.
@@ -100,12 +100,6 @@ impl Operand {
                 program.one(&table::CONSTANT, [Attr::Tensor(constant)], &[])
             }
         }
-    }
-}
-
-impl IntoOperand for &f64 {
-    fn operand(self) -> Operand {
-        Operand::Number(*self)
     }
 }
 
@@ -170,7 +164,8 @@ fn expect(built: Result<Variable>) -> Variable {
 macro_rules! operators {
     ($($trait:ident $method:ident;)*) => {$(
         operators! { @variable $trait $method &Variable, Variable }
-        operators! { @number $trait $method f64, i32, &f64, &i32 }
+        operators! { @number $trait $method &Variable: f64, i32, &f64, &i32 }
+        operators! { @number $trait $method Variable: f64, i32, &f64, &i32 }
     )*};
     (@variable $trait:ident $method:ident $($left:ty),*) => {$(
         /// Panics where the method of [`Variable`] gives an error.
@@ -183,11 +178,7 @@ macro_rules! operators {
             }
         }
     )*};
-    (@number $trait:ident $method:ident $($number:ty),*) => {$(
-        operators! { @left $trait $method $number, &Variable }
-        operators! { @left $trait $method $number, Variable }
-    )*};
-    (@left $trait:ident $method:ident $number:ty, $right:ty) => {
+    (@number $trait:ident $method:ident $right:ty: $($number:ty),*) => {$(
         /// Panics if the elements are no numbers, or of a type that cannot hold this one.
         impl $trait<$right> for $number {
             type Output = Variable;
@@ -197,7 +188,7 @@ macro_rules! operators {
                 expect(right.with_scalar(Binary::$trait, self.to_owned().into(), true))
             }
         }
-    };
+    )*};
 }
 
 operators! {

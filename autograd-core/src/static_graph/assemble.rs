@@ -4,12 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::attr::is_same as is_same_attr;
-use super::eager::Eager;
-use super::example::{EXAMPLES, example, form_of};
+use super::eager::{EXAMPLES, example, form_of};
 use super::form::Dims;
 use super::forms::position;
-use super::ir::{Graph, Kind, Lengths, OpDef, Operator, Phase, Place, Role, Site, VarId};
-use super::layer::{Given, TracedLayer};
+use super::ir::{Eager, Given, Graph, Kind, Lengths, OpDef, Phase, Role, Site, TracedLayer, VarId};
 use super::py_func::Function;
 use super::table;
 use super::values::Computed;
@@ -65,9 +63,10 @@ pub(super) fn assemble(
         all.add_op(a, b)?;
     }
     if let Some(more) = first.get(second.len()).or(second.get(first.len())) {
-        let why = "is what the closure does on one example only: its control flow follows numbers \
-                   or lengths; place it with `eager` to keep that";
-        return Err(site_of(more).wrong(why));
+        return site_of(more).refuse(
+            "is what the closure does on one example only: its control flow follows numbers \
+                   or lengths; place it with `eager` to keep that",
+        );
     }
     for [a, b] in results {
         let output = all.read([a, b], site)?;
@@ -89,17 +88,16 @@ impl Assembled {
     fn add_op(&mut self, a: &Note, b: &Note) -> Result<()> {
         let site = site_of(a);
         if a.caller != b.caller || site.call != b.call.name() || a.inputs.len() != b.inputs.len() {
-            let why = format!(
+            return site.refuse(format!(
                 "is what the closure does on one example, but {} ({}) on another: its control flow \
                  follows numbers or lengths; place it with `eager` to keep that",
                 b.call.name(),
                 b.caller
-            );
-            return Err(site.wrong(why));
+            ));
         }
         let kind = match (&a.call, &b.call) {
             (Call::Layer(x), Call::Layer(y)) => {
-                Kind::User(Arc::new(TracedLayer::of([a, b], [x, y], &site)?))
+                Kind::Layer(Arc::new(TracedLayer::of([a, b], [x, y], &site)?))
             }
             _ => merge(a, b).map_err(|why| site.wrong(why))?,
         };
@@ -110,8 +108,8 @@ impl Assembled {
             let form = &self.graph.vars[id].form;
             let misfit = [x, y].into_iter().find_map(|t| form.misfit(t.dtype(), t.shape()));
             if let Some(misfit) = misfit {
-                let why = format!("computes {form} in a program, the closure's {misfit}");
-                return Err(site.wrong(why));
+                return site
+                    .refuse(format!("computes {form} in a program, the closure's {misfit}"));
             }
             self.add(id, [x, y]);
         }
@@ -130,35 +128,29 @@ impl Assembled {
         let unknown = match [self.find(0, a), self.find(1, b)] {
             [Some(x), Some(y)] if x == y => return Ok(self.vars[x]),
             [None, None] if is_same(a, b) => {
-                let constant = Operator::new(&table::CONSTANT, vec![Attr::Tensor(a.alias())]);
-                return Ok(self.graph.push(
-                    Kind::Op(constant),
-                    &[],
-                    Phase::Forward,
-                    &site.place,
-                )?[0]);
+                let constant = Kind::of(&table::CONSTANT, [Attr::Tensor(a.alias())]);
+                return Ok(self.graph.push(constant, &[], Phase::Forward, &site.place)?[0]);
             }
             [Some(_), Some(_)] => {
-                let why = "reads another tensor on another example; place it with `eager`";
-                return Err(site.wrong(why));
+                return site
+                    .refuse("reads another tensor on another example; place it with `eager`");
             }
             [None, _] => a,
             [_, None] => b,
         };
         let made = for_any!(unknown, a => a.origin().map(|node| (node.name(), node.location)));
         let made = made.map_or(String::new(), |(name, line)| format!(", by {name} ({line})"));
-        let why = format!(
+        site.refuse(format!(
             "reads a tensor of shape {:?} that the closure makes anew each time{made}: from \
              numbers or lengths of its inputs by an op that programs do not have, from random \
              numbers, or through `to_vec`, `item` and the like; place it with `eager`",
             unknown.shape()
-        );
-        Err(site.wrong(why))
+        ))
     }
 }
 
 fn site_of(note: &Note) -> Site<'_> {
-    Site { call: note.call.name(), place: Place::Line(note.caller) }
+    Site { call: note.call.name(), place: note.caller.to_string().into() }
 }
 
 /// The operator that both runs are: what differs is a length that follows a free axis.
@@ -168,7 +160,7 @@ fn merge(a: &Note, b: &Note) -> Computed<Kind> {
             let call = Arc::clone(run);
             let function = Function { name: (*name).into(), signature: None, call };
             let outputs = a.outputs.iter().zip(&b.outputs).map(|(x, y)| form_of(x, y)).collect();
-            Ok(Kind::User(Arc::new(Eager { function, outputs })))
+            Ok(Kind::Eager(Arc::new(Eager { function, outputs })))
         }
         (Call::Op { def, attrs }, Call::Op { def: same, attrs: other })
             if std::ptr::eq(*def, *same) =>
@@ -181,7 +173,7 @@ fn merge(a: &Note, b: &Note) -> Computed<Kind> {
                 }
                 _ => Err(FIXED.to_owned()),
             });
-            Ok(Kind::Op(Operator::new(def, merged.collect::<Computed<_>>()?)))
+            Ok(Kind::of(def, merged.collect::<Computed<Vec<_>>>()?))
         }
         _ => Err("is another op on another example".to_owned()),
     }

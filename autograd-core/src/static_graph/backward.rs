@@ -1,9 +1,14 @@
-//! Backward as users call it.
+//! The gradients of a graph's variables: the operators from last to first, each giving the gradients of
+//! its inputs from those of its outputs. No derivative is written here: the operator for a gradient runs
+//! the eager engine's rule, or the user's backward function.
 
-use super::ir::Site;
+use std::collections::HashMap;
+
+use super::ir::{Grad, Gradient, Graph, Kind, Op, OpId, Phase, Place, Site, Var, VarId};
 use super::program::Variable;
-use super::reverse::{append, parameter_gradients};
+use super::table;
 use crate::error::Result;
+use crate::ops::table::attr::Attr;
 
 /// Appends the gradients of a loss of one element with respect to all parameters that want one,
 /// and returns these with their gradients.
@@ -64,12 +69,11 @@ pub fn gradients_with(
     seeds: &[Option<&Variable>],
 ) -> Result<Vec<Option<Variable>>> {
     let site = Site::here("gradients");
-    let refused = |why: String| Err(site.wrong(why));
     let Some(first) = targets.first() else {
-        return refused("there is no target".to_owned());
+        return site.refuse("there is no target");
     };
     if targets.len() != seeds.len() {
-        return refused(format!("{} targets have {} seeds", targets.len(), seeds.len()));
+        return site.refuse(format!("{} targets have {} seeds", targets.len(), seeds.len()));
     }
     let program = &first.program;
     let own = |variable: &Variable| program.own(&site, variable);
@@ -81,7 +85,7 @@ pub fn gradients_with(
         {
             let (seed_name, seed, name, form) =
                 (seed.name(), seed.form(), target.name(), target.form());
-            return refused(format!(
+            return site.refuse(format!(
                 "the seed `{seed_name}` is {seed}, its target `{name}` is {form}"
             ));
         }
@@ -89,4 +93,150 @@ pub fn gradients_with(
     let of = program.own_all(&site, inputs.iter().copied())?;
     let found = program.graph().attempt(|graph| append(graph, &from, &of, &site))?;
     Ok(found.into_iter().map(|id| id.map(|id| program.variable(id))).collect())
+}
+
+fn fill_like(value: f64) -> Kind {
+    Kind::of(&table::FILL_LIKE, [Attr::Number(value)])
+}
+
+/// The gradient of what nothing depends on.
+pub(super) fn zeros_like(graph: &mut Graph, var: VarId, place: &Place) -> Result<VarId> {
+    Ok(graph.push(fill_like(0.0), &[var], Phase::Backward, place)?[0])
+}
+
+/// Appends the gradients of a loss with respect to all parameters that want one.
+pub(super) fn parameter_gradients(
+    graph: &mut Graph,
+    loss: VarId,
+    place: &Place,
+) -> Result<Vec<(VarId, VarId)>> {
+    let site = Site { call: "append_backward", place: place.clone() };
+    let Var { name, form, .. } = &graph.vars[loss];
+    if form.dims.iter().any(|dim| *dim != Some(1)) {
+        return site.refuse(format!("the loss `{name}` must have one element, it is {form}"));
+    }
+    let is_parameter = |id: &VarId| graph.vars[*id].is_parameter();
+    let parameters: Vec<VarId> = (0..graph.vars.len()).filter(is_parameter).collect();
+    let found = append(graph, &[(loss, None)], &parameters, &site)?;
+    let pairs = parameters.into_iter().zip(found);
+    Ok(pairs.filter_map(|(parameter, grad)| Some((parameter, grad?))).collect())
+}
+
+/// Gradients on their way: for each variable what contributes to its gradient.
+type Contributions = HashMap<VarId, Vec<VarId>>;
+
+/// Appends the gradients of `from` with respect to `of`.
+pub(super) fn append(
+    graph: &mut Graph,
+    from: &[(VarId, Option<VarId>)],
+    of: &[VarId],
+    site: &Site<'_>,
+) -> Result<Vec<Option<VarId>>> {
+    for &(target, _) in from {
+        let var = &graph.vars[target];
+        if !var.form.dtype.is_float() {
+            return site
+                .refuse(format!("`{}` is {}, which has no gradient", var.name, var.form.dtype));
+        }
+    }
+    // Variables that want a gradient and lie between `of` and what is computed from it.
+    let wants = graph.wants_gradient();
+    let mut needed = vec![false; graph.vars.len()];
+    of.iter().for_each(|&var| needed[var] = wants[var]);
+    let needed = graph.spread(needed, |var| wants[var]);
+    let mut coming = Contributions::new();
+    for &(target, seed) in from {
+        if !needed[target] {
+            continue;
+        }
+        let seed = match seed {
+            Some(seed) => seed,
+            None => graph.push_gradients(fill_like(1.0), &[target], &[target], &site.place)?[0],
+        };
+        coming.entry(target).or_default().push(seed);
+    }
+    for id in (0..graph.ops.len()).rev() {
+        let op = graph.ops[id].clone();
+        if !op.outputs.iter().any(|output| coming.contains_key(output)) {
+            continue;
+        }
+        let wants: Vec<usize> = wanted(&op, graph, &needed);
+        if wants.is_empty() {
+            continue;
+        }
+        let grads: Vec<Option<VarId>> = op
+            .outputs
+            .iter()
+            .map(|&output| total(graph, &mut coming, output, &site.place))
+            .collect::<Result<_>>()?;
+        let found = gradient(graph, id, &op, &grads, &wants)?;
+        for (&input, grad) in wants.iter().zip(found) {
+            coming.entry(op.inputs[input]).or_default().push(grad);
+        }
+    }
+    of.iter().map(|&var| total(graph, &mut coming, var, &site.place)).collect()
+}
+
+/// Positions of the inputs whose gradients are of use.
+fn wanted(op: &Op, graph: &Graph, needed: &[bool]) -> Vec<usize> {
+    let of_outputs = match &op.kind {
+        Kind::Op(of) if of.def.gradient == Gradient::None => return Vec::new(),
+        Kind::PyFunc(foreign) if foreign.backward.is_empty() && !foreign.is_gradient => {
+            return Vec::new();
+        }
+        Kind::Init(..) | Kind::Update(_) => return Vec::new(),
+        // What flows through an output of the forward operator flows on to its inputs there.
+        Kind::Grad(grad) => {
+            let first = graph.ops[grad.of].inputs.len();
+            first..first + graph.ops[grad.of].outputs.len()
+        }
+        _ => 0..0,
+    };
+    let is_wanted = |at: &usize| needed[op.inputs[*at]] && !of_outputs.contains(at);
+    (0..op.inputs.len()).filter(is_wanted).collect()
+}
+
+/// The whole gradient of a variable: the sum of what contributes, in the order of its coming.
+fn total(
+    graph: &mut Graph,
+    coming: &mut Contributions,
+    var: VarId,
+    place: &Place,
+) -> Result<Option<VarId>> {
+    let Some(parts) = coming.get_mut(&var) else { return Ok(None) };
+    if parts.len() > 1 {
+        let parts = std::mem::take(parts);
+        let sum = graph.push_gradients(Kind::of(&table::ADD_N, []), &parts, &[var], place)?[0];
+        coming.insert(var, vec![sum]);
+        return Ok(Some(sum));
+    }
+    Ok(parts.first().copied())
+}
+
+/// The operators for an operator's gradients.
+fn gradient(
+    graph: &mut Graph,
+    id: OpId,
+    op: &Op,
+    grads: &[Option<VarId>],
+    wants: &[usize],
+) -> Result<Vec<VarId>> {
+    match (&op.kind, grads) {
+        (Kind::Op(of), &[Some(grad)]) if of.def.gradient == Gradient::OfOutput => {
+            return Ok(vec![grad; wants.len()]);
+        }
+        (Kind::PyFunc(foreign), _) => return foreign.add_gradients(graph, op, grads, wants),
+        (Kind::Layer(layer), _) => return layer.add_gradients(graph, op, grads, wants),
+        _ => {}
+    }
+    let of: Vec<VarId> = wants.iter().map(|&input| op.inputs[input]).collect();
+    let kind = Kind::Grad(Grad {
+        of: id,
+        name: op.kind.name().into(),
+        wants: wants.to_vec(),
+        seeds: (0..grads.len()).filter(|&output| grads[output].is_some()).collect(),
+    });
+    let inputs = op.inputs.iter().chain(&op.outputs).chain(grads.iter().flatten());
+    let inputs: Vec<VarId> = inputs.copied().collect();
+    graph.push_gradients(kind, &inputs, &of, &op.place)
 }

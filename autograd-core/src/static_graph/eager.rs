@@ -1,32 +1,171 @@
 //! Eager code as an operator: `#[py_layer]` ops, closures of eager ops, and users' elementwise ops. What they
-//! compute, and what their gradients are, is left to the eager engine.
+//! compute, and what their gradients are, is left to the eager engine. While a program is built, it is called on
+//! examples.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use super::form::Form;
-use super::ir::UserOp;
-use super::py_func::Function;
+use super::ir::{Eager, Kind, Op, Phase, Site};
+use super::program::{Program, Variable};
+use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables};
 use super::values::{Computed, Values, panic_message};
-use crate::graph::{AnyTensor, GradMode, is_grad_enabled};
+use crate::array::DType;
+use crate::engine::for_float;
+use crate::error::Result;
+use crate::graph::{AnyTensor, Element, GradMode, Tensor, is_grad_enabled};
 use crate::ops::trace::{Note, collect};
 
-/// Eager code in a program.
-#[derive(Clone, Debug)]
-pub(super) struct Eager {
-    pub(super) function: Function,
-    pub(super) outputs: Vec<Form>,
+impl Program {
+    /// A `#[py_layer]` op as an operator: `program.py_layer(CusTanh::apply)`. What it saves, its
+    /// contexts and its backward work as in eager mode, also for higher derivatives.
+    ///
+    /// Its parameters are `&Tensor<T>` for each input, and it returns tensors. An op with other
+    /// parameters is called by a closure: `|x: &Tensor<f64>| ScaledTanh::apply(x, 2.0)`.
+    ///
+    /// Where no `out` is given, the forms of the outputs are found by calling the op once here, on
+    /// small numbers, or twice where an axis is free.
+    ///
+    /// ```
+    /// use autograd_core::prelude::*;
+    /// use autograd_core::static_graph::{Executor, Program, gradients};
+    /// use autograd_core::DType;
+    ///
+    /// #[py_layer]
+    /// impl Cube {
+    ///     type Saved = Tensor<f64>;
+    ///     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+    ///         ctx.save_for_backward(x);
+    ///         x * x * x
+    ///     }
+    ///     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+    ///         dy * ctx.saved_tensor().square() * 3.0
+    ///     }
+    /// }
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1], DType::Float64)?;
+    /// x.set_stop_gradient(false);
+    /// let y = program.py_layer(Cube::apply).x(&x).call()?;
+    /// let dx = gradients(&[&y], &[&x])?.remove(0).unwrap();
+    /// let fed = Tensor::from(vec![1.0, 2.0]);
+    /// let fetched = Executor::new().run(&program, &[("x", &fed)], &[&y, &dx])?;
+    /// assert_eq!(fetched[0].downcast_ref::<f64>().unwrap().to_vec(), [1.0, 8.0]);
+    /// assert_eq!(fetched[1].downcast_ref::<f64>().unwrap().to_vec(), [3.0, 12.0]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    pub fn py_layer<F, Marker, const M: usize, const N: usize>(&self, op: F) -> EagerCall<M, N>
+    where
+        F: PyFunc<Marker, M, N>,
+    {
+        EagerCall(Building::new(self, Function::new(op)))
+    }
+
+    /// A closure of eager ops as one operator, with its gradients: `|x: &Tensor<f32>| x.tanh()`.
+    /// The same as [`Program::py_layer`]: the closure runs in every run, so it may do what follows
+    /// the numbers; what it captures is a constant. [`Program::trace`] makes an operator of each of
+    /// its ops instead.
+    pub fn eager<F, Marker, const M: usize, const N: usize>(&self, closure: F) -> EagerCall<M, N>
+    where
+        F: PyFunc<Marker, M, N>,
+    {
+        self.py_layer(closure)
+    }
 }
 
-impl UserOp for Eager {
-    fn name(&self) -> &str {
-        &self.function.name
+/// Eager code that is being placed in a program: `M` inputs, `N` outputs.
+#[must_use = "nothing is added to the program before `call()`"]
+pub struct EagerCall<const M: usize, const N: usize>(Building);
+
+impl<const M: usize, const N: usize> EagerCall<M, N> {
+    /// The inputs: `&x`, or `[&x, &w]`.
+    pub fn x(mut self, variables: impl Variables<M>) -> Self {
+        self.0.inputs = Some(variables.list());
+        self
     }
 
-    fn outputs(&self) -> Vec<Form> {
-        self.outputs.clone()
+    /// The outputs, where they are not to be found by a call: `&y`, or `[&y, &z]`.
+    pub fn out(mut self, variables: impl Variables<N>) -> Self {
+        self.0.outputs = Some(variables.list());
+        self
     }
 
-    fn run(&self, inputs: Values) -> Computed<Values> {
+    /// The name that texts, errors and files show; by default the op's own.
+    pub fn name(mut self, name: &str) -> Self {
+        self.0.function.name = name.into();
+        self
+    }
+
+    /// Adds the operator to the program.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Program`](crate::Error::Program) if `x` is missing, a variable is of another
+    /// program or of another element type than the parameter, or where no `out` is given and the
+    /// call that looks for its form fails.
+    #[track_caller]
+    pub fn call(self) -> Result<<Arity<N> as Outcome>::Variables>
+    where
+        Arity<N>: Outcome,
+    {
+        let name = self.0.function.name.to_string();
+        let site = Site::here(&name);
+        let (inputs, forms) = self.0.given(M, &site)?;
+        let Building { program, function, outputs, .. } = self.0;
+        if N == 0 {
+            return site.refuse("computes no tensor");
+        }
+        let found = match &outputs {
+            Some(outputs) => outputs.iter().map(Variable::form).collect(),
+            None => find_forms(&function, &forms).map_err(|why| {
+                let why = format!(
+                    "called to find the forms of its outputs, which `out` can give instead: {why}"
+                );
+                site.wrong(why)
+            })?,
+        };
+        let kind = Kind::Eager(Arc::new(Eager { function, outputs: found }));
+        let outputs = match outputs {
+            Some(outputs) => {
+                let own = program.own_all(&site, &outputs)?;
+                program.graph().push_op(Op::new(
+                    kind,
+                    &inputs,
+                    &own,
+                    Phase::Forward,
+                    &site.place,
+                ))?;
+                outputs
+            }
+            None => {
+                let pushed = program.graph().push(kind, &inputs, Phase::Forward, &site.place);
+                program.variables(pushed?)
+            }
+        };
+        Ok(Arity::<N>::of(outputs))
+    }
+}
+
+/// The forms of what a function returns: an axis that follows the free ones is free.
+fn find_forms(function: &Function, inputs: &[Form]) -> Computed<Vec<Form>> {
+    let seen = |free: usize| -> Computed<Values> {
+        let inputs = inputs.iter().map(|form| example(form, (free, 0))).collect();
+        Ok(on_examples(function, inputs, false)?.0)
+    };
+    let short = seen(2)?;
+    let is_free = inputs.iter().any(|form| form.dims.contains(&None));
+    let long = if is_free { seen(3)? } else { short.clone() };
+    let form = |(short, long): (&AnyTensor, &AnyTensor)| {
+        if short.shape().len() != long.shape().len() {
+            return Err("its output's rank follows the length of an axis".to_owned());
+        }
+        Ok(form_of(short, long))
+    };
+    short.iter().zip(&long).map(form).collect()
+}
+
+impl Eager {
+    pub(super) fn run(&self, inputs: Values) -> Computed<Values> {
         let outputs = match is_grad_enabled() {
             // Its inputs are leaves of its own.
             true => call(&self.function, inputs)?,
@@ -55,11 +194,7 @@ fn call(function: &Function, inputs: Values) -> Computed<Values> {
 
 /// Has gradients flow to a value, if it can have one.
 pub(super) fn want_gradient(value: &AnyTensor) {
-    match value {
-        AnyTensor::Float32(value) => value.set_stop_gradient(false),
-        AnyTensor::Float64(value) => value.set_stop_gradient(false),
-        _ => {}
-    }
+    for_float!(value, value => value.set_stop_gradient(false), _ => {});
 }
 
 /// Runs eager code on examples while a program is built, and notes its ops. A panic is an error.
@@ -72,4 +207,34 @@ pub(super) fn on_examples(
     let (outputs, notes) =
         catch_unwind(AssertUnwindSafe(run)).map_err(|panic| panic_message(&*panic))?;
     Ok((outputs?, notes))
+}
+
+/// A length for free axes, and where numbers start.
+pub(super) type Example = (usize, usize);
+
+pub(super) const EXAMPLES: [Example; 3] = [(5, 0), (7, 1), (6, 2)];
+
+/// Numbers in (0, 1), indices of 0 and 1, masks of both; where numbers start at 0, all indices and masks are 0.
+pub(super) fn example(form: &Form, (free, start): Example) -> AnyTensor {
+    fn filled<T: Element>(shape: &[usize], element: impl Fn(usize) -> T) -> AnyTensor {
+        let n = shape.iter().product();
+        Tensor::from((0..n).map(element).collect::<Vec<T>>()).reshape(shape).into()
+    }
+    let shape: Vec<usize> = form.dims.iter().map(|dim| dim.unwrap_or(free)).collect();
+    let step = |i: usize| (i * (start + 2) + start) % 2;
+    let number = |i: usize| ((i * 37 + start * 11 + 5) % 97 + 1) as f64 / 99.0;
+    match form.dtype {
+        DType::Float32 => filled(&shape, |i| number(i) as f32),
+        DType::Float64 => filled(&shape, number),
+        DType::Int32 => filled(&shape, |i| step(i) as i32),
+        DType::Int64 => filled(&shape, |i| step(i) as i64),
+        DType::UInt8 => filled(&shape, |i| step(i) as u8),
+        DType::Bool => filled(&shape, |i| step(i) == 1),
+    }
+}
+
+/// The form of two examples: an axis on which they differ is free.
+pub(super) fn form_of(a: &AnyTensor, b: &AnyTensor) -> Form {
+    let dims = a.shape().iter().zip(b.shape()).map(|(a, b)| (a == b).then_some(*a));
+    Form::new(a.dtype(), dims.collect())
 }

@@ -54,7 +54,6 @@ impl<T: Element, D: Dimension> Feed for Array<T, D> {
 
 /// What can be fetched: a variable, or its name.
 pub trait Fetch {
-    /// The variable, or its name.
     #[doc(hidden)]
     fn asked_for(&self) -> std::result::Result<&Variable, &str>;
 }

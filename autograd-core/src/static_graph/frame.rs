@@ -15,7 +15,6 @@ use crate::graph::{AnyTensor, for_any};
 /// What an executor keeps, by name.
 pub(super) type Kept = HashMap<String, AnyTensor>;
 
-/// The values of one run.
 pub(super) struct Frame<'p> {
     plan: &'p Plan,
     /// Of each variable, while a step is to read it.

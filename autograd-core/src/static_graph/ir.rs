@@ -1,14 +1,14 @@
 //! What a program is made of: variables and operators. Data only: nothing here runs.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
+use super::attr::Attr;
 use super::form::Form;
-use super::init::Init;
-use super::rule::Rule;
+use super::py_func::Function;
+use super::rule::{Init, Rule};
 use super::values::{Computed, Values};
 use crate::error::{Error, Result};
 pub(super) use crate::ops::table::{Effect, Gradient, Inferred, Lengths, OpDef, Operator};
@@ -21,10 +21,10 @@ pub(super) type OpId = usize;
 /// What an operator computes.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
-    /// One of the table.
     Op(Operator),
-    /// Code of a user.
-    User(Arc<dyn UserOp>),
+    Eager(Arc<Eager>),
+    PyFunc(Arc<Foreign>),
+    Layer(Arc<TracedLayer>),
     Grad(Grad),
     /// The first value of a kept variable.
     Init(Init, Form),
@@ -33,52 +33,76 @@ pub(super) enum Kind {
     Update(Rule),
 }
 
-/// Code of a user as an operator.
-pub(super) trait UserOp: Any + fmt::Debug + Send + Sync {
-    fn name(&self) -> &str;
-    fn outputs(&self) -> Vec<Form>;
-    fn run(&self, inputs: Values) -> Computed<Values>;
-    /// As errors show it.
-    fn shown(&self) -> String {
-        self.name().to_owned()
-    }
-    /// Whether it may do more than compute, so that it runs in every run.
-    fn has_effect(&self) -> bool {
-        false
-    }
-    /// Whether gradients flow through it.
-    fn has_gradient(&self) -> bool {
-        true
-    }
-    /// Adds the operators of the gradients of `op`, which is this one, for its inputs `wants`, given the
-    /// gradients of its outputs; none where the engine records what they come from.
-    fn add_gradients(
-        &self,
-        _graph: &mut Graph,
-        _op: &Op,
-        _grads: &[Option<VarId>],
-        _wants: &[usize],
-    ) -> Result<Option<Vec<VarId>>> {
-        Ok(None)
-    }
+/// Eager code in a program.
+#[derive(Debug)]
+pub(super) struct Eager {
+    pub(super) function: Function,
+    pub(super) outputs: Vec<Form>,
+}
+
+/// A user's function over arrays in a program.
+#[derive(Debug)]
+pub(super) struct Foreign {
+    pub(super) function: Function,
+    /// For each parameter the operator's input, or none: a gradient that did not come.
+    pub(super) args: Vec<Option<usize>>,
+    /// For each of the operator's outputs, which of the returned values it is.
+    pub(super) picks: Vec<usize>,
+    /// How many values are returned.
+    pub(super) results: usize,
+    pub(super) outputs: Vec<Form>,
+    /// Its backward function, that one's, and so on.
+    pub(super) backward: Arc<[Function]>,
+    /// Parameters and returned values that backward is not given.
+    pub(super) skipped: Vec<bool>,
+    pub(super) is_gradient: bool,
+}
+
+/// Both functions of a `#[py_layer]` op of a traced closure, as programs of their own.
+#[derive(Debug)]
+pub(super) struct TracedLayer {
+    pub(super) name: Arc<str>,
+    pub(super) forward: Graph,
+    /// Variables of `forward`: the outputs, and then what backward reads of the rest.
+    pub(super) results: Vec<VarId>,
+    pub(super) backward: Graph,
+    /// What the first variables of `backward` are.
+    pub(super) given: Vec<Given>,
+    /// Of `backward`, the gradient of each input that has one.
+    pub(super) found: Vec<Option<VarId>>,
+}
+
+/// What a layer's backward reads.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Given {
+    Input(usize),
+    Result(usize),
+    /// The gradient of an output.
+    Grad(usize),
 }
 
 /// The gradients of operator `of`: of its inputs `wants`, given those of its outputs `seeds`.
 #[derive(Clone, Debug)]
 pub(super) struct Grad {
     pub(super) of: OpId,
-    /// That operator's.
     pub(super) name: Arc<str>,
     pub(super) wants: Vec<usize>,
     pub(super) seeds: Vec<usize>,
 }
 
 impl Kind {
+    /// An entry of the table with its attributes.
+    pub(super) fn of(def: &'static OpDef, attrs: impl Into<Vec<Attr>>) -> Self {
+        Self::Op(Operator::new(def, attrs.into()))
+    }
+
     /// The operator's name, from which those of its outputs are made.
     pub(super) fn name(&self) -> String {
         match self {
             Self::Op(op) => op.def.name.to_owned(),
-            Self::User(user) => user.name().to_owned(),
+            Self::Eager(eager) => eager.function.name.to_string(),
+            Self::PyFunc(foreign) => foreign.function.name.to_string(),
+            Self::Layer(layer) => layer.name.to_string(),
             Self::Grad(grad) => format!("{}_grad", grad.name),
             Self::Init(..) => "init".to_owned(),
             Self::Update(rule) => rule.name().to_owned(),
@@ -91,14 +115,16 @@ impl Kind {
             Self::Op(op) => (op.def.show)(op),
             Self::Init(init, _) => format!("{init:?}"),
             Self::Update(rule) => rule.shown(),
-            Self::User(_) | Self::Grad(_) => String::new(),
+            _ => String::new(),
         }
     }
 
     pub(super) fn infer(&self, inputs: &[&Form]) -> Inferred {
         match self {
             Self::Op(op) => (op.def.infer)(op, inputs),
-            Self::User(user) => Ok(user.outputs()),
+            Self::Eager(eager) => Ok(eager.outputs.clone()),
+            Self::PyFunc(foreign) => Ok(foreign.outputs.clone()),
+            Self::Layer(layer) => Ok(layer.outputs()),
             Self::Grad(grad) => Ok(grad.wants.iter().map(|&at| inputs[at].clone()).collect()),
             Self::Init(_, form) => Ok(vec![form.clone()]),
             Self::Update(rule) => rule.infer(inputs),
@@ -110,7 +136,9 @@ impl Kind {
     pub(super) fn run(&self, inputs: Values) -> Computed<Values> {
         match self {
             Self::Op(op) => (op.def.run)(op, inputs, Location::caller()).map_err(String::from),
-            Self::User(user) => user.run(inputs),
+            Self::Eager(eager) => eager.run(inputs),
+            Self::PyFunc(foreign) => foreign.run(inputs),
+            Self::Layer(layer) => layer.run(inputs),
             Self::Init(init, form) => Ok(Values::from_iter([init.run(form)])),
             Self::Grad(_) | Self::Update(_) => Err("does not run by itself".to_owned()),
         }
@@ -138,29 +166,15 @@ impl Kind {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::User(user) => f.write_str(&user.shown()),
+            Self::PyFunc(foreign) => write!(f, "py_func `{}`", foreign.function.name),
             Self::Grad(grad) => write!(f, "the gradient of {}", grad.name),
             kind => f.write_str(&kind.name()),
         }
     }
 }
 
-/// The line that built a part of a program.
-#[derive(Clone, Debug)]
-pub(super) enum Place {
-    Line(&'static Location<'static>),
-    /// As a file says.
-    Loaded(Arc<str>),
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Line(line) => write!(f, "{line}"),
-            Self::Loaded(line) => f.write_str(line),
-        }
-    }
-}
+/// The line that built a part of a program, also as a file says.
+pub(super) type Place = Arc<str>;
 
 /// What a user calls, and where.
 pub(super) struct Site<'c> {
@@ -171,12 +185,16 @@ pub(super) struct Site<'c> {
 impl<'c> Site<'c> {
     #[track_caller]
     pub(super) fn here(call: &'c str) -> Self {
-        Self { call, place: Place::Line(Location::caller()) }
+        Self { call, place: Location::caller().to_string().into() }
     }
 
     pub(super) fn wrong(&self, why: impl Into<String>) -> Error {
         let (op, location) = (self.call.to_owned(), self.place.to_string());
         Error::Program { op, why: why.into(), location }
+    }
+
+    pub(super) fn refuse<R>(&self, why: impl Into<String>) -> Result<R> {
+        Err(self.wrong(why))
     }
 }
 
@@ -269,7 +287,6 @@ pub(super) struct Op {
 }
 
 impl Op {
-    /// Without new values of kept variables.
     pub(super) fn new(
         kind: Kind,
         inputs: &[VarId],
@@ -291,7 +308,6 @@ impl Op {
         self.inputs[1]
     }
 
-    /// An error in words of this operator.
     pub(super) fn wrong(&self, why: impl Into<String>) -> Error {
         Site { call: &self.kind.to_string(), place: self.place.clone() }.wrong(why)
     }
@@ -323,7 +339,7 @@ impl Graph {
         role: Role,
     ) -> Result<VarId> {
         if name.is_empty() {
-            return Err(site.wrong("a variable needs a name"));
+            return site.refuse("a variable needs a name");
         }
         if let Some(before) = self.find(name).map(|id| &self.vars[id]) {
             let Var { form, place, .. } = before;
@@ -403,5 +419,44 @@ impl Graph {
         let open = |var: &Var| var.form.dtype.is_float() && !var.stop_gradient;
         let given = self.vars.iter().map(|var| var.role != Role::Computed && open(var));
         self.spread(given.collect(), |id| open(&self.vars[id]))
+    }
+}
+
+/// A program as text: its variables that come from outside, and a line an operator.
+impl fmt::Display for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for var in self.vars.iter().filter(|var| var.role != Role::Computed) {
+            writeln!(f, "{} {var}", name_of(ROLES, var.role))?;
+        }
+        let mut phase = Phase::Forward;
+        for op in &self.ops {
+            if op.phase != phase {
+                phase = op.phase;
+                writeln!(f, "# {}", name_of(PHASES, phase))?;
+            }
+            // `tanh_0: float32 [-1, 8] = tanh(fc_0.out)`
+            let outputs = op.outputs.iter().map(|&id| self.vars[id].to_string());
+            let outputs: Vec<String> = outputs.collect();
+            if !outputs.is_empty() {
+                write!(f, "{} = ", outputs.join(", "))?;
+            }
+            write!(f, "{}({})", op.kind, self.names(&op.inputs))?;
+            let attributes = op.kind.attributes();
+            if !attributes.is_empty() {
+                write!(f, " {{{attributes}}}")?;
+            }
+            if !op.writes.is_empty() {
+                write!(f, " -> {}", self.names(&op.writes))?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl Graph {
+    pub(super) fn names(&self, vars: &[VarId]) -> String {
+        let names: Vec<&str> = vars.iter().map(|&var| self.vars[var].name.as_str()).collect();
+        names.join(", ")
     }
 }

@@ -4,14 +4,14 @@
 use smallvec::smallvec;
 
 use super::form::Form;
-use super::init::Init;
-use super::ir::{Kind, Op, Operator, Phase, Role, Site, Var};
+use super::ir::{Kind, Op, Phase, Role, Site, Var};
 use super::program::{Change, Program, Variable};
+use super::rule::Init;
 use super::table;
 use crate::array::DType;
 use crate::error::Result;
 use crate::ops::table::attr::Attr;
-use crate::ops::{Binary, Comparison, Reduce, of_logits};
+use crate::ops::{Binary, Comparison, Reduce, of_logits, options};
 
 /// How a fully connected layer's parameters are named and start.
 #[derive(Clone, Debug)]
@@ -33,22 +33,15 @@ impl FcOptions {
         Self::default()
     }
 
-    /// The layer's name: its parameters are `name.weight` and `name.bias`.
-    pub fn name(mut self, name: &str) -> Self {
-        self.name = Some(name.to_owned());
-        self
-    }
+    options! {
+        /// The layer's name: its parameters are `name.weight` and `name.bias`.
+        pub fn name(name: &str).to_owned().into();
 
-    /// How the weights start.
-    pub fn weight(mut self, init: Init) -> Self {
-        self.weight = init;
-        self
-    }
+        /// How the weights start.
+        pub fn weight(init: Init);
 
-    /// How the bias starts; `None` for none.
-    pub fn bias(mut self, init: impl Into<Option<Init>>) -> Self {
-        self.bias = init.into();
-        self
+        /// How the bias starts; `None` for none.
+        pub fn bias(init: impl Into<Option<Init>>).into();
     }
 }
 
@@ -76,17 +69,16 @@ impl Program {
         let site = Site::here("fc");
         let mut input = self.own(&site, x)?;
         let (name, form) = (x.name(), x.form());
-        let refused = |why: String| Err(site.wrong(why));
         let lengths = form.dims.iter().skip(1);
         let width = lengths.copied().try_fold(1, |width, length| Some(width * length?));
         let (true, Some(width)) = (form.dims.len() > 1, width) else {
-            return refused(format!("`{name}` must be [n, ..] with only n free, it is {form}"));
+            return site.refuse(format!("`{name}` must be [n, ..] with only n free, it is {form}"));
         };
         if !form.dtype.is_float() {
-            return refused(format!("`{name}` must be of a float type, it is {form}"));
+            return site.refuse(format!("`{name}` must be of a float type, it is {form}"));
         }
         if size == 0 {
-            return refused("`size` must be 1 or more, found 0".to_owned());
+            return site.refuse("`size` must be 1 or more, found 0");
         }
         self.change(&site, |change| {
             if form.dims.len() > 2 {
@@ -154,7 +146,7 @@ impl Program {
         let site = Site::here("accuracy");
         // They must fit as for the loss.
         if let Err(why) = of_logits(&[&logits.form(), &classes.form()]) {
-            return Err(site.wrong(format!("{why}; given `{logits}`, `{classes}`")));
+            return site.refuse(format!("{why}; given `{logits}`, `{classes}`"));
         }
         let (logits, classes) = (self.own(&site, logits)?, self.own(&site, classes)?);
         self.change(&site, |change| {
@@ -213,8 +205,8 @@ impl Program {
         let mut index = self.own(&site, ids)?;
         let form = ids.form();
         if form.dtype != DType::Int64 {
-            let why = format!("`{}` must be ids of type int64, it is {form}", ids.name());
-            return Err(site.wrong(why));
+            return site
+                .refuse(format!("`{}` must be ids of type int64, it is {form}", ids.name()));
         }
         self.change(&site, |change| {
             let name = format!("{}.weight", change.layer_name(&None));
@@ -267,24 +259,17 @@ impl BatchNormOptions {
         Self::default()
     }
 
-    /// The layer's name: what it keeps is `name.weight`, `name.bias`, `name.running_mean` and
-    /// `name.running_var`.
-    pub fn name(mut self, name: &str) -> Self {
-        self.name = Some(name.to_owned());
-        self
-    }
+    options! {
+        /// The layer's name: what it keeps is `name.weight`, `name.bias`, `name.running_mean` and
+        /// `name.running_var`.
+        pub fn name(name: &str).to_owned().into();
 
-    /// The part that a new batch has in the running statistics, in [0, 1]. (What Paddle calls
-    /// momentum is the part of the old ones.)
-    pub fn momentum(mut self, momentum: f64) -> Self {
-        self.momentum = momentum;
-        self
-    }
+        /// The part that a new batch has in the running statistics, in [0, 1]. (What Paddle calls
+        /// momentum is the part of the old ones.)
+        pub fn momentum(momentum: f64);
 
-    /// What is added to the variance: above 0.
-    pub fn eps(mut self, eps: f64) -> Self {
-        self.eps = eps;
-        self
+        /// What is added to the variance: above 0.
+        pub fn eps(eps: f64);
     }
 }
 
@@ -339,18 +324,17 @@ impl Program {
     pub fn batch_norm_with(&self, x: &Variable, options: &BatchNormOptions) -> Result<Variable> {
         let site = Site::here("batch_norm");
         let input = self.own(&site, x)?;
-        let refused = |why: String| Err(site.wrong(why));
         let BatchNormOptions { momentum, eps, .. } = *options;
         if !(0.0..=1.0).contains(&momentum) {
-            return refused(format!("`momentum` must be in [0, 1], found {momentum}"));
+            return site.refuse(format!("`momentum` must be in [0, 1], found {momentum}"));
         }
         if !(eps > 0.0 && eps.is_finite()) {
-            return refused(format!("`eps` must be above 0, and finite, found {eps}"));
+            return site.refuse(format!("`eps` must be above 0, and finite, found {eps}"));
         }
         let form = x.form();
         let channels = match table::channels(&form) {
             Ok(channels) => Form::new(form.dtype, smallvec![Some(channels)]),
-            Err(why) => return refused(format!("{why}; given `{}`", x.name())),
+            Err(why) => return site.refuse(format!("{why}; given `{}`", x.name())),
         };
         self.change(&site, |change| {
             let name = change.layer_name(&options.name);
@@ -364,8 +348,8 @@ impl Program {
             let name = change.graph.fresh_name(&format!("{name}.out"), true);
             let output = Var::new(name, form, Role::Computed, &site.place);
             let output = change.graph.add_var(output);
-            let attrs = vec![Attr::Number(momentum), Attr::Number(eps), Attr::Flag(true)];
-            let kind = Kind::Op(Operator::new(&table::BATCH_NORM, attrs));
+            let attrs = [Attr::Number(momentum), Attr::Number(eps), Attr::Flag(true)];
+            let kind = Kind::of(&table::BATCH_NORM, attrs);
             let inputs = [input, weight, bias, mean, var];
             let op = Op::new(kind, &inputs, &[output], Phase::Forward, &site.place);
             change.graph.push_op(Op { writes: vec![mean, var], ..op })?;

@@ -36,8 +36,6 @@ mod assemble;
 mod backward;
 mod draw;
 mod eager;
-mod eager_call;
-mod example;
 mod executor;
 #[cfg_attr(
     not(feature = "safetensors"),
@@ -49,20 +47,16 @@ mod executor;
 )]
 mod file;
 mod frame;
-mod init;
 mod ir;
-mod layer;
 mod layers;
 mod optim;
 mod plan;
 mod program;
 mod py_func;
 mod record;
-mod reverse;
 mod rule;
 mod shaping;
 mod table;
-mod text;
 mod trace;
 mod verify;
 
@@ -72,12 +66,11 @@ pub use crate::array::IntoDims;
 pub use crate::optim::{Adam, AdamW, RmsProp, Sgd};
 pub use arithmetic::IntoOperand;
 pub use backward::{append_backward, gradients, gradients_with};
-pub use eager_call::EagerCall;
+pub use eager::EagerCall;
 pub use executor::{Executor, Feed, Fetch};
 #[cfg(feature = "safetensors")]
 #[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
 pub use file::Functions;
-pub use init::Init;
 pub use layers::{BatchNormOptions, FcOptions};
 pub use program::{
     Block, Program, ProgramGuard, Variable, default_main_program, default_startup_program,
@@ -87,6 +80,7 @@ pub use py_func::{
     Arity, Outcome, Param, PyFunc, PyFuncCall, PyFuncListCall, PyFuncParam, PyFuncReturn,
     PyFuncValue, Signature, Variables,
 };
+pub use rule::Init;
 pub use trace::TraceCall;
 
 /// An operator of programs from an impl block over arrays: [`Program::py_func`] with names.

@@ -1,12 +1,11 @@
 //! Optimizers in programs: operators that give what the executor keeps new values.
 
-use super::init::Init;
-use super::ir::{Graph, Kind, Op, OpId, Phase, Place, Site, Var, VarId};
+use super::backward::parameter_gradients;
+use super::ir::{Kind, Op, OpId, Phase, Site, Var, VarId};
 use super::program::{Change, Program, Variable};
-use super::reverse::parameter_gradients;
-use super::rule::Rule;
+use super::rule::{Init, Rule};
 use crate::error::{Error, Result};
-use crate::optim::{Adam, AdamW, RmsProp, Rule as _, Sgd};
+use crate::optim::{Adam, AdamW, RmsProp, Sgd};
 
 macro_rules! minimize {
     ($($rule:ident)*) => {$(
@@ -23,7 +22,7 @@ macro_rules! minimize {
             /// was.
             #[track_caller]
             pub fn minimize(&self, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
-                minimize(Rule::$rule(*self), loss, self.check())
+                minimize(Rule::$rule(*self), loss)
             }
 
             /// Appends an update of each parameter of a
@@ -54,7 +53,7 @@ macro_rules! minimize {
             /// range. The program is then as it was.
             #[track_caller]
             pub fn apply_gradients(&self, pairs: &[(Variable, Variable)]) -> Result<()> {
-                apply(Rule::$rule(*self), pairs, self.check())
+                apply(Rule::$rule(*self), pairs)
             }
         }
     )*};
@@ -94,9 +93,9 @@ impl Program {
     pub fn set_learning_rate(&self, learning_rate: f64) -> Result<()> {
         let site = Site::here("set_learning_rate");
         if !(learning_rate >= 0.0 && learning_rate.is_finite()) {
-            return Err(site.wrong(format!(
+            return site.refuse(format!(
                 "`learning_rate` must be 0 or more, and finite, found {learning_rate}"
-            )));
+            ));
         }
         let (mut graph, mut found) = (self.graph(), false);
         for op in &mut graph.ops {
@@ -107,7 +106,7 @@ impl Program {
         }
         match found {
             true => Ok(()),
-            false => Err(site.wrong("the program has no update; `minimize` a loss first")),
+            false => site.refuse("the program has no update; `minimize` a loss first"),
         }
     }
 
@@ -126,26 +125,26 @@ impl Program {
 }
 
 #[track_caller]
-fn minimize(rule: Rule, loss: &Variable, checked: Result<()>) -> Result<Vec<(Variable, Variable)>> {
+fn minimize(rule: Rule, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
     let (site, program) = (Site::here("minimize"), loss.program());
-    checked.map_err(|error| with_place(error, site.place.clone()))?;
+    check(rule, &site)?;
     let pairs = program.change(&site, |change| {
-        let name = change.graph.vars[loss.id].name.clone();
-        if let Some((parameter, op)) = updated(change.graph, loss.id) {
-            let parameter = &change.graph.vars[parameter].name;
-            let why = format!(
+        let (graph, reached) = (&change.graph, change.graph.behind(&[loss.id]));
+        let name = graph.vars[loss.id].name.clone();
+        let update = |op: &&Op| op.kind.is_update() && reached[op.writes[0]];
+        if let Some(op) = graph.ops.iter().find(update) {
+            let parameter = &graph.vars[op.writes[0]].name;
+            return site.refuse(format!(
                 "`{parameter}`, which the loss `{name}` depends on, is updated already by {} (built at {})",
                 op.kind, op.place
-            );
-            return Err(site.wrong(why));
+            ));
         }
         let pairs = parameter_gradients(change.graph, loss.id, &site.place)?;
         if pairs.is_empty() {
-            let why = format!(
+            return site.refuse(format!(
                 "the loss `{name}` depends on no parameter that wants a gradient, so nothing would be \
                  trained"
-            );
-            return Err(site.wrong(why));
+            ));
         }
         pairs.iter().try_for_each(|&pair| append_update(change, rule, pair))?;
         Ok(pairs)
@@ -154,19 +153,12 @@ fn minimize(rule: Rule, loss: &Variable, checked: Result<()>) -> Result<Vec<(Var
     Ok(pairs.into_iter().map(variables).collect())
 }
 
-/// A parameter that a variable is computed from, and the operator that updates it already.
-fn updated(graph: &Graph, var: VarId) -> Option<(VarId, &Op)> {
-    let reached = graph.behind(&[var]);
-    let update = |op: &&Op| op.kind.is_update() && reached[op.writes[0]];
-    graph.ops.iter().find(update).map(|op| (op.writes[0], op))
-}
-
 #[track_caller]
-fn apply(rule: Rule, pairs: &[(Variable, Variable)], checked: Result<()>) -> Result<()> {
+fn apply(rule: Rule, pairs: &[(Variable, Variable)]) -> Result<()> {
     let site = Site::here("apply_gradients");
-    checked.map_err(|error| with_place(error, site.place.clone()))?;
+    check(rule, &site)?;
     let Some((first, _)) = pairs.first() else {
-        return Err(site.wrong("there is no parameter with a gradient"));
+        return site.refuse("there is no parameter with a gradient");
     };
     let program = first.program();
     let own = |variable| program.own(&site, variable);
@@ -176,20 +168,22 @@ fn apply(rule: Rule, pairs: &[(Variable, Variable)], checked: Result<()>) -> Res
         ids.into_iter().try_for_each(|pair| {
             let var = &change.graph.vars[pair.0];
             if !var.is_parameter() {
-                return Err(site.wrong(format!("`{}` is no parameter", var.name)));
+                return site.refuse(format!("`{}` is no parameter", var.name));
             }
             append_update(change, rule, pair)
         })
     })
 }
 
-/// An option that is out of range, reported with the line of the call.
-fn with_place(error: Error, place: Place) -> Error {
-    match error {
-        Error::Value { op, parameter, expected, found } => Site { call: op, place }
-            .wrong(format!("`{parameter}` must be {expected}, found {found}")),
+/// An error with the line of the call if an option is out of range.
+fn check(rule: Rule, site: &Site<'_>) -> Result<()> {
+    rule.check().map_err(|error| match error {
+        Error::Value { op, parameter, expected, found } => {
+            Site { call: op, place: site.place.clone() }
+                .wrong(format!("`{parameter}` must be {expected}, found {found}"))
+        }
         error => error,
-    }
+    })
 }
 
 fn append_update(

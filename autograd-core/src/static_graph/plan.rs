@@ -8,7 +8,6 @@ use super::ir::{Graph, Kind, Op, OpId, Role, VarId};
 pub(super) struct Plan {
     /// As they were when the plan was made; a program that changes gets new plans.
     pub(super) graph: Graph,
-    /// In the order of their running.
     pub(super) steps: Vec<Step>,
     /// Fed variables that are read.
     pub(super) feeds: Vec<VarId>,
@@ -24,7 +23,6 @@ pub(super) struct Plan {
     pub(super) wants: Vec<bool>,
 }
 
-/// An operator that runs.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) op: OpId,
@@ -73,7 +71,6 @@ impl Plan {
         }
     }
 
-    /// A line for each step, and one for each update.
     pub(super) fn lines(&self) -> Vec<String> {
         let graph = &self.graph;
         let steps = self.steps.iter().map(|step| {
@@ -99,7 +96,7 @@ impl Plan {
 /// code which may do more than compute; and all that these need. Updates are done at the end of a run.
 fn needed(graph: &Graph, fetched: &[VarId]) -> Vec<bool> {
     let always = |op: &&Op| {
-        !op.writes.is_empty() || matches!(&op.kind, Kind::User(user) if user.has_effect())
+        !op.writes.is_empty() || matches!(&op.kind, Kind::PyFunc(foreign) if !foreign.is_gradient)
     };
     let read = graph.ops.iter().filter(always).flat_map(|op| &op.inputs);
     let wanted = graph.behind(&fetched.iter().chain(read).copied().collect::<Vec<_>>());

@@ -7,9 +7,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::form::{Dims, Form};
-use super::init::Init;
-use super::ir::{Graph, Kind, Op, OpDef, Operator, Phase, Role, Site, Var, VarId};
+use super::ir::{Graph, Kind, Op, OpDef, Phase, Role, Site, Var, VarId};
 use super::plan::Plan;
+use super::rule::Init;
 use crate::array::{DType, IntoDims};
 use crate::error::Result;
 use crate::ops::table::attr::Attr;
@@ -58,14 +58,6 @@ impl Program {
     /// The program that gives the parameters their first values: run it once, before this one.
     pub fn startup(&self) -> Program {
         self.0.startup.get_or_init(Program::default).clone()
-    }
-
-    /// Where parameters get their first values: as a guard of this thread says, or else its own.
-    pub(super) fn own_startup(&self) -> Program {
-        let of = |(main, startup): &(Program, Program)| main.is(self).then(|| startup.clone());
-        GUARDED
-            .with_borrow(|guarded| guarded.iter().rev().find_map(of))
-            .unwrap_or_else(|| self.startup())
     }
 
     /// The block that operators are added to.
@@ -121,10 +113,9 @@ impl Program {
         if self.is(&variable.program) {
             return Ok(variable.id);
         }
-        Err(site.wrong(format!("`{}` is a variable of another program", variable.name())))
+        site.refuse(format!("`{}` is a variable of another program", variable.name()))
     }
 
-    /// [`Program::own`] of each of several.
     pub(super) fn own_all<'v>(
         &self,
         site: &Site<'_>,
@@ -143,8 +134,8 @@ impl Program {
     ) -> Result<Variable> {
         let site = Site::here(def.name);
         let inputs = self.own_all(&site, inputs.iter().copied())?;
-        let op = Kind::Op(Operator::new(def, attrs.into()));
-        let outputs = self.graph().push(op, &inputs, Phase::Forward, &site.place)?;
+        let outputs =
+            self.graph().push(Kind::of(def, attrs), &inputs, Phase::Forward, &site.place)?;
         Ok(self.variable(outputs[0]))
     }
 
@@ -383,8 +374,8 @@ impl fmt::Debug for Program {
 pub(super) struct Change<'g> {
     pub(super) graph: &'g mut Graph,
     pub(super) site: &'g Site<'g>,
-    /// What the startup program is to set.
-    starts: Vec<(VarId, Init)>,
+    /// Where what is kept gets its first value; none where that would be the program itself.
+    startup: Option<&'g mut Graph>,
 }
 
 impl Program {
@@ -414,51 +405,27 @@ impl Program {
         site: &Site<'_>,
         build: impl FnOnce(&mut Change<'_>) -> Result<R>,
     ) -> Result<R> {
-        let startup = self.own_startup();
-        let own = startup.is(self);
-        self.graph().attempt(|graph| {
-            let mut change = Change { graph, site, starts: Vec::new() };
-            let built = build(&mut change)?;
-            let Change { graph, starts, .. } = change;
-            if let Some(&(first, _)) = starts.first() {
-                if own {
-                    let name = &graph.vars[first].name;
-                    let why = format!("`{name}` needs another program as startup program");
-                    return Err(site.wrong(why));
-                }
-                startup.graph().attempt(|startup| {
-                    let mut set =
-                        |(id, init): (VarId, Init)| start(startup, &graph.vars[id], init, site);
-                    starts.into_iter().try_for_each(&mut set)
-                })?;
-            }
-            Ok(built)
-        })
+        let of_guard = |(main, startup): &(Self, Self)| main.is(self).then(|| startup.clone());
+        let guarded = GUARDED.with_borrow(|guarded| guarded.iter().rev().find_map(of_guard));
+        let startup = guarded.unwrap_or_else(|| self.startup());
+        let build = |startup: Option<&mut Graph>| {
+            self.graph().attempt(|graph| build(&mut Change { graph, site, startup }))
+        };
+        match startup.is(self) {
+            true => build(None),
+            false => startup.graph().attempt(|startup| build(Some(startup))),
+        }
     }
-}
-
-/// Has a startup program give a variable its first value.
-fn start(startup: &mut Graph, var: &Var, init: Init, site: &Site<'_>) -> Result<()> {
-    let Var { name, form, role, place, .. } = var;
-    if startup.find(name).is_some() {
-        let why = format!("the startup program sets a variable `{name}` already");
-        return Err(site.wrong(why));
-    }
-    let set = startup.add_var(Var::new(name.clone(), form.clone(), *role, place));
-    let op = Op::new(Kind::Init(init, form.clone()), &[], &[], Phase::Forward, place);
-    startup.push_op(Op { writes: vec![set], ..op })
 }
 
 impl Change<'_> {
-    /// An operator of the table. Its only output.
     pub(super) fn add<const N: usize>(
         &mut self,
         def: &'static OpDef,
         attrs: [Attr; N],
         inputs: &[VarId],
     ) -> Result<VarId> {
-        let op = Kind::Op(Operator::new(def, attrs.into()));
-        Ok(self.graph.push(op, inputs, Phase::Forward, &self.site.place)?[0])
+        Ok(self.graph.push(Kind::of(def, attrs), inputs, Phase::Forward, &self.site.place)?[0])
     }
 
     /// A variable that the executor keeps, with an operator in the startup program that sets it.
@@ -470,13 +437,24 @@ impl Change<'_> {
         init: Init,
     ) -> Result<VarId> {
         if form.dims.contains(&None) {
-            return Err(self.site.wrong(format!("`{name}` has a free axis: {form}")));
+            return self.site.refuse(format!("`{name}` has a free axis: {form}"));
         }
         if parameter && !form.dtype.is_float() {
-            return Err(self.site.wrong(format!("`{name}` must be of a float type: {form}")));
+            return self.site.refuse(format!("`{name}` must be of a float type: {form}"));
         }
-        let id = self.graph.declare(self.site, name, form, Role::Kept { parameter })?;
-        self.starts.push((id, init));
+        let role = Role::Kept { parameter };
+        let id = self.graph.declare(self.site, name, form.clone(), role)?;
+        let Some(startup) = &mut self.startup else {
+            return self.site.refuse(format!("`{name}` needs another program as startup program"));
+        };
+        if startup.find(name).is_some() {
+            let why = format!("the startup program sets a variable `{name}` already");
+            return self.site.refuse(why);
+        }
+        let place = &self.site.place;
+        let set = startup.add_var(Var::new(name.to_owned(), form.clone(), role, place));
+        let op = Op::new(Kind::Init(init, form), &[], &[], Phase::Forward, place);
+        startup.push_op(Op { writes: vec![set], ..op })?;
         Ok(id)
     }
 }

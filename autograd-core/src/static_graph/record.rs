@@ -40,7 +40,7 @@ impl Step {
         let as_inputs = |given: Values| -> (Places, Values) {
             let wants = self.reads.iter().map(|&(var, _)| plan.wants[var]);
             let input = |(value, wants): (AnyTensor, bool)| match kind {
-                Kind::User(_) if wants => leaf(&value),
+                Kind::Eager(_) if wants => leaf(&value),
                 _ => input(&value, wants),
             };
             given.into_iter().zip(wants).map(input).unzip()
@@ -64,7 +64,7 @@ impl Step {
         }
         let (seeds, given) = as_inputs(given);
         let grads = before.pull(grad, given, options.create_graph(true))?;
-        // Gradients do not flow to the forward operator's outputs: see `reverse::wanted`.
+        // Gradients do not flow to the forward operator's outputs: see `backward::wanted`.
         let inputs = before.inputs.into_iter().chain(before.outputs).chain(seeds).collect();
         let outputs = grads.iter().map(place).collect();
         *record = Some(Box::new(Record { inputs, outputs }));

@@ -1,10 +1,52 @@
-//! Update rules of optimizers: what they remember, and their steps by the kernels of [`crate::optim`].
+//! How what the executor keeps starts, and changes: first values; update rules of optimizers, what they
+//! remember, and their steps by the kernels of [`crate::optim`].
 
 use super::form::{Dims, Form};
 use crate::array::DType;
 use crate::graph::{AnyTensor, Tensor};
 use crate::ops::Float;
 use crate::optim::{Adam, AdamW, Listed as _, RmsProp, Rule as _, Sgd, Step};
+
+/// How a parameter starts; see [`FcOptions`](crate::static_graph::FcOptions).
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Init {
+    /// Every element the same.
+    Constant(f64),
+    /// Uniform between two bounds.
+    Uniform(f64, f64),
+    /// Normal with a mean and a standard deviation.
+    Normal(f64, f64),
+    /// Uniform within `sqrt(6 / (fan_in + fan_out))` of 0 (Glorot and Bengio 2010); the fans are
+    /// the lengths of the first and the last axis.
+    Xavier,
+}
+
+impl Init {
+    /// A first value of a form without free axes.
+    pub(super) fn run(self, form: &Form) -> AnyTensor {
+        let shape: Vec<usize> = form.dims.iter().flatten().copied().collect();
+        match form.dtype {
+            DType::Float32 => self.typed::<f32>(shape).into(),
+            DType::Float64 => self.typed::<f64>(shape).into(),
+            // A count of steps.
+            _ => Tensor::<i64>::zeros(shape).into(),
+        }
+    }
+
+    fn typed<T: Float>(self, shape: Vec<usize>) -> Tensor<T> {
+        match self {
+            Self::Constant(value) => Tensor::full(shape, T::from_f64(value)),
+            Self::Uniform(low, high) => Tensor::uniform(shape, low, high),
+            Self::Normal(mean, std) => Tensor::normal(shape, mean, std),
+            Self::Xavier => {
+                let fans = shape.first().zip(shape.last()).map_or(2, |(a, b)| a + b);
+                let bound = (6.0 / fans as f64).sqrt();
+                Tensor::uniform(shape, -bound, bound)
+            }
+        }
+    }
+}
 
 /// How an optimizer changes a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,6 +96,10 @@ impl Rule {
 
     pub(super) fn set_rate(&mut self, learning_rate: f64) {
         for_rule!(self, rule => rule.set_rate(learning_rate));
+    }
+
+    pub(super) fn check(self) -> crate::error::Result<()> {
+        for_rule!(self, rule => rule.check())
     }
 
     /// The step size, and what is not 0.

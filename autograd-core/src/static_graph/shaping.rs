@@ -9,73 +9,76 @@ use crate::error::Result;
 use crate::ops::table::attr::Attr;
 use crate::ops::{Conv2dOptions, PoolOptions, is_order};
 
+/// Methods that add one operator: of each its documentation and signature, its entry of the table, what it reads and
+/// its attributes.
+macro_rules! methods {
+    ($(
+        $(#[$doc:meta])*
+        pub fn $name:ident(&$self:ident $(, $arg:ident: $type:ty)*) -> Result<Variable> =
+            $entry:ident [$($input:expr),*] $(, $attr:expr)*;
+    )*) => {$(
+        $(#[$doc])*
+        #[track_caller]
+        pub fn $name(&$self $(, $arg: $type)*) -> Result<Variable> {
+            $self.program.one(&table::$entry, [$($attr),*], &[$($input),*])
+        }
+    )*};
+}
+
 /// # Matrices, shapes, pictures, losses
 ///
 /// Each is an [`Error::Program`](crate::Error::Program) where shapes, axes or element types do not fit.
 impl Variable {
-    /// The matrix product; see [`Tensor::matmul`](crate::Tensor::matmul).
-    #[track_caller]
-    pub fn matmul(&self, right: &Variable) -> Result<Variable> {
-        self.program.one(&table::MATMUL, [], &[self, right])
-    }
+    methods! {
+        /// The matrix product; see [`Tensor::matmul`](crate::Tensor::matmul).
+        pub fn matmul(&self, right: &Variable) -> Result<Variable> = MATMUL [self, right];
 
-    /// `exp(x)` divided by its sum along an axis.
-    #[track_caller]
-    pub fn softmax(&self, axis: isize) -> Result<Variable> {
-        self.program.one(&table::SOFTMAX, [Attr::Int(axis)], &[self])
-    }
+        /// `exp(x)` divided by its sum along an axis.
+        pub fn softmax(&self, axis: isize) -> Result<Variable> = SOFTMAX [self], Attr::Int(axis);
 
-    /// The logarithm of [`Variable::softmax`].
-    #[track_caller]
-    pub fn log_softmax(&self, axis: isize) -> Result<Variable> {
-        self.program.one(&table::LOG_SOFTMAX, [Attr::Int(axis)], &[self])
-    }
+        /// The logarithm of [`Variable::softmax`].
+        pub fn log_softmax(&self, axis: isize) -> Result<Variable> = LOG_SOFTMAX [self], Attr::Int(axis);
 
-    /// [`Program::cross_entropy`](super::Program::cross_entropy) of these logits.
-    #[track_caller]
-    pub fn cross_entropy(&self, classes: &Variable) -> Result<Variable> {
-        self.program.one(&table::CROSS_ENTROPY, [], &[self, classes])
-    }
+        /// [`Program::cross_entropy`](super::Program::cross_entropy) of these logits.
+        pub fn cross_entropy(&self, classes: &Variable) -> Result<Variable> = CROSS_ENTROPY [self, classes];
 
-    /// Axes in another order.
-    #[track_caller]
-    pub fn permute(&self, order: &[isize]) -> Result<Variable> {
-        self.program.one(&table::PERMUTE, [Attr::Ints(order.to_vec())], &[self])
-    }
+        /// Axes in another order.
+        pub fn permute(&self, order: &[isize]) -> Result<Variable> =
+            PERMUTE [self], Attr::Ints(order.to_vec());
 
-    /// The same numbers as elements of another type.
-    #[track_caller]
-    pub fn cast(&self, dtype: DType) -> Result<Variable> {
-        self.program.one(&table::CAST, [Attr::Type(dtype)], &[self])
-    }
+        /// The same numbers as elements of another type.
+        pub fn cast(&self, dtype: DType) -> Result<Variable> = CAST [self], Attr::Type(dtype);
 
-    /// The slices of an axis that `index`, a vector of int64, names.
-    #[track_caller]
-    pub fn index_select(&self, axis: isize, index: &Variable) -> Result<Variable> {
-        let attrs = [Attr::Int(axis)];
-        self.program.one(&table::INDEX_SELECT, attrs, &[self, index])
-    }
+        /// The slices of an axis that `index`, a vector of int64, names.
+        pub fn index_select(&self, axis: isize, index: &Variable) -> Result<Variable> =
+            INDEX_SELECT [self, index], Attr::Int(axis);
 
-    /// Along an axis the elements that `index`, int64 of as many axes, names; see
-    /// [`Tensor::gather`](crate::Tensor::gather).
-    #[track_caller]
-    pub fn gather(&self, axis: isize, index: &Variable) -> Result<Variable> {
-        self.program.one(&table::GATHER, [Attr::Int(axis)], &[self, index])
-    }
+        /// Along an axis the elements that `index`, int64 of as many axes, names; see
+        /// [`Tensor::gather`](crate::Tensor::gather).
+        pub fn gather(&self, axis: isize, index: &Variable) -> Result<Variable> =
+            GATHER [self, index], Attr::Int(axis);
 
-    /// Where the greatest element along an axis stands, as int64; the axis is taken away. It has no
-    /// gradient.
-    #[track_caller]
-    pub fn argmax(&self, axis: isize) -> Result<Variable> {
-        self.program.one(&table::ARGMAX, [Attr::Int(axis)], &[self])
-    }
+        /// Where the greatest element along an axis stands, as int64; the axis is taken away. It has no
+        /// gradient.
+        pub fn argmax(&self, axis: isize) -> Result<Variable> = ARGMAX [self], Attr::Int(axis);
 
-    /// Where the elements along an axis stand in ascending or descending order, as int64, which
-    /// [`Variable::gather`] takes; see [`Tensor::argsort`](crate::Tensor::argsort). It has no gradient.
-    #[track_caller]
-    pub fn argsort(&self, axis: isize, descending: bool) -> Result<Variable> {
-        let attrs = [Attr::Int(axis), Attr::Flag(descending)];
-        self.program.one(&table::ARGSORT, attrs, &[self])
+        /// Where the elements along an axis stand in ascending or descending order, as int64, which
+        /// [`Variable::gather`] takes; see [`Tensor::argsort`](crate::Tensor::argsort). It has no gradient.
+        pub fn argsort(&self, axis: isize, descending: bool) -> Result<Variable> =
+            ARGSORT [self], Attr::Int(axis), Attr::Flag(descending);
+
+        /// The mean cross entropy of probabilities; see
+        /// [`Tensor::binary_cross_entropy`](crate::Tensor::binary_cross_entropy).
+        pub fn binary_cross_entropy(&self, targets: &Variable) -> Result<Variable> =
+            OF_PROBABILITIES [self, targets];
+
+        /// The greatest element of each window of pictures.
+        pub fn max_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> =
+            MAX_POOL2D [self], Attr::Pairs(options.into().parts().to_vec());
+
+        /// The mean of each window of pictures.
+        pub fn avg_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> =
+            AVG_POOL2D [self], Attr::Pairs(options.into().parts().to_vec());
     }
 
     /// The norm of order `p` along axes, which are taken away; see
@@ -88,32 +91,11 @@ impl Variable {
     #[track_caller]
     pub fn norm_axes(&self, axes: impl IntoAxes, p: f64) -> Result<Variable> {
         if !is_order(p) {
-            let why = format!("`p` must be 0 or more, or an infinity, found {p}");
-            return Err(Site::here("norm_axes").wrong(why));
+            return Site::here("norm_axes")
+                .refuse(format!("`p` must be 0 or more, or an infinity, found {p}"));
         }
         let attrs = [Attr::Ints(axes.as_axes().to_vec()), Attr::Number(p), Attr::Flag(false)];
         self.program.one(&table::NORM_AXES, attrs, &[self])
-    }
-
-    /// The mean cross entropy of probabilities; see
-    /// [`Tensor::binary_cross_entropy`](crate::Tensor::binary_cross_entropy).
-    #[track_caller]
-    pub fn binary_cross_entropy(&self, targets: &Variable) -> Result<Variable> {
-        self.program.one(&table::OF_PROBABILITIES, [], &[self, targets])
-    }
-
-    /// The greatest element of each window of pictures.
-    #[track_caller]
-    pub fn max_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> {
-        let options = Attr::Pairs(options.into().parts().to_vec());
-        self.program.one(&table::MAX_POOL2D, [options], &[self])
-    }
-
-    /// The mean of each window of pictures.
-    #[track_caller]
-    pub fn avg_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> {
-        let options = Attr::Pairs(options.into().parts().to_vec());
-        self.program.one(&table::AVG_POOL2D, [options], &[self])
     }
 
     /// The same elements under another shape, one axis of which may be -1: what is left.
@@ -140,8 +122,7 @@ impl Variable {
     #[track_caller]
     pub fn dropout(&self, p: f64) -> Result<Variable> {
         if !(0.0..=1.0).contains(&p) {
-            let why = format!("`p` must be a probability, found {p}");
-            return Err(Site::here("dropout").wrong(why));
+            return Site::here("dropout").refuse(format!("`p` must be a probability, found {p}"));
         }
         self.program.one(&table::DROPOUT, [Attr::Number(p), Attr::Flag(true)], &[self])
     }
@@ -156,8 +137,8 @@ impl Variable {
         let mut order: Vec<isize> = (0..self.ndim() as isize).collect();
         let [.., a, b] = &mut order[..] else {
             let (name, form) = (self.name(), self.form());
-            let why = format!("`{name}` must have two axes or more, it is {form}");
-            return Err(Site::here("transpose").wrong(why));
+            return Site::here("transpose")
+                .refuse(format!("`{name}` must have two axes or more, it is {form}"));
         };
         std::mem::swap(a, b);
         self.program.one(&table::PERMUTE, [Attr::Ints(order)], &[self])
@@ -191,8 +172,9 @@ impl Variable {
         let dtype = match (&on, &off) {
             (Operand::Variable(typed), _) | (_, Operand::Variable(typed)) => typed.dtype(),
             (Operand::Number(_), Operand::Number(_)) => {
-                let why = "`on` and `off` are both numbers; make one a variable, which has a type";
-                return Err(Site::here(CALL).wrong(why));
+                return Site::here(CALL).refuse(
+                    "`on` and `off` are both numbers; make one a variable, which has a type",
+                );
             }
         };
         let on = on.variable(&self.program, CALL, dtype)?;

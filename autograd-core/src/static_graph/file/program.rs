@@ -68,7 +68,7 @@ impl Program {
             );
             return Err(Site { call: "save", place: op.place.clone() }.wrong(why));
         }
-        let text = write::write(&graph).map_err(|why| malformed("save", path, why))?;
+        let text = write(&graph).map_err(|why| malformed("save", path, why))?;
         file.metadata.insert(KEY.to_owned(), text);
         file.save(path)
     }
@@ -92,7 +92,7 @@ impl Program {
         let Some(text) = file.metadata.get(KEY) else {
             return Err(wrong("it holds no program".to_owned()));
         };
-        let graph = read::read(text, functions).map_err(wrong)?;
+        let graph = read(text, functions).map_err(wrong)?;
         for (name, value) in &file.tensors {
             let var = graph.find(name).map(|id| &graph.vars[id]);
             let Some(var) = var.filter(|var| var.is_kept()) else {

@@ -3,43 +3,17 @@
 
 use std::sync::Arc;
 
-use super::signature::{Function, Param, Signature};
+use super::signature::Param;
 use crate::error::Result;
 use crate::graph::GradMode;
+use crate::static_graph::backward::zeros_like;
 use crate::static_graph::form::Form;
-use crate::static_graph::ir::{Graph, Kind, Op, UserOp, VarId};
-use crate::static_graph::reverse::zeros_like;
+use crate::static_graph::ir::{Foreign, Graph, Kind, Op, VarId};
 use crate::static_graph::values::{Computed, Values};
 
-/// A user's function in a program.
-#[derive(Clone, Debug)]
-pub(in crate::static_graph) struct Foreign {
-    pub(in crate::static_graph) function: Function,
-    /// For each parameter the operator's input, or none: a gradient that did not come.
-    pub(in crate::static_graph) args: Vec<Option<usize>>,
-    /// For each of the operator's outputs, which of the returned values it is.
-    pub(in crate::static_graph) picks: Vec<usize>,
-    /// How many values are returned.
-    pub(in crate::static_graph) results: usize,
-    pub(in crate::static_graph) outputs: Vec<Form>,
-    /// Its backward function, that one's, and so on.
-    pub(in crate::static_graph) backward: Arc<[Function]>,
-    /// Parameters and returned values that backward is not given.
-    pub(in crate::static_graph) skipped: Vec<bool>,
-    pub(in crate::static_graph) is_gradient: bool,
-}
-
-impl UserOp for Foreign {
-    fn name(&self) -> &str {
-        &self.function.name
-    }
-
-    fn outputs(&self) -> Vec<Form> {
-        self.outputs.clone()
-    }
-
+impl Foreign {
     /// Calls the function on its own handles of the inputs.
-    fn run(&self, inputs: Values) -> Computed<Values> {
+    pub(in crate::static_graph) fn run(&self, inputs: Values) -> Computed<Values> {
         // What the function writes, no other operator reads.
         let args: Vec<_> =
             self.args.iter().map(|arg| arg.map(|input| inputs[input].alias())).collect();
@@ -75,26 +49,14 @@ impl UserOp for Foreign {
         self.picks.iter().zip(&self.outputs).map(value).collect()
     }
 
-    fn shown(&self) -> String {
-        format!("py_func `{}`", self.function.name)
-    }
-
-    fn has_effect(&self) -> bool {
-        !self.is_gradient
-    }
-
-    fn has_gradient(&self) -> bool {
-        !self.backward.is_empty() || self.is_gradient
-    }
-
     /// Adds the operator that calls the backward function.
-    fn add_gradients(
+    pub(in crate::static_graph) fn add_gradients(
         &self,
         graph: &mut Graph,
         op: &Op,
         grads: &[Option<VarId>],
         wants: &[usize],
-    ) -> Result<Option<Vec<VarId>>> {
+    ) -> Result<Vec<VarId>> {
         let Some((function, rest)) = self.backward.split_first() else {
             return Err(op.wrong(
                 "has no backward, so a second derivative through it is not known; give it with \
@@ -108,10 +70,14 @@ impl UserOp for Foreign {
         let skipped = self.skipped.iter().copied().chain(std::iter::repeat(false));
         let given = given.zip(skipped).filter(|(_, skipped)| !skipped).map(|(given, _)| given);
         let mut given: Vec<Option<VarId>> = given.collect();
+        let takes_none = |position: usize| {
+            let signature = function.signature.as_ref();
+            signature.is_none_or(|all| all.params.get(position).is_some_and(|of| of.optional))
+        };
         for output in (0..self.results).map(result) {
             // A gradient that did not come is one of zeros, if the function does not take `None`.
             given.push(match (output.and_then(|at| grads[at]), output) {
-                (None, Some(at)) if !function.takes_none(given.len()) => {
+                (None, Some(at)) if !takes_none(given.len()) => {
                     Some(zeros_like(graph, op.outputs[at], &op.place)?)
                 }
                 (grad, _) => grad,
@@ -133,14 +99,7 @@ impl UserOp for Foreign {
             skipped: Vec::new(),
             is_gradient: true,
         };
-        graph.push_gradients(Kind::User(Arc::new(foreign)), &inputs, &of, &op.place).map(Some)
-    }
-}
-
-impl Function {
-    fn takes_none(&self, position: usize) -> bool {
-        let param = |signature: &Signature| signature.params.get(position).map(|of| of.optional);
-        self.signature.as_ref().is_none_or(|signature| param(signature) == Some(true))
+        graph.push_gradients(Kind::PyFunc(Arc::new(foreign)), &inputs, &of, &op.place)
     }
 }
 

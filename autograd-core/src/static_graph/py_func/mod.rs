@@ -5,13 +5,12 @@ mod signature;
 
 use std::sync::Arc;
 
-pub(super) use foreign::Foreign;
 pub(super) use signature::Function;
 pub use signature::{Param, PyFunc, PyFuncParam, PyFuncReturn, PyFuncValue, Signature};
 pub use signature::{gradient_of_input, same_as_input, same_as_output};
 
 use super::form::Form;
-use super::ir::{Kind, Op, Phase, Site, VarId};
+use super::ir::{Foreign, Kind, Op, Phase, Site, VarId};
 use super::program::{Program, Variable};
 use super::values::Computed;
 use crate::error::{Plural, Result};
@@ -105,36 +104,34 @@ pub struct Arity<const N: usize>;
 /// See [`Arity`].
 #[doc(hidden)]
 pub trait Outcome {
-    /// The variables.
     type Variables;
-    /// Makes them from a list.
     fn of(list: Vec<Variable>) -> Self::Variables;
 }
 
 macro_rules! outcomes {
-    ($($count:literal)*) => {$(
+    ($($count:literal $variables:ty: $list:pat => $value:expr;)*) => {$(
         impl Outcome for Arity<$count> {
-            type Variables = [Variable; $count];
-            fn of(list: Vec<Variable>) -> [Variable; $count] {
-                list.try_into().unwrap_or_else(|_| unreachable!("as many as there are outputs"))
+            type Variables = $variables;
+            fn of(list: Vec<Variable>) -> $variables {
+                let Ok($list) = <[Variable; $count]>::try_from(list) else {
+                    unreachable!("as many as there are outputs")
+                };
+                $value
             }
         }
     )*};
 }
 
-outcomes! { 2 3 4 5 6 7 8 }
-
-impl Outcome for Arity<0> {
-    type Variables = ();
-    fn of(_: Vec<Variable>) {}
-}
-
-impl Outcome for Arity<1> {
-    type Variables = Variable;
-    fn of(list: Vec<Variable>) -> Variable {
-        let [variable] = list.try_into().unwrap_or_else(|_| unreachable!("there is one output"));
-        variable
-    }
+outcomes! {
+    0 (): [] => ();
+    1 Variable: [one] => one;
+    2 [Variable; 2]: all => all;
+    3 [Variable; 3]: all => all;
+    4 [Variable; 4]: all => all;
+    5 [Variable; 5]: all => all;
+    6 [Variable; 6]: all => all;
+    7 [Variable; 7]: all => all;
+    8 [Variable; 8]: all => all;
 }
 
 /// A [`py_func`](Program::py_func) that is being built: `M` inputs, `N` outputs. Nothing is added
@@ -153,6 +150,21 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
     /// `[&y, &z]`.
     pub fn out(mut self, variables: impl Variables<N>) -> Self {
         self.0.outputs = Some(variables.list());
+        self
+    }
+
+    /// Inputs and outputs that the backward function is not given.
+    pub fn skip_vars_in_backward_input<'v>(
+        mut self,
+        variables: impl IntoIterator<Item = &'v Variable>,
+    ) -> Self {
+        self.0.skipped = variables.into_iter().cloned().collect();
+        self
+    }
+
+    /// The name that texts, errors and files show; by default the function's own.
+    pub fn name(mut self, name: &str) -> Self {
+        self.0.function.name = name.into();
         self
     }
 
@@ -180,21 +192,6 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
         F: PyFunc<Marker, P, R>,
     {
         self.0.backward.push(Function::new(func));
-        self
-    }
-
-    /// Inputs and outputs that the backward function is not given.
-    pub fn skip_vars_in_backward_input<'v>(
-        mut self,
-        variables: impl IntoIterator<Item = &'v Variable>,
-    ) -> Self {
-        self.0.skipped = variables.into_iter().cloned().collect();
-        self
-    }
-
-    /// The name that texts, errors and files show; by default the function's own.
-    pub fn name(mut self, name: &str) -> Self {
-        self.0.function.name = name.into();
         self
     }
 
@@ -233,18 +230,6 @@ impl PyFuncListCall {
         self
     }
 
-    /// As [`PyFuncCall::backward_func`], for a function of a list.
-    pub fn backward_func<F>(mut self, func: F) -> Self
-    where
-        F: Fn(&[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String>
-            + Send
-            + Sync
-            + 'static,
-    {
-        self.0.backward = vec![Function::of_list(func)];
-        self
-    }
-
     /// As [`PyFuncCall::skip_vars_in_backward_input`].
     pub fn skip_vars_in_backward_input<'v>(
         mut self,
@@ -257,6 +242,18 @@ impl PyFuncListCall {
     /// As [`PyFuncCall::name`].
     pub fn name(mut self, name: &str) -> Self {
         self.0.function.name = name.into();
+        self
+    }
+
+    /// As [`PyFuncCall::backward_func`], for a function of a list.
+    pub fn backward_func<F>(mut self, func: F) -> Self
+    where
+        F: Fn(&[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String>
+            + Send
+            + Sync
+            + 'static,
+    {
+        self.0.backward = vec![Function::of_list(func)];
         self
     }
 
@@ -297,7 +294,7 @@ impl Building {
     pub(super) fn given(&self, takes: usize, site: &Site<'_>) -> Result<(Vec<VarId>, Vec<Form>)> {
         let inputs = self.inputs.as_deref().unwrap_or_default();
         if inputs.len() != takes {
-            return Err(site.wrong(format!("takes {takes} inputs, give them with `x`")));
+            return site.refuse(format!("takes {takes} inputs, give them with `x`"));
         }
         let own = self.program.own_all(site, inputs)?;
         let forms: Vec<Form> = inputs.iter().map(Variable::form).collect();
@@ -305,8 +302,7 @@ impl Building {
         for ((param, form), variable) in params.zip(&forms).zip(inputs) {
             if param.dtype != form.dtype {
                 let (takes, name) = (param.dtype, variable.name());
-                let why = format!("takes {takes}, but `{name}` is {}", form.dtype);
-                return Err(site.wrong(why));
+                return site.refuse(format!("takes {takes}, but `{name}` is {}", form.dtype));
             }
         }
         Ok((own, forms))
@@ -371,7 +367,7 @@ impl Building {
             skipped,
             is_gradient: false,
         };
-        let kind = Kind::User(Arc::new(foreign));
+        let kind = Kind::PyFunc(Arc::new(foreign));
         let op = Op::new(kind, &input_ids, &output_ids, Phase::Forward, &site.place);
         self.program.graph().push_op(op)?;
         Ok(outputs)

@@ -219,24 +219,14 @@ pub trait PyFuncReturn<const N: usize> {
     fn give(self) -> Result<Vec<Option<AnyTensor>>, String>;
 }
 
-macro_rules! returns_one {
-    ($([$($generics:tt)*] $value:ty;)*) => {$(
-        #[diagnostic::do_not_recommend]
-        impl<$($generics)*> PyFuncReturn<1> for $value {
-            fn params() -> Vec<Param> {
-                vec![<Self as PyFuncValue>::PARAM]
-            }
-            fn give(self) -> Result<Vec<Option<AnyTensor>>, String> {
-                Ok(vec![PyFuncValue::give(self)])
-            }
-        }
-    )*};
-}
-
-returns_one! {
-    [T: Element, D: Dimension] Array<T, D>;
-    [T: Element] Tensor<T>;
-    [V: PyFuncValue] Option<V>;
+#[diagnostic::do_not_recommend]
+impl<V: PyFuncValue> PyFuncReturn<1> for V {
+    fn params() -> Vec<Param> {
+        vec![V::PARAM]
+    }
+    fn give(self) -> Result<Vec<Option<AnyTensor>>, String> {
+        Ok(vec![PyFuncValue::give(self)])
+    }
 }
 
 macro_rules! returns_several {
