@@ -178,13 +178,14 @@ fn pull<T: Float>(
         Reduce::Sum => dy.broadcast_to(shape),
         Reduce::Mean => (dy / group(shape, axes) as f64).broadcast_to(shape),
         Reduce::Prod => dy * product_of_others(x(), axes)?,
-        // Equal extremes share the gradient.
+        // Equal extremes share the gradient, and so do several NaN; the others get 0 whatever comes.
         Reduce::Max | Reduce::Min => {
             let (x, axes) = (x(), signed(axes));
             let best = T::reduce(op, &x.alias(), &axes, true, Location::caller())?;
-            let hits = x.zip_values("extreme", &best, |x, m| if x == m { T::ONE } else { T::ZERO });
-            let count = hits.sum_axes_keep(&axes);
-            dy * (hits / count)
+            let is_best = |x: T, best: T| x == best || x.is_nan() && best.is_nan();
+            let hits = x.zip_values("extreme", &best, is_best);
+            let count = hits.cast::<T>().sum_axes_keep(&axes);
+            hits.where_else(dy / count, T::ZERO)
         }
     })
 }

@@ -229,3 +229,36 @@ fn dropout_drops_what_is_infinite() {
         assert!(if kept { dx.is_nan() } else { dx == 0.0 }, "{dx} {kept}");
     }
 }
+
+/// The greatest and the least, by every way to them, and their gradient where `arrives` comes to each.
+#[test]
+fn extremes_along_axes_select_nan_and_give_the_others_zero() {
+    let nan = f64::NAN;
+    type Extreme = fn(&Tensor<f64>) -> Tensor<f64>;
+    let ways: [(&str, Extreme); 8] = [
+        ("max", |x| x.max()),
+        ("min", |x| x.min()),
+        ("max_axes", |x| x.max_axes(0)),
+        ("min_axes", |x| x.min_axes(0)),
+        ("max_axes_keep", |x| x.max_axes_keep(0)),
+        ("max_with_indices", |x| x.max_with_indices(0).0),
+        ("min_with_indices", |x| x.min_with_indices(0).0),
+        ("median", |x| x.median()),
+    ];
+    for (name, f) in ways {
+        for arrives in [f64::INFINITY, nan, 2.5] {
+            let x = Tensor::from([4.0, nan, 3.0]);
+            x.set_stop_gradient(false);
+            let y = f(&x);
+            assert!(y.to_vec()[0].is_nan(), "{name}");
+            y.backward_with(&Tensor::full_like(&y, arrives)).unwrap();
+            let dx = x.grad().unwrap().to_vec();
+            assert!([dx[0], dx[2]] == [0.0, 0.0], "{name}, {arrives}: {dx:?}");
+            assert!(dx[1] == arrives || dx[1].is_nan() && arrives.is_nan(), "{name}: {dx:?}");
+        }
+    }
+    let x = Tensor::from([[1.0, 5.0, 5.0], [nan, 2.0, nan]]);
+    x.set_stop_gradient(false);
+    x.max_axes(1).sum().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [0.0, 0.5, 0.5, 0.5, 0.0, 0.5]);
+}
