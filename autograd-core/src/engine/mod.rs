@@ -34,6 +34,8 @@ pub(crate) use forward::{Stop, has_jvp, push, transpose};
 pub(crate) use grad::grad_any;
 pub use grad::{GradOptions, backward_to, grad, grad_with};
 pub(crate) use gradient::for_float;
+#[cfg(feature = "static-graph")]
+pub(crate) use hooks::pull_alone;
 pub use hooks::{GraphNode, HookHandle};
 pub use parallel::{OrderedBackward, backward_parallel};
 pub(crate) use reach::{reaches, target, walk_down};

@@ -24,8 +24,8 @@ fn sine_off_by(x: &Tensor<f64>, factor: f64) -> Tensor<f64> {
     }
     let value = x.detach().sin().read().into_owned();
     finish("sine", Location::caller(), [x], value, || {
-        Rule::new([Saved::input(0, x)], move |saved, dy: Tensor<T>, _| {
-            Ok([Some(dy * saved.tensor::<T>()?.cos() * factor)])
+        Rule::new([Saved::input(0, x)], move |saved, dy: Tensor<f64>, _| {
+            Ok([Some(dy * saved.tensor::<f64>()?.cos() * factor)])
         })
     })
 }

@@ -49,6 +49,9 @@ impl Call {
 #[derive(Clone)]
 pub(crate) struct Layer {
     pub(crate) name: &'static str,
+    pub(crate) once_differentiable: bool,
+    /// Of each tensor of the inputs, whether its input is differentiated: it has an edge in the graph then.
+    pub(crate) differentiable: Vec<bool>,
     /// What forward did.
     pub(crate) forward: Vec<Note>,
     /// The tensors that forward returned: the outputs are these, with a place in the graph.

@@ -223,8 +223,14 @@ impl Forward<'_> {
         #[cfg(feature = "verify")]
         verify::note(outputs);
         if let (Some(forward), Some(returned)) = (traced, returned) {
-            let layer = Traced { name: self.rules.info.name, forward, returned };
-            let inputs = self.inputs.iter().flat_map(|input| tensors(*input)).collect();
+            let info = &self.rules.info;
+            let (mut inputs, mut differentiable) = (Vec::new(), Vec::new());
+            for (position, input) in self.inputs.iter().enumerate() {
+                inputs.extend(tensors(*input));
+                differentiable.resize(inputs.len(), info.is_differentiable(position));
+            }
+            let (name, once_differentiable) = (info.name, info.once_differentiable);
+            let layer = Traced { name, once_differentiable, differentiable, forward, returned };
             let (call, outputs) = (trace::Call::Layer(Box::new(layer)), outputs.kept());
             trace::note(Note { call, inputs, outputs, caller: self.location });
         }

@@ -1,6 +1,7 @@
 //! Two runs of a traced closure as one graph.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::attr::is_same as is_same_attr;
@@ -11,9 +12,9 @@ use super::ir::{Eager, Given, Graph, Kind, Lengths, OpDef, Phase, Role, Site, Tr
 use super::py_func::Function;
 use super::table;
 use super::values::Computed;
-use crate::engine::{BackwardOptions, grad_any};
+use crate::engine::pull_alone;
 use crate::error::Result;
-use crate::graph::{AnyTensor, Element, Tensor, for_any};
+use crate::graph::{AnyTensor, Element, Slots, Tensor, for_any};
 use crate::ops::table::attr::Attr;
 use crate::ops::trace::{Call, Layer, Note, collect};
 
@@ -36,6 +37,8 @@ pub(super) struct Assembled {
     /// Whether a tensor that was never seen is one that holds the same: what a layer saved, or
     /// gave as a gradient, comes back as a tensor of its own.
     by_value: bool,
+    /// Which of what was given are tensors that a layer computed on the way and no outputs of it.
+    intermediate: Range<usize>,
 }
 
 /// The operators of both runs, as a graph of its own, and what it computes.
@@ -43,7 +46,7 @@ pub(super) fn assemble(
     given: &[Pair],
     [first, second]: [&[Note]; 2],
     results: &[Pair],
-    by_value: bool,
+    backward_of: Option<Range<usize>>,
     site: &Site<'_>,
 ) -> Result<Assembled> {
     let mut all = Assembled {
@@ -52,7 +55,8 @@ pub(super) fn assemble(
         vars: Vec::new(),
         tensors: Default::default(),
         places: Default::default(),
-        by_value,
+        by_value: backward_of.is_some(),
+        intermediate: backward_of.unwrap_or_default(),
     };
     for (position, [a, b]) in given.iter().enumerate() {
         let name = format!("input_{position}");
@@ -126,7 +130,14 @@ impl Assembled {
     /// The variable that both runs read at one place.
     fn read(&mut self, [a, b]: [&AnyTensor; 2], site: &Site<'_>) -> Result<VarId> {
         let unknown = match [self.find(0, a), self.find(1, b)] {
-            [Some(x), Some(y)] if x == y => return Ok(self.vars[x]),
+            [Some(x), Some(y)] if x == y => {
+                let var = self.vars[x];
+                if var == x && self.intermediate.contains(&x) && a.dtype().is_float() {
+                    let kind = Kind::of(&table::INTERMEDIATE, []);
+                    self.vars[x] = self.graph.push(kind, &[var], Phase::Forward, &site.place)?[0];
+                }
+                return Ok(self.vars[x]);
+            }
             [None, None] if is_same(a, b) => {
                 let constant = Kind::of(&table::CONSTANT, [Attr::Tensor(a.alias())]);
                 return Ok(self.graph.push(constant, &[], Phase::Forward, &site.place)?[0]);
@@ -240,23 +251,30 @@ impl TracedLayer {
         let inputs = pairs(&a.inputs, &b.inputs);
         let returned = pairs(&x.returned, &y.returned);
         let notes = [&x.forward[..], &y.forward];
-        let forward = assemble(&inputs, notes, &returned, false, site)?;
+        let forward = assemble(&inputs, notes, &returned, None, site)?;
 
-        let pulled = |note, which| Pulled::of(note, which).map_err(|why| site.wrong(why));
-        let (first, second) = (pulled(a, 0)?, pulled(b, 1)?);
+        let pulled =
+            |note, layer, which| Pulled::of(note, layer, which).map_err(|why| site.wrong(why));
+        let (first, second) = (pulled(a, x, 0)?, pulled(b, y, 1)?);
         // Backward may read all that forward was given, computed and returned.
-        let computed = |note: &Note, layer: &Layer| -> Vec<AnyTensor> {
-            let outputs = layer.forward.iter().map(|note| &note.outputs).chain([&note.outputs]);
-            outputs.flatten().cloned().collect()
+        let computed = |layer: &Layer| -> Vec<AnyTensor> {
+            layer.forward.iter().flat_map(|note| note.outputs.clone()).collect()
         };
-        let (computed, seeds) =
-            (pairs(&computed(a, x), &computed(b, y)), pairs(&first.seeds, &second.seeds));
+        let computed = pairs(&computed(x), &computed(y));
+        let intermediate = inputs.len()..inputs.len() + computed.len();
+        let (outputs, seeds) = (pairs(&a.outputs, &b.outputs), pairs(&first.seeds, &second.seeds));
         let grads: Vec<Option<Pair>> =
             first.grads.into_iter().zip(second.grads).map(|(a, b)| Some([a?, b?])).collect();
         let results: Vec<Pair> = grads.iter().flatten().cloned().collect();
         let notes = [&first.notes[..], &second.notes];
-        let backward =
-            assemble(&[&inputs[..], &computed, &seeds].concat(), notes, &results, true, site)?;
+        let given = [&inputs[..], &computed, &outputs, &seeds].concat();
+        let mut backward = assemble(&given, notes, &results, Some(intermediate), site)?;
+        if x.once_differentiable {
+            for output in &mut backward.outputs {
+                let kind = Kind::of(&table::ONCE, []);
+                *output = backward.graph.push(kind, &[*output], Phase::Forward, &site.place)?[0];
+            }
+        }
 
         let read = backward.graph.ops.iter().flat_map(|op| &op.inputs);
         let read: HashSet<&VarId> = read.chain(&backward.outputs).collect();
@@ -293,24 +311,30 @@ struct Pulled {
 }
 
 impl Pulled {
-    fn of(note: &Note, which: usize) -> Computed<Self> {
-        let wanting = |tensors: &[AnyTensor]| -> (Vec<usize>, Vec<AnyTensor>) {
-            let all = tensors.iter().enumerate().filter(|(_, tensor)| !tensor.stop_gradient());
-            all.map(|(at, tensor)| (at, tensor.clone())).unzip()
-        };
-        let ((places, outputs), (wants, inputs)) = (wanting(&note.outputs), wanting(&note.inputs));
-        let (free, start) = EXAMPLES[which];
-        // Other numbers for each.
-        let seed = |(at, output): (&usize, &AnyTensor)| {
-            example(&form_of(output, output), (free, start + 3 * (at + 1)))
-        };
-        let seeds: Vec<AnyTensor> = places.iter().zip(&outputs).map(seed).collect();
-        let given: Vec<Option<AnyTensor>> = seeds.iter().cloned().map(Some).collect();
-        let options = BackwardOptions::new().retain_graph(true);
-        let (found, notes) = collect(|| grad_any(&outputs, &inputs, &given, options));
+    fn of(note: &Note, layer: &Layer, which: usize) -> Computed<Self> {
+        let (mut seeds, mut places, mut given) = (Vec::new(), Vec::new(), Slots::new());
+        let mut layers_node = None;
+        for (at, output) in note.outputs.iter().enumerate() {
+            let Some((node, slot)) = for_any!(output, t => t.producer()) else { continue };
+            let (free, start) = EXAMPLES[which];
+            // Other numbers for each.
+            let seed = example(&form_of(output, output), (free, start + 3 * (at + 1)));
+            let slot = *slot as usize;
+            given.resize(given.len().max(slot + 1), None);
+            given[slot] = Some(seed.clone());
+            seeds.push(seed);
+            places.push(at);
+            layers_node = Some(node);
+        }
         let mut grads = vec![None; note.inputs.len()];
+        let Some(node) = layers_node else {
+            return Ok(Self { seeds, places, notes: Vec::new(), grads });
+        };
+        // By the layer alone: one input may come from another.
+        let (found, notes) = collect(|| pull_alone(node, given));
         let found = found.map_err(|error| format!("its backward, on an example: {error}"))?;
-        wants.into_iter().zip(found).for_each(|(at, grad)| grads[at] = grad);
+        let edges = grads.iter_mut().zip(&layer.differentiable).filter(|(_, has_edge)| **has_edge);
+        edges.zip(found).for_each(|((place, _), grad)| *place = grad);
         Ok(Self { seeds, places, notes, grads })
     }
 }

@@ -4,7 +4,9 @@
 
 use std::collections::HashMap;
 
-use super::ir::{Grad, Gradient, Graph, Kind, Op, OpId, Phase, Place, Site, Var, VarId};
+use super::ir::{
+    Grad, Gradient, Graph, Kind, Op, OpDef, OpId, Operator, Phase, Place, Site, Var, VarId,
+};
 use super::program::Variable;
 use super::table;
 use crate::error::Result;
@@ -222,6 +224,9 @@ fn gradient(
     wants: &[usize],
 ) -> Result<Vec<VarId>> {
     match (&op.kind, grads) {
+        (Kind::Op(Operator { def: OpDef { gradient: Gradient::Refused(why), .. }, .. }), _) => {
+            return Err(op.wrong(*why));
+        }
         (Kind::Op(of), &[Some(grad)]) if of.def.gradient == Gradient::OfOutput => {
             return Ok(vec![grad; wants.len()]);
         }

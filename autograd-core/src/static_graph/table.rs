@@ -87,6 +87,14 @@ entries! {
         ..OpDef::new("constant")
     };
 
+    /// What a layer's backward reads of forward, where it is neither an input nor an output.
+    INTERMEDIATE = same_op("intermediate", "the layer saves a tensor that is neither an input nor an output of it, so \
+        a second derivative through it would be wrong; save an input or an output and compute the rest in backward");
+
+    /// A gradient that a `once_differentiable` layer gave.
+    ONCE = same_op("once_differentiable", "the layer's backward is `once_differentiable`: there is no second derivative \
+        through it; remove that argument of #[py_layer] if backward is made of differentiable ops");
+
     /// Normalisation of channels: of `x`, weight, bias and the running statistics. In training it computes
     /// new ones of these.
     BATCH_NORM = OpDef {
@@ -100,6 +108,16 @@ entries! {
         effect: Effect::Collects,
         ..OpDef::new("batch_norm")
     };
+}
+
+/// Its input, at which gradients end with an error.
+const fn same_op(name: &'static str, why: &'static str) -> OpDef {
+    OpDef {
+        infer: |_, inputs| Ok(vec![exactly::<1>(inputs)?[0].clone()]),
+        run: |_, values, _| Ok(smallvec![one(values)?.alias()]),
+        gradient: Gradient::Refused(why),
+        ..OpDef::new(name)
+    }
 }
 
 pub(super) fn channels(x: &Form) -> Computed<usize> {

@@ -6,15 +6,17 @@
 //! op. A third run proves that the program computes what the closure does.
 
 use super::assemble::{Assembled, assemble, is_same, pairs};
-use super::backward::zeros_like;
-use super::eager::{EXAMPLES, example, on_examples, want_gradient};
+use super::backward::{append, zeros_like};
+use super::eager::{EXAMPLES, example, form_of, on_examples, want_gradient};
+use super::executor::{Executor, Feed, Fetch};
 use super::form::Form;
-use super::ir::{Given, Graph, Op, Phase, Site, TracedLayer, VarId};
+use super::ir::{Given, Graph, Op, Phase, Role, Site, TracedLayer, VarId};
 use super::program::Program;
 use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables};
 use super::values::{Computed, Values};
+use crate::engine::{BackwardOptions, grad_any};
 use crate::error::Result;
-use crate::graph::{AnyTensor, GradMode};
+use crate::graph::{AnyTensor, GradMode, for_any};
 use crate::ops::trace::Note;
 
 impl Program {
@@ -96,15 +98,16 @@ impl<const M: usize, const N: usize> TraceCall<M, N> {
         let given = pairs(&first.inputs, &second.inputs);
         let results = pairs(&first.outputs, &second.outputs);
         let notes = [&first.notes[..], &second.notes];
-        let Assembled { graph, outputs, .. } = assemble(&given, notes, &results, false, &site)?;
+        let Assembled { graph, outputs, .. } = assemble(&given, notes, &results, None, &site)?;
         if !graph.ops.iter().any(|op| op.kind.draws()) {
-            let Run { inputs, outputs: expected, .. } = run(2)?;
-            let found = GradMode::of(false, || compute(&graph, inputs, &outputs));
-            if !found.map_err(refused)?.iter().zip(&expected).all(|(x, y)| is_same(x, y)) {
+            let third = run(2)?;
+            let found = GradMode::of(false, || compute(&graph, third.inputs.clone(), &outputs));
+            if !found.map_err(refused)?.iter().zip(&third.outputs).all(|(x, y)| is_same(x, y)) {
                 return site.refuse("the operators' figures are not the closure's: it draws random numbers, changes \
                            a tensor in place, or does what follows the numbers themselves; place it with \
                            `eager`");
             }
+            check_gradients(&graph, &outputs, &third, &site)?;
         }
         let mut own: Vec<Option<VarId>> = inputs.into_iter().map(Some).collect();
         own.resize(graph.vars.len(), None);
@@ -132,6 +135,72 @@ impl Run {
         let (outputs, notes) = run.map_err(|why| format!("the closure, on an example: {why}"))?;
         Ok(Self { inputs, notes, outputs })
     }
+}
+
+/// An error where the gradients of a graph's operators are not those of the closure, on an example.
+fn check_gradients(graph: &Graph, outputs: &[VarId], run: &Run, site: &Site<'_>) -> Result<()> {
+    let scratch = Program::new();
+    let inputs: Vec<usize> =
+        (0..run.inputs.len()).filter(|&at| !run.inputs[at].stop_gradient()).collect();
+    let (mut from, mut targets, mut feed) = (Vec::new(), Vec::new(), Vec::new());
+    let found = {
+        let mut all = scratch.graph();
+        *all = graph.clone();
+        inputs.iter().for_each(|&at| all.vars[at].stop_gradient = false);
+        for (at, (&var, output)) in outputs.iter().zip(&run.outputs).enumerate() {
+            let form = form_of(output, output);
+            if !form.dtype.is_float() || outputs[..at].contains(&var) {
+                continue;
+            }
+            let (name, seed) = (format!("seed_{at}"), example(&form, (0, at)));
+            from.push((var, Some(all.declare(site, &name, form, Role::Data)?)));
+            targets.push(output.clone());
+            feed.push((name, seed));
+        }
+        // A gradient that programs refuse is not a wrong one.
+        append(&mut all, &from, &inputs, site).unwrap_or_default()
+    };
+    if found.is_empty() || from.is_empty() {
+        return Ok(());
+    }
+    let seeds: Vec<Option<AnyTensor>> = feed.iter().map(|(_, seed)| Some(seed.clone())).collect();
+    let wants: Vec<AnyTensor> = inputs.iter().map(|&at| run.inputs[at].clone()).collect();
+    let expected = grad_any(&targets, &wants, &seeds, BackwardOptions::new());
+    let expected = expected
+        .map_err(|error| site.wrong(format!("the closure's backward, on an example: {error}")))?;
+    let named =
+        run.inputs.iter().enumerate().map(|(at, value)| (format!("input_{at}"), value.alias()));
+    feed.extend(named);
+    let feed: Vec<(&str, &dyn Feed)> =
+        feed.iter().map(|(name, value)| (&name[..], value as &dyn Feed)).collect();
+    let fetched = scratch.variables(found.iter().copied().flatten().collect());
+    let fetched: Vec<&dyn Fetch> = fetched.iter().map(|var| var as &dyn Fetch).collect();
+    let mut computed = Executor::new().run(&scratch, &feed, &fetched)?.into_iter();
+    for (expected, found) in expected.into_iter().zip(&found) {
+        let found = found.and_then(|_| computed.next());
+        if !are_close(expected.as_ref(), found.as_ref()) {
+            return site.refuse(
+                "the operators' gradients are not the closure's: it stops or changes gradients (`no_grad`, \
+                 `set_stop_gradient`, `register_hook`); place it with `eager`",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Whether two gradients agree but for rounding; one that is absent is zero.
+fn are_close(a: Option<&AnyTensor>, b: Option<&AnyTensor>) -> bool {
+    let numbers = |grad: Option<&AnyTensor>| -> Vec<f64> {
+        grad.map_or_else(Vec::new, |grad| for_any!(grad, t => t.cast::<f64>().to_vec()))
+    };
+    let (mut a, mut b) = (numbers(a), numbers(b));
+    let len = a.len().max(b.len());
+    a.resize(len, 0.0);
+    b.resize(len, 0.0);
+    let largest = a.iter().map(|x| x.abs()).filter(|x| x.is_finite()).fold(1.0, f64::max);
+    let agree =
+        |(a, b): (f64, f64)| a == b || a.is_nan() && b.is_nan() || (a - b).abs() < 1e-3 * largest;
+    a.into_iter().zip(b).all(agree)
 }
 
 /// A `#[py_layer]` op of a traced closure: forward as one operator, and backward as operators that are put in where

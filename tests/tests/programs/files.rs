@@ -95,7 +95,13 @@ fn a_file_of_an_earlier_version_is_the_program_built_anew() -> Result<()> {
     let functions = functions.with("cube", cube).with("Bent", Bent::apply::<f64>);
     let (before, now) = (Executor::new(), Executor::new());
     let loaded = Program::load(&path, &functions, &before)?;
-    assert_eq!(loaded.to_string(), program.to_string());
+    // It had no mark at what a layer saves of its way.
+    let mut text = program.to_string();
+    for mark in 0..2 {
+        let line = format!("intermediate_{mark}: float64 [-1, 3] = intermediate(Square_1)\n");
+        text = text.replace(&line, "").replace(&format!("intermediate_{mark})"), "Square_1)");
+    }
+    assert_eq!(loaded.to_string(), text);
     Program::load(&path, &functions, &now)?;
     assert_eq!(run(&loaded, &before, &fetched)?, run(&program, &now, &fetched)?);
     Ok(())

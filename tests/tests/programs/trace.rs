@@ -391,3 +391,117 @@ fn a_layer_that_fails_leaves_nothing_in_the_trace() {
     assert!(!text.contains("exp"), "{text}");
     assert!(text.contains("square"), "{text}");
 }
+
+#[py_layer]
+impl Gate {
+    type Saved = (Tensor<f64>, Tensor<f64>);
+
+    fn forward(ctx: &mut ForwardContext<Self>, a: &Tensor<f64>, b: &Tensor<f64>) -> Tensor<f64> {
+        ctx.save_for_backward((a, b));
+        a * b
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {
+        let (a, b) = ctx.saved_tensor();
+        Grads { a: dy * b, b: dy * a }
+    }
+}
+
+#[test]
+fn the_gradient_of_a_layer_is_its_own_where_one_input_comes_from_another() {
+    let closures: [fn(&Tensor<f64>) -> Tensor<f64>; 8] = [
+        |x| Gate::apply(&x.relu(), x),
+        |x| Gate::apply(&(x + 1.0), x),
+        |x| Gate::apply(x, &-x),
+        |x| Gate::apply(x, x),
+        |x| Gate::apply(x, &x.exp()),
+        |x| Gate::apply(&Gate::apply(x, &Tensor::ones_like(x)), x),
+        |x| Gate::apply(&x.reshape([-1]), &x.reshape([-1])),
+        |x| Gate::apply(&Gate::apply(x, x), &Gate::apply(x, &x.sin())),
+    ];
+    for closure in closures {
+        let (_, pair) = both(closure, [2, 3]);
+        assert_close(&pair);
+    }
+}
+
+#[py_layer]
+impl Shifted {
+    type Saved = Tensor<f64>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        let e = x.exp();
+        ctx.save_for_backward(&e);
+        (e + 1.0).ln()
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        let e = ctx.saved_tensor();
+        dy * e / (e + 1.0)
+    }
+}
+
+#[py_layer(once_differentiable)]
+impl Once {
+    type Saved = Tensor<f64>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        ctx.save_for_backward(x);
+        x.square()
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * ctx.saved_tensor() * 2.0
+    }
+}
+
+#[test]
+fn a_second_derivative_that_eager_mode_refuses_is_refused_in_a_program() {
+    let closures: [(fn(&Tensor<f64>) -> Tensor<f64>, &str); 2] = [
+        (|x| Shifted::apply(x), "saves a tensor that is neither an input nor an output"),
+        (|x| Once::apply(x), "`once_differentiable`"),
+    ];
+    for (closure, why) in closures {
+        let program = Program::new();
+        let x = data(&program, "x", &[-1, 2]);
+        let y = program.trace(move |x: &Tensor<f64>| closure(x)).x(&x).call().unwrap();
+        let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
+        let fed = input([3, 2]);
+        let run = Executor::new().run(&program, &[("x", &fed)], &[&dx]).unwrap();
+        fed.set_stop_gradient(false);
+        let y = closure(&fed).sum();
+        let eager = grad_with(&[&y], &[&fed], GradOptions::new()).unwrap().remove(0).unwrap();
+        assert_close(&[values(&run), vec![eager.to_vec()]]);
+        let error = gradients(&[&dx], &[&x]).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+        // A file keeps that.
+        let path = std::env::temp_dir().join(format!("static-once-{}", std::process::id()));
+        program.save(&path, &Executor::new()).unwrap();
+        let loaded = Program::load(&path, &Functions::new(), &Executor::new()).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let (dx, x) = (loaded.var(&dx.name()).unwrap(), loaded.var("x").unwrap());
+        let error = gradients(&[&dx], &[&x]).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+#[test]
+fn a_closure_that_stops_or_changes_gradients_is_refused() {
+    let stopped = |x: &Tensor<f64>| {
+        let s = no_grad().run(|| x.square());
+        x * s
+    };
+    let cut = |x: &Tensor<f64>| {
+        let s = x.square();
+        s.set_stop_gradient(true);
+        x * s
+    };
+    let hooked = |x: &Tensor<f64>| {
+        let s = x.square();
+        let _ = s.register_hook(|grad| Ok(Some(grad * 2.0))).unwrap();
+        x * s
+    };
+    for error in [refused(stopped, "trace"), refused(cut, "trace"), refused(hooked, "trace")] {
+        assert!(error.contains("gradients are not the closure's"), "{error}");
+    }
+}

@@ -107,6 +107,8 @@ pub(crate) enum Gradient {
     Recorded,
     /// Each input's is that of the output.
     OfOutput,
+    /// There is none, and one that is asked for would be wrong, for this reason.
+    Refused(&'static str),
 }
 
 impl OpDef {
