@@ -78,7 +78,7 @@ errors! {
             /** Shape of the left operand. */ left: Vec<usize>,
             /** Shape of the right operand. */ right: Vec<usize>,
         } = ("{op}: shapes {left:?} and {right:?} cannot be broadcast together"),
-        /// An axis does not exist, or stands twice.
+        /// An axis does not exist, or is given twice.
         Axis {
             /** The op. */ op: &'static str,
             /** The axis as it was given. */ axis: isize,
@@ -180,8 +180,9 @@ errors! {
             /** Version when needed. */ found: u32,
             /** Where the op was called. */ location: &'static Location<'static>,
         } = (
-            "{op} (called at {location}): `{parameter}` was changed in place after it was saved for \
-             backward (version {saved} then, {found} now); change a `copy()` of it instead"
+            "{op} (called at {location}): {} was changed in place after it was saved for backward \
+             (version {saved} then, {found} now); change a `copy()` of it instead",
+            Parameter(parameter)
         ),
         /// A hook on a gradient, or what was given to [`after_backward`](crate::after_backward),
         /// returned an error. No gradient was written, unless after the backward.
@@ -221,7 +222,8 @@ errors! {
             source: Arc<dyn StdError + Send + Sync>,
             /** Where the op was called. */ location: &'static Location<'static>,
         } = (
-            "{op} (called at {location}): the {hook} hook failed for `{parameter}`: {source}"
+            "{op} (called at {location}): the {hook} hook failed for {}: {source}",
+            Parameter(parameter)
         ),
         /// An unpack hook returned a tensor of another shape or element type than was packed.
         Unpacked {
@@ -231,9 +233,9 @@ errors! {
             /** Shape and element type that came back. */ found: (Vec<usize>, DType),
             /** Where the op was called. */ location: &'static Location<'static>,
         } = (
-            "{op} (called at {location}): the unpack hook must give `{parameter}` back as it was \
-             packed, with shape {:?} and element type {}, found shape {:?} and element type {}",
-            expected.0, expected.1, found.0, found.1
+            "{op} (called at {location}): the unpack hook must give {} back as it was packed, with \
+             shape {:?} and element type {}, found shape {:?} and element type {}",
+            Parameter(parameter), expected.0, expected.1, found.0, found.1
         ),
         /// A gradient returned by `backward` has another shape than its input.
         GradientShape {

@@ -203,7 +203,7 @@ fn outside(what: &str, cut: Option<(&String, &str)>, lost: Lost) -> Option<Vec<S
 }
 
 /// What to do for the gradient of a result.
-const NOT_KEPT: &str = "Backward does not keep it, because the tensor is the result of an op; call \
+const NOT_KEPT: &str = "backward does not keep it, because the tensor is the result of an op; call \
                         `retain_grads()` on it before.";
 
 fn called(node: &NodeRef) -> String {

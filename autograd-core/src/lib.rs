@@ -34,7 +34,7 @@
 //!
 //! # Debug builds
 //!
-//! Kernels need optimisation: an unoptimised build is 70 times slower (39 s for a program that takes
+//! Kernels need optimisation: an unoptimised build is 80 times slower (39 s for a program that takes
 //! 0.49 s in release). Add this to your workspace's `Cargo.toml`, and the debug build takes 0.58 s:
 //!
 //! ```toml
@@ -88,8 +88,8 @@
 //!
 //! - `stop_gradient` is true for new tensors, as in Paddle; `set_stop_gradient(false)` asks for a
 //!   gradient.
-//! - An op that can fail on its operands' shapes panics at the caller's line and has a `try_` twin
-//!   that returns [`Result`].
+//! - An op panics at the caller's line where shapes or values do not fit; most have a `try_` twin that
+//!   returns [`Result`].
 //! - After an error or a panic, also in user code, every tensor is usable and no gradient is half
 //!   written. So tensors, modules and programs go into
 //!   [`catch_unwind`](std::panic::catch_unwind) as they are.

@@ -377,7 +377,7 @@ pub(super) fn check_distinct(op: &'static str, name: &str, tensors: &[AnyTensor]
 
 pub(super) fn check_counts(op: &'static str, outputs: usize, seeds: usize) -> Result<()> {
     if outputs == 0 {
-        let what = "outputs, or more".into();
+        let what = "or more outputs".into();
         return Err(Error::Count { op, what, expected: 1, found: 0 });
     }
     if outputs != seeds {

@@ -230,7 +230,7 @@ fn find(
 ) -> Result<Vec<Option<AnyTensor>>> {
     check_counts(op, outputs.len(), seeds.len())?;
     if inputs.is_empty() {
-        let what = "inputs, or more".into();
+        let what = "or more inputs".into();
         return Err(Error::Count { op, what, expected: 1, found: 0 });
     }
     check_distinct(op, "outputs", outputs)?;
@@ -239,6 +239,13 @@ fn find(
     let _mode = GradMode::set(options.create_graph);
     let mut targets = Targets::find(outputs, inputs, no_grad_vars, |_| true);
     if let (true, Some(position)) = (all, targets.reached.iter().position(|reached| !reached)) {
+        if inputs[position].stop_gradient() {
+            let why = format!(
+                "input {position} wants no gradient (stop_gradient is true); call \
+                 `set_stop_gradient(false)` on it before the outputs are computed"
+            );
+            return Err(Error::Unsupported { op, why });
+        }
         return Err(Error::Unused { position });
     }
     let sink: &mut dyn for<'g> Sink<'g> = &mut targets;

@@ -332,7 +332,7 @@ impl<T: Float, const AXES: usize> BatchNorm<T, AXES> {
                 return Ok(batch_norm::by_running(x, affine, stats, self.eps));
             }
             if per_channel < 2 {
-                return wrong("of two or more numbers a channel, for a variance".into());
+                return wrong("of at least two values per channel, for a variance".into());
             }
             let (y, batch) = batch_norm::by_batch(x, affine, self.eps);
             if !is_recomputing() {

@@ -14,12 +14,12 @@ use super::table::forms::{
 };
 use super::table::values::number;
 use super::table::{OpDef, family};
-use super::{Binary, Caller, Float, Input, Numeric, Unary, expect, joined};
+use super::{Binary, Caller, Float, Input, Numeric, Unary, expect, joined, pairs};
 use super::{small, trace};
 use crate::array::elementwise::{convert, convert_zip};
 use crate::array::shape::{broadcast, copied, same};
 use crate::array::{Shape, Value};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::formula::Operand;
 use crate::graph::{
     AnyTensor, Edges, Lost, NodeRef, Op, Pull, Push, Reader, Saved, Slots, State, Tensor,
@@ -83,7 +83,7 @@ family! {
         },
         run: |op, x, at| {
             let function = Binary::ALL[op.def.index];
-            number!(x, x => Ok(scalar_of(function, x, (op.number(0), op.flag(1)), at)))
+            number!(x, x => scalar_of(function, x, (op.number(0), op.flag(1)), at))
         },
         ..OpDef::new("")
     }
@@ -94,8 +94,28 @@ fn scalar_of<T: Numeric>(
     x: Tensor<T>,
     (scalar, swapped): (f64, bool),
     at: Caller,
-) -> Tensor<T> {
-    T::binary_scalar(of, Input::Own(x), T::nearest(scalar), swapped, at)
+) -> Result<Tensor<T>> {
+    let scalar = T::nearest(scalar);
+    match swapped {
+        true => check_divisor(of, &x.read())?,
+        false => check_divisor(of, &Value::scalar(scalar))?,
+    }
+    Ok(T::binary_scalar(of, Input::Own(x), scalar, swapped, at))
+}
+
+/// An error where integers would be divided by 0.
+pub(super) fn check_divisor<T: Numeric>(op: Binary, divisor: &Value<T>) -> Result<()> {
+    if const { T::DTYPE.is_float() } || op != Binary::Div {
+        return Ok(());
+    }
+    let Some(mut at) = divisor.to_vec().iter().position(|&x| x == T::ZERO) else { return Ok(()) };
+    let mut index: Vec<usize> = Vec::new();
+    for &n in divisor.shape().iter().rev() {
+        index.insert(0, at % n);
+        at /= n;
+    }
+    let place = if index.is_empty() { String::new() } else { format!(" at {index:?}") };
+    Err(Error::value(op.name(), "other", "nonzero for integers", format!("0{place}")))
 }
 
 /// For floats: computes and, where it must be, records.
@@ -338,7 +358,7 @@ fn pull_pair<T: Float>(
     let Some(shapes) = shapes else { return Ok([da, db]) };
     // The one place where broadcasting is undone.
     let [sa, sb] = shapes;
-    Ok([da.map(|g| g.sum_to(sa)), db.map(|g| g.sum_to(sb))])
+    Ok([da.map(|g| g.unbroadcast(sa)), db.map(|g| g.unbroadcast(sb))])
 }
 
 /// For floats and a scalar.
@@ -413,6 +433,9 @@ pub(super) fn integer<T: Numeric>(
 ) -> Result<Tensor<T>> {
     let lost = Lost::of_all(op.name(), caller, [left.tensor(), right.tensor()]);
     let shape = broadcast(op.name(), left.tensor().shape(), right.tensor().shape())?;
+    if !shape.contains(&0) {
+        check_divisor(op, &right.tensor().read())?;
+    }
     let (a, b) = (left.tensor().read(), right.tensor().read());
     Ok(Tensor::new(convert_zip(&shape, &a, &b, of_integers(op))).with_lost(lost))
 }
@@ -438,8 +461,33 @@ fn summed_to<T: Numeric>(x: &Tensor<T>, axes: &[usize], shape: &[usize]) -> Tens
 }
 
 impl<T: Numeric> Tensor<T> {
-    /// Summed to a shape from which this one was broadcast.
-    pub(crate) fn sum_to(self, shape: &[usize]) -> Tensor<T> {
+    pairs! {
+        /// The sums over the axes along which a tensor of `shape` would be repeated to become one of this
+        /// shape: the gradient of what was broadcast, in the `backward` of an op that broadcasts.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let dy = Tensor::from([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]);
+        /// assert_eq!(dy.sum_to(&[3]).to_vec(), [11.0, 22.0, 33.0]);
+        /// assert_eq!(dy.sum_to(&[2, 1]).to_vec(), [6.0, 60.0]);
+        /// ```
+        #[doc(alias = "sum_to_size")]
+        pub fn sum_to, try_sum_to(&self, shape: &[usize]) -> Tensor<T>,
+            Shape if "`shape` cannot be broadcast to this one"
+        {
+            let fits = broadcast("sum_to", shape, self.shape());
+            if fits.is_ok_and(|whole| same(&whole, self.shape())) {
+                // A tensor of its own where nothing is summed.
+                return Ok(self.try_reshape(self.shape_owned())?.unbroadcast(shape));
+            }
+            let expected = format!("one that can be broadcast to {:?}", self.shape());
+            Err(Error::shape("sum_to", "shape", expected, shape))
+        }
+    }
+
+    /// [`Tensor::sum_to`] where the shape fits.
+    pub(crate) fn unbroadcast(self, shape: &[usize]) -> Tensor<T> {
         if self.shape() == shape {
             return self;
         }

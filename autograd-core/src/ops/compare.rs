@@ -315,8 +315,8 @@ pub(super) fn choose<T: Numeric>(
         Rule::new([Saved::input(0, mask)], move |saved, dy: Tensor<T>, wants| {
             let (mask, zero) = (saved.tensor::<bool>()?, Tensor::new(Value::scalar(T::ZERO)));
             Ok([
-                wants[0].then(|| mask.where_else(&dy, &zero).sum_to(&shapes[0])),
-                wants[1].then(|| mask.where_else(&zero, &dy).sum_to(&shapes[1])),
+                wants[0].then(|| mask.where_else(&dy, &zero).unbroadcast(&shapes[0])),
+                wants[1].then(|| mask.where_else(&zero, &dy).unbroadcast(&shapes[1])),
             ])
         })
         .with_push(|saved, tangents: &[Option<Tensor<T>>], shape| {

@@ -10,7 +10,7 @@ use super::table::{Attr, Gradient, OpDef, Type, any, entries, exactly};
 use super::{Float, Numeric, Scalar, expect, pairs, trace};
 use crate::array::shape::element_count;
 use crate::array::{IntoShape, Shape, Value};
-use crate::error::{Error, RECEIVER, Result};
+use crate::error::{Error, Plural, RECEIVER, Result};
 use crate::graph::{Element, Tensor};
 use crate::random;
 
@@ -220,6 +220,10 @@ impl<T: Element> Tensor<T> {
         let value = self.read();
         match value.view().get(IxDyn(index)) {
             Some(&element) => element,
+            None if index.len() != self.ndim() => {
+                let takes = Plural(self.ndim(), "index", "indices");
+                panic!("at: a tensor of shape {:?} takes {takes}, found {index:?}", self.shape())
+            }
             None => panic!("at: index {index:?} is outside a tensor of shape {:?}", self.shape()),
         }
     }
@@ -336,9 +340,9 @@ impl<T: Numeric> Tensor<T> {
     #[track_caller]
     pub fn arange_step(start: T, end: T, step: T) -> Tensor<T> {
         let op = "arange_step";
-        let wrong = |found: String| {
+        let wrong = |found: String| -> Result<()> {
             let expected = "a step other than 0 that leads from `start` to `end`";
-            expect(Err(Error::value(op, "step", expected, found)))
+            Err(Error::value(op, "step", expected, found))
         };
         if T::DTYPE.is_float() {
             let of = |x: T| Tensor::from(x).cast::<f64>().item();
@@ -346,7 +350,7 @@ impl<T: Numeric> Tensor<T> {
             let n = ((last - first) / by).ceil();
             // NaN is no number of elements.
             if by == 0.0 || !(0.0..u64::MAX as f64).contains(&n) {
-                wrong(format!("{by} from {first} to {last}"))
+                expect(wrong(format!("{by} from {first} to {last}")));
             }
             let numbers = (0..n as usize).map(|i| T::nearest(first + by * i as f64));
             return list(op, n as usize, numbers);
@@ -354,7 +358,7 @@ impl<T: Numeric> Tensor<T> {
         let of = |x: T| i128::from(Tensor::from(x).cast::<i64>().item());
         let [first, last, by] = [start, end, step].map(of);
         if by == 0 || (last - first) * by < 0 {
-            wrong(format!("{by} from {first} to {last}"))
+            expect(wrong(format!("{by} from {first} to {last}")));
         }
         let n = (last - first).unsigned_abs().div_ceil(by.unsigned_abs());
         let n = usize::try_from(n).unwrap_or(usize::MAX);

@@ -14,7 +14,7 @@ use crate::array::pick::{self, Around};
 use crate::array::rows::for_each_row;
 use crate::array::shape::{axis as check_axis, copied, element_count, row_major};
 use crate::array::{DType, Shape, Value};
-use crate::error::{Error, RECEIVER, Result};
+use crate::error::{Error, Plural, RECEIVER, Result};
 use crate::graph::{AnyTensor, Element, Rule, Saved, Tensor, finish, unrecorded};
 
 /// Indices that are checked at once.
@@ -224,7 +224,8 @@ impl Picks {
                 if index.len() == shape.len() && (0..shape.len()).all(shorter) {
                     return Ok(copied(index));
                 }
-                format!("as long as {shape:?} or shorter on every axis but {axis}")
+                let rank = Plural(shape.len(), "axis", "axes");
+                format!("of {rank}, on each but {axis} no longer than {shape:?}")
             }
         };
         Err(Error::shape(op, "index", expected, index))

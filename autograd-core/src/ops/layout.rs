@@ -299,7 +299,7 @@ impl<T: Numeric> Tensor<T> {
     #[track_caller]
     pub fn repeat(&self, times: &[usize]) -> Tensor<T> {
         let Some(new) = times.len().checked_sub(self.ndim()) else {
-            let (op, what) = ("repeat", "numbers in `times`, or more".into());
+            let (op, what) = ("repeat", "or more numbers in `times`".into());
             expect(Err(Error::Count { op, what, expected: self.ndim(), found: times.len() }))
         };
         let mut lengths = Shape::from_elem(1, new);

@@ -63,7 +63,7 @@ fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
         Error::Shape { op, parameter, .. } => {
             let (columns, of) = (a.shape()[a.ndim() - 1], a.shape());
             let expected = format!(
-                "of {columns} rows, as many as the left operand of shape {of:?} has columns"
+                "a matrix with {columns} rows, as many as the left operand of shape {of:?} has columns"
             );
             Error::shape(op, parameter, expected, b.shape())
         }
@@ -136,8 +136,8 @@ fn pull<T: Float>(
     let grads = [b.map(da).transpose()?, a.map(db).transpose()?];
     let Some([of_a, of_b]) = shapes else { return Ok(grads) };
     let like = |dx: Tensor<T>, shape: &[usize], matrix: [usize; 2]| match shape.len() {
-        1 => dx.sum_to(&matrix).reshape(shape),
-        _ => dx.sum_to(shape),
+        1 => dx.unbroadcast(&matrix).reshape(shape),
+        _ => dx.unbroadcast(shape),
     };
     let [da, db] = grads;
     Ok([da.map(|da| like(da, of_a, [1, of_a[0]])), db.map(|db| like(db, of_b, [of_b[0], 1]))])

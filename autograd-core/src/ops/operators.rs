@@ -3,7 +3,9 @@
 use std::ops::{Add, Div, Mul, Neg, Sub};
 use std::panic::Location;
 
+use super::binary::check_divisor;
 use super::{Binary, Caller, Float, Input, Numeric, Operand, Unary, expect};
+use crate::array::Value;
 use crate::error::Result;
 use crate::graph::{Scalar, Tensor};
 
@@ -58,7 +60,8 @@ macro_rules! scalars {
                 left: Input<'_, $element>,
                 caller: Caller,
             ) -> Result<Tensor<$element>> {
-                let scalar = self.scalar();
+                let scalar: $element = self.scalar();
+                check_divisor(op, &Value::scalar(scalar))?;
                 Ok(<$element as Numeric>::binary_scalar(op, left, scalar, false, caller))
             }
 
@@ -110,6 +113,7 @@ macro_rules! scalar_on_the_left {
             #[track_caller]
             fn $method(self, right: Tensor<$t>) -> Tensor<$t> {
                 let $s = self;
+                expect(check_divisor(Binary::$op, &right.read()));
                 let right = Input::Own(right);
                 <$t>::binary_scalar(Binary::$op, right, $convert, true, Location::caller())
             }
@@ -121,6 +125,7 @@ macro_rules! scalar_on_the_left {
             #[track_caller]
             fn $method(self, right: &Tensor<$t>) -> Tensor<$t> {
                 let $s = self;
+                expect(check_divisor(Binary::$op, &right.read()));
                 let right = Input::Ref(right);
                 <$t>::binary_scalar(Binary::$op, right, $convert, true, Location::caller())
             }
@@ -229,7 +234,8 @@ named! {
     try_sub Sub;
     /// `self * other`, element by element.
     try_mul Mul;
-    /// `self / other`, element by element. Integers round toward zero and panic on a zero divisor.
+    /// `self / other`, element by element. Integers round toward zero; dividing one by 0 is an
+    /// [`Error::Value`](crate::Error::Value).
     try_div Div;
 }
 
@@ -292,6 +298,9 @@ impl<T: Float> Tensor<T> {
     #[track_caller]
     pub fn clamp(&self, low: impl Scalar<T>, high: impl Scalar<T>) -> Tensor<T> {
         let (low, high) = (low.scalar(), high.scalar());
+        for (name, bound) in [("low", low), ("high", high)] {
+            assert!(!bound.is_nan(), "clamp: `{name}` must not be NaN");
+        }
         assert!(low <= high, "clamp: `low` must not be above `high`, found {low:?} and {high:?}");
         let limited =
             T::binary_scalar(Binary::Maximum, Input::Ref(self), low, false, Location::caller());

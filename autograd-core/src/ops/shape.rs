@@ -15,7 +15,7 @@ use super::trace;
 use super::{Caller, Numeric, expect, pairs};
 use crate::array::shape::{axes as check_axes, axis as check_axis, broadcast, element_count};
 use crate::array::{IntoDims, Shape, Value};
-use crate::error::{Error, RECEIVER, Result};
+use crate::error::{Error, Plural, RECEIVER, Result};
 use crate::graph::{AnyTensor, Element, Tensor};
 
 entries! {
@@ -106,11 +106,15 @@ fn lengths(dims: &Dims, from: &[usize]) -> Result<Shape> {
     let expected = match dims.len() - known.len() {
         0 if product == count => return Ok(known),
         0 => {
-            let expected = format!("a shape of {count} elements, as {from:?} has");
+            let of = Plural(count, "element", "elements");
+            let expected = format!("a shape of {of}, as {from:?} has");
             return Err(Error::shape(op, "shape", expected, &known));
         }
         1 if product > 0 && count.is_multiple_of(product) => {
             return Ok(dims.iter().map(|dim| dim.unwrap_or(count / product)).collect());
+        }
+        1 if product == 0 => {
+            "lengths other than 0 beside -1, whose length is not determined".to_owned()
         }
         1 => format!("lengths whose product divides {count}, the number of elements of {from:?}"),
         _ => "at most one free length (-1)".to_owned(),
@@ -291,7 +295,7 @@ pub(super) fn signed(positions: &[usize]) -> Vec<isize> {
 }
 
 fn broadcast_to<T: Numeric>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Tensor<T> {
-    let back = |shape: Shape, dy: Tensor<T>| Ok(dy.sum_to(&shape));
+    let back = |shape: Shape, dy: Tensor<T>| Ok(dy.unbroadcast(&shape));
     let along = |_, dx: &Tensor<T>, shape: &[usize]| dx.try_broadcast_to(shape);
     let value = x.read().broadcast_to(&shape);
     linear("broadcast_to", caller, x, value, x.shape_owned(), back, along)

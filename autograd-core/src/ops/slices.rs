@@ -422,7 +422,7 @@ fn spread<T: Element>(x: &Tensor<T>, (shape, axis, start, step): Kept) -> Result
 
 /// The error of joining no tensors.
 fn nothing() -> Error {
-    Error::Count { op: "concat", what: "tensors, or more".into(), expected: 1, found: 0 }
+    Error::Count { op: "concat", what: "or more tensors".into(), expected: 1, found: 0 }
 }
 
 fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Result<Tensor<T>> {
@@ -436,7 +436,7 @@ fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Re
         if !agrees {
             let parameter = format!("tensors[{i}]");
             let expected =
-                format!("of the shape {:?} of the first, but for axis {axis}", first.shape());
+                format!("of the first tensor's shape {:?} except along axis {axis}", first.shape());
             return Err(Error::shape("concat", parameter, expected, t.shape()));
         }
         shape[position] = shape[position].saturating_add(t.shape()[position]);

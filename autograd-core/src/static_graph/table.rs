@@ -156,7 +156,7 @@ fn normalized<T: Float>(op: &Operator, values: &[AnyTensor]) -> Ran {
     if each < 2 {
         let shape = x.shape();
         let why = format!(
-            "needs two or more numbers a channel for a variance, found {each} in shape {shape:?}"
+            "needs at least two values per channel for a variance, found {each} in shape {shape:?}"
         );
         return Err(why.into());
     }

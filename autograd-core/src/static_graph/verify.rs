@@ -154,7 +154,7 @@ impl Graph {
                 ));
             }
             let why = match (role, *producer) {
-                _ if !own.insert(output) => "stands twice".to_owned(),
+                _ if !own.insert(output) => "is given twice".to_owned(),
                 (Role::Data, _) => "is fed".to_owned(),
                 (Role::Kept { .. }, _) => {
                     "is a parameter, which only an optimizer changes".to_owned()

@@ -17,7 +17,7 @@ pub fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
             op: "matmul",
             parameter: "other",
             expected: format!(
-                "a matrix of {k} rows, as many as the left operand of shape {:?} has columns",
+                "a matrix with {k} rows, as many as the left operand of shape {:?} has columns",
                 a.shape()
             ),
             found: b.shape().to_vec(),

@@ -150,7 +150,7 @@ pub fn axes(op: &'static str, given: &[isize], rank: usize) -> Result<Shape> {
     for &a in given {
         let position = axis(op, a, rank)?;
         if out.contains(&position) {
-            return Err(Error::Axis { op, axis: a, rank, why: "stands twice" });
+            return Err(Error::Axis { op, axis: a, rank, why: "is given twice" });
         }
         out.push(position);
     }

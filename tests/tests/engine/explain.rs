@@ -434,7 +434,7 @@ const ABSENT: [Absent; 9] = [
             let h = leaf(&[1.0]).exp();
             (h.clone(), h.sum())
         },
-        &["no gradient: Backward does not keep it", "`retain_grads()`"],
+        &["no gradient: backward does not keep it", "`retain_grads()`"],
     ),
     (
         "a loss under no_grad",

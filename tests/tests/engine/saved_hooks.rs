@@ -370,7 +370,7 @@ fn an_error_of_pack_is_reported_by_check_and_by_backward() {
     drop(scope);
     assert!(told.starts_with("exp (called at tests/tests/engine/saved_hooks.rs:"), "{told}");
     assert!(told.contains(&format!(":{line}:")), "{told}");
-    assert!(told.ends_with("the pack hook failed for `its output`: disk full"), "{told}");
+    assert!(told.ends_with("the pack hook failed for its output: disk full"), "{told}");
 
     assert_eq!(y.backward_with(&y).unwrap_err().to_string(), told);
     let error = z.sum().backward().unwrap_err();
@@ -415,7 +415,7 @@ fn an_error_of_unpack_ends_the_backward() {
             error.starts_with("square (called at tests/tests/engine/saved_hooks.rs:"),
             "{error}"
         );
-        let end = "the unpack hook failed for `its first input`: file gone";
+        let end = "the unpack hook failed for its first input: file gone";
         assert!(error.ends_with(end), "{error}");
     }
     let error = z.sum().backward().unwrap_err().to_string();
@@ -452,7 +452,7 @@ fn what_comes_back_must_have_the_shape_and_the_element_type() {
         scope_of(|saved| Ok(float(saved).cast::<f32>().into()), |packed| Ok(packed.clone()));
     let error = dtype.run(|| x.tanh()).sum().backward().unwrap_err().to_string();
     assert!(error.starts_with("tanh (called at tests/tests/engine/saved_hooks.rs:"), "{error}");
-    let end = "the unpack hook must give `its output` back as it was packed, with shape [2] and \
+    let end = "the unpack hook must give its output back as it was packed, with shape [2] and \
                element type float64, found shape [2] and element type float32";
     assert!(error.ends_with(end), "{error}");
     assert!(x.grad().is_none());

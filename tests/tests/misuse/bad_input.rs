@@ -41,7 +41,7 @@ fn shapes_that_do_not_fit_are_named() {
         (x.try_div(&y), "div: shapes [2, 3] and [4] cannot be broadcast together"),
         (
             x.try_matmul(&y),
-            "matmul: `other` must be of 3 rows, as many as the left operand of shape [2, 3] has \
+            "matmul: `other` must be a matrix with 3 rows, as many as the left operand of shape [2, 3] has \
              columns, found shape [4]",
         ),
         (
@@ -63,17 +63,16 @@ fn shapes_that_do_not_fit_are_named() {
         ),
         (
             Tensor::try_concat(&[&x, &y], 0),
-            "concat: `tensors[1]` must be of the shape [2, 3] of the first, but for axis 0, found \
+            "concat: `tensors[1]` must be of the first tensor's shape [2, 3] except along axis 0, found \
              shape [4]",
         ),
-        (Tensor::try_concat(&[], 0), "concat: expected 1 tensors, or more, found 0"),
+        (Tensor::try_concat(&[], 0), "concat: expected 1 or more tensors, found 0"),
         (Tensor::try_concat(&[&x], 2), "concat: axis 2 does not exist (the tensor has 2 axes)"),
         (x.try_softmax(-3), "softmax: axis -3 does not exist (the tensor has 2 axes)"),
         (x.try_cumsum(5), "cumsum: axis 5 does not exist (the tensor has 2 axes)"),
         (
             x.try_gather(0, &Tensor::from([0])),
-            "gather: `index` must be as long as [2, 3] or shorter on every axis but 0, found shape \
-             [1]",
+            "gather: `index` must be of 2 axes, on each but 0 no longer than [2, 3], found shape [1]",
         ),
         (
             x.try_index_select(1, &Tensor::from([0, 7])),
@@ -149,7 +148,7 @@ fn errors_speak_of_what_the_caller_wrote() {
             Box::new(|| Tensor::stack(&[&x, &y], 0)),
             "stack: `tensors[1]` must be of shape [2, 3], as the first is, found shape [4]",
         ),
-        (Box::new(|| Tensor::stack(&[], 0)), "stack: expected 1 tensors, or more, found 0"),
+        (Box::new(|| Tensor::stack(&[], 0)), "stack: expected 1 or more tensors, found 0"),
         (
             Box::new(|| Tensor::stack(&[&x], 4)),
             "stack: axis 4 does not exist (the tensor has 3 axes)",
@@ -164,7 +163,7 @@ fn errors_speak_of_what_the_caller_wrote() {
         ),
         (
             Box::new(|| y.matmul(&x)),
-            "matmul: `other` must be of 4 rows, as many as the left operand of shape [4] has \
+            "matmul: `other` must be a matrix with 4 rows, as many as the left operand of shape [4] has \
              columns, found shape [2, 3]",
         ),
         (

@@ -146,7 +146,7 @@ ways! {
     "seeds of another count" "seeds_of_another_count" => backward seeds_of_another_count "expected 2 seeds, one for each output, found 1";
     "a hook that returns another shape" "hook_of_another_shape" => backward hook_that_returns_another_shape "must give a gradient of shape [2] for output 0, found shape [5]";
     "a hook that returns a number" "hook_returns_a_number" => compiler "misuse/hook_returns_a_number";
-    "an unpack hook that returns another shape" "unpack_of_another_shape" => backward unpack_hook_that_returns_another_shape "must give `saved tensor 1` back as it was packed";
+    "an unpack hook that returns another shape" "unpack_of_another_shape" => backward unpack_hook_that_returns_another_shape "must give saved tensor 1 back as it was packed";
     "a leaf that wants a gradient, changed in place" "leaf_changed" => error leaf_changed_in_place "a leaf that wants a gradient cannot be changed in place";
     "an error in backward" "error_in_backward" => backward error_in_backward "backward failed: no slope today";
     "a panic in backward" "" => backward panic_in_backward "a slope of Tensor(";
@@ -198,7 +198,7 @@ ways! {
     "a hook on a tensor without a gradient" "" => error (more a_hook_on_what_wants_no_gradient) "a tensor with stop_gradient gets no gradient to see";
     "a gradient of another shape set by hand" "" => error (more a_gradient_kept_by_hand_of_another_shape) "`grad` must be of shape [2], found shape [3]";
     "a gradient with respect to what is not used" "" => backward (more a_gradient_with_respect_to_what_is_not_used) "was not used to compute the outputs";
-    "a gradient with respect to what wants none" "" => backward (more a_gradient_with_respect_to_what_wants_none) "was not used to compute the outputs";
+    "a gradient with respect to what wants none" "" => backward (more a_gradient_with_respect_to_what_wants_none) "input 0 wants no gradient";
     "the gradient of a tensor with respect to itself" "" => right (more the_gradient_of_a_tensor_by_itself);
     "one output twice in one backward" "" => backward (more one_output_twice_in_a_backward) "outputs";
     "a panic in forward" "" => error (more forward_panics) "no value for 1";

@@ -351,7 +351,7 @@ fn wrong_shapes_are_reported_by_the_layer_s_name() {
         "BatchNorm1d: `x` must be of shape [n, 2] or [n, 2, length], found shape [4, 3]"
     );
     assert!(words(&batch, &[4, 2, 1, 1]).contains("[n, 2, length], found shape [4, 2, 1, 1]"));
-    assert!(words(&batch, &[1, 2]).contains("two or more numbers a channel"));
+    assert!(words(&batch, &[1, 2]).contains("at least two values per channel"));
     assert_eq!(
         words(&GroupNorm::new(1, 3), &[4, 2]),
         "GroupNorm: `x` must be of shape [n, 3, ..], found shape [4, 2]"

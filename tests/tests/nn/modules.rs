@@ -435,7 +435,7 @@ fn normalisation_gives_only_what_is_wanted_and_sees_changes() {
     changed.fill(1.0).unwrap();
     let words = y.sum().backward().unwrap_err().to_string();
     assert!(words.starts_with("normalize (called at tests/tests/nn/modules.rs"), "{words}");
-    assert!(words.contains("`its first input` was changed in place"), "{words}");
+    assert!(words.contains("its first input was changed in place"), "{words}");
     // Nothing to normalise, and rows without elements.
     assert_eq!(Tensor::<f64>::zeros([0, 3]).normalize([1], 1e-3).shape(), [0, 3]);
     assert_eq!(Tensor::<f64>::zeros([2, 0]).normalize([1], 1e-3).shape(), [2, 0]);
@@ -501,7 +501,7 @@ fn wrong_shapes_are_reported() {
     );
     assert_eq!(
         words(BatchNorm2d::new(2).try_forward(&x(&[1, 2, 1, 1]))),
-        "BatchNorm2d: `x` must be of two or more numbers a channel, for a variance, found shape [1, \
+        "BatchNorm2d: `x` must be of at least two values per channel, for a variance, found shape [1, \
          2, 1, 1]"
     );
     assert_eq!(

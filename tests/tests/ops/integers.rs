@@ -2,7 +2,7 @@
 
 use std::panic::catch_unwind;
 
-use autograd_core::static_graph::{Executor, Program, Variable};
+use autograd_core::static_graph::{Executor, Feed, Program, Variable};
 use autograd_core::{AnyTensor, DType, Error, Result, Tensor, with_num_threads};
 
 /// The element types, what they hold, and the words of an error.
@@ -391,4 +391,38 @@ fn in_programs() {
         "sum" |x: &Tensor<i64>| x.sum_axes_keep([0]);
         "matmul" |x: &Tensor<i64>| x.matmul(x);
     }
+}
+
+#[test]
+fn an_integer_divided_by_zero_is_an_error_that_says_where() {
+    let a = Tensor::from([[7, 8], [9, i32::MIN]]);
+    let b = Tensor::from([[2, -1], [0, -1]]);
+    let error = a.try_div(&b).unwrap_err().to_string();
+    assert_eq!(error, "div: `other` must be nonzero for integers, found 0 at [1, 0]");
+    let error = a.try_div(0).unwrap_err().to_string();
+    assert_eq!(error, "div: `other` must be nonzero for integers, found 0");
+    let mut c = a.clone();
+    assert!(c.try_div_assign(&b).is_err());
+    assert!(c.try_div_assign(0).is_err());
+    assert_eq!(c.to_vec(), [7, 8, 9, i32::MIN]);
+    let ways: [fn(&Tensor<i32>, &Tensor<i32>) -> Tensor<i32>; 3] =
+        [|a, b| a / b, |_, b| 7 / b, |a, _| a / 0];
+    for way in ways {
+        let panic = catch_unwind(|| way(&a, &b)).unwrap_err();
+        let text = panic.downcast_ref::<String>().unwrap();
+        assert!(text.starts_with("div: `other` must be nonzero"), "{text}");
+    }
+    // By a broadcast row, of other integers, and where the quotient does not fit.
+    let row = Tensor::from([1_u8, 0]);
+    let error = Tensor::<u8>::ones([3, 2]).try_div(&row).unwrap_err().to_string();
+    assert!(error.ends_with("found 0 at [1]"), "{error}");
+    assert_eq!((&a / -1).to_vec(), [-7, -8, -9, i32::MIN]);
+    assert!(a.try_div(&Tensor::<i32>::zeros([0, 2, 2])).unwrap().is_empty());
+    // In a program too, where the divisor is fed.
+    let program = Program::new();
+    let (x, y) = (program.data("x", [2], DType::Int32), program.data("y", [2], DType::Int32));
+    let z = x.unwrap().try_div(&y.unwrap()).unwrap();
+    let feed: [(&str, &dyn Feed); 2] = [("x", &Tensor::from([1, 2])), ("y", &Tensor::from([1, 0]))];
+    let error = Executor::new().run(&program, &feed, &[&z]).unwrap_err().to_string();
+    assert!(error.contains("must be nonzero for integers, found 0 at [1]"), "{error}");
 }

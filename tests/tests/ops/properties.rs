@@ -3,7 +3,9 @@
 //!
 //! `PROPERTY_CASES=1000` tries more than CI does; a failure says how it is repeated.
 
-use autograd_core::{AnyTensor, GradOptions, Tensor, grad_with, gradgradcheck, jvpcheck};
+use autograd_core::{
+    AnyTensor, GradOptions, Tensor, grad_with, gradcheck, gradgradcheck, jvpcheck,
+};
 
 use crate::public;
 use crate::random::{Domain, Draw};
@@ -242,6 +244,10 @@ fn moving(op: &str, draw: &mut Draw) -> Option<Arguments> {
                 }
             });
             words(&wanted)
+        }
+        "sum_to" => {
+            let kept = &shape[draw.between(0, rank)..];
+            words(&kept.iter().map(|&n| if draw.one_in(2) { 1 } else { n }).collect::<Vec<_>>())
         }
         "tril" | "triu" => draw.pick(&["-1", "0", "1", "2"]).into(),
         "index_select" | "index_add" => {
@@ -517,4 +523,32 @@ fn every_op_has_the_gradients_of_finite_differences() {
         }
     }
     assert!(wrong.is_empty(), "{} cases are wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn sums_to_a_shape_are_the_adjoint_of_broadcasting_to_it() {
+    for (shape, whole) in [
+        (vec![3], vec![2, 3]),
+        (vec![2, 1], vec![2, 3]),
+        (vec![], vec![2, 3]),
+        (vec![2, 3], vec![2, 3]),
+        (vec![1, 1, 4], vec![5, 2, 4]),
+        (vec![1], vec![0]),
+        (vec![0, 1], vec![0, 3]),
+    ] {
+        let (x, dy) = (Tensor::<f64>::randn(shape.clone()), Tensor::<f64>::randn(whole.clone()));
+        x.set_stop_gradient(false);
+        x.broadcast_to(&whole[..]).backward_with(&dy).unwrap();
+        let sums = dy.sum_to(&shape);
+        assert!(sums.allclose(&x.grad().unwrap(), 1e-12, 1e-12), "{shape:?} {whole:?}");
+        assert!(!sums.is_same(&dy));
+        gradcheck(|t| t[0].sum_to(&shape), &[dy.clone()]).unwrap();
+        gradgradcheck(|t| t[0].square().sum_to(&shape), &[dy]).unwrap();
+    }
+    let error = Tensor::<f64>::ones([2, 3]).try_sum_to(&[2]).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "sum_to: `shape` must be one that can be broadcast to [2, 3], found shape [2]"
+    );
+    assert!(Tensor::<f64>::ones([3]).try_sum_to(&[2, 3]).is_err());
 }

@@ -167,7 +167,7 @@ fn a_run_that_fails_leaves_the_running_statistics() {
     let x = flat.data("x", [-1, 2, -1, -1], DType::Float64).unwrap();
     let y = flat.batch_norm_with(&x, &BatchNormOptions::new().name("bn")).unwrap();
     let error = executor.run(&flat, &[("x", &one)], &[&y]).unwrap_err().to_string();
-    let why = "needs two or more numbers a channel for a variance, found 1 in shape [1, 2, 1, 1]";
+    let why = "needs at least two values per channel for a variance, found 1 in shape [1, 2, 1, 1]";
     assert!(error.starts_with("batch_norm (built at ") && error.ends_with(why), "{error}");
 }
 

@@ -347,7 +347,7 @@ impl<T: Float> Call<'_, T> {
             let grad = handed.filter(|_| *wanted).and_then(|k| grads[k].as_ref());
             done.push(grad.map(|grad| match self.framed {
                 Some(framed) => {
-                    grad.broadcast_to(&framed.frame.shape[..]).sum_to(&framed.shapes[i])
+                    grad.broadcast_to(&framed.frame.shape[..]).unbroadcast(&framed.shapes[i])
                 }
                 None => grad.clone(),
             }));

@@ -159,7 +159,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If an axis does not exist or stands twice.
+    /// If an axis does not exist or is given twice.
     #[track_caller]
     pub fn var_axes(&self, axes: impl IntoAxes, correction: usize) -> Tensor<T>
     where
@@ -175,7 +175,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If an axis does not exist or stands twice.
+    /// If an axis does not exist or is given twice.
     #[track_caller]
     pub fn std_axes(&self, axes: impl IntoAxes, correction: usize) -> Tensor<T>
     where

@@ -6,6 +6,7 @@ use super::form::{Dims, Form, ShapeOf};
 use super::values::message;
 use super::{Inferred, Operator};
 use crate::array::{DType, shape};
+use crate::error::Plural;
 use crate::graph::{AnyTensor, OfElements, Tensor, for_any};
 use crate::ops::Binary;
 
@@ -16,7 +17,8 @@ pub(crate) fn same_float(_: &Operator, inputs: &[&Form]) -> Inferred {
 }
 
 pub(crate) fn exactly<'a, const N: usize>(inputs: &[&'a Form]) -> Result<[&'a Form; N], String> {
-    inputs.try_into().map_err(|_| format!("takes {N} inputs, found {}", inputs.len()))
+    let takes = Plural(N, "input", "inputs");
+    inputs.try_into().map_err(|_| format!("takes {takes}, found {}", inputs.len()))
 }
 
 pub(crate) fn float(x: &Form) -> Result<&Form, String> {
