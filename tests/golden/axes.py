@@ -40,6 +40,11 @@ def powers(dtype):
     for label, x in {"plain": smooth([2, 3, 4]) + 0.1, "zeros": zeros, "one": zeros[:, :1], "empty": zeros[:, :0]}.items():
         for axis in [0, -1]:
             case("cumprod", f"{label}:{axis}", dtype, [x], lambda x: torch.cumprod(x, axis), lambda x: np.cumprod(x, axis))
+    # Only products in order are those of NumPy: others of these overflow or underflow. PyTorch multiplies in float64.
+    great = 1e200 if dtype == "float64" else 1e25
+    runs = {"overflow": [0.0, great, great, 1.0], "underflow": [1e-200, 1e-200, 1e200, 1e200], "signs": [-1.0, -0.0, 2.0, -3.0]}
+    for label, x in runs.items():
+        case("cumprod", f"{label}:0", dtype, [np.array(x)], lambda x: torch.cumprod(x, 0), lambda x: np.cumprod(x, 0), differentiable=False)
     x = smooth([2, 3, 4]) + 0.1
     for p in [0.5, 1.0, 2.0, 2.5, 3.0, 4.0, math.inf, -math.inf, 0.0]:
         for axes in [(0,), (-1,), (0, 2), (0, 1, 2)]:
@@ -50,7 +55,8 @@ def powers(dtype):
         case("norm_axes", f"{p}:1", dtype, [zeros], lambda x: torch.linalg.vector_norm(x, p, 1), differentiable=p > 1 and p < math.inf)
     case("norm_axes", "2.0:0", dtype, [np.zeros([3, 2])], lambda x: torch.linalg.vector_norm(x, 2.0, 0))
     case("norm_axes", "3.0:1", dtype, [np.zeros([3, 0])], lambda x: torch.linalg.vector_norm(x, 3.0, 1))
-    case("norm_axes", "2.0:1", dtype, [np.array([[math.inf, 1.0], [math.nan, 1.0]])], lambda x: torch.linalg.vector_norm(x, 2.0, 1), differentiable=False)
+    for p in [0.5, 2.0, 2.5, 3.0]:
+        case("norm_axes", f"{p}:1", dtype, [np.array([[math.inf, 1.0], [math.nan, 1.0], [-math.inf, 0.0]])], lambda x: torch.linalg.vector_norm(x, p, 1))
 
 
 def kept(dtype):
@@ -121,7 +127,7 @@ def sums(dtype):
 
 def systems(dtype):
     unit = np.eye(3) * 4
-    for label, a in {"plain": smooth([3, 3]) + unit, "stack": smooth([2, 2, 3, 3], 5) + unit, "permuted": (smooth([3, 3]) + unit)[[2, 0, 1]], "one": np.array([[-2.0]])}.items():
+    for label, a in {"plain": smooth([3, 3]) + unit, "stack": smooth([2, 2, 3, 3], 5) + unit, "permuted": (smooth([3, 3]) + unit)[[2, 0, 1]], "one": np.array([[-2.0]]), "empty": np.zeros([2, 0, 0])}.items():
         n = a.shape[-1]
         case("inv", label, dtype, [a], torch.linalg.inv, np.linalg.inv)
         case("slogdet", label, dtype, [a], lambda a: torch.linalg.slogdet(a)[1], lambda a: np.linalg.slogdet(a)[1])

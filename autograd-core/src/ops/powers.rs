@@ -1,14 +1,15 @@
-//! Cumulative products and norms of any order, made of other ops.
+//! Cumulative products and norms of any order.
 
-use super::call::call;
+use super::call::{call, finish};
 use super::nn::scale_of;
 use super::shape::signed;
-use super::table::{Attr, Form, OpDef, Type, entries, exactly, float, reduced};
-use super::{Float, expect};
-use crate::array::IntoAxes;
-use crate::array::shape::axes as check_axes;
+use super::table::{Attr, Form, OpDef, Type, entries, exactly, float, position, reduced};
+use super::{Caller, Float, expect};
+use crate::array::pick::{self, Around};
+use crate::array::shape::{axes as check_axes, axis as check_axis};
+use crate::array::{IntoAxes, Value};
 use crate::error::{Error, Result};
-use crate::graph::Tensor;
+use crate::graph::{SavedAttr, SavedInput, SavedOutput, Tensor};
 
 entries! {
     POWERS:
@@ -24,6 +25,127 @@ entries! {
         run: |op, x, _| float!(x, x => norm(&x, op.ints(0), op.number(1), op.flag(2))),
         ..OpDef::new("norm_axes")
     };
+
+    CUMPROD = OpDef {
+        attrs: &[("axis", Type::Int)],
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            position(op.int(0), float(x)?.dims.len())?;
+            Ok(vec![x.clone()])
+        },
+        run: |op, x, at| float!(x, x => cumprod(&x, op.int(0), at)),
+        ..OpDef::new("cumprod")
+    };
+
+    /// `y[k] = b[k] + a[k] y[k - 1]` along an axis, or `b[k] + a[k] y[k + 1]` from its end.
+    RECURRENCE = OpDef {
+        attrs: &[("axis", Type::Int), ("from_end", Type::Flag)],
+        infer: |op, inputs| {
+            let [a, b] = exactly(inputs)?;
+            position(op.int(0), float(a)?.dims.len())?;
+            if !a.agrees(b) {
+                return Err(format!("its inputs differ: {a} and {b}"));
+            }
+            Ok(vec![a.clone()])
+        },
+        run: |op, x, at| float!(x, (a, b) => recurrence(&a, &b, (op.int(0), op.flag(1)), at)),
+        ..OpDef::new("recurrence")
+    };
+}
+
+/// Gives each element along an axis but the first, or the last, what `next` makes of it, of the element of `a`
+/// at its place, and of the one before.
+fn running<T: Float>(
+    a: &Tensor<T>,
+    y: Value<T>,
+    (axis, from_end): (usize, bool),
+    next: fn(T, T, T) -> T,
+) -> Value<T> {
+    let (read, Around { n, inner, .. }) = (a.read(), Around::new(a.shape(), axis));
+    let read = read.contiguous();
+    let (a, block) = (read.as_slice().unwrap_or(&[]), (n * inner).max(1));
+    pick::changed(y, |y| {
+        for (y, a) in y.chunks_exact_mut(block).zip(a.chunks_exact(block)) {
+            for at in inner..block {
+                let (at, before) = if from_end {
+                    (block - 1 - at, block - 1 - at + inner)
+                } else {
+                    (at, at - inner)
+                };
+                y[at] = next(y[at], a[at], y[before]);
+            }
+        }
+    })
+}
+
+fn cumprod<T: Float>(x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor<T>> {
+    let position = check_axis("cumprod", axis, x.ndim())?;
+    let value = running(x, x.read().into_owned(), (position, false), |y, _, before| before * y);
+    let state = (SavedAttr(axis), SavedInput::at(0, x), SavedOutput(value.clone()));
+    Ok(finish("cumprod", caller, [x], value, state, |(axis, x, y), dy, _| {
+        let g = adjoint(&x, &dy, axis, false)?;
+        let first = g.narrow(axis, 0, g.length("cumprod", axis).min(1));
+        Ok([Some(slopes(first, &g, &y, axis, false))])
+    }))
+}
+
+fn recurrence<T: Float>(
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+    (axis, from_end): (isize, bool),
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let position = check_axis("recurrence", axis, a.ndim())?;
+    if a.shape() != b.shape() {
+        let expected = format!("of the shape {:?} of `a`", a.shape());
+        return Err(Error::shape("recurrence", "b", expected, b.shape()));
+    }
+    let next = |b, a, before| b + a * before;
+    let value = running(a, b.read().into_owned(), (position, from_end), next);
+    let saved = (SavedInput::at(0, a), SavedOutput(value.clone()));
+    let state = (SavedAttr((axis, from_end)), saved);
+    Ok(finish(
+        "recurrence",
+        caller,
+        [a, b],
+        value,
+        state,
+        |((axis, from_end), (a, y)), dy, wants| {
+            let g = adjoint(&a, &dy, axis, from_end)?;
+            let none =
+                || Tensor::zeros_like(&g.narrow(axis, 0, g.length("recurrence", axis).min(1)));
+            let da = wants[0].then(|| slopes(none(), &g, &y, axis, from_end));
+            Ok([da, wants[1].then_some(g)])
+        },
+    ))
+}
+
+/// The gradients of what is added at each step: `g[k] = dy[k] + a[k + 1] g[k + 1]`.
+fn adjoint<T: Float>(
+    a: &Tensor<T>,
+    dy: &Tensor<T>,
+    axis: isize,
+    from_end: bool,
+) -> Result<Tensor<T>> {
+    let factors = a.roll(if from_end { 1 } else { -1 }, axis);
+    let attrs = [Attr::Int(axis), Attr::Flag(!from_end)];
+    call(&RECURRENCE, attrs, [factors.untyped(), dy.untyped()])
+}
+
+/// The gradients of the factors, `g[k] y[k - 1]`, beside that of the one that no step multiplies by.
+fn slopes<T: Float>(
+    first: Tensor<T>,
+    g: &Tensor<T>,
+    y: &Tensor<T>,
+    axis: isize,
+    from_end: bool,
+) -> Tensor<T> {
+    let n = g.length("recurrence", axis);
+    let (start, rest) = (n.min(1), n.saturating_sub(1));
+    let part = |x: &Tensor<T>, late: bool| x.narrow(axis, if late { start } else { 0 }, rest);
+    let others = part(g, !from_end) * part(y, from_end);
+    let all = if from_end { [&others, &first] } else { [&first, &others] };
+    Tensor::concat(&all, axis)
 }
 
 /// Whether there is a norm of this order.
@@ -59,7 +181,8 @@ fn norm<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64, keep: bool) -> Result<T
     let sum = powers.sum_axes_keep(axes);
     // The same for the root.
     let zeros = sum.eq_scalar(T::ZERO);
-    let root = zeros.where_else(sum.pow(1.5), zeros.where_else(T::ONE, &sum).pow(1.0 / p));
+    let root = zeros.where_else(T::ONE, &sum).pow(1.0 / p);
+    let root = zeros.where_else(zeros.where_else(&sum, T::ONE).pow(1.5), root);
     let norm = root * scale;
     if keep {
         return Ok(norm);
@@ -69,11 +192,8 @@ fn norm<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64, keep: bool) -> Result<T
 
 /// # Products and norms along axes
 impl<T: Float> Tensor<T> {
-    /// The cumulative products along an axis, each including its own element. Gradients do not divide by elements,
-    /// so they are exact where elements are zero.
-    ///
-    /// It is a scan by doubling (Hillis and Steele 1986): neighbours are multiplied in runs of 2, 4, 8 and so on. So
-    /// the product of any such run must be finite for the results after it to be.
+    /// The cumulative products along an axis, each including its own element, computed in order, as in NumPy.
+    /// Gradients do not divide by elements, so they are exact where elements are zero.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -91,16 +211,7 @@ impl<T: Float> Tensor<T> {
     /// If there is no such axis.
     #[track_caller]
     pub fn cumprod(&self, axis: isize) -> Tensor<T> {
-        let n = self.length("cumprod", axis);
-        let mut products = self.narrow(axis, 0, n);
-        let mut len = 1;
-        while len < n {
-            // Of up to `len` elements each; then of up to twice as many.
-            let longer = products.narrow(axis, len, n - len) * products.narrow(axis, 0, n - len);
-            products = Tensor::concat(&[&products.narrow(axis, 0, len), &longer], axis);
-            len *= 2;
-        }
-        products
+        expect(call(&CUMPROD, [Attr::Int(axis)], [self.untyped()]))
     }
 
     /// The norm of order `p` along `axes`, which are removed; all of them if none is given: the sum of `|x|^p`

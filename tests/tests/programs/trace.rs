@@ -135,7 +135,7 @@ fn an_op_of_the_table_is_an_operator_of_its_name() {
         ("argsort", |x| x.sort(1, true).0.square()),
         ("argsort", |x| x.median_axes_keep(1) * x.topk(2, 0).0.sum_axes(..)),
         ("gather", |x| x.max_with_indices(0).0.square()),
-        ("concat", |x| x.cumprod(1)),
+        ("cumprod", |x| x.cumprod(1)),
         ("argmin", |x| x.square() * (x.argmin(1).cast::<f64>() + 1.0).unsqueeze(1)),
         ("index_add", |x| x.index_add(1, &Tensor::from([2, 0]), &x.narrow(1, 1, 2)).square()),
         ("scatter_add", |x| {

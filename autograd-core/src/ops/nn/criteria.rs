@@ -362,8 +362,9 @@ impl<T: Element> Tensor<T> {
         ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" where T: HasMean {
             check_same_shape("kl_div", self.shape(), "target", target.shape())?;
             let none = target.eq_scalar(T::ZERO);
-            let each = target * (none.where_else(T::ONE, target).ln() - self);
-            Ok(reduction.of(none.where_else(T::ZERO, &each)))
+            // Both are replaced, so that neither has an infinite slope there.
+            let logarithms = none.where_else(T::ONE, target).ln() - none.where_else(T::ZERO, self);
+            Ok(reduction.of(target * logarithms))
         }
 
         /// The mean of `-t ln(x) - (1 - t) ln(1 - x)` over probabilities `x`, this tensor, and targets `t` in [0, 1] of
