@@ -97,6 +97,18 @@ def losses(dtype):
     for delta in [0.5, 1.0, 50.0]:
         case("huber_loss", f"{delta}", dtype, [a, b], lambda x, t: F.huber_loss(x, t, delta=delta))
     case("kl_div", "", dtype, [np.log(p), q], lambda x, t: F.kl_div(x, t, reduction="batchmean"))
+    for name, f, given, own in [
+        ("mse_loss", F.mse_loss, [a, b], {}),
+        ("l1_loss", F.l1_loss, [a, b], {}),
+        ("smooth_l1_loss", F.smooth_l1_loss, [a, b], {}),
+        ("huber_loss", F.huber_loss, [a, b], {"delta": 0.5}),
+        ("kl_div", F.kl_div, [np.log(p), q], {}),
+        ("binary_cross_entropy", F.binary_cross_entropy, [p, q], {}),
+        ("binary_cross_entropy_with_logits", F.binary_cross_entropy_with_logits, [a, b], {}),
+    ]:
+        for reduction in ["mean", "sum", "none"] + ["batchmean"] * (name == "kl_div"):
+            words = ":".join([reduction] + [str(value) for value in own.values()])
+            case(f"{name}_with", words, dtype, given, lambda x, t: f(x, t, reduction=reduction, **own))
     case("kl_div", "zeros", dtype, [np.array([-1.0, -2.0, -math.inf]), np.array([0.0, 1.0, 0.0])], lambda x, t: F.kl_div(x, t, reduction="batchmean"), differentiable=False)
     case("binary_cross_entropy", "", dtype, [p, q], F.binary_cross_entropy)
     case("binary_cross_entropy", "ends", dtype, [np.array([0.0, 1.0, 0.0, 1.0, 0.5, 1e-30]), np.array([0.0, 1.0, 1.0, 0.0, 1.0, 1.0])], F.binary_cross_entropy)

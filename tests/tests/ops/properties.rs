@@ -378,6 +378,16 @@ fn products(op: &str, draw: &mut Draw) -> Option<Arguments> {
             index.push(targets);
             vec![([&[n, classes][..], &rest].concat(), both)]
         }
+        _ if op
+            .strip_suffix("_with")
+            .is_some_and(|op| op != "cross_entropy" && op != "nll_loss") =>
+        {
+            let Arguments { variant: own, inputs, .. } =
+                products(op.trim_end_matches("_with"), draw)?;
+            let own = if own.is_empty() { own } else { format!(":{own}") };
+            variant = format!("{}{own}", draw.pick(&["mean", "sum", "none", "batchmean"]));
+            inputs
+        }
         "l1_loss" | "huber_loss" => {
             let shape = draw.shape(0, 3, 1);
             variant = draw.pick(&["0.2", "1", "5"]).into();

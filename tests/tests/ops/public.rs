@@ -108,8 +108,10 @@ fn read(source: &str, ops: &mut BTreeSet<String>) {
             let known = tables.any(|name| of.starts_with(name));
             assert!(known, "`{of}` declares ops; say in TABLES where their names stand");
         } else if inside.starts_with("impl") && inside.contains(" Tensor<") {
-            // The macro `pairs` names two methods.
-            ops.insert(declared.split([',', '(', '<']).next().unwrap().to_owned());
+            // The macro `pairs` names two methods, `losses` four, perhaps in two lines.
+            let start = source.find(code).unwrap() + "pub fn ".len();
+            let names = source[start..].split(['(', '<']).next().unwrap();
+            ops.extend(names.split(',').map(|name| name.trim().to_owned()));
         }
     }
 }

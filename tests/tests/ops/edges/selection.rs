@@ -234,7 +234,7 @@ fn dropout_drops_what_is_infinite() {
 fn a_target_of_zero_counts_nothing() {
     let x = Tensor::from([f64::NEG_INFINITY, -1.0, f64::NAN]);
     let target = Tensor::from([0.0, 1.0, -0.0]);
-    [&x, &target].map(|t| t.set_stop_gradient(false));
+    [&x, &target].iter().for_each(|t| t.set_stop_gradient(false));
     let loss = x.kl_div_with(&target, LossReduction::Sum);
     assert_eq!(loss.item(), 1.0);
     loss.backward().unwrap();
