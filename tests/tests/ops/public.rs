@@ -100,7 +100,9 @@ fn read(source: &str, ops: &mut BTreeSet<String>) {
             }
             continue;
         }
-        let Some(declared) = code.strip_prefix("pub fn ") else { continue };
+        if !code.starts_with("pub fn ") {
+            continue;
+        }
         if let Some(of) = inside.strip_prefix("macro_rules! ") {
             // What these are given is read as if it stood alone.
             let read = ["unary_ops", "pairs", "losses", "options"];

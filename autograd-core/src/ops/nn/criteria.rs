@@ -185,6 +185,7 @@ impl<T: Element> Tensor<T> {
         /// assert_eq!(logits.grad().unwrap().to_vec(), [-0.25, 0.25, 0.25, -0.25]);
         /// # Ok::<(), autograd_core::Error>(())
         /// ```
+        #[doc(alias = "CrossEntropyLoss")]
         pub fn cross_entropy, try_cross_entropy(&self, targets: &Tensor<i64>) -> Tensor<T>,
             Shape | Index if "this has fewer than two axes, `targets` has not one class for each row, \
             or one is outside `0..classes`"
@@ -357,6 +358,7 @@ impl<T: Element> Tensor<T> {
         /// assert_eq!(p.ln().kl_div(&q).item(), 2_f64.ln());
         /// ```
         #[doc(alias = "kl_divergence")]
+        #[doc(alias = "KLDivLoss")]
         pub fn kl_div, try_kl_div, kl_div_with, try_kl_div_with(
             &self, target: &Tensor<T>; reduction = BatchMean
         ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" where T: HasMean {
@@ -395,6 +397,7 @@ impl<T: Element> Tensor<T> {
         /// let loss = Tensor::from([0.0, 40.0]).binary_cross_entropy_with_logits(&Tensor::from([1.0, 1.0]));
         /// assert!((loss.item() - 2_f64.ln() / 2.0).abs() < 1e-15);
         /// ```
+        #[doc(alias = "BCEWithLogitsLoss")]
         pub fn binary_cross_entropy_with_logits, try_binary_cross_entropy_with_logits,
             binary_cross_entropy_with_logits_with, try_binary_cross_entropy_with_logits_with(
             &self, targets: &Tensor<T>; reduction = Mean
