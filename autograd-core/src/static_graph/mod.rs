@@ -53,6 +53,7 @@ mod init;
 mod ir;
 mod layer;
 mod layers;
+mod methods;
 mod optim;
 mod plan;
 mod program;

@@ -35,7 +35,11 @@ impl LossReduction {
             Self::Mean => losses.mean(),
             Self::Sum => losses.sum(),
             Self::None => losses,
-            Self::BatchMean => losses.sum() / losses.shape().first().map_or(1.0, |&n| n as f64),
+            Self::BatchMean if losses.ndim() < 2 => losses.mean(),
+            // Without the length itself, which differs between runs of a trace.
+            Self::BatchMean => {
+                losses.sum_axes((1..losses.ndim() as isize).collect::<Vec<_>>()).mean()
+            }
         }
     }
 }
