@@ -37,9 +37,9 @@ entries! {
         ..OpDef::new("cumprod")
     };
 
-    /// `y[k] = b[k] + a[k] y[k - 1]` along an axis, or `b[k] + a[k] y[k + 1]` from its end.
+    /// `y[k] = b[k] + a[k] y[k - 1]` along an axis.
     RECURRENCE = OpDef {
-        attrs: &[("axis", Type::Int), ("from_end", Type::Flag)],
+        attrs: &[("axis", Type::Int)],
         infer: |op, inputs| {
             let [a, b] = exactly(inputs)?;
             position(op.int(0), float(a)?.dims.len())?;
@@ -48,51 +48,38 @@ entries! {
             }
             Ok(vec![a.clone()])
         },
-        run: |op, x, at| float!(x, (a, b) => recurrence(&a, &b, (op.int(0), op.flag(1)), at)),
+        run: |op, x, at| float!(x, (a, b) => recurrence(&a, &b, op.int(0), at)),
         ..OpDef::new("recurrence")
     };
 }
 
-/// Gives each element along an axis but the first, or the last, what `next` makes of it, of the element of `a`
-/// at its place, and of the one before.
-fn running<T: Float>(
-    a: &Tensor<T>,
-    y: Value<T>,
-    (axis, from_end): (usize, bool),
-    next: fn(T, T, T) -> T,
-) -> Value<T> {
+/// Gives each element along an axis but the first what `next` makes of it, of the element of `a` at its place, and
+/// of the one before.
+fn running<T: Float>(a: &Tensor<T>, y: Value<T>, axis: usize, next: fn(T, T, T) -> T) -> Value<T> {
     let (read, Around { n, inner, .. }) = (a.read(), Around::new(a.shape(), axis));
     let read = read.contiguous();
     let (a, block) = (read.as_slice().unwrap_or(&[]), (n * inner).max(1));
     pick::changed(y, |y| {
         for (y, a) in y.chunks_exact_mut(block).zip(a.chunks_exact(block)) {
-            for at in inner..block {
-                let (at, before) = if from_end {
-                    (block - 1 - at, block - 1 - at + inner)
-                } else {
-                    (at, at - inner)
-                };
-                y[at] = next(y[at], a[at], y[before]);
-            }
+            (inner..block).for_each(|at| y[at] = next(y[at], a[at], y[at - inner]));
         }
     })
 }
 
 fn cumprod<T: Float>(x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor<T>> {
     let position = check_axis("cumprod", axis, x.ndim())?;
-    let value = running(x, x.read().into_owned(), (position, false), |y, _, before| before * y);
+    let value = running(x, x.read().into_owned(), position, |y, _, before| before * y);
     let state = (SavedAttr(axis), SavedInput::at(0, x), SavedOutput(value.clone()));
     Ok(finish("cumprod", caller, [x], value, state, |(axis, x, y), dy, _| {
-        let g = adjoint(&x, &dy, axis, false)?;
-        let first = g.narrow(axis, 0, g.length("cumprod", axis).min(1));
-        Ok([Some(slopes(first, &g, &y, axis, false))])
+        let db = adjoint(&x, &dy, axis)?;
+        Ok([Some(of_factors(&db, &y, axis, |first| first))])
     }))
 }
 
 fn recurrence<T: Float>(
     a: &Tensor<T>,
     b: &Tensor<T>,
-    (axis, from_end): (isize, bool),
+    axis: isize,
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let position = check_axis("recurrence", axis, a.ndim())?;
@@ -100,52 +87,34 @@ fn recurrence<T: Float>(
         let expected = format!("of the shape {:?} of `a`", a.shape());
         return Err(Error::shape("recurrence", "b", expected, b.shape()));
     }
-    let next = |b, a, before| b + a * before;
-    let value = running(a, b.read().into_owned(), (position, from_end), next);
-    let saved = (SavedInput::at(0, a), SavedOutput(value.clone()));
-    let state = (SavedAttr((axis, from_end)), saved);
-    Ok(finish(
-        "recurrence",
-        caller,
-        [a, b],
-        value,
-        state,
-        |((axis, from_end), (a, y)), dy, wants| {
-            let g = adjoint(&a, &dy, axis, from_end)?;
-            let none =
-                || Tensor::zeros_like(&g.narrow(axis, 0, g.length("recurrence", axis).min(1)));
-            let da = wants[0].then(|| slopes(none(), &g, &y, axis, from_end));
-            Ok([da, wants[1].then_some(g)])
-        },
-    ))
+    let value = running(a, b.read().into_owned(), position, |b, a, before| b + a * before);
+    let state = (SavedAttr(axis), SavedInput::at(0, a), SavedOutput(value.clone()));
+    Ok(finish("recurrence", caller, [a, b], value, state, |(axis, a, y), dy, wants| {
+        let db = adjoint(&a, &dy, axis)?;
+        // The first factor has nothing to multiply.
+        let da = wants[0].then(|| of_factors(&db, &y, axis, |first| Tensor::zeros_like(&first)));
+        Ok([da, wants[1].then_some(db)])
+    }))
 }
 
-/// The gradients of what is added at each step: `g[k] = dy[k] + a[k + 1] g[k + 1]`.
-fn adjoint<T: Float>(
-    a: &Tensor<T>,
-    dy: &Tensor<T>,
-    axis: isize,
-    from_end: bool,
-) -> Result<Tensor<T>> {
-    let factors = a.roll(if from_end { 1 } else { -1 }, axis);
-    let attrs = [Attr::Int(axis), Attr::Flag(!from_end)];
-    call(&RECURRENCE, attrs, [factors.untyped(), dy.untyped()])
+/// The gradients of what is added: `db[k] = dy[k] + a[k + 1] db[k + 1]`, which from the end is a recurrence.
+fn adjoint<T: Float>(a: &Tensor<T>, dy: &Tensor<T>, axis: isize) -> Result<Tensor<T>> {
+    let (a, dy) = (a.flip(axis).roll(1, axis), dy.flip(axis));
+    let db: Tensor<T> = call(&RECURRENCE, [Attr::Int(axis)], [a.untyped(), dy.untyped()])?;
+    Ok(db.flip(axis))
 }
 
-/// The gradients of the factors, `g[k] y[k - 1]`, beside that of the one that no step multiplies by.
-fn slopes<T: Float>(
-    first: Tensor<T>,
-    g: &Tensor<T>,
+/// The gradients of the factors, `db[k] y[k - 1]`, and what is made of `db` for the first.
+fn of_factors<T: Float>(
+    db: &Tensor<T>,
     y: &Tensor<T>,
     axis: isize,
-    from_end: bool,
+    first: fn(Tensor<T>) -> Tensor<T>,
 ) -> Tensor<T> {
-    let n = g.length("recurrence", axis);
-    let (start, rest) = (n.min(1), n.saturating_sub(1));
-    let part = |x: &Tensor<T>, late: bool| x.narrow(axis, if late { start } else { 0 }, rest);
-    let others = part(g, !from_end) * part(y, from_end);
-    let all = if from_end { [&others, &first] } else { [&first, &others] };
-    Tensor::concat(&all, axis)
+    let n = db.length("cumprod", axis);
+    let (one, rest) = (n.min(1), n.saturating_sub(1));
+    let others = db.narrow(axis, one, rest) * y.narrow(axis, 0, rest);
+    Tensor::concat(&[&first(db.narrow(axis, 0, one)), &others], axis)
 }
 
 /// Whether there is a norm of this order.
