@@ -46,16 +46,16 @@ def powers(dtype):
     for label, x in runs.items():
         case("cumprod", f"{label}:0", dtype, [np.array(x)], lambda x: torch.cumprod(x, 0), lambda x: np.cumprod(x, 0), differentiable=False)
     x = smooth([2, 3, 4]) + 0.1
-    for p in [0.5, 1.0, 2.0, 2.5, 3.0, 4.0, math.inf, -math.inf, 0.0]:
+    for p in [0.5, 1.0, 2.0, 2.5, 3.0, 4.0, math.inf, -math.inf, 0.0, -1.0, -2.0, -0.5]:
         for axes in [(0,), (-1,), (0, 2), (0, 1, 2)]:
             words = ",".join(map(str, axes))
             case("norm_axes", f"{p}:{words}", dtype, [x], lambda x: torch.linalg.vector_norm(x, p, axes), differentiable=p != 0)
         case("norm_axes_keep", f"{p}:1", dtype, [x], lambda x: torch.linalg.vector_norm(x, p, (1,), True), differentiable=p != 0)
         # Theirs gives 0 to all elements of a row that is 0.
-        case("norm_axes", f"{p}:1", dtype, [zeros], lambda x: torch.linalg.vector_norm(x, p, 1), differentiable=p > 1 and p < math.inf)
+        case("norm_axes", f"{p}:1", dtype, [zeros], lambda x: torch.linalg.vector_norm(x, p, 1), differentiable=1 < p < math.inf or -math.inf < p < 0)
     case("norm_axes", "2.0:0", dtype, [np.zeros([3, 2])], lambda x: torch.linalg.vector_norm(x, 2.0, 0))
     case("norm_axes", "3.0:1", dtype, [np.zeros([3, 0])], lambda x: torch.linalg.vector_norm(x, 3.0, 1))
-    for p in [0.5, 2.0, 2.5, 3.0]:
+    for p in [0.5, 2.0, 2.5, 3.0, -1.0, -2.5]:
         case("norm_axes", f"{p}:1", dtype, [np.array([[math.inf, 1.0], [math.nan, 1.0], [-math.inf, 0.0]])], lambda x: torch.linalg.vector_norm(x, p, 1))
 
 

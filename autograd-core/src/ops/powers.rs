@@ -9,12 +9,12 @@ use crate::array::pick::{self, Around};
 use crate::array::shape::{axes as check_axes, axis as check_axis};
 use crate::array::{IntoAxes, Value};
 use crate::error::{Error, Result};
-use crate::graph::{SavedAttr, SavedInput, SavedOutput, Tensor};
+use crate::graph::{GradMode, SavedAttr, SavedInput, SavedOutput, Tensor};
 
 entries! {
     POWERS:
 
-    /// Of any order that is not negative, and along any axes.
+    /// Of any order, and along any axes.
     NORM_AXES = OpDef {
         attrs: &[("axes", Type::Ints), ("p", Type::Plain), ("keep", Type::Flag)],
         infer: |op, inputs| {
@@ -119,7 +119,7 @@ fn of_factors<T: Float>(
 
 /// Whether there is a norm of this order.
 pub(crate) fn is_order(p: f64) -> bool {
-    p >= 0.0 || p == f64::NEG_INFINITY
+    !p.is_nan()
 }
 
 fn norm<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64, keep: bool) -> Result<Tensor<T>> {
@@ -133,30 +133,48 @@ fn norm<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64, keep: bool) -> Result<T
         1.0 => return named(size().try_sum(axes, keep)),
         _ => {}
     }
-    let scale = match positions.iter().any(|&position| x.shape()[position] == 0) {
-        true => Tensor::from(T::ONE),
-        false => scale_of(x, axes, 0.0),
-    };
+    let empty = positions.iter().any(|&position| x.shape()[position] == 0);
+    if empty && p < 0.0 {
+        return named(size().try_min(axes, keep));
+    }
+    let scale = if empty { Tensor::from(T::ONE) } else { scale_for(x, axes, p) };
     let x = x / &scale;
-    let powers = if p % 2.0 == 0.0 {
+    let powers = if p > 0.0 && p % 2.0 == 0.0 {
         x.pow(p)
     } else if p > 1.0 {
         x.abs().pow(p)
     } else {
         // At 0 the slope is infinite. Another function of the same value has a slope of 0 there.
         let zeros = x.eq_scalar(T::ZERO);
-        zeros.where_else(x.abs(), zeros.where_else(T::ONE, x.abs()).pow(p))
+        let of_zeros = if p < 0.0 { Tensor::from(T::infinity()) } else { x.abs() };
+        zeros.where_else(of_zeros, zeros.where_else(T::ONE, x.abs()).pow(p))
     };
     let sum = powers.sum_axes_keep(axes);
     // The same for the root.
     let zeros = sum.eq_scalar(T::ZERO);
     let root = zeros.where_else(T::ONE, &sum).pow(1.0 / p);
-    let root = zeros.where_else(zeros.where_else(&sum, T::ONE).pow(1.5), root);
+    let of_zeros = match p < 0.0 {
+        true => Tensor::from(T::infinity()),
+        false => zeros.where_else(&sum, T::ONE).pow(1.5),
+    };
+    let root = zeros.where_else(of_zeros, root);
     let norm = root * scale;
     if keep {
         return Ok(norm);
     }
     Ok(norm.squeeze_axes(&signed(&positions)))
+}
+
+/// By what elements are divided before they are raised to `p`: the largest magnitude, or the least other than 0.
+fn scale_for<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64) -> Tensor<T> {
+    if p > 0.0 {
+        return scale_of(x, axes, 0.0);
+    }
+    GradMode::of(false, || {
+        let size = x.abs();
+        let least = size.eq_scalar(T::ZERO).where_else(T::infinity(), &size).min_axes_keep(axes);
+        least.lt_scalar(T::infinity()).where_else(&least, T::ONE)
+    })
 }
 
 /// # Products and norms along axes
@@ -184,7 +202,7 @@ impl<T: Float> Tensor<T> {
     }
 
     /// The norm of order `p` along `axes`, which are removed; all of them if none is given: the sum of `|x|^p`
-    /// to the power `1 / p`, without overflow or underflow of the powers. Infinity gives the greatest `|x|`, minus
+    /// to the power `1 / p`, without overflow or underflow of the powers; for `p` below 0, it is 0 where an element is. Infinity gives the greatest `|x|`, minus
     /// infinity the least, 0 the number of elements that are not 0 (which has no gradient).
     ///
     /// Where the norm is 0 there is no derivative: the gradient given there is 0, and for `p` above 1 a second
@@ -202,8 +220,8 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If an axis does not exist or is named twice, if `p` is NaN or a finite number below 0, and for an infinite `p`
-    /// if there are no elements.
+    /// If an axis does not exist or is named twice, if `p` is NaN, and for a `p` below 0 or infinite if there are no
+    /// elements.
     #[doc(alias = "vector_norm")]
     #[doc(alias = "norm_dim")]
     #[track_caller]
@@ -224,7 +242,7 @@ impl<T: Float> Tensor<T> {
     #[track_caller]
     fn norm_of(&self, op: &'static str, axes: &[isize], p: f64, keep: bool) -> Result<Tensor<T>> {
         if !is_order(p) {
-            return Err(Error::value(op, "p", "0 or more, or an infinity", p));
+            return Err(Error::value(op, "p", "a number", p));
         }
         let attrs = [Attr::Ints(axes.to_vec()), Attr::Number(p), Attr::Flag(keep)];
         call(&NORM_AXES, attrs, [self.untyped()]).map_err(|error| error.called(op))

@@ -120,7 +120,7 @@ pub(crate) fn arguments(op: &str, dtype: &str, draw: &mut Draw) -> Option<Argume
             let shape = draw.shape(1, 3, 1);
             let count = draw.between(1, shape.len());
             let axes = draw.permutation(shape.len())[..count].to_vec();
-            let p = draw.pick(&["0.5", "1", "1.5", "2", "3", "4", "inf", "-inf"]);
+            let p = draw.pick(&["0.5", "1", "1.5", "2", "3", "4", "inf", "-inf", "-1", "-2.5"]);
             let domain =
                 if p.ends_with("inf") { Apart } else { draw.pick(&[wide, Between(-2.0, -0.5)]) };
             given(&format!("{p}:{}", words(&axes)), vec![(shape, domain)])
