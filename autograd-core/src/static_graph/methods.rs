@@ -53,7 +53,8 @@ fn axes(axes: impl IntoAxes) -> Attr {
 /// # Along axes, parts, and losses
 ///
 /// As the methods of [`Tensor`](crate::Tensor) of the same names. Each is an
-/// [`Error::Program`](crate::Error::Program) where that one panics or gives an error.
+/// [`Error::Program`](crate::Error::Program) where that one panics or gives an error, or where a length that it takes
+/// follows a free axis. Shapes, `clamp` and losses made of several operators are for float types.
 impl Variable {
     methods! {
         /// the sums of the elements up to and with each along an axis.
