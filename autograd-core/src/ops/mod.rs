@@ -20,6 +20,7 @@ mod matmul;
 mod methods;
 pub(crate) mod names;
 mod nn;
+mod noting;
 mod number;
 mod operators;
 mod powers;

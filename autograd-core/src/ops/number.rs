@@ -4,7 +4,7 @@ use ndarray::LinalgScalar;
 
 use super::elementwise::op::{Handle, Known, Op, Outputs};
 use super::names::{Binary, Caller, Reduce, Unary};
-use super::trace::is_noting;
+use super::noting::is_noting;
 use crate::array::gemm::FloatMultiply;
 use crate::array::integer::Additions;
 use crate::array::math::Math;
