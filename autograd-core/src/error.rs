@@ -497,6 +497,7 @@ impl Error {
             | Self::Index { op, .. }
             | Self::Value { op, .. }
             | Self::TooLarge { op, .. }
+            | Self::Overflow { op, .. }
             | Self::Count { op, .. } => *op = called,
             _ => {}
         }

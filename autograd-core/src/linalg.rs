@@ -172,7 +172,7 @@ impl<T: Float> LogDet<T> {
             let sign = |x: &f64| if *x == 0.0 { 0.0 } else { x.signum() };
             let swaps: f64 = factors.p().determinant();
             signs.push(T::from_f64(diagonal.iter().map(sign).product::<f64>() * swaps));
-            logs.push(T::from_f64(diagonal.iter().map(|x| x.abs().ln()).sum()));
+            logs.push(T::from_f64(diagonal.iter().fold(0.0, |sum, x| sum + x.abs().ln())));
         }
         let sign = Tensor::from_vec(stack(a), signs)?;
         let log = Tensor::from_vec(stack(a), logs)?;

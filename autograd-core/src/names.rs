@@ -33,6 +33,28 @@
 )]
 //! | classify | [`cross_entropy`](Tensor::cross_entropy), [`cross_entropy_with`](Tensor::cross_entropy_with) | `cross_entropy` | |
 //! | other losses | [`mse_loss`](Tensor::mse_loss), [`l1_loss`](Tensor::l1_loss), [`huber_loss`](Tensor::huber_loss), [`kl_div`](Tensor::kl_div) | the same | |
+//! | losses of probabilities | [`nll_loss`](Tensor::nll_loss), [`binary_cross_entropy`](Tensor::binary_cross_entropy), `.._with_logits` | the same | |
+//! | another reduction | `.._with`: [`LossReduction`](crate::LossReduction) | `reduction=` | |
+//! | add up tensors | `tensors.iter().sum()` | `sum(tensors)` | `sum(arrays)` |
+//! | compare in tests | [`assert_close!`](crate::assert_close) | `testing.assert_close` | `testing.assert_allclose` |
+//! | the same tensor | [`is_same`](Tensor::is_same) | `is` | `is` |
+#![cfg_attr(
+    feature = "nn",
+    doc = "| layers | [`nn`](crate::nn): `Linear`, `Conv1d`, `BatchNorm1d`, `GroupNorm`, `RmsNorm`, `MultiheadAttention`, `Sequential`, `Relu` | `nn` | |",
+    doc = "| loop over parameters | [`Module::parameters`](crate::nn::Module::parameters), [`AnyTensor`](crate::AnyTensor) with `grad`, `norm` | `parameters` | |",
+    doc = "| optimize | [`optim`](crate::optim): `Sgd`, `Adam`, `AdamW`, `RmsProp`, your own [`Rule`](crate::optim::Rule) | `optim` | |",
+    doc = "| change the learning rate | [`schedule`](crate::optim::schedule): `Steps`, `Cosine`, `warm_up`, `then` | `optim.lr_scheduler` | |",
+    doc = "| batches | [`DataLoader`](crate::data::DataLoader) | `utils.data.DataLoader` | |"
+)]
+#![cfg_attr(
+    feature = "safetensors",
+    doc = "| files | [`SafeTensors`](crate::safetensors::SafeTensors) | `safetensors.torch` | `safetensors.numpy` |"
+)]
+#![cfg_attr(
+    feature = "npy",
+    doc = "| NumPy's files | [`npy`](crate::npy) | | `load`, `save`, `savez` |"
+)]
+//! | print | [`set_print_options`](crate::set_print_options), [`display`](Tensor::display) | `set_printoptions` | `set_printoptions` |
 //! | name axes | `1`, `-1`, `[0, 2]` or `..`: [`IntoAxes`](crate::IntoAxes) | `dim=` | `axis=` |
 //!
 //! A search of this documentation for another library's name finds the method too.

@@ -40,17 +40,23 @@ def powers(dtype):
     for label, x in {"plain": smooth([2, 3, 4]) + 0.1, "zeros": zeros, "one": zeros[:, :1], "empty": zeros[:, :0]}.items():
         for axis in [0, -1]:
             case("cumprod", f"{label}:{axis}", dtype, [x], lambda x: torch.cumprod(x, axis), lambda x: np.cumprod(x, axis))
+    # Only products in order are those of NumPy: others of these overflow or underflow. PyTorch multiplies in float64.
+    great = 1e200 if dtype == "float64" else 1e25
+    runs = {"overflow": [0.0, great, great, 1.0], "underflow": [1e-200, 1e-200, 1e200, 1e200], "signs": [-1.0, -0.0, 2.0, -3.0]}
+    for label, x in runs.items():
+        case("cumprod", f"{label}:0", dtype, [np.array(x)], lambda x: torch.cumprod(x, 0), lambda x: np.cumprod(x, 0), differentiable=False)
     x = smooth([2, 3, 4]) + 0.1
-    for p in [0.5, 1.0, 2.0, 2.5, 3.0, 4.0, math.inf, -math.inf, 0.0]:
+    for p in [0.5, 1.0, 2.0, 2.5, 3.0, 4.0, math.inf, -math.inf, 0.0, -1.0, -2.0, -0.5]:
         for axes in [(0,), (-1,), (0, 2), (0, 1, 2)]:
             words = ",".join(map(str, axes))
             case("norm_axes", f"{p}:{words}", dtype, [x], lambda x: torch.linalg.vector_norm(x, p, axes), differentiable=p != 0)
         case("norm_axes_keep", f"{p}:1", dtype, [x], lambda x: torch.linalg.vector_norm(x, p, (1,), True), differentiable=p != 0)
         # Theirs gives 0 to all elements of a row that is 0.
-        case("norm_axes", f"{p}:1", dtype, [zeros], lambda x: torch.linalg.vector_norm(x, p, 1), differentiable=p > 1 and p < math.inf)
+        case("norm_axes", f"{p}:1", dtype, [zeros], lambda x: torch.linalg.vector_norm(x, p, 1), differentiable=1 < p < math.inf or -math.inf < p < 0)
     case("norm_axes", "2.0:0", dtype, [np.zeros([3, 2])], lambda x: torch.linalg.vector_norm(x, 2.0, 0))
     case("norm_axes", "3.0:1", dtype, [np.zeros([3, 0])], lambda x: torch.linalg.vector_norm(x, 3.0, 1))
-    case("norm_axes", "2.0:1", dtype, [np.array([[math.inf, 1.0], [math.nan, 1.0]])], lambda x: torch.linalg.vector_norm(x, 2.0, 1), differentiable=False)
+    for p in [0.5, 2.0, 2.5, 3.0, -1.0, -2.5]:
+        case("norm_axes", f"{p}:1", dtype, [np.array([[math.inf, 1.0], [math.nan, 1.0], [-math.inf, 0.0]])], lambda x: torch.linalg.vector_norm(x, p, 1))
 
 
 def kept(dtype):
@@ -91,6 +97,18 @@ def losses(dtype):
     for delta in [0.5, 1.0, 50.0]:
         case("huber_loss", f"{delta}", dtype, [a, b], lambda x, t: F.huber_loss(x, t, delta=delta))
     case("kl_div", "", dtype, [np.log(p), q], lambda x, t: F.kl_div(x, t, reduction="batchmean"))
+    for name, f, given, own in [
+        ("mse_loss", F.mse_loss, [a, b], {}),
+        ("l1_loss", F.l1_loss, [a, b], {}),
+        ("smooth_l1_loss", F.smooth_l1_loss, [a, b], {}),
+        ("huber_loss", F.huber_loss, [a, b], {"delta": 0.5}),
+        ("kl_div", F.kl_div, [np.log(p), q], {}),
+        ("binary_cross_entropy", F.binary_cross_entropy, [p, q], {}),
+        ("binary_cross_entropy_with_logits", F.binary_cross_entropy_with_logits, [a, b], {}),
+    ]:
+        for reduction in ["mean", "sum", "none"] + ["batchmean"] * (name == "kl_div"):
+            words = ":".join([reduction] + [str(value) for value in own.values()])
+            case(f"{name}_with", words, dtype, given, lambda x, t: f(x, t, reduction=reduction, **own))
     case("kl_div", "zeros", dtype, [np.array([-1.0, -2.0, -math.inf]), np.array([0.0, 1.0, 0.0])], lambda x, t: F.kl_div(x, t, reduction="batchmean"), differentiable=False)
     case("binary_cross_entropy", "", dtype, [p, q], F.binary_cross_entropy)
     case("binary_cross_entropy", "ends", dtype, [np.array([0.0, 1.0, 0.0, 1.0, 0.5, 1e-30]), np.array([0.0, 1.0, 1.0, 0.0, 1.0, 1.0])], F.binary_cross_entropy)
@@ -121,7 +139,7 @@ def sums(dtype):
 
 def systems(dtype):
     unit = np.eye(3) * 4
-    for label, a in {"plain": smooth([3, 3]) + unit, "stack": smooth([2, 2, 3, 3], 5) + unit, "permuted": (smooth([3, 3]) + unit)[[2, 0, 1]], "one": np.array([[-2.0]])}.items():
+    for label, a in {"plain": smooth([3, 3]) + unit, "stack": smooth([2, 2, 3, 3], 5) + unit, "permuted": (smooth([3, 3]) + unit)[[2, 0, 1]], "one": np.array([[-2.0]]), "empty": np.zeros([2, 0, 0])}.items():
         n = a.shape[-1]
         case("inv", label, dtype, [a], torch.linalg.inv, np.linalg.inv)
         case("slogdet", label, dtype, [a], lambda a: torch.linalg.slogdet(a)[1], lambda a: np.linalg.slogdet(a)[1])

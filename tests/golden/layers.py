@@ -51,12 +51,22 @@ layer("conv1d", nn.Conv1d(2, 3, 3), (2, 2, 7))
 layer("conv1d_options", nn.Conv1d(4, 6, 2, stride=2, padding=1, dilation=2, groups=2), (2, 4, 8))
 layer("sequential", nn.Sequential(nn.Linear(4, 5), nn.GELU(), nn.Linear(5, 3), nn.LogSoftmax(-1)), (6, 4))
 
+layer("layer_norm", nn.LayerNorm(5), (2, 3, 5))
+layer("layer_norm_two_axes", nn.LayerNorm((2, 3), eps=1e-2), (4, 2, 3))
+layer("batch_norm2d", nn.BatchNorm2d(2, momentum=0.3), (2, 2, 3, 2), steps=2)
+layer("conv2d", nn.Conv2d(4, 6, (2, 3), stride=(2, 1), padding=(1, 2), dilation=(1, 2), groups=2, bias=False), (2, 4, 5, 6))
+activations = [nn.ReLU(), nn.LeakyReLU(0.2), nn.ELU(0.7), nn.SiLU(), nn.Softplus(), nn.Tanh(), nn.Sigmoid(), nn.Softmax(1)]
+layer("activations", nn.Sequential(nn.Linear(4, 5), *activations), (6, 4))
+
 mha = nn.MultiheadAttention(6, 2, batch_first=True)
 layer("attention", mha, (2, 3, 6), (2, 4, 6), (2, 4, 6), call=lambda q, k, v: mha(q, k, v)[0])
 padding = torch.tensor([[False, False, False, True], [False, True, False, False]])
 mask = torch.tensor([[False, True, False, False], [False, False, False, False], [True, False, False, False]])
 masked = lambda q, k, v: mha(q, k, v, key_padding_mask=padding, attn_mask=mask)[0]
 layer("attention_masked", mha, (2, 3, 6), (2, 4, 6), (2, 4, 6), call=masked)
+far = torch.tensor([[0.5, 0.0, -1.5, -torch.inf], [0.0, 2.0, 0.0, 0.0]])
+added = lambda q, k, v, mask: mha(q, k, v, key_padding_mask=far, attn_mask=mask)[0]
+layer("attention_added", mha, (2, 3, 6), (2, 4, 6), (2, 4, 6), (3, 4), call=added)
 causal = torch.ones(4, 4, dtype=torch.bool).triu(1)
 layer("attention_causal", mha, (2, 4, 6), call=lambda x: mha(x, x, x, attn_mask=causal)[0])
 plain = nn.MultiheadAttention(4, 1, bias=False, batch_first=True)

@@ -27,7 +27,7 @@ impl<T: Numeric> Tensor<T> {
     #[doc(alias = "mask_where")]
     #[track_caller]
     pub fn where_(mask: &Tensor<bool>, on: impl Operand<T>, off: impl Operand<T>) -> Tensor<T> {
-        mask.where_else(on, off)
+        expect(mask.try_where_else(on, off).map_err(|error| error.called("where_")))
     }
 
     /// This tensor with `element` where `mask` is true, both broadcast together. The gradient there is 0.

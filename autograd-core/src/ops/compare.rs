@@ -386,6 +386,7 @@ impl<T: Element> Tensor<T> {
     /// assert_eq!(Tensor::from(vec![1.9, -1.9]).cast::<i64>().to_vec(), [1, -1]);
     /// ```
     #[doc(alias = "astype")]
+    #[doc(alias = "to_dtype")]
     #[track_caller]
     pub fn cast<U: Element>(&self) -> Tensor<U> {
         expect(call(&CAST, [Attr::Type(U::DTYPE)], [self.untyped()]))

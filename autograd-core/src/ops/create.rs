@@ -178,6 +178,8 @@ impl<T: Element> Tensor<T> {
     }
 
     /// The elements in row-major order.
+    #[doc(alias = "tolist")]
+    #[doc(alias = "to_data")]
     pub fn to_vec(&self) -> Vec<T> {
         T::to_vec(self)
     }
@@ -204,6 +206,8 @@ impl<T: Element> Tensor<T> {
 
     pairs! {
         /// The only element of a tensor that has one.
+        #[doc(alias = "to_scalar")]
+        #[doc(alias = "into_scalar")]
         pub fn item, try_item(&self) -> T,
             Shape if "there is not exactly one element" {
             T::item(self)
@@ -253,15 +257,29 @@ impl<T: Float> Tensor<T> {
     }
 
     /// Normal with a mean and a standard deviation.
+    ///
+    /// # Panics
+    ///
+    /// If `std` is below 0 or NaN.
     #[track_caller]
     pub fn normal(shape: impl IntoShape, mean: f64, std: f64) -> Tensor<T> {
+        if std < 0.0 || std.is_nan() {
+            expect(Err(Error::value("normal", "std", "0 or more", std)))
+        }
         let (mean, std) = (T::from_f64(mean), T::from_f64(std));
         generated("normal", shape, |out| T::normal(out, mean, std))
     }
 
     /// Uniform in [low, high).
+    ///
+    /// # Panics
+    ///
+    /// If `low > high` or either is NaN.
     #[track_caller]
     pub fn uniform(shape: impl IntoShape, low: f64, high: f64) -> Tensor<T> {
+        if low > high || low.is_nan() || high.is_nan() {
+            expect(Err(Error::value("uniform", "low", format!("at most `high`, {high}"), low)))
+        }
         let (low, high) = (T::from_f64(low), T::from_f64(high));
         generated("uniform", shape, |out| T::uniform(out, low, high))
     }
@@ -400,6 +418,7 @@ impl<T: Numeric> Tensor<T> {
     }
 
     /// The identity matrix of `n` rows.
+    #[doc(alias = "identity")]
     #[track_caller]
     pub fn eye(n: usize) -> Tensor<T> {
         let ones = |out: &mut [T]| out.iter_mut().step_by(n + 1).for_each(|x| *x = T::ONE);

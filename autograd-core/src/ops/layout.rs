@@ -123,6 +123,7 @@ impl<T: Element> Tensor<T> {
     /// # Panics
     ///
     /// If there is no such position.
+    #[doc(alias = "unsqueeze_dim")]
     #[track_caller]
     pub fn unsqueeze(&self, axis: isize) -> Tensor<T> {
         unsqueezed("unsqueeze", self, &[axis])
@@ -228,8 +229,8 @@ impl<T: Element> Tensor<T> {
         picked.permute(&order)
     }
 
-    /// At most `parts` parts of equal length along an axis, the last of which may be shorter;
-    /// [`Tensor::split`] requires a length that `parts` divides.
+    /// At most `parts` parts of equal length along an axis, the last of which may be shorter; as many
+    /// empty ones of an axis of length 0. [`Tensor::split`] requires a length that `parts` divides.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -248,8 +249,11 @@ impl<T: Element> Tensor<T> {
         if parts == 0 {
             expect(Err(Error::value("chunk", "parts", "1 or more", 0)))
         }
-        let each = n.div_ceil(parts).max(1);
-        let starts = (0..n.max(1)).step_by(each);
+        if n == 0 {
+            return self.split(parts, axis);
+        }
+        let each = n.div_ceil(parts);
+        let starts = (0..n).step_by(each);
         starts.map(|start| self.narrow(axis, start, each.min(n - start))).collect()
     }
 
@@ -332,6 +336,7 @@ impl<T: Numeric> Tensor<T> {
         /// ```
         ///
         /// Padding that is longer than what it mirrors or wraps around to goes over it several times, as in NumPy.
+        #[doc(alias = "pad_with_zeros")]
         pub fn pad, try_pad(&self, widths: &[[usize; 2]], padding: Padding) -> Tensor<T>,
             Count | TooLarge | Shape if "there are more pairs than axes, the result is too large, or an axis of \
                 length 0 is padded with its own elements" {

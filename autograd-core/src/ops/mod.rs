@@ -20,6 +20,7 @@ mod matmul;
 mod methods;
 pub(crate) mod names;
 mod nn;
+mod noting;
 mod number;
 mod operators;
 mod powers;
@@ -36,18 +37,18 @@ mod unary;
 /// The entries of the table, each beside its op.
 #[cfg(feature = "static-graph")]
 pub(crate) mod entries {
-    pub(crate) use super::along::{ALONG, ARGMAX, ARGSORT};
+    pub(crate) use super::along::{ALONG, ARGMAX, ARGMIN, ARGSORT, CUMSUM};
     pub(crate) use super::binary::{BINARY, SCALAR};
     pub(crate) use super::compare::{CAST, CHOICES, COMPARISONS, WHERE};
     pub(crate) use super::create::{FILL_LIKE, FILLS};
-    pub(crate) use super::index::{GATHER, INDEX_SELECT, PICKS};
+    pub(crate) use super::index::{GATHER, INDEX_ADD, INDEX_SELECT, PICKS, SCATTER_ADD};
     pub(crate) use super::items::ITEMS;
     pub(crate) use super::matmul::{MATMUL, PRODUCTS};
     pub(crate) use super::nn::entries::*;
-    pub(crate) use super::powers::{NORM_AXES, POWERS};
+    pub(crate) use super::powers::{CUMPROD, NORM_AXES, POWERS};
     pub(crate) use super::reduce::REDUCTIONS;
-    pub(crate) use super::shape::{BROADCAST_TO, PERMUTE, RESHAPE, SHAPES};
-    pub(crate) use super::slices::{CONCAT, SLICE, SLICES};
+    pub(crate) use super::shape::{BROADCAST_TO, PERMUTE, RESHAPE, SHAPES, TRIL, TRIU};
+    pub(crate) use super::slices::{CONCAT, FLIP, SLICE, SLICES};
     pub(crate) use super::unary::FUNCTIONS;
 }
 

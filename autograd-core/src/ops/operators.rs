@@ -279,6 +279,8 @@ impl<T: Float> Tensor<T> {
     /// # Panics
     ///
     /// If the shapes cannot be broadcast together.
+    #[doc(alias = "power")]
+    #[doc(alias = "powf")]
     #[track_caller]
     pub fn pow(&self, exponent: impl Operand<T>) -> Tensor<T> {
         expect(exponent.operate(Binary::Pow, Input::Ref(self), Location::caller()))
@@ -295,6 +297,7 @@ impl<T: Float> Tensor<T> {
     /// # Panics
     ///
     /// If `low > high` or either is NaN.
+    #[doc(alias = "clip")]
     #[track_caller]
     pub fn clamp(&self, low: impl Scalar<T>, high: impl Scalar<T>) -> Tensor<T> {
         let (low, high) = (low.scalar(), high.scalar());

@@ -1,19 +1,20 @@
-//! Cumulative products and norms of any order, made of other ops.
+//! Cumulative products and norms of any order.
 
 use super::call::call;
 use super::nn::scale_of;
 use super::shape::signed;
-use super::table::{Attr, Form, OpDef, Type, entries, exactly, float, reduced};
-use super::{Float, expect};
-use crate::array::IntoAxes;
-use crate::array::shape::axes as check_axes;
+use super::table::{Attr, Form, OpDef, Type, entries, exactly, float, position, reduced};
+use super::{Caller, Float, expect};
+use crate::array::pick::{self, Around};
+use crate::array::shape::{axes as check_axes, axis as check_axis};
+use crate::array::{IntoAxes, Value};
 use crate::error::{Error, Result};
-use crate::graph::Tensor;
+use crate::graph::{GradMode, Rule, Saved, Tensor, finish};
 
 entries! {
     POWERS:
 
-    /// Of any order that is not negative, and along any axes.
+    /// Of any order, and along any axes.
     NORM_AXES = OpDef {
         attrs: &[("axes", Type::Ints), ("p", Type::Plain), ("keep", Type::Flag)],
         infer: |op, inputs| {
@@ -24,11 +25,107 @@ entries! {
         run: |op, x, _| float!(x, x => norm(&x, op.ints(0), op.number(1), op.flag(2))),
         ..OpDef::new("norm_axes")
     };
+
+    CUMPROD = OpDef {
+        attrs: &[("axis", Type::Int)],
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            position(op.int(0), float(x)?.dims.len())?;
+            Ok(vec![x.clone()])
+        },
+        run: |op, x, at| float!(x, x => cumprod(&x, op.int(0), at)),
+        ..OpDef::new("cumprod")
+    };
+
+    /// `y[k] = b[k] + a[k] y[k - 1]` along an axis.
+    RECURRENCE = OpDef {
+        attrs: &[("axis", Type::Int)],
+        infer: |op, inputs| {
+            let [a, b] = exactly(inputs)?;
+            position(op.int(0), float(a)?.dims.len())?;
+            if !a.agrees(b) {
+                return Err(format!("its inputs differ: {a} and {b}"));
+            }
+            Ok(vec![a.clone()])
+        },
+        run: |op, x, at| float!(x, (a, b) => recurrence(&a, &b, op.int(0), at)),
+        ..OpDef::new("recurrence")
+    };
+}
+
+/// Gives each element along an axis but the first what `next` makes of it, of the element of `a` at its place, and
+/// of the one before.
+fn running<T: Float>(a: &Tensor<T>, y: Value<T>, axis: usize, next: fn(T, T, T) -> T) -> Value<T> {
+    let (read, Around { n, inner, .. }) = (a.read(), Around::new(a.shape(), axis));
+    let read = read.contiguous();
+    let (a, block) = (read.as_slice().unwrap_or(&[]), (n * inner).max(1));
+    pick::changed(y, |y| {
+        for (y, a) in y.chunks_exact_mut(block).zip(a.chunks_exact(block)) {
+            (inner..block).for_each(|at| y[at] = next(y[at], a[at], y[at - inner]));
+        }
+    })
+}
+
+fn cumprod<T: Float>(x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor<T>> {
+    let position = check_axis("cumprod", axis, x.ndim())?;
+    let value = running(x, x.read().into_owned(), position, |y, _, before| before * y);
+    Ok(finish("cumprod", caller, [x], value.clone(), || {
+        let saved = [Saved::input(0, x), Saved::output_value(value)];
+        Rule::new(saved, move |saved, dy: Tensor<T>, _| {
+            let (x, y) = (saved.tensor()?, saved.tensor()?);
+            let db = adjoint(&x, &dy, axis)?;
+            Ok([Some(of_factors(&db, &y, axis, |first| first))])
+        })
+    }))
+}
+
+fn recurrence<T: Float>(
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+    axis: isize,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let position = check_axis("recurrence", axis, a.ndim())?;
+    if a.shape() != b.shape() {
+        let expected = format!("of the shape {:?} of `a`", a.shape());
+        return Err(Error::shape("recurrence", "b", expected, b.shape()));
+    }
+    let value = running(a, b.read().into_owned(), position, |b, a, before| b + a * before);
+    Ok(finish("recurrence", caller, [a, b], value.clone(), || {
+        let saved = [Saved::input(0, a), Saved::output_value(value)];
+        Rule::new(saved, move |saved, dy: Tensor<T>, wants| {
+            let (a, y) = (saved.tensor()?, saved.tensor()?);
+            let db = adjoint(&a, &dy, axis)?;
+            // The first factor has nothing to multiply.
+            let da = || of_factors(&db, &y, axis, |first| Tensor::zeros_like(&first));
+            Ok([wants[0].then(da), wants[1].then(|| db.clone())])
+        })
+    }))
+}
+
+/// The gradients of what is added: `db[k] = dy[k] + a[k + 1] db[k + 1]`, which from the end is a recurrence.
+fn adjoint<T: Float>(a: &Tensor<T>, dy: &Tensor<T>, axis: isize) -> Result<Tensor<T>> {
+    let (a, dy) = (a.flip(axis).roll(1, axis), dy.flip(axis));
+    let db: Tensor<T> = call(&RECURRENCE, [Attr::Int(axis)], [a.untyped(), dy.untyped()])?;
+    Ok(db.flip(axis))
+}
+
+/// The gradients of the factors, `db[k] y[k - 1]`, and what is made of `db` for the first.
+fn of_factors<T: Float>(
+    db: &Tensor<T>,
+    y: &Tensor<T>,
+    axis: isize,
+    first: fn(Tensor<T>) -> Tensor<T>,
+) -> Tensor<T> {
+    let n = db.length("cumprod", axis);
+    let (one, rest) = (n.min(1), n.saturating_sub(1));
+    let others = db.narrow(axis, one, rest) * y.narrow(axis, 0, rest);
+    Tensor::concat(&[&first(db.narrow(axis, 0, one)), &others], axis)
 }
 
 /// Whether there is a norm of this order.
 pub(crate) fn is_order(p: f64) -> bool {
-    p >= 0.0 || p == f64::NEG_INFINITY
+    !p.is_nan()
 }
 
 fn norm<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64, keep: bool) -> Result<Tensor<T>> {
@@ -42,24 +139,31 @@ fn norm<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64, keep: bool) -> Result<T
         1.0 => return named(size().try_sum(axes, keep)),
         _ => {}
     }
-    let scale = match positions.iter().any(|&position| x.shape()[position] == 0) {
-        true => Tensor::from(T::ONE),
-        false => scale_of(x, axes, 0.0),
-    };
+    let empty = positions.iter().any(|&position| x.shape()[position] == 0);
+    if empty && p < 0.0 {
+        return named(size().try_min(axes, keep));
+    }
+    let scale = if empty { Tensor::from(T::ONE) } else { scale_for(x, axes, p) };
     let x = x / &scale;
-    let powers = if p % 2.0 == 0.0 {
+    let powers = if p > 0.0 && p % 2.0 == 0.0 {
         x.pow(p)
     } else if p > 1.0 {
         x.abs().pow(p)
     } else {
         // At 0 the slope is infinite. Another function of the same value has a slope of 0 there.
         let zeros = x.eq_scalar(T::ZERO);
-        zeros.where_else(x.abs(), zeros.where_else(T::ONE, x.abs()).pow(p))
+        let of_zeros = if p < 0.0 { Tensor::from(T::infinity()) } else { x.abs() };
+        zeros.where_else(of_zeros, zeros.where_else(T::ONE, x.abs()).pow(p))
     };
     let sum = powers.sum_axes_keep(axes);
     // The same for the root.
     let zeros = sum.eq_scalar(T::ZERO);
-    let root = zeros.where_else(sum.pow(1.5), zeros.where_else(T::ONE, &sum).pow(1.0 / p));
+    let root = zeros.where_else(T::ONE, &sum).pow(1.0 / p);
+    let of_zeros = match p < 0.0 {
+        true => Tensor::from(T::infinity()),
+        false => zeros.where_else(&sum, T::ONE).pow(1.5),
+    };
+    let root = zeros.where_else(of_zeros, root);
     let norm = root * scale;
     if keep {
         return Ok(norm);
@@ -67,13 +171,22 @@ fn norm<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64, keep: bool) -> Result<T
     Ok(norm.squeeze_axes(&signed(&positions)))
 }
 
+/// By what elements are divided before they are raised to `p`: the largest magnitude, or the least other than 0.
+fn scale_for<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64) -> Tensor<T> {
+    if p > 0.0 {
+        return scale_of(x, axes, 0.0);
+    }
+    GradMode::of(false, || {
+        let size = x.abs();
+        let least = size.eq_scalar(T::ZERO).where_else(T::infinity(), &size).min_axes_keep(axes);
+        least.lt_scalar(T::infinity()).where_else(&least, T::ONE)
+    })
+}
+
 /// # Products and norms along axes
 impl<T: Float> Tensor<T> {
-    /// The cumulative products along an axis, each including its own element. Gradients do not divide by elements,
-    /// so they are exact where elements are zero.
-    ///
-    /// It is a scan by doubling (Hillis and Steele 1986): neighbours are multiplied in runs of 2, 4, 8 and so on. So
-    /// the product of any such run must be finite for the results after it to be.
+    /// The cumulative products along an axis, each including its own element, computed in order, as in NumPy.
+    /// Gradients do not divide by elements, so they are exact where elements are zero.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -91,20 +204,11 @@ impl<T: Float> Tensor<T> {
     /// If there is no such axis.
     #[track_caller]
     pub fn cumprod(&self, axis: isize) -> Tensor<T> {
-        let n = self.length("cumprod", axis);
-        let mut products = self.narrow(axis, 0, n);
-        let mut len = 1;
-        while len < n {
-            // Of up to `len` elements each; then of up to twice as many.
-            let longer = products.narrow(axis, len, n - len) * products.narrow(axis, 0, n - len);
-            products = Tensor::concat(&[&products.narrow(axis, 0, len), &longer], axis);
-            len *= 2;
-        }
-        products
+        expect(call(&CUMPROD, [Attr::Int(axis)], [self.untyped()]))
     }
 
     /// The norm of order `p` along `axes`, which are removed; all of them if none is given: the sum of `|x|^p`
-    /// to the power `1 / p`, without overflow or underflow of the powers. Infinity gives the greatest `|x|`, minus
+    /// to the power `1 / p`, without overflow or underflow of the powers; for `p` below 0, it is 0 where an element is. Infinity gives the greatest `|x|`, minus
     /// infinity the least, 0 the number of elements that are not 0 (which has no gradient).
     ///
     /// Where the norm is 0 there is no derivative: the gradient given there is 0, and for `p` above 1 a second
@@ -122,8 +226,8 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If an axis does not exist or is named twice, if `p` is NaN or a finite number below 0, and for an infinite `p`
-    /// if there are no elements.
+    /// If an axis does not exist or is named twice, if `p` is NaN, and for a `p` below 0 or infinite if there are no
+    /// elements.
     #[doc(alias = "vector_norm")]
     #[doc(alias = "norm_dim")]
     #[track_caller]
@@ -144,7 +248,7 @@ impl<T: Float> Tensor<T> {
     #[track_caller]
     fn norm_of(&self, op: &'static str, axes: &[isize], p: f64, keep: bool) -> Result<Tensor<T>> {
         if !is_order(p) {
-            return Err(Error::value(op, "p", "0 or more, or an infinity", p));
+            return Err(Error::value(op, "p", "a number", p));
         }
         let attrs = [Attr::Ints(axes.to_vec()), Attr::Number(p), Attr::Flag(keep)];
         call(&NORM_AXES, attrs, [self.untyped()]).map_err(|error| error.called(op))

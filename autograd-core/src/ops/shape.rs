@@ -194,6 +194,7 @@ impl<T: Element> Tensor<T> {
     pairs! {
         /// The axes in another order: axis `i` of the result is axis `order[i]` of this tensor. Copies
         /// nothing.
+        #[doc(alias = "permute_dims")]
         pub fn permute, try_permute(&self, order: &[isize]) -> Tensor<T>,
             Count | Axis if "`order` does not name every axis once" {
             call(&PERMUTE, [Attr::Ints(order.to_vec())], [self.untyped()])
@@ -201,6 +202,7 @@ impl<T: Element> Tensor<T> {
     }
 
     /// One axis with all elements in row-major order.
+    #[doc(alias = "ravel")]
     #[track_caller]
     pub fn flatten(&self) -> Tensor<T> {
         self.reshape([self.len()])

@@ -205,6 +205,7 @@ impl<T: Element> Tensor<T> {
     pairs! {
         /// Tensors one after the other along an axis; the other axes agree.
         #[doc(alias = "cat")]
+        #[doc(alias = "concatenate")]
         pub fn concat, try_concat(tensors: &[&Tensor<T>], axis: isize) -> Tensor<T>,
             Count | Axis | Shape if "there is no tensor, no such axis, or the other axes differ" {
             call(&CONCAT, [Attr::Int(axis)], tensors.iter().map(|x| x.untyped()))

@@ -3,11 +3,13 @@
 //! An op that can be in a program says so where it starts; what is computed inside it is its own
 //! business. One flag of a thread is all that costs where nothing is noted.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::panic::Location;
 use std::sync::Arc;
 
 use super::elementwise::Handle;
+pub(crate) use super::noting::is_noting;
+use super::noting::{State, Within};
 use super::table::OpDef;
 use super::table::attr::Attr;
 use super::{Caller, Float};
@@ -68,41 +70,10 @@ pub(crate) struct Note {
     pub(crate) caller: Caller,
 }
 
-/// Whether ops are noted.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Off,
-    Noting,
-    /// Inside an op.
-    Inside,
-}
-
 thread_local! {
-    static STATE: Cell<State> = const { Cell::new(State::Off) };
     static NOTES: RefCell<Vec<Note>> = const { RefCell::new(Vec::new()) };
     /// What was noted before each layer whose forward runs now.
     static AROUND: RefCell<Vec<Vec<Note>>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Sets the state until dropped, also by a panic.
-struct Within(State);
-
-impl Within {
-    fn state(state: State) -> Self {
-        Self(STATE.replace(state))
-    }
-}
-
-impl Drop for Within {
-    fn drop(&mut self) {
-        STATE.set(self.0);
-    }
-}
-
-/// Whether an op that starts now is to be noted.
-#[inline(always)]
-pub(crate) fn is_noting() -> bool {
-    cfg!(feature = "static-graph") && matches!(STATE.get(), State::Noting)
 }
 
 /// Runs a closure and notes its ops, which come back; notes around go on afterwards.

@@ -49,6 +49,7 @@ mod file;
 mod frame;
 mod ir;
 mod layers;
+mod methods;
 mod optim;
 mod plan;
 mod program;

@@ -86,13 +86,11 @@ impl Variable {
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if an axis does not exist, or `p` is NaN or a finite number
-    /// below 0.
+    /// [`Error::Program`](crate::Error::Program) if an axis does not exist, or `p` is NaN.
     #[track_caller]
     pub fn norm_axes(&self, axes: impl IntoAxes, p: f64) -> Result<Variable> {
         if !is_order(p) {
-            return Site::here("norm_axes")
-                .refuse(format!("`p` must be 0 or more, or an infinity, found {p}"));
+            return Site::here("norm_axes").refuse(format!("`p` must be a number, found {p}"));
         }
         let attrs = [Attr::Ints(axes.as_axes().to_vec()), Attr::Number(p), Attr::Flag(false)];
         self.program.one(&table::NORM_AXES, attrs, &[self])

@@ -5,18 +5,21 @@
 //! a shape that follows a free axis becomes free, and anything else is refused, by the line of the
 //! op. A third run proves that the program computes what the closure does.
 
+use std::panic::Location;
+
 use super::assemble::{Assembled, assemble, is_same, pairs};
 use super::backward::{append, zeros_like};
 use super::eager::{EXAMPLES, example, form_of, on_examples, want_gradient};
 use super::executor::{Executor, Feed, Fetch};
 use super::form::Form;
 use super::ir::{Given, Graph, Op, Phase, Role, Site, TracedLayer, VarId};
-use super::program::Program;
+use super::program::{Program, Variable};
 use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables};
-use super::values::{Computed, Values};
+use super::values::{Computed, Ran, Values};
 use crate::engine::{BackwardOptions, grad_any};
 use crate::error::Result;
 use crate::graph::{AnyTensor, GradMode, for_any};
+use crate::ops::Caller;
 use crate::ops::trace::Note;
 
 impl Program {
@@ -64,6 +67,22 @@ impl Program {
     {
         TraceCall(Building::new(self, Function::new(closure)))
     }
+
+    /// A method of tensors as one of variables: its eager ops, all at the place of the call.
+    #[track_caller]
+    pub(super) fn method(
+        &self,
+        name: &str,
+        inputs: &[&Variable],
+        run: impl Fn(Values) -> Ran + Send + Sync + 'static,
+    ) -> Result<Vec<Variable>> {
+        let call = move |inputs: &[Option<AnyTensor>]| -> Computed<Vec<Option<AnyTensor>>> {
+            Ok(run(inputs.iter().flatten().cloned().collect())?.into_iter().map(Some).collect())
+        };
+        let mut building = Building::new(self, Function::of_list(call));
+        building.inputs = Some(inputs.iter().map(|&x| x.clone()).collect());
+        traced(building, inputs.len(), &Site::here(name), Some(Location::caller()))
+    }
 }
 
 /// A closure that is being traced: `M` inputs, `N` outputs.
@@ -89,34 +108,60 @@ impl<const M: usize, const N: usize> TraceCall<M, N> {
     where
         Arity<N>: Outcome,
     {
-        let site = Site::here("trace");
-        let refused = |why: String| site.wrong(why);
-        let (inputs, forms) = self.0.given(M, &site)?;
-        let Building { program, function, .. } = self.0;
-        let run = |example: usize| Run::on(&function, &forms, example).map_err(refused);
-        let (first, second) = (run(0)?, run(1)?);
-        let given = pairs(&first.inputs, &second.inputs);
-        let results = pairs(&first.outputs, &second.outputs);
-        let notes = [&first.notes[..], &second.notes];
-        let Assembled { graph, outputs, .. } = assemble(&given, notes, &results, None, &site)?;
-        if !graph.ops.iter().any(|op| op.kind.draws()) {
-            let third = run(2)?;
-            let found = GradMode::of(false, || compute(&graph, third.inputs.clone(), &outputs));
-            if !found.map_err(refused)?.iter().zip(&third.outputs).all(|(x, y)| is_same(x, y)) {
-                return site.refuse("the operators' figures are not the closure's: it draws random numbers, changes \
-                           a tensor in place, or does what follows the numbers themselves; place it with \
-                           `eager`");
-            }
-            check_gradients(&graph, &outputs, &third, &site)?;
-        }
-        let mut own: Vec<Option<VarId>> = inputs.into_iter().map(Some).collect();
-        own.resize(graph.vars.len(), None);
-        let missing = || unreachable!("its operators read what is there");
-        let insert = |into: &mut Graph| into.push_copy(&graph, &mut own, Phase::Forward, missing);
-        program.graph().attempt(insert)?;
-        let outputs = outputs.into_iter().filter_map(|output| own[output]).collect();
-        Ok(Arity::<N>::of(program.variables(outputs)))
+        Ok(Arity::<N>::of(traced(self.0, M, &Site::here("trace"), None)?))
     }
+}
+
+/// Adds the ops of what is being built, which takes so many inputs; all of them `at` a place, if one is given.
+fn traced(
+    building: Building,
+    takes: usize,
+    site: &Site<'_>,
+    at: Option<Caller>,
+) -> Result<Vec<Variable>> {
+    let refused = |why: String| site.wrong(why);
+    let (inputs, forms) = building.given(takes, site)?;
+    let Building { program, function, .. } = building;
+    let run = |example: usize| -> Result<Run> {
+        let mut run = Run::on(&function, &forms, example).map_err(|why| match at {
+            None => refused(format!("the closure, on an example: {why}")),
+            Some(_) => refused(own_words(site.call, &why).to_owned()),
+        })?;
+        at.iter().for_each(|&at| run.notes.iter_mut().for_each(|note| note.caller = at));
+        Ok(run)
+    };
+    let (first, second) = (run(0)?, run(1)?);
+    let given = pairs(&first.inputs, &second.inputs);
+    let results = pairs(&first.outputs, &second.outputs);
+    let notes = [&first.notes[..], &second.notes];
+    let Assembled { graph, outputs, .. } = assemble(&given, notes, &results, None, site)?;
+    if !graph.ops.iter().any(|op| op.kind.draws()) {
+        let third = run(2)?;
+        let found = GradMode::of(false, || compute(&graph, third.inputs.clone(), &outputs));
+        if !found.map_err(refused)?.iter().zip(&third.outputs).all(|(x, y)| is_same(x, y)) {
+            return site.refuse(
+                "the operators' figures are not the closure's: it draws random numbers, changes a tensor in \
+                 place, or does what follows the numbers themselves; place it with `eager`",
+            );
+        }
+        // The library's own functions stop no gradients.
+        if at.is_none() {
+            check_gradients(&graph, &outputs, &third, site)?;
+        }
+    }
+    let mut own: Vec<Option<VarId>> = inputs.into_iter().map(Some).collect();
+    own.resize(graph.vars.len(), None);
+    let missing = || unreachable!("its operators read what is there");
+    let insert = |into: &mut Graph| into.push_copy(&graph, &mut own, Phase::Forward, missing);
+    program.graph().attempt(insert)?;
+    let outputs = outputs.into_iter().filter_map(|output| own[output]).collect();
+    Ok(program.variables(outputs))
+}
+
+/// What an eager op said, without its name.
+fn own_words<'w>(name: &str, why: &'w str) -> &'w str {
+    let why = why.strip_prefix("panicked: ").unwrap_or(why);
+    why.strip_prefix(name).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(why)
 }
 
 /// One run of the closure.
@@ -132,7 +177,7 @@ impl Run {
         // Recorded, so that the backward of a layer can be asked for.
         inputs.iter().for_each(want_gradient);
         let run = on_examples(function, inputs.clone(), true);
-        let (outputs, notes) = run.map_err(|why| format!("the closure, on an example: {why}"))?;
+        let (outputs, notes) = run?;
         Ok(Self { inputs, notes, outputs })
     }
 }

@@ -41,10 +41,13 @@ macro_rules! functions {
             /// The tangent of an angle in radians, of any size.
             tan Tan v_tan [1.41, 1.15] { |y, dy| dy * (y * y + 1.0) };
             /// The inverse sine, in [-π/2, π/2]; NaN outside [-1, 1].
+            #[doc(alias = "arcsin")]
             asin Asin v_asin [1.70, 1.71] { |x, dy| dy / (1.0 - x * x).sqrt() };
             /// The inverse cosine, in [0, π]; NaN outside [-1, 1].
+            #[doc(alias = "arccos")]
             acos Acos v_acos [1.17, 1.15] { |x, dy| -(dy / (1.0 - x * x).sqrt()) };
             /// The inverse tangent, in [-π/2, π/2].
+            #[doc(alias = "arctan")]
             atan Atan v_atan [1.37, 1.34] { |x, dy| dy / (x * x + 1.0) };
             /// The hyperbolic sine.
             sinh Sinh v_sinh [1.62, 1.58] { |x, dy| dy * x.cosh() };
@@ -55,6 +58,7 @@ macro_rules! functions {
             /// `1 / sqrt(x)`.
             rsqrt Rsqrt v_rsqrt [1.50, 1.48] { |y, dy| dy * y * y * y * -0.5 };
             /// `1 / x`, correctly rounded.
+            #[doc(alias = "reciprocal")]
             recip Recip v_recip [0.5, 0.5] { |y, dy| -(dy * y * y) };
             /// The absolute value; the derivative at 0 is 0.
             abs Abs v_abs [0.0, 0.0] { |x, dy| dy * x.signum() };

@@ -5,9 +5,9 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 
 use autograd_core::nn::{
-    AttentionMasks, BatchNorm1d, Conv1d, Dropout, Elu, Flatten, Gelu, GroupNorm, Layer, LayerNorm,
-    LeakyRelu, Linear, LogSoftmax, Module, MultiheadAttention, Relu, RmsNorm, Sequential, Sigmoid,
-    Silu, Softmax, Softplus, Tanh,
+    AttentionMasks, BatchNorm1d, BatchNorm2d, Conv1d, Conv2d, Dropout, Elu, Flatten, Gelu,
+    GroupNorm, Layer, LayerNorm, LeakyRelu, Linear, LogSoftmax, Module, MultiheadAttention, Relu,
+    RmsNorm, Sequential, Sigmoid, Silu, Softmax, Softplus, Tanh,
 };
 use autograd_core::{
     AnyTensor, Conv2dOptions, Float, Tensor, gradcheck, gradgradcheck, jvpcheck, no_grad,
@@ -116,6 +116,17 @@ fn figures<T: Float>() {
     let net = net.then(Linear::new(4, 5)).then(Gelu).then(Linear::new(5, 3)).then(LogSoftmax(-1));
     one::<T, _>("sequential", &net, &[6, 4], 1);
 
+    one::<T, _>("layer_norm", &LayerNorm::new(5), &[2, 3, 5], 1);
+    one::<T, _>("layer_norm_two_axes", &LayerNorm::new([2, 3]).eps(1e-2), &[4, 2, 3], 1);
+    one::<T, _>("batch_norm2d", &BatchNorm2d::new(2).momentum(0.3), &[2, 2, 3, 2], 2);
+    let options = Conv2dOptions::new().stride([2, 1]).padding([1, 2]).dilation([1, 2]).groups(2);
+    let convolution = Conv2d::new(4, 6, [2, 3], options).without_bias();
+    one::<T, _>("conv2d", &convolution, &[2, 4, 5, 6], 1);
+    let net = Sequential::new().then(Linear::new(4, 5)).then(Relu).then(LeakyRelu(0.2));
+    let net =
+        net.then(Elu(0.7)).then(Silu).then(Softplus).then(Tanh).then(Sigmoid).then(Softmax(1));
+    one::<T, _>("activations", &net, &[6, 4], 1);
+
     let attention = MultiheadAttention::<T>::new(6, 2);
     let shapes: [&[usize]; 3] = [&[2, 3, 6], &[2, 4, 6], &[2, 4, 6]];
     let (yes, no) = (true, false);
@@ -127,6 +138,18 @@ fn figures<T: Float>() {
     is_torch_s("attention_masked", &attention, &shapes, 1, |layer, x| {
         layer.forward(&x[0], &x[1], &x[2], AttentionMasks::new().padding(&padding).attention(&mask))
     });
+    let far = [[0.5, 0.0, -1.5, f64::NEG_INFINITY], [0.0, 2.0, 0.0, 0.0]];
+    let far = Tensor::from(far.map(|row| row.map(T::from_f64)));
+    is_torch_s(
+        "attention_added",
+        &attention,
+        &[&shapes[..], &[&[3, 4]]].concat(),
+        1,
+        |layer, x| {
+            let masks = AttentionMasks::new().padding(&far).attention(&x[3]);
+            layer.forward(&x[0], &x[1], &x[2], masks)
+        },
+    );
     is_torch_s("attention_causal", &attention, &[&[2, 4, 6]], 1, |layer, x| {
         layer.forward(&x[0], &x[0], &x[0], AttentionMasks::new().causal())
     });

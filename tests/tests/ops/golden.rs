@@ -270,7 +270,14 @@ const ROUNDINGS: &[Difference] = &[
         "sums in another order",
     ),
     (
-        &["cumprod", "kl_div", "binary_cross_entropy", "std_axes_keep"],
+        &[
+            "cumprod",
+            "kl_div",
+            "kl_div_with",
+            "binary_cross_entropy",
+            "binary_cross_entropy_with",
+            "std_axes_keep",
+        ],
         "grad",
         |s| s.within(2.0, 1.0),
         "sums of numbers that cancel",

@@ -13,3 +13,4 @@ mod random;
 mod run;
 mod small;
 mod threads;
+mod traced;

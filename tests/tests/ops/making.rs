@@ -164,6 +164,27 @@ fn samples_of_what_is_no_distribution() {
         words(|| Tensor::from([0.5, 1.5]).bernoulli()),
         "bernoulli: the tensor must be of probabilities, 0 to 1, found 1.5"
     );
+    let nan = f64::NAN;
+    for (found, expected) in [
+        (
+            words(|| Tensor::<f64>::uniform([2], 1.0, 0.5)),
+            "uniform: `low` must be at most `high`, 0.5, found 1",
+        ),
+        (
+            words(|| Tensor::<f32>::uniform([2], 1.0, nan)),
+            "uniform: `low` must be at most `high`, NaN, found 1",
+        ),
+        (
+            words(|| Tensor::<f64>::normal([2], 0.0, -1.0)),
+            "normal: `std` must be 0 or more, found -1",
+        ),
+        (
+            words(|| Tensor::<f32>::normal([2], 0.0, nan)),
+            "normal: `std` must be 0 or more, found NaN",
+        ),
+    ] {
+        assert_eq!(found, expected);
+    }
     for (weights, count, expected) in [
         (vec![1.0, -1.0], 1, "of finite weights of 0 or more, found -1"),
         (vec![1.0, f64::NAN], 1, "of finite weights of 0 or more, found NaN"),
@@ -189,5 +210,25 @@ fn steps_that_lead_nowhere() {
         let expected =
             "arange_step: `step` must be a step other than 0 that leads from `start` to `end`";
         assert_eq!(run, format!("{expected}, found {found}"));
+    }
+}
+
+#[test]
+fn an_empty_axis_has_as_many_parts_as_were_asked_for() {
+    let parts = Tensor::<f64>::zeros([2, 0]).chunk(3, 1);
+    assert_eq!(parts.iter().map(Tensor::shape).collect::<Vec<_>>(), [[2, 0]; 3]);
+}
+
+#[test]
+fn an_error_has_the_name_that_was_called() {
+    let (x, mask) = (Tensor::from([1, 2]), Tensor::from([true, false, true]));
+    for (found, expected) in [
+        (words(|| Tensor::where_(&mask, &x, 0)), "where_: "),
+        (
+            words(|| Tensor::from([i32::MAX]).index_put(0, 1, true)),
+            "index_put: a result of 2147483648",
+        ),
+    ] {
+        assert!(found.starts_with(expected), "{found}");
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! `PROPERTY_CASES=1000` tries more than CI does; a failure says how it is repeated.
 
+use std::collections::BTreeSet;
+
 use autograd_core::{
     AnyTensor, GradOptions, Tensor, grad_with, gradcheck, gradgradcheck, jvpcheck,
 };
@@ -34,10 +36,10 @@ const WITHOUT_GRADIENT: &[(&str, &str)] = &[
 ];
 
 /// What an op is given.
-struct Arguments {
-    variant: String,
-    inputs: Vec<(Vec<usize>, Domain)>,
-    index: Vec<Tensor<i64>>,
+pub(crate) struct Arguments {
+    pub(crate) variant: String,
+    pub(crate) inputs: Vec<(Vec<usize>, Domain)>,
+    pub(crate) index: Vec<Tensor<i64>>,
 }
 
 fn words(numbers: &[usize]) -> String {
@@ -66,7 +68,7 @@ fn smooth(op: &str, draw: &mut Draw) -> Option<Domain> {
 }
 
 /// Random arguments of an op for elements of type `dtype`; `None` for one that is not known here.
-fn arguments(op: &str, dtype: &str, draw: &mut Draw) -> Option<Arguments> {
+pub(crate) fn arguments(op: &str, dtype: &str, draw: &mut Draw) -> Option<Arguments> {
     let given = |variant: &str, inputs: Vec<(Vec<usize>, Domain)>| {
         Some(Arguments { variant: variant.into(), inputs, index: Vec::new() })
     };
@@ -120,7 +122,7 @@ fn arguments(op: &str, dtype: &str, draw: &mut Draw) -> Option<Arguments> {
             let shape = draw.shape(1, 3, 1);
             let count = draw.between(1, shape.len());
             let axes = draw.permutation(shape.len())[..count].to_vec();
-            let p = draw.pick(&["0.5", "1", "1.5", "2", "3", "4", "inf", "-inf"]);
+            let p = draw.pick(&["0.5", "1", "1.5", "2", "3", "4", "inf", "-inf", "-1", "-2.5"]);
             let domain =
                 if p.ends_with("inf") { Apart } else { draw.pick(&[wide, Between(-2.0, -0.5)]) };
             given(&format!("{p}:{}", words(&axes)), vec![(shape, domain)])
@@ -382,6 +384,16 @@ fn products(op: &str, draw: &mut Draw) -> Option<Arguments> {
             index.push(targets);
             vec![([&[n, classes][..], &rest].concat(), both)]
         }
+        _ if op
+            .strip_suffix("_with")
+            .is_some_and(|op| op != "cross_entropy" && op != "nll_loss") =>
+        {
+            let Arguments { variant: own, inputs, .. } =
+                products(op.trim_end_matches("_with"), draw)?;
+            let own = if own.is_empty() { own } else { format!(":{own}") };
+            variant = format!("{}{own}", draw.pick(&["mean", "sum", "none", "batchmean"]));
+            inputs
+        }
         "l1_loss" | "huber_loss" => {
             let shape = draw.shape(0, 3, 1);
             variant = draw.pick(&["0.2", "1", "5"]).into();
@@ -406,13 +418,19 @@ fn products(op: &str, draw: &mut Draw) -> Option<Arguments> {
     Some(Arguments { variant, inputs, index })
 }
 
+/// The sum of the elements times weights.
+pub(crate) fn weighted<T: Number>(t: &Tensor<T>) -> Tensor<T> {
+    let weights = (0..t.len()).map(|i| T::from_f64([1.0, -0.5, 0.75][i % 3])).collect();
+    (t * Tensor::from_vec(t.shape(), weights).unwrap()).sum()
+}
+
 /// The value of an op, its gradients, and the gradients of these, all weighted alike.
-fn derivatives<T: Number>(op: &str, given: &Arguments, inputs: &[Tensor<T>]) -> Vec<Vec<f64>> {
+pub(crate) fn derivatives<T: Number>(
+    op: &str,
+    given: &Arguments,
+    inputs: &[Tensor<T>],
+) -> Vec<Vec<f64>> {
     let numbers = |t: &Tensor<T>| t.to_vec().into_iter().map(T::into_f64).collect::<Vec<_>>();
-    let weighted = |t: &Tensor<T>| {
-        let weights = (0..t.len()).map(|i| T::from_f64([1.0, -0.5, 0.75][i % 3])).collect();
-        (t * Tensor::from_vec(t.shape(), weights).unwrap()).sum()
-    };
     inputs.iter().for_each(|x| x.set_stop_gradient(false));
     let refs: Vec<&Tensor<T>> = inputs.iter().collect();
     // A cast to the type that it has: another would cost precision.
@@ -435,7 +453,12 @@ fn derivatives<T: Number>(op: &str, given: &Arguments, inputs: &[Tensor<T>]) -> 
 }
 
 /// What `f` gives for the op's inputs must not be apart by more than this part of their size.
-fn same(what: &str, left: &[Vec<f64>], right: &[Vec<f64>], part: f64) -> Result<(), String> {
+pub(crate) fn same(
+    what: &str,
+    left: &[Vec<f64>],
+    right: &[Vec<f64>],
+    part: f64,
+) -> Result<(), String> {
     let size = right.iter().flatten().fold(1.0, |size: f64, x| size.max(x.abs()));
     for (a, b) in left.iter().zip(right) {
         if a.len() != b.len() || a.iter().zip(b).any(|(a, b)| (a - b).abs() > part * size) {
@@ -502,6 +525,21 @@ fn try_case(op: &str, seed: u64) -> Result<(), String> {
     ))
 }
 
+/// The ops with a gradient.
+pub(crate) fn differentiable() -> BTreeSet<String> {
+    let mut ops = public::ops();
+    for op in WITHOUT_GRADIENT.iter().flat_map(|(ops, _)| ops.split(' ')) {
+        assert!(ops.remove(op), "`{op}` is no op");
+    }
+    ops
+}
+
+/// The first seed of an op, of its own so that a new op changes nothing for the others.
+pub(crate) fn first_seed(op: &str) -> u64 {
+    let sum = |sum: u64, byte: u8| sum.wrapping_mul(31).wrapping_add(byte.into());
+    op.bytes().fold(17, sum) % 1_000_000
+}
+
 #[test]
 fn every_op_has_the_gradients_of_finite_differences() {
     if let Ok(one) = std::env::var("PROPERTY") {
@@ -509,17 +547,10 @@ fn every_op_has_the_gradients_of_finite_differences() {
         return try_case(op, seed.parse().unwrap()).unwrap();
     }
     let cases = std::env::var("PROPERTY_CASES").map_or(24, |n| n.parse().unwrap());
-    let mut ops = public::ops();
-    for op in WITHOUT_GRADIENT.iter().flat_map(|(ops, _)| ops.split(' ')) {
-        assert!(ops.remove(op), "`{op}` is no op");
-    }
     let mut wrong = Vec::new();
-    for op in &ops {
-        // So that a new op changes nothing for the others.
-        let first =
-            op.bytes().fold(17, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    for op in &differentiable() {
         for seed in 0..cases {
-            wrong.extend(try_case(op, first % 1_000_000 + seed).err());
+            wrong.extend(try_case(op, first_seed(op) + seed).err());
         }
     }
     assert!(wrong.is_empty(), "{} cases are wrong:\n{}", wrong.len(), wrong.join("\n"));

@@ -100,7 +100,9 @@ fn read(source: &str, ops: &mut BTreeSet<String>) {
             }
             continue;
         }
-        let Some(declared) = code.strip_prefix("pub fn ") else { continue };
+        if !code.starts_with("pub fn ") {
+            continue;
+        }
         if let Some(of) = inside.strip_prefix("macro_rules! ") {
             // What these are given is read as if it stood alone.
             let read = ["unary_ops", "pairs", "losses", "options"];
@@ -108,8 +110,10 @@ fn read(source: &str, ops: &mut BTreeSet<String>) {
             let known = tables.any(|name| of.starts_with(name));
             assert!(known, "`{of}` declares ops; say in TABLES where their names stand");
         } else if inside.starts_with("impl") && inside.contains(" Tensor<") {
-            // The macro `pairs` names two methods.
-            ops.insert(declared.split([',', '(', '<']).next().unwrap().to_owned());
+            // The macro `pairs` names two methods, `losses` four, perhaps in two lines.
+            let start = source.find(code).unwrap() + "pub fn ".len();
+            let names = source[start..].split(['(', '<']).next().unwrap();
+            ops.extend(names.split(',').map(|name| name.trim().to_owned()));
         }
     }
 }

@@ -377,6 +377,27 @@ pub(crate) fn run<T: Number>(
         ("binary_cross_entropy_with_logits", [x, y]) => {
             x.binary_cross_entropy_with_logits(y).into()
         }
+        (_, [x, y]) if op.ends_with("_with") => {
+            let reduction = match variant.split(':').next().unwrap() {
+                "sum" => LossReduction::Sum,
+                "none" => LossReduction::None,
+                "batchmean" => LossReduction::BatchMean,
+                _ => LossReduction::Mean,
+            };
+            match op {
+                "mse_loss_with" => x.mse_loss_with(y, reduction),
+                "l1_loss_with" => x.l1_loss_with(y, reduction),
+                "smooth_l1_loss_with" => x.smooth_l1_loss_with(y, reduction),
+                "huber_loss_with" => x.huber_loss_with(y, number(), reduction),
+                "kl_div_with" => x.kl_div_with(y, reduction),
+                "binary_cross_entropy_with" => x.binary_cross_entropy_with(y, reduction),
+                "binary_cross_entropy_with_logits_with" => {
+                    x.binary_cross_entropy_with_logits_with(y, reduction)
+                }
+                _ => panic!("say here what {op} is"),
+            }
+            .into()
+        }
         ("dropout", _) => match variant {
             "off" => x().dropout(0.5, false),
             _ => x().dropout(number(), true),

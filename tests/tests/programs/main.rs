@@ -4,6 +4,7 @@ mod chains;
 mod files;
 mod graph;
 mod masks;
+mod methods;
 mod norm;
 mod py_func;
 mod rules;

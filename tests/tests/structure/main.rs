@@ -3,4 +3,5 @@
 mod dependencies;
 mod documents;
 mod layering;
+mod names;
 mod public_api;

@@ -27,7 +27,13 @@ fn is_public(visibility: &syn::Visibility) -> bool {
 
 fn is_hidden(attributes: &[syn::Attribute]) -> bool {
     let text = |attribute: &syn::Attribute| attribute.to_token_stream().to_string();
-    attributes.iter().map(text).any(|text| text.contains("hidden") || text.contains("cfg (test)"))
+    let says = |text: String| text.contains("hidden") || text.contains("cfg (test)");
+    // The words of a doc comment hide nothing.
+    attributes
+        .iter()
+        .filter(|attribute| attribute.meta.require_name_value().is_err())
+        .map(text)
+        .any(says)
 }
 
 fn text(tokens: &impl ToTokens) -> String {

@@ -35,7 +35,11 @@ impl LossReduction {
             Self::Mean => losses.mean(),
             Self::Sum => losses.sum(),
             Self::None => losses,
-            Self::BatchMean => losses.sum() / losses.shape().first().map_or(1.0, |&n| n as f64),
+            Self::BatchMean if losses.ndim() < 2 => losses.mean(),
+            // Without the length itself, which differs between runs of a trace.
+            Self::BatchMean => {
+                losses.sum_axes((1..losses.ndim() as isize).collect::<Vec<_>>()).mean()
+            }
         }
     }
 }
@@ -185,6 +189,7 @@ impl<T: Element> Tensor<T> {
         /// assert_eq!(logits.grad().unwrap().to_vec(), [-0.25, 0.25, 0.25, -0.25]);
         /// # Ok::<(), autograd_core::Error>(())
         /// ```
+        #[doc(alias = "CrossEntropyLoss")]
         pub fn cross_entropy, try_cross_entropy(&self, targets: &Tensor<i64>) -> Tensor<T>,
             Shape | Index if "this has fewer than two axes, `targets` has not one class for each row, \
             or one is outside `0..classes`"
@@ -357,13 +362,15 @@ impl<T: Element> Tensor<T> {
         /// assert_eq!(p.ln().kl_div(&q).item(), 2_f64.ln());
         /// ```
         #[doc(alias = "kl_divergence")]
+        #[doc(alias = "KLDivLoss")]
         pub fn kl_div, try_kl_div, kl_div_with, try_kl_div_with(
             &self, target: &Tensor<T>; reduction = BatchMean
         ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" where T: HasMean {
             check_same_shape("kl_div", self.shape(), "target", target.shape())?;
             let none = target.eq_scalar(T::ZERO);
-            let each = target * (none.where_else(T::ONE, target).ln() - self);
-            Ok(reduction.of(none.where_else(T::ZERO, &each)))
+            // Both are replaced, so that neither has an infinite slope there.
+            let logarithms = none.where_else(T::ONE, target).ln() - none.where_else(T::ZERO, self);
+            Ok(reduction.of(target * logarithms))
         }
 
         /// The mean of `-t ln(x) - (1 - t) ln(1 - x)` over probabilities `x`, this tensor, and targets `t` in [0, 1] of
@@ -394,6 +401,7 @@ impl<T: Element> Tensor<T> {
         /// let loss = Tensor::from([0.0, 40.0]).binary_cross_entropy_with_logits(&Tensor::from([1.0, 1.0]));
         /// assert!((loss.item() - 2_f64.ln() / 2.0).abs() < 1e-15);
         /// ```
+        #[doc(alias = "BCEWithLogitsLoss")]
         pub fn binary_cross_entropy_with_logits, try_binary_cross_entropy_with_logits,
             binary_cross_entropy_with_logits_with, try_binary_cross_entropy_with_logits_with(
             &self, targets: &Tensor<T>; reduction = Mean

@@ -3,7 +3,7 @@
 
 use autograd_core::prelude::*;
 use autograd_core::static_graph::{Executor, Program, gradients};
-use autograd_core::{Float, GradOptions, fuse, grad_with, jvp};
+use autograd_core::{Float, GradOptions, LossReduction, fuse, grad_with, jvp};
 
 #[py_layer(elementwise)]
 impl Above {
@@ -261,4 +261,16 @@ fn extremes_along_axes_select_nan_and_give_the_others_zero() {
     x.set_stop_gradient(false);
     x.max_axes(1).sum().backward().unwrap();
     assert_eq!(x.grad().unwrap().to_vec(), [0.0, 0.5, 0.5, 0.5, 0.0, 0.5]);
+}
+
+#[test]
+fn a_target_of_zero_counts_nothing() {
+    let x = Tensor::from([f64::NEG_INFINITY, -1.0, f64::NAN]);
+    let target = Tensor::from([0.0, 1.0, -0.0]);
+    [&x, &target].iter().for_each(|t| t.set_stop_gradient(false));
+    let loss = x.kl_div_with(&target, LossReduction::Sum);
+    assert_eq!(loss.item(), 1.0);
+    loss.backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [0.0, -1.0, 0.0]);
+    assert_eq!(target.grad().unwrap().to_vec(), [0.0, 2.0, 0.0]);
 }

@@ -1,0 +1,136 @@
+//! Every op with a gradient, traced into a program with the random arguments of `properties`: its figures,
+//! derivatives of first and second order, and what comes back from a file.
+
+use autograd_core::static_graph::{Executor, Feed, Fetch, Functions, Program, Variable, gradients};
+use autograd_core::{AnyTensor, DType, Tensor};
+
+use crate::properties::{Arguments, arguments, derivatives, differentiable, first_seed, same};
+use crate::random::Draw;
+use crate::run::run;
+
+/// What programs do not have, as it changes in place.
+const WITHOUT: &str = "add_assign sub_assign mul_assign div_assign set_item";
+
+/// Layers whose forward is not made of ops: `Program::eager` takes them, and no file.
+const EAGER: &[&str] = &["solve", "inv", "slogdet", "cholesky"];
+
+/// Runs an op on tensors; the figures weighted, as `derivatives` weights them.
+fn traced(program: &Program, op: &str, given: &Arguments, x: &[Variable]) -> Variable {
+    let is_eager = EAGER.contains(&op);
+    let (op, variant, index) = (op.to_owned(), given.variant.clone(), given.index.clone());
+    let of = move |t: &[&Tensor<f64>]| -> Tensor<f64> {
+        let t: Vec<Tensor<f64>> = t.iter().map(|&x| x.clone()).collect();
+        match run(&op, &variant, &t, &index) {
+            AnyTensor::Float64(y) => y,
+            other => panic!("{} of float64", other.dtype()),
+        }
+    };
+    type T = Tensor<f64>;
+    macro_rules! placed {
+        ($closure:expr, $x:expr) => {
+            if is_eager {
+                program.eager($closure).x($x).call()
+            } else {
+                program.trace($closure).x($x).call()
+            }
+        };
+    }
+    let done = match x {
+        [a] => placed!(move |a: &T| of(&[a]), a),
+        [a, b] => placed!(move |a: &T, b: &T| of(&[a, b]), [a, b]),
+        [a, b, c] => placed!(move |a: &T, b: &T, c: &T| of(&[a, b, c]), [a, b, c]),
+        _ => panic!("{} inputs", x.len()),
+    };
+    done.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The sum of the elements times weights.
+fn weighted(program: &Program, x: &Variable) -> Variable {
+    program.trace(|x: &Tensor<f64>| crate::properties::weighted(x)).x(x).call().unwrap()
+}
+
+fn hold(op: &str, given: &Arguments, draw: &mut Draw) -> Result<(), String> {
+    let inputs: Vec<Tensor<f64>> =
+        given.inputs.iter().map(|(shape, domain)| draw.tensor(shape, *domain, 1)).collect();
+    let program = Program::new();
+    let names: Vec<String> = (0..inputs.len()).map(|i| format!("x{i}")).collect();
+    let data = |(name, x): (&String, &Tensor<f64>)| {
+        let x = program.data(name, x.shape(), DType::Float64).unwrap();
+        x.set_stop_gradient(false);
+        x
+    };
+    let x: Vec<Variable> = names.iter().zip(&inputs).map(data).collect();
+    let x_refs: Vec<&Variable> = x.iter().collect();
+    let y = traced(&program, op, given, &x);
+    let mut sums = vec![weighted(&program, &y)];
+    // None where there is no way to an input.
+    let mut fetched = vec![Some(y)];
+    for _ in 0..2 {
+        let targets: Vec<&Variable> = sums.iter().collect();
+        let grads = match targets.is_empty() {
+            true => vec![None; x.len()],
+            false => gradients(&targets, &x_refs).map_err(|error| error.to_string())?,
+        };
+        sums = grads.iter().flatten().map(|grad| weighted(&program, grad)).collect();
+        fetched.extend(grads);
+    }
+    let feed: Vec<(&str, &dyn Feed)> =
+        names.iter().zip(&inputs).map(|(name, x)| (&name[..], x as &dyn Feed)).collect();
+    let fetch: Vec<String> = fetched.iter().flatten().map(Variable::name).collect();
+    let fetch: Vec<&dyn Fetch> = fetch.iter().map(|name| name as &dyn Fetch).collect();
+    let executor = Executor::new();
+    let run = |program: &Program| -> Result<Vec<Vec<f64>>, String> {
+        let run = executor.run(program, &feed, &fetch).map_err(|error| error.to_string())?;
+        Ok(run.iter().map(|x| x.downcast_ref::<f64>().unwrap().to_vec()).collect())
+    };
+    let found = run(&program)?;
+    let mut rest = found.iter().cloned();
+    let found_or_zeros: Vec<Vec<f64>> = (0..)
+        .zip(&fetched)
+        .map(|(i, variable): (usize, _)| match variable {
+            Some(_) => rest.next().unwrap(),
+            None => vec![0.0; inputs[(i - 1) % inputs.len()].len()],
+        })
+        .collect();
+    let eager = derivatives(op, given, &inputs);
+    same("in a program, and eagerly", &found_or_zeros, &eager, 1e-12)?;
+
+    if EAGER.contains(&op) {
+        return Ok(());
+    }
+    let path = std::env::temp_dir().join(format!("traced-{op}-{}", std::process::id()));
+    program.save(&path, &executor).map_err(|error| error.to_string())?;
+    let loaded = Program::load(&path, &Functions::new(), &executor);
+    std::fs::remove_file(&path).unwrap();
+    let loaded = loaded.map_err(|error| error.to_string())?;
+    if loaded.to_string() != program.to_string() {
+        return Err(format!("from a file:\n{loaded}\nbut it was\n{program}"));
+    }
+    same("from a file, and before", &run(&loaded)?, &found, 0.0)
+}
+
+#[test]
+fn every_op_is_traced_with_its_derivatives() {
+    let mut ops = differentiable();
+    for op in WITHOUT.split(' ') {
+        assert!(ops.remove(op), "`{op}` is no op with a gradient");
+    }
+    let cases = std::env::var("PROPERTY_CASES").map_or(6, |n| n.parse().unwrap());
+    let mut wrong = Vec::new();
+    for op in &ops {
+        for seed in (0..cases).map(|i| first_seed(op) + i) {
+            let mut draw = Draw::new(seed);
+            let given = arguments(op, "float64", &mut draw).unwrap();
+            let attempt = || hold(op, &given, &mut draw);
+            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(attempt));
+            let why = match done {
+                Ok(Ok(())) => continue,
+                Ok(Err(why)) => why,
+                Err(panic) => panic.downcast_ref::<String>().cloned().unwrap_or_default(),
+            };
+            let shapes: Vec<_> = given.inputs.iter().map(|(shape, _)| shape).collect();
+            wrong.push(format!("{op} {} (seed {seed}) on {shapes:?}: {why}", given.variant));
+        }
+    }
+    assert!(wrong.is_empty(), "{} cases are wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
