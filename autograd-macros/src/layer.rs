@@ -10,7 +10,7 @@ use crate::expansion::{Expansion, Mode};
 use crate::front::Form;
 use crate::library::private_path;
 use crate::model::{Block, Function, Layer};
-use crate::{check, check_arg, elementwise, fallback, front, parse};
+use crate::{check, check_arg, elementwise, expand, fallback, front, parse};
 
 /// The attribute as a plain function. `verifies`: whether the op can be verified while it runs.
 pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) -> TokenStream {
@@ -59,8 +59,14 @@ impl<const VERIFIES: bool> Form for Op<VERIFIES> {
 
     fn expand(mut self, args: &Args, mode: Mode) -> TokenStream {
         if matches!(mode, Mode::Full) {
+            let named = expand::elements::name(&mut self.0);
+            let written = named.as_ref().map(|(written, types)| (written, types));
             let layer = &self.0;
-            let expansion = Expansion { layer, args, mode, verifies: VERIFIES }.tokens();
+            let expansion = Expansion { layer, args, mode, written, verifies: VERIFIES }.tokens();
+            if let Some((written, _)) = named {
+                self.0.forward = Some(written);
+            }
+            let layer = &self.0;
             let warnings = check::warn::warnings(layer, args);
             let tests = check_arg::tests(layer, args, false);
             return quote!(#expansion #warnings #tests);
@@ -73,6 +79,6 @@ impl<const VERIFIES: bool> Form for Op<VERIFIES> {
                 parameter.bounds.push(syn::parse_quote!(#path::Float));
             }
         }
-        Expansion { layer: &self.0, args, mode, verifies: false }.tokens()
+        Expansion { layer: &self.0, args, mode, written: None, verifies: false }.tokens()
     }
 }

@@ -84,6 +84,6 @@ impl Form for Op {
 impl Op {
     /// The layer whose tests are generated.
     fn of_tests(&self, args: &Args) -> Option<Layer> {
-        self.layer(&private_path(args.krate.as_ref()), false)
+        self.layer(&private_path(args.krate.as_ref()), false, false)
     }
 }

@@ -17,15 +17,16 @@ use crate::tokens::{at, first_span, here, local, output_span, plain_name, whole_
 impl Expansion<'_> {
     /// `apply` and `try_apply`, and what starts a call by name.
     pub(super) fn apply(&self, by_name: Option<&ByName>) -> TokenStream {
-        self.calls(by_name, TRY_DOC, |place| match &self.layer.forward {
-            Some(forward) => self.try_apply_body(forward, place),
-            None => TokenStream::new(),
-        })
+        let Some(forward) = &self.layer.forward else { return TokenStream::new() };
+        let written = self.written.map_or(forward, |(written, _)| written);
+        self.calls(written, by_name, TRY_DOC, |place| self.try_apply_body(forward, place))
     }
 
-    /// The same with another body, which is given the place of the call where the builder needs one.
+    /// The same with another body, which is given the place of the call where the builder needs one. `written`:
+    /// forward with the types that `apply` shows.
     pub(crate) fn calls(
         &self,
+        written: &Forward,
         by_name: Option<&ByName>,
         try_doc: &str,
         body: impl FnOnce(Option<&Ident>) -> TokenStream,
@@ -42,11 +43,11 @@ impl Expansion<'_> {
         let own = &forward.function.sig.generics;
         let own_clause = &own.where_clause;
         let turbofish = turbofish(own);
-        let params = forward.params.iter().map(|param| {
-            let (ident, ty) = (&param.ident, &param.ty);
-            quote!(#ident: #ty)
-        });
-        let params: Vec<_> = params.collect();
+        let params = |forward: &Forward| -> Vec<TokenStream> {
+            let params = forward.params.iter();
+            params.map(|Param { ident, ty, .. }| quote!(#ident: #ty)).collect()
+        };
+        let (shown, shown_output, params) = (params(written), written.output(), params(forward));
         let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
         let output = forward.output();
         let with = by_name.map(|by_name| &by_name.with);
@@ -75,7 +76,7 @@ impl Expansion<'_> {
                 #doc #(#attrs)*
                 #[track_caller]
                 #[inline]
-                #vis fn #apply #own (#(#params),*) -> #output #own_clause {
+                #vis fn #apply #own (#(#shown),*) -> #shown_output #own_clause {
                     #p::expect(Self::try_apply #turbofish (#(#names),*))
                 }
 

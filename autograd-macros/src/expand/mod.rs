@@ -1,6 +1,7 @@
 //! From the model to code: the user's block, the struct, one trait impl, `apply`, the builder.
 
 mod apply;
+pub(crate) mod elements;
 mod proofs;
 mod pull;
 mod push;
@@ -43,6 +44,7 @@ impl Expansion<'_> {
         let builder = by_name.as_ref().map(|by_name| &by_name.builder);
         let cfg = self.layer.cfg();
         let library = import(self.args.krate.as_ref());
+        let library = self.written.map_or(library.clone(), |(_, types)| quote!(#library #types));
         let key = quote! {
             // Names this op among all layers; keeps its private types private.
             enum #key {}

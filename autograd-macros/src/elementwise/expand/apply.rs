@@ -9,15 +9,22 @@ use crate::builder;
 use crate::elementwise::model::{Forward, Kind};
 use crate::expansion::{self, Mode};
 use crate::library::private;
+use crate::model::Layer;
 
 impl Expansion<'_> {
     /// `apply`, `try_apply` and the builder, and what checks a backward that was written by hand.
     pub(super) fn calls(&self, forward: &Forward) -> TokenStream {
-        let Some(layer) = self.op.layer(&private(), true) else { return TokenStream::new() };
+        let layer = |named| self.op.layer(&private(), true, named);
+        let (Some(layer), Some(Layer { forward: Some(written), .. })) = (layer(true), layer(false))
+        else {
+            return TokenStream::new();
+        };
         let (args, mode) = (self.args, Mode::Full);
-        let expansion = expansion::Expansion { layer: &layer, args, mode, verifies: false };
+        let expansion =
+            expansion::Expansion { layer: &layer, args, mode, written: None, verifies: false };
         let by_name = builder::expand(&expansion, false);
-        let calls = expansion.calls(by_name.as_ref(), TRY_DOC, |_| self.try_apply_body(forward));
+        let body = |_: Option<&Ident>| self.try_apply_body(forward);
+        let calls = expansion.calls(&written, by_name.as_ref(), TRY_DOC, body);
         let (names, builder) = by_name.map(|by_name| (by_name.names, by_name.builder)).unzip();
         let check = self.check_backward(forward);
         quote!(#calls #check #names #builder)
@@ -148,7 +155,7 @@ impl Expansion<'_> {
         let p = private();
         let (op, vis) = (&self.op.name, self.vis());
         let params = forward.of(Kind::Plain).map(|param| {
-            let (ident, ty) = (&param.ident, &param.ty);
+            let (ident, ty) = (&param.ident, self.op.plain_type(param));
             quote!(#ident: #ty)
         });
         let (_, pair) = self.pair(forward);

@@ -28,7 +28,8 @@ impl Expansion<'_> {
             let call = self.call_backward(forward, backward);
             self.formula(forward, &name, &given, differentiable, call)
         });
-        quote!(#info #forward_formula #derived #backward_formula)
+        let types = self.op.plain_types(forward);
+        quote!(#types #info #forward_formula #derived #backward_formula)
     }
 
     pub(super) fn info(&self, forward: &Forward) -> TokenStream {
@@ -80,7 +81,7 @@ impl Expansion<'_> {
     ) -> TokenStream {
         let p = private();
         let fields = forward.of(Kind::Plain).map(|param| {
-            let (ident, ty) = (field(param), &param.ty);
+            let (ident, ty) = (field(param), self.op.plain_type(param));
             quote!(#ident: #ty)
         });
         let (reals, masks) = (given.names(forward), given.mask_names(forward));
