@@ -42,13 +42,6 @@ fn valid_blocks_are_accepted() {
 }
 
 #[test]
-fn a_block_of_helpers_is_not_empty_and_lacks_forward() {
-    held(|items| format!("impl Op {{ {items} }}"), &[], "is empty", &[""]);
-    let reported = run("impl Op { fn help() {} }");
-    assert!(reported.contains("the op `Op` has no `forward`") && !reported.contains("is empty"));
-}
-
-#[test]
 fn gradients_under_other_names_are_refused_where_they_are_exchanged() {
     let of = |inputs: &str, returned: &str| {
         let inputs: Vec<&str> = inputs.split(", ").collect();
@@ -402,15 +395,34 @@ fn said_by_traits(tokens: TokenStream, literals: &mut Vec<String>) {
     }
 }
 
-/// What the macro itself says of a fixture's blocks, without the compiler: fast enough to hold each
-/// check to its sentence while `cargo mutants` changes it.
+/// What the macro itself says of the blocks of a file.
+fn reported_of(path: &Path, words: &mut String) -> usize {
+    let Ok(source) = syn::parse_file(&fs::read_to_string(path).expect("a program")) else {
+        return 0;
+    };
+    let mut blocks = 0;
+    for item in source.items {
+        let syn::Item::Impl(mut block) = item else { continue };
+        let is_ours = |attr: &syn::Attribute| attr.path().is_ident("py_layer");
+        let Some(at) = block.attrs.iter().position(is_ours) else { continue };
+        let arguments = match block.attrs.remove(at).meta {
+            syn::Meta::List(list) => list.tokens,
+            _ => TokenStream::new(),
+        };
+        blocks += 1;
+        let expansion = layer(arguments, quote::quote!(#block), false);
+        if refused(&expansion.to_string()) {
+            let mut literals = Vec::new();
+            collect(expansion, &mut literals);
+            literals.iter().for_each(|literal| words.push_str(&format!("{literal}\n")));
+        }
+    }
+    blocks
+}
+
+/// Without the compiler: fast enough to hold each check to its sentence while `cargo mutants` changes it.
 #[test]
 fn fixtures_are_given_their_sentences() {
-    fn reported(tokens: TokenStream, words: &mut String) {
-        let mut literals = Vec::new();
-        collect(tokens, &mut literals);
-        literals.iter().for_each(|literal| words.push_str(&format!("{literal}\n")));
-    }
     let sentences: Vec<String> = sentences()
         .into_iter()
         .filter_map(|(_, literals)| {
@@ -418,24 +430,12 @@ fn fixtures_are_given_their_sentences() {
         })
         .filter(|part| part.len() > 12)
         .collect();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/ui");
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests");
     let (mut held, mut wrong) = (0, Vec::new());
-    for path in sources(&folder) {
+    for path in sources(&tests.join("ui")) {
         let Ok(stderr) = fs::read_to_string(path.with_extension("stderr")) else { continue };
-        let source = fs::read_to_string(path.with_extension("rs")).expect("a fixture");
-        let Ok(source) = syn::parse_file(&source) else { continue };
-        let (mut words, mut blocks) = (String::new(), 0);
-        for item in source.items {
-            let syn::Item::Impl(mut block) = item else { continue };
-            let is_ours = |attr: &syn::Attribute| attr.path().is_ident("py_layer");
-            let Some(at) = block.attrs.iter().position(is_ours) else { continue };
-            let arguments = match block.attrs.remove(at).meta {
-                syn::Meta::List(list) => list.tokens,
-                _ => TokenStream::new(),
-            };
-            blocks += 1;
-            reported(layer(arguments, quote::quote!(#block), false), &mut words);
-        }
+        let mut words = String::new();
+        let blocks = reported_of(&path, &mut words);
         // Warnings come from the compiler, and that a name is taken from the block before it.
         let from_here = |line: &&str| {
             let taken = ["use of deprecated", "there is an op", "the macro makes the struct"];
@@ -456,6 +456,11 @@ fn fixtures_are_given_their_sentences() {
     }
     assert!(wrong.is_empty(), "not reported:\n{}", wrong.join("\n"));
     assert!(held > 100, "only {held} sentences were held to their fixtures");
+    let (mut right, mut words) = (0, String::new());
+    for path in sources(&tests.join("tests/accepted")) {
+        right += reported_of(&path, &mut words);
+    }
+    assert!(right > 80 && words.is_empty(), "of {right} right ops:\n{words}");
 }
 
 /// Ops whose expansions stand in `tests/tests/macros/expansions`, where they are compiled and run.
