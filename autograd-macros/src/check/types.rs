@@ -75,8 +75,13 @@ pub(crate) fn surely_wrong(ty: &Type) -> bool {
 
 /// A type that is surely no tensor, and none behind another name.
 pub(crate) fn is_plain(ty: &Type) -> bool {
+    is_primitive(ty) || matches!(bare(ty), Type::Path(path) if path.path.is_ident("String"))
+}
+
+/// A number, or another type of the language.
+pub(crate) fn is_primitive(ty: &Type) -> bool {
     let Type::Path(path) = bare(ty) else { return false };
-    path.path.get_ident().is_some_and(|name| name == "String" || is_one_of(name, PRIMITIVES))
+    path.path.get_ident().is_some_and(|name| is_one_of(name, PRIMITIVES))
 }
 
 /// The parts of `type Saved` that are surely no tensors, with what is to be said of them.

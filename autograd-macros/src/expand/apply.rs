@@ -7,6 +7,7 @@ use super::proofs;
 use super::pull::context_argument;
 use crate::attributes::{of_callers, of_each_call, of_start, undocumented};
 use crate::builder::ByName;
+use crate::check::types::is_primitive;
 use crate::check_arg;
 use crate::expansion::Expansion;
 use crate::generics::turbofish;
@@ -18,15 +19,12 @@ impl Expansion<'_> {
     /// `apply` and `try_apply`, and what starts a call by name.
     pub(super) fn apply(&self, by_name: Option<&ByName>) -> TokenStream {
         let Some(forward) = &self.layer.forward else { return TokenStream::new() };
-        let written = self.written.map_or(forward, |(written, _)| written);
-        self.calls(written, by_name, TRY_DOC, |place| self.try_apply_body(forward, place))
+        self.calls(by_name, TRY_DOC, |place| self.try_apply_body(forward, place))
     }
 
-    /// The same with another body, which is given the place of the call where the builder needs one. `written`:
-    /// forward with the types that `apply` shows.
+    /// The same with another body, which is given the place of the call where the builder needs one.
     pub(crate) fn calls(
         &self,
-        written: &Forward,
         by_name: Option<&ByName>,
         try_doc: &str,
         body: impl FnOnce(Option<&Ident>) -> TokenStream,
@@ -47,6 +45,7 @@ impl Expansion<'_> {
             let params = forward.params.iter();
             params.map(|Param { ident, ty, .. }| quote!(#ident: #ty)).collect()
         };
+        let written = self.written.map_or(forward, |(written, _)| written);
         let (shown, shown_output, params) = (params(written), written.output(), params(forward));
         let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
         let output = forward.output();
@@ -247,6 +246,7 @@ impl Expansion<'_> {
                         let known = self.known(&output.ty, span);
                         quote_spanned!(here=> #known::output(#visitor, &mut #part);)
                     }
+                    OutputKind::Plain if is_primitive(&output.ty) => TokenStream::new(),
                     OutputKind::Plain => {
                         let (p, proof) = (&private(), proofs::plain(&part, &output.ty));
                         quote! {

@@ -9,25 +9,22 @@ use crate::builder;
 use crate::elementwise::model::{Forward, Kind};
 use crate::expansion::{self, Mode};
 use crate::library::private;
-use crate::model::Layer;
 
 impl Expansion<'_> {
     /// `apply`, `try_apply` and the builder, and what checks a backward that was written by hand.
     pub(super) fn calls(&self, forward: &Forward) -> TokenStream {
         let layer = |named| self.op.layer(&private(), true, named);
-        let (Some(layer), Some(Layer { forward: Some(written), .. })) = (layer(true), layer(false))
-        else {
-            return TokenStream::new();
-        };
-        let (args, mode) = (self.args, Mode::Full);
-        let expansion =
-            expansion::Expansion { layer: &layer, args, mode, written: None, verifies: false };
+        let Some(named) = layer(true) else { return TokenStream::new() };
+        let types = self.op.plain_types(forward);
+        let written = (!types.is_empty()).then(|| layer(false)).flatten();
+        let written = written.as_ref().and_then(|layer| Some((layer.forward.as_ref()?, &types)));
+        let (layer, args, mode) = (&named, self.args, Mode::Full);
+        let expansion = expansion::Expansion { layer, args, mode, written, verifies: false };
         let by_name = builder::expand(&expansion, false);
-        let body = |_: Option<&Ident>| self.try_apply_body(forward);
-        let calls = expansion.calls(&written, by_name.as_ref(), TRY_DOC, body);
+        let calls = expansion.calls(by_name.as_ref(), TRY_DOC, |_| self.try_apply_body(forward));
         let (names, builder) = by_name.map(|by_name| (by_name.names, by_name.builder)).unzip();
         let check = self.check_backward(forward);
-        quote!(#calls #check #names #builder)
+        quote!(#types #calls #check #names #builder)
     }
 
     /// The calls of an op with an input whose type the compiler refuses.

@@ -28,8 +28,7 @@ impl Expansion<'_> {
             let call = self.call_backward(forward, backward);
             self.formula(forward, &name, &given, differentiable, call)
         });
-        let types = self.op.plain_types(forward);
-        quote!(#types #info #forward_formula #derived #backward_formula)
+        quote!(#info #forward_formula #derived #backward_formula)
     }
 
     pub(super) fn info(&self, forward: &Forward) -> TokenStream {
