@@ -11,7 +11,6 @@ use crate::messages;
 use crate::model::nearest;
 use crate::tokens::parts;
 
-/// The arguments of the attribute.
 #[derive(Default)]
 pub(crate) struct Args {
     pub(crate) no_grad: Option<Span>,
@@ -24,7 +23,6 @@ pub(crate) struct Args {
     pub(crate) verify: Option<Span>,
     pub(crate) reduce: Option<Reduce>,
     pub(crate) krate: Option<Path>,
-    /// Warnings that are silenced.
     allowed: Vec<String>,
     /// The tests to generate.
     pub(crate) checks: Vec<Check>,
@@ -36,7 +34,6 @@ pub(crate) struct Reduce {
     pub(crate) axes: Vec<isize>,
 }
 
-/// The arguments that a form takes.
 pub(crate) struct Takes {
     attribute: &'static str,
     names: &'static [&'static str],
@@ -58,7 +55,6 @@ pub(crate) const ELEMENTWISE: Takes = Takes {
               `crate = path`",
 };
 
-/// The warnings that `allow(..)` silences.
 const WARNINGS: [&str; 2] = ["unread_saved", "none_gradient"];
 
 /// Reads them one by one, so that each mistake is reported.

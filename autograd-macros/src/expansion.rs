@@ -19,7 +19,6 @@ pub(crate) enum Mode {
     Reported(Ident),
 }
 
-/// All that an expansion is made from.
 pub(crate) struct Expansion<'a> {
     pub(crate) layer: &'a Layer,
     pub(crate) args: &'a Args,

@@ -8,7 +8,6 @@ use crate::expansion::Mode;
 use crate::fallback;
 use crate::model::{Block, Function};
 
-/// A form of the macro.
 pub(crate) trait Form: Sized {
     type Args;
 
@@ -22,13 +21,10 @@ pub(crate) trait Form: Sized {
 
     fn block(&self) -> &Block;
 
-    /// The functions that make the op.
     fn functions(&self) -> Vec<&Function>;
 
-    /// The rules of signatures and declarations.
     fn check(&self, args: &Self::Args, errors: &mut Errors);
 
-    /// The rules of bodies.
     fn check_bodies(&self, errors: &mut Errors);
 
     /// Whether the compiler refuses a type of a signature.

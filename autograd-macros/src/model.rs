@@ -93,7 +93,6 @@ pub(crate) struct Forward {
 pub(crate) struct Param {
     /// Its name in `apply`.
     pub(crate) ident: Ident,
-    /// What was written of it.
     pub(crate) docs: Vec<Attribute>,
     pub(crate) ty: Type,
     pub(crate) kind: ParamKind,
@@ -172,7 +171,6 @@ impl Layer {
         !self.broken.is_empty()
     }
 
-    /// The functions that make the op.
     pub(crate) fn functions(&self) -> impl Iterator<Item = &Function> {
         let forward = self.forward.iter().map(|forward| &forward.function);
         let backward = self.backward.iter().map(|backward| &backward.function);

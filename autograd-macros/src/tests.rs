@@ -100,7 +100,6 @@ fn counts_that_disagree_are_refused() {
     }
 }
 
-/// A small generator of its own: the same mutations every time.
 struct Random(u64);
 
 impl Decisions for Random {
@@ -157,7 +156,6 @@ fn what_is_not_understood_is_reported() {
     }
 }
 
-/// Where a token stands in the source.
 fn places(tokens: TokenStream, found: &mut Vec<(String, std::ops::Range<usize>)>) {
     for tree in tokens {
         match tree {
@@ -216,7 +214,6 @@ fn apply_has_the_words_of_forward() {
     assert!(here > 2, "{here}");
 }
 
-/// The tokens of the bodies in a block.
 fn bodies(block: TokenStream, found: &mut Vec<(String, std::ops::Range<usize>)>) {
     for tree in block {
         let TokenTree::Group(items) = tree else { continue };
@@ -365,7 +362,6 @@ fn every_sentence_of_a_proof_has_a_fixture() {
     assert!(missing.is_empty(), "sentences without a fixture: {missing:#?}");
 }
 
-/// All files of Rust in a folder, at any depth.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder");
     let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -378,7 +374,6 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The literals in `on_unimplemented(..)`.
 fn said_by_traits(tokens: TokenStream, literals: &mut Vec<String>) {
     let mut before = false;
     for tree in tokens {
@@ -395,7 +390,6 @@ fn said_by_traits(tokens: TokenStream, literals: &mut Vec<String>) {
     }
 }
 
-/// What the macro itself says of the blocks of a file.
 fn reported_of(path: &Path, words: &mut String) -> usize {
     let Ok(source) = syn::parse_file(&fs::read_to_string(path).expect("a program")) else {
         return 0;

@@ -4,7 +4,6 @@ use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::ReturnType;
 
-/// The spans of the first and the last token.
 pub(crate) fn ends(tokens: TokenStream) -> (Span, Span) {
     let mut tokens = tokens.into_iter();
     let Some(first) = tokens.next() else {
@@ -24,7 +23,6 @@ pub(crate) fn whole_span(tokens: &impl ToTokens) -> Span {
     first.join(last).unwrap_or(first)
 }
 
-/// The span of what a function returns.
 pub(crate) fn output_span(output: &ReturnType) -> Span {
     match output {
         ReturnType::Default => Span::call_site(),
@@ -58,7 +56,6 @@ pub(crate) fn named(text: &str, place: Span) -> Option<Ident> {
     Some(ident)
 }
 
-/// Whether a name is one of these words.
 pub(crate) fn is_one_of(name: &Ident, words: &str) -> bool {
     let name = name.to_string();
     words.split(' ').any(|word| name == word)
@@ -79,7 +76,6 @@ pub(crate) fn located(tokens: TokenStream, place: Span) -> TokenStream {
     moved.collect()
 }
 
-/// A group with other tokens in it.
 pub(crate) fn regroup(group: &Group, tokens: TokenStream) -> Group {
     let mut new = Group::new(group.delimiter(), tokens);
     new.set_span(group.span());
@@ -108,7 +104,6 @@ pub(crate) fn find<T>(
     })
 }
 
-/// The first name of which this is true.
 pub(crate) fn find_ident(tokens: TokenStream, is: impl Fn(&Ident) -> bool) -> Option<Ident> {
     find(tokens, &mut |trees, position| match &trees[position] {
         TokenTree::Ident(ident) if is(ident) => Some(ident.clone()),
@@ -116,7 +111,6 @@ pub(crate) fn find_ident(tokens: TokenStream, is: impl Fn(&Ident) -> bool) -> Op
     })
 }
 
-/// Whether a name stands anywhere in some tokens.
 pub(crate) fn mentions(tokens: &impl ToTokens, name: &str) -> bool {
     find_ident(tokens.to_token_stream(), |ident| ident == name).is_some()
 }
@@ -182,7 +176,6 @@ pub(crate) fn rewrite(
     rewritten(tokens.clone(), replace).unwrap_or(tokens)
 }
 
-/// Puts tokens in place of a name.
 pub(crate) fn replace_ident(tokens: TokenStream, name: &str, with: &TokenStream) -> TokenStream {
     rewrite(tokens, &mut |trees, position| match &trees[position] {
         TokenTree::Ident(ident) if ident == name => Some((with.clone(), 1)),

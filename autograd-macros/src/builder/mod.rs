@@ -19,9 +19,7 @@ use named::{Hidden, Named};
 
 /// What a call by name is made of.
 pub(crate) struct ByName {
-    /// What starts it, of the op itself.
     pub(crate) with: TokenStream,
-    /// The types that name the arguments.
     pub(crate) names: TokenStream,
     pub(crate) builder: TokenStream,
     /// The function of the op that is reported where it is called, if the builder needs one.
@@ -39,7 +37,6 @@ pub(crate) fn expand(expansion: &Expansion<'_>, places: bool) -> Option<ByName> 
     Some(Builder::new(expansion, forward, places).tokens())
 }
 
-/// The type that names an argument of an op.
 pub(crate) fn argument(layer: &Layer, ident: &Ident) -> TokenStream {
     let (names, name) = (arguments_of(layer), marker(ident));
     quote!(#names::#name)
@@ -55,7 +52,6 @@ struct Builder<'a> {
     name: Ident,
     names: Ident,
     states: Vec<Ident>,
-    /// The types of the parameters, in their order.
     named: Vec<Named>,
 }
 
@@ -382,7 +378,6 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The lifetimes that stand anywhere in some tokens.
 fn lifetimes_in(tokens: TokenStream) -> impl Iterator<Item = String> {
     let mut found = Vec::new();
     find(tokens, &mut |trees, at| {

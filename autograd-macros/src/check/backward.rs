@@ -15,7 +15,6 @@ use crate::model::{
 use crate::parse::BACKWARD_CONTEXT;
 use crate::tokens::{plain_name, text};
 
-/// Holds backward's signature against them.
 pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
     gradient_count(layer, errors);
     gradient_types(layer, errors);
@@ -33,7 +32,6 @@ fn parameter_named_grads(layer: &Layer, errors: &mut Errors) {
     }
 }
 
-/// The same of its body.
 pub(crate) fn check_body(layer: &Layer, errors: &mut Errors) {
     let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
     let by_name = match &backward.returns {
@@ -149,7 +147,6 @@ fn gradient_types(layer: &Layer, errors: &mut Errors) {
     }
 }
 
-/// What backward should return, as code.
 fn wanted_return(layer: &Layer, by_name: bool) -> String {
     let inputs = layer.differentiable();
     if by_name {

@@ -8,7 +8,6 @@ use syn::{Expr, Token};
 use crate::model::nearest;
 use crate::tokens::{find, is_one_of, is_punct};
 
-/// `ctx.call(arguments)` anywhere in the tokens.
 pub(crate) fn find_call(
     tokens: &TokenStream,
     context: &Ident,
@@ -33,7 +32,6 @@ pub(crate) fn arguments(tokens: &TokenStream) -> Vec<Expr> {
     parsed.map(|arguments| arguments.into_iter().collect()).unwrap_or_default()
 }
 
-/// Macros that never return.
 pub(crate) const DIVERGING: &str = "panic todo unimplemented unreachable";
 
 /// `todo!()`, `unimplemented!()`, `panic!()` alone: still being written.

@@ -6,7 +6,6 @@ use crate::model::Function;
 use crate::tokens::{is_group, is_punct, regroup, rewritten};
 
 impl Function {
-    /// The body less what stands behind a `#[cfg]`, which the macro cannot decide.
     pub(crate) fn judged(&self) -> &Group {
         self.judged.get_or_init(|| {
             let less = rewritten(self.body.stream(), &mut |trees, at| {

@@ -67,7 +67,6 @@ fn may_save_each(forward: &Forward, body: &TokenStream) -> bool {
     !lists(forward).is_empty() && mentions(body, ONCE[0])
 }
 
-/// The names of the inputs that are lists.
 fn lists(forward: &Forward) -> Vec<Ident> {
     let lists = forward.inputs().filter(|(_, input)| input.form == Form::List);
     lists.map(|(param, _)| param.ident.clone()).collect()
@@ -82,7 +81,6 @@ fn saved_list(layer: &Layer) -> String {
     )
 }
 
-/// A call that the declaration for is missing.
 fn undeclared(layer: &Layer, forward: &Forward, errors: &mut Errors) {
     let body = forward.function.judged().stream();
     let pairs = [

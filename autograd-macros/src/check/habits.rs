@@ -8,17 +8,14 @@ use crate::messages;
 use crate::model::{Layer, nearest};
 use crate::tokens::{find, is_group, is_punct, plain_name, text};
 
-/// The calls that take everything at once.
 const TOGETHER: [&str; 4] =
     ["save_for_backward", "set_attrs", "mark_not_inplace", "mark_non_differentiable"];
 
-/// The calls that take nothing.
 const READS: [&str; 3] = ["saved_tensor", "attrs", "needs_input_grad"];
 
 /// What a context of another library keeps in a field, and the start of a call's name here.
 const SAVED: &str = "saved";
 
-/// Calls that a context has in other libraries.
 const ELSEWHERE: [&str; 2] = ["mark_dirty", "save_for_forward"];
 
 /// Tells it, with the code to write.
@@ -97,7 +94,6 @@ fn fields(layer: &Layer, errors: &mut Errors) {
     }
 }
 
-/// What is found at any depth.
 fn all<T>(tokens: TokenStream, look: &dyn Fn(&[TokenTree]) -> Option<T>) -> Vec<T> {
     let mut found = Vec::new();
     find(tokens, &mut |trees, at| {

@@ -13,7 +13,6 @@ use crate::model::{
 };
 use crate::tokens::{plain_name, text};
 
-/// Holds it against every rule.
 pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     let Some(jvp) = &layer.jvp else { return };
     if args.no_grad.is_some() {
@@ -26,7 +25,6 @@ pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     returned(layer, jvp, errors);
 }
 
-/// The parameters as they should be.
 fn wanted_parameters(layer: &Layer) -> String {
     let inputs = layer.differentiable();
     let written = |prefix: &str| {
@@ -161,7 +159,6 @@ fn tangent_parameter(
     errors.at(&found.ty, message);
 }
 
-/// What `jvp` should return, as code.
 fn wanted_return(layer: &Layer) -> String {
     let outputs = layer.outputs();
     let types: Vec<_> =

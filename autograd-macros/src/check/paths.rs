@@ -9,7 +9,6 @@ use crate::errors::Errors;
 use crate::messages;
 use crate::tokens::{is_one_of, mentions, plain_name};
 
-/// The calls that are made once.
 pub(super) const ONCE: [&str; 5] = [
     "save_for_backward",
     "set_attrs",
@@ -31,7 +30,6 @@ pub(super) fn walk(
     (walk.calls, walk.repeated)
 }
 
-/// A call that is made once.
 pub(super) struct Call {
     pub(super) name: String,
     pub(super) arguments: Vec<Expr>,
@@ -41,7 +39,6 @@ pub(super) struct Call {
 pub(super) struct Repeated {
     pub(super) call: Ident,
     pub(super) list: String,
-    /// `loop` or `closure`.
     pub(super) place: &'static str,
 }
 
@@ -223,7 +220,6 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What an expression is made of, in the order in which it runs.
 fn parts(expr: &Expr) -> Vec<&Expr> {
     match expr {
         Expr::Paren(inner) => vec![&inner.expr],

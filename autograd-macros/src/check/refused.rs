@@ -6,7 +6,6 @@ use syn::{FnArg, GenericArgument, PathArguments, ReturnType, Type, TypeParamBoun
 use crate::model::{Block, Function, PRIMITIVES, bare, held};
 use crate::tokens::is_one_of;
 
-/// Where a signature has such a type.
 pub(crate) struct Refused {
     taken: bool,
     pub(crate) returned: bool,

@@ -7,13 +7,10 @@ use crate::errors::Errors;
 use crate::model::{Form, Function, Returns, form_text, gradient_type};
 use crate::tokens::text;
 
-/// What is to be returned, and what is said where another is.
 pub(crate) struct Wanted<'a> {
     /// What each value belongs to, with its form and its tensor.
     pub(crate) values: Vec<(String, Form, &'a TypePath)>,
-    /// Another number of them.
     pub(crate) count: &'a dyn Fn(usize) -> String,
-    /// A list in place of a tuple.
     pub(crate) list: &'a dyn Fn(&str) -> String,
     /// Whose value, what was found, and how it is written.
     pub(crate) form: fn(&str, &str, &str) -> String,

@@ -21,7 +21,6 @@ pub(crate) fn tensor_in(ty: &Type) -> Option<&TypePath> {
     as_tensor(ty).or_else(|| held(ty).into_iter().find_map(tensor_in))
 }
 
-/// Whether a gradient of this form is passed as this type.
 pub(crate) fn is_gradient_form(form: Form, ty: &Type) -> bool {
     match form {
         Form::One | Form::Optional => {
@@ -138,12 +137,10 @@ pub(crate) fn lifetime(ty: &Type) -> Option<&Lifetime> {
     own.or_else(|| held(ty).into_iter().find_map(lifetime))
 }
 
-/// `type Attrs`, if it is declared and can be kept.
 pub(crate) fn kept_attrs(layer: &Layer) -> Option<&Type> {
     layer.state.as_ref().filter(|state| borrowed(state).is_none() && lifetime(state).is_none())
 }
 
-/// How a borrowed type is written by value.
 pub(crate) fn owned(ty: &Type) -> String {
     match bare(ty) {
         Type::Path(path) if path.path.is_ident("str") => "String".to_owned(),

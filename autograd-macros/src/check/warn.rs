@@ -12,7 +12,6 @@ use crate::messages;
 use crate::model::{Derivative, Function, Layer, Returns, bare, nearest};
 use crate::tokens::{ends, find_ident, mentions, plain_name};
 
-/// The warnings of a block that passed its checks.
 pub(crate) fn warnings(layer: &Layer, args: &Args) -> TokenStream {
     let Some(backward) = &layer.backward else { return TokenStream::new() };
     if is_stub(&backward.function.body.stream()) {

@@ -87,7 +87,6 @@ impl Op {
         named.map(|(name, ty)| quote!(type #name = #ty;)).collect()
     }
 
-    /// What `apply` returns.
     pub(super) fn output(&self, p: &impl ToTokens) -> TokenStream {
         let Some(forward) = &self.forward else { return TokenStream::new() };
         let element = match forward.of(Kind::Real).next() {

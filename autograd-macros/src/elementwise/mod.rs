@@ -25,7 +25,6 @@ use model::Kind;
 pub(crate) use model::Op;
 pub(crate) use scalar::scalar_op;
 
-/// Whether the arguments ask for this form.
 pub(crate) fn is_asked_for(arguments: &TokenStream) -> bool {
     let mut first = true;
     arguments.clone().into_iter().any(|tree| {
@@ -82,7 +81,6 @@ impl Form for Op {
 }
 
 impl Op {
-    /// The layer whose tests are generated.
     fn of_tests(&self, args: &Args) -> Option<Layer> {
         self.layer(&private_path(args.krate.as_ref()), false, false)
     }

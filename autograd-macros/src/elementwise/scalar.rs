@@ -152,7 +152,6 @@ fn identifier(text: &str, span: Span) -> Option<Ident> {
     crate::tokens::named(text, span)
 }
 
-/// The first place where a name stands.
 fn used(tokens: &TokenStream, name: &Ident) -> Option<Ident> {
     find_ident(tokens.clone(), |ident| plain_name(ident) == plain_name(name))
 }

@@ -261,6 +261,5 @@ impl Expansion<'_> {
     }
 }
 
-/// What is written of `try_apply`.
 const TRY_DOC: &str = "As `apply`, with misuse of the op as an error instead of a \
     panic.\n\n# Errors\n\nIf a context call was against its rules, or an input against the op's.";

@@ -30,7 +30,6 @@ pub(crate) fn plain(value: &TokenStream, ty: &Type) -> TokenStream {
     }
 }
 
-/// That a probe finds no tensor in a type; never runs.
 fn proof(ty: &Type, proof: &str, probe: impl Fn(Span, &Ident) -> TokenStream) -> TokenStream {
     let (first, last) = ends(ty.to_token_stream());
     let (p, proof) = (private_at(first), Ident::new(proof, first));
@@ -46,7 +45,6 @@ fn proof(ty: &Type, proof: &str, probe: impl Fn(Span, &Ident) -> TokenStream) ->
     }
 }
 
-/// That no plain parameter holds a tensor.
 pub(crate) fn plain_inputs(forward: &Forward) -> TokenStream {
     forward
         .params
@@ -95,7 +93,6 @@ fn is_the_callers(ty: &Type, parameters: &[String]) -> bool {
     }
 }
 
-/// `Fn(..)` and the like.
 fn is_function(bound: &TypeParamBound) -> bool {
     match bound {
         TypeParamBound::Trait(bound) => bound
@@ -209,7 +206,6 @@ fn example(layer: &Layer, saved: &Type) -> Option<TokenStream> {
     Some(tokens)
 }
 
-/// What can be saved by its looks.
 fn is_savable(ty: &Type) -> bool {
     match bare(ty) {
         Type::Tuple(tuple) => tuple.elems.iter().all(is_savable),

@@ -86,7 +86,6 @@ impl Expansion<'_> {
         gives.collect()
     }
 
-    /// `Grads` with the parameters' names as fields.
     pub(super) fn grads_struct(&self) -> Option<TokenStream> {
         let backward = self.layer.backward.as_ref().and_then(Derivative::by_name).is_some();
         let jvp = self.layer.jvp.as_ref().and_then(Derivative::by_name).is_some();
@@ -203,7 +202,6 @@ pub(crate) fn with_arguments(tokens: TokenStream, arguments: &TokenStream) -> Op
     })
 }
 
-/// Whether `Grads { .. }` stands anywhere.
 fn has_literal(tokens: TokenStream) -> bool {
     let literal = |trees: &[TokenTree], at: usize| {
         let named = matches!(&trees[at], TokenTree::Ident(ident) if ident == "Grads");

@@ -86,7 +86,6 @@ fn gives(
     gives.collect()
 }
 
-/// What an input is matched with.
 fn form(input: &TensorInput) -> TokenStream {
     let tensor = &input.tensor;
     match input.form {

@@ -26,7 +26,6 @@ use crate::tokens::{ends, local, named, parts, plain_name};
 /// What stands between the parentheses of the attribute.
 #[derive(Default)]
 pub(crate) struct Arguments {
-    /// Names of the outputs.
     names: Option<Vec<Ident>>,
     /// Where the library is: `crate = path`.
     library: Option<Path>,
@@ -58,7 +57,6 @@ struct Value {
     ty: Type,
 }
 
-/// An operator of programs.
 pub(crate) struct Op {
     block: Block,
     forward: Option<Function>,
@@ -131,7 +129,6 @@ impl Form for Op {
 }
 
 impl Op {
-    /// The rules, each named after what it forbids.
     fn check_signatures(&self, errors: &mut Errors) {
         let block = &self.block;
         if let Some(lifetime) = block.generics.lifetimes().next() {
@@ -273,7 +270,6 @@ impl Op {
         quote!(#(#attrs)* #vis #sig #body)
     }
 
-    /// The call of `Program::py_func`.
     fn body(&self) -> TokenStream {
         let (private, text) = (private(), plain_name(&self.block.name));
         let names = |values: &[Value]| -> Vec<Ident> {

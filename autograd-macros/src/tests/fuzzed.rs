@@ -23,13 +23,11 @@ pub(crate) const VALID: &[&str] = &[
      String> { Ok(Grads { xs: vec![None], bias: None }) } fn help() -> usize { 1 } }",
 ];
 
-/// What became of a mutated block.
 #[derive(PartialEq, Eq)]
 pub(crate) enum Outcome {
     Refused,
     /// Its counts could not be found another way.
     Accepted,
-    /// Its counts agree.
     AcceptedAndCounted,
 }
 
@@ -188,7 +186,6 @@ fn counts(block: &TokenStream) -> Option<Counts> {
     })
 }
 
-/// The signatures of forward and backward.
 fn functions(block: &TokenStream) -> Option<(syn::Signature, syn::Signature)> {
     let block = syn::parse2::<syn::ItemImpl>(block.clone()).ok()?;
     let function = |name: &str| {
@@ -204,7 +201,6 @@ fn text(ty: &syn::Type) -> String {
     quote::quote!(#ty).to_string().replace(' ', "")
 }
 
-/// The types of the parameters that are not marked.
 fn inputs(sig: &syn::Signature) -> Vec<String> {
     let params = sig.inputs.iter().filter_map(|input| match input {
         syn::FnArg::Typed(param) => Some(param),

@@ -2,7 +2,6 @@
 
 use super::{held, run};
 
-/// An op whose forward has this body.
 fn forward(body: &str) -> String {
     format!(
         "impl Op {{ type Saved = Tensor<f64>; fn forward(ctx: &mut ForwardContext<Self>, x: \

@@ -1,9 +1,9 @@
 //! `apply`, `try_apply`, the builder, and what checks a backward that was written by hand.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 
-use super::{Expansion, Given, field};
+use super::{Expansion, field};
 use crate::attributes::is;
 use crate::builder;
 use crate::elementwise::model::{Forward, Kind};
@@ -50,26 +50,25 @@ impl Expansion<'_> {
                 quote!(#field: ::core::clone::Clone::clone(&#ident))
             })
             .collect();
-        // A struct of a formula, compiled for what it is given.
-        let compiled = |name: &Ident, given: &Given, outputs: usize| {
+        // A formula, compiled for what it is given.
+        let name = self.struct_name("Formula");
+        let formulas = self.given(forward);
+        let compiled = |which: usize| {
+            let (given, outputs) = formulas.get(which)?;
             let (i, m) = (given.count(), given.masks.len());
-            let ty = quote!(#p::elementwise::Compiled<#name, #i, #m, #outputs>);
-            (ty, quote!(#p::elementwise::Compiled(#name { #(#fields),* })))
+            let ty = quote!(#p::elementwise::Compiled<#name<#which>, #i, #m, #outputs>);
+            Some((ty, quote!(#p::elementwise::Compiled(#name::<#which> { #(#fields),* }))))
         };
-        let differentiable = forward.differentiable().len();
-        let (forward_type, forward_value) =
-            compiled(&self.struct_name("Forward"), &Given::all(forward), forward.outputs.len());
-        let (derived_type, derived_value) =
-            compiled(&self.struct_name("Derivative"), &Given::derived(forward), differentiable);
-        let (backward_type, backward_value, derived_type, derived_value) = match &self.op.backward {
-            Some(backward) => {
-                let given = Given::by(forward, &backward.meant(forward));
-                let (ty, value) = compiled(&self.struct_name("Backward"), &given, differentiable);
-                (ty, value, derived_type, quote!(::core::option::Option::Some(#derived_value)))
+        let (forward_type, forward_value) = compiled(0).unzip();
+        let (derived_type, derived_value) = compiled(1).unzip();
+        let (backward_type, backward_value, derived_type, derived_value) = match compiled(2) {
+            Some((ty, value)) => {
+                let derived = quote!(::core::option::Option::Some(#derived_value));
+                (Some(ty), Some(value), derived_type, derived)
             }
             None => {
-                let none = quote!(::core::option::Option::None);
-                (derived_type, derived_value, quote!(#p::elementwise::Program), none)
+                let program = Some(quote!(#p::elementwise::Program));
+                (derived_type, derived_value, program, quote!(::core::option::Option::None))
             }
         };
         let info = self.struct_name("Info");
@@ -146,7 +145,6 @@ impl Expansion<'_> {
         }}
     }
 
-    /// Compares what was written by hand with the derivative.
     pub(super) fn check_backward(&self, forward: &Forward) -> Option<TokenStream> {
         self.op.backward.as_ref()?;
         let p = private();
@@ -171,7 +169,6 @@ impl Expansion<'_> {
         })
     }
 
-    /// The test that is generated for a backward that was written by hand.
     pub(super) fn test(&self) -> Option<TokenStream> {
         let forward = self.op.forward.as_ref().filter(|_| matches!(self.mode, Mode::Full))?;
         self.op.backward.as_ref()?;
@@ -213,6 +210,5 @@ impl Expansion<'_> {
     }
 }
 
-/// What is written of `try_apply`.
 const TRY_DOC: &str = "As `apply`, with shapes that do not fit as an error.\n\n# Errors\n\nIf the \
     inputs cannot be broadcast to one shape.";

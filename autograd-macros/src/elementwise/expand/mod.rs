@@ -156,7 +156,6 @@ impl Expansion<'_> {
         function
     }
 
-    /// What a formula is computed with.
     fn lane(&self) -> Ident {
         self.op.parameter("L")
     }
