@@ -26,6 +26,8 @@ pub(crate) struct Args {
     allowed: Vec<String>,
     /// The tests to generate.
     pub(crate) checks: Vec<Check>,
+    /// Whether the op can make a call again, for `AUTOGRAD_VERIFY`.
+    pub(crate) verifies: bool,
 }
 
 /// `sum`, `mean(-1)`, `sum(0, 1)`

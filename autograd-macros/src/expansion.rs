@@ -25,8 +25,6 @@ pub(crate) struct Expansion<'a> {
     pub(crate) mode: Mode,
     /// Where types have other names in what is made: forward as it was written, and these names.
     pub(crate) written: Option<(&'a Forward, &'a TokenStream)>,
-    /// Whether the op can make a call again, for `AUTOGRAD_VERIFY`.
-    pub(crate) verifies: bool,
 }
 
 impl Expansion<'_> {

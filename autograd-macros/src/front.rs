@@ -14,8 +14,6 @@ pub(crate) trait Form: Sized {
     /// What callers name of an op.
     const CALLS: &'static [&'static str];
 
-    fn args(tokens: TokenStream, errors: &mut Errors) -> Self::Args;
-
     /// The parts of the block; none where it is no impl block of an op.
     fn parse(tokens: TokenStream, args: &Self::Args, errors: &mut Errors) -> Option<Self>;
 
@@ -33,9 +31,12 @@ pub(crate) trait Form: Sized {
     fn expand(self, args: &Self::Args, mode: Mode) -> TokenStream;
 }
 
-pub(crate) fn run<F: Form>(arguments: TokenStream, block: TokenStream) -> TokenStream {
+pub(crate) fn run<F: Form>(
+    block: TokenStream,
+    args: impl FnOnce(&mut Errors) -> F::Args,
+) -> TokenStream {
     let mut errors = Errors::new();
-    let args = F::args(arguments, &mut errors);
+    let args = args(&mut errors);
     let Some(form) = F::parse(block.clone(), &args, &mut errors) else {
         return fallback::of_tokens(block, errors);
     };

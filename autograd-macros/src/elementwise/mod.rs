@@ -19,7 +19,7 @@ use crate::expansion::Mode;
 use crate::front::Form;
 use crate::library::private_path;
 use crate::model::{Block, Function, Layer};
-use crate::{check_arg, fallback};
+use crate::{check_arg, fallback, front};
 use model::Kind;
 
 pub(crate) use model::Op;
@@ -34,14 +34,14 @@ pub(crate) fn is_asked_for(arguments: &TokenStream) -> bool {
     })
 }
 
+pub(crate) fn formula(arguments: TokenStream, block: TokenStream) -> TokenStream {
+    front::run::<Op>(block, |errors| args::parse(arguments, &args::ELEMENTWISE, errors))
+}
+
 impl Form for Op {
     type Args = Args;
 
     const CALLS: &'static [&'static str] = &fallback::CALLS;
-
-    fn args(tokens: TokenStream, errors: &mut Errors) -> Args {
-        args::parse(tokens, &args::ELEMENTWISE, errors)
-    }
 
     fn parse(tokens: TokenStream, _: &Args, errors: &mut Errors) -> Option<Self> {
         parse::parse(tokens, errors)

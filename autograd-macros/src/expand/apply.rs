@@ -175,7 +175,7 @@ impl Expansion<'_> {
         inputs: &Ident,
         place: Option<&Ident>,
     ) -> Option<TokenStream> {
-        if !self.verifies || self.layer.backward.is_none() || self.args.surrogate.is_some() {
+        if !self.args.verifies || self.layer.backward.is_none() || self.args.surrogate.is_some() {
             return None;
         }
         // Moved inputs do not live as long as what a plain input or the op borrows.

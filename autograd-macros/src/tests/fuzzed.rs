@@ -79,7 +79,7 @@ pub(crate) fn formula(decisions: &mut impl Decisions) -> bool {
     let accepted = !refused(&expansion) && !expansion.contains("does not understand");
     assert!(!accepted || formula_counts_agree(&block), "accepted: {block}");
     let _ = crate::elementwise::scalar_op(mutated(SCALAR, decisions));
-    let _ = crate::front::run::<crate::py_func::Op>(TokenStream::new(), mutated(ARRAYS, decisions));
+    let _ = crate::py_func::py_func(TokenStream::new(), mutated(ARRAYS, decisions));
     accepted
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn any_tokens(decisions: &mut impl Decisions) {
     let _ = layer(arguments.clone(), item.clone(), false);
     let _ = layer(quote::quote!(elementwise, #arguments), item.clone(), false);
     let _ = crate::elementwise::scalar_op(item.clone());
-    let _ = crate::front::run::<crate::py_func::Op>(arguments, item.clone());
+    let _ = crate::py_func::py_func(arguments, item.clone());
     let _ = crate::derives::module(item.clone());
     let _ = crate::derives::saved(item);
 }
