@@ -40,16 +40,14 @@ impl Expansion<'_> {
         crate::fallback::loose(&p, &syn::Generics::default(), name, &op, &names, &output)
     }
 
-    /// The op with its plain parameters: its type and its value.
-    pub(super) fn pair(&self, forward: &Forward) -> (TokenStream, TokenStream) {
+    /// The op: a static, or a function of its plain parameters.
+    pub(super) fn pair(&self, forward: &Forward) -> TokenStream {
         let p = private();
-        let fields: Vec<_> = forward
-            .of(Kind::Plain)
-            .map(|param| {
-                let (field, ident) = (field(param), &param.ident);
-                quote!(#field: ::core::clone::Clone::clone(&#ident))
-            })
-            .collect();
+        let fields = forward.of(Kind::Plain).map(|param| {
+            let (field, ident) = (field(param), &param.ident);
+            quote!(#field: ::core::clone::Clone::clone(#ident))
+        });
+        let fields: Vec<_> = fields.collect();
         // A formula, compiled for what it is given.
         let name = self.struct_name("Formula");
         let formulas = self.given(forward);
@@ -72,15 +70,24 @@ impl Expansion<'_> {
             }
         };
         let info = self.struct_name("Info");
-        (
-            quote!(#p::elementwise::Pair<#forward_type, #backward_type, #derived_type>),
-            quote!(#p::elementwise::Pair::new(&#info, #forward_value, #backward_value, #derived_value)),
-        )
+        let ty = quote!(#p::elementwise::Pair<#forward_type, #backward_type, #derived_type>);
+        let pair = quote! {
+            #p::elementwise::Pair::new(&#info, #forward_value, #backward_value, #derived_value)
+        };
+        let name = self.struct_name("Pair");
+        let plain = forward.of(Kind::Plain).map(|param| {
+            let (ident, ty) = (&param.ident, self.op.plain_type(param));
+            quote!(#ident: &#ty)
+        });
+        match fields.is_empty() {
+            true => quote!(static #name: #ty = #pair;),
+            false => quote!(#[inline] fn #name(#(#plain),*) -> #ty { #pair }),
+        }
     }
 
     pub(super) fn try_apply_body(&self, forward: &Forward) -> TokenStream {
         let p = private();
-        let (pair_type, pair) = self.pair(forward);
+        let pair = self.struct_name("Pair");
         let (element, name) = (self.op.parameter("T"), &self.op.name);
         let reals: Vec<_> = forward.of(Kind::Real).map(|param| &param.ident).collect();
         let masks = forward.of(Kind::Mask).map(|param| {
@@ -89,7 +96,8 @@ impl Expansion<'_> {
         });
         let masks: Vec<_> = masks.collect();
         let (op, outputs) = (crate::tokens::local("op"), crate::tokens::local("outputs"));
-        let plain = forward.of(Kind::Plain).next().is_some();
+        let plain: Vec<_> = forward.of(Kind::Plain).map(|param| &param.ident).collect();
+        let alone = plain.is_empty();
         let take = quote! {
             ::core::iter::Iterator::next(&mut #outputs).unwrap_or_else(|| ::core::unreachable!())
         };
@@ -100,15 +108,12 @@ impl Expansion<'_> {
                 quote!((#(#each,)*))
             }
         };
-        // Without parameters, it is the same in all calls.
-        let (op_value, (apply, given)) = match plain {
-            false => {
-                (quote!(static __OP: #pair_type = #pair;), (quote!(apply_static), quote!(&__OP)))
-            }
-            true => (quote!(let #op: #pair_type = #pair;), (quote!(apply), quote!(#op))),
+        let (op_value, apply, given) = match alone {
+            true => (None, quote!(apply_static), quote!(&#pair)),
+            false => (Some(quote!(let #op = #pair(#(&#plain),*);)), quote!(apply), quote!(#op)),
         };
         let verify = self.args.verify.map(|_| {
-            let op = if plain { quote!(&#given) } else { given.clone() };
+            let op = if alone { given.clone() } else { quote!(&#given) };
             quote! {
                 if ::core::cfg!(debug_assertions) {
                     #p::elementwise::verify(#op, &[#(#reals),*], &[#(#masks),*])?;
@@ -116,18 +121,18 @@ impl Expansion<'_> {
             }
         });
         // Without parameters, what is true of one call is true of all.
-        let once = self.op.backward.is_some() && self.args.surrogate.is_none() && !plain;
+        let once = self.op.backward.is_some() && self.args.surrogate.is_none() && alone;
         let checked = (once && self.args.verify.is_none()).then(|| {
             quote! {
                 if ::core::cfg!(debug_assertions) {
                     static __CHECKED: #p::elementwise::Checked = #p::elementwise::Checked::new();
-                    __CHECKED.require(&__OP)?;
+                    __CHECKED.require(&#pair)?;
                 }
             }
         });
-        let one = !plain && masks.is_empty() && forward.outputs.len() == 1 && !forward.tuple;
+        let one = alone && masks.is_empty() && forward.outputs.len() == 1 && !forward.tuple;
         let call = match &reals[..] {
-            [x] if one => quote!(#p::elementwise::apply_one::<#element>(&__OP, #x)),
+            [x] if one => quote!(#p::elementwise::apply_one::<#element>(&#pair, #x)),
             _ => quote! {
                 let mut #outputs = ::core::iter::IntoIterator::into_iter(
                     #p::elementwise::#apply::<#element>(#given, &[#(#reals),*], &[#(#masks),*])?,
@@ -153,17 +158,18 @@ impl Expansion<'_> {
             let (ident, ty) = (&param.ident, self.op.plain_type(param));
             quote!(#ident: #ty)
         });
-        let (_, pair) = self.pair(forward);
+        let pair = self.struct_name("Pair");
+        let plain: Vec<_> = forward.of(Kind::Plain).map(|param| &param.ident).collect();
+        let given = (!plain.is_empty()).then(|| quote!((#(&#plain),*)));
         Some(quote! {
             impl #op {
             /// Compares `backward` with the derivative of `forward` at many points.
             ///
             /// # Errors
             ///
-            /// [`BackwardDiffers`](#p::Error::BackwardDiffers) with the input and the point where
-            /// they differ.
+            /// `Error::BackwardDiffers` with the input and the point where they differ.
             #vis fn check_backward(#(#params),*) -> #p::Result<()> {
-                #p::elementwise::check_backward(&#pair)
+                #p::elementwise::check_backward(&#pair #given)
             }
             }
         })

@@ -11,7 +11,8 @@ use crate::tokens::plain_name;
 impl Expansion<'_> {
     /// What is the same in every call, and the formulas: one struct of the plain parameters, by their number.
     pub(super) fn formulas(&self, forward: &Forward) -> TokenStream {
-        let (info, name) = (self.info(forward), self.struct_name("Formula"));
+        let (info, pair, name) =
+            (self.info(forward), self.pair(forward), self.struct_name("Formula"));
         let fields = forward.of(Kind::Plain).map(|param| {
             let (ident, ty) = (field(param), self.op.plain_type(param));
             quote!(#ident: #ty)
@@ -27,6 +28,7 @@ impl Expansion<'_> {
             #[derive(Clone)]
             struct #name<const WHICH: ::core::primitive::usize> { #(#fields),* }
             #(#formulas)*
+            #pair
         }
     }
 
