@@ -75,7 +75,14 @@ fn item(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Found> {
             }
             other => return Err(syn::Error::new(other.span(), "no body")),
         };
-        return Ok(Found::Function(Function { attrs, vis, sig, body, judged: OnceCell::new() }));
+        return Ok(Found::Function(Function {
+            attrs,
+            vis,
+            sig,
+            body,
+            judged: OnceCell::new(),
+            trees: OnceCell::new(),
+        }));
     }
     let is_type = ahead.peek(Token![type]);
     let is_macro = ahead.peek(syn::Ident) && ahead.peek2(Token![!])

@@ -90,29 +90,65 @@ pub(crate) fn is_group(tree: Option<&TokenTree>, delimiter: Delimiter) -> bool {
     matches!(tree, Some(TokenTree::Group(group)) if group.delimiter() == delimiter)
 }
 
-/// What is found first, at any depth: `look` is given the trees of a group and a position in them.
+/// The trees of a stream and of the groups in it, for what is looked at more than once: to take a stream apart is
+/// a call of the compiler.
+#[derive(Clone)]
+pub(crate) struct Trees {
+    trees: Vec<TokenTree>,
+    groups: Vec<Self>,
+}
+
+impl Trees {
+    pub(crate) fn new(tokens: TokenStream) -> Self {
+        let trees: Vec<TokenTree> = tokens.into_iter().collect();
+        let inside = |tree: &TokenTree| match tree {
+            TokenTree::Group(group) => Some(Self::new(group.stream())),
+            _ => None,
+        };
+        let groups = trees.iter().filter_map(inside).collect();
+        Self { trees, groups }
+    }
+
+    /// What is found first, at any depth: `look` is given the trees of a group and a position in them.
+    pub(crate) fn find<T>(
+        &self,
+        look: &mut dyn FnMut(&[TokenTree], usize) -> Option<T>,
+    ) -> Option<T> {
+        let mut groups = self.groups.iter();
+        (0..self.trees.len()).find_map(|position| {
+            look(&self.trees, position).or_else(|| match &self.trees[position] {
+                TokenTree::Group(_) => groups.next()?.find(look),
+                _ => None,
+            })
+        })
+    }
+
+    pub(crate) fn find_ident(&self, is: impl Fn(&Ident) -> bool) -> Option<Ident> {
+        self.find(&mut |trees, position| match &trees[position] {
+            TokenTree::Ident(ident) if is(ident) => Some(ident.clone()),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn mentions(&self, name: &str) -> bool {
+        self.find_ident(|ident| ident == name).is_some()
+    }
+}
+
+/// The same of a stream that is looked at once.
 pub(crate) fn find<T>(
     tokens: TokenStream,
     look: &mut dyn FnMut(&[TokenTree], usize) -> Option<T>,
 ) -> Option<T> {
-    let trees: Vec<TokenTree> = tokens.into_iter().collect();
-    (0..trees.len()).find_map(|position| {
-        look(&trees, position).or_else(|| match &trees[position] {
-            TokenTree::Group(group) => find(group.stream(), look),
-            _ => None,
-        })
-    })
+    Trees::new(tokens).find(look)
 }
 
 pub(crate) fn find_ident(tokens: TokenStream, is: impl Fn(&Ident) -> bool) -> Option<Ident> {
-    find(tokens, &mut |trees, position| match &trees[position] {
-        TokenTree::Ident(ident) if is(ident) => Some(ident.clone()),
-        _ => None,
-    })
+    Trees::new(tokens).find_ident(is)
 }
 
 pub(crate) fn mentions(tokens: &impl ToTokens, name: &str) -> bool {
-    find_ident(tokens.to_token_stream(), |ident| ident == name).is_some()
+    Trees::new(tokens.to_token_stream()).mentions(name)
 }
 
 /// What stands between commas, each with the comma after it.

@@ -11,16 +11,16 @@ use super::{habits, marks, paths};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Derivative, Form, Forward, Layer, bare, behind};
-use crate::tokens::{find, mentions, plain_name, text};
+use crate::tokens::{Trees, plain_name, text};
 
 pub(super) fn check(layer: &Layer, errors: &mut Errors) {
     habits::check(layer, errors);
     if let Some(forward) = &layer.forward {
         declarations(layer, forward, errors);
         // Parsing a body is most of what an op costs the macro.
-        let body = forward.function.judged();
+        let (body, trees) = forward.function.judged();
         if let Some(context) = &forward.context
-            && (may_break_a_rule(&body.stream()) || may_save_each(forward, &body.stream()))
+            && (may_break_a_rule(trees) || may_save_each(forward, trees))
             && let Ok(block) = syn::parse2::<Block>(body.to_token_stream())
         {
             let (calls, repeated) = paths::walk(context, lists(forward), &block, errors);
@@ -41,9 +41,9 @@ pub(super) fn check(layer: &Layer, errors: &mut Errors) {
 }
 
 /// Whether a call that is made once stands there more often, or one whose arguments are checked.
-fn may_break_a_rule(body: &TokenStream) -> bool {
+fn may_break_a_rule(body: &Trees) -> bool {
     let mut made = [0; ONCE.len()];
-    find(body.clone(), &mut |trees, at| {
+    body.find(&mut |trees, at| {
         if let TokenTree::Ident(word) = &trees[at] {
             ONCE.iter().zip(&mut made).for_each(|(once, made)| *made += usize::from(word == once));
         }
@@ -54,8 +54,8 @@ fn may_break_a_rule(body: &TokenStream) -> bool {
 }
 
 /// Whether what is saved may be saved for each tensor of a list.
-fn may_save_each(forward: &Forward, body: &TokenStream) -> bool {
-    !lists(forward).is_empty() && mentions(body, ONCE[0])
+fn may_save_each(forward: &Forward, body: &Trees) -> bool {
+    !lists(forward).is_empty() && body.mentions(ONCE[0])
 }
 
 fn lists(forward: &Forward) -> Vec<Ident> {
@@ -74,8 +74,8 @@ fn saved_list(layer: &Layer) -> String {
 
 /// What forward keeps is declared, what is declared is kept, and what is read is both.
 fn declarations(layer: &Layer, forward: &Forward, errors: &mut Errors) {
-    let body = forward.function.body.stream();
-    let called = |body: &TokenStream, call| find_call(body, forward.context.as_ref()?, call);
+    let body = forward.function.trees();
+    let called = |body, call| find_call(body, forward.context.as_ref()?, call);
     let both = [
         (&layer.saved, "Saved", "save_for_backward", "saved_tensor"),
         (&layer.state, "Attrs", "set_attrs", "attrs"),
@@ -84,9 +84,9 @@ fn declarations(layer: &Layer, forward: &Forward, errors: &mut Errors) {
         if let Some(ty) = ty {
             let nothing = matches!(bare(ty), syn::Type::Tuple(tuple) if tuple.elems.is_empty());
             // Of a call that is misspelt the compiler says so.
-            let is_seen = |context| !escapes(&body, context) && !is_misspelt(&body, context, call);
-            let never = !mentions(&body, call) && forward.context.as_ref().is_none_or(is_seen);
-            if never && !nothing && !is_stub(&body) {
+            let is_seen = |context| !escapes(body, context) && !is_misspelt(body, context, call);
+            let never = !body.mentions(call) && forward.context.as_ref().is_none_or(is_seen);
+            if never && !nothing && !is_stub(&forward.function.body.stream()) {
                 errors.at(ty, messages::never_called(declared, call));
             }
             continue;
@@ -99,8 +99,8 @@ fn declarations(layer: &Layer, forward: &Forward, errors: &mut Errors) {
             "Saved" => saved_example(layer, given),
             _ => attrs_example(forward, given),
         };
-        if called(&body, call).is_some() {
-            let kept = called(&forward.function.judged().stream(), call);
+        if called(body, call).is_some() {
+            let kept = called(forward.function.judged().1, call);
             // `save_for_backward(())` says nothing, and is right.
             if let Some((ident, given)) = kept.filter(|(_, given)| given.to_string() != "()") {
                 errors.at(ident, messages::not_declared(call, declared, &example(&given)));
@@ -108,7 +108,7 @@ fn declarations(layer: &Layer, forward: &Forward, errors: &mut Errors) {
             continue;
         }
         for (context, function) in layer.contexts().filter(|(_, of)| of.sig.ident != "forward") {
-            if let Some((ident, _)) = find_call(&function.judged().stream(), context, read) {
+            if let Some((ident, _)) = find_call(function.judged().1, context, read) {
                 let example = example(&TokenStream::new());
                 errors.at(ident, messages::undeclared_read(read, declared, &example, call));
             }

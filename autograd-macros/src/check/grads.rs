@@ -107,7 +107,7 @@ pub(crate) struct Fields {
 impl Fields {
     /// Tells what is wrong with a tuple at its end, or with each `Grads { .. }`.
     pub(crate) fn check(&self, by_name: bool, backward: &Function, errors: &mut Errors) {
-        let body = backward.judged();
+        let (body, _) = backward.judged();
         if !by_name {
             let params = self.params.iter().map(|(name, _)| name);
             let taken: Vec<&String> = params.chain(&self.given).collect();

@@ -7,7 +7,7 @@ use syn::{BinOp, Block, Expr, ExprMethodCall, Macro, Stmt};
 use super::calls::{DIVERGING, find_call};
 use crate::errors::Errors;
 use crate::messages;
-use crate::tokens::{is_one_of, mentions, plain_name};
+use crate::tokens::{Trees, is_one_of, plain_name};
 
 pub(super) const ONCE: [&str; 5] = [
     "save_for_backward",
@@ -81,8 +81,8 @@ impl<'a> Walk<'a> {
 
     /// Notes `save_for_backward` in code that runs for each tensor of a list.
     fn each(&mut self, over: &Expr, code: &Expr, place: &'static str, must: &Must) {
-        let tokens = code.to_token_stream();
-        let leaves = ["break", "return"].iter().any(|word| mentions(&tokens, word));
+        let code_trees = Trees::new(code.to_token_stream());
+        let leaves = ["break", "return"].iter().any(|word| code_trees.mentions(word));
         let Some(list) = self.whole_list(over).filter(|_| !leaves) else { return };
         let (mut pass, mut unread) = (must.clone(), Errors::new());
         pass.made[0] = false;
@@ -90,7 +90,7 @@ impl<'a> Walk<'a> {
         unread.forget();
         if pass.made[0]
             && !pass.left
-            && let Some((call, _)) = find_call(&tokens, self.context, ONCE[0])
+            && let Some((call, _)) = find_call(&code_trees, self.context, ONCE[0])
         {
             self.repeated.push(Repeated { call, list: plain_name(&list), place });
         }

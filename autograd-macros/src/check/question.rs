@@ -10,7 +10,7 @@ use crate::tokens::{is_group, is_one_of, is_punct, text};
 
 pub(crate) fn check(function: &Function, errors: &mut Errors) {
     if let Some(returned) = no_result(&function.sig.output)
-        && let Some(first) = first_mark(function.judged().stream())
+        && let Some(first) = first_mark(function.judged().0.stream())
     {
         let name = function.sig.ident.to_string();
         errors.at_span(first, messages::question_mark(&name, &text(returned)));

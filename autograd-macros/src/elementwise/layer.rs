@@ -53,6 +53,7 @@ impl Op {
             sig: syn::parse2(sig).ok()?,
             body: Group::new(Delimiter::Brace, TokenStream::new()),
             judged: OnceCell::new(),
+            trees: OnceCell::new(),
         };
         let mut errors = Errors::new();
         let forward = parse::forward(&function, &self.name.to_string(), &mut errors);
