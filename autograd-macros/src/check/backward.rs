@@ -4,7 +4,7 @@ use proc_macro2::Ident;
 
 use super::grads::Fields;
 use super::returned::Wanted;
-use super::types::{is_gradient_form, is_plain, other_element, tensor_in};
+use super::types::{is_gradient_form, is_plain, other_element, tensor_in, together};
 use crate::errors::Errors;
 use crate::generics::parameter_name;
 use crate::messages;
@@ -153,12 +153,8 @@ fn wanted_return(layer: &Layer, by_name: bool) -> String {
         let names: Vec<_> = inputs.iter().map(|(param, _)| param.ident.to_string()).collect();
         return format!("Grads {{ {} }}", names.join(", "));
     }
-    let types: Vec<_> =
-        inputs.iter().map(|(_, input)| gradient_type(input.form, &text(&input.tensor))).collect();
-    match types.as_slice() {
-        [one] => one.clone(),
-        many => format!("({})", many.join(", ")),
-    }
+    let types = inputs.iter().map(|(_, input)| gradient_type(input.form, &text(&input.tensor)));
+    together(types.collect())
 }
 
 fn returned(layer: &Layer, errors: &mut Errors) {

@@ -21,20 +21,8 @@ const ELSEWHERE: [&str; 2] = ["mark_dirty", "save_for_forward"];
 /// Tells it, with the code to write.
 pub(super) fn check(layer: &Layer, errors: &mut Errors) {
     fields(layer, errors);
-    several_arguments(layer, errors);
+    calls_in_forward(layer, errors);
     positions(layer, errors);
-    of_other_libraries(layer, errors);
-}
-
-fn of_other_libraries(layer: &Layer, errors: &mut Errors) {
-    let Some(forward) = &layer.forward else { return };
-    let Some(context) = &forward.context else { return };
-    let body = forward.function.judged().1;
-    for call in ELSEWHERE {
-        if let Some((ident, _)) = find_call(body, context, call) {
-            errors.at(ident, messages::call_of_another_library(call));
-        }
-    }
 }
 
 /// What needs a gradient, asked by position.
@@ -120,11 +108,16 @@ fn field<'a>(trees: &'a [TokenTree], context: &Ident) -> Option<&'a Ident> {
     (receiver == context && is_punct(Some(dot), '.') && !called).then_some(name)
 }
 
-/// What is given one by one, but taken as a tuple.
-fn several_arguments(layer: &Layer, errors: &mut Errors) {
+/// What is given one by one, but taken as a tuple; and calls that there are not.
+fn calls_in_forward(layer: &Layer, errors: &mut Errors) {
     let Some(forward) = &layer.forward else { return };
     let Some(context) = &forward.context else { return };
     let body = forward.function.judged().1;
+    for call in ELSEWHERE {
+        if let Some((ident, _)) = find_call(body, context, call) {
+            errors.at(ident, messages::call_of_another_library(call));
+        }
+    }
     for call in TOGETHER {
         let Some((ident, given)) = find_call(body, context, call) else { continue };
         if !given.clone().into_iter().any(|tree| is_punct(Some(&tree), ',')) {

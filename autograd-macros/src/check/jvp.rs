@@ -3,7 +3,7 @@
 use syn::Type;
 
 use super::returned::Wanted;
-use super::types::{is_gradient_form, other_element, tensor_in};
+use super::types::{is_gradient_form, other_element, tensor_in, together};
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::messages;
@@ -160,13 +160,8 @@ fn tangent_parameter(
 }
 
 fn wanted_return(layer: &Layer) -> String {
-    let outputs = layer.outputs();
-    let types: Vec<_> =
-        outputs.iter().map(|(_, form, tensor)| gradient_type(*form, &text(*tensor))).collect();
-    match types.as_slice() {
-        [one] => one.clone(),
-        many => format!("({})", many.join(", ")),
-    }
+    let outputs = layer.outputs().into_iter();
+    together(outputs.map(|(_, form, tensor)| gradient_type(form, &text(tensor))).collect())
 }
 
 fn returned(layer: &Layer, jvp: &Derivative, errors: &mut Errors) {

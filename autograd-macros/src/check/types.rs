@@ -34,12 +34,6 @@ pub(crate) fn is_list(ty: &Type) -> bool {
     output_form(ty).is_some_and(|(form, _)| form == Form::List)
 }
 
-/// How many gradients a type surely is: an alias may be a tuple.
-pub(crate) fn surely_gradients(ty: &Type) -> Option<usize> {
-    let inner = argument_of(ty, "Option").unwrap_or(ty);
-    output_form(inner).map(|_| 1)
-}
-
 /// The tensor in what is returned for one of this form, where its place is right.
 pub(crate) fn returned_tensor(form: Form, ty: &Type) -> Option<TypePath> {
     let tensor_of = |ty: &Type| argument_of(ty, "Option").unwrap_or(ty).clone();
@@ -147,6 +141,12 @@ pub(crate) fn owned(ty: &Type) -> String {
         Type::Slice(slice) => format!("Vec<{}>", text(&slice.elem)),
         ty => text(ty),
     }
+}
+
+/// Several types as a function returns them.
+pub(crate) fn together(types: Vec<String>) -> String {
+    let written = types.join(", ");
+    if types.len() == 1 { written } else { format!("({written})") }
 }
 
 /// Whether a parameter is bare: zeros come where no gradient came.
