@@ -45,7 +45,7 @@ pub use plain::{
     NoTensorSeen, Probe, Probed, TensorSeen, attrs, check_plain, plain,
 };
 pub use proof::{
-    AnyDual, AnyElementTensor, AnyGradient, FloatTensor, Known, List, Sure, Unknown, any_tensor,
+    AnyDual, AnyElementTensor, AnyGradient, FloatTensor, Known, List, Unknown, any_tensor,
     float_tensor, list,
 };
 pub use rules::LayerRules;

@@ -64,16 +64,6 @@ pub fn float_tensor<T: FloatTensor + ?Sized>() {}
 /// The proof for tensors behind `#[stop_gradient]`.
 pub fn any_tensor<T: AnyElementTensor + ?Sized>() {}
 
-/// The type, of an array whose length proves something of it: without the length it is one with an error.
-#[doc(hidden)]
-pub trait Sure<T: ?Sized> {
-    type Type: ?Sized;
-}
-
-impl<T: ?Sized, const N: usize> Sure<T> for [(); N] {
-    type Type = T;
-}
-
 /// Finds the bounds of a tensor type, or none where the type is no tensor.
 #[doc(hidden)]
 pub struct Known<T: ?Sized>(PhantomData<fn() -> *const T>);

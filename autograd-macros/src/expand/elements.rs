@@ -39,13 +39,14 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
     let p = private();
     let types = unsure.iter().enumerate().map(|(at, (_, tensor, element))| {
         let name = name(at);
-        // In docs it stands as it was written, since the name is private. Else it is a type with an error
-        // where a tensor cannot hold it.
+        // In docs it stands as it was written, since the name is private. Else it is that of an array whose
+        // length proves that a tensor can hold it: without a length it is a type with an error.
         quote! {
             #[cfg(doc)]
             type #name = #element;
             #[cfg(not(doc))]
-            type #name = <[(); { #p::PhantomData::<#tensor>; 0 }] as #p::Sure<#element>>::Type;
+            type #name =
+                <[#element; { #p::PhantomData::<#tensor>; 0 }] as ::core::iter::IntoIterator>::Item;
         }
     });
     let mut function = forward.function.clone();
@@ -83,7 +84,8 @@ fn element_end(trees: &[TokenTree]) -> Option<usize> {
     }
     let mut depth = 0;
     trees.iter().enumerate().skip(1).find_map(|(at, tree)| {
-        depth += i32::from(is_punct(Some(tree), '<')) - i32::from(is_punct(Some(tree), '>'));
+        let close = is_punct(Some(tree), '>') && !is_punct(trees.get(at - 1), '-');
+        depth += i32::from(is_punct(Some(tree), '<')) - i32::from(close);
         (depth == 0).then_some(at)
     })
 }
