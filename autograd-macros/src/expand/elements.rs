@@ -1,18 +1,20 @@
-//! Element types that the macro does not know, like `Tensor<Price>`, by another name in all that is generated:
-//! what is wrong with one is reported where it was written, and not again of everything that is made of it.
+//! Element types that the macro does not know, like `Tensor<Price>`, and such plain outputs, by another name in
+//! all that is generated: what is wrong with one is reported where it was written, and not again of everything
+//! that is made of it.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
-use syn::{Type, TypePath};
+use syn::{ReturnType, Type, TypePath};
 
+use crate::check::types::is_primitive;
 use crate::errors::Errors;
 use crate::generics::{generated, parameter_name};
 use crate::library::private;
-use crate::model::{Forward, Layer, element, first_argument, is_known};
+use crate::model::{Forward, Layer, Output, OutputKind, element, first_argument, is_known};
 use crate::parse;
-use crate::tokens::{is_punct, mentions, rewritten, text};
+use crate::tokens::{first_span, is_punct, mentions, rewritten, text};
 
-/// Puts these names into forward, and returns it as it was and the names; none where all elements are known.
+/// Puts these names into forward, and returns it as it was and the names; none where all types are known.
 pub(crate) fn name(layer: &mut Layer) -> Option<(Forward, TokenStream)> {
     let (named, types) = named(layer)?;
     Some((layer.forward.replace(named)?, types))
@@ -32,7 +34,14 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
             unsure.push((text, tensor, written));
         }
     }
-    if unsure.is_empty() {
+    // A plain output that hides a lifetime would have to name it in the builder.
+    let plain = |part: &Output| matches!(part.kind, OutputKind::Plain) && !is_primitive(&part.ty);
+    let output = match &forward.function.sig.output {
+        ReturnType::Type(_, ty) if forward.outputs.parts.iter().any(plain) => Some(ty),
+        _ => None,
+    };
+    let output = output.filter(|ty| is_alone(layer, forward, ty));
+    if unsure.is_empty() && output.is_none() {
         return None;
     }
     let name = |at: usize| generated(&layer.name, &format!("Element{at}"));
@@ -58,11 +67,20 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
         let (tensor, open, close) = (&trees[at], &trees[at + 1], &trees[at + end]);
         Some((quote!(#tensor #open #name #close), end + 1))
     });
-    function.sig = syn::parse2(sig?).ok()?;
+    if let Some(sig) = sig {
+        function.sig = syn::parse2(sig).ok()?;
+    }
     let mut errors = Errors::new();
-    let forward = parse::forward(&function, &layer.name.to_string(), &mut errors);
+    let mut named = parse::forward(&function, &layer.name.to_string(), &mut errors);
     errors.forget();
-    Some((forward, types.collect()))
+    let mut types: TokenStream = types.collect();
+    if let (Some(_), ReturnType::Type(_, ty)) = (output, &function.sig.output) {
+        let mut name = generated(&layer.name, "Output");
+        types.extend(quote!(type #name = #ty;));
+        name.set_span(name.span().located_at(first_span(ty)));
+        named.function.sig.output = syn::parse_quote!(-> #name);
+    }
+    Some((named, types))
 }
 
 /// Whether a type is the same outside of the block and of functions: no parameter, lifetime or `Self` in it. A

@@ -184,6 +184,10 @@ const UNSURE: &[(&str, &[(&str, usize)])] = &[
     ("&Tensor<f64> PARAMETER", ELEMENTS),
     ("-> Tensor<f64>", ELEMENTS),
     (
+        "-> Tensor<f64>",
+        &[("(Tensor<f64>, Mine)", 2), ("(Tensor<f64>, Vec<Mine>)", 2), ("(Tensor<f64>, Named)", 2)],
+    ),
+    (
         "PARAMETER",
         &[("Mine", 6), ("Vec<Mine>", 6), ("Mine<u8, u8>", 6), ("Named", 7), ("Plain::Name", 6)],
     ),
