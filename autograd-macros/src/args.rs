@@ -11,7 +11,6 @@ use crate::messages;
 use crate::model::nearest;
 use crate::tokens::parts;
 
-/// The arguments of the attribute.
 #[derive(Default)]
 pub(crate) struct Args {
     pub(crate) no_grad: Option<Span>,
@@ -24,10 +23,11 @@ pub(crate) struct Args {
     pub(crate) verify: Option<Span>,
     pub(crate) reduce: Option<Reduce>,
     pub(crate) krate: Option<Path>,
-    /// Warnings that are silenced.
     allowed: Vec<String>,
     /// The tests to generate.
     pub(crate) checks: Vec<Check>,
+    /// Whether the op can make a call again, for `AUTOGRAD_VERIFY`.
+    pub(crate) verifies: bool,
 }
 
 /// `sum`, `mean(-1)`, `sum(0, 1)`
@@ -36,7 +36,6 @@ pub(crate) struct Reduce {
     pub(crate) axes: Vec<isize>,
 }
 
-/// The arguments that a form takes.
 pub(crate) struct Takes {
     attribute: &'static str,
     names: &'static [&'static str],
@@ -58,7 +57,6 @@ pub(crate) const ELEMENTWISE: Takes = Takes {
               `crate = path`",
 };
 
-/// The warnings that `allow(..)` silences.
 const WARNINGS: [&str; 2] = ["unread_saved", "none_gradient"];
 
 /// Reads them one by one, so that each mistake is reported.

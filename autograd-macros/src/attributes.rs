@@ -6,12 +6,10 @@ use syn::Attribute;
 
 use crate::tokens::{find_ident, is_one_of, mentions};
 
-/// Whether it is one of these.
 pub(crate) fn is(attr: &Attribute, names: &[&str]) -> bool {
     names.iter().any(|name| attr.path().is_ident(name))
 }
 
-/// A doc comment.
 pub(crate) struct Doc(pub(crate) &'static str);
 
 impl ToTokens for Doc {
@@ -94,7 +92,6 @@ pub(crate) fn of_start(attr: &Attribute) -> bool {
     says(attr, &["deprecated"]) && !says(attr, &["doc", "must_use"])
 }
 
-/// A lint of the type itself: an expectation of it is one of the struct.
 pub(crate) fn is_lint_of_types(attr: &Attribute) -> bool {
     const LINTS: &str = "non_camel_case_types missing_docs missing_debug_implementations \
         missing_copy_implementations";

@@ -47,7 +47,6 @@ fn arguments(attrs: &[Attribute], name: &str, field: bool, errors: &mut Errors) 
     found
 }
 
-/// What both derives are made of.
 struct Input {
     item: DeriveInput,
     fields: Vec<(Member, Field)>,
@@ -110,7 +109,6 @@ impl Input {
     }
 }
 
-/// `#[derive(Saved)]`: field by field.
 pub(crate) fn saved(item: TokenStream) -> TokenStream {
     let Some(mut input) = read(item, "Saved", "saved") else { return TokenStream::new() };
     let named = input.fields.iter().any(|(member, _)| matches!(member, Member::Named(_)));

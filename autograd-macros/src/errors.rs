@@ -36,7 +36,6 @@ impl Errors {
         self.found.append(&mut more.found);
     }
 
-    /// What syn found wrong.
     pub(crate) fn syntax(&mut self, error: &syn::Error) {
         for error in error {
             self.at_span(error.span(), error.to_string());
@@ -65,7 +64,6 @@ impl Errors {
         }
     }
 
-    /// The errors as code that does not compile.
     pub(crate) fn into_tokens(mut self) -> TokenStream {
         self.read = true;
         self.found.iter().map(Report::to_tokens).collect()

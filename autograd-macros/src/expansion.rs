@@ -7,7 +7,7 @@ use syn::{Type, Visibility};
 use crate::args::Args;
 use crate::generics::generated;
 use crate::library::private_at;
-use crate::model::Layer;
+use crate::model::{Forward, Layer};
 use crate::tokens::mentions;
 
 /// Whether the block passed its checks.
@@ -19,13 +19,12 @@ pub(crate) enum Mode {
     Reported(Ident),
 }
 
-/// All that an expansion is made from.
 pub(crate) struct Expansion<'a> {
     pub(crate) layer: &'a Layer,
     pub(crate) args: &'a Args,
     pub(crate) mode: Mode,
-    /// Whether the op can make a call again, for `AUTOGRAD_VERIFY`.
-    pub(crate) verifies: bool,
+    /// Where types have other names in what is made: forward as it was written, and these names.
+    pub(crate) written: Option<(&'a Forward, &'a TokenStream)>,
 }
 
 impl Expansion<'_> {

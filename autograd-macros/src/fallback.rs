@@ -35,7 +35,6 @@ pub(crate) fn mode(op: &Ident, errors: Errors, refused: bool) -> (Mode, TokenStr
     }
 }
 
-/// The name of the type with an error.
 pub(crate) fn reported_name(op: &Ident) -> Ident {
     generated(op, "Reported")
 }
@@ -127,7 +126,6 @@ fn is_no_path(tokens: &TokenStream) -> bool {
         }
 }
 
-/// The name of a struct, an enum or a union without parameters.
 fn made_type(tokens: TokenStream) -> Option<Ident> {
     let mut trees = tokens.into_iter();
     trees.find(|tree| {
@@ -196,7 +194,6 @@ fn is_slip(ty: &Type) -> bool {
     ["Tensor", "Real"].iter().any(|meant| slip(ty, meant).is_some())
 }
 
-/// Whether a type is named `X<Self>`.
 fn is_of_self(ty: &Type) -> bool {
     let first = last_segment(ty).and_then(first_argument);
     first.is_some_and(|argument| is_named(argument, "Self"))

@@ -8,27 +8,21 @@ use crate::expansion::Mode;
 use crate::fallback;
 use crate::model::{Block, Function};
 
-/// A form of the macro.
 pub(crate) trait Form: Sized {
     type Args;
 
     /// What callers name of an op.
     const CALLS: &'static [&'static str];
 
-    fn args(tokens: TokenStream, errors: &mut Errors) -> Self::Args;
-
     /// The parts of the block; none where it is no impl block of an op.
     fn parse(tokens: TokenStream, args: &Self::Args, errors: &mut Errors) -> Option<Self>;
 
     fn block(&self) -> &Block;
 
-    /// The functions that make the op.
     fn functions(&self) -> Vec<&Function>;
 
-    /// The rules of signatures and declarations.
     fn check(&self, args: &Self::Args, errors: &mut Errors);
 
-    /// The rules of bodies.
     fn check_bodies(&self, errors: &mut Errors);
 
     /// Whether the compiler refuses a type of a signature.
@@ -37,9 +31,12 @@ pub(crate) trait Form: Sized {
     fn expand(self, args: &Self::Args, mode: Mode) -> TokenStream;
 }
 
-pub(crate) fn run<F: Form>(arguments: TokenStream, block: TokenStream) -> TokenStream {
+pub(crate) fn run<F: Form>(
+    block: TokenStream,
+    args: impl FnOnce(&mut Errors) -> F::Args,
+) -> TokenStream {
     let mut errors = Errors::new();
-    let args = F::args(arguments, &mut errors);
+    let args = args(&mut errors);
     let Some(form) = F::parse(block.clone(), &args, &mut errors) else {
         return fallback::of_tokens(block, errors);
     };

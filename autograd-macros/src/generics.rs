@@ -6,7 +6,6 @@ use syn::{GenericParam, Generics};
 
 use crate::tokens::plain_name;
 
-/// The name of a parameter of an impl or a function.
 pub(crate) fn parameter_name(param: &GenericParam) -> String {
     argument(param).to_string()
 }

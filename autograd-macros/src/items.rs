@@ -15,7 +15,6 @@ use crate::messages;
 use crate::model::{Broken, Function};
 use crate::tokens::{is_one_of, is_punct};
 
-/// One item of the block, as far as it matters.
 pub(crate) enum Found {
     Function(Function),
     Type(syn::ImplItemType),
@@ -24,7 +23,6 @@ pub(crate) enum Found {
     Broken(Broken),
 }
 
-/// Item by item.
 pub(crate) fn split(body: TokenStream, errors: &mut Errors) -> Vec<Found> {
     let mut found = Vec::new();
     let parser = |input: ParseStream<'_>| -> syn::Result<()> {
@@ -77,7 +75,14 @@ fn item(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Found> {
             }
             other => return Err(syn::Error::new(other.span(), "no body")),
         };
-        return Ok(Found::Function(Function { attrs, vis, sig, body, judged: OnceCell::new() }));
+        return Ok(Found::Function(Function {
+            attrs,
+            vis,
+            sig,
+            body,
+            judged: OnceCell::new(),
+            trees: OnceCell::new(),
+        }));
     }
     let is_type = ahead.peek(Token![type]);
     let is_macro = ahead.peek(syn::Ident) && ahead.peek2(Token![!])
@@ -169,7 +174,6 @@ fn unended(input: ParseStream<'_>) -> syn::Result<TokenStream> {
     Ok(all)
 }
 
-/// Takes what cannot be read, up to where the next item starts.
 fn broken(input: ParseStream<'_>) -> syn::Result<Broken> {
     let mut broken = Broken { name: None, parameters: None };
     let mut inside = false;

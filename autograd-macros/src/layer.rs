@@ -10,69 +10,70 @@ use crate::expansion::{Expansion, Mode};
 use crate::front::Form;
 use crate::library::private_path;
 use crate::model::{Block, Function, Layer};
-use crate::{check, check_arg, elementwise, fallback, front, parse};
+use crate::{check, check_arg, elementwise, expand, fallback, front, parse};
 
 /// The attribute as a plain function. `verifies`: whether the op can be verified while it runs.
 pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) -> TokenStream {
-    match (elementwise::is_asked_for(&arguments), verifies) {
-        (true, _) => front::run::<elementwise::Op>(arguments, block),
-        (_, false) => front::run::<Op<false>>(arguments, block),
-        (_, true) => front::run::<Op<true>>(arguments, block),
+    if elementwise::is_asked_for(&arguments) {
+        return elementwise::formula(arguments, block);
     }
+    front::run::<Layer>(block, |errors| {
+        let mut args = args::parse(arguments, &args::LAYER, errors);
+        args.verifies = verifies;
+        args
+    })
 }
 
-struct Op<const VERIFIES: bool>(Layer);
-
-impl<const VERIFIES: bool> Form for Op<VERIFIES> {
+impl Form for Layer {
     type Args = Args;
 
     const CALLS: &'static [&'static str] = &fallback::CALLS;
 
-    fn args(tokens: TokenStream, errors: &mut Errors) -> Args {
-        args::parse(tokens, &args::LAYER, errors)
-    }
-
     fn parse(tokens: TokenStream, _: &Args, errors: &mut Errors) -> Option<Self> {
-        parse::parse(tokens, errors).map(Self)
+        parse::parse(tokens, errors)
     }
 
     fn block(&self) -> &Block {
-        &self.0.block
+        &self.block
     }
 
     fn functions(&self) -> Vec<&Function> {
-        self.0.functions().collect()
+        self.functions().collect()
     }
 
     fn check(&self, args: &Args, errors: &mut Errors) {
-        check::check(&self.0, args, errors);
-        check_arg::check(Some(&self.0), args, errors);
+        check::check(self, args, errors);
+        check_arg::check(Some(self), args, errors);
     }
 
     fn check_bodies(&self, errors: &mut Errors) {
-        check::check_bodies(&self.0, errors);
+        check::check_bodies(self, errors);
     }
 
     fn is_refused(&self) -> bool {
-        self.0.functions().any(|function| check::refused::of_signature(&self.0, function).any())
+        self.functions().any(|function| check::refused::of_signature(self, function).any())
     }
 
     fn expand(mut self, args: &Args, mode: Mode) -> TokenStream {
         if matches!(mode, Mode::Full) {
-            let layer = &self.0;
-            let expansion = Expansion { layer, args, mode, verifies: VERIFIES }.tokens();
-            let warnings = check::warn::warnings(layer, args);
-            let tests = check_arg::tests(layer, args, false);
+            let named = expand::elements::name(&mut self);
+            let written = named.as_ref().map(|(written, types)| (written, types));
+            let expansion = Expansion { layer: &self, args, mode, written }.tokens();
+            if let Some((written, _)) = named {
+                self.forward = Some(written);
+            }
+            let warnings = check::warn::warnings(&self, args);
+            let tests = check_arg::tests(&self, args, false);
             return quote!(#expansion #warnings #tests);
         }
         let path = private_path(args.krate.as_ref());
-        for (parameter, _) in not_floats(&self.0) {
-            let mut params = self.0.block.generics.type_params_mut();
+        for (parameter, _) in not_floats(&self) {
+            let mut params = self.block.generics.type_params_mut();
             if let Some(parameter) = params.find(|param| param.ident == parameter) {
                 parameter.colon_token.get_or_insert_with(Default::default);
                 parameter.bounds.push(syn::parse_quote!(#path::Float));
             }
         }
-        Expansion { layer: &self.0, args, mode, verifies: false }.tokens()
+        Expansion { layer: &self, args, mode, written: None }.tokens()
     }
 }

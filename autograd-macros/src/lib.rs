@@ -43,7 +43,7 @@ pub fn py_func(
     arguments: proc_macro::TokenStream,
     block: proc_macro::TokenStream,
 ) -> proc_macro::TokenStream {
-    front::run::<py_func::Op>(arguments.into(), block.into()).into()
+    py_func::py_func(arguments.into(), block.into()).into()
 }
 
 /// Makes a struct of tensors one that an op can save: `type Saved = MyStruct;`.

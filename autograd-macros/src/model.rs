@@ -10,7 +10,7 @@ use syn::{
 use std::cell::OnceCell;
 use std::ops::Deref;
 
-use crate::tokens::{is_one_of, text};
+use crate::tokens::{Trees, is_one_of, text};
 
 /// What the blocks of all forms have in common.
 pub(crate) struct Block {
@@ -77,7 +77,9 @@ pub(crate) struct Function {
     pub(crate) sig: Signature,
     pub(crate) body: Group,
     /// The body less what stands behind a `#[cfg]`, once that was asked for.
-    pub(crate) judged: OnceCell<Group>,
+    pub(crate) judged: OnceCell<Option<(Group, Trees)>>,
+    /// The trees of the body, once they were asked for.
+    pub(crate) trees: OnceCell<Trees>,
 }
 
 pub(crate) struct Forward {
@@ -93,7 +95,6 @@ pub(crate) struct Forward {
 pub(crate) struct Param {
     /// Its name in `apply`.
     pub(crate) ident: Ident,
-    /// What was written of it.
     pub(crate) docs: Vec<Attribute>,
     pub(crate) ty: Type,
     pub(crate) kind: ParamKind,
@@ -172,7 +173,6 @@ impl Layer {
         !self.broken.is_empty()
     }
 
-    /// The functions that make the op.
     pub(crate) fn functions(&self) -> impl Iterator<Item = &Function> {
         let forward = self.forward.iter().map(|forward| &forward.function);
         let backward = self.backward.iter().map(|backward| &backward.function);
@@ -205,6 +205,10 @@ impl Function {
     /// Whether it is one of those that make an op.
     pub(crate) fn is_rule(&self) -> bool {
         RULES.iter().any(|rule| self.sig.ident == rule)
+    }
+
+    pub(crate) fn trees(&self) -> &Trees {
+        self.trees.get_or_init(|| Trees::new(self.body.stream()))
     }
 
     /// Whether the body is Rust.

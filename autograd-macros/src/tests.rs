@@ -42,13 +42,6 @@ fn valid_blocks_are_accepted() {
 }
 
 #[test]
-fn a_block_of_helpers_is_not_empty_and_lacks_forward() {
-    held(|items| format!("impl Op {{ {items} }}"), &[], "is empty", &[""]);
-    let reported = run("impl Op { fn help() {} }");
-    assert!(reported.contains("the op `Op` has no `forward`") && !reported.contains("is empty"));
-}
-
-#[test]
 fn gradients_under_other_names_are_refused_where_they_are_exchanged() {
     let of = |inputs: &str, returned: &str| {
         let inputs: Vec<&str> = inputs.split(", ").collect();
@@ -77,37 +70,6 @@ fn gradients_under_other_names_are_refused_where_they_are_exchanged() {
     held(|right| of("x, y", right), &["(dy, dx)"], "", &[]);
 }
 
-#[test]
-fn counts_that_disagree_are_refused() {
-    let tensors = |count: usize, one: &str| vec![one; count].join(", ");
-    for inputs in 1..5 {
-        for outputs in 1..5 {
-            for gradients in 0..5 {
-                for returned in 1..5 {
-                    let params: String =
-                        (0..inputs).map(|i| format!(", x{i}: &Tensor<f64>")).collect();
-                    let grads: String =
-                        (0..gradients).map(|i| format!(", d{i}: &Tensor<f64>")).collect();
-                    let many = |count: usize| match count {
-                        1 => "Tensor<f64>".to_owned(),
-                        count => format!("({})", tensors(count, "Tensor<f64>")),
-                    };
-                    let block = format!(
-                        "impl Op {{ fn forward(ctx: &mut ForwardContext<Self>{params}) -> {} {{ \
-                         todo!() }} fn backward(ctx: &BackwardContext<Self>{grads}) -> {} {{ \
-                         todo!() }} }}",
-                        many(outputs),
-                        many(returned)
-                    );
-                    let agree = outputs == gradients && inputs == returned;
-                    assert_eq!(!refused(&run(&block)), agree, "{block}");
-                }
-            }
-        }
-    }
-}
-
-/// A small generator of its own: the same mutations every time.
 struct Random(u64);
 
 impl Decisions for Random {
@@ -164,7 +126,6 @@ fn what_is_not_understood_is_reported() {
     }
 }
 
-/// Where a token stands in the source.
 fn places(tokens: TokenStream, found: &mut Vec<(String, std::ops::Range<usize>)>) {
     for tree in tokens {
         match tree {
@@ -223,7 +184,6 @@ fn apply_has_the_words_of_forward() {
     assert!(here > 2, "{here}");
 }
 
-/// The tokens of the bodies in a block.
 fn bodies(block: TokenStream, found: &mut Vec<(String, std::ops::Range<usize>)>) {
     for tree in block {
         let TokenTree::Group(items) = tree else { continue };
@@ -372,7 +332,6 @@ fn every_sentence_of_a_proof_has_a_fixture() {
     assert!(missing.is_empty(), "sentences without a fixture: {missing:#?}");
 }
 
-/// All files of Rust in a folder, at any depth.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder");
     let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -385,7 +344,6 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The literals in `on_unimplemented(..)`.
 fn said_by_traits(tokens: TokenStream, literals: &mut Vec<String>) {
     let mut before = false;
     for tree in tokens {
@@ -402,15 +360,33 @@ fn said_by_traits(tokens: TokenStream, literals: &mut Vec<String>) {
     }
 }
 
-/// What the macro itself says of a fixture's blocks, without the compiler: fast enough to hold each
-/// check to its sentence while `cargo mutants` changes it.
+fn reported_of(path: &Path, words: &mut String) -> usize {
+    let Ok(source) = syn::parse_file(&fs::read_to_string(path).expect("a program")) else {
+        return 0;
+    };
+    let mut blocks = 0;
+    for item in source.items {
+        let syn::Item::Impl(mut block) = item else { continue };
+        let is_ours = |attr: &syn::Attribute| attr.path().is_ident("py_layer");
+        let Some(at) = block.attrs.iter().position(is_ours) else { continue };
+        let arguments = match block.attrs.remove(at).meta {
+            syn::Meta::List(list) => list.tokens,
+            _ => TokenStream::new(),
+        };
+        blocks += 1;
+        let expansion = layer(arguments, quote::quote!(#block), false);
+        if refused(&expansion.to_string()) {
+            let mut literals = Vec::new();
+            collect(expansion, &mut literals);
+            literals.iter().for_each(|literal| words.push_str(&format!("{literal}\n")));
+        }
+    }
+    blocks
+}
+
+/// Without the compiler: fast enough to hold each check to its sentence while `cargo mutants` changes it.
 #[test]
 fn fixtures_are_given_their_sentences() {
-    fn reported(tokens: TokenStream, words: &mut String) {
-        let mut literals = Vec::new();
-        collect(tokens, &mut literals);
-        literals.iter().for_each(|literal| words.push_str(&format!("{literal}\n")));
-    }
     let sentences: Vec<String> = sentences()
         .into_iter()
         .filter_map(|(_, literals)| {
@@ -418,24 +394,12 @@ fn fixtures_are_given_their_sentences() {
         })
         .filter(|part| part.len() > 12)
         .collect();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/ui");
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests");
     let (mut held, mut wrong) = (0, Vec::new());
-    for path in sources(&folder) {
+    for path in sources(&tests.join("ui")) {
         let Ok(stderr) = fs::read_to_string(path.with_extension("stderr")) else { continue };
-        let source = fs::read_to_string(path.with_extension("rs")).expect("a fixture");
-        let Ok(source) = syn::parse_file(&source) else { continue };
-        let (mut words, mut blocks) = (String::new(), 0);
-        for item in source.items {
-            let syn::Item::Impl(mut block) = item else { continue };
-            let is_ours = |attr: &syn::Attribute| attr.path().is_ident("py_layer");
-            let Some(at) = block.attrs.iter().position(is_ours) else { continue };
-            let arguments = match block.attrs.remove(at).meta {
-                syn::Meta::List(list) => list.tokens,
-                _ => TokenStream::new(),
-            };
-            blocks += 1;
-            reported(layer(arguments, quote::quote!(#block), false), &mut words);
-        }
+        let mut words = String::new();
+        let blocks = reported_of(&path, &mut words);
         // Warnings come from the compiler, and that a name is taken from the block before it.
         let from_here = |line: &&str| {
             let taken = ["use of deprecated", "there is an op", "the macro makes the struct"];
@@ -456,6 +420,11 @@ fn fixtures_are_given_their_sentences() {
     }
     assert!(wrong.is_empty(), "not reported:\n{}", wrong.join("\n"));
     assert!(held > 100, "only {held} sentences were held to their fixtures");
+    let (mut right, mut words) = (0, String::new());
+    for path in sources(&tests.join("tests/accepted")) {
+        right += reported_of(&path, &mut words);
+    }
+    assert!(right > 80 && words.is_empty(), "of {right} right ops:\n{words}");
 }
 
 /// Ops whose expansions stand in `tests/tests/macros/expansions`, where they are compiled and run.

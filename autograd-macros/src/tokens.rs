@@ -4,7 +4,6 @@ use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::ReturnType;
 
-/// The spans of the first and the last token.
 pub(crate) fn ends(tokens: TokenStream) -> (Span, Span) {
     let mut tokens = tokens.into_iter();
     let Some(first) = tokens.next() else {
@@ -24,7 +23,6 @@ pub(crate) fn whole_span(tokens: &impl ToTokens) -> Span {
     first.join(last).unwrap_or(first)
 }
 
-/// The span of what a function returns.
 pub(crate) fn output_span(output: &ReturnType) -> Span {
     match output {
         ReturnType::Default => Span::call_site(),
@@ -58,7 +56,6 @@ pub(crate) fn named(text: &str, place: Span) -> Option<Ident> {
     Some(ident)
 }
 
-/// Whether a name is one of these words.
 pub(crate) fn is_one_of(name: &Ident, words: &str) -> bool {
     let name = name.to_string();
     words.split(' ').any(|word| name == word)
@@ -79,7 +76,6 @@ pub(crate) fn located(tokens: TokenStream, place: Span) -> TokenStream {
     moved.collect()
 }
 
-/// A group with other tokens in it.
 pub(crate) fn regroup(group: &Group, tokens: TokenStream) -> Group {
     let mut new = Group::new(group.delimiter(), tokens);
     new.set_span(group.span());
@@ -94,31 +90,65 @@ pub(crate) fn is_group(tree: Option<&TokenTree>, delimiter: Delimiter) -> bool {
     matches!(tree, Some(TokenTree::Group(group)) if group.delimiter() == delimiter)
 }
 
-/// What is found first, at any depth: `look` is given the trees of a group and a position in them.
+/// The trees of a stream and of the groups in it, for what is looked at more than once: to take a stream apart is
+/// a call of the compiler.
+#[derive(Clone)]
+pub(crate) struct Trees {
+    trees: Vec<TokenTree>,
+    groups: Vec<Self>,
+}
+
+impl Trees {
+    pub(crate) fn new(tokens: TokenStream) -> Self {
+        let trees: Vec<TokenTree> = tokens.into_iter().collect();
+        let inside = |tree: &TokenTree| match tree {
+            TokenTree::Group(group) => Some(Self::new(group.stream())),
+            _ => None,
+        };
+        let groups = trees.iter().filter_map(inside).collect();
+        Self { trees, groups }
+    }
+
+    /// What is found first, at any depth: `look` is given the trees of a group and a position in them.
+    pub(crate) fn find<T>(
+        &self,
+        look: &mut dyn FnMut(&[TokenTree], usize) -> Option<T>,
+    ) -> Option<T> {
+        let mut groups = self.groups.iter();
+        (0..self.trees.len()).find_map(|position| {
+            look(&self.trees, position).or_else(|| match &self.trees[position] {
+                TokenTree::Group(_) => groups.next()?.find(look),
+                _ => None,
+            })
+        })
+    }
+
+    pub(crate) fn find_ident(&self, is: impl Fn(&Ident) -> bool) -> Option<Ident> {
+        self.find(&mut |trees, position| match &trees[position] {
+            TokenTree::Ident(ident) if is(ident) => Some(ident.clone()),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn mentions(&self, name: &str) -> bool {
+        self.find_ident(|ident| ident == name).is_some()
+    }
+}
+
+/// The same of a stream that is looked at once.
 pub(crate) fn find<T>(
     tokens: TokenStream,
     look: &mut dyn FnMut(&[TokenTree], usize) -> Option<T>,
 ) -> Option<T> {
-    let trees: Vec<TokenTree> = tokens.into_iter().collect();
-    (0..trees.len()).find_map(|position| {
-        look(&trees, position).or_else(|| match &trees[position] {
-            TokenTree::Group(group) => find(group.stream(), look),
-            _ => None,
-        })
-    })
+    Trees::new(tokens).find(look)
 }
 
-/// The first name of which this is true.
 pub(crate) fn find_ident(tokens: TokenStream, is: impl Fn(&Ident) -> bool) -> Option<Ident> {
-    find(tokens, &mut |trees, position| match &trees[position] {
-        TokenTree::Ident(ident) if is(ident) => Some(ident.clone()),
-        _ => None,
-    })
+    Trees::new(tokens).find_ident(is)
 }
 
-/// Whether a name stands anywhere in some tokens.
 pub(crate) fn mentions(tokens: &impl ToTokens, name: &str) -> bool {
-    find_ident(tokens.to_token_stream(), |ident| ident == name).is_some()
+    Trees::new(tokens.to_token_stream()).mentions(name)
 }
 
 /// What stands between commas, each with the comma after it.
@@ -182,7 +212,6 @@ pub(crate) fn rewrite(
     rewritten(tokens.clone(), replace).unwrap_or(tokens)
 }
 
-/// Puts tokens in place of a name.
 pub(crate) fn replace_ident(tokens: TokenStream, name: &str, with: &TokenStream) -> TokenStream {
     rewrite(tokens, &mut |trees, position| match &trees[position] {
         TokenTree::Ident(ident) if ident == name => Some((with.clone(), 1)),

@@ -14,14 +14,12 @@ use crate::generics::{
 };
 use crate::library::private;
 use crate::model::{Forward, Layer, Param};
-use crate::tokens::{find, find_ident, first_span, is_punct, local, mentions, plain_name, rewrite};
+use crate::tokens::{Trees, first_span, is_punct, local, mentions, plain_name, rewrite};
 use named::{Hidden, Named};
 
 /// What a call by name is made of.
 pub(crate) struct ByName {
-    /// What starts it, of the op itself.
     pub(crate) with: TokenStream,
-    /// The types that name the arguments.
     pub(crate) names: TokenStream,
     pub(crate) builder: TokenStream,
     /// The function of the op that is reported where it is called, if the builder needs one.
@@ -39,7 +37,6 @@ pub(crate) fn expand(expansion: &Expansion<'_>, places: bool) -> Option<ByName> 
     Some(Builder::new(expansion, forward, places).tokens())
 }
 
-/// The type that names an argument of an op.
 pub(crate) fn argument(layer: &Layer, ident: &Ident) -> TokenStream {
     let (names, name) = (arguments_of(layer), marker(ident));
     quote!(#names::#name)
@@ -55,7 +52,6 @@ struct Builder<'a> {
     name: Ident,
     names: Ident,
     states: Vec<Ident>,
-    /// The types of the parameters, in their order.
     named: Vec<Named>,
 }
 
@@ -65,9 +61,9 @@ impl<'a> Builder<'a> {
         let count = forward.params.len();
         // The user may have a type of this name.
         let generics = &expansion.layer.generics;
-        let written =
-            quote!(#op #generics).into_iter().chain(forward.function.sig.to_token_stream());
-        let taken = find_ident(written.collect(), |word| word.to_string().starts_with("Argument"));
+        let sig = &forward.function.sig;
+        let written = Trees::new(quote!(#op #generics #sig));
+        let taken = written.find_ident(|word| word.to_string().starts_with("Argument"));
         let state = if taken.is_some() { "__Argument" } else { "Argument" };
         let mut builder = Self {
             expansion,
@@ -78,9 +74,7 @@ impl<'a> Builder<'a> {
             named: Vec::new(),
         };
         // Lifetimes that the user wrote anywhere.
-        let taken: Vec<String> = lifetimes_in(forward.function.sig.to_token_stream())
-            .chain(lifetimes_in(expansion.layer.generics.to_token_stream()))
-            .collect();
+        let taken = lifetimes_in(&written);
         let own = &forward.function.sig.generics;
         let parameters = own.type_params().chain(expansion.layer.generics.type_params());
         let parameters: Vec<_> = parameters.map(|param| param.ident.to_string()).collect();
@@ -382,10 +376,9 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The lifetimes that stand anywhere in some tokens.
-fn lifetimes_in(tokens: TokenStream) -> impl Iterator<Item = String> {
+fn lifetimes_in(written: &Trees) -> Vec<String> {
     let mut found = Vec::new();
-    find(tokens, &mut |trees, at| {
+    written.find(&mut |trees, at| {
         if let [quote, TokenTree::Ident(name), ..] = &trees[at..]
             && is_punct(Some(quote), '\'')
         {
@@ -393,7 +386,7 @@ fn lifetimes_in(tokens: TokenStream) -> impl Iterator<Item = String> {
         }
         None::<()>
     });
-    found.into_iter()
+    found
 }
 
 /// The name of a parameter as the name of a type.

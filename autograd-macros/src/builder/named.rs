@@ -7,14 +7,11 @@ use syn::{GenericArgument, Lifetime, PathArguments, Type, TypeParamBound};
 use crate::model::{PRIMITIVES, Param, ParamKind, bare, held};
 use crate::tokens::is_one_of;
 
-/// A parameter's type with a name for everything that is anonymous in it.
 pub(super) struct Named {
     pub(super) ty: TokenStream,
     pub(super) hidden: Hidden,
     pub(super) lifetimes: Vec<Lifetime>,
-    /// Type parameters for `impl Trait`, with their bounds.
     pub(super) types: Vec<TokenStream>,
-    /// What must outlive the references to it.
     pub(super) outlives: Vec<TokenStream>,
 }
 
@@ -64,7 +61,6 @@ impl Hidden {
     }
 }
 
-/// Lifetimes of a type.
 struct Found {
     /// Types that may hide some.
     hidden: usize,
@@ -121,11 +117,8 @@ pub(super) fn implemented(position: usize, place: usize) -> Ident {
 /// Names what is anonymous in a type: lifetimes, and `impl Trait`.
 struct Namer<'a> {
     position: usize,
-    /// Type parameters in scope.
     parameters: &'a [String],
-    /// Lifetimes that the user wrote.
     taken: &'a [String],
-    /// Whether lifetimes get names.
     names: bool,
     lifetimes: Vec<Lifetime>,
     types: Vec<TokenStream>,

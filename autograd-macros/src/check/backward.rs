@@ -4,7 +4,7 @@ use proc_macro2::Ident;
 
 use super::grads::Fields;
 use super::returned::Wanted;
-use super::types::{is_gradient_form, is_plain, other_element, tensor_in};
+use super::types::{is_gradient_form, is_plain, other_element, tensor_in, together};
 use crate::errors::Errors;
 use crate::generics::parameter_name;
 use crate::messages;
@@ -15,7 +15,6 @@ use crate::model::{
 use crate::parse::BACKWARD_CONTEXT;
 use crate::tokens::{plain_name, text};
 
-/// Holds backward's signature against them.
 pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
     gradient_count(layer, errors);
     gradient_types(layer, errors);
@@ -33,7 +32,6 @@ fn parameter_named_grads(layer: &Layer, errors: &mut Errors) {
     }
 }
 
-/// The same of its body.
 pub(crate) fn check_body(layer: &Layer, errors: &mut Errors) {
     let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
     let by_name = match &backward.returns {
@@ -149,19 +147,14 @@ fn gradient_types(layer: &Layer, errors: &mut Errors) {
     }
 }
 
-/// What backward should return, as code.
 fn wanted_return(layer: &Layer, by_name: bool) -> String {
     let inputs = layer.differentiable();
     if by_name {
         let names: Vec<_> = inputs.iter().map(|(param, _)| param.ident.to_string()).collect();
         return format!("Grads {{ {} }}", names.join(", "));
     }
-    let types: Vec<_> =
-        inputs.iter().map(|(_, input)| gradient_type(input.form, &text(&input.tensor))).collect();
-    match types.as_slice() {
-        [one] => one.clone(),
-        many => format!("({})", many.join(", ")),
-    }
+    let types = inputs.iter().map(|(_, input)| gradient_type(input.form, &text(&input.tensor)));
+    together(types.collect())
 }
 
 fn returned(layer: &Layer, errors: &mut Errors) {

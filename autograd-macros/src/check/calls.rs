@@ -6,15 +6,10 @@ use syn::punctuated::Punctuated;
 use syn::{Expr, Token};
 
 use crate::model::nearest;
-use crate::tokens::{find, is_one_of, is_punct};
+use crate::tokens::{Trees, is_one_of, is_punct};
 
-/// `ctx.call(arguments)` anywhere in the tokens.
-pub(crate) fn find_call(
-    tokens: &TokenStream,
-    context: &Ident,
-    call: &str,
-) -> Option<(Ident, TokenStream)> {
-    find(tokens.clone(), &mut |trees, at| match &trees[at..] {
+pub(crate) fn find_call(body: &Trees, context: &Ident, call: &str) -> Option<(Ident, TokenStream)> {
+    body.find(&mut |trees, at| match &trees[at..] {
         [TokenTree::Ident(ctx), dot, TokenTree::Ident(name), TokenTree::Group(arguments), ..]
             if ctx == context
                 && is_punct(Some(dot), '.')
@@ -33,7 +28,6 @@ pub(crate) fn arguments(tokens: &TokenStream) -> Vec<Expr> {
     parsed.map(|arguments| arguments.into_iter().collect()).unwrap_or_default()
 }
 
-/// Macros that never return.
 pub(crate) const DIVERGING: &str = "panic todo unimplemented unreachable";
 
 /// `todo!()`, `unimplemented!()`, `panic!()` alone: still being written.
@@ -52,16 +46,16 @@ pub(crate) fn is_stub(body: &TokenStream) -> bool {
 }
 
 /// Whether the context is used otherwise than before a dot.
-pub(crate) fn escapes(tokens: &TokenStream, context: &Ident) -> bool {
+pub(crate) fn escapes(body: &Trees, context: &Ident) -> bool {
     let escapes = |trees: &[TokenTree], at: usize| {
         let here = matches!(&trees[at], TokenTree::Ident(ident) if ident == context);
         (here && !is_punct(trees.get(at + 1), '.')).then_some(())
     };
-    find(tokens.clone(), &mut { escapes }).is_some()
+    body.find(&mut { escapes }).is_some()
 }
 
 /// Whether a name that is nearly this one is called on the context.
-pub(crate) fn is_misspelt(tokens: &TokenStream, context: &Ident, call: &str) -> bool {
+pub(crate) fn is_misspelt(body: &Trees, context: &Ident, call: &str) -> bool {
     let misspelt = |trees: &[TokenTree], at: usize| match &trees[at..] {
         [TokenTree::Ident(ctx), dot, TokenTree::Ident(name), ..]
             if ctx == context && is_punct(Some(dot), '.') =>
@@ -70,5 +64,5 @@ pub(crate) fn is_misspelt(tokens: &TokenStream, context: &Ident, call: &str) -> 
         }
         _ => None,
     };
-    find(tokens.clone(), &mut { misspelt }).is_some()
+    body.find(&mut { misspelt }).is_some()
 }

@@ -3,17 +3,21 @@
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 use crate::model::Function;
-use crate::tokens::{is_group, is_punct, regroup, rewritten};
+use crate::tokens::{Trees, is_group, is_punct, regroup, rewritten};
 
 impl Function {
     /// The body less what stands behind a `#[cfg]`, which the macro cannot decide.
-    pub(crate) fn judged(&self) -> &Group {
-        self.judged.get_or_init(|| {
+    pub(crate) fn judged(&self) -> (&Group, &Trees) {
+        let less = self.judged.get_or_init(|| {
             let less = rewritten(self.body.stream(), &mut |trees, at| {
                 Some((TokenStream::new(), configured(trees, at)?))
-            });
-            less.map_or_else(|| self.body.clone(), |less| regroup(&self.body, less))
-        })
+            })?;
+            Some((regroup(&self.body, less.clone()), Trees::new(less)))
+        });
+        match less {
+            None => (&self.body, self.trees()),
+            Some((body, trees)) => (body, trees),
+        }
     }
 }
 

@@ -11,25 +11,16 @@ use super::{habits, marks, paths};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Derivative, Form, Forward, Layer, bare, behind};
-use crate::tokens::{find, mentions, plain_name, text};
+use crate::tokens::{Trees, plain_name, text};
 
 pub(super) fn check(layer: &Layer, errors: &mut Errors) {
     habits::check(layer, errors);
-    // A declaration may be among what could not be read.
-    if !layer.is_broken() {
-        for (call, message) in undeclared_reads(layer) {
-            errors.at(call, message);
-        }
-    }
     if let Some(forward) = &layer.forward {
-        if !layer.is_broken() {
-            undeclared(layer, forward, errors);
-        }
-        never_called(layer, forward, errors);
+        declarations(layer, forward, errors);
         // Parsing a body is most of what an op costs the macro.
-        let body = forward.function.judged();
+        let (body, trees) = forward.function.judged();
         if let Some(context) = &forward.context
-            && (may_break_a_rule(&body.stream()) || may_save_each(forward, &body.stream()))
+            && (may_break_a_rule(trees) || may_save_each(forward, trees))
             && let Ok(block) = syn::parse2::<Block>(body.to_token_stream())
         {
             let (calls, repeated) = paths::walk(context, lists(forward), &block, errors);
@@ -50,9 +41,9 @@ pub(super) fn check(layer: &Layer, errors: &mut Errors) {
 }
 
 /// Whether a call that is made once stands there more often, or one whose arguments are checked.
-fn may_break_a_rule(body: &TokenStream) -> bool {
+fn may_break_a_rule(body: &Trees) -> bool {
     let mut made = [0; ONCE.len()];
-    find(body.clone(), &mut |trees, at| {
+    body.find(&mut |trees, at| {
         if let TokenTree::Ident(word) = &trees[at] {
             ONCE.iter().zip(&mut made).for_each(|(once, made)| *made += usize::from(word == once));
         }
@@ -63,11 +54,10 @@ fn may_break_a_rule(body: &TokenStream) -> bool {
 }
 
 /// Whether what is saved may be saved for each tensor of a list.
-fn may_save_each(forward: &Forward, body: &TokenStream) -> bool {
-    !lists(forward).is_empty() && mentions(body, ONCE[0])
+fn may_save_each(forward: &Forward, body: &Trees) -> bool {
+    !lists(forward).is_empty() && body.mentions(ONCE[0])
 }
 
-/// The names of the inputs that are lists.
 fn lists(forward: &Forward) -> Vec<Ident> {
     let lists = forward.inputs().filter(|(_, input)| input.form == Form::List);
     lists.map(|(param, _)| param.ident.clone()).collect()
@@ -82,59 +72,48 @@ fn saved_list(layer: &Layer) -> String {
     )
 }
 
-/// A call that the declaration for is missing.
-fn undeclared(layer: &Layer, forward: &Forward, errors: &mut Errors) {
-    let body = forward.function.judged().stream();
-    let pairs = [
-        ("save_for_backward", layer.saved.is_none(), "Saved"),
-        ("set_attrs", layer.state.is_none(), "Attrs"),
+/// What forward keeps is declared, what is declared is kept, and what is read is both.
+fn declarations(layer: &Layer, forward: &Forward, errors: &mut Errors) {
+    let body = forward.function.trees();
+    let called = |body, call| find_call(body, forward.context.as_ref()?, call);
+    let both = [
+        (&layer.saved, "Saved", "save_for_backward", "saved_tensor"),
+        (&layer.state, "Attrs", "set_attrs", "attrs"),
     ];
-    for (call, missing, declared) in pairs {
-        let name = forward.context.as_ref().filter(|_| missing);
-        if let Some((ident, arguments)) = name.and_then(|ctx| find_call(&body, ctx, call)) {
-            // `save_for_backward(())` says nothing, and is right.
-            if arguments.to_string() == "()" {
-                continue;
+    for (ty, declared, call, read) in both {
+        if let Some(ty) = ty {
+            let nothing = matches!(bare(ty), syn::Type::Tuple(tuple) if tuple.elems.is_empty());
+            // Of a call that is misspelt the compiler says so.
+            let is_seen = |context| !escapes(body, context) && !is_misspelt(body, context, call);
+            let never = !body.mentions(call) && forward.context.as_ref().is_none_or(is_seen);
+            if never && !nothing && !is_stub(&forward.function.body.stream()) {
+                errors.at(ty, messages::never_called(declared, call));
             }
-            let example = match declared {
-                "Saved" => saved_example(layer, &arguments),
-                _ => attrs_example(forward, &arguments),
-            };
-            errors.at(ident, messages::not_declared(call, declared, &example));
+            continue;
+        }
+        // A declaration may be among what could not be read.
+        if layer.is_broken() {
+            continue;
+        }
+        let example = |given: &TokenStream| match declared {
+            "Saved" => saved_example(layer, given),
+            _ => attrs_example(forward, given),
+        };
+        if called(body, call).is_some() {
+            let kept = called(forward.function.judged().1, call);
+            // `save_for_backward(())` says nothing, and is right.
+            if let Some((ident, given)) = kept.filter(|(_, given)| given.to_string() != "()") {
+                errors.at(ident, messages::not_declared(call, declared, &example(&given)));
+            }
+            continue;
+        }
+        for (context, function) in layer.contexts().filter(|(_, of)| of.sig.ident != "forward") {
+            if let Some((ident, _)) = find_call(function.judged().1, context, read) {
+                let example = example(&TokenStream::new());
+                errors.at(ident, messages::undeclared_read(read, declared, &example, call));
+            }
         }
     }
-}
-
-/// What backward and `jvp` read without a declaration. Where forward keeps it, the declaration is reported to be
-/// missing there.
-pub(crate) fn undeclared_reads(layer: &Layer) -> Vec<(Ident, String)> {
-    let readers = layer.contexts().filter(|(_, of)| of.sig.ident != "forward");
-    let readers: Vec<_> = readers.map(|(context, of)| (context, of.judged().stream())).collect();
-    let pairs = [
-        ("saved_tensor", layer.saved.is_none(), "Saved", "save_for_backward"),
-        ("attrs", layer.state.is_none(), "Attrs", "set_attrs"),
-    ];
-    let missing = pairs.into_iter().filter(|(_, missing, _, call)| *missing && !keeps(layer, call));
-    missing
-        .flat_map(|missing| readers.iter().map(move |reader| (missing, reader)))
-        .filter_map(|((read, _, declared, call), (context, body))| {
-            let (ident, _) = find_call(body, context, read)?;
-            let example = match declared {
-                "Saved" => saved_example(layer, &TokenStream::new()),
-                _ => "f64".to_owned(),
-            };
-            Some((ident, messages::undeclared_read(read, declared, &example, call)))
-        })
-        .collect()
-}
-
-/// Whether forward calls this on its context, or may do so where it cannot be seen.
-fn keeps(layer: &Layer, call: &str) -> bool {
-    layer.forward.as_ref().is_none_or(|forward| {
-        let body = forward.function.body.stream();
-        let context = forward.context.as_ref();
-        context.is_some_and(|context| find_call(&body, context, call).is_some())
-    })
 }
 
 /// What `type Saved` may be: tensors like the first output, as many as are saved.
@@ -169,27 +148,6 @@ fn attrs_example(forward: &Forward, arguments: &TokenStream) -> String {
         _ => None,
     });
     found.unwrap_or_else(|| "f64".to_owned())
-}
-
-/// A declaration without the call, where the context is in plain sight all the time.
-fn never_called(layer: &Layer, forward: &Forward, errors: &mut Errors) {
-    let body = forward.function.body.stream();
-    let declared = [
-        (layer.saved.as_ref(), "Saved", "save_for_backward"),
-        (layer.state.as_ref(), "Attrs", "set_attrs"),
-    ];
-    for (ty, name, call) in declared {
-        let Some(ty) = ty else { continue };
-        if matches!(bare(ty), syn::Type::Tuple(tuple) if tuple.elems.is_empty()) {
-            continue;
-        }
-        // Of a call that is misspelt the compiler says so.
-        let is_seen = |context| !escapes(&body, context) && !is_misspelt(&body, context, call);
-        if !mentions(&body, call) && forward.context.as_ref().is_none_or(is_seen) && !is_stub(&body)
-        {
-            errors.at(ty, messages::never_called(name, call));
-        }
-    }
 }
 
 fn materialize(calls: &[Call], backward: &Derivative, errors: &mut Errors) {

@@ -13,7 +13,6 @@ use crate::model::{
 };
 use crate::tokens::{find_ident, is_one_of, is_punct, mentions, plain_name, text};
 
-/// Holds forward against them.
 pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     tensor_inputs(layer, args, errors);
     defaults(layer, errors);
@@ -131,7 +130,6 @@ fn tensor_outputs(layer: &Layer, errors: &mut Errors) {
     }
 }
 
-/// A name in a type that is nearly this one.
 pub(crate) fn slip(tokens: &impl ToTokens, meant: &str) -> Option<Ident> {
     find_ident(tokens.to_token_stream(), |name| {
         name != meant && nearest(&name.to_string(), &[meant]).is_some()

@@ -11,11 +11,9 @@ use crate::messages;
 use crate::model::{Function, nearest};
 use crate::tokens::{is_one_of, is_punct, plain_name, text};
 
-/// A `Grads { .. }` that builds one.
 pub(crate) struct Literal {
     pub(crate) name: Ident,
     pub(crate) fields: Vec<Ident>,
-    /// Fields that are plainly `None`.
     pub(crate) none: Vec<Ident>,
     /// Fields that are plainly lists of nothing, with the list.
     empty: Vec<(Ident, Expr)>,
@@ -100,18 +98,16 @@ pub(crate) struct Fields {
     /// The differentiable inputs, and which of them are lists.
     pub(crate) names: Vec<String>,
     pub(crate) lists: Vec<String>,
-    /// How all of it is written.
     pub(crate) write: String,
     /// All parameters of forward, and whether each is a plain one.
     pub(crate) params: Vec<(String, bool)>,
-    /// The parameters of backward.
     pub(crate) given: Vec<String>,
 }
 
 impl Fields {
     /// Tells what is wrong with a tuple at its end, or with each `Grads { .. }`.
     pub(crate) fn check(&self, by_name: bool, backward: &Function, errors: &mut Errors) {
-        let body = backward.judged();
+        let (body, _) = backward.judged();
         if !by_name {
             let params = self.params.iter().map(|(name, _)| name);
             let taken: Vec<&String> = params.chain(&self.given).collect();
@@ -165,7 +161,6 @@ impl Fields {
     }
 }
 
-/// A list without elements: `vec![]`, `Vec::new()` or `[]`.
 fn is_empty(value: &Expr) -> bool {
     match value {
         Expr::Macro(call) => call.mac.path.is_ident("vec") && call.mac.tokens.is_empty(),

@@ -1,50 +1,35 @@
 //! What people write of a context who know it from other languages: fields, and several arguments.
 
-use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, TokenTree};
 
 use super::calls::{arguments, escapes, find_call};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Layer, nearest};
-use crate::tokens::{find, is_group, is_punct, plain_name, text};
+use crate::tokens::{Trees, is_group, is_punct, plain_name, text};
 
-/// The calls that take everything at once.
 const TOGETHER: [&str; 4] =
     ["save_for_backward", "set_attrs", "mark_not_inplace", "mark_non_differentiable"];
 
-/// The calls that take nothing.
 const READS: [&str; 3] = ["saved_tensor", "attrs", "needs_input_grad"];
 
 /// What a context of another library keeps in a field, and the start of a call's name here.
 const SAVED: &str = "saved";
 
-/// Calls that a context has in other libraries.
 const ELSEWHERE: [&str; 2] = ["mark_dirty", "save_for_forward"];
 
 /// Tells it, with the code to write.
 pub(super) fn check(layer: &Layer, errors: &mut Errors) {
     fields(layer, errors);
-    several_arguments(layer, errors);
+    calls_in_forward(layer, errors);
     positions(layer, errors);
-    of_other_libraries(layer, errors);
-}
-
-fn of_other_libraries(layer: &Layer, errors: &mut Errors) {
-    let Some(forward) = &layer.forward else { return };
-    let Some(context) = &forward.context else { return };
-    let body = forward.function.judged().stream();
-    for call in ELSEWHERE {
-        if let Some((ident, _)) = find_call(&body, context, call) {
-            errors.at(ident, messages::call_of_another_library(call));
-        }
-    }
 }
 
 /// What needs a gradient, asked by position.
 fn positions(layer: &Layer, errors: &mut Errors) {
     let names: Vec<String> = layer.inputs().map(|(param, _)| plain_name(&param.ident)).collect();
     for (context, function) in layer.contexts().filter(|(_, of)| of.sig.ident != "jvp") {
-        let body = function.judged().stream();
+        let body = function.judged().1;
         for group in all(body, &|trees| position(trees, context).cloned()) {
             let position = group.stream().to_string().parse::<usize>().ok();
             let name = position.and_then(|position| names.get(position)).or(names.first());
@@ -79,9 +64,9 @@ fn position<'a>(trees: &'a [TokenTree], context: &Ident) -> Option<&'a Group> {
 /// `ctx.name` without a call, as in languages where a context keeps anything.
 fn fields(layer: &Layer, errors: &mut Errors) {
     for (context, function) in layer.contexts() {
-        let (forward, body) = (function.sig.ident == "forward", function.judged().stream());
+        let (forward, body) = (function.sig.ident == "forward", function.judged().1);
         // Another value of this name may have fields.
-        if escapes(&body, context) {
+        if escapes(body, context) {
             continue;
         }
         let mut reported: Vec<String> = Vec::new();
@@ -97,10 +82,9 @@ fn fields(layer: &Layer, errors: &mut Errors) {
     }
 }
 
-/// What is found at any depth.
-fn all<T>(tokens: TokenStream, look: &dyn Fn(&[TokenTree]) -> Option<T>) -> Vec<T> {
+fn all<T>(body: &Trees, look: &dyn Fn(&[TokenTree]) -> Option<T>) -> Vec<T> {
     let mut found = Vec::new();
-    find(tokens, &mut |trees, at| {
+    body.find(&mut |trees, at| {
         found.extend(look(&trees[at..]));
         None::<()>
     });
@@ -124,13 +108,18 @@ fn field<'a>(trees: &'a [TokenTree], context: &Ident) -> Option<&'a Ident> {
     (receiver == context && is_punct(Some(dot), '.') && !called).then_some(name)
 }
 
-/// What is given one by one, but taken as a tuple.
-fn several_arguments(layer: &Layer, errors: &mut Errors) {
+/// What is given one by one, but taken as a tuple; and calls that there are not.
+fn calls_in_forward(layer: &Layer, errors: &mut Errors) {
     let Some(forward) = &layer.forward else { return };
     let Some(context) = &forward.context else { return };
-    let body = forward.function.judged().stream();
+    let body = forward.function.judged().1;
+    for call in ELSEWHERE {
+        if let Some((ident, _)) = find_call(body, context, call) {
+            errors.at(ident, messages::call_of_another_library(call));
+        }
+    }
     for call in TOGETHER {
-        let Some((ident, given)) = find_call(&body, context, call) else { continue };
+        let Some((ident, given)) = find_call(body, context, call) else { continue };
         if !given.clone().into_iter().any(|tree| is_punct(Some(&tree), ',')) {
             continue;
         }

@@ -3,7 +3,7 @@
 use syn::Type;
 
 use super::returned::Wanted;
-use super::types::{is_gradient_form, other_element, tensor_in};
+use super::types::{is_gradient_form, other_element, tensor_in, together};
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::messages;
@@ -13,7 +13,6 @@ use crate::model::{
 };
 use crate::tokens::{plain_name, text};
 
-/// Holds it against every rule.
 pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     let Some(jvp) = &layer.jvp else { return };
     if args.no_grad.is_some() {
@@ -26,7 +25,6 @@ pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     returned(layer, jvp, errors);
 }
 
-/// The parameters as they should be.
 fn wanted_parameters(layer: &Layer) -> String {
     let inputs = layer.differentiable();
     let written = |prefix: &str| {
@@ -161,15 +159,9 @@ fn tangent_parameter(
     errors.at(&found.ty, message);
 }
 
-/// What `jvp` should return, as code.
 fn wanted_return(layer: &Layer) -> String {
-    let outputs = layer.outputs();
-    let types: Vec<_> =
-        outputs.iter().map(|(_, form, tensor)| gradient_type(*form, &text(*tensor))).collect();
-    match types.as_slice() {
-        [one] => one.clone(),
-        many => format!("({})", many.join(", ")),
-    }
+    let outputs = layer.outputs().into_iter();
+    together(outputs.map(|(_, form, tensor)| gradient_type(form, &text(tensor))).collect())
 }
 
 fn returned(layer: &Layer, jvp: &Derivative, errors: &mut Errors) {

@@ -2,13 +2,14 @@
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::{Block, Expr, Pat, Stmt};
+use syn::{Block, Expr, Local, Pat, Stmt};
 
 use super::paths::Call;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::Forward;
-use crate::tokens::plain_name;
+use crate::parse::pattern_name;
+use crate::tokens::{is_one_of, plain_name};
 
 /// Names in the tuple or reference that a mark takes, with their place.
 fn marked_names(expr: &Expr, names: &mut Vec<Ident>) {
@@ -26,18 +27,16 @@ fn marked_names(expr: &Expr, names: &mut Vec<Ident>) {
 pub(super) fn check(call: &Call, forward: &Forward, block: &Block, errors: &mut Errors) {
     let mut names = Vec::new();
     call.arguments.iter().for_each(|argument| marked_names(argument, &mut names));
-    let mut bound = Bound::default();
-    bound.block(block);
+    let (mut bound, computed) = (Vec::new(), computed(block));
+    collect_bound(block.to_token_stream(), false, &mut bound);
     for name in names {
         let input = forward.inputs().any(|(param, _)| param.ident == name);
-        let rebound = bound.names.iter().filter(|other| **other == name).count();
+        let rebound = bound.iter().filter(|other| **other == name).count();
         match call.name.as_str() {
             "mark_non_differentiable" if input && rebound == 0 && !returned(block, &name) => {
                 errors.at(&name, messages::marks_input(&plain_name(&name)));
             }
-            "mark_not_inplace"
-                if !input && rebound == 1 && bound.computed.contains(&name.to_string()) =>
-            {
+            "mark_not_inplace" if !input && rebound == 1 && computed.contains(&name) => {
                 errors.at(&name, messages::marks_output(&plain_name(&name)));
             }
             _ => {}
@@ -63,56 +62,32 @@ fn tail_names(expr: &Expr, names: &mut Vec<Ident>) {
     }
 }
 
-/// Names that a body binds, and those that are surely bound to something new.
-#[derive(Default)]
-struct Bound {
-    names: Vec<Ident>,
-    computed: Vec<String>,
+/// Names that are surely bound to something new.
+fn computed(block: &Block) -> Vec<Ident> {
+    let named = |statement: &Stmt| match statement {
+        Stmt::Local(Local { pat, init: Some(init), .. })
+            if matches!(*init.expr, Expr::Binary(_)) =>
+        {
+            match pat {
+                Pat::Type(typed) => pattern_name(&typed.pat),
+                pat => pattern_name(pat),
+            }
+        }
+        _ => None,
+    };
+    block.stmts.iter().filter_map(named).collect()
 }
 
-impl Bound {
-    /// All names of all patterns, by tokens: `let`, `for`, `match` and closures alike.
-    fn block(&mut self, block: &Block) {
-        for statement in &block.stmts {
-            if let Stmt::Local(local) = statement {
-                let before = self.names.len();
-                self.pat(&local.pat);
-                let one = self.names.len() == before + 1;
-                if let (true, Some(init)) = (one, &local.init)
-                    && matches!(&*init.expr, Expr::Binary(_))
-                {
-                    self.computed.push(self.names[before].to_string());
-                }
-            }
-        }
-        let tokens = block.to_token_stream();
-        self.nested(tokens, 0);
-    }
-
-    fn pat(&mut self, pat: &Pat) {
-        match pat {
-            Pat::Ident(ident) => self.names.push(ident.ident.clone()),
-            Pat::Type(typed) => self.pat(&typed.pat),
-            Pat::Tuple(tuple) => tuple.elems.iter().for_each(|pat| self.pat(pat)),
-            Pat::Paren(inner) => self.pat(&inner.pat),
-            Pat::Reference(inner) => self.pat(&inner.pat),
-            _ => {}
-        }
-    }
-
-    /// What stands after `let` deeper down counts as bound too: better silent than wrong.
-    fn nested(&mut self, tokens: TokenStream, depth: usize) {
-        let mut after_let = false;
-        for tree in tokens {
-            match tree {
-                TokenTree::Ident(word) if matches!(word.to_string().as_str(), "let" | "for") => {
-                    after_let = depth > 1;
-                }
-                TokenTree::Ident(word) if after_let => self.names.push(word),
-                TokenTree::Punct(punct) if punct.as_char() == '=' => after_let = false,
-                TokenTree::Group(group) => self.nested(group.stream(), depth + 1),
-                _ => {}
-            }
+/// What stands after `let` and `for`, at any depth, counts as bound: better silent than wrong.
+fn collect_bound(tokens: TokenStream, mut binds: bool, names: &mut Vec<Ident>) {
+    for tree in tokens {
+        match tree {
+            TokenTree::Ident(word) if is_one_of(&word, "let for") => binds = true,
+            TokenTree::Ident(word) if binds && word != "in" => names.push(word),
+            TokenTree::Ident(_) => binds = false,
+            TokenTree::Punct(punct) => binds &= !matches!(punct.as_char(), '=' | ';'),
+            TokenTree::Group(group) => collect_bound(group.stream(), binds, names),
+            TokenTree::Literal(_) => {}
         }
     }
 }

@@ -24,7 +24,6 @@ use crate::model::{Item, Layer, nearest};
 use crate::tokens::text;
 use types::{borrowed, lifetime, owned, unsaveable};
 
-/// Holds the block against every rule.
 pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     no_grad(layer, args, errors);
     both_functions(layer, args, errors);
@@ -35,7 +34,6 @@ pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     jvp::check(layer, args, errors);
 }
 
-/// What is wrong in the bodies.
 pub(crate) fn check_bodies(layer: &Layer, errors: &mut Errors) {
     backward::check_body(layer, errors);
     context::check(layer, errors);
@@ -90,7 +88,6 @@ pub(crate) fn near(items: &[Item], meant: &str, errors: &mut Errors) -> bool {
     found.is_some()
 }
 
-/// What surely cannot be saved, in the declaration itself.
 fn saved_type(layer: &Layer, errors: &mut Errors) {
     if let Some(ty) = &layer.saved {
         for (ty, message) in unsaveable(ty) {

@@ -48,7 +48,6 @@ pub(super) fn check(inputs: &[String], taken: &[&String], body: &Group, errors: 
     errors.at(first, message);
 }
 
-/// The expression that a body ends with.
 pub(crate) fn tail(body: &Group) -> Option<Expr> {
     let block = syn::parse2::<Block>(body.to_token_stream()).ok()?;
     match block.stmts.into_iter().next_back() {

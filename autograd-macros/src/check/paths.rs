@@ -7,9 +7,8 @@ use syn::{BinOp, Block, Expr, ExprMethodCall, Macro, Stmt};
 use super::calls::{DIVERGING, find_call};
 use crate::errors::Errors;
 use crate::messages;
-use crate::tokens::{is_one_of, mentions, plain_name};
+use crate::tokens::{Trees, is_one_of, plain_name};
 
-/// The calls that are made once.
 pub(super) const ONCE: [&str; 5] = [
     "save_for_backward",
     "set_attrs",
@@ -31,7 +30,6 @@ pub(super) fn walk(
     (walk.calls, walk.repeated)
 }
 
-/// A call that is made once.
 pub(super) struct Call {
     pub(super) name: String,
     pub(super) arguments: Vec<Expr>,
@@ -41,7 +39,6 @@ pub(super) struct Call {
 pub(super) struct Repeated {
     pub(super) call: Ident,
     pub(super) list: String,
-    /// `loop` or `closure`.
     pub(super) place: &'static str,
 }
 
@@ -84,8 +81,8 @@ impl<'a> Walk<'a> {
 
     /// Notes `save_for_backward` in code that runs for each tensor of a list.
     fn each(&mut self, over: &Expr, code: &Expr, place: &'static str, must: &Must) {
-        let tokens = code.to_token_stream();
-        let leaves = ["break", "return"].iter().any(|word| mentions(&tokens, word));
+        let code_trees = Trees::new(code.to_token_stream());
+        let leaves = ["break", "return"].iter().any(|word| code_trees.mentions(word));
         let Some(list) = self.whole_list(over).filter(|_| !leaves) else { return };
         let (mut pass, mut unread) = (must.clone(), Errors::new());
         pass.made[0] = false;
@@ -93,7 +90,7 @@ impl<'a> Walk<'a> {
         unread.forget();
         if pass.made[0]
             && !pass.left
-            && let Some((call, _)) = find_call(&tokens, self.context, ONCE[0])
+            && let Some((call, _)) = find_call(&code_trees, self.context, ONCE[0])
         {
             self.repeated.push(Repeated { call, list: plain_name(&list), place });
         }
@@ -223,7 +220,6 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What an expression is made of, in the order in which it runs.
 fn parts(expr: &Expr) -> Vec<&Expr> {
     match expr {
         Expr::Paren(inner) => vec![&inner.expr],

@@ -8,10 +8,9 @@ use crate::messages;
 use crate::model::{Function, bare, last_segment};
 use crate::tokens::{is_group, is_one_of, is_punct, text};
 
-/// An error at the first `?` that has no `Result` to return.
 pub(crate) fn check(function: &Function, errors: &mut Errors) {
     if let Some(returned) = no_result(&function.sig.output)
-        && let Some(first) = first_mark(function.judged().stream())
+        && let Some(first) = first_mark(function.judged().0.stream())
     {
         let name = function.sig.ident.to_string();
         errors.at_span(first, messages::question_mark(&name, &text(returned)));

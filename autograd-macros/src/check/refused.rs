@@ -6,7 +6,6 @@ use syn::{FnArg, GenericArgument, PathArguments, ReturnType, Type, TypeParamBoun
 use crate::model::{Block, Function, PRIMITIVES, bare, held};
 use crate::tokens::is_one_of;
 
-/// Where a signature has such a type.
 pub(crate) struct Refused {
     taken: bool,
     pub(crate) returned: bool,
@@ -105,8 +104,8 @@ fn has_error(ty: &Type, lifetimes: &[String]) -> bool {
             let (types, holds) = (held(ty), matches!(&name[..], "Vec" | "Option"));
             let counted = ARGUMENTS.iter().find(|(known, ..)| *known == name && in_std);
             counted.is_some_and(|(_, least, most)| types.len() < *least || types.len() > *most)
-                || is_one_of(&last.ident, PRIMITIVES) && segments.len() == 1 && any
-                || is_one_of(&last.ident, TRAITS) && in_std
+                || any && segments.len() == 1 && is_one_of(&last.ident, PRIMITIVES)
+                || in_std && is_one_of(&last.ident, TRAITS)
                 || given.any(absent)
                 || holds && types.into_iter().any(is_unsized)
         }

@@ -2,18 +2,15 @@
 
 use syn::{ReturnType, Type, TypePath};
 
-use super::types::{is_list, other_element, returned_tensor, surely_gradients, surely_wrong};
+use super::types::{is_list, other_element, returned_tensor, surely_wrong};
 use crate::errors::Errors;
-use crate::model::{Form, Function, Returns, form_text, gradient_type};
+use crate::model::{Form, Function, Returns, argument_of, form_text, gradient_type, output_form};
 use crate::tokens::text;
 
-/// What is to be returned, and what is said where another is.
 pub(crate) struct Wanted<'a> {
     /// What each value belongs to, with its form and its tensor.
     pub(crate) values: Vec<(String, Form, &'a TypePath)>,
-    /// Another number of them.
     pub(crate) count: &'a dyn Fn(usize) -> String,
-    /// A list in place of a tuple.
     pub(crate) list: &'a dyn Fn(&str) -> String,
     /// Whose value, what was found, and how it is written.
     pub(crate) form: fn(&str, &str, &str) -> String,
@@ -42,9 +39,10 @@ impl Wanted<'_> {
             }
             Returns::One(ty) if count == 1 => self.one(0, ty, errors),
             Returns::One(ty) if is_list(ty) => errors.at(ty, (self.list)(&text(ty))),
+            // An alias may be a tuple.
             Returns::One(ty) => {
-                if let Some(found) = surely_gradients(ty) {
-                    errors.at(ty, (self.count)(found));
+                if output_form(argument_of(ty, "Option").unwrap_or(ty)).is_some() {
+                    errors.at(ty, (self.count)(1));
                 }
             }
             Returns::ByName(_) => {}

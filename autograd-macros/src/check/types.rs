@@ -21,7 +21,6 @@ pub(crate) fn tensor_in(ty: &Type) -> Option<&TypePath> {
     as_tensor(ty).or_else(|| held(ty).into_iter().find_map(tensor_in))
 }
 
-/// Whether a gradient of this form is passed as this type.
 pub(crate) fn is_gradient_form(form: Form, ty: &Type) -> bool {
     match form {
         Form::One | Form::Optional => {
@@ -33,12 +32,6 @@ pub(crate) fn is_gradient_form(form: Form, ty: &Type) -> bool {
 
 pub(crate) fn is_list(ty: &Type) -> bool {
     output_form(ty).is_some_and(|(form, _)| form == Form::List)
-}
-
-/// How many gradients a type surely is: an alias may be a tuple.
-pub(crate) fn surely_gradients(ty: &Type) -> Option<usize> {
-    let inner = argument_of(ty, "Option").unwrap_or(ty);
-    output_form(inner).map(|_| 1)
 }
 
 /// The tensor in what is returned for one of this form, where its place is right.
@@ -75,8 +68,13 @@ pub(crate) fn surely_wrong(ty: &Type) -> bool {
 
 /// A type that is surely no tensor, and none behind another name.
 pub(crate) fn is_plain(ty: &Type) -> bool {
+    is_primitive(ty) || matches!(bare(ty), Type::Path(path) if path.path.is_ident("String"))
+}
+
+/// A number, or another type of the language.
+pub(crate) fn is_primitive(ty: &Type) -> bool {
     let Type::Path(path) = bare(ty) else { return false };
-    path.path.get_ident().is_some_and(|name| name == "String" || is_one_of(name, PRIMITIVES))
+    path.path.get_ident().is_some_and(|name| is_one_of(name, PRIMITIVES))
 }
 
 /// The parts of `type Saved` that are surely no tensors, with what is to be said of them.
@@ -133,18 +131,22 @@ pub(crate) fn lifetime(ty: &Type) -> Option<&Lifetime> {
     own.or_else(|| held(ty).into_iter().find_map(lifetime))
 }
 
-/// `type Attrs`, if it is declared and can be kept.
 pub(crate) fn kept_attrs(layer: &Layer) -> Option<&Type> {
     layer.state.as_ref().filter(|state| borrowed(state).is_none() && lifetime(state).is_none())
 }
 
-/// How a borrowed type is written by value.
 pub(crate) fn owned(ty: &Type) -> String {
     match bare(ty) {
         Type::Path(path) if path.path.is_ident("str") => "String".to_owned(),
         Type::Slice(slice) => format!("Vec<{}>", text(&slice.elem)),
         ty => text(ty),
     }
+}
+
+/// Several types as a function returns them.
+pub(crate) fn together(types: Vec<String>) -> String {
+    let written = types.join(", ");
+    if types.len() == 1 { written } else { format!("({written})") }
 }
 
 /// Whether a parameter is bare: zeros come where no gradient came.

@@ -10,9 +10,8 @@ use super::order::{parts, tail};
 use crate::args::Args;
 use crate::messages;
 use crate::model::{Derivative, Function, Layer, Returns, bare, nearest};
-use crate::tokens::{ends, find_ident, mentions, plain_name};
+use crate::tokens::{ends, plain_name};
 
-/// The warnings of a block that passed its checks.
 pub(crate) fn warnings(layer: &Layer, args: &Args) -> TokenStream {
     let Some(backward) = &layer.backward else { return TokenStream::new() };
     if is_stub(&backward.function.body.stream()) {
@@ -51,27 +50,27 @@ fn unread_saved(layer: &Layer, backward: &Derivative) -> Option<TokenStream> {
     if matches!(bare(saved), Type::Tuple(tuple) if tuple.elems.is_empty()) {
         return None;
     }
-    let body = backward.function.body.stream();
+    let body = backward.function.trees();
     if let Some(context) = &backward.context
-        && find_call(&body, context, "saved_tensor").is_some()
+        && find_call(body, context, "saved_tensor").is_some()
     {
         return None;
     }
-    let escapes = backward.context.as_ref().is_some_and(|context| escapes(&body, context));
+    let escapes = backward.context.as_ref().is_some_and(|context| escapes(body, context));
     let in_jvp = layer.jvp.as_ref().is_some_and(|jvp| {
-        let body = jvp.function.body.stream();
-        let escapes = jvp.context.as_ref().is_some_and(|context| self::escapes(&body, context));
-        mentions(&body, "saved_tensor") || escapes
+        let body = jvp.function.trees();
+        let escapes = jvp.context.as_ref().is_some_and(|context| self::escapes(body, context));
+        body.mentions("saved_tensor") || escapes
     });
     // A slip of the call's name is reported by the compiler.
-    let reads = find_ident(body, |word| nearest(&word.to_string(), &["saved_tensor"]).is_some());
+    let reads = body.find_ident(|word| nearest(&word.to_string(), &["saved_tensor"]).is_some());
     let reads = reads.is_some();
     (!reads && !escapes && !in_jvp)
         .then(|| warning(saved, "unread_saved", &messages::unread_saved()))
 }
 
 fn none_gradient(layer: &Layer, backward: &Derivative) -> Option<TokenStream> {
-    let body = &backward.function.body;
+    let (body, trees) = (&backward.function.body, backward.function.trees());
     let inputs = layer.differentiable();
     let fields = match &backward.returns {
         Returns::ByName(_) => {
@@ -80,7 +79,7 @@ fn none_gradient(layer: &Layer, backward: &Derivative) -> Option<TokenStream> {
             literal.none.clone()
         }
         Returns::Tuple(..) | Returns::One(_)
-            if mentions(&body.stream(), "None") && !mentions(&body.stream(), "return") =>
+            if trees.mentions("None") && !trees.mentions("return") =>
         {
             let tail = tail(body)?;
             let parts = parts(&tail);

@@ -30,7 +30,6 @@ pub(crate) fn check(layer: Option<&Layer>, args: &Args, errors: &mut Errors) {
 }
 
 impl Check {
-    /// Every parameter has a value that fits, once.
     fn check(&self, parameters: &[Param], errors: &mut Errors) {
         let known: Vec<String> = parameters.iter().map(|p| plain_name(&p.ident)).collect();
         let mut seen: Vec<String> = Vec::new();
@@ -61,7 +60,6 @@ impl Check {
         }
     }
 
-    /// What is given for a parameter.
     pub(super) fn of(&self, name: &str) -> Option<&Given> {
         self.given.iter().find(|given| plain_name(&given.name) == name)
     }

@@ -34,13 +34,11 @@ pub(crate) fn tests(layer: &Layer, args: &Args, derived: bool) -> TokenStream {
         .tests(&args.checks)
 }
 
-/// The op whose tests are generated.
 struct Subject<'a> {
     layer: &'a Layer,
     forward: &'a Forward,
     /// The op with its parameters, where all of them are elements.
     ty: TokenStream,
-    /// The path of what generated code calls.
     private: TokenStream,
     /// Type parameters that are elements of tensors: tried with both float types.
     elements: Vec<String>,
@@ -251,7 +249,6 @@ impl Subject<'_> {
         }
     }
 
-    /// The tensors among what `apply` returns.
     fn outputs(&self, call: TokenStream) -> TokenStream {
         let p = &self.private;
         let (result, tensors) = (local("result"), local("tensors"));

@@ -3,9 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use syn::Expr;
 
-/// One `check(..)`.
 pub(crate) struct Check {
-    /// The word itself.
     pub(crate) word: Ident,
     /// What stands between the parentheses, as it was written.
     pub(crate) text: String,
@@ -16,7 +14,6 @@ pub(crate) struct Check {
 pub(crate) struct Given {
     pub(crate) name: Ident,
     pub(crate) value: Value,
-    /// The value as it was written.
     pub(crate) tokens: TokenStream,
 }
 

@@ -14,7 +14,6 @@ use crate::messages::list;
 use crate::model::{is_named, nearest};
 use crate::tokens::{plain_name, text};
 
-/// Holds the block against every rule.
 pub(crate) fn check(op: &Op, args: &Args, errors: &mut Errors) {
     functions(op, args, errors);
     let Some(forward) = &op.forward else { return };
@@ -76,7 +75,6 @@ fn inputs(forward: &Forward, errors: &mut Errors) {
     }
 }
 
-/// A name that is nearly `Real`.
 fn slip_of_real(ty: &Type) -> Option<proc_macro2::Ident> {
     let name = &crate::model::last_segment(ty)?.ident;
     (nearest(&name.to_string(), &["Real"]).is_some()).then(|| name.clone())

@@ -6,16 +6,18 @@ use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::Generics;
 
-use super::model::{Kind, Op};
+use super::model::{Forward, Kind, Op, Param};
+use crate::check::types::is_plain;
 use crate::errors::Errors;
+use crate::generics::generated;
 use crate::model::{Block, Function, Layer};
 use crate::parse;
-use crate::tokens::mentions;
+use crate::tokens::{mentions, plain_name};
 
 impl Op {
     /// The layer, if each input is one that a formula takes. `any_mask`: whether masks of all types are
-    /// taken, or those of `bool`.
-    pub(super) fn layer(&self, p: &impl ToTokens, any_mask: bool) -> Option<Layer> {
+    /// taken, or those of `bool`. `named`: whether types of plain parameters have other names.
+    pub(super) fn layer(&self, p: &impl ToTokens, any_mask: bool, named: bool) -> Option<Layer> {
         let forward = self.forward.as_ref()?;
         let element = self.parameter("T");
         let (mut generics, mut params) = (Vec::new(), Vec::new());
@@ -33,6 +35,7 @@ impl Op {
                     quote!(&#p::Tensor<#mask>)
                 }
                 Kind::Mask => quote!(&#p::Tensor<bool>),
+                Kind::Plain if named => self.plain_type(param),
                 Kind::Plain => param.ty.to_token_stream(),
                 Kind::Wrong => return None,
             };
@@ -50,6 +53,7 @@ impl Op {
             sig: syn::parse2(sig).ok()?,
             body: Group::new(Delimiter::Brace, TokenStream::new()),
             judged: OnceCell::new(),
+            trees: OnceCell::new(),
         };
         let mut errors = Errors::new();
         let forward = parse::forward(&function, &self.name.to_string(), &mut errors);
@@ -67,7 +71,23 @@ impl Op {
         Some(Layer { forward: Some(forward), ..Layer::new(block) })
     }
 
-    /// What `apply` returns.
+    /// The type of a plain parameter in what is made of it: another name, unless it is surely right. What the
+    /// compiler says of a type it says wherever that stands, and where the name stands it says nothing.
+    pub(super) fn plain_type(&self, param: &Param) -> TokenStream {
+        match is_plain(&param.ty) {
+            true => param.ty.to_token_stream(),
+            false => generated(&self.name, &format!("Type_{}", plain_name(&param.ident)))
+                .to_token_stream(),
+        }
+    }
+
+    /// These names. In docs the types stand as they were written, since the names are private.
+    pub(super) fn plain_types(&self, forward: &Forward) -> TokenStream {
+        let unsure = forward.of(Kind::Plain).filter(|of| !is_plain(&of.ty));
+        let named = unsure.map(|of| (self.plain_type(of), &of.ty));
+        named.map(|(name, ty)| quote!(type #name = #ty;)).collect()
+    }
+
     pub(super) fn output(&self, p: &impl ToTokens) -> TokenStream {
         let Some(forward) = &self.forward else { return TokenStream::new() };
         let element = match forward.of(Kind::Real).next() {

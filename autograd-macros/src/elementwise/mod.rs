@@ -19,13 +19,12 @@ use crate::expansion::Mode;
 use crate::front::Form;
 use crate::library::private_path;
 use crate::model::{Block, Function, Layer};
-use crate::{check_arg, fallback};
+use crate::{check_arg, fallback, front};
 use model::Kind;
 
 pub(crate) use model::Op;
 pub(crate) use scalar::scalar_op;
 
-/// Whether the arguments ask for this form.
 pub(crate) fn is_asked_for(arguments: &TokenStream) -> bool {
     let mut first = true;
     arguments.clone().into_iter().any(|tree| {
@@ -35,14 +34,14 @@ pub(crate) fn is_asked_for(arguments: &TokenStream) -> bool {
     })
 }
 
+pub(crate) fn formula(arguments: TokenStream, block: TokenStream) -> TokenStream {
+    front::run::<Op>(block, |errors| args::parse(arguments, &args::ELEMENTWISE, errors))
+}
+
 impl Form for Op {
     type Args = Args;
 
     const CALLS: &'static [&'static str] = &fallback::CALLS;
-
-    fn args(tokens: TokenStream, errors: &mut Errors) -> Args {
-        args::parse(tokens, &args::ELEMENTWISE, errors)
-    }
 
     fn parse(tokens: TokenStream, _: &Args, errors: &mut Errors) -> Option<Self> {
         parse::parse(tokens, errors)
@@ -82,8 +81,7 @@ impl Form for Op {
 }
 
 impl Op {
-    /// The layer whose tests are generated.
     fn of_tests(&self, args: &Args) -> Option<Layer> {
-        self.layer(&private_path(args.krate.as_ref()), false)
+        self.layer(&private_path(args.krate.as_ref()), false, false)
     }
 }

@@ -8,7 +8,6 @@ use syn::{Attribute, Expr, Type};
 use crate::model::{Block, Function};
 use crate::tokens::plain_name;
 
-/// An elementwise op.
 pub(crate) struct Op {
     pub(crate) block: Block,
     pub(crate) forward: Option<Forward>,
@@ -32,7 +31,6 @@ pub(crate) struct Forward {
 
 pub(crate) struct Param {
     pub(crate) ident: Ident,
-    /// What was written of it.
     pub(crate) docs: Vec<Attribute>,
     pub(crate) ty: Type,
     pub(crate) kind: Kind,
@@ -58,7 +56,6 @@ pub(crate) struct Backward {
     pub(crate) grads: bool,
 }
 
-/// What a parameter of backward is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meant {
     /// A parameter of forward, by position.
@@ -72,17 +69,14 @@ impl Forward {
         self.params.iter().filter(move |param| param.kind == kind)
     }
 
-    /// The inputs that have a gradient.
     pub(crate) fn differentiable(&self) -> Vec<&Param> {
         self.of(Kind::Real).filter(|param| !param.stop_gradient).collect()
     }
 
-    /// The name of an output in backward.
     pub(crate) fn output(&self, k: usize) -> String {
         if self.outputs.len() > 1 { format!("y{k}") } else { "y".to_owned() }
     }
 
-    /// Everything that backward can name.
     pub(crate) fn names(&self) -> Vec<(String, Meant)> {
         let inputs = self.params.iter().enumerate();
         let inputs = inputs.map(|(i, param)| (plain_name(&param.ident), Meant::Input(i)));

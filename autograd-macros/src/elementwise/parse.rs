@@ -125,7 +125,6 @@ fn backward(function: &Function, errors: &mut Errors) -> Backward {
     Backward { function: function.clone(), params, returned, tuple, grads }
 }
 
-/// The parameters, less what cannot be one.
 fn typed(function: &Function, errors: &mut Errors) -> Vec<RawParam> {
     let name = function.sig.ident.to_string();
     let mut params = parameters(function, &messages::receiver(&name), errors);
@@ -182,7 +181,6 @@ pub(crate) fn kind(ty: &Type) -> Kind {
     }
 }
 
-/// A tensor, in whatever form.
 pub(crate) fn is_tensor(ty: &Type) -> bool {
     crate::model::hidden_tensor(ty).is_some() || as_tensor(ty).is_some()
 }

@@ -128,7 +128,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
         }
     };
     let krate = krate.map(|path| quote!(, crate = #path));
-    crate::front::run::<super::Op>(quote!(elementwise #krate), block)
+    super::formula(quote!(elementwise #krate), block)
 }
 
 /// The head of the op, whatever stands behind it.
@@ -152,7 +152,6 @@ fn identifier(text: &str, span: Span) -> Option<Ident> {
     crate::tokens::named(text, span)
 }
 
-/// The first place where a name stands.
 fn used(tokens: &TokenStream, name: &Ident) -> Option<Ident> {
     find_ident(tokens.clone(), |ident| plain_name(ident) == plain_name(name))
 }

@@ -7,6 +7,7 @@ use super::proofs;
 use super::pull::context_argument;
 use crate::attributes::{of_callers, of_each_call, of_start, undocumented};
 use crate::builder::ByName;
+use crate::check::types::is_primitive;
 use crate::check_arg;
 use crate::expansion::Expansion;
 use crate::generics::turbofish;
@@ -17,10 +18,8 @@ use crate::tokens::{at, first_span, here, local, output_span, plain_name, whole_
 impl Expansion<'_> {
     /// `apply` and `try_apply`, and what starts a call by name.
     pub(super) fn apply(&self, by_name: Option<&ByName>) -> TokenStream {
-        self.calls(by_name, TRY_DOC, |place| match &self.layer.forward {
-            Some(forward) => self.try_apply_body(forward, place),
-            None => TokenStream::new(),
-        })
+        let Some(forward) = &self.layer.forward else { return TokenStream::new() };
+        self.calls(by_name, TRY_DOC, |place| self.try_apply_body(forward, place))
     }
 
     /// The same with another body, which is given the place of the call where the builder needs one.
@@ -42,11 +41,12 @@ impl Expansion<'_> {
         let own = &forward.function.sig.generics;
         let own_clause = &own.where_clause;
         let turbofish = turbofish(own);
-        let params = forward.params.iter().map(|param| {
-            let (ident, ty) = (&param.ident, &param.ty);
-            quote!(#ident: #ty)
-        });
-        let params: Vec<_> = params.collect();
+        let params = |forward: &Forward| -> Vec<TokenStream> {
+            let params = forward.params.iter();
+            params.map(|Param { ident, ty, .. }| quote!(#ident: #ty)).collect()
+        };
+        let written = self.written.map_or(forward, |(written, _)| written);
+        let (shown, shown_output, params) = (params(written), written.output(), params(forward));
         let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
         let output = forward.output();
         let with = by_name.map(|by_name| &by_name.with);
@@ -75,7 +75,7 @@ impl Expansion<'_> {
                 #doc #(#attrs)*
                 #[track_caller]
                 #[inline]
-                #vis fn #apply #own (#(#params),*) -> #output #own_clause {
+                #vis fn #apply #own (#(#shown),*) -> #shown_output #own_clause {
                     #p::expect(Self::try_apply #turbofish (#(#names),*))
                 }
 
@@ -175,7 +175,7 @@ impl Expansion<'_> {
         inputs: &Ident,
         place: Option<&Ident>,
     ) -> Option<TokenStream> {
-        if !self.verifies || self.layer.backward.is_none() || self.args.surrogate.is_some() {
+        if !self.args.verifies || self.layer.backward.is_none() || self.args.surrogate.is_some() {
             return None;
         }
         // Moved inputs do not live as long as what a plain input or the op borrows.
@@ -246,6 +246,7 @@ impl Expansion<'_> {
                         let known = self.known(&output.ty, span);
                         quote_spanned!(here=> #known::output(#visitor, &mut #part);)
                     }
+                    OutputKind::Plain if is_primitive(&output.ty) => TokenStream::new(),
                     OutputKind::Plain => {
                         let (p, proof) = (&private(), proofs::plain(&part, &output.ty));
                         quote! {
@@ -260,6 +261,5 @@ impl Expansion<'_> {
     }
 }
 
-/// What is written of `try_apply`.
 const TRY_DOC: &str = "As `apply`, with misuse of the op as an error instead of a \
     panic.\n\n# Errors\n\nIf a context call was against its rules, or an input against the op's.";

@@ -1,6 +1,7 @@
 //! From the model to code: the user's block, the struct, one trait impl, `apply`, the builder.
 
 mod apply;
+pub(crate) mod elements;
 mod proofs;
 mod pull;
 mod push;
@@ -16,7 +17,7 @@ use crate::expansion::{Expansion, Mode};
 use crate::fallback;
 use crate::library::{import, private};
 use crate::model::{Derivative, Form, Function};
-use crate::tokens::{local, mentions, plain_name, regroup, replace_ident};
+use crate::tokens::{local, plain_name, regroup, replace_ident};
 
 pub(crate) use pull::with_arguments;
 
@@ -43,6 +44,7 @@ impl Expansion<'_> {
         let builder = by_name.as_ref().map(|by_name| &by_name.builder);
         let cfg = self.layer.cfg();
         let library = import(self.args.krate.as_ref());
+        let library = self.written.map_or(library.clone(), |(_, types)| quote!(#library #types));
         let key = quote! {
             // Names this op among all layers; keeps its private types private.
             enum #key {}
@@ -167,9 +169,9 @@ impl Expansion<'_> {
     /// given to.
     fn asks_needs(&self) -> bool {
         // Those of `jvp` are not there; but what is reported of it shall be reported once.
-        let named = |of: &Function| mentions(&of.body.stream(), "needs_input_grad");
+        let named = |of: &Function| of.trees().mentions("needs_input_grad");
         self.layer.functions().any(named)
-            || self.layer.contexts().any(|(context, of)| escapes(&of.body.stream(), context))
+            || self.layer.contexts().any(|(context, of)| escapes(of.trees(), context))
     }
 
     fn layer_impl(&self, asks_needs: bool) -> TokenStream {

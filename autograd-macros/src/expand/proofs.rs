@@ -5,28 +5,31 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{PathArguments, Type, TypeParamBound};
 
+use crate::check::types::is_primitive;
 use crate::expansion::{Expansion, Mode};
 use crate::generics::parameter_name;
 use crate::library::{private, private_at};
 use crate::model::{
-    Forward, Layer, ParamKind, argument_of, as_tensor, bare, bounds_of, held, last_segment,
+    Forward, Layer, ParamKind, argument_of, as_tensor, bare, behind, bounds_of, held, last_segment,
 };
 use crate::tokens::{anonymous, ends, mentions, plain_name, replace_ident, text, whole_span};
 
-/// That a value of this type holds no tensor. Never runs.
+/// That a value of this type holds no tensor, unless that is sure. Never runs.
 pub(crate) fn plain(value: &TokenStream, ty: &Type) -> TokenStream {
-    if let Type::Tuple(tuple) = bare(ty) {
-        let elements = tuple.elems.iter().enumerate();
-        let element = |(position, ty)| {
-            let position = syn::Index::from(position);
-            plain(&quote!(#value.#position), ty)
-        };
-        return elements.map(element).collect();
+    match bare(ty) {
+        Type::Tuple(tuple) => {
+            let elements = tuple.elems.iter().enumerate();
+            let element = |(position, ty)| {
+                let position = syn::Index::from(position);
+                plain(&quote!(#value.#position), ty)
+            };
+            elements.map(element).collect()
+        }
+        ty if is_primitive(behind(ty)) => TokenStream::new(),
+        ty => proof(ty, "plain", |span, _| quote_spanned!(span=> (&#value).__probe())),
     }
-    proof(ty, "plain", |span, _| quote_spanned!(span=> (&#value).__probe()))
 }
 
-/// That a probe finds no tensor in a type; never runs.
 fn proof(ty: &Type, proof: &str, probe: impl Fn(Span, &Ident) -> TokenStream) -> TokenStream {
     let (first, last) = ends(ty.to_token_stream());
     let (p, proof) = (private_at(first), Ident::new(proof, first));
@@ -42,7 +45,6 @@ fn proof(ty: &Type, proof: &str, probe: impl Fn(Span, &Ident) -> TokenStream) ->
     }
 }
 
-/// That no plain parameter holds a tensor.
 pub(crate) fn plain_inputs(forward: &Forward) -> TokenStream {
     forward
         .params
@@ -91,7 +93,6 @@ fn is_the_callers(ty: &Type, parameters: &[String]) -> bool {
     }
 }
 
-/// `Fn(..)` and the like.
 fn is_function(bound: &TypeParamBound) -> bool {
     match bound {
         TypeParamBound::Trait(bound) => bound
@@ -205,7 +206,6 @@ fn example(layer: &Layer, saved: &Type) -> Option<TokenStream> {
     Some(tokens)
 }
 
-/// What can be saved by its looks.
 fn is_savable(ty: &Type) -> bool {
     match bare(ty) {
         Type::Tuple(tuple) => tuple.elems.iter().all(is_savable),
@@ -216,9 +216,9 @@ fn is_savable(ty: &Type) -> bool {
 }
 
 fn plain_state(attrs: &Type) -> TokenStream {
-    if let Type::Tuple(tuple) = bare(attrs) {
-        return tuple.elems.iter().map(plain_state).collect();
+    match bare(attrs) {
+        Type::Tuple(tuple) => tuple.elems.iter().map(plain_state).collect(),
+        attrs if is_primitive(behind(attrs)) => TokenStream::new(),
+        attrs => proof(attrs, "attrs", |span, p| quote_spanned!(span=> #p::Probe::<#attrs>::new())),
     }
-    let probe = |span, p: &Ident| quote_spanned!(span=> #p::Probe::<#attrs>::new());
-    proof(attrs, "attrs", probe)
 }

@@ -7,7 +7,7 @@ use syn::{Type, TypePath};
 use crate::builder;
 use crate::expansion::{Expansion, Mode};
 use crate::library::private;
-use crate::model::{Derivative, Form, Function, Param, Returns, TensorInput};
+use crate::model::{Derivative, Form, Function, GradientParam, Returns, TensorInput};
 use crate::tokens::{
     anonymous, at, find, here, is_group, is_punct, local, located, output_span, rewritten,
     whole_span,
@@ -22,7 +22,7 @@ impl Expansion<'_> {
             let (raw, lent) = (local("raw"), local("lent"));
             return quote!(let _ = (#raw, #lent););
         };
-        let (p, raw, lent) = (&private(), local("raw"), local("lent"));
+        let (p, raw, lender) = (&private(), local("raw"), local("lent"));
         let (context, returned) = (local("context"), local("returned"));
         let outputs = self.layer.outputs();
         let held: Vec<_> = (0..outputs.len()).map(|i| local(&format!("gradient{i}"))).collect();
@@ -33,11 +33,7 @@ impl Expansion<'_> {
             let (held, raw) = (at(held, here), at(&raw, here));
             quote_spanned!(here=> let #held = #known::gradient(#raw, #group);)
         });
-        let lends = backward.params.iter().zip(&held).map(|(param, held)| {
-            let here = here(whole_span(&param.ty));
-            let held = at(held, here);
-            quote_spanned!(here=> (&#held).lend())
-        });
+        let lends = lent(&backward.params, &held, "lend");
         let call = &backward.function.sig.ident;
         let argument = context_argument(&quote!(&#context), &backward.function);
         let result = backward.fallible.then(|| {
@@ -47,46 +43,57 @@ impl Expansion<'_> {
             let some = quote!(::core::option::Option::Some);
             quote_spanned!(here=> let #some(#returned) = #raw.user(#returned) else { return };)
         });
-        let gives = self.gives(&returned);
+        let inputs = self.layer.inputs().enumerate();
+        let inputs = inputs.filter(|(_, (_, input))| !input.stop_gradient);
+        let wanted: Vec<_> =
+            inputs.map(|(group, (_, input))| (group, input.form, &input.tensor)).collect();
+        let inputs = self.layer.differentiable();
+        let names: Vec<&Ident> = inputs.iter().map(|(param, _)| &param.ident).collect();
+        let gives = self.gives(&backward.returns, &wanted, Some(&names), &returned);
         quote! {
             #(#takes)*
-            let #context = #p::BackwardContext(#lent, #p::PhantomData);
+            let #context = #p::BackwardContext(#lender, #p::PhantomData);
             let #returned = Self::#call(#argument, #(#lends),*);
             #result
             #gives
         }
     }
 
-    pub(super) fn gives(&self, returned: &Ident) -> TokenStream {
-        let Some(backward) = &self.layer.backward else { return TokenStream::new() };
-        let inputs: Vec<(usize, &Param, &TensorInput)> = self
-            .layer
-            .inputs()
-            .enumerate()
-            .filter(|(_, (_, input))| !input.stop_gradient)
-            .map(|(group, (param, input))| (group, param, input))
-            .collect();
+    /// Hands on what was returned: by backward, which may name it, or by `jvp`. `wanted`: the groups that it is
+    /// for.
+    pub(super) fn gives(
+        &self,
+        returns: &Returns,
+        wanted: &[(usize, Form, &TypePath)],
+        names: Option<&[&Ident]>,
+        returned: &Ident,
+    ) -> TokenStream {
         let raw = local("raw");
-        if let (Returns::One(ty), true) = (&backward.returns, inputs.len() != 1) {
+        let (method, fails) = match names {
+            Some(_) => ("give", None),
+            None => ("give_tangent", Some(quote!(?))),
+        };
+        let of = |(_, form, tensor): &(usize, Form, &TypePath)| given(*form, tensor);
+        if let (Returns::One(ty), true) = (returns, wanted.len() != 1) {
             let here = here(whole_span(ty));
-            let (raw, returned) = (at(&raw, here), at(returned, here));
-            let of = inputs.iter().map(|(_, _, input)| given(input.form, &input.tensor));
-            let groups = inputs.iter().map(|(group, ..)| group);
+            let (raw, returned, of) = (at(&raw, here), at(returned, here), wanted.iter().map(of));
+            let groups = wanted.iter().map(|(group, ..)| group);
+            let groups = names.map(|_| quote_spanned!(here=> , &[#(#groups),*]));
             return quote_spanned! {here=>
-                #raw.give_all::<(#(#of,)*), _>(#returned, &[#(#groups),*]);
+                #raw.give_all::<(#(#of,)*), _>(#returned #groups) #fails;
             };
         }
-        let names: Vec<&Ident> = inputs.iter().map(|(_, param, _)| &param.ident).collect();
-        let parts = parts(&backward.returns, &names, returned);
-        let gives = inputs.iter().zip(parts).map(|((group, _, input), (span, value))| {
-            let (known, of) = (self.known(&input.tensor, span), given(input.form, &input.tensor));
+        let parts = parts(returns, names.unwrap_or_default(), returned);
+        let gives = wanted.iter().zip(parts).map(|(wanted, (span, value))| {
+            let (group, _, tensor) = wanted;
+            let (known, of) = (self.known(tensor, span), of(wanted));
             let (raw, here) = (at(&raw, here(span)), here(span));
-            quote_spanned!(here=> #known::give::<#of, _>(#raw, #group, #value);)
+            let method = Ident::new(method, here);
+            quote_spanned!(here=> #known::#method::<#of, _>(#raw, #group, #value) #fails;)
         });
         gives.collect()
     }
 
-    /// `Grads` with the parameters' names as fields.
     pub(super) fn grads_struct(&self) -> Option<TokenStream> {
         let backward = self.layer.backward.as_ref().and_then(Derivative::by_name).is_some();
         let jvp = self.layer.jvp.as_ref().and_then(Derivative::by_name).is_some();
@@ -145,12 +152,22 @@ impl Expansion<'_> {
     }
 }
 
+/// What is held, lent to these parameters by a method.
+pub(super) fn lent<'a>(
+    params: &'a [GradientParam],
+    held: &'a [Ident],
+    method: &str,
+) -> impl Iterator<Item = TokenStream> + use<'a> {
+    let method = Ident::new(method, Span::mixed_site());
+    params.iter().zip(held).map(move |(param, held)| {
+        let here = here(whole_span(&param.ty));
+        let (held, method) = (at(held, here), at(&method, here));
+        quote_spanned!(here=> (&#held).#method())
+    })
+}
+
 /// The values that backward or `jvp` returned, each with its place.
-pub(super) fn parts(
-    returns: &Returns,
-    names: &[&Ident],
-    returned: &Ident,
-) -> Vec<(Span, TokenStream)> {
+fn parts(returns: &Returns, names: &[&Ident], returned: &Ident) -> Vec<(Span, TokenStream)> {
     let part = |ty: &Type, field: Option<TokenStream>| {
         let span = whole_span(ty);
         let returned = at(returned, span);
@@ -203,7 +220,6 @@ pub(crate) fn with_arguments(tokens: TokenStream, arguments: &TokenStream) -> Op
     })
 }
 
-/// Whether `Grads { .. }` stands anywhere.
 fn has_literal(tokens: TokenStream) -> bool {
     let literal = |trees: &[TokenTree], at: usize| {
         let named = matches!(&trees[at], TokenTree::Ident(ident) if ident == "Grads");

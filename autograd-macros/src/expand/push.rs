@@ -4,10 +4,10 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
-use super::pull::{given, parts};
+use super::pull::lent;
 use crate::expansion::{Expansion, Mode};
 use crate::library::private;
-use crate::model::{Derivative, Form, Returns, TensorInput};
+use crate::model::{Form, TensorInput};
 use crate::tokens::{at, here, local, output_span, whole_span};
 
 /// Nothing where the op has no `jvp`.
@@ -33,22 +33,15 @@ pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {
         quote_spanned!(here=> let #held = #known::primal::<#of>(#raw, #group);)
     });
     let (primals, tangents) = jvp.params.split_at(inputs.len().min(jvp.params.len()));
-    let primals = primals.iter().zip(&held).map(|(param, held)| {
-        let here = here(whole_span(&param.ty));
-        let held = at(held, here);
-        quote_spanned!(here=> (&#held).input())
-    });
-    let tangents = tangents.iter().zip(&held).map(|(param, held)| {
-        let here = here(whole_span(&param.ty));
-        let held = at(held, here);
-        quote_spanned!(here=> (&#held).tangent())
-    });
+    let (primals, tangents) = (lent(primals, &held, "input"), lent(tangents, &held, "tangent"));
     let result = jvp.fallible.then(|| {
         let here = here(output_span(&jvp.function.sig.output));
         let (raw, returned) = (at(&raw, here), at(&returned, here));
         quote_spanned!(here=> let #returned = #raw.user(#returned)?;)
     });
-    let gives = gives(expansion, jvp, &raw, &returned);
+    let outputs = expansion.layer.outputs().into_iter().enumerate();
+    let wanted: Vec<_> = outputs.map(|(at, (_, form, tensor))| (at, form, tensor)).collect();
+    let gives = expansion.gives(&jvp.returns, &wanted, None, &returned);
     let call = &jvp.function.sig.ident;
     Some(quote! {
         const PUSH: ::core::option::Option<fn(&#p::RawJvp<'_>) -> #p::Result<()>> =
@@ -64,29 +57,6 @@ pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {
     })
 }
 
-fn gives(
-    expansion: &Expansion<'_>,
-    jvp: &Derivative,
-    raw: &proc_macro2::Ident,
-    returned: &proc_macro2::Ident,
-) -> TokenStream {
-    let outputs = expansion.layer.outputs();
-    if let (Returns::One(ty), true) = (&jvp.returns, outputs.len() != 1) {
-        let here = here(whole_span(ty));
-        let (raw, returned) = (at(raw, here), at(returned, here));
-        let of = outputs.iter().map(|(_, form, tensor)| given(*form, tensor));
-        return quote_spanned!(here=> #raw.give_all::<(#(#of,)*), _>(#returned)?;);
-    }
-    let parts = outputs.iter().zip(parts(&jvp.returns, &[], returned)).enumerate();
-    let gives = parts.map(|(position, ((_, form, tensor), (span, value)))| {
-        let (known, of) = (expansion.known(tensor, span), given(*form, tensor));
-        let (raw, here) = (at(raw, here(span)), here(span));
-        quote_spanned!(here=> #known::give_tangent::<#of, _>(#raw, #position, #value)?;)
-    });
-    gives.collect()
-}
-
-/// What an input is matched with.
 fn form(input: &TensorInput) -> TokenStream {
     let tensor = &input.tensor;
     match input.form {

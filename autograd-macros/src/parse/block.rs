@@ -98,11 +98,8 @@ pub(crate) fn block(
     Some((Block { attrs, place, generics, self_ty, name, items: kept, exists, broken }, items))
 }
 
-/// The functions that a form of the macro knows.
 pub(crate) struct Known {
-    /// Those that make the op.
     pub(crate) rules: &'static [&'static str],
-    /// Those that the macro makes.
     pub(crate) made: &'static [&'static str],
     /// Whether macros among the items are left to the compiler, and attributes of parameters too.
     pub(crate) open: bool,

@@ -20,7 +20,6 @@ pub(crate) const JVP_CONTEXT: &str = "&JvpContext<Self>";
 pub(crate) const CONTEXTS: [&str; 4] =
     ["ForwardContext", "BackwardContext", "JvpContext", "PyLayerContext"];
 
-/// Takes the context off the front of the parameters.
 pub(super) fn take_context(
     params: &mut Vec<RawParam>,
     sig: &Signature,

@@ -29,7 +29,6 @@ pub(super) fn derivative(function: &Function, op: &str, errors: &mut Errors) -> 
     Derivative { function: function.clone(), context, params, fallible, returns }
 }
 
-/// The lifetime of a reference, or of one in an `Option`.
 fn lifetime_of(ty: &Type) -> Option<&syn::Lifetime> {
     match bare(argument_of(ty, "Option").unwrap_or(ty)) {
         Type::Reference(reference) => reference.lifetime.as_ref(),

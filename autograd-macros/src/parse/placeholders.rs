@@ -8,7 +8,6 @@ use syn::{FnArg, ReturnType, Type};
 use crate::model::Function;
 use crate::tokens::{is_punct, mentions, rewritten};
 
-/// The function with a likely type in place of each; none where there is none to replace.
 pub(super) fn filled(function: &Function) -> Option<Function> {
     if !mentions(&function.sig, "_") {
         return None;

@@ -9,7 +9,6 @@ use crate::messages;
 use crate::model::{Function, argument_of, bare, last_segment};
 use crate::tokens::plain_name;
 
-/// A parameter before it is known what it is.
 pub(crate) struct RawParam {
     pub(crate) attrs: Vec<Attribute>,
     pub(crate) pat: Pat,
@@ -87,7 +86,6 @@ pub(crate) struct Returned {
     pub(crate) fallible: bool,
     pub(crate) whole: Type,
     pub(crate) tuple: bool,
-    /// What stands in the tuple, or the one value.
     pub(crate) parts: Vec<Type>,
 }
 

@@ -13,7 +13,6 @@ use crate::messages;
 use crate::model::Exists;
 use crate::tokens::{find_ident, is_group, is_punct, mentions};
 
-/// Reports what has the name of this op already.
 pub(crate) fn existing(name: &Ident, errors: &mut Errors) -> Option<Exists> {
     if !proc_macro::is_available() {
         return None;
@@ -99,7 +98,6 @@ fn beside(items: TokenStream, name: &str) -> Option<Option<Exists>> {
     reached.then_some(found)
 }
 
-/// `scalar_op!` before a group.
 fn is_scalar(before: &[TokenTree]) -> bool {
     matches!(before, [.., TokenTree::Ident(name), bang] if name == "scalar_op" && is_punct(Some(bang), '!'))
 }
@@ -112,7 +110,6 @@ fn is_of_macro(before: &[TokenTree]) -> bool {
     }
 }
 
-/// The name behind `impl` and its parameters.
 fn head_name(trees: &[TokenTree]) -> Option<&Ident> {
     let mut depth = 0;
     trees.iter().find_map(|tree| {

@@ -15,7 +15,7 @@ use crate::check::question;
 use crate::errors::Errors;
 use crate::expansion::Mode;
 use crate::fallback;
-use crate::front::Form;
+use crate::front::{self, Form};
 use crate::generics::is_lifetime;
 use crate::items::Found;
 use crate::library::{import, private, private_at};
@@ -26,7 +26,6 @@ use crate::tokens::{ends, local, named, parts, plain_name};
 /// What stands between the parentheses of the attribute.
 #[derive(Default)]
 pub(crate) struct Arguments {
-    /// Names of the outputs.
     names: Option<Vec<Ident>>,
     /// Where the library is: `crate = path`.
     library: Option<Path>,
@@ -58,7 +57,6 @@ struct Value {
     ty: Type,
 }
 
-/// An operator of programs.
 pub(crate) struct Op {
     block: Block,
     forward: Option<Function>,
@@ -67,20 +65,19 @@ pub(crate) struct Op {
     outputs: Vec<Value>,
     /// The parameters of backward, if each has a name.
     given: Option<Vec<Value>>,
-    /// Names of outputs that were given, where they are not as many as there are outputs.
-    misnamed: Option<Vec<Ident>>,
 }
 
 const KNOWN: Known = Known { rules: &["forward", "backward"], made: &["call"], open: true };
+
+/// The attribute as a plain function.
+pub(crate) fn py_func(arguments: TokenStream, block: TokenStream) -> TokenStream {
+    front::run::<Op>(block, |errors| Arguments::read(arguments, errors))
+}
 
 impl Form for Op {
     type Args = Arguments;
 
     const CALLS: &'static [&'static str] = KNOWN.made;
-
-    fn args(tokens: TokenStream, errors: &mut Errors) -> Arguments {
-        Arguments::read(tokens, errors)
-    }
 
     fn parse(tokens: TokenStream, args: &Arguments, errors: &mut Errors) -> Option<Self> {
         let (mut block, mut found) = block(tokens, "py_func", errors)?;
@@ -89,19 +86,15 @@ impl Form for Op {
         block.items.extend(types.iter().map(|ty| Item::Other(ty.to_token_stream())));
         let of = |name: &str| functions.iter().find(|function| function.sig.ident == name).cloned();
         let (forward, backward) = (of("forward"), of("backward"));
-        let (inputs, outputs, given, misnamed) = (Vec::new(), Vec::new(), None, None);
-        let mut op = Self { block, forward, backward, inputs, outputs, given, misnamed };
+        let (inputs, outputs, given) = (Vec::new(), Vec::new(), None);
+        let mut op = Self { block, forward, backward, inputs, outputs, given };
         let Some(forward) = &op.forward else { return Some(op) };
         op.inputs = named_parameters(forward, errors).unwrap_or_default();
         op.given = op.backward.as_ref().and_then(|backward| named_parameters(backward, errors));
         let types = values(&forward.sig.output);
-        let (names, misnamed) = match args.names.clone() {
-            Some(names) if names.len() != types.len() => (None, Some(names)),
-            names => (names, None),
-        };
+        let names = args.names.clone().filter(|names| names.len() == types.len());
         let names = names.unwrap_or_else(|| default_names(types.len()));
         op.outputs = names.into_iter().zip(types).map(|(name, ty)| Value { name, ty }).collect();
-        op.misnamed = misnamed;
         Some(op)
     }
 
@@ -113,8 +106,8 @@ impl Form for Op {
         self.forward.iter().chain(&self.backward).collect()
     }
 
-    fn check(&self, _: &Arguments, errors: &mut Errors) {
-        self.check_signatures(errors);
+    fn check(&self, args: &Arguments, errors: &mut Errors) {
+        self.check_signatures(args, errors);
     }
 
     fn check_bodies(&self, errors: &mut Errors) {
@@ -131,8 +124,7 @@ impl Form for Op {
 }
 
 impl Op {
-    /// The rules, each named after what it forbids.
-    fn check_signatures(&self, errors: &mut Errors) {
+    fn check_signatures(&self, args: &Arguments, errors: &mut Errors) {
         let block = &self.block;
         if let Some(lifetime) = block.generics.lifetimes().next() {
             errors.at(lifetime, messages::lifetime());
@@ -143,9 +135,9 @@ impl Op {
             }
             return;
         };
-        if let Some(misnamed) = &self.misnamed {
-            let names = quote!(#(#misnamed),*);
-            errors.at(names, messages::output_count(misnamed.len(), self.outputs.len()));
+        if let Some(names) = args.names.as_ref().filter(|of| of.len() != self.outputs.len()) {
+            let message = messages::output_count(names.len(), self.outputs.len());
+            errors.at(quote!(#(#names),*), message);
         }
         if self.inputs.is_empty() && self.outputs.is_empty() {
             errors.at(&forward.sig.ident, messages::neither());
@@ -273,7 +265,6 @@ impl Op {
         quote!(#(#attrs)* #vis #sig #body)
     }
 
-    /// The call of `Program::py_func`.
     fn body(&self) -> TokenStream {
         let (private, text) = (private(), plain_name(&self.block.name));
         let names = |values: &[Value]| -> Vec<Ident> {

@@ -23,13 +23,11 @@ pub(crate) const VALID: &[&str] = &[
      String> { Ok(Grads { xs: vec![None], bias: None }) } fn help() -> usize { 1 } }",
 ];
 
-/// What became of a mutated block.
 #[derive(PartialEq, Eq)]
 pub(crate) enum Outcome {
     Refused,
     /// Its counts could not be found another way.
     Accepted,
-    /// Its counts agree.
     AcceptedAndCounted,
 }
 
@@ -81,7 +79,7 @@ pub(crate) fn formula(decisions: &mut impl Decisions) -> bool {
     let accepted = !refused(&expansion) && !expansion.contains("does not understand");
     assert!(!accepted || formula_counts_agree(&block), "accepted: {block}");
     let _ = crate::elementwise::scalar_op(mutated(SCALAR, decisions));
-    let _ = crate::front::run::<crate::py_func::Op>(TokenStream::new(), mutated(ARRAYS, decisions));
+    let _ = crate::py_func::py_func(TokenStream::new(), mutated(ARRAYS, decisions));
     accepted
 }
 
@@ -98,7 +96,7 @@ pub(crate) fn any_tokens(decisions: &mut impl Decisions) {
     let _ = layer(arguments.clone(), item.clone(), false);
     let _ = layer(quote::quote!(elementwise, #arguments), item.clone(), false);
     let _ = crate::elementwise::scalar_op(item.clone());
-    let _ = crate::front::run::<crate::py_func::Op>(arguments, item.clone());
+    let _ = crate::py_func::py_func(arguments, item.clone());
     let _ = crate::derives::module(item.clone());
     let _ = crate::derives::saved(item);
 }
@@ -188,7 +186,6 @@ fn counts(block: &TokenStream) -> Option<Counts> {
     })
 }
 
-/// The signatures of forward and backward.
 fn functions(block: &TokenStream) -> Option<(syn::Signature, syn::Signature)> {
     let block = syn::parse2::<syn::ItemImpl>(block.clone()).ok()?;
     let function = |name: &str| {
@@ -204,7 +201,6 @@ fn text(ty: &syn::Type) -> String {
     quote::quote!(#ty).to_string().replace(' ', "")
 }
 
-/// The types of the parameters that are not marked.
 fn inputs(sig: &syn::Signature) -> Vec<String> {
     let params = sig.inputs.iter().filter_map(|input| match input {
         syn::FnArg::Typed(param) => Some(param),

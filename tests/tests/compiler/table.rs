@@ -178,6 +178,63 @@ fn program(template: &str, place: &str, text: &str) -> String {
     format!("{HEAD}{filled}\nfn main() {{}}\n")
 }
 
+/// Types that only the compiler can refuse, with the errors that ours may have more than plain Rust. A type that
+/// may hide a lifetime, as `Names` where it is `Names<'a>`, has no other name, and stands again in a builder.
+const UNSURE: &[(&str, &[(&str, usize)])] = &[
+    ("&Tensor<f64> PARAMETER", ELEMENTS),
+    ("-> Tensor<f64>", ELEMENTS),
+    (
+        "-> Tensor<f64>",
+        &[("(Tensor<f64>, Mine)", 2), ("(Tensor<f64>, Vec<Mine>)", 2), ("(Tensor<f64>, Named)", 2)],
+    ),
+    (
+        "PARAMETER",
+        &[("Mine", 6), ("Vec<Mine>", 6), ("Mine<u8, u8>", 6), ("Named", 7), ("Plain::Name", 6)],
+    ),
+];
+
+const ELEMENTS: &[(&str, usize)] = &[
+    ("Tensor<Mine>", 2),
+    ("Tensor<Vec<Mine>>", 2),
+    ("Tensor<Named>", 2),
+    ("Tensor<Plain>", 5),
+    ("Tensor<Mine<u8>>", 5),
+];
+
+const TYPES: &str =
+    "#[derive(Clone)] struct Mine<T>(T); #[derive(Clone)] struct Plain; trait Named {}\n";
+
+/// An elementwise op knows no lifetimes, so its types have other names.
+const MOST_OF_A_FORMULA: usize = 2;
+
+#[test]
+fn types_that_the_compiler_refuses_are_told_a_few_times() {
+    let mut cases = Vec::new();
+    for form in FORMS.iter().filter(|form| form.name.starts_with("#[py_layer")) {
+        for (place, types) in UNSURE.iter().filter(|(place, _)| form.ours.contains(place)) {
+            cases.extend(types.iter().map(|(ty, more)| (form, *place, *ty, *more)));
+        }
+    }
+    assert!(cases.len() > 30, "{}", cases.len());
+    let wrong = each(&cases, |(form, place, ty, more)| {
+        let written = match *place {
+            "PARAMETER" => format!(", p: {ty}"),
+            place => place.replace("Tensor<f64>", ty),
+        };
+        let errors = |template: &str| {
+            let text = TYPES.to_owned() + &program(&template.replacen(place, &written, 1), "", "");
+            let said = check_text(&text, &[]);
+            said.into_iter().filter(|message| message.is_error()).count()
+        };
+        let (ours, plain) = (errors(form.ours), errors(form.plain));
+        let more = if form.ours.contains("elementwise") { MOST_OF_A_FORMULA } else { *more };
+        let fits = plain > 0 && ours > 0 && ours <= plain + more;
+        (!fits).then(|| format!("{}, {ty}: {ours} errors, {plain} in plain Rust", form.name))
+    });
+    let wrong: Vec<String> = wrong.into_iter().flatten().collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn forms_without_a_slip_are_right() {
     for form in FORMS {

@@ -1,9 +1,9 @@
 //! `apply`, `try_apply`, the builder, and what checks a backward that was written by hand.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 
-use super::{Expansion, Given, field};
+use super::{Expansion, field};
 use crate::attributes::is;
 use crate::builder;
 use crate::elementwise::model::{Forward, Kind};
@@ -13,14 +13,18 @@ use crate::library::private;
 impl Expansion<'_> {
     /// `apply`, `try_apply` and the builder, and what checks a backward that was written by hand.
     pub(super) fn calls(&self, forward: &Forward) -> TokenStream {
-        let Some(layer) = self.op.layer(&private(), true) else { return TokenStream::new() };
-        let (args, mode) = (self.args, Mode::Full);
-        let expansion = expansion::Expansion { layer: &layer, args, mode, verifies: false };
+        let layer = |named| self.op.layer(&private(), true, named);
+        let Some(named) = layer(true) else { return TokenStream::new() };
+        let types = self.op.plain_types(forward);
+        let written = (!types.is_empty()).then(|| layer(false)).flatten();
+        let written = written.as_ref().and_then(|layer| Some((layer.forward.as_ref()?, &types)));
+        let (layer, args, mode) = (&named, self.args, Mode::Full);
+        let expansion = expansion::Expansion { layer, args, mode, written };
         let by_name = builder::expand(&expansion, false);
         let calls = expansion.calls(by_name.as_ref(), TRY_DOC, |_| self.try_apply_body(forward));
         let (names, builder) = by_name.map(|by_name| (by_name.names, by_name.builder)).unzip();
         let check = self.check_backward(forward);
-        quote!(#calls #check #names #builder)
+        quote!(#types #calls #check #names #builder)
     }
 
     /// The calls of an op with an input whose type the compiler refuses.
@@ -36,48 +40,54 @@ impl Expansion<'_> {
         crate::fallback::loose(&p, &syn::Generics::default(), name, &op, &names, &output)
     }
 
-    /// The op with its plain parameters: its type and its value.
-    pub(super) fn pair(&self, forward: &Forward) -> (TokenStream, TokenStream) {
+    /// The op: a static, or a function of its plain parameters.
+    pub(super) fn pair(&self, forward: &Forward) -> TokenStream {
         let p = private();
-        let fields: Vec<_> = forward
-            .of(Kind::Plain)
-            .map(|param| {
-                let (field, ident) = (field(param), &param.ident);
-                quote!(#field: ::core::clone::Clone::clone(&#ident))
-            })
-            .collect();
-        // A struct of a formula, compiled for what it is given.
-        let compiled = |name: &Ident, given: &Given, outputs: usize| {
+        let fields = forward.of(Kind::Plain).map(|param| {
+            let (field, ident) = (field(param), &param.ident);
+            quote!(#field: ::core::clone::Clone::clone(#ident))
+        });
+        let fields: Vec<_> = fields.collect();
+        // A formula, compiled for what it is given.
+        let name = self.struct_name("Formula");
+        let formulas = self.given(forward);
+        let compiled = |which: usize| {
+            let (given, outputs) = formulas.get(which)?;
             let (i, m) = (given.count(), given.masks.len());
-            let ty = quote!(#p::elementwise::Compiled<#name, #i, #m, #outputs>);
-            (ty, quote!(#p::elementwise::Compiled(#name { #(#fields),* })))
+            let ty = quote!(#p::elementwise::Compiled<#name<#which>, #i, #m, #outputs>);
+            Some((ty, quote!(#p::elementwise::Compiled(#name::<#which> { #(#fields),* }))))
         };
-        let differentiable = forward.differentiable().len();
-        let (forward_type, forward_value) =
-            compiled(&self.struct_name("Forward"), &Given::all(forward), forward.outputs.len());
-        let (derived_type, derived_value) =
-            compiled(&self.struct_name("Derivative"), &Given::derived(forward), differentiable);
-        let (backward_type, backward_value, derived_type, derived_value) = match &self.op.backward {
-            Some(backward) => {
-                let given = Given::by(forward, &backward.meant(forward));
-                let (ty, value) = compiled(&self.struct_name("Backward"), &given, differentiable);
-                (ty, value, derived_type, quote!(::core::option::Option::Some(#derived_value)))
+        let (forward_type, forward_value) = compiled(0).unzip();
+        let (derived_type, derived_value) = compiled(1).unzip();
+        let (backward_type, backward_value, derived_type, derived_value) = match compiled(2) {
+            Some((ty, value)) => {
+                let derived = quote!(::core::option::Option::Some(#derived_value));
+                (Some(ty), Some(value), derived_type, derived)
             }
             None => {
-                let none = quote!(::core::option::Option::None);
-                (derived_type, derived_value, quote!(#p::elementwise::Program), none)
+                let program = Some(quote!(#p::elementwise::Program));
+                (derived_type, derived_value, program, quote!(::core::option::Option::None))
             }
         };
         let info = self.struct_name("Info");
-        (
-            quote!(#p::elementwise::Pair<#forward_type, #backward_type, #derived_type>),
-            quote!(#p::elementwise::Pair::new(&#info, #forward_value, #backward_value, #derived_value)),
-        )
+        let ty = quote!(#p::elementwise::Pair<#forward_type, #backward_type, #derived_type>);
+        let pair = quote! {
+            #p::elementwise::Pair::new(&#info, #forward_value, #backward_value, #derived_value)
+        };
+        let name = self.struct_name("Pair");
+        let plain = forward.of(Kind::Plain).map(|param| {
+            let (ident, ty) = (&param.ident, self.op.plain_type(param));
+            quote!(#ident: &#ty)
+        });
+        match fields.is_empty() {
+            true => quote!(static #name: #ty = #pair;),
+            false => quote!(#[inline] fn #name(#(#plain),*) -> #ty { #pair }),
+        }
     }
 
     pub(super) fn try_apply_body(&self, forward: &Forward) -> TokenStream {
         let p = private();
-        let (pair_type, pair) = self.pair(forward);
+        let pair = self.struct_name("Pair");
         let (element, name) = (self.op.parameter("T"), &self.op.name);
         let reals: Vec<_> = forward.of(Kind::Real).map(|param| &param.ident).collect();
         let masks = forward.of(Kind::Mask).map(|param| {
@@ -86,7 +96,8 @@ impl Expansion<'_> {
         });
         let masks: Vec<_> = masks.collect();
         let (op, outputs) = (crate::tokens::local("op"), crate::tokens::local("outputs"));
-        let plain = forward.of(Kind::Plain).next().is_some();
+        let plain: Vec<_> = forward.of(Kind::Plain).map(|param| &param.ident).collect();
+        let alone = plain.is_empty();
         let take = quote! {
             ::core::iter::Iterator::next(&mut #outputs).unwrap_or_else(|| ::core::unreachable!())
         };
@@ -97,15 +108,12 @@ impl Expansion<'_> {
                 quote!((#(#each,)*))
             }
         };
-        // Without parameters, it is the same in all calls.
-        let (op_value, (apply, given)) = match plain {
-            false => {
-                (quote!(static __OP: #pair_type = #pair;), (quote!(apply_static), quote!(&__OP)))
-            }
-            true => (quote!(let #op: #pair_type = #pair;), (quote!(apply), quote!(#op))),
+        let (op_value, apply, given) = match alone {
+            true => (None, quote!(apply_static), quote!(&#pair)),
+            false => (Some(quote!(let #op = #pair(#(&#plain),*);)), quote!(apply), quote!(#op)),
         };
         let verify = self.args.verify.map(|_| {
-            let op = if plain { quote!(&#given) } else { given.clone() };
+            let op = if alone { given.clone() } else { quote!(&#given) };
             quote! {
                 if ::core::cfg!(debug_assertions) {
                     #p::elementwise::verify(#op, &[#(#reals),*], &[#(#masks),*])?;
@@ -113,18 +121,18 @@ impl Expansion<'_> {
             }
         });
         // Without parameters, what is true of one call is true of all.
-        let once = self.op.backward.is_some() && self.args.surrogate.is_none() && !plain;
+        let once = self.op.backward.is_some() && self.args.surrogate.is_none() && alone;
         let checked = (once && self.args.verify.is_none()).then(|| {
             quote! {
                 if ::core::cfg!(debug_assertions) {
                     static __CHECKED: #p::elementwise::Checked = #p::elementwise::Checked::new();
-                    __CHECKED.require(&__OP)?;
+                    __CHECKED.require(&#pair)?;
                 }
             }
         });
-        let one = !plain && masks.is_empty() && forward.outputs.len() == 1 && !forward.tuple;
+        let one = alone && masks.is_empty() && forward.outputs.len() == 1 && !forward.tuple;
         let call = match &reals[..] {
-            [x] if one => quote!(#p::elementwise::apply_one::<#element>(&__OP, #x)),
+            [x] if one => quote!(#p::elementwise::apply_one::<#element>(&#pair, #x)),
             _ => quote! {
                 let mut #outputs = ::core::iter::IntoIterator::into_iter(
                     #p::elementwise::#apply::<#element>(#given, &[#(#reals),*], &[#(#masks),*])?,
@@ -142,32 +150,31 @@ impl Expansion<'_> {
         }}
     }
 
-    /// Compares what was written by hand with the derivative.
     pub(super) fn check_backward(&self, forward: &Forward) -> Option<TokenStream> {
         self.op.backward.as_ref()?;
         let p = private();
         let (op, vis) = (&self.op.name, self.vis());
         let params = forward.of(Kind::Plain).map(|param| {
-            let (ident, ty) = (&param.ident, &param.ty);
+            let (ident, ty) = (&param.ident, self.op.plain_type(param));
             quote!(#ident: #ty)
         });
-        let (_, pair) = self.pair(forward);
+        let pair = self.struct_name("Pair");
+        let plain: Vec<_> = forward.of(Kind::Plain).map(|param| &param.ident).collect();
+        let given = (!plain.is_empty()).then(|| quote!((#(&#plain),*)));
         Some(quote! {
             impl #op {
             /// Compares `backward` with the derivative of `forward` at many points.
             ///
             /// # Errors
             ///
-            /// [`BackwardDiffers`](#p::Error::BackwardDiffers) with the input and the point where
-            /// they differ.
+            /// `Error::BackwardDiffers` with the input and the point where they differ.
             #vis fn check_backward(#(#params),*) -> #p::Result<()> {
-                #p::elementwise::check_backward(&#pair)
+                #p::elementwise::check_backward(&#pair #given)
             }
             }
         })
     }
 
-    /// The test that is generated for a backward that was written by hand.
     pub(super) fn test(&self) -> Option<TokenStream> {
         let forward = self.op.forward.as_ref().filter(|_| matches!(self.mode, Mode::Full))?;
         self.op.backward.as_ref()?;
@@ -209,6 +216,5 @@ impl Expansion<'_> {
     }
 }
 
-/// What is written of `try_apply`.
 const TRY_DOC: &str = "As `apply`, with shapes that do not fit as an error.\n\n# Errors\n\nIf the \
     inputs cannot be broadcast to one shape.";

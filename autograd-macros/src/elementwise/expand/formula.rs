@@ -9,26 +9,37 @@ use crate::library::private;
 use crate::tokens::plain_name;
 
 impl Expansion<'_> {
-    /// What is the same in every call, and a formula each for forward and backward.
+    /// What is the same in every call, and the formulas: one struct of the plain parameters, by their number.
     pub(super) fn formulas(&self, forward: &Forward) -> TokenStream {
-        let info = self.info(forward);
-        let given = Given::all(forward);
-        let outputs = forward.outputs.len();
-        let call = self.call_forward(forward, None);
-        let name = self.struct_name("Forward");
-        let forward_formula = self.formula(forward, &name, &given, outputs, call);
-        let name = self.struct_name("Derivative");
-        let derived_given = Given::derived(forward);
-        let differentiable = forward.differentiable().len();
-        let derived =
-            self.formula(forward, &name, &derived_given, differentiable, self.derived(forward));
-        let backward_formula = self.op.backward.as_ref().map(|backward| {
-            let given = Given::by(forward, &backward.meant(forward));
-            let name = self.struct_name("Backward");
-            let call = self.call_backward(forward, backward);
-            self.formula(forward, &name, &given, differentiable, call)
+        let (info, pair, name) =
+            (self.info(forward), self.pair(forward), self.struct_name("Formula"));
+        let fields = forward.of(Kind::Plain).map(|param| {
+            let (ident, ty) = (field(param), self.op.plain_type(param));
+            quote!(#ident: #ty)
         });
-        quote!(#info #forward_formula #derived #backward_formula)
+        let backward = self.op.backward.as_ref().map(|of| self.call_backward(forward, of));
+        let bodies = [self.call_forward(forward, None), self.derived(forward)];
+        let formulas = self.given(forward).into_iter().zip(bodies.into_iter().chain(backward));
+        let formulas = formulas.enumerate().map(|(which, ((given, outputs), body))| {
+            self.formula(forward, which, &given, outputs, body)
+        });
+        quote! {
+            #info
+            #[derive(Clone)]
+            struct #name<const WHICH: ::core::primitive::usize> { #(#fields),* }
+            #(#formulas)*
+            #pair
+        }
+    }
+
+    /// What each formula is given, and how many numbers it gives: that of forward, what is derived from it, and
+    /// that of a backward by hand.
+    pub(super) fn given(&self, forward: &Forward) -> Vec<(Given, usize)> {
+        let gradients = forward.differentiable().len();
+        let backward = self.op.backward.as_ref().map(|of| Given::by(forward, &of.meant(forward)));
+        let own =
+            [(Given::all(forward), forward.outputs.len()), (Given::derived(forward), gradients)];
+        own.into_iter().chain(backward.map(|given| (given, gradients))).collect()
     }
 
     pub(super) fn info(&self, forward: &Forward) -> TokenStream {
@@ -38,10 +49,8 @@ impl Expansion<'_> {
         let differentiable = forward.of(Kind::Real).map(|param| !param.stop_gradient);
         let masks: Vec<_> = forward.of(Kind::Mask).map(|param| plain_name(&param.ident)).collect();
         let outputs = forward.outputs.len();
-        let given = match &self.op.backward {
-            Some(backward) => Given::by(forward, &backward.meant(forward)),
-            None => Given::derived(forward),
-        };
+        let given = self.given(forward).pop().map(|(given, _)| given);
+        let given = given.unwrap_or_else(|| Given::derived(forward));
         let (kept_reals, kept_masks) = (&given.reals, &given.masks);
         let (kept_outputs, gradients) = (&given.outputs, &given.gradients);
         let reduction = match &self.args.reduce {
@@ -69,26 +78,19 @@ impl Expansion<'_> {
         }
     }
 
-    /// A struct with the plain parameters, and its formula.
-    pub(super) fn formula(
+    fn formula(
         &self,
         forward: &Forward,
-        name: &Ident,
+        which: usize,
         given: &Given,
         outputs: usize,
         body: TokenStream,
     ) -> TokenStream {
-        let p = private();
-        let fields = forward.of(Kind::Plain).map(|param| {
-            let (ident, ty) = (field(param), &param.ty);
-            quote!(#ident: #ty)
-        });
+        let (p, name) = (private(), self.struct_name("Formula"));
         let (reals, masks) = (given.names(forward), given.mask_names(forward));
         let (i, m, lane) = (reals.len(), masks.len(), self.lane());
         quote! {
-            #[derive(Clone)]
-            struct #name { #(#fields),* }
-            impl #p::elementwise::Lanewise<#i, #m, #outputs> for #name {
+            impl #p::elementwise::Lanewise<#i, #m, #outputs> for #name<#which> {
                 #[inline(always)]
                 fn call<#lane: #p::elementwise::Lane>(
                     &self,
@@ -158,7 +160,6 @@ impl Expansion<'_> {
     }
 }
 
-/// What a formula returns, as an array.
 pub(super) fn as_array(call: &TokenStream, count: usize, tuple: bool) -> TokenStream {
     if !tuple {
         return quote!([#call]);

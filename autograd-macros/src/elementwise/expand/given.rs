@@ -15,7 +15,6 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// The inputs.
     pub(super) fn all(forward: &Forward) -> Self {
         Self {
             reals: (0..forward.of(Kind::Real).count()).collect(),
@@ -25,12 +24,10 @@ impl Given {
         }
     }
 
-    /// The inputs, and the gradients of all outputs.
     pub(super) fn derived(forward: &Forward) -> Self {
         Self { gradients: (0..forward.outputs.len()).collect(), ..Self::all(forward) }
     }
 
-    /// What is named.
     pub(super) fn by(forward: &Forward, named: &[Meant]) -> Self {
         let of = |kind: Kind| {
             let params = forward.params.iter().enumerate().filter(|(_, param)| param.kind == kind);
@@ -75,7 +72,6 @@ pub(super) fn given_name(ident: &Ident) -> Ident {
     crate::tokens::local(&format!("given_{}", plain_name(ident)))
 }
 
-/// The field of a plain parameter.
 pub(super) fn field(param: &Param) -> Ident {
     format_ident!("plain_{}", plain_name(&param.ident))
 }

@@ -3,9 +3,8 @@
 mod apply;
 mod formula;
 mod given;
-mod lane;
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{GenericParam, Signature, Type};
 
@@ -18,9 +17,8 @@ use crate::fallback;
 use crate::generics::generated;
 use crate::library::{import, private_path};
 use crate::model::Function;
-use crate::tokens::regroup;
+use crate::tokens::{is_punct, regroup, rewritten};
 use given::{Given, field, given_name};
-use lane::completed;
 
 pub(crate) struct Expansion<'a> {
     pub(crate) op: &'a Op,
@@ -156,7 +154,6 @@ impl Expansion<'_> {
         function
     }
 
-    /// What a formula is computed with.
     fn lane(&self) -> Ident {
         self.op.parameter("L")
     }
@@ -164,4 +161,14 @@ impl Expansion<'_> {
     fn struct_name(&self, which: &str) -> Ident {
         generated(&self.op.name, which)
     }
+}
+
+/// `Real<L>` for `Real`, and so for `Mask`; none where neither stands without it.
+fn completed(tokens: TokenStream, lane: &Ident) -> Option<TokenStream> {
+    rewritten(tokens, &mut |trees, at| {
+        let TokenTree::Ident(name) = &trees[at] else { return None };
+        let next = |further: usize, c: char| is_punct(trees.get(at + further), c);
+        let bare = !next(1, '<') && (!next(1, ':') || !next(2, ':'));
+        (bare && (name == "Real" || name == "Mask")).then(|| (quote!(#name<#lane>), 1))
+    })
 }

@@ -7,18 +7,21 @@ enum Kind {
     Half,
 }
 
+/// What is borrowed for as long as the program, or only taken by a function.
+type Named = (&'static str, fn(&str) -> usize);
+
 #[py_layer]
 impl Op {
-    type Attrs = (Kind, fn(f64) -> f64, Box<dyn Fn(f64) -> f64 + Send + Sync>);
+    type Attrs = (Kind, fn(f64) -> f64, Box<dyn Fn(f64) -> f64 + Send + Sync>, Named);
 
     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, f: fn(f64) -> f64) -> Tensor<f64> {
-        ctx.set_attrs((Kind::Half, f, Box::new(|v| v * 4.0)));
+        ctx.set_attrs((Kind::Half, f, Box::new(|v| v * 4.0), ("four", str::len)));
         x * 0.5
     }
 
     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
-        let (Kind::Half, f, g) = ctx.attrs();
-        dy * f(g(0.25))
+        let (Kind::Half, f, g, (name, len)) = ctx.attrs();
+        dy * f(g(0.25)) * (len(name) as f64 / 4.0)
     }
 }
 

@@ -61,12 +61,6 @@ const _: () = {
             fn pull(__raw: &__autograd::RawBackward<'_>, __lent: &__autograd::Lent<'_>) {
                 __autograd::float_tensor::<Tensor<f64>>();
                 __autograd::any_tensor::<Tensor<i64>>();
-                if false {
-                    use __autograd::{
-                        HoldsNoTensor as _, HoldsTensorFurther as _, Probed as _,
-                    };
-                    __autograd::attrs(__autograd::Probe::<f64>::new().__holds_tensor());
-                }
                 let __gradient0 = __autograd::Known::<
                     Tensor<f64>,
                 >::gradient(__raw, 0usize);
@@ -108,12 +102,6 @@ If a context call was against its rules, or an input against the op's.*/
                 by: f64,
             ) -> __autograd::Result<Result<(Tensor<f64>, usize), String>> {
                 let _ = Self;
-                if false {
-                    use __autograd::{
-                        HoldsNoTensor as _, HoldsTensorFurther as _, Probed as _,
-                    };
-                    __autograd::plain((&by).__probe().__holds_tensor());
-                }
                 let __inputs: &[&dyn __autograd::TensorInput] = &[
                     __autograd::Known::<Tensor<f64>>::input(&x),
                     __autograd::Known::<Tensor<f64>>::input(&w),
@@ -135,14 +123,6 @@ If a context call was against its rules, or an input against the op's.*/
                         __autograd::Known::<
                             Tensor<f64>,
                         >::output(__visitor, &mut __out.0);
-                        if false {
-                            use __autograd::{
-                                HoldsNoTensor as _, HoldsTensorFurther as _, Probed as _,
-                            };
-                            __autograd::plain((&__out.1).__probe().__holds_tensor());
-                        }
-                        use __autograd::NoTensors as _;
-                        __autograd::PlainOutput(&__out.1).__show(__visitor);
                     },
                 )
             }

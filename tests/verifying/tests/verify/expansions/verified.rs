@@ -103,12 +103,6 @@ If a context call was against its rules, or an input against the op's.*/
                 by: f64,
             ) -> __autograd::Result<Tensor<f64>> {
                 let _ = Self;
-                if false {
-                    use __autograd::{
-                        HoldsNoTensor as _, HoldsTensorFurther as _, Probed as _,
-                    };
-                    __autograd::plain((&by).__probe().__holds_tensor());
-                }
                 let __inputs: &[&dyn __autograd::TensorInput] = &[
                     __autograd::Known::<Tensor<f64>>::input(&x),
                     __autograd::Known::<Tensor<f64>>::input(&pair),

@@ -1,0 +1,109 @@
+//! Element types that the macro does not know, like `Tensor<Price>`, and such plain outputs, by another name in
+//! all that is generated: what is wrong with one is reported where it was written, and not again of everything
+//! that is made of it.
+
+use proc_macro2::{TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::{ReturnType, Type, TypePath};
+
+use crate::check::types::is_primitive;
+use crate::errors::Errors;
+use crate::generics::{generated, parameter_name};
+use crate::library::private;
+use crate::model::{Forward, Layer, Output, OutputKind, element, first_argument, is_known};
+use crate::parse;
+use crate::tokens::{first_span, is_punct, mentions, rewritten, text};
+
+/// Puts these names into forward, and returns it as it was and the names; none where all types are known.
+pub(crate) fn name(layer: &mut Layer) -> Option<(Forward, TokenStream)> {
+    let (named, types) = named(layer)?;
+    Some((layer.forward.replace(named)?, types))
+}
+
+fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
+    let forward = layer.forward.as_ref()?;
+    let mut unsure: Vec<(String, &TypePath, &Type)> = Vec::new();
+    let outputs = forward.outputs.tensors().map(|(.., tensor)| tensor);
+    for tensor in forward.inputs().map(|(_, of)| &of.tensor).chain(outputs) {
+        let text = element(tensor);
+        if let Some(written) = tensor.path.segments.last().and_then(first_argument)
+            && !is_known(&text)
+            && is_alone(layer, forward, written)
+            && !unsure.iter().any(|(known, ..)| *known == text)
+        {
+            unsure.push((text, tensor, written));
+        }
+    }
+    // A plain output that hides a lifetime would have to name it in the builder.
+    let plain = |part: &Output| matches!(part.kind, OutputKind::Plain) && !is_primitive(&part.ty);
+    let output = match &forward.function.sig.output {
+        ReturnType::Type(_, ty) if forward.outputs.parts.iter().any(plain) => Some(ty),
+        _ => None,
+    };
+    let output = output.filter(|ty| is_alone(layer, forward, ty));
+    if unsure.is_empty() && output.is_none() {
+        return None;
+    }
+    let name = |at: usize| generated(&layer.name, &format!("Element{at}"));
+    let p = private();
+    let types = unsure.iter().enumerate().map(|(at, (_, tensor, element))| {
+        let name = name(at);
+        // In docs it stands as it was written, since the name is private. Else it is that of an array whose
+        // length proves that a tensor can hold it: without a length it is a type with an error.
+        quote! {
+            #[cfg(doc)]
+            type #name = #element;
+            #[cfg(not(doc))]
+            type #name =
+                <[#element; { #p::PhantomData::<#tensor>; 0 }] as ::core::iter::IntoIterator>::Item;
+        }
+    });
+    let mut function = forward.function.clone();
+    let sig = rewritten(function.sig.to_token_stream(), &mut |trees, at| {
+        let end = element_end(&trees[at..])?;
+        let element = text(&trees[at + 2..at + end].iter().cloned().collect::<TokenStream>());
+        let mut name = name(unsure.iter().position(|(known, ..)| *known == element)?);
+        name.set_span(name.span().located_at(trees[at + 2].span()));
+        let (tensor, open, close) = (&trees[at], &trees[at + 1], &trees[at + end]);
+        Some((quote!(#tensor #open #name #close), end + 1))
+    });
+    if let Some(sig) = sig {
+        function.sig = syn::parse2(sig).ok()?;
+    }
+    let mut errors = Errors::new();
+    let mut named = parse::forward(&function, &layer.name.to_string(), &mut errors);
+    errors.forget();
+    let mut types: TokenStream = types.collect();
+    if let (Some(_), ReturnType::Type(_, ty)) = (output, &function.sig.output) {
+        let mut name = generated(&layer.name, "Output");
+        types.extend(quote!(type #name = #ty;));
+        name.set_span(name.span().located_at(first_span(ty)));
+        named.function.sig.output = syn::parse_quote!(-> #name);
+    }
+    Some((named, types))
+}
+
+/// Whether a type is the same outside of the block and of functions: no parameter, lifetime or `Self` in it. A
+/// name of one letter may be a parameter of an outer function.
+fn is_alone(layer: &Layer, forward: &Forward, element: &Type) -> bool {
+    let params = layer.generics.params.iter().chain(&forward.function.sig.generics.params);
+    let written = text(element).replace("'static", "");
+    written.len() > 1
+        && !written.contains(['\'', '&'])
+        && !params.into_iter().any(|param| mentions(element, &parameter_name(param)))
+        && !["Self", "impl", "_"].iter().any(|word| mentions(element, word))
+}
+
+/// Where the `>` stands if these trees start with `Tensor<..>`.
+fn element_end(trees: &[TokenTree]) -> Option<usize> {
+    let tensor = matches!(trees.first(), Some(TokenTree::Ident(name)) if name == "Tensor");
+    if !tensor || !is_punct(trees.get(1), '<') {
+        return None;
+    }
+    let mut depth = 0;
+    trees.iter().enumerate().skip(1).find_map(|(at, tree)| {
+        let close = is_punct(Some(tree), '>') && !is_punct(trees.get(at - 1), '-');
+        depth += i32::from(is_punct(Some(tree), '<')) - i32::from(close);
+        (depth == 0).then_some(at)
+    })
+}
