@@ -128,7 +128,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
         }
     };
     let krate = krate.map(|path| quote!(, crate = #path));
-    super::formula(quote!(elementwise #krate), block)
+    super::formula(quote!(elementwise #krate), block, true)
 }
 
 /// The head of the op, whatever stands behind it.
