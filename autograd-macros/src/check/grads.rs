@@ -99,8 +99,8 @@ pub(crate) struct Fields {
     pub(crate) names: Vec<String>,
     pub(crate) lists: Vec<String>,
     pub(crate) write: String,
-    /// All parameters of forward, and whether each is a plain one.
-    pub(crate) params: Vec<(String, bool)>,
+    /// All parameters of forward, and what is said of a field for one that has none.
+    pub(crate) params: Vec<(String, Option<fn(&str) -> String>)>,
     pub(crate) given: Vec<String>,
 }
 
@@ -123,8 +123,10 @@ impl Fields {
             let name = plain_name(field);
             if given.contains(&name) {
                 errors.at(field, messages::grads_field_repeated(&name));
-            } else if !self.names.contains(&name) {
-                errors.at(field, self.unknown(&name));
+            } else if !self.names.contains(&name)
+                && let Some(message) = self.unknown(&name)
+            {
+                errors.at(field, message);
             }
             given.push(name);
         }
@@ -145,19 +147,13 @@ impl Fields {
         }
     }
 
-    fn unknown(&self, name: &str) -> String {
-        match self.params.iter().find(|(param, _)| param == name) {
-            Some((_, false)) => messages::grads_field_stopped(name),
-            Some((_, true)) => messages::grads_field_plain(name),
-            None => {
-                let known: Vec<&str> = self.names.iter().map(String::as_str).collect();
-                messages::grads_field_unknown(
-                    name,
-                    nearest(name, &known),
-                    &messages::list(&self.names),
-                )
-            }
+    fn unknown(&self, name: &str) -> Option<String> {
+        if let Some((_, said)) = self.params.iter().find(|(param, _)| param == name) {
+            return said.map(|said| said(name));
         }
+        let known: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        let names = messages::list(&self.names);
+        Some(messages::grads_field_unknown(name, nearest(name, &known), &names))
     }
 }
 
