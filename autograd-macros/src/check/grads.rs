@@ -9,7 +9,7 @@ use super::order;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Function, nearest};
-use crate::tokens::{is_one_of, is_punct, plain_name, text};
+use crate::tokens::{find, is_group, is_one_of, is_punct, plain_name, text};
 
 pub(crate) struct Literal {
     pub(crate) name: Ident,
@@ -113,6 +113,17 @@ impl Fields {
             let taken: Vec<&String> = params.chain(&self.given).collect();
             order::check(&self.names, &taken, body, errors);
         } else if !self.names.is_empty() {
+            let call = find(body.stream(), &mut |trees, at| match &trees[at..] {
+                [TokenTree::Ident(name), given, ..]
+                    if name == "Grads" && is_group(Some(given), Delimiter::Parenthesis) =>
+                {
+                    Some(name.clone())
+                }
+                _ => None,
+            });
+            if let Some(name) = call {
+                errors.at(name, messages::grads_in_parentheses(&self.names.join(": .., ")));
+            }
             literals(body.stream()).iter().for_each(|literal| self.check_one(literal, errors));
         }
     }
