@@ -93,6 +93,10 @@ sentences! {
          name, the value, and a gradient `dx` for each input `x`";
     scalar_gradient(name)
         "`{name}` is no gradient; the gradient of the input `x` is written `dx = ..`";
+    scalar_value() "the value is called `y`; write `y = ..`";
+    scalar_unused(name, input)
+        "`{name}` declares an input `{input}`, which the value does not name; the gradient of the \
+         input `x` is written `dx = ..`";
     scalar_twice(name) "`{name}` stands twice in this `scalar_op!`; remove one";
 }
 
