@@ -96,11 +96,8 @@ impl Expansion<'_> {
 
     pub(super) fn grads_struct(&self) -> Option<TokenStream> {
         let backward = self.layer.backward.as_ref().and_then(Derivative::by_name).is_some();
-        let jvp = self.layer.jvp.as_ref().and_then(Derivative::by_name).is_some();
         match &self.mode {
-            Mode::Reported(reported) if backward || jvp => {
-                return Some(crate::fallback::grads(reported));
-            }
+            Mode::Reported(reported) => return Some(crate::fallback::grads(reported)),
             _ if !backward => return None,
             _ => {}
         }
