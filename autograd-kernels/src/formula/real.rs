@@ -92,6 +92,29 @@ macro_rules! operators {
             }
         }
 
+        // For the words of an integer's error.
+        impl<L: Lane> $trait<i32> for Real<L>
+        where
+            Self: TakesFloats,
+        {
+            type Output = Self;
+
+            fn $method(self, _: i32) -> Self {
+                unreachable!("nothing implements the bound")
+            }
+        }
+
+        impl<L: Lane> $trait<Real<L>> for i32
+        where
+            Real<L>: TakesFloats,
+        {
+            type Output = Real<L>;
+
+            fn $method(self, _: Real<L>) -> Real<L> {
+                unreachable!("nothing implements the bound")
+            }
+        }
+
         impl<L: Lane, R> $assign<R> for Real<L>
         where
             Self: $trait<R, Output = Self>,
@@ -110,6 +133,14 @@ operators! {
     Mul mul MulAssign mul_assign;
     Div div DivAssign div_assign;
 }
+
+/// What an integer of a formula would need, and nothing has.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a formula computes with floats, and this is an integer",
+    label = "write the integer as a float, like `2.0`"
+)]
+pub trait TakesFloats {}
 
 /// What a branch on a number of a formula would need, and nothing has: so the compiler names it.
 #[doc(hidden)]
