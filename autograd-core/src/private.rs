@@ -24,7 +24,7 @@ pub mod elementwise {
     };
     pub use autograd_kernels::formula::{
         Block, Compiled, Dual, Formula, Lane, Lanewise, Mask, Program, Real, Scratch,
-        UseSelectNotABranch, Written,
+        UseSelectNotABranch, Written, branch,
     };
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Args {
     pub(crate) once_differentiable: Option<Span>,
     /// Whether backward is meant to be another than the derivative.
     pub(crate) surrogate: Option<Span>,
-    elementwise: Option<Span>,
+    pub(crate) elementwise: Option<Span>,
     pub(crate) verify: Option<Span>,
     pub(crate) reduce: Option<Reduce>,
     pub(crate) krate: Option<Path>,
@@ -45,9 +45,17 @@ pub(crate) struct Takes {
 
 pub(crate) const LAYER: Takes = Takes {
     attribute: "#[py_layer]",
-    names: &["no_grad", "once_differentiable", "surrogate", "check", "crate", "allow"],
-    written: "`no_grad`, `once_differentiable`, `surrogate`, `check(..)`, `crate = path` and \
-              `allow(..)`",
+    names: &[
+        "elementwise",
+        "no_grad",
+        "once_differentiable",
+        "surrogate",
+        "check",
+        "crate",
+        "allow",
+    ],
+    written: "`elementwise`, `no_grad`, `once_differentiable`, `surrogate`, `check(..)`, `crate = \
+              path` and `allow(..)`",
 };
 
 pub(crate) const ELEMENTWISE: Takes = Takes {

@@ -201,8 +201,13 @@ fn is_of_self(ty: &Type) -> bool {
 
 /// `Grads` after an error: what is wrong with it was reported.
 pub(crate) fn grads(reported: &Ident) -> TokenStream {
-    let grads = Ident::new("Grads", Span::call_site());
-    quote!(#[allow(unused)] type #grads = #reported;)
+    let (grads, value) = (Ident::new("Grads", Span::call_site()), value_of(reported));
+    quote! {
+        #[allow(unused)]
+        type #grads = #reported;
+        #[allow(unused, non_upper_case_globals)]
+        const #grads: #reported = #value;
+    }
 }
 
 /// A function of an op after an error: what was reported of its signature is put right, its context and

@@ -10,16 +10,26 @@ use crate::expansion::{Expansion, Mode};
 use crate::front::Form;
 use crate::library::private_path;
 use crate::model::{Block, Function, Layer};
-use crate::{check, check_arg, elementwise, expand, fallback, front, parse};
+use crate::tokens::mentions;
+use crate::{check, check_arg, elementwise, expand, fallback, front, messages, parse};
 
 /// The attribute as a plain function. `verifies`: whether the op can be verified while it runs.
 pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) -> TokenStream {
-    if elementwise::is_asked_for(&arguments) {
-        return elementwise::formula(arguments, block);
+    let asked = elementwise::is_asked_for(&arguments);
+    // An op of tensors names a tensor and a formula names a number, whatever was asked for.
+    let is_formula = match asked {
+        true => mentions(&block, "Real") || !mentions(&block, "ForwardContext"),
+        false => !mentions(&block, "Tensor") && mentions(&block, "Real"),
+    };
+    if is_formula {
+        return elementwise::formula(arguments, block, asked);
     }
     front::run::<Layer>(block, |errors| {
         let mut args = args::parse(arguments, &args::LAYER, errors);
         args.verifies = verifies;
+        if let Some(asked) = args.elementwise {
+            errors.at_span(asked, messages::elementwise_of_tensors());
+        }
         args
     })
 }

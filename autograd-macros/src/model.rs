@@ -98,6 +98,8 @@ pub(crate) struct Param {
     pub(crate) docs: Vec<Attribute>,
     pub(crate) ty: Type,
     pub(crate) kind: ParamKind,
+    /// Whether something was reported of it.
+    pub(crate) is_wrong: bool,
 }
 
 pub(crate) enum ParamKind {

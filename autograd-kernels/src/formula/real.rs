@@ -92,6 +92,29 @@ macro_rules! operators {
             }
         }
 
+        // For the words of an integer's error.
+        impl<L: Lane> $trait<i32> for Real<L>
+        where
+            Self: TakesFloats,
+        {
+            type Output = Self;
+
+            fn $method(self, _: i32) -> Self {
+                unreachable!("nothing implements the bound")
+            }
+        }
+
+        impl<L: Lane> $trait<Real<L>> for i32
+        where
+            Real<L>: TakesFloats,
+        {
+            type Output = Real<L>;
+
+            fn $method(self, _: Real<L>) -> Real<L> {
+                unreachable!("nothing implements the bound")
+            }
+        }
+
         impl<L: Lane, R> $assign<R> for Real<L>
         where
             Self: $trait<R, Output = Self>,
@@ -111,6 +134,14 @@ operators! {
     Div div DivAssign div_assign;
 }
 
+/// What an integer of a formula would need, and nothing has.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a formula computes with floats, and this is an integer",
+    label = "write the integer as a float, like `2.0`"
+)]
+pub trait TakesFloats {}
+
 /// What a branch on a number of a formula would need, and nothing has: so the compiler names it.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
@@ -119,6 +150,31 @@ operators! {
     note = "`if x > 0.0 {{ a }} else {{ b }}` is written `x.gt(0.0).select(a, b)`"
 )]
 pub trait UseSelectNotABranch {}
+
+/// What a formula branches on: no mask.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a formula cannot branch on a mask: it is computed for many elements at once",
+    label = "write `.select(a, b)` in place of `if`",
+    note = "`if x.gt(0.0) {{ a }} else {{ b }}` is written `x.gt(0.0).select(a, b)`"
+)]
+pub trait Branch {
+    fn holds(self) -> bool;
+}
+
+#[diagnostic::do_not_recommend]
+impl Branch for bool {
+    #[inline(always)]
+    fn holds(self) -> bool {
+        self
+    }
+}
+
+/// The proof that a formula does not branch on a mask.
+#[inline(always)]
+pub fn branch(on: impl Branch) -> bool {
+    on.holds()
+}
 
 /// What a number is compared with. Its own bound would be reported as one of `PartialEq`, where it is a
 /// number too; that of another type is reported in the words above.

@@ -41,7 +41,13 @@ pub(crate) fn check_body(layer: &Layer, errors: &mut Errors) {
     };
     let inputs = layer.differentiable();
     let lists = inputs.iter().filter(|(_, input)| input.form == Form::List);
-    let plain = |param: &Param| matches!(param.kind, ParamKind::Plain { .. });
+    let said = |param: &Param| -> Option<fn(&str) -> String> {
+        match param.kind {
+            _ if param.is_wrong => None,
+            ParamKind::Plain { .. } => Some(messages::grads_field_plain),
+            ParamKind::Tensor(_) => Some(messages::grads_field_stopped),
+        }
+    };
     let fields = Fields {
         names: inputs.iter().map(|(param, _)| plain_name(&param.ident)).collect(),
         lists: lists.map(|(param, _)| plain_name(&param.ident)).collect(),
@@ -49,7 +55,7 @@ pub(crate) fn check_body(layer: &Layer, errors: &mut Errors) {
             "write `{}` (`None` where there is no gradient)",
             wanted_return(layer, true)
         ),
-        params: forward.params.iter().map(|of| (plain_name(&of.ident), plain(of))).collect(),
+        params: forward.params.iter().map(|of| (plain_name(&of.ident), said(of))).collect(),
         given: backward.params.iter().filter_map(|of| of.name.as_ref()).map(plain_name).collect(),
     };
     fields.check(by_name, &backward.function, errors);

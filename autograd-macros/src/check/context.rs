@@ -14,9 +14,13 @@ use crate::model::{Derivative, Form, Forward, Layer, bare, behind};
 use crate::tokens::{Trees, plain_name, text};
 
 pub(super) fn check(layer: &Layer, errors: &mut Errors) {
+    let before = errors.count();
     habits::check(layer, errors);
     if let Some(forward) = &layer.forward {
-        declarations(layer, forward, errors);
+        // What was reported of the context may be what is not kept.
+        if errors.count() == before {
+            declarations(layer, forward, errors);
+        }
         // Parsing a body is most of what an op costs the macro.
         let (body, trees) = forward.function.judged();
         if let Some(context) = &forward.context

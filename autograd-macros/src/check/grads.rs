@@ -9,7 +9,7 @@ use super::order;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Function, nearest};
-use crate::tokens::{is_one_of, is_punct, plain_name, text};
+use crate::tokens::{find, is_group, is_one_of, is_punct, plain_name, text};
 
 pub(crate) struct Literal {
     pub(crate) name: Ident,
@@ -99,8 +99,8 @@ pub(crate) struct Fields {
     pub(crate) names: Vec<String>,
     pub(crate) lists: Vec<String>,
     pub(crate) write: String,
-    /// All parameters of forward, and whether each is a plain one.
-    pub(crate) params: Vec<(String, bool)>,
+    /// All parameters of forward, and what is said of a field for one that has none.
+    pub(crate) params: Vec<(String, Option<fn(&str) -> String>)>,
     pub(crate) given: Vec<String>,
 }
 
@@ -113,6 +113,17 @@ impl Fields {
             let taken: Vec<&String> = params.chain(&self.given).collect();
             order::check(&self.names, &taken, body, errors);
         } else if !self.names.is_empty() {
+            let call = find(body.stream(), &mut |trees, at| match &trees[at..] {
+                [TokenTree::Ident(name), given, ..]
+                    if name == "Grads" && is_group(Some(given), Delimiter::Parenthesis) =>
+                {
+                    Some(name.clone())
+                }
+                _ => None,
+            });
+            if let Some(name) = call {
+                errors.at(name, messages::grads_in_parentheses(&self.names.join(": .., ")));
+            }
             literals(body.stream()).iter().for_each(|literal| self.check_one(literal, errors));
         }
     }
@@ -123,8 +134,10 @@ impl Fields {
             let name = plain_name(field);
             if given.contains(&name) {
                 errors.at(field, messages::grads_field_repeated(&name));
-            } else if !self.names.contains(&name) {
-                errors.at(field, self.unknown(&name));
+            } else if !self.names.contains(&name)
+                && let Some(message) = self.unknown(&name)
+            {
+                errors.at(field, message);
             }
             given.push(name);
         }
@@ -145,19 +158,13 @@ impl Fields {
         }
     }
 
-    fn unknown(&self, name: &str) -> String {
-        match self.params.iter().find(|(param, _)| param == name) {
-            Some((_, false)) => messages::grads_field_stopped(name),
-            Some((_, true)) => messages::grads_field_plain(name),
-            None => {
-                let known: Vec<&str> = self.names.iter().map(String::as_str).collect();
-                messages::grads_field_unknown(
-                    name,
-                    nearest(name, &known),
-                    &messages::list(&self.names),
-                )
-            }
+    fn unknown(&self, name: &str) -> Option<String> {
+        if let Some((_, said)) = self.params.iter().find(|(param, _)| param == name) {
+            return said.map(|said| said(name));
         }
+        let known: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        let names = messages::list(&self.names);
+        Some(messages::grads_field_unknown(name, nearest(name, &known), &names))
     }
 }
 

@@ -12,6 +12,7 @@ sentences! {
     malformed()
         "this is no input of `check(..)`; write `x = [2, 3]` for a tensor of this shape, `slope = \
          0.1` for a value";
+    colon(name, value) "an input of `check(..)` has no `:`; write `{name} = {value}`";
     empty() "an input of `check(..)` is empty; remove the comma";
     range() "`in` is followed by the least and the greatest number; write `x = [2, 3] in 0.5..2.0`";
     range_without_shape(name) "`in` stands after a shape; write `{name} = [2, 3] in 0.5..2.0`";

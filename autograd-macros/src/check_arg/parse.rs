@@ -8,7 +8,7 @@ use syn::{Expr, Ident, RangeLimits, Token};
 use super::messages;
 use super::model::{Check, Given, Range, Value};
 use crate::errors::Errors;
-use crate::tokens::{parts, text};
+use crate::tokens::{is_punct, parts, text};
 
 /// Reads a part of the attribute that begins with `check`; none where it is another.
 pub(crate) fn parse(part: &TokenStream, errors: &mut Errors) -> Option<Option<Check>> {
@@ -57,7 +57,12 @@ fn given(tokens: &TokenStream) -> Result<Given, Wrong> {
     let mut trees = tokens.clone().into_iter();
     let name: TokenStream = trees.next().into_iter().collect();
     let name = Ident::parse_any.parse2(name).map_err(|_| None)?;
-    let equals: TokenStream = trees.next().into_iter().collect();
+    let equals = trees.next();
+    if is_punct(equals.as_ref(), ':') {
+        let value = text(&trees.collect::<TokenStream>());
+        return Err(Some((tokens.clone(), messages::colon(&name.to_string(), &value))));
+    }
+    let equals: TokenStream = equals.into_iter().collect();
     (|input: syn::parse::ParseStream<'_>| input.parse::<Token![=]>())
         .parse2(equals)
         .map_err(|_| None)?;

@@ -4,7 +4,7 @@ use quote::ToTokens;
 use syn::Type;
 
 use super::messages;
-use super::model::{Backward, Forward, Kind, Meant, Op};
+use super::model::{Backward, Forward, Kind, Meant, Op, Param};
 use super::parse::{is_tensor, kind};
 use crate::args::Args;
 use crate::check::grads::Fields;
@@ -181,12 +181,18 @@ pub(super) fn check_bodies(op: &Op, errors: &mut Errors) {
     }
     let inputs = forward.differentiable().into_iter();
     let names: Vec<String> = inputs.map(|param| plain_name(&param.ident)).collect();
+    let said = |param: &Param| -> Option<fn(&str) -> String> {
+        match param.kind {
+            Kind::Plain => Some(crate::messages::grads_field_plain),
+            _ => param.stop_gradient.then_some(crate::messages::grads_field_stopped),
+        }
+    };
     let params = forward.params.iter();
     let fields = Fields {
         write: format!("write `Grads {{ {} }}`", names.join(", ")),
         names,
         lists: Vec::new(),
-        params: params.map(|of| (plain_name(&of.ident), of.kind == Kind::Plain)).collect(),
+        params: params.map(|of| (plain_name(&of.ident), said(of))).collect(),
         given: backward.params.iter().map(|(ident, _)| plain_name(ident)).collect(),
     };
     fields.check(backward.grads, &backward.function, errors);

@@ -5,6 +5,7 @@ use crate::messages::{list, plural, sentences};
 sentences! {
     // The attribute.
 
+    not_asked_for() "this is a formula of `Real<L>`; write `#[py_layer(elementwise)]`";
     surrogate_without_backward()
         "`surrogate` says that `backward` is not the derivative of `forward`, but there is no \
          `backward`; add one, or remove `surrogate`";
@@ -28,6 +29,9 @@ sentences! {
     // Signatures.
 
     receiver(function) "an op has no values, so `{function}` has no `self`; remove it";
+    undeclared_lane(lane, function)
+        "`{lane}` is not declared; write `fn {function}<{lane}: Lane>(..)`";
+    plain_f32(name) "a plain number of a formula is `f64`; write `{name}: f64`";
     context(function)
         "`{function}` of an elementwise op has no context: what `backward` names is what is kept; \
          remove this parameter";
@@ -92,6 +96,10 @@ sentences! {
          name, the value, and a gradient `dx` for each input `x`";
     scalar_gradient(name)
         "`{name}` is no gradient; the gradient of the input `x` is written `dx = ..`";
+    scalar_value() "the value is called `y`; write `y = ..`";
+    scalar_unused(name, input)
+        "`{name}` declares an input `{input}`, which the value does not name; the gradient of the \
+         input `x` is written `dx = ..`";
     scalar_twice(name) "`{name}` stands twice in this `scalar_op!`; remove one";
 }
 

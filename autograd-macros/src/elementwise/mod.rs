@@ -10,7 +10,7 @@ mod model;
 mod parse;
 mod scalar;
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::quote;
 
 use crate::args::{self, Args};
@@ -34,8 +34,16 @@ pub(crate) fn is_asked_for(arguments: &TokenStream) -> bool {
     })
 }
 
-pub(crate) fn formula(arguments: TokenStream, block: TokenStream) -> TokenStream {
-    front::run::<Op>(block, |errors| args::parse(arguments, &args::ELEMENTWISE, errors))
+/// `asked`: whether `elementwise` stands among the arguments.
+pub(crate) fn formula(arguments: TokenStream, block: TokenStream, asked: bool) -> TokenStream {
+    front::run::<Op>(block, |errors| {
+        let takes = if asked { &args::ELEMENTWISE } else { &args::LAYER };
+        let args = args::parse(arguments, takes, errors);
+        if !asked && errors.is_empty() {
+            errors.at_span(Span::call_site(), messages::not_asked_for());
+        }
+        args
+    })
 }
 
 impl Form for Op {

@@ -1,8 +1,8 @@
 //! From tokens to the model.
 
-use proc_macro2::{Ident, TokenStream};
-use quote::quote;
-use syn::{ReturnType, Type};
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::{FnArg, PatType, ReturnType, Signature, Type};
 
 use super::messages;
 use super::model::{Backward, Forward, Kind, Op, Param};
@@ -12,7 +12,7 @@ use crate::model::{Function, argument_of, as_tensor, bare, behind, is_named, las
 use crate::parse::{
     Known, RawParam, Returned, block, parameter_attributes, parameters, pattern_name, returned,
 };
-use crate::tokens::{plain_name, text};
+use crate::tokens::{find_ident, is_one_of, is_punct, mentions, plain_name, rewritten, text};
 
 const KNOWN: Known = Known {
     rules: &["forward", "backward"],
@@ -34,6 +34,9 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Op> {
         }
         _ => true,
     });
+    if block.generics.params.is_empty() {
+        correct(&mut found, errors);
+    }
     let (functions, types) = block.sort(found, &KNOWN, errors);
     for item in types {
         errors.at(&item.ident, messages::declares_type(&item.ident.to_string()));
@@ -46,6 +49,60 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Op> {
         }
     }
     Some(op)
+}
+
+/// Puts right what is reported here, and would be reported again of all that is made of it.
+fn correct(found: &mut [Found], errors: &mut Errors) {
+    let mut narrow: Vec<String> = Vec::new();
+    for rule in KNOWN.rules {
+        for item in found.iter_mut() {
+            let Found::Function(Function { sig, body, .. }) = item else { continue };
+            if sig.ident != rule {
+                continue;
+            }
+            undeclared_lane(sig, errors);
+            let converts = |word: &Ident| is_one_of(word, "f64 from into as");
+            let is_formula =
+                mentions(&sig.inputs, "Real") && find_ident(body.stream(), converts).is_none();
+            for input in &mut sig.inputs {
+                let FnArg::Typed(PatType { pat, ty, .. }) = input else { continue };
+                let name = text(pat);
+                let is_f32 = matches!(bare(ty), Type::Path(path) if path.path.is_ident("f32"));
+                if is_f32 && is_formula && *rule == "forward" {
+                    errors.at(&*ty, messages::plain_f32(&name));
+                    narrow.push(name.clone());
+                }
+                if is_f32 && narrow.contains(&name) {
+                    **ty = syn::parse_quote!(f64);
+                }
+            }
+        }
+    }
+}
+
+/// `Real<L>` where no `L` can be becomes `Real`, of which the macro knows what it is generic over.
+fn undeclared_lane(sig: &mut Signature, errors: &mut Errors) {
+    if sig.generics.type_params().next().is_some() {
+        return;
+    }
+    let mut found = None;
+    let without = rewritten(sig.to_token_stream(), &mut |trees, at| match &trees[at..] {
+        [TokenTree::Ident(number), open, TokenTree::Ident(lane), close, ..]
+            if is_one_of(number, "Real Mask")
+                && is_punct(Some(open), '<')
+                && is_punct(Some(close), '>')
+                && lane.to_string().len() == 1 =>
+        {
+            found.get_or_insert_with(|| lane.clone());
+            Some((number.to_token_stream(), 4))
+        }
+        _ => None,
+    });
+    if let (Some(lane), Some(Ok(without))) = (found, without.map(syn::parse2)) {
+        let function = sig.ident.to_string();
+        errors.at(&lane, messages::undeclared_lane(&lane.to_string(), &function));
+        *sig = without;
+    }
 }
 
 fn forward(function: &Function, errors: &mut Errors) -> Forward {

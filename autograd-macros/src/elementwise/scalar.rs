@@ -15,6 +15,7 @@ struct ScalarOp {
     attrs: Vec<Attribute>,
     vis: Visibility,
     name: Ident,
+    output: Ident,
     value: Expr,
     gradients: Vec<(Ident, Expr)>,
     /// Where the library is: `crate = path`, once.
@@ -27,10 +28,7 @@ impl Parse for ScalarOp {
         let vis = input.parse()?;
         let name = input.parse()?;
         input.parse::<Token![:]>()?;
-        let output: Ident = input.parse()?;
-        if output != "y" {
-            return Err(syn::Error::new(output.span(), "the value is called `y`"));
-        }
+        let output = input.parse()?;
         input.parse::<Token![=]>()?;
         let value = input.parse()?;
         let (mut gradients, mut krate) = (Vec::new(), Vec::new());
@@ -47,7 +45,7 @@ impl Parse for ScalarOp {
             input.parse::<Token![=]>()?;
             gradients.push((gradient, input.parse()?));
         }
-        Ok(Self { attrs, vis, name, value, gradients, krate })
+        Ok(Self { attrs, vis, name, output, value, gradients, krate })
     }
 }
 
@@ -68,14 +66,18 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
             };
         }
     };
-    let ScalarOp { attrs, vis, name, value, gradients, krate } = op;
+    let ScalarOp { attrs, vis, name, output, value, gradients, krate } = op;
+    if output != "y" {
+        errors.at(&output, messages::scalar_value());
+        return not_read(&vis, &name, errors);
+    }
     if let Some((again, _)) = krate.get(1) {
         errors.at_span(*again, messages::scalar_twice("crate"));
     }
     let expressions: Vec<&Expr> = gradients.iter().map(|(_, expression)| expression).collect();
     // A formula and the names of its gradients may come from two places of a `macro_rules!`: a name is
     // that of the formula.
-    let written = quote!(#value #(#expressions)*);
+    let (written, value_only) = (quote!(#value #(#expressions)*), quote!(#value));
     let mut inputs: Vec<Ident> = Vec::new();
     for (gradient, _) in &gradients {
         let text = plain_name(gradient);
@@ -83,6 +85,9 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
         match input {
             Some(input) if inputs.contains(&input) => {
                 errors.at(gradient, messages::scalar_twice(&text));
+            }
+            Some(input) if used(&value_only, &input).is_none() => {
+                errors.at(gradient, messages::scalar_unused(&text, &plain_name(&input)));
             }
             Some(input) => inputs.push(used(&written, &input).unwrap_or(input)),
             None => errors.at(gradient, messages::scalar_gradient(&text)),
@@ -128,7 +133,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
         }
     };
     let krate = krate.map(|path| quote!(, crate = #path));
-    super::formula(quote!(elementwise #krate), block)
+    super::formula(quote!(elementwise #krate), block, true)
 }
 
 /// The head of the op, whatever stands behind it.

@@ -26,6 +26,7 @@ sentences! {
     grads_arguments()
         "`Grads` has no arguments: the macro makes it, with a field for each differentiable input; \
          write `Grads`";
+    grads_in_parentheses(names) "`Grads` has named fields; write `Grads {{ {names}: .. }}`";
     grads_field_empty(name)
         "the list `{name}` has a gradient for each of its tensors, and here are none; write \
          `vec![None; n]` for a list of `n` tensors without a gradient, or `#[stop_gradient] {name}` \

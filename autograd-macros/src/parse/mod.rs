@@ -85,17 +85,20 @@ impl Layer {
         if !generics.params.is_empty() {
             errors.at(&generics.params, messages::type_generics(&name));
         }
-        let place = match name.as_str() {
-            "Saved" => &mut self.saved,
-            "Attrs" => &mut self.state,
-            _ => {
-                let near = nearest(&name, &["Saved", "Attrs"]);
-                return errors.at(&ident, messages::unknown_type(&name, near));
-            }
-        };
-        if place.is_some() {
-            return errors.at(&ident, messages::second_type(&name));
+        let near = nearest(&name, &["Saved", "Attrs"]);
+        let is_slip = near != Some(&name);
+        if is_slip {
+            errors.at(&ident, messages::unknown_type(&name, near));
         }
-        *place = Some(ty);
+        let place = match near {
+            Some("Saved") => &mut self.saved,
+            Some(_) => &mut self.state,
+            None => return,
+        };
+        if place.is_none() {
+            *place = Some(ty);
+        } else if !is_slip {
+            errors.at(&ident, messages::second_type(&name));
+        }
     }
 }

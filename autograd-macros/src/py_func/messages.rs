@@ -37,7 +37,7 @@ pub(super) fn output_count(named: usize, returned: usize) -> String {
 }
 
 pub(super) fn unknown_parameter(name: &str, known: &[String]) -> String {
-    format!("backward has no value `{name}` to take; there are {}", list(known))
+    format!("`backward` cannot take `{name}`; it may take {}", list(known))
 }
 
 pub(super) fn order(expected: &[String]) -> String {

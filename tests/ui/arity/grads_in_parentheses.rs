@@ -1,0 +1,19 @@
+// `Grads` has named fields
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    type Saved = (Tensor<f64>, Tensor<f64>);
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, w: &Tensor<f64>) -> Tensor<f64> {
+        ctx.save_for_backward((x, w));
+        x * w
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {
+        let (x, w) = ctx.saved_tensor();
+        Grads(dy * w, dy * x)
+    }
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+// the gradient of what is no input, and a value of another name
+use autograd_core::prelude::*;
+
+scalar_op!(Square: y = x * x, dz = 2.0 * x * dy);
+
+scalar_op!(Product: z = x * y, dx = y * dz, dy = x * dz);
+
+fn main() {}
