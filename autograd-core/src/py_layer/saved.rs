@@ -87,20 +87,15 @@ impl Unpack<'_> {
         match role {
             // Where ops are recorded, what wants a gradient may be changed in place: not the caller's.
             Role::Input(_) if !tensor.stop_gradient() => Ok(tensor.lent()),
+            // It may take part in a recorded backward only if its own gradient is known.
             Role::Intermediate if tensor.dtype().is_float() && tensor.stop_gradient() => {
-                Err(self.unknown(role))
+                Err(Error::SavedIntermediate {
+                    op: self.at.op(),
+                    parameter: self.at.node.saved_name(role, self.saved.position() - 1),
+                    location: self.at.location(),
+                })
             }
             _ => Ok(tensor),
-        }
-    }
-
-    /// A tensor may take part in a recorded backward only if its own gradient is known.
-    #[cold]
-    fn unknown(&self, role: Role) -> Error {
-        Error::SavedIntermediate {
-            op: self.at.op(),
-            parameter: self.at.node.saved_name(role, self.saved.position() - 1),
-            location: self.at.location(),
         }
     }
 
