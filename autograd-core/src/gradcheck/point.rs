@@ -96,15 +96,12 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
         let op = subject.op;
         let (outputs, cotangents, grads) = differentiate(op, &f, inputs)?;
         let again = differentiate(op, &f, inputs)?;
-        let bits = |all: &[AnyTensor]| -> Vec<u64> {
-            all.iter().flat_map(numbers).map(f64::to_bits).collect()
-        };
-        let of_grads = |grads: &[Vec<f64>]| -> Vec<u64> {
-            grads.iter().flatten().map(|g| g.to_bits()).collect()
-        };
-        let part = match bits(&outputs) == bits(&again.0) {
+        let all = |tensors: &[AnyTensor]| tensors.iter().flat_map(numbers).collect::<Vec<f64>>();
+        let (middle, cotangent) = (all(&outputs), all(&cotangents));
+        let bits = |all: &[f64]| all.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        let part = match bits(&middle) == bits(&all(&again.0)) {
             false => Some("results"),
-            true if of_grads(&grads) != of_grads(&again.2) => Some("gradients"),
+            true if bits(&grads.concat()) != bits(&again.2.concat()) => Some("gradients"),
             true => None,
         };
         if let Some(part) = part {
@@ -119,8 +116,6 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
         let precision = precision.unwrap_or(if single { SINGLE } else { DOUBLE });
         let largest = |x: &AnyTensor| numbers(x).iter().fold(1.0, |m: f64, x| m.max(x.abs()));
         let steps = inputs.iter().map(|x| precision.step * largest(x)).collect();
-        let cotangent = cotangents.iter().flat_map(numbers).collect();
-        let middle = outputs.iter().flat_map(numbers).collect();
         Ok(Self { subject, f, inputs: inputs.to_vec(), precision, cotangent, grads, steps, middle })
     }
 

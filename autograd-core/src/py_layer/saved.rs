@@ -84,19 +84,16 @@ impl Unpack<'_> {
         match role {
             // Where ops are recorded, what wants a gradient may be changed in place: not the caller's.
             Role::Input(_) if !tensor.stop_gradient() => Ok(tensor.lent()),
+            // It may take part in a recorded backward only if its own gradient is known.
             Role::Intermediate if tensor.dtype().is_float() && tensor.stop_gradient() => {
-                Err(self.unknown(role))
+                Err(Error::SavedIntermediate {
+                    op: self.0.at.op(),
+                    parameter: self.0.at.node.saved_name(role, self.0.position() - 1),
+                    location: self.0.at.location(),
+                })
             }
             _ => Ok(tensor),
         }
-    }
-
-    /// A tensor may take part in a recorded backward only if its own gradient is known.
-    #[cold]
-    fn unknown(&self, role: Role) -> Error {
-        let at = self.0.at;
-        let parameter = at.node.saved_name(role, self.0.position() - 1);
-        Error::SavedIntermediate { op: at.op(), parameter, location: at.location() }
     }
 
     fn length(&mut self) -> usize {

@@ -219,7 +219,13 @@ fn verify_call(
         }
     }
     let elements: usize = given.iter().map(|x| x.shape().iter().product::<usize>()).sum();
-    if given.is_empty() || elements > MOST || !is_due(facts, location) {
+    // At the 1st, 2nd, 4th, 8th .. call of the op at its place.
+    let is_due = |calls: &mut HashMap<_, u64>| {
+        let count = calls.entry((facts, location)).or_default();
+        *count += 1;
+        count.is_power_of_two()
+    };
+    if given.is_empty() || elements > MOST || !CALLS.with_borrow_mut(is_due) {
         return Ok(());
     }
     let drawn = random::rng_state();
@@ -231,44 +237,15 @@ fn verify_call(
             tensors[group][i] = tensor.clone();
         }
         let _drawn = Rewound::to(&drawn);
-        let running = Running::start();
+        AGAIN.set(Some(Vec::new()));
         // A user's assertion may hold for the inputs, and not for others beside them.
         let done = catch_unwind(AssertUnwindSafe(|| call(&Again(tensors))));
-        match (done, running.outputs()) {
+        match (done, AGAIN.take().unwrap_or_default()) {
             (Ok(Some(())), outputs) if !outputs.is_empty() => Ok(outputs),
             _ => Err(Error::Unsupported { op: info.name, why: "it cannot be run again".into() }),
         }
     };
     gradcheck::verify(&Subject { op: info.name, names }, f, &given)
-}
-
-/// Whether this is the 1st, 2nd, 4th, 8th .. call of the op at its place.
-fn is_due(facts: Facts, location: &'static Location<'static>) -> bool {
-    CALLS.with_borrow_mut(|calls| {
-        let count = calls.entry((facts, location)).or_default();
-        *count += 1;
-        count.is_power_of_two()
-    })
-}
-
-/// A call is made again until this is dropped.
-struct Running;
-
-impl Running {
-    fn start() -> Self {
-        AGAIN.set(Some(Vec::new()));
-        Self
-    }
-
-    fn outputs(self) -> Vec<AnyTensor> {
-        AGAIN.take().unwrap_or_default()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        AGAIN.set(None);
-    }
 }
 
 /// A call has ended, with these outputs: the last one to end is the one that is made again.

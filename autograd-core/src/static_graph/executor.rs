@@ -181,7 +181,7 @@ fn asked_for(program: &Program, fetch: &dyn Fetch) -> Result<VarId> {
     let (name, theirs) = match fetch.asked_for() {
         Ok(variable) if variable.program.is(program) => return Ok(variable.id),
         Ok(variable) => {
-            let place = variable.program.graph().vars[variable.id].place.to_string();
+            let place = variable.program.graph().vars[variable.id].place.clone();
             (variable.name(), Some(place))
         }
         Err(name) => (name.to_owned(), None),
@@ -193,16 +193,14 @@ fn asked_for(program: &Program, fetch: &dyn Fetch) -> Result<VarId> {
         let of = of.unwrap_or_default();
         return wrong(format!("is fetched, but the program has no variable of this name{of}"));
     };
-    if let Some(theirs) = theirs {
-        let ours = graph.vars[id].place.to_string();
-        if theirs != ours {
-            return wrong(format!(
-                "is fetched, but it is of another program (built at {theirs}); this program's variable \
-                 of the same name is another one (built at {ours})"
-            ));
-        }
+    let ours = &graph.vars[id].place;
+    match theirs {
+        Some(theirs) if theirs != *ours => wrong(format!(
+            "is fetched, but it is of another program (built at {theirs}); this program's variable \
+             of the same name is another one (built at {ours})"
+        )),
+        _ => Ok(id),
     }
-    Ok(id)
 }
 
 #[derive(Default)]

@@ -112,9 +112,6 @@ impl Program {
 
     /// How a run that starts now changes parameters: the rules of a plan's updates.
     pub(super) fn rules(&self, updates: &[OpId]) -> Vec<Rule> {
-        if updates.is_empty() {
-            return Vec::new();
-        }
         let graph = self.graph();
         let rule = |&id: &OpId| match graph.ops[id].kind {
             Kind::Update(rule) => Some(rule),

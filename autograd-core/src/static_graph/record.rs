@@ -40,7 +40,12 @@ impl Step {
         let as_inputs = |given: Values| -> (Places, Values) {
             let wants = self.reads.iter().map(|&(var, _)| plan.wants[var]);
             let input = |(value, wants): (AnyTensor, bool)| match kind {
-                Kind::Eager(_) if wants => leaf(&value),
+                // A leaf, which the user's code cannot change in place.
+                Kind::Eager(_) if wants => {
+                    let leaf = value.alias();
+                    want_gradient(&leaf);
+                    (leaf.clone(), leaf)
+                }
                 _ => input(&value, wants),
             };
             given.into_iter().zip(wants).map(input).unzip()
@@ -103,13 +108,6 @@ impl Op for Input {
     fn pull<'g>(&self, _: Slots, _: &mut Pull<'_, 'g>) -> Result<()> {
         Ok(())
     }
-}
-
-/// A value as an input of a user's code: a leaf, which that cannot change in place.
-fn leaf(value: &AnyTensor) -> (AnyTensor, AnyTensor) {
-    let leaf = value.alias();
-    want_gradient(&leaf);
-    (leaf.clone(), leaf)
 }
 
 /// A value as an input of a graph of its own: its place there, and the input itself.
