@@ -46,6 +46,25 @@ impl<L: Lane> From<bool> for Mask<L> {
 }
 
 macro_rules! operators {
+    (@number $trait:ident $method:ident $number:ty) => {
+        impl<L: Lane> $trait<$number> for Real<L> {
+            type Output = Self;
+
+            #[inline(always)]
+            fn $method(self, other: $number) -> Self {
+                Self(self.0.$method(L::lit(other.into())))
+            }
+        }
+
+        impl<L: Lane> $trait<Real<L>> for $number {
+            type Output = Real<L>;
+
+            #[inline(always)]
+            fn $method(self, other: Real<L>) -> Real<L> {
+                Real(L::lit(self.into()).$method(other.0))
+            }
+        }
+    };
     ($($trait:ident $method:ident $assign:ident $assign_method:ident;)*) => {$(
         impl<L: Lane> $trait for Real<L> {
             type Output = Self;
@@ -56,23 +75,8 @@ macro_rules! operators {
             }
         }
 
-        impl<L: Lane> $trait<f64> for Real<L> {
-            type Output = Self;
-
-            #[inline(always)]
-            fn $method(self, other: f64) -> Self {
-                Self(self.0.$method(L::lit(other)))
-            }
-        }
-
-        impl<L: Lane> $trait<Real<L>> for f64 {
-            type Output = Real<L>;
-
-            #[inline(always)]
-            fn $method(self, other: Real<L>) -> Real<L> {
-                Real(L::lit(self).$method(other.0))
-            }
-        }
+        operators! { @number $trait $method f64 }
+        operators! { @number $trait $method i32 }
 
         impl<L: Lane> $trait<&f64> for Real<L> {
             type Output = Self;
@@ -89,29 +93,6 @@ macro_rules! operators {
             #[inline(always)]
             fn $method(self, other: Real<L>) -> Real<L> {
                 (*self).$method(other)
-            }
-        }
-
-        // For the words of an integer's error.
-        impl<L: Lane> $trait<i32> for Real<L>
-        where
-            Self: TakesFloats,
-        {
-            type Output = Self;
-
-            fn $method(self, _: i32) -> Self {
-                unreachable!("nothing implements the bound")
-            }
-        }
-
-        impl<L: Lane> $trait<Real<L>> for i32
-        where
-            Real<L>: TakesFloats,
-        {
-            type Output = Real<L>;
-
-            fn $method(self, _: Real<L>) -> Real<L> {
-                unreachable!("nothing implements the bound")
             }
         }
 
@@ -133,14 +114,6 @@ operators! {
     Mul mul MulAssign mul_assign;
     Div div DivAssign div_assign;
 }
-
-/// What an integer of a formula would need, and nothing has.
-#[doc(hidden)]
-#[diagnostic::on_unimplemented(
-    message = "a formula computes with floats, and this is an integer",
-    label = "write the integer as a float, like `2.0`"
-)]
-pub trait TakesFloats {}
 
 /// What a branch on a number of a formula would need, and nothing has: so the compiler names it.
 #[doc(hidden)]

@@ -213,7 +213,7 @@ fn gradients_of_operands_declared_smaller_are_summed_as_in_eager_mode() {
 }
 
 #[test]
-fn a_panic_in_a_chain_is_reported_of_its_operator() {
+fn an_error_in_a_chain_is_reported_of_its_operator() {
     let program = Program::new();
     let [a, b] = ["a", "b"].map(|name| program.data(name, [-1], DType::Int64).unwrap());
     let c = (&(&a + 1.0) / &b).try_mul(&a).unwrap().maximum(&b).unwrap();
@@ -221,7 +221,7 @@ fn a_panic_in_a_chain_is_reported_of_its_operator() {
     let feed: [(&str, &dyn Feed); 2] = [("a", &three), ("b", &zeros)];
     let error = Executor::new().run(&program, &feed, &[&c]).unwrap_err().to_string();
     assert!(error.starts_with("div (built at tests/tests/programs/masks.rs:"), "{error}");
-    assert!(error.contains("panicked") && error.contains("zero"), "{error}");
+    assert!(error.contains("nonzero for integers"), "{error}");
     // The program is as good as before.
     let feed: [(&str, &dyn Feed); 2] = [("a", &three), ("b", &three)];
     let found = run(&program, &feed, &[&c]);
