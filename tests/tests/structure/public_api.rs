@@ -64,7 +64,7 @@ impl Listing {
     }
 }
 
-/// The signatures of methods that the macros `pairs`, `losses` and `options` make, from what these are given.
+/// The signatures of methods that the macros `pairs`, `losses`, `options` and `methods` make, from what these are given.
 fn made(input: ParseStream<'_>) -> syn::Result<Vec<String>> {
     let mut found = Vec::new();
     while !input.is_empty() {
@@ -95,8 +95,12 @@ fn made(input: ParseStream<'_>) -> syn::Result<Vec<String>> {
         // What `losses` is given besides.
         given.parse::<TokenStream>()?;
         if let [name] = &names[..] {
-            let own = if name == "new" { "" } else { "self , " };
-            found.push(format!("fn {name} {generics}({own}{inputs}) -> Self"));
+            let (own, output) = match input.parse::<Option<Token![->]>>()? {
+                Some(_) => ("", text(&input.parse::<syn::Type>()?)),
+                None if name == "new" => ("", "Self".to_owned()),
+                None => ("self , ", "Self".to_owned()),
+            };
+            found.push(format!("fn {name} {generics}({own}{inputs}) -> {output}"));
             while input.parse::<Option<Token![;]>>()?.is_none() {
                 input.parse::<TokenTree>()?;
             }
