@@ -370,12 +370,12 @@ pub trait GradFor<I: ?Sized> {
     note = "the gradient of an input `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a list of tensors it is a `Vec` or an array of them",
     note = "write `dy.clone()` for a reference `dy`, and `dy.cast::<T>()` for another element type"
 )]
-pub trait TakesGrad<Name, G> {
+pub trait NamedGrad<Name, G> {
     fn entries(grad: G) -> GradEntries;
 }
 
 #[diagnostic::do_not_recommend]
-impl<Name, I: ?Sized, G: GradFor<I>> TakesGrad<Name, G> for I {
+impl<Name, I: ?Sized, G: GradFor<I>> NamedGrad<Name, G> for I {
     #[inline]
     fn entries(grad: G) -> GradEntries {
         grad.list()
@@ -388,7 +388,7 @@ pub struct Proven<I: ?Sized>(GradEntries, PhantomData<fn() -> *const I>);
 
 /// The proof for a field of `Grads` that is returned as it is.
 #[inline]
-pub fn field<Name, I: TakesGrad<Name, G> + ?Sized, G>([grad]: [G; 1]) -> Proven<I> {
+pub fn field<Name, I: NamedGrad<Name, G> + ?Sized, G>([grad]: [G; 1]) -> Proven<I> {
     Proven(I::entries(grad), PhantomData)
 }
 

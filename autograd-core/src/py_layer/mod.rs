@@ -25,7 +25,9 @@ mod tuples;
 mod verify;
 
 pub use apply::{Forward, expect, finish, finish_fallible, start, start_at, without_gradient};
-pub use backward::{GradEntries, GradFor, GradParam, Gradient, GradsFor, Lent, RawBackward, field};
+pub use backward::{
+    GradEntries, GradFor, GradParam, Gradient, GradsFor, Lent, NamedGrad, RawBackward, field,
+};
 pub use builder::{Given, GivenOr, NotGiven, Optional, Required, Set, call_placed};
 pub use context::{
     BackwardContext, ForwardContext, InBackward, InForward, JvpContext, LayerAttrs, NotInJvp,

@@ -26,7 +26,7 @@ pub use number::Number;
 pub use pass::{Block, Formula, Scratch};
 pub use pass::{Operand, block_of, pass, run_block};
 pub use program::{Program, Written};
-pub use real::{Mask, Real, UseSelectNotABranch, branch};
+pub use real::{Mask, Real, UseSelectNotABranch};
 pub use sums::Sums;
 pub use trace::Traced;
 pub use trace::{Formulated, trace, written, written_given};

@@ -45,56 +45,29 @@ impl<L: Lane> From<bool> for Mask<L> {
     }
 }
 
-macro_rules! operators {
-    (@number $trait:ident $method:ident $number:ty) => {
-        impl<L: Lane> $trait<$number> for Real<L> {
-            type Output = Self;
-
-            #[inline(always)]
-            fn $method(self, other: $number) -> Self {
-                Self(self.0.$method(L::lit(other.into())))
-            }
-        }
-
-        impl<L: Lane> $trait<Real<L>> for $number {
+macro_rules! operator {
+    ($trait:ident $method:ident $a:ident: $left:ty, $b:ident: $right:ty => $value:expr) => {
+        impl<L: Lane> $trait<$right> for $left {
             type Output = Real<L>;
 
             #[inline(always)]
-            fn $method(self, other: Real<L>) -> Real<L> {
-                Real(L::lit(self.into()).$method(other.0))
+            fn $method(self, $b: $right) -> Real<L> {
+                let $a = self;
+                $value
             }
         }
     };
+}
+
+macro_rules! operators {
     ($($trait:ident $method:ident $assign:ident $assign_method:ident;)*) => {$(
-        impl<L: Lane> $trait for Real<L> {
-            type Output = Self;
-
-            #[inline(always)]
-            fn $method(self, other: Self) -> Self {
-                Self(self.0.$method(other.0))
-            }
-        }
-
-        operators! { @number $trait $method f64 }
-        operators! { @number $trait $method i32 }
-
-        impl<L: Lane> $trait<&f64> for Real<L> {
-            type Output = Self;
-
-            #[inline(always)]
-            fn $method(self, other: &f64) -> Self {
-                self.$method(*other)
-            }
-        }
-
-        impl<L: Lane> $trait<Real<L>> for &f64 {
-            type Output = Real<L>;
-
-            #[inline(always)]
-            fn $method(self, other: Real<L>) -> Real<L> {
-                (*self).$method(other)
-            }
-        }
+        operator!($trait $method a: Real<L>, b: Real<L> => Real(a.0.$method(b.0)));
+        operator!($trait $method a: Real<L>, b: f64 => Real(a.0.$method(L::lit(b))));
+        operator!($trait $method a: f64, b: Real<L> => Real(L::lit(a).$method(b.0)));
+        operator!($trait $method a: Real<L>, b: &f64 => a.$method(*b));
+        operator!($trait $method a: &f64, b: Real<L> => (*a).$method(b));
+        operator!($trait $method a: Real<L>, b: i32 => a.$method(f64::from(b)));
+        operator!($trait $method a: i32, b: Real<L> => f64::from(a).$method(b));
 
         impl<L: Lane, R> $assign<R> for Real<L>
         where
@@ -123,31 +96,6 @@ operators! {
     note = "`if x > 0.0 {{ a }} else {{ b }}` is written `x.gt(0.0).select(a, b)`"
 )]
 pub trait UseSelectNotABranch {}
-
-/// What a formula branches on: no mask.
-#[doc(hidden)]
-#[diagnostic::on_unimplemented(
-    message = "a formula cannot branch on a mask: it is computed for many elements at once",
-    label = "write `.select(a, b)` in place of `if`",
-    note = "`if x.gt(0.0) {{ a }} else {{ b }}` is written `x.gt(0.0).select(a, b)`"
-)]
-pub trait Branch {
-    fn holds(self) -> bool;
-}
-
-#[diagnostic::do_not_recommend]
-impl Branch for bool {
-    #[inline(always)]
-    fn holds(self) -> bool {
-        self
-    }
-}
-
-/// The proof that a formula does not branch on a mask.
-#[inline(always)]
-pub fn branch(on: impl Branch) -> bool {
-    on.holds()
-}
 
 /// What a number is compared with. Its own bound would be reported as one of `PartialEq`, where it is a
 /// number too; that of another type is reported in the words above.

@@ -171,7 +171,9 @@ impl Expansion<'_> {
                 && is_punct(Some(dot), '.')
                 && is_one_of(name, "lt le gt ge eq ne")
                 && is_group(Some(given), Delimiter::Parenthesis)
-                && !matches!(compared.first(), Some(TokenTree::Ident(word)) if word == "let");
+                && !compared
+                    .iter()
+                    .any(|tree| matches!(tree, TokenTree::Ident(word) if word == "let"));
             let path = located(path.clone(), word.span());
             compares.then(|| {
                 let call = quote_spanned!(word.span()=> #path::elementwise::branch);
