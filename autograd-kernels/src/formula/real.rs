@@ -45,52 +45,32 @@ impl<L: Lane> From<bool> for Mask<L> {
     }
 }
 
+macro_rules! operator {
+    ($trait:ident $method:ident $a:ident: $left:ty, $b:ident: $right:ty => $value:expr $(, $bound:ident)?) => {
+        impl<L: Lane> $trait<$right> for $left
+        $(where Real<L>: $bound)?
+        {
+            type Output = Real<L>;
+
+            #[inline(always)]
+            fn $method(self, $b: $right) -> Real<L> {
+                let $a = self;
+                $value
+            }
+        }
+    };
+}
+
 macro_rules! operators {
     ($($trait:ident $method:ident $assign:ident $assign_method:ident;)*) => {$(
-        impl<L: Lane> $trait for Real<L> {
-            type Output = Self;
-
-            #[inline(always)]
-            fn $method(self, other: Self) -> Self {
-                Self(self.0.$method(other.0))
-            }
-        }
-
-        impl<L: Lane> $trait<f64> for Real<L> {
-            type Output = Self;
-
-            #[inline(always)]
-            fn $method(self, other: f64) -> Self {
-                Self(self.0.$method(L::lit(other)))
-            }
-        }
-
-        impl<L: Lane> $trait<Real<L>> for f64 {
-            type Output = Real<L>;
-
-            #[inline(always)]
-            fn $method(self, other: Real<L>) -> Real<L> {
-                Real(L::lit(self).$method(other.0))
-            }
-        }
-
-        impl<L: Lane> $trait<&f64> for Real<L> {
-            type Output = Self;
-
-            #[inline(always)]
-            fn $method(self, other: &f64) -> Self {
-                self.$method(*other)
-            }
-        }
-
-        impl<L: Lane> $trait<Real<L>> for &f64 {
-            type Output = Real<L>;
-
-            #[inline(always)]
-            fn $method(self, other: Real<L>) -> Real<L> {
-                (*self).$method(other)
-            }
-        }
+        operator!($trait $method a: Real<L>, b: Real<L> => Real(a.0.$method(b.0)));
+        operator!($trait $method a: Real<L>, b: f64 => Real(a.0.$method(L::lit(b))));
+        operator!($trait $method a: f64, b: Real<L> => Real(L::lit(a).$method(b.0)));
+        operator!($trait $method a: Real<L>, b: &f64 => a.$method(*b));
+        operator!($trait $method a: &f64, b: Real<L> => (*a).$method(b));
+        // For the words of an integer's error.
+        operator!($trait $method _a: Real<L>, _b: i32 => unreachable!(), TakesFloats);
+        operator!($trait $method _a: i32, _b: Real<L> => unreachable!(), TakesFloats);
 
         impl<L: Lane, R> $assign<R> for Real<L>
         where
@@ -110,6 +90,14 @@ operators! {
     Mul mul MulAssign mul_assign;
     Div div DivAssign div_assign;
 }
+
+/// What an integer of a formula would need, and nothing has.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a formula computes with floats, and this is an integer",
+    label = "write the integer as a float, like `2.0`"
+)]
+pub trait TakesFloats {}
 
 /// What a branch on a number of a formula would need, and nothing has: so the compiler names it.
 #[doc(hidden)]
