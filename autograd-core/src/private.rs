@@ -20,7 +20,7 @@ pub mod elementwise {
     pub use crate::ops::Float;
     pub use crate::ops::elementwise::{
         Checked, Info, MaskElement, Op, Outputs, Pair, Reduction, apply, apply_one, apply_static,
-        check_backward, pulled, verify,
+        branch, check_backward, pulled, verify,
     };
     pub use autograd_kernels::formula::{
         Block, Compiled, Dual, Formula, Lane, Lanewise, Mask, Program, Real, Scratch,

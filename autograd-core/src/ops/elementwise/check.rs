@@ -171,3 +171,28 @@ impl Point {
         reals.chain(masks).chain(grads).collect::<Vec<_>>().join(", ")
     }
 }
+
+/// What a formula branches on: no mask.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a formula cannot branch on a mask: it is computed for many elements at once",
+    label = "write `.select(a, b)` in place of `if`",
+    note = "`if x.gt(0.0) {{ a }} else {{ b }}` is written `x.gt(0.0).select(a, b)`"
+)]
+pub trait Branch {
+    fn holds(self) -> bool;
+}
+
+#[diagnostic::do_not_recommend]
+impl Branch for bool {
+    #[inline(always)]
+    fn holds(self) -> bool {
+        self
+    }
+}
+
+/// The proof that a formula does not branch on a mask.
+#[inline(always)]
+pub fn branch(on: impl Branch) -> bool {
+    on.holds()
+}

@@ -4,8 +4,8 @@ mod apply;
 mod formula;
 mod given;
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, quote};
+use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::{GenericParam, Signature, Type};
 
 use crate::args::Args;
@@ -17,7 +17,7 @@ use crate::fallback;
 use crate::generics::generated;
 use crate::library::{import, private_path};
 use crate::model::Function;
-use crate::tokens::{is_punct, regroup, rewritten};
+use crate::tokens::{is_group, is_one_of, is_punct, located, regroup, rewritten};
 use given::{Given, field, given_name};
 
 pub(crate) struct Expansion<'a> {
@@ -97,7 +97,10 @@ impl Expansion<'_> {
         if let Mode::Reported(reported) = &self.mode {
             return fallback::silenced(reported, &self.with_lane(function), None);
         }
-        let Function { vis, sig, body, .. } = self.completed(function);
+        let Function { vis, sig, mut body, .. } = self.completed(function);
+        if let Some(proven) = self.conditions(body.stream()) {
+            body = regroup(&body, proven);
+        }
         let (doc, attrs) = self.op.kept_attributes(function);
         let inline =
             (!attrs.iter().any(|attr| is(attr, &["inline"]))).then(|| quote!(#[inline(always)]));
@@ -152,6 +155,31 @@ impl Expansion<'_> {
             function.body = regroup(&function.body, body);
         }
         function
+    }
+
+    /// `if x.gt(0.0) {` with a proof that this is no mask.
+    fn conditions(&self, body: TokenStream) -> Option<TokenStream> {
+        let path = private_path(self.args.krate.as_ref());
+        rewritten(body, &mut |trees, at| {
+            let end = trees[at..].iter().position(|tree| is_group(Some(tree), Delimiter::Brace))?;
+            let [TokenTree::Ident(word), compared @ .., dot, TokenTree::Ident(name), given] =
+                &trees[at..at + end]
+            else {
+                return None;
+            };
+            let compares = word == "if"
+                && is_punct(Some(dot), '.')
+                && is_one_of(name, "lt le gt ge eq ne")
+                && is_group(Some(given), Delimiter::Parenthesis)
+                && !compared
+                    .iter()
+                    .any(|tree| matches!(tree, TokenTree::Ident(word) if word == "let"));
+            let path = located(path.clone(), word.span());
+            compares.then(|| {
+                let call = quote_spanned!(word.span()=> #path::elementwise::branch);
+                (quote!(#word #call(#(#compared)* #dot #name #given)), end)
+            })
+        })
     }
 
     fn lane(&self) -> Ident {
