@@ -363,17 +363,43 @@ pub trait GradFor<I: ?Sized> {
     fn list(self) -> GradEntries;
 }
 
-/// The same for the input that has this name, to tell it in errors.
+/// An input that may have this gradient, by its name, to tell it in errors.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
-    message = "the gradient of `{Name}` is given as `{Self}`, but the input `{Name}` is `{I}`",
+    message = "the gradient of `{Name}` is given as `{G}`, but the input `{Name}` is `{Self}`",
     label = "a gradient of another type than its input",
-    note = "the gradient of an input `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a list of tensors it is a `Vec` or an array of them"
+    note = "the gradient of an input `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a list of tensors it is a `Vec` or an array of them",
+    note = "write `dy.clone()` for a reference `dy`, and `dy.cast::<T>()` for another element type"
 )]
-pub trait NamedGrad<Name, I: ?Sized>: GradFor<I> {}
+pub trait NamedGrad<Name, G> {
+    fn entries(grad: G) -> GradEntries;
+}
 
 #[diagnostic::do_not_recommend]
-impl<Name, I: ?Sized, G: GradFor<I>> NamedGrad<Name, I> for G {}
+impl<Name, I: ?Sized, G: GradFor<I>> NamedGrad<Name, G> for I {
+    #[inline]
+    fn entries(grad: G) -> GradEntries {
+        grad.list()
+    }
+}
+
+/// A gradient that was held against its input, where it stands.
+#[doc(hidden)]
+pub struct Proven<I: ?Sized>(GradEntries, PhantomData<fn() -> *const I>);
+
+/// The proof for a field of `Grads` that is returned as it is.
+#[inline]
+pub fn field<Name, I: NamedGrad<Name, G> + ?Sized, G>([grad]: [G; 1]) -> Proven<I> {
+    Proven(I::entries(grad), PhantomData)
+}
+
+#[diagnostic::do_not_recommend]
+impl<I: ?Sized> GradFor<I> for Proven<I> {
+    #[inline]
+    fn list(self) -> GradEntries {
+        self.0
+    }
+}
 
 /// Entries of an input, erased.
 #[doc(hidden)]

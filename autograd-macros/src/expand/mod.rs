@@ -118,7 +118,10 @@ impl Expansion<'_> {
                     }
                 }
             }
-            typed = self.typed_grads(body.stream()).map(|tokens| regroup(body, tokens));
+            let full = sig.ident == "backward" && matches!(self.mode, Mode::Full);
+            let proven = full.then(|| self.proven(&body.stream())).flatten();
+            let tokens = proven.or_else(|| self.typed_grads(body.stream()));
+            typed = tokens.map(|tokens| regroup(body, tokens));
         }
         let body = typed.as_ref().unwrap_or(body);
         let (doc, attrs) = self.layer.kept_attributes(function);

@@ -2,15 +2,17 @@
 
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::{Type, TypePath};
+use syn::parse::Parser;
+use syn::punctuated::Punctuated;
+use syn::{FieldValue, Member, Token, Type, TypePath};
 
 use crate::builder;
 use crate::expansion::{Expansion, Mode};
-use crate::library::private;
-use crate::model::{Derivative, Form, Function, GradientParam, Returns, TensorInput};
+use crate::library::{private, private_at};
+use crate::model::{Derivative, Form, Function, GradientParam, Param, Returns, TensorInput};
 use crate::tokens::{
-    anonymous, at, find, here, is_group, is_punct, local, located, output_span, rewritten,
-    whole_span,
+    anonymous, at, ends, find, find_ident, here, is_group, is_one_of, is_punct, local, located,
+    output_span, regroup, rewritten, whole_span,
 };
 
 impl Expansion<'_> {
@@ -126,6 +128,49 @@ impl Expansion<'_> {
         backward.any(|backward| has_literal(backward.function.body.stream()))
     }
 
+    /// The body of a backward whose only `Grads { .. }` is its end: each field with its proof.
+    pub(super) fn proven(&self, body: &TokenStream) -> Option<TokenStream> {
+        let mut trees: Vec<TokenTree> = body.clone().into_iter().collect();
+        let [before @ .., TokenTree::Ident(name), TokenTree::Group(group)] = &mut trees[..] else {
+            return None;
+        };
+        let before = before.iter().cloned().collect();
+        let other = find_ident(before, |word| is_one_of(word, "Grads return")).is_some();
+        let inner = match &name.to_string()[..] {
+            _ if other => None,
+            "Ok" => self.proven(&group.stream()),
+            "Grads" => self.proven_fields(group.stream()),
+            _ => None,
+        };
+        *group = regroup(group, inner?);
+        Some(trees.into_iter().collect())
+    }
+
+    fn proven_fields(&self, fields: TokenStream) -> Option<TokenStream> {
+        let parser = Punctuated::<FieldValue, Token![,]>::parse_terminated;
+        let inputs = self.layer.differentiable();
+        let proven = parser.parse2(fields).ok()?.into_pairs().map(|pair| {
+            let (field, comma) = pair.into_tuple();
+            let FieldValue { attrs, member, colon_token, expr, .. } = &field;
+            let colon = colon_token.unwrap_or_default();
+            let of = |param: &Param| matches!(member, Member::Named(name) if *name == param.ident);
+            let Some((param, input)) = inputs.iter().find(|(param, _)| of(param)) else {
+                return quote!(#field #comma);
+            };
+            let ((first, last), name) =
+                (ends(quote!(#expr)), builder::argument(self.layer, &param.ident));
+            let (p, of) = (private_at(first), given(input.form, &input.tensor));
+            // The compiler shows the type that the value is held against, which is put where the value is.
+            let mut of: Vec<TokenTree> = located(of, first).into_iter().collect();
+            if let Some(end) = of.last_mut() {
+                end.set_span(end.span().located_at(last));
+            }
+            // Of parentheses in an array no lint says that they are not needed.
+            quote!(#(#attrs)* #member #colon #p::field::<#name, #(#of)*, _>([#expr]) #comma)
+        });
+        Some(proven.collect())
+    }
+
     pub(super) fn grads_type(&self, grads: &Type) -> TokenStream {
         let p = &private();
         let span = whole_span(grads);
@@ -134,16 +179,9 @@ impl Expansion<'_> {
             return self.typed_grads(grads.clone()).unwrap_or(grads);
         }
         let grads = grads.to_token_stream();
-        let bounds = self.layer.differentiable().into_iter().map(|(param, input)| {
+        let bounds = self.layer.differentiable().into_iter().map(|(_, input)| {
             let of = given(input.form, &input.tensor);
-            match self.mode {
-                Mode::Full => {
-                    let name = builder::argument(self.layer, &param.ident);
-                    quote_spanned!(span=> impl #p::NamedGrad<#name, #of>)
-                }
-                // The names may be what is wrong.
-                _ => quote_spanned!(span=> impl #p::GradFor<#of>),
-            }
+            quote_spanned!(span=> impl #p::GradFor<#of>)
         });
         quote_spanned!(span=> #grads<#(#bounds),*>)
     }

@@ -31,14 +31,22 @@ const _: () = {
             ctx: &BackwardContext<Self>,
             dy: &Tensor<f64>,
         ) -> Grads<
-            impl __autograd::NamedGrad<ScaleArguments::r#x, Tensor<f64>>,
-            impl __autograd::NamedGrad<ScaleArguments::r#w, Tensor<f64>>,
+            impl __autograd::GradFor<Tensor<f64>>,
+            impl __autograd::GradFor<Tensor<f64>>,
         > {
             let (x, w) = ctx.saved_tensor();
             let by = *ctx.attrs();
             Grads {
-                x: dy * w * by,
-                w: Some(dy * x * by),
+                x: __autograd::field::<
+                    ScaleArguments::r#x,
+                    Tensor<f64>,
+                    _,
+                >([dy * w * by]),
+                w: __autograd::field::<
+                    ScaleArguments::r#w,
+                    Tensor<f64>,
+                    _,
+                >([Some(dy * x * by)]),
             }
         }
     }

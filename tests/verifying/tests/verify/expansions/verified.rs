@@ -30,14 +30,26 @@ const _: () = {
             _ctx: &BackwardContext<Self>,
             dy: &Tensor<f64>,
         ) -> Grads<
-            impl __autograd::NamedGrad<VerifiedArguments::r#x, Tensor<f64>>,
-            impl __autograd::NamedGrad<VerifiedArguments::r#pair, [Tensor<f64>]>,
-            impl __autograd::NamedGrad<VerifiedArguments::r#bias, Tensor<f64>>,
+            impl __autograd::GradFor<Tensor<f64>>,
+            impl __autograd::GradFor<[Tensor<f64>]>,
+            impl __autograd::GradFor<Tensor<f64>>,
         > {
             Grads {
-                x: dy * 2.0,
-                pair: [dy.clone(), -dy],
-                bias: Some(dy.clone()),
+                x: __autograd::field::<
+                    VerifiedArguments::r#x,
+                    Tensor<f64>,
+                    _,
+                >([dy * 2.0]),
+                pair: __autograd::field::<
+                    VerifiedArguments::r#pair,
+                    [Tensor<f64>],
+                    _,
+                >([[dy.clone(), -dy]]),
+                bias: __autograd::field::<
+                    VerifiedArguments::r#bias,
+                    Tensor<f64>,
+                    _,
+                >([Some(dy.clone())]),
             }
         }
     }
