@@ -75,9 +75,9 @@ impl Program {
 
 /// One variable or an array of them, given as inputs of a function that takes `N`.
 #[diagnostic::on_unimplemented(
-    message = "the function of this py_func needs another number of variables here",
-    label = "expected variables in this number: {N}; found `{Self}`",
-    note = "give `[&a, &b]`, one for each parameter (or returned value) of the function, or `&a` where there is one"
+    message = "the function needs another number of variables here: {N}",
+    label = "expected {N}, found `{Self}`",
+    note = "give one for each parameter, or for each returned value: `&a` for one, `[&a, &b]` for two"
 )]
 pub trait Variables<const N: usize> {
     #[doc(hidden)]

@@ -279,11 +279,11 @@ impl<R: PyFuncReturn<N>, E: Display, const N: usize> PyFuncReturn<N> for Result<
 /// A function of `M` inputs and `N` outputs that can be an operator: see
 /// [`Program::py_func`](crate::static_graph::Program::py_func).
 #[diagnostic::on_unimplemented(
-    message = "this cannot be a function of a py_func",
-    label = "`{Self}` is not a function of array views or tensors",
-    note = "it takes up to 12 of `ArrayView<T, D>`, `&Tensor<T>` and `Option`s of them, and returns nothing, an `Array<T, D>`, a `Tensor<T>`, a tuple of them, or a `Result`",
+    message = "this is no function that a program can call",
+    label = "`{Self}` is not a function of `&Tensor<T>` or array views",
+    note = "it takes up to 12 of `&Tensor<T>`, as a traced closure does, `ArrayView<T, D>` and `Option`s of them, and returns nothing, a `Tensor<T>`, an `Array<T, D>`, a tuple of them, or a `Result`",
     note = "it is kept by the program and may run on any thread: `Send + Sync + 'static`; write `move` and `Arc<Mutex<..>>` for state that it changes",
-    note = "a closure says the types of its parameters: `|x: ArrayViewD<f32>| ..`"
+    note = "a closure says the types of its parameters: `|x: &Tensor<f32>| ..`"
 )]
 pub trait PyFunc<Marker, const M: usize, const N: usize>: Send + Sync + 'static {
     #[doc(hidden)]
