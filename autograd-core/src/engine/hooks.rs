@@ -8,8 +8,8 @@ use super::anomaly;
 use super::gradient::{accumulate, own};
 use crate::error::{Error, HookResult, Plural, Result};
 use crate::graph::{
-    AnyTensor, At, Edge, Element, GradHook, GradMode, HookId, HookList, Node, NodeAction, NodeHook,
-    NodeRef, Pull, Sink, Slots, Tensor, for_any,
+    AnyTensor, At, Edge, Element, GradHook, HookId, HookList, Node, NodeAction, NodeHook, NodeRef,
+    Pull, Sink, Slots, Tensor, for_any,
 };
 use crate::ops::Float;
 
@@ -111,7 +111,7 @@ pub(crate) fn pull_alone(node: &NodeRef, grads: Slots) -> Result<Vec<Option<AnyT
     let (edges, wants) = (node.edges(), &|edge: &Edge| !matches!(edge, Edge::None(_)));
     let mut held = Held { edges, grads: vec![None; edges.len()], wants };
     let (retain, create_graph, wants_all) = (true, false, false);
-    let _mode = GradMode::set(create_graph);
+    let _mode = crate::graph::GradMode::set(create_graph);
     node.pull(grads, &mut Pull { node, retain, create_graph, sink: &mut held, wants_all })?;
     Ok(held.grads)
 }

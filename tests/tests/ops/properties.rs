@@ -573,7 +573,7 @@ fn sums_to_a_shape_are_the_adjoint_of_broadcasting_to_it() {
         let sums = dy.sum_to(&shape);
         assert!(sums.allclose(&x.grad().unwrap(), 1e-12, 1e-12), "{shape:?} {whole:?}");
         assert!(!sums.is_same(&dy));
-        gradcheck(|t| t[0].sum_to(&shape), &[dy.clone()]).unwrap();
+        gradcheck(|t| t[0].sum_to(&shape), std::slice::from_ref(&dy)).unwrap();
         gradgradcheck(|t| t[0].square().sum_to(&shape), &[dy]).unwrap();
     }
     let error = Tensor::<f64>::ones([2, 3]).try_sum_to(&[2]).unwrap_err().to_string();
