@@ -367,36 +367,16 @@ pub trait GradFor<I: ?Sized> {
 #[diagnostic::on_unimplemented(
     message = "the gradient of `{Name}` is given as `{G}`, but the input `{Name}` is `{Self}`",
     label = "a gradient of another type than its input",
-    note = "the gradient of an input `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a list of tensors it is a `Vec` or an array of them",
-    note = "write `dy.clone()` for a reference `dy`, and `dy.cast::<T>()` for another element type"
+    note = "the gradient of an input `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a list of tensors it is a `Vec` or an array of them; write `dy.clone()` for a reference, `dy.cast::<T>()` for another element type"
 )]
 pub trait NamedGrad<Name, G> {
-    fn entries(grad: G) -> GradEntries;
+    fn entries(grad: [G; 1]) -> GradEntries;
 }
 
 #[diagnostic::do_not_recommend]
 impl<Name, I: ?Sized, G: GradFor<I>> NamedGrad<Name, G> for I {
-    #[inline]
-    fn entries(grad: G) -> GradEntries {
+    fn entries([grad]: [G; 1]) -> GradEntries {
         grad.list()
-    }
-}
-
-/// A gradient that was held against its input, where it stands.
-#[doc(hidden)]
-pub struct Proven<I: ?Sized>(GradEntries, PhantomData<fn() -> *const I>);
-
-/// The proof for a field of `Grads` that is returned as it is.
-#[inline]
-pub fn field<Name, I: NamedGrad<Name, G> + ?Sized, G>([grad]: [G; 1]) -> Proven<I> {
-    Proven(I::entries(grad), PhantomData)
-}
-
-#[diagnostic::do_not_recommend]
-impl<I: ?Sized> GradFor<I> for Proven<I> {
-    #[inline]
-    fn list(self) -> GradEntries {
-        self.0
     }
 }
 
@@ -408,58 +388,41 @@ pub enum GradEntries {
     List(SmallVec<[Option<AnyTensor>; 1]>),
 }
 
-#[diagnostic::do_not_recommend]
-impl<T: Float> GradFor<Tensor<T>> for Tensor<T> {
-    fn list(self) -> GradEntries {
-        GradEntries::One(Some(T::wrap(self)))
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<T: Float> GradFor<Tensor<T>> for Option<Tensor<T>> {
-    fn list(self) -> GradEntries {
-        GradEntries::One(self.map(T::wrap))
-    }
-}
-
-macro_rules! list_grads {
-    ($([$($generics:tt)*] $list:ty, $each:expr;)*) => {$(
+macro_rules! grads {
+    ($([$($generics:tt)*] $grad:ty => $input:ty, $this:ident => $entries:expr;)*) => {$(
         #[diagnostic::do_not_recommend]
-        impl<T: Float, $($generics)*> GradFor<[Tensor<T>]> for $list {
+        impl<$($generics)*> GradFor<$input> for $grad {
             fn list(self) -> GradEntries {
-                GradEntries::List(self.into_iter().map($each).collect())
+                let $this = self;
+                $entries
             }
         }
     )*};
 }
 
-list_grads! {
-    [] Vec<Tensor<T>>, |grad| Some(T::wrap(grad));
-    [] Vec<Option<Tensor<T>>>, |grad| grad.map(T::wrap);
-    [const N: usize] [Tensor<T>; N], |grad| Some(T::wrap(grad));
-    [const N: usize] [Option<Tensor<T>>; N], |grad| grad.map(T::wrap);
+grads! {
+    [T: Float] Tensor<T> => Tensor<T>, grad => GradEntries::One(Some(T::wrap(grad)));
+    [T: Float] Option<Tensor<T>> => Tensor<T>, grad => GradEntries::One(grad.map(T::wrap));
+    [T: Float] Vec<Tensor<T>> => [Tensor<T>], list =>
+        GradEntries::List(list.into_iter().map(|grad| Some(T::wrap(grad))).collect());
+    [T: Float] Vec<Option<Tensor<T>>> => [Tensor<T>], list =>
+        GradEntries::List(list.into_iter().map(|grad| grad.map(T::wrap)).collect());
+    [T: Float, const N: usize] [Tensor<T>; N] => [Tensor<T>], list =>
+        GradEntries::List(list.into_iter().map(|grad| Some(T::wrap(grad))).collect());
+    [T: Float, const N: usize] [Option<Tensor<T>>; N] => [Tensor<T>], list =>
+        GradEntries::List(list.into_iter().map(|grad| grad.map(T::wrap)).collect());
+    // A field of `Grads`, which was held against its input where it stands.
+    [I: ?Sized] GradEntries => I, entries => entries;
+    // An integer input that is not marked is reported at the input, so nothing is reported here.
+    [T: Float] Tensor<T> => Tensor<i32>, _grad => GradEntries::One(None);
+    [T: Float] Option<Tensor<T>> => Tensor<i32>, _grad => GradEntries::One(None);
+    [T: Float] Tensor<T> => Tensor<i64>, _grad => GradEntries::One(None);
+    [T: Float] Option<Tensor<T>> => Tensor<i64>, _grad => GradEntries::One(None);
+    [T: Float] Tensor<T> => Tensor<u8>, _grad => GradEntries::One(None);
+    [T: Float] Option<Tensor<T>> => Tensor<u8>, _grad => GradEntries::One(None);
+    [T: Float] Tensor<T> => Tensor<bool>, _grad => GradEntries::One(None);
+    [T: Float] Option<Tensor<T>> => Tensor<bool>, _grad => GradEntries::One(None);
 }
-
-/// An integer input that is not marked is reported at the input, so nothing is reported here.
-macro_rules! integers {
-    ($($t:ty)*) => {$(
-        #[diagnostic::do_not_recommend]
-        impl<U: Float> GradFor<Tensor<$t>> for Tensor<U> {
-            fn list(self) -> GradEntries {
-                GradEntries::One(None)
-            }
-        }
-
-        #[diagnostic::do_not_recommend]
-        impl<U: Float> GradFor<Tensor<$t>> for Option<Tensor<U>> {
-            fn list(self) -> GradEntries {
-                GradEntries::One(None)
-            }
-        }
-    )*};
-}
-
-integers! { i32 i64 u8 bool }
 
 /// What backward may return for all inputs together, `I` being a tuple of them.
 #[doc(hidden)]

@@ -26,7 +26,7 @@ mod verify;
 
 pub use apply::{Forward, expect, finish, finish_fallible, start, start_at, without_gradient};
 pub use backward::{
-    GradEntries, GradFor, GradParam, Gradient, GradsFor, Lent, NamedGrad, RawBackward, field,
+    GradEntries, GradFor, GradParam, Gradient, GradsFor, Lent, NamedGrad, RawBackward,
 };
 pub use builder::{Given, GivenOr, NotGiven, Optional, Required, Set, call_placed};
 pub use context::{

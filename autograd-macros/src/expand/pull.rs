@@ -166,7 +166,7 @@ impl Expansion<'_> {
                 end.set_span(end.span().located_at(last));
             }
             // Of parentheses in an array no lint says that they are not needed.
-            quote!(#(#attrs)* #member #colon #p::field::<#name, #(#of)*, _>([#expr]) #comma)
+            quote!(#(#attrs)* #member #colon <#(#of)* as #p::NamedGrad<#name, _>>::entries([#expr]) #comma)
         });
         Some(proven.collect())
     }

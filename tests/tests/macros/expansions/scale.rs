@@ -37,16 +37,18 @@ const _: () = {
             let (x, w) = ctx.saved_tensor();
             let by = *ctx.attrs();
             Grads {
-                x: __autograd::field::<
+                x: <Tensor<
+                    f64,
+                > as __autograd::NamedGrad<
                     ScaleArguments::r#x,
-                    Tensor<f64>,
                     _,
-                >([dy * w * by]),
-                w: __autograd::field::<
+                >>::entries([dy * w * by]),
+                w: <Tensor<
+                    f64,
+                > as __autograd::NamedGrad<
                     ScaleArguments::r#w,
-                    Tensor<f64>,
                     _,
-                >([Some(dy * x * by)]),
+                >>::entries([Some(dy * x * by)]),
             }
         }
     }

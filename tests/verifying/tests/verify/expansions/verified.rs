@@ -35,21 +35,24 @@ const _: () = {
             impl __autograd::GradFor<Tensor<f64>>,
         > {
             Grads {
-                x: __autograd::field::<
+                x: <Tensor<
+                    f64,
+                > as __autograd::NamedGrad<
                     VerifiedArguments::r#x,
-                    Tensor<f64>,
                     _,
-                >([dy * 2.0]),
-                pair: __autograd::field::<
+                >>::entries([dy * 2.0]),
+                pair: <[Tensor<
+                    f64,
+                >] as __autograd::NamedGrad<
                     VerifiedArguments::r#pair,
-                    [Tensor<f64>],
                     _,
-                >([[dy.clone(), -dy]]),
-                bias: __autograd::field::<
+                >>::entries([[dy.clone(), -dy]]),
+                bias: <Tensor<
+                    f64,
+                > as __autograd::NamedGrad<
                     VerifiedArguments::r#bias,
-                    Tensor<f64>,
                     _,
-                >([Some(dy.clone())]),
+                >>::entries([Some(dy.clone())]),
             }
         }
     }
