@@ -159,25 +159,24 @@ impl Expansion<'_> {
 
     /// `if x.gt(0.0) {` with a proof that this is no mask.
     fn conditions(&self, body: TokenStream) -> Option<TokenStream> {
-        let path = private_path(self.args.krate.as_ref());
         rewritten(body, &mut |trees, at| {
-            let end = trees[at..].iter().position(|tree| is_group(Some(tree), Delimiter::Brace))?;
-            let [TokenTree::Ident(word), compared @ .., dot, TokenTree::Ident(name), given] =
-                &trees[at..at + end]
-            else {
+            let word = matches!(&trees[at], TokenTree::Ident(word) if word == "if");
+            let after =
+                trees[at..].iter().take_while(|tree| !is_group(Some(tree), Delimiter::Brace));
+            let end = at + word.then(|| after.count())?;
+            let [word, compared @ .., dot, TokenTree::Ident(name), given] = &trees[at..end] else {
                 return None;
             };
-            let compares = word == "if"
-                && is_punct(Some(dot), '.')
+            let binds = |tree: &TokenTree| matches!(tree, TokenTree::Ident(word) if word == "let");
+            let compares = is_punct(Some(dot), '.')
                 && is_one_of(name, "lt le gt ge eq ne")
                 && is_group(Some(given), Delimiter::Parenthesis)
-                && !compared
-                    .iter()
-                    .any(|tree| matches!(tree, TokenTree::Ident(word) if word == "let"));
-            let path = located(path.clone(), word.span());
+                && end < trees.len()
+                && !compared.iter().any(binds);
             compares.then(|| {
+                let path = located(private_path(self.args.krate.as_ref()), word.span());
                 let call = quote_spanned!(word.span()=> #path::elementwise::branch);
-                (quote!(#word #call(#(#compared)* #dot #name #given)), end)
+                (quote!(#word #call(#(#compared)* #dot #name #given)), end - at)
             })
         })
     }
