@@ -85,7 +85,7 @@ ways! {
     "a number for a gradient" "number_for_a_gradient" => compiler "types/number_returned";
     "`None` where a gradient is needed" "none_where_needed" => backward none_where_a_gradient_is_needed "backward returned no gradient for `x`, which needs one";
     "a gradient that may be `None`, used unguarded" "unguarded_none" => compiler "misuse/unguarded_none";
-    "`set_materialize_grads(false)`, and gradients taken as always there" "" => compiler "context/bare_gradient";
+    "`set_materialize_grads(false)`, gradients taken as always there" "" => compiler "context/bare_gradient";
     "one tensor returned as two gradients" "one_tensor_twice" => right one_tensor_for_two_gradients;
     "the gradient changed in place by backward" "gradient_changed_in_place" => right gradient_written_by_backward;
     "a list input, its gradients not in a list" "list_not_in_a_list" => compiler "arity/list_input_returned_as_tuple";
@@ -101,12 +101,12 @@ ways! {
     "a saved output changed in place" "saved_output_changed" => backward saved_output_changed_in_place "was changed in place after it was saved for backward";
     "an input that another op saved, changed by forward" "input_changed_by_forward" => error input_written_that_another_op_saved "forward must not change `x` in place";
     "an output kept in attributes" "output_in_attributes" => compiler "types/attrs_a_tensor";
-    "an output saved, and backward never run" "output_saved_never_run" => right saved_output_and_no_backward;
+    "an output saved, backward never run" "output_saved_never_run" => right saved_output_and_no_backward;
     "a saved intermediate differentiated twice" "intermediate_twice" => backward second_order_over_a_saved_intermediate "is neither an input nor an output of the op";
     "a second derivative of an op that has none" "second_order_of_once" => backward second_order_of_an_op_that_has_none "its backward is `once_differentiable`";
     "an attribute kept under one name, read under another" "attribute_with_a_slip" => compiler "misuse/attribute_with_a_slip";
     "a context call with a slip" "context_call_with_a_slip" => compiler "context/unknown_call";
-    "an argument of the op's attribute with a slip" "" => compiler "attributes/unknown";
+    "an attribute's argument with a slip" "" => compiler "attributes/unknown";
     "`backward` with a slip" "backward_with_a_slip" => compiler "block/misspelt";
     "no `backward`" "no_backward" => compiler "block/no_backward";
     "no `forward`" "no_forward" => compiler "block/no_forward";
@@ -154,8 +154,10 @@ ways! {
     "100,000 ops in a chain" "long_chain" => right a_hundred_thousand_ops_in_a_chain;
     "`jvp` with a tangent too few" "" => compiler "jvp/only_the_tangent";
     "a tangent of another shape" "tangent_of_another_shape" => error tangent_of_another_shape "jvp returned a tangent of shape [] for the output, which has shape [2]";
-    "a branch on a number in an elementwise formula" "" => compiler "elementwise/branch";
-    "shapes that do not fit in an elementwise formula" "" => error shapes_in_a_formula_that_do_not_fit "must be of a shape that can be broadcast with [2], found shape [3]";
+    "a formula without `elementwise`" "" => compiler "elementwise/not_asked_for";
+    "`elementwise` on tensors" "" => compiler "elementwise/asked_for_tensors";
+    "a branch on a number in a formula" "" => compiler "elementwise/branch";
+    "shapes that do not fit in a formula" "" => error shapes_in_a_formula_that_do_not_fit "must be of a shape that can be broadcast with [2], found shape [3]";
     "a py_func with a gradient too few" "" => compiler "py_func/gradient_count";
     "a py_func that skips a gradient" "" => compiler "py_func/gradient_skipped";
     "a py_func's value of another shape than declared" "py_func_of_another_shape" => error py_func_of_another_shape "must have shape [2], found [3]";
@@ -207,7 +209,7 @@ ways! {
     "an input changed in place that nobody saved" "" => right (more an_input_changed_that_nobody_saved);
     "an output that is a view of an input" "" => right (more an_output_that_is_a_view_of_the_input);
     "a graph asked for again that `grad` has freed" "" => backward (more every_gradient_freed_before_it_is_asked_for) "its graph was freed by an earlier backward";
-    "a wrong slope by hand in an elementwise op" "" => debug wrong_slope_of_a_formula "by the derivative of forward";
+    "a wrong slope of a formula" "" => debug wrong_slope_of_a_formula "by the derivative of forward";
     "a wrong formula" "wrong_formula" => verified wrong_formula "by backward and";
     "gradients swapped, inputs of one shape" "swapped_of_one_shape" => verified swapped_gradients_of_one_shape "by backward and";
     "a tensor hidden in a closure, under `no_grad` in forward"
