@@ -249,6 +249,7 @@ def shapes(dtype):
         ("contiguous", ""): lambda x: x.contiguous(),
         ("copy", ""): lambda x: x.clone(),
         ("broadcast_to", "2,2,3,4"): lambda x: x.broadcast_to(2, 2, 3, 4),
+        ("sum_to", "3,1"): lambda x: x.sum_to_size(3, 1),
         ("tril", "0"): lambda x: x.tril(0),
         ("tril", "-1"): lambda x: x.tril(-1),
         ("triu", "1"): lambda x: x.triu(1),

@@ -295,7 +295,7 @@ pub(crate) fn run<T: Number>(
         ("contiguous", [x]) => moved(x.contiguous()),
         ("copy", [x]) => moved(x.copy()),
         ("broadcast_to", [x]) => moved(x.broadcast_to(sizes())),
-        ("sum_to", [x]) => x.sum_to(&sizes()).into(),
+        ("sum_to", [x]) => moved(x.sum_to(&sizes())),
         ("tril", [x]) => moved(x.tril(axis())),
         ("triu", [x]) => moved(x.triu(axis())),
         ("index_select", [x]) => moved(x.index_select(axis(), &index[0])),
