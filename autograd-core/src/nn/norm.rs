@@ -65,9 +65,10 @@ impl<T: Float> LayerNorm<T> {
 
     pairs! {
         /// `x` normalized.
-        pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape if
-            "the last axes of `x` are not those of the layer"
+        pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape | Value if
+            "the last axes of `x` are not those of the layer, or `eps` is below 0"
         {
+            check_eps("LayerNorm", self.eps)?;
             let axes = last_axes("LayerNorm", x, &self.weight)?;
             let weights = Some([&self.weight, &self.bias]);
             let y = layer_norm(x, weights, &axes, self.eps, Location::caller());
@@ -124,14 +125,15 @@ impl<T: Float> GroupNorm<T> {
 
     pairs! {
         /// `x` normalized.
-        pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape if
-            "`x` is not `[n, channels, ..]`"
+        pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape | Value if
+            "`x` is not `[n, channels, ..]`, or `eps` is below 0"
         {
             let channels = self.weight.len();
             let (n, rest) = match *x.shape() {
                 [n, found, ref rest @ ..] if found == channels => (n, rest),
                 _ => return wrong_shape("GroupNorm", x, format!("of shape [n, {channels}, ..]")),
             };
+            check_eps("GroupNorm", self.eps)?;
             check_field("GroupNorm", &self.weight, ("bias", &self.bias))?;
             let in_group = channels / self.groups * rest.iter().product::<usize>();
             let grouped = x.try_reshape([n, self.groups, in_group])?;
@@ -185,9 +187,10 @@ impl<T: Float> RmsNorm<T> {
 
     pairs! {
         /// `x` normalized.
-        pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape if
-            "the last axes of `x` are not those of the layer"
+        pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape | Value if
+            "the last axes of `x` are not those of the layer, or `eps` is below 0"
         {
+            check_eps("RmsNorm", self.eps)?;
             let axes = last_axes("RmsNorm", x, &self.weight)?;
             if x.is_empty() {
                 return Ok(x * &self.weight);
@@ -198,6 +201,13 @@ impl<T: Float> RmsNorm<T> {
             let eps = (&scale * &scale).recip() * self.eps;
             Ok(&scaled * (scaled.square().mean_axes_keep(&axes) + eps).rsqrt() * &self.weight)
         }
+    }
+}
+
+fn check_eps(op: &'static str, eps: f64) -> Result<()> {
+    match eps >= 0.0 && eps.is_finite() {
+        true => Ok(()),
+        false => Err(Error::value(op, "eps", "0 or more, and finite", eps)),
     }
 }
 
@@ -306,9 +316,9 @@ impl<T: Float, const AXES: usize> BatchNorm<T, AXES> {
 
     pairs! {
         /// `x` normalized.
-        pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape if
-            "`x` has other axes or another number of channels than the layer, or in training fewer than \
-            two elements per channel"
+        pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape | Value if
+            "`x` has other axes or another number of channels than the layer, in training fewer than two \
+            elements per channel, or an option is out of range"
         {
             let channels = self.weight.len();
             let wrong = |expected: String| wrong_shape(Self::OP, x, expected);
@@ -325,6 +335,10 @@ impl<T: Float, const AXES: usize> BatchNorm<T, AXES> {
                 ("running_var", &*self.running_var),
             ] {
                 check_field(Self::OP, &self.weight, field)?;
+            }
+            check_eps(Self::OP, self.eps)?;
+            if !(0.0..=1.0).contains(&self.momentum) {
+                return Err(Error::value(Self::OP, "momentum", "in [0, 1]", self.momentum));
             }
             let affine = [&self.weight, &self.bias];
             if !self.mode.is_training() {

@@ -466,3 +466,20 @@ fn loops_over_parameters_need_no_casts() {
     let (any, again) = (AnyTensor::from(x.clone()), AnyTensor::from(x));
     assert!(any.is_same(&again) && !any.is_same(&integers));
 }
+
+#[test]
+fn an_option_of_a_normalization_that_is_out_of_range_is_an_error() {
+    let x = Tensor::<f64>::randn([4, 2]);
+    for eps in [-1e-5, f64::NAN, f64::INFINITY] {
+        let of = |layer: &str| format!("{layer}: `eps` must be 0 or more, and finite, found {eps}");
+        let words = |y: autograd_core::Result<Tensor<f64>>| y.unwrap_err().to_string();
+        assert_eq!(words(LayerNorm::new([2]).eps(eps).try_forward(&x)), of("LayerNorm"));
+        assert_eq!(words(GroupNorm::new(1, 2).eps(eps).try_forward(&x)), of("GroupNorm"));
+        assert_eq!(words(RmsNorm::new([2]).eps(eps).try_forward(&x)), of("RmsNorm"));
+        assert_eq!(words(BatchNorm1d::new(2).eps(eps).try_forward(&x)), of("BatchNorm1d"));
+    }
+    let layer = BatchNorm1d::<f64>::new(2).momentum(1.5);
+    let error = layer.try_forward(&x).unwrap_err().to_string();
+    assert_eq!(error, "BatchNorm1d: `momentum` must be in [0, 1], found 1.5");
+    assert!(LayerNorm::new([2]).eps(0.0).try_forward(&x).is_ok());
+}
