@@ -43,7 +43,7 @@ pub(crate) use parts::{
 pub use pools::empty_buffer_pool;
 pub(crate) use protect::{ForwardGuard, Protected, Protector, protected};
 pub(crate) use rule::{Rule, finish};
-pub(crate) use saved::{Reader, typed};
+pub(crate) use saved::{Kept, Reader, typed};
 pub(crate) use shapes::{ForwardMode, output_shapes};
 pub use tensor::Tensor;
 pub(crate) use unrecorded::unrecorded;

@@ -358,7 +358,7 @@ impl At<'_> {
     /// An error if a saved tensor was changed in place since.
     #[inline]
     pub(crate) fn check_version(
-        &self,
+        self,
         saved: u32,
         found: u32,
         parameter: impl FnOnce() -> String,
@@ -370,7 +370,7 @@ impl At<'_> {
     }
 
     #[cold]
-    fn changed(&self, saved: u32, found: u32, parameter: String) -> Result<()> {
+    fn changed(self, saved: u32, found: u32, parameter: String) -> Result<()> {
         Err(Error::SavedTensorChanged {
             op: self.op(),
             parameter,

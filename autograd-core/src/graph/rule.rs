@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::any::{AnyTensor, Element};
 use super::node::{Node, NodeRef, Op, Pull, Push, Slots, only};
 use super::parts::{Edge, Entries, Plain, Saved, State};
-use super::saved::{Reader, typed};
+use super::saved::{Kept, typed};
 use super::shapes::output_shapes;
 use super::tensor::Tensor;
 use super::unrecorded::unrecorded;
@@ -28,19 +28,19 @@ struct RuledCall {
 }
 
 /// From what was saved, the output's gradient and which inputs want one: the inputs' gradients.
-type Pulls = dyn Fn(&mut Reader<'_>, AnyTensor, &[bool]) -> Result<Grads> + Send + Sync;
+type Pulls = dyn Fn(&mut Kept<'_>, AnyTensor, &[bool]) -> Result<Grads> + Send + Sync;
 /// From what was saved, the tangents of the inputs, of which there is one at least, and the output's shape: its
 /// tangent; `None` where it is left to the transposed backward.
-type Pushes = dyn Fn(&mut Reader<'_>, &Slots, &[usize]) -> Result<Option<AnyTensor>> + Send + Sync;
+type Pushes = dyn Fn(&mut Kept<'_>, &Slots, &[usize]) -> Result<Option<AnyTensor>> + Send + Sync;
 type Grads = SmallVec<[Option<AnyTensor>; 2]>;
 
 impl Rule {
     /// One for backward alone.
     pub(crate) fn new<T: Element, U: Element, G: IntoIterator<Item = Option<Tensor<T>>>>(
         saved: impl IntoIterator<Item = Saved>,
-        pull: impl Fn(&mut Reader<'_>, Tensor<U>, &[bool]) -> Result<G> + Send + Sync + 'static,
+        pull: impl Fn(&mut Kept<'_>, Tensor<U>, &[bool]) -> Result<G> + Send + Sync + 'static,
     ) -> Self {
-        let pull = move |saved: &mut Reader<'_>, grad, wants: &[bool]| {
+        let pull = move |saved: &mut Kept<'_>, grad, wants: &[bool]| {
             let grads = pull(saved, typed(grad), wants)?;
             Ok(grads.into_iter().map(|grad| grad.map(T::wrap)).collect())
         };
@@ -51,7 +51,7 @@ impl Rule {
     /// With one for forward mode.
     pub(crate) fn with_push<T: Element>(
         mut self,
-        push: impl Fn(&mut Reader<'_>, &[Option<Tensor<T>>], &[usize]) -> Result<Option<Tensor<T>>>
+        push: impl Fn(&mut Kept<'_>, &[Option<Tensor<T>>], &[usize]) -> Result<Option<Tensor<T>>>
         + Send
         + Sync
         + 'static,
@@ -103,7 +103,7 @@ impl Op for Ruled {
         let edges = pull.node.edges();
         let wants: SmallVec<[bool; 2]> = edges.iter().map(|edge| pull.wants(edge)).collect();
         let call = Self::call(pull.node);
-        let grads = (call.pull)(&mut pull.read()?, only(grads), &wants)?;
+        let grads = (call.pull)(&mut pull.at().kept(pull.retain)?, only(grads), &wants)?;
         for (edge, grad) in edges.iter().zip(grads) {
             if let Some(grad) = grad {
                 pull.sink.deliver(edge, grad)?;
@@ -116,7 +116,7 @@ impl Op for Ruled {
         let Some(rule) = &Self::call(push.node).push else { return Ok(None) };
         let shape = output_shapes(push.node).and_then(|shapes| shapes.into_iter().next()?);
         let Some((_, shape)) = shape else { return Ok(None) };
-        let tangent = rule(&mut push.read()?, &push.tangents, &shape)?;
+        let tangent = rule(&mut push.at().kept(true)?, &push.tangents, &shape)?;
         Ok(tangent.map(|tangent| Slots::from_elem(Some(tangent), 1)))
     }
 }

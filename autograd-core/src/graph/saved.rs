@@ -19,16 +19,22 @@ impl<'n> At<'n> {
     #[inline(always)]
     pub(crate) fn read(self, retain: bool) -> Result<Reader<'n>> {
         let entries = self.node.entries(retain).ok_or_else(|| self.freed())?;
-        let mut reader = Reader { entries, next: 0, read: 0, at: self };
+        let mut reader = Reader { entries, next: 0, read: 0 };
         if reader.as_slice().iter().any(|entry| matches!(entry, Saved::Packed(_))) {
-            reader.unpack()?;
+            reader.unpack(self)?;
         }
         Ok(reader)
     }
 
+    /// The same, with where it is read.
+    #[inline(always)]
+    pub(crate) fn kept(self, retain: bool) -> Result<Kept<'n>> {
+        Ok(Kept { entries: self.read(retain)?, at: self })
+    }
+
     /// The saved tensors as backward would get them; `None` where an optional one is absent.
     pub(crate) fn saved(self) -> Result<Vec<Option<AnyTensor>>> {
-        self.read(true)?.all()
+        self.kept(true)?.all()
     }
 }
 
@@ -58,7 +64,7 @@ impl<'a> Push<'a> {
 impl SavedTensor {
     /// An error if it was changed in place since.
     #[inline]
-    fn check(&self, at: &At<'_>, position: usize) -> Result<()> {
+    fn check(&self, at: At<'_>, position: usize) -> Result<()> {
         let (saved, found) = match self.role {
             Role::Input(_) | Role::Intermediate | Role::Constant => {
                 (self.version, self.tensor.version())
@@ -74,7 +80,7 @@ impl SavedTensor {
 
     /// The tensor as backward gets it.
     #[inline]
-    fn restore(self, at: &At<'_>, position: usize) -> Result<(AnyTensor, Role)> {
+    fn restore(self, at: At<'_>, position: usize) -> Result<(AnyTensor, Role)> {
         self.check(at, position)?;
         let Self { tensor, role, .. } = self;
         match role {
@@ -92,7 +98,6 @@ pub(crate) struct Reader<'n> {
     entries: Held<'n>,
     next: usize,
     read: usize,
-    pub(crate) at: At<'n>,
 }
 
 impl Reader<'_> {
@@ -106,11 +111,11 @@ impl Reader<'_> {
 
     /// Takes back what hooks hold.
     #[cold]
-    fn unpack(&mut self) -> Result<()> {
+    fn unpack(&mut self, at: At<'_>) -> Result<()> {
         let mut entries = self.as_slice().to_vec();
         for entry in &mut entries {
             if let Saved::Packed(packed) = entry {
-                *entry = Saved::Tensor(packed.unpack(&self.at)?);
+                *entry = Saved::Tensor(packed.unpack(&at)?);
             }
         }
         self.entries = Held::Taken(entries);
@@ -124,9 +129,9 @@ impl Reader<'_> {
 
     /// The entry in this place, if it is a tensor. An output has no place in the graph then.
     #[inline(always)]
-    pub(crate) fn lent<T: Element>(&self, place: usize) -> Result<Option<&Tensor<T>>> {
+    pub(crate) fn lent<T: Element>(&self, place: usize, at: At<'_>) -> Result<Option<&Tensor<T>>> {
         let Some(Saved::Tensor(saved)) = self.as_slice().get(place) else { return Ok(None) };
-        saved.check(&self.at, place)?;
+        saved.check(at, place)?;
         Ok(T::peek(&saved.tensor))
     }
 
@@ -150,18 +155,26 @@ impl Reader<'_> {
         }
         .unwrap_or(Saved::Nothing)
     }
+}
 
+/// What a node saved, and where that is read.
+pub(crate) struct Kept<'n> {
+    pub(crate) entries: Reader<'n>,
+    pub(crate) at: At<'n>,
+}
+
+impl Kept<'_> {
     /// The next entry, if it is a tensor, and what it was.
     #[inline]
     pub(crate) fn any(&mut self) -> Result<Option<(AnyTensor, Role)>> {
-        let Saved::Tensor(saved) = self.entry() else { return Ok(None) };
-        self.read += 1;
-        saved.restore(&self.at, self.read - 1).map(Some)
+        let Saved::Tensor(saved) = self.entries.entry() else { return Ok(None) };
+        self.entries.read += 1;
+        saved.restore(self.at, self.entries.read - 1).map(Some)
     }
 
     /// How many tensors came.
     pub(crate) fn position(&self) -> usize {
-        self.read
+        self.entries.read
     }
 
     /// The next entry, which is a tensor of these elements or an absent one.
@@ -177,15 +190,15 @@ impl Reader<'_> {
 
     /// The next entry, which is neither a tensor nor a number.
     pub(crate) fn plain<P: Send + Sync + 'static>(&mut self) -> Arc<P> {
-        let Saved::Plain(plain) = self.entry() else { out_of_step() };
+        let Saved::Plain(plain) = self.entries.entry() else { out_of_step() };
         plain.downcast().unwrap_or_else(|_| out_of_step())
     }
 
     /// All tensors as backward gets them; `None` for an optional one that is absent.
     fn all(mut self) -> Result<Vec<Option<AnyTensor>>> {
         let mut all = Vec::new();
-        while self.next < self.as_slice().len() {
-            if let Saved::Absent = self.as_slice()[self.next] {
+        while self.entries.next < self.entries.as_slice().len() {
+            if let Saved::Absent = self.entries.as_slice()[self.entries.next] {
                 all.push(None);
             }
             all.extend(self.any()?.map(|(tensor, _)| Some(tensor)));

@@ -22,7 +22,7 @@ use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
 use crate::formula::Operand;
 use crate::graph::{
-    AnyTensor, Edges, Lost, NodeRef, Op, Pull, Push, Reader, Saved, Slots, State, Tensor,
+    AnyTensor, At, Edges, Lost, NodeRef, Op, Pull, Push, Reader, Saved, Slots, State, Tensor,
     is_grad_enabled, only, typed, unrecorded,
 };
 
@@ -245,8 +245,8 @@ impl<T: Float> Op for PairRule<T> {
     }
 
     fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        let saved = pull.read()?;
-        let operands = [saved.lent(0)?, saved.lent(1)?];
+        let (saved, at) = (pull.read()?, pull.at());
+        let operands = [saved.lent(0, at)?, saved.lent(1, at)?];
         let edges = pull.node.edges();
         let wants = [pull.wants(&edges[0]), pull.wants(&edges[1])];
         let shapes = pull.node.attrs::<[Shape; 2]>();
@@ -265,8 +265,8 @@ impl<T: Float> Op for PairRule<T> {
         if self.0.derived::<T>().is_some() && self.0 != Binary::Div {
             return Ok(None);
         }
-        let saved = push.read()?;
-        let [a, b] = [saved.lent::<T>(0)?, saved.lent::<T>(1)?];
+        let (saved, at) = (push.read()?, push.at());
+        let [a, b] = [saved.lent::<T>(0, at)?, saved.lent::<T>(1, at)?];
         let a = || a.unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
         let b = || b.unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
         let [da, db] = [0, 1].map(|i| push.tangents[i].take().map(typed::<T>));
@@ -296,23 +296,23 @@ impl<T: Float> Op for NumberRule<T> {
     }
 
     fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        let dx = self.gradient(&pull.read()?, only(grads))?;
+        let dx = self.gradient(&pull.read()?, pull.at(), only(grads))?;
         pull.sink.deliver(&pull.node.edges()[0], T::wrap(dx))
     }
 
     /// A function of each element: `pull` is its own transpose.
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
         let Some(dx) = push.tangents[0].take() else { return Ok(None) };
-        let dy = self.gradient(&push.read()?, dx)?;
+        let dy = self.gradient(&push.read()?, push.at(), dx)?;
         Ok(Some(Slots::from_elem(Some(T::wrap(dy)), 1)))
     }
 }
 
 impl<T: Float> NumberRule<T> {
     #[inline]
-    fn gradient(&self, saved: &Reader<'_>, dy: AnyTensor) -> Result<Tensor<T>> {
+    fn gradient(&self, saved: &Reader<'_>, at: At<'_>, dy: AnyTensor) -> Result<Tensor<T>> {
         let Some(s) = saved.number(1) else { unreachable!("a number is saved") };
-        Ok(scalar_gradient((self.0, T::from_f64(s), self.1), saved.lent(0)?, typed(dy)))
+        Ok(scalar_gradient((self.0, T::from_f64(s), self.1), saved.lent(0, at)?, typed(dy)))
     }
 }
 

@@ -8,7 +8,7 @@ use super::table::{
 use super::{Binary, Caller, Float, Numeric, joined, pairs, trace};
 use crate::array::{Shape, Value, matmul};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{Reader, Rule, Saved, Tensor, finish, is_grad_enabled, unrecorded};
+use crate::graph::{Kept, Rule, Saved, Tensor, finish, is_grad_enabled, unrecorded};
 
 entries! {
     PRODUCTS:
@@ -95,7 +95,7 @@ pub(super) fn float<T: Float>(a: &Tensor<T>, b: &Tensor<T>, caller: Caller) -> R
         let saved = [(0, a, b), (1, b, a)].map(|(position, operand, other)| {
             if other.is_recorded() { Saved::input(position, operand) } else { Saved::Absent }
         });
-        let back = move |saved: &mut Reader<'_>, dy: Tensor<T>, wants: &[bool]| {
+        let back = move |saved: &mut Kept<'_>, dy: Tensor<T>, wants: &[bool]| {
             let (a, b) = (saved.optional()?, saved.optional()?);
             pull(a.filter(|_| wants[1]), b.filter(|_| wants[0]), shapes.as_ref(), dy)
         };

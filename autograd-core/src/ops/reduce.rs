@@ -15,7 +15,7 @@ use crate::array::shape::{axes as check_axes, broadcast, same};
 use crate::array::{IntoAxes, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::formula::Operand;
-use crate::graph::{Element, Reader, Rule, Saved, Tensor, finish, unrecorded};
+use crate::graph::{Element, Kept, Rule, Saved, Tensor, finish, unrecorded};
 
 family! {
     /// Sums, means and the like along axes, or along all if there are none.
@@ -147,7 +147,7 @@ pub(super) fn float<T: Float>(
             Reduce::Prod | Reduce::Max | Reduce::Min => Some(Saved::input(0, x)),
         };
         let (shape, again) = (x.shape_owned(), axes.clone());
-        let back = move |saved: &mut Reader<'_>, dy: Tensor<T>, _: &[bool]| {
+        let back = move |saved: &mut Kept<'_>, dy: Tensor<T>, _: &[bool]| {
             Ok([Some(pull((op, &shape, &axes), saved.optional()?, dy)?)])
         };
         Rule::new(saved, back).with_push(move |_, tangents: &[Option<Tensor<T>>], shape| {

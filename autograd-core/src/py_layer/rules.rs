@@ -93,7 +93,7 @@ impl Op for LayerRules {
         // Backward may change them in place; nobody else shall see that.
         grads.iter_mut().flatten().for_each(AnyTensor::unshare);
         let at = At { node, create_graph: pull.create_graph && !once };
-        let saved = &mut Unpack(at.read(pull.retain)?);
+        let saved = &mut Unpack(at.kept(pull.retain)?);
         let wants = || edges.iter().map(|edge| pull.wants(edge)).collect();
         let wants = (!pull.wants_all).then(wants);
         let mut raw = RawBackward::new(at, Called::of(&self.info, node), wants, grads);
@@ -126,7 +126,7 @@ impl Op for LayerRules {
             at.check_version(*version, tensor.version(), || called.input_name(position))?;
         }
         let at = At { create_graph: push.record && !once, ..at };
-        let saved = RefCell::new(Unpack(at.read(true)?));
+        let saved = RefCell::new(Unpack(at.kept(true)?));
         let mut tangents = std::mem::take(&mut push.tangents);
         let barrier = self.barrier(push.record, push.node, &tangents);
         let _off = once.then(|| GradMode::set(false));

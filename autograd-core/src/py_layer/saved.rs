@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::tuples::each_tuple;
 use crate::error::{Error, Result};
-use crate::graph::{self, AnyTensor, Element, Entries, Reader, Role, Tensor};
+use crate::graph::{self, AnyTensor, Element, Entries, Kept, Role, Tensor};
 
 /// What a layer can save: a tensor, `()`, a tuple, an array, a `Vec`, an `Option` of such, or a
 /// struct with named fields that derives [`Saved`](derive@crate::Saved).
@@ -66,7 +66,7 @@ impl Pack {
 
 /// Saved state on its way to backward.
 #[doc(hidden)]
-pub struct Unpack<'a>(pub(super) Reader<'a>);
+pub struct Unpack<'a>(pub(super) Kept<'a>);
 
 /// The typed reading follows the typed writing, so what comes is what was written.
 const OUT_OF_STEP: &str = "saved state is read as it was written";
@@ -97,7 +97,7 @@ impl Unpack<'_> {
     }
 
     fn length(&mut self) -> usize {
-        match self.0.entry() {
+        match self.0.entries.entry() {
             graph::Saved::Length(length) => length,
             graph::Saved::Absent => 0,
             _ => unreachable!("{OUT_OF_STEP}"),

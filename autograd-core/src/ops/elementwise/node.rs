@@ -13,8 +13,8 @@ use crate::array::{Shape, Value};
 use crate::error::Result;
 use crate::formula::{Formula, Operand};
 use crate::graph::{
-    self, Edge, Edges, Entries, Lost, Node, NodeRef, Plain, Pull, Push, Reader, Saved, Slots,
-    State, Tensor, is_grad_enabled, only, typed,
+    self, Edge, Edges, Entries, Kept, Lost, Node, NodeRef, Plain, Pull, Push, Saved, Slots, State,
+    Tensor, is_grad_enabled, only, typed,
 };
 use crate::ops::{Caller, Float, Input};
 
@@ -212,21 +212,21 @@ impl<T: Float> graph::Op for Recorded<T> {
 
     fn pull<'g>(&self, mut grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         let (call, edges) = (self.call(pull.node), pull.node.edges());
-        let mut saved = pull.read()?;
+        let saved = pull.read()?;
         // Most: of what stands in the node, no graph is made.
         if call.framed.is_none()
             && saved.is_here()
             && !pull.create_graph
             && is_single(call.op.info())
         {
-            let (info, x) = (call.op.info(), saved.lent(0)?);
+            let (info, x) = (call.op.info(), saved.lent(0, pull.at())?);
             // What backward does not depend on is not saved.
             if x.is_some() || info.keeps_reals.is_empty() && info.keeps_outputs.is_empty() {
                 let dx = gradient(call.op, typed(only(grads)), x.map(Input::Ref));
                 return pull.sink.deliver(&edges[0], T::wrap(dx));
             }
         }
-        let (mut operands, masks) = call.unpack(&mut saved)?;
+        let (mut operands, masks) = call.unpack(&mut Kept { entries: saved, at: pull.at() })?;
         // Of the whole pass.
         let shape = match (call.framed, grads.iter().flatten().next()) {
             (Some(framed), _) => framed.frame.shape.clone(),
@@ -249,7 +249,7 @@ impl<T: Float> graph::Op for Recorded<T> {
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
         let call = self.call(push.node);
-        let (operands, masks) = call.unpack(&mut push.read()?)?;
+        let (operands, masks) = call.unpack(&mut push.at().kept(true)?)?;
         Ok(call.pushed(operands, &masks, push))
     }
 }
@@ -297,7 +297,7 @@ impl<T: Float> Call<'_, T> {
     }
 
     /// The numbers and masks that backward gets.
-    fn unpack(&self, saved: &mut Reader<'_>) -> Result<Operands<T>> {
+    fn unpack(&self, saved: &mut Kept<'_>) -> Result<Operands<T>> {
         let info = self.op.info();
         let (mut operands, mut masks) = (SmallVec::new(), SmallVec::new());
         for _ in info.keeps_reals.iter() {

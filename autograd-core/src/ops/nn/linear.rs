@@ -11,7 +11,7 @@ use super::super::{Caller, Float, joined, pairs};
 use super::floats;
 use crate::array::Shape;
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{GradMode, Reader, Rule, Saved, Tensor, finish};
+use crate::graph::{GradMode, Kept, Rule, Saved, Tensor, finish};
 
 fn check(x: &[usize], weight: &[usize], bias: Option<&[usize]>) -> Result<()> {
     let &[outputs, inputs] = weight else {
@@ -121,7 +121,7 @@ fn resized(shape: &[usize], last: usize) -> Shape {
 
 /// `y = x wᵀ`: `dx = dy w`, and `dw = dyᵀ x` with all leading axes as one.
 fn pull<T: Float>(
-    saved: &mut Reader<'_>,
+    saved: &mut Kept<'_>,
     dy: Tensor<T>,
     wants: &[bool],
 ) -> Result<[Option<Tensor<T>>; 2]> {
@@ -140,7 +140,7 @@ fn pull<T: Float>(
 
 /// `dy = dx wᵀ + x dwᵀ`.
 fn push<T: Float>(
-    saved: &mut Reader<'_>,
+    saved: &mut Kept<'_>,
     tangents: &[Option<Tensor<T>>],
     _: &[usize],
 ) -> Result<Option<Tensor<T>>> {

@@ -11,7 +11,7 @@ use super::super::{Caller, Float};
 use super::kernels;
 use crate::array::{DType, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{AnyTensor, Reader, Rule, Saved, Tensor, finish, is_grad_enabled, unrecorded};
+use crate::graph::{AnyTensor, Kept, Rule, Saved, Tensor, finish, is_grad_enabled, unrecorded};
 
 /// An error unless there is a target for each place of the scores `[n, classes, ..]`.
 pub(super) fn check_places(op: &'static str, scores: &[usize], targets: &[usize]) -> Result<()> {
@@ -125,7 +125,7 @@ fn cross_entropy_gradient<T: Float>(
 }
 
 fn pull_cross_entropy<T: Float>(
-    saved: &mut Reader<'_>,
+    saved: &mut Kept<'_>,
     dy: Tensor<T>,
     _: &[bool],
 ) -> Result<[Option<Tensor<T>>; 1]> {
