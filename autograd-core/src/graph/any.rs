@@ -32,7 +32,7 @@ mod sealed {
     private_interfaces,
     reason = "how an element is printed and recorded is no part of the public interface"
 )]
-pub trait Element: Typed + Printable + OfElements + Scalar<Self> + sealed::Sealed {
+pub trait Element: Typed + Printable + OfElements<Self> + Scalar<Self> + sealed::Sealed {
     #[doc(hidden)]
     fn wrap(tensor: Tensor<Self>) -> AnyTensor;
     #[doc(hidden)]
@@ -368,53 +368,23 @@ pub(crate) enum Comparison {
 }
 
 /// Ops on elements of any type.
-pub(crate) trait OfElements: Sized {
-    fn of_vec(shape: Shape, data: Vec<Self>) -> Result<Tensor<Self>>
-    where
-        Self: Element;
-    fn of_slice(shape: Shape, data: &[Self]) -> Tensor<Self>
-    where
-        Self: Element;
-    fn item(x: &Tensor<Self>) -> Result<Self>
-    where
-        Self: Element;
-    fn to_vec(x: &Tensor<Self>) -> Vec<Self>
-    where
-        Self: Element;
-    fn to_ndarray(x: &Tensor<Self>) -> ArrayD<Self>
-    where
-        Self: Element;
-    fn view(x: &Tensor<Self>) -> CowArray<'_, Self, IxDyn>
-    where
-        Self: Element;
+pub(crate) trait OfElements<T: Element> {
+    fn of_vec(shape: Shape, data: Vec<T>) -> Result<Tensor<T>>;
+    fn of_slice(shape: Shape, data: &[T]) -> Tensor<T>;
+    fn item(x: &Tensor<T>) -> Result<T>;
+    fn to_vec(x: &Tensor<T>) -> Vec<T>;
+    fn to_ndarray(x: &Tensor<T>) -> ArrayD<T>;
+    fn view(x: &Tensor<T>) -> CowArray<'_, T, IxDyn>;
     #[cfg(feature = "nn")]
-    fn own(x: &Tensor<Self>) -> Tensor<Self>
-    where
-        Self: Element;
-    fn detach(x: &Tensor<Self>, at: Caller) -> Tensor<Self>
-    where
-        Self: Element;
-    fn copy(x: &Tensor<Self>, at: Caller) -> Tensor<Self>
-    where
-        Self: Element;
-    fn contiguous(x: &Tensor<Self>, at: Caller) -> Tensor<Self>
-    where
-        Self: Element;
-    fn split(x: &Tensor<Self>, parts: usize, axis: isize, at: Caller) -> Result<Vec<Tensor<Self>>>
-    where
-        Self: Element;
-    fn cast_to(x: &Tensor<Self>, dtype: DType, at: Caller) -> AnyTensor
-    where
-        Self: Element;
-    fn copy_from(x: &Tensor<Self>, source: &Tensor<Self>, at: Caller) -> Result<()>
-    where
-        Self: Element;
-    fn fill(x: &Tensor<Self>, element: Self) -> Result<()>
-    where
-        Self: Element;
-    fn replace(x: &mut Tensor<Self>, name: &'static str, result: Tensor<Self>) -> Result<()>
-    where
-        Self: Element;
+    fn own(x: &Tensor<T>) -> Tensor<T>;
+    fn detach(x: &Tensor<T>, at: Caller) -> Tensor<T>;
+    fn copy(x: &Tensor<T>, at: Caller) -> Tensor<T>;
+    fn contiguous(x: &Tensor<T>, at: Caller) -> Tensor<T>;
+    fn split(x: &Tensor<T>, parts: usize, axis: isize, at: Caller) -> Result<Vec<Tensor<T>>>;
+    fn cast_to(x: &Tensor<T>, dtype: DType, at: Caller) -> AnyTensor;
+    fn copy_from(x: &Tensor<T>, source: &Tensor<T>, at: Caller) -> Result<()>;
+    fn fill(x: &Tensor<T>, element: T) -> Result<()>;
+    fn replace(x: &mut Tensor<T>, name: &'static str, result: Tensor<T>) -> Result<()>;
 }
 
 /// A tensor, lent, of whatever element type.

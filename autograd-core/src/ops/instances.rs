@@ -25,7 +25,7 @@ use crate::error::Result;
 use crate::graph::{AnyTensor, OfElements, Tensor};
 
 instantiate! {
-    impl OfElements for f32 f64 i32 i64 u8 bool; {
+    impl OfElements<Self> for f32 f64 i32 i64 u8 bool; {
         fn of_vec(shape: Shape, data: Vec<Self>) -> Result<Tensor<Self>> = create::of_vec;
         fn of_slice(shape: Shape, data: &[Self]) -> Tensor<Self> = create::of_slice;
         fn item(x: &Tensor<Self>) -> Result<Self> = create::item;
