@@ -260,12 +260,16 @@ impl Tensor<bool> {
     }
 
     /// Whether any element is true.
+    #[track_caller]
     pub fn any(&self) -> bool {
+        self.is_read("any");
         self.read().view().iter().any(|&b| b)
     }
 
     /// Whether all elements are true.
+    #[track_caller]
     pub fn all(&self) -> bool {
+        self.is_read("all");
         self.read().view().iter().all(|&b| b)
     }
 

@@ -1,6 +1,7 @@
 //! Making tensors, and getting numbers out of them.
 
 use std::borrow::Cow;
+use std::panic::Location;
 
 use ndarray::{Array, ArrayD, CowArray, Dimension, IxDyn};
 
@@ -180,12 +181,16 @@ impl<T: Element> Tensor<T> {
     /// The elements in row-major order.
     #[doc(alias = "tolist")]
     #[doc(alias = "to_data")]
+    #[track_caller]
     pub fn to_vec(&self) -> Vec<T> {
+        self.is_read("to_vec");
         T::to_vec(self)
     }
 
     /// A copy as an ndarray array.
+    #[track_caller]
     pub fn to_ndarray(&self) -> ArrayD<T> {
+        self.is_read("to_ndarray");
         T::to_ndarray(self)
     }
 
@@ -200,8 +205,19 @@ impl<T: Element> Tensor<T> {
     /// assert_eq!(x.view()[[1, 0]], 3.0);
     /// assert_eq!(x.view().sum_axis(ndarray::Axis(0)), ndarray::arr1(&[4.0, 6.0]).into_dyn());
     /// ```
+    #[track_caller]
     pub fn view(&self) -> CowArray<'_, T, IxDyn> {
+        self.is_read("view");
         T::view(self)
+    }
+
+    /// The numbers are read, which a closure that is traced must not do with what follows its inputs.
+    #[inline]
+    #[track_caller]
+    pub(super) fn is_read(&self, name: &str) {
+        if trace::is_noting() {
+            trace::refuse_read(&self.untyped(), name, Location::caller());
+        }
     }
 
     pairs! {
@@ -210,6 +226,7 @@ impl<T: Element> Tensor<T> {
         #[doc(alias = "into_scalar")]
         pub fn item, try_item(&self) -> T,
             Shape if "there is not exactly one element" {
+            self.is_read("item");
             T::item(self)
         }
     }
@@ -221,6 +238,7 @@ impl<T: Element> Tensor<T> {
     /// If there is not one index for each axis, or one is outside its axis.
     #[track_caller]
     pub fn at(&self, index: &[usize]) -> T {
+        self.is_read("at");
         let value = self.read();
         match value.view().get(IxDyn(index)) {
             Some(&element) => element,
@@ -385,7 +403,7 @@ impl<T: Numeric> Tensor<T> {
     }
 
     /// For each of some lists, a tensor with an axis for each list, along which it has that list's
-    /// elements: the coordinates of a grid. Axis 0 is that of the first list (`indexing=\"ij\"`).
+    /// elements: the coordinates of a grid. Axis 0 is that of the first list (`indexing="ij"`).
     ///
     /// ```
     /// use autograd_core::Tensor;

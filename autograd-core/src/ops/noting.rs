@@ -14,6 +14,9 @@ thread_local! {
     static STATE: Cell<State> = const { Cell::new(State::Off) };
 }
 
+/// What ends a closure that is traced, as the payload of a panic which the trace reports.
+pub(crate) struct Refused(pub(crate) String);
+
 /// Sets the state until dropped, also by a panic.
 pub(super) struct Within(State);
 

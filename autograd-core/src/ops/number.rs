@@ -4,7 +4,7 @@ use ndarray::LinalgScalar;
 
 use super::elementwise::op::{Handle, Known, Op, Outputs};
 use super::names::{Binary, Caller, Reduce, Unary};
-use super::noting::is_noting;
+use super::noting::{Refused, is_noting};
 use crate::array::gemm::FloatMultiply;
 use crate::array::integer::Additions;
 use crate::array::math::Math;
@@ -181,7 +181,7 @@ pub(crate) fn expect<T, E: Into<Error>>(result: Result<T, E>) -> T {
 pub(crate) fn failed(error: Error) -> ! {
     if is_noting() {
         // The trace reports it.
-        std::panic::resume_unwind(Box::new(error.to_string()));
+        std::panic::resume_unwind(Box::new(Refused(error.to_string())));
     }
     panic!("{error}")
 }

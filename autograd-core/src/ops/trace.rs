@@ -8,13 +8,13 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::elementwise::Handle;
-pub(crate) use super::noting::is_noting;
+pub(crate) use super::noting::{Refused, is_noting};
 use super::noting::{State, Within};
 use super::table::OpDef;
 use super::table::attr::Attr;
 use super::{Caller, Float};
 use crate::error::Result;
-use crate::graph::{AnyTensor, Element, Tensor};
+use crate::graph::{AnyTensor, Element, Tensor, for_any};
 
 /// Code of a user: absent are a gradient that did not come, and one that there is not.
 pub(crate) type UserFn =
@@ -74,18 +74,22 @@ thread_local! {
     static NOTES: RefCell<Vec<Note>> = const { RefCell::new(Vec::new()) };
     /// What was noted before each layer whose forward runs now.
     static AROUND: RefCell<Vec<Vec<Note>>> = const { RefCell::new(Vec::new()) };
+    /// What the closure was given, of which it must read no numbers.
+    static GIVEN: RefCell<Vec<AnyTensor>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs a closure and notes its ops, which come back; notes around go on afterwards.
-pub(crate) fn collect<R>(run: impl FnOnce() -> R) -> (R, Vec<Note>) {
-    struct Before(Vec<Note>, Vec<Vec<Note>>);
+/// Runs a closure and notes its ops, which come back; notes around go on afterwards. It panics where it reads
+/// numbers that follow from `given`.
+pub(crate) fn collect<R>(given: Vec<AnyTensor>, run: impl FnOnce() -> R) -> (R, Vec<Note>) {
+    struct Before(Vec<Note>, Vec<Vec<Note>>, Vec<AnyTensor>);
     impl Drop for Before {
         fn drop(&mut self) {
             NOTES.replace(std::mem::take(&mut self.0));
             AROUND.replace(std::mem::take(&mut self.1));
+            GIVEN.replace(std::mem::take(&mut self.2));
         }
     }
-    let before = Before(NOTES.take(), AROUND.take());
+    let before = Before(NOTES.take(), AROUND.take(), GIVEN.replace(given));
     let within = Within::state(State::Noting);
     let result = run();
     drop(within);
@@ -122,6 +126,50 @@ impl Drop for InLayer {
     fn drop(&mut self) {
         drop(Self::leave());
     }
+}
+
+/// A panic, which the trace reports, where `x` follows from what the closure was given: its numbers, which `name`
+/// reads, are others in each run of the program. For where [`is_noting`].
+#[cold]
+pub(crate) fn refuse_read(x: &AnyTensor, name: &str, caller: Caller) {
+    let inside = Within::state(State::Inside);
+    let mut known = GIVEN.with_borrow(Vec::clone);
+    // A detached tensor, or one that a layer saved, is one of its own that holds the same.
+    let follows = |known: &[AnyTensor], x: &AnyTensor| {
+        known.iter().any(|y| y.is_same(x) || x.dtype().is_float() && is_equal(y, x))
+    };
+    if !known.is_empty() {
+        let mut add = |notes: &[Note]| {
+            for note in notes {
+                if note.inputs.iter().any(|input| follows(&known, input)) {
+                    known.extend_from_slice(&note.outputs);
+                }
+            }
+        };
+        AROUND.with_borrow(|around| around.iter().for_each(|notes| add(notes)));
+        NOTES.with_borrow(|notes| add(notes));
+    }
+    if follows(&known, x) {
+        let why = format!(
+            "{name} ({caller}): reads numbers that follow the closure's inputs; the program would keep those of \
+             the example: place the closure with `eager`, or a `#[py_layer]` op with `py_layer`"
+        );
+        std::panic::resume_unwind(Box::new(Refused(why)));
+    }
+    drop(inside);
+}
+
+/// Whether two tensors hold the same, bit for bit where they are finite.
+pub(crate) fn is_equal(a: &AnyTensor, b: &AnyTensor) -> bool {
+    fn same<T: Element>(a: &Tensor<T>, b: &AnyTensor) -> bool {
+        b.downcast_ref::<T>().is_some_and(|b| {
+            // Only NaN is unlike itself.
+            #[allow(clippy::eq_op, reason = "it tells NaN from numbers")]
+            let same = |(x, y): (T, T)| x == y || (x != x && y != y);
+            a.shape() == b.shape() && T::to_vec(a).into_iter().zip(T::to_vec(b)).all(same)
+        })
+    }
+    for_any!(a, a => same(a, b))
 }
 
 /// Runs an op and notes it; what it is made of is not noted. For where [`is_noting`].

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::attr::is_same as is_same_attr;
-use super::eager::{EXAMPLES, example, form_of};
+use super::eager::{EXAMPLES, example, form_of, noted};
 use super::form::Dims;
 use super::forms::position;
 use super::ir::{Eager, Given, Graph, Kind, Lengths, OpDef, Phase, Role, Site, TracedLayer, VarId};
@@ -14,9 +14,9 @@ use super::table;
 use super::values::Computed;
 use crate::engine::pull_alone;
 use crate::error::Result;
-use crate::graph::{AnyTensor, Element, Slots, Tensor, for_any};
+use crate::graph::{AnyTensor, Slots, for_any};
 use crate::ops::table::attr::Attr;
-use crate::ops::trace::{Call, Layer, Note, collect};
+use crate::ops::trace::{Call, Layer, Note, is_equal};
 
 /// A tensor in both runs.
 type Pair = [AnyTensor; 2];
@@ -123,7 +123,7 @@ impl Assembled {
     /// Which one of a run a tensor is.
     fn find(&self, run: usize, tensor: &AnyTensor) -> Option<usize> {
         let by_address = self.places[run].get(&tensor.address()).copied();
-        let same = |known: &AnyTensor| self.by_value && is_same(known, tensor);
+        let same = |known: &AnyTensor| self.by_value && is_equal(known, tensor);
         by_address.or_else(|| self.tensors[run].iter().rposition(same))
     }
 
@@ -138,7 +138,7 @@ impl Assembled {
                 }
                 return Ok(self.vars[x]);
             }
-            [None, None] if is_same(a, b) => {
+            [None, None] if is_equal(a, b) => {
                 let constant = Kind::of(&table::CONSTANT, [Attr::Tensor(a.alias())]);
                 return Ok(self.graph.push(constant, &[], Phase::Forward, &site.place)?[0]);
             }
@@ -152,9 +152,9 @@ impl Assembled {
         let made = for_any!(unknown, a => a.origin().map(|node| (node.name(), node.location)));
         let made = made.map_or(String::new(), |(name, line)| format!(", by {name} ({line})"));
         site.refuse(format!(
-            "reads a tensor of shape {:?} that the closure makes anew each time{made}: from \
-             numbers or lengths of its inputs by an op that programs do not have, from random \
-             numbers, or through `to_vec`, `item` and the like; place it with `eager`",
+            "reads a tensor of shape {:?} that the closure makes anew each time{made}: from random \
+             numbers, or from its inputs by what programs do not have, as `detach`, `checkpoint` and changes in \
+             place are; place it with `eager`",
             unknown.shape()
         ))
     }
@@ -169,7 +169,7 @@ fn merge(a: &Note, b: &Note) -> Computed<Kind> {
     match (&a.call, &b.call) {
         (Call::Formula { name, run }, _) => {
             let call = Arc::clone(run);
-            let function = Function { name: (*name).into(), signature: None, call };
+            let function = Function { name: (*name).into(), signature: None, call, of: None };
             let outputs = a.outputs.iter().zip(&b.outputs).map(|(x, y)| form_of(x, y)).collect();
             Ok(Kind::Eager(Arc::new(Eager { function, outputs })))
         }
@@ -231,20 +231,6 @@ fn open_lengths(
     if is_open { Ok(dims) } else { Err(FIXED.to_owned()) }
 }
 
-/// Whether two tensors hold the same, bit for bit where they are finite.
-pub(super) fn is_same(a: &AnyTensor, b: &AnyTensor) -> bool {
-    fn same<T: Element>(a: &Tensor<T>, b: &AnyTensor) -> bool {
-        b.downcast_ref::<T>().is_some_and(|b| {
-            // Only NaN is unlike itself.
-            let pairs = a.to_vec().into_iter().zip(b.to_vec());
-            #[allow(clippy::eq_op, reason = "it tells NaN from numbers")]
-            let same = |(x, y): (T, T)| x == y || (x != x && y != y);
-            a.shape() == b.shape() && pairs.into_iter().all(same)
-        })
-    }
-    for_any!(a, a => same(a, b))
-}
-
 impl TracedLayer {
     /// From the same call in two runs.
     fn of([a, b]: [&Note; 2], [x, y]: [&Layer; 2], site: &Site<'_>) -> Result<Self> {
@@ -256,7 +242,6 @@ impl TracedLayer {
         let pulled =
             |note, layer, which| Pulled::of(note, layer, which).map_err(|why| site.wrong(why));
         let (first, second) = (pulled(a, x, 0)?, pulled(b, y, 1)?);
-        // Backward may read all that forward was given, computed and returned.
         let computed = |layer: &Layer| -> Vec<AnyTensor> {
             layer.forward.iter().flat_map(|note| note.outputs.clone()).collect()
         };
@@ -331,8 +316,12 @@ impl Pulled {
             return Ok(Self { seeds, places, notes: Vec::new(), grads });
         };
         // By the layer alone: one input may come from another.
-        let (found, notes) = collect(|| pull_alone(node, given));
-        let found = found.map_err(|error| format!("its backward, on an example: {error}"))?;
+        // It may read all that forward was given, computed and returned.
+        let computed = layer.forward.iter().flat_map(|note| note.outputs.clone());
+        let known = [&note.inputs[..], &note.outputs, &seeds].concat();
+        let run = || pull_alone(node, given).map_err(|error| error.to_string());
+        let (found, notes) = noted(known.into_iter().chain(computed).collect(), run)
+            .map_err(|why| format!("its backward, on an example: {why}"))?;
         let edges = grads.iter_mut().zip(&layer.differentiable).filter(|(_, has_edge)| **has_edge);
         edges.zip(found).for_each(|((place, _), grad)| *place = grad);
         Ok(Self { seeds, places, notes, grads })

@@ -203,10 +203,18 @@ pub(super) fn on_examples(
     inputs: Values,
     recorded: bool,
 ) -> Computed<(Values, Vec<Note>)> {
-    let run = || GradMode::of(recorded, || collect(|| call(function, inputs)));
-    let (outputs, notes) =
-        catch_unwind(AssertUnwindSafe(run)).map_err(|panic| panic_message(&*panic))?;
-    Ok((outputs?, notes))
+    let given = if recorded { inputs.to_vec() } else { Vec::new() };
+    GradMode::of(recorded, || noted(given, || call(function, inputs)))
+}
+
+/// Runs eager code and notes its ops. A panic is an error, and so is a read of numbers that follow from `given`.
+pub(super) fn noted<R>(
+    given: Vec<AnyTensor>,
+    run: impl FnOnce() -> Computed<R>,
+) -> Computed<(R, Vec<Note>)> {
+    let run = AssertUnwindSafe(|| collect(given, run));
+    let (done, notes) = catch_unwind(run).map_err(|panic| panic_message(&*panic))?;
+    Ok((done?, notes))
 }
 
 /// A length for free axes, and where numbers start.

@@ -7,7 +7,7 @@
 
 use std::panic::Location;
 
-use super::assemble::{Assembled, assemble, is_same, pairs};
+use super::assemble::{Assembled, assemble, pairs};
 use super::backward::{append, zeros_like};
 use super::eager::{EXAMPLES, example, form_of, on_examples, want_gradient};
 use super::executor::{Executor, Feed, Fetch};
@@ -20,7 +20,7 @@ use crate::engine::{BackwardOptions, grad_any};
 use crate::error::Result;
 use crate::graph::{AnyTensor, GradMode, for_any};
 use crate::ops::Caller;
-use crate::ops::trace::Note;
+use crate::ops::trace::{Note, is_equal};
 
 impl Program {
     /// A closure of eager ops as operators of this program, one for each op:
@@ -34,15 +34,18 @@ impl Program {
     ///   not flow to them;
     /// - a `#[py_layer]` op is one operator, made of the ops of its forward; its gradients are the ops
     ///   of its backward, which is called for that on examples too, with all gradients wanted;
-    /// - `if` and loops go the way that they went: a loop is as many operators as it had turns;
+    /// - loops are unrolled: a loop is as many operators as it had turns;
     /// - lengths of axes are those of the inputs. Where an input's axis is free, a length in
     ///   `reshape` or `broadcast_to` that follows it is free too.
     ///
     /// The closure is called three times, on numbers in (0, 1) and on lengths of free axes that
-    /// differ, and the program is compared with it: what depends on the numbers themselves (control
-    /// flow, random numbers, `item()`, a change in place), and an op that programs do not have, is
-    /// an error that names the line of the op. Such a closure can be one operator:
-    /// [`Program::eager`].
+    /// differ, and the program is compared with it. An error names the line where it does what a program cannot:
+    ///
+    /// - it reads numbers that follow its inputs, by `item`, `at`, `to_vec`, `to_ndarray`, `view`, or `any` and
+    ///   `all` of a mask, as control flow on numbers does;
+    /// - it draws random numbers, changes a tensor in place, or calls an op that programs do not have.
+    ///
+    /// Such a closure can be one operator: [`Program::eager`].
     ///
     /// ```
     /// use autograd_core::static_graph::{Executor, Program};
@@ -138,7 +141,7 @@ fn traced(
     if !graph.ops.iter().any(|op| op.kind.draws()) {
         let third = run(2)?;
         let found = GradMode::of(false, || compute(&graph, third.inputs.clone(), &outputs));
-        if !found.map_err(refused)?.iter().zip(&third.outputs).all(|(x, y)| is_same(x, y)) {
+        if !found.map_err(refused)?.iter().zip(&third.outputs).all(|(x, y)| is_equal(x, y)) {
             return site.refuse(
                 "the operators' figures are not the closure's: it draws random numbers, changes a tensor in \
                  place, or does what follows the numbers themselves; place it with `eager`",
@@ -160,7 +163,6 @@ fn traced(
 
 /// What an eager op said, without its name.
 fn own_words<'w>(name: &str, why: &'w str) -> &'w str {
-    let why = why.strip_prefix("panicked: ").unwrap_or(why);
     why.strip_prefix(name).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(why)
 }
 

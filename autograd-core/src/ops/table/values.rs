@@ -6,6 +6,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Tensor};
+use crate::ops::trace::Refused;
 
 /// What an operator is given, or computes: seldom more than four.
 pub(crate) type Values = SmallVec<[AnyTensor; 4]>;
@@ -142,6 +143,9 @@ pub(crate) fn all<T: Element>(values: &[AnyTensor]) -> Computed<Vec<&Tensor<T>>>
 
 /// What a panic said.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    if let Some(Refused(why)) = panic.downcast_ref() {
+        return why.clone();
+    }
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     format!("panicked: {}", text.unwrap_or_else(|| "without a message".to_owned()))

@@ -294,7 +294,8 @@ impl Building {
     pub(super) fn given(&self, takes: usize, site: &Site<'_>) -> Result<(Vec<VarId>, Vec<Form>)> {
         let inputs = self.inputs.as_deref().unwrap_or_default();
         if inputs.len() != takes {
-            return site.refuse(format!("takes {takes} inputs, give them with `x`"));
+            let takes = Plural(takes, "input", "inputs");
+            return site.refuse(format!("takes {takes}, given with `x`"));
         }
         let own = self.program.own_all(site, inputs)?;
         let forms: Vec<Form> = inputs.iter().map(Variable::form).collect();
