@@ -106,3 +106,33 @@ fn a_file_of_an_earlier_version_is_the_program_built_anew() -> Result<()> {
     assert_eq!(run(&loaded, &before, &fetched)?, run(&program, &now, &fetched)?);
     Ok(())
 }
+
+/// Functions of a file are bound by name, so that each name is one function.
+#[test]
+fn two_functions_of_one_name_are_refused() -> Result<()> {
+    let path = std::env::temp_dir().join(format!("two-names-{}", std::process::id()));
+    let program = Program::new();
+    let x = program.data("x", [2], DType::Float64)?;
+    let doubled = program.eager(|x: &Tensor<f64>| x * 2.0).x(&x).call()?;
+    program.eager(|x: &Tensor<f64>| x * 100.0).x(&doubled).call()?;
+    let error = program.save(&path, &Executor::new()).unwrap_err().to_string();
+    assert!(
+        error.contains("two functions are called `two_functions_of_one_name_are_refused`"),
+        "{error}"
+    );
+    assert!(error.contains("built at tests/tests/programs/files.rs:"), "{error}");
+
+    let program = Program::new();
+    let x = program.data("x", [2], DType::Float64)?;
+    let y = program.eager(cube).x(&x).call()?;
+    let y = program.eager(cube).x(&y).call()?;
+    program.eager(|x: &Tensor<f64>| x * 2.0).x(&y).name("double").call()?;
+    program.save(&path, &Executor::new())?;
+    let functions = Functions::new().with("cube", cube).with("double", |x: &Tensor<f64>| x * 2.0);
+    assert!(Program::load(&path, &functions, &Executor::new()).is_ok());
+    let twice = functions.with("cube", |x: &Tensor<f64>| x * 3.0);
+    let error = Program::load(&path, &twice, &Executor::new()).unwrap_err().to_string();
+    std::fs::remove_file(&path).ok();
+    assert!(error.contains("two functions were given as `cube`"), "{error}");
+    Ok(())
+}

@@ -17,6 +17,7 @@ use super::ir::{
 use super::py_func::{Function, PyFunc};
 use super::rule::Rule;
 use super::table;
+use crate::error::Plural;
 
 /// What the first line says.
 const HEAD: &str = "autograd-core program 1";
@@ -24,7 +25,11 @@ const HEAD: &str = "autograd-core program 1";
 /// Functions by name, for a program that is loaded: those of its py_funcs, their backward
 /// functions, `#[py_layer]` ops and eager closures.
 #[derive(Clone, Debug, Default)]
-pub struct Functions(HashMap<String, Function>);
+pub struct Functions {
+    by_name: HashMap<String, Function>,
+    /// Names that were given twice.
+    twice: Vec<String>,
+}
 
 impl Functions {
     /// None yet.
@@ -32,13 +37,18 @@ impl Functions {
         Self::default()
     }
 
-    /// Adds a function under the name that the program's text shows.
+    /// Adds a function under the name that the program's text shows: the one that was given by `name`, or the
+    /// function's own. That of a closure is the function that it stands in, that of a `#[py_layer]` op the op's,
+    /// for one element type if it is generic: `.with("Swish", Swish::apply::<f32>)`. A name that is given twice is
+    /// an error of [`Program::load`](super::Program::load).
     pub fn with<F, Marker, const M: usize, const N: usize>(mut self, name: &str, func: F) -> Self
     where
         F: PyFunc<Marker, M, N>,
     {
         let function = Function { name: name.into(), ..Function::new(func) };
-        self.0.insert(name.to_owned(), function);
+        if self.by_name.insert(name.to_owned(), function).is_some() {
+            self.twice.push(name.to_owned());
+        }
         self
     }
 }
@@ -60,6 +70,30 @@ fn write(graph: &Graph) -> Result<String, String> {
         let _ = writeln!(text, "op\t{kind}\t{inputs}\t{outputs}\t{writes}\t{phase}\t{place}");
     }
     Ok(text)
+}
+
+/// An error where functions that are not the same have one name: by that they are bound when the program is loaded.
+fn check_names(graph: &Graph) -> Result<(), String> {
+    let functions = graph.ops.iter().flat_map(|op| match &op.kind {
+        Kind::Eager(eager) => vec![(op, &eager.function)],
+        Kind::PyFunc(foreign) => {
+            let all = std::iter::once(&foreign.function).chain(foreign.backward.iter());
+            all.map(|function| (op, function)).collect()
+        }
+        _ => Vec::new(),
+    });
+    let mut known: HashMap<&str, &Function> = HashMap::new();
+    for (op, function) in functions {
+        let first = known.entry(&function.name).or_insert(function);
+        if !first.is_same(function) {
+            return Err(format!(
+                "two functions are called `{}`, the second in the operator built at {}: `name` gives a function \
+                 one of its own",
+                function.name, op.place
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn quoted(text: &str) -> String {
@@ -110,6 +144,9 @@ fn kind_text(kind: &Kind) -> Result<String, String> {
 }
 
 fn read(text: &str, functions: &Functions) -> Result<Graph, String> {
+    if let Some(name) = functions.twice.first() {
+        return Err(format!("two functions were given as `{name}`"));
+    }
     let mut lines = text.lines().enumerate();
     if lines.next().is_none_or(|(_, line)| line != HEAD) {
         return Err(format!("the program does not start with `{HEAD}`"));
@@ -201,7 +238,8 @@ impl Reader<'_> {
                 let function = self.function(name);
                 let signature = function.signature.as_ref();
                 if signature.is_some_and(|signature| signature.params.len() != args.len()) {
-                    return Err(format!("`{}` takes another number of values", function.name));
+                    let (name, takes) = (&function.name, Plural(args.len(), "value", "values"));
+                    return Err(format!("`{name}` must take {takes}"));
                 }
                 Kind::PyFunc(Arc::new(Foreign {
                     function,
@@ -271,7 +309,7 @@ impl Reader<'_> {
     /// A function by its name; one that is not given stands for itself until all are read.
     fn function(&mut self, name: &str) -> Function {
         let name = unquoted(name);
-        self.functions.0.get(&name).cloned().unwrap_or_else(|| {
+        self.functions.by_name.get(&name).cloned().unwrap_or_else(|| {
             self.missing.push(name.clone());
             Function { name: name.into(), ..Function::of_list(|_| Err("is missing".to_owned())) }
         })

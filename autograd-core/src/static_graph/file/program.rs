@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use super::{Functions, read, write};
+use super::{Functions, check_names, read, write};
 use crate::error::{Error, Result};
 use crate::safetensors::SafeTensors;
 use crate::static_graph::executor::Executor;
@@ -50,7 +50,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// [`Error::File`](crate::Error::File) if the file cannot be written,
+    /// [`Error::File`](crate::Error::File) if the file cannot be written or two different functions have one name,
     /// [`Error::Program`](crate::Error::Program) for a startup program, which has nothing to save.
     pub fn save(&self, path: impl AsRef<Path>, executor: &Executor) -> Result<()> {
         let path = path.as_ref();
@@ -68,7 +68,8 @@ impl Program {
             );
             return Err(Site { call: "save", place: op.place.clone() }.wrong(why));
         }
-        let text = write(&graph).map_err(|why| malformed("save", path, why))?;
+        let text = check_names(&graph).and_then(|()| write(&graph));
+        let text = text.map_err(|why| malformed("save", path, why))?;
         file.metadata.insert(KEY.to_owned(), text);
         file.save(path)
     }

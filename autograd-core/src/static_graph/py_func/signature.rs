@@ -1,7 +1,7 @@
 //! Which functions can be operators: their parameters and what they return, as the compiler sees
 //! them and as a program keeps them.
 
-use std::any::type_name;
+use std::any::{TypeId, type_name};
 use std::fmt::{self, Display};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
@@ -36,6 +36,8 @@ pub(in crate::static_graph) struct Function {
     /// `None` where the numbers are not fixed.
     pub(in crate::static_graph) signature: Option<Signature>,
     pub(in crate::static_graph) call: UserFn,
+    /// The type of the function or closure, and its size; `None` of a formula, which a trace has found.
+    pub(in crate::static_graph) of: Option<(TypeId, usize)>,
 }
 
 // A panic in it is an error of the run, and what it leaves behind is its own.
@@ -54,8 +56,7 @@ impl Function {
         F: PyFunc<Marker, M, N>,
     {
         let call = move |args: &[Option<AnyTensor>]| f.call(args);
-        let name = name_of(type_name::<F>()).into();
-        Self { name, signature: Some(F::signature()), call: Arc::new(call) }
+        Self { signature: Some(F::signature()), ..Self::called::<F>(Arc::new(call)) }
     }
 
     /// Of any number of values.
@@ -66,7 +67,22 @@ impl Function {
             + Sync
             + 'static,
     {
-        Self { name: name_of(type_name::<F>()).into(), signature: None, call: Arc::new(f) }
+        Self::called::<F>(Arc::new(f))
+    }
+
+    fn called<F: 'static>(call: UserFn) -> Self {
+        let of = Some((TypeId::of::<F>(), size_of::<F>()));
+        Self { name: name_of(type_name::<F>()).into(), signature: None, call, of }
+    }
+
+    /// Whether another one of this name may be bound to the same function when the program is loaded. Closures of
+    /// one type that capture something are not known to be the same.
+    pub(in crate::static_graph) fn is_same(&self, other: &Self) -> bool {
+        let same_type = match (self.of, other.of) {
+            (Some(own), Some(other)) => own == other && own.1 == 0,
+            _ => true,
+        };
+        same_type || Arc::ptr_eq(&self.call, &other.call)
     }
 }
 
