@@ -1,7 +1,7 @@
 //! Optimizers in programs: operators that give what the executor keeps new values.
 
 use super::backward::parameter_gradients;
-use super::ir::{Kind, Op, OpId, Phase, Site, Var, VarId};
+use super::ir::{Graph, Kind, Op, OpId, Phase, Site, Var, VarId};
 use super::program::{Change, Program, Variable};
 use super::rule::{Init, Rule};
 use crate::error::{Error, Result};
@@ -137,10 +137,17 @@ fn minimize(rule: Rule, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
             ));
         }
         let pairs = parameter_gradients(change.graph, loss.id, &site.place)?;
+        if let Some((parameter, op)) = stopped(change.graph, loss.id, &pairs) {
+            return site.refuse(format!(
+                "`{parameter}` would not be trained: the loss `{name}` depends on it through {} (built at {}), \
+                 which has no backward_func; give it one, or set `stop_gradient` of `{parameter}`",
+                op.kind, op.place
+            ));
+        }
         if pairs.is_empty() {
             return site.refuse(format!(
                 "the loss `{name}` depends on no parameter that wants a gradient, so nothing would be \
-                 trained"
+                 trained; what a traced closure captures is a constant, no parameter"
             ));
         }
         pairs.iter().try_for_each(|&pair| append_update(change, rule, pair))?;
@@ -148,6 +155,35 @@ fn minimize(rule: Rule, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
     })?;
     let variables = |(parameter, grad)| (program.variable(parameter), program.variable(grad));
     Ok(pairs.into_iter().map(variables).collect())
+}
+
+/// A parameter that wants a gradient and gets none, and the py_func without a backward function on its way to the
+/// loss.
+fn stopped<'g>(
+    graph: &'g Graph,
+    loss: VarId,
+    pairs: &[(VarId, VarId)],
+) -> Option<(&'g str, &'g Op)> {
+    let is_left = |id: &VarId| {
+        let var = &graph.vars[*id];
+        var.is_parameter() && !var.stop_gradient && pairs.iter().all(|(found, _)| found != id)
+    };
+    let (reached, wants) = (graph.behind(&[loss]), graph.wants_gradient());
+    (0..graph.vars.len()).filter(|id| reached[*id]).filter(is_left).find_map(|parameter| {
+        let mut marks = vec![false; graph.vars.len()];
+        marks[parameter] = true;
+        let follows = graph.spread(marks, |id| wants[id]);
+        let stops = |op: &&Op| match &op.kind {
+            Kind::PyFunc(foreign) => {
+                foreign.backward.is_empty()
+                    && !foreign.is_gradient
+                    && op.inputs.iter().any(|&input| follows[input])
+                    && op.outputs.iter().any(|&output| reached[output])
+            }
+            _ => false,
+        };
+        Some((&graph.vars[parameter].name[..], graph.ops.iter().find(stops)?))
+    })
 }
 
 #[track_caller]

@@ -619,3 +619,23 @@ fn default_programs() {
     let error = why(Executor::new().run(&main, &[("x", &x)], &[&"add_0"]));
     assert!(error.contains("has no value yet; run the startup program first"), "{error}");
 }
+
+#[test]
+fn a_parameter_before_a_py_func_without_backward_is_not_left_untrained() {
+    let program = Program::new();
+    let x = program.data("x", [-1, 2], DType::Float32).unwrap();
+    let w = program.create_parameter("w", [2, 2], DType::Float32, Init::Xavier).unwrap();
+    let hidden = x.matmul(&w).unwrap();
+    let out = out_like(&program, "out", &hidden);
+    let out = program.py_func(tanh).x(&hidden).out(&out).call().unwrap();
+    let last = program.create_parameter("last", [2, 1], DType::Float32, Init::Xavier).unwrap();
+    let loss = out.matmul(&last).unwrap().mean(&[]).unwrap();
+    let before = program.to_string();
+    let error = why(Sgd::new(0.1).minimize(&loss));
+    assert!(error.contains("`w` would not be trained"), "{error}");
+    assert!(error.contains("depends on it through py_func `tanh` (built at tests/"), "{error}");
+    assert_eq!(program.to_string(), before);
+    w.set_stop_gradient(true);
+    let trained = Sgd::new(0.1).minimize(&loss).unwrap();
+    assert_eq!(trained.iter().map(|(p, _)| p.name()).collect::<Vec<_>>(), ["last"]);
+}

@@ -215,5 +215,5 @@ fn what_layers_cannot_take_is_reported_of_what_was_given() {
     assert!(append_backward(&accuracy).unwrap().is_empty());
     let why = refused(Sgd::new(0.1).minimize(&x.mean([]).unwrap()), "minimize");
     let expected = "depends on no parameter that wants a gradient, so nothing would be trained";
-    assert!(why.ends_with(expected), "{why}");
+    assert!(why.contains(expected), "{why}");
 }
