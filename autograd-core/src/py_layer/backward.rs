@@ -172,7 +172,10 @@ impl RawBackward<'_> {
     ) -> Result<()> {
         let (wants, location) = (self.wants(tensor), self.at.location());
         match grad {
-            None if wants => {
+            // Where the gradient of an output did not come, that of an input may depend on it alone.
+            None if wants
+                && self.grads.iter().flatten().count() == self.called.output_tensors() =>
+            {
                 let (op, parameter) = (self.at.op(), self.name(parameter));
                 return Err(Error::GradientMissing { op, parameter, location });
             }

@@ -152,6 +152,11 @@ impl<'a> Called<'a> {
         self.notes.map_or(1, |notes| notes.ends.len() - self.info.inputs)
     }
 
+    /// How many tensors the outputs have.
+    pub(super) fn output_tensors(&self) -> usize {
+        self.notes.map_or(1, |notes| notes.shapes.len() - self.edges.len())
+    }
+
     /// The shape of a tensor; `None` where all have one.
     #[inline]
     pub(super) fn shape(&self, tensor: usize) -> Option<&'a [usize]> {

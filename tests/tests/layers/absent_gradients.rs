@@ -147,3 +147,38 @@ fn none_for_an_input_that_wants_a_gradient_is_an_error() {
     );
     assert!(x.grad().is_none());
 }
+
+#[py_layer]
+impl Apart {
+    fn forward(
+        ctx: &mut ForwardContext<Self>,
+        a: &Tensor<f64>,
+        b: &[&Tensor<f64>],
+    ) -> (Tensor<f64>, Tensor<f64>) {
+        ctx.set_materialize_grads(false);
+        (a * 2.0, b[0] * 3.0)
+    }
+
+    fn backward(
+        _ctx: &BackwardContext<Self>,
+        da: Option<&Tensor<f64>>,
+        db: Option<&Tensor<f64>>,
+    ) -> Grads {
+        Grads { a: da.map(|da| da * 2.0), b: vec![db.map(|db| db * 3.0)] }
+    }
+}
+
+#[test]
+fn no_gradient_is_right_where_that_of_an_output_did_not_come() -> Result<()> {
+    let (a, b) = (leaf(1.0), leaf(1.0));
+    let run = || Apart::apply(&a, &[&b]);
+    run().0.backward()?;
+    assert_eq!(a.grad().map(|grad| grad.item()), Some(2.0));
+    assert!(b.grad().is_none());
+    run().1.backward()?;
+    assert_eq!(b.grad().map(|grad| grad.item()), Some(3.0));
+    let (first, second) = run();
+    (first + second).backward()?;
+    assert_eq!([a.grad().unwrap().item(), b.grad().unwrap().item()], [4.0, 6.0]);
+    Ok(())
+}
