@@ -12,7 +12,7 @@ use super::{anomaly, hooks};
 use crate::error::{Error, Result};
 use crate::graph::{
     AnyTensor, Edge, Element, GradMode, Handle, HookId, NodeRef, Nodes, Pull, Sink, Slots, Tensor,
-    To, for_any, is_observed,
+    To, for_any, is_aside, is_observed,
 };
 
 /// What a backward keeps and records.
@@ -67,7 +67,8 @@ impl BackwardOptions {
 ///
 /// [`Error::Count`] for no outputs or another number of seeds, [`Error::Duplicate`] for the same
 /// output twice, [`Error::SeedShape`] and [`Error::ElementType`] for a seed that does not fit, and
-/// all that a walk can give: a freed graph, a changed saved tensor, a wrong gradient or an error
+/// [`Error::Unsupported`] in a hook or in an op's forward or backward, where nothing is recorded, for
+/// outputs without a graph, and all that a walk can give: a freed graph, a changed saved tensor, a wrong gradient or an error
 /// from user code. No gradient is written then.
 pub fn backward(
     outputs: &[AnyTensor],
@@ -77,6 +78,14 @@ pub fn backward(
     check_counts("backward", outputs.len(), seeds.len())?;
     check_distinct("backward", "outputs", outputs)?;
     anomaly::check()?;
+    if is_aside() && outputs.iter().all(AnyTensor::stop_gradient) {
+        return Err(Error::Unsupported {
+            op: "backward",
+            why: "no output has a graph: forward and backward of an op, and hooks, run with recording off; \
+                  compute the outputs in `enable_grad().run(|| ..)`"
+                .to_owned(),
+        });
+    }
     note(outputs);
     let running = Running::start();
     {

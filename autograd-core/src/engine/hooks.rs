@@ -288,6 +288,9 @@ impl<T: Float> Tensor<T> {
     /// # Ok::<(), autograd_core::Error>(())
     /// ```
     ///
+    /// Hooks run with recording off, unless the backward is recorded: a backward inside of one needs
+    /// [`enable_grad`](crate::enable_grad).
+    ///
     /// # Errors
     ///
     /// [`Error::Unsupported`] on a tensor that wants no gradient.

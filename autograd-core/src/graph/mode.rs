@@ -43,6 +43,12 @@ pub(crate) fn is_turned_off() -> bool {
     RECORDING.get() == Recording::Off
 }
 
+/// Whether what users' code computes here has no graph though it asked for nothing of the kind: in a forward or
+/// a backward of theirs, or in a hook.
+pub(crate) fn is_aside() -> bool {
+    matches!(RECORDING.get(), Recording::Off | Recording::Layer)
+}
+
 pub(super) fn recording() -> Recording {
     RECORDING.get()
 }

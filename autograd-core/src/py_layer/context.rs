@@ -182,7 +182,9 @@ impl<'a, L> ForwardContext<'a, L> {
 /// What backward of a layer works with beside the gradients of the outputs.
 ///
 /// Backward gets it as `ctx: &BackwardContext<Self>`. It is a type of its own, so what belongs to
-/// forward does not compile here.
+/// forward does not compile here. Unless the backward is recorded
+/// ([`create_graph`](crate::BackwardOptions::create_graph)), what backward computes has no graph; a backward inside of it
+/// needs [`enable_grad`](crate::enable_grad).
 #[doc(alias = "PyLayerContext")]
 pub struct BackwardContext<'a, L>(
     #[doc(hidden)] pub &'a Lent<'a>,

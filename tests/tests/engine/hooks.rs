@@ -364,3 +364,26 @@ fn a_hook_that_captures_its_own_tensor_keeps_it_alive_until_it_is_removed() {
         assert!(!handle.remove());
     }
 }
+
+#[test]
+fn a_backward_without_a_graph_in_a_hook_is_an_error() {
+    let (x, c) = (Tensor::from(1.0), Tensor::from(2.0));
+    x.set_stop_gradient(false);
+    c.set_stop_gradient(false);
+    let inner = c.clone();
+    let hook = x.register_hook(move |_| {
+        inner.square().backward()?;
+        Ok(None)
+    });
+    let error = (&x * 3.0).backward().unwrap_err().to_string();
+    assert!(error.contains("hooks, run with recording off"), "{error}");
+    assert!(x.grad().is_none());
+    hook.unwrap().remove();
+    let inner = c.clone();
+    let _hook = x.register_hook(move |_| {
+        enable_grad().run(|| inner.square().backward())?;
+        Ok(None)
+    });
+    (&x * 3.0).backward().unwrap();
+    assert_eq!([x.grad().unwrap().item(), c.grad().unwrap().item()], [3.0, 4.0]);
+}
