@@ -6,6 +6,7 @@
 //! | exchange two axes | [`swap_axes`](Tensor::swap_axes), [`t`](Tensor::t), [`permute`](Tensor::permute) | `transpose`, `mT`, `permute` | `swapaxes`, `transpose` |
 //! | add and remove axes | [`unsqueeze_axes`](Tensor::unsqueeze_axes), [`squeeze_axes`](Tensor::squeeze_axes) | `unsqueeze`, `squeeze` | `expand_dims`, `squeeze` |
 //! | pad, repeat, roll | [`pad`](Tensor::pad), [`repeat`](Tensor::repeat), [`roll`](Tensor::roll) | `pad`, `tile`, `roll` | `pad`, `tile`, `roll` |
+//! | join | [`concat`](Tensor::concat), [`stack`](Tensor::stack) | `cat`, `stack` | `concatenate`, `stack` |
 //! | split into parts | [`split`](Tensor::split), [`chunk`](Tensor::chunk), [`split_with_sizes`](Tensor::split_with_sizes) | `chunk`, `split` | `split`, `array_split` |
 //! | sliding windows | [`unfold`](Tensor::unfold) | `unfold` | `sliding_window_view` |
 //! | index | [`i`](Tensor::i): `x.i((.., 1..3, NewAxis))` | `x[:, 1:3, None]` | the same |
@@ -17,8 +18,11 @@
 //! | extremes with positions | [`max_with_indices`](Tensor::max_with_indices), [`argmax`](Tensor::argmax) | `max(dim)`, `argmax` | `argmax` |
 //! | sort, rank | [`sort`](Tensor::sort), [`argsort`](Tensor::argsort), [`topk`](Tensor::topk), [`median`](Tensor::median) | `sort`, `argsort`, `topk`, `median` | `sort`, `argsort`, `median` |
 //! | sums and products along an axis | [`cumsum`](Tensor::cumsum), [`cumprod`](Tensor::cumprod), [`logsumexp`](Tensor::logsumexp) | the same | `cumsum`, `cumprod` |
+//! | normalize a layer | [`normalize`](Tensor::normalize) | `layer_norm`, not `normalize` | |
 //! | norms | [`norm`](Tensor::norm), [`norm_axes`](Tensor::norm_axes) | `linalg.vector_norm` | `linalg.norm` |
 //! | select by mask | [`where_`](Tensor::where_), [`masked_fill`](Tensor::masked_fill), [`masked_select`](Tensor::masked_select) | `where`, `masked_fill`, `masked_select` | `where`, `x[mask]` |
+//! | limit | [`clamp`](Tensor::clamp), [`maximum`](Tensor::maximum) | `clamp`, `maximum` | `clip`, `maximum` |
+//! | convert elements | [`cast`](Tensor::cast): `x.cast::<f64>()` | `to`, `type` | `astype` |
 //! | compare | [`equal`](Tensor::equal), [`gt_scalar`](Tensor::gt_scalar), [`allclose`](Tensor::allclose) | `eq`, `gt`, `allclose` | `equal`, `greater`, `allclose` |
 //! | reduce masks | [`any_axes`](Tensor::any_axes), [`all_axes`](Tensor::all_axes), [`nonzero`](Tensor::nonzero) | `any`, `all`, `nonzero` | `any`, `all`, `argwhere` |
 //! | ranges | [`arange`](Tensor::arange), [`arange_step`](Tensor::arange_step), [`linspace`](Tensor::linspace) | `arange`, `linspace` | the same |
@@ -32,7 +36,7 @@
     doc = "| solve | [`linalg`](crate::linalg): `solve`, `inv`, `slogdet`, `cholesky` | `linalg` | `linalg` |"
 )]
 //! | classify | [`cross_entropy`](Tensor::cross_entropy), [`cross_entropy_with`](Tensor::cross_entropy_with) | `cross_entropy` | |
-//! | other losses | [`mse_loss`](Tensor::mse_loss), [`l1_loss`](Tensor::l1_loss), [`huber_loss`](Tensor::huber_loss), [`kl_div`](Tensor::kl_div) | the same | |
+//! | other losses | [`mse_loss`](Tensor::mse_loss), [`l1_loss`](Tensor::l1_loss), [`huber_loss`](Tensor::huber_loss), [`kl_div`](Tensor::kl_div) | the same; `kl_div` by `batchmean` | |
 //! | losses of probabilities | [`nll_loss`](Tensor::nll_loss), [`binary_cross_entropy`](Tensor::binary_cross_entropy), `.._with_logits` | the same | |
 //! | another reduction | `.._with`: [`LossReduction`](crate::LossReduction) | `reduction=` | |
 //! | add up tensors | `tensors.iter().sum()` | `sum(tensors)` | `sum(arrays)` |

@@ -14,7 +14,8 @@ use crate::ops::Float;
 ///
 /// `#[derive(Module)]` implements it for a struct whose fields are modules; a field that is none
 /// says `#[module(skip)]`. Names are paths of field names and positions: `fc1.weight`,
-/// `blocks.0.bias`. A tensor is a parameter; one that is kept but not learned is a [`Buffer`].
+/// `blocks.0.bias`. A tensor is a parameter, which is learned if it wants a gradient, as one made by
+/// [`parameter`](crate::nn::parameter) does; one that is kept but not learned is a [`Buffer`].
 ///
 /// ```
 /// use autograd_core::nn::{Linear, Module};

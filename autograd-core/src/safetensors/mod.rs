@@ -119,7 +119,8 @@ impl SafeTensors {
         self.tensors.extend(named);
     }
 
-    /// The tensors whose names begin with `prefix` and a dot, less that beginning.
+    /// The tensors whose names begin with `prefix` and a dot, less that beginning: none for a prefix that the file
+    /// does not have, which an optimizer takes for the state of one that never moved.
     pub fn under(&self, prefix: &str) -> StateDict {
         let inside = |name: &str| Some(name.strip_prefix(prefix)?.strip_prefix('.')?.to_owned());
         let found = self.tensors.iter();

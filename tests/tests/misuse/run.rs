@@ -633,7 +633,7 @@ pub(crate) fn py_func_that_panics() -> String {
     run_reported(|x| panic!("no value for {} numbers", x.len()))
 }
 
-pub(crate) fn py_func_without_a_gradient_that_is_needed() -> String {
+pub(crate) fn py_func_whose_backward_lacks_a_needed_gradient() -> String {
     let program = Program::new();
     let x = program.data("x", [2], DType::Float64).unwrap();
     x.set_stop_gradient(false);

@@ -162,7 +162,7 @@ ways! {
     "a py_func that skips a gradient" "" => compiler "py_func/gradient_skipped";
     "a py_func's value of another shape than declared" "py_func_of_another_shape" => error py_func_of_another_shape "must have shape [2], found [3]";
     "a py_func that panics" "" => error py_func_that_panics "panicked: no value for 2 numbers";
-    "a py_func without a gradient that is needed" "py_func_none" => backward py_func_without_a_gradient_that_is_needed "returned no gradient for input 0, which needs one";
+    "a py_func whose backward lacks a needed gradient" "py_func_none" => backward py_func_whose_backward_lacks_a_needed_gradient "returned no gradient for input 0, which needs one";
     "a list in a list among the outputs" "" => compiler "outputs/nested_list";
     "a reference as the output" "" => compiler "outputs/reference";
     "an optional output" "" => compiler "outputs/optional";
