@@ -1,12 +1,12 @@
 //! Calls on a context, found among tokens: the body may still be half written.
 
-use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
 use syn::{Expr, Token};
 
 use crate::model::nearest;
-use crate::tokens::{Trees, is_one_of, is_punct};
+use crate::tokens::{self, Trees, is_group, is_one_of, is_punct, text};
 
 pub(crate) fn find_call(body: &Trees, context: &Ident, call: &str) -> Option<(Ident, TokenStream)> {
     body.find(&mut |trees, at| match &trees[at..] {
@@ -65,4 +65,42 @@ pub(crate) fn is_misspelt(body: &Trees, context: &Ident, call: &str) -> bool {
         _ => None,
     };
     body.find(&mut { misspelt }).is_some()
+}
+
+/// The parts of the tuple at the end of a body, also of one inside `Ok(..)`; what is no tuple is the only part.
+pub(crate) fn returned_parts(body: &Group) -> Vec<TokenStream> {
+    let trees: Vec<TokenTree> = body.stream().into_iter().collect();
+    let ends =
+        |tree: &TokenTree| is_punct(Some(tree), ';') || is_group(Some(tree), Delimiter::Brace);
+    let start = trees.iter().rposition(ends).map_or(0, |end| end + 1);
+    parts_of(&trees[start..])
+}
+
+fn parts_of(tail: &[TokenTree]) -> Vec<TokenStream> {
+    match tail {
+        [TokenTree::Ident(ok), TokenTree::Group(inner)] if ok == "Ok" => {
+            parts_of(&inner.stream().into_iter().collect::<Vec<_>>())
+        }
+        [TokenTree::Group(tuple)] if is_group(tail.first(), Delimiter::Parenthesis) => {
+            tokens::parts(tuple.stream()).into_iter().map(|(part, _)| part).collect()
+        }
+        one => vec![one.iter().cloned().collect()],
+    }
+}
+
+/// `dx`, `&dx`, `Some(dx)`, `dx.clone()`
+pub(crate) fn name(part: &TokenStream) -> Option<Ident> {
+    let trees: Vec<TokenTree> =
+        part.clone().into_iter().skip_while(|tree| is_punct(Some(tree), '&')).collect();
+    match &trees[..] {
+        [TokenTree::Ident(some), TokenTree::Group(inner)] if some == "Some" => {
+            name(&inner.stream())
+        }
+        [TokenTree::Ident(name)] => Some(name.clone()),
+        [TokenTree::Ident(name), rest @ ..] => {
+            let rest: TokenStream = rest.iter().cloned().collect();
+            (text(&rest) == ".clone()").then(|| name.clone())
+        }
+        _ => None,
+    }
 }

@@ -1,13 +1,12 @@
 //! What the bodies do with the context, as far as it can be seen: only what is sure is reported.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
-use quote::ToTokens;
-use syn::{Block, Expr};
+use syn::Expr;
 
 use super::calls::{arguments, escapes, find_call, is_misspelt, is_stub};
-use super::paths::{Call, ONCE, Repeated};
+use super::paths::{ONCE, Walk};
 use super::types::{is_bare_gradient, is_list};
-use super::{habits, marks, paths};
+use super::{habits, marks};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Derivative, Form, Forward, Layer, bare, behind};
@@ -21,21 +20,23 @@ pub(super) fn check(layer: &Layer, errors: &mut Errors) {
         if errors.count() == before {
             declarations(layer, forward, errors);
         }
-        // Parsing a body is most of what an op costs the macro.
         let (body, trees) = forward.function.judged();
+        let lists = lists(forward);
         if let Some(context) = &forward.context
-            && (may_break_a_rule(trees) || may_save_each(forward, trees))
-            && let Ok(block) = syn::parse2::<Block>(body.to_token_stream())
+            && (may_break_a_rule(trees) || !lists.is_empty() && trees.mentions(ONCE[0]))
         {
-            let (calls, repeated) = paths::walk(context, lists(forward), &block, errors);
-            for Repeated { call, list, place } in repeated {
-                let saved = layer.saved.as_ref();
-                let is_list = saved.is_some_and(is_list);
+            let Walk { calls, twice, repeated, .. } = Walk::new(context, &lists, body);
+            for call in twice {
+                errors.at(&call, messages::call_twice(&call.to_string()));
+            }
+            for (call, list, place) in repeated {
+                let is_list = layer.saved.as_ref().is_some_and(is_list);
                 let declare = (!is_list).then(|| saved_list(layer));
-                errors.at(call, messages::save_of_each(&list, place, declare.as_deref()));
+                let message = messages::save_of_each(&plain_name(&list), place, declare.as_deref());
+                errors.at(call, message);
             }
             for call in &calls {
-                marks::check(call, forward, &block, errors);
+                marks::check(call, forward, body, errors);
             }
             if let Some(backward) = &layer.backward {
                 materialize(&calls, backward, errors);
@@ -55,11 +56,6 @@ fn may_break_a_rule(body: &Trees) -> bool {
     });
     let [save, set, checked @ ..] = made;
     save > 1 || set > 1 || checked != [0; 3]
-}
-
-/// Whether what is saved may be saved for each tensor of a list.
-fn may_save_each(forward: &Forward, body: &Trees) -> bool {
-    !lists(forward).is_empty() && body.mentions(ONCE[0])
 }
 
 fn lists(forward: &Forward) -> Vec<Ident> {
@@ -154,11 +150,10 @@ fn attrs_example(forward: &Forward, arguments: &TokenStream) -> String {
     found.unwrap_or_else(|| "f64".to_owned())
 }
 
-fn materialize(calls: &[Call], backward: &Derivative, errors: &mut Errors) {
-    let off = calls.iter().any(|call| {
-        call.name == "set_materialize_grads"
-            && call.arguments.first().is_some_and(|argument| text(argument) == "false")
-    });
+fn materialize(calls: &[(Ident, TokenStream)], backward: &Derivative, errors: &mut Errors) {
+    let off = calls
+        .iter()
+        .any(|(call, given)| call == "set_materialize_grads" && given.to_string() == "false");
     for param in backward.params.iter().filter(|_| off) {
         if is_bare_gradient(&param.ty) {
             let name = param.name.as_ref().map_or_else(|| "_".to_owned(), plain_name);

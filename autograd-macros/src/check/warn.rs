@@ -3,14 +3,13 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote_spanned;
-use syn::{Expr, Type};
+use syn::Type;
 
-use super::calls::{escapes, find_call, is_stub};
-use super::order::{parts, tail};
+use super::calls::{escapes, find_call, is_stub, returned_parts};
 use crate::args::Args;
 use crate::messages;
 use crate::model::{Derivative, Function, Layer, Returns, bare, nearest};
-use crate::tokens::{ends, plain_name};
+use crate::tokens::{ends, first_span, plain_name, text};
 
 pub(crate) fn warnings(layer: &Layer, args: &Args) -> TokenStream {
     let Some(backward) = &layer.backward else { return TokenStream::new() };
@@ -81,20 +80,17 @@ fn none_gradient(layer: &Layer, backward: &Derivative) -> Option<TokenStream> {
         Returns::Tuple(..) | Returns::One(_)
             if trees.mentions("None") && !trees.mentions("return") =>
         {
-            let tail = tail(body)?;
-            let parts = parts(&tail);
+            let parts = returned_parts(body);
             if parts.len() != inputs.len() {
                 return None;
             }
-            let none = parts.into_iter().zip(&inputs).filter_map(|(part, (param, _))| match part {
-                Expr::Path(path) if path.path.is_ident("None") => {
-                    let mut name = param.ident.clone();
-                    name.set_span(path.path.segments[0].ident.span());
-                    Some(name)
-                }
-                _ => None,
+            let none = parts.into_iter().zip(&inputs).filter(|(part, _)| text(part) == "None");
+            let named = none.map(|(part, (param, _))| {
+                let mut name = param.ident.clone();
+                name.set_span(first_span(&part));
+                name
             });
-            none.collect()
+            named.collect()
         }
         _ => return None,
     };
