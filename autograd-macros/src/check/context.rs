@@ -3,14 +3,14 @@
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::Expr;
 
-use super::calls::{arguments, escapes, find_call, is_misspelt, is_stub};
+use super::calls::{Uses, is_stub};
 use super::paths::{ONCE, Walk};
 use super::types::{is_bare_gradient, is_list};
 use super::{habits, marks};
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{Derivative, Form, Forward, Layer, bare, behind};
-use crate::tokens::{Trees, plain_name, text};
+use crate::model::{Derivative, Form, Forward, Layer, bare, behind, nearest};
+use crate::tokens::{Trees, parts, plain_name, text};
 
 pub(super) fn check(layer: &Layer, errors: &mut Errors) {
     let before = errors.count();
@@ -75,7 +75,8 @@ fn saved_list(layer: &Layer) -> String {
 /// What forward keeps is declared, what is declared is kept, and what is read is both.
 fn declarations(layer: &Layer, forward: &Forward, errors: &mut Errors) {
     let body = forward.function.trees();
-    let called = |body, call| find_call(body, forward.context.as_ref()?, call);
+    let uses = |body| forward.context.as_ref().map(|context| Uses::new(body, context));
+    let (all, judged) = (uses(body), uses(forward.function.judged().1));
     let both = [
         (&layer.saved, "Saved", "save_for_backward", "saved_tensor"),
         (&layer.state, "Attrs", "set_attrs", "attrs"),
@@ -84,8 +85,9 @@ fn declarations(layer: &Layer, forward: &Forward, errors: &mut Errors) {
         if let Some(ty) = ty {
             let nothing = matches!(bare(ty), syn::Type::Tuple(tuple) if tuple.elems.is_empty());
             // Of a call that is misspelt the compiler says so.
-            let is_seen = |context| !escapes(body, context) && !is_misspelt(body, context, call);
-            let never = !body.mentions(call) && forward.context.as_ref().is_none_or(is_seen);
+            let is_near = |name: &Ident| nearest(&name.to_string(), &[call]).is_some();
+            let is_seen = |all: &Uses| !all.escapes && !all.iter().any(|used| is_near(&used.name));
+            let never = !body.mentions(call) && all.as_ref().is_none_or(is_seen);
             if never && !nothing && !is_stub(&forward.function.body.stream()) {
                 errors.at(ty, messages::never_called(declared, call));
             }
@@ -99,16 +101,19 @@ fn declarations(layer: &Layer, forward: &Forward, errors: &mut Errors) {
             "Saved" => saved_example(layer, given),
             _ => attrs_example(forward, given),
         };
-        if called(body, call).is_some() {
-            let kept = called(forward.function.judged().1, call);
+        let called = |uses: &Option<Uses>| {
+            let (name, given) = uses.as_ref()?.call(call)?;
+            Some((name.clone(), given))
+        };
+        if called(&all).is_some() {
             // `save_for_backward(())` says nothing, and is right.
-            if let Some((ident, given)) = kept.filter(|(_, given)| given.to_string() != "()") {
+            if let Some((ident, given)) = called(&judged).filter(|(_, of)| of.to_string() != "()") {
                 errors.at(ident, messages::not_declared(call, declared, &example(&given)));
             }
             continue;
         }
         for (context, function) in layer.contexts().filter(|(_, of)| of.sig.ident != "forward") {
-            if let Some((ident, _)) = find_call(function.judged().1, context, read) {
+            if let Some((ident, _)) = Uses::new(function.judged().1, context).call(read) {
                 let example = example(&TokenStream::new());
                 errors.at(ident, messages::undeclared_read(read, declared, &example, call));
             }
@@ -117,13 +122,12 @@ fn declarations(layer: &Layer, forward: &Forward, errors: &mut Errors) {
 }
 
 /// What `type Saved` may be: tensors like the first output, as many as are saved.
-fn saved_example(layer: &Layer, arguments: &TokenStream) -> String {
+fn saved_example(layer: &Layer, given: &TokenStream) -> String {
     let tensor = layer.outputs().first().map(|(_, _, tensor)| text(*tensor));
     let tensor = tensor.unwrap_or_else(|| "Tensor<f64>".to_owned());
-    let given = self::arguments(arguments);
-    let count = match given.as_slice() {
-        [Expr::Tuple(tuple)] => tuple.elems.len(),
-        given => given.len(),
+    let count = match &given.clone().into_iter().collect::<Vec<_>>()[..] {
+        [TokenTree::Group(tuple)] => parts(tuple.stream()).len(),
+        _ => 1,
     };
     if count > 1 { format!("({})", vec![tensor; count].join(", ")) } else { tensor }
 }

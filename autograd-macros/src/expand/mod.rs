@@ -11,7 +11,7 @@ use quote::{ToTokens, quote};
 use syn::ReturnType;
 
 use crate::builder;
-use crate::check::calls::escapes;
+use crate::check::calls::Uses;
 use crate::check::types::{is_bare_gradient, kept_attrs, unsaveable};
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
@@ -174,7 +174,7 @@ impl Expansion<'_> {
         // Those of `jvp` are not there; but what is reported of it shall be reported once.
         let named = |of: &Function| of.trees().mentions("needs_input_grad");
         self.layer.functions().any(named)
-            || self.layer.contexts().any(|(context, of)| escapes(of.trees(), context))
+            || self.layer.contexts().any(|(context, of)| Uses::new(of.trees(), context).escapes)
     }
 
     fn layer_impl(&self, asks_needs: bool) -> TokenStream {
