@@ -485,36 +485,3 @@ pub(crate) fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
     let near = |candidate: &&&str| strsim::damerau_levenshtein(name, candidate) <= most;
     names.iter().filter(near).min_by_key(|other| strsim::damerau_levenshtein(name, other)).copied()
 }
-
-/// How the type of an input is written, given its tensor.
-pub(crate) fn gradient_type(form: Form, tensor: &str) -> String {
-    match form {
-        Form::One | Form::Optional => tensor.to_owned(),
-        Form::List => format!("Vec<{tensor}>"),
-    }
-}
-
-/// How backward's parameter for an output is written.
-pub(crate) fn parameter_type(form: Form, tensor: &str) -> String {
-    match form {
-        Form::One | Form::Optional => format!("&{tensor}"),
-        Form::List => format!("&[{tensor}]"),
-    }
-}
-
-/// How `jvp`'s parameter for an input is written, given its tensor.
-pub(crate) fn primal_type(form: Form, tensor: &str) -> String {
-    match form {
-        Form::One => format!("&{tensor}"),
-        Form::Optional => format!("Option<&{tensor}>"),
-        Form::List => format!("&[{tensor}]"),
-    }
-}
-
-/// What the gradient of an input is called in messages.
-pub(crate) fn form_text(form: Form, tensor: &str) -> String {
-    match form {
-        Form::One | Form::Optional => format!("`{tensor}` or `Option<{tensor}>`"),
-        Form::List => format!("`Vec<{tensor}>` or `Vec<Option<{tensor}>>`"),
-    }
-}

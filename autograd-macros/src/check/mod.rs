@@ -13,8 +13,8 @@ mod order;
 mod paths;
 pub(crate) mod question;
 pub(crate) mod refused;
-mod returned;
 pub(crate) mod types;
+mod values;
 pub(crate) mod warn;
 
 use crate::args::Args;
