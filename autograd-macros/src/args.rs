@@ -38,32 +38,46 @@ pub(crate) struct Reduce {
 
 pub(crate) struct Takes {
     attribute: &'static str,
-    names: &'static [&'static str],
-    /// How they are written.
-    written: &'static str,
+    /// The arguments as they are written, each with its name at the start.
+    written: &'static [&'static str],
 }
 
 pub(crate) const LAYER: Takes = Takes {
     attribute: "#[py_layer]",
-    names: &[
+    written: &[
         "elementwise",
         "no_grad",
         "once_differentiable",
         "surrogate",
-        "check",
-        "crate",
-        "allow",
+        "check(..)",
+        "crate = path",
+        "allow(..)",
     ],
-    written: "`elementwise`, `no_grad`, `once_differentiable`, `surrogate`, `check(..)`, `crate = \
-              path` and `allow(..)`",
 };
 
 pub(crate) const ELEMENTWISE: Takes = Takes {
     attribute: "#[py_layer(elementwise)]",
-    names: &["elementwise", "reduce", "surrogate", "verify", "check", "crate"],
-    written: "`reduce = sum`, `reduce = mean(-1)` and the like, `surrogate`, `verify`, `check(..)` and \
-              `crate = path`",
+    written: &[
+        "elementwise",
+        "reduce = sum",
+        "reduce = mean(-1)",
+        "surrogate",
+        "verify",
+        "check(..)",
+        "crate = path",
+    ],
 };
+
+impl Takes {
+    fn names(&self) -> Vec<&'static str> {
+        let name = |written: &&'static str| written.split([' ', '(']).next();
+        self.written.iter().filter_map(name).collect()
+    }
+
+    fn list(&self) -> String {
+        messages::list(&self.written.iter().map(ToString::to_string).collect::<Vec<_>>())
+    }
+}
 
 const WARNINGS: [&str; 2] = ["unread_saved", "none_gradient"];
 
@@ -91,17 +105,17 @@ pub(crate) fn crate_path(input: ParseStream<'_>) -> syn::Result<Path> {
 
 impl Args {
     fn add(&mut self, part: TokenStream, takes: &Takes, errors: &mut Errors) {
-        let Takes { attribute, names, written } = takes;
+        let (attribute, names) = (takes.attribute, takes.names());
         let mut trees = part.clone().into_iter();
         let Some(TokenTree::Ident(name)) = trees.next() else {
             // What was meant is known: that there is no backward follows from it.
             self.meant_no_grad |= part.to_string().contains("no_grad");
-            return errors.at(part, messages::malformed_argument(attribute, written));
+            return errors.at(part, messages::malformed_argument(attribute, &takes.list()));
         };
         let (text, rest) = (name.to_string(), trees.collect::<TokenStream>());
         if !names.contains(&text.as_str()) {
-            let near = nearest(&text, names);
-            return errors.at(name, messages::unknown_argument(attribute, &text, written, near));
+            let (near, written) = (nearest(&text, &names), takes.list());
+            return errors.at(name, messages::unknown_argument(attribute, &text, &written, near));
         }
         let flag = match text.as_str() {
             "no_grad" => &mut self.no_grad,
@@ -113,7 +127,7 @@ impl Args {
             "crate" => {
                 let again = self.krate.is_some();
                 match crate_path.parse2(part.clone()) {
-                    Ok(_) if again => errors.at(name, messages::repeated_argument(&text)),
+                    Ok(_) if again => errors.at(name, messages::twice(&text)),
                     Ok(path) => self.krate = Some(path),
                     Err(_) => errors.at(part, messages::argument_needs_path()),
                 }
@@ -125,7 +139,7 @@ impl Args {
             self.meant_no_grad |= text == "no_grad";
             errors.at(part, messages::argument_takes_no_value(&text));
         } else if flag.replace(name.span()).is_some() {
-            errors.at(name, messages::repeated_argument(&text));
+            errors.at(name, messages::twice(&text));
         }
     }
 
@@ -137,10 +151,10 @@ impl Args {
             }
             Ok(reduce) => {
                 if self.reduce.replace(reduce).is_some() {
-                    errors.at(part, messages::repeated_argument("reduce"));
+                    errors.at(part, messages::twice("reduce"));
                 }
             }
-            Err(_) => errors.at(part, messages::malformed_argument(takes.attribute, takes.written)),
+            Err(_) => errors.at(part, messages::malformed_argument(takes.attribute, &takes.list())),
         }
     }
 
@@ -160,7 +174,7 @@ impl Args {
                 let near = nearest(&text, &WARNINGS);
                 errors.at(warning, messages::unknown_warning(&text, near));
             } else if self.allows(&text) {
-                errors.at(warning, messages::repeated_argument(&text));
+                errors.at(warning, messages::twice(&text));
             } else {
                 self.allowed.push(text);
             }

@@ -34,18 +34,7 @@ pub(crate) fn split(body: TokenStream, errors: &mut Errors) -> Vec<Found> {
                     input.advance_to(&ahead);
                     found.push(item);
                 }
-                Err(_) => {
-                    let ahead = input.fork();
-                    let all = unended(&ahead)?;
-                    match syn::parse2::<syn::ImplItemConst>(quote!(#all;)) {
-                        // The compiler has reported that its `;` is missing, and reads it all the same.
-                        Ok(_) => {
-                            input.advance_to(&ahead);
-                            found.push(Found::Other(quote!(#all;)));
-                        }
-                        Err(_) => found.push(Found::Broken(broken(input)?)),
-                    }
-                }
+                Err(_) => found.push(Found::Broken(broken(input)?)),
             }
         }
         Ok(())
@@ -161,15 +150,6 @@ fn raw_item(input: ParseStream<'_>) -> syn::Result<TokenStream> {
         if end {
             break;
         }
-    }
-    Ok(all)
-}
-
-/// Everything up to where the next item starts.
-fn unended(input: ParseStream<'_>) -> syn::Result<TokenStream> {
-    let mut all = TokenStream::new();
-    while !(input.is_empty() || !all.is_empty() && starts_item(input)) {
-        all.extend([input.parse::<TokenTree>()?]);
     }
     Ok(all)
 }

@@ -7,7 +7,7 @@ use super::model::{Check, Given, Value};
 use super::needs_range;
 use crate::args::Args;
 use crate::errors::Errors;
-use crate::messages::list;
+use crate::messages::{list, twice};
 use crate::model::{Form, Layer, Param, ParamKind, TensorInput, element, nearest};
 use crate::tokens::{plain_name, text};
 
@@ -45,7 +45,7 @@ impl Check {
                 continue;
             };
             if seen.contains(&name) {
-                errors.at(&given.name, messages::repeated(&name));
+                errors.at(&given.name, twice(&name));
                 continue;
             }
             seen.push(name);

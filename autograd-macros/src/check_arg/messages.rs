@@ -16,7 +16,6 @@ sentences! {
     empty() "an input of `check(..)` is empty; remove the comma";
     range() "`in` is followed by the least and the greatest number; write `x = [2, 3] in 0.5..2.0`";
     range_without_shape(name) "`in` stands after a shape; write `{name} = [2, 3] in 0.5..2.0`";
-    repeated(name) "`{name}` stands twice in `check(..)`; remove one";
     not_a_shape(name, found)
         "`{name}` is a tensor, and `{found}` is none; write its shape, like `{name} = [2, 3]`, or \
          an expression that makes it";

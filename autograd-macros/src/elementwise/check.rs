@@ -9,8 +9,9 @@ use super::parse::{is_tensor, kind};
 use crate::args::Args;
 use crate::check::grads::Fields;
 use crate::check::near;
+use crate::check::types::together;
 use crate::errors::Errors;
-use crate::messages::list;
+use crate::messages::{list, plural};
 use crate::model::{is_named, nearest};
 use crate::tokens::{plain_name, text};
 
@@ -159,7 +160,10 @@ fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
     }
     let found = backward.returned.len();
     if found != inputs.len() {
-        let message = messages::returned_count(found, &inputs);
+        let count = plural(inputs.len(), "differentiable input");
+        let has = format!("{count} ({})", list(&inputs));
+        let write = format!("`{}`", together(vec!["Real<L>".to_owned(); inputs.len()]));
+        let message = crate::messages::returned_count("backward", found, "gradient", &has, &write);
         return match &backward.function.sig.output {
             syn::ReturnType::Type(_, ty) => errors.at(ty, message),
             syn::ReturnType::Default => errors.at(&backward.function.sig.ident, message),

@@ -67,7 +67,6 @@ sentences! {
          others; write `{name}: Option<{ty}>`, and choose in `forward` where it is `None`";
     malformed_default() "write the default in parentheses: `#[default(0.5)]`";
     malformed_stop_gradient() "`#[stop_gradient]` takes no argument";
-    repeated_attribute(name) "`#[{name}]` stands twice on this parameter; remove one";
     attribute_on_gradient(name)
         "`#[{name}]` belongs to the parameters of `forward`; remove it here";
     attribute_on_context(name) "`#[{name}]` cannot stand on the context; remove it";

@@ -19,6 +19,7 @@ use crate::front::{self, Form};
 use crate::generics::is_lifetime;
 use crate::items::Found;
 use crate::library::{import, private, private_at};
+use crate::messages::{plural, returned_count, twice};
 use crate::model::{Block, Function, Item};
 use crate::parse::{Known, RawParam, block, parameters, pattern_name, returned};
 use crate::tokens::{ends, local, named, parts, plain_name};
@@ -41,7 +42,7 @@ impl Arguments {
                 read.names.get_or_insert_default().push(name);
             } else {
                 match crate_path.parse2(part.clone()) {
-                    Ok(_) if read.library.is_some() => errors.at(part, messages::path_twice()),
+                    Ok(_) if read.library.is_some() => errors.at(part, twice("crate")),
                     Ok(path) => read.library = Some(path),
                     Err(_) => errors.at(part, messages::unknown_argument()),
                 }
@@ -186,7 +187,9 @@ impl Op {
         }
         let gradients = values(&backward.sig.output).len();
         if gradients != self.inputs.len() {
-            let reported = messages::gradient_count(gradients, self.inputs.len());
+            let has = plural(self.inputs.len(), "input");
+            let write = "one for each input";
+            let reported = returned_count("backward", gradients, "gradient", &has, write);
             match &backward.sig.output {
                 ReturnType::Default => errors.at(&backward.sig.ident, reported),
                 ReturnType::Type(_, ty) => errors.at(ty, reported),
