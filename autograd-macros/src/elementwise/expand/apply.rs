@@ -53,7 +53,7 @@ impl Expansion<'_> {
         let formulas = self.given(forward);
         let compiled = |which: usize| {
             let (given, outputs) = formulas.get(which)?;
-            let (i, m) = (given.count(), given.masks.len());
+            let (i, m) = (given.numbers.len(), given.masks.len());
             let ty = quote!(#p::elementwise::Compiled<#name<#which>, #i, #m, #outputs>);
             Some((ty, quote!(#p::elementwise::Compiled(#name::<#which> { #(#fields),* }))))
         };
