@@ -36,48 +36,18 @@ pub(crate) struct Reduce {
     pub(crate) axes: Vec<isize>,
 }
 
-pub(crate) struct Takes {
-    attribute: &'static str,
-    /// The arguments as they are written, each with its name at the start.
-    written: &'static [&'static str],
-}
+/// The attribute, and its arguments as they are written.
+pub(crate) type Takes = (&'static str, &'static str);
 
-pub(crate) const LAYER: Takes = Takes {
-    attribute: "#[py_layer]",
-    written: &[
-        "elementwise",
-        "no_grad",
-        "once_differentiable",
-        "surrogate",
-        "check(..)",
-        "crate = path",
-        "allow(..)",
-    ],
-};
+pub(crate) const LAYER: Takes = (
+    "#[py_layer]",
+    "elementwise, no_grad, once_differentiable, surrogate, check(..), crate = path, allow(..)",
+);
 
-pub(crate) const ELEMENTWISE: Takes = Takes {
-    attribute: "#[py_layer(elementwise)]",
-    written: &[
-        "elementwise",
-        "reduce = sum",
-        "reduce = mean(-1)",
-        "surrogate",
-        "verify",
-        "check(..)",
-        "crate = path",
-    ],
-};
-
-impl Takes {
-    fn names(&self) -> Vec<&'static str> {
-        let name = |written: &&'static str| written.split([' ', '(']).next();
-        self.written.iter().filter_map(name).collect()
-    }
-
-    fn list(&self) -> String {
-        messages::list(&self.written.iter().map(ToString::to_string).collect::<Vec<_>>())
-    }
-}
+pub(crate) const ELEMENTWISE: Takes = (
+    "#[py_layer(elementwise)]",
+    "elementwise, reduce = sum, reduce = mean(-1), surrogate, verify, check(..), crate = path",
+);
 
 const WARNINGS: [&str; 2] = ["unread_saved", "none_gradient"];
 
@@ -105,16 +75,19 @@ pub(crate) fn crate_path(input: ParseStream<'_>) -> syn::Result<Path> {
 
 impl Args {
     fn add(&mut self, part: TokenStream, takes: &Takes, errors: &mut Errors) {
-        let (attribute, names) = (takes.attribute, takes.names());
+        let (attribute, written) = takes;
+        let all: Vec<String> = written.split(", ").map(str::to_owned).collect();
+        let names: Vec<&str> = all.iter().filter_map(|of| of.split([' ', '(']).next()).collect();
+        let written = messages::list(&all);
         let mut trees = part.clone().into_iter();
         let Some(TokenTree::Ident(name)) = trees.next() else {
             // What was meant is known: that there is no backward follows from it.
             self.meant_no_grad |= part.to_string().contains("no_grad");
-            return errors.at(part, messages::malformed_argument(attribute, &takes.list()));
+            return errors.at(part, messages::malformed_argument(attribute, &written));
         };
         let (text, rest) = (name.to_string(), trees.collect::<TokenStream>());
         if !names.contains(&text.as_str()) {
-            let (near, written) = (nearest(&text, &names), takes.list());
+            let near = nearest(&text, &names);
             return errors.at(name, messages::unknown_argument(attribute, &text, &written, near));
         }
         let flag = match text.as_str() {
@@ -133,7 +106,10 @@ impl Args {
                 }
                 return;
             }
-            _ => return self.reduce(part, rest, takes, errors),
+            _ => {
+                let malformed = messages::malformed_argument(attribute, &written);
+                return self.reduce(part, rest, malformed, errors);
+            }
         };
         if !rest.is_empty() {
             self.meant_no_grad |= text == "no_grad";
@@ -143,7 +119,13 @@ impl Args {
         }
     }
 
-    fn reduce(&mut self, part: TokenStream, rest: TokenStream, takes: &Takes, errors: &mut Errors) {
+    fn reduce(
+        &mut self,
+        part: TokenStream,
+        rest: TokenStream,
+        malformed: String,
+        errors: &mut Errors,
+    ) {
         match syn::parse2::<Reduce>(rest) {
             Ok(reduce) if reduce.name != "sum" && reduce.name != "mean" => {
                 let message = messages::unknown_reduction(&reduce.name.to_string());
@@ -154,7 +136,7 @@ impl Args {
                     errors.at(part, messages::twice("reduce"));
                 }
             }
-            Err(_) => errors.at(part, messages::malformed_argument(takes.attribute, &takes.list())),
+            Err(_) => errors.at(part, malformed),
         }
     }
 

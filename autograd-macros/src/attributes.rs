@@ -1,7 +1,7 @@
 //! What attributes are, and to which parts of an expansion they belong.
 
-use proc_macro2::{Delimiter, Group, Punct, Spacing, TokenStream};
-use quote::{ToTokens, TokenStreamExt, quote};
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
 use syn::Attribute;
 
 use crate::tokens::{find_ident, is_one_of, mentions};
@@ -10,20 +10,10 @@ pub(crate) fn is(attr: &Attribute, names: &[&str]) -> bool {
     names.iter().any(|name| attr.path().is_ident(name))
 }
 
-pub(crate) struct Doc(pub(crate) &'static str);
-
-impl ToTokens for Doc {
-    fn to_tokens(&self, tokens: &mut TokenStream) {
-        let text = self.0;
-        tokens.append(Punct::new('#', Spacing::Alone));
-        tokens.append(Group::new(Delimiter::Bracket, quote!(doc = #text)));
-    }
-}
-
 /// A doc comment where the user wrote none.
-pub(crate) fn undocumented(attrs: &[Attribute], doc: &'static str) -> Option<Doc> {
+pub(crate) fn undocumented(attrs: &[Attribute], doc: &str) -> Option<TokenStream> {
     let documented = attrs.iter().any(|attr| attr.path().is_ident("doc"));
-    (!documented).then_some(Doc(doc))
+    (!documented).then(|| quote!(#[doc = #doc]))
 }
 
 pub(crate) fn is_expect(attr: &Attribute) -> bool {

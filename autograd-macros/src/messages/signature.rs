@@ -11,17 +11,8 @@ sentences! {
         "`{function}` needs the context first; write `fn {function}(ctx: {context}, ..)`";
     context_not_first(function, context)
         "the context must be the first parameter of `{function}`; move `ctx: {context}` there";
-    context_by_value(function, context)
-        "the context comes by reference; write `{context}` in `{function}`";
-    context_shared(found, context)
-        "`forward` saves and marks through its context, so `{found}` is not enough; write \
-         `{context}`";
-    context_mutable(function, found, context)
-        "`{function}` only reads its context, so it is not `{found}`; write `{context}`";
-    context_other_phase(function, found, context)
-        "`{function}` gets another context than `{found}`; write `{context}`";
-    context_argument(found, context)
-        "`{found}` does not say that the context is that of this op; write `{context}`";
+    context_form(function, found, context)
+        "the context of `{function}` is `{context}`, not `{found}`; write `ctx: {context}`";
     context_again(function) "`{function}` has a context already; remove this one";
     variadic(function) "`{function}` cannot take `...`; a list of tensors is `&[&Tensor<T>]`";
     generic_derivative(function)
@@ -43,8 +34,6 @@ sentences! {
     /// Where no tensor is in sight, and this name is nearly one.
     slip_of_tensor(found)
         "`{found}` is no tensor, and `forward` has no other here; did you mean `Tensor`?";
-    tensor_by_value(name, tensor)
-        "the tensor input `{name}` must be borrowed; write `{name}: &{tensor}`";
     tensor_by_mut(name, tensor)
         "an op cannot change its inputs, so `{name}` cannot be `&mut`; write `{name}: &{tensor}`, \
          and return what is computed";
