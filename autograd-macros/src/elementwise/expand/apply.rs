@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 
-use super::{Expansion, field};
+use super::Expansion;
 use crate::attributes::is;
 use crate::builder;
 use crate::elementwise::model::{Forward, Kind};
@@ -40,13 +40,18 @@ impl Expansion<'_> {
         crate::fallback::loose(&p, &syn::Generics::default(), name, &op, &names, &output)
     }
 
+    /// The plain parameters, by value or lent.
+    pub(super) fn plain(&self, forward: &Forward, lent: Option<TokenStream>) -> Vec<TokenStream> {
+        let plain = forward.of(Kind::Plain);
+        let typed = plain.map(|param| (&param.ident, self.op.plain_type(param)));
+        typed.map(|(ident, ty)| quote!(#ident: #lent #ty)).collect()
+    }
+
     /// The op: a static, or a function of its plain parameters.
     pub(super) fn pair(&self, forward: &Forward) -> TokenStream {
         let p = private();
-        let fields = forward.of(Kind::Plain).map(|param| {
-            let (field, ident) = (field(param), &param.ident);
-            quote!(#field: ::core::clone::Clone::clone(#ident))
-        });
+        let fields = forward.of(Kind::Plain).map(|param| &param.ident);
+        let fields = fields.map(|ident| quote!(#ident: ::core::clone::Clone::clone(#ident)));
         let fields: Vec<_> = fields.collect();
         // A formula, compiled for what it is given.
         let name = self.struct_name("Formula");
@@ -75,10 +80,7 @@ impl Expansion<'_> {
             #p::elementwise::Pair::new(&#info, #forward_value, #backward_value, #derived_value)
         };
         let name = self.struct_name("Pair");
-        let plain = forward.of(Kind::Plain).map(|param| {
-            let (ident, ty) = (&param.ident, self.op.plain_type(param));
-            quote!(#ident: &#ty)
-        });
+        let plain = self.plain(forward, Some(quote!(&)));
         match fields.is_empty() {
             true => quote!(static #name: #ty = #pair;),
             false => quote!(#[inline] fn #name(#(#plain),*) -> #ty { #pair }),
@@ -154,10 +156,7 @@ impl Expansion<'_> {
         self.op.backward.as_ref()?;
         let p = private();
         let (op, vis) = (&self.op.name, self.vis());
-        let params = forward.of(Kind::Plain).map(|param| {
-            let (ident, ty) = (&param.ident, self.op.plain_type(param));
-            quote!(#ident: #ty)
-        });
+        let params = self.plain(forward, None);
         let pair = self.struct_name("Pair");
         let plain: Vec<_> = forward.of(Kind::Plain).map(|param| &param.ident).collect();
         let given = (!plain.is_empty()).then(|| quote!((#(&#plain),*)));

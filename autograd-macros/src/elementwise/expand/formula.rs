@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 
-use super::{Expansion, Given, field, given_name};
+use super::{Expansion, Given, given_name};
 use crate::elementwise::model::{Backward, Forward, Kind, Meant};
 use crate::library::private;
 use crate::tokens::plain_name;
@@ -13,10 +13,7 @@ impl Expansion<'_> {
     pub(super) fn formulas(&self, forward: &Forward) -> TokenStream {
         let (info, pair, name) =
             (self.info(forward), self.pair(forward), self.struct_name("Formula"));
-        let fields = forward.of(Kind::Plain).map(|param| {
-            let (ident, ty) = (field(param), self.op.plain_type(param));
-            quote!(#ident: #ty)
-        });
+        let fields = self.plain(forward, None);
         let backward = self.op.backward.as_ref().map(|of| self.call_backward(forward, of));
         let bodies = [self.call_forward(forward, None), self.derived(forward)];
         let formulas = self.given(forward).into_iter().zip(bodies.into_iter().chain(backward));
@@ -118,10 +115,7 @@ impl Expansion<'_> {
         let arguments = forward.params.iter().map(|param| {
             let ident = given_name(&plain_name(&param.ident));
             match (param.kind, along) {
-                (Kind::Plain, _) => {
-                    let field = field(param);
-                    quote!(::core::clone::Clone::clone(&self.#field))
-                }
+                (Kind::Plain, _) => clone_of(&param.ident),
                 (_, None) => quote!(#ident),
                 (Kind::Mask, _) => quote!(#ident.for_duals()),
                 (Kind::Real, Some(moving)) if *moving == param.ident => {
@@ -138,10 +132,8 @@ impl Expansion<'_> {
         let op = &self.op.name;
         let arguments = backward.params.iter().map(|(ident, _)| {
             let name = plain_name(ident);
-            let plain =
-                forward.of(Kind::Plain).find(|param| plain_name(&param.ident) == name).map(field);
-            match plain {
-                Some(field) => quote!(::core::clone::Clone::clone(&self.#field)),
+            match forward.of(Kind::Plain).find(|param| plain_name(&param.ident) == name) {
+                Some(param) => clone_of(&param.ident),
                 None => given_name(&name).to_token_stream(),
             }
         });
@@ -166,6 +158,11 @@ impl Expansion<'_> {
         });
         quote!([#(#each),*])
     }
+}
+
+/// A plain parameter of a formula.
+fn clone_of(ident: &Ident) -> TokenStream {
+    quote!(::core::clone::Clone::clone(&self.#ident))
 }
 
 pub(super) fn as_array(call: &TokenStream, count: usize, tuple: bool) -> TokenStream {

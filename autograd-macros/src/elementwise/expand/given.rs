@@ -1,10 +1,9 @@
 //! What a formula is given.
 
 use proc_macro2::Ident;
-use quote::format_ident;
 
-use crate::elementwise::model::{Forward, Kind, Meant, Param};
-use crate::tokens::{local, plain_name};
+use crate::elementwise::model::{Forward, Kind, Meant};
+use crate::tokens::local;
 
 /// Inputs that are numbers, outputs and gradients, in this order; and masks.
 pub(super) struct Given {
@@ -35,8 +34,4 @@ impl Given {
 /// The local that holds what is given under a name.
 pub(super) fn given_name(name: &str) -> Ident {
     local(&format!("given_{name}"))
-}
-
-pub(super) fn field(param: &Param) -> Ident {
-    format_ident!("plain_{}", plain_name(&param.ident))
 }
