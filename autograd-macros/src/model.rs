@@ -86,9 +86,7 @@ pub(crate) struct Forward {
     pub(crate) function: Function,
     pub(crate) context: Option<Ident>,
     pub(crate) params: Vec<Param>,
-    /// What is returned, less a `Result` around it.
-    pub(crate) fallible: bool,
-    pub(crate) outputs: Outputs,
+    pub(crate) outputs: Returned,
 }
 
 /// A parameter of forward beside the context.
@@ -121,22 +119,13 @@ pub(crate) enum Form {
     List,
 }
 
-/// What forward returns.
-pub(crate) struct Outputs {
-    /// The type as a whole; none for `()`.
-    pub(crate) ty: Option<Type>,
+/// What a function returns, less a `Result` around it.
+pub(crate) struct Returned {
+    pub(crate) fallible: bool,
+    /// The type as a whole; none where none is written.
+    pub(crate) whole: Option<Type>,
     pub(crate) tuple: bool,
-    pub(crate) parts: Vec<Output>,
-}
-
-pub(crate) struct Output {
-    pub(crate) ty: Type,
-    pub(crate) kind: OutputKind,
-}
-
-pub(crate) enum OutputKind {
-    Tensor { form: Form, tensor: TypePath },
-    Plain,
+    pub(crate) parts: Vec<Type>,
 }
 
 /// Backward, or the optional rule of forward mode.
@@ -244,9 +233,8 @@ impl Forward {
 
     /// The same of an output.
     pub(crate) fn hides_output(&self) -> bool {
-        self.outputs.parts.iter().any(|output| {
-            matches!(output.kind, OutputKind::Plain) && hidden_tensor(&output.ty).is_some()
-        })
+        let hides = |ty: &Type| float_output(ty).is_none() && hidden_tensor(ty).is_some();
+        self.outputs.parts.iter().any(hides)
     }
 }
 
@@ -270,19 +258,11 @@ impl Param {
     }
 }
 
-impl Output {
-    /// A tensor without a gradient.
-    pub(crate) fn is_integer(&self) -> bool {
-        matches!(self.kind, OutputKind::Plain) && output_form(&self.ty).is_some()
-    }
-}
-
-impl Outputs {
+impl Returned {
+    /// The tensors with a gradient.
     pub(crate) fn tensors(&self) -> impl Iterator<Item = (&Type, Form, &TypePath)> {
-        self.parts.iter().filter_map(|output| match &output.kind {
-            OutputKind::Tensor { form, tensor } => Some((&output.ty, *form, tensor)),
-            OutputKind::Plain => None,
-        })
+        let float = |ty| float_output(ty).map(|(form, tensor)| (ty, form, tensor));
+        self.parts.iter().filter_map(float)
     }
 }
 
@@ -426,6 +406,11 @@ pub(crate) fn output_form(ty: &Type) -> Option<(Form, &TypePath)> {
         _ => argument_of(ty, "Vec"),
     };
     element.and_then(as_tensor).map(|tensor| (Form::List, tensor))
+}
+
+/// The same of a tensor with a gradient.
+pub(crate) fn float_output(ty: &Type) -> Option<(Form, &TypePath)> {
+    output_form(ty).filter(|(_, tensor)| !is_integer(&element(tensor)))
 }
 
 /// The first float tensor anywhere in a type, less what functions take and return.

@@ -8,7 +8,9 @@ use super::values::{Role, Value, Wanted, usual};
 use crate::errors::Errors;
 use crate::generics::parameter_name;
 use crate::messages;
-use crate::model::{Derivative, Form, GradientParam, Layer, Output, Param, ParamKind, Returns};
+use crate::model::{
+    Derivative, Form, GradientParam, Layer, Param, ParamKind, Returns, float_output, output_form,
+};
 use crate::parse::BACKWARD_CONTEXT;
 use crate::tokens::plain_name;
 
@@ -105,7 +107,11 @@ fn gradient_count(layer: &Layer, errors: &mut Errors) {
         })
         .collect();
     let integers = forward.outputs.parts.len() > outputs.len()
-        && forward.outputs.parts.iter().any(Output::is_integer);
+        && forward
+            .outputs
+            .parts
+            .iter()
+            .any(|ty| float_output(ty).is_none() && output_form(ty).is_some());
     let wanted = format!("`{}`", wanted.join(", "));
     let message = messages::gradient_count(found, outputs.len(), integers, &wanted);
     // The first that is too many: one that is no gradient at all, or else that after the last.

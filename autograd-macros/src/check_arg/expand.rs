@@ -9,7 +9,7 @@ use crate::args::Args;
 use crate::generics::parameter_name;
 use crate::library::private_path;
 use crate::model::{
-    Form, Forward, Layer, OutputKind, ParamKind, TensorInput, bare, behind, element,
+    Form, Forward, Layer, ParamKind, TensorInput, bare, behind, element, float_output,
 };
 use crate::tokens::{local, mentions, plain_name, replace_ident};
 
@@ -252,11 +252,14 @@ impl Subject<'_> {
     fn outputs(&self, call: TokenStream) -> TokenStream {
         let p = &self.private;
         let (result, tensors) = (local("result"), local("tensors"));
-        let call = if self.forward.fallible { quote!(#p::check::succeeded(#call)) } else { call };
+        let call =
+            if self.forward.outputs.fallible { quote!(#p::check::succeeded(#call)) } else { call };
         let outputs = &self.forward.outputs;
-        let parts = outputs.parts.iter().enumerate().map(|(i, part)| {
-            (local(&format!("output{i}")), matches!(part.kind, OutputKind::Tensor { .. }))
-        });
+        let parts = outputs
+            .parts
+            .iter()
+            .enumerate()
+            .map(|(i, part)| (local(&format!("output{i}")), float_output(part).is_some()));
         let parts: Vec<_> = parts.collect();
         let patterns = parts.iter().map(|(name, is_tensor)| match is_tensor {
             true => name.to_token_stream(),

@@ -396,7 +396,7 @@ fn named_parameters(function: &Function, errors: &mut Errors) -> Option<Vec<Valu
 
 /// The values of a return type: none of `()`, those of a tuple, what is in a `Result`.
 fn values(output: &ReturnType) -> Vec<Type> {
-    returned(output).map(|returned| returned.parts).unwrap_or_default()
+    returned(output).parts
 }
 
 /// `y`, or `y0`, `y1` ..
