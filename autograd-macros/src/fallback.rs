@@ -17,7 +17,7 @@ use crate::model::{
     Block, Broken, Exists, Function, bare, behind, first_argument, is_named, last_segment,
 };
 use crate::parse::{CONTEXTS, pattern_name};
-use crate::tokens::{mentions, plain_name, replace_ident, text};
+use crate::tokens::{is_one_of, mentions, plain_name, replace_ident, text};
 
 /// What a caller of an op may name.
 pub(crate) const CALLS: [&str; 3] = ["apply", "try_apply", "with"];
@@ -100,7 +100,7 @@ pub(crate) fn of_existing(
 pub(crate) fn of_tokens(tokens: TokenStream, errors: Errors) -> TokenStream {
     match made_type(tokens.clone()).filter(|_| !errors.is_empty()) {
         // The compiler would report the impl of what no crate may have, and that of an absent name.
-        None if !errors.is_empty() && mentions(&tokens, "impl") => errors.into_tokens(),
+        None if !errors.is_empty() && is_impl(&tokens) => errors.into_tokens(),
         Some(name) => {
             let reported = reported_name(&name);
             let items = errors.into_items(&reported);
@@ -112,6 +112,14 @@ pub(crate) fn of_tokens(tokens: TokenStream, errors: Errors) -> TokenStream {
             quote!(#items #tokens)
         }
     }
+}
+
+fn is_impl(tokens: &TokenStream) -> bool {
+    let word = tokens.clone().into_iter().find_map(|tree| match tree {
+        TokenTree::Ident(word) => is_one_of(&word, "impl fn mod trait use").then_some(word),
+        _ => None,
+    });
+    word.is_some_and(|word| word == "impl")
 }
 
 fn made_type(tokens: TokenStream) -> Option<Ident> {
