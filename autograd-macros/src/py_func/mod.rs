@@ -310,24 +310,18 @@ impl Op {
     fn proofs(&self) -> TokenStream {
         let Some(backward) = &self.backward else { return TokenStream::new() };
         let mut proofs = Vec::new();
-        for value in self.given.iter().flatten() {
-            let of = |name: &Ident, values: &[Value]| -> Option<Type> {
-                values.iter().find(|value| value.name == *name).map(|value| value.ty.clone())
+        for Value { name, ty } in self.given.iter().flatten() {
+            let mut inputs = self.inputs.iter().map(|input| ("same_as_input", input));
+            let mut outputs = self.outputs.iter().map(|output| ("same_as_output", output));
+            let input = inputs.find(|(_, input)| *name == input.name);
+            let is_of = |of: &Ident| *name == *of || *name == gradient_of(of);
+            let Some((proof, other)) = input.or_else(|| outputs.find(|(_, of)| is_of(&of.name)))
+            else {
+                continue;
             };
-            let span = value.ty.span();
-            let ty = &value.ty;
-            let private = private_at(span);
-            if let Some(input) = of(&value.name, &self.inputs) {
-                proofs.push(quote_spanned!(span=> #private::same_as_input::<#ty, #input>();));
-            }
-            let outputs = self.outputs.iter();
-            let output = outputs.clone().find(|output| {
-                value.name == output.name || value.name == gradient_of(&output.name)
-            });
-            if let Some(output) = output {
-                let output = &output.ty;
-                proofs.push(quote_spanned!(span=> #private::same_as_output::<#ty, #output>();));
-            }
+            let (span, other) = (ty.span(), &other.ty);
+            let (private, proof) = (private_at(span), Ident::new(proof, span));
+            proofs.push(quote_spanned!(span=> #private::#proof::<#ty, #other>();));
         }
         for (ty, input) in values(&backward.sig.output).iter().zip(&self.inputs) {
             let input = &input.ty;
