@@ -226,6 +226,7 @@ pub(crate) fn silenced(
     sig.constness = None;
     sig.asyncness = None;
     sig.abi = None;
+    sig.variadic = None;
     sig.safety = syn::Safety::Default;
     // What is right stays: an import that only the op needs is used.
     let returned = match &sig.output {

@@ -5,7 +5,7 @@ use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use super::order;
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::Function;
+use crate::model::{Function, nearest};
 use crate::tokens::{find, is_group, is_one_of, is_punct, parts, plain_name, text};
 
 pub(crate) struct Literal {
@@ -121,14 +121,18 @@ impl Fields {
         }
     }
 
-    /// The compiler tells of a name that there is not, and of one that stands twice.
     fn check_one(&self, literal: &Literal, errors: &mut Errors) {
-        let given: Vec<String> = literal.fields.iter().map(plain_name).collect();
-        for (field, name) in literal.fields.iter().zip(&given) {
-            let param = self.params.iter().find(|(param, _)| param == name);
-            if let Some((_, Some(said))) = param.filter(|_| !self.names.contains(name)) {
-                errors.at(field, said(name));
+        let mut given: Vec<String> = Vec::new();
+        for field in &literal.fields {
+            let name = plain_name(field);
+            if given.contains(&name) {
+                errors.at(field, messages::grads_field_repeated(&name));
+            } else if !self.names.contains(&name)
+                && let Some(message) = self.unknown(&name)
+            {
+                errors.at(field, message);
             }
+            given.push(name);
         }
         for (field, value) in &literal.empty {
             let name = plain_name(field);
@@ -145,5 +149,14 @@ impl Fields {
         } else if slips == 0 && !missing.is_empty() {
             errors.at(&literal.name, messages::grads_field_missing(&missing, &self.write));
         }
+    }
+
+    fn unknown(&self, name: &str) -> Option<String> {
+        if let Some((_, said)) = self.params.iter().find(|(param, _)| param == name) {
+            return said.map(|said| said(name));
+        }
+        let known: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        let names = messages::list(&self.names);
+        Some(messages::grads_field_unknown(name, nearest(name, &known), &names))
     }
 }

@@ -38,6 +38,10 @@ sentences! {
     grads_default(write) "`Grads` has no default, and a gradient that is left out is lost; {write}";
     grads_field_plain(name)
         "the input `{name}` is not a tensor, so it has no gradient; remove it here";
+    grads_field_repeated(name) "the gradient of `{name}` is given twice; remove one";
+    grads_field_unknown(name, near: Option<&str>, names)
+        near? "`forward` has no differentiable input `{name}`; did you mean `{near}`?" else
+        "`forward` has no differentiable input `{name}`; `Grads` has {names}";
 }
 
 pub(crate) fn gradient_count(found: usize, outputs: usize, integers: bool, write: &str) -> String {

@@ -14,6 +14,7 @@ sentences! {
     context_form(function, found, context)
         "the context of `{function}` is `{context}`, not `{found}`; write `ctx: {context}`";
     context_again(function) "`{function}` has a context already; remove this one";
+    variadic(function) "`{function}` cannot take `...`; a list of tensors is `&[&Tensor<T>]`";
     generic_derivative(function)
         "`{function}` cannot have parameters of its own: what it gets is known from `forward`; put \
          them on the impl";

@@ -41,7 +41,7 @@ pub(crate) fn parameters(
                 params.push(RawParam { attrs, pat, ty });
             }
             #[allow(unreachable_patterns, reason = "more may come with the language")]
-            _ => {}
+            other => errors.at(other, messages::variadic(&name)),
         }
     }
     params
@@ -68,6 +68,9 @@ fn qualifiers(function: &Function, errors: &mut Errors) {
     }
     if let Some(abi) = &sig.abi {
         errors.at(abi, messages::qualifier("extern", name));
+    }
+    if let Some(variadic) = &sig.variadic {
+        errors.at(variadic, messages::variadic(name));
     }
 }
 
