@@ -22,7 +22,7 @@ use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Item, Layer, nearest};
 use crate::tokens::text;
-use types::{borrowed, lifetime, owned};
+use types::{borrowed, lifetime, owned, unsaveable};
 
 pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     no_grad(layer, args, errors);
@@ -89,8 +89,8 @@ pub(crate) fn near(items: &[Item], meant: &str, errors: &mut Errors) -> bool {
 }
 
 fn saved_type(layer: &Layer, errors: &mut Errors) {
-    if let Some((reference, inner)) = layer.saved.as_ref().and_then(borrowed) {
-        errors.at(reference, messages::saved_reference(&owned(inner)));
+    for (ty, message) in layer.saved.iter().flat_map(unsaveable) {
+        errors.at(ty, message);
     }
 }
 

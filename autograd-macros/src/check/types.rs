@@ -2,6 +2,7 @@
 
 use syn::{GenericArgument, Lifetime, PathArguments, Type, TypePath};
 
+use crate::messages;
 use crate::model::{
     Form, Layer, PRIMITIVES, argument_of, as_tensor, bare, element, first_argument, held, is_known,
     last_segment, output_form,
@@ -54,7 +55,33 @@ pub(crate) fn is_primitive(ty: &Type) -> bool {
     path.path.get_ident().is_some_and(|name| is_one_of(name, PRIMITIVES))
 }
 
-/// The first reference in a declared type that names no lifetime, with what it borrows.
+/// The parts of `type Saved` that are surely no tensors, with what is to be said of them.
+pub(crate) fn unsaveable(ty: &Type) -> Vec<(&Type, String)> {
+    match bare(ty) {
+        Type::Tuple(tuple) => tuple.elems.iter().flat_map(unsaveable).collect(),
+        Type::Array(array) => unsaveable(&array.elem),
+        Type::Reference(reference) => {
+            let inner = unsaveable(&reference.elem);
+            match inner.is_empty() {
+                true => vec![(ty, messages::saved_reference(&owned(&reference.elem)))],
+                false => inner,
+            }
+        }
+        Type::FnPtr(_) | Type::Ptr(_) | Type::Never(_) | Type::TraitObject(_) => {
+            vec![(ty, messages::saved_plain(&text(ty)))]
+        }
+        Type::Path(path) if path.qself.is_none() => {
+            if is_plain(ty) {
+                return vec![(ty, messages::saved_plain(&text(ty)))];
+            }
+            let inner = ["Option", "Vec"].into_iter();
+            inner.filter_map(|name| argument_of(bare(ty), name)).flat_map(unsaveable).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The first reference in `type Attrs` that names no lifetime, with what it borrows.
 pub(crate) fn borrowed(ty: &Type) -> Option<(&Type, &Type)> {
     match bare(ty) {
         Type::Reference(reference) if reference.lifetime.is_none() => Some((ty, &reference.elem)),

@@ -12,7 +12,7 @@ use syn::ReturnType;
 
 use crate::builder;
 use crate::check::calls::Uses;
-use crate::check::types::{borrowed, is_bare_gradient, kept_attrs};
+use crate::check::types::{is_bare_gradient, kept_attrs, unsaveable};
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
 use crate::library::{import, private};
@@ -184,7 +184,7 @@ impl Expansion<'_> {
         let deprecated = self.deprecated();
         let unit = || quote!(());
         let saved = match &self.layer.saved {
-            Some(saved) if borrowed(saved).is_none() => saved.to_token_stream(),
+            Some(saved) if unsaveable(saved).is_empty() => saved.to_token_stream(),
             _ => unit(),
         };
         let checked = proofs::savable(self);

@@ -3,6 +3,9 @@
 sentences! {
     // What is saved.
 
+    saved_plain(found)
+        "`{found}` is not made of tensors, so it cannot be saved; put it into `type Attrs`: \
+         `ctx.set_attrs(..)` in `forward`, `ctx.attrs()` in `backward`";
     saved_reference(inner)
         "what is saved outlives the call, so `type Saved` cannot borrow; write `{inner}`, and give \
          `save_for_backward` a reference";

@@ -34,6 +34,8 @@ sentences! {
     /// Where no tensor is in sight, and this name is nearly one.
     slip_of_tensor(found)
         "`{found}` is no tensor, and `forward` has no other here; did you mean `Tensor`?";
+    tensor_by_value(name, tensor)
+        "the tensor input `{name}` must be borrowed; write `{name}: &{tensor}`";
     tensor_by_mut(name, tensor)
         "an op cannot change its inputs, so `{name}` cannot be `&mut`; write `{name}: &{tensor}`, \
          and return what is computed";

@@ -77,6 +77,7 @@ pub(super) fn forward_param(param: RawParam, position: usize, errors: &mut Error
 
 pub(super) fn wrong_form(ty: &Type, name: &str, tensor: &str, errors: &mut Errors) {
     let message = match bare(ty) {
+        Type::Path(_) if as_tensor(ty).is_some() => messages::tensor_by_value(name, tensor),
         Type::Reference(reference) if as_tensor(&reference.elem).is_some() => {
             messages::tensor_by_mut(name, tensor)
         }
