@@ -28,6 +28,15 @@ pub(crate) struct Block {
     pub(crate) broken: Vec<Broken>,
 }
 
+impl Block {
+    pub(crate) fn rules(&self) -> impl Iterator<Item = &Function> {
+        self.items.iter().filter_map(|item| match item {
+            Item::Function(function) if function.is_rule() => Some(&**function),
+            _ => None,
+        })
+    }
+}
+
 /// The functions that make an op.
 pub(crate) const RULES: &[&str] = &["forward", "backward", "jvp"];
 

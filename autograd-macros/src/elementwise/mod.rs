@@ -18,7 +18,7 @@ use crate::errors::Errors;
 use crate::expansion::Mode;
 use crate::front::Form;
 use crate::library::private_path;
-use crate::model::{Block, Function, Layer};
+use crate::model::{Block, Layer};
 use crate::{check_arg, fallback, front};
 use model::Kind;
 
@@ -57,11 +57,6 @@ impl Form for Op {
 
     fn block(&self) -> &Block {
         &self.block
-    }
-
-    fn functions(&self) -> Vec<&Function> {
-        let forward = self.forward.iter().map(|forward| &forward.function);
-        forward.chain(self.backward.iter().map(|backward| &backward.function)).collect()
     }
 
     fn check(&self, args: &Args, errors: &mut Errors) {

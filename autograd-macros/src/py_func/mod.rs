@@ -103,16 +103,12 @@ impl Form for Op {
         &self.block
     }
 
-    fn functions(&self) -> Vec<&Function> {
-        self.forward.iter().chain(&self.backward).collect()
-    }
-
     fn check(&self, args: &Arguments, errors: &mut Errors) {
         self.check_signatures(args, errors);
     }
 
     fn check_bodies(&self, errors: &mut Errors) {
-        self.functions().into_iter().for_each(|function| question::check(function, errors));
+        self.block.rules().for_each(|function| question::check(function, errors));
     }
 
     fn is_refused(&self) -> bool {
