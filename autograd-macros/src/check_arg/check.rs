@@ -51,8 +51,10 @@ impl Check {
             seen.push(name.clone());
             if let ParamKind::Tensor(tensor) = &parameters[at].kind {
                 if !fits(&given.value, tensor, tensor.form) {
+                    let list = tensor.form == Form::List;
+                    let make = if list { "vec![..]" } else { "Tensor::from([..])" };
                     let (kind, write) = (kind(tensor), example(tensor));
-                    errors.at(&given.tokens, messages::wrong_value(&name, &kind, write));
+                    errors.at(&given.tokens, messages::wrong_value(&name, &kind, write, make));
                 }
             } else if let Value::List(_, Some(_)) = given.value {
                 errors.at(&given.tokens, messages::malformed());

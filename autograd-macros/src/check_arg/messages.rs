@@ -16,9 +16,9 @@ sentences! {
     empty() "an input of `check(..)` is empty; remove the comma";
     range() "`in` is followed by the least and the greatest number; write `x = [2, 3] in 0.5..2.0`";
     range_without_shape(name) "`in` stands after a shape; write `{name} = [2, 3] in 0.5..2.0`";
-    wrong_value(name, kind, write)
-        "`{name}` is {kind}; write `{name} = {write}`, or an expression that makes it, like \
-         `Tensor::from([..])`";
+    wrong_value(name, kind, write, make)
+        "`{name}` is {kind}; write its shape, like `{name} = {write}`, or an expression that makes \
+         it, like `{make}`";
     no_gradient()
         "the op is `#[py_layer(no_grad)]`, so there is no gradient to check; remove `check(..)`";
     surrogate()
