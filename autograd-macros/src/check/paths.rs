@@ -144,7 +144,7 @@ impl<'a> Walk<'a> {
                 self.trees(arm, &mut branch);
                 branch
             });
-            *must = ends.reduce(Must::join).unwrap_or_default();
+            *must = ends.reduce(Must::join).unwrap_or_else(|| must.clone());
             return end + 1;
         }
         let mut then = must.clone();
