@@ -29,15 +29,10 @@ impl Expansion<'_> {
 
     /// The calls of an op with an input whose type the compiler refuses.
     pub(super) fn loose(&self, forward: &Forward) -> TokenStream {
-        let (p, name) = (private(), &self.op.name);
-        let tensors = vec![quote!(#p::Tensor<::core::primitive::f64>); forward.outputs.len()];
-        let output = match (tensors.as_slice(), forward.tuple) {
-            ([one], false) => one.clone(),
-            (many, _) => quote!((#(#many,)*)),
-        };
+        let (p, op) = (private(), &self.op);
+        let output = op.output(&p, &quote!(::core::primitive::f64));
         let names: Vec<_> = forward.params.iter().map(|param| param.ident.clone()).collect();
-        let op = syn::parse_quote!(#name);
-        crate::fallback::loose(&p, &syn::Generics::default(), name, &op, &names, &output)
+        crate::fallback::loose(&p, &op.generics, &op.name, &op.self_ty, &names, &output)
     }
 
     /// The plain parameters, by value or lent.
