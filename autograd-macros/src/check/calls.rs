@@ -79,10 +79,13 @@ pub(crate) fn is_stub(body: &TokenStream) -> bool {
 /// The parts of the tuple at the end of a body, also of one inside `Ok(..)`; what is no tuple is the only part.
 pub(crate) fn returned_parts(body: &Group) -> Vec<TokenStream> {
     let trees: Vec<TokenTree> = body.stream().into_iter().collect();
-    let ends =
-        |tree: &TokenTree| is_punct(Some(tree), ';') || is_group(Some(tree), Delimiter::Brace);
-    let start = trees.iter().rposition(ends).map_or(0, |end| end + 1);
+    let start = trees.iter().rposition(ends_statement).map_or(0, |end| end + 1);
     parts_of(&trees[start..])
+}
+
+/// A `;`, or a block.
+pub(crate) fn ends_statement(tree: &TokenTree) -> bool {
+    is_punct(Some(tree), ';') || is_group(Some(tree), Delimiter::Brace)
 }
 
 fn parts_of(tail: &[TokenTree]) -> Vec<TokenStream> {

@@ -2,7 +2,7 @@
 
 use proc_macro2::{Group, Ident, TokenStream, TokenTree};
 
-use super::calls::{name, returned_parts};
+use super::calls::{ends_statement, name, returned_parts};
 use super::question::is_value;
 use crate::errors::Errors;
 use crate::messages;
@@ -55,7 +55,7 @@ fn marked(given: TokenStream, names: &mut Vec<Ident>) {
 /// Whether the name is surely bound to something new: `let y = x * 2.0;`.
 fn is_computed(body: &Group, name: &Ident) -> bool {
     let trees: Vec<TokenTree> = body.stream().into_iter().collect();
-    let mut statements = trees.split(|tree| is_punct(Some(tree), ';'));
+    let mut statements = trees.split(ends_statement);
     statements.any(|statement| {
         let binds = matches!(statement, [TokenTree::Ident(word), TokenTree::Ident(bound), ..]
             if word == "let" && bound == name);
