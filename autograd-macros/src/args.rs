@@ -36,34 +36,18 @@ pub(crate) struct Reduce {
     pub(crate) axes: Vec<isize>,
 }
 
-pub(crate) struct Takes {
-    attribute: &'static str,
-    names: &'static [&'static str],
-    /// How they are written.
-    written: &'static str,
-}
+/// The attribute, and its arguments as they are written.
+pub(crate) type Takes = (&'static str, &'static str);
 
-pub(crate) const LAYER: Takes = Takes {
-    attribute: "#[py_layer]",
-    names: &[
-        "elementwise",
-        "no_grad",
-        "once_differentiable",
-        "surrogate",
-        "check",
-        "crate",
-        "allow",
-    ],
-    written: "`elementwise`, `no_grad`, `once_differentiable`, `surrogate`, `check(..)`, `crate = \
-              path` and `allow(..)`",
-};
+pub(crate) const LAYER: Takes = (
+    "#[py_layer]",
+    "elementwise, no_grad, once_differentiable, surrogate, check(..), crate = path, allow(..)",
+);
 
-pub(crate) const ELEMENTWISE: Takes = Takes {
-    attribute: "#[py_layer(elementwise)]",
-    names: &["elementwise", "reduce", "surrogate", "verify", "check", "crate"],
-    written: "`reduce = sum`, `reduce = mean(-1)` and the like, `surrogate`, `verify`, `check(..)` and \
-              `crate = path`",
-};
+pub(crate) const ELEMENTWISE: Takes = (
+    "#[py_layer(elementwise)]",
+    "elementwise, reduce = sum, reduce = mean(-1), surrogate, verify, check(..), crate = path",
+);
 
 const WARNINGS: [&str; 2] = ["unread_saved", "none_gradient"];
 
@@ -91,17 +75,20 @@ pub(crate) fn crate_path(input: ParseStream<'_>) -> syn::Result<Path> {
 
 impl Args {
     fn add(&mut self, part: TokenStream, takes: &Takes, errors: &mut Errors) {
-        let Takes { attribute, names, written } = takes;
+        let (attribute, written) = takes;
+        let all: Vec<String> = written.split(", ").map(str::to_owned).collect();
+        let names: Vec<&str> = all.iter().filter_map(|of| of.split([' ', '(']).next()).collect();
+        let written = messages::list(&all);
         let mut trees = part.clone().into_iter();
         let Some(TokenTree::Ident(name)) = trees.next() else {
             // What was meant is known: that there is no backward follows from it.
             self.meant_no_grad |= part.to_string().contains("no_grad");
-            return errors.at(part, messages::malformed_argument(attribute, written));
+            return errors.at(part, messages::malformed_argument(attribute, &written));
         };
         let (text, rest) = (name.to_string(), trees.collect::<TokenStream>());
         if !names.contains(&text.as_str()) {
-            let near = nearest(&text, names);
-            return errors.at(name, messages::unknown_argument(attribute, &text, written, near));
+            let near = nearest(&text, &names);
+            return errors.at(name, messages::unknown_argument(attribute, &text, &written, near));
         }
         let flag = match text.as_str() {
             "no_grad" => &mut self.no_grad,
@@ -113,23 +100,32 @@ impl Args {
             "crate" => {
                 let again = self.krate.is_some();
                 match crate_path.parse2(part.clone()) {
-                    Ok(_) if again => errors.at(name, messages::repeated_argument(&text)),
+                    Ok(_) if again => errors.at(name, messages::twice(&text)),
                     Ok(path) => self.krate = Some(path),
                     Err(_) => errors.at(part, messages::argument_needs_path()),
                 }
                 return;
             }
-            _ => return self.reduce(part, rest, takes, errors),
+            _ => {
+                let malformed = messages::malformed_argument(attribute, &written);
+                return self.reduce(part, rest, malformed, errors);
+            }
         };
         if !rest.is_empty() {
             self.meant_no_grad |= text == "no_grad";
             errors.at(part, messages::argument_takes_no_value(&text));
         } else if flag.replace(name.span()).is_some() {
-            errors.at(name, messages::repeated_argument(&text));
+            errors.at(name, messages::twice(&text));
         }
     }
 
-    fn reduce(&mut self, part: TokenStream, rest: TokenStream, takes: &Takes, errors: &mut Errors) {
+    fn reduce(
+        &mut self,
+        part: TokenStream,
+        rest: TokenStream,
+        malformed: String,
+        errors: &mut Errors,
+    ) {
         match syn::parse2::<Reduce>(rest) {
             Ok(reduce) if reduce.name != "sum" && reduce.name != "mean" => {
                 let message = messages::unknown_reduction(&reduce.name.to_string());
@@ -137,10 +133,10 @@ impl Args {
             }
             Ok(reduce) => {
                 if self.reduce.replace(reduce).is_some() {
-                    errors.at(part, messages::repeated_argument("reduce"));
+                    errors.at(part, messages::twice("reduce"));
                 }
             }
-            Err(_) => errors.at(part, messages::malformed_argument(takes.attribute, takes.written)),
+            Err(_) => errors.at(part, malformed),
         }
     }
 
@@ -160,7 +156,7 @@ impl Args {
                 let near = nearest(&text, &WARNINGS);
                 errors.at(warning, messages::unknown_warning(&text, near));
             } else if self.allows(&text) {
-                errors.at(warning, messages::repeated_argument(&text));
+                errors.at(warning, messages::twice(&text));
             } else {
                 self.allowed.push(text);
             }

@@ -1,29 +1,19 @@
 //! What attributes are, and to which parts of an expansion they belong.
 
-use proc_macro2::{Delimiter, Group, Punct, Spacing, TokenStream};
-use quote::{ToTokens, TokenStreamExt, quote};
+use proc_macro2::{Literal, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
 use syn::Attribute;
 
-use crate::tokens::{find_ident, is_one_of, mentions};
+use crate::tokens::{find, find_ident, is_one_of, mentions};
 
 pub(crate) fn is(attr: &Attribute, names: &[&str]) -> bool {
     names.iter().any(|name| attr.path().is_ident(name))
 }
 
-pub(crate) struct Doc(pub(crate) &'static str);
-
-impl ToTokens for Doc {
-    fn to_tokens(&self, tokens: &mut TokenStream) {
-        let text = self.0;
-        tokens.append(Punct::new('#', Spacing::Alone));
-        tokens.append(Group::new(Delimiter::Bracket, quote!(doc = #text)));
-    }
-}
-
 /// A doc comment where the user wrote none.
-pub(crate) fn undocumented(attrs: &[Attribute], doc: &'static str) -> Option<Doc> {
+pub(crate) fn undocumented(attrs: &[Attribute], doc: &str) -> Option<TokenStream> {
     let documented = attrs.iter().any(|attr| attr.path().is_ident("doc"));
-    (!documented).then_some(Doc(doc))
+    (!documented).then(|| quote!(#[doc = #doc]))
 }
 
 pub(crate) fn is_expect(attr: &Attribute) -> bool {
@@ -53,27 +43,15 @@ fn says(attr: &Attribute, names: &[&str]) -> bool {
         || attr.path().is_ident("cfg_attr") && names.iter().any(|name| mentions(attr, name))
 }
 
-/// Whether the compiler reads it: what it refuses stays where it stands, and is reported once.
+/// Whether the compiler may read it: what it refuses stays where it stands, and is reported once.
 fn is_well_formed(attr: &Attribute) -> bool {
-    let is_text = |value: &syn::Expr| match value {
-        syn::Expr::Lit(literal) => matches!(literal.lit, syn::Lit::Str(_)),
-        syn::Expr::Macro(_) => true,
-        _ => false,
+    let is_other = |trees: &[TokenTree], at: usize| {
+        let text = |literal: &Literal| literal.to_string().contains('"');
+        matches!(&trees[at], TokenTree::Literal(literal) if !text(literal)).then_some(())
     };
-    let known = |meta: &syn::MetaNameValue| {
-        let name = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
-        matches!(&name[..], "since" | "note" | "suggestion") && is_text(&meta.value)
-    };
-    match &attr.meta {
-        syn::Meta::Path(_) => true,
-        syn::Meta::NameValue(meta) => is_text(&meta.value),
-        syn::Meta::List(_) if attr.path().is_ident("deprecated") => {
-            type Parts = syn::punctuated::Punctuated<syn::MetaNameValue, syn::Token![,]>;
-            let parts = attr.parse_args_with(Parts::parse_terminated);
-            parts.is_ok_and(|parts| parts.iter().all(known))
-        }
-        syn::Meta::List(_) => attr.path().is_ident("doc"),
-    }
+    let takes_list = !attr.path().is_ident("must_use");
+    (takes_list || !matches!(attr.meta, syn::Meta::List(_)))
+        && find(attr.meta.to_token_stream(), &mut { is_other }).is_none()
 }
 
 /// Attributes of forward that say something of its callers: they stand on what is called, `apply` and

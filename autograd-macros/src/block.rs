@@ -5,7 +5,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::{Attribute, GenericParam, PathArguments, Visibility};
 
 use crate::attributes::{
-    Doc, is, is_doc, is_expect, is_lint, is_lint_of_types, of_callers, undocumented,
+    is, is_doc, is_expect, is_lint, is_lint_of_types, of_callers, undocumented,
 };
 use crate::expansion::Mode;
 use crate::generics::{parameter_name, phantom};
@@ -18,7 +18,7 @@ impl Block {
     pub(crate) fn kept_attributes<'a>(
         &self,
         function: &'a Function,
-    ) -> (Option<Doc>, Vec<&'a Attribute>) {
+    ) -> (Option<TokenStream>, Vec<&'a Attribute>) {
         let (moved, kept): (Vec<_>, Vec<_>) = function
             .attrs
             .iter()
@@ -28,12 +28,12 @@ impl Block {
         let documented = self.attrs.iter().chain(moved).any(is_doc);
         let doc = match &function.sig.ident.to_string()[..] {
             _ if silent || !documented => None,
-            "forward" => Some(Doc("Computes the op; called by `apply`.")),
-            "backward" => Some(Doc("The op's gradient; called in backward.")),
-            "jvp" => Some(Doc("The op's slope; called in forward mode.")),
+            "forward" => Some("Computes the op; called by `apply`."),
+            "backward" => Some("The op's gradient; called in backward."),
+            "jvp" => Some("The op's slope; called in forward mode."),
             _ => None,
         };
-        (doc, kept)
+        (doc.map(|doc| quote!(#[doc = #doc])), kept)
     }
 
     pub(crate) fn cfg(&self) -> Vec<&Attribute> {
@@ -47,7 +47,7 @@ impl Block {
     }
 
     /// The struct: attributes of the block are its own, but for expectations of lints in the functions.
-    pub(crate) fn structure(&self, vis: &impl ToTokens, doc: &'static str) -> TokenStream {
+    pub(crate) fn structure(&self, vis: &impl ToTokens, doc: &str) -> TokenStream {
         let attrs = self.attrs.iter().filter(|attr| !is_expect(attr) || is_lint_of_types(attr));
         let (name, params) = (&self.name, &self.generics.params);
         // A struct of this name that stands here already is reported at the name.

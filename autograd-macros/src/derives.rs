@@ -40,7 +40,8 @@ fn arguments(attrs: &[Attribute], name: &str, field: bool, errors: &mut Errors) 
                 },
             };
             if again {
-                errors.at(part, messages::derive_argument_twice(name));
+                let name = if field { "skip" } else { "crate" };
+                errors.at(part, messages::twice(name));
             }
         }
     }

@@ -2,7 +2,7 @@
 //! with the error in it. The compiler says nothing more of values of such a type, so one mistake is one
 //! error.
 
-use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{FnArg, Generics, ReturnType, Type};
 
@@ -17,7 +17,7 @@ use crate::model::{
     Block, Broken, Exists, Function, bare, behind, first_argument, is_named, last_segment,
 };
 use crate::parse::{CONTEXTS, pattern_name};
-use crate::tokens::{mentions, plain_name, replace_ident, text};
+use crate::tokens::{is_one_of, mentions, plain_name, replace_ident, text};
 
 /// What a caller of an op may name.
 pub(crate) const CALLS: [&str; 3] = ["apply", "try_apply", "with"];
@@ -98,10 +98,9 @@ pub(crate) fn of_existing(
 
 /// No impl block that could be understood: the tokens, and an `apply` for the type they make.
 pub(crate) fn of_tokens(tokens: TokenStream, errors: Errors) -> TokenStream {
-    if is_no_path(&tokens) {
-        return errors.into_tokens();
-    }
     match made_type(tokens.clone()).filter(|_| !errors.is_empty()) {
+        // The compiler would report the impl of what no crate may have, and that of an absent name.
+        None if !errors.is_empty() && is_impl(&tokens) => errors.into_tokens(),
         Some(name) => {
             let reported = reported_name(&name);
             let items = errors.into_items(&reported);
@@ -115,15 +114,12 @@ pub(crate) fn of_tokens(tokens: TokenStream, errors: Errors) -> TokenStream {
     }
 }
 
-/// Whether the impl is of a tuple or the like, which no crate may have.
-fn is_no_path(tokens: &TokenStream) -> bool {
-    let mut trees = tokens.clone().into_iter();
-    trees.any(|tree| matches!(&tree, TokenTree::Ident(word) if word == "impl"))
-        && match trees.next() {
-            Some(TokenTree::Punct(punct)) => matches!(punct.as_char(), '&' | '*' | '!'),
-            Some(TokenTree::Group(group)) => group.delimiter() != Delimiter::None,
-            _ => false,
-        }
+fn is_impl(tokens: &TokenStream) -> bool {
+    let word = tokens.clone().into_iter().find_map(|tree| match tree {
+        TokenTree::Ident(word) => is_one_of(&word, "impl fn mod trait use").then_some(word),
+        _ => None,
+    });
+    word.is_some_and(|word| word == "impl")
 }
 
 fn made_type(tokens: TokenStream) -> Option<Ident> {

@@ -19,8 +19,6 @@ pub(crate) trait Form: Sized {
 
     fn block(&self) -> &Block;
 
-    fn functions(&self) -> Vec<&Function>;
-
     fn check(&self, args: &Self::Args, errors: &mut Errors);
 
     fn check_bodies(&self, errors: &mut Errors);
@@ -48,7 +46,7 @@ pub(crate) fn run<F: Form>(
     form.check_bodies(&mut found);
     // The compiler has reported a body that is still being written, and what else is found in it follows
     // from that.
-    match found.is_empty() || form.functions().into_iter().all(Function::is_read) {
+    match found.is_empty() || form.block().rules().all(Function::is_read) {
         true => errors.extend(found),
         false => found.forget(),
     }

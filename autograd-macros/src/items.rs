@@ -3,7 +3,7 @@
 
 use std::cell::OnceCell;
 
-use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Spacing, TokenStream, TokenTree};
 use quote::quote;
 use syn::ext::IdentExt;
 use syn::parse::discouraged::Speculative;
@@ -13,7 +13,7 @@ use syn::{Attribute, Signature, Token, Visibility};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Broken, Function};
-use crate::tokens::{is_one_of, is_punct};
+use crate::tokens::{is_one_of, parts};
 
 pub(crate) enum Found {
     Function(Function),
@@ -34,18 +34,7 @@ pub(crate) fn split(body: TokenStream, errors: &mut Errors) -> Vec<Found> {
                     input.advance_to(&ahead);
                     found.push(item);
                 }
-                Err(_) => {
-                    let ahead = input.fork();
-                    let all = unended(&ahead)?;
-                    match syn::parse2::<syn::ImplItemConst>(quote!(#all;)) {
-                        // The compiler has reported that its `;` is missing, and reads it all the same.
-                        Ok(_) => {
-                            input.advance_to(&ahead);
-                            found.push(Found::Other(quote!(#all;)));
-                        }
-                        Err(_) => found.push(Found::Broken(broken(input)?)),
-                    }
-                }
+                Err(_) => found.push(Found::Broken(broken(input)?)),
             }
         }
         Ok(())
@@ -165,15 +154,6 @@ fn raw_item(input: ParseStream<'_>) -> syn::Result<TokenStream> {
     Ok(all)
 }
 
-/// Everything up to where the next item starts.
-fn unended(input: ParseStream<'_>) -> syn::Result<TokenStream> {
-    let mut all = TokenStream::new();
-    while !(input.is_empty() || !all.is_empty() && starts_item(input)) {
-        all.extend([input.parse::<TokenTree>()?]);
-    }
-    Ok(all)
-}
-
 fn broken(input: ParseStream<'_>) -> syn::Result<Broken> {
     let mut broken = Broken { name: None, parameters: None };
     let mut inside = false;
@@ -205,35 +185,23 @@ fn starts_item(input: ParseStream<'_>) -> bool {
         || input.peek(Token![#])
 }
 
-/// The names of the parameters of a function that cannot be read, less the context: what stands
-/// before a `:` or after a comma.
+/// The names of the parameters of a function that cannot be read, less the context: what stands before a
+/// `:`, or at the start where there is none.
 pub(crate) fn parameter_names(parameters: &Group) -> Vec<Ident> {
-    let trees: Vec<TokenTree> = parameters.stream().into_iter().collect();
-    let punct = |at: usize, c: char| is_punct(trees.get(at), c);
-    let mut names = Vec::new();
-    let mut depth = 0;
-    let mut fresh = true;
-    for (at, tree) in trees.iter().enumerate() {
-        match tree {
-            TokenTree::Ident(word) if depth == 0 && word != "mut" && word != "self" => {
-                let before = at.checked_sub(1);
-                let path = before.is_some_and(|before| punct(before, ':')) || punct(at + 2, ':');
-                if fresh || punct(at + 1, ':') && !path {
-                    names.push(word.clone());
-                }
-                fresh = false;
+    let mut names: Vec<Ident> = Vec::new();
+    for (part, _) in parts(parameters.stream()) {
+        let trees: Vec<TokenTree> = part.into_iter().collect();
+        let before = names.len();
+        names.extend(trees.windows(2).filter_map(|two| match two {
+            [TokenTree::Ident(name), TokenTree::Punct(colon)] => {
+                let is_type = colon.as_char() == ':' && colon.spacing() == Spacing::Alone;
+                is_type.then(|| name.clone())
             }
-            TokenTree::Punct(punct) => match punct.as_char() {
-                '<' => depth += 1,
-                '>' => depth -= 1,
-                ',' => fresh = depth == 0,
-                _ => {}
-            },
-            _ => {}
+            _ => None,
+        }));
+        if let (Some(TokenTree::Ident(name)), true) = (trees.first(), names.len() == before) {
+            names.push(name.clone());
         }
     }
-    if !names.is_empty() {
-        names.remove(0);
-    }
-    names
+    names.into_iter().skip(1).collect()
 }

@@ -9,7 +9,7 @@ use crate::errors::Errors;
 use crate::expansion::{Expansion, Mode};
 use crate::front::Form;
 use crate::library::private_path;
-use crate::model::{Block, Function, Layer};
+use crate::model::{Block, Layer};
 use crate::tokens::mentions;
 use crate::{check, check_arg, elementwise, expand, fallback, front, messages, parse};
 
@@ -45,10 +45,6 @@ impl Form for Layer {
 
     fn block(&self) -> &Block {
         &self.block
-    }
-
-    fn functions(&self) -> Vec<&Function> {
-        self.functions().collect()
     }
 
     fn check(&self, args: &Args, errors: &mut Errors) {

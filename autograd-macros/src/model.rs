@@ -28,6 +28,15 @@ pub(crate) struct Block {
     pub(crate) broken: Vec<Broken>,
 }
 
+impl Block {
+    pub(crate) fn rules(&self) -> impl Iterator<Item = &Function> {
+        self.items.iter().filter_map(|item| match item {
+            Item::Function(function) if function.is_rule() => Some(&**function),
+            _ => None,
+        })
+    }
+}
+
 /// The functions that make an op.
 pub(crate) const RULES: &[&str] = &["forward", "backward", "jvp"];
 
@@ -86,9 +95,7 @@ pub(crate) struct Forward {
     pub(crate) function: Function,
     pub(crate) context: Option<Ident>,
     pub(crate) params: Vec<Param>,
-    /// What is returned, less a `Result` around it.
-    pub(crate) fallible: bool,
-    pub(crate) outputs: Outputs,
+    pub(crate) outputs: Returned,
 }
 
 /// A parameter of forward beside the context.
@@ -121,22 +128,13 @@ pub(crate) enum Form {
     List,
 }
 
-/// What forward returns.
-pub(crate) struct Outputs {
-    /// The type as a whole; none for `()`.
-    pub(crate) ty: Option<Type>,
+/// What a function returns, less a `Result` around it.
+pub(crate) struct Returned {
+    pub(crate) fallible: bool,
+    /// The type as a whole; none where none is written.
+    pub(crate) whole: Option<Type>,
     pub(crate) tuple: bool,
-    pub(crate) parts: Vec<Output>,
-}
-
-pub(crate) struct Output {
-    pub(crate) ty: Type,
-    pub(crate) kind: OutputKind,
-}
-
-pub(crate) enum OutputKind {
-    Tensor { form: Form, tensor: TypePath },
-    Plain,
+    pub(crate) parts: Vec<Type>,
 }
 
 /// Backward, or the optional rule of forward mode.
@@ -244,9 +242,8 @@ impl Forward {
 
     /// The same of an output.
     pub(crate) fn hides_output(&self) -> bool {
-        self.outputs.parts.iter().any(|output| {
-            matches!(output.kind, OutputKind::Plain) && hidden_tensor(&output.ty).is_some()
-        })
+        let hides = |ty: &Type| float_output(ty).is_none() && hidden_tensor(ty).is_some();
+        self.outputs.parts.iter().any(hides)
     }
 }
 
@@ -270,19 +267,11 @@ impl Param {
     }
 }
 
-impl Output {
-    /// A tensor without a gradient.
-    pub(crate) fn is_integer(&self) -> bool {
-        matches!(self.kind, OutputKind::Plain) && output_form(&self.ty).is_some()
-    }
-}
-
-impl Outputs {
+impl Returned {
+    /// The tensors with a gradient.
     pub(crate) fn tensors(&self) -> impl Iterator<Item = (&Type, Form, &TypePath)> {
-        self.parts.iter().filter_map(|output| match &output.kind {
-            OutputKind::Tensor { form, tensor } => Some((&output.ty, *form, tensor)),
-            OutputKind::Plain => None,
-        })
+        let float = |ty| float_output(ty).map(|(form, tensor)| (ty, form, tensor));
+        self.parts.iter().filter_map(float)
     }
 }
 
@@ -428,6 +417,11 @@ pub(crate) fn output_form(ty: &Type) -> Option<(Form, &TypePath)> {
     element.and_then(as_tensor).map(|tensor| (Form::List, tensor))
 }
 
+/// The same of a tensor with a gradient.
+pub(crate) fn float_output(ty: &Type) -> Option<(Form, &TypePath)> {
+    output_form(ty).filter(|(_, tensor)| !is_integer(&element(tensor)))
+}
+
 /// The first float tensor anywhere in a type, less what functions take and return.
 pub(crate) fn hidden_tensor(ty: &Type) -> Option<&TypePath> {
     if let Some(tensor) = as_tensor(ty) {
@@ -484,37 +478,4 @@ pub(crate) fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
     let most = 2.min(name.chars().count().saturating_sub(1));
     let near = |candidate: &&&str| strsim::damerau_levenshtein(name, candidate) <= most;
     names.iter().filter(near).min_by_key(|other| strsim::damerau_levenshtein(name, other)).copied()
-}
-
-/// How the type of an input is written, given its tensor.
-pub(crate) fn gradient_type(form: Form, tensor: &str) -> String {
-    match form {
-        Form::One | Form::Optional => tensor.to_owned(),
-        Form::List => format!("Vec<{tensor}>"),
-    }
-}
-
-/// How backward's parameter for an output is written.
-pub(crate) fn parameter_type(form: Form, tensor: &str) -> String {
-    match form {
-        Form::One | Form::Optional => format!("&{tensor}"),
-        Form::List => format!("&[{tensor}]"),
-    }
-}
-
-/// How `jvp`'s parameter for an input is written, given its tensor.
-pub(crate) fn primal_type(form: Form, tensor: &str) -> String {
-    match form {
-        Form::One => format!("&{tensor}"),
-        Form::Optional => format!("Option<&{tensor}>"),
-        Form::List => format!("&[{tensor}]"),
-    }
-}
-
-/// What the gradient of an input is called in messages.
-pub(crate) fn form_text(form: Form, tensor: &str) -> String {
-    match form {
-        Form::One | Form::Optional => format!("`{tensor}` or `Option<{tensor}>`"),
-        Form::List => format!("`Vec<{tensor}>` or `Vec<Option<{tensor}>>`"),
-    }
 }

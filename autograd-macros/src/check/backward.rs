@@ -3,17 +3,16 @@
 use proc_macro2::Ident;
 
 use super::grads::Fields;
-use super::returned::Wanted;
-use super::types::{is_gradient_form, is_plain, other_element, tensor_in, together};
+use super::types::{tensor_in, together};
+use super::values::{Role, Value, Wanted, usual};
 use crate::errors::Errors;
 use crate::generics::parameter_name;
 use crate::messages;
 use crate::model::{
-    Derivative, Form, GradientParam, Layer, Output, Param, ParamKind, Returns, gradient_type,
-    parameter_type,
+    Derivative, Form, GradientParam, Layer, Param, ParamKind, Returns, float_output, output_form,
 };
 use crate::parse::BACKWARD_CONTEXT;
-use crate::tokens::{plain_name, text};
+use crate::tokens::plain_name;
 
 pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
     gradient_count(layer, errors);
@@ -66,7 +65,7 @@ pub(crate) fn backward_signature(layer: &Layer) -> String {
     let mut params = String::new();
     for (position, (_, form, tensor)) in layer.outputs().into_iter().enumerate() {
         let number = if layer.outputs().len() == 1 { String::new() } else { position.to_string() };
-        params += &format!(", dy{number}: {}", parameter_type(form, &text(tensor)));
+        params += &format!(", dy{number}: {}", usual(Role::Gradient, form, tensor));
     }
     let returns = wanted_return(layer, false);
     format!("fn backward(ctx: {}{params}) -> {returns}", BACKWARD_CONTEXT)
@@ -104,11 +103,15 @@ fn gradient_count(layer: &Layer, errors: &mut Errors) {
                 None if outputs.len() == 1 => "dy".to_owned(),
                 None => format!("dy{position}"),
             };
-            format!("{name}: {}", parameter_type(*form, &text(tensor)))
+            format!("{name}: {}", usual(Role::Gradient, *form, tensor))
         })
         .collect();
     let integers = forward.outputs.parts.len() > outputs.len()
-        && forward.outputs.parts.iter().any(Output::is_integer);
+        && forward
+            .outputs
+            .parts
+            .iter()
+            .any(|ty| float_output(ty).is_none() && output_form(ty).is_some());
     let wanted = format!("`{}`", wanted.join(", "));
     let message = messages::gradient_count(found, outputs.len(), integers, &wanted);
     // The first that is too many: one that is no gradient at all, or else that after the last.
@@ -120,8 +123,6 @@ fn gradient_count(layer: &Layer, errors: &mut Errors) {
     }
 }
 
-/// Where both element types are known by name, they are compared here; the rest is for the
-/// compiler.
 fn gradient_types(layer: &Layer, errors: &mut Errors) {
     let (Some(_), Some(backward)) = (&layer.forward, &layer.backward) else { return };
     let outputs = layer.outputs();
@@ -129,27 +130,11 @@ fn gradient_types(layer: &Layer, errors: &mut Errors) {
         return;
     }
     for (position, ((_, form, tensor), param)) in outputs.iter().zip(&backward.params).enumerate() {
-        let of = text(*tensor);
-        let write = parameter_type(*form, &of);
-        let forms = match form {
-            Form::List => format!("&[{of}]` or `&[Option<{of}>]"),
-            _ => format!("{write}` or `Option<{write}>"),
-        };
+        let (role, what) = (Role::Gradient, "the gradient of");
+        let whose = messages::output(position, outputs.len());
+        let value = Value { role, what, whose, form: *form, tensor };
         let name = param.name.as_ref().map_or("dy".to_owned(), Ident::to_string);
-        let output = messages::output(position, outputs.len());
-        let other_form = || messages::gradient_form(&output, &text(&param.ty), &name, &forms);
-        let message = match tensor_in(&param.ty) {
-            None if is_plain(&param.ty) => other_form(),
-            None => continue,
-            Some(found) => match other_element(found, tensor) {
-                Some((found, of)) => {
-                    messages::gradient_element(&name, &found, &output, &of, &write)
-                }
-                None if is_gradient_form(*form, &param.ty) => continue,
-                None => other_form(),
-            },
-        };
-        errors.at(&param.ty, message);
+        value.check(&param.ty, Some(&name), errors);
     }
 }
 
@@ -159,7 +144,7 @@ fn wanted_return(layer: &Layer, by_name: bool) -> String {
         let names: Vec<_> = inputs.iter().map(|(param, _)| param.ident.to_string()).collect();
         return format!("Grads {{ {} }}", names.join(", "));
     }
-    let types = inputs.iter().map(|(_, input)| gradient_type(input.form, &text(&input.tensor)));
+    let types = inputs.iter().map(|(_, input)| usual(Role::Returned, input.form, &input.tensor));
     together(types.collect())
 }
 
@@ -174,13 +159,15 @@ fn returned(layer: &Layer, errors: &mut Errors) {
     if inputs.len() > 1 {
         write += &format!(", or by name `{}`", wanted_return(layer, true));
     }
-    let values = names.iter().zip(&inputs);
-    let wanted = Wanted {
-        values: values.map(|(name, (_, of))| (name.clone(), of.form, &of.tensor)).collect(),
-        count: &|found| messages::returned_count(found, &names, &write),
-        list: &|found| messages::returned_list(found, &names, &write),
-        form: messages::returned_form,
-        element: messages::returned_element,
-    };
+    let values = names.iter().zip(&inputs).map(|(name, (_, of))| Value {
+        role: Role::Returned,
+        what: "the gradient of",
+        whose: format!("`{name}`"),
+        form: of.form,
+        tensor: &of.tensor,
+    });
+    let count = messages::plural(names.len(), "differentiable tensor input");
+    let has = format!("{count} ({})", messages::list(&names));
+    let wanted = Wanted { one: "gradient", has, values: values.collect(), write };
     wanted.check(&backward.returns, &backward.function, errors);
 }

@@ -1,31 +1,62 @@
-//! Calls on a context, found among tokens: the body may still be half written.
+//! What bodies do with a context, and what they return, found among tokens: they may still be half written.
 
-use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
-use syn::parse::Parser;
-use syn::punctuated::Punctuated;
-use syn::{Expr, Token};
+use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 
-use crate::model::nearest;
-use crate::tokens::{Trees, is_one_of, is_punct};
+use crate::tokens::{self, Trees, is_group, is_one_of, is_punct, text};
 
-pub(crate) fn find_call(body: &Trees, context: &Ident, call: &str) -> Option<(Ident, TokenStream)> {
-    body.find(&mut |trees, at| match &trees[at..] {
-        [TokenTree::Ident(ctx), dot, TokenTree::Ident(name), TokenTree::Group(arguments), ..]
-            if ctx == context
-                && is_punct(Some(dot), '.')
-                && name == call
-                && arguments.delimiter() == Delimiter::Parenthesis =>
-        {
-            Some((name.clone(), arguments.stream()))
-        }
-        _ => None,
-    })
+/// All that is named of a context.
+pub(crate) struct Uses {
+    named: Vec<Use>,
+    /// Whether it is used otherwise than before a dot.
+    pub(crate) escapes: bool,
 }
 
-/// The arguments of a call; none where they cannot be read.
-pub(crate) fn arguments(tokens: &TokenStream) -> Vec<Expr> {
-    let parsed = Punctuated::<Expr, Token![,]>::parse_terminated.parse2(tokens.clone());
-    parsed.map(|arguments| arguments.into_iter().collect()).unwrap_or_default()
+/// `ctx.name`, with the two trees behind it.
+pub(crate) struct Use {
+    pub(crate) name: Ident,
+    pub(crate) behind: Vec<TokenTree>,
+}
+
+impl Uses {
+    pub(crate) fn new(body: &Trees, context: &Ident) -> Self {
+        let mut uses = Self { named: Vec::new(), escapes: false };
+        body.find(&mut |trees, at| {
+            if matches!(&trees[at], TokenTree::Ident(ident) if ident == context) {
+                match &trees[at + 1..] {
+                    [dot, TokenTree::Ident(name), behind @ ..] if is_punct(Some(dot), '.') => {
+                        let behind = behind.iter().take(2).cloned().collect();
+                        uses.named.push(Use { name: name.clone(), behind });
+                    }
+                    rest => uses.escapes |= !is_punct(rest.first(), '.'),
+                }
+            }
+            None::<()>
+        });
+        uses
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Use> {
+        self.named.iter()
+    }
+
+    /// The first call of this name, and what it is given.
+    pub(crate) fn call(&self, name: &str) -> Option<(&Ident, TokenStream)> {
+        self.iter()
+            .filter(|used| used.name == name)
+            .find_map(|used| Some((&used.name, used.given()?)))
+    }
+}
+
+impl Use {
+    /// What it is given, where it is a call.
+    pub(crate) fn given(&self) -> Option<TokenStream> {
+        match self.behind.first() {
+            Some(TokenTree::Group(given)) if given.delimiter() == Delimiter::Parenthesis => {
+                Some(given.stream())
+            }
+            _ => None,
+        }
+    }
 }
 
 pub(crate) const DIVERGING: &str = "panic todo unimplemented unreachable";
@@ -45,24 +76,43 @@ pub(crate) fn is_stub(body: &TokenStream) -> bool {
     )
 }
 
-/// Whether the context is used otherwise than before a dot.
-pub(crate) fn escapes(body: &Trees, context: &Ident) -> bool {
-    let escapes = |trees: &[TokenTree], at: usize| {
-        let here = matches!(&trees[at], TokenTree::Ident(ident) if ident == context);
-        (here && !is_punct(trees.get(at + 1), '.')).then_some(())
-    };
-    body.find(&mut { escapes }).is_some()
+/// The parts of the tuple at the end of a body, also of one inside `Ok(..)`; what is no tuple is the only part.
+pub(crate) fn returned_parts(body: &Group) -> Vec<TokenStream> {
+    let trees: Vec<TokenTree> = body.stream().into_iter().collect();
+    let start = trees.iter().rposition(ends_statement).map_or(0, |end| end + 1);
+    parts_of(&trees[start..])
 }
 
-/// Whether a name that is nearly this one is called on the context.
-pub(crate) fn is_misspelt(body: &Trees, context: &Ident, call: &str) -> bool {
-    let misspelt = |trees: &[TokenTree], at: usize| match &trees[at..] {
-        [TokenTree::Ident(ctx), dot, TokenTree::Ident(name), ..]
-            if ctx == context && is_punct(Some(dot), '.') =>
-        {
-            nearest(&name.to_string(), &[call]).map(drop)
+/// A `;`, or a block.
+pub(crate) fn ends_statement(tree: &TokenTree) -> bool {
+    is_punct(Some(tree), ';') || is_group(Some(tree), Delimiter::Brace)
+}
+
+fn parts_of(tail: &[TokenTree]) -> Vec<TokenStream> {
+    match tail {
+        [TokenTree::Ident(ok), TokenTree::Group(inner)] if ok == "Ok" => {
+            parts_of(&inner.stream().into_iter().collect::<Vec<_>>())
+        }
+        [TokenTree::Group(tuple)] if is_group(tail.first(), Delimiter::Parenthesis) => {
+            tokens::parts(tuple.stream()).into_iter().map(|(part, _)| part).collect()
+        }
+        one => vec![one.iter().cloned().collect()],
+    }
+}
+
+/// `dx`, `&dx`, `Some(dx)`, `dx.clone()`
+pub(crate) fn name(part: &TokenStream) -> Option<Ident> {
+    let trees: Vec<TokenTree> =
+        part.clone().into_iter().skip_while(|tree| is_punct(Some(tree), '&')).collect();
+    match &trees[..] {
+        [TokenTree::Ident(some), TokenTree::Group(inner)] if some == "Some" => {
+            name(&inner.stream())
+        }
+        [TokenTree::Ident(name)] => Some(name.clone()),
+        [TokenTree::Ident(name), rest @ ..] => {
+            let rest: TokenStream = rest.iter().cloned().collect();
+            (text(&rest) == ".clone()").then(|| name.clone())
         }
         _ => None,
-    };
-    body.find(&mut { misspelt }).is_some()
+    }
 }

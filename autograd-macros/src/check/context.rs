@@ -1,17 +1,16 @@
 //! What the bodies do with the context, as far as it can be seen: only what is sure is reported.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
-use quote::ToTokens;
-use syn::{Block, Expr};
+use syn::Expr;
 
-use super::calls::{arguments, escapes, find_call, is_misspelt, is_stub};
-use super::paths::{Call, ONCE, Repeated};
+use super::calls::{Uses, is_stub};
+use super::paths::{ONCE, Walk};
 use super::types::{is_bare_gradient, is_list};
-use super::{habits, marks, paths};
+use super::{habits, marks};
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{Derivative, Form, Forward, Layer, bare, behind};
-use crate::tokens::{Trees, plain_name, text};
+use crate::model::{Derivative, Form, Forward, Layer, bare, behind, nearest};
+use crate::tokens::{Trees, parts, plain_name, text};
 
 pub(super) fn check(layer: &Layer, errors: &mut Errors) {
     let before = errors.count();
@@ -21,21 +20,23 @@ pub(super) fn check(layer: &Layer, errors: &mut Errors) {
         if errors.count() == before {
             declarations(layer, forward, errors);
         }
-        // Parsing a body is most of what an op costs the macro.
         let (body, trees) = forward.function.judged();
+        let lists = lists(forward);
         if let Some(context) = &forward.context
-            && (may_break_a_rule(trees) || may_save_each(forward, trees))
-            && let Ok(block) = syn::parse2::<Block>(body.to_token_stream())
+            && (may_break_a_rule(trees) || !lists.is_empty() && trees.mentions(ONCE[0]))
         {
-            let (calls, repeated) = paths::walk(context, lists(forward), &block, errors);
-            for Repeated { call, list, place } in repeated {
-                let saved = layer.saved.as_ref();
-                let is_list = saved.is_some_and(is_list);
+            let Walk { calls, twice, repeated, .. } = Walk::new(context, &lists, body);
+            for call in twice {
+                errors.at(&call, messages::call_twice(&call.to_string()));
+            }
+            for (call, list, place) in repeated {
+                let is_list = layer.saved.as_ref().is_some_and(is_list);
                 let declare = (!is_list).then(|| saved_list(layer));
-                errors.at(call, messages::save_of_each(&list, place, declare.as_deref()));
+                let message = messages::save_of_each(&plain_name(&list), place, declare.as_deref());
+                errors.at(call, message);
             }
             for call in &calls {
-                marks::check(call, forward, &block, errors);
+                marks::check(call, forward, body, errors);
             }
             if let Some(backward) = &layer.backward {
                 materialize(&calls, backward, errors);
@@ -57,11 +58,6 @@ fn may_break_a_rule(body: &Trees) -> bool {
     save > 1 || set > 1 || checked != [0; 3]
 }
 
-/// Whether what is saved may be saved for each tensor of a list.
-fn may_save_each(forward: &Forward, body: &Trees) -> bool {
-    !lists(forward).is_empty() && body.mentions(ONCE[0])
-}
-
 fn lists(forward: &Forward) -> Vec<Ident> {
     let lists = forward.inputs().filter(|(_, input)| input.form == Form::List);
     lists.map(|(param, _)| param.ident.clone()).collect()
@@ -79,7 +75,8 @@ fn saved_list(layer: &Layer) -> String {
 /// What forward keeps is declared, what is declared is kept, and what is read is both.
 fn declarations(layer: &Layer, forward: &Forward, errors: &mut Errors) {
     let body = forward.function.trees();
-    let called = |body, call| find_call(body, forward.context.as_ref()?, call);
+    let uses = |body| forward.context.as_ref().map(|context| Uses::new(body, context));
+    let (all, judged) = (uses(body), uses(forward.function.judged().1));
     let both = [
         (&layer.saved, "Saved", "save_for_backward", "saved_tensor"),
         (&layer.state, "Attrs", "set_attrs", "attrs"),
@@ -88,8 +85,9 @@ fn declarations(layer: &Layer, forward: &Forward, errors: &mut Errors) {
         if let Some(ty) = ty {
             let nothing = matches!(bare(ty), syn::Type::Tuple(tuple) if tuple.elems.is_empty());
             // Of a call that is misspelt the compiler says so.
-            let is_seen = |context| !escapes(body, context) && !is_misspelt(body, context, call);
-            let never = !body.mentions(call) && forward.context.as_ref().is_none_or(is_seen);
+            let is_near = |name: &Ident| nearest(&name.to_string(), &[call]).is_some();
+            let is_seen = |all: &Uses| !all.escapes && !all.iter().any(|used| is_near(&used.name));
+            let never = !body.mentions(call) && all.as_ref().is_none_or(is_seen);
             if never && !nothing && !is_stub(&forward.function.body.stream()) {
                 errors.at(ty, messages::never_called(declared, call));
             }
@@ -103,16 +101,19 @@ fn declarations(layer: &Layer, forward: &Forward, errors: &mut Errors) {
             "Saved" => saved_example(layer, given),
             _ => attrs_example(forward, given),
         };
-        if called(body, call).is_some() {
-            let kept = called(forward.function.judged().1, call);
+        let called = |uses: &Option<Uses>| {
+            let (name, given) = uses.as_ref()?.call(call)?;
+            Some((name.clone(), given))
+        };
+        if called(&all).is_some() {
             // `save_for_backward(())` says nothing, and is right.
-            if let Some((ident, given)) = kept.filter(|(_, given)| given.to_string() != "()") {
+            if let Some((ident, given)) = called(&judged).filter(|(_, of)| of.to_string() != "()") {
                 errors.at(ident, messages::not_declared(call, declared, &example(&given)));
             }
             continue;
         }
         for (context, function) in layer.contexts().filter(|(_, of)| of.sig.ident != "forward") {
-            if let Some((ident, _)) = find_call(function.judged().1, context, read) {
+            if let Some((ident, _)) = Uses::new(function.judged().1, context).call(read) {
                 let example = example(&TokenStream::new());
                 errors.at(ident, messages::undeclared_read(read, declared, &example, call));
             }
@@ -121,13 +122,12 @@ fn declarations(layer: &Layer, forward: &Forward, errors: &mut Errors) {
 }
 
 /// What `type Saved` may be: tensors like the first output, as many as are saved.
-fn saved_example(layer: &Layer, arguments: &TokenStream) -> String {
+fn saved_example(layer: &Layer, given: &TokenStream) -> String {
     let tensor = layer.outputs().first().map(|(_, _, tensor)| text(*tensor));
     let tensor = tensor.unwrap_or_else(|| "Tensor<f64>".to_owned());
-    let given = self::arguments(arguments);
-    let count = match given.as_slice() {
-        [Expr::Tuple(tuple)] => tuple.elems.len(),
-        given => given.len(),
+    let count = match &given.clone().into_iter().collect::<Vec<_>>()[..] {
+        [TokenTree::Group(tuple)] => parts(tuple.stream()).len(),
+        _ => 1,
     };
     if count > 1 { format!("({})", vec![tensor; count].join(", ")) } else { tensor }
 }
@@ -154,11 +154,10 @@ fn attrs_example(forward: &Forward, arguments: &TokenStream) -> String {
     found.unwrap_or_else(|| "f64".to_owned())
 }
 
-fn materialize(calls: &[Call], backward: &Derivative, errors: &mut Errors) {
-    let off = calls.iter().any(|call| {
-        call.name == "set_materialize_grads"
-            && call.arguments.first().is_some_and(|argument| text(argument) == "false")
-    });
+fn materialize(calls: &[(Ident, TokenStream)], backward: &Derivative, errors: &mut Errors) {
+    let off = calls
+        .iter()
+        .any(|(call, given)| call == "set_materialize_grads" && given.to_string() == "false");
     for param in backward.params.iter().filter(|_| off) {
         if is_bare_gradient(&param.ty) {
             let name = param.name.as_ref().map_or_else(|| "_".to_owned(), plain_name);

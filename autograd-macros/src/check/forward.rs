@@ -8,7 +8,7 @@ use crate::args::Args;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
-    Layer, OutputKind, ParamKind, bare, bounds_of, element, hidden_tensor, nearest,
+    Layer, ParamKind, bare, bounds_of, element, float_output, hidden_tensor, nearest, output_form,
     tensor_of_bounds,
 };
 use crate::tokens::{find_ident, is_one_of, is_punct, mentions, plain_name, text};
@@ -90,23 +90,20 @@ fn value_named(tokens: &TokenStream, names: &[&Ident]) -> Option<Ident> {
 
 fn tensor_outputs(layer: &Layer, errors: &mut Errors) {
     let Some(forward) = &layer.forward else { return };
-    let Some(whole) = &forward.outputs.ty else {
+    let Some(whole) = &forward.outputs.whole else {
         return errors.at(&forward.function.sig.ident, messages::no_return());
     };
     let mut reported = false;
-    for output in &forward.outputs.parts {
-        if !matches!(output.kind, OutputKind::Plain) {
-            continue;
-        }
-        if matches!(bare(&output.ty), Type::ImplTrait(_)) && forward.outputs.tuple {
-            errors.at(&output.ty, messages::output_impl_trait(&text(&output.ty)));
-        } else if let Some(tensor) = hidden_tensor(&output.ty) {
+    for ty in forward.outputs.parts.iter().filter(|ty| float_output(ty).is_none()) {
+        if matches!(bare(ty), Type::ImplTrait(_)) && forward.outputs.tuple {
+            errors.at(ty, messages::output_impl_trait(&text(ty)));
+        } else if let Some(tensor) = hidden_tensor(ty) {
             reported = true;
-            let message = match bare(&output.ty) {
+            let message = match bare(ty) {
                 Type::Reference(_) => messages::output_reference(&text(tensor)),
                 _ => messages::output_form(&text(tensor)),
             };
-            errors.at(&output.ty, message);
+            errors.at(ty, message);
         }
     }
     if reported || forward.outputs.tensors().next().is_some() {
@@ -119,9 +116,7 @@ fn tensor_outputs(layer: &Layer, errors: &mut Errors) {
     if nothing {
         return errors.at(whole, messages::no_return());
     }
-    let integers =
-        forward.outputs.parts.iter().any(|output| crate::model::output_form(&output.ty).is_some());
-    if integers {
+    if forward.outputs.parts.iter().any(|ty| output_form(ty).is_some()) {
         errors.at(whole, messages::only_integer_outputs());
     } else if let Some(slip) = slip(whole, "Tensor") {
         errors.at(&slip, messages::slip_of_tensor(&slip.to_string()));

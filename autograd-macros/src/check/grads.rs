@@ -1,22 +1,19 @@
 //! `Grads { .. }` in backward's body, found among tokens: the body may still be half written.
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
-use syn::parse::Parser;
-use syn::punctuated::Punctuated;
-use syn::{Expr, FieldValue, Member, Token};
 
 use super::order;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Function, nearest};
-use crate::tokens::{find, is_group, is_one_of, is_punct, plain_name, text};
+use crate::tokens::{find, is_group, is_one_of, is_punct, parts, plain_name, text};
 
 pub(crate) struct Literal {
     pub(crate) name: Ident,
     pub(crate) fields: Vec<Ident>,
     pub(crate) none: Vec<Ident>,
     /// Fields that are plainly lists of nothing, with the list.
-    empty: Vec<(Ident, Expr)>,
+    empty: Vec<(Ident, TokenStream)>,
     /// What stands for the other fields: `..Default::default()`.
     default: Option<TokenStream>,
 }
@@ -61,34 +58,30 @@ fn literal_name(trees: &[TokenTree], position: usize) -> Option<&Ident> {
     (name == "Grads" && (!other || field_value) && !pattern).then_some(name)
 }
 
-/// The fields, and what stands for the others if that is a default.
-fn values(group: &Group) -> Option<(Vec<FieldValue>, Option<TokenStream>)> {
-    let trees: Vec<TokenTree> = group.stream().into_iter().collect();
-    let dots = trees.windows(2).position(|two| two.iter().all(|tree| is_punct(Some(tree), '.')));
-    let (fields, update) = trees.split_at(dots.unwrap_or(trees.len()));
-    let update: TokenStream = update.iter().cloned().collect();
-    let default = dots.is_some().then_some(update);
-    if default.as_ref().is_some_and(|update| !text(update).ends_with("default()")) {
-        return None;
-    }
-    let parser = Punctuated::<FieldValue, Token![,]>::parse_terminated;
-    let fields = parser.parse2(fields.iter().cloned().collect()).ok()?;
-    Some((fields.into_iter().collect(), default))
-}
-
+/// The fields, and what stands for the others if that is a default; none where they cannot be read.
 fn literal(name: &Ident, group: &Group) -> Option<Literal> {
-    let (values, default) = values(group)?;
     let (fields, none, empty) = (Vec::new(), Vec::new(), Vec::new());
-    let mut literal = Literal { name: name.clone(), fields, none, empty, default };
-    for value in &values {
-        let Member::Named(field) = &value.member else { return None };
-        if matches!(&value.expr, Expr::Path(path) if path.path.is_ident("None")) {
-            literal.none.push(field.clone());
+    let mut literal = Literal { name: name.clone(), fields, none, empty, default: None };
+    for (part, _) in parts(group.stream()) {
+        match &part.clone().into_iter().collect::<Vec<_>>()[..] {
+            [dot, ..] if is_punct(Some(dot), '.') => {
+                literal.default = Some(part).filter(|update| text(update).ends_with("default()"));
+                literal.default.as_ref()?;
+            }
+            [TokenTree::Ident(field)] => literal.fields.push(field.clone()),
+            [TokenTree::Ident(field), colon, value @ ..] if is_punct(Some(colon), ':') => {
+                let value: TokenStream = value.iter().cloned().collect();
+                match &text(&value)[..] {
+                    "None" => literal.none.push(field.clone()),
+                    "[]" | "vec![]" | "Vec::new()" | "std::vec::Vec::new()" => {
+                        literal.empty.push((field.clone(), value));
+                    }
+                    _ => {}
+                }
+                literal.fields.push(field.clone());
+            }
+            _ => return None,
         }
-        if is_empty(&value.expr) {
-            literal.empty.push((field.clone(), value.expr.clone()));
-        }
-        literal.fields.push(field.clone());
     }
     Some(literal)
 }
@@ -165,17 +158,5 @@ impl Fields {
         let known: Vec<&str> = self.names.iter().map(String::as_str).collect();
         let names = messages::list(&self.names);
         Some(messages::grads_field_unknown(name, nearest(name, &known), &names))
-    }
-}
-
-fn is_empty(value: &Expr) -> bool {
-    match value {
-        Expr::Macro(call) => call.mac.path.is_ident("vec") && call.mac.tokens.is_empty(),
-        Expr::Array(array) => array.elems.is_empty(),
-        Expr::Call(call) if call.args.is_empty() => match &*call.func {
-            Expr::Path(path) => text(path).ends_with("Vec::new"),
-            _ => false,
-        },
-        _ => false,
     }
 }

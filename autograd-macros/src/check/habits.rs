@@ -1,12 +1,15 @@
 //! What people write of a context who know it from other languages: fields, and several arguments.
 
-use proc_macro2::{Delimiter, Group, Ident, TokenTree};
+use proc_macro2::{Delimiter, TokenTree};
+use syn::parse::Parser;
+use syn::punctuated::Punctuated;
+use syn::{Expr, Token};
 
-use super::calls::{arguments, escapes, find_call};
+use super::calls::{Use, Uses};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Layer, nearest};
-use crate::tokens::{Trees, is_group, is_punct, plain_name, text};
+use crate::tokens::{is_group, is_punct, plain_name, text};
 
 const TOGETHER: [&str; 4] =
     ["save_for_backward", "set_attrs", "mark_not_inplace", "mark_non_differentiable"];
@@ -20,114 +23,74 @@ const ELSEWHERE: [&str; 2] = ["mark_dirty", "save_for_forward"];
 
 /// Tells it, with the code to write.
 pub(super) fn check(layer: &Layer, errors: &mut Errors) {
-    fields(layer, errors);
-    calls_in_forward(layer, errors);
-    positions(layer, errors);
-}
-
-/// What needs a gradient, asked by position.
-fn positions(layer: &Layer, errors: &mut Errors) {
-    let names: Vec<String> = layer.inputs().map(|(param, _)| plain_name(&param.ident)).collect();
-    for (context, function) in layer.contexts().filter(|(_, of)| of.sig.ident != "jvp") {
-        let body = function.judged().1;
-        for group in all(body, &|trees| position(trees, context).cloned()) {
-            let position = group.stream().to_string().parse::<usize>().ok();
-            let name = position.and_then(|position| names.get(position)).or(names.first());
-            let write = name.map_or("x", String::as_str);
-            errors.at(TokenTree::from(group), messages::needs_by_position(write));
-        }
-    }
-}
-
-/// The brackets, if these trees start with `ctx.needs_input_grad()[..]`.
-fn position<'a>(trees: &'a [TokenTree], context: &Ident) -> Option<&'a Group> {
-    match trees {
-        [
-            TokenTree::Ident(receiver),
-            dot,
-            TokenTree::Ident(name),
-            call,
-            TokenTree::Group(index),
-            ..,
-        ] if receiver == context
-            && is_punct(Some(dot), '.')
-            && name == "needs_input_grad"
-            && is_group(Some(call), Delimiter::Parenthesis)
-            && index.delimiter() == Delimiter::Bracket =>
-        {
-            Some(index)
-        }
-        _ => None,
-    }
-}
-
-/// `ctx.name` without a call, as in languages where a context keeps anything.
-fn fields(layer: &Layer, errors: &mut Errors) {
     for (context, function) in layer.contexts() {
-        let (forward, body) = (function.sig.ident == "forward", function.judged().1);
-        // Another value of this name may have fields.
-        if escapes(body, context) {
-            continue;
-        }
-        let mut reported: Vec<String> = Vec::new();
-        for field in all(body, &|trees| field(trees, context).cloned()) {
-            let name = plain_name(&field);
-            if !reported.contains(&name) {
-                let longer = READS.into_iter().find(|_| !forward && name == SAVED);
-                let near = nearest(&name, &READS).or(longer);
-                errors.at(&field, messages::field_of_context(&name, near, forward));
-                reported.push(name);
+        let name = function.sig.ident.to_string();
+        let uses = Uses::new(function.judged().1, context);
+        let mut fields: Vec<String> = Vec::new();
+        for used in uses.iter() {
+            // Another value of this name may have fields.
+            if !uses.escapes && is_field(used) && !fields.contains(&plain_name(&used.name)) {
+                field(used, name == "forward", errors);
+                fields.push(plain_name(&used.name));
+            }
+            if name == "forward" {
+                call_in_forward(used, errors);
+            }
+            if name != "jvp" {
+                needs_by_position(layer, used, errors);
             }
         }
     }
 }
 
-fn all<T>(body: &Trees, look: &dyn Fn(&[TokenTree]) -> Option<T>) -> Vec<T> {
-    let mut found = Vec::new();
-    body.find(&mut |trees, at| {
-        found.extend(look(&trees[at..]));
-        None::<()>
-    });
-    found
+/// What needs a gradient, asked by position: `ctx.needs_input_grad()[0]`.
+fn needs_by_position(layer: &Layer, used: &Use, errors: &mut Errors) {
+    if let [call, TokenTree::Group(index)] = &used.behind[..]
+        && used.name == "needs_input_grad"
+        && is_group(Some(call), Delimiter::Parenthesis)
+        && index.delimiter() == Delimiter::Bracket
+    {
+        let position = index.stream().to_string().parse().unwrap_or(0);
+        let named = layer.inputs().nth(position).or(layer.inputs().next());
+        let write = named.map_or("x".to_owned(), |(param, _)| plain_name(&param.ident));
+        errors.at(TokenTree::from(index.clone()), messages::needs_by_position(&write));
+    }
 }
 
-/// The field, if these trees start with `ctx.field` and no call follows.
-fn field<'a>(trees: &'a [TokenTree], context: &Ident) -> Option<&'a Ident> {
-    let [TokenTree::Ident(receiver), dot, TokenTree::Ident(name), rest @ ..] = trees else {
-        return None;
-    };
-    let called = match rest.first() {
+/// `ctx.name` without a call, as in languages where a context keeps anything.
+fn is_field(used: &Use) -> bool {
+    match used.behind.first() {
         // Still being written.
         None => {
-            let calls = TOGETHER.iter().chain(&READS).chain(["set_materialize_grads"].iter());
-            let name = name.to_string();
-            name != SAVED && calls.into_iter().any(|call| call.starts_with(&name))
+            let mut calls = TOGETHER.iter().chain(&READS).chain(&["set_materialize_grads"]);
+            let name = used.name.to_string();
+            name == SAVED || !calls.any(|call| call.starts_with(&name))
         }
-        next => is_group(next, Delimiter::Parenthesis) || is_punct(next, ':'),
-    };
-    (receiver == context && is_punct(Some(dot), '.') && !called).then_some(name)
+        next => used.given().is_none() && !is_punct(next, ':'),
+    }
+}
+
+fn field(used: &Use, forward: bool, errors: &mut Errors) {
+    let name = plain_name(&used.name);
+    let longer = READS.into_iter().find(|_| !forward && name == SAVED);
+    let near = nearest(&name, &READS).or(longer);
+    errors.at(&used.name, messages::field_of_context(&name, near, forward));
 }
 
 /// What is given one by one, but taken as a tuple; and calls that there are not.
-fn calls_in_forward(layer: &Layer, errors: &mut Errors) {
-    let Some(forward) = &layer.forward else { return };
-    let Some(context) = &forward.context else { return };
-    let body = forward.function.judged().1;
-    for call in ELSEWHERE {
-        if let Some((ident, _)) = find_call(body, context, call) {
-            errors.at(ident, messages::call_of_another_library(call));
-        }
+fn call_in_forward(used: &Use, errors: &mut Errors) {
+    let (name, Some(given)) = (used.name.to_string(), used.given()) else { return };
+    if ELSEWHERE.contains(&&name[..]) {
+        errors.at(&used.name, messages::call_of_another_library(&name));
     }
-    for call in TOGETHER {
-        let Some((ident, given)) = find_call(body, context, call) else { continue };
-        if !given.clone().into_iter().any(|tree| is_punct(Some(&tree), ',')) {
-            continue;
-        }
-        let given = arguments(&given);
+    if TOGETHER.contains(&&name[..])
+        && given.clone().into_iter().any(|tree| is_punct(Some(&tree), ','))
+    {
+        let parsed = Punctuated::<Expr, Token![,]>::parse_terminated.parse2(given);
+        let given: Vec<String> = parsed.iter().flatten().map(text).collect();
         if given.len() > 1 {
-            let written: Vec<_> = given.iter().map(text).collect();
-            let message = messages::several_arguments(call, given.len(), &written.join(", "));
-            errors.at(ident, message);
+            let message = messages::several_arguments(&name, given.len(), &given.join(", "));
+            errors.at(&used.name, message);
         }
     }
 }

@@ -1,17 +1,12 @@
 //! The rules of `fn jvp`, where there is one.
 
-use syn::Type;
-
-use super::returned::Wanted;
-use super::types::{is_gradient_form, other_element, tensor_in, together};
+use super::types::together;
+use super::values::{Role, Value, Wanted, usual};
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{
-    Derivative, Form, GradientParam, Layer, Param, ParamKind, Returns, TensorInput, argument_of,
-    as_tensor, bare, gradient_type, input_form, primal_type, shared,
-};
-use crate::tokens::{plain_name, text};
+use crate::model::{Derivative, GradientParam, Layer, ParamKind, Returns};
+use crate::tokens::plain_name;
 
 pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     let Some(jvp) = &layer.jvp else { return };
@@ -29,7 +24,7 @@ fn wanted_parameters(layer: &Layer) -> String {
     let inputs = layer.differentiable();
     let written = |prefix: &str| {
         let written = inputs.iter().map(|(param, input)| {
-            let ty = primal_type(input.form, &text(&input.tensor));
+            let ty = usual(Role::Input, input.form, &input.tensor);
             format!("{prefix}{}: {ty}", plain_name(&param.ident))
         });
         written.collect::<Vec<_>>().join(", ")
@@ -57,12 +52,17 @@ fn parameters(layer: &Layer, jvp: &Derivative, errors: &mut Errors) {
     if order(layer, jvp, &names, errors) {
         return;
     }
-    let (primals, tangents) = jvp.params.split_at(inputs.len());
-    for ((param, input), primal) in inputs.iter().zip(primals) {
-        primal_parameter(param, input, primal, errors);
-    }
-    for ((param, input), tangent) in inputs.iter().zip(tangents) {
-        tangent_parameter(param, input, tangent, errors);
+    let roles = [(Role::Input, "the input"), (Role::Tangent, "the tangent of")];
+    let wanted = roles.into_iter().flat_map(|role| inputs.iter().map(move |input| (role, input)));
+    for (((role, what), (param, input)), found) in wanted.zip(&jvp.params) {
+        let name = plain_name(&param.ident);
+        let whose = format!("`{name}`");
+        let value = Value { role, what, whose, form: input.form, tensor: &input.tensor };
+        let own = match role {
+            Role::Tangent => found.name.as_ref().map_or_else(|| format!("d{name}"), plain_name),
+            _ => name,
+        };
+        value.check(&found.ty, Some(&own), errors);
     }
 }
 
@@ -106,62 +106,9 @@ fn order(layer: &Layer, jvp: &Derivative, names: &[String], errors: &mut Errors)
     false
 }
 
-fn primal_parameter(
-    param: &Param,
-    input: &TensorInput,
-    found: &GradientParam,
-    errors: &mut Errors,
-) {
-    let Some(tensor) = tensor_in(&found.ty) else { return };
-    let name = plain_name(&param.ident);
-    let write = primal_type(input.form, &text(&input.tensor));
-    if let Some((is, of)) = other_element(tensor, &input.tensor) {
-        errors.at(&found.ty, messages::jvp_input_element(&name, &is, &of, &write));
-    } else if !is_primal_form(input.form, &found.ty) {
-        errors.at(&found.ty, messages::jvp_input_form(&name, &text(&found.ty), &write));
-    }
-}
-
-fn is_primal_form(form: Form, ty: &Type) -> bool {
-    match (form, input_form(ty)) {
-        (Form::List, _) => {
-            matches!(shared(ty).map(bare), Some(Type::Slice(list)) if as_tensor(&list.elem).is_some())
-        }
-        (form, Some((found, _))) => form == found,
-        (_, None) => false,
-    }
-}
-
-fn tangent_parameter(
-    param: &Param,
-    input: &TensorInput,
-    found: &GradientParam,
-    errors: &mut Errors,
-) {
-    let Some(tensor) = tensor_in(&found.ty) else { return };
-    let (of_input, of) = (plain_name(&param.ident), text(&input.tensor));
-    let name = found.name.as_ref().map_or_else(|| format!("d{of_input}"), plain_name);
-    let write = primal_type(input.form, &of);
-    let message = if let Some((is, of)) = other_element(tensor, &input.tensor) {
-        messages::tangent_element(&name, &is, &of_input, &of, &write)
-    } else if !is_gradient_form(input.form, &found.ty) {
-        let forms = match input.form {
-            Form::One => format!("{write}` or `Option<{write}>"),
-            Form::Optional => write,
-            Form::List => format!("{write}` or `&[Option<{of}>]"),
-        };
-        messages::tangent_form(&of_input, &text(&found.ty), &name, &forms)
-    } else if input.form == Form::Optional && argument_of(&found.ty, "Option").is_none() {
-        messages::tangent_optional(&of_input, &name, &write)
-    } else {
-        return;
-    };
-    errors.at(&found.ty, message);
-}
-
 fn wanted_return(layer: &Layer) -> String {
     let outputs = layer.outputs().into_iter();
-    together(outputs.map(|(_, form, tensor)| gradient_type(form, &text(tensor))).collect())
+    together(outputs.map(|(_, form, tensor)| usual(Role::Returned, form, tensor)).collect())
 }
 
 fn returned(layer: &Layer, jvp: &Derivative, errors: &mut Errors) {
@@ -173,15 +120,15 @@ fn returned(layer: &Layer, jvp: &Derivative, errors: &mut Errors) {
     if let Returns::ByName(ty) = &jvp.returns {
         return errors.at(ty, messages::jvp_returned_grads(&write));
     }
-    let values = outputs.iter().enumerate().map(|(position, (_, form, tensor))| {
-        (messages::output(position, outputs.len()), *form, *tensor)
+    let values = outputs.iter().enumerate().map(|(position, (_, form, tensor))| Value {
+        role: Role::Returned,
+        what: "the tangent of",
+        whose: messages::output(position, outputs.len()),
+        form: *form,
+        tensor,
     });
-    let wanted = Wanted {
-        values: values.collect(),
-        count: &|found| messages::jvp_returned_count(found, outputs.len(), &write),
-        list: &|found| messages::jvp_returned_list(found, outputs.len(), &write),
-        form: messages::jvp_returned_form,
-        element: messages::jvp_returned_element,
-    };
+    let has = messages::plural(outputs.len(), "tensor output");
+    let write = format!("`{write}`");
+    let wanted = Wanted { one: "tangent", has, values: values.collect(), write };
     wanted.check(&jvp.returns, &jvp.function, errors);
 }

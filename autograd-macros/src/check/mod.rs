@@ -13,8 +13,8 @@ mod order;
 mod paths;
 pub(crate) mod question;
 pub(crate) mod refused;
-mod returned;
 pub(crate) mod types;
+mod values;
 pub(crate) mod warn;
 
 use crate::args::Args;
@@ -89,10 +89,8 @@ pub(crate) fn near(items: &[Item], meant: &str, errors: &mut Errors) -> bool {
 }
 
 fn saved_type(layer: &Layer, errors: &mut Errors) {
-    if let Some(ty) = &layer.saved {
-        for (ty, message) in unsaveable(ty) {
-            errors.at(ty, message);
-        }
+    for (ty, message) in layer.saved.iter().flat_map(unsaveable) {
+        errors.at(ty, message);
     }
 }
 

@@ -57,7 +57,7 @@ fn first_mark(tokens: TokenStream) -> Option<Span> {
 }
 
 /// Where what starts here and is no code of the function itself ends; `at` if nothing does.
-fn opaque(trees: &[TokenTree], at: usize) -> usize {
+pub(super) fn opaque(trees: &[TokenTree], at: usize) -> usize {
     let is = |i: usize, c: char| is_punct(trees.get(i), c);
     let upto = |from: usize, last: &dyn Fn(usize) -> bool| {
         (from..trees.len()).find(|&i| last(i)).map_or(trees.len(), |i| i + 1)
@@ -77,7 +77,7 @@ fn opaque(trees: &[TokenTree], at: usize) -> usize {
 }
 
 /// Whether a value may end here, so that an operator follows.
-fn is_value(tree: &TokenTree) -> bool {
+pub(super) fn is_value(tree: &TokenTree) -> bool {
     match tree {
         TokenTree::Ident(word) => !is_one_of(word, "move return in else"),
         TokenTree::Punct(punct) => punct.as_char() == '?',

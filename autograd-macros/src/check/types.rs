@@ -5,7 +5,7 @@ use syn::{GenericArgument, Lifetime, PathArguments, Type, TypePath};
 use crate::messages;
 use crate::model::{
     Form, Layer, PRIMITIVES, argument_of, as_tensor, bare, element, first_argument, held, is_known,
-    last_segment, output_form, shared,
+    last_segment, output_form,
 };
 use crate::tokens::{is_one_of, text};
 
@@ -21,30 +21,8 @@ pub(crate) fn tensor_in(ty: &Type) -> Option<&TypePath> {
     as_tensor(ty).or_else(|| held(ty).into_iter().find_map(tensor_in))
 }
 
-pub(crate) fn is_gradient_form(form: Form, ty: &Type) -> bool {
-    match form {
-        Form::One | Form::Optional => {
-            shared(argument_of(ty, "Option").unwrap_or(ty)).and_then(as_tensor).is_some()
-        }
-        Form::List => shared(ty).is_some_and(|ty| matches!(bare(ty), Type::Slice(_))),
-    }
-}
-
 pub(crate) fn is_list(ty: &Type) -> bool {
     output_form(ty).is_some_and(|(form, _)| form == Form::List)
-}
-
-/// The tensor in what is returned for one of this form, where its place is right.
-pub(crate) fn returned_tensor(form: Form, ty: &Type) -> Option<TypePath> {
-    let tensor_of = |ty: &Type| argument_of(ty, "Option").unwrap_or(ty).clone();
-    let inner = match form {
-        Form::One | Form::Optional => tensor_of(ty),
-        Form::List => tensor_of(match bare(ty) {
-            Type::Array(array) => &array.elem,
-            ty => argument_of(ty, "Vec")?,
-        }),
-    };
-    as_tensor(&inner).cloned()
 }
 
 /// Types that no alias can make a gradient of: what is left is for the compiler.

@@ -3,14 +3,13 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote_spanned;
-use syn::{Expr, Type};
+use syn::Type;
 
-use super::calls::{escapes, find_call, is_stub};
-use super::order::{parts, tail};
+use super::calls::{Uses, is_stub, returned_parts};
 use crate::args::Args;
 use crate::messages;
 use crate::model::{Derivative, Function, Layer, Returns, bare, nearest};
-use crate::tokens::{ends, plain_name};
+use crate::tokens::{ends, first_span, plain_name, text};
 
 pub(crate) fn warnings(layer: &Layer, args: &Args) -> TokenStream {
     let Some(backward) = &layer.backward else { return TokenStream::new() };
@@ -51,21 +50,21 @@ fn unread_saved(layer: &Layer, backward: &Derivative) -> Option<TokenStream> {
         return None;
     }
     let body = backward.function.trees();
-    if let Some(context) = &backward.context
-        && find_call(body, context, "saved_tensor").is_some()
-    {
+    let uses = |of: &Derivative| {
+        of.context.as_ref().map(|context| Uses::new(of.function.trees(), context))
+    };
+    let own = uses(backward);
+    if own.as_ref().is_some_and(|uses| uses.call("saved_tensor").is_some()) {
         return None;
     }
-    let escapes = backward.context.as_ref().is_some_and(|context| escapes(body, context));
-    let in_jvp = layer.jvp.as_ref().is_some_and(|jvp| {
-        let body = jvp.function.trees();
-        let escapes = jvp.context.as_ref().is_some_and(|context| self::escapes(body, context));
-        body.mentions("saved_tensor") || escapes
-    });
+    let escapes = |uses: Option<Uses>| uses.is_some_and(|uses| uses.escapes);
+    let in_jvp = layer
+        .jvp
+        .as_ref()
+        .is_some_and(|jvp| jvp.function.trees().mentions("saved_tensor") || escapes(uses(jvp)));
     // A slip of the call's name is reported by the compiler.
     let reads = body.find_ident(|word| nearest(&word.to_string(), &["saved_tensor"]).is_some());
-    let reads = reads.is_some();
-    (!reads && !escapes && !in_jvp)
+    (reads.is_none() && !escapes(own) && !in_jvp)
         .then(|| warning(saved, "unread_saved", &messages::unread_saved()))
 }
 
@@ -81,20 +80,17 @@ fn none_gradient(layer: &Layer, backward: &Derivative) -> Option<TokenStream> {
         Returns::Tuple(..) | Returns::One(_)
             if trees.mentions("None") && !trees.mentions("return") =>
         {
-            let tail = tail(body)?;
-            let parts = parts(&tail);
+            let parts = returned_parts(body);
             if parts.len() != inputs.len() {
                 return None;
             }
-            let none = parts.into_iter().zip(&inputs).filter_map(|(part, (param, _))| match part {
-                Expr::Path(path) if path.path.is_ident("None") => {
-                    let mut name = param.ident.clone();
-                    name.set_span(path.path.segments[0].ident.span());
-                    Some(name)
-                }
-                _ => None,
+            let none = parts.into_iter().zip(&inputs).filter(|(part, _)| text(part) == "None");
+            let named = none.map(|(part, (param, _))| {
+                let mut name = param.ident.clone();
+                name.set_span(first_span(&part));
+                name
             });
-            none.collect()
+            named.collect()
         }
         _ => return None,
     };

@@ -7,7 +7,7 @@ use super::model::{Check, Given, Value};
 use super::needs_range;
 use crate::args::Args;
 use crate::errors::Errors;
-use crate::messages::list;
+use crate::messages::{list, twice};
 use crate::model::{Form, Layer, Param, ParamKind, TensorInput, element, nearest};
 use crate::tokens::{plain_name, text};
 
@@ -45,12 +45,17 @@ impl Check {
                 continue;
             };
             if seen.contains(&name) {
-                errors.at(&given.name, messages::repeated(&name));
+                errors.at(&given.name, twice(&name));
                 continue;
             }
-            seen.push(name);
+            seen.push(name.clone());
             if let ParamKind::Tensor(tensor) = &parameters[at].kind {
-                given.check(tensor, errors);
+                if !fits(&given.value, tensor, tensor.form) {
+                    let list = tensor.form == Form::List;
+                    let make = if list { "vec![..]" } else { "Tensor::from([..])" };
+                    let (kind, write) = (kind(tensor), example(tensor));
+                    errors.at(&given.tokens, messages::wrong_value(&name, &kind, write, make));
+                }
             } else if let Value::List(_, Some(_)) = given.value {
                 errors.at(&given.tokens, messages::malformed());
             }
@@ -91,64 +96,38 @@ fn example(tensor: &TensorInput) -> &'static str {
     match (tensor.form == Form::List, needs_range(tensor)) {
         (false, false) => "[2, 3]",
         (false, true) => "[2] in 0..4",
-        (true, false) => "[[2, 3], [3]]",
+        (true, false) => "[[2, 3], [3] in 0.5..2.0]",
         (true, true) => "[[2] in 0..4]",
     }
 }
 
-impl Given {
-    fn check(&self, tensor: &TensorInput, errors: &mut Errors) {
-        let name = plain_name(&self.name);
-        match &self.value {
-            Value::List(_, Some(_)) if tensor.form == Form::List => {
-                errors.at(&self.tokens, messages::range_of_list(&name));
-            }
-            Value::List(items, None) if tensor.form == Form::List => {
-                if items.iter().any(|item| matches!(item, Value::Expr(expr) if is_literal(expr))) {
-                    return errors.at(&self.tokens, messages::shape_for_list(&name));
-                }
-                for item in items {
-                    self.check_one(item, tensor, errors);
-                }
-            }
-            value => self.check_one(value, tensor, errors),
+/// What an input is, to one who gave it something else.
+fn kind(tensor: &TensorInput) -> String {
+    let kind = match tensor.form {
+        Form::One => "one tensor",
+        Form::Optional => "an optional tensor",
+        Form::List => "a list of tensors",
+    };
+    match needs_range(tensor) {
+        true => {
+            let element = element(&tensor.tensor);
+            format!("{kind} of `{element}`, whose numbers cannot be guessed")
         }
+        false => kind.to_owned(),
     }
+}
 
-    /// A shape, or an expression that makes the tensor.
-    fn check_one(&self, value: &Value, tensor: &TensorInput, errors: &mut Errors) {
-        let name = plain_name(&self.name);
-        match value {
-            Value::Expr(expr) if is_none(expr) => {
-                if tensor.form != Form::Optional {
-                    errors.at(expr, messages::not_optional(&name));
-                }
-            }
-            Value::Expr(expr) if is_literal(expr) => {
-                let message = match tensor.form == Form::List {
-                    true => messages::shape_for_list(&name),
-                    false => messages::not_a_shape(&name, &text(expr)),
-                };
-                errors.at(expr, message);
-            }
-            Value::Expr(_) => {}
-            Value::List(lengths, range) => {
-                if lengths.iter().any(|length| matches!(length, Value::List(..))) {
-                    return errors.at(&self.tokens, messages::shapes_for_one(&name));
-                }
-                let exprs = lengths.iter().filter_map(|length| match length {
-                    Value::Expr(expr) => Some(expr),
-                    Value::List(..) => None,
-                });
-                for length in exprs.filter(|length| is_literal(length) && !is_length(length)) {
-                    errors.at(length, messages::length(&text(length)));
-                }
-                if needs_range(tensor) && range.is_none() {
-                    let message =
-                        messages::integers(&name, &element(&tensor.tensor), &text(&self.tokens));
-                    errors.at(&self.tokens, message);
-                }
-            }
+/// Whether a value may be given for a tensor of this form: a shape, or an expression that makes it.
+fn fits(value: &Value, tensor: &TensorInput, form: Form) -> bool {
+    match (value, form) {
+        (Value::Expr(expr), Form::Optional) if is_none(expr) => true,
+        (Value::Expr(expr), _) => !is_none(expr) && !is_literal(expr),
+        (Value::List(items, range), Form::List) => {
+            range.is_none() && items.iter().all(|item| fits(item, tensor, Form::One))
+        }
+        (Value::List(lengths, range), _) => {
+            let is_length = |length: &Value| matches!(length, Value::Expr(expr) if !is_literal(expr) || is_length(expr));
+            lengths.iter().all(is_length) && (range.is_some() || !needs_range(tensor))
         }
     }
 }

@@ -9,9 +9,9 @@ use crate::args::Args;
 use crate::generics::parameter_name;
 use crate::library::private_path;
 use crate::model::{
-    Form, Forward, Layer, OutputKind, ParamKind, TensorInput, bare, behind, element,
+    Form, Forward, Layer, ParamKind, TensorInput, bare, behind, element, float_output,
 };
-use crate::tokens::{local, mentions, plain_name, replace_ident};
+use crate::tokens::{local, mentions, plain_name, replace_ident, text};
 
 /// The tests of an op. `derived`: whether it has a `check_backward` that takes the plain parameters.
 pub(crate) fn tests(layer: &Layer, args: &Args, derived: bool) -> TokenStream {
@@ -187,35 +187,30 @@ impl Subject<'_> {
         let ty = self.typed(&tensor.tensor.to_token_stream(), element);
         let (differentiable, is_bool) = (!tensor.stop_gradient, is_bool(tensor));
         let seed = |item: usize| (100 * position + item) as u64;
+        let one = |value| {
+            let tensor = self.tensor(tensor, value, &ty, seed(1));
+            quote!(#inputs.add::<#ty>(#name, #differentiable, #tensor))
+        };
         match (tensor.form, value) {
-            (Form::Optional, Value::Expr(expr)) if expr.to_token_stream().to_string() == "None" => {
+            (Form::Optional, Value::Expr(expr)) if text(expr) == "None" => {
                 quote!(::core::option::Option::<#p::check::Place<#ty>>::None)
             }
             (Form::Optional, value) => {
-                let tensor = self.tensor(tensor, value, &ty, seed(1));
-                quote! {
-                    ::core::option::Option::Some(
-                        #inputs.add::<#ty>(#name, #differentiable, #tensor),
-                    )
-                }
+                let one = one(value);
+                quote!(::core::option::Option::Some(#one))
             }
+            // A mask may be of integers too.
             (Form::One, Value::Expr(expr)) if is_bool => {
-                // A mask may be of integers too.
                 quote!(#inputs.add(#name, #differentiable, #expr))
             }
-            (Form::One, value) => {
-                let tensor = self.tensor(tensor, value, &ty, seed(1));
-                quote!(#inputs.add::<#ty>(#name, #differentiable, #tensor))
-            }
-            (_, Value::Expr(expr)) => {
+            (Form::One, value) => one(value),
+            (Form::List, Value::Expr(expr)) => {
                 quote!(#inputs.list::<#ty>(#name, #differentiable, #expr))
             }
-            (_, Value::List(items, _)) => {
+            (Form::List, Value::List(items, _)) => {
                 let items = items.iter().enumerate();
                 let items = items.map(|(i, item)| self.tensor(tensor, item, &ty, seed(i + 1)));
-                quote! {
-                    #inputs.list::<#ty>(#name, #differentiable, #p::vec![#(#items),*])
-                }
+                quote!(#inputs.list::<#ty>(#name, #differentiable, #p::vec![#(#items),*]))
             }
         }
     }
@@ -252,11 +247,14 @@ impl Subject<'_> {
     fn outputs(&self, call: TokenStream) -> TokenStream {
         let p = &self.private;
         let (result, tensors) = (local("result"), local("tensors"));
-        let call = if self.forward.fallible { quote!(#p::check::succeeded(#call)) } else { call };
+        let call =
+            if self.forward.outputs.fallible { quote!(#p::check::succeeded(#call)) } else { call };
         let outputs = &self.forward.outputs;
-        let parts = outputs.parts.iter().enumerate().map(|(i, part)| {
-            (local(&format!("output{i}")), matches!(part.kind, OutputKind::Tensor { .. }))
-        });
+        let parts = outputs
+            .parts
+            .iter()
+            .enumerate()
+            .map(|(i, part)| (local(&format!("output{i}")), float_output(part).is_some()));
         let parts: Vec<_> = parts.collect();
         let patterns = parts.iter().map(|(name, is_tensor)| match is_tensor {
             true => name.to_token_stream(),

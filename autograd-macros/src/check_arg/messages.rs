@@ -16,23 +16,9 @@ sentences! {
     empty() "an input of `check(..)` is empty; remove the comma";
     range() "`in` is followed by the least and the greatest number; write `x = [2, 3] in 0.5..2.0`";
     range_without_shape(name) "`in` stands after a shape; write `{name} = [2, 3] in 0.5..2.0`";
-    repeated(name) "`{name}` stands twice in `check(..)`; remove one";
-    not_a_shape(name, found)
-        "`{name}` is a tensor, and `{found}` is none; write its shape, like `{name} = [2, 3]`, or \
-         an expression that makes it";
-    not_optional(name)
-        "`{name}` is not optional, so it cannot be `None`; write its shape: `{name} = [2, 3]`";
-    shapes_for_one(name) "`{name}` is one tensor, so it has one shape; write `{name} = [2, 3]`";
-    shape_for_list(name)
-        "`{name}` is a list of tensors; write the shape of each, like `{name} = [[2, 3], [3]]`";
-    range_of_list(name)
-        "`in` stands after each shape of a list; write `{name} = [[2, 3] in 0.5..2.0]`";
-    length(found)
-        "a shape is a list of lengths, which are whole numbers, and `{found}` is none; a tensor of \
-         given numbers is written `Tensor::from([..])`";
-    integers(name, element, shape)
-        "`{name}` holds `{element}`, and its numbers cannot be guessed; say between which they are, \
-         like `{name} = {shape} in 0..4`, or write a tensor of them";
+    wrong_value(name, kind, write, make)
+        "`{name}` is {kind}; write its shape, like `{name} = {write}`, or an expression that makes \
+         it, like `{make}`";
     no_gradient()
         "the op is `#[py_layer(no_grad)]`, so there is no gradient to check; remove `check(..)`";
     surrogate()

@@ -2,13 +2,13 @@
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::ext::IdentExt;
-use syn::parse::Parser;
+use syn::parse::{ParseStream, Parser};
 use syn::{Expr, Ident, RangeLimits, Token};
 
 use super::messages;
 use super::model::{Check, Given, Range, Value};
 use crate::errors::Errors;
-use crate::tokens::{is_punct, parts, text};
+use crate::tokens::{parts, text};
 
 /// Reads a part of the attribute that begins with `check`; none where it is another.
 pub(crate) fn parse(part: &TokenStream, errors: &mut Errors) -> Option<Option<Check>> {
@@ -54,20 +54,19 @@ type Wrong = Option<(TokenStream, String)>;
 
 /// `name = value`
 fn given(tokens: &TokenStream) -> Result<Given, Wrong> {
-    let mut trees = tokens.clone().into_iter();
-    let name: TokenStream = trees.next().into_iter().collect();
-    let name = Ident::parse_any.parse2(name).map_err(|_| None)?;
-    let equals = trees.next();
-    if is_punct(equals.as_ref(), ':') {
-        let value = text(&trees.collect::<TokenStream>());
-        return Err(Some((tokens.clone(), messages::colon(&name.to_string(), &value))));
+    let read = |input: ParseStream<'_>| {
+        let name = input.call(Ident::parse_any)?;
+        let colon = input.parse::<Option<Token![:]>>()?.is_some();
+        if !colon {
+            input.parse::<Token![=]>()?;
+        }
+        Ok((name, colon, input.parse::<TokenStream>()?))
+    };
+    let (name, colon, written) = read.parse2(tokens.clone()).map_err(|_| None)?;
+    if colon {
+        return Err(Some((tokens.clone(), messages::colon(&name.to_string(), &text(&written)))));
     }
-    let equals: TokenStream = equals.into_iter().collect();
-    (|input: syn::parse::ParseStream<'_>| input.parse::<Token![=]>())
-        .parse2(equals)
-        .map_err(|_| None)?;
-    let tokens: TokenStream = trees.collect();
-    Ok(Given { name, value: value(&tokens)?, tokens })
+    Ok(Given { name, value: value(&written)?, tokens: written })
 }
 
 /// A list in brackets, with a range behind it perhaps, or any expression.
@@ -97,13 +96,11 @@ fn value(tokens: &TokenStream) -> Result<Value, Wrong> {
 }
 
 fn range(ends: TokenStream, all: &[TokenTree]) -> Result<Box<Range>, Wrong> {
-    match syn::parse2::<Expr>(ends) {
-        Ok(Expr::Range(range)) => match (range.start, range.limits, range.end) {
-            (Some(low), RangeLimits::HalfOpen(_), Some(high)) => {
-                Ok(Box::new(Range { low: *low, high: *high }))
-            }
-            _ => Err(Some((all.iter().cloned().collect(), messages::range()))),
-        },
-        _ => Err(Some((all.iter().cloned().collect(), messages::range()))),
+    if let Ok(Expr::Range(range)) = syn::parse2::<Expr>(ends)
+        && let (Some(low), RangeLimits::HalfOpen(_), Some(high)) =
+            (range.start, range.limits, range.end)
+    {
+        return Ok(Box::new(Range { low: *low, high: *high }));
     }
+    Err(Some((all.iter().cloned().collect(), messages::range())))
 }

@@ -7,10 +7,12 @@ use super::messages;
 use super::model::{Backward, Forward, Kind, Meant, Op, Param};
 use super::parse::{is_tensor, kind};
 use crate::args::Args;
+use crate::check::forward::slip;
 use crate::check::grads::Fields;
 use crate::check::near;
+use crate::check::types::together;
 use crate::errors::Errors;
-use crate::messages::list;
+use crate::messages::{list, plural};
 use crate::model::{is_named, nearest};
 use crate::tokens::{plain_name, text};
 
@@ -59,13 +61,15 @@ fn inputs(forward: &Forward, errors: &mut Errors) {
     let numbers: Vec<_> = forward.of(Kind::Real).map(|param| plain_name(&param.ident)).collect();
     if forward.of(Kind::Wrong).next().is_some() {
     } else if numbers.is_empty() {
-        let plain = forward.of(Kind::Plain).find(|param| is_float(&param.ty));
+        let plain = forward
+            .of(Kind::Plain)
+            .find(|param| ["f32", "f64"].iter().any(|float| is_named(&param.ty, float)));
         match plain {
             Some(param) => {
                 let (name, found) = (plain_name(&param.ident), text(&param.ty));
                 errors.at(&param.ty, messages::only_plain_number(&name, &found));
             }
-            None => match forward.params.iter().find_map(|param| slip_of_real(&param.ty)) {
+            None => match forward.params.iter().find_map(|param| slip(&param.ty, "Real")) {
                 Some(slip) => errors.at(&slip, messages::slip_of_real(&slip.to_string())),
                 None => errors.at(&forward.function.sig.ident, messages::no_number()),
             },
@@ -73,15 +77,6 @@ fn inputs(forward: &Forward, errors: &mut Errors) {
     } else if forward.differentiable().is_empty() {
         errors.at(&forward.function.sig.ident, messages::all_stopped(&numbers));
     }
-}
-
-fn slip_of_real(ty: &Type) -> Option<proc_macro2::Ident> {
-    let name = &crate::model::last_segment(ty)?.ident;
-    (nearest(&name.to_string(), &["Real"]).is_some()).then(|| name.clone())
-}
-
-fn is_float(ty: &Type) -> bool {
-    is_named(ty, "f32") || is_named(ty, "f64")
 }
 
 /// `y`, `dy`, `y0`, `dy0` ..
@@ -159,7 +154,10 @@ fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
     }
     let found = backward.returned.len();
     if found != inputs.len() {
-        let message = messages::returned_count(found, &inputs);
+        let count = plural(inputs.len(), "differentiable input");
+        let has = format!("{count} ({})", list(&inputs));
+        let write = format!("`{}`", together(vec!["Real<L>".to_owned(); inputs.len()]));
+        let message = crate::messages::returned_count("backward", found, "gradient", &has, &write);
         return match &backward.function.sig.output {
             syn::ReturnType::Type(_, ty) => errors.at(ty, message),
             syn::ReturnType::Default => errors.at(&backward.function.sig.ident, message),

@@ -19,11 +19,12 @@ impl Op {
     /// taken, or those of `bool`. `named`: whether types of plain parameters have other names.
     pub(super) fn layer(&self, p: &impl ToTokens, any_mask: bool, named: bool) -> Option<Layer> {
         let forward = self.forward.as_ref()?;
-        let element = self.parameter("T");
+        let mut element = self.parameter("T").to_token_stream();
         let (mut generics, mut params) = (Vec::new(), Vec::new());
         // Without a number, nothing would tell what `T` is.
-        if forward.of(Kind::Real).next().is_some() {
-            generics.push(quote!(#element: #p::elementwise::Float));
+        match forward.of(Kind::Real).next() {
+            Some(_) => generics.push(quote!(#element: #p::elementwise::Float)),
+            None => element = quote!(::core::primitive::f64),
         }
         for (i, param) in forward.params.iter().enumerate() {
             let (ident, docs) = (&param.ident, &param.docs);
@@ -43,7 +44,7 @@ impl Op {
             let default = param.default.as_ref().map(|default| quote!(#[default(#default)]));
             params.push(quote!(#(#docs)* #stop #default #ident: #ty));
         }
-        let output = self.output(p);
+        let output = self.output(p, &element);
         let sig = quote! {
             fn forward<#(#generics),*>(ctx: &mut #p::ForwardContext<Self>, #(#params),*) -> #output
         };
@@ -88,12 +89,9 @@ impl Op {
         named.map(|(name, ty)| quote!(type #name = #ty;)).collect()
     }
 
-    pub(super) fn output(&self, p: &impl ToTokens) -> TokenStream {
+    /// What a call returns, of tensors with these elements.
+    pub(super) fn output(&self, p: &impl ToTokens, element: &TokenStream) -> TokenStream {
         let Some(forward) = &self.forward else { return TokenStream::new() };
-        let element = match forward.of(Kind::Real).next() {
-            Some(_) => self.parameter("T").to_token_stream(),
-            None => quote!(::core::primitive::f64),
-        };
         let tensors = vec![quote!(#p::Tensor<#element>); forward.outputs.len()];
         match forward.tuple {
             true => quote!((#(#tensors,)*)),

@@ -1,6 +1,6 @@
 //! The sentences of this form of the macro. Lower case; what is wrong, then how to mend it.
 
-use crate::messages::{list, plural, sentences};
+use crate::messages::{list, sentences};
 
 sentences! {
     // The attribute.
@@ -100,7 +100,6 @@ sentences! {
     scalar_unused(name, input)
         "`{name}` declares an input `{input}`, which the value does not name; the gradient of the \
          input `x` is written `dx = ..`";
-    scalar_twice(name) "`{name}` stands twice in this `scalar_op!`; remove one";
 }
 
 pub(crate) fn all_stopped(names: &[String]) -> String {
@@ -117,18 +116,5 @@ pub(crate) fn reserved(name: &str, outputs: usize) -> String {
     format!(
         "an input cannot be called `{name}`: in `backward` the outputs are `{y}` and their \
          gradients `{dy}`; rename it"
-    )
-}
-
-pub(crate) fn returned_count(found: usize, inputs: &[String]) -> String {
-    let gradients = if found == 0 { "no gradient".to_owned() } else { plural(found, "gradient") };
-    let write = match inputs.len() {
-        1 => "Real<L>".to_owned(),
-        n => format!("({})", vec!["Real<L>"; n].join(", ")),
-    };
-    format!(
-        "`backward` returns {gradients}, but `forward` has {} ({}); return `{write}`",
-        plural(inputs.len(), "differentiable input"),
-        list(inputs)
     )
 }

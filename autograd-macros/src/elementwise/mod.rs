@@ -18,7 +18,8 @@ use crate::errors::Errors;
 use crate::expansion::Mode;
 use crate::front::Form;
 use crate::library::private_path;
-use crate::model::{Block, Function, Layer};
+use crate::model::{Block, Layer};
+use crate::tokens::parts;
 use crate::{check_arg, fallback, front};
 use model::Kind;
 
@@ -26,12 +27,9 @@ pub(crate) use model::Op;
 pub(crate) use scalar::scalar_op;
 
 pub(crate) fn is_asked_for(arguments: &TokenStream) -> bool {
-    let mut first = true;
-    arguments.clone().into_iter().any(|tree| {
-        let here = first && matches!(&tree, TokenTree::Ident(name) if name == "elementwise");
-        first = matches!(&tree, TokenTree::Punct(punct) if punct.as_char() == ',');
-        here
-    })
+    let mut firsts =
+        parts(arguments.clone()).into_iter().filter_map(|(part, _)| part.into_iter().next());
+    firsts.any(|first| matches!(first, TokenTree::Ident(name) if name == "elementwise"))
 }
 
 /// `asked`: whether `elementwise` stands among the arguments.
@@ -57,11 +55,6 @@ impl Form for Op {
 
     fn block(&self) -> &Block {
         &self.block
-    }
-
-    fn functions(&self) -> Vec<&Function> {
-        let forward = self.forward.iter().map(|forward| &forward.function);
-        forward.chain(self.backward.iter().map(|backward| &backward.function)).collect()
     }
 
     fn check(&self, args: &Args, errors: &mut Errors) {

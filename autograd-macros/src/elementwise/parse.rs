@@ -8,9 +8,11 @@ use super::messages;
 use super::model::{Backward, Forward, Kind, Op, Param};
 use crate::errors::Errors;
 use crate::items::Found;
-use crate::model::{Function, argument_of, as_tensor, bare, behind, is_named, last_segment};
+use crate::model::{
+    Function, Returned, argument_of, as_tensor, bare, behind, is_named, last_segment,
+};
 use crate::parse::{
-    Known, RawParam, Returned, block, parameter_attributes, parameters, pattern_name, returned,
+    Known, RawParam, block, parameter_attributes, parameters, pattern_name, returned,
 };
 use crate::tokens::{find_ident, is_one_of, is_punct, mentions, plain_name, rewritten, text};
 
@@ -200,7 +202,7 @@ fn typed(function: &Function, errors: &mut Errors) -> Vec<RawParam> {
 /// What a formula returns; a `Result` is none that it can.
 fn returns(output: &ReturnType) -> (Vec<Type>, bool) {
     match (returned(output), output) {
-        (Some(Returned { fallible: false, tuple, parts, .. }), _) => (parts, tuple),
+        (Returned { fallible: false, tuple, parts, .. }, _) => (parts, tuple),
         (_, ReturnType::Type(_, ty)) => (vec![(**ty).clone()], false),
         (_, ReturnType::Default) => (Vec::new(), false),
     }

@@ -8,6 +8,7 @@ use syn::{Attribute, Expr, Path, Token, Visibility};
 use super::messages;
 use crate::args::crate_path;
 use crate::errors::Errors;
+use crate::messages::twice;
 use crate::tokens::{find_ident, plain_name};
 
 /// `Softplus: y = (1.0 + x.exp()).ln(), dx = dy / (1.0 + (-x).exp())`
@@ -72,7 +73,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
         return not_read(&vis, &name, errors);
     }
     if let Some((again, _)) = krate.get(1) {
-        errors.at_span(*again, messages::scalar_twice("crate"));
+        errors.at_span(*again, twice("crate"));
     }
     let expressions: Vec<&Expr> = gradients.iter().map(|(_, expression)| expression).collect();
     // A formula and the names of its gradients may come from two places of a `macro_rules!`: a name is
@@ -84,7 +85,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
         let input = text.strip_prefix('d').and_then(|input| identifier(input, gradient.span()));
         match input {
             Some(input) if inputs.contains(&input) => {
-                errors.at(gradient, messages::scalar_twice(&text));
+                errors.at(gradient, twice(&text));
             }
             Some(input) if used(&value_only, &input).is_none() => {
                 errors.at(gradient, messages::scalar_unused(&text, &plain_name(&input)));

@@ -12,7 +12,7 @@ use crate::check_arg;
 use crate::expansion::Expansion;
 use crate::generics::turbofish;
 use crate::library::private;
-use crate::model::{Form, Forward, Output, OutputKind, Param, ParamKind};
+use crate::model::{Form, Forward, Param, ParamKind, float_output};
 use crate::tokens::{at, first_span, here, local, output_span, plain_name, whole_span};
 
 impl Expansion<'_> {
@@ -113,22 +113,22 @@ impl Expansion<'_> {
             self.layer.backward.is_none().then(|| quote!(#p::without_gradient(#context.0)?;));
         let proofs = proofs::plain_inputs(forward);
         let checks = proofs::checked_when_running(self, forward);
-        let finish = if forward.fallible { "finish_fallible" } else { "finish" };
+        let finish = if forward.outputs.fallible { "finish_fallible" } else { "finish" };
         let lent = context_argument(&quote!(&mut #context), &forward.function);
         // Another type that is called `Result` is reported where it stands.
         let returned = at(&local("returned"), here(output_span(&forward.function.sig.output)));
         let end = match forward.outputs.parts.as_slice() {
             // The only output is shown to the visitor as it is.
-            [Output { ty, kind: OutputKind::Tensor { .. } }] if !forward.outputs.tuple => {
+            [ty] if !forward.outputs.tuple && float_output(ty).is_some() => {
                 // All at one place, and of its own: else what is reported would stand at the op as a whole.
-                let span = match forward.fallible {
+                let span = match forward.outputs.fallible {
                     true => here(output_span(&forward.function.sig.output)),
                     false => whole_span(ty),
                 };
                 let (known, finish) = (self.known(ty, span), Ident::new(finish, span));
                 let (context, here) = (at(&context, here(span)), here(span));
                 let call = quote_spanned!(here=> #known::#finish(#context.0, #returned));
-                match forward.fallible {
+                match forward.outputs.fallible {
                     true => quote_spanned!(here=> let #returned = #call; #returned),
                     false => call,
                 }
@@ -138,7 +138,7 @@ impl Expansion<'_> {
                 let visits = self.visits(forward, &out, &visitor);
                 let finish = Ident::new(finish, Span::mixed_site());
                 // What another type that is called `Result` holds is not known.
-                let ty = forward.outputs.ty.as_ref().filter(|_| forward.fallible);
+                let ty = forward.outputs.whole.as_ref().filter(|_| forward.outputs.fallible);
                 let ty = ty.map(|ty| quote!(: &mut #ty));
                 quote! {
                     #p::#finish(#context.0, #returned, |#out #ty, #visitor| { #visits })
@@ -232,23 +232,23 @@ impl Expansion<'_> {
             .parts
             .iter()
             .enumerate()
-            .map(|(position, output)| {
+            .map(|(position, ty)| {
                 let position = syn::Index::from(position);
-                let span = whole_span(&output.ty);
+                let span = whole_span(ty);
                 let here = here(span);
                 let (out, visitor) = (at(out, here), at(visitor, here));
                 let part = match tuple {
                     true => quote_spanned!(here=> #out.#position),
                     false => quote_spanned!(here=> *#out),
                 };
-                match output.kind {
-                    OutputKind::Tensor { .. } => {
-                        let known = self.known(&output.ty, span);
+                match float_output(ty) {
+                    Some(_) => {
+                        let known = self.known(ty, span);
                         quote_spanned!(here=> #known::output(#visitor, &mut #part);)
                     }
-                    OutputKind::Plain if is_primitive(&output.ty) => TokenStream::new(),
-                    OutputKind::Plain => {
-                        let (p, proof) = (&private(), proofs::plain(&part, &output.ty));
+                    None if is_primitive(ty) => TokenStream::new(),
+                    None => {
+                        let (p, proof) = (&private(), proofs::plain(&part, ty));
                         quote! {
                             #proof
                             use #p::NoTensors as _;

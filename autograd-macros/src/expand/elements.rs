@@ -10,7 +10,7 @@ use crate::check::types::is_primitive;
 use crate::errors::Errors;
 use crate::generics::{generated, parameter_name};
 use crate::library::private;
-use crate::model::{Forward, Layer, Output, OutputKind, element, first_argument, is_known};
+use crate::model::{Forward, Layer, element, first_argument, float_output, is_known};
 use crate::parse;
 use crate::tokens::{first_span, is_punct, mentions, rewritten, text};
 
@@ -35,7 +35,7 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
         }
     }
     // A plain output that hides a lifetime would have to name it in the builder.
-    let plain = |part: &Output| matches!(part.kind, OutputKind::Plain) && !is_primitive(&part.ty);
+    let plain = |ty: &Type| float_output(ty).is_none() && !is_primitive(ty);
     let output = match &forward.function.sig.output {
         ReturnType::Type(_, ty) if forward.outputs.parts.iter().any(plain) => Some(ty),
         _ => None,

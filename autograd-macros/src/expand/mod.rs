@@ -11,7 +11,7 @@ use quote::{ToTokens, quote};
 use syn::ReturnType;
 
 use crate::builder;
-use crate::check::calls::escapes;
+use crate::check::calls::Uses;
 use crate::check::types::{is_bare_gradient, kept_attrs, unsaveable};
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
@@ -139,21 +139,19 @@ impl Expansion<'_> {
     fn needs_struct(&self) -> TokenStream {
         let needs = self.needs();
         let p = &private();
-        let fields = self.layer.inputs().map(|(param, input)| {
-            let ident = &param.ident;
-            let ty = match input.form {
-                Form::List => quote!(#p::Vec<::core::primitive::bool>),
-                Form::One | Form::Optional => quote!(::core::primitive::bool),
-            };
-            quote!(pub #ident: #ty)
-        });
-        let asked = self.layer.inputs().enumerate().map(|(group, (param, input))| {
+        let each = self.layer.inputs().enumerate().map(|(group, (param, input))| {
             let ident = &param.ident;
             match input.form {
-                Form::List => quote!(#ident: needs.list(#group)),
-                Form::One | Form::Optional => quote!(#ident: needs.one(#group)),
+                Form::List => (
+                    quote!(pub #ident: #p::Vec<::core::primitive::bool>),
+                    quote!(#ident: needs.list(#group)),
+                ),
+                Form::One | Form::Optional => {
+                    (quote!(pub #ident: ::core::primitive::bool), quote!(#ident: needs.one(#group)))
+                }
             }
         });
+        let (fields, asked): (Vec<_>, Vec<_>) = each.unzip();
         quote! {
             /// Which tensor inputs want a gradient.
             pub struct #needs { #(#fields),* }
@@ -174,7 +172,7 @@ impl Expansion<'_> {
         // Those of `jvp` are not there; but what is reported of it shall be reported once.
         let named = |of: &Function| of.trees().mentions("needs_input_grad");
         self.layer.functions().any(named)
-            || self.layer.contexts().any(|(context, of)| escapes(of.trees(), context))
+            || self.layer.contexts().any(|(context, of)| Uses::new(of.trees(), context).escapes)
     }
 
     fn layer_impl(&self, asks_needs: bool) -> TokenStream {

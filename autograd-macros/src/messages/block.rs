@@ -10,7 +10,6 @@ sentences! {
     elementwise_of_tensors()
         "`elementwise` is for formulas of `Real<L>`, and this is an op of tensors; remove it";
     empty_argument() "an argument of #[py_layer] is empty; remove the comma";
-    attribute_twice(attribute) "#[{attribute}] stands on this block twice; remove one of them";
     malformed_argument(attribute, takes)
         "this is no argument of {attribute}; it takes {takes}";
     argument_takes_no_value(name) "`{name}` takes no value; write `{name}` alone";
@@ -27,7 +26,7 @@ sentences! {
     unknown_warning(name, near: Option<&str>) near?
         "#[py_layer] has no warning `{name}`; did you mean `{near}`?" else
         "#[py_layer] has no warning `{name}`; `allow(..)` takes `unread_saved` and `none_gradient`";
-    repeated_argument(name) "`{name}` stands twice in #[py_layer]; remove one";
+    twice(name) "`{name}` stands twice; remove one";
     no_grad_and_once()
         "an op with `no_grad` has no backward, so `once_differentiable` says nothing; remove it";
     no_grad_with_backward()

@@ -1,7 +1,6 @@
 //! What is said of `#[derive(Saved)]` and `#[derive(Module)]`.
 
 sentences! {
-    derive_argument_twice(name) "this stands twice in `#[{name}(..)]`; remove one";
     saved_needs_fields() "#[derive(Saved)] needs a struct with named fields, each made of tensors";
     saved_lifetime()
         "what is saved outlives the call, so it cannot borrow; keep tensors by value (a clone is \

@@ -10,16 +10,17 @@ sentences! {
     gradients_swapped(found, input, right)
         "`{found}` stands in the place of the gradient of `{input}`, and its own place is another \
          one; gradients are returned in the order of forward's inputs: `({right})`";
-    gradient_element(name, found, output, of, write)
-        "the gradient `{name}` has elements of type `{found}`, but {output} of `forward` has \
-         `{of}`; write `{name}: {write}`";
-    returned_element(found, input, of, write)
-        "the gradient of `{input}` has elements of type `{found}`, but `{input}` has `{of}`; write \
-         `{write}`";
-    gradient_form(output, found, name, write)
-        "the gradient of {output} is not passed as `{found}`; write `{name}: {write}`";
-    returned_form(name, found, write)
-        "the gradient of `{name}` is not returned as `{found}`; return {write}";
+    // What backward and `jvp` take and return.
+
+    value_element(what, found, whose, of, write)
+        "{what} has elements of type `{found}`, but {whose} of `forward` has `{of}`; write `{write}`";
+    value_form(what, passed, found, write) "{what} is not {passed} as `{found}`; write `{write}`";
+    returned_list(function, found, one, has, write)
+        "`{function}` returns the list `{found}`, but the {one}s of {has} come in a tuple; return \
+         {write}";
+
+    // `Grads`
+
     parameter_named_grads()
         "a parameter cannot be called `Grads`: the macro makes a struct of this name for the \
          gradients; give it another name";
@@ -53,26 +54,20 @@ pub(crate) fn gradient_count(found: usize, outputs: usize, integers: bool, write
     )
 }
 
-pub(crate) fn returned_count(found: usize, inputs: &[String], write: &str) -> String {
-    let returns = if found == 0 { "no gradient".to_owned() } else { plural(found, "gradient") };
-    let tensors = plural(inputs.len(), "differentiable tensor input");
-    format!(
-        "`backward` returns {returns}, but `forward` has {tensors} ({}); return {write}",
-        list(inputs)
-    )
+pub(crate) fn returned_count(
+    function: &str,
+    found: usize,
+    one: &str,
+    has: &str,
+    write: &str,
+) -> String {
+    let returns = if found == 0 { format!("no {one}") } else { plural(found, one) };
+    format!("`{function}` returns {returns}, but `forward` has {has}; return {write}")
 }
 
 /// `the output` where there is one, else `output 1`, counted from 0 as in code.
 pub(crate) fn output(position: usize, outputs: usize) -> String {
     if outputs == 1 { "the output".to_owned() } else { format!("output {position}") }
-}
-
-pub(crate) fn returned_list(found: &str, inputs: &[String], write: &str) -> String {
-    format!(
-        "`backward` returns the list `{found}`, but the gradients of several inputs ({}) come in a \
-         tuple; return {write}",
-        list(inputs)
-    )
 }
 
 pub(crate) fn grads_field_missing(missing: &[String], write: &str) -> String {

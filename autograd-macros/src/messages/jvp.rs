@@ -14,30 +14,9 @@ sentences! {
     jvp_order(found, expected, write)
         "`{found}` stands where {expected} is expected; `jvp` takes the inputs in the order of \
          `forward`, and then their tangents: {write}";
-    jvp_input_element(name, found, of, write)
-        "the input `{name}` has elements of type `{of}` in `forward`, not `{found}`; write `{name}: \
-         {write}`";
-    jvp_input_form(name, found, write)
-        "the input `{name}` comes to `jvp` not as `{found}`; write `{name}: {write}`";
-    tangent_element(name, found, input, of, write)
-        "the tangent `{name}` has elements of type `{found}`, but its input `{input}` has `{of}`; \
-         write `{name}: {write}`";
-    tangent_form(input, found, name, write)
-        "the tangent of `{input}` is not passed as `{found}`; write `{name}: {write}`";
-    tangent_optional(input, name, write)
-        "the input `{input}` is optional, and where it is absent it has no tangent; write `{name}: \
-         {write}`";
-    jvp_returned_list(found, outputs: usize, write)
-        "`jvp` returns the list `{found}`, but the tangents of {outputs} outputs come in a tuple; \
-         return `{write}`";
     jvp_returned_grads(write)
         "`Grads` has the names of the inputs, and `jvp` returns the tangents of the outputs, which \
          have none; return `{write}`";
-    jvp_returned_element(found, output, of, write)
-        "the tangent of {output} has elements of type `{found}`, but {output} of `forward` has \
-         `{of}`; write `{write}`";
-    jvp_returned_form(output, found, write)
-        "the tangent of {output} is not returned as `{found}`; return {write}";
 }
 
 pub(crate) fn jvp_count(found: usize, inputs: &[String], write: &str) -> String {
@@ -53,10 +32,4 @@ pub(crate) fn jvp_count(found: usize, inputs: &[String], write: &str) -> String 
          {each} {tangent}: {write}",
         list(inputs)
     )
-}
-
-pub(crate) fn jvp_returned_count(found: usize, outputs: usize, write: &str) -> String {
-    let returns = if found == 0 { "no tangent".to_owned() } else { plural(found, "tangent") };
-    let tensors = plural(outputs, "tensor output");
-    format!("`jvp` returns {returns}, but `forward` has {tensors}; return `{write}`")
 }

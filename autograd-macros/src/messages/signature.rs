@@ -11,17 +11,8 @@ sentences! {
         "`{function}` needs the context first; write `fn {function}(ctx: {context}, ..)`";
     context_not_first(function, context)
         "the context must be the first parameter of `{function}`; move `ctx: {context}` there";
-    context_by_value(function, context)
-        "the context comes by reference; write `{context}` in `{function}`";
-    context_shared(found, context)
-        "`forward` saves and marks through its context, so `{found}` is not enough; write \
-         `{context}`";
-    context_mutable(function, found, context)
-        "`{function}` only reads its context, so it is not `{found}`; write `{context}`";
-    context_other_phase(function, found, context)
-        "`{function}` gets another context than `{found}`; write `{context}`";
-    context_argument(found, context)
-        "`{found}` does not say that the context is that of this op; write `{context}`";
+    context_form(function, found, context)
+        "the context of `{function}` is `{context}`, not `{found}`; write `ctx: {context}`";
     context_again(function) "`{function}` has a context already; remove this one";
     variadic(function) "`{function}` cannot take `...`; a list of tensors is `&[&Tensor<T>]`";
     generic_derivative(function)
@@ -67,7 +58,6 @@ sentences! {
          others; write `{name}: Option<{ty}>`, and choose in `forward` where it is `None`";
     malformed_default() "write the default in parentheses: `#[default(0.5)]`";
     malformed_stop_gradient() "`#[stop_gradient]` takes no argument";
-    repeated_attribute(name) "`#[{name}]` stands twice on this parameter; remove one";
     attribute_on_gradient(name)
         "`#[{name}]` belongs to the parameters of `forward`; remove it here";
     attribute_on_context(name) "`#[{name}]` cannot stand on the context; remove it";

@@ -23,7 +23,7 @@ pub(crate) fn parameter_attributes(
                 errors.at(attr, messages::malformed_stop_gradient());
             }
             if stop.replace(attr.clone()).is_some() {
-                errors.at(attr, messages::repeated_attribute("stop_gradient"));
+                errors.at(attr, messages::twice("#[stop_gradient]"));
             }
         } else if attr.path().is_ident("default") {
             let expression = match &attr.meta {
@@ -34,7 +34,7 @@ pub(crate) fn parameter_attributes(
                 errors.at(attr, messages::malformed_default());
             }
             if default.replace((attr.clone(), expression)).is_some() {
-                errors.at(attr, messages::repeated_attribute("default"));
+                errors.at(attr, messages::twice("#[default]"));
             }
         } else if !is_lint(attr) && !is_doc(attr) {
             let name = text(attr.path());

@@ -160,7 +160,7 @@ fn repeated_attribute(attrs: &mut Vec<Attribute>, name: &str, errors: &mut Error
     attrs.retain(|attr| {
         let again = attr.path().segments.last().is_some_and(|last| last.ident == name);
         if again {
-            errors.at(attr, messages::attribute_twice(name));
+            errors.at(attr, messages::twice(&format!("#[{name}]")));
         }
         !again
     });

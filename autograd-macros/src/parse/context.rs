@@ -1,7 +1,7 @@
 //! The first parameter of forward, backward and `jvp`.
 
 use proc_macro2::Ident;
-use syn::{Signature, Type};
+use syn::{GenericArgument, PathArguments, Signature, Type};
 
 use super::signature::{RawParam, pattern_name};
 use crate::attributes::{is_doc, is_lint};
@@ -41,7 +41,7 @@ pub(super) fn take_context(
         // An alias may stand for the context: then the name tells.
         if params.first().is_some_and(|param| text(&param.pat) == "ctx") {
             let param = params.remove(0);
-            errors.at(&param.ty, messages::context_other_phase(name, &text(&param.ty), written));
+            errors.at(&param.ty, messages::context_form(name, &text(&param.ty), written));
             return pattern_name(&param.pat);
         }
         if sig.receiver().is_none() {
@@ -56,8 +56,8 @@ pub(super) fn take_context(
     let param = params.remove(first);
     if first != 0 {
         errors.at(&param.ty, messages::context_not_first(name, written));
-    } else {
-        check_context(&param.ty, own, name, op, written, errors);
+    } else if !is_own(&param.ty, own, name == "forward", op) {
+        errors.at(&param.ty, messages::context_form(name, &text(&param.ty), written));
     }
     for attr in param.attrs.iter().filter(|attr| !is_lint(attr) && !is_doc(attr)) {
         errors.at(attr, messages::attribute_on_context(&text(attr.path())));
@@ -73,37 +73,18 @@ fn is_alias(ty: &Type, mutable: bool) -> bool {
         && name.is_some_and(|name| name.ends_with("Ctx") || name.ends_with("Context"))
 }
 
-pub(super) fn check_context(
-    ty: &Type,
-    own: &str,
-    name: &str,
-    op: &str,
-    written: &str,
-    errors: &mut Errors,
-) {
-    let Type::Reference(reference) = bare(ty) else {
-        return errors.at(ty, messages::context_by_value(name, written));
+/// Whether the context comes by the right reference, by its own name, and as that of this op.
+fn is_own(ty: &Type, own: &str, mutable: bool, op: &str) -> bool {
+    let Type::Reference(reference) = bare(ty) else { return false };
+    // A name that is neither `Self` nor that of the op is another type's.
+    let of_op = |argument: &GenericArgument| match argument {
+        GenericArgument::Type(ty) => is_named(ty, "Self") || is_named(ty, op),
+        _ => true,
     };
-    let Some(segment) = last_segment(&reference.elem) else { return };
-    if segment.ident != own {
-        return errors.at(ty, messages::context_other_phase(name, &text(ty), written));
-    }
-    if name == "forward" && reference.mutability.is_none() {
-        return errors.at(ty, messages::context_shared(&text(ty), written));
-    }
-    if name != "forward" && reference.mutability.is_some() {
-        return errors.at(ty, messages::context_mutable(name, &text(ty), written));
-    }
-    let other = match &segment.arguments {
-        syn::PathArguments::None => true,
-        syn::PathArguments::AngleBracketed(list) => list.args.iter().any(|argument| {
-            // A name that is neither `Self` nor that of the op is another type's.
-            matches!(argument, syn::GenericArgument::Type(ty)
-                if !is_named(ty, "Self") && !is_named(ty, op))
-        }),
-        syn::PathArguments::Parenthesized(_) => true,
-    };
-    if other {
-        errors.at(ty, messages::context_argument(&text(ty), written));
-    }
+    reference.mutability.is_some() == mutable
+        && last_segment(&reference.elem).is_some_and(|segment| {
+            segment.ident == own
+                && matches!(&segment.arguments, PathArguments::AngleBracketed(list)
+                    if list.args.iter().all(of_op))
+        })
 }

@@ -4,11 +4,11 @@ use proc_macro2::Ident;
 use syn::{GenericArgument, PathArguments, Type};
 
 use super::context::{BACKWARD_CONTEXT, JVP_CONTEXT, take_context};
-use super::signature::{Returned, parameters, pattern_name, returned};
+use super::signature::{parameters, pattern_name, returned};
 use crate::attributes::{is_cfg, is_doc, is_lint, is_ours};
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{Derivative, Function, GradientParam, Returns, argument_of, bare};
+use crate::model::{Derivative, Function, GradientParam, Returned, Returns, argument_of, bare};
 use crate::tokens::text;
 
 /// Backward or `jvp`, by its name.
@@ -16,15 +16,12 @@ pub(super) fn derivative(function: &Function, op: &str, errors: &mut Errors) -> 
     let name = function.sig.ident.to_string();
     let written = if name == "backward" { BACKWARD_CONTEXT } else { JVP_CONTEXT };
     let (context, params) = taken(function, &name, written, op, errors);
-    let returned = returned(&function.sig.output);
-    let fallible = returned.as_ref().is_some_and(|returned| returned.fallible);
-    let returns = match returned {
-        Some(Returned { whole, parts, .. }) if !parts.is_empty() => match &whole {
-            Type::Tuple(_) => Returns::Tuple(whole, parts),
-            Type::Path(path) if path.path.is_ident("Grads") => Returns::ByName(whole),
-            _ => Returns::One(whole),
-        },
-        _ => Returns::Nothing,
+    let Returned { fallible, whole, parts, .. } = returned(&function.sig.output);
+    let returns = match whole.filter(|_| !parts.is_empty()) {
+        Some(whole @ Type::Tuple(_)) => Returns::Tuple(whole, parts),
+        Some(Type::Path(path)) if path.path.is_ident("Grads") => Returns::ByName(Type::Path(path)),
+        Some(whole) => Returns::One(whole),
+        None => Returns::Nothing,
     };
     Derivative { function: function.clone(), context, params, fallible, returns }
 }

@@ -1,17 +1,17 @@
 //! Forward: its inputs and its outputs.
 
 use proc_macro2::{Ident, Span};
-use syn::{Pat, ReturnType, Type};
+use syn::{Pat, Type};
 
 use super::attributes::parameter_attributes;
 use super::context::{FORWARD_CONTEXT, take_context};
-use super::signature::{RawParam, Returned, parameters, pattern_name, returned};
+use super::signature::{RawParam, parameters, pattern_name, returned};
 use crate::attributes::is_doc;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
-    Forward, Function, Output, OutputKind, Outputs, Param, ParamKind, TensorInput, argument_of,
-    as_tensor, bare, behind, element, hidden_tensor, input_form, is_integer, output_form,
+    Forward, Function, Param, ParamKind, TensorInput, argument_of, as_tensor, bare, behind,
+    element, hidden_tensor, input_form, is_integer,
 };
 use crate::tokens::{first_span, plain_name, text};
 
@@ -32,8 +32,7 @@ pub(crate) fn forward(function: &Function, op: &str, errors: &mut Errors) -> For
         }
         params.push(param);
     }
-    let (fallible, outputs) = outputs(&sig.output);
-    Forward { function: function.clone(), context, params, fallible, outputs }
+    Forward { function: function.clone(), context, params, outputs: returned(&sig.output) }
 }
 
 pub(super) fn forward_param(param: RawParam, position: usize, errors: &mut Errors) -> Param {
@@ -117,22 +116,4 @@ pub(super) fn nearest_form(ty: &Type, tensor: &str) -> Option<String> {
 
 pub(super) fn made_up_name(pat: &Pat, position: usize) -> Ident {
     Ident::new(&format!("argument_{position}"), first_span(pat).resolved_at(Span::call_site()))
-}
-
-pub(super) fn outputs(output: &ReturnType) -> (bool, Outputs) {
-    let Some(Returned { fallible, whole, tuple, parts }) = returned(output) else {
-        return (false, Outputs { ty: None, tuple: false, parts: Vec::new() });
-    };
-    let parts = parts.into_iter().map(output_part).collect();
-    (fallible, Outputs { ty: Some(whole), tuple, parts })
-}
-
-pub(super) fn output_part(ty: Type) -> Output {
-    let kind = match output_form(&ty) {
-        Some((form, tensor)) if !is_integer(&element(tensor)) => {
-            OutputKind::Tensor { form, tensor: tensor.clone() }
-        }
-        _ => OutputKind::Plain,
-    };
-    Output { ty, kind }
 }

@@ -4,9 +4,8 @@ mod attributes;
 mod block;
 mod context;
 mod derivative;
-mod elements;
 mod forward;
-mod placeholders;
+mod mended;
 mod signature;
 mod twin;
 
@@ -20,13 +19,13 @@ use crate::messages;
 use crate::model::{Layer, RULES, nearest};
 use block::name_declared_types;
 use derivative::{bare_grads, derivative};
-use elements::with_known_elements;
+use mended::{filled, with_known_elements};
 
 pub(crate) use attributes::parameter_attributes;
 pub(crate) use block::{Known, block};
 pub(crate) use context::{BACKWARD_CONTEXT, CONTEXTS};
 pub(crate) use forward::forward;
-pub(crate) use signature::{RawParam, Returned, parameters, pattern_name, returned};
+pub(crate) use signature::{RawParam, parameters, pattern_name, returned};
 
 const KNOWN: Known = Known { rules: RULES, made: &["apply", "try_apply", "with"], open: false };
 
@@ -42,8 +41,8 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Layer> {
     for function in functions {
         match &function.sig.ident.to_string()[..] {
             "forward" => {
-                let filled = placeholders::filled(&function);
-                layer.forward = Some(forward(filled.as_ref().unwrap_or(&function), &op, errors));
+                let filled = filled(&function).unwrap_or(function);
+                layer.forward = Some(forward(&filled, &op, errors));
             }
             "backward" => layer.backward = Some(derivative(&function, &op, errors)),
             _ => layer.jvp = Some(derivative(&function, &op, errors)),

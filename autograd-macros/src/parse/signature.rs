@@ -6,7 +6,7 @@ use syn::{Attribute, FnArg, Pat, PatType, ReturnType, Type};
 
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{Function, argument_of, bare, last_segment};
+use crate::model::{Function, Returned, argument_of, bare, last_segment};
 use crate::tokens::plain_name;
 
 pub(crate) struct RawParam {
@@ -81,24 +81,17 @@ pub(crate) fn pattern_name(pat: &Pat) -> Option<Ident> {
     }
 }
 
-/// What a function returns, less a `Result` around it.
-pub(crate) struct Returned {
-    pub(crate) fallible: bool,
-    pub(crate) whole: Type,
-    pub(crate) tuple: bool,
-    pub(crate) parts: Vec<Type>,
-}
-
-/// None where no type is written.
-pub(crate) fn returned(output: &ReturnType) -> Option<Returned> {
-    let ReturnType::Type(_, written) = output else { return None };
+pub(crate) fn returned(output: &ReturnType) -> Returned {
+    let ReturnType::Type(_, written) = output else {
+        return Returned { fallible: false, whole: None, tuple: false, parts: Vec::new() };
+    };
     let inside = inside_result(written);
     let whole = bare(inside.unwrap_or(written)).clone();
     let (tuple, parts) = match &whole {
         Type::Tuple(tuple) => (true, tuple.elems.iter().cloned().collect()),
         one => (false, vec![one.clone()]),
     };
-    Some(Returned { fallible: inside.is_some(), whole, tuple, parts })
+    Returned { fallible: inside.is_some(), whole: Some(whole), tuple, parts }
 }
 
 /// The type inside a `Result`, or inside an alias of it, which has a name like `MyResult`.

@@ -6,12 +6,14 @@
 
 use std::fs;
 
-use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
+use proc_macro2::Ident;
+use syn::{Attribute, Item, ItemEnum, ItemMacro, ItemStruct, ItemUnion, Path, Stmt, StmtMacro};
 
+use crate::attributes::is_cfg;
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::Exists;
-use crate::tokens::{find_ident, is_group, is_punct, mentions};
+use crate::model::{Exists, last_segment};
+use crate::tokens::{find_ident, is_one_of};
 
 pub(crate) fn existing(name: &Ident, errors: &mut Errors) -> Option<Exists> {
     if !proc_macro::is_available() {
@@ -57,38 +59,38 @@ const HERE: &str = "__this_op";
 /// What has the name of the op at this byte.
 fn exists(text: &str, here: usize, name: &str) -> Option<Exists> {
     let (before, rest) = (text.get(..here)?, text.get(here..)?.strip_prefix(name)?);
-    beside(format!("{before}{HERE}{rest}").parse().ok()?, name)?
+    beside(syn::parse_file(&format!("{before}{HERE}{rest}")).ok()?.items, name)?
 }
 
-/// The same among these items; none where the op is not one of them.
-fn beside(items: TokenStream, name: &str) -> Option<Option<Exists>> {
+/// The same among these items; none where the op is not one of them. What a macro makes of its arguments is not
+/// known.
+fn beside(items: Vec<Item>, name: &str) -> Option<Option<Exists>> {
     let (mut reached, mut found) = (false, None);
-    let trees: Vec<TokenTree> = items.into_iter().collect();
-    for (at, tree) in trees.iter().enumerate() {
-        let op = match tree {
-            TokenTree::Ident(word) if word == "impl" && is_op(&trees[..at]) => {
-                head_name(&trees[at + 1..]).cloned()
+    for item in items {
+        let (inner, op) = match item {
+            Item::Impl(item) if is_op(&item.attrs) => {
+                (None, last_segment(&item.self_ty).map(|last| last.ident.clone()))
             }
-            TokenTree::Ident(word) if ["struct", "enum", "union"].iter().any(|ty| word == ty) => {
-                let named = matches!(trees.get(at + 1), Some(TokenTree::Ident(of)) if of == name);
-                if named && !is_configured(&trees[..at]) {
+            Item::Macro(item) if is_named(&item.mac.path, "scalar_op") => {
+                (None, find_ident(item.mac.tokens, |word| word == HERE || word == name))
+            }
+            Item::Struct(ItemStruct { attrs, ident, .. })
+            | Item::Enum(ItemEnum { attrs, ident, .. })
+            | Item::Union(ItemUnion { attrs, ident, .. }) => {
+                if ident == name && !attrs.iter().any(is_cfg) {
                     found = Some(Exists::Type);
                 }
-                None
+                continue;
             }
-            TokenTree::Group(group) if is_scalar(&trees[..at]) => {
-                find_ident(group.stream(), |word| word == HERE || word == name)
+            Item::Mod(item) => (item.content.map(|(_, items)| items), None),
+            Item::Fn(item) => {
+                (Some(item.block.stmts.into_iter().filter_map(declared).collect()), None)
             }
-            // What a macro makes of its arguments is not known.
-            TokenTree::Group(group) if !is_of_macro(&trees[..at]) => {
-                let inside = beside(group.stream(), name);
-                if inside.is_some() {
-                    return inside;
-                }
-                None
-            }
-            _ => None,
+            _ => continue,
         };
+        if let Some(inside) = inner.and_then(|items| beside(items, name)) {
+            return Some(inside);
+        }
         match op {
             Some(op) if op == HERE => reached = true,
             Some(op) if op == name && !reached => found = Some(Exists::Op),
@@ -98,50 +100,23 @@ fn beside(items: TokenStream, name: &str) -> Option<Option<Exists>> {
     reached.then_some(found)
 }
 
-fn is_scalar(before: &[TokenTree]) -> bool {
-    matches!(before, [.., TokenTree::Ident(name), bang] if name == "scalar_op" && is_punct(Some(bang), '!'))
-}
-
-/// Whether a group behind these trees is what a macro is given: `name! { }`, `macro_rules! name { }`.
-fn is_of_macro(before: &[TokenTree]) -> bool {
-    match before {
-        [.., bang, TokenTree::Ident(_)] => is_punct(Some(bang), '!'),
-        before => is_punct(before.last(), '!'),
+fn declared(statement: Stmt) -> Option<Item> {
+    match statement {
+        Stmt::Item(item) => Some(item),
+        Stmt::Macro(StmtMacro { attrs, mac, semi_token }) => {
+            Some(Item::Macro(ItemMacro { attrs, ident: None, mac, semi_token }))
+        }
+        _ => None,
     }
 }
 
-fn head_name(trees: &[TokenTree]) -> Option<&Ident> {
-    let mut depth = 0;
-    trees.iter().find_map(|tree| {
-        depth += i32::from(is_punct(Some(tree), '<')) - i32::from(is_punct(Some(tree), '>'));
-        match tree {
-            TokenTree::Ident(name) if depth == 0 => Some(name),
-            _ => None,
-        }
-    })
+/// Whether these attributes make an op, whatever is configured.
+fn is_op(attrs: &[Attribute]) -> bool {
+    attrs.iter().any(|attr| is_named(attr.path(), "py_layer py_func")) && !attrs.iter().any(is_cfg)
 }
 
-/// The attributes that stand last here, also before `pub`.
-fn attributes(before: &[TokenTree]) -> TokenStream {
-    let visibility = before.iter().rposition(|tree| is_group(Some(tree), Delimiter::Bracket));
-    let before = &before[..visibility.map_or(0, |last| last + 1)];
-    let attributes = before.rchunks(2).take_while(|pair| {
-        is_punct(pair.first(), '#') && is_group(pair.get(1), Delimiter::Bracket)
-    });
-    attributes.flatten().cloned().collect()
-}
-
-fn is_configured(before: &[TokenTree]) -> bool {
-    let attributes = attributes(before);
-    mentions(&attributes, "cfg") || mentions(&attributes, "cfg_attr")
-}
-
-/// Whether the attributes that stand last here make an op, whatever is configured.
-fn is_op(before: &[TokenTree]) -> bool {
-    let last = is_group(before.last(), Delimiter::Bracket);
-    let attributes = attributes(before);
-    last && ["py_layer", "py_func"].iter().any(|name| mentions(&attributes, name))
-        && !is_configured(before)
+fn is_named(path: &Path, names: &str) -> bool {
+    path.segments.last().is_some_and(|last| is_one_of(&last.ident, names))
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ sentences! {
         "#[py_func] takes the names of forward's outputs, and where the library is: `#[py_func(y, \
          z)]`, `#[py_func(crate = path::to::autograd_core)]`";
     no_forward() "a #[py_func] block needs a function `forward`";
-    path_twice() "the path of the library stands twice; remove one";
     receiver(function)
         "`{function}` has no `self`: a py_func keeps no state; capture it with `Program::py_func`";
     function_generic(function)
@@ -42,12 +41,4 @@ pub(super) fn unknown_parameter(name: &str, known: &[String]) -> String {
 
 pub(super) fn order(expected: &[String]) -> String {
     format!("backward takes inputs, then outputs, then gradients: {}", list(expected))
-}
-
-pub(super) fn gradient_count(returned: usize, inputs: usize) -> String {
-    format!(
-        "backward returns {}, but forward has {}; return one for each input",
-        plural(returned, "gradient"),
-        plural(inputs, "input")
-    )
 }

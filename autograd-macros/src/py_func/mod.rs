@@ -19,6 +19,7 @@ use crate::front::{self, Form};
 use crate::generics::is_lifetime;
 use crate::items::Found;
 use crate::library::{import, private, private_at};
+use crate::messages::{plural, returned_count, twice};
 use crate::model::{Block, Function, Item};
 use crate::parse::{Known, RawParam, block, parameters, pattern_name, returned};
 use crate::tokens::{ends, local, named, parts, plain_name};
@@ -41,7 +42,7 @@ impl Arguments {
                 read.names.get_or_insert_default().push(name);
             } else {
                 match crate_path.parse2(part.clone()) {
-                    Ok(_) if read.library.is_some() => errors.at(part, messages::path_twice()),
+                    Ok(_) if read.library.is_some() => errors.at(part, twice("crate")),
                     Ok(path) => read.library = Some(path),
                     Err(_) => errors.at(part, messages::unknown_argument()),
                 }
@@ -102,16 +103,12 @@ impl Form for Op {
         &self.block
     }
 
-    fn functions(&self) -> Vec<&Function> {
-        self.forward.iter().chain(&self.backward).collect()
-    }
-
     fn check(&self, args: &Arguments, errors: &mut Errors) {
         self.check_signatures(args, errors);
     }
 
     fn check_bodies(&self, errors: &mut Errors) {
-        self.functions().into_iter().for_each(|function| question::check(function, errors));
+        self.block.rules().for_each(|function| question::check(function, errors));
     }
 
     fn is_refused(&self) -> bool {
@@ -186,7 +183,9 @@ impl Op {
         }
         let gradients = values(&backward.sig.output).len();
         if gradients != self.inputs.len() {
-            let reported = messages::gradient_count(gradients, self.inputs.len());
+            let has = plural(self.inputs.len(), "input");
+            let write = "one for each input";
+            let reported = returned_count("backward", gradients, "gradient", &has, write);
             match &backward.sig.output {
                 ReturnType::Default => errors.at(&backward.sig.ident, reported),
                 ReturnType::Type(_, ty) => errors.at(ty, reported),
@@ -307,24 +306,18 @@ impl Op {
     fn proofs(&self) -> TokenStream {
         let Some(backward) = &self.backward else { return TokenStream::new() };
         let mut proofs = Vec::new();
-        for value in self.given.iter().flatten() {
-            let of = |name: &Ident, values: &[Value]| -> Option<Type> {
-                values.iter().find(|value| value.name == *name).map(|value| value.ty.clone())
+        for Value { name, ty } in self.given.iter().flatten() {
+            let mut inputs = self.inputs.iter().map(|input| ("same_as_input", input));
+            let mut outputs = self.outputs.iter().map(|output| ("same_as_output", output));
+            let input = inputs.find(|(_, input)| *name == input.name);
+            let is_of = |of: &Ident| *name == *of || *name == gradient_of(of);
+            let Some((proof, other)) = input.or_else(|| outputs.find(|(_, of)| is_of(&of.name)))
+            else {
+                continue;
             };
-            let span = value.ty.span();
-            let ty = &value.ty;
-            let private = private_at(span);
-            if let Some(input) = of(&value.name, &self.inputs) {
-                proofs.push(quote_spanned!(span=> #private::same_as_input::<#ty, #input>();));
-            }
-            let outputs = self.outputs.iter();
-            let output = outputs.clone().find(|output| {
-                value.name == output.name || value.name == gradient_of(&output.name)
-            });
-            if let Some(output) = output {
-                let output = &output.ty;
-                proofs.push(quote_spanned!(span=> #private::same_as_output::<#ty, #output>();));
-            }
+            let (span, other) = (ty.span(), &other.ty);
+            let (private, proof) = (private_at(span), Ident::new(proof, span));
+            proofs.push(quote_spanned!(span=> #private::#proof::<#ty, #other>();));
         }
         for (ty, input) in values(&backward.sig.output).iter().zip(&self.inputs) {
             let input = &input.ty;
@@ -393,7 +386,7 @@ fn named_parameters(function: &Function, errors: &mut Errors) -> Option<Vec<Valu
 
 /// The values of a return type: none of `()`, those of a tuple, what is in a `Result`.
 fn values(output: &ReturnType) -> Vec<Type> {
-    returned(output).map(|returned| returned.parts).unwrap_or_default()
+    returned(output).parts
 }
 
 /// `y`, or `y0`, `y1` ..

@@ -21,9 +21,6 @@ fn returns(ty: &str, body: &str) -> String {
 const ONE: &str = "x: &Tensor<f64>";
 const BACKWARD: &str = "fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> \
                         { dy * 2.0 }";
-const READS: &str = "fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> { dy \
-                     * ctx.saved_tensor() }";
-
 #[test]
 fn types_of_other_names_are_left_to_the_compiler() {
     held(
@@ -31,12 +28,6 @@ fn types_of_other_names_are_left_to_the_compiler() {
         &["Gradient", "Gradient<f64>", "Option", "<A as B>::Gradient<f64>"],
         "is not returned as",
         &["usize", "Option<f64>", "&Tensor<f64>"],
-    );
-    held(
-        |ty| op(&format!("type Saved = {ty};"), ONE, "ctx.save_for_backward(x); x * 2.0", READS),
-        &["Kept", "[Kept; 2]"],
-        "cannot be saved",
-        &["f64", "[f64; 2]"],
     );
     let ty = syn::parse_str("<A as B>::Tensor<f64>").expect("a type");
     assert!(as_tensor(&ty).is_none());

@@ -197,8 +197,8 @@ const ELEMENTS: &[(&str, usize)] = &[
     ("Tensor<Mine>", 2),
     ("Tensor<Vec<Mine>>", 2),
     ("Tensor<Named>", 2),
-    ("Tensor<Plain>", 5),
-    ("Tensor<Mine<u8>>", 5),
+    ("Tensor<Plain>", 4),
+    ("Tensor<Mine<u8>>", 4),
 ];
 
 const TYPES: &str =

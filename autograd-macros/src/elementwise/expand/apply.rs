@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 
-use super::{Expansion, field};
+use super::Expansion;
 use crate::attributes::is;
 use crate::builder;
 use crate::elementwise::model::{Forward, Kind};
@@ -29,31 +29,31 @@ impl Expansion<'_> {
 
     /// The calls of an op with an input whose type the compiler refuses.
     pub(super) fn loose(&self, forward: &Forward) -> TokenStream {
-        let (p, name) = (private(), &self.op.name);
-        let tensors = vec![quote!(#p::Tensor<::core::primitive::f64>); forward.outputs.len()];
-        let output = match (tensors.as_slice(), forward.tuple) {
-            ([one], false) => one.clone(),
-            (many, _) => quote!((#(#many,)*)),
-        };
+        let (p, op) = (private(), &self.op);
+        let output = op.output(&p, &quote!(::core::primitive::f64));
         let names: Vec<_> = forward.params.iter().map(|param| param.ident.clone()).collect();
-        let op = syn::parse_quote!(#name);
-        crate::fallback::loose(&p, &syn::Generics::default(), name, &op, &names, &output)
+        crate::fallback::loose(&p, &op.generics, &op.name, &op.self_ty, &names, &output)
+    }
+
+    /// The plain parameters, by value or lent.
+    pub(super) fn plain(&self, forward: &Forward, lent: Option<TokenStream>) -> Vec<TokenStream> {
+        let plain = forward.of(Kind::Plain);
+        let typed = plain.map(|param| (&param.ident, self.op.plain_type(param)));
+        typed.map(|(ident, ty)| quote!(#ident: #lent #ty)).collect()
     }
 
     /// The op: a static, or a function of its plain parameters.
     pub(super) fn pair(&self, forward: &Forward) -> TokenStream {
         let p = private();
-        let fields = forward.of(Kind::Plain).map(|param| {
-            let (field, ident) = (field(param), &param.ident);
-            quote!(#field: ::core::clone::Clone::clone(#ident))
-        });
+        let fields = forward.of(Kind::Plain).map(|param| &param.ident);
+        let fields = fields.map(|ident| quote!(#ident: ::core::clone::Clone::clone(#ident)));
         let fields: Vec<_> = fields.collect();
         // A formula, compiled for what it is given.
         let name = self.struct_name("Formula");
         let formulas = self.given(forward);
         let compiled = |which: usize| {
             let (given, outputs) = formulas.get(which)?;
-            let (i, m) = (given.count(), given.masks.len());
+            let (i, m) = (given.numbers.len(), given.masks.len());
             let ty = quote!(#p::elementwise::Compiled<#name<#which>, #i, #m, #outputs>);
             Some((ty, quote!(#p::elementwise::Compiled(#name::<#which> { #(#fields),* }))))
         };
@@ -75,10 +75,7 @@ impl Expansion<'_> {
             #p::elementwise::Pair::new(&#info, #forward_value, #backward_value, #derived_value)
         };
         let name = self.struct_name("Pair");
-        let plain = forward.of(Kind::Plain).map(|param| {
-            let (ident, ty) = (&param.ident, self.op.plain_type(param));
-            quote!(#ident: &#ty)
-        });
+        let plain = self.plain(forward, Some(quote!(&)));
         match fields.is_empty() {
             true => quote!(static #name: #ty = #pair;),
             false => quote!(#[inline] fn #name(#(#plain),*) -> #ty { #pair }),
@@ -154,10 +151,7 @@ impl Expansion<'_> {
         self.op.backward.as_ref()?;
         let p = private();
         let (op, vis) = (&self.op.name, self.vis());
-        let params = forward.of(Kind::Plain).map(|param| {
-            let (ident, ty) = (&param.ident, self.op.plain_type(param));
-            quote!(#ident: #ty)
-        });
+        let params = self.plain(forward, None);
         let pair = self.struct_name("Pair");
         let plain: Vec<_> = forward.of(Kind::Plain).map(|param| &param.ident).collect();
         let given = (!plain.is_empty()).then(|| quote!((#(&#plain),*)));

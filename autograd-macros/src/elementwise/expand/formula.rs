@@ -1,10 +1,10 @@
 //! The formulas of forward, of backward and of what is derived, each a struct with its parameters.
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 
-use super::{Expansion, Given, field, given_name};
-use crate::elementwise::model::{Backward, Forward, Kind};
+use super::{Expansion, Given, given_name};
+use crate::elementwise::model::{Backward, Forward, Kind, Meant};
 use crate::library::private;
 use crate::tokens::plain_name;
 
@@ -13,16 +13,13 @@ impl Expansion<'_> {
     pub(super) fn formulas(&self, forward: &Forward) -> TokenStream {
         let (info, pair, name) =
             (self.info(forward), self.pair(forward), self.struct_name("Formula"));
-        let fields = forward.of(Kind::Plain).map(|param| {
-            let (ident, ty) = (field(param), self.op.plain_type(param));
-            quote!(#ident: #ty)
-        });
+        let fields = self.plain(forward, None);
         let backward = self.op.backward.as_ref().map(|of| self.call_backward(forward, of));
         let bodies = [self.call_forward(forward, None), self.derived(forward)];
         let formulas = self.given(forward).into_iter().zip(bodies.into_iter().chain(backward));
-        let formulas = formulas.enumerate().map(|(which, ((given, outputs), body))| {
-            self.formula(forward, which, &given, outputs, body)
-        });
+        let formulas = formulas
+            .enumerate()
+            .map(|(which, ((given, outputs), body))| self.formula(which, &given, outputs, body));
         quote! {
             #info
             #[derive(Clone)]
@@ -36,10 +33,13 @@ impl Expansion<'_> {
     /// that of a backward by hand.
     pub(super) fn given(&self, forward: &Forward) -> Vec<(Given, usize)> {
         let gradients = forward.differentiable().len();
-        let backward = self.op.backward.as_ref().map(|of| Given::by(forward, &of.meant(forward)));
-        let own =
-            [(Given::all(forward), forward.outputs.len()), (Given::derived(forward), gradients)];
-        own.into_iter().chain(backward.map(|given| (given, gradients))).collect()
+        let given = |keeps: &dyn Fn(&Meant) -> bool| Given::new(forward, keeps);
+        let all = given(&|meant| matches!(meant, Meant::Input(_)));
+        let derived = given(&|meant| !matches!(meant, Meant::Output(_)));
+        let named = self.op.backward.as_ref().map(|of| of.meant(forward));
+        let backward = named.map(|named| (given(&|meant| named.contains(meant)), gradients));
+        let own = [(all, forward.outputs.len()), (derived, gradients)];
+        own.into_iter().chain(backward).collect()
     }
 
     pub(super) fn info(&self, forward: &Forward) -> TokenStream {
@@ -49,10 +49,15 @@ impl Expansion<'_> {
         let differentiable = forward.of(Kind::Real).map(|param| !param.stop_gradient);
         let masks: Vec<_> = forward.of(Kind::Mask).map(|param| plain_name(&param.ident)).collect();
         let outputs = forward.outputs.len();
-        let given = self.given(forward).pop().map(|(given, _)| given);
-        let given = given.unwrap_or_else(|| Given::derived(forward));
-        let (kept_reals, kept_masks) = (&given.reals, &given.masks);
-        let (kept_outputs, gradients) = (&given.outputs, &given.gradients);
+        let Some((given, _)) = self.given(forward).pop() else { return TokenStream::new() };
+        let kept = |kind: Kind| -> Vec<usize> {
+            let inputs = forward.params.iter().enumerate().filter(|(_, param)| param.kind == kind);
+            let kept = inputs.enumerate().filter(|(_, (at, _))| given.has(&Meant::Input(*at)));
+            kept.map(|(position, _)| position).collect()
+        };
+        let (kept_reals, kept_masks) = (kept(Kind::Real), kept(Kind::Mask));
+        let kept_outputs = (0..outputs).filter(|at| given.has(&Meant::Output(*at)));
+        let gradients = (0..outputs).filter(|at| given.has(&Meant::Gradient(*at)));
         let reduction = match &self.args.reduce {
             None => quote!(#p::elementwise::Reduction::None),
             Some(reduce) => {
@@ -80,14 +85,14 @@ impl Expansion<'_> {
 
     fn formula(
         &self,
-        forward: &Forward,
         which: usize,
         given: &Given,
         outputs: usize,
         body: TokenStream,
     ) -> TokenStream {
         let (p, name) = (private(), self.struct_name("Formula"));
-        let (reals, masks) = (given.names(forward), given.mask_names(forward));
+        let names = |of: &[(Ident, Meant)]| of.iter().map(|(name, _)| name.clone()).collect();
+        let (reals, masks): (Vec<_>, Vec<_>) = (names(&given.numbers), names(&given.masks));
         let (i, m, lane) = (reals.len(), masks.len(), self.lane());
         quote! {
             impl #p::elementwise::Lanewise<#i, #m, #outputs> for #name<#which> {
@@ -108,12 +113,9 @@ impl Expansion<'_> {
         let p = private();
         let op = &self.op.name;
         let arguments = forward.params.iter().map(|param| {
-            let ident = given_name(&param.ident);
+            let ident = given_name(&plain_name(&param.ident));
             match (param.kind, along) {
-                (Kind::Plain, _) => {
-                    let field = field(param);
-                    quote!(::core::clone::Clone::clone(&self.#field))
-                }
+                (Kind::Plain, _) => clone_of(&param.ident),
                 (_, None) => quote!(#ident),
                 (Kind::Mask, _) => quote!(#ident.for_duals()),
                 (Kind::Real, Some(moving)) if *moving == param.ident => {
@@ -130,11 +132,9 @@ impl Expansion<'_> {
         let op = &self.op.name;
         let arguments = backward.params.iter().map(|(ident, _)| {
             let name = plain_name(ident);
-            let plain =
-                forward.of(Kind::Plain).find(|param| plain_name(&param.ident) == name).map(field);
-            match plain {
-                Some(field) => quote!(::core::clone::Clone::clone(&self.#field)),
-                None => given_name(ident).to_token_stream(),
+            match forward.of(Kind::Plain).find(|param| plain_name(&param.ident) == name) {
+                Some(param) => clone_of(&param.ident),
+                None => given_name(&name).to_token_stream(),
             }
         });
         let call = quote!(<#op>::backward(#(#arguments),*));
@@ -150,7 +150,7 @@ impl Expansion<'_> {
     pub(super) fn derived(&self, forward: &Forward) -> TokenStream {
         let p = private();
         let grads: Vec<_> = (0..forward.outputs.len())
-            .map(|k| given_name(&Ident::new(&format!("d{}", forward.output(k)), Span::call_site())))
+            .map(|k| given_name(&format!("d{}", forward.output(k))))
             .collect();
         let each = forward.differentiable().into_iter().map(|param| {
             let call = self.call_forward(forward, Some(&param.ident));
@@ -158,6 +158,11 @@ impl Expansion<'_> {
         });
         quote!([#(#each),*])
     }
+}
+
+/// A plain parameter of a formula.
+fn clone_of(ident: &Ident) -> TokenStream {
+    quote!(::core::clone::Clone::clone(&self.#ident))
 }
 
 pub(super) fn as_array(call: &TokenStream, count: usize, tuple: bool) -> TokenStream {

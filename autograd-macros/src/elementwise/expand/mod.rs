@@ -18,7 +18,7 @@ use crate::generics::generated;
 use crate::library::{import, private_path};
 use crate::model::Function;
 use crate::tokens::{is_group, is_one_of, is_punct, located, regroup, rewritten};
-use given::{Given, field, given_name};
+use given::{Given, given_name};
 
 pub(crate) struct Expansion<'a> {
     pub(crate) op: &'a Op,

@@ -1,11 +1,12 @@
-//! Element types that there are not.
+//! Types that the macro takes for others: the rest of the signature is read as it was meant.
 
 use proc_macro2::{Ident, TokenTree};
-use quote::{ToTokens, quote};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::parse::Parse;
 
 use crate::errors::Errors;
 use crate::messages;
+use crate::model::Function;
 use crate::tokens::{is_punct, rewritten};
 
 /// Element types that somebody may want, and which to take.
@@ -43,4 +44,28 @@ pub(super) fn with_known_elements<P: Parse + ToTokens>(
         _ => None,
     });
     syn::parse2(known?).ok()
+}
+
+/// A likely type in place of each `_`, which the compiler reports, mostly with the type to write.
+pub(super) fn filled(function: &Function) -> Option<Function> {
+    let tokens = rewritten(function.sig.to_token_stream(), &mut |trees, at| {
+        let before = |back: usize| at.checked_sub(back).map(|at| &trees[at]);
+        let element = is_punct(before(1), '<')
+            && matches!(before(2), Some(TokenTree::Ident(name)) if name == "Tensor");
+        match &trees[at] {
+            // Neither `'_` nor a pattern.
+            TokenTree::Ident(word)
+                if word == "_"
+                    && !is_punct(before(1), '\'')
+                    && !is_punct(trees.get(at + 1), ':') =>
+            {
+                Some(match element {
+                    true => (quote_spanned!(word.span()=> f64), 1),
+                    false => (quote_spanned!(word.span()=> Tensor<f64>), 1),
+                })
+            }
+            _ => None,
+        }
+    });
+    Some(Function { sig: syn::parse2(tokens?).ok()?, ..function.clone() })
 }

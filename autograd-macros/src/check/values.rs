@@ -1,0 +1,135 @@
+//! What backward and `jvp` take and return, against what is known of it from forward.
+
+use syn::{ReturnType, Type, TypePath};
+
+use super::types::{is_list, is_plain, other_element, surely_wrong, tensor_in};
+use crate::errors::Errors;
+use crate::messages;
+use crate::model::{
+    Form, Function, Returns, argument_of, as_tensor, bare, held, last_segment, output_form,
+};
+use crate::tokens::text;
+
+#[derive(Clone, Copy)]
+pub(crate) enum Role {
+    Gradient,
+    Input,
+    Tangent,
+    Returned,
+}
+
+/// How a value is written, with `T` for its tensor: first as is usual.
+fn ways(role: Role, form: Form) -> &'static [&'static str] {
+    match (role, form) {
+        (Role::Returned, Form::List) => &["Vec<T>", "Vec<Option<T>>"],
+        (Role::Returned, _) => &["T", "Option<T>"],
+        (Role::Input, Form::List) => &["&[T]"],
+        (_, Form::List) => &["&[T]", "&[Option<T>]"],
+        (_, Form::Optional) => &["Option<&T>"],
+        (Role::Input, Form::One) => &["&T"],
+        (_, Form::One) => &["&T", "Option<&T>"],
+    }
+}
+
+/// A type in the words of [`ways`]: without lifetimes, and arrays as lists.
+fn shape(ty: &Type) -> String {
+    let inner = || held(ty).into_iter().map(shape).collect::<Vec<_>>().join(", ");
+    match bare(ty) {
+        ty if as_tensor(ty).is_some() => "T".to_owned(),
+        Type::Reference(reference) if reference.mutability.is_none() => format!("&{}", inner()),
+        Type::Slice(_) => format!("[{}]", inner()),
+        Type::Array(_) => format!("Vec<{}>", inner()),
+        ty => match last_segment(ty) {
+            Some(last) if last.ident == "Option" || last.ident == "Vec" => {
+                format!("{}<{}>", last.ident, inner())
+            }
+            _ => text(ty),
+        },
+    }
+}
+
+/// The usual way to write a value.
+pub(crate) fn usual(role: Role, form: Form, tensor: &TypePath) -> String {
+    ways(role, form)[0].replace('T', &text(tensor))
+}
+
+pub(crate) struct Value<'a> {
+    pub(crate) role: Role,
+    /// `the gradient of`
+    pub(crate) what: &'static str,
+    /// `the output`, `` `x` ``
+    pub(crate) whose: String,
+    pub(crate) form: Form,
+    pub(crate) tensor: &'a TypePath,
+}
+
+impl Value<'_> {
+    /// Where both element types are known by name, they are compared here; the rest is for the compiler.
+    pub(crate) fn check(&self, ty: &Type, name: Option<&str>, errors: &mut Errors) {
+        let what = format!("{} {}", self.what, self.whose);
+        let (tensor, ways) = (tensor_in(ty), ways(self.role, self.form));
+        let written = |ways: &[&str]| {
+            let written = ways.join("` or `").replace('T', &text(self.tensor));
+            name.map_or(written.clone(), |name| format!("{name}: {written}"))
+        };
+        let is_sure = match self.role {
+            Role::Returned => surely_wrong(ty),
+            _ => tensor.is_some() || is_plain(ty),
+        };
+        if let Some((found, of)) = tensor.and_then(|found| other_element(found, self.tensor)) {
+            let write = written(&ways[..1]);
+            errors.at(ty, messages::value_element(&what, &found, &self.whose, &of, &write));
+        } else if is_sure && !ways.contains(&&shape(ty)[..]) {
+            let passed = if name.is_some() { "passed" } else { "returned" };
+            errors.at(ty, messages::value_form(&what, passed, &text(ty), &written(ways)));
+        }
+    }
+}
+
+/// What a function is to return.
+pub(crate) struct Wanted<'a> {
+    /// `gradient`, `tangent`
+    pub(crate) one: &'static str,
+    /// What forward has to each.
+    pub(crate) has: String,
+    pub(crate) values: Vec<Value<'a>>,
+    pub(crate) write: String,
+}
+
+impl Wanted<'_> {
+    pub(crate) fn check(&self, returns: &Returns, function: &Function, errors: &mut Errors) {
+        let (count, name) = (self.values.len(), &function.sig.ident);
+        let said = name.to_string();
+        let other =
+            |found| messages::returned_count(&said, found, self.one, &self.has, &self.write);
+        match returns {
+            Returns::Nothing => match &function.sig.output {
+                ReturnType::Default => errors.at(name, other(0)),
+                ReturnType::Type(_, ty) => errors.at(ty, other(0)),
+            },
+            Returns::Tuple(whole, types) if types.len() != count => {
+                errors.at(whole, other(types.len()));
+            }
+            Returns::Tuple(_, types) if count > 1 => {
+                let each = self.values.iter().zip(types);
+                each.for_each(|(value, ty)| value.check(ty, None, errors));
+            }
+            Returns::Tuple(ty, _) | Returns::One(ty) if count == 1 => {
+                self.values[0].check(ty, None, errors);
+            }
+            Returns::One(ty) if is_list(ty) => {
+                let found = text(ty);
+                let message =
+                    messages::returned_list(&said, &found, self.one, &self.has, &self.write);
+                errors.at(ty, message);
+            }
+            // An alias may be a tuple.
+            Returns::One(ty) => {
+                if output_form(argument_of(ty, "Option").unwrap_or(ty)).is_some() {
+                    errors.at(ty, other(1));
+                }
+            }
+            Returns::Tuple(..) | Returns::ByName(_) => {}
+        }
+    }
+}
