@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::any::{AnyTensor, Element};
 use super::node::{Node, NodeRef, Op, Pull, Push, Slots, only};
-use super::parts::{Edge, Entries, Plain, Saved, State};
+use super::parts::{Edges, Entries, Plain, Saved, State};
 use super::saved::{Kept, typed};
 use super::shapes::output_shapes;
 use super::tensor::Tensor;
@@ -36,13 +36,12 @@ type Grads = SmallVec<[Option<AnyTensor>; 2]>;
 
 impl Rule {
     /// One for backward alone.
-    pub(crate) fn new<T: Element, U: Element, G: IntoIterator<Item = Option<Tensor<T>>>>(
+    pub(crate) fn new<T: Element, U: Element, G: AsMut<[Option<Tensor<T>>]>>(
         saved: impl IntoIterator<Item = Saved>,
         pull: impl Fn(&mut Kept<'_>, Tensor<U>, &[bool]) -> Result<G> + Send + Sync + 'static,
     ) -> Self {
         let pull = move |saved: &mut Kept<'_>, grad, wants: &[bool]| {
-            let grads = pull(saved, typed(grad), wants)?;
-            Ok(grads.into_iter().map(|grad| grad.map(T::wrap)).collect())
+            Ok(all_wrapped(pull(saved, typed(grad), wants)?.as_mut()))
         };
         let call = RuledCall { name: "", pull: Box::new(pull), push: None };
         Self { saved: saved.into_iter().collect(), call }
@@ -57,7 +56,7 @@ impl Rule {
         + 'static,
     ) -> Self {
         self.call.push = Some(Box::new(move |saved, tangents, shape| {
-            Ok(push(saved, &all_typed(tangents), shape)?.map(T::wrap))
+            wrapped(push(saved, &all_typed(tangents), shape))
         }));
         self
     }
@@ -67,18 +66,26 @@ impl Rule {
         self,
         name: &'static str,
         location: &'static Location<'static>,
-        edges: impl IntoIterator<Item = Edge>,
+        edges: Edges,
     ) -> NodeRef {
         let Self { mut saved, call } = self;
         let call: Plain = Arc::new(RuledCall { name, ..call });
         let state = State::new(Some(call), &mut saved);
-        NodeRef::record(&Ruled, edges.into_iter().collect(), state, location)
+        NodeRef::record(&Ruled, edges, state, location)
     }
 }
 
-// Compiled once for a type of elements.
-fn all_typed<T: Element>(tangents: &Slots) -> SmallVec<[Option<Tensor<T>>; 2]> {
+// These are compiled once for a type of elements, and a rule's closures once for each rule.
+fn all_typed<T: Element>(tangents: &Slots) -> Vec<Option<Tensor<T>>> {
     tangents.iter().map(|tangent| T::peek(tangent.as_ref()?).cloned()).collect()
+}
+
+fn all_wrapped<T: Element>(grads: &mut [Option<Tensor<T>>]) -> Grads {
+    grads.iter_mut().map(|grad| grad.take().map(T::wrap)).collect()
+}
+
+fn wrapped<T: Element>(tangent: Result<Option<Tensor<T>>>) -> Result<Option<AnyTensor>> {
+    Ok(tangent?.map(T::wrap))
 }
 
 /// The op of all nodes with a [`Rule`].
@@ -130,8 +137,23 @@ pub(crate) fn finish<T: Element, U: Element, const N: usize>(
     rule: impl FnOnce() -> Rule,
 ) -> Tensor<U> {
     // Rules of elements without gradients are not even compiled.
-    if const { !T::DTYPE.is_float() } || !inputs.iter().any(|x| x.is_recorded()) {
-        return unrecorded(name, caller, inputs, value);
+    if const { T::DTYPE.is_float() } && is_recorded(inputs) {
+        return output(name, caller, inputs, value, rule());
     }
-    Tensor::output(value, Some(rule().record(name, caller, inputs.map(Tensor::edge))))
+    unrecorded(name, caller, inputs, value)
+}
+
+fn is_recorded<T: Element, const N: usize>(inputs: [&Tensor<T>; N]) -> bool {
+    inputs.iter().any(|x| x.is_recorded())
+}
+
+fn output<T: Element, U: Element, const N: usize>(
+    name: &'static str,
+    caller: &'static Location<'static>,
+    inputs: [&Tensor<T>; N],
+    value: Value<U>,
+    rule: Rule,
+) -> Tensor<U> {
+    let edges = inputs.iter().map(|x| x.edge()).collect();
+    Tensor::output(value, Some(rule.record(name, caller, edges)))
 }

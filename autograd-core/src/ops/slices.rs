@@ -481,6 +481,6 @@ fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Re
         let parts: Vec<Tensor<T>> = tangents.iter().zip(&again).map(part).collect();
         Tensor::try_concat(&parts.iter().collect::<Vec<_>>(), axis).map(Some)
     });
-    let node = rule.record("concat", caller, tensors.iter().map(|t| t.edge()));
+    let node = rule.record("concat", caller, tensors.iter().map(|t| t.edge()).collect());
     Ok(Tensor::output(value, Some(node)))
 }
