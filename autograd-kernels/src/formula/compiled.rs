@@ -173,37 +173,13 @@ where
         if const { O > 1 } {
             assert!(n <= stride, "blocks of several results fit their distance");
         }
-        assert!(reals.len() == I && masks.len() == M, "blocks fit their formula");
-        let mut x: [&[T]; I] = [&[]; I];
-        for k in 0..I {
-            let given = match k {
-                0 => a,
-                1 => b,
-                2 => c,
-                _ => reals[k],
-            };
-            x[k] = &given[..n];
-        }
-        let mut m: [&[bool]; M] = [&[]; M];
-        if const { M > 0 } {
-            for k in 0..M {
-                m[k] = &masks[k][..n];
-            }
-        }
+        let x: [&[T]; I] = numbers_of(n, reals, [a, b, c]);
+        let m: [&[bool]; M] = masks_of(n, masks);
         let out = &mut out[..if const { O == 1 } { n } else { O * stride }];
         let mut beyond = false;
         for i in 0..n {
-            let mut numbers = [Real(Number::<T, FMA>::new(T::zero())); I];
-            for k in 0..I {
-                numbers[k] = Real(Number::new(x[k][i]));
-            }
-            let mut conditions = [Mask::from(false); M];
-            if const { M > 0 } {
-                for k in 0..M {
-                    conditions[k] = Mask::from(m[k][i]);
-                }
-            }
-            let results = self.formula.call(numbers, conditions);
+            let (numbers, conditions) = (numbers_at(&x, i), masks_at(&m, i));
+            let results = self.formula.call::<Number<T, FMA>>(numbers, conditions);
             for k in 0..O {
                 out[k * stride + i] = results[k].0.value;
                 beyond |= results[k].0.beyond;
@@ -211,4 +187,53 @@ where
         }
         beyond
     }
+}
+
+// What the loop reads, apart from it: compiled for each number of operands, and not for each formula.
+
+/// The first `n` elements of the operands. Arguments of their own are those that the compiler holds apart.
+#[inline(always)]
+fn numbers_of<'a, T, const I: usize>(
+    n: usize,
+    reals: &[&'a [T]],
+    own: [&'a [T]; 3],
+) -> [&'a [T]; I] {
+    assert!(reals.len() == I, "blocks fit their formula");
+    let mut x: [&[T]; I] = [&[]; I];
+    for k in 0..I {
+        let given = if k < 3 { own[k] } else { reals[k] };
+        x[k] = &given[..n];
+    }
+    x
+}
+
+#[inline(always)]
+fn masks_of<'a, const M: usize>(n: usize, masks: &[&'a [bool]]) -> [&'a [bool]; M] {
+    assert!(masks.len() == M, "blocks fit their formula");
+    let mut m: [&[bool]; M] = [&[]; M];
+    for k in 0..M {
+        m[k] = &masks[k][..n];
+    }
+    m
+}
+
+#[inline(always)]
+fn numbers_at<T: Math, const FMA: bool, const I: usize>(
+    x: &[&[T]; I],
+    i: usize,
+) -> [Real<Number<T, FMA>>; I] {
+    let mut numbers = [Real(Number::new(T::zero())); I];
+    for k in 0..I {
+        numbers[k] = Real(Number::new(x[k][i]));
+    }
+    numbers
+}
+
+#[inline(always)]
+fn masks_at<L: Lane, const M: usize>(m: &[&[bool]; M], i: usize) -> [Mask<L>; M] {
+    let mut conditions = [Mask::from(false); M];
+    for k in 0..M {
+        conditions[k] = Mask::from(m[k][i]);
+    }
+    conditions
 }
