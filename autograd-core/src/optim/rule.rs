@@ -126,6 +126,12 @@ impl<'a, T: Float> Step<'a, T> {
     /// If `N` is not one more than there are names in [`Rule::state`].
     #[track_caller]
     pub fn each<const N: usize>(self, f: impl Fn([T; N], T) -> [T; N] + Copy + Sync) {
+        let gradient = self.gradient;
+        pass(self.written(), gradient, f);
+    }
+
+    #[track_caller]
+    fn written<const N: usize>(self) -> [&'a mut [T]; N] {
         let found = self.state.len() + 1;
         assert!(
             N == found,
@@ -133,7 +139,7 @@ impl<'a, T: Float> Step<'a, T> {
              and those that `Rule::state` names"
         );
         let mut slices = std::iter::once(self.parameter).chain(self.state);
-        pass(from_fn(|_| slices.next().unwrap_or_default()), self.gradient, f);
+        from_fn(|_| slices.next().unwrap_or_default())
     }
 
     /// The elements of the parameter, of the gradient, and of the state, for what
