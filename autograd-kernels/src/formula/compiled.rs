@@ -83,9 +83,8 @@ where
     /// Computes the first `len` elements of a block; whether it met an angle beyond what the loop takes.
     fn is_beyond<T: Math + Storable>(&self, len: usize, block: &mut Block<'_, T>) -> bool {
         let Block { reals, masks, out, .. } = block;
-        let of = |k: usize| reals.get(k).copied().unwrap_or(&[]);
-        let work = Loop { formula: &self.0, len, reals, masks };
-        dispatch_slices(work, out, (of(0), of(1), of(2)))
+        let [a, b, c] = first(reals);
+        dispatch_slices(Loop { formula: &self.0, len, reals, masks }, out, (a, b, c))
     }
 }
 
@@ -189,7 +188,17 @@ where
     }
 }
 
-// What the loop reads, apart from it: compiled for each number of operands, and not for each formula.
+// What is read, apart from the loop: compiled for each number of operands, and not for each formula.
+
+/// The operands that are arguments of their own.
+#[inline]
+fn first<'a, T>(reals: &[&'a [T]]) -> [&'a [T]; 3] {
+    let mut first = [&[][..]; 3];
+    for (own, given) in first.iter_mut().zip(reals) {
+        *own = given;
+    }
+    first
+}
 
 /// The first `n` elements of the operands. Arguments of their own are those that the compiler holds apart.
 #[inline(always)]

@@ -13,6 +13,7 @@ mod wait;
 mod workers;
 
 use std::collections::VecDeque;
+use std::mem::take;
 use std::time::{Duration, Instant};
 
 pub use count::{num_threads, set_num_threads, with_num_threads};
@@ -95,7 +96,7 @@ pub fn each_chunk_of<T: Send>(
 /// The same of slices of one length, which threads take part by part.
 fn chunks_of<T: Send, const N: usize>(
     elements: usize,
-    slices: [&mut [T]; N],
+    mut slices: [&mut [T]; N],
     size: usize,
     work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
 ) {
@@ -103,11 +104,19 @@ fn chunks_of<T: Send, const N: usize>(
         0 => {}
         len if len <= size => work(0, slices),
         len => {
-            let mut rests = slices.map(|slice| slice.chunks_mut(size));
-            let part = |_| Mutex::new(rests.each_mut().map(|rest| rest.next().unwrap_or_default()));
-            let parts: Vec<Mutex<[&mut [T]; N]>> = (0..len.div_ceil(size)).map(part).collect();
-            each_of(elements, parts.len(), &|part| {
-                work(part, locked(&parts[part]).each_mut().map(|part| &mut **part));
+            let mut parts = Vec::new();
+            for _ in 0..len.div_ceil(size) {
+                let mut part: [&mut [T]; N] = std::array::from_fn(|_| Default::default());
+                for (part, rest) in part.iter_mut().zip(&mut slices) {
+                    let at = size.min(rest.len());
+                    (*part, *rest) = take(rest).split_at_mut(at);
+                }
+                parts.push(Mutex::new(Some(part)));
+            }
+            each_of(elements, parts.len(), &|at| {
+                if let Some(part) = locked(&parts[at]).take() {
+                    work(at, part);
+                }
             });
         }
     }
