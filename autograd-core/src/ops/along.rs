@@ -1,8 +1,6 @@
 //! Along an axis: sorting, the `k` greatest, the median, extremes, their positions, and running sums. Elements are
 //! gathered by their positions, so that gradients flow back to these.
 
-use std::cmp::Ordering;
-
 use super::call::{call, linear};
 use super::reduce::{Max, Min, grouped};
 use super::table::{
@@ -59,16 +57,23 @@ fn argsort<T: Numeric>(
     descending: bool,
     caller: Caller,
 ) -> Result<Tensor<i64>> {
-    let Around { outer, n, inner } = Around::new(x.shape(), check_axis("argsort", axis, x.ndim())?);
-    let mut row: Vec<(T, i64)> = Vec::with_capacity(n);
-    Ok(positions("argsort", x, x.shape_owned(), caller, |data, out| {
-        for first in (0..outer).flat_map(|block| (0..inner).map(move |i| block * n * inner + i)) {
-            row.clear();
-            row.extend((0..n).map(|i| (data[first + i * inner], i as i64)));
-            row.sort_by(|(a, _), (b, _)| compare(*a, *b, descending));
-            row.iter().enumerate().for_each(|(i, &(_, at))| out[first + i * inner] = at);
-        }
+    let around = Around::new(x.shape(), check_axis("argsort", axis, x.ndim())?);
+    Ok(positions("argsort", x, x.shape_owned(), caller, &|data, out| {
+        out.iter_mut().zip(data).for_each(|(out, x)| *out = x.rank(descending));
+        sort(out, around);
     }))
+}
+
+/// Along an axis, in place of ranks the positions that put them in ascending order.
+fn sort(ranks: &mut [i64], Around { outer, n, inner }: Around) {
+    let mut row: Vec<(i64, i64)> = Vec::with_capacity(n);
+    for first in (0..outer).flat_map(|block| (0..inner).map(move |i| block * n * inner + i)) {
+        row.clear();
+        row.extend((0..n).map(|i| (ranks[first + i * inner], i as i64)));
+        // Equal ones keep their order: their positions are compared.
+        row.sort_unstable();
+        row.iter().enumerate().for_each(|(i, &(_, at))| ranks[first + i * inner] = at);
+    }
 }
 
 /// What `find` writes for row-major elements.
@@ -77,20 +82,13 @@ fn positions<T: Numeric>(
     x: &Tensor<T>,
     shape: Shape,
     caller: Caller,
-    find: impl FnOnce(&[T], &mut [i64]),
+    find: &dyn Fn(&[T], &mut [i64]),
 ) -> Tensor<i64> {
     let lost = Lost::without_derivative(op, caller, x);
     let x = x.read();
     let x = x.contiguous();
     let value = Value::written(shape, |out| find(x.as_slice().unwrap_or(&[]), out));
     Tensor::new(value).with_lost(lost)
-}
-
-/// NaN after all others in either order.
-fn compare<T: Numeric>(a: T, b: T, descending: bool) -> Ordering {
-    let (first, second) = if descending { (b, a) } else { (a, b) };
-    let is_nan = |x: T| x.partial_cmp(&x).is_none();
-    first.partial_cmp(&second).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)))
 }
 
 const fn best_op(name: &'static str) -> OpDef {
@@ -122,7 +120,7 @@ fn best<T: Numeric>(
     }
     let mut shape = x.shape_owned();
     shape.remove(position);
-    Ok(positions(op, x, shape, caller, |data, out| pick::best(data, around, fold, out)))
+    Ok(positions(op, x, shape, caller, &|data, out| pick::best(data, around, fold, out)))
 }
 
 /// Sums of the elements up to each along an axis, or from each on.
