@@ -2,8 +2,6 @@
 
 use std::array::from_fn;
 
-use smallvec::SmallVec;
-
 use super::kernels::pass;
 use crate::error::Result;
 use crate::ops::Float;
@@ -99,7 +97,7 @@ pub trait Rule: Clone {
 pub struct Step<'a, T: Float> {
     pub(crate) parameter: &'a mut [T],
     pub(crate) gradient: &'a [T],
-    pub(crate) state: SmallVec<[&'a mut [T]; 2]>,
+    pub(crate) state: Vec<&'a mut [T]>,
     pub(crate) count: u64,
     pub(crate) fresh: bool,
 }
@@ -145,7 +143,7 @@ impl<'a, T: Float> Step<'a, T> {
     /// The elements of the parameter, of the gradient, and of the state, for what
     /// [`Step::each`] does not do.
     pub fn into_slices(self) -> (&'a mut [T], &'a [T], Vec<&'a mut [T]>) {
-        (self.parameter, self.gradient, self.state.into_vec())
+        (self.parameter, self.gradient, self.state)
     }
 }
 
