@@ -29,54 +29,37 @@ impl<T: Numeric> Operand<T> for &Tensor<T> {
     }
 }
 
-impl<T: Float> Scalar<T> for f64 {
-    fn scalar(self) -> T {
-        T::from_f64(self)
-    }
-}
-
-impl<T: Float> Operand<T> for f64 {
-    fn operate(self, op: Binary, left: Input<'_, T>, caller: Caller) -> Result<Tensor<T>> {
-        Ok(T::binary_scalar(op, left, self.scalar(), false, caller))
-    }
-
-    fn lend<R>(self, see: impl FnOnce(&Tensor<T>) -> R) -> R {
-        see(&Tensor::from(Scalar::<T>::scalar(self)))
-    }
-}
-
 macro_rules! scalars {
-    ($($t:ty => $($element:ty)*;)*) => {$($(
-        impl Scalar<$element> for $t {
-            fn scalar(self) -> $element {
-                self as $element
+    ($([$($of:tt)*] $scalar:ty => $t:ty, |$s:ident| $convert:expr;)*) => {$(
+        impl<$($of)*> Scalar<$t> for $scalar {
+            fn scalar(self) -> $t {
+                let $s = self;
+                $convert
             }
         }
 
-        impl Operand<$element> for $t {
-            fn operate(
-                self,
-                op: Binary,
-                left: Input<'_, $element>,
-                caller: Caller,
-            ) -> Result<Tensor<$element>> {
-                let scalar: $element = self.scalar();
+        impl<$($of)*> Operand<$t> for $scalar {
+            fn operate(self, op: Binary, left: Input<'_, $t>, caller: Caller) -> Result<Tensor<$t>> {
+                let scalar: $t = self.scalar();
                 check_divisor(op, &Value::scalar(scalar))?;
-                Ok(<$element as Numeric>::binary_scalar(op, left, scalar, false, caller))
+                Ok(<$t>::binary_scalar(op, left, scalar, false, caller))
             }
 
-            fn lend<R>(self, see: impl FnOnce(&Tensor<$element>) -> R) -> R {
-                see(&Tensor::from(Scalar::<$element>::scalar(self)))
+            fn lend<R>(self, see: impl FnOnce(&Tensor<$t>) -> R) -> R {
+                see(&Tensor::from(Scalar::<$t>::scalar(self)))
             }
         }
-    )*)*};
+    )*};
 }
 
 scalars! {
-    f32 => f32;
-    i32 => i32 f32 f64;
-    i64 => i64;
-    u8 => u8;
+    [T: Float] f64 => T, |s| T::from_f64(s);
+    [] f32 => f32, |s| s;
+    [] i32 => i32, |s| s;
+    [] i32 => f32, |s| s as f32;
+    [] i32 => f64, |s| s.into();
+    [] i64 => i64, |s| s;
+    [] u8 => u8, |s| s;
 }
 
 macro_rules! borrowed_operands {
@@ -106,45 +89,31 @@ impl Scalar<bool> for bool {
 }
 
 macro_rules! scalar_on_the_left {
-    ($trait:ident $method:ident $op:ident [$($generics:tt)*] $scalar:ty => $t:ty, |$s:ident| $convert:expr;) => {
-        impl<$($generics)*> $trait<Tensor<$t>> for $scalar {
+    ($trait:ident $method:ident $op:ident $of:tt $scalar:ty => $t:ty, |$s:ident| $convert:expr;) => {
+        scalar_on_the_left! { Own Tensor<$t>; $trait $method $op $of $scalar => $t, |$s| $convert }
+        scalar_on_the_left! { Ref &Tensor<$t>; $trait $method $op $of $scalar => $t, |$s| $convert }
+    };
+    (
+        $input:ident $right:ty; $trait:ident $method:ident $op:ident [$($of:tt)*]
+        $scalar:ty => $t:ty, |$s:ident| $convert:expr
+    ) => {
+        impl<$($of)*> $trait<$right> for $scalar {
             type Output = Tensor<$t>;
 
             #[track_caller]
-            fn $method(self, right: Tensor<$t>) -> Tensor<$t> {
+            fn $method(self, right: $right) -> Tensor<$t> {
                 let $s = self;
                 expect(check_divisor(Binary::$op, &right.read()));
-                let right = Input::Own(right);
+                let right = Input::$input(right);
                 <$t>::binary_scalar(Binary::$op, right, $convert, true, Location::caller())
             }
         }
 
-        impl<$($generics)*> $trait<&Tensor<$t>> for $scalar {
+        impl<$($of)*> $trait<$right> for &$scalar {
             type Output = Tensor<$t>;
 
             #[track_caller]
-            fn $method(self, right: &Tensor<$t>) -> Tensor<$t> {
-                let $s = self;
-                expect(check_divisor(Binary::$op, &right.read()));
-                let right = Input::Ref(right);
-                <$t>::binary_scalar(Binary::$op, right, $convert, true, Location::caller())
-            }
-        }
-
-        impl<$($generics)*> $trait<Tensor<$t>> for &$scalar {
-            type Output = Tensor<$t>;
-
-            #[track_caller]
-            fn $method(self, right: Tensor<$t>) -> Tensor<$t> {
-                (*self).$method(right)
-            }
-        }
-
-        impl<$($generics)*> $trait<&Tensor<$t>> for &$scalar {
-            type Output = Tensor<$t>;
-
-            #[track_caller]
-            fn $method(self, right: &Tensor<$t>) -> Tensor<$t> {
+            fn $method(self, right: $right) -> Tensor<$t> {
                 (*self).$method(right)
             }
         }
