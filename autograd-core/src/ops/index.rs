@@ -58,7 +58,7 @@ fn for_each_picked(
     index: &Value<i64>,
     axis: usize,
     strides: &[usize],
-    mut visit: impl FnMut(usize, usize),
+    visit: &mut dyn FnMut(usize, usize),
 ) {
     let mut others = Shape::from_slice(strides);
     others[axis] = 0;
@@ -247,9 +247,9 @@ pub(super) fn select<T: Numeric>(
     element_count(op, &shape)?;
     let value = taken(picks, &x.read(), position, &index.read(), shape);
     if !x.is_recorded() {
-        return Ok(unrecorded(op, caller, [x], value).and_lost(index));
+        return Ok(unrecorded(op, caller, &[x], value).and_lost(index));
     }
-    Ok(finish(op, caller, [x], value, || {
+    Ok(finish(op, caller, &[x], value, || {
         let shape = x.shape_owned();
         Rule::new([Saved::input(1, index)], move |saved, dy: Tensor<T>, _| {
             let (index, shape) = (saved.tensor()?, shape.clone());
@@ -286,7 +286,7 @@ fn taken<T: Numeric>(
         }
         _ => Value::build(shape, |out| {
             let raw = x.raw();
-            for_each_picked(index, axis, &x.strides(), |_, at| out.push(raw[at]));
+            for_each_picked(index, axis, &x.strides(), &mut |_, at| out.push(raw[at]));
         }),
     }
 }
@@ -312,9 +312,9 @@ fn summed<T: Numeric>(
     check_indices(op, "index", &index.read(), x.shape()[position])?;
     let value = added(picks, x.read().into_owned(), position, index, source)?;
     if !x.is_recorded() && !source.is_recorded() {
-        return Ok(unrecorded(op, caller, [x, source], value).and_lost(index));
+        return Ok(unrecorded(op, caller, &[x, source], value).and_lost(index));
     }
-    Ok(finish(op, caller, [x, source], value, || {
+    Ok(finish(op, caller, &[x, source], value, || {
         Rule::new([Saved::input(1, index)], move |saved, dy: Tensor<T>, wants| {
             let index = saved.tensor()?;
             let picked = wants[1].then(|| picks.pick(&dy, axis, &index)).transpose()?;
@@ -358,7 +358,7 @@ impl<T: Numeric> Additions<T> for Added<'_, T> {
             (_, Some(around)) => {
                 pick::scatter_add(data, around, (list, index.shape()[axis]), source, plus);
             }
-            _ => for_each_picked(index, axis, &row_major(shape), |i, at| {
+            _ => for_each_picked(index, axis, &row_major(shape), &mut |i, at| {
                 data[at] = plus(data[at], source[i]);
             }),
         }
