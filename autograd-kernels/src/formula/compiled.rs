@@ -172,8 +172,8 @@ where
         if const { O > 1 } {
             assert!(n <= stride, "blocks of several results fit their distance");
         }
-        let x: [&[T]; I] = numbers_of(n, reals, [a, b, c]);
-        let m: [&[bool]; M] = masks_of(n, masks);
+        let x: [&[T]; I] = cut(n, reals, &[a, b, c]);
+        let m: [&[bool]; M] = cut(n, masks, &[]);
         let out = &mut out[..if const { O == 1 } { n } else { O * stride }];
         let mut beyond = false;
         for i in 0..n {
@@ -200,30 +200,16 @@ fn first<'a, T>(reals: &[&'a [T]]) -> [&'a [T]; 3] {
     first
 }
 
-/// The first `n` elements of the operands. Arguments of their own are those that the compiler holds apart.
+/// The first `n` elements of the operands. Those that are arguments of their own are taken as such: the compiler holds
+/// them apart.
 #[inline(always)]
-fn numbers_of<'a, T, const I: usize>(
-    n: usize,
-    reals: &[&'a [T]],
-    own: [&'a [T]; 3],
-) -> [&'a [T]; I] {
-    assert!(reals.len() == I, "blocks fit their formula");
-    let mut x: [&[T]; I] = [&[]; I];
-    for k in 0..I {
-        let given = if k < 3 { own[k] } else { reals[k] };
-        x[k] = &given[..n];
+fn cut<'a, E, const N: usize>(n: usize, given: &[&'a [E]], own: &[&'a [E]]) -> [&'a [E]; N] {
+    assert!(given.len() == N, "blocks fit their formula");
+    let mut cut: [&[E]; N] = [&[]; N];
+    for k in 0..N {
+        cut[k] = &own.get(k).unwrap_or(&given[k])[..n];
     }
-    x
-}
-
-#[inline(always)]
-fn masks_of<'a, const M: usize>(n: usize, masks: &[&'a [bool]]) -> [&'a [bool]; M] {
-    assert!(masks.len() == M, "blocks fit their formula");
-    let mut m: [&[bool]; M] = [&[]; M];
-    for k in 0..M {
-        m[k] = &masks[k][..n];
-    }
-    m
+    cut
 }
 
 #[inline(always)]
