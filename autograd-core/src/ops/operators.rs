@@ -29,37 +29,54 @@ impl<T: Numeric> Operand<T> for &Tensor<T> {
     }
 }
 
+impl<T: Float> Scalar<T> for f64 {
+    fn scalar(self) -> T {
+        T::from_f64(self)
+    }
+}
+
+impl<T: Float> Operand<T> for f64 {
+    fn operate(self, op: Binary, left: Input<'_, T>, caller: Caller) -> Result<Tensor<T>> {
+        Ok(T::binary_scalar(op, left, self.scalar(), false, caller))
+    }
+
+    fn lend<R>(self, see: impl FnOnce(&Tensor<T>) -> R) -> R {
+        see(&Tensor::from(Scalar::<T>::scalar(self)))
+    }
+}
+
 macro_rules! scalars {
-    ($([$($of:tt)*] $scalar:ty => $t:ty, |$s:ident| $convert:expr;)*) => {$(
-        impl<$($of)*> Scalar<$t> for $scalar {
-            fn scalar(self) -> $t {
-                let $s = self;
-                $convert
+    ($($t:ty => $($element:ty)*;)*) => {$($(
+        impl Scalar<$element> for $t {
+            fn scalar(self) -> $element {
+                self as $element
             }
         }
 
-        impl<$($of)*> Operand<$t> for $scalar {
-            fn operate(self, op: Binary, left: Input<'_, $t>, caller: Caller) -> Result<Tensor<$t>> {
-                let scalar: $t = self.scalar();
+        impl Operand<$element> for $t {
+            fn operate(
+                self,
+                op: Binary,
+                left: Input<'_, $element>,
+                caller: Caller,
+            ) -> Result<Tensor<$element>> {
+                let scalar: $element = self.scalar();
                 check_divisor(op, &Value::scalar(scalar))?;
-                Ok(<$t>::binary_scalar(op, left, scalar, false, caller))
+                Ok(<$element as Numeric>::binary_scalar(op, left, scalar, false, caller))
             }
 
-            fn lend<R>(self, see: impl FnOnce(&Tensor<$t>) -> R) -> R {
-                see(&Tensor::from(Scalar::<$t>::scalar(self)))
+            fn lend<R>(self, see: impl FnOnce(&Tensor<$element>) -> R) -> R {
+                see(&Tensor::from(Scalar::<$element>::scalar(self)))
             }
         }
-    )*};
+    )*)*};
 }
 
 scalars! {
-    [T: Float] f64 => T, |s| T::from_f64(s);
-    [] f32 => f32, |s| s;
-    [] i32 => i32, |s| s;
-    [] i32 => f32, |s| s as f32;
-    [] i32 => f64, |s| s.into();
-    [] i64 => i64, |s| s;
-    [] u8 => u8, |s| s;
+    f32 => f32;
+    i32 => i32 f32 f64;
+    i64 => i64;
+    u8 => u8;
 }
 
 macro_rules! borrowed_operands {
