@@ -41,7 +41,6 @@ fn labels(equation: &str, term: &str, axes: usize) -> Result<Labels> {
 }
 
 /// A tensor and the labels of its axes.
-#[derive(Clone)]
 struct Term {
     tensor: AnyTensor,
     labels: Labels,
@@ -261,9 +260,11 @@ impl<T: Numeric> Tensor<T> {
         /// assert_eq!(Tensor::einsum("ii->", &[&a]).item(), 5.0);
         /// ```
         pub fn einsum, try_einsum(equation: &str, operands: &[&Tensor<T>]) -> Tensor<T>,
-            Value | Count | Shape if "the equation cannot be read, or the operands do not fit it" {
+            Value | Count | Shape | Overflow if "the equation cannot be read, the operands do not fit it, or an integer \
+                sum is outside of the element type" {
             let operands: Vec<_> = operands.iter().map(|x| x.untyped()).collect();
-            einsum(equation, &operands, Location::caller()).map(typed)
+            let sum = einsum(equation, &operands, Location::caller());
+            sum.map(typed).map_err(|error| error.called("einsum"))
         }
     }
 }
