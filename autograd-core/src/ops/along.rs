@@ -104,6 +104,17 @@ const fn best_op(name: &'static str) -> OpDef {
     }
 }
 
+/// A shape around an axis, and what is left of it without that axis, which must have elements.
+fn without(op: &'static str, shape: &[usize], axis: isize) -> Result<(Around, Shape)> {
+    let position = check_axis(op, axis, shape.len())?;
+    let around = Around::new(shape, position);
+    if around.n == 0 {
+        let expected = format!("of one element or more along axis {axis}");
+        return Err(Error::shape(op, RECEIVER, expected, shape));
+    }
+    Ok((around, [&shape[..position], &shape[position + 1..]].concat().into()))
+}
+
 /// The position along an axis of the element that beats all others; the first of equals.
 fn best<T: Numeric>(
     op: &'static str,
@@ -112,14 +123,7 @@ fn best<T: Numeric>(
     caller: Caller,
     fold: impl Fold<T> + Sync,
 ) -> Result<Tensor<i64>> {
-    let position = check_axis(op, axis, x.ndim())?;
-    let around = Around::new(x.shape(), position);
-    if around.n == 0 {
-        let expected = format!("of one element or more along axis {axis}");
-        return Err(Error::shape(op, RECEIVER, expected, x.shape()));
-    }
-    let mut shape = x.shape_owned();
-    shape.remove(position);
+    let (around, shape) = without(op, x.shape(), axis)?;
     Ok(positions(op, x, shape, caller, &|data, out| pick::best(data, around, fold, out)))
 }
 

@@ -204,7 +204,29 @@ impl Picks {
         call(self.ops()[1], [Attr::Int(axis)], [x.untyped(), index.untyped(), source.untyped()])
     }
 
-    /// The shape of what an index picks, or an error where its shape does not fit.
+    /// The axis as a position, and the shape of what an index picks; an error where it does not fit, or what is
+    /// added to it has another shape.
+    fn fit(
+        self,
+        op: &'static str,
+        of: &[usize],
+        axis: isize,
+        index: &Tensor<i64>,
+        source: Option<&[usize]>,
+    ) -> Result<(usize, Shape)> {
+        let position = check_axis(op, axis, of.len())?;
+        let shape = self.shape(op, of, position, index.shape())?;
+        if let Some(source) = source.filter(|source| *source != &shape[..]) {
+            let expected = match self {
+                Self::Slices => format!("of shape {shape:?}, one slice for each index"),
+                Self::Elements => format!("of the shape {shape:?} of `index`"),
+            };
+            return Err(Error::shape(op, "source", expected, source));
+        }
+        check_indices(op, "index", &index.read(), of[position])?;
+        Ok((position, shape))
+    }
+
     fn shape(
         self,
         op: &'static str,
@@ -241,9 +263,7 @@ pub(super) fn select<T: Numeric>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let op = picks.ops()[0].name;
-    let position = check_axis(op, axis, x.ndim())?;
-    let shape = picks.shape(op, x.shape(), position, index.shape())?;
-    check_indices(op, "index", &index.read(), x.shape()[position])?;
+    let (position, shape) = picks.fit(op, x.shape(), axis, index, None)?;
     element_count(op, &shape)?;
     let value = taken(picks, &x.read(), position, &index.read(), shape);
     if !x.is_recorded() {
@@ -300,16 +320,7 @@ fn summed<T: Numeric>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let op = picks.ops()[1].name;
-    let position = check_axis(op, axis, x.ndim())?;
-    let shape = picks.shape(op, x.shape(), position, index.shape())?;
-    if source.shape() != &shape[..] {
-        let expected = match picks {
-            Picks::Slices => format!("of shape {shape:?}, one slice for each index"),
-            Picks::Elements => format!("of the shape {shape:?} of `index`"),
-        };
-        return Err(Error::shape(op, "source", expected, source.shape()));
-    }
-    check_indices(op, "index", &index.read(), x.shape()[position])?;
+    let (position, _) = picks.fit(op, x.shape(), axis, index, Some(source.shape()))?;
     let value = added(picks, x.read().into_owned(), position, index, source)?;
     if !x.is_recorded() && !source.is_recorded() {
         return Ok(unrecorded(op, caller, &[x, source], value).and_lost(index));
