@@ -145,12 +145,12 @@ pub(crate) fn finish<T: Element, U: Element>(
 ) -> Tensor<U> {
     // Rules of elements without gradients are not even compiled.
     if const { T::DTYPE.is_float() } && is_recorded(inputs) {
-        return recorded(name, caller, inputs, value, rule());
+        return recorded_output(name, caller, inputs, value, rule());
     }
     unrecorded(name, caller, inputs, value)
 }
 
-fn recorded<T: Element, U: Element>(
+fn recorded_output<T: Element, U: Element>(
     name: &'static str,
     caller: &'static Location<'static>,
     inputs: &[&Tensor<T>],

@@ -64,14 +64,13 @@ fn argsort<T: Numeric>(
     }))
 }
 
-/// Along an axis, in place of ranks the positions that put them in ascending order.
+/// Replaces the ranks along an axis by the positions that put them in ascending order; equal ones keep theirs.
 fn sort(ranks: &mut [i64], Around { outer, n, inner }: Around) {
     let mut row: Vec<(i64, i64)> = Vec::with_capacity(n);
     for first in (0..outer).flat_map(|block| (0..inner).map(move |i| block * n * inner + i)) {
         row.clear();
         row.extend((0..n).map(|i| (ranks[first + i * inner], i as i64)));
-        // Equal ones keep their order: their positions are compared.
-        row.sort_unstable();
+        row.sort_by_key(|&(rank, _)| rank);
         row.iter().enumerate().for_each(|(i, &(_, at))| ranks[first + i * inner] = at);
     }
 }
@@ -104,8 +103,8 @@ const fn best_op(name: &'static str) -> OpDef {
     }
 }
 
-/// A shape around an axis, and what is left of it without that axis, which must have elements.
-fn without(op: &'static str, shape: &[usize], axis: isize) -> Result<(Around, Shape)> {
+/// A shape around an axis, which must have elements, and the shape without it.
+fn around_elements(op: &'static str, shape: &[usize], axis: isize) -> Result<(Around, Shape)> {
     let position = check_axis(op, axis, shape.len())?;
     let around = Around::new(shape, position);
     if around.n == 0 {
@@ -123,7 +122,7 @@ fn best<T: Numeric>(
     caller: Caller,
     fold: impl Fold<T> + Sync,
 ) -> Result<Tensor<i64>> {
-    let (around, shape) = without(op, x.shape(), axis)?;
+    let (around, shape) = around_elements(op, x.shape(), axis)?;
     Ok(positions(op, x, shape, caller, &|data, out| pick::best(data, around, fold, out)))
 }
 

@@ -200,8 +200,7 @@ fn first<'a, T>(reals: &[&'a [T]]) -> [&'a [T]; 3] {
     first
 }
 
-/// The first `n` elements of the operands. Those that are arguments of their own are taken as such: the compiler holds
-/// them apart.
+/// The first `n` elements of the operands. Those of `own` come first: arguments, which the compiler holds apart.
 #[inline(always)]
 fn cut<'a, E, const N: usize>(n: usize, given: &[&'a [E]], own: &[&'a [E]]) -> [&'a [E]; N] {
     assert!(given.len() == N, "blocks fit their formula");
