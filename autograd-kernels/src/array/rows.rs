@@ -75,8 +75,7 @@ impl<const N: usize> Walk<N> {
         }
     }
 
-    // These are apart from what is done with a row, so that they are compiled once.
-
+    // Apart from what is done with a row, so that they are compiled once.
     #[inline]
     fn starts(&self, at: usize, steps: [usize; N]) -> [usize; N] {
         std::array::from_fn(|k| self.row[k] + at * steps[k])

@@ -64,8 +64,7 @@ fn copy_planes<T: Storable, const S: usize>(
     });
 }
 
-/// The lengths of the axes that planes lie along, their steps in the data and in the result; and the step of
-/// `along` in the result.
+/// How many planes lie along each other axis, their steps in data and result, and there the step of `along`.
 fn planes(axes: &Merged<1>, along: usize) -> ([Shape; 3], usize) {
     let lengths: Shape = axes.iter().map(|&(n, _)| n).collect();
     let steps = row_major(&lengths);

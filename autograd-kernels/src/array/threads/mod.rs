@@ -13,7 +13,6 @@ mod wait;
 mod workers;
 
 use std::collections::VecDeque;
-use std::mem::take;
 use std::time::{Duration, Instant};
 
 pub use count::{num_threads, set_num_threads, with_num_threads};
@@ -108,8 +107,7 @@ fn chunks_of<T: Send, const N: usize>(
             for _ in 0..len.div_ceil(size) {
                 let mut part: [&mut [T]; N] = std::array::from_fn(|_| Default::default());
                 for (part, rest) in part.iter_mut().zip(&mut slices) {
-                    let at = size.min(rest.len());
-                    (*part, *rest) = take(rest).split_at_mut(at);
+                    *part = rest.split_off_mut(..size.min(rest.len())).unwrap_or_default();
                 }
                 parts.push(Mutex::new(Some(part)));
             }
