@@ -312,14 +312,19 @@ pub(super) fn tensor_like(like: &AnyTensor, data: &[f64]) -> AnyTensor {
         if value.is_row_major() {
             return tensor.into();
         }
-        let strides = value.strides();
-        let mut order: Vec<isize> = (0..strides.len() as isize).collect();
-        order.sort_by_key(|&axis| std::cmp::Reverse(strides[axis as usize]));
-        let mut back = vec![0; order.len()];
-        (0..).zip(&order).for_each(|(at, &axis)| back[axis as usize] = at);
+        let (order, back) = order_in_memory(&value.strides());
         tensor.permute(&order).contiguous().permute(&back).into()
     }
     for_float!(like, t => make(t, data), constant => constant.clone())
+}
+
+/// The axes from the greatest stride to the least, and the order that undoes it.
+fn order_in_memory(strides: &[usize]) -> (Vec<isize>, Vec<isize>) {
+    let mut order: Vec<isize> = (0..strides.len() as isize).collect();
+    order.sort_by_key(|&axis| std::cmp::Reverse(strides[axis as usize]));
+    let mut back = vec![0; order.len()];
+    (0..).zip(&order).for_each(|(at, &axis)| back[axis as usize] = at);
+    (order, back)
 }
 
 pub(super) fn random(like: &AnyTensor, generator: &mut Generator) -> AnyTensor {

@@ -23,7 +23,7 @@ fn sine_off_by(x: &Tensor<f64>, factor: f64) -> Tensor<f64> {
         return x.sin();
     }
     let value = x.detach().sin().read().into_owned();
-    finish("sine", Location::caller(), [x], value, || {
+    finish("sine", Location::caller(), &[x], value, || {
         Rule::new([Saved::input(0, x)], move |saved, dy: Tensor<f64>, _| {
             Ok([Some(dy * saved.tensor::<f64>()?.cos() * factor)])
         })

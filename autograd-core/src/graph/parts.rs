@@ -104,6 +104,15 @@ pub(crate) enum Edges {
 impl Edges {
     pub(super) const NONE: Self = Self::One(Edge::None(Absent::UNSEEN));
 
+    /// To where these inputs came from.
+    pub(super) fn of<T: Element>(inputs: &[&Tensor<T>]) -> Self {
+        match inputs {
+            [x] => Self::One(x.edge()),
+            [x, y] => Self::Two([x.edge(), y.edge()]),
+            _ => Self::Many(inputs.iter().map(|x| x.edge()).collect()),
+        }
+    }
+
     #[inline]
     pub(crate) fn as_slice(&self) -> &[Edge] {
         match self {

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::any::{AnyTensor, Element};
 use super::node::{Node, NodeRef, Op, Pull, Push, Slots, only};
-use super::parts::{Edge, Entries, Plain, Saved, State};
+use super::parts::{Edges, Entries, Plain, Saved, State};
 use super::saved::{Kept, typed};
 use super::shapes::output_shapes;
 use super::tensor::Tensor;
@@ -27,22 +27,23 @@ struct RuledCall {
     push: Option<Box<Pushes>>,
 }
 
-/// From what was saved, the output's gradient and which inputs want one: the inputs' gradients.
-type Pulls = dyn Fn(&mut Kept<'_>, AnyTensor, &[bool]) -> Result<Grads> + Send + Sync;
+/// From what was saved, the output's gradient and which inputs want one: the inputs' gradients, each delivered with
+/// the input's position.
+type Pulls =
+    dyn Fn(&mut Kept<'_>, AnyTensor, &[bool], &mut Deliver<'_>) -> Result<()> + Send + Sync;
+type Deliver<'a> = dyn FnMut(usize, AnyTensor) -> Result<()> + 'a;
 /// From what was saved, the tangents of the inputs, of which there is one at least, and the output's shape: its
 /// tangent; `None` where it is left to the transposed backward.
 type Pushes = dyn Fn(&mut Kept<'_>, &Slots, &[usize]) -> Result<Option<AnyTensor>> + Send + Sync;
-type Grads = SmallVec<[Option<AnyTensor>; 2]>;
 
 impl Rule {
     /// One for backward alone.
-    pub(crate) fn new<T: Element, U: Element, G: IntoIterator<Item = Option<Tensor<T>>>>(
+    pub(crate) fn new<T: Element, U: Element, G: AsMut<[Option<Tensor<T>>]>>(
         saved: impl IntoIterator<Item = Saved>,
         pull: impl Fn(&mut Kept<'_>, Tensor<U>, &[bool]) -> Result<G> + Send + Sync + 'static,
     ) -> Self {
-        let pull = move |saved: &mut Kept<'_>, grad, wants: &[bool]| {
-            let grads = pull(saved, typed(grad), wants)?;
-            Ok(grads.into_iter().map(|grad| grad.map(T::wrap)).collect())
+        let pull = move |saved: &mut Kept<'_>, grad, wants: &[bool], deliver: &mut Deliver<'_>| {
+            delivered(pull(saved, typed(grad), wants), deliver)
         };
         let call = RuledCall { name: "", pull: Box::new(pull), push: None };
         Self { saved: saved.into_iter().collect(), call }
@@ -57,7 +58,7 @@ impl Rule {
         + 'static,
     ) -> Self {
         self.call.push = Some(Box::new(move |saved, tangents, shape| {
-            Ok(push(saved, &all_typed(tangents), shape)?.map(T::wrap))
+            wrapped(push(saved, &all_typed(tangents), shape))
         }));
         self
     }
@@ -67,18 +68,34 @@ impl Rule {
         self,
         name: &'static str,
         location: &'static Location<'static>,
-        edges: impl IntoIterator<Item = Edge>,
+        edges: Edges,
     ) -> NodeRef {
         let Self { mut saved, call } = self;
         let call: Plain = Arc::new(RuledCall { name, ..call });
         let state = State::new(Some(call), &mut saved);
-        NodeRef::record(&Ruled, edges.into_iter().collect(), state, location)
+        NodeRef::record(&Ruled, edges, state, location)
     }
 }
 
-// Compiled once for a type of elements.
-fn all_typed<T: Element>(tangents: &Slots) -> SmallVec<[Option<Tensor<T>>; 2]> {
+// These are compiled once for a type of elements, and a rule's closures once for each rule.
+fn all_typed<T: Element>(tangents: &Slots) -> Vec<Option<Tensor<T>>> {
     tangents.iter().map(|tangent| T::peek(tangent.as_ref()?).cloned()).collect()
+}
+
+fn delivered<T: Element, G: AsMut<[Option<Tensor<T>>]>>(
+    grads: Result<G>,
+    deliver: &mut Deliver<'_>,
+) -> Result<()> {
+    for (position, grad) in grads?.as_mut().iter_mut().enumerate() {
+        if let Some(grad) = grad.take() {
+            deliver(position, T::wrap(grad))?;
+        }
+    }
+    Ok(())
+}
+
+fn wrapped<T: Element>(tangent: Result<Option<Tensor<T>>>) -> Result<Option<AnyTensor>> {
+    Ok(tangent?.map(T::wrap))
 }
 
 /// The op of all nodes with a [`Rule`].
@@ -101,15 +118,12 @@ impl Op for Ruled {
 
     fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         let edges = pull.node.edges();
-        let wants: SmallVec<[bool; 2]> = edges.iter().map(|edge| pull.wants(edge)).collect();
+        let wants: SmallVec<[bool; 4]> = edges.iter().map(|edge| pull.wants(edge)).collect();
         let call = Self::call(pull.node);
-        let grads = (call.pull)(&mut pull.at().kept(pull.retain)?, only(grads), &wants)?;
-        for (edge, grad) in edges.iter().zip(grads) {
-            if let Some(grad) = grad {
-                pull.sink.deliver(edge, grad)?;
-            }
-        }
-        Ok(())
+        let saved = &mut pull.at().kept(pull.retain)?;
+        (call.pull)(saved, only(grads), &wants, &mut |input, grad| {
+            pull.sink.deliver(&edges[input], grad)
+        })
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
@@ -122,16 +136,31 @@ impl Op for Ruled {
 }
 
 /// The result of an op: the output of a node with this rule, where it is recorded.
-pub(crate) fn finish<T: Element, U: Element, const N: usize>(
+pub(crate) fn finish<T: Element, U: Element>(
     name: &'static str,
     caller: &'static Location<'static>,
-    inputs: [&Tensor<T>; N],
+    inputs: &[&Tensor<T>],
     value: Value<U>,
     rule: impl FnOnce() -> Rule,
 ) -> Tensor<U> {
     // Rules of elements without gradients are not even compiled.
-    if const { !T::DTYPE.is_float() } || !inputs.iter().any(|x| x.is_recorded()) {
-        return unrecorded(name, caller, inputs, value);
+    if const { T::DTYPE.is_float() } && is_recorded(inputs) {
+        return recorded_output(name, caller, inputs, value, rule());
     }
-    Tensor::output(value, Some(rule().record(name, caller, inputs.map(Tensor::edge))))
+    unrecorded(name, caller, inputs, value)
+}
+
+fn recorded_output<T: Element, U: Element>(
+    name: &'static str,
+    caller: &'static Location<'static>,
+    inputs: &[&Tensor<T>],
+    value: Value<U>,
+    rule: Rule,
+) -> Tensor<U> {
+    let node = rule.record(name, caller, Edges::of(inputs));
+    Tensor::output(value, Some(node))
+}
+
+fn is_recorded<T: Element>(inputs: &[&Tensor<T>]) -> bool {
+    inputs.iter().any(|x| x.is_recorded())
 }

@@ -5,15 +5,13 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-use smallvec::SmallVec;
-
 use super::node::{NodeRef, Observers, Watching};
 use super::parts::{Key, Token};
 use crate::array::shape::copied;
 use crate::array::{DType, Shape};
 
 /// Element type and shape of each output; `None` for one that is not differentiable.
-pub(crate) type OutputShapes = SmallVec<[Option<(DType, Shape)>; 1]>;
+pub(crate) type OutputShapes = Vec<Option<(DType, Shape)>>;
 
 type Noted = HashMap<Key, (Token, OutputShapes)>;
 

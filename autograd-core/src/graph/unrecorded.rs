@@ -18,16 +18,12 @@ impl Lost {
     /// What the result of an op on this input has lost, if the op is not recorded.
     #[inline]
     pub(crate) fn of<T: Element>(op: &'static str, at: Place, input: &Tensor<T>) -> Self {
-        Self::of_all(op, at, [input])
+        Self::of_all(op, at, &[input])
     }
 
     /// The same for several inputs.
     #[inline]
-    pub(crate) fn of_all<T: Element, const N: usize>(
-        op: &'static str,
-        at: Place,
-        inputs: [&Tensor<T>; N],
-    ) -> Self {
+    pub(crate) fn of_all<T: Element>(op: &'static str, at: Place, inputs: &[&Tensor<T>]) -> Self {
         let (mut lost, mut wants) = (Self::NONE, false);
         for input in inputs {
             match input.outside() {
@@ -57,10 +53,10 @@ impl Lost {
 
 /// The result of an op that is not recorded.
 #[inline]
-pub(crate) fn unrecorded<T: Element, U: Element, const N: usize>(
+pub(crate) fn unrecorded<T: Element, U: Element>(
     name: &'static str,
     caller: Place,
-    inputs: [&Tensor<T>; N],
+    inputs: &[&Tensor<T>],
     value: Value<U>,
 ) -> Tensor<U> {
     let lost = Lost::of_all(name, caller, inputs);

@@ -1,8 +1,6 @@
 //! Along an axis: sorting, the `k` greatest, the median, extremes, their positions, and running sums. Elements are
 //! gathered by their positions, so that gradients flow back to these.
 
-use std::cmp::Ordering;
-
 use super::call::{call, linear};
 use super::reduce::{Max, Min, grouped};
 use super::table::{
@@ -59,16 +57,22 @@ fn argsort<T: Numeric>(
     descending: bool,
     caller: Caller,
 ) -> Result<Tensor<i64>> {
-    let Around { outer, n, inner } = Around::new(x.shape(), check_axis("argsort", axis, x.ndim())?);
-    let mut row: Vec<(T, i64)> = Vec::with_capacity(n);
-    Ok(positions("argsort", x, x.shape_owned(), caller, |data, out| {
-        for first in (0..outer).flat_map(|block| (0..inner).map(move |i| block * n * inner + i)) {
-            row.clear();
-            row.extend((0..n).map(|i| (data[first + i * inner], i as i64)));
-            row.sort_by(|(a, _), (b, _)| compare(*a, *b, descending));
-            row.iter().enumerate().for_each(|(i, &(_, at))| out[first + i * inner] = at);
-        }
+    let around = Around::new(x.shape(), check_axis("argsort", axis, x.ndim())?);
+    Ok(positions("argsort", x, x.shape_owned(), caller, &|data, out| {
+        out.iter_mut().zip(data).for_each(|(out, x)| *out = x.rank(descending));
+        sort(out, around);
     }))
+}
+
+/// Replaces the ranks along an axis by the positions that put them in ascending order; equal ones keep theirs.
+fn sort(ranks: &mut [i64], Around { outer, n, inner }: Around) {
+    let mut row: Vec<(i64, i64)> = Vec::with_capacity(n);
+    for first in (0..outer).flat_map(|block| (0..inner).map(move |i| block * n * inner + i)) {
+        row.clear();
+        row.extend((0..n).map(|i| (ranks[first + i * inner], i as i64)));
+        row.sort_by_key(|&(rank, _)| rank);
+        row.iter().enumerate().for_each(|(i, &(_, at))| ranks[first + i * inner] = at);
+    }
 }
 
 /// What `find` writes for row-major elements.
@@ -77,20 +81,13 @@ fn positions<T: Numeric>(
     x: &Tensor<T>,
     shape: Shape,
     caller: Caller,
-    find: impl FnOnce(&[T], &mut [i64]),
+    find: &dyn Fn(&[T], &mut [i64]),
 ) -> Tensor<i64> {
     let lost = Lost::without_derivative(op, caller, x);
     let x = x.read();
     let x = x.contiguous();
     let value = Value::written(shape, |out| find(x.as_slice().unwrap_or(&[]), out));
     Tensor::new(value).with_lost(lost)
-}
-
-/// NaN after all others in either order.
-fn compare<T: Numeric>(a: T, b: T, descending: bool) -> Ordering {
-    let (first, second) = if descending { (b, a) } else { (a, b) };
-    let is_nan = |x: T| x.partial_cmp(&x).is_none();
-    first.partial_cmp(&second).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)))
 }
 
 const fn best_op(name: &'static str) -> OpDef {
@@ -106,6 +103,17 @@ const fn best_op(name: &'static str) -> OpDef {
     }
 }
 
+/// A shape around an axis, which must have elements, and the shape without it.
+fn around_elements(op: &'static str, shape: &[usize], axis: isize) -> Result<(Around, Shape)> {
+    let position = check_axis(op, axis, shape.len())?;
+    let around = Around::new(shape, position);
+    if around.n == 0 {
+        let expected = format!("of one element or more along axis {axis}");
+        return Err(Error::shape(op, RECEIVER, expected, shape));
+    }
+    Ok((around, [&shape[..position], &shape[position + 1..]].concat().into()))
+}
+
 /// The position along an axis of the element that beats all others; the first of equals.
 fn best<T: Numeric>(
     op: &'static str,
@@ -114,15 +122,8 @@ fn best<T: Numeric>(
     caller: Caller,
     fold: impl Fold<T> + Sync,
 ) -> Result<Tensor<i64>> {
-    let position = check_axis(op, axis, x.ndim())?;
-    let around = Around::new(x.shape(), position);
-    if around.n == 0 {
-        let expected = format!("of one element or more along axis {axis}");
-        return Err(Error::shape(op, RECEIVER, expected, x.shape()));
-    }
-    let mut shape = x.shape_owned();
-    shape.remove(position);
-    Ok(positions(op, x, shape, caller, |data, out| pick::best(data, around, fold, out)))
+    let (around, shape) = around_elements(op, x.shape(), axis)?;
+    Ok(positions(op, x, shape, caller, &|data, out| pick::best(data, around, fold, out)))
 }
 
 /// Sums of the elements up to each along an axis, or from each on.
@@ -343,56 +344,5 @@ impl<T: Numeric> Tensor<T> {
             Axis | Overflow if "there is no such axis, or an integer sum is outside of the element type" {
             summed_up(self, axis, false)
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn order_is_stable_and_nan_is_last() {
-        let (nan, inf) = (f64::NAN, f64::INFINITY);
-        let x = Tensor::from([2.0, nan, -0.0, inf, 0.0, nan, 2.0, -inf]);
-        assert_eq!(x.argsort(0, false).to_vec(), [7, 2, 4, 0, 6, 3, 1, 5]);
-        assert_eq!(x.argsort(-1, true).to_vec(), [3, 0, 6, 2, 4, 7, 1, 5]);
-        let bytes = Tensor::from([[3_u8, 1], [0, 1], [255, 0]]);
-        assert_eq!(bytes.argsort(0, true).to_vec(), [2, 0, 0, 1, 1, 2]);
-        assert_eq!(Tensor::<f32>::zeros([2, 0]).argsort(1, false).shape(), [2, 0]);
-    }
-
-    #[test]
-    fn gradients_reach_what_was_chosen() {
-        let x = Tensor::from([[1.0, 3.0, 3.0, f64::NAN], [2.0, 2.0, 1.0, 0.0]]);
-        let chosen = |f: fn(&Tensor<f64>) -> Tensor<f64>| {
-            x.clear_grad();
-            x.set_stop_gradient(false);
-            f(&x).sum().backward().unwrap();
-            x.grad().unwrap().to_vec()
-        };
-        assert_eq!(
-            chosen(|x| x.narrow(1, 0, 3).max_with_indices(1).0),
-            [0., 1., 0., 0., 1., 0., 0., 0.]
-        );
-        assert_eq!(chosen(|x| x.min_with_indices(1).0), [0., 0., 0., 1., 0., 0., 0., 1.]);
-        assert_eq!(chosen(|x| x.topk(2, 1).0), [0., 1., 1., 0., 1., 1., 0., 0.]);
-        assert_eq!(chosen(|x| x.median_axes(1)), [0., 0., 0., 1., 0., 0., 1., 0.]);
-        assert!(x.median().item().is_nan());
-    }
-
-    #[test]
-    fn errors_name_the_op() {
-        let x = Tensor::<f64>::zeros([2, 0]);
-        assert!(x.order("sort", 2, false).unwrap_err().to_string().starts_with("sort: "));
-        assert!(x.median_of("median", &[]).unwrap_err().to_string().starts_with("median: "));
-        assert_eq!(x.median_axes(0).shape(), [0]);
-    }
-
-    #[test]
-    fn nan_is_the_extreme() {
-        let x = Tensor::from([1.0, f64::NAN, 7.0, f64::NAN]);
-        assert_eq!((x.argmax(0).item(), x.argmin(0).item()), (1, 1));
-        assert!(Tensor::<f32>::zeros([2, 0]).try_argmax(1).is_err());
-        assert_eq!(Tensor::<f32>::zeros([0, 2]).argmax(1).shape(), [0]);
     }
 }

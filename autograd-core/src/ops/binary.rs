@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::derived::bound;
 use super::elementwise::{Handle, gradient, gradients_of, passed, run_formula};
 use super::kernels::{of_integers, of_two};
+use super::shape::signed;
 use super::table::attr::Type;
 use super::table::form::Form;
 use super::table::forms::{
@@ -130,7 +131,7 @@ pub(super) fn float<T: Float>(
     let (a, b) = (left.tensor(), right.tensor());
     let wants = [a.is_recorded(), b.is_recorded()];
     if wants == [false, false] {
-        let lost = Lost::of_all(op.name(), caller, [a, b]);
+        let lost = Lost::of_all(op.name(), caller, &[a, b]);
         return Ok(compute(op, left, right)?.with_lost(lost));
     }
     let (saves, rule) = (op.saves(wants), Rule::<T>::PAIRS[op as usize]);
@@ -431,7 +432,7 @@ pub(super) fn integer<T: Numeric>(
     right: Input<'_, T>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    let lost = Lost::of_all(op.name(), caller, [left.tensor(), right.tensor()]);
+    let lost = Lost::of_all(op.name(), caller, &[left.tensor(), right.tensor()]);
     let shape = broadcast(op.name(), left.tensor().shape(), right.tensor().shape())?;
     if !shape.contains(&0) {
         check_divisor(op, &right.tensor().read())?;
@@ -457,7 +458,7 @@ pub(super) fn integer_scalar<T: Numeric>(
 /// The sum along sorted axes, of the shape that is left.
 fn summed_to<T: Numeric>(x: &Tensor<T>, axes: &[usize], shape: &[usize]) -> Tensor<T> {
     let sum = expect(T::sum("sum", &x.read(), axes)).reshaped(copied(shape));
-    unrecorded("sum", Location::caller(), [x], sum)
+    unrecorded("sum", Location::caller(), &[x], sum)
 }
 
 impl<T: Numeric> Tensor<T> {
@@ -491,15 +492,18 @@ impl<T: Numeric> Tensor<T> {
         if self.shape() == shape {
             return self;
         }
-        let extra = self.ndim() - shape.len();
-        let axes = (0..self.ndim())
-            .filter(|&i| i < extra || (shape[i - extra] == 1 && self.shape()[i] != 1));
+        let axes = broadcast_axes(self.shape(), shape);
         if !is_grad_enabled() && !trace::is_noting() {
-            let axes: Shape = axes.collect();
             return summed_to(&self, &axes, shape);
         }
-        let axes: Vec<isize> = axes.map(|i| i as isize).collect();
-        let summed = if axes.is_empty() { self } else { self.sum_axes_keep(&axes) };
+        let summed = if axes.is_empty() { self } else { self.sum_axes_keep(signed(&axes)) };
         if summed.shape() == shape { summed } else { summed.reshape(Shape::from_slice(shape)) }
     }
+}
+
+/// The axes of `wide` along which a tensor of this shape was broadcast.
+fn broadcast_axes(wide: &[usize], shape: &[usize]) -> Shape {
+    let extra = wide.len() - shape.len();
+    let is_broadcast = |&i: &usize| i < extra || (shape[i - extra] == 1 && wide[i] != 1);
+    (0..wide.len()).filter(is_broadcast).collect()
 }

@@ -31,7 +31,8 @@ pub(crate) fn call_at<T: Element, const N: usize>(
     Ok(T::unwrap(result).unwrap_or_else(|| unreachable!("{} has results of this type", def.name)))
 }
 
-fn call_any(
+/// As [`call_at`], whatever the element type.
+pub(super) fn call_any(
     def: &'static OpDef,
     attrs: Vec<Attr>,
     inputs: Values,
@@ -58,10 +59,11 @@ pub(super) fn linear<T: Element, K: Clone + Send + Sync + 'static>(
     x: &Tensor<T>,
     value: Value<T>,
     kept: K,
-    back: fn(K, Tensor<T>) -> Result<Tensor<T>>,
-    along: fn(K, &Tensor<T>, &[usize]) -> Result<Tensor<T>>,
+    // No pointers: these functions are not compiled for elements without gradients.
+    back: impl Fn(K, Tensor<T>) -> Result<Tensor<T>> + Send + Sync + 'static,
+    along: impl Fn(K, &Tensor<T>, &[usize]) -> Result<Tensor<T>> + Send + Sync + 'static,
 ) -> Tensor<T> {
-    finish(name, caller, [x], value, || {
+    finish(name, caller, &[x], value, || {
         let again = kept.clone();
         Rule::new([], move |_, dy, _| Ok([Some(back(kept.clone(), dy)?)])).with_push(
             move |_, tangents, shape| {

@@ -210,8 +210,8 @@ fn compared<T: Element>(
     match op {
         Comparison::Equal => convert_zip(shape, a, b, |a, b| a == b),
         Comparison::NotEqual => convert_zip(shape, a, b, |a, b| a != b),
-        Comparison::Greater => convert_zip(shape, a, b, |a, b| a > b),
-        Comparison::GreaterEqual => convert_zip(shape, a, b, |a, b| a >= b),
+        Comparison::Greater => compared(Comparison::Less, shape, b, a),
+        Comparison::GreaterEqual => compared(Comparison::LessEqual, shape, b, a),
         Comparison::Less => convert_zip(shape, a, b, |a, b| a < b),
         Comparison::LessEqual => convert_zip(shape, a, b, |a, b| a <= b),
     }
@@ -312,9 +312,9 @@ pub(super) fn choose<T: Numeric>(
     let shape = broadcast(name, mask.shape(), &shape)?;
     let value = chosen_of(&shape, &mask.read(), &on.read(), &off.read());
     if !on.is_recorded() && !off.is_recorded() {
-        return Ok(unrecorded(name, caller, [on, off], value).and_lost(mask));
+        return Ok(unrecorded(name, caller, &[on, off], value).and_lost(mask));
     }
-    Ok(finish(name, caller, [on, off], value, || {
+    Ok(finish(name, caller, &[on, off], value, || {
         let shapes = [on.shape_owned(), off.shape_owned()];
         Rule::new([Saved::input(0, mask)], move |saved, dy: Tensor<T>, wants| {
             let (mask, zero) = (saved.tensor::<bool>()?, Tensor::new(Value::scalar(T::ZERO)));
@@ -350,7 +350,7 @@ fn converted<T: Element, U: Element>(
         return Tensor::new(value).with_lost(lost).into();
     }
     let rule = || Rule::new([], |_, dy: Tensor<U>, _| Ok([Some(dy.cast::<T>())]));
-    finish("cast", caller, [x], value, rule).into()
+    finish("cast", caller, &[x], value, rule).into()
 }
 
 macro_rules! casts {

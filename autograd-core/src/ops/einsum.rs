@@ -1,9 +1,17 @@
 //! Sums of products by labelled axes, made of batched matrix products.
 
-use super::reduce::grouped;
-use super::{Numeric, pairs};
+use std::panic::Location;
+
+use super::binary::BINARY;
+use super::call::call_any;
+use super::matmul::MATMUL;
+use super::reduce::{REDUCTIONS, grouping};
+use super::shape::{PERMUTE, RESHAPE, signed};
+use super::slices::SLICE;
+use super::table::{Attr, OpDef};
+use super::{Binary, Caller, Numeric, Reduce, pairs};
 use crate::error::{Error, Result};
-use crate::graph::Tensor;
+use crate::graph::{AnyTensor, Tensor, typed};
 
 /// The axes of a tensor by their labels: letters, and for the axes that `...` stands for, characters of a private
 /// range, counted from the last.
@@ -22,27 +30,23 @@ fn wrong<T>(equation: &str, expected: impl Into<String>) -> Result<T> {
 
 /// The labels of a term, in which `...` stands for `axes` axes.
 fn labels(equation: &str, term: &str, axes: usize) -> Result<Labels> {
-    let (before, after) = match term.split_once("...") {
-        Some((before, after)) => (before, Some(after)),
-        None => (term, None),
-    };
-    let letters = [before, after.unwrap_or("")].concat();
+    let (before, after) = term.split_once("...").unwrap_or((term, ""));
+    let letters = [before, after].concat();
     if let Some(other) = letters.chars().find(|label| !label.is_ascii_alphabetic()) {
         return wrong(equation, format!("of letters, `...`, `,` and one `->`, without `{other}`"));
     }
-    let between = if after.is_some() { axes } else { 0 };
+    let between = if term.contains("...") { axes } else { 0 };
     let between = (0..between).rev().map(unnamed);
-    Ok(before.chars().chain(between).chain(after.unwrap_or("").chars()).collect())
+    Ok(before.chars().chain(between).chain(after.chars()).collect())
 }
 
 /// A tensor and the labels of its axes.
-#[derive(Clone)]
-struct Term<T: Numeric> {
-    tensor: Tensor<T>,
+struct Term {
+    tensor: AnyTensor,
     labels: Labels,
 }
 
-impl<T: Numeric> Term<T> {
+impl Term {
     fn length(&self, label: char) -> usize {
         self.tensor.shape()[self.place(label)]
     }
@@ -52,92 +56,112 @@ impl<T: Numeric> Term<T> {
         place.unwrap_or_else(|| unreachable!("it has the label"))
     }
 
+    /// Puts the tensor's axes in this order.
+    fn permute(&mut self, order: &[usize], at: Caller) -> Result<()> {
+        self.tensor = run(&PERMUTE, vec![Attr::Ints(signed(order))], [&self.tensor], at)?;
+        self.labels = order.iter().map(|&axis| self.labels[axis]).collect();
+        Ok(())
+    }
+
     /// Takes the diagonal of each label that occurs twice.
-    #[track_caller]
-    fn diagonal(mut self) -> Self {
+    fn take_diagonals(&mut self, at: Caller) -> Result<()> {
         let twice = |labels: &Labels| {
             (1..labels.len()).find_map(|j| (0..j).find(|&i| labels[i] == labels[j]).map(|i| (i, j)))
         };
         while let Some((i, j)) = twice(&self.labels) {
             let n = self.tensor.shape()[i];
-            let (flat, mut order) = grouped(&self.tensor, &[i, j]);
-            self.tensor = flat.slice_axis(-1, 0, n * n, n + 1);
-            order.pop();
-            self.labels = order.iter().map(|&at| self.labels[at]).collect();
+            let (order, lengths) = grouping(self.tensor.shape(), &[i, j]);
+            self.permute(&order, at)?;
+            self.labels.pop();
+            let flat = run(&RESHAPE, vec![Attr::shape(&lengths)], [&self.tensor], at)?;
+            let (end, step) = (Attr::shape(&[n * n]), Attr::Int(n as isize + 1));
+            self.tensor = run(&SLICE, vec![Attr::Int(-1), Attr::Int(0), end, step], [&flat], at)?;
         }
-        self
+        Ok(())
     }
 
-    /// Summed along the axes that nobody needs.
-    #[track_caller]
-    fn summed(mut self, needed: impl Fn(char) -> bool) -> Self {
-        let gone = |&(_, &label): &(usize, &char)| !needed(label);
-        let gone: Vec<isize> =
-            self.labels.iter().enumerate().filter(gone).map(|(at, _)| at as isize).collect();
+    /// An axis of length 1 is broadcast where the others are longer: it is as good as none.
+    fn drop_broadcast(&mut self, length: impl Fn(char) -> usize, at: Caller) -> Result<()> {
+        let axes = self.labels.iter().zip(self.tensor.shape());
+        let kept: Vec<_> = axes.filter(|&(&label, &n)| n == length(label)).collect();
+        if kept.len() < self.labels.len() {
+            let (labels, shape): (_, Vec<usize>) = kept.into_iter().unzip();
+            self.tensor = run(&RESHAPE, vec![Attr::shape(&shape)], [&self.tensor], at)?;
+            self.labels = labels;
+        }
+        Ok(())
+    }
+
+    /// Sums along the axes that nobody needs.
+    fn sum(&mut self, needed: impl Fn(char) -> bool, at: Caller) -> Result<()> {
+        let gone: Vec<usize> =
+            (0..self.labels.len()).filter(|&axis| !needed(self.labels[axis])).collect();
         if !gone.is_empty() {
-            self.tensor = self.tensor.sum_axes(&gone);
+            let attrs = vec![Attr::Ints(signed(&gone)), Attr::Flag(false)];
+            self.tensor = run(&REDUCTIONS[Reduce::Sum as usize], attrs, [&self.tensor], at)?;
             self.labels.retain(|&label| needed(label));
         }
-        self
+        Ok(())
     }
 
-    #[track_caller]
-    fn permuted(&self, labels: impl Iterator<Item = char>) -> Tensor<T> {
-        let order: Vec<isize> = labels.map(|label| self.place(label) as isize).collect();
-        self.tensor.permute(&order)
-    }
-
-    /// With its axes in the order of these labels, in a shape.
-    #[track_caller]
-    fn shaped(&self, labels: [&Labels; 3], shape: Vec<usize>) -> Tensor<T> {
-        shaped(self.permuted(labels.into_iter().flatten().copied()), shape)
+    /// The tensor with its axes in the order of these labels.
+    fn ordered(mut self, labels: &[char], at: Caller) -> Result<AnyTensor> {
+        let order: Vec<usize> = labels.iter().map(|&label| self.place(label)).collect();
+        self.permute(&order, at)?;
+        Ok(self.tensor)
     }
 
     /// The product with another one, summed along the axes that both have and nobody needs.
-    #[track_caller]
-    fn times(self, right: Self, needed: impl Fn(char) -> bool) -> Self {
-        let left = self.summed(|label| needed(label) || right.labels.contains(&label));
-        let right = right.summed(|label| needed(label) || left.labels.contains(&label));
+    fn times(mut self, mut right: Self, needed: impl Fn(char) -> bool, at: Caller) -> Result<Self> {
+        self.sum(|label| needed(label) || right.labels.contains(&label), at)?;
+        right.sum(|label| needed(label) || self.labels.contains(&label), at)?;
         let (both, rows): (Labels, Labels) =
-            left.labels.iter().partition(|label| right.labels.contains(label));
+            self.labels.iter().partition(|label| right.labels.contains(label));
         let (batch, inner): (Labels, Labels) = both.iter().partition(|&&label| needed(label));
         let columns: Labels =
-            right.labels.iter().copied().filter(|label| !left.labels.contains(label)).collect();
+            right.labels.iter().copied().filter(|label| !self.labels.contains(label)).collect();
         let lengths = |of: &Self, labels: &Labels| -> Vec<usize> {
             labels.iter().map(|&label| of.length(label)).collect()
         };
-        let (stacks, heights) = (lengths(&left, &batch), lengths(&left, &rows));
-        let widths = lengths(&right, &columns);
+        let (stacks, heights) = (lengths(&self, &batch), lengths(&self, &rows));
+        let (widths, depths) = (lengths(&right, &columns), lengths(&self, &inner));
         let labels = [&batch[..], &rows, &columns].concat();
-        let product = if inner.is_empty() {
+        let (op, a, b) = if inner.is_empty() {
             // Each element of one with each of the other.
             let a = [&stacks[..], &heights, &vec![1; widths.len()]].concat();
             let b = [&stacks[..], &vec![1; heights.len()], &widths].concat();
-            left.shaped([&batch, &rows, &inner], a) * right.shaped([&batch, &inner, &columns], b)
+            (&BINARY[Binary::Mul as usize], a, b)
         } else {
-            let [m, k, n] = [&heights, &lengths(&left, &inner), &widths]
-                .map(|lengths| lengths.iter().product::<usize>());
-            let a = left.shaped([&batch, &rows, &inner], [&stacks[..], &[m, k]].concat());
-            a.matmul(&right.shaped([&batch, &inner, &columns], [&stacks[..], &[k, n]].concat()))
+            let [m, k, n] = [&heights, &depths, &widths].map(|all| all.iter().product::<usize>());
+            (&MATMUL, [&stacks[..], &[m, k]].concat(), [&stacks[..], &[k, n]].concat())
         };
-        Self { tensor: shaped(product, [stacks, heights, widths].concat()), labels }
+        let a = shaped(self.ordered(&[&batch[..], &rows, &inner].concat(), at)?, &a, at)?;
+        let b = shaped(right.ordered(&[&batch[..], &inner, &columns].concat(), at)?, &b, at)?;
+        let product = run(op, vec![], [&a, &b], at)?;
+        let tensor = shaped(product, &[stacks, heights, widths].concat(), at)?;
+        Ok(Self { tensor, labels })
     }
 }
 
-/// A program can leave one length of a shape open, so no shape is given that is there.
-#[track_caller]
-fn shaped<T: Numeric>(x: Tensor<T>, shape: Vec<usize>) -> Tensor<T> {
-    if x.shape() == shape { x } else { x.reshape(shape) }
+fn run<const N: usize>(
+    def: &'static OpDef,
+    attrs: Vec<Attr>,
+    inputs: [&AnyTensor; N],
+    at: Caller,
+) -> Result<AnyTensor> {
+    call_any(def, attrs, inputs.into_iter().cloned().collect(), at)
 }
 
-#[track_caller]
-fn einsum<T: Numeric>(equation: &str, operands: &[&Tensor<T>]) -> Result<Tensor<T>> {
+/// A program can leave one length of a shape open, so no shape is given that is there.
+fn shaped(x: AnyTensor, shape: &[usize], at: Caller) -> Result<AnyTensor> {
+    if x.shape() == shape { Ok(x) } else { run(&RESHAPE, vec![Attr::shape(shape)], [&x], at) }
+}
+
+fn einsum(equation: &str, operands: &[AnyTensor], at: Caller) -> Result<AnyTensor> {
     let op = "einsum";
     let written: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
-    let (inputs, output) = match written.split_once("->") {
-        Some((inputs, output)) => (inputs, Some(output)),
-        None => (&written[..], None),
-    };
+    let cut = written.split_once("->");
+    let inputs = cut.map_or(&written[..], |(inputs, _)| inputs);
     let parts: Vec<&str> = inputs.split(',').collect();
     if parts.len() != operands.len() {
         let (expected, found) = (parts.len(), operands.len());
@@ -146,20 +170,20 @@ fn einsum<T: Numeric>(equation: &str, operands: &[&Tensor<T>]) -> Result<Tensor<
     }
     let mut terms = Vec::with_capacity(operands.len());
     let mut unnamed_axes = 0;
-    for (at, (&part, &tensor)) in parts.iter().zip(operands).enumerate() {
+    for (position, (&part, tensor)) in parts.iter().zip(operands).enumerate() {
         let named = labels(equation, part, 0)?.len();
-        let axes = tensor.ndim().checked_sub(named);
+        let axes = tensor.shape().len().checked_sub(named);
         let Some(axes) = axes.filter(|&axes| axes == 0 || part.contains("...")) else {
             let plural = if named == 1 { "axis" } else { "axes" };
-            let parameter = format!("operands[{at}]");
+            let parameter = format!("operands[{position}]");
             let expected = format!("of {named} {plural}, as `{part}` says");
             return Err(Error::shape(op, parameter, expected, tensor.shape()));
         };
         unnamed_axes = unnamed_axes.max(axes);
         terms.push(Term { tensor: tensor.clone(), labels: labels(equation, part, axes)? });
     }
-    let output = match output {
-        Some(output) => labels(equation, output, unnamed_axes)?,
+    let output = match cut {
+        Some((_, output)) => labels(equation, output, unnamed_axes)?,
         None => {
             let all: Labels = terms.iter().flat_map(|term| &term.labels).copied().collect();
             let once = |label: &char| all.iter().filter(|other| *other == label).count() == 1;
@@ -169,8 +193,8 @@ fn einsum<T: Numeric>(equation: &str, operands: &[&Tensor<T>]) -> Result<Tensor<
             (0..unnamed_axes).rev().map(unnamed).chain(once).collect()
         }
     };
-    for (at, &label) in output.iter().enumerate() {
-        if output[..at].contains(&label) {
+    for (place, &label) in output.iter().enumerate() {
+        if output[..place].contains(&label) {
             return wrong(equation, format!("an equation whose result has `{label}` once"));
         }
         if !terms.iter().any(|term| term.labels.contains(&label)) {
@@ -179,30 +203,22 @@ fn einsum<T: Numeric>(equation: &str, operands: &[&Tensor<T>]) -> Result<Tensor<
     }
     let lengths = lengths(&terms)?;
     let of_label = |label: char| lengths.iter().find(|of| of.0 == label).map_or(1, |of| of.1);
-    let mut terms = terms.into_iter().map(|term| {
-        let mut term = term.diagonal();
-        // An axis of length 1 is broadcast where the others are longer: it is as good as none.
-        let narrow: Vec<isize> = (0..term.labels.len())
-            .filter(|&at| term.tensor.shape()[at] != of_label(term.labels[at]))
-            .map(|at| at as isize)
-            .collect();
-        term.tensor = term.tensor.squeeze_axes(&narrow);
-        let mut at = 0;
-        term.labels.retain(|_| (!narrow.contains(&at), at += 1).0);
-        term
-    });
-    let Some(mut product) = terms.next() else { return wrong(equation, "of one term or more") };
-    let rest: Vec<_> = terms.collect();
-    for (at, term) in rest.iter().enumerate() {
-        let later = |label| rest[at + 1..].iter().any(|term| term.labels.contains(&label));
-        product = product.times(term.clone(), |label| output.contains(&label) || later(label));
+    for term in &mut terms {
+        term.take_diagonals(at)?;
+        term.drop_broadcast(of_label, at)?;
     }
-    let product = product.summed(|label| output.contains(&label));
-    Ok(product.permuted(output.iter().copied()))
+    let mut rest = terms.into_iter();
+    let Some(mut product) = rest.next() else { return wrong(equation, "of one term or more") };
+    while let Some(term) = rest.next() {
+        let later = |label| rest.as_slice().iter().any(|term| term.labels.contains(&label));
+        product = product.times(term, |label| output.contains(&label) || later(label), at)?;
+    }
+    product.sum(|label| output.contains(&label), at)?;
+    product.ordered(&output, at)
 }
 
 /// The length of each label, or an error where an axis has neither that length nor 1.
-fn lengths<T: Numeric>(terms: &[Term<T>]) -> Result<Vec<(char, usize)>> {
+fn lengths(terms: &[Term]) -> Result<Vec<(char, usize)>> {
     let mut lengths: Vec<(char, usize)> = Vec::new();
     for (at, term) in terms.iter().enumerate() {
         for (axis, (&label, &n)) in term.labels.iter().zip(term.tensor.shape()).enumerate() {
@@ -244,8 +260,11 @@ impl<T: Numeric> Tensor<T> {
         /// assert_eq!(Tensor::einsum("ii->", &[&a]).item(), 5.0);
         /// ```
         pub fn einsum, try_einsum(equation: &str, operands: &[&Tensor<T>]) -> Tensor<T>,
-            Value | Count | Shape if "the equation cannot be read, or the operands do not fit it" {
-            einsum(equation, operands)
+            Value | Count | Shape | Overflow if "the equation cannot be read, the operands do not fit it, or an integer \
+                sum is outside of the element type" {
+            let operands: Vec<_> = operands.iter().map(|x| x.untyped()).collect();
+            let sum = einsum(equation, &operands, Location::caller());
+            sum.map(typed).map_err(|error| error.called("einsum"))
         }
     }
 }

@@ -58,7 +58,7 @@ fn for_each_picked(
     index: &Value<i64>,
     axis: usize,
     strides: &[usize],
-    mut visit: impl FnMut(usize, usize),
+    visit: &mut dyn FnMut(usize, usize),
 ) {
     let mut others = Shape::from_slice(strides);
     others[axis] = 0;
@@ -204,7 +204,29 @@ impl Picks {
         call(self.ops()[1], [Attr::Int(axis)], [x.untyped(), index.untyped(), source.untyped()])
     }
 
-    /// The shape of what an index picks, or an error where its shape does not fit.
+    /// The axis as a position, and the shape of what an index picks; an error where it does not fit, or what is
+    /// added to it has another shape.
+    fn fit(
+        self,
+        op: &'static str,
+        of: &[usize],
+        axis: isize,
+        index: &Tensor<i64>,
+        source: Option<&[usize]>,
+    ) -> Result<(usize, Shape)> {
+        let position = check_axis(op, axis, of.len())?;
+        let shape = self.shape(op, of, position, index.shape())?;
+        if let Some(source) = source.filter(|source| *source != &shape[..]) {
+            let expected = match self {
+                Self::Slices => format!("of shape {shape:?}, one slice for each index"),
+                Self::Elements => format!("of the shape {shape:?} of `index`"),
+            };
+            return Err(Error::shape(op, "source", expected, source));
+        }
+        check_indices(op, "index", &index.read(), of[position])?;
+        Ok((position, shape))
+    }
+
     fn shape(
         self,
         op: &'static str,
@@ -241,15 +263,13 @@ pub(super) fn select<T: Numeric>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let op = picks.ops()[0].name;
-    let position = check_axis(op, axis, x.ndim())?;
-    let shape = picks.shape(op, x.shape(), position, index.shape())?;
-    check_indices(op, "index", &index.read(), x.shape()[position])?;
+    let (position, shape) = picks.fit(op, x.shape(), axis, index, None)?;
     element_count(op, &shape)?;
     let value = taken(picks, &x.read(), position, &index.read(), shape);
     if !x.is_recorded() {
-        return Ok(unrecorded(op, caller, [x], value).and_lost(index));
+        return Ok(unrecorded(op, caller, &[x], value).and_lost(index));
     }
-    Ok(finish(op, caller, [x], value, || {
+    Ok(finish(op, caller, &[x], value, || {
         let shape = x.shape_owned();
         Rule::new([Saved::input(1, index)], move |saved, dy: Tensor<T>, _| {
             let (index, shape) = (saved.tensor()?, shape.clone());
@@ -286,7 +306,7 @@ fn taken<T: Numeric>(
         }
         _ => Value::build(shape, |out| {
             let raw = x.raw();
-            for_each_picked(index, axis, &x.strides(), |_, at| out.push(raw[at]));
+            for_each_picked(index, axis, &x.strides(), &mut |_, at| out.push(raw[at]));
         }),
     }
 }
@@ -300,21 +320,12 @@ fn summed<T: Numeric>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let op = picks.ops()[1].name;
-    let position = check_axis(op, axis, x.ndim())?;
-    let shape = picks.shape(op, x.shape(), position, index.shape())?;
-    if source.shape() != &shape[..] {
-        let expected = match picks {
-            Picks::Slices => format!("of shape {shape:?}, one slice for each index"),
-            Picks::Elements => format!("of the shape {shape:?} of `index`"),
-        };
-        return Err(Error::shape(op, "source", expected, source.shape()));
-    }
-    check_indices(op, "index", &index.read(), x.shape()[position])?;
+    let (position, _) = picks.fit(op, x.shape(), axis, index, Some(source.shape()))?;
     let value = added(picks, x.read().into_owned(), position, index, source)?;
     if !x.is_recorded() && !source.is_recorded() {
-        return Ok(unrecorded(op, caller, [x, source], value).and_lost(index));
+        return Ok(unrecorded(op, caller, &[x, source], value).and_lost(index));
     }
-    Ok(finish(op, caller, [x, source], value, || {
+    Ok(finish(op, caller, &[x, source], value, || {
         Rule::new([Saved::input(1, index)], move |saved, dy: Tensor<T>, wants| {
             let index = saved.tensor()?;
             let picked = wants[1].then(|| picks.pick(&dy, axis, &index)).transpose()?;
@@ -358,7 +369,7 @@ impl<T: Numeric> Additions<T> for Added<'_, T> {
             (_, Some(around)) => {
                 pick::scatter_add(data, around, (list, index.shape()[axis]), source, plus);
             }
-            _ => for_each_picked(index, axis, &row_major(shape), |i, at| {
+            _ => for_each_picked(index, axis, &row_major(shape), &mut |i, at| {
                 data[at] = plus(data[at], source[i]);
             }),
         }
@@ -451,30 +462,5 @@ impl<T: Numeric> Tensor<T> {
                 another axis, `source` has another shape than `index`, or an index lies outside the axis" {
             Picks::Elements.add(self, axis, index, source)
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn strided_operands_are_picked_from_as_they_are_seen() {
-        let x = Tensor::<f64>::arange(24).reshape([4, 6]).transpose();
-        let index = Tensor::from([[0, 3, 1], [2, 2, 0]]).transpose();
-        let picked = x.narrow(0, 0, 3).gather(1, &index);
-        assert_eq!(picked.shape(), [3, 2]);
-        assert_eq!(picked.to_vec(), [0.0, 12.0, 19.0, 13.0, 8.0, 2.0]);
-        assert_eq!(x.index_select(1, &Tensor::from([3, 3])).at(&[5, 1]), 23.0);
-    }
-
-    #[test]
-    fn no_index_picks_nothing() {
-        let x = Tensor::<f32>::zeros([2, 3]);
-        let none = Tensor::<i64>::zeros([0]);
-        assert_eq!(x.index_select(1, &none).shape(), [2, 0]);
-        assert_eq!(x.index_add(1, &none, &Tensor::zeros([2, 0])).len(), 6);
-        assert_eq!(x.gather(0, &Tensor::zeros([0, 3])).shape(), [0, 3]);
-        assert_eq!(Tensor::<f32>::zeros([0]).cumsum(0).shape(), [0]);
     }
 }

@@ -9,7 +9,7 @@ use std::panic::Location;
 use super::{Binary, Caller, Float, Input, Numeric, Operand, Scalar, expect};
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{Edge, Element, Lost, Rule, Tensor, is_grad_enabled, is_turned_off};
+use crate::graph::{Edge, Edges, Element, Lost, Rule, Tensor, is_grad_enabled, is_turned_off};
 
 impl<T: Element> Tensor<T> {
     /// An error where this tensor is a leaf whose gradient is wanted and ops are recorded: what
@@ -240,7 +240,7 @@ impl<T: Float> Tensor<T> {
                 let keep = Tensor::from_vec(dy.shape_owned(), keep)?;
                 Ok([Some(keep.where_else(&dy, Tensor::new(Value::scalar(T::ZERO))))])
             });
-            let node = rule.record("set_item", Location::caller(), [edge]);
+            let node = rule.record("set_item", Location::caller(), Edges::One(edge));
             *self = self.sharing(Some((node, 0)));
         }
         Ok(())

@@ -12,8 +12,8 @@ use super::compare::choose;
 use super::index::{Picks, changed, check_indices, index_of, select};
 use super::table::{OpDef, entries, number, several};
 use super::{Caller, Numeric, Operand, expect, pairs, trace};
+use crate::array::Shape;
 use crate::array::shape::{broadcast, row_major};
-use crate::array::{Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{Element, Tensor};
 
@@ -448,6 +448,13 @@ entries! {
     };
 }
 
+/// Which index is the last one of each position; -1 where none is.
+fn last_of(index: &Tensor<i64>, len: usize) -> Tensor<i64> {
+    let mut last = vec![-1; len];
+    (0..).zip(index.to_vec()).for_each(|(i, at)| last[at as usize] = i);
+    Tensor::from(last).and_lost(index)
+}
+
 /// A list with the elements of `source` at the positions of `index`, the last of a position.
 fn put<T: Numeric>(
     x: &Tensor<T>,
@@ -467,11 +474,7 @@ fn put<T: Numeric>(
     if index.is_empty() {
         return Ok(x.clone());
     }
-    // Which of the source is the last at each position.
-    let mut last = Value::full(x.shape_owned(), -1);
-    let places = last.make_mut();
-    (0..).zip(index.to_vec()).for_each(|(i, at)| places[at as usize] = i);
-    let last = Tensor::new(last).and_lost(index);
+    let last = last_of(index, x.len());
     let written = select(Picks::Slices, source, 0, &last.maximum(0), caller)?;
     choose(op, &last.lt_scalar(0), x, &written, caller)
 }

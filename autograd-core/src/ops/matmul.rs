@@ -6,6 +6,7 @@ use super::table::{
     Dims, Form, OpDef, arithmetic, broadcast, entries, exactly, number, same_dtype,
 };
 use super::{Binary, Caller, Float, Numeric, joined, pairs, trace};
+use crate::array::shape::copied;
 use crate::array::{Shape, Value, matmul};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{Kept, Rule, Saved, Tensor, finish, is_grad_enabled, unrecorded};
@@ -59,23 +60,33 @@ fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
     let row = (x.rank() == 1).then(|| shaped(&x, [1, x.len()]));
     let column = (y.rank() == 1).then(|| shaped(&y, [y.len(), 1]));
     let product = matmul::matmul(row.as_ref().unwrap_or(&x), column.as_ref().unwrap_or(&y));
-    let product = product.map_err(|error| match error.into() {
-        Error::Shape { op, parameter, .. } => {
-            let (columns, of) = (a.shape()[a.ndim() - 1], a.shape());
-            let expected = format!(
-                "a matrix with {columns} rows, as many as the left operand of shape {of:?} has columns"
-            );
-            Error::shape(op, parameter, expected, b.shape())
-        }
-        error => error,
-    })?;
+    let product = product.map_err(|error| beside(a.shape(), b.shape(), error.into()))?;
     if row.is_none() && column.is_none() {
         return Ok(product);
     }
-    let [lead @ .., m, n] = product.shape() else { unreachable!("it is of matrices") };
-    let kept = [(&row, m), (&column, n)].into_iter().filter(|(vector, _)| vector.is_none());
-    let shape = lead.iter().chain(kept.map(|(_, n)| n)).copied().collect();
+    let mut shape = copied(product.shape());
+    // The axes that were added, the last one first.
+    let rank = shape.len();
+    for (vector, axis) in [(&column, rank - 1), (&row, rank - 2)] {
+        if vector.is_some() {
+            shape.remove(axis);
+        }
+    }
     Ok(product.reshaped(shape))
+}
+
+/// What is wrong with operands of these shapes, in words of theirs.
+fn beside(a: &[usize], b: &[usize], error: Error) -> Error {
+    match error {
+        Error::Shape { op, parameter, .. } => {
+            let columns = a[a.len() - 1];
+            let expected = format!(
+                "a matrix with {columns} rows, as many as the left operand of shape {a:?} has columns"
+            );
+            Error::shape(op, parameter, expected, b)
+        }
+        error => error,
+    }
 }
 
 pub(super) fn integer<T: Numeric>(
@@ -83,12 +94,12 @@ pub(super) fn integer<T: Numeric>(
     b: &Tensor<T>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    Ok(unrecorded("matmul", caller, [a, b], product(a, b)?))
+    Ok(unrecorded("matmul", caller, &[a, b], product(a, b)?))
 }
 
 pub(super) fn float<T: Float>(a: &Tensor<T>, b: &Tensor<T>, caller: Caller) -> Result<Tensor<T>> {
     let value = product(a, b)?;
-    Ok(finish("matmul", caller, [a, b], value, || {
+    Ok(finish("matmul", caller, &[a, b], value, || {
         // The shapes of operands that are not both matrices.
         let matrices = a.ndim() == 2 && b.ndim() == 2;
         let shapes = (!matrices).then(|| [a.shape_owned(), b.shape_owned()]);
@@ -154,7 +165,7 @@ pub(super) fn unseen<T: Float>(
     }
     let into = Value::scalar(T::ZERO);
     let value = matmul::product_into([&a.read(), &b.read()], transposed, into)?;
-    Some(unrecorded("matmul", Location::caller(), [a, b], value))
+    Some(unrecorded("matmul", Location::caller(), &[a, b], value))
 }
 
 impl<T: Numeric> Tensor<T> {

@@ -114,6 +114,8 @@ pub(crate) trait Arithmetic: Storable {
     /// Whether sums and products do not depend on the order.
     const EXACT: bool;
     fn count(n: usize) -> Self;
+    /// Its place in the order of all numbers; NaN is last in either order.
+    fn rank(self, descending: bool) -> i64;
 }
 
 /// An operand that an op may consume: an owned temporary lends its buffer to the result.
@@ -209,6 +211,7 @@ macro_rules! arithmetic {
             const HIGHEST: Self = <$f>::INFINITY;
             const EXACT: bool = false;
             fn count(n: usize) -> Self { n as $f }
+            fn rank(self, descending: bool) -> i64 { rank(self.into(), descending) }
         })*
         // Element by element integers wrap, as in NumPy; a division by zero panics, as in Rust.
         // What is summed does not wrap: see `Totals`.
@@ -229,8 +232,18 @@ macro_rules! arithmetic {
             const HIGHEST: Self = <$i>::MAX;
             const EXACT: bool = true;
             fn count(n: usize) -> Self { n as $i }
+            fn rank(self, descending: bool) -> i64 { if descending { !i64::from(self) } else { self.into() } }
         })*
     };
+}
+
+fn rank(x: f64, descending: bool) -> i64 {
+    if x.is_nan() {
+        return i64::MAX;
+    }
+    // Bits of positive numbers are in their order, those of negative ones in the opposite. There is one zero.
+    let bits = (if descending { -x } else { x } + 0.0).to_bits().cast_signed();
+    bits ^ (bits >> 63 & i64::MAX)
 }
 
 arithmetic! {

@@ -106,45 +106,31 @@ impl Scalar<bool> for bool {
 }
 
 macro_rules! scalar_on_the_left {
-    ($trait:ident $method:ident $op:ident [$($generics:tt)*] $scalar:ty => $t:ty, |$s:ident| $convert:expr;) => {
-        impl<$($generics)*> $trait<Tensor<$t>> for $scalar {
+    ($trait:ident $method:ident $op:ident $of:tt $scalar:ty => $t:ty, |$s:ident| $convert:expr;) => {
+        scalar_on_the_left! { Own Tensor<$t>; $trait $method $op $of $scalar => $t, |$s| $convert }
+        scalar_on_the_left! { Ref &Tensor<$t>; $trait $method $op $of $scalar => $t, |$s| $convert }
+    };
+    (
+        $input:ident $right:ty; $trait:ident $method:ident $op:ident [$($of:tt)*]
+        $scalar:ty => $t:ty, |$s:ident| $convert:expr
+    ) => {
+        impl<$($of)*> $trait<$right> for $scalar {
             type Output = Tensor<$t>;
 
             #[track_caller]
-            fn $method(self, right: Tensor<$t>) -> Tensor<$t> {
+            fn $method(self, right: $right) -> Tensor<$t> {
                 let $s = self;
                 expect(check_divisor(Binary::$op, &right.read()));
-                let right = Input::Own(right);
+                let right = Input::$input(right);
                 <$t>::binary_scalar(Binary::$op, right, $convert, true, Location::caller())
             }
         }
 
-        impl<$($generics)*> $trait<&Tensor<$t>> for $scalar {
+        impl<$($of)*> $trait<$right> for &$scalar {
             type Output = Tensor<$t>;
 
             #[track_caller]
-            fn $method(self, right: &Tensor<$t>) -> Tensor<$t> {
-                let $s = self;
-                expect(check_divisor(Binary::$op, &right.read()));
-                let right = Input::Ref(right);
-                <$t>::binary_scalar(Binary::$op, right, $convert, true, Location::caller())
-            }
-        }
-
-        impl<$($generics)*> $trait<Tensor<$t>> for &$scalar {
-            type Output = Tensor<$t>;
-
-            #[track_caller]
-            fn $method(self, right: Tensor<$t>) -> Tensor<$t> {
-                (*self).$method(right)
-            }
-        }
-
-        impl<$($generics)*> $trait<&Tensor<$t>> for &$scalar {
-            type Output = Tensor<$t>;
-
-            #[track_caller]
-            fn $method(self, right: &Tensor<$t>) -> Tensor<$t> {
+            fn $method(self, right: $right) -> Tensor<$t> {
                 (*self).$method(right)
             }
         }

@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::elementwise::passed;
 use super::kernels::of_two;
-use super::shape::signed;
+use super::shape::{inverse, signed};
 use super::table::forms::float as float_form;
 use super::table::values::float;
 use super::table::{Form, OpDef, Type, arithmetic, exactly, family, number, reduced};
@@ -114,9 +114,7 @@ fn reduced_value<T: Numeric>(
     if keep {
         return Ok((value, axes));
     }
-    let others = x.shape().iter().enumerate().filter(|(at, _)| !axes.contains(at));
-    let shape = others.map(|(_, &n)| n).collect();
-    Ok((value.reshaped(shape), axes))
+    Ok((value.reshaped(without(x.shape(), &axes)), axes))
 }
 
 pub(super) fn integer<T: Numeric>(
@@ -127,7 +125,7 @@ pub(super) fn integer<T: Numeric>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let (value, _) = reduced_value(op, x, (axes, keep), |x, axes| compute(op, x, axes))?;
-    Ok(unrecorded(op.name(), caller, [x], value))
+    Ok(unrecorded(op.name(), caller, &[x], value))
 }
 
 pub(super) fn float<T: Float>(
@@ -141,7 +139,7 @@ pub(super) fn float<T: Float>(
         Reduce::Mean => mean(x, axes),
         _ => compute(op, x, axes),
     })?;
-    Ok(finish(op.name(), caller, [x], value, || {
+    Ok(finish(op.name(), caller, &[x], value, || {
         let saved = match op {
             Reduce::Sum | Reduce::Mean => None,
             Reduce::Prod | Reduce::Max | Reduce::Min => Some(Saved::input(0, x)),
@@ -193,39 +191,50 @@ fn pull<T: Float>(
 /// The tensor with `axes` behind its others, as one axis; and the order of its axes for that.
 #[track_caller]
 pub(super) fn grouped<T: Element>(x: &Tensor<T>, axes: &[usize]) -> (Tensor<T>, Vec<usize>) {
-    let kept: Vec<usize> = (0..x.ndim()).filter(|axis| !axes.contains(axis)).collect();
-    let lengths = kept.iter().map(|&axis| x.shape()[axis]).chain([group(x.shape(), axes)]);
-    let lengths: Shape = lengths.collect();
-    let order = [&kept[..], axes].concat();
+    let (order, lengths) = grouping(x.shape(), axes);
     (x.permute(&signed(&order)).reshape(lengths), order)
+}
+
+/// The order of axes by which these stand behind the others, and the lengths with these as one axis.
+pub(super) fn grouping(shape: &[usize], axes: &[usize]) -> (Vec<usize>, Shape) {
+    let kept = (0..shape.len()).filter(|axis| !axes.contains(axis));
+    let mut lengths = without(shape, axes);
+    lengths.push(group(shape, axes));
+    (kept.chain(axes.iter().copied()).collect(), lengths)
+}
+
+/// The lengths of the other axes.
+pub(super) fn without(shape: &[usize], axes: &[usize]) -> Shape {
+    (0..shape.len()).filter(|axis| !axes.contains(axis)).map(|axis| shape[axis]).collect()
 }
 
 /// For each element the product of the others along the axes; right also where some are zero.
 fn product_of_others<T: Float>(x: &Tensor<T>, axes: &[usize]) -> Result<Tensor<T>> {
     let (flat, order) = grouped(x, axes);
     let n = group(x.shape(), axes);
-    let mut unit = flat.shape_owned();
-    unit[order.len() - axes.len()] = 1;
-    let parts: Vec<Tensor<T>> = (0..n).map(|i| flat.narrow(-1, i, 1)).collect();
-    // For each part the product of those before it, in this order.
-    let products = |parts: &mut dyn Iterator<Item = &Tensor<T>>| -> Vec<Tensor<T>> {
-        let next = |product: &mut Tensor<T>, part| {
-            let next = &*product * part;
-            Some(std::mem::replace(product, next))
-        };
-        parts.scan(Tensor::ones(&unit[..]), next).collect()
+    let one = || {
+        let mut unit = flat.shape_owned();
+        unit[order.len() - axes.len()] = 1;
+        Tensor::ones(unit)
     };
-    let (before, after) = (products(&mut parts.iter()), products(&mut parts.iter().rev()));
-    let others: Vec<Tensor<T>> =
-        before.iter().zip(after.iter().rev()).map(|(b, a)| b * a).collect();
+    let parts: Vec<Tensor<T>> = (0..n).map(|i| flat.narrow(-1, i, 1)).collect();
+    // The products of the parts before each, to which those after each are joined.
+    let (mut others, mut product) = (Vec::with_capacity(n), one());
+    for part in &parts {
+        others.push(product.clone());
+        product = &product * part;
+    }
+    product = one();
+    for i in (0..n).rev() {
+        others[i] = &others[i] * &product;
+        product = &product * &parts[i];
+    }
     let joined = match others.is_empty() {
         true => flat,
         false => Tensor::try_concat(&others.iter().collect::<Vec<_>>(), -1)?,
     };
-    let mut back = vec![0; order.len()];
-    order.iter().enumerate().for_each(|(at, &axis)| back[axis] = at as isize);
     let lengths: Shape = order.iter().map(|&axis| x.shape()[axis]).collect();
-    joined.try_reshape(lengths)?.try_permute(&back)
+    joined.try_reshape(lengths)?.try_permute(&inverse(&order))
 }
 
 macro_rules! reductions {

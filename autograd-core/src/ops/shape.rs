@@ -277,18 +277,22 @@ fn reshape<T: Element>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Tensor<T>
 fn permute<T: Element>(x: &Tensor<T>, positions: Shape, caller: Caller) -> Tensor<T> {
     let value = {
         let x = x.read();
-        let strides = x.strides();
-        let shape = positions.iter().map(|&p| x.shape()[p]).collect();
-        let strides = positions.iter().map(|&p| strides[p]).collect();
-        x.restrided(shape, strides, 0)
+        x.restrided(reordered(x.shape(), &positions), reordered(&x.strides(), &positions), 0)
     };
-    let back = |positions: Shape, dy: Tensor<T>| {
-        let mut back = vec![0; positions.len()];
-        positions.iter().enumerate().for_each(|(i, &p)| back[p] = i as isize);
-        dy.try_permute(&back)
-    };
+    let back = |positions: Shape, dy: Tensor<T>| dy.try_permute(&inverse(&positions));
     let along = |positions: Shape, dx: &Tensor<T>, _: &[usize]| dx.try_permute(&signed(&positions));
     linear("permute", caller, x, value, positions, back, along)
+}
+
+fn reordered(lengths: &[usize], positions: &[usize]) -> Shape {
+    positions.iter().map(|&position| lengths[position]).collect()
+}
+
+/// The order that undoes one.
+pub(super) fn inverse(order: &[usize]) -> Vec<isize> {
+    let mut inverse = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(at, &axis)| inverse[axis] = at as isize);
+    inverse
 }
 
 /// Positions as axes.

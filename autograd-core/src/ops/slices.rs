@@ -18,8 +18,8 @@ use crate::array::shape::{axis as check_axis, element_count, row_major};
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
 use crate::graph::{
-    Edges, Element, Lost, Node, NodeRef, Op, Pull, Push, Rule, Slots, State, Tensor, for_any,
-    is_grad_enabled, typed,
+    Edges, Element, Lost, Node, NodeRef, Op, Pull, Push, Rule, Slots, State, Tensor, finish,
+    for_any, typed,
 };
 
 entries! {
@@ -310,21 +310,20 @@ pub(super) fn split<T: Element>(
     if all.try_reserve_exact(parts).is_err() {
         panic!("out of memory: a list of {parts} tensors");
     }
-    let ranges = (0..parts).map(|i| (i * len, (i + 1) * len, 1));
     if trace::is_noting() {
-        for range in ranges {
-            all.push(x.try_slice_axis(axis, range.0, range.1, range.2)?);
+        for i in 0..parts {
+            all.push(x.try_slice_axis(axis, i * len, (i + 1) * len, 1)?);
         }
         return Ok(all);
     }
-    {
-        let x = x.read();
-        all.extend(ranges.map(|range| Tensor::new(part(&x, position, range))));
+    let lost = if x.is_recorded() { Lost::NONE } else { Lost::of("split", caller, x) };
+    for i in 0..parts {
+        let part = part(&x.read(), position, (i * len, (i + 1) * len, 1));
+        all.push(Tensor::new(part).with_lost(lost));
     }
     // The rule of elements without gradients is not even compiled.
     if const { !T::DTYPE.is_float() } || !x.is_recorded() {
-        let lost = Lost::of("split", caller, x);
-        return Ok(all.into_iter().map(|part| part.with_lost(lost)).collect());
+        return Ok(all);
     }
     let shape = all.first().map(Tensor::shape_owned).unwrap_or_default();
     let call = SplitCall { axis, shape, taken: Mutex::new(vec![false; parts]) };
@@ -426,25 +425,34 @@ fn nothing() -> Error {
     Error::Count { op: "concat", what: "or more tensors".into(), expected: 1, found: 0 }
 }
 
-fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Result<Tensor<T>> {
-    let first = tensors.first().ok_or_else(nothing)?;
-    let position = check_axis("concat", axis, first.ndim())?;
-    let mut shape = first.shape_owned();
+/// The shape of tensors of these shapes joined along an axis, and which it is.
+fn joined(shapes: &[&[usize]], axis: isize) -> Result<(Shape, usize)> {
+    let first = *shapes.first().ok_or_else(nothing)?;
+    let position = check_axis("concat", axis, first.len())?;
+    let mut shape = Shape::from_slice(first);
     shape[position] = 0;
-    for (i, t) in tensors.iter().enumerate() {
-        let agrees = t.ndim() == shape.len()
-            && (0..shape.len()).all(|k| k == position || t.shape()[k] == first.shape()[k]);
+    for (i, own) in shapes.iter().enumerate() {
+        let agrees = own.len() == shape.len()
+            && (0..shape.len()).all(|k| k == position || own[k] == first[k]);
         if !agrees {
             let parameter = format!("tensors[{i}]");
             let expected =
-                format!("of the first tensor's shape {:?} except along axis {axis}", first.shape());
-            return Err(Error::shape("concat", parameter, expected, t.shape()));
+                format!("of the first tensor's shape {first:?} except along axis {axis}");
+            return Err(Error::shape("concat", parameter, expected, own));
         }
-        shape[position] = shape[position].saturating_add(t.shape()[position]);
+        shape[position] = shape[position].saturating_add(own[position]);
     }
     element_count("concat", &shape)?;
-    let reads: Vec<_> = tensors.iter().map(|t| t.read()).collect();
-    let parts: Vec<_> = reads.iter().map(|x| x.contiguous()).collect();
+    Ok((shape, position))
+}
+
+fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Result<Tensor<T>> {
+    let (mut shapes, mut parts) = (Vec::new(), Vec::new());
+    for tensor in tensors {
+        shapes.push(tensor.shape());
+        parts.push(tensor.read().into_owned().into_contiguous());
+    }
+    let (shape, position) = joined(&shapes, axis)?;
     // None where there is nothing to copy: other axes may be of any length then.
     let outer: usize = if shape.contains(&0) { 0 } else { shape[..position].iter().product() };
     let value = Value::build(shape, |out| {
@@ -456,31 +464,25 @@ fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Re
             }
         }
     });
-    if !is_grad_enabled() || tensors.iter().all(|t| t.stop_gradient()) {
-        let lost = |lost: Lost, x: &&Tensor<T>| lost.and(Lost::of("concat", caller, x));
-        return Ok(Tensor::new(value).with_lost(tensors.iter().fold(Lost::NONE, lost)));
-    }
-    let lengths: Vec<usize> = tensors.iter().map(|t| t.shape()[position]).collect();
-    let again = lengths.clone();
-    let rule = Rule::new([], move |_, dy: Tensor<T>, wants| {
-        let mut start = 0;
-        let part = |(&n, &wanted): (&usize, &bool)| {
-            start += n;
-            wanted.then(|| dy.narrow(axis, start - n, n))
-        };
-        Ok(lengths.iter().zip(wants).map(part).collect::<Vec<_>>())
-    })
-    .with_push(move |_, tangents, shape| {
-        let part = |(dx, &n): (&Option<Tensor<T>>, &usize)| {
-            dx.clone().unwrap_or_else(|| {
+    Ok(finish("concat", caller, tensors, value, || {
+        let lengths: Vec<usize> = shapes.iter().map(|shape| shape[position]).collect();
+        let again = lengths.clone();
+        Rule::new([], move |_, dy: Tensor<T>, wants| {
+            let (mut start, mut grads) = (0, Vec::new());
+            for (&n, &wanted) in lengths.iter().zip(wants) {
+                grads.push(wanted.then(|| dy.narrow(axis, start, n)));
+                start += n;
+            }
+            Ok(grads)
+        })
+        .with_push(move |_, tangents: &[Option<Tensor<T>>], shape| {
+            let mut parts = Vec::new();
+            for (dx, &n) in tangents.iter().zip(&again) {
                 let mut part = Shape::from_slice(shape);
                 part[position] = n;
-                Tensor::new(Value::full(part, T::ZERO))
-            })
-        };
-        let parts: Vec<Tensor<T>> = tangents.iter().zip(&again).map(part).collect();
-        Tensor::try_concat(&parts.iter().collect::<Vec<_>>(), axis).map(Some)
-    });
-    let node = rule.record("concat", caller, tensors.iter().map(|t| t.edge()));
-    Ok(Tensor::output(value, Some(node)))
+                parts.push(dx.clone().unwrap_or_else(|| Tensor::zeros(part)));
+            }
+            Tensor::try_concat(&parts.iter().collect::<Vec<_>>(), axis).map(Some)
+        })
+    }))
 }

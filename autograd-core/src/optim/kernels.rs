@@ -1,7 +1,9 @@
 //! The loops: each rule in one pass over memory. Threads share long ones; figures do not depend on
 //! how.
 
-use std::array::from_fn;
+#![allow(clippy::needless_range_loop, reason = "an index names a place in several arrays")]
+
+use std::mem::take;
 
 use crate::array::simd::{Kernel, dispatch};
 use crate::array::threads::{each_chunk, each_grain_of};
@@ -43,12 +45,20 @@ impl<T: Float, F: Fn([T; N], T) -> [T; N], const N: usize> Kernel for Pass<'_, T
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let Self { written, gradient, step } = self;
+        let Self { mut written, gradient, step } = self;
         // Of one length, as the compiler then knows.
-        let written = written.map(|slice| &mut slice[..gradient.len()]);
+        for slice in &mut written {
+            *slice = &mut take(slice)[..gradient.len()];
+        }
         for (i, &g) in gradient.iter().enumerate() {
-            let new = step(from_fn(|n| written[n][i]), g);
-            (0..N).for_each(|n| written[n][i] = new[n]);
+            let mut elements = [g; N];
+            for n in 0..N {
+                elements[n] = written[n][i];
+            }
+            elements = step(elements, g);
+            for n in 0..N {
+                written[n][i] = elements[n];
+            }
         }
     }
 }

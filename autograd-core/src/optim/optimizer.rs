@@ -1,7 +1,5 @@
 //! Parameters, the rule of each, and what the rules remember.
 
-use smallvec::SmallVec;
-
 use super::rule::{Erased, Rule, Step, Update};
 use crate::array::Value;
 use crate::array::shape::copied;
@@ -116,7 +114,7 @@ impl<R: Rule> Optimizer<R> {
     }
 }
 
-fn erased<R: Rule>(rules: &[R]) -> SmallVec<[Erased<'_>; 2]> {
+fn erased<R: Rule>(rules: &[R]) -> Vec<Erased<'_>> {
     rules.iter().map(R::erased).collect()
 }
 

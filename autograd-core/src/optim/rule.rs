@@ -2,8 +2,6 @@
 
 use std::array::from_fn;
 
-use smallvec::SmallVec;
-
 use super::kernels::pass;
 use crate::error::Result;
 use crate::ops::Float;
@@ -99,7 +97,7 @@ pub trait Rule: Clone {
 pub struct Step<'a, T: Float> {
     pub(crate) parameter: &'a mut [T],
     pub(crate) gradient: &'a [T],
-    pub(crate) state: SmallVec<[&'a mut [T]; 2]>,
+    pub(crate) state: Vec<&'a mut [T]>,
     pub(crate) count: u64,
     pub(crate) fresh: bool,
 }
@@ -126,6 +124,12 @@ impl<'a, T: Float> Step<'a, T> {
     /// If `N` is not one more than there are names in [`Rule::state`].
     #[track_caller]
     pub fn each<const N: usize>(self, f: impl Fn([T; N], T) -> [T; N] + Copy + Sync) {
+        let gradient = self.gradient;
+        pass(self.written(), gradient, f);
+    }
+
+    #[track_caller]
+    fn written<const N: usize>(self) -> [&'a mut [T]; N] {
         let found = self.state.len() + 1;
         assert!(
             N == found,
@@ -133,13 +137,13 @@ impl<'a, T: Float> Step<'a, T> {
              and those that `Rule::state` names"
         );
         let mut slices = std::iter::once(self.parameter).chain(self.state);
-        pass(from_fn(|_| slices.next().unwrap_or_default()), self.gradient, f);
+        from_fn(|_| slices.next().unwrap_or_default())
     }
 
     /// The elements of the parameter, of the gradient, and of the state, for what
     /// [`Step::each`] does not do.
     pub fn into_slices(self) -> (&'a mut [T], &'a [T], Vec<&'a mut [T]>) {
-        (self.parameter, self.gradient, self.state.into_vec())
+        (self.parameter, self.gradient, self.state)
     }
 }
 

@@ -33,7 +33,9 @@ pub fn convert<T: Storable, U: Storable>(x: &Value<T>, f: impl Fn(T) -> U) -> Va
     let x = x.contiguous();
     let data = x.as_slice().unwrap_or(&[]);
     Value::written(copied(x.shape()), |out| {
-        out.iter_mut().zip(data).for_each(|(to, &v)| *to = f(v));
+        for (to, &v) in out.iter_mut().zip(data) {
+            *to = f(v);
+        }
     })
 }
 
@@ -49,7 +51,9 @@ pub fn convert_zip<A: Storable, B: Storable, U: Storable>(
         for (at, out) in out.chunks_mut(BLOCK).enumerate() {
             let (start, n) = (at * BLOCK, out.len());
             let pairs = a.next(start, n).iter().zip(b.next(start, n));
-            out.iter_mut().zip(pairs).for_each(|(to, (&a, &b))| *to = f(a, b));
+            for (to, (&a, &b)) in out.iter_mut().zip(pairs) {
+                *to = f(a, b);
+            }
         }
     })
 }

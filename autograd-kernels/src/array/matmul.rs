@@ -32,8 +32,8 @@ pub fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
         return Ok(Value::full(shape, T::ZERO));
     }
     let (steps_a, steps_b) = (a.strides(), b.strides());
-    let [from_a, from_b] = [(lead_a, &steps_a), (lead_b, &steps_b)]
-        .map(|(own, steps)| broadcast_strides(own, &steps[..own.len()], &lead));
+    let from_a = broadcast_strides(lead_a, &steps_a[..lead_a.len()], &lead);
+    let from_b = broadcast_strides(lead_b, &steps_b[..lead_b.len()], &lead);
     let (raw_a, raw_b) = (a.raw(), b.raw());
     let beyond = Beyond::default();
     let products = |first: usize, data: &mut [T]| {

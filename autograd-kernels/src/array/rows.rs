@@ -65,7 +65,7 @@ impl<const N: usize> Walk<N> {
         while count > 0 {
             let at = self.index[last];
             let n = count.min(inner - at);
-            run(std::array::from_fn(|k| self.row[k] + at * steps[k]), n, steps);
+            run(self.starts(at, steps), n, steps);
             count -= n;
             self.index[last] += n;
             if self.index[last] == inner {
@@ -75,7 +75,12 @@ impl<const N: usize> Walk<N> {
         }
     }
 
-    /// Apart from what is done with a row, so that it is compiled once.
+    // Apart from what is done with a row, so that they are compiled once.
+    #[inline]
+    fn starts(&self, at: usize, steps: [usize; N]) -> [usize; N] {
+        std::array::from_fn(|k| self.row[k] + at * steps[k])
+    }
+
     fn next_row(&mut self, outer: usize) {
         let Self { axes, index, row } = self;
         for (index, &(n, steps)) in index.iter_mut().zip(&*axes).take(outer).rev() {

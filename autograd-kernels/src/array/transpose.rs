@@ -55,19 +55,24 @@ fn copy_planes<T: Storable, const S: usize>(
 ) {
     let last = axes.len() - 1;
     let size = [axes[along].0, axes[last].0];
+    let ([planes, from, to], step) = planes(axes, along);
+    for_each_row(&planes, [&from, &to], |[from, to], n, steps| {
+        for i in 0..n {
+            let (from, to) = (&data[from + i * steps[0]..], &mut out[to + i * steps[1]..]);
+            copy_plane::<T, S>(from, axes[last].1[0], to, step, size);
+        }
+    });
+}
+
+/// How many planes lie along each other axis, their steps in data and result, and there the step of `along`.
+fn planes(axes: &Merged<1>, along: usize) -> ([Shape; 3], usize) {
     let lengths: Shape = axes.iter().map(|&(n, _)| n).collect();
     let steps = row_major(&lengths);
     let outer = |of: &dyn Fn(usize) -> usize| -> Shape {
-        (0..last).filter(|&axis| axis != along).map(of).collect()
+        (0..axes.len() - 1).filter(|&axis| axis != along).map(of).collect()
     };
-    let planes = outer(&|axis| lengths[axis]);
-    let [from, to] = [outer(&|axis| axes[axis].1[0]), outer(&|axis| steps[axis])];
-    for_each_row(&planes, [&from, &to], |[from, to], n, steps_of| {
-        for i in 0..n {
-            let (from, to) = (&data[from + i * steps_of[0]..], &mut out[to + i * steps_of[1]..]);
-            copy_plane::<T, S>(from, axes[last].1[0], to, steps[along], size);
-        }
-    });
+    let from = outer(&|axis| axes[axis].1[0]);
+    ([outer(&|axis| lengths[axis]), from, outer(&|axis| steps[axis])], steps[along])
 }
 
 /// Rows of `m` elements, `step` apart, as columns of `n` elements whose rows are `to` apart.

@@ -50,7 +50,7 @@ impl<T: Storable + Math> Formula<T> for Program {
                 self.number(last, start, n, reals, masks, scratch, &mut out[start..start + n]);
             } else {
                 for (k, &output) in self.outputs.iter().enumerate() {
-                    let from = self.numbers(output, start, n, reals, &scratch.numbers);
+                    let from = self.result(output, start, n, reals, &scratch.numbers);
                     out[k * stride + start..][..n].copy_from_slice(from);
                 }
             }
@@ -60,30 +60,17 @@ impl<T: Storable + Math> Formula<T> for Program {
 }
 
 impl Program {
-    fn numbers<'a, T: Storable>(
+    /// What a step gave, or was given.
+    fn result<'a, E: Storable>(
         &self,
         step: u32,
         start: usize,
         n: usize,
-        reals: &[&'a [T]],
-        buffers: &'a [Buffer<T>],
-    ) -> &'a [T] {
+        given: &[&'a [E]],
+        buffers: &'a [Buffer<E>],
+    ) -> &'a [E] {
         match self.steps[step as usize] {
-            Step::Real(i) => &reals[i as usize][start..][..n],
-            _ => &buffers[self.places[step as usize] as usize][..n],
-        }
-    }
-
-    fn conditions<'a>(
-        &self,
-        step: u32,
-        start: usize,
-        n: usize,
-        masks: &[&'a [bool]],
-        buffers: &'a [Buffer<bool>],
-    ) -> &'a [bool] {
-        match self.steps[step as usize] {
-            Step::Mask(i) => &masks[i as usize][start..][..n],
+            Step::Real(i) | Step::Mask(i) => &given[i as usize][start..][..n],
             _ => &buffers[self.places[step as usize] as usize][..n],
         }
     }
@@ -108,13 +95,13 @@ impl Program {
             }
             Step::Compare(f, a, b) => {
                 let mut out = std::mem::take(&mut scratch.masks[place]);
-                let of = |k| self.numbers(k, start, n, reals, &scratch.numbers);
+                let of = |k| self.result(k, start, n, reals, &scratch.numbers);
                 dispatch(CompareKernel(f, of(a), of(b), &mut out[..n]));
                 scratch.masks[place] = out;
             }
             Step::Not(_) | Step::And(..) | Step::Or(..) => {
                 let mut out = std::mem::take(&mut scratch.masks[place]);
-                let of = |k| self.conditions(k, start, n, masks, &scratch.masks);
+                let of = |k| self.result(k, start, n, masks, &scratch.masks);
                 let to = out[..n].iter_mut();
                 match step {
                     Step::Not(a) => to.zip(of(a)).for_each(|(to, a)| *to = !a),
@@ -143,13 +130,13 @@ impl Program {
         scratch: &Scratch<T>,
         to: &mut [T],
     ) {
-        let of = |k| self.numbers(k, start, n, reals, &scratch.numbers);
+        let of = |k| self.result(k, start, n, reals, &scratch.numbers);
         match step {
             Step::Function(f, a) => dispatch(FunctionKernel(f, of(a), to)),
             Step::Binary(f, a, b) => dispatch(BinaryKernel(f, of(a), of(b), to)),
             Step::MulAdd(a, b, c) => dispatch(MulAddKernel(of(a), of(b), of(c), to)),
             Step::Select(m, a, b) => {
-                let m = self.conditions(m, start, n, masks, &scratch.masks);
+                let m = self.result(m, start, n, masks, &scratch.masks);
                 dispatch(SelectKernel(m, of(a), of(b), to));
             }
             _ => unreachable!("the caller has seen that it gives numbers"),

@@ -83,9 +83,8 @@ where
     /// Computes the first `len` elements of a block; whether it met an angle beyond what the loop takes.
     fn is_beyond<T: Math + Storable>(&self, len: usize, block: &mut Block<'_, T>) -> bool {
         let Block { reals, masks, out, .. } = block;
-        let of = |k: usize| reals.get(k).copied().unwrap_or(&[]);
-        let work = Loop { formula: &self.0, len, reals, masks };
-        dispatch_slices(work, out, (of(0), of(1), of(2)))
+        let [a, b, c] = first(reals);
+        dispatch_slices(Loop { formula: &self.0, len, reals, masks }, out, (a, b, c))
     }
 }
 
@@ -173,37 +172,13 @@ where
         if const { O > 1 } {
             assert!(n <= stride, "blocks of several results fit their distance");
         }
-        assert!(reals.len() == I && masks.len() == M, "blocks fit their formula");
-        let mut x: [&[T]; I] = [&[]; I];
-        for k in 0..I {
-            let given = match k {
-                0 => a,
-                1 => b,
-                2 => c,
-                _ => reals[k],
-            };
-            x[k] = &given[..n];
-        }
-        let mut m: [&[bool]; M] = [&[]; M];
-        if const { M > 0 } {
-            for k in 0..M {
-                m[k] = &masks[k][..n];
-            }
-        }
+        let x: [&[T]; I] = cut(n, reals, &[a, b, c]);
+        let m: [&[bool]; M] = cut(n, masks, &[]);
         let out = &mut out[..if const { O == 1 } { n } else { O * stride }];
         let mut beyond = false;
         for i in 0..n {
-            let mut numbers = [Real(Number::<T, FMA>::new(T::zero())); I];
-            for k in 0..I {
-                numbers[k] = Real(Number::new(x[k][i]));
-            }
-            let mut conditions = [Mask::from(false); M];
-            if const { M > 0 } {
-                for k in 0..M {
-                    conditions[k] = Mask::from(m[k][i]);
-                }
-            }
-            let results = self.formula.call(numbers, conditions);
+            let (numbers, conditions) = (numbers_at(&x, i), masks_at(&m, i));
+            let results = self.formula.call::<Number<T, FMA>>(numbers, conditions);
             for k in 0..O {
                 out[k * stride + i] = results[k].0.value;
                 beyond |= results[k].0.beyond;
@@ -211,4 +186,48 @@ where
         }
         beyond
     }
+}
+
+// What is read, apart from the loop: compiled for each number of operands, and not for each formula.
+
+/// The operands that are arguments of their own.
+#[inline]
+fn first<'a, T>(reals: &[&'a [T]]) -> [&'a [T]; 3] {
+    let mut first = [&[][..]; 3];
+    for (own, given) in first.iter_mut().zip(reals) {
+        *own = given;
+    }
+    first
+}
+
+/// The first `n` elements of the operands. Those of `own` come first: arguments, which the compiler holds apart.
+#[inline(always)]
+fn cut<'a, E, const N: usize>(n: usize, given: &[&'a [E]], own: &[&'a [E]]) -> [&'a [E]; N] {
+    assert!(given.len() == N, "blocks fit their formula");
+    let mut cut: [&[E]; N] = [&[]; N];
+    for k in 0..N {
+        cut[k] = &own.get(k).unwrap_or(&given[k])[..n];
+    }
+    cut
+}
+
+#[inline(always)]
+fn numbers_at<T: Math, const FMA: bool, const I: usize>(
+    x: &[&[T]; I],
+    i: usize,
+) -> [Real<Number<T, FMA>>; I] {
+    let mut numbers = [Real(Number::new(T::zero())); I];
+    for k in 0..I {
+        numbers[k] = Real(Number::new(x[k][i]));
+    }
+    numbers
+}
+
+#[inline(always)]
+fn masks_at<L: Lane, const M: usize>(m: &[&[bool]; M], i: usize) -> [Mask<L>; M] {
+    let mut conditions = [Mask::from(false); M];
+    for k in 0..M {
+        conditions[k] = Mask::from(m[k][i]);
+    }
+    conditions
 }

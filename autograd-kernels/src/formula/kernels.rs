@@ -50,19 +50,25 @@ macro_rules! function_kernel {
 
 functions! { function_kernel }
 
-pub(super) struct BinaryKernel<'a, T>(
-    pub(super) Binary,
-    pub(super) &'a [T],
-    pub(super) &'a [T],
-    pub(super) &'a mut [T],
-);
+/// Kernels of operands and what is written.
+macro_rules! kernels {
+    ($($kernel:ident($($operand:ty),*) |$($name:ident),*| $run:block)*) => {$(
+        pub(super) struct $kernel<'a, T>($(pub(super) $operand),*);
 
-impl<T: Math> Kernel for BinaryKernel<'_, T> {
-    type Output = ();
+        impl<T: Math> Kernel for $kernel<'_, T> {
+            type Output = ();
 
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self(function, a, b, to) = self;
+            #[inline(always)]
+            fn run<const FMA: bool>(self) {
+                let Self($($name),*) = self;
+                $run
+            }
+        }
+    )*};
+}
+
+kernels! {
+    BinaryKernel(Binary, &'a [T], &'a [T], &'a mut [T]) |function, a, b, to| {
         macro_rules! each {
             (|$a:ident, $b:ident| $body:expr) => {
                 for ((to, &$a), &$b) in to.iter_mut().zip(a).zip(b) {
@@ -80,40 +86,14 @@ impl<T: Math> Kernel for BinaryKernel<'_, T> {
             Binary::Pow => each!(|a, b| a.v_pow::<FMA>(b)),
         }
     }
-}
 
-pub(super) struct MulAddKernel<'a, T>(
-    pub(super) &'a [T],
-    pub(super) &'a [T],
-    pub(super) &'a [T],
-    pub(super) &'a mut [T],
-);
-
-impl<T: Math> Kernel for MulAddKernel<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self(a, b, c, to) = self;
+    MulAddKernel(&'a [T], &'a [T], &'a [T], &'a mut [T]) |a, b, c, to| {
         for (((to, a), &b), &c) in to.iter_mut().zip(a).zip(b).zip(c) {
             *to = a.fma::<FMA>(b, c);
         }
     }
-}
 
-pub(super) struct CompareKernel<'a, T>(
-    pub(super) Compare,
-    pub(super) &'a [T],
-    pub(super) &'a [T],
-    pub(super) &'a mut [bool],
-);
-
-impl<T: Math> Kernel for CompareKernel<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self(compare, a, b, to) = self;
+    CompareKernel(Compare, &'a [T], &'a [T], &'a mut [bool]) |compare, a, b, to| {
         macro_rules! each {
             ($method:ident) => {
                 for ((to, a), b) in to.iter_mut().zip(a).zip(b) {
@@ -127,21 +107,8 @@ impl<T: Math> Kernel for CompareKernel<'_, T> {
             Compare::Equal => each!(eq),
         }
     }
-}
 
-pub(super) struct SelectKernel<'a, T>(
-    pub(super) &'a [bool],
-    pub(super) &'a [T],
-    pub(super) &'a [T],
-    pub(super) &'a mut [T],
-);
-
-impl<T: Math> Kernel for SelectKernel<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self(mask, a, b, to) = self;
+    SelectKernel(&'a [bool], &'a [T], &'a [T], &'a mut [T]) |mask, a, b, to| {
         for (((to, &m), &a), &b) in to.iter_mut().zip(mask).zip(a).zip(b) {
             *to = select(m, a, b);
         }

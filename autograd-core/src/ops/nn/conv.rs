@@ -163,7 +163,7 @@ pub(super) fn other<T: Float>(
         let (x, y) = (x.as_slice().unwrap_or(&[]), y.as_slice().unwrap_or(&[]));
         Value::written(Shape::from_slice(&shape), |out| kernel(&of, x, y, out))
     };
-    finish(name, caller, [a, b], value, || {
+    finish(name, caller, &[a, b], value, || {
         // The gradient of an operand is that part, from the other operand and the gradient of the result.
         Rule::new([Saved::input(0, a), Saved::input(1, b)], move |saved, dy: Tensor<T>, wants| {
             let [a, b] = [saved.tensor()?, saved.tensor()?];

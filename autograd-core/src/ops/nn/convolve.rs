@@ -43,10 +43,10 @@ impl Convolution {
         self.plan.taps() == 1 && window.stride == [1, 1] && window.padding == [0, 0]
     }
 
-    /// Rows of windows, as many at a time as fit the cache.
-    fn blocks<T>(&self) -> Vec<Range<usize>> {
+    /// Rows of windows, as many at a time as fit the cache, of numbers of so many bytes.
+    fn blocks(&self, bytes: usize) -> Vec<Range<usize>> {
         let [height, width] = self.plan.output;
-        let fit = COLUMN_BYTES / (self.depth() * width * size_of::<T>());
+        let fit = COLUMN_BYTES / (self.depth() * width * bytes);
         let lines = if self.is_pointwise() { height } else { fit.clamp(1, height) };
         let block = |start: usize| start..(start + lines).min(height);
         (0..height).step_by(lines).map(block).collect()
@@ -142,7 +142,7 @@ pub(super) fn convolve<T: Float>(of: &Convolution, x: &[T], w: &[T], y: &mut [T]
     if of.is_empty() {
         return y.fill(T::ZERO);
     }
-    let ([from, to], part, blocks) = (of.sizes(), of.part(), of.blocks::<T>());
+    let ([from, to], part, blocks) = (of.sizes(), of.part(), of.blocks(size_of::<T>()));
     let (windows, width, depth) = (of.plan.windows(), of.plan.output[1], of.depth());
     let lefts = of.lefts(w, &multiples(of.outputs, depth), &multiples(depth, 1));
     each_chunk(y, part * to, &|index, y| {
@@ -164,7 +164,7 @@ pub(super) fn convolve_back<T: Float>(of: &Convolution, w: &[T], dy: &[T], dx: &
     if of.is_empty() || dx.is_empty() {
         return dx.fill(T::ZERO);
     }
-    let ([to, from], part, blocks) = (of.sizes(), of.part(), of.blocks::<T>());
+    let ([to, from], part, blocks) = (of.sizes(), of.part(), of.blocks(size_of::<T>()));
     let (windows, width, depth) = (of.plan.windows(), of.plan.output[1], of.depth());
     let lefts = of.lefts(w, &multiples(depth, 1), &multiples(of.outputs, depth));
     let starts = multiples(of.outputs, windows);
@@ -193,7 +193,7 @@ pub(super) fn convolve_weights<T: Float>(of: &Convolution, x: &[T], dy: &[T], dw
     if of.is_empty() {
         return;
     }
-    let ([from, to], blocks) = (of.sizes(), of.blocks::<T>());
+    let ([from, to], blocks) = (of.sizes(), of.blocks(size_of::<T>()));
     let (windows, width, depth) = (of.plan.windows(), of.plan.output[1], of.depth());
     // Of whole pictures, so that units of all groups are in each.
     let part = (of.units / of.groups).div_ceil(PARTIAL_SUMS) * of.groups;

@@ -76,10 +76,10 @@ fn cross_entropy<T: Float>(
     let (loss, sums) = mean_cross_entropy(logits, targets)?;
     let loss = Value::scalar(loss);
     if !logits.is_recorded() {
-        return Ok(unrecorded("cross_entropy", caller, [logits], loss).and_lost(targets));
+        return Ok(unrecorded("cross_entropy", caller, &[logits], loss).and_lost(targets));
     }
     // The probabilities are computed again in backward: that costs no memory until then.
-    Ok(finish("cross_entropy", caller, [logits], loss, || {
+    Ok(finish("cross_entropy", caller, &[logits], loss, || {
         let saved = [Saved::input(0, logits), Saved::input(1, targets), Saved::plain(sums)];
         Rule::new(saved, pull_cross_entropy::<T>)
     }))

@@ -42,11 +42,8 @@ pub(crate) mod entries {
     pub(crate) use super::softmax::{LOG_SOFTMAX, LOGSUMEXP, SOFTMAX, SOFTMAXES};
 }
 
-use smallvec::SmallVec;
-
-use super::table::values::{self, Computed};
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, GradMode, Tensor};
+use crate::graph::{GradMode, Tensor};
 use crate::ops::Float;
 
 /// Runs an eager op on all values as tensors of one float type.
@@ -54,11 +51,11 @@ macro_rules! floats {
     ($values:expr, |$x:ident| $done:expr) => {
         match $values.first() {
             Some(crate::graph::AnyTensor::Float32(_)) => {
-                let $x = crate::ops::nn::typed::<f32>(&$values)?;
+                let $x = crate::ops::table::values::all::<f32>(&$values)?;
                 crate::ops::table::values::computed($done)
             }
             Some(crate::graph::AnyTensor::Float64(_)) => {
-                let $x = crate::ops::nn::typed::<f64>(&$values)?;
+                let $x = crate::ops::table::values::all::<f64>(&$values)?;
                 crate::ops::table::values::computed($done)
             }
             _ => Err("takes float32 or float64".into()),
@@ -66,10 +63,6 @@ macro_rules! floats {
     };
 }
 use floats;
-
-fn typed<T: Float>(values: &[AnyTensor]) -> Computed<SmallVec<[&Tensor<T>; 3]>> {
-    values.iter().map(|value| values::typed(Some(value))).collect()
-}
 
 /// Whether a sum of squares is finite and lost no digits to underflow. Otherwise the squares are to be
 /// computed again of scaled numbers.

@@ -3,6 +3,7 @@
 use std::panic::Location;
 
 use super::super::call::call;
+use super::super::shape::signed;
 use super::super::table::attr::{Attr, Type};
 use super::super::table::form::{Dims, Form};
 use super::super::table::forms::{exactly, float as float_form, reduced};
@@ -65,7 +66,7 @@ fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
         }
     });
     let value = value.read().into_owned();
-    finish("norm", caller, [x], value.clone(), || {
+    finish("norm", caller, &[x], value.clone(), || {
         Rule::new([Saved::input(0, x), Saved::output_value(value)], |saved, dy: Tensor<T>, _| {
             let (x, y) = (saved.tensor::<T>()?, saved.tensor::<T>()?);
             // At 0, where there is no derivative: 0, whose own derivative is NaN.
@@ -87,7 +88,7 @@ fn spread<T: Float>(
 ) -> Result<(Tensor<T>, Option<Tensor<T>>)> {
     let positions = check_axes(op, axes, x.ndim())?;
     let n: usize = positions.iter().map(|&position| x.shape()[position]).product();
-    let axes: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
+    let axes = signed(&positions);
     // No degree of freedom left: 0 / 0, as for the mean of nothing.
     let freedom = n.saturating_sub(correction) as f64;
     let centered = x - x.mean_axes_keep(&axes);

@@ -2,6 +2,7 @@
 //! (Ba et al. 2016).
 
 use super::super::call::call_at;
+use super::super::shape::signed;
 use super::super::table::attr::{Attr, Type};
 use super::super::table::forms::{broadcast, float as float_form, reduced, same_dtype};
 use super::super::table::{OpDef, entries};
@@ -64,11 +65,11 @@ fn normalize<T: Float>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let positions = check_axes("normalize", axes, x.ndim())?;
-    let axes: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
+    let axes = signed(&positions);
     let Parts { normal, scale, .. } = GradMode::of(false, || parts(x, &axes, eps));
     // A zero has no sign.
     let value = GradMode::of(false, || (normal + 0.0).read().contiguous().into_owned());
-    let normal = finish("normalize", caller, [x], value.clone(), || {
+    let normal = finish("normalize", caller, &[x], value.clone(), || {
         let saved = [Saved::input(0, x), Saved::plain((Tensor::new(value), scale))];
         let again = axes.clone();
         Rule::new(saved, move |saved, dy: Tensor<T>, _| Ok([Some(pull(saved, (&axes, eps), &dy)?)]))

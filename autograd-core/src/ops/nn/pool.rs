@@ -87,7 +87,7 @@ fn moved<T: Float>(
             false => pick(&at.plan, &at.places, x, out),
         })
     };
-    finish(name, caller, [x], value, || {
+    finish(name, caller, &[x], value, || {
         Rule::new([Saved::Plain(at.clone())], move |saved, dy: Tensor<T>, _| {
             let name = if back { "pick" } else { "put_back" };
             Ok([Some(moved(name, &saved.plain(), &dy, !back, Location::caller()))])
@@ -106,7 +106,7 @@ fn avg_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> 
         (window_sums(plan, Part::Output, &x) / counts(plan)).reshape([n, c, rows, columns])
     });
     let value = value.read().into_owned();
-    Ok(finish("avg_pool2d", caller, [x], value, || {
+    Ok(finish("avg_pool2d", caller, &[x], value, || {
         Rule::new([], move |_, dy: Tensor<T>, _| {
             let shares = dy.reshape([n * c, 1, rows, columns]) / counts(plan);
             Ok([Some(window_sums(plan, Part::Input, &shares).reshape([n, c, height, width]))])

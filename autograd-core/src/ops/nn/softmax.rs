@@ -2,6 +2,8 @@
 
 use super::super::call::call;
 use super::super::names::Softmax;
+use super::super::reduce::without;
+use super::super::shape::signed;
 use super::super::table::attr::{Attr, Type};
 use super::super::table::form::Form;
 use super::super::table::forms::{exactly, float as float_form, position, reduced};
@@ -84,7 +86,7 @@ fn last<T: Float>(op: Softmax, x: &Tensor<T>, caller: Caller) -> Tensor<T> {
             Softmax::Log => kernels::softmax::<T, true>(rows, from, n),
         })
     };
-    finish(op.name(), caller, [x], value.clone(), || {
+    finish(op.name(), caller, &[x], value.clone(), || {
         let saved = [Saved::output_value(value)];
         Rule::new(saved, move |saved, dy: Tensor<T>, _| Ok([Some(pull(op, &saved.tensor()?, &dy))]))
     })
@@ -106,9 +108,8 @@ fn pull<T: Float>(op: Softmax, y: &Tensor<T>, dy: &Tensor<T>) -> Tensor<T> {
 
 fn logsumexp<T: Float>(x: &Tensor<T>, axes: &[isize], caller: Caller) -> Result<Tensor<T>> {
     let positions = check_axes("logsumexp", axes, x.ndim())?;
-    let shape: Shape =
-        (0..x.ndim()).filter(|i| !positions.contains(i)).map(|i| x.shape()[i]).collect();
-    let axes: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
+    let shape = without(x.shape(), &positions);
+    let axes = signed(&positions);
     let (largest, rest) = GradMode::of(false, || {
         let largest = finite_largest(x, &axes);
         let rest = (x - &largest).exp().sum_axes_keep(&axes).ln();
@@ -116,7 +117,7 @@ fn logsumexp<T: Float>(x: &Tensor<T>, axes: &[isize], caller: Caller) -> Result<
     });
     let value = GradMode::of(false, || (&rest + &largest).reshape(shape));
     let value = value.read().into_owned();
-    Ok(finish("logsumexp", caller, [x], value, || {
+    Ok(finish("logsumexp", caller, &[x], value, || {
         let saved = [Saved::plain((largest, rest)), Saved::input(0, x)];
         Rule::new(saved, move |saved, dy: Tensor<T>, _| {
             let (hidden, x) = (saved.plain::<(Tensor<T>, Tensor<T>)>(), saved.tensor()?);

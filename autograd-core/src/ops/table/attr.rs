@@ -75,7 +75,7 @@ pub(crate) fn shown((name, kind): Param, attr: &Attr) -> String {
 pub(crate) fn written(attr: &Attr) -> String {
     /// Elements in a form from which the same bits are read.
     fn elements<T: Element>(tensor: &Tensor<T>) -> String {
-        joined(tensor.to_vec().iter().map(|value| format!("{value:?}")), ",")
+        joined(&mut tensor.to_vec().iter().map(|value| format!("{value:?}")), ",")
     }
     match attr {
         Attr::Number(x) => format!("{x:?}"),
@@ -139,17 +139,17 @@ fn tensor(dtype: DType, shape: Vec<usize>, values: &str) -> Result<AnyTensor, St
     }
 }
 
-fn joined(parts: impl Iterator<Item = String>, between: &str) -> String {
+fn joined(parts: &mut dyn Iterator<Item = String>, between: &str) -> String {
     parts.collect::<Vec<_>>().join(between)
 }
 
 /// Numbers with commas between them.
 pub(crate) fn list<N: ToString>(numbers: &[N]) -> String {
-    joined(numbers.iter().map(ToString::to_string), ",")
+    joined(&mut numbers.iter().map(ToString::to_string), ",")
 }
 
 pub(crate) fn dims_text(dims: &[Option<usize>]) -> String {
-    joined(dims.iter().map(|dim| dim.map_or("-1".to_owned(), |n| n.to_string())), ",")
+    joined(&mut dims.iter().map(|dim| dim.map_or("-1".to_owned(), |n| n.to_string())), ",")
 }
 
 pub(crate) fn parse<N: std::str::FromStr>(text: &str) -> Result<N, String> {

@@ -95,7 +95,7 @@ pub fn each_chunk_of<T: Send>(
 /// The same of slices of one length, which threads take part by part.
 fn chunks_of<T: Send, const N: usize>(
     elements: usize,
-    slices: [&mut [T]; N],
+    mut slices: [&mut [T]; N],
     size: usize,
     work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
 ) {
@@ -103,11 +103,18 @@ fn chunks_of<T: Send, const N: usize>(
         0 => {}
         len if len <= size => work(0, slices),
         len => {
-            let mut rests = slices.map(|slice| slice.chunks_mut(size));
-            let part = |_| Mutex::new(rests.each_mut().map(|rest| rest.next().unwrap_or_default()));
-            let parts: Vec<Mutex<[&mut [T]; N]>> = (0..len.div_ceil(size)).map(part).collect();
-            each_of(elements, parts.len(), &|part| {
-                work(part, locked(&parts[part]).each_mut().map(|part| &mut **part));
+            let mut parts = Vec::new();
+            for _ in 0..len.div_ceil(size) {
+                let mut part: [&mut [T]; N] = std::array::from_fn(|_| Default::default());
+                for (part, rest) in part.iter_mut().zip(&mut slices) {
+                    *part = rest.split_off_mut(..size.min(rest.len())).unwrap_or_default();
+                }
+                parts.push(Mutex::new(Some(part)));
+            }
+            each_of(elements, parts.len(), &|at| {
+                if let Some(part) = locked(&parts[at]).take() {
+                    work(at, part);
+                }
             });
         }
     }

@@ -1,6 +1,6 @@
 //! Sums of products by labelled axes.
 
-use autograd_core::Tensor;
+use autograd_core::{Error, Tensor};
 
 use super::{check, sample};
 
@@ -68,4 +68,15 @@ fn errors_name_the_part_that_is_wrong() {
         words("ii", &[&a]),
         "einsum: `operands[0]` must be of length 2 along axis 1, as another `i` is, found shape [2, 3]"
     );
+}
+
+#[test]
+fn an_integer_sum_beyond_its_type_is_an_error() {
+    let x = Tensor::from([200_u8, 100]);
+    let sum = Tensor::try_einsum("i->", &[&x]).unwrap_err();
+    let product = Tensor::try_einsum("i,i->", &[&x, &x]).unwrap_err();
+    for error in [sum, product] {
+        assert!(error.to_string().starts_with("einsum: "), "{error}");
+        assert!(matches!(error, Error::Overflow { .. }), "{error}");
+    }
 }

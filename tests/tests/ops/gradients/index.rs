@@ -48,3 +48,23 @@ fn running_sums() {
     check("cumsum", |t| t[0].cumsum(1).exp(), &[sample(&[2, 3, 2], -1.0, 1.0)]);
     check("cumsum", |t| t[0].cumsum(0).exp(), &[sample(&[2, 3, 2], -1.0, 1.0)]);
 }
+
+#[test]
+fn strided_operands_are_picked_from_as_they_are_seen() {
+    let x = Tensor::<f64>::arange(24).reshape([4, 6]).transpose();
+    let index = Tensor::from([[0, 3, 1], [2, 2, 0]]).transpose();
+    let picked = x.narrow(0, 0, 3).gather(1, &index);
+    assert_eq!(picked.shape(), [3, 2]);
+    assert_eq!(picked.to_vec(), [0.0, 12.0, 19.0, 13.0, 8.0, 2.0]);
+    assert_eq!(x.index_select(1, &Tensor::from([3, 3])).at(&[5, 1]), 23.0);
+}
+
+#[test]
+fn no_index_picks_nothing() {
+    let x = Tensor::<f32>::zeros([2, 3]);
+    let none = Tensor::<i64>::zeros([0]);
+    assert_eq!(x.index_select(1, &none).shape(), [2, 0]);
+    assert_eq!(x.index_add(1, &none, &Tensor::zeros([2, 0])).len(), 6);
+    assert_eq!(x.gather(0, &Tensor::zeros([0, 3])).shape(), [0, 3]);
+    assert_eq!(Tensor::<f32>::zeros([0]).cumsum(0).shape(), [0]);
+}

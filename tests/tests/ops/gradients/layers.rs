@@ -1,6 +1,6 @@
 //! Softmax, losses, the affine map, convolution and pooling.
 
-use autograd_core::{Conv2dOptions, PoolOptions, Tensor};
+use autograd_core::{Conv2dOptions, PoolOptions, Result, Tensor};
 
 use super::{check, check_layouts, distinct, sample};
 
@@ -100,4 +100,48 @@ fn pooling() {
             check("avg_pool2d", |t| t[0].avg_pool2d(options).square(), &[x]);
         }
     }
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    let x = Tensor::<f64>::zeros([1, 3, 4, 4]);
+    let w = Tensor::<f64>::zeros([2, 3, 5, 5]);
+    let options = Conv2dOptions::new();
+    let message = |result: Result<Tensor<f64>>| result.unwrap_err().to_string();
+    assert_eq!(
+        message(x.try_conv2d(&w, Some(&Tensor::zeros([3])), options.padding(1))),
+        "conv2d: `bias` must be of shape [2], one for each output, found shape [3]"
+    );
+    assert_eq!(
+        message(x.try_conv2d(&w, None, options.stride(0).padding(1))),
+        "conv2d: `stride` must be at least 1, found [0, 0]"
+    );
+    assert!(message(x.try_conv2d(&w, None, options.padding(usize::MAX))).contains("too large"));
+    assert!(message(x.try_conv2d(&w, None, options.dilation(usize::MAX))).contains("high"));
+    assert_eq!(
+        message(x.try_max_pool2d(PoolOptions::new(3).padding(2))),
+        "max_pool2d: `padding` must be at most half the window [3, 3], found [2, 2]"
+    );
+    let scores = Tensor::<f64>::zeros([2, 3]);
+    assert_eq!(
+        message(scores.try_cross_entropy(&Tensor::from([0, 3]))),
+        "cross_entropy: `targets[1]` is 3, outside an axis of length 3"
+    );
+    assert_eq!(
+        message(scores.try_dropout(f64::NAN, true)),
+        "dropout: `p` must be a probability, found NaN"
+    );
+}
+
+#[test]
+fn dropout_keeps_the_mean_and_its_mask() {
+    let x = Tensor::<f64>::ones([100_000]);
+    x.set_stop_gradient(false);
+    let y = x.dropout(0.2, true);
+    let mean = y.to_vec().iter().sum::<f64>() / 1e5;
+    assert!((mean - 1.0).abs() < 0.01, "{mean}");
+    y.sum().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), y.to_vec());
+    assert!(x.dropout(1.0, true).to_vec().iter().all(|&y| y == 0.0));
+    assert_eq!(x.dropout(0.9, false).to_vec(), x.to_vec());
 }

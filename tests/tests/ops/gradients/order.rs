@@ -112,3 +112,53 @@ fn axes_are_one_number_an_array_or_all() {
     let error = x.try_sum(3, false).unwrap_err().to_string();
     assert_eq!(error, "sum: axis 3 does not exist (the tensor has 3 axes)");
 }
+
+#[test]
+fn order_is_stable_and_nan_is_last() {
+    let (nan, inf) = (f64::NAN, f64::INFINITY);
+    let x = Tensor::from([2.0, nan, -0.0, inf, 0.0, nan, 2.0, -inf]);
+    assert_eq!(x.argsort(0, false).to_vec(), [7, 2, 4, 0, 6, 3, 1, 5]);
+    assert_eq!(x.argsort(-1, true).to_vec(), [3, 0, 6, 2, 4, 7, 1, 5]);
+    let bytes = Tensor::from([[3_u8, 1], [0, 1], [255, 0]]);
+    assert_eq!(bytes.argsort(0, true).to_vec(), [2, 0, 0, 1, 1, 2]);
+    assert_eq!(Tensor::<f32>::zeros([2, 0]).argsort(1, false).shape(), [2, 0]);
+}
+
+#[test]
+fn gradients_reach_what_was_chosen() {
+    let x = Tensor::from([[1.0, 3.0, 3.0, f64::NAN], [2.0, 2.0, 1.0, 0.0]]);
+    let chosen = |f: fn(&Tensor<f64>) -> Tensor<f64>| {
+        x.clear_grad();
+        x.set_stop_gradient(false);
+        f(&x).sum().backward().unwrap();
+        x.grad().unwrap().to_vec()
+    };
+    assert_eq!(
+        chosen(|x| x.narrow(1, 0, 3).max_with_indices(1).0),
+        [0., 1., 0., 0., 1., 0., 0., 0.]
+    );
+    assert_eq!(chosen(|x| x.min_with_indices(1).0), [0., 0., 0., 1., 0., 0., 0., 1.]);
+    assert_eq!(chosen(|x| x.topk(2, 1).0), [0., 1., 1., 0., 1., 1., 0., 0.]);
+    assert_eq!(chosen(|x| x.median_axes(1)), [0., 0., 0., 1., 0., 0., 1., 0.]);
+    assert!(x.median().item().is_nan());
+}
+
+#[test]
+fn errors_of_order_name_the_op() {
+    let x = Tensor::<f64>::zeros([2, 0]);
+    let words = |run: fn(&Tensor<f64>)| {
+        let panic = std::panic::catch_unwind(|| run(&x)).unwrap_err();
+        panic.downcast_ref::<String>().unwrap().clone()
+    };
+    assert!(words(|x| drop(x.sort(2, false))).starts_with("sort: "));
+    assert!(words(|x| drop(x.median())).starts_with("median: "));
+    assert_eq!(x.median_axes(0).shape(), [0]);
+}
+
+#[test]
+fn nan_is_the_extreme() {
+    let x = Tensor::from([1.0, f64::NAN, 7.0, f64::NAN]);
+    assert_eq!((x.argmax(0).item(), x.argmin(0).item()), (1, 1));
+    assert!(Tensor::<f32>::zeros([2, 0]).try_argmax(1).is_err());
+    assert_eq!(Tensor::<f32>::zeros([0, 2]).argmax(1).shape(), [0]);
+}
