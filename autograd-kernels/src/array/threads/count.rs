@@ -54,11 +54,6 @@ pub fn with_num_threads<R>(count: usize, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// A thread that takes parts of work does not share what it does.
-pub(super) fn use_this_thread_only() {
-    SCOPED.set(1);
-}
-
 #[cfg(test)]
 mod tests {
     use std::panic::catch_unwind;
