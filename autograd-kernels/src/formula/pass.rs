@@ -146,8 +146,9 @@ pub fn pass<T: Storable + Math>(
     // The only result is written over an operand that nobody else holds.
     let mut over = reals.iter_mut().enumerate().filter(|_| is_one).find_map(|(k, operand)| {
         let Operand::Own(value) = operand else { return None };
-        let is_free = value.shape() == shape && value.in_memory_mut().is_some();
-        is_free.then(|| (k, std::mem::replace(value, Value::scalar(T::ZERO))))
+        let is_free = value.source().is_none() && value.as_mut_slice().is_some();
+        (value.shape() == shape && is_free)
+            .then(|| (k, std::mem::replace(value, Value::scalar(T::ZERO))))
     });
     // One that is broadcast is not read in its order; all threads would wait for the first that reads it.
     let broadcast = reals.iter().filter_map(Operand::get).filter(|value| value.shape() != shape);
@@ -221,13 +222,12 @@ fn deferred<T: Storable + Math>(
         [a, b] => if at == 0 { b } else { a }.get()?.uniform()?,
         _ => return None,
     };
-    let step = Step::new(function, at, number)?;
-    let mut value = match std::mem::replace(&mut reals[at], Operand::Absent) {
+    let value = match std::mem::replace(&mut reals[at], Operand::Absent) {
         Operand::Own(value) => value,
         Operand::Ref(value) => value.clone(),
         Operand::Absent => return None,
     };
-    value.try_defer(step).then_some(value)
+    Some(value.deferred(Step { function, at, number }))
 }
 
 /// The sums of each result that is summed.
