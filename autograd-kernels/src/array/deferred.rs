@@ -29,7 +29,7 @@ const MAX_STEPS: usize = 8;
 #[derive(Clone, Copy)]
 pub struct Step<T> {
     pub function: Cheap,
-    pub at: usize,
+    pub at: u8,
     pub number: T,
 }
 

@@ -18,7 +18,7 @@ pub enum Feed<'a, T: Storable> {
     /// from where it is in the row.
     Repeated(&'a [T], Buffer<T>),
     /// Anything else, gathered into a block.
-    Gathered(&'a [T], Walk<1>, Buffer<T>),
+    Gathered(&'a [T], Box<Walk<1>>, Buffer<T>),
     /// What is computed when it is read; the next block starts there.
     Deferred(Source<T>, usize, Buffer<T>),
 }
@@ -47,7 +47,7 @@ impl<'a, T: Storable> Feed<'a, T> {
             [(_, [0]), (n, [1])] if n <= SHORT && raw.len() >= n => {
                 Self::Repeated(&raw[..n], Buffer::default())
             }
-            _ => Self::Gathered(raw, walk, Buffer::default()),
+            _ => Self::Gathered(raw, Box::new(walk), Buffer::default()),
         }
     }
 

@@ -31,10 +31,8 @@ fn detect() -> usize {
     let found = || std::thread::available_parallelism().map_or(1, usize::from);
     let count = named.unwrap_or_else(found).min(MAX_THREADS);
     // What was set meanwhile holds.
-    match COUNT.compare_exchange(0, count, Ordering::Relaxed, Ordering::Relaxed) {
-        Ok(_) => count,
-        Err(set) => set,
-    }
+    let set = COUNT.compare_exchange(0, count, Ordering::Relaxed, Ordering::Relaxed);
+    set.map_or_else(|meanwhile| meanwhile, |_| count)
 }
 
 /// Sets how many threads large ops may use, in all of the process.
