@@ -165,6 +165,10 @@ impl<T: Storable> Deferred<T> {
         self.source.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    pub(super) fn is_made(&self) -> bool {
+        self.made.get().is_some()
+    }
+
     /// The elements in memory; the first caller computes them. If that panics, the source is kept.
     pub(super) fn made(&self) -> &Arc<Buffer<T>> {
         self.made.get_or_init(|| {
@@ -269,7 +273,7 @@ mod tests {
         let x = value();
         let fork = x.clone().deferred(with(Cheap::Add, 1.0));
         let y = fork.clone().deferred(with(Cheap::Mul, 3.0)).deferred(with(Cheap::Add, 0.5));
-        assert!(y.can_defer() && y.source().is_some());
+        assert!(y.is_deferred());
         for at in [0, 7, TILE, LEN - 1] {
             let plain = at as f64;
             assert_eq!((x.nth(at), fork.nth(at)), (plain, plain + 1.0));

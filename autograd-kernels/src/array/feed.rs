@@ -3,6 +3,7 @@
 use super::buffer::Buffer;
 use super::deferred::Source;
 use super::rows::Walk;
+use super::shape::same;
 use super::{Storable, Value};
 
 /// Longer rows that repeat are gathered.
@@ -26,7 +27,7 @@ pub enum Feed<'a, T: Storable> {
 impl<'a, T: Storable> Feed<'a, T> {
     /// From element `start` on.
     pub fn new(value: &'a Value<T>, shape: &[usize], start: usize) -> Self {
-        if value.shape() == shape {
+        if same(value.shape(), shape) {
             if let Some(source) = value.source() {
                 return Self::Deferred(source, start, Buffer::default());
             }

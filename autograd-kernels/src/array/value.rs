@@ -336,6 +336,11 @@ impl<T: Storable> Value<T> {
         }
     }
 
+    /// Whether the elements are not in memory.
+    pub fn is_deferred(&self) -> bool {
+        matches!(&self.storage, Storage::Deferred(deferred) if !deferred.is_made())
+    }
+
     /// What elements that are not in memory are computed from.
     pub fn source(&self) -> Option<Source<T>> {
         match &self.storage {

@@ -13,7 +13,7 @@ use super::sums::Sums;
 use crate::array::buffer::Buffer;
 use crate::array::feed::Feed;
 use crate::array::math::Math;
-use crate::array::shape::copied;
+use crate::array::shape::{copied, same};
 use crate::array::threads::each_chunk_of;
 use crate::array::{Cheap, Shape, Step, Storable, Value, fits_inline};
 
@@ -133,7 +133,7 @@ pub fn pass<T: Storable + Math>(
     formula: &dyn Formula<T>,
 ) -> SmallVec<[Option<Value<T>>; 1]> {
     let len: usize = shape.iter().product();
-    let is_whole = |target: &Shape| target[..] == *shape;
+    let is_whole = |target: &Shape| same(target, shape);
     let is_one = formula.outputs() == 1 && targets[0].as_ref().is_some_and(is_whole);
     if is_one && masks.is_empty() {
         let result = uniform(shape, reals, formula);
@@ -144,8 +144,8 @@ pub fn pass<T: Storable + Math>(
     let mut results: SmallVec<[Option<Value<T>>; 1]> = SmallVec::new();
     // The only result is written over an operand that nobody else holds.
     let over = reals.iter_mut().position(|operand| match operand {
-        Operand::Own(value) if is_one && value.shape() == shape => {
-            value.source().is_none() && value.as_mut_slice().is_some()
+        Operand::Own(value) if is_one && same(value.shape(), shape) => {
+            !value.is_deferred() && value.as_mut_slice().is_some()
         }
         _ => false,
     });
@@ -159,7 +159,8 @@ pub fn pass<T: Storable + Math>(
         }
     }
     // One that is broadcast is not read in its order; all threads would wait for the first that reads it.
-    let broadcast = reals.iter().filter_map(Operand::get).filter(|value| value.shape() != shape);
+    let broadcast =
+        reals.iter().filter_map(Operand::get).filter(|value| !same(value.shape(), shape));
     broadcast.for_each(Value::materialize);
     let work = Work { shape, reals, masks, targets, formula, over };
     // The sums of all chunks are stored side by side, so their number is limited.
@@ -211,7 +212,7 @@ fn deferred<T: Storable + Math>(
     formula: &dyn Formula<T>,
 ) -> Option<Value<T>> {
     let function = formula.cheap()?;
-    let is_large = |x: &Value<T>| x.shape() == shape && x.can_defer();
+    let is_large = |x: &Value<T>| same(x.shape(), shape) && x.can_defer();
     let at = reals.iter().position(|x| x.get().is_some_and(is_large))?;
     let number = match reals {
         [_] => T::ZERO,
@@ -282,7 +283,7 @@ impl<T: Storable + Math> Work<'_, T> {
         }
         let mut sums: AllSums<T> = SmallVec::new();
         for target in self.targets {
-            let summed = target.as_ref().filter(|target| target[..] != *shape);
+            let summed = target.as_ref().filter(|target| !same(target, shape));
             sums.push(summed.map(|target| Sums::new(target, shape, start)));
         }
         let direct = outputs.len() == 1 && !outputs[0].is_empty();
