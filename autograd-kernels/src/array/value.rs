@@ -248,19 +248,6 @@ impl<T: Storable> Value<T> {
         self.as_mut_slice().unwrap_or_else(|| unreachable!("nobody else has seen this copy"))
     }
 
-    /// As [`Self::as_mut_slice`], with the unused rest of inline data: whole vectors need no
-    /// remainder loop. What is written past the length is never read.
-    #[inline]
-    pub fn as_padded_mut_slice(&mut self) -> Option<&mut [T]> {
-        if !T::ELEMENTS_ARE_FLOATS || !self.is_inline() {
-            return self.as_mut_slice();
-        }
-        match &mut self.storage {
-            Storage::Inline(data) => Some(data.as_mut()),
-            _ => None,
-        }
-    }
-
     #[inline]
     pub fn is_inline(&self) -> bool {
         matches!(self.storage, Storage::Inline(_))
@@ -309,16 +296,6 @@ impl<T: Storable> Value<T> {
         self.strides = None;
         if !self.is_inline() {
             self.storage = Storage::Inline(T::INLINE);
-        }
-    }
-
-    /// Inline data with its unused rest.
-    #[inline]
-    pub fn as_padded_inline(&self) -> Option<&[T]> {
-        match &self.storage {
-            Storage::Inline(data) if T::ELEMENTS_ARE_FLOATS => Some(data.as_ref()),
-            Storage::Inline(data) => Some(&data.as_ref()[..self.len()]),
-            _ => None,
         }
     }
 
