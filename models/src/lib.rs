@@ -18,6 +18,11 @@ mod sync {
     pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Looks once: it is the order of steps that decides whether the thread sleeps.
+    pub(super) fn look(mut done: impl FnMut() -> bool) -> bool {
+        done()
+    }
 }
 
 use std::collections::VecDeque;
@@ -28,13 +33,6 @@ use loom::cell::UnsafeCell;
 use sync::{Arc, AtomicUsize, Condvar, Mutex};
 use workers::{Apart, Jobs, Workers};
 
-mod wait {
-    /// Looks once: it is the order of steps that decides whether the thread sleeps.
-    pub(super) fn look(mut done: impl FnMut() -> bool) -> bool {
-        done()
-    }
-}
-
 fn explore(model: impl Fn() + Sync + Send + 'static) {
     let mut all = loom::model::Builder::new();
     all.preemption_bound = Some(3);
@@ -42,18 +40,13 @@ fn explore(model: impl Fn() + Sync + Send + 'static) {
 }
 
 /// With threads of the model's own.
-fn workers(threads: usize) -> Arc<Workers> {
+fn workers() -> Arc<Workers> {
     Arc::new(Workers {
-        jobs: Mutex::new(Jobs { waiting: VecDeque::new(), threads, asleep: 0 }),
-        posted: Apart(AtomicUsize::new(0)),
+        jobs: Mutex::new(Jobs { waiting: VecDeque::new(), scopes: 0, asleep: 0 }),
+        waiting: Apart(AtomicUsize::new(0)),
         idle: Apart(AtomicUsize::new(0)),
-        scopes: AtomicUsize::new(0),
         more: Condvar::new(),
     })
-}
-
-fn none() -> bool {
-    false
 }
 
 /// What the parts write, and what is gone when their caller goes on. loom tells any access that is
@@ -96,20 +89,25 @@ fn worker(workers: &Arc<Workers>) -> loom::thread::JoinHandle<()> {
     loom::thread::spawn(move || while !workers.turn() {})
 }
 
+/// Shows a worker a piece of work that its owner does not do.
+fn show(workers: &Workers, job: &Arc<Job>) {
+    workers.change(1, |jobs| jobs.waiting.push_back(Arc::clone(job)));
+}
+
 /// A worker that has come too late for all work before joins this: were a wake-up lost, it would sleep
 /// for ever, and loom says so.
 fn send_home(workers: &Workers, worker: loom::thread::JoinHandle<()>) {
-    workers.post(Some(&Job::new(1, 1, &|_| {})), 1, none);
+    show(workers, &Job::new(1, &|_| {}));
     worker.join().expect("no panic leaves a job");
 }
 
 #[test]
 fn parts_are_done_once_and_seen_by_the_caller() {
     explore(|| {
-        let workers = workers(1);
+        let workers = workers();
         let thread = worker(&workers);
         let data = Data::new(2);
-        workers.run(&Job::new(2, 1, &|part| data.write(part)), none);
+        workers.run(&Job::new(2, &|part| data.write(part)), 1);
         assert_eq!(data.end(), [1, 1]);
         send_home(&workers, thread);
     });
@@ -118,7 +116,7 @@ fn parts_are_done_once_and_seen_by_the_caller() {
 #[test]
 fn a_panic_comes_to_the_caller_when_nobody_is_in_the_work() {
     explore(|| {
-        let workers = workers(1);
+        let workers = workers();
         let thread = worker(&workers);
         let data = Data::new(3);
         let work = |part| {
@@ -127,8 +125,8 @@ fn a_panic_comes_to_the_caller_when_nobody_is_in_the_work() {
                 resume_unwind(Box::new("on purpose"));
             }
         };
-        let job = Job::new(3, 1, &work);
-        let outcome = catch_unwind(AssertUnwindSafe(|| workers.run(&job, none)));
+        let job = Job::new(3, &work);
+        let outcome = catch_unwind(AssertUnwindSafe(|| workers.run(&job, 1)));
         let panic = outcome.expect_err("a part panics");
         assert_eq!(panic.downcast_ref(), Some(&"on purpose"));
         let times = data.end();
@@ -140,16 +138,16 @@ fn a_panic_comes_to_the_caller_when_nobody_is_in_the_work() {
 #[test]
 fn two_callers_share_a_worker() {
     explore(|| {
-        let workers = workers(1);
+        let workers = workers();
         let thread = worker(&workers);
         let other = Arc::clone(&workers);
         let caller = loom::thread::spawn(move || {
             let data = Data::new(1);
-            other.run(&Job::new(1, 1, &|part| data.write(part)), none);
+            other.run(&Job::new(1, &|part| data.write(part)), 1);
             assert_eq!(data.end(), [1]);
         });
         let data = Data::new(1);
-        workers.run(&Job::new(1, 1, &|part| data.write(part)), none);
+        workers.run(&Job::new(1, &|part| data.write(part)), 1);
         assert_eq!(data.end(), [1]);
         caller.join().expect("its part is done");
         send_home(&workers, thread);
@@ -159,27 +157,26 @@ fn two_callers_share_a_worker() {
 #[test]
 fn a_worker_that_sleeps_or_is_about_to_wakes_for_a_scope() {
     explore(|| {
-        let workers = workers(1);
+        let workers = workers();
         let sleeper = Arc::clone(&workers);
         let thread = loom::thread::spawn(move || {
-            while sleeper.scopes.load(sync::Ordering::Relaxed) == 0 {
+            while sync::locked(&sleeper.jobs).scopes == 0 {
                 sleeper.turn();
             }
         });
-        workers.begin(1, none);
+        workers.change(1, |jobs| jobs.scopes += 1);
         thread.join().expect("it is awake");
-        workers.end();
     });
 }
 
 #[test]
 fn a_worker_comes_for_work_that_its_caller_does_not_do() {
     explore(|| {
-        let workers = workers(1);
+        let workers = workers();
         let thread = worker(&workers);
         let data = Data::new(1);
-        let job = Job::new(1, 1, &|part| data.write(part));
-        workers.post(Some(&job), 1, none);
+        let job = Job::new(1, &|part| data.write(part));
+        show(&workers, &job);
         job.wait();
         assert_eq!(data.end(), [1]);
         thread.join().expect("it joined the work");

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::gradient::{accumulate, materialize};
+use super::gradient::{accumulate, own};
 use super::hooks::run_leaf_hooks;
 use super::reach::AddressMap;
 use crate::error::Result;
@@ -54,13 +54,12 @@ impl Gradients {
     /// Gives every leaf its gradient, and every tensor on the way that keeps one; all of them, or none
     /// if a hook fails or there is no memory for a gradient. Hooks before `until` run.
     pub(super) fn commit(mut self, until: HookId) -> Result<()> {
-        for (leaf, grad) in &mut self.leaves {
-            if let Some(grad) = grad {
-                run_leaf_hooks(leaf, until, grad)?;
-                materialize(grad);
+        for (leaf, slot) in &mut self.leaves {
+            if let Some(mut grad) = slot.take() {
+                run_leaf_hooks(leaf, until, &mut grad)?;
+                *slot = Some(own(grad));
             }
         }
-        self.retained.iter().for_each(|(_, grad)| materialize(grad));
         self.retained.into_iter().for_each(|(tensor, grad)| keep(&tensor, grad));
         for (leaf, grad) in &mut self.leaves {
             if let Some(grad) = grad.take() {
@@ -89,12 +88,12 @@ impl<'g> Sink<'g> for Gradients {
     }
 }
 
-/// Adds a gradient to the kept one.
+/// Adds a gradient, which is owned, to the kept one.
 fn keep(tensor: &AnyTensor, grad: AnyTensor) {
     fn add<T: Float>(tensor: &Tensor<T>, grad: Tensor<T>) {
         tensor.update_grad(|before| match before {
-            Some(before) => (before + grad).materialized(),
-            None => grad.owned(),
+            Some(before) => (before + grad).owned(),
+            None => grad,
         });
     }
     match (tensor, grad) {

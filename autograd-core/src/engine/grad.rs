@@ -208,7 +208,7 @@ pub fn backward_to(
         for (x, grad) in inputs.iter().zip(found) {
             match grad {
                 Some(grad) if for_any!(x, t => t.is_leaf()) => grads.add(x, grad)?,
-                Some(grad) => grads.retained.push((x.clone(), grad)),
+                Some(grad) => grads.retained.push((x.clone(), own(grad))),
                 None => {}
             }
         }

@@ -39,28 +39,22 @@ pub(super) fn own(grad: AnyTensor) -> AnyTensor {
     for_any!(grad, t => t.owned().into())
 }
 
-/// Brings the elements of a gradient into memory.
-pub(super) fn materialize(grad: &AnyTensor) {
-    for_any!(grad, t => t.fixed().map(Value::materialize));
-}
-
 impl<T: Element> Tensor<T> {
-    /// A gradient to keep: not shared with any other handle, and where the backward is recorded
+    /// A gradient to keep: in memory, not shared with any other handle, and where the backward is recorded
     /// still connected with what it was computed from.
     pub(super) fn owned(self) -> Tensor<T> {
-        if self.is_recorded() {
-            return match self.producer() {
-                Some(_) => self.snapshot(),
-                // A seed that wants a gradient itself.
-                None => self.reshape(self.shape_owned()),
-            };
-        }
-        match self.try_alone().map_err(Tensor::try_into_value) {
-            Ok(alone) => alone,
-            Err(Ok(value)) => Tensor::new(value),
-            Err(Err(shared)) => shared.alias(),
-        }
-        .materialized()
-        .with_lost(Lost::of_gradient())
+        let owned = match (self.is_recorded(), self.producer()) {
+            (true, Some(_)) => self.snapshot(),
+            // A seed that wants a gradient itself.
+            (true, None) => self.reshape(self.shape_owned()),
+            (false, _) => match self.try_alone().map_err(Tensor::try_into_value) {
+                Ok(alone) => alone,
+                Err(Ok(value)) => Tensor::new(value),
+                Err(Err(shared)) => shared.alias(),
+            }
+            .with_lost(Lost::of_gradient()),
+        };
+        owned.fixed().map(Value::materialize);
+        owned
     }
 }

@@ -313,7 +313,6 @@ impl<T: Element> Tensor<T> {
     /// What a node may hold of an output: a tensor of its own with the same value.
     #[inline]
     pub(crate) fn value_alone(&self) -> Self {
-        // What is deferred stays so: the node holds what it is computed from.
         self.small_copy().unwrap_or_else(|| Self::new(self.read().into_owned()))
     }
 
@@ -353,14 +352,6 @@ impl<T: Element> Tensor<T> {
             *inner.gradient.get_mut() &= !STOP;
         }
         kept
-    }
-
-    /// The same tensor, with nothing deferred.
-    pub(crate) fn materialized(self) -> Self {
-        if let Some(value) = self.fixed() {
-            value.materialize();
-        }
-        self
     }
 
     /// This tensor as it is now, at the same place in the graph; later changes in place do not

@@ -196,7 +196,7 @@ fn compute_large<'a, T: Float>(
     if same {
         return Ok(run_formula(of_two(op), Some(left), right));
     }
-    Ok(Tensor::new(left.consume(|a| right.consume(|b| passed(of_two(op), &shape, [a, b])))))
+    Ok(Tensor::new(left.consume(|a| right.consume(|b| passed(of_two(op), &shape, &mut [a, b])))))
 }
 
 /// The product with a 1 that is shown as many, such as the gradient of a sum: the other operand.
@@ -400,7 +400,9 @@ fn compute_scalar<T: Float>(op: Binary, x: Input<'_, T>, s: T, swapped: bool) ->
         return run_formula(of_two(op), Some(a), b);
     }
     let (shape, s) = (x.tensor().shape_owned(), Operand::Own(Value::scalar(s)));
-    Tensor::new(x.consume(|x| passed(of_two(op), &shape, if swapped { [s, x] } else { [x, s] })))
+    Tensor::new(
+        x.consume(|x| passed(of_two(op), &shape, &mut if swapped { [s, x] } else { [x, s] })),
+    )
 }
 
 /// The rules for one operand `x` and the scalar `s`.

@@ -92,7 +92,7 @@ fn compute<T: Numeric>(op: Reduce, x: &Value<T>, axes: &[usize]) -> Result<Value
 fn mean<T: Float>(x: &Value<T>, axes: &[usize]) -> Result<Value<T>> {
     let count = T::from_f64(group(x.shape(), axes) as f64);
     let divided = |x: &Value<T>| {
-        let operands = [Operand::Ref(x), Operand::Own(Value::scalar(count))];
+        let operands = &mut [Operand::Ref(x), Operand::Own(Value::scalar(count))];
         passed(of_two(Binary::Div), x.shape(), operands)
     };
     let sum = compute(Reduce::Sum, x, axes)?;

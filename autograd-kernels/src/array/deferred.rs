@@ -10,7 +10,7 @@ use triomphe::Arc;
 
 use super::Storable;
 use super::buffer::Buffer;
-use super::math::Math;
+use super::math::{Cheap, Math};
 use super::simd::{Kernel, dispatch};
 use super::threads::each_grain;
 
@@ -25,75 +25,12 @@ pub(super) const fn pays<T>(len: usize) -> bool {
 /// Each reader computes the steps again, so their number is limited.
 const MAX_STEPS: usize = 8;
 
-/// A function of one or two operands that is as cheap as reading them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cheap {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Max,
-    Min,
-    Neg,
-    Square,
-    Relu,
-    SquareGrad,
-    ReluGrad,
-}
-
-impl Cheap {
-    /// Whether it is one of the four operators.
-    pub const fn is_operator(self) -> bool {
-        matches!(self, Self::Add | Self::Sub | Self::Mul | Self::Div)
-    }
-}
-
-/// A cheap function of an element `x`, mostly with a number on its right.
+/// A cheap function of an element, which is its operand `at`; the other one, if it has one, is a number.
 #[derive(Clone, Copy)]
-pub enum Step<T> {
-    Add(T),
-    Sub(T),
-    /// `s - x`
-    SubFrom(T),
-    Mul(T),
-    Div(T),
-    /// `s / x`
-    DivInto(T),
-    /// The greater of `x` and `s`; NaN if either is.
-    Max(T),
-    /// The lesser of `x` and `s`; NaN if either is.
-    Min(T),
-    Neg,
-    Square,
-    /// `x`, or 0 where it is less.
-    Relu,
-    /// The gradient of a square, from its input and its gradient.
-    SquareGrad(T),
-    /// The gradient of `relu`, from its output and its gradient.
-    ReluGrad(T),
-}
-
-impl<T> Step<T> {
-    /// The function where `x` is operand `at` and the other one, if there is one, the number `s`.
-    pub fn new(function: Cheap, at: usize, s: T) -> Option<Self> {
-        Some(match (function, at) {
-            (Cheap::Add, _) => Self::Add(s),
-            (Cheap::Sub, 0) => Self::Sub(s),
-            (Cheap::Sub, _) => Self::SubFrom(s),
-            (Cheap::Mul, _) => Self::Mul(s),
-            (Cheap::Div, 0) => Self::Div(s),
-            (Cheap::Div, _) => Self::DivInto(s),
-            // Of two zeros the right one is the greater, and the lesser.
-            (Cheap::Max, 0) => Self::Max(s),
-            (Cheap::Min, 0) => Self::Min(s),
-            (Cheap::Neg, _) => Self::Neg,
-            (Cheap::Square, _) => Self::Square,
-            (Cheap::Relu, _) => Self::Relu,
-            (Cheap::SquareGrad, 0) => Self::SquareGrad(s),
-            (Cheap::ReluGrad, 0) => Self::ReluGrad(s),
-            (Cheap::Max | Cheap::Min | Cheap::SquareGrad | Cheap::ReluGrad, _) => return None,
-        })
-    }
+pub struct Step<T> {
+    pub function: Cheap,
+    pub at: u8,
+    pub number: T,
 }
 
 /// Steps of the elements of a whole buffer.
@@ -158,30 +95,28 @@ impl<T: Storable + Math> Kernel for Tiles<'_, T> {
     fn run<const FMA: bool>(self) {
         for (i, out) in self.out.iter_mut().enumerate() {
             let mut tile = *self.x.map_or(&*out, |x| &x[i]);
-            macro_rules! each {
-                (|$x:ident| $y:expr) => {
-                    for element in &mut tile {
-                        let $x = *element;
-                        *element = $y;
-                    }
-                };
-            }
-            // The same bits as the ops give one by one.
-            for step in self.steps {
-                match *step {
-                    Step::Add(s) => each!(|x| x + s),
-                    Step::Sub(s) => each!(|x| x - s),
-                    Step::SubFrom(s) => each!(|x| s - x),
-                    Step::Mul(s) => each!(|x| x * s),
-                    Step::Div(s) => each!(|x| x / s),
-                    Step::DivInto(s) => each!(|x| s / x),
-                    Step::Max(s) => each!(|x| x.v_max::<FMA>(s)),
-                    Step::Min(s) => each!(|x| x.v_min::<FMA>(s)),
-                    Step::Neg => each!(|x| -x),
-                    Step::Square => each!(|x| x * x),
-                    Step::Relu => each!(|x| if x < T::ZERO { T::ZERO } else { x }),
-                    Step::SquareGrad(dy) => each!(|x| dy * x * (T::ONE + T::ONE)),
-                    Step::ReluGrad(dy) => each!(|y| if y <= T::ZERO { T::ZERO } else { dy }),
+            for &Step { function, at, number } in self.steps {
+                macro_rules! each {
+                    (|$a:ident, $b:ident| $y:expr) => {
+                        match at {
+                            0 => tile.iter_mut().for_each(|x| *x = (|$a: T, $b: T| $y)(*x, number)),
+                            _ => tile.iter_mut().for_each(|x| *x = (|$a: T, $b: T| $y)(number, *x)),
+                        }
+                    };
+                }
+                // The same bits as the ops give one by one.
+                match function {
+                    Cheap::Add => each!(|a, b| a + b),
+                    Cheap::Sub => each!(|a, b| a - b),
+                    Cheap::Mul => each!(|a, b| a * b),
+                    Cheap::Div => each!(|a, b| a / b),
+                    Cheap::Max => each!(|a, b| a.v_max::<FMA>(b)),
+                    Cheap::Min => each!(|a, b| a.v_min::<FMA>(b)),
+                    Cheap::Neg => each!(|a, _b| -a),
+                    Cheap::Square => each!(|a, _b| a * a),
+                    Cheap::Relu => each!(|a, _b| if a < T::ZERO { T::ZERO } else { a }),
+                    Cheap::SquareGrad => each!(|x, dy| dy * x * (T::ONE + T::ONE)),
+                    Cheap::ReluGrad => each!(|y, dy| if y <= T::ZERO { T::ZERO } else { dy }),
                 }
             }
             *out = tile;
@@ -199,6 +134,17 @@ pub(super) struct Deferred<T: Storable> {
 impl<T: Storable + Math> Deferred<T> {
     pub(super) fn new(buffer: Arc<Buffer<T>>, step: Step<T>) -> Self {
         Self::of(Source { buffer, steps: SmallVec::from_iter([step]), run })
+    }
+
+    /// With one step more: of the elements in memory, if there are too many steps.
+    pub(super) fn extended(&self, step: Step<T>) -> Self {
+        match self.source().filter(|source| source.steps.len() < MAX_STEPS) {
+            Some(mut source) => {
+                source.steps.push(step);
+                Self::of(source)
+            }
+            None => Self::new(Arc::clone(self.made()), step),
+        }
     }
 }
 
@@ -219,11 +165,8 @@ impl<T: Storable> Deferred<T> {
         self.source.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// With one step more; `None` if there are too many, or if the elements are in memory.
-    pub(super) fn extended(&self, step: Step<T>) -> Option<Self> {
-        let mut source = self.source().filter(|source| source.steps.len() < MAX_STEPS)?;
-        source.steps.push(step);
-        Some(Self::of(source))
+    pub(super) fn is_made(&self) -> bool {
+        self.made.get().is_some()
     }
 
     /// The elements in memory; the first caller computes them. If that panics, the source is kept.
@@ -251,8 +194,8 @@ mod tests {
         Value::from_vec(Shape::from_slice(&[LEN]), (0..LEN).map(|i| i as f64).collect())
     }
 
-    fn defer(x: &mut Value<f64>, step: Step<f64>) {
-        assert!(x.try_defer(step));
+    fn with(function: Cheap, number: f64) -> Step<f64> {
+        Step { function, at: 0, number }
     }
 
     #[test]
@@ -260,35 +203,35 @@ mod tests {
         macro_rules! check {
             ($t:ty) => {{
                 type Function = fn($t, $t) -> $t;
-                const S: $t = 1.7;
-                let all: [(Step<$t>, Function); 13] = [
-                    (Step::Add(S), |x, s| x + s),
-                    (Step::Sub(S), |x, s| x - s),
-                    (Step::SubFrom(S), |x, s| s - x),
-                    (Step::Mul(S), |x, s| x * s),
-                    (Step::Div(S), |x, s| x / s),
-                    (Step::DivInto(S), |x, s| s / x),
-                    (Step::Max(S), |x, s| if x.is_nan() { x } else { x.max(s) }),
-                    (Step::Min(S), |x, s| if x.is_nan() { x } else { x.min(s) }),
-                    (Step::Neg, |x, _| -x),
-                    (Step::Square, |x, _| x.powi(2)),
-                    (Step::Relu, |x, _| if x.is_nan() || x == 0.0 { x } else { x.max(0.0) }),
-                    (Step::SquareGrad(S), |x, s| 2.0 * (s * x)),
-                    (Step::ReluGrad(S), |y, s| if y <= 0.0 { 0.0 } else { s }),
+                const NUMBER: $t = 1.7;
+                let all: [(Cheap, Function); 11] = [
+                    (Cheap::Add, |a, b| a + b),
+                    (Cheap::Sub, |a, b| a - b),
+                    (Cheap::Mul, |a, b| a * b),
+                    (Cheap::Div, |a, b| a / b),
+                    (Cheap::Max, |a, b| if (a + b).is_nan() { a + b } else { a.max(b) }),
+                    (Cheap::Min, |a, b| if (a + b).is_nan() { a + b } else { a.min(b) }),
+                    (Cheap::Neg, |a, _| -a),
+                    (Cheap::Square, |a, _| a.powi(2)),
+                    (Cheap::Relu, |a, _| if a.is_nan() || a == 0.0 { a } else { a.max(0.0) }),
+                    (Cheap::SquareGrad, |x, dy| 2.0 * (dy * x)),
+                    (Cheap::ReluGrad, |y, dy| if y <= 0.0 { 0.0 } else { dy }),
                 ];
                 let special = [<$t>::NAN, <$t>::INFINITY, -<$t>::INFINITY, 0.0, -0.0, 1e-40];
                 let some = (0..400).map(|i| special.get(i % 11).copied().unwrap_or(9.7 - i as $t));
                 let x: Vec<$t> = some.collect();
                 let lengths = || [1, 127, 128, 255, 256, 257, 300].into_iter();
                 for (level, len) in levels().flat_map(|level| lengths().map(move |n| (level, n))) {
-                    for (step, plain) in all {
+                    for ((function, plain), at) in all.into_iter().flat_map(|f| [(f, 0), (f, 1)]) {
+                        let step = Step { function, at, number: NUMBER };
                         let (mut over, mut onto) = (x[..len].to_vec(), vec![5.0; len]);
                         with_level(level, || {
                             run(&[step], None, &mut over);
                             run(&[step], Some(&x[..len]), &mut onto);
                         });
                         for (i, found) in over.into_iter().chain(onto).enumerate() {
-                            let exact = plain(x[i % len], S);
+                            let x = x[i % len];
+                            let exact = if at == 0 { plain(x, NUMBER) } else { plain(NUMBER, x) };
                             let same = found.to_bits() == exact.to_bits();
                             assert!(same || found.is_nan() && exact.is_nan(), "{found} {exact}");
                         }
@@ -308,8 +251,11 @@ mod tests {
             run(steps, x, block);
         };
         let buffer = Arc::new(Buffer::filled(LEN, |out| out.resize(out.len() + LEN, 1.0)));
-        let deferred =
-            Deferred::of(Source { buffer, steps: SmallVec::from_iter([Step::Add(1.0)]), run });
+        let deferred = Deferred::of(Source {
+            buffer,
+            steps: SmallVec::from_iter([with(Cheap::Add, 1.0)]),
+            run,
+        });
         let made = || std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| deferred.made()[0]));
         assert!(made().is_err_and(|panic| panic.is::<&str>()));
         assert_eq!(made().ok(), Some(2.0));
@@ -317,8 +263,7 @@ mod tests {
 
     #[test]
     fn small_and_strided_values_are_computed_at_once() {
-        let mut small = Value::from_vec(Shape::from_slice(&[50]), vec![1.0; 50]);
-        assert!(!small.try_defer(Step::Neg));
+        assert!(!Value::from_vec(Shape::from_slice(&[50]), vec![1.0; 50]).can_defer());
         let (x, half) = (value(), Shape::from_slice(&[LEN / 2]));
         assert!(!x.restrided(half, Shape::from_slice(&[2]), 0).can_defer());
     }
@@ -326,19 +271,15 @@ mod tests {
     #[test]
     fn steps_keep_their_order_and_the_source_its_elements() {
         let x = value();
-        let mut y = x.clone();
-        defer(&mut y, Step::Add(1.0));
-        let fork = y.clone();
-        defer(&mut y, Step::Mul(3.0));
-        defer(&mut y, Step::Add(0.5));
-        assert!(y.in_memory().is_none());
+        let fork = x.clone().deferred(with(Cheap::Add, 1.0));
+        let y = fork.clone().deferred(with(Cheap::Mul, 3.0)).deferred(with(Cheap::Add, 0.5));
+        assert!(y.is_deferred());
         for at in [0, 7, TILE, LEN - 1] {
             let plain = at as f64;
             assert_eq!((x.nth(at), fork.nth(at)), (plain, plain + 1.0));
             assert_eq!(y.nth(at), (plain + 1.0) * 3.0 + 0.5);
         }
         // What comes after starts from the elements in memory.
-        defer(&mut y, Step::Add(1.0));
-        assert_eq!(y.nth(1), 7.5);
+        assert_eq!(y.deferred(with(Cheap::Add, 1.0)).nth(1), 7.5);
     }
 }

@@ -10,8 +10,6 @@ pub const INLINE_BYTES: usize = 64;
 
 /// What arrays need to know of an element type.
 pub trait Storable: Pooled + Send + Sync + Debug + PartialEq + PartialOrd {
-    /// Where it is true, kernels may run over the unused rest of inline data: no arithmetic on it panics.
-    const ELEMENTS_ARE_FLOATS: bool;
     const ZERO: Self;
     const ONE: Self;
     /// `[Self; INLINE_BYTES / size_of::<Self>()]`
@@ -26,9 +24,8 @@ pub trait Storable: Pooled + Send + Sync + Debug + PartialEq + PartialOrd {
 }
 
 macro_rules! storable {
-    ($($t:ty, $is_float:literal, $zero:expr, $one:expr;)*) => {$(
+    ($($t:ty, $zero:expr, $one:expr;)*) => {$(
         impl Storable for $t {
-            const ELEMENTS_ARE_FLOATS: bool = $is_float;
             const ZERO: Self = $zero;
             const ONE: Self = $one;
             type Inline = [$t; INLINE_BYTES / size_of::<$t>()];
@@ -38,10 +35,10 @@ macro_rules! storable {
 }
 
 storable! {
-    f32, true, 0.0, 1.0;
-    f64, true, 0.0, 1.0;
-    i32, false, 0, 1;
-    i64, false, 0, 1;
-    u8, false, 0, 1;
-    bool, false, false, true;
+    f32, 0.0, 1.0;
+    f64, 0.0, 1.0;
+    i32, 0, 1;
+    i64, 0, 1;
+    u8, 0, 1;
+    bool, false, true;
 }

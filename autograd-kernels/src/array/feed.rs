@@ -3,6 +3,7 @@
 use super::buffer::Buffer;
 use super::deferred::Source;
 use super::rows::Walk;
+use super::shape::same;
 use super::{Storable, Value};
 
 /// Longer rows that repeat are gathered.
@@ -18,7 +19,7 @@ pub enum Feed<'a, T: Storable> {
     /// from where it is in the row.
     Repeated(&'a [T], Buffer<T>),
     /// Anything else, gathered into a block.
-    Gathered(&'a [T], Walk<1>, Buffer<T>),
+    Gathered(&'a [T], Box<Walk<1>>, Buffer<T>),
     /// What is computed when it is read; the next block starts there.
     Deferred(Source<T>, usize, Buffer<T>),
 }
@@ -26,7 +27,7 @@ pub enum Feed<'a, T: Storable> {
 impl<'a, T: Storable> Feed<'a, T> {
     /// From element `start` on.
     pub fn new(value: &'a Value<T>, shape: &[usize], start: usize) -> Self {
-        if value.shape() == shape {
+        if same(value.shape(), shape) {
             if let Some(source) = value.source() {
                 return Self::Deferred(source, start, Buffer::default());
             }
@@ -47,7 +48,7 @@ impl<'a, T: Storable> Feed<'a, T> {
             [(_, [0]), (n, [1])] if n <= SHORT && raw.len() >= n => {
                 Self::Repeated(&raw[..n], Buffer::default())
             }
-            _ => Self::Gathered(raw, walk, Buffer::default()),
+            _ => Self::Gathered(raw, Box::new(walk), Buffer::default()),
         }
     }
 

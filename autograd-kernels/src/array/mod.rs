@@ -19,7 +19,8 @@ pub mod threads;
 mod transpose;
 mod value;
 
-pub use deferred::{Cheap, Step};
+pub use deferred::Step;
 pub use element::{INLINE_BYTES, Storable};
+pub use math::Cheap;
 pub use shape::Shape;
 pub use value::{Value, fits_inline};

@@ -6,7 +6,7 @@ use super::buffer::Buffer;
 use super::feed::Feed;
 use super::math::Math;
 use super::simd::{Kernel, dispatch};
-use super::threads::{each_chunk_of, light_grain};
+use super::threads::{each_chunk_of, grain};
 use super::{Shape, Storable, Value};
 
 /// An associative function of two elements, with what it gives for none.
@@ -47,7 +47,7 @@ pub(super) const LIGHT: usize = 4;
 
 /// How many of so many elements a thread should sum at once.
 pub(super) fn at_once(elements: usize) -> usize {
-    light_grain(elements, LIGHT)
+    grain(elements, LIGHT)
 }
 
 /// Adds elements up in lanes: the first one, and each [`LANES`] after it, in the first lane.

@@ -248,19 +248,6 @@ impl<T: Storable> Value<T> {
         self.as_mut_slice().unwrap_or_else(|| unreachable!("nobody else has seen this copy"))
     }
 
-    /// As [`Self::as_mut_slice`], with the unused rest of inline data: whole vectors need no
-    /// remainder loop. What is written past the length is never read.
-    #[inline]
-    pub fn as_padded_mut_slice(&mut self) -> Option<&mut [T]> {
-        if !T::ELEMENTS_ARE_FLOATS || !self.is_inline() {
-            return self.as_mut_slice();
-        }
-        match &mut self.storage {
-            Storage::Inline(data) => Some(data.as_mut()),
-            _ => None,
-        }
-    }
-
     #[inline]
     pub fn is_inline(&self) -> bool {
         matches!(self.storage, Storage::Inline(_))
@@ -312,17 +299,8 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// Inline data with its unused rest.
-    #[inline]
-    pub fn as_padded_inline(&self) -> Option<&[T]> {
-        match &self.storage {
-            Storage::Inline(data) if T::ELEMENTS_ARE_FLOATS => Some(data.as_ref()),
-            Storage::Inline(data) => Some(&data.as_ref()[..self.len()]),
-            _ => None,
-        }
-    }
-
-    /// Whether [`try_defer`](Self::try_defer) does.
+    /// Whether cheap functions of its elements are to be [`deferred`](Self::deferred): there are many, and they
+    /// have a buffer for themselves.
     #[inline]
     pub fn can_defer(&self) -> bool {
         match &self.storage {
@@ -335,24 +313,9 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// The elements in row-major order and the unused rest of inline data; `None` also where they were
-    /// deferred.
-    #[inline]
-    pub fn in_memory(&self) -> Option<&[T]> {
-        match &self.storage {
-            Storage::Inline(_) => self.as_padded_inline(),
-            Storage::Heap { .. } => self.as_slice(),
-            Storage::Deferred(_) => None,
-        }
-    }
-
-    /// The same to write in place, only where nobody else holds them and they are row-major.
-    #[inline]
-    pub fn in_memory_mut(&mut self) -> Option<&mut [T]> {
-        match &self.storage {
-            Storage::Deferred(_) => None,
-            _ => self.as_padded_mut_slice(),
-        }
+    /// Whether the elements are not in memory.
+    pub fn is_deferred(&self) -> bool {
+        matches!(&self.storage, Storage::Deferred(deferred) if !deferred.is_made())
     }
 
     /// What elements that are not in memory are computed from.
@@ -365,9 +328,7 @@ impl<T: Storable> Value<T> {
 
     /// Computes what is deferred.
     pub fn materialize(&self) {
-        if let Storage::Deferred(deferred) = &self.storage {
-            deferred.made();
-        }
+        self.raw();
     }
 
     /// The elements of the buffer from the first of this value on, to be read by strides.
@@ -458,40 +419,27 @@ impl<T: Storable> Value<T> {
     /// counted from this value's first element.
     pub fn restrided(&self, shape: Shape, strides: Shape, offset: usize) -> Self {
         let len: usize = shape.iter().product();
-        let made = match &self.storage {
-            Storage::Deferred(deferred) => {
-                Some(Storage::Heap { buffer: Arc::clone(deferred.made()), offset: 0 })
+        if fits_inline::<T>(len) {
+            // A copy is cheaper and does not pin the buffer.
+            let (raw, mut inline, mut at) = (self.raw(), T::INLINE, 0);
+            if len > 0 {
+                for_each_row(&shape, [&strides], |[start], n, [step]| {
+                    for i in 0..n {
+                        inline.as_mut()[at] = raw[offset + start + i * step];
+                        at += 1;
+                    }
+                });
             }
-            _ => None,
-        };
-        match made.as_ref().unwrap_or(&self.storage) {
-            // A view that fits inline is copied: it is cheaper and does not pin the buffer.
-            Storage::Heap { buffer, offset: start } if !fits_inline::<T>(len) => {
-                let strides = (!is_row_major(&shape, &strides)).then(|| Box::new(strides));
-                let storage = Storage::Heap { buffer: Arc::clone(buffer), offset: start + offset };
-                Self { shape, strides, storage }
-            }
-            _ => {
-                let raw = self.raw();
-                if !fits_inline::<T>(len) {
-                    // A broadcast inline value: its buffer is made now, once.
-                    let buffer = Arc::new(Buffer::from(raw.to_vec()));
-                    let strides = (!is_row_major(&shape, &strides)).then(|| Box::new(strides));
-                    return Self { shape, strides, storage: Storage::Heap { buffer, offset } };
-                }
-                let mut inline = T::INLINE;
-                if len > 0 {
-                    let mut at = 0;
-                    for_each_row(&shape, [&strides], |[start], n, [step]| {
-                        for i in 0..n {
-                            inline.as_mut()[at] = raw[offset + start + i * step];
-                            at += 1;
-                        }
-                    });
-                }
-                Self { shape, strides: None, storage: Storage::Inline(inline) }
-            }
+            return Self::of_inline(shape, inline);
         }
+        let (buffer, start) = match &self.storage {
+            Storage::Heap { buffer, offset } => (Arc::clone(buffer), *offset),
+            Storage::Deferred(deferred) => (Arc::clone(deferred.made()), 0),
+            // One that is broadcast: its buffer is made now, once.
+            Storage::Inline(data) => (Arc::new(Buffer::from(data.as_ref().to_vec())), 0),
+        };
+        let strides = (!is_row_major(&shape, &strides)).then(|| Box::new(strides));
+        Self { shape, strides, storage: Storage::Heap { buffer, offset: start + offset } }
     }
 
     /// The strides with which this value is read as if it had `shape` (0 along broadcast axes).
@@ -530,21 +478,15 @@ impl<T: Storable> Value<T> {
 }
 
 impl<T: Storable + Math> Value<T> {
-    /// Defers a cheap function of each element until the result is read, if there are many elements and
-    /// they have a buffer for themselves.
-    pub fn try_defer(&mut self, step: Step<T>) -> bool {
-        if !self.can_defer() {
-            return false;
-        }
+    /// A cheap function of each element, computed when the result is read; [`can_defer`](Self::can_defer)
+    /// says of what.
+    pub fn deferred(mut self, step: Step<T>) -> Self {
         let deferred = match &self.storage {
-            Storage::Inline(_) => return false,
+            Storage::Inline(_) => unreachable!("too few elements"),
             Storage::Heap { buffer, .. } => Deferred::new(Arc::clone(buffer), step),
-            Storage::Deferred(deferred) => match deferred.extended(step) {
-                Some(extended) => extended,
-                None => Deferred::new(Arc::clone(deferred.made()), step),
-            },
+            Storage::Deferred(deferred) => deferred.extended(step),
         };
         self.storage = Storage::Deferred(Arc::new(deferred));
-        true
+        self
     }
 }

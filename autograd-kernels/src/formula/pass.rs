@@ -6,8 +6,6 @@
 //! loss. Large passes are cut into chunks, which threads share; their sums are summed in order,
 //! so figures do not depend on the threads.
 
-use std::sync::{Mutex, PoisonError};
-
 use smallvec::SmallVec;
 
 use super::program::{Program, Written};
@@ -15,8 +13,8 @@ use super::sums::Sums;
 use crate::array::buffer::Buffer;
 use crate::array::feed::Feed;
 use crate::array::math::Math;
-use crate::array::shape::copied;
-use crate::array::threads::each_of;
+use crate::array::shape::{copied, same};
+use crate::array::threads::each_chunk_of;
 use crate::array::{Cheap, Shape, Step, Storable, Value, fits_inline};
 
 /// Elements a block of a formula with so many results: a few KiB an operand, so that blocks stay in
@@ -129,64 +127,62 @@ impl<T: Storable> Operand<'_, T> {
 /// from which `shape` is broadcast: summed where it is smaller; not at all if that is `None`.
 pub fn pass<T: Storable + Math>(
     shape: &[usize],
-    mut reals: SmallVec<[Operand<'_, T>; 4]>,
+    reals: &mut [Operand<'_, T>],
     masks: &[&Value<bool>],
     targets: &[Option<Shape>],
     formula: &dyn Formula<T>,
 ) -> SmallVec<[Option<Value<T>>; 1]> {
     let len: usize = shape.iter().product();
-    let whole = |target: &Option<Shape>| matches!(target, Some(target) if target[..] == *shape);
-    let is_one = formula.outputs() == 1 && whole(&targets[0]);
+    let is_whole = |target: &Shape| same(target, shape);
+    let is_one = formula.outputs() == 1 && targets[0].as_ref().is_some_and(is_whole);
     if is_one && masks.is_empty() {
-        let result = uniform(shape, &reals, formula);
-        if let Some(result) = result.or_else(|| deferred(shape, &mut reals, formula)) {
+        let result = uniform(shape, reals, formula);
+        if let Some(result) = result.or_else(|| deferred(shape, reals, formula)) {
             return SmallVec::from_iter([Some(result)]);
         }
     }
+    let mut results: SmallVec<[Option<Value<T>>; 1]> = SmallVec::new();
     // The only result is written over an operand that nobody else holds.
-    let mut over = reals.iter_mut().enumerate().filter(|_| is_one).find_map(|(k, operand)| {
-        let Operand::Own(value) = operand else { return None };
-        let is_free = value.shape() == shape && value.in_memory_mut().is_some();
-        is_free.then(|| (k, std::mem::replace(value, Value::scalar(T::ZERO))))
+    let over = reals.iter_mut().position(|operand| match operand {
+        Operand::Own(value) if is_one && same(value.shape(), shape) => {
+            !value.is_deferred() && value.as_mut_slice().is_some()
+        }
+        _ => false,
     });
+    match over.map(|k| std::mem::replace(&mut reals[k], Operand::Absent)) {
+        Some(Operand::Own(value)) => results.push(Some(value)),
+        _ => {
+            for target in targets {
+                let needed = target.as_ref().is_some_and(is_whole);
+                results.push(needed.then(|| Value::any(copied(shape))));
+            }
+        }
+    }
     // One that is broadcast is not read in its order; all threads would wait for the first that reads it.
-    let broadcast = reals.iter().filter_map(Operand::get).filter(|value| value.shape() != shape);
+    let broadcast =
+        reals.iter().filter_map(Operand::get).filter(|value| !same(value.shape(), shape));
     broadcast.for_each(Value::materialize);
-    let place = |target| {
-        let needed = over.is_none() && whole(target);
-        needed.then(|| Value::written(copied(shape), |_| {}))
-    };
-    let mut fresh: SmallVec<[Option<Value<T>>; 2]> = targets.iter().map(place).collect();
-    let place = over.as_ref().map(|(k, _)| *k);
-    let work = Work { shape, reals: &reals, masks, targets, formula, over: place };
+    let work = Work { shape, reals, masks, targets, formula, over };
     // The sums of all chunks are stored side by side, so their number is limited.
-    let sums = targets.iter().flatten().filter(|target| target[..] != *shape);
+    let sums = targets.iter().flatten().filter(|target| !is_whole(target));
     let sums: usize = sums.map(|target| target.iter().product::<usize>()).sum();
     let chunk = if sums > CHUNK / 4 { len } else { CHUNK };
     let sums = {
-        let outputs = fresh.iter_mut().map(|value| value.as_mut()?.as_mut_slice());
-        let mut outputs: SmallVec<[&mut [T]; 2]> = outputs.map(Option::unwrap_or_default).collect();
-        if let Some(data) = over.as_mut().and_then(|(_, value)| value.as_mut_slice()) {
-            outputs[0] = data;
+        let mut outputs: SmallVec<[&mut [T]; 2]> = SmallVec::new();
+        for result in &mut results {
+            outputs.push(result.as_mut().and_then(Value::as_mut_slice).unwrap_or_default());
         }
         match len <= chunk {
             true => work.run(0, len, &mut outputs),
             false => work.shared(len, chunk, outputs),
         }
     };
-    if let Some((_, value)) = over {
-        return SmallVec::from_iter([Some(value)]);
+    for (k, sums) in sums.into_iter().enumerate() {
+        if let (Some(sums), Some(target)) = (sums, &targets[k]) {
+            results[k] = Some(Value::from_vec(copied(target), sums.finish()));
+        }
     }
-    let results = fresh.into_iter().zip(sums).zip(targets);
     results
-        .map(|((fresh, sums), target)| {
-            let target = target.as_ref()?;
-            match sums {
-                Some(sums) => Some(Value::from_vec(copied(target), sums.finish())),
-                None => fresh,
-            }
-        })
-        .collect()
 }
 
 /// The result of a formula of numbers that are all shown as many: one number, shown so too.
@@ -198,8 +194,10 @@ fn uniform<T: Storable>(
     if fits_inline::<T>(shape.iter().product()) {
         return None;
     }
-    let numbers = reals.iter().map(|x| x.get().map_or(Some(T::ZERO), Value::uniform));
-    let numbers: SmallVec<[T; 4]> = numbers.collect::<Option<_>>()?;
+    let mut numbers: SmallVec<[T; 4]> = SmallVec::new();
+    for x in reals {
+        numbers.push(x.get().map_or(Some(T::ZERO), Value::uniform)?);
+    }
     let operands: SmallVec<[&[T]; 4]> = numbers.iter().map(std::slice::from_ref).collect();
     let mut result = [T::ZERO];
     run_block(formula, [1; 2], &operands, &[], &mut result);
@@ -214,20 +212,19 @@ fn deferred<T: Storable + Math>(
     formula: &dyn Formula<T>,
 ) -> Option<Value<T>> {
     let function = formula.cheap()?;
-    let is_large = |x: &Value<T>| x.shape() == shape && x.can_defer();
+    let is_large = |x: &Value<T>| same(x.shape(), shape) && x.can_defer();
     let at = reals.iter().position(|x| x.get().is_some_and(is_large))?;
     let number = match reals {
         [_] => T::ZERO,
         [a, b] => if at == 0 { b } else { a }.get()?.uniform()?,
         _ => return None,
     };
-    let step = Step::new(function, at, number)?;
-    let mut value = match std::mem::replace(&mut reals[at], Operand::Absent) {
+    let value = match std::mem::replace(&mut reals[at], Operand::Absent) {
         Operand::Own(value) => value,
         Operand::Ref(value) => value.clone(),
         Operand::Absent => return None,
     };
-    value.try_defer(step).then_some(value)
+    Some(value.deferred(Step { function, at: at as u8, number }))
 }
 
 /// The sums of each result that is summed.
@@ -247,35 +244,24 @@ struct Work<'a, T: Storable> {
 impl<T: Storable + Math> Work<'_, T> {
     /// Chunk by chunk, on threads where that pays.
     fn shared(&self, len: usize, chunk: usize, outputs: SmallVec<[&mut [T]; 2]>) -> AllSums<T> {
-        struct Part<'a, T> {
-            outputs: SmallVec<[&'a mut [T]; 2]>,
-            sums: AllSums<T>,
-        }
-        let parts = || (0..len).step_by(chunk);
-        let mut lots: Vec<_> =
-            parts().map(|_| Part { outputs: SmallVec::new(), sums: SmallVec::new() }).collect();
-        for output in outputs {
-            let mut rest = output;
-            for (part, start) in lots.iter_mut().zip(parts()) {
+        type Part<'a, T> = (SmallVec<[&'a mut [T]; 2]>, AllSums<T>);
+        let starts = || (0..len).step_by(chunk);
+        let mut parts: Vec<Part<'_, T>> = starts().map(|_| Part::default()).collect();
+        for mut rest in outputs {
+            for ((outputs, _), start) in parts.iter_mut().zip(starts()) {
                 let n = chunk.min(len - start).min(rest.len());
-                let (first, others) = std::mem::take(&mut rest).split_at_mut(n);
-                part.outputs.push(first);
-                rest = others;
+                outputs.push(rest.split_off_mut(..n).unwrap_or_default());
             }
         }
-        let lots: Vec<_> = lots.into_iter().map(Mutex::new).collect();
-        each_of(len, lots.len(), &|part| {
-            let start = part * chunk;
-            let mut lot = lots[part].lock().unwrap_or_else(PoisonError::into_inner);
-            lot.sums = self.run(start, chunk.min(len - start), &mut lot.outputs);
+        each_chunk_of(len, &mut parts, 1, &|part, parts| {
+            let (start, (outputs, sums)) = (part * chunk, &mut parts[0]);
+            *sums = self.run(start, chunk.min(len - start), outputs);
         });
-        let sums =
-            |lot: Mutex<Part<'_, T>>| lot.into_inner().unwrap_or_else(PoisonError::into_inner).sums;
-        let joined = lots.into_iter().map(sums).reduce(|mut all, sums| {
-            for (all, sums) in
-                all.iter_mut().zip(sums).filter_map(|(all, sums)| all.as_mut().zip(sums))
-            {
-                all.join(sums);
+        let joined = parts.into_iter().map(|(_, sums)| sums).reduce(|mut all, sums| {
+            for (all, sums) in all.iter_mut().zip(sums) {
+                if let (Some(all), Some(sums)) = (all, sums) {
+                    all.join(sums);
+                }
             }
             all
         });
@@ -286,22 +272,20 @@ impl<T: Storable + Math> Work<'_, T> {
     /// up.
     fn run(&self, start: usize, len: usize, outputs: &mut [&mut [T]]) -> AllSums<T> {
         let Self { shape, formula, .. } = *self;
-        let reals = self.reals.iter().enumerate();
-        let feeds = reals.map(|(k, operand)| match self.over {
-            Some(over) if over == k => Feed::Slice(&[]),
-            _ => operand.feed(shape, start),
-        });
-        let mut feeds: SmallVec<[Feed<'_, T>; 4]> = feeds.collect();
-        let masks = self.masks.iter().map(|mask| Feed::new(mask, shape, start));
-        let mut mask_feeds: SmallVec<[Feed<'_, bool>; 2]> = masks.collect();
-        let mut sums: AllSums<T> = self
-            .targets
-            .iter()
-            .map(|target| match target {
-                Some(target) if target[..] != *shape => Some(Sums::new(target, shape, start)),
-                _ => None,
-            })
-            .collect();
+        let mut feeds: SmallVec<[Feed<'_, T>; 4]> = SmallVec::new();
+        for (k, operand) in self.reals.iter().enumerate() {
+            let stands_here = self.over == Some(k);
+            feeds.push(if stands_here { Feed::Slice(&[]) } else { operand.feed(shape, start) });
+        }
+        let mut mask_feeds: SmallVec<[Feed<'_, bool>; 2]> = SmallVec::new();
+        for mask in self.masks {
+            mask_feeds.push(Feed::new(mask, shape, start));
+        }
+        let mut sums: AllSums<T> = SmallVec::new();
+        for target in self.targets {
+            let summed = target.as_ref().filter(|target| !same(target, shape));
+            sums.push(summed.map(|target| Sums::new(target, shape, start)));
+        }
         let direct = outputs.len() == 1 && !outputs[0].is_empty();
         let is_operator = formula.cheap().is_some_and(Cheap::is_operator);
         let copies = self.over.is_some() && !is_operator;
@@ -346,8 +330,8 @@ impl<T: Storable + Math> Work<'_, T> {
                     _ => x.push(feed.block(start + at, n)),
                 }
             }
-            let m: SmallVec<[&[bool]; 2]> =
-                mask_feeds.iter().map(|feed| feed.block(start + at, n)).collect();
+            let mut m: SmallVec<[&[bool]; 2]> = SmallVec::new();
+            mask_feeds.iter().for_each(|feed| m.push(feed.block(start + at, n)));
             let out = if direct { &mut outputs[0][at..at + n] } else { &mut buffer[..] };
             let scratch = &mut scratch;
             let block = &mut Block { len: n, read: n, reals: &x, masks: &m, out, scratch };

@@ -1,7 +1,5 @@
 //! Every lane computes what the kernels of [`Math`] compute, whose accuracy is tested there.
 
-use smallvec::SmallVec;
-
 use super::compiled::{Compiled, Lanewise};
 use super::functions::functions;
 use super::lane::Lane;
@@ -22,7 +20,7 @@ fn both<F: Lanewise<1, 0, 1> + Copy>(f: F, x: &[f64]) -> [Vec<f64>; 2] {
 fn run(formula: &dyn Formula<f64>, x: &[f64]) -> Vec<f64> {
     let shape = Shape::from_slice(&[x.len()]);
     let value = Value::from_slice(shape.clone(), x);
-    let operands = SmallVec::from_iter([Operand::Ref(&value)]);
+    let operands = &mut [Operand::Ref(&value)];
     let found = pass(&shape, operands, &[], &[Some(shape.clone())], formula);
     found[0].as_ref().map(Value::to_vec).unwrap_or_default()
 }

@@ -21,7 +21,7 @@ pub(super) struct Frame {
 /// them.
 pub(super) fn consume<T: Float, R>(
     tensors: SmallVec<[Option<Tensor<T>>; 4]>,
-    kernel: impl FnOnce(SmallVec<[Operand<'_, T>; 4]>) -> R,
+    kernel: impl FnOnce(&mut [Operand<'_, T>]) -> R,
 ) -> R {
     let mut owned: SmallVec<[Option<Value<T>>; 4]> = SmallVec::new();
     let mut shared: SmallVec<[Option<Tensor<T>>; 4]> = SmallVec::new();
@@ -41,14 +41,14 @@ pub(super) fn consume<T: Float, R>(
         (None, Some(read)) => Operand::Ref(read),
         (None, None) => Operand::Absent,
     });
-    kernel(operands.collect())
+    kernel(&mut operands.collect::<SmallVec<[_; 4]>>())
 }
 
 /// One pass; results that are not wanted are left out. Without a frame, all shapes are the one
 /// beside it.
 pub(super) fn compute<T: Float>(
     formula: &dyn Formula<T>,
-    operands: SmallVec<[Operand<'_, T>; 4]>,
+    operands: &mut [Operand<'_, T>],
     masks: &[&Tensor<bool>],
     (all, frame): (&[usize], Option<&Frame>),
     wanted: &[bool],
@@ -71,15 +71,13 @@ pub(super) fn compute<T: Float>(
 }
 
 /// A formula of one result in one pass over operands that are broadcast to `shape`.
-pub(in crate::ops) fn passed<'a, T: Float>(
+pub(in crate::ops) fn passed<T: Float>(
     formula: &dyn Formula<T>,
     shape: &[usize],
-    operands: impl IntoIterator<Item = Operand<'a, T>>,
+    operands: &mut [Operand<'_, T>],
 ) -> Value<T> {
-    let operands = operands.into_iter().collect();
-    let results = pass(shape, operands, &[], &[Some(copied(shape))], formula);
-    let result = results.into_iter().next().flatten();
-    result.unwrap_or_else(|| unreachable!("the only result is wanted"))
+    let mut results = pass(shape, operands, &[], &[Some(copied(shape))], formula);
+    results[0].take().unwrap_or_else(|| unreachable!("the only result is wanted"))
 }
 
 /// A formula of one tensor, or of one before it and that: in its own memory where the data stands inline, else
@@ -96,8 +94,8 @@ pub(in crate::ops) fn run_formula<'a, T: Float>(
     };
     let shape = x.tensor().shape_owned();
     Tensor::new(x.consume(|x| match before {
-        Some(before) => before.consume(|before| passed(formula, &shape, [before, x])),
-        None => passed(formula, &shape, [x]),
+        Some(before) => before.consume(|before| passed(formula, &shape, &mut [before, x])),
+        None => passed(formula, &shape, &mut [x]),
     }))
 }
 

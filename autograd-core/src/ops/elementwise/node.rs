@@ -93,10 +93,10 @@ pub(super) fn call<T: Float>(
             .any(|(x, wants)| *wants && !x.stop_gradient());
     let wanted: SmallVec<[bool; 4]> = SmallVec::from_elem(true, info.outputs);
     let read: SmallVec<[_; 4]> = reals.iter().map(|x| x.read()).collect();
-    let operands = read.iter().map(|x| Operand::Ref(x)).collect();
+    let mut operands: SmallVec<[_; 4]> = read.iter().map(|x| Operand::Ref(x)).collect();
     let shape = (reals[0].shape(), frame.as_ref());
     let mut outputs: Outputs<T> =
-        compute(op.forward(), operands, masks, shape, &wanted).into_iter().flatten().collect();
+        compute(op.forward(), &mut operands, masks, shape, &wanted).into_iter().flatten().collect();
     if !recorded {
         let lost = |lost: Lost, (x, wants): (&&Tensor<T>, &bool)| match wants {
             true => lost.and(Lost::of(info.name, caller, x)),

@@ -57,7 +57,7 @@ fn whole_rows(n: usize, most: usize) -> usize {
 
 /// As many of the elements of `rows` as a thread should take at once.
 fn chunk_of<T>(rows: &[T], n: usize) -> usize {
-    whole_rows(n, grain(rows.len()).min(CHUNK))
+    whole_rows(n, grain(rows.len(), 1).min(CHUNK))
 }
 
 #[inline(always)]

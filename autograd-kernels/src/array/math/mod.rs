@@ -26,6 +26,32 @@ mod tests;
 use real::Real;
 pub use real::select;
 
+/// A function of one or two operands that is as cheap as reading them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cheap {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Max,
+    Min,
+    Neg,
+    Square,
+    /// `x`, or 0 where it is less.
+    Relu,
+    /// The gradient of a square, from its input and its gradient.
+    SquareGrad,
+    /// The gradient of `relu`, from its output and its gradient.
+    ReluGrad,
+}
+
+impl Cheap {
+    /// Whether it is one of the four operators.
+    pub const fn is_operator(self) -> bool {
+        matches!(self, Self::Add | Self::Sub | Self::Mul | Self::Div)
+    }
+}
+
 /// The functions, which the [table](crate::formula) describes; `FMA` is what
 /// [`Kernel::run`](super::simd::Kernel::run) was given.
 pub trait Math: Real {

@@ -31,10 +31,8 @@ fn detect() -> usize {
     let found = || std::thread::available_parallelism().map_or(1, usize::from);
     let count = named.unwrap_or_else(found).min(MAX_THREADS);
     // What was set meanwhile holds.
-    match COUNT.compare_exchange(0, count, Ordering::Relaxed, Ordering::Relaxed) {
-        Ok(_) => count,
-        Err(set) => set,
-    }
+    let set = COUNT.compare_exchange(0, count, Ordering::Relaxed, Ordering::Relaxed);
+    set.map_or_else(|meanwhile| meanwhile, |_| count)
 }
 
 /// Sets how many threads large ops may use, in all of the process.
@@ -52,11 +50,6 @@ pub fn with_num_threads<R>(count: usize, f: impl FnOnce() -> R) -> R {
     }
     let _restore = Restore(SCOPED.replace(count.clamp(1, MAX_THREADS)));
     f()
-}
-
-/// A thread that takes parts of work does not share what it does.
-pub(super) fn use_this_thread_only() {
-    SCOPED.set(1);
 }
 
 #[cfg(test)]

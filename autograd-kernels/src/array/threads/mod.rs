@@ -9,7 +9,6 @@
 mod count;
 mod job;
 mod sync;
-mod wait;
 mod workers;
 
 use std::collections::VecDeque;
@@ -27,8 +26,6 @@ const MIN_TIME: Duration = Duration::from_micros(80);
 const MIN_TIME_AWAKE: Duration = Duration::from_nanos(1500);
 /// As many elements are worth a thread that is awake, whatever is done to them.
 const MIN_SHARED: usize = 20 * 1024;
-/// Elements that one operation each takes as long as another pass takes over one.
-const LIGHT: usize = 2;
 /// Elements that a thread takes at once of a pass over memory: at least, and at most.
 const GRAIN: [usize; 2] = [2 * 1024, 64 * 1024];
 
@@ -37,12 +34,13 @@ pub fn with_threads_awake<R>(f: impl FnOnce() -> R) -> R {
     struct End;
     impl Drop for End {
         fn drop(&mut self) {
-            WORKERS.end();
+            WORKERS.change(0, |jobs| jobs.scopes -= 1);
         }
     }
     let others = num_threads() - 1;
     let _end = (others > 0).then(|| {
-        WORKERS.begin(others, start);
+        start(others);
+        WORKERS.change(others, |jobs| jobs.scopes += 1);
         End
     });
     f()
@@ -120,14 +118,9 @@ fn chunks_of<T: Send, const N: usize>(
     }
 }
 
-/// How many of so many elements a thread should take at once: all, where that is not worth another
-/// thread.
-pub fn grain(elements: usize) -> usize {
-    light_grain(elements, 1)
-}
-
-/// [`grain`], where a pass over one element takes as long as the work on `light` of them.
-pub fn light_grain(elements: usize, light: usize) -> usize {
+/// How many of so many elements a thread should take at once, where a pass over one takes as long as the
+/// work on `light` of them: all, where that is not worth another thread.
+pub fn grain(elements: usize, light: usize) -> usize {
     let [least, most] = GRAIN;
     if elements <= least {
         // Never divided, whatever the number of threads: a small program need not ask for it.
@@ -138,8 +131,7 @@ pub fn light_grain(elements: usize, light: usize) -> usize {
         threads if enough(elements / light) => {
             (elements / (2 * threads)).next_multiple_of(64).clamp(least, most)
         }
-        // For light work, this many elements never pay for waking a thread.
-        _ => most * light.min(LIGHT),
+        _ => most,
     }
 }
 
@@ -156,7 +148,7 @@ pub fn each_grain_of<T: Send, const N: usize>(
     work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
 ) {
     let len = slices[0].len();
-    let size = grain(len);
+    let size = grain(len, 1);
     chunks_of(len, slices, size, &|part, slices| work(part * size, slices));
 }
 
@@ -175,25 +167,29 @@ pub fn share(parts: usize, work: &(dyn Fn(usize) + Sync)) {
         Some(level) => super::simd::with_level(level, || work(part)),
         None => work(part),
     };
-    WORKERS.run(&Job::new(parts, threads - 1, work), start);
+    start(threads - 1);
+    WORKERS.run(&Job::new(parts, work), threads - 1);
 }
 
 static WORKERS: Workers = Workers {
-    jobs: Mutex::new(Jobs { waiting: VecDeque::new(), threads: 0, asleep: 0 }),
-    posted: Apart(AtomicUsize::new(0)),
+    jobs: Mutex::new(Jobs { waiting: VecDeque::new(), scopes: 0, asleep: 0 }),
+    waiting: Apart(AtomicUsize::new(0)),
     idle: Apart(AtomicUsize::new(0)),
-    scopes: AtomicUsize::new(0),
     more: Condvar::new(),
 };
 
-/// Starts a thread that works for ever; whether it could be started.
-fn start() -> bool {
-    let work = || {
-        // Work that has large parts itself does them here.
-        count::use_this_thread_only();
-        WORKERS.work()
-    };
-    std::thread::Builder::new().name("autograd".into()).spawn(work).is_ok()
+/// Starts threads that work for ever, until there are so many or another one cannot be started: without
+/// them the caller does all of it.
+fn start(threads: usize) {
+    static STARTED: Mutex<usize> = Mutex::new(0);
+    // Work that has large parts itself does them where it is.
+    let work = || with_num_threads(1, || WORKERS.work());
+    let mut started = locked(&STARTED);
+    while *started < threads
+        && std::thread::Builder::new().name("autograd".into()).spawn(work).is_ok()
+    {
+        *started += 1;
+    }
 }
 
 /// Waits until a thread is awake.
@@ -317,15 +313,15 @@ mod tests {
                 is_awake(true);
                 with_threads_awake(|| ());
                 // Far longer than a thread looks for work of its own accord.
-                std::thread::sleep(20 * wait::AWAKE);
+                std::thread::sleep(20 * sync::AWAKE);
                 is_awake(true);
             });
             let outcome = catch_unwind(|| with_threads_awake(|| panic!("on purpose")));
             assert!(outcome.is_err());
         });
-        assert_eq!(WORKERS.scopes.load(Ordering::Relaxed), 0);
+        assert_eq!(locked(&WORKERS.jobs).scopes, 0);
         with_num_threads(1, || {
-            with_threads_awake(|| assert_eq!(WORKERS.scopes.load(Ordering::Relaxed), 0));
+            with_threads_awake(|| assert_eq!(locked(&WORKERS.jobs).scopes, 0));
         });
         is_awake(false);
     }

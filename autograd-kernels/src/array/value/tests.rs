@@ -6,8 +6,8 @@ fn shape(s: &[usize]) -> Shape {
 
 #[test]
 fn small_values_stand_inline_and_large_ones_do_not() {
-    assert!(Value::from_vec(shape(&[2, 4]), vec![1.0_f64; 8]).as_padded_inline().is_some());
-    assert!(Value::from_vec(shape(&[9]), vec![1.0_f64; 9]).as_padded_inline().is_none());
+    assert!(Value::from_vec(shape(&[2, 4]), vec![1.0_f64; 8]).is_inline());
+    assert!(!Value::from_vec(shape(&[9]), vec![1.0_f64; 9]).is_inline());
 }
 
 #[test]
