@@ -81,7 +81,11 @@ impl<'a, L, R, W> Dots<L, R, W> {
                 v.store(v.sums(sums), reduced);
             }
             for (r, reduced) in reduced.chunks_exact(N).enumerate().take(M.min(m - i)) {
-                (self.write)(i + r, j, &reduced[..N.min(n - j)]);
+                // A number that the compiler knows is written by no call.
+                match n - j < N {
+                    true => (self.write)(i + r, j, &reduced[..n - j]),
+                    false => (self.write)(i + r, j, &reduced[..N]),
+                }
             }
         }
     }
