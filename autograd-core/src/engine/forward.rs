@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use super::backward::{BackwardOptions, walk};
 use super::gradient::for_float;
 use super::hooks::Held;
-use super::reach::{Target, Targets, reaches, target, topological};
+use super::reach::{Target, Targets, reaches, target, topological, ways_to};
 use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{
@@ -44,12 +44,14 @@ pub(crate) fn push(
     let _mode = GradMode::set(record);
     let known = known.into_iter().filter_map(|(edge, tangent)| Some((target(&edge)?, tangent)));
     let mut tangents = Tangents { known: known.collect(), uses: HashMap::new() };
-    let order = topological(std::slice::from_ref(to), |edge| {
+    let mut nodes = Vec::new();
+    let enter = |edge| {
         let Some(target) = target(edge) else { return false };
         *tangents.uses.entry(target).or_default() += 1;
         !tangents.known.contains_key(&target)
-    });
-    for node in order.into_iter().filter_map(Edge::node) {
+    };
+    topological(std::slice::from_ref(to), enter, |edge| nodes.extend(edge.node()));
+    for node in nodes {
         let inputs: Slots = node.edges().iter().map(|edge| tangents.take(edge)).collect();
         if inputs.iter().any(Option::is_some) {
             tangents.put(node, push_node(node, inputs, record)?);
@@ -151,7 +153,7 @@ pub(crate) fn transpose(
 ) -> Result<Option<Vec<Option<AnyTensor>>>> {
     let (grads, along): (Vec<AnyTensor>, Vec<_>) =
         pairs.filter_map(|(grad, tangent)| Some((grad?, Some(tangent?)))).unzip();
-    let mut targets = Targets::find(&grads, seeds, &[], own);
+    let mut targets = Targets::find(&ways_to(&grads), &ways_to(seeds), &[], own);
     if grads.iter().any(|grad| !targets.wants(&for_any!(grad, t => t.edge())) && !is_zero(grad)) {
         return Ok(None);
     }
