@@ -4,11 +4,11 @@ use super::after::{Running, note};
 use super::anomaly;
 #[cfg(doc)]
 use super::backward::backward;
-use super::backward::{BackwardOptions, check_counts, check_distinct, walk, walk_along};
+use super::backward::{BackwardOptions, check_counts, check_distinct, walk};
 use super::commit::Gradients;
 use super::reach::{Targets, ways_to};
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Edge, Element, GradMode, HookId, Sink, Tensor, for_any};
+use crate::graph::{AnyTensor, Element, GradMode, HookId, Sink, Tensor, for_any};
 use crate::ops::{Float, options};
 
 /// What [`grad_with`] keeps, records and allows.
@@ -243,15 +243,16 @@ fn find(
 /// The gradients that come to the ends of the ways `to` from those that start along the ways `from`.
 #[cfg(feature = "static-graph")]
 pub(crate) fn grad_along(
-    from: &[Edge],
+    from: &[crate::graph::Edge],
     seeds: impl IntoIterator<Item = AnyTensor>,
-    to: &[Edge],
+    to: &[crate::graph::Edge],
     options: BackwardOptions,
 ) -> Result<Vec<Option<AnyTensor>>> {
     anomaly::check()?;
     let _mode = GradMode::set(options.create_graph);
     let mut targets = Targets::find(from, to, &[], |_| true);
     let sink: &mut dyn Sink<'_> = &mut targets;
-    walk_along(from.iter().zip(seeds).map(Ok), HookId::coming(), options, sink)?;
+    let starts = from.iter().zip(seeds).map(Ok);
+    super::backward::walk_along(starts, HookId::coming(), options, sink)?;
     Ok(targets.into_found())
 }

@@ -14,7 +14,7 @@ use super::table;
 use super::values::Computed;
 use crate::engine::pull_alone;
 use crate::error::Result;
-use crate::graph::{AnyTensor, Element, Slots, Tensor, for_any};
+use crate::graph::{AnyTensor, Element, GradMode, Slots, Tensor, for_any};
 use crate::ops::table::attr::Attr;
 use crate::ops::trace::{Call, Layer, Note, collect};
 
@@ -331,7 +331,8 @@ impl Pulled {
             return Ok(Self { seeds, places, notes: Vec::new(), grads });
         };
         // By the layer alone: one input may come from another.
-        let (found, notes) = collect(|| pull_alone(node, given));
+        let pull = || pull_alone(node, given, false, &|_| true);
+        let (found, notes) = collect(|| GradMode::of(false, pull));
         let found = found.map_err(|error| format!("its backward, on an example: {error}"))?;
         let edges = grads.iter_mut().zip(&layer.differentiable).filter(|(_, has_edge)| **has_edge);
         edges.zip(found).for_each(|((place, _), grad)| *place = grad);
