@@ -2,18 +2,19 @@
 //! wait for them, from high levels to low, their hooks and rules.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashSet};
+use std::collections::{BinaryHeap, HashMap};
 
 use super::after::{Running, note};
-use super::commit::{Gradients, MAX_SCANNED};
+use super::commit::Gradients;
 use super::gradient::accumulate;
-use super::reach::{AddressMap, ways_to};
+use super::reach::{AddressSet, HashAddress, ways_to};
 use super::{anomaly, hooks};
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Edge, Element, GradMode, Handle, HookId, NodeRef, Nodes, Pull, Sink, Slots, Tensor,
-    To, for_any, is_aside, is_observed,
+    AnyTensor, Edge, Element, GradMode, Handle, HookId, NodeRef, Pull, Sink, Slots, Tensor, To,
+    for_any, is_aside, is_observed,
 };
+use crate::ops::options;
 
 /// What a backward keeps and records.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,20 +29,16 @@ impl BackwardOptions {
         Self::default()
     }
 
-    /// Keep what ops saved, so that the same graph can be walked again.
-    pub fn retain_graph(mut self, retain: bool) -> Self {
-        self.retain_graph = retain;
-        self
-    }
+    options! {
+        /// Keep what ops saved, so that the same graph can be walked again.
+        pub fn retain_graph(retain: bool);
 
-    /// Record the backward itself, so that gradients can be differentiated again. Retains the
-    /// graph.
-    ///
-    /// A leaf then keeps a gradient whose graph leads back to the leaf: call
-    /// [`Tensor::clear_grad`](crate::Tensor::clear_grad) when done, or neither is ever freed. [`grad_with`](crate::grad_with) has no such cycle.
-    pub fn create_graph(mut self, create: bool) -> Self {
-        self.create_graph = create;
-        self
+        /// Record the backward itself, so that gradients can be differentiated again. Retains the
+        /// graph.
+        ///
+        /// A leaf then keeps a gradient whose graph leads back to the leaf: call
+        /// [`Tensor::clear_grad`](crate::Tensor::clear_grad) when done, or neither is ever freed. [`grad_with`](crate::grad_with) has no such cycle.
+        pub fn create_graph(create: bool);
     }
 }
 
@@ -119,8 +116,7 @@ impl Gradients {
     }
 }
 
-/// Walks from outputs, which start with the gradients `seeds`, to what `outside` wants; only hooks before
-/// `until` run. Returns tensors on the way that keep their gradient, and those gradients.
+/// Walks from outputs, which start with the gradients `seeds`; see [`walk_along`].
 pub(super) fn walk<S: for<'g> Sink<'g> + ?Sized>(
     op: &'static str,
     outputs: &[AnyTensor],
@@ -130,71 +126,59 @@ pub(super) fn walk<S: for<'g> Sink<'g> + ?Sized>(
     outside: &mut S,
 ) -> Result<Vec<(AnyTensor, AnyTensor)>> {
     let ways = ways_to(outputs);
+    let starts = outputs.iter().zip(&ways).zip(seeds);
+    let starts = starts.filter(|((output, _), _)| !output.stop_gradient());
+    let starts =
+        starts.map(|((output, way), seed)| Ok((way, seed_of(op, output, way, seed.as_ref())?)));
+    walk_along(starts, until, options, outside)
+}
+
+/// Walks from gradients along edges to what `outside` wants; only hooks before `until` run. Returns tensors on
+/// the way that keep their gradient, and those gradients.
+pub(super) fn walk_along<'g, S: Sink<'g> + ?Sized>(
+    starts: impl IntoIterator<Item = Result<(&'g Edge, AnyTensor)>>,
+    until: HookId,
+    options: BackwardOptions,
+    outside: &mut S,
+) -> Result<Vec<(AnyTensor, AnyTensor)>> {
     let (frontier, retained) = (Frontier::default(), Vec::new());
-    let mut walk = Walk { frontier, own: None, until, options, retained, outside };
-    for ((output, way), seed) in outputs.iter().zip(&ways).zip(seeds) {
-        if !output.stop_gradient() {
-            walk.deliver(way, seed_of(op, output, seed.as_ref())?)?;
-        }
+    let mut walk = Walk { frontier, until, options, retained, outside };
+    for start in starts {
+        let (edge, grad) = start?;
+        walk.deliver(edge, grad)?;
     }
     walk.run()?;
     Ok(walk.retained)
 }
 
-/// A walk through the nodes in `own` only, from a gradient along an edge; what leads out of them goes to
-/// `outside`.
-pub(super) fn walk_within<'g>(
-    own: &Nodes,
-    from: &'g Edge,
-    grad: AnyTensor,
-    create_graph: bool,
-    outside: &mut dyn Sink<'g>,
-) -> Result<()> {
-    let options = BackwardOptions { retain_graph: create_graph, create_graph };
-    // Hooks that were registered while those nodes were recorded are among them.
-    let (until, frontier, retained) = (HookId::coming(), Frontier::default(), Vec::new());
-    let mut walk = Walk { frontier, own: Some(own), until, options, retained, outside };
-    walk.deliver(from, grad)?;
-    walk.run()
-}
-
 /// One walk.
 struct Walk<'a, 'g, S: ?Sized> {
     frontier: Frontier<'g>,
-    /// The nodes that it goes through; `None` for all.
-    own: Option<&'a Nodes>,
     /// The first hook that was registered after it began, and does not run in it.
     until: HookId,
     options: BackwardOptions,
     /// Tensors on the way that keep their gradient, and those gradients.
     retained: Vec<(AnyTensor, AnyTensor)>,
-    /// What takes the gradients that go to no such node.
+    /// What takes the gradients where the walk ends.
     outside: &'a mut S,
 }
 
 impl<'g, S: Sink<'g> + ?Sized> Sink<'g> for Walk<'_, 'g, S> {
     #[inline]
     fn wants(&self, edge: &Edge) -> bool {
-        match (self.own, edge.node()) {
-            (Some(own), Some(node)) if own.contains(&node.address()) => true,
-            _ => self.outside.wants(edge),
-        }
+        self.outside.wants(edge)
     }
 
     fn wants_all(&self) -> bool {
-        self.own.is_none() && self.outside.wants_all()
+        self.outside.wants_all()
     }
 
     fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
-        let is_own = |node: &NodeRef| self.own.is_none_or(|own| own.contains(&node.address()));
         match edge.to() {
-            To::Node(node, slot) if is_own(node) => {
-                // All of its own are wanted.
-                match self.own.is_some() || self.outside.wants(edge) {
-                    true => self.frontier.add(node, slot as usize, grad),
-                    false => Ok(()),
-                }
-            }
+            To::Node(node, slot) if !self.outside.ends(edge) => match self.outside.wants(edge) {
+                true => self.frontier.add(node, slot as usize, grad),
+                false => Ok(()),
+            },
             _ => self.outside.deliver(edge, grad),
         }
     }
@@ -259,7 +243,7 @@ struct Frontier<'g> {
     /// The one that waits while no other does, with the gradient of its first output: as in a chain.
     lone: Option<(&'g NodeRef, AnyTensor)>,
     /// The gradients of the others, by address.
-    waiting: AddressMap<Slots>,
+    waiting: HashMap<*const (), Slots, HashAddress>,
     /// All that waited, in the order in which they were reached, and the levels and places of those that wait.
     reached: Vec<&'g NodeRef>,
     queue: BinaryHeap<(u32, Reverse<usize>)>,
@@ -330,7 +314,12 @@ fn alone(slot: usize, grad: AnyTensor) -> Slots {
 }
 
 /// The gradient that an output starts with: 1 for one of one element, if none is given.
-fn seed_of(op: &'static str, output: &AnyTensor, seed: Option<&AnyTensor>) -> Result<AnyTensor> {
+fn seed_of(
+    op: &'static str,
+    output: &AnyTensor,
+    way: &Edge,
+    seed: Option<&AnyTensor>,
+) -> Result<AnyTensor> {
     let shape = output.shape();
     match seed {
         Some(seed) if seed.dtype() != output.dtype() => Err(Error::ElementType {
@@ -341,7 +330,7 @@ fn seed_of(op: &'static str, output: &AnyTensor, seed: Option<&AnyTensor>) -> Re
         }),
         Some(seed) if seed.shape() != shape => {
             let (expected, found) = (shape.to_vec(), seed.shape().to_vec());
-            Err(Error::SeedShape { op, output: described(output), expected, found })
+            Err(Error::SeedShape { op, output: described(way), expected, found })
         }
         Some(seed) => Ok(seed.clone()),
         None if shape.iter().product::<usize>() == 1 => Ok(for_any!(output, t => ones_like(t))),
@@ -351,7 +340,7 @@ fn seed_of(op: &'static str, output: &AnyTensor, seed: Option<&AnyTensor>) -> Re
                 "grad" => Some("GradOptions::seeds"),
                 _ => None,
             };
-            Err(Error::SeedMissing { op, output: described(output), found: shape.to_vec(), with })
+            Err(Error::SeedMissing { op, output: described(way), found: shape.to_vec(), with })
         }
     }
 }
@@ -360,24 +349,17 @@ fn ones_like<T: Element>(tensor: &Tensor<T>) -> AnyTensor {
     Tensor::<T>::ones_like(tensor).into()
 }
 
-/// A tensor by the op that it came from: `the output of mul (called at src/main.rs:7:13)`.
-fn described(output: &AnyTensor) -> String {
-    match for_any!(output, t => t.producer()) {
-        Some((node, _)) => {
-            format!("the output of {} (called at {})", node.name(), node.location)
-        }
+/// An output by the op that it came from: `the output of mul (called at src/main.rs:7:13)`.
+pub(crate) fn described(way: &Edge) -> String {
+    match way.node() {
+        Some(node) => format!("the output of {} (called at {})", node.name(), node.location),
         None => "a leaf tensor".into(),
     }
 }
 
 pub(super) fn check_distinct(op: &'static str, name: &str, tensors: &[AnyTensor]) -> Result<()> {
-    let again = if tensors.len() <= MAX_SCANNED {
-        let same = |i: &usize| tensors[..*i].iter().any(|t| t.address() == tensors[*i].address());
-        (1..tensors.len()).find(same)
-    } else {
-        let mut seen = HashSet::new();
-        tensors.iter().position(|tensor| !seen.insert(tensor.address()))
-    };
+    let mut seen = AddressSet::default();
+    let again = tensors.iter().position(|tensor| !seen.insert(tensor.address(), ()));
     match again {
         Some(i) => Err(Error::Duplicate { op, parameter: format!("{name}[{i}]") }),
         None => Ok(()),

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::backward::walk_within;
+use super::backward::{BackwardOptions, walk_along};
 use super::forward::{self, Stop};
 use super::reach::{target, topological};
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, At, Edge, GradMode, NodeRef, Nodes, Op, Plain, Pull, Push, Reader, Saved, Sink,
-    Slots, State, Tensor, Unpacked, adopt, collect, for_any, is_grad_enabled, only,
+    AnyTensor, At, Edge, GradMode, HookId, NodeRef, Nodes, Op, Plain, Pull, Push, Reader, Saved,
+    Sink, Slots, State, Tensor, Unpacked, adopt, collect, for_any, is_grad_enabled, only,
 };
 use crate::ops::Float;
 use crate::random::{self, Generator, Rewound};
@@ -153,13 +153,14 @@ fn version(edge: &Edge) -> u32 {
 fn ways_out(from: &Edge, own: &Nodes) -> Vec<Edge> {
     let mut out = Vec::new();
     let mut seen = HashSet::new();
-    topological(std::slice::from_ref(from), |edge| {
+    let enter = |edge: &Edge| {
         let is_own = edge.node().is_some_and(|node| own.contains(&node.address()));
         if !is_own && target(edge).is_some_and(|target| seen.insert(target)) {
             out.push(edge.clone());
         }
         is_own
-    });
+    };
+    topological(std::slice::from_ref(from), enter, |_| {});
     out
 }
 
@@ -173,8 +174,10 @@ impl Op for Checkpoint {
         let edge = for_any!(&y, t => t.edge());
         drop(y);
         let (edges, location) = (pull.node.edges(), pull.node.location);
-        let mut around = Around { edges, sink: &mut *pull.sink, location };
-        walk_within(&own, &edge, only(grads), pull.create_graph, &mut around)
+        let around: &mut dyn Sink<'_> = &mut Around { own, edges, sink: &mut *pull.sink, location };
+        let options = BackwardOptions::new().create_graph(pull.create_graph);
+        // Hooks that were registered in the second run are among those that run.
+        walk_along([Ok((&edge, only(grads)))], HookId::coming(), options, around).map(drop)
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
@@ -242,6 +245,8 @@ fn used_another(location: &'static Location<'static>) -> Error {
 
 /// The walk around a visit, for what leads out of the second run.
 struct Around<'a, 'g> {
+    /// The nodes of that run, which are all wanted.
+    own: Nodes,
     edges: &'g [Edge],
     sink: &'a mut dyn Sink<'g>,
     location: &'static Location<'static>,
@@ -249,7 +254,11 @@ struct Around<'a, 'g> {
 
 impl<'p> Sink<'p> for Around<'_, '_> {
     fn wants(&self, edge: &Edge) -> bool {
-        self.sink.wants(edge)
+        !self.ends(edge) || self.sink.wants(edge)
+    }
+
+    fn ends(&self, edge: &Edge) -> bool {
+        edge.node().is_none_or(|node| !self.own.contains(&node.address()))
     }
 
     fn deliver(&mut self, edge: &'p Edge, grad: AnyTensor) -> Result<()> {

@@ -30,17 +30,10 @@ const UNNAMED: &str = "leaf";
 /// assert!(graph.to_svg().starts_with("<svg"));
 /// ```
 pub struct Graph {
-    /// What is used stands before what uses it.
-    items: Vec<Item>,
-}
-
-struct Item {
-    edge: Edge,
-    name: String,
-    /// Items that it was computed from, one for each input that wants a gradient.
-    inputs: Vec<usize>,
-    /// Whether the graph was asked for by this one, and the shape it has then.
-    output: Option<String>,
+    /// Ops and leaves. What is used stands before what uses it.
+    shapes: Vec<Shape>,
+    /// For each an edge that leads to it.
+    edges: Vec<Edge>,
 }
 
 /// A box of a drawing, of a recorded graph or of a program.
@@ -97,48 +90,6 @@ pub(crate) fn svg(shapes: &[Shape], legend: &str) -> String {
     svg::draw(&shapes[first..], first, legend)
 }
 
-impl Item {
-    fn shape(&self) -> Shape {
-        let (detail, node) = (self.detail(), self.edge.node());
-        let mut more = String::new();
-        if let (Some(shape), Some(_)) = (&self.output, node) {
-            let _ = write!(more, " · {shape}");
-        }
-        let constants = node.map_or(0, |node| node.edges().len() - self.inputs.len());
-        if constants > 0 {
-            let _ = write!(more, " · {constants} const");
-        }
-        Shape {
-            name: self.name.clone(),
-            tip: node.map_or_else(|| detail.clone(), |node| node.location.to_string()),
-            detail,
-            more,
-            look: match (&self.output, node) {
-                (Some(_), _) => Look::Output,
-                (None, None) => Look::Leaf,
-                (None, Some(_)) => Look::Op,
-            },
-            inputs: self.inputs.clone(),
-        }
-    }
-
-    fn is_leaf(&self) -> bool {
-        self.edge.node().is_none()
-    }
-
-    /// `model.rs:12` for an op, element type and shape for a leaf.
-    fn detail(&self) -> String {
-        match self.edge.to() {
-            To::Leaf(leaf) => describe(leaf),
-            To::Node(node, _) => {
-                let file = node.location.file().rsplit(['/', '\\']).next().unwrap_or_default();
-                format!("{file}:{}", node.location.line())
-            }
-            To::None(_) => String::new(),
-        }
-    }
-}
-
 fn describe(tensor: &AnyTensor) -> String {
     format!("{} {:?}", tensor.dtype(), tensor.shape())
 }
@@ -148,32 +99,52 @@ impl Graph {
     pub fn of(outputs: &[AnyTensor]) -> Self {
         let ways = ways_to(outputs);
         let mut known = AddressMap::default();
-        let mut items: Vec<Item> = Vec::new();
-        for edge in topological(&ways, |_| true) {
-            let (name, edges) =
-                edge.node().map_or((UNNAMED, &[][..]), |node| (node.name(), node.edges()));
-            let inputs =
-                edges.iter().filter_map(|edge| known.get(&place(edge)?).copied()).collect();
-            known.extend(place(edge).map(|place| (place, items.len())));
-            items.push(Item { edge: edge.clone(), name: name.to_owned(), inputs, output: None });
-        }
-        for (output, edge) in outputs.iter().zip(&ways) {
-            if let Some(&item) = place(edge).and_then(|place| known.get(&place)) {
-                items[item].output = Some(describe(output));
+        let (mut shapes, mut edges): (Vec<Shape>, Vec<Edge>) = Default::default();
+        let visit = |edge: &Edge| {
+            let inner = edge.node().map_or(&[][..], |node| node.edges());
+            let inputs = inner.iter().filter_map(|edge| known.get(&place(edge)?).copied());
+            let inputs: Vec<usize> = inputs.collect();
+            let constants = inner.len() - inputs.len();
+            let more = if constants > 0 { format!(" · {constants} const") } else { String::new() };
+            shapes.push(match edge.to() {
+                To::Node(node, _) => {
+                    let location = node.location;
+                    let file = location.file().rsplit(['/', '\\']).next().unwrap_or_default();
+                    let detail = format!("{file}:{}", location.line());
+                    let (name, tip) = (node.name().to_owned(), location.to_string());
+                    Shape { name, detail, more, tip, look: Look::Op, inputs }
+                }
+                To::Leaf(leaf) => {
+                    let (name, detail, tip) = (UNNAMED.to_owned(), describe(leaf), describe(leaf));
+                    Shape { name, detail, more, tip, look: Look::Leaf, inputs }
+                }
+                To::None(_) => return,
+            });
+            place(edge).map(|place| known.insert(place, edges.len()));
+            edges.push(edge.clone());
+        };
+        topological(&ways, |_| true, visit);
+        // Of several outputs of an op the last one is shown.
+        for (output, edge) in outputs.iter().zip(&ways).rev() {
+            let Some(&at) = place(edge).and_then(|place| known.get(&place)) else { continue };
+            let shape = &mut shapes[at];
+            if shape.look == Look::Op {
+                shape.more.insert_str(0, &format!(" · {}", describe(output)));
             }
+            shape.look = Look::Output;
         }
-        Self { items }
+        Self { shapes, edges }
     }
 
     /// Gives a tensor of the graph, a leaf or the result of an op, a name to be drawn with; one
     /// that is not in the graph changes nothing.
     pub fn named<T: Element>(mut self, tensor: &Tensor<T>, name: &str) -> Self {
         let wanted = place(&tensor.edge());
-        for item in &mut self.items {
-            if wanted.is_some() && place(&item.edge) == wanted {
-                item.name = match item.is_leaf() {
-                    true => name.to_owned(),
-                    false => format!("{name} = {}", item.name),
+        for (shape, edge) in self.shapes.iter_mut().zip(&self.edges) {
+            if wanted.is_some() && place(edge) == wanted {
+                shape.name = match edge.node() {
+                    None => name.to_owned(),
+                    Some(_) => format!("{name} = {}", shape.name),
                 };
             }
         }
@@ -182,15 +153,15 @@ impl Graph {
 
     /// How many ops were recorded.
     pub fn op_count(&self) -> usize {
-        self.items.iter().filter(|item| !item.is_leaf()).count()
+        self.edges.iter().filter_map(Edge::node).count()
     }
 
     /// How many ops stand in the longest chain.
     fn depth(&self) -> usize {
-        let mut depths: Vec<usize> = Vec::with_capacity(self.items.len());
-        for item in &self.items {
-            let below = item.inputs.iter().map(|&input| depths[input]).max().unwrap_or(0);
-            depths.push(below + usize::from(!item.is_leaf()));
+        let mut depths: Vec<usize> = Vec::with_capacity(self.shapes.len());
+        for (shape, edge) in self.shapes.iter().zip(&self.edges) {
+            let below = shape.inputs.iter().map(|&input| depths[input]).max().unwrap_or(0);
+            depths.push(below + usize::from(edge.node().is_some()));
         }
         depths.into_iter().max().unwrap_or(0)
     }
@@ -201,43 +172,41 @@ impl Graph {
         let mut text = format!(
             "{} from {}, at most {} one after the other\n",
             Plural(ops, "op", "ops"),
-            Plural(self.items.len() - ops, "leaf", "leaves"),
+            Plural(self.edges.len() - ops, "leaf", "leaves"),
             Plural(depth, "op", "ops"),
         );
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut uses = vec![0; self.items.len()];
-        for item in &self.items {
-            if let Some(node) = item.edge.node() {
-                *counts.entry(node.name()).or_default() += 1;
-            }
-            item.inputs.iter().for_each(|&input| uses[input] += 1);
+        for node in self.edges.iter().filter_map(Edge::node) {
+            *counts.entry(node.name()).or_default() += 1;
         }
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
         for (name, count) in counts {
             let _ = writeln!(text, "{count:>8}  {name}");
         }
-        for (item, uses) in self.items.iter().zip(uses).filter(|(item, _)| item.is_leaf()) {
-            let name = if item.name == UNNAMED { String::new() } else { format!(" {}", item.name) };
-            let times = Plural(uses, "time", "times");
-            let _ = writeln!(text, "    leaf{name}: {}, used {times}", item.detail());
+        let mut uses = vec![0; self.shapes.len()];
+        self.shapes.iter().flat_map(|shape| &shape.inputs).for_each(|&input| uses[input] += 1);
+        for ((Shape { name, detail, .. }, edge), uses) in
+            self.shapes.iter().zip(&self.edges).zip(uses)
+        {
+            if edge.node().is_none() {
+                let name = if name == UNNAMED { String::new() } else { format!(" {name}") };
+                let times = Plural(uses, "time", "times");
+                let _ = writeln!(text, "    leaf{name}: {detail}, used {times}");
+            }
         }
         text
     }
 
-    fn shapes(&self) -> Vec<Shape> {
-        self.items.iter().map(Item::shape).collect()
-    }
-
     /// In Graphviz' language, for `dot -Tsvg`.
     pub fn to_dot(&self) -> String {
-        dot(&self.shapes())
+        dot(&self.shapes)
     }
 
     /// A drawing: data flows from top to bottom, leaves are green, the outputs blue. Each op has
     /// the line it was called at. Of a graph with more than 250 ops and leaves the part next to
     /// the outputs is drawn.
     pub fn to_svg(&self) -> String {
-        svg(&self.shapes(), "green: leaves · blue: outputs · data flows down, gradients flow up")
+        svg(&self.shapes, "green: leaves · blue: outputs · data flows down, gradients flow up")
     }
 }

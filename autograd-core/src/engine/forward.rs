@@ -10,13 +10,13 @@ use std::collections::{HashMap, HashSet};
 
 use super::backward::{BackwardOptions, walk};
 use super::gradient::for_float;
-use super::hooks::Held;
-use super::reach::{Target, Targets, reaches, target, topological};
+use super::hooks::pull_alone;
+use super::reach::{Target, Targets, reaches, target, topological, ways_to};
 use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Edge, GradMode, HookId, NodeRef, Pull, Push, Sink, Slots, Tensor, adopt, collect,
-    for_any, output_shapes,
+    AnyTensor, Edge, GradMode, HookId, NodeRef, Push, Sink, Slots, Tensor, adopt, collect, for_any,
+    output_shapes,
 };
 use crate::ops::Float;
 
@@ -44,15 +44,19 @@ pub(crate) fn push(
     let _mode = GradMode::set(record);
     let known = known.into_iter().filter_map(|(edge, tangent)| Some((target(&edge)?, tangent)));
     let mut tangents = Tangents { known: known.collect(), uses: HashMap::new() };
-    let order = topological(std::slice::from_ref(to), |edge| {
+    let mut nodes = Vec::new();
+    let enter = |edge| {
         let Some(target) = target(edge) else { return false };
         *tangents.uses.entry(target).or_default() += 1;
         !tangents.known.contains_key(&target)
-    });
-    for node in order.into_iter().filter_map(Edge::node) {
+    };
+    topological(std::slice::from_ref(to), enter, |edge| nodes.extend(edge.node()));
+    for node in nodes {
         let inputs: Slots = node.edges().iter().map(|edge| tangents.take(edge)).collect();
         if inputs.iter().any(Option::is_some) {
-            tangents.put(node, push_node(node, inputs, record)?);
+            let mut push = Push { node, tangents: inputs, record };
+            let outputs = node.push(&mut push)?.map_or_else(|| transposed(&push), Ok)?;
+            tangents.put(node, outputs);
         }
     }
     Ok(tangents.take(to))
@@ -91,14 +95,6 @@ impl Tangents {
     }
 }
 
-fn push_node(node: &NodeRef, tangents: Slots, record: bool) -> Result<Slots, Stop> {
-    let mut push = Push { node, tangents, record };
-    match node.push(&mut push)? {
-        Some(tangents) => Ok(tangents),
-        None => transposed(&push),
-    }
-}
-
 /// The tangents of a node's outputs by its backward.
 fn transposed(push: &Push<'_>) -> Result<Slots, Stop> {
     let node = push.node;
@@ -111,17 +107,11 @@ fn transposed(push: &Push<'_>) -> Result<Slots, Stop> {
             _ => None,
         })
         .collect();
-    let edges = node.edges();
-    let moving = edges.iter().zip(&push.tangents).filter(|(_, tangent)| tangent.is_some());
+    let moving = node.edges().iter().zip(&push.tangents).filter(|(_, tangent)| tangent.is_some());
     let moving: HashSet<Target> = moving.filter_map(|(edge, _)| target(edge)).collect();
-    let (pulled, own) = collect(|| {
-        let _mode = GradMode::set(true);
-        let wants = &|edge: &Edge| target(edge).is_some_and(|target| moving.contains(&target));
-        let mut held = Held { edges, grads: vec![None; edges.len()], wants };
-        let (sink, create_graph) = (&mut held, push.record);
-        let pull = &mut Pull { node, retain: true, create_graph, sink, wants_all: false };
-        node.pull(seeds.clone().into(), pull).map(|()| held.grads)
-    });
+    let wants = &|edge: &Edge| target(edge).is_some_and(|target| moving.contains(&target));
+    let pull = || pull_alone(node, seeds.clone().into(), push.record, wants);
+    let (pulled, own) = collect(|| GradMode::of(true, pull));
     if push.record {
         adopt(&own);
     }
@@ -151,7 +141,7 @@ pub(crate) fn transpose(
 ) -> Result<Option<Vec<Option<AnyTensor>>>> {
     let (grads, along): (Vec<AnyTensor>, Vec<_>) =
         pairs.filter_map(|(grad, tangent)| Some((grad?, Some(tangent?)))).unzip();
-    let mut targets = Targets::find(&grads, seeds, &[], own);
+    let mut targets = Targets::find(&ways_to(&grads), &ways_to(seeds), &[], own);
     if grads.iter().any(|grad| !targets.wants(&for_any!(grad, t => t.edge())) && !is_zero(grad)) {
         return Ok(None);
     }

@@ -7,17 +7,17 @@ use super::backward::backward;
 use super::backward::{BackwardOptions, check_counts, check_distinct, walk};
 use super::commit::Gradients;
 use super::gradient::own;
-use super::reach::Targets;
+use super::reach::{Targets, ways_to};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, GradMode, HookId, Sink, Tensor, for_any};
-use crate::ops::Float;
+use crate::ops::{Float, options};
 
 /// What [`grad_with`] keeps, records and allows.
 pub struct GradOptions<T: Element> {
     seeds: Option<Vec<Option<Tensor<T>>>>,
     no_grad_vars: Vec<AnyTensor>,
     allow_unused: bool,
-    materialize: bool,
+    materialize_grads: bool,
     retain_graph: Option<bool>,
     create_graph: bool,
 }
@@ -28,7 +28,7 @@ impl<T: Element> Default for GradOptions<T> {
             seeds: None,
             no_grad_vars: Vec::new(),
             allow_unused: false,
-            materialize: false,
+            materialize_grads: false,
             retain_graph: None,
             create_graph: false,
         }
@@ -39,12 +39,6 @@ impl<T: Element> GradOptions<T> {
     /// Seeds of 1, no unused inputs, nothing retained or recorded.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// What each output's gradient starts with.
-    pub fn seeds(mut self, seeds: Vec<Option<Tensor<T>>>) -> Self {
-        self.seeds = Some(seeds);
-        self
     }
 
     /// Tensors that no gradient flows through, as if each had been detached where it was used. Their
@@ -69,28 +63,21 @@ impl<T: Element> GradOptions<T> {
         self
     }
 
-    /// Give `None` for inputs that no output was computed from, instead of an error.
-    pub fn allow_unused(mut self, allow: bool) -> Self {
-        self.allow_unused = allow;
-        self
-    }
+    options! {
+        /// What each output's gradient starts with.
+        pub fn seeds(seeds: Vec<Option<Tensor<T>>>).into();
 
-    /// Give zeros for inputs that no output was computed from, instead of an error or `None`.
-    pub fn materialize_grads(mut self, materialize: bool) -> Self {
-        self.materialize = materialize;
-        self
-    }
+        /// Give `None` for inputs that no output was computed from, instead of an error.
+        pub fn allow_unused(allow: bool);
 
-    /// Keep what ops saved for another walk; as `create_graph` unless set.
-    pub fn retain_graph(mut self, retain: bool) -> Self {
-        self.retain_graph = Some(retain);
-        self
-    }
+        /// Give zeros for inputs that no output was computed from, instead of an error or `None`.
+        pub fn materialize_grads(materialize: bool);
 
-    /// Record the gradients' computation, so that they can be differentiated again.
-    pub fn create_graph(mut self, create: bool) -> Self {
-        self.create_graph = create;
-        self
+        /// Keep what ops saved for another walk; as `create_graph` unless set.
+        pub fn retain_graph(retain: bool).into();
+
+        /// Record the gradients' computation, so that they can be differentiated again.
+        pub fn create_graph(create: bool);
     }
 }
 
@@ -152,10 +139,10 @@ pub fn grad_with<T: Float, U: Float>(
         retain_graph: options.retain_graph.unwrap_or(options.create_graph),
         create_graph: options.create_graph,
     };
-    let all = !options.allow_unused && !options.materialize;
+    let all = !options.allow_unused && !options.materialize_grads;
     let found = find("grad", &outputs, &inputs, &options.no_grad_vars, &seeds, walk, all)?;
     let typed = |(position, grad): (usize, Option<AnyTensor>)| match grad {
-        None if options.materialize => Ok(U::peek(&inputs[position]).map(Tensor::zeros_like)),
+        None if options.materialize_grads => Ok(U::peek(&inputs[position]).map(Tensor::zeros_like)),
         None if !options.allow_unused => Err(Error::Unused { position }),
         grad => Ok(grad.and_then(U::unwrap)),
     };
@@ -237,8 +224,9 @@ fn find(
     check_distinct(op, "inputs", inputs)?;
     anomaly::check()?;
     let _mode = GradMode::set(options.create_graph);
-    let mut targets = Targets::find(outputs, inputs, no_grad_vars, |_| true);
-    if let (true, Some(position)) = (all, targets.reached.iter().position(|reached| !reached)) {
+    let (from, to) = (ways_to(outputs), ways_to(inputs));
+    let mut targets = Targets::find(&from, &to, no_grad_vars, |_| true);
+    if let (true, Some(position)) = (all, to.iter().position(|edge| !targets.reaches(edge))) {
         if inputs[position].stop_gradient() {
             let why = format!(
                 "input {position} wants no gradient (stop_gradient is true); call \
@@ -250,6 +238,22 @@ fn find(
     }
     let sink: &mut dyn for<'g> Sink<'g> = &mut targets;
     walk(op, outputs, seeds, HookId::coming(), options, sink)?;
-    // Two inputs may have got the same tensor, which may be a seed or saved too.
-    Ok(targets.found.into_iter().map(|grad| grad.map(own)).collect())
+    Ok(targets.into_found())
+}
+
+/// The gradients that come to the ends of the ways `to` from those that start along the ways `from`.
+#[cfg(feature = "static-graph")]
+pub(crate) fn grad_along(
+    from: &[crate::graph::Edge],
+    seeds: impl IntoIterator<Item = AnyTensor>,
+    to: &[crate::graph::Edge],
+    options: BackwardOptions,
+) -> Result<Vec<Option<AnyTensor>>> {
+    anomaly::check()?;
+    let _mode = GradMode::set(options.create_graph);
+    let mut targets = Targets::find(from, to, &[], |_| true);
+    let sink: &mut dyn Sink<'_> = &mut targets;
+    let starts = from.iter().zip(seeds).map(Ok);
+    super::backward::walk_along(starts, HookId::coming(), options, sink)?;
+    Ok(targets.into_found())
 }

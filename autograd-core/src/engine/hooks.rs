@@ -105,22 +105,26 @@ pub(super) fn pull_watched(grads: Slots, pull: Pull<'_, '_>, until: HookId) -> R
     grads.try_for_each(|(edge, grad)| grad.map_or(Ok(()), |grad| sink.deliver(edge, grad)))
 }
 
-/// The gradients of a node's inputs alone, one for each edge, by its rule; what it saved stays.
-#[cfg(feature = "static-graph")]
-pub(crate) fn pull_alone(node: &NodeRef, grads: Slots) -> Result<Vec<Option<AnyTensor>>> {
-    let (edges, wants) = (node.edges(), &|edge: &Edge| !matches!(edge, Edge::None(_)));
+/// The gradients of a node's inputs alone, one for each edge that `wants` holds for, by its rule; what it saved
+/// stays.
+pub(crate) fn pull_alone(
+    node: &NodeRef,
+    grads: Slots,
+    create_graph: bool,
+    wants: &dyn Fn(&Edge) -> bool,
+) -> Result<Vec<Option<AnyTensor>>> {
+    let edges = node.edges();
     let mut held = Held { edges, grads: vec![None; edges.len()], wants };
-    let (retain, create_graph, wants_all) = (true, false, false);
-    let _mode = crate::graph::GradMode::set(create_graph);
-    node.pull(grads, &mut Pull { node, retain, create_graph, sink: &mut held, wants_all })?;
+    let (sink, retain, wants_all) = (&mut held, true, false);
+    node.pull(grads, &mut Pull { node, retain, create_graph, sink, wants_all })?;
     Ok(held.grads)
 }
 
 /// Gradients of a node's inputs that are held back.
-pub(super) struct Held<'a, 'g> {
-    pub(super) edges: &'g [Edge],
-    pub(super) grads: Vec<Option<AnyTensor>>,
-    pub(super) wants: &'a dyn Fn(&Edge) -> bool,
+struct Held<'a, 'g> {
+    edges: &'g [Edge],
+    grads: Vec<Option<AnyTensor>>,
+    wants: &'a dyn Fn(&Edge) -> bool,
 }
 
 impl<'g> Sink<'g> for Held<'_, 'g> {

@@ -27,10 +27,14 @@ mod tensor;
 pub use after::after_backward;
 pub(crate) use after::last_idle;
 pub use anomaly::{AnomalyScope, detect_anomaly};
+#[cfg(feature = "static-graph")]
+pub(crate) use backward::described;
 pub use backward::{BackwardOptions, backward};
 pub use checkpoint::{checkpoint, is_recomputing};
 pub use draw::Graph;
 pub(crate) use forward::{Stop, has_jvp, push, transpose};
+#[cfg(feature = "static-graph")]
+pub(crate) use grad::grad_along;
 pub(crate) use grad::grad_any;
 pub use grad::{GradOptions, backward_to, grad, grad_with};
 pub(crate) use gradient::for_float;

@@ -1,13 +1,13 @@
 //! What can be reached from a place in the graph: by edges, without any gradient; and which of it lies on the
 //! ways to the tensors whose gradients are asked for.
 
-use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::iter::successors;
 
 use smallvec::SmallVec;
 
-use super::gradient::accumulate;
+use super::gradient::{accumulate, own};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Edge, NodeRef, Sink, Slots, To, for_any};
 
@@ -20,9 +20,7 @@ pub(super) fn ways_to(outputs: &[AnyTensor]) -> Ways {
 pub(super) type Ways = SmallVec<[Edge; 1]>;
 
 /// Addresses are as good as random, so one multiplication hashes them.
-type HashAddress = BuildHasherDefault<AddressHasher>;
-pub(super) type AddressMap<V, K = *const ()> = HashMap<K, V, HashAddress>;
-pub(super) type AddressSet<K = *const ()> = HashSet<K, HashAddress>;
+pub(super) type HashAddress = BuildHasherDefault<AddressHasher>;
 
 #[derive(Default)]
 pub(super) struct AddressHasher(u64);
@@ -42,6 +40,56 @@ impl Hasher for AddressHasher {
     }
 }
 
+/// A map by address: a list, of which a table is made when it is long.
+pub(super) struct AddressMap<V, K = *const ()> {
+    /// In the order of their coming.
+    pub(super) entries: SmallVec<[(K, V); 4]>,
+    /// Where entries stand in the list, if they are more than [`MAX_SCANNED`].
+    places: HashMap<K, usize, HashAddress>,
+}
+
+const MAX_SCANNED: usize = 8;
+
+pub(super) type AddressSet<K = *const ()> = AddressMap<(), K>;
+
+impl<V, K> Default for AddressMap<V, K> {
+    fn default() -> Self {
+        Self { entries: SmallVec::new(), places: HashMap::default() }
+    }
+}
+
+impl<V, K: Copy + Eq + Hash> AddressMap<V, K> {
+    fn position(&self, key: &K) -> Option<usize> {
+        match self.entries.len() <= MAX_SCANNED {
+            true => self.entries.iter().rposition(|(known, _)| known == key),
+            false => self.places.get(key).copied(),
+        }
+    }
+
+    pub(super) fn get(&self, key: &K) -> Option<&V> {
+        self.position(key).map(|at| &self.entries[at].1)
+    }
+
+    pub(super) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        self.position(key).map(|at| &mut self.entries[at].1)
+    }
+
+    /// Whether the key is new; else the value is replaced.
+    pub(super) fn insert(&mut self, key: K, value: V) -> bool {
+        if let Some(before) = self.get_mut(&key) {
+            *before = value;
+            return false;
+        }
+        self.entries.push((key, value));
+        if self.entries.len() > MAX_SCANNED {
+            // At first all that were searched so far.
+            let new = self.entries.iter().enumerate().skip(self.places.len());
+            self.places.extend(new.map(|(at, (key, _))| (*key, at)));
+        }
+        true
+    }
+}
+
 /// Where an edge leads, for comparison.
 pub(crate) type Target = (*const (), u32);
 
@@ -53,25 +101,27 @@ pub(crate) fn target(edge: &Edge) -> Option<Target> {
     }
 }
 
-/// The edges that first lead to each node and leaf behind `from`, in topological order: a node comes after
-/// all that it was computed from. `enter` is asked for every edge of a node that is entered.
+/// Visits the edges that first lead to each node and leaf behind `from`, in topological order: a node comes after
+/// all that it was computed from. `enter` is asked for every edge of a node that is entered. Returns what was
+/// visited.
 pub(super) fn topological<'g>(
     from: &'g [Edge],
     mut enter: impl FnMut(&'g Edge) -> bool,
-) -> Vec<&'g Edge> {
+    mut visit: impl FnMut(&'g Edge),
+) -> AddressSet {
     let mut seen = AddressSet::default();
-    let (mut order, mut path) = (Vec::new(), Vec::new());
+    let mut path: SmallVec<[_; 4]> = SmallVec::new();
     let mut edges = from.iter();
     loop {
         if let Some(edge) = edges.next() {
-            if enter(edge) && place(edge).is_some_and(|place| seen.insert(place)) {
+            if enter(edge) && place(edge).is_some_and(|place| seen.insert(place, ())) {
                 let inner = edge.node().map_or(&[][..], |node| node.edges());
                 path.push((edge, std::mem::replace(&mut edges, inner.iter())));
             }
             continue;
         }
-        let Some((edge, outer)) = path.pop() else { return order };
-        order.push(edge);
+        let Some((edge, outer)) = path.pop() else { return seen };
+        visit(edge);
         edges = outer;
     }
 }
@@ -94,7 +144,9 @@ pub(crate) fn walk_down(from: &Edge, mut go_on: impl FnMut(&NodeRef) -> bool) ->
             return successors(Some(next), up).map(|place| nodes[place].0).collect();
         }
         let below = node.edges().iter().filter_map(Edge::node);
-        nodes.extend(below.filter(|below| seen.insert(below.address())).map(|below| (below, next)));
+        nodes.extend(
+            below.filter(|below| seen.insert(below.address(), ())).map(|below| (below, next)),
+        );
         next += 1;
     }
     Vec::new()
@@ -103,10 +155,11 @@ pub(crate) fn walk_down(from: &Edge, mut go_on: impl FnMut(&NodeRef) -> bool) ->
 /// Whether an edge that `found` holds for can be reached along this one.
 pub(crate) fn reaches(from: &Edge, found: impl Fn(&Edge) -> bool) -> bool {
     let mut reached = false;
-    topological(std::slice::from_ref(from), |edge| {
+    let go_on = |edge| {
         reached = reached || found(edge);
         !reached
-    });
+    };
+    topological(std::slice::from_ref(from), go_on, |_| {});
     reached
 }
 
@@ -118,59 +171,71 @@ pub(super) struct Targets {
     answers: AddressMap<usize, Target>,
     /// Where gradients stop.
     cut: AddressSet<Target>,
+    /// What outputs were computed from, as far as gradients may go.
+    visited: AddressSet,
     pub(super) found: Vec<Option<AnyTensor>>,
-    /// Which targets an output was computed from.
-    pub(super) reached: Vec<bool>,
 }
 
 impl Targets {
-    /// Which nodes that `within` holds for lie between outputs and inputs, where no gradient goes through
-    /// `no_grad_vars`.
+    /// Which nodes that `within` holds for lie between the ways `from` and `to`, where no gradient goes along
+    /// those to `no_grad_vars`.
     pub(super) fn find(
-        outputs: &[AnyTensor],
-        inputs: &[AnyTensor],
+        from: &[Edge],
+        to: &[Edge],
         no_grad_vars: &[AnyTensor],
         within: impl Fn(&NodeRef) -> bool,
     ) -> Self {
-        let edge = |tensor: &AnyTensor| for_any!(tensor, t => t.edge());
-        let cut = no_grad_vars.iter().filter_map(|tensor| target(&edge(tensor)));
-        let mut targets = Self {
-            useful: AddressSet::default(),
-            answers: AddressMap::default(),
-            cut: cut.collect(),
-            found: vec![None; inputs.len()],
-            reached: vec![false; inputs.len()],
-        };
-        for (answer, input) in inputs.iter().enumerate() {
-            let edge = edge(input);
-            if let Some(target) = target(&edge).filter(|_| !targets.is_cut(&edge)) {
-                targets.answers.insert(target, answer);
-                targets.useful.extend(place(&edge));
+        let (mut cut, mut useful) = (AddressSet::default(), AddressSet::default());
+        for target in ways_to(no_grad_vars).iter().filter_map(target) {
+            cut.insert(target, ());
+        }
+        let mut answers = AddressMap::default();
+        for (answer, edge) in to.iter().enumerate().filter(|(_, edge)| !is_in(&cut, edge)) {
+            if let Some(target) = target(edge) {
+                answers.insert(target, answer);
+                useful.insert(target.0, ());
             }
         }
-        let ways = ways_to(outputs);
-        let order =
-            topological(&ways, |edge| !targets.is_cut(edge) && edge.node().is_none_or(&within));
-        for node in order.iter().filter_map(|edge| edge.node()) {
-            if node.edges().iter().any(|edge| targets.wants(edge)) {
-                targets.useful.insert(node.address());
+        let enter = |edge: &Edge| !is_in(&cut, edge) && edge.node().is_none_or(&within);
+        let visited = topological(from, enter, |edge| {
+            if let Some(node) = edge.node()
+                && node.edges().iter().any(|edge| leads(edge, &useful, &cut))
+            {
+                useful.insert(node.address(), ());
             }
-        }
-        let seen: AddressSet = order.into_iter().filter_map(place).collect();
-        for ((place, _), &answer) in &targets.answers {
-            targets.reached[answer] = seen.contains(place);
-        }
-        targets
+        });
+        Self { useful, answers, cut, visited, found: vec![None; to.len()] }
     }
 
-    fn is_cut(&self, edge: &Edge) -> bool {
-        !self.cut.is_empty() && target(edge).is_some_and(|target| self.cut.contains(&target))
+    /// Whether an answer may come along this way.
+    pub(super) fn reaches(&self, to: &Edge) -> bool {
+        target(to).is_some_and(|target| {
+            self.answers.get(&target).and(self.visited.get(&target.0)).is_some()
+        })
     }
+
+    /// The gradients to keep: two inputs may have got the same tensor, which may be a seed or saved too.
+    pub(super) fn into_found(self) -> Vec<Option<AnyTensor>> {
+        self.found.into_iter().map(|grad| grad.map(own)).collect()
+    }
+}
+
+fn is_in(set: &AddressSet<Target>, edge: &Edge) -> bool {
+    target(edge).is_some_and(|target| set.get(&target).is_some())
+}
+
+/// Whether an edge leads to a place of use, and is not cut.
+fn leads(edge: &Edge, useful: &AddressSet, cut: &AddressSet<Target>) -> bool {
+    place(edge).is_some_and(|place| useful.get(&place).is_some()) && !is_in(cut, edge)
 }
 
 impl<'g> Sink<'g> for Targets {
     fn wants(&self, edge: &Edge) -> bool {
-        place(edge).is_some_and(|place| self.useful.contains(&place)) && !self.is_cut(edge)
+        leads(edge, &self.useful, &self.cut)
+    }
+
+    fn ends(&self, edge: &Edge) -> bool {
+        edge.node().is_some_and(|node| node.edges().is_empty())
     }
 
     fn passes(&mut self, node: &NodeRef, grads: &Slots) -> bool {

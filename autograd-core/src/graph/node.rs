@@ -222,6 +222,10 @@ pub(crate) trait Sink<'g> {
     fn wants_all(&self) -> bool {
         false
     }
+    /// Whether a walk ends at this edge, and does not visit the node behind it.
+    fn ends(&self, _edge: &Edge) -> bool {
+        false
+    }
     /// Sees the gradients at a node before its rule runs, and says whether it shall.
     fn passes(&mut self, _node: &NodeRef, _grads: &Slots) -> bool {
         true

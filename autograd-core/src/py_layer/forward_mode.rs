@@ -160,25 +160,22 @@ pub trait JvpInput<'s, I: JvpForm + ?Sized>: Sized {
     fn input(from: &'s Dual<I>) -> Self;
 }
 
-#[diagnostic::do_not_recommend]
-impl<'s, T: Float> JvpInput<'s, Tensor<T>> for &'s Tensor<T> {
-    fn input(from: &'s Dual<Tensor<T>>) -> Self {
-        &from.inputs[0]
-    }
+macro_rules! params {
+    ($trait:ident $method:ident: $($input:ty => $param:ty, |$from:ident| $lent:expr;)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<'s, T: Float> $trait<'s, $input> for $param {
+            fn $method($from: &'s Dual<$input>) -> Self {
+                $lent
+            }
+        }
+    )*};
 }
 
-#[diagnostic::do_not_recommend]
-impl<'s, T: Float> JvpInput<'s, Option<Tensor<T>>> for Option<&'s Tensor<T>> {
-    fn input(from: &'s Dual<Option<Tensor<T>>>) -> Self {
-        from.inputs.first()
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<'s, T: Float> JvpInput<'s, [Tensor<T>]> for &'s [Tensor<T>] {
-    fn input(from: &'s Dual<[Tensor<T>]>) -> Self {
-        &from.inputs
-    }
+params! {
+    JvpInput input:
+    Tensor<T> => &'s Tensor<T>, |from| &from.inputs[0];
+    Option<Tensor<T>> => Option<&'s Tensor<T>>, |from| from.inputs.first();
+    [Tensor<T>] => &'s [Tensor<T>], |from| &from.inputs;
 }
 
 /// A parameter of `jvp` for the tangent of an input.
@@ -193,18 +190,8 @@ pub trait TangentParam<'s, I: JvpForm + ?Sized>: Sized {
     fn tangent(from: &'s Dual<I>) -> Self;
 }
 
-macro_rules! tangent_params {
-    ($($input:ty => $param:ty, |$from:ident| $lent:expr;)*) => {$(
-        #[diagnostic::do_not_recommend]
-        impl<'s, T: Float> TangentParam<'s, $input> for $param {
-            fn tangent($from: &'s Dual<$input>) -> Self {
-                $lent
-            }
-        }
-    )*};
-}
-
-tangent_params! {
+params! {
+    TangentParam tangent:
     Tensor<T> => &'s Tensor<T>, |from| from.tangents[0].as_ref().unwrap_or_else(|| &from.full()[0]);
     Tensor<T> => Option<&'s Tensor<T>>, |from| from.tangents[0].as_ref();
     Option<Tensor<T>> => Option<&'s Tensor<T>>, |from| from.tangents.first().and_then(Option::as_ref);

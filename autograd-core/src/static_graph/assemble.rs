@@ -14,7 +14,7 @@ use super::table;
 use super::values::Computed;
 use crate::engine::pull_alone;
 use crate::error::Result;
-use crate::graph::{AnyTensor, Slots, for_any};
+use crate::graph::{AnyTensor, GradMode, Slots, for_any};
 use crate::ops::table::attr::Attr;
 use crate::ops::trace::{Call, Layer, Note, is_equal};
 
@@ -319,7 +319,8 @@ impl Pulled {
         // It may read all that forward was given, computed and returned.
         let computed = layer.forward.iter().flat_map(|note| note.outputs.clone());
         let known = [&note.inputs[..], &note.outputs, &seeds].concat();
-        let run = || pull_alone(node, given).map_err(|error| error.to_string());
+        let pull = || pull_alone(node, given, false, &|_| true);
+        let run = || GradMode::of(false, pull).map_err(|error| error.to_string());
         let (found, notes) = noted(known.into_iter().chain(computed).collect(), run)
             .map_err(|why| format!("its backward, on an example: {why}"))?;
         let edges = grads.iter_mut().zip(&layer.differentiable).filter(|(_, has_edge)| **has_edge);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::form::Form;
 use super::ir::{Eager, Kind, Op, Phase, Site};
 use super::program::{Program, Variable};
-use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables};
+use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables, parts};
 use super::values::{Computed, Values, panic_message};
 use crate::array::DType;
 use crate::engine::for_float;
@@ -78,22 +78,15 @@ impl Program {
 pub struct EagerCall<const M: usize, const N: usize>(Building);
 
 impl<const M: usize, const N: usize> EagerCall<M, N> {
-    /// The inputs: `&x`, or `[&x, &w]`.
-    pub fn x(mut self, variables: impl Variables<M>) -> Self {
-        self.0.inputs = Some(variables.list());
-        self
-    }
+    parts! {
+        /// The inputs: `&x`, or `[&x, &w]`.
+        pub fn x(variables: impl Variables<M>): inputs = Some(variables.list());
 
-    /// The outputs, where they are not to be found by a call: `&y`, or `[&y, &z]`.
-    pub fn out(mut self, variables: impl Variables<N>) -> Self {
-        self.0.outputs = Some(variables.list());
-        self
-    }
+        /// The outputs, where they are not to be found by a call: `&y`, or `[&y, &z]`.
+        pub fn out(variables: impl Variables<N>): outputs = Some(variables.list());
 
-    /// The name that texts, errors and files show; by default the op's own.
-    pub fn name(mut self, name: &str) -> Self {
-        self.0.function.name = name.into();
-        self
+        /// The name that texts, errors and files show; by default the op's own.
+        pub fn name(name: &str): function.name = name.into();
     }
 
     /// Adds the operator to the program.

@@ -153,23 +153,28 @@ impl<'p> Frame<'p> {
     /// Changes what is kept: no step of it can fail any more. What others read before they hold, and it is
     /// copied for them where it is changed.
     pub(super) fn commit(mut self, kept: &mut Kept, rules: &[Rule]) {
-        let vars = &self.plan.graph.vars;
+        let graph = &self.plan.graph;
         // What the run holds of it goes, so that it can be changed where it is.
         self.plan.kept.iter().for_each(|&id| self.values[id] = None);
         let set = std::mem::take(&mut self.set).into_iter();
-        kept.extend(set.map(|(id, value)| (vars[id].name.clone(), value)));
+        kept.extend(set.map(|(id, value)| (graph.vars[id].name.clone(), value)));
+        let mut own: Vec<Option<&mut AnyTensor>> = graph.vars.iter().map(|_| None).collect();
+        for (name, value) in kept {
+            if let Some(id) = graph.find(name) {
+                own[id] = Some(value);
+            }
+        }
         for &id in self.updates().flat_map(|update| &update.writes) {
             // Copied here, if at all: what takes memory comes before the first change.
-            if let Some(value) = kept.get_mut(&vars[id].name) {
+            if let Some(value) = &mut own[id] {
                 for_any!(value, tensor => drop(tensor.value_mut().make_mut()));
             }
         }
         for (update, rule) in self.updates().zip(rules) {
-            let Some(gradient) = &self.values[update.gradient()] else { continue };
-            let own = update.writes.iter().filter_map(|&id| kept.remove_entry(&vars[id].name));
-            let (names, mut own): (Vec<String>, Vec<AnyTensor>) = own.unzip();
-            rule.step(&mut own, gradient);
-            kept.extend(names.into_iter().zip(own));
+            let own = update.writes.iter().filter_map(|&id| own[id].take()).collect();
+            if let Some(gradient) = &self.values[update.gradient()] {
+                rule.step(own, gradient);
+            }
         }
     }
 }

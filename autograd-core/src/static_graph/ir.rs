@@ -330,6 +330,11 @@ impl Graph {
         self.names.get(name).copied()
     }
 
+    pub(super) fn names(&self, vars: &[VarId]) -> String {
+        let names: Vec<&str> = vars.iter().map(|&var| self.vars[var].name.as_str()).collect();
+        names.join(", ")
+    }
+
     /// Adds a variable under a name that must be free.
     pub(super) fn declare(
         &mut self,
@@ -451,12 +456,5 @@ impl fmt::Display for Graph {
             writeln!(f)?;
         }
         Ok(())
-    }
-}
-
-impl Graph {
-    pub(super) fn names(&self, vars: &[VarId]) -> String {
-        let names: Vec<&str> = vars.iter().map(|&var| self.vars[var].name.as_str()).collect();
-        names.join(", ")
     }
 }

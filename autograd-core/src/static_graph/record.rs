@@ -9,22 +9,29 @@ use super::eager::want_gradient;
 use super::ir::{Grad, Kind};
 use super::plan::{Plan, Step};
 use super::values::{Computed, Values};
-use crate::array::Value;
-use crate::engine::{BackwardOptions, grad_any};
-use crate::error::Result;
+use crate::array::{DType, Shape};
+use crate::engine::{BackwardOptions, described, grad_along};
+use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Edges, Element, GradMode, NodeRef, Op, Pull, Slots, State, Tensor, for_any,
+    AnyTensor, Edge, Edges, Element, GradMode, NodeRef, Op, Pull, Slots, State, Tensor, for_any,
 };
 
-/// The inputs and outputs of an operator that ran, by their places in the graph: without their data, of
-/// which the graph has what the gradient reads.
-#[derive(Clone, Debug)]
+/// The inputs and outputs of an operator that ran, by their places in the graph.
+#[derive(Clone)]
 pub(super) struct Record {
     inputs: Places,
     outputs: Places,
 }
 
-type Places = SmallVec<[AnyTensor; 2]>;
+type Places = SmallVec<[Place; 2]>;
+
+/// Where a value lies in the graph, and its form: the graph has what of its data the gradient reads.
+#[derive(Clone)]
+struct Place {
+    edge: Edge,
+    dtype: DType,
+    shape: Shape,
+}
 
 impl Step {
     /// Computes the outputs, and then what is written. `record` is that of the operator whose gradient this
@@ -32,68 +39,89 @@ impl Step {
     pub(super) fn run(
         &self,
         plan: &Plan,
-        given: Values,
+        mut given: Values,
         record: &mut Option<Box<Record>>,
     ) -> Computed<Values> {
-        let kind = &plan.graph.ops[self.op].kind;
-        // The places of what is given, and itself, as inputs of a graph of its own.
-        let as_inputs = |given: Values| -> (Places, Values) {
-            let wants = self.reads.iter().map(|&(var, _)| plan.wants[var]);
-            let input = |(value, wants): (AnyTensor, bool)| match kind {
-                // A leaf, which the user's code cannot change in place.
-                Kind::Eager(_) if wants => {
-                    let leaf = value.alias();
-                    want_gradient(&leaf);
-                    (leaf.clone(), leaf)
+        let op = &plan.graph.ops[self.op];
+        let mut inputs = Places::new();
+        if self.recorded {
+            // The places of what is given, which becomes inputs of a graph of its own.
+            for (value, &(var, _)) in given.iter_mut().zip(&self.reads) {
+                value.unshare();
+                match op.kind {
+                    _ if !plan.wants[var] => {}
+                    // A leaf, which the user's code cannot change in place.
+                    Kind::Eager(_) => want_gradient(value),
+                    _ => for_any!(value, x => attach(x)),
                 }
-                _ => input(&value, wants),
-            };
-            given.into_iter().zip(wants).map(input).unzip()
-        };
-        let Kind::Grad(grad) = kind else {
-            if !self.recorded {
-                return kind.run(given);
+                inputs.push(Place::of(value));
             }
-            let (inputs, given) = as_inputs(given);
-            let computed = GradMode::of(true, || kind.run(given))?;
-            // What it writes has no gradient.
-            let outputs = &plan.graph.ops[self.op].outputs;
-            let outputs = computed.iter().take(outputs.len()).map(place).collect();
-            *record = Some(Box::new(Record { inputs, outputs }));
-            return Ok(computed.iter().map(AnyTensor::alias).collect());
-        };
-        let before = *record.take().ok_or("its operator left no record")?;
-        let options = BackwardOptions::new().retain_graph(self.retain);
-        if !self.recorded {
-            return before.pull(grad, given, options);
         }
-        let (seeds, given) = as_inputs(given);
-        let grads = before.pull(grad, given, options.create_graph(true))?;
-        // Gradients do not flow to the forward operator's outputs: see `backward::wanted`.
-        let inputs = before.inputs.into_iter().chain(before.outputs).chain(seeds).collect();
-        let outputs = grads.iter().map(place).collect();
+        let mut computed = match &op.kind {
+            Kind::Grad(grad) => {
+                let before = *record.take().ok_or("its operator left no record")?;
+                let options = BackwardOptions::new().retain_graph(self.retain);
+                let grads = before.pull(grad, given, options.create_graph(self.recorded))?;
+                if self.recorded {
+                    // Gradients do not flow to the forward operator's outputs: see `backward::wanted`.
+                    let before = before.inputs.into_iter().chain(before.outputs);
+                    inputs = before.chain(inputs).collect();
+                }
+                grads
+            }
+            kind => GradMode::of(self.recorded, || kind.run(given))?,
+        };
+        if !self.recorded {
+            return Ok(computed);
+        }
+        let mut outputs = Places::new();
+        // What it writes has no gradient.
+        computed.iter().take(op.outputs.len()).for_each(|value| outputs.push(Place::of(value)));
         *record = Some(Box::new(Record { inputs, outputs }));
-        Ok(grads.iter().map(AnyTensor::alias).collect())
+        for value in &mut computed {
+            // The same value outside the graph.
+            for_any!(value, x => if !x.try_in_place(|_| true) { *x = x.alias() });
+        }
+        Ok(computed)
     }
 }
 
 impl Record {
     /// The gradients of the inputs that are asked for, by the engine, from those of outputs.
     fn pull(&self, grad: &Grad, given: Values, options: BackwardOptions) -> Computed<Values> {
-        let pick = |from: &Places, at: &[usize]| -> Vec<AnyTensor> {
-            at.iter().map(|&at| from[at].clone()).collect()
+        let edges = |places: &Places, at: &[usize]| -> SmallVec<[Edge; 2]> {
+            at.iter().map(|&at| places[at].edge.clone()).collect()
         };
-        let inputs = pick(&self.inputs, &grad.wants);
-        let given: Vec<Option<AnyTensor>> = given.into_iter().map(Some).collect();
-        let found = grad_any(&pick(&self.outputs, &grad.seeds), &inputs, &given, options);
-        let found = found.map_err(|error| error.to_string())?;
-        fn zeros<T: Element>(like: &Tensor<T>) -> AnyTensor {
-            Tensor::<T>::zeros_like(like).into()
+        for (seed, &output) in given.iter().zip(&grad.seeds) {
+            let Place { edge, shape, .. } = &self.outputs[output];
+            if seed.shape() != &shape[..] {
+                let (expected, found) = (shape.to_vec(), seed.shape().to_vec());
+                let output = described(edge);
+                let error = Error::SeedShape { op: "grad", output, expected, found };
+                return Err(error.to_string());
+            }
         }
-        let grads = found.into_iter().zip(&inputs);
-        Ok(grads
-            .map(|(grad, input)| grad.unwrap_or_else(|| for_any!(input, x => zeros(x))))
+        let (from, to) = (edges(&self.outputs, &grad.seeds), edges(&self.inputs, &grad.wants));
+        let found = grad_along(&from, given, &to, options).map_err(|error| error.to_string())?;
+        let inputs = grad.wants.iter().map(|&at| &self.inputs[at]);
+        Ok(found
+            .into_iter()
+            .zip(inputs)
+            .map(|(grad, input)| grad.unwrap_or_else(|| input.zeros()))
             .collect())
+    }
+}
+
+impl Place {
+    fn of(value: &AnyTensor) -> Self {
+        for_any!(value, x => Self { edge: x.edge(), dtype: x.dtype(), shape: x.shape_owned() })
+    }
+
+    fn zeros(&self) -> AnyTensor {
+        match self.dtype {
+            DType::Float32 => Tensor::<f32>::zeros(&self.shape[..]).into(),
+            _ => Tensor::<f64>::zeros(&self.shape[..]).into(),
+        }
     }
 }
 
@@ -110,30 +138,8 @@ impl Op for Input {
     }
 }
 
-/// A value as an input of a graph of its own: its place there, and the input itself.
-fn input(value: &AnyTensor, wants: bool) -> (AnyTensor, AnyTensor) {
-    fn of<T: Element>(value: &Tensor<T>, wants: bool) -> (AnyTensor, AnyTensor) {
-        let mut input = value.alias();
-        if wants {
-            let node =
-                NodeRef::record(&Input, Edges::from_iter([]), State::NOTHING, Location::caller());
-            input.attach(node, 0);
-        }
-        let input = T::wrap(input);
-        (place(&input), input)
-    }
-    for_any!(value, x => of(x, wants))
-}
-
-/// The same place in the graph, of the same shape, without the data.
-fn place(value: &AnyTensor) -> AnyTensor {
-    fn of<T: Element>(value: &Tensor<T>) -> AnyTensor {
-        // Of the value, only the shape is read.
-        let mut place = Tensor::new(Value::of_inline(value.shape_owned(), T::INLINE));
-        if let Some((node, slot)) = value.producer() {
-            place.attach(node.clone(), *slot);
-        }
-        T::wrap(place)
-    }
-    for_any!(value, x => of(x))
+/// Makes a value an input of a graph of its own.
+fn attach<T: Element>(value: &mut Tensor<T>) {
+    let node = NodeRef::record(&Input, Edges::from_iter([]), State::NOTHING, Location::caller());
+    value.attach(node, 0);
 }

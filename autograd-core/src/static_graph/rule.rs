@@ -154,7 +154,7 @@ impl Rule {
 
     /// A step: changes what is kept, the parameter and then what the rule remembers, in place. The
     /// caller has made sure that nobody else holds it and that types and shapes fit.
-    pub(super) fn step(self, kept: &mut [AnyTensor], gradient: &AnyTensor) {
+    pub(super) fn step(self, kept: Vec<&mut AnyTensor>, gradient: &AnyTensor) {
         match kept.first() {
             Some(AnyTensor::Float32(_)) => self.typed::<f32>(kept, gradient),
             Some(AnyTensor::Float64(_)) => self.typed::<f64>(kept, gradient),
@@ -162,13 +162,13 @@ impl Rule {
         }
     }
 
-    fn typed<T: Float>(self, kept: &mut [AnyTensor], gradient: &AnyTensor) {
+    fn typed<T: Float>(self, mut kept: Vec<&mut AnyTensor>, gradient: &AnyTensor) {
         let mut count = 1;
         if let Some(AnyTensor::Int64(step)) = kept.last_mut() {
             count = step.item() + 1;
             *step = Tensor::from(count);
         }
-        let slices = kept.iter_mut().filter_map(|kept| T::peek_mut(kept));
+        let slices = kept.into_iter().filter_map(|kept| T::peek_mut(kept));
         let mut slices = slices.map(|tensor| tensor.value_mut().make_mut());
         let Some(gradient) = gradient.downcast_ref::<T>() else { return };
         let gradient = gradient.read();

@@ -14,7 +14,7 @@ use super::executor::{Executor, Feed, Fetch};
 use super::form::Form;
 use super::ir::{Given, Graph, Op, Phase, Role, Site, TracedLayer, VarId};
 use super::program::{Program, Variable};
-use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables};
+use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables, parts};
 use super::values::{Computed, Ran, Values};
 use crate::engine::{BackwardOptions, grad_any};
 use crate::error::Result;
@@ -93,10 +93,9 @@ impl Program {
 pub struct TraceCall<const M: usize, const N: usize>(Building);
 
 impl<const M: usize, const N: usize> TraceCall<M, N> {
-    /// The inputs: `&x`, or `[&x, &w]`.
-    pub fn x(mut self, variables: impl Variables<M>) -> Self {
-        self.0.inputs = Some(variables.list());
-        self
+    parts! {
+        /// The inputs: `&x`, or `[&x, &w]`.
+        pub fn x(variables: impl Variables<M>): inputs = Some(variables.list());
     }
 
     /// Adds the closure's ops to the program, and gives what it returns.

@@ -160,6 +160,26 @@ fn what_nobody_asks_for_is_not_run() {
     assert_eq!(count.load(Ordering::Relaxed), called);
 }
 
+#[test]
+fn what_an_eager_closure_writes_no_other_operator_reads() {
+    let program = Program::new();
+    let x = wanting(&program, "x", [-1, 2]);
+    let mask = program.data("mask", [-1, 2], DType::Float64).unwrap();
+    let masked = |x: &Tensor<f64>, mask: &Tensor<f64>| -> Result<Tensor<f64>> {
+        let y = x * mask.copy();
+        mask.fill(9.0)?;
+        Ok(y)
+    };
+    let y = program.eager(masked).x([&x, &mask]).call().unwrap();
+    let after = &mask + 1.0;
+    let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
+    let (input, ones) = (Tensor::from([[2.0, 3.0]]), Tensor::from([[1.0, 0.0]]));
+    let feed: [(&str, &dyn Feed); 2] = [("x", &input), ("mask", &ones)];
+    let run = Executor::new().run(&program, &feed, &[&y, &after, &dx, &mask]).unwrap();
+    assert_eq!(values(&run), [[2.0, 0.0], [2.0, 1.0], [1.0, 0.0], [1.0, 0.0]]);
+    assert_eq!(ones.to_vec(), [1.0, 0.0]);
+}
+
 fn classifier() -> (Program, Variable) {
     let program = Program::new();
     let x = program.data("x", [-1, 64], DType::Float32).unwrap();

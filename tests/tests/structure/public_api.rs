@@ -64,7 +64,7 @@ impl Listing {
     }
 }
 
-/// The signatures of methods that the macros `pairs`, `losses`, `options` and `methods` make, from what these are given.
+/// The signatures of methods that the macros `pairs`, `losses`, `options`, `parts` and `methods` make, from what these are given.
 fn made(input: ParseStream<'_>) -> syn::Result<Vec<String>> {
     let mut found = Vec::new();
     while !input.is_empty() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::signature::Param;
 use crate::error::Result;
-use crate::graph::GradMode;
+use crate::graph::{AnyTensor, GradMode};
 use crate::static_graph::backward::zeros_like;
 use crate::static_graph::form::Form;
 use crate::static_graph::ir::{Foreign, Graph, Kind, Op, VarId};
@@ -14,11 +14,14 @@ use crate::static_graph::values::{Computed, Values};
 impl Foreign {
     /// Calls the function on its own handles of the inputs.
     pub(in crate::static_graph) fn run(&self, inputs: Values) -> Computed<Values> {
-        // What the function writes, no other operator reads.
-        let args: Vec<_> =
-            self.args.iter().map(|arg| arg.map(|input| inputs[input].alias())).collect();
+        let args = self.args.iter().map(|arg| arg.map(|input| inputs[input].clone()));
+        let mut args: Vec<Option<AnyTensor>> = args.collect();
         drop(inputs);
-        let returned = GradMode::of(false, || (self.function.call)(&args))?;
+        // What the function writes, no other operator reads.
+        args.iter_mut().flatten().for_each(AnyTensor::unshare);
+        let mut returned = GradMode::of(false, || (self.function.call)(&args))?;
+        // What it kept a handle of may be changed later.
+        returned.iter_mut().flatten().for_each(AnyTensor::unshare);
         if returned.len() != self.results {
             return Err(format!(
                 "returned {} values, {} {} declared",
@@ -43,8 +46,7 @@ impl Foreign {
                     false => format!("the value it returned for output {pick} {misfit}"),
                 });
             }
-            // What the function kept a handle of may be changed later.
-            Ok(value.alias())
+            Ok(value.clone())
         };
         self.picks.iter().zip(&self.outputs).map(value).collect()
     }

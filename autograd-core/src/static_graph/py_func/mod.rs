@@ -72,6 +72,21 @@ impl Program {
     }
 }
 
+/// Methods that say a part of a call: of each its documentation and signature, and what it sets.
+macro_rules! parts {
+    ($(
+        $(#[$doc:meta])*
+        pub fn $name:ident $(<$of:lifetime>)? ($arg:ident: $type:ty): $($part:ident).+ = $value:expr;
+    )*) => {$(
+        $(#[$doc])*
+        pub fn $name $(<$of>)? (mut self, $arg: $type) -> Self {
+            self.0.$($part).+ = $value;
+            self
+        }
+    )*};
+}
+pub(super) use parts;
+
 /// One variable or an array of them, given as inputs of a function that takes `N`.
 #[diagnostic::on_unimplemented(
     message = "the function needs another number of variables here: {N}",
@@ -140,32 +155,20 @@ outcomes! {
 pub struct PyFuncCall<const M: usize, const N: usize>(Building);
 
 impl<const M: usize, const N: usize> PyFuncCall<M, N> {
-    /// The function's inputs: `&x`, or `[&x, &w]`.
-    pub fn x(mut self, variables: impl Variables<M>) -> Self {
-        self.0.inputs = Some(variables.list());
-        self
-    }
+    parts! {
+        /// The function's inputs: `&x`, or `[&x, &w]`.
+        pub fn x(variables: impl Variables<M>): inputs = Some(variables.list());
 
-    /// The function's outputs, made with [`Block::create_var`](super::Block::create_var): `&y`, or
-    /// `[&y, &z]`.
-    pub fn out(mut self, variables: impl Variables<N>) -> Self {
-        self.0.outputs = Some(variables.list());
-        self
-    }
+        /// The function's outputs, made with [`Block::create_var`](super::Block::create_var): `&y`, or
+        /// `[&y, &z]`.
+        pub fn out(variables: impl Variables<N>): outputs = Some(variables.list());
 
-    /// Inputs and outputs that the backward function is not given.
-    pub fn skip_vars_in_backward_input<'v>(
-        mut self,
-        variables: impl IntoIterator<Item = &'v Variable>,
-    ) -> Self {
-        self.0.skipped = variables.into_iter().cloned().collect();
-        self
-    }
+        /// Inputs and outputs that the backward function is not given.
+        pub fn skip_vars_in_backward_input<'v>(variables: impl IntoIterator<Item = &'v Variable>):
+            skipped = variables.into_iter().cloned().collect();
 
-    /// The name that texts, errors and files show; by default the function's own.
-    pub fn name(mut self, name: &str) -> Self {
-        self.0.function.name = name.into();
-        self
+        /// The name that texts, errors and files show; by default the function's own.
+        pub fn name(name: &str): function.name = name.into();
     }
 
     /// The function that computes the inputs' gradients. It is given the inputs, the outputs and
@@ -218,31 +221,19 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
 pub struct PyFuncListCall(Building);
 
 impl PyFuncListCall {
-    /// The inputs.
-    pub fn x(mut self, variables: &[&Variable]) -> Self {
-        self.0.inputs = Some(variables.iter().copied().cloned().collect());
-        self
-    }
+    parts! {
+        /// The inputs.
+        pub fn x(variables: &[&Variable]): inputs = Some(variables.iter().copied().cloned().collect());
 
-    /// The outputs.
-    pub fn out(mut self, variables: &[&Variable]) -> Self {
-        self.0.outputs = Some(variables.iter().copied().cloned().collect());
-        self
-    }
+        /// The outputs.
+        pub fn out(variables: &[&Variable]): outputs = Some(variables.iter().copied().cloned().collect());
 
-    /// As [`PyFuncCall::skip_vars_in_backward_input`].
-    pub fn skip_vars_in_backward_input<'v>(
-        mut self,
-        variables: impl IntoIterator<Item = &'v Variable>,
-    ) -> Self {
-        self.0.skipped = variables.into_iter().cloned().collect();
-        self
-    }
+        /// As [`PyFuncCall::skip_vars_in_backward_input`].
+        pub fn skip_vars_in_backward_input<'v>(variables: impl IntoIterator<Item = &'v Variable>):
+            skipped = variables.into_iter().cloned().collect();
 
-    /// As [`PyFuncCall::name`].
-    pub fn name(mut self, name: &str) -> Self {
-        self.0.function.name = name.into();
-        self
+        /// As [`PyFuncCall::name`].
+        pub fn name(name: &str): function.name = name.into();
     }
 
     /// As [`PyFuncCall::backward_func`], for a function of a list.

@@ -55,12 +55,8 @@ impl<'a, L, R, W> Dots<L, R, W> {
                 // Instead of a missing row the last one is read again.
                 let mut a = [&(self.left)(piece, i)[..k]; M];
                 let mut b = [&(self.right)(piece, j)[..k]; N];
-                for r in 1..M {
-                    a[r] = &(self.left)(piece, (i + r).min(m - 1))[..k];
-                }
-                for s in 1..N {
-                    b[s] = &(self.right)(piece, (j + s).min(n - 1))[..k];
-                }
+                (1..M).for_each(|r| a[r] = &(self.left)(piece, (i + r).min(m - 1))[..k]);
+                (1..N).for_each(|s| b[s] = &(self.right)(piece, (j + s).min(n - 1))[..k]);
                 for p in (0..k).step_by(V::LANES) {
                     let mut right = [v.splat(T::ZERO); N];
                     for s in 0..N {
@@ -81,7 +77,11 @@ impl<'a, L, R, W> Dots<L, R, W> {
                 v.store(v.sums(sums), reduced);
             }
             for (r, reduced) in reduced.chunks_exact(N).enumerate().take(M.min(m - i)) {
-                (self.write)(i + r, j, &reduced[..N.min(n - j)]);
+                // A number that the compiler knows is written by no call.
+                match n - j < N {
+                    true => (self.write)(i + r, j, &reduced[..n - j]),
+                    false => (self.write)(i + r, j, &reduced[..N]),
+                }
             }
         }
     }
