@@ -129,14 +129,20 @@ impl Forward<'_> {
     pub fn start(&mut self) -> &mut Self {
         let before = protected();
         let (rules, inputs) = (self.rules, self.inputs);
+        let mut call = is_grad_enabled().then(|| self.own.call.insert(Call::default()));
         let mut is_wanted = false;
         for (position, input) in inputs.iter().enumerate() {
-            if rules.info.is_differentiable(position) {
-                input.each(&mut |tensor| is_wanted |= tensor.protect(&rules.info, position));
-            }
+            let differentiable = rules.info.is_differentiable(position);
+            input.each(&mut |tensor| {
+                is_wanted |= differentiable && tensor.protect(&rules.info, position);
+                if let Some(call) = &mut call {
+                    call.add(position, tensor, differentiable);
+                }
+            });
         }
-        if is_wanted && is_grad_enabled() {
-            let call = self.own.call.insert(Call::default());
+        if !is_wanted {
+            self.own.call = None;
+        } else if let Some(call) = call {
             if rules.push.is_some() && ForwardMode::is_on() {
                 call.keep_primals(&rules.info, inputs);
             }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::inputs::{Info, TensorInput, contains};
+use super::inputs::{Info, TensorInput};
 use super::outputs::Visitor;
 use super::saved::Pack;
 use crate::array::Shape;
 use crate::array::shape::{copied, same};
-use crate::graph::{AnyTensor, Edge, NodeRef, Op, Plain, Role, Saved, SavedTensor, State};
+use crate::graph::{AnyTensor, Edge, Handle, NodeRef, Op, Plain, Role, Saved, SavedTensor, State};
 
 /// An input as `jvp` will see it, and its version.
 pub(super) type Primal = (AnyTensor, u32);
@@ -22,9 +22,19 @@ pub(super) type Attrs = Option<Box<dyn Any + Send + Sync>>;
 /// What is noted of a recorded call while forward runs.
 #[derive(Default)]
 pub(super) struct Call {
+    /// The tensors of all inputs.
+    given: SmallVec<[Given; 2]>,
     pub(super) saved: Pack,
     /// What `jvp` gets, where forward mode is on.
     primals: Option<Box<[Primal]>>,
+}
+
+struct Given {
+    /// Compared and never followed.
+    address: *const (),
+    input: u16,
+    /// Where its gradient goes, if the input is differentiated.
+    edge: Option<Edge>,
 }
 
 /// What a node holds beside what was saved. A call of single tensors of one shape without attributes needs
@@ -38,6 +48,16 @@ struct Notes {
 }
 
 impl Call {
+    /// Notes a tensor of an input, before forward runs.
+    #[inline]
+    pub(super) fn add(&mut self, position: usize, tensor: &dyn Handle, differentiable: bool) {
+        self.given.push(Given {
+            address: tensor.address(),
+            input: u16::try_from(position).unwrap_or(u16::MAX),
+            edge: differentiable.then(|| tensor.edge()),
+        });
+    }
+
     /// Keeps the inputs for `jvp`.
     pub(super) fn keep_primals(&mut self, info: &Info, inputs: &[&dyn TensorInput]) {
         let mut primals = Vec::new();
@@ -58,20 +78,8 @@ impl Call {
         (outputs, marked): (&Visitor<'_>, &[AnyTensor]),
         location: &'static Location<'static>,
     ) -> NodeRef {
-        self.assign_roles(inputs, outputs, marked);
-        let mut edges = SmallVec::<[Edge; 2]>::new();
-        // Whether all are of one shape, and each input and the output is one tensor.
-        let only = outputs.only().filter(|_| attrs.is_none() && self.primals.is_none());
-        let mut is_plain = only.is_some();
-        for (position, input) in inputs.iter().enumerate() {
-            if info.is_differentiable(position) {
-                input.each(&mut |tensor| {
-                    is_plain &= only.is_some_and(|only| same(tensor.shape(), only.shape()));
-                    edges.push(tensor.edge());
-                });
-            }
-            is_plain &= edges.len() == position + 1;
-        }
+        self.assign_roles(outputs, marked);
+        let is_plain = attrs.is_none() && self.primals.is_none() && self.is_plain(inputs, outputs);
         let notes = (!is_plain).then(|| {
             let primals = self.primals.take();
             let mut notes = Notes { ends: Vec::new(), shapes: Vec::new(), attrs, primals };
@@ -87,27 +95,18 @@ impl Call {
             notes.ends.extend(ends.map(|end| inputs + end));
             Arc::new(notes) as Plain
         });
-        NodeRef::record(
-            op,
-            edges.into_iter().collect(),
-            State::new(notes, &mut self.saved.0),
-            location,
-        )
+        let edges = self.given.iter_mut().filter_map(|given| given.edge.take()).collect();
+        NodeRef::record(op, edges, State::new(notes, &mut self.saved.0), location)
     }
 
     /// Finds out what each saved tensor is. An input is saved as it is, and so is an output without a gradient;
     /// of another output only the value, because the output holds the node and the node must not hold the output.
-    fn assign_roles(
-        &mut self,
-        inputs: &[&dyn TensorInput],
-        outputs: &Visitor<'_>,
-        marked: &[AnyTensor],
-    ) {
+    fn assign_roles(&mut self, outputs: &Visitor<'_>, marked: &[AnyTensor]) {
         for saved in &mut self.saved.0 {
             let Saved::Tensor(SavedTensor { tensor, version, role }) = saved else { continue };
             let address = tensor.address();
-            if let Some(input) = inputs.iter().position(|input| contains(*input, address)) {
-                *role = Role::Input(u16::try_from(input).unwrap_or(u16::MAX));
+            if let Some(given) = self.given.iter().find(|given| given.address == address) {
+                *role = Role::Input(given.input);
                 continue;
             }
             let Some(slot) = outputs.position(address) else { continue };
@@ -121,6 +120,20 @@ impl Call {
             *version = tensor.version().abs_diff(*version);
             *tensor = tensor.kept_output();
         }
+    }
+
+    /// Whether each input is one tensor that is differentiated, and the output too, all of one shape.
+    fn is_plain(&self, inputs: &[&dyn TensorInput], outputs: &Visitor<'_>) -> bool {
+        let Some(output) = outputs.only() else { return false };
+        let is_one = |(position, given): (usize, &Given)| {
+            position == usize::from(given.input) && given.edge.is_some()
+        };
+        let mut is_plain =
+            self.given.len() == inputs.len() && self.given.iter().enumerate().all(is_one);
+        for input in inputs {
+            input.each(&mut |tensor| is_plain &= same(tensor.shape(), output.shape()));
+        }
+        is_plain
     }
 }
 
