@@ -16,7 +16,7 @@ const CIRCLES: &[(&str, &[usize])] =
 
 /// At most so many lines, unit tests among them.
 const LINES: &[(&str, usize)] =
-    &[("autograd-kernels", 10_741), ("autograd-core", 39_544), ("autograd-macros", 11_886)];
+    &[("autograd-kernels", 10_741), ("autograd-core", 39_563), ("autograd-macros", 11_886)];
 
 /// Files of more than 600 lines; tables and fixtures may be.
 const LONG_FILES: &[&str] = &[];
