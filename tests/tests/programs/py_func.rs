@@ -629,7 +629,7 @@ fn a_parameter_before_a_py_func_without_backward_is_not_left_untrained() {
     let out = out_like(&program, "out", &hidden);
     let out = program.py_func(tanh).x(&hidden).out(&out).call().unwrap();
     let last = program.create_parameter("last", [2, 1], DType::Float32, Init::Xavier).unwrap();
-    let loss = out.matmul(&last).unwrap().mean(&[]).unwrap();
+    let loss = out.matmul(&last).unwrap().mean([]).unwrap();
     let before = program.to_string();
     let error = why(Sgd::new(0.1).minimize(&loss));
     assert!(error.contains("`w` would not be trained"), "{error}");
