@@ -43,7 +43,7 @@
 //! autograd-kernels.opt-level = 2
 //! ```
 //!
-//! Formulas (`#[py_layer(elementwise)]`, [`scalar_op!`], [`fuse`]) are compiled in your own crate: unoptimised, one
+//! Formulas (`#[py_layer(elementwise)]`, [`scalar_op!`], [`fuse()`]) are compiled in your own crate: unoptimised, one
 //! takes 1,000 times as long. Set `opt-level = 2` for a crate that has some, too, by `[profile.dev.package.NAME]`, or
 //! for all of the workspace by `[profile.dev]`.
 //!
