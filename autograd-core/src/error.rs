@@ -248,7 +248,7 @@ errors! {
             "{op} (called at {location}): backward returned a gradient of shape {found:?} for \
              `{parameter}`, which has shape {expected:?}"
         ),
-        /// `backward` returned no gradient for an input that needs one.
+        /// `backward` returned no gradient for an input that needs one, though those of all outputs came.
         GradientMissing {
             /** The op. */ op: &'static str,
             /** The input. */ parameter: String,

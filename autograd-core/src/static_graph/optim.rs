@@ -18,8 +18,8 @@ macro_rules! minimize {
             /// # Errors
             ///
             /// As [`append_backward`](crate::static_graph::append_backward); also if the loss depends
-            /// on no parameter, a parameter is updated already or an option of the rule is out of range. The program is then as it
-            /// was.
+            /// on no parameter, or on one only through a py_func without backward function, a parameter is updated
+            /// already, or an option of the rule is out of range. The program is then as it was.
             #[track_caller]
             pub fn minimize(&self, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
                 minimize(Rule::$rule(*self), loss)
