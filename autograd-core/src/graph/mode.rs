@@ -20,13 +20,12 @@ thread_local! {
     static RECORDING: Cell<Recording> = const { Cell::new(Recording::On) };
     /// Where the innermost [`NoGrad`] was made.
     static OFF_SINCE: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
-    /// Where the composite op was called that runs.
+    /// Where user code called the composite op that runs.
     static PLACE: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
 }
 
-/// The scope of a composite op, or of a backward that is recorded: the ops inside get the place where the composite
-/// op, or the op that is differentiated, was called. The outermost of nested scopes decides. User code runs in a scope
-/// that [suspends](Self::suspended) it.
+/// The scope of an op made of others, or of a backward that is recorded. Ops that this library calls inside get the place
+/// of the user's call; those that the user's code calls keep their own.
 pub(crate) struct Composite(Option<&'static Location<'static>>);
 
 impl Composite {
@@ -39,21 +38,23 @@ impl Composite {
     #[must_use]
     pub(crate) fn at(place: &'static Location<'static>) -> Self {
         let before = PLACE.get();
-        PLACE.set(before.or(Some(place)));
+        if !is_ours(place) {
+            PLACE.set(Some(place));
+        }
         Self(before)
-    }
-
-    /// User code runs: its ops have their own places.
-    #[must_use]
-    pub(crate) fn suspended() -> Self {
-        Self(PLACE.take())
     }
 
     /// The place of an op that was called at `own`.
     #[inline]
     pub(crate) fn place(own: &'static Location<'static>) -> &'static Location<'static> {
-        PLACE.get().unwrap_or(own)
+        PLACE.get().filter(|_| is_ours(own)).unwrap_or(own)
     }
+}
+
+/// Whether a place is in this library.
+fn is_ours(place: &Location<'_>) -> bool {
+    let sources = &file!()[..file!().len() - "graph/mode.rs".len()];
+    place.file().starts_with(sources)
 }
 
 impl Drop for Composite {

@@ -6,7 +6,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use super::{Dropout, Linear, Module, init};
 use crate::array::shape::broadcast;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Tensor, for_any};
+use crate::graph::{AnyTensor, Composite, Tensor, for_any};
 use crate::ops::{Float, expect, options};
 
 /// Attention by several heads (Vaswani et al. 2017), as PyTorch's `MultiheadAttention` with
@@ -113,6 +113,7 @@ impl<T: Float> MultiheadAttention<T> {
         masks: AttentionMasks<'_>,
     ) -> Result<(Tensor<T>, Tensor<T>)> {
         const OP: &str = "MultiheadAttention";
+        let _composite = Composite::here();
         let width = self.in_proj_weight.shape().last().copied().unwrap_or_default();
         let wrong = |parameter: &str, expected: String, x: &Tensor<T>| {
             Err(Error::shape(OP, parameter, expected, x.shape()))

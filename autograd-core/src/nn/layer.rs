@@ -8,7 +8,7 @@ use super::{
     LogSoftmax, Module, Relu, RmsNorm, Sigmoid, Silu, Softmax, Softplus, Tanh, Visitor,
 };
 use crate::error::Result;
-use crate::graph::Tensor;
+use crate::graph::{Composite, Tensor};
 use crate::ops::{Float, expect};
 
 /// A module that maps one tensor to one of the same element type. Layers can stand in a
@@ -42,6 +42,7 @@ pub trait Layer<T: Float = f32>: Module {
     /// # Panics
     ///
     /// If the layer cannot take `x`.
+    #[track_caller]
     fn forward(&self, x: &Tensor<T>) -> Tensor<T>;
 
     /// [`Layer::forward`]. The layers of this crate return an error instead of a panic.
@@ -49,6 +50,7 @@ pub trait Layer<T: Float = f32>: Module {
     /// # Errors
     ///
     /// If the layer cannot take `x`.
+    #[track_caller]
     fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
         Ok(self.forward(x))
     }
@@ -62,7 +64,6 @@ macro_rules! layers {
     };
     ([$($axes:tt)*] $layer:ty: $forward:ident $($try_forward:ident)?) => {
         impl<T: Float, $($axes)*> Layer<T> for $layer {
-            #[track_caller]
             fn $forward(&self, x: &Tensor<T>) -> Tensor<T> {
                 <$layer>::$forward(self, x)
             }
@@ -154,7 +155,9 @@ impl<T: Float> Sequential<T> {
     /// # Errors
     ///
     /// That of the first layer that cannot take its input.
+    #[track_caller]
     pub fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
+        let _composite = Composite::here();
         self.layers.iter().try_fold(x.clone(), |x, layer| layer.try_forward(&x))
     }
 }

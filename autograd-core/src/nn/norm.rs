@@ -6,7 +6,8 @@ use super::{Buffer, Mode, Module, init};
 use crate::array::IntoShape;
 use crate::engine::is_recomputing;
 use crate::error::{Error, Result};
-use crate::graph::{Tensor, no_grad};
+use crate::graph::{Composite, Tensor, no_grad};
+use crate::ops::trace::is_tracing;
 use crate::ops::{Float, batch_norm, layer_norm, options, pairs};
 
 /// An error unless a field of a layer is as long as `weight`, or one number for all of it.
@@ -340,6 +341,7 @@ impl<T: Float, const AXES: usize> BatchNorm<T, AXES> {
             if !(0.0..=1.0).contains(&self.momentum) {
                 return Err(Error::value(Self::OP, "momentum", "in [0, 1]", self.momentum));
             }
+            let _composite = Composite::here();
             let affine = [&self.weight, &self.bias];
             if !self.mode.is_training() {
                 let stats = [&*self.running_mean, &*self.running_var];
@@ -349,6 +351,11 @@ impl<T: Float, const AXES: usize> BatchNorm<T, AXES> {
                 return wrong("of at least two values per channel, for a variance".into());
             }
             let (y, batch) = batch_norm::by_batch(x, affine, self.eps);
+            if is_tracing() {
+                let why = "in training it changes its running averages, which a traced closure cannot; call `eval()` first, \
+                           or build the layer with `Program::batch_norm`";
+                return Err(Error::Unsupported { op: Self::OP, why: why.into() });
+            }
             if !is_recomputing() {
                 self.collect(&batch, per_channel)?;
             }

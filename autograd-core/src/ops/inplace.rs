@@ -6,16 +6,27 @@
 use std::ops::{AddAssign, DivAssign, MulAssign, SubAssign};
 use std::panic::Location;
 
+use super::trace::is_tracing;
 use super::{Binary, Caller, Float, Input, Numeric, Operand, Scalar, expect};
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
 use crate::graph::{Edge, Edges, Element, Lost, Rule, Tensor, is_grad_enabled, is_turned_off};
+
+/// An error in a traced closure: the program would not make the change, and the examples would.
+fn check_not_traced(op: &'static str) -> Result<()> {
+    if !is_tracing() {
+        return Ok(());
+    }
+    let why = "a program cannot change a tensor in place; compute a new tensor, or place the closure with `eager`";
+    Err(Error::Unsupported { op, why: why.into() })
+}
 
 impl<T: Element> Tensor<T> {
     /// An error where this tensor is a leaf whose gradient is wanted and ops are recorded: what
     /// its gradient is the gradient of would be unclear.
     fn check_writable(&self, op: &'static str) -> Result<()> {
         self.check_lent(op)?;
+        check_not_traced(op)?;
         if self.is_recorded() && self.producer().is_none() {
             return Err(Error::Unsupported {
                 op,
@@ -29,6 +40,7 @@ impl<T: Element> Tensor<T> {
 
     fn check_plain_write(&self, op: &'static str) -> Result<()> {
         self.check_lent(op)?;
+        check_not_traced(op)?;
         if self.is_recorded() {
             return Err(Error::Unsupported {
                 op,

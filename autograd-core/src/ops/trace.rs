@@ -128,11 +128,17 @@ impl Drop for InLayer {
     }
 }
 
+/// Whether a closure of which a program is made runs now.
+pub(crate) fn is_tracing() -> bool {
+    is_noting() && GIVEN.with_borrow(|given| !given.is_empty())
+}
+
 /// A panic, which the trace reports, where `x` follows from what the closure was given: its numbers, which `name`
 /// reads, are others in each run of the program. For where [`is_noting`].
 #[cold]
 pub(crate) fn refuse_read(x: &AnyTensor, name: &str, caller: Caller) {
     let inside = Within::state(State::Inside);
+    let caller = Composite::place(caller);
     let mut known = GIVEN.with_borrow(Vec::clone);
     // A detached tensor, or one that a layer saved, is one of its own that holds the same.
     let follows = |known: &[AnyTensor], x: &AnyTensor| {

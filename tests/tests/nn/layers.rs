@@ -10,7 +10,7 @@ use autograd_core::nn::{
     RmsNorm, Sequential, Sigmoid, Silu, Softmax, Softplus, Tanh,
 };
 use autograd_core::{
-    AnyTensor, Conv2dOptions, Float, Tensor, gradcheck, gradgradcheck, jvpcheck, no_grad,
+    AnyTensor, Conv2dOptions, Float, Graph, Tensor, gradcheck, gradgradcheck, jvpcheck, no_grad,
 };
 
 /// What `golden/layers.py` printed of a layer, by what it is of.
@@ -212,9 +212,29 @@ fn activations_are_the_functions() {
     assert_eq!(Flatten.forward(&Tensor::<f32>::zeros(())).shape(), [1, 1]);
 }
 
+/// Each op of the layer has the place where the layer was called.
+fn places_are_of_callers(layer: &str, y: Tensor<f64>) {
+    let dot = Graph::of(&[y.into()]).to_dot();
+    let ours = dot.lines().find(|line| line.contains("autograd-core/src"));
+    assert_eq!(ours, None, "{layer}");
+}
+
+#[test]
+fn layers_in_a_list_have_the_place_of_its_call() {
+    let net = Sequential::new()
+        .then(Linear::new(2, 4))
+        .then(BatchNorm1d::new(4))
+        .then(Box::new(Relu))
+        .then(Sequential::new().then(Softmax(-1)))
+        .then_fn(|x| x.slice_assign(0, 1.0));
+    places_are_of_callers("Sequential", net.forward(&numbers(&[3, 2], 3)));
+}
+
 #[test]
 fn layers_have_derivatives_of_all_kinds() {
     fn check(name: &str, f: &dyn Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64>]) {
+        inputs.iter().for_each(|x| x.set_stop_gradient(false));
+        places_are_of_callers(name, f(inputs));
         gradcheck(f, inputs).unwrap_or_else(|why| panic!("{name}: {why}"));
         gradgradcheck(f, inputs).unwrap_or_else(|why| panic!("{name}: {why}"));
         jvpcheck(f, inputs).unwrap_or_else(|why| panic!("{name}: {why}"));

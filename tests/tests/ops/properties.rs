@@ -424,9 +424,6 @@ pub(crate) fn weighted<T: Number>(t: &Tensor<T>) -> Tensor<T> {
     (t * Tensor::from_vec(t.shape(), weights).unwrap()).sum()
 }
 
-/// Layers of the library, whose backward is code with places of its own.
-pub(crate) const LAYERS: &[&str] = &["solve", "inv", "slogdet", "cholesky"];
-
 /// The value of an op, its gradients, and the gradients of these, all weighted alike.
 pub(crate) fn derivatives<T: Number>(
     op: &str,
@@ -448,9 +445,7 @@ pub(crate) fn derivatives<T: Number>(
         let grads = grad_with(&[&sum], &refs, options).unwrap();
         sum = Tensor::from(T::ZERO);
         for grad in grads.into_iter().flatten() {
-            if !LAYERS.contains(&op) {
-                places_are_of_callers(op, &Graph::of(&[grad.clone().into()]).to_dot());
-            }
+            places_are_of_callers(op, &Graph::of(&[grad.clone().into()]).to_dot());
             all.push(numbers(&grad));
             sum += weighted(&grad);
         }
