@@ -1,5 +1,5 @@
-//! Two ops that nobody calls: what ops of `f32` and `f64` are made of is compiled here, in the
-//! library, and a user's crate finds it done.
+//! Two ops that nobody calls: they instantiate the generic code of ops of `f32` and `f64` in the library, so
+//! that a user's crate does not compile it.
 
 use super::{BackwardContext, ForwardContext};
 use crate::graph::Tensor;
