@@ -348,7 +348,7 @@ errors! {
             "{op}: the gradient of `{input}` at {point} is {backward} by backward, and {derivative} by \
              the derivative of forward"
         ),
-        /// A slope by forward mode that differs from what it is checked against; see
+        /// A slope by forward mode that differs from the slope it is checked against; see
         /// [`jvpcheck()`](crate::jvpcheck()).
         JvpWrong {
             /** The check. */ op: &'static str,
@@ -368,7 +368,7 @@ errors! {
             /** What went into it, with ranges. */ inputs: Vec<String>,
             /** Where the op was called. */ location: &'static Location<'static>,
         } = ("{op} (called at {location}): {found}{}", lines(inputs)),
-        /// Named tensors that are not those of a model; all differences are reported at once.
+        /// Named tensors that do not match those of a model; all differences are reported at once.
         StateDict {
             /** The call. */ op: &'static str,
             /** Names that were needed and not found. */ missing: Vec<String>,
@@ -488,7 +488,7 @@ impl Error {
         Self::Value { op, parameter, expected: expected.into(), found: found.to_string() }
     }
 
-    /// The same error for `called`, the function that the user called, if another function found it.
+    /// The same error with `called`, the function that the user called, as its op.
     pub(crate) fn called(mut self, called: &'static str) -> Self {
         match &mut self {
             Self::Shape { op, .. }
@@ -504,7 +504,7 @@ impl Error {
         self
     }
 
-    /// The same error for a layer, whose input is called `x`.
+    /// The same error with a layer as its op, whose input is named `x`.
     #[cfg(feature = "nn")]
     pub(crate) fn of_layer(self, layer: &'static str) -> Self {
         let mut error = self.called(layer);

@@ -118,7 +118,7 @@ pub fn explain<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Explana
 impl<T: Float> Tensor<T> {
     /// Returns [`grad`](Tensor::grad), or an error that explains why there is none, as [`explain`] does.
     ///
-    /// A backward that has nothing to do is no error, so such a mistake is reported here:
+    /// A backward that has nothing to do is not an error, so such a mistake is reported here:
     ///
     /// ```
     /// use autograd_core::Tensor;

@@ -52,7 +52,7 @@
 //! |---|---|
 //! | write an op | [`macro@py_layer`], [`ForwardContext`], [`BackwardContext`], [`JvpContext`] |
 //! | make tensors and compute with them | [`Tensor`] |
-//! | get gradients | [`Tensor::backward`], [`grad`], [`backward()`] |
+//! | compute gradients | [`Tensor::backward`], [`grad`], [`backward()`] |
 //! | train on several threads with bit-identical results | [`backward_parallel`], [`OrderedBackward`] |
 //! | differentiate gradients again | [`GradOptions::create_graph`] |
 //! | differentiate a closure | [`vjp`], [`jvp`], [`jacobian`], [`hessian`], [`hvp`] |

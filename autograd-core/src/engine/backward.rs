@@ -16,7 +16,7 @@ use crate::graph::{
 };
 use crate::ops::options;
 
-/// What a backward keeps and records.
+/// Options of a backward: what it keeps and records.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BackwardOptions {
     pub(super) retain_graph: bool,

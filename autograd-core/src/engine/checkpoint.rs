@@ -130,7 +130,7 @@ impl Drop for Recomputing {
 
 type Run = dyn Fn() -> AnyTensor + Send + Sync;
 
-/// The op of a checkpoint: it saves the closure. Edges lead to all that the closure used and did not make.
+/// The op of a checkpoint. It saves the closure; edges lead to the tensors that it used but did not create.
 struct Checkpoint;
 
 struct Call {

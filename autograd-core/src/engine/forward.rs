@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use crate::graph::ForwardMode;
 
-    /// Whether the op has a rule of its own.
+    /// Whether the op has its own rule for tangents.
     fn is_direct(f: impl Fn(&[Tensor<f64>; 2]) -> Tensor<f64>) -> bool {
         let _forward = ForwardMode::start();
         let inputs = [[2, 3], [3, 2]].map(|shape| {

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, GradMode, HookId, Sink, Tensor, for_any};
 use crate::ops::{Float, options};
 
-/// What [`grad_with`] keeps, records and allows.
+/// Options of [`grad_with`]: what it keeps, records and allows.
 pub struct GradOptions<T: Element> {
     seeds: Option<Vec<Option<Tensor<T>>>>,
     no_grad_vars: Vec<AnyTensor>,

@@ -322,9 +322,9 @@ impl<T: Float> Tensor<T> {
         })))
     }
 
-    /// Keeps the gradient of the output of an op too, as for a leaf. This has its place among the tensor's
-    /// hooks: it keeps the result of the hooks before it. The gradient is written with those of the leaves
-    /// when the walk is done; [`grad`](crate::grad()) does not write it. A second call has no effect.
+    /// Keeps the gradient of the output of an op too, as for a leaf. This is ordered among the tensor's
+    /// hooks: it keeps the result of the hooks before it. It is written with the gradients of the leaves when
+    /// the walk is done; [`grad`](crate::grad()) does not write it. A second call has no effect.
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@ use crate::ops::Float;
 
 /// Backwards on the user's own threads, such as a pool's, that together are one backward: each has a
 /// number, and the gradients are summed in the order of the numbers, whichever thread is done first. So
-/// the sums are the same to the bit each time, for any number of threads.
+/// the sums are bit-identical each time, for any number of threads.
 ///
 /// [`backward_parallel`](crate::backward_parallel()) does the same on threads of the library.
 /// [`Tensor::backward`] on several threads adds in the order of completion.
@@ -129,7 +129,7 @@ const AHEAD: usize = 2;
 
 /// Computes a loss and its gradients for each of `count` items, on `threads` threads, and adds the gradients
 /// to `.grad` of the leaves: one backward of all the losses, with sums in the order of the items. So the
-/// result is the same to the bit for any number of threads. Returns the losses, outside the graph.
+/// result is bit-identical for any number of threads. Returns the losses, outside the graph.
 ///
 /// Separate calls of [`Tensor::backward`] may run at the same time on threads that share leaves, and
 /// nothing is lost; but each adds its gradients when it is done, so the order of the sums, and with it their

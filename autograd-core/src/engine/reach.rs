@@ -1,5 +1,5 @@
-//! What edges lead to from a place in the graph, without gradients; and which of it is on paths to the
-//! tensors whose gradients are wanted.
+//! Traversal of the graph along edges, without gradients; and the nodes on paths to the tensors whose
+//! gradients are wanted.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -135,7 +135,7 @@ pub(super) fn place(edge: &Edge) -> Option<*const ()> {
 /// Returns the shortest path to that last node: from it up to the first; empty if no call returned false.
 pub(crate) fn walk_down(from: &Edge, mut go_on: impl FnMut(&NodeRef) -> bool) -> Vec<&NodeRef> {
     let mut seen = AddressSet::default();
-    // Each node, and the place in this list of the one that led to it.
+    // Each node, and the position in this list of the node that led to it.
     let mut nodes: Vec<(&NodeRef, usize)> = from.node().map(|node| (node, 0)).into_iter().collect();
     let mut next = 0;
     while let Some(&(node, _)) = nodes.get(next) {

@@ -38,12 +38,12 @@ impl<T: Float> Tensor<T> {
     /// Computes the gradients of this tensor of one element and adds them to `.grad` of every leaf
     /// that it was computed from. Frees what the ops saved.
     ///
-    /// A tensor that wants no gradient is skipped: nothing is computed, and that is no error.
+    /// A tensor that wants no gradient is skipped: nothing is computed, and that is not an error.
     /// [`try_grad`](Tensor::try_grad) then reports why there is no gradient.
     ///
     /// Backwards may run at the same time on threads that share leaves, and nothing is lost. Each adds its
     /// gradients when it is done, so the order of those sums, and with it their last bit, depends on timing.
-    /// To get the same bits each time, use [`backward_parallel`](crate::backward_parallel()), which adds in
+    /// For bit-identical sums each time, use [`backward_parallel`](crate::backward_parallel()), which adds in
     /// the order of its items, or an [`OrderedBackward`](crate::OrderedBackward), in the order of given
     /// numbers. Two backwards through the same graph need `retain_graph`: without it the later one is
     /// [`Error::GraphFreed`]; of two at the very same moment both may succeed, each with all gradients.

@@ -230,7 +230,7 @@ struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    /// All of them, without outputs that are marked as non-differentiable.
+    /// All inputs and outputs, without outputs that are marked as non-differentiable.
     fn new(op: &'static str, inputs: &'a Inputs, f: &impl Fn(&At) -> Vec<AnyTensor>) -> Self {
         let wanted = inputs.differentiable.clone();
         let mut case = Self { op, inputs, wanted, outputs: Vec::new() };

@@ -67,29 +67,24 @@ impl Node {
         }
     }
 
-    /// The op's name.
     pub(crate) fn name(&self) -> &'static str {
         self.op.name_of(self)
     }
 
-    /// One for each differentiable input.
     #[inline]
     pub(crate) fn edges(&self) -> &[Edge] {
         self.edges.as_slice()
     }
 
-    /// As [`Op::pull`].
     #[inline(always)]
     pub(crate) fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         self.op.pull(grads, pull)
     }
 
-    /// As [`Op::push`].
     pub(crate) fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
         self.op.push(push)
     }
 
-    /// As [`Op::has_jvp`].
     pub(crate) fn has_jvp(&self) -> bool {
         self.op.has_jvp()
     }
@@ -182,7 +177,7 @@ pub(crate) trait Op: Send + Sync {
     }
 }
 
-/// The name in errors of a saved tensor that is no input.
+/// The name in errors of a saved tensor that is not an input.
 fn saved_name(role: Role, position: usize) -> String {
     match role {
         Role::Output(0) | Role::OutputValue(0) => "its output".into(),

@@ -105,7 +105,7 @@ impl SavedTensorsHooks {
 /// - **Memory.** The node no longer holds the tensor, so its buffer is freed as soon as nobody else
 ///   holds it. A leaf that wants a gradient is held by the graph in any case.
 /// - **Value.** `pack` gets the current value, outside the graph; a later change in place affects
-///   neither the packed value nor backward, and is no error. `unpack` must return a tensor with the
+///   neither the packed value nor backward, and is not an error. `unpack` must return a tensor with the
 ///   shape and the element type of the packed one, in any memory layout. Its numbers are not checked;
 ///   those of an integer tensor (an index, say) must be the same.
 /// - **Second order.** An unpacked tensor has its place in the graph again. If the backward is
@@ -208,7 +208,7 @@ impl Hooks {
             Role::Output(_) | Role::OutputValue(_) => Edge::None(Absent::UNSEEN),
             _ => for_any!(&tensor, t => t.edge()),
         };
-        // A change in place after packing is no error; one during forward is.
+        // A change in place after packing is not an error; one during forward is.
         let role = match role {
             Role::Output(slot) if version == 0 => Role::OutputValue(slot),
             role => role,

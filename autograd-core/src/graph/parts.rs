@@ -1,4 +1,4 @@
-//! The parts of a node: edges to the producers of its inputs, saved entries, and what most nodes do not have:
+//! The parts of a node: edges to the producers of its inputs, saved entries, and parts that most nodes lack:
 //! hooks, versions of changed outputs, and a token that stays unique when the node is dropped.
 
 use std::any::Any;
@@ -38,7 +38,7 @@ pub(crate) enum To<'e> {
     Leaf(&'e AnyTensor),
 }
 
-/// What is known about an input that wants no gradient.
+/// Information about an input that wants no gradient.
 #[derive(Clone, Copy)]
 pub(crate) struct Absent {
     /// Why it wants none, though it was computed from a tensor that wants one.
@@ -52,7 +52,6 @@ impl Absent {
 }
 
 impl Edge {
-    /// An edge to output `slot` of a node.
     #[inline]
     pub(crate) fn output(node: NodeRef, slot: u32) -> Self {
         if slot == 0 { Self::Node(node) } else { Self::Output(Box::new((node, slot))) }
@@ -68,7 +67,6 @@ impl Edge {
         }
     }
 
-    /// The node that it leads to.
     #[inline]
     pub(crate) fn node(&self) -> Option<&NodeRef> {
         match self.to() {
@@ -156,13 +154,13 @@ pub(crate) enum Role {
     Input(u16),
     /// The value of the output with this slot; an error if the output was changed in place since.
     Output(u16),
-    /// The value of the output with this slot; later changes of the output are no error.
+    /// The value of the output with this slot; later changes of the output are not errors.
     OutputValue(u16),
     /// An output without a gradient.
     Constant,
 }
 
-/// One entry of what a node saved.
+/// One saved entry of a node.
 #[derive(Clone)]
 pub(crate) enum Saved {
     Nothing,
@@ -217,7 +215,7 @@ impl Saved {
         Self::tensor(Tensor::new(value), Role::OutputValue(0))
     }
 
-    /// Data of a tensor's size that is no tensor to users: backward frees it, and no hook sees it.
+    /// Tensor-sized data that is not a tensor to users: backward frees it, and no hook sees it.
     pub(crate) fn plain<P: Send + Sync + 'static>(plain: P) -> Self {
         Self::Plain(Arc::new(plain))
     }

@@ -78,7 +78,7 @@ impl SavedTensor {
         at.check_version(saved, found, || at.node.saved_name(self.role, position))
     }
 
-    /// The tensor as backward gets it.
+    /// The tensor as backward receives it.
     #[inline]
     fn restore(self, at: At<'_>, position: usize) -> Result<(AnyTensor, Role)> {
         self.check(at, position)?;
@@ -194,7 +194,7 @@ impl Kept<'_> {
         plain.downcast().unwrap_or_else(|_| out_of_step())
     }
 
-    /// All tensors as backward gets them; `None` for an optional one that is absent.
+    /// All tensors as backward receives them; `None` for an optional one that is absent.
     fn all(mut self) -> Result<Vec<Option<AnyTensor>>> {
         let mut all = Vec::new();
         while self.entries.next < self.entries.as_slice().len() {

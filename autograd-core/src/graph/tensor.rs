@@ -27,7 +27,7 @@ use crate::array::{DType, Shape, Value, fits_inline};
 ///
 /// Ops are computed at once, except cheap ones of large tensors (operators with a number, `-x`,
 /// [`square`](Tensor::square), [`relu`](Tensor::relu)): these are deferred until the result is read, and
-/// several run in one pass. Results are the same bits, and gradients are materialized when backward ends.
+/// several run in one pass. Results are bit-identical, and gradients are materialized when backward ends.
 ///
 /// # Shared data
 ///

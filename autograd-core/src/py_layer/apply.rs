@@ -157,8 +157,8 @@ impl Forward<'_> {
         }
         #[cfg(debug_assertions)]
         {
-            // With recording off nothing is lost: what a layer reads inside another's forward, the outer
-            // layer reads.
+            // With recording off nothing is lost: inside another layer's forward, reads count for the outer
+            // layer.
             self.own.hidden = is_grad_enabled().then(hidden::Watch::start);
         }
         self.own.running = Some(ForwardGuard::new(before));

@@ -28,7 +28,7 @@ pub struct RawBackward<'a> {
     wants: Option<Vec<bool>>,
     /// The gradients of the outputs.
     grads: Slots,
-    /// Values that are made to be lent to the user's function.
+    /// Values created to lend them to the user's function.
     made: Made,
     /// The gradients that the function returned, or the first error.
     returned: RefCell<Result<Returned>>,
@@ -280,7 +280,7 @@ impl<'r, O: TensorOutput> Gradient<'r, O> {
     }
 }
 
-/// Values that are made to be lent to backward: zeros for absent gradients, and lists.
+/// Values created to lend them to backward: zeros for absent gradients, and lists.
 #[derive(Default)]
 struct Made(OnceCell<Box<Link>>);
 

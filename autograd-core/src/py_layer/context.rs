@@ -126,7 +126,7 @@ impl<'a, L> ForwardContext<'a, L> {
     }
 
     /// Declares that an output which is one of these inputs is a separate tensor. This holds in any case;
-    /// the call documents it, and is an error for a tensor that is no input. At most once in a forward;
+    /// the call documents it, and is an error for a tensor that is not an input. At most once in a forward;
     /// takes a tensor, or a tuple, slice or array of tensors.
     pub fn mark_not_inplace(&mut self, inputs: impl Outputs) {
         if self.0.marked_not_inplace {

@@ -61,7 +61,7 @@ tensor_inputs! {
 }
 
 /// The op's name, the number of forward's tensor inputs, their names, a bit for each of the first 64 that
-/// is marked `#[stop_gradient]`, backward's parameters that are no `Option`, and whether the op is
+/// is marked `#[stop_gradient]`, backward's parameters that are not an `Option`, and whether the op is
 /// `once_differentiable`.
 ///
 /// Names are separated by spaces, and a marked input has `~` before its name.
@@ -101,7 +101,7 @@ impl Info {
         }
     }
 
-    /// The first gradient parameter of backward that is no `Option`.
+    /// The first gradient parameter of backward that is not an `Option`.
     pub(super) fn first_bare(&self) -> Option<&'static str> {
         self.bare.split_ascii_whitespace().next()
     }

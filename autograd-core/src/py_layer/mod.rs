@@ -79,7 +79,7 @@ pub trait Layer<Key>: Sized {
     fn pull(raw: &RawBackward<'_>, lent: &Lent<'_>);
     /// Calls the user's `jvp`, if there is one.
     const PUSH: Option<fn(&RawJvp<'_>) -> Result<()>> = None;
-    /// All of these, for the library.
+    /// The layer's data and functions, for the library.
     const RULES: &'static LayerRules = &LayerRules::of::<Self, Key>();
 }
 

@@ -99,7 +99,6 @@ pub struct Visitor<'o>(
 struct Seen<'o> {
     /// The tensors with a gradient, output by output.
     tensors: SmallVec<[&'o mut dyn Handle; 2]>,
-    /// The number of outputs.
     outputs: usize,
     /// The positions where the tensors of each output begin, without the first output.
     starts: Vec<u32>,

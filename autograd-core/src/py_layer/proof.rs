@@ -63,7 +63,7 @@ pub fn float_tensor<T: FloatTensor + ?Sized>() {}
 /// The proof for tensors behind `#[stop_gradient]`.
 pub fn any_tensor<T: AnyElementTensor + ?Sized>() {}
 
-/// Has methods with the bounds of a tensor type, or without bounds if the type is no tensor.
+/// Has methods with the bounds of a tensor type, or without bounds if the type is not a tensor.
 #[doc(hidden)]
 pub struct Known<T: ?Sized>(PhantomData<fn() -> *const T>);
 
@@ -160,7 +160,7 @@ pub trait Unknown {
 
 impl<T: ?Sized> Unknown for Known<T> {}
 
-/// The gradient of a type that is no tensor.
+/// The gradient of a type that is not a tensor.
 #[doc(hidden)]
 pub struct AnyGradient;
 
@@ -170,7 +170,7 @@ impl AnyGradient {
     }
 }
 
-/// An input that is no tensor, and its tangent.
+/// An input that is not a tensor, and its tangent.
 #[doc(hidden)]
 pub struct AnyDual;
 

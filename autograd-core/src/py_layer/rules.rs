@@ -109,7 +109,7 @@ impl Op for LayerRules {
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
         let (called, once) = (Called::of(&self.info, push.node), self.info.once_differentiable);
         let (Some(function), Some(inputs)) = (self.push, called.primals()) else {
-            // Its backward is not made of differentiable ops, so it cannot be transposed.
+            // Its backward need not consist of differentiable ops, so it cannot be transposed.
             if !once {
                 return Ok(None);
             }
@@ -141,7 +141,7 @@ impl Op for LayerRules {
 }
 
 impl Called<'_> {
-    /// The name of the parameter that a tensor came in.
+    /// The name of the parameter that holds a tensor.
     fn input_name(&self, tensor: usize) -> String {
         let holds = |group: &usize| {
             let (first, count) = self.group(*group);

@@ -144,7 +144,7 @@ impl<T: Element> Taken<Tensor<T>> {
     }
 }
 
-/// For types that are no tensors, which were reported: returns whatever type forward's parameter has.
+/// The methods of types that are not tensors, which were reported: they return forward's parameter type.
 #[doc(hidden)]
 pub trait NotTaken {
     fn one<P>(&self, _: &Again, _: usize) -> P {
