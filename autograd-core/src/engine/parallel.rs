@@ -99,8 +99,8 @@ impl OrderedBackward {
     ///
     /// # Errors
     ///
-    /// [`Error::Duplicate`] for a number that was used before, and those of [`Tensor::backward`]. The
-    /// item is then not in the sums, and its number may be used again.
+    /// [`Error::Duplicate`] for a number that was used before; the errors of [`Tensor::backward`], after
+    /// which the item is not in the sums, and its number may be used again.
     pub fn backward<T: Float>(&self, item: usize, loss: &Tensor<T>) -> Result<()> {
         const OP: &str = "OrderedBackward::backward";
         anomaly::check()?;

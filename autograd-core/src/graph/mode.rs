@@ -102,7 +102,7 @@ impl Drop for GradMode {
     }
 }
 
-/// A guard that turns recording off on this thread. Created by [`no_grad`].
+/// A guard that turns off recording for this thread. Created by [`no_grad`].
 #[must_use = "recording is off only while the guard lives: `let _guard = no_grad();`"]
 pub struct NoGrad {
     _mode: GradMode,
@@ -127,7 +127,7 @@ impl NoGrad {
     }
 }
 
-/// A guard that turns recording on on this thread. Created by [`enable_grad`].
+/// A guard that turns on recording for this thread. Created by [`enable_grad`].
 #[must_use = "recording is on only while the guard lives: `let _guard = enable_grad();`"]
 pub struct EnableGrad(#[allow(dead_code, reason = "kept for its drop")] GradMode);
 

@@ -128,7 +128,7 @@ impl<T: HoldsTensor + ?Sized> Probe<T> {
     }
 }
 
-/// Types that hold a tensor elsewhere than in the first place.
+/// Types that hold a tensor in another place than the first.
 #[doc(hidden)]
 pub trait HoldsTensorFurther<P> {
     type Holder: ?Sized;
