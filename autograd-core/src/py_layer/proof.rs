@@ -117,7 +117,7 @@ impl<O: TensorOutput> Known<O> {
         finish(forward, output, O::visit)
     }
 
-    /// As [`finish`](Self::finish), for a forward that may fail.
+    /// As `finish`, for a forward that may fail.
     pub fn finish_fallible<R: Fallible<Output = O>>(
         forward: &mut Forward<'_>,
         returned: R,
