@@ -130,8 +130,7 @@ fn check_first(
     forward::check_where_written(subject, f, inputs)
 }
 
-/// Checks the second derivatives of `f` against finite differences of the first ones. The subject also
-/// names the gradient of each output.
+/// Checks second derivatives by differences of the first. The subject also names the outputs' gradients.
 fn check_second(
     subject: &Subject,
     f: impl Fn(&[AnyTensor]) -> Vec<AnyTensor>,

@@ -126,8 +126,7 @@ fn add_shown<T: Printable>(shape: &[usize], data: &[T], edge: Option<usize>, to:
     }
 }
 
-/// The positions of a dimension that are shown, with `None` for the ellipsis: `edge` positions at either
-/// end, or all.
+/// The positions of a dimension that are shown: all, or `edge` at either end, with `None` for the ellipsis.
 fn shown(len: usize, edge: Option<usize>) -> impl Iterator<Item = Option<usize>> {
     let cut = edge.filter(|&edge| len > edge.saturating_mul(2));
     let (head, tail) = cut.map_or((len, len), |edge| (edge, len - edge));

@@ -204,8 +204,7 @@ pub fn backward_to(
     running.finish()
 }
 
-/// Walks only on paths to the inputs; returns the gradients that arrived there. With `all`, an input that
-/// cannot be reached is an error before the walk.
+/// Walks only on paths to the inputs. With `all`, an input that cannot be reached is an error before that.
 fn find(
     op: &'static str,
     outputs: &[AnyTensor],

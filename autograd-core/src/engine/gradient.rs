@@ -40,8 +40,7 @@ pub(super) fn own(grad: AnyTensor) -> AnyTensor {
 }
 
 impl<T: Element> Tensor<T> {
-    /// A gradient to keep: materialized, not shared with any other handle and, if the backward is recorded,
-    /// still connected to the graph behind it.
+    /// A gradient to keep: materialized, not shared, and, if the backward is recorded, still in its graph.
     pub(super) fn owned(self) -> Tensor<T> {
         let owned = match (self.is_recorded(), self.producer()) {
             (true, Some(_)) => self.snapshot(),

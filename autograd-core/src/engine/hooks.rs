@@ -105,8 +105,7 @@ pub(super) fn pull_watched(grads: Slots, pull: Pull<'_, '_>, until: HookId) -> R
     grads.try_for_each(|(edge, grad)| grad.map_or(Ok(()), |grad| sink.deliver(edge, grad)))
 }
 
-/// Computes the gradients of a node's inputs by its rule, for the edges that `wants` holds for, and keeps
-/// what the node saved.
+/// Computes the gradients of a node's inputs that `wants` holds for, and keeps what the node saved.
 pub(crate) fn pull_alone(
     node: &NodeRef,
     grads: Slots,

@@ -1,5 +1,4 @@
-//! Many backwards on threads, the library's or the user's own, whose gradients are summed in the order of
-//! their numbers, not of their completion.
+//! Backwards on many threads whose gradients are summed in the order of numbers, not of completion.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -1,5 +1,4 @@
-//! Traversal of the graph along edges, without gradients; and the nodes on paths to the tensors whose
-//! gradients are wanted.
+//! Traversal of the graph along edges, and the nodes on paths to the tensors whose gradients are wanted.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -177,8 +176,7 @@ pub(super) struct Targets {
 }
 
 impl Targets {
-    /// Finds the nodes between the edges `from` and `to`, among those that `within` holds for. No gradient
-    /// flows along the edges of `no_grad_vars`.
+    /// Finds the nodes between the edges `from` and `to` that `within` holds for, cut at `no_grad_vars`.
     pub(super) fn find(
         from: &[Edge],
         to: &[Edge],

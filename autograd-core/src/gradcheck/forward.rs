@@ -52,8 +52,7 @@ pub fn jvpcheck(f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64>
     check(&Subject::numbered("jvpcheck", inputs.len()), DOUBLE, &f, inputs)
 }
 
-/// Checks forward mode if an op of `f` has a user's `jvp`. Numbers are passed as `f64`, so that inputs may
-/// have both precisions.
+/// Checks forward mode if an op of `f` has a user's `jvp`; in `f64`, as inputs may have both precisions.
 pub(super) fn check_where_written(
     subject: &Subject,
     f: impl Fn(&[AnyTensor]) -> Vec<AnyTensor>,

@@ -132,8 +132,7 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
         Direction { name: format!("{input}, element {position:?}"), parts }
     }
 
-    /// Calls `require` for directions of each input alone, so that an error names the input, and then of all
-    /// together.
+    /// Calls `require` for directions of each input alone, so that an error names it, and of all together.
     pub(super) fn in_directions(&self, require: impl Fn(&Direction) -> Result<()>) -> Result<()> {
         let mut generator = Generator::new(2);
         for (i, grad) in self.grads.iter().enumerate() {
@@ -235,8 +234,7 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
     }
 }
 
-/// The outputs of a function, the cotangent of each, and the gradients of the inputs; a constant has
-/// none.
+/// The outputs of a function, the cotangent of each, and the gradients of the inputs that have one.
 fn differentiate(
     op: &'static str,
     f: impl Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>,
@@ -298,8 +296,7 @@ pub(super) fn numbers(tensor: &AnyTensor) -> Vec<f64> {
     for_float!(tensor, t => t.to_vec().into_iter().map(Float::into_f64).collect(), _ => Vec::new())
 }
 
-/// A tensor of these numbers, rounded to the element type of `like`, in its shape and with the same order
-/// of axes in memory.
+/// A tensor of these numbers with the element type, the shape and the order of axes in memory of `like`.
 pub(super) fn tensor_like(like: &AnyTensor, data: &[f64]) -> AnyTensor {
     fn make<T: Float>(like: &Tensor<T>, data: &[f64]) -> AnyTensor {
         let data = data.iter().map(|&x| T::from_f64(x)).collect();

@@ -44,8 +44,7 @@ where
 }
 
 impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
-    /// The error for a direction in which the gradient is wrong, and the difference of the two slopes
-    /// relative to the larger one.
+    /// The error for a direction in which the gradient is wrong, and the relative difference of the slopes.
     fn wrong(&self, input: usize, direction: Direction) -> Option<(f64, Error)> {
         let wide = self.slopes(&direction, 1.0).ok()?;
         let at_first = self.apart(&wide)?;

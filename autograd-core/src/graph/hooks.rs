@@ -12,8 +12,7 @@ pub(crate) struct HookId(u64);
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 impl HookId {
-    /// The id of the next hook. A backward runs only hooks with smaller ids: those that were registered
-    /// before it began.
+    /// The id of the next hook. A backward runs only hooks registered before it: those with smaller ids.
     pub(crate) fn coming() -> Self {
         Self(NEXT.load(Ordering::Relaxed))
     }
@@ -69,8 +68,7 @@ impl<A: Clone> HookList<A> {
         self.lock().iter().any(|hook| is(&hook.action))
     }
 
-    /// The hooks with ids below `until`. Each step reads the current list, so a hook that an earlier one
-    /// removed is skipped.
+    /// The hooks with ids below `until`. Hooks that are removed during the iteration are skipped.
     pub(crate) fn before(&self, until: HookId) -> impl Iterator<Item = Hook<A>> {
         let mut last = HookId(0);
         from_fn(move || {

@@ -43,8 +43,7 @@ pub(crate) fn is_turned_off() -> bool {
     RECORDING.get() == Recording::Off
 }
 
-/// Whether recording is off though the user did not turn it off: in a layer's forward or backward, or in a
-/// hook.
+/// Whether recording is off though the user did not turn it off: in a layer's function or in a hook.
 pub(crate) fn is_aside() -> bool {
     matches!(RECORDING.get(), Recording::Off | Recording::Layer)
 }

@@ -130,8 +130,7 @@ impl Node {
         self.extras.get().is_none() && !is_observed()
     }
 
-    /// Whether an arriving gradient is the only one: the node has a single consumer. This stays so, unless
-    /// a recorded backward rebuilds a saved output.
+    /// Whether the node has a single consumer. Stays so, unless a recorded backward rebuilds a saved output.
     #[inline]
     pub(crate) fn is_sole(&self) -> bool {
         self.sole.load(Ordering::Relaxed)
@@ -170,8 +169,7 @@ pub(crate) trait Op: Send + Sync {
     }
     /// Computes the gradients of the inputs from those of the outputs and delivers them.
     fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()>;
-    /// Computes the tangents of the outputs from those of the inputs. `None` if the op has no rule for
-    /// this; the caller then transposes `pull`.
+    /// Computes the outputs' tangents from those of the inputs; `None` without a rule: `pull` is transposed.
     fn push(&self, _push: &mut Push<'_>) -> Result<Option<Slots>> {
         Ok(None)
     }
@@ -208,8 +206,7 @@ impl Op for Blank {
     }
 }
 
-/// The receiver of the gradients that a rule computes. The graph lives for `'g`, so a walk counts no
-/// references to its nodes.
+/// Receives the gradients that a rule computes. The graph lives for `'g`: a walk counts no references.
 pub(crate) trait Sink<'g> {
     /// Whether a gradient along this edge is needed.
     fn wants(&self, edge: &Edge) -> bool;
@@ -361,8 +358,7 @@ pub(super) fn show_constant(value: &dyn Any) -> u32 {
     number
 }
 
-/// A counted reference to a node. Its drop does not recurse: a chain of any length is freed in a
-/// loop.
+/// A counted reference to a node, whose drop does not recurse: a chain of any length is freed in a loop.
 #[derive(Clone)]
 pub(crate) struct NodeRef(Option<Arc<Node>>);
 
@@ -517,8 +513,7 @@ impl ToFree {
     }
 }
 
-/// A guard: while it lives, nodes that lose their last reference are listed. If a destructor in user code
-/// panics, the listed nodes are freed with the next node.
+/// While it lives, nodes without references are listed; after a panic they are freed with the next node.
 struct Freeing<'a>(&'a ToFree);
 
 impl<'a> Freeing<'a> {

@@ -200,8 +200,7 @@ impl Saved {
         })
     }
 
-    /// An entry for the value of the future output with this slot. The output holds the node, so the node
-    /// must not hold the output.
+    /// An entry for the value of a future output. The output holds the node, so the node must not hold it.
     #[inline(always)]
     pub(crate) fn output<T: Element>(slot: usize, output: &Tensor<T>) -> Self {
         match u16::try_from(slot) {
@@ -479,8 +478,7 @@ impl Token {
         self.0.upgrade().is_some_and(|extras| extras.hooks.remove(id))
     }
 
-    /// Records that an output was changed in place. The node does not hold its outputs, so it cannot
-    /// read their versions.
+    /// Records that an output was changed in place: the node does not hold it, so it cannot read its version.
     pub(super) fn output_changed(&self, slot: u32, version: u32) {
         let Some(extras) = self.0.upgrade() else { return };
         let mut changed = extras.changed();

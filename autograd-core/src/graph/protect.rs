@@ -45,8 +45,7 @@ pub(crate) fn protected() -> usize {
     with(|protected| protected.len())
 }
 
-/// Protects a tensor that is, or is part of, input `position` and wants a gradient, until the
-/// [`ForwardGuard`] is dropped.
+/// Protects a tensor of input `position` that wants a gradient, until the [`ForwardGuard`] is dropped.
 #[inline]
 pub(super) fn protect(
     tensor: *const (),

@@ -1,5 +1,4 @@
-//! Thread-local caches of the memory of dropped tensors and nodes: creating a small tensor or a node then
-//! needs no allocation.
+//! Thread-local caches of the memory of dropped tensors and nodes, which save an allocation for each new one.
 
 use std::cell::RefCell;
 use std::thread::LocalKey;

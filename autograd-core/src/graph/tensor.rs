@@ -172,8 +172,7 @@ impl<T: Element> Tensor<T> {
         })))
     }
 
-    /// A separate tensor with the same data, if that is small enough to be inline. It is a temporary that
-    /// nobody else can see.
+    /// A separate tensor with the same data, if that is small enough to be inline. Nobody else can see it.
     #[inline]
     pub(crate) fn small_copy(&self) -> Option<Self> {
         let Some(value) = self.fixed() else {
@@ -531,8 +530,7 @@ impl<T: Element> Tensor<T> {
         Absent { lost: self.lost(), seen }
     }
 
-    /// The [`edge`](Self::edge) of a tensor that an op consumes. A tensor that nobody else can see hands over
-    /// its own reference to the node.
+    /// The [`edge`](Self::edge) of a consumed tensor, which hands over its node if nobody else can see it.
     #[inline(always)]
     pub(crate) fn take_edge(&mut self) -> Edge {
         if !self.stop_gradient()

@@ -1,5 +1,4 @@
-//! Observers of recording, active only in scopes of this thread. Without such a scope they cost one test of
-//! a flag.
+//! Observers of recording, active in scopes of this thread; without a scope they cost one test of a flag.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};

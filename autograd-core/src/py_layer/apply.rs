@@ -37,8 +37,7 @@ pub struct Forward<'a> {
     pub(super) own: Own,
 }
 
-/// The part of a call that needs a drop. The drop is compiled once, in the library, and not in every
-/// crate with an op.
+/// The part of a call that needs a drop, which is compiled in the library, not in each crate with an op.
 pub(super) struct Own(ManuallyDrop<Owned>);
 
 #[derive(Default)]
@@ -157,8 +156,7 @@ impl Forward<'_> {
         }
         #[cfg(debug_assertions)]
         {
-            // With recording off nothing is lost: inside another layer's forward, reads count for the outer
-            // layer.
+            // With recording off nothing is lost: inside another layer's forward, that layer has the reads.
             self.own.hidden = is_grad_enabled().then(hidden::Watch::start);
         }
         self.own.running = Some(ForwardGuard::new(before));

@@ -1,5 +1,4 @@
-//! The backward of a call: from the gradients of the outputs that arrived, and what forward saved, to the
-//! gradients of the inputs.
+//! The backward of a call: from the gradients of the outputs and what forward saved, to those of the inputs.
 
 use std::any::Any;
 use std::cell::{OnceCell, RefCell};
@@ -48,8 +47,7 @@ pub struct Lent<'a> {
 /// The type of [`Layer::pull`](super::Layer::pull).
 pub(super) type Pulled = fn(&RawBackward<'_>, &Lent<'_>);
 
-/// Runs a layer's backward: unpacks what forward saved, and calls the generated `pull`. One function for
-/// all layers that save the same type.
+/// Unpacks what forward saved and calls the generated `pull`; one function for each type that is saved.
 pub(super) fn run<S: Saved>(
     raw: &RawBackward<'_>,
     saved: &mut Unpack<'_>,

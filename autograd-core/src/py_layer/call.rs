@@ -37,8 +37,7 @@ struct Given {
     edge: Option<Edge>,
 }
 
-/// The data of a node beside saved tensors. A call without attributes whose inputs and output are single
-/// tensors of one shape needs none.
+/// Node data beside saved tensors. A call of single tensors of one shape without attributes needs none.
 struct Notes {
     /// The number of tensors up to the end of each parameter: first the inputs, then the outputs.
     ends: Vec<u32>,
@@ -151,8 +150,7 @@ impl<'a> Called<'a> {
         Self { info, edges: node.edges(), notes: node.attrs() }
     }
 
-    /// The position of the first tensor of a parameter, and its number of tensors. Outputs are counted after
-    /// the inputs.
+    /// The first tensor of a parameter, by position, and its number of tensors. Outputs follow the inputs.
     #[inline]
     pub(super) fn group(&self, group: usize) -> (usize, usize) {
         let Some(notes) = self.notes else { return (group, 1) };

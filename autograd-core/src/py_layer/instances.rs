@@ -1,5 +1,4 @@
-//! Two ops that nobody calls: they instantiate the generic code of ops of `f32` and `f64` in the library, so
-//! that a user's crate does not compile it.
+//! Ops that nobody calls. They instantiate generic code for `f32` and `f64` here, so user crates do not.
 
 use super::{BackwardContext, ForwardContext};
 use crate::graph::Tensor;

@@ -1,5 +1,4 @@
-//! The outputs of forward, also of a fallible one; how their tensors are attached to the node; and the
-//! tensors that a context call marks.
+//! The outputs of forward, how their tensors are attached to the node, and those that a context call marks.
 
 use std::mem::ManuallyDrop;
 

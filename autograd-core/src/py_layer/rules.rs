@@ -54,8 +54,7 @@ impl LayerRules {
     }
 }
 
-/// Attaches a gradient to the barrier, if there is one. Each has a slot of its own, as their shapes and
-/// element types differ.
+/// Attaches a gradient to the barrier, if any, in its own slot, as shapes and element types differ.
 fn behind(barrier: &Option<NodeRef>, slot: usize, grad: AnyTensor) -> AnyTensor {
     match barrier {
         Some(barrier) => for_any!(grad, t => t.attached(barrier.clone(), slot as u32).into()),

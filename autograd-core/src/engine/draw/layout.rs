@@ -104,8 +104,7 @@ fn wanted(spots: &[Spot], i: usize, down: bool, both: bool) -> f64 {
     if x.is_empty() { spots[i].x } else { x.iter().sum::<f64>() / x.len() as f64 }
 }
 
-/// Moves the spots of a row to the nearest positions that do not overlap: the mean of pushing to the right
-/// and pushing to the left.
+/// Moves the spots of a row apart, to the mean of pushing them to the right and pushing them to the left.
 fn set_apart(spots: &mut [Spot], wanted: &[(f64, usize)]) {
     let room = |n: usize| {
         let [a, b] = [wanted[n - 1].1, wanted[n].1];

@@ -35,8 +35,7 @@ impl<T: Element> Tensor<T> {
         })
     }
 
-    /// How often the data was changed in place, and its address if it is shared with other tensors, else
-    /// null.
+    /// How often the data was changed in place, and its address if other tensors may share it, else null.
     #[inline]
     pub(in crate::graph) fn shared_state(&self) -> (u32, *const ()) {
         match self.inner().shared.get() {
@@ -45,8 +44,7 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// Returns an error if a layer's forward runs that must not change this data. `op` names what would
-    /// change it.
+    /// Returns an error if a layer's forward must not change this data. `op` names what would change it.
     pub(crate) fn check_write(&self, op: &'static str) -> Result<()> {
         protect::check_write(self.address(), self.shared_state().1, op)
     }
@@ -85,8 +83,7 @@ impl<T: Element> Tensor<T> {
         tensor
     }
 
-    /// A separate tensor with this value, for changes in place: its buffer has no other owner once `self` is
-    /// dropped.
+    /// A separate tensor with this value, for changes in place: no other tensor but `self` has its buffer.
     #[cfg(feature = "nn")]
     pub(crate) fn own(&self) -> Self {
         self.alias().sharing(None)
