@@ -1,4 +1,4 @@
-//! Arrays, which are the kernels', and what users see of them: element types, shapes, threads, the pool.
+//! The kernels' arrays, and their public interface: element types, shapes, threads, the buffer pool.
 
 use std::fmt;
 use std::ops::RangeFull;
@@ -47,7 +47,7 @@ impl DType {
         matches!(self, Self::Float32 | Self::Float64)
     }
 
-    /// That of a name.
+    /// The element type of this name.
     pub(crate) fn named(name: &str) -> Self {
         let all = [Self::Float32, Self::Float64, Self::Int32, Self::Int64, Self::UInt8, Self::Bool];
         let found = all.into_iter().find(|dtype| dtype.name() == name);
@@ -94,8 +94,8 @@ typed! {
     bool: Bool;
 }
 
-/// What can be given as a shape: `[2, 3]`, a slice, a `Vec`, a single length, or `()` or `[]` for
-/// a scalar.
+/// A type that can be given as a shape: `[2, 3]`, a slice, a `Vec`, a single length, or `()` or `[]`
+/// for a scalar.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a shape",
     label = "write the lengths as an array of `usize`: `[2, 3]`",
@@ -156,8 +156,8 @@ impl IntoShape for Shape {
     }
 }
 
-/// What can be given as axes: one (`1`, `-1` from the end), an array `[0, 2]`, a slice, a `Vec`, or `..` for all of
-/// them, which no axis at all (`[]`) means too.
+/// A type that can be given as axes: one axis (`1`, `-1` from the end), an array `[0, 2]`, a slice, a
+/// `Vec`, or `..` for all axes; an empty list (`[]`) also means all.
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -175,7 +175,7 @@ impl IntoShape for Shape {
 #[doc(alias = "dim")]
 #[doc(alias = "keepdim")]
 pub trait IntoAxes {
-    /// The axes; none if all are meant.
+    /// The axes; empty for all.
     #[doc(hidden)]
     fn as_axes(&self) -> &[isize];
 }
@@ -222,15 +222,15 @@ impl IntoAxes for &Vec<isize> {
     }
 }
 
-/// Lengths of axes, one of which may be free: `[-1, 4]`, or `[None, Some(n)]` beside lengths that are computed.
-/// Every [`IntoShape`] is one, and so is the shape of a program's variable.
+/// Lengths of axes, of which one may be free: `[-1, 4]`, or `[None, Some(n)]` beside computed lengths. Every
+/// [`IntoShape`] is one, and so is the shape of a program's variable.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a shape",
     label = "write the lengths as an array: `[2, 3]`",
     note = "a shape is an array `[2, 3]`, `[-1, 3]` or `[None, Some(3)]` (-1 and `None` are free axes), a slice, or `()` for a scalar"
 )]
 pub trait IntoDims {
-    /// The lengths; or the one that is none.
+    /// The lengths, or the number that is not a length.
     #[doc(hidden)]
     fn into_dims(self) -> Result<SmallVec<[Option<usize>; 4]>, i64>;
 }
@@ -281,7 +281,7 @@ fn dim(n: i64) -> Result<Option<usize>, i64> {
     }
 }
 
-/// How many threads a large op may use: what [`with_num_threads`] or [`set_num_threads`] said, else
+/// Returns how many threads a large op may use: as [`with_num_threads`] or [`set_num_threads`] set it, else
 /// the environment variable `AUTOGRAD_NUM_THREADS`, else as many as the process may run on.
 ///
 /// ```
@@ -291,10 +291,10 @@ pub fn num_threads() -> usize {
     threads::num_threads()
 }
 
-/// Sets how many threads large ops may use, those of all threads of the process; 1 turns the use of
-/// threads off, and 0 counts as 1.
+/// Sets how many threads large ops may use, in the whole process; 1 turns the use of threads off, and 0
+/// counts as 1.
 ///
-/// Figures do not depend on it. Threads are started when there is work for them, not here.
+/// Results do not depend on it. Threads are started when there is work for them, not here.
 ///
 /// ```
 /// autograd_core::set_num_threads(2);
@@ -319,14 +319,14 @@ pub fn with_num_threads<R>(count: usize, f: impl FnOnce() -> R) -> R {
     threads::with_num_threads(count, f)
 }
 
-/// Runs a closure, as the loop of a training, during which the threads that help do not sleep.
+/// Runs a closure, such as a training loop, during which the helper threads do not sleep.
 ///
-/// A thread without work sleeps after about 150 µs, and to wake it takes so long that only ops of some
-/// 80 µs and more are shared with it. A program whose steps lie further apart, because it reads data between them
-/// or its ops are small, keeps the threads ready by this scope: ops of a few microseconds are shared
-/// then too. The price is that their cores, [`num_threads`]` - 1` or more where more threads were used
-/// before, are busy for as long as the closure runs; whatever else wants these gets them. The threads serve
-/// all of the process, and scopes nest. Figures do not depend on it, and on one thread it does nothing.
+/// A thread without work sleeps after about 150 µs, and waking it takes so long that only ops of some 80 µs
+/// and more are shared with it. If a program's steps are further apart, because it reads data between them or
+/// its ops are small, this scope keeps the threads ready: ops of a few microseconds are then shared too. The
+/// price is that their cores, [`num_threads`]` - 1` or more if more threads were used before, are busy as
+/// long as the closure runs; other work that needs these cores gets them. The threads serve the whole
+/// process, and scopes nest. Results do not depend on it, and with one thread it has no effect.
 ///
 /// ```
 /// use autograd_core::{Tensor, with_threads_awake};
@@ -345,7 +345,7 @@ pub fn with_num_threads<R>(count: usize, f: impl FnOnce() -> R) -> R {
 ///
 /// # Panics
 ///
-/// With the panic of the closure; the threads may sleep again then too.
+/// If the closure panics; the threads may then sleep again.
 pub fn with_threads_awake<R>(f: impl FnOnce() -> R) -> R {
     threads::with_threads_awake(f)
 }
@@ -358,8 +358,8 @@ pub fn set_buffer_pool_limit(bytes: usize) {
     pool::set_buffer_pool_limit(bytes);
 }
 
-/// How many bytes of free buffers are kept now, beside those that each thread keeps by itself; see
-/// [`empty_buffer_pool`](crate::empty_buffer_pool).
+/// Returns the number of bytes of free buffers that are kept, without those that each thread keeps by
+/// itself; see [`empty_buffer_pool`](crate::empty_buffer_pool).
 pub fn buffer_pool_bytes() -> usize {
     pool::buffer_pool_bytes()
 }

@@ -14,7 +14,7 @@ mod words;
 use words::{Parameter, called, kink, lines, named, wider};
 pub(crate) use words::{Plural, RECEIVER};
 
-/// The enum of errors, with the words of each.
+/// The enum of errors, with the message of each.
 macro_rules! errors {
     (
         $(#[$meta:meta])*
@@ -41,10 +41,10 @@ macro_rules! errors {
 }
 
 errors! {
-    /// What went wrong, with the op, the parameter, what was expected and what was found.
+    /// An error, with the op, the parameter, what was expected and what was found.
     ///
-    /// Every fallible call of this crate returns this type. Nothing is lost when one is returned:
-    /// tensors stay usable, and a gradient is either written whole or not at all.
+    /// Every fallible call of this crate returns this type. An error leaves all tensors usable, and a
+    /// gradient is either written whole or not at all.
     ///
     /// ```
     /// use autograd_core::{Error, Tensor};
@@ -56,7 +56,7 @@ errors! {
     /// assert_eq!(error.to_string(), "add: shapes [2, 3] and [4] cannot be broadcast together");
     /// ```
     ///
-    /// `Debug` writes the same words, for `unwrap()` and a `main` that returns a `Result`:
+    /// `Debug` writes the same text, for `unwrap()` and a `main` that returns a `Result`:
     ///
     /// ```
     /// let error = autograd_core::Tensor::from([1.0]).try_reshape([2, 2]).unwrap_err();
@@ -85,7 +85,7 @@ errors! {
             /** How many axes the tensor has. */ rank: usize,
             /** Why it cannot be used. */ why: &'static str,
         } = ("{op}: axis {axis} {why} (the tensor has {})", Plural(*rank, "axis", "axes")),
-        /// An index lies outside its axis.
+        /// An index is outside its axis.
         Index {
             /** The op. */ op: &'static str,
             /** The parameter. */ parameter: String,
@@ -115,7 +115,7 @@ errors! {
             found.as_ref().map_or(String::new(), |found| format!("of {found} ")),
             wider(*dtype)
         ),
-        /// An element type other than the one asked for.
+        /// An element type other than the expected one.
         ElementType {
             /** The op. */ op: &'static str,
             /** The parameter. */ parameter: String,
@@ -129,14 +129,14 @@ errors! {
             /** Shape of the output. */ expected: Vec<usize>,
             /** Shape of the seed. */ found: Vec<usize>,
         } = ("{op}: the seed for {output} must have its shape {expected:?}, found {found:?}"),
-        /// A gradient was asked for where there is none.
+        /// There is no gradient.
         NoGradient {
             /** The call. */ op: &'static str,
             /** Shape of the tensor. */ shape: Vec<usize>,
-            /// What [`explain`](crate::explain()) says of it.
+            /// The explanation; see [`explain`](crate::explain()).
             why: String,
         } = ("{op}: the tensor of shape {shape:?} has {why}"),
-        /// No seed for an output that has not one element.
+        /// No seed for an output that does not have exactly one element.
         SeedMissing {
             /** The call. */ op: &'static str,
             /** The output: the op that it came from and where that was called. */ output: String,
@@ -152,14 +152,14 @@ errors! {
                 None => "but must have one element: reduce it with `sum()` or `mean()`".to_owned(),
             }
         ),
-        /// Another number of seeds, outputs or the like than needed.
+        /// A wrong number of seeds, outputs or the like.
         Count {
             /** The call. */ op: &'static str,
             /** What is counted. */ what: String,
             /** How many were needed. */ expected: usize,
             /** How many there were. */ found: usize,
         } = ("{op}: expected {expected} {what}, found {found}"),
-        /// The same tensor twice where each may stand once.
+        /// The same tensor twice, where each may occur once.
         Duplicate {
             /** The call. */ op: &'static str,
             /** The parameter, with the position of the second one. */ parameter: String,
@@ -184,11 +184,11 @@ errors! {
              (version {saved} then, {found} now); change a `copy()` of it instead",
             Parameter(parameter)
         ),
-        /// A hook on a gradient, or what was given to [`after_backward`](crate::after_backward),
-        /// returned an error. No gradient was written, unless after the backward.
+        /// A hook on a gradient, or a callback of [`after_backward`](crate::after_backward), returned an
+        /// error. No gradient was written, except if the callback ran after the backward.
         ///
-        /// The error itself is the [`source`](StdError::source), which can be downcast; its message is
-        /// part of this one's.
+        /// The user's error is the [`source`](StdError::source), which can be downcast; its message is part
+        /// of this one.
         Hook {
             /** The op whose gradients the hook sees; of a leaf, `a leaf`; after a backward, `backward`. */
             op: &'static str,
@@ -197,8 +197,8 @@ errors! {
             /** Where the op was called. */ location: Option<&'static Location<'static>>,
             /** What the hook returned. */ source: Arc<dyn StdError + Send + Sync>,
         } = ("{op}{}: the {hook} (registered at {registered}) failed: {source}", called(*location)),
-        /// A hook returned a gradient of another shape or element type than it got, or another number
-        /// of gradients.
+        /// A hook returned a gradient of another shape or element type than the one that it received, or a
+        /// wrong number of gradients.
         HookGradient {
             /** The op whose gradients the hook sees; of a leaf, `a leaf`. */ op: &'static str,
             /** Which hook. */ hook: &'static str,
@@ -248,7 +248,7 @@ errors! {
             "{op} (called at {location}): backward returned a gradient of shape {found:?} for \
              `{parameter}`, which has shape {expected:?}"
         ),
-        /// `backward` returned no gradient for an input that needs one, though those of all outputs came.
+        /// `backward` returned no gradient for an input that needs one, though all outputs have gradients.
         GradientMissing {
             /** The op. */ op: &'static str,
             /** The input. */ parameter: String,
@@ -257,7 +257,7 @@ errors! {
             "{op} (called at {location}): backward returned no gradient for `{parameter}`, which needs \
              one (stop_gradient is false); return zeros if it is zero"
         ),
-        /// `backward` returned another number of gradients for a list than the list has tensors.
+        /// `backward` returned a wrong number of gradients for a list.
         GradientCount {
             /** The op. */ op: &'static str,
             /** The list input. */ parameter: String,
@@ -280,7 +280,7 @@ errors! {
             "{op} (called at {location}): jvp returned a tangent of shape {found:?} for {output}, \
              which has shape {expected:?}"
         ),
-        /// `jvp` returned another number of tangents for a list than the list has tensors.
+        /// `jvp` returned a wrong number of tangents for a list.
         TangentCount {
             /** The op. */ op: &'static str,
             /** The output, by position. */ output: String,
@@ -301,7 +301,7 @@ errors! {
              its own gradient is not known and a second derivative through it would be wrong; save an \
              input or an output and compute the rest in backward"
         ),
-        /// An op was asked for something that it does not do (a gradient of an op without one ..).
+        /// An op does not support a request (a gradient of an op without one ..).
         Unsupported {
             /** The op. */ op: &'static str,
             /** What was asked and what can be done instead. */ why: String,
@@ -311,20 +311,20 @@ errors! {
             /** The call that started the thread. */ op: &'static str,
             /** What panicked, and its message. */ why: String,
         } = ("{op}: {why}"),
-        /// The context of a layer was used against its rules.
+        /// The context of a layer was used incorrectly.
         Context {
             /** The op. */ op: &'static str,
             /** The context call. */ call: &'static str,
             /** The rule and how it was broken. */ why: String,
         } = ("{op}: `{call}`: {why}"),
-        /// An input of `grad` from which no output can be reached.
+        /// An input of `grad` from which no output was computed.
         Unused {
             /** Position of the input. */ position: usize,
         } = (
             "grad: input {position} was not used to compute the outputs; allow that with \
              `allow_unused`"
         ),
-        /// A gradient that differs from what finite differences give; see
+        /// A gradient that differs from finite differences; see
         /// [`gradcheck()`](crate::gradcheck()).
         GradientWrong {
             /** The check. */ op: &'static str,
@@ -348,7 +348,7 @@ errors! {
             "{op}: the gradient of `{input}` at {point} is {backward} by backward, and {derivative} by \
              the derivative of forward"
         ),
-        /// A slope by forward mode that differs from what it is checked against; see
+        /// A slope by forward mode that differs from the slope it is checked against; see
         /// [`jvpcheck()`](crate::jvpcheck()).
         JvpWrong {
             /** The check. */ op: &'static str,
@@ -368,7 +368,7 @@ errors! {
             /** What went into it, with ranges. */ inputs: Vec<String>,
             /** Where the op was called. */ location: &'static Location<'static>,
         } = ("{op} (called at {location}): {found}{}", lines(inputs)),
-        /// Tensors by name that are not those of a model; all that differs is reported at once.
+        /// Named tensors that do not match those of a model; all differences are reported at once.
         StateDict {
             /** The call. */ op: &'static str,
             /** Names that were needed and not found. */ missing: Vec<String>,
@@ -409,7 +409,7 @@ errors! {
             /** What happened. */ why: String,
             /** The line that built the operator. */ location: String,
         } = ("{op} (built at {location}): {why}"),
-        /// What a run was given, or asked for, does not fit its program. Nothing was run.
+        /// An argument or a requested result of a run does not fit its program. Nothing was run.
         Run {
             /** The variable. */ variable: String,
             /** What is wrong. */ why: String,
@@ -417,18 +417,18 @@ errors! {
     }
 }
 
-/// What this crate's fallible calls return.
+/// The result of a fallible call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What a hook returns. `?` works on any error in it, which becomes the source of [`Error::Hook`] or
+/// The result of a hook. `?` converts any error, which becomes the source of [`Error::Hook`] or
 /// [`Error::SavedTensorHook`].
 pub type HookResult<T> = Result<T, Box<dyn StdError + Send + Sync>>;
 
-// What a hook returned is only read.
+// The error of a hook is only read.
 impl UnwindSafe for Error {}
 impl RefUnwindSafe for Error {}
 
-/// What a kernel cannot do is said in the same words.
+/// Converts an error of a kernel, with the same message.
 #[doc(hidden)]
 #[diagnostic::do_not_recommend]
 impl From<autograd_kernels::Error> for Error {
@@ -450,7 +450,7 @@ impl From<autograd_kernels::Error> for Error {
     }
 }
 
-// By hand: a derived one would be compiled again in each crate that shows an error.
+// Written by hand: a derived impl would be instantiated in each crate that prints an error.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -488,7 +488,7 @@ impl Error {
         Self::Value { op, parameter, expected: expected.into(), found: found.to_string() }
     }
 
-    /// The same error of `called`, the function that the user called, where another one found it.
+    /// The same error with `called`, the function that the user called, as its op.
     pub(crate) fn called(mut self, called: &'static str) -> Self {
         match &mut self {
             Self::Shape { op, .. }
@@ -504,7 +504,7 @@ impl Error {
         self
     }
 
-    /// The same error of a layer, whose input is called `x`.
+    /// The same error with a layer as its op, whose input is named `x`.
     #[cfg(feature = "nn")]
     pub(crate) fn of_layer(self, layer: &'static str) -> Self {
         let mut error = self.called(layer);

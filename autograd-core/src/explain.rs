@@ -9,18 +9,18 @@ use crate::graph::{
 };
 use crate::ops::Float;
 
-/// What [`explain`] found; shown as text for people.
+/// The result of [`explain`]. It is displayed as text.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     status: GradientStatus,
     lines: Vec<String>,
 }
 
-/// Whether a gradient gets from one tensor to another, and if not, why.
+/// Whether a gradient flows from one tensor to another, and if not, why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GradientStatus {
-    /// It does.
+    /// A gradient flows.
     Flows,
     /// The tensor's elements are integers or bools, which have no gradient.
     NotFloat,
@@ -37,7 +37,7 @@ pub enum GradientStatus {
 }
 
 impl Explanation {
-    /// The answer in one word.
+    /// The result in one word.
     pub fn status(&self) -> GradientStatus {
         self.status
     }
@@ -49,19 +49,19 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// Says whether `loss.backward()` computes a gradient of `x`, and if not, why: with the ops and
-/// lines where the way was lost.
+/// Explains whether `loss.backward()` computes a gradient of `x`, and if not, why: with the ops and lines
+/// where the connection was lost.
 ///
-/// A tensor outside the graph remembers the lines at which what it was computed from left it:
-/// `detach()`, `no_grad` (the scope's line and that of the first op in it), `set_stop_gradient(true)`, an op without a
+/// A tensor outside the graph remembers the lines where the tensors behind it left the graph: `detach()`,
+/// `no_grad` (the lines of the scope and of the first op in it), `set_stop_gradient(true)`, an op without a
 /// derivative (a comparison, a cast to integers, `argmax`), an output that a layer marks as
-/// non-differentiable, a gradient of a backward without `create_graph`. Ops that are not recorded
-/// hand that on, so it does not matter how many lie in between, on which thread they ran, or
-/// whether the scope is still open. What nobody can know is where numbers went that left tensors:
-/// through `to_vec`, `item`, an ndarray or a program of [`static_graph`](crate::static_graph).
+/// non-differentiable, a gradient of a backward without `create_graph`. Ops that are not recorded pass
+/// this on, so it does not matter how many there are in between, on which thread they ran, or whether the
+/// scope is still open. Numbers that left tensors cannot be followed: through `to_vec`, `item`, an ndarray
+/// or a program of [`static_graph`](crate::static_graph).
 ///
-/// It changes nothing and runs nothing. Ask before the backward or after it, but while `loss` is as
-/// it was. To remember costs a tensor four bytes, and keeps no other tensor alive.
+/// This changes nothing and runs nothing. Call it before or after the backward, but while `loss` is
+/// unchanged. The record costs four bytes a tensor, and keeps no other tensor alive.
 ///
 /// ```
 /// use autograd_core::{GradientStatus, Tensor, explain, no_grad};
@@ -81,7 +81,7 @@ impl fmt::Display for Explanation {
 /// assert!(why.to_string().contains(&format!("first by mul at {place}")));
 /// ```
 ///
-/// A loss that is not recorded at all is explained in the same words:
+/// A loss that is not recorded at all is explained too:
 ///
 /// ```
 /// use autograd_core::{GradientStatus, Tensor, explain};
@@ -116,9 +116,9 @@ pub fn explain<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Explana
 
 /// # Why there is no gradient
 impl<T: Float> Tensor<T> {
-    /// [`grad`](Tensor::grad), or an error that says why there is none, in the words of [`explain`].
+    /// Returns [`grad`](Tensor::grad), or an error that explains why there is none, as [`explain`] does.
     ///
-    /// A backward that has nothing to do is no error, so this is where a mistake is reported:
+    /// A backward that has nothing to do is not an error, so such a mistake is reported here:
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -135,13 +135,13 @@ impl<T: Float> Tensor<T> {
     /// # Ok::<(), autograd_core::Error>(())
     /// ```
     ///
-    /// It knows this tensor, and of the last backward of this thread whether it had anything to do. The
-    /// graph of a loss it does not know: if another tensor got a gradient from that loss, ask
-    /// [`explain`], which tells the line where the way was lost.
+    /// This examines the tensor, and whether the last backward of this thread had anything to do. It does not
+    /// know the graph of a loss: if another tensor got a gradient from that loss, call [`explain`], which
+    /// reports the line where the connection was lost.
     ///
     /// # Errors
     ///
-    /// [`Error::NoGradient`] where [`grad`](Tensor::grad) is `None`.
+    /// [`Error::NoGradient`] if [`grad`](Tensor::grad) is `None`.
     pub fn try_grad(&self) -> Result<Tensor<T>> {
         self.grad().ok_or_else(|| {
             let shape = self.shape().to_vec();
@@ -171,7 +171,7 @@ fn absent<T: Float>(x: &Tensor<T>) -> String {
     }
 }
 
-/// A loss that wants no gradient, and the op that it came from.
+/// Explains a loss that wants no gradient; `origin` is the op that produced it.
 fn loss_stops(origin: Option<String>, lost: Lost, x_stopped: bool) -> Explanation {
     let cut = origin.as_ref().map(|op| (op, "Take that away."));
     let lines = outside("loss", cut, lost).unwrap_or_else(|| not_recorded(x_stopped));
@@ -180,7 +180,7 @@ fn loss_stops(origin: Option<String>, lost: Lost, x_stopped: bool) -> Explanatio
     Explanation { status, lines }
 }
 
-/// A tensor that wants no gradient.
+/// Explains a tensor that wants no gradient.
 fn stops<U: Element>(x: &Tensor<U>) -> Explanation {
     let origin = x.origin().map(called);
     let cut = origin.as_ref().map(|op| (op, "Take that away, and compute the loss after."));
@@ -189,7 +189,7 @@ fn stops<U: Element>(x: &Tensor<U>) -> Explanation {
     Explanation { status, lines }
 }
 
-/// What is remembered of the way out of the graph, if anything is; for the result of an op, with what to do.
+/// The causes why a tensor is outside the graph, if any are known; for the result of an op, with a remedy.
 fn outside(what: &str, cut: Option<(&String, &str)>, lost: Lost) -> Option<Vec<String>> {
     let causes = lost.causes();
     let was = match cut {
@@ -202,7 +202,7 @@ fn outside(what: &str, cut: Option<(&String, &str)>, lost: Lost) -> Option<Vec<S
     Some([was].into_iter().chain(causes).chain(remedy).collect())
 }
 
-/// What to do for the gradient of a result.
+/// The remedy for the gradient of a result.
 const NOT_KEPT: &str = "backward does not keep it, because the tensor is the result of an op; call \
                         `retain_grads()` on it before.";
 
@@ -210,7 +210,7 @@ fn called(node: &NodeRef) -> String {
     format!("{} at {}", node.name(), node.location)
 }
 
-/// What nobody can follow.
+/// A path that cannot be followed.
 const DATA: &str = "or their numbers went through plain data (`to_vec`, `item`, an ndarray), where \
                     nobody can follow them.";
 
@@ -232,13 +232,13 @@ fn not_recorded(x_stopped: bool) -> Vec<String> {
     lines
 }
 
-/// Of a tensor of which nothing is remembered.
+/// For a tensor without known causes.
 const ASKS_FOR_NONE: &str = "\
 no gradient: the tensor asks for none (stop_gradient is true).
 Call `set_stop_gradient(false)` on it before anything is computed from it. If it is a result,
 all that it was computed from asked for none then, or was plain data in between.";
 
-/// The ops on the shortest way from the loss down to a tensor.
+/// The ops on the shortest path from the loss down to a tensor.
 fn way<'g>(from: &'g Edge, to: &Edge) -> Option<Vec<&'g NodeRef>> {
     let to = target(to)?;
     let is_there = |edge: &Edge| target(edge) == Some(to);
@@ -249,10 +249,10 @@ fn way<'g>(from: &'g Edge, to: &Edge) -> Option<Vec<&'g NodeRef>> {
     Some(way).filter(|way| !way.is_empty())
 }
 
-/// How many of the ops on the way, or of the places where it ends, are listed.
+/// The most ops on a path, or ends of paths, that are listed.
 const LISTED: usize = 12;
 
-/// Lines for places, and how many more there are.
+/// One line for each place, and the number of places left out.
 fn listed(places: &[String]) -> impl Iterator<Item = String> {
     let more = places.len().saturating_sub(LISTED);
     let more = (more > 0).then(|| format!("  .. and {more} more"));
@@ -274,7 +274,7 @@ fn flows<U: Element>(way: &[&NodeRef], x: &Tensor<U>) -> Vec<String> {
     lines
 }
 
-/// In one line, if anything is remembered.
+/// The causes in one line, if any are known.
 fn causes(lost: Lost) -> Option<String> {
     let causes: Vec<String> = lost.causes().iter().map(ToString::to_string).collect();
     (!causes.is_empty()).then(|| causes.join(", and "))

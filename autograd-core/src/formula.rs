@@ -1,13 +1,13 @@
-//! Elementwise formulas, which are the kernels', and the documentation of what users see of them.
+//! The kernels' elementwise formulas, with the documentation of their public part.
 
 pub(crate) use autograd_kernels::formula::*;
 
 #[doc(inline)]
 pub use autograd_kernels::formula::Lane;
 
-/// Whether something holds of the numbers of a formula.
+/// A boolean of an elementwise formula.
 ///
-/// Made by the comparisons of [`Real`], and by bool or integer inputs (`#[stop_gradient] keep:
+/// Created by the comparisons of [`Real`], and by bool or integer inputs (`#[stop_gradient] keep:
 /// Mask<L>`). Masks are combined by `&`, `|`, `^` and `!`, and used by [`select`](Mask::select).
 ///
 /// ```
@@ -23,16 +23,16 @@ pub use autograd_kernels::formula::Mask;
 /// A number of an elementwise formula.
 ///
 /// A formula is straight-line code over `Real<L>`: arithmetic with `f64` literals, constants and
-/// parameters on either side, the functions below, comparisons that give a [`Mask`], and
+/// parameters on either side, the functions below, comparisons, which give a [`Mask`], and
 /// [`Mask::select`] in place of a branch. The formula is compiled for every element type, vector
-/// width and order of derivative that is asked for.
+/// width and order of derivative that is needed.
 ///
 /// The largest errors are given in units in the last place of the exact result, over all
 /// arguments and instruction sets. NaN gives NaN, odd functions keep the sign of zero, and
 /// subnormal numbers are as accurate as others.
 ///
-/// A function of one's own that a formula calls is generic too, and `#[inline(always)]`: a call
-/// that stays a call is slow.
+/// A function of your own that a formula calls must be generic too, and `#[inline(always)]`: without
+/// inlining it is slow.
 ///
 /// ```
 /// use autograd_core::prelude::*;
@@ -51,6 +51,6 @@ pub use autograd_kernels::formula::Real;
 
 /// A step of the program that is being written on this thread.
 ///
-/// [`fuse`](fn@crate::fuse) gives its closure numbers of this kind.
+/// The closure of [`fuse`](fn@crate::fuse) receives numbers of this kind.
 #[doc(inline)]
 pub use autograd_kernels::formula::Traced;

@@ -1,7 +1,7 @@
 //! Derivatives of closures over tensors.
 //!
-//! Each function here calls its closure once, on stand-ins for the inputs, so that the inputs'
-//! `.grad` and `stop_gradient` play no part and stay as they are.
+//! Each function calls its closure once, on substitutes for the inputs, so the inputs' `.grad` and
+//! `stop_gradient` neither matter nor change.
 
 use std::collections::HashSet;
 
@@ -10,11 +10,11 @@ use crate::error::{Error, Result};
 use crate::graph::{Edge, ForwardMode, GradMode, Tensor, is_grad_enabled};
 use crate::ops::Float;
 
-/// The value of `f` at `inputs`, and the product of `cotangent` with its derivatives, one for each
-/// input, of that input's shape: zeros for an input that `f` does not use.
+/// Returns the value of `f` at `inputs` and, for each input, the product of `cotangent` with the
+/// derivatives of `f`, of that input's shape: zeros for an input that `f` does not use.
 ///
-/// `cotangent` has the shape of what `f` returns. Where ops are recorded, both results can be
-/// differentiated with respect to whatever wants a gradient: inputs, the cotangent, and tensors
+/// `cotangent` has the shape of the result of `f`. If ops are recorded, both results can be
+/// differentiated with respect to everything that wants a gradient: inputs, the cotangent, and tensors
 /// that `f` has captured.
 ///
 /// ```
@@ -30,12 +30,12 @@ use crate::ops::Float;
 ///
 /// # Errors
 ///
-/// [`Error::SeedShape`] if the cotangent has another shape than the value; also what the backward
-/// of `f` may return.
+/// [`Error::SeedShape`] if the cotangent has another shape than the value; also the errors of the
+/// backward of `f`.
 ///
 /// # Panics
 ///
-/// Where `f` does.
+/// If `f` panics.
 #[doc(alias = "pullback")]
 pub fn vjp<T: Float>(
     f: impl FnOnce(&[Tensor<T>]) -> Tensor<T>,
@@ -54,18 +54,17 @@ pub fn vjp<T: Float>(
     Ok((point.value(), grads))
 }
 
-/// The value of `f` at `inputs`, and its slope along `tangents`, of the value's shape: forward mode.
+/// Returns the value of `f` at `inputs`, and its slope along `tangents`, of the value's shape: forward mode.
 ///
-/// There is one tangent for each input, of its shape. Tangents go through the graph of `f` op by op,
-/// from the inputs on: an op with a `fn jvp` in its [`macro@crate::py_layer`] block is asked for the
-/// tangents of its outputs, and every other op's backward is transposed (it is linear in the
-/// gradient it gets, and a backward through it gives the way forward). So a hand-written `jvp` is
-/// used wherever there is one, and none is needed for an op whose backward is made of differentiable
-/// ops.
+/// There is one tangent for each input, of its shape. Tangents propagate through the graph of `f` op by op,
+/// from the inputs on: an op with a `fn jvp` in its [`macro@crate::py_layer`] block computes the tangents
+/// of its outputs, and the backward of any other op is transposed (it is linear in the gradient that it
+/// receives, and a backward through it gives the forward direction). So a hand-written `jvp` is used
+/// wherever there is one, and an op whose backward consists of differentiable ops needs none.
 ///
-/// Forward mode nests: `f` may call `jvp`, [`grad_with`] or [`vjp`]. For what can be differentiated
-/// again see [`vjp`]. Parts of `f` that other threads record are differentiated by two backwards,
-/// the second over the first one, which need no shapes but ask no `fn jvp`.
+/// Forward mode nests: `f` may call `jvp`, [`grad_with`] or [`vjp`]. See [`vjp`] for what can be
+/// differentiated again. Parts of `f` that other threads record are differentiated by two backwards, the
+/// second through the first, which need no shapes but do not use `fn jvp`.
 ///
 /// ```
 /// use autograd_core::{Tensor, jvp};
@@ -80,11 +79,11 @@ pub fn vjp<T: Float>(
 /// # Errors
 ///
 /// [`Error::Count`] if there is not one tangent for each input, [`Error::Shape`] if one has another
-/// shape than its input; also what the backward of `f` may return.
+/// shape than its input; also the errors of the backward of `f`.
 ///
 /// # Panics
 ///
-/// Where `f` does.
+/// If `f` panics.
 #[doc(alias = "pushforward")]
 pub fn jvp<T: Float>(
     f: impl FnOnce(&[Tensor<T>]) -> Tensor<T>,
@@ -109,14 +108,14 @@ pub fn jvp<T: Float>(
         Err(Stop::Failed(error)) => return Err(error),
     };
     let slope = or_zeros(slope, &point.y);
-    // It may be a tangent that was given.
+    // The slope may be one of the given tangents.
     let slope = if point.record { slope } else { slope.alias() };
     Ok((point.value(), slope))
 }
 
-/// All derivatives of `f` at `x`: of shape `[out.., in..]`, where `out` is the shape of what `f`
-/// returns and `in` that of `x`. Needs one backward an element of `f(x)`. For what can be
-/// differentiated again see [`vjp`].
+/// Returns all derivatives of `f` at `x`, in shape `[out.., in..]`, where `out` is the shape of the result
+/// of `f` and `in` that of `x`. Needs one backward for each element of `f(x)`. See [`vjp`] for what can be
+/// differentiated again.
 ///
 /// ```
 /// use autograd_core::{Tensor, jacobian};
@@ -130,11 +129,11 @@ pub fn jvp<T: Float>(
 ///
 /// # Errors
 ///
-/// What the backward of `f` may return.
+/// The errors of the backward of `f`.
 ///
 /// # Panics
 ///
-/// Where `f` does.
+/// If `f` panics.
 pub fn jacobian<T: Float>(
     f: impl FnOnce(&Tensor<T>) -> Tensor<T>,
     x: &Tensor<T>,
@@ -143,9 +142,9 @@ pub fn jacobian<T: Float>(
     point.rows(&point.y)
 }
 
-/// The second derivatives of `f`, which returns one element, at `x`: of shape `[in.., in..]`, where
-/// `in` is the shape of `x`. Needs one backward an element of `x`. For what can be differentiated
-/// again see [`vjp`].
+/// Returns the second derivatives of `f`, which returns one element, at `x`, in shape `[in.., in..]`, where
+/// `in` is the shape of `x`. Needs one backward for each element of `x`. See [`vjp`] for what can be
+/// differentiated again.
 ///
 /// ```
 /// use autograd_core::{Tensor, hessian};
@@ -157,12 +156,12 @@ pub fn jacobian<T: Float>(
 ///
 /// # Errors
 ///
-/// [`Error::Shape`] if `f` returns more or less than one element; also what the backward of `f` may
-/// return.
+/// [`Error::Shape`] if `f` does not return exactly one element; also the errors of the backward of
+/// `f`.
 ///
 /// # Panics
 ///
-/// Where `f` does.
+/// If `f` panics.
 pub fn hessian<T: Float>(
     f: impl FnOnce(&Tensor<T>) -> Tensor<T>,
     x: &Tensor<T>,
@@ -171,9 +170,9 @@ pub fn hessian<T: Float>(
     point.rows(&point.gradient("hessian")?)
 }
 
-/// The second derivatives of `f`, which returns one element, at `x`, times `v`: both of the shape
-/// of `x`, and so is the result. Needs two backwards, however many elements `x` has. For what can
-/// be differentiated again see [`vjp`].
+/// Returns the product of the second derivatives of `f`, which returns one element, at `x`, with `v`. Both
+/// `v` and the result have the shape of `x`. Needs two backwards, however many elements `x` has. See
+/// [`vjp`] for what can be differentiated again.
 ///
 /// ```
 /// use autograd_core::{Tensor, hvp};
@@ -185,12 +184,12 @@ pub fn hessian<T: Float>(
 ///
 /// # Errors
 ///
-/// [`Error::Shape`] if `v` has another shape than `x` or `f` returns more or less than one element;
-/// also what the backward of `f` may return.
+/// [`Error::Shape`] if `v` has another shape than `x` or `f` does not return exactly one element; also
+/// the errors of the backward of `f`.
 ///
 /// # Panics
 ///
-/// Where `f` does.
+/// If `f` panics.
 pub fn hvp<T: Float>(
     f: impl FnOnce(&Tensor<T>) -> Tensor<T>,
     x: &Tensor<T>,
@@ -205,15 +204,15 @@ pub fn hvp<T: Float>(
 
 /// A closure's value at its inputs, recorded.
 struct Point<T: Float> {
-    /// The stand-ins that the closure was called on.
+    /// The substitutes for the inputs that the closure was called on.
     inputs: Vec<Tensor<T>>,
     y: Tensor<T>,
-    /// Whether what is computed here can be differentiated by somebody outside.
+    /// Whether the results can be differentiated outside of this call.
     record: bool,
 }
 
 impl<T: Float> Point<T> {
-    /// `others` take part in what is computed later.
+    /// `others` are the tensors that later computations use.
     fn new(
         f: impl FnOnce(&[Tensor<T>]) -> Tensor<T>,
         inputs: &[Tensor<T>],
@@ -237,7 +236,7 @@ impl<T: Float> Point<T> {
         Self { inputs, y, record }
     }
 
-    /// The closure's value; part of a graph only where that leads out of here.
+    /// The closure's value; part of a graph only if that leads out of this call.
     fn value(&self) -> Tensor<T> {
         if self.record { self.y.clone() } else { self.y.alias() }
     }
@@ -261,10 +260,10 @@ impl<T: Float> Point<T> {
         grad_with(&[y], &self.inputs.iter().collect::<Vec<_>>(), options)
     }
 
-    /// The slope of the value where only backward can be used.
+    /// The slope of the value by backward alone.
     fn slope_by_two_backwards(&self, tangents: &[Tensor<T>]) -> Result<Option<Tensor<T>>> {
-        // The product with a cotangent is linear in it, and its slope along the cotangent is that
-        // of the closure. Not 0, for which a derivative that is infinite would give NaN.
+        // The product with a cotangent is linear in the cotangent, and its transpose gives the slope. The
+        // cotangent is not 0, for which an infinite derivative would give NaN.
         let cotangent = Tensor::ones_like(&self.y);
         cotangent.set_stop_gradient(false);
         let grads = self.pull(&self.y, &cotangent, true, true)?;
@@ -297,7 +296,7 @@ impl<T: Float> Point<T> {
         Ok(or_zeros(gradient.flatten(), &self.inputs[0]))
     }
 
-    /// The gradients of each element of `y` with respect to the only input, one after the other.
+    /// The gradients of each element of `y` with respect to the only input, as rows.
     fn rows(&self, y: &Tensor<T>) -> Result<Tensor<T>> {
         let x = &self.inputs[0];
         let shape: Vec<usize> = y.shape().iter().chain(x.shape()).copied().collect();

@@ -1,8 +1,8 @@
 //! A checker of gradients: backward against finite differences.
 //!
-//! Along a direction `d` the slope of `f` is `(f(x + h d) - f(x - h d)) / 2h`, and by backward it is
-//! the gradient times `d`. Directions are random, over all inputs together and over each alone, and
-//! along the gradient itself, where nothing cancels; small inputs are tried element by element too.
+//! Along a direction `d`, the slope of `f` is `(f(x + h d) - f(x - h d)) / 2h`; by backward it is the
+//! gradient times `d`. Directions are random, over all inputs together and over each alone, and along the
+//! gradient itself, where nothing cancels; small inputs are also checked element by element.
 
 mod forward;
 pub(crate) mod op;
@@ -25,15 +25,15 @@ use point::{check, gradients, leaves, random, require_float};
 
 /// Checks the gradients of `f` at `inputs` against finite differences.
 ///
-/// `f` must give the same result for the same inputs; it may return any shape (what is checked is
-/// the gradient of the output times fixed random numbers). The gradients of all inputs are checked,
-/// whatever their `stop_gradient`; an input that `f` does not use has gradient 0. Inputs are not
-/// changed and their layout is kept. The check draws no numbers from the process-wide generator, so
-/// it is the same in every run.
+/// `f` must return the same result for the same inputs. It may return any shape: the gradient of the output
+/// times fixed random numbers is checked. The gradients of all inputs are checked, whatever their
+/// `stop_gradient`; an input that `f` does not use has gradient 0. Inputs are not changed and their
+/// layout is kept. The check draws no numbers from the process-wide generator, so it is the same in
+/// every run.
 ///
-/// A rule that is wrong by 0.1 % is found. Where `f` has a kink or a jump, as `relu` has at 0,
-/// differences give another slope than any rule; the error then says that `f` is not differentiable
-/// there. (`abs` at 0 passes: its rule gives the mean of both sides, as differences do.)
+/// The check finds a rule that is wrong by 0.1 %. At a kink or a jump of `f`, as `relu` has at 0, differences
+/// give another slope than any rule; the error then says that `f` is not differentiable there. (`abs` at
+/// 0 passes: its rule returns the mean of both sides, as differences do.)
 ///
 /// For other element types see [`gradcheck_any`].
 ///
@@ -51,18 +51,18 @@ use point::{check, gradients, leaves, random, require_float};
 ///
 /// # Errors
 ///
-/// [`GradientWrong`](crate::Error::GradientWrong) and, where an op of `f` has a `fn jvp`,
+/// [`GradientWrong`](crate::Error::GradientWrong) and, if an op of `f` has a `fn jvp`,
 /// [`JvpWrong`](crate::Error::JvpWrong) name the input and the direction and give both numbers;
-/// [`Unsupported`](crate::Error::Unsupported) where two runs of `f` differ; also what the backward
-/// of `f` may return.
+/// [`Unsupported`](crate::Error::Unsupported) if two runs of `f` differ; also the errors of the backward
+/// of `f`.
 pub fn gradcheck(f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64>]) -> Result<()> {
     gradcheck_any(|inputs| f(&typed(inputs)).into(), &erased(inputs))
 }
 
-/// Checks the second derivatives of `f` at `inputs` against finite differences of the first ones,
-/// with respect to the inputs and to the gradient that the output is given.
+/// Checks the second derivatives of `f` at `inputs` against finite differences of the first ones, with
+/// respect to the inputs and to the gradient of the output.
 ///
-/// Check the first ones with [`gradcheck`]: this takes them as they are.
+/// Check the first ones with [`gradcheck`]: this function assumes that they are right.
 ///
 /// ```
 /// use autograd_core::{Tensor, gradgradcheck};
@@ -84,8 +84,8 @@ pub fn gradgradcheck(
 /// [`gradcheck`] for inputs of any element types: `f32` and `f64` are checked, each with steps and
 /// tolerances that suit it, and integers and bools are constants.
 ///
-/// Differences of `f32` are coarse: a rule wrong by 0.1 % is found where the numbers on the way are
-/// not much greater than the result.
+/// Differences of `f32` are coarse: a rule wrong by 0.1 % is found if intermediate numbers are not much
+/// greater than the result.
 ///
 /// ```
 /// use autograd_core::{AnyTensor, Tensor, gradcheck_any};
@@ -102,7 +102,7 @@ pub fn gradgradcheck(
 ///
 /// # Errors
 ///
-/// As [`gradcheck`]; [`Unsupported`](crate::Error::Unsupported) too for a result without a gradient.
+/// As [`gradcheck`]; also [`Unsupported`](crate::Error::Unsupported) for a result without a gradient.
 pub fn gradcheck_any(f: impl Fn(&[AnyTensor]) -> AnyTensor, inputs: &[AnyTensor]) -> Result<()> {
     check_first(&Subject::numbered("gradcheck", inputs.len()), |inputs| vec![f(inputs)], inputs)
 }
@@ -120,7 +120,7 @@ pub fn gradgradcheck_any(
     check_second(&subject, |inputs| vec![f(inputs)], inputs)
 }
 
-/// Holds the gradients of `f` against finite differences, and forward mode where it is written.
+/// Checks the gradients of `f` against finite differences, and forward mode if an op has `fn jvp`.
 fn check_first(
     subject: &Subject,
     f: impl Fn(&[AnyTensor]) -> Vec<AnyTensor>,
@@ -130,8 +130,7 @@ fn check_first(
     forward::check_where_written(subject, f, inputs)
 }
 
-/// Holds the second derivatives of `f` against finite differences of the first ones. The subject
-/// has a name too for the gradient that each output is given.
+/// Checks second derivatives by differences of the first. The subject also names the outputs' gradients.
 fn check_second(
     subject: &Subject,
     f: impl Fn(&[AnyTensor]) -> Vec<AnyTensor>,

@@ -1,9 +1,8 @@
 //! Differentiable ops in Rust.
 //!
-//! [`macro@py_layer`] turns an impl block with `forward` and `backward` into a typed op, and what
-//! can be known of it when compiling is checked then: how many gradients backward takes and
-//! returns, their element types, what is saved and when. Under it is an eager autograd engine over
-//! [`ndarray`].
+//! [`macro@py_layer`] turns an impl block with `forward` and `backward` into a typed op, and checks at
+//! compile time what can be known then: the number of gradients that backward takes and returns, their
+//! element types, what is saved and when. Ops run on an eager autograd engine over [`ndarray`].
 //!
 //! ```
 //! use autograd_core::prelude::*;
@@ -43,9 +42,9 @@
 //! autograd-kernels.opt-level = 2
 //! ```
 //!
-//! Formulas (`#[py_layer(elementwise)]`, [`scalar_op!`], [`fuse()`]) are compiled in your own crate: unoptimised, one
-//! takes 1,000 times as long. Set `opt-level = 2` for a crate that has some, too, by `[profile.dev.package.NAME]`, or
-//! for all of the workspace by `[profile.dev]`.
+//! Formulas (`#[py_layer(elementwise)]`, [`scalar_op!`], [`fuse()`]) are compiled in your own crate:
+//! unoptimised, they take 1,000 times as long. Set `opt-level = 2` for a crate with formulas, too: by
+//! `[profile.dev.package.NAME]`, or by `[profile.dev]` for the whole workspace.
 //!
 //! # Where to look
 //!
@@ -53,12 +52,12 @@
 //! |---|---|
 //! | write an op | [`macro@py_layer`], [`ForwardContext`], [`BackwardContext`], [`JvpContext`] |
 //! | make tensors and compute with them | [`Tensor`] |
-//! | get gradients | [`Tensor::backward`], [`grad`], [`backward()`] |
-//! | train on several threads, the same bits each time | [`backward_parallel`], [`OrderedBackward`] |
+//! | compute gradients | [`Tensor::backward`], [`grad`], [`backward()`] |
+//! | train on several threads with bit-identical results | [`backward_parallel`], [`OrderedBackward`] |
 //! | differentiate gradients again | [`GradOptions::create_graph`] |
 //! | differentiate a closure | [`vjp`], [`jvp`], [`jacobian`], [`hessian`], [`hvp`] |
 //! | turn recording off | [`no_grad`], [`Tensor::detach`], [`Tensor::set_stop_gradient`] |
-//! | see or change gradients on their way | [`Tensor::register_hook`], [`GraphNode`] |
+//! | read or change gradients during backward | [`Tensor::register_hook`], [`GraphNode`] |
 //! | recompute in backward instead of keeping | [`checkpoint`] |
 //! | keep saved tensors on disk or in lower precision | [`saved_tensors_hooks`] |
 //! | find the first NaN or infinity | [`detect_anomaly`] |
@@ -66,7 +65,7 @@
 //! | check a gradient by finite differences | [`gradcheck()`] |
 //! | verify the backwards of ops while a program trains | the feature `verify`: `verify_layers`, `AUTOGRAD_VERIFY=1` |
 //! | build a model of layers, and name its parameters | [`nn`], [`nn::Module`] |
-//! | learn | [`optim`], [`optim::schedule`] |
+//! | train | [`optim`], [`optim::schedule`] |
 //! | take batches of data, in random order, prepared on another thread | [`data::DataLoader`] |
 //! | use more or fewer threads, and keep them ready while training | [`set_num_threads`], [`with_num_threads`], [`with_threads_awake`] |
 //! | save and load | [`safetensors`], [`npy`] |
@@ -92,15 +91,15 @@
 //!
 //! - `stop_gradient` is true for new tensors, as in Paddle; `set_stop_gradient(false)` asks for a
 //!   gradient.
-//! - An op panics at the caller's line where shapes or values do not fit; most have a `try_` twin that
+//! - An op panics at the caller's line if shapes or values do not fit; most have a `try_` twin that
 //!   returns [`Result`].
 //! - After an error or a panic, also in user code, every tensor is usable and no gradient is half
-//!   written. So tensors, modules and programs go into
-//!   [`catch_unwind`](std::panic::catch_unwind) as they are.
-//! - Nothing depends on the number of threads; results may differ in the last bit between CPUs with
+//!   written. So [`catch_unwind`](std::panic::catch_unwind) accepts tensors, modules and programs without
+//!   a wrapper.
+//! - Results do not depend on the number of threads; they may differ in the last bit between CPUs with
 //!   and without fused multiply-add. Separate backwards at the same time add to a shared leaf in the
-//!   order in which they end, so there the last bit is the clock's: [`backward_parallel`] and
-//!   [`OrderedBackward`] have an order of their own.
+//!   order in which they end, so there the last bit depends on timing; [`backward_parallel`] and
+//!   [`OrderedBackward`] add in a fixed order.
 //! - Integer and bool tensors never have a gradient.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -116,7 +115,7 @@
     allow(rustdoc::broken_intra_doc_links)
 )]
 
-// The macro's expansions name this crate; so they do in its own tests.
+// The macro's expansions name this crate, also in its own tests.
 extern crate self as autograd_core;
 
 mod array;
@@ -197,7 +196,7 @@ pub use py_layer::{BackwardContext, ForwardContext, IntoSaved, JvpContext, Saved
 #[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
 pub use py_layer::{VerifyScope, verify_layers};
 
-/// What a program with ops of its own needs: `use autograd_core::prelude::*;`.
+/// The imports for a program with its own ops: `use autograd_core::prelude::*;`.
 pub mod prelude {
     pub use crate::{
         AnyTensor, BackwardContext, Element, Float, ForwardContext, JvpContext, Lane, Mask,

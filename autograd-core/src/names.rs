@@ -1,4 +1,4 @@
-//! The everyday operations, by their names here and in other libraries.
+//! Common operations, by their names here and in other libraries.
 //!
 //! | to | here | PyTorch | NumPy |
 //! |---|---|---|---|

@@ -1,4 +1,4 @@
-//! How a tensor reads on the screen: the layout of Paddle's `to_string`.
+//! Tensors as text, in the layout of Paddle's `to_string`.
 
 use std::fmt::{self, Write};
 
@@ -9,10 +9,10 @@ mod tests;
 pub use options::{Notation, PrintOptions, print_options, set_print_options};
 
 /// Writes a tensor as `Tensor(shape=[2], dtype=float32, stop_gradient=true,`, a new line, its data
-/// and `)`. `data` is row-major and as long as `shape` says.
+/// and `)`. `data` is row-major and has the length that `shape` implies.
 ///
 /// The precision of the formatter, if there is one, is the number of decimals. Other flags of the
-/// format string change nothing.
+/// format string have no effect.
 pub(crate) fn render_tensor<T: Printable>(
     f: &mut fmt::Formatter<'_>,
     shape: &[usize],
@@ -26,12 +26,12 @@ pub(crate) fn render_tensor<T: Printable>(
     f.write_char(')')
 }
 
-/// An element type that can be shown.
+/// An element type that can be printed.
 pub(crate) trait Printable: Copy {
     fn printed(self) -> Item;
 }
 
-/// An element, whatever its type.
+/// An element of any type.
 #[derive(Clone, Copy)]
 pub(crate) enum Item {
     Float(f64),
@@ -52,7 +52,7 @@ macro_rules! printable {
 printable! { f32: Float, f64: Float, i32: Integer, i64: Integer, u8: Integer, bool: Bool }
 
 impl Item {
-    /// Whether it takes the sign column. A negative zero does not, though it shows a sign.
+    /// Whether it uses the sign column. A negative zero does not, though it has a sign.
     fn is_negative(self) -> bool {
         match self {
             Self::Float(x) => x < 0.0,
@@ -61,7 +61,7 @@ impl Item {
         }
     }
 
-    /// Without padding.
+    /// The text without padding.
     fn text(self, decimals: usize, scientific: bool) -> String {
         match self {
             Self::Bool(true) => "True".into(),
@@ -83,7 +83,7 @@ impl Item {
     }
 }
 
-/// The nested brackets alone. `data` is row-major and as long as `shape` says.
+/// Writes the nested brackets alone. `data` is row-major and has the length that `shape` implies.
 fn write_data<T: Printable>(
     out: &mut dyn Write,
     shape: &[usize],
@@ -91,7 +91,7 @@ fn write_data<T: Printable>(
     options: PrintOptions,
 ) -> fmt::Result {
     debug_assert_eq!(shape.iter().product::<usize>(), data.len());
-    // Of an empty tensor the brackets count, which can be many without a single element.
+    // An empty tensor is measured by its brackets, which can be many without a single element.
     let size = shape
         .iter()
         .take_while(|&&len| len != 0)
@@ -117,7 +117,7 @@ fn write_data<T: Printable>(
     layout.write_block(shape, 0)
 }
 
-/// Adds the items that are shown, in the order in which they are.
+/// Adds the items that are shown, in their order.
 fn add_shown<T: Printable>(shape: &[usize], data: &[T], edge: Option<usize>, to: &mut Vec<Item>) {
     let [len, inner @ ..] = shape else { return to.push(data[0].printed()) };
     let stride: usize = inner.iter().product();
@@ -126,8 +126,7 @@ fn add_shown<T: Printable>(shape: &[usize], data: &[T], edge: Option<usize>, to:
     }
 }
 
-/// The positions of a dimension that are shown, with `None` where the ellipsis stands: so many at
-/// either end, or all.
+/// The positions of a dimension that are shown: all, or `edge` at either end, with `None` for the ellipsis.
 fn shown(len: usize, edge: Option<usize>) -> impl Iterator<Item = Option<usize>> {
     let cut = edge.filter(|&edge| len > edge.saturating_mul(2));
     let (head, tail) = cut.map_or((len, len), |edge| (edge, len - edge));
@@ -149,22 +148,22 @@ fn needs_exponents(items: &[Item]) -> bool {
     most >= 1e8 || least < 1e-4 || most / least > 1e3
 }
 
-/// Puts the items between brackets.
+/// Writes the items between brackets.
 struct Layout<'a> {
     out: &'a mut dyn Write,
-    /// Each as text, and whether it is negative.
+    /// Each item as text, and whether it is negative.
     items: std::slice::Iter<'a, (String, bool)>,
-    /// Length of the longest.
+    /// The length of the longest text.
     width: usize,
-    /// Whether one of them is negative.
+    /// Whether an item is negative.
     signed: bool,
     edge: Option<usize>,
-    /// The columns of a line.
+    /// The number of columns of a line.
     columns: usize,
 }
 
 impl Layout<'_> {
-    /// One tensor of the given shape, with its first bracket at column `indent`.
+    /// Writes one tensor of the given shape, with its first bracket at column `indent`.
     fn write_block(&mut self, shape: &[usize], indent: usize) -> fmt::Result {
         let [len, inner @ ..] = shape else {
             return self.write_item();
@@ -177,7 +176,7 @@ impl Layout<'_> {
         self.out.write_char('[')?;
         for (i, position) in shown(*len, self.edge).enumerate() {
             if i > 0 && i.is_multiple_of(per_line) {
-                // The higher the rank, the more blank lines: rows follow each other closely.
+                // Rows have no blank line between them; each higher axis adds one.
                 let lines = "\n".repeat(inner.len().max(1));
                 write!(self.out, ",{lines}{:1$}", "", indent + 1)?;
             } else if i > 0 {
@@ -191,11 +190,11 @@ impl Layout<'_> {
         self.out.write_char(']')
     }
 
-    /// The next item, to the left of its column but behind the sign column if there is one.
+    /// Writes the next item, left-aligned, after the sign column if there is one.
     fn write_item(&mut self) -> fmt::Result {
         let Some((text, negative)) = self.items.next() else { return Ok(()) };
         let mut width = self.width;
-        // The widest item has no room for it: `-20` and `300` stand in the same column.
+        // The widest item has no room for the sign column: `-20` and `300` start in the same column.
         if self.signed && !negative && text.len() < width {
             self.out.write_char(' ')?;
             width -= 1;

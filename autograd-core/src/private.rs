@@ -1,4 +1,4 @@
-//! What expansions of the macros call, and nothing else. No part of the public interface.
+//! The items that expansions of the macros use, and nothing else. Not part of the public interface.
 #![allow(missing_docs, reason = "hidden from users")]
 
 pub use std::borrow::Cow;
@@ -15,7 +15,7 @@ pub use crate::py_layer::*;
 #[cfg(feature = "static-graph")]
 pub use crate::static_graph::private::*;
 
-/// What elementwise ops are made of.
+/// The items of elementwise ops.
 pub mod elementwise {
     pub use crate::ops::Float;
     pub use crate::ops::elementwise::{
@@ -28,7 +28,7 @@ pub mod elementwise {
     };
 }
 
-/// What generated tests call.
+/// The functions that generated tests call.
 pub mod check {
     pub use crate::AnyTensor;
     pub use crate::gradcheck::op::{

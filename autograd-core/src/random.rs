@@ -1,17 +1,17 @@
-//! Random numbers, which are the kernels', and the generator that serves the whole process.
+//! The kernels' random numbers, and the process-wide generator.
 
 pub use autograd_kernels::random::Generator;
 pub(crate) use autograd_kernels::random::*;
 
-/// Restarts the process-wide generator, so that what is drawn after it can be drawn again.
+/// Restarts the process-wide generator, so that the numbers drawn from now on can be drawn again.
 ///
 /// Only `seed` modulo 2³² counts: `7` and `(1 << 40) + 7` start the same numbers, which are those
-/// that follow `paddle.seed(7)`. In a program that never calls it, the generator seeds itself at
-/// its first use from the randomness of the operating system and the time: each run gets other
+/// that follow `paddle.seed(7)`. In a program that never calls it, the generator seeds itself at its
+/// first use from the randomness of the operating system and the time, so each run draws other
 /// numbers.
 ///
-/// All threads draw from the one generator. Threads that draw at the same time share its numbers
-/// out in an order that no seed fixes; give each a [`Generator`] of its own where that matters.
+/// All threads draw from this one generator. Threads that draw at the same time get its numbers in an
+/// order that no seed fixes; if that matters, give each its own [`Generator`].
 ///
 /// ```standalone_crate
 /// use autograd_core::prelude::*;
@@ -29,10 +29,10 @@ pub fn seed(seed: u64) {
     autograd_kernels::random::seed(seed);
 }
 
-/// The process-wide generator as it is now: a copy, which draws the same numbers.
+/// Returns a copy of the process-wide generator in its current state, which draws the same numbers.
 ///
-/// [`set_rng_state`] puts it back. So a part of a program that draws can be run again with the same
-/// numbers, and one that draws more or less than before leaves those after it as they were. Programs of
+/// [`set_rng_state`] restores it. So a part of a program can be run again with the same numbers, and a part
+/// that draws more or fewer numbers than before does not change those after it. Programs of
 /// [`static_graph`](crate::static_graph) and layers draw from the same generator.
 ///
 /// ```standalone_crate
@@ -54,7 +54,7 @@ pub fn rng_state() -> Generator {
     autograd_kernels::random::rng_state()
 }
 
-/// Makes the process-wide generator go on from here; see [`rng_state`].
+/// Sets the state of the process-wide generator; see [`rng_state`].
 pub fn set_rng_state(state: &Generator) {
     autograd_kernels::random::set_rng_state(state);
 }

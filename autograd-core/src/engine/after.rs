@@ -1,4 +1,4 @@
-//! What is called after a backward, and what is remembered of one that had nothing to do.
+//! Callbacks after a backward, and a record of the last backward that had nothing to do.
 
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
@@ -6,22 +6,22 @@ use std::panic::Location;
 use crate::error::{Error, HookResult, Result};
 use crate::graph::{AnyTensor, Lost, for_any};
 
-/// What is called, and where it was given.
+/// A callback, and where it was registered.
 type Callback = (Box<dyn FnOnce() -> HookResult<()>>, &'static Location<'static>);
 
 thread_local! {
-    /// How many backwards of this thread run, one inside the other.
+    /// The number of nested backwards that run on this thread.
     static RUNNING: Cell<u32> = const { Cell::new(0) };
     static WAITING: RefCell<Vec<Callback>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Calls `f` once, when a whole backward of this thread has written its gradients: the outermost
-/// of those that run now (from a hook or an op's backward), or else the next one.
+/// Calls `f` once, when a whole backward of this thread has written its gradients: the outermost one that
+/// is running (if called from a hook or an op's backward), else the next one.
 ///
-/// Several are called in the order in which they were given. An error is the source of
-/// the [`Error::Hook`] which that backward returns, and its gradients stay written; what comes after it is dropped uncalled, as all is where
-/// the backward itself fails or panics. [`grad`](crate::grad()) writes no gradients and calls
-/// nothing.
+/// Several callbacks run in the order of their registration. An error is the source of the
+/// [`Error::Hook`] that the backward returns; its gradients stay written, and later callbacks are dropped
+/// uncalled. If the backward itself fails or panics, all callbacks are dropped. [`grad`](crate::grad())
+/// writes no gradients and runs no callbacks.
 ///
 /// ```
 /// use std::cell::Cell;
@@ -47,7 +47,7 @@ pub fn after_backward(f: impl FnOnce() -> HookResult<()> + 'static) {
     WAITING.with_borrow_mut(|waiting| waiting.push((Box::new(f), location)));
 }
 
-/// A backward that runs.
+/// A guard around a backward.
 pub(super) struct Running;
 
 impl Running {
@@ -56,12 +56,12 @@ impl Running {
         Self
     }
 
-    /// All gradients are written.
+    /// Ends the backward, whose gradients are written, and runs the callbacks.
     pub(super) fn finish(self) -> Result<()> {
         if RUNNING.get() > 1 {
             return Ok(());
         }
-        // What a callback adds waits for the next backward, so these are taken at once.
+        // Callbacks that a callback adds wait for the next backward, so all are taken first.
         let callbacks = WAITING.take();
         drop(self);
         callbacks.into_iter().try_for_each(|(call, registered)| {
@@ -81,16 +81,16 @@ impl Drop for Running {
         let running = RUNNING.get() - 1;
         RUNNING.set(running);
         if running == 0 {
-            // Only after a failure is there anything left.
+            // Callbacks are left only after a failure.
             drop(WAITING.take());
         }
     }
 }
 
-/// An output of it. No tensor is kept alive.
+/// The first output of a backward that had nothing to do. Keeps no tensor alive.
 #[derive(Clone, Copy)]
 pub(crate) struct Idle {
-    /// The op that it came from, and where that was called.
+    /// The op that produced the output, and where it was called.
     pub(crate) origin: Option<(&'static str, &'static Location<'static>)>,
     pub(crate) lost: Lost,
 }
@@ -99,7 +99,7 @@ thread_local! {
     static LAST: Cell<Option<Idle>> = const { Cell::new(None) };
 }
 
-/// Notes a backward that starts: whether no output of it wants a gradient.
+/// Records whether a backward that starts has nothing to do: no output wants a gradient.
 #[inline]
 pub(super) fn note(outputs: &[AnyTensor]) {
     if outputs.iter().all(AnyTensor::stop_gradient) {
@@ -119,7 +119,7 @@ fn note_idle(outputs: &[AnyTensor]) {
     }));
 }
 
-/// If the last backward of this thread had nothing to do.
+/// The first output of this thread's last backward, if that had nothing to do.
 pub(crate) fn last_idle() -> Option<Idle> {
     LAST.get()
 }

@@ -1,4 +1,4 @@
-//! The first NaN or infinity, found where it comes up.
+//! Finds the first op that computes a NaN or an infinity.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,18 +17,18 @@ thread_local! {
 #[derive(Default)]
 struct State {
     first: Option<Error>,
-    /// What the outputs of nodes were, by node and output.
+    /// The ranges of nodes' outputs, by node and slot.
     ranges: HashMap<(Key, u32), Range>,
-    /// What inputs without a gradient were, by their numbers.
+    /// The ranges of inputs without a gradient, by their numbers.
     constants: HashMap<u32, Range>,
-    /// Inputs of nodes that have no edge, in words.
+    /// Descriptions of inputs to which a node has no edge.
     beside: HashMap<Key, Vec<String>>,
-    /// Those of the keys, which keep them from being other nodes'.
+    /// The tokens of the keys, which prevent reuse of the keys.
     tokens: Vec<Token>,
 }
 
-/// While it lives, recorded ops and backwards on this thread are looked through for NaN and
-/// infinities. Made by [`detect_anomaly`].
+/// A scope in which recorded ops and backwards on this thread are checked for NaN and infinities.
+/// Created by [`detect_anomaly`].
 #[must_use = "nothing is looked for after the scope is dropped: `let scope = detect_anomaly();`"]
 pub struct AnomalyScope {
     outer: State,
@@ -40,15 +40,15 @@ pub struct AnomalyScope {
 
 /// Finds the first number that is not finite, until the scope is dropped.
 ///
-/// In forward, that is the first recorded op on this thread with a NaN or an infinity in its
-/// result; [`AnomalyScope::check`] gives it, and so does the next backward, which does not run
-/// then. In backward, it is the first op whose rule makes a gradient with one; that backward ends
-/// with it and writes no gradient. The error names the op, the line it was called at, and the
-/// ranges of its tensor inputs, also of those that want no gradient.
+/// In forward, that is the first recorded op on this thread with a NaN or an infinity in its result.
+/// [`AnomalyScope::check`] returns it, and so does the next backward, which then does not run. In
+/// backward, it is the first op whose rule computes a gradient with one; that backward returns it and
+/// writes no gradient. The error names the op, the line of its call, and the ranges of its tensor
+/// inputs, also of those that want no gradient.
 ///
-/// Looking takes a pass over every result, and ranges are kept until the scope ends: it is for
-/// finding out, not for training. What no gradient is wanted of is not recorded and so not looked
-/// at, and an infinity that is meant (a mask) is found too.
+/// The check takes a pass over every result, and ranges are kept until the scope ends: it is for
+/// debugging, not for training. Ops whose inputs want no gradient are not recorded and so not checked,
+/// and an intended infinity (a mask) is reported too.
 ///
 /// ```
 /// use autograd_core::{Tensor, detect_anomaly};
@@ -75,7 +75,7 @@ pub fn detect_anomaly() -> AnomalyScope {
 }
 
 impl AnomalyScope {
-    /// Whether all was finite up to now.
+    /// Checks that all numbers were finite so far.
     ///
     /// # Errors
     ///
@@ -90,7 +90,7 @@ impl Drop for AnomalyScope {
         observe(self.observer);
         let inner = STATE.replace(std::mem::take(&mut self.outer));
         STATE.with_borrow_mut(|outer| {
-            // A scope inside another one is part of it.
+            // A finding of a nested scope is one of the outer scope too.
             if self.observer.is_some() && outer.first.is_none() {
                 outer.first = inner.first;
             }
@@ -98,7 +98,7 @@ impl Drop for AnomalyScope {
     }
 }
 
-/// The first finding, if a scope has made one.
+/// Returns the first finding, if a scope has one, as an error.
 pub(super) fn check() -> Result<()> {
     if !is_observed() {
         return Ok(());
@@ -133,7 +133,7 @@ impl State {
         key
     }
 
-    /// Notes what was found first.
+    /// Records the first finding.
     fn find(
         &mut self,
         node: &Node,
@@ -145,7 +145,7 @@ impl State {
         self.first.insert(Error::NotFinite { op, found, inputs, location }).clone()
     }
 
-    /// The inputs of a node, in words.
+    /// Descriptions of a node's inputs.
     fn inputs(&self, node: &Node) -> impl Iterator<Item = String> {
         let beside = node.key().and_then(|key| self.beside.get(&key)).into_iter().flatten();
         let describe = |(i, edge): (usize, &Edge)| match edge.to() {
@@ -173,7 +173,7 @@ fn range(tensor: &AnyTensor) -> Option<Range> {
     for_any!(tensor, t => Range::of(&*t.read()))
 }
 
-/// Looks at what the rule of a node made of the gradients of its outputs.
+/// Checks the gradients of a node's outputs, and those that its rule computed for the inputs.
 pub(super) fn check_gradients(
     node: &Node,
     outputs: &[Option<AnyTensor>],

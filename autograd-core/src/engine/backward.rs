@@ -1,5 +1,5 @@
-//! Backward that adds to `.grad`, and the walk that all backwards make: where gradients start, the nodes that
-//! wait for them, from high levels to low, their hooks and rules.
+//! Backward that adds to `.grad`, and the walk of all backwards: from seeds, through waiting nodes with their
+//! hooks and rules, from high levels to low.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -16,7 +16,7 @@ use crate::graph::{
 };
 use crate::ops::options;
 
-/// What a backward keeps and records.
+/// Options of a backward: what it keeps and records.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BackwardOptions {
     pub(super) retain_graph: bool,
@@ -30,10 +30,10 @@ impl BackwardOptions {
     }
 
     options! {
-        /// Keep what ops saved, so that the same graph can be walked again.
+        /// Keeps saved tensors, so that the same graph can be walked again.
         pub fn retain_graph(retain: bool);
 
-        /// Record the backward itself, so that gradients can be differentiated again. Retains the
+        /// Records the backward itself, so that gradients can be differentiated again. Retains the
         /// graph.
         ///
         /// A leaf then keeps a gradient whose graph leads back to the leaf: call
@@ -44,8 +44,8 @@ impl BackwardOptions {
 
 /// Backward from several outputs at once.
 ///
-/// `seeds[i]` is the gradient that output `i` starts with, of its shape and element type; `None`
-/// is 1 for an output of one element. Outputs that want no gradient are passed over.
+/// `seeds[i]` is the initial gradient of output `i`, with its shape and element type; `None`
+/// is 1 for an output of one element. Outputs that want no gradient are skipped.
 ///
 /// ```
 /// use autograd_core::{BackwardOptions, Tensor, backward};
@@ -62,11 +62,11 @@ impl BackwardOptions {
 ///
 /// # Errors
 ///
-/// [`Error::Count`] for no outputs or another number of seeds, [`Error::Duplicate`] for the same
-/// output twice, [`Error::SeedShape`] and [`Error::ElementType`] for a seed that does not fit, and
-/// [`Error::Unsupported`] in a hook or in an op's forward or backward, where nothing is recorded, for
-/// outputs without a graph, and all that a walk can give: a freed graph, a changed saved tensor, a wrong gradient or an error
-/// from user code. No gradient is written then.
+/// [`Error::Count`] for no outputs or a wrong number of seeds, [`Error::Duplicate`] for the same
+/// output twice, [`Error::SeedShape`] and [`Error::ElementType`] for a seed that does not fit,
+/// [`Error::Unsupported`] for outputs without a graph in a hook or in an op's forward or backward, where
+/// nothing is recorded, and all errors of a walk: a freed graph, a changed saved tensor, a wrong gradient or
+/// an error from user code. No gradient is written then.
 pub fn backward(
     outputs: &[AnyTensor],
     seeds: &[Option<AnyTensor>],
@@ -102,7 +102,7 @@ pub(super) fn backward_of(
 }
 
 impl Gradients {
-    /// Those of a walk from outputs; see [`walk`].
+    /// The gradients of a walk from outputs; see [`walk`].
     pub(super) fn of(
         op: &'static str,
         outputs: &[AnyTensor],
@@ -116,7 +116,7 @@ impl Gradients {
     }
 }
 
-/// Walks from outputs, which start with the gradients `seeds`; see [`walk_along`].
+/// Walks from outputs with the initial gradients `seeds`; see [`walk_along`].
 pub(super) fn walk<S: for<'g> Sink<'g> + ?Sized>(
     op: &'static str,
     outputs: &[AnyTensor],
@@ -133,8 +133,8 @@ pub(super) fn walk<S: for<'g> Sink<'g> + ?Sized>(
     walk_along(starts, until, options, outside)
 }
 
-/// Walks from gradients along edges to what `outside` wants; only hooks before `until` run. Returns tensors on
-/// the way that keep their gradient, and those gradients.
+/// Walks from gradients along edges to what `outside` wants; only hooks before `until` run. Returns the
+/// tensors that retain their gradient, with these gradients.
 pub(super) fn walk_along<'g, S: Sink<'g> + ?Sized>(
     starts: impl IntoIterator<Item = Result<(&'g Edge, AnyTensor)>>,
     until: HookId,
@@ -151,15 +151,15 @@ pub(super) fn walk_along<'g, S: Sink<'g> + ?Sized>(
     Ok(walk.retained)
 }
 
-/// One walk.
+/// The state of one walk.
 struct Walk<'a, 'g, S: ?Sized> {
     frontier: Frontier<'g>,
-    /// The first hook that was registered after it began, and does not run in it.
+    /// Hooks from this one on were registered after the walk began, and do not run in it.
     until: HookId,
     options: BackwardOptions,
-    /// Tensors on the way that keep their gradient, and those gradients.
+    /// Tensors that retain their gradient, with these gradients.
     retained: Vec<(AnyTensor, AnyTensor)>,
-    /// What takes the gradients where the walk ends.
+    /// The sink of gradients where the walk ends.
     outside: &'a mut S,
 }
 
@@ -185,7 +185,7 @@ impl<'g, S: Sink<'g> + ?Sized> Sink<'g> for Walk<'_, 'g, S> {
 }
 
 impl<'g, S: Sink<'g> + ?Sized> Walk<'_, 'g, S> {
-    /// Visits the nodes that wait, from high level to low.
+    /// Visits the waiting nodes, from high level to low.
     fn run(&mut self) -> Result<()> {
         let (wants_all, BackwardOptions { retain_graph, create_graph }) =
             (self.wants_all(), self.options);
@@ -207,7 +207,7 @@ impl<'g, S: Sink<'g> + ?Sized> Walk<'_, 'g, S> {
         }
     }
 
-    /// One node: its hooks, and then its rule.
+    /// Visits one node: runs its hooks, then its rule.
     #[inline]
     fn visit(
         &mut self,
@@ -233,24 +233,24 @@ impl<'g, S: Sink<'g> + ?Sized> Walk<'_, 'g, S> {
     }
 }
 
-/// Waiting nodes: those that wait for nothing more, the last one first, and then from high level to low; among
-/// equals the one that was reached first.
+/// The waiting nodes. Those that expect no further gradient come first, newest first; then the others
+/// from high level to low, and within a level in the order in which they were reached.
 #[derive(Default)]
 struct Frontier<'g> {
-    /// With the gradient of their first output, which is all that can come: their one consumer is
-    /// done. Visited at once, they do not pile up, however wide the graph is.
+    /// Nodes that expect no further gradient, as their only consumer is done, with the gradient of their
+    /// first output. Visited at once, they do not accumulate, however wide the graph is.
     ready: Vec<(&'g NodeRef, AnyTensor)>,
-    /// The one that waits while no other does, with the gradient of its first output: as in a chain.
+    /// The waiting node if there is only one, as in a chain, with the gradient of its first output.
     lone: Option<(&'g NodeRef, AnyTensor)>,
-    /// The gradients of the others, by address.
+    /// The gradients of the other waiting nodes, by address.
     waiting: HashMap<*const (), Slots, HashAddress>,
-    /// All that waited, in the order in which they were reached, and the levels and places of those that wait.
+    /// All nodes that ever waited, in the order of arrival, and level and position of those that wait now.
     reached: Vec<&'g NodeRef>,
     queue: BinaryHeap<(u32, Reverse<usize>)>,
 }
 
 impl<'g> Frontier<'g> {
-    /// Adds a gradient to what waits at output `slot` of a node.
+    /// Adds a gradient at output `slot` of a node.
     #[inline]
     fn add(&mut self, node: &'g NodeRef, slot: usize, grad: AnyTensor) -> Result<()> {
         if slot == 0 && node.is_sole() {
@@ -285,15 +285,15 @@ impl<'g> Frontier<'g> {
         self.reached.push(node);
     }
 
-    // Every node that can still reach the next one with a gradient is done.
+    // When a node is popped, every node that could still deliver a gradient to it is done.
 
-    /// The next one, if its only gradient is that of its first output.
+    /// The next node, if its only gradient is that of its first output.
     #[inline(always)]
     fn pop_ready(&mut self) -> Option<(&'g NodeRef, AnyTensor)> {
         self.ready.pop().or_else(|| self.lone.take())
     }
 
-    /// The next one where none is ready.
+    /// The next node, if none is ready.
     #[inline(never)]
     fn pop_shared(&mut self) -> Option<(&'g NodeRef, Slots)> {
         let (_, Reverse(place)) = self.queue.pop()?;
@@ -302,7 +302,7 @@ impl<'g> Frontier<'g> {
     }
 }
 
-/// The only gradient of a node so far.
+/// The first gradient of a node, in its slot.
 #[inline(always)]
 fn alone(slot: usize, grad: AnyTensor) -> Slots {
     if slot == 0 {
@@ -313,7 +313,7 @@ fn alone(slot: usize, grad: AnyTensor) -> Slots {
     grads
 }
 
-/// The gradient that an output starts with: 1 for one of one element, if none is given.
+/// The initial gradient of an output: 1 if none is given and the output has one element.
 fn seed_of(
     op: &'static str,
     output: &AnyTensor,
@@ -349,7 +349,7 @@ fn ones_like<T: Element>(tensor: &Tensor<T>) -> AnyTensor {
     Tensor::<T>::ones_like(tensor).into()
 }
 
-/// An output by the op that it came from: `the output of mul (called at src/main.rs:7:13)`.
+/// Describes an output by its op: `the output of mul (called at src/main.rs:7:13)`.
 pub(crate) fn described(way: &Edge) -> String {
     match way.node() {
         Some(node) => format!("the output of {} (called at {})", node.name(), node.location),

@@ -1,4 +1,4 @@
-//! Recompute in backward instead of keeping.
+//! Recomputes values in backward instead of keeping them.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -16,20 +16,19 @@ use crate::graph::{
 use crate::ops::Float;
 use crate::random::{self, Generator, Rewound};
 
-/// Runs `f` and keeps nothing of it but its result: backward runs `f` once more and then goes
-/// through what that recorded. So a model cut into pieces holds the intermediate values of one
-/// piece at a time, at the price of a second forward.
+/// Runs `f` and keeps only its result: backward runs `f` again and then walks through what that run
+/// recorded. So a model cut into pieces holds the intermediate values of one piece at a time, at the
+/// price of a second forward.
 ///
-/// Gradients flow to everything that `f` has captured and that wants one, leaves as well as results
-/// of other ops, and are the same as without this function; higher orders too. Random numbers
-/// (dropout) are the same in both runs: the second one draws from a copy of the process-wide generator
-/// as it was before the first, and what is drawn elsewhere and later does not notice. The result has the shape that `f` gives it; where
-/// ops are not recorded, `f` is just called.
+/// Gradients flow to every captured tensor that wants one, leaves as well as results of other ops, and
+/// are the same as without this function; higher orders too. Random numbers (dropout) are the same in
+/// both runs: the second one draws from a copy of the process-wide generator as it was before the first,
+/// and does not affect other draws. The result has the shape that `f` returns. If ops are not recorded,
+/// `f` is just called.
 ///
-/// `f` must do the same in both runs. Hooks that it registers on tensors of its own run in
-/// backward; what it does to the outside, a counter say, it does twice unless it asks
-/// [`is_recomputing`], as [`BatchNorm2d`](crate::nn::BatchNorm2d) does. Under `retain_graph` each
-/// backward runs it again.
+/// `f` must do the same in both runs. Hooks that it registers on its own tensors run in backward. Its
+/// side effects, such as a counter, happen twice, unless it checks [`is_recomputing`], as
+/// [`BatchNorm2d`](crate::nn::BatchNorm2d) does. Under `retain_graph` each backward runs it again.
 ///
 /// ```
 /// use autograd_core::{Tensor, checkpoint};
@@ -48,12 +47,12 @@ use crate::random::{self, Generator, Rewound};
 /// # Errors
 ///
 /// From the backward: [`Error::SavedTensorChanged`] if a leaf that `f` uses was changed in place
-/// since, [`Error::Unsupported`] if the second run gives another shape or uses a tensor that the
+/// since, [`Error::Unsupported`] if the second run returns another shape or uses a tensor that the
 /// first did not.
 ///
 /// # Panics
 ///
-/// Where `f` does, here or in the backward; all modes are then as they were.
+/// If `f` panics, here or in the backward; all modes are then restored.
 #[track_caller]
 pub fn checkpoint<T: Float>(f: impl Fn() -> Tensor<T> + Send + Sync + 'static) -> Tensor<T> {
     let location = Location::caller();
@@ -62,7 +61,7 @@ pub fn checkpoint<T: Float>(f: impl Fn() -> Tensor<T> + Send + Sync + 'static) -
     }
     let random = Box::new(random::rng_state());
     let (y, own) = {
-        // All that this run saves is dropped.
+        // What this run saves is dropped, so it is not packed.
         let _unpacked = Unpacked::start();
         collect(&f)
     };
@@ -73,7 +72,7 @@ pub fn checkpoint<T: Float>(f: impl Fn() -> Tensor<T> + Send + Sync + 'static) -
     let versions: Vec<u32> = edges.iter().map(version).collect();
     let shape = y.shape().to_vec();
     let value = y.read().into_owned();
-    // Here goes all that the run has recorded.
+    // This drops all that the run has recorded.
     drop(y);
     let f: Arc<Run> = Arc::new(move || AnyTensor::from(f()));
     let call: Plain = Arc::new(Call { versions, shape, random });
@@ -87,8 +86,8 @@ thread_local! {
     static RECOMPUTING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the closure of a [`checkpoint`] runs on this thread once more, for a backward. What
-/// counts something or collects running means asks this, and does it in the first run only.
+/// Whether the closure of a [`checkpoint`] is being run again on this thread, for a backward. Code that
+/// counts something or collects running means checks this, and does it in the first run only.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -114,7 +113,7 @@ pub fn is_recomputing() -> bool {
     RECOMPUTING.get()
 }
 
-/// Until dropped, also by a panic.
+/// A guard; its drop, also by unwinding, restores the old value.
 struct Recomputing(bool);
 
 impl Recomputing {
@@ -131,14 +130,14 @@ impl Drop for Recomputing {
 
 type Run = dyn Fn() -> AnyTensor + Send + Sync;
 
-/// The op of a checkpoint: it saves the closure. Edges lead to all that the closure used and did not make.
+/// The op of a checkpoint. It saves the closure; edges lead to the tensors that it used but did not create.
 struct Checkpoint;
 
 struct Call {
-    /// Of the leaves among the edges.
+    /// The version of the leaf behind each edge; 0 behind other edges.
     versions: Vec<u32>,
     shape: Vec<usize>,
-    /// The generator as it was before the first run.
+    /// The state of the generator before the first run.
     random: Box<Generator>,
 }
 
@@ -149,7 +148,7 @@ fn version(edge: &Edge) -> u32 {
     }
 }
 
-/// The edges that lead from the nodes in `own` to anything else, each target once.
+/// The edges that lead from the nodes in `own` to anything else, one for each target.
 fn ways_out(from: &Edge, own: &Nodes) -> Vec<Edge> {
     let mut out = Vec::new();
     let mut seen = HashSet::new();
@@ -176,7 +175,7 @@ impl Op for Checkpoint {
         let (edges, location) = (pull.node.edges(), pull.node.location);
         let around: &mut dyn Sink<'_> = &mut Around { own, edges, sink: &mut *pull.sink, location };
         let options = BackwardOptions::new().create_graph(pull.create_graph);
-        // Hooks that were registered in the second run are among those that run.
+        // Hooks that were registered in the second run also run.
         walk_along([Ok((&edge, only(grads)))], HookId::coming(), options, around).map(drop)
     }
 
@@ -200,7 +199,7 @@ impl Op for Checkpoint {
     }
 }
 
-/// The result of the second run, recorded, and what it was recorded in.
+/// Runs the closure again, recorded; returns its result and the nodes that it recorded.
 fn run_again(mut saved: Reader<'_>, at: &At<'_>) -> Result<(AnyTensor, Nodes)> {
     let Some(call) = at.node.attrs::<Call>() else { unreachable!("it was recorded with the op") };
     let f = match saved.entry() {
@@ -216,7 +215,7 @@ fn run_again(mut saved: Reader<'_>, at: &At<'_>) -> Result<(AnyTensor, Nodes)> {
         let _mode = GradMode::set(true);
         let _random = Rewound::to(&call.random);
         let _recomputing = Recomputing::start();
-        // What is walked at once needs no packing.
+        // A graph that is walked at once needs no packing.
         let _unpacked = (!at.create_graph).then(Unpacked::start);
         collect(|| f())
     };
@@ -243,9 +242,9 @@ fn used_another(location: &'static Location<'static>) -> Error {
     }
 }
 
-/// The walk around a visit, for what leads out of the second run.
+/// The sink of the walk through the second run: passes on the gradients that leave the run.
 struct Around<'a, 'g> {
-    /// The nodes of that run, which are all wanted.
+    /// The nodes of that run. The gradients of all of them are wanted.
     own: Nodes,
     edges: &'g [Edge],
     sink: &'a mut dyn Sink<'g>,
@@ -263,7 +262,7 @@ impl<'p> Sink<'p> for Around<'_, '_> {
 
     fn deliver(&mut self, edge: &'p Edge, grad: AnyTensor) -> Result<()> {
         let Some(wanted) = target(edge) else { return Ok(()) };
-        // It knows the edges of the first run, and has them in its order.
+        // The outer sink knows the edges of the first run, and has them in its order.
         match self.edges.iter().find(|edge| target(edge) == Some(wanted)) {
             Some(edge) => self.sink.deliver(edge, grad),
             None => Err(used_another(self.location)),

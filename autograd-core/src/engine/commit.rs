@@ -1,4 +1,4 @@
-//! What a backward leaves at the end: gradients of leaves, and of tensors on the way that keep theirs.
+//! The results of a backward: gradients of leaves, and of other tensors that retain theirs.
 
 use super::gradient::{accumulate, own};
 use super::hooks::run_leaf_hooks;
@@ -7,12 +7,12 @@ use crate::error::Result;
 use crate::graph::{AnyTensor, Edge, HookId, Sink, Tensor};
 use crate::ops::Float;
 
-/// What a backward writes when its walk is done.
+/// The gradients that a backward writes when its walk is done.
 #[derive(Default)]
 pub(super) struct Gradients {
-    /// Leaves, by their address, and what is added to the gradient of each.
+    /// The leaves by address, each with the gradient to add.
     leaves: AddressMap<(AnyTensor, Option<AnyTensor>), usize>,
-    /// Of outputs of ops that keep their gradient.
+    /// Outputs of ops that retain their gradient, each with that gradient.
     pub(super) retained: Vec<(AnyTensor, AnyTensor)>,
 }
 
@@ -27,15 +27,15 @@ impl Gradients {
         Ok(())
     }
 
-    /// Adds those of a later backward.
+    /// Adds the gradients of a later backward.
     pub(super) fn append(&mut self, later: Self) -> Result<()> {
         self.retained.extend(later.retained);
         let mut leaves = later.leaves.entries.into_iter();
         leaves.try_for_each(|(_, (leaf, grad))| grad.map_or(Ok(()), |grad| self.add(&leaf, grad)))
     }
 
-    /// Gives every leaf its gradient, and every tensor on the way that keeps one; all of them, or none
-    /// if a hook fails or there is no memory for a gradient. Hooks before `until` run.
+    /// Writes the gradients of all leaves, and of all tensors that retain theirs; none of them if a hook
+    /// fails or there is no memory for a gradient. Hooks before `until` run.
     pub(super) fn commit(mut self, until: HookId) -> Result<()> {
         for (_, (leaf, slot)) in &mut self.leaves.entries {
             if let Some(mut grad) = slot.take() {
@@ -71,7 +71,7 @@ impl<'g> Sink<'g> for Gradients {
     }
 }
 
-/// Adds a gradient, which is owned, to the kept one.
+/// Adds an owned gradient to the kept one.
 fn keep(tensor: &AnyTensor, grad: AnyTensor) {
     fn add<T: Float>(tensor: &Tensor<T>, grad: Tensor<T>) {
         tensor.update_grad(|before| match before {

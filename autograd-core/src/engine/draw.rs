@@ -1,4 +1,4 @@
-//! The recorded graph for people: as text, as DOT, as SVG.
+//! Drawings of the recorded graph: as text, as DOT, as SVG.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,10 +10,10 @@ use crate::graph::{AnyTensor, Edge, Element, Tensor, To};
 mod layout;
 mod svg;
 
-/// What a leaf is called that nobody has named.
+/// The name of a leaf that was not given one.
 const UNNAMED: &str = "leaf";
 
-/// What was recorded to compute some tensors; it keeps that graph alive.
+/// The graph that was recorded to compute some tensors; keeps that graph alive.
 ///
 /// ```
 /// use autograd_core::{Graph, Tensor};
@@ -30,9 +30,9 @@ const UNNAMED: &str = "leaf";
 /// assert!(graph.to_svg().starts_with("<svg"));
 /// ```
 pub struct Graph {
-    /// Ops and leaves. What is used stands before what uses it.
+    /// Ops and leaves, each after those that it uses.
     shapes: Vec<Shape>,
-    /// For each an edge that leads to it.
+    /// An edge to each of them.
     edges: Vec<Edge>,
 }
 
@@ -40,27 +40,27 @@ pub struct Graph {
 pub(crate) struct Shape {
     pub(crate) name: String,
     pub(crate) detail: String,
-    /// What SVG shows after the detail.
+    /// Text that SVG shows after the detail.
     pub(crate) more: String,
     pub(crate) tip: String,
     pub(crate) look: Look,
-    /// Boxes before this one that lines come from.
+    /// The earlier boxes that this one uses.
     pub(crate) inputs: Vec<usize>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// What comes from outside.
+    /// An input from outside.
     Leaf,
     Op,
-    /// What was asked for.
+    /// A requested output.
     Output,
 }
 
-/// Most boxes that are drawn as SVG.
+/// The most boxes that are drawn as SVG.
 const MOST: usize = 250;
 
-/// In Graphviz' language.
+/// Draws boxes in the DOT language.
 pub(crate) fn dot(shapes: &[Shape]) -> String {
     let mut dot = String::from("digraph {\n  node [shape=box, fontname=\"sans-serif\"];\n");
     let quote = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
@@ -84,7 +84,7 @@ pub(crate) fn dot(shapes: &[Shape]) -> String {
     dot
 }
 
-/// As SVG; of many boxes the last ones.
+/// Draws boxes as SVG; of too many, only the last ones.
 pub(crate) fn svg(shapes: &[Shape], legend: &str) -> String {
     let first = shapes.len().saturating_sub(MOST);
     svg::draw(&shapes[first..], first, legend)
@@ -95,7 +95,7 @@ fn describe(tensor: &AnyTensor) -> String {
 }
 
 impl Graph {
-    /// The graph behind these tensors; empty where nothing was recorded.
+    /// The graph behind these tensors; empty if nothing was recorded.
     pub fn of(outputs: &[AnyTensor]) -> Self {
         let ways = ways_to(outputs);
         let mut known = AddressMap::default();
@@ -136,8 +136,8 @@ impl Graph {
         Self { shapes, edges }
     }
 
-    /// Gives a tensor of the graph, a leaf or the result of an op, a name to be drawn with; one
-    /// that is not in the graph changes nothing.
+    /// Names a tensor of the graph, a leaf or the result of an op, for drawings. A tensor that is not in
+    /// the graph has no effect.
     pub fn named<T: Element>(mut self, tensor: &Tensor<T>, name: &str) -> Self {
         let wanted = place(&tensor.edge());
         for (shape, edge) in self.shapes.iter_mut().zip(&self.edges) {
@@ -151,12 +151,12 @@ impl Graph {
         self
     }
 
-    /// How many ops were recorded.
+    /// The number of recorded ops.
     pub fn op_count(&self) -> usize {
         self.edges.iter().filter_map(Edge::node).count()
     }
 
-    /// How many ops stand in the longest chain.
+    /// The number of ops in the longest chain.
     fn depth(&self) -> usize {
         let mut depths: Vec<usize> = Vec::with_capacity(self.shapes.len());
         for (shape, edge) in self.shapes.iter().zip(&self.edges) {
@@ -166,7 +166,7 @@ impl Graph {
         depths.into_iter().max().unwrap_or(0)
     }
 
-    /// Counts as text: how many of each op, and the leaves with how often each is used.
+    /// Returns counts as text: the number of each op, and the leaves with their numbers of uses.
     pub fn summary(&self) -> String {
         let (ops, depth) = (self.op_count(), self.depth());
         let mut text = format!(
@@ -198,14 +198,14 @@ impl Graph {
         text
     }
 
-    /// In Graphviz' language, for `dot -Tsvg`.
+    /// Returns the graph in the DOT language, for `dot -Tsvg`.
     pub fn to_dot(&self) -> String {
         dot(&self.shapes)
     }
 
-    /// A drawing: data flows from top to bottom, leaves are green, the outputs blue. Each op has
-    /// the line it was called at. Of a graph with more than 250 ops and leaves the part next to
-    /// the outputs is drawn.
+    /// Returns a drawing: data flows from top to bottom, leaves are green, outputs blue. Each op has the
+    /// line of its call. Of a graph with more than 250 ops and leaves, only the part next to the outputs
+    /// is drawn.
     pub fn to_svg(&self) -> String {
         svg(&self.shapes, "green: leaves · blue: outputs · data flows down, gradients flow up")
     }

@@ -1,10 +1,10 @@
-//! Forward mode: tangents go through a recorded graph, from its inputs to its output.
+//! Forward mode: tangents propagate through a recorded graph, from its inputs to its output.
 //!
-//! A node with a rule for that is asked: a layer with `fn jvp`, a function of each element, what
-//! moves elements, a sum, a product, a checkpoint. For every other node the rule of backward is transposed. It is linear in the
-//! gradient it gets, so it is recorded on an arbitrary one; a walk through that record, from the
-//! tangents of the inputs to that gradient, gives the tangents of the outputs. So every op has a
-//! forward mode that is as right as its backward.
+//! Some nodes have a rule for tangents: a layer with `fn jvp`, an elementwise function, an op that moves
+//! elements, a sum, a product, a checkpoint. For every other node the rule of backward is transposed. It is
+//! linear in the gradient that it receives, so it is recorded on an arbitrary one; a walk through that
+//! record, from the tangents of the inputs to that gradient, computes the tangents of the outputs. So the
+//! forward mode of every op is as correct as its backward.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,7 +22,7 @@ use crate::ops::Float;
 
 /// Why there is no tangent.
 pub(crate) enum Stop {
-    /// Another thread recorded some of the graph, so shapes in it are not known.
+    /// Another thread recorded a part of the graph, so shapes in it are not known.
     UnknownShapes,
     Failed(Error),
 }
@@ -33,9 +33,9 @@ impl From<Error> for Stop {
     }
 }
 
-/// The tangent of what this edge leads to, from those at `known` edges; `None` where it is zero because
-/// nothing leads there. The graph is kept; [`ForwardMode`](crate::graph::ForwardMode) must be on since it
-/// was recorded.
+/// Returns the tangent of what this edge leads to, from those at `known` edges; `None` if it is zero because
+/// none of them is behind it. The graph is kept; [`ForwardMode`](crate::graph::ForwardMode) must be on since
+/// it was recorded.
 pub(crate) fn push(
     to: &Edge,
     known: impl IntoIterator<Item = (Edge, Option<AnyTensor>)>,
@@ -62,14 +62,14 @@ pub(crate) fn push(
     Ok(tangents.take(to))
 }
 
-/// Whether an op with a `jvp` of the user's lies behind this edge.
+/// Whether an op with a user's `jvp` is behind this edge.
 pub(crate) fn has_jvp(from: &Edge) -> bool {
     reaches(from, |edge| edge.node().is_some_and(|node| node.has_jvp()))
 }
 
 struct Tangents {
     known: HashMap<Target, Option<AnyTensor>>,
-    /// How many edges still ask for a tangent; after the last it is freed.
+    /// The number of edges that still need a tangent; it is freed after the last.
     uses: HashMap<Target, usize>,
 }
 
@@ -78,7 +78,7 @@ impl Tangents {
         for (slot, tangent) in (0..).zip(outputs) {
             let target = (node.address(), slot);
             if self.uses.contains_key(&target) {
-                // A known tangent stays what it is.
+                // A known tangent is not replaced.
                 self.known.entry(target).or_insert(tangent);
             }
         }
@@ -95,7 +95,7 @@ impl Tangents {
     }
 }
 
-/// The tangents of a node's outputs by its backward.
+/// The tangents of a node's outputs, by its transposed backward.
 fn transposed(push: &Push<'_>) -> Result<Slots, Stop> {
     let node = push.node;
     let shapes = output_shapes(node).ok_or(Stop::UnknownShapes)?;
@@ -130,9 +130,9 @@ fn transposed(push: &Push<'_>) -> Result<Slots, Stop> {
     Ok(seeds.into_iter().map(|seed| seed.and_then(|_| found.next().flatten())).collect())
 }
 
-/// From gradients of inputs that were recorded on arbitrary gradients of outputs, `seeds`, by nodes that `own`
-/// holds for, and the inputs' tangents: the tangents of the outputs. `None` where a gradient that is not zero
-/// was not computed from a seed.
+/// Returns the tangents of outputs. `pairs` are the inputs' gradients and tangents; nodes that satisfy `own`
+/// recorded these gradients on arbitrary gradients of the outputs, `seeds`. `None` if a gradient that is not
+/// zero was not computed from a seed.
 pub(crate) fn transpose(
     pairs: impl Iterator<Item = (Option<AnyTensor>, Option<AnyTensor>)>,
     seeds: &[AnyTensor],
@@ -151,7 +151,7 @@ pub(crate) fn transpose(
     Ok(Some(targets.found))
 }
 
-/// An arbitrary gradient: not 0, for which a derivative that is infinite would give NaN.
+/// An arbitrary gradient. It is not 0, which gives NaN if a derivative is infinite.
 fn seed<T: Float>(shape: &[usize]) -> AnyTensor {
     let seed = Tensor::<T>::ones(shape);
     seed.set_stop_gradient(false);
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use crate::graph::ForwardMode;
 
-    /// Whether the op has a rule of its own.
+    /// Whether the op has its own rule for tangents.
     fn is_direct(f: impl Fn(&[Tensor<f64>; 2]) -> Tensor<f64>) -> bool {
         let _forward = ForwardMode::start();
         let inputs = [[2, 3], [3, 2]].map(|shape| {

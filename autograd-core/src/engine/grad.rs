@@ -1,4 +1,4 @@
-//! Gradients of some tensors only: given back, or added to theirs.
+//! Gradients of some tensors only: returned, or added to their `.grad`.
 
 use super::after::{Running, note};
 use super::anomaly;
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, GradMode, HookId, Sink, Tensor, for_any};
 use crate::ops::{Float, options};
 
-/// What [`grad_with`] keeps, records and allows.
+/// Options of [`grad_with`]: what it keeps, records and allows.
 pub struct GradOptions<T: Element> {
     seeds: Option<Vec<Option<Tensor<T>>>>,
     no_grad_vars: Vec<AnyTensor>,
@@ -42,8 +42,8 @@ impl<T: Element> GradOptions<T> {
     }
 
     /// Tensors that no gradient flows through, as if each had been detached where it was used. Their
-    /// `stop_gradient` stays as it is. An input that is among them, or that outputs were computed from
-    /// through them only, is unused.
+    /// `stop_gradient` does not change. An input that is among them, or from which the outputs were
+    /// computed only through them, is unused.
     ///
     /// ```
     /// use autograd_core::{GradOptions, Tensor, grad_with};
@@ -64,25 +64,25 @@ impl<T: Element> GradOptions<T> {
     }
 
     options! {
-        /// What each output's gradient starts with.
+        /// The initial gradient of each output.
         pub fn seeds(seeds: Vec<Option<Tensor<T>>>).into();
 
-        /// Give `None` for inputs that no output was computed from, instead of an error.
+        /// Returns `None` for inputs that no output was computed from, instead of an error.
         pub fn allow_unused(allow: bool);
 
-        /// Give zeros for inputs that no output was computed from, instead of an error or `None`.
+        /// Returns zeros for inputs that no output was computed from, instead of an error or `None`.
         pub fn materialize_grads(materialize: bool);
 
-        /// Keep what ops saved for another walk; as `create_graph` unless set.
+        /// Keeps saved tensors for another walk; as `create_graph` unless set.
         pub fn retain_graph(retain: bool).into();
 
-        /// Record the gradients' computation, so that they can be differentiated again.
+        /// Records the computation of the gradients, so that they can be differentiated again.
         pub fn create_graph(create: bool);
     }
 }
 
-/// The gradients of outputs of one element each with respect to inputs, leaving `.grad` alone.
-/// Several outputs are summed.
+/// Returns the gradients of outputs of one element each with respect to inputs, and does not change
+/// `.grad`. Several outputs are summed.
 ///
 /// ```
 /// use autograd_core::{Tensor, grad};
@@ -158,9 +158,9 @@ pub(crate) fn grad_any(
     find("grad", outputs, inputs, &[], seeds, options, false)
 }
 
-/// [`backward()`] that adds to `.grad` of these inputs only, leaves or outputs of ops: no other
-/// tensor's changes, and only ops on the way to them run. An input that no output was computed
-/// from gets nothing.
+/// [`backward()`] that adds to `.grad` of these inputs only, leaves or outputs of ops: no other gradient
+/// changes, and only ops on paths to the inputs run. An input that no output was computed from gets
+/// no gradient.
 ///
 /// ```
 /// use autograd_core::{BackwardOptions, Tensor, backward_to};
@@ -204,8 +204,7 @@ pub fn backward_to(
     running.finish()
 }
 
-/// Walks on the ways to the inputs only; the gradients that came to them. With `all`, an input that
-/// cannot be reached is an error before the walk.
+/// Walks only on paths to the inputs. With `all`, an input that cannot be reached is an error before that.
 fn find(
     op: &'static str,
     outputs: &[AnyTensor],
@@ -241,7 +240,7 @@ fn find(
     Ok(targets.into_found())
 }
 
-/// The gradients that come to the ends of the ways `to` from those that start along the ways `from`.
+/// Returns the gradients at the edges `to`, of a walk with `seeds` at the edges `from`.
 #[cfg(feature = "static-graph")]
 pub(crate) fn grad_along(
     from: &[crate::graph::Edge],

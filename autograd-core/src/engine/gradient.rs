@@ -1,10 +1,10 @@
-//! Sums and copies of gradients, of whatever element type.
+//! Sums and copies of gradients of any element type.
 
 use crate::array::Value;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Lost, Tensor, for_any};
 
-/// Runs an expression for a tensor of floats of either type, else another one.
+/// Runs one expression for a float tensor of either type, and another for any other tensor.
 macro_rules! for_float {
     ($any:expr, $tensor:ident => $body:expr, $rest:pat => $other:expr) => {
         match $any {
@@ -16,7 +16,7 @@ macro_rules! for_float {
 }
 pub(crate) use for_float;
 
-/// Adds a gradient to what came before, in its buffer where nobody else holds it.
+/// Adds a gradient to the sum so far, in place if nobody else holds the buffer.
 pub(super) fn accumulate(slot: &mut Option<AnyTensor>, grad: AnyTensor) -> Result<()> {
     *slot = Some(match (slot.take(), grad) {
         (None, grad) => grad,
@@ -40,8 +40,7 @@ pub(super) fn own(grad: AnyTensor) -> AnyTensor {
 }
 
 impl<T: Element> Tensor<T> {
-    /// A gradient to keep: in memory, not shared with any other handle, and where the backward is recorded
-    /// still connected with what it was computed from.
+    /// A gradient to keep: materialized, not shared, and, if the backward is recorded, still in its graph.
     pub(super) fn owned(self) -> Tensor<T> {
         let owned = match (self.is_recorded(), self.producer()) {
             (true, Some(_)) => self.snapshot(),

@@ -1,4 +1,4 @@
-//! Hooks: user code that sees, or replaces, a gradient on its way.
+//! Hooks: user code that reads or replaces a gradient during a backward.
 
 use std::fmt;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
@@ -17,20 +17,20 @@ use crate::ops::Float;
 #[must_use = "without the handle the hook cannot be removed; `let _ = ..` says that it stays"]
 pub struct HookHandle(Box<dyn Fn() -> bool + Send + Sync>);
 
-// All that it can do is to remove the hook.
+// Its only operation is to remove the hook.
 impl UnwindSafe for HookHandle {}
 impl RefUnwindSafe for HookHandle {}
 
 impl HookHandle {
     /// Removes the hook, and drops what it captured. Removal takes effect at once: a backward that is
-    /// running does not call the hook any more. Returns false if the hook was removed before, or went with
-    /// its tensor.
+    /// running does not call the hook any more. Returns false if the hook was removed before, or was
+    /// dropped with its tensor.
     pub fn remove(&self) -> bool {
         (self.0)()
     }
 }
 
-/// Runs the hooks that come before a node's own rule. Gradients to keep are put into `retained`.
+/// Runs the hooks before a node's rule. Gradients to keep are added to `retained`.
 pub(super) fn run_before(
     node: &Node,
     hooks: impl Iterator<Item = NodeHook>,
@@ -63,14 +63,14 @@ pub(super) fn run_before(
     Ok(())
 }
 
-/// Runs the hooks on a leaf, on what it gets from one backward.
+/// Runs the hooks of a leaf on its gradient from one backward.
 pub(super) fn run_leaf_hooks(leaf: &AnyTensor, until: HookId, grad: &mut AnyTensor) -> Result<()> {
     let hooks = for_any!(leaf, t => t.leaf_hooks());
     let mut hooks = hooks.into_iter().flat_map(|hooks| hooks.before(until));
     hooks.try_for_each(|hook| Site::of(None, "hook", hook.location).run(&hook.action, grad, None))
 }
 
-/// Runs the hooks that come after a node's rule, on the gradients of its inputs and outputs.
+/// Runs the hooks after a node's rule, on the gradients of its inputs and outputs.
 fn run_after(
     node: &Node,
     hooks: impl Iterator<Item = NodeHook>,
@@ -89,7 +89,7 @@ fn run_after(
     Ok(())
 }
 
-/// Visits a node and looks at the gradients of its inputs before they go on.
+/// Visits a node, and examines the gradients of its inputs before they are delivered.
 #[cold]
 pub(super) fn pull_watched(grads: Slots, pull: Pull<'_, '_>, until: HookId) -> Result<()> {
     let (node, edges, sink) = (pull.node, pull.node.edges(), pull.sink);
@@ -105,8 +105,7 @@ pub(super) fn pull_watched(grads: Slots, pull: Pull<'_, '_>, until: HookId) -> R
     grads.try_for_each(|(edge, grad)| grad.map_or(Ok(()), |grad| sink.deliver(edge, grad)))
 }
 
-/// The gradients of a node's inputs alone, one for each edge that `wants` holds for, by its rule; what it saved
-/// stays.
+/// Computes the gradients of a node's inputs that `wants` holds for, and keeps what the node saved.
 pub(crate) fn pull_alone(
     node: &NodeRef,
     grads: Slots,
@@ -120,7 +119,7 @@ pub(crate) fn pull_alone(
     Ok(held.grads)
 }
 
-/// Gradients of a node's inputs that are held back.
+/// Gradients of a node's inputs, held back.
 struct Held<'a, 'g> {
     edges: &'g [Edge],
     grads: Vec<Option<AnyTensor>>,
@@ -133,7 +132,7 @@ impl<'g> Sink<'g> for Held<'_, 'g> {
     }
 
     fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
-        // Rules deliver along their own edges, so the place of one is its position.
+        // Rules deliver along the node's own edges, so the address of an edge gives its position.
         let offset = std::ptr::from_ref(edge).addr() - self.edges.as_ptr().addr();
         accumulate(&mut self.grads[offset / size_of::<Edge>()], grad)
     }
@@ -147,7 +146,7 @@ fn unshare(grads: &mut [Option<AnyTensor>]) {
     grads.iter_mut().flatten().for_each(AnyTensor::unshare);
 }
 
-/// Where a hook stands, for its errors.
+/// The place of a hook, for errors.
 struct Site {
     op: &'static str,
     hook: &'static str,
@@ -156,7 +155,7 @@ struct Site {
 }
 
 impl Site {
-    /// At a node or, without one, on a leaf.
+    /// The place of a hook on a node or, without one, on a leaf.
     fn of(node: Option<&Node>, hook: &'static str, registered: &'static Location<'static>) -> Self {
         let (op, location) =
             node.map_or(("a leaf", None), |node| (node.name(), Some(node.location)));
@@ -178,7 +177,7 @@ impl Site {
         Ok(())
     }
 
-    /// Puts the gradients that a hook returned in place: one where there was one, and nowhere else.
+    /// Replaces gradients by those that a hook returned. An absent gradient stays absent.
     fn replace(
         &self,
         what: &str,
@@ -200,7 +199,7 @@ impl Site {
         Ok(())
     }
 
-    /// The hook's own error.
+    /// The error of a hook that failed.
     #[cold]
     fn failed(&self, hook: String, error: Box<dyn std::error::Error + Send + Sync>) -> Error {
         let Self { op, registered, location, .. } = *self;
@@ -213,7 +212,7 @@ impl Site {
         Error::HookGradient { op, hook, registered, parameter, expected, found, location }
     }
 
-    /// A gradient that a hook returned must be like the one it got.
+    /// Checks that a hook's gradient has the element type and the shape of the old one.
     fn check(
         &self,
         new: &AnyTensor,
@@ -234,18 +233,18 @@ impl Site {
 
 /// # Hooks
 impl<T: Float> Tensor<T> {
-    /// Calls `hook` with this tensor's gradient whenever a backward has computed it. `Some` puts
-    /// another gradient in its place, for what this tensor was computed from or, on a leaf, for
-    /// what is kept. Hooks run in the order of their registration, each with what the one before
-    /// it left; one on a leaf sees the sum of one backward, not the total. A hook may write into the
-    /// gradient that it is given: what it leaves goes on in its place, and nobody else sees that.
+    /// Calls `hook` with this tensor's gradient whenever a backward has computed it. `Some` replaces the
+    /// gradient that flows on to the tensors behind this one or, on a leaf, that is kept. Hooks run in the
+    /// order of their registration, each on the result of the one before it; one on a leaf receives the sum
+    /// of one backward, not the total. A hook may write into its gradient: backward goes on with the changed
+    /// numbers, and nobody else sees them.
     ///
     /// An error from a hook ends the backward and is the source of the [`Error::Hook`] that it
     /// returns; no gradient is written.
     ///
-    /// A hook may remove and add hooks, on this tensor or another one. A hook that is removed does not
-    /// run any more, even in the backward that is running. A hook that is added runs from the next
-    /// backward on. The same holds for the hooks of a [`GraphNode`].
+    /// A hook may remove and add hooks, on this tensor or another one. A removed hook does not run any
+    /// more, even in the backward that is running. An added hook runs from the next backward on. The same
+    /// holds for the hooks of a [`GraphNode`].
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -262,11 +261,10 @@ impl<T: Float> Tensor<T> {
     ///
     /// # What a hook keeps alive
     ///
-    /// A hook lives as long as its tensor, and on the output of an op as long as that op is part of a
-    /// graph. So a hook that captures its own tensor, or a tensor that was computed from it, keeps
-    /// itself alive, and with it the tensor and the graph behind it: the memory is never freed. Capture
-    /// [`detach`](Tensor::detach) instead, which has the same data and holds no graph, or remove the
-    /// hook when it is done.
+    /// A hook lives as long as its tensor; on the output of an op, as long as that op is part of a graph. So
+    /// a hook that captures its own tensor, or a tensor computed from it, keeps itself, the tensor and the
+    /// graph behind it alive: the memory is never freed. Capture [`detach`](Tensor::detach) instead, which
+    /// has the same data and holds no graph, or remove the hook when it is done.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -323,10 +321,9 @@ impl<T: Float> Tensor<T> {
         })))
     }
 
-    /// Keeps the gradient of the output of an op too, as of a leaf. It takes its place among the
-    /// tensor's hooks: it keeps what the hooks before it left. It is written with those of the
-    /// leaves when the walk is done, and [`grad`](crate::grad()) leaves it alone. A second call says
-    /// nothing new.
+    /// Keeps the gradient of the output of an op too, as for a leaf. This is ordered among the tensor's
+    /// hooks: it keeps the result of the hooks before it. It is written with the gradients of the leaves when
+    /// the walk is done; [`grad`](crate::grad()) does not write it. A second call has no effect.
     ///
     /// # Errors
     ///
@@ -353,8 +350,8 @@ fn add(node: &NodeRef, location: &'static Location<'static>, action: NodeAction)
     HookHandle(Box::new(move || node.remove_hook(id)))
 }
 
-/// The recorded op that a tensor came from; see [`Tensor::graph_node`]. It keeps that op, and all
-/// that it was computed from, alive.
+/// The recorded op that produced a tensor; see [`Tensor::graph_node`]. It keeps that op, and the graph
+/// behind it, alive.
 #[doc(alias = "grad_fn")]
 #[derive(Clone)]
 pub struct GraphNode(pub(crate) NodeRef);
@@ -370,12 +367,11 @@ impl GraphNode {
         self.0.location
     }
 
-    /// What the op saved for backward, as backward would get it: the tensors of
-    /// `save_for_backward` in their order, or those that a built-in op's rule needs. `None` stands
-    /// where an optional tensor was not saved; an op that saved nothing has none.
+    /// Returns the tensors that the op saved, as backward would get them: those of `save_for_backward` in
+    /// their order, or those that a built-in op's rule needs. `None` is an optional tensor that was not
+    /// saved; an op that saved nothing has none.
     ///
-    /// Inputs and outputs have their places in the graph. What a pack hook took is unpacked for
-    /// this call.
+    /// Inputs and outputs have their places in the graph. Packed tensors are unpacked for this call.
     ///
     /// ```
     /// use autograd_core::{AnyTensor, Tensor};
@@ -392,21 +388,21 @@ impl GraphNode {
     ///
     /// # Errors
     ///
-    /// [`Error::GraphFreed`] when a backward has taken them, [`Error::SavedTensorChanged`] for one
-    /// that was changed in place since, and what an unpack hook returns.
+    /// [`Error::GraphFreed`] if a backward has taken them, [`Error::SavedTensorChanged`] for a tensor
+    /// that was changed in place since, and the error of an unpack hook.
     #[doc(alias = "saved_tensor")]
     pub fn saved_tensors(&self) -> Result<Vec<Option<AnyTensor>>> {
         let node = &self.0;
         At { node, create_graph: true }.saved()
     }
 
-    /// Calls `hook` before the op's rule runs, with the gradients of the op's outputs; `None`
-    /// stands where none came. `Some` puts others in their places: as many, of the same shapes and
-    /// element types. A place without a gradient stays without one.
+    /// Calls `hook` before the op's rule runs, with the gradients of the op's outputs; `None` is an absent
+    /// gradient. `Some` replaces them: by as many gradients, of the same shapes and element types. An
+    /// absent gradient stays absent.
     ///
-    /// Hooks on the op and on its outputs ([`Tensor::register_hook`]) run in one order, that of
-    /// their registration. An error ends the backward and is the source of the [`Error::Hook`] that
-    /// it returns; no gradient is written.
+    /// Hooks on the op and on its outputs ([`Tensor::register_hook`]) run in the order of their common
+    /// registration. An error ends the backward and is the source of the [`Error::Hook`] that it returns;
+    /// no gradient is written.
     ///
     /// The hook lives as long as the op is part of a graph. If it captures this `GraphNode`, or a tensor
     /// that was computed from an output of the op, it keeps itself alive, and the graph behind it; see
@@ -436,10 +432,10 @@ impl GraphNode {
         add(&self.0, Location::caller(), NodeAction::Before(Arc::new(hook)))
     }
 
-    /// Calls `hook` when the op's rule has run, before its results go on, with the gradients of
-    /// the op's inputs and of its outputs. An input that wants no gradient, or whose gradient is
-    /// not asked for, has `None`. `Some` puts others in the places of the inputs' gradients, as in
-    /// [`GraphNode::register_before`]; for what the hook keeps alive see there too.
+    /// Calls `hook` after the op's rule has run, before its results are delivered, with the gradients of
+    /// the op's inputs and outputs. An input that wants no gradient, or whose gradient is not needed, has
+    /// `None`. `Some` replaces the gradients of the inputs, as in [`GraphNode::register_before`]; see
+    /// there also what the hook keeps alive.
     ///
     /// ```
     /// use autograd_core::{AnyTensor, Tensor};
@@ -479,7 +475,7 @@ impl fmt::Debug for GraphNode {
 }
 
 impl<T: Element> Tensor<T> {
-    /// The recorded op that this tensor came from; `None` for a leaf.
+    /// The recorded op that produced this tensor; `None` for a leaf.
     #[doc(alias = "grad_fn")]
     pub fn graph_node(&self) -> Option<GraphNode> {
         self.producer().map(|(node, _)| GraphNode(node.clone()))

@@ -1,14 +1,13 @@
-//! Backward: the order of the walk, the gradients on their way, what leaves keep at the end.
+//! Backward: the order of the walk, gradients in transit, and the gradients that leaves keep.
 //!
-//! Every edge leads to a node of a lower level, so visiting waiting nodes from high to low visits
-//! each once, after all that contribute to it: no count of dependencies, no second walk. A node that
-//! only one edge leads to, and no tensor, is visited as soon as its gradient comes. What leaves get
-//! is held back until the walk is done, so an error or a panic in the middle leaves every `.grad` as
-//! it was.
+//! Every edge leads to a node of a lower level, so a walk that visits waiting nodes from high level to low
+//! visits each once, after all that contribute to it, without a count of dependencies or a second walk. A
+//! node with a single edge to it, and no tensor, is visited as soon as its gradient arrives. Gradients of
+//! leaves are held back until the walk is done, so an error or a panic leaves every `.grad` unchanged.
 //!
-//! `backward` is what `tensor` calls: it checks the outputs, gives them their first gradients, visits the nodes
-//! that wait and runs their hooks (`hooks`). `reach` follows edges without any gradient, and says which nodes
-//! lie on the ways to the tensors that `grad` asks for. `commit` writes what a walk has found.
+//! `backward`, which `tensor` calls, checks the outputs, seeds them, visits waiting nodes and runs their
+//! hooks (`hooks`). `reach` follows edges without gradients, and finds the nodes on paths to the tensors that
+//! `grad` asks for. `commit` writes the results of a walk.
 
 mod after;
 mod anomaly;

@@ -1,5 +1,4 @@
-//! Many backwards on threads, the library's or the user's own, whose sums have an order: that of their numbers,
-//! and not of the clock.
+//! Backwards on many threads whose gradients are summed in the order of numbers, not of completion.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -13,12 +12,12 @@ use crate::error::{Error, Result};
 use crate::graph::{GradMode, HookId, Tensor};
 use crate::ops::Float;
 
-/// Backwards on threads of one's own, a pool's say, that together are one backward: each has a
-/// number, and the gradients are summed in the order of the numbers, whichever thread is done
-/// first. So every bit of the sums is the same each time, for any number of threads.
+/// Backwards on the user's own threads, such as a pool's, that together are one backward: each has a
+/// number, and the gradients are summed in the order of the numbers, whichever thread is done first. So
+/// the sums are bit-identical each time, for any number of threads.
 ///
-/// [`backward_parallel`](crate::backward_parallel()) is the same where the threads may be the
-/// library's. [`Tensor::backward`] on several threads adds in the order of the clock.
+/// [`backward_parallel`](crate::backward_parallel()) does the same on threads of the library.
+/// [`Tensor::backward`] on several threads adds in the order of completion.
 ///
 /// ```
 /// use autograd_core::{OrderedBackward, Tensor};
@@ -44,8 +43,8 @@ use crate::ops::Float;
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
 ///
-/// What comes early waits in memory for the numbers before it, from 0 on; so hand numbers out in
-/// their order. Gaps are allowed, and cost that memory until the end.
+/// Gradients that arrive early wait in memory for the numbers before them, from 0 on; so assign numbers in
+/// order. Gaps are allowed, and cost that memory until the end.
 #[derive(Default)]
 pub struct OrderedBackward {
     state: Mutex<InOrder>,
@@ -55,13 +54,13 @@ pub struct OrderedBackward {
 #[derive(Default)]
 struct InOrder {
     sums: Gradients,
-    /// The number that is added next.
+    /// The number to add next.
     next: usize,
     early: BTreeMap<usize, Gradients>,
 }
 
 impl InOrder {
-    /// Adds what can be added now that an item is done.
+    /// Adds the gradients of an item, and those of early items that follow it.
     fn add(&mut self, item: usize, grads: Gradients) -> Result<()> {
         let _mode = GradMode::set(false);
         self.early.insert(item, grads);
@@ -72,7 +71,7 @@ impl InOrder {
         Ok(())
     }
 
-    /// Writes the sums, with those of all that waits.
+    /// Writes the sums, including all early items.
     fn finish(mut self) -> Result<()> {
         let _mode = GradMode::set(false);
         for grads in self.early.into_values() {
@@ -82,25 +81,25 @@ impl InOrder {
     }
 }
 
-/// The backward of one loss, without writing any gradient.
+/// Runs the backward of one loss, without writing any gradient.
 fn differentiate<T: Float>(op: &'static str, loss: &Tensor<T>) -> Result<Gradients> {
     let _mode = GradMode::set(false);
     Gradients::of(op, &[loss.clone().into()], &[None], HookId::coming(), BackwardOptions::new())
 }
 
 impl OrderedBackward {
-    /// Nothing summed yet.
+    /// Creates a backward without items.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The backward of a loss of one element, as number `item`. It may run on any thread, at the
+    /// Runs the backward of a loss of one element, as number `item`. It may run on any thread, at the
     /// same time as others; no gradient is written before [`finish`](Self::finish).
     ///
     /// # Errors
     ///
-    /// [`Error::Duplicate`] for a number that has been there, and those of [`Tensor::backward`]. The
-    /// item has no part in the sums then, and its number may come again.
+    /// [`Error::Duplicate`] for a number that was used before; the errors of [`Tensor::backward`], after
+    /// which the item is not in the sums, and its number may be used again.
     pub fn backward<T: Float>(&self, item: usize, loss: &Tensor<T>) -> Result<()> {
         const OP: &str = "OrderedBackward::backward";
         anomaly::check()?;
@@ -116,7 +115,7 @@ impl OrderedBackward {
     ///
     /// # Errors
     ///
-    /// That of a hook. No gradient is written then.
+    /// The error of a hook. No gradient is written then.
     pub fn finish(self) -> Result<()> {
         let running = Running::start();
         self.state.into_inner().unwrap_or_else(PoisonError::into_inner).finish()?;
@@ -124,19 +123,17 @@ impl OrderedBackward {
     }
 }
 
-/// Items a thread may be ahead of the sums by, for each thread.
+/// The number of items, for each thread, that may be ahead of the sums.
 const AHEAD: usize = 2;
 
-/// Computes a loss and its gradients for each of `count` items, on so many threads, and adds the
-/// gradients to `.grad` of the leaves: one backward of all the losses, whose sums are in the order
-/// of the items. So every bit of the result is the same for any number of threads. Returns the
-/// losses, outside the graph.
+/// Computes a loss and its gradients for each of `count` items, on `threads` threads, and adds the gradients
+/// to `.grad` of the leaves: one backward of all the losses, with sums in the order of the items. So the
+/// result is bit-identical for any number of threads. Returns the losses, outside the graph.
 ///
 /// Separate calls of [`Tensor::backward`] may run at the same time on threads that share leaves, and
-/// nothing is lost; but each adds its gradients when it is done, so the order of the sums, and with
-/// it their last bit, is that of the clock. This function is for training on several threads and
-/// getting the same model each time; [`OrderedBackward`](crate::OrderedBackward) is for threads of
-/// one's own.
+/// nothing is lost; but each adds its gradients when it is done, so the order of the sums, and with it their
+/// last bit, depends on timing. This function is for training on several threads with the same model as the
+/// result each time; [`OrderedBackward`](crate::OrderedBackward) is for the user's own threads.
 ///
 /// ```
 /// use autograd_core::{Result, Tensor, backward_parallel};
@@ -156,24 +153,24 @@ const AHEAD: usize = 2;
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
 ///
-/// - `loss(i)` runs with recording on, on some thread; what belongs to a thread (the scopes of
-///   [`no_grad`](crate::no_grad), [`detect_anomaly`](crate::detect_anomaly) and
-///   [`saved_tensors_hooks`](crate::saved_tensors_hooks)) is opened in it. A loss that draws from the
-///   process-wide random numbers draws them in the order of the clock: give it a
-///   [`Generator`](crate::Generator) for each item.
-/// - Hooks on leaves, and what [`after_backward`](crate::after_backward) was given on this thread,
+/// - `loss(i)` runs with recording on, on some thread. Open scopes of a thread
+///   ([`no_grad`](crate::no_grad), [`detect_anomaly`](crate::detect_anomaly),
+///   [`saved_tensors_hooks`](crate::saved_tensors_hooks)) inside of it. Losses that draw from the
+///   process-wide random numbers do so in no fixed order: give each item a
+///   [`Generator`](crate::Generator) of its own.
+/// - Hooks on leaves, and callbacks given to [`after_backward`](crate::after_backward) on this thread,
 ///   run once, on this thread, when all is done. Other hooks run in each backward, on its thread.
-/// - `threads` 0 is as many as the machine has. One thread too is another one than the caller's.
+/// - `threads` 0 means as many as the machine has. A single thread, too, is not the caller's.
 ///
 /// # Errors
 ///
-/// That of the first item, in their order, whose `loss` or backward fails; a loss of more than one
+/// That of the first item, in item order, whose `loss` or backward fails; a loss of more than one
 /// element is [`Error::SeedMissing`]. No gradient is written then.
 ///
 /// # Panics
 ///
-/// With what the first item panicked with. No gradient is written then, and every tensor stays
-/// usable.
+/// With the panic of the first item that failed, if it panicked. No gradient is written then, and every
+/// tensor stays usable.
 pub fn backward_parallel<T: Float>(
     count: usize,
     threads: usize,
@@ -193,7 +190,7 @@ pub fn backward_parallel<T: Float>(
         failed: BTreeMap::new(),
     });
     let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
-    // The next item, as soon as the sums are near enough to it: what waits to be added takes memory.
+    // Takes the next item once the sums are close enough to it: gradients that wait to be added take memory.
     let take = || {
         let goes_on = |state: &State<T>| state.failed.is_empty() && state.begun < count;
         let must_wait =
@@ -237,9 +234,9 @@ pub fn backward_parallel<T: Float>(
     Ok(state.losses.into_iter().flatten().collect())
 }
 
-/// What threads share.
+/// The state that the threads share.
 struct State<T: Float> {
-    /// So many items. Those before one that failed have been begun too, and no others are after it.
+    /// The number of items begun. All items before a failed one were begun, and none is begun after it.
     begun: usize,
     sums: InOrder,
     losses: Vec<Option<Tensor<T>>>,

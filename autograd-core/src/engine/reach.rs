@@ -1,5 +1,4 @@
-//! What can be reached from a place in the graph: by edges, without any gradient; and which of it lies on the
-//! ways to the tensors whose gradients are asked for.
+//! Traversal of the graph along edges, and the nodes on paths to the tensors whose gradients are wanted.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -11,12 +10,12 @@ use super::gradient::{accumulate, own};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Edge, NodeRef, Sink, Slots, To, for_any};
 
-/// Where the gradients of outputs go. It holds the graph for a walk.
+/// The edges for the gradients of outputs. They keep the graph alive during a walk.
 pub(super) fn ways_to(outputs: &[AnyTensor]) -> Ways {
     outputs.iter().map(|output| for_any!(output, t => t.edge())).collect()
 }
 
-/// One for each output.
+/// One edge for each output.
 pub(super) type Ways = SmallVec<[Edge; 1]>;
 
 /// Addresses are as good as random, so one multiplication hashes them.
@@ -40,11 +39,11 @@ impl Hasher for AddressHasher {
     }
 }
 
-/// A map by address: a list, of which a table is made when it is long.
+/// A map by address: a list, with a hash table once it is long.
 pub(super) struct AddressMap<V, K = *const ()> {
-    /// In the order of their coming.
+    /// In the order of insertion.
     pub(super) entries: SmallVec<[(K, V); 4]>,
-    /// Where entries stand in the list, if they are more than [`MAX_SCANNED`].
+    /// The positions of entries in the list, if there are more than [`MAX_SCANNED`].
     places: HashMap<K, usize, HashAddress>,
 }
 
@@ -74,7 +73,7 @@ impl<V, K: Copy + Eq + Hash> AddressMap<V, K> {
         self.position(key).map(|at| &mut self.entries[at].1)
     }
 
-    /// Whether the key is new; else the value is replaced.
+    /// Inserts or replaces a value; returns whether the key is new.
     pub(super) fn insert(&mut self, key: K, value: V) -> bool {
         if let Some(before) = self.get_mut(&key) {
             *before = value;
@@ -82,7 +81,7 @@ impl<V, K: Copy + Eq + Hash> AddressMap<V, K> {
         }
         self.entries.push((key, value));
         if self.entries.len() > MAX_SCANNED {
-            // At first all that were searched so far.
+            // The first time these are all entries.
             let new = self.entries.iter().enumerate().skip(self.places.len());
             self.places.extend(new.map(|(at, (key, _))| (*key, at)));
         }
@@ -90,7 +89,7 @@ impl<V, K: Copy + Eq + Hash> AddressMap<V, K> {
     }
 }
 
-/// Where an edge leads, for comparison.
+/// The destination of an edge, for comparison.
 pub(crate) type Target = (*const (), u32);
 
 pub(crate) fn target(edge: &Edge) -> Option<Target> {
@@ -101,9 +100,9 @@ pub(crate) fn target(edge: &Edge) -> Option<Target> {
     }
 }
 
-/// Visits the edges that first lead to each node and leaf behind `from`, in topological order: a node comes after
-/// all that it was computed from. `enter` is asked for every edge of a node that is entered. Returns what was
-/// visited.
+/// Visits the first edge to each node and leaf behind `from`, in topological order: a node comes after all
+/// that it was computed from. `enter` decides for each edge of an entered node whether to follow it. Returns
+/// the visited nodes and leaves.
 pub(super) fn topological<'g>(
     from: &'g [Edge],
     mut enter: impl FnMut(&'g Edge) -> bool,
@@ -126,16 +125,16 @@ pub(super) fn topological<'g>(
     }
 }
 
-/// The node or leaf that an edge leads to.
+/// The address of the node or leaf that an edge leads to.
 pub(super) fn place(edge: &Edge) -> Option<*const ()> {
     target(edge).map(|(place, _)| place)
 }
 
-/// Shows the nodes behind an edge, the nearest first and each once, as long as `go_on` says so. Returns the
-/// shortest way to the last one, if that was said no to: from that node up to the first.
+/// Calls `go_on` with the nodes behind an edge, the nearest first and each once, until it returns false.
+/// Returns the shortest path to that last node: from it up to the first; empty if no call returned false.
 pub(crate) fn walk_down(from: &Edge, mut go_on: impl FnMut(&NodeRef) -> bool) -> Vec<&NodeRef> {
     let mut seen = AddressSet::default();
-    // Each node, and the place in this list of the one that led to it.
+    // Each node, and the position in this list of the node that led to it.
     let mut nodes: Vec<(&NodeRef, usize)> = from.node().map(|node| (node, 0)).into_iter().collect();
     let mut next = 0;
     while let Some(&(node, _)) = nodes.get(next) {
@@ -152,7 +151,7 @@ pub(crate) fn walk_down(from: &Edge, mut go_on: impl FnMut(&NodeRef) -> bool) ->
     Vec::new()
 }
 
-/// Whether an edge that `found` holds for can be reached along this one.
+/// Whether an edge that `found` holds for is reachable along this one.
 pub(crate) fn reaches(from: &Edge, found: impl Fn(&Edge) -> bool) -> bool {
     let mut reached = false;
     let go_on = |edge| {
@@ -163,22 +162,21 @@ pub(crate) fn reaches(from: &Edge, found: impl Fn(&Edge) -> bool) -> bool {
     reached
 }
 
-/// Takes only the gradients that are asked for.
+/// A sink that takes only the requested gradients.
 pub(super) struct Targets {
-    /// Nodes and leaves on a path to a target, and those that are one or have one as an output.
+    /// Nodes and leaves that are on a path to a target, are one, or have one as an output.
     useful: AddressSet,
-    /// The position of each answer.
+    /// The position of each requested gradient in `found`.
     answers: AddressMap<usize, Target>,
-    /// Where gradients stop.
+    /// The targets where gradients stop.
     cut: AddressSet<Target>,
-    /// What outputs were computed from, as far as gradients may go.
+    /// The nodes and leaves behind the outputs, as far as gradients may flow.
     visited: AddressSet,
     pub(super) found: Vec<Option<AnyTensor>>,
 }
 
 impl Targets {
-    /// Which nodes that `within` holds for lie between the ways `from` and `to`, where no gradient goes along
-    /// those to `no_grad_vars`.
+    /// Finds the nodes between the edges `from` and `to` that `within` holds for, cut at `no_grad_vars`.
     pub(super) fn find(
         from: &[Edge],
         to: &[Edge],
@@ -207,14 +205,14 @@ impl Targets {
         Self { useful, answers, cut, visited, found: vec![None; to.len()] }
     }
 
-    /// Whether an answer may come along this way.
+    /// Whether a requested gradient may arrive at the destination of this edge.
     pub(super) fn reaches(&self, to: &Edge) -> bool {
         target(to).is_some_and(|target| {
             self.answers.get(&target).and(self.visited.get(&target.0)).is_some()
         })
     }
 
-    /// The gradients to keep: two inputs may have got the same tensor, which may be a seed or saved too.
+    /// The gradients to keep: two inputs may have the same tensor, which may also be a seed or saved.
     pub(super) fn into_found(self) -> Vec<Option<AnyTensor>> {
         self.found.into_iter().map(|grad| grad.map(own)).collect()
     }
@@ -224,7 +222,7 @@ fn is_in(set: &AddressSet<Target>, edge: &Edge) -> bool {
     target(edge).is_some_and(|target| set.get(&target).is_some())
 }
 
-/// Whether an edge leads to a place of use, and is not cut.
+/// Whether an edge leads to a useful node or leaf, and is not cut.
 fn leads(edge: &Edge, useful: &AddressSet, cut: &AddressSet<Target>) -> bool {
     place(edge).is_some_and(|place| useful.get(&place).is_some()) && !is_in(cut, edge)
 }

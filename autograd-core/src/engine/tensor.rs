@@ -1,4 +1,4 @@
-//! What a tensor offers of all this: its gradient, its backward, and how to leave the graph.
+//! A tensor's methods for its gradient, for backward, and for leaving the graph.
 
 use std::panic::Location;
 
@@ -12,10 +12,10 @@ use crate::ops::Float;
 
 /// # Gradients
 impl<T: Float> Tensor<T> {
-    /// Says whether gradients stop at this tensor. `false` on a new tensor asks for its gradient;
-    /// `true` on the result of an op cuts the graph there for what is computed from it later.
+    /// Sets whether gradients stop at this tensor. `false` on a new tensor asks for its gradient; `true` on
+    /// the result of an op cuts the graph there, for later computations from it.
     ///
-    /// [`explain`](crate::explain()) tells the line of a call that cut.
+    /// [`explain`](crate::explain()) reports the line of the call that cut the graph.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -36,18 +36,17 @@ impl<T: Float> Tensor<T> {
     }
 
     /// Computes the gradients of this tensor of one element and adds them to `.grad` of every leaf
-    /// it was computed from. Frees what the ops saved.
+    /// that it was computed from. Frees what the ops saved.
     ///
-    /// A tensor that wants no gradient is passed over: nothing is computed, and that is no error.
-    /// [`try_grad`](Tensor::try_grad) then says why there is no gradient.
+    /// A tensor that wants no gradient is skipped: nothing is computed, and that is not an error.
+    /// [`try_grad`](Tensor::try_grad) then reports why there is no gradient.
     ///
-    /// Backwards may run at the same time on threads that share leaves, and nothing is lost. Each
-    /// adds its gradients when it is done, so the order of those sums, and with it their last bit,
-    /// is that of the clock. Where the same bits are wanted each time, let
-    /// [`backward_parallel`](crate::backward_parallel()) run them, which adds in the order of its
-    /// items, or give them numbers in an [`OrderedBackward`](crate::OrderedBackward). Two through the
-    /// same graph want `retain_graph`: without it the later one is [`Error::GraphFreed`], though of two
-    /// at the very same moment both may pass, each with all gradients.
+    /// Backwards may run at the same time on threads that share leaves, and nothing is lost. Each adds its
+    /// gradients when it is done, so the order of those sums, and with it their last bit, depends on timing.
+    /// For bit-identical sums each time, use [`backward_parallel`](crate::backward_parallel()), which adds in
+    /// the order of its items, or an [`OrderedBackward`](crate::OrderedBackward), in the order of given
+    /// numbers. Two backwards through the same graph need `retain_graph`: without it the later one is
+    /// [`Error::GraphFreed`]; of two at the very same moment both may succeed, each with all gradients.
     ///
     /// ```
     /// use autograd_core::{Error, Tensor, backward_parallel};
@@ -74,13 +73,13 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::SeedMissing`] if there is not one element (see [`Tensor::backward_with`]); for the
+    /// [`Error::SeedMissing`] if the tensor has not one element (see [`Tensor::backward_with`]); for the
     /// rest see [`backward()`]. No gradient is written then, and all tensors stay usable.
     pub fn backward(&self) -> Result<()> {
         self.backward_options(BackwardOptions::new())
     }
 
-    /// [`Tensor::backward`] that starts with a given gradient, of this tensor's shape.
+    /// [`Tensor::backward`] with a given initial gradient, of this tensor's shape.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -123,14 +122,14 @@ impl<T: Float> Tensor<T> {
         super::backward::backward_of(T::handle(self), None, options)
     }
 
-    /// The gradient kept here, if any backward reached this tensor. Where there must be one,
-    /// [`try_grad`](Tensor::try_grad) says why there is not.
+    /// The gradient kept here, if any backward reached this tensor. [`try_grad`](Tensor::try_grad) returns
+    /// an error with the reason if there is none.
     pub fn grad(&self) -> Option<Tensor<T>> {
         T::grad(self)
     }
 
-    /// Puts a gradient of this tensor's shape in place, or takes the one there away. Later
-    /// backwards add to it; the tensor given here is not changed by that.
+    /// Sets the gradient, which has this tensor's shape, or removes it. Later backwards add to it, and do
+    /// not change the tensor given here.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -167,7 +166,7 @@ impl<T: Float> Tensor<T> {
         Ok(())
     }
 
-    /// Takes the gradient away.
+    /// Removes the gradient.
     #[doc(alias = "zero_grad")]
     #[doc(alias = "clear_gradient")]
     pub fn clear_grad(&self) {
@@ -176,9 +175,9 @@ impl<T: Float> Tensor<T> {
 }
 
 impl<T: Element> Tensor<T> {
-    /// The same data as a tensor of its own, outside the graph. Changes in place are seen by both.
+    /// Returns a separate tensor with the same data, outside the graph. Both see changes in place.
     ///
-    /// [`explain`](crate::explain()) tells the line of this call where a gradient ends here.
+    /// [`explain`](crate::explain()) reports the line of this call if a gradient ends here.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -198,7 +197,7 @@ impl<T: Element> Tensor<T> {
 
 /// # Gradients of tensors of any type
 ///
-/// What a loop over [`parameters`](crate::nn::Module::parameters) needs.
+/// For loops over [`parameters`](crate::nn::Module::parameters).
 ///
 /// ```
 /// use autograd_core::nn::{Linear, Module};
@@ -225,7 +224,7 @@ impl AnyTensor {
         for_float!(self, t => t.clear_grad(), _ => {});
     }
 
-    /// The square root of the sum of the squares, as [`Tensor::norm`] of the elements as floats.
+    /// The square root of the sum of the squares; as [`Tensor::norm`], of the elements as floats.
     pub fn norm(&self) -> f64 {
         let _off = no_grad();
         for_float!(self, t => t.norm().item().into_f64(), _ => for_any!(self, t => t.cast::<f64>().norm().item()))

@@ -1,11 +1,11 @@
-//! Parts of what errors say.
+//! Parts of error messages.
 
 use std::fmt;
 use std::panic::Location;
 
 use crate::array::DType;
 
-/// What a result that does not fit may be cast to.
+/// The type that a result which does not fit may be cast to.
 pub(super) fn wider(dtype: DType) -> String {
     let range = dtype.range().map(|[low, high]| format!(", which holds {low} to {high}"));
     let wider = if dtype == DType::Int64 { "f64" } else { "i64" };
@@ -16,25 +16,25 @@ pub(super) fn kink(not_differentiable: bool) -> &'static str {
     if not_differentiable { "; the function is not differentiable here" } else { "" }
 }
 
-/// ` (called at src/main.rs:7:13)`, where there is such a place.
+/// ` (called at src/main.rs:7:13)`, if there is a location.
 pub(super) fn called(location: Option<&Location<'_>>) -> String {
     location.map_or(String::new(), |location| format!(" (called at {location})"))
 }
 
-/// Each on a line.
+/// Each text on a line.
 pub(super) fn lines(texts: &[String]) -> String {
     texts.iter().map(|text| format!("\n  {text}")).collect()
 }
 
-/// A line for names, if there are any.
+/// A line of names, if there are any.
 pub(super) fn named(what: &str, names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!("\n  {what}: `{}`", names.join("`, `")) }
 }
 
-/// What errors call the tensor that a method was called on: the caller wrote no name for it.
+/// The tensor that a method was called on, in errors: the caller wrote no name for it.
 pub(crate) const RECEIVER: &str = "the tensor";
 
-/// A name in backticks, words as they are: `weight`, `index[1, 0]`, the tensor.
+/// A name in backticks; a phrase as it is: `weight`, `index[1, 0]`, the tensor.
 pub(super) struct Parameter<'a>(pub(super) &'a str);
 
 impl fmt::Display for Parameter<'_> {

@@ -9,11 +9,11 @@ use crate::functional::jvp;
 use crate::graph::{AnyTensor, Tensor, for_any};
 
 /// Checks forward mode through `f` at `inputs`: the slope by [`jvp`](crate::jvp()) against finite
-/// differences, and, much closer, against backward (the product of a cotangent with the slope is
-/// that of the gradient with the tangent).
+/// differences and, with a much smaller tolerance, against backward (the product of a cotangent with the
+/// slope equals that of the gradient with the tangent).
 ///
-/// `f` is as in [`gradcheck()`](crate::gradcheck()), which does this too where an op of `f` has a
-/// `fn jvp`, and which is run first here.
+/// `f` is as in [`gradcheck()`](crate::gradcheck()), which checks this too if an op of `f` has a
+/// `fn jvp`. This function runs that check first.
 ///
 /// ```
 /// use autograd_core::prelude::*;
@@ -45,15 +45,14 @@ use crate::graph::{AnyTensor, Tensor, for_any};
 ///
 /// # Errors
 ///
-/// [`Error::JvpWrong`] names the input and the direction and gives both numbers; also what
-/// [`gradcheck()`](crate::gradcheck()) and [`jvp`](crate::jvp()) may return.
+/// [`Error::JvpWrong`] names the input and the direction and gives both numbers; also the errors of
+/// [`gradcheck()`](crate::gradcheck()) and [`jvp`](crate::jvp()).
 pub fn jvpcheck(f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64>]) -> Result<()> {
     gradcheck_any(|inputs| f(&typed(inputs)).into(), &erased(inputs))?;
     check(&Subject::numbered("jvpcheck", inputs.len()), DOUBLE, &f, inputs)
 }
 
-/// Checks forward mode where an op of `f` has a `jvp` of the user's. Numbers are given and taken as
-/// `f64`, so that there may be inputs of both precisions.
+/// Checks forward mode if an op of `f` has a user's `jvp`; in `f64`, as inputs may have both precisions.
 pub(super) fn check_where_written(
     subject: &Subject,
     f: impl Fn(&[AnyTensor]) -> Vec<AnyTensor>,
@@ -77,7 +76,7 @@ pub(super) fn check_where_written(
         Tensor::concat(&outputs.iter().collect::<Vec<_>>(), 0)
     };
     match check(&Subject { op: subject.op, names }, precision, &joined, &doubles) {
-        // Some op beside has no forward mode, so there is none to check.
+        // Another op has no forward mode, so there is none to check.
         Err(Error::Unsupported { .. }) => Ok(()),
         checked => checked,
     }
@@ -91,7 +90,7 @@ fn doubled(tensor: &AnyTensor) -> Tensor<f64> {
     }
 }
 
-/// In each direction, the slopes by forward mode, by differences and by backward agree.
+/// Checks that the slopes by forward mode, by differences and by backward agree in each direction.
 fn check(
     subject: &Subject,
     precision: Precision,
@@ -101,7 +100,7 @@ fn check(
     let any = |inputs: &[AnyTensor]| Ok(vec![f(&typed(inputs)).into()]);
     let point = Point::new(subject, any, &erased(inputs), Some(precision))?;
     point.in_directions(|direction| {
-        // What does not move has no tangent.
+        // An input that does not move has no tangent.
         let moves = |i: &usize| direction.parts[*i].iter().any(|d| *d != 0.0);
         let moving: Vec<usize> = (0..inputs.len()).filter(moves).collect();
         let at: Vec<_> = moving.iter().map(|&i| inputs[i].alias()).collect();
@@ -109,7 +108,7 @@ fn check(
         for &i in &moving {
             let factor = point.steps[i] / precision.step;
             let parts: Vec<f64> = direction.parts[i].iter().map(|d| d * factor).collect();
-            // As exact as the tangent: the slopes below are of steps that were rounded.
+            // As exact as the tangent: the slopes below use rounded steps.
             backward += parts.iter().zip(&point.grads[i]).map(|(d, g)| d * g).sum::<f64>();
             along.push(Tensor::from_vec(inputs[i].shape(), parts)?);
         }

@@ -1,4 +1,4 @@
-//! The check of one function at one point, in directions.
+//! The check of one function at one point, along directions.
 
 use crate::array::DType;
 use crate::engine::{BackwardOptions, for_float, grad_any};
@@ -7,20 +7,20 @@ use crate::graph::{AnyTensor, Tensor, indices};
 use crate::ops::Float;
 use crate::random::Generator;
 
-/// Random directions for all inputs together, and for each alone.
+/// The number of random directions for all inputs together, and for each alone.
 const DIRECTIONS: usize = 3;
-/// Inputs with no more elements than this are tried element by element.
+/// Inputs with at most this many elements are checked element by element.
 const MAX_EACH: usize = 64;
 
-/// What differences can tell with numbers of one precision.
+/// The accuracy of finite differences with numbers of one precision.
 #[derive(Clone, Copy)]
 pub(super) struct Precision {
     pub(super) epsilon: f64,
-    /// The step, where numbers are about 1: the cube root of the precision.
+    /// The step for numbers of about 1: the cube root of the precision.
     pub(super) step: f64,
-    /// What the two slopes may differ by, as a part of the sum of the gradient's parts in them.
+    /// The allowed difference of the two slopes, relative to the sum of the magnitudes of their parts.
     pub(super) tolerance: f64,
-    /// What forward mode and backward may differ by, in the same way: both are exact.
+    /// The allowed difference of forward mode and backward, which are both exact; relative to the same sum.
     pub(super) exact: f64,
 }
 
@@ -29,27 +29,27 @@ pub(super) const DOUBLE: Precision =
 pub(super) const SINGLE: Precision =
     Precision { epsilon: f32::EPSILON as f64, step: 5e-3, tolerance: 3e-4, exact: 2e-5 };
 
-/// What is checked, and what its inputs are called.
+/// The names of what is checked, and of its inputs.
 pub(crate) struct Subject {
-    /// As errors begin.
+    /// The start of error messages.
     pub(crate) op: &'static str,
     pub(crate) names: Vec<String>,
 }
 
 impl Subject {
-    /// Inputs by their numbers.
+    /// Names inputs by their numbers.
     pub(super) fn numbered(op: &'static str, inputs: usize) -> Self {
         Self { op, names: (0..inputs).map(|i| format!("input {i}")).collect() }
     }
 }
 
-/// The point a function is checked at, with the gradient that backward gives there.
+/// The point at which a function is checked, with the gradients that backward computes there.
 pub(super) struct Point<'a, F> {
     pub(super) subject: &'a Subject,
     f: F,
     inputs: Vec<AnyTensor>,
     pub(super) precision: Precision,
-    /// What the outputs are contracted with, one after the other.
+    /// The numbers that the outputs are contracted with, one output after the other.
     pub(super) cotangent: Vec<f64>,
     pub(super) grads: Vec<Vec<f64>>,
     pub(super) steps: Vec<f64>,
@@ -63,20 +63,20 @@ pub(super) struct Direction {
     pub(super) parts: Vec<Vec<f64>>,
 }
 
-/// The slopes in a direction by backward and by differences of one step. They count in steps of each input, so
-/// that all inputs move as far as they can bear, and by how far they moved when rounded.
+/// The slopes in a direction, by backward and by differences of one step. Their unit is the step of each
+/// input, so that all inputs move as far as they can bear, corrected for the rounding of moved inputs.
 pub(super) struct Slopes {
     pub(super) backward: f64,
     pub(super) differences: f64,
-    /// By how much the slopes on both sides differ.
+    /// The difference of the slopes on both sides.
     pub(super) bend: f64,
-    /// The sum of the gradient's parts, without their signs.
+    /// The sum of the magnitudes of the gradient's parts.
     pub(super) scale: f64,
-    /// What rounding may do to the differences.
+    /// The possible effect of rounding on the differences.
     pub(super) noise: f64,
 }
 
-/// Holds the gradients of `f` at `inputs` against finite differences.
+/// Checks the gradients of `f` at `inputs` against finite differences.
 pub(super) fn check<F>(subject: &Subject, f: F, inputs: &[AnyTensor]) -> Result<()>
 where
     F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>,
@@ -86,7 +86,7 @@ where
 }
 
 impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
-    /// The precision is that of the inputs and outputs, if it is not given.
+    /// Without a given precision, that of the inputs and outputs is used.
     pub(super) fn new(
         subject: &'a Subject,
         f: F,
@@ -119,7 +119,7 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
         Ok(Self { subject, f, inputs: inputs.to_vec(), precision, cotangent, grads, steps, middle })
     }
 
-    /// No direction at all.
+    /// A direction of zeros.
     pub(super) fn still(&self) -> Vec<Vec<f64>> {
         self.grads.iter().map(|grad| vec![0.0; grad.len()]).collect()
     }
@@ -132,8 +132,7 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
         Direction { name: format!("{input}, element {position:?}"), parts }
     }
 
-    /// Calls `require` for directions of each input alone, so that a wrong one is named, and then of all
-    /// together.
+    /// Calls `require` for directions of each input alone, so that an error names it, and of all together.
     pub(super) fn in_directions(&self, require: impl Fn(&Direction) -> Result<()>) -> Result<()> {
         let mut generator = Generator::new(2);
         for (i, grad) in self.grads.iter().enumerate() {
@@ -151,7 +150,7 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
                     parts[i].iter_mut().zip(grad).for_each(|(d, g)| *d = d.copysign(*g));
                     name = format!("{input}, along the gradient");
                 }
-                // A wrong element is named, where there is one.
+                // If a single element is wrong, the error names it.
                 if let Err(wrong) = require(&Direction { name, parts }) {
                     elements(16 * MAX_EACH)?;
                     return Err(wrong);
@@ -166,7 +165,7 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
         Ok(())
     }
 
-    /// The numbers of the inputs at `x + factor d`, as they were rounded, and of the outputs there.
+    /// The numbers of the inputs at `x + factor d`, after rounding, and of the outputs there.
     fn at(&self, direction: &Direction, factor: f64) -> Result<(Vec<f64>, Vec<f64>)> {
         let moved = self.inputs.iter().zip(&direction.parts).zip(&self.steps);
         let moved = moved.map(|((x, d), step)| {
@@ -196,7 +195,7 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
         let (mut difference, mut bend, mut size) = (0.0, 0.0, 0.0);
         let outputs = after.iter().zip(&before).zip(&self.middle);
         for (((after, before), middle), v) in outputs.zip(&self.cotangent) {
-            // What did not move carries no noise.
+            // An output that did not change has no noise.
             if after != before || after != middle {
                 difference += (after - before) * v;
                 bend += (after - 2.0 * middle + before) * v;
@@ -223,20 +222,19 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
         })
     }
 
-    /// What exact slopes and differences may differ by.
+    /// The allowed difference of exact slopes and differences.
     pub(super) fn allowed(&self, slopes: &Slopes) -> f64 {
         self.precision.tolerance * (slopes.scale + 1e-3) + slopes.noise
     }
 
-    /// Whether the slopes on both sides stay apart when the step is made smaller.
+    /// Whether the slopes on both sides still differ with a smaller step.
     pub(super) fn is_kink(&self, direction: &Direction, wide: &Slopes) -> Result<bool> {
         let narrow = self.slopes(direction, 0.1)?;
         Ok(wide.bend > 1e-3 + 5.0 * wide.noise && narrow.bend > 0.5 * wide.bend)
     }
 }
 
-/// The outputs of a function, what each is contracted with, and the gradients of the inputs; of a
-/// constant none.
+/// The outputs of a function, the cotangent of each, and the gradients of the inputs that have one.
 fn differentiate(
     op: &'static str,
     f: impl Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>,
@@ -257,7 +255,7 @@ fn differentiate(
     Ok((outputs, cotangents, grads))
 }
 
-/// The gradients of the inputs that are floats; zeros where none came.
+/// The gradients of the inputs that are floats; zeros for absent ones.
 pub(super) fn gradients(
     outputs: &[AnyTensor],
     inputs: &[AnyTensor],
@@ -283,8 +281,7 @@ pub(super) fn require_float(op: &'static str, output: &AnyTensor) -> Result<()> 
     Err(Error::Unsupported { op, why })
 }
 
-/// Tensors of their own, outside any graph, that want a gradient if they can have one. The layout
-/// stays.
+/// Separate tensors in the same layout, outside any graph, that want a gradient if they can have one.
 pub(super) fn leaves(inputs: &[AnyTensor]) -> Vec<AnyTensor> {
     let leaf = |input: &AnyTensor| {
         let leaf = input.alias();
@@ -294,13 +291,12 @@ pub(super) fn leaves(inputs: &[AnyTensor]) -> Vec<AnyTensor> {
     inputs.iter().map(leaf).collect()
 }
 
-/// The numbers of a tensor of floats; of others, which are constants, none.
+/// The numbers of a tensor of floats; none of other tensors, which are constants.
 pub(super) fn numbers(tensor: &AnyTensor) -> Vec<f64> {
     for_float!(tensor, t => t.to_vec().into_iter().map(Float::into_f64).collect(), _ => Vec::new())
 }
 
-/// Numbers, rounded to the element type of `like`, in its shape and with its axes in the same order
-/// in memory.
+/// A tensor of these numbers with the element type, the shape and the order of axes in memory of `like`.
 pub(super) fn tensor_like(like: &AnyTensor, data: &[f64]) -> AnyTensor {
     fn make<T: Float>(like: &Tensor<T>, data: &[f64]) -> AnyTensor {
         let data = data.iter().map(|&x| T::from_f64(x)).collect();
@@ -318,7 +314,7 @@ pub(super) fn tensor_like(like: &AnyTensor, data: &[f64]) -> AnyTensor {
     for_float!(like, t => make(t, data), constant => constant.clone())
 }
 
-/// The axes from the greatest stride to the least, and the order that undoes it.
+/// The axes from the greatest stride to the least, and the inverse of that order.
 fn order_in_memory(strides: &[usize]) -> (Vec<isize>, Vec<isize>) {
     let mut order: Vec<isize> = (0..strides.len() as isize).collect();
     order.sort_by_key(|&axis| std::cmp::Reverse(strides[axis as usize]));

@@ -1,4 +1,4 @@
-//! Rules that are right, wrong, and not there; `tests/engine/gradcheck.rs` has those that are wrong by 0.1 %.
+//! Rules that are right, wrong, and absent; `tests/engine/gradcheck.rs` has those that are wrong by 0.1 %.
 
 use super::*;
 use crate::error::Error;

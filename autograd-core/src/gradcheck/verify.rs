@@ -1,27 +1,27 @@
-//! The check of one call at the point where a program makes it. What it tells stops that program, so
-//! it tells only what is wrong beyond doubt: by more than the function bends, at two steps.
+//! The check of one call at its own inputs, in a running program. An error stops that program, so only
+//! certain errors are reported: those that exceed the curvature of the function, at two steps.
 
 use super::point::{DOUBLE, Direction, Point, Slopes, Subject};
 use crate::error::{Error, Result};
 use crate::graph::AnyTensor;
 use crate::random::Generator;
 
-/// Elements of an input that are tried one by one.
+/// The most elements of an input that are checked one by one.
 const ELEMENTS: usize = 16;
-/// The second step, as a part of the first.
+/// The second step, as a fraction of the first.
 const NARROW: f64 = 0.25;
 
-/// Holds the gradients of `f` at `inputs` against finite differences; `Ok` also where `f` cannot be
-/// run again with other numbers, or does not give the same again.
+/// Checks the gradients of `f` at `inputs` against finite differences. Also `Ok` if `f` cannot be run
+/// again with other numbers, or returns other results when it is run again.
 ///
 /// # Errors
 ///
-/// [`Error::GradientWrong`] for the worst of the elements that were tried.
+/// [`Error::GradientWrong`] for the worst of the checked elements.
 pub(crate) fn verify<F>(subject: &Subject, f: F, inputs: &[AnyTensor]) -> Result<()>
 where
     F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>,
 {
-    // What fails here fails in the call itself, which tells it.
+    // An error here is an error of the call itself, which reports it.
     let Ok(point) = Point::new(subject, f, inputs, None) else { return Ok(()) };
     let mut generator = Generator::new(5);
     for (i, grad) in point.grads.iter().enumerate() {
@@ -29,7 +29,7 @@ where
         let elements = spread.filter_map(|element| point.wrong(i, point.element(i, element)));
         let worst = elements.max_by(|a, b| a.0.total_cmp(&b.0));
         let worst = worst.or_else(|| {
-            // Many small gradients show together.
+            // Errors of many small gradients show only together.
             let name = &subject.names[i];
             let mut parts = point.still();
             generator.fill_uniform(&mut parts[i], 0.5, 1.0);
@@ -44,15 +44,14 @@ where
 }
 
 impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
-    /// The error for a direction in which the gradient is wrong, and how far apart the two slopes are, as a
-    /// part of the larger one.
+    /// The error for a direction in which the gradient is wrong, and the relative difference of the slopes.
     fn wrong(&self, input: usize, direction: Direction) -> Option<(f64, Error)> {
         let wide = self.slopes(&direction, 1.0).ok()?;
         let at_first = self.apart(&wide)?;
-        // A true difference stays as it is when the step gets smaller.
+        // A true difference does not get smaller with the step.
         let narrow = self.slopes(&direction, NARROW).ok()?;
         self.apart(&narrow).filter(|apart| *apart > 0.5 * at_first)?;
-        // Slopes count in steps of the input; what is reported is the gradient.
+        // Slopes are in steps of the input; the error reports the gradient.
         let scale = self.steps[input] / self.precision.step;
         let (backward, differences) = (wide.backward / scale, wide.differences / scale);
         let by = at_first / wide.backward.abs().max(wide.differences.abs());
@@ -62,7 +61,7 @@ impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
         Some((by, error))
     }
 
-    /// By how much the slopes differ, if that is beyond doubt.
+    /// The difference of the slopes, if it is certain.
     fn apart(&self, slopes: &Slopes) -> Option<f64> {
         let &Slopes { backward, differences, bend, scale, noise } = slopes;
         let tolerance = if self.precision.epsilon > DOUBLE.epsilon { 2e-2 } else { 1e-3 };

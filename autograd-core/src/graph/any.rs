@@ -1,4 +1,4 @@
-//! Where element types are erased: edges, gradients on their way, saved tensors of layers.
+//! Element types, and tensors with an erased one: edges, gradients and layers' saved tensors hold these.
 
 use std::fmt::{self, Formatter};
 use std::panic::Location;
@@ -46,13 +46,13 @@ pub trait Element: Typed + Printable + OfElements<Self> + Scalar<Self> + sealed:
     #[doc(hidden)]
     fn release(inner: Arc<Inner<Self>>);
 
-    // In a release build each crate compiles for itself the generic functions that it reaches.
-    // These are compiled here, and what only they reach is too.
+    // A release build instantiates a generic function in each crate that calls it. These methods, and
+    // what only they call, are compiled once, in this crate.
     #[doc(hidden)]
     fn alias(tensor: &Tensor<Self>) -> Tensor<Self>;
     #[doc(hidden)]
     fn filled(shape: &[usize], element: Self) -> Tensor<Self>;
-    /// The data, to write; `None` where its buffer is shared or lies in another order.
+    /// The elements for writing; `None` if the buffer is shared or not contiguous.
     #[doc(hidden)]
     fn elements(tensor: &mut Tensor<Self>) -> Option<&mut [Self]>;
     #[doc(hidden)]
@@ -65,19 +65,19 @@ pub trait Element: Typed + Printable + OfElements<Self> + Scalar<Self> + sealed:
     fn handle_mut(tensor: &mut Tensor<Self>) -> &mut dyn Handle;
 }
 
-/// How many tensors that are gone a thread keeps of each element type; 200 bytes each.
+/// The most dropped tensors whose memory a thread caches, for each element type; 200 bytes each.
 const SPARES: usize = 1024;
 
 macro_rules! any_tensor {
     ($($variant:ident($t:ty) $spares:ident,)*) => {
-        /// A tensor whose element type is known when running only.
+        /// A tensor whose element type is known only at run time.
         #[derive(Clone)]
         #[non_exhaustive]
         pub enum AnyTensor {
             $(#[doc = concat!("Elements of type `", stringify!($t), "`.")] $variant(Tensor<$t>),)*
         }
 
-        /// Gives back what this thread keeps of tensors that are gone.
+        /// Frees this thread's cache of dropped tensors.
         pub(super) fn empty_tensors() {
             $($spares.with(Spare::empty);)*
         }
@@ -270,14 +270,14 @@ impl AnyTensor {
         for_any!(self, t => Element::wrap(t.kept_output()))
     }
 
-    /// The same value as a tensor of its own, outside the graph.
+    /// Returns a separate tensor with the same value, outside the graph.
     pub(crate) fn alias(&self) -> Self {
         for_any!(self, t => Element::wrap(t.alias()))
     }
 }
 
 impl<T: Element> Tensor<T> {
-    /// This tensor, without its element type.
+    /// This tensor with its element type erased.
     pub(crate) fn untyped(&self) -> AnyTensor {
         T::wrap(self.clone())
     }
@@ -290,7 +290,7 @@ impl<T: Element> From<Tensor<T>> for AnyTensor {
 }
 
 impl<T: Element> Tensor<T> {
-    /// The tensor as text, by options of its own; see [`PrintOptions`].
+    /// Formats the tensor with its own options; see [`PrintOptions`].
     pub fn display(&self, options: PrintOptions) -> impl fmt::Display + '_ {
         Shown(self, options)
     }
@@ -330,10 +330,10 @@ impl fmt::Display for AnyTensor {
 
 type Caller = &'static Location<'static>;
 
-/// A number beside a tensor of `T`: a `T`, and beside floats also an `f64`, whatever their type is, or a
-/// whole number, as in `x.maximum(2)`.
+/// A number as an operand beside a tensor of `T`: a `T`; beside float tensors also an `f64` or an integer, as
+/// in `x.maximum(2)`.
 ///
-/// All methods that take a tensor and a number take numbers so, and operators too; see [`Operand`](crate::Operand).
+/// Operators, and all methods of a tensor and a number, accept such numbers; see [`Operand`](crate::Operand).
 /// Options of an op, such as probabilities and `eps`, are `f64`.
 ///
 /// ```
@@ -387,33 +387,33 @@ pub(crate) trait OfElements<T: Element> {
     fn replace(x: &mut Tensor<T>, name: &'static str, result: Tensor<T>) -> Result<()>;
 }
 
-/// A tensor, lent, of whatever element type.
+/// A borrowed tensor of any element type.
 ///
 /// A function of `&dyn Handle` is compiled once, in the library; a function of `&Tensor<T>` is
-/// compiled again in each crate that reaches it, for each `T`.
+/// instantiated in each crate that calls it, for each `T`.
 pub(crate) trait Handle {
     fn address(&self) -> *const ();
     fn shape(&self) -> &[usize];
     fn stop_gradient(&self) -> bool;
     fn has_producer(&self) -> bool;
     fn version(&self) -> u32;
-    /// Protects this tensor, which is or is part of input `position` of a layer whose forward will run, if it
-    /// wants a gradient; whether it does.
+    /// Protects this tensor if it wants a gradient; returns whether it does. The tensor is, or is part of,
+    /// input `position` of a layer whose forward is about to run.
     fn protect(&self, layer: &'static dyn Protector, position: usize) -> bool;
-    /// Where its gradient goes.
+    /// The edge for its gradient.
     fn edge(&self) -> Edge;
-    /// Adds it to what a layer saves.
+    /// Appends the tensor to the entries that a layer saves.
     fn save(&self, entries: &mut Entries);
     fn lost(&self) -> Lost;
-    /// What a result of an op on this tensor has lost, if the op is not recorded.
+    /// Why the result of an unrecorded op on it is outside the graph. `derived`: the op has a derivative.
     fn lost_by(&self, op: &'static str, at: &'static Location<'static>, derived: bool) -> Lost;
-    /// The tensor itself.
+    /// A clone of this handle with its element type erased.
     fn any(&self) -> AnyTensor;
     fn store_lost(&self, lost: Lost);
     fn store_stop_gradient(&self, stop: bool, place: &'static Location<'static>);
-    /// Becomes a tensor of its own with the same value, outside the graph.
+    /// Replaces this handle by a separate tensor with the same value, outside the graph.
     fn become_alias(&mut self);
-    /// Becomes the output `slot` of a node.
+    /// Makes this handle output `slot` of a node.
     fn attach(&mut self, node: NodeRef, slot: u32);
 }
 

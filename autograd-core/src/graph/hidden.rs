@@ -1,15 +1,15 @@
-//! What a layer's forward reads though its signature does not show it: a closure's tensor, a field
-//! of a struct. Its gradient would be lost, and no type tells. Watched for in builds with debug
-//! assertions only.
+//! Tensors that a layer's forward reads though its signature does not show them: from a closure or a field
+//! of a struct. Their gradients would be lost, and no type shows it. Only builds with debug assertions
+//! check for them.
 
 use std::cell::RefCell;
 use std::panic::Location;
 
-/// A tensor that wants a gradient and was read unrecorded.
+/// A tensor that wants a gradient and was read by an unrecorded op.
 pub(crate) struct Read {
     pub(crate) address: *const (),
     pub(crate) shape: Vec<usize>,
-    /// The op that read it first, and where that was called.
+    /// The first op that read the tensor, and the location of that call.
     pub(crate) op: &'static str,
     pub(crate) at: &'static Location<'static>,
 }
@@ -17,12 +17,12 @@ pub(crate) struct Read {
 #[derive(Default)]
 struct Reads {
     list: Vec<Read>,
-    /// Forward records a graph of its own, so what it reads is its own business.
+    /// Whether forward turned recording on: it then has its own graph, and its reads are not reported.
     records: bool,
 }
 
 thread_local! {
-    /// Of the forward that runs.
+    /// The reads of the forward that is running.
     static READS: RefCell<Option<Reads>> = const { RefCell::new(None) };
 }
 
@@ -43,12 +43,12 @@ pub(super) fn note(
     });
 }
 
-/// Recording was enabled.
+/// Notes that recording was turned on.
 pub(super) fn recording() {
     with(|reads| reads.records = true);
 }
 
-/// Forward runs until this is dropped; then that of the layer around runs on.
+/// A guard around a layer's forward. Its drop restores the reads of the enclosing layer's forward.
 pub(crate) struct Watch(Option<Reads>);
 
 impl Watch {
@@ -56,7 +56,7 @@ impl Watch {
         Self(READS.replace(Some(Reads::default())))
     }
 
-    /// What forward has read.
+    /// Returns the tensors that forward has read.
     pub(crate) fn end(self) -> Vec<Read> {
         let reads = READS.take().unwrap_or_default();
         if reads.records { Vec::new() } else { reads.list }

@@ -5,15 +5,14 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Names a hook among all hooks of the process. A later one is greater.
+/// Identifies a hook in the process. Ids increase in the order of registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct HookId(u64);
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 impl HookId {
-    /// That of the next hook. A backward runs the hooks before it: those that were registered before the
-    /// backward began.
+    /// The id of the next hook. A backward runs only hooks registered before it: those with smaller ids.
     pub(crate) fn coming() -> Self {
         Self(NEXT.load(Ordering::Relaxed))
     }
@@ -41,7 +40,7 @@ impl<A: Clone> HookList<A> {
         push(&mut self.lock(), action, location)
     }
 
-    /// The same where no hook is there that `is` holds for.
+    /// As [`add`](Self::add), unless the list has a hook whose action satisfies `is`.
     pub(crate) fn add_once(
         &self,
         action: A,
@@ -54,12 +53,12 @@ impl<A: Clone> HookList<A> {
         }
     }
 
-    /// Whether it was there.
+    /// Removes a hook; returns whether the list had it.
     pub(crate) fn remove(&self, id: HookId) -> bool {
         let mut hooks = self.lock();
         let Ok(place) = hooks.binary_search_by_key(&id, |hook| hook.id) else { return false };
         let removed = hooks.remove(place);
-        // User code runs where it is dropped, and may come back here.
+        // Its drop may run user code, which may use this list.
         drop(hooks);
         drop(removed);
         true
@@ -69,8 +68,7 @@ impl<A: Clone> HookList<A> {
         self.lock().iter().any(|hook| is(&hook.action))
     }
 
-    /// The hooks before `until`, each as the list is when it is asked for: one that was removed by an
-    /// earlier one does not come.
+    /// The hooks with ids below `until`. Hooks that are removed during the iteration are skipped.
     pub(crate) fn before(&self, until: HookId) -> impl Iterator<Item = Hook<A>> {
         let mut last = HookId(0);
         from_fn(move || {
@@ -87,7 +85,7 @@ impl<A: Clone> HookList<A> {
     }
 }
 
-/// Under the lock of the list, which so is in the order of its ids.
+/// The caller holds the list's lock, so the list is sorted by id.
 fn push<A>(hooks: &mut Vec<Hook<A>>, action: A, location: &'static Location<'static>) -> HookId {
     let id = HookId(NEXT.fetch_add(1, Ordering::Relaxed));
     hooks.push(Hook { id, location, action });

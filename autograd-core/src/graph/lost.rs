@@ -1,8 +1,8 @@
-//! Where tensors outside the graph lost it: the lines that `explain` reports.
+//! Why tensors are outside the graph: the causes, with their lines, that `explain` reports.
 //!
-//! A tensor keeps one number, the name of a set of causes. An op that is not recorded hands on
-//! those of its inputs. Sets stand in a table that grows with the lines of a program, not with
-//! what runs there, and holds no tensor.
+//! A tensor keeps one number, which names a set of causes. The result of an unrecorded op has the causes
+//! of its inputs. The table of sets grows with the lines of a program, not with the ops that run, and
+//! holds no tensor.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -36,7 +36,7 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    /// Whether it is in this set; of the ops of a scope the first is enough.
+    /// Whether the set reports this cause already. Of a `no_grad` scope only the first op is reported.
     fn is_reported_by(&self, set: &[Self]) -> bool {
         set.iter().any(|known| match (known, self) {
             (Self::NoGrad { scope: known, .. }, Self::NoGrad { scope, .. }) => known == scope,
@@ -61,11 +61,11 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Names a set of causes; the empty one where nothing was lost.
+/// The name of a set of causes; [`NONE`](Self::NONE) if nothing was lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lost(u32);
 
-/// So many causes are reported of a tensor at most, and so many sets are kept.
+/// The most causes that are reported of a tensor, and the most sets that the table keeps.
 const MAX_CAUSES: usize = 8;
 const SETS: usize = 1 << 16;
 
@@ -102,7 +102,7 @@ impl Table {
     }
 }
 
-/// What a set was made of, for a quick answer to the same question.
+/// A cache entry: the arguments of a query and the set that it returned.
 #[derive(Clone, Copy)]
 struct Known {
     key: [usize; 3],
@@ -112,16 +112,16 @@ struct Known {
 const KNOWN: usize = 64;
 
 thread_local! {
-    /// By a hash of the key; a newer one takes the place of an older.
+    /// Indexed by a hash of the key; a new entry replaces the old one.
     static ANSWERS: [Cell<Known>; KNOWN] =
         const { [const { Cell::new(Known { key: [0; 3], lost: Lost::NONE }) }; KNOWN] };
-    /// A `no_grad`, and a set that names it.
+    /// The `no_grad` scope of the last op that ran in one, and the causes of that op's result.
     static LAST: Cell<(usize, Lost)> = const { Cell::new((0, Lost::NONE)) };
 }
 
-/// The answer to a key other than zeros, remembered by this thread.
+/// Returns the cached set of a key, or computes and caches it. The key must not be all zeros.
 fn remembered(key: [usize; 3], find: impl FnOnce() -> Lost) -> Lost {
-    // Places are three words long.
+    // A `Location` is three words long.
     let at = ((key[0] >> 3) ^ (key[1] << 2) ^ (key[2] >> 3)) % KNOWN;
     let known = ANSWERS.with(|answers| answers[at].get());
     if known.key == key {
@@ -156,7 +156,7 @@ impl Lost {
         remembered([address(place), 3, 0], || Self::by(Cause::Cut(place)))
     }
 
-    /// For these reasons and for those of the other.
+    /// The causes of both.
     #[inline]
     pub(crate) fn and(self, other: Self) -> Self {
         if other == Self::NONE || other == self {
@@ -184,7 +184,7 @@ impl Lost {
         })
     }
 
-    /// Of a gradient that was computed now.
+    /// The causes of a gradient that is computed now: none if it is recorded.
     pub(crate) fn of_gradient() -> Self {
         if is_grad_enabled() {
             return Self::NONE;
@@ -192,12 +192,12 @@ impl Lost {
         remembered([1, 0, 0], || Self::by(Cause::Gradient))
     }
 
-    /// Why it was lost, in the order in which that happened.
+    /// The causes, in the order in which they occurred.
     pub(crate) fn causes(self) -> Vec<Cause> {
         if self == Self::NONE { Vec::new() } else { with_table(|table| table.set(self).to_vec()) }
     }
 
-    /// Without a cut, which was taken back.
+    /// The causes without cuts, after `set_stop_gradient(false)`.
     pub(super) fn without_cut(self) -> Self {
         let mut causes = self.causes();
         causes.retain(|cause| !matches!(cause, Cause::Cut(_)));
@@ -207,13 +207,13 @@ impl Lost {
         with_table(|table| table.name(causes)).unwrap_or(self)
     }
 
-    /// An op whose input wants a gradient is not recorded.
+    /// Adds the cause why an op is not recorded now, though one of its inputs wants a gradient.
     pub(super) fn and_now(self, op: &'static str, at: Place) -> Self {
         let at = Composite::place(at);
         match mode::recording() {
             Recording::NoGrad => {
                 let Some(scope) = mode::off_since() else { return self };
-                // The first op of a scope is reported, so a chain of them has nothing to look up.
+                // Only the first op of a scope is reported, so a chain of ops needs no further lookup.
                 let since = address(scope);
                 if self != Self::NONE && LAST.get() == (since, self) {
                     return self;
@@ -225,14 +225,13 @@ impl Lost {
                 lost
             }
             Recording::On => self.and(no_derivative(op, at)),
-            // What the library does in between is reported by the op, layer or backward that it is part
-            // of.
+            // Part of an op, a layer or a backward, which is reported instead.
             Recording::Layer | Recording::Off => self,
         }
     }
 }
 
-/// An op, or one of its outputs, has no derivative.
+/// The cause that an op, or one of its outputs, has no derivative.
 pub(crate) fn no_derivative(op: &'static str, at: Place) -> Lost {
     let key = [address(at), op.as_ptr().addr(), 0];
     remembered(key, || Lost::by(Cause::NoDerivative { op, at }))

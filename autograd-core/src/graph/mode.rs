@@ -1,4 +1,4 @@
-//! Whether ops are recorded: a flag of each thread, changed for a scope.
+//! Whether ops are recorded: a thread-local flag, changed for a scope.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -18,7 +18,7 @@ pub(crate) enum Recording {
 
 thread_local! {
     static RECORDING: Cell<Recording> = const { Cell::new(Recording::On) };
-    /// Where the innermost [`NoGrad`] was made.
+    /// Where the innermost [`NoGrad`] was created.
     static OFF_SINCE: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
     /// Where user code called the composite op that runs.
     static PLACE: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
@@ -84,8 +84,7 @@ pub(crate) fn is_turned_off() -> bool {
     RECORDING.get() == Recording::Off
 }
 
-/// Whether what users' code computes here has no graph though it asked for nothing of the kind: in a forward or
-/// a backward of theirs, or in a hook.
+/// Whether recording is off though the user did not turn it off: in a layer's function or in a hook.
 pub(crate) fn is_aside() -> bool {
     matches!(RECORDING.get(), Recording::Off | Recording::Layer)
 }
@@ -94,13 +93,13 @@ pub(super) fn recording() -> Recording {
     RECORDING.get()
 }
 
-/// Whether what an op does now, and does not record, is lost: not what is part of a layer or a backward.
+/// Whether an unrecorded op loses a gradient here; not if it is part of a layer or a backward.
 #[inline]
 pub(super) fn loses() -> bool {
     matches!(RECORDING.get(), Recording::On | Recording::NoGrad)
 }
 
-/// Sets the mode until dropped, also by a panic; then the mode before it is back.
+/// A guard that sets the mode. Its drop, also by unwinding, restores the previous mode.
 pub(crate) struct GradMode {
     before: Recording,
     // The mode belongs to one thread, so the guard stays there.
@@ -113,7 +112,7 @@ impl GradMode {
         Self::change(if enabled { Recording::On } else { Recording::Off })
     }
 
-    /// For the forward of a layer. What is read under a `no_grad` around it is lost anyway.
+    /// Sets the mode for a layer's forward. Under an enclosing `no_grad`, gradients are lost anyway.
     pub(crate) fn layer() -> Self {
         Self::change(match RECORDING.get() {
             Recording::On | Recording::Layer => Recording::Layer,
@@ -143,7 +142,7 @@ impl Drop for GradMode {
     }
 }
 
-/// While it lives, ops on this thread are not recorded. Made by [`no_grad`].
+/// A guard that turns off recording for this thread. Created by [`no_grad`].
 #[must_use = "recording is off only while the guard lives: `let _guard = no_grad();`"]
 pub struct NoGrad {
     _mode: GradMode,
@@ -156,7 +155,7 @@ impl Drop for NoGrad {
     }
 }
 
-/// Where recording was disabled on this thread by the scope that is in force.
+/// The location of the [`no_grad`] that is in force on this thread, if any.
 pub(crate) fn off_since() -> Option<&'static Location<'static>> {
     OFF_SINCE.get().filter(|_| recording() == Recording::NoGrad)
 }
@@ -168,7 +167,7 @@ impl NoGrad {
     }
 }
 
-/// While it lives, ops on this thread are recorded. Made by [`enable_grad`].
+/// A guard that turns on recording for this thread. Created by [`enable_grad`].
 #[must_use = "recording is on only while the guard lives: `let _guard = enable_grad();`"]
 pub struct EnableGrad(#[allow(dead_code, reason = "kept for its drop")] GradMode);
 
@@ -179,8 +178,8 @@ impl EnableGrad {
     }
 }
 
-/// Turns recording off on this thread until the guard is dropped; scopes nest. A guard brings back
-/// the mode from before it, so drop guards in the reverse order of their making, as scopes do.
+/// Turns recording off on this thread until the guard is dropped; scopes nest. A guard restores the mode
+/// before it, so drop guards in the reverse order of their creation, as scopes do.
 ///
 /// ```
 /// use autograd_core::{Tensor, no_grad};
@@ -197,7 +196,7 @@ pub fn no_grad() -> NoGrad {
     NoGrad { _mode: GradMode::change(Recording::NoGrad), before }
 }
 
-/// Turns recording on on this thread until the guard is dropped, inside [`no_grad`] or a layer's
+/// Turns recording on for this thread until the guard is dropped, for use inside [`no_grad`] or a layer's
 /// forward.
 ///
 /// ```

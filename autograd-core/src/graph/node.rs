@@ -1,4 +1,4 @@
-//! Nodes and edges: what backward walks over.
+//! Nodes, the recorded ops that backward walks over, and the observers of recording.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -18,16 +18,16 @@ use super::spare::Spare;
 use crate::array::DType;
 use crate::error::Result;
 
-/// The gradients that have reached a node, one place for each of its outputs.
+/// The gradients that have reached a node, one slot for each of its outputs.
 pub(crate) type Slots = SmallVec<[Option<AnyTensor>; 1]>;
 
-/// One recorded op. Nodes come from the memory of earlier ones, which the thread keeps.
+/// One recorded op. Its memory comes from the thread's cache of dropped nodes.
 pub(crate) struct Node {
-    /// Greater than the level of every node an edge leads to: backward goes from high to low.
+    /// Greater than the level of every node that an edge leads to: backward visits high levels first.
     pub(crate) level: u32,
-    /// Whether one edge leads here and no tensor is an output of this node any more.
+    /// Whether exactly one edge leads to this node and no tensor is its output any more.
     sole: AtomicBool,
-    /// Whether a backward took what was saved.
+    /// Whether a backward took the saved entries.
     taken: AtomicBool,
     /// Where the op was called.
     pub(crate) location: &'static Location<'static>,
@@ -38,12 +38,12 @@ pub(crate) struct Node {
     state: State,
 }
 
-// With its count of references 136 bytes, which take as much memory as 128.
+// With the reference count 136 bytes, for which the allocator uses as much as for 128.
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Node>() <= 128);
 
 impl Node {
-    /// The memory of one that is to be written.
+    /// Creates an empty node.
     #[track_caller]
     fn blank() -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Node {
         }
     }
 
-    /// Drops all that is held but the memory itself.
+    /// Drops the contents and keeps the memory.
     #[inline]
     fn blank_out(&mut self) {
         self.edges = Edges::NONE;
@@ -68,61 +68,56 @@ impl Node {
         }
     }
 
-    /// The op's name.
     pub(crate) fn name(&self) -> &'static str {
         self.op.name_of(self)
     }
 
-    /// One for each differentiable input.
     #[inline]
     pub(crate) fn edges(&self) -> &[Edge] {
         self.edges.as_slice()
     }
 
-    /// As [`Op::pull`].
     #[inline(always)]
     pub(crate) fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         let _composite = pull.create_graph.then(|| Composite::at(self.location));
         self.op.pull(grads, pull)
     }
 
-    /// As [`Op::push`].
     pub(crate) fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
         let _composite = push.record.then(|| Composite::at(self.location));
         self.op.push(push)
     }
 
-    /// As [`Op::has_jvp`].
     pub(crate) fn has_jvp(&self) -> bool {
         self.op.has_jvp()
     }
 
-    /// What errors call a saved tensor.
+    /// The name of a saved tensor in errors.
     #[cold]
     pub(crate) fn saved_name(&self, role: Role, position: usize) -> String {
         self.op.saved_name(role, position)
     }
 
-    /// What the op noted beside tensors, which stays as long as the node.
+    /// The op's data beside tensors, kept as long as the node.
     #[inline]
     pub(crate) fn attrs<A: 'static>(&self) -> Option<&A> {
         self.state.attrs()?.downcast_ref()
     }
 
-    /// What was saved: taken or, where `retain` says so, copied; `None` where it was taken before.
+    /// The saved entries: taken, or copied if `retain`; `None` if they were taken before.
     #[inline(always)]
     pub(super) fn entries(&self, retain: bool) -> Option<Held<'_>> {
         if self.taken.load(Ordering::Relaxed) {
             return None;
         }
         if !retain {
-            // Two backwards at the same moment may both pass; each is a whole.
+            // Two concurrent backwards may both pass; each gets all entries or none.
             self.taken.store(true, Ordering::Relaxed);
         }
         self.state.entries(retain)
     }
 
-    /// Gives each saved tensor to a hook.
+    /// Replaces each saved tensor by what the hook `pack` returns.
     pub(super) fn pack(
         &mut self,
         pack: impl Fn(&Node, SavedTensor, usize) -> sync::Arc<dyn Packed>,
@@ -132,20 +127,19 @@ impl Node {
         self.state = state;
     }
 
-    /// Whether nobody looks at the gradients that come here and go on.
+    /// Whether no hook and no observer sees the gradients at this node.
     #[inline(always)]
     pub(crate) fn is_unseen(&self) -> bool {
         self.extras.get().is_none() && !is_observed()
     }
 
-    /// Whether a gradient that comes is the only one: its one consumer is the only way here. It
-    /// is so for good, unless a recorded backward puts a saved output together again.
+    /// Whether the node has a single consumer. Stays so, unless a recorded backward rebuilds a saved output.
     #[inline]
     pub(crate) fn is_sole(&self) -> bool {
         self.sole.load(Ordering::Relaxed)
     }
 
-    /// There is one more way here: another edge, or a tensor that is an output again.
+    /// Notes one more consumer: another edge, or a tensor that is an output again.
     #[inline]
     pub(super) fn gets_consumer(&self) {
         if self.is_sole() {
@@ -154,38 +148,37 @@ impl Node {
     }
 }
 
-/// What is the same in all calls of an op.
+/// The part of an op that all its calls share.
 pub(crate) trait Op: Send + Sync {
     fn name(&self) -> &'static str;
-    /// The same where it is known of a call only.
+    /// The name of a call, for ops whose calls have different names.
     fn name_of(&self, _node: &Node) -> &'static str {
         self.name()
     }
-    /// What errors call an input.
+    /// The name of an input in errors.
     fn input_name(&self, position: usize) -> String {
         input_name(position)
     }
-    /// What errors call a saved tensor, `position` being that among all of them.
+    /// The name of a saved tensor in errors; `position` counts all saved tensors.
     fn saved_name(&self, role: Role, position: usize) -> String {
         match role {
             Role::Input(input) => self.input_name(input.into()),
             role => saved_name(role, position),
         }
     }
-    /// Whether a user wrote `push`.
+    /// Whether a user wrote the rule of `push`.
     fn has_jvp(&self) -> bool {
         false
     }
-    /// Turns the gradients of the outputs into those of the inputs and hands them on.
+    /// Computes the gradients of the inputs from those of the outputs and delivers them.
     fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()>;
-    /// Turns the tangents of the inputs into those of the outputs; `None` where the op has no rule
-    /// of its own for that, and `pull` is to be transposed.
+    /// Computes the outputs' tangents from those of the inputs; `None` without a rule: `pull` is transposed.
     fn push(&self, _push: &mut Push<'_>) -> Result<Option<Slots>> {
         Ok(None)
     }
 }
 
-/// What errors call a saved tensor that is no input.
+/// The name in errors of a saved tensor that is not an input.
 fn saved_name(role: Role, position: usize) -> String {
     match role {
         Role::Output(0) | Role::OutputValue(0) => "its output".into(),
@@ -194,7 +187,7 @@ fn saved_name(role: Role, position: usize) -> String {
     }
 }
 
-/// What errors call the input of a built-in op.
+/// The name in errors of an input of a built-in op.
 fn input_name(position: usize) -> String {
     match position {
         0 => "its first input".into(),
@@ -203,7 +196,7 @@ fn input_name(position: usize) -> String {
     }
 }
 
-/// The op of memory that is no node.
+/// The op of an empty node.
 struct Blank;
 
 impl Op for Blank {
@@ -216,12 +209,11 @@ impl Op for Blank {
     }
 }
 
-/// Who takes the gradients that a rule computes, in a graph that stays for `'g`: a walk counts no
-/// references to its nodes.
+/// Receives the gradients that a rule computes. The graph lives for `'g`: a walk counts no references.
 pub(crate) trait Sink<'g> {
-    /// Whether a gradient along this edge is of use.
+    /// Whether a gradient along this edge is needed.
     fn wants(&self, edge: &Edge) -> bool;
-    /// Whether one along any edge is that leads somewhere.
+    /// Whether gradients along all edges but [`Edge::None`] are needed.
     fn wants_all(&self) -> bool {
         false
     }
@@ -229,7 +221,7 @@ pub(crate) trait Sink<'g> {
     fn ends(&self, _edge: &Edge) -> bool {
         false
     }
-    /// Sees the gradients at a node before its rule runs, and says whether it shall.
+    /// Receives the gradients at a node before its rule runs; returns whether the rule is to run.
     fn passes(&mut self, _node: &NodeRef, _grads: &Slots) -> bool {
         true
     }
@@ -240,12 +232,12 @@ pub(crate) trait Sink<'g> {
 /// One visit of a node by a backward.
 pub(crate) struct Pull<'a, 'g> {
     pub(crate) node: &'g NodeRef,
-    /// Keep the saved state for another backward.
+    /// Whether to keep the saved state for another backward.
     pub(crate) retain: bool,
-    /// Record what this backward computes.
+    /// Whether to record this backward.
     pub(crate) create_graph: bool,
     pub(crate) sink: &'a mut dyn Sink<'g>,
-    /// Of the sink: [`Sink::wants_all`].
+    /// The sink's [`Sink::wants_all`].
     pub(crate) wants_all: bool,
 }
 
@@ -254,12 +246,12 @@ pub(crate) struct Push<'a> {
     pub(crate) node: &'a NodeRef,
     /// One for each edge.
     pub(crate) tangents: Slots,
-    /// Record what is computed here.
+    /// Whether to record this visit.
     pub(crate) record: bool,
 }
 
 impl Pull<'_, '_> {
-    /// Whether a gradient along this edge is of use.
+    /// Whether a gradient along this edge is needed.
     #[inline]
     pub(crate) fn wants(&self, edge: &Edge) -> bool {
         !matches!(edge, Edge::None(_)) && (self.wants_all || self.sink.wants(edge))
@@ -272,7 +264,7 @@ pub(crate) fn only(grads: Slots) -> AnyTensor {
     match grads.into_inner() {
         Ok([Some(grad)]) => grad,
         Ok([None]) => never_came(),
-        // What a hook gave may lie elsewhere.
+        // The gradients that a hook returned may be on the heap.
         Err(grads) => grads.into_iter().next().flatten().unwrap_or_else(|| never_came()),
     }
 }
@@ -282,28 +274,28 @@ fn never_came() -> ! {
     unreachable!("a node is visited when its gradient came")
 }
 
-/// What is called while ops are recorded in a scope that observes them.
+/// The callbacks of a scope that observes recording.
 pub(super) struct Observers {
-    /// A node was recorded.
+    /// Called with each recorded node.
     pub(super) recorded: Option<fn(&mut NodeRef)>,
-    /// A value became output `slot` of a node. A value that others share is not shown.
+    /// Called when a value becomes output `slot` of a node; without the value if others share it.
     pub(super) made: Option<fn(&NodeRef, u32, (DType, &[usize]), Option<&dyn Any>)>,
-    /// An input wants no gradient; the number under which it was shown.
+    /// Called with an input that wants no gradient; returns the number under which it was reported.
     pub(super) constant: Option<fn(&dyn Any) -> u32>,
 }
 
 type Watched = Vec<&'static Observers>;
 
 thread_local! {
-    /// The scopes of this thread that observe, by what they call.
+    /// The callbacks of this thread's observing scopes.
     static WATCHED: RefCell<Watched> = const { RefCell::new(Watched::new()) };
-    /// How many they are.
+    /// The number of these scopes.
     static WATCHING: Cell<usize> = const { Cell::new(0) };
     /// Whether one of them sees outputs and gradients.
     static OBSERVED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Observes until dropped, also by a panic.
+/// A guard that keeps observers active until it is dropped, also by unwinding.
 pub(crate) struct Watching(&'static Observers);
 
 impl Watching {
@@ -330,7 +322,7 @@ pub(crate) fn is_watched() -> bool {
     WATCHING.get() != 0
 }
 
-/// Whether somebody sees the outputs of nodes, and gradients.
+/// Whether an observer sees the outputs of nodes, and gradients.
 #[inline]
 pub(crate) fn is_observed() -> bool {
     is_watched() && OBSERVED.get()
@@ -340,7 +332,7 @@ pub(super) fn set_observed(observed: bool) {
     OBSERVED.set(observed);
 }
 
-/// Calls what this thread's scopes have for an event, each once.
+/// Calls the callbacks of this thread's scopes for an event, each once.
 #[cold]
 fn each_observer<F: Copy>(of: impl Fn(&'static Observers) -> Option<F>, mut call: impl FnMut(F)) {
     let watched = WATCHED.with_borrow(Watched::clone);
@@ -352,7 +344,7 @@ fn each_observer<F: Copy>(of: impl Fn(&'static Observers) -> Option<F>, mut call
     }
 }
 
-/// Shows a value that becomes an output of a node.
+/// Reports a value that becomes an output of a node to observers.
 pub(super) fn show_made(
     node: &NodeRef,
     slot: u32,
@@ -362,26 +354,25 @@ pub(super) fn show_made(
     each_observer(|observers| observers.made, |made| made(node, slot, form, value));
 }
 
-/// Shows an input that wants no gradient; 0 if nobody sees it.
+/// Reports an input that wants no gradient; returns its number, or 0 without an observer.
 pub(super) fn show_constant(value: &dyn Any) -> u32 {
     let mut number = 0;
     each_observer(|observers| observers.constant, |constant| number = constant(value));
     number
 }
 
-/// A node behind a counted reference whose drop does not recurse: a chain of any length is freed
-/// in a loop.
+/// A counted reference to a node, whose drop does not recurse: a chain of any length is freed in a loop.
 #[derive(Clone)]
 pub(crate) struct NodeRef(Option<Arc<Node>>);
 
-// What a rule keeps stands behind locks that a panic does not close. A backward that panics leaves a node
-// with what it kept, or as one whose graph was freed.
+// The saved state is behind locks whose poisoning is ignored. A backward that panics leaves a node with
+// its saved state, or as one whose graph was freed.
 impl UnwindSafe for NodeRef {}
 impl RefUnwindSafe for NodeRef {}
 
 impl NodeRef {
     /// Records a call of an op.
-    // Not a call: what is recorded would be moved twice.
+    // Inlined: a call would move the arguments twice.
     #[inline(always)]
     pub(crate) fn record(
         op: &'static dyn Op,
@@ -395,7 +386,7 @@ impl NodeRef {
             *content.taken.get_mut() = false;
             content.location = Composite::place(location);
             content.op = op;
-            // What stood there is nothing, so nothing is dropped.
+            // The old values are empty, so they need no drop.
             forget(replace(&mut content.edges, edges));
             forget(replace(&mut content.state, state));
             content.level = content.edges.level();
@@ -406,7 +397,7 @@ impl NodeRef {
         node
     }
 
-    /// The node of a tensor that gave its place to an edge.
+    /// Turns the reference of a consumed tensor into an edge.
     #[inline(always)]
     pub(super) fn into_edge(self, slot: u32) -> Edge {
         if self.arc().is_unique() {
@@ -423,12 +414,12 @@ impl NodeRef {
         }
     }
 
-    /// The node, if nobody else holds it.
+    /// The node, if this is its only reference.
     pub(super) fn alone(&mut self) -> Option<&mut Node> {
         self.0.as_mut().and_then(Arc::get_mut)
     }
 
-    /// Identity, as long as it lives: [`Node::token`] is for longer.
+    /// Identifies the node while it lives; [`Node::token`] does so for longer.
     #[inline]
     pub(crate) fn address(&self) -> *const () {
         Arc::as_ptr(self.arc()).cast()
@@ -440,8 +431,8 @@ fn new_node() -> Arc<Node> {
     Arc::new(Node::blank())
 }
 
-/// Only what drops a reference takes it out. Not a panic that may be caught: code between two uses would
-/// have to be ready to free what it holds, and could not keep that in registers.
+/// Only `drop` empties a reference. This aborts instead of unwinding: otherwise callers would need code to
+/// clean up between two uses, and could not keep values in registers.
 #[cold]
 pub(super) extern "C" fn taken_out() -> ! {
     unreachable!("a reference is used after it was dropped")
@@ -456,7 +447,7 @@ impl std::ops::Deref for NodeRef {
     }
 }
 
-/// How many nodes without content a thread keeps: 17 MiB. They are used again in the order in which they lie.
+/// The most empty nodes that a thread caches: 17 MiB. A freed chain is reused in the order of its allocation.
 const KEPT: usize = 1 << 17;
 
 thread_local! {
@@ -466,7 +457,7 @@ thread_local! {
     };
 }
 
-/// Gives back what this thread keeps of nodes that are gone.
+/// Frees this thread's cache of dropped nodes.
 pub(super) fn empty_nodes() {
     SPARES.with(Spare::empty);
 }
@@ -481,10 +472,10 @@ impl Drop for NodeRef {
     }
 }
 
-/// Frees a node that nobody else holds, and those that it held alone.
+/// Frees a node that has no other reference, and the nodes that only it referred to.
 fn free(node: Arc<Node>) {
     let mut node = Some(node);
-    // A thread that is ending has no list any more; it frees the node, and what that holds, here.
+    // A thread that is ending has no list: the node, and the nodes behind it, are then dropped here.
     let _ = TO_FREE.try_with(|list| {
         if list.freeing.get() {
             list.add(node.take());
@@ -504,7 +495,7 @@ fn give_back(mut node: Arc<Node>) {
     Spare::give(&SPARES, node, KEPT);
 }
 
-/// Nodes whose last reference was dropped while another node was being freed. A chain has one.
+/// Nodes whose last reference was dropped while another node was being freed. A chain has one at a time.
 struct ToFree {
     freeing: Cell<bool>,
     last: Cell<Option<Arc<Node>>>,
@@ -525,8 +516,7 @@ impl ToFree {
     }
 }
 
-/// While it lives, nodes that lose their last reference are listed. Ends also where a destructor
-/// of user code panics; what is listed then is freed with the next node.
+/// While it lives, nodes without references are listed; after a panic they are freed with the next node.
 struct Freeing<'a>(&'a ToFree);
 
 impl<'a> Freeing<'a> {

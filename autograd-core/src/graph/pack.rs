@@ -1,4 +1,4 @@
-//! Hooks on what ops save: a scope of this thread in which saved tensors are kept in another form.
+//! Hooks on saved tensors: a scope of this thread in which they are kept in another form.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -13,7 +13,7 @@ use super::tensor::Tensor;
 use crate::array::DType;
 use crate::error::{Error, HookResult, Result};
 
-/// Gives the tensor back that was packed.
+/// Restores a packed tensor.
 type Unpack = dyn Fn() -> HookResult<AnyTensor> + Send + Sync;
 
 /// The hooks of one scope.
@@ -25,11 +25,11 @@ struct Hooks {
 
 thread_local! {
     static NEXT: Cell<u64> = const { Cell::new(0) };
-    /// The open scopes of this thread, innermost last; without hooks where packing is suspended.
+    /// The open scopes of this thread, innermost last; `None` where packing is suspended.
     static SCOPES: RefCell<Vec<(u64, Option<Rc<Hooks>>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A scope of this thread, until dropped, also by a panic.
+/// A scope of this thread, open until it is dropped, also by unwinding.
 struct Scope {
     id: u64,
     // The scope belongs to one thread.
@@ -47,7 +47,7 @@ impl Scope {
 
 impl Drop for Scope {
     fn drop(&mut self) {
-        // What user closures have captured is dropped when the list is free again.
+        // Values that user closures captured are dropped after the borrow of the list has ended.
         let _hooks = SCOPES.with_borrow_mut(|scopes| {
             let position = scopes.iter().position(|(id, _)| *id == self.id)?;
             Some(scopes.remove(position))
@@ -55,8 +55,7 @@ impl Drop for Scope {
     }
 }
 
-/// Nothing that is recorded on this thread is packed until this is dropped, unless by a scope
-/// opened later.
+/// A guard that suspends packing on this thread, except in scopes opened later.
 pub(crate) struct Unpacked(#[allow(dead_code, reason = "kept for its drop")] Scope);
 
 impl Unpacked {
@@ -65,13 +64,13 @@ impl Unpacked {
     }
 }
 
-/// User code runs with recording off and packs nothing.
+/// Runs user code with recording and packing off.
 fn aside<R>(f: impl FnOnce() -> R) -> R {
     let _suspended = Unpacked::start();
     GradMode::of(false, f)
 }
 
-/// While it lives, what ops on this thread save is packed. Made by [`saved_tensors_hooks`].
+/// A scope in which the tensors that ops on this thread save are packed. Created by [`saved_tensors_hooks`].
 #[must_use = "tensors are packed only while the scope lives: `let _scope = saved_tensors_hooks(..);`"]
 pub struct SavedTensorsHooks {
     hooks: Rc<Hooks>,
@@ -85,7 +84,7 @@ impl SavedTensorsHooks {
         f()
     }
 
-    /// Whether every tensor could be packed up to now.
+    /// Checks that every tensor could be packed so far.
     ///
     /// # Errors
     ///
@@ -95,36 +94,34 @@ impl SavedTensorsHooks {
     }
 }
 
-/// Keeps what ops save for backward in another form, on disk, compressed, in lower precision or
+/// Packs the tensors that ops save for backward, to keep them on disk, compressed, in lower precision or
 /// not at all, until the scope is dropped.
 ///
-/// `pack` is called once with each tensor that an op recorded on this thread saves, a built-in op
-/// as well as a layer, while the op is recorded; what it returns is kept in place of the tensor.
-/// `unpack` is called when a backward needs the tensor: once, or once in each backward where the
-/// graph is retained. A tensor that two ops save is packed twice.
+/// `pack` is called once for each tensor that an op on this thread saves, a built-in op or a layer, while
+/// the op is recorded; its result is kept in place of the tensor. `unpack` is called when a backward needs
+/// the tensor: once, or once in each backward if the graph is retained. A tensor that two ops save is
+/// packed twice.
 ///
-/// - **Memory.** The node does not hold the tensor any more, so its buffer is free as soon as
-///   nobody else holds it. A leaf that wants a gradient is held by the graph in any case.
-/// - **Value.** `pack` sees the tensor as it is then, outside the graph; a later change in place
-///   reaches neither the packed value nor backward, and is no error. What `unpack` returns must
-///   have the shape and the element type of what was packed, in any memory layout; the numbers are
-///   believed. Those of an integer tensor (an index, say) must be the same.
-/// - **Second order.** A tensor that comes back has its place in the graph again. Where the backward
-///   is recorded inside a scope, what it saves is packed too.
-/// - **Nesting.** The innermost scope alone counts, as in PyTorch. Both hooks run with recording
-///   off, and what they compute is not packed.
-/// - **Threads.** A scope belongs to its thread. `unpack` runs in whichever thread runs backward,
-///   also after the scope has ended.
-/// - **Errors.** An op that cannot pack goes on; its error stands in place of the value and is
-///   returned by a backward that needs it, and at any time by [`SavedTensorsHooks::check`]. An
-///   error of `unpack` ends the backward. A panic of `pack` leaves the op's call, which then has
-///   recorded nothing; one of `unpack` leaves the backward. No gradient is written, and every tensor
-///   stays usable.
+/// - **Memory.** The node no longer holds the tensor, so its buffer is freed as soon as nobody else
+///   holds it. A leaf that wants a gradient is held by the graph in any case.
+/// - **Value.** `pack` gets the current value, outside the graph; a later change in place affects
+///   neither the packed value nor backward, and is not an error. `unpack` must return a tensor with the
+///   shape and the element type of the packed one, in any memory layout. Its numbers are not checked;
+///   those of an integer tensor (an index, say) must be the same.
+/// - **Second order.** An unpacked tensor has its place in the graph again. If the backward is
+///   recorded inside a scope, the tensors that it saves are packed too.
+/// - **Nesting.** Only the innermost scope counts, as in PyTorch. Both hooks run with recording and
+///   packing off.
+/// - **Threads.** A scope belongs to its thread. `unpack` runs in the thread that runs backward, also
+///   after the scope has ended.
+/// - **Errors.** An op whose `pack` fails still succeeds; the error is returned by a backward that needs
+///   the value, and at any time by [`SavedTensorsHooks::check`]. An error of `unpack` ends the backward.
+///   A panic of `pack` propagates from the op's call, which then has recorded nothing; one of `unpack`
+///   propagates from the backward. No gradient is written, and every tensor stays usable.
 ///
-/// What a rule keeps beside tensors (shapes, positions, one sum for each row) is not packed, nor
-/// is what [`checkpoint`](crate::checkpoint) keeps: it packs nothing of its closure unless the
-/// closure itself opens a scope, or its backward is recorded in one. While no scope is open, none
-/// of this costs anything.
+/// A rule's data beside tensors (shapes, positions, one sum for each row) is not packed.
+/// [`checkpoint`](crate::checkpoint) packs nothing of its closure unless the closure itself opens a scope,
+/// or its backward is recorded in one. Without an open scope, hooks cost nothing.
 ///
 /// ```
 /// use autograd_core::{AnyTensor, Tensor, saved_tensors_hooks};
@@ -146,7 +143,7 @@ impl SavedTensorsHooks {
 /// ```
 ///
 /// As a guard: `let _scope = saved_tensors_hooks(pack, unpack);`. The example `saved_on_disk` keeps
-/// what is saved in files.
+/// saved tensors in files.
 pub fn saved_tensors_hooks<P: Send + Sync + 'static>(
     pack: impl Fn(&AnyTensor) -> HookResult<P> + 'static,
     unpack: impl Fn(&P) -> HookResult<AnyTensor> + Send + Sync + 'static,
@@ -166,7 +163,7 @@ pub fn saved_tensors_hooks<P: Send + Sync + 'static>(
 
 static PACK: Observers = Observers { recorded: Some(pack_saved), made: None, constant: None };
 
-/// Gives what a new node saved to the hooks in force, if there are any.
+/// Packs the saved tensors of a new node with the hooks in force, if any.
 fn pack_saved(node: &mut NodeRef) {
     let Some(node) = node.alone() else { return };
     let hooks = SCOPES.with_borrow(|scopes| scopes.last().and_then(|(_, hooks)| hooks.clone()));
@@ -175,9 +172,9 @@ fn pack_saved(node: &mut NodeRef) {
     }
 }
 
-/// A saved tensor in the form that a hook gave it.
+/// A saved tensor that a hook packed.
 struct PackedTensor {
-    /// An error where it could not be packed.
+    /// The error of `pack`, if that failed.
     unpack: Result<Arc<Unpack>>,
     name: String,
     dtype: DType,
@@ -207,11 +204,11 @@ impl Hooks {
         });
         let (dtype, shape) = (tensor.dtype(), tensor.shape().to_vec());
         let edge = match role {
-            // It will be read at the node itself.
+            // An output is restored at the node itself.
             Role::Output(_) | Role::OutputValue(_) => Edge::None(Absent::UNSEEN),
             _ => for_any!(&tensor, t => t.edge()),
         };
-        // A later change in place is no error, but for one that forward made.
+        // A change in place after packing is not an error; one during forward is.
         let role = match role {
             Role::Output(slot) if version == 0 => Role::OutputValue(slot),
             role => role,
@@ -245,7 +242,7 @@ impl Packed for PackedTensor {
                 location: at.location(),
             });
         }
-        // A rule may count on row-major data, and the hook may have kept a handle.
+        // A rule may rely on row-major data, and the hook may have kept a handle.
         let value: AnyTensor =
             for_any!(&tensor, t => Tensor::new(t.read().contiguous().into_owned()).into());
         let tensor = match (self.role, &self.edge) {
@@ -273,7 +270,7 @@ impl Packed for PackedTensor {
     }
 }
 
-/// The op of a tensor that stands for a leaf: the gradient goes on to the leaf.
+/// The op of a tensor that replaces a leaf: it passes the gradient on to the leaf.
 struct UnpackOp;
 
 impl Op for UnpackOp {

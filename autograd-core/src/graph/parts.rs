@@ -1,5 +1,5 @@
-//! What a node is made of: edges to where its inputs came from, what its op saved, and what most nodes never
-//! have: hooks, notes of outputs that were changed, a name that nobody else gets when they are gone.
+//! The parts of a node: edges to the producers of its inputs, saved entries, and parts that most nodes lack:
+//! hooks, versions of changed outputs, and a token that stays unique when the node is dropped.
 
 use std::any::Any;
 use std::mem::replace;
@@ -17,21 +17,20 @@ use super::tensor::Tensor;
 use crate::array::Value;
 use crate::error::{Error, HookResult, Result};
 
-/// Where the gradient of an input goes.
+/// The destination of an input's gradient.
 #[derive(Clone)]
 pub(crate) enum Edge {
-    /// Nowhere: the input wants none.
+    /// None: the input wants no gradient.
     None(Absent),
-    /// To the first output of the op that produced the input.
+    /// The first output of the op that produced the input.
     Node(NodeRef),
-    /// To another output, by its slot. Ops with several outputs are rare, so it is boxed: an edge has two
-    /// words.
+    /// Another output, by its slot. Boxed, as ops with several outputs are rare: an edge has two words.
     Output(Box<(NodeRef, u32)>),
-    /// To the leaf itself.
+    /// The leaf itself.
     Leaf(AnyTensor),
 }
 
-/// Where an edge leads.
+/// The destination of an edge, borrowed.
 pub(crate) enum To<'e> {
     None(&'e Absent),
     /// An output of a node, by its slot.
@@ -39,28 +38,25 @@ pub(crate) enum To<'e> {
     Leaf(&'e AnyTensor),
 }
 
-/// What is known of an input that wants no gradient.
+/// Information about an input that wants no gradient.
 #[derive(Clone, Copy)]
 pub(crate) struct Absent {
-    /// Why it wants none, though it was computed from what does.
+    /// Why it wants none, though it was computed from a tensor that wants one.
     pub(crate) lost: Lost,
-    /// The number of its range, where there is an observer; else 0.
+    /// The number of its range if there is an observer, else 0.
     pub(crate) seen: u32,
 }
 
 impl Absent {
-    /// Nothing is known.
     pub(crate) const UNSEEN: Self = Self { lost: Lost::NONE, seen: 0 };
 }
 
 impl Edge {
-    /// To output `slot` of a node.
     #[inline]
     pub(crate) fn output(node: NodeRef, slot: u32) -> Self {
         if slot == 0 { Self::Node(node) } else { Self::Output(Box::new((node, slot))) }
     }
 
-    /// Where it leads.
     #[inline]
     pub(crate) fn to(&self) -> To<'_> {
         match self {
@@ -71,7 +67,6 @@ impl Edge {
         }
     }
 
-    /// The node that it leads to.
     #[inline]
     pub(crate) fn node(&self) -> Option<&NodeRef> {
         match self.to() {
@@ -80,7 +75,7 @@ impl Edge {
         }
     }
 
-    /// The same edge, from one more node.
+    /// A copy of this edge for one more node.
     pub(crate) fn again(&self) -> Self {
         if let Some(node) = self.node() {
             node.gets_consumer();
@@ -104,7 +99,7 @@ pub(crate) enum Edges {
 impl Edges {
     pub(super) const NONE: Self = Self::One(Edge::None(Absent::UNSEEN));
 
-    /// To where these inputs came from.
+    /// The edges to the producers of these inputs.
     pub(super) fn of<T: Element>(inputs: &[&Tensor<T>]) -> Self {
         match inputs {
             [x] => Self::One(x.edge()),
@@ -122,7 +117,7 @@ impl Edges {
         }
     }
 
-    /// The least level of their node.
+    /// The lowest level that a node with these edges may have.
     #[inline]
     pub(super) fn level(&self) -> u32 {
         match self {
@@ -150,34 +145,34 @@ impl FromIterator<Edge> for Edges {
     }
 }
 
-/// What a saved tensor is to the op that saved it.
+/// The relation of a saved tensor to the op that saved it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Neither an input nor an output.
     Intermediate,
     /// The input with this position, or a part of it.
     Input(u16),
-    /// The value of the output with this slot; an error where that was changed in place since.
+    /// The value of the output with this slot; an error if the output was changed in place since.
     Output(u16),
-    /// The value that the output with this slot had, whatever became of the output.
+    /// The value of the output with this slot; later changes of the output are not errors.
     OutputValue(u16),
     /// An output without a gradient.
     Constant,
 }
 
-/// One entry of what a node saved.
+/// One saved entry of a node.
 #[derive(Clone)]
 pub(crate) enum Saved {
     Nothing,
     Tensor(SavedTensor),
     /// An optional tensor that is absent.
     Absent,
-    /// How many entries follow that belong together.
+    /// The number of following entries that belong together.
     Length(usize),
     Number(f64),
     /// Anything else.
     Plain(Plain),
-    /// A tensor in the form that a hook gave it.
+    /// A tensor that a hook packed.
     Packed(Arc<dyn Packed>),
 }
 
@@ -186,7 +181,7 @@ pub(crate) type Plain = Arc<dyn Any + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct SavedTensor {
     pub(crate) tensor: AnyTensor,
-    /// How often it had been changed in place.
+    /// How often the tensor had been changed in place when it was saved.
     pub(crate) version: u32,
     pub(crate) role: Role,
 }
@@ -194,7 +189,7 @@ pub(crate) struct SavedTensor {
 pub(crate) type Entries = SmallVec<[Saved; 2]>;
 
 impl Saved {
-    /// The input with this position.
+    /// An entry for the input with this position.
     #[inline(always)]
     pub(crate) fn input<T: Element>(position: usize, tensor: &Tensor<T>) -> Self {
         let role = Role::Input(u16::try_from(position).unwrap_or(u16::MAX));
@@ -205,8 +200,7 @@ impl Saved {
         })
     }
 
-    /// The value of what will be the output with this slot. The output holds the node, so the node must
-    /// not hold the output.
+    /// An entry for the value of a future output. The output holds the node, so the node must not hold it.
     #[inline(always)]
     pub(crate) fn output<T: Element>(slot: usize, output: &Tensor<T>) -> Self {
         match u16::try_from(slot) {
@@ -215,12 +209,12 @@ impl Saved {
         }
     }
 
-    /// The same where the output is not made yet.
+    /// As [`output`](Self::output) for slot 0, before the output tensor exists.
     pub(crate) fn output_value<T: Element>(value: Value<T>) -> Self {
         Self::tensor(Tensor::new(value), Role::OutputValue(0))
     }
 
-    /// Something of the size of a tensor that is none to users: freed by backward, and no hook sees it.
+    /// Tensor-sized data that is not a tensor to users: backward frees it, and no hook sees it.
     pub(crate) fn plain<P: Send + Sync + 'static>(plain: P) -> Self {
         Self::Plain(Arc::new(plain))
     }
@@ -230,7 +224,7 @@ impl Saved {
         Self::Tensor(SavedTensor { tensor: T::wrap(tensor), version: 0, role })
     }
 
-    /// Whether it may stay as long as the node: it holds no buffer.
+    /// Whether it holds no buffer, so that it may stay as long as the node.
     #[inline]
     fn is_small(&self) -> bool {
         match self {
@@ -241,29 +235,29 @@ impl Saved {
     }
 }
 
-/// A saved tensor in the form that a hook gave it.
+/// A saved tensor that a hook packed.
 pub(crate) trait Packed: Send + Sync {
-    /// The tensor at its place in the graph.
+    /// Restores the tensor at its place in the graph.
     fn unpack(&self, at: &At<'_>) -> Result<SavedTensor>;
 }
 
-/// Entries that a visit reads.
+/// The entries that a visit reads.
 pub(super) enum Held<'n> {
     /// In the node.
     Here(&'n [Saved]),
     Taken(Vec<Saved>),
 }
 
-/// What a node saved. Two entries that hold no buffer stand in the node and stay until it goes; others are
-/// taken by backward.
+/// The saved entries of a node. Two entries without buffers are inline and stay until the node is dropped;
+/// backward takes any others.
 pub(crate) enum State {
-    /// Attributes may be the first of them.
+    /// The first may be the attributes.
     Inline([Saved; 2]),
     Heap(Box<Heap>),
 }
 
 pub(crate) struct Heap {
-    /// What stays until the node goes.
+    /// Data that stays until the node is dropped.
     attrs: Option<Plain>,
     entries: Mutex<Option<Vec<Saved>>>,
 }
@@ -288,7 +282,7 @@ impl State {
         })
     }
 
-    /// The same without attributes, `small` where no entry holds a buffer.
+    /// As [`new`](Self::new) without attributes. `small`: no entry holds a buffer.
     #[inline(always)]
     pub(crate) fn of(entries: [Saved; 2], small: bool) -> Self {
         debug_assert!(!small || entries.iter().all(Saved::is_small));
@@ -298,7 +292,7 @@ impl State {
         Self::Heap(Box::new(Heap { attrs: None, entries: Mutex::new(Some(entries.into())) }))
     }
 
-    /// What stays as long as the node.
+    /// The data that stays as long as the node.
     #[inline]
     pub(super) fn attrs(&self) -> Option<&Plain> {
         match self {
@@ -308,7 +302,7 @@ impl State {
         }
     }
 
-    /// The entries, taken or, where `retain` says so, copied; `None` where they were taken before.
+    /// The entries: taken, or copied if `retain`; `None` if they were taken before.
     #[inline(always)]
     pub(super) fn entries(&self, retain: bool) -> Option<Held<'_>> {
         match self {
@@ -322,7 +316,7 @@ impl State {
         }
     }
 
-    /// Gives each tensor to a hook, before others see the node.
+    /// Packs each tensor with a hook, before the node is shared.
     pub(super) fn pack(&mut self, pack: impl Fn(SavedTensor, usize) -> Arc<dyn Packed>) {
         let old = replace(self, Self::NOTHING);
         let (attrs, mut entries) = match old {
@@ -348,7 +342,7 @@ impl State {
     }
 }
 
-/// Where something saved is read.
+/// The visit in which saved entries are read.
 #[derive(Clone, Copy)]
 pub(crate) struct At<'a> {
     pub(crate) node: &'a NodeRef,
@@ -364,7 +358,7 @@ impl At<'_> {
         self.node.location
     }
 
-    /// An error if a saved tensor was changed in place since.
+    /// Returns an error if a saved tensor was changed in place since.
     #[inline]
     pub(crate) fn check_version(
         self,
@@ -395,41 +389,41 @@ impl At<'_> {
     }
 }
 
-/// What most nodes never have.
+/// State that most nodes do not need.
 #[derive(Default)]
 pub(super) struct Extras {
     hooks: HookList<NodeAction>,
-    /// Outputs that were changed in place, each with its version since.
+    /// The slots of outputs that were changed in place, each with its version.
     changed: Mutex<Vec<(u32, u32)>>,
 }
 
-/// What to do when a node is visited.
+/// An action that runs when a node is visited.
 pub(crate) type NodeHook = Hook<NodeAction>;
 
 #[derive(Clone)]
 pub(crate) enum NodeAction {
-    /// Show the gradient of an output, and take another in its place.
+    /// Passes the gradient of an output to a hook, which may replace it.
     Output(u32, GradHook),
-    /// Keep the gradient of an output with that output, if it is still alive.
+    /// Stores the gradient of an output with that output, if it is still alive.
     Retain(u32, Arc<dyn Fn() -> Option<AnyTensor> + Send + Sync>),
-    /// Show the gradients of all outputs, and take others in their place.
+    /// Passes the gradients of all outputs to a hook, which may replace them.
     Before(Arc<dyn Fn(&[Option<AnyTensor>]) -> HookResult<NewGrads> + Send + Sync>),
-    /// Show the gradients of the inputs and of the outputs, and take others for the inputs.
+    /// Passes the gradients of inputs and outputs to a hook, which may replace those of the inputs.
     After(Arc<AfterHook>),
 }
 
-/// From the gradient of an output or a leaf.
+/// A hook on the gradient of an output or a leaf.
 pub(crate) type GradHook = Arc<dyn Fn(&AnyTensor) -> HookResult<Option<AnyTensor>> + Send + Sync>;
 
-/// From the gradients of a node's inputs and outputs.
+/// A hook on the gradients of a node's inputs and outputs.
 pub(crate) type AfterHook =
     dyn Fn(&[Option<AnyTensor>], &[Option<AnyTensor>]) -> HookResult<NewGrads> + Send + Sync;
 
-/// Gradients in place of others, if any.
+/// Replacements of gradients, if any.
 type NewGrads = Option<Vec<Option<AnyTensor>>>;
 
 impl Node {
-    /// Stands for the node, also when that is gone and its memory is another one's.
+    /// A token that identifies the node, also after the node is dropped and its memory is reused.
     pub(crate) fn token(&self) -> Token {
         Token(Arc::downgrade(self.made_extras()))
     }
@@ -449,12 +443,12 @@ impl Node {
         self.extras.get().map(|extras| &extras.hooks)
     }
 
-    /// The same, where one is to be added.
+    /// The hooks, created if there are none.
     pub(crate) fn made_hooks(&self) -> &HookList<NodeAction> {
         &self.made_extras().hooks
     }
 
-    /// How often an output was changed in place since it left the op.
+    /// How often an output was changed in place since the op returned it.
     pub(crate) fn output_version(&self, slot: u32) -> u32 {
         let Some(extras) = self.extras.get() else { return 0 };
         let changed = extras.changed();
@@ -468,11 +462,10 @@ impl Extras {
     }
 }
 
-/// Tells a node from all others, those before and after it in the same memory too, as long as its token
-/// is kept.
+/// Identifies a node, also among earlier and later nodes in the same memory, as long as its token is kept.
 pub(crate) type Key = *const ();
 
-/// A node, of which this keeps nothing alive.
+/// A reference to a node that keeps nothing alive.
 pub(crate) struct Token(Weak<Extras>);
 
 impl Token {
@@ -480,13 +473,12 @@ impl Token {
         self.0.as_ptr().cast()
     }
 
-    /// Whether there was such a hook.
+    /// Removes a hook; returns whether there was one.
     pub(crate) fn remove_hook(&self, id: HookId) -> bool {
         self.0.upgrade().is_some_and(|extras| extras.hooks.remove(id))
     }
 
-    /// Notes that an output was changed in place. The node cannot ask its output: it does not hold
-    /// it.
+    /// Records that an output was changed in place: the node does not hold it, so it cannot read its version.
     pub(super) fn output_changed(&self, slot: u32, version: u32) {
         let Some(extras) = self.0.upgrade() else { return };
         let mut changed = extras.changed();

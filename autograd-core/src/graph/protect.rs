@@ -10,7 +10,7 @@ use std::mem::replace;
 use super::mode::GradMode;
 use crate::error::{Error, Result};
 
-/// A layer, as errors name it.
+/// The names of a layer and its inputs in errors.
 pub(crate) trait Protector: Sync {
     fn layer(&self) -> &'static str;
     fn input(&self, position: usize) -> String;
@@ -24,7 +24,7 @@ pub(crate) struct Protected {
     data: *const (),
     layer: &'static dyn Protector,
     version: u32,
-    /// Of the layer's input that it is, or is part of.
+    /// The position of the layer's input that the tensor is, or is part of.
     pub(crate) position: u32,
 }
 
@@ -45,8 +45,7 @@ pub(crate) fn protected() -> usize {
     with(|protected| protected.len())
 }
 
-/// Protects a tensor, or a part, of input `position`, which wants a gradient, until the [`ForwardGuard`] is
-/// dropped.
+/// Protects a tensor of input `position` that wants a gradient, until the [`ForwardGuard`] is dropped.
 #[inline]
 pub(super) fn protect(
     tensor: *const (),
@@ -58,21 +57,21 @@ pub(super) fn protect(
     with(|protected| protected.push(Protected { tensor, data, layer, version, position }));
 }
 
-/// While it lives, the forward of a layer runs: recording is off, and inputs are protected.
+/// A guard around the forward of a layer: recording is off, and inputs are protected.
 pub(crate) struct ForwardGuard {
     _mode: GradMode,
-    /// How many inputs were protected before; no number once it has ended.
+    /// The number of inputs that were protected before; `usize::MAX` once forward has ended.
     before: usize,
 }
 
 impl ForwardGuard {
-    /// With the inputs that were protected since there were so many.
+    /// Starts forward. Its inputs are those that were protected after the first `before`.
     #[inline]
     pub(crate) fn new(before: usize) -> Self {
         Self { _mode: GradMode::layer(), before }
     }
 
-    /// Forward has returned: an error if one of its inputs was changed; `version` gives its version now.
+    /// Ends forward: an error if one of its inputs was changed. `version` returns an input's current version.
     #[inline(always)]
     pub(crate) fn end(mut self, version: impl Fn(&Protected) -> u32) -> Result<()> {
         let before = replace(&mut self.before, usize::MAX);
@@ -96,7 +95,7 @@ impl Drop for ForwardGuard {
     }
 }
 
-/// This tensor now shares its data with others.
+/// Notes that this tensor now shares its data with others.
 #[cold]
 pub(super) fn shares(tensor: *const (), data: *const ()) {
     with(|protected| {
@@ -106,7 +105,7 @@ pub(super) fn shares(tensor: *const (), data: *const ()) {
     });
 }
 
-/// An error if the data of this tensor is that of a protected input; `write` would change it.
+/// Returns an error if this data is that of a protected input. `write` names the op that would change it.
 #[inline]
 pub(super) fn check_write(address: *const (), data: *const (), write: &'static str) -> Result<()> {
     let is_same =

@@ -15,7 +15,7 @@ use super::unrecorded::unrecorded;
 use crate::array::Value;
 use crate::error::Result;
 
-/// The rule of a call, with what it saves. What it needs beside saved tensors, its functions hold.
+/// The rule of a call, with its saved tensors. Its closures hold whatever else it needs.
 pub(crate) struct Rule {
     saved: Entries,
     call: RuledCall,
@@ -27,17 +27,17 @@ struct RuledCall {
     push: Option<Box<Pushes>>,
 }
 
-/// From what was saved, the output's gradient and which inputs want one: the inputs' gradients, each delivered with
-/// the input's position.
+/// From the saved tensors, the output's gradient and a flag for each input that wants a gradient, computes
+/// the inputs' gradients and delivers each with the input's position.
 type Pulls =
     dyn Fn(&mut Kept<'_>, AnyTensor, &[bool], &mut Deliver<'_>) -> Result<()> + Send + Sync;
 type Deliver<'a> = dyn FnMut(usize, AnyTensor) -> Result<()> + 'a;
-/// From what was saved, the tangents of the inputs, of which there is one at least, and the output's shape: its
-/// tangent; `None` where it is left to the transposed backward.
+/// From the saved tensors, the inputs' tangents, of which there is at least one, and the output's shape,
+/// computes the output's tangent; `None` leaves that to the transposed backward.
 type Pushes = dyn Fn(&mut Kept<'_>, &Slots, &[usize]) -> Result<Option<AnyTensor>> + Send + Sync;
 
 impl Rule {
-    /// One for backward alone.
+    /// Creates a rule for backward only.
     pub(crate) fn new<T: Element, U: Element, G: AsMut<[Option<Tensor<T>>]>>(
         saved: impl IntoIterator<Item = Saved>,
         pull: impl Fn(&mut Kept<'_>, Tensor<U>, &[bool]) -> Result<G> + Send + Sync + 'static,
@@ -49,7 +49,7 @@ impl Rule {
         Self { saved: saved.into_iter().collect(), call }
     }
 
-    /// With one for forward mode.
+    /// Adds a rule for forward mode.
     pub(crate) fn with_push<T: Element>(
         mut self,
         push: impl Fn(&mut Kept<'_>, &[Option<Tensor<T>>], &[usize]) -> Result<Option<Tensor<T>>>
@@ -63,7 +63,7 @@ impl Rule {
         self
     }
 
-    /// The node of a call of this op.
+    /// Records a call of the op with this name.
     pub(crate) fn record(
         self,
         name: &'static str,
@@ -77,7 +77,7 @@ impl Rule {
     }
 }
 
-// These are compiled once for a type of elements, and a rule's closures once for each rule.
+// These are instantiated once for each element type; a rule's closures, once for each rule.
 fn all_typed<T: Element>(tangents: &Slots) -> Vec<Option<Tensor<T>>> {
     tangents.iter().map(|tangent| T::peek(tangent.as_ref()?).cloned()).collect()
 }
@@ -135,7 +135,7 @@ impl Op for Ruled {
     }
 }
 
-/// The result of an op: the output of a node with this rule, where it is recorded.
+/// The result of an op: the output of a node with this rule, if the op is recorded.
 pub(crate) fn finish<T: Element, U: Element>(
     name: &'static str,
     caller: &'static Location<'static>,
@@ -143,7 +143,7 @@ pub(crate) fn finish<T: Element, U: Element>(
     value: Value<U>,
     rule: impl FnOnce() -> Rule,
 ) -> Tensor<U> {
-    // Rules of elements without gradients are not even compiled.
+    // Rules for element types without gradients are not even instantiated.
     if const { T::DTYPE.is_float() } && is_recorded(inputs) {
         return recorded_output(name, caller, inputs, value, rule());
     }

@@ -1,4 +1,4 @@
-//! How rules get back what they saved.
+//! How rules read what they saved.
 
 use std::mem::replace;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use super::tensor::Tensor;
 use crate::error::Result;
 
 impl<'n> At<'n> {
-    /// What was saved: taken or, where the graph is retained, copied.
+    /// The saved entries: taken, or copied if the graph is retained.
     ///
     /// # Errors
     ///
-    /// [`Error::GraphFreed`](crate::Error::GraphFreed) where an earlier backward took it.
-    // Not a call, as what it calls: its result would be moved.
+    /// [`Error::GraphFreed`](crate::Error::GraphFreed) if an earlier backward took them.
+    // Inlined, as are its callees: a call would move the result.
     #[inline(always)]
     pub(crate) fn read(self, retain: bool) -> Result<Reader<'n>> {
         let entries = self.node.entries(retain).ok_or_else(|| self.freed())?;
@@ -26,20 +26,20 @@ impl<'n> At<'n> {
         Ok(reader)
     }
 
-    /// The same, with where it is read.
+    /// As [`read`](Self::read), with the visit that reads them.
     #[inline(always)]
     pub(crate) fn kept(self, retain: bool) -> Result<Kept<'n>> {
         Ok(Kept { entries: self.read(retain)?, at: self })
     }
 
-    /// The saved tensors as backward would get them; `None` where an optional one is absent.
+    /// The saved tensors as backward would get them; `None` for an optional one that is absent.
     pub(crate) fn saved(self) -> Result<Vec<Option<AnyTensor>>> {
         self.kept(true)?.all()
     }
 }
 
 impl<'g> Pull<'_, 'g> {
-    /// What the node saved.
+    /// The entries that the node saved.
     #[inline(always)]
     pub(crate) fn read(&self) -> Result<Reader<'g>> {
         self.at().read(self.retain)
@@ -51,7 +51,7 @@ impl<'g> Pull<'_, 'g> {
 }
 
 impl<'a> Push<'a> {
-    /// What the node saved, copied.
+    /// Copies of the entries that the node saved.
     pub(crate) fn read(&self) -> Result<Reader<'a>> {
         self.at().read(true)
     }
@@ -62,14 +62,14 @@ impl<'a> Push<'a> {
 }
 
 impl SavedTensor {
-    /// An error if it was changed in place since.
+    /// Returns an error if the tensor was changed in place since.
     #[inline]
     fn check(&self, at: At<'_>, position: usize) -> Result<()> {
         let (saved, found) = match self.role {
             Role::Input(_) | Role::Intermediate | Role::Constant => {
                 (self.version, self.tensor.version())
             }
-            // Only its value is kept, so the node notes changes after forward.
+            // Only the value is kept; the node records changes after forward.
             Role::Output(slot) => {
                 (0, self.version + at.node.output_version(slot.into()) + self.tensor.version())
             }
@@ -78,7 +78,7 @@ impl SavedTensor {
         at.check_version(saved, found, || at.node.saved_name(self.role, position))
     }
 
-    /// The tensor as backward gets it.
+    /// The tensor as backward receives it.
     #[inline]
     fn restore(self, at: At<'_>, position: usize) -> Result<(AnyTensor, Role)> {
         self.check(at, position)?;
@@ -93,7 +93,7 @@ impl SavedTensor {
     }
 }
 
-/// What a node saved, entry by entry, as one visit gets it.
+/// The entries that a node saved, as one visit reads them, one by one.
 pub(crate) struct Reader<'n> {
     entries: Held<'n>,
     next: usize,
@@ -109,7 +109,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Takes back what hooks hold.
+    /// Unpacks the tensors that hooks packed.
     #[cold]
     fn unpack(&mut self, at: At<'_>) -> Result<()> {
         let mut entries = self.as_slice().to_vec();
@@ -127,7 +127,7 @@ impl Reader<'_> {
         matches!(self.entries, Held::Here(_))
     }
 
-    /// The entry in this place, if it is a tensor. An output has no place in the graph then.
+    /// The entry at `place`, borrowed, if it is a tensor. An output then has no place in the graph.
     #[inline(always)]
     pub(crate) fn lent<T: Element>(&self, place: usize, at: At<'_>) -> Result<Option<&Tensor<T>>> {
         let Some(Saved::Tensor(saved)) = self.as_slice().get(place) else { return Ok(None) };
@@ -135,7 +135,7 @@ impl Reader<'_> {
         Ok(T::peek(&saved.tensor))
     }
 
-    /// The number in this place.
+    /// The number at `place`.
     #[inline]
     pub(crate) fn number(&self, place: usize) -> Option<f64> {
         match self.as_slice().get(place) {
@@ -157,14 +157,14 @@ impl Reader<'_> {
     }
 }
 
-/// What a node saved, and where that is read.
+/// The entries that a node saved, and the visit that reads them.
 pub(crate) struct Kept<'n> {
     pub(crate) entries: Reader<'n>,
     pub(crate) at: At<'n>,
 }
 
 impl Kept<'_> {
-    /// The next entry, if it is a tensor, and what it was.
+    /// The next entry and its role, if it is a tensor.
     #[inline]
     pub(crate) fn any(&mut self) -> Result<Option<(AnyTensor, Role)>> {
         let Saved::Tensor(saved) = self.entries.entry() else { return Ok(None) };
@@ -172,29 +172,29 @@ impl Kept<'_> {
         saved.restore(self.at, self.entries.read - 1).map(Some)
     }
 
-    /// How many tensors came.
+    /// The number of tensors read so far.
     pub(crate) fn position(&self) -> usize {
         self.entries.read
     }
 
-    /// The next entry, which is a tensor of these elements or an absent one.
+    /// The next entry, which must be a tensor of `T` or absent.
     #[inline]
     pub(crate) fn optional<T: Element>(&mut self) -> Result<Option<Tensor<T>>> {
         Ok(self.any()?.map(|(tensor, _)| typed(tensor)))
     }
 
-    /// The next entry, which is a tensor of these elements.
+    /// The next entry, which must be a tensor of `T`.
     pub(crate) fn tensor<T: Element>(&mut self) -> Result<Tensor<T>> {
         Ok(self.optional()?.unwrap_or_else(|| out_of_step()))
     }
 
-    /// The next entry, which is neither a tensor nor a number.
+    /// The next entry, which must be neither a tensor nor a number.
     pub(crate) fn plain<P: Send + Sync + 'static>(&mut self) -> Arc<P> {
         let Saved::Plain(plain) = self.entries.entry() else { out_of_step() };
         plain.downcast().unwrap_or_else(|_| out_of_step())
     }
 
-    /// All tensors as backward gets them; `None` for an optional one that is absent.
+    /// All tensors as backward receives them; `None` for an optional one that is absent.
     fn all(mut self) -> Result<Vec<Option<AnyTensor>>> {
         let mut all = Vec::new();
         while self.entries.next < self.entries.as_slice().len() {
@@ -207,7 +207,7 @@ impl Kept<'_> {
     }
 }
 
-/// A tensor whose element type is known.
+/// Downcasts a tensor whose element type was checked before.
 #[inline(always)]
 pub(crate) fn typed<T: Element>(tensor: AnyTensor) -> Tensor<T> {
     T::unwrap(tensor).unwrap_or_else(|| unreachable!("the element type was compared"))

@@ -1,5 +1,5 @@
-//! What forward mode must know of a node beside its rule: the shapes of its outputs. Noted while
-//! forward mode is on in this thread, and for its time.
+//! The shapes of nodes' outputs, which forward mode needs beside the rules. They are recorded while forward
+//! mode is on in this thread, and dropped with it.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -20,7 +20,7 @@ thread_local! {
     static NOTED: RefCell<Noted> = RefCell::new(Noted::new());
 }
 
-/// Forward mode is on in this thread until dropped, also by a panic.
+/// A guard that turns forward mode on in this thread until it is dropped, also by unwinding.
 pub(crate) struct ForwardMode {
     _watching: Watching,
 }
@@ -48,7 +48,7 @@ impl Drop for ForwardMode {
 
 static SHAPES: Observers = Observers { recorded: None, made: Some(note), constant: None };
 
-/// A value became output `slot` of a node.
+/// Records the form of a value that became output `slot` of a node.
 fn note(node: &NodeRef, slot: u32, (dtype, shape): (DType, &[usize]), _: Option<&dyn Any>) {
     let (token, slot) = (node.token(), slot as usize);
     NOTED.with_borrow_mut(|noted| {
@@ -60,7 +60,7 @@ fn note(node: &NodeRef, slot: u32, (dtype, shape): (DType, &[usize]), _: Option<
     });
 }
 
-/// The outputs of a node; `None` if it was recorded by another thread.
+/// The outputs of a node; `None` if it was not recorded in this thread's forward mode.
 pub(crate) fn output_shapes(node: &NodeRef) -> Option<OutputShapes> {
     let key = node.key()?;
     NOTED.with_borrow(|noted| noted.get(&key).map(|(_, shapes)| shapes.clone()))

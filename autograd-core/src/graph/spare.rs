@@ -1,12 +1,11 @@
-//! Memory of tensors and nodes that are gone, for the next ones of the same thread: a small tensor or a node
-//! is then made in place, without a call of the allocator.
+//! Thread-local caches of the memory of dropped tensors and nodes, which save an allocation for each new one.
 
 use std::cell::RefCell;
 use std::thread::LocalKey;
 
 use triomphe::Arc;
 
-/// What nobody else holds and has no content; each thread has such a list of a type.
+/// A thread's list of empty allocations of one type, each without another reference.
 pub(super) struct Spare<T>(RefCell<Vec<Arc<T>>>);
 
 impl<T> Spare<T> {
@@ -18,13 +17,13 @@ impl<T> Spare<T> {
         self.0.take();
     }
 
-    /// The memory that came last, if there is some. A thread that is ending has none any more.
+    /// Takes the memory that was added last. `None` if there is none, or if the thread is ending.
     #[inline]
     pub(super) fn take(list: &'static LocalKey<Self>) -> Option<Arc<T>> {
         list.try_with(|list| list.0.borrow_mut().pop()).ok().flatten()
     }
 
-    /// Keeps this memory, if there are fewer than `most`.
+    /// Adds memory to the list, unless that has `most` entries.
     #[inline]
     pub(super) fn give(list: &'static LocalKey<Self>, memory: Arc<T>, most: usize) {
         let _ = list.try_with(|list| {

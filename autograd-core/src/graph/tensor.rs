@@ -22,12 +22,12 @@ use crate::array::{DType, Shape, Value, fits_inline};
 /// An n-dimensional array that can be differentiated.
 ///
 /// A `Tensor` is a handle: clones are cheap and are the same tensor, with the same gradient.
-/// It is `Send` and `Sync`, and `UnwindSafe`: a panic leaves it usable. Its data never changes behind a
-/// reader's back: an op that writes in place makes a new buffer wherever somebody still reads the old one.
+/// It is `Send` and `Sync`, and `UnwindSafe`: a panic leaves it usable. Its data never changes while it is
+/// read: an op that writes in place makes a new buffer if the old one is still read.
 ///
-/// Ops are computed at once, but for cheap ones of large tensors (operators with a number, `-x`,
-/// [`square`](Tensor::square), [`relu`](Tensor::relu)): these are computed when the result is read,
-/// several in one pass. Results are the same bits, and gradients are computed when backward ends.
+/// Ops are computed at once, except cheap ones of large tensors (operators with a number, `-x`,
+/// [`square`](Tensor::square), [`relu`](Tensor::relu)): these are deferred until the result is read, and
+/// several run in one pass. Results are bit-identical, and gradients are materialized when backward ends.
 ///
 /// # Shared data
 ///
@@ -41,8 +41,8 @@ use crate::array::{DType, Shape, Value, fits_inline};
 /// | [`x.copy()`](Tensor::copy) | its own | flows to `x` |
 /// | `x.reshape(..)`, `x.transpose()`, `x.select(..)` and all other ops | their own | flows to `x` |
 ///
-/// What only looks at other elements, as a transpose does, uses the memory of `x` until one of the two is
-/// changed. [`contiguous`](Tensor::contiguous) gives `x` itself where its elements lie in order already.
+/// An op that only selects or rearranges elements, such as a transpose, uses the memory of `x` until one of
+/// the two is changed. [`contiguous`](Tensor::contiguous) returns `x` itself if its elements are in order.
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -75,22 +75,22 @@ pub struct Tensor<T: Element = f32>(
     Option<Arc<Inner<T>>>,
 );
 
-// Values, gradients and hooks stand behind locks that a panic does not close, and no user code runs while
-// one is held. What is being changed is replaced when it is done.
+// Values, gradients and hooks are behind locks whose poisoning is ignored, and no user code runs while one
+// is held. A value that is being changed is replaced when the change is complete.
 impl<T: Element> UnwindSafe for Tensor<T> {}
 impl<T: Element> RefUnwindSafe for Tensor<T> {}
 
-/// What the handles of a tensor share.
+/// The state that the handles of a tensor share.
 #[doc(hidden)]
 pub struct Inner<T: Element> {
     value: Value<T>,
-    /// The node this tensor came from, and which of its outputs it is.
+    /// The node that produced this tensor, and the slot of this output.
     producer: Option<(NodeRef, u32)>,
-    /// [`STOP`] where gradients stop here, and above it why it is outside the graph: a [`Lost`].
+    /// The bit [`STOP`] if gradients stop here; above it a [`Lost`], why the tensor is outside the graph.
     gradient: AtomicU32,
-    /// Where the data is once it has been changed in place; `value` then gives the shape only.
+    /// The data once it has been changed in place; `value` then has only the shape.
     shared: OnceLock<Arc<Shared<T>>>,
-    /// A reference of its own: what must not keep the tensor alive holds this one weakly.
+    /// Counted separately: a weak reference to it does not keep the tensor alive.
     kept: OnceLock<sync::Arc<Kept<T>>>,
 }
 
@@ -101,11 +101,11 @@ const STOP: u32 = 1;
 struct Shared<T: Element> {
     value: RwLock<Value<T>>,
     version: AtomicU32,
-    /// The node whose output this was before any change: it may have saved it.
+    /// The node, with the slot, whose output this data was before any change: it may have saved it.
     origin: Option<(Token, u32)>,
 }
 
-/// What backward leaves with a tensor.
+/// The gradient and hooks of a tensor.
 struct Kept<T: Element> {
     grad: Mutex<Option<Tensor<T>>>,
     hooks: HookList<GradHook>,
@@ -134,13 +134,13 @@ impl<T: Element> Drop for Tensor<T> {
 }
 
 impl<T: Element> Tensor<T> {
-    /// Outside the graph.
+    /// Creates a tensor outside the graph.
     #[inline]
     pub(crate) fn new(value: Value<T>) -> Self {
         Self::with_producer(value, None)
     }
 
-    /// The only output of a node, or outside the graph.
+    /// Creates the only output of a node, or a tensor outside the graph.
     #[inline]
     pub(crate) fn output(value: Value<T>, node: Option<NodeRef>) -> Self {
         if let Some(node) = &node
@@ -172,8 +172,7 @@ impl<T: Element> Tensor<T> {
         })))
     }
 
-    /// A tensor of its own with the same data, if that is small enough to stand inline: as good as
-    /// a temporary that nobody else can see.
+    /// A separate tensor with the same data, if that is small enough to be inline. Nobody else can see it.
     #[inline]
     pub(crate) fn small_copy(&self) -> Option<Self> {
         let Some(value) = self.fixed() else {
@@ -192,7 +191,7 @@ impl<T: Element> Tensor<T> {
         Some(Self::new(value.clone()))
     }
 
-    /// A new small tensor of this shape; its elements are unspecified.
+    /// Creates a small tensor of this shape; its elements are unspecified.
     #[inline]
     pub(crate) fn small_like(&self) -> Self {
         let mut spare = T::take_spare();
@@ -212,19 +211,19 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// The tensor itself, if nobody else holds it.
+    /// The tensor's state, if this is the only handle.
     #[inline]
     fn inner_mut(&mut self) -> Option<&mut Inner<T>> {
         self.0.as_mut().and_then(Arc::get_mut)
     }
 
-    /// The same value as output `slot` of a node; no copy of this handle's own state.
+    /// The same value as output `slot` of a node, without this handle's gradient and hooks.
     pub(crate) fn attached(mut self, node: NodeRef, slot: u32) -> Self {
         self.attach(node, slot);
         self
     }
 
-    /// Makes this handle the output `slot` of a node; other handles keep what they are.
+    /// Makes this handle output `slot` of a node; other handles do not change.
     #[inline]
     pub(crate) fn attach(&mut self, node: NodeRef, slot: u32) {
         if is_watched() {
@@ -241,8 +240,7 @@ impl<T: Element> Tensor<T> {
         *self = Self::with_producer(self.read().into_owned(), Some((node, slot)));
     }
 
-    /// The same value as a tensor of its own, outside the graph; later changes in place do not
-    /// reach it.
+    /// A separate tensor with the same value, outside the graph; later changes in place do not affect it.
     #[inline]
     pub(crate) fn alias(&self) -> Self {
         T::alias(self)
@@ -254,8 +252,7 @@ impl<T: Element> Tensor<T> {
         self.small_copy().unwrap_or_else(value).with_lost(self.lost())
     }
 
-    /// The value, if nobody else holds this tensor: then its buffer may be written. Otherwise the
-    /// tensor comes back.
+    /// The value, for writing, if nobody else holds this tensor or shares its data; otherwise the tensor.
     pub(crate) fn try_into_value(mut self) -> Result<Value<T>, Self> {
         match self.inner_mut() {
             Some(inner) if inner.shared.get().is_none() => {
@@ -273,7 +270,7 @@ impl<T: Element> Tensor<T> {
         inner.is_unique() && inner.shared.get().is_none() && inner.kept.get().is_none()
     }
 
-    /// This tensor as a new one outside the graph, if nobody else can see it and it is no output.
+    /// Reuses this tensor as a new one outside the graph, if it is a temporary and no output of a node.
     pub(crate) fn try_alone(mut self) -> Result<Self, Self> {
         if !self.is_temporary() || self.producer().is_some() {
             return Err(self);
@@ -287,15 +284,15 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// Computes a new tensor in this one's own allocation, if nobody else can see it: `run` changes
-    /// the value and says whether it could. The result is outside the graph.
+    /// Computes a new tensor in this one's allocation, if nobody else can see it. `run` changes the value
+    /// and returns whether it could. The result is outside the graph.
     #[inline]
     pub(crate) fn try_in_place(&mut self, run: impl FnOnce(&mut Value<T>) -> bool) -> bool {
         let Some(inner) = self.inner_mut() else { return false };
         if inner.shared.get().is_some() || inner.kept.get().is_some() || !run(&mut inner.value) {
             return false;
         }
-        // Most gave it to an edge.
+        // Usually `None`: an edge has taken it.
         if inner.producer.is_some() {
             inner.producer = None;
         }
@@ -303,22 +300,22 @@ impl<T: Element> Tensor<T> {
         true
     }
 
-    /// Writes over the numbers of a temporary that stand inline. The result is outside the graph.
+    /// Overwrites the inline numbers of a temporary. The result is outside the graph.
     #[inline(always)]
     pub(crate) fn rewritten(mut self, run: impl FnOnce(&mut T::Inline)) -> Self {
         self.try_in_place(|value| value.inline_mut().map(|(numbers, _)| run(numbers)).is_some());
         self
     }
 
-    /// What a node may hold of an output: a tensor of its own with the same value.
+    /// The form in which a node may hold its output: a separate tensor with the same value.
     #[inline]
     pub(crate) fn value_alone(&self) -> Self {
         self.small_copy().unwrap_or_else(|| Self::new(self.read().into_owned()))
     }
 
-    /// Makes this a tensor to lend to user code, or to take from it: what one side writes the other one
-    /// does not see. One that others hold, or whose data they see, is replaced by one of its own. Where
-    /// ops are recorded it keeps its place in the graph.
+    /// Prepares this tensor to be passed to user code, or to be received from it: neither side sees what the
+    /// other writes. A tensor that others hold, or whose data they share, is replaced by a separate one. If
+    /// ops are recorded, it keeps its place in the graph.
     #[inline]
     pub(crate) fn unshare(&mut self) {
         let alone = self.inner().is_unique() && self.inner().shared.get().is_none();
@@ -336,8 +333,8 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// The same at the same place in the graph: what is written through it nobody else sees. A leaf that
-    /// wants a gradient is lent itself, and a change in place is refused.
+    /// This tensor for user code, at the same place in the graph: others do not see writes through it.
+    /// A leaf that wants a gradient is lent itself, and a change in place is refused.
     pub(crate) fn lent(&self) -> Self {
         match self.producer() {
             None if !self.stop_gradient() => self.clone(),
@@ -345,7 +342,7 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// What a node keeps of an output that wants a gradient: the value, and that it wants one.
+    /// The form in which a node keeps an output that wants a gradient: the value, with `stop_gradient` false.
     pub(crate) fn kept_output(&self) -> Self {
         let mut kept = self.alias_here();
         if let (true, Some(inner)) = (T::DTYPE.is_float(), kept.inner_mut()) {
@@ -354,14 +351,13 @@ impl<T: Element> Tensor<T> {
         kept
     }
 
-    /// This tensor as it is now, at the same place in the graph; later changes in place do not
-    /// reach it.
+    /// This tensor as it is now, at the same place in the graph; later changes in place do not affect it.
     pub(crate) fn snapshot(&self) -> Self {
         Self::with_producer(self.read().into_owned(), self.producer().cloned())
             .with_lost(self.lost())
     }
 
-    /// The value to change, seen by nobody else: what others hold of it stays as it is.
+    /// The value for writing. If others see it, a separate copy replaces this handle first.
     pub(crate) fn value_mut(&mut self) -> &mut Value<T> {
         if self.inner_mut().is_none_or(|inner| !inner.is_plain()) {
             *self = self.alias();
@@ -370,7 +366,7 @@ impl<T: Element> Tensor<T> {
         &mut inner.value
     }
 
-    /// The value to read. Takes no lock unless the tensor was changed in place before.
+    /// The value for reading. Takes no lock unless the tensor was changed in place before.
     #[inline]
     pub(crate) fn read(&self) -> Cow<'_, Value<T>> {
         match self.inner().shared.get() {
@@ -390,7 +386,7 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// Its elements, if it is small: inline ones, or those of a tensor that changes in place as they are `now`.
+    /// The elements of a small tensor: inline or, if it was changed in place, copied to `now`.
     #[inline(always)]
     pub(crate) fn small_data<'a>(
         &'a self,
@@ -402,7 +398,7 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// Whether [`small_data`](Self::small_data) has them.
+    /// Whether [`small_data`](Self::small_data) returns the elements.
     #[inline(always)]
     pub(crate) fn is_small(&self) -> bool {
         match self.fixed() {
@@ -423,9 +419,8 @@ impl<T: Element> Tensor<T> {
         Arc::as_ptr(self.inner()).cast()
     }
 
-    /// Whether both are handles of one tensor, as clones are: with one gradient, and one value also
-    /// after a change in place. What [`detach`](Tensor::detach) and [`copy`](Tensor::copy) return is
-    /// another tensor.
+    /// Whether both are handles of one tensor, as clones are: they share one gradient, and one value also
+    /// after a change in place. [`detach`](Tensor::detach) and [`copy`](Tensor::copy) return another tensor.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -481,15 +476,15 @@ impl<T: Element> Tensor<T> {
         T::DTYPE
     }
 
-    /// Whether gradients stop at this tensor. True for new tensors; false for what was computed
-    /// from a tensor that wants a gradient.
+    /// Whether gradients stop at this tensor. True for new tensors; false for results computed from a
+    /// tensor that wants a gradient.
     #[doc(alias = "requires_grad")]
     #[inline]
     pub fn stop_gradient(&self) -> bool {
         self.inner().gradient.load(Ordering::Relaxed) & STOP != 0
     }
 
-    /// Whether no recorded op produced this tensor: gradients end, and are kept, here.
+    /// Whether no recorded op produced this tensor, so that gradients end, and are kept, here.
     pub fn is_leaf(&self) -> bool {
         self.inner().producer.is_none() || self.stop_gradient()
     }
@@ -499,7 +494,7 @@ impl<T: Element> Tensor<T> {
         self.inner().producer.as_ref().filter(|_| !self.stop_gradient())
     }
 
-    /// Where this tensor came from, also where the graph was cut there later.
+    /// The node that produced this tensor, also if the graph was cut here later.
     pub(crate) fn origin(&self) -> Option<&NodeRef> {
         self.inner().producer.as_ref().map(|(node, _)| node)
     }
@@ -507,13 +502,13 @@ impl<T: Element> Tensor<T> {
     /// Whether an op on this tensor is recorded now.
     #[inline]
     pub(crate) fn is_recorded(&self) -> bool {
-        // Known when compiling: rules of other elements, which have no gradient, are left out.
+        // Known when compiling: the rules of element types without gradients are left out.
         T::DTYPE.is_float() && !self.stop_gradient() && is_grad_enabled()
     }
 
-    /// Where this tensor's gradient goes.
-    // Not a call, as what follows: its result is written in words, and would be read as a whole at once, for
-    // which the processor waits.
+    /// The edge for this tensor's gradient.
+    // Inlined, as is `take_edge`: a call would store the result in words, and the caller would load it whole
+    // at once, a load that must wait for the stores.
     #[inline(always)]
     pub(crate) fn edge(&self) -> Edge {
         if self.stop_gradient() {
@@ -525,7 +520,7 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// Where the gradient of an input goes that wants none: nowhere.
+    /// The content of the edge for an input that wants no gradient.
     #[inline]
     pub(crate) fn absent(&self) -> Absent {
         let seen = match is_watched() {
@@ -535,8 +530,7 @@ impl<T: Element> Tensor<T> {
         Absent { lost: self.lost(), seen }
     }
 
-    /// [`edge`](Self::edge) of a tensor that an op consumes: what nobody else can see gives its own
-    /// reference to the node.
+    /// The [`edge`](Self::edge) of a consumed tensor, which hands over its node if nobody else can see it.
     #[inline(always)]
     pub(crate) fn take_edge(&mut self) -> Edge {
         if !self.stop_gradient()
@@ -552,7 +546,7 @@ impl<T: Element> Tensor<T> {
 }
 
 impl<T: Element> Inner<T> {
-    /// Frees all that is held but the memory itself, for the next tensor.
+    /// Drops the contents and keeps the memory, for the next tensor.
     #[inline]
     pub(super) fn empty(&mut self) {
         self.producer = None;
@@ -566,20 +560,20 @@ impl<T: Element> Inner<T> {
         self.value.empty();
     }
 
-    /// Nothing but a value: no data shared with others, no gradient, no hook, no producer.
+    /// Whether it is only a value: no data shared with others, no gradient, no hook, no producer.
     #[inline]
     fn is_bare(&self) -> bool {
         self.producer.is_none() && self.shared.get().is_none() && self.kept.get().is_none()
     }
 
-    /// The same, and no gradient is wanted.
+    /// As [`is_bare`](Self::is_bare), and it wants no gradient.
     #[inline]
     fn is_plain(&mut self) -> bool {
         self.is_bare() && *self.gradient.get_mut() & STOP != 0
     }
 }
 
-/// Shows a value that becomes an output of a node to who observes.
+/// Reports a value that becomes an output of a node to observers.
 fn made<T: Element>(node: &NodeRef, slot: u32, value: &Value<T>) {
     show_made(node, slot, (T::DTYPE, value.shape()), Some(value));
 }

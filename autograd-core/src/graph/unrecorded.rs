@@ -1,4 +1,4 @@
-//! Results of ops that are not recorded, and what they lost.
+//! Results of ops that are not recorded, and why they are outside the graph.
 
 use std::panic::Location;
 
@@ -15,13 +15,13 @@ use crate::array::Value;
 type Place = &'static Location<'static>;
 
 impl Lost {
-    /// What the result of an op on this input has lost, if the op is not recorded.
+    /// Why the result of an unrecorded op on this input is outside the graph.
     #[inline]
     pub(crate) fn of<T: Element>(op: &'static str, at: Place, input: &Tensor<T>) -> Self {
         Self::of_all(op, at, &[input])
     }
 
-    /// The same for several inputs.
+    /// As [`of`](Self::of), for several inputs.
     #[inline]
     pub(crate) fn of_all<T: Element>(op: &'static str, at: Place, inputs: &[&Tensor<T>]) -> Self {
         let (mut lost, mut wants) = (Self::NONE, false);
@@ -40,7 +40,7 @@ impl Lost {
         if wants && mode::loses() { lost.and_now(op, at) } else { lost }
     }
 
-    /// The same for an op without a derivative.
+    /// As [`of`](Self::of), for an op without a derivative.
     #[inline]
     pub(crate) fn without_derivative<T: Element>(
         op: &'static str,

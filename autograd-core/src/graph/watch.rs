@@ -1,5 +1,4 @@
-//! Observers of ops that are recorded: there are none, unless a scope on this thread asked for it. Then
-//! one test of a flag is all that it costs.
+//! Observers of recording, active in scopes of this thread; without a scope they cost one test of a flag.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -15,30 +14,30 @@ thread_local! {
     static OBSERVER: Cell<Option<Observer>> = const { Cell::new(None) };
 }
 
-/// What is called with all that can be seen of a node.
+/// A callback that receives what can be observed of nodes.
 pub(crate) type Observer = fn(Seen<'_>);
 
-/// What is seen while ops are recorded.
+/// An event of recording.
 pub(crate) enum Seen<'a> {
     /// An output of a node.
     Output(&'a NodeRef, u32, Range),
-    /// An input that wants no gradient, of a node that comes next, under its number.
+    /// An input of the next node that wants no gradient, with its number.
     Constant(u32, Range),
-    /// An input to which a node has no edge, by its name.
+    /// An input to which a node has no edge, with its name.
     Beside(&'a NodeRef, String, Range),
 }
 
 /// Nodes by their address.
 pub(crate) type Nodes = HashSet<*const ()>;
 
-/// What sees outputs and constants.
+/// Reports outputs and constants.
 static OUTPUTS: Observers =
     Observers { recorded: None, made: Some(made), constant: Some(constant) };
 
-/// What counts nodes.
+/// Collects the addresses of nodes.
 static COUNT: Observers = Observers { recorded: Some(count), made: None, constant: None };
 
-/// An observer may be set with [`observe`] until this is dropped.
+/// Starts a scope in which an observer may be set with [`observe`].
 pub(crate) fn watch() -> Watching {
     Watching::start(&OUTPUTS)
 }
@@ -51,8 +50,7 @@ fn count(node: &mut NodeRef) {
     });
 }
 
-/// Runs a closure, and says which nodes were recorded by it on this thread. Some of them may be
-/// gone already.
+/// Runs a closure; returns the nodes that it recorded on this thread. Some may be dropped already.
 pub(crate) fn collect<R>(f: impl FnOnce() -> R) -> (R, Nodes) {
     struct Layer;
     impl Drop for Layer {
@@ -69,19 +67,19 @@ pub(crate) fn collect<R>(f: impl FnOnce() -> R) -> (R, Nodes) {
     (result, nodes.unwrap_or_default())
 }
 
-/// Counts nodes among those that the closure around has recorded.
+/// Adds nodes to those that the enclosing [`collect`] has recorded.
 pub(crate) fn adopt(nodes: &Nodes) {
     MADE.with_borrow_mut(|made| made.last_mut().map(|made| made.extend(nodes)));
 }
 
-/// Says who sees the outputs of nodes from now on; the one before comes back.
+/// Sets the observer of this thread and returns the previous one.
 pub(crate) fn observe(observer: Option<Observer>) -> Option<Observer> {
     set_observed(observer.is_some());
     OBSERVER.replace(observer)
 }
 
 fn made(node: &NodeRef, slot: u32, _: (DType, &[usize]), value: Option<&dyn Any>) {
-    // A range takes a pass over the value.
+    // Computing a range takes a pass over the value.
     if let Some(observer) = OBSERVER.get()
         && let Some(range) = value.and_then(Range::of)
     {
@@ -89,7 +87,7 @@ fn made(node: &NodeRef, slot: u32, _: (DType, &[usize]), value: Option<&dyn Any>
     }
 }
 
-/// The number under which the range of an input without a gradient was shown; 0 if nobody sees it.
+/// Reports the range of an input without a gradient; returns its number, or 0 without an observer.
 fn constant(value: &dyn Any) -> u32 {
     static NUMBERS: AtomicU32 = AtomicU32::new(1);
     let Some(observer) = OBSERVER.get() else { return 0 };
@@ -99,7 +97,7 @@ fn constant(value: &dyn Any) -> u32 {
     number
 }
 
-/// An input has no edge from this new node.
+/// Reports an input to which this new node has no edge.
 #[cold]
 pub(crate) fn beside(node: &NodeRef, name: String, input: &AnyTensor) {
     if let Some(observer) = OBSERVER.get()
@@ -113,7 +111,7 @@ pub(crate) fn beside(node: &NodeRef, name: String, input: &AnyTensor) {
 #[derive(Clone, Debug)]
 pub(crate) struct Range {
     shape: Vec<usize>,
-    /// Of the finite ones; `None` if there are none.
+    /// The least and the greatest finite number; `None` if there is none.
     bounds: Option<(f64, f64)>,
     nan: usize,
     infinite: usize,
@@ -122,7 +120,7 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// Of a `Value`; `None` where its elements are no floats.
+    /// The range of a `Value`; `None` if its elements are not floats.
     pub(crate) fn of(value: &dyn Any) -> Option<Self> {
         match (value.downcast_ref::<Value<f32>>(), value.downcast_ref::<Value<f64>>()) {
             (Some(value), _) => Some(Self::over(value, f64::from)),
@@ -156,7 +154,7 @@ impl Range {
         self.nan == 0 && self.infinite == 0
     }
 
-    /// What is not finite: `2 NaN and 1 infinity, the first at [0, 1] of shape [2, 3]`.
+    /// Describes what is not finite: `2 NaN and 1 infinity, the first at [0, 1] of shape [2, 3]`.
     pub(crate) fn broken(&self) -> String {
         let infinities = if self.infinite == 1 { "infinity" } else { "infinities" };
         let what = match (self.nan, self.infinite) {
@@ -169,7 +167,7 @@ impl Range {
     }
 }
 
-/// Those of an element, by its position in row-major order.
+/// The indices of an element, from its position in row-major order.
 pub(crate) fn indices(shape: &[usize], mut position: usize) -> Vec<usize> {
     let mut indices = vec![0; shape.len()];
     for (index, n) in indices.iter_mut().zip(shape).rev() {

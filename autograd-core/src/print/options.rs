@@ -4,10 +4,10 @@ use std::sync::{PoisonError, RwLock};
 
 /// How tensors are written as text.
 ///
-/// Without options they are written as in Paddle: floats with 8 decimals, which for 1e-10 are all 0.
-/// [`Notation::Auto`] writes such numbers with an exponent, as NumPy does. [`set_print_options`]
-/// changes how all tensors are written, [`Tensor::display`](crate::Tensor::display) writes one of them
-/// by options of its own. A precision in a format string, as in `{:.3}`, overrides the options.
+/// By default they are written as in Paddle: floats with 8 decimals, which for 1e-10 are all 0.
+/// [`Notation::Auto`] writes such numbers with an exponent, as NumPy does. [`set_print_options`] sets the
+/// options of all tensors; [`Tensor::display`](crate::Tensor::display) writes one tensor with its own
+/// options. A precision in a format string, as in `{:.3}`, overrides the options.
 ///
 /// ```
 /// use autograd_core::{Notation, PrintOptions, Tensor};
@@ -49,7 +49,7 @@ impl PrintOptions {
         notation: Notation::Fixed,
     };
 
-    /// Those of Paddle: 8 decimals, all of a tensor of up to 1000 elements, lines of 80 columns,
+    /// Paddle's options: 8 decimals, tensors of up to 1000 elements whole, lines of 80 columns,
     /// [`Notation::Fixed`].
     pub fn new() -> Self {
         Self::DEFAULT
@@ -67,14 +67,14 @@ impl PrintOptions {
         Self { threshold: elements, ..self }
     }
 
-    /// How many elements at either end of an axis are shown of a larger tensor; 3 by default.
+    /// The number of elements shown at either end of an axis of a larger tensor; 3 by default.
     #[doc(alias = "edgeitems")]
     #[must_use]
     pub fn edge_items(self, elements: usize) -> Self {
         Self { edge_items: elements, ..self }
     }
 
-    /// The columns of a line, after which a row of elements goes on in the next one.
+    /// The number of columns of a line; a longer row of elements continues on the next line.
     #[doc(alias = "linewidth")]
     #[must_use]
     pub fn line_width(self, columns: usize) -> Self {
@@ -98,7 +98,7 @@ impl Default for PrintOptions {
 
 static OPTIONS: RwLock<PrintOptions> = RwLock::new(PrintOptions::DEFAULT);
 
-/// How tensors are written from now on, in the whole process.
+/// Sets the options with which tensors are written from now on, in the whole process.
 ///
 /// ```standalone_crate
 /// use autograd_core::{PrintOptions, Tensor, set_print_options};
@@ -111,7 +111,7 @@ pub fn set_print_options(options: PrintOptions) {
     *OPTIONS.write().unwrap_or_else(PoisonError::into_inner) = options;
 }
 
-/// How tensors are written; see [`set_print_options`].
+/// Returns the options with which tensors are written; see [`set_print_options`].
 #[doc(alias = "get_printoptions")]
 pub fn print_options() -> PrintOptions {
     *OPTIONS.read().unwrap_or_else(PoisonError::into_inner)

@@ -49,14 +49,14 @@ fn expected(name: &str) -> Vec<&'static str> {
     let mut lines = include_str!("expected.txt").lines();
     assert!(lines.any(|line| line.strip_prefix("# ") == Some(name)), "no text of `{name}`");
     let mut text: Vec<_> = lines.take_while(|line| !line.starts_with('#')).collect();
-    // A blank line stands between two texts.
+    // A blank line separates two texts.
     if text.last() == Some(&"") {
         text.pop();
     }
     text
 }
 
-/// A tensor as `render_tensor` gets to know it.
+/// The arguments of `render_tensor`.
 struct Shown<'a, T>(&'a [usize], &'static str, bool, &'a [T]);
 
 impl<T: Printable> fmt::Display for Shown<'_, T> {
@@ -122,7 +122,7 @@ fn other_flags_of_the_format_string_change_nothing() {
 
 #[test]
 fn only_what_is_shown_is_formatted() {
-    /// Counts how often it is looked at.
+    /// Counts how often it is printed.
     #[derive(Clone, Copy)]
     struct Counted<'a>(&'a Cell<usize>);
 
@@ -247,7 +247,7 @@ fn empty_tensors_show_their_brackets() {
     check(&[1, 1, 1, 0], &[0.0_f64; 0], &["[[[[]]]]"]);
 }
 
-/// Tests of tensors whose text stands in `expected.txt`, under the words of their row.
+/// Tests of tensors whose text is in `expected.txt`, under the source text of their row.
 macro_rules! expected {
     ($($test:ident { $($shape:tt of $data:expr;)* })*) => {$(
         #[test]
@@ -304,7 +304,7 @@ fn what_is_left_out_has_no_width() {
     );
 }
 
-// Paddle measures the edges alone here too, and its columns go astray.
+// Paddle measures only the edges here too, and its columns are misaligned.
 #[test]
 fn what_is_shown_in_the_middle_has_width() {
     check(
@@ -356,7 +356,7 @@ fn exponents_are_written_by_numpy_s_rule() {
     }
     check_by(auto, &[2], &[1e-10_f64, 0.0], &["[1.00e-10, 0.00e+00]"]);
     check_by(auto, &[2], &[1_i64, 1_000_000_000], &["[1         , 1000000000]"]);
-    // What is not shown does not count.
+    // Elements that are not shown do not count.
     let mut long = vec![1.0_f64; 2000];
     long[1000] = 1e-10;
     check_by(auto, &[2000], &long, &["[1., 1., 1., ..., 1., 1., 1.]"]);

@@ -24,7 +24,7 @@ use crate::graph::{
 use crate::ops::failed;
 use crate::ops::trace::{self, InLayer, Layer as Traced, Note};
 
-/// A call of a layer whose forward runs.
+/// A call of a layer while its forward runs.
 #[doc(hidden)]
 pub struct Forward<'a> {
     pub(super) rules: &'static LayerRules,
@@ -37,30 +37,29 @@ pub struct Forward<'a> {
     pub(super) own: Own,
 }
 
-/// What a call has to drop. It is dropped in the library, and that is compiled once, not in
-/// every crate with an op.
+/// The part of a call that needs a drop, which is compiled in the library, not in each crate with an op.
 pub(super) struct Own(ManuallyDrop<Owned>);
 
 #[derive(Default)]
 pub(super) struct Owned {
-    /// Forward runs.
+    /// The guard while forward runs.
     running: Option<ForwardGuard>,
-    /// Tensors that forward reads and its signature does not show are noted.
+    /// Records the tensors that forward reads and its signature does not show.
     #[cfg(debug_assertions)]
     hidden: Option<hidden::Watch>,
-    /// What is noted for the node, if this call is recorded.
+    /// The data for the node, if this call is recorded.
     call: Option<Call>,
     pub(super) attrs: Attrs,
     rare: Option<Box<Rare>>,
 }
 
-/// What most calls do not have.
+/// State that most calls do not need.
 #[derive(Default)]
 pub(super) struct Rare {
-    /// What forward does is noted by itself where a closure is traced.
+    /// The separate trace of forward, if a closure is traced.
     traced: Option<InLayer>,
     pub(super) non_differentiable: Option<Vec<AnyTensor>>,
-    /// The first call that broke a rule.
+    /// The error of the first context call that broke a rule.
     broken: Option<Error>,
 }
 
@@ -83,7 +82,7 @@ impl Drop for Own {
         let Owned { running, call, attrs, rare, .. } = &*self.0;
         let is_spent = running.is_none() && call.is_none() && attrs.is_none() && rare.is_none();
         if cfg!(debug_assertions) || !is_spent {
-            // What stands in its place then owns nothing.
+            // The default owns nothing.
             *self.0 = Owned::default();
         }
     }
@@ -95,7 +94,7 @@ impl Owned {
     }
 }
 
-/// What forward's context notes of a call where the caller's caller stands; [`Forward::start`] starts it.
+/// Creates the record of a call, with the location of the caller. [`Forward::start`] begins it.
 #[inline]
 #[must_use]
 #[track_caller]
@@ -103,7 +102,7 @@ pub fn start<'a>(rules: &'static LayerRules, inputs: &'a [&'a dyn TensorInput]) 
     start_at(Location::caller(), rules, inputs)
 }
 
-/// The same for a call at a place that is known.
+/// As [`start`], with a given location.
 #[inline]
 #[must_use]
 pub fn start_at<'a>(
@@ -123,9 +122,9 @@ pub fn start_at<'a>(
 }
 
 impl Forward<'_> {
-    /// The call starts: recording is off until it ends.
-    // Compiled once, in the library, and written where the context stands: what is moved there would be
-    // read wider than it was written, and the processor waits for that.
+    /// Starts the call: recording is off until it ends.
+    // Compiled once, in the library, and in place: a move of the value would load it in wider parts than it
+    // was stored, and the processor waits for that.
     pub fn start(&mut self) -> &mut Self {
         let before = protected();
         let (rules, inputs) = (self.rules, self.inputs);
@@ -149,7 +148,7 @@ impl Forward<'_> {
             if let Some(traced) = InLayer::begin() {
                 self.own.rare().traced = Some(traced);
             }
-            // What the environment asks for is refused here where this build cannot do it.
+            // Refuses verification that the environment asks for and this build cannot do.
             #[cfg(not(feature = "verify"))]
             if environment::asks() {
                 self.own.rare().broken = Some(environment::refusal(rules.info.name));
@@ -157,8 +156,7 @@ impl Forward<'_> {
         }
         #[cfg(debug_assertions)]
         {
-            // Where nothing would be recorded, nothing is lost: a layer inside the forward of another one
-            // reads for that.
+            // With recording off nothing is lost: inside another layer's forward, that layer has the reads.
             self.own.hidden = is_grad_enabled().then(hidden::Watch::start);
         }
         self.own.running = Some(ForwardGuard::new(before));
@@ -170,8 +168,8 @@ impl Forward<'_> {
         self.own.call.is_some()
     }
 
-    /// Where saved tensors go; `None` where none are kept.
-    // A call, so that a crate of ops does not compile it again.
+    /// The list for saved tensors; `None` if none are kept.
+    // Not inlined, so that a crate of ops does not compile it again.
     #[inline(never)]
     pub(super) fn saving(&mut self) -> Option<&mut Pack> {
         if self.saved {
@@ -193,7 +191,7 @@ impl Forward<'_> {
         self.refuse(call, "called twice in one forward; call it once with everything".to_owned());
     }
 
-    /// Forward is done: checks what it did, and records.
+    /// Checks what forward did, and records the call.
     fn finish(&mut self, outputs: &mut Visitor<'_>) -> Result<()> {
         if let Some(running) = self.own.running.take() {
             running.end(|input| version(self.inputs, input))?;
@@ -237,7 +235,7 @@ impl Forward<'_> {
         Ok(())
     }
 
-    /// What the op declares, forward must have given.
+    /// Returns an error if forward did not save or set what the op declares.
     fn check_declared(&self) -> Result<()> {
         if !self.saved && (self.rules.saves)() {
             return self.missing("save_for_backward", "type Saved");
@@ -257,7 +255,7 @@ impl Forward<'_> {
         })
     }
 
-    /// The node of the call, with its outputs and those that are marked as not differentiable.
+    /// Records the node of the call. `marked` are the outputs that are not differentiable.
     fn record(&mut self, outputs: &Visitor<'_>, marked: &[AnyTensor]) -> Result<NodeRef> {
         self.check_declared()?;
         let attrs = self.own.attrs.take();
@@ -271,7 +269,7 @@ impl Forward<'_> {
         Ok(node)
     }
 
-    /// Shows an anomaly scope the inputs that are never differentiated.
+    /// Reports the inputs that are never differentiated to an anomaly scope.
     #[cold]
     fn show_beside(&self, node: &NodeRef) {
         let info = &self.rules.info;
@@ -301,7 +299,7 @@ impl Forward<'_> {
         Ok(())
     }
 
-    /// An error where forward read a tensor that wants a gradient and is none of the inputs.
+    /// Returns an error if forward read a tensor that wants a gradient and is not an input.
     #[cfg(debug_assertions)]
     fn check_hidden(&mut self) -> Result<()> {
         let reads = self.own.hidden.take().map(hidden::Watch::end).unwrap_or_default();
@@ -336,7 +334,7 @@ impl NeedsGrad for Forward<'_> {
     }
 }
 
-/// Ends a call whose forward has returned. `visit` shows the visitor its tensors.
+/// Ends a call whose forward has returned. `visit` passes the output tensors to the visitor.
 pub fn finish<O>(
     forward: &mut Forward<'_>,
     mut outputs: O,
@@ -349,7 +347,7 @@ pub fn finish<O>(
     Ok(outputs)
 }
 
-/// The same for a forward that may fail; nothing is recorded for an `Err`.
+/// As [`finish`], for a forward that may fail; an `Err` is not recorded.
 pub fn finish_fallible<R: Fallible>(
     forward: &mut Forward<'_>,
     returned: R,
@@ -366,7 +364,7 @@ pub fn finish_fallible<R: Fallible>(
     Ok(R::of(returned))
 }
 
-/// For an op without backward: an error if gradients are on and an input wants one.
+/// For an op without backward: returns an error if recording is on and an input wants a gradient.
 pub fn without_gradient(forward: &Forward<'_>) -> Result<()> {
     if !forward.is_recorded() {
         return Ok(());
@@ -387,7 +385,7 @@ pub fn without_gradient(forward: &Forward<'_>) -> Result<()> {
     })
 }
 
-/// What was asked for, or a panic at the line of the caller.
+/// Returns the outputs, or panics at the caller's line.
 #[track_caller]
 pub fn expect<O>(applied: Result<O>) -> O {
     match applied {

@@ -1,5 +1,4 @@
-//! The way back through a call, without its node: from the gradients of the outputs, as far as they came, and
-//! what forward saved, to those of the inputs.
+//! The backward of a call: from the gradients of the outputs and what forward saved, to those of the inputs.
 
 use std::any::Any;
 use std::cell::{OnceCell, RefCell};
@@ -19,25 +18,25 @@ use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, At, Edge, Slots, Tensor};
 use crate::ops::Float;
 
-/// One backward of a call: what the generated `pull` works with.
+/// One backward of a call: the argument of the generated `pull`.
 #[doc(hidden)]
 pub struct RawBackward<'a> {
     at: At<'a>,
     called: Called<'a>,
-    /// For each tensor of the inputs whether its gradient is of use; `None` where all are.
+    /// Whether the gradient of each input tensor is needed; `None` if all are.
     wants: Option<Vec<bool>>,
-    /// Those of the outputs.
+    /// The gradients of the outputs.
     grads: Slots,
-    /// What is lent to the user's function beside them.
+    /// Values created to lend them to the user's function.
     made: Made,
-    /// What that returned, or the first error.
+    /// The gradients that the function returned, or the first error.
     returned: RefCell<Result<Returned>>,
 }
 
 /// Gradients by the positions of the inputs' tensors.
 type Returned = SmallVec<[(usize, Option<AnyTensor>); 2]>;
 
-/// What backward's context shows.
+/// The data behind backward's context.
 #[doc(hidden)]
 pub struct Lent<'a> {
     pub(super) saved: &'a dyn Any,
@@ -45,11 +44,10 @@ pub struct Lent<'a> {
     pub(super) needs: &'a dyn NeedsGrad,
 }
 
-/// What [`Layer::pull`](super::Layer::pull) is.
+/// The type of [`Layer::pull`](super::Layer::pull).
 pub(super) type Pulled = fn(&RawBackward<'_>, &Lent<'_>);
 
-/// Runs a layer's backward: what forward saved is unpacked, and gradients come by the generated
-/// `pull`. One function for all layers that save the same type.
+/// Unpacks what forward saved and calls the generated `pull`; one function for each type that is saved.
 pub(super) fn run<S: Saved>(
     raw: &RawBackward<'_>,
     saved: &mut Unpack<'_>,
@@ -72,7 +70,7 @@ impl<'a> RawBackward<'a> {
         Self { at, called, wants, grads, made, returned }
     }
 
-    /// Hands on each gradient that the user's function returned, with the position of its tensor.
+    /// Delivers each gradient that the user's function returned, with the position of its tensor.
     #[inline(always)]
     pub(super) fn deliver(
         &mut self,
@@ -90,27 +88,27 @@ impl<'a> RawBackward<'a> {
 }
 
 impl RawBackward<'_> {
-    // Made here: with it comes the drop of all that a visit holds.
+    // The vtable, with the drop of all that a visit holds, is instantiated here.
     #[inline(never)]
     fn needs(&self) -> &dyn NeedsGrad {
         self
     }
 
-    // These stay calls: inlined, they would be compiled again in each crate with an op.
+    // Not inlined: otherwise each crate with an op would compile them again.
 
-    /// The first tensor of an output, and how many they are.
+    /// The position of an output's first tensor, and its number of tensors.
     #[inline(never)]
     fn output(&self, output: usize) -> (usize, usize) {
         self.called.group(self.called.info.inputs + output)
     }
 
-    /// The gradient of a tensor of the outputs, if one came.
+    /// The gradient of a tensor of the outputs, if it arrived.
     #[inline(never)]
     fn grad(&self, tensor: usize) -> Option<&AnyTensor> {
         self.grads.get(tensor.checked_sub(self.called.edges.len())?)?.as_ref()
     }
 
-    /// A gradient that did not come, lent.
+    /// Keeps zeros for an absent gradient, and lends them.
     #[inline(never)]
     fn keep(&self, zeros: AnyTensor) -> &AnyTensor {
         self.made.keep(zeros)
@@ -130,7 +128,7 @@ impl RawBackward<'_> {
         self.called.shape(tensor).unwrap_or_else(any)
     }
 
-    /// Takes what backward returned for input `group`, if nothing has gone wrong yet.
+    /// Takes the gradients that backward returned for input `group`, unless an error occurred before.
     #[inline(never)]
     fn take(&self, group: usize, grads: GradEntries) {
         let mut returned = self.returned.borrow_mut();
@@ -172,7 +170,7 @@ impl RawBackward<'_> {
     ) -> Result<()> {
         let (wants, location) = (self.wants(tensor), self.at.location());
         match grad {
-            // Where the gradient of an output did not come, that of an input may depend on it alone.
+            // If an output's gradient is absent, an input's gradient may depend on that one alone.
             None if wants
                 && self.grads.iter().flatten().count() == self.called.output_tensors() =>
             {
@@ -192,7 +190,7 @@ impl RawBackward<'_> {
             }
             Some(_) if !wants => {}
             Some(mut grad) => {
-                // What backward keeps a handle of it may change later.
+                // Backward may have kept a handle, and may change the tensor later.
                 grad.unshare();
                 all.push((tensor, Some(grad)));
             }
@@ -211,17 +209,17 @@ impl RawBackward<'_> {
         Gradient { raw: self, group: self.output(output), output: PhantomData }
     }
 
-    /// What backward returned for input `group`.
+    /// Takes the gradient that backward returned for input `group`.
     pub fn give<I: ?Sized, G: GradFor<I>>(&self, group: usize, grad: G) {
         self.take(group, grad.list());
     }
 
-    /// What backward returned for all inputs, where the macro could not see the parts.
+    /// Takes the gradients that backward returned for all inputs, if the macro could not see the parts.
     pub fn give_all<I, G: GradsFor<I>>(&self, grads: G, groups: &[usize]) {
         grads.give(self, groups);
     }
 
-    /// What backward returned, unless it is an error.
+    /// Returns the value that backward returned; keeps its error otherwise.
     pub fn user<R: Fallible<Error: Display>>(&self, returned: R) -> Option<R::Output> {
         returned.result().map_err(|error| self.failed(error.to_string())).ok()
     }
@@ -253,7 +251,7 @@ impl NeedsGrad for RawBackward<'_> {
 #[doc(hidden)]
 pub struct Gradient<'r, O> {
     raw: &'r RawBackward<'r>,
-    /// The first of the output's tensors, and how many they are.
+    /// The position of the output's first tensor, and its number of tensors.
     group: (usize, usize),
     output: PhantomData<fn() -> O>,
 }
@@ -263,24 +261,24 @@ impl<'r, O: TensorOutput> Gradient<'r, O> {
         P::lend(self)
     }
 
-    /// The one at this position, if it came.
+    /// The gradient at this position, if it arrived.
     fn at<T: Float>(&self, position: usize) -> Option<&'r Tensor<T>> {
         self.raw.grad(self.group.0 + position)?.downcast_ref()
     }
 
-    /// Zeros where none came.
+    /// The gradient at this position; zeros if it is absent.
     fn full<T: Float>(&self, position: usize) -> Tensor<T> {
         let zeros = || T::filled(self.raw.shape(self.group.0 + position), T::ZERO);
         self.at(position).cloned().unwrap_or_else(zeros)
     }
 
-    /// All of a list, lent.
+    /// The list of all of them, lent.
     fn list<I: 'static>(&self, each: impl Fn(usize) -> I) -> &'r [I] {
         self.raw.made.keep::<Vec<I>>((0..self.group.1).map(each).collect())
     }
 }
 
-/// What is lent to backward and was not there: zeros, and lists.
+/// Values created to lend them to backward: zeros for absent gradients, and lists.
 #[derive(Default)]
 struct Made(OnceCell<Box<Link>>);
 
@@ -309,7 +307,7 @@ impl Made {
     note = "the gradient of an output `Tensor<T>` is `&Tensor<T>` (zeros where none came) or `Option<&Tensor<T>>`, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a `Vec` or an array of tensors it is `&[Tensor<T>]` or `&[Option<Tensor<T>>]`"
 )]
 pub trait GradParam<'s, O: TensorOutput>: Sized {
-    /// Lent for the time of the visit.
+    /// Lends the gradient for the time of the visit.
     fn lend(from: &Gradient<'s, O>) -> Self;
 }
 
@@ -365,7 +363,7 @@ pub trait GradFor<I: ?Sized> {
     fn list(self) -> GradEntries;
 }
 
-/// An input that may have this gradient, by its name, to tell it in errors.
+/// An input that may have a gradient of type `G`. `Name` is the input's name in errors.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "the gradient of `{Name}` is given as `{G}`, but the input `{Name}` is `{Self}`",
@@ -383,7 +381,7 @@ impl<Name, I: ?Sized, G: GradFor<I>> NamedGrad<Name, G> for I {
     }
 }
 
-/// Entries of an input, erased.
+/// The gradients of one input, with erased types.
 #[doc(hidden)]
 pub enum GradEntries {
     /// For a parameter that is one tensor, or an option of one.
@@ -414,7 +412,7 @@ grads! {
         GradEntries::List(list.into_iter().map(|grad| Some(T::wrap(grad))).collect());
     [T: Float, const N: usize] [Option<Tensor<T>>; N] => [Tensor<T>], list =>
         GradEntries::List(list.into_iter().map(|grad| grad.map(T::wrap)).collect());
-    // A field of `Grads`, which was held against its input where it stands.
+    // A field of `Grads`, whose type was checked against the input at the field.
     [I: ?Sized] GradEntries => I, entries => entries;
     // An integer input that is not marked is reported at the input, so nothing is reported here.
     [T: Float] Tensor<T> => Tensor<i32>, _grad => GradEntries::One(None);
@@ -427,7 +425,7 @@ grads! {
     [T: Float] Option<Tensor<T>> => Tensor<bool>, _grad => GradEntries::One(None);
 }
 
-/// What backward may return for all inputs together, `I` being a tuple of them.
+/// A type that backward may return for all inputs together; `I` is a tuple of the inputs.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "what backward returns, `{Self}`, is not one gradient for each tensor input",

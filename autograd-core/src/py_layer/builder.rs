@@ -1,8 +1,8 @@
 //! Arguments by name: the states of an argument in `Op::with().x(&x).apply()`.
 //!
 //! The builder of an op is generated; its type has a parameter for each argument, which is
-//! [`Required`], [`Optional`] or [`Set`]. The bounds stand on the methods, so that the compiler
-//! speaks in the words below.
+//! [`Required`], [`Optional`] or [`Set`]. The bounds are on the methods, so that the compiler reports
+//! the messages below.
 
 use std::panic::Location;
 
@@ -56,10 +56,10 @@ impl<Name, T> Given<Name> for Set<T> {
 /// An argument that was given or has a default.
 #[doc(hidden)]
 pub trait GivenOr<Name, T>: Sized {
-    /// What was given, if anything was.
+    /// The given value, if any.
     fn given(self) -> Option<T>;
 
-    /// What was given, or the default.
+    /// The given value, or the default.
     fn take_or(self, default: impl FnOnce() -> T) -> T {
         self.given().unwrap_or_else(default)
     }
@@ -79,8 +79,8 @@ impl<Name, T> GivenOr<Name, T> for Optional {
     }
 }
 
-/// Calls a function that takes values of types whose lifetimes nobody can name, and the place of the
-/// call, which it could not know itself.
+/// Calls a function with values whose types have unnameable lifetimes, and with the location of the call,
+/// which the function could not know itself.
 #[track_caller]
 pub fn call_placed<Values, R>(
     function: impl FnOnce(&'static Location<'static>, Values) -> R,

@@ -1,4 +1,4 @@
-//! A call of a layer without its node: inputs, outputs, what was saved and set; and how a node holds it.
+//! The data of a layer's call (inputs, outputs, saved tensors, attributes), and how a node stores it.
 
 use std::any::Any;
 use std::panic::Location;
@@ -13,34 +13,33 @@ use crate::array::Shape;
 use crate::array::shape::{copied, same};
 use crate::graph::{AnyTensor, Edge, Handle, NodeRef, Op, Plain, Role, Saved, SavedTensor, State};
 
-/// An input as `jvp` will see it, and its version.
+/// An input for `jvp`, and its version.
 pub(super) type Primal = (AnyTensor, u32);
 
-/// What forward set beside tensors.
+/// The attributes that forward set.
 pub(super) type Attrs = Option<Box<dyn Any + Send + Sync>>;
 
-/// What is noted of a recorded call while forward runs.
+/// The data of a recorded call while forward runs.
 #[derive(Default)]
 pub(super) struct Call {
     /// The tensors of all inputs.
     given: SmallVec<[Given; 2]>,
     pub(super) saved: Pack,
-    /// What `jvp` gets, where forward mode is on.
+    /// The inputs for `jvp`, if forward mode is on.
     primals: Option<Box<[Primal]>>,
 }
 
 struct Given {
-    /// Compared and never followed.
+    /// Only compared, never dereferenced.
     address: *const (),
     input: u16,
-    /// Where its gradient goes, if the input is differentiated.
+    /// The edge of its gradient; `None` if the input is not differentiated.
     edge: Option<Edge>,
 }
 
-/// What a node holds beside what was saved. A call of single tensors of one shape without attributes needs
-/// none of it.
+/// Node data beside saved tensors. A call of single tensors of one shape without attributes needs none.
 struct Notes {
-    /// How many tensors there are up to the end of each parameter: input by input, then output by output.
+    /// The number of tensors up to the end of each parameter: first the inputs, then the outputs.
     ends: Vec<u32>,
     shapes: Vec<Shape>,
     attrs: Attrs,
@@ -48,7 +47,7 @@ struct Notes {
 }
 
 impl Call {
-    /// Notes a tensor of an input, before forward runs.
+    /// Adds a tensor of an input, before forward runs.
     #[inline]
     pub(super) fn add(&mut self, position: usize, tensor: &dyn Handle, differentiable: bool) {
         self.given.push(Given {
@@ -69,7 +68,7 @@ impl Call {
         self.primals = Some(primals.into());
     }
 
-    /// The node of the call, whose forward returned these outputs, some of them marked as not differentiable.
+    /// Records the call, whose forward returned `outputs`; those that are `marked` are not differentiable.
     pub(super) fn record(
         &mut self,
         op: &'static dyn Op,
@@ -99,8 +98,8 @@ impl Call {
         NodeRef::record(op, edges, State::new(notes, &mut self.saved.0), location)
     }
 
-    /// Finds out what each saved tensor is. An input is saved as it is, and so is an output without a gradient;
-    /// of another output only the value, because the output holds the node and the node must not hold the output.
+    /// Finds the role of each saved tensor. An input, or an output without a gradient, is saved as it is; of
+    /// another output only the value is, as the output holds the node and the node must not hold the output.
     fn assign_roles(&mut self, outputs: &Visitor<'_>, marked: &[AnyTensor]) {
         for saved in &mut self.saved.0 {
             let Saved::Tensor(SavedTensor { tensor, version, role }) = saved else { continue };
@@ -114,15 +113,15 @@ impl Call {
                 *role = Role::Constant;
                 continue;
             }
-            // Beyond what a slot can say, a value of its own.
+            // Beyond the range of a slot, an intermediate.
             *role = u16::try_from(slot).map_or(Role::Intermediate, Role::Output);
-            // Whether forward changed it after it was saved.
+            // Not zero if forward changed the output after saving it.
             *version = tensor.version().abs_diff(*version);
             *tensor = tensor.kept_output();
         }
     }
 
-    /// Whether each input is one tensor that is differentiated, and the output too, all of one shape.
+    /// Whether each input, and the output, is a single differentiable tensor, and all have one shape.
     fn is_plain(&self, inputs: &[&dyn TensorInput], outputs: &Visitor<'_>) -> bool {
         let Some(output) = outputs.only() else { return false };
         let is_one = |(position, given): (usize, &Given)| {
@@ -137,7 +136,7 @@ impl Call {
     }
 }
 
-/// A layer's node, as a visit sees it.
+/// A layer's node in a visit.
 #[derive(Clone, Copy)]
 pub(super) struct Called<'a> {
     pub(super) info: &'a Info,
@@ -151,8 +150,7 @@ impl<'a> Called<'a> {
         Self { info, edges: node.edges(), notes: node.attrs() }
     }
 
-    /// Position of the first tensor of an input or, counted after these, an output, and how many tensors
-    /// it has.
+    /// The first tensor of a parameter, by position, and its number of tensors. Outputs follow the inputs.
     #[inline]
     pub(super) fn group(&self, group: usize) -> (usize, usize) {
         let Some(notes) = self.notes else { return (group, 1) };
@@ -165,12 +163,12 @@ impl<'a> Called<'a> {
         self.notes.map_or(1, |notes| notes.ends.len() - self.info.inputs)
     }
 
-    /// How many tensors the outputs have.
+    /// The number of tensors in the outputs.
     pub(super) fn output_tensors(&self) -> usize {
         self.notes.map_or(1, |notes| notes.shapes.len() - self.edges.len())
     }
 
-    /// The shape of a tensor; `None` where all have one.
+    /// The shape of a tensor; `None` if all tensors have the same.
     #[inline]
     pub(super) fn shape(&self, tensor: usize) -> Option<&'a [usize]> {
         self.notes.map(|notes| &notes.shapes[tensor][..])
@@ -180,7 +178,7 @@ impl<'a> Called<'a> {
         self.notes.and_then(|notes| notes.attrs.as_deref()).map_or(&(), |attrs| attrs)
     }
 
-    /// What `jvp` gets, where forward mode was on.
+    /// The inputs for `jvp`, if forward mode was on.
     pub(super) fn primals(&self) -> Option<&'a [Primal]> {
         self.notes?.primals.as_deref()
     }

@@ -14,10 +14,10 @@ use super::{Layer, Needs};
 #[cfg(doc)]
 use crate::graph::Tensor;
 
-/// What forward of a layer works with beside its inputs.
+/// The context of a layer's forward.
 ///
-/// Forward gets it as `ctx: &mut ForwardContext<Self>`. It is a type of its own, so what belongs
-/// to backward does not compile here.
+/// Forward receives it as `ctx: &mut ForwardContext<Self>`. It is a separate type, so methods for
+/// backward do not compile here.
 ///
 /// ```
 /// use autograd_core::prelude::*;
@@ -44,12 +44,12 @@ use crate::graph::Tensor;
 /// ```
 #[doc(alias = "PyLayerContext")]
 pub struct ForwardContext<'a, L>(
-    // Lent: so what is dropped at the end of a call is the same for all ops.
+    // Borrowed, so that the drop at the end of a call is the same for all ops.
     #[doc(hidden)] pub &'a mut Forward<'a>,
     #[doc(hidden)] pub PhantomData<fn() -> L>,
 );
 
-// What a context call did before a panic, it did whole.
+// A panic leaves no context call half done.
 impl<L> RefUnwindSafe for ForwardContext<'_, L> {}
 impl<L> UnwindSafe for BackwardContext<'_, L> {}
 impl<L> RefUnwindSafe for BackwardContext<'_, L> {}
@@ -57,13 +57,13 @@ impl<L> UnwindSafe for JvpContext<'_, L> {}
 impl<L> RefUnwindSafe for JvpContext<'_, L> {}
 
 impl<'a, L> ForwardContext<'a, L> {
-    /// Saves tensors for backward, which gets them from
-    /// [`saved_tensor`](BackwardContext::saved_tensor). Once a forward.
+    /// Saves tensors for backward, which reads them with
+    /// [`saved_tensor`](BackwardContext::saved_tensor). At most once in a forward.
     ///
     /// Takes references in the form that `type Saved` declares: `&y` for a tensor, `(&y, &scale)`
     /// for a tuple, `Some(&t)` or `None` for an option, `&list` for a `Vec`, the struct itself for
-    /// a derived one. Saving never leaks, also an output. A tensor changed in place between here
-    /// and its use is an error in backward.
+    /// a derived one. Saving never leaks memory, not even of an output. If a saved tensor is changed in
+    /// place before backward uses it, backward returns an error.
     pub fn save_for_backward<K, V>(&mut self, tensors: V)
     where
         L: Layer<K>,
@@ -74,14 +74,14 @@ impl<'a, L> ForwardContext<'a, L> {
         }
     }
 
-    /// Keeps something that is not a tensor for backward, which gets it from
-    /// [`attrs`](BackwardContext::attrs). Once a forward.
+    /// Keeps a value that is not a tensor for backward, which reads it with
+    /// [`attrs`](BackwardContext::attrs). At most once in a forward.
     ///
-    /// Attributes live as long as the graph: until the last tensor that was computed from an output of
-    /// the op is dropped, and not only until backward, which frees saved tensors. An attribute with
-    /// shared state (an `Arc<Mutex<..>>`, say) into which an output of the op is put after the call, or
-    /// a tensor that was computed from one, keeps the graph alive, and with it itself: the memory is
-    /// never freed. Put its [`detach`](Tensor::detach) there instead.
+    /// Attributes live as long as the graph, until the last tensor that was computed from an output of the
+    /// op is dropped; backward frees saved tensors, but not attributes. If shared state in an attribute (an
+    /// `Arc<Mutex<..>>`, say) receives an output of the op after the call, or a tensor computed from one,
+    /// that tensor keeps the graph alive, and the graph keeps the attribute: the memory is never freed. Put
+    /// the tensor's [`detach`](Tensor::detach) there instead.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -125,9 +125,9 @@ impl<'a, L> ForwardContext<'a, L> {
         }
     }
 
-    /// States that an output which is one of these inputs shall be a tensor of its own. It is so
-    /// in any case; the call documents it and is checked: only inputs may stand here. Once a
-    /// forward; a tensor, or a tuple, slice or array of tensors.
+    /// Declares that an output which is one of these inputs is a separate tensor. This holds in any case;
+    /// the call documents it, and is an error for a tensor that is not an input. At most once in a forward;
+    /// takes a tensor, or a tuple, slice or array of tensors.
     pub fn mark_not_inplace(&mut self, inputs: impl Outputs) {
         if self.0.marked_not_inplace {
             return self.0.refuse_second("mark_not_inplace");
@@ -142,9 +142,9 @@ impl<'a, L> ForwardContext<'a, L> {
         }
     }
 
-    /// Makes outputs that have no gradient: their `stop_gradient` is true. Backward keeps its
-    /// parameters for them and gets zeros (or `None`). Once a forward, outputs only; a tensor, or
-    /// a tuple, slice or array of tensors.
+    /// Marks outputs that have no gradient: their `stop_gradient` is true. Backward keeps its parameters
+    /// for them and gets zeros (or `None`). At most once in a forward, and for outputs only; takes a
+    /// tensor, or a tuple, slice or array of tensors.
     pub fn mark_non_differentiable(&mut self, outputs: impl Outputs) {
         let marks = &mut self.0.own.rare().non_differentiable;
         if marks.is_some() {
@@ -153,9 +153,9 @@ impl<'a, L> ForwardContext<'a, L> {
         *marks = Some(marked(outputs));
     }
 
-    /// States whether backward gets zeros where no gradient came (`true`) or `None` (`false`).
-    /// The type of backward's parameter decides: `&Tensor` gets zeros, `Option<&Tensor>` gets
-    /// `None`. With `false` every parameter must be an `Option`. Once a forward.
+    /// Declares whether backward gets zeros (`true`) or `None` (`false`) for an absent gradient. The type
+    /// of backward's parameter decides: `&Tensor` gets zeros, `Option<&Tensor>` gets `None`. With
+    /// `false` every parameter must be an `Option`. At most once in a forward.
     pub fn set_materialize_grads(&mut self, materialize: bool) {
         if self.0.materialize_set {
             return self.0.refuse_second("set_materialize_grads");
@@ -170,7 +170,7 @@ impl<'a, L> ForwardContext<'a, L> {
         }
     }
 
-    /// Which tensor inputs want a gradient, by name: `ctx.needs_input_grad().x`.
+    /// Returns which tensor inputs want a gradient, by name: `ctx.needs_input_grad().x`.
     pub fn needs_input_grad<K>(&self) -> L::Needs
     where
         L: Layer<K>,
@@ -179,12 +179,12 @@ impl<'a, L> ForwardContext<'a, L> {
     }
 }
 
-/// What backward of a layer works with beside the gradients of the outputs.
+/// The context of a layer's backward.
 ///
-/// Backward gets it as `ctx: &BackwardContext<Self>`. It is a type of its own, so what belongs to
-/// forward does not compile here. Unless the backward is recorded
-/// ([`create_graph`](crate::BackwardOptions::create_graph)), what backward computes has no graph; a backward inside of it
-/// needs [`enable_grad`](crate::enable_grad).
+/// Backward receives it as `ctx: &BackwardContext<Self>`. It is a separate type, so methods for forward
+/// do not compile here. Unless the backward is recorded
+/// ([`create_graph`](crate::BackwardOptions::create_graph)), its results have no graph; a backward inside of
+/// it needs [`enable_grad`](crate::enable_grad).
 #[doc(alias = "PyLayerContext")]
 pub struct BackwardContext<'a, L>(
     #[doc(hidden)] pub &'a Lent<'a>,
@@ -192,13 +192,13 @@ pub struct BackwardContext<'a, L>(
 );
 
 impl<'a, L> BackwardContext<'a, L> {
-    /// What forward gave to [`save_for_backward`](ForwardContext::save_for_backward), as `type
-    /// Saved` declares it. References to the parts of a tuple come by destructuring:
+    /// Returns what forward gave to [`save_for_backward`](ForwardContext::save_for_backward), in the form
+    /// that `type Saved` declares. Destructure a tuple for references to its parts:
     /// `let (y, scale) = ctx.saved_tensor();`.
     ///
-    /// A saved tensor says `stop_gradient` as it does outside, an input and an output alike, whether the
-    /// backward is recorded or not. One that wants a gradient cannot be changed in place here; compute
-    /// another tensor from it.
+    /// A saved input or output has the same `stop_gradient` here as outside, whether the backward is
+    /// recorded or not. A tensor that wants a gradient cannot be changed in place here; compute another
+    /// tensor from it.
     ///
     /// ```
     /// use autograd_core::prelude::*;
@@ -238,7 +238,7 @@ impl<'a, L> BackwardContext<'a, L> {
         kept(self.0.saved)
     }
 
-    /// What forward gave to [`set_attrs`](ForwardContext::set_attrs).
+    /// Returns what forward gave to [`set_attrs`](ForwardContext::set_attrs).
     pub fn attrs<K>(&self) -> &'a L::Attrs
     where
         L: Layer<K>,
@@ -246,7 +246,7 @@ impl<'a, L> BackwardContext<'a, L> {
         kept(self.0.attrs)
     }
 
-    /// Which tensor inputs want a gradient, by name: `ctx.needs_input_grad().x`.
+    /// Returns which tensor inputs want a gradient, by name: `ctx.needs_input_grad().x`.
     pub fn needs_input_grad<K>(&self) -> L::Needs
     where
         L: Layer<K>,
@@ -255,10 +255,10 @@ impl<'a, L> BackwardContext<'a, L> {
     }
 }
 
-/// What `jvp` of a layer works with beside its inputs and their tangents.
+/// The context of a layer's `jvp`.
 ///
-/// `jvp` gets it as `ctx: &JvpContext<Self>`. What forward saved and set is there as in backward;
-/// which inputs have a tangent is shown by the tangents that are `Option`s.
+/// `jvp` receives it as `ctx: &JvpContext<Self>`. It reads saved tensors and attributes, as in backward. To
+/// know whether an input has a tangent, declare the tangent as an `Option`.
 ///
 /// ```
 /// use autograd_core::prelude::*;
@@ -299,8 +299,8 @@ impl RawJvp<'_> {
 }
 
 impl<'a, L> JvpContext<'a, L> {
-    /// What forward gave to [`save_for_backward`](ForwardContext::save_for_backward), as `type
-    /// Saved` declares it; see [`BackwardContext::saved_tensor`].
+    /// Returns what forward gave to [`save_for_backward`](ForwardContext::save_for_backward), in the form
+    /// that `type Saved` declares; see [`BackwardContext::saved_tensor`].
     pub fn saved_tensor<K>(&self) -> &'a L::Saved
     where
         L: Layer<K>,
@@ -308,7 +308,7 @@ impl<'a, L> JvpContext<'a, L> {
         kept(self.saved)
     }
 
-    /// What forward gave to [`set_attrs`](ForwardContext::set_attrs).
+    /// Returns what forward gave to [`set_attrs`](ForwardContext::set_attrs).
     pub fn attrs<K>(&self) -> &'a L::Attrs
     where
         L: Layer<K>,
@@ -317,12 +317,12 @@ impl<'a, L> JvpContext<'a, L> {
     }
 }
 
-/// The context was made for this layer, and a layer has one implementation.
+/// Cannot fail: the context was made for this layer, and a layer has one implementation.
 fn kept<T: 'static>(any: &dyn Any) -> &T {
     any.downcast_ref().unwrap_or_else(|| unreachable!("what forward kept has the declared type"))
 }
 
-/// What an op may keep beside tensors.
+/// A type that an op may declare as `type Attrs`.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be kept in `type Attrs`: it cannot go to another thread, or it borrows",
@@ -330,7 +330,7 @@ fn kept<T: 'static>(any: &dyn Any) -> &T {
     note = "tensors go to other threads, and what their ops keep goes with them: write `Arc` for `Rc`, `Mutex` for `RefCell`, and keep values instead of references"
 )]
 pub trait LayerAttrs: Sized + 'static {
-    /// Kept for backward. Here, because bounds of the trait would be reported one by one.
+    /// Boxes the value. The bounds are on the impl, as those of a trait would be reported one by one.
     fn keep(self) -> Box<dyn Any + Send + Sync>;
 }
 
@@ -341,7 +341,7 @@ impl<A: Send + Sync + 'static> LayerAttrs for A {
     }
 }
 
-/// Never: the bound of what belongs to forward, in backward's context.
+/// Never implemented: the bound of forward's methods in backward's context.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "this belongs to `forward`: the context of `backward` only reads",
@@ -350,7 +350,7 @@ impl<A: Send + Sync + 'static> LayerAttrs for A {
 )]
 pub trait InForward<V> {}
 
-/// Never: the bound of what belongs to the other functions, in `jvp`'s context.
+/// Never implemented: the bound of the other functions' methods in `jvp`'s context.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "this does not belong to `jvp`: its context only reads",
@@ -359,7 +359,7 @@ pub trait InForward<V> {}
 )]
 pub trait NotInJvp<V> {}
 
-/// Never: the bound of what belongs to backward, in forward's context.
+/// Never implemented: the bound of backward's methods in forward's context.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "this belongs to `backward`: in `forward` there is nothing saved yet",

@@ -1,11 +1,11 @@
-//! Whether the environment asks for verification: `AUTOGRAD_VERIFY`.
+//! The environment variable `AUTOGRAD_VERIFY`, which asks for verification.
 
 use std::sync::OnceLock;
 
 #[cfg(not(feature = "verify"))]
 use crate::error::Error;
 
-/// Whether it does. Read once.
+/// Whether the variable is set, and neither empty nor `0`. Read once.
 #[inline]
 pub(super) fn asks() -> bool {
     static ASKS: OnceLock<bool> = OnceLock::new();
@@ -13,7 +13,7 @@ pub(super) fn asks() -> bool {
     *ASKS.get_or_init(said)
 }
 
-/// The error of a call that nothing in this build can verify.
+/// The error of a call that this build cannot verify.
 #[cfg(not(feature = "verify"))]
 #[cold]
 pub(super) fn refusal(op: &'static str) -> Error {

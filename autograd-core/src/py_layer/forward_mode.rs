@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::graph::{At, Element, Slots, Tensor};
 use crate::ops::Float;
 
-/// One visit of a layer's node in forward mode: what the generated `push` works with.
+/// One visit of a layer's node in forward mode: the argument of the generated `push`.
 #[doc(hidden)]
 pub struct RawJvp<'a> {
     pub(super) called: Called<'a>,
@@ -26,7 +26,7 @@ pub struct RawJvp<'a> {
 }
 
 impl RawJvp<'_> {
-    /// What forward saved.
+    /// Unpacks what forward saved.
     pub fn saved<L: Layer<K>, K>(&self) -> Result<L::Saved> {
         L::Saved::unpack(&mut self.saved.borrow_mut())
     }
@@ -46,7 +46,7 @@ impl RawJvp<'_> {
         }
     }
 
-    /// What `jvp` returned for output `group`.
+    /// Takes the tangents that `jvp` returned for output `group`.
     pub fn give<O: ?Sized, G: TangentFor<O>>(&self, group: usize, tangents: G) -> Result<()> {
         let tangents = match tangents.entries() {
             GradEntries::One(tangent) => Slots::from_elem(tangent, 1),
@@ -85,12 +85,12 @@ impl RawJvp<'_> {
         position.map_or(name.clone(), |position| format!("{name}[{position}]"))
     }
 
-    /// What `jvp` returned for all outputs, where the macro could not see the parts.
+    /// Takes the tangents that `jvp` returned for all outputs, if the macro could not see the parts.
     pub fn give_all<O, G: TangentsFor<O>>(&self, tangents: G) -> Result<()> {
         tangents.give(self)
     }
 
-    /// What `jvp` returned, or its error as one of ours.
+    /// Returns the value that `jvp` returned, or its error as an [`Error::User`].
     pub fn user<R: Fallible<Error: Display>>(&self, returned: R) -> Result<R::Output> {
         returned.result().map_err(|error| Error::User {
             op: self.at.op(),
@@ -101,7 +101,7 @@ impl RawJvp<'_> {
     }
 }
 
-/// How an input stands in forward: `Tensor<T>`, `Option<Tensor<T>>`, or `[Tensor<T>]` for a list.
+/// The form of an input in forward: `Tensor<T>`, `Option<Tensor<T>>`, or `[Tensor<T>]` for a list.
 #[doc(hidden)]
 pub trait JvpForm {
     type Of: Float;
@@ -123,7 +123,7 @@ impl<T: Float> JvpForm for [Tensor<T>] {
 pub struct Dual<I: JvpForm + ?Sized> {
     inputs: Vec<Tensor<I::Of>>,
     tangents: Vec<Option<Tensor<I::Of>>>,
-    /// With zeros where no tangent came.
+    /// The tangents, with zeros for absent ones.
     full: OnceCell<Vec<Tensor<I::Of>>>,
 }
 
@@ -156,7 +156,7 @@ impl<I: JvpForm + ?Sized> Dual<I> {
     note = "`jvp` gets an input `Tensor<T>` as `&Tensor<T>`, an optional one as `Option<&Tensor<T>>`, and every list as `&[Tensor<T>]`, with the same `T` as in `forward` (`Tensor` alone is `Tensor<f32>`)"
 )]
 pub trait JvpInput<'s, I: JvpForm + ?Sized>: Sized {
-    /// Lent by the caller for the time of the call.
+    /// Lends the input for the time of the call.
     fn input(from: &'s Dual<I>) -> Self;
 }
 
@@ -186,7 +186,7 @@ params! {
     note = "the tangent of an input `Tensor<T>` is `&Tensor<T>` (zeros where none came) or `Option<&Tensor<T>>`, of an optional one `Option<&Tensor<T>>`, of a list `&[Tensor<T>]` or `&[Option<Tensor<T>>]`, with the same `T` (`Tensor` alone is `Tensor<f32>`)"
 )]
 pub trait TangentParam<'s, I: JvpForm + ?Sized>: Sized {
-    /// Lent by the caller for the time of the call.
+    /// Lends the tangent for the time of the call.
     fn tangent(from: &'s Dual<I>) -> Self;
 }
 
@@ -219,7 +219,7 @@ impl<O: ?Sized, G: GradFor<O>> TangentFor<O> for G {
     }
 }
 
-/// What `jvp` may return for all outputs together, `O` being a tuple of them.
+/// A type that `jvp` may return for all outputs together; `O` is a tuple of the outputs.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "what `jvp` returns, `{Self}`, is not one tangent for each tensor output",

@@ -1,7 +1,7 @@
-//! Tensor inputs: what forward takes, and what is known of them when compiling.
+//! Tensor inputs of forward, and the facts about them that are known at compile time.
 //!
-//! The macro writes that as plain values: what a constant function reads from text, the compiler's
-//! interpreter reads for each op, which costs as much as two functions.
+//! The macro writes these facts as plain values: a constant function that parsed a text would run in the
+//! compiler's interpreter for each op, at the cost of two functions.
 
 use std::panic::Location;
 
@@ -60,22 +60,22 @@ tensor_inputs! {
     [] &Vec<Tensor<T>>, this => this.iter();
 }
 
-/// The op's name, how many tensor inputs forward has, their names, a bit for each of the first 64
-/// that is behind `#[stop_gradient]`, backward's parameters that are no `Option`, and whether the op
-/// says `once_differentiable`.
+/// The op's name, the number of forward's tensor inputs, their names, a bit for each of the first 64 that
+/// is marked `#[stop_gradient]`, backward's parameters that are not an `Option`, and whether the op is
+/// `once_differentiable`.
 ///
-/// Between names stands a space, and `~` before an input behind `#[stop_gradient]`.
+/// Names are separated by spaces, and a marked input has `~` before its name.
 #[doc(hidden)]
 pub type Facts = (&'static str, usize, &'static str, u64, &'static str, bool);
 
-/// The same by name.
+/// [`Facts`] with named fields.
 pub(super) struct Info {
     pub(super) name: &'static str,
     pub(super) once_differentiable: bool,
     pub(super) inputs: usize,
     input_names: &'static str,
     bare: &'static str,
-    /// A bit for each of the first inputs: whether it is behind `#[stop_gradient]`.
+    /// A bit for each of the first inputs: whether it is marked `#[stop_gradient]`.
     stopped: u64,
 }
 
@@ -101,7 +101,7 @@ impl Info {
         }
     }
 
-    /// The first of backward's gradient parameters that are no `Option`.
+    /// The first gradient parameter of backward that is not an `Option`.
     pub(super) fn first_bare(&self) -> Option<&'static str> {
         self.bare.split_ascii_whitespace().next()
     }
@@ -121,7 +121,7 @@ impl Protector for Info {
 }
 
 impl Info {
-    /// What the outputs of a call that is not recorded have lost.
+    /// Why the outputs of an unrecorded call are outside the graph.
     pub(super) fn lost(&self, inputs: &[&dyn TensorInput], at: &'static Location<'static>) -> Lost {
         let mut lost = Lost::NONE;
         for (position, input) in inputs.iter().enumerate() {

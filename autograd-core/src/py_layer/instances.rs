@@ -1,5 +1,4 @@
-//! Two ops that nobody calls: what ops of `f32` and `f64` are made of is compiled here, in the
-//! library, and a user's crate finds it done.
+//! Ops that nobody calls. They instantiate generic code for `f32` and `f64` here, so user crates do not.
 
 use super::{BackwardContext, ForwardContext};
 use crate::graph::Tensor;

@@ -1,5 +1,4 @@
-//! What forward returns, also where it may fail; how tensors of it are attached to the node; and which of them
-//! its context marks.
+//! The outputs of forward, how their tensors are attached to the node, and those that a context call marks.
 
 use std::mem::ManuallyDrop;
 
@@ -41,10 +40,10 @@ impl<T: Float, const N: usize> TensorOutput for [Tensor<T>; N] {
     }
 }
 
-/// Tensors among the plain outputs.
+/// A plain output that consists of tensors.
 #[doc(hidden)]
 pub trait PlainTensors {
-    /// Shows where each is.
+    /// Calls `see` with the address of each.
     fn each(&self, see: &mut dyn FnMut(*const ()));
 }
 
@@ -68,8 +67,8 @@ macro_rules! plain_lists {
 
 plain_lists! { [] Vec<O>; [] Option<O>; [const N: usize] [O; N]; }
 
-/// A plain output to be shown: the inherent method is there for tensors, the one of
-/// [`NoTensors`] for all else.
+/// A plain output for the visitor: tensors have the inherent method, all other types that of
+/// [`NoTensors`].
 #[doc(hidden)]
 pub struct PlainOutput<'a, O>(pub &'a O);
 
@@ -80,7 +79,7 @@ impl<O: PlainTensors> PlainOutput<'_, O> {
     }
 }
 
-/// The same for all other types: nothing to show.
+/// The method of all other types: there is no tensor to report.
 #[doc(hidden)]
 pub trait NoTensors {
     fn __show(&self, _: &mut Visitor<'_>) {}
@@ -88,22 +87,21 @@ pub trait NoTensors {
 
 impl<O> NoTensors for PlainOutput<'_, O> {}
 
-/// Is shown the outputs of a call, and lends their tensors to what ends it.
+/// Collects the outputs of a call, and lends their tensors to the code that ends the call.
 #[doc(hidden)]
 pub struct Visitor<'o>(
-    // Dropped in the library, as `Own` of the context is.
+    // Dropped in the library, as the context's `Own` is.
     ManuallyDrop<Seen<'o>>,
 );
 
 #[derive(Default)]
 struct Seen<'o> {
-    /// The tensors, output by output.
+    /// The tensors with a gradient, output by output.
     tensors: SmallVec<[&'o mut dyn Handle; 2]>,
-    /// How many outputs there are.
     outputs: usize,
-    /// Where the tensors of each but the first begin.
+    /// The positions where the tensors of each output begin, without the first output.
     starts: Vec<u32>,
-    /// Where those are that have no gradient, being of integers or bools.
+    /// The addresses of tensors without a gradient, which hold integers or bools.
     constants: Vec<*const ()>,
 }
 
@@ -111,22 +109,21 @@ impl Drop for Visitor<'_> {
     fn drop(&mut self) {
         let Seen { tensors, starts, constants, .. } = &*self.0;
         if tensors.spilled() || starts.capacity() > 0 || constants.capacity() > 0 {
-            // What stands in its place then owns nothing.
+            // The default owns nothing.
             *self.0 = Seen::default();
         }
     }
 }
 
 impl<'o> Visitor<'o> {
-    // Calls, so that a crate of ops does not compile them again.
+    // Not inlined, so that a crate of ops does not compile them again.
 
-    /// Of no output yet.
     #[inline(never)]
     pub(super) fn new() -> Self {
         Self(ManuallyDrop::default())
     }
 
-    /// The next output.
+    /// Starts the next output.
     #[inline(never)]
     fn group(&mut self) {
         if self.0.outputs > 0 {
@@ -145,13 +142,13 @@ impl<'o> Visitor<'o> {
         output.visit(self);
     }
 
-    /// A plain output: where it is made of tensors, which then have no gradient, they are outputs
-    /// all the same, and may be marked as such.
+    /// Adds a plain output. Tensors in it have no gradient but are outputs all the same, and may be
+    /// marked as such.
     pub fn plain<O: PlainTensors>(&mut self, output: &O) {
         output.each(&mut |address| self.0.constants.push(address));
     }
 
-    /// All tensors, and where those of each output end.
+    /// All tensors, and the positions where those of each output end.
     pub(super) fn all(&self) -> (&[&'o mut dyn Handle], impl Iterator<Item = u32>) {
         let last = (self.0.outputs > 0).then_some(self.0.tensors.len() as u32);
         (&self.0.tensors, self.0.starts.iter().copied().chain(last))
@@ -159,7 +156,7 @@ impl<'o> Visitor<'o> {
 }
 
 impl Visitor<'_> {
-    /// The tensor of the only output, if there is one output that is one tensor.
+    /// The output, if there is only one and it is a single tensor.
     #[inline]
     pub(super) fn only(&self) -> Option<&dyn Handle> {
         match (&self.0.tensors[..], self.0.outputs) {
@@ -168,7 +165,7 @@ impl Visitor<'_> {
         }
     }
 
-    /// The first place among the tensors with a gradient of the one with this address.
+    /// The first position of the tensor with this address among those with a gradient.
     #[inline]
     pub(super) fn position(&self, address: *const ()) -> Option<usize> {
         self.0.tensors.iter().position(|tensor| tensor.address() == address)
@@ -183,8 +180,8 @@ impl Visitor<'_> {
         self.0.tensors.iter().map(|tensor| tensor.any()).collect()
     }
 
-    /// Makes them outputs of a node. A tensor that somebody else holds, an input above all, stays as it
-    /// is: the output is a new one.
+    /// Makes the tensors outputs of a node. A tensor that somebody else holds, such as an input, does not
+    /// change: the output is a new tensor.
     #[inline]
     pub(super) fn attach(&mut self, node: NodeRef) {
         let Some((last, others)) = self.0.tensors.split_last_mut() else { return };
@@ -196,7 +193,7 @@ impl Visitor<'_> {
         last.attach(node, slot);
     }
 
-    /// The same, but those that are marked stay outside the graph, as tensors of their own.
+    /// As [`attach`](Self::attach), but the marked tensors stay outside the graph, as separate tensors.
     #[cold]
     pub(super) fn attach_unmarked(
         &mut self,
@@ -217,8 +214,8 @@ impl Visitor<'_> {
         }
     }
 
-    /// Leaves them outside the graph. An input, a tensor with a graph of its own and one that came before
-    /// stay as they are: the output is a new tensor.
+    /// Leaves the tensors outside the graph. An input, a tensor with its own graph and an earlier output do
+    /// not change: the output is a new tensor.
     pub(super) fn release(&mut self, inputs: &[&dyn TensorInput], lost: Lost) {
         let mut before: SmallVec<[*const (); 2]> = SmallVec::new();
         for tensor in &mut self.0.tensors {
@@ -303,7 +300,7 @@ macro_rules! outputs_tuple {
 
 each_tuple! { outputs_tuple }
 
-/// What a forward, a backward or a `jvp` returns that may fail.
+/// The return type of a forward, a backward or a `jvp` that may fail.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the `Result` of the standard library",
@@ -333,7 +330,7 @@ impl<O, E> Fallible for Result<O, E> {
     }
 }
 
-/// Stands where an op that did not compile misses something.
+/// A placeholder for a missing value in an op that did not compile.
 #[must_use]
 pub fn stand_in<T>() -> T {
     unreachable!("what was not proven did not compile")

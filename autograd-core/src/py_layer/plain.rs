@@ -1,8 +1,8 @@
-//! The proof that what is not written as a tensor holds none.
+//! The proof that a parameter or output that is not written as a tensor holds none.
 //!
 //! A macro sees names, not types: `type T64 = Tensor<f64>` hides a tensor from it, and a hidden
-//! tensor would lose its gradient without a word. So each plain parameter and output is probed:
-//! an inherent method, there for types that hold a tensor only, shadows the method of a trait.
+//! tensor would silently lose its gradient. So each plain parameter and output is probed: an inherent
+//! method, which exists only for types that hold a tensor, shadows the method of a trait.
 
 use std::any::type_name;
 use std::cell::{Cell, RefCell};
@@ -20,19 +20,19 @@ use crate::ops::Float;
 #[doc(hidden)]
 pub trait HoldsTensor {}
 
-/// The same with the place `P` of the tensor, so that every element of a tuple can be looked into.
+/// As [`HoldsTensor`], with the place `P` of the tensor, so that every element of a tuple is examined.
 #[doc(hidden)]
 pub trait HoldsTensorAt<P> {}
 
-/// A tensor itself.
+/// The place of a type that is a tensor itself.
 #[doc(hidden)]
 pub struct Here;
 
-/// Inside what holds one thing, or things of one type.
+/// A place inside a type that holds one thing, or things of one type.
 #[doc(hidden)]
 pub struct Inside<P>(PhantomData<P>);
 
-/// The element of a tuple that has this position.
+/// A place in the element of a tuple at this position.
 #[doc(hidden)]
 pub struct Position<const N: usize, P>(PhantomData<P>);
 
@@ -90,15 +90,15 @@ impl<A: HoldsTensor, B, C, D> HoldsTensor for (A, B, C, D) {}
 
 each_tuple! { holder_tuples [] (A 0) (B 1) (C 2) (D 3) (E 4) (F 5) }
 
-/// Asks a type whether it holds a tensor.
+/// A probe for whether a type holds a tensor.
 #[doc(hidden)]
 pub struct Probe<T: ?Sized>(PhantomData<fn() -> *const T>);
 
-/// Makes the probe for the type of a value. A method: of a value whose type has an error, the compiler
-/// then says nothing more.
+/// Creates the probe for the type of a value. A method, because for a method call on a value whose type has
+/// an error the compiler reports nothing more.
 #[doc(hidden)]
 pub trait Probed {
-    /// By reference, so that there are two levels of methods besides the inherent one.
+    /// Returns a reference, so that there are two levels of methods besides the inherent one.
     fn __probe(&self) -> &Probe<Self> {
         &Probe(PhantomData)
     }
@@ -128,7 +128,7 @@ impl<T: HoldsTensor + ?Sized> Probe<T> {
     }
 }
 
-/// Types that hold one elsewhere than first.
+/// Types that hold a tensor in another place than the first.
 #[doc(hidden)]
 pub trait HoldsTensorFurther<P> {
     type Holder: ?Sized;
@@ -152,7 +152,7 @@ pub trait HoldsNoTensor {
 
 impl<T: ?Sized> HoldsNoTensor for &Probe<T> {}
 
-/// What is plain: holds no tensor.
+/// A plain type: it holds no tensor.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a tensor is hidden here behind another name or type, and its gradient would be lost",
@@ -163,7 +163,7 @@ pub trait IsPlain {}
 
 impl IsPlain for NoTensorSeen {}
 
-/// Takes plain answers only.
+/// Accepts only the answer that a type is plain.
 pub fn plain(_: impl IsPlain) {}
 
 /// Attributes of an op that hold no tensor.
@@ -177,10 +177,10 @@ pub trait IsPlainState {}
 
 impl IsPlainState for NoTensorSeen {}
 
-/// Takes plain answers only.
+/// Accepts only the answer that attributes hold no tensor.
 pub fn attrs(_: impl IsPlainState) {}
 
-/// A parameter of a type parameter may turn out to be a tensor: then its gradient would be lost.
+/// Returns an error if a plain parameter of generic type is a tensor: its gradient would be lost.
 pub fn check_plain<V: ?Sized>(op: &'static str, _: &V, parameter: &'static str) -> Result<()> {
     let held = type_name::<V>();
     if !holds_tensor(held) {
@@ -195,7 +195,7 @@ pub fn check_plain<V: ?Sized>(op: &'static str, _: &V, parameter: &'static str) 
     })
 }
 
-/// Whether a type holds a tensor, by its name: nothing else is known of every type at run time.
+/// Whether a type holds a tensor, by its name, which is all that is known of every type at run time.
 fn holds_tensor(name: &str) -> bool {
     const HOLDERS: [&str; 12] = [
         "core::option::Option<",
@@ -221,27 +221,27 @@ fn holds_tensor(name: &str) -> bool {
     }
     let tensor = type_name::<Tensor<f32>>();
     let tensor = tensor.split('<').next().unwrap_or(tensor);
-    // Of `Tensor<f32>` the compiler writes no element, for that is the one it has by default.
+    // The compiler writes `Tensor<f32>` without its element type, which is the default.
     name.strip_prefix(tensor).is_some_and(|rest| match rest.strip_prefix('<') {
         Some(element) => element.starts_with("f32>") || element.starts_with("f64>"),
         None => !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':'),
     })
 }
 
-/// What commas separate in the name of a type, up to the end of what holds it.
+/// The comma-separated parts in the name of a type, up to the end of the type that encloses them.
 fn parts(inner: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0;
     let mut before = ' ';
     inner.split(move |c| {
         match c {
             '<' | '(' | '[' => depth += 1,
-            // Not that of an arrow.
+            // Part of an arrow.
             '>' if before == '-' => {}
             '>' | ')' | ']' => depth -= 1,
             _ => {}
         }
         before = c;
-        // What follows the end names no type.
+        // The text after the end names no type.
         depth < 0 || depth == 0 && c == ','
     })
 }

@@ -1,8 +1,8 @@
-//! One proof for each tensor type that an op names, and what stands in where it fails.
+//! One proof for each tensor type that an op names, and placeholders where the proof fails.
 //!
-//! Generated code works through [`Known`]: where its type is a float tensor of this library, the
-//! inherent methods are found, with all their bounds; else the methods of [`Unknown`], which accept
-//! anything and never run. So another type of the name `Tensor` is reported once, by [`float_tensor`].
+//! Generated code works through [`Known`]: for a float tensor of this library the inherent methods are
+//! found, with all their bounds; for any other type the methods of [`Unknown`], which accept anything and
+//! never run. So another type with the name `Tensor` is reported once, by [`float_tensor`].
 
 use std::marker::PhantomData;
 
@@ -42,7 +42,7 @@ pub trait AnyElementTensor {}
 #[diagnostic::do_not_recommend]
 impl<T: Element> AnyElementTensor for Tensor<T> {}
 
-/// A list of tensors: the standard library's, not another type of its name.
+/// A list of tensors: the standard library's `Vec`, not another type of that name.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the `Vec` of the standard library",
@@ -63,7 +63,7 @@ pub fn float_tensor<T: FloatTensor + ?Sized>() {}
 /// The proof for tensors behind `#[stop_gradient]`.
 pub fn any_tensor<T: AnyElementTensor + ?Sized>() {}
 
-/// Finds the bounds of a tensor type, or none where the type is no tensor.
+/// Has methods with the bounds of a tensor type, or without bounds if the type is not a tensor.
 #[doc(hidden)]
 pub struct Known<T: ?Sized>(PhantomData<fn() -> *const T>);
 
@@ -75,7 +75,7 @@ impl<T: Element> Known<Tensor<T>> {
 }
 
 impl<T: Float> Known<Tensor<T>> {
-    /// A tensor input that backward returns a gradient for.
+    /// A tensor input for which backward returns a gradient.
     #[inline]
     pub fn input<I: DifferentiableInput>(input: &I) -> &dyn TensorInput {
         input
@@ -117,7 +117,7 @@ impl<O: TensorOutput> Known<O> {
         finish(forward, output, O::visit)
     }
 
-    /// The same for a forward that may fail.
+    /// As `finish`, for a forward that may fail.
     pub fn finish_fallible<R: Fallible<Output = O>>(
         forward: &mut Forward<'_>,
         returned: R,
@@ -126,7 +126,7 @@ impl<O: TensorOutput> Known<O> {
     }
 }
 
-/// The same for every other type: nothing is asked, and nothing runs.
+/// The methods of every other type: they have no bounds, and never run.
 #[doc(hidden)]
 pub trait Unknown {
     fn constant<I>(_: &I) -> &dyn TensorInput {
@@ -160,7 +160,7 @@ pub trait Unknown {
 
 impl<T: ?Sized> Unknown for Known<T> {}
 
-/// The gradient of what is no tensor.
+/// The gradient of a type that is not a tensor.
 #[doc(hidden)]
 pub struct AnyGradient;
 
@@ -170,7 +170,7 @@ impl AnyGradient {
     }
 }
 
-/// The input that is no tensor, and its tangent.
+/// An input that is not a tensor, and its tangent.
 #[doc(hidden)]
 pub struct AnyDual;
 

@@ -1,4 +1,4 @@
-//! What is the same in all calls of a layer: the op of its nodes.
+//! The op of a layer's nodes, which all calls of the layer share.
 
 use std::any::TypeId;
 use std::cell::RefCell;
@@ -16,7 +16,7 @@ use crate::graph::{
     for_any,
 };
 
-/// What is the same in all calls of a layer.
+/// The data that all calls of a layer share.
 #[doc(hidden)]
 pub struct LayerRules {
     pub(super) info: Info,
@@ -27,7 +27,7 @@ pub struct LayerRules {
     /// Unpacks what forward saved, and calls `pull`.
     pub(super) run: fn(&RawBackward<'_>, &mut Unpack<'_>, Pulled) -> Result<()>,
     pub(super) pull: Pulled,
-    /// What is done with tangents; `None` for a layer without `fn jvp`.
+    /// Computes tangents; `None` for a layer without `fn jvp`.
     pub(super) push: Option<fn(&RawJvp<'_>) -> Result<()>>,
 }
 
@@ -43,7 +43,7 @@ impl LayerRules {
         }
     }
 
-    /// What refuses a second order, where that is recorded: it stands behind gradients that come from these.
+    /// If recorded, the node that refuses a second order: the producer of the results computed from `grads`.
     fn barrier(&self, recorded: bool, node: &NodeRef, grads: &Slots) -> Option<NodeRef> {
         (self.info.once_differentiable && recorded).then(|| {
             let grads = grads.iter().flatten().map(|grad| for_any!(grad, t => t.edge()));
@@ -54,8 +54,7 @@ impl LayerRules {
     }
 }
 
-/// A gradient behind a barrier, if there is one. Each is an output of its own, as they have shapes and element
-/// types of their own.
+/// Attaches a gradient to the barrier, if any, in its own slot, as shapes and element types differ.
 fn behind(barrier: &Option<NodeRef>, slot: usize, grad: AnyTensor) -> AnyTensor {
     match barrier {
         Some(barrier) => for_any!(grad, t => t.attached(barrier.clone(), slot as u32).into()),
@@ -90,7 +89,7 @@ impl Op for LayerRules {
     fn pull<'g>(&self, mut grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         let (node, edges, once) = (pull.node, pull.node.edges(), self.info.once_differentiable);
         let barrier = self.barrier(pull.create_graph, node, &grads);
-        // Backward may change them in place; nobody else shall see that.
+        // Backward may change the gradients in place; nobody else may see that.
         grads.iter_mut().flatten().for_each(AnyTensor::unshare);
         let at = At { node, create_graph: pull.create_graph && !once };
         let saved = &mut Unpack(at.kept(pull.retain)?);
@@ -109,7 +108,7 @@ impl Op for LayerRules {
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
         let (called, once) = (Called::of(&self.info, push.node), self.info.once_differentiable);
         let (Some(function), Some(inputs)) = (self.push, called.primals()) else {
-            // Its backward is not made of differentiable ops, so it cannot be transposed.
+            // Its backward need not consist of differentiable ops, so it cannot be transposed.
             if !once {
                 return Ok(None);
             }
@@ -130,7 +129,7 @@ impl Op for LayerRules {
         let mut tangents = std::mem::take(&mut push.tangents);
         let barrier = self.barrier(push.record, push.node, &tangents);
         let _off = once.then(|| GradMode::set(false));
-        // The user may change them in place; nobody else shall see that.
+        // The user may change the tangents in place; nobody else may see that.
         tangents.iter_mut().flatten().for_each(AnyTensor::unshare);
         let (tangents, outputs) = (RefCell::new(tangents), RefCell::default());
         let raw = RawJvp { called, at, saved, inputs, tangents, outputs };
@@ -141,7 +140,7 @@ impl Op for LayerRules {
 }
 
 impl Called<'_> {
-    /// The name of the parameter that a tensor came in.
+    /// The name of the parameter that holds a tensor.
     fn input_name(&self, tensor: usize) -> String {
         let holds = |group: &usize| {
             let (first, count) = self.group(*group);
@@ -153,7 +152,7 @@ impl Called<'_> {
     }
 }
 
-/// Behind the gradients of an op that is differentiable once: it refuses.
+/// The op behind the gradients of a `once_differentiable` op: its backward is an error.
 struct Barrier;
 
 impl Op for Barrier {

@@ -6,7 +6,7 @@ use super::tuples::each_tuple;
 use crate::error::{Error, Result};
 use crate::graph::{self, AnyTensor, Element, Entries, Kept, Role, Tensor};
 
-/// What a layer can save: a tensor, `()`, a tuple, an array, a `Vec`, an `Option` of such, or a
+/// A type that a layer can save: a tensor, `()`, a tuple, an array, a `Vec`, an `Option` of such, or a
 /// struct with named fields that derives [`Saved`](derive@crate::Saved).
 ///
 /// ```
@@ -31,7 +31,7 @@ pub trait Saved: Sized + 'static {
     fn unpack(from: &mut Unpack<'_>) -> Result<Self>;
 }
 
-/// What `save_for_backward` takes where `S` was declared: references to the tensors, in the same
+/// An argument of `save_for_backward` for the declared type `S`: references to the tensors, in the same
 /// form (a tuple of references for a tuple).
 #[diagnostic::on_unimplemented(
     message = "the saved value is a `{Self}`, but `type Saved` says `{S}`",
@@ -44,7 +44,7 @@ pub trait IntoSaved<S> {
     fn pack(self, into: &mut Pack);
 }
 
-/// What forward saves, in its order.
+/// The tensors that forward saves, in order.
 #[doc(hidden)]
 #[derive(Default)]
 pub struct Pack(pub(super) Entries);
@@ -64,11 +64,11 @@ impl Pack {
     }
 }
 
-/// Saved state on its way to backward.
+/// Reads saved state for backward.
 #[doc(hidden)]
 pub struct Unpack<'a>(pub(super) Kept<'a>);
 
-/// The typed reading follows the typed writing, so what comes is what was written.
+/// Entries are read with the types and in the order in which they were written, so this cannot happen.
 const OUT_OF_STEP: &str = "saved state is read as it was written";
 
 impl Unpack<'_> {
@@ -82,9 +82,9 @@ impl Unpack<'_> {
             return Ok(tensor);
         }
         match role {
-            // Where ops are recorded, what wants a gradient may be changed in place: not the caller's.
+            // In a recorded backward such a tensor may be changed in place, so it must not be the caller's.
             Role::Input(_) if !tensor.stop_gradient() => Ok(tensor.lent()),
-            // It may take part in a recorded backward only if its own gradient is known.
+            // An intermediate may take part in a recorded backward only if its own gradient is known.
             Role::Intermediate if tensor.dtype().is_float() && tensor.stop_gradient() => {
                 Err(Error::SavedIntermediate {
                     op: self.0.at.op(),
@@ -169,7 +169,7 @@ impl<T: Element> IntoSaved<Tensor<T>> for Tensor<T> {
     }
 }
 
-// The only form for an optional tensor: so `None` alone is understood.
+// The only form for an optional tensor, so that the type of `None` alone can be inferred.
 #[diagnostic::do_not_recommend]
 impl<T: Element> IntoSaved<Option<Tensor<T>>> for Option<&Tensor<T>> {
     fn pack(self, into: &mut Pack) {
@@ -230,8 +230,8 @@ macro_rules! saved_tuple {
 
 each_tuple! { saved_tuple }
 
-/// Asks a type that the macro does not know by name whether it can be saved: the answer of the
-/// inherent constant, there for what can be, shadows that of the trait.
+/// A probe for whether a type that the macro does not know by name can be saved: the inherent
+/// constant, which exists only for types that can be saved, shadows that of the trait.
 #[doc(hidden)]
 pub struct CanSave<S>(PhantomData<S>);
 
@@ -246,13 +246,13 @@ pub trait CannotSave {
 
 impl<S> CannotSave for CanSave<S> {}
 
-/// The declared type by the answer.
+/// Selects the declared type by the answer.
 #[doc(hidden)]
 pub struct Chosen<const CAN_SAVE: bool>;
 
 #[doc(hidden)]
 pub trait Choose<S> {
-    /// What `save_for_backward` is held against.
+    /// The type that arguments of `save_for_backward` are checked against.
     type Checked;
 }
 
@@ -264,8 +264,8 @@ impl<S> Choose<S> for Chosen<false> {
     type Checked = Unsavable;
 }
 
-/// Stands for a declared type that cannot be saved, so that it is reported at the declaration only:
-/// anything can be given for it.
+/// Replaces a declared type that cannot be saved and accepts any argument, so that the error is reported
+/// only at the declaration.
 #[doc(hidden)]
 pub struct Unsavable;
 

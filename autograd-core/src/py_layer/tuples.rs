@@ -1,6 +1,6 @@
 //! One implementation for each length of a tuple.
 
-/// Calls a macro with the parts of each tuple, of none to sixteen: `(type, another type, position)`.
+/// Calls a macro with the parts of each tuple of up to sixteen elements: `(type, another type, position)`.
 macro_rules! each_tuple {
     ($call:ident) => {
         each_tuple! { $call []

@@ -1,4 +1,4 @@
-//! Backwards held against finite differences while a program runs, at the points of its own calls.
+//! Checks of backwards against finite differences while a program runs, at the inputs of its own calls.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -15,20 +15,20 @@ use crate::graph::{AnyTensor, Element, Tensor, is_grad_enabled, is_watched};
 use crate::ops::trace::is_noting;
 use crate::random::{self, Rewound};
 
-/// Calls whose inputs have more elements than this are let be.
+/// Calls whose inputs have more elements than this are not verified.
 const MOST: usize = 1 << 16;
 
 thread_local! {
-    /// How many scopes of this thread ask for it.
+    /// The number of open scopes of this thread.
     static SCOPES: Cell<u32> = const { Cell::new(0) };
-    /// How often each op was called at each place.
+    /// The number of calls of each op at each location.
     static CALLS: RefCell<HashMap<(Facts, &'static Location<'static>), u64>> =
         RefCell::default();
-    /// The outputs of the call that is made again, while it is.
+    /// The outputs of the repeated call, while it runs.
     static AGAIN: RefCell<Option<Vec<AnyTensor>>> = const { RefCell::new(None) };
 }
 
-/// While it lives, the calls of custom ops on this thread are verified. Made by [`verify_layers`].
+/// A scope in which calls of custom ops on this thread are verified. Created by [`verify_layers`].
 #[must_use = "nothing is verified after the scope is dropped: `let scope = verify_layers();`"]
 #[derive(Debug)]
 pub struct VerifyScope {
@@ -36,28 +36,28 @@ pub struct VerifyScope {
     _not_send: PhantomData<*const ()>,
 }
 
-/// Holds the backward of each [`py_layer`](macro@crate::py_layer) op that is called on this thread
-/// against finite differences of its own forward, until the scope is dropped. With `AUTOGRAD_VERIFY=1`
-/// in the environment a whole program is verified so, on all threads, without a change.
+/// Checks the backward of each [`py_layer`](macro@crate::py_layer) op that is called on this thread
+/// against finite differences of its own forward, until the scope is dropped. `AUTOGRAD_VERIFY=1` in
+/// the environment verifies a whole program, on all threads, without a change.
 ///
-/// So a formula that is wrong, or gradients that were swapped where no name and no shape shows it,
-/// are reported in a training run, by the call: `apply` panics, `try_apply` is the error, and nothing is
-/// recorded. The 1st, 2nd, 4th, 8th .. call at each line is verified, at the inputs that it has, where
-/// one of them wants a gradient and they have no more than 65,536 elements together: up to 16
-/// elements of each input are moved one by one, and all of them along the gradient. What is reported is
-/// wrong beyond doubt, by 0.1 % or more, 2 % with elements of `f32`, and not for a kink; to find less
-/// than that, and second derivatives, is what [`gradcheck`](fn@crate::gradcheck) is for.
+/// This reports a wrong formula, or gradients that were swapped where no name and no shape shows it, in
+/// a training run and at the call: `apply` panics, `try_apply` returns the error, and nothing is
+/// recorded. The 1st, 2nd, 4th, 8th .. call at each line is verified, at its own inputs, if one of them
+/// wants a gradient and they have at most 65,536 elements together: up to 16 elements of each input are
+/// moved one by one, and all of them along the gradient. Every reported error is certain: it is 0.1 % or
+/// more, 2 % with elements of `f32`, and not caused by a kink. [`gradcheck`](fn@crate::gradcheck) finds
+/// smaller errors, and errors of second derivatives.
 ///
-/// Forward is called some fifty times for each input then, and must bear it: what it draws from the
-/// process-wide generator is drawn again, and the run's numbers stay as they are; a forward that counts its
-/// calls counts them all. Not verified are calls with a plain argument that is no `Clone` (most
-/// closures), under [`checkpoint`](crate::checkpoint), [`detect_anomaly`](crate::detect_anomaly) and
-/// the like, inside another op, ops that say `surrogate` (their backward is meant to be another),
-/// and elementwise ops, which have a check of their own.
+/// Forward is then called about fifty times for each input, and must allow that. Numbers that it draws
+/// from the process-wide generator are drawn again, and the program's own numbers do not change; a
+/// forward that counts its calls counts all of them. Not verified are calls with a plain argument that is
+/// not `Clone` (most closures), calls under [`checkpoint`](crate::checkpoint),
+/// [`detect_anomaly`](crate::detect_anomaly) and the like, calls inside another op, `surrogate` ops (their
+/// backward is not meant to be the derivative), and elementwise ops, which have a check of their own.
 ///
-/// All of this is there with the feature `verify` of autograd-core only, in builds for release too; ops
-/// cost more to compile with it. Without the feature, `AUTOGRAD_VERIFY=1` is an error of the
-/// first call that would be verified.
+/// This exists only with the feature `verify` of autograd-core, in release builds too; ops cost more to
+/// compile with it. Without the feature, `AUTOGRAD_VERIFY=1` makes the first call that would be verified
+/// an error.
 ///
 /// ```
 /// use autograd_core::prelude::*;
@@ -107,12 +107,12 @@ pub fn verifying() -> bool {
     SCOPES.get() > 0 || environment::asks()
 }
 
-/// The tensors that a call is made with again, input by input.
+/// The tensors of a repeated call, input by input.
 #[doc(hidden)]
 pub struct Again(Vec<Vec<AnyTensor>>);
 
-/// Takes a tensor input for one call more: the inherent methods are there for tensors, those of
-/// [`NotTaken`] for all else.
+/// Takes a tensor input of a repeated call: tensors have the inherent methods, all other types those of
+/// [`NotTaken`].
 #[doc(hidden)]
 pub struct Taken<T: ?Sized>(PhantomData<fn() -> *const T>);
 
@@ -144,7 +144,7 @@ impl<T: Element> Taken<Tensor<T>> {
     }
 }
 
-/// What is no tensor has been reported; it becomes whatever forward's parameter is.
+/// The methods of types that are not tensors, which were reported: they return forward's parameter type.
 #[doc(hidden)]
 pub trait NotTaken {
     fn one<P>(&self, _: &Again, _: usize) -> P {
@@ -160,8 +160,8 @@ pub trait NotTaken {
 
 impl<T: ?Sized> NotTaken for Taken<T> {}
 
-/// A plain argument, for one call more: the inherent method is there for what can be cloned, the one
-/// of [`NotReused`] for all else.
+/// A plain argument of a repeated call: types with `Clone` have the inherent method, all others that of
+/// [`NotReused`].
 #[doc(hidden)]
 pub struct Reused<'a, V>(pub &'a V);
 
@@ -173,7 +173,7 @@ impl<V: Clone> Reused<'_, V> {
     }
 }
 
-/// All other types: the call cannot be made again.
+/// All other types: the call cannot be repeated.
 #[doc(hidden)]
 pub trait NotReused<V> {
     fn again(&self) -> Option<V> {
@@ -183,7 +183,7 @@ pub trait NotReused<V> {
 
 impl<V> NotReused<V> for Reused<'_, V> {}
 
-/// Verifies a call at this place that is to be made with these inputs; `call` makes it with others.
+/// Verifies a call at this location before it is made with these inputs; `call` makes it with others.
 pub fn verify<L: Layer<K>, K>(
     place: &'static Location<'static>,
     inputs: &[&dyn TensorInput],
@@ -219,7 +219,7 @@ fn verify_call(
         }
     }
     let elements: usize = given.iter().map(|x| x.shape().iter().product::<usize>()).sum();
-    // At the 1st, 2nd, 4th, 8th .. call of the op at its place.
+    // The 1st, 2nd, 4th, 8th .. call of the op at its location.
     let is_due = |calls: &mut HashMap<_, u64>| {
         let count = calls.entry((facts, location)).or_default();
         *count += 1;
@@ -230,7 +230,7 @@ fn verify_call(
     }
     let drawn = random::rng_state();
     let f = |given: &[AnyTensor]| {
-        // Forward may write to an input that no gradient is wanted of: to one of its own.
+        // Forward may write to an input that wants no gradient, so it gets separate tensors.
         let mut tensors: Vec<Vec<AnyTensor>> =
             groups.iter().map(|group| group.iter().map(AnyTensor::alias).collect()).collect();
         for (&(group, i), tensor) in places.iter().zip(given) {
@@ -238,7 +238,7 @@ fn verify_call(
         }
         let _drawn = Rewound::to(&drawn);
         AGAIN.set(Some(Vec::new()));
-        // A user's assertion may hold for the inputs, and not for others beside them.
+        // A user's assertion may hold for the inputs, but not for others near them.
         let done = catch_unwind(AssertUnwindSafe(|| call(&Again(tensors))));
         match (done, AGAIN.take().unwrap_or_default()) {
             (Ok(Some(())), outputs) if !outputs.is_empty() => Ok(outputs),
@@ -248,7 +248,7 @@ fn verify_call(
     gradcheck::verify(&Subject { op: info.name, names }, f, &given)
 }
 
-/// A call has ended, with these outputs: the last one to end is the one that is made again.
+/// Records the outputs of a call that has ended. The last call to end is the repeated one.
 pub(super) fn note(outputs: &Visitor<'_>) {
     if AGAIN.with_borrow(Option::is_none) {
         return;

@@ -1,4 +1,4 @@
-//! Places for boxes: rows from top to bottom, with few crossings and bends.
+//! Positions of boxes: rows from top to bottom, with few crossings and bends.
 
 use std::collections::BTreeMap;
 use std::iter::once;
@@ -6,22 +6,22 @@ use std::iter::once;
 /// A box to place, or a bend of a line that passes a row.
 pub(super) struct Spot {
     pub(super) width: f64,
-    /// Its middle.
+    /// The position of its middle.
     pub(super) x: f64,
     pub(super) row: usize,
-    /// What it is connected with: above, and below.
+    /// The connected spots: above, and below.
     beside: [Vec<usize>; 2],
 }
 
-/// A line from one box to another, by way of bends.
+/// A line from one box to another, through bends.
 pub(super) struct Line {
     pub(super) spots: Vec<usize>,
-    /// How often the one box uses the other.
+    /// How often one box uses the other.
     pub(super) count: usize,
 }
 
 pub(super) struct Layout {
-    /// The boxes in their order, and then bends.
+    /// The boxes in their order, then the bends.
     pub(super) spots: Vec<Spot>,
     pub(super) lines: Vec<Line>,
     pub(super) rows: usize,
@@ -31,10 +31,10 @@ pub(super) struct Layout {
 const GAP: f64 = 18.0;
 const BEND: f64 = 6.0;
 
-/// So often all rows are gone through, down and up in turn. In the first half they are sorted too.
+/// The number of passes over all rows, down and up in turn. The first half of them also sorts the rows.
 const TURNS: usize = 80;
 
-/// `widths` and `inputs` of boxes, inputs before those that use them.
+/// Places boxes of these `widths`; `inputs` of a box come before it.
 pub(super) fn place(widths: &[f64], inputs: &[Vec<usize>]) -> Layout {
     let spot = |width, row| Spot { width, x: 0.0, row, beside: Default::default() };
     let boxes = widths.iter().zip(rows(inputs));
@@ -75,7 +75,7 @@ pub(super) fn place(widths: &[f64], inputs: &[Vec<usize>]) -> Layout {
     Layout { spots, lines, rows: rows.len(), width }
 }
 
-/// A box stands below its inputs; one without inputs just above the first that uses it.
+/// A box is below its inputs; one without inputs is just above the first box that uses it.
 fn rows(inputs: &[Vec<usize>]) -> Vec<usize> {
     let mut rows = vec![0; inputs.len()];
     let mut nearest = vec![usize::MAX; inputs.len()];
@@ -91,7 +91,7 @@ fn rows(inputs: &[Vec<usize>]) -> Vec<usize> {
     rows
 }
 
-/// Where a spot would stand best: in the middle of what it is connected with on one side, or on both.
+/// The best position of a spot: the mean of the spots that it is connected with on one side, or on both.
 fn wanted(spots: &[Spot], i: usize, down: bool, both: bool) -> f64 {
     let [above, below] = &spots[i].beside;
     let (one, other) = if down { (above, below) } else { (below, above) };
@@ -104,8 +104,7 @@ fn wanted(spots: &[Spot], i: usize, down: bool, both: bool) -> f64 {
     if x.is_empty() { spots[i].x } else { x.iter().sum::<f64>() / x.len() as f64 }
 }
 
-/// Moves the spots of a row to the nearest places that do not overlap: the middle between pushing to the
-/// right and pushing to the left.
+/// Moves the spots of a row apart, to the mean of pushing them to the right and pushing them to the left.
 fn set_apart(spots: &mut [Spot], wanted: &[(f64, usize)]) {
     let room = |n: usize| {
         let [a, b] = [wanted[n - 1].1, wanted[n].1];

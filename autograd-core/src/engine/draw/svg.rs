@@ -1,4 +1,4 @@
-//! The drawing itself.
+//! The drawing as SVG.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ const HEIGHT: f64 = 38.0;
 const BETWEEN: f64 = 34.0;
 const MARGIN: f64 = 20.0;
 
-/// Draws boxes; those before `first` are left out.
+/// Draws boxes; `first` boxes before them are left out.
 pub(super) fn draw(items: &[Shape], first: usize, legend: &str) -> String {
     let labels: Vec<[String; 2]> = items.iter().map(label).collect();
     let widths: Vec<f64> = labels.iter().map(box_width).collect();
@@ -56,7 +56,7 @@ fn box_width(label: &[String; 2]) -> f64 {
     (text_width(&label[0], 14.0).max(text_width(&label[1], 10.5)) + 20.0).max(60.0)
 }
 
-/// What text takes at most in a usual font.
+/// The greatest width of a text in a usual font.
 fn text_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * 0.58
 }

@@ -1,4 +1,4 @@
-//! What a tensor keeps beside its value: its gradient, hooks, and why it is outside the graph.
+//! The state of a tensor beside its value: its gradient, hooks, and why it is outside the graph.
 
 use std::mem::replace;
 use std::panic::Location;
@@ -26,7 +26,7 @@ impl<T: Element> Tensor<T> {
         kept.grad.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Puts a gradient in place of the kept one, which comes back.
+    /// Replaces the kept gradient and returns the old one.
     pub(crate) fn replace_grad(&self, grad: Option<Tensor<T>>) -> Option<Tensor<T>> {
         if grad.is_none() && self.inner().kept.get().is_none() {
             return None;
@@ -35,11 +35,11 @@ impl<T: Element> Tensor<T> {
         replace(&mut *slot, grad)
     }
 
-    /// Changes the kept gradient; others wait meanwhile, so that nothing they add is lost.
+    /// Changes the kept gradient under its lock, so that no concurrent change is lost.
     pub(crate) fn update_grad(&self, f: impl FnOnce(Option<Tensor<T>>) -> Tensor<T>) {
         let mut slot = self.kept().grad.lock().unwrap_or_else(PoisonError::into_inner);
         let before = slot.take();
-        // Freeing a graph runs the drops of what users put in it: not under the lock.
+        // Dropping a graph may run user code, so it happens after the lock is released.
         let graph = before.as_ref().filter(|before| !before.stop_gradient()).cloned();
         *slot = Some(f(before));
         drop(slot);
@@ -51,24 +51,24 @@ impl<T: Element> Tensor<T> {
         self.inner().kept.get().map(|kept| &kept.hooks)
     }
 
-    /// The same, where one is to be added.
+    /// The hooks of a leaf, created if there are none.
     pub(crate) fn made_leaf_hooks(&self) -> &HookList<GradHook> {
         &self.kept().hooks
     }
 
-    /// Why this is outside the graph, as far as it was computed from what wants a gradient.
+    /// Why this tensor is outside the graph, though it was computed from one that wants a gradient.
     pub(crate) fn lost(&self) -> Lost {
         Lost::from_bits(self.inner().gradient.load(Ordering::Relaxed) >> 1)
     }
 
-    /// The same of a tensor that wants no gradient; `None` where it wants one.
+    /// As [`lost`](Self::lost); `None` if the tensor wants a gradient.
     #[inline]
     pub(crate) fn outside(&self) -> Option<Lost> {
         let gradient = self.inner().gradient.load(Ordering::Relaxed);
         (gradient & STOP != 0).then(|| Lost::from_bits(gradient >> 1))
     }
 
-    /// Notes of a new tensor, which nobody else has, why it is outside the graph.
+    /// Stores why a new tensor, which has no other handle, is outside the graph.
     #[inline]
     pub(crate) fn with_lost(self, lost: Lost) -> Self {
         if lost != Lost::NONE {
@@ -79,7 +79,7 @@ impl<T: Element> Tensor<T> {
         self
     }
 
-    /// Notes that it was picked by another one: what that lost, this has lost too.
+    /// Adds the causes of `by`, the tensor that selected this one.
     pub(crate) fn and_lost<U: Element>(self, by: &Tensor<U>) -> Self {
         let lost = self.lost().and(by.lost());
         self.with_lost(lost)
@@ -89,7 +89,7 @@ impl<T: Element> Tensor<T> {
         self.change_gradient(|gradient| (gradient & STOP) | lost.bits() << 1);
     }
 
-    /// What it was comes back.
+    /// Returns the old value.
     fn change_gradient(&self, change: impl Fn(u32) -> u32) -> u32 {
         let relaxed = Ordering::Relaxed;
         let before = self.inner().gradient.fetch_update(relaxed, relaxed, |it| Some(change(it)));
@@ -107,11 +107,11 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// What backward leaves with a tensor, of which this keeps nothing alive.
+/// A weak reference to the gradient and hooks of a tensor.
 pub(crate) struct WeakTensor<T: Element>(Weak<Kept<T>>);
 
 impl<T: Element> WeakTensor<T> {
-    /// If the tensor is alive: one without its data that has the same gradient and hooks.
+    /// If the tensor is alive: a tensor without its data, with the same gradient and hooks.
     pub(crate) fn upgrade(&self) -> Option<Tensor<T>> {
         let kept = self.0.upgrade()?;
         let mut tensor = Tensor::new(Value::scalar(T::ZERO));

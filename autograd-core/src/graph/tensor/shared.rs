@@ -35,8 +35,7 @@ impl<T: Element> Tensor<T> {
         })
     }
 
-    /// How often the data was changed in place, and where it is if it is shared with other tensors; else
-    /// null.
+    /// How often the data was changed in place, and its address if other tensors may share it, else null.
     #[inline]
     pub(in crate::graph) fn shared_state(&self) -> (u32, *const ()) {
         match self.inner().shared.get() {
@@ -45,14 +44,13 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// An error where the forward of a layer runs that must not change this data; `op` is what would
-    /// change it.
+    /// Returns an error if a layer's forward must not change this data. `op` names what would change it.
     pub(crate) fn check_write(&self, op: &'static str) -> Result<()> {
         protect::check_write(self.address(), self.shared_state().1, op)
     }
 
-    /// Changes the data of this tensor and of all that share it. `f` gets the value as it is and
-    /// leaves it as it shall be, with the same shape; it must not run user code.
+    /// Changes the data of this tensor and of all that share it. `f` changes the value and must keep its
+    /// shape; it must not run user code.
     ///
     /// # Errors
     ///
@@ -71,7 +69,7 @@ impl<T: Element> Tensor<T> {
         Ok(())
     }
 
-    /// A tensor of its own that shares this one's data, also later changes in place.
+    /// A separate tensor that shares this one's data, also after later changes in place.
     pub(crate) fn sharing(&self, producer: Option<(NodeRef, u32)>) -> Self {
         if let Some((node, slot)) = &producer
             && is_watched()
@@ -85,8 +83,7 @@ impl<T: Element> Tensor<T> {
         tensor
     }
 
-    /// A tensor of its own with this value, made to be changed in place: its buffer has no other
-    /// owner once this one is gone.
+    /// A separate tensor with this value, for changes in place: no other tensor but `self` has its buffer.
     #[cfg(feature = "nn")]
     pub(crate) fn own(&self) -> Self {
         self.alias().sharing(None)
