@@ -1,7 +1,7 @@
-//! Changes in place: `+=` and its kin, which are recorded, and plain writes, which are not.
+//! Changes in place: assigning operators such as `+=`, which are recorded, and plain writes, which are not.
 //!
-//! Data is seen changed by every handle of the tensor and by its detached copies; the version
-//! counter that they share is how backward notices that something saved is no longer what it was.
+//! Every handle of the tensor and its detached copies see a change. They share a version counter, by
+//! which backward detects that a saved tensor has changed.
 
 use std::ops::{AddAssign, DivAssign, MulAssign, SubAssign};
 use std::panic::Location;
@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::graph::{Edge, Edges, Element, Lost, Rule, Tensor, is_grad_enabled, is_turned_off};
 
 impl<T: Element> Tensor<T> {
-    /// An error where this tensor is a leaf whose gradient is wanted and ops are recorded: what
-    /// its gradient is the gradient of would be unclear.
+    /// Returns an error if this tensor is a leaf that wants a gradient and recording is on: it would be
+    /// unclear which value the gradient belongs to.
     fn check_writable(&self, op: &'static str) -> Result<()> {
         self.check_lent(op)?;
         if self.is_recorded() && self.producer().is_none() {
@@ -40,10 +40,10 @@ impl<T: Element> Tensor<T> {
         Ok(())
     }
 
-    /// An error in user code that the library calls (a backward, a hook), where this tensor wants a
-    /// gradient: it is an input or an output of an op, and who computed it did not ask for a change.
+    /// Returns an error in user code that the library calls (a backward, a hook), if this tensor
+    /// wants a gradient: it is an op's input or output, and its owner did not ask for a change.
     fn check_lent(&self, op: &'static str) -> Result<()> {
-        // Where it is an input of a layer, the error names that.
+        // The error for an input of a layer names that input.
         self.check_write(op)?;
         if !self.stop_gradient() && is_turned_off() {
             return Err(Error::Unsupported {
@@ -59,8 +59,8 @@ impl<T: Element> Tensor<T> {
 
     /// Replaces the data by that of another tensor of the same shape. Not recorded.
     ///
-    /// Every handle of this tensor and its detached copies see the change; what was saved for a
-    /// backward is noticed to have changed.
+    /// Every handle of this tensor and its detached copies see the change. A backward that saved
+    /// the old data detects the change.
     ///
     /// ```
     /// use autograd_core::{Tensor, no_grad};
@@ -75,7 +75,7 @@ impl<T: Element> Tensor<T> {
     /// # Errors
     ///
     /// [`Error::Shape`] if the shapes differ, [`Error::Unsupported`] if this tensor wants a
-    /// gradient, but under `no_grad()`.
+    /// gradient, except under `no_grad()`.
     #[doc(alias = "set_value")]
     #[track_caller]
     pub fn copy_from(&self, source: &Tensor<T>) -> Result<()> {
@@ -86,7 +86,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if this tensor wants a gradient, but under `no_grad()`.
+    /// [`Error::Unsupported`] if this tensor wants a gradient, except under `no_grad()`.
     pub fn fill(&self, element: impl Scalar<T>) -> Result<()> {
         T::fill(self, element.scalar())
     }
@@ -122,7 +122,7 @@ pub(super) fn fill<T: Element>(x: &Tensor<T>, element: T) -> Result<()> {
     })
 }
 
-/// `x op= right`, recorded where it must be.
+/// Computes `x op= right`, and records it if needed.
 fn assign<T: Numeric, R: Operand<T>>(
     x: &mut Tensor<T>,
     op: Binary,
@@ -131,7 +131,7 @@ fn assign<T: Numeric, R: Operand<T>>(
     caller: Caller,
 ) -> Result<()> {
     x.check_writable(name)?;
-    // A rule that saves its operand saves it as it was.
+    // A rule that saves this operand needs the old value.
     let before = if x.is_recorded() { x.snapshot() } else { x.alias() };
     let result = right.operate(op, Input::Own(before), caller)?;
     T::replace(x, name, result)
@@ -165,8 +165,8 @@ pub(super) fn replace<T: Element>(
 macro_rules! assigning_operators {
     ($($trait:ident $method:ident $op:ident $name:literal $try_name:ident $doc:literal;)*) => {
         $(
-            /// Changes the data in place, for all handles of this tensor. Recorded: gradients flow
-            /// through this handle as if the result were a new tensor.
+            /// Changes the data in place, for all handles of this tensor. The change is recorded:
+            /// gradients flow through this handle as if the result were a new tensor.
             impl<T: Numeric, R: Operand<T>> $trait<R> for Tensor<T> {
                 #[track_caller]
                 fn $method(&mut self, right: R) {
@@ -202,7 +202,7 @@ assigning_operators! {
 }
 
 impl<T: Float> Tensor<T> {
-    /// Sets one element in place, recorded: no gradient flows to what stood there before.
+    /// Sets one element in place. The change is recorded: no gradient flows to the old element.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -218,7 +218,7 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Shape`] if there is not one index an axis or one is outside its axis,
+    /// [`Error::Shape`] if there is not one index for each axis, or an index is outside its axis,
     /// [`Error::Unsupported`] on a leaf that wants a gradient while ops are recorded.
     #[track_caller]
     pub fn set_item(&mut self, index: &[usize], element: impl Scalar<T>) -> Result<()> {
