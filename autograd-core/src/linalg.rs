@@ -31,8 +31,8 @@ use crate::py_layer::{BackwardContext, ForwardContext, py_layer};
 ///
 /// # Errors
 ///
-/// [`Error::Shape`] if `a` is not square or `b` does not have `n` rows, [`Error::Broadcast`] if the leading axes do
-/// not broadcast, [`Error::Value`] if a matrix is singular.
+/// [`Error::Shape`] if `a` is not square or `b` does not have `n` rows, [`Error::Broadcast`] if the leading
+/// axes do not broadcast, [`Error::Value`] if a matrix is singular.
 #[track_caller]
 pub fn solve<T: Float>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
     let n = square("solve", a)?;
@@ -115,7 +115,7 @@ pub fn slogdet<T: Float>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>)> {
 ///
 /// # Errors
 ///
-/// [`Error::Shape`] if the last two axes differ in length, [`Error::Value`] if a matrix is not positive definite.
+/// [`Error::Shape`] if `a` is not square, [`Error::Value`] if a matrix is not positive definite.
 #[track_caller]
 pub fn cholesky<T: Float>(a: &Tensor<T>) -> Result<Tensor<T>> {
     square("cholesky", a)?;

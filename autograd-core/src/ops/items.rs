@@ -170,8 +170,8 @@ impl<T: Element> Tensor<T> {
         /// | `&Tensor<i64>` | the elements at the listed indices, in the shape of the list |
         /// | `&Tensor<bool>` | the elements where it is true, for as many axes as it has |
         ///
-        /// Clippy takes a literal `1..-1` for an empty range (`reversed_empty_ranges`): allow that lint, or write
-        /// `-3..-1`.
+        /// Clippy takes a literal `1..-1` for an empty range (`reversed_empty_ranges`): allow that lint, or
+        /// write `-3..-1`.
         ///
         /// Without a tensor in the index, no element is copied. Several tensors of one index are broadcast
         /// together and paired, as in NumPy: their axes replace the axis of the first tensor, but come

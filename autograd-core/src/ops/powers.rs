@@ -226,8 +226,8 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If an axis does not exist or is named twice, if `p` is NaN, and for a `p` below 0 or infinite if there are no
-    /// elements.
+    /// If an axis does not exist or is named twice, if `p` is NaN, or if there are no elements and
+    /// `p` is below 0 or infinite.
     #[doc(alias = "vector_norm")]
     #[doc(alias = "norm_dim")]
     #[track_caller]
