@@ -268,8 +268,7 @@ impl<D: Dataset> fmt::Debug for DataLoader<D> {
 /// The items of each batch.
 type Order = std::vec::IntoIter<Vec<usize>>;
 
-/// Makes batches on a thread, which waits with each batch until it is received, and ends when the
-/// receiver is dropped.
+/// Makes batches on a thread, which waits until each is received, and ends when the receiver is dropped.
 fn prepare<D>(data: Arc<D>, order: Order) -> Receiver<Result<D::Batch>>
 where
     D: Dataset + Send + Sync + 'static,

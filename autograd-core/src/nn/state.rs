@@ -42,8 +42,7 @@ pub(crate) fn check(into: &StateDict, from: &StateDict) -> Result<()> {
     Err(Error::StateDict { op: "load_state_dict", missing, unexpected, different })
 }
 
-/// Returns errors for tensors that have two names in `into` and two values in `from`. Tensors in both
-/// must agree in shape and type.
+/// Returns errors for tensors with two names in `into` and two values in `from`, of one shape and type.
 fn torn(into: &StateDict, from: &StateDict) -> Vec<String> {
     fn same_bits<T: Element>(a: &Tensor<T>, b: &AnyTensor) -> bool {
         // NaN equals NaN: the value after loading would be the same.

@@ -332,8 +332,7 @@ pub(super) fn choose<T: Numeric>(
     }))
 }
 
-/// Conversion to an element type that is given as a value, so that generic code needs no bound for each
-/// pair of types.
+/// Conversion to an element type given as a value: generic code needs no bound for each pair of types.
 pub(super) trait Cast: Element {
     fn cast(x: &Tensor<Self>, to: DType, caller: Caller) -> AnyTensor;
 }

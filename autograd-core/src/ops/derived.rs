@@ -136,8 +136,7 @@ activations! {
     elu |x, alpha| x.min(0.0).exp_m1() * alpha, x.min(0.0).exp() * alpha;
 }
 
-/// Returns dropout of `x` by the drawn factors as an op: 0 where the factor is 0, even if `x` is not
-/// finite.
+/// Returns dropout of `x` by the drawn factors as an op: 0 where the factor is 0, even if `x` is not finite.
 pub(super) fn dropped<T: Float>() -> Handle<T> {
     formulas! {
         Forward |x, factor| [factor.eq(0.0).select(0.0, x * factor)];

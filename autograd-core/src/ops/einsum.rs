@@ -13,8 +13,7 @@ use super::{Binary, Caller, Numeric, Reduce, pairs};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Tensor, typed};
 
-/// The labels of a tensor's axes: letters, and for the axes of `...`, private-use characters, counted
-/// from the last axis.
+/// The labels of axes: letters, or private-use characters, counted from the last, for the axes of `...`.
 type Labels = Vec<char>;
 
 /// Returns the label of the `at`-th axis from the end among the axes of `...`.

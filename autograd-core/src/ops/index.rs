@@ -204,8 +204,7 @@ impl Picks {
         call(self.ops()[1], [Attr::Int(axis)], [x.untyped(), index.untyped(), source.untyped()])
     }
 
-    /// Returns the axis as a position, and the shape of the picked elements. An error if the index
-    /// does not fit, or `source` has another shape.
+    /// Returns the axis as a position and the picked shape; an error if `index` or `source` does not fit.
     fn fit(
         self,
         op: &'static str,

@@ -87,8 +87,7 @@ fn compute<T: Numeric>(op: Reduce, x: &Value<T>, axes: &[usize]) -> Result<Value
     }
 }
 
-/// Returns the sum divided by the number of elements. A sum that is not finite may have overflowed,
-/// so the elements are then divided before they are summed.
+/// Returns the sum divided by the count. If it may have overflowed, the elements are divided first.
 fn mean<T: Float>(x: &Value<T>, axes: &[usize]) -> Result<Value<T>> {
     let count = T::from_f64(group(x.shape(), axes) as f64);
     let divided = |x: &Value<T>| {

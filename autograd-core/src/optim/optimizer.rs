@@ -222,8 +222,7 @@ impl Slot {
         written
     }
 
-    /// Stores the copies that the rule updated. A user's rule has returned for every parameter
-    /// before the first one changes.
+    /// Stores the updated copies. A user's rule has returned for every parameter before the first changes.
     fn commit(&mut self, rule: &dyn Update) -> Result<()> {
         let Some((next, state)) = self.next.take() else { return Ok(()) };
         (self.count, self.state) = (self.count + 1, state);

@@ -20,8 +20,7 @@ use crate::graph::{AnyTensor, Element, Tensor};
 const MAX_HEADER_BYTES: u64 = 100_000_000;
 const METADATA: &str = "__metadata__";
 
-/// The supported element types, in the order in which Python's package writes them, which keeps the
-/// data aligned.
+/// The supported element types, in the order of Python's package, which keeps the data aligned.
 const DTYPES: [Dtype; 8] = [
     Dtype::I64,
     Dtype::F64,

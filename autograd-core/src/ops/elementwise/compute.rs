@@ -8,8 +8,7 @@ use crate::formula::{Formula, Operand, pass, run_block};
 use crate::graph::Tensor;
 use crate::ops::{Float, Input, small};
 
-/// The shapes of a call that broadcasts inputs or sums results. In other calls all shapes are
-/// equal, and there is no frame.
+/// The shapes of a call that broadcasts or sums. Other calls have one shape for all, and no frame.
 #[derive(Clone)]
 pub(super) struct Frame {
     pub(super) shape: Shape,
@@ -17,8 +16,7 @@ pub(super) struct Frame {
     pub(super) targets: SmallVec<[(Shape, Shape); 1]>,
 }
 
-/// Runs a kernel on the values of some tensors. A value that no other tensor shares is moved into
-/// the kernel.
+/// Runs a kernel on the values of some tensors. Values that no other tensor shares are moved in.
 pub(super) fn consume<T: Float, R>(
     tensors: SmallVec<[Option<Tensor<T>>; 4]>,
     kernel: impl FnOnce(&mut [Operand<'_, T>]) -> R,

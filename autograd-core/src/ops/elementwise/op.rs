@@ -118,8 +118,7 @@ pub trait Op<T>: Send + Sync {
     fn info(&self) -> &Info;
     /// The formula of the outputs, from the numbers and masks.
     fn forward(&self) -> &dyn Formula<T>;
-    /// The program of the differentiable inputs' gradients, from the inputs listed in [`Info`]. A
-    /// gradient that is not wanted may have any value.
+    /// The program of the gradients, from the inputs in [`Info`]; unwanted gradients may have any value.
     fn backward(&self, wanted: &[bool]) -> Cow<'_, Program>;
     /// The compiled form of [`backward`](Self::backward), if the op has one.
     fn compiled_backward(&self) -> Option<&dyn Formula<T>>;

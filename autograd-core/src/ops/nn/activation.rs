@@ -14,8 +14,7 @@ use crate::array::threads::each_grain;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Tensor};
 
-/// An activation with the parameter 0 is relu: an infinity that is not selected must not be multiplied
-/// by 0.
+/// With the parameter 0 it is relu: an infinity that is not selected must not be multiplied by 0.
 fn activation<T: Float>(
     x: Tensor<T>,
     op: fn(f64) -> Handle<T>,
@@ -28,8 +27,7 @@ fn activation<T: Float>(
     }
 }
 
-/// Draws the factors of dropout for a tensor of this shape from the process-wide generator; `p` is
-/// a probability above 0.
+/// Draws the factors of dropout from the process-wide generator; `p` is a probability above 0.
 fn dropout_mask<T: Float>(shape: Shape, p: f64) -> Tensor<T> {
     let mut mask = Tensor::<T>::rand(shape).read().into_owned();
     // For p = 1 no number reaches the limit, and the scale is not used.

@@ -4,8 +4,7 @@ use super::super::Float;
 use super::normalize::{Parts, parts};
 use crate::graph::Tensor;
 
-/// Normalizes `x`, whose second axis is the channels, with the mean and the variance of the batch. Also
-/// returns both, `[channels]`.
+/// Normalizes `x`, `[n, channels, ..]`, with the batch's mean and variance; also returns both, `[channels]`.
 pub(crate) fn by_batch<T: Float>(
     x: &Tensor<T>,
     affine: [&Tensor<T>; 2],

@@ -64,8 +64,7 @@ macro_rules! floats {
 }
 use floats;
 
-/// Whether a sum of squares is finite and lost no digits to underflow. Otherwise the squares must be
-/// computed again from scaled numbers.
+/// Whether a sum of squares is finite and lost no digits to underflow; otherwise numbers must be scaled.
 #[inline(always)]
 fn is_in_range<T: Float>(sum: T) -> bool {
     sum >= T::min_positive_value() / T::epsilon() && sum < T::infinity()

@@ -95,8 +95,7 @@ fn moved<T: Float>(
     })
 }
 
-/// A convolution with ones, divided by the number of elements of each window inside the picture:
-/// padding does not count.
+/// A convolution with ones, divided by the number of elements inside the picture: padding does not count.
 fn avg_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> Result<Tensor<T>> {
     let plan = options.plan("avg_pool2d", x.shape())?;
     let [n, c, ..] = x.shape()[..] else { unreachable!("a plan is one of pictures") };

@@ -123,8 +123,7 @@ impl Plan {
         row.checked_sub(self.window.padding[0]).filter(|&row| row < self.input[0])
     }
 
-    /// Returns the windows of a row for which this element is inside the picture, and the element's
-    /// column for the first of them.
+    /// Returns the windows of a row that have element `tap` inside the picture, and its column in the first.
     pub(super) fn columns(&self, tap: [usize; 2]) -> (Range<usize>, usize) {
         let (stride, padding) = (self.window.stride[1], self.window.padding[1]);
         let shift = tap[1] * self.window.dilation[1];
