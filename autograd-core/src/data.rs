@@ -29,7 +29,7 @@ use crate::graph::{Element, Tensor};
 use crate::ops::table::values::panic_message;
 use crate::random::Generator;
 
-/// Data that can be read by positions.
+/// Data that can be read by position.
 ///
 /// ```
 /// use autograd_core::data::{DataLoader, Dataset};
@@ -72,11 +72,11 @@ pub trait Dataset {
         self.len() == 0
     }
 
-    /// The items at these positions, in their order.
+    /// Returns the items at these positions, in their order.
     ///
     /// # Errors
     ///
-    /// If they cannot be read. The [`DataLoader`] returns the error in place of the batch.
+    /// If the items cannot be read. The [`DataLoader`] returns the error in place of the batch.
     fn get(&self, items: &[usize]) -> Result<Self::Batch>;
 }
 
@@ -166,11 +166,11 @@ tuples! {
     (A 0 B 1 C 2 D 3)
 }
 
-/// How a thread of its own makes batches; a function, so that only [`DataLoader::in_background`] asks
-/// for data that can be shared between threads.
+/// Starts a thread that makes batches. A function pointer, so that only [`DataLoader::in_background`]
+/// requires data that can be shared between threads.
 type Start<D> = fn(Arc<D>, Order) -> Receiver<Result<<D as Dataset>::Batch>>;
 
-/// Batches of a [`Dataset`]; see the [module](self).
+/// Makes batches of a [`Dataset`]; see the [module](self).
 pub struct DataLoader<D: Dataset> {
     data: Arc<D>,
     batch: usize,
@@ -180,35 +180,35 @@ pub struct DataLoader<D: Dataset> {
 }
 
 impl<D: Dataset> DataLoader<D> {
-    /// Batches of `batch_size` items, in the order of the data. The last one may be smaller.
+    /// Creates a loader of batches of `batch_size` items in the order of the data. The last may be smaller.
     ///
     /// # Panics
     ///
-    /// If `batch_size` is 0, or the data cannot be counted; see [`Dataset::len`].
+    /// If `batch_size` is 0, or [`Dataset::len`] panics.
     #[track_caller]
     pub fn new(data: D, batch_size: usize) -> Self {
         assert!(batch_size > 0, "DataLoader: `batch_size` must be at least 1, found 0");
-        // Reported here, not on another thread.
+        // A panic of `len` is reported here, not on another thread.
         data.len();
         let data = Arc::new(data);
         Self { data, batch: batch_size, seed: None, drop_last: false, background: None }
     }
 
-    /// In another random order in each epoch, which depends only on this seed and the number of the epoch,
-    /// not on [`seed`](crate::seed) or on what was drawn before.
+    /// Shuffles the items in each epoch. The order depends only on this seed and the number of the
+    /// epoch, not on [`seed`](crate::seed) or earlier random numbers.
     #[must_use]
     pub fn shuffle(self, seed: u64) -> Self {
         Self { seed: Some(seed), ..self }
     }
 
-    /// Drops a last batch that is smaller than the others.
+    /// Drops the last batch if it is smaller than the others.
     #[must_use]
     pub fn drop_last(self) -> Self {
         Self { drop_last: true, ..self }
     }
 
-    /// Prepares the next batch on a background thread while the program works on one. A panic in
-    /// [`Dataset::get`] there is an [`Error::Panic`] in place of the batch.
+    /// Prepares the next batch on a background thread while the program uses the current one. A
+    /// panic in [`Dataset::get`] there becomes an [`Error::Panic`] in place of the batch.
     #[doc(alias = "num_workers")]
     #[must_use]
     pub fn in_background(self) -> Self
@@ -219,7 +219,7 @@ impl<D: Dataset> DataLoader<D> {
         Self { background: Some(prepare), ..self }
     }
 
-    /// The data.
+    /// Returns the data.
     #[doc(alias = "dataset")]
     pub fn data(&self) -> &D {
         &self.data
@@ -236,7 +236,7 @@ impl<D: Dataset> DataLoader<D> {
         self.len() == 0
     }
 
-    /// The batches of an epoch. After an error there are no more.
+    /// Returns the batches of an epoch. They end after an error.
     pub fn epoch(&self, epoch: u64) -> Batches<D> {
         let items = self.data.len();
         let items = match self.seed {
@@ -265,11 +265,10 @@ impl<D: Dataset> fmt::Debug for DataLoader<D> {
     }
 }
 
-/// Which items are in which batch.
+/// The items of each batch.
 type Order = std::vec::IntoIter<Vec<usize>>;
 
-/// Makes batches on a thread, which waits with each until it is taken. It ends when nobody takes them any
-/// more.
+/// Makes batches on a thread, which waits until each is received, and ends when the receiver is dropped.
 fn prepare<D>(data: Arc<D>, order: Order) -> Receiver<Result<D::Batch>>
 where
     D: Dataset + Send + Sync + 'static,
@@ -297,7 +296,7 @@ enum Source<D: Dataset> {
     Thread(Receiver<Result<D::Batch>>),
 }
 
-/// The batches of an epoch: what [`DataLoader::epoch`] returns.
+/// The batches of an epoch, returned by [`DataLoader::epoch`].
 pub struct Batches<D: Dataset> {
     source: Source<D>,
     left: usize,

@@ -1,4 +1,4 @@
-//! Files that are replaced whole or not at all.
+//! Files that are replaced atomically.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Opens a file to read it, and tells its length.
+/// Opens a file for reading and returns its length.
 pub(crate) fn open(path: &Path) -> io::Result<(File, u64)> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
@@ -17,18 +17,18 @@ pub(crate) fn open(path: &Path) -> io::Result<(File, u64)> {
     Ok((file, metadata.len()))
 }
 
-/// Writes a file beside `path`, brings it to the disk and puts it in place of what is there.
+/// Writes a new file beside `path`, syncs it to disk and renames it over `path`.
 pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    // A link stays, and what it leads to is replaced.
+    // A link stays, and its target is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let old = match fs::metadata(&target) {
         Ok(old) if !old.is_file() => {
             return Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file"));
         }
-        // Renaming would not ask.
+        // A rename would succeed even so.
         Ok(old) if old.permissions().readonly() => {
             return Err(io::Error::new(ErrorKind::PermissionDenied, "the file is read-only"));
         }
@@ -47,7 +47,7 @@ pub(crate) fn replace(
     draft.publish(&target)
 }
 
-/// A file in the making, which is gone when it is dropped.
+/// A temporary file, which is removed on drop unless it was published.
 struct Draft {
     file: File,
     path: PathBuf,
@@ -68,7 +68,7 @@ impl Draft {
             let path = target.with_file_name(draft);
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(file) => return Ok(Self { file, path, published: false }),
-                // Left by a program that had the same number and was killed.
+                // Left behind by a killed program with the same process id.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
@@ -78,7 +78,7 @@ impl Draft {
     fn publish(mut self, target: &Path) -> io::Result<()> {
         fs::rename(&self.path, target)?;
         self.published = true;
-        // The new name is to survive a power failure too. Not every system can do that.
+        // Makes the new name survive a power failure, on systems that can do that.
         if let Some(folder) = target.parent()
             && let Ok(folder) =
                 File::open(if folder == Path::new("") { Path::new(".") } else { folder })

@@ -1,9 +1,9 @@
 //! Linear systems, inverses, determinants and Cholesky factors of matrices and stacks of matrices.
 //!
-//! Each is an op that [`macro@py_layer`] makes, with the gradient of the textbooks (M. Giles, "An extended collection
-//! of matrix derivative results for forward and reverse mode algorithmic differentiation", 2008). Gradients are made
-//! of ops that have gradients, so derivatives of every order exist. The factors are computed in f64 by
-//! [nalgebra](https://nalgebra.rs), for tensors of f32 too.
+//! Each is a [`macro@py_layer`] op with the gradient of the textbooks (M. Giles, "An extended
+//! collection of matrix derivative results for forward and reverse mode algorithmic differentiation",
+//! 2008). Gradients are composed of ops that have gradients, so derivatives of every order exist. The
+//! factors are computed in f64 by [nalgebra](https://nalgebra.rs), for tensors of f32 too.
 //!
 //! ```
 //! use autograd_core::{Tensor, linalg};
@@ -25,14 +25,14 @@ use crate::graph::{Composite, Tensor};
 use crate::ops::Float;
 use crate::py_layer::{BackwardContext, ForwardContext, py_layer};
 
-/// The solution `x` of `a x = b`: `a` is `[.., n, n]`, `b` a vector `[n]` or `[.., n, k]`. Leading axes broadcast.
+/// Solves `a x = b` for `x`: `a` is `[.., n, n]`, `b` a vector `[n]` or `[.., n, k]`. Leading axes broadcast.
 ///
 /// With `y = solve(a, b)`, the gradients are `db = solve(aᵀ, dy)` and `da = -db yᵀ`.
 ///
 /// # Errors
 ///
-/// [`Error::Shape`] if `a` is not square or `b` does not have `n` rows, [`Error::Broadcast`] if the leading axes do
-/// not broadcast, [`Error::Value`] if a matrix is singular.
+/// [`Error::Shape`] if `a` is not square or `b` does not have `n` rows, [`Error::Broadcast`] if the leading
+/// axes do not broadcast, [`Error::Value`] if a matrix is singular.
 #[track_caller]
 pub fn solve<T: Float>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
     let n = square("solve", a)?;
@@ -52,7 +52,7 @@ pub fn solve<T: Float>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
     Ok(if b.ndim() == 1 { x.squeeze(-1) } else { x })
 }
 
-/// The inverse of each matrix `[.., n, n]`. To solve a system, [`solve`] is more accurate.
+/// Returns the inverse of each matrix `[.., n, n]`. To solve a system, [`solve`] is more accurate.
 ///
 /// With `y = inv(a)`, the gradient is `-yᵀ dy yᵀ`.
 ///
@@ -74,11 +74,11 @@ pub fn inv<T: Float>(a: &Tensor<T>) -> Result<Tensor<T>> {
     Inv::apply(a)
 }
 
-/// The sign of the determinant of each matrix `[.., n, n]`, and the logarithm of its magnitude, both of
-/// shape `[..]`. For a singular matrix they are 0 and minus infinity.
+/// Returns the sign of the determinant of each matrix `[.., n, n]`, and the logarithm of its
+/// magnitude, both of shape `[..]`. For a singular matrix they are 0 and minus infinity.
 ///
-/// The sign has no gradient. That of the logarithm is `dy` times the transposed inverse, so a backward of a
-/// singular matrix is an error.
+/// The sign has no gradient. The gradient of the logarithm is `dy` times the transposed inverse, so
+/// a backward of a singular matrix is an error.
 ///
 /// ```
 /// use autograd_core::{Tensor, linalg};
@@ -99,11 +99,11 @@ pub fn slogdet<T: Float>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>)> {
     LogDet::apply(a)
 }
 
-/// The lower triangular `l` with `l lᵀ = a` of each symmetric positive definite matrix `[.., n, n]`, of which only
-/// the lower triangle is read.
+/// Returns the lower triangular `l` with `l lᵀ = a` of each symmetric positive definite matrix
+/// `[.., n, n]`. Only the lower triangle of the matrix is read.
 ///
-/// The gradient is symmetric: with `p` the lower triangle of `lᵀ dl`, its diagonal halved, it is the symmetric part
-/// of `l⁻ᵀ p l⁻¹` (I. Murray, "Differentiation of the Cholesky decomposition", 2016).
+/// The gradient is the symmetric part of `l⁻ᵀ p l⁻¹`, where `p` is the lower triangle of `lᵀ dl`
+/// with its diagonal halved (I. Murray, "Differentiation of the Cholesky decomposition", 2016).
 ///
 /// ```
 /// use autograd_core::{Tensor, linalg};
@@ -115,7 +115,7 @@ pub fn slogdet<T: Float>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>)> {
 ///
 /// # Errors
 ///
-/// [`Error::Shape`] if the last two axes differ in length, [`Error::Value`] if a matrix is not positive definite.
+/// [`Error::Shape`] if `a` is not square, [`Error::Value`] if a matrix is not positive definite.
 #[track_caller]
 pub fn cholesky<T: Float>(a: &Tensor<T>) -> Result<Tensor<T>> {
     square("cholesky", a)?;
@@ -128,7 +128,7 @@ impl<T: Float> Solve<T> {
 
     fn forward(ctx: &mut ForwardContext<Self>, a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
         let solved = |(a, b): (DMatrix<f64>, DMatrix<f64>)| {
-            // The crate's loop underflows where there are no rows.
+            // nalgebra's loop underflows if there are no rows.
             if a.is_empty() { Some(b) } else { LU::new(a).solve(&b) }
         };
         let all = matrices(a).into_iter().zip(matrices(b)).map(solved);
@@ -213,12 +213,12 @@ impl<T: Float> LowerFactor<T> {
     }
 }
 
-/// The axes before the last two.
+/// Returns the lengths of the axes before the last two.
 fn stack<T: Float>(x: &Tensor<T>) -> &[usize] {
     &x.shape()[..x.ndim() - 2]
 }
 
-/// The number of rows, or an error if there are not as many columns.
+/// Returns the number of rows, or an error if the matrix is not square.
 fn square<T: Float>(op: &'static str, a: &Tensor<T>) -> Result<usize> {
     match a.shape() {
         [.., m, n] if m == n => Ok(*n),
@@ -233,10 +233,10 @@ fn matrices<T: Float>(x: &Tensor<T>) -> Vec<DMatrix<f64>> {
     (0..count).map(|at| DMatrix::from_row_slice(m, n, &data[at * m * n..][..m * n])).collect()
 }
 
-/// What the matrix must be, and what it is where a function has no value.
+/// What the matrix must be, and what it is if a function has no value.
 const INVERTIBLE: [&str; 2] = ["with an inverse", "a singular one"];
 
-/// Matrices, whose elements lie column by column, as a tensor; an error names the first that is missing.
+/// Joins column-major matrices to a tensor; an error names the first that is missing.
 fn stacked<T: Float>(
     op: &'static str,
     [expected, found]: [&str; 2],

@@ -1,4 +1,4 @@
-//! NumPy's files: an array in an `.npy` file, arrays by name in an `.npz` archive.
+//! NumPy's files: an array in an `.npy` file, named arrays in an `.npz` archive.
 //!
 //! ```
 //! use autograd_core::{Tensor, npy};
@@ -12,11 +12,11 @@
 //! ```
 //!
 //! - Element types are `float32`, `float64`, `int32`, `int64`, `uint8` and `bool`, little-endian. Arrays in
-//!   C and in Fortran order are read; row-major ones are written, with the shape as it is.
+//!   C and in Fortran order are read; arrays are written row-major, with their shape unchanged.
 //! - Archives are read as `np.savez` and `np.savez_compressed` write them, and written as by `np.savez`.
-//! - What is read wants no gradient and is trusted in nothing: a header that promises more elements than
-//!   the file has is an error before memory is asked for.
-//! - A file is replaced whole or not at all: a full disk or a crash leaves the old one.
+//! - Tensors that are read want no gradient. A file is not trusted: a header that claims more elements than
+//!   the file has is an error before memory is allocated.
+//! - A file is replaced atomically: a full disk or a crash leaves the old one.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, ErrorKind, Read};
@@ -33,15 +33,15 @@ use crate::error::{Error, Result};
 use crate::file;
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
 
-/// What `np.savez` adds to the name of an array.
+/// The suffix that `np.savez` adds to the name of an array.
 const SUFFIX: &str = ".npy";
 
 /// Reads an `.npy` file.
 ///
 /// # Errors
 ///
-/// [`Error::File`] if the file does not exist or cannot be read, is no whole `.npy` file, or has elements of
-/// another type or byte order than this module reads.
+/// [`Error::File`] if the file does not exist or cannot be read, is not a complete `.npy` file, or
+/// has elements of another type or byte order than this module reads.
 pub fn read_npy(path: impl AsRef<Path>) -> Result<AnyTensor> {
     let path = path.as_ref();
     let read = file::open(path).and_then(|(file, _)| parse(&all(file)?));
@@ -52,20 +52,20 @@ pub fn read_npy(path: impl AsRef<Path>) -> Result<AnyTensor> {
 ///
 /// # Errors
 ///
-/// [`Error::File`] if the file cannot be written: its folder does not exist, say, or the disk is full. A file
-/// that was there is then as it was.
+/// [`Error::File`] if the file cannot be written, for example because its folder does not exist or
+/// the disk is full. An existing file is unchanged then.
 pub fn write_npy<T: Element>(path: impl AsRef<Path>, tensor: &Tensor<T>) -> Result<()> {
     let (path, tensor) = (path.as_ref(), tensor.untyped());
     let written = file::replace(path, |out| write(&tensor, out));
     written.map_err(|error| failed("write_npy", path, &error))
 }
 
-/// Reads all arrays of an `.npz` archive, by their names without `.npy`.
+/// Reads all arrays of an `.npz` archive, by name without `.npy`.
 ///
 /// # Errors
 ///
-/// As [`read_npy`]; also where the file is no archive, or holds something else beside arrays. The error names
-/// the array that is wrong.
+/// As [`read_npy`]; also if the file is not an archive, or contains something other than arrays.
+/// The error names the array that is wrong.
 pub fn read_npz(path: impl AsRef<Path>) -> Result<BTreeMap<String, AnyTensor>> {
     let path = path.as_ref();
     let read = file::open(path).and_then(|(file, _)| {
@@ -89,7 +89,7 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<BTreeMap<String, AnyTensor>> {
     read.map_err(|error| failed("read_npz", path, &error))
 }
 
-/// Writes tensors by name as an `.npz` archive, as `np.savez` does: without compression. Equal tensors give
+/// Writes tensors by name as an uncompressed `.npz` archive, as `np.savez` does. Equal tensors give
 /// equal bytes.
 ///
 /// ```
@@ -136,7 +136,7 @@ fn write(tensor: &AnyTensor, out: &mut dyn io::Write) -> io::Result<()> {
     written.map_err(io::Error::other)
 }
 
-/// The array of an `.npy` file.
+/// Parses the array of an `.npy` file.
 fn parse(bytes: &[u8]) -> io::Result<AnyTensor> {
     let types =
         [array::<f32>, array::<f64>, array::<i32>, array::<i64>, array::<u8>, array::<bool>];
@@ -154,12 +154,12 @@ fn parse(bytes: &[u8]) -> io::Result<AnyTensor> {
     })
 }
 
-/// The same if its elements are of type `T`.
+/// Parses the array if its elements are of type `T`.
 fn array<T: Element + ReadableElement + ViewElement>(
     bytes: &[u8],
 ) -> Result<AnyTensor, ViewNpyError> {
     let array = match ArrayViewD::<T>::view_npy(bytes) {
-        // The number of bytes was compared with the header, so a copy asks for no more memory.
+        // The header agrees with the number of bytes, so a copy needs no more memory.
         Err(ViewNpyError::MisalignedData) => {
             ArrayD::read_npy(bytes).map_err(|error| ViewNpyError::InvalidData(Box::new(error)))
         }

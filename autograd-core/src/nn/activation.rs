@@ -4,7 +4,7 @@ use super::{Mode, Module};
 use crate::graph::Tensor;
 use crate::ops::Float;
 
-/// Of each layer its documentation, its type with its options, and its function.
+/// Defines layers: documentation, type with options, and function.
 macro_rules! layers {
     ($(
         $(#[$doc:meta])*
@@ -15,7 +15,7 @@ macro_rules! layers {
         pub struct $name $(($(#[doc = $what] #[module(skip)] pub $type),+))?;
 
         impl $name {
-            /// The function of `x`.
+            /// Applies the function to `x`.
             #[track_caller]
             pub fn forward<T: Float>(&self, $x: &Tensor<T>) -> Tensor<T> {
                 $(let Self($($option),+) = *self;)?
@@ -60,8 +60,8 @@ layers! {
     /// [`Tensor::log_softmax`] as a layer.
     LogSoftmax(axis: isize, "The axis along which the exponentials add up to 1.") =
         |x| x.log_softmax(axis);
-    /// All axes after the first become one: from `[n, a, b, ..]` to `[n, a * b * ..]`. A tensor with
-    /// one axis becomes `[n, 1]`, one without axes `[1, 1]`.
+    /// Merges all axes after the first: from `[n, a, b, ..]` to `[n, a * b * ..]`. A tensor with
+    /// one axis becomes `[n, 1]`, a scalar `[1, 1]`.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -96,7 +96,7 @@ pub struct Dropout {
 }
 
 impl Dropout {
-    /// Zeros each element with probability `p`.
+    /// Creates a layer that zeros each element with probability `p`.
     ///
     /// # Panics
     ///
@@ -107,7 +107,7 @@ impl Dropout {
         Self { p, mode: Mode::new() }
     }
 
-    /// `x` after dropout.
+    /// Applies dropout to `x`.
     #[track_caller]
     pub fn forward<T: Float>(&self, x: &Tensor<T>) -> Tensor<T> {
         x.dropout(self.p, self.mode.is_training())

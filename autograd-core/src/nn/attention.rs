@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Composite, Tensor, for_any};
 use crate::ops::{Float, expect, options};
 
-/// Attention by several heads (Vaswani et al. 2017), as PyTorch's `MultiheadAttention` with
+/// Multi-head attention (Vaswani et al. 2017), as PyTorch's `MultiheadAttention` with
 /// `batch_first=True`. With `q`, `k` and `v` the three parts of the input projection, each divided
 /// into heads of width `d`, a head is
 ///
@@ -30,7 +30,7 @@ use crate::ops::{Float, expect, options};
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct MultiheadAttention<T: Float = f32> {
-    /// `[3 * width, width]`: the projections of queries, keys and values, one below the other.
+    /// `[3 * width, width]`: the stacked projections of queries, keys and values.
     pub in_proj_weight: Tensor<T>,
     /// `[3 * width]`
     pub in_proj_bias: Option<Tensor<T>>,
@@ -42,8 +42,8 @@ pub struct MultiheadAttention<T: Float = f32> {
 }
 
 impl<T: Float> MultiheadAttention<T> {
-    /// For inputs `[n, length, width]`, without dropout. Initial values are PyTorch's: Glorot's
-    /// uniform distribution for the input projection, 0 for the biases.
+    /// Creates a layer for inputs `[n, length, width]`, without dropout. Initial values are PyTorch's:
+    /// Glorot's uniform distribution for the input projection, 0 for the biases.
     ///
     /// # Panics
     ///
@@ -64,7 +64,7 @@ impl<T: Float> MultiheadAttention<T> {
         }
     }
 
-    /// With dropout of the attention weights, in training only.
+    /// Adds dropout of the attention weights, in training only.
     ///
     /// # Panics
     ///
@@ -75,13 +75,13 @@ impl<T: Float> MultiheadAttention<T> {
         Self { dropout: Dropout::new(p), ..self }
     }
 
-    /// The layer without its biases.
+    /// Removes the biases.
     #[must_use]
     pub fn without_bias(self) -> Self {
         Self { in_proj_bias: None, out_proj: self.out_proj.without_bias(), ..self }
     }
 
-    /// For each query, the attention-weighted sum of the values, projected: `[n, queries, width]`.
+    /// Returns the attention-weighted sum of the values for each query, projected: `[n, queries, width]`.
     ///
     /// # Panics
     ///
@@ -97,7 +97,7 @@ impl<T: Float> MultiheadAttention<T> {
         expect(self.try_forward(query, key, value, masks)).0
     }
 
-    /// [`MultiheadAttention::forward`], with an error instead of a panic, and with the attention
+    /// [`MultiheadAttention::forward`], with an error instead of a panic. Also returns the attention
     /// weights of each head, after dropout: `[n, heads, queries, keys]`.
     ///
     /// # Errors
@@ -143,7 +143,7 @@ impl<T: Float> MultiheadAttention<T> {
         let (k, v) = (in_heads(key, 1)?, in_heads(value, 2)?);
         let scores = q.try_matmul(&k.swap_axes(-1, -2))?;
         let scores = masks.added.iter().fold(scores, |scores, mask| scores + mask);
-        // Not an infinity: a query that may look at no key has no maximum then.
+        // Not an infinity: a query without a key would have no maximum.
         let hidden = |scores: Tensor<T>, number: T| {
             masks.hidden.iter().fold(scores, |scores, mask| scores.masked_fill(mask, number))
         };
@@ -155,11 +155,11 @@ impl<T: Float> MultiheadAttention<T> {
     }
 }
 
-/// Which keys a query may not attend to, and what is added to their scores; by default it attends to all
-/// alike. As in PyTorch's `MultiheadAttention`, a mask of bools is true where a key is left out, and one of
-/// numbers is added to the scores before the softmax, where minus infinity leaves a key out and others bias
-/// it; their gradient may be wanted. A key that any of the masks leaves out is left out. A query without a key
-/// gets weights of 0, and the bias of the output projection.
+/// Masks that exclude keys from queries, or bias their scores; by default a query attends to all
+/// keys alike. As in PyTorch's `MultiheadAttention`, a mask of bools is true where a key is
+/// excluded. A mask of numbers is added to the scores before the softmax: minus infinity excludes a
+/// key, other numbers bias it, and may want a gradient. A key is excluded if any mask excludes it.
+/// A query without a key gets weights of 0, and so the bias of the output projection.
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -204,32 +204,32 @@ impl<T: Float> AttentionMask for Tensor<T> {
     }
 }
 
-/// The masks of scores: where they are hidden, and what is added before.
+/// The masks of scores: where scores are hidden, and what is added to them before.
 struct OfScores<T: Float> {
     hidden: Vec<Tensor<bool>>,
     added: Vec<Tensor<T>>,
 }
 
 impl<T: Float> OfScores<T> {
-    /// One more, of this shape.
+    /// Adds a mask of this shape.
     fn push(&mut self, mask: &AnyTensor, shape: &[usize]) {
         if let AnyTensor::Bool(mask) = mask {
             return self.hidden.push(mask.reshape(shape));
         }
         let added = for_any!(mask, mask => mask.cast::<T>()).reshape(shape);
-        // So that a query without a key gets 0, not NaN.
+        // A query without a key gets weights of 0 then, not NaN.
         self.hidden.push(added.eq_scalar(T::neg_infinity()));
         self.added.push(added);
     }
 }
 
 impl<'a> AttentionMasks<'a> {
-    /// Every query attends to all keys.
+    /// Creates empty masks: every query attends to all keys.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A query attends to the keys up to its own position, both counted from the start.
+    /// Restricts a query to the keys up to its own position, both counted from the start.
     #[doc(alias = "is_causal")]
     #[must_use]
     pub fn causal(self) -> Self {
@@ -237,18 +237,18 @@ impl<'a> AttentionMasks<'a> {
     }
 
     options! {
-        /// Of pairs of a query and a key: `[queries, keys]`, `[heads, queries, keys]` or
-        /// `[n, heads, queries, keys]`, where the leading axes may have length 1. (PyTorch's mask of three
-        /// axes is `[n * heads, queries, keys]`.)
+        /// Sets a mask of pairs of a query and a key: `[queries, keys]`, `[heads, queries, keys]`
+        /// or `[n, heads, queries, keys]`, where the leading axes may have length 1. (PyTorch's
+        /// mask of three axes is `[n * heads, queries, keys]`.)
         #[doc(alias = "attn_mask")]
         pub fn attention(mask: &'a dyn AttentionMask).into();
 
-        /// Of keys in each sample, `[n, keys]`.
+        /// Sets a mask of the keys of each sample, `[n, keys]`.
         #[doc(alias = "key_padding_mask")]
         pub fn padding(mask: &'a dyn AttentionMask).into();
     }
 
-    /// The masks as those of scores `[n, heads, queries, keys]`.
+    /// Returns the masks for scores `[n, heads, queries, keys]`.
     fn over_heads<T: Float>(
         self,
         op: &'static str,

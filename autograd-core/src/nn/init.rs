@@ -1,11 +1,11 @@
 //! Initial values of parameters.
 //!
-//! Each function returns a new [`parameter`], drawn from the process-wide generator that
-//! [`seed`](crate::seed) sets. In the formulas `fan` is how many numbers go into an output
-//! ([`Fan::In`]) or are reached from an input ([`Fan::Out`]). They are read off a shape
-//! `[outputs, inputs, ..]`, as linear and convolution weights have it here and in PyTorch: with `r`
-//! the product of the axes after the second (of the window), `fan_in = inputs r` and `fan_out =
-//! outputs r`. With fewer than two axes there is no fan, which panics.
+//! Each function returns a new [`parameter`]. Random numbers come from the process-wide generator that
+//! [`seed`](crate::seed) sets. In the formulas `fan` is the number of inputs of each output
+//! ([`Fan::In`]) or of outputs of each input ([`Fan::Out`]). It follows from a shape
+//! `[outputs, inputs, ..]`, that of linear and convolution weights here and in PyTorch: with `r` the
+//! product of the axes after the second (the window), `fan_in = inputs r` and `fan_out = outputs r`.
+//! A shape with fewer than two axes has no fan: the function panics.
 //!
 //! ```
 //! use autograd_core::Tensor;
@@ -23,31 +23,31 @@ use crate::array::{IntoShape, Shape};
 use crate::graph::Tensor;
 use crate::ops::Float;
 
-/// All 0.
+/// Creates zeros.
 #[track_caller]
 pub fn zeros<T: Float>(shape: impl IntoShape) -> Tensor<T> {
     parameter(Tensor::zeros(shape))
 }
 
-/// All 1.
+/// Creates ones.
 #[track_caller]
 pub fn ones<T: Float>(shape: impl IntoShape) -> Tensor<T> {
     parameter(Tensor::ones(shape))
 }
 
-/// All the same.
+/// Creates equal numbers.
 #[track_caller]
 pub fn constant<T: Float>(shape: impl IntoShape, value: f64) -> Tensor<T> {
     parameter(Tensor::full(shape, T::from_f64(value)))
 }
 
-/// Uniform in `[low, high)`.
+/// Creates uniformly distributed numbers in `[low, high)`.
 #[track_caller]
 pub fn uniform<T: Float>(shape: impl IntoShape, low: f64, high: f64) -> Tensor<T> {
     parameter(Tensor::uniform(shape, low, high))
 }
 
-/// Normal with a mean and a standard deviation.
+/// Creates normally distributed numbers with the given mean and standard deviation.
 #[track_caller]
 pub fn normal<T: Float>(shape: impl IntoShape, mean: f64, std: f64) -> Tensor<T> {
     parameter(Tensor::normal(shape, mean, std))
@@ -91,12 +91,12 @@ pub fn kaiming_normal<T: Float>(shape: impl IntoShape, mode: Fan, gain: f64) -> 
     normal(shape.into_vec(), 0.0, std)
 }
 
-/// Which side of a weight is counted; see the [module](self).
+/// The side of a weight that is counted; see the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fan {
-    /// How many numbers go into an output: keeps the variance in the forward pass.
+    /// The number of inputs of each output: preserves the variance in the forward pass.
     In,
-    /// How many outputs an input goes to: keeps the variance in the backward pass.
+    /// The number of outputs of each input: preserves the variance in the backward pass.
     Out,
 }
 
@@ -112,10 +112,10 @@ fn fan(shape: &Shape, mode: Fan) -> f64 {
     window.iter().fold(side as f64, |fan, &n| fan * n as f64)
 }
 
-/// What stands behind a layer, for the gain that undoes its effect on the variance.
+/// The nonlinearity after a layer, for the gain that undoes its effect on the variance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Nonlinearity {
-    /// Nothing: gain 1.
+    /// None: gain 1.
     Linear,
     /// The logistic function: gain 1.
     Sigmoid,
@@ -128,7 +128,7 @@ pub enum Nonlinearity {
 }
 
 impl Nonlinearity {
-    /// The recommended gain: those of PyTorch's `calculate_gain`.
+    /// Returns the recommended gain, that of PyTorch's `calculate_gain`.
     ///
     /// ```
     /// use autograd_core::nn::init::Nonlinearity;

@@ -1,4 +1,4 @@
-//! `Layer`: modules that map one tensor to one, and lists of them.
+//! `Layer`: modules that map a tensor to a tensor, and lists of them.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -11,8 +11,8 @@ use crate::error::Result;
 use crate::graph::{Composite, Tensor};
 use crate::ops::{Float, expect};
 
-/// A module that maps one tensor to one of the same element type. Layers can stand in a
-/// [`Sequential`]; one of your own needs `forward`:
+/// A module that maps a tensor to a tensor of the same element type. A [`Sequential`] is a list of
+/// layers. A layer of your own needs `forward`:
 ///
 /// ```
 /// use autograd_core::nn::{Layer, Linear, Module, Sequential};
@@ -37,7 +37,7 @@ use crate::ops::{Float, expect};
     note = "a module of yours becomes a layer by `impl Layer<{T}> for ..`, with its `forward`"
 )]
 pub trait Layer<T: Float = f32>: Module {
-    /// The output for the input `x`.
+    /// Returns the output for the input `x`.
     ///
     /// # Panics
     ///
@@ -91,7 +91,7 @@ impl<T: Float, L: Layer<T> + ?Sized> Layer<T> for Box<L> {
     }
 }
 
-/// Layers one after the other. Their parameters are named by positions, as in PyTorch: `0.weight`.
+/// Layers applied one after the other. Their parameters are named by position, as in PyTorch: `0.weight`.
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -110,12 +110,12 @@ pub struct Sequential<T: Float = f32> {
 }
 
 impl<T: Float> Sequential<T> {
-    /// Without layers: the identity.
+    /// Creates a list without layers: the identity.
     pub fn new() -> Self {
         Self { layers: Vec::new() }
     }
 
-    /// With one more layer at the end.
+    /// Adds a layer at the end.
     #[doc(alias = "add")]
     #[must_use]
     pub fn then(mut self, layer: impl Layer<T> + Send + Sync + 'static) -> Self {
@@ -123,7 +123,7 @@ impl<T: Float> Sequential<T> {
         self
     }
 
-    /// With a function at the end, which has no parameters but counts as a position.
+    /// Adds a function at the end, which has no parameters but counts as a position.
     #[doc(alias = "add_fn")]
     #[must_use]
     pub fn then_fn(self, f: impl Fn(&Tensor<T>) -> Tensor<T> + Send + Sync + 'static) -> Self {
@@ -140,7 +140,7 @@ impl<T: Float> Sequential<T> {
         self.layers.is_empty()
     }
 
-    /// The output of the last layer, each layer applied to the output of the one before.
+    /// Applies each layer to the output of the one before, and returns the last output.
     ///
     /// # Panics
     ///
@@ -154,7 +154,7 @@ impl<T: Float> Sequential<T> {
     ///
     /// # Errors
     ///
-    /// That of the first layer that cannot take its input.
+    /// The error of the first layer that cannot take its input.
     #[track_caller]
     pub fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
         let _composite = Composite::here();

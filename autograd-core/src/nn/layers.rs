@@ -1,4 +1,4 @@
-//! Layers with weights: the affine map, convolution, a table.
+//! Layers with weights: affine map, convolution, embedding.
 
 use super::Module;
 use super::init::{self, Fan};
@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::graph::Tensor;
 use crate::ops::{Conv2dOptions, Float, IntoPair, check_indices, pairs};
 
-/// PyTorch's default for weights and biases: uniform in `±1 / sqrt(fan_in)`.
+/// Creates weight and bias with PyTorch's default: uniform in `±1 / sqrt(fan_in)`.
 #[track_caller]
 fn weight_and_bias<T: Float>(shape: &[usize]) -> (Tensor<T>, Option<Tensor<T>>) {
     let weight = init::kaiming_uniform(shape, Fan::In, (1.0_f64 / 3.0).sqrt());
@@ -34,21 +34,21 @@ pub struct Linear<T: Float = f32> {
 }
 
 impl<T: Float> Linear<T> {
-    /// Weights and bias are uniform in `±1 / sqrt(inputs)`: PyTorch's default.
+    /// Creates a layer with weights and bias uniform in `±1 / sqrt(inputs)`: PyTorch's default.
     #[track_caller]
     pub fn new(inputs: usize, outputs: usize) -> Self {
         let (weight, bias) = weight_and_bias(&[outputs, inputs]);
         Self { weight, bias }
     }
 
-    /// The layer without its bias.
+    /// Removes the bias.
     #[must_use]
     pub fn without_bias(self) -> Self {
         Self { bias: None, ..self }
     }
 
     pairs! {
-        /// The map of `x`.
+        /// Applies the map to `x`.
         pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape if
             "`x` is not `[.., inputs]`"
         {
@@ -58,7 +58,7 @@ impl<T: Float> Linear<T> {
     }
 }
 
-/// A convolution of signals `[n, channels, length]`: that of pictures of height 1. See [`Conv`].
+/// A convolution of signals `[n, channels, length]`, computed on pictures of height 1. See [`Conv`].
 ///
 /// ```
 /// use autograd_core::nn::Conv1d;
@@ -80,7 +80,7 @@ pub type Conv1d<T = f32> = Conv<T, 1>;
 /// ```
 pub type Conv2d<T = f32> = Conv<T, 2>;
 
-/// A convolution, which has two forms: [`Conv1d`] and [`Conv2d`].
+/// A convolution, in two forms: [`Conv1d`] and [`Conv2d`].
 #[derive(Clone, Debug, Module)]
 pub struct Conv<T: Float, const AXES: usize> {
     /// `[outputs, channels / groups, kernel]` or `[outputs, channels / groups, kernel height, kernel width]`
@@ -94,9 +94,9 @@ pub struct Conv<T: Float, const AXES: usize> {
 impl<T: Float, const AXES: usize> Conv<T, AXES> {
     const OP: &'static str = if AXES == 1 { "Conv1d" } else { "Conv2d" };
 
-    /// Weights and bias are uniform in `±1 / sqrt(fan_in)`, where `fan_in` is how many numbers go
-    /// into an output: PyTorch's default. Of pairs the second number counts for [`Conv1d`], which is the
-    /// horizontal one.
+    /// Creates a layer with weights and bias uniform in `±1 / sqrt(fan_in)`, where `fan_in` is the
+    /// number of inputs of an output: PyTorch's default. Of pairs, [`Conv1d`] uses the second
+    /// number, the horizontal one.
     ///
     /// # Panics
     ///
@@ -125,14 +125,14 @@ impl<T: Float, const AXES: usize> Conv<T, AXES> {
         Self { weight, bias, options }
     }
 
-    /// The layer without its bias.
+    /// Removes the bias.
     #[must_use]
     pub fn without_bias(self) -> Self {
         Self { bias: None, ..self }
     }
 
     pairs! {
-        /// The convolution of `x`.
+        /// Applies the convolution to `x`.
         pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape | Value | TooLarge if
             "`x` has other axes or channels than the layer takes or is smaller than the kernel, or an option \
             is out of range"
@@ -142,7 +142,7 @@ impl<T: Float, const AXES: usize> Conv<T, AXES> {
             let of_channels = x.shape().get(1) == Some(&channels);
             let (bias, named) = (self.bias.as_ref(), |error: Error| error.of_layer(Self::OP));
             if AXES != 1 {
-                // Other channels than the layer's are the input's fault, not the weight's.
+                // A wrong number of channels is the fault of the input, not of the weight.
                 if x.ndim() == 4 && !of_channels {
                     return wrong_shape("Conv2d", x, format!("of shape [n, {channels}, height, width]"));
                 }
@@ -157,7 +157,7 @@ impl<T: Float, const AXES: usize> Conv<T, AXES> {
     }
 }
 
-/// A table of learned vectors, read by number.
+/// A table of learned vectors, looked up by number.
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -174,20 +174,20 @@ pub struct Embedding<T: Float = f32> {
 }
 
 impl<T: Float> Embedding<T> {
-    /// `entries` vectors of `width` standard normal numbers: PyTorch's default.
+    /// Creates `entries` vectors of `width` standard normal numbers: PyTorch's default.
     #[track_caller]
     pub fn new(entries: usize, width: usize) -> Self {
         Self { weight: init::normal([entries, width], 0.0, 1.0) }
     }
 
     pairs! {
-        /// The vector of each number: `[.., width]`.
+        /// Returns the vector of each number: `[.., width]`.
         pub fn forward, try_forward(&self, numbers: &Tensor<i64>) -> Tensor<T>, Index if
             "a number is not below the count of entries"
         {
             let rows = self.weight.try_index_select(0, &numbers.flatten());
             let rows = rows.map_err(|error| {
-                // The position is that in `numbers`, not in the flattened list.
+                // The error has the position in `numbers`, not in the flattened list.
                 let entries = self.weight.shape().first().copied().unwrap_or_default();
                 let outside = check_indices("Embedding", "numbers", &numbers.read(), entries);
                 outside.err().unwrap_or_else(|| error.of_layer("Embedding"))

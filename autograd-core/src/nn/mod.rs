@@ -1,7 +1,7 @@
-//! Layers, parameters by name, initial values.
+//! Layers, named parameters, initial values.
 //!
-//! A model is a struct of your own that holds layers, tensors and whatever else; how they are put
-//! together is an ordinary function, in which your ops stand beside the built-in ones.
+//! A model is a struct of your own that holds layers, tensors and other fields. Its forward pass is
+//! an ordinary function, which may mix your ops with the built-in ones.
 //! `#[derive(Module)]` finds its parameters and names them.
 //!
 //! ```
@@ -51,18 +51,18 @@
 //! adam.step()?;
 //! adam.clear_grad();
 //!
-//! // Dropout and batch normalization do something else when it counts.
+//! // Dropout and batch normalization behave differently in evaluation.
 //! net.eval();
 //! let saved = net.state_dict();
 //! assert!(saved.contains_key("norm.weight"));
 //! # Ok::<(), autograd_core::Error>(())
 //! ```
 //!
-//! [`state_dict`](Module::state_dict) and [`load_state_dict`](Module::load_state_dict) are the two
-//! ends of saving; [`SafeTensors`](crate::safetensors::SafeTensors) is the file between them.
+//! [`state_dict`](Module::state_dict) and [`load_state_dict`](Module::load_state_dict) save and load a
+//! model; [`SafeTensors`](crate::safetensors::SafeTensors) is the file between them.
 //!
-//! Names, shapes, formulas and first values of the layers are PyTorch's, so a file that PyTorch
-//! wrote can be loaded.
+//! Names, shapes, formulas and initial values of the layers are PyTorch's, so a file written by
+//! PyTorch can be loaded.
 
 mod activation;
 mod attention;

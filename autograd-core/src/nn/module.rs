@@ -1,4 +1,4 @@
-//! `Module`: whatever has parameters, and the walk over them by name.
+//! `Module`: anything with parameters, and the walk over them by name.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,12 +10,12 @@ use crate::error::Result;
 use crate::graph::{AnyTensor, Element, Tensor};
 use crate::ops::Float;
 
-/// Whatever has parameters: a tensor, a layer, a list of them, a struct of your own.
+/// Anything with parameters: a tensor, a layer, a list of them, a struct of your own.
 ///
-/// `#[derive(Module)]` implements it for a struct whose fields are modules; a field that is none
-/// says `#[module(skip)]`. Names are paths of field names and positions: `fc1.weight`,
-/// `blocks.0.bias`. A tensor is a parameter, which is learned if it wants a gradient, as one made by
-/// [`parameter`](crate::nn::parameter) does; one that is kept but not learned is a [`Buffer`].
+/// `#[derive(Module)]` implements it for a struct whose fields are modules; other fields are marked
+/// `#[module(skip)]`. Names are paths of field names and positions: `fc1.weight`, `blocks.0.bias`.
+/// A tensor is a parameter, which is learned if it wants a gradient, as one from
+/// [`parameter`](crate::nn::parameter) does. A tensor that is saved but not learned is a [`Buffer`].
 ///
 /// ```
 /// use autograd_core::nn::{Linear, Module};
@@ -47,7 +47,7 @@ use crate::ops::Float;
             by `#[derive(Module)]`; a tensor of integers or bools is a `Buffer`"
 )]
 pub trait Module {
-    /// Shows the visitor each part by its name, always the same ones in the same order.
+    /// Shows each part to the visitor under its name, always the same parts in the same order.
     ///
     /// ```
     /// use autograd_core::nn::{Linear, Module, Visitor};
@@ -64,8 +64,8 @@ pub trait Module {
     /// ```
     fn visit(&self, visitor: &mut Visitor<'_>);
 
-    /// The parameters by name, in the order of the fields; also those that are frozen
-    /// (`stop_gradient`). A tensor that stands in two places is listed twice.
+    /// Returns the parameters by name, in the order of the fields, including those that are frozen
+    /// (`stop_gradient`). A tensor in two places is listed twice.
     fn named_parameters(&self) -> Vec<(String, AnyTensor)> {
         let mut found = Vec::new();
         walk(self, &mut |name, part| {
@@ -76,12 +76,12 @@ pub trait Module {
         found
     }
 
-    /// [`Module::named_parameters`] less the names.
+    /// [`Module::named_parameters`] without the names.
     fn parameters(&self) -> Vec<AnyTensor> {
         self.named_parameters().into_iter().map(|(_, tensor)| tensor).collect()
     }
 
-    /// The parameters whose elements are of type `T`, each once, for loops that need no cast.
+    /// Returns the parameters with elements of type `T`, each once, for loops that need no cast.
     ///
     /// ```
     /// use autograd_core::nn::{Linear, Module};
@@ -98,13 +98,13 @@ pub trait Module {
         all.filter_map(|(_, tensor)| tensor.downcast()).collect()
     }
 
-    /// How many numbers are learned; what stands in two places counts once.
+    /// Returns the number of elements of all parameters; a tensor in two places counts once.
     fn parameter_count(&self) -> usize {
         let len = |(_, tensor): &(_, AnyTensor)| tensor.shape().iter().product::<usize>();
         distinct_parameters(self).iter().map(len).sum()
     }
 
-    /// Parameters and buffers by name: what is saved. The tensors are these, not copies.
+    /// Returns parameters and buffers by name, for saving. They are the tensors themselves, not copies.
     ///
     /// # Panics
     ///
@@ -121,10 +121,10 @@ pub trait Module {
         found
     }
 
-    /// Copies values by name into parameters and buffers, all or none. They stay the tensors they
-    /// are: optimizers and other handles see the new values.
+    /// Copies values by name into parameters and buffers, all or none. The tensors stay the same, so
+    /// optimizers and other handles see the new values.
     ///
-    /// To load a part only, complete it first with what the model has:
+    /// To load only a part, complete it first with the model's own state:
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -143,25 +143,25 @@ pub trait Module {
     ///
     /// # Errors
     ///
-    /// [`Error::StateDict`](crate::Error::StateDict) if a name is missing or not of this module, or
-    /// a tensor has another shape or element type, or one tensor stands under two names and gets two
-    /// values: every one of them is named, and nothing is changed.
+    /// [`Error::StateDict`](crate::Error::StateDict) if a name is missing or unknown, a tensor has
+    /// another shape or element type, or one tensor has two names and gets two values. The error lists
+    /// all of these, and nothing is changed.
     fn load_state_dict(&self, from: &StateDict) -> Result<()> {
         super::state::load(&self.state_dict(), from)
     }
 
-    /// From now on dropout drops and batch normalization uses and collects the batch's statistics;
-    /// so it is at first.
+    /// Switches to training, the initial mode: dropout drops elements, and batch normalization uses and
+    /// collects the batch's statistics.
     fn train(&self) {
         set_training(self, true);
     }
 
-    /// From now on dropout passes everything and batch normalization uses what it collected.
+    /// Switches to evaluation: dropout passes everything, batch normalization uses collected statistics.
     fn eval(&self) {
         set_training(self, false);
     }
 
-    /// Takes the gradients of all parameters away.
+    /// Clears the gradients of all parameters.
     fn clear_grad(&self) {
         walk(self, &mut |_, part| match part {
             Part::Parameter(AnyTensor::Float32(tensor)) => tensor.clear_grad(),
@@ -175,7 +175,7 @@ fn walk<M: Module + ?Sized>(module: &M, found: &mut dyn FnMut(&str, Part<'_>)) {
     module.visit(&mut Visitor { path: String::new(), found });
 }
 
-/// The parameters by name, each once, under its first name.
+/// Returns the parameters by name, each once, under its first name.
 pub(crate) fn distinct_parameters<M: Module + ?Sized>(module: &M) -> Vec<(String, AnyTensor)> {
     let mut seen = BTreeSet::new();
     let mut parameters = module.named_parameters();
@@ -191,21 +191,20 @@ fn set_training<M: Module + ?Sized>(module: &M, training: bool) {
     });
 }
 
-/// What a walk meets.
 enum Part<'a> {
     Parameter(AnyTensor),
     Buffer(AnyTensor),
     Mode(&'a Mode),
 }
 
-/// Goes through a module by name; see [`Module::visit`].
+/// A walk through a module by name; see [`Module::visit`].
 pub struct Visitor<'a> {
     path: String,
     found: &'a mut dyn FnMut(&str, Part<'_>),
 }
 
 impl Visitor<'_> {
-    /// Visits a part under a name, which follows those of the modules around it behind a dot.
+    /// Visits a part under a name, which is appended to those of the modules around it, after a dot.
     pub fn enter<M: Module + ?Sized>(&mut self, name: &str, part: &M) {
         let before = self.path.len();
         if before > 0 {
@@ -217,7 +216,7 @@ impl Visitor<'_> {
     }
 
     fn meet(&mut self, part: Part<'_>) {
-        // A tensor that is visited by itself is called as in a list of one.
+        // A tensor that is visited by itself has its name in a list of one.
         let path = if self.path.is_empty() { "0" } else { &self.path };
         (self.found)(path, part);
     }
@@ -229,10 +228,10 @@ impl fmt::Debug for Visitor<'_> {
     }
 }
 
-/// A new parameter of this value: a leaf whose gradient is wanted, apart from `tensor`.
+/// Creates a parameter with this value: a leaf that wants a gradient, independent of `tensor`.
 ///
-/// It is made to be changed in place: an optimizer writes over its one buffer. Of a plain tensor that is changed, the
-/// buffer that it was made with stays too, as somebody may still read it.
+/// It is meant to be changed in place: an optimizer writes over its only buffer. If a plain tensor
+/// is changed, its first buffer is kept too, as it may have readers.
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -250,7 +249,7 @@ pub fn parameter<T: Float>(tensor: Tensor<T>) -> Tensor<T> {
 /// A tensor that belongs to a module and is saved with it, but is not learned: running statistics,
 /// a table, a count.
 ///
-/// It is used as the [`Tensor`] in it.
+/// It dereferences to its [`Tensor`].
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -270,7 +269,7 @@ pub fn parameter<T: Float>(tensor: Tensor<T>) -> Tensor<T> {
 pub struct Buffer<T: Element = f32>(Tensor<T>);
 
 impl<T: Element> Buffer<T> {
-    /// Of a copy of this tensor's value.
+    /// Creates a buffer with a copy of this tensor's value.
     pub fn new(tensor: Tensor<T>) -> Self {
         Self(T::own(&tensor))
     }
@@ -286,12 +285,12 @@ impl<T: Element> Deref for Buffer<T> {
 
 /// Whether a module is in training, as in [`Module::train`], or not, as in [`Module::eval`].
 ///
-/// A module of your own that does something else then has a field of this type.
+/// A module of your own that behaves differently in training has a field of this type.
 #[derive(Debug)]
 pub struct Mode(AtomicBool);
 
 impl Mode {
-    /// In training.
+    /// Creates a mode that is in training.
     pub fn new() -> Self {
         Self(AtomicBool::new(true))
     }

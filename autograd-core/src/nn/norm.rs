@@ -1,4 +1,4 @@
-//! Layers that normalize: each sample alone, or a batch.
+//! Layers that normalize each sample alone, or a batch.
 
 use std::panic::Location;
 
@@ -10,7 +10,7 @@ use crate::graph::{Composite, Tensor, no_grad};
 use crate::ops::trace::is_tracing;
 use crate::ops::{Float, batch_norm, layer_norm, options, pairs};
 
-/// An error unless a field of a layer is as long as `weight`, or one number for all of it.
+/// Returns an error unless a field of a layer is as long as `weight`, or has one number for all of it.
 fn check_field<T: Float>(
     op: &'static str,
     weight: &Tensor<T>,
@@ -37,16 +37,16 @@ fn check_field<T: Float>(
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct LayerNorm<T: Float = f32> {
-    /// The scale, of the shape that is normalized; 1 at first.
+    /// The scale, of the shape that is normalized; initially 1.
     pub weight: Tensor<T>,
-    /// The shift, of the shape that is normalized; 0 at first.
+    /// The shift, of the shape that is normalized; initially 0.
     pub bias: Tensor<T>,
     #[module(skip)]
     eps: f64,
 }
 
 impl<T: Float> LayerNorm<T> {
-    /// For inputs whose last axes are `shape`. `eps` is 1e-5.
+    /// Creates a layer for inputs whose last axes are `shape`. `eps` is 1e-5.
     ///
     /// # Panics
     ///
@@ -60,12 +60,12 @@ impl<T: Float> LayerNorm<T> {
     }
 
     options! {
-        /// With another `eps`.
+        /// Sets `eps`.
         pub fn eps(eps: f64);
     }
 
     pairs! {
-        /// `x` normalized.
+        /// Normalizes `x`.
         pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape | Value if
             "the last axes of `x` are not those of the layer, or `eps` is below 0"
         {
@@ -80,8 +80,8 @@ impl<T: Float> LayerNorm<T> {
 
 /// Normalization of groups of channels, with a learned scale and shift of each channel (Wu and He
 /// 2018): `(x - mean) / sqrt(var + eps) * weight + bias`. Mean and variance, which divides by the
-/// number of elements, are those of a group in a sample. With one group all channels are normalized
-/// together, with as many groups as channels each alone (instance normalization).
+/// number of elements, are those of a group in a sample. One group normalizes all channels
+/// together; as many groups as channels normalize each alone (instance normalization).
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -94,9 +94,9 @@ impl<T: Float> LayerNorm<T> {
 #[doc(alias = "InstanceNorm")]
 #[derive(Clone, Debug, Module)]
 pub struct GroupNorm<T: Float = f32> {
-    /// The scale, `[channels]`; 1 at first.
+    /// The scale, `[channels]`; initially 1.
     pub weight: Tensor<T>,
-    /// The shift, `[channels]`; 0 at first.
+    /// The shift, `[channels]`; initially 0.
     pub bias: Tensor<T>,
     #[module(skip)]
     groups: usize,
@@ -105,7 +105,7 @@ pub struct GroupNorm<T: Float = f32> {
 }
 
 impl<T: Float> GroupNorm<T> {
-    /// For inputs `[n, channels, ..]`, with the channels in `groups` groups. `eps` is 1e-5.
+    /// Creates a layer for inputs `[n, channels, ..]` with the channels in `groups` groups. `eps` is 1e-5.
     ///
     /// # Panics
     ///
@@ -120,12 +120,12 @@ impl<T: Float> GroupNorm<T> {
     }
 
     options! {
-        /// With another `eps`.
+        /// Sets `eps`.
         pub fn eps(eps: f64);
     }
 
     pairs! {
-        /// `x` normalized.
+        /// Normalizes `x`.
         pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape | Value if
             "`x` is not `[n, channels, ..]`, or `eps` is below 0"
         {
@@ -162,14 +162,14 @@ impl<T: Float> GroupNorm<T> {
 #[doc(alias = "RMSNorm")]
 #[derive(Clone, Debug, Module)]
 pub struct RmsNorm<T: Float = f32> {
-    /// The scale, of the shape that is normalized; 1 at first.
+    /// The scale, of the shape that is normalized; initially 1.
     pub weight: Tensor<T>,
     #[module(skip)]
     eps: f64,
 }
 
 impl<T: Float> RmsNorm<T> {
-    /// For inputs whose last axes are `shape`. `eps` is the element type's epsilon, as in PyTorch.
+    /// Creates a layer for inputs whose last axes are `shape`. `eps` is the type's epsilon, as in PyTorch.
     ///
     /// # Panics
     ///
@@ -182,12 +182,12 @@ impl<T: Float> RmsNorm<T> {
     }
 
     options! {
-        /// With another `eps`.
+        /// Sets `eps`.
         pub fn eps(eps: f64);
     }
 
     pairs! {
-        /// `x` normalized.
+        /// Normalizes `x`.
         pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape | Value if
             "the last axes of `x` are not those of the layer, or `eps` is below 0"
         {
@@ -196,7 +196,7 @@ impl<T: Float> RmsNorm<T> {
             if x.is_empty() {
                 return Ok(x * &self.weight);
             }
-            // The result does not depend on the scale, so its gradient is not wanted.
+            // The result does not depend on the scale, so the scale needs no gradient.
             let scale = no_grad().run(|| x.abs().max_axes_keep(&axes).maximum(1.0));
             let scaled = x / &scale;
             let eps = (&scale * &scale).recip() * self.eps;
@@ -212,7 +212,7 @@ fn check_eps(op: &'static str, eps: f64) -> Result<()> {
     }
 }
 
-/// The axes of a weight as those of `x`, which must end in them.
+/// Returns the axes of a weight as axes of `x`, whose shape must end in that of the weight.
 fn last_axes<T: Float>(op: &'static str, x: &Tensor<T>, weight: &Tensor<T>) -> Result<Vec<isize>> {
     let shape = weight.shape();
     if !x.shape().ends_with(shape) {
@@ -268,15 +268,15 @@ pub type BatchNorm2d<T = f32> = BatchNorm<T, 2>;
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct BatchNorm<T: Float, const AXES: usize> {
-    /// The scale, `[channels]`; 1 at first.
+    /// The scale, `[channels]`; initially 1.
     pub weight: Tensor<T>,
-    /// The shift, `[channels]`; 0 at first.
+    /// The shift, `[channels]`; initially 0.
     pub bias: Tensor<T>,
-    /// The running average of the means, `[channels]`; 0 at first.
+    /// The running average of the means, `[channels]`; initially 0.
     pub running_mean: Buffer<T>,
-    /// The running average of the variances, `[channels]`; 1 at first.
+    /// The running average of the variances, `[channels]`; initially 1.
     pub running_var: Buffer<T>,
-    /// How many batches were seen in training; a scalar.
+    /// The number of batches seen in training; a scalar.
     pub num_batches_tracked: Buffer<i64>,
     #[module(skip)]
     momentum: f64,
@@ -292,7 +292,7 @@ impl<T: Float, const AXES: usize> BatchNorm<T, AXES> {
         _ => "BatchNorm",
     };
 
-    /// For inputs with `channels` channels. `momentum` is 0.1 and `eps` 1e-5.
+    /// Creates a layer for inputs with `channels` channels. `momentum` is 0.1 and `eps` 1e-5.
     #[track_caller]
     pub fn new(channels: usize) -> Self {
         Self {
@@ -308,15 +308,15 @@ impl<T: Float, const AXES: usize> BatchNorm<T, AXES> {
     }
 
     options! {
-        /// With another momentum: the weight of a new batch in the running averages.
+        /// Sets the momentum: the weight of a new batch in the running averages.
         pub fn momentum(momentum: f64);
 
-        /// With another `eps`.
+        /// Sets `eps`.
         pub fn eps(eps: f64);
     }
 
     pairs! {
-        /// `x` normalized.
+        /// Normalizes `x`.
         pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape | Value if
             "`x` has other axes or another number of channels than the layer, in training fewer than two \
             elements per channel, or an option is out of range"

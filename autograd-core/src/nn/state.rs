@@ -1,4 +1,4 @@
-//! Loading by name: all or nothing, and everything that differs reported at once.
+//! Loading by name: all or nothing, with all differences reported at once.
 
 use std::collections::BTreeMap;
 
@@ -42,11 +42,10 @@ pub(crate) fn check(into: &StateDict, from: &StateDict) -> Result<()> {
     Err(Error::StateDict { op: "load_state_dict", missing, unexpected, different })
 }
 
-/// Tensors that stand in `into` under two names and in `from` with two values. All that stand in
-/// both are of one shape and type.
+/// Returns errors for tensors with two names in `into` and two values in `from`, of one shape and type.
 fn torn(into: &StateDict, from: &StateDict) -> Vec<String> {
     fn same_bits<T: Element>(a: &Tensor<T>, b: &AnyTensor) -> bool {
-        // NaN is the same value as NaN here; it would be the same after loading.
+        // NaN equals NaN: the value after loading would be the same.
         let bits = |t: &Tensor<T>| format!("{:?}", t.to_vec());
         b.downcast_ref::<T>().is_some_and(|b| a.to_vec() == b.to_vec() || bits(a) == bits(b))
     }

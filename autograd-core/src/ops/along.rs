@@ -1,5 +1,5 @@
-//! Along an axis: sorting, the `k` greatest, the median, extremes, their positions, and running sums. Elements are
-//! gathered by their positions, so that gradients flow back to these.
+//! Operations along an axis: sorting, the `k` greatest, the median, extremes and their positions, and
+//! running sums. Elements are gathered by position, so that gradients flow back to these positions.
 
 use super::call::{call, linear};
 use super::reduce::{Max, Min, grouped};
@@ -64,7 +64,7 @@ fn argsort<T: Numeric>(
     }))
 }
 
-/// Replaces the ranks along an axis by the positions that put them in ascending order; equal ones keep theirs.
+/// Replaces the ranks along an axis by the positions that sort them in ascending order. Stable.
 fn sort(ranks: &mut [i64], Around { outer, n, inner }: Around) {
     let mut row: Vec<(i64, i64)> = Vec::with_capacity(n);
     for first in (0..outer).flat_map(|block| (0..inner).map(move |i| block * n * inner + i)) {
@@ -75,7 +75,7 @@ fn sort(ranks: &mut [i64], Around { outer, n, inner }: Around) {
     }
 }
 
-/// What `find` writes for row-major elements.
+/// Returns the positions that `find` writes for the row-major elements.
 fn positions<T: Numeric>(
     op: &'static str,
     x: &Tensor<T>,
@@ -103,7 +103,7 @@ const fn best_op(name: &'static str) -> OpDef {
     }
 }
 
-/// A shape around an axis, which must have elements, and the shape without it.
+/// Returns the shape around an axis, which must have elements, and the shape without the axis.
 fn around_elements(op: &'static str, shape: &[usize], axis: isize) -> Result<(Around, Shape)> {
     let position = check_axis(op, axis, shape.len())?;
     let around = Around::new(shape, position);
@@ -114,7 +114,7 @@ fn around_elements(op: &'static str, shape: &[usize], axis: isize) -> Result<(Ar
     Ok((around, [&shape[..position], &shape[position + 1..]].concat().into()))
 }
 
-/// The position along an axis of the element that beats all others; the first of equals.
+/// Returns the position along an axis of the element that beats all others; the first of equal ones.
 fn best<T: Numeric>(
     op: &'static str,
     x: &Tensor<T>,
@@ -126,7 +126,7 @@ fn best<T: Numeric>(
     Ok(positions(op, x, shape, caller, &|data, out| pick::best(data, around, fold, out)))
 }
 
-/// Sums of the elements up to each along an axis, or from each on.
+/// Returns the running sums along an axis, counted from its end if `from_end`.
 fn cumsum<T: Numeric>(
     x: &Tensor<T>,
     axis: isize,
@@ -151,7 +151,7 @@ fn summed_up<T: Numeric>(x: &Tensor<T>, axis: isize, from_end: bool) -> Result<T
 /// Sorting is stable: equal elements keep their order. NaN is last, also in descending order. The gradient
 /// of an element flows back to its position in the input.
 impl<T: Numeric> Tensor<T> {
-    /// The elements along an axis in ascending or descending order, and their positions in the input.
+    /// Returns the elements along an axis in ascending or descending order, and their positions in the input.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -173,7 +173,7 @@ impl<T: Numeric> Tensor<T> {
         (self.gather(axis, &order), order)
     }
 
-    /// The positions along an axis that put its elements in ascending or descending order.
+    /// Returns the positions along an axis that sort its elements in ascending or descending order.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -192,8 +192,8 @@ impl<T: Numeric> Tensor<T> {
         expect(self.order("argsort", axis, descending))
     }
 
-    /// The `k` greatest elements along an axis, the greatest first, and their positions. NaN comes last (in PyTorch
-    /// first), so it is among them only where fewer than `k` elements are numbers.
+    /// Returns the `k` greatest elements along an axis, the greatest first, and their positions. NaN
+    /// comes last (in PyTorch first), so it is included only if fewer than `k` elements are numbers.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -228,8 +228,8 @@ impl<T: Numeric> Tensor<T> {
         call(&ARGSORT, attrs, [self.untyped()]).map_err(|error| error.called(op))
     }
 
-    /// The greatest element along an axis, which is removed, and its position: the first of equal ones, and
-    /// the first NaN if there is one. The gradient flows to that element alone.
+    /// Returns the greatest element along an axis, which is removed, and its position: the first of
+    /// equal elements, and the first NaN if there is one. The gradient flows to that element alone.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -251,7 +251,7 @@ impl<T: Numeric> Tensor<T> {
         self.picked(axis, expect(places))
     }
 
-    /// The least element along an axis, which is removed, and its position; see
+    /// Returns the least element along an axis, which is removed, and its position; see
     /// [`Tensor::max_with_indices`].
     ///
     /// # Panics
@@ -269,9 +269,9 @@ impl<T: Numeric> Tensor<T> {
         (self.gather(axis, &places.unsqueeze(axis)).squeeze(axis), places)
     }
 
-    /// The median of all elements, a scalar: for an even number of elements the lesser of the two in the
-    /// middle, as in PyTorch. So it is one of the elements, and the gradient flows to that one alone.
-    /// NaN if any element is.
+    /// Returns the median of all elements as a scalar. For an even number of elements it is the
+    /// lesser of the two middle ones, as in PyTorch: always one of the elements, to which alone the
+    /// gradient flows. NaN if any element is NaN.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -287,7 +287,7 @@ impl<T: Numeric> Tensor<T> {
         expect(self.median_of("median", &[]))
     }
 
-    /// [`Tensor::median`] along `axes`, which are removed; all of them if none is given.
+    /// [`Tensor::median`] along `axes`, which are removed; along all axes if none is given.
     ///
     /// # Panics
     ///
@@ -312,8 +312,8 @@ impl<T: Numeric> Tensor<T> {
     }
 
     pairs! {
-        /// Where along an axis, which is removed, the greatest element is: the first of equal
-        /// ones, and the first NaN if there is one.
+        /// Returns the position of the greatest element along an axis, which is removed: the first of
+        /// equal ones, and the first NaN if there is one.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -326,14 +326,14 @@ impl<T: Numeric> Tensor<T> {
             call(&ARGMAX, [Attr::Int(axis)], [self.untyped()])
         }
 
-        /// Where along an axis, which is removed, the least element is: the first of equal
-        /// ones, and the first NaN if there is one.
+        /// Returns the position of the least element along an axis, which is removed: the first of
+        /// equal ones, and the first NaN if there is one.
         pub fn argmin, try_argmin(&self, axis: isize) -> Tensor<i64>,
             Axis | Shape if "there is no such axis or it has length 0" {
             call(&ARGMIN, [Attr::Int(axis)], [self.untyped()])
         }
 
-        /// The sums of the elements up to and with each, along an axis.
+        /// Returns the running sums along an axis: each element plus all elements before it.
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -1,4 +1,4 @@
-//! Functions of two tensors, element by element, with broadcasting.
+//! Elementwise functions of two tensors, with broadcasting.
 
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -28,7 +28,7 @@ use crate::graph::{
 };
 
 impl Binary {
-    /// Whether the gradient of the left, or right, operand needs the left, or right, operand.
+    /// Whether the rules need the left and the right operand, given which of the two want a gradient.
     pub(super) fn saves(self, [left, right]: [bool; 2]) -> [bool; 2] {
         match self {
             Self::Add | Self::Sub => [false, false],
@@ -38,7 +38,7 @@ impl Binary {
         }
     }
 
-    /// Whether the gradient of a tensor needs it, beside a number, which comes first if it is swapped.
+    /// As [`Self::saves`], if the other operand is a number, which is on the left if `swapped`.
     fn saves_one(self, number: f64, swapped: bool) -> bool {
         match self {
             Self::Add | Self::Sub | Self::Mul => false,
@@ -50,7 +50,7 @@ impl Binary {
 }
 
 family! {
-    /// Functions of each two elements, with broadcasting.
+    /// Functions of pairs of elements, with broadcasting.
     BINARY of Binary::ALL => OpDef {
         family: "binary",
         infer: |op, inputs| {
@@ -68,7 +68,7 @@ family! {
 }
 
 family! {
-    /// The same with a number on the right, or on the left where it is swapped.
+    /// The same functions with a number on the right, or on the left if it is swapped.
     SCALAR of Binary::ALL => OpDef {
         family: "scalar",
         attrs: &[("scalar", Type::Number), ("swapped", Type::Flag)],
@@ -104,7 +104,7 @@ fn scalar_of<T: Numeric>(
     Ok(T::binary_scalar(of, Input::Own(x), scalar, swapped, at))
 }
 
-/// An error where integers would be divided by 0.
+/// Returns an error if integers would be divided by 0.
 pub(super) fn check_divisor<T: Numeric>(op: Binary, divisor: &Value<T>) -> Result<()> {
     if const { T::DTYPE.is_float() } || op != Binary::Div {
         return Ok(());
@@ -119,8 +119,8 @@ pub(super) fn check_divisor<T: Numeric>(op: Binary, divisor: &Value<T>) -> Resul
     Err(Error::value(op.name(), "other", "nonzero for integers", format!("0{place}")))
 }
 
-/// For floats: computes and, where it must be, records.
-// Its only caller is one function for each element type, whose frame it shares.
+/// Computes a function of floats, and records it if needed.
+// Inlined: its only caller is one function for each element type, whose stack frame it shares.
 #[inline(always)]
 pub(super) fn float<T: Float>(
     op: Binary,
@@ -172,7 +172,7 @@ fn saved<T: Float>(saves: bool, position: usize, x: &Tensor<T>) -> Saved {
     if saves { Saved::input(position, x) } else { Saved::Absent }
 }
 
-/// The result, outside the graph.
+/// Computes the result without a record.
 #[inline(always)]
 fn compute<T: Float>(op: Binary, left: Input<'_, T>, right: Input<'_, T>) -> Result<Tensor<T>> {
     match small::pair(op, left, right) {
@@ -199,7 +199,7 @@ fn compute_large<'a, T: Float>(
     Ok(Tensor::new(left.consume(|a| right.consume(|b| passed(of_two(op), &shape, &mut [a, b])))))
 }
 
-/// The product with a 1 that is shown as many, such as the gradient of a sum: the other operand.
+/// Returns the other operand of a product with a broadcast 1, such as the gradient of a sum.
 fn unchanged<T: Float>(
     left: &Input<'_, T>,
     right: &Input<'_, T>,
@@ -213,21 +213,21 @@ fn unchanged<T: Float>(
     }
 }
 
-/// The shapes to which gradients are summed where an operand was broadcast.
+/// The operands' shapes, to which gradients are summed if an operand was broadcast.
 type Shapes = Arc<[Shape; 2]>;
 
-/// The ops as nodes hold them.
+/// The ops in the form that nodes hold.
 struct Rule<T>(PhantomData<T>);
 
 struct PairRule<T>(Binary, PhantomData<fn() -> T>);
 
-/// Of a tensor and a number, or, if it is swapped, of a number and a tensor.
+/// A function of a tensor and a number, or, if swapped, of a number and a tensor.
 struct NumberRule<T>(Binary, bool, PhantomData<fn() -> T>);
 
 macro_rules! rules {
     ($($op:ident)*) => {
         const PAIRS: &[&dyn Op] = &[$(&PairRule::<T>(Binary::$op, PhantomData)),*];
-        /// Also by whether the number comes first.
+        /// The second index says whether the number comes first.
         const NUMBERS: &[[&dyn Op; 2]] = &[$([
             &NumberRule::<T>(Binary::$op, false, PhantomData),
             &NumberRule::<T>(Binary::$op, true, PhantomData),
@@ -261,7 +261,7 @@ impl<T: Float> Op for PairRule<T> {
         Ok(())
     }
 
-    /// For the functions that are linear in each operand, and the quotient.
+    /// The rules of the functions that are linear in each operand, and of the quotient.
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
         if self.0.derived::<T>().is_some() && self.0 != Binary::Div {
             return Ok(None);
@@ -279,7 +279,7 @@ impl<T: Float> Op for PairRule<T> {
             Binary::Pow | Binary::Maximum | Binary::Minimum => None,
         };
         let Some(dy) = dy else { return Ok(None) };
-        // One tangent alone may be of an operand that is broadcast.
+        // A single tangent may be that of a broadcast operand.
         let dy = match push.node.attrs::<[Shape; 2]>() {
             Some([a, b]) => {
                 let shape = broadcast(self.0.name(), a, b)?;
@@ -301,7 +301,7 @@ impl<T: Float> Op for NumberRule<T> {
         pull.sink.deliver(&pull.node.edges()[0], T::wrap(dx))
     }
 
-    /// A function of each element: `pull` is its own transpose.
+    /// The function is elementwise, so `pull` is its own transpose.
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
         let Some(dx) = push.tangents[0].take() else { return Ok(None) };
         let dy = self.gradient(&push.read()?, push.at(), dx)?;
@@ -317,8 +317,8 @@ impl<T: Float> NumberRule<T> {
     }
 }
 
-/// The rules: the gradients of the operands, as far as they are wanted, from those operands that
-/// [`Binary::saves`] names, and, where one was broadcast, the shapes of both.
+/// The rules: returns the wanted gradients of the operands, from the operands that [`Binary::saves`]
+/// names, and, if one was broadcast, the shapes of both.
 #[inline(always)]
 fn pull_pair<T: Float>(
     op: Binary,
@@ -329,7 +329,7 @@ fn pull_pair<T: Float>(
 ) -> Result<[Option<Tensor<T>>; 2]> {
     let a = || a.unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
     let b = || b.unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
-    // A walk may pass without wanting anything; then nothing may have been saved either.
+    // A walk may visit the node without wanting a gradient; then nothing may have been saved either.
     if wants == [false, false] {
         return Ok([None, None]);
     }
@@ -357,12 +357,12 @@ fn pull_pair<T: Float>(
         [false, _] => [None, Some(db(g))],
     };
     let Some(shapes) = shapes else { return Ok([da, db]) };
-    // The one place where broadcasting is undone.
+    // The gradient of a broadcast operand is summed.
     let [sa, sb] = shapes;
     Ok([da.map(|g| g.unbroadcast(sa)), db.map(|g| g.unbroadcast(sb))])
 }
 
-/// For floats and a scalar.
+/// As [`float`], for a tensor and a scalar.
 #[inline(always)]
 pub(super) fn float_scalar<T: Float>(
     op: Binary,
@@ -385,7 +385,7 @@ pub(super) fn float_scalar<T: Float>(
     y
 }
 
-/// The result, outside the graph.
+/// Computes the result without a record.
 fn compute_scalar<T: Float>(op: Binary, x: Input<'_, T>, s: T, swapped: bool) -> Tensor<T> {
     let x = match small::number(op, x, s, swapped) {
         Ok(done) => return done,
@@ -405,7 +405,7 @@ fn compute_scalar<T: Float>(op: Binary, x: Input<'_, T>, s: T, swapped: bool) ->
     )
 }
 
-/// The rules for one operand `x` and the scalar `s`.
+/// The rules for one tensor `x` and the scalar `s`.
 #[inline]
 pub(super) fn scalar_gradient<T: Float>(
     (op, s, swapped): (Binary, T, bool),
@@ -427,7 +427,7 @@ pub(super) fn scalar_gradient<T: Float>(
     }
 }
 
-/// For integers: no gradient, no power.
+/// Computes a function of integers, without a gradient. There is no power of integers.
 pub(super) fn integer<T: Numeric>(
     op: Binary,
     left: Input<'_, T>,
@@ -443,7 +443,7 @@ pub(super) fn integer<T: Numeric>(
     Ok(Tensor::new(convert_zip(&shape, &a, &b, of_integers(op))).with_lost(lost))
 }
 
-/// For integers and a scalar.
+/// As [`integer`], for a tensor and a scalar.
 pub(super) fn integer_scalar<T: Numeric>(
     op: Binary,
     x: Input<'_, T>,
@@ -457,7 +457,7 @@ pub(super) fn integer_scalar<T: Numeric>(
     Tensor::new(value).with_lost(lost)
 }
 
-/// The sum along sorted axes, of the shape that is left.
+/// Returns the sum along sorted axes, reshaped to `shape`, without a record.
 fn summed_to<T: Numeric>(x: &Tensor<T>, axes: &[usize], shape: &[usize]) -> Tensor<T> {
     let sum = expect(T::sum("sum", &x.read(), axes)).reshaped(copied(shape));
     unrecorded("sum", Location::caller(), &[x], sum)
@@ -465,8 +465,8 @@ fn summed_to<T: Numeric>(x: &Tensor<T>, axes: &[usize], shape: &[usize]) -> Tens
 
 impl<T: Numeric> Tensor<T> {
     pairs! {
-        /// The sums over the axes along which a tensor of `shape` would be repeated to become one of this
-        /// shape: the gradient of what was broadcast, in the `backward` of an op that broadcasts.
+        /// Sums over the axes along which broadcasting repeats a tensor of `shape` to get this tensor's
+        /// shape. In the `backward` of an op that broadcasts, this is the gradient of a broadcast operand.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -481,7 +481,7 @@ impl<T: Numeric> Tensor<T> {
         {
             let fits = broadcast("sum_to", shape, self.shape());
             if fits.is_ok_and(|whole| same(&whole, self.shape())) {
-                // A tensor of its own where nothing is summed.
+                // The reshape gives a new tensor even if nothing is summed.
                 return Ok(self.try_reshape(self.shape_owned())?.unbroadcast(shape));
             }
             let expected = format!("one that can be broadcast to {:?}", self.shape());
@@ -489,7 +489,7 @@ impl<T: Numeric> Tensor<T> {
         }
     }
 
-    /// [`Tensor::sum_to`] where the shape fits.
+    /// [`Tensor::sum_to`] for a shape that is known to fit.
     #[track_caller]
     pub(crate) fn unbroadcast(self, shape: &[usize]) -> Tensor<T> {
         if self.shape() == shape {
@@ -504,7 +504,7 @@ impl<T: Numeric> Tensor<T> {
     }
 }
 
-/// The axes of `wide` along which a tensor of this shape was broadcast.
+/// Returns the axes of `wide` along which a tensor of `shape` was broadcast.
 fn broadcast_axes(wide: &[usize], shape: &[usize]) -> Shape {
     let extra = wide.len() - shape.len();
     let is_broadcast = |&i: &usize| i < extra || (shape[i - extra] == 1 && wide[i] != 1);

@@ -10,7 +10,7 @@ use crate::array::Value;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Composite, Element, Rule, Tensor, finish};
 
-/// Runs an op on eager tensors, and notes it where a trace is taken: its only result, or the first.
+/// Runs an op on eager tensors and returns its first result. An active trace notes the call.
 #[track_caller]
 pub(crate) fn call<T: Element, const N: usize>(
     def: &'static OpDef,
@@ -20,7 +20,7 @@ pub(crate) fn call<T: Element, const N: usize>(
     call_at(def, attrs, inputs, Location::caller())
 }
 
-/// As [`call`], where the place of the call is known otherwise.
+/// As [`call`], with the location of the caller as an argument.
 pub(crate) fn call_at<T: Element, const N: usize>(
     def: &'static OpDef,
     attrs: [Attr; N],
@@ -31,7 +31,7 @@ pub(crate) fn call_at<T: Element, const N: usize>(
     Ok(T::unwrap(result).unwrap_or_else(|| unreachable!("{} has results of this type", def.name)))
 }
 
-/// As [`call_at`], whatever the element type.
+/// As [`call_at`], for a result of any element type.
 pub(super) fn call_any(
     def: &'static OpDef,
     attrs: Vec<Attr>,
@@ -54,15 +54,15 @@ pub(super) fn call_any(
     trace::noted(trace::Call::Op { def, attrs }, noted, caller, || run(inputs), |y| vec![y.clone()])
 }
 
-/// The result of an op that is linear in its one tensor: from `kept`, `back` takes a gradient to the input, and
-/// `along` a tangent to the output, which has this shape.
+/// Creates the result of an op that is linear in its one tensor. From `kept`, `back` computes the
+/// input's gradient, and `along` the output's tangent, whose shape is its last argument.
 pub(super) fn linear<T: Element, K: Clone + Send + Sync + 'static>(
     name: &'static str,
     caller: Caller,
     x: &Tensor<T>,
     value: Value<T>,
     kept: K,
-    // No pointers: these functions are not compiled for elements without gradients.
+    // Not function pointers: a generic function is not compiled for elements without gradients.
     back: impl Fn(K, Tensor<T>) -> Result<Tensor<T>> + Send + Sync + 'static,
     along: impl Fn(K, &Tensor<T>, &[usize]) -> Result<Tensor<T>> + Send + Sync + 'static,
 ) -> Tensor<T> {

@@ -1,4 +1,4 @@
-//! Selection by masks, reductions of masks, and comparison of tensors with a tolerance: all made of other ops.
+//! Selection by masks, reductions of masks, and comparison with a tolerance: all composed of other ops.
 
 use std::ops::{BitAnd, BitOr, BitXor, Not};
 
@@ -10,8 +10,8 @@ use crate::graph::{Scalar, Tensor};
 
 /// # Choices
 impl<T: Numeric> Tensor<T> {
-    /// `on` where `mask` is true, `off` elsewhere, all broadcast together: [`Tensor::where_else`] in the order of
-    /// PyTorch and NumPy.
+    /// Returns `on` where `mask` is true and `off` elsewhere, with broadcasting:
+    /// [`Tensor::where_else`] in the order of PyTorch and NumPy.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -30,7 +30,7 @@ impl<T: Numeric> Tensor<T> {
         expect(mask.try_where_else(on, off).map_err(|error| error.called("where_")))
     }
 
-    /// This tensor with `element` where `mask` is true, both broadcast together. The gradient there is 0.
+    /// Returns this tensor with `element` where `mask` is true, with broadcasting. The gradient there is 0.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -50,10 +50,10 @@ impl<T: Numeric> Tensor<T> {
         expect(filled.map_err(|error| error.called("masked_fill")))
     }
 
-    /// The elements where `mask` is true, in row-major order, along one axis. The gradient flows back to
-    /// their positions.
+    /// Returns the elements where `mask` is true, in row-major order, along one axis. The gradient
+    /// flows back to their positions.
     ///
-    /// Their number depends on the data. So a trace takes this op only if the mask does not depend on its inputs.
+    /// Their number depends on the data. So in a trace, the mask must not depend on the trace's inputs.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -74,8 +74,8 @@ impl<T: Numeric> Tensor<T> {
         x.flatten().index_select(0, &Tensor::from(places(mask)).and_lost(mask))
     }
 
-    /// Whether `|self - other| <= atol + rtol * |other|` for all elements, with broadcasting. Equal infinities are
-    /// close; NaN is close to nothing.
+    /// Whether `|self - other| <= atol + rtol * |other|` for all elements, with broadcasting. Equal
+    /// infinities are close; NaN is never close.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -99,7 +99,7 @@ impl<T: Numeric> Tensor<T> {
     }
 }
 
-/// By how much two numbers are further apart than is allowed; infinite for NaN.
+/// Returns by how much two numbers exceed the allowed distance; infinite for NaN and unequal infinities.
 fn excess(left: f64, right: f64, rtol: f64, atol: f64) -> f64 {
     if left == right {
         return 0.0;
@@ -112,7 +112,7 @@ fn wide(mask: &Tensor<bool>, shape: &[usize]) -> Tensor<bool> {
     mask.cast::<u8>().broadcast_to(shape).cast()
 }
 
-/// Where a mask is true, as positions in row-major order.
+/// Returns the row-major positions where a mask is true.
 pub(super) fn places(mask: &Tensor<bool>) -> Vec<i64> {
     (0..).zip(mask.to_vec()).filter_map(|(at, on)| on.then_some(at)).collect()
 }
@@ -121,8 +121,8 @@ pub(super) fn places(mask: &Tensor<bool>) -> Vec<i64> {
 ///
 /// `&`, `|`, `^` and `!` are [`Tensor::and`], [`Tensor::or`], [`Tensor::xor`] and [`Tensor::not`].
 impl Tensor<bool> {
-    /// Whether any element is true along `axes`, which are removed; all of them if none is given. False if there
-    /// are no elements.
+    /// Whether any element is true along `axes`, which are removed; along all axes if none is
+    /// given. False if there are no elements.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -142,8 +142,8 @@ impl Tensor<bool> {
         self.cast::<i64>().sum_axes(axes).gt_scalar(0_i64)
     }
 
-    /// Whether all elements are true along `axes`, which are removed; all of them if none is given. True if there
-    /// are no elements.
+    /// Whether all elements are true along `axes`, which are removed; along all axes if none is
+    /// given. True if there are no elements.
     ///
     /// # Panics
     ///
@@ -155,8 +155,8 @@ impl Tensor<bool> {
         self.not().cast::<i64>().sum_axes(axes).eq_scalar(0_i64)
     }
 
-    /// The positions of the elements that are true, in row-major order, `[count, axes]`: one row for each, with a
-    /// number for each axis.
+    /// Returns the positions of the true elements in row-major order, of shape `[count, axes]`: one
+    /// row for each element, with an index for each axis.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -221,7 +221,7 @@ impl Not for Tensor<bool> {
     }
 }
 
-/// Two tensors that [`assert_close!`](crate::assert_close) compares.
+/// The two tensors that [`assert_close!`](crate::assert_close) compares.
 #[derive(Debug)]
 pub struct Close<'a, T: Numeric> {
     left: &'a Tensor<T>,
@@ -231,7 +231,7 @@ pub struct Close<'a, T: Numeric> {
 }
 
 impl<'a, T: Numeric> Close<'a, T> {
-    /// With PyTorch's tolerances for the element type.
+    /// Creates a comparison with PyTorch's tolerances for the element type.
     pub fn new(left: &'a Tensor<T>, right: &'a Tensor<T>) -> Self {
         let [rtol, atol] = match T::DTYPE {
             DType::Float32 => [1.3e-6, 1e-5],
@@ -253,7 +253,7 @@ impl<'a, T: Numeric> Close<'a, T> {
         Self { atol, ..self }
     }
 
-    /// Panics if they are not close.
+    /// Panics if the tensors are not close.
     #[track_caller]
     pub fn check(self, left: &str, right: &str) {
         if let Err(why) = self.compare() {
@@ -286,11 +286,11 @@ impl<'a, T: Numeric> Close<'a, T> {
     }
 }
 
-/// Asserts that two tensors of one element type have the same shape and elements that are close: no further
-/// apart than `atol + rtol * |right|`. The message shows how many differ, and the worst.
+/// Asserts that two tensors of one element type have the same shape, and that elements differ by at
+/// most `atol + rtol * |right|`. The message says how many elements differ, and shows the worst.
 ///
 /// The tolerances are 1.3e-6 and 1e-5 for `f32`, 1e-7 and 1e-7 for `f64`, as in PyTorch, and 0 for integers.
-/// Equal infinities are close; NaN is close to nothing.
+/// Equal infinities are close; NaN is never close.
 ///
 /// ```
 /// use autograd_core::{Tensor, assert_close};

@@ -1,4 +1,4 @@
-//! Comparisons, choices by a mask, and changes of the element type.
+//! Comparisons, selection by a mask, and conversion of the element type.
 
 use std::panic::Location;
 
@@ -38,8 +38,8 @@ macro_rules! comparisons {
 
         /// # Comparisons
         ///
-        /// Between a tensor and another one, with broadcasting, or a number (`.._scalar`; see [`Scalar`](crate::Scalar)). They
-        /// give a `bool` tensor and have no gradient. NaN compares as in IEEE 754.
+        /// Each compares a tensor with another one, with broadcasting, or with a number (`.._scalar`; see
+        /// [`Scalar`](crate::Scalar)). The result is a `bool` tensor without gradient. NaN is as in IEEE 754.
         impl<T: Element> Tensor<T> {
             $(
                 pairs! {
@@ -64,22 +64,22 @@ macro_rules! comparisons {
 }
 
 comparisons! {
-    /// Where the elements are equal.
+    /// True where the elements are equal.
     equal try_equal eq_scalar Equal;
-    /// Where the elements differ.
+    /// True where the elements differ.
     not_equal try_not_equal ne_scalar NotEqual;
-    /// Where `self > other`.
+    /// True where `self > other`.
     greater try_greater gt_scalar Greater;
-    /// Where `self >= other`.
+    /// True where `self >= other`.
     greater_equal try_greater_equal ge_scalar GreaterEqual;
-    /// Where `self < other`.
+    /// True where `self < other`.
     less try_less lt_scalar Less;
-    /// Where `self <= other`.
+    /// True where `self <= other`.
     less_equal try_less_equal le_scalar LessEqual;
 }
 
 family! {
-    /// Comparisons of each two elements, with broadcasting.
+    /// Comparisons of pairs of elements, with broadcasting.
     COMPARISONS of Comparison::ALL => OpDef {
         family: "compare",
         infer: |_, inputs| {
@@ -100,7 +100,7 @@ family! {
 entries! {
     CHOICES:
 
-    /// By a mask, one of two.
+    /// Selection of one of two tensors by a mask.
     WHERE = OpDef {
         infer: |_, inputs| {
             let [chosen, a, b] = exactly(inputs)?;
@@ -200,7 +200,7 @@ fn compare<T: Element>(
     Ok(mask.with_lost(lost(x).and(lost(other))))
 }
 
-/// Of two values broadcast to `shape`.
+/// Compares two values that are broadcast to `shape`.
 fn compared<T: Element>(
     op: Comparison,
     shape: &[usize],
@@ -218,7 +218,7 @@ fn compared<T: Element>(
 }
 
 impl Tensor<bool> {
-    /// Where both are true: `a & b`.
+    /// True where both masks are true: `a & b`.
     ///
     /// # Panics
     ///
@@ -229,7 +229,7 @@ impl Tensor<bool> {
         expect(call(&AND, [], [self.untyped(), other.untyped()]))
     }
 
-    /// Where either is true: `a | b`.
+    /// True where at least one mask is true: `a | b`.
     ///
     /// # Panics
     ///
@@ -240,7 +240,7 @@ impl Tensor<bool> {
         expect(call(&OR, [], [self.untyped(), other.untyped()]))
     }
 
-    /// Where one is true and the other is not: `a ^ b`.
+    /// True where exactly one mask is true: `a ^ b`.
     ///
     /// # Panics
     ///
@@ -251,7 +251,7 @@ impl Tensor<bool> {
         expect(call(&XOR, [], [self.untyped(), other.untyped()]))
     }
 
-    /// Where this one is false: `!a`.
+    /// True where this mask is false: `!a`.
     #[doc(alias = "logical_not")]
     #[allow(clippy::should_implement_trait, reason = "it is the method behind `!`")]
     #[track_caller]
@@ -274,8 +274,8 @@ impl Tensor<bool> {
     }
 
     pairs! {
-        /// `on` where this mask is true, `off` where it is false, with broadcasting. Both are tensors or
-        /// numbers; see [`Tensor::where_`] for PyTorch's order. The gradient flows to whichever was chosen.
+        /// Returns `on` where this mask is true, `off` elsewhere, with broadcasting. Both are tensors or
+        /// numbers; see [`Tensor::where_`] for PyTorch's order. The gradient flows to the selected elements.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -300,7 +300,7 @@ impl Tensor<bool> {
     }
 }
 
-/// By a mask, one of two; recorded as the op of this name.
+/// Selects one of two tensors by a mask; the op is recorded under `name`.
 pub(super) fn choose<T: Numeric>(
     name: &'static str,
     mask: &Tensor<bool>,
@@ -332,13 +332,12 @@ pub(super) fn choose<T: Numeric>(
     }))
 }
 
-/// A conversion to an element type that is a value here, so that generic code can convert without a bound for
-/// each pair.
+/// Conversion to an element type given as a value: generic code needs no bound for each pair of types.
 pub(super) trait Cast: Element {
     fn cast(x: &Tensor<Self>, to: DType, caller: Caller) -> AnyTensor;
 }
 
-/// Between floats the gradient flows.
+/// Converts the elements. The gradient flows between float types only.
 fn converted<T: Element, U: Element>(
     x: &Tensor<T>,
     caller: Caller,
@@ -378,8 +377,8 @@ macro_rules! casts {
 casts! { f32 f64 i32 i64 u8 bool }
 
 impl<T: Element> Tensor<T> {
-    /// The same numbers as elements of type `U`. Between float types the gradient flows, converted
-    /// back; to and from other types it stops.
+    /// Converts the elements to type `U`. Between float types the gradient flows, converted back;
+    /// any other conversion stops it.
     ///
     /// Each element is converted as by Rust's `as`: floats round, an integer wraps, a float outside
     /// the range of an integer type saturates. `x != 0` gives a `bool`, and a `bool` gives 0 or 1.
@@ -398,7 +397,7 @@ impl<T: Element> Tensor<T> {
 }
 
 impl<T: Numeric> Tensor<T> {
-    /// Where elements are not equal to themselves: NaN.
+    /// True where an element is NaN.
     #[track_caller]
     pub fn is_nan(&self) -> Tensor<bool> {
         self.not_equal(self)

@@ -1,4 +1,4 @@
-//! Making tensors, and getting numbers out of them.
+//! Constructors of tensors, and access to their elements.
 
 use std::borrow::Cow;
 use std::panic::Location;
@@ -34,7 +34,7 @@ fn one_or_zero<T: Element>(_: &Tensor<T>, value: f64) -> T {
     if value == 0.0 { T::ZERO } else { T::ONE }
 }
 
-/// Zeros or ones in the shape of a tensor, which may differ from run to run of a trace.
+/// Returns zeros or ones in the shape of a tensor, which may differ from run to run of a trace.
 #[track_caller]
 fn like<T: Element, U: Element>(other: &Tensor<U>, value: u8) -> Tensor<T> {
     if !trace::is_noting() {
@@ -48,7 +48,7 @@ fn checked(op: &'static str, shape: Shape) -> Result<Shape> {
     Ok(shape)
 }
 
-/// Zeros that `fill` writes over.
+/// Creates a tensor of zeros and lets `fill` overwrite them.
 #[track_caller]
 fn generated<T: Element>(
     op: &'static str,
@@ -62,7 +62,7 @@ fn generated<T: Element>(
     tensor
 }
 
-/// `n` elements in one axis.
+/// Creates a tensor of one axis with `n` elements.
 #[track_caller]
 fn list<T: Element>(op: &'static str, n: usize, elements: impl Iterator<Item = T>) -> Tensor<T> {
     Tensor::new(Value::build(expect(checked(op, [n].into_shape())), |out| out.extend(elements)))
@@ -106,10 +106,10 @@ pub(super) fn item<T: Element>(x: &Tensor<T>) -> Result<T> {
 
 /// # Constructors
 ///
-/// A shape is `[2, 3]`, a slice, a `Vec`, one length, or `()` for a scalar. All panic with a clear
-/// message if the shape is too large for the address space.
+/// A shape is `[2, 3]`, a slice, a `Vec`, one length, or `()` for a scalar. All constructors panic
+/// with a clear message if the shape is too large for the address space.
 impl<T: Element> Tensor<T> {
-    /// Zeros (`false` for `bool`).
+    /// Creates a tensor of zeros (`false` for `bool`).
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -121,31 +121,31 @@ impl<T: Element> Tensor<T> {
         T::filled(&expect(checked("zeros", shape.into_shape())), T::ZERO)
     }
 
-    /// Ones (`true` for `bool`).
+    /// Creates a tensor of ones (`true` for `bool`).
     #[track_caller]
     pub fn ones(shape: impl IntoShape) -> Tensor<T> {
         T::filled(&expect(checked("ones", shape.into_shape())), T::ONE)
     }
 
-    /// Every element the same. It gives the tensor its type; [`Tensor::full_like`] takes a number of any.
+    /// Creates equal elements, which determine the tensor's type; [`Tensor::full_like`] takes any number.
     #[track_caller]
     pub fn full(shape: impl IntoShape, element: T) -> Tensor<T> {
         T::filled(&expect(checked("full", shape.into_shape())), element)
     }
 
-    /// Zeros of the shape of another tensor.
+    /// Creates zeros in the shape of another tensor.
     #[track_caller]
     pub fn zeros_like<U: Element>(other: &Tensor<U>) -> Tensor<T> {
         like(other, 0)
     }
 
-    /// Ones of the shape of another tensor.
+    /// Creates ones in the shape of another tensor.
     #[track_caller]
     pub fn ones_like<U: Element>(other: &Tensor<U>) -> Tensor<T> {
         like(other, 1)
     }
 
-    /// Every element the same number, in the shape of another tensor.
+    /// Creates equal elements in the shape of another tensor.
     ///
     /// ```
     /// use autograd_core::{Float, Tensor};
@@ -159,7 +159,7 @@ impl<T: Element> Tensor<T> {
         Self::full(other.shape_owned(), element.scalar())
     }
 
-    /// From elements in row-major order.
+    /// Creates a tensor from elements in row-major order.
     ///
     /// # Errors
     ///
@@ -178,7 +178,7 @@ impl<T: Element> Tensor<T> {
         T::of_vec(shape.into_shape(), data)
     }
 
-    /// The elements in row-major order.
+    /// Returns the elements in row-major order.
     #[doc(alias = "tolist")]
     #[doc(alias = "to_data")]
     #[track_caller]
@@ -187,16 +187,16 @@ impl<T: Element> Tensor<T> {
         T::to_vec(self)
     }
 
-    /// A copy as an ndarray array.
+    /// Returns a copy of the elements as an ndarray array.
     #[track_caller]
     pub fn to_ndarray(&self) -> ArrayD<T> {
         self.is_read("to_ndarray");
         T::to_ndarray(self)
     }
 
-    /// The elements as an ndarray array, to read. Nothing is copied unless this tensor has been
-    /// changed in place; then it is a copy of what it is now. Crates for ndarray take it, and `Tensor::from`
-    /// takes their arrays.
+    /// Returns the elements as an ndarray array for reading. They are copied only if this tensor
+    /// has been changed in place; the copy has the current elements. Crates for ndarray accept the
+    /// array, and `Tensor::from` accepts their arrays.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -211,7 +211,7 @@ impl<T: Element> Tensor<T> {
         T::view(self)
     }
 
-    /// The numbers are read, which a closure that is traced must not do with what follows its inputs.
+    /// Tells an active trace that the elements are read, which it refuses if they depend on its inputs.
     #[inline]
     #[track_caller]
     pub(super) fn is_read(&self, name: &str) {
@@ -221,7 +221,7 @@ impl<T: Element> Tensor<T> {
     }
 
     pairs! {
-        /// The only element of a tensor that has one.
+        /// Returns the only element of a tensor of one element.
         #[doc(alias = "to_scalar")]
         #[doc(alias = "into_scalar")]
         pub fn item, try_item(&self) -> T,
@@ -231,7 +231,7 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// The element at a position.
+    /// Returns the element at a position.
     ///
     /// # Panics
     ///
@@ -253,9 +253,9 @@ impl<T: Element> Tensor<T> {
 
 /// # Random numbers and ranges
 ///
-/// Numbers come from the process-wide generator that [`seed`](crate::seed) sets.
+/// Numbers are drawn from the process-wide generator that [`seed`](crate::seed) sets.
 impl<T: Float> Tensor<T> {
-    /// Normal with mean 0 and standard deviation 1.
+    /// Creates normally distributed numbers with mean 0 and standard deviation 1.
     ///
     /// ```standalone_crate
     /// use autograd_core::Tensor;
@@ -268,13 +268,13 @@ impl<T: Float> Tensor<T> {
         Self::normal(shape, 0.0, 1.0)
     }
 
-    /// Uniform in [0, 1).
+    /// Creates uniformly distributed numbers in [0, 1).
     #[track_caller]
     pub fn rand(shape: impl IntoShape) -> Tensor<T> {
         Self::uniform(shape, 0.0, 1.0)
     }
 
-    /// Normal with a mean and a standard deviation.
+    /// Creates normally distributed numbers with the given mean and standard deviation.
     ///
     /// # Panics
     ///
@@ -288,7 +288,7 @@ impl<T: Float> Tensor<T> {
         generated("normal", shape, |out| T::normal(out, mean, std))
     }
 
-    /// Uniform in [low, high).
+    /// Creates uniformly distributed numbers in [low, high).
     ///
     /// # Panics
     ///
@@ -302,19 +302,19 @@ impl<T: Float> Tensor<T> {
         generated("uniform", shape, |out| T::uniform(out, low, high))
     }
 
-    /// Uniform in [0, 1), in the shape of another tensor.
+    /// Creates uniformly distributed numbers in [0, 1), in the shape of another tensor.
     #[track_caller]
     pub fn rand_like<U: Element>(other: &Tensor<U>) -> Tensor<T> {
         Self::rand(other.shape_owned())
     }
 
-    /// Normal with mean 0 and standard deviation 1, in the shape of another tensor.
+    /// As [`Tensor::randn`], in the shape of another tensor.
     #[track_caller]
     pub fn randn_like<U: Element>(other: &Tensor<U>) -> Tensor<T> {
         Self::randn(other.shape_owned())
     }
 
-    /// `n` numbers from `start` to `end`, both included, at equal distances.
+    /// Creates `n` equally spaced numbers from `start` to `end`, both included.
     #[track_caller]
     pub fn linspace(start: f64, end: f64, n: usize) -> Tensor<T> {
         let step = if n > 1 { (end - start) / (n - 1) as f64 } else { 0.0 };
@@ -325,7 +325,7 @@ impl<T: Float> Tensor<T> {
 }
 
 impl Tensor<i64> {
-    /// Uniform integers in [low, high), from the process-wide generator.
+    /// Creates uniformly distributed integers in [low, high), from the process-wide generator.
     ///
     /// # Panics
     ///
@@ -336,7 +336,7 @@ impl Tensor<i64> {
         generated("randint", shape, |out| random::fill_randint(out, low, high))
     }
 
-    /// The numbers 0 .. n in a random order, from the process-wide generator.
+    /// Creates a random permutation of the numbers 0 .. n, from the process-wide generator.
     #[track_caller]
     pub fn randperm(n: usize) -> Tensor<i64> {
         generated("randperm", n, |out| {
@@ -347,20 +347,20 @@ impl Tensor<i64> {
 }
 
 impl<T: Numeric> Tensor<T> {
-    /// `0, 1, .. n - 1`.
+    /// Creates the numbers `0, 1, .. n - 1`.
     ///
     /// # Panics
     ///
-    /// If the element type is one of integers and cannot hold `n - 1`.
+    /// If the element type is an integer type and cannot hold `n - 1`.
     #[track_caller]
     pub fn arange(n: usize) -> Tensor<T> {
         expect(T::end("arange", n));
         list("arange", n, (0..n).map(T::count))
     }
 
-    /// The numbers `start, start + step, ..` before `end`.
+    /// Creates the numbers `start, start + step, ..` before `end`; see [`Tensor::arange`] for `0, 1, ..`.
     ///
-    /// Those of floats are computed in `f64`, each from `start`, as in NumPy and PyTorch.
+    /// Floats are computed in `f64`, each from `start`, as in NumPy and PyTorch.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -371,7 +371,7 @@ impl<T: Numeric> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If `step` is 0, leads away from `end`, or a number is NaN or infinite; see [`Tensor::arange`] for 0 and on.
+    /// If `step` is 0, leads away from `end`, or a number is NaN or infinite.
     #[doc(alias = "range")]
     #[track_caller]
     pub fn arange_step(start: T, end: T, step: T) -> Tensor<T> {
@@ -384,7 +384,7 @@ impl<T: Numeric> Tensor<T> {
             let of = |x: T| Tensor::from(x).cast::<f64>().item();
             let [first, last, by] = [start, end, step].map(of);
             let n = ((last - first) / by).ceil();
-            // NaN is no number of elements.
+            // The range does not contain NaN either.
             if by == 0.0 || !(0.0..u64::MAX as f64).contains(&n) {
                 expect(wrong(format!("{by} from {first} to {last}")));
             }
@@ -398,12 +398,12 @@ impl<T: Numeric> Tensor<T> {
         }
         let n = (last - first).unsigned_abs().div_ceil(by.unsigned_abs());
         let n = usize::try_from(n).unwrap_or(usize::MAX);
-        // All lie between `start` and `end`.
+        // Every number is between `start` and `end`, so it fits the element type.
         list(op, n, (0..n).map(|i| (first + by * i as i128) as i64)).cast()
     }
 
-    /// For each of some lists, a tensor with an axis for each list, along which it has that list's
-    /// elements: the coordinates of a grid. Axis 0 is that of the first list (`indexing="ij"`).
+    /// Creates the coordinates of a grid: for each list, a tensor with an axis for each list, whose elements
+    /// are those of the list along its own axis. Axis 0 is that of the first list (`indexing="ij"`).
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -415,7 +415,7 @@ impl<T: Numeric> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If one is no list (one axis), or the grid is too large.
+    /// If a list does not have exactly one axis, or the grid is too large.
     #[track_caller]
     pub fn meshgrid(lists: &[&Tensor<T>]) -> Vec<Tensor<T>> {
         let op = "meshgrid";
@@ -436,7 +436,7 @@ impl<T: Numeric> Tensor<T> {
         lists.iter().enumerate().map(along).collect()
     }
 
-    /// The identity matrix of `n` rows.
+    /// Creates the identity matrix of `n` rows.
     #[doc(alias = "identity")]
     #[track_caller]
     pub fn eye(n: usize) -> Tensor<T> {
@@ -475,7 +475,7 @@ impl<T: Element, const N: usize, const M: usize> From<[[T; M]; N]> for Tensor<T>
     }
 }
 
-/// Rows of one shape as a tensor with one axis more; of no row, the shape is `[0]`.
+/// Stacks rows of one shape along a new first axis; without rows the shape is `[0]`.
 #[track_caller]
 fn of_rows<T: Element>(rows: Vec<Tensor<T>>) -> Tensor<T> {
     let of_row = rows.first().map(Tensor::shape_owned).unwrap_or_default();
@@ -492,7 +492,7 @@ fn of_rows<T: Element>(rows: Vec<Tensor<T>>) -> Tensor<T> {
 
 macro_rules! nested {
     ($([$($n:ident)*] $rows:ty;)*) => {$(
-        /// Panics if the rows do not have one shape.
+        /// Panics if the rows differ in shape.
         impl<T: Element $(, const $n: usize)*> From<$rows> for Tensor<T> {
             #[track_caller]
             fn from(rows: $rows) -> Self {
@@ -511,7 +511,7 @@ nested! {
     [N M] Vec<[[T; N]; M]>;
 }
 
-/// The sum, with broadcasting, of tensors; of none it is the scalar 0.
+/// The sum of tensors, with broadcasting; the scalar 0 if there are none.
 impl<T: Numeric> std::iter::Sum for Tensor<T> {
     #[track_caller]
     fn sum<I: Iterator<Item = Self>>(tensors: I) -> Self {
@@ -519,7 +519,7 @@ impl<T: Numeric> std::iter::Sum for Tensor<T> {
     }
 }
 
-/// The sum, with broadcasting, of tensors; of none it is the scalar 0.
+/// The sum of tensors, with broadcasting; the scalar 0 if there are none.
 impl<'a, T: Numeric> std::iter::Sum<&'a Tensor<T>> for Tensor<T> {
     #[track_caller]
     fn sum<I: Iterator<Item = &'a Tensor<T>>>(tensors: I) -> Self {
@@ -527,7 +527,7 @@ impl<'a, T: Numeric> std::iter::Sum<&'a Tensor<T>> for Tensor<T> {
     }
 }
 
-/// Takes the array's buffer where it is row-major, else copies it.
+/// Takes over the array's buffer if it is row-major; otherwise copies it.
 impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor<T> {
     #[track_caller]
     fn from(array: Array<T, D>) -> Self {
@@ -542,7 +542,7 @@ impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor<T> {
     }
 }
 
-/// Copies what is seen, in any order of axes.
+/// Copies the elements of the view, in any order of axes.
 impl<T: Element, D: Dimension> From<ndarray::ArrayView<'_, T, D>> for Tensor<T> {
     #[track_caller]
     fn from(view: ndarray::ArrayView<'_, T, D>) -> Self {
@@ -560,7 +560,7 @@ impl<T: Element> Default for Tensor<T> {
 
 impl Tensor<i64> {
     pairs! {
-        /// A new last axis of length `classes`: 1 at the place that each element names, else 0.
+        /// Adds a last axis of length `classes`: 1 at the index given by each element, 0 elsewhere.
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -1,7 +1,7 @@
-//! Functions of two tensors whose rules are derived from their formulas, as those of users' ops are:
-//! both gradients in one pass. Sums and products have the same rules, written out in
-//! [`binary`](super::binary): a gradient that is the output's is handed on there, and a product is
-//! written over it.
+//! Functions of two tensors whose rules are derived from their formulas, as for users' ops: both
+//! gradients in one pass. Sums, differences and products have equal rules, hand-written in
+//! [`binary`](super::binary): these hand on a gradient that is the output's, and write a product
+//! over it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::kernels::{Div, Maximum, Minimum, Pow};
 use super::{Binary, Float};
 use crate::formula::{Compiled, Dual, Lane, Lanewise, Mask, Program, Real};
 
-/// From `a`, `b` and the gradient of the result: the gradients of `a` and `b`.
+/// The gradients of `a` and `b`, from `a`, `b` and the gradient of the result.
 struct Derived<F>(F);
 
 impl<F: Lanewise<2, 0, 1>> Lanewise<3, 0, 2> for Derived<F> {
@@ -23,7 +23,7 @@ impl<F: Lanewise<2, 0, 1>> Lanewise<3, 0, 2> for Derived<F> {
     }
 }
 
-/// The same of `a` and a number: that of `a` alone.
+/// As [`Derived`], for `a` and a number: the gradient of `a`.
 struct DerivedWith<F>(F, f64);
 
 impl<F: Lanewise<2, 0, 1>> Lanewise<2, 0, 1> for DerivedWith<F> {
@@ -34,17 +34,17 @@ impl<F: Lanewise<2, 0, 1>> Lanewise<2, 0, 1> for DerivedWith<F> {
     }
 }
 
-/// Both operands of a function, and that backward gets them.
+/// Describes a function whose backward reads both operands.
 const fn info(name: &'static str, reduction: Reduction) -> Info {
     Info::new(name, &["x", "other"], &[true, true], [&[0, 1], &[]], reduction)
 }
 
-/// The same of one operand.
+/// As [`info`], for one operand.
 const fn info_of_one(name: &'static str) -> Info {
     Info::new(name, &["x"], &[true], [&[0], &[]], Reduction::None)
 }
 
-/// An op of two numbers, and its backward from what it keeps and the gradient.
+/// An op of two numbers with one result. Its backward has `GIVEN` inputs and `GRADIENTS` results.
 type PairOf<F, B, const GIVEN: usize, const GRADIENTS: usize> =
     Pair<Compiled<F, 2, 0, 1>, Compiled<B, GIVEN, 0, GRADIENTS>, Program>;
 
@@ -62,7 +62,7 @@ macro_rules! functions {
         )*
 
         impl Binary {
-            /// The op whose derivative this function's rule is, if it has no shorter one.
+            /// Returns the op whose backward is this function's rule, if `binary` has no shorter rule.
             pub(super) fn derived<T: Float>(self) -> Option<&'static dyn Op<T>> {
                 match self {
                     $(Self::$name => Some(&$method::OP),)*
@@ -80,7 +80,7 @@ functions! {
     minimum Minimum;
 }
 
-/// The greater or the lesser of a tensor and a number. A tie goes to the tensor.
+/// The op for the maximum or minimum of a tensor and a number. At a tie, the tensor gets the gradient.
 pub(super) fn bound<T: Float>(op: Binary, number: T) -> Handle<T> {
     static MAXIMUM: Info = info_of_one("maximum");
     static MINIMUM: Info = info_of_one("minimum");
@@ -93,7 +93,7 @@ pub(super) fn bound<T: Float>(op: Binary, number: T) -> Handle<T> {
     }
 }
 
-/// A function with a number on its right.
+/// A function with a number as its right operand.
 struct With<F>(F, f64);
 
 impl<F: Lanewise<2, 0, 1>> Lanewise<1, 0, 1> for With<F> {
@@ -103,18 +103,18 @@ impl<F: Lanewise<2, 0, 1>> Lanewise<1, 0, 1> for With<F> {
     }
 }
 
-/// An op of one tensor that a call makes anew, as a number is part of its formulas.
+/// Creates an op of one tensor. Each call creates it anew, because a number is part of its formulas.
 fn with_number<T: Float>(
     info: &'static Info,
     forward: impl Lanewise<1, 0, 1> + 'static,
     backward: impl Lanewise<2, 0, 1> + 'static,
 ) -> Handle<T> {
-    /// No backward was written by hand.
+    /// No derivative for a check of backward.
     const NO_OTHER: Option<Program> = None;
     Handle::Shared(Arc::new(Pair::new(info, Compiled(forward), Compiled(backward), NO_OTHER)))
 }
 
-/// `x` above 0, elsewhere a function of `x` and a number, with its slope.
+/// Activations: `x` above 0, elsewhere a function of `x` and a number, with its slope.
 macro_rules! activations {
     ($($name:ident |$x:ident, $number:ident| $below:expr, $slope:expr;)*) => {$(
         pub(super) fn $name<T: Float>(number: f64) -> Handle<T> {
@@ -131,13 +131,12 @@ macro_rules! activations {
 
 activations! {
     leaky_relu |x, slope| x * slope, slope;
-    // The exponential is limited, so that what is not chosen stays finite. Its slope is not made of the
-    // function, which is near -1 where the slope is near 0.
+    // The exponential's argument is limited, so that a value that is not selected stays finite. The
+    // slope is not computed from the function, which is near -1 where the slope is near 0.
     elu |x, alpha| x.min(0.0).exp_m1() * alpha, x.min(0.0).exp() * alpha;
 }
 
-/// What dropout makes of `x` with the factors that it drew: 0 where the factor is, also of what is not
-/// finite.
+/// Returns dropout of `x` by the drawn factors as an op: 0 where the factor is 0, even if `x` is not finite.
 pub(super) fn dropped<T: Float>() -> Handle<T> {
     formulas! {
         Forward |x, factor| [factor.eq(0.0).select(0.0, x * factor)];

@@ -1,4 +1,4 @@
-//! Sums of products by labelled axes, made of batched matrix products.
+//! Sums of products over labelled axes, computed by batched matrix products.
 
 use std::panic::Location;
 
@@ -13,11 +13,10 @@ use super::{Binary, Caller, Numeric, Reduce, pairs};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Tensor, typed};
 
-/// The axes of a tensor by their labels: letters, and for the axes that `...` stands for, characters of a private
-/// range, counted from the last.
+/// The labels of axes: letters, or private-use characters, counted from the last, for the axes of `...`.
 type Labels = Vec<char>;
 
-/// The label of the axis that is the `at`-th from the end of those that `...` stands for.
+/// Returns the label of the `at`-th axis from the end among the axes of `...`.
 fn unnamed(at: usize) -> char {
     let code = 0xE000 + at.min(0xFFF) as u32;
     char::from_u32(code).unwrap_or_else(|| unreachable!("{code:x} is in the private range"))
@@ -28,7 +27,7 @@ fn wrong<T>(equation: &str, expected: impl Into<String>) -> Result<T> {
     Err(Error::value("einsum", "equation", expected, found))
 }
 
-/// The labels of a term, in which `...` stands for `axes` axes.
+/// Returns the labels of a term in which `...` stands for `axes` axes.
 fn labels(equation: &str, term: &str, axes: usize) -> Result<Labels> {
     let (before, after) = term.split_once("...").unwrap_or((term, ""));
     let letters = [before, after].concat();
@@ -56,7 +55,6 @@ impl Term {
         place.unwrap_or_else(|| unreachable!("it has the label"))
     }
 
-    /// Puts the tensor's axes in this order.
     fn permute(&mut self, order: &[usize], at: Caller) -> Result<()> {
         self.tensor = run(&PERMUTE, vec![Attr::Ints(signed(order))], [&self.tensor], at)?;
         self.labels = order.iter().map(|&axis| self.labels[axis]).collect();
@@ -80,7 +78,7 @@ impl Term {
         Ok(())
     }
 
-    /// An axis of length 1 is broadcast where the others are longer: it is as good as none.
+    /// Drops the axes of length 1 that are broadcast to a longer length.
     fn drop_broadcast(&mut self, length: impl Fn(char) -> usize, at: Caller) -> Result<()> {
         let axes = self.labels.iter().zip(self.tensor.shape());
         let kept: Vec<_> = axes.filter(|&(&label, &n)| n == length(label)).collect();
@@ -92,7 +90,7 @@ impl Term {
         Ok(())
     }
 
-    /// Sums along the axes that nobody needs.
+    /// Sums along the axes that are not needed.
     fn sum(&mut self, needed: impl Fn(char) -> bool, at: Caller) -> Result<()> {
         let gone: Vec<usize> =
             (0..self.labels.len()).filter(|&axis| !needed(self.labels[axis])).collect();
@@ -104,14 +102,14 @@ impl Term {
         Ok(())
     }
 
-    /// The tensor with its axes in the order of these labels.
+    /// Returns the tensor with its axes in the order of `labels`.
     fn ordered(mut self, labels: &[char], at: Caller) -> Result<AnyTensor> {
         let order: Vec<usize> = labels.iter().map(|&label| self.place(label)).collect();
         self.permute(&order, at)?;
         Ok(self.tensor)
     }
 
-    /// The product with another one, summed along the axes that both have and nobody needs.
+    /// Returns the product with another term, summed along the common axes that are not needed.
     fn times(mut self, mut right: Self, needed: impl Fn(char) -> bool, at: Caller) -> Result<Self> {
         self.sum(|label| needed(label) || right.labels.contains(&label), at)?;
         right.sum(|label| needed(label) || self.labels.contains(&label), at)?;
@@ -127,7 +125,7 @@ impl Term {
         let (widths, depths) = (lengths(&right, &columns), lengths(&self, &inner));
         let labels = [&batch[..], &rows, &columns].concat();
         let (op, a, b) = if inner.is_empty() {
-            // Each element of one with each of the other.
+            // Nothing is summed: an outer product.
             let a = [&stacks[..], &heights, &vec![1; widths.len()]].concat();
             let b = [&stacks[..], &vec![1; heights.len()], &widths].concat();
             (&BINARY[Binary::Mul as usize], a, b)
@@ -152,7 +150,7 @@ fn run<const N: usize>(
     call_any(def, attrs, inputs.into_iter().cloned().collect(), at)
 }
 
-/// A program can leave one length of a shape open, so no shape is given that is there.
+/// Reshapes only if the shape differs, because a program can leave only one length of a shape open.
 fn shaped(x: AnyTensor, shape: &[usize], at: Caller) -> Result<AnyTensor> {
     if x.shape() == shape { Ok(x) } else { run(&RESHAPE, vec![Attr::shape(shape)], [&x], at) }
 }
@@ -217,7 +215,7 @@ fn einsum(equation: &str, operands: &[AnyTensor], at: Caller) -> Result<AnyTenso
     product.ordered(&output, at)
 }
 
-/// The length of each label, or an error where an axis has neither that length nor 1.
+/// Returns the length of each label, or an error if an axis has neither that length nor 1.
 fn lengths(terms: &[Term]) -> Result<Vec<(char, usize)>> {
     let mut lengths: Vec<(char, usize)> = Vec::new();
     for (at, term) in terms.iter().enumerate() {
@@ -243,13 +241,13 @@ fn lengths(terms: &[Term]) -> Result<Vec<(char, usize)>> {
 /// # Sums of products
 impl<T: Numeric> Tensor<T> {
     pairs! {
-        /// Einstein's summation: the axes of each operand are named by letters, and the products of all operands are
-        /// summed along the axes that the result (after `->`) does not name. `...` stands for any axes, which
-        /// broadcast. A letter that occurs twice in one operand takes its diagonal. Without `->`, the result has the
-        /// letters that occur once, in alphabetical order.
+        /// Einstein summation: letters name the axes of each operand, and the products of all operands
+        /// are summed along the axes that the result (after `->`) does not name. `...` stands for any
+        /// number of axes, which broadcast. A letter that occurs twice in one operand takes its
+        /// diagonal. Without `->`, the result has the letters that occur once, in alphabetical order.
         ///
-        /// Operands are multiplied from left to right, by batched matrix products. A trace can follow one free length in
-        /// each shape that this takes.
+        /// Operands are multiplied from left to right by batched matrix products. In a trace, each
+        /// shape may have one free length.
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -1,5 +1,5 @@
-//! Ops that pick elements by an integer tensor. Gathering and adding back are each other's
-//! adjoints, so each is the other's rule and any order of derivative falls out.
+//! Ops that pick elements by an integer tensor. Picking and adding back are each other's adjoints, so
+//! each is the other's rule, for every order of derivative.
 
 use smallvec::smallvec;
 
@@ -17,10 +17,10 @@ use crate::array::{DType, Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
 use crate::graph::{AnyTensor, Element, Rule, Saved, Tensor, finish, unrecorded};
 
-/// Indices that are checked at once.
+/// Number of indices checked at once.
 const CHECKED: usize = 256;
 
-/// An error for the first index outside an axis of length `len`.
+/// Returns an error for the first index outside an axis of length `len`.
 pub(crate) fn check_indices(
     op: &'static str,
     parameter: &str,
@@ -29,9 +29,9 @@ pub(crate) fn check_indices(
 ) -> Result<()> {
     let index = index.contiguous();
     let data = index.as_slice().unwrap_or(&[]);
-    // A negative one is beyond every axis, as an unsigned number.
+    // As an unsigned number, a negative index is outside every axis.
     let outside = |&i: &i64| i as u64 >= len as u64;
-    // A search that may end at each element is no vector code.
+    // A loop that may end at each element is not vectorized.
     let any = |part: &[i64]| part.iter().fold(false, |any, i| any | outside(i));
     if !data.chunks(CHECKED).any(any) {
         return Ok(());
@@ -47,13 +47,13 @@ pub(crate) fn check_indices(
     Err(Error::Index { op, parameter, index, len })
 }
 
-/// The position on each axis of an element in row-major order.
+/// Returns the position on each axis of the element at a row-major position.
 pub(super) fn place(at: usize, shape: &[usize]) -> Vec<usize> {
     row_major(shape).iter().zip(shape).map(|(stride, n)| at / stride % n).collect()
 }
 
-/// Calls `visit(i, picked)` for each index in row-major order: `picked` is where the element that
-/// index `i` picks along `axis` lies in data of the given strides.
+/// Calls `visit(i, picked)` for each index in row-major order: `picked` is the offset of the
+/// element that index `i` picks along `axis`, in data of the given strides.
 fn for_each_picked(
     index: &Value<i64>,
     axis: usize,
@@ -122,7 +122,7 @@ const fn picking_op(name: &'static str) -> OpDef {
     }
 }
 
-/// The form of the first input, to whose elements those of the last one are added.
+/// An entry for an op that adds elements of the last input to the first, whose form the result has.
 const fn adding_op(name: &'static str) -> OpDef {
     OpDef {
         attrs: &[("axis", Type::Int)],
@@ -141,7 +141,7 @@ const fn adding_op(name: &'static str) -> OpDef {
     }
 }
 
-/// The form of the first of three inputs, in which elements of the last one are put by an index.
+/// Returns the form of the first of three inputs; an index places elements of the last one in it.
 pub(super) fn changed(_: &Operator, inputs: &[&Form]) -> Inferred {
     let [x, index, source] = exactly(inputs)?;
     indices(index)?;
@@ -160,7 +160,7 @@ pub(super) fn index_of(tensor: AnyTensor) -> Computed<Tensor<i64>> {
     tensor.downcast().ok_or_else(|| "its index must be int64".to_owned())
 }
 
-/// What an index picks along an axis: whole slices, or an element for each of its own.
+/// What an index picks along an axis: whole slices, or one element for each index.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Picks {
     Slices,
@@ -175,7 +175,7 @@ impl Picks {
         }
     }
 
-    /// The op that picks, and the one that adds to what was picked.
+    /// Returns the op that picks, and the op that adds to the picked elements.
     fn ops(self) -> [&'static OpDef; 2] {
         match self {
             Self::Slices => [&INDEX_SELECT, &INDEX_ADD],
@@ -204,8 +204,7 @@ impl Picks {
         call(self.ops()[1], [Attr::Int(axis)], [x.untyped(), index.untyped(), source.untyped()])
     }
 
-    /// The axis as a position, and the shape of what an index picks; an error where it does not fit, or what is
-    /// added to it has another shape.
+    /// Returns the axis as a position and the picked shape; an error if `index` or `source` does not fit.
     fn fit(
         self,
         op: &'static str,
@@ -254,7 +253,7 @@ impl Picks {
     }
 }
 
-/// What an index picks. Gradients are added back.
+/// Picks elements by an index. Its rule adds the gradients back.
 pub(super) fn select<T: Numeric>(
     picks: Picks,
     x: &Tensor<T>,
@@ -311,7 +310,7 @@ fn taken<T: Numeric>(
     }
 }
 
-/// `x` with `source` added to what an index picks of it.
+/// Returns `x` with `source` added to the elements that an index picks.
 fn summed<T: Numeric>(
     picks: Picks,
     x: &Tensor<T>,
@@ -334,7 +333,7 @@ fn summed<T: Numeric>(
     }))
 }
 
-/// `source` added to what an index that fits picks of `x`.
+/// Returns `x` with `source` added to the elements that an index picks. The index must fit.
 fn added<T: Numeric>(
     picks: Picks,
     x: Value<T>,
@@ -376,21 +375,21 @@ impl<T: Numeric> Additions<T> for Added<'_, T> {
     }
 }
 
-/// A shape around an axis, if an index is as long on all others.
+/// Returns the shape around an axis, if an index has the same lengths on all other axes.
 fn alike(shape: &[usize], axis: usize, index: &[usize]) -> Option<Around> {
     let same =
         index.len() == shape.len() && (0..shape.len()).all(|i| i == axis || index[i] == shape[i]);
-    // An index without elements may stand beside an axis without any.
+    // An index without elements is excluded: the axis may have none either.
     (same && !index.contains(&0)).then(|| Around::new(shape, axis))
 }
 
 /// # Picking by index
 ///
-/// Indices count from 0; a negative one is an error like any other outside its axis. They have no
-/// gradient. Elements picked several times get the sum of their gradients.
+/// Indices count from 0; a negative index is an error, like any other outside its axis. Indices have no
+/// gradient. An element that is picked several times gets the sum of the gradients.
 impl<T: Element> Tensor<T> {
     pairs! {
-        /// The slices of an axis that a list of indices names, in its order.
+        /// Returns the slices of an axis in the order of a list of indices.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -410,8 +409,8 @@ impl<T: Element> Tensor<T> {
 
 impl<T: Numeric> Tensor<T> {
     pairs! {
-        /// This tensor with the slices of `source` added to those of an axis that `index` names: the
-        /// opposite of [`Tensor::index_select`].
+        /// Returns this tensor with the slices of `source` added to the slices of an axis that
+        /// `index` names: the adjoint of [`Tensor::index_select`].
         pub fn index_add, try_index_add(
             &self,
             axis: isize,
@@ -424,9 +423,9 @@ impl<T: Numeric> Tensor<T> {
             Picks::Slices.add(self, axis, index, source)
         }
 
-        /// The elements that `index` picks along an axis, in the shape of `index`: along axis 0 of a
-        /// matrix, `y[i, j] = x[index[i, j], j]`. On the other axes `index` may be shorter than this
-        /// tensor.
+        /// Returns the elements that `index` picks along an axis, in the shape of `index`: along
+        /// axis 0 of a matrix, `y[i, j] = x[index[i, j], j]`. On the other axes `index` may be
+        /// shorter than this tensor.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -442,8 +441,8 @@ impl<T: Numeric> Tensor<T> {
             Picks::Elements.pick(self, axis, index)
         }
 
-        /// This tensor with each element of `source` added to the one that `index` picks along an
-        /// axis: the opposite of [`Tensor::gather`].
+        /// Returns this tensor with each element of `source` added to the element that `index`
+        /// picks along an axis: the adjoint of [`Tensor::gather`].
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -1,7 +1,7 @@
-//! Changes in place: `+=` and its kin, which are recorded, and plain writes, which are not.
+//! Changes in place: assigning operators such as `+=`, which are recorded, and plain writes, which are not.
 //!
-//! Data is seen changed by every handle of the tensor and by its detached copies; the version
-//! counter that they share is how backward notices that something saved is no longer what it was.
+//! Every handle of the tensor and its detached copies see a change. They share a version counter, by
+//! which backward detects that a saved tensor has changed.
 
 use std::ops::{AddAssign, DivAssign, MulAssign, SubAssign};
 use std::panic::Location;
@@ -22,8 +22,8 @@ fn check_not_traced(op: &'static str) -> Result<()> {
 }
 
 impl<T: Element> Tensor<T> {
-    /// An error where this tensor is a leaf whose gradient is wanted and ops are recorded: what
-    /// its gradient is the gradient of would be unclear.
+    /// Returns an error if this tensor is a leaf that wants a gradient and recording is on: it would be
+    /// unclear which value the gradient belongs to.
     fn check_writable(&self, op: &'static str) -> Result<()> {
         self.check_lent(op)?;
         check_not_traced(op)?;
@@ -52,10 +52,10 @@ impl<T: Element> Tensor<T> {
         Ok(())
     }
 
-    /// An error in user code that the library calls (a backward, a hook), where this tensor wants a
-    /// gradient: it is an input or an output of an op, and who computed it did not ask for a change.
+    /// Returns an error in user code that the library calls (a backward, a hook), if this tensor
+    /// wants a gradient: it is an op's input or output, and its owner did not ask for a change.
     fn check_lent(&self, op: &'static str) -> Result<()> {
-        // Where it is an input of a layer, the error names that.
+        // The error for an input of a layer names that input.
         self.check_write(op)?;
         if !self.stop_gradient() && is_turned_off() {
             return Err(Error::Unsupported {
@@ -71,8 +71,8 @@ impl<T: Element> Tensor<T> {
 
     /// Replaces the data by that of another tensor of the same shape. Not recorded.
     ///
-    /// Every handle of this tensor and its detached copies see the change; what was saved for a
-    /// backward is noticed to have changed.
+    /// Every handle of this tensor and its detached copies see the change. A backward that saved
+    /// the old data detects the change.
     ///
     /// ```
     /// use autograd_core::{Tensor, no_grad};
@@ -87,7 +87,7 @@ impl<T: Element> Tensor<T> {
     /// # Errors
     ///
     /// [`Error::Shape`] if the shapes differ, [`Error::Unsupported`] if this tensor wants a
-    /// gradient, but under `no_grad()`.
+    /// gradient, except under `no_grad()`.
     #[doc(alias = "set_value")]
     #[track_caller]
     pub fn copy_from(&self, source: &Tensor<T>) -> Result<()> {
@@ -98,7 +98,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if this tensor wants a gradient, but under `no_grad()`.
+    /// [`Error::Unsupported`] if this tensor wants a gradient, except under `no_grad()`.
     pub fn fill(&self, element: impl Scalar<T>) -> Result<()> {
         T::fill(self, element.scalar())
     }
@@ -134,7 +134,7 @@ pub(super) fn fill<T: Element>(x: &Tensor<T>, element: T) -> Result<()> {
     })
 }
 
-/// `x op= right`, recorded where it must be.
+/// Computes `x op= right`, and records it if needed.
 fn assign<T: Numeric, R: Operand<T>>(
     x: &mut Tensor<T>,
     op: Binary,
@@ -143,7 +143,7 @@ fn assign<T: Numeric, R: Operand<T>>(
     caller: Caller,
 ) -> Result<()> {
     x.check_writable(name)?;
-    // A rule that saves its operand saves it as it was.
+    // A rule that saves this operand needs the old value.
     let before = if x.is_recorded() { x.snapshot() } else { x.alias() };
     let result = right.operate(op, Input::Own(before), caller)?;
     T::replace(x, name, result)
@@ -177,8 +177,8 @@ pub(super) fn replace<T: Element>(
 macro_rules! assigning_operators {
     ($($trait:ident $method:ident $op:ident $name:literal $try_name:ident $doc:literal;)*) => {
         $(
-            /// Changes the data in place, for all handles of this tensor. Recorded: gradients flow
-            /// through this handle as if the result were a new tensor.
+            /// Changes the data in place, for all handles of this tensor. The change is recorded:
+            /// gradients flow through this handle as if the result were a new tensor.
             impl<T: Numeric, R: Operand<T>> $trait<R> for Tensor<T> {
                 #[track_caller]
                 fn $method(&mut self, right: R) {
@@ -214,7 +214,7 @@ assigning_operators! {
 }
 
 impl<T: Float> Tensor<T> {
-    /// Sets one element in place, recorded: no gradient flows to what stood there before.
+    /// Sets one element in place. The change is recorded: no gradient flows to the old element.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -230,7 +230,7 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Shape`] if there is not one index an axis or one is outside its axis,
+    /// [`Error::Shape`] if there is not one index for each axis, or an index is outside its axis,
     /// [`Error::Unsupported`] on a leaf that wants a gradient while ops are recorded.
     #[track_caller]
     pub fn set_item(&mut self, index: &[usize], element: impl Scalar<T>) -> Result<()> {

@@ -1,8 +1,8 @@
 //! Ops compiled in the library, once for each element type.
 //!
-//! A release build shares no generic function between crates: whoever calls one compiles it anew,
-//! with all that it calls. So the methods of [`Tensor`] are short, and what they do stands behind a
-//! method of one of these traits, which is not generic.
+//! A release build shares no generic function between crates: each crate that calls one compiles it
+//! again, with all that it calls. So the methods of [`Tensor`] are short, and call methods of these
+//! traits, which are not generic.
 
 use ndarray::{ArrayD, CowArray, IxDyn};
 
@@ -55,9 +55,9 @@ instantiate! {
     }
 }
 
-// Inside of an op nothing is noted, so each of these runs the op itself.
+// Noting is off inside an op, so an entry called from these methods may call them again to run the op.
 
-/// With a number that a program can hold, which is an `f64`; another is a tensor of its own.
+/// Calls the scalar op if a program can hold the number as an `f64`; otherwise makes the number a tensor.
 #[cold]
 fn noted_scalar<T: Numeric + num_traits::NumCast>(
     op: Binary,
@@ -79,8 +79,8 @@ fn noted_scalar<T: Numeric + num_traits::NumCast>(
     })
 }
 
-// The doors: thin generic methods in a user's crate end here, so that the rules and kernels behind
-// them are compiled once, in this crate.
+// Entry points: thin generic methods in a user's crate end here, so that rules and kernels are
+// compiled once, in this crate.
 macro_rules! doors {
     ($($t:ty => $binary:path, $scalar:path, $reduce:path, $matmul:path;)*) => {$(
         impl Numeric for $t {

@@ -1,7 +1,7 @@
-//! The macro by which generic functions are compiled in this crate.
+//! A macro that compiles generic functions in this crate.
 
-/// Traits, and for each type an implementation that calls generic functions; or the implementation alone. Its methods stay calls:
-/// inlined, they would be compiled again elsewhere after all.
+/// Declares traits and implements each for some types by calls of generic functions, or only implements
+/// one. The methods are not inlined: otherwise other crates would compile the functions again.
 macro_rules! instantiate {
     (impl $trait:ident<$of:ident> for $($t:ident)*; $methods:tt) => {
         $(instantiate!(@implement [$trait<$of>] $t $methods);)*

@@ -1,4 +1,4 @@
-//! Indexing: parts of tensors by ranges, numbers, new axes, tensors and masks; and assignment to such parts.
+//! Indexing: parts of tensors by ranges, numbers, new axes, tensors and masks; and assignment to parts.
 
 use std::ops::{
     Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive,
@@ -21,7 +21,7 @@ use crate::graph::{Composite, Element, Tensor};
 #[derive(Clone, Copy, Debug)]
 pub struct NewAxis;
 
-/// In an index, all axes that the other parts leave; see [`Tensor::i`].
+/// In an index, all axes that the other parts do not cover; see [`Tensor::i`].
 #[derive(Clone, Copy, Debug)]
 pub struct Ellipsis;
 
@@ -34,7 +34,7 @@ pub struct Step<R>(pub R, pub usize);
 #[derive(Clone, Debug)]
 pub enum Item {
     At(i64),
-    /// From a start to below an end, with a step.
+    /// The start, the end and the step.
     Range(Option<i64>, End, usize),
     NewAxis,
     Ellipsis,
@@ -42,7 +42,7 @@ pub enum Item {
     Mask(Tensor<bool>),
 }
 
-/// Where a range ends.
+/// The end of a range.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub enum End {
@@ -51,13 +51,13 @@ pub enum End {
     With(i64),
 }
 
-/// An integer type of an index.
+/// An integer type that can be an index.
 #[doc(hidden)]
 pub trait Position: Copy {
     fn position(self) -> i64;
 }
 
-/// A part of an index, which is for one axis: see [`Tensor::i`].
+/// A part of an index: see [`Tensor::i`].
 pub trait IntoIndexItem {
     #[doc(hidden)]
     fn item(self) -> Item;
@@ -103,7 +103,7 @@ macro_rules! positions {
     ($($t:ty)*) => {$(
         impl Position for $t {
             fn position(self) -> i64 {
-                // A position beyond `i64` is beyond every axis too.
+                // A position too large for `i64` is outside every axis too.
                 i64::try_from(self).unwrap_or(i64::MAX)
             }
         }
@@ -157,25 +157,25 @@ tuples! {
 
 impl<T: Element> Tensor<T> {
     pairs! {
-        /// The part of the tensor that an index names. The index has a part for each axis; axes after its last part
-        /// are kept whole.
+        /// Returns the part of the tensor that an index selects. The index has a part for each
+        /// axis; axes after its last part are kept whole.
         ///
-        /// | part | what it takes |
+        /// | part | what it selects |
         /// |---|---|
         /// | `2`, `-1` | one element; the axis is removed. Negative numbers count from the end. |
         /// | `1..3`, `1..=2`, `..-1`, `..` | a range |
         /// | `Step(1.., 2)` | every second element of a range |
-        /// | [`NewAxis`] | nothing: there is a new axis of length 1 |
-        /// | [`Ellipsis`] | as many whole axes as the other parts leave |
-        /// | `&Tensor<i64>` | the elements that it lists, in its shape |
-        /// | `&Tensor<bool>` | the elements where it is true, of as many axes as it has |
+        /// | [`NewAxis`] | nothing: adds a new axis of length 1 |
+        /// | [`Ellipsis`] | whole axes: all that the other parts do not cover |
+        /// | `&Tensor<i64>` | the elements at the listed indices, in the shape of the list |
+        /// | `&Tensor<bool>` | the elements where it is true, for as many axes as it has |
         ///
-        /// Clippy takes a literal `1..-1` for an empty range (`reversed_empty_ranges`): allow that lint, or write
-        /// `-3..-1`.
+        /// Clippy takes a literal `1..-1` for an empty range (`reversed_empty_ranges`): allow that lint, or
+        /// write `-3..-1`.
         ///
-        /// Without a tensor in the index, no element is copied. Several tensors of one index are broadcast together and
-        /// paired, as in NumPy: their axes stand where the first tensor does, but at the front where a range or a new axis
-        /// lies between tensors; numbers then count as tensors.
+        /// Without a tensor in the index, no element is copied. Several tensors of one index are broadcast
+        /// together and paired, as in NumPy: their axes replace the axis of the first tensor, but come
+        /// first in the result if a range or a new axis is between tensors; numbers then count as tensors.
         ///
         /// ```
         /// use autograd_core::{NewAxis, Step, Tensor};
@@ -202,8 +202,8 @@ impl<T: Element> Tensor<T> {
 
 /// # Assignment to parts
 impl<T: Numeric> Tensor<T> {
-    /// A copy of this tensor with `elements` in the part that an index names, as [`Tensor::i`] takes it. They are
-    /// broadcast to the part. The gradient of an element that was replaced is 0.
+    /// Returns a copy of this tensor with `elements` in the part that an index selects, as for
+    /// [`Tensor::i`]. They are broadcast to the part. The gradient of a replaced element is 0.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -212,7 +212,7 @@ impl<T: Numeric> Tensor<T> {
     /// assert_eq!(x.slice_assign((.., 0), 0.0).to_vec(), [0.0, 2.0, 0.0, 4.0]);
     /// ```
     ///
-    /// Where an index names an element twice, the last one is written.
+    /// If an index selects an element several times, the last value is written.
     ///
     /// # Panics
     ///
@@ -226,8 +226,8 @@ impl<T: Numeric> Tensor<T> {
     }
 
     pairs! {
-        /// [`Tensor::slice_assign`]; with `accumulate`, the elements are added to the part instead. Where an index names
-        /// an element several times, all are added.
+        /// As [`Tensor::slice_assign`]; with `accumulate`, the elements are added to the part
+        /// instead. If an index selects an element several times, all are added.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -259,7 +259,7 @@ fn put_part<T: Numeric>(
     elements: &Tensor<T>,
     accumulate: bool,
 ) -> Result<Tensor<T>> {
-    // By ops of programs, where a trace may have a free axis.
+    // In a trace an axis may be free, so the positions are computed by ops.
     let places = match trace::is_noting() {
         true => Tensor::<i64>::ones_like(&x.flatten()).cumsum(0) - 1,
         false => Tensor::arange(x.len()),
@@ -281,7 +281,7 @@ fn put_part<T: Numeric>(
     Ok(put.reshape(x.shape_owned()))
 }
 
-/// The part of a tensor that an index of `op` names.
+/// Returns the part of a tensor that an index of `op` selects.
 #[track_caller]
 fn part<T: Element>(op: &'static str, x: &Tensor<T>, items: Vec<Item>) -> Result<Tensor<T>> {
     let rank = x.ndim();
@@ -350,7 +350,7 @@ fn part<T: Element>(op: &'static str, x: &Tensor<T>, items: Vec<Item>) -> Result
     if lists.is_empty() { Ok(y) } else { listed(op, &y, lists) }
 }
 
-/// A range of an axis, which is axis `own` of the whole and axis `at` of `y`.
+/// Returns a range of an axis: axis `own` of the whole tensor and axis `at` of `y`.
 #[track_caller]
 fn ranged<T: Element>(
     op: &'static str,
@@ -385,7 +385,7 @@ fn ranged<T: Element>(
     y.try_slice_axis(at as isize, first as usize, beyond as usize, step)
 }
 
-/// Indices of an axis, those from its end counted from its start; an error for one outside it.
+/// Returns indices of an axis, with negative ones counted from its end; an error if one is outside.
 #[track_caller]
 fn inside(op: &'static str, index: &Tensor<i64>, axis: usize, n: usize) -> Result<Tensor<i64>> {
     let (len, read) = (n as i64, index.to_vec());
@@ -400,7 +400,7 @@ fn inside(op: &'static str, index: &Tensor<i64>, axis: usize, n: usize) -> Resul
     index.lt_scalar(0_i64).try_where_else(index + len, index)
 }
 
-/// The elements that lists of indices pick, each along an axis. All are inside.
+/// Returns the elements that lists of indices pick, each list along an axis. All indices are inside.
 #[track_caller]
 fn listed<T: Element>(
     op: &'static str,
@@ -425,7 +425,7 @@ fn listed<T: Element>(
     out.drain(first..first + axes.len());
     out.insert_many(first, shape.iter().copied());
     let y = y.permute(&order).reshape(together);
-    // One index for all axes: the position in row-major order.
+    // One index for all these axes: the row-major position.
     let mut index: Option<Tensor<i64>> = None;
     for ((_, list), stride) in lists.iter().zip(row_major(&lengths)) {
         let part = list.broadcast_to(shape.clone());
@@ -453,14 +453,14 @@ entries! {
     };
 }
 
-/// Which index is the last one of each position; -1 where none is.
+/// Returns, for each position, the last place in `index` that names it; -1 if there is none.
 fn last_of(index: &Tensor<i64>, len: usize) -> Tensor<i64> {
     let mut last = vec![-1; len];
     (0..).zip(index.to_vec()).for_each(|(i, at)| last[at as usize] = i);
     Tensor::from(last).and_lost(index)
 }
 
-/// A list with the elements of `source` at the positions of `index`, the last of a position.
+/// Returns the list `x` with the elements of `source` at the positions in `index`; the last one wins.
 fn put<T: Numeric>(
     x: &Tensor<T>,
     index: &Tensor<i64>,

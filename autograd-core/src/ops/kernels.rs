@@ -15,7 +15,7 @@ formulas! {
     Minimum |a, b| [a.min(b)], Some(Cheap::Min);
 }
 
-/// The formula of a function of two numbers.
+/// Returns the formula of a function of two numbers.
 pub(super) fn of_two<T: Float>(op: Binary) -> &'static dyn Formula<T> {
     match op {
         Binary::Add => &Compiled(Add),
@@ -28,7 +28,6 @@ pub(super) fn of_two<T: Float>(op: Binary) -> &'static dyn Formula<T> {
     }
 }
 
-/// The function of two integers.
 pub(super) fn of_integers<T: Arithmetic>(op: Binary) -> fn(T, T) -> T {
     match op {
         Binary::Add => T::plus,

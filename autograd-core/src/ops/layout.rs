@@ -1,5 +1,5 @@
-//! Axes exchanged, added and removed, and tensors padded, repeated, rolled and split: all made of other ops,
-//! from which they have their derivatives and their operators in programs.
+//! Axes exchanged, added and removed; padding, repetition, rolling, windows and splits. All are
+//! composed of other ops, from which they get their derivatives and their operators in programs.
 
 use super::{Numeric, expect, pairs};
 use crate::array::Shape;
@@ -11,9 +11,9 @@ use crate::graph::{Composite, Element, Tensor};
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Padding {
-    /// One number, which is converted to the element type as by Rust's `as`.
+    /// One number, converted to the element type as by Rust's `as`.
     Constant(f64),
-    /// The elements mirrored at the first and the last one, which are not repeated: `3 2 | 1 2 3 | 2 1`.
+    /// The elements mirrored at the first and last element, which are not repeated: `3 2 | 1 2 3 | 2 1`.
     Reflect,
     /// The first and the last element: `1 1 | 1 2 3 | 3 3`.
     Replicate,
@@ -22,7 +22,7 @@ pub enum Padding {
 }
 
 impl Padding {
-    /// Which of `n` elements stands at a position; outside of them for a constant, that does not matter.
+    /// Returns which of `n` elements is at a position; for a constant, any element outside.
     fn source(self, position: isize, n: usize) -> i64 {
         let n = n as isize;
         let at = match self {
@@ -93,7 +93,7 @@ impl<T: Element> Tensor<T> {
         self.permute(&order)
     }
 
-    /// The last two axes exchanged. Copies nothing.
+    /// Exchanges the last two axes. No element is copied.
     ///
     /// # Panics
     ///
@@ -107,7 +107,7 @@ impl<T: Element> Tensor<T> {
         self.swap_axes(-2, -1)
     }
 
-    /// The last two axes exchanged: [`Tensor::transpose`] under its short name.
+    /// Exchanges the last two axes: [`Tensor::transpose`] under its short name.
     ///
     /// # Panics
     ///
@@ -117,7 +117,7 @@ impl<T: Element> Tensor<T> {
         self.transpose()
     }
 
-    /// A new axis of length 1 before position `axis` (negative: counted from the end, -1 after the
+    /// Adds an axis of length 1 before position `axis` (negative: counted from the end, -1 after the
     /// last).
     ///
     /// # Panics
@@ -129,7 +129,7 @@ impl<T: Element> Tensor<T> {
         unsqueezed("unsqueeze", self, &[axis])
     }
 
-    /// New axes of length 1, which have these positions in the result; see [`Tensor::unsqueeze`] for one.
+    /// Adds axes of length 1 at these positions of the result; see [`Tensor::unsqueeze`] for one.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -149,7 +149,7 @@ impl<T: Element> Tensor<T> {
     }
 
     pairs! {
-        /// Without an axis of length 1.
+        /// Removes an axis of length 1.
         pub fn squeeze, try_squeeze(&self, axis: isize) -> Tensor<T>,
             Axis if "there is no such axis or its length is not 1" {
             squeezed("squeeze", self, &[axis])
@@ -166,7 +166,7 @@ impl<T: Element> Tensor<T> {
         expect(squeezed("squeeze_axes", self, axes))
     }
 
-    /// The elements of an axis moved by `shift` places; those that leave it at one end come in at the other.
+    /// Moves the elements of an axis by `shift` positions; those that leave at one end enter at the other.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -190,8 +190,8 @@ impl<T: Element> Tensor<T> {
         Tensor::concat(&[&parts[0], &parts[1]], axis)
     }
 
-    /// Sliding windows of `size` elements along an axis, one every `step` elements, as a new last axis. The axis
-    /// then has length `(n - size) / step + 1`, rounded down.
+    /// Returns sliding windows of `size` elements along an axis, one every `step` elements, as a
+    /// new last axis. The axis then has length `(n - size) / step + 1`, rounded down.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -229,8 +229,8 @@ impl<T: Element> Tensor<T> {
         picked.permute(&order)
     }
 
-    /// At most `parts` parts of equal length along an axis, the last of which may be shorter; as many
-    /// empty ones of an axis of length 0. [`Tensor::split`] requires a length that `parts` divides.
+    /// Splits an axis into at most `parts` parts of equal length, of which the last may be shorter; an
+    /// axis of length 0 into `parts` empty ones. [`Tensor::split`] requires a length that `parts` divides.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -259,7 +259,7 @@ impl<T: Element> Tensor<T> {
     }
 
     pairs! {
-        /// Parts of these lengths along an axis.
+        /// Splits an axis into parts of these lengths.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -287,8 +287,8 @@ impl<T: Element> Tensor<T> {
 }
 
 impl<T: Numeric> Tensor<T> {
-    /// The tensor repeated along each axis, as by NumPy's `tile`: `times` has a number for each axis, the last for
-    /// the last axis; further numbers at its front add new axes.
+    /// Repeats the tensor along each axis, as NumPy's `tile`: `times` has a number for each axis,
+    /// the last for the last axis; additional numbers at the front add new axes.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -309,7 +309,7 @@ impl<T: Numeric> Tensor<T> {
         };
         let mut lengths = Shape::from_elem(1, new);
         lengths.extend_from_slice(self.shape());
-        // Each axis behind one of length 1, which is broadcast.
+        // Each repeated axis follows one of length 1, which is broadcast.
         let (mut apart, mut wide, mut out) = (Shape::new(), Shape::new(), Shape::new());
         for (&n, &times) in lengths.iter().zip(times) {
             if times != 1 {
@@ -325,8 +325,8 @@ impl<T: Numeric> Tensor<T> {
     }
 
     pairs! {
-        /// The tensor with padding before and after it: `widths` has a pair `[before, after]` for each of the last axes,
-        /// the last pair for the last axis.
+        /// Pads the tensor before and after its elements: `widths` has a pair `[before, after]` for
+        /// each of the last axes, the last pair for the last axis.
         ///
         /// ```
         /// use autograd_core::{Padding, Tensor};
@@ -336,7 +336,7 @@ impl<T: Numeric> Tensor<T> {
         /// assert_eq!(x.pad(&[[1, 0], [0, 1]], Padding::Constant(0.0)).to_vec(), [0, 0, 0, 0, 1, 2, 3, 0]);
         /// ```
         ///
-        /// Padding that is longer than what it mirrors or wraps around to goes over it several times, as in NumPy.
+        /// Padding longer than the elements that it mirrors or wraps repeats them several times, as in NumPy.
         #[doc(alias = "pad_with_zeros")]
         pub fn pad, try_pad(&self, widths: &[[usize; 2]], padding: Padding) -> Tensor<T>,
             Count | TooLarge | Shape if "there are more pairs than axes, the result is too large, or an axis of \

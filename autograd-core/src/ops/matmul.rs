@@ -47,7 +47,7 @@ fn product_dims(a: &[Option<usize>], b: &[Option<usize>]) -> Result<Dims, String
     Ok(out)
 }
 
-/// The product of the matrices behind the operands: a vector on the left is a row, one on the right a column.
+/// Returns the product of the operands as matrices: a vector on the left is a row, on the right a column.
 fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
     for (t, parameter) in [(a, RECEIVER), (b, "other")] {
         if t.ndim() == 0 {
@@ -65,7 +65,7 @@ fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
         return Ok(product);
     }
     let mut shape = copied(product.shape());
-    // The axes that were added, the last one first.
+    // Removes the added axes, the last one first.
     let rank = shape.len();
     for (vector, axis) in [(&column, rank - 1), (&row, rank - 2)] {
         if vector.is_some() {
@@ -75,7 +75,7 @@ fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
     Ok(product.reshaped(shape))
 }
 
-/// What is wrong with operands of these shapes, in words of theirs.
+/// Rewrites a kernel's error in terms of the operands' shapes.
 fn beside(a: &[usize], b: &[usize], error: Error) -> Error {
     match error {
         Error::Shape { op, parameter, .. } => {
@@ -100,7 +100,7 @@ pub(super) fn integer<T: Numeric>(
 pub(super) fn float<T: Float>(a: &Tensor<T>, b: &Tensor<T>, caller: Caller) -> Result<Tensor<T>> {
     let value = product(a, b)?;
     Ok(finish("matmul", caller, &[a, b], value, || {
-        // The shapes of operands that are not both matrices.
+        // Shapes are saved unless both operands are matrices.
         let matrices = a.ndim() == 2 && b.ndim() == 2;
         let shapes = (!matrices).then(|| [a.shape_owned(), b.shape_owned()]);
         let saved = [(0, a, b), (1, b, a)].map(|(position, operand, other)| {
@@ -128,7 +128,7 @@ fn pull<T: Float>(
     mut dy: Tensor<T>,
 ) -> Result<[Option<Tensor<T>>; 2]> {
     if let Some([of_a, of_b]) = shapes {
-        // Vectors as the matrices they stood for.
+        // Gives vectors the shape that they had as matrices in the product.
         if of_b.len() == 1 {
             (b, dy) = (b.map(|b| b.unsqueeze(-1)), dy.unsqueeze(-1));
         }
@@ -154,8 +154,8 @@ fn pull<T: Float>(
     Ok([da.map(|da| like(da, of_a, [1, of_a[0]])), db.map(|db| like(db, of_b, [of_b[0], 1]))])
 }
 
-/// The product of two matrices, either of them transposed where `transposed` says so, where nobody sees how it
-/// is made: there are no views of them. Otherwise, and where they are no matrices, `None`.
+/// Returns the product of two matrices, each transposed if `transposed` says so, without views of
+/// them. `None` if ops are recorded or traced, and if an operand is not a matrix.
 pub(super) fn unseen<T: Float>(
     [a, b]: [&Tensor<T>; 2],
     transposed: [bool; 2],
@@ -170,9 +170,9 @@ pub(super) fn unseen<T: Float>(
 
 impl<T: Numeric> Tensor<T> {
     pairs! {
-        /// The matrix product: `[m, k] x [k, n] -> [m, n]`. A vector on the left is a row, one on the
-        /// right a column, and the axis that was added is removed again. Leading axes are a stack
-        /// of matrices and broadcast.
+        /// Returns the matrix product: `[m, k] x [k, n] -> [m, n]`. A vector on the left is a row,
+        /// one on the right a column, and the added axis is removed again. Leading axes are batch
+        /// axes, which broadcast.
         ///
         /// ```
         /// use autograd_core::Tensor;

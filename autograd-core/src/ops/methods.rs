@@ -1,8 +1,8 @@
-//! Methods that are alike but for names: pairs of which one panics, and options.
+//! Methods that differ only in their names: pairs of a panicking and a fallible one, and setters of options.
 
-/// Methods in pairs: one that panics, and one with an error instead. Of each pair: its documentation, both
-/// names, the signature, the errors and when they come, and the body of the second. The sections `Panics` and
-/// `Errors` are written here. The bound is a token tree, so that the compiler shows it where it is given.
+/// Pairs of methods: one panics, the other returns an error. Each pair has its documentation, both names, the
+/// signature, the errors and their condition, and the body of the second. The macro writes the sections
+/// `Panics` and `Errors`. The bound is a token tree, so that the compiler shows it where it is given.
 macro_rules! pairs {
     ($(
         $(#[$doc:meta])*
@@ -34,7 +34,7 @@ macro_rules! pairs {
     )*};
 }
 
-/// Methods that set an option: its documentation, its name, and what it is set to.
+/// Methods that set an option: documentation, name, type, and conversions of the value.
 macro_rules! options {
     ($($(#[$doc:meta])* pub fn $name:ident($value:ident: $type:ty) $(.$converted:ident())*;)*) => {$(
         $(#[$doc])*

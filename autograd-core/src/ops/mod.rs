@@ -1,4 +1,4 @@
-//! The op set, one file a family. A rule is a line in a table; nothing here walks a graph.
+//! The ops, one file for each family. A rule is a line in a table; nothing here walks a graph.
 
 mod along;
 pub(crate) mod binary;

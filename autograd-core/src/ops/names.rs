@@ -1,11 +1,11 @@
-//! What ops are called. Data only: rules and kernels are elsewhere.
+//! The names of ops. Data only: rules and kernels are elsewhere.
 
 use std::panic::Location;
 
-/// Where an op was called.
+/// The location of an op's call.
 pub(crate) type Caller = &'static Location<'static>;
 
-/// Kinds of an op, each with its name.
+/// Defines the kinds of an op, each with its name.
 macro_rules! kinds {
     ($(#[$doc:meta])* $kinds:ident { $($kind:ident $name:expr,)* }) => {
         $(#[$doc])*
@@ -41,22 +41,22 @@ kinds! {
     Reduce { Sum "sum", Mean "mean", Prod "prod", Max "max", Min "min", }
 }
 
-/// The two functions of rows.
+/// Softmax and its logarithm.
 #[derive(Clone, Copy)]
 pub(crate) enum Softmax {
     Plain,
     Log,
 }
 
-/// The functions of one tensor, handed to a macro: of each its documentation, method, name, formula and rule.
-// In `silu` and `gelu` the factor `x` is limited to 1000, where the other one is 0 or 1 already: so an
-// infinity does not meet a factor of 0.
+/// Passes the functions of one tensor to a macro, each with documentation, method, name, formula and rule.
+// `silu` and `gelu` limit the factor `x` to 1000, where the other factor is 0 or 1 already, so that
+// infinity is not multiplied by 0.
 macro_rules! all_functions {
     ($take:ident) => {
         $crate::formula::functions! { joined_functions [$take:
             /// `-x`; also written `-&x`.
             neg Neg |x| -x, { |dy| -dy };
-            /// 1 where `x > 0`, else 0 (Heaviside's function); its gradient is 0.
+            /// 1 where `x > 0`, else 0 (Heaviside's function). The gradient is 0.
             #[doc(alias = "heaviside")]
             step Step |x| x.step(), { flat };
             /// `x * x`.
@@ -77,12 +77,12 @@ macro_rules! all_functions {
     };
 }
 
-/// Functions that are written here and those of the table of formulas, which are their own formulas.
+/// Joins the functions above with those of the table of formulas, whose formulas are their own methods.
 macro_rules! joined_functions {
     ([$take:ident: $($own:tt)*] $($functions:tt)*) => {
         joined_functions! { @$take [$($own)*] $($functions)* }
     };
-    // One of formulas only.
+    // A function of formulas only.
     (
         @$take:ident [$($ops:tt)*]
         $(#[$doc:meta])* trunc Trunc $kernel:ident [$($error:tt)*] $rule:tt; $($functions:tt)*

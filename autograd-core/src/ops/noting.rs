@@ -1,4 +1,4 @@
-//! Whether this thread notes its ops for a trace.
+//! Whether this thread's ops are noted for a trace.
 
 use std::cell::Cell;
 
@@ -14,10 +14,10 @@ thread_local! {
     static STATE: Cell<State> = const { Cell::new(State::Off) };
 }
 
-/// What ends a closure that is traced, as the payload of a panic which the trace reports.
+/// The payload of a panic that ends a traced closure; the trace reports it.
 pub(crate) struct Refused(pub(crate) String);
 
-/// Sets the state until dropped, also by a panic.
+/// Sets the state until dropped, also by unwinding.
 pub(super) struct Within(State);
 
 impl Within {
@@ -32,7 +32,7 @@ impl Drop for Within {
     }
 }
 
-/// Whether an op that starts now is to be noted.
+/// Whether an op that starts now must be noted.
 #[inline(always)]
 pub(crate) fn is_noting() -> bool {
     cfg!(feature = "static-graph") && matches!(STATE.get(), State::Noting)

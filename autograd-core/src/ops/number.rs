@@ -1,4 +1,4 @@
-//! The element types with arithmetic, and what all ops share: operands, callers, panics.
+//! The element types with arithmetic, and what all ops share: inputs, operands, panics.
 
 use ndarray::LinalgScalar;
 
@@ -68,13 +68,13 @@ pub trait Numeric: Element + LinalgScalar + Arithmetic + Totals + Multiply {
 pub trait Float:
     Numeric + num_traits::Float + Operand<Self> + RandomFloat + Math + FloatMultiply + Vectored + Known
 {
-    /// The nearest number of this type.
+    /// Returns the nearest number of this type.
     fn from_f64(value: f64) -> Self;
-    /// The same number as `f64`.
+    /// Returns the same number as `f64`.
     fn into_f64(self) -> f64;
     #[doc(hidden)]
     fn unary(op: Unary, x: Input<'_, Self>, caller: Caller) -> Tensor<Self>;
-    /// An elementwise op of one tensor, with one result.
+    /// Applies an elementwise op with one input and one result.
     #[doc(hidden)]
     fn formula(op: &'static dyn Op<Self>, x: &Tensor<Self>, caller: Caller)
     -> Result<Tensor<Self>>;
@@ -87,7 +87,7 @@ pub trait Float:
     ) -> Result<Outputs<Self>>;
 }
 
-/// An element type with means and variances, which are those of floats: every [`Float`] is one.
+/// An element type whose tensors have means and variances: every [`Float`].
 #[diagnostic::on_unimplemented(
     message = "tensors of `{Self}` have no mean, variance or mean loss",
     label = "means are for f32 and f64",
@@ -104,21 +104,21 @@ pub(crate) trait Arithmetic: Storable {
     fn minus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
     fn over(self, other: Self) -> Self;
-    /// The greater one; NaN if either is.
+    /// Returns the greater number; NaN if either is NaN.
     fn greater(self, other: Self) -> Self;
-    /// The lesser one; NaN if either is.
+    /// Returns the lesser number; NaN if either is NaN.
     fn lesser(self, other: Self) -> Self;
-    /// A number that no other exceeds, and one below which none lies.
+    /// The lowest and the highest number, infinite for floats.
     const LOWEST: Self;
     const HIGHEST: Self;
     /// Whether sums and products do not depend on the order.
     const EXACT: bool;
     fn count(n: usize) -> Self;
-    /// Its place in the order of all numbers; NaN is last in either order.
+    /// The position in the order of all numbers; NaN is last in either order.
     fn rank(self, descending: bool) -> i64;
 }
 
-/// An operand that an op may consume: an owned temporary lends its buffer to the result.
+/// An operand that an op may consume: the result may reuse the buffer of an owned temporary.
 #[doc(hidden)]
 pub enum Input<'a, T: Element> {
     Own(Tensor<T>),
@@ -133,8 +133,8 @@ impl<T: Element> Input<'_, T> {
         }
     }
 
-    /// Where the operand's gradient goes. A temporary that backward does not need gives its place in
-    /// the graph away: it is the op's alone.
+    /// Returns the edge of the operand's gradient. The edge of a temporary that backward does not keep
+    /// is moved out, because only the op holds the temporary.
     #[inline(always)]
     pub(crate) fn edge(&mut self, kept: bool) -> Edge {
         match self {
@@ -143,12 +143,12 @@ impl<T: Element> Input<'_, T> {
         }
     }
 
-    /// Whether it is a temporary that nobody else can see.
+    /// Whether the operand is a temporary that no other handle shares.
     pub(crate) fn is_temporary(&self) -> bool {
         matches!(self, Self::Own(tensor) if tensor.is_temporary())
     }
 
-    /// Runs a kernel on the value: the value itself where nobody else can see it.
+    /// Runs a kernel on the value, which is moved in if no other handle shares it.
     pub(crate) fn consume<R>(self, kernel: impl FnOnce(formula::Operand<'_, T>) -> R) -> R {
         match self {
             Self::Own(tensor) => match tensor.try_into_value() {
@@ -160,7 +160,7 @@ impl<T: Element> Input<'_, T> {
     }
 }
 
-/// The sum of two parts of a tangent.
+/// Adds the parts of a tangent.
 pub(crate) fn joined<T: Float>(a: Option<Tensor<T>>, b: Option<Tensor<T>>) -> Option<Tensor<T>> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a + b),
@@ -168,7 +168,7 @@ pub(crate) fn joined<T: Float>(a: Option<Tensor<T>>, b: Option<Tensor<T>>) -> Op
     }
 }
 
-/// The panicking form of a fallible op.
+/// Returns the value of a fallible op, or panics with its error.
 #[track_caller]
 pub(crate) fn expect<T, E: Into<Error>>(result: Result<T, E>) -> T {
     match result {
@@ -177,7 +177,7 @@ pub(crate) fn expect<T, E: Into<Error>>(result: Result<T, E>) -> T {
     }
 }
 
-/// Takes the error: it is dropped here, and not in every crate with a call.
+/// Panics with the error, which is dropped here instead of in every crate with a call.
 #[cold]
 #[track_caller]
 pub(crate) fn failed(error: Error) -> ! {
@@ -213,8 +213,8 @@ macro_rules! arithmetic {
             fn count(n: usize) -> Self { n as $f }
             fn rank(self, descending: bool) -> i64 { rank(self.into(), descending) }
         })*
-        // Element by element integers wrap, as in NumPy; a division by zero panics, as in Rust.
-        // What is summed does not wrap: see `Totals`.
+        // Elementwise, integers wrap, as in NumPy; a division by zero panics, as in Rust.
+        // Sums and products do not wrap: see `Totals`.
         $(impl Arithmetic for $i {
             #[inline(always)]
             fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
@@ -241,7 +241,7 @@ fn rank(x: f64, descending: bool) -> i64 {
     if x.is_nan() {
         return i64::MAX;
     }
-    // Bits of positive numbers are in their order, those of negative ones in the opposite. There is one zero.
+    // The bits of positive numbers are in order, those of negative ones reversed. Adding 0 removes -0.
     let bits = (if descending { -x } else { x } + 0.0).to_bits().cast_signed();
     bits ^ (bits >> 63 & i64::MAX)
 }
@@ -251,11 +251,11 @@ arithmetic! {
     integers: i32 i64 u8;
 }
 
-/// What can stand on the right of an operator on a `Tensor<T>`: a tensor of the same element type,
+/// The right operand of an operator on a `Tensor<T>`: a tensor of the same element type,
 /// a scalar (`T`, `f64` for any float type, and whole numbers as in `x * 2`), or a reference to
 /// either, as in `dy * ctx.attrs()`.
 ///
-/// On the left stands `f64` or a whole number, whatever the element type, or a reference to one:
+/// The left operand may be `f64` for any float type, a whole number, or a reference to one:
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -275,18 +275,18 @@ arithmetic! {
 pub trait Operand<T: Numeric>: Sized {
     #[doc(hidden)]
     fn operate(self, op: Binary, left: Input<'_, T>, caller: Caller) -> Result<Tensor<T>>;
-    /// Shows it as a tensor: of a number, a scalar.
+    /// Calls `see` with the operand as a tensor; a number becomes a scalar.
     #[doc(hidden)]
     fn lend<R>(self, see: impl FnOnce(&Tensor<T>) -> R) -> R;
 }
 
-/// Every result is held by the element type, else it is an error of op `op`.
+/// Sums and products. A result that the element type cannot hold is an error of op `op`.
 pub(crate) trait Totals: Storable {
-    /// Along sorted `axes`, which stay with length 1.
+    /// Sums along sorted `axes`, which stay with length 1.
     fn sum(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
-    /// Along sorted `axes`, which stay with length 1.
+    /// Multiplies along sorted `axes`, which stay with length 1.
     fn prod(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
-    /// The sums of the elements up to each, or from each on.
+    /// Returns the running sums along an axis, counted from its end if `from_end`.
     fn running(
         op: &'static str,
         x: Value<Self>,
@@ -298,6 +298,6 @@ pub(crate) trait Totals: Storable {
         x: Value<Self>,
         additions: &impl Additions<Self>,
     ) -> Result<Value<Self>>;
-    /// The number `n - 1`, with which a range of `n` elements ends.
+    /// Returns an error if the type cannot hold `n - 1`, the last number of a range of `n` elements.
     fn end(op: &'static str, n: usize) -> Result<()>;
 }

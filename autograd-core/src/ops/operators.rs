@@ -195,7 +195,7 @@ macro_rules! named {
     ($($(#[$doc:meta])* $try_method:ident $op:ident;)*) => {
         /// # Operators as methods that return errors
         ///
-        /// `a + b` panics where the shapes cannot be broadcast together; these return the error.
+        /// `a + b` panics if the shapes cannot be broadcast together; these methods return the error.
         impl<T: Numeric> Tensor<T> {
             $(
                 $(#[$doc])*
@@ -227,9 +227,9 @@ named! {
 
 /// # Functions of two tensors
 impl<T: Numeric> Tensor<T> {
-    /// The greater of each two elements; NaN if either is. What was selected gets the gradient, a NaN
-    /// too, and the other element exactly 0. Where they are equal, each gets half; of a scalar and a
-    /// tensor, the tensor gets it all.
+    /// Returns the greater of each two elements; NaN if either is NaN. The selected element gets
+    /// the gradient, even if it is NaN, and the other exactly 0. Equal elements get half each;
+    /// beside a scalar, the tensor gets the whole gradient.
     ///
     /// # Panics
     ///
@@ -239,7 +239,7 @@ impl<T: Numeric> Tensor<T> {
         expect(other.operate(Binary::Maximum, Input::Ref(self), Location::caller()))
     }
 
-    /// The lesser of each two elements; NaN if either is. Gradients as of [`Tensor::maximum`].
+    /// Returns the lesser of each two elements; NaN if either is NaN. Gradients as for [`Tensor::maximum`].
     ///
     /// # Panics
     ///
@@ -253,8 +253,8 @@ impl<T: Numeric> Tensor<T> {
 impl<T: Float> Tensor<T> {
     /// `self` to the power `exponent`, element by element.
     ///
-    /// The gradient with respect to a base of 0 with exponent 0 is 0, and so is that with respect
-    /// to an exponent that is not negative over a base of 0.
+    /// The gradient of a base of 0 with exponent 0 is 0, and so is the gradient of a nonnegative
+    /// exponent of a base of 0.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -278,7 +278,7 @@ impl<T: Float> Tensor<T> {
         T::binary_scalar(Binary::Pow, Input::Ref(self), base, true, Location::caller())
     }
 
-    /// Limited to `[low, high]`; the gradient is 0 outside and passes at the bounds.
+    /// Limits elements to `[low, high]`. The gradient is 0 outside, and passes at the bounds.
     ///
     /// # Panics
     ///

@@ -14,7 +14,7 @@ use crate::graph::{GradMode, Rule, Saved, Tensor, finish};
 entries! {
     POWERS:
 
-    /// Of any order, and along any axes.
+    /// The norm of any order along any axes.
     NORM_AXES = OpDef {
         attrs: &[("axes", Type::Ints), ("p", Type::Plain), ("keep", Type::Flag)],
         infer: |op, inputs| {
@@ -53,8 +53,8 @@ entries! {
     };
 }
 
-/// Gives each element along an axis but the first what `next` makes of it, of the element of `a` at its place, and
-/// of the one before.
+/// Replaces each element along an axis, except the first, by `next` of the element, of the element
+/// of `a` at its position, and of the previous result.
 fn running<T: Float>(a: &Tensor<T>, y: Value<T>, axis: usize, next: fn(T, T, T) -> T) -> Value<T> {
     let (read, Around { n, inner, .. }) = (a.read(), Around::new(a.shape(), axis));
     let read = read.contiguous();
@@ -96,21 +96,21 @@ fn recurrence<T: Float>(
         Rule::new(saved, move |saved, dy: Tensor<T>, wants| {
             let (a, y) = (saved.tensor()?, saved.tensor()?);
             let db = adjoint(&a, &dy, axis)?;
-            // The first factor has nothing to multiply.
+            // The first factor multiplies nothing.
             let da = || of_factors(&db, &y, axis, |first| Tensor::zeros_like(&first));
             Ok([wants[0].then(da), wants[1].then(|| db.clone())])
         })
     }))
 }
 
-/// The gradients of what is added: `db[k] = dy[k] + a[k + 1] db[k + 1]`, which from the end is a recurrence.
+/// Returns the gradients of the addends: `db[k] = dy[k] + a[k + 1] db[k + 1]`, a recurrence from the end.
 fn adjoint<T: Float>(a: &Tensor<T>, dy: &Tensor<T>, axis: isize) -> Result<Tensor<T>> {
     let (a, dy) = (a.flip(axis).roll(1, axis), dy.flip(axis));
     let db: Tensor<T> = call(&RECURRENCE, [Attr::Int(axis)], [a.untyped(), dy.untyped()])?;
     Ok(db.flip(axis))
 }
 
-/// The gradients of the factors, `db[k] y[k - 1]`, and what is made of `db` for the first.
+/// Returns the gradients of the factors: `db[k] y[k - 1]`, and `first` of `db` for the first.
 fn of_factors<T: Float>(
     db: &Tensor<T>,
     y: &Tensor<T>,
@@ -123,7 +123,7 @@ fn of_factors<T: Float>(
     Tensor::concat(&[&first(db.narrow(axis, 0, one)), &others], axis)
 }
 
-/// Whether there is a norm of this order.
+/// Whether `p` is the order of a norm.
 pub(crate) fn is_order(p: f64) -> bool {
     !p.is_nan()
 }
@@ -150,13 +150,13 @@ fn norm<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64, keep: bool) -> Result<T
     } else if p > 1.0 {
         x.abs().pow(p)
     } else {
-        // At 0 the slope is infinite. Another function of the same value has a slope of 0 there.
+        // At 0 the slope is infinite. There, another function with the same value has a slope of 0.
         let zeros = x.eq_scalar(T::ZERO);
         let of_zeros = if p < 0.0 { Tensor::from(T::infinity()) } else { x.abs() };
         zeros.where_else(of_zeros, zeros.where_else(T::ONE, x.abs()).pow(p))
     };
     let sum = powers.sum_axes_keep(axes);
-    // The same for the root.
+    // The root likewise.
     let zeros = sum.eq_scalar(T::ZERO);
     let root = zeros.where_else(T::ONE, &sum).pow(1.0 / p);
     let of_zeros = match p < 0.0 {
@@ -171,7 +171,7 @@ fn norm<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64, keep: bool) -> Result<T
     Ok(norm.squeeze_axes(&signed(&positions)))
 }
 
-/// By what elements are divided before they are raised to `p`: the largest magnitude, or the least other than 0.
+/// The divisor of elements before they are raised to `p`: the largest magnitude, or the least other than 0.
 fn scale_for<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64) -> Tensor<T> {
     if p > 0.0 {
         return scale_of(x, axes, 0.0);
@@ -185,8 +185,8 @@ fn scale_for<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64) -> Tensor<T> {
 
 /// # Products and norms along axes
 impl<T: Float> Tensor<T> {
-    /// The cumulative products along an axis, each including its own element, computed in order, as in NumPy.
-    /// Gradients do not divide by elements, so they are exact where elements are zero.
+    /// Returns the cumulative products along an axis, each including its own element, computed in
+    /// order, as in NumPy. Gradients do not divide by elements, so they are exact if elements are zero.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -207,13 +207,13 @@ impl<T: Float> Tensor<T> {
         expect(call(&CUMPROD, [Attr::Int(axis)], [self.untyped()]))
     }
 
-    /// The norm of order `p` along `axes`, which are removed; all of them if none is given: the sum of `|x|^p`
-    /// to the power `1 / p`, without overflow or underflow of the powers; for `p` below 0, it is 0 where an element is. Infinity gives the greatest `|x|`, minus
-    /// infinity the least, 0 the number of elements that are not 0 (which has no gradient).
+    /// Returns the norm of order `p` along `axes`, which are removed; along all axes if none is given: the
+    /// sum of `|x|^p` to the power `1 / p`, without overflow or underflow of the powers; for `p` below 0,
+    /// it is 0 if an element is 0. Infinity gives the greatest `|x|`, minus infinity the least, 0 the
+    /// number of elements that are not 0 (which has no gradient).
     ///
-    /// Where the norm is 0 there is no derivative: the gradient given there is 0, and for `p` above 1 a second
-    /// derivative is NaN. If `p` is below 1, the gradient of any element that is 0 is 0 too. Equal
-    /// extremes share the gradient.
+    /// Where the norm is 0 there is no derivative: the gradient is 0, and for `p` above 1 a second
+    /// derivative is NaN. For `p` below 1, an element of 0 has the gradient 0. Equal extremes share theirs.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -226,8 +226,8 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If an axis does not exist or is named twice, if `p` is NaN, and for a `p` below 0 or infinite if there are no
-    /// elements.
+    /// If an axis does not exist or is named twice, if `p` is NaN, or if there are no elements and
+    /// `p` is below 0 or infinite.
     #[doc(alias = "vector_norm")]
     #[doc(alias = "norm_dim")]
     #[track_caller]

@@ -18,7 +18,7 @@ use crate::formula::Operand;
 use crate::graph::{Element, Kept, Rule, Saved, Tensor, finish, unrecorded};
 
 family! {
-    /// Sums, means and the like along axes, or along all if there are none.
+    /// Reductions along axes, or along all axes if none is given.
     REDUCTIONS of Reduce::ALL => OpDef {
         family: "reduce",
         attrs: &[("axes", Type::Ints), ("keep", Type::Flag)],
@@ -67,12 +67,12 @@ folds! {
     Min<Arithmetic> T::HIGHEST, |a, b| a.lesser(b);
 }
 
-/// How many elements go into each result.
+/// The number of elements that are reduced to each result.
 fn group(shape: &[usize], axes: &[usize]) -> usize {
     axes.iter().map(|&axis| shape[axis]).product()
 }
 
-/// Reduced along sorted `axes`, which stay with length 1.
+/// Reduces along sorted `axes`, which stay with length 1.
 fn compute<T: Numeric>(op: Reduce, x: &Value<T>, axes: &[usize]) -> Result<Value<T>> {
     if group(x.shape(), axes) == 0 && matches!(op, Reduce::Max | Reduce::Min) {
         let expected = "of one element or more along the reduced axes";
@@ -87,8 +87,7 @@ fn compute<T: Numeric>(op: Reduce, x: &Value<T>, axes: &[usize]) -> Result<Value
     }
 }
 
-/// The sum, divided; of a sum that is not finite, the parts are divided before they are summed, as it may
-/// have overflowed.
+/// Returns the sum divided by the count. If it may have overflowed, the elements are divided first.
 fn mean<T: Float>(x: &Value<T>, axes: &[usize]) -> Result<Value<T>> {
     let count = T::from_f64(group(x.shape(), axes) as f64);
     let divided = |x: &Value<T>| {
@@ -102,7 +101,7 @@ fn mean<T: Float>(x: &Value<T>, axes: &[usize]) -> Result<Value<T>> {
     compute(Reduce::Sum, &divided(x), axes)
 }
 
-/// What `compute` makes of the value along `axes`, which stay if `keep`; and these as sorted positions.
+/// Applies `compute` to the value along `axes`, which stay if `keep`; also returns their sorted positions.
 fn reduced_value<T: Numeric>(
     op: Reduce,
     x: &Tensor<T>,
@@ -176,7 +175,7 @@ fn pull<T: Float>(
         Reduce::Sum => dy.broadcast_to(shape),
         Reduce::Mean => (dy / group(shape, axes) as f64).broadcast_to(shape),
         Reduce::Prod => dy * product_of_others(x(), axes)?,
-        // Equal extremes share the gradient, and so do several NaN; the others get 0 whatever comes.
+        // Equal extremes share the gradient, as do several NaN; the others get 0, whatever the gradient.
         Reduce::Max | Reduce::Min => {
             let (x, axes) = (x(), signed(axes));
             let best = T::reduce(op, &x.alias(), &axes, true, Location::caller())?;
@@ -188,14 +187,14 @@ fn pull<T: Float>(
     })
 }
 
-/// The tensor with `axes` behind its others, as one axis; and the order of its axes for that.
+/// Returns the tensor with `axes` moved behind the others as one axis, and the order of its axes for that.
 #[track_caller]
 pub(super) fn grouped<T: Element>(x: &Tensor<T>, axes: &[usize]) -> (Tensor<T>, Vec<usize>) {
     let (order, lengths) = grouping(x.shape(), axes);
     (x.permute(&signed(&order)).reshape(lengths), order)
 }
 
-/// The order of axes by which these stand behind the others, and the lengths with these as one axis.
+/// Returns the order that moves `axes` behind the others, and the lengths with `axes` as one axis.
 pub(super) fn grouping(shape: &[usize], axes: &[usize]) -> (Vec<usize>, Shape) {
     let kept = (0..shape.len()).filter(|axis| !axes.contains(axis));
     let mut lengths = without(shape, axes);
@@ -203,12 +202,12 @@ pub(super) fn grouping(shape: &[usize], axes: &[usize]) -> (Vec<usize>, Shape) {
     (kept.chain(axes.iter().copied()).collect(), lengths)
 }
 
-/// The lengths of the other axes.
+/// Returns the lengths of the axes that are not in `axes`.
 pub(super) fn without(shape: &[usize], axes: &[usize]) -> Shape {
     (0..shape.len()).filter(|axis| !axes.contains(axis)).map(|axis| shape[axis]).collect()
 }
 
-/// For each element the product of the others along the axes; right also where some are zero.
+/// Returns for each element the product of the others along `axes`; correct even if some are zero.
 fn product_of_others<T: Float>(x: &Tensor<T>, axes: &[usize]) -> Result<Tensor<T>> {
     let (flat, order) = grouped(x, axes);
     let n = group(x.shape(), axes);
@@ -218,7 +217,7 @@ fn product_of_others<T: Float>(x: &Tensor<T>, axes: &[usize]) -> Result<Tensor<T
         Tensor::ones(unit)
     };
     let parts: Vec<Tensor<T>> = (0..n).map(|i| flat.narrow(-1, i, 1)).collect();
-    // The products of the parts before each, to which those after each are joined.
+    // First the product of the parts before each part, then multiplied by that of the parts after it.
     let (mut others, mut product) = (Vec::with_capacity(n), one());
     for part in &parts {
         others.push(product.clone());
@@ -241,10 +240,10 @@ macro_rules! reductions {
     ($($(#[$doc:meta])* $op:ident $verb:literal $name:ident $axes:ident $keep:ident $try:ident;)*) => {
         /// # Reductions
         ///
-        /// Along given axes (`1`, `[0, -1]`, `..`: see [`IntoAxes`]), or over all elements. Sums of floats
-        /// are joined pairwise, so that their rounding error grows with the logarithm of the length.
-        /// Sums and products of integers are exact; one that the element type cannot hold is an
-        /// error.
+        /// Along given axes (`1`, `[0, -1]`, `..`: see [`IntoAxes`]), or over all elements. Sums of
+        /// floats are pairwise, so that their rounding error grows with the logarithm of the
+        /// length. Sums and products of integers are exact; a result that the element type cannot
+        /// hold is an error.
         impl<T: Numeric> Tensor<T> {
             $(
                 $(#[$doc])*
@@ -257,7 +256,7 @@ macro_rules! reductions {
                 ///
                 /// # Panics
                 ///
-                #[doc = concat!("Where [`Tensor::", stringify!($try), "`] gives an error.")]
+                #[doc = concat!("If [`Tensor::", stringify!($try), "`] returns an error.")]
                 #[track_caller]
                 pub fn $axes(&self, axes: impl IntoAxes) -> Tensor<T> {
                     expect(T::reduce(Reduce::$op, self, axes.as_axes(), false, Location::caller()))
@@ -267,7 +266,7 @@ macro_rules! reductions {
                 ///
                 /// # Panics
                 ///
-                #[doc = concat!("Where [`Tensor::", stringify!($try), "`] gives an error.")]
+                #[doc = concat!("If [`Tensor::", stringify!($try), "`] returns an error.")]
                 #[track_caller]
                 pub fn $keep(&self, axes: impl IntoAxes) -> Tensor<T> {
                     expect(T::reduce(Reduce::$op, self, axes.as_axes(), true, Location::caller()))
@@ -278,7 +277,7 @@ macro_rules! reductions {
                 /// # Errors
                 ///
                 /// [`Error::Axis`] if an axis does not exist or is named twice; [`Error::Shape`]
-                /// where the extreme of no elements is asked for; [`Error::Overflow`] if the
+                /// for the extreme of no elements; [`Error::Overflow`] if the
                 /// element type cannot hold a sum or product of integers.
                 #[track_caller]
                 pub fn $try(&self, axes: impl IntoAxes, keep: bool) -> Result<Tensor<T>> {
@@ -290,7 +289,7 @@ macro_rules! reductions {
 }
 
 reductions! {
-    /// The sum of all elements, a scalar.
+    /// Returns the sum of all elements as a scalar.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -302,21 +301,21 @@ reductions! {
     ///
     /// # Panics
     ///
-    /// If the element type is one of integers and cannot hold the sum.
+    /// If the element type is an integer type and cannot hold the sum.
     Sum "The sum" sum sum_axes sum_axes_keep try_sum;
-    /// The product of all elements, a scalar.
+    /// Returns the product of all elements as a scalar.
     ///
     /// # Panics
     ///
-    /// If the element type is one of integers and cannot hold the product.
+    /// If the element type is an integer type and cannot hold the product.
     Prod "The product" prod prod_axes prod_axes_keep try_prod;
-    /// The greatest of all elements, a scalar; NaN if any is. Equal ones share the gradient.
+    /// Returns the greatest element as a scalar; NaN if any element is NaN. Equal ones share the gradient.
     ///
     /// # Panics
     ///
     /// If there are no elements.
     Max "The greatest element" max max_axes max_axes_keep try_max;
-    /// The least of all elements, a scalar; NaN if any is. Equal ones share the gradient.
+    /// Returns the least element as a scalar; NaN if any element is NaN. Equal ones share the gradient.
     ///
     /// # Panics
     ///
@@ -329,7 +328,7 @@ reductions! {
 /// Along given axes (`1`, `[0, -1]`, `..`: see [`IntoAxes`]), or over all elements. The mean of whole numbers
 /// is seldom whole, so means are for floats: `x.cast::<f64>().mean()`.
 impl<T: Element> Tensor<T> {
-    /// The mean of all elements, a scalar; NaN for no elements.
+    /// Returns the mean of all elements as a scalar; NaN if there are none.
     #[track_caller]
     pub fn mean(&self) -> Tensor<T>
     where
@@ -338,11 +337,11 @@ impl<T: Element> Tensor<T> {
         expect(T::reduce(Reduce::Mean, self, &[], false, Location::caller()))
     }
 
-    /// The mean along `axes`, which are removed; all of them if none is given.
+    /// Returns the mean along `axes`, which are removed; along all axes if none is given.
     ///
     /// # Panics
     ///
-    /// Where [`Tensor::try_mean`] gives an error.
+    /// If [`Tensor::try_mean`] returns an error.
     #[track_caller]
     pub fn mean_axes(&self, axes: impl IntoAxes) -> Tensor<T>
     where
@@ -351,11 +350,11 @@ impl<T: Element> Tensor<T> {
         expect(T::reduce(Reduce::Mean, self, axes.as_axes(), false, Location::caller()))
     }
 
-    /// The mean along `axes`, which stay with length 1.
+    /// Returns the mean along `axes`, which stay with length 1.
     ///
     /// # Panics
     ///
-    /// Where [`Tensor::try_mean`] gives an error.
+    /// If [`Tensor::try_mean`] returns an error.
     #[track_caller]
     pub fn mean_axes_keep(&self, axes: impl IntoAxes) -> Tensor<T>
     where
@@ -364,7 +363,7 @@ impl<T: Element> Tensor<T> {
         expect(T::reduce(Reduce::Mean, self, axes.as_axes(), true, Location::caller()))
     }
 
-    /// The mean along `axes` (all of them if none is given), which stay with length 1 if `keep`.
+    /// Returns the mean along `axes` (all axes if none is given), which stay with length 1 if `keep`.
     ///
     /// # Errors
     ///
@@ -379,7 +378,7 @@ impl<T: Element> Tensor<T> {
 }
 
 impl<T: Element> Tensor<T> {
-    /// `f` of every pair of elements, outside the graph.
+    /// Applies `f` to every pair of elements, without a record.
     #[track_caller]
     pub(crate) fn zip_values<U: Element, V: Element>(
         &self,
@@ -392,7 +391,7 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// The result of a reduction of a tensor of this rank with its axes put back.
+/// Restores the reduced axes of a tensor of this rank, with length 1.
 #[track_caller]
 fn kept<T: Element>(reduced: Tensor<T>, axes: &[isize], rank: usize) -> Tensor<T> {
     let positions = expect(check_axes("reshape", axes, rank));

@@ -1,4 +1,4 @@
-//! Samples of distributions that tensors describe.
+//! Samples from distributions that tensors describe.
 
 use super::{Float, expect, pairs};
 use crate::array::shape::element_count;
@@ -7,10 +7,10 @@ use crate::graph::Tensor;
 
 /// # Samples
 ///
-/// Numbers come from the process-wide generator that [`seed`](crate::seed) sets, or from the one whose
+/// Numbers are drawn from the process-wide generator that [`seed`](crate::seed) sets, or from the one whose
 /// [`run`](crate::Generator::run) is active.
 impl<T: Float> Tensor<T> {
-    /// Bernoulli samples: each is 1 with the probability that the element gives, else 0. There is no gradient.
+    /// Draws Bernoulli samples: each is 1 with the probability in the element, else 0. There is no gradient.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -34,10 +34,10 @@ impl<T: Float> Tensor<T> {
     }
 
     pairs! {
-        /// `count` positions along the last axis, each drawn with a probability in proportion to the element at
-        /// it. Without `replacement`, none is drawn twice.
+        /// Draws `count` positions along the last axis, each with a probability proportional to the
+        /// element there. Without `replacement`, no position is drawn twice.
         ///
-        /// The shape is `[.., count]` for weights `[.., n]`; each row is drawn on its own.
+        /// The shape is `[.., count]` for weights `[.., n]`; each row is drawn independently.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -80,7 +80,7 @@ fn drawn<T: Float>(x: &Tensor<T>, count: usize, replacement: bool) -> Result<Ten
     let draws = Tensor::<f64>::rand(shape.clone()).to_vec();
     let mut drawn = Vec::with_capacity(total);
     for (row, draws) in weights.chunks_mut(n.max(1)).zip(draws.chunks(count.max(1))) {
-        // Scaled, so that a sum of large weights is finite.
+        // Scaled, so that the sum of large weights is finite.
         let largest = row.iter().copied().fold(0.0, f64::max);
         row.iter_mut().for_each(|x| *x /= largest);
         for draw in draws {
@@ -94,7 +94,7 @@ fn drawn<T: Float>(x: &Tensor<T>, count: usize, replacement: bool) -> Result<Ten
     Tensor::from_vec(shape, drawn)
 }
 
-/// Where a draw from [0, 1) lies on weights side by side, which are not all 0.
+/// Returns the position of a draw from [0, 1) among weights side by side, which are not all 0.
 fn position(weights: &[f64], draw: f64) -> usize {
     let aim = draw * weights.iter().sum::<f64>();
     let (mut sum, mut last) = (0.0, 0);
@@ -106,6 +106,6 @@ fn position(weights: &[f64], draw: f64) -> usize {
             }
         }
     }
-    // What rounding puts beyond the end is the last one that can be drawn.
+    // If rounding puts the draw beyond the end, the last position that can be drawn.
     last
 }

@@ -1,4 +1,4 @@
-//! Ops that give elements another shape or order, and compute none.
+//! Ops that change the shape or the order of elements.
 
 use std::iter::repeat_n;
 use std::panic::Location;
@@ -21,14 +21,14 @@ use crate::graph::{AnyTensor, Composite, Element, Tensor};
 entries! {
     SHAPES:
 
-    /// Lengths of the axes, of which one may be free.
+    /// The lengths of the axes, of which one may be free.
     RESHAPE = OpDef {
         attrs: &[("shape", Type::Dims)],
         infer: |op, inputs| {
             let ([x], to) = (exactly(inputs)?, op.dims(0));
             let known = |dims: &Dims| dims.iter().flatten().copied().collect::<Shape>();
             if x.dims.contains(&None) {
-                // As many elements as fit.
+                // The number of elements is unknown, so only the shape itself is checked.
                 lengths(to, &known(to)).map_err(message)?;
                 return Ok(vec![Form::new(x.dtype, to.clone())]);
             }
@@ -51,12 +51,12 @@ entries! {
         ..OpDef::new("permute")
     };
 
-    /// A free axis of the shape has the input's length.
+    /// A free axis of the shape takes the input's length.
     BROADCAST_TO = OpDef {
         attrs: &[("shape", Type::Dims)],
         infer: |op, inputs| {
             let ([x], to) = (exactly(inputs)?, op.dims(0));
-            // A free axis is broadcast to any length, as one of length 1 is.
+            // A free axis may be broadcast to any length, like an axis of length 1.
             let from: Shape = x.dims.iter().map(|dim| dim.unwrap_or(1)).collect();
             wide(to, &from).map_err(message)?;
             let lead = to.len() - from.len();
@@ -83,7 +83,7 @@ const fn triangle_op(name: &'static str) -> OpDef {
                 _ => Ok(vec![x.clone()]),
             }
         },
-        // Zero elsewhere, whatever was there.
+        // Elements outside the triangle become 0, whatever their value.
         run: |op, x, at| {
             let x = one(x)?;
             let inside = triangle(op, x.shape())?;
@@ -98,7 +98,7 @@ const fn triangle_op(name: &'static str) -> OpDef {
     }
 }
 
-/// Lengths of axes, the free one of which takes what is left of the elements of `from`.
+/// Returns the lengths of the axes; a free length follows from the number of elements of `from`.
 fn lengths(dims: &Dims, from: &[usize]) -> Result<Shape> {
     let op = "reshape";
     let known: Shape = dims.iter().flatten().copied().collect();
@@ -122,13 +122,13 @@ fn lengths(dims: &Dims, from: &[usize]) -> Result<Shape> {
     Err(Error::value(op, "shape", expected, ShapeOf(dims)))
 }
 
-/// The lengths that a call was given.
+/// Returns the lengths given to a call as an attribute.
 fn given(op: &'static str, dims: impl IntoDims) -> Result<Attr> {
     let expected = "lengths of 0 or more, or -1 for a free one";
     dims.into_dims().map(Attr::Dims).map_err(|n| Error::value(op, "shape", expected, n))
 }
 
-/// The lengths to which axes of the lengths `from` are broadcast: one that is free keeps its length.
+/// Returns the lengths to which axes of the lengths `from` are broadcast; a free axis keeps its length.
 fn wide(dims: &Dims, from: &[usize]) -> Result<Shape> {
     let op = "broadcast_to";
     let lead = dims.len().saturating_sub(from.len());
@@ -145,7 +145,7 @@ fn wide(dims: &Dims, from: &[usize]) -> Result<Shape> {
     Err(Error::shape(op, "shape", format!("a shape that {from:?} broadcasts to"), &to))
 }
 
-/// The axes of a new order as positions.
+/// Returns the axes of a new order as positions.
 fn order(given: &[isize], rank: usize) -> Result<Shape> {
     let op = "permute";
     if given.len() != rank {
@@ -156,10 +156,10 @@ fn order(given: &[isize], rank: usize) -> Result<Shape> {
     given.iter().map(|&axis| Ok(check_axis(op, axis, rank)?)).collect()
 }
 
-// Not as a pair: the compiler quotes this signature where it is called on an `Option`.
+// Not in `pairs!`: the compiler quotes this signature in the error of a call on an `Option`.
 impl<T: Element> Tensor<T> {
-    /// The same elements in row-major order under another shape. Shares the buffer where it is
-    /// row-major. One length may be free, which takes what is left: -1, or `None` beside lengths that
+    /// Returns the same elements in row-major order with another shape. Shares the buffer if it is
+    /// row-major. One length may be free and follows from the others: -1, or `None` beside lengths that
     /// are computed.
     ///
     /// ```
@@ -172,7 +172,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If the number of elements differs, a free length does not come out whole, or two are free; see
+    /// If the number of elements differs, a free length would not be whole, or two are free; see
     /// [`Tensor::try_reshape`].
     #[doc(alias = "view")]
     #[track_caller]
@@ -184,16 +184,16 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Shape`] if the number of elements differs, [`Error::Value`] if a free length does not come
-    /// out whole, two are free, or one is negative and not -1.
+    /// [`Error::Shape`] if the number of elements differs, [`Error::Value`] if a free length would
+    /// not be whole, two are free, or one is negative and not -1.
     #[track_caller]
     pub fn try_reshape(&self, shape: impl IntoDims) -> Result<Tensor<T>> {
         call(&RESHAPE, [given("reshape", shape)?], [self.untyped()])
     }
 
     pairs! {
-        /// The axes in another order: axis `i` of the result is axis `order[i]` of this tensor. Copies
-        /// nothing.
+        /// Permutes the axes: axis `i` of the result is axis `order[i]` of this tensor. No element
+        /// is copied.
         #[doc(alias = "permute_dims")]
         pub fn permute, try_permute(&self, order: &[isize]) -> Tensor<T>,
             Count | Axis if "`order` does not name every axis once" {
@@ -201,18 +201,18 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// One axis with all elements in row-major order.
+    /// Returns all elements in row-major order along one axis.
     #[doc(alias = "ravel")]
     #[track_caller]
     pub fn flatten(&self) -> Tensor<T> {
         self.reshape([self.len()])
     }
 
-    /// A tensor with the same elements and data of its own: a change in place of one is not seen by the
-    /// other. Gradients flow through it.
+    /// Returns a tensor with the same elements and its own data: a change in place of one tensor
+    /// does not affect the other. Gradients flow through the copy.
     ///
-    /// A [`clone`](Clone::clone) and a [`detach`](Tensor::detach)ed tensor share their data with this
-    /// one; see [`Tensor`](Tensor#shared-data). The elements are copied when one of the two is changed.
+    /// A [`clone`](Clone::clone) and a [`detach`](Tensor::detach)ed tensor share their data with this one;
+    /// see [`Tensor`](Tensor#shared-data). A copy's elements are copied when one of the two is changed.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -232,7 +232,7 @@ impl<T: Element> Tensor<T> {
         T::copy(self, Location::caller())
     }
 
-    /// The same elements in a row-major buffer; this tensor itself where they are so already.
+    /// Returns the same elements in a row-major buffer; this tensor itself if it is row-major already.
     #[track_caller]
     pub fn contiguous(&self) -> Tensor<T> {
         T::contiguous(self, Location::caller())
@@ -242,7 +242,7 @@ impl<T: Element> Tensor<T> {
 pub(super) fn copy<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
     let _composite = Composite::at(caller);
     if trace::is_noting() {
-        // Nothing changes in place in a program.
+        // A program changes nothing in place, so the data may be shared.
         return x.reshape(x.shape_owned());
     }
     same("copy", caller, x, x.read().into_owned())
@@ -259,7 +259,7 @@ pub(super) fn contiguous<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T>
     same("contiguous", caller, x, x.read().contiguous().into_owned())
 }
 
-/// The same elements, moved.
+/// Creates a tensor with the same elements in another buffer; gradients pass unchanged.
 fn same<T: Element>(
     name: &'static str,
     caller: Caller,
@@ -290,14 +290,12 @@ fn reordered(lengths: &[usize], positions: &[usize]) -> Shape {
     positions.iter().map(|&position| lengths[position]).collect()
 }
 
-/// The order that undoes one.
 pub(super) fn inverse(order: &[usize]) -> Vec<isize> {
     let mut inverse = vec![0; order.len()];
     order.iter().enumerate().for_each(|(at, &axis)| inverse[axis] = at as isize);
     inverse
 }
 
-/// Positions as axes.
 pub(super) fn signed(positions: &[usize]) -> Vec<isize> {
     positions.iter().map(|&position| position as isize).collect()
 }
@@ -309,7 +307,7 @@ fn broadcast_to<T: Numeric>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Tens
     linear("broadcast_to", caller, x, value, x.shape_owned(), back, along)
 }
 
-/// Which elements of a matrix of this shape are in the triangle.
+/// Returns a mask of the triangle of a matrix of this shape.
 fn triangle(op: &Operator, shape: &[usize]) -> Result<Tensor<bool>> {
     let &[.., m, n] = shape else {
         return Err(Error::shape(op.def.name, RECEIVER, "of two axes or more", shape));
@@ -317,7 +315,7 @@ fn triangle(op: &Operator, shape: &[usize]) -> Result<Tensor<bool>> {
     let (lower, diagonal) = (op.def.name == "tril", op.int(0));
     Ok(Tensor::new(Value::build(Shape::from_slice(&[m, n]), |out| {
         for row in 0..m as isize {
-            // So many elements are left of the diagonal, with it in a lower triangle.
+            // The number of elements left of the diagonal; in a lower triangle, including the diagonal.
             let left = row.saturating_add(diagonal).saturating_add(lower.into());
             let left = left.clamp(0, n as isize) as usize;
             out.extend(repeat_n(lower, left));
@@ -328,7 +326,7 @@ fn triangle(op: &Operator, shape: &[usize]) -> Result<Tensor<bool>> {
 
 impl<T: Numeric> Tensor<T> {
     pairs! {
-        /// Broadcast to a shape that this one broadcasts to; -1 keeps the length of an axis. Copies nothing.
+        /// Broadcasts to another shape; -1 keeps the length of an axis. No element is copied.
         #[doc(alias = "expand")]
         pub fn broadcast_to, try_broadcast_to(&self, shape: impl IntoDims) -> Tensor<T>,
             Shape | Value if "this shape does not broadcast to the other, or a length is negative and not -1" {
@@ -338,9 +336,9 @@ impl<T: Numeric> Tensor<T> {
 }
 
 impl<T: Element> Tensor<T> {
-    /// The lower triangle of the last two axes; zero above diagonal `diagonal`, whatever was there: also for
-    /// NaN and infinities, and in the gradient. Diagonal 1 is the one above the main diagonal, -1 the one
-    /// below.
+    /// Returns the lower triangle of the last two axes. Elements above diagonal `diagonal` become
+    /// 0, even NaN and infinities, and so does their gradient. Diagonal 1 is the one above the main
+    /// diagonal, -1 the one below.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -357,7 +355,7 @@ impl<T: Element> Tensor<T> {
         expect(call(&TRIL, [Attr::Int(diagonal)], [self.untyped()]))
     }
 
-    /// The upper triangle of the last two axes; zero below diagonal `diagonal`, as in [`Tensor::tril`].
+    /// Returns the upper triangle of the last two axes, zero below diagonal `diagonal`; see [`Tensor::tril`].
     ///
     /// ```
     /// use autograd_core::Tensor;

@@ -1,4 +1,4 @@
-//! Parts of tensors, and tensors joined: slices, splits, concatenation.
+//! Parts of tensors, and joined tensors: slices, splits, concatenation.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -38,7 +38,7 @@ entries! {
         ..OpDef::new("concat")
     };
 
-    /// `end` is open where it is free.
+    /// A free `end` is the end of the axis.
     SLICE = OpDef {
         attrs: &[("axis", Type::Int), ("start", Type::Int), ("end", Type::Dims), ("step", Type::Int)],
         show: |op| {
@@ -107,7 +107,7 @@ fn concatenated(inputs: &[&Form], axis: isize) -> Inferred {
     Ok(vec![out])
 }
 
-/// Where a slice of an axis of length `n` ends; an error if it is none.
+/// Returns the end of a slice of an axis of length `n`; an error if the slice is invalid.
 fn slice_end(
     axis: isize,
     n: usize,
@@ -125,7 +125,7 @@ fn slice_end(
 
 /// # Parts and joins
 impl<T: Element> Tensor<T> {
-    /// `len` elements of an axis from `start` on; the other axes stay whole. Copies nothing.
+    /// Returns `len` elements of an axis from `start` on; the other axes are whole. No element is copied.
     ///
     /// # Panics
     ///
@@ -142,7 +142,7 @@ impl<T: Element> Tensor<T> {
     }
 
     pairs! {
-        /// The elements `start, start + step, ..` below `end` of an axis. Copies nothing.
+        /// Returns the elements `start, start + step, ..` below `end` of an axis. No element is copied.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -163,7 +163,7 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// Element `index` of an axis, which is removed.
+    /// Returns element `index` of an axis, which is removed.
     ///
     /// # Panics
     ///
@@ -178,13 +178,12 @@ impl<T: Element> Tensor<T> {
         self.slice_axis(axis, index, index + 1, 1).squeeze(axis)
     }
 
-    /// The length of an axis.
     #[track_caller]
     pub(super) fn length(&self, op: &'static str, axis: isize) -> usize {
         self.shape()[expect(check_axis(op, axis, self.ndim()))]
     }
 
-    /// An axis in the opposite order.
+    /// Reverses the order of an axis.
     ///
     /// # Panics
     ///
@@ -195,7 +194,7 @@ impl<T: Element> Tensor<T> {
     }
 
     pairs! {
-        /// Parts of equal length along an axis.
+        /// Splits an axis into parts of equal length.
         pub fn split, try_split(&self, parts: usize, axis: isize) -> Vec<Tensor<T>>,
             Axis | Value if "there is no such axis or `parts` does not divide its length" {
             T::split(self, parts, axis, Location::caller())
@@ -203,7 +202,7 @@ impl<T: Element> Tensor<T> {
     }
 
     pairs! {
-        /// Tensors one after the other along an axis; the other axes agree.
+        /// Joins tensors along an axis; their other axes must agree.
         #[doc(alias = "cat")]
         #[doc(alias = "concatenate")]
         pub fn concat, try_concat(tensors: &[&Tensor<T>], axis: isize) -> Tensor<T>,
@@ -212,7 +211,7 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// Tensors of one shape along a new axis.
+    /// Joins tensors of one shape along a new axis.
     ///
     /// # Panics
     ///
@@ -261,7 +260,7 @@ fn slice<T: Element>(
     let position = check_axis("slice_axis", axis, x.ndim())?;
     let n = x.shape()[position];
     let end = slice_end(axis, n, (start, end, step), format_args!("{:?}", x.shape()))?;
-    // A longer step takes the first element only, as this one does.
+    // A longer step takes the first element only, as does this one.
     let step = step.min(n.max(1));
     let value = part(&x.read(), position, (start, end, step));
     let along = |(_, axis, start, step): Kept, dx: &Tensor<T>, shape: &[usize]| {
@@ -273,10 +272,10 @@ fn slice<T: Element>(
     Ok(linear("slice_axis", caller, x, value, kept, |kept, dy| spread(&dy, kept), along))
 }
 
-/// Of a slice: the whole shape, the axis, the start and the step.
+/// A slice: the whole shape, the axis, the start and the step.
 type Kept = (Shape, isize, usize, usize);
 
-/// Each `step`th element of an axis, from `start` to below `end`.
+/// Returns every `step`-th element of an axis, from `start` to below `end`.
 fn part<T: Element>(
     x: &Value<T>,
     position: usize,
@@ -323,7 +322,7 @@ pub(super) fn split<T: Element>(
         let part = part(&x.read(), position, (i * len, (i + 1) * len, 1));
         all.push(Tensor::new(part).with_lost(lost));
     }
-    // The rule of elements without gradients is not even compiled.
+    // For elements without gradients, the rule is not even compiled.
     if const { !T::DTYPE.is_float() } || !x.is_recorded() {
         return Ok(all);
     }
@@ -338,14 +337,14 @@ pub(super) fn split<T: Element>(
     Ok(all)
 }
 
-/// The op that gives parts: their gradients, one after the other, are that of the whole.
+/// The op of a split: the gradients of the parts, joined, are that of the whole.
 struct Split<T>(PhantomData<fn() -> T>);
 
 struct SplitCall {
     axis: isize,
-    /// Of each part.
+    /// The shape of each part.
     shape: Shape,
-    /// Of which parts a backward took the gradient. One may walk from some, and another from others.
+    /// Whether a backward took each part's gradient. Separate backwards may start from different parts.
     taken: Mutex<Vec<bool>>,
 }
 
@@ -391,7 +390,7 @@ impl<T: Element> Op for Split<T> {
     }
 }
 
-/// The opposite of a slice: zeros of a shape with the elements of `x` in the places of the slice.
+/// The adjoint of a slice: zeros of a shape with the elements of `x` at the positions of the slice.
 #[track_caller]
 fn spread<T: Element>(x: &Tensor<T>, (shape, axis, start, step): Kept) -> Result<Tensor<T>> {
     let position = check_axis("slice_axis", axis, shape.len())?;
@@ -422,12 +421,12 @@ fn spread<T: Element>(x: &Tensor<T>, (shape, axis, start, step): Kept) -> Result
     Ok(linear("slice_axis", Location::caller(), x, value, kept, back, along))
 }
 
-/// The error of joining no tensors.
+/// Returns the error of joining no tensors.
 fn nothing() -> Error {
     Error::Count { op: "concat", what: "or more tensors".into(), expected: 1, found: 0 }
 }
 
-/// The shape of tensors of these shapes joined along an axis, and which it is.
+/// Returns the shape of tensors of these shapes joined along an axis, and the axis as a position.
 fn joined(shapes: &[&[usize]], axis: isize) -> Result<(Shape, usize)> {
     let first = *shapes.first().ok_or_else(nothing)?;
     let position = check_axis("concat", axis, first.len())?;
@@ -455,7 +454,7 @@ fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Re
         parts.push(tensor.read().into_owned().into_contiguous());
     }
     let (shape, position) = joined(&shapes, axis)?;
-    // None where there is nothing to copy: other axes may be of any length then.
+    // 0 if there is nothing to copy: other axes may then have any length.
     let outer: usize = if shape.contains(&0) { 0 } else { shape[..position].iter().product() };
     let value = Value::build(shape, |out| {
         for row in 0..outer {

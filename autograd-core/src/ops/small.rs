@@ -1,17 +1,17 @@
-//! Kernels of tensors whose data stands inline: `+ - * /` of two of one shape, or of one and a number. They
-//! compute in an operand's own place, or in a copy, without a pass.
+//! Kernels for tensors with inline data: `+ - * /` of two tensors of one shape, or of a tensor and
+//! a number. They compute in an operand's own memory, or in a copy, without a pass.
 
 use super::{Binary, Float, Input};
 use crate::array::shape::same;
 use crate::graph::Tensor;
 
-/// Whether an op is of this kind.
+/// Whether there is a kernel for an op.
 #[inline(always)]
 fn is_known(op: Binary) -> bool {
     matches!(op, Binary::Add | Binary::Sub | Binary::Mul | Binary::Div)
 }
 
-/// The result, outside the graph; both operands come back where they are not of this kind.
+/// Computes the result without a record; returns both operands if there is no kernel for them.
 #[inline(always)]
 pub(super) fn pair<'a, T: Float>(
     op: Binary,
@@ -31,7 +31,7 @@ pub(super) fn pair<'a, T: Float>(
     Ok(over(left, |x| apply::<T>(op, false, x, b)))
 }
 
-/// The same of a tensor and the number `s`, or of `s` and the tensor.
+/// As [`pair`], for a tensor and the number `s`, or, if swapped, for `s` and the tensor.
 #[inline(always)]
 pub(super) fn number<T: Float>(
     op: Binary,
@@ -47,7 +47,7 @@ pub(super) fn number<T: Float>(
     Ok(over(x, |x| apply::<T>(op, swapped, x, &number)))
 }
 
-/// In an operand's own place, if it is a temporary, or in a copy.
+/// Runs a kernel in an operand's own memory if it is a temporary, otherwise in a copy.
 #[inline(always)]
 pub(super) fn over<T: Float>(x: Input<'_, T>, run: impl Fn(&mut T::Inline)) -> Tensor<T> {
     let copy = match x {
@@ -75,7 +75,7 @@ fn not_small() -> ! {
     unreachable!("the operands were seen to stand inline")
 }
 
-/// Writes over `x`; with the arguments exchanged if `swapped`.
+/// Writes the result over `x`; with the arguments exchanged if `swapped`.
 #[inline]
 fn apply<T: Float>(op: Binary, swapped: bool, x: &mut T::Inline, y: &T::Inline) {
     let pairs = x.as_mut().iter_mut().zip(y.as_ref());

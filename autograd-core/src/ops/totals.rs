@@ -1,4 +1,4 @@
-//! What is summed or multiplied, by element type: floats in their own type, integers exactly.
+//! Sums and products by element type: floats in their own type, integers exactly.
 
 use super::reduce::{Prod, Sum};
 use super::{Arithmetic, Totals};

@@ -1,7 +1,7 @@
-//! Traces: what a closure of eager ops does, op by op, noted while it runs on examples.
+//! Traces: the eager ops that a closure runs on examples, noted one by one.
 //!
-//! An op that can be in a program says so where it starts; what is computed inside it is its own
-//! business. One flag of a thread is all that costs where nothing is noted.
+//! An op that can be in a program notes itself where it starts; ops that it calls are not noted.
+//! Without a trace, the only cost is one thread-local flag.
 
 use std::cell::RefCell;
 use std::panic::Location;
@@ -16,19 +16,19 @@ use super::{Caller, Float};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Composite, Element, Tensor, for_any};
 
-/// Code of a user: absent are a gradient that did not come, and one that there is not.
+/// User code. An absent gradient did not arrive, or does not exist.
 pub(crate) type UserFn =
     Arc<dyn Fn(&[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String> + Send + Sync>;
 
 /// An op without its tensors.
 #[derive(Clone)]
 pub(crate) enum Call {
-    /// One of the table.
+    /// An op of the table.
     Op {
         def: &'static OpDef,
         attrs: Vec<Attr>,
     },
-    /// An elementwise op of a user: its formulas.
+    /// A user's elementwise op, as its formulas.
     Formula {
         name: &'static str,
         run: UserFn,
@@ -52,11 +52,11 @@ impl Call {
 pub(crate) struct Layer {
     pub(crate) name: &'static str,
     pub(crate) once_differentiable: bool,
-    /// Of each tensor of the inputs, whether its input is differentiated: it has an edge in the graph then.
+    /// For each input tensor: whether the input is differentiated, and so has an edge in the graph.
     pub(crate) differentiable: Vec<bool>,
-    /// What forward did.
+    /// The ops that forward ran.
     pub(crate) forward: Vec<Note>,
-    /// The tensors that forward returned: the outputs are these, with a place in the graph.
+    /// The tensors that forward returned. The outputs are these tensors with a producer in the graph.
     pub(crate) returned: Vec<AnyTensor>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Layer {
 #[derive(Clone)]
 pub(crate) struct Note {
     pub(crate) call: Call,
-    /// Held, so that no address is used twice and nothing is changed where it stands.
+    /// Held, so that no address is reused and no data is changed in place.
     pub(crate) inputs: Vec<AnyTensor>,
     pub(crate) outputs: Vec<AnyTensor>,
     pub(crate) caller: Caller,
@@ -72,14 +72,14 @@ pub(crate) struct Note {
 
 thread_local! {
     static NOTES: RefCell<Vec<Note>> = const { RefCell::new(Vec::new()) };
-    /// What was noted before each layer whose forward runs now.
+    /// The notes from before each layer whose forward is running.
     static AROUND: RefCell<Vec<Vec<Note>>> = const { RefCell::new(Vec::new()) };
-    /// What the closure was given, of which it must read no numbers.
+    /// The inputs of the closure, whose numbers it must not read.
     static GIVEN: RefCell<Vec<AnyTensor>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs a closure and notes its ops, which come back; notes around go on afterwards. It panics where it reads
-/// numbers that follow from `given`.
+/// Runs a closure and returns its result and the notes of its ops; an outer trace continues
+/// afterwards. Panics if the closure reads numbers that depend on `given`.
 pub(crate) fn collect<R>(given: Vec<AnyTensor>, run: impl FnOnce() -> R) -> (R, Vec<Note>) {
     struct Before(Vec<Note>, Vec<Vec<Note>>, Vec<AnyTensor>);
     impl Drop for Before {
@@ -98,8 +98,8 @@ pub(crate) fn collect<R>(given: Vec<AnyTensor>, run: impl FnOnce() -> R) -> (R, 
     (result, notes)
 }
 
-/// While it lives, the forward of a layer runs, and what it does is noted by itself. Dropped without
-/// an end, as for a forward that returns an error, it forgets that.
+/// While this guard lives, a layer's forward runs and its ops are noted separately. A drop without
+/// [`end`](Self::end), as for a forward that returns an error, discards these notes.
 pub(crate) struct InLayer(());
 
 impl InLayer {
@@ -110,7 +110,7 @@ impl InLayer {
         })
     }
 
-    /// What forward did.
+    /// Returns the notes of forward.
     pub(crate) fn end(self) -> Vec<Note> {
         std::mem::forget(self);
         Self::leave()
@@ -128,19 +128,19 @@ impl Drop for InLayer {
     }
 }
 
-/// Whether a closure of which a program is made runs now.
+/// Whether the closure of a `trace` runs now.
 pub(crate) fn is_tracing() -> bool {
     is_noting() && GIVEN.with_borrow(|given| !given.is_empty())
 }
 
-/// A panic, which the trace reports, where `x` follows from what the closure was given: its numbers, which `name`
-/// reads, are others in each run of the program. For where [`is_noting`].
+/// Panics if `x` depends on the closure's inputs, because the numbers that `name` reads then differ
+/// in each run of the program. The trace reports the panic. To be called only if [`is_noting`].
 #[cold]
 pub(crate) fn refuse_read(x: &AnyTensor, name: &str, caller: Caller) {
     let inside = Within::state(State::Inside);
     let caller = Composite::place(caller);
     let mut known = GIVEN.with_borrow(Vec::clone);
-    // A detached tensor, or one that a layer saved, is one of its own that holds the same.
+    // A detached or saved tensor is another tensor with the same elements.
     let follows = |known: &[AnyTensor], x: &AnyTensor| {
         known.iter().any(|y| y.is_same(x) || x.dtype().is_float() && is_equal(y, x))
     };
@@ -165,11 +165,11 @@ pub(crate) fn refuse_read(x: &AnyTensor, name: &str, caller: Caller) {
     drop(inside);
 }
 
-/// Whether two tensors hold the same, bit for bit where they are finite.
+/// Whether two tensors have the same type, shape and elements; NaN equals NaN.
 pub(crate) fn is_equal(a: &AnyTensor, b: &AnyTensor) -> bool {
     fn same<T: Element>(a: &Tensor<T>, b: &AnyTensor) -> bool {
         b.downcast_ref::<T>().is_some_and(|b| {
-            // Only NaN is unlike itself.
+            // Only NaN differs from itself.
             #[allow(clippy::eq_op, reason = "it tells NaN from numbers")]
             let same = |(x, y): (T, T)| x == y || (x != x && y != y);
             a.shape() == b.shape() && T::to_vec(a).into_iter().zip(T::to_vec(b)).all(same)
@@ -178,7 +178,7 @@ pub(crate) fn is_equal(a: &AnyTensor, b: &AnyTensor) -> bool {
     for_any!(a, a => same(a, b))
 }
 
-/// Runs an op and notes it; what it is made of is not noted. For where [`is_noting`].
+/// Runs an op and notes it, but not the ops that it calls. To be called only if [`is_noting`].
 #[cold]
 pub(crate) fn noted<O>(
     call: Call,
@@ -199,7 +199,7 @@ pub(crate) fn note(mut note: Note) {
     NOTES.with_borrow_mut(|notes| notes.push(note));
 }
 
-/// An elementwise op to keep.
+/// Returns an elementwise op as a call for notes.
 pub(crate) fn formula<T: Float>(op: &Handle<T>) -> Call {
     fn all<T: Element>(inputs: &[Option<AnyTensor>]) -> Vec<&Tensor<T>> {
         inputs.iter().flatten().filter_map(AnyTensor::downcast_ref).collect()

@@ -1,4 +1,4 @@
-//! Functions of one tensor, element by element: each an elementwise op like a user's.
+//! Elementwise functions of one tensor: each is an elementwise op like a user's.
 
 use super::elementwise::{Handle, Info, Op, Pair, Reduction, formulas};
 use super::names::{all_functions, joined_functions};
@@ -8,8 +8,8 @@ use crate::array::Cheap;
 use crate::formula::{Compiled, Lane, Program, Real, named};
 use crate::graph::Tensor;
 
-/// What a rule reads besides the gradient, and the rule as a formula; see
-/// [`functions`](crate::formula). The derivative of what is flat is 0, whatever gradient arrives.
+/// Defines what a rule reads besides the gradient, and the rule as a formula; see
+/// [`functions`](crate::formula). The derivative of a flat function is 0, whatever the gradient.
 macro_rules! rule {
     ($variant:ident { flat }) => {
         rule! { $variant { |_dy| Real::from(0.0) } }
@@ -27,14 +27,14 @@ macro_rules! rule {
     };
 }
 
-/// The ops. What its rule names is what an op keeps.
+/// Defines the ops. An op saves what its rule names.
 macro_rules! unary_ops {
     ($(
         $(#[$doc:meta])*
         $method:ident $variant:ident |$x:ident| $y:expr, $rule:tt;
     )*) => {
         impl Unary {
-            /// The op that it is.
+            /// Returns the elementwise op of this function.
             pub(super) fn op<T: Float>(self) -> &'static dyn Op<T> {
                 match self { $(Self::$variant => &$method::OP),* }
             }
@@ -59,7 +59,7 @@ macro_rules! unary_ops {
 
         /// # Functions of each element
         ///
-        /// Each gives a tensor of the same shape. Angles are in radians.
+        /// Each returns a tensor of the same shape. Angles are in radians.
         impl<T: Float> Tensor<T> {
             $(
                 $(#[$doc])*
@@ -73,7 +73,7 @@ macro_rules! unary_ops {
 }
 
 impl<T: Float> Tensor<T> {
-    /// The natural logarithm: [`Tensor::ln`] under its name in NumPy, PyTorch and Paddle.
+    /// Returns the natural logarithm: [`Tensor::ln`] under its name in NumPy, PyTorch and Paddle.
     #[track_caller]
     pub fn log(&self) -> Tensor<T> {
         self.ln()
@@ -81,7 +81,7 @@ impl<T: Float> Tensor<T> {
 }
 
 family! {
-    /// Functions of each element: all of eager mode.
+    /// Elementwise functions: all of eager mode.
     FUNCTIONS of Unary::ALL => OpDef {
         family: "unary",
         infer: same_float,
@@ -104,7 +104,7 @@ impl Unary {
         Handle::Static(self.op())
     }
 
-    /// Which cheap functions it and its rule are.
+    /// Returns the cheap functions that equal this function and its rule, if any.
     const fn cheap(self) -> [Option<Cheap>; 2] {
         match self {
             Self::Neg => [Some(Cheap::Neg), Some(Cheap::Neg)],

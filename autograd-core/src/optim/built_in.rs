@@ -5,9 +5,9 @@ use super::{FINITE, NOT_NEGATIVE, Range, check};
 use crate::error::Result;
 use crate::ops::Float;
 
-/// A rule: its documentation, what it is without options that are set, and its options, each with its first value
-/// and its range. All options are kept as numbers, in the order in which programs and files have them. Those
-/// behind `let` have no method here.
+/// Defines a rule: its documentation, its constructor, and its options, each with its initial value
+/// and its range. All options are stored as numbers, in the order in which programs and files have
+/// them. The options behind `let` have no method here.
 macro_rules! rule {
     (
         $(#[$doc:meta])* pub struct $name:ident;
@@ -30,7 +30,7 @@ macro_rules! rule {
                 Self { learning_rate, $($hidden,)* $($option: f64::from($start),)* }
             }
 
-            /// The step size.
+            /// Sets the step size.
             #[must_use]
             pub fn learning_rate(self, learning_rate: f64) -> Self {
                 Self { learning_rate, ..self }
@@ -71,7 +71,7 @@ macro_rules! rule {
     };
 }
 
-/// What all rules of this crate have of [`Rule`](super::Rule) in common.
+/// The items of [`Rule`](super::Rule) that all rules of this crate share.
 macro_rules! built_in {
     ($name:ident) => {
         const NAME: &'static str = stringify!($name);
@@ -84,7 +84,7 @@ macro_rules! built_in {
             self.learning_rate = learning_rate;
         }
 
-        // Never inlined: so the updates are compiled in this crate.
+        // Never inlined, so that the updates are compiled in this crate.
         #[inline(never)]
         fn erased(&self) -> $crate::optim::rule::Erased<'_> {
             $crate::optim::rule::Erased { rule: self, in_place: true }
@@ -95,7 +95,7 @@ macro_rules! built_in {
 rule! {
     /// Stochastic gradient descent, with PyTorch's formula for momentum.
     ///
-    /// With the gradient `g`, the parameter `p` and the buffer `b`, which is 0 at first, a step is
+    /// With the gradient `g`, the parameter `p` and the buffer `b`, initially 0, a step is
     ///
     /// ```text
     /// g = g + weight_decay p
@@ -123,19 +123,19 @@ rule! {
     /// ```
     pub struct Sgd;
 
-    /// Without momentum and weight decay.
+    /// Creates the rule without momentum and weight decay.
     pub fn new(learning_rate: f64);
 
-    /// How much of the last step goes into the next: 0 or more.
+    /// Sets the part of the last step that goes into the next: 0 or more.
     pub fn momentum(momentum: f64) = 0.0, NOT_NEGATIVE;
 
-    /// How much of the gradient is kept out of the buffer after the first step.
+    /// Sets the part of the gradient that is kept out of the buffer after the first step.
     pub fn dampening(dampening: f64) = 0.0, FINITE;
 
-    /// How much of the parameter is added to the gradient: 0 or more.
+    /// Sets the part of the parameter that is added to the gradient: 0 or more.
     pub fn weight_decay(weight_decay: f64) = 0.0, NOT_NEGATIVE;
 
-    /// Nesterov's momentum (Sutskever et al. 2013), which needs a momentum and no dampening.
+    /// Turns Nesterov's momentum on (Sutskever et al. 2013), which needs a momentum and no dampening.
     pub fn nesterov(nesterov: bool) = false, FINITE;
 }
 
@@ -180,8 +180,8 @@ const BETA: Range = ("in [0, 1)", |x| (0.0..1.0).contains(&x));
 rule! {
     /// Adam (Kingma and Ba 2015), as PyTorch and Paddle compute it.
     ///
-    /// With the gradient `g`, the parameter `p`, running means `m` and `v` that are 0 at first, and
-    /// the count of steps `t`, which is 1 in the first, a step is
+    /// With the gradient `g`, the parameter `p`, the running means `m` and `v`, initially 0, and
+    /// the count of steps `t`, which is 1 in the first step, a step is
     ///
     /// ```text
     /// g = g + weight_decay p
@@ -207,22 +207,22 @@ rule! {
     /// ```
     pub struct Adam;
 
-    /// With betas 0.9 and 0.999, `eps` 1e-8 and weight decay 0.
+    /// Creates the rule with betas 0.9 and 0.999, `eps` 1e-8 and weight decay 0.
     pub fn new(learning_rate: f64);
 
     let beta1 = 0.9, BETA;
     let beta2 = 0.999, BETA;
 
-    /// What keeps the divisor from 0.
+    /// Sets the number that keeps the divisor from 0.
     pub fn eps(eps: f64) = 1e-8, NOT_NEGATIVE;
 
-    /// The weight decay of the formula: 0 or more.
+    /// Sets the weight decay of the formula: 0 or more.
     pub fn weight_decay(weight_decay: f64) = 0.0, NOT_NEGATIVE;
 }
 
 rule! {
     /// Adam with decoupled weight decay (Loshchilov and Hutter 2019), as PyTorch and Paddle compute
-    /// it: [`Adam`] without weight decay in the gradient, and before that
+    /// it: [`Adam`] without weight decay in the gradient, preceded by
     ///
     /// ```text
     /// p = p - learning_rate weight_decay p
@@ -242,25 +242,25 @@ rule! {
     /// ```
     pub struct AdamW;
 
-    /// With betas 0.9 and 0.999, `eps` 1e-8 and weight decay 0.01.
+    /// Creates the rule with betas 0.9 and 0.999, `eps` 1e-8 and weight decay 0.01.
     pub fn new(learning_rate: f64);
 
     let beta1 = 0.9, BETA;
     let beta2 = 0.999, BETA;
 
-    /// What keeps the divisor from 0.
+    /// Sets the number that keeps the divisor from 0.
     pub fn eps(eps: f64) = 1e-8, NOT_NEGATIVE;
 
-    /// The weight decay of the formula: 0 or more.
+    /// Sets the weight decay of the formula: 0 or more.
     pub fn weight_decay(weight_decay: f64) = 0.01, NOT_NEGATIVE;
 }
 
-/// What both have: how much of the parameter is in the gradient, and how much of it is left.
+/// Both variants: `$parts` are the part of the parameter added to the gradient, and the part kept in a step.
 macro_rules! adam {
     ($name:ident |$rule:ident| $parts:expr) => {
         impl $name {
-            /// How much of the running mean of the gradient, and of its square, is kept in a step:
-            /// each in [0, 1).
+            /// Sets the decay rates of the running means of the gradient and of its square: each in
+            /// [0, 1).
             #[must_use]
             pub fn betas(self, beta1: f64, beta2: f64) -> Self {
                 Self { beta1, beta2, ..self }
@@ -314,7 +314,7 @@ rule! {
     /// RMSprop (Tieleman and Hinton 2012, lecture 6.5 of "Neural Networks for Machine Learning"), as PyTorch
     /// computes it; the centered form is that of Graves (2013).
     ///
-    /// With the gradient `g`, the parameter `p`, and `v`, `m` and `b`, which are 0 at first, a step is
+    /// With the gradient `g`, the parameter `p`, and `v`, `m` and `b`, initially 0, a step is
     ///
     /// ```text
     /// g = g + weight_decay p
@@ -339,22 +339,22 @@ rule! {
     #[doc(alias = "RMSprop")]
     pub struct RmsProp;
 
-    /// With `alpha` 0.99, `eps` 1e-8, and without weight decay and momentum.
+    /// Creates the rule with `alpha` 0.99 and `eps` 1e-8, without weight decay and momentum.
     pub fn new(learning_rate: f64);
 
-    /// The decay rate of the running averages: in [0, 1].
+    /// Sets the decay rate of the running averages: in [0, 1].
     pub fn alpha(alpha: f64) = 0.99, ("in [0, 1]", |x| (0.0..=1.0).contains(&x));
 
-    /// The number that is added to the divisor, so that it is not 0: 0 or more.
+    /// Sets the number that is added to the divisor, so that it is not 0: 0 or more.
     pub fn eps(eps: f64) = 1e-8, NOT_NEGATIVE;
 
-    /// How much of the parameter is added to the gradient: 0 or more.
+    /// Sets the part of the parameter that is added to the gradient: 0 or more.
     pub fn weight_decay(weight_decay: f64) = 0.0, NOT_NEGATIVE;
 
-    /// How much of the last step goes into the next: 0 or more.
+    /// Sets the part of the last step that goes into the next: 0 or more.
     pub fn momentum(momentum: f64) = 0.0, NOT_NEGATIVE;
 
-    /// Whether the gradient is divided by an estimate of its standard deviation, not by its root mean square.
+    /// Sets whether the gradient is divided by its estimated standard deviation, not its root mean square.
     pub fn centered(centered: bool) = false, NOT_NEGATIVE;
 }
 
@@ -389,7 +389,7 @@ impl Rule for RmsProp {
         let decayed = |p, g| g + decay * p;
         let square = |v, g| alpha * v + intake * g * g;
         let mean = |m, g| alpha * m + intake * g;
-        // Rounding may leave a variance below 0. NaN stays.
+        // Rounding may leave a variance below 0. NaN stays NaN.
         let spread = |v: T, m| {
             let variance = v - m * m;
             if variance < T::zero() { T::zero() } else { variance.sqrt() }

@@ -21,9 +21,9 @@ macro_rules! for_each_gradient {
 }
 
 /// Scales the gradients of all parameters by one factor so that their norm, as one vector, is at
-/// most `max_norm`, and returns the norm as it was. As in PyTorch the factor is `max_norm / (norm +
-/// 1e-6)`, where that is below 1; a `max_norm` of infinity only measures. Squares do not overflow.
-/// Parameters without a gradient are passed over.
+/// most `max_norm`. Returns the norm before scaling. As in PyTorch the factor is `max_norm / (norm +
+/// 1e-6)` if that is below 1; an infinite `max_norm` only measures. Squares do not overflow.
+/// Parameters without a gradient are skipped.
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -39,9 +39,9 @@ macro_rules! for_each_gradient {
 ///
 /// # Errors
 ///
-/// [`Error::Value`](crate::Error::Value) if `max_norm` is negative or NaN, or the norm is not finite: then there
-/// is a NaN or an infinity in a gradient ([`detect_anomaly`](crate::detect_anomaly) finds where it
-/// came from). Nothing is changed then.
+/// [`Error::Value`](crate::Error::Value) if `max_norm` is negative or NaN, or the norm is not
+/// finite because a gradient has a NaN or an infinity ([`detect_anomaly`](crate::detect_anomaly)
+/// finds its source). Nothing is changed then.
 pub fn clip_grad_norm(module: &(impl Module + ?Sized), max_norm: f64) -> Result<f64> {
     const OP: &str = "clip_grad_norm";
     check(OP, "max_norm", ("0 or more", |norm| norm >= 0.0), max_norm)?;
@@ -69,7 +69,7 @@ fn by_norm(op: &'static str, parameters: &[(String, AnyTensor)], max_norm: f64) 
     Ok(norm)
 }
 
-/// What a function makes of 0 and all elements of the gradients, one after the other.
+/// Folds all elements of the gradients with a function, in order, starting from 0.
 fn folded(parameters: &[(String, AnyTensor)], f: impl Fn(f64, f64) -> f64) -> f64 {
     let mut folded = 0.0;
     for_each_gradient!(parameters, tensor => {
@@ -79,7 +79,7 @@ fn folded(parameters: &[(String, AnyTensor)], f: impl Fn(f64, f64) -> f64) -> f6
     folded
 }
 
-/// Limits every element of the gradients of all parameters to `-limit` to `limit`. NaN stays NaN.
+/// Limits every element of the gradients of all parameters to `-limit..=limit`. NaN stays NaN.
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -106,11 +106,11 @@ fn by_value(parameters: &[(String, AnyTensor)], limit: f64) {
     for_each_gradient!(parameters, tensor => change(tensor, |gradient| gradient.clamp(-limit, limit)));
 }
 
-/// Changes a gradient where it is kept. Other handles of it keep what they have.
+/// Changes the kept gradient of a parameter. Other handles of the gradient keep its old value.
 fn change<T: Float>(tensor: &Tensor<T>, f: impl FnOnce(Tensor<T>) -> Tensor<T>) {
     let Some(gradient) = tensor.replace_grad(None) else { return };
     let _off = no_grad();
     let changed = f(gradient);
-    // What a backward on another thread has left meanwhile is not lost.
+    // A gradient that a backward on another thread adds meanwhile is not lost.
     tensor.update_grad(|meanwhile| meanwhile.map_or(changed.clone(), |more| more + &changed));
 }

@@ -1,5 +1,5 @@
-//! The loops: each rule in one pass over memory. Threads share long ones; figures do not depend on
-//! how.
+//! The loops of the rules, each in one pass over memory. Threads share long loops; results do not
+//! depend on the number of threads.
 
 #![allow(clippy::needless_range_loop, reason = "an index names a place in several arrays")]
 
@@ -9,10 +9,10 @@ use crate::array::simd::{Kernel, dispatch};
 use crate::array::threads::{each_chunk, each_grain_of};
 use crate::ops::Float;
 
-/// Elements whose squares are summed before they are added to others.
+/// Number of elements whose squares make one partial sum.
 const CHUNK: usize = 32 * 1024;
 
-/// In f64, whatever the elements are.
+/// Returns the sum of squares in f64, whatever the element type.
 pub(super) fn sum_of_squares<T: Float>(data: &[T]) -> f64 {
     let mut sums = vec![0.0; data.len().div_ceil(CHUNK)];
     each_chunk(&mut sums, 1, &|chunk, sum| {
@@ -22,7 +22,7 @@ pub(super) fn sum_of_squares<T: Float>(data: &[T]) -> f64 {
     sums.iter().sum()
 }
 
-/// Writes what `step` makes of the elements of some slices and of the gradient.
+/// Overwrites elements of some slices by `step` of these elements and the gradient's.
 pub(super) fn pass<T: Float, const N: usize>(
     written: [&mut [T]; N],
     gradient: &[T],
@@ -46,7 +46,7 @@ impl<T: Float, F: Fn([T; N], T) -> [T; N], const N: usize> Kernel for Pass<'_, T
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         let Self { mut written, gradient, step } = self;
-        // Of one length, as the compiler then knows.
+        // Tells the compiler that all have one length.
         for slice in &mut written {
             *slice = &mut take(slice)[..gradient.len()];
         }
@@ -65,7 +65,7 @@ impl<T: Float, F: Fn([T; N], T) -> [T; N], const N: usize> Kernel for Pass<'_, T
 
 struct SumOfSquares<'a, T>(&'a [T]);
 
-/// Sums side by side; a constant, so that the result is the same on every CPU.
+/// Number of partial sums; a constant, so that the result is the same on every CPU.
 const LANES: usize = 8;
 
 impl<T: Float> Kernel for SumOfSquares<'_, T> {

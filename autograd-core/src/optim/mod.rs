@@ -1,4 +1,4 @@
-//! Learning: rules that move parameters against their gradients, and limits on gradients.
+//! Learning: update rules for parameters, schedules of step sizes, and limits on gradients.
 //!
 //! An [`Optimizer`] takes the parameters of a [`Module`](crate::nn::Module) (a model, a list of
 //! tensors, one tensor) and a rule: [`Sgd`], [`Adam`], [`AdamW`] or [`RmsProp`], with PyTorch's
@@ -23,7 +23,7 @@
 //!
 //! # Groups
 //!
-//! Parameters are chosen by name to get a rule of their own:
+//! Parameters are selected by name to get a rule of their own:
 //!
 //! ```
 //! use autograd_core::nn::Linear;
@@ -39,8 +39,8 @@
 //!
 //! # Schedules
 //!
-//! A step size that depends on the step is one of [`schedule`], which can be put together, or a
-//! formula of yours:
+//! A step size that depends on the step comes from a schedule of [`schedule`], which can be
+//! combined, or from a formula of yours:
 //!
 //! ```
 //! use autograd_core::optim::schedule::{Cosine, Schedule};
@@ -59,8 +59,8 @@
 //!
 //! # Gradient accumulation
 //!
-//! Gradients add up until they are cleared. So several small batches make one step: each loss counts as
-//! its part of the whole, and the gradients of a large batch are there without its memory.
+//! Gradients accumulate until they are cleared, so several small batches can make one step: each loss is
+//! weighted by its part of the whole. The result is the gradient of a large batch, without its memory.
 //!
 //! ```
 //! # use autograd_core::Tensor;
@@ -83,9 +83,9 @@
 //! # Ok::<(), autograd_core::Error>(())
 //! ```
 //!
-//! # Going on later
+//! # Saving and resuming
 //!
-//! What a rule remembers has names too, and is saved beside the model:
+//! The state of a rule has names too, and is saved beside the model:
 //!
 //! ```
 //! use autograd_core::Tensor;
@@ -105,7 +105,7 @@
 //! # Ok::<(), autograd_core::Error>(())
 //! ```
 //!
-//! With the feature `safetensors` both go into one file, by
+//! With the feature `safetensors`, both are saved in one file by
 //! [`insert_under`](crate::safetensors::SafeTensors::insert_under).
 
 mod built_in;
@@ -124,13 +124,13 @@ pub use rule::{Rule, Step};
 
 use crate::error::{Error, Result};
 
-/// What an option may be, in words and as a test.
+/// The range of an option, in words and as a test.
 type Range = (&'static str, fn(f64) -> bool);
 
 const NOT_NEGATIVE: Range = ("0 or more, and finite", |x| x >= 0.0 && x.is_finite());
 const FINITE: Range = ("finite", f64::is_finite);
 
-/// An error unless an option is in its range.
+/// Returns an error unless an option is in its range.
 fn check(
     op: &'static str,
     option: &'static str,

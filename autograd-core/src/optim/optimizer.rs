@@ -1,4 +1,4 @@
-//! Parameters, the rule of each, and what the rules remember.
+//! Parameters, the rule of each, and the state of the rules.
 
 use super::rule::{Erased, Rule, Step, Update};
 use crate::array::Value;
@@ -10,15 +10,15 @@ use crate::ops::Float;
 
 /// Updates parameters from their gradients by a [`Rule`]; see the [module](super).
 ///
-/// Parameters without a gradient are skipped, as are those that are frozen
-/// (`stop_gradient`), whatever gradient they still have.
+/// Parameters without a gradient are skipped, as are frozen ones (`stop_gradient`), even if they have a
+/// gradient.
 #[derive(Debug)]
 pub struct Optimizer<R: Rule> {
     rules: Vec<R>,
     slots: Vec<Slot>,
 }
 
-/// A parameter, and what its rule remembers.
+/// A parameter and the state of its rule.
 #[derive(Debug)]
 struct Slot {
     name: String,
@@ -26,17 +26,17 @@ struct Slot {
     tensor: AnyTensor,
     count: u64,
     state: State,
-    /// What the parameter and the state become when all rules have run.
+    /// The new parameter and state, stored when all rules have run.
     next: Option<(AnyTensor, State)>,
 }
 
-/// What a rule remembers of each element, by its names.
+/// The state of a rule for each element, by name.
 type State = Vec<(&'static str, AnyTensor)>;
 
 impl<R: Rule> Optimizer<R> {
-    /// For the parameters that a module has now, all by one rule. A tensor that stands in two
-    /// places of the module is moved once a step, under its first name. Parameters that
-    /// [`parameter`](crate::nn::parameter) made take half the memory of plain tensors, once they are moved.
+    /// Creates an optimizer of the parameters that a module has now, all with one rule. A tensor in two
+    /// places of the module is updated once a step, under its first name. Parameters from
+    /// [`parameter`](crate::nn::parameter) take half the memory of plain tensors, once they are updated.
     pub fn new(module: &(impl Module + ?Sized), rule: R) -> Self {
         let slot = |(name, tensor)| Slot {
             name,
@@ -50,8 +50,8 @@ impl<R: Rule> Optimizer<R> {
         Self { rules: vec![rule], slots }
     }
 
-    /// Puts the parameters whose names `belongs` picks, also out of earlier groups, in a group of
-    /// their own, with its own rule.
+    /// Moves the parameters whose names `belongs` selects into a new group with its own rule, even
+    /// if they are in an earlier group.
     #[must_use]
     pub fn group(mut self, belongs: impl Fn(&str) -> bool, rule: R) -> Self {
         for slot in self.slots.iter_mut().filter(|slot| belongs(&slot.name)) {
@@ -61,12 +61,12 @@ impl<R: Rule> Optimizer<R> {
         self
     }
 
-    /// The rules: the one given to [`Optimizer::new`], then those of the groups in their order.
+    /// Returns the rules: the one given to [`Optimizer::new`], then those of the groups in their order.
     pub fn rules(&self) -> &[R] {
         &self.rules
     }
 
-    /// The rules, to change them.
+    /// Returns the rules for changes.
     pub fn rules_mut(&mut self) -> &mut [R] {
         &mut self.rules
     }
@@ -76,39 +76,39 @@ impl<R: Rule> Optimizer<R> {
         self.rules.iter_mut().for_each(|rule| rule.set_rate(learning_rate));
     }
 
-    /// Moves each parameter that has a gradient, in place. Not recorded; the gradients stay.
+    /// Updates each parameter that has a gradient, in place. Not recorded; the gradients stay.
     ///
     /// # Errors
     ///
-    /// What [`Rule::check`] says: [`Error::Value`] if an option of a rule is out of range.
+    /// The error of [`Rule::check`]: [`Error::Value`] if an option of a rule is out of range.
     /// [`Error::Unsupported`] if a parameter is the result of a recorded op. Nothing is changed then.
     ///
     /// # Panics
     ///
-    /// If a rule of yours does. Nothing is changed then.
+    /// If a rule of yours panics. Nothing is changed then.
     pub fn step(&mut self) -> Result<()> {
         step(&mut self.slots, &erased(&self.rules))
     }
 
-    /// Takes the gradients of all parameters away.
+    /// Clears the gradients of all parameters.
     #[doc(alias = "zero_grad")]
     pub fn clear_grad(&self) {
         self.slots.iter().for_each(|slot| slot.tensor.clear_grad());
     }
 
-    /// What the rules remember, by the names of the parameters: `fc1.weight.exp_avg`. Of a
-    /// parameter that was never moved there is nothing. The options of the rules are not in it.
+    /// Returns the state of the rules, by the names of the parameters: `fc1.weight.exp_avg`. A
+    /// parameter that was never updated has no state. The options of the rules are not included.
     pub fn state_dict(&self) -> StateDict {
         save(&self.slots, &erased(&self.rules))
     }
 
-    /// Puts back what [`Optimizer::state_dict`] gave, all or nothing.
+    /// Restores the state that [`Optimizer::state_dict`] returned, all or nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::StateDict`] if there is something that no parameter has, or something missing of a
-    /// parameter that has the rest, or of another shape or element type: every one of them is
-    /// named. [`Error::Value`] if a count of steps is negative. Nothing is changed then.
+    /// [`Error::StateDict`] if a name belongs to no parameter, if a parameter has only part of its
+    /// state, or if shapes or element types differ: the error lists all of these. [`Error::Value`]
+    /// if a count of steps is negative. Nothing is changed then.
     pub fn load_state_dict(&mut self, from: &StateDict) -> Result<()> {
         load(&mut self.slots, &erased(&self.rules), from)
     }
@@ -152,7 +152,7 @@ fn load(slots: &mut [Slot], rules: &[Erased<'_>], from: &StateDict) -> Result<()
     Ok(())
 }
 
-/// What the count of a parameter's steps is saved as.
+/// Returns the name under which a parameter's count of steps is saved.
 fn step_of(name: &str) -> String {
     format!("{name}.step")
 }
@@ -162,7 +162,7 @@ fn count(from: &StateDict, name: &str) -> Option<i64> {
 }
 
 impl Slot {
-    /// An error if it cannot be moved.
+    /// Returns an error if the parameter cannot be updated.
     fn check(&self, rule: &dyn Update) -> Result<()> {
         let (op, name) = (rule.name(), &self.name);
         if !for_any!(&self.tensor, tensor => tensor.is_leaf()) {
@@ -222,8 +222,7 @@ impl Slot {
         written
     }
 
-    /// Puts in what the rule made of copies: that of a user has returned for every parameter before the
-    /// first one changes.
+    /// Stores the updated copies. A user's rule has returned for every parameter before the first changes.
     fn commit(&mut self, rule: &dyn Update) -> Result<()> {
         let Some((next, state)) = self.next.take() else { return Ok(()) };
         (self.count, self.state) = (self.count + 1, state);
@@ -243,14 +242,14 @@ impl Slot {
         }
     }
 
-    /// The slot as it would be after a step, but for the numbers.
+    /// Returns the slot as it would be after a step, except for the numbers.
     fn expected(&self, rule: &dyn Update) -> Self {
         let state = rule.remembered().iter().map(|&what| (what, self.tensor.alias())).collect();
         let (name, tensor) = (self.name.clone(), self.tensor.clone());
         Self { name, group: self.group, tensor, count: 1, state, next: None }
     }
 
-    /// Takes what is there of what [`Self::save`] gives; it is all or nothing.
+    /// Restores the state written by [`Self::save`], all or nothing.
     fn load(&mut self, rule: &dyn Update, from: &StateDict) {
         let own = |tensor: &AnyTensor| for_any!(tensor, tensor => Tensor::new(tensor.read().contiguous().into_owned()).into());
         let found =

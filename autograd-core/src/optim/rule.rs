@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::ops::Float;
 
 /// An update rule for parameters: [`Sgd`](super::Sgd), [`Adam`](super::Adam), [`AdamW`](super::AdamW),
-/// [`RmsProp`](super::RmsProp), or a rule of your own, which an [`Optimizer`](super::Optimizer) runs as it runs these:
+/// [`RmsProp`](super::RmsProp), or a rule of your own. An [`Optimizer`](super::Optimizer) runs all alike:
 ///
 /// ```
 /// use autograd_core::nn::parameter;
@@ -52,31 +52,31 @@ use crate::ops::Float;
 /// ```
 ///
 /// A step is all or nothing: [`Rule::update`] runs on copies of the parameters, while no tensor is
-/// locked, and they are put in when it has returned for all of them. If it panics, nothing has changed.
-/// The rules of this crate run in place.
+/// locked, and the copies are stored when it has returned for all parameters. If it panics, nothing has
+/// changed. The rules of this crate run in place.
 pub trait Rule: Clone {
-    /// What the rule is called in errors.
+    /// The name of the rule in errors.
     const NAME: &'static str;
 
-    /// Whether the count of steps matters. It is then part of the state that is saved and loaded.
+    /// Whether the rule needs the count of steps, which is then part of the saved state.
     const COUNTS: bool = true;
 
-    /// The step size.
+    /// Returns the step size.
     fn rate(&self) -> f64;
 
     /// Sets the step size.
     fn set_rate(&mut self, learning_rate: f64);
 
-    /// The names of the state that is kept for each element, under which it is saved. It is 0 at first.
+    /// Returns the names under which the state of each element is kept and saved. The state is initially 0.
     fn state(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Checks the options, before each step.
+    /// Checks the options; called before each step.
     ///
     /// # Errors
     ///
-    /// If one is out of range. The step returns the error, and nothing is changed.
+    /// If an option is out of range. The step returns the error, and nothing is changed.
     fn check(&self) -> Result<()> {
         Ok(())
     }
@@ -84,15 +84,15 @@ pub trait Rule: Clone {
     /// Updates one parameter and its state.
     fn update<T: Float>(&self, step: Step<'_, T>);
 
-    /// The rule without its type.
+    /// Returns the rule without its type.
     #[doc(hidden)]
     fn erased(&self) -> Erased<'_> {
         Erased { rule: self, in_place: false }
     }
 }
 
-/// One parameter in one step: its elements, those of the gradient and of the rule's state, in the same
-/// order.
+/// One parameter in one step: the elements of the parameter, of its gradient and of the rule's
+/// state, in the same order.
 #[derive(Debug)]
 pub struct Step<'a, T: Float> {
     pub(crate) parameter: &'a mut [T],
@@ -103,21 +103,21 @@ pub struct Step<'a, T: Float> {
 }
 
 impl<'a, T: Float> Step<'a, T> {
-    /// The number of this step, counted from 1. Steps in which the parameter has no gradient are not
-    /// counted.
+    /// Returns the number of this step, counted from 1. Steps in which the parameter has no
+    /// gradient are not counted.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Whether the state was made for this step, so that it is still 0: in the first step, and after the rule
-    /// was changed for one with other state. Never for a rule without state.
+    /// Whether the state was created for this step, so that it is still 0: in the first step, and
+    /// after a change to a rule with other state. Never for a rule without state.
     pub fn has_new_state(&self) -> bool {
         self.fresh
     }
 
-    /// Replaces each element of the parameter and of its state, in the order of [`Rule::state`], by what
-    /// `f` returns for them and the gradient's element. It is one pass over
-    /// memory, with wide registers and on several threads where that pays.
+    /// Replaces each element of the parameter and of its state, in the order of [`Rule::state`], by the
+    /// result of `f` for them and the gradient's element. It is one pass over memory, with SIMD and
+    /// several threads if that pays.
     ///
     /// # Panics
     ///
@@ -140,20 +140,20 @@ impl<'a, T: Float> Step<'a, T> {
         from_fn(|_| slices.next().unwrap_or_default())
     }
 
-    /// The elements of the parameter, of the gradient, and of the state, for what
-    /// [`Step::each`] does not do.
+    /// Returns the elements of the parameter, of the gradient, and of the state, for updates that
+    /// [`Step::each`] cannot express.
     pub fn into_slices(self) -> (&'a mut [T], &'a [T], Vec<&'a mut [T]>) {
         (self.parameter, self.gradient, self.state)
     }
 }
 
-/// A rule without its type: how it runs is compiled where its type is known, the rest once, here.
+/// A rule without its type: each rule's update is compiled where its type is known, the rest once, here.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct Erased<'a> {
     pub(super) rule: &'a dyn Update,
-    /// Whether it runs on the parameters themselves, while they are locked: it does not panic and
-    /// calls no user code.
+    /// Whether the rule runs on the parameters themselves, while they are locked. Such a rule does not
+    /// panic and calls no user code.
     pub(super) in_place: bool,
 }
 
@@ -202,8 +202,8 @@ impl<R: Rule> Update for R {
 /// What programs know of the rules of this crate.
 #[cfg(feature = "static-graph")]
 pub(crate) trait Listed: Rule {
-    /// Its options by name; a switch is 0 or 1.
+    /// Returns the options by name; a flag is 0 or 1.
     fn options(&self) -> Vec<(&'static str, f64)>;
-    /// The rule with these options, in the same order.
+    /// Creates the rule with these options, in the same order.
     fn with_options(options: &[f64]) -> Option<Self>;
 }

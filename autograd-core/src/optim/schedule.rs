@@ -15,10 +15,10 @@
 
 /// A step size for each step; see the [module](self).
 pub trait Schedule {
-    /// The step size of a step; the first one is step 0.
+    /// Returns the step size of a step; the first one is step 0.
     fn at(&self, step: u64) -> f64;
 
-    /// This schedule for `steps` steps, then another one from its start.
+    /// Uses this schedule for `steps` steps, then another one from its start.
     #[doc(alias = "SequentialLR")]
     fn then<S: Schedule>(self, steps: u64, next: S) -> Then<Self, S>
     where
@@ -27,8 +27,8 @@ pub trait Schedule {
         Then { first: self, steps, next }
     }
 
-    /// This schedule with linear warm-up: for the first `steps` steps, step `i` has `(i + 1) / (steps + 1)`
-    /// of the size at step 0; with 3 of them 1/4, 2/4 and 3/4. Later steps keep their numbers.
+    /// Adds linear warm-up: in the first `steps` steps, step `i` has `(i + 1) / (steps + 1)` of the
+    /// size at step 0; with 3 of them 1/4, 2/4 and 3/4. Later steps keep their numbers.
     #[doc(alias = "LinearLR")]
     fn warm_up(self, steps: u64) -> WarmUp<Self>
     where
@@ -37,7 +37,7 @@ pub trait Schedule {
         WarmUp { steps, schedule: self }
     }
 
-    /// This schedule times another one.
+    /// Multiplies this schedule by another one.
     #[doc(alias = "ChainedScheduler")]
     fn times<S: Schedule>(self, other: S) -> Times<Self, S>
     where
@@ -64,7 +64,7 @@ fn part(step: u64, steps: u64) -> f64 {
     if step >= steps { 1.0 } else { step as f64 / steps as f64 }
 }
 
-/// Of each schedule its documentation, fields and formula.
+/// Defines schedules by documentation, fields and formula.
 macro_rules! schedules {
     ($(
         $(#[$doc:meta])*
@@ -75,7 +75,7 @@ macro_rules! schedules {
         pub struct $name { $($(#[$field_doc])* pub $field: $type,)* }
 
         impl $name {
-            /// The schedule with these values.
+            /// Creates the schedule with these values.
             pub fn new($($field: $type),*) -> Self {
                 Self { $($field),* }
             }
@@ -104,35 +104,35 @@ schedules! {
     /// `start * factor^floor(step / every)`: PyTorch's `StepLR`.
     #[doc(alias = "StepLR")]
     Steps {
-        /// The step size at first.
+        /// The initial step size.
         start: f64,
-        /// How many steps have one step size; 0 counts as 1.
+        /// The number of steps with one step size; 0 counts as 1.
         every: u64,
-        /// What the step size is multiplied by after them.
+        /// The factor of the step size after these steps.
         factor: f64,
     } |self, step| self.start * self.factor.powf((step / self.every.max(1)) as f64);
 
-    /// Linear from `start` to `end`, which is reached after `steps` steps and stays.
+    /// Linear from `start` to `end`, which is reached after `steps` steps and then kept.
     #[doc(alias = "LinearLR")]
     #[doc(alias = "PolynomialLR")]
     Linear {
-        /// The step size at first.
+        /// The initial step size.
         start: f64,
-        /// The step size at the end.
+        /// The final step size.
         end: f64,
-        /// The number of steps from one to the other.
+        /// The number of steps from `start` to `end`.
         steps: u64,
     } |self, step| self.start + (self.end - self.start) * part(step, self.steps);
 
     /// `end + (start - end) (1 + cos(π step / steps)) / 2` (Loshchilov and Hutter 2017). `end` is reached
-    /// after `steps` steps and stays. PyTorch's `CosineAnnealingLR` goes up again after that.
+    /// after `steps` steps and then kept. PyTorch's `CosineAnnealingLR` rises again after that.
     #[doc(alias = "CosineAnnealingLR")]
     Cosine {
-        /// The step size at first.
+        /// The initial step size.
         start: f64,
-        /// The step size at the end.
+        /// The final step size.
         end: f64,
-        /// The number of steps from one to the other.
+        /// The number of steps from `start` to `end`.
         steps: u64,
     } |self, step| {
         let wave = (std::f64::consts::PI * part(step, self.steps)).cos();
@@ -142,9 +142,9 @@ schedules! {
     /// `start` times `factor` to the power of the step.
     #[doc(alias = "ExponentialLR")]
     Exponential {
-        /// The step size at first.
+        /// The initial step size.
         start: f64,
-        /// What the step size is multiplied by after each step.
+        /// The factor of the step size after each step.
         factor: f64,
     } |self, step| self.start * self.factor.powf(step as f64);
 }

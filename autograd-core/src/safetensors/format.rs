@@ -1,5 +1,5 @@
-//! The format, by the `safetensors` crate: its header and its element types. The checks here are those
-//! that the crate leaves out.
+//! The format, read and written with the `safetensors` crate: its header and its element types. The
+//! checks here are those that the crate does not make.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -16,12 +16,11 @@ use crate::array::shape::element_count;
 use crate::array::{DType, Shape, Value};
 use crate::graph::{AnyTensor, Element, Tensor};
 
-/// The limit of the crate and of Python's package.
+/// The limit in the crate and in Python's package.
 const MAX_HEADER_BYTES: u64 = 100_000_000;
 const METADATA: &str = "__metadata__";
 
-/// The element types that are read and written, in the order in which Python's package writes them: data is
-/// then aligned.
+/// The supported element types, in the order of Python's package, which keeps the data aligned.
 const DTYPES: [Dtype; 8] = [
     Dtype::I64,
     Dtype::F64,
@@ -66,8 +65,8 @@ fn in_order(file: &SafeTensors) -> impl Iterator<Item = (Dtype, &String, &AnyTen
     })
 }
 
-/// The header, padded with spaces. The crate writes notes in the order of a hash map; here equal files
-/// have equal bytes.
+/// Returns the header, padded with spaces. The crate writes notes in the order of a hash map; here,
+/// equal files have equal bytes.
 fn header(file: &SafeTensors) -> io::Result<Vec<u8>> {
     let refused = |why: String| io::Error::new(ErrorKind::InvalidInput, why);
     if file.tensors.contains_key(METADATA) {
@@ -145,11 +144,10 @@ fn malformed_tensor(name: &str, why: impl Display) -> io::Error {
     malformed(format!("tensor `{name}`: {why}"))
 }
 
-/// Texts by name.
 type Texts = BTreeMap<String, String>;
 
-/// The notes of a header, its tensors, and the element types of those that cannot be read. The tensors'
-/// data lies without a gap from 0 on.
+/// Returns the notes of a header, its tensors, and the element types of those that cannot be read. The
+/// tensors' data is contiguous, starting at 0.
 fn parse(text: &[u8]) -> io::Result<(Texts, Metadata, Texts)> {
     let wrong = |why: &dyn Display| malformed(format!("header: {why}"));
     let text = str::from_utf8(text).map_err(|why| wrong(&why))?;
@@ -181,9 +179,9 @@ fn notes(raw: &RawValue) -> serde_json::Result<BTreeMap<String, String>> {
     notes.into_iter().map(|(name, raw)| Ok((name, serde_json::from_str(raw.get())?))).collect()
 }
 
-/// Of a tensor, and the name of its element type if that is none of [`DTYPES`]: its data counts as bytes
-/// then. The crate takes keys that the format does not have, and lengths whose product overflows beside a
-/// 0.
+/// Returns the entry of a tensor, and the name of its element type if that is not in [`DTYPES`]:
+/// its data then counts as bytes. The crate accepts keys that the format does not have, and lengths
+/// whose product overflows beside a 0.
 fn info(raw: &RawValue) -> Result<(TensorInfo, Option<String>), String> {
     let Object(keys) = serde_json::from_str(raw.get()).map_err(|why| why.to_string())?;
     const KEYS: [&str; 3] = ["data_offsets", "dtype", "shape"];
@@ -219,7 +217,7 @@ fn info(raw: &RawValue) -> Result<(TensorInfo, Option<String>), String> {
     Ok((TensorInfo { dtype: Dtype::U8, shape: vec![len], ..info }, Some(other)))
 }
 
-/// The name and the place of what is right but for an element type that the crate does not know.
+/// Returns the element type and the offsets of an entry that is valid but for a type unknown to the crate.
 fn unknown_dtype(keys: &BTreeMap<String, &RawValue>) -> Option<(String, (usize, usize))> {
     let dtype: String = serde_json::from_str(keys.get("dtype")?.get()).ok()?;
     let known = serde_json::from_str::<Dtype>(keys["dtype"].get()).is_ok();
@@ -228,7 +226,7 @@ fn unknown_dtype(keys: &BTreeMap<String, &RawValue>) -> Option<(String, (usize, 
     (!known).then_some((dtype, offsets))
 }
 
-/// A JSON object whose names all differ, with values that are not parsed yet.
+/// A JSON object whose names all differ. Its values are not parsed yet.
 struct Object<'a>(BTreeMap<String, &'a RawValue>);
 
 impl<'de> Deserialize<'de> for Object<'de> {
@@ -261,7 +259,7 @@ impl<'de> Deserialize<'de> for Object<'de> {
     }
 }
 
-/// The elements in row-major order, as they are stored.
+/// Returns the elements in row-major order, as they are stored.
 fn bytes_of(tensor: &AnyTensor, stored: Dtype) -> Vec<u8> {
     fn bytes<T: Element, const N: usize>(x: &Tensor<T>, of: impl Fn(T) -> [u8; N]) -> Vec<u8> {
         let value = x.read();
@@ -280,7 +278,7 @@ fn bytes_of(tensor: &AnyTensor, stored: Dtype) -> Vec<u8> {
     }
 }
 
-/// The tensor whose elements these bytes are; [`info`] has compared their number.
+/// Returns the tensor with these bytes as elements; [`info`] has checked their number.
 fn tensor_of(info: &TensorInfo, bytes: &[u8]) -> Result<AnyTensor, String> {
     fn tensor<T: Element, const N: usize>(
         shape: &[usize],

@@ -1,6 +1,6 @@
 //! Floats of 16 bits.
 
-/// How floats of 16 bits are stored.
+/// A 16-bit float format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
     /// IEEE's half precision: 11 bits of precision, up to 65504.
@@ -10,7 +10,7 @@ pub enum Half {
 }
 
 impl Half {
-    /// The bits of the fraction, and the exponent of the smallest normal number.
+    /// Returns the number of fraction bits, and the exponent of the smallest normal number.
     fn layout(self) -> (u32, i32) {
         match self {
             Self::F16 => (10, -14),
@@ -22,7 +22,7 @@ impl Half {
         0x7fff >> self.layout().0 << self.layout().0
     }
 
-    /// The bits of the nearest number, ties to even. A number beyond the range becomes an infinity.
+    /// Returns the bits of the nearest number, ties to even. A number beyond the range becomes infinite.
     pub(super) fn bits_of(self, x: f64) -> u16 {
         let sign = u16::from(x.is_sign_negative()) << 15;
         let (fraction, least) = self.layout();
@@ -33,14 +33,14 @@ impl Half {
             return sign | self.infinity();
         }
         let exponent = ((x.abs().to_bits() >> 52) as i32 - 1023).max(least);
-        // In units of the last place, which is exact: a division by a power of two. The bit before the
-        // fraction, or what rounding carries over, adds 1 to the exponent.
+        // In units of the last place: exact, as the divisor is a power of two. The leading bit, or
+        // a carry of the rounding, adds 1 to the exponent.
         let units = (x.abs() / 2_f64.powi(exponent - fraction as i32)).round_ties_even() as u64;
         let bits = (((exponent - least) as u64) << fraction) + units;
         sign | bits.min(u64::from(self.infinity())) as u16
     }
 
-    /// The number with these bits, which `f32` holds exactly.
+    /// Returns the number with these bits, which is exact in `f32`.
     pub(super) fn value_of(self, bits: u16) -> f32 {
         match self {
             Self::BF16 => f32::from_bits(u32::from(bits) << 16),

@@ -1,7 +1,7 @@
-//! Tensors by name in a file: the [safetensors](https://github.com/huggingface/safetensors) format,
+//! Named tensors in a file: the [safetensors](https://github.com/huggingface/safetensors) format,
 //! which Python's `safetensors` package reads and writes for PyTorch, Paddle and NumPy.
 //!
-//! A [`StateDict`] is tensors by name; [`SafeTensors`] is one with notes, as a file or as bytes.
+//! A [`StateDict`] has tensors by name; [`SafeTensors`] adds notes, and converts to a file or to bytes.
 //!
 //! ```
 //! use autograd_core::Tensor;
@@ -20,24 +20,24 @@
 //! # Ok::<(), autograd_core::Error>(())
 //! ```
 //!
-//! # What is promised
+//! # Guarantees
 //!
-//! - Saving is atomic: the file is written beside its place, brought to the disk and then renamed.
-//!   Whoever reads meets the old file or the new one, whole; a full disk, a crash or Ctrl-C leaves
+//! - Saving is atomic: a new file is written in the same folder, synced to disk and then renamed.
+//!   A reader gets the old file or the new one, whole; a full disk, a crash or Ctrl-C leaves
 //!   the old one. (A crash may leave a `.tmp` file beside it.)
-//! - What is read is trusted in nothing. Every length, offset and name of a file is checked, an
-//!   error says what is wrong, and memory is asked for only as far as the file's own size
-//!   justifies it. Of a malformed file nothing is returned.
+//! - A file is not trusted. Every length, offset and name is checked, an error says what is wrong,
+//!   and memory is allocated only as far as the file's own size justifies it. A malformed file
+//!   returns nothing but an error.
 //! - Equal tensors and notes give equal bytes.
 //!
 //! # The format
 //!
-//! Eight bytes with the header's length, little-endian; the header, a JSON object that gives each
-//! name its `dtype`, `shape` and `data_offsets`, filled with spaces up to a multiple of eight; then
+//! Eight bytes with the header's length, little-endian; the header, a JSON object with the `dtype`,
+//! `shape` and `data_offsets` of each name, padded with spaces to a multiple of eight; then
 //! the elements of all tensors, row-major and little-endian, without a gap. `__metadata__` in the
-//! header holds strings by name. Element types are F64, F32, I64, I32, U8 and BOOL; F16 and BF16 are read
-//! as `f32`, and written where [`SafeTensors::store_as`] asks for it. Tensors of other types are left
-//! out, and named by [`unread`](SafeTensors::unread).
+//! header has strings by name. Element types are F64, F32, I64, I32, U8 and BOOL; F16 and BF16 are read
+//! as `f32`, and written if [`SafeTensors::store_as`] says so. Tensors of other types are left
+//! out, and listed in [`unread`](SafeTensors::unread).
 
 mod format;
 mod half;
@@ -55,33 +55,33 @@ use crate::graph::{AnyTensor, Element, Tensor};
 /// Tensors by name: the type of [`Module::state_dict`](crate::nn::Module::state_dict).
 pub type StateDict = BTreeMap<String, AnyTensor>;
 
-/// Tensors by name, with notes: what a safetensors file holds. See the [module](self).
+/// Tensors by name, with notes: the contents of a safetensors file. See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub struct SafeTensors {
     /// The tensors.
     pub tensors: StateDict,
-    /// Notes by name, for people and programs: strings only.
+    /// Notes by name, for readers and programs: strings only.
     pub metadata: BTreeMap<String, String>,
-    /// Names of tensors of floats that are written in 16 bits; see [`SafeTensors::store_as`].
+    /// The names of float tensors that are written in 16 bits; see [`SafeTensors::store_as`].
     pub halves: BTreeMap<String, Half>,
-    /// The names and element types of tensors of the file that are not here, because this crate has no
-    /// such type: `F8_E4M3`, say. They are not written again.
+    /// The names and element types of tensors in the file that were left out, because this crate has no
+    /// such type: `F8_E4M3`, for example. They are not written again.
     pub unread: BTreeMap<String, String>,
 }
 
 impl SafeTensors {
-    /// No tensors and no notes.
+    /// Creates an empty set of tensors and notes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a tensor, in place of one of the same name.
+    /// Adds a tensor; replaces one of the same name.
     pub fn insert(&mut self, name: impl Into<String>, tensor: impl Into<AnyTensor>) {
         self.tensors.insert(name.into(), tensor.into());
     }
 
-    /// Writes the floats that are here and whose names `which` picks in 16 bits: each as the nearest number
-    /// there is, what is too large as an infinity. The tensors here stay as they are.
+    /// Selects, by name, present float tensors to be written in 16 bits: each element as the nearest
+    /// number, numbers beyond the range as infinities. The tensors themselves stay unchanged.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -100,7 +100,7 @@ impl SafeTensors {
         self.halves.extend(picked.map(|(name, _)| (name.clone(), half)));
     }
 
-    /// Adds tensors, their names prefixed with `prefix` and a dot: several parts in one file.
+    /// Adds tensors, with `prefix` and a dot before their names: several parts in one file.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -119,21 +119,21 @@ impl SafeTensors {
         self.tensors.extend(named);
     }
 
-    /// The tensors whose names begin with `prefix` and a dot, less that beginning: none for a prefix that the file
-    /// does not have, which an optimizer takes for the state of one that never moved.
+    /// Returns the tensors whose names begin with `prefix` and a dot, without that beginning. A prefix
+    /// that is not in the file gives none, which for an optimizer is the state before its first step.
     pub fn under(&self, prefix: &str) -> StateDict {
         let inside = |name: &str| Some(name.strip_prefix(prefix)?.strip_prefix('.')?.to_owned());
         let found = self.tensors.iter();
         found.filter_map(|(name, tensor)| Some((inside(name)?, tensor.clone()))).collect()
     }
 
-    /// The tensor of a name, of elements `T`.
+    /// Returns the tensor with a name, of elements `T`.
     ///
     /// # Errors
     ///
-    /// [`Error::StateDict`] if there is none of this name, [`Error::ElementType`] if its elements
-    /// are of another type, [`Error::Unsupported`] if the file has it, but of a type that this crate has
-    /// not.
+    /// [`Error::StateDict`] if there is no such name, [`Error::ElementType`] if the elements
+    /// are of another type, [`Error::Unsupported`] if the file has the tensor, but of a type that this
+    /// crate does not have.
     pub fn get<T: Element>(&self, name: &str) -> Result<Tensor<T>> {
         let Some(tensor) = self.tensors.get(name) else {
             if let Some(dtype) = self.unread.get(name) {
@@ -156,13 +156,13 @@ impl SafeTensors {
         })
     }
 
-    /// Writes everything to a file, which is replaced whole or not at all.
+    /// Writes everything to a file, which is replaced atomically.
     ///
     /// # Errors
     ///
     /// [`Error::File`] if the folder does not exist or cannot be written, the disk is full, the
-    /// path is a folder, a device or a file that is read-only, or a tensor is called
-    /// `__metadata__`. A file that was there is then as it was.
+    /// path is a folder, a device or a read-only file, or a tensor is called `__metadata__`. An
+    /// existing file is unchanged then.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let saved = file::replace(path, |out| format::write(self, out));
@@ -186,7 +186,7 @@ impl SafeTensors {
         read.map_err(|error| failed("load", Some(path), &error))
     }
 
-    /// The bytes of a file.
+    /// Returns the bytes of a file.
     ///
     /// # Errors
     ///
@@ -197,7 +197,7 @@ impl SafeTensors {
         written.map_err(|error| failed("to_bytes", None, &error)).map(|()| bytes)
     }
 
-    /// What the bytes of a file hold.
+    /// Reads the bytes of a file.
     ///
     /// ```
     /// use autograd_core::safetensors::SafeTensors;
@@ -217,7 +217,6 @@ impl SafeTensors {
     }
 }
 
-/// A file that is not as it should be.
 fn malformed(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.into())
 }

@@ -1,4 +1,4 @@
-//! A backward that was written by hand against the derivative of its forward.
+//! Compares a hand-written backward with the derivative of its forward.
 
 use std::sync::OnceLock;
 
@@ -11,16 +11,16 @@ use crate::graph::Tensor;
 use crate::ops::Float;
 use crate::random::Generator;
 
-/// Points at which the two are compared.
+/// Number of random points that [`check_backward`] compares.
 const POINTS: usize = 200;
-/// Elements of a call at which they are.
+/// Number of elements of a call that [`verify`] compares.
 const POINTS_OF_A_CALL: usize = 64;
-/// How far they may be apart, as a part of the larger one.
+/// Largest difference allowed, as a part of the larger value (at least of 1).
 const TOLERANCE: f64 = 1e-8;
 
 type Lane = Number<f64, false>;
 
-/// Compares an op's backward with the derivative of its forward; `Ok` where it has only one.
+/// Compares an op's backward with the derivative of its forward; `Ok` if backward is not hand-written.
 ///
 /// # Errors
 ///
@@ -41,20 +41,20 @@ pub fn check_backward(op: &dyn Op<f64>) -> Result<()> {
     Ok(())
 }
 
-/// Whether the backward of an op without parameters is the derivative of its forward: found out at
-/// its first call in a build with debug assertions, and reported at that and every later one.
+/// The result of [`check_backward`] for an op without parameters. A build with debug assertions
+/// computes it at the op's first call, and reports an error at that call and every later one.
 #[derive(Debug)]
 pub struct Checked(OnceLock<Result<()>>);
 
 impl Checked {
-    /// Not yet found out.
+    /// Creates an entry without a result.
     #[allow(clippy::new_without_default, reason = "it stands in a static")]
     #[must_use]
     pub const fn new() -> Self {
         Self(OnceLock::new())
     }
 
-    /// Holds the op to it.
+    /// Returns the result of the check; the first call runs the check.
     ///
     /// # Errors
     ///
@@ -64,8 +64,8 @@ impl Checked {
     }
 }
 
-/// Compares an op's backward with the derivative of its forward at some elements of a call; `Ok`
-/// where it has only one, and where the shapes do not fit, which the call itself tells.
+/// Compares an op's backward with the derivative of its forward at some elements of a call. Returns
+/// `Ok` if backward is not hand-written, and if the shapes do not fit, which the call itself reports.
 ///
 /// # Errors
 ///
@@ -100,7 +100,7 @@ pub fn verify<T: Float>(
 struct Random(Generator);
 
 impl Random {
-    /// Of either sign, most of them between 0.01 and 4.
+    /// Returns a number of either sign; most sizes are between 0.01 and 4.
     fn number(&mut self) -> f64 {
         let unit = (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
         let size = match self.0.next_u64() % 4 {
@@ -133,7 +133,7 @@ impl Point {
         let outputs = forward.eval(&reals, &masks);
         let all: Vec<_> = reals.iter().chain(&grads).copied().collect();
         let expected = derived.eval(&all, &masks);
-        // In the order in which backward gets them.
+        // In the order of backward's inputs.
         let kept = info.keeps_reals.iter().map(|&i| reals[i]);
         let kept = kept.chain(info.keeps_outputs.iter().map(|&k| outputs[k]));
         let kept: Vec<_> = kept.chain(info.gradients.iter().map(|&k| grads[k])).collect();
@@ -145,7 +145,7 @@ impl Point {
         for ((name, found), expected) in names.zip(&found).zip(&expected) {
             let (found, expected) = (found.to_f64(), expected.to_f64());
             let most = TOLERANCE * expected.abs().max(found.abs()).max(1.0);
-            // NaN agrees with nothing; where the formula is undefined, so is its derivative.
+            // A NaN from backward never agrees. Outputs or derivatives that are not finite are skipped.
             let agree = (found - expected).abs() <= most;
             if inside && expected.is_finite() && !agree {
                 return Err(Error::BackwardDiffers {
@@ -172,7 +172,7 @@ impl Point {
     }
 }
 
-/// What a formula branches on: no mask.
+/// The types of conditions that a formula can branch on; masks are not among them.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a formula cannot branch on a mask: it is computed for many elements at once",
@@ -191,7 +191,7 @@ impl Branch for bool {
     }
 }
 
-/// The proof that a formula does not branch on a mask.
+/// Returns the condition; does not compile if it is a mask.
 #[inline(always)]
 pub fn branch(on: impl Branch) -> bool {
     on.holds()

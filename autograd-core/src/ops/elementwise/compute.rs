@@ -8,17 +8,15 @@ use crate::formula::{Formula, Operand, pass, run_block};
 use crate::graph::Tensor;
 use crate::ops::{Float, Input, small};
 
-/// What differs from call to call: the shapes where inputs are broadcast or results summed.
-/// Elsewhere all shapes are one, and there is no frame.
+/// The shapes of a call that broadcasts or sums. Other calls have one shape for all, and no frame.
 #[derive(Clone)]
 pub(super) struct Frame {
     pub(super) shape: Shape,
-    /// Of each result: as it is summed, with axes of 1, and as it is given.
+    /// For each result: its shape when summed, with axes of 1, and its final shape.
     pub(super) targets: SmallVec<[(Shape, Shape); 1]>,
 }
 
-/// Runs a kernel on the values of some tensors: the values themselves where nobody else can see
-/// them.
+/// Runs a kernel on the values of some tensors. Values that no other tensor shares are moved in.
 pub(super) fn consume<T: Float, R>(
     tensors: SmallVec<[Option<Tensor<T>>; 4]>,
     kernel: impl FnOnce(&mut [Operand<'_, T>]) -> R,
@@ -44,8 +42,7 @@ pub(super) fn consume<T: Float, R>(
     kernel(&mut operands.collect::<SmallVec<[_; 4]>>())
 }
 
-/// One pass; results that are not wanted are left out. Without a frame, all shapes are the one
-/// beside it.
+/// Runs one pass, which computes the wanted results only. Without a frame, all shapes are `all`.
 pub(super) fn compute<T: Float>(
     formula: &dyn Formula<T>,
     operands: &mut [Operand<'_, T>],
@@ -70,7 +67,7 @@ pub(super) fn compute<T: Float>(
     values.map(result).collect()
 }
 
-/// A formula of one result in one pass over operands that are broadcast to `shape`.
+/// Runs a formula with one result in one pass over operands that are broadcast to `shape`.
 pub(in crate::ops) fn passed<T: Float>(
     formula: &dyn Formula<T>,
     shape: &[usize],
@@ -80,8 +77,8 @@ pub(in crate::ops) fn passed<T: Float>(
     results[0].take().unwrap_or_else(|| unreachable!("the only result is wanted"))
 }
 
-/// A formula of one tensor, or of one before it and that: in its own memory where the data stands inline, else
-/// in one pass.
+/// Runs a formula of `x`, or of `before` and `x`. Inline data is computed in the output's own
+/// memory, other data in one pass.
 #[inline]
 pub(in crate::ops) fn run_formula<'a, T: Float>(
     formula: &dyn Formula<T>,
@@ -99,7 +96,7 @@ pub(in crate::ops) fn run_formula<'a, T: Float>(
     }))
 }
 
-/// The same where the data stands inline; else `x` comes back.
+/// Runs the formula if the data is inline; otherwise returns `x`.
 #[inline(always)]
 fn inline<'a, T: Float>(
     formula: &dyn Formula<T>,
@@ -121,14 +118,14 @@ fn inline<'a, T: Float>(
         }
     };
     if x.is_temporary() {
-        // Beside it: a copy to read from would be written in narrow pieces and at once read in wide ones.
+        // Into a second array: wide loads from a copy of the input would wait for its narrow stores.
         return Ok(small::over(x, |x| {
             let mut out = T::INLINE;
             run(x, &mut out);
             *x = out;
         }));
     }
-    // Not in a copy: what has just been written in narrow pieces is not there yet for wide ones.
+    // Read in place, because wide loads from a copy would wait for its narrow stores.
     let (x, mut now) = (x.tensor(), None);
     let from = small::data(x, &mut now);
     Ok(x.small_like().rewritten(|to| run(from, to)))

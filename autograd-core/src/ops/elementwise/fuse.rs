@@ -14,8 +14,8 @@ use crate::ops::{Float, expect};
 
 /// Computes a formula of some tensors in one pass over memory, broadcast to their common shape.
 ///
-/// The closure is called once and writes a program down, which then runs block by block; it may
-/// use any plain values around it. The result is differentiable to every order, each in one pass.
+/// The closure is called once to write a program, which then runs block by block; it may capture plain
+/// values. The result is differentiable to every order, and each derivative is one pass.
 /// An op that is used often is faster as a `#[py_layer(elementwise)]`, which is compiled.
 ///
 /// # Panics
@@ -41,7 +41,7 @@ pub fn fuse<T: Float, const N: usize>(
     expect(try_fuse(inputs, formula))
 }
 
-/// Computes a formula of the tensors that are named, in one pass over memory: [`fuse`](crate::fuse())
+/// Computes a formula of the named tensors in one pass over memory: [`fuse`](crate::fuse())
 /// for tensors in variables. In the formula the names are numbers.
 ///
 /// ```
@@ -58,7 +58,7 @@ macro_rules! fuse {
     };
 }
 
-/// As [`fuse`], with shapes that do not fit as an error.
+/// As [`fuse`], but returns an error if the shapes do not fit.
 ///
 /// # Errors
 ///
@@ -88,16 +88,16 @@ pub fn try_fuse<T: Float, const N: usize>(
     only(T::elementwise(Handle::Shared(op), &inputs, &[], Location::caller()))
 }
 
-/// How many expressions a thread remembers.
+/// Number of expressions that a thread remembers.
 const REMEMBERED: usize = 32;
 
 thread_local! {
-    /// The expressions of this thread, with what was found out about them.
+    /// The recent expressions of this thread, each with its number of inputs and its op.
     static KNOWN: RefCell<VecDeque<(Formulated, usize, Arc<Traceable>)>> =
         const { RefCell::new(VecDeque::new()) };
 }
 
-/// The op of an expression: the one of an earlier call that wrote the same.
+/// Returns the op of an expression: that of an earlier call with the same expression, if remembered.
 fn known(written: Formulated, inputs: usize) -> Arc<Traceable> {
     let found = KNOWN.with_borrow(|known| {
         let same = |(other, n, _): &&(Formulated, usize, _)| *other == written && *n == inputs;

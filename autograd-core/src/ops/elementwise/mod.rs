@@ -1,8 +1,7 @@
 //! Ops made of formulas: named ones of `#[py_layer(elementwise)]`, and [`fuse`].
 //!
-//! An op has two formulas, forward and backward. Both run in one pass over memory. A backward that
-//! is recorded runs as a program instead, which is an op of this kind again: so every order of
-//! derivative is one pass.
+//! An op has two formulas, forward and backward. Each runs in one pass over memory. A recorded backward
+//! runs as a program, which is an op of this kind again, so a derivative of any order is one pass.
 
 mod check;
 mod compute;
@@ -35,7 +34,7 @@ use compute::Frame;
 use node::call;
 
 /// An element type whose tensors can be a [`Mask`](crate::Mask) of a formula: `bool`, or an integer
-/// type, of which every number but 0 counts as true.
+/// type, where every number but 0 counts as true.
 #[diagnostic::on_unimplemented(
     message = "a tensor of `{Self}` cannot be a mask",
     label = "a mask is a tensor of `bool` or of integers",
@@ -76,7 +75,7 @@ pub fn apply<T: Float>(
     T::elementwise(Handle::Shared(Arc::new(op)), reals, masks, Location::caller())
 }
 
-/// [`apply`] of an op without parameters, which is there once.
+/// As [`apply`], for a static op without parameters.
 #[track_caller]
 pub fn apply_static<T: Float>(
     op: &'static dyn Op<T>,
@@ -86,18 +85,18 @@ pub fn apply_static<T: Float>(
     T::elementwise(Handle::Static(op), reals, masks, Location::caller())
 }
 
-/// The same of one tensor, with one result.
+/// As [`apply_static`], for an op with one input and one result.
 #[track_caller]
 pub fn apply_one<T: Float>(op: &'static dyn Op<T>, x: &Tensor<T>) -> Result<Tensor<T>> {
     T::formula(op, x, Location::caller())
 }
 
-/// The output of an op that has one.
+/// Returns the output of an op with one output.
 pub(super) fn only<T: Float>(outputs: Result<Outputs<T>>) -> Result<Tensor<T>> {
     outputs.map(|mut outputs| outputs.swap_remove(0))
 }
 
-/// [`apply`] for one element type: compiled in this crate.
+/// [`apply`] for one element type, compiled in this crate.
 pub(super) fn run<T: Float>(
     op: Handle<T>,
     reals: &[&Tensor<T>],
@@ -162,7 +161,7 @@ impl Frame {
         Ok(Self { shape, targets })
     }
 
-    /// How many elements are summed for each result.
+    /// The number of elements summed for each result.
     fn group(&self) -> usize {
         let target: usize = self.targets[0].0.iter().product();
         self.shape.iter().product::<usize>() / target.max(1)

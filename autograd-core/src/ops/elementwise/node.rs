@@ -18,7 +18,7 @@ use crate::graph::{
 };
 use crate::ops::{Caller, Float, Input};
 
-/// Runs and, where it must be, records an op of one number with one result of the same shape, as most are.
+/// Runs an op for which [`is_single`] holds, as for most, and records it if needed.
 #[inline]
 pub(in crate::ops) fn run_single<T: Float>(
     op: Handle<T>,
@@ -44,9 +44,8 @@ pub(in crate::ops) fn run_single<T: Float>(
     y
 }
 
-/// The gradients of an op's differentiable operands, as far as they are wanted, from all operands and
-/// masks, from those outputs that backward reads, and from the gradients of the outputs, which have
-/// the shape of the whole.
+/// Returns the wanted gradients of an op's differentiable operands, computed from all operands and masks,
+/// the outputs that backward reads, and the gradients of the outputs, which have the broadcast shape.
 pub(crate) fn gradients_of<T: Float>(
     op: Handle<T>,
     (operands, masks): (&[&Tensor<T>], &[&Tensor<bool>]),
@@ -77,7 +76,7 @@ pub(crate) fn gradients_of<T: Float>(
     call.gradients(given, &masks, wanted, (shape, Location::caller()))
 }
 
-/// Computes the outputs and, where they must be, records them.
+/// Computes the outputs, and records the call if needed.
 pub(super) fn call<T: Float>(
     op: &Handle<T>,
     reals: &[&Tensor<T>],
@@ -134,7 +133,7 @@ pub(super) fn call<T: Float>(
     outputs
 }
 
-/// The node of a call.
+/// Creates the node of a call.
 fn record<T: Float>(
     op: &Handle<T>,
     framed: Option<Framed>,
@@ -155,7 +154,7 @@ fn record<T: Float>(
     }
 }
 
-/// The same of an op of one number, `small` where what it saves holds no buffer.
+/// As [`record`], for an op with one input. `small`: the saved tensor owns no buffer.
 #[inline]
 fn record_single<T: Float>(
     op: &Handle<T>,
@@ -171,20 +170,19 @@ fn record_single<T: Float>(
     record(op, None, Edges::One(edge), Entries::from_iter([saved]), caller)
 }
 
-/// An op that lasts, as nodes hold it.
+/// Returns the node form of a static op.
 #[inline]
 fn recorded<T: Float>(op: &'static dyn elementwise::Op<T>) -> &'static dyn graph::Op {
     let recorder = T::recorder(&op.found().recorded);
     &**recorder.get_or_init(|| Box::new(Recorded(Some(Handle::Static(op)))))
 }
 
-/// The frame of forward, and the shapes of its inputs.
 pub(super) struct Framed {
     frame: Frame,
     shapes: Vec<Shape>,
 }
 
-/// An elementwise op in the graph: one that lasts, or one whose nodes hold it beside their frame.
+/// An elementwise op in the graph: a static op, or `None` if each node holds its op beside its frame.
 pub(crate) struct Recorded<T: 'static>(Option<Handle<T>>);
 
 impl<T: Float> Recorded<T> {
@@ -213,21 +211,21 @@ impl<T: Float> graph::Op for Recorded<T> {
     fn pull<'g>(&self, mut grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         let (call, edges) = (self.call(pull.node), pull.node.edges());
         let saved = pull.read()?;
-        // Most: of what stands in the node, no graph is made.
+        // The common case: the saved tensor is in the node itself, and no graph is built.
         if call.framed.is_none()
             && saved.is_here()
             && !pull.create_graph
             && is_single(call.op.info())
         {
             let (info, x) = (call.op.info(), saved.lent(0, pull.at())?);
-            // What backward does not depend on is not saved.
+            // A tensor that backward does not depend on is not saved.
             if x.is_some() || info.keeps_reals.is_empty() && info.keeps_outputs.is_empty() {
                 let dx = gradient(call.op, typed(only(grads)), x.map(Input::Ref));
                 return pull.sink.deliver(&edges[0], T::wrap(dx));
             }
         }
         let (mut operands, masks) = call.unpack(&mut Kept { entries: saved, at: pull.at() })?;
-        // Of the whole pass.
+        // The shape of the whole pass.
         let shape = match (call.framed, grads.iter().flatten().next()) {
             (Some(framed), _) => framed.frame.shape.clone(),
             (None, Some(grad)) => copied(grad.shape()),
@@ -254,18 +252,17 @@ impl<T: Float> graph::Op for Recorded<T> {
     }
 }
 
-/// One call of an op.
 struct Call<'n, T: 'static> {
     op: &'n Handle<T>,
     framed: Option<&'n Framed>,
 }
 
-/// The numbers that backward gets.
+/// The number inputs of backward.
 type Reals<T> = SmallVec<[Option<Tensor<T>>; 4]>;
 type Operands<T> = (Reals<T>, SmallVec<[Tensor<bool>; 2]>);
 
 impl<T: Float> Call<'_, T> {
-    /// The tangents of the outputs from those of the inputs.
+    /// Computes the tangents of the outputs from those of the inputs.
     pub(super) fn pushed(
         &self,
         mut operands: Reals<T>,
@@ -280,7 +277,7 @@ impl<T: Float> Call<'_, T> {
         let shape = operands.iter().flatten().next().map(|operand| operand.shape_owned());
         let shape = shape?;
         for operand in operands {
-            // What is absent does not change, or changes nothing.
+            // An absent tangent is zero; an operand that was not kept has no influence.
             tangents.push(operand.unwrap_or_else(|| self.zeros(&shape)));
         }
         let reals: SmallVec<[&Tensor<T>; 4]> = tangents.iter().collect();
@@ -296,7 +293,7 @@ impl<T: Float> Call<'_, T> {
         all.filter(|(_, differentiable)| **differentiable).map(|(input, _)| input)
     }
 
-    /// The numbers and masks that backward gets.
+    /// Reads the saved numbers and masks that backward needs.
     fn unpack(&self, saved: &mut Kept<'_>) -> Result<Operands<T>> {
         let info = self.op.info();
         let (mut operands, mut masks) = (SmallVec::new(), SmallVec::new());
@@ -312,7 +309,7 @@ impl<T: Float> Call<'_, T> {
         Ok((operands, masks))
     }
 
-    /// The gradient of an output in the shape in which the pass takes it; zeros where none came.
+    /// Returns the gradient of an output in the shape of the pass; zeros if there is none.
     fn gradient(&self, slot: usize, grad: Option<Tensor<T>>, shape: &[usize]) -> Tensor<T> {
         let Some(grad) = grad else { return self.zeros(shape) };
         match self.framed {
@@ -323,13 +320,13 @@ impl<T: Float> Call<'_, T> {
         }
     }
 
-    /// Zeros that go with operands of this shape.
+    /// Returns zeros for operands of this shape.
     fn zeros(&self, shape: &[usize]) -> Tensor<T> {
         let zero = Value::scalar(T::ZERO);
         Tensor::new(if self.framed.is_some() { zero } else { zero.broadcast_to(shape) })
     }
 
-    /// The gradients of the differentiable inputs, as far as they are wanted.
+    /// Returns the wanted gradients of the differentiable inputs.
     pub(super) fn gradients(
         &self,
         operands: Reals<T>,
@@ -397,7 +394,7 @@ impl<T: Float> Call<'_, T> {
     }
 }
 
-/// `dx` from `dy` and what backward reads besides.
+/// Returns `dx`, computed from `dy` and the saved tensor, if backward reads one.
 pub(crate) fn gradient<T: Float>(
     op: &Handle<T>,
     dy: Tensor<T>,
@@ -418,7 +415,7 @@ pub(crate) fn gradient<T: Float>(
     dx.into_iter().next().unwrap_or_else(|| unreachable!("backward has one result"))
 }
 
-/// In one pass.
+/// Computes `dx` in one pass, without a record.
 fn fused<T: Float>(op: &Handle<T>, dy: Tensor<T>, saved: Option<Input<'_, T>>) -> Tensor<T> {
     let program;
     let formula: &dyn Formula<T> = match op.compiled_backward() {

@@ -1,4 +1,4 @@
-//! What an elementwise op is made of.
+//! Elementwise ops: description, formulas, cached programs, and the handle that calls and nodes hold.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -10,22 +10,22 @@ use crate::array::Storable;
 use crate::formula::{Dual, Formula, Lane, Program, Real, Traced, Written, trace, written_given};
 use crate::graph::{self, ForwardMode, Tensor};
 
-/// What is the same in every call of an op.
+/// The properties of an op that are the same in every call.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Info {
     /// The op's name.
     pub name: &'static str,
-    /// The inputs that are numbers.
+    /// The names of the number inputs.
     pub reals: Cow<'static, [&'static str]>,
-    /// Which of them have a gradient.
+    /// Whether each number input is differentiable.
     pub differentiable: Cow<'static, [bool]>,
-    /// The inputs that are masks.
+    /// The names of the mask inputs.
     pub masks: Cow<'static, [&'static str]>,
-    /// How many outputs there are.
+    /// The number of outputs.
     pub outputs: usize,
-    /// What backward gets: inputs, masks, outputs and gradients of outputs, by position, in this
-    /// order.
+    /// The inputs of backward: number inputs, masks, outputs and gradients of outputs, by position, in
+    /// this order.
     pub keeps_reals: Cow<'static, [usize]>,
     /// See `keeps_reals`.
     pub keeps_masks: Cow<'static, [usize]>,
@@ -33,12 +33,12 @@ pub struct Info {
     pub keeps_outputs: Cow<'static, [usize]>,
     /// See `keeps_reals`.
     pub gradients: Cow<'static, [usize]>,
-    /// What is made of each output.
+    /// The reduction of each output.
     pub reduction: Reduction,
 }
 
 impl Info {
-    /// Of an op of numbers with one output. Backward gets these inputs, these outputs and the gradient.
+    /// Describes an op of numbers with one output. Backward reads the kept tensors and the gradient.
     pub(in crate::ops) const fn new(
         name: &'static str,
         reals: &'static [&'static str],
@@ -61,7 +61,7 @@ impl Info {
     }
 }
 
-/// Formulas, each a type: of numbers, and of one that stands in the type.
+/// Defines formula types: formulas of numbers, some with one more number stored in the type.
 macro_rules! formulas {
     ($($name:ident $(($number:ident))? |$($x:ident),*| [$($y:expr),*] $(, $cheap:expr)?;)*) => {$(
         #[derive(Clone, Copy)]
@@ -89,22 +89,22 @@ macro_rules! formulas {
 }
 pub(in crate::ops) use formulas;
 
-/// Whether an op is of one number, with one result of the same shape: as most are.
+/// Whether an op has one number input, one result of the same shape, and keeps at most one of the two.
 pub(in crate::ops) fn is_single(info: &Info) -> bool {
     let one = info.differentiable[..] == [true] && info.masks.is_empty() && info.outputs == 1;
     let kept = info.keeps_reals.len() + info.keeps_outputs.len() < 2;
     one && kept && matches!(info.reduction, Reduction::None) && info.gradients[..] == [0]
 }
 
-/// What is made of an output.
+/// The reduction of an output.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub enum Reduction {
-    /// Nothing.
+    /// No reduction.
     None,
-    /// It is summed along these axes, along all if there are none.
+    /// The sum over these axes; over all axes if empty.
     Sum(Cow<'static, [isize]>),
-    /// The same, divided by how many are summed.
+    /// The mean over these axes; over all axes if empty.
     Mean(Cow<'static, [isize]>),
 }
 
@@ -114,22 +114,21 @@ pub type Outputs<T> = SmallVec<[Tensor<T>; 1]>;
 /// An elementwise op of an element type.
 #[doc(hidden)]
 pub trait Op<T>: Send + Sync {
-    /// What is the same in every call.
+    /// The properties that are the same in every call.
     fn info(&self) -> &Info;
-    /// From the numbers and masks: the outputs.
+    /// The formula of the outputs, from the numbers and masks.
     fn forward(&self) -> &dyn Formula<T>;
-    /// From what [`Info`] says: the gradients of the differentiable inputs. Those that are not
-    /// wanted may be anything.
+    /// The program of the gradients, from the inputs in [`Info`]; unwanted gradients may have any value.
     fn backward(&self, wanted: &[bool]) -> Cow<'_, Program>;
-    /// The compiled form of [`backward`](Self::backward), where there is one.
+    /// The compiled form of [`backward`](Self::backward), if the op has one.
     fn compiled_backward(&self) -> Option<&dyn Formula<T>>;
-    /// The derivative of forward, where backward was written by hand.
+    /// The derivative of forward, if backward is hand-written.
     fn derived(&self) -> Option<Program>;
-    /// What was found out in earlier calls.
+    /// The cache filled by earlier calls.
     fn found(&self) -> &Found;
 }
 
-/// Programs that an op is asked for rarely, each made once.
+/// Rarely needed programs of an op, each computed once.
 #[doc(hidden)]
 #[derive(Default)]
 pub struct Found {
@@ -141,7 +140,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Nothing yet.
+    /// Creates an empty cache.
     pub const fn new() -> Self {
         Self {
             backward: OnceLock::new(),
@@ -154,7 +153,7 @@ impl Found {
 }
 
 impl<T> dyn Op<T> {
-    /// How many numbers backward gets.
+    /// The number of tensors that backward reads, not counting masks.
     fn given(&self) -> usize {
         let info = self.info();
         info.keeps_reals.len() + info.keeps_outputs.len() + info.gradients.len()
@@ -164,7 +163,7 @@ impl<T> dyn Op<T> {
         self.info().differentiable.iter().filter(|wants| **wants).count()
     }
 
-    /// Backward as an op of its own, of those gradients that are wanted.
+    /// Returns backward as an op that computes the wanted gradients only.
     pub(super) fn backward_op(&self, wanted: &[bool]) -> Arc<Traceable> {
         let make = || {
             let program = self.backward(wanted).with_outputs(wanted);
@@ -178,8 +177,8 @@ impl<T> dyn Op<T> {
         }
     }
 
-    /// From what backward keeps and the slopes of the differentiable inputs: those of the outputs.
-    /// The derivative is linear, so it is asked for each input by itself.
+    /// Returns the op that computes the outputs' tangents from the kept tensors and the tangents of the
+    /// differentiable inputs. The derivative is linear, so the contributions of the inputs are added.
     pub(super) fn tangents_op(&self) -> Arc<Traceable> {
         let make = || {
             let info = self.info();
@@ -208,7 +207,7 @@ impl<T> dyn Op<T> {
         Arc::clone(self.found().tangents.get_or_init(make))
     }
 
-    /// For each input and output of those that it keeps: which gradients depend on it, a bit each.
+    /// For each kept input and output: a bit set of the gradients that depend on it.
     pub(super) fn reads(&self) -> &[u64] {
         self.found().reads.get_or_init(|| {
             let gradients = self.gradients();
@@ -225,22 +224,22 @@ impl<T> dyn Op<T> {
         })
     }
 
-    /// What of its inputs and outputs a call keeps, by position in what backward gets: what a
-    /// gradient that is wanted depends on.
+    /// Returns a function that says whether a call keeps an input or output, by its position in
+    /// backward: if a wanted gradient depends on it.
     pub(super) fn keeps(&self, wanted: impl Iterator<Item = bool>) -> impl Fn(usize) -> bool {
         let wanted = wanted.enumerate().filter(|(_, wanted)| *wanted);
         let wanted = wanted.fold(0, |all, (gradient, _)| all | bit(gradient));
-        // Tangents are made of all gradients, though those that are not wanted count nothing.
+        // The program of tangents evaluates all gradients, even those that are not wanted.
         let wanted = if ForwardMode::is_on() { u64::MAX } else { wanted };
         let reads = self.reads();
         move |at| reads[at] & wanted != 0
     }
 }
 
-/// An op as nodes hold it.
+/// An op in the form that nodes hold.
 type Recorder = OnceLock<Box<dyn graph::Op>>;
 
-/// What nodes hold of an op that lasts, for each element type, made when the first one is recorded.
+/// The node forms of a static op, one for each element type, created when first recorded.
 #[derive(Default)]
 pub(crate) struct Recorders(Recorder, Recorder);
 
@@ -267,17 +266,17 @@ impl Known for f64 {
     }
 }
 
-/// The last bit stands for all gradients from there on.
+/// The bit of a gradient. The last bit stands for gradient 63 and all later ones.
 fn bit(gradient: usize) -> u64 {
     1 << gradient.min(63)
 }
 
-/// An op, as calls and nodes hold it.
+/// A reference to an op, held by calls and nodes.
 #[doc(hidden)]
 pub enum Handle<T: 'static> {
-    /// One that is there for the whole program.
+    /// An op that lives as long as the program.
     Static(&'static dyn Op<T>),
-    /// One with parameters of its own.
+    /// An op with its own parameters.
     Shared(Arc<dyn Op<T>>),
 }
 
@@ -291,15 +290,14 @@ impl<T> Clone for Handle<T> {
 }
 
 impl<T> Handle<T> {
-    /// Whether it serves more calls than one, or has made its programs already. An op with
-    /// parameters is made anew in each call: to find out what it reads would cost more than the
-    /// call.
+    /// Whether the op serves several calls, or has its programs already. An op with parameters is
+    /// created in each call: analysing what it reads would cost more than the call.
     pub(super) fn lasts(&self) -> bool {
         matches!(self, Self::Static(_)) || self.compiled_backward().is_none()
     }
 
-    /// For each gradient: the gradient of an output, by position, that it is and nothing else, as those
-    /// of a sum are. It need not be computed. Empty where none is, or where nobody asks twice.
+    /// For each gradient: the position of the output's gradient that it equals, as in a sum, so
+    /// that it need not be computed. Empty if there is none, or if the op serves one call only.
     pub(crate) fn handed(&self) -> &[Option<usize>] {
         let Self::Static(op) = self else { return &[] };
         op.found().handed.get_or_init(|| {
@@ -323,7 +321,7 @@ impl<T> Deref for Handle<T> {
     }
 }
 
-/// An op whose formulas are compiled.
+/// An op with compiled formulas.
 #[doc(hidden)]
 pub struct Pair<F, B, D> {
     info: &'static Info,
@@ -334,8 +332,8 @@ pub struct Pair<F, B, D> {
 }
 
 impl<F, B, D> Pair<F, B, D> {
-    /// The op with its two formulas; `derived` is the derivative of forward, where backward was
-    /// written by hand.
+    /// Creates the op from its two formulas. `derived` is the derivative of forward, if backward is
+    /// hand-written.
     pub const fn new(info: &'static Info, forward: F, backward: B, derived: Option<D>) -> Self {
         Self { info, forward, backward, derived, found: Found::new() }
     }
@@ -367,7 +365,7 @@ impl<T: Storable, F: Formula<T>, B: Formula<T>, D: Written + Send + Sync> Op<T> 
     }
 }
 
-/// An op whose formula is a program, and whose backward is derived when it is asked for.
+/// An op whose formula is a program; its backward is derived on demand.
 pub(super) struct Traceable {
     info: Info,
     program: Program,
@@ -375,7 +373,7 @@ pub(super) struct Traceable {
 }
 
 impl Traceable {
-    /// From a program of `reals` numbers and `masks` masks with `outputs` results.
+    /// Creates the op from a program of `reals` numbers and `masks` masks with `outputs` results.
     pub(super) fn new(
         name: &'static str,
         program: Program,
@@ -396,8 +394,8 @@ impl Traceable {
         Self { info, program, found: Found::new() }
     }
 
-    /// Backward may read the outputs, which are those of the program: nothing is summed. What it
-    /// does read of all that it may is found out; see [`Found`].
+    /// Lets backward read the outputs, which are the program's results, as nothing is summed. Which of
+    /// its inputs it does read is computed on demand; see [`Found`].
     pub(super) fn reading_outputs(mut self) -> Self {
         self.info.keeps_outputs = (0..self.info.outputs).collect();
         self
@@ -440,7 +438,7 @@ where
             if kept == 0 {
                 return (slopes, Vec::new());
             }
-            // What is an output need not be computed again.
+            // A value that is an output is not computed again.
             let again = self.program.eval::<Traced>(reals, masks);
             let given = again.into_iter().enumerate().map(|(k, output)| (output, n + k));
             (slopes, given.collect())

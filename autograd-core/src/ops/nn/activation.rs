@@ -14,8 +14,7 @@ use crate::array::threads::each_grain;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Tensor};
 
-/// An activation with the parameter 0 is relu: an infinity that is not selected must not meet a factor
-/// of 0.
+/// With the parameter 0 it is relu: an infinity that is not selected must not be multiplied by 0.
 fn activation<T: Float>(
     x: Tensor<T>,
     op: fn(f64) -> Handle<T>,
@@ -28,11 +27,10 @@ fn activation<T: Float>(
     }
 }
 
-/// By what dropout multiplies a tensor of this shape, drawn from the process-wide generator; `p` is
-/// a probability above 0.
+/// Draws the factors of dropout from the process-wide generator; `p` is a probability above 0.
 fn dropout_mask<T: Float>(shape: Shape, p: f64) -> Tensor<T> {
     let mut mask = Tensor::<T>::rand(shape).read().into_owned();
-    // For p = 1 nothing is above the limit, and the scale is not used.
+    // For p = 1 no number reaches the limit, and the scale is not used.
     let (limit, scale) = (T::from_f64(p), T::from_f64(1.0 / (1.0 - p)));
     each_grain(mask.make_mut(), &|_, part| {
         part.iter_mut().for_each(|x| *x = if *x >= limit { scale } else { T::ZERO });
@@ -97,9 +95,9 @@ impl<T: Float> Tensor<T> {
     }
 
     pairs! {
-        /// While training: each element is 0 with probability `p`, else divided by `1 - p`, so that
-        /// the mean stays. Otherwise this tensor itself. Draws from the process-wide generator that
-        /// [`seed`](crate::seed) sets.
+        /// In training, each element becomes 0 with probability `p`, else it is divided by `1 - p`,
+        /// so that the mean is preserved. Otherwise returns this tensor itself. Draws from the
+        /// process-wide generator that [`seed`](crate::seed) sets.
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -4,8 +4,7 @@ use super::super::Float;
 use super::normalize::{Parts, parts};
 use crate::graph::Tensor;
 
-/// `x` with channels on its second axis, normalized with the mean and the variance of the batch,
-/// which come back too, `[channels]`.
+/// Normalizes `x`, `[n, channels, ..]`, with the batch's mean and variance; also returns both, `[channels]`.
 pub(crate) fn by_batch<T: Float>(
     x: &Tensor<T>,
     affine: [&Tensor<T>; 2],
@@ -18,7 +17,7 @@ pub(crate) fn by_batch<T: Float>(
     (y, [mean.reshape(channels), var.reshape(channels)])
 }
 
-/// [`by_batch`] with a mean and a variance that are given.
+/// [`by_batch`] with a given mean and variance.
 pub(crate) fn by_running<T: Float>(
     x: &Tensor<T>,
     affine: [&Tensor<T>; 2],
@@ -34,16 +33,16 @@ fn scaled<T: Float>(y: Tensor<T>, [weight, bias]: [&Tensor<T>; 2]) -> Tensor<T> 
     y * weight + bias
 }
 
-/// A vector of channels, to be broadcast to the shape of `x`.
+/// Reshapes a vector of channels so that it broadcasts to the shape of `x`.
 fn along_channels<T: Float>(vector: &Tensor<T>, x: &Tensor<T>) -> Tensor<T> {
     let mut shape = vec![1; x.ndim() - 1];
     shape[0] = vector.len();
     vector.reshape(shape)
 }
 
-/// The running mean and variance after a batch of `n` numbers a channel, of which `momentum` is the
-/// batch's part. The variance is that of a sample: of `n - 1` degrees of freedom. One too large for the
-/// type counts as the largest number, so that the running variance stays finite.
+/// Returns the running mean and variance after a batch with `n` numbers for each channel and the
+/// weight `momentum`. The variance is that of a sample, with `n - 1` degrees of freedom. If it is
+/// too large for the type, the largest number is used, so that the running variance stays finite.
 pub(crate) fn mixed<T: Float>(
     [mean, var]: [&Tensor<T>; 2],
     [batch_mean, batch_var]: &[Tensor<T>; 2],

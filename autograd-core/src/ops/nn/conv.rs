@@ -118,8 +118,8 @@ fn conv2d<T: Float>(
     }
 }
 
-/// What a convolution joins. It is a sum of products of three numbers, one of each part: the
-/// convolution itself and its gradients are what two of them give for the third.
+/// The operands and the result of a convolution. It is a sum of products of three numbers, one of each
+/// part; the convolution itself and its gradients each compute one part from the two others.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(super) enum Part {
     Input,
@@ -128,7 +128,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// The two parts that a third one is made of.
+    /// Returns the two parts from which this one is computed.
     fn operands(self) -> [Part; 2] {
         match self {
             Part::Input => [Part::Weight, Part::Output],
@@ -138,7 +138,7 @@ impl Part {
     }
 }
 
-/// The third part, from the two others.
+/// Computes a part from the two others.
 pub(super) fn other<T: Float>(
     of: Convolution,
     part: Part,
@@ -164,7 +164,7 @@ pub(super) fn other<T: Float>(
         Value::written(Shape::from_slice(&shape), |out| kernel(&of, x, y, out))
     };
     finish(name, caller, &[a, b], value, || {
-        // The gradient of an operand is that part, from the other operand and the gradient of the result.
+        // The gradient of an operand is that part, from the other operand and the result's gradient.
         Rule::new([Saved::input(0, a), Saved::input(1, b)], move |saved, dy: Tensor<T>, wants| {
             let [a, b] = [saved.tensor()?, saved.tensor()?];
             let of_operand = |index: usize, beside: &Tensor<T>| {
@@ -180,10 +180,10 @@ pub(super) fn other<T: Float>(
 /// # Convolution
 impl<T: Float> Tensor<T> {
     pairs! {
-        /// The convolution (cross-correlation) of pictures `[n, channels, height, width]` with weights
-        /// `[outputs, channels / groups, kernel height, kernel width]`, plus one number for each
-        /// output: `[n, outputs, ..]`, of length `(l + 2 padding - dilation (kernel - 1) - 1) / stride
-        /// + 1` in each direction.
+        /// Returns the convolution (cross-correlation) of pictures `[n, channels, height, width]` with
+        /// weights `[outputs, channels / groups, kernel height, kernel width]`, plus one bias number for
+        /// each output: `[n, outputs, ..]`. The length in each direction is
+        /// `(l + 2 padding - dilation (kernel - 1) - 1) / stride + 1`.
         ///
         /// ```
         /// use autograd_core::{Conv2dOptions, Tensor};

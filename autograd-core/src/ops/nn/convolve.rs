@@ -1,5 +1,5 @@
-//! The three products of a convolution: the pictures' with the weights, and those that are its gradients. Each
-//! spreads pictures out as columns, some rows of windows at a time, so that these stay in a second cache.
+//! The three products of a convolution: of pictures and weights, and its two gradients. Each copies pictures
+//! to columns (im2col), some rows of windows at a time, so that these stay in the second-level cache.
 
 use std::ops::Range;
 
@@ -9,15 +9,15 @@ use crate::array::buffer::Buffer;
 use crate::array::gemm::{Left, Pieces, Runs, add_dots};
 use crate::array::threads::each_chunk;
 
-/// Bytes of columns that are computed with at once.
+/// Bytes of columns that are in use at once.
 const COLUMN_BYTES: usize = 384 << 10;
-/// So many multiplications at least a part of the work has, some 20 µs.
+/// Minimum number of multiplications in a part of the work, about 20 µs.
 const PART: usize = 1 << 20;
-/// Sums of parts of the pictures, at most, that a gradient of the weights is made of.
+/// Maximum number of partial sums over pictures for a gradient of the weights.
 const PARTIAL_SUMS: usize = 16;
 
 impl Convolution {
-    /// Numbers of a unit's picture, and of its result.
+    /// The number of elements of a unit's picture, and of its result.
     fn sizes(&self) -> [usize; 2] {
         let [height, width] = self.plan.input;
         [self.channels * height * width, self.outputs * self.plan.windows()]
@@ -27,23 +27,23 @@ impl Convolution {
         self.channels * self.plan.taps()
     }
 
-    /// Whether every sum is one of nothing.
+    /// Whether every sum is empty.
     fn is_empty(&self) -> bool {
         [self.units, self.channels, self.outputs].contains(&0)
     }
 
-    /// Units whose products are worth a part of the work.
+    /// The number of units in a part of the work.
     fn part(&self) -> usize {
         (PART / (self.outputs * self.depth() * self.plan.windows())).clamp(1, self.units)
     }
 
-    /// Whether the picture has the columns already.
+    /// Whether the picture is its own columns.
     fn is_pointwise(&self) -> bool {
         let window = &self.plan.window;
         self.plan.taps() == 1 && window.stride == [1, 1] && window.padding == [0, 0]
     }
 
-    /// Rows of windows, as many at a time as fit the cache, of numbers of so many bytes.
+    /// Returns blocks of rows of windows that fit the cache, for numbers of `bytes` bytes.
     fn blocks(&self, bytes: usize) -> Vec<Range<usize>> {
         let [height, width] = self.plan.output;
         let fit = COLUMN_BYTES / (self.depth() * width * bytes);
@@ -52,13 +52,13 @@ impl Convolution {
         (0..height).step_by(lines).map(block).collect()
     }
 
-    /// Space for the columns of a block.
+    /// Allocates the columns of a block.
     fn columns<T: Float>(&self, blocks: &[Range<usize>]) -> Buffer<T> {
         let lines = if self.is_pointwise() { 0 } else { blocks.first().map_or(0, Range::len) };
         Buffer::any(self.depth() * lines * self.plan.output[1])
     }
 
-    /// A unit's picture as columns, or as it is.
+    /// Returns a unit's picture as columns, or unchanged if pointwise.
     fn spread<'a, T: Float>(
         &self,
         x: &'a [T],
@@ -73,20 +73,19 @@ impl Convolution {
         columns
     }
 
-    /// The weights of each group as a left operand.
+    /// Returns the weights of each group as a left operand.
     fn lefts<T: Float>(&self, w: &[T], rows: &[usize], columns: &[usize]) -> Vec<Left<T>> {
         let groups = w.chunks_exact(self.outputs * self.depth());
         groups.map(|w| Left::new(w, rows, columns)).collect()
     }
 }
 
-/// Multiples of `step`.
 fn multiples(count: usize, step: usize) -> Vec<usize> {
     (0..count).map(|i| i * step).collect()
 }
 
-/// Visits the rows of a channel's columns, in order: the elements of the window, and for each the rows of
-/// windows. Of each: where on the picture its elements start, and in which of the windows they are there.
+/// Visits the rows of a channel's columns in order: for each element of the window, each row of windows.
+/// Passes the picture offset of the row's first element, and the windows whose element is inside the picture.
 fn for_each_row(plan: &Plan, lines: &Range<usize>, mut visit: impl FnMut(usize, Range<usize>)) {
     for tap in (0..plan.taps()).map(|tap| plan.tap(tap)) {
         let (inside, first) = plan.columns(tap);
@@ -99,7 +98,7 @@ fn for_each_row(plan: &Plan, lines: &Range<usize>, mut visit: impl FnMut(usize, 
     }
 }
 
-/// Channels as columns: of each element of the window, what lies there in each window of these rows.
+/// Writes channels as columns: for each element of the window, its value in each window of these rows.
 fn unfold<T: Float>(plan: &Plan, channels: &[T], lines: &Range<usize>, columns: &mut [T]) {
     let (size, windows, step) = (plan.input[0] * plan.input[1], plan.output[1], plan.stride(1));
     let columns = columns.chunks_exact_mut(plan.taps() * lines.len() * windows);
@@ -137,7 +136,7 @@ fn fold<T: Float>(plan: &Plan, columns: &[T], lines: &Range<usize>, channels: &m
     }
 }
 
-/// `y`, from pictures and weights.
+/// Computes `y` from pictures and weights.
 pub(super) fn convolve<T: Float>(of: &Convolution, x: &[T], w: &[T], y: &mut [T]) {
     if of.is_empty() {
         return y.fill(T::ZERO);
@@ -159,7 +158,7 @@ pub(super) fn convolve<T: Float>(of: &Convolution, x: &[T], w: &[T], y: &mut [T]
     });
 }
 
-/// The gradient of the pictures, from the weights and that of `y`.
+/// Computes the gradient of the pictures from the weights and the gradient of `y`.
 pub(super) fn convolve_back<T: Float>(of: &Convolution, w: &[T], dy: &[T], dx: &mut [T]) {
     if of.is_empty() || dx.is_empty() {
         return dx.fill(T::ZERO);
@@ -187,7 +186,7 @@ pub(super) fn convolve_back<T: Float>(of: &Convolution, w: &[T], dy: &[T], dx: &
     });
 }
 
-/// The gradient of the weights, from pictures and that of `y`.
+/// Computes the gradient of the weights from the pictures and the gradient of `y`.
 pub(super) fn convolve_weights<T: Float>(of: &Convolution, x: &[T], dy: &[T], dw: &mut [T]) {
     dw.fill(T::ZERO);
     if of.is_empty() {
@@ -195,7 +194,7 @@ pub(super) fn convolve_weights<T: Float>(of: &Convolution, x: &[T], dy: &[T], dw
     }
     let ([from, to], blocks) = (of.sizes(), of.blocks(size_of::<T>()));
     let (windows, width, depth) = (of.plan.windows(), of.plan.output[1], of.depth());
-    // Of whole pictures, so that units of all groups are in each.
+    // Parts are whole pictures, so that each has units of all groups.
     let part = (of.units / of.groups).div_ceil(PARTIAL_SUMS) * of.groups;
     let mut sums = Buffer::any(of.units.div_ceil(part) * dw.len());
     each_chunk(&mut sums, dw.len(), &|index, dw| {

@@ -1,4 +1,4 @@
-//! What users call of losses: methods, options and reductions.
+//! The public methods, options and reductions of losses.
 
 use super::super::call::call;
 use super::super::index::check_indices;
@@ -13,19 +13,19 @@ use crate::array::Shape;
 use crate::error::{Error, Result};
 use crate::graph::{Composite, Element, Tensor};
 
-/// How the losses of the single targets are reduced.
+/// The reduction of the losses of the targets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossReduction {
-    /// Their mean. Of classes: their sum, divided by the sum of the class weights (1 without any) of targets not
-    /// ignored.
+    /// The mean. For losses of classes: the sum, divided by the sum of the class weights (1 by
+    /// default) of the targets that are not ignored.
     #[default]
     Mean,
-    /// Their sum.
+    /// The sum.
     Sum,
     /// No reduction: one loss for each target, in the shape of the targets.
     None,
-    /// Their sum, divided by the length of the first axis; of a scalar by 1.
+    /// The sum, divided by the length of the first axis; for a scalar, by 1.
     BatchMean,
 }
 
@@ -37,7 +37,7 @@ impl LossReduction {
             Self::Sum => losses.sum(),
             Self::None => losses,
             Self::BatchMean if losses.ndim() < 2 => losses.mean(),
-            // Without the length itself, which differs between runs of a trace.
+            // Avoids the length itself, which differs between runs of a trace.
             Self::BatchMean => {
                 losses.sum_axes((1..losses.ndim() as isize).collect::<Vec<_>>()).mean()
             }
@@ -71,7 +71,7 @@ impl<T: Float> Default for CrossEntropyOptions<T> {
 }
 
 impl<T: Float> CrossEntropyOptions<T> {
-    /// No ignored targets, no class weights, no label smoothing, and [`LossReduction::Mean`].
+    /// Creates options without ignored targets, class weights and smoothing, with [`LossReduction::Mean`].
     pub fn new() -> Self {
         Self::default()
     }
@@ -85,11 +85,11 @@ impl<T: Float> CrossEntropyOptions<T> {
         /// 2016).
         pub fn label_smoothing(smoothing: f64);
 
-        /// How the losses of the single targets are reduced.
+        /// The reduction of the losses of the targets.
         pub fn reduction(reduction: LossReduction);
     }
 
-    /// A weight for each class, `[classes]`. The mean is the sum divided by the weights of the targets.
+    /// Sets a weight for each class, `[classes]`. The mean is the sum divided by the weights of the targets.
     #[must_use]
     pub fn weight(mut self, weight: &Tensor<T>) -> Self {
         self.weight = Some(weight.clone());
@@ -97,7 +97,7 @@ impl<T: Float> CrossEntropyOptions<T> {
     }
 }
 
-/// The losses of classes, from the logarithms of probabilities, which a function makes of the scores.
+/// Returns the losses of classes. `logarithms` computes log-probabilities from the scores.
 #[track_caller]
 fn of_classes<T: HasMean>(
     op: &'static str,
@@ -121,7 +121,7 @@ fn of_classes<T: HasMean>(
     let ignored = options.ignore_index.map(|index| targets.eq_scalar(index));
     let chosen = ignored.as_ref().map_or(targets.clone(), |on| on.where_else(0_i64, targets));
     check_indices(op, "targets", &chosen.read(), classes)?;
-    // What is ignored has a gradient of 0 also beside infinite scores.
+    // The scores of ignored targets have a gradient of 0, even if they are infinite.
     let scores =
         ignored.as_ref().map_or(scores.clone(), |on| on.unsqueeze(1).where_else(T::ZERO, scores));
     let heard = |x: Tensor<T>| ignored.as_ref().map_or(x.clone(), |on| on.where_else(T::ZERO, &x));
@@ -131,7 +131,7 @@ fn of_classes<T: HasMean>(
         let weights = weight.index_select(0, &chosen.flatten());
         heard(weights.reshape(Shape::from_slice(targets.shape())))
     });
-    // Not in place, which a trace refuses.
+    // Not in place: a trace refuses that.
     let mut losses = match &weights {
         Some(weights) => losses * weights,
         None => losses,
@@ -154,7 +154,7 @@ fn of_classes<T: HasMean>(
     })
 }
 
-/// A loss of the table, whose mean is an op of its own.
+/// Returns a loss of the table; its mean is an op of its own.
 #[track_caller]
 fn pointwise<T: HasMean>(
     [mean, each]: [&'static OpDef; 2],
@@ -171,14 +171,14 @@ fn pointwise<T: HasMean>(
 
 /// # Losses of classes
 ///
-/// Each is a scalar, the mean over all predictions; NaN where there are none. Methods that end in `_with` take other
-/// reductions.
+/// Each returns a scalar, the mean over all predictions; NaN if there are none. Methods that end in
+/// `_with` take other reductions.
 impl<T: Element> Tensor<T> {
     pairs! {
-        /// The mean cross entropy of logits `[n, classes]` and the true class of each row: the loss
-        /// of a classifier. Softmax and logarithm are part of it, without overflow. More axes may follow
-        /// the classes; those of the targets then follow `n`. See [`Tensor::cross_entropy_with`] for ignored
-        /// targets, weights, smoothing and another reduction.
+        /// Returns the mean cross entropy of logits `[n, classes]` and the true class of each row: the
+        /// loss of a classifier. It includes softmax and logarithm, without overflow. More axes may
+        /// follow the classes; those of the targets then follow `n`. See [`Tensor::cross_entropy_with`]
+        /// for ignored targets, weights, smoothing and another reduction.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -206,9 +206,9 @@ impl<T: Element> Tensor<T> {
             call(&CROSS_ENTROPY, [], [rows.untyped(), targets.flatten().untyped()])
         }
 
-        /// [`Tensor::cross_entropy`] with an ignored index, class weights, label smoothing and other reductions,
-        /// of logits `[n, classes, ..]` and targets `[n, ..]`. For a target `t` with weight `w` and smoothing `s`, the
-        /// loss is `-(1 - s) w[t] ln p[t] - s / classes * sum(w ln p)`, where `p` is the softmax of the logits.
+        /// As [`Tensor::cross_entropy`], with the given options, for logits `[n, classes, ..]` and targets
+        /// `[n, ..]`. A target `t` with weight `w` and smoothing `s` has the loss
+        /// `-(1 - s) w[t] ln p[t] - s / classes * sum(w ln p)`, where `p` is the softmax of the logits.
         ///
         /// ```
         /// use autograd_core::{CrossEntropyOptions, Tensor};
@@ -220,7 +220,7 @@ impl<T: Element> Tensor<T> {
         /// assert!((loss.item() - 2_f64.ln()).abs() < 1e-15);
         /// ```
         ///
-        /// A mean of no targets is NaN.
+        /// The mean over no targets is NaN.
         pub fn cross_entropy_with, try_cross_entropy_with(
             &self,
             targets: &Tensor<i64>,
@@ -232,7 +232,7 @@ impl<T: Element> Tensor<T> {
             of_classes("cross_entropy_with", self, targets, options, |x| x.log_softmax(1))
         }
 
-        /// The mean of the negated log-probability of the true class of each row of `[n, classes]`:
+        /// Returns the mean negated log-probability of the true class of each row of `[n, classes]`:
         /// [`Tensor::cross_entropy`] after [`Tensor::log_softmax`].
         pub fn nll_loss, try_nll_loss(&self, targets: &Tensor<i64>) -> Tensor<T>, Shape | Index if
             "this has fewer than two axes, `targets` has not one class for each row, or one is \
@@ -242,8 +242,8 @@ impl<T: Element> Tensor<T> {
             of_classes("nll_loss", self, targets, &CrossEntropyOptions::new(), Tensor::clone)
         }
 
-        /// [`Tensor::nll_loss`] with the options of [`Tensor::cross_entropy_with`], of log-probabilities
-        /// `[n, classes, ..]` and targets `[n, ..]`.
+        /// As [`Tensor::nll_loss`], with the options of [`Tensor::cross_entropy_with`], for
+        /// log-probabilities `[n, classes, ..]` and targets `[n, ..]`.
         pub fn nll_loss_with, try_nll_loss_with(
             &self,
             targets: &Tensor<i64>,
@@ -257,8 +257,8 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// Losses of predictions and a target of their shape, each in two pairs: with its own reduction, and with one that
-/// is given.
+/// Defines losses of predictions and a target of the same shape, each as two pairs of methods: with
+/// its own reduction, and with a given one.
 macro_rules! losses {
     ($(
         $(#[$doc:meta])*
@@ -284,8 +284,8 @@ macro_rules! losses {
 
 /// # Losses of numbers
 ///
-/// Each is a scalar, the mean over all predictions but for `kl_div`; NaN where there are none. Methods that end in
-/// `_with` take other reductions:
+/// Each returns a scalar, the mean over all predictions except for `kl_div`; NaN if there are none.
+/// Methods that end in `_with` take other reductions:
 ///
 /// ```
 /// use autograd_core::{LossReduction, Tensor};
@@ -295,7 +295,7 @@ macro_rules! losses {
 /// ```
 impl<T: Element> Tensor<T> {
     losses! {
-        /// The mean of the squared differences.
+        /// Returns the mean of the squared differences.
         pub fn mse_loss, try_mse_loss, mse_loss_with, try_mse_loss_with(
             &self, target: &Tensor<T>; reduction = Mean
         ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" where T: HasMean {
@@ -303,7 +303,7 @@ impl<T: Element> Tensor<T> {
             Ok(reduction.of((self - target).square()))
         }
 
-        /// The mean of the absolute differences. At a difference of 0 the gradient is 0.
+        /// Returns the mean of the absolute differences. At a difference of 0 the gradient is 0.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -319,15 +319,15 @@ impl<T: Element> Tensor<T> {
             Ok(reduction.of((self - target).abs()))
         }
 
-        /// The mean of `d * d / 2` where the difference `d` is below 1, and of `|d| - 1 / 2` elsewhere.
+        /// Returns the mean of `d² / 2` where the difference `d` has `|d| < 1`, else of `|d| - 1 / 2`.
         pub fn smooth_l1_loss, try_smooth_l1_loss, smooth_l1_loss_with, try_smooth_l1_loss_with(
             &self, target: &Tensor<T>; reduction = Mean
         ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" where T: HasMean {
             pointwise([&SMOOTH_L1, &SMOOTH_L1_EACH], self, target, reduction)
         }
 
-        /// The mean of `d² / 2` where the difference `d` has `|d| <= delta`, and of `delta * (|d| - delta / 2)`
-        /// elsewhere (Huber 1964). For a `delta` of 1 it is [`Tensor::smooth_l1_loss`].
+        /// Returns the mean of `d² / 2` where the difference `d` has `|d| <= delta`, else of
+        /// `delta * (|d| - delta / 2)` (Huber 1964). A `delta` of 1 gives [`Tensor::smooth_l1_loss`].
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -345,15 +345,15 @@ impl<T: Element> Tensor<T> {
             if !(delta > 0.0 && delta < f64::INFINITY) {
                 return Err(Error::value("huber_loss", "delta", "a finite number above 0", delta));
             }
-            // Without `|d|`, which has no second derivative at 0.
+            // Computed without `|d|`, which has no second derivative at 0.
             let difference = self - target;
             let near = difference.clamp(-delta, delta);
             Ok(reduction.of(&near * (difference - &near * 0.5)))
         }
 
-        /// The Kullback-Leibler divergence of probabilities `target` from probabilities of which this tensor has the
-        /// logarithms: the sum of `target * (ln(target) - self)`, divided by the length of the first axis. A
-        /// target of 0 adds 0.
+        /// Returns the Kullback-Leibler divergence of the probabilities `target` from those whose
+        /// logarithms this tensor holds: the sum of `target * (ln(target) - self)`, divided by the
+        /// length of the first axis. A target of 0 adds 0.
         ///
         /// It is PyTorch's `kl_div` with `reduction="batchmean"`: the mean over rows that are distributions.
         ///
@@ -370,14 +370,14 @@ impl<T: Element> Tensor<T> {
         ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" where T: HasMean {
             check_same_shape("kl_div", self.shape(), "target", target.shape())?;
             let none = target.eq_scalar(T::ZERO);
-            // Both are replaced, so that neither has an infinite slope there.
+            // Both operands are replaced, so that neither has an infinite slope there.
             let logarithms = none.where_else(T::ONE, target).ln() - none.where_else(T::ZERO, self);
             Ok(reduction.of(target * logarithms))
         }
 
-        /// The mean of `-t ln(x) - (1 - t) ln(1 - x)` over probabilities `x`, this tensor, and targets `t` in [0, 1] of
-        /// the same shape. Logarithms are at least -100, as in PyTorch. A probability outside of [0, 1] is no
-        /// error: its loss is NaN, or negative for a probability below 0 with target 0 or above 1 with target 1.
+        /// Returns the mean of `-t ln(x) - (1 - t) ln(1 - x)` over probabilities `x`, this tensor, and
+        /// targets `t` in [0, 1] of the same shape. Logarithms are at least -100, as in PyTorch. Other
+        /// probabilities are no error: the loss is NaN, or negative (below 0 with target 0, above 1 with 1).
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -395,7 +395,7 @@ impl<T: Element> Tensor<T> {
             pointwise([&OF_PROBABILITIES, &OF_PROBABILITIES_EACH], self, targets, reduction)
         }
 
-        /// The mean cross entropy of logits and probabilities of "yes" of the same shape.
+        /// Returns the mean cross entropy of logits and target probabilities of the same shape.
         ///
         /// ```
         /// use autograd_core::Tensor;

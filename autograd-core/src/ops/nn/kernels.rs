@@ -4,15 +4,15 @@ use super::super::{Arithmetic, Float};
 use crate::array::simd::{Kernel, dispatch};
 use crate::array::threads::{each_chunk_of, grain};
 
-/// Elements, in whole rows, that one thread takes at once.
+/// Number of elements, in whole rows, that a thread takes at once.
 const CHUNK: usize = 16 * 1024;
 
-/// Elements that are joined side by side; a constant, so that sums are the same on every CPU.
+/// Number of partial results of a row; a constant, so that sums are the same on every CPU.
 const LANES: usize = 8;
-/// The same of long rows: one addition waits for another, and `f` may take whole registers.
+/// As [`LANES`], for long rows: additions wait less for each other, and `f` can use whole registers.
 const MANY: usize = 4 * LANES;
 
-/// `f` of every element of a row, joined in one.
+/// Joins `f` of every element of a row to one value.
 #[inline(always)]
 fn joined<T: Copy>(row: &[T], start: T, f: impl Fn(T) -> T, join: impl Fn(T, T) -> T) -> T {
     let mut lanes = [start; LANES];
@@ -47,15 +47,15 @@ fn total<T: Float>(row: &[T]) -> T {
     joined(row, T::ZERO, |x| x, T::plus)
 }
 
-/// Elements, in whole rows, that are copied before they are computed with.
+/// Number of elements, in whole rows, that are copied before the computation.
 const BLOCK: usize = 2048;
 
-/// As many rows of `n` elements as about `most` elements are, in elements.
+/// Returns about `most` elements as a number of elements in whole rows of `n`, at least one row.
 fn whole_rows(n: usize, most: usize) -> usize {
     (most / n.max(1)).max(1) * n.max(1)
 }
 
-/// As many of the elements of `rows` as a thread should take at once.
+/// Returns how many elements of `rows` a thread should take at once.
 fn chunk_of<T>(rows: &[T], n: usize) -> usize {
     whole_rows(n, grain(rows.len(), 1).min(CHUNK))
 }
@@ -78,7 +78,7 @@ fn less_greatest<T: Float>(row: &mut [T]) {
     }
 }
 
-/// Writes over each row of `n` elements: softmax, or its logarithm. The elements of many rows are one loop.
+/// Overwrites each row of `n` elements by its softmax, or the logarithm. Loops run over many rows.
 struct Softmax<'a, T, const LOG: bool>(&'a mut [T], usize);
 
 impl<T: Float, const LOG: bool> Kernel for Softmax<'_, T, LOG> {
@@ -87,7 +87,7 @@ impl<T: Float, const LOG: bool> Kernel for Softmax<'_, T, LOG> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         let Self(rows, n) = self;
-        // Loops, not closures: a closure that is not inlined is compiled for the baseline.
+        // Loops, not closures: a closure that is not inlined is compiled for the baseline CPU.
         for row in rows.chunks_exact_mut(n.max(1)) {
             less_greatest(row);
         }
@@ -112,7 +112,7 @@ impl<T: Float, const LOG: bool> Kernel for Softmax<'_, T, LOG> {
     }
 }
 
-/// Writes over `rows`, from rows that lie elsewhere.
+/// Writes the softmax of the rows of `from`, or its logarithm, to `rows`.
 pub(super) fn softmax<T: Float, const LOG: bool>(rows: &mut [T], from: &[T], n: usize) {
     let (chunk, block) = (chunk_of(rows, n), whole_rows(n, BLOCK));
     each_chunk_of(rows.len(), rows, chunk, &|index, rows| {
@@ -142,7 +142,7 @@ impl<T: Float> Kernel for LogSumExp<'_, T> {
     }
 }
 
-/// The logarithm of the sum of each row's exponentials.
+/// Computes the logarithm of the sum of each row's exponentials.
 pub(super) fn log_sum_exp<T: Float>(rows: &[T], n: usize, out: &mut [T]) {
     let chunk = chunk_of(rows, n);
     each_chunk_of(rows.len(), out, chunk / n.max(1), &|index, out| {
@@ -172,7 +172,7 @@ impl<T: Float> Kernel for SoftmaxScaled<'_, T> {
     }
 }
 
-/// `exp(x - sum) * scale`, each row with its own log-sum-exp.
+/// Replaces each `x` by `exp(x - sum) * scale`, where `sum` is the log-sum-exp of its row.
 pub(super) fn softmax_scaled<T: Float>(rows: &mut [T], sums: &[T], n: usize, scale: T) {
     let chunk = chunk_of(rows, n);
     each_chunk_of(rows.len(), rows, chunk, &|index, rows| {

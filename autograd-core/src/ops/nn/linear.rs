@@ -24,7 +24,7 @@ fn check(x: &[usize], weight: &[usize], bias: Option<&[usize]>) -> Result<()> {
     check_bias("linear", outputs, bias)
 }
 
-/// An error unless a bias has a number for each output.
+/// Returns an error unless a bias has one number for each output.
 pub(super) fn check_bias(op: &'static str, outputs: usize, bias: Option<&[usize]>) -> Result<()> {
     match bias {
         Some(bias) if bias != [outputs] => {
@@ -35,7 +35,7 @@ pub(super) fn check_bias(op: &'static str, outputs: usize, bias: Option<&[usize]
     }
 }
 
-/// Inputs of one float type: `x`, weights and perhaps a bias.
+/// Returns inputs of one float type: `x`, weights and an optional bias.
 pub(super) fn with_bias<'a>(
     inputs: &[&'a Form],
     expected: &str,
@@ -53,7 +53,7 @@ pub(super) fn with_bias<'a>(
 entries! {
     LINEARS:
 
-    /// Of `x`, weights and perhaps a bias.
+    /// Inputs: `x`, weights and an optional bias.
     LINEAR = OpDef {
         infer: |_, inputs| {
             let (x, weight, bias) = with_bias(inputs, "2 or 3 inputs")?;
@@ -102,7 +102,7 @@ fn linear<T: Float>(
     }
 }
 
-/// All leading axes as one.
+/// Merges all leading axes into one.
 fn rows<T: Float>(t: &Tensor<T>) -> Result<Tensor<T>> {
     match *t.shape() {
         [_, _] => Ok(t.clone()),
@@ -111,7 +111,7 @@ fn rows<T: Float>(t: &Tensor<T>) -> Result<Tensor<T>> {
     }
 }
 
-/// A shape with another last axis.
+/// Returns a shape with another last axis.
 fn resized(shape: &[usize], last: usize) -> Shape {
     let mut shape = Shape::from_slice(shape);
     shape.pop();
@@ -119,7 +119,7 @@ fn resized(shape: &[usize], last: usize) -> Shape {
     shape
 }
 
-/// `y = x wᵀ`: `dx = dy w`, and `dw = dyᵀ x` with all leading axes as one.
+/// `y = x wᵀ`: `dx = dy w`, and `dw = dyᵀ x` with all leading axes merged into one.
 fn pull<T: Float>(
     saved: &mut Kept<'_>,
     dy: Tensor<T>,
@@ -154,8 +154,8 @@ fn push<T: Float>(
 /// # The affine map
 impl<T: Float> Tensor<T> {
     pairs! {
-        /// `x wᵀ + b`: `[.., inputs]` with weights `[outputs, inputs]` and one number for each output
-        /// is `[.., outputs]`.
+        /// Returns `x wᵀ + b`: `[.., inputs]` with weights `[outputs, inputs]` and one bias number
+        /// for each output gives `[.., outputs]`.
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -13,7 +13,7 @@ use crate::array::{DType, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{AnyTensor, Kept, Rule, Saved, Tensor, finish, is_grad_enabled, unrecorded};
 
-/// An error unless there is a target for each place of the scores `[n, classes, ..]`.
+/// Returns an error unless there is a target for each position of the scores `[n, classes, ..]`.
 pub(super) fn check_places(op: &'static str, scores: &[usize], targets: &[usize]) -> Result<()> {
     let [n, _, rest @ ..] = scores else {
         return Err(Error::shape(
@@ -37,7 +37,6 @@ pub(super) fn check_places(op: &'static str, scores: &[usize], targets: &[usize]
 entries! {
     LOSSES:
 
-    /// Mean cross entropy of logits and classes.
     CROSS_ENTROPY = OpDef {
         infer: |_, inputs| of_logits(inputs),
         run: |_, values, at| match several(values)? {
@@ -78,14 +77,14 @@ fn cross_entropy<T: Float>(
     if !logits.is_recorded() {
         return Ok(unrecorded("cross_entropy", caller, &[logits], loss).and_lost(targets));
     }
-    // The probabilities are computed again in backward: that costs no memory until then.
+    // Backward computes the probabilities again, which costs no memory until then.
     Ok(finish("cross_entropy", caller, &[logits], loss, || {
         let saved = [Saved::input(0, logits), Saved::input(1, targets), Saved::plain(sums)];
         Rule::new(saved, pull_cross_entropy::<T>)
     }))
 }
 
-/// The loss, and the logarithms of the sums of each row's exponentials, which its gradient reads.
+/// Returns the loss, and the log-sum-exp of each row, which the gradient reads.
 fn mean_cross_entropy<T: Float>(
     logits: &Tensor<T>,
     targets: &Tensor<i64>,

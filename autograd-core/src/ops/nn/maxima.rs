@@ -1,4 +1,4 @@
-//! Where the greatest element of each window of a picture lies, and elements moved from there and back.
+//! The position of the greatest element of each window, and elements moved from these positions and back.
 
 use std::ops::Range;
 
@@ -6,16 +6,16 @@ use super::super::Float;
 use super::window::Plan;
 use crate::array::threads::each_chunk;
 
-/// Elements of windows, in whole channels, that a part of the work has at least.
+/// Minimum number of window elements, in whole channels, in a part of the work.
 const PART: usize = 64 * 1024;
 
-/// Channels that are worth a part of the work.
+/// The number of channels in a part of the work.
 fn part(plan: &Plan) -> usize {
     (PART / (plan.windows() * plan.taps()).max(1)).max(1)
 }
 
-/// Writes where in its channel the greatest element of each window lies, the first NaN if any is. A channel
-/// has no more elements than an `i32` counts, and every window has one.
+/// Writes the position, in its channel, of the greatest element of each window: the first NaN if there
+/// is one. A channel has no more elements than an `i32` can count, and every window has an element.
 pub(super) fn maxima<T: Float>(plan: &Plan, x: &[T], places: &mut [i32]) {
     let (part, size) = (part(plan), plan.input[0] * plan.input[1]);
     each_chunk(places, part * plan.windows(), &|index, places| {
@@ -32,7 +32,7 @@ pub(super) fn maxima<T: Float>(plan: &Plan, x: &[T], places: &mut [i32]) {
     });
 }
 
-/// Where the greatest element of these rows and columns lies.
+/// Returns the position of the greatest element in these rows and columns.
 fn greatest<T: Float>(x: &[T], width: usize, rows: Range<usize>, columns: Range<usize>) -> usize {
     let first = rows.start * width + columns.start;
     let (mut best, mut most) = (first, x[first]);
@@ -47,7 +47,7 @@ fn greatest<T: Float>(x: &[T], width: usize, rows: Range<usize>, columns: Range<
     best
 }
 
-/// Adds each number to the element of its channel that lies at its place.
+/// Adds each number to the element at its position in its channel.
 pub(super) fn put_back<T: Float>(plan: &Plan, places: &[i32], dy: &[T], dx: &mut [T]) {
     let (part, size) = (part(plan), plan.input[0] * plan.input[1]);
     each_chunk(dx, part * size, &|index, dx| {
@@ -62,7 +62,7 @@ pub(super) fn put_back<T: Float>(plan: &Plan, places: &[i32], dy: &[T], dx: &mut
     });
 }
 
-/// The element of each channel at each place: the adjoint of [`put_back`].
+/// Reads the element of each channel at each position: the adjoint of [`put_back`].
 pub(super) fn pick<T: Float>(plan: &Plan, places: &[i32], x: &[T], y: &mut [T]) {
     let (part, size) = (part(plan), plan.input[0] * plan.input[1]);
     each_chunk(y, part * plan.windows(), &|index, y| {

@@ -64,8 +64,7 @@ macro_rules! floats {
 }
 use floats;
 
-/// Whether a sum of squares is finite and lost no digits to underflow. Otherwise the squares are to be
-/// computed again of scaled numbers.
+/// Whether a sum of squares is finite and lost no digits to underflow; otherwise numbers must be scaled.
 #[inline(always)]
 fn is_in_range<T: Float>(sum: T) -> bool {
     sum >= T::min_positive_value() / T::epsilon() && sum < T::infinity()
@@ -76,8 +75,8 @@ fn are_in_range<T: Float>(sums: &Tensor<T>) -> bool {
     sums.read().contiguous().as_slice().unwrap_or(&[]).iter().all(|&sum| is_in_range(sum))
 }
 
-/// By what numbers are divided before they are squared: the largest magnitude along the axes, which
-/// stay, but at least `least`; 1 where that is 0 or not finite. It is no part of the graph.
+/// Returns the divisor of numbers before they are squared: the largest magnitude along the axes, which
+/// stay with length 1, but at least `least`; 1 if that is 0 or not finite. It is not recorded.
 pub(super) fn scale_of<T: Float>(x: &Tensor<T>, axes: &[isize], least: f64) -> Tensor<T> {
     GradMode::of(false, || {
         let largest = x.abs().max_axes_keep(axes).maximum(least);
@@ -86,7 +85,7 @@ pub(super) fn scale_of<T: Float>(x: &Tensor<T>, axes: &[isize], least: f64) -> T
     })
 }
 
-/// An error unless `found` has the shape of the predictions.
+/// Returns an error unless `found` has the shape of the predictions.
 fn check_same_shape(
     op: &'static str,
     own: &[usize],

@@ -69,16 +69,16 @@ fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
     finish("norm", caller, &[x], value.clone(), || {
         Rule::new([Saved::input(0, x), Saved::output_value(value)], |saved, dy: Tensor<T>, _| {
             let (x, y) = (saved.tensor::<T>()?, saved.tensor::<T>()?);
-            // At 0, where there is no derivative: 0, whose own derivative is NaN.
+            // At 0 there is no derivative: the gradient is 0, with a derivative of NaN.
             let unit = if y.item() == T::ZERO { x.abs().sqrt() } else { x / y };
             Ok([Some(unit * dy)])
         })
     })
 }
 
-/// The mean squared deviation as `spread * scale * scale`; no scale where squares are in range as they
-/// are. With `whole`, rows whose mean square is out of range even so keep a scale of 1: of those the
-/// gradient is right.
+/// Returns the mean squared deviation as `spread * scale * scale`; no scale if the squares are in range
+/// without one. With `whole`, rows whose mean square is out of range even if scaled keep a scale of 1,
+/// so that their gradient is right.
 fn spread<T: Float>(
     op: &'static str,
     x: &Tensor<T>,
@@ -89,14 +89,14 @@ fn spread<T: Float>(
     let positions = check_axes(op, axes, x.ndim())?;
     let n: usize = positions.iter().map(|&position| x.shape()[position]).product();
     let axes = signed(&positions);
-    // No degree of freedom left: 0 / 0, as for the mean of nothing.
+    // No degree of freedom is left: 0 / 0, as for the mean of no elements.
     let freedom = n.saturating_sub(correction) as f64;
     let centered = x - x.mean_axes_keep(&axes);
     let squares = centered.square().sum_axes(&axes);
     if are_in_range(&squares) || n == 0 {
         return Ok((squares / freedom, None));
     }
-    // By the root of `n` too, so that the square of the scale is at most the variance.
+    // Also divided by the root of `n`, so that the square of the scale is at most the variance.
     let mut scale = scale_of(&centered, &axes, 0.0) / (n as f64).sqrt();
     let spread = |scale: &Tensor<T>| (&centered / scale).square().sum_axes_keep(&axes) / freedom;
     if whole {
@@ -119,8 +119,8 @@ fn var<T: Float>(x: &Tensor<T>, axes: &[isize], correction: usize) -> Result<Ten
 
 fn deviation<T: Float>(x: &Tensor<T>, axes: &[isize], correction: usize) -> Result<Tensor<T>> {
     let (spread, scale) = spread("std", x, axes, correction, false)?;
-    // The slope of the root at 0 is infinite, and infinity times the slope of the variance NaN. Another
-    // function of the same value has a slope of 0 there, and no second derivative either.
+    // The slope of the root at 0 is infinite, and infinity times the variance's slope is NaN. There,
+    // another function with the same value has a slope of 0, and no second derivative either.
     let none = spread.eq_scalar(T::ZERO);
     let root = none.where_else(spread.pow(1.5), none.where_else(T::ONE, &spread).sqrt());
     Ok(match scale {
@@ -131,8 +131,8 @@ fn deviation<T: Float>(x: &Tensor<T>, axes: &[isize], correction: usize) -> Resu
 
 /// # Norms
 impl<T: Float> Tensor<T> {
-    /// The square root of the sum of all squares, without overflow or underflow of the squares. At 0
-    /// there is no derivative: the gradient given there is 0, and a second derivative is NaN.
+    /// Returns the square root of the sum of all squares, without overflow or underflow of the squares.
+    /// At 0 there is no derivative: the gradient is 0, and a second derivative is NaN.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -147,9 +147,9 @@ impl<T: Float> Tensor<T> {
 
 /// # Variances
 impl<T: Element> Tensor<T> {
-    /// The variance along `axes`, which are taken away; all of them if none is given. The sum of
-    /// squares is divided by the number of elements less `correction`: 1 for a sample, 0 for all
-    /// there is.
+    /// Returns the variance along `axes`, which are removed; along all axes if none is given. The
+    /// sum of squares is divided by the number of elements less `correction`: 1 for a sample, 0 for
+    /// a whole population.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -170,9 +170,9 @@ impl<T: Element> Tensor<T> {
         expect(call(&VAR, attrs, [self.untyped()]))
     }
 
-    /// The standard deviation along `axes`, which are taken away; see [`Tensor::var_axes`]. Squares do
-    /// not overflow. Where it is 0 there is no derivative: the gradient given there is 0, and a second
-    /// derivative is NaN.
+    /// Returns the standard deviation along `axes`, which are removed; see [`Tensor::var_axes`].
+    /// Squares do not overflow. If the deviation is 0 there is no derivative: the gradient is 0,
+    /// and a second derivative is NaN.
     ///
     /// # Panics
     ///
@@ -190,7 +190,7 @@ impl<T: Element> Tensor<T> {
 /// # Products of vectors
 impl<T: Float> Tensor<T> {
     pairs! {
-        /// Every element of a vector `[m]` times every element of another `[n]`: `[m, n]`.
+        /// Returns the products of each element of a vector `[m]` with each of another `[n]`: `[m, n]`.
         pub fn outer, try_outer(&self, other: &Tensor<T>) -> Tensor<T>, Shape if
             "either is not a vector"
         {
@@ -207,10 +207,10 @@ impl<T: Float> Tensor<T> {
 /// # Normalization
 impl<T: Element> Tensor<T> {
     pairs! {
-        /// Each group of elements along `axes` with its mean subtracted, divided by its standard
-        /// deviation (`eps` is added to the variance): layer normalization along the last axes, batch
-        /// normalization along all but the channels, less the learned scale and shift. Squares do not
-        /// overflow. Equal elements give 0, but NaN (0 / 0) where `eps` is 0.
+        /// Subtracts the mean of each group of elements along `axes`, and divides by its standard
+        /// deviation (`eps` is added to the variance). Along the last axes this is layer
+        /// normalization, along all but the channels batch normalization, without the learned scale
+        /// and shift. Squares do not overflow. Equal elements give 0, or NaN (0 / 0) if `eps` is 0.
         ///
         /// ```
         /// use autograd_core::Tensor;

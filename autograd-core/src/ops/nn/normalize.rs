@@ -1,5 +1,5 @@
-//! Normalization along axes: the mean is subtracted, and what is left is divided by the standard deviation
-//! (Ba et al. 2016).
+//! Normalization along axes: the mean is subtracted, and the difference is divided by the standard
+//! deviation (Ba et al. 2016).
 
 use super::super::call::call_at;
 use super::super::shape::signed;
@@ -13,13 +13,13 @@ use crate::error::Result;
 use crate::fuse;
 use crate::graph::{GradMode, Kept, Rule, Saved, Tensor, finish, is_grad_enabled};
 
-/// By what the result is multiplied and what is added then, of the shape of a row.
+/// The weight and the bias of the result, in the shape of a row.
 pub(crate) type Weights<'a, T> = Option<[&'a Tensor<T>; 2]>;
 
 entries! {
     NORMALIZATIONS:
 
-    /// Of `x`, or of `x` and then times a weight, plus a bias.
+    /// Inputs: `x`, or `x` with a weight and a bias.
     NORMALIZE = OpDef {
         attrs: &[("axes", Type::Ints), ("eps", Type::Number)],
         infer: |op, inputs| {
@@ -67,7 +67,7 @@ fn normalize<T: Float>(
     let positions = check_axes("normalize", axes, x.ndim())?;
     let axes = signed(&positions);
     let Parts { normal, scale, .. } = GradMode::of(false, || parts(x, &axes, eps));
-    // A zero has no sign.
+    // Adding 0 removes the sign of a zero.
     let value = GradMode::of(false, || (normal + 0.0).read().contiguous().into_owned());
     let normal = finish("normalize", caller, &[x], value.clone(), || {
         let saved = [Saved::input(0, x), Saved::plain((Tensor::new(value), scale))];
@@ -83,7 +83,7 @@ fn normalize<T: Float>(
     T::binary(Binary::Add, Input::Own(scaled), Input::Ref(bias), caller)
 }
 
-/// `x` normalized along axes, and what that was made of; axes stay.
+/// `x` normalized along axes, and intermediate results, whose axes stay with length 1.
 #[cfg_attr(
     not(feature = "nn"),
     allow(dead_code, reason = "batch normalization reads mean and variance")
@@ -106,7 +106,7 @@ pub(super) fn parts<T: Float>(x: &Tensor<T>, axes: &[isize], eps: f64) -> Parts<
         let scale = shifted.rsqrt();
         return Parts { normal: centered * &scale, scale, mean, var };
     }
-    // At least the root of `eps`, so that `eps` over the square is in range.
+    // At least the root of `eps`, so that `eps` divided by the squared unit is in range.
     let unit = scale_of(x, axes, eps.sqrt());
     let scaled = x / &unit;
     let mean = scaled.mean_axes_keep(axes);

@@ -13,11 +13,11 @@ use crate::error::Result;
 use crate::formula::{Compiled, Lane, Program, Real};
 use crate::graph::Tensor;
 
-/// What is made of the losses: their mean, or nothing.
+/// The reductions of the losses: the mean, or none.
 const REDUCTIONS: [Reduction; 2] = [Reduction::Mean(Cow::Borrowed(&[])), Reduction::None];
 
-/// Of each loss: its name, the name of the target, the entry of the mean, that of the losses themselves and
-/// what this one is called, the formula, and the gradients of both.
+/// Defines losses: the name, the name of the target, the entries of the mean and of the single
+/// losses, the name of the latter, the formula, and the gradients of both inputs.
 macro_rules! losses {
     ($(
         $name:ident($target:literal) $mean:ident $each:ident $each_name:literal
@@ -69,7 +69,7 @@ losses! {
         },
         |dy| dy * (x - t).clamp(-1.0, 1.0), -(dy * (x - t).clamp(-1.0, 1.0));
 
-    // `(1 - t) softplus(x) + t softplus(-x)`. What has no weight counts nothing, also where it is infinite.
+    // `(1 - t) softplus(x) + t softplus(-x)`. A term with a weight of 0 is 0, even if it is infinite.
     binary_cross_entropy_with_logits("targets") OF_LOGITS OF_LOGITS_EACH "binary_cross_entropy_with_logits_each"
         |x, t| {
             let yes = t.eq(1.0).select(0.0, (1.0 - t) * x.max(0.0));
@@ -78,7 +78,7 @@ losses! {
         },
         |dy| dy * (x.sigmoid() - t), -(dy * x);
 
-    // A term with a factor of 0 is 0, also where its logarithm is infinite.
+    // A term with a factor of 0 is 0, even if its logarithm is infinite.
     binary_cross_entropy("targets") OF_PROBABILITIES OF_PROBABILITIES_EACH "binary_cross_entropy_each"
         |x, t| {
             let [yes, no] = logarithms(x);
@@ -90,7 +90,7 @@ losses! {
         };
 }
 
-/// Those of a probability and its complement, at least -100, as in PyTorch.
+/// Returns the logarithms of a probability and its complement, at least -100, as in PyTorch.
 #[inline(always)]
 fn logarithms<L: Lane>(x: Real<L>) -> [Real<L>; 2] {
     [x.ln().max(-100.0), (-x).ln_1p().max(-100.0)]
@@ -105,7 +105,7 @@ const fn infos(name: &'static str, inputs: &'static [&'static str]) -> [Info; 2]
     ]
 }
 
-/// The form of a loss of two inputs of one form.
+/// Returns the form of a loss of two inputs of one form.
 fn of_pair(inputs: &[&Form], mean: bool) -> Inferred {
     let [x, target] = exactly(inputs)?;
     if !float_form(x)?.agrees(target) {

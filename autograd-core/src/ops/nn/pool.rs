@@ -35,7 +35,7 @@ entries! {
     };
 }
 
-/// What becomes of each window of pictures.
+/// An entry for an op that computes a number for each window of pictures.
 const fn pool(name: &'static str) -> OpDef {
     OpDef {
         attrs: &[("kernel stride padding", Type::Pairs)],
@@ -61,14 +61,14 @@ fn max_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> 
     Ok(moved("max_pool2d", &Arc::new(Places { plan, places }), x, false, caller))
 }
 
-/// Where in its channel the greatest element of each window lies.
+/// The position of the greatest element of each window, in its channel.
 struct Places {
     plan: Plan,
     places: Buffer<i32>,
 }
 
-/// Of each window the element that lies at its place; or back: pictures of zeros, to which a number for each
-/// window is added there. Each is the other's adjoint.
+/// Returns the element at the position of each window; if `back`, pictures of zeros to which each
+/// window's number is added at its position. Each is the other's adjoint.
 fn moved<T: Float>(
     name: &'static str,
     at: &Arc<Places>,
@@ -95,8 +95,7 @@ fn moved<T: Float>(
     })
 }
 
-/// A convolution with ones, divided by how many elements of each window lie on the picture: the padding does not
-/// count.
+/// A convolution with ones, divided by the number of elements inside the picture: padding does not count.
 fn avg_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> Result<Tensor<T>> {
     let plan = options.plan("avg_pool2d", x.shape())?;
     let [n, c, ..] = x.shape()[..] else { unreachable!("a plan is one of pictures") };
@@ -114,13 +113,13 @@ fn avg_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> 
     }))
 }
 
-/// How many elements of each window lie on the picture.
+/// Returns the number of elements of each window inside the picture.
 fn counts<T: Float>(plan: Plan) -> Tensor<T> {
     let [height, width] = plan.input;
     window_sums(plan, Part::Output, &Tensor::ones([1, 1, height, width]))
 }
 
-/// The sum of each window of pictures with one channel, or the adjoint.
+/// Returns the sum of each window of pictures with one channel, or applies the adjoint.
 fn window_sums<T: Float>(plan: Plan, part: Part, x: &Tensor<T>) -> Tensor<T> {
     let of = Convolution { plan, units: x.shape()[0], groups: 1, channels: 1, outputs: 1 };
     let ones = Tensor::ones([1, 1, plan.window.kernel[0], plan.window.kernel[1]]);
@@ -131,8 +130,8 @@ fn window_sums<T: Float>(plan: Plan, part: Part, x: &Tensor<T>) -> Tensor<T> {
 /// # Pooling
 impl<T: Float> Tensor<T> {
     pairs! {
-        /// The greatest element of each window of pictures `[n, channels, height, width]`; NaN if any
-        /// is. The first of equal ones gets the gradient.
+        /// Returns the greatest element of each window of pictures `[n, channels, height, width]`;
+        /// NaN if any is NaN. The first of equal elements gets the gradient.
         ///
         /// ```
         /// use autograd_core::{PoolOptions, Tensor};
@@ -153,8 +152,8 @@ impl<T: Float> Tensor<T> {
 /// # Pooling by means
 impl<T: Element> Tensor<T> {
     pairs! {
-        /// The mean of each window of pictures `[n, channels, height, width]`. As in Paddle, padding
-        /// does not count.
+        /// Returns the mean of each window of pictures `[n, channels, height, width]`. As in
+        /// Paddle, padding does not count.
         pub fn avg_pool2d, try_avg_pool2d(&self, options: impl Into<PoolOptions>) -> Tensor<T>,
             Shape | Value | TooLarge if
             "there are no pictures, not one window fits, or an option is out of range"

@@ -50,7 +50,7 @@ entries! {
     };
 }
 
-/// Of the only input, of floats, which has the axis.
+/// An entry for an op with one input, of floats, which must have the axis.
 const fn along_axis(name: &'static str) -> OpDef {
     OpDef {
         attrs: &[("axis", Type::Int)],
@@ -68,13 +68,13 @@ fn softmax<T: Float>(op: Softmax, x: &Tensor<T>, axis: isize, caller: Caller) ->
     if position + 1 == x.ndim() {
         return Ok(last(op, x, caller));
     }
-    // The exchange of two axes undoes itself.
+    // A swap of two axes is its own inverse.
     let mut order: Vec<isize> = (0..x.ndim() as isize).collect();
     order.swap(position, x.ndim() - 1);
     Ok(last(op, &x.permute(&order), caller).permute(&order))
 }
 
-/// Along the last axis.
+/// Computes softmax, or its logarithm, along the last axis.
 fn last<T: Float>(op: Softmax, x: &Tensor<T>, caller: Caller) -> Tensor<T> {
     let n = x.shape()[x.ndim() - 1];
     let value = {
@@ -128,7 +128,7 @@ fn logsumexp<T: Float>(x: &Tensor<T>, axes: &[isize], caller: Caller) -> Result<
             } else if largest.abs().le_scalar(16.0).all() {
                 (x - (largest + rest)).exp()
             } else {
-                // The sum of the two would be rounded as a large number is.
+                // Their sum would be rounded like a large number.
                 (x - largest - rest).exp()
             };
             Ok([Some(shares * dy.reshape(rest.shape()))])
@@ -136,8 +136,8 @@ fn logsumexp<T: Float>(x: &Tensor<T>, axes: &[isize], caller: Caller) -> Result<
     }))
 }
 
-/// The greatest element along the axes, which stay: taken out before exponentials and put back after. 0
-/// where it is infinite, as it would leave NaN, and where there is none.
+/// Returns the greatest element along the axes, which stay with length 1: subtracted before exponentials,
+/// added after. 0 if it is infinite, as that would give NaN, and if there are no elements.
 fn finite_largest<T: Float>(x: &Tensor<T>, axes: &[isize]) -> Tensor<T> {
     if x.is_empty() {
         return Tensor::from(T::ZERO);
@@ -149,8 +149,8 @@ fn finite_largest<T: Float>(x: &Tensor<T>, axes: &[isize]) -> Tensor<T> {
     })
 }
 
-/// The derivative of logsumexp: `exp(x)` over its sum. The limits at infinity: 0 where there is nothing
-/// above minus infinity; what is infinite has it all.
+/// Returns the derivative of logsumexp: `exp(x)` divided by its sum. The limits at infinity: 0 if
+/// no element is above minus infinity; infinite elements share the whole.
 fn shares<T: Float>(x: &Tensor<T>, axes: &[isize]) -> Tensor<T> {
     let all = (x - finite_largest(x, axes)).exp();
     let sum = all.sum_axes_keep(axes);
@@ -168,7 +168,7 @@ fn shares<T: Float>(x: &Tensor<T>, axes: &[isize]) -> Tensor<T> {
 /// # Softmax
 impl<T: Float> Tensor<T> {
     pairs! {
-        /// `exp(x)` divided by its sum along an axis, without overflow.
+        /// Returns `exp(x)` divided by its sum along an axis, without overflow.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -180,15 +180,15 @@ impl<T: Float> Tensor<T> {
             call(&SOFTMAX, [Attr::Int(axis)], [self.untyped()])
         }
 
-        /// The logarithm of [`Tensor::softmax`], accurate also where that is all but 0.
+        /// Returns the logarithm of [`Tensor::softmax`], accurate even if the softmax is nearly 0.
         pub fn log_softmax, try_log_softmax(&self, axis: isize) -> Tensor<T>,
             Axis if "there is no such axis"
         {
             call(&LOG_SOFTMAX, [Attr::Int(axis)], [self.untyped()])
         }
 
-        /// The logarithm of the sum of `exp(x)` along `axes`, which are removed; all of them if
-        /// none is given. Without overflow; minus infinity for no elements.
+        /// Returns the logarithm of the sum of `exp(x)` along `axes`, which are removed; along all
+        /// axes if none is given. Does not overflow; minus infinity for no elements.
         pub fn logsumexp, try_logsumexp(&self, axes: impl IntoAxes) -> Tensor<T>,
             Axis if "an axis does not exist or is given twice"
         {

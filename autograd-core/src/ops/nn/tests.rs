@@ -1,4 +1,4 @@
-//! Values of these ops against slow loops that are plain to see; their gradients are checked by
+//! Values of these ops against plain, slow loops; their gradients are checked by
 //! finite differences in the package `tests`.
 
 use crate::array::simd::{levels, with_level};
@@ -47,7 +47,7 @@ fn threads_change_no_bit_of_a_convolution_and_its_gradients() {
 }
 
 /// A convolution and its gradients in plain loops, over small whole numbers: all sums are exact, so
-/// every way to compute them gives the same.
+/// every order of computation gives the same result.
 struct Loops {
     x: [usize; 4],
     w: [usize; 4],
@@ -60,7 +60,7 @@ impl Loops {
         (0..n).map(|i| ((i + seed) * 7919 % 13) as i32 - 6).collect()
     }
 
-    /// `y`, `dx` and `dw`, where `y` is of this shape.
+    /// Returns `y`, `dx` and `dw`, for a `y` of this shape.
     fn sums(&self, y: &[usize]) -> [Vec<i32>; 3] {
         let [stride, padding, dilation, [groups, _]] = self.options.parts();
         let [x, w] = [&self.x, &self.w];
@@ -97,7 +97,7 @@ impl Loops {
         let shape = x.conv2d(&w, None, self.options).shape().to_vec();
         let [y, dx, dw] = self.sums(&shape).map(|sums| of_all(&sums));
         let dy = tensor(&shape, 3);
-        // The same numbers seen through other strides.
+        // The same numbers with other strides.
         let transposed = |t: &Tensor<T>| t.transpose().contiguous().transpose();
         for (x, w, dy) in [
             (x.detach(), w.detach(), dy.clone()),
@@ -136,18 +136,18 @@ fn convolutions_and_their_gradients_are_those_of_plain_loops() {
         ([2, 3, 9, 11], [9, 3, 4, 5], options.stride([3, 2]).padding([0, 2])),
         // More padding than picture.
         ([2, 2, 1, 3], [3, 2, 2, 3], options.padding([4, 5])),
-        // Pictures that are columns, and not.
+        // Pictures that are their own columns, and others.
         ([3, 5, 4, 5], [7, 5, 1, 1], options),
         ([3, 5, 4, 5], [7, 5, 1, 1], options.padding(1)),
         ([3, 6, 4, 5], [8, 3, 1, 1], options.groups(2)),
         // Groups, down to one channel each.
         ([2, 6, 5, 6], [8, 3, 3, 3], options.groups(2).padding(1)),
         ([5, 4, 6, 6], [8, 1, 3, 3], options.groups(4).stride(2)),
-        // Some rows of windows at a time, the last time fewer.
+        // Several blocks of rows of windows, the last one smaller.
         ([1, 24, 39, 70], [3, 24, 3, 3], options.padding(1)),
-        // Several parts of the work, and sums of several pictures.
+        // Several parts of the work, and sums over several pictures.
         ([35, 16, 12, 12], [16, 16, 3, 3], options.padding(1)),
-        // Nothing.
+        // Empty inputs.
         ([0, 2, 3, 3], [2, 2, 2, 2], options),
         ([2, 0, 3, 3], [2, 0, 2, 2], options),
         ([2, 1, 0, 3], [2, 1, 2, 2], options.padding(1)),
@@ -161,8 +161,8 @@ fn convolutions_and_their_gradients_are_those_of_plain_loops() {
     }
 }
 
-/// The greatest element of each window in plain loops, and the sum of what comes back to each element:
-/// the first NaN is greater than all else, and of equal ones the first is.
+/// The greatest element of each window in plain loops, and the sum of the gradients of each element:
+/// the first NaN is greater than all else, and of equal elements the first counts.
 fn maxima(x: &[f64], shape: [usize; 4], options: PoolOptions) -> [Vec<f64>; 2] {
     let [kernel, stride, padding] = options.parts();
     let [height, width] = [shape[2], shape[3]];
@@ -208,9 +208,9 @@ fn maxima_and_their_gradients_are_those_of_plain_loops() {
     ];
     for (shape, options) in cases {
         let n = shape.iter().product();
-        // Many equal ones, some infinities, and in some windows NaN.
+        // Many equal numbers, some infinities, and in some windows NaN.
         let number = |i: usize| match i * 7919 % 53 {
-            // Of neighbours, so that some windows have two.
+            // Neighbours, so that some windows have two.
             0 | 22 => f64::NAN,
             1..6 => f64::NEG_INFINITY,
             6 => f64::INFINITY,
@@ -251,7 +251,7 @@ fn maxima_and_their_gradients_are_those_of_plain_loops() {
 
 #[test]
 fn short_and_long_rows_are_those_of_plain_loops() {
-    // Rows with whole vectors and without, in one block and in several.
+    // Rows with and without whole vectors, in one block and in several.
     let shapes = [
         [1, 1],
         [300, 1],

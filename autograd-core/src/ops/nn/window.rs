@@ -1,4 +1,4 @@
-//! Where windows lie on a picture: the arithmetic that convolution and pooling share.
+//! The positions of windows on a picture: the arithmetic that convolution and pooling share.
 
 use std::ops::Range;
 
@@ -45,12 +45,12 @@ pub(crate) struct Plan {
     pub(super) window: Window,
     /// Height and width of a picture.
     pub(crate) input: [usize; 2],
-    /// How many windows there are, vertically and horizontally.
+    /// The number of windows, vertically and horizontally.
     pub(crate) output: [usize; 2],
 }
 
 impl Plan {
-    /// An error if a number is out of range or not one window fits into pictures of this shape.
+    /// Creates a plan; an error if a number is out of range or no window fits into pictures of this shape.
     pub(crate) fn new(op: &'static str, window: Window, shape: &[usize]) -> Result<Plan> {
         let positive =
             [("kernel", window.kernel), ("stride", window.stride), ("dilation", window.dilation)];
@@ -67,7 +67,7 @@ impl Plan {
         let mut output = [0; 2];
         let mut needed = [0; 2];
         for (i, n) in [height, width].into_iter().enumerate() {
-            // What does not fit 64 bits cannot be held in memory either.
+            // A size beyond 64 bits does not fit into memory either.
             let wide = |n: usize| n as u128;
             let span = wide(window.dilation[i]) * (wide(window.kernel[i]) - 1) + 1;
             let padded = wide(n) + 2 * wide(window.padding[i]);
@@ -90,12 +90,12 @@ impl Plan {
         Ok(Plan { window, input: [height, width], output })
     }
 
-    /// How many elements a window has.
+    /// The number of elements of a window.
     pub(crate) fn taps(&self) -> usize {
         self.window.kernel[0] * self.window.kernel[1]
     }
 
-    /// How many windows lie on a picture.
+    /// The number of windows on a picture.
     pub(crate) fn windows(&self) -> usize {
         self.output[0] * self.output[1]
     }
@@ -104,12 +104,12 @@ impl Plan {
         self.window.stride[direction]
     }
 
-    /// Row and column of an element of the window, by its place in row-major order.
+    /// Returns row and column of an element of the window, by its row-major position.
     pub(super) fn tap(&self, place: usize) -> [usize; 2] {
         [place / self.window.kernel[1], place % self.window.kernel[1]]
     }
 
-    /// The part of the picture that a window without gaps lies on, in one direction.
+    /// Returns the part of the picture that a window without gaps covers, in one direction.
     pub(super) fn inside(&self, direction: usize, window: usize) -> Range<usize> {
         let Window { kernel, stride, padding, .. } = self.window;
         let [start, padding] = [window * stride[direction], padding[direction]];
@@ -117,14 +117,13 @@ impl Plan {
         start.saturating_sub(padding)..end
     }
 
-    /// The row of the picture that an element of window row `y` lies on; none in the padding.
+    /// Returns the picture's row at an element of window row `y`; `None` in the padding.
     pub(super) fn row(&self, tap: [usize; 2], y: usize) -> Option<usize> {
         let row = y * self.window.stride[0] + tap[0] * self.window.dilation[0];
         row.checked_sub(self.window.padding[0]).filter(|&row| row < self.input[0])
     }
 
-    /// Which windows of a row have this element on the picture, and on which column of it the
-    /// first of them does.
+    /// Returns the windows of a row that have element `tap` inside the picture, and its column in the first.
     pub(super) fn columns(&self, tap: [usize; 2]) -> (Range<usize>, usize) {
         let (stride, padding) = (self.window.stride[1], self.window.padding[1]);
         let shift = tap[1] * self.window.dilation[1];
@@ -138,7 +137,7 @@ impl Plan {
     }
 }
 
-/// How a convolution moves over a picture: by default stride 1, no padding, no gaps, one group.
+/// Options of a convolution: by default stride 1, no padding, no gaps, one group.
 ///
 /// Each number is for both directions, or `[vertical, horizontal]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,7 +155,7 @@ impl Default for Conv2dOptions {
 }
 
 impl Conv2dOptions {
-    /// Stride, padding, dilation and, twice, the number of groups.
+    /// Returns stride, padding, dilation and, twice, the number of groups.
     pub(crate) fn parts(self) -> [[usize; 2]; 4] {
         let Self { stride, padding, dilation, groups } = self;
         [stride, padding, dilation, [groups; 2]]
@@ -167,30 +166,30 @@ impl Conv2dOptions {
         Ok(Self { stride, padding, dilation, groups })
     }
 
-    /// Stride 1, no padding, no gaps, one group.
+    /// Creates options with stride 1, no padding, no gaps and one group.
     pub fn new() -> Self {
         Self::default()
     }
 
     options! {
-        /// How far the window moves.
+        /// The distance by which the window moves.
         pub fn stride(stride: impl IntoPair).into_pair();
 
-        /// How many zeros are put around the picture, on each side.
+        /// The number of zeros around the picture, on each side.
         pub fn padding(padding: impl IntoPair).into_pair();
 
-        /// How far apart the elements of a window are.
+        /// The distance between the elements of a window.
         pub fn dilation(dilation: impl IntoPair).into_pair();
 
-        /// Into how many groups the channels are divided, each convolved with weights of its own.
+        /// The number of groups of channels, each convolved with its own weights.
         pub fn groups(groups: usize);
     }
 }
 
-/// A pooling window and how it moves: by default as far as it is long, without padding.
+/// Options of a pooling window: by default it moves by its size, without padding.
 ///
-/// Each number is for both directions, or `[vertical, horizontal]`; a plain window size can stand
-/// for the options.
+/// Each number is for both directions, or `[vertical, horizontal]`; a plain window size can replace
+/// the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolOptions {
     kernel: [usize; 2],
@@ -199,7 +198,7 @@ pub struct PoolOptions {
 }
 
 impl PoolOptions {
-    /// Window, stride and padding.
+    /// Returns window, stride and padding.
     pub(crate) fn parts(self) -> [[usize; 2]; 3] {
         [self.kernel, self.stride.unwrap_or(self.kernel), self.padding]
     }
@@ -209,22 +208,22 @@ impl PoolOptions {
         Ok(Self { kernel, stride: Some(stride), padding })
     }
 
-    /// A window of this size.
+    /// Creates options for a window of this size.
     pub fn new(kernel: impl IntoPair) -> Self {
         Self { kernel: kernel.into_pair(), stride: None, padding: [0, 0] }
     }
 
     options! {
-        /// How far the window moves.
+        /// The distance by which the window moves.
         pub fn stride(stride: impl IntoPair).into_pair().into();
 
-        /// How far the window may reach over each side of the picture, at most half its size.
+        /// How far the window may extend beyond each side of the picture, at most half its size.
         pub fn padding(padding: impl IntoPair).into_pair();
     }
 
     pub(super) fn plan(self, op: &'static str, shape: &[usize]) -> Result<Plan> {
         let Self { kernel, stride, padding } = self;
-        // So that every window has an element of the picture.
+        // Every window must have an element of the picture.
         if (0..2).any(|i| padding[i] > kernel[i] / 2) {
             let expected = format!("at most half the window {kernel:?}");
             return Err(Error::value(op, "padding", expected, format!("{padding:?}")));
@@ -245,19 +244,19 @@ impl<K: IntoPair> From<K> for PoolOptions {
     }
 }
 
-/// What is convolved. A group of channels of a picture is one unit: with pictures and groups as one
-/// axis, all is as without groups, but that units take turns with the weights.
+/// The sizes of a convolution. A unit is a group of channels of a picture: with pictures and groups as
+/// one axis, the computation is as without groups, but units alternate between the groups' weights.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Convolution {
     pub(crate) plan: Plan,
     pub(crate) units: usize,
     pub(crate) groups: usize,
-    /// Those of a group.
+    /// The number of channels of a group.
     pub(crate) channels: usize,
     pub(crate) outputs: usize,
 }
 
-/// Pictures whose batch may be free.
+/// Returns the shape of pictures; a free batch counts as 1.
 pub(super) fn pictures(x: &Form) -> Result<Vec<usize>, String> {
     let (batch, rest) = x.dims.split_first().ok_or("takes pictures, found a scalar")?;
     let rest: Option<Vec<usize>> = rest.iter().copied().collect();
@@ -266,14 +265,14 @@ pub(super) fn pictures(x: &Form) -> Result<Vec<usize>, String> {
     Ok(std::iter::once(batch.unwrap_or(1)).chain(rest).collect())
 }
 
-/// Pictures of this shape, as many as `x` has.
+/// Returns the form of pictures of this shape, with the batch of `x`.
 pub(super) fn open_batch(x: &Form, shape: [usize; 4]) -> Form {
     let mut dims: Dims = shape.into_iter().map(Some).collect();
     dims[0] = x.dims[0];
     Form::new(x.dtype, dims)
 }
 
-/// As many pairs as options have, which a file may lack.
+/// Returns the pairs of some options; an error if a file has more or fewer.
 fn counted<const N: usize>(pairs: &[[usize; 2]]) -> Result<[[usize; 2]; N], String> {
     pairs.try_into().map_err(|_| format!("takes {} numbers, found {}", 2 * N, 2 * pairs.len()))
 }

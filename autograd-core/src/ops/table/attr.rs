@@ -1,10 +1,9 @@
-//! Attributes of operators as text: for people, and in files.
+//! Attributes of operators as text: for readers, and in files.
 
 use super::form::{Dims, Form, ShapeOf};
 use crate::array::DType;
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
 
-/// An attribute of an op.
 #[derive(Clone, Debug)]
 pub(crate) enum Attr {
     Number(f64),
@@ -13,9 +12,9 @@ pub(crate) enum Attr {
     Int(isize),
     /// Axes.
     Ints(Vec<isize>),
-    /// A shape, or a position that may be open.
+    /// A shape, or a position that may be free.
     Dims(Dims),
-    /// Lengths of two directions each.
+    /// Pairs of lengths, one for each of two directions.
     Pairs(Vec<[usize; 2]>),
     Type(DType),
     Tensor(AnyTensor),
@@ -31,12 +30,12 @@ impl Attr {
 /// An attribute of an operator: its name and its type.
 pub(crate) type Param = (&'static str, Type);
 
-/// What an attribute is, and how people read it.
+/// The type of an attribute, and how texts show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
-    /// As Rust writes it: `1e-5`.
+    /// A number, shown as Rust writes it: `1e-5`.
     Number,
-    /// As people write it: `0.1`.
+    /// A number, shown as people write it: `0.1`.
     Plain,
     Flag,
     /// A flag that a copy for testing turns off.
@@ -50,7 +49,7 @@ pub(crate) enum Type {
     Tensor,
 }
 
-/// `name=value`, as the text of a program shows it.
+/// Returns `name=value`, as in the text of a program.
 pub(crate) fn shown((name, kind): Param, attr: &Attr) -> String {
     match (attr, kind) {
         (Attr::Number(x), Type::Plain) => format!("{name}={x}"),
@@ -71,9 +70,9 @@ pub(crate) fn shown((name, kind): Param, attr: &Attr) -> String {
     }
 }
 
-/// As a file has it: one field, or several with semicolons between them.
+/// Returns the attribute as in a file: one field, or several separated by semicolons.
 pub(crate) fn written(attr: &Attr) -> String {
-    /// Elements in a form from which the same bits are read.
+    /// Writes elements in a form that reads back to the same bits.
     fn elements<T: Element>(tensor: &Tensor<T>) -> String {
         joined(&mut tensor.to_vec().iter().map(|value| format!("{value:?}")), ",")
     }
@@ -92,7 +91,7 @@ pub(crate) fn written(attr: &Attr) -> String {
     }
 }
 
-/// From the fields of a file.
+/// Reads an attribute from the fields of a file.
 pub(crate) fn read<'f>(
     kind: Type,
     fields: &mut impl Iterator<Item = &'f str>,
@@ -116,7 +115,7 @@ pub(crate) fn read<'f>(
     })
 }
 
-/// Whether two attributes are the same, bit for bit.
+/// Whether two attributes are equal, bit for bit.
 pub(crate) fn is_same(a: &Attr, b: &Attr) -> bool {
     written(a) == written(b)
 }
@@ -143,7 +142,7 @@ fn joined(parts: &mut dyn Iterator<Item = String>, between: &str) -> String {
     parts.collect::<Vec<_>>().join(between)
 }
 
-/// Numbers with commas between them.
+/// Returns numbers separated by commas.
 pub(crate) fn list<N: ToString>(numbers: &[N]) -> String {
     joined(&mut numbers.iter().map(ToString::to_string), ",")
 }
@@ -177,7 +176,7 @@ fn read_dtype(name: &str) -> Result<DType, String> {
     known.into_iter().find(|dtype| dtype.name() == name).ok_or_else(|| format!("no type `{name}`"))
 }
 
-/// An element type and a shape, from two fields.
+/// Reads an element type and a shape from two fields.
 pub(crate) fn read_form(dtype: &str, dims: &str) -> Result<Form, String> {
     Ok(Form::new(read_dtype(dtype)?, read_dims(dims)?))
 }

@@ -6,10 +6,9 @@ use smallvec::SmallVec;
 
 use crate::array::DType;
 
-/// Lengths of the axes; `None` for a free one, whose length is known when the program runs.
+/// The lengths of the axes; `None` for a free axis, whose length is known when the program runs.
 pub(crate) type Dims = SmallVec<[Option<usize>; 4]>;
 
-/// Element type and shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
     pub(crate) dtype: DType,
@@ -21,7 +20,7 @@ impl Form {
         Self { dtype, dims }
     }
 
-    /// Why a tensor of this type and shape is none of this form.
+    /// Returns why a tensor of this type and shape does not have this form, if so.
     pub(crate) fn misfit(&self, dtype: DType, shape: &[usize]) -> Option<String> {
         if dtype != self.dtype {
             return Some(format!("must have element type {}, found {dtype}", self.dtype));
@@ -31,7 +30,7 @@ impl Form {
         (!fits).then(|| format!("must have shape {}, found {shape:?}", ShapeOf(&self.dims)))
     }
 
-    /// Whether a tensor could be of both forms.
+    /// Whether a tensor could have both forms.
     pub(crate) fn agrees(&self, other: &Self) -> bool {
         self.dtype == other.dtype
             && self.dims.len() == other.dims.len()
@@ -48,7 +47,7 @@ impl fmt::Display for Form {
     }
 }
 
-/// `[-1, 4]`: a free axis as the documents write it.
+/// Displays a shape as `[-1, 4]`, with -1 for a free axis.
 pub(crate) struct ShapeOf<'a>(pub(crate) &'a [Option<usize>]);
 
 impl fmt::Display for ShapeOf<'_> {

@@ -1,4 +1,4 @@
-//! The forms of what operators compute, from those of what they read, or why there are none.
+//! Inference: the forms of an operator's outputs from those of its inputs, or why there are none.
 
 use std::panic::Location;
 
@@ -10,7 +10,7 @@ use crate::error::Plural;
 use crate::graph::{AnyTensor, OfElements, Tensor, for_any};
 use crate::ops::Binary;
 
-/// The form of the only input, which is of a float type.
+/// Returns the form of the only input, which must have a float type.
 pub(crate) fn same_float(_: &Operator, inputs: &[&Form]) -> Inferred {
     let [x] = exactly(inputs)?;
     Ok(vec![float(x)?.clone()])
@@ -36,7 +36,7 @@ pub(crate) fn arithmetic(op: Binary, x: &Form) -> Result<&Form, String> {
     }
 }
 
-/// A number as a scalar of an element type, or why it is none.
+/// Returns a number as a scalar of an element type, or why the type cannot hold it.
 pub(crate) fn number(dtype: DType, number: f64) -> Result<AnyTensor, String> {
     let at = Location::caller();
     let cast = f64::cast_to(&Tensor::from(number), dtype, at);
@@ -63,7 +63,7 @@ pub(crate) fn broadcast(a: &[Option<usize>], b: &[Option<usize>]) -> Result<Dims
         .map(|i| match (at(a, i), at(b, i)) {
             (Some(x), Some(y)) if x == y => Ok(Some(x)),
             (Some(1), other) | (other, Some(1)) => Ok(other),
-            // A free axis that meets a longer one must have its length, or 1.
+            // In a run, the free axis must have this length, or 1.
             (None, other) | (other, None) => Ok(other),
             (Some(_), Some(_)) => Err(format!(
                 "shapes {} and {} cannot be broadcast together",
@@ -74,7 +74,7 @@ pub(crate) fn broadcast(a: &[Option<usize>], b: &[Option<usize>]) -> Result<Dims
         .collect()
 }
 
-/// A possibly negative axis as a position.
+/// Returns a possibly negative axis as a position.
 pub(crate) fn position(axis: isize, rank: usize) -> Result<usize, String> {
     shape::axis("", axis, rank).map_err(message)
 }

@@ -1,5 +1,5 @@
-//! The table of ops: an entry ([`OpDef`]) for each, beside its kernel and its rule, which eager calls, inference,
-//! runs and gradients of programs, their texts, files, traces and plans read.
+//! The table of ops: an entry ([`OpDef`]) for each, beside its kernel and its rule. It is read by
+//! eager calls and by a program's inference, runs, gradients, texts, files, traces and plans.
 
 pub(crate) mod attr;
 pub(crate) mod form;
@@ -12,7 +12,7 @@ use self::attr::{Param, shown};
 use super::Caller;
 use crate::graph::AnyTensor;
 
-/// Entries: a static for each, and their list.
+/// Defines entries: a static for each, and their list.
 macro_rules! entries {
     ($list:ident: $($(#[$doc:meta])* $name:ident = $def:expr;)*) => {
         $(
@@ -25,7 +25,7 @@ macro_rules! entries {
     };
 }
 
-/// The entries of a family: one for each of its functions, with what all have in common.
+/// Defines the entries of a family: one for each of its functions, from a common definition.
 macro_rules! family {
     ($(#[$doc:meta])* $table:ident of $all:expr => $common:expr) => {
         $(#[$doc])*
@@ -52,67 +52,67 @@ pub(crate) use self::values::{
 };
 pub(crate) use {entries, family};
 
-/// The forms of what an operator computes, or why there are none.
+/// The forms of an operator's outputs, or why there are none.
 pub(crate) type Inferred = Result<Vec<Form>, String>;
 
-/// An operator's entry in the table: all that is known of it.
+/// An operator's entry in the table.
 #[derive(Clone, Copy)]
 pub(crate) struct OpDef {
-    /// As texts and errors show it.
+    /// The name in texts and errors.
     pub(crate) name: &'static str,
-    /// Where operators of several families share a name; files write it before the name.
+    /// Set if operators of several families share a name; files write it before the name.
     pub(crate) family: &'static str,
-    /// Which of its family it is.
+    /// The index in the family.
     pub(crate) index: usize,
     pub(crate) attrs: &'static [Param],
-    /// Its attributes, as the program's text shows them; empty where there are none.
+    /// Returns the attributes as shown in a program's text; empty if there are none.
     pub(crate) show: fn(&Operator) -> String,
-    /// The forms of what it computes from inputs of these forms.
+    /// Infers the forms of the outputs from those of the inputs.
     pub(crate) infer: fn(&Operator, &[&Form]) -> Inferred,
-    /// Computes the outputs by eager ops, which are recorded where recording is on.
+    /// Computes the outputs by eager ops, which are recorded if recording is on.
     pub(crate) run: fn(&Operator, Values, Caller) -> Ran,
     pub(crate) gradient: Gradient,
     pub(crate) effect: Effect,
     pub(crate) lengths: Lengths,
 }
 
-/// Which lengths among its attributes may follow free axes of the input, where an operator is traced.
+/// Which lengths among its attributes may follow free axes of the input, when an operator is traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lengths {
     Fixed,
-    /// One, which is what is left of the elements.
+    /// One length, which follows from the number of elements.
     OneOpen,
-    /// Those of the input's axes, the last of which are the last here.
+    /// The lengths of the input's axes, aligned at the last axis.
     OfInput,
-    /// That of the axis which the first attribute names.
+    /// The length of the axis that the first attribute names.
     OfAxis,
 }
 
-/// What a run of an operator does beside computing its outputs.
+/// What a run of an operator does besides computing its outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     Nothing,
-    /// In training it draws random numbers, of which its gradient needs to know.
+    /// In training it draws random numbers, which its gradient needs.
     Draws,
-    /// In training it gives kept variables new values.
+    /// In training it updates kept variables.
     Collects,
 }
 
-/// Where an operator's gradients come from.
+/// The source of an operator's gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gradient {
-    /// It has none.
+    /// There are no gradients.
     None,
-    /// From what the eager engine records when the operator runs.
+    /// The eager engine's record of the operator's run.
     Recorded,
-    /// Each input's is that of the output.
+    /// The gradient of each input is that of the output.
     OfOutput,
-    /// There is none, and one that is asked for would be wrong, for this reason.
+    /// There is no gradient, and asking for one is an error with this reason.
     Refused(&'static str),
 }
 
 impl OpDef {
-    /// Without attributes, inference and a way to run: an entry has what it says beside.
+    /// Creates an entry without attributes, inference and a way to run, as the base of other entries.
     pub(crate) const fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -154,13 +154,13 @@ impl Operator {
         texts.collect::<Vec<_>>().join(", ")
     }
 
-    /// Whether it has an attribute by which a copy for testing differs, and that is set.
+    /// Whether the operator has a training flag that is set; a copy for testing clears it.
     pub(crate) fn trains(&self) -> bool {
         let mut attrs = self.def.attrs.iter().zip(&self.attrs);
         attrs.any(|((_, kind), attr)| *kind == Type::Training && matches!(attr, Attr::Flag(true)))
     }
 
-    /// The same in a copy for testing.
+    /// Clears the training flag, for a copy for testing.
     pub(crate) fn stop_training(&mut self) {
         let attrs = self.def.attrs.iter().zip(&mut self.attrs);
         attrs.filter(|((_, kind), _)| *kind == Type::Training).for_each(|(_, attr)| {
@@ -168,14 +168,14 @@ impl Operator {
         });
     }
 
-    /// Whether it draws random numbers of which its gradient needs to know.
+    /// Whether the operator draws random numbers that its gradient needs.
     pub(crate) fn draws(&self) -> bool {
         let all = matches!(self.attrs.first(), Some(Attr::Number(p)) if *p == 0.0);
         self.def.effect == Effect::Draws && self.trains() && !all
     }
 }
 
-/// Attributes by position, as the operator's entry says what they are.
+/// Defines methods that return attributes by position; the operator's entry determines their types.
 macro_rules! attributes {
     ($($method:ident -> $t:ty, $pattern:pat => $value:expr;)*) => {
         impl Operator {

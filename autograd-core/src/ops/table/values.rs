@@ -1,4 +1,4 @@
-//! What operators are given and compute, and how they run eager ops on values of any element type.
+//! The values of operators, and how eager ops run on values of any element type.
 
 use std::any::Any;
 
@@ -8,17 +8,17 @@ use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Tensor};
 use crate::ops::trace::Refused;
 
-/// What an operator is given, or computes: seldom more than four.
+/// The inputs or outputs of an operator; seldom more than four.
 pub(crate) type Values = SmallVec<[AnyTensor; 4]>;
 
-/// What an operator computed, or why it could not.
+/// A computed value, or why it could not be computed.
 pub(crate) type Computed<T> = std::result::Result<T, String>;
 
 /// Why an op did not run.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Eager(Error),
-    /// In words of a program's operator.
+    /// A reason in the words of a program's operator.
     Words(String),
 }
 
@@ -49,7 +49,7 @@ impl From<Fault> for String {
     }
 }
 
-/// What an op computed, or why it could not.
+/// The outputs of an op, or why it did not run.
 pub(crate) type Ran<T = Values> = std::result::Result<T, Fault>;
 
 /// Runs an eager op on a value of one of these types, or on two of the same one.
@@ -101,13 +101,13 @@ pub(crate) fn not_numbers(found: &AnyTensor) -> String {
     format!("does not compute with {}", found.dtype())
 }
 
-/// What an error says, without the op's name in front.
+/// Returns an error's message without the op's name in front.
 pub(crate) fn message(error: impl Into<Error>) -> String {
     let text = error.into().to_string();
     text.split_once(": ").map_or(text.clone(), |(_, why)| why.to_owned())
 }
 
-/// The only output.
+/// Wraps the only output of an op.
 pub(crate) fn computed<T: Element>(done: Result<Tensor<T>>) -> Ran {
     Ok(smallvec![T::wrap(done?)])
 }
@@ -135,13 +135,13 @@ pub(crate) fn typed<T: Element>(tensor: Option<&AnyTensor>) -> Computed<&Tensor<
     tensor.ok_or_else(|| "a value that its gradient needs is missing".to_owned())
 }
 
-/// All inputs as tensors of one element type.
+/// Returns all inputs as tensors of one element type.
 pub(crate) fn all<T: Element>(values: &[AnyTensor]) -> Computed<Vec<&Tensor<T>>> {
     let tensors: Option<Vec<&Tensor<T>>> = values.iter().map(AnyTensor::downcast_ref).collect();
     tensors.ok_or_else(|| "its inputs are of different element types".to_owned())
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     if let Some(Refused(why)) = panic.downcast_ref() {
         return why.clone();
