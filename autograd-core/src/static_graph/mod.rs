@@ -26,10 +26,10 @@
 //!
 //! # What is checked when
 //!
-//! Names, element types and shapes (as far as axes are not free), cycles, variables of another
-//! program and what py_func's functions take and return are checked when the program is built; each
-//! error names the operator, the variable and the line that built it. Feeds and what user functions
-//! return are checked when it runs. A run that fails changes no parameter.
+//! Building a program checks names, element types, shapes (except free axes), cycles, variables of
+//! other programs, and the parameters and results of a py_func's functions; each error names the
+//! operator, the variable and the line that built it. A run checks feeds and the results of user
+//! functions. A run that fails changes no parameter.
 
 mod arithmetic;
 mod assemble;
