@@ -213,7 +213,7 @@ macro_rules! reductions {
         /// # Reductions
         impl Variable {
             $(
-                #[doc = concat!($doc, " along `axes`, which are taken away; all of them if none is given.")]
+                #[doc = concat!($doc, " along `axes`, which are removed; over all axes if none is given.")]
                 ///
                 /// # Errors
                 ///
