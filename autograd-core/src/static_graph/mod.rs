@@ -90,9 +90,10 @@ pub use trace::TraceCall;
 /// tensors), one for each output: nothing, one, or a tuple, or a `Result` of that. `backward`
 /// receives its parameters **by name**: any of the inputs; any of the outputs, which are called
 /// `y`, or `y0`, `y1` .. if there are several; and the gradient of each output, `dy` (or `dy0`,
-/// `dy1` ..), which may be an `Option`, with `None` for an absent gradient. It returns one gradient
-/// for each input. Without `backward` there is no gradient. `#[py_func(sum, difference)]` gives the
-/// outputs other names; their gradients are then `dsum` and `ddifference`.
+/// `dy1` ..), which may be an `Option`, with `None` for an absent gradient. Inputs and outputs may be
+/// left out. It returns one gradient for each input. Without `backward` there is no gradient.
+/// `#[py_func(sum, difference)]` gives the outputs other names; their gradients are then `dsum` and
+/// `ddifference`.
 ///
 /// The macro defines a struct with a function `call`, whose parameters are the inputs and then the
 /// outputs, variables from [`Block::create_var`]. A block for several element types is generic,
