@@ -12,7 +12,7 @@ impl Gelu {
     }
 }
 
-/// `x * sigmoid(beta * x)`, with a hand-written gradient, whose arguments are saved.
+/// `x * sigmoid(beta * x)`, with a hand-written gradient, which saves x, beta and the output.
 #[py_layer(elementwise)]
 impl Swish {
     fn forward<L: Lane>(x: Real<L>, beta: Real<L>) -> Real<L> {
