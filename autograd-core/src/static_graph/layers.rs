@@ -169,8 +169,8 @@ impl Program {
         self.one(&table::CONCAT, [Attr::Int(axis)], variables)
     }
 
-    /// Rows of a new parameter, a table of `rows` vectors, selected by `ids`: from int64 `[..]` to `[..,
-    /// width]`. At most one axis of `ids` may be free, unless it is a vector.
+    /// Rows of a new parameter, a table of `rows` vectors, selected by `ids`: from int64 `[..]` to
+    /// `[.., width]`. At most one axis of `ids` may be free, unless it is a vector.
     ///
     /// ```
     /// use autograd_core::DType;

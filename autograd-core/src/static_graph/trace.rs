@@ -23,9 +23,9 @@ use crate::ops::Caller;
 use crate::ops::trace::{Note, is_equal};
 
 impl Program {
-    /// Adds a closure of eager ops as operators of this program, one for each op: `program.trace(|x:
-    /// &Tensor<f32>| (x * 2.0).tanh())`. They are printed, drawn, differentiated and saved like all others,
-    /// and give the same numbers as the closure; the closure itself is not kept.
+    /// Adds a closure of eager ops as operators of this program, one for each op:
+    /// `program.trace(|x: &Tensor<f32>| (x * 2.0).tanh())`. They are printed, drawn, differentiated
+    /// and saved like all others, and give the closure's numbers; the closure itself is not kept.
     ///
     /// A trace fixes the behaviour of the closure on its examples:
     ///
