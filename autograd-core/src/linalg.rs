@@ -21,7 +21,7 @@ use nalgebra::{DMatrix, Dyn};
 
 use crate::array::shape::broadcast;
 use crate::error::{Error, Result};
-use crate::graph::Tensor;
+use crate::graph::{Composite, Tensor};
 use crate::ops::Float;
 use crate::py_layer::{BackwardContext, ForwardContext, py_layer};
 
@@ -43,6 +43,7 @@ pub fn solve<T: Float>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
         return Err(Error::shape("solve", "b", expected, b.shape()));
     }
     let stack = broadcast("solve", stack(a), stack(column))?;
+    let _composite = Composite::here();
     let all = |x: &Tensor<T>| {
         let shape = [&stack[..], &x.shape()[x.ndim() - 2..]].concat();
         if x.shape() == shape { x.clone() } else { x.broadcast_to(shape) }

@@ -10,8 +10,9 @@ use super::forward::{self, Stop};
 use super::reach::{target, topological};
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, At, Edge, GradMode, HookId, NodeRef, Nodes, Op, Plain, Pull, Push, Reader, Saved,
-    Sink, Slots, State, Tensor, Unpacked, adopt, collect, for_any, is_grad_enabled, only,
+    AnyTensor, At, Composite, Edge, GradMode, HookId, NodeRef, Nodes, Op, Plain, Pull, Push,
+    Reader, Saved, Sink, Slots, State, Tensor, Unpacked, adopt, collect, for_any, is_grad_enabled,
+    only,
 };
 use crate::ops::Float;
 use crate::random::{self, Generator, Rewound};
@@ -170,6 +171,7 @@ impl Op for Checkpoint {
     }
 
     fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        let _own_places = Composite::suspended();
         let (y, own) = run_again(pull.read()?, &pull.at())?;
         let edge = for_any!(&y, t => t.edge());
         drop(y);
@@ -181,6 +183,7 @@ impl Op for Checkpoint {
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
+        let _own_places = Composite::suspended();
         let (y, own) = run_again(push.read()?, &push.at())?;
         let edges = push.node.edges();
         if push.record {

@@ -10,7 +10,7 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::mode::{self, Recording, is_grad_enabled};
+use super::mode::{self, Composite, Recording, is_grad_enabled};
 
 type Place = &'static Location<'static>;
 
@@ -209,6 +209,7 @@ impl Lost {
 
     /// An op whose input wants a gradient is not recorded.
     pub(super) fn and_now(self, op: &'static str, at: Place) -> Self {
+        let at = Composite::place(at);
         match mode::recording() {
             Recording::NoGrad => {
                 let Some(scope) = mode::off_since() else { return self };

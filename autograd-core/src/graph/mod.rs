@@ -29,8 +29,8 @@ pub use any::{AnyTensor, Element, Scalar};
 pub(crate) use any::{Comparison, Handle, OfElements};
 pub(crate) use hooks::{HookId, HookList};
 pub(crate) use lost::{Lost, no_derivative};
+pub(crate) use mode::{Composite, GradMode, is_aside, is_turned_off, off_since};
 pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
-pub(crate) use mode::{GradMode, is_aside, is_turned_off, off_since};
 #[cfg(feature = "verify")]
 pub(crate) use node::is_watched;
 pub(crate) use node::{Node, NodeRef, Op, Pull, Push, Sink, Slots, Watching, is_observed, only};

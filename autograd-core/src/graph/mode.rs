@@ -20,6 +20,46 @@ thread_local! {
     static RECORDING: Cell<Recording> = const { Cell::new(Recording::On) };
     /// Where the innermost [`NoGrad`] was made.
     static OFF_SINCE: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
+    /// Where the composite op was called that runs.
+    static PLACE: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
+}
+
+/// The scope of a composite op, or of a backward that is recorded: the ops inside get the place where the composite
+/// op, or the op that is differentiated, was called. The outermost of nested scopes decides. User code runs in a scope
+/// that [suspends](Self::suspended) it.
+pub(crate) struct Composite(Option<&'static Location<'static>>);
+
+impl Composite {
+    #[must_use]
+    #[track_caller]
+    pub(crate) fn here() -> Self {
+        Self::at(Location::caller())
+    }
+
+    #[must_use]
+    pub(crate) fn at(place: &'static Location<'static>) -> Self {
+        let before = PLACE.get();
+        PLACE.set(before.or(Some(place)));
+        Self(before)
+    }
+
+    /// User code runs: its ops have their own places.
+    #[must_use]
+    pub(crate) fn suspended() -> Self {
+        Self(PLACE.take())
+    }
+
+    /// The place of an op that was called at `own`.
+    #[inline]
+    pub(crate) fn place(own: &'static Location<'static>) -> &'static Location<'static> {
+        PLACE.get().unwrap_or(own)
+    }
+}
+
+impl Drop for Composite {
+    fn drop(&mut self) {
+        PLACE.set(self.0);
+    }
 }
 
 /// Whether ops on this thread are recorded for backward now.

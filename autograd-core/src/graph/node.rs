@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use triomphe::Arc;
 
 use super::any::AnyTensor;
+use super::mode::Composite;
 use super::parts::{Edge, Edges, Extras, Held, Packed, Role, SavedTensor, State};
 use super::spare::Spare;
 use crate::array::DType;
@@ -81,11 +82,13 @@ impl Node {
     /// As [`Op::pull`].
     #[inline(always)]
     pub(crate) fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        let _composite = pull.create_graph.then(|| Composite::at(self.location));
         self.op.pull(grads, pull)
     }
 
     /// As [`Op::push`].
     pub(crate) fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
+        let _composite = push.record.then(|| Composite::at(self.location));
         self.op.push(push)
     }
 
@@ -390,7 +393,7 @@ impl NodeRef {
         if let Some(content) = node.alone() {
             *content.sole.get_mut() = false;
             *content.taken.get_mut() = false;
-            content.location = location;
+            content.location = Composite::place(location);
             content.op = op;
             // What stood there is nothing, so nothing is dropped.
             forget(replace(&mut content.edges, edges));

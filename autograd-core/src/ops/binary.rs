@@ -490,6 +490,7 @@ impl<T: Numeric> Tensor<T> {
     }
 
     /// [`Tensor::sum_to`] where the shape fits.
+    #[track_caller]
     pub(crate) fn unbroadcast(self, shape: &[usize]) -> Tensor<T> {
         if self.shape() == shape {
             return self;

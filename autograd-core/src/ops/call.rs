@@ -8,7 +8,7 @@ use super::table::{OpDef, Operator};
 use super::{Caller, trace};
 use crate::array::Value;
 use crate::error::Result;
-use crate::graph::{AnyTensor, Element, Rule, Tensor, finish};
+use crate::graph::{AnyTensor, Composite, Element, Rule, Tensor, finish};
 
 /// Runs an op on eager tensors, and notes it where a trace is taken: its only result, or the first.
 #[track_caller]
@@ -39,10 +39,13 @@ pub(super) fn call_any(
     caller: Caller,
 ) -> Result<AnyTensor> {
     let op = Operator::new(def, attrs);
-    let run = |inputs| match (def.run)(&op, inputs, caller) {
-        Ok(results) => Ok(values::first(results)),
-        Err(Fault::Eager(error)) => Err(error),
-        Err(Fault::Words(why)) => unreachable!("{}: {why}", def.name),
+    let run = |inputs| {
+        let _composite = Composite::at(caller);
+        match (def.run)(&op, inputs, caller) {
+            Ok(results) => Ok(values::first(results)),
+            Err(Fault::Eager(error)) => Err(error),
+            Err(Fault::Words(why)) => unreachable!("{}: {why}", def.name),
+        }
     };
     if !trace::is_noting() {
         return run(inputs);

@@ -399,6 +399,7 @@ impl<T: Element> Tensor<T> {
 
 impl<T: Numeric> Tensor<T> {
     /// Where elements are not equal to themselves: NaN.
+    #[track_caller]
     pub fn is_nan(&self) -> Tensor<bool> {
         self.not_equal(self)
     }

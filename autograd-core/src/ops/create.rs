@@ -12,7 +12,7 @@ use super::{Float, Numeric, Scalar, expect, pairs, trace};
 use crate::array::shape::element_count;
 use crate::array::{IntoShape, Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
-use crate::graph::{Element, Tensor};
+use crate::graph::{Composite, Element, Tensor};
 use crate::random;
 
 entries! {
@@ -427,6 +427,7 @@ impl<T: Numeric> Tensor<T> {
         }
         let shape: Shape = lists.iter().map(|list| list.len()).collect();
         expect(element_count(op, &shape));
+        let _composite = Composite::here();
         let along = |(axis, list): (usize, &&Tensor<T>)| {
             let mut own = Shape::from_elem(1, shape.len());
             own[axis] = list.len();

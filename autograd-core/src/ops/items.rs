@@ -15,7 +15,7 @@ use super::{Caller, Numeric, Operand, expect, pairs, trace};
 use crate::array::Shape;
 use crate::array::shape::{broadcast, row_major};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{Element, Tensor};
+use crate::graph::{Composite, Element, Tensor};
 
 /// In an index, a new axis of length 1; see [`Tensor::i`].
 #[derive(Clone, Copy, Debug)]
@@ -221,6 +221,7 @@ impl<T: Numeric> Tensor<T> {
     #[doc(alias = "index_fill")]
     #[track_caller]
     pub fn slice_assign(&self, index: impl IntoIndex, elements: impl Operand<T>) -> Tensor<T> {
+        let _composite = Composite::here();
         expect(elements.lend(|of| put_part("slice_assign", self, index.items(), of, false)))
     }
 
@@ -244,6 +245,7 @@ impl<T: Numeric> Tensor<T> {
         ) -> Tensor<T>,
             Count | Index | Value | Shape | Broadcast | Overflow if "[`Tensor::i`] does not take the index, the \
                 elements cannot be broadcast to the part, or an integer sum is outside of the element type" {
+            let _composite = Composite::here();
             elements.lend(|of| put_part("index_put", self, index.items(), of, accumulate))
         }
     }
@@ -428,7 +430,10 @@ fn listed<T: Element>(
     for ((_, list), stride) in lists.iter().zip(row_major(&lengths)) {
         let part = list.broadcast_to(shape.clone());
         let part = if stride == 1 { part } else { part * stride as i64 };
-        index = Some(index.map_or(part.clone(), |sum| sum + part));
+        index = Some(match index {
+            Some(sum) => sum + part,
+            None => part,
+        });
     }
     let index = index.unwrap_or_default().flatten();
     Ok(y.try_index_select(first as isize, &index)?.reshape(out))

@@ -5,7 +5,7 @@ use super::{Numeric, expect, pairs};
 use crate::array::Shape;
 use crate::array::shape::{axes as check_axes, axis as check_axis, element_count};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{Element, Tensor};
+use crate::graph::{Composite, Element, Tensor};
 
 /// What [`Tensor::pad`] puts around a tensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -252,6 +252,7 @@ impl<T: Element> Tensor<T> {
         if n == 0 {
             return self.split(parts, axis);
         }
+        let _composite = Composite::here();
         let each = n.div_ceil(parts);
         let starts = (0..n).step_by(each);
         starts.map(|start| self.narrow(axis, start, each.min(n - start))).collect()

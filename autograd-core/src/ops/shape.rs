@@ -16,7 +16,7 @@ use super::{Caller, Numeric, expect, pairs};
 use crate::array::shape::{axes as check_axes, axis as check_axis, broadcast, element_count};
 use crate::array::{IntoDims, Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
-use crate::graph::{AnyTensor, Element, Tensor};
+use crate::graph::{AnyTensor, Composite, Element, Tensor};
 
 entries! {
     SHAPES:
@@ -240,6 +240,7 @@ impl<T: Element> Tensor<T> {
 }
 
 pub(super) fn copy<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
+    let _composite = Composite::at(caller);
     if trace::is_noting() {
         // Nothing changes in place in a program.
         return x.reshape(x.shape_owned());
@@ -248,6 +249,7 @@ pub(super) fn copy<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
 }
 
 pub(super) fn contiguous<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
+    let _composite = Composite::at(caller);
     if trace::is_noting() {
         return x.reshape(x.shape_owned());
     }

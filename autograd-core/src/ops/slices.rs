@@ -18,8 +18,8 @@ use crate::array::shape::{axis as check_axis, element_count, row_major};
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
 use crate::graph::{
-    Edges, Element, Lost, Node, NodeRef, Op, Pull, Push, Rule, Slots, State, Tensor, finish,
-    for_any, typed,
+    Composite, Edges, Element, Lost, Node, NodeRef, Op, Pull, Push, Rule, Slots, State, Tensor,
+    finish, for_any, typed,
 };
 
 entries! {
@@ -227,6 +227,7 @@ impl<T: Element> Tensor<T> {
                 expect(Err(Error::shape("stack", parameter, expected, tensors[i].shape())))
             }
         }
+        let _composite = Composite::here();
         let raised: Vec<Tensor<T>> = tensors.iter().map(|t| t.unsqueeze(axis)).collect();
         let stacked = Tensor::try_concat(&raised.iter().collect::<Vec<_>>(), axis);
         expect(stacked.map_err(|error| error.called("stack")))
@@ -311,6 +312,7 @@ pub(super) fn split<T: Element>(
         panic!("out of memory: a list of {parts} tensors");
     }
     if trace::is_noting() {
+        let _composite = Composite::at(caller);
         for i in 0..parts {
             all.push(x.try_slice_axis(axis, i * len, (i + 1) * len, 1)?);
         }

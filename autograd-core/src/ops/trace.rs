@@ -14,7 +14,7 @@ use super::table::OpDef;
 use super::table::attr::Attr;
 use super::{Caller, Float};
 use crate::error::Result;
-use crate::graph::{AnyTensor, Element, Tensor, for_any};
+use crate::graph::{AnyTensor, Composite, Element, Tensor, for_any};
 
 /// Code of a user: absent are a gradient that did not come, and one that there is not.
 pub(crate) type UserFn =
@@ -188,7 +188,8 @@ pub(crate) fn noted<O>(
     Ok(done)
 }
 
-pub(crate) fn note(note: Note) {
+pub(crate) fn note(mut note: Note) {
+    note.caller = Composite::place(note.caller);
     NOTES.with_borrow_mut(|notes| notes.push(note));
 }
 

@@ -12,8 +12,8 @@ use super::inputs::Info;
 use super::saved::Unpack;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, At, Edge, GradMode, Node, NodeRef, Op, Protector, Pull, Push, Role, Slots, State,
-    for_any,
+    AnyTensor, At, Composite, Edge, GradMode, Node, NodeRef, Op, Protector, Pull, Push, Role,
+    Slots, State, for_any,
 };
 
 /// What is the same in all calls of a layer.
@@ -99,6 +99,7 @@ impl Op for LayerRules {
         let mut raw = RawBackward::new(at, Called::of(&self.info, node), wants, grads);
         {
             let _off = once.then(|| GradMode::set(false));
+            let _own_places = Composite::suspended();
             (self.run)(&raw, saved, self.pull)?;
         }
         raw.deliver(|tensor, grad| {
@@ -134,6 +135,7 @@ impl Op for LayerRules {
         tangents.iter_mut().flatten().for_each(AnyTensor::unshare);
         let (tangents, outputs) = (RefCell::new(tangents), RefCell::default());
         let raw = RawJvp { called, at, saved, inputs, tangents, outputs };
+        let _own_places = Composite::suspended();
         function(&raw)?;
         let outputs = raw.outputs.into_inner().into_iter().enumerate();
         Ok(Some(outputs.map(|(slot, output)| Some(behind(&barrier, slot, output?))).collect()))

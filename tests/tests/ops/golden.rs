@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use autograd_core::{AnyTensor, BackwardOptions, Float, Tensor, backward};
+use autograd_core::{AnyTensor, BackwardOptions, Float, Graph, Tensor, backward};
 
-use crate::run::{Number, run};
+use crate::run::{Number, places_are_of_callers, run};
 
 /// A shape and its numbers, as in a line of the file.
 #[derive(Clone, Debug)]
@@ -90,6 +90,7 @@ fn found<T: Number>(case: &Case) -> (Numbers, Vec<Numbers>) {
     if wanted == 0 {
         return (value, Vec::new());
     }
+    places_are_of_callers(&case.op, &Graph::of(std::slice::from_ref(&y)).to_dot());
     let weights = (0..value.data.len()).map(|i| [1.0, -0.5, 2.0][i % 3]).collect();
     let weights = Tensor::<f64>::from_vec(y.shape(), weights).unwrap();
     let seed = match &y {

@@ -6,12 +6,12 @@
 use std::collections::BTreeSet;
 
 use autograd_core::{
-    AnyTensor, GradOptions, Tensor, grad_with, gradcheck, gradgradcheck, jvpcheck,
+    AnyTensor, GradOptions, Graph, Tensor, grad_with, gradcheck, gradgradcheck, jvpcheck,
 };
 
 use crate::public;
 use crate::random::{Domain, Draw};
-use crate::run::{Number, run};
+use crate::run::{Number, places_are_of_callers, run};
 
 use Domain::{Apart, Between};
 
@@ -424,6 +424,9 @@ pub(crate) fn weighted<T: Number>(t: &Tensor<T>) -> Tensor<T> {
     (t * Tensor::from_vec(t.shape(), weights).unwrap()).sum()
 }
 
+/// Layers of the library, whose backward is code with its own locations.
+pub(crate) const LAYERS: &[&str] = &["solve", "inv", "slogdet", "cholesky"];
+
 /// The value of an op, its gradients, and the gradients of these, all with the same weights.
 pub(crate) fn derivatives<T: Number>(
     op: &str,
@@ -445,6 +448,9 @@ pub(crate) fn derivatives<T: Number>(
         let grads = grad_with(&[&sum], &refs, options).unwrap();
         sum = Tensor::from(T::ZERO);
         for grad in grads.into_iter().flatten() {
+            if !LAYERS.contains(&op) {
+                places_are_of_callers(op, &Graph::of(&[grad.clone().into()]).to_dot());
+            }
             all.push(numbers(&grad));
             sum += weighted(&grad);
         }

@@ -19,6 +19,12 @@ impl Number for f64 {
     const PRECISION: f64 = f64::EPSILON;
 }
 
+/// The locations in a drawing of a graph or a program are outside the library.
+pub(crate) fn places_are_of_callers(op: &str, dot: &str) {
+    let ours = dot.lines().find(|line| line.contains("autograd-core/src"));
+    assert_eq!(ours, None, "{op}: an op has the place of its call");
+}
+
 /// The numbers of a variant: those after the colon, if there is one.
 fn list<N: std::str::FromStr>(variant: &str) -> Vec<N> {
     let numbers = variant.split_once(':').map_or(variant, |(_, numbers)| numbers);

@@ -4,19 +4,19 @@
 use autograd_core::static_graph::{Executor, Feed, Fetch, Functions, Program, Variable, gradients};
 use autograd_core::{AnyTensor, DType, Tensor};
 
-use crate::properties::{Arguments, arguments, derivatives, differentiable, first_seed, same};
+use crate::properties::{
+    Arguments, LAYERS, arguments, derivatives, differentiable, first_seed, same,
+};
 use crate::random::Draw;
-use crate::run::run;
+use crate::run::{places_are_of_callers, run};
 
 /// In-place ops, which programs do not have.
 const WITHOUT: &str = "add_assign sub_assign mul_assign div_assign set_item";
 
-/// Layers whose forward does not consist of ops: only `Program::eager` supports them, and no file.
-const EAGER: &[&str] = &["solve", "inv", "slogdet", "cholesky"];
-
 /// Runs an op on tensors; returns its results with the weights of `derivatives`.
 fn traced(program: &Program, op: &str, given: &Arguments, x: &[Variable]) -> Variable {
-    let is_eager = EAGER.contains(&op);
+    // Their forward does not consist of ops: only `Program::eager` supports them, and no file.
+    let is_eager = LAYERS.contains(&op);
     let (op, variant, index) = (op.to_owned(), given.variant.clone(), given.index.clone());
     let of = move |t: &[&Tensor<f64>]| -> Tensor<f64> {
         let t: Vec<Tensor<f64>> = t.iter().map(|&x| x.clone()).collect();
@@ -83,6 +83,7 @@ fn hold(op: &str, given: &Arguments, draw: &mut Draw) -> Result<(), String> {
         let run = executor.run(program, &feed, &fetch).map_err(|error| error.to_string())?;
         Ok(run.iter().map(|x| x.downcast_ref::<f64>().unwrap().to_vec()).collect())
     };
+    places_are_of_callers(op, &program.to_dot());
     let found = run(&program)?;
     let mut rest = found.iter().cloned();
     let found_or_zeros: Vec<Vec<f64>> = (0..)
@@ -95,7 +96,7 @@ fn hold(op: &str, given: &Arguments, draw: &mut Draw) -> Result<(), String> {
     let eager = derivatives(op, given, &inputs);
     same("in a program, and eagerly", &found_or_zeros, &eager, 1e-12)?;
 
-    if EAGER.contains(&op) {
+    if LAYERS.contains(&op) {
         return Ok(());
     }
     let path = std::env::temp_dir().join(format!("traced-{op}-{}", std::process::id()));

@@ -28,7 +28,7 @@ use crate::array::elementwise::convert;
 use crate::array::shape::{axes, broadcast, same};
 use crate::array::{Shape, Storable};
 use crate::error::{Error, Result};
-use crate::graph::{Element, Tensor};
+use crate::graph::{Composite, Element, Tensor};
 use crate::ops::{Caller, Float, Input};
 
 use compute::Frame;
@@ -137,6 +137,7 @@ pub(super) fn run<T: Float>(
     let group = frame.group();
     let mut outputs = call(&op, reals, masks, Some(frame), caller);
     if let Reduction::Mean(_) = info.reduction {
+        let _composite = Composite::at(caller);
         for output in &mut outputs {
             *output = &*output / T::from_f64(group as f64);
         }

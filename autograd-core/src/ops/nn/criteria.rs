@@ -11,7 +11,7 @@ use super::pointwise::{
 };
 use crate::array::Shape;
 use crate::error::{Error, Result};
-use crate::graph::{Element, Tensor};
+use crate::graph::{Composite, Element, Tensor};
 
 /// How the losses of the single targets are reduced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +30,7 @@ pub enum LossReduction {
 }
 
 impl LossReduction {
+    #[track_caller]
     fn of<T: HasMean>(self, losses: Tensor<T>) -> Tensor<T> {
         match self {
             Self::Mean => losses.mean(),
@@ -105,6 +106,7 @@ fn of_classes<T: HasMean>(
     options: &CrossEntropyOptions<T>,
     logarithms: impl FnOnce(&Tensor<T>) -> Tensor<T>,
 ) -> Result<Tensor<T>> {
+    let _composite = Composite::here();
     check_places(op, scores.shape(), targets.shape())?;
     let (classes, smoothing) = (scores.shape()[1], options.label_smoothing);
     if !(0.0..=1.0).contains(&smoothing) {
