@@ -36,7 +36,7 @@ macro_rules! minimize {
             /// let program = Program::new();
             /// let w = program.create_parameter("w", [3], DType::Float64, Init::Constant(1.0))?;
             /// let pairs = append_backward(&w.square()?.sum(&[])?)?;
-            /// Scales gradients with a norm above 1.
+            /// // Gradients of a norm above 1 are made shorter.
             /// let squares = pairs[0].1.square()?.sum(&[])?;
             /// let norm = squares.sqrt()?.maximum(1.0)?;
             /// let clipped = vec![(pairs[0].0.clone(), pairs[0].1.try_div(&norm)?)];
