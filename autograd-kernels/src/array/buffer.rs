@@ -49,7 +49,7 @@ impl<T: Storable> Buffer<T> {
         Self { data, start, pooled: true }
     }
 
-    /// The vector to push elements onto; it may not be empty.
+    /// The vector to push elements onto; it may contain others before them.
     pub(super) fn open(&mut self) -> &mut Vec<T> {
         &mut self.data
     }
@@ -61,7 +61,7 @@ impl<T: Storable> Buffer<T> {
         buffer
     }
 
-    /// Sets the length to `len` if the capacity suffices; the content becomes unspecified. Whether it did.
+    /// Sets the length to `len` if the capacity suffices; the content becomes unspecified. Returns whether it does.
     pub(super) fn resize(&mut self, len: usize) -> bool {
         let fits = self.start + len <= self.data.capacity();
         if fits {

@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 
 /// Calls `row(starts, length, steps)` for each innermost run of `N` operands that are read with their own
-/// strides under one shape, in row-major order. Axes that are contiguous in all operands are merged first,
-/// so that rows are as long as possible.
+/// strides under one shape, in row-major order. Axes that all operands can walk as one are merged first, so
+/// that rows are as long as possible.
 pub fn for_each_row<const N: usize>(
     shape: &[usize],
     strides: [&[usize]; N],
@@ -13,7 +13,7 @@ pub fn for_each_row<const N: usize>(
     Walk::new(shape, strides, 0).runs(shape.iter().product(), row);
 }
 
-/// Axes, innermost last: length, and step of each operand. Axes that are contiguous in all operands are
+/// Axes, innermost last: length, and step of each operand. Axes that all operands can walk as one are
 /// merged; axes of length 1 are left out.
 pub(super) type Merged<const N: usize> = SmallVec<[(usize, [usize; N]); 4]>;
 

@@ -109,7 +109,7 @@ impl<T: Storable> Value<T> {
     }
 
     /// Creates a value from row-major data that `fill` pushes onto a vector: exactly as many elements as the
-    /// shape has. The vector may not be empty at first.
+    /// shape has. The vector may contain other elements before them.
     pub fn build(shape: Shape, fill: impl FnOnce(&mut Vec<T>)) -> Self {
         let mut buffer = Buffer::with_room(shape.iter().product());
         fill(buffer.open());
