@@ -98,8 +98,8 @@ operators! {
 )]
 pub trait UseSelectNotABranch {}
 
-/// The type that a number is compared with. Without this trait, the compiler would report a missing
-/// `PartialEq` in both cases; only a comparison with another type gets the message above.
+/// The type that a number is compared with. If that is a number too, a bound on the type itself would be
+/// reported as a missing `PartialEq`; for any other type, this trait gives the message above.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a formula cannot branch on a number: it is computed for many elements at once",
