@@ -60,14 +60,14 @@ fn the_tensor_asks_for_none() {
     h.set_stop_gradient(true);
     let place = format!("cut off by `set_stop_gradient(true)` at {}:{}:", file!(), line!() - 1);
     why(&(&h * &w), &h, GradientStatus::Cut, &["came from mul at ", &place]);
-    // A parameter that was frozen,
+    // A parameter that was frozen.
     let line = line!() + 1;
     w.set_stop_gradient(true);
     let place = format!("cut off by `set_stop_gradient(true)` at {}:{line}:", file!());
     let other = leaf(&[3.0]);
     why(&(&w * &other), &w, GradientStatus::StopGradient, &[&place]);
     why(&(&w * 2.0), &w, GradientStatus::LossNotRecorded, &[&place]);
-    // and is not frozen any more.
+    // A parameter that is not frozen any more.
     w.set_stop_gradient(false);
     why(&(&w * 2.0), &w, GradientStatus::Flows, &[]);
     w.set_stop_gradient(true);
@@ -109,7 +109,7 @@ fn the_way_is_lost() {
     let detached = (&x.detach() * &w).exp();
     let place = format!(": `detach()`ed at {}:{line}:", file!());
     why(&detached, &x, unreachable, &["2 recorded ops", "input 0 of mul at ", &place]);
-    // Also before an op that needs no gradient there, and for the result of an op.
+    // Also for an input at which an op needs no gradient, and for the result of an op.
     let cut = (&x * 2.0).detach();
     why(&(&w * &cut), &x, unreachable, &["input 1 of mul at ", ": `detach()`ed at "]);
     // A tensor that wants no gradient cannot lose one.
