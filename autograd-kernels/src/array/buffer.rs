@@ -61,7 +61,7 @@ impl<T: Storable> Buffer<T> {
         buffer
     }
 
-    /// Sets the length to `len` if the capacity suffices; the content becomes unspecified. Returns whether it does.
+    /// Sets the length to `len` if the capacity suffices; returns whether it does. Content is unspecified.
     pub(super) fn resize(&mut self, len: usize) -> bool {
         let fits = self.start + len <= self.data.capacity();
         if fits {

@@ -78,8 +78,7 @@ pub fn written(reals: usize, masks: usize, formula: Formula<'_>) -> Formulated {
     written_given(reals, masks, |reals, masks| (formula(reals, masks), Vec::new()))
 }
 
-/// As [`written`]; `formula` also returns numbers that are given, each with the input that replaces
-/// it.
+/// As [`written`]; `formula` also returns given numbers, each with the input that replaces it.
 pub fn written_given(
     reals: usize,
     masks: usize,
