@@ -51,8 +51,8 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// [`Error::File`](crate::Error::File) if the file cannot be written or differing functions have one name,
-    /// [`Error::Program`](crate::Error::Program) for a startup program, which has nothing to save.
+    /// [`Error::File`](crate::Error::File) if the file cannot be written or two different functions have
+    /// one name, [`Error::Program`](crate::Error::Program) for a startup program, which has nothing to save.
     pub fn save(&self, path: impl AsRef<Path>, executor: &Executor) -> Result<()> {
         let path = path.as_ref();
         let mut file = SafeTensors::new();
