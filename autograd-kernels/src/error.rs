@@ -1,4 +1,4 @@
-//! What a kernel cannot do. autograd-core has a variant of the same name for each.
+//! Errors of kernels. autograd-core has a variant of the same name for each.
 
 #[derive(Debug)]
 pub enum Error {

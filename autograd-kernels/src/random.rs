@@ -1,9 +1,8 @@
-//! Random numbers, bit for bit those of Paddle on the CPU: its engine, its seeding, its distributions.
+//! Random numbers, bit for bit as Paddle's on the CPU: the same engine, seeding and distributions.
 //!
-//! Everything is drawn from a [`Generator`]. One of them serves the whole process behind a lock;
-//! [`seed`] restarts it. The numbers are the same on every machine whose `ln` rounds as glibc's
-//! does; elsewhere a normal number may differ in its last bit. Integers and uniform numbers are the
-//! same everywhere.
+//! Everything is drawn from a [`Generator`]. The process-wide one is behind a lock; [`seed`] restarts it.
+//! The numbers are the same on every machine whose `ln` rounds as glibc's does; elsewhere a normal number
+//! may differ in its last bit. Integers and uniform numbers are the same everywhere.
 
 use std::array;
 use std::cell::RefCell;
@@ -20,11 +19,11 @@ use crate::array::pool::with_room;
 #[cfg(test)]
 mod tests;
 
-/// The process-wide generator. It starts itself at the first draw if nobody seeded it.
+/// The process-wide generator. If it is not seeded, the first draw creates it.
 static DEFAULT: Mutex<Option<Generator>> = Mutex::new(None);
 
 fn default() -> MutexGuard<'static, Option<Generator>> {
-    // A panic while drawing leaves a generator as good as any, so poison says nothing here.
+    // A panic while drawing leaves a valid generator, so poison is ignored.
     DEFAULT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -33,17 +32,17 @@ pub fn seed(seed: u64) {
     put(Generator::new(seed));
 }
 
-/// A copy of the process-wide generator as it is now.
+/// Returns a copy of the process-wide generator in its current state.
 pub fn rng_state() -> Generator {
     draw(|generator| generator.clone())
 }
 
-/// Makes the process-wide generator go on from here.
+/// Continues the process-wide generator from this state.
 pub fn set_rng_state(state: &Generator) {
     put(state.clone());
 }
 
-/// This thread, or the process, draws from here on.
+/// Replaces the generator of this thread, or of the process if the thread has none.
 fn put(generator: Generator) {
     INSTEAD.with_borrow_mut(|instead| match instead {
         Some(instead) => **instead = generator,
@@ -52,12 +51,12 @@ fn put(generator: Generator) {
 }
 
 thread_local! {
-    /// Drawn from on this thread instead of the process-wide generator.
+    /// The generator of this thread, in place of the process-wide one.
     static INSTEAD: RefCell<Option<Box<Generator>>> = const { RefCell::new(None) };
 }
 
-/// Draws from the process-wide generator, or from what this thread has in its place. `f` runs no
-/// user code.
+/// Draws from this thread's generator, or from the process-wide one if there is none. `f` runs no user
+/// code.
 fn draw<R>(f: impl FnOnce(&mut Generator) -> R) -> R {
     INSTEAD.with_borrow_mut(|instead| match instead {
         Some(generator) => f(generator),
@@ -65,7 +64,7 @@ fn draw<R>(f: impl FnOnce(&mut Generator) -> R) -> R {
     })
 }
 
-/// Until dropped, this thread draws from a generator of its own, and all others as before.
+/// While it exists, this thread draws from a generator of its own; other threads are not affected.
 pub struct Rewound(Option<Box<Generator>>);
 
 impl Rewound {
@@ -92,39 +91,39 @@ pub fn shuffle(items: &mut [i64]) {
     draw(|generator| generator.shuffle(items));
 }
 
-/// A stream of random numbers of its own, apart from the process-wide one that [`seed`] restarts.
+/// An independent stream of random numbers, besides the process-wide one that [`seed`] restarts.
 ///
-/// It is `std::mt19937_64` seeded by `std::seed_seq({seed})`, as in Paddle, so equal seeds give
-/// equal numbers and only the seed modulo 2³² counts. A clone goes on with the same numbers as the
-/// original. It is not fit for secrets.
+/// The generator is `std::mt19937_64` seeded by `std::seed_seq({seed})`, as in Paddle: equal seeds give
+/// equal numbers, and only the seed modulo 2³² counts. A clone continues with the same numbers as the
+/// original. Not suitable for secrets.
 #[derive(Clone, Debug)]
 pub struct Generator {
     engine: Mt64,
 }
 
 impl Generator {
-    /// Starts the stream that belongs to `seed` modulo 2³².
+    /// Creates the generator for `seed` modulo 2³².
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let words = seed_words(seed as u32);
-        // The engine takes its state in the form of the outputs that would show it, hence `temper`.
+        // The engine takes its state as the outputs that would reveal it, hence `temper`.
         let outputs =
             array::from_fn(|i| temper(u64::from(words[2 * i]) | u64::from(words[2 * i + 1]) << 32));
         Self { engine: Mt64::from(outputs) }
     }
 
-    /// A stream that differs from run to run.
+    /// Creates a generator that differs from run to run.
     fn from_entropy() -> Self {
         Self::new(RandomState::new().hash_one(SystemTime::now()))
     }
 
-    /// The next 64 random bits. Every other method is made of these, drawn one after the other.
+    /// The next 64 random bits. All other methods draw them one after the other.
     pub fn next_u64(&mut self) -> u64 {
         self.engine.next_u64()
     }
 
-    /// Runs a closure in which this thread draws from this generator: tensors that are made there, layers
-    /// and programs. It goes on behind what was drawn, also after a panic.
+    /// Runs a closure in which this thread draws from this generator, for example to create tensors,
+    /// layers and programs. The generator continues after the last number drawn, even after a panic.
     pub fn run<R>(&mut self, f: impl FnOnce() -> R) -> R {
         struct Within<'a>(&'a mut Generator, Option<Box<Generator>>);
 
@@ -141,22 +140,22 @@ impl Generator {
         f()
     }
 
-    /// Fills `out` with integers of `low..high`, each as likely as any other: `paddle.randint`.
+    /// Fills `out` with integers of `low..high`, all equally likely: `paddle.randint`.
     ///
     /// # Panics
     ///
-    /// When `low >= high`, even if `out` is empty.
+    /// Panics if `low >= high`, even if `out` is empty.
     #[track_caller]
     pub fn fill_randint(&mut self, out: &mut [i64], low: i64, high: i64) {
         check_bounds(low, high);
-        // As u64, because the distance between two i64 does not fit into an i64.
+        // As u64, because the difference of two i64 may not fit into an i64.
         let range = high.wrapping_sub(low) as u64;
         for value in out {
             *value = low.wrapping_add(self.below(range) as i64);
         }
     }
 
-    /// The numbers `0..n` in random order, each order as likely as any other: `paddle.randperm`.
+    /// The numbers `0..n` in random order, all orders equally likely: `paddle.randperm`.
     pub fn randperm(&mut self, n: usize) -> Vec<i64> {
         let mut order = with_room(n);
         order.extend(0..n as i64);
@@ -166,8 +165,8 @@ impl Generator {
 
     /// Fills `out` with normal numbers of the given mean and standard deviation.
     ///
-    /// Numbers come in pairs. When `out` has an odd length, the second of the last pair is thrown
-    /// away, so that two fills of 3 are not one fill of 6, whereas two fills of 2 are one of 4.
+    /// Numbers are drawn in pairs. If `out` has an odd length, the second number of the last pair is
+    /// discarded: two fills of 3 differ from one fill of 6, but two fills of 2 equal one of 4.
     pub(crate) fn fill_normal<T: RandomFloat>(&mut self, out: &mut [T], mean: T, std: T) {
         for pair in out.chunks_mut(2) {
             let normal: [T; 2] = self.normal_pair();
@@ -175,8 +174,8 @@ impl Generator {
         }
     }
 
-    /// Fills `out` with numbers from `low` up to `high`; `high` itself can only come out of
-    /// rounding, and does not between 0 and 1.
+    /// Fills `out` with numbers from `low` up to `high`; `high` itself can only result from rounding,
+    /// which does not happen between 0 and 1.
     #[doc(hidden)]
     pub fn fill_uniform<T: RandomFloat>(&mut self, out: &mut [T], low: T, high: T) {
         for value in out {
@@ -195,22 +194,22 @@ impl Generator {
         }
     }
 
-    /// A number below `range`, which is not 0, without bias: Lemire's method as in libstdc++.
+    /// An unbiased number below `range`, which is not 0: Lemire's method as in libstdc++.
     fn below(&mut self, range: u64) -> u64 {
         loop {
             let product = u128::from(self.next_u64()) * u128::from(range);
             let low = product as u64;
-            // The first test implies the second and nearly always spares its division.
+            // The first test implies the second and nearly always avoids its division.
             if low >= range || low >= range.wrapping_neg() % range {
                 return (product >> 64) as u64;
             }
         }
     }
 
-    /// `std::shuffle` of libstdc++, which takes two swaps out of one draw.
+    /// `std::shuffle` of libstdc++, which uses one draw for two swaps.
     fn shuffle(&mut self, items: &mut [i64]) {
         let len = items.len();
-        // Beyond this the product of two swap ranges does not fit into one draw.
+        // Beyond this length, the product of two swap ranges does not fit into one draw.
         if len > u32::MAX as usize {
             for i in 1..len {
                 items.swap(i, self.below(i as u64 + 1) as usize);
@@ -218,7 +217,7 @@ impl Generator {
             return;
         }
         let mut i = 1;
-        // All but the first item take part, in pairs: of an odd number, one goes ahead alone.
+        // All items but the first are swapped, in pairs; of an odd number, the first one alone.
         if len > 0 && len.is_multiple_of(2) {
             items.swap(1, self.below(2) as usize);
             i = 2;
@@ -233,15 +232,15 @@ impl Generator {
     }
 }
 
-/// A float type that random numbers can be drawn in.
+/// A float type of random numbers.
 ///
-/// All arithmetic is done in the type itself, one rounding an operation: with wider intermediates
-/// or fused multiply-add the bits would differ from Paddle's.
+/// All arithmetic is done in the type itself, with one rounding for each operation: wider intermediates
+/// or fused multiply-add would give other bits than Paddle's.
 pub trait RandomFloat: Float {
-    /// A uniform number of `[0, 1)` out of 64 random bits.
+    /// Converts 64 random bits to a uniform number of `[0, 1)`.
     fn canonical(bits: u64) -> Self;
 
-    // Compiled in the library, as are `Element`'s.
+    // Compiled in this crate, like the methods of `Element`.
 
     /// Draws normal numbers from the process-wide generator.
     fn normal(out: &mut [Self], mean: Self, std: Self);
@@ -273,15 +272,15 @@ macro_rules! random_float {
 random_float!(f32, round_to_f32);
 random_float!(f64, |bits: u64| bits as f64);
 
-/// `bits as f32`, less the branch on the highest bit, which is mispredicted every other time.
+/// `bits as f32`, without the branch on the highest bit, which is mispredicted half of the time.
 fn round_to_f32(bits: u64) -> f32 {
     let high = bits >> 63;
-    // What is too large for i64 is halved, with the lost bit kept for the rounding.
+    // A number too large for i64 is halved; its lowest bit is kept for the rounding.
     let halved = (bits >> high | bits & high) as i64;
     halved as f32 * [1.0, 2.0][high as usize]
 }
 
-/// Two normal numbers out of two uniform ones, unless these lie outside of the unit circle.
+/// Two normal numbers from two uniform ones; `None` if those are outside of the unit circle.
 fn polar<T: Float>(u: T, v: T) -> Option<[T; 2]> {
     let (one, two) = (T::one(), T::one() + T::one());
     let [x, y] = [two * u - one, two * v - one];
@@ -290,7 +289,7 @@ fn polar<T: Float>(u: T, v: T) -> Option<[T; 2]> {
         return None;
     }
     let factor = (-two * square.ln() / square).sqrt();
-    // libstdc++ hands out the second coordinate first and keeps the other for later.
+    // libstdc++ returns the second coordinate first and keeps the other for the next call.
     Some([y * factor, x * factor])
 }
 
@@ -303,7 +302,7 @@ fn check_bounds(low: i64, high: i64) {
 }
 
 /// The words that `std::seed_seq({seed})` generates for the 312 state words of the engine, low half
-/// first. The names of the numbers are those of the C++ standard.
+/// first. Names are those of the C++ standard.
 fn seed_words(seed: u32) -> [u32; 624] {
     const N: usize = 624;
     const T: usize = 11;
@@ -315,7 +314,7 @@ fn seed_words(seed: u32) -> [u32; 624] {
     for k in 0..N {
         let (k_p, k_q, before) = ((k + P) % N, (k + Q) % N, (k + N - 1) % N);
         let r1 = mix(words[k] ^ words[k_p] ^ words[before]).wrapping_mul(1_664_525);
-        // The sequence is the count of the seed's words, 1, then the seed, then nothing.
+        // The input is the number of seed words, 1, then the seed, then nothing; each plus `k`.
         let input = match k {
             0 => 1,
             1 => seed.wrapping_add(1),

@@ -1,4 +1,4 @@
-//! The main job as its users see it: what it prints, what it draws, and how it refuses.
+//! The main program from the outside: its output, its picture, and its errors.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -8,7 +8,7 @@ use std::{env, fs, thread};
 use autograd_core::AnyTensor;
 use autograd_core::safetensors::SafeTensors;
 
-/// A folder of this test's own, gone when it ends well.
+/// A folder for this test, removed if the test passes.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -56,7 +56,7 @@ impl Run {
         }
     }
 
-    /// Without what differs from run to run: times and paths.
+    /// The output without what differs between runs: times and paths.
     fn figures(&self) -> Vec<&str> {
         let varies = |line: &&str| line.starts_with("time") || line.starts_with("picture");
         self.stdout.lines().filter(|line| !varies(line)).collect()
@@ -69,8 +69,8 @@ impl Run {
     }
 }
 
-/// The same words, and figures that differ by rounding at most: another processor may sum in
-/// another order, and an image on the edge may fall to the other side.
+/// The same words, and figures that differ at most by rounding: another processor may sum in another
+/// order, and a borderline image may be classified differently.
 fn assert_alike(found: &[&str], expected: &[&str]) {
     for (found, expected) in found.iter().zip(expected) {
         let counts = expected.starts_with("errors");
@@ -118,7 +118,7 @@ fn the_picture_is_where_the_last_line_says() {
     for words in ["Loss", "Accuracy", "What is taken for what", "held back"] {
         assert!(svg.contains(words), "{words} is missing");
     }
-    // Without --out it is in this folder.
+    // Without `--out` the picture is in this folder.
     folder.run("--epochs 1");
     assert!(folder.0.join("digits.svg").exists());
 }
@@ -141,8 +141,8 @@ fn what_is_learned_can_be_saved() {
     assert_eq!(fs::read_dir(folder.0.join("deep/er")).unwrap().count(), 1, "nothing is left over");
 }
 
-/// A program that Ctrl-C stops also where these tests do not hear of it, as behind `nohup .. &`: what
-/// a shell ignores is ignored by all that is started from there.
+/// A program that Ctrl-C stops even if these tests ignore the signal, as behind `nohup .. &`: child
+/// processes inherit ignored signals from a shell.
 #[cfg(unix)]
 fn stoppable(program: &str) -> Command {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

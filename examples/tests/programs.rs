@@ -1,5 +1,5 @@
-//! Every program prints what stands beside it in `expected/`. After a change that is meant,
-//! `UPDATE_EXPECTED=1 cargo test -p examples --test programs` writes those files anew.
+//! Every program prints the output in `expected/`. After an intended change,
+//! `UPDATE_EXPECTED=1 cargo test -p examples --test programs` rewrites those files.
 
 use std::path::Path;
 use std::process::Command;
@@ -37,7 +37,7 @@ macro_rules! programs {
                     let path = file.unwrap().path();
                     let name = path.file_stem().unwrap().to_str().unwrap();
                     assert!(path.extension().is_some_and(|e| e == extension), "{}", path.display());
-                    // `digits` has tests of its own.
+                    // `digits` has its own tests.
                     assert!(names.contains(&name) || name.starts_with("digits"), "{name}");
                 }
             }

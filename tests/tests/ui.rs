@@ -1,5 +1,5 @@
-//! What the compiler says: every fixture in `ui` must fail with the words beside it. What must compile is
-//! in `accepted`.
+//! The compiler's output: every fixture in `ui` must fail with the expected messages. Code that must
+//! compile is in `accepted`.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ fn ui() {
     }
 }
 
-/// The chapter quotes what the compiler really says.
+/// The chapter quotes the compiler's real output.
 #[test]
 fn the_chapter_is_true() {
     let chapter = std::fs::read_to_string("../docs/reading-the-compiler.md").unwrap();
@@ -27,7 +27,7 @@ fn the_chapter_is_true() {
     assert!(quoted >= 10, "{quoted}");
 }
 
-/// Every fixture says in its first line what it shows, and those that compile are compiled.
+/// The first line of every fixture says what it shows, and fixtures that compile are compiled.
 #[test]
 fn every_fixture_has_its_sentence() {
     let (mut fail, mut accepted, mut listed) = (0, Vec::new(), String::new());

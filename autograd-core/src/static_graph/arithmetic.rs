@@ -1,4 +1,4 @@
-//! Arithmetic of variables: functions of each element, operators, comparisons, reductions.
+//! Arithmetic of variables: elementwise functions, operators, comparisons, reductions.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -12,20 +12,20 @@ use crate::ops::names::{all_functions, joined_functions};
 use crate::ops::table::attr::Attr;
 use crate::ops::{Binary, Comparison, Reduce, Unary};
 
-/// Methods of variables for the functions of one tensor, from their table.
+/// Methods of variables for elementwise functions, from their table.
 macro_rules! unary {
     ($($(#[$doc:meta])* $method:ident $op:ident |$x:ident| $y:expr, $rule:tt;)*) => {
         /// # Functions of each element
         ///
-        /// As the methods of [`Tensor`](crate::Tensor) of the same names. All are for float types;
-        /// of another type, they are an [`Error::Program`](crate::Error::Program).
+        /// As the methods of [`Tensor`](crate::Tensor) of the same names, for float types. For other
+        /// types they return [`Error::Program`](crate::Error::Program).
         impl Variable {
             $(
                 #[doc = concat!("As [`Tensor::", stringify!($method), "`](crate::Tensor::", stringify!($method), ").")]
                 ///
                 /// # Errors
                 ///
-                /// [`Error::Program`](crate::Error::Program) if the elements are no floats.
+                /// [`Error::Program`](crate::Error::Program) if the elements are not floats.
                 #[track_caller]
                 pub fn $method(&self) -> Result<Variable> {
                     self.program.one(&table::FUNCTIONS[Unary::$op as usize], [], &[self])
@@ -49,8 +49,8 @@ impl Variable {
     }
 }
 
-/// What can stand beside a variable: another one or a number, of whatever type. Beside integers it is
-/// a whole one.
+/// An operand beside a variable: another variable, or a number of any type. Beside integers it must
+/// be an integer.
 pub trait IntoOperand {
     #[doc(hidden)]
     fn operand(self) -> Operand;
@@ -89,7 +89,7 @@ macro_rules! numbers {
 numbers! { f64 &f64 f32 i32 }
 
 impl Operand {
-    /// As a variable, a constant if it is a number.
+    /// The operand as a variable, a constant for a number.
     #[track_caller]
     pub(super) fn variable(self, program: &Program, op: &str, dtype: DType) -> Result<Variable> {
         match self {
@@ -125,15 +125,15 @@ macro_rules! binary {
     ($($method:ident $op:ident $doc:literal;)*) => {
         /// # Functions of two variables
         ///
-        /// Shapes broadcast, as those of tensors; the right one may be a number.
+        /// Shapes broadcast, as those of tensors; the right operand may be a number.
         impl Variable {
             $(
                 #[doc = $doc]
                 ///
                 /// # Errors
                 ///
-                /// [`Error::Program`](crate::Error::Program) if the shapes cannot be broadcast
-                /// together, the element types differ, or the variables are of two programs.
+                /// [`Error::Program`](crate::Error::Program) if the shapes do not broadcast, the
+                /// element types differ, or the variables are of different programs.
                 #[track_caller]
                 pub fn $method(&self, right: impl IntoOperand) -> Result<Variable> {
                     self.binary(Binary::$op, right)
@@ -168,7 +168,7 @@ macro_rules! operators {
         operators! { @number $trait $method Variable: f64, i32, &f64, &i32 }
     )*};
     (@variable $trait:ident $method:ident $($left:ty),*) => {$(
-        /// Panics where the method of [`Variable`] gives an error.
+        /// Panics if the method of [`Variable`] returns an error.
         impl<R: IntoOperand> $trait<R> for $left {
             type Output = Variable;
 
@@ -179,7 +179,7 @@ macro_rules! operators {
         }
     )*};
     (@number $trait:ident $method:ident $right:ty: $($number:ty),*) => {$(
-        /// Panics if the elements are no numbers, or of a type that cannot hold this one.
+        /// Panics if the elements are not numbers, or have a type that cannot hold this number.
         impl $trait<$right> for $number {
             type Output = Variable;
 
@@ -198,7 +198,7 @@ operators! {
     Div div;
 }
 
-/// Panics if the elements are no floats.
+/// Panics if the elements are not floats.
 impl Neg for &Variable {
     type Output = Variable;
 
@@ -213,11 +213,11 @@ macro_rules! reductions {
         /// # Reductions
         impl Variable {
             $(
-                #[doc = concat!($doc, " along `axes`, which are taken away; all of them if none is given.")]
+                #[doc = concat!($doc, " along `axes`, which are removed; over all axes if none is given.")]
                 ///
                 /// # Errors
                 ///
-                /// [`Error::Program`](crate::Error::Program) if an axis does not exist or stands
+                /// [`Error::Program`](crate::Error::Program) if an axis does not exist or occurs
                 /// twice.
                 #[track_caller]
                 pub fn $method(&self, axes: impl IntoAxes) -> Result<Variable> {
@@ -241,8 +241,8 @@ macro_rules! comparisons {
     ($($method:ident $test:ident $doc:literal;)*) => {
         /// # Comparisons
         ///
-        /// With another variable, with broadcasting, or a number; they give a mask of bools and have
-        /// no gradient.
+        /// With another variable, with broadcasting, or with a number. The result is a mask of bools
+        /// without a gradient.
         impl Variable {
             $(
                 #[doc = $doc]

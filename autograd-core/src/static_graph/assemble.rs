@@ -1,4 +1,4 @@
-//! Two runs of a traced closure as one graph.
+//! Two runs of a traced closure, merged into one graph.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -25,23 +25,23 @@ pub(super) fn pairs(first: &[AnyTensor], second: &[AnyTensor]) -> Vec<Pair> {
     first.iter().zip(second).map(|(a, b)| [a.clone(), b.clone()]).collect()
 }
 
-/// Two runs as one graph, whose first variables are what they were given.
+/// Two runs as one graph, whose first variables are the inputs.
 pub(super) struct Assembled {
     pub(super) graph: Graph,
     pub(super) outputs: Vec<VarId>,
-    /// What was given and computed, in the order of its coming.
+    /// The variables of inputs and results, in order.
     vars: Vec<VarId>,
-    /// The tensors of these, and where they are by address.
+    /// Their tensors in each run, and their positions by address.
     tensors: [Vec<AnyTensor>; 2],
     places: [HashMap<*const (), usize>; 2],
-    /// Whether a tensor that was never seen is one that holds the same: what a layer saved, or
-    /// gave as a gradient, comes back as a tensor of its own.
+    /// Whether an unknown tensor is identified with a known one of equal content: a tensor that a layer
+    /// saved, or returned as a gradient, comes back as a new tensor.
     by_value: bool,
-    /// Which of what was given are tensors that a layer computed on the way and no outputs of it.
+    /// The range of inputs that a layer computed internally, which are no outputs of it.
     intermediate: Range<usize>,
 }
 
-/// The operators of both runs, as a graph of its own, and what it computes.
+/// Merges the operators of both runs into a graph.
 pub(super) fn assemble(
     given: &[Pair],
     [first, second]: [&[Note]; 2],
@@ -88,7 +88,7 @@ impl Assembled {
         self.vars.push(var);
     }
 
-    /// The operator that two runs of an op are.
+    /// Adds the operator that represents an op of both runs.
     fn add_op(&mut self, a: &Note, b: &Note) -> Result<()> {
         let site = site_of(a);
         if a.caller != b.caller || site.call != b.call.name() || a.inputs.len() != b.inputs.len() {
@@ -120,14 +120,14 @@ impl Assembled {
         Ok(())
     }
 
-    /// Which one of a run a tensor is.
+    /// The position of a tensor in a run.
     fn find(&self, run: usize, tensor: &AnyTensor) -> Option<usize> {
         let by_address = self.places[run].get(&tensor.address()).copied();
         let same = |known: &AnyTensor| self.by_value && is_equal(known, tensor);
         by_address.or_else(|| self.tensors[run].iter().rposition(same))
     }
 
-    /// The variable that both runs read at one place.
+    /// The variable that both runs read as this input.
     fn read(&mut self, [a, b]: [&AnyTensor; 2], site: &Site<'_>) -> Result<VarId> {
         let unknown = match [self.find(0, a), self.find(1, b)] {
             [Some(x), Some(y)] if x == y => {
@@ -164,7 +164,7 @@ fn site_of(note: &Note) -> Site<'_> {
     Site { call: note.call.name(), place: note.caller.to_string().into() }
 }
 
-/// The operator that both runs are: what differs is a length that follows a free axis.
+/// Merges an op of both runs into an operator; only lengths that depend on a free axis may differ.
 fn merge(a: &Note, b: &Note) -> Computed<Kind> {
     match (&a.call, &b.call) {
         (Call::Formula { name, run }, _) => {
@@ -193,8 +193,8 @@ fn merge(a: &Note, b: &Note) -> Computed<Kind> {
 const FIXED: &str = "has other numbers on another example: they follow the inputs' numbers or the lengths of \
                      free axes, which the program would fix; place it with `eager`";
 
-/// Lengths of which those that differ are free, if the operator allows that; of its first input, these are
-/// the shapes.
+/// The lengths of an attribute: those that differ are free, if the operator allows that. `a` and `b` are
+/// shapes of its first input.
 fn open_lengths(
     def: &OpDef,
     attrs: &[Attr],
@@ -232,7 +232,7 @@ fn open_lengths(
 }
 
 impl TracedLayer {
-    /// From the same call in two runs.
+    /// Builds the layer from the same call in two runs.
     fn of([a, b]: [&Note; 2], [x, y]: [&Layer; 2], site: &Site<'_>) -> Result<Self> {
         let inputs = pairs(&a.inputs, &b.inputs);
         let returned = pairs(&x.returned, &y.returned);
@@ -285,13 +285,13 @@ impl TracedLayer {
     }
 }
 
-/// A layer's backward, called on examples.
+/// The result of a layer's backward on an example.
 struct Pulled {
-    /// The gradients it was given, and of which outputs they are.
+    /// The gradients that backward was given, and the positions of their outputs.
     seeds: Vec<AnyTensor>,
     places: Vec<usize>,
     notes: Vec<Note>,
-    /// For each input, what it gave.
+    /// For each input, its gradient.
     grads: Vec<Option<AnyTensor>>,
 }
 
@@ -302,7 +302,7 @@ impl Pulled {
         for (at, output) in note.outputs.iter().enumerate() {
             let Some((node, slot)) = for_any!(output, t => t.producer()) else { continue };
             let (free, start) = EXAMPLES[which];
-            // Other numbers for each.
+            // Different numbers for each output.
             let seed = example(&form_of(output, output), (free, start + 3 * (at + 1)));
             let slot = *slot as usize;
             given.resize(given.len().max(slot + 1), None);
@@ -315,8 +315,8 @@ impl Pulled {
         let Some(node) = layers_node else {
             return Ok(Self { seeds, places, notes: Vec::new(), grads });
         };
-        // By the layer alone: one input may come from another.
-        // It may read all that forward was given, computed and returned.
+        // Only this layer's backward runs: one input may be computed from another.
+        // Backward may read all tensors that forward was given, computed and returned.
         let computed = layer.forward.iter().flat_map(|note| note.outputs.clone());
         let known = [&note.inputs[..], &note.outputs, &seeds].concat();
         let pull = || pull_alone(node, given, false, &|_| true);

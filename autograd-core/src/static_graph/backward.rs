@@ -1,6 +1,6 @@
-//! The gradients of a graph's variables: the operators from last to first, each giving the gradients of
-//! its inputs from those of its outputs. No derivative is written here: the operator for a gradient runs
-//! the eager engine's rule, or the user's backward function.
+//! Gradients of a graph's variables: goes through the operators from last to first, and computes the
+//! gradients of their inputs from those of their outputs. This module contains no derivative: the
+//! operator for a gradient runs the eager engine's rule, or the user's backward function.
 
 use std::collections::HashMap;
 
@@ -12,12 +12,12 @@ use super::table;
 use crate::error::Result;
 use crate::ops::table::attr::Attr;
 
-/// Appends the gradients of a loss of one element with respect to all parameters that want one,
-/// and returns these with their gradients.
+/// Appends the gradients of a loss of one element with respect to all parameters that want one, and
+/// returns the parameters with their gradients.
 ///
 /// # Errors
 ///
-/// [`Error::Program`](crate::Error::Program) if the loss has more than one element or is no float.
+/// [`Error::Program`](crate::Error::Program) if the loss has more than one element or is not a float.
 #[track_caller]
 pub fn append_backward(loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
     let site = Site::here("append_backward");
@@ -27,9 +27,9 @@ pub fn append_backward(loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
     Ok(pairs.into_iter().map(|(parameter, grad)| (variable(parameter), variable(grad))).collect())
 }
 
-/// Appends the gradients of targets with respect to inputs, which may be parameters, data or
-/// computed; several targets are summed, each starting with ones. `None` for an input that no
-/// target depends on, or at which gradients stop.
+/// Appends the gradients of targets with respect to inputs, which may be parameters, data or computed
+/// variables. Several targets are summed; each starts with ones. `None` for an input on which no target
+/// depends, or at which gradients stop.
 ///
 /// The gradients are variables of the program and can be differentiated again.
 ///
@@ -52,18 +52,18 @@ pub fn append_backward(loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
 ///
 /// # Errors
 ///
-/// [`Error::Program`](crate::Error::Program) if there is no target, a target is no float, or the
+/// [`Error::Program`](crate::Error::Program) if there is no target, a target is not a float, or the
 /// variables are of different programs.
 #[track_caller]
 pub fn gradients(targets: &[&Variable], inputs: &[&Variable]) -> Result<Vec<Option<Variable>>> {
     gradients_with(targets, inputs, &vec![None; targets.len()])
 }
 
-/// [`gradients`] that start with given variables, of their targets' shapes; ones for `None`.
+/// [`gradients`] with given initial gradients, of their targets' shapes; `None` for ones.
 ///
 /// # Errors
 ///
-/// As [`gradients`]; also for another number of seeds than targets, or one of another form.
+/// As [`gradients`]; also if there are not as many seeds as targets, or a seed has another form.
 #[track_caller]
 pub fn gradients_with(
     targets: &[&Variable],
@@ -101,7 +101,7 @@ fn fill_like(value: f64) -> Kind {
     Kind::of(&table::FILL_LIKE, [Attr::Number(value)])
 }
 
-/// The gradient of what nothing depends on.
+/// The gradient of a variable on which nothing depends.
 pub(super) fn zeros_like(graph: &mut Graph, var: VarId, place: &Place) -> Result<VarId> {
     Ok(graph.push(fill_like(0.0), &[var], Phase::Backward, place)?[0])
 }
@@ -124,7 +124,7 @@ pub(super) fn parameter_gradients(
     Ok(pairs.filter_map(|(parameter, grad)| Some((parameter, grad?))).collect())
 }
 
-/// Gradients on their way: for each variable what contributes to its gradient.
+/// The contributions to each variable's gradient so far.
 type Contributions = HashMap<VarId, Vec<VarId>>;
 
 /// Appends the gradients of `from` with respect to `of`.
@@ -141,7 +141,7 @@ pub(super) fn append(
                 .refuse(format!("`{}` is {}, which has no gradient", var.name, var.form.dtype));
         }
     }
-    // Variables that want a gradient and lie between `of` and what is computed from it.
+    // Variables that want a gradient and depend on `of`.
     let wants = graph.wants_gradient();
     let mut needed = vec![false; graph.vars.len()];
     of.iter().for_each(|&var| needed[var] = wants[var]);
@@ -179,7 +179,7 @@ pub(super) fn append(
     of.iter().map(|&var| total(graph, &mut coming, var, &site.place)).collect()
 }
 
-/// Positions of the inputs whose gradients are of use.
+/// Positions of the inputs whose gradients are needed.
 fn wanted(op: &Op, graph: &Graph, needed: &[bool]) -> Vec<usize> {
     let of_outputs = match &op.kind {
         Kind::Op(of) if of.def.gradient == Gradient::None => return Vec::new(),
@@ -187,7 +187,7 @@ fn wanted(op: &Op, graph: &Graph, needed: &[bool]) -> Vec<usize> {
             return Vec::new();
         }
         Kind::Init(..) | Kind::Update(_) => return Vec::new(),
-        // What flows through an output of the forward operator flows on to its inputs there.
+        // A gradient with respect to an output of the forward operator flows on from there.
         Kind::Grad(grad) => {
             let first = graph.ops[grad.of].inputs.len();
             first..first + graph.ops[grad.of].outputs.len()
@@ -198,7 +198,7 @@ fn wanted(op: &Op, graph: &Graph, needed: &[bool]) -> Vec<usize> {
     (0..op.inputs.len()).filter(is_wanted).collect()
 }
 
-/// The whole gradient of a variable: the sum of what contributes, in the order of its coming.
+/// The complete gradient of a variable: the sum of its contributions, in the order of their arrival.
 fn total(
     graph: &mut Graph,
     coming: &mut Contributions,
@@ -215,7 +215,7 @@ fn total(
     Ok(parts.first().copied())
 }
 
-/// The operators for an operator's gradients.
+/// Adds the operators for an operator's gradients.
 fn gradient(
     graph: &mut Graph,
     id: OpId,

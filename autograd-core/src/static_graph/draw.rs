@@ -1,11 +1,11 @@
-//! A program for people: DOT and SVG, drawn as the recorded graph is.
+//! Drawings of a program, as DOT and SVG, in the style of those of the recorded graph.
 
 use super::ir::{Graph, Role};
 use super::program::Program;
 use crate::engine::draw::{Look, Shape, dot, svg};
 
 impl Program {
-    /// In Graphviz' language, for `dot -Tsvg`.
+    /// Returns the program in the language of Graphviz, for `dot -Tsvg`.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -21,14 +21,14 @@ impl Program {
         dot(&shapes(&self.graph()))
     }
 
-    /// A drawing: data flows from top to bottom; what is fed or kept is green, what no operator
-    /// reads blue. Of a program with more than 250 boxes the last ones are drawn.
+    /// Returns an SVG drawing, from top to bottom: data and parameters are green, variables that no
+    /// operator reads blue. Only the last 250 boxes are drawn.
     pub fn to_svg(&self) -> String {
         svg(&shapes(&self.graph()), "green: data and parameters · blue: read by no operator")
     }
 }
 
-/// A box for what is fed or kept and read, and one for each operator.
+/// Boxes for data and kept variables that are read, and for every operator.
 fn shapes(graph: &Graph) -> Vec<Shape> {
     let mut is_read = vec![false; graph.vars.len()];
     graph.ops.iter().flat_map(|op| &op.inputs).for_each(|&input| is_read[input] = true);

@@ -1,6 +1,5 @@
-//! Eager code as an operator: `#[py_layer]` ops, closures of eager ops, and users' elementwise ops. What they
-//! compute, and what their gradients are, is left to the eager engine. While a program is built, it is called on
-//! examples.
+//! Eager code as an operator: `#[py_layer]` ops, closures of eager ops, and users' elementwise ops. The eager
+//! engine computes values and gradients. While a program is built, the code is called on examples.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,14 +16,14 @@ use crate::graph::{AnyTensor, Element, GradMode, Tensor, is_grad_enabled};
 use crate::ops::trace::{Note, collect};
 
 impl Program {
-    /// A `#[py_layer]` op as an operator: `program.py_layer(CusTanh::apply)`. What it saves, its
-    /// contexts and its backward work as in eager mode, also for higher derivatives.
+    /// Adds a `#[py_layer]` op as an operator: `program.py_layer(CusTanh::apply)`. Its saved tensors,
+    /// contexts and backward work as in eager mode, for higher derivatives too.
     ///
-    /// Its parameters are `&Tensor<T>` for each input, and it returns tensors. An op with other
-    /// parameters is called by a closure: `|x: &Tensor<f64>| ScaledTanh::apply(x, 2.0)`.
+    /// The op must take a `&Tensor<T>` for each input and return tensors. An op with other parameters is
+    /// called by a closure: `|x: &Tensor<f64>| ScaledTanh::apply(x, 2.0)`.
     ///
-    /// Where no `out` is given, the forms of the outputs are found by calling the op once here, on
-    /// small numbers, or twice where an axis is free.
+    /// If no `out` is given, the op is called here to find the forms of the outputs: once on small numbers,
+    /// or twice if an axis is free.
     ///
     /// ```
     /// use autograd_core::prelude::*;
@@ -61,10 +60,10 @@ impl Program {
         EagerCall(Building::new(self, Function::new(op)))
     }
 
-    /// A closure of eager ops as one operator, with its gradients: `|x: &Tensor<f32>| x.tanh()`.
-    /// The same as [`Program::py_layer`]: the closure runs in every run, so it may do what follows
-    /// the numbers; what it captures is a constant. [`Program::trace`] makes an operator of each of
-    /// its ops instead.
+    /// Adds a closure of eager ops as one operator, with its gradients: `|x: &Tensor<f32>| x.tanh()`. The
+    /// same as [`Program::py_layer`]. The closure is called in every run, so it may depend on the numbers;
+    /// values that it captures are constants. [`Program::trace`] adds one operator for each of the closure's
+    /// ops instead.
     pub fn eager<F, Marker, const M: usize, const N: usize>(&self, closure: F) -> EagerCall<M, N>
     where
         F: PyFunc<Marker, M, N>,
@@ -73,7 +72,7 @@ impl Program {
     }
 }
 
-/// Eager code that is being placed in a program: `M` inputs, `N` outputs.
+/// Eager code that is being added to a program: `M` inputs, `N` outputs.
 #[must_use = "nothing is added to the program before `call()`"]
 pub struct EagerCall<const M: usize, const N: usize>(Building);
 
@@ -82,7 +81,7 @@ impl<const M: usize, const N: usize> EagerCall<M, N> {
         /// The inputs: `&x`, or `[&x, &w]`.
         pub fn x(variables: impl Variables<M>): inputs = Some(variables.list());
 
-        /// The outputs, where they are not to be found by a call: `&y`, or `[&y, &z]`.
+        /// The outputs, if they are not to be found by a call: `&y`, or `[&y, &z]`.
         pub fn out(variables: impl Variables<N>): outputs = Some(variables.list());
 
         /// The name that texts, errors and files show; by default the op's own.
@@ -93,9 +92,9 @@ impl<const M: usize, const N: usize> EagerCall<M, N> {
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if `x` is missing, a variable is of another
-    /// program or of another element type than the parameter, or where no `out` is given and the
-    /// call that looks for its form fails.
+    /// [`Error::Program`](crate::Error::Program) if `x` is missing, a variable is of another program or of
+    /// another element type than the parameter, or if no `out` is given and the call that finds the forms
+    /// fails.
     #[track_caller]
     pub fn call(self) -> Result<<Arity<N> as Outcome>::Variables>
     where
@@ -139,7 +138,7 @@ impl<const M: usize, const N: usize> EagerCall<M, N> {
     }
 }
 
-/// The forms of what a function returns: an axis that follows the free ones is free.
+/// The forms of a function's results; an axis that depends on free ones is free.
 fn find_forms(function: &Function, inputs: &[Form]) -> Computed<Vec<Form>> {
     let seen = |free: usize| -> Computed<Values> {
         let inputs = inputs.iter().map(|form| example(form, (free, 0))).collect();
@@ -160,11 +159,11 @@ fn find_forms(function: &Function, inputs: &[Form]) -> Computed<Vec<Form>> {
 impl Eager {
     pub(super) fn run(&self, inputs: Values) -> Computed<Values> {
         let outputs = match is_grad_enabled() {
-            // Its inputs are leaves of its own.
+            // The inputs become leaves of a separate graph.
             true => call(&self.function, inputs)?,
             false => {
-                // What the function writes, no other operator reads; what it kept a handle of, it may
-                // change later.
+                // No other operator sees changes that the function makes to its inputs, now or later through
+                // a handle that it kept.
                 let lent = inputs.iter().map(AnyTensor::alias).collect();
                 drop(inputs);
                 call(&self.function, lent)?.into_iter().map(AnyTensor::unshared).collect()
@@ -185,12 +184,12 @@ fn call(function: &Function, inputs: Values) -> Computed<Values> {
     outputs.into_iter().map(|output| output.ok_or_else(|| "returned nothing".to_owned())).collect()
 }
 
-/// Has gradients flow to a value, if it can have one.
+/// Lets gradients flow to a value, if it is of a float type.
 pub(super) fn want_gradient(value: &AnyTensor) {
     for_float!(value, value => value.set_stop_gradient(false), _ => {});
 }
 
-/// Runs eager code on examples while a program is built, and notes its ops. A panic is an error.
+/// Runs eager code on examples while a program is built, and records its ops. A panic is an error.
 pub(super) fn on_examples(
     function: &Function,
     inputs: Values,
@@ -200,7 +199,8 @@ pub(super) fn on_examples(
     GradMode::of(recorded, || noted(given, || call(function, inputs)))
 }
 
-/// Runs eager code and notes its ops. A panic is an error, and so is a read of numbers that follow from `given`.
+/// Runs eager code and records its ops. A panic is an error, and so is a read of numbers that depend on
+/// `given`.
 pub(super) fn noted<R>(
     given: Vec<AnyTensor>,
     run: impl FnOnce() -> Computed<R>,
@@ -210,12 +210,12 @@ pub(super) fn noted<R>(
     Ok((done?, notes))
 }
 
-/// A length for free axes, and where numbers start.
+/// The length of free axes, and the start of the numbers.
 pub(super) type Example = (usize, usize);
 
 pub(super) const EXAMPLES: [Example; 3] = [(5, 0), (7, 1), (6, 2)];
 
-/// Numbers in (0, 1), indices of 0 and 1, masks of both; where numbers start at 0, all indices and masks are 0.
+/// Numbers in (0, 1), indices of 0 and 1, masks of both; if numbers start at 0, all indices and masks are 0.
 pub(super) fn example(form: &Form, (free, start): Example) -> AnyTensor {
     fn filled<T: Element>(shape: &[usize], element: impl Fn(usize) -> T) -> AnyTensor {
         let n = shape.iter().product();
@@ -234,7 +234,7 @@ pub(super) fn example(form: &Form, (free, start): Example) -> AnyTensor {
     }
 }
 
-/// The form of two examples: an axis on which they differ is free.
+/// The form of two examples: an axis whose length differs is free.
 pub(super) fn form_of(a: &AnyTensor, b: &AnyTensor) -> Form {
     let dims = a.shape().iter().zip(b.shape()).map(|(a, b)| (a == b).then_some(*a));
     Form::new(a.dtype(), dims.collect())

@@ -1,5 +1,5 @@
-//! `Executor`: runs programs, and keeps parameters from run to run, by name. A run changes them when all else
-//! has succeeded, all at once, where they stand.
+//! `Executor`: runs programs, and keeps parameters between runs, by name. A run changes them in place at its
+//! end, all together, if everything else has succeeded.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -14,22 +14,22 @@ use crate::array::threads::with_num_threads;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, GradMode, Tensor};
 
-/// Runs programs. Parameters belong to the executor, by name, so programs that name the same ones
-/// share them; clones of an executor share all.
+/// Runs programs. Parameters belong to the executor, by name, so programs with the same parameter names share
+/// them; clones of an executor share all parameters.
 ///
-/// A run that fails, also by a panic in user code, changes no parameter. Runs of one program may go
-/// on at the same time on several threads: each sees the parameters as they were when it started,
-/// and runs that change parameters wait for each other.
+/// A run that fails, or whose user code panics, changes no parameter. Runs of one program may be concurrent:
+/// each sees the parameters as they were when it started, and runs that change parameters wait for each
+/// other.
 #[derive(Clone, Default)]
 pub struct Executor {
     scope: Arc<Scope>,
-    /// On how many threads an operator may compute; 0 for as many as elsewhere.
+    /// The number of threads that an operator may use; 0 for the global setting.
     threads: usize,
 }
 
-/// What can be fed: a tensor or an ndarray array, of any element type.
+/// A value that can be fed: a tensor or an ndarray array, of any element type.
 pub trait Feed {
-    /// As a tensor that nobody else changes.
+    /// The value as a tensor that no other code changes.
     #[doc(hidden)]
     fn tensor(&self) -> AnyTensor;
 }
@@ -52,7 +52,7 @@ impl<T: Element, D: Dimension> Feed for Array<T, D> {
     }
 }
 
-/// What can be fetched: a variable, or its name.
+/// A variable that can be fetched, or its name.
 pub trait Fetch {
     #[doc(hidden)]
     fn asked_for(&self) -> std::result::Result<&Variable, &str>;
@@ -77,29 +77,29 @@ impl Fetch for &str {
 }
 
 impl Executor {
-    /// Without any parameters yet: run a [startup program](Program::startup) first.
+    /// Creates an executor without parameters: run a [startup program](Program::startup) first.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same executor, with the same parameters, whose large operators use up to so many threads,
-    /// whatever [`set_num_threads`](crate::set_num_threads) says. The figures are the same.
+    /// Returns this executor, with the same parameters, but with at most `threads` threads for large
+    /// operators, whatever [`set_num_threads`](crate::set_num_threads) says. The results are the same.
     pub fn with_threads(&self, threads: usize) -> Self {
         Self { scope: Arc::clone(&self.scope), threads }
     }
 
-    /// Runs a program: `feed` names what its [data](Program::data) variables are this time,
-    /// `fetch_list` what is asked for, by variable or name. Operators that nothing fetched depends
-    /// on and that have no effect are not run; updates and user functions always are.
+    /// Runs a program. `feed` gives a value for each [data](Program::data) variable, by name; `fetch_list`
+    /// lists the variables to return, themselves or by name. Operators that no fetched variable depends on
+    /// and that have no effect do not run; updates and user functions always run.
     ///
-    /// Where an updated parameter is fetched, its new value comes.
+    /// An updated parameter that is fetched has its new value.
     ///
     /// # Errors
     ///
-    /// [`Error::Run`] for a feed of an unknown name, a missing one, one of another element type or
-    /// shape, an unknown fetch, or a parameter without a value; [`Error::Operator`] where an
-    /// operator fails: a user function that returns an error, panics, or returns another count,
-    /// element type or shape than declared. Parameters are then as they were.
+    /// [`Error::Run`] for a feed of an unknown name, a missing feed, one of another element type or shape, an
+    /// unknown fetch, or a parameter without a value; [`Error::Operator`] if an operator fails, for example
+    /// because a user function returns an error, panics, or returns another number of values, element type or
+    /// shape than declared. Parameters are then unchanged.
     pub fn run(
         &self,
         program: &Program,
@@ -121,7 +121,7 @@ impl Executor {
         frame.check_gradients()?;
         let fetched = frame.fetch()?;
         if is_changing {
-            // Readers that come now wait, so they see all of the change or nothing.
+            // New readers wait here, so they see all of the change or none of it.
             frame.commit(&mut self.scope.write(), &rules);
         }
         let new = |&id: &VarId| self.parameter(&plan.graph.vars[id].name);
@@ -135,8 +135,8 @@ impl Executor {
         program.plan(&fetched)
     }
 
-    /// What a run that fetches this would do, a line a step, in their order: what it computes, the
-    /// operator, and what it reads.
+    /// Returns the steps of a run with this fetch list, one line for each, in order: the results, the
+    /// operator, and the variables that it reads.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -162,12 +162,12 @@ impl Executor {
         Ok(self.plan(program, fetch_list)?.lines())
     }
 
-    /// The value that is kept under a name.
+    /// Returns the kept value of this name.
     pub fn parameter(&self, name: &str) -> Option<AnyTensor> {
         self.scope.read().get(name).map(AnyTensor::alias)
     }
 
-    /// Gives a parameter of any program that this executor runs a value.
+    /// Sets the value of a parameter, for all programs that this executor runs.
     pub fn set_parameter(&self, name: &str, value: &dyn Feed) {
         let value = value.tensor();
         let _step = self.scope.step();
@@ -175,8 +175,8 @@ impl Executor {
     }
 }
 
-/// The variable of a program that is fetched. One of another program stands for its copy: the one of
-/// its name that the same line built.
+/// The variable to fetch. A variable of another program stands for its copy: the variable of the same name
+/// that the same line built.
 fn asked_for(program: &Program, fetch: &dyn Fetch) -> Result<VarId> {
     let (name, theirs) = match fetch.asked_for() {
         Ok(variable) if variable.program.is(program) => return Ok(variable.id),
@@ -206,12 +206,12 @@ fn asked_for(program: &Program, fetch: &dyn Fetch) -> Result<VarId> {
 #[derive(Default)]
 struct Scope {
     kept: RwLock<Kept>,
-    /// Held by a run that changes what is kept, from its reading to its writing.
+    /// Held by a run that changes kept values, from its reads to its writes.
     step: Mutex<()>,
 }
 
 impl Scope {
-    /// Makes other runs that change what is kept wait.
+    /// Blocks other runs that change kept values.
     fn step(&self) -> MutexGuard<'_, ()> {
         self.step.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! The values of one run, and how its steps read and leave them.
+//! The values of one run, and how its steps read and write them.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,16 +12,16 @@ use super::values::{Values, panic_message};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, for_any};
 
-/// What an executor keeps, by name.
+/// The kept values of an executor, by name.
 pub(super) type Kept = HashMap<String, AnyTensor>;
 
 pub(super) struct Frame<'p> {
     plan: &'p Plan,
-    /// Of each variable, while a step is to read it.
+    /// For each variable, its value, while a step still reads it.
     values: Vec<Option<AnyTensor>>,
-    /// Of each operator that a gradient walks back through.
+    /// For each operator, the record for its gradient.
     records: Vec<Option<Box<Record>>>,
-    /// New values of what is kept, beside those of updates.
+    /// New values of kept variables, except those of updates.
     set: Vec<(VarId, AnyTensor)>,
 }
 
@@ -71,7 +71,7 @@ impl<'p> Frame<'p> {
         }
     }
 
-    /// Takes what the run reads of what is kept.
+    /// Takes the kept values that the run reads.
     pub(super) fn take(&mut self, kept: &Kept) -> Result<()> {
         for &id in &self.plan.kept {
             let var = &self.plan.graph.vars[id];
@@ -92,7 +92,7 @@ impl<'p> Frame<'p> {
         plan.steps.iter().try_for_each(|step| self.step(step))
     }
 
-    /// Takes what a step reads out of the frame, and puts what it computes there.
+    /// Takes the step's inputs from the frame, and stores its results there.
     fn step(&mut self, step: &Step) -> Result<()> {
         let graph = &self.plan.graph;
         let op = &graph.ops[step.op];
@@ -122,7 +122,7 @@ impl<'p> Frame<'p> {
         Ok(())
     }
 
-    /// What was asked for; nothing for what the end of the run changes.
+    /// The fetched values; `None` for variables that the end of the run changes.
     pub(super) fn fetch(&self) -> Result<Vec<Option<AnyTensor>>> {
         let one = |&id: &VarId| match &self.values[id] {
             _ if self.plan.graph.vars[id].is_written() => Ok(None),
@@ -140,7 +140,7 @@ impl<'p> Frame<'p> {
         self.plan.updates.iter().map(|&id| &graph.ops[id])
     }
 
-    /// That every update has its gradient, and it fits; so nothing of an update can fail.
+    /// Checks that every update has a gradient that fits; after that no update can fail.
     pub(super) fn check_gradients(&self) -> Result<()> {
         let vars = &self.plan.graph.vars;
         for update in self.updates() {
@@ -150,11 +150,11 @@ impl<'p> Frame<'p> {
         Ok(())
     }
 
-    /// Changes what is kept: no step of it can fail any more. What others read before they hold, and it is
-    /// copied for them where it is changed.
+    /// Changes the kept values; nothing can fail any more, except memory. Values that others have fetched
+    /// are copied before they are changed.
     pub(super) fn commit(mut self, kept: &mut Kept, rules: &[Rule]) {
         let graph = &self.plan.graph;
-        // What the run holds of it goes, so that it can be changed where it is.
+        // Drops the run's own references, so that the values can be changed in place.
         self.plan.kept.iter().for_each(|&id| self.values[id] = None);
         let set = std::mem::take(&mut self.set).into_iter();
         kept.extend(set.map(|(id, value)| (graph.vars[id].name.clone(), value)));
@@ -165,7 +165,7 @@ impl<'p> Frame<'p> {
             }
         }
         for &id in self.updates().flat_map(|update| &update.writes) {
-            // Copied here, if at all: what takes memory comes before the first change.
+            // Copies happen here, if at all: memory is allocated before the first change.
             if let Some(value) = &mut own[id] {
                 for_any!(value, tensor => drop(tensor.value_mut().make_mut()));
             }
@@ -179,7 +179,7 @@ impl<'p> Frame<'p> {
     }
 }
 
-/// Whether an operator's value of a variable is there, and of this form.
+/// Checks that an operator's value of a variable exists and has this form.
 fn check(op: &Op, var: &Var, form: &Form, value: Option<&AnyTensor>) -> Result<()> {
     let misfit = match value {
         Some(value) => form.misfit(value.dtype(), value.shape()),
@@ -193,7 +193,7 @@ fn check(op: &Op, var: &Var, form: &Form, value: Option<&AnyTensor>) -> Result<(
 
 fn failed(op: &Op, why: &str) -> Error {
     let name = op.kind.to_string();
-    // What the engine says starts with the op's name.
+    // Messages of the engine start with the op's name.
     let why = why.strip_prefix(&format!("{name}: ")).unwrap_or(why).to_owned();
     Error::Operator { op: name, why, location: op.place.to_string() }
 }

@@ -1,4 +1,4 @@
-//! What a program is made of: variables and operators. Data only: nothing here runs.
+//! The parts of a program: variables and operators. Data only: nothing here runs.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -26,10 +26,10 @@ pub(super) enum Kind {
     PyFunc(Arc<Foreign>),
     Layer(Arc<TracedLayer>),
     Grad(Grad),
-    /// The first value of a kept variable.
+    /// Computes the initial value of a kept variable.
     Init(Init, Form),
-    /// A step of an optimizer, when all else of a run is done. Inputs are the parameter, its gradient and
-    /// what the rule remembers; all but the gradient are written.
+    /// A step of an optimizer, at the end of a run. Inputs are the parameter, its gradient and the rule's
+    /// state; all but the gradient are written.
     Update(Rule),
 }
 
@@ -44,16 +44,16 @@ pub(super) struct Eager {
 #[derive(Debug)]
 pub(super) struct Foreign {
     pub(super) function: Function,
-    /// For each parameter the operator's input, or none: a gradient that did not come.
+    /// For each parameter, the operator's input; `None` for an absent gradient.
     pub(super) args: Vec<Option<usize>>,
-    /// For each of the operator's outputs, which of the returned values it is.
+    /// For each of the operator's outputs, the position of the returned value.
     pub(super) picks: Vec<usize>,
-    /// How many values are returned.
+    /// The number of returned values.
     pub(super) results: usize,
     pub(super) outputs: Vec<Form>,
-    /// Its backward function, that one's, and so on.
+    /// The backward function, its backward function, and so on.
     pub(super) backward: Arc<[Function]>,
-    /// Parameters and returned values that backward is not given.
+    /// Parameters and returned values that are not passed to backward.
     pub(super) skipped: Vec<bool>,
     pub(super) is_gradient: bool,
 }
@@ -63,16 +63,16 @@ pub(super) struct Foreign {
 pub(super) struct TracedLayer {
     pub(super) name: Arc<str>,
     pub(super) forward: Graph,
-    /// Variables of `forward`: the outputs, and then what backward reads of the rest.
+    /// Variables of `forward`: the outputs, then others that backward reads.
     pub(super) results: Vec<VarId>,
     pub(super) backward: Graph,
-    /// What the first variables of `backward` are.
+    /// The meaning of the first variables of `backward`.
     pub(super) given: Vec<Given>,
-    /// Of `backward`, the gradient of each input that has one.
+    /// Variables of `backward`: the gradient of each input, if there is one.
     pub(super) found: Vec<Option<VarId>>,
 }
 
-/// What a layer's backward reads.
+/// A value that a layer's backward reads.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Given {
     Input(usize),
@@ -81,7 +81,7 @@ pub(super) enum Given {
     Grad(usize),
 }
 
-/// The gradients of operator `of`: of its inputs `wants`, given those of its outputs `seeds`.
+/// The gradients of operator `of`, for its inputs `wants`, from those of its outputs `seeds`.
 #[derive(Clone, Debug)]
 pub(super) struct Grad {
     pub(super) of: OpId,
@@ -96,7 +96,7 @@ impl Kind {
         Self::Op(Operator::new(def, attrs.into()))
     }
 
-    /// The operator's name, from which those of its outputs are made.
+    /// The operator's name, which is the stem of its outputs' names.
     pub(super) fn name(&self) -> String {
         match self {
             Self::Op(op) => op.def.name.to_owned(),
@@ -109,7 +109,7 @@ impl Kind {
         }
     }
 
-    /// Its attributes, as the program's text shows them.
+    /// The attributes, as the program's text shows them.
     pub(super) fn attributes(&self) -> String {
         match self {
             Self::Op(op) => (op.def.show)(op),
@@ -131,8 +131,7 @@ impl Kind {
         }
     }
 
-    /// Computes the outputs. Gradients are not computed here, for they need what the operator left
-    /// behind.
+    /// Computes the outputs. Gradients and updates do not run here: they need more than inputs.
     pub(super) fn run(&self, inputs: Values) -> Computed<Values> {
         match self {
             Self::Op(op) => (op.def.run)(op, inputs, Location::caller()).map_err(String::from),
@@ -148,7 +147,7 @@ impl Kind {
         matches!(self, Self::Op(op) if op.draws())
     }
 
-    /// Whether it computes new values of what is kept beside its outputs.
+    /// Whether the operator computes new values of kept variables besides its outputs.
     pub(super) fn collects(&self) -> bool {
         matches!(self, Self::Op(op) if op.def.effect == Effect::Collects && op.trains())
     }
@@ -157,7 +156,7 @@ impl Kind {
         matches!(self, Self::Update(_))
     }
 
-    /// Whether all that it computes are new values of what is kept.
+    /// Whether the operator computes new values of kept variables only.
     pub(super) fn writes(&self) -> bool {
         matches!(self, Self::Init(..) | Self::Update(_))
     }
@@ -173,10 +172,10 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The line that built a part of a program, also as a file says.
+/// The line that built a part of a program, as texts and files show it.
 pub(super) type Place = Arc<str>;
 
-/// What a user calls, and where.
+/// The method that a user calls, and the line of the call.
 pub(super) struct Site<'c> {
     pub(super) call: &'c str,
     pub(super) place: Place,
@@ -198,18 +197,18 @@ impl<'c> Site<'c> {
     }
 }
 
-/// Where a variable's value comes from.
+/// The source of a variable's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// From the feed of a run.
+    /// Fed in every run.
     Data,
-    /// Kept by the executor from run to run; trained where it is a parameter.
+    /// Kept by the executor between runs; a parameter is trained.
     Kept { parameter: bool },
-    /// From the operator that produces it.
+    /// Computed by its producer.
     Computed,
 }
 
-/// A value by its name in texts and files.
+/// Values and their names in texts and files.
 pub(super) type Named<T> = [(&'static str, T)];
 
 pub(super) const ROLES: &Named<Role> = &[
@@ -222,7 +221,7 @@ pub(super) const ROLES: &Named<Role> = &[
 pub(super) const PHASES: &Named<Phase> =
     &[("forward", Phase::Forward), ("backward", Phase::Backward), ("update", Phase::Update)];
 
-/// What texts and files call a value.
+/// The name of a value in texts and files.
 pub(super) fn name_of<T: Copy + PartialEq>(all: &Named<T>, value: T) -> &'static str {
     all.iter().find(|(_, of)| *of == value).map_or("", |(name, _)| name)
 }
@@ -232,15 +231,15 @@ pub(super) struct Var {
     pub(super) name: String,
     pub(super) form: Form,
     pub(super) role: Role,
-    /// As it was set; see [`Graph::wants_gradient`].
+    /// The setting of the user; see [`Graph::wants_gradient`].
     pub(super) stop_gradient: bool,
-    /// The operator that computes it or, of a kept one, that gives it its new value.
+    /// The operator that computes the variable or, for a kept one, its new value.
     pub(super) producer: Option<OpId>,
     pub(super) place: Place,
 }
 
 impl Var {
-    /// Gradients stop at what is neither computed nor a parameter.
+    /// Creates a variable at which gradients stop, unless it is computed or a parameter.
     pub(super) fn new(name: String, form: Form, role: Role, place: &Place) -> Self {
         let stop_gradient = matches!(role, Role::Data | Role::Kept { parameter: false });
         Self { name, form, role, stop_gradient, producer: None, place: place.clone() }
@@ -250,7 +249,7 @@ impl Var {
         matches!(self.role, Role::Kept { .. })
     }
 
-    /// Whether runs give it new values.
+    /// Whether a run gives the variable a new value.
     pub(super) fn is_written(&self) -> bool {
         self.is_kept() && self.producer.is_some()
     }
@@ -267,7 +266,7 @@ impl fmt::Display for Var {
     }
 }
 
-/// What an operator belongs to.
+/// The part of a program that an operator belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Forward,
@@ -280,7 +279,7 @@ pub(super) struct Op {
     pub(super) kind: Kind,
     pub(super) inputs: Vec<VarId>,
     pub(super) outputs: Vec<VarId>,
-    /// Kept variables that get a new value when the run has succeeded.
+    /// Kept variables that get a new value if the run succeeds.
     pub(super) writes: Vec<VarId>,
     pub(super) phase: Phase,
     pub(super) place: Place,
@@ -298,12 +297,12 @@ impl Op {
         Self { kind, inputs, outputs, writes: Vec::new(), phase, place }
     }
 
-    /// All that it computes.
+    /// All variables that the operator computes.
     pub(super) fn results(&self) -> impl Iterator<Item = VarId> {
         self.outputs.iter().chain(&self.writes).copied()
     }
 
-    /// Of an optimizer's operator, the gradient that it reads.
+    /// The gradient that an optimizer's operator reads.
     pub(super) fn gradient(&self) -> VarId {
         self.inputs[1]
     }
@@ -321,7 +320,7 @@ pub(super) struct Graph {
     names: HashMap<String, VarId>,
     /// How many names were generated from each stem.
     generated: HashMap<String, usize>,
-    /// Counts changes, so that plans made for an older state are known.
+    /// Counts changes, to detect outdated plans.
     pub(super) version: u64,
 }
 
@@ -335,7 +334,7 @@ impl Graph {
         names.join(", ")
     }
 
-    /// Adds a variable under a name that must be free.
+    /// Adds a variable; an error if its name is taken.
     pub(super) fn declare(
         &mut self,
         site: &Site<'_>,
@@ -355,7 +354,7 @@ impl Graph {
         Ok(self.add_var(Var::new(name.to_owned(), form, role, &site.place)))
     }
 
-    /// Adds a variable whose name is free.
+    /// Adds a variable whose name is known to be free.
     pub(super) fn add_var(&mut self, var: Var) -> VarId {
         self.version += 1;
         let id = self.vars.len();
@@ -364,7 +363,7 @@ impl Graph {
         id
     }
 
-    /// `stem_0`, `stem_1` .. or, for a gradient, the stem itself where it is free.
+    /// Generates `stem_0`, `stem_1` ..; or the stem itself if it is free and `plain`, as for gradients.
     pub(super) fn fresh_name(&mut self, stem: &str, plain: bool) -> String {
         if plain && !self.names.contains_key(stem) {
             return stem.to_owned();
@@ -379,7 +378,7 @@ impl Graph {
         }
     }
 
-    /// Builds a part of the program: all of it, or, where it is refused, nothing.
+    /// Runs `build`; if it fails, the program is as before.
     pub(super) fn attempt<R>(&mut self, build: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         let (vars, ops, version) = (self.vars.len(), self.ops.len(), self.version);
         let generated = self.generated.clone();
@@ -396,7 +395,7 @@ impl Graph {
         built
     }
 
-    /// For each variable, whether one of these is computed from it, themselves included.
+    /// For each variable, whether one of `vars` is it or depends on it.
     pub(super) fn behind(&self, vars: &[VarId]) -> Vec<bool> {
         let mut reached = vec![false; self.vars.len()];
         vars.iter().for_each(|&var| reached[var] = true);
@@ -408,7 +407,7 @@ impl Graph {
         reached
     }
 
-    /// Marks what is computed from marked variables, as far as it is open.
+    /// Marks the open variables that depend on marked ones.
     pub(super) fn spread(&self, mut marks: Vec<bool>, open: impl Fn(VarId) -> bool) -> Vec<bool> {
         for op in &self.ops {
             if op.inputs.iter().any(|&input| marks[input]) {
@@ -418,8 +417,8 @@ impl Graph {
         marks
     }
 
-    /// For each variable, whether gradients flow to it: it is of a float type, they do not stop
-    /// there, and, where it is computed, they flow to something it is computed from.
+    /// For each variable, whether gradients flow to it: it has a float type, gradients do not stop there,
+    /// and, if it is computed, they flow to a variable that it depends on.
     pub(super) fn wants_gradient(&self) -> Vec<bool> {
         let open = |var: &Var| var.form.dtype.is_float() && !var.stop_gradient;
         let given = self.vars.iter().map(|var| var.role != Role::Computed && open(var));
@@ -427,7 +426,7 @@ impl Graph {
     }
 }
 
-/// A program as text: its variables that come from outside, and a line an operator.
+/// The text of a program: the variables that are not computed, and one line for each operator.
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for var in self.vars.iter().filter(|var| var.role != Role::Computed) {

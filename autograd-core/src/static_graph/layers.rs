@@ -1,5 +1,5 @@
-//! Layers, with their parameters and what the executor keeps for them, and ops of several variables. Each
-//! adds operators and gives the variable that they compute.
+//! Layers, with their parameters and other kept variables, and ops of several variables. Each method adds
+//! operators and returns the variable that they compute.
 
 use smallvec::smallvec;
 
@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::ops::table::attr::Attr;
 use crate::ops::{Binary, Comparison, Reduce, of_logits, options};
 
-/// How a fully connected layer's parameters are named and start.
+/// Names and initial values of the parameters of a fully connected layer.
 #[derive(Clone, Debug)]
 pub struct FcOptions {
     name: Option<String>,
@@ -28,7 +28,7 @@ impl Default for FcOptions {
 }
 
 impl FcOptions {
-    /// A generated name, [`Init::Xavier`] for the weights and zeros for the bias.
+    /// Creates the default: a generated name, [`Init::Xavier`] for the weights and zeros for the bias.
     pub fn new() -> Self {
         Self::default()
     }
@@ -37,10 +37,10 @@ impl FcOptions {
         /// The layer's name: its parameters are `name.weight` and `name.bias`.
         pub fn name(name: &str).to_owned().into();
 
-        /// How the weights start.
+        /// The initial value of the weights.
         pub fn weight(init: Init);
 
-        /// How the bias starts; `None` for none.
+        /// The initial value of the bias; `None` for no bias.
         pub fn bias(init: impl Into<Option<Init>>).into();
     }
 }
@@ -52,14 +52,14 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if `x` is no float matrix, an axis after its first
-    /// is free, or `size` is 0.
+    /// [`Error::Program`](crate::Error::Program) if `x` is not a float matrix, an axis after its first is
+    /// free, or `size` is 0.
     #[track_caller]
     pub fn fc(&self, x: &Variable, size: usize) -> Result<Variable> {
         self.fc_with(x, size, &FcOptions::new())
     }
 
-    /// [`Program::fc`] with names and first values of its parameters.
+    /// [`Program::fc`] with names and initial values of the parameters.
     ///
     /// # Errors
     ///
@@ -101,8 +101,8 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if the variable is of another program or no
-    /// number.
+    /// [`Error::Program`](crate::Error::Program) if the variable is of another program or not of a number
+    /// type.
     #[track_caller]
     pub fn mean(&self, x: &Variable) -> Result<Variable> {
         self.one(&table::REDUCTIONS[Reduce::Mean as usize], over_all(), &[x])
@@ -118,8 +118,8 @@ impl Program {
         self.one(&table::CROSS_ENTROPY, [], &[logits, classes])
     }
 
-    /// Which part of `n` classes of type int64 the greatest of each row of logits `[n, classes]`
-    /// stands at: a float32 scalar without a gradient, to be fetched beside the loss.
+    /// The share of rows of logits `[n, classes]` whose greatest element is at the class given by `n`
+    /// int64 classes: a float32 scalar without a gradient, to be fetched together with the loss.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -144,7 +144,7 @@ impl Program {
     #[track_caller]
     pub fn accuracy(&self, logits: &Variable, classes: &Variable) -> Result<Variable> {
         let site = Site::here("accuracy");
-        // They must fit as for the loss.
+        // Shapes and types must fit as for the loss.
         if let Err(why) = of_logits(&[&logits.form(), &classes.form()]) {
             return site.refuse(format!("{why}; given `{logits}`, `{classes}`"));
         }
@@ -159,18 +159,17 @@ impl Program {
         .map(|output| self.variable(output))
     }
 
-    /// Several variables joined along an axis.
+    /// Joins several variables along an axis.
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if there are none, or they differ beside this
-    /// axis.
+    /// [`Error::Program`](crate::Error::Program) if there are none, or they differ in another axis.
     #[track_caller]
     pub fn concat(&self, variables: &[&Variable], axis: isize) -> Result<Variable> {
         self.one(&table::CONCAT, [Attr::Int(axis)], variables)
     }
 
-    /// A table of `rows` vectors, a new parameter, of which `ids` picks: from int64 `[..]` to
+    /// Rows of a new parameter, a table of `rows` vectors, selected by `ids`: from int64 `[..]` to
     /// `[.., width]`. At most one axis of `ids` may be free, unless it is a vector.
     ///
     /// ```
@@ -192,7 +191,7 @@ impl Program {
     /// # Errors
     ///
     /// [`Error::Program`](crate::Error::Program) if `ids` is not int64 or has two free axes, or the
-    /// vectors are of no float type. An id that the table does not have is an error of the run.
+    /// vectors are not of a float type. An id out of range is an error of the run.
     #[track_caller]
     pub fn embedding(
         &self,
@@ -227,19 +226,19 @@ impl Program {
     }
 }
 
-/// The attributes of a reduction of all axes.
+/// The attributes of a reduction over all axes.
 fn over_all() -> [Attr; 2] {
     [Attr::Ints(Vec::new()), Attr::Flag(false)]
 }
 
 impl Change<'_> {
-    /// The name of a layer, or one that is generated.
+    /// The given name of a layer, or a generated one.
     fn layer_name(&mut self, name: &Option<String>) -> String {
         name.clone().unwrap_or_else(|| self.graph.fresh_name(self.site.call, false))
     }
 }
 
-/// How [`Program::batch_norm_with`] normalises, and how what it keeps is named.
+/// Options of [`Program::batch_norm_with`]: names and numbers.
 #[derive(Clone, Debug)]
 pub struct BatchNormOptions {
     name: Option<String>,
@@ -254,34 +253,34 @@ impl Default for BatchNormOptions {
 }
 
 impl BatchNormOptions {
-    /// A generated name, a momentum of 0.1, and 1e-5 for `eps`.
+    /// Creates the default: a generated name, a momentum of 0.1, and 1e-5 for `eps`.
     pub fn new() -> Self {
         Self::default()
     }
 
     options! {
-        /// The layer's name: what it keeps is `name.weight`, `name.bias`, `name.running_mean` and
+        /// The layer's name: its kept variables are `name.weight`, `name.bias`, `name.running_mean` and
         /// `name.running_var`.
         pub fn name(name: &str).to_owned().into();
 
-        /// The part that a new batch has in the running statistics, in [0, 1]. (What Paddle calls
-        /// momentum is the part of the old ones.)
+        /// The weight of a new batch in the running statistics, in [0, 1]. (Paddle's momentum is the
+        /// weight of the old ones.)
         pub fn momentum(momentum: f64);
 
-        /// What is added to the variance: above 0.
+        /// The number that is added to the variance; above 0.
         pub fn eps(eps: f64);
     }
 }
 
 impl Program {
-    /// Normalisation of each channel of `[n, channels, ..]` with a learned scale and shift:
+    /// Normalizes each channel of `[n, channels, ..]`, with a learned scale and shift:
     /// `(x - mean) / sqrt(var + eps) * weight + bias` (Ioffe and Szegedy 2015).
     ///
-    /// A run of the program takes mean and variance of the batch, and mixes them into running ones,
-    /// which change as parameters do: when all else of the run has succeeded. A
-    /// [copy for testing](Program::clone_program) takes the running ones and changes nothing. As in
-    /// [`nn::BatchNorm2d`](crate::nn::BatchNorm2d), the running variance collects the batch's sum of
-    /// squares over the number of elements less one.
+    /// A run of the program uses mean and variance of the batch, and mixes them into running statistics,
+    /// which change like parameters, at the end of a successful run. A [copy for
+    /// testing](Program::clone_program) uses the running statistics and changes nothing. As in
+    /// [`nn::BatchNorm2d`](crate::nn::BatchNorm2d), the running variance uses the batch's sum of squares
+    /// divided by the number of elements minus one.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -307,9 +306,8 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if `x` has fewer than two axes, is of no float
-    /// type, or its channels are a free axis. Fewer than two numbers a channel are an error of the
-    /// run.
+    /// [`Error::Program`](crate::Error::Program) if `x` has fewer than two axes or is not of a float
+    /// type, or its channels are a free axis. Fewer than two numbers per channel are an error of the run.
     #[track_caller]
     pub fn batch_norm(&self, x: &Variable) -> Result<Variable> {
         self.batch_norm_with(x, &BatchNormOptions::new())
@@ -319,7 +317,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// As [`Program::batch_norm`]; also if a name is taken, or an option out of range.
+    /// As [`Program::batch_norm`]; also if a name is taken, or an option is out of range.
     #[track_caller]
     pub fn batch_norm_with(&self, x: &Variable, options: &BatchNormOptions) -> Result<Variable> {
         let site = Site::here("batch_norm");

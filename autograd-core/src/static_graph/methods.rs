@@ -1,5 +1,5 @@
-//! More methods of variables, each as the method of [`Tensor`](crate::Tensor) of its name: of one operator, or a trace of
-//! several.
+//! More methods of variables, each named as the method of [`Tensor`](crate::Tensor): as one operator, or as a
+//! trace of several.
 
 use super::program::{Program, Variable};
 use super::table;
@@ -10,8 +10,7 @@ use crate::graph::{AnyTensor, Tensor};
 use crate::ops::table::attr::Attr;
 use crate::ops::{Float, Padding};
 
-/// Methods that add one operator: of each its documentation and signature, its entry of the table, what it reads and
-/// its attributes.
+/// Methods that add one operator: documentation and signature, entry of the table, inputs, attributes.
 macro_rules! methods {
     ($(
         $(#[$doc:meta])*
@@ -27,8 +26,7 @@ macro_rules! methods {
     )*};
 }
 
-/// Methods for float types that are traced: of each its documentation and signature, what it reads, what it keeps of its
-/// arguments, and the eager ops.
+/// Traced methods for float types: documentation and signature, inputs, owned arguments, and the eager ops.
 macro_rules! traced {
     ($(
         $(#[$doc:meta])*
@@ -52,18 +50,18 @@ fn axes(axes: impl IntoAxes) -> Attr {
 
 /// # Along axes, parts, and losses
 ///
-/// As the methods of [`Tensor`](crate::Tensor) of the same names. Each is an
-/// [`Error::Program`](crate::Error::Program) where that one panics or gives an error, or where a length that it takes
-/// follows a free axis. Shapes, `clamp` and losses made of several operators are for float types.
+/// As the methods of [`Tensor`](crate::Tensor) of the same names. Each returns
+/// [`Error::Program`](crate::Error::Program) if that method panics or returns an error, or if a length in its
+/// arguments depends on a free axis. Shapes, `clamp` and losses of several operators are for float types.
 impl Variable {
     methods! {
-        /// the sums of the elements up to and with each along an axis.
+        /// the cumulative sums along an axis.
         pub fn cumsum(&self, axis: isize) -> Result<Variable> = CUMSUM [self], Attr::Int(axis), Attr::Flag(false);
-        /// the products of the elements up to and with each along an axis.
+        /// the cumulative products along an axis.
         pub fn cumprod(&self, axis: isize) -> Result<Variable> = CUMPROD [self], Attr::Int(axis);
-        /// where the least element along an axis stands.
+        /// the position of the least element along an axis.
         pub fn argmin(&self, axis: isize) -> Result<Variable> = ARGMIN [self], Attr::Int(axis);
-        /// the variance along axes, of which the divisor is their length less `correction`.
+        /// the variance along axes, with their length minus `correction` as the divisor.
         pub fn var_axes(&self, over: impl IntoAxes, correction: usize) -> Result<Variable> =
             VAR [self], axes(over), Attr::Int(correction as isize);
         /// the square root of the variance.
@@ -73,7 +71,7 @@ impl Variable {
         pub fn logsumexp(&self, over: impl IntoAxes) -> Result<Variable> = LOGSUMEXP [self], axes(over);
         /// the Euclidean norm of all elements.
         pub fn norm(&self) -> Result<Variable> = NORM [self];
-        /// an axis in the opposite order.
+        /// an axis in reverse order.
         pub fn flip(&self, axis: isize) -> Result<Variable> = FLIP [self], Attr::Int(axis);
         /// the elements on and below a diagonal.
         pub fn tril(&self, diagonal: isize) -> Result<Variable> = TRIL [self], Attr::Int(diagonal);
@@ -97,32 +95,32 @@ impl Variable {
     }
 
     traced! {
-        /// two axes exchanged.
+        /// two axes swapped.
         pub fn swap_axes(&self, a: isize, b: isize) -> Result<Variable> = [self] x => Ok(x.swap_axes(a, b));
         /// a new axis of length 1.
         pub fn unsqueeze(&self, axis: isize) -> Result<Variable> = [self] x => Ok(x.unsqueeze(axis));
-        /// without an axis of length 1.
+        /// an axis of length 1 removed.
         pub fn squeeze(&self, axis: isize) -> Result<Variable> = [self] x => x.try_squeeze(axis);
-        /// with more elements at the ends of the last axes.
+        /// more elements at the ends of the last axes.
         pub fn pad(&self, widths: &[[usize; 2]], padding: Padding) -> Result<Variable> =
             [self] x, widths = widths.to_vec() => x.try_pad(&widths, padding);
-        /// copies of the whole along each axis.
+        /// the whole repeated along each axis.
         pub fn repeat(&self, times: &[usize]) -> Result<Variable> =
             [self] x, times = times.to_vec() => Ok(x.repeat(&times));
-        /// the elements moved along an axis, those at its end to its start.
+        /// the elements shifted along an axis, with those from its end at its start.
         pub fn roll(&self, shift: isize, axis: isize) -> Result<Variable> = [self] x => Ok(x.roll(shift, axis));
-        /// an element of an axis, which is removed.
+        /// one position of an axis, which is removed.
         pub fn select(&self, axis: isize, index: usize) -> Result<Variable> = [self] x => Ok(x.select(axis, index));
-        /// limited to `[low, high]`.
+        /// the elements limited to `[low, high]`.
         pub fn clamp(&self, low: f64, high: f64) -> Result<Variable> = [self] x => Ok(x.clamp(low, high));
         /// the mean of the squared differences.
         pub fn mse_loss(&self, target: &Variable) -> Result<Variable> = [self, target] (x, t) => x.try_mse_loss(&t);
         /// the mean of the absolute differences.
         pub fn l1_loss(&self, target: &Variable) -> Result<Variable> = [self, target] (x, t) => x.try_l1_loss(&t);
-        /// the mean of squares of differences up to `delta`, and of multiples of greater ones.
+        /// the mean of squares of differences up to `delta`, and of multiples of larger ones.
         pub fn huber_loss(&self, target: &Variable, delta: f64) -> Result<Variable> =
             [self, target] (x, t) => x.try_huber_loss(&t, delta);
-        /// the divergence of probabilities from those of which this has the logarithms.
+        /// the divergence of the target's probabilities from those whose logarithms these elements are.
         pub fn kl_div(&self, target: &Variable) -> Result<Variable> = [self, target] (x, t) => x.try_kl_div(&t);
     }
 
@@ -132,8 +130,8 @@ impl Variable {
         mask.where_else(element, self)
     }
 
-    /// As [`Tensor::chunk`](crate::Tensor::chunk), of float types: at most `parts` parts along an axis, which is
-    /// not free.
+    /// As [`Tensor::chunk`](crate::Tensor::chunk), for float types: at most `parts` parts along an axis,
+    /// which must not be free.
     #[track_caller]
     pub fn chunk(&self, parts: usize, axis: isize) -> Result<Vec<Variable>> {
         fn cut<T: Float>(x: &Tensor<T>, (parts, axis): (usize, isize)) -> Values {
@@ -149,11 +147,11 @@ impl Variable {
 }
 
 impl Program {
-    /// As [`Tensor::einsum`](crate::Tensor::einsum), of float types: labelled sums of products.
+    /// As [`Tensor::einsum`](crate::Tensor::einsum), for float types: labelled sums of products.
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) where that one gives an error.
+    /// [`Error::Program`](crate::Error::Program) if that function returns an error.
     #[track_caller]
     pub fn einsum(&self, equation: &str, operands: &[&Variable]) -> Result<Variable> {
         let equation = equation.to_owned();

@@ -26,10 +26,10 @@
 //!
 //! # What is checked when
 //!
-//! Names, element types and shapes (as far as axes are not free), cycles, variables of another
-//! program and what py_func's functions take and return are checked when the program is built; each
-//! error names the operator, the variable and the line that built it. Feeds and what user functions
-//! return are checked when it runs. A run that fails changes no parameter.
+//! Building a program checks names, element types, shapes (except free axes), cycles, variables of
+//! other programs, and the parameters and results of a py_func's functions; each error names the
+//! operator, the variable and the line that built it. A run checks feeds and the results of user
+//! functions. A run that fails changes no parameter.
 
 mod arithmetic;
 mod assemble;
@@ -84,21 +84,21 @@ pub use py_func::{
 pub use rule::Init;
 pub use trace::TraceCall;
 
-/// An operator of programs from an impl block over arrays: [`Program::py_func`] with names.
+/// Defines an operator of programs by an impl block over arrays: [`Program::py_func`] with names.
 ///
 /// `forward` takes views of arrays (or `&Tensor`), one for each input, and returns arrays (or
-/// tensors), one for each output: nothing, one, or a tuple, or a `Result` of that. `backward` is
-/// given, **by name**, what it asks for: any of the inputs; any of the outputs, which are called
-/// `y`, or `y0`, `y1` .. where there are several; and the gradient of each output, `dy` (or `dy0`,
-/// `dy1` ..), an `Option` where `None` is wanted for one that did not come. Leaving an input or an
-/// output out skips it. It returns one gradient for each input. Without `backward` there is no
-/// gradient. `#[py_func(sum, difference)]` gives the outputs other names: then gradients are
-/// `dsum` and `ddifference`.
+/// tensors), one for each output: nothing, one, or a tuple, or a `Result` of that. `backward`
+/// receives its parameters **by name**: any of the inputs; any of the outputs, which are called
+/// `y`, or `y0`, `y1` .. if there are several; and the gradient of each output, `dy` (or `dy0`,
+/// `dy1` ..), which may be an `Option`, with `None` for an absent gradient. Inputs and outputs may be
+/// left out. It returns one gradient for each input. Without `backward` there is no gradient.
+/// `#[py_func(sum, difference)]` gives the outputs other names; their gradients are then `dsum` and
+/// `ddifference`.
 ///
-/// The block makes a struct and `call`, whose parameters are the inputs and then the outputs, which
-/// [`Block::create_var`] made. A block for several element types is generic, `impl<T: Float>
-/// Tanh<T>`, and called as `Tanh::<f32>::call`; `#[py_func(crate = path)]` says where the library
-/// is, if not at `autograd_core`.
+/// The macro defines a struct with a function `call`, whose parameters are the inputs and then the
+/// outputs, variables from [`Block::create_var`]. A block for several element types is generic,
+/// `impl<T: Float> Tanh<T>`, and called as `Tanh::<f32>::call`; `#[py_func(crate = path)]` names
+/// the library's path if that is not `autograd_core`.
 ///
 /// ```
 /// use autograd_core::DType;
@@ -131,13 +131,13 @@ pub use trace::TraceCall;
 ///
 /// # What the compiler rejects
 ///
-/// A parameter of `backward` that is none of these names, out of order, or missing where it is a
-/// gradient; another number of gradients than inputs; a gradient or a value of another element type
-/// than what it belongs to; a name that an input and an output share; `self`, `async`, generics of
-/// a function.
+/// A parameter of `backward` with another name, out of order, or missing although it is a gradient;
+/// a number of gradients other than that of inputs; a gradient or value whose element type is not
+/// that of its input or output; a name that an input and an output share; `self`, `async`, generics
+/// of a function.
 pub use autograd_macros::py_func;
 
-/// What expansions of [`py_func`] call.
+/// Functions that expansions of [`py_func`] call.
 pub(crate) mod private {
     pub use super::program::{Program, Variable};
     pub use super::py_func::{gradient_of_input, same_as_input, same_as_output};

@@ -1,4 +1,4 @@
-//! Optimizers in programs: operators that give what the executor keeps new values.
+//! Optimizers in programs: operators that compute new values of kept variables.
 
 use super::backward::parameter_gradients;
 use super::ir::{Graph, Kind, Op, OpId, Phase, Site, Var, VarId};
@@ -11,24 +11,23 @@ macro_rules! minimize {
     ($($rule:ident)*) => {$(
         /// # In programs
         impl $rule {
-            /// Appends the backward of a loss of one element of a
-            /// [program](crate::static_graph::Program), and an update of each parameter that it was
-            /// computed from. Returns the parameters and their gradients.
+            /// Appends the backward of a loss of one element of a [program](crate::static_graph::Program),
+            /// and an update of each parameter that the loss depends on. Returns the parameters and their
+            /// gradients.
             ///
             /// # Errors
             ///
-            /// As [`append_backward`](crate::static_graph::append_backward); also if the loss depends
-            /// on no parameter, or on one only through a py_func without backward function, a parameter is updated
-            /// already, or an option of the rule is out of range. The program is then as it was.
+            /// As [`append_backward`](crate::static_graph::append_backward); also if the loss depends on no
+            /// parameter, or on one only through a py_func without backward function, a parameter is already
+            /// updated, or an option of the rule is out of range. The program is then unchanged.
             #[track_caller]
             pub fn minimize(&self, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
                 minimize(Rule::$rule(*self), loss)
             }
 
-            /// Appends an update of each parameter of a
-            /// [program](crate::static_graph::Program) by the gradient beside it: what
-            /// [`append_backward`](crate::static_graph::append_backward) gave, or what was made of
-            /// that.
+            /// Appends an update of each parameter of a [program](crate::static_graph::Program) by its
+            /// gradient: from [`append_backward`](crate::static_graph::append_backward), or computed from
+            /// such gradients.
             ///
             /// ```
             /// use autograd_core::DType;
@@ -47,10 +46,10 @@ macro_rules! minimize {
             ///
             /// # Errors
             ///
-            /// [`Error::Program`](crate::Error::Program) if there is no pair, a variable is of
-            /// another program or no parameter, a gradient is of another shape or element type than
-            /// its parameter, a parameter is updated already, or an option of the rule is out of
-            /// range. The program is then as it was.
+            /// [`Error::Program`](crate::Error::Program) if there is no pair, a variable is of another
+            /// program or not a parameter, a gradient differs in shape or element type from its parameter, a
+            /// parameter is already updated, or an option of the rule is out of range. The program is then
+            /// unchanged.
             #[track_caller]
             pub fn apply_gradients(&self, pairs: &[(Variable, Variable)]) -> Result<()> {
                 apply(Rule::$rule(*self), pairs)
@@ -63,9 +62,8 @@ minimize! { Sgd Adam AdamW RmsProp }
 
 /// # Learning rates
 impl Program {
-    /// Gives every update of this program another step size; a schedule does so between runs. Runs
-    /// that are going on keep theirs. A step size is read when a run starts, so the plans of the
-    /// program stay.
+    /// Sets the step size of every update of this program, for example between runs, by a schedule. A run
+    /// that has started keeps its step size. The plans of the program stay valid.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -87,8 +85,8 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if the program has no update, or the step size is
-    /// negative or not finite. Nothing is changed then.
+    /// [`Error::Program`](crate::Error::Program) if the program has no update, or the step size is negative
+    /// or not finite. The program is then unchanged.
     #[track_caller]
     pub fn set_learning_rate(&self, learning_rate: f64) -> Result<()> {
         let site = Site::here("set_learning_rate");
@@ -110,7 +108,7 @@ impl Program {
         }
     }
 
-    /// How a run that starts now changes parameters: the rules of a plan's updates.
+    /// The rules of a plan's updates, as a run that starts now uses them.
     pub(super) fn rules(&self, updates: &[OpId]) -> Vec<Rule> {
         let graph = self.graph();
         let rule = |&id: &OpId| match graph.ops[id].kind {
@@ -157,8 +155,8 @@ fn minimize(rule: Rule, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
     Ok(pairs.into_iter().map(variables).collect())
 }
 
-/// A parameter that wants a gradient and gets none, and the py_func without a backward function on its way to the
-/// loss.
+/// A parameter that wants a gradient and has none, and the py_func without a backward function between the
+/// parameter and the loss.
 fn stopped<'g>(
     graph: &'g Graph,
     loss: VarId,

@@ -1,4 +1,4 @@
-//! What one run does, worked out once: which operators run, which leave a record for their gradients, and
+//! The plan of a run, computed once: which operators run, which leave a record for their gradients, and
 //! where each value is read for the last time.
 
 use super::ir::{Graph, Kind, Op, OpId, Role, VarId};
@@ -6,7 +6,7 @@ use super::ir::{Graph, Kind, Op, OpId, Role, VarId};
 /// The steps of a run that fetches certain variables.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// As they were when the plan was made; a program that changes gets new plans.
+    /// The program when the plan was made; a program that changes gets new plans.
     pub(super) graph: Graph,
     pub(super) steps: Vec<Step>,
     /// Fed variables that are read.
@@ -15,8 +15,8 @@ pub(super) struct Plan {
     pub(super) kept: Vec<VarId>,
     /// For each variable, whether it is read, by a step or an update, or fetched.
     pub(super) is_read: Vec<bool>,
-    /// Operators of optimizers, which run when all else is done. Their rules are those of the program when
-    /// a run starts.
+    /// Operators of optimizers, which run after all steps. A run uses the rules that the program has when
+    /// the run starts.
     pub(super) updates: Vec<OpId>,
     pub(super) fetched: Vec<VarId>,
     /// For each variable, whether gradients flow to it.
@@ -26,13 +26,13 @@ pub(super) struct Plan {
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) op: OpId,
-    /// What it is given, and whether that is read for the last time.
+    /// The variables that the step reads, and whether that is their last read.
     pub(super) reads: Vec<(VarId, bool)>,
-    /// Whether it leaves a record for a gradient.
+    /// Whether the step leaves a record for a gradient.
     pub(super) recorded: bool,
-    /// Of a gradient, whether no later step needs the record that it reads.
+    /// For a gradient: whether no later step needs the record that it reads.
     pub(super) last: bool,
-    /// Of a gradient, whether what it walks over is walked again.
+    /// For a gradient: whether the graph that it walks is walked again.
     pub(super) retain: bool,
 }
 
@@ -42,7 +42,7 @@ impl Plan {
         let updates: Vec<OpId> =
             (0..graph.ops.len()).filter(|&id| graph.ops[id].kind.is_update()).collect();
         let mut is_read = vec![false; graph.vars.len()];
-        // What updates read, they read at the end.
+        // Updates read their gradients at the end.
         let gradients = updates.iter().map(|&id| graph.ops[id].gradient());
         fetched.iter().copied().chain(gradients).for_each(|var| is_read[var] = true);
         let steps = steps(&graph, &needed(&graph, fetched), is_read.clone());
@@ -53,7 +53,7 @@ impl Plan {
             let var = &graph.vars[id];
             var.is_kept()
                 && match var.producer.map(|writer| &graph.ops[writer].kind) {
-                    // A startup program fetches what it has just set.
+                    // A startup program fetches the value that it has just set.
                     Some(Kind::Init(..)) => false,
                     Some(Kind::Update(_)) => true,
                     _ => is_read[id],
@@ -92,8 +92,8 @@ impl Plan {
     }
 }
 
-/// Operators that what is fetched is computed from, that change what is kept, or that are user
-/// code which may do more than compute; and all that these need. Updates are done at the end of a run.
+/// The operators that must run: those that compute fetched variables, those that change kept variables,
+/// user functions, which may have side effects; and all that these need. Updates run at the end.
 fn needed(graph: &Graph, fetched: &[VarId]) -> Vec<bool> {
     let always = |op: &&Op| {
         !op.writes.is_empty() || matches!(&op.kind, Kind::PyFunc(foreign) if !foreign.is_gradient)
@@ -107,7 +107,7 @@ fn needed(graph: &Graph, fetched: &[VarId]) -> Vec<bool> {
     graph.ops.iter().map(runs).collect()
 }
 
-/// The steps; `done` are variables that are read after them.
+/// The steps of a run; `done` are variables that are read after them.
 fn steps(graph: &Graph, runs: &[bool], mut done: Vec<bool>) -> Vec<Step> {
     let [mut recorded, mut shared, mut used] = [0; 3].map(|_| vec![false; graph.ops.len()]);
     // From last to first: a gradient comes after its operator.
@@ -115,7 +115,7 @@ fn steps(graph: &Graph, runs: &[bool], mut done: Vec<bool>) -> Vec<Step> {
     for id in ids() {
         if let Kind::Grad(grad) = &graph.ops[id].kind {
             recorded[grad.of] = true;
-            // A recorded gradient's graph goes on through that of its operator.
+            // The graph of a recorded gradient extends that of its operator.
             if recorded[id] {
                 (shared[grad.of], shared[id]) = (true, true);
             }
@@ -124,7 +124,7 @@ fn steps(graph: &Graph, runs: &[bool], mut done: Vec<bool>) -> Vec<Step> {
     let step = |id: OpId| {
         let inputs = &graph.ops[id].inputs;
         let (given, last, retain) = match &graph.ops[id].kind {
-            // The rest is in the record.
+            // The other inputs are in the record.
             Kind::Grad(grad) => {
                 let last = !std::mem::replace(&mut used[grad.of], true);
                 (&inputs[inputs.len() - grad.seeds.len()..], last, !last || shared[grad.of])

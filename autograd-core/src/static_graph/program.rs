@@ -1,5 +1,5 @@
-//! `Program`, `Variable` and `Block`: handles to a program and its parts, and how operators are added: the
-//! whole of a change, or nothing of it. And the default programs of a thread.
+//! `Program`, `Variable` and `Block`: handles to a program and its parts; how operators are added, all of
+//! a change or nothing; and the default programs of a thread.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use crate::array::{DType, IntoDims};
 use crate::error::Result;
 use crate::ops::table::attr::Attr;
 
-/// A static graph: variables, and the operators that compute them. Data until an
+/// A static graph: variables, and the operators that compute them. It is data until an
 /// [`Executor`](super::Executor) runs it.
 ///
 /// A `Program` is a handle: clones are the same program. See the [module](super) for an example.
@@ -25,21 +25,21 @@ pub struct Program(Arc<Inner>);
 struct Inner {
     graph: Mutex<Graph>,
     startup: OnceLock<Program>,
-    /// Plans by what is fetched, for one version of the graph.
+    /// Plans by fetched variables, for one version of the graph.
     plans: Mutex<(u64, HashMap<Vec<VarId>, Arc<Plan>>)>,
 }
 
 impl Program {
-    /// An empty program.
+    /// Creates an empty program.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Another handle to a copy of this program: what is added to one is not in the other.
+    /// Returns a copy of this program; later changes of one do not affect the other.
     ///
     /// With `for_test`, the copy has no backward and no updates, dropout keeps everything, and batch
-    /// normalisation takes its running statistics.
-    /// Parameters keep their names, so an executor gives both programs the same ones.
+    /// normalization uses its running statistics. Parameters keep their names, so an executor gives both
+    /// programs the same values.
     ///
     /// # Errors
     ///
@@ -55,22 +55,21 @@ impl Program {
         Ok(copy)
     }
 
-    /// The program that gives the parameters their first values: run it once, before this one.
+    /// The program that sets the initial values of parameters: run it once, before this one.
     pub fn startup(&self) -> Program {
         self.0.startup.get_or_init(Program::default).clone()
     }
 
-    /// The block that operators are added to.
+    /// The block to which operators are added.
     pub fn current_block(&self) -> Block {
         Block(self.clone())
     }
 
-    /// A variable that is fed in every run. Gradients stop at it unless that is changed.
+    /// Adds a variable that is fed in every run. Gradients stop at it unless that is changed.
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if there is a variable of this name, or a length
-    /// is none.
+    /// [`Error::Program`](crate::Error::Program) if the name is taken, or a length is invalid.
     #[track_caller]
     pub fn data(&self, name: &str, shape: impl IntoDims, dtype: DType) -> Result<Variable> {
         let site = Site::here("data");
@@ -79,13 +78,13 @@ impl Program {
         Ok(self.variable(id))
     }
 
-    /// The variable of this name.
+    /// Returns the variable of this name.
     pub fn var(&self, name: &str) -> Option<Variable> {
         let id = self.graph().find(name)?;
         Some(self.variable(id))
     }
 
-    /// All parameters, in the order of their making.
+    /// All parameters, in the order of creation.
     pub fn parameters(&self) -> Vec<Variable> {
         let graph = self.graph();
         let parameters = graph.vars.iter().enumerate().filter(|(_, var)| var.is_parameter());
@@ -124,7 +123,7 @@ impl Program {
         variables.into_iter().map(|variable| self.own(site, variable)).collect()
     }
 
-    /// Adds an operator of the table. Its only output.
+    /// Adds an operator of the table, and returns its only output.
     #[track_caller]
     pub(super) fn one<const N: usize>(
         &self,
@@ -139,8 +138,8 @@ impl Program {
         Ok(self.variable(outputs[0]))
     }
 
-    /// The plan for a set of fetched variables, made once for each state of the program, whatever
-    /// its learning rates are.
+    /// The plan for a set of fetched variables, made once for each state of the program; learning rates do
+    /// not matter.
     pub(super) fn plan(&self, fetched: &[VarId]) -> Result<Arc<Plan>> {
         let graph = self.graph();
         let mut plans = self.0.plans.lock().unwrap_or_else(PoisonError::into_inner);
@@ -162,7 +161,7 @@ fn for_testing(graph: &Graph) -> Result<Graph> {
     for var in &graph.vars {
         let backward = var.role == Role::Computed
             && var.producer.is_some_and(|op| graph.ops[op].phase != Phase::Forward);
-        // Names of what is gone may be used again; places stay, so that positions hold.
+        // Removed names may be used again; removed variables keep their positions.
         let name = if backward { format!("{}@gone", var.name) } else { var.name.clone() };
         copy.add_var(Var { name, producer: None, ..var.clone() });
     }
@@ -179,7 +178,7 @@ fn for_testing(graph: &Graph) -> Result<Graph> {
     Ok(copy)
 }
 
-/// The same program, not an equal one.
+/// Whether two handles are of the same program.
 impl PartialEq for Program {
     fn eq(&self, other: &Self) -> bool {
         self.is(other)
@@ -199,15 +198,14 @@ pub struct Variable {
 pub struct Block(pub(super) Program);
 
 impl Block {
-    /// A variable that an operator will compute: what a [`py_func`](Program::py_func) is given as
-    /// `out`.
+    /// Creates a variable that an operator will compute: the `out` of a [`py_func`](Program::py_func).
     ///
-    /// The same name, element type and shape again give the same variable.
+    /// A second call with the same name, element type and shape returns the same variable.
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if there is another variable of this name, or a
-    /// length is none.
+    /// [`Error::Program`](crate::Error::Program) if another variable has this name, or a length is
+    /// invalid.
     #[track_caller]
     pub fn create_var(&self, name: &str, dtype: DType, shape: impl IntoDims) -> Result<Variable> {
         let site = Site::here("create_var");
@@ -225,34 +223,34 @@ impl Block {
         Ok(self.0.variable(id))
     }
 
-    /// The variable of this name.
+    /// Returns the variable of this name.
     pub fn var(&self, name: &str) -> Option<Variable> {
         self.0.var(name)
     }
 
-    /// How many operators there are.
+    /// The number of operators.
     pub fn op_count(&self) -> usize {
         self.0.graph().ops.len()
     }
 }
 
 impl Variable {
-    /// Its name, by which it is fed and fetched.
+    /// The name, by which the variable is fed and fetched.
     pub fn name(&self) -> String {
         self.program.graph().vars[self.id].name.clone()
     }
 
-    /// Its element type.
+    /// The element type.
     pub fn dtype(&self) -> DType {
         self.form().dtype
     }
 
-    /// Lengths of its axes; `None` for a free one.
+    /// The lengths of the axes; `None` for a free axis.
     pub fn shape(&self) -> Vec<Option<usize>> {
         self.form().dims.into_vec()
     }
 
-    /// Number of axes.
+    /// The number of axes.
     pub fn ndim(&self) -> usize {
         self.form().dims.len()
     }
@@ -261,25 +259,25 @@ impl Variable {
         self.program.graph().vars[self.id].form.clone()
     }
 
-    /// The program it belongs to.
+    /// The program of this variable.
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// Whether gradients stop here: this was set, no input of its operator wants one, or the
-    /// elements are no floats.
+    /// Whether gradients stop here: because that was set, no input of the operator wants a gradient, or
+    /// the elements are not floats.
     pub fn stop_gradient(&self) -> bool {
         !self.program.graph().wants_gradient()[self.id]
     }
 
-    /// Says whether gradients stop here. [`Program::data`] starts with `true`.
+    /// Sets whether gradients stop here. [`Program::data`] starts with `true`.
     pub fn set_stop_gradient(&self, stop: bool) {
         let mut graph = self.program.graph();
         graph.version += 1;
         graph.vars[self.id].stop_gradient = stop;
     }
 
-    /// Whether the executor keeps its value from run to run.
+    /// Whether the executor keeps the value between runs.
     pub fn persistable(&self) -> bool {
         self.program.graph().vars[self.id].is_kept()
     }
@@ -303,19 +301,19 @@ thread_local! {
     static GUARDED: RefCell<Vec<(Program, Program)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The program that a [`program_guard`] of this thread names, or else the thread's own.
+/// The main program of the innermost [`program_guard`] of this thread, or else the thread's own program.
 pub fn default_main_program() -> Program {
     let guarded = GUARDED.with_borrow(|guarded| guarded.last().map(|(main, _)| main.clone()));
     guarded.unwrap_or_else(|| DEFAULT.with(Program::clone))
 }
 
-/// The startup program beside [`default_main_program`].
+/// The startup program that belongs to [`default_main_program`].
 pub fn default_startup_program() -> Program {
     let guarded = GUARDED.with_borrow(|guarded| guarded.last().map(|(_, startup)| startup.clone()));
     guarded.unwrap_or_else(|| default_main_program().startup())
 }
 
-/// While it lives, the default programs of its thread are others. Made by [`program_guard`].
+/// Replaces the default programs of its thread while it lives. Created by [`program_guard`].
 #[must_use = "the default programs are others only while the guard lives"]
 pub struct ProgramGuard(std::marker::PhantomData<*const ()>);
 
@@ -341,7 +339,7 @@ impl Drop for ProgramGuard {
     }
 }
 
-/// What comes from outside, and then a line an operator.
+/// The variables that are not computed, and then one line for each operator.
 ///
 /// ```
 /// use autograd_core::DType;
@@ -370,21 +368,21 @@ impl fmt::Debug for Program {
     }
 }
 
-/// A change of a program on its way.
+/// A change of a program in progress.
 pub(super) struct Change<'g> {
     pub(super) graph: &'g mut Graph,
     pub(super) site: &'g Site<'g>,
-    /// Where what is kept gets its first value; none where that would be the program itself.
+    /// The program that sets initial values; `None` if that is this program itself.
     startup: Option<&'g mut Graph>,
 }
 
 impl Program {
-    /// A parameter, kept by the executor, which the [startup program](Program::startup) sets.
+    /// Adds a parameter, which the executor keeps and the [startup program](Program::startup) sets.
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if there is a variable of this name, a length is
-    /// free, or the element type is no float.
+    /// [`Error::Program`](crate::Error::Program) if the name is taken, a length is free, or the element
+    /// type is not a float.
     #[track_caller]
     pub fn create_parameter(
         &self,
@@ -399,7 +397,7 @@ impl Program {
             .map(|parameter| self.variable(parameter))
     }
 
-    /// Changes the program; where `build` or the startup program refuses, both stay as they were.
+    /// Changes the program; if `build` or the startup program fails, both are unchanged.
     pub(super) fn change<R>(
         &self,
         site: &Site<'_>,
@@ -428,7 +426,7 @@ impl Change<'_> {
         Ok(self.graph.push(Kind::of(def, attrs), inputs, Phase::Forward, &self.site.place)?[0])
     }
 
-    /// A variable that the executor keeps, with an operator in the startup program that sets it.
+    /// Adds a kept variable, with an operator in the startup program that sets it.
     pub(super) fn keep(
         &mut self,
         name: &str,

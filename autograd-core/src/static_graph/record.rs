@@ -1,4 +1,4 @@
-//! How an operator runs, and what it leaves for its gradient: places in a graph of its own, which the eager
+//! How an operator runs, and the record for its gradient: places in a separate graph, which the eager
 //! engine walks.
 
 use std::panic::Location;
@@ -16,7 +16,7 @@ use crate::graph::{
     AnyTensor, Edge, Edges, Element, GradMode, NodeRef, Op, Pull, Slots, State, Tensor, for_any,
 };
 
-/// The inputs and outputs of an operator that ran, by their places in the graph.
+/// The inputs and outputs of an operator that ran, as places in the graph.
 #[derive(Clone)]
 pub(super) struct Record {
     inputs: Places,
@@ -25,7 +25,7 @@ pub(super) struct Record {
 
 type Places = SmallVec<[Place; 2]>;
 
-/// Where a value lies in the graph, and its form: the graph has what of its data the gradient reads.
+/// The edge of a value in the graph, and its form; the graph keeps the data that the gradient reads.
 #[derive(Clone)]
 struct Place {
     edge: Edge,
@@ -34,8 +34,8 @@ struct Place {
 }
 
 impl Step {
-    /// Computes the outputs, and then what is written. `record` is that of the operator whose gradient this
-    /// is; then it is what this one leaves.
+    /// Computes the outputs, and then the kept variables that are written. `record` is at first that of the
+    /// operator whose gradient this step computes, and at the end that of this step.
     pub(super) fn run(
         &self,
         plan: &Plan,
@@ -45,12 +45,12 @@ impl Step {
         let op = &plan.graph.ops[self.op];
         let mut inputs = Places::new();
         if self.recorded {
-            // The places of what is given, which becomes inputs of a graph of its own.
+            // The inputs become inputs of a separate graph.
             for (value, &(var, _)) in given.iter_mut().zip(&self.reads) {
                 value.unshare();
                 match op.kind {
                     _ if !plan.wants[var] => {}
-                    // A leaf, which the user's code cannot change in place.
+                    // A leaf, which user code cannot change in place.
                     Kind::Eager(_) => want_gradient(value),
                     _ => for_any!(value, x => attach(x)),
                 }
@@ -75,11 +75,11 @@ impl Step {
             return Ok(computed);
         }
         let mut outputs = Places::new();
-        // What it writes has no gradient.
+        // Kept variables that are written have no gradient.
         computed.iter().take(op.outputs.len()).for_each(|value| outputs.push(Place::of(value)));
         *record = Some(Box::new(Record { inputs, outputs }));
         for value in &mut computed {
-            // The same value outside the graph.
+            // The same value, detached from the graph.
             for_any!(value, x => if !x.try_in_place(|_| true) { *x = x.alias() });
         }
         Ok(computed)
@@ -87,7 +87,7 @@ impl Step {
 }
 
 impl Record {
-    /// The gradients of the inputs that are asked for, by the engine, from those of outputs.
+    /// Computes the gradients of the wanted inputs from those of the outputs, by the engine.
     fn pull(&self, grad: &Grad, given: Values, options: BackwardOptions) -> Computed<Values> {
         let edges = |places: &Places, at: &[usize]| -> SmallVec<[Edge; 2]> {
             at.iter().map(|&at| places[at].edge.clone()).collect()
@@ -125,7 +125,7 @@ impl Place {
     }
 }
 
-/// The op of the nodes that inputs come from: gradients end here.
+/// The op of the nodes of inputs; gradients end here.
 struct Input;
 
 impl Op for Input {
@@ -138,7 +138,7 @@ impl Op for Input {
     }
 }
 
-/// Makes a value an input of a graph of its own.
+/// Turns a value into an input of a separate graph.
 fn attach<T: Element>(value: &mut Tensor<T>) {
     let node = NodeRef::record(&Input, Edges::from_iter([]), State::NOTHING, Location::caller());
     value.attach(node, 0);

@@ -1,5 +1,5 @@
-//! How what the executor keeps starts, and changes: first values; update rules of optimizers, what they
-//! remember, and their steps by the kernels of [`crate::optim`].
+//! Initial values and updates of kept variables: the update rules of optimizers, their state, and their
+//! steps by the kernels of [`crate::optim`].
 
 use super::form::{Dims, Form};
 use crate::array::DType;
@@ -7,11 +7,11 @@ use crate::graph::{AnyTensor, Tensor};
 use crate::ops::Float;
 use crate::optim::{Adam, AdamW, Listed as _, RmsProp, Rule as _, Sgd, Step};
 
-/// How a parameter starts; see [`FcOptions`](crate::static_graph::FcOptions).
+/// The initial value of a parameter; see [`FcOptions`](crate::static_graph::FcOptions).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Init {
-    /// Every element the same.
+    /// All elements are equal.
     Constant(f64),
     /// Uniform between two bounds.
     Uniform(f64, f64),
@@ -23,13 +23,13 @@ pub enum Init {
 }
 
 impl Init {
-    /// A first value of a form without free axes.
+    /// Creates an initial value of a form without free axes.
     pub(super) fn run(self, form: &Form) -> AnyTensor {
         let shape: Vec<usize> = form.dims.iter().flatten().copied().collect();
         match form.dtype {
             DType::Float32 => self.typed::<f32>(shape).into(),
             DType::Float64 => self.typed::<f64>(shape).into(),
-            // A count of steps.
+            // The count of steps.
             _ => Tensor::<i64>::zeros(shape).into(),
         }
     }
@@ -48,7 +48,7 @@ impl Init {
     }
 }
 
-/// How an optimizer changes a parameter.
+/// The update rule of an optimizer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Rule {
     Sgd(Sgd),
@@ -57,7 +57,7 @@ pub(super) enum Rule {
     RmsProp(RmsProp),
 }
 
-/// Runs an expression for whichever rule a [`Rule`] has.
+/// Evaluates an expression for the rule inside a [`Rule`].
 macro_rules! for_rule {
     ($update:expr, $rule:ident => $body:expr) => {
         match $update {
@@ -79,7 +79,7 @@ impl Rule {
         }
     }
 
-    /// By name, from options in the order of [`Rule::options`].
+    /// Returns the rule of this name, with options in the order of [`Rule::options`].
     pub(super) fn named(name: &str, options: &[f64]) -> Option<Self> {
         match name {
             "sgd" => Sgd::with_options(options).map(Self::Sgd),
@@ -102,7 +102,7 @@ impl Rule {
         for_rule!(self, rule => rule.check())
     }
 
-    /// The step size, and what is not 0.
+    /// The step size, and the options that are not 0.
     pub(super) fn shown(self) -> String {
         let options = self.options().into_iter().enumerate();
         let shown = options.filter(|(at, (_, value))| *at == 0 || *value != 0.0);
@@ -110,7 +110,7 @@ impl Rule {
         shown.join(", ")
     }
 
-    /// What is kept beside a parameter of this form.
+    /// The state kept for a parameter of this form.
     pub(super) fn state(self, parameter: &Form) -> Vec<(&'static str, Form)> {
         let state = for_rule!(self, rule => rule.state()).iter();
         let mut state: Vec<_> = state.map(|&name| (name, parameter.clone())).collect();
@@ -119,7 +119,7 @@ impl Rule {
         state
     }
 
-    /// Whether the count of steps matters, or at least which one is the first.
+    /// Whether the rule depends on the count of steps, or on which step is the first.
     fn counts(self) -> bool {
         match self {
             Self::Sgd(rule) => !rule.state().is_empty(),
@@ -152,8 +152,8 @@ impl Rule {
         Ok(kept.map(|form| (*form).clone()).collect())
     }
 
-    /// A step: changes what is kept, the parameter and then what the rule remembers, in place. The
-    /// caller has made sure that nobody else holds it and that types and shapes fit.
+    /// Makes a step in place: changes the parameter and then the rule's state. The caller has ensured
+    /// that they are not shared and that element types and shapes fit.
     pub(super) fn step(self, kept: Vec<&mut AnyTensor>, gradient: &AnyTensor) {
         match kept.first() {
             Some(AnyTensor::Float32(_)) => self.typed::<f32>(kept, gradient),

@@ -1,4 +1,4 @@
-//! Matrices, shapes, choices, pictures and losses of variables.
+//! Methods of variables for matrices, shapes, selection, images and losses.
 
 use super::arithmetic::{IntoOperand, Operand};
 use super::ir::Site;
@@ -9,8 +9,7 @@ use crate::error::Result;
 use crate::ops::table::attr::Attr;
 use crate::ops::{Conv2dOptions, PoolOptions, is_order};
 
-/// Methods that add one operator: of each its documentation and signature, its entry of the table, what it reads and
-/// its attributes.
+/// Methods that add one operator: documentation and signature, entry of the table, inputs, attributes.
 macro_rules! methods {
     ($(
         $(#[$doc:meta])*
@@ -27,7 +26,7 @@ macro_rules! methods {
 
 /// # Matrices, shapes, pictures, losses
 ///
-/// Each is an [`Error::Program`](crate::Error::Program) where shapes, axes or element types do not fit.
+/// Each returns [`Error::Program`](crate::Error::Program) if shapes, axes or element types do not fit.
 impl Variable {
     methods! {
         /// The matrix product; see [`Tensor::matmul`](crate::Tensor::matmul).
@@ -42,28 +41,28 @@ impl Variable {
         /// [`Program::cross_entropy`](super::Program::cross_entropy) of these logits.
         pub fn cross_entropy(&self, classes: &Variable) -> Result<Variable> = CROSS_ENTROPY [self, classes];
 
-        /// Axes in another order.
+        /// The axes in another order.
         pub fn permute(&self, order: &[isize]) -> Result<Variable> =
             PERMUTE [self], Attr::Ints(order.to_vec());
 
-        /// The same numbers as elements of another type.
+        /// The elements converted to another type.
         pub fn cast(&self, dtype: DType) -> Result<Variable> = CAST [self], Attr::Type(dtype);
 
-        /// The slices of an axis that `index`, a vector of int64, names.
+        /// The slices along an axis that `index`, a vector of int64, selects.
         pub fn index_select(&self, axis: isize, index: &Variable) -> Result<Variable> =
             INDEX_SELECT [self, index], Attr::Int(axis);
 
-        /// Along an axis the elements that `index`, int64 of as many axes, names; see
+        /// The elements along an axis that `index` selects, an int64 variable with as many axes; see
         /// [`Tensor::gather`](crate::Tensor::gather).
         pub fn gather(&self, axis: isize, index: &Variable) -> Result<Variable> =
             GATHER [self, index], Attr::Int(axis);
 
-        /// Where the greatest element along an axis stands, as int64; the axis is taken away. It has no
+        /// The position of the greatest element along an axis, as int64; the axis is removed. It has no
         /// gradient.
         pub fn argmax(&self, axis: isize) -> Result<Variable> = ARGMAX [self], Attr::Int(axis);
 
-        /// Where the elements along an axis stand in ascending or descending order, as int64, which
-        /// [`Variable::gather`] takes; see [`Tensor::argsort`](crate::Tensor::argsort). It has no gradient.
+        /// The positions of the elements along an axis in ascending or descending order, as int64, for
+        /// [`Variable::gather`]; see [`Tensor::argsort`](crate::Tensor::argsort). It has no gradient.
         pub fn argsort(&self, axis: isize, descending: bool) -> Result<Variable> =
             ARGSORT [self], Attr::Int(axis), Attr::Flag(descending);
 
@@ -72,16 +71,16 @@ impl Variable {
         pub fn binary_cross_entropy(&self, targets: &Variable) -> Result<Variable> =
             OF_PROBABILITIES [self, targets];
 
-        /// The greatest element of each window of pictures.
+        /// The greatest element of each window of images.
         pub fn max_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> =
             MAX_POOL2D [self], Attr::Pairs(options.into().parts().to_vec());
 
-        /// The mean of each window of pictures.
+        /// The mean of each window of images.
         pub fn avg_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> =
             AVG_POOL2D [self], Attr::Pairs(options.into().parts().to_vec());
     }
 
-    /// The norm of order `p` along axes, which are taken away; see
+    /// The norm of order `p` along axes, which are removed; see
     /// [`Tensor::norm_axes`](crate::Tensor::norm_axes).
     ///
     /// # Errors
@@ -96,23 +95,23 @@ impl Variable {
         self.program.one(&table::NORM_AXES, attrs, &[self])
     }
 
-    /// The same elements under another shape, one axis of which may be -1: what is left.
+    /// The same elements under another shape; the length of one axis may be -1, to be computed.
     #[track_caller]
     pub fn reshape(&self, shape: impl IntoDims) -> Result<Variable> {
         let dims = read_dims(shape, &Site::here("reshape"))?;
         self.program.one(&table::RESHAPE, [Attr::Dims(dims)], &[self])
     }
 
-    /// Broadcast to a shape, as [`Tensor::broadcast_to`](crate::Tensor::broadcast_to); -1 keeps the
-    /// length of an axis.
+    /// Broadcasts to a shape, as [`Tensor::broadcast_to`](crate::Tensor::broadcast_to); -1 keeps the length
+    /// of an axis.
     #[track_caller]
     pub fn broadcast_to(&self, shape: impl IntoDims) -> Result<Variable> {
         let dims = read_dims(shape, &Site::here("broadcast_to"))?;
         self.program.one(&table::BROADCAST_TO, [Attr::Dims(dims)], &[self])
     }
 
-    /// Each element is 0 with probability `p`, else divided by `1 - p`; in a
-    /// [copy for testing](super::Program::clone_program) nothing changes.
+    /// Sets each element to 0 with probability `p`, and divides the others by `1 - p`; a [copy for
+    /// testing](super::Program::clone_program) changes nothing.
     ///
     /// # Errors
     ///
@@ -125,7 +124,7 @@ impl Variable {
         self.program.one(&table::DROPOUT, [Attr::Number(p), Attr::Flag(true)], &[self])
     }
 
-    /// The last two axes exchanged.
+    /// Swaps the last two axes.
     ///
     /// # Errors
     ///
@@ -142,7 +141,7 @@ impl Variable {
         self.program.one(&table::PERMUTE, [Attr::Ints(order)], &[self])
     }
 
-    /// The elements `start, start + step, ..` below `end`, or up to the end of the axis.
+    /// The elements `start, start + step, ..` below `end`, or below the length of the axis.
     #[track_caller]
     pub fn slice_axis(
         &self,
@@ -156,12 +155,12 @@ impl Variable {
         self.program.one(&table::SLICE, attrs, &[self])
     }
 
-    /// This variable, a mask of bools, chooses: `on` where it is true, else `off`. One of the two may
-    /// be a number.
+    /// Selects `on` where this variable, a mask of bools, is true, and `off` elsewhere. One of the two may be
+    /// a number.
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if it is no mask, or shapes or element types do
+    /// [`Error::Program`](crate::Error::Program) if the variable is not a mask, or shapes or element types do
     /// not fit.
     #[track_caller]
     pub fn where_else(&self, on: impl IntoOperand, off: impl IntoOperand) -> Result<Variable> {
@@ -180,8 +179,8 @@ impl Variable {
         self.program.one(&table::WHERE, [], &[self, &on, &off])
     }
 
-    /// The convolution of pictures `[n, channels, height, width]`, of which only `n` may be free;
-    /// see [`Tensor::conv2d`](crate::Tensor::conv2d).
+    /// The convolution of images `[n, channels, height, width]`, of which only `n` may be free; see
+    /// [`Tensor::conv2d`](crate::Tensor::conv2d).
     ///
     /// ```
     /// use autograd_core::static_graph::{Init, Program};

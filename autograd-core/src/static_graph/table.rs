@@ -1,5 +1,5 @@
-//! All entries of the table of operators: those of eager ops, which stand beside them in [`ops`](crate::ops),
-//! and those that only programs have.
+//! All entries of the table of operators: those of eager ops, which are defined in [`ops`](crate::ops), and
+//! those that only programs have.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -52,7 +52,7 @@ pub(super) fn find(family: &str, name: &str) -> Option<&'static OpDef> {
 entries! {
     PROGRAMS:
 
-    /// The sum of one or more of one shape: where gradients meet.
+    /// The sum of one or more variables of one shape, as for contributions to a gradient.
     ADD_N = OpDef {
         infer: |_, inputs| {
             let Some(first) = inputs.first() else {
@@ -87,16 +87,16 @@ entries! {
         ..OpDef::new("constant")
     };
 
-    /// What a layer's backward reads of forward, where it is neither an input nor an output.
+    /// A tensor of forward that a layer's backward reads and that is neither an input nor an output.
     INTERMEDIATE = same_op("intermediate", "the layer saves a tensor that is neither an input nor an output of it, so \
         a second derivative through it would be wrong; save an input or an output and compute the rest in backward");
 
-    /// A gradient that a `once_differentiable` layer gave.
+    /// A gradient from a `once_differentiable` layer.
     ONCE = same_op("once_differentiable", "the layer's backward is `once_differentiable`: there is no second derivative \
         through it; remove that argument of #[py_layer] if backward is made of differentiable ops");
 
-    /// Normalisation of channels: of `x`, weight, bias and the running statistics. In training it computes
-    /// new ones of these.
+    /// Normalization of channels. Inputs: `x`, weight, bias and the running statistics; in training the op
+    /// also computes new running statistics.
     BATCH_NORM = OpDef {
         attrs: &[("momentum", Type::Plain), ("eps", Type::Number), ("training", Type::Training)],
         infer: batch_norm_forms,
@@ -110,7 +110,7 @@ entries! {
     };
 }
 
-/// Its input, at which gradients end with an error.
+/// Returns its input; a gradient through it is an error.
 const fn same_op(name: &'static str, why: &'static str) -> OpDef {
     OpDef {
         infer: |_, inputs| Ok(vec![exactly::<1>(inputs)?[0].clone()]),
@@ -209,7 +209,7 @@ mod tests {
         assert!(names.len() > 80, "{}", names.len());
     }
 
-    /// The entry that CONTRIBUTING.md adds.
+    /// The entry in CONTRIBUTING.md.
     static LOGIT: OpDef = OpDef {
         infer: same_float,
         run: |_, x, _| float!(x, x => Ok((&x / (1.0 - &x)).ln())),

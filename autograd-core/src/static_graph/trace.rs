@@ -1,9 +1,9 @@
-//! A closure of eager ops as operators of a program, one by one.
+//! Tracing: a closure of eager ops becomes operators of a program, one for each op.
 //!
-//! The closure runs on examples, twice, with other numbers and other lengths of free axes, and its
-//! ops are noted. What differs between the two runs is what the program must not fix: a length in
-//! a shape that follows a free axis becomes free, and anything else is refused, by the line of the
-//! op. A third run proves that the program computes what the closure does.
+//! The closure runs on two examples with different numbers and different lengths of free axes, and its ops
+//! are recorded. A program must not fix what differs between the runs: a length in a shape that depends on a
+//! free axis becomes free, and any other difference is refused with the line of the op. A third run proves
+//! that the program computes the same as the closure.
 
 use std::panic::Location;
 
@@ -23,26 +23,26 @@ use crate::ops::Caller;
 use crate::ops::trace::{Note, is_equal};
 
 impl Program {
-    /// A closure of eager ops as operators of this program, one for each op:
+    /// Adds a closure of eager ops as operators of this program, one for each op:
     /// `program.trace(|x: &Tensor<f32>| (x * 2.0).tanh())`. They are printed, drawn, differentiated
-    /// and saved as all others are, and run with the closure's figures; the closure itself is not
-    /// kept.
+    /// and saved like all others, and give the closure's numbers; the closure itself is not kept.
     ///
-    /// A trace fixes what the closure does on its examples:
+    /// A trace fixes the behaviour of the closure on its examples:
     ///
-    /// - tensors that it captures or makes, and numbers, are constants of the program; gradients do
-    ///   not flow to them;
-    /// - a `#[py_layer]` op is one operator, made of the ops of its forward; its gradients are the ops
-    ///   of its backward, which is called for that on examples too, with all gradients wanted;
-    /// - loops are unrolled: a loop is as many operators as it had turns;
-    /// - lengths of axes are those of the inputs. Where an input's axis is free, a length in
-    ///   `reshape` or `broadcast_to` that follows it is free too.
+    /// - tensors that it captures or creates, and numbers, are constants of the program; gradients do not
+    ///   flow to them;
+    /// - a `#[py_layer]` op is one operator, built from the ops of its forward; its gradients are built from
+    ///   the ops of its backward, which is called on examples too, with all gradients wanted;
+    /// - loops are unrolled: each iteration adds its own operators;
+    /// - lengths of axes are those of the inputs. If an input's axis is free, a length in `reshape` or
+    ///   `broadcast_to` that depends on it is free too.
     ///
-    /// The closure is called three times, on numbers in (0, 1) and on lengths of free axes that
-    /// differ, and the program is compared with it. An error names the line where it does what a program cannot:
+    /// The closure is called three times, on numbers in (0, 1) and with different lengths of free axes, and
+    /// the program is compared with it. An error names the line at which the closure does what a program
+    /// cannot:
     ///
-    /// - it reads numbers that follow its inputs, by `item`, `at`, `to_vec`, `to_ndarray`, `view`, or `any` and
-    ///   `all` of a mask, as control flow on numbers does;
+    /// - it reads numbers that depend on its inputs, by `item`, `at`, `to_vec`, `to_ndarray`, `view`, or
+    ///   `any` and `all` of a mask, as control flow on numbers does;
     /// - it draws random numbers, changes a tensor in place, or calls an op that programs do not have.
     ///
     /// Such a closure can be one operator: [`Program::eager`].
@@ -71,7 +71,7 @@ impl Program {
         TraceCall(Building::new(self, Function::new(closure)))
     }
 
-    /// A method of tensors as one of variables: its eager ops, all at the place of the call.
+    /// A method of tensors as a method of variables: its eager ops, all with the place of the call.
     #[track_caller]
     pub(super) fn method(
         &self,
@@ -98,13 +98,13 @@ impl<const M: usize, const N: usize> TraceCall<M, N> {
         pub fn x(variables: impl Variables<M>): inputs = Some(variables.list());
     }
 
-    /// Adds the closure's ops to the program, and gives what it returns.
+    /// Adds the closure's ops to the program, and returns the closure's results as variables.
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if `x` is missing, a variable is of another
-    /// program or of another element type than the parameter, if the closure fails on an example,
-    /// or does what a trace cannot hold: see [`Program::trace`]. The program is then as it was.
+    /// [`Error::Program`](crate::Error::Program) if `x` is missing, a variable is of another program or of
+    /// another element type than the parameter, or if the closure fails on an example or cannot be traced:
+    /// see [`Program::trace`]. The program is then unchanged.
     #[track_caller]
     pub fn call(self) -> Result<<Arity<N> as Outcome>::Variables>
     where
@@ -114,7 +114,7 @@ impl<const M: usize, const N: usize> TraceCall<M, N> {
     }
 }
 
-/// Adds the ops of what is being built, which takes so many inputs; all of them `at` a place, if one is given.
+/// Adds the ops of a call that takes so many inputs; all of them get the place `at`, if it is given.
 fn traced(
     building: Building,
     takes: usize,
@@ -146,7 +146,7 @@ fn traced(
                  place, or does what follows the numbers themselves; place it with `eager`",
             );
         }
-        // The library's own functions stop no gradients.
+        // The library's own functions do not stop gradients.
         if at.is_none() {
             check_gradients(&graph, &outputs, &third, site)?;
         }
@@ -160,7 +160,7 @@ fn traced(
     Ok(program.variables(outputs))
 }
 
-/// What an eager op said, without its name.
+/// The message of an eager op, without the op's name.
 fn own_words<'w>(name: &str, why: &'w str) -> &'w str {
     why.strip_prefix(name).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(why)
 }
@@ -175,7 +175,7 @@ struct Run {
 impl Run {
     fn on(function: &Function, forms: &[Form], at: usize) -> Computed<Self> {
         let inputs: Values = forms.iter().map(|form| example(form, EXAMPLES[at])).collect();
-        // Recorded, so that the backward of a layer can be asked for.
+        // Recorded, so that the backward of a layer can be called.
         inputs.iter().for_each(want_gradient);
         let run = on_examples(function, inputs.clone(), true);
         let (outputs, notes) = run?;
@@ -183,7 +183,7 @@ impl Run {
     }
 }
 
-/// An error where the gradients of a graph's operators are not those of the closure, on an example.
+/// An error if the gradients of a graph's operators differ from those of the closure, on an example.
 fn check_gradients(graph: &Graph, outputs: &[VarId], run: &Run, site: &Site<'_>) -> Result<()> {
     let scratch = Program::new();
     let inputs: Vec<usize> =
@@ -203,7 +203,7 @@ fn check_gradients(graph: &Graph, outputs: &[VarId], run: &Run, site: &Site<'_>)
             targets.push(output.clone());
             feed.push((name, seed));
         }
-        // A gradient that programs refuse is not a wrong one.
+        // A gradient that programs refuse is not a wrong gradient.
         append(&mut all, &from, &inputs, site).unwrap_or_default()
     };
     if found.is_empty() || from.is_empty() {
@@ -234,7 +234,7 @@ fn check_gradients(graph: &Graph, outputs: &[VarId], run: &Run, site: &Site<'_>)
     Ok(())
 }
 
-/// Whether two gradients agree but for rounding; one that is absent is zero.
+/// Whether two gradients agree up to rounding; an absent gradient is zero.
 fn are_close(a: Option<&AnyTensor>, b: Option<&AnyTensor>) -> bool {
     let numbers = |grad: Option<&AnyTensor>| -> Vec<f64> {
         grad.map_or_else(Vec::new, |grad| for_any!(grad, t => t.cast::<f64>().to_vec()))
@@ -249,10 +249,10 @@ fn are_close(a: Option<&AnyTensor>, b: Option<&AnyTensor>) -> bool {
     a.into_iter().zip(b).all(agree)
 }
 
-/// A `#[py_layer]` op of a traced closure: forward as one operator, and backward as operators that are put in where
-/// gradients are asked for.
+/// A `#[py_layer]` op of a traced closure: its forward is one operator, and the operators of its backward are
+/// added when gradients are requested.
 impl TracedLayer {
-    /// Whether the parts, as a file has them, are those of one layer of so many inputs.
+    /// Checks that the parts, which may come from a file, form one layer of so many inputs.
     pub(super) fn check(&self, inputs: usize) -> Computed<()> {
         let fits = self.results.iter().all(|&var| var < self.forward.vars.len())
             && self.given.len() <= self.backward.vars.len()
@@ -278,7 +278,7 @@ impl TracedLayer {
         compute(&self.forward, inputs, &self.results)
     }
 
-    /// Puts backward's operators in.
+    /// Adds the operators of backward.
     pub(super) fn add_gradients(
         &self,
         graph: &mut Graph,
@@ -305,7 +305,7 @@ impl TracedLayer {
     }
 }
 
-/// Runs a graph by itself, whose first variables are its inputs.
+/// Runs a graph on its own; its first variables are its inputs.
 pub(super) fn compute(graph: &Graph, inputs: Values, results: &[VarId]) -> Computed<Values> {
     let mut values: Vec<Option<AnyTensor>> = inputs.into_iter().map(Some).collect();
     values.resize(graph.vars.len(), None);

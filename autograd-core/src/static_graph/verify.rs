@@ -1,4 +1,4 @@
-//! The rules of programs: an operator is added if it keeps them.
+//! The rules of programs: every operator is checked before it is added.
 
 use std::collections::HashSet;
 
@@ -46,15 +46,15 @@ impl Graph {
         Ok(outputs)
     }
 
-    /// Adds an operator whose outputs are there.
+    /// Adds an operator whose outputs exist already.
     pub(super) fn push_op(&mut self, op: Op) -> Result<()> {
         self.check(&op).map_err(|why| op.wrong(why))?;
         self.add_op(op);
         Ok(())
     }
 
-    /// Adds the operators of another graph. `own` has a place for each variable there: what it is here, where
-    /// that is known before.
+    /// Adds the operators of another graph. `own` maps each variable of `other` to one of this graph; inputs
+    /// are given, and the rest is filled in.
     pub(super) fn push_copy(
         &mut self,
         other: &Graph,
@@ -95,7 +95,7 @@ impl Graph {
         Ok(())
     }
 
-    /// What it reads is there, and as it was. The forms of its results.
+    /// Checks that all inputs exist and have not been updated. Returns the forms of the results.
     fn check_inputs(&self, op: &Op) -> Computed<Vec<Form>> {
         for &input in &op.inputs {
             let var = &self.vars[input];
@@ -129,11 +129,11 @@ impl Graph {
         })
     }
 
-    /// Whether an operator of this phase must not read what that one has written.
+    /// Whether an operator of this phase must not read a variable that `writer` has written.
     fn hides(&self, writer: OpId, phase: Phase) -> bool {
         match phase {
             Phase::Forward => true,
-            // It reads what its operator read, the value before.
+            // A gradient reads the value that its operator read, before the write.
             Phase::Backward => self.ops[writer].phase == Phase::Update,
             Phase::Update => false,
         }
@@ -175,7 +175,7 @@ impl Graph {
         Ok(())
     }
 
-    /// The new values of what is kept.
+    /// Checks the kept variables that are written.
     fn check_writes(&self, op: &Op) -> Computed<()> {
         let misplaced = match op.kind.writes() {
             true => op.outputs.first().map(|var| ("computes", var)),

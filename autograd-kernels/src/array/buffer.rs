@@ -1,20 +1,19 @@
-//! The heap data of values, which starts with a cache line where it is large enough for that to count.
+//! The heap data of values. Large buffers are aligned to cache lines.
 
 use std::ops::{Deref, DerefMut};
 
 use super::Storable;
 
-/// Buffers of so many bytes start with a cache line: of vectors that lie across two, each costs two.
+/// Buffers of at least this many bytes are aligned: a vector that crosses a cache line costs two accesses.
 const ALIGNED_BYTES: usize = 1024;
 const LINE: usize = 64;
 
-/// Elements to have room for beside `len`.
+/// Extra capacity beyond `len` that allows for alignment.
 const fn spare<T>(len: usize) -> usize {
     if len * size_of::<T>() < ALIGNED_BYTES { 0 } else { LINE / size_of::<T>() }
 }
 
-/// How many elements to leave out at the beginning of a vector for `len`, which has room for [`spare`]
-/// more.
+/// How many elements to skip at the start of a vector so that its data, `len` elements, is aligned.
 fn start<T>(data: &[T], len: usize) -> usize {
     match spare::<T>(len) {
         0 => 0,
@@ -22,18 +21,18 @@ fn start<T>(data: &[T], len: usize) -> usize {
     }
 }
 
-/// Elements. Those that the pool gave go back to it when this is dropped.
+/// Elements. Memory from the pool returns there on drop.
 pub struct Buffer<T: Storable> {
     data: Vec<T>,
-    /// What stands before is not used, so that the first element starts a cache line.
+    /// Elements before this one are unused, so that the data starts a cache line.
     start: usize,
-    /// Whether the pool gave the memory. What came from elsewhere is freed: no op would take it out again,
-    /// so a loop that hands in vectors would fill the pool.
+    /// Whether the memory is from the pool. Foreign memory is freed: no op would take it out of the pool
+    /// again, so a loop that passes in vectors would fill the pool.
     pooled: bool,
 }
 
 impl<T: Storable> Buffer<T> {
-    /// With `len` elements of any content.
+    /// Creates a buffer of `len` elements with unspecified content.
     pub fn any(len: usize) -> Self {
         let mut data = T::any_buffer(len + spare::<T>(len));
         let start = start(&data, len);
@@ -41,7 +40,7 @@ impl<T: Storable> Buffer<T> {
         Self { data, start, pooled: true }
     }
 
-    /// Without elements, with room for `len`.
+    /// Creates a buffer with no elements and capacity for `len`.
     pub(super) fn with_room(len: usize) -> Self {
         let mut data = T::any_buffer(len + spare::<T>(len));
         let start = start(&data, len);
@@ -50,19 +49,19 @@ impl<T: Storable> Buffer<T> {
         Self { data, start, pooled: true }
     }
 
-    /// Where elements are pushed; there may be something before them.
+    /// The vector to push elements onto; it may contain others before them.
     pub(super) fn open(&mut self) -> &mut Vec<T> {
         &mut self.data
     }
 
-    /// With the elements that `fill` pushes, `len` if it is right.
+    /// Creates a buffer from the elements that `fill` pushes, which must be `len`.
     pub(super) fn filled(len: usize, fill: impl FnOnce(&mut Vec<T>)) -> Self {
         let mut buffer = Self::with_room(len);
         fill(&mut buffer.data);
         buffer
     }
 
-    /// Has `len` elements from now on, of any content, if there is room for them.
+    /// Sets the length to `len` if the capacity suffices; returns whether it does. Content is unspecified.
     pub(super) fn resize(&mut self, len: usize) -> bool {
         let fits = self.start + len <= self.data.capacity();
         if fits {
@@ -88,14 +87,14 @@ impl<T: Storable> DerefMut for Buffer<T> {
     }
 }
 
-/// One without elements.
+/// An empty buffer.
 impl<T: Storable> Default for Buffer<T> {
     fn default() -> Self {
         Self::from(Vec::new())
     }
 }
 
-/// Takes memory from elsewhere.
+/// Takes over foreign memory.
 impl<T: Storable> From<Vec<T>> for Buffer<T> {
     fn from(data: Vec<T>) -> Self {
         Self { data, start: 0, pooled: false }
@@ -117,7 +116,7 @@ mod tests {
     #[test]
     fn large_buffers_start_with_a_cache_line() {
         for len in [256, 257, 1000, 10_000, 100_001] {
-            // The second time it may come from the pool.
+            // The second buffer may come from the pool.
             for _ in 0..2 {
                 let any = Buffer::<f32>::any(len);
                 assert_eq!((any.len(), any.as_ptr().addr() % LINE), (len, 0));

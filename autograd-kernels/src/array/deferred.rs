@@ -1,7 +1,7 @@
 //! Lazy evaluation: cheap functions of the elements of a large value, computed when the value is read.
 //!
-//! A pass over memory for each function becomes one for all of them: in the op that reads the result, block
-//! by block, or when the elements are asked for as a slice.
+//! One pass over memory computes several functions: in the op that reads the result, block by block, or
+//! when the elements are requested as a slice.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -14,18 +14,18 @@ use super::math::{Cheap, Math};
 use super::simd::{Kernel, dispatch};
 use super::threads::each_grain;
 
-/// Smaller values are computed at once: the first cache holds them.
+/// Smaller values are computed at once: they fit the L1 cache.
 const MIN_BYTES: usize = 32 << 10;
 
-/// Whether functions of so many elements are deferred.
+/// Whether functions of `len` elements are deferred.
 pub(super) const fn pays<T>(len: usize) -> bool {
     len * size_of::<T>() >= MIN_BYTES
 }
 
-/// Each reader computes the steps again, so their number is limited.
+/// Every reader computes the steps again, so their number is limited.
 const MAX_STEPS: usize = 8;
 
-/// A cheap function of an element, which is its operand `at`; the other one, if it has one, is a number.
+/// A cheap function of an element, which is operand number `at`; a second operand is a number.
 #[derive(Clone, Copy)]
 pub struct Step<T> {
     pub function: Cheap,
@@ -33,7 +33,7 @@ pub struct Step<T> {
     pub number: T,
 }
 
-/// Steps of the elements of a whole buffer.
+/// The elements of a whole buffer, and the steps to apply.
 #[derive(Clone)]
 pub struct Source<T: Storable> {
     buffer: Arc<Buffer<T>>,
@@ -41,8 +41,8 @@ pub struct Source<T: Storable> {
     run: Run<T>,
 }
 
-/// Computes steps of the block `x`, if there is one, or else of the last one, which is written over. A
-/// pointer, because values are also of elements that have no such functions.
+/// Applies steps to the block `x`, or in place if `x` is `None`. A function pointer, because values may
+/// have element types without these functions.
 type Run<T> = fn(&[Step<T>], Option<&[T]>, &mut [T]);
 
 impl<T: Storable> Source<T> {
@@ -51,7 +51,7 @@ impl<T: Storable> Source<T> {
         (self.run)(&self.steps, Some(&self.buffer[start..][..out.len()]), out);
     }
 
-    /// All elements, in the buffer itself where nobody else holds it.
+    /// Computes all elements, in the buffer itself if it is not shared.
     fn computed(&mut self) -> Arc<Buffer<T>> {
         if let Some(data) = Arc::get_mut(&mut self.buffer) {
             each_grain(data, &|_, part| (self.run)(&self.steps, None, part));
@@ -63,7 +63,7 @@ impl<T: Storable> Source<T> {
     }
 }
 
-/// Elements of a tile, which stay in registers from the first step to the last.
+/// Elements per tile; a tile stays in registers from the first step to the last.
 const TILE: usize = 128;
 
 fn run<T: Storable + Math>(steps: &[Step<T>], x: Option<&[T]>, block: &mut [T]) {
@@ -73,7 +73,7 @@ fn run<T: Storable + Math>(steps: &[Step<T>], x: Option<&[T]>, block: &mut [T]) 
     if last.is_empty() {
         return;
     }
-    // The rest, as a tile that is filled up.
+    // The rest, padded to a tile.
     let mut tile = [T::ZERO; TILE];
     let n = last.len();
     tile[..n].copy_from_slice(read.map_or(&*last, |(_, rest)| rest));
@@ -81,7 +81,7 @@ fn run<T: Storable + Math>(steps: &[Step<T>], x: Option<&[T]>, block: &mut [T]) 
     last.copy_from_slice(&tile[..n]);
 }
 
-/// Steps of whole tiles: of `x`, if there is one, or else of `out`.
+/// Applies steps to whole tiles: of `x`, or of `out` if `x` is `None`.
 struct Tiles<'a, T> {
     steps: &'a [Step<T>],
     x: Option<&'a [[T; TILE]]>,
@@ -104,7 +104,7 @@ impl<T: Storable + Math> Kernel for Tiles<'_, T> {
                         }
                     };
                 }
-                // The same bits as the ops give one by one.
+                // The same bits as from separate ops.
                 match function {
                     Cheap::Add => each!(|a, b| a + b),
                     Cheap::Sub => each!(|a, b| a - b),
@@ -124,9 +124,9 @@ impl<T: Storable + Math> Kernel for Tiles<'_, T> {
     }
 }
 
-/// Elements that are computed at most once as a whole.
+/// Elements that are computed as a whole, at most once.
 pub(super) struct Deferred<T: Storable> {
-    /// Nothing once they are computed.
+    /// `None` once the elements are computed.
     source: Mutex<Option<Source<T>>>,
     made: OnceLock<Arc<Buffer<T>>>,
 }
@@ -136,7 +136,7 @@ impl<T: Storable + Math> Deferred<T> {
         Self::of(Source { buffer, steps: SmallVec::from_iter([step]), run })
     }
 
-    /// With one step more: of the elements in memory, if there are too many steps.
+    /// With one more step. If there are too many, starts from the elements in memory.
     pub(super) fn extended(&self, step: Step<T>) -> Self {
         match self.source().filter(|source| source.steps.len() < MAX_STEPS) {
             Some(mut source) => {
@@ -153,14 +153,14 @@ impl<T: Storable> Deferred<T> {
         Self { source: Mutex::new(Some(source)), made: OnceLock::new() }
     }
 
-    /// So many elements whose computation panics, as where there is no memory.
+    /// Elements whose computation panics, as when memory is exhausted.
     #[cfg(feature = "testing")]
     pub(super) fn failing(len: usize) -> Self {
         let run: Run<T> = |_, _, _| panic!("out of memory");
         Self::of(Source { buffer: Arc::new(Buffer::any(len)), steps: SmallVec::new(), run })
     }
 
-    /// What they are computed from, block by block; nothing if they are in memory.
+    /// The source for computing block by block; `None` if the elements are in memory.
     pub(super) fn source(&self) -> Option<Source<T>> {
         self.source.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -279,7 +279,7 @@ mod tests {
             assert_eq!((x.nth(at), fork.nth(at)), (plain, plain + 1.0));
             assert_eq!(y.nth(at), (plain + 1.0) * 3.0 + 0.5);
         }
-        // What comes after starts from the elements in memory.
+        // Further steps start from the elements in memory.
         assert_eq!(y.deferred(with(Cheap::Add, 1.0)).nth(1), 7.5);
     }
 }

@@ -4,11 +4,11 @@ use std::fmt::Debug;
 
 use super::pool::Pooled;
 
-/// How many bytes of data stand inside a tensor's own allocation: one vector register of the
-/// widest instruction set, so that a small tensor is one allocation and one vector operation.
+/// How many bytes of data a tensor stores inline: one vector register of the widest instruction
+/// set, so that a small tensor is one allocation and one vector operation.
 pub const INLINE_BYTES: usize = 64;
 
-/// What arrays need to know of an element type.
+/// Requirements of arrays on an element type.
 pub trait Storable: Pooled + Send + Sync + Debug + PartialEq + PartialOrd {
     const ZERO: Self;
     const ONE: Self;

@@ -1,14 +1,14 @@
-//! Functions of each element of values of any type, in one walk over memory. Those of floats that matter
-//! for speed are formulas: see [`pass`](crate::formula::pass).
+//! Elementwise functions of values of any type, in one pass over memory. The float functions whose speed
+//! matters are formulas: see [`pass`](crate::formula::pass).
 
 use super::feed::Feed;
 use super::shape::copied;
 use super::{Storable, Value};
 
-/// Elements a block.
+/// Elements per block.
 const BLOCK: usize = 1024;
 
-/// The elements of `on` where `mask` is true, those of `off` elsewhere, all broadcast to `shape`.
+/// The elements of `on` where `mask` is true, of `off` elsewhere; all are broadcast to `shape`.
 pub fn chosen_of<T: Storable>(
     shape: &[usize],
     mask: &Value<bool>,
@@ -28,7 +28,7 @@ pub fn chosen_of<T: Storable>(
     })
 }
 
-/// `f` of every element, of another type.
+/// Applies `f` to every element; the result may have another type.
 pub fn convert<T: Storable, U: Storable>(x: &Value<T>, f: impl Fn(T) -> U) -> Value<U> {
     let x = x.contiguous();
     let data = x.as_slice().unwrap_or(&[]);
@@ -39,7 +39,7 @@ pub fn convert<T: Storable, U: Storable>(x: &Value<T>, f: impl Fn(T) -> U) -> Va
     })
 }
 
-/// `f` of every pair of elements of two values broadcast to `shape`, of another type.
+/// Applies `f` to every pair of elements, broadcast to `shape`; the result may have another type.
 pub fn convert_zip<A: Storable, B: Storable, U: Storable>(
     shape: &[usize],
     a: &Value<A>,

@@ -9,23 +9,23 @@ use super::{Storable, Value};
 /// Longer rows that repeat are gathered.
 const SHORT: usize = 512;
 
-/// Where the blocks of an operand come from.
+/// The source of an operand's blocks.
 pub enum Feed<'a, T: Storable> {
     /// Row-major data.
     Slice(&'a [T]),
     /// One number for all elements.
     Same(Buffer<T>, T),
-    /// A short row of so many elements, again and again: it is written so once, and each block reads on
-    /// from where it is in the row.
+    /// A short row that repeats. The buffer repeats it once for all, so that each block is a slice of
+    /// the buffer.
     Repeated(&'a [T], Buffer<T>),
-    /// Anything else, gathered into a block.
+    /// Any other layout, gathered into a block.
     Gathered(&'a [T], Box<Walk<1>>, Buffer<T>),
-    /// What is computed when it is read; the next block starts there.
+    /// Deferred elements, computed block by block; the next block starts at this position.
     Deferred(Source<T>, usize, Buffer<T>),
 }
 
 impl<'a, T: Storable> Feed<'a, T> {
-    /// From element `start` on.
+    /// Starts at element `start`.
     pub fn new(value: &'a Value<T>, shape: &[usize], start: usize) -> Self {
         if same(value.shape(), shape) {
             if let Some(source) = value.source() {
@@ -38,7 +38,7 @@ impl<'a, T: Storable> Feed<'a, T> {
         Self::walking(value.raw(), Walk::new(shape, [&value.strides_as(shape)], start))
     }
 
-    /// What a walk that has just started reads.
+    /// Creates the feed of a walk that has just started.
     pub fn walking(raw: &'a [T], walk: Walk<1>) -> Self {
         match *walk.axes.as_slice() {
             [] | [(_, [0])] => {
@@ -60,13 +60,13 @@ impl<'a, T: Storable> Feed<'a, T> {
                 source.write(*start, room(block, n));
                 *start += n;
             }
-            // The first block is the longest.
+            // Filled once: the first block is the longest.
             Self::Same(block, element) => {
                 if block.is_empty() {
                     room(block, n).fill(*element);
                 }
             }
-            // The same for it.
+            // Likewise.
             Self::Repeated(row, block) => {
                 if block.is_empty() {
                     repeat(row, room(block, row.len() + n));
@@ -104,7 +104,6 @@ impl<'a, T: Storable> Feed<'a, T> {
     }
 }
 
-/// Writes a row again and again.
 fn repeat<T: Copy>(row: &[T], out: &mut [T]) {
     out[..row.len()].copy_from_slice(row);
     let mut done = row.len();
@@ -115,7 +114,7 @@ fn repeat<T: Copy>(row: &[T], out: &mut [T]) {
     }
 }
 
-/// The first `n` elements of a block, made where it is too short.
+/// The first `n` elements of a block; replaces a block that is too short.
 fn room<T: Storable>(block: &mut Buffer<T>, n: usize) -> &mut [T] {
     if block.len() < n {
         *block = Buffer::any(n);

@@ -1,6 +1,6 @@
 //! Sums and products of integers: exact in any order, or an error.
 //!
-//! They are summed in a wider type and must fit into their own at the end only.
+//! They are computed in a wider type; only the result must fit the element type.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 
 /// An integer element type.
 pub trait Integer: Storable + CheckedAdd + Into<i128> + TryFrom<i128> {
-    /// Holds the sum of [`PART`] elements, whatever they are.
+    /// A type that holds the sum of any [`PART`] elements.
     type Wide: Wide + From<Self>;
 }
 
@@ -31,21 +31,21 @@ impl Integer for i64 {
     type Wide = i128;
 }
 
-/// So many elements are summed in [`Integer::Wide`].
+/// The number of elements summed in [`Integer::Wide`].
 const PART: usize = 1 << 31;
 
-/// What integers are summed in.
+/// The type in which integers are accumulated.
 pub trait Wide: PrimInt + SaturatingMul + Default + Send + Sync + From<bool> + Into<i128> {}
 
 impl Wide for i64 {}
 impl Wide for i128 {}
 
-/// How integers become one.
+/// A reduction of integers.
 pub trait Total: Copy + Sync {
-    /// Whether it starts with 1, else with 0.
+    /// Whether the initial value is 1; otherwise it is 0.
     const STARTS: bool;
     fn join<W: Wide>(self, a: W, b: W) -> W;
-    /// The result, unless it may be one that saturated.
+    /// The result for an error message; `None` if it may have saturated.
     fn shown(self, total: i128) -> Option<i128>;
 }
 
@@ -71,7 +71,7 @@ pub struct Product;
 impl Total for Product {
     const STARTS: bool = true;
 
-    /// What is out of range stays out of range, but for a factor of 0.
+    /// A saturated product remains out of range, unless a factor is 0.
     #[inline(always)]
     fn join<W: Wide>(self, a: W, b: W) -> W {
         a.saturating_mul(&b)
@@ -82,14 +82,14 @@ impl Total for Product {
     }
 }
 
-/// The first result that its element type cannot hold, if there is one; and which that is, if it is known.
+/// The first result that is out of range of its element type, if any, with its value if that is known.
 #[derive(Default)]
 pub struct Beyond(OnceLock<Option<i128>>);
 
 impl Beyond {
     #[cold]
     pub fn note(&self, found: Option<i128>) {
-        // The first one stays.
+        // Keeps the first one.
         let _ = self.0.set(found);
     }
 
@@ -100,7 +100,7 @@ impl Beyond {
         })
     }
 
-    /// An error if there is one.
+    /// Returns an error if a result was out of range.
     #[inline]
     pub fn check<T: Storable>(self, op: &'static str) -> Result<()> {
         match self.0.into_inner() {
@@ -113,7 +113,7 @@ impl Beyond {
     }
 }
 
-/// Along sorted `axes`, which stay with length 1.
+/// Reduces along sorted `axes`, which keep length 1.
 pub fn total_axes<T: Integer, F: Total>(
     op: &'static str,
     x: &Value<T>,
@@ -145,7 +145,7 @@ pub fn total_axes<T: Integer, F: Total>(
     Ok(value)
 }
 
-/// Row-major elements, and a shape around one axis along which they are to be joined.
+/// Row-major elements, and their shape around one axis, along which they are to be joined.
 fn grouped<T: Integer>(x: &Value<T>, axes: &[usize]) -> (Value<T>, Around) {
     let lengths = |axes: &[usize]| axes.iter().map(|&axis| x.shape()[axis]).product::<usize>();
     let kept: Vec<usize> = (0..x.rank()).filter(|axis| !axes.contains(axis)).collect();
@@ -156,7 +156,7 @@ fn grouped<T: Integer>(x: &Value<T>, axes: &[usize]) -> (Value<T>, Around) {
     if beside && n <= PART {
         return (x.contiguous().into_owned(), Around { outer: outer / inner, n, inner });
     }
-    // The others first, so that what is joined is a row.
+    // The kept axes first, so that the elements to join are a row.
     let order: Vec<usize> = [&kept, axes].concat();
     let strides = x.strides();
     let moved = x.restrided(
@@ -180,14 +180,14 @@ impl<T: Integer, F: Total> Kernel for Row<'_, T, F> {
     }
 }
 
-/// All elements of a row, on threads where that pays.
+/// Joins all elements of a row, on threads if that pays.
 fn of_row<T: Integer, F: Total>(row: &[T], total: F) -> i128 {
     let branch = |range: Range<usize>| dispatch(Row(&row[range], total)).into();
     let most = at_once(row.len()).min(PART);
     shared_tree((row.len(), row.len()), [1, most], &branch, &|a, b| total.join(a, b))
 }
 
-/// Joins the elements of each column of rows that begin `stride` elements apart.
+/// Joins the elements of each column; rows begin `stride` elements apart.
 struct Columns<'a, T: Integer, F>(&'a mut [T::Wide], &'a [T], usize, F);
 
 impl<T: Integer, F: Total> Kernel for Columns<'_, T, F> {
@@ -212,7 +212,7 @@ fn along_columns<T: Integer, F: Total>(
     narrow: &(impl Fn(i128) -> T + Sync),
 ) {
     let Around { n, inner, .. } = around;
-    // Tiles of columns, whose sums stay in the first cache.
+    // Tiles of columns, whose sums stay in the L1 cache.
     let tile = inner.min(TILE);
     each_chunk_of(data.len() / LIGHT, out, inner, &|block, out| {
         let data = &data[block * n * inner..][..n * inner];
@@ -228,7 +228,7 @@ fn along_columns<T: Integer, F: Total>(
     });
 }
 
-/// Adds in place; what leaves the range of the type is noted.
+/// Adds two elements; overflow is recorded and gives 0.
 pub fn plus<T: Integer>(beyond: &Beyond) -> impl Fn(T, T) -> T + Sync {
     |a, b| {
         a.checked_add(&b).unwrap_or_else(|| {
@@ -238,12 +238,12 @@ pub fn plus<T: Integer>(beyond: &Beyond) -> impl Fn(T, T) -> T + Sync {
     }
 }
 
-/// Adds elements to places of some data.
+/// A set of elements to add to some positions of the data.
 pub trait Additions<T> {
     fn add<A: Copy + Send + Sync>(&self, data: &mut [A], plus: impl Fn(A, T) -> A + Sync);
 }
 
-/// What has been added to a value.
+/// Returns a value with `additions` applied; an error if a result is out of range.
 pub fn added<T: Integer>(
     op: &'static str,
     x: Value<T>,
@@ -254,7 +254,7 @@ pub fn added<T: Integer>(
     if beyond.0.get().is_none() {
         return Ok(sums);
     }
-    // It may come back into the range of the type: what it is in the end, a wider one tells.
+    // A partial sum overflowed, but the result may be in range: repeat in a wider type.
     let beyond = Beyond::default();
     let x = x.contiguous();
     let data = x.as_slice().unwrap_or(&[]);

@@ -7,7 +7,7 @@ use super::threads::each_chunk_of;
 use super::{Shape, Storable, Value};
 use crate::error::{Error, Result};
 
-/// `a @ b`: matrices, or stacks of matrices whose leading axes broadcast. Both have at least two
+/// `a @ b`, for matrices or stacks of matrices whose leading axes broadcast. Both have at least two
 /// axes.
 pub fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
     let (lead_a, [m, k]) = split(a);
@@ -54,8 +54,8 @@ pub fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
     Ok(value)
 }
 
-/// The product of two matrices, each as it is or transposed, in the memory of `into`; the figures are
-/// those of [`matmul`]. `None` where they are no matrices or have no product.
+/// The product of two matrices, each optionally transposed, in the memory of `into`; the same numbers
+/// as [`matmul`]. `None` if an operand is not a matrix or the sizes do not match.
 pub fn product_into<T: FloatMultiply>(
     operands: [&Value<T>; 2],
     transposed: [bool; 2],
@@ -85,10 +85,10 @@ fn operand<'a, T>(data: &'a [T], strides: &[usize]) -> Matrix<'a, T> {
     Matrix { data, rows: strides[0], columns: strides[1] }
 }
 
-/// Element types that matrices are made of.
+/// Element types of matrix products.
 pub trait Multiply: Storable {
-    /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with any content. What the
-    /// type cannot hold is noted.
+    /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with unspecified content.
+    /// Overflow is recorded.
     fn product(
         size: [usize; 3],
         a: Matrix<'_, Self>,

@@ -1,7 +1,7 @@
-//! What is done along one axis: elements picked by an index, added back, reversed, summed, the best found.
+//! Kernels along one axis: select and gather by an index, scatter, reverse, cumulative sums, argmax.
 //!
-//! Row-major data is seen as `[outer, n, inner]` around the axis. What has one element a step (`inner` is
-//! 1) is walked row by row of `outer`, everything else slice by slice.
+//! Row-major data is seen as `[outer, n, inner]` around the axis. If `inner` is 1, kernels go row by row of
+//! `outer`, otherwise slice by slice.
 
 use super::buffer::Buffer;
 use super::reduce::{Fold, fold_slice};
@@ -9,10 +9,10 @@ use super::simd::{Kernel, dispatch};
 use super::threads::each_chunk;
 use super::{Storable, Value};
 
-/// Elements a chunk, which one thread computes.
+/// Elements per chunk; one thread computes a chunk.
 const CHUNK: usize = 16 * 1024;
 
-/// Rows whose sums are summed beside each other: an addition waits for the one before it in its row.
+/// Rows whose running sums are interleaved: within a row, each addition waits for the previous one.
 const BESIDE: usize = 8;
 
 /// A shape around an axis.
@@ -25,23 +25,23 @@ pub struct Around {
 
 impl Around {
     pub fn new(shape: &[usize], axis: usize) -> Self {
-        // Without elements there is nothing to visit, however long the other axes are.
+        // No elements, no steps, however long the other axes are.
         let outer = if shape.contains(&0) { 0 } else { shape[..axis].iter().product() };
         Self { outer, n: shape[axis], inner: shape[axis + 1..].iter().product() }
     }
 
-    /// Elements a step of `outer`.
+    /// Elements per step of `outer`.
     fn block(self) -> usize {
         self.n * self.inner
     }
 
-    /// The block `at` of data of this shape.
+    /// Block number `at` of data of this shape.
     fn of<T>(self, data: &[T], at: usize) -> &[T] {
         &data[at * self.block()..][..self.block()]
     }
 
-    /// Shows the parts of a result of this shape, on threads where that pays: which block a part is of, at which
-    /// step it begins, and its slices.
+    /// Calls `run` for each part of a result of this shape, on threads if that pays, with the part's block,
+    /// its first step, and its slices.
     fn each_part<T: Send>(self, out: &mut [T], run: impl Fn(usize, usize, &mut [T]) + Sync) {
         if out.is_empty() {
             return;
@@ -59,7 +59,7 @@ impl Around {
         });
     }
 
-    /// Shows the blocks of data of this shape, on threads where that pays.
+    /// Calls `run` for groups of blocks of data of this shape, on threads if that pays.
     fn each_block<T: Send>(self, data: &mut [T], run: impl Fn(usize, &mut [T]) + Sync) {
         if data.is_empty() {
             return;
@@ -73,7 +73,7 @@ impl Around {
     }
 }
 
-/// Writes the slices of `x` that `index` names; all are there.
+/// Writes the slices of `x` that `index` names; all indices are valid.
 pub fn select<T: Storable>(x: &[T], around: Around, index: &[i64], out: &mut [T]) {
     let inner = around.inner;
     Around { n: index.len(), ..around }.each_part(out, |block, first, part| {
@@ -90,7 +90,7 @@ pub fn select<T: Storable>(x: &[T], around: Around, index: &[i64], out: &mut [T]
     });
 }
 
-/// Adds the slices of `source` to those of `data` that `index` names; all are there.
+/// Adds the slices of `source` to the slices of `data` that `index` names; all indices are valid.
 pub fn add_at<A: Copy + Send, T: Copy + Sync>(
     data: &mut [A],
     around: Around,
@@ -116,7 +116,7 @@ pub fn add_at<A: Copy + Send, T: Copy + Sync>(
     });
 }
 
-/// Writes the elements of `x` that an index of the same shape but for `n`, the result's, names.
+/// Writes the elements of `x` that `index` names; the index has `x`'s shape, but `n` along the axis.
 pub fn gather<T: Storable>(x: &[T], around: Around, index: &[i64], n: usize, out: &mut [T]) {
     let inner = around.inner;
     let indices = Around { n, ..around };
@@ -137,8 +137,8 @@ pub fn gather<T: Storable>(x: &[T], around: Around, index: &[i64], n: usize, out
     });
 }
 
-/// Adds the elements of `source` to those of `data` that an index of its shape names: the same shape but for
-/// `n`.
+/// Adds the elements of `source` to the elements of `data` that `index` names; both have `data`'s shape, with
+/// length `n` along the axis.
 pub fn scatter_add<A: Copy + Send, T: Copy + Sync>(
     data: &mut [A],
     around: Around,
@@ -177,7 +177,7 @@ pub fn reverse<T: Storable>(x: &[T], around: Around, out: &mut [T]) {
     });
 }
 
-/// Adds to each slice the one before it, or, from the end, the one after it.
+/// Adds to each slice the previous one, or, with `from_end`, the next one.
 pub fn accumulate<T: Storable>(
     data: &mut [T],
     around: Around,
@@ -186,7 +186,7 @@ pub fn accumulate<T: Storable>(
 ) {
     let Around { n, inner, .. } = around;
     if inner == 1 {
-        // Groups of rows as if they were blocks.
+        // Groups of rows are treated as blocks.
         let rows = Around { outer: 1, n: BESIDE, inner: n };
         let whole = data.len() - data.len() % rows.block().max(1);
         let (groups, rest) = data.split_at_mut(whole);
@@ -206,7 +206,7 @@ pub fn accumulate<T: Storable>(
     });
 }
 
-/// Those of `R` rows of length `n`.
+/// The running sums of `R` rows of length `n`.
 fn running_sums<T: Storable, const R: usize>(
     rows: &mut [T],
     n: usize,
@@ -226,14 +226,14 @@ fn running_sums<T: Storable, const R: usize>(
     }
 }
 
-/// A row-major copy to change, in the value's own buffer where nobody else holds it.
+/// Changes a row-major copy, in the value's own buffer if it is not shared.
 pub fn changed<T: Storable>(mut x: Value<T>, change: impl FnOnce(&mut [T])) -> Value<T> {
     change(x.make_mut());
     x
 }
 
-/// Where along the axis the best element stands: the first of equal ones, and the first NaN if there is
-/// one. The axis has one element at least, and `fold` gives the better one of two, or the NaN.
+/// The position of the best element along the axis: the first of equal ones, or the first NaN if there is
+/// one. The axis has at least one element; `fold` returns the better of two, or NaN.
 pub fn best<T: Storable + PartialEq, F: Fold<T> + Sync>(
     data: &[T],
     around: Around,
@@ -261,7 +261,7 @@ pub fn best<T: Storable + PartialEq, F: Fold<T> + Sync>(
     });
 }
 
-/// The place of the first element that is this one, or NaN.
+/// The position of the first element that equals this one or is NaN.
 struct Find<'a, T>(&'a [T], T);
 
 impl<T: Copy + PartialEq> Kernel for Find<'_, T> {
@@ -272,7 +272,7 @@ impl<T: Copy + PartialEq> Kernel for Find<'_, T> {
         let Self(row, best) = self;
         #[allow(clippy::eq_op, reason = "the test for NaN that all number types share")]
         let is = |x: T| x == best || x != x;
-        // Many at a time, without a branch for each.
+        // In groups, without a branch for each element.
         let holds = |part: &[T]| part.iter().fold(false, |found, &x| found | is(x));
         let before = row.chunks(64).take_while(|part| !holds(part)).count() * 64;
         let rest = row.get(before..).unwrap_or_default();
@@ -280,7 +280,7 @@ impl<T: Copy + PartialEq> Kernel for Find<'_, T> {
     }
 }
 
-/// Notes in `places` where an element of a row is better than the best before it.
+/// Records in `places` the step of an element of a row that is better than the best before it.
 struct Better<'a, T, F> {
     row: &'a [T],
     step: i64,
@@ -297,7 +297,7 @@ impl<T: Copy + PartialEq, F: Fold<T>> Kernel for Better<'_, T, F> {
         let Self { row, step, best, places, fold } = self;
         for ((&x, best), place) in row.iter().zip(best).zip(places) {
             let better = fold.join(*best, x);
-            // NaN is not equal to itself: it is better than every number, and nothing is better than it.
+            // NaN is not equal to itself: it beats every number, and nothing beats NaN.
             #[allow(clippy::eq_op, reason = "the test for NaN that all number types share")]
             let found = *best == *best && better != *best;
             *place = if found { step } else { *place };
@@ -310,7 +310,7 @@ impl<T: Copy + PartialEq, F: Fold<T>> Kernel for Better<'_, T, F> {
 mod tests {
     use super::*;
 
-    /// Around the axis there is everything that the loops tell apart, and more than a chunk.
+    /// Shapes for every case of the loops, including more than one chunk.
     const SHAPES: [[usize; 3]; 12] = [
         [1, 1, 1],
         [1, 5, 1],
@@ -400,7 +400,7 @@ mod tests {
                         true => [at(o, n - 1 - j, k), at(o, n - j, k)],
                         false => [at(o, j, k), at(o, j - 1, k)],
                     };
-                    // Of those of one block, the earlier ones come first.
+                    // Within one block, earlier elements are added first.
                     data[to] += data[from];
                 }
                 assert_eq!(found, data, "{outer} {n} {inner} {from_end}");
@@ -426,7 +426,7 @@ mod tests {
     fn the_best_stands_where_it_was_first() {
         for [outer, n, inner] in SHAPES {
             let around = Around { outer, n, inner };
-            // Equal ones, zeros of both signs, infinities; then NaN among them.
+            // Equal elements, zeros of both signs, infinities; then NaN among them.
             for nan in [usize::MAX, 97, 5] {
                 let data: Vec<f32> = (0..len(around))
                     .map(|i| match i * 31 % 101 {

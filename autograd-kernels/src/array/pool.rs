@@ -1,8 +1,8 @@
-//! Free buffers, kept for the next op.
+//! A pool of free buffers for later ops.
 //!
-//! A fresh buffer of a few megabytes costs more to map than most ops cost to run, so buffers from
-//! [`POOLED_BYTES`] on go back to a bounded pool when their tensor is dropped. They keep their
-//! numbers: a kernel that writes every element needs no zeros first.
+//! Mapping a fresh buffer of a few megabytes costs more than most ops, so buffers from [`POOLED_BYTES`] on
+//! return to a bounded pool when their tensor is dropped. Their content is kept: a kernel that writes every
+//! element needs no zeros first.
 
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
@@ -10,26 +10,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::LocalKey;
 
-/// Smaller buffers do not go to the pools.
+/// Smaller buffers are not pooled.
 pub const POOLED_BYTES: usize = 16 * 1024;
 
-/// Buffers of these sizes are cached by each thread: the allocator is several times slower for them than
-/// for smaller ones, and the shared pools take as long as a small op. Smaller buffers are left to the
-/// allocator.
+/// Each thread caches buffers of these sizes: the allocator is several times slower for them than for smaller
+/// ones, and a shared pool takes as long as a small op. Smaller buffers are left to the allocator.
 const NEAR_BYTES: RangeInclusive<usize> = 1024..=64 * 1024;
 
-/// So many of them at most: with the layers of a small net, all of its buffers.
+/// The maximum number of buffers cached by a thread: enough for all buffers of the layers of a small net.
 const NEAR: usize = 32;
 
 /// Bytes that all pools together may keep.
 static LIMIT: AtomicUsize = AtomicUsize::new(512 << 20);
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// Free buffers of one element type, ordered by capacity; of equal ones the last returned comes first. A sorted
-/// vector, since the buffers are large and their number is small.
+/// Free buffers of one element type, sorted by capacity; of equal ones the last returned is first. A sorted
+/// vector suffices: the buffers are large and few.
 pub struct Pool<T>(Mutex<Vec<Vec<T>>>);
 
-/// Free buffers that a thread keeps, the last one that came back at the end.
+/// Free buffers cached by a thread, the last returned at the end.
 pub struct Near<T>(RefCell<Vec<Vec<T>>>);
 
 impl<T> Near<T> {
@@ -39,13 +38,13 @@ impl<T> Near<T> {
 
     fn take(&self, len: usize) -> Option<Vec<T>> {
         let mut free = self.0.borrow_mut();
-        // A larger one would be missing where its own size is asked for.
+        // A larger buffer is kept for requests of its own size.
         let fits = |vec: &Vec<T>| (len..=len + len / 16).contains(&vec.capacity());
         let at = free.iter().rposition(fits)?;
         Some(free.swap_remove(at))
     }
 
-    /// Keeps a buffer, and gives back the one that was here longest where there are too many.
+    /// Caches a buffer; returns the oldest one if there are too many.
     fn give(&self, vec: Vec<T>) -> Option<Vec<T>> {
         let mut free = self.0.borrow_mut();
         let oldest = (free.len() == NEAR).then(|| free.remove(0));
@@ -63,9 +62,9 @@ impl<T: Pooled> Pool<T> {
         Self(Mutex::new(Vec::new()))
     }
 
-    /// A vector with room for `len` elements, and any content.
+    /// A vector with capacity for `len` elements and unspecified content.
     pub(super) fn any(&self, len: usize) -> Vec<T> {
-        // A thread that ends has none any more.
+        // A thread that is ending has no cache any more.
         if is_near::<T>(len)
             && let Ok(Some(vec)) = T::near().try_with(|near| near.take(len))
         {
@@ -74,7 +73,7 @@ impl<T: Pooled> Pool<T> {
         if len * size_of::<T>() >= POOLED_BYTES {
             let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let at = free.partition_point(|vec| vec.capacity() < len);
-            // A little larger is welcome; much larger would waste what others need.
+            // A slightly larger buffer is accepted; a much larger one would waste memory that other ops need.
             if free.get(at).is_some_and(|vec| vec.capacity() <= len + len / 4) {
                 let vec = free.remove(at);
                 HELD.fetch_sub(vec.capacity() * size_of::<T>(), Ordering::Relaxed);
@@ -84,10 +83,10 @@ impl<T: Pooled> Pool<T> {
         with_room(len)
     }
 
-    /// Takes a vector back, or frees it where the pools are full.
+    /// Takes a vector back, or frees it if the pools are full.
     pub fn give(&self, mut vec: Vec<T>) {
         if is_near::<T>(vec.capacity()) && LIMIT.load(Ordering::Relaxed) > 0 {
-            // A thread that ends frees it.
+            // A thread that is ending frees the buffer.
             match T::near().try_with(|near| near.give(vec)) {
                 Ok(Some(oldest)) => vec = oldest,
                 _ => return,
@@ -114,18 +113,18 @@ impl<T: Pooled> Pool<T> {
     }
 }
 
-/// Elements whose buffers are pooled.
+/// Element types whose buffers are pooled.
 pub trait Pooled: Copy + Default + 'static {
-    /// The name that users know.
+    /// The name of the type in messages and output.
     const ELEMENT_NAME: &'static str;
-    /// Free buffers of this element type.
+    /// The pool of this element type.
     fn pool() -> &'static Pool<Self>;
-    /// A buffer with room for so many elements, and any content. This and the next would be compiled
-    /// in every crate that makes or drops a tensor if they were generic.
+    /// A buffer with capacity for `len` elements and unspecified content. This method and the next are not
+    /// generic: otherwise every crate that creates or drops a tensor would compile them.
     fn any_buffer(len: usize) -> Vec<Self>;
-    /// Takes a buffer back.
+    /// Returns a buffer to the pool.
     fn give_back(buffer: Vec<Self>);
-    /// Free buffers of this element type that this thread keeps.
+    /// The cache of this thread for this element type.
     fn near() -> &'static LocalKey<Near<Self>>;
 }
 
@@ -162,8 +161,8 @@ pooled! {
     bool: "bool";
 }
 
-/// An empty vector with room for `len` elements. Where there is none this is a panic, which can be
-/// caught; left to itself, a vector ends the process.
+/// An empty vector with capacity for `len` elements. Panics if memory is exhausted, which can be caught; a
+/// vector's own allocation would abort the process.
 #[track_caller]
 pub fn with_room<T: Pooled>(len: usize) -> Vec<T> {
     let mut vec = Vec::new();
@@ -173,7 +172,7 @@ pub fn with_room<T: Pooled>(len: usize) -> Vec<T> {
     vec
 }
 
-/// Gives all free buffers back to the allocator, and those that this thread keeps.
+/// Frees all buffers in the pools and in this thread's cache.
 pub fn empty() {
     f32::pool().empty();
     f64::pool().empty();
@@ -188,7 +187,7 @@ pub fn set_buffer_pool_limit(bytes: usize) {
     LIMIT.store(bytes, Ordering::Relaxed);
 }
 
-/// How many bytes of free buffers are kept now, beside those of each thread.
+/// How many bytes of free buffers the pools hold now, without the threads' caches.
 pub fn buffer_pool_bytes() -> usize {
     HELD.load(Ordering::Relaxed)
 }
@@ -200,14 +199,14 @@ mod tests {
     #[test]
     fn the_least_free_buffer_that_is_large_enough_comes_back() {
         let pool = Pool::<f64>::new();
-        // Too large to stay with the thread.
+        // Too large for the thread's cache.
         let buffers = [20_000, 10_000, 11_000, 10_000].map(with_room::<f64>);
         let [large, small, middle, _] = buffers.each_ref().map(Vec::as_ptr);
         buffers.into_iter().for_each(|buffer| pool.give(buffer));
         let found: Vec<_> = (0..3).map(|_| pool.any(9_000)).collect();
         assert_eq!(found.iter().map(Vec::capacity).collect::<Vec<_>>(), [10_000, 10_000, 11_000]);
         assert_eq!(found[2].as_ptr(), middle);
-        // Of those that are kept, none is so small, and one is too large.
+        // The remaining buffer is too large for this request.
         assert_eq!(pool.any(9_000).capacity(), 9_000);
         found.into_iter().for_each(|buffer| pool.give(buffer));
         let found = [pool.any(16_001), pool.any(16_001)];
@@ -215,7 +214,7 @@ mod tests {
         let mut again = [pool.any(10_000), pool.any(10_000)];
         again.sort_by_key(|buffer| buffer.as_ptr() != small);
         assert_eq!(again[0].as_ptr(), small);
-        // The last that came back is the first to go, and nothing is kept of what went.
+        // The last buffer returned is the first to be reused, and the pool keeps no copy of it.
         let last = again[1].as_ptr();
         again.into_iter().for_each(|buffer| pool.give(buffer));
         let found = pool.any(10_000);

@@ -9,9 +9,9 @@ use super::simd::{Kernel, dispatch};
 use super::threads::{each_chunk_of, grain};
 use super::{Shape, Storable, Value};
 
-/// An associative function of two elements, with what it gives for none.
+/// An associative function of two elements, with its neutral element as the start.
 pub trait Fold<T>: Copy {
-    /// Whether the order changes nothing, not even a rounding.
+    /// Whether the result is independent of the order, to the last bit.
     const EXACT: bool = false;
     fn start(self) -> T;
     fn join(self, a: T, b: T) -> T;
@@ -33,24 +33,24 @@ impl<T: Math> Fold<T> for Plus {
     }
 }
 
-/// Elements that are summed side by side. A constant, so that sums are the same on every CPU.
+/// The number of partial sums. A constant, so that sums are the same on every CPU.
 const LANES: usize = 32;
-/// Elements after which partial sums are joined pairwise: the rounding error grows with the
-/// logarithm of the length only.
+/// Elements after which partial sums are joined pairwise: the rounding error grows only with the logarithm
+/// of the length.
 const BLOCK: usize = 4096;
-/// Rows that are summed one by one, before their sums are joined pairwise.
+/// Rows that are summed one by one before their sums are joined pairwise.
 const ROWS: usize = 64;
-/// Elements of a row that are summed together: their sums stay in the first cache.
+/// Elements of a row that are summed together: their sums stay in the L1 cache.
 pub(super) const TILE: usize = 2048;
-/// So many elements are summed while others pass over one: they are read only.
+/// Elements that are summed in the time of one element of a pass that also writes.
 pub(super) const LIGHT: usize = 4;
 
-/// How many of so many elements a thread should sum at once.
+/// How many of `elements` a thread should sum at once.
 pub(super) fn at_once(elements: usize) -> usize {
     grain(elements, LIGHT)
 }
 
-/// Adds elements up in lanes: the first one, and each [`LANES`] after it, in the first lane.
+/// Adds elements to lanes: the first one, and every [`LANES`]th after it, to the first lane.
 struct FoldKernel<'a, T, F>(&'a mut [T; LANES], &'a [T], F);
 
 impl<T: Copy, F: Fold<T>> Kernel for FoldKernel<'_, T, F> {
@@ -60,7 +60,7 @@ impl<T: Copy, F: Fold<T>> Kernel for FoldKernel<'_, T, F> {
     fn run<const FMA: bool>(self) {
         let Self(lanes, data, fold) = self;
         if F::EXACT {
-            // Then the compiler chooses, and would make the worst of lanes: it gathers them.
+            // The compiler vectorizes this loop itself; with lanes it would emit gathers.
             lanes[0] = data.iter().fold(lanes[0], |a, &b| fold.join(a, b));
             return;
         }
@@ -78,7 +78,7 @@ impl<T: Copy, F: Fold<T>> Kernel for FoldKernel<'_, T, F> {
     }
 }
 
-/// All lanes in one. Beside the loop in one function, it would decide how that is made of vectors.
+/// Joins all lanes. Not inlined: in one function with the loop, it would impair the loop's vectorization.
 #[inline(never)]
 fn joined<T: Copy, F: Fold<T>>(mut lanes: [T; LANES], fold: F) -> T {
     let mut width = LANES / 2;
@@ -91,7 +91,7 @@ fn joined<T: Copy, F: Fold<T>>(mut lanes: [T; LANES], fold: F) -> T {
     lanes[0]
 }
 
-/// Adds rows, as long as the first slice, to it.
+/// Adds rows to the first slice, which is as long as a row.
 struct FoldRowsKernel<'a, T, F>(&'a mut [T], &'a [T], F);
 
 impl<T: Copy, F: Fold<T>> Kernel for FoldRowsKernel<'_, T, F> {
@@ -111,7 +111,7 @@ impl<T: Copy, F: Fold<T>> Kernel for FoldRowsKernel<'_, T, F> {
     }
 }
 
-/// A tree over a range, of whose form nothing but the length decides: cut in two, at a multiple of `unit`,
+/// Reduces a range by a tree whose form depends on the length alone: cut in two, at a multiple of `unit`,
 /// until a part is no longer than `most`.
 fn tree<R>(
     range: Range<usize>,
@@ -129,8 +129,8 @@ fn tree<R>(
     join(left, right)
 }
 
-/// The same tree, whose branches of up to `most` threads compute where that pays for so many elements; they
-/// are joined when all are done.
+/// As [`tree`]: threads compute its branches of up to `most` items, if that pays for `elements`; the
+/// results are joined at the end.
 pub(super) fn shared_tree<R: Send>(
     (len, elements): (usize, usize),
     [unit, most]: [usize; 2],
@@ -155,7 +155,7 @@ pub fn fold_slice<T: Storable, F: Fold<T>>(data: &[T], fold: F) -> T {
     fold_part(Feed::Slice(data), 0..data.len(), fold)
 }
 
-/// The elements of a range, which are the feed's next.
+/// Folds a range of elements, the next ones of the feed.
 fn fold_part<T: Storable, F: Fold<T>>(mut feed: Feed<'_, T>, range: Range<usize>, fold: F) -> T {
     let mut block = |range: Range<usize>| {
         feed.advance(range.len());
@@ -173,7 +173,7 @@ fn fold_block<T: Storable, F: Fold<T>>(data: &[T], fold: F) -> T {
     joined(lanes, fold)
 }
 
-/// [`fold_part`] of the elements that `feed` gives from a place on, on threads where that pays.
+/// [`fold_part`] of all elements, on threads if that pays; `feed` creates a feed from a position on.
 fn fold_shared<'a, T: Storable, F: Fold<T> + Sync>(
     feed: impl Fn(usize) -> Feed<'a, T> + Sync,
     len: usize,
@@ -184,7 +184,7 @@ fn fold_shared<'a, T: Storable, F: Fold<T> + Sync>(
     shared_tree((len, len), [BLOCK, most], &branch, &|a, b| fold.join(a, b))
 }
 
-/// [`fold_slice`] on threads, where that pays.
+/// [`fold_slice`] on threads, if that pays.
 fn fold_long_slice<T: Storable, F: Fold<T> + Sync>(data: &[T], fold: F) -> T {
     match data.len() {
         ..=BLOCK => fold_block(data, fold),
@@ -192,7 +192,7 @@ fn fold_long_slice<T: Storable, F: Fold<T> + Sync>(data: &[T], fold: F) -> T {
     }
 }
 
-/// Along sorted `axes`, which stay with length 1.
+/// Folds along sorted `axes`, which keep length 1.
 pub fn fold_axes<T: Storable, F: Fold<T> + Sync>(
     x: &Value<T>,
     axes: &[usize],
@@ -209,7 +209,7 @@ pub fn fold_axes<T: Storable, F: Fold<T> + Sync>(
         let feed = |start| Feed::new(x, x.shape(), start);
         return Value::full(shape, fold_shared(feed, x.len(), fold));
     }
-    // Axes that lie beside each other are one; the innermost are first.
+    // Adjacent axes are folded as one, the innermost first.
     let mut x = x.contiguous().into_owned();
     for group in axes.chunk_by(|axis, next| axis + 1 == *next).rev() {
         x = fold_group(&x, group[0]..group[group.len() - 1] + 1, fold);
@@ -217,7 +217,7 @@ pub fn fold_axes<T: Storable, F: Fold<T> + Sync>(
     x
 }
 
-/// `count` times the same element, joined.
+/// Joins `count` times the same element.
 pub(super) fn repeated<T: Copy>(
     element: T,
     mut count: usize,
@@ -235,7 +235,7 @@ pub(super) fn repeated<T: Copy>(
     all
 }
 
-/// Along axes that lie beside each other, of a row-major value.
+/// Folds a row-major value along adjacent axes.
 fn fold_group<T: Storable, F: Fold<T> + Sync>(
     x: &Value<T>,
     axes: Range<usize>,
@@ -264,7 +264,7 @@ fn fold_group<T: Storable, F: Fold<T> + Sync>(
     out
 }
 
-/// A result of each row, as many as `out` has, on threads where that pays.
+/// Writes a result for each row to `out`, on threads if that pays.
 pub(super) fn each_row<T: Sync, U: Send>(
     data: &[T],
     out: &mut [U],
@@ -279,7 +279,7 @@ pub(super) fn each_row<T: Sync, U: Send>(
     });
 }
 
-/// Joins rows as long as `out` with it, which is as if there were none; on threads where that pays.
+/// Joins rows, as long as `out`, with `out`, which holds the neutral element; on threads if that pays.
 fn fold_rows<T: Storable, F: Fold<T> + Sync>(rows: &[T], out: &mut [T], fold: F) {
     let n = out.len();
     let count = rows.len() / n;

@@ -2,9 +2,9 @@
 
 use smallvec::SmallVec;
 
-/// Calls `row(starts, length, steps)` for each innermost run of `N` operands that are read with
-/// their own strides under one shape, in row-major order. Axes that all operands walk as one are
-/// merged first, so that rows are as long as they can be.
+/// Calls `row(starts, length, steps)` for each innermost run of `N` operands that are read with their own
+/// strides under one shape, in row-major order. Axes that all operands can walk as one are merged first, so
+/// that rows are as long as possible.
 pub fn for_each_row<const N: usize>(
     shape: &[usize],
     strides: [&[usize]; N],
@@ -13,8 +13,8 @@ pub fn for_each_row<const N: usize>(
     Walk::new(shape, strides, 0).runs(shape.iter().product(), row);
 }
 
-/// Axes, innermost last: length, step of each operand. Those that all operands walk as one are merged, and
-/// those of length 1 left out.
+/// Axes, innermost last: length, and step of each operand. Axes that all operands can walk as one are
+/// merged; axes of length 1 are left out.
 pub(super) type Merged<const N: usize> = SmallVec<[(usize, [usize; N]); 4]>;
 
 pub(super) fn merged<const N: usize>(shape: &[usize], strides: [&[usize]; N]) -> Merged<N> {
@@ -32,17 +32,17 @@ pub(super) fn merged<const N: usize>(shape: &[usize], strides: [&[usize]; N]) ->
     merged
 }
 
-/// The same walk, a block at a time.
+/// The walk of [`for_each_row`], a block at a time.
 pub struct Walk<const N: usize> {
     pub(super) axes: Merged<N>,
     /// The position on each axis.
     index: SmallVec<[usize; 4]>,
-    /// Where the row begins in each operand.
+    /// The offset of the current row in each operand.
     row: [usize; N],
 }
 
 impl<const N: usize> Walk<N> {
-    /// From element `start` on.
+    /// Starts at element `start`.
     pub fn new(shape: &[usize], strides: [&[usize]; N], mut start: usize) -> Self {
         let axes = merged(shape, strides);
         let (mut index, mut row) = (SmallVec::from_elem(0, axes.len()), [0; N]);
@@ -75,7 +75,7 @@ impl<const N: usize> Walk<N> {
         }
     }
 
-    // Apart from what is done with a row, so that they are compiled once.
+    // Separate from the work on a row, so that it is compiled once.
     #[inline]
     fn starts(&self, at: usize, steps: [usize; N]) -> [usize; N] {
         std::array::from_fn(|k| self.row[k] + at * steps[k])

@@ -4,10 +4,11 @@ use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
 
-/// Lengths of the axes; up to four stand inline.
+/// Lengths of the axes; up to four are stored inline.
 pub type Shape = SmallVec<[usize; 4]>;
 
-/// A copy of a shape. Written out by rank: a call to copy sixteen bytes costs more than they do.
+/// A copy of a shape. Written out by rank: calling `memcpy` for sixteen bytes costs more than
+/// copying them.
 #[inline]
 pub fn copied(shape: &[usize]) -> Shape {
     match *shape {
@@ -20,8 +21,8 @@ pub fn copied(shape: &[usize]) -> Shape {
     }
 }
 
-/// Writes a shape over another, number by number: what is built beside its place and then moved
-/// there is read back wider than it was written, and the processor waits for that.
+/// Writes a shape over another, number by number: a shape built elsewhere and moved here is read
+/// back with wider loads than it was written with, and the processor stalls on them.
 #[inline(always)]
 pub fn assign(to: &mut Shape, from: &[usize]) {
     match (&mut to[..], from) {
@@ -38,21 +39,21 @@ fn assign_any(to: &mut Shape, from: &[usize]) {
     *to = copied(from);
 }
 
-/// Whether two shapes are the same. Written out for the same reason as [`copied`].
+/// Whether two shapes are equal. Written out for the same reason as [`copied`].
 #[inline]
 pub fn same(a: &[usize], b: &[usize]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(m, n)| m == n)
 }
 
-/// Bytes of the widest element.
+/// Bytes of the largest element type.
 const WIDEST: usize = 8;
 
-/// The number of elements, or an error where they would not fit the address space.
+/// The number of elements; an error if they would not fit the address space.
 ///
-/// Every shape of a tensor has passed here, or is no longer than one that has. So no product of
-/// lengths, also in bytes, also after a cast, overflows anywhere else.
+/// Every shape of a tensor was checked here, or is no larger than one that was. So no product of
+/// lengths overflows anywhere else, in bytes or after a cast either.
 pub fn element_count(op: &'static str, shape: &[usize]) -> Result<usize> {
-    // Axes of length 0 do not excuse the others: strides are computed from them too.
+    // Axes of length 0 do not exempt the others: strides are computed from them too.
     let span = shape
         .iter()
         .filter(|&&n| n != 0)
@@ -78,7 +79,7 @@ pub fn row_major(shape: &[usize]) -> Shape {
     strides
 }
 
-/// Where the element at a place in row-major order stands.
+/// The offset in the buffer of the element at `place` in row-major order.
 pub fn offset(mut place: usize, shape: &[usize], strides: &[usize]) -> usize {
     let mut at = 0;
     for (&n, &stride) in shape.iter().zip(strides).rev() {
@@ -88,8 +89,7 @@ pub fn offset(mut place: usize, shape: &[usize], strides: &[usize]) -> usize {
     at
 }
 
-/// The strides with which data of a shape is read as if it had the shape `to`: 0 along broadcast
-/// axes.
+/// The strides that read data of `shape` as if it had the shape `to`: 0 along broadcast axes.
 pub fn broadcast_strides(shape: &[usize], strides: &[usize], to: &[usize]) -> Shape {
     let skipped = to.len() - shape.len();
     (0..to.len())
@@ -100,7 +100,7 @@ pub fn broadcast_strides(shape: &[usize], strides: &[usize], to: &[usize]) -> Sh
         .collect()
 }
 
-/// Whether data of this shape and these strides lies as row-major data would.
+/// Whether data of this shape and these strides is laid out like row-major data.
 pub fn is_row_major(shape: &[usize], strides: &[usize]) -> bool {
     let mut step = 1;
     for (&n, &stride) in shape.iter().zip(strides).rev() {
@@ -135,7 +135,7 @@ pub fn broadcast(op: &'static str, a: &[usize], b: &[usize]) -> Result<Shape> {
     Ok(out)
 }
 
-/// A possibly negative axis as a position.
+/// Converts a possibly negative axis to a position.
 pub fn axis(op: &'static str, axis: isize, rank: usize) -> Result<usize> {
     let position = if axis < 0 { axis + rank as isize } else { axis };
     if position < 0 || position >= rank as isize {
@@ -144,7 +144,7 @@ pub fn axis(op: &'static str, axis: isize, rank: usize) -> Result<usize> {
     Ok(position as usize)
 }
 
-/// Possibly negative axes as sorted positions; none given means all.
+/// Converts possibly negative axes to sorted positions; an empty list means all axes.
 pub fn axes(op: &'static str, given: &[isize], rank: usize) -> Result<Shape> {
     let mut out = Shape::new();
     for &a in given {

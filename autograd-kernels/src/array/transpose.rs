@@ -1,22 +1,22 @@
-//! Copies of data that lies transposed, tile by tile: read along the result, each element is of another cache
-//! line, and where lines are a power of two apart, few of them fit into a cache at once.
+//! Copies of transposed data, tile by tile. In the order of the result, each element would be read from
+//! another cache line, and where lines are a power of two apart, few of them fit into a cache at once.
 
 use super::rows::{Merged, for_each_row};
 use super::shape::row_major;
 use super::threads::each_chunk;
 use super::{Shape, Storable};
 
-/// Shorter rows are read from so few cache lines at once that these stay in the cache.
+/// Shorter rows are read from so few cache lines that these stay in the cache.
 const MIN_COLUMNS: usize = 256;
-/// The same where lines are a multiple of [`CACHE_ALIAS_BYTES`] apart, so that fewer of them fit.
+/// The same limit if lines are a multiple of [`CACHE_ALIAS_BYTES`] apart, so that fewer of them fit.
 const MIN_ALIASED_COLUMNS: usize = 32;
 const CACHE_ALIAS_BYTES: usize = 512;
-/// Of fewer elements there are no tiles.
+/// Fewer elements are not tiled.
 pub(super) const MIN_TILED: usize = 8 * MIN_ALIASED_COLUMNS;
-/// Elements that one thread takes at once, about.
+/// About how many elements a thread takes at once.
 const CHUNK: usize = 16 * 1024;
 
-/// Where elements lie side by side: the axis along which they do, if that is not the innermost and tiles pay.
+/// The axis along which elements are contiguous, if it is not the innermost and tiles pay.
 pub(super) fn side_by_side<T>(axes: &Merged<1>) -> Option<usize> {
     let (&(n, [step]), outer) = axes.split_last()?;
     let along = outer.iter().rposition(|&(m, [step])| step == 1 && m >= side::<T>())?;
@@ -24,12 +24,12 @@ pub(super) fn side_by_side<T>(axes: &Merged<1>) -> Option<usize> {
     (step > 1 && n >= if apart { MIN_ALIASED_COLUMNS } else { MIN_COLUMNS }).then_some(along)
 }
 
-/// A side of a tile: of most types a cache line.
+/// The side of a tile: a cache line for most types.
 const fn side<T>() -> usize {
     if size_of::<T>() < 8 { 16 } else { 8 }
 }
 
-/// Writes all elements over `out`, in row-major order.
+/// Writes all elements to `out`, in row-major order.
 pub(super) fn copy_tiles<T: Storable>(data: &[T], axes: &Merged<1>, along: usize, out: &mut [T]) {
     let (count, [step]) = axes[0];
     let one = out.len() / count;
@@ -46,7 +46,7 @@ pub(super) fn copy_tiles<T: Storable>(data: &[T], axes: &Merged<1>, along: usize
     });
 }
 
-/// Plane by plane: each is of the innermost axis, and of that along which elements lie side by side.
+/// Copies plane by plane: a plane consists of the innermost axis and the contiguous axis `along`.
 fn copy_planes<T: Storable, const S: usize>(
     data: &[T],
     axes: &Merged<1>,
@@ -64,7 +64,7 @@ fn copy_planes<T: Storable, const S: usize>(
     });
 }
 
-/// How many planes lie along each other axis, their steps in data and result, and there the step of `along`.
+/// Planes along each other axis, their steps in data and result, and `along`'s step in the result.
 fn planes(axes: &Merged<1>, along: usize) -> ([Shape; 3], usize) {
     let lengths: Shape = axes.iter().map(|&(n, _)| n).collect();
     let steps = row_major(&lengths);
@@ -75,7 +75,7 @@ fn planes(axes: &Merged<1>, along: usize) -> ([Shape; 3], usize) {
     ([outer(&|axis| lengths[axis]), from, outer(&|axis| steps[axis])], steps[along])
 }
 
-/// Rows of `m` elements, `step` apart, as columns of `n` elements whose rows are `to` apart.
+/// Copies rows of `m` elements, `step` apart, as columns of `n` elements; rows of the result are `to` apart.
 fn copy_plane<T: Storable, const S: usize>(
     data: &[T],
     step: usize,
@@ -116,7 +116,7 @@ mod tests {
     use crate::array::rows::merged;
     use crate::array::threads::with_num_threads;
 
-    /// The elements in another order of the axes, some of them left out, against a walk of ndarray's.
+    /// Permutes the axes and omits some elements; compares with a walk by ndarray.
     fn check<T: Storable>(shape: &[usize], number: impl Fn(usize) -> T) -> usize {
         let of = Shape::from_slice;
         let (n, rank) = (shape.iter().product(), shape.len());
@@ -129,7 +129,7 @@ mod tests {
                 order.swap(0, first);
                 order.swap(rank - 1, second);
                 for (step, left) in [(1, 0), (1, 3), (2, 1)] {
-                    // Each `step`th of the first axis, but for some at the end.
+                    // Every `step`th element of the first axis, without some at the end.
                     let axis = order[0];
                     let mut lengths: Vec<usize> = order.iter().map(|&axis| shape[axis]).collect();
                     let mut steps: Vec<usize> = order.iter().map(|&axis| strides[axis]).collect();
@@ -158,7 +158,7 @@ mod tests {
             &[3, 270, 17],
             &[260, 3, 35],
             &[2, 40, 3, 128],
-            // More than one thread takes at once stands at one place of the first axis.
+            // One position of the first axis has more elements than a thread takes at once.
             &[300, 64, 16],
             &[2, 300, 64],
         ] {

@@ -19,14 +19,14 @@ use super::transpose::{MIN_TILED, copy_tiles, side_by_side};
 #[cfg(test)]
 mod tests;
 
-/// Where the elements are. Inline data is row-major, so it never has strides.
+/// Where the elements are stored. Inline data is row-major, so it never has strides.
 enum Storage<T: Storable> {
     Inline(T::Inline),
     Heap {
         buffer: Arc<Buffer<T>>,
         offset: usize,
     },
-    /// Row-major, as good as a buffer: who asks for the elements has them computed.
+    /// Row-major, like a buffer: computed when the elements are requested.
     Deferred(Arc<Deferred<T>>),
 }
 
@@ -42,11 +42,11 @@ impl<T: Storable> Clone for Storage<T> {
     }
 }
 
-/// An n-dimensional array with value semantics: clones share their buffer, and a buffer is written
-/// only while one value holds it.
+/// An n-dimensional array with value semantics: clones share their buffer, and a buffer is written only while
+/// a single value holds it.
 pub struct Value<T: Storable> {
     shape: Shape,
-    /// `None` where the data is row-major and gapless.
+    /// `None` if the data is row-major and contiguous.
     strides: Option<Box<Shape>>,
     storage: Storage<T>,
 }
@@ -62,14 +62,14 @@ impl<T: Storable> Clone for Value<T> {
     }
 }
 
-/// Whether a value of this many elements stores them inline.
+/// Whether a value with this many elements stores them inline.
 #[inline(always)]
 pub fn fits_inline<T: Storable>(len: usize) -> bool {
     len * size_of::<T>() <= super::INLINE_BYTES
 }
 
 impl<T: Storable> Value<T> {
-    /// From row-major data. The caller has checked that the lengths agree.
+    /// Creates a value from row-major data. The caller has checked that the lengths agree.
     pub fn from_vec(shape: Shape, data: Vec<T>) -> Self {
         debug_assert_eq!(shape.iter().product::<usize>(), data.len());
         if fits_inline::<T>(data.len()) {
@@ -84,7 +84,7 @@ impl<T: Storable> Value<T> {
         Self { shape, strides: None, storage }
     }
 
-    /// A copy of row-major data.
+    /// Creates a value with a copy of row-major data.
     pub fn from_slice(shape: Shape, data: &[T]) -> Self {
         debug_assert_eq!(shape.iter().product::<usize>(), data.len());
         if fits_inline::<T>(data.len()) {
@@ -96,7 +96,7 @@ impl<T: Storable> Value<T> {
         Self::of_buffer(shape, copy)
     }
 
-    /// Every element the same.
+    /// Creates a value whose elements are all `element`.
     pub fn full(shape: Shape, element: T) -> Self {
         let len = shape.iter().product();
         if fits_inline::<T>(len) {
@@ -108,8 +108,8 @@ impl<T: Storable> Value<T> {
         Self::of_buffer(shape, Buffer::filled(len, all))
     }
 
-    /// Row-major data that `fill` pushes onto a vector, in which there may be something already: exactly
-    /// as many elements as the shape has.
+    /// Creates a value from row-major data that `fill` pushes onto a vector: exactly as many elements as the
+    /// shape has. The vector may contain other elements before them.
     pub fn build(shape: Shape, fill: impl FnOnce(&mut Vec<T>)) -> Self {
         let mut buffer = Buffer::with_room(shape.iter().product());
         fill(buffer.open());
@@ -125,14 +125,14 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// Row-major data that `fill` writes over a slice of any content.
+    /// Creates a value whose row-major data is written by `fill`, over a slice with unspecified content.
     pub fn written(shape: Shape, fill: impl FnOnce(&mut [T])) -> Self {
         let mut value = Self::any(shape);
         fill(value.make_mut());
         value
     }
 
-    /// Row-major elements of any content.
+    /// Creates a row-major value with unspecified elements.
     pub fn any(shape: Shape) -> Self {
         let len = shape.iter().product();
         match fits_inline::<T>(len) {
@@ -141,8 +141,7 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// [`Self::written`] in this value's own buffer, where that is large enough and nobody else
-    /// holds it.
+    /// As [`Self::written`], but reuses this value's buffer if it is large enough and not shared.
     pub fn rewritten(mut self, shape: Shape, fill: impl FnOnce(&mut [T])) -> Self {
         let len = shape.iter().product();
         if !fits_inline::<T>(len)
@@ -154,12 +153,12 @@ impl<T: Storable> Value<T> {
             (self.shape, self.strides) = (shape, None);
             return self;
         }
-        // What is given back here may be what is taken next.
+        // Returns the buffer to the pool first, so that the next line can take it.
         drop(self);
         Self::written(shape, fill)
     }
 
-    /// From inline data, of which the shape needs no more.
+    /// Creates a value from inline data; elements beyond the shape's are ignored.
     pub fn of_inline(shape: Shape, data: T::Inline) -> Self {
         Self { shape, strides: None, storage: Storage::Inline(data) }
     }
@@ -184,8 +183,8 @@ impl<T: Storable> Value<T> {
         self.shape.iter().product()
     }
 
-    /// The number that all elements are, where the layout tells: there is one, or one is shown as
-    /// many.
+    /// The common value of all elements, if the layout implies it: a single element, or one that is
+    /// broadcast.
     pub fn uniform(&self) -> Option<T> {
         let mut axes = self.shape.iter().enumerate();
         let step = |axis: usize| self.strides.as_ref().map_or(1, |strides| strides[axis]);
@@ -211,7 +210,7 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// The elements in row-major order, where they lie so.
+    /// The elements in row-major order; `None` if the data is strided.
     #[inline]
     pub fn as_slice(&self) -> Option<&[T]> {
         match (&self.storage, &self.strides) {
@@ -222,7 +221,7 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// The elements to write in place: only where they are row-major and nobody else holds them.
+    /// The elements for writing in place; `None` if they are strided or the buffer is shared.
     #[inline]
     pub fn as_mut_slice(&mut self) -> Option<&mut [T]> {
         let len = self.len();
@@ -238,8 +237,7 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// The elements to write in place; copied first where they are not row-major or others hold
-    /// them too.
+    /// The elements for writing in place; copied first if they are strided or the buffer is shared.
     pub fn make_mut(&mut self) -> &mut [T] {
         if self.as_mut_slice().is_none() {
             let whole = self.contiguous();
@@ -253,7 +251,7 @@ impl<T: Storable> Value<T> {
         matches!(self.storage, Storage::Inline(_))
     }
 
-    /// Inline data with its unused rest, whatever the element type.
+    /// The whole inline array, including its unused elements; `None` if the data is not inline.
     #[inline]
     pub fn inline(&self) -> Option<&T::Inline> {
         match &self.storage {
@@ -262,7 +260,7 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// The same to write, and the shape.
+    /// The inline array for writing, and the shape.
     #[inline]
     pub fn inline_mut(&mut self) -> Option<(&mut T::Inline, &[usize])> {
         match &mut self.storage {
@@ -271,8 +269,7 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// Becomes a copy of another value; written field by field, because this one is in its place
-    /// already.
+    /// Copies another value into this one, field by field: nothing is built elsewhere and moved here.
     #[inline]
     pub fn copy_from(&mut self, other: &Self) {
         assign(&mut self.shape, &other.shape);
@@ -283,14 +280,14 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// Takes on the shape of a small value; its elements are unspecified.
+    /// Sets the shape to that of a small value; the elements become unspecified.
     #[inline]
     pub fn shape_inline(&mut self, shape: &[usize]) {
         assign(&mut self.shape, shape);
         self.empty();
     }
 
-    /// Gives the buffer away. The shape stays, and what stands inline.
+    /// Releases the buffer. The shape and inline data stay.
     #[inline]
     pub fn empty(&mut self) {
         self.strides = None;
@@ -299,8 +296,8 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// Whether cheap functions of its elements are to be [`deferred`](Self::deferred): there are many, and they
-    /// have a buffer for themselves.
+    /// Whether cheap functions of the elements are to be [`deferred`](Self::deferred): there are many
+    /// elements, and they fill a whole buffer.
     #[inline]
     pub fn can_defer(&self) -> bool {
         match &self.storage {
@@ -313,12 +310,12 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// Whether the elements are not in memory.
+    /// Whether the elements are deferred and not computed yet.
     pub fn is_deferred(&self) -> bool {
         matches!(&self.storage, Storage::Deferred(deferred) if !deferred.is_made())
     }
 
-    /// What elements that are not in memory are computed from.
+    /// The source from which deferred elements are computed; `None` if they are in memory.
     pub fn source(&self) -> Option<Source<T>> {
         match &self.storage {
             Storage::Deferred(deferred) => deferred.source(),
@@ -326,12 +323,12 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// Computes what is deferred.
+    /// Computes deferred elements.
     pub fn materialize(&self) {
         self.raw();
     }
 
-    /// The elements of the buffer from the first of this value on, to be read by strides.
+    /// The buffer's elements, from this value's first one on; to be read by strides.
     pub fn raw(&self) -> &[T] {
         match &self.storage {
             Storage::Inline(data) => data.as_ref(),
@@ -344,7 +341,7 @@ impl<T: Storable> Value<T> {
         if self.len() == 0 { None } else { self.raw().first().copied() }
     }
 
-    /// The element at a place in row-major order, which exists.
+    /// The element at `place` in row-major order, which must exist.
     pub fn nth(&self, place: usize) -> T {
         self.raw()[offset(place, &self.shape, &self.strides())]
     }
@@ -374,7 +371,7 @@ impl<T: Storable> Value<T> {
             .unwrap_or_else(|_| unreachable!("a value has as many elements as its shape"))
     }
 
-    /// The same elements in row-major order; no copy where they are so already.
+    /// The same elements in row-major order; copies only if they are strided.
     pub fn contiguous(&self) -> Cow<'_, Self> {
         if self.strides.is_none() { Cow::Borrowed(self) } else { Cow::Owned(self.gather()) }
     }
@@ -383,7 +380,7 @@ impl<T: Storable> Value<T> {
         if self.strides.is_none() { self } else { self.gather() }
     }
 
-    /// A row-major copy of strided data: tile by tile, or an innermost axis at a time.
+    /// A row-major copy of strided data: by tiles, or by runs of the innermost axis.
     fn gather(&self) -> Self {
         let axes = merged(&self.shape, [&self.strides()]);
         if self.len() >= MIN_TILED
@@ -405,7 +402,7 @@ impl<T: Storable> Value<T> {
         })
     }
 
-    /// Row-major data under another shape with as many elements.
+    /// The elements under another shape of the same size; strided data is copied.
     pub fn reshaped(mut self, shape: Shape) -> Self {
         debug_assert_eq!(shape.iter().product::<usize>(), self.len());
         if self.strides.is_some() {
@@ -415,8 +412,8 @@ impl<T: Storable> Value<T> {
         self
     }
 
-    /// Another look at the same buffer: a transpose, a slice, a broadcast axis. `offset` is
-    /// counted from this value's first element.
+    /// A view of the same buffer: a transpose, a slice, a broadcast axis. `offset` counts from this value's
+    /// first element.
     pub fn restrided(&self, shape: Shape, strides: Shape, offset: usize) -> Self {
         let len: usize = shape.iter().product();
         if fits_inline::<T>(len) {
@@ -435,19 +432,19 @@ impl<T: Storable> Value<T> {
         let (buffer, start) = match &self.storage {
             Storage::Heap { buffer, offset } => (Arc::clone(buffer), *offset),
             Storage::Deferred(deferred) => (Arc::clone(deferred.made()), 0),
-            // One that is broadcast: its buffer is made now, once.
+            // An inline value that is broadcast gets a buffer, once.
             Storage::Inline(data) => (Arc::new(Buffer::from(data.as_ref().to_vec())), 0),
         };
         let strides = (!is_row_major(&shape, &strides)).then(|| Box::new(strides));
         Self { shape, strides, storage: Storage::Heap { buffer, offset: start + offset } }
     }
 
-    /// The strides with which this value is read as if it had `shape` (0 along broadcast axes).
+    /// The strides that read this value as if it had `shape` (0 along broadcast axes).
     pub fn strides_as(&self, shape: &[usize]) -> Shape {
         broadcast_strides(&self.shape, &self.strides(), shape)
     }
 
-    /// Broadcast to a shape that its own broadcasts to; copies nothing.
+    /// Broadcasts to `shape`, to which this value's shape must broadcast. Copies only inline data.
     pub fn broadcast_to(&self, shape: &[usize]) -> Self {
         if same(&self.shape, shape) {
             return self.clone();
@@ -469,7 +466,7 @@ impl<T: Storable> Value<T> {
 
 #[cfg(feature = "testing")]
 impl<T: Storable> Value<T> {
-    /// One whose elements cannot be computed.
+    /// Creates a value whose elements cannot be computed.
     pub fn out_of_memory(shape: &[usize]) -> Self {
         let deferred = Deferred::failing(shape.iter().product());
         let storage = Storage::Deferred(Arc::new(deferred));
@@ -478,8 +475,8 @@ impl<T: Storable> Value<T> {
 }
 
 impl<T: Storable + Math> Value<T> {
-    /// A cheap function of each element, computed when the result is read; [`can_defer`](Self::can_defer)
-    /// says of what.
+    /// Applies a cheap function to each element when the result is read. Requires
+    /// [`can_defer`](Self::can_defer).
     pub fn deferred(mut self, step: Step<T>) -> Self {
         let deferred = match &self.storage {
             Storage::Inline(_) => unreachable!("too few elements"),

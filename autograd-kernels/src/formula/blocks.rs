@@ -1,4 +1,4 @@
-//! Programs run block by block: each step over a block, into a buffer of its own.
+//! Programs run block by block: each step computes a block, in a buffer of its own.
 
 use super::kernels::{BinaryKernel, CompareKernel, FunctionKernel, MulAddKernel, SelectKernel};
 use super::pass::{Block, Formula, Scratch, block_of};
@@ -8,7 +8,7 @@ use crate::array::buffer::Buffer;
 use crate::array::math::Math;
 use crate::array::simd::dispatch;
 
-/// Elements that a step does at once: the buffers of a program stay in the first cache.
+/// Elements that a step computes at once: the buffers of a program stay in the L1 cache.
 const fn most<T>() -> usize {
     4096 / size_of::<T>()
 }
@@ -39,7 +39,7 @@ impl<T: Storable + Math> Formula<T> for Program {
         let mut start = 0;
         while start < *len {
             let n = most::<T>().min(*len - start);
-            // All steps lead to the only output, so it is the last one, and computed in its place.
+            // All steps lead to the only output, so it is the last step, and is computed in place.
             let direct =
                 self.outputs.len() == 1 && self.steps[self.outputs[0] as usize].is_number();
             for i in 0..self.steps.len() - usize::from(direct) {
@@ -60,7 +60,7 @@ impl<T: Storable + Math> Formula<T> for Program {
 }
 
 impl Program {
-    /// What a step gave, or was given.
+    /// The result of a step, or the input that it reads.
     fn result<'a, E: Storable>(
         &self,
         step: u32,
@@ -118,7 +118,7 @@ impl Program {
         }
     }
 
-    /// Computes a step that gives numbers.
+    /// Computes a step whose result is a number.
     #[allow(clippy::too_many_arguments, reason = "one block of one step")]
     fn number<T: Storable + Math>(
         &self,

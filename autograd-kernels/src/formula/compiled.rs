@@ -12,13 +12,12 @@ use crate::array::math::Math;
 use crate::array::simd::{Kernel, SliceKernel, dispatch, dispatch_slices};
 use crate::array::{Cheap, INLINE_BYTES, Storable};
 
-/// A formula of `I` numbers and `M` masks with `O` results, for any lane. Plain parameters are
-/// fields.
+/// A formula of `I` numbers and `M` masks with `O` results, for any lane. Plain parameters are fields.
 ///
-/// `call` and all that it calls are `#[inline(always)]`: a call that stays a call is compiled for
-/// the baseline.
+/// `call`, and every function in it, must be `#[inline(always)]`: code that stays a call is compiled for the
+/// baseline.
 pub trait Lanewise<const I: usize, const M: usize, const O: usize>: Send + Sync {
-    /// Which cheap function it is, if it is one.
+    /// The cheap function that the formula is, if any.
     #[doc(hidden)]
     const CHEAP: Option<Cheap> = None;
     /// The formula.
@@ -70,7 +69,7 @@ where
             1 => (last.as_ref(), &[][..], &[][..]),
             _ => (before.unwrap_or(last).as_ref(), last.as_ref(), &[][..]),
         };
-        // The loop of a block: one of known length would be compiled once more for each function.
+        // Reuses the loop of a block: a loop of known length would be compiled in addition for each function.
         let work = Loop { formula: &self.0, len, reals: &[&[][..]; I], masks: &[&[][..]; M] };
         dispatch_slices(work, out.as_mut(), slices)
     }
@@ -80,7 +79,7 @@ impl<F, const I: usize, const M: usize, const O: usize> Compiled<F, I, M, O>
 where
     F: Lanewise<I, M, O>,
 {
-    /// Computes the first `len` elements of a block; whether it met an angle beyond what the loop takes.
+    /// Computes the first `len` elements of a block. Returns whether an angle was too large for the loop.
     fn is_beyond<T: Math + Storable>(&self, len: usize, block: &mut Block<'_, T>) -> bool {
         let Block { reals, masks, out, .. } = block;
         let [a, b, c] = first(reals);
@@ -88,7 +87,7 @@ where
     }
 }
 
-/// Computes what is read of a block by the program of a formula, whose loop cannot.
+/// Computes the used elements of a block by the formula's program, if the loop cannot.
 #[cold]
 fn by_program<T: Math + Storable>(formula: &dyn Written, block: &mut Block<'_, T>) {
     let Block { read, reals, masks, out, scratch, .. } = block;
@@ -111,7 +110,7 @@ where
     }
 }
 
-/// Two operands, of which `out` is operand `k`.
+/// Two operands, of which operand `k` is in `out`.
 struct InPlace<'a, T, F, const I: usize, const M: usize, const O: usize> {
     formula: &'a F,
     k: usize,
@@ -163,8 +162,8 @@ where
 {
     type Output = bool;
 
-    /// Several results go to one buffer, a constant distance apart: the compiler then has one
-    /// place that is written to hold against those that are read.
+    /// Several results go to one buffer, a constant distance apart: the compiler then needs to check only one
+    /// output for overlap with the inputs.
     #[inline(always)]
     fn run<const FMA: bool>(self, out: &mut [T], (a, b, c): (&[T], &[T], &[T])) -> bool {
         let stride = const { block_of(O) };
@@ -188,9 +187,9 @@ where
     }
 }
 
-// What is read, apart from the loop: compiled for each number of operands, and not for each formula.
+// Reading is separate from the loop: compiled for each number of operands, not for each formula.
 
-/// The operands that are arguments of their own.
+/// The operands that are passed as separate arguments.
 #[inline]
 fn first<'a, T>(reals: &[&'a [T]]) -> [&'a [T]; 3] {
     let mut first = [&[][..]; 3];
@@ -200,7 +199,8 @@ fn first<'a, T>(reals: &[&'a [T]]) -> [&'a [T]; 3] {
     first
 }
 
-/// The first `n` elements of the operands. Those of `own` come first: arguments, which the compiler holds apart.
+/// The first `n` elements of the operands. `own` takes precedence: the compiler knows that arguments do not
+/// overlap.
 #[inline(always)]
 fn cut<'a, E, const N: usize>(n: usize, given: &[&'a [E]], own: &[&'a [E]]) -> [&'a [E]; N] {
     assert!(given.len() == N, "blocks fit their formula");

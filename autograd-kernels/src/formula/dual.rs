@@ -9,19 +9,19 @@ use super::functions::{functions, named, pairs};
 use super::lane::{Compute, Condition, Lane};
 use super::real::{Mask, Real};
 
-/// A number and its slope; none where the number is constant along the direction. The absence is
-/// known when compiling, so constants cost nothing, and 0 · ∞ never comes from them.
+/// A number and its slope; no slope if the number is constant along the direction. That is known at
+/// compile time, so constants cost nothing and cause no 0 · ∞.
 #[derive(Clone, Copy)]
 pub struct Dual<L: Lane> {
     value: L,
     slope: Option<Slope<L>>,
-    /// Whether it is constant along every direction.
+    /// Whether the number is constant along every direction.
     literal: bool,
 }
 
-/// A slope, and where it counts: elsewhere a selection took another number, and the slope is zero
-/// whatever stands in `value`. Functions of the number scale `value` alone; the mask is applied once,
-/// where the slope is used, so no infinite factor meets the zero. `None` is everywhere.
+/// A slope, and where it counts: elsewhere a selection took the other number, and the slope is zero,
+/// whatever `value` holds. Functions of the number scale `value` alone; the mask is applied once,
+/// where the slope is used, so no infinite factor meets the zero. `None` means everywhere.
 #[derive(Clone, Copy)]
 pub(super) struct Slope<L: Lane> {
     value: L,
@@ -29,19 +29,19 @@ pub(super) struct Slope<L: Lane> {
 }
 
 impl<L: Lane> Slope<L> {
-    /// A linear function of it.
+    /// Applies a linear function.
     #[inline(always)]
     fn mapped(self, map: impl FnOnce(L) -> L) -> Self {
         Self { value: map(self.value), ..self }
     }
 
-    /// The slope times what a function does to it.
+    /// The slope times the derivative of a function.
     #[inline(always)]
     fn scaled(self, factor: L) -> Self {
         self.mapped(|slope| slope.mul(factor))
     }
 
-    /// The number, with zeros where the slope does not count.
+    /// The slope as a number, zero where it does not count.
     #[inline(always)]
     fn number(self) -> L {
         match self.selected {
@@ -88,7 +88,7 @@ impl<L: Lane> Dual<L> {
         }
     }
 
-    /// One of two slopes.
+    /// The slope of a selection.
     #[inline(always)]
     fn choice(mask: L::Bool, a: Option<Slope<L>>, b: Option<Slope<L>>) -> Option<Slope<L>> {
         let both = |a: Option<L::Bool>, mask| match a {
@@ -109,11 +109,11 @@ impl<L: Lane> Dual<L> {
         }
     }
 
-    /// `value` is that of the one that wins, where `loses` says that `a` is beaten by `b`; a tie
-    /// shares the slope. NaN wins.
+    /// The slope of a minimum or maximum, `value`. `loses`: `b` beats `a`. A tie shares the slope;
+    /// NaN wins.
     #[inline(always)]
     fn winner(value: L, loses: L::Bool, a: Self, b: Self) -> Self {
-        // A literal bound is a constant, so a tie goes to the other one.
+        // A literal bound is a constant, so in a tie the other operand gets the slope.
         if b.literal {
             return Self::new(value, Self::choice(loses, b.slope, a.slope));
         }
@@ -131,13 +131,13 @@ impl<L: Lane> Dual<L> {
 }
 
 impl<L: Lane> Real<Dual<L>> {
-    /// A number that changes with this slope along the direction.
+    /// Creates a number with this slope along the direction.
     #[inline(always)]
     pub fn moving(value: Real<L>, slope: impl Into<Real<L>>) -> Self {
         Self(Dual::new(value.0, Some(Slope { value: slope.into().0, selected: None })))
     }
 
-    /// A number that does not change along the direction.
+    /// Creates a number that is constant along the direction.
     #[inline(always)]
     pub fn constant(value: Real<L>) -> Self {
         Self(Dual::new(value.0, None))
@@ -149,8 +149,8 @@ impl<L: Lane> Real<Dual<L>> {
         Real(self.0.value)
     }
 
-    /// The slope times `dy`, and 0 where a selection took another number, whatever `dy` is; none
-    /// where the formula does not depend on what changes.
+    /// The slope times `dy`; 0 where a selection took the other number, whatever `dy` is. `None` if
+    /// the formula does not depend on the direction.
     #[inline(always)]
     pub fn slope_times(self, dy: Real<L>) -> Option<Real<L>> {
         match self.0.slope {
@@ -169,7 +169,7 @@ impl<L: Lane> Mask<L> {
     }
 }
 
-/// The slope of a function from the line of the table.
+/// The slope of a function, from its rule in the table.
 macro_rules! slope {
     ($this:ident, $value:ident, { flat }) => {
         None
@@ -289,7 +289,7 @@ impl<L: Lane> Compute for Dual<L> {
         let (a, b) = (Real(self.value), Real(exponent.value));
         let value = a.powf(b);
         let base = match self.slope {
-            // 0 where b is 0, also for a = 0, where a^(b-1) is infinite.
+            // 0 where b is 0, even if a = 0, where a^(b-1) is infinite.
             Some(slope) => {
                 let factor = b.eq(0.0).select(0.0, b * a.powf(b - 1.0));
                 Some(slope.scaled(factor.0))
@@ -297,7 +297,7 @@ impl<L: Lane> Compute for Dual<L> {
             None => None,
         };
         let top = match exponent.slope {
-            // 0 where a is 0 and b is not negative: 0^b is constant there.
+            // 0 where a is 0 and b is not negative: there 0^b is constant.
             Some(slope) => {
                 let factor = (a.eq(0.0) & b.ge(0.0)).select(0.0, value * a.ln());
                 Some(slope.scaled(factor.0))

@@ -1,12 +1,12 @@
 //! The tables of functions of one number (name, kernel, error, rule) and of two. Numbers, slopes, programs
-//! and the ops on tensors are all made of them.
+//! and the ops on tensors are generated from them.
 
-/// Hands the table to a macro: for each function its doc, its method, its variant in a program, its
-/// kernel in [`Math`](crate::array::math::Math), the largest error in ulp for f32 and f64 at any
-/// level, and its rule: the slope `dy` of the result or, which is the same, the gradient of `x`
-/// from that of the result, in `x` or `y = f(x)`. `flat` where it is 0 or undefined everywhere.
+/// Passes the table to a macro: for each function its doc, its method, its variant in a program, its
+/// kernel in [`Math`](crate::array::math::Math), the largest error in ulp for f32 and f64 at any level,
+/// and its rule: the derivative times `dy`, for both the slope of the result and the gradient of `x`,
+/// in `x` or `y = f(x)`. `flat` if the derivative is 0 or undefined everywhere.
 ///
-/// What stands behind the macro's name, in brackets, is handed on first.
+/// Tokens in brackets after the macro's name are passed first.
 #[macro_export]
 macro_rules! functions {
     ($table:ident $($more:tt)?) => {
@@ -77,7 +77,7 @@ macro_rules! functions {
 }
 pub use functions;
 
-/// The one of two values that a rule names.
+/// The argument that a rule names, `x` or `y`.
 #[macro_export]
 macro_rules! named {
     (x, $x:expr, $y:expr) => {
@@ -89,8 +89,8 @@ macro_rules! named {
 }
 pub use named;
 
-/// Hands a macro the functions of two numbers that give a number, and those that give a condition: for each
-/// its method, its variant in a program and its kernel.
+/// Passes to a macro the functions of two numbers with a number as the result, and those with a condition:
+/// for each its method, its variant in a program and its kernel.
 macro_rules! pairs {
     ($table:ident) => {
         $table! {

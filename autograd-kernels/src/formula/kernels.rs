@@ -31,7 +31,7 @@ macro_rules! function_kernel {
                         }
                     })*
                 }
-                // Only these, so that no figure depends on its neighbours.
+                // Only the large angles, so that no result depends on its neighbours.
                 let large: Option<fn(T) -> T> = match function {
                     Function::Sin => Some(T::sin),
                     Function::Cos => Some(T::cos),
@@ -50,7 +50,7 @@ macro_rules! function_kernel {
 
 functions! { function_kernel }
 
-/// Kernels of operands and what is written.
+/// Kernels with the operands and the output as fields.
 macro_rules! kernels {
     ($($kernel:ident($($operand:ty),*) |$($name:ident),*| $run:block)*) => {$(
         pub(super) struct $kernel<'a, T>($(pub(super) $operand),*);

@@ -1,4 +1,4 @@
-//! What a formula is computed with: one number, a number and its slope, or a step of a program.
+//! Number types of formulas: a number, a number and its slope, or a step of a program.
 
 use super::functions::{functions, pairs};
 
@@ -29,7 +29,7 @@ macro_rules! two_numbers {
     };
 }
 
-/// What a lane computes; it keeps [`Lane`] to the types of this crate.
+/// The operations of a lane; the trait limits [`Lane`] to the types of this crate.
 pub trait Compute: Copy + 'static {
     type Bool: Condition;
     fn lit(value: f64) -> Self;
@@ -41,12 +41,12 @@ pub trait Compute: Copy + 'static {
     pairs! { two_numbers }
 }
 
-/// What a formula is computed with.
+/// A number type that formulas are computed with.
 ///
 /// A formula is generic over its lane, `fn f<L: Lane>(x: Real<L>) -> Real<L>`, because it is
-/// compiled for several: a number of an element type in a loop that becomes vector code, a
-/// number with its slope for the derivative, and a step of a program for higher orders.
-/// The trait is implemented in this crate only; [`Real`](crate::formula::Real) and
+/// compiled for several: a number of an element type in a loop that becomes vector code, a number
+/// with its slope for the derivative, and a step of a program for higher orders. The trait is
+/// implemented in this crate only; [`Real`](crate::formula::Real) and
 /// [`Mask`](crate::formula::Mask) have the methods.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a lane: a formula is not written for one element type",

@@ -1,7 +1,7 @@
 //! Elementwise formulas: written once over [`Real`], compiled for every lane.
 //!
-//! [`Number`] makes vector loops, [`Dual`] derivatives, [`Traced`] programs. Nothing
-//! here knows of gradients or tensors; autograd-core makes ops of formulas.
+//! [`Number`] gives vector loops, [`Dual`] derivatives, [`Traced`] programs. This module knows
+//! neither gradients nor tensors; autograd-core turns formulas into ops.
 
 mod blocks;
 mod compiled;

@@ -1,21 +1,21 @@
-//! One number of an element type: what a loop that becomes vector code computes with.
+//! One number of an element type: the lane of loops that become vector code.
 
 use super::functions::{functions, pairs};
 use super::lane::{Compute, Condition, Lane};
 use super::real::Real;
 use crate::array::math::{ANGLE_MAX, Math, select};
 
-/// A number, and whether an angle beyond [`ANGLE_MAX`] went into it: then it is not to be used.
-/// In a formula without sines the flag is a constant and costs nothing.
+/// A number, and whether it depends on an angle beyond [`ANGLE_MAX`], which makes it invalid. In a
+/// formula without sines the flag is a constant and costs nothing.
 ///
-/// `FMA` is what [`Kernel::run`](crate::array::simd::Kernel::run) was given.
+/// `FMA` is that of [`Kernel::run`](crate::array::simd::Kernel::run).
 #[derive(Clone, Copy, Debug)]
 pub struct Number<T, const FMA: bool> {
     pub(super) value: T,
     pub(super) beyond: bool,
 }
 
-/// A condition on numbers, with their flag.
+/// A condition on numbers, with the same flag.
 #[derive(Clone, Copy, Debug)]
 pub struct Flagged {
     pub(super) holds: bool,
@@ -37,7 +37,7 @@ impl<const FMA: bool> Real<Number<f64, FMA>> {
     }
 }
 
-/// Whether an angle needs another reduction than the straight-line one.
+/// Whether an angle is too large for the straight-line reduction.
 macro_rules! beyond {
     (v_sin, $x:expr) => {
         $x.abs() > T::lit(ANGLE_MAX)

@@ -1,10 +1,9 @@
 //! One pass over memory: a formula over values of any layout, broadcast to one shape.
 //!
-//! The result is made block by block. What lies row-major is read where it is; anything else is
-//! gathered into a block-sized buffer first. A result is written where it belongs, or summed
-//! where it is wanted in a smaller shape: the gradient of an input that was broadcast, the sum of a
-//! loss. Large passes are cut into chunks, which threads share; their sums are summed in order,
-//! so figures do not depend on the threads.
+//! The result is computed block by block. Row-major data is read in place; anything else is first gathered
+//! into a block-sized buffer. A result is written in place, or reduced if a smaller shape is wanted: the
+//! gradient of an input that was broadcast, the sum of a loss. Large passes are cut into chunks, which
+//! threads share; their sums are joined in order, so results do not depend on the threads.
 
 use smallvec::SmallVec;
 
@@ -17,32 +16,33 @@ use crate::array::shape::{copied, same};
 use crate::array::threads::each_chunk_of;
 use crate::array::{Cheap, Shape, Step, Storable, Value, fits_inline};
 
-/// Elements a block of a formula with so many results: a few KiB an operand, so that blocks stay in
-/// the first cache.
+/// Elements per block of a formula with so many results: a few KiB for each operand, so that blocks stay in
+/// the L1 cache.
 pub const fn block_of(outputs: usize) -> usize {
     if outputs == 1 { 2048 } else { 512 }
 }
 
-/// Elements a chunk, which one thread computes.
+/// Elements per chunk; one thread computes a chunk.
 const CHUNK: usize = 16 * 1024;
 
-/// What a pass computes, whatever it is made of.
+/// The computation of a pass: a compiled formula or a program.
 pub trait Formula<T: Storable>: Written + Send + Sync {
-    /// How many results there are.
+    /// The number of results.
     fn outputs(&self) -> usize;
     /// Computes a block.
     fn run(&self, block: &mut Block<'_, T>);
-    /// Which cheap function it is, if it is one.
+    /// The cheap function that the formula is, if any.
     fn cheap(&self) -> Option<Cheap> {
         None
     }
-    /// Computes a block of an operator: operand `k` stands where the result will, and the block has the other one.
+    /// Computes a block of an operator in place: `out` holds operand `k`, and the block has only the other
+    /// one.
     fn run_over(&self, _k: usize, _block: &mut Block<'_, T>) {
         unreachable!("it is no operator")
     }
-    /// A formula of one result over operands that stand inline, with their unused rest; `before` is the one
-    /// before the last, if it reads two. True where it could not, or met an angle beyond what it takes: then
-    /// what is in `out` is of no use.
+    /// Computes a formula with one result over inline operands, including their unused elements; `before` is
+    /// the second-to-last operand of a formula with two. Returns true if it cannot, or if an angle is too
+    /// large: the content of `out` is then meaningless.
     fn run_inline(
         &self,
         _before: Option<&T::Inline>,
@@ -53,16 +53,16 @@ pub trait Formula<T: Storable>: Written + Send + Sync {
     }
 }
 
-/// What a formula keeps from block to block, of which the first is the longest.
+/// State that a formula keeps between blocks, of which the first is the longest.
 pub struct Scratch<T: Storable> {
     /// The buffers of a program.
     pub(super) numbers: Vec<Buffer<T>>,
     pub(super) masks: Vec<Buffer<bool>>,
-    /// What computes the blocks that a compiled formula cannot.
+    /// The program for blocks that a compiled formula cannot compute.
     pub(super) program: Option<Box<(Program, Scratch<T>)>>,
 }
 
-/// Of a formula that did not run yet.
+/// The state of a formula that has not run.
 impl<T: Storable> Default for Scratch<T> {
     fn default() -> Self {
         Self { numbers: Vec::new(), masks: Vec::new(), program: None }
@@ -71,20 +71,20 @@ impl<T: Storable> Default for Scratch<T> {
 
 /// A block of operands and results.
 pub struct Block<'a, T: Storable> {
-    /// How many elements are to be computed.
+    /// The number of elements to compute.
     pub(super) len: usize,
-    /// How many of them are read: what is behind may be anything.
+    /// The number of elements that are used; the rest may have any content.
     pub(super) read: usize,
     pub(super) reals: &'a [&'a [T]],
     pub(super) masks: &'a [&'a [bool]],
-    /// Where the results go, [`block_of`] their number apart.
+    /// The results, [`block_of`] their number apart.
     pub(super) out: &'a mut [T],
     pub(super) scratch: &'a mut Scratch<T>,
 }
 
-/// A formula over one block of `len` elements, without a pass. There are `padded` in the operands, and
-/// room for as many results: then whole vectors are computed. Results stand `block_of` their number
-/// apart.
+/// Runs a formula over one block of `len` elements, without a pass. Operands have `padded` elements, and
+/// `out` has room for as many results, so that whole vectors are computed. Results are [`block_of`] their
+/// number apart.
 pub fn run_block<T: Storable>(
     formula: &dyn Formula<T>,
     [len, padded]: [usize; 2],
@@ -99,9 +99,9 @@ pub fn run_block<T: Storable>(
 /// An operand of a pass.
 pub enum Operand<'a, T: Storable> {
     Ref(&'a Value<T>),
-    /// One whose buffer may be written.
+    /// An operand whose buffer may be overwritten.
     Own(Value<T>),
-    /// One that no result depends on.
+    /// An operand that no result depends on.
     Absent,
 }
 
@@ -114,7 +114,7 @@ impl<T: Storable> Operand<'_, T> {
         }
     }
 
-    /// Its blocks from element `start` on.
+    /// The operand's blocks, from element `start` on.
     fn feed(&self, shape: &[usize], start: usize) -> Feed<'_, T> {
         match self.get() {
             Some(value) => Feed::new(value, shape, start),
@@ -123,8 +123,8 @@ impl<T: Storable> Operand<'_, T> {
     }
 }
 
-/// Runs a formula over operands broadcast to `shape`. Result `k` comes in the shape `targets[k]`,
-/// from which `shape` is broadcast: summed where it is smaller; not at all if that is `None`.
+/// Runs a formula over operands broadcast to `shape`. Result `k` gets the shape `targets[k]`, which must
+/// broadcast to `shape`; it is summed if that is smaller, and omitted if that is `None`.
 pub fn pass<T: Storable + Math>(
     shape: &[usize],
     reals: &mut [Operand<'_, T>],
@@ -142,7 +142,7 @@ pub fn pass<T: Storable + Math>(
         }
     }
     let mut results: SmallVec<[Option<Value<T>>; 1]> = SmallVec::new();
-    // The only result is written over an operand that nobody else holds.
+    // A single result overwrites an operand that is not shared.
     let over = reals.iter_mut().position(|operand| match operand {
         Operand::Own(value) if is_one && same(value.shape(), shape) => {
             !value.is_deferred() && value.as_mut_slice().is_some()
@@ -158,12 +158,12 @@ pub fn pass<T: Storable + Math>(
             }
         }
     }
-    // One that is broadcast is not read in its order; all threads would wait for the first that reads it.
+    // A broadcast operand is materialized first: otherwise all threads would wait for the first reader.
     let broadcast =
         reals.iter().filter_map(Operand::get).filter(|value| !same(value.shape(), shape));
     broadcast.for_each(Value::materialize);
     let work = Work { shape, reals, masks, targets, formula, over };
-    // The sums of all chunks are stored side by side, so their number is limited.
+    // The sums of all chunks are stored together, so their number is limited.
     let sums = targets.iter().flatten().filter(|target| !is_whole(target));
     let sums: usize = sums.map(|target| target.iter().product::<usize>()).sum();
     let chunk = if sums > CHUNK / 4 { len } else { CHUNK };
@@ -185,7 +185,7 @@ pub fn pass<T: Storable + Math>(
     results
 }
 
-/// The result of a formula of numbers that are all shown as many: one number, shown so too.
+/// The result if every operand is uniform: one number, broadcast.
 fn uniform<T: Storable>(
     shape: &[usize],
     reals: &[Operand<'_, T>],
@@ -204,8 +204,7 @@ fn uniform<T: Storable>(
     Some(Value::scalar(result[0]).broadcast_to(shape))
 }
 
-/// The result of a cheap function of a large operand and, if it has another one, of a number: computed when it
-/// is read.
+/// The deferred result of a cheap function of a large operand and, if there is a second operand, a number.
 fn deferred<T: Storable + Math>(
     shape: &[usize],
     reals: &mut [Operand<'_, T>],
@@ -227,22 +226,22 @@ fn deferred<T: Storable + Math>(
     Some(value.deferred(Step { function, at: at as u8, number }))
 }
 
-/// The sums of each result that is summed.
+/// The sums of each result that is reduced.
 type AllSums<T> = SmallVec<[Option<Sums<T>>; 1]>;
 
-/// What every chunk of a pass needs.
+/// The state that all chunks of a pass share.
 struct Work<'a, T: Storable> {
     shape: &'a [usize],
     reals: &'a [Operand<'a, T>],
     masks: &'a [&'a Value<bool>],
     targets: &'a [Option<Shape>],
     formula: &'a dyn Formula<T>,
-    /// The operand that the result is written over: it stands where the result will.
+    /// The operand that the result overwrites; its data is in the result's buffer.
     over: Option<usize>,
 }
 
 impl<T: Storable + Math> Work<'_, T> {
-    /// Chunk by chunk, on threads where that pays.
+    /// Runs all chunks, on threads if that pays.
     fn shared(&self, len: usize, chunk: usize, outputs: SmallVec<[&mut [T]; 2]>) -> AllSums<T> {
         type Part<'a, T> = (SmallVec<[&'a mut [T]; 2]>, AllSums<T>);
         let starts = || (0..len).step_by(chunk);
@@ -268,8 +267,7 @@ impl<T: Storable + Math> Work<'_, T> {
         joined.unwrap_or_default()
     }
 
-    /// `len` elements from `start` on; `outputs` are the places of those results that are not added
-    /// up.
+    /// Computes `len` elements from `start` on; `outputs` are the slices of the results that are not summed.
     fn run(&self, start: usize, len: usize, outputs: &mut [&mut [T]]) -> AllSums<T> {
         let Self { shape, formula, .. } = *self;
         let mut feeds: SmallVec<[Feed<'_, T>; 4]> = SmallVec::new();
@@ -289,13 +287,13 @@ impl<T: Storable + Math> Work<'_, T> {
         let direct = outputs.len() == 1 && !outputs[0].is_empty();
         let is_operator = formula.cheap().is_some_and(Cheap::is_operator);
         let copies = self.over.is_some() && !is_operator;
-        // Where nothing is copied to a block, all is one.
+        // If nothing is copied to a block, the whole chunk is one block.
         let all_here = || feeds.iter().all(|feed| matches!(feed, Feed::Slice(_)));
         let stride = match direct && !copies && all_here() {
             true => len,
             false => block_of(outputs.len()),
         };
-        // What is deferred is computed where the result will stand, which is then written over.
+        // A deferred operand is computed into the result's slice, which is then overwritten.
         let deferred = || feeds.iter().position(|feed| matches!(feed, Feed::Deferred(..)));
         let may_fill = direct && self.masks.is_empty() && is_operator;
         let over = self.over.or_else(|| if may_fill { deferred() } else { None });
@@ -344,7 +342,7 @@ impl<T: Storable + Math> Work<'_, T> {
                     let result = &buffer[k * stride..][..n];
                     match sums {
                         Some(sums) => sums.take(result),
-                        // Nobody wants it, or it is as large as the whole.
+                        // The result is not wanted, or has the full shape.
                         None if output.is_empty() => {}
                         None => output[at..at + n].copy_from_slice(result),
                     }

@@ -1,8 +1,8 @@
 //! A formula as data: evaluated over any lane, which differentiates it, and run block by block.
 //!
-//! Programs serve what has no compiled form: closures (`fuse`), derivatives of
-//! derivatives, forward mode, and angles beyond the straight-line reduction. A block of each step's
-//! result stays in the first cache, so memory is passed over once here too.
+//! Programs serve formulas without compiled code: closures (`fuse`), derivatives of derivatives,
+//! forward mode, and angles beyond the straight-line reduction. A block of each step's result stays
+//! in the L1 cache, so a program too needs one pass over memory.
 
 use smallvec::SmallVec;
 
@@ -40,7 +40,7 @@ macro_rules! two_numbers {
         numbers { $($number:ident $binary:ident |$a:ident, $b:ident| $value:expr;)* }
         conditions { $($condition:ident $compare:ident |$c:ident, $d:ident| $holds:expr;)* }
     ) => {
-        /// What two numbers are made into.
+        /// An operation on two numbers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub(super) enum Binary {
             $($binary,)*
@@ -54,7 +54,7 @@ macro_rules! two_numbers {
             }
         }
 
-        /// How two numbers are compared.
+        /// A comparison of two numbers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub(super) enum Compare {
             $($compare,)*
@@ -118,12 +118,12 @@ impl Step {
         matches!(self, Self::Lit(_) | Self::Known(_))
     }
 
-    /// Whether it has something to compute.
+    /// Whether the step computes something.
     fn is_computed(self) -> bool {
         !self.is_input() && !self.is_constant()
     }
 
-    /// Whether it computes a number.
+    /// Whether the step computes a number.
     pub(super) fn is_number(self) -> bool {
         self.is_computed() && !self.is_mask()
     }
@@ -141,25 +141,24 @@ impl Step {
     }
 }
 
-/// What can be written down as a program.
+/// A formula that can be converted to a program.
 pub trait Written {
-    /// The program.
     fn program(&self) -> Program;
 }
 
-/// A formula written down.
+/// A formula as a list of steps.
 #[derive(Clone, Debug)]
 pub struct Program {
     pub(super) steps: Vec<Step>,
     pub(super) outputs: Vec<u32>,
     /// The buffer that holds each step's result; inputs have none.
     pub(super) places: Vec<u32>,
-    /// How many buffers of numbers and of masks there are.
+    /// The number of buffers for numbers and for masks.
     pub(super) buffers: [usize; 2],
 }
 
 impl Program {
-    /// Drops what no output needs, and finds a buffer for each step.
+    /// Drops steps that no output needs, and assigns a buffer to each step.
     pub(super) fn new(steps: Vec<Step>, outputs: Vec<u32>) -> Self {
         let mut needed = vec![false; steps.len()];
         outputs.iter().for_each(|&output| needed[output as usize] = true);
@@ -181,7 +180,7 @@ impl Program {
         Self { steps: kept, outputs, places, buffers }
     }
 
-    /// The program over numbers of any kind.
+    /// Evaluates the program over any lane.
     #[doc(hidden)]
     pub fn eval<L: Lane>(&self, reals: &[Real<L>], masks: &[Mask<L>]) -> Vec<Real<L>> {
         enum Found<L: Lane> {
@@ -223,7 +222,7 @@ impl Program {
             .collect()
     }
 
-    /// The inputs that its outputs depend on.
+    /// The inputs that the outputs depend on.
     #[doc(hidden)]
     pub fn reads(&self) -> Vec<u32> {
         let read = |step: &Step| match step {
@@ -233,7 +232,7 @@ impl Program {
         self.steps.iter().filter_map(read).collect()
     }
 
-    /// For each output: the input that it is, where it is one.
+    /// For each output, the input that it is, if it is one.
     #[doc(hidden)]
     pub fn handed(&self) -> impl Iterator<Item = Option<usize>> {
         self.outputs.iter().map(|&output| match self.steps[output as usize] {
@@ -242,7 +241,7 @@ impl Program {
         })
     }
 
-    /// The same program with some of its outputs only.
+    /// The same program with the wanted outputs only.
     #[doc(hidden)]
     pub fn with_outputs(&self, wanted: &[bool]) -> Self {
         let outputs = self.outputs.iter().zip(wanted).filter(|(_, wanted)| **wanted);
@@ -250,8 +249,8 @@ impl Program {
     }
 }
 
-/// Which buffer holds each step, and how many there are: a buffer serves again when its step was
-/// read for the last time. Constants keep theirs, and are written once.
+/// Assigns a buffer to each step, and returns how many there are: a buffer is reused after the last
+/// read of its step. Constants keep their buffers, which are written once.
 fn place(steps: &[Step], outputs: &[u32]) -> (Vec<u32>, [usize; 2]) {
     let mut last = vec![0; steps.len()];
     for (i, step) in steps.iter().enumerate() {

@@ -8,7 +8,7 @@ use std::ops::{
 use super::functions::functions;
 use super::lane::{Condition, Lane};
 
-// Documented where autograd-core re-exports it, as is [`Mask`].
+// Documented in autograd-core, which re-exports it, as is [`Mask`].
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a formula only has the effect of what it returns"]
 pub struct Real<L: Lane>(pub(crate) L);
@@ -88,7 +88,8 @@ operators! {
     Div div DivAssign div_assign;
 }
 
-/// What a branch on a number of a formula would need, and nothing has: so the compiler names it.
+/// A bound that a branch on a number requires and no type satisfies, so that the compiler shows this
+/// message.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a formula cannot branch on a number: it is computed for many elements at once",
@@ -97,8 +98,8 @@ operators! {
 )]
 pub trait UseSelectNotABranch {}
 
-/// What a number is compared with. Its own bound would be reported as one of `PartialEq`, where it is a
-/// number too; that of another type is reported in the words above.
+/// The type that a number is compared with. If that is a number too, a bound on the type itself would be
+/// reported as a missing `PartialEq`; for any other type, this trait gives the message above.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a formula cannot branch on a number: it is computed for many elements at once",
@@ -110,7 +111,7 @@ pub trait Compared {
     type As;
 }
 
-/// A number that is compared.
+/// The type of a number that is compared.
 #[doc(hidden)]
 pub struct Number;
 
@@ -191,9 +192,9 @@ impl<L: Lane> Real<L> {
         self.gt(0.0).select(1.0, 0.0)
     }
 
-    /// `x` to a whole power, by multiplications.
+    /// `x` to an integer power, by multiplications.
     ///
-    /// Largest error: about half an ulp a multiplication.
+    /// Largest error: about half an ulp for each multiplication.
     #[inline(always)]
     pub fn powi(self, exponent: i32) -> Self {
         if exponent == 0 {
@@ -217,8 +218,8 @@ impl<L: Lane> Real<L> {
         if exponent < 0 { power.recip() } else { power }
     }
 
-    /// `x` to the power `exponent`, with the edges of `f64::powf`: a power 0 and a power of 1 are 1,
-    /// and a negative `x` needs a whole exponent.
+    /// `x` to the power `exponent`, with the special cases of `f64::powf`: the power is 1 if the
+    /// exponent is 0 or `x` is 1, and a negative `x` needs an integer exponent.
     ///
     /// Largest error: 0.54 ulp for f32, 0.92 for f64.
     #[doc(alias = "pow")]
@@ -227,28 +228,26 @@ impl<L: Lane> Real<L> {
         Self(self.0.pow(exponent.into().0))
     }
 
-    /// The smaller one; NaN if either is. A tie shares the gradient, unless the other is a
-    /// literal.
+    /// The smaller number; NaN if either is NaN. A tie shares the gradient, unless one is a literal.
     #[inline(always)]
     pub fn min(self, other: impl Into<Self>) -> Self {
         Self(self.0.min(other.into().0))
     }
 
-    /// The larger one; NaN if either is. A tie shares the gradient, unless the other is a
-    /// literal.
+    /// The larger number; NaN if either is NaN. A tie shares the gradient, unless one is a literal.
     #[inline(always)]
     pub fn max(self, other: impl Into<Self>) -> Self {
         Self(self.0.max(other.into().0))
     }
 
-    /// `x`, or the bound that it is beyond; NaN stays. The derivative is 1 on the bounds.
+    /// `x` limited to `low..=high`; NaN stays. The derivative is 1 on the bounds.
     #[inline(always)]
     pub fn clamp(self, low: impl Into<Self>, high: impl Into<Self>) -> Self {
         let (low, high) = (low.into(), high.into());
         self.lt(low).select(low, self.gt(high).select(high, self))
     }
 
-    /// `self * a + b`, in one rounding where the CPU has an instruction for it.
+    /// `self * a + b`, with a single rounding if the CPU has an instruction for it.
     #[inline(always)]
     pub fn mul_add(self, a: impl Into<Self>, b: impl Into<Self>) -> Self {
         Self(self.0.mul_add(a.into().0, b.into().0))
@@ -298,7 +297,7 @@ impl<L: Lane> Real<L> {
 }
 
 impl<L: Lane> Mask<L> {
-    /// `a` where the mask holds, else `b`; the derivative is that of the number that was taken.
+    /// `a` where the mask holds, else `b`; the derivative is that of the selected number.
     #[inline(always)]
     pub fn select(self, a: impl Into<Real<L>>, b: impl Into<Real<L>>) -> Real<L> {
         Real(L::select(self.0, a.into().0, b.into().0))

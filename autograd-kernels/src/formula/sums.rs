@@ -1,4 +1,4 @@
-//! Results of a pass that are summed: sums of each chunk, joined in order.
+//! Results of a pass that are reduced: sums of each chunk, joined in order.
 
 use crate::array::Storable;
 use crate::array::math::Math;
@@ -6,7 +6,7 @@ use crate::array::reduce::{Plus, fold_slice};
 use crate::array::rows::Walk;
 use crate::array::shape::{broadcast_strides, row_major};
 
-/// The sums of a result, in a smaller shape, and what rounding took from those that are single.
+/// The sums of a result, in a smaller shape, and the rounding errors of sums over runs.
 pub struct Sums<T> {
     walk: Walk<1>,
     sums: Vec<T>,
@@ -14,7 +14,7 @@ pub struct Sums<T> {
 }
 
 impl<T: Math + Storable> Sums<T> {
-    /// From element `start` of the whole on.
+    /// Starts at element `start` of the whole.
     pub fn new(target: &[usize], shape: &[usize], start: usize) -> Self {
         let sums = vec![T::ZERO; target.iter().product()];
         let strides = broadcast_strides(target, &row_major(target), shape);
@@ -55,7 +55,7 @@ impl<T: Math + Storable> Sums<T> {
     pub fn finish(self) -> Vec<T> {
         let mut sums = self.sums;
         for (sum, lost) in sums.iter_mut().zip(self.lost) {
-            // What an infinite sum has lost is no number.
+            // The rounding error of an infinite sum is not a number.
             if lost.abs() < T::infinity() {
                 *sum = *sum + lost;
             }
@@ -64,7 +64,7 @@ impl<T: Math + Storable> Sums<T> {
     }
 }
 
-/// Adds with the rounding error kept apart (Neumaier), so that the sum of many blocks is as good
+/// Adds with the rounding error kept apart (Neumaier), so that a sum of many blocks is as accurate
 /// as that of one.
 fn add<T: Math>(sum: &mut T, lost: &mut T, x: T) {
     let total = *sum + x;

@@ -10,7 +10,7 @@ use crate::array::math::{ANGLE_MAX, Math};
 use crate::array::simd::{levels, with_level};
 use crate::array::{Shape, Value};
 
-/// What a formula gives for one operand, compiled and as a program.
+/// The results of a formula for each `x`, compiled and as a program.
 fn both<F: Lanewise<1, 0, 1> + Copy>(f: F, x: &[f64]) -> [Vec<f64>; 2] {
     let compiled = Compiled::<F, 1, 0, 1>(f);
     let program: Program = compiled.program();
@@ -25,7 +25,7 @@ fn run(formula: &dyn Formula<f64>, x: &[f64]) -> Vec<f64> {
     found[0].as_ref().map(Value::to_vec).unwrap_or_default()
 }
 
-/// Numbers around the edges of all functions, more than a block of them.
+/// Numbers around the special points of all functions, more than a block of them.
 fn points() -> Vec<f64> {
     let edges = [
         0.0,
@@ -53,7 +53,7 @@ fn same(a: f64, b: f64) -> bool {
     a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()
 }
 
-/// The kernel itself; angles beyond the straight-line reduction are std's.
+/// The kernel itself; std's function for angles beyond the straight-line reduction.
 macro_rules! expected {
     (v_sin, $x:expr, $fma:ident) => {
         if $x.abs() > ANGLE_MAX { $x.sin() } else { $x.v_sin::<$fma>() }
@@ -101,7 +101,7 @@ macro_rules! every_function {
                                 self.0.iter().map(|x| expected!($kernel, x, FMA)).collect()
                             }
                         }
-                        // Large angles change no figure of their neighbours.
+                        // Large angles do not change the results of their neighbours.
                         let mut x = points();
                         if let "sin" | "cos" | "tan" = stringify!($method) {
                             x.extend([3.0 * ANGLE_MAX, 1e22, f64::NAN, f64::INFINITY]);
@@ -192,7 +192,7 @@ fn powers_take_few_multiplications_and_all_exponents() {
 
 #[test]
 fn a_large_angle_is_seen_through_a_comparison() {
-    // The straight-line sine gives NaN there, which a comparison would swallow.
+    // The straight-line sine gives NaN there, which a comparison would hide.
     formula! { Sign |x| x.sin().gt(0.0).select(1.0, -1.0) }
     for found in both(Sign, &[1.0, -1.0, 1e9, 1e10, 2e15]) {
         let expected = [1.0, -1.0, 1e9_f64, 1e10, 2e15].map(|x: f64| x.sin().signum());
@@ -212,6 +212,6 @@ fn a_number_of_another_formula_is_reported() {
     });
     let panic = outcome.unwrap_err();
     assert!(panic.downcast_ref::<&str>().unwrap().contains("outside of that formula"));
-    // The thread can go on.
+    // The thread remains usable.
     assert_eq!(run(&super::trace(1, 0, &mut |x, _| vec![x[0] + 1.0]), &[1.0]), [2.0]);
 }

@@ -1,4 +1,4 @@
-//! Formulas as programs: what is computed is written down step by step.
+//! Formulas as programs: a trace records the computation step by step.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -14,19 +14,19 @@ pub struct Traced {
     program: u32,
 }
 
-/// The program that is being written.
+/// The program that is being recorded.
 struct Recorder {
     program: u32,
     steps: Vec<Step>,
-    /// Where each step stands, so that none is computed twice; empty while a linear search is faster.
+    /// The index of each step, so that none is computed twice; empty while a search is faster.
     known: HashMap<Step, u32>,
 }
 
-/// Up to so many steps, looking at each is faster than a table.
+/// Up to this many steps, a linear search is faster than a table.
 const MAX_SCANNED: usize = 32;
 
 impl Recorder {
-    /// Where a step stands; at the end, if it is new.
+    /// The index of a step, which is appended if it is new.
     fn place(&mut self, step: Step) -> u32 {
         let next = self.steps.len();
         let found = match next <= MAX_SCANNED {
@@ -46,7 +46,7 @@ impl Recorder {
     }
 }
 
-/// A formula as it was written down, before anything is dropped.
+/// A recorded formula, before unused steps are dropped.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Formulated {
     steps: Vec<Step>,
@@ -60,25 +60,25 @@ impl Formulated {
 }
 
 thread_local! {
-    /// The innermost is last: a formula may run another one.
+    /// The innermost recorder is last: a formula may run another one.
     static RECORDERS: RefCell<Vec<Recorder>> = const { RefCell::new(Vec::new()) };
     static PROGRAMS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A formula as it is written down: called once.
+/// A formula to record; called once.
 type Formula<'a> = &'a mut dyn FnMut(&[Real<Traced>], &[Mask<Traced>]) -> Vec<Real<Traced>>;
 
-/// Writes down what `formula` computes from its inputs.
+/// Records what `formula` computes from its inputs.
 pub fn trace(reals: usize, masks: usize, formula: Formula<'_>) -> Program {
     written(reals, masks, formula).program()
 }
 
-/// [`trace`], before the program is made.
+/// As [`trace`], before the program is built.
 pub fn written(reals: usize, masks: usize, formula: Formula<'_>) -> Formulated {
     written_given(reals, masks, |reals, masks| (formula(reals, masks), Vec::new()))
 }
 
-/// [`written`] of a formula that computes what is also given: numbers, and the inputs that they are.
+/// As [`written`]; `formula` also returns given numbers, each with the input that replaces it.
 pub fn written_given(
     reals: usize,
     masks: usize,
@@ -109,7 +109,7 @@ fn inputs(reals: usize, masks: usize) -> (Vec<Real<Traced>>, Vec<Mask<Traced>>) 
     (reals.collect(), masks.collect())
 }
 
-/// The program that is being written, of which there must be one.
+/// Runs a closure with the program that is being recorded; panics without one.
 fn recorder<R>(run: impl FnOnce(&mut Recorder) -> R) -> R {
     RECORDERS.with_borrow_mut(|recorders| match recorders.last_mut() {
         Some(recorder) => run(recorder),
@@ -117,7 +117,7 @@ fn recorder<R>(run: impl FnOnce(&mut Recorder) -> R) -> R {
     })
 }
 
-/// Ends the program also where the formula panics.
+/// Ends the recording, even if the formula panics.
 struct Recording {
     program: u32,
 }
@@ -148,7 +148,7 @@ impl Traced {
         recorder(|recorder| Self { step: recorder.place(step), program: recorder.program })
     }
 
-    /// The step, which must be one of this program.
+    /// The index of the step, which must belong to this program.
     fn of(self, program: u32) -> u32 {
         if self.program == program { self.step } else { stray() }
     }
@@ -186,7 +186,7 @@ macro_rules! two_numbers {
     ) => {
         $(fn $number(self, other: Self) -> Self {
             match Binary::$of {
-                // The slope of what changes is 1.
+                // The slope of a variable is 1.
                 Binary::Mul if other.is_lit(1.0) => self,
                 Binary::Mul if self.is_lit(1.0) => other,
                 binary => Self::step(Step::Binary(binary, self.at(), other.at())),

@@ -215,7 +215,7 @@ fn uniform_numbers_stay_below_one() {
 fn uniform_numbers_round_all_64_bits_once() {
     let two_pow_64 = 2.0_f64.powi(64);
     let mut generator = Generator::new(3);
-    // Of every magnitude, and around the ties between two neighbours.
+    // Numbers of every magnitude, and around ties.
     let random = (0..64_000).map(|i| generator.next_u64() >> (i % 64));
     let ties = (0..64).flat_map(|top| {
         (0..top).flat_map(move |low| {
@@ -251,7 +251,7 @@ fn integers_are_those_of_paddle() {
 
 #[test]
 fn integers_of_the_widest_range_are_those_of_cpp() {
-    // A quarter of all draws is too much for this range and is drawn again.
+    // A quarter of all draws is too large for this range and is repeated.
     assert_eq!(
         integers(2023, 6, -3 << 61, 3 << 61),
         [
@@ -288,7 +288,7 @@ fn permutations_are_those_of_paddle() {
 
 #[test]
 fn a_permutation_draws_once_for_two_numbers() {
-    // What follows a permutation of 3 or of 10 tells how much it drew.
+    // The number after a permutation of 3 or of 10 shows how many were drawn.
     let after = |n| {
         let mut generator = Generator::new(2023);
         generator.randperm(n);

@@ -1,4 +1,4 @@
-//! Where no input wants a gradient, backward does not run.
+//! If no input wants a gradient, backward does not run.
 
 #![allow(clippy::print_stdout, reason = "an example shows its results")]
 

@@ -1,6 +1,6 @@
-//! An output that is no tensor: backward has no parameter for it.
+//! An output that is not a tensor: backward has no parameter for it.
 //!
-//! The document's wrong example, which returns the shape alone, does not compile here:
+//! The wrong example in Paddle's document, which returns only the shape, does not compile here: see
 //! `tests/ui/outputs/shape_only.rs`.
 
 #![allow(clippy::print_stdout, reason = "an example shows its results")]

@@ -1,4 +1,4 @@
-//! A deep model in pieces: backward recomputes each piece, dropout and all, instead of keeping it.
+//! A deep model in pieces: backward recomputes each piece, including dropout, instead of saving it.
 
 #![allow(clippy::print_stdout, missing_docs, reason = "an example shows its results")]
 
@@ -10,7 +10,7 @@ use autograd_core::prelude::*;
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 static MOST_KEPT: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts the tensors that wait for backward, by living as long as they do.
+/// Counts the tensors that wait for backward: a value lives as long as a saved tensor.
 struct Waiting;
 
 impl Waiting {

@@ -1,10 +1,10 @@
-//! Hooks: a gradient is limited on its way, and watched at a node.
+//! Hooks: a gradient is limited during backward, and observed at a node.
 
 #![allow(clippy::print_stdout, missing_docs, reason = "an example shows its results")]
 
 use autograd_core::{AnyTensor, HookResult, Result, Tensor};
 
-/// Scales a gradient down to length 1 where it is longer.
+/// Scales a gradient down to length 1 if it is longer.
 fn clip(grad: &Tensor<f64>) -> HookResult<Option<Tensor<f64>>> {
     let length = grad.norm().item();
     Ok((length > 1.0).then(|| grad / length))
@@ -31,7 +31,7 @@ fn main() -> Result<()> {
         w.clear_grad();
     }
 
-    // Hooks on a node see what its rule makes of what came.
+    // Hooks on a node see the gradients that its rule receives and computes.
     let y = (&w * Tensor::from([1.0, 2.0])).exp();
     let node = y.graph_node().expect("y was recorded");
     println!("{} was called at line {}", node.name(), node.location().line());

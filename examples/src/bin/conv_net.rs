@@ -1,5 +1,5 @@
-//! A small convolutional network with an op of its own: parameters by name, training, a checkpoint
-//! on disk, and a second run that goes on from it.
+//! A small convolutional network with a custom op: parameters by name, training, a checkpoint on
+//! disk, and a second run that continues from it.
 
 #![allow(clippy::print_stdout, missing_docs, reason = "an example shows its results")]
 
@@ -11,7 +11,7 @@ use autograd_core::prelude::*;
 use autograd_core::safetensors::SafeTensors;
 use autograd_core::{Conv2dOptions, PoolOptions, Result};
 
-/// `x sigmoid(x)`, with the gradient written by hand.
+/// `x sigmoid(x)`, with a hand-written gradient.
 #[py_layer]
 impl Silu {
     type Saved = Tensor;
@@ -28,7 +28,7 @@ impl Silu {
     }
 }
 
-/// A convolution and what usually follows it.
+/// A convolution with the layers that usually follow it.
 #[derive(Module)]
 struct Block {
     conv: Conv2d,
@@ -63,14 +63,14 @@ impl Net {
         Self { blocks, dropout: Dropout::new(0.2), head: Linear::new(flat, 3), flat }
     }
 
-    /// The scores of the kinds `[n, 3]` for pictures `[n, 1, 8, 8]`.
+    /// The scores of the three kinds, `[n, 3]`, for images `[n, 1, 8, 8]`.
     fn forward(&self, x: &Tensor) -> Tensor {
         let x = self.blocks.iter().fold(x.clone(), |x, block| block.forward(&x));
         self.head.forward(&self.dropout.forward(&x.reshape([x.shape()[0], self.flat])))
     }
 }
 
-/// Stripes along one of three directions, at a random place, under noise; and which direction.
+/// Noisy images of stripes in one of three directions, at a random position; and the directions.
 fn pictures(n: usize) -> (Tensor, Tensor<i64>) {
     let kinds = Tensor::randint([n], 0, 3);
     let place = Tensor::randint([n], 0, 4);
@@ -103,7 +103,7 @@ fn learn(net: &Net, adam: &mut Optimizer<AdamW>, steps: usize) -> Result<f32> {
     Ok(last)
 }
 
-/// What part of new pictures is told right, in percent.
+/// The share of new images that are classified correctly, in percent.
 fn accuracy(net: &Net) -> f64 {
     net.eval();
     let (x, kinds) = pictures(200);
@@ -113,7 +113,7 @@ fn accuracy(net: &Net) -> f64 {
 
 fn optimizer(net: &Net) -> Optimizer<AdamW> {
     let rule = AdamW::new(0.01).weight_decay(0.05);
-    // What scales and shifts is not pulled to 0.
+    // Scales and shifts have no weight decay.
     let plain = |name: &str| name.ends_with("bias") || name.contains("norm");
     Optimizer::new(net, rule).group(plain, rule.weight_decay(0.0))
 }
@@ -142,7 +142,7 @@ fn main() -> Result<()> {
     let loss = learn(&net, &mut adam, 20)?;
     println!("trained:  more than 95 % are right: {}", accuracy(&net) > 95.0);
 
-    // Another network with other numbers, until it has read the file.
+    // A new network with other weights, until it has loaded the file.
     let again = Net::new();
     let mut adam = optimizer(&again);
     let file = SafeTensors::load(&path)?;

@@ -19,14 +19,14 @@ impl CusTanh {
         func1: Func,
         #[default(Tensor::square)] func2: Func,
     ) -> Tensor<f64> {
-        // What is not a tensor goes to backward as attributes.
+        // Values that are not tensors go to backward as attributes.
         ctx.set_attrs(func2);
         let y = func1(x);
         ctx.save_for_backward(&y);
         y
     }
 
-    /// Forward has one output, so backward gets one gradient; one input, so it returns one.
+    /// Forward has one output and one input, so backward takes one gradient and returns one.
     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
         let y = ctx.saved_tensor();
         let func2 = ctx.attrs();
@@ -38,7 +38,7 @@ fn main() -> autograd_core::Result<()> {
     autograd_core::seed(2023);
     let data = Tensor::<f64>::randn([2, 3]);
     data.set_stop_gradient(false);
-    // By name, because `func2` is left out.
+    // Called by name, because `func2` is omitted.
     let z = CusTanh::with().x(&data).func1(Tensor::tanh).apply();
     z.mean().backward()?;
     println!("{}", data.grad().unwrap());

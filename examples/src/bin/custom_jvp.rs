@@ -1,5 +1,5 @@
-//! An op with a rule of its own for forward mode: the slope of a long computation along one
-//! direction, without a backward through it.
+//! An op with its own rule for forward mode: the slope of a long computation along one direction,
+//! without a backward pass.
 #![allow(clippy::print_stdout, missing_docs, reason = "an example shows its results")]
 
 use std::cell::Cell;
@@ -55,7 +55,7 @@ fn main() -> autograd_core::Result<()> {
     let (_, grads) = vjp(|t| loss(&t[0]), std::slice::from_ref(&x), &Tensor::from(1.0))?;
     println!("by backward the slope is {:.6}", (&grads[0] * &direction).sum().item());
 
-    // Forward mode over backward: how the gradient changes along the direction.
+    // Forward mode over backward: the derivative of the gradient along the direction.
     let gradient = |t: &[Tensor<f64>]| {
         let (_, mut grads) = vjp(|t| loss(&t[0]), t, &Tensor::from(1.0)).expect("a gradient");
         grads.remove(0)

@@ -1,4 +1,4 @@
-//! Batches in random order, prepared on another thread; a schedule; a bar that shows how far it is.
+//! Batches in random order, prepared on another thread; a learning rate schedule; a progress bar.
 
 #![allow(clippy::print_stdout, missing_docs, reason = "an example shows its results")]
 
@@ -19,7 +19,7 @@ fn main() -> autograd_core::Result<()> {
     let mut optimizer = Optimizer::new(&net, RmsProp::new(0.0));
     let steps = EPOCHS * loader.len() as u64;
     let schedule = Cosine::new(0.01, 0.0, steps - 10).warm_up(10);
-    // On a terminal; elsewhere nothing is drawn.
+    // Drawn on a terminal only.
     let bar = ProgressBar::new(steps);
     for epoch in 0..EPOCHS {
         for batch in loader.epoch(epoch) {

@@ -1,4 +1,4 @@
-//! Why is there no gradient? The graph answers, as text and as a drawing.
+//! Why is there no gradient? The graph shows the reason, as text and as a drawing.
 //!
 //! `cargo run -p examples --bin explain -- graph.svg` writes the drawing too.
 
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("skip: {}\n", explain(&loss, &skip));
     println!("x: {}\n", explain(&loss, &x));
 
-    // Another one: the scale was computed under `no_grad`, whose scope is long over.
+    // Another mistake: the scale was computed under `no_grad`, whose scope ended long ago.
     let scale = no_grad().run(|| skip.square().mean()).sqrt();
     let scaled = (&scores / (scale + 1.0)).sum();
     println!("skip: {}\n", explain(&scaled, &skip));
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         std::fs::write(path, graph.to_svg())?;
     }
 
-    // And why is there a NaN?
+    // Why is there a NaN?
     let scope = detect_anomaly();
     let spread = (w1.min() - w1.square().mean()).sqrt();
     if let Err(error) = scope.check() {

@@ -4,7 +4,7 @@
 
 use autograd_core::prelude::*;
 
-/// Parameter, first and second moment after a step. `step` counts from 1.
+/// The parameter, and first and second moment, after a step. `step` counts from 1.
 #[py_layer(elementwise)]
 impl AdamStep {
     fn forward<L: Lane>(

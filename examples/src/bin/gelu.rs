@@ -1,4 +1,4 @@
-//! Activations as formulas: Gelu with a derived gradient, Swish with a slope that is learned.
+//! Activations as formulas: Gelu with a derived gradient, Swish with a learned slope.
 
 #![allow(clippy::print_stdout, missing_docs, reason = "an example shows its results")]
 
@@ -12,7 +12,7 @@ impl Gelu {
     }
 }
 
-/// `x * sigmoid(beta * x)`, with a gradient by hand. It keeps what it names: x, beta and the output.
+/// `x * sigmoid(beta * x)`, with a hand-written gradient, which saves x, beta and the output.
 #[py_layer(elementwise)]
 impl Swish {
     fn forward<L: Lane>(x: Real<L>, beta: Real<L>) -> Real<L> {
@@ -33,10 +33,10 @@ fn main() -> autograd_core::Result<()> {
     println!("gelu    {:.4?}", y.to_vec());
     println!("slope   {:.4?}", x.grad().map(|grad| grad.to_vec()).unwrap_or_default());
 
-    // The hand-written gradient is that of the formula.
+    // The hand-written gradient matches the formula.
     Swish::check_backward()?;
 
-    // Learn the slope that makes swish most like gelu.
+    // Learns the slope for which swish is closest to gelu.
     let (x, target) = (x.detach(), y.detach());
     let beta = Tensor::from(1.0);
     for step in 0..=60 {

@@ -1,4 +1,4 @@
-//! A gradient that is part of the loss: a critic whose slope is held near 1, as WGAN-GP has it.
+//! A gradient in the loss: a critic whose slope is kept near 1, as in WGAN-GP.
 
 #![allow(clippy::print_stdout, missing_docs, reason = "an example shows its results")]
 
@@ -28,7 +28,7 @@ impl Critic {
         (x.matmul(&self.w1) + &self.b1).tanh().matmul(&self.w2)
     }
 
-    /// The length of the score's slope at each of the points `[n, 2]`; itself differentiable.
+    /// The norm of the score's gradient at each of the points `[n, 2]`; differentiable.
     fn slopes(&self, x: &Tensor<f64>) -> autograd_core::Result<Tensor<f64>> {
         let x = x.detach();
         x.set_stop_gradient(false);

@@ -1,4 +1,4 @@
-//! Losses as formulas that are summed up in the pass that computes them: Huber and focal loss.
+//! Losses as formulas that are reduced in the pass that computes them: Huber and focal loss.
 
 #![allow(clippy::print_stdout, missing_docs, reason = "an example shows its results")]
 
@@ -14,7 +14,7 @@ impl Huber {
     }
 }
 
-/// Focal loss of logits (Lin et al. 2017): easy examples count little.
+/// Focal loss of logits (Lin et al. 2017): gives easy examples little weight.
 #[py_layer(elementwise, reduce = mean)]
 impl FocalLoss {
     fn forward<L: Lane>(

@@ -1,4 +1,4 @@
-//! An output that has no gradient: backward keeps its place and gets zeros.
+//! An output without a gradient: backward still has a parameter for it, and gets zeros.
 
 #![allow(clippy::print_stdout, reason = "an example shows its results")]
 

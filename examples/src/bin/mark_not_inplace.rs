@@ -1,5 +1,5 @@
 //! An op that returns its input: the output is a new tensor, and the input
-//! keeps its own place in the graph.
+//! is unchanged in the graph.
 
 #![allow(clippy::print_stdout, reason = "an example shows its results")]
 

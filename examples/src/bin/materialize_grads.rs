@@ -1,4 +1,4 @@
-//! An output without a gradient: backward gets zeros, or `None` where its
+//! An output without a gradient: backward gets zeros, or `None` if its
 //! parameter is an `Option`.
 
 #![allow(clippy::print_stdout, reason = "an example shows its results")]

@@ -1,5 +1,5 @@
 //! The second program of Paddle's page on `py_func`: two int32 arrays, added by a user's function
-//! that looks at their shapes.
+//! that checks their shapes.
 #![allow(clippy::print_stdout, missing_docs, reason = "an example shows its results")]
 
 use autograd_core::DType;
@@ -33,7 +33,7 @@ fn main() -> autograd_core::Result<()> {
     let input2 = arr2(&[[7, 8, 4], [1, 3, 3]]);
     let exe = Executor::new();
 
-    // The page declares [3, 1], which is not what the function returns.
+    // The page declares [3, 1], but the function returns another shape.
     let (program, output) = py_func_demo([3, 1])?;
     let feed = exe.run(&program, &[("x", &input1), ("y", &input2)], &[&output]);
     if let Err(error) = feed {

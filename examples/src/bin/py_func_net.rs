@@ -1,5 +1,5 @@
 //! The first program of Paddle's page on `py_func`: a net of four fully connected layers, each
-//! with a user's tanh over arrays and a user's function that looks at what comes out.
+//! with a user's tanh over arrays and a user's function that inspects its output.
 #![allow(clippy::print_stdout, missing_docs, reason = "an example shows its results")]
 
 use autograd_core::DType;
@@ -17,7 +17,7 @@ fn tanh_grad(y: ArrayViewD<f32>, dy: ArrayViewD<f32>) -> ArrayD<f32> {
     &dy * (1.0 - &y * &y)
 }
 
-// No output: called in every run, for looking.
+// No output: a function that only inspects, called in every run.
 fn debug_func(x: ArrayViewD<f32>) {
     let inside = x.iter().all(|x| x.abs() < 1.0);
     println!("{:?}, all between -1 and 1: {inside}", x.shape());
@@ -59,7 +59,7 @@ fn main() -> autograd_core::Result<()> {
     let input2 = Array1::from_shape_fn([10], |i| 1 + i as i64 % 9);
     let out =
         exe.run(&default_main_program(), &[("x", &input1), ("y", &input2)], &[&res.name()])?;
-    // Ten classes and weights that know nothing yet: about ln 10 = 2.3026.
+    // Ten classes and untrained weights: about ln 10 = 2.3026.
     println!("loss {:.3}", out[0].downcast_ref::<f32>().map_or(f32::NAN, |loss| loss.item()));
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! The second half of Paddle's guide to custom ops: `py_func` with a backward function that is
-//! given everything, with one that skips the input, and as a `#[py_func]` block.
+//! The second half of Paddle's guide to custom ops: `py_func` with a backward function that takes
+//! all values, with one that skips the input, and as a `#[py_func]` block.
 #![allow(clippy::print_stdout, missing_docs, reason = "an example shows its results")]
 
 use autograd_core::DType;
@@ -19,7 +19,7 @@ fn tanh_grad_without_x(y: ArrayViewD<f32>, dy: ArrayViewD<f32>) -> ArrayD<f32> {
     &dy * (1.0 - &y * &y)
 }
 
-/// The same, checked by the compiler: `x` is skipped by leaving it out.
+/// The same, checked by the compiler: `x` is skipped because backward has no such parameter.
 #[py_func]
 impl Tanh {
     fn forward(x: ArrayViewD<f32>) -> ArrayD<f32> {

@@ -1,4 +1,4 @@
-//! What ops save for backward waits on disk, and comes back when backward needs it.
+//! Saved tensors are kept on disk until backward needs them.
 
 #![allow(clippy::print_stdout, missing_docs, reason = "an example shows its results")]
 
@@ -11,7 +11,7 @@ use autograd_core::{HookResult, saved_tensors_hooks};
 
 static FILES: AtomicUsize = AtomicUsize::new(0);
 
-/// A tensor in a file, which goes when the graph lets it go.
+/// A tensor in a file, which is deleted when the graph drops the tensor.
 struct OnDisk {
     path: PathBuf,
     shape: Vec<usize>,
@@ -39,7 +39,7 @@ impl OnDisk {
 
 impl Drop for OnDisk {
     fn drop(&mut self) {
-        // A file that somebody else has taken away is no harm here.
+        // It does not matter here if another process has deleted the file.
         let _ = fs::remove_file(&self.path);
         FILES.fetch_sub(1, Ordering::Relaxed);
     }

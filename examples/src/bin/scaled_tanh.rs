@@ -1,5 +1,5 @@
-//! Everything at once: two tensor inputs, functions with and without a default, a saved pair,
-//! attributes, an output that is no tensor, and gradients by name.
+//! All features at once: two tensor inputs, functions with and without a default, a saved pair,
+//! attributes, an output that is not a tensor, and gradients by name.
 
 #![allow(clippy::print_stdout, reason = "an example shows its results")]
 
@@ -37,14 +37,14 @@ fn main() -> autograd_core::Result<()> {
     x.set_stop_gradient(false);
     s.set_stop_gradient(false);
 
-    // By position, everything given.
+    // By position, with all arguments.
     let (z, shape) = ScaledTanh::apply(&x, &s, Tensor::tanh, Tensor::square);
     z.sum().backward()?;
     println!("{shape:?}");
     println!("{}", x.grad().unwrap());
     println!("{}", s.grad().unwrap());
 
-    // By name, in any order, the default left out.
+    // By name, in any order, without the default.
     x.clear_grad();
     s.clear_grad();
     let (z, _) = ScaledTanh::with().scale(&s).x(&x).func1(Tensor::tanh).apply();

@@ -36,7 +36,7 @@ fn main() -> autograd_core::Result<()> {
     input2.set_stop_gradient(false);
     let z = Tanh::with().x1(&input1).func1(Tensor::tanh).apply();
 
-    // The document ends here. The built-in tanh of the same numbers has the same gradient.
+    // Paddle's document ends here. The built-in tanh of the same numbers has the same gradient.
     z.mean().backward()?;
     input2.tanh().mean().backward()?;
     println!("{}", input1.grad().unwrap());

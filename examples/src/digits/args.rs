@@ -1,4 +1,4 @@
-//! What can be asked for on the command line.
+//! The command line.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -41,9 +41,9 @@ pub struct Args {
     pub epochs: usize,
     pub seed: u64,
     pub out: PathBuf,
-    /// Nowhere where `None`.
+    /// `None` to save nothing.
     pub save: Option<PathBuf>,
-    /// The built-in images where `None`.
+    /// `None` for the built-in images.
     pub data: Option<PathBuf>,
 }
 
@@ -53,7 +53,7 @@ impl Default for Args {
     }
 }
 
-/// Cargo says where the package is when it runs a program; anywhere else the picture goes here.
+/// The package's folder if cargo runs the program, otherwise the current folder.
 fn default_out() -> PathBuf {
     let folder = std::env::var_os("CARGO_MANIFEST_DIR").map(|p| PathBuf::from(p).join("out"));
     folder.unwrap_or_default().join("digits.svg")
@@ -88,7 +88,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command, Failu
     Ok(Command::Learn(args))
 }
 
-/// Finds out, before an hour of learning, whether a file can be written afterwards.
+/// Checks, before an hour of training, that a file can be written at the end.
 pub fn check_writable(what: &str, path: &Path) -> Result<(), Failure> {
     let open = || {
         if let Some(folder) = path.parent() {

@@ -1,4 +1,4 @@
-//! The handwritten digits: reading, checking, and holding some of them back.
+//! The handwritten digits: reading, checking, and holding some of them out.
 
 use std::fs;
 use std::io::Read;
@@ -9,13 +9,13 @@ use flate2::read::MultiGzDecoder;
 
 use crate::failure::Failure;
 
-/// Side of an image.
+/// The side of an image.
 pub const SIDE: usize = 8;
-/// Pixels of an image.
+/// The number of pixels of an image.
 pub const PIXELS: usize = SIDE * SIDE;
 /// The ten digits.
 pub const CLASSES: usize = 10;
-/// Ink of the darkest pixel.
+/// The value of the darkest pixel.
 const DARKEST: u8 = 16;
 
 /// Alpaydin and Kaynak 1998; see `examples/data/README.md` for source and licence.
@@ -23,7 +23,7 @@ const SHIPPED: &[u8] = include_bytes!("../../data/digits.csv.gz");
 /// The first two bytes of every gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Images and what they show.
+/// Images and their labels.
 pub struct Digits {
     /// `[n, 64]`, each pixel from 0 (paper) to 1 (ink).
     pub images: Tensor,
@@ -32,7 +32,7 @@ pub struct Digits {
 }
 
 impl Digits {
-    /// From a file, or the ones that come with the program.
+    /// Loads the images from a file, or those that come with the program.
     pub fn load(path: Option<&Path>) -> Result<Self, Failure> {
         let Some(path) = path else { return parse(&unpack(SHIPPED)?) };
         let told = |why: String| Failure::Data(format!("{}: {why}", path.display()));
@@ -45,14 +45,14 @@ impl Digits {
         self.labels.len()
     }
 
-    /// Some rows, in the order given.
+    /// The given rows, in order.
     pub fn pick(&self, rows: &Tensor<i64>) -> Self {
         let images = self.images.index_select(0, rows);
         let labels = self.labels.index_select(0, rows);
         Self { images, labels }
     }
 
-    /// Five times as many: the images as they are, and moved by half a pixel to each side.
+    /// Five copies of each image: unchanged, and moved by half a pixel in each direction.
     pub fn nudged(&self) -> Self {
         let images = self.images.reshape([self.len(), SIDE, SIDE]);
         let five = [
@@ -68,8 +68,8 @@ impl Digits {
         }
     }
 
-    /// Parts the images: of each digit, every `n`th image is held back for the exam, and the others
-    /// are there to learn from. The same ones in every run, whatever the seed.
+    /// Splits the images: every `n`th image of each digit is held out for the exam, the others are
+    /// for training. The split is the same in every run, whatever the seed.
     pub fn hold_back_every(&self, n: usize) -> (Self, Self) {
         let labels = self.labels.to_vec();
         let mut rows: Vec<usize> = (0..self.len()).collect();

@@ -1,12 +1,12 @@
-//! Why the program ends early, and with which exit code.
+//! The errors that end the program early, and their exit codes.
 
 use std::process::ExitCode;
 use std::{fmt, io};
 
-/// Why the program ends early.
+/// An error that ends the program early.
 #[derive(Debug)]
 pub enum Failure {
-    /// What was asked for cannot be done. Exit code 2.
+    /// The command line is invalid. Exit code 2.
     Usage(String),
     /// The data file is missing or malformed. Exit code 1.
     Data(String),
@@ -17,10 +17,10 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// One line on stderr, and the exit code.
+    /// Prints one line on stderr and returns the exit code.
     pub fn report(&self) -> ExitCode {
         match self {
-            // Whoever reads our output has seen enough, as in `digits | head`.
+            // The reader has closed the pipe, as in `digits | head`.
             Self::Write(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Self::Usage(_) => {
                 eprintln!("digits: {self}; try --help");

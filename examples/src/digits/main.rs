@@ -1,7 +1,7 @@
-//! Learns to read handwritten digits with ops whose gradients are written by hand.
+//! Learns to read handwritten digits with ops whose gradients are hand-written.
 //!
-//! `cargo run --release -p examples`, and `-- --help` for what can be changed. Start reading at
-//! [`ops`]: three ops written with `#[py_layer]`. [`model`] puts them together, [`train`] runs them.
+//! `cargo run --release -p examples`, with `-- --help` for the options. Start reading at [`ops`]:
+//! three ops written with `#[py_layer]`. [`model`] combines them, [`train`] runs them.
 
 #![allow(unreachable_pub, reason = "in a program, `pub` is what a module offers to the others")]
 

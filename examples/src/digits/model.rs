@@ -29,12 +29,12 @@ impl Affine {
     }
 }
 
-/// How well the model reads some images.
+/// How well the model classifies some images.
 #[derive(Clone, Copy, Debug)]
 pub struct Score {
     pub loss: f64,
     pub images: usize,
-    /// How many of them were read right.
+    /// The number of correctly classified images.
     pub right: usize,
 }
 
@@ -61,19 +61,19 @@ impl Mlp {
         last.apply(&hidden.iter().fold(images.clone(), |x, layer| Gelu::apply(&layer.apply(&x))))
     }
 
-    /// The mean loss, and what each image was taken for.
+    /// The mean loss, and the guess for each image.
     pub fn loss(&self, digits: &Digits) -> (Tensor, Tensor<i64>) {
         SoftmaxCrossEntropy::apply(&self.logits(&digits.images), &digits.labels)
     }
 
-    /// Writes what is learned to a file, whole or not at all.
+    /// Writes the parameters to a file, as a whole or not at all.
     pub fn save(&self, path: &Path, epoch: usize) -> Result<()> {
         let mut file = SafeTensors { tensors: self.state_dict(), ..SafeTensors::new() };
         file.metadata.insert("epoch".into(), epoch.to_string());
         file.save(path)
     }
 
-    /// How well these images are read now, and what each was taken for.
+    /// The score on these images, and the guess for each.
     pub fn score(&self, digits: &Digits) -> (Score, Tensor<i64>) {
         let (loss, guesses) = no_grad().run(|| self.loss(digits));
         let right = guesses.equal(&digits.labels).cast::<i64>().sum().item() as usize;
@@ -82,7 +82,7 @@ impl Mlp {
 }
 
 impl Score {
-    /// The part that was read right, in percent.
+    /// The share of correctly classified images, in percent.
     pub fn accuracy(&self) -> f64 {
         100.0 * self.right as f64 / self.images as f64
     }

@@ -1,7 +1,7 @@
-//! Three ops with gradients written by hand: the whole model is made of them.
+//! Three ops with hand-written gradients, from which the whole model is built.
 //!
-//! An op is an impl block with a `forward` and a `backward`. `#[py_layer]` makes a type of it and
-//! gives it `apply`, which takes what `forward` takes (but for `ctx`) and returns what it returns.
+//! An op is an impl block with a `forward` and a `backward`. `#[py_layer]` defines a type with
+//! `apply`, which has the parameters of `forward` (except `ctx`) and its return type.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
@@ -55,10 +55,10 @@ impl Gelu {
 }
 
 /// Softmax and cross-entropy in one: the mean of `-ln p[target]` over the rows of `logits`
-/// `[n, classes]`. With the loss come the guesses, `[n]`: the class with the greatest logit.
+/// `[n, classes]`. Also returns the guesses, `[n]`: the class with the greatest logit.
 ///
-/// It saves the probabilities, which are neither an input nor an output: it can be differentiated
-/// once, which is all that learning needs.
+/// It saves the probabilities, which are neither an input nor an output, so it can be
+/// differentiated only once, which suffices for training.
 #[py_layer]
 impl SoftmaxCrossEntropy {
     type Saved = (Tensor, Tensor<i64>);
@@ -94,7 +94,7 @@ mod tests {
         tensor
     }
 
-    /// The op and the same of built-in ops have one value and one gradient.
+    /// The op and the same function of built-in ops have equal values and gradients.
     fn assert_same(op: &Tensor, built_in: &Tensor, leaves: &[&Tensor]) {
         let close = |a: &Tensor, b: &Tensor| (a - b).abs().max().item() < 1e-5;
         assert!(close(op, built_in), "{op} is not {built_in}");

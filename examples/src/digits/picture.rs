@@ -1,4 +1,4 @@
-//! One picture of a run: how it went, what is confused with what, and some of the images.
+//! A picture of a run: its losses, the confusion of digits, and some of the images.
 
 use std::fmt::Display;
 use std::fs;
@@ -94,14 +94,14 @@ fn accuracies(area: &Area<'_>, outcome: &Outcome) -> Result<(), Failure> {
     curves(area, "Accuracy", &lines, low..100.5, 6, &|percent| format!("{percent:.0} %"))
 }
 
-/// A panel's title; what is below it comes back.
+/// Draws a panel's title, and returns the area below it.
 fn panel<'a>(area: &Area<'a>, title: &str) -> Result<Area<'a>, Failure> {
     text(area, title, (0, 12), 23, INK, HPos::Left)?;
     let (width, height) = area.dim_in_pixel();
     Ok(area.clone().shrink((0, 40), (width, height - 40)))
 }
 
-/// One line for the lessons and one for the exam, over the epochs.
+/// Draws a curve for training and one for the exam, over the epochs.
 fn curves(
     area: &Area<'_>,
     title: &str,
@@ -145,7 +145,7 @@ fn curves(
     Ok(())
 }
 
-/// Rows: what the images show. Columns: what they were taken for.
+/// Rows: the true digits. Columns: the guesses.
 fn confusion(area: &Area<'_>, exam: &Digits, outcome: &Outcome) -> Result<(), Failure> {
     const CELL: i32 = 42;
     const LEFT: i32 = 60;
@@ -167,7 +167,7 @@ fn confusion(area: &Area<'_>, exam: &Digits, outcome: &Outcome) -> Result<(), Fa
         for (column, &count) in counts.iter().enumerate() {
             let x = LEFT + CELL * column as i32;
             let part = count as f64 / of;
-            // A mistake is seen however rare it is.
+            // A mistake is visible however rare it is.
             let (colour, strength) = match (row == column, count) {
                 (_, 0) => (LINE, 0.25),
                 (true, _) => (LESSONS, 0.15 + 0.85 * part),
@@ -185,7 +185,7 @@ fn confusion(area: &Area<'_>, exam: &Digits, outcome: &Outcome) -> Result<(), Fa
     Ok(())
 }
 
-/// Images held back, the wrong ones first, with what they were taken for.
+/// Held-out images with their guesses, wrong ones first.
 fn images(area: &Area<'_>, exam: &Digits, outcome: &Outcome) -> Result<(), Failure> {
     const COLUMNS: usize = 7;
     const SHOWN: usize = 4 * COLUMNS;

@@ -1,4 +1,4 @@
-//! What is seen while the program learns: a bar on a terminal, else a line now and then.
+//! Progress of the training: a bar on a terminal, otherwise a line now and then.
 
 use std::io::{IsTerminal, Write, stderr, stdout};
 
@@ -8,13 +8,13 @@ use crate::args::Args;
 use crate::failure::Failure;
 use crate::train::Outcome;
 
-/// A bar that is drawn anew, or lines one below the other.
+/// A bar that is redrawn, or lines below each other.
 pub enum Progress {
     Bar(ProgressBar),
     Lines { epochs: usize },
 }
 
-/// Lines at most, where there is no terminal.
+/// The maximum number of lines without a terminal.
 const LINES: usize = 20;
 
 impl Progress {
@@ -30,7 +30,7 @@ impl Progress {
         Ok(Self::Bar(bar))
     }
 
-    /// An epoch is over.
+    /// Shows that an epoch is over.
     pub fn epoch(&mut self, epoch: usize, outcome: &Outcome) -> Result<(), Failure> {
         let (lessons, exam) = outcome.last();
         match self {

@@ -1,4 +1,4 @@
-//! What the program prints before and after learning.
+//! The output before and after training.
 
 use std::io::Write;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::model::{Mlp, Score};
 use crate::train::Outcome;
 
-/// What will be learned from what.
+/// Prints the data and the model.
 pub fn opening(
     to: &mut impl Write,
     args: &Args,
@@ -36,7 +36,7 @@ pub fn opening(
     Ok(())
 }
 
-/// What came of it.
+/// Prints the results.
 pub fn closing(to: &mut impl Write, model: &Mlp, outcome: &Outcome) -> Result<(), Failure> {
     let (lessons, exam) = outcome.last();
     writeln!(to, "\n{:<14}{:>12}{:>14}", "", "learned from", "held back")?;
@@ -55,7 +55,7 @@ pub fn closing(to: &mut impl Write, model: &Mlp, outcome: &Outcome) -> Result<()
     Ok(())
 }
 
-/// Where something was written.
+/// Prints the path of a file that was written.
 pub fn written(to: &mut impl Write, what: &str, path: &Path) -> Result<(), Failure> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     writeln!(to, "{what:<13} {}", path.display())?;

@@ -1,4 +1,4 @@
-//! Learning: shuffled mini-batches, and Adam with decoupled weight decay.
+//! Training: shuffled mini-batches, and Adam with decoupled weight decay.
 
 use std::f64::consts::PI;
 use std::time::{Duration, Instant};
@@ -13,27 +13,27 @@ use crate::model::{Mlp, Score};
 use crate::progress::Progress;
 
 const BATCH: usize = 32;
-/// The greatest step size; it falls to 0 along a half-wave of the cosine.
+/// The greatest step size; it falls to 0 along half a period of the cosine.
 const RATE: f64 = 3e-3;
 const WEIGHT_DECAY: f64 = 0.02;
 
-/// What learning led to.
+/// The results of the training.
 #[derive(Default)]
 pub struct Outcome {
-    /// On the images learned from, after each epoch.
+    /// Scores on the training images, after each epoch.
     pub lessons: Vec<Score>,
-    /// On those held back.
+    /// Scores on the held-out images.
     pub exam: Vec<Score>,
-    /// What each image held back was taken for at the end.
+    /// The guess for each held-out image at the end.
     pub guesses: Vec<i64>,
-    /// Spent learning, without the scoring between epochs.
+    /// The time of training, without the scoring between epochs.
     pub time: Duration,
-    /// Images seen in that time.
+    /// The number of images seen in that time.
     pub seen: usize,
 }
 
 impl Outcome {
-    /// The scores at the end: on the lessons, and on what was held back.
+    /// The final scores: on the training images, and on the held-out ones.
     pub fn last(&self) -> (&Score, &Score) {
         match (&self.lessons[..], &self.exam[..]) {
             ([.., lessons], [.., exam]) => (lessons, exam),
@@ -42,7 +42,7 @@ impl Outcome {
     }
 }
 
-/// Goes through the lessons `args.epochs` times, and after each scores the model and saves it.
+/// Trains for `args.epochs` epochs; after each it scores the model and saves it.
 pub fn learn(
     model: &Mlp,
     lessons: &Digits,
@@ -58,7 +58,7 @@ pub fn learn(
     let mut done = 0.0;
     for epoch in 1..=args.epochs {
         let start = Instant::now();
-        // Each image once, in a new order, each time in one of its five places.
+        // Each image once, in a new order, in one of its five positions.
         let rows = Tensor::randperm(n) + Tensor::randint([n], 0, 5) * n as i64;
         for first in (0..n).step_by(BATCH) {
             let batch = nudged.pick(&rows.narrow(0, first, BATCH.min(n - first)));

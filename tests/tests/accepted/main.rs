@@ -1,7 +1,7 @@
-//! Ops as users may write them: each module must compile, as the lints that it denies demand, and run.
-//! What must not compile is in `ui`.
+//! Ops as users may write them: each module must compile, under the lints that it denies, and run.
+//! Code that must not compile is in `ui`.
 //!
-//! A module that denies lints on what a crate exports is public, so that they see it.
+//! A module that denies lints on exported items is public, so that the lints apply.
 #![allow(
     missing_docs,
     unreachable_pub,

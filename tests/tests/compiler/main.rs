@@ -1,5 +1,5 @@
-//! What the compiler says of ops, message by message: each error once, right programs without a word,
-//! and a slip as in plain Rust.
+//! The compiler's messages for ops, one by one: each error once, no messages for correct programs,
+//! and mistakes reported as in plain Rust.
 
 mod rustc;
 mod table;
@@ -10,14 +10,14 @@ use std::path::Path;
 
 use rustc::{check, check_text, doc_tests, each, files, root};
 
-/// The options after `// rustc:` in a program's first lines.
+/// The options after `// rustc:` at the start of a program.
 fn options(text: &str) -> Vec<String> {
     let line = text.lines().find_map(|line| line.strip_prefix("// rustc: "));
     line.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
 
-/// rustc merges errors that are told twice, but not in incremental builds, which are those of
-/// `cargo check` and of every editor.
+/// rustc merges duplicate errors, but not in incremental builds, which `cargo check` and every editor
+/// use.
 #[test]
 fn each_error_is_told_once() {
     let fixtures = files(&root().join("tests/ui"));
@@ -25,7 +25,7 @@ fn each_error_is_told_once() {
     let repeated = each(&fixtures, |path| {
         let mut counts: BTreeMap<_, usize> = BTreeMap::new();
         for message in check(path, &[]) {
-            // The derives tell of a type once for what is kept and once for what is read.
+            // The derives report a type once for saving and once for reading.
             *counts.entry((message.text, message.place)).or_default() += 1;
         }
         counts.retain(|_, count| *count > 1);
@@ -35,7 +35,7 @@ fn each_error_is_told_once() {
     assert!(repeated.is_empty(), "{}", repeated.join("\n"));
 }
 
-/// `tests/compiler/right`: programs of which the compiler says nothing.
+/// `tests/compiler/right`: programs without compiler messages.
 #[test]
 fn right_programs_are_accepted() {
     let programs = files(&root().join("tests/compiler/right"));
@@ -50,8 +50,8 @@ fn right_programs_are_accepted() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// `tests/compiler/slips`: after `//- plain` the same program without our macros. Ours has at most its
-/// errors and one more, and says what stands behind each `// says:`.
+/// `tests/compiler/slips`: `//- plain` is followed by the same program without our macros. Ours has at
+/// most its errors and one more, and reports the text after each `// says:`.
 #[test]
 fn slips_are_told_as_in_plain_rust() {
     let programs = files(&root().join("tests/compiler/slips"));
@@ -82,7 +82,7 @@ fn slips_are_told_as_in_plain_rust() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Docs of forward stand on `apply`, those of its parameters on `with()`: an example is run in one place.
+/// Docs of forward are on `apply`, those of its parameters on `with()`; each example is run once.
 #[test]
 fn doc_examples_are_run_once() {
     let program = root().join("tests/compiler/doc_examples.rs");

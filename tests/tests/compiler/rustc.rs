@@ -1,4 +1,4 @@
-//! Runs the compiler on one program as an editor and `cargo check` do: incrementally, with JSON.
+//! Runs the compiler on one program as an editor and `cargo check` do: incrementally, with JSON output.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use std::{env, fs, thread};
 
 use serde_json::Value;
 
-/// What the compiler said.
+/// A message of the compiler.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Message {
     pub(crate) level: String,
     pub(crate) code: String,
     pub(crate) text: String,
-    /// The first place, as bytes of the file.
+    /// The first span, as byte offsets in the file.
     pub(crate) place: (u64, u64),
     /// With notes and help.
     pub(crate) rendered: String,
@@ -36,7 +36,7 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// The library as `cargo check` leaves it, built where it is not yet.
+/// The library as `cargo check` leaves it; built first if necessary.
 fn libraries() -> &'static Libraries {
     static LIBRARIES: OnceLock<Libraries> = OnceLock::new();
     LIBRARIES.get_or_init(|| {
@@ -66,7 +66,7 @@ fn libraries() -> &'static Libraries {
     })
 }
 
-/// What the compiler says of a program, less the sums at the end. `options` as on its command line.
+/// The compiler's messages for a program, without the final summary. `options`: of the command line.
 pub(crate) fn check(program: &Path, options: &[String]) -> Vec<Message> {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let libraries = libraries();
@@ -104,11 +104,11 @@ pub(crate) fn check(program: &Path, options: &[String]) -> Vec<Message> {
             rendered: text_of(&message["rendered"]),
         }
     });
-    // Sums have no place.
+    // Summaries have no span.
     messages.filter(|m| m.place != (0, 0) && !m.level.starts_with("failure")).collect()
 }
 
-/// The examples in the docs of a program, as rustdoc lists them.
+/// The doc examples of a program, as rustdoc lists them.
 pub(crate) fn doc_tests(program: &Path) -> String {
     let libraries = libraries();
     let mut rustdoc = Command::new(env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into()));
@@ -127,7 +127,7 @@ pub(crate) fn doc_tests(program: &Path) -> String {
     )
 }
 
-/// The same of a text.
+/// The same for a text.
 pub(crate) fn check_text(text: &str, options: &[String]) -> Vec<Message> {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -160,7 +160,7 @@ pub(crate) fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
     found.into_iter().map(|(_, result)| result).collect()
 }
 
-/// All Rust files of a folder and below, in their order.
+/// All Rust files in a folder and its subfolders, sorted.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut waiting = vec![folder.to_owned()];

@@ -1,11 +1,11 @@
-//! One table of situations, run through all forms of the macros, each held against the same slip in plain
-//! Rust: at most the same errors and one of ours. A situation is a line; a form is a program with places
-//! where a situation stands.
+//! One table of situations, tested in all forms of the macros, and each compared with the same mistake in
+//! plain Rust: at most the same errors and one more. A situation is a line; a form is a program with places
+//! for a situation.
 
 use crate::rustc::{check_text, each};
 
-/// A form, and the same in plain Rust. `PARAMETER` stands behind the parameters of forward, `BODY` and
-/// `BACKWARD` at the start of its body and of that of backward, `ITEM` in the block, `FIELD` among fields,
+/// A form, and the same in plain Rust. `PARAMETER` is after the parameters of forward, `BODY` and
+/// `BACKWARD` at the start of the bodies, `ITEM` in the block, `FIELD` among fields,
 /// `ATTRIBUTE` above the block, `FUNCTION` above forward.
 struct Form {
     name: &'static str,
@@ -102,7 +102,7 @@ const FORMS: &[Form] = &[
     },
 ];
 
-/// A place, and what stands there.
+/// A place, and the code there.
 const SITUATIONS: &[(&str, &str)] = &[
     // Types of the signature.
     ("PARAMETER", ", p: Unknown"),
@@ -178,8 +178,8 @@ fn program(template: &str, place: &str, text: &str) -> String {
     format!("{HEAD}{filled}\nfn main() {{}}\n")
 }
 
-/// Types that only the compiler can refuse, with the errors that ours may have more than plain Rust. A type that
-/// may hide a lifetime, as `Names` where it is `Names<'a>`, has no other name, and stands again in a builder.
+/// Types that only the compiler can reject, with the number of additional errors allowed. A type that may
+/// hide a lifetime, as `Names` for `Names<'a>`, has no other name, and occurs again in a builder.
 const UNSURE: &[(&str, &[(&str, usize)])] = &[
     ("&Tensor<f64> PARAMETER", ELEMENTS),
     ("-> Tensor<f64>", ELEMENTS),
@@ -204,7 +204,7 @@ const ELEMENTS: &[(&str, usize)] = &[
 const TYPES: &str =
     "#[derive(Clone)] struct Mine<T>(T); #[derive(Clone)] struct Plain; trait Named {}\n";
 
-/// An elementwise op knows no lifetimes, so its types have other names.
+/// An elementwise op cannot have lifetimes, so its types have other names.
 const MOST_OF_A_FORMULA: usize = 2;
 
 #[test]

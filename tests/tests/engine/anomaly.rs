@@ -37,7 +37,7 @@ fn the_first_op_of_a_forward() {
         inputs[0].starts_with("input 0: shape [3], from -1.0 to 0.5, from mul at "),
         "{inputs:?}"
     );
-    // No backward runs over that.
+    // No backward passes through that.
     assert_eq!(finding(loss.backward()).0, "ln");
     assert!(grad(&[&loss], &[&x]).is_err());
     assert!(x.grad().is_none());
@@ -137,12 +137,12 @@ fn no_tensor_input_is_left_out() {
     let _ = Masked::apply(&x, &c, &others);
     assert_eq!(finding(scope.check()).2, expected);
     drop(scope);
-    // In backward too.
+    // In backward as well.
     let _scope = detect_anomaly();
     let y = Masked::apply(&x, &x.detach(), &others);
     let (_, _, inputs, _) = finding(y.sum().backward());
     assert_eq!(inputs.len(), 1 + 4, "{inputs:?}");
-    // An op that saves nothing of its constant, and a fused one.
+    // An op that does not save its constant, and a fused one.
     for broken in [
         (|x, c| x - c) as fn(&Tensor<f64>, &Tensor<f64>) -> Tensor<f64>,
         |x, c| x.matmul(c),
@@ -152,7 +152,7 @@ fn no_tensor_input_is_left_out() {
         let scope = detect_anomaly();
         let _ = broken(&x, &Tensor::from([f64::INFINITY, 5.0]));
         let Err(Error::NotFinite { inputs, .. }) = scope.check() else {
-            // The mask picks what is finite.
+            // The mask selects finite numbers.
             continue;
         };
         assert_eq!(inputs[1], "input 1: shape [2], 5.0 everywhere, 1 infinite, wants no gradient");

@@ -15,7 +15,7 @@ fn gradient(tensor: &Tensor<f64>) -> Vec<f64> {
     tensor.grad().expect("a gradient").to_vec()
 }
 
-/// Returns its input; the gradient is tripled, so that one sees whether backward ran.
+/// Returns its input; the gradient is tripled, to show that backward ran.
 #[py_layer]
 impl Identity {
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
@@ -59,7 +59,7 @@ fn a_seed_of_the_outputs_shape() {
 
 #[test]
 fn a_seed_is_needed_for_more_than_one_element() {
-    // Paddle starts with ones here. The contract of this library asks for a seed, as PyTorch does.
+    // Paddle starts with ones here. This library requires a seed, as PyTorch does.
     let x = leaf(&[1.0, 2.0, 3.0]);
     let y = &x * 2.0;
     let error = y.backward().unwrap_err();
@@ -81,7 +81,7 @@ fn a_seed_of_another_shape() {
         "{error}"
     );
     assert!(error.ends_with(") must have its shape [3], found [2]"), "{error}");
-    // Nothing was freed by the failed call.
+    // The failed call freed nothing.
     y.backward_with(&Tensor::ones([3])).unwrap();
     assert_eq!(gradient(&x), [2.0; 3]);
     let seed = [Some(Tensor::<f32>::ones([3]).into())];
@@ -147,7 +147,7 @@ fn backward_from_a_leaf() {
     let seed = Tensor::from(vec![5.0, 6.0]);
     y.backward_with(&seed).unwrap();
     assert_eq!(gradient(&y), [5.0, 6.0]);
-    // The leaf keeps a gradient of its own, not the seed.
+    // The leaf's gradient is a separate tensor, not the seed.
     y.grad().unwrap().fill(0.0).unwrap();
     assert_eq!(seed.to_vec(), [5.0, 6.0]);
 }
@@ -202,7 +202,7 @@ fn a_second_backward_over_a_retained_graph() {
     y.backward().unwrap();
     assert_eq!(gradient(&x), [once + once + once]);
     assert!(matches!(y.backward().unwrap_err(), Error::GraphFreed { .. }));
-    // A layer that saved nothing is no exception.
+    // A layer that saved nothing is not an exception.
     let y = Identity::apply(&x);
     y.backward().unwrap();
     assert!(matches!(y.backward().unwrap_err(), Error::GraphFreed { op: "Identity", .. }));
@@ -218,7 +218,7 @@ fn stop_gradient_on_the_way_prunes_what_is_behind() {
     assert!(v.grad().is_none());
     assert_eq!((gradient(&w), gradient(&x)), (vec![50.0], vec![30.0]));
 
-    // No gradient passes through integers.
+    // No gradient flows through integers.
     x.clear_grad();
     let labels = (&x * 2.0).cast::<i64>();
     (labels.cast::<f64>() * &w).sum().backward().unwrap();
@@ -232,7 +232,7 @@ fn an_unused_part() {
     parts[1].retain_grads().unwrap();
     (&parts[2] * 4.0 + 2.0).sum().backward().unwrap();
     assert_eq!(gradient(&x), [0.0, 0.0, 0.0, 0.0, 4.0, 4.0, 0.0, 0.0, 0.0, 0.0]);
-    // Parts are ops of their own here: one that nothing was computed from gets no gradient.
+    // Parts are separate ops: a part from which nothing was computed gets no gradient.
     assert!(parts[1].grad().is_none());
 }
 
@@ -256,7 +256,7 @@ fn detach_cuts() {
     let detached = y.detach();
     assert!(detached.stop_gradient() && detached.is_leaf() && !y.stop_gradient());
     assert_eq!(detached.to_vec(), y.to_vec());
-    // Cut at the tensor itself, from now on.
+    // Cuts the tensor itself from now on.
     x.clear_grad();
     let first = &y * 1.0;
     y.set_stop_gradient(true);
@@ -296,7 +296,7 @@ fn a_deep_graph_with_skips_is_dropped() {
     drop((y, before));
 }
 
-/// Counts down: its backward builds a graph of its own, with itself in it, and runs it.
+/// Counts down: its backward builds a graph that contains the op again, and runs it.
 #[py_layer]
 impl Countdown {
     type Saved = Tensor<f64>;
@@ -329,8 +329,8 @@ static COUNTDOWNS: AtomicUsize = AtomicUsize::new(0);
 
 #[test]
 fn backward_within_backward_two_thousand_deep() {
-    // Each level is a call of the user's own backward, so it needs stack: some KiB a level here,
-    // of which the default of a thread would hold a few hundred levels.
+    // Each level calls the user's own backward, so it needs some KiB of stack: a thread's default
+    // stack would hold a few hundred levels.
     let run = || {
         for levels in [2000, 200] {
             let x = leaf(&[3.0]);
@@ -410,7 +410,7 @@ fn an_error_within_backward_within_backward() {
 
 #[test]
 fn each_layer_runs_once() {
-    // How often, not in which order: that belongs to the scheduler.
+    // How often, not in which order: the scheduler decides that.
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     #[py_layer]
     impl Counted {
@@ -454,7 +454,7 @@ fn each_layer_runs_once() {
 
 #[test]
 fn sums_are_the_same_in_every_run() {
-    // The order of sums is not promised, only that it is always the same.
+    // The order of sums is not specified, but it must always be the same.
     let run = |factors: [f32; 3]| {
         let x = Tensor::<f32>::from(1.0);
         x.set_stop_gradient(false);
@@ -491,7 +491,7 @@ fn one_tensor_returned_for_two_inputs() {
         Add::apply(&a, &b).backward_options(options).unwrap();
         (&a * 5.0).backward_options(options).unwrap();
         assert_eq!((gradient(&a), gradient(&b)), (vec![6.0], vec![1.0]));
-        // Neither does a change in place of one show in the other.
+        // A change in place of one does not affect the other.
         a.clear_grad();
         b.clear_grad();
         (&a + &b).backward_options(options).unwrap();
@@ -520,7 +520,7 @@ fn a_backward_that_changes_its_gradient() {
     s.backward_with(&seed).unwrap();
     assert_eq!(gradient(&x), [200.0]);
     assert_eq!((gradient(&s), seed.to_vec()), (vec![1.0], vec![1.0]));
-    // Also where the seed reaches the layer itself.
+    // Even if the seed reaches the layer directly.
     let x = leaf(&[1.0]);
     Scribbles::apply(&x).backward_with(&seed).unwrap();
     assert_eq!((gradient(&x), seed.to_vec()), (vec![100.0], vec![1.0]));
@@ -543,7 +543,7 @@ fn gradients_in_two_stages() {
     assert_eq!(found, [0.0, 3.0, 12.0, 27.0]);
 }
 
-/// The gradient of a loss, whose graph stays.
+/// The gradient of a loss, whose graph is retained.
 fn grad_of(loss: &Tensor<f64>, x: &Tensor<f64>) -> Tensor<f64> {
     let options = autograd_core::GradOptions::new().retain_graph(true);
     autograd_core::grad_with(&[loss], &[x], options).unwrap().remove(0).unwrap()

@@ -1,4 +1,4 @@
-//! Why a gradient is absent, and how a graph is shown.
+//! Why a gradient is absent, and how a graph is displayed.
 
 use autograd_core::prelude::*;
 use autograd_core::{
@@ -19,7 +19,7 @@ fn why(loss: &Tensor<f64>, x: &Tensor<f64>, status: GradientStatus, words: &[&st
     for word in words {
         assert!(text.contains(word), "no `{word}` in: {text}");
     }
-    // What it says is what is so.
+    // The explanation agrees with the gradient.
     let got = grad(&[loss], &[x]).is_ok();
     assert_eq!(got, status == GradientStatus::Flows);
 }
@@ -37,7 +37,7 @@ fn a_gradient_flows() {
     let h = &x * 2.0;
     why(&h.square(), &h, GradientStatus::Flows, &["through 1 op", "retain_grads()"]);
     why(&x, &x, GradientStatus::Flows, &["the loss itself"]);
-    // Through a piece that is recomputed, whose inside is not known.
+    // Through a recomputed piece, whose inner ops are unknown.
     let inside = x.clone();
     let y = checkpoint(move || inside.exp().sin());
     why(&y, &x, GradientStatus::Flows, &["checkpoint at "]);
@@ -67,7 +67,7 @@ fn the_tensor_asks_for_none() {
     let other = leaf(&[3.0]);
     why(&(&w * &other), &w, GradientStatus::StopGradient, &[&place]);
     why(&(&w * 2.0), &w, GradientStatus::LossNotRecorded, &[&place]);
-    // And is no longer.
+    // A parameter that is not frozen any more.
     w.set_stop_gradient(false);
     why(&(&w * 2.0), &w, GradientStatus::Flows, &[]);
     w.set_stop_gradient(true);
@@ -95,7 +95,7 @@ fn the_loss_has_none() {
     let text = explain(&(&x * 2.0), &x).to_string();
     let place = format!("under the `no_grad` at {}:{line}:", file!());
     assert!(text.contains(&place), "{text}");
-    // The scope around it is told again when the inner one has ended.
+    // The outer scope is reported again after the inner one has ended.
     no_grad().run(|| ());
     assert!(explain(&(&x * 2.0), &x).to_string().contains(&place));
     enable_grad().run(|| why(&(&x * 2.0), &x, GradientStatus::Flows, &[]));
@@ -109,22 +109,22 @@ fn the_way_is_lost() {
     let detached = (&x.detach() * &w).exp();
     let place = format!(": `detach()`ed at {}:{line}:", file!());
     why(&detached, &x, unreachable, &["2 recorded ops", "input 0 of mul at ", &place]);
-    // Also behind an op that says it takes no gradient there, and of the result of an op.
+    // Also for an input at which an op needs no gradient, and for the result of an op.
     let cut = (&x * 2.0).detach();
     why(&(&w * &cut), &x, unreachable, &["input 1 of mul at ", ": `detach()`ed at "]);
-    // A tensor that wants no gradient loses none.
+    // A tensor that wants no gradient cannot lose one.
     let constant = Tensor::from([1.0]).detach();
     assert!(!explain(&(&w * &constant), &x).to_string().contains("`detach()`ed at"));
     let cast = x.cast::<i64>().cast::<f64>();
     let place = format!(": computed by cast at {}:{}:", file!(), line!() - 1);
     why(&(&w * &cast), &x, unreachable, &["input 1 of mul", &place, "which has no derivative"]);
-    // What went through plain data nobody can follow.
+    // A path through plain data cannot be followed.
     let data = Tensor::from(x.to_vec());
     why(&(&w * &data), &x, unreachable, &["These inputs wanted no gradient", "nobody can follow"]);
     why(&w.exp(), &x, unreachable, &["1 recorded op ", "it was not used at all"]);
     let beside = &x * 2.0;
     why(&(&w + &w), &beside, unreachable, &["mul at ", "which is no part of the loss"]);
-    // Asked for too late.
+    // The gradient was requested too late.
     let late = Tensor::from([1.0]);
     let y = &late * &w;
     late.set_stop_gradient(false);
@@ -138,7 +138,7 @@ fn at(name: &str, line: u32) -> String {
     format!("{name} at {}:{line}:", file!())
 }
 
-/// The one line of an explanation that tells where the way was lost.
+/// The single line of an explanation that says where the gradient was lost.
 #[track_caller]
 fn told(lost: &Tensor<f64>, x: &Tensor<f64>) -> String {
     let w = leaf(&[1.0]);
@@ -148,7 +148,7 @@ fn told(lost: &Tensor<f64>, x: &Tensor<f64>) -> String {
     let mut lines = text.lines().filter(|line| line.contains("input 1 of mul at "));
     let line = lines.next().unwrap_or_else(|| panic!("{text}"));
     assert!(lines.next().is_none(), "{text}");
-    // The loss itself is told the same.
+    // The same is reported for the loss itself.
     let itself = explain(lost, x);
     assert_eq!(itself.status(), GradientStatus::LossNotRecorded);
     line.split_once(": ").map(|(_, told)| told.to_owned()).unwrap_or_default()
@@ -162,7 +162,7 @@ fn a_scope_is_reported_when_it_is_over() {
     let said = told(&y, &x);
     assert!(said.starts_with(&format!("computed under the {}", at("`no_grad`", line))), "{said}");
     assert!(said.contains(&format!(", first by {}", at("mul", line))), "{said}");
-    // Several ops later, some of them recorded, on another thread, in place and in a view.
+    // After several ops, some of them recorded, on another thread, in place and in a view.
     let later = (y.exp() + &Tensor::from([1.0])).reshape([1, 1]).sum_axes([0]);
     assert_eq!(told(&later, &x), said);
     let there = y.clone();
@@ -174,7 +174,7 @@ fn a_scope_is_reported_when_it_is_over() {
     let copied = Tensor::from([0.0]);
     copied.copy_from(&y).unwrap();
     assert_eq!(told(&copied, &x), said);
-    // A guard, and an op in it that is made of others.
+    // A guard, and an op in its scope that consists of others.
     let guard_line = line!() + 1;
     let guard = no_grad();
     let norm_line = line!() + 1;
@@ -183,13 +183,13 @@ fn a_scope_is_reported_when_it_is_over() {
     let said = told(&norm, &x);
     assert!(said.contains(&format!(", first by {}", at("norm", norm_line))), "{said}");
     assert!(said.contains(&at("`no_grad`", guard_line)), "{said}");
-    // Of the ops of a scope the first is told.
+    // Of the ops of a scope, the first is reported.
     let (w, line) = (leaf(&[3.0]), line!() + 1);
     let net = no_grad().run(|| ((&x * &w).tanh() * &w + &x) * (&w - &x));
     let said = told(&net, &w);
     assert!(said.contains(&at("`no_grad`", line)) && said.contains(", first by "), "{said}");
     assert_eq!(said.matches(" at ").count(), 2, "{said}");
-    // The inner scope is the reason, not one around it.
+    // The inner scope is the reason, not the outer one.
     let _outer = no_grad();
     let inner_line = line!() + 1;
     let inner = no_grad().run(|| &x + 1.0);
@@ -227,7 +227,7 @@ fn layers_tell_their_own_line() {
     assert_eq!(explain(&y, &x).status(), GradientStatus::Flows);
     assert!(told(&sign, &x).starts_with(&format!("computed by {}", at("Doubles", line))));
     assert!(told(&sign, &x).ends_with("which has no derivative"));
-    // What was lost before a layer is told behind it.
+    // The reason before a layer is reported after it too.
     let (y, _) = Doubles::apply(&x.detach());
     assert!(told(&y, &x).starts_with("`detach()`ed at "), "{}", told(&y, &x));
     let inside = x.detach();
@@ -268,7 +268,7 @@ fn several_reasons_stand_side_by_side() {
     let said = told(&both, &x);
     let (first, second) = said.split_once(", and ").unwrap();
     assert!(first.starts_with("`detach()`ed at ") && second.contains(", first by exp at "));
-    // The same twice is one, and there is an end.
+    // A reason that occurs twice is reported once, and the number of reasons is limited.
     assert_eq!(told(&(&both * &both), &x), said);
     let mut many = x.detach();
     macro_rules! more {
@@ -277,7 +277,7 @@ fn several_reasons_stand_side_by_side() {
     more!(1 2 3 4 5 6 7 8 9 10);
     let detached = told(&many, &x).matches("`detach()`ed at").count();
     assert!((1..=8).contains(&detached), "{detached}");
-    // A result of a scope that became a leaf of its own.
+    // A result of a scope that became a leaf.
     let fresh = no_grad().run(|| &x * 0.5);
     fresh.set_stop_gradient(false);
     let told = explain(&fresh.exp(), &x).to_string();
@@ -380,7 +380,7 @@ fn graphs_of_every_size() {
     assert_eq!(Graph::of(&[Tensor::from([1.0]).into()]).op_count(), 0);
     let one = Graph::of(&[leaf(&[1.0]).into()]);
     assert!(one.to_svg().contains("float64 [1]") && one.op_count() == 0);
-    // A long one, on a small stack; the drawing shows its end.
+    // A long graph, on a small stack; the drawing shows its end.
     let long = || {
         let x = leaf(&[1.0]);
         let y = (0..100_000).fold(x.clone(), |h, _| h * 1.0 + &x);
@@ -394,7 +394,7 @@ fn graphs_of_every_size() {
     std::thread::Builder::new().stack_size(1 << 20).spawn(long).unwrap().join().unwrap();
 }
 
-/// A tensor without a gradient, what computes a loss from it, and the words for that.
+/// A tensor without a gradient, a function that computes a loss from it, and the expected words.
 type Absent = (&'static str, fn() -> (Tensor<f64>, Tensor<f64>), &'static [&'static str]);
 
 const ABSENT: [Absent; 9] = [
@@ -481,7 +481,7 @@ fn try_grad_says_why_there_is_none() {
                 backward_to(&outputs, &[None], &[x.clone().into()], BackwardOptions::new())
                     .unwrap();
                 if name == "is a result" {
-                    // Asked for, it is kept.
+                    // On request, the gradient is kept.
                     assert_eq!(x.try_grad().unwrap().to_vec(), [1.0]);
                     continue;
                 }
@@ -500,7 +500,7 @@ fn try_grad_says_why_there_is_none() {
                 "{told}"
             );
             assert!(words.iter().all(|words| told.contains(words)), "{name}: {told}");
-            // As `explain` has it, where that knows no more.
+            // The same as `explain` reports, unless that knows more.
             let why = explain(&loss, &x);
             let same = told.ends_with(&why.to_string());
             let more = ["is a result", "a loss of something else"].contains(&name);
@@ -513,7 +513,7 @@ fn try_grad_says_why_there_is_none() {
 #[test]
 fn try_grad_is_grad_where_there_is_one() {
     let x = leaf(&[1.0, 2.0]);
-    // Before any backward, and after another one that had nothing to do.
+    // Before any backward, and after one that did not reach the tensor.
     assert!(x.try_grad().unwrap_err().to_string().contains("no backward has reached it"));
     x.detach().sum().backward().unwrap();
     assert!(x.try_grad().unwrap_err().to_string().contains("`detach()`ed at "));

@@ -1,5 +1,5 @@
-//! User code that panics, at every point where the library calls it, and errors in the middle: the
-//! panic passes on, no gradient is half written, no lock stays taken, and everything goes on.
+//! User code that panics, wherever the library calls it, and errors: the panic propagates, no
+//! gradient is half written, no lock stays locked, and the library remains usable.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use ndarray::{ArrayD, ArrayViewD};
 
 const ON_PURPOSE: &str = "on purpose";
 
-/// Panics where it is told to.
+/// Panics at the given point.
 #[py_layer]
 impl Breaks {
     type Saved = Tensor<f64>;
@@ -47,7 +47,7 @@ fn leaf(x: f64) -> Tensor<f64> {
     x
 }
 
-/// The panic comes through; then leaves have no gradient, and all goes on.
+/// The panic propagates; then leaves have no gradient, and everything works.
 #[track_caller]
 fn breaks(name: &str, leaves: &[&Tensor<f64>], call: impl FnOnce()) {
     let panic = catch_unwind(AssertUnwindSafe(call)).expect_err(name);
@@ -119,7 +119,7 @@ fn panics_at_every_point_of_user_code() {
     breaks("a function of grad mode", &both, || no_grad().run(|| panic!("{ON_PURPOSE}")));
 }
 
-/// What runs after a backward finds all gradients written.
+/// Callbacks after a backward find all gradients written.
 #[test]
 fn a_panic_after_a_backward_comes_after_its_gradients() {
     let x = leaf(3.0);
@@ -148,7 +148,7 @@ fn a_module_that_panics() {
     breaks("visit", &[&x], || drop(BreaksWhenShown.state_dict()));
 }
 
-/// In a program a panic is an error, and what is kept stays as it was.
+/// In a program a panic is an error, and kept values do not change.
 #[test]
 fn functions_of_programs() {
     fn broken(_: ArrayViewD<'_, f64>) -> ArrayD<f64> {
@@ -243,8 +243,8 @@ fn destructors_that_panic() {
         x.clear_grad();
         (&x * 4.0).backward().unwrap();
         assert_eq!(x.grad().unwrap().item(), 4.0);
-        // The rest of the chain goes with the next node, at the latest: a second panic while the
-        // first one unwinds would end the process.
+        // The rest of the chain is dropped with the next node, at the latest: a second panic during
+        // unwinding would abort the process.
         assert_eq!(drops.load(Ordering::Relaxed), 10, "walk: {walk}: a node is left");
         assert!(is_grad_enabled());
     }
@@ -296,7 +296,7 @@ fn an_error_among_many_leaves_writes_no_gradient() {
         assert!(leaves.iter().all(|x| x.grad().is_none()), "an error at {at}");
         wrong.remove();
     }
-    // What was there before is there afterwards.
+    // Everything is as before.
     backward(&roots(100, ""), &seeds, BackwardOptions::new()).unwrap();
     let outputs = roots(70, "backward");
     let walk = || backward(&outputs, &seeds, BackwardOptions::new());
@@ -330,7 +330,7 @@ fn threads_that_die_lose_only_their_own() {
     });
     let before = w.grad().unwrap().item();
     assert_eq!(before % 3.0, 0.0);
-    // A thread that nobody catches.
+    // A panic that no code of the thread catches.
     let (x2, w2) = (x.clone(), w.clone());
     let killed = thread::spawn(move || (Breaks::apply(&x2, "backward") + &w2 * 1.0).backward());
     assert!(killed.join().is_err());

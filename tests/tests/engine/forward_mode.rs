@@ -1,4 +1,4 @@
-//! Forward mode: `fn jvp` in a block, and ops that have none.
+//! Forward mode: `fn jvp` in a block, and ops without one.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,7 +43,7 @@ fn differences(
     after.iter().zip(before).map(|(a, b)| (a - b) / (2.0 * H)).collect()
 }
 
-/// Saved values, attributes, an optional tangent and a bare one.
+/// Saved values, attributes, an optional tangent and a required one.
 #[py_layer]
 impl ScaledTanh {
     type Saved = (Tensor<f64>, Tensor<f64>);
@@ -121,12 +121,12 @@ fn an_input_without_a_tangent() {
     let ((_, dy), calls) = counted(|| jvp(f, &at[..1], &along[..1]).unwrap());
     assert_eq!(calls, 1);
     close(&dy.to_vec(), &differences(f, &at[..1], &along[..1]), 1e-8);
-    // Zeros come where the parameter is no `Option`.
+    // An absent tangent is zeros if the parameter is not an `Option`.
     let x = at[0].clone();
     let f = |t: &[Tensor<f64>]| ScaledTanh::apply(&x, &t[0], 2.0);
     let (_, dy) = jvp(f, &at[1..], &along[1..]).unwrap();
     close(&dy.to_vec(), &differences(f, &at[1..], &along[1..]), 1e-8);
-    // Nobody asks an op that no tangent reaches.
+    // An op that no tangent reaches is not called.
     let ((_, dy), calls) =
         counted(|| jvp(|t| &t[0] + ScaledTanh::apply(&x, &w, 1.0), &at[..1], &along[..1]).unwrap());
     assert_eq!((dy.to_vec(), calls), (along[0].to_vec(), 0));
@@ -347,7 +347,7 @@ fn the_number_of_an_output_is_that_of_its_tangent() {
     );
 }
 
-/// Saves what is neither input nor output, and is once differentiable.
+/// Saves a value that is neither input nor output, and is once differentiable.
 #[py_layer(once_differentiable)]
 impl Once {
     type Saved = Tensor<f64>;
@@ -378,7 +378,7 @@ fn forward_mode_goes_where_backward_cannot_be_transposed() {
     assert_eq!(calls, 1);
     close(&dy.to_vec(), &differences(f, &at[..1], &along[..1]), 1e-8);
     gradcheck(f, &at[..1]).unwrap();
-    // To differentiate the tangent again is refused.
+    // Differentiating the tangent again is an error.
     let x = at[0].clone();
     x.set_stop_gradient(false);
     let (_, dy) = jvp(f, std::slice::from_ref(&x), &along[..1]).unwrap();
@@ -420,11 +420,11 @@ fn where_there_is_no_way_forward_it_is_said() {
     assert!(error.to_string().contains("write `fn jvp` in the op"), "{error}");
     let error = jvp(|t| Opaque::apply(&t[0]), &x, &x).unwrap_err();
     assert!(error.to_string().starts_with("Opaque: its backward does not compute"), "{error}");
-    // Beside an op with a `jvp`, such an op is no mistake to gradcheck.
+    // Beside an op with a `jvp`, gradcheck accepts such an op.
     gradcheck(|t| OnceWithout::apply(&Once::apply(&t[0])), &x).unwrap();
 }
 
-/// Without `jvp`: a saved intermediate value is a constant to the transposed backward.
+/// Without `jvp`: for the transposed backward, a saved intermediate value is a constant.
 #[py_layer]
 impl Intermediate {
     type Saved = Tensor<f64>;
@@ -449,7 +449,7 @@ fn an_op_without_jvp_needs_one_derivative_only() {
     close(&dy.to_vec(), &differences(f, &at, &along), 1e-8);
 }
 
-/// Right in backward, wrong forward by a thousandth.
+/// Correct in backward, but off by a thousandth in forward mode.
 #[py_layer]
 impl SlightlyOff {
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
@@ -491,7 +491,7 @@ fn tangents_of_tangents() {
 #[test]
 fn forward_over_reverse_and_reverse_over_forward() {
     let (at, along) = point();
-    // A Hessian times a direction, both ways round.
+    // A Hessian times a direction, in both orders of modes.
     let gradient = |t: &[Tensor<f64>]| {
         let leaf = &t[0] * 1.0;
         let y = composite(&[leaf.clone(), at[1].clone()]).sum();
@@ -521,7 +521,7 @@ fn a_tangent_is_differentiable() {
     dx.set_stop_gradient(false);
     let (_, slope) = jvp(composite, &at, &[dx.clone(), along[1].clone()]).unwrap();
     slope.backward_with(&u).unwrap();
-    // The slope is linear in the tangent, with the derivative that backward has.
+    // The slope is linear in the tangent, and has the derivative that backward computes.
     let (_, grads) = vjp(composite, &at, &u).unwrap();
     close(&dx.grad().unwrap().to_vec(), &grads[0].to_vec(), 1e-13);
 }
@@ -557,7 +557,7 @@ fn a_checkpoint_that_uses_another_tensor_when_it_is_run_again_is_reported() {
     let along = [Tensor::from(vec![1.0])];
     let error = jvp(f, &at, &along).unwrap_err().to_string();
     assert!(error.contains("must do the same in both runs"), "{error}");
-    // The one that it does use is known.
+    // The op that is used is recognized.
     let square = |t: &[Tensor<f64>]| {
         let x = t[0].sin();
         checkpoint(move || x.square())
@@ -660,8 +660,8 @@ fn a_long_chain_is_walked_in_linear_time() {
     assert!((dy.item() - 0.9999f64.powi(30_000)).abs() < 1e-4);
 }
 
-/// Forward mode made of two backwards: the product of a cotangent with the derivatives is linear in
-/// it, and its slope is the tangent.
+/// Forward mode by two backwards: the product of a cotangent with the derivatives is linear in the
+/// cotangent, and its slope is the tangent.
 fn two_backwards(
     f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>,
     at: &[Tensor<f64>],
@@ -766,7 +766,7 @@ fn the_ops_own_rules_are_right() {
         assert_eq!(slope(&at).shape(), f(&at).shape(), "{name}");
         close(&found, &two_backwards(f, &at, &along), 1e-13);
         close(&found, &differences(f, &at, &along), 1e-8);
-        // Of second order: the tangent of the tangent, and the gradient of the tangent.
+        // Second order: the tangent of the tangent, and the gradient of the tangent.
         let second = jvp(slope, &at, &along).unwrap().1;
         close(&second.to_vec(), &differences(slope, &at, &along), 1e-7);
         let (leaves, sum) = (at.clone(), |at: &[Tensor<f64>]| slope(at).sum());

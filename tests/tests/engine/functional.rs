@@ -73,10 +73,10 @@ fn several_inputs() {
     let tangents = [Tensor::from([1.0, 0.0]), Tensor::from([0.0, 1.0])];
     let (_, slope) = jvp(f, &[a.clone(), b.clone()], &tangents).unwrap();
     assert_eq!(slope.to_vec(), [4.0, 2.0]);
-    // The gradients of a sum are one tensor.
+    // Both gradients of a sum are the same tensor.
     let (_, slope) = jvp(|t| &t[0] + &t[1], &[a.clone(), b.clone()], &tangents).unwrap();
     assert_eq!(slope.to_vec(), [1.0, 1.0]);
-    // The same tensor twice is two inputs.
+    // The same tensor twice counts as two inputs.
     let (_, grads) = vjp(|t| &t[0] * &t[1], &[a.clone(), a], &Tensor::ones([2])).unwrap();
     assert_eq!(grads[0].to_vec(), [1.0, 2.0]);
 }
@@ -160,10 +160,10 @@ fn results_are_differentiable_by_what_wants_it() {
         vjp(|t| &w * &t[0] * &t[0] * &t[0], std::slice::from_ref(&x), &Tensor::ones([1])).unwrap();
     let grads = grad(&[&slopes[0]], &[&x, &w]).unwrap();
     assert_eq!((grads[0].item(), grads[1].item()), (36.0, 12.0));
-    // Where nothing is recorded, so are the results.
+    // If nothing is recorded, the results are not recorded either.
     let slope = no_grad().run(|| jacobian(|x| x * &w, &x)).unwrap();
     assert!(slope.stop_gradient());
-    // One inside another.
+    // Nested calls.
     let nested = jacobian(|x| jacobian(|x| x * x * x, x).unwrap(), &Tensor::from([2.0])).unwrap();
     assert_eq!(nested.to_vec(), [12.0]);
     let both = hessian(|x| hvp(|x| (x.square() * x.square()).sum(), x, x).unwrap().sum(), &x);

@@ -1,4 +1,4 @@
-//! The checker of gradients held against rules that are right, and wrong by a thousandth in the
+//! The gradient checker on rules that are right, and on rules that are off by a thousandth in the
 //! first or in the second order, at inputs of every kind.
 
 use autograd_core::prelude::*;
@@ -45,7 +45,7 @@ fn numbers<T: Float>(shape: &[usize]) -> Tensor<T> {
     Tensor::from_vec(shape, data.collect()).unwrap()
 }
 
-/// Inputs of every layout, by what they show.
+/// Inputs of every layout, with their names.
 fn inputs<T: Float>() -> Vec<(&'static str, Tensor<T>)> {
     vec![
         ("a scalar", numbers(&[])),
@@ -59,7 +59,7 @@ fn inputs<T: Float>() -> Vec<(&'static str, Tensor<T>)> {
     ]
 }
 
-/// The check of an order, of the sine beside an input that is not used.
+/// Checks one order, of the sine beside an input that is not used.
 fn check<T: Float>(order: usize, x: &Tensor<T>, off: (f64, f64)) -> Result<()> {
     let f = |t: &[AnyTensor]| -> AnyTensor {
         Sine::apply(t[1].downcast_ref::<T>().unwrap(), off).into()
@@ -95,7 +95,7 @@ fn right_passes_and_wrong_does_not<T: Float>() {
                 assert!(direction.starts_with("input 1"), "{name}, order {order}: {error}");
                 assert!(matches!(error, Error::GradientWrong { not_differentiable: false, .. }));
             }
-            // What is wrong in the second order only is right in the first.
+            // A rule that is wrong only in the second order passes in the first.
             if order == 1 {
                 check(order, &x, (1.0, 1.001)).unwrap();
             }
@@ -124,7 +124,7 @@ fn empty_inputs_pass() {
     }
 }
 
-/// The greatest of many numbers moves little in some directions, by steps that are rounded as it is.
+/// The maximum of many numbers changes little in some directions: by about its rounding.
 #[test]
 fn what_moves_little_raises_no_alarm() {
     for n in 2..200 {

@@ -1,5 +1,5 @@
-//! An error or a panic in user code that a backward calls, at every place where it can be: what is
-//! told of it, that nothing is half written, and that the next backward works.
+//! An error or a panic in user code that a backward calls, at every possible place: the report is
+//! complete, nothing is half written, and the next backward works.
 
 use std::error::Error as _;
 use std::fmt;
@@ -10,7 +10,7 @@ use autograd_core::{
     BackwardOptions, Error, HookResult, after_backward, is_grad_enabled, saved_tensors_hooks,
 };
 
-/// An error of the user's own.
+/// A user's error type.
 #[derive(Debug, PartialEq)]
 struct Mine(u32);
 
@@ -22,7 +22,7 @@ impl fmt::Display for Mine {
 
 impl std::error::Error for Mine {}
 
-/// What the user code does.
+/// The behaviour of the user code.
 #[derive(Clone, Copy, PartialEq)]
 enum Does {
     Fail,
@@ -34,7 +34,7 @@ thread_local! {
     static DOES: std::cell::Cell<Does> = const { std::cell::Cell::new(Does::Nothing) };
 }
 
-/// In every hook here.
+/// Called in every hook here.
 fn user_code() -> HookResult<()> {
     match DOES.get() {
         Does::Fail => Err(Mine(7))?,
@@ -49,19 +49,19 @@ fn leaf(data: &[f64]) -> Tensor<f64> {
     x
 }
 
-/// A place for user code: what registers it there, and how its error begins and goes on.
+/// A place for user code: a function that registers it, and the start and end of its error message.
 struct Place {
     name: &'static str,
-    /// Given the leaf, what was computed from it, and whether to register again before each
+    /// Takes the leaf, a tensor computed from it, and whether to register again before each
     /// backward.
     register: fn(&Tensor<f64>, &Tensor<f64>) -> &'static Location<'static>,
     begins: &'static str,
     hook: &'static str,
-    /// Whether gradients are written before it runs.
+    /// Whether gradients are written before the user code runs.
     after: bool,
 }
 
-/// The line that stands after this call.
+/// The line after this call.
 #[track_caller]
 fn here() -> &'static Location<'static> {
     Location::caller()
@@ -139,7 +139,7 @@ fn an_error_names_the_hook_and_is_its_source() {
         assert!(matches!(error, Error::Hook { .. }), "{}: {error:?}", place.name);
         let source = error.source().and_then(|source| source.downcast_ref::<Mine>());
         assert_eq!(source, Some(&Mine(7)), "{}", place.name);
-        // A clone has the same source.
+        // A clone of the error has the same source.
         assert!(error.clone().source().unwrap().is::<Mine>());
         usable(&place, &x, &w, &y);
     }
@@ -203,7 +203,7 @@ fn errors_of_pack_and_unpack_are_sources_too() {
     assert_eq!(x.grad().unwrap().item(), 6.0);
 }
 
-/// A backward inside a hook fails: the outer error says where, and the inner one is its source.
+/// A backward inside a hook fails: the outer error has the place, and the inner one is its source.
 #[test]
 fn an_error_of_an_inner_backward_is_the_source_of_the_outer() {
     let x = leaf(&[3.0]);

@@ -1,4 +1,4 @@
-//! Hooks that remove and add hooks while a backward runs, and what hooks keep alive.
+//! Hooks that remove and add hooks during a backward, and the objects that hooks keep alive.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use autograd_core::{
     BackwardOptions, HookHandle, OrderedBackward, backward_parallel, backward_to, checkpoint, grad,
 };
 
-/// Where a hook can be, in the order in which they run.
+/// The places of hooks, in the order in which they run.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 enum Place {
     Output,
@@ -20,7 +20,7 @@ enum Place {
 const PLACES: [Place; 4] = [Place::Output, Place::Before, Place::After, Place::Leaf];
 
 impl Place {
-    /// Whether a hook here runs before one there that was registered after it.
+    /// Whether a hook at this place runs before one at `other` that was registered later.
     fn is_before(self, other: Self) -> bool {
         matches!(self, Self::Output | Self::Before) || self <= other
     }
@@ -54,7 +54,7 @@ impl Place {
     }
 }
 
-/// A leaf, the output of an op, and a loss; and how often a hook ran.
+/// A leaf, the output of an op, and a loss; and the number of calls of a hook.
 struct Setup {
     leaf: Tensor<f64>,
     output: Tensor<f64>,
@@ -62,7 +62,7 @@ struct Setup {
 }
 
 impl Setup {
-    /// Of few numbers, or of many.
+    /// With few numbers, or with many.
     fn new(count: usize) -> Self {
         let leaf = Tensor::<f64>::ones([count]);
         leaf.set_stop_gradient(false);
@@ -98,7 +98,7 @@ impl Count {
     }
 }
 
-/// A handle that a hook registered before it can reach.
+/// A handle that is stored after its hook was registered.
 #[derive(Clone, Default)]
 struct Later(Arc<Mutex<Option<HookHandle>>>);
 
@@ -107,7 +107,7 @@ impl Later {
         self.0.lock().unwrap().replace(handle);
     }
 
-    /// Whether it was there to be removed.
+    /// Whether there was a hook to remove.
     fn remove(&self) -> bool {
         let handle = self.0.lock().unwrap().take();
         handle.is_some_and(|handle| handle.remove())
@@ -176,7 +176,7 @@ fn a_hook_that_another_one_adds_runs_from_the_next_backward_on() {
         assert_eq!(added.get(), 0, "{first:?} adds {second:?}");
         setup.run();
         assert_eq!(added.get(), 1, "{first:?} adds {second:?}");
-        // It holds what it is on.
+        // It holds the tensor on which it is registered.
         assert!(own.remove());
         setup.run();
         assert_eq!(added.get(), 2, "{first:?} adds {second:?}");
@@ -185,7 +185,7 @@ fn a_hook_that_another_one_adds_runs_from_the_next_backward_on() {
 
 #[test]
 fn the_same_on_another_tensor_of_the_same_backward() {
-    // `h` is visited before `m`, and that before the leaf.
+    // `h` is visited before `m`, and `m` before the leaf.
     let setup = Setup::new(3);
     let (m, x) = (setup.output.clone(), setup.leaf.clone());
     let loss = m.square().sum();
@@ -218,7 +218,7 @@ fn the_same_on_another_tensor_of_the_same_backward() {
     assert_eq!((added.get(), removed.get()), (0, 0));
     loss.backward_options(BackwardOptions::new().retain_graph(true)).unwrap();
     assert_eq!((added.get(), removed.get()), (4, 0));
-    // By `grad` too, where leaves' hooks do not run.
+    // In `grad` as well, which runs no hooks of leaves.
     grad(&[&loss], &[&setup.leaf]).unwrap();
     assert_eq!((added.get(), removed.get()), (7, 0));
 }
@@ -246,7 +246,7 @@ fn all_that_walks_keeps_to_it() {
             backward_to(&[loss.into()], &[None], &[leaf.into()], options).unwrap();
         }),
         ("backward_parallel", |setup| {
-            // The second item fails on a graph that the first one has freed.
+            // The second item fails because the first one has freed the graph.
             backward_parallel(1, 1, |_| Ok(setup.leaf.exp().sum())).unwrap();
         }),
         ("OrderedBackward", |setup| {
@@ -305,14 +305,14 @@ fn a_backward_inside_of_a_hook_is_the_next_one() {
         }
     });
     setup.run();
-    // By the inner one alone.
+    // Only the inner one.
     assert_eq!(ran.get(), 1);
     assert!(handle.remove());
     setup.run();
     assert_eq!(ran.get(), 2);
 }
 
-/// Registers or removes a hook on the same tensor when it is dropped.
+/// Registers or removes a hook on the same tensor in its destructor.
 struct OnDrop(Tensor<f64>, Count);
 
 impl Drop for OnDrop {
@@ -349,7 +349,7 @@ fn a_hook_that_captures_its_own_tensor_keeps_it_alive_until_it_is_removed() {
                 Place::Leaf => &setup.leaf,
                 _ => &setup.output,
             };
-            // The data alone, outside of the graph, holds nothing.
+            // The data alone, outside of the graph, keeps nothing alive.
             let tensor = if own { tensor.clone() } else { tensor.detach() };
             let held = Arc::clone(&alive);
             setup

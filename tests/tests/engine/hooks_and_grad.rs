@@ -1,5 +1,5 @@
-//! Hooks of tensors and nodes; `grad`, higher orders and the recording modes. Layers at second order are in
-//! `layers/py_layer.rs`.
+//! Hooks of tensors and nodes; `grad`, higher orders and the recording modes. Second derivatives of
+//! layers are in `layers/py_layer.rs`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,7 +38,7 @@ fn slope(y: &Tensor<f64>, x: &Tensor<f64>) -> Tensor<f64> {
     grad_with(&[&y.sum()], &[x], recorded()).unwrap().remove(0).unwrap()
 }
 
-/// What a hook was given, call by call.
+/// The gradients that a hook received, call by call.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<Vec<f64>>>>);
 
@@ -150,7 +150,7 @@ fn a_hook_is_removed_once() {
         assert!(handle.remove());
         assert!(!handle.remove());
     }
-    // Also when its tensor is gone.
+    // Even if its tensor is dropped.
     let handle = (&x * 1.0).register_hook(times(2.0)).unwrap();
     assert!(!handle.remove());
 }
@@ -175,7 +175,7 @@ fn hooks_run_in_order_each_with_what_the_last_one_left() {
     y.sum().backward().unwrap();
     assert_eq!(log.seen(), [[1.0], [3.0]]);
 
-    // On a leaf: once a backward, with the sum of that backward and not the total.
+    // On a leaf: once for each backward, with the sum of that backward and not the total.
     let x = leaf(&[1.0]);
     let log = Log::default();
     let _ = x.register_hook(log.hook()).unwrap();
@@ -212,7 +212,7 @@ fn what_is_kept_twice_is_kept_once() {
     let _ = h.register_hook(times(3.0)).unwrap();
     h.retain_grads().unwrap();
     (&h * 5.0).sum().backward().unwrap();
-    // At its first place: before the hook.
+    // The gradient before the hook.
     assert_eq!((gradient(&h), gradient(&x)), (vec![5.0; 2], vec![30.0; 2]));
 }
 
@@ -231,7 +231,7 @@ fn a_hook_that_returns_another_shape() {
     assert_eq!(gradient(&x), [2.0, 2.0]);
 }
 
-/// Keeps both; only the first has a gradient to give.
+/// Saves both inputs; only the first has a gradient.
 #[py_layer(allow(none_gradient))]
 impl Both {
     fn forward(
@@ -272,7 +272,7 @@ fn hooks_on_parts() {
     parts[0].backward().unwrap();
     assert_eq!(log.seen(), [[1.0]]);
     assert_eq!(gradient(&x), [1.0, 0.0, 0.0]);
-    // No gradient reaches part 0 now, so its hook is not called.
+    // Now no gradient reaches part 0, so its hook is not called.
     (&parts[1] + &parts[2] * 2.0).backward().unwrap();
     assert_eq!(log.seen().len(), 1);
     assert_eq!(gradient(&x), [1.0, 1.0, 2.0]);
@@ -304,7 +304,7 @@ fn a_hook_is_part_of_a_recorded_backward() {
     let second = slope(&first, &x);
     assert_eq!((first.to_vec(), second.to_vec()), (vec![12.0], vec![6.0]));
 
-    // What the hook computes from the graph is differentiated too: d/dx (2x · x) = 4x.
+    // Ops of the hook are differentiated too: d/dx (2x · x) = 4x.
     let h = x.square();
     let factor = x.clone();
     let _ = h.register_hook(move |grad| Ok(Some(grad * &factor))).unwrap();
@@ -332,7 +332,7 @@ fn a_hook_that_runs_a_backward_of_its_own() {
 
 #[test]
 fn a_hook_keeps_nothing_alive() {
-    /// A hook may be anything that is called: here a method.
+    /// A hook may be any callable: here a method.
     struct Scale(f64, #[allow(dead_code, reason = "it counts itself")] Arc<()>);
     impl Scale {
         fn call(&self, grad: &Tensor<f64>) -> HookResult<Option<Tensor<f64>>> {
@@ -436,7 +436,7 @@ fn duplicates() {
     assert_eq!(inputs.to_string(), "grad: `inputs[2]` is the same tensor as an earlier one");
     let outputs = grad(&[&z, &z.clone()], &[&x]).unwrap_err();
     assert!(matches!(outputs, Error::Duplicate { op: "grad", .. }), "{outputs}");
-    // None of it was walked.
+    // The call walked nothing.
     assert_eq!(grad(&[&z], &[&x]).unwrap()[0].to_vec(), [2.0]);
 }
 
@@ -468,7 +468,7 @@ fn inputs_that_are_outputs() {
         assert_eq!(run(&[&x, &(&x + 1.0)], &x).unwrap().0, 2.0);
         let y = &x + 1.0;
         assert_eq!(run(&[&x, &y], &y).unwrap().0, 1.0);
-        // A gradient is part of a graph exactly where that was asked for.
+        // A gradient is recorded only if that was requested.
         let y = x.square();
         assert_eq!(run(&[&y], &x).unwrap(), (6.0, !create_graph));
     }
@@ -509,7 +509,7 @@ fn a_gradient_that_was_not_recorded_is_a_constant() {
     assert_eq!(gradient(&x), dx.to_vec());
 }
 
-/// `x²`, with a gradient that is written with both what came and what went.
+/// `x²`, with a gradient that is computed from both the input and the output.
 #[py_layer]
 impl Quotient {
     type Saved = (Tensor<f64>, Tensor<f64>);
@@ -550,7 +550,7 @@ fn a_seed_of_another_shape() {
             other => panic!("{other:?}"),
         }
     }
-    // Without a seed there must be one element.
+    // Without a seed, there must be a single element.
     let error = grad(&[&y], &[&x]).unwrap_err();
     assert!(matches!(error, Error::SeedMissing { op: "grad", .. }));
     assert!(error.to_string().contains("the output of mul (called at tests/"), "{error}");
@@ -558,7 +558,7 @@ fn a_seed_of_another_shape() {
 
 static COUNTED: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts how often its backward ran.
+/// Counts the calls of its backward.
 #[py_layer]
 impl Counted {
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
@@ -610,7 +610,7 @@ fn create_graph_retains() {
     let y = x.square();
     assert_eq!(slope(&y, &x).item(), 6.0);
     assert_eq!(grad(&[&y], &[&x]).unwrap()[0].item(), 6.0);
-    // Unless told otherwise.
+    // Unless that is set otherwise.
     let y = x.square();
     let dx = grad_with(&[&y], &[&x], recorded().retain_graph(false)).unwrap().remove(0).unwrap();
     assert_eq!(slope(&dx, &x).item(), 2.0);
@@ -661,7 +661,7 @@ fn backward_inside_no_grad() {
     assert_eq!(slope(&dx, &x).to_vec(), [2.0, 2.0]);
 }
 
-/// Squares by a graph of its own, which its backward runs.
+/// Squares by an inner graph, which its backward runs.
 #[py_layer]
 impl InnerGraph {
     type Saved = (Tensor<f64>, Tensor<f64>);
@@ -714,7 +714,7 @@ fn the_checker_finds_what_is_wrong() {
         std::slice::from_ref(&x),
     );
     assert!(error.unwrap_err().to_string().contains("input 0"));
-    // A gradient that is not multiplied by the output's.
+    // A gradient that is not multiplied by that of the output.
     let error = gradcheck(
         |t| {
             let h = &t[0] * 1.0;
@@ -747,8 +747,8 @@ fn a_step_with_a_gradient_penalty() {
     loss.backward_options(BackwardOptions::new().retain_graph(true)).unwrap();
     assert!(w1.grad().is_some() && w2.grad().is_some());
 
-    // A second loss over the same fake image undoes what the first gave the generator, which the
-    // penalty does not reach.
+    // A second loss on the same fake image cancels the generator's gradient from the first; the penalty
+    // does not reach the generator.
     assert!(gradient(&generator).iter().any(|g| g.abs() > 1e-3));
     (-critic(&fake).mean()).backward().unwrap();
     assert!(gradient(&generator).iter().all(|g| g.abs() < 1e-12));
@@ -801,7 +801,7 @@ fn hooks_on_a_node_that_uses_an_input_twice() {
     assert_eq!(gradient(&x), [33.0]);
 }
 
-/// Both gradients of a sum are the one that came to it; what a hook is shown is its own.
+/// Both gradients of a sum are the same tensor; a hook gets its own copy.
 #[test]
 fn a_change_in_place_by_a_hook_reaches_what_it_was_shown_only() {
     let (x, y) = (leaf(&[3.0]), leaf(&[4.0]));
@@ -902,7 +902,7 @@ fn called_once_after_a_whole_backward() -> Result<()> {
         inside.set(inside.get() * 2);
         Ok(())
     });
-    // No gradient is written by this.
+    // This writes no gradient.
     grad(&[&x.square()], &[&x])?;
     assert_eq!(count.get(), 10);
     x.square().backward()?;
@@ -947,14 +947,14 @@ fn errors_and_failed_backwards() {
             Ok(())
         }
     };
-    // Of three the second fails: the gradient stays, the third is not called.
+    // The second of three fails: the gradient is kept, and the third is not called.
     after_backward(add(&count));
     after_backward(|| Err("no".into()));
     after_backward(add(&count));
     let error = x.square().backward().unwrap_err();
     assert!(matches!(error, Error::Hook { op: "backward", .. }), "{error}");
     assert_eq!((gradient(&x), count.get()), (vec![4.0], 1));
-    // A backward that fails or panics calls none, now or later.
+    // A backward that fails or panics calls no callback, now or later.
     let y = x.square();
     y.backward().unwrap();
     after_backward(add(&count));
@@ -977,7 +977,7 @@ fn zeros_for_unused_inputs() -> Result<()> {
     let [Some(dy), Some(dx)] = &grads[..] else { panic!("{grads:?}") };
     assert_eq!((dy.to_vec(), dx.to_vec()), (vec![0.0], vec![4.0, 6.0]));
     assert!(dy.stop_gradient());
-    // Before `allow_unused`, which alone gives `None`.
+    // It takes precedence over `allow_unused`, which alone gives `None`.
     let both = GradOptions::new().allow_unused(true).materialize_grads(true);
     let grads = grad_with(&[&x.sum()], &[&y], both)?;
     assert_eq!(grads[0].as_ref().map(Tensor::item), Some(0.0));
@@ -996,11 +996,11 @@ fn backward_fills_the_named_inputs_only() -> Result<()> {
     let seen = Log::default();
     let _ = x.register_hook(seen.hook())?;
     let any = |t: &Tensor<f64>| AnyTensor::from(t.clone());
-    // 2 x y^2 = 36; hooks of a leaf that gets its gradient run.
+    // 2 x y^2 = 36; hooks run on a leaf that gets its gradient.
     backward_to(&loss, &[None], &[any(&x), any(&unused)], retain)?;
     assert_eq!((gradient(&x), seen.seen()), (vec![36.0], vec![vec![36.0]]));
     assert!(y.grad().is_none() && unused.grad().is_none() && kept.grad().is_none());
-    // The output of an op, which then keeps it; a second one is added.
+    // The output of an op, which then keeps its gradient; a second one is added.
     backward_to(&loss, &[None], &[any(&h)], retain)?;
     backward_to(&loss, &[None], &[any(&h), any(&y)], options)?;
     assert_eq!((gradient(&h), gradient(&y)), (vec![24.0], vec![24.0]));

@@ -1,4 +1,4 @@
-//! Depth, width, threads, and user code that panics: the engine where it could break.
+//! Limits of the engine: depth, width, threads, and user code that panics.
 
 #![allow(clippy::assign_op_pattern, reason = "`y = y + x` is an op, `y += x` another, in place")]
 
@@ -20,7 +20,7 @@ fn leaf(data: &[f64]) -> Tensor<f64> {
     x
 }
 
-/// Runs on a thread of its own with the stack of a thread.
+/// Runs on a thread with a default stack.
 fn on_small_stack(f: impl FnOnce() + Send + 'static) {
     thread::Builder::new().stack_size(2 * MIB).spawn(f).unwrap().join().unwrap();
 }
@@ -143,7 +143,7 @@ fn backward_from_many_threads_on_shared_leaves() {
                 });
             }
         });
-        // Sums of small integers are exact, so not one contribution may be missing.
+        // Sums of small integers are exact, so every contribution must be present.
         let total = (THREADS * ROUNDS) as f64;
         assert!(x.grad().unwrap().to_vec().iter().all(|&g| g == 4.0 * total));
         assert!(w.grad().unwrap().to_vec().iter().all(|&g| g == 2.0 * total));
@@ -240,7 +240,7 @@ fn a_panic_in_a_hook_leaves_everything_usable() {
         let options = BackwardOptions::new().retain_graph(true);
         let panic = catch_unwind(AssertUnwindSafe(|| y.backward_options(options))).unwrap_err();
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"the hook panics"));
-        // Nothing is half written, and the mode is what it was.
+        // Nothing is half written, and the mode is restored.
         assert!(x.grad().is_none() && w.grad().is_none());
         assert!(is_grad_enabled());
         armed.store(false, Ordering::Relaxed);
@@ -270,21 +270,21 @@ fn an_error_in_a_hook_writes_no_gradient() {
 fn a_hook_may_use_the_library() {
     let x = leaf(&[3.0]);
     let inner = x.clone();
-    // Its own backward, on the leaf that the outer one is about to write.
+    // Its own backward, on the leaf to which the outer one is about to write.
     let handle = x
         .register_hook(move |grad| {
             if inner.grad().is_none() {
                 inner.set_grad(Some(&Tensor::from(vec![100.0])))?;
             }
             let z = leaf(&[2.0]);
-            // Hooks run in the mode of the backward, which records nothing unless told.
+            // Hooks run in the mode of the backward, which by default records nothing.
             enable_grad().run(|| z.square().sum()).backward()?;
             Ok(Some(grad + z.grad().map_or(0.0, |g| g.item())))
         })
         .unwrap();
     (&x * 2.0).backward().unwrap();
     assert_eq!(x.grad().unwrap().item(), 106.0);
-    // It holds the tensor that holds it.
+    // The hook holds the tensor that holds the hook.
     handle.remove();
 }
 
@@ -332,7 +332,7 @@ fn a_recorded_gradient_stays_connected_with_its_seed() {
     autograd_core::backward(&outputs, &seeds, options).unwrap();
     let dx = x.grad().unwrap();
     assert_eq!(grad(&[&dx], &[&seed]).unwrap()[0].item(), 4.0);
-    // Also where the gradient is the seed itself.
+    // Even if the gradient is the seed itself.
     x.clear_grad();
     autograd_core::backward(&[x.clone().into()], &seeds, options).unwrap();
     let dx = x.grad().unwrap();

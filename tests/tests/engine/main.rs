@@ -1,4 +1,4 @@
-//! Backward, `grad`, forward mode, hooks, and what is reported of a graph.
+//! Backward, `grad`, forward mode, hooks, and reports about a graph.
 
 mod anomaly;
 mod backward;

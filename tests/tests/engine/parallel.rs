@@ -1,4 +1,4 @@
-//! Backwards on several threads whose sums have one order.
+//! Backwards on several threads, with sums in one order.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,7 +44,7 @@ fn train(threads: usize) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
     // Twice: the second time there are gradients to add to.
     for _ in 0..2 {
         let loss = |item: usize| {
-            // The later ones are quicker, so that they end in another order.
+            // Later items are faster, so that they finish in another order.
             thread::sleep(Duration::from_micros(((ITEMS - item) % 5 * 100) as u64));
             let x = leaf(&[8, 30], 100 + item as u64).detach();
             Ok(Tanh::apply(&(x.matmul(&w) + &b)).square().mean() * (item as f32 * 0.1))
@@ -89,7 +89,7 @@ fn it_is_one_backward_of_all_losses_in_their_order() {
     });
     assert_eq!(losses.unwrap().len(), 10);
     assert_eq!((calls.into_inner(), seen.load(Ordering::Relaxed), done.get()), (10, 1, 1));
-    // The same by hand: each gradient alone, added one to the other.
+    // The same by hand: separate gradients, added in order.
     let mut sum = None;
     for item in 0..10 {
         y.clear_grad();
@@ -109,7 +109,7 @@ fn the_first_error_in_the_items_order_is_returned() -> Result<()> {
         let x = leaf(&[2], 5);
         let failing = |item: usize| match item {
             3 => {
-                // The other failure comes first by the clock.
+                // The other failure happens first.
                 thread::sleep(Duration::from_millis(5));
                 Err(Error::Unsupported { op: "mine", why: "no third".into() })
             }
@@ -153,8 +153,7 @@ fn nothing_to_do_and_nothing_to_learn() {
     assert_eq!(losses.iter().map(Tensor::item).collect::<Vec<_>>(), [0.0, 1.0, 2.0]);
 }
 
-/// User code may start such a backward inside a backward, and retained gradients come in order too.
-/// What waits to be added takes memory.
+/// Gradients that wait to be added take memory, so the number of items begun is limited.
 #[test]
 fn no_item_is_begun_more_than_two_a_thread_before_the_sums() {
     const THREADS: usize = 3;
@@ -166,7 +165,7 @@ fn no_item_is_begun_more_than_two_a_thread_before_the_sums() {
             if item > 0 {
                 return Ok(item_loss(&w, item));
             }
-            // Until this one is added, the others come to those that they may begin, and no further.
+            // Until this item is added, the others begin those that they may, and no further ones.
             let start = Instant::now();
             while begun.load(Ordering::SeqCst) < 2 * THREADS {
                 assert!(start.elapsed() < Duration::from_secs(20), "the others wait too early");
@@ -174,7 +173,7 @@ fn no_item_is_begun_more_than_two_a_thread_before_the_sums() {
             }
             thread::sleep(Duration::from_millis(50));
             assert_eq!(begun.load(Ordering::SeqCst), 2 * THREADS);
-            // Those that wait for it go on, or end, whatever comes of it.
+            // Items that wait for this one continue, or end, whatever its result.
             if fails {
                 Err(Error::Unsupported { op: "mine", why: "no loss".into() })
             } else {
@@ -186,6 +185,7 @@ fn no_item_is_begun_more_than_two_a_thread_before_the_sums() {
     }
 }
 
+/// User code may start such a backward inside a backward, and retained gradients are in order too.
 #[test]
 fn retained_gradients_and_nesting() {
     for threads in [1, 4] {
@@ -221,7 +221,7 @@ fn threads_of_ones_own_have_an_order_too() {
             for worker in 0..threads {
                 let (w, all) = (&w, &all);
                 scope.spawn(move || {
-                    // Backwards, so that nearly all come early.
+                    // In reverse, so that nearly all arrive early.
                     for item in (0..ITEMS).rev().filter(|item| item % threads == worker) {
                         all.backward(item, &item_loss(w, item)).unwrap();
                     }
@@ -232,7 +232,7 @@ fn threads_of_ones_own_have_an_order_too() {
         all.finish().unwrap();
         assert_eq!(bits(&w), expected, "{threads} threads");
     }
-    // With gaps, the order is that of the numbers still.
+    // With gaps in the numbers, the order is still that of the numbers.
     w.clear_grad();
     let all = OrderedBackward::new();
     (0..ITEMS).rev().for_each(|item| all.backward(item * 10, &item_loss(&w, item)).unwrap());

@@ -1,6 +1,6 @@
 //! Random graphs with user ops, hooks, kept gradients, marked outputs, lists, checkpoints, detached
-//! and unrecorded parts, against a tape of single numbers: slow, and plain to see through. Its
-//! backward writes on the tape too, so the second order is the first one done again.
+//! and unrecorded parts, against a tape of single numbers: slow, but easy to verify. The tape's
+//! backward is recorded on the tape too, so the second order repeats the first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -9,10 +9,10 @@ use autograd_core::prelude::*;
 use autograd_core::{GradOptions, checkpoint, fuse, grad_with, no_grad};
 use proptest::prelude::*;
 
-/// Numbers in each tensor.
+/// The numbers in each tensor.
 const N: usize = 3;
 
-/// What made a number; operands are places on the tape.
+/// The op that computed a number; operands are positions on the tape.
 #[derive(Clone, Copy)]
 enum Op {
     Given,
@@ -22,11 +22,11 @@ enum Op {
     Sin(usize),
     Cos(usize),
     Tanh(usize),
-    /// Its backward multiplies by the last number, whatever the derivative is.
+    /// An op whose backward multiplies by this number, whatever the derivative is.
     Believed(usize, f64),
 }
 
-/// What is done with a gradient when it is complete.
+/// The effect of a hook on a complete gradient.
 #[derive(Clone, Copy)]
 enum Hook {
     Scale(f64),
@@ -42,7 +42,7 @@ struct Tape {
     hooks: Vec<Vec<Hook>>,
 }
 
-/// The gradients of all numbers as places on the tape, and those that hooks kept.
+/// The gradients of all numbers as positions on the tape, and the gradients that hooks kept.
 type Gradients = (Vec<Option<usize>>, Vec<Option<usize>>);
 
 impl Tape {
@@ -69,12 +69,12 @@ impl Tape {
         self.put(value, op, wants)
     }
 
-    /// A number with the value of another and no past.
+    /// A number with the same value, but without a history.
     fn cut(&mut self, a: usize) -> usize {
         self.put(self.values[a], Op::Given, false)
     }
 
-    /// From the last number to the first: each passes on what has come together in it.
+    /// From the last number to the first: each passes on its accumulated gradient.
     fn backward(&mut self, root: usize) -> Gradients {
         let mut grads = vec![None; root + 1];
         let mut kept = vec![None; root + 1];
@@ -124,7 +124,7 @@ impl Tape {
     }
 }
 
-/// Keeps its output.
+/// Saves its output.
 #[py_layer]
 impl OwnTanh {
     type Saved = Tensor<f64>;
@@ -140,7 +140,7 @@ impl OwnTanh {
     }
 }
 
-/// Keeps its inputs, and computes what is wanted only.
+/// Saves its inputs, and computes only the gradients that are wanted.
 #[py_layer]
 impl OwnProduct {
     type Saved = (Tensor<f64>, Tensor<f64>);
@@ -157,7 +157,7 @@ impl OwnProduct {
     }
 }
 
-/// Two outputs, one of whose gradients may be missing.
+/// Two outputs, one of whose gradients may be absent.
 #[py_layer]
 impl SineAndDouble {
     type Saved = Tensor<f64>;
@@ -180,7 +180,7 @@ impl SineAndDouble {
     }
 }
 
-/// Its first output has no gradient.
+/// An op whose first output has no gradient.
 #[py_layer]
 impl MarkedAndDouble {
     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>) {
@@ -198,7 +198,7 @@ impl MarkedAndDouble {
     }
 }
 
-/// A list, each with its own flag.
+/// A list, with a flag for each tensor.
 #[py_layer]
 impl Weighted {
     fn forward(_ctx: &mut ForwardContext<Self>, xs: &[&Tensor<f64>]) -> Tensor<f64> {
@@ -212,7 +212,7 @@ impl Weighted {
     }
 }
 
-/// Its backward is not its derivative.
+/// An op whose backward is not its derivative.
 #[py_layer]
 impl Believed {
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
@@ -231,9 +231,9 @@ enum Step {
     Product(usize, usize),
     Sin(usize),
     Scale(usize, f64),
-    /// The sum of all numbers, in each place.
+    /// The sum of all numbers, at each position.
     Spread(usize),
-    /// The numbers moved by one place: views joined.
+    /// The numbers rotated by one position: views, joined.
     Turn(usize),
     InPlace(usize, usize),
     Fused(usize, usize),
@@ -246,7 +246,7 @@ enum Step {
     MarkedAndDouble(usize),
     Weighted(usize, usize, usize),
     Believed(usize),
-    /// A hook on an older value.
+    /// Registers a hook on an older value.
     Hook(usize, f64),
     /// An older value keeps its gradient.
     Keep(usize),
@@ -279,13 +279,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..50)
 }
 
-/// Values of either kind, one a step or two, and the sum of the last few.
+/// Values of either kind, one or two for each step, and the sum of the last few.
 struct Run<V, S> {
     values: Vec<V>,
     loss: S,
 }
 
-/// How often each hook was called: the value that it stands on, and the count.
+/// The calls of each hook: the value on which it is registered, and the count.
 type Calls = Vec<(usize, Arc<AtomicUsize>)>;
 
 fn on_tensors(steps: &[Step], leaves: &[Tensor<f64>]) -> (Run<Tensor<f64>, Tensor<f64>>, Calls) {
@@ -357,7 +357,7 @@ fn on_tensors(steps: &[Step], leaves: &[Tensor<f64>]) -> (Run<Tensor<f64>, Tenso
 
 type Row = [usize; N];
 
-/// The same on the tape. Hooks on leaves, the first `leaves` values, only if they are to run.
+/// The same on the tape. Hooks on the first `leaves` values, the leaves, only if they are to run.
 fn on_tape(steps: &[Step], tape: &mut Tape, leaves: &[Row], leaf_hooks: bool) -> Run<Row, usize> {
     let mut values = leaves.to_vec();
     for step in steps {
@@ -378,7 +378,7 @@ fn on_tape(steps: &[Step], tape: &mut Tape, leaves: &[Row], leaf_hooks: bool) ->
                 let sum = tape.apply(Op::Add(sum, z));
                 std::array::from_fn(|_| tape.apply(Op::Scale(sum, 0.5)))
             }
-            // A value of its own: hooks on it are not hooks on what it was made of.
+            // A separate value: hooks on it are not hooks on its operands.
             Step::Turn(a) => {
                 std::array::from_fn(|i| tape.apply(Op::Scale(at(a)[(i + 1) % N], 1.0)))
             }
@@ -431,7 +431,7 @@ fn on_tape(steps: &[Step], tape: &mut Tape, leaves: &[Row], leaf_hooks: bool) ->
                 continue;
             }
             Step::Keep(a) => {
-                // What is asked for twice is kept once.
+                // A gradient that is kept twice is kept once.
                 for x in at(a) {
                     if !tape.hooks[x].iter().any(|hook| matches!(hook, Hook::Keep)) {
                         tape.hooks[x].push(Hook::Keep);
@@ -471,7 +471,7 @@ fn rows(leaves: &[([f64; N], bool)], tape: &mut Tape) -> Vec<Row> {
     leaves.iter().map(|&(x, wants)| x.map(|x| tape.put(x, Op::Given, wants))).collect()
 }
 
-/// A gradient that is there in both, or in neither.
+/// Checks that a gradient is present in both, or in neither.
 fn agree(
     what: &str,
     found: Option<&Tensor<f64>>,
@@ -534,7 +534,7 @@ proptest! {
         let (run, _) = on_tensors(&steps, &leaf_tensors);
         let mut tape = Tape::default();
         let leaf_rows = rows(&leaves, &mut tape);
-        // `grad` runs no hooks of leaves.
+        // `grad` does not run hooks of leaves.
         let expected = on_tape(&steps, &mut tape, &leaf_rows, false);
         let wanted: Vec<usize> = (0..leaves.len()).filter(|&i| leaves[i].1).collect();
         if wanted.is_empty() || run.loss.stop_gradient() {

@@ -1,4 +1,4 @@
-//! Hooks on saved tensors. Saving what is not a tensor does not compile: `ui/cases/saving_what_is_no_tensor.rs`.
+//! Hooks on saved tensors. Saving other values does not compile: `ui/cases/saving_what_is_no_tensor.rs`.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,12 +26,12 @@ fn float(tensor: &AnyTensor) -> &Tensor<f64> {
     tensor.downcast_ref().expect("a tensor of f64")
 }
 
-/// How often each hook was called.
+/// The number of calls of each hook.
 #[derive(Clone, Default)]
 struct Calls(Arc<[AtomicUsize; 2]>);
 
 impl Calls {
-    /// A scope that keeps plain numbers.
+    /// A scope whose hooks keep plain numbers.
     fn scope(&self) -> SavedTensorsHooks {
         let (packs, unpacks) = (self.clone(), self.clone());
         saved_tensors_hooks(
@@ -52,7 +52,7 @@ impl Calls {
     }
 }
 
-/// A scope whose hooks are these.
+/// A scope with these hooks.
 fn scope_of(
     pack: impl Fn(&AnyTensor) -> HookResult<AnyTensor> + 'static,
     unpack: impl Fn(&AnyTensor) -> HookResult<AnyTensor> + Send + Sync + 'static,
@@ -137,7 +137,7 @@ fn both_factors_of_a_product_are_packed() {
     z.sum().backward().unwrap();
     assert_eq!(calls.count(), [2, 2]);
     assert_eq!((gradient(&x), gradient(&y)), (vec![0.5, 3.0], vec![1.5, -2.0]));
-    // The same tensor twice is packed for each place.
+    // The same tensor, saved twice, is packed twice.
     let calls = Calls::default();
     let z = calls.scope().run(|| &x * &x);
     z.sum().backward().unwrap();
@@ -152,7 +152,7 @@ fn what_is_not_saved_is_not_packed() {
         let _ = (&x + &c, x.sum(), x.reshape([2, 1]), &c * &c, no_grad().run(|| &x * &x));
     });
     assert_eq!(calls.count(), [0, 0]);
-    // Of `x * c` only `c` is needed.
+    // `x * c` needs only `c`.
     let _ = calls.scope().run(|| &x * &c);
     assert_eq!(calls.count(), [1, 0]);
 }
@@ -169,7 +169,7 @@ fn saved_tensors_are_readable_until_backward() {
             let saved = node.saved_tensors().unwrap();
             let items: Vec<_> = saved.iter().map(|t| t.as_ref().map(|t| float(t).item())).collect();
             assert_eq!(items, [Some(1.5), None, Some(3.0), Some(13.5)]);
-            // Inputs and outputs have their places in the graph.
+            // Inputs and outputs are connected to the graph.
             assert!(saved.iter().flatten().all(|saved| !saved.stop_gradient()));
             let slope = grad(&[&(float(saved[3].as_ref().unwrap()) * 2.0)], &[&z]).unwrap();
             assert_eq!(slope[0].item(), 2.0);
@@ -232,7 +232,7 @@ fn what_was_packed_goes_with_the_backward_that_used_it() {
     loss.backward().unwrap();
     assert_eq!(held(), 0);
     assert_eq!(gradient(&x), first.iter().map(|g| g * 2.0).collect::<Vec<_>>());
-    // And with a graph that is never walked.
+    // Also for a graph that is never walked.
     let loss = as_it_is().run(|| x.exp());
     drop(loss);
     let error = x.exp().graph_node().map(|node| node.saved_tensors().is_ok());
@@ -315,7 +315,7 @@ fn a_change_in_place_does_not_reach_what_was_packed() {
     for kept in [false, true] {
         let x = leaf(&[1.0, 2.0]);
         let h = &x * 1.0;
-        // Also where the hook keeps the very tensor it was given.
+        // Even if the hook keeps the tensor that it was given.
         let scope = if kept { as_it_is() } else { Calls::default().scope() };
         let y = scope.run(|| h.square());
         no_grad().run(|| h.fill(5.0)).unwrap();
@@ -376,7 +376,7 @@ fn an_error_of_pack_is_reported_by_check_and_by_backward() {
     let error = z.sum().backward().unwrap_err();
     let Error::SavedTensorHook { op, parameter, hook, .. } = &error else { panic!("{error}") };
     assert_eq!((*op, &parameter[..], *hook), ("Product", "x", "pack"));
-    // Nothing is half done, and what needs no saved tensor goes on.
+    // Nothing is half done, and ops that need no saved tensor still work.
     assert!(x.grad().is_none());
     (&x + &y.detach()).sum().backward().unwrap();
     assert_eq!(gradient(&x), [1.0, 1.0]);
@@ -432,7 +432,7 @@ fn a_panic_of_unpack_leaves_the_backward() {
     let y = scope.run(|| x.square().sum());
     assert!(catch_unwind(AssertUnwindSafe(|| y.backward())).is_err());
     assert!(is_grad_enabled() && x.grad().is_none());
-    // What it needed was taken; the next backward works.
+    // The saved tensors it needs were consumed; the next backward works.
     assert!(matches!(y.backward(), Err(Error::GraphFreed { .. })));
     x.square().sum().backward().unwrap();
     assert_eq!(gradient(&x), [2.0, 4.0]);
@@ -528,7 +528,7 @@ fn no_lock_is_held_while_hooks_run() {
     let scope = scope_of(
         |saved| Ok(saved.clone()),
         move |packed| {
-            // Asks the very node that is being unpacked, once.
+            // Reads the saved tensors of the node that is being unpacked, once.
             if depth.fetch_add(1, Ordering::Relaxed) == 0 {
                 let node = own.get().expect("the op is recorded");
                 assert_eq!(node.saved_tensors()?.len(), 1);
@@ -656,7 +656,7 @@ fn a_checkpoint_packs_nothing_unless_its_closure_says_so() {
     });
     y.sum().backward().unwrap();
     assert_eq!(outer.count(), [0, 0]);
-    // In both runs of the closure; the second is walked.
+    // In both runs of the closure; the second one is walked.
     assert_eq!(inner.count(), [2, 1]);
     for (x, dx) in [0.5_f64, 2.0].into_iter().zip(gradient(&x)) {
         let exact = 2.0 * x * (x * x).exp() + x.exp();

@@ -1,5 +1,5 @@
-//! A panic, also of user code, leaves all things of the library usable, and their types say so:
-//! `catch_unwind` takes them without `AssertUnwindSafe`.
+//! After a panic, in user code too, all objects of the library are usable, and their types say so:
+//! `catch_unwind` accepts them without `AssertUnwindSafe`.
 
 use std::panic::{RefUnwindSafe, UnwindSafe, catch_unwind};
 
@@ -18,7 +18,7 @@ use autograd_core::{
 
 fn both<T: UnwindSafe + RefUnwindSafe>() {}
 
-/// Nothing is asked of `T`, as in user code that is generic.
+/// `T` has no further bounds, as in generic user code.
 fn all_of<T: Float>() {
     both::<Tensor<T>>();
     both::<GradOptions<T>>();
@@ -80,7 +80,7 @@ fn leaf() -> Tensor<f64> {
     x
 }
 
-/// All that can be asked of a tensor works, and gives what it gave before.
+/// All methods of a tensor work, and return the same as before.
 fn assert_usable(x: &Tensor<f64>) {
     assert!(is_grad_enabled());
     assert!(x.grad().is_none());
@@ -91,7 +91,7 @@ fn assert_usable(x: &Tensor<f64>) {
     assert_eq!(x.to_vec(), [1.0, 2.0]);
 }
 
-/// Panics where it is told to.
+/// Panics at the given point.
 #[py_layer]
 impl Fails {
     type Saved = Tensor<f64>;
@@ -105,7 +105,7 @@ impl Fails {
     }
 
     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
-        // What is lent may be caught around too.
+        // Borrowed tensors may be used inside `catch_unwind` too.
         let scaled = catch_unwind(|| ctx.saved_tensor() * 0.0 + dy * 2.0);
         assert!(!ctx.attrs(), "on purpose");
         scaled.unwrap_or_else(|_| dy.clone())
@@ -131,7 +131,7 @@ fn tensors_go_into_catch_unwind_and_come_out() {
 fn a_panic_leaves_every_tensor_usable() {
     let x = leaf();
     let other = Tensor::from([1.0, 2.0, 3.0]);
-    // An op of the library, ops of users, hooks, and what a closure does.
+    // An op of the library, user ops, hooks, and a closure.
     let y = Fails::apply(&x, "backward");
     let hooked = &x * 1.0;
     let _ = hooked.register_hook(|_| panic!("on purpose")).unwrap();
@@ -154,7 +154,7 @@ fn a_panic_leaves_every_tensor_usable() {
         assert_usable(&x);
         assert_eq!(other.to_vec(), [1.0, 2.0, 3.0]);
     }
-    // A change in place that is refused.
+    // An in-place change that is refused.
     let change = || {
         let mut y = x.clone();
         y += 1.0;

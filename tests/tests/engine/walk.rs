@@ -1,4 +1,4 @@
-//! The order of the walk, as users see it: each op is visited once, with all that comes to it.
+//! The order of the walk, as users see it: each op is visited once, with its complete gradient.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,8 +13,8 @@ fn leaf<const N: usize>(data: [f64; N]) -> Tensor<f64> {
 
 #[test]
 fn an_output_put_together_again_is_waited_for() {
-    // Nobody holds the exponential but the product, until a recorded backward reads it: then there
-    // are two ways to it, and both must have come before it is visited.
+    // Only the product holds the exponential, until a recorded backward reads it: then there are two
+    // paths to it, and both must be complete before it is visited.
     let x = leaf([0.1, 0.7]);
     let factors = [3.0, -2.0];
     let loss = ((&x * 2.0).exp() * &Tensor::from(factors.to_vec())).sum();
@@ -22,7 +22,7 @@ fn an_output_put_together_again_is_waited_for() {
     let gradient = grad_with(&[&loss], &[&x], options).unwrap().remove(0).unwrap();
     let roots = [loss.into(), gradient.sum().into()];
     backward(&roots, &[None, None], BackwardOptions::new()).unwrap();
-    // loss = c e^2x, its gradient 2 c e^2x, and that one's 4 c e^2x.
+    // loss = c e^2x, its gradient 2 c e^2x, and the gradient of that 4 c e^2x.
     let found = x.grad().unwrap().to_vec();
     for ((found, x), c) in found.into_iter().zip([0.1_f64, 0.7]).zip(factors) {
         let expected = 6.0 * c * (2.0 * x).exp();
@@ -64,9 +64,9 @@ fn among_many_that_wait_the_highest_goes_first_and_then_the_first_that_came() {
     for count in [3, 12, 13, 40] {
         let x = leaf([0.5, -1.0]);
         let visited = Arc::new(Mutex::new(Vec::new()));
-        // Held, so that each waits for what may still come.
+        // Held, so that each op waits for further gradients.
         let mut all: Vec<Tensor<f64>> = (0..count).map(|i| &x * (i as f64 + 1.0)).collect();
-        // Above the first one and the last one.
+        // Ops above the first one and above the last one.
         all.push(&all[0] * &all[count - 1]);
         for (i, y) in all.iter().enumerate() {
             let visited = Arc::clone(&visited);
@@ -86,7 +86,7 @@ fn among_many_that_wait_the_highest_goes_first_and_then_the_first_that_came() {
     }
 }
 
-/// Few leaves are found by looking at each, many by a map: on both sides of where that changes.
+/// A few leaves are found by a linear search, many by a map: both sides of the threshold.
 #[test]
 fn leaves_that_are_reached_in_turns_get_the_sum() {
     for count in [1, 2, 8, 9, 10, 40] {
@@ -105,7 +105,7 @@ fn leaves_that_are_reached_in_turns_get_the_sum() {
 fn among_many_leaves_each_is_found_again() {
     for count in 1..40_usize {
         let leaves: Vec<_> = (0..count).map(|i| leaf([i as f64 + 1.0])).collect();
-        // Each twice, and as many others between the two times as there can be.
+        // Each leaf twice, with as many others between the two times as possible.
         let twice = leaves.iter().chain(&leaves).enumerate();
         let parts = twice.map(|(k, leaf)| leaf * (k as f64 + 1.0));
         let sum = parts.reduce(|sum, part| sum + part).unwrap().sum();
@@ -115,7 +115,7 @@ fn among_many_leaves_each_is_found_again() {
         for (i, grad) in grad_with(&[&sum], &listed, options).unwrap().into_iter().enumerate() {
             assert_eq!(grad.unwrap().to_vec(), expected(i), "leaf {i} of {count}");
         }
-        // The gradient comes in one piece.
+        // The gradient arrives as one tensor.
         let pieces = Arc::new(Mutex::new(0));
         for leaf in &leaves {
             let pieces = Arc::clone(&pieces);
@@ -136,7 +136,7 @@ fn among_many_leaves_each_is_found_again() {
 #[test]
 fn a_kept_gradient_is_outside_the_graph_whatever_a_hook_returned() {
     // A temporary of the hook becomes the gradient: one that wants a gradient, one that was recorded, one
-    // that somebody still holds, and of few numbers as of many.
+    // that is still held elsewhere; with few numbers and with many.
     for n in [3, 100] {
         let w = Tensor::full([n], 2.0);
         w.set_stop_gradient(false);
@@ -171,7 +171,7 @@ fn a_kept_gradient_is_outside_the_graph_whatever_a_hook_returned() {
             let grad = x.grad().unwrap();
             assert!(grad.stop_gradient() && grad.is_leaf());
             assert_eq!(grad.to_vec(), vec![2.0; n]);
-            // Another backward adds to it, and nobody else sees that.
+            // Another backward adds to it, without changing other tensors.
             (&x * 1.0).sum().backward().unwrap();
             assert_eq!(x.grad().unwrap().to_vec(), vec![4.0; n]);
         }
@@ -180,7 +180,7 @@ fn a_kept_gradient_is_outside_the_graph_whatever_a_hook_returned() {
     }
 }
 
-/// A function of two leaves and a tensor between, which may be cut.
+/// A function of two leaves and an intermediate tensor, which may be cut.
 type Cut = fn(&[Tensor<f64>; 2], &dyn Fn(&Tensor<f64>) -> Tensor<f64>) -> Tensor<f64>;
 
 const CUTS: [(&str, Cut); 7] = [
@@ -235,7 +235,7 @@ fn no_gradient_flows_through_no_grad_vars() {
                 let loss = y.sum();
                 let stops = marked.stop_gradient();
                 let marks = || options().no_grad_vars([marked.clone()]);
-                // A hook on it has nothing to see.
+                // A hook on it is never called.
                 let handle = marked.register_hook(|_| panic!("a hook on what is cut")).unwrap();
                 for _ in 0..2 {
                     let found = grad_with(&[&loss], &inputs, marks()).unwrap();
@@ -247,7 +247,7 @@ fn no_gradient_flows_through_no_grad_vars() {
                 assert!(handle.remove());
                 assert_eq!(marked.stop_gradient(), stops);
                 assert!(leaves.iter().all(|leaf| leaf.grad().is_none()));
-                // What is unused so is an error where that is not allowed, and asked for it is unused.
+                // An input that is unused for this reason is an error, or `None` with `allow_unused`.
                 let unused = right.iter().position(Option::is_none);
                 let told = grad_with(
                     &[&loss],
@@ -263,7 +263,7 @@ fn no_gradient_flows_through_no_grad_vars() {
                 }
                 let itself = grad_with(&[&loss], &[&marked], marks()).unwrap();
                 assert!(itself[0].is_none(), "{name}");
-                // Without it all is as before.
+                // Without the option everything is as before.
                 let whole = grad_with(&[&loss], &inputs, options()).unwrap();
                 let plain = grad_with(&[&cut(&leaves, &Tensor::clone).sum()], &inputs, options());
                 for (whole, plain) in whole.iter().zip(plain.unwrap()) {
@@ -286,7 +286,7 @@ fn no_grad_vars_of_another_element_type_and_in_a_checkpoint() {
     let found = grad_with(&[&y], &[&x, &w], options().no_grad_vars(vars)).unwrap();
     assert_eq!(found[0].as_ref().unwrap().to_vec(), (&w * &h).to_vec());
     assert!(found[1].is_none());
-    // Zeros where they are asked for.
+    // Zeros on request.
     let options = options().materialize_grads(true).no_grad_vars([w.clone()]);
     assert_eq!(grad_with(&[&y], &[&w], options).unwrap()[0].as_ref().unwrap().to_vec(), [0.0; 2]);
 }

@@ -1,6 +1,6 @@
-//! Bytes as decisions, so that a fuzzer which changes a byte changes a decision.
+//! Bytes as decisions, so that a fuzzer that changes a byte changes a decision.
 
-/// Bytes that are read as decisions; when they are used up, every decision is the first.
+/// Bytes that are read as decisions; after the last byte, every decision is the first option.
 pub(crate) struct Choices<'a>(&'a [u8]);
 
 impl<'a> Choices<'a> {

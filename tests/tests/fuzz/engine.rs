@@ -1,5 +1,5 @@
-//! Calls of the engine in any order: ops, changes in place, hooks that fail, backward in all its
-//! forms. Nothing panics but what was told to, and nothing is half done after an error.
+//! Calls of the engine in any order: ops, in-place changes, hooks that fail, backward in all its
+//! forms. Only the test's own code panics, and nothing is half done after an error.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,10 +11,10 @@ use autograd_core::{
 
 use crate::choices::Choices;
 
-/// What a panic of the test's own user code says.
+/// The message of a panic in the test's own user code.
 const ON_PURPOSE: &str = "on purpose";
 
-/// Multiplies; saves an input and its output, and fails as it is told.
+/// Multiplies; saves an input and its output, and fails on request.
 #[py_layer]
 impl Fragile {
     type Saved = (Tensor<f64>, Tensor<f64>);
@@ -53,7 +53,7 @@ impl Fragile {
     }
 }
 
-/// What a hook does with the gradient it sees.
+/// The effect of a hook on the gradient.
 fn hook(kind: usize, grad: &Tensor<f64>) -> Result<Option<Tensor<f64>>> {
     match kind {
         0 => Ok(None),
@@ -76,7 +76,7 @@ struct Machine {
     handles: Vec<HookHandle>,
 }
 
-/// The gradient of each tensor, as it is now.
+/// The current gradient of each tensor.
 type Grads = Vec<Option<Vec<u64>>>;
 
 impl Machine {
@@ -151,7 +151,7 @@ impl Machine {
         })
     }
 
-    /// A change of a tensor that is there.
+    /// Changes an existing tensor.
     fn change(&mut self, choices: &mut Choices<'_>) -> Result<()> {
         let at = choices.below(self.tensors.len());
         let other = self.pick(choices);
@@ -197,7 +197,7 @@ impl Machine {
         }
     }
 
-    /// A walk through the graph; whether it may change gradients that are kept.
+    /// Walks the graph.
     fn walk(&self, choices: &mut Choices<'_>) -> Result<()> {
         let (y, x) = (self.pick(choices), self.pick(choices));
         let options =
@@ -246,7 +246,7 @@ pub(crate) fn run(bytes: &[u8]) {
                     machine.tensors.push(new);
                 } else {
                     let at = 6 + choices.below(18);
-                    // A kept gradient that leads back to its tensor is let go by hand.
+                    // A kept gradient that refers to its tensor must be cleared explicitly.
                     machine.tensors[at].clear_grad();
                     machine.tensors[at] = new;
                 }
@@ -258,7 +258,7 @@ pub(crate) fn run(bytes: &[u8]) {
             Err(panic) => {
                 let text = panic.downcast_ref::<String>().map(String::as_str);
                 let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("");
-                // A hook on what is packed cannot be told by a `Result`, so it comes as a panic.
+                // A hook on packed tensors cannot return a `Result` here, so its error is a panic.
                 assert!(text.contains(ON_PURPOSE), "nobody asked for this panic: {text}");
                 true
             }
@@ -269,7 +269,7 @@ pub(crate) fn run(bytes: &[u8]) {
         }
     }
     for x in &machine.tensors {
-        // Whatever happened, a tensor can be read, computed with and differentiated.
+        // In any case, a tensor can be read, used and differentiated.
         let y = x.detach();
         y.set_stop_gradient(false);
         (&y * 2.0).sum().backward().expect("a tensor stays usable");

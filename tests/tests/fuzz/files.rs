@@ -1,12 +1,12 @@
-//! Safetensors files: any bytes, and files that are nearly right.
+//! Safetensors files: random bytes, and files that are nearly correct.
 
 use autograd_core::safetensors::SafeTensors;
 use autograd_core::{AnyTensor, Error};
 
 use crate::choices::Choices;
 
-/// Bytes are read or refused; what is read is written again as bytes that read the same, and its
-/// tensors can be used.
+/// Bytes are read or refused; a file that is read can be written as bytes that read the same, and
+/// its tensors are usable.
 pub(crate) fn read(bytes: &[u8]) {
     let file = match SafeTensors::from_bytes(bytes) {
         Ok(file) => file,
@@ -25,7 +25,7 @@ pub(crate) fn read(bytes: &[u8]) {
     }
 }
 
-/// A file of a few tensors, of which any number may lie.
+/// A file of a few tensors, in which any number may be wrong.
 pub(crate) fn nearly_right(choices: &mut Choices<'_>) -> Vec<u8> {
     const NAMES: [&str; 8] = ["a", "b", "c", "a.b", "__metadata__", "", "\\u03c9", "\\ud834"];
     const TYPES: [(&str, u64); 8] = [

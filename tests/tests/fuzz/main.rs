@@ -1,5 +1,5 @@
-//! Input that nobody would write, from seeded random bytes: a few seconds here, for as long as one
-//! likes by `FUZZ=100 cargo test --release -p tests --test fuzz`, which multiplies the rounds, and
+//! Unlikely input from seeded random bytes: a few seconds here, longer with
+//! `FUZZ=100 cargo test --release -p tests --test fuzz`, which multiplies the rounds, and
 //! under libFuzzer in `fuzz/`, which runs the same functions.
 
 mod choices;
@@ -16,7 +16,7 @@ use autograd_core::empty_buffer_pool;
 use choices::Choices;
 use measured::{MEMORY, peak, turn};
 
-/// Runs `f` on random bytes, `count` times or as often as `FUZZ` says; names the round that fails.
+/// Runs `f` on random bytes, `count` times the number in `FUZZ`; names the round that fails.
 fn rounds(count: u64, length: usize, mut f: impl FnMut(&[u8])) {
     let times = std::env::var("FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     for round in 0..count * times {
@@ -34,8 +34,8 @@ fn rounds(count: u64, length: usize, mut f: impl FnMut(&[u8])) {
     }
 }
 
-/// What reading a file of `len` bytes may hold at once: its header as text and as a list of names
-/// and places, and its tensors, a small one of which is larger than its line.
+/// The memory that reading a file of `len` bytes may use: its header as text and as a list of names
+/// and offsets, and its tensors; a small tensor is larger than its line.
 fn justified(len: usize) -> usize {
     32 * len + (256 << 10)
 }
@@ -52,7 +52,7 @@ fn files_are_read_or_refused() {
     });
 }
 
-/// The worst that a file can ask for, byte by byte: many small tensors, many axes, long names.
+/// The files with the greatest demand for each byte: many small tensors, many axes, long names.
 #[test]
 fn memory_is_asked_for_as_the_file_justifies() {
     let _turn = turn();
@@ -83,7 +83,7 @@ fn memory_is_asked_for_as_the_file_justifies() {
     }
 }
 
-/// Calls of the engine in any order; and nothing of any of them stays behind.
+/// Calls of the engine in any order; none of them leaks.
 #[test]
 fn calls_in_any_order_break_nothing() {
     let _turn = turn();
@@ -111,7 +111,7 @@ fn programs_are_loaded_or_refused() {
     let _ = std::fs::remove_file(path);
 }
 
-/// The modules of the macros are read again by `fuzz/`, which no test builds.
+/// `fuzz/`, which no test builds, lists the modules of the macros again.
 #[test]
 fn the_fuzzer_of_the_macros_knows_their_modules() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

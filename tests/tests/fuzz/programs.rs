@@ -1,4 +1,4 @@
-//! Programs in files: real ones with a few of their words changed, loaded and run.
+//! Programs in files: valid ones with a few words changed, loaded and run.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use ndarray::{ArrayD, ArrayViewD};
 
 use crate::choices::Choices;
 
-/// What the notes of a file call the program.
+/// The key of the program in the file's metadata.
 const KEY: &str = "autograd.program";
 
 fn tanh(x: ArrayViewD<'_, f32>) -> ArrayD<f32> {
@@ -77,7 +77,7 @@ fn sums() -> Result<(Program, Executor)> {
     Ok((program, executor))
 }
 
-/// The files that all others are made from.
+/// The files from which all others are generated.
 fn originals() -> &'static [SafeTensors] {
     static FILES: OnceLock<Vec<SafeTensors>> = OnceLock::new();
     FILES.get_or_init(|| {
@@ -128,7 +128,7 @@ fn change(text: &str, choices: &mut Choices<'_>) -> String {
         "grad",
     ];
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    // The head is nearly always left alone, for behind it is where the work is.
+    // The head is rarely changed, because the rest is then refused at once.
     let first = usize::from(!choices.one_in(64)).min(lines.len() - 1);
     let at = first + choices.below(lines.len() - first);
     let other = first + choices.below(lines.len() - first);
@@ -161,7 +161,7 @@ fn change(text: &str, choices: &mut Choices<'_>) -> String {
     if lines.is_empty() { String::new() } else { lines.join("\n") + "\n" }
 }
 
-/// A file whose program is nearly right.
+/// A file whose program is nearly correct.
 pub(crate) fn nearly_right(choices: &mut Choices<'_>) -> SafeTensors {
     let mut file = choices.pick(originals()).clone();
     let mut text = file.metadata[KEY].clone();
@@ -172,8 +172,8 @@ pub(crate) fn nearly_right(choices: &mut Choices<'_>) -> SafeTensors {
     file
 }
 
-/// An error that tells of a panic of ours; a user's function may panic, and so may an op where
-/// there is no memory.
+/// Checks that an error does not report a panic of the library; a user's function may panic, and so
+/// may an op if memory is exhausted.
 #[track_caller]
 fn told<T>(done: Result<T>) -> Option<T> {
     match done {
@@ -187,7 +187,7 @@ fn told<T>(done: Result<T>) -> Option<T> {
     }
 }
 
-/// Loads a program, and does with it what can be done.
+/// Loads a program, and uses it in all ways.
 pub(crate) fn load_and_run(path: &Path) {
     let executor = Executor::new();
     let Some(program) = told(Program::load(path, &functions(), &executor)) else { return };

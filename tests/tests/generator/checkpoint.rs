@@ -1,4 +1,4 @@
-//! Checkpoints: the same gradients with less kept.
+//! Checkpoints: the same gradients with fewer saved tensors.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -22,12 +22,12 @@ fn gradient(tensor: &Tensor<f64>) -> Vec<f64> {
     tensor.grad().expect("a gradient").to_vec()
 }
 
-/// Runs a closure as it is, or as a checkpoint.
+/// Runs a closure directly, or as a checkpoint.
 fn maybe(cut: bool, f: impl Fn() -> Tensor<f64> + Send + Sync + 'static) -> Tensor<f64> {
     if cut { checkpoint(f) } else { f() }
 }
 
-/// Two layers, each a piece, with leaves and results of other ops captured.
+/// Two layers, each a piece, which capture leaves and results of other ops.
 fn model(cut: bool, x: &Tensor<f64>, w: &Tensor<f64>, v: &Tensor<f64>) -> Tensor<f64> {
     let (x1, w1) = (x.clone(), w.clone());
     let h = maybe(cut, move || (&x1 * &w1).tanh() + &w1);
@@ -73,7 +73,7 @@ fn higher_orders() {
         let h = hessian(|x| model(cut, x, &w, &v), &x).unwrap();
         [dx.to_vec(), d2x.to_vec(), gradient(&x), gradient(&w), h.to_vec()].concat()
     };
-    // Sums of more than two gradients may come in another order.
+    // Sums of more than two gradients may have another order.
     for (cut, whole) in run(true).iter().zip(run(false)) {
         assert!((cut - whole).abs() <= 1e-14 * whole.abs(), "{cut} {whole}");
     }
@@ -122,7 +122,7 @@ fn random_numbers_are_the_same_in_both_runs() {
         let h = maybe(cut, move || (&inside * 2.0).dropout(0.5, true));
         let between: Tensor<f64> = Tensor::randn([3]);
         h.sum().backward().unwrap();
-        // Backward takes no numbers away from what is drawn later.
+        // Backward does not consume numbers that are drawn later.
         let after: Tensor<f64> = Tensor::randn([3]);
         assert_eq!(gradient(&x), h.to_vec());
         (h.to_vec(), between.to_vec(), after.to_vec())
@@ -169,7 +169,7 @@ fn backwards_of_several_threads_do_not_take_numbers_from_each_other() {
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
-/// Lives as long as the node that has it.
+/// Lives as long as its node.
 struct Counted;
 
 impl Counted {
@@ -232,7 +232,7 @@ fn where_nothing_is_recorded_it_is_a_call() {
     let y = no_grad().run(move || checkpoint(move || inside.square()));
     assert!(y.stop_gradient());
     assert!(checkpoint(|| Tensor::<f32>::ones([2])).stop_gradient());
-    // A captured tensor itself.
+    // The captured tensor itself.
     let inside = x.clone();
     checkpoint(move || inside.clone()).backward().unwrap();
     assert_eq!(gradient(&x), [1.0]);

@@ -1,7 +1,7 @@
-//! What draws from the process-wide generator and must draw the same again: seeds, its state, checkpoints,
-//! programs.
+//! Code that draws from the process-wide generator and must draw the same numbers again: seeds, its state,
+//! checkpoints, programs.
 //!
-//! A binary of its own: a test of another file that drew meanwhile would change the figures.
+//! A separate binary: a test of another file that drew at the same time would change the numbers.
 
 mod checkpoint;
 mod programs;

@@ -1,4 +1,4 @@
-//! Programs that draw: dropout and initial parameters, on any number of threads.
+//! Programs that draw: dropout and initial parameters, with any number of threads.
 
 use autograd_core::prelude::*;
 use autograd_core::static_graph::{
@@ -60,7 +60,7 @@ fn dropout_draws_what_it_draws_in_eager_mode() {
         assert_eq!(floats(&found[1]), eager.to_vec());
         assert_eq!(floats(&found[2]), leaf.grad().unwrap().to_vec());
     }
-    // In a copy for testing nothing is dropped.
+    // A copy for testing drops nothing.
     let test = program.clone_program(true).unwrap();
     let found = Executor::new().run(&test, &[("x", &fed)], &asked(&[&z])).unwrap();
     assert_eq!(floats(&found[0]), (fed.relu() * 2.0).tanh().square().to_vec());
@@ -75,7 +75,7 @@ fn dropouts_and_user_code_draw_in_their_order() {
     let first = x.dropout(0.5).unwrap();
     let drawn = |x: &Tensor<f32>| x + Tensor::<f32>::rand(x.shape());
     let noise = program.py_func(drawn).x(&x).out(&out).call().unwrap();
-    // Before the function's as the operators stand, and beside it as they depend on each other.
+    // Before the function's operator in order, and independent of it.
     let second = (&first * 3.0).dropout(0.5).unwrap();
     let both = second.try_add(&noise).unwrap().try_add(&first).unwrap();
     let fed = wave(&[50, 4], 0.3);

@@ -1,5 +1,5 @@
-//! The programs of Paddle's pages on `PyLayer`, `PyLayerContext` and `py_func`, in their order, with the
-//! figures that Paddle prints.
+//! The programs of Paddle's pages on `PyLayer`, `PyLayerContext` and `py_func`, in order, with the
+//! numbers that Paddle prints.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -107,7 +107,7 @@ fn the_default_and_the_order_of_names() {
         z.mean().backward().unwrap();
         assert_close(&data.grad().unwrap(), &TANH_GRADIENT, 1e-15);
     }
-    // Another function than the default: `1 - |y|` is no derivative, but it is what was asked for.
+    // Another function than the default: `1 - |y|` is not the derivative, but it was requested.
     data.clear_grad();
     let z = TanhWith::with().x(&data).func1(Tensor::tanh).func2(Tensor::abs).apply();
     z.sum().backward().unwrap();
@@ -120,12 +120,12 @@ fn in_single_precision() {
     let _turn = seeded(2023);
     let data = leaf(Tensor::<f32>::randn([2, 3]));
     TanhWith::with().x(&data).func1(Tensor::tanh).apply().mean().backward().unwrap();
-    // Paddle's f32 tanh is an approximation; what is printed differs by its last digit.
+    // Paddle's f32 tanh is an approximation; the printed numbers differ in their last digit.
     let paddle = [0.16604151, 0.05858340, 0.14051215, 0.15677771, 0.01564610, 0.02991660];
     assert_close(&data.grad().unwrap(), &paddle, 2e-8);
 }
 
-// A forward without a tensor among its outputs, does not compile: `ui/outputs/shape_only.rs`.
+// A forward without a tensor among its outputs does not compile: `ui/outputs/shape_only.rs`.
 
 #[py_layer]
 impl AddWithShape {
@@ -173,7 +173,7 @@ fn no_gradient_where_none_is_wanted() {
     assert_eq!(data1.grad().unwrap().to_vec(), [1.0 / 6.0; 6]);
     assert!(data2.grad().is_none());
 
-    // None is wanted at all, so backward does not run.
+    // No gradient is wanted, so backward does not run.
     let data1 = Tensor::<f32>::ones([2, 3]);
     let z = AddToConstant::apply(&data1, &data2);
     assert!(z.stop_gradient() && z.is_leaf());
@@ -279,13 +279,13 @@ fn an_input_returned_is_a_new_tensor() {
         assert_eq!(a.to_vec(), [0.25]);
         assert!(!a.is_leaf() && x.is_leaf());
         a.backward().unwrap();
-        // Only the last of the two was walked back from.
+        // Backward walked only from the last of the two.
         let expected = f64::from(step) * std::f64::consts::E;
         assert_close(&x.grad().unwrap(), &[expected], 1e-15);
     }
 }
 
-/// Without the first line.
+/// The text without its first line.
 fn printed<T: Element>(tensor: &Tensor<T>) -> String {
     let text = tensor.to_string();
     let (_, data) = text.split_once('\n').unwrap();

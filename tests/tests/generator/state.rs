@@ -1,4 +1,4 @@
-//! The process-wide generator's state, taken and put back.
+//! The process-wide generator's state, saved and restored.
 
 use autograd_core::nn::Linear;
 use autograd_core::prelude::*;
@@ -40,7 +40,7 @@ fn recomputed() -> Vec<u64> {
     bits(&x.grad().unwrap())
 }
 
-/// All that draws from it.
+/// All functions that draw from it.
 const DRAWS: [(&str, fn() -> Vec<u64>); 12] = [
     ("randn of f64", || bits(&Tensor::randn([7]))),
     ("randn of f32", || narrow(&Tensor::randn([7]))),
@@ -59,7 +59,7 @@ const DRAWS: [(&str, fn() -> Vec<u64>); 12] = [
 #[test]
 fn the_stream_goes_on_from_where_it_was_taken() {
     let _turn = turn();
-    // As it seeded itself, from a seed, and from anywhere in the stream: the engine makes 312 numbers at once.
+    // Self-seeded, seeded, and from any position: the engine generates 312 numbers at once.
     for offset in [None, Some(0), Some(1), Some(311), Some(312), Some(1000)] {
         if let Some(offset) = offset {
             seed(2023);
@@ -74,7 +74,7 @@ fn the_stream_goes_on_from_where_it_was_taken() {
                 assert_eq!(draw(), first, "{name} from {offset:?}");
             }
         }
-        // All at once, and after what drew in between.
+        // All draws, also after other draws.
         let all = || DRAWS.map(|(_, draw)| draw());
         let state = rng_state();
         let first = all();
@@ -82,18 +82,18 @@ fn the_stream_goes_on_from_where_it_was_taken() {
         all();
         set_rng_state(&state);
         assert_eq!(all(), first);
-        // A state is a generator with the same numbers, and drawing from that leaves the process alone.
+        // A state is a generator with the same numbers; drawing from it does not affect the process.
         set_rng_state(&state);
         let mut own = state.clone();
         assert_eq!(own.randperm(9), Tensor::<i64>::randperm(9).to_vec());
     }
-    // What Paddle draws after its seed.
+    // Paddle's numbers after its seed.
     seed(2023);
     let state = rng_state();
     Tensor::<f32>::randn([1001]);
     set_rng_state(&state);
     assert_eq!(Tensor::<f64>::randn([2, 3]).to_vec()[0], 0.06132208266916202);
-    // On another thread it is the same generator.
+    // Another thread uses the same generator.
     let there = std::thread::spawn(|| Tensor::<f64>::rand([4]).to_vec());
     let there = there.join().unwrap();
     set_rng_state(&state);

@@ -1,5 +1,5 @@
-//! Outputs, saved tensors and gradients that are absent or of unusual kinds, beyond `py_layer.rs`. What is a
-//! compile error is in `ui/cases`.
+//! Outputs, saved tensors and gradients that are absent or of unusual kinds, in addition to `py_layer.rs`.
+//! Compile errors are in `ui/cases`.
 
 use std::sync::Mutex;
 
@@ -12,7 +12,7 @@ fn leaf(element: f64) -> Tensor<f64> {
     x
 }
 
-/// What a backward was called with.
+/// The gradients that backward functions received.
 static SEEN: Mutex<Vec<(&str, Vec<Option<f64>>)>> = Mutex::new(Vec::new());
 
 fn see(op: &'static str, grads: &[Option<&Tensor<f64>>]) {

@@ -1,5 +1,5 @@
-//! What forward reads besides its inputs: with debug assertions, an error where a gradient would be
-//! lost, and nowhere else.
+//! Tensors that forward reads besides its inputs: with debug assertions, an error if a gradient
+//! would be lost, and only then.
 #![cfg(debug_assertions)]
 
 use autograd_core::prelude::*;
@@ -10,7 +10,7 @@ fn leaf(x: f64) -> Tensor<f64> {
     x
 }
 
-/// Calls what it is given.
+/// Calls the given function.
 #[py_layer]
 impl Calls {
     fn forward(
@@ -29,7 +29,7 @@ impl Calls {
     }
 }
 
-/// `None` where the op is applied.
+/// The error, or `None` if the op succeeds.
 fn told(f: impl Fn(&Tensor<f64>) -> Tensor<f64>) -> Option<String> {
     let (x, mask, other) = (leaf(1.0), leaf(1.0), leaf(3.0));
     let result = Calls::try_apply(&x, &mask, &[&other], f);
@@ -48,7 +48,7 @@ fn a_tensor_that_is_no_input_is_reported() {
     assert!(said.starts_with("Calls: forward reads a tensor of shape [1] that wants"), "{said}");
     assert!(said.contains(&format!("in mul at {}:{line}:", file!())), "{said}");
     assert!(said.ends_with("or read its `detach()` if that is meant"), "{said}");
-    // The output of an op that wants one, and through another layer.
+    // The output of an op that wants a gradient, and a tensor read by another layer.
     let h = &w * 2.0;
     assert!(told(|x| x * &h).is_some());
     assert!(told(|x| Double::apply(x) + Double::apply(&w)).is_some());
@@ -66,7 +66,7 @@ impl Double {
     }
 }
 
-/// Reads one input itself, and gives the other to another layer.
+/// Reads one input itself, and passes the other to another layer.
 #[py_layer]
 impl Outer {
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, w: &Tensor<f64>) -> Tensor<f64> {
@@ -88,19 +88,19 @@ fn what_is_meant_is_let_alone() {
     assert_eq!(told(|x| x * w.item()), None);
     // No gradient flows through a comparison.
     assert_eq!(told(|x| x.greater(&w).cast()), None);
-    // A graph of forward's own.
+    // A graph inside forward.
     assert_eq!(told(|x| enable_grad().run(|| x * &w).detach()), None);
-    // Inputs, also those of a layer within.
+    // Inputs, including those of an inner layer.
     assert_eq!(told(Double::apply), None);
     assert_eq!(told(|x| Outer::apply(x, &constant)), None);
     let (x, w) = (leaf(1.0), leaf(1.0));
     Outer::apply(&x, &w).backward().unwrap();
     assert_eq!(w.grad().unwrap().item(), 2.0);
-    // Where nothing is recorded, nothing is lost.
+    // If nothing is recorded, no gradient is lost.
     assert_eq!(no_grad().run(|| Calls::apply(&x, &x, &[], |x| x * &w)).item(), 1.0);
 }
 
-/// A layer of a network, its weight in a struct.
+/// A layer of a network whose weight is in a struct.
 struct Weights {
     w: Tensor<f64>,
 }
@@ -116,7 +116,7 @@ impl Scales {
     }
 }
 
-/// Its own inputs are hidden from the layer that it calls, which records nothing.
+/// Its own inputs are hidden from the layer that it calls, and it records nothing.
 #[py_layer]
 impl Hides {
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, w: &Tensor<f64>) -> Tensor<f64> {
@@ -136,7 +136,7 @@ fn a_layer_within_a_layer_reads_for_the_outer_one() {
     let weights = Weights { w };
     let said = told(|x| Scales::apply(x, &weights)).unwrap();
     assert!(said.starts_with("Calls: "), "{said}");
-    // Also where no input of the op wants a gradient.
+    // Even if no input of the op wants a gradient.
     let said = Scales::try_apply(&Tensor::from([1.0]), &weights).unwrap_err().to_string();
     assert!(said.starts_with("Scales: forward reads a tensor"), "{said}");
 }
@@ -147,12 +147,12 @@ fn a_checkpoint_and_a_thread_tell_it_too() {
     let inside = x.clone();
     let told = std::thread::spawn(move || Scales::try_apply(&inside, &weights).is_err());
     assert!(told.join().unwrap());
-    // What a checkpoint's closure holds is found by the graph, and is no hidden tensor.
+    // The graph knows the tensors that a checkpoint's closure holds; they are not hidden.
     let (a, b) = (x.clone(), leaf(3.0));
     let held = b.clone();
     autograd_core::checkpoint(move || Outer::apply(&a, &held)).backward().unwrap();
     assert_eq!(b.grad().unwrap().item(), 2.0);
-    // Another thread's forward hides nothing from this one's.
+    // A forward on another thread does not affect this one.
     let weights = Weights { w: leaf(2.0) };
     std::thread::scope(|scope| {
         for _ in 0..4 {

@@ -1,4 +1,4 @@
-//! Outputs that are inputs, and changes in place. A layer's output is never a view of its inputs.
+//! Outputs that are inputs, and in-place changes. A layer's output is never a view of its inputs.
 
 use autograd_core::prelude::*;
 use autograd_core::{Error, gradcheck, gradgradcheck};
@@ -13,7 +13,7 @@ fn gradient(tensor: &Tensor<f64>) -> Vec<f64> {
     tensor.grad().expect("a gradient").to_vec()
 }
 
-/// Returns its input; the gradient is tripled, so that one sees whether backward ran.
+/// Returns its input; the gradient is tripled, to show that backward ran.
 #[py_layer]
 impl Identity {
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
@@ -25,7 +25,7 @@ impl Identity {
     }
 }
 
-/// The same, and says so.
+/// The same, with the mark.
 #[py_layer]
 impl MarkedIdentity {
     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
@@ -92,7 +92,7 @@ fn without_a_wanted_gradient_the_output_is_outside_the_graph() {
     let y = no_grad().run(|| Identity::apply(&w));
     assert!(y.stop_gradient() && !w.stop_gradient());
     assert_eq!(y.to_vec(), [2.0]);
-    // What is done to the output is not done to the input.
+    // Changes of the output do not affect the input.
     y.set_stop_gradient(false);
     (&y * 5.0).backward().unwrap();
     assert!(w.grad().is_none());
@@ -162,7 +162,7 @@ fn mark_not_inplace_beside_another_output() {
 
 #[test]
 fn an_input_that_forward_changes() {
-    // There is no `mark_dirty`: the output is a new tensor, also of an input that was changed.
+    // There is no `mark_dirty`: the output is a new tensor, even if the input was changed.
     #[py_layer]
     impl AddInto {
         fn forward(
@@ -213,7 +213,7 @@ fn one_input_returned_as_two_outputs() {
     };
     gradcheck(f, &[Tensor::from(vec![1.0, 2.0])]).unwrap();
     gradgradcheck(f, &[Tensor::from(vec![1.0, 2.0])]).unwrap();
-    // The two are tensors of their own.
+    // The two are separate tensors.
     let x = leaf(&[1.0]);
     let (mut a, b) = Twice::apply(&x);
     a += 1.0;
@@ -280,7 +280,7 @@ fn detached_data_is_shared() {
     later.fill(1.0).unwrap();
     assert_eq!((b.to_vec(), detached.to_vec()), (vec![1.0; 2], vec![1.0; 2]));
 
-    // And so is the count of changes: what was saved of `b` is noticed to have changed.
+    // The count of changes is shared too: a change of the saved `b` is detected.
     let c = b.square();
     later.fill(9.0).unwrap();
     let error = c.sum().backward().unwrap_err();
@@ -328,7 +328,7 @@ fn an_output_that_its_op_saved_is_noticed_to_have_changed() {
         assert_eq!((*op, parameter.as_str(), *f), ("Both", saved, found));
         assert!(x.grad().is_none());
     };
-    // Through the output, through data that it shares, by an op in place that is recorded.
+    // Through the output, through shared data, and by a recorded in-place op.
     let (y, _) = Both::apply(&x, false);
     no_grad().run(|| y.fill(0.0)).unwrap();
     told(&y, "saved tensor 1", 1);
@@ -344,7 +344,7 @@ fn an_output_that_its_op_saved_is_noticed_to_have_changed() {
     let (y, z) = Both::apply(&x, true);
     z.fill(3.0).unwrap();
     told(&y, "saved tensor 2", 1);
-    // A change of what was not saved, or of a copy, is none of the op's business.
+    // A change of a tensor that was not saved, or of a copy, does not matter to the op.
     let (y, z) = Both::apply(&x, true);
     let mut copy = &y * 1.0;
     copy += 1.0;
@@ -373,7 +373,7 @@ fn a_kept_gradient_belongs_to_the_version_it_was_asked_for() {
     a *= 3.0;
     a.sum().backward().unwrap();
     // As in Paddle: that of the old version. The new one is another handle, which keeps its own
-    // gradient only where that is asked for.
+    // gradient only on request.
     assert_eq!(gradient(&old), [6.0]);
     assert_eq!(gradient(&x), [6.0]);
 }

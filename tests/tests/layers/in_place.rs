@@ -1,4 +1,4 @@
-//! Changes in place: which tensors see them, and what the forward of an op must not change.
+//! In-place changes: which tensors see them, and which the forward of an op must not make.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -8,7 +8,7 @@ use autograd_core::optim::{Optimizer, Sgd};
 use autograd_core::prelude::*;
 use autograd_core::{Error, enable_grad};
 
-/// Lets a closure have its inputs, one of each form, before it computes something.
+/// Passes its inputs, one of each form, to a closure before it computes.
 #[py_layer]
 impl Lends {
     fn forward(
@@ -34,7 +34,7 @@ impl Lends {
     }
 }
 
-/// The same with one input, a small op where that has few elements.
+/// The same with one input: a small op if that has few elements.
 #[py_layer]
 impl<T: Float> LendsOne<T> {
     fn forward(
@@ -58,7 +58,7 @@ fn leaf(shape: &[usize]) -> Tensor<f64> {
     x
 }
 
-/// All ways to change a tensor in place, with the name that errors give them.
+/// All methods that change a tensor in place, with their names in errors.
 type Write = (&'static str, fn(&Tensor<f64>) -> Result<(), Error>);
 
 const WRITES: &[Write] = &[
@@ -75,7 +75,7 @@ const WRITES: &[Write] = &[
 const HANDLES: &[(&str, fn(&Tensor<f64>) -> Tensor<f64>)] =
     &[("itself", Tensor::clone), ("detached", Tensor::detach)];
 
-/// What the engine says of a call, or forward.
+/// The error of a call, from the engine or from forward.
 fn said<V>(result: Result<Result<V, Error>, Error>) -> String {
     match result.and_then(|returned| returned) {
         Ok(_) => panic!("it was not refused"),
@@ -83,7 +83,7 @@ fn said<V>(result: Result<Result<V, Error>, Error>) -> String {
     }
 }
 
-/// Inputs that want a gradient: a leaf, a parameter, the result of an op, one that was changed before.
+/// Inputs that want a gradient: a leaf, a parameter, the result of an op, and one changed before.
 fn inputs(shape: &[usize]) -> Vec<(&'static str, Tensor<f64>)> {
     let changed = leaf(shape) * 1.0;
     no_grad().run(|| changed.fill(3.0)).unwrap();
@@ -100,7 +100,7 @@ fn forward_does_not_change_an_input_that_wants_a_gradient() {
     for shape in [&[][..], &[2], &[3, 50]] {
         for (kind, x) in inputs(shape) {
             let before = x.to_vec();
-            // It is saved: a change would be an error of its backward.
+            // It is saved: a change would be an error in its backward.
             let saved = x.square().sum();
             for (name, write) in WRITES {
                 for (handle, of) in HANDLES {
@@ -110,7 +110,7 @@ fn forward_does_not_change_an_input_that_wants_a_gradient() {
                         format!("LendsOne: forward must not change `x` in place ({name})");
                     assert!(told.starts_with(&expected), "{case}: {told}");
                     assert!(told.contains("change `x.copy()`, or declare `#[stop_gradient] x`"));
-                    // A scope in forward does not help, nor one around it.
+                    // A scope in forward does not help, nor does one around the call.
                     let told = said(LendsOne::try_apply(&x, |x| no_grad().run(|| write(&of(x)))));
                     assert!(told.starts_with(&expected), "{case}: {told}");
                     let told = said(no_grad().run(|| LendsOne::try_apply(&x, |x| write(&of(x)))));
@@ -123,7 +123,7 @@ fn forward_does_not_change_an_input_that_wants_a_gradient() {
                 assert_eq!(y.to_vec(), before.iter().map(|x| x * 2.0).collect::<Vec<_>>());
             }
             saved.backward().unwrap();
-            // After all that nothing is protected any more.
+            // After the calls no tensor is protected any more.
             no_grad().run(|| x.fill(0.5)).unwrap();
         }
     }
@@ -151,7 +151,7 @@ fn operators_that_panic_say_the_same() {
 
 #[test]
 fn every_input_is_named() {
-    // More than there is place for beside each other.
+    // More inputs than are stored inline.
     let (x, option) = (leaf(&[2]), leaf(&[2]));
     let list: Vec<_> = (0..20).map(|_| leaf(&[2])).collect();
     let free = leaf(&[2]) * 1.0;
@@ -161,10 +161,10 @@ fn every_input_is_named() {
         let told = said(call);
         assert!(told.starts_with(&format!("Lends: forward must not change {name}")), "{told}");
     }
-    // An input that stands twice is what it is where it is differentiated.
+    // An input that is passed twice is named where it is differentiated.
     let told = said(Lends::try_apply(&x, None, &[], &x, |all| all[1].fill(0.0)));
     assert!(told.starts_with("Lends: forward must not change `x`"), "{told}");
-    // Of another element type, and several tensors of which one wants no gradient.
+    // An input of another element type, and several tensors, one of which wants no gradient.
     let small = Tensor::<f32>::from([1.0, 2.0]);
     small.set_stop_gradient(false);
     let told = said(LendsOne::try_apply(&small, |x| x.fill(0.0)));
@@ -215,9 +215,9 @@ fn an_op_in_an_op_protects_its_own_inputs_and_those_around() {
     let inner = |y: &Tensor<f64>| LendsOne::apply(y, |_| x.fill(0.0)).map(drop);
     let told = said(LendsOne::try_apply(&x, |x| inner(&x.copy())));
     assert!(told.starts_with("LendsOne: forward must not change `x`"), "{told}");
-    // What the inner one gets is a constant there, and its own.
+    // The inner op's input is a constant there, and its own.
     LendsOne::apply(&w, |w| LendsOne::apply(&(w * 2.0), |h| h.fill(0.0)).map(drop)).unwrap();
-    // When the inner one is done, the outer one's input is protected still.
+    // After the inner op, the outer op's input is still protected.
     let told = said(LendsOne::try_apply(&x, |x| {
         LendsOne::apply(&w, |_| Ok(()))?;
         x.fill(0.0)
@@ -256,7 +256,7 @@ fn errors_in_place_advise_what_helps() {
     h += 1.0;
     let told = y.sum().backward().unwrap_err().to_string();
     assert!(told.ends_with("change a `copy()` of it instead"), "{told}");
-    // Who follows the advice has no error, and the right gradients.
+    // Following the advice gives no error, and correct gradients.
     let mut copy = x.copy();
     copy += 1.0;
     let h = &x * 1.0;
@@ -268,7 +268,7 @@ fn errors_in_place_advise_what_helps() {
     assert_eq!(x.to_vec(), [1.0, 2.0]);
 }
 
-/// Elements of one type, and another of them.
+/// Elements of one type, and a different element.
 fn check_sharing<T: Element>(numbers: [T; 6], other: T) {
     type Of<T> = fn(&Tensor<T>) -> Tensor<T>;
     let shares: [(&str, Of<T>); 2] = [("clone", Tensor::clone), ("detach", Tensor::detach)];
@@ -285,7 +285,7 @@ fn check_sharing<T: Element>(numbers: [T; 6], other: T) {
         ("split", |x| x.split(1, 0).remove(0)),
         ("concat", |x| Tensor::concat(&[x], 0)),
     ];
-    // Inline, on the heap, and where the data is shared already.
+    // Inline, on the heap, and with data that is shared already.
     for (repeats, changed) in [(1, false), (30, false), (1, true), (30, true)] {
         let make = || {
             let row = Tensor::from(numbers.to_vec()).reshape([1, 2, 3]);

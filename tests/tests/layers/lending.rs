@@ -1,5 +1,5 @@
-//! What user code is lent by a backward, a program or a checker it may write into: nobody else sees that. What it
-//! is not to change (a tensor that wants a gradient) is refused.
+//! User code may write to tensors that a backward, a program or a checker passes to it: no other code sees
+//! that. Changes of a tensor that wants a gradient are refused.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,14 +16,14 @@ fn leaf(data: &[f64]) -> Tensor<f64> {
     x
 }
 
-/// Few numbers, which stand in a tensor itself, and many, which share a buffer.
+/// Few numbers, which are inline, and many, which are in a shared buffer.
 const COUNTS: [usize; 2] = [3, 1000];
 
 fn data(count: usize) -> Vec<f64> {
     (0..count).map(|i| 0.5 + (i % 7) as f64 * 0.25).collect()
 }
 
-/// Writes into a tensor in every way there is, as far as that is allowed.
+/// Writes to a tensor in every possible way, as far as that is allowed.
 fn spoil(tensor: &Tensor<f64>) {
     let mut other = tensor.clone();
     let _ = tensor.fill(100.0);
@@ -36,7 +36,7 @@ fn spoil(tensor: &Tensor<f64>) {
     let _ = tensor.detach().fill(-3.0);
 }
 
-/// The same without the last, which asks for it.
+/// The same, without the last write, which needs another handle.
 fn change(tensor: &Tensor<f64>) {
     let mut other = tensor.clone();
     let _ = tensor.fill(100.0);
@@ -56,15 +56,15 @@ fn spoil_any(tensor: &AnyTensor) {
 
 // Programs.
 
-/// A program with a function in it: fetched are all variables and gradients, in their names' order.
+/// A program with a function in it: all variables and gradients are fetched, in the order of their names.
 struct Ran {
     fetched: Vec<Vec<f64>>,
     parameters: Vec<Vec<f64>>,
     fed: Vec<f64>,
 }
 
-/// Builds `y = x² + w`, by a function of `x` and `w`, between operators that read the same variables before and
-/// after it; runs it twice.
+/// Builds `y = x² + w` by a function of `x` and `w`, between operators that read the same variables before
+/// and after it; runs it twice.
 fn run(count: usize, place: impl Fn(&Program, [&Variable; 4]) -> Variable) -> Ran {
     let program = Program::new();
     let x = program.data("x", [count], DType::Float64).unwrap();
@@ -89,7 +89,7 @@ fn run(count: usize, place: impl Fn(&Program, [&Variable; 4]) -> Variable) -> Ra
     for _ in 0..2 {
         let run = executor.run(&program, &[("x", &fed), ("c", &constant)], &fetch).unwrap();
         fetched.extend(run.iter().map(|value| value.downcast_ref::<f64>().unwrap().to_vec()));
-        // What was fetched is the caller's own.
+        // Fetched values belong to the caller.
         run.iter().for_each(spoil_any);
         spoil_any(&executor.parameter("w").unwrap());
     }
@@ -206,7 +206,7 @@ fn functions_of_a_program_write_into_what_they_are_given() {
     }
 }
 
-/// `x² + w`, which writes into what its backward is lent.
+/// `x² + w`, which writes to the tensors that its backward gets.
 #[py_layer]
 impl Spoils {
     type Saved = (Tensor<f64>, Tensor<f64>);
@@ -229,7 +229,7 @@ impl Spoils {
         let (dx, dw) = (dy * x * 2.0, dy * 1.0);
         if *ctx.attrs() {
             [x, y].into_iter().for_each(change);
-            // A gradient too, but for one that is recorded.
+            // A gradient too, unless it is recorded.
             if dy.stop_gradient() { spoil(dy) } else { change(dy) }
         }
         Grads { x: dx, w: dw }
@@ -316,7 +316,7 @@ fn what_a_program_took_from_a_traced_closure_is_its_own() {
 
 // Backward.
 
-/// What two branches from one tensor are: a place for user code lies on the first.
+/// Two branches from one tensor: the user code is on the first.
 struct Branches {
     x: Tensor<f64>,
     a: Tensor<f64>,
@@ -401,7 +401,7 @@ fn written(grad: &AnyTensor) {
 
 #[test]
 fn hooks_write_into_gradients() {
-    // What a hook leaves goes on where the hook stands, and nowhere else: so the other tensor's gradient is right.
+    // The gradient that a hook returns is passed on only there, so the other tensor's gradient is correct.
     for count in COUNTS {
         for create_graph in [false, true] {
             for (name, register) in HOOKS {
@@ -445,7 +445,7 @@ fn a_gradient_that_was_kept_before_is_not_reached() {
     }
 }
 
-/// A tensor that user code gives away and goes on to write into.
+/// A tensor that user code returns and writes to later.
 #[test]
 fn what_a_hook_returned_it_may_change_later() {
     for count in COUNTS {
@@ -478,7 +478,7 @@ fn what_a_hook_returned_it_may_change_later() {
     }
 }
 
-/// One for all tensors of a shape.
+/// One tensor for all tensors of a shape.
 fn scratch_of(tensor: &Tensor<f64>) -> Tensor<f64> {
     static ALL: Mutex<Vec<Tensor<f64>>> = Mutex::new(Vec::new());
     let mut all = ALL.lock().unwrap();
@@ -491,7 +491,7 @@ fn scratch_of(tensor: &Tensor<f64>) -> Tensor<f64> {
     }
 }
 
-/// Its gradients stand in a buffer that all its calls use.
+/// An op whose gradients are in a buffer that all its calls use.
 #[py_layer]
 impl Reuses {
     type Attrs = (Scratch, f64);
@@ -513,7 +513,7 @@ impl Reuses {
     }
 }
 
-/// Not seen to be a tensor.
+/// A tensor that is not recognized as one.
 struct Scratch(Tensor<f64>);
 
 #[test]
@@ -532,7 +532,7 @@ fn what_a_backward_returned_it_may_change_later() {
     }
 }
 
-/// Writes into all that a backward is lent, lists among them.
+/// Writes to all tensors that a backward gets, including lists.
 #[py_layer]
 impl WritesInBackward {
     type Saved = (Tensor<f64>, Vec<Tensor<f64>>);
@@ -567,7 +567,7 @@ impl WritesInBackward {
     }
 }
 
-/// The same on few numbers, in a node of its own kind.
+/// The same with few numbers, recorded in a small node.
 #[py_layer]
 impl WritesFew {
     type Saved = (Tensor<f64>, Tensor<f64>);
@@ -592,7 +592,7 @@ impl WritesFew {
     }
 }
 
-/// One tensor saved, which stands where it is lent.
+/// One saved tensor, borrowed in place.
 #[py_layer]
 impl WritesOne {
     type Saved = Tensor<f64>;
@@ -633,7 +633,7 @@ fn a_backward_writes_into_what_it_is_lent() {
     ];
     for count in COUNTS {
         for (name, op, right) in OPS {
-            // On leaves, and on the outputs of ops.
+            // With leaves, and with the outputs of ops.
             for through in [false, true] {
                 let all = |op: Run, create_graph: bool| {
                     let (x, w) = (leaf(&data(count)), leaf(&data(count)));
@@ -642,7 +642,7 @@ fn a_backward_writes_into_what_it_is_lent() {
                     let y = op(&inputs[0], &inputs[1]);
                     let seed = Tensor::from(&data(count)[..]);
                     let mut found = Vec::new();
-                    // A recorded backward that changes an output notes that as a change of it.
+                    // A recorded backward that changes an output records that change.
                     for _ in 0..if create_graph { 1 } else { 2 } {
                         let options = GradOptions::new()
                             .seeds(vec![Some(seed.clone())])
@@ -658,7 +658,7 @@ fn a_backward_writes_into_what_it_is_lent() {
                                 Ok(second) => {
                                     found.extend(second.into_iter().flatten().map(|g| g.to_vec()))
                                 }
-                                // What this backward has changed itself after ops saved it.
+                                // This backward itself has changed a tensor after ops saved it.
                                 Err(Error::SavedTensorChanged { .. }) => {
                                     found.extend([vec![], vec![]]);
                                 }
@@ -707,7 +707,7 @@ fn what_wants_a_gradient_is_not_changed_inside_of_a_backward() {
         let told = told.lock().unwrap().take().unwrap().to_string();
         assert!(told.starts_with(op) && told.contains("no_grad()"), "{told}");
         assert_eq!(w.to_vec(), [1.0, 2.0]);
-        // As everywhere else it may be meant.
+        // As everywhere else, it may be intended.
         let h = &w * 1.0;
         let parameter = w.clone();
         let _ = h.register_hook(move |_| {
@@ -753,7 +753,7 @@ thread_local! {
     static AGAIN: std::cell::Cell<Option<Tensor<f64>>> = const { std::cell::Cell::new(None) };
 }
 
-/// Writes into what `jvp` is lent.
+/// Writes to the tensors that `jvp` gets.
 #[py_layer]
 impl WritesInJvp {
     type Saved = Tensor<f64>;
@@ -796,7 +796,7 @@ fn a_jvp_writes_into_what_it_is_lent() {
         for record in [false, true] {
             let [x, w, dx, dw] = [(); 4].map(|()| Tensor::from(&data(count)[..]));
             x.set_stop_gradient(!record);
-            // Both inputs; one, beside a constant; results of ops.
+            // Both inputs; one input and a constant; results of ops.
             let (y, dy) = jvp(
                 |t| WritesInJvp::apply(&t[0], &t[1]),
                 &[x.clone(), w.clone()],
@@ -840,7 +840,7 @@ fn closures_that_are_differentiated_write_into_what_they_are_given() {
             no_grad().run(|| x.detach().fill(3.0)).unwrap();
             y
         };
-        // What a rule saved has changed, which it tells.
+        // A tensor that a rule saved has changed, which is an error.
         for told in [
             vjp(|t| f(&t[0]), std::slice::from_ref(&x), &v).map(drop),
             jvp(|t| f(&t[0]), std::slice::from_ref(&x), std::slice::from_ref(&v)).map(drop),
@@ -889,14 +889,14 @@ fn what_an_op_saved_is_shown() {
     }
 }
 
-// What was saved says `stop_gradient` as the tensor does outside.
+// A saved tensor has the `stop_gradient` that the tensor has outside.
 
 thread_local! {
     static SAID: std::cell::RefCell<Vec<[bool; 6]>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
-/// An input, one that is given with `stop_gradient`, one that is declared so, an output, one that is marked, and
-/// an output of integers.
+/// An input, an input that has `stop_gradient`, one that is declared with it, an output, one that is marked,
+/// and an output of integers.
 type Kinds = (F, F, F, F, F, Tensor<i64>);
 
 fn said(saved: &Kinds) {

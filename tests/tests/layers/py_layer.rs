@@ -91,7 +91,7 @@ fn close(a: &[f64], b: &[f64]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12)
 }
 
-/// An op from its two functions, for the cases below.
+/// Defines an op by its two functions, for the cases below.
 macro_rules! op {
     ($(#[$attr:meta])* $name:ident $(<$($generic:tt)*)? { $($body:tt)* }) => {
         #[py_layer(allow(none_gradient, unread_saved))]
@@ -996,7 +996,7 @@ fn once_differentiable() {
     assert_eq!(first.to_vec(), [6.0]);
     let error = recorded(&first, &x).unwrap_err().to_string();
     assert!(error.starts_with("Once: its backward is `once_differentiable`"), "{error}");
-    // In a sum with other gradients too: that is recorded, and so leads to the refusal.
+    // In a sum with other gradients too: the sum is recorded, and so causes the error.
     for y in [Once::apply(&x) + x.square(), Once::apply(&x) + Once::apply(&x)] {
         let first = recorded(&y, &x).unwrap();
         assert_eq!(first.to_vec(), [12.0]);
@@ -1064,7 +1064,7 @@ fn saving_an_output_does_not_leak() {
     }
     let count = Arc::new(());
     let x = leaf(&[1.0]);
-    // Backward never runs, and the node goes with the output all the same.
+    // Backward never runs, but the node is dropped with the output.
     drop(Kept::apply(&x, &count));
     assert_eq!(Arc::strong_count(&count), 1);
     let y = Kept::apply(&x, &count);
@@ -1116,7 +1116,7 @@ fn a_tensor_through_a_type_parameter() {
     assert!(error.starts_with("Show: the plain parameter `value` was given a tensor"), "{error}");
 }
 
-/// Inside what a type parameter stands for, and behind `impl Trait`, too.
+/// Inside a type parameter's type, and behind `impl Trait`, too.
 #[test]
 fn tensors_in_plain_parameters_of_a_generic_op() {
     #[py_layer]
@@ -1164,7 +1164,7 @@ impl Broadcast {
     }
 }
 
-/// The notes of a call are written in the memory of an earlier one.
+/// The record of a call reuses the memory of an earlier one.
 #[test]
 fn a_call_knows_nothing_of_the_shapes_of_the_one_before() {
     for n in [3, 1, 1, 4, 2, 1] {

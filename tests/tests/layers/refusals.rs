@@ -1,5 +1,5 @@
-//! What cannot be differentiated (again) is refused in the same words whatever shapes and element
-//! types its inputs and outputs have, by every call that may ask for it.
+//! Derivatives that do not exist give the same error for all shapes and element types of inputs and
+//! outputs, from every function that may compute them.
 
 use autograd_core::prelude::*;
 use autograd_core::static_graph::{Executor, Program, gradients};
@@ -33,7 +33,7 @@ fn wide(x: &AnyTensor) -> Tensor<f64> {
     }
 }
 
-/// The sum of all, as one number.
+/// The sum of all parts, as one number.
 fn total<'a>(parts: impl IntoIterator<Item = &'a AnyTensor>) -> Tensor<f64> {
     parts.into_iter().fold(Tensor::from(0.0), |sum, part| sum + wide(part).sum())
 }
@@ -63,7 +63,7 @@ fn kept(x: &AnyTensor) -> Option<AnyTensor> {
     }
 }
 
-/// Ops of one backward each, in every form of input and output, mixed.
+/// Ops with one backward each, in every combination of input and output forms.
 macro_rules! ops {
     ($module:ident, ($($args:tt)*), $saved:ty, $save:ident, $grad:ident) => {
         mod $module {
@@ -90,7 +90,7 @@ macro_rules! ops {
                 }
             }
 
-            /// The same of one shape, few numbers.
+            /// Inputs of one shape, with few numbers.
             #[py_layer($($args)*)]
             impl Few {
                 type Saved = $saved;
@@ -226,7 +226,7 @@ struct Op {
     run: fn(&[AnyTensor]) -> Tensor<f64>,
 }
 
-/// An input, and what forward computed.
+/// An input, and a tensor that forward computed.
 fn input(x: &Tensor<f64>) -> Tensor<f64> {
     x.clone()
 }
@@ -239,7 +239,7 @@ fn linear(dy: &Tensor<f64>, _: &Tensor<f64>) -> Tensor<f64> {
     dy * 1.0
 }
 
-/// Depends on what was saved, as far as numbers go: by nothing.
+/// Depends on the saved tensor, but not numerically.
 fn with_saved(dy: &Tensor<f64>, s: &Tensor<f64>) -> Tensor<f64> {
     dy * (s.sum() * 0.0 + 1.0)
 }
@@ -248,7 +248,7 @@ fn cut(dy: &Tensor<f64>, _: &Tensor<f64>) -> Tensor<f64> {
     dy.detach() * 1.0
 }
 
-/// The way goes on to what was saved, and not to the gradient.
+/// The path continues through the saved tensor, but not through the gradient.
 fn cut_times_saved(dy: &Tensor<f64>, s: &Tensor<f64>) -> Tensor<f64> {
     dy.detach() * (s.sum() * 0.0 + 1.0)
 }
@@ -265,7 +265,7 @@ fn refused<R>(done: Result<R, Error>, op: &str, words: &str, by: &str) {
     assert!(told.starts_with(op) && told.contains(words), "{op} by {by}: {told}");
 }
 
-/// A first derivative is right: the ops are linear.
+/// A first derivative is correct: the ops are linear.
 fn first_order(op: &Op) {
     let x = leaves(&(op.inputs)());
     let y = (op.run)(&x);
@@ -275,14 +275,14 @@ fn first_order(op: &Op) {
     assert!((slope - y.item()).abs() < 1e-5, "{}: {slope} for {y}", op.name);
 }
 
-/// How a second derivative may be asked for. The error of the first or the second backward comes.
+/// A function that computes a second derivative. Returns the error of the first or the second backward.
 type Ask = fn(&Op, &[AnyTensor]) -> Result<(), Error>;
 
 fn recorded() -> BackwardOptions {
     BackwardOptions::new().create_graph(true)
 }
 
-/// The gradients of leaves, which keep none.
+/// Takes the gradients of the leaves.
 fn taken(leaves: &[AnyTensor]) -> Vec<AnyTensor> {
     let grads = leaves.iter().filter_map(kept).collect();
     leaves.iter().for_each(|x| match x {
@@ -313,7 +313,7 @@ const ASK: [(&str, Ask); 8] = [
         backward_to(&[total(&first).into()], &seeds, &x[..1], BackwardOptions::new())
     }),
     ("grad", |op, x| {
-        // Of the inputs of one element type.
+        // With respect to inputs of one element type.
         let of = |x: &AnyTensor| x.downcast_ref::<f64>().cloned();
         let floats: Vec<Tensor<f64>> = x.iter().filter_map(of).collect();
         let floats: Vec<&Tensor<f64>> = floats.iter().collect();
@@ -366,7 +366,7 @@ fn a_second_derivative_over_a_saved_intermediate() {
     }
 }
 
-/// The op on `f64` inputs, which forward mode takes: others are cast.
+/// The op with `f64` inputs, which forward mode needs: others are cast.
 fn cast(op: &Op) -> (Vec<Tensor<f64>>, impl Fn(&[Tensor<f64>]) -> Tensor<f64>) {
     let like = (op.inputs)();
     let point = like.iter().map(wide).collect();
@@ -403,7 +403,7 @@ fn forward_mode_through_what_cannot_be_transposed() {
                 checkpoint(move || f(&x))
             };
             refused(jvp(inside, &point, &point), op.name, words, "jvp in a checkpoint");
-            // Recorded on another thread, where shapes are not known.
+            // Recorded on another thread, where shapes are unknown.
             let thread = |x: &[Tensor<f64>]| {
                 let (x, f) = (x.to_vec(), cast(op).1);
                 std::thread::scope(|scope| scope.spawn(move || f(&x)).join().unwrap())
@@ -413,7 +413,7 @@ fn forward_mode_through_what_cannot_be_transposed() {
                 ONCE_FORWARD => refused(told, op.name, "its backward is `once_", "a thread"),
                 _ => refused(told, "jvp", "does not compute", "a thread"),
             }
-            // Recorded, inside of another derivative.
+            // Recorded, inside another derivative.
             let mut inner = Ok(());
             let along = |x: &[Tensor<f64>]| {
                 let slope = jvp(&f, x, &point).map(|(_, slope)| slope);

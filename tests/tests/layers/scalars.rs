@@ -1,10 +1,10 @@
-//! Numbers beside tensors: one convention in all methods, and in ops that are generic over the element type.
+//! Numbers as operands of tensors: one convention in all methods and in generic ops.
 
 use autograd_core::prelude::*;
 use autograd_core::static_graph::{Executor, Feed, Program};
 use autograd_core::{DType, Element, gradcheck};
 
-/// What every float type takes: its own numbers, `f64` and whole numbers.
+/// Every float type accepts its own numbers, `f64` and integers.
 macro_rules! floats {
     ($($t:ty)*) => {$({
         let x = || Tensor::<$t>::from([-2.0, -0.5, 0.5, 2.0]);
@@ -66,7 +66,7 @@ fn floats_take_their_own_numbers_and_f64_and_whole_ones() {
     floats! { f32 f64 }
 }
 
-/// An integer tensor takes its own numbers.
+/// An integer tensor accepts its own numbers.
 #[test]
 fn integers_take_their_own_numbers() {
     macro_rules! integers {
@@ -87,7 +87,7 @@ fn integers_take_their_own_numbers() {
     assert!(mask.all());
 }
 
-/// Numbers that only inference knows the types of.
+/// Numbers whose types are inferred.
 #[test]
 fn literals_infer() {
     let x = Tensor::from(vec![1.0, 2.0]);
@@ -100,7 +100,7 @@ fn literals_infer() {
     assert_eq!(filled.to_vec(), [1.0, -1.0]);
 }
 
-/// Code over any element type passes numbers of that type on.
+/// Code that is generic over the element type passes numbers of that type.
 #[test]
 fn any_element_type() {
     fn same<T: Element>(x: &Tensor<T>, element: T) -> Vec<bool> {
@@ -120,7 +120,7 @@ fn any_element_type() {
     assert_eq!(through::<f32, f64>(&Tensor::from([0.0, 7.0])).to_vec(), [0.0, 1.0]);
 }
 
-/// A threshold: masks, numbers and casts with no bound but `Float`.
+/// A threshold: masks, numbers and casts with no bound except `Float`.
 #[py_layer]
 impl<T: Float> Threshold<T> {
     type Saved = Tensor<T>;
@@ -139,7 +139,7 @@ impl<T: Float> Threshold<T> {
     }
 }
 
-/// A loss of Huber's: numbers of type `T` where the limit is one.
+/// Huber's loss, with a limit of type `T`.
 #[py_layer]
 impl<T: Float> Huber<T> {
     type Saved = Tensor<T>;
@@ -181,7 +181,7 @@ fn generic_ops_mix_masks_and_numbers() {
     gradcheck(|x| Huber::apply(&x[0], 0.5), &[x]).unwrap();
 }
 
-/// Variables of a program take numbers as tensors do.
+/// Variables of a program accept numbers as tensors do.
 #[test]
 fn numbers_beside_variables() {
     let program = Program::new();
@@ -218,7 +218,7 @@ fn numbers_beside_variables() {
     );
 }
 
-/// The words without the place.
+/// The message without the location.
 fn told(error: &autograd_core::Error) -> String {
     match error {
         autograd_core::Error::Program { op, why, .. } => format!("{op}: {why}"),
@@ -226,7 +226,7 @@ fn told(error: &autograd_core::Error) -> String {
     }
 }
 
-/// A traced closure keeps a number that no `f64` is.
+/// A traced closure keeps a number that `f64` cannot represent.
 #[test]
 fn large_whole_numbers_in_a_trace() {
     let odd = (1_i64 << 60) + 1;

@@ -1,5 +1,5 @@
-//! Calls of few numbers are noted in their node, others beside it. What they give is the same, and so is
-//! what is told of misuse: each is held against the same call while somebody looks on, which is noted beside.
+//! Calls with few numbers are recorded inline in their node, others outside. Results and errors must be the
+//! same: each call is compared with the same call under an observer, which is recorded outside.
 
 #![allow(unused_parens, reason = "one macro writes a gradient and two")]
 
@@ -66,7 +66,7 @@ layers! {
     Quotient(a, b) -> (T, T),
         |ctx, a, b| { let y = a / b; ctx.save_for_backward((&y, b)); y },
         |(y, b), dy| { let da = dy / b; (da.clone(), -(da * y)) };
-    // What follows turns out not to be small when forward is done.
+    // After forward, these turn out not to be small.
     Sum(x) -> T,
         |ctx, x| { ctx.save_for_backward(x); x.square().sum() },
         |x, dy| dy * x * 2.0;
@@ -81,12 +81,12 @@ layers! {
         |(x, all), dy| dy * x * 2.0 * all.mean();
 }
 
-/// The gradient of what was broadcast over rows.
+/// The gradient of a tensor that was broadcast over rows.
 fn summed(grad: T, of: &T) -> T {
     if grad.shape() == of.shape() { grad } else { grad.sum_axes([0]) }
 }
 
-/// A mask has no place in a node beside a float; nor has a second element type.
+/// A node cannot store a mask beside a float inline, nor a second element type.
 #[py_layer]
 impl Masked {
     type Saved = (Tensor<f64>, Tensor<bool>);
@@ -103,7 +103,7 @@ impl Masked {
     }
 }
 
-/// An output of its own beside the tensor.
+/// A second output beside the tensor.
 #[py_layer]
 impl Counted {
     type Saved = Tensor<f64>;
@@ -119,7 +119,7 @@ impl Counted {
     }
 }
 
-/// Of other elements than its input: the output, or what is saved.
+/// The output, or the saved tensor, has another element type than the input.
 #[py_layer]
 impl Narrowed {
     type Saved = (Tensor<f64>, Tensor<f32>);
@@ -177,7 +177,7 @@ impl Mixed {
     }
 }
 
-/// Saves what is neither input nor output.
+/// Saves a tensor that is neither input nor output.
 #[py_layer]
 impl Between {
     type Saved = Tensor<f64>;
@@ -251,7 +251,7 @@ fn leaves() -> [T; 2] {
     [leaf([0.5, -1.25, 2.0, 0.75, -0.3, 1.5]), leaf([1.5, 0.8, -0.7, 2.5, 1.1, -2.0])]
 }
 
-/// The values, gradients and gradients of these of a scalar of the leaves, or what is told.
+/// The values, first and second gradients of a scalar function of the leaves, or the error.
 fn told(f: &dyn Fn(&[T; 2]) -> Result<T, Error>) -> Result<Vec<Vec<f64>>, String> {
     let x = leaves();
     let run = || {
@@ -271,7 +271,7 @@ fn told(f: &dyn Fn(&[T; 2]) -> Result<T, Error>) -> Result<Vec<Vec<f64>>, String
     run().map_err(|error| error.to_string())
 }
 
-/// The same where nobody looks on and where somebody does.
+/// The results without and with an observer, which must be equal.
 fn both(f: impl Fn(&[T; 2]) -> Result<T, Error>) -> Result<Vec<Vec<f64>>, String> {
     let alone = told(&f);
     let _scope = detect_anomaly();
@@ -279,7 +279,7 @@ fn both(f: impl Fn(&[T; 2]) -> Result<T, Error>) -> Result<Vec<Vec<f64>>, String
     alone
 }
 
-/// Whether it was told that an op's saved tensor was changed in place.
+/// Whether the error says that an op's saved tensor was changed in place.
 fn is_changed(told: &Result<Vec<Vec<f64>>, String>, op: &str, name: &str) -> bool {
     matches!(told, Err(told) if told.starts_with(op) && told.contains(name) && told.contains("changed"))
 }
@@ -299,7 +299,7 @@ fn what_is_computed_is_the_same() {
             let twice = |a: &T, b: &T| $layer::try_apply(&$layer::try_apply(a, b)?, b);
             let told = both(|[a, b]| Ok(twice(a, b)?.sum())).expect(stringify!($layer));
             assert_eq!(told.len(), 5, "{told:?}");
-            // The same tensor twice, and one that wants no gradient.
+            // The same tensor twice, and a tensor that wants no gradient.
             both(|[a, _]| Ok($layer::try_apply(a, a)?.sum())).unwrap();
             both(|[a, b]| Ok($layer::try_apply(a, &b.detach())?.sum())).unwrap();
             both(|[a, b]| Ok($layer::try_apply(&a.detach(), b)?.sum())).unwrap();
@@ -370,7 +370,7 @@ fn a_call_without_gradients_is_not_recorded() {
     for y in [Product::apply(&a, &b), Output::apply(&a), Sum::apply(&b)] {
         assert!(y.stop_gradient() && y.is_leaf());
     }
-    // One of two is enough.
+    // One of the two is enough.
     a.set_stop_gradient(false);
     for y in [Product::apply(&a, &b), Product::apply(&b, &a)] {
         assert!(!y.stop_gradient() && !y.is_leaf());
@@ -391,13 +391,13 @@ fn gradients_are_the_derivative() {
 fn a_call_is_visited_before_what_its_second_input_comes_from() {
     let through = |t: &[T]| {
         let deep = Output::apply(&Output::apply(&Output::apply(&t[1])));
-        // By reference: what gives its own place to the sum is visited at once, whatever its level.
+        // By reference: an op that gives its buffer to the sum is visited at once, whatever its level.
         let (product, cube) = (Product::apply(&t[0], &deep), Input::apply(&deep));
         &product + &cube
     };
     let x = leaves();
     gradcheck(through, &x).unwrap();
-    // Without a graph that is retained, a second visit would be an error.
+    // The graph is not retained, so a second visit would be an error.
     through(&x).sum().backward().unwrap();
 }
 
@@ -413,7 +413,7 @@ fn what_is_reported_is_the_same() {
     assert!(shape.contains("`x`") && shape.contains("[2, 3]"), "{shape}");
     assert!(both(|[x, _]| Ok(Marked::try_apply(x)?.sum() + x.sum())).is_ok());
 
-    // Changed in place between forward and backward: an input by its name, the output, and one of two.
+    // Changed in place between forward and backward: an input, with its name; the output; one of two inputs.
     let change = |x: &T| no_grad().run(|| x.copy_from(&(x * 0.5)));
     let changed = both(|[x, _]| {
         let y = Input::try_apply(x)?;

@@ -1,5 +1,5 @@
-//! `#[py_layer(check(..))]`: the tests it generates run here, each of which is a test of the op it
-//! stands on. That a wrong rule makes one fail is seen by `a_wrong_rule_is_found`.
+//! `#[py_layer(check(..))]`: the generated tests run here; each tests the op with the attribute.
+//! `a_wrong_rule_is_found` checks that a wrong rule makes such a test fail.
 
 use std::process::Command;
 
@@ -26,8 +26,8 @@ impl MatMul {
     }
 }
 
-/// Both float types, an empty tensor, a scalar one, numbers away from the kink, and a tensor that
-/// is made.
+/// Both float types, an empty tensor, a scalar, numbers away from the kink, and a tensor given by
+/// an expression.
 #[py_layer(
     check(x = [2, 3] in 0.5..2.0, slope = 0.1),
     check(x = [0, 3], slope = 0.1),
@@ -76,7 +76,7 @@ impl Affine {
     }
 }
 
-/// `f32`, every form of input, a default left out, several outputs, one of them plain, one without
+/// `f32`, every form of input, an omitted default, several outputs, one of them plain, one without
 /// a gradient.
 #[py_layer(
     check(x = [3], b = [3], xs = [[3], [1]], ys = [[3]], zs = [[3], [3]], index = [3] in 0..3, keep = [3]),
@@ -144,7 +144,7 @@ impl Everything {
         let last = shapes[0].len() as isize - 1;
         let picked = summed(&shapes[0]) * *by;
         let n = shapes[0][last as usize];
-        // The transpose of picking columns is a product with the matrix that picks them.
+        // The transpose of selecting columns is a product with the selection matrix.
         let picks = Tensor::<f32>::eye(n).index_select(0, index);
         let dx = match last {
             0 => picked.reshape([1, n]).matmul(&picks).reshape([n]),
@@ -185,7 +185,7 @@ impl Lists {
     }
 }
 
-/// Not differentiable twice, so there is no second order to check; a function as a value.
+/// Once differentiable, so there is no second order to check; a function as a value.
 #[py_layer(once_differentiable, check(x = [4], f = Tensor::exp))]
 impl Applied {
     type Saved = Tensor<f64>;
@@ -224,7 +224,7 @@ impl Squared {
     }
 }
 
-/// An elementwise op whose backward is compared with the derivative too.
+/// An elementwise op whose backward is also compared with the derivative.
 #[py_layer(elementwise, check(x = [2, 3], t = [3], keep = [3], slope = 0.1))]
 impl Leaky {
     fn forward(x: Real, t: Real, #[stop_gradient] keep: Mask, slope: f64) -> Real {
@@ -236,7 +236,7 @@ impl Leaky {
     }
 }
 
-/// One whose backward is derived, with several outputs, and one that is reduced.
+/// An op with a derived backward, with several outputs, and one with a reduction.
 #[py_layer(elementwise, check(x = [5], w = []))]
 impl SinCos {
     fn forward(x: Real, w: Real) -> (Real, Real) {
@@ -251,8 +251,8 @@ impl SquaredError {
     }
 }
 
-/// The tests that are generated for the wrong rules in `wrong_rules.rs` fail, and say what is wrong
-/// where; nothing else fails.
+/// The tests generated for the wrong rules in `wrong_rules.rs` fail, with the mistake and its
+/// place; all other tests pass.
 #[test]
 fn a_wrong_rule_is_found() {
     let run = Command::new(std::env::current_exe().unwrap())
@@ -289,12 +289,12 @@ fn a_wrong_rule_is_found() {
         );
         assert!(out.contains(said), "no '{said}' in\n{out}{err}");
     }
-    // A failure is shown at the line of the `check(..)`.
+    // A failure has the line of the `check(..)`.
     assert!(out.contains("wrong_rules.rs:22:33"), "{out}{err}");
     let rest = [
         "KeepsAnother_check_first",
         "HalfRight_check_first",
-        // What is wrong is the first derivative; it is differentiated right.
+        // The first derivative is wrong, but its own derivative is consistent.
         "WrongFormula_check_f32_second",
         "WrongFormula_check_f64_second",
     ];
@@ -304,7 +304,7 @@ fn a_wrong_rule_is_found() {
             "{right}\n{out}{err}"
         );
     }
-    // And the comparison that is generated without `check(..)` too.
+    // So does the comparison that is generated without `check(..)`.
     let count = format!("{} passed; {} failed", rest.len(), failures.len() + 1);
     assert!(out.contains(&count), "{out}{err}");
 }

@@ -1,5 +1,5 @@
 //! `#[py_layer(elementwise)]` and `scalar_op!`: both orders, layouts, broadcasting, masks, parameters,
-//! several outputs, reductions, and what backward keeps.
+//! several outputs, reductions, and the tensors that backward saves.
 
 #![allow(
     clippy::cloned_ref_to_slice_refs,
@@ -32,7 +32,7 @@ fn near(a: &Tensor<f64>, b: &Tensor<f64>) {
 
 const SCALE: f64 = 0.797_884_560_802_865_4;
 
-/// Gaussian error linear unit, tanh form; its backward is derived.
+/// Gaussian error linear unit, tanh form, with a derived backward.
 #[py_layer(elementwise)]
 impl Gelu {
     pub(crate) fn forward<L: Lane>(x: Real<L>) -> Real<L> {
@@ -44,7 +44,7 @@ impl Gelu {
     }
 }
 
-/// The same with a backward by hand.
+/// The same with a hand-written backward.
 #[py_layer(elementwise)]
 impl GeluByHand {
     fn forward<L: Lane>(x: Real<L>) -> Real<L> {
@@ -58,7 +58,7 @@ impl GeluByHand {
     }
 }
 
-/// Without naming the lane; keeps its output only.
+/// Without a named lane; saves its output only.
 #[py_layer(elementwise)]
 impl CusTanh {
     fn forward(x: Real) -> Real {
@@ -162,7 +162,7 @@ impl SquaresOfRows {
     }
 }
 
-/// A gradient that is the output's need not be computed.
+/// A gradient equal to that of the output need not be computed.
 #[py_layer(elementwise)]
 impl Plus {
     fn forward<L: Lane>(a: Real<L>, b: Real<L>) -> Real<L> {
@@ -170,7 +170,7 @@ impl Plus {
     }
 }
 
-/// One gradient is an output's, the other is not.
+/// One gradient equals that of an output, the other does not.
 #[py_layer(elementwise)]
 impl PlusAndTimes {
     fn forward<L: Lane>(a: Real<L>, b: Real<L>) -> (Real<L>, Real<L>) {
@@ -189,7 +189,7 @@ impl SumOfBoth {
     }
 }
 
-/// Rounds forward, and lets the gradient through.
+/// Rounds in forward, and passes the gradient unchanged.
 #[py_layer(elementwise, surrogate)]
 impl StraightThrough {
     fn forward<L: Lane>(x: Real<L>) -> Real<L> {
@@ -204,7 +204,7 @@ impl StraightThrough {
 scalar_op!(Softplus: y = (1.0 + x.exp()).ln(), dx = dy / (1.0 + (-x).exp()));
 
 scalar_op! {
-    /// Keeps its output only.
+    /// Saves its output only.
     pub Root: y = x.sqrt(), dx = 0.5 * dy / y
 }
 
@@ -270,7 +270,7 @@ type Both = dyn Fn(&Tensor<f64>, &Tensor<f64>) -> Tensor<f64>;
 
 #[test]
 fn so_many_elements_at_once_change_no_bit() {
-    // One block is the most that is computed without a pass: 2048, of several results 512.
+    // Without a pass, at most one block is computed: 2048 elements, or 512 with several results.
     let pieces = [1, 8, 9, 100, 511, 512, 513, 2047, 2048, 2049];
     let whole = pieces.iter().sum();
     let [a, b, seed] =
@@ -341,7 +341,7 @@ fn masks_parameters_and_inputs_without_a_gradient() {
     check(|t| Gate::apply(&t[0], &bools, 0.3, &scale), &[x.clone()]);
     check(|t| Gate::apply(&t[0], &row, 0.3, &scale), &[x.clone()]);
     near(&Gate::apply(&x, &bools, 0.3, &scale), &Gate::apply(&x, &bytes, 0.3, &scale));
-    // By name, with the default.
+    // By name, without the default.
     let by_name = Gate::with().scale(&scale).keep(&bools).x(&x).apply();
     near(&by_name, &Gate::apply(&x, &bools, 0.1, &scale));
     scale.set_stop_gradient(false);
@@ -366,7 +366,7 @@ fn gradients_that_are_handed_on() {
         &[[&[2, 3], &[2, 3]], [&[20], &[20]], [&[3, 4], &[4]], [&[3, 1], &[1, 4]], [&[], &[9]]];
     for shapes in shapes {
         let inputs = shapes.map(|shape| sample(shape, 0.4, 1.7));
-        // Squared, so that the gradients differ from element to element.
+        // Squared, so that the gradients differ between elements.
         check(|t| Plus::apply(&t[0], &t[1]).square(), &inputs);
         check(|t| SumOfBoth::apply(&t[0], &t[1]).square(), &inputs);
         check(|t| PlusAndTimes::apply(&t[0], &t[1]).0.square(), &inputs);
@@ -374,7 +374,7 @@ fn gradients_that_are_handed_on() {
         let both = |(sum, double): (Tensor<f64>, Tensor<f64>)| sum.square() * double;
         check(|t| both(PlusAndTimes::apply(&t[0], &t[1])), &inputs);
     }
-    // One tensor as both inputs; and what was handed on is nobody's to change.
+    // One tensor as both inputs; and tensors that were passed on must not be changed.
     for n in [6, 60] {
         let x = sample(&[n], 0.5, 1.5);
         x.set_stop_gradient(false);
@@ -427,7 +427,7 @@ fn single_precision_from_the_same_formula() {
 
 #[test]
 fn nothing_but_what_backward_names_is_kept() {
-    // An input that was kept could not be changed in place before backward.
+    // A saved input could not be changed in place before backward.
     let x = sample(&[100], -1.0, 1.0);
     x.set_stop_gradient(false);
     let copy = &x * 1.0;
@@ -453,7 +453,7 @@ fn a_surrogate_is_taken_at_its_word() {
     assert!(StraightThrough::check_backward().is_err());
 }
 
-/// Wrong by a tenth of a percent in its second gradient.
+/// Off by a tenth of a percent in its second gradient.
 #[py_layer(elementwise, surrogate)]
 impl Wrong {
     fn forward<L: Lane>(x: Real<L>, w: Real<L>) -> Real<L> {

@@ -1,5 +1,5 @@
-//! `#[py_layer(elementwise)]`: gradients by name, comparison in each call, what a derived backward
-//! keeps, forward mode of every form, `fuse!`, and threads.
+//! `#[py_layer(elementwise)]`: gradients by name, comparison in each call, the tensors that a
+//! derived backward saves, forward mode of every form, `fuse!`, and threads.
 
 use autograd_core::prelude::*;
 use autograd_core::{
@@ -35,7 +35,7 @@ fn gradients_by_name() {
     jvpcheck(f, &[x, w]).unwrap();
 }
 
-/// Right but for numbers above 100, which the generated test does not try.
+/// Correct except for numbers above 100, which the generated test does not try.
 #[py_layer(elementwise, verify)]
 impl WrongFar {
     fn forward<L: Lane>(x: Real<L>, slope: f64) -> Real<L> {
@@ -73,7 +73,7 @@ impl Linear {
 
 #[test]
 fn a_derived_backward_keeps_what_it_depends_on() {
-    // What was kept could not be changed in place before backward.
+    // A saved tensor could not be changed in place before backward.
     for n in [4, 300] {
         let [x, w, b] = [0.1, 0.2, 0.3].map(|low| sample(&[n], low, 1.0));
         for t in [&x, &w, &b] {
@@ -92,7 +92,7 @@ fn a_derived_backward_keeps_what_it_depends_on() {
         let error = y.sum().backward().unwrap_err();
         assert!(matches!(error, Error::SavedTensorChanged { op: "Linear", .. }), "{error}");
     }
-    // Gradients that are summed, differentiated again.
+    // Gradients that are reduced, differentiated again.
     let [x, w] = [0.1, 0.2].map(|low| sample(&[5, 2], low, 1.0));
     let b = sample(&[2], -1.0, 1.0);
     let f = |t: &[Tensor<f64>]| Linear::apply(&t[0], &t[1], &t[2]);
@@ -156,7 +156,7 @@ fn forward_mode_of_every_form() {
     let mean = |t: &[Tensor<f64>]| MeanSquare::apply(&t[0], &t[1], 0.7);
     jvpcheck(mean, &[r.clone(), angle.clone()]).unwrap();
     gradcheck(mean, &[r.clone(), angle]).unwrap();
-    // One input moves only, and the slope of the slope.
+    // Only one input has a tangent; and the slope of the slope.
     let moved = |x: &Tensor<f64>| {
         let fixed = sample(&[5], -1.0, 1.0);
         let slope = |r: &[Tensor<f64>]| Polar::apply(&r[0], &fixed).0;
@@ -180,7 +180,7 @@ fn figures_do_not_depend_on_threads() {
     let run = |threads| {
         with_num_threads(threads, || {
             let (x, w) = (sample(&[300, 1000], -2.0, 2.0), sample(&[1000], 0.5, 3.0));
-            // Beyond what vector code takes.
+            // An angle beyond the range of vector code.
             let x = &x + &Tensor::from(vec![1e-9]).clone();
             x.set_stop_gradient(false);
             w.set_stop_gradient(false);

@@ -1,4 +1,4 @@
-//! What `#[py_layer]` makes, written out: `autograd-macros` compares it, here it is compiled as
+//! The output of `#[py_layer]`, written out: `autograd-macros` compares it; here it is compiled as
 //! ordinary code and run.
 #![deny(warnings)]
 #![allow(

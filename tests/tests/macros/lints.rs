@@ -1,5 +1,5 @@
-//! Expansions are silent under the strictest lints: clippy, which continuous integration runs, says
-//! nothing of what `#[py_layer]` makes.
+//! Expansions cause no warnings under the strictest lints: clippy, which CI runs, reports nothing
+//! for the output of `#[py_layer]`.
 #![deny(warnings, missing_docs, unreachable_pub, unused_qualifications)]
 #![deny(clippy::pedantic, clippy::nursery)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
@@ -9,7 +9,7 @@
 use autograd_core::nn::{Linear, Module};
 use autograd_core::prelude::*;
 
-/// What is kept.
+/// The saved tensors.
 #[derive(Saved)]
 struct Kept {
     /// The input.
@@ -26,7 +26,7 @@ struct Model<T: Float> {
     width: usize,
 }
 
-/// One of everything.
+/// An op with every form.
 #[py_layer]
 impl Everything {
     type Saved = Kept;

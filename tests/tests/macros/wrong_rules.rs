@@ -1,6 +1,6 @@
-//! Rules that are wrong by a thousandth, or wrong where only one gradient is asked for or comes.
-//! Tests that are generated for them fail. `check_arg.rs` runs this program again to see it; elsewhere
-//! the rules are right.
+//! Rules that are off by a thousandth, or wrong if only one gradient is wanted or present. Tests that
+//! are generated for them fail. `check_arg.rs` runs this program again to check that; otherwise the
+//! rules are correct.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ fn wrong() -> bool {
     *WRONG_RULES
 }
 
-/// The factor `by` where the rules are wrong.
+/// The factor `by` if the rules are to be wrong.
 fn times(by: f64) -> f64 {
     if wrong() { by } else { 1.0 }
 }
@@ -50,7 +50,7 @@ impl<T: Float> WrongSines<T> {
     }
 }
 
-/// Right in the first order; in the second it is as wrong as what its backward is made of.
+/// Correct in the first order; in the second, as wrong as the ops of its backward.
 #[py_layer(check(x = [3]))]
 impl HalfRight {
     type Saved = Tensor<f64>;
@@ -65,7 +65,7 @@ impl HalfRight {
     }
 }
 
-/// Right where both gradients are wanted.
+/// Correct if both gradients are wanted.
 #[py_layer(once_differentiable, check(x = [2, 3], w = [3]))]
 impl WrongAlone {
     type Saved = (Tensor<f64>, Tensor<f64>);
@@ -82,7 +82,7 @@ impl WrongAlone {
     }
 }
 
-/// Right where both gradients come.
+/// Correct if both gradients are present.
 #[py_layer(once_differentiable, check(x = [3]))]
 impl WrongAbsent {
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>) {
@@ -101,7 +101,7 @@ impl WrongAbsent {
     }
 }
 
-/// Takes numbers in the order in which they lie in memory.
+/// Takes numbers in the order of memory.
 #[py_layer(once_differentiable, check(x = [3, 4]))]
 impl WrongLayout {
     type Saved = Tensor<f64>;
@@ -120,7 +120,7 @@ impl WrongLayout {
     }
 }
 
-/// With a rule of forward mode that is wrong, in single precision.
+/// With a wrong rule for forward mode, in single precision.
 #[py_layer(once_differentiable, check(x = [2, 2]))]
 impl WrongJvp {
     type Saved = Tensor;
@@ -139,7 +139,7 @@ impl WrongJvp {
     }
 }
 
-/// Cannot be differentiated twice, and does not say so.
+/// Not twice differentiable, but not declared so.
 #[py_layer(check(x = [2]))]
 impl KeepsAnother {
     type Saved = Tensor<f64>;

@@ -1,6 +1,6 @@
-//! Cheap ops of large tensors are put off until somebody reads the result. Nobody may notice: a program
-//! on large tensors gives, to the last bit, what it gives on small pieces of them, where nothing is
-//! put off.
+//! Cheap ops of large tensors are deferred until the result is read. That must not be observable: a
+//! program on large tensors gives bit-identical results to one on small pieces of them, where nothing
+//! is deferred.
 
 use std::sync::Barrier;
 use std::thread;
@@ -16,12 +16,12 @@ const N: usize = 20_001;
 /// Elements of a piece.
 const FEW: usize = 1000;
 
-/// What becomes of tensors made before, by position from the last one.
+/// An op on earlier tensors, by position from the last one.
 #[derive(Clone, Debug)]
 struct Op {
     kind: u8,
     operands: [usize; 2],
-    /// Whether the operands are given away.
+    /// Whether the operands are passed by value.
     given: [bool; 2],
     scalar: f64,
 }
@@ -32,7 +32,7 @@ fn op() -> impl Strategy<Value = Op> {
         .prop_map(|(kind, operands, given, scalar)| Op { kind, operands, given, scalar })
 }
 
-/// Either way of giving an operand.
+/// Passes an operand by value or by reference.
 macro_rules! with {
     ($given:expr, $x:ident, |$y:ident| $body:expr) => {
         if $given {
@@ -67,12 +67,12 @@ fn apply<T: Float>(op: &Op, all: &mut Vec<Tensor<T>>, leaf: &Tensor<T>) {
         14 => x.abs(),
         15 => x.detach() * s,
         16 => {
-            // Somebody reads it meanwhile.
+            // A read in between.
             assert!(!x.to_vec().is_empty());
             x
         }
         17..=20 => {
-            // One number that is shown as many.
+            // One number, broadcast.
             let many = Tensor::from(s).broadcast_to(x.shape());
             match op.kind {
                 17 => with!(op.given[0], x, |x| many - x),
@@ -101,8 +101,8 @@ fn apply<T: Float>(op: &Op, all: &mut Vec<Tensor<T>>, leaf: &Tensor<T>) {
     all.push(y);
 }
 
-/// Runs the ops on `x` and `w`: all results that are left, and the gradients of `x` and `w`, for a seed
-/// or, without one, for the sum.
+/// Runs the ops on `x` and `w`: returns all remaining results, and the gradients of `x` and `w`, for a
+/// seed or, without one, for the sum.
 fn run<T: Float>(ops: &[Op], [x, w]: [&[f64]; 2], seed: Option<&[f64]>) -> Vec<Vec<f64>> {
     let tensor = |data: &[f64]| {
         Tensor::<T>::from(data.iter().map(|&value| T::from_f64(value)).collect::<Vec<_>>())
@@ -174,7 +174,7 @@ proptest! {
     }
 }
 
-/// `n` numbers, all of them exact.
+/// `n` numbers, all exactly representable.
 fn counted(n: usize) -> Tensor {
     Tensor::from((0..n).map(|i| (i % 1001) as f32 - 500.0).collect::<Vec<_>>())
 }
@@ -205,12 +205,12 @@ fn operands_may_change_meanwhile() {
     x.detach().fill(7.0).unwrap();
     assert_eq!(doubled.to_vec(), before.iter().map(|x| 2.0 * x).collect::<Vec<_>>());
     assert_eq!(x.to_vec(), [7.0; N]);
-    // The result too, whose other handle sees it.
+    // The result too; its other handle sees the change.
     let mut y = &x * 2.0;
     let other = y.clone();
     y += &x;
     assert_eq!(other.to_vec(), [21.0; N]);
-    // A tensor that was to be read beside.
+    // A tensor that a deferred op was to read.
     let (x, mut a) = (counted(N), counted(N));
     x.set_stop_gradient(false);
     let squared = &x * &a + &x;
@@ -231,7 +231,7 @@ fn views_show_what_was_put_off() {
     let row = Tensor::from(vec![10.0_f32; 120]);
     assert_eq!(((&x + 1.0).relu() + &row).at(&[99, 1]), expected(99, 1) + 10.0);
     assert_eq!((&row - (&x + 1.0).relu()).at(&[99, 1]), 10.0 - expected(99, 1));
-    // Over what nobody else holds.
+    // In the buffer of an operand that is not shared.
     let own = || x.reshape([120, 200]).transpose() * &row;
     let two = own().to_vec()[2];
     assert_eq!(((own() * 2.0 + 1.0) + &row).to_vec()[2], two * 2.0 + 1.0 + 10.0);
@@ -272,7 +272,7 @@ fn large() -> Tensor {
     Tensor::<f32>::full([TENSOR / 4], 0.5)
 }
 
-/// Tensors held at the worst moment, above what was held before.
+/// The peak of tensors held, in addition to those held before.
 fn tensors_at_peak(f: impl FnOnce()) -> f64 {
     crate::measured::peak(f) as f64 / TENSOR as f64
 }
@@ -289,7 +289,7 @@ fn a_chain_of_cheap_ops_needs_no_memory() {
     let held = tensors_at_peak(|| {
         let y = (&x * 2.0 + 1.0).relu() * 3.0;
         drop(x);
-        // In the place of what it was computed from.
+        // In the buffer of its operand.
         assert_eq!(y.to_vec().len(), TENSOR / 4);
     });
     assert!(held < 1.1, "{held:.2} tensors for a copy of the result");
@@ -322,11 +322,11 @@ fn operators_of_two_tensors_are_computed_at_once() {
     let [a, b, c] = [0; 3].map(|_| large());
     [&a, &b, &c].into_iter().for_each(|leaf| leaf.set_stop_gradient(false));
     let mut sum = None;
-    // The input of `relu`, from which its output is computed when it is read, and the product.
+    // The input of `relu`, from which its output is computed on reading, and the product.
     let held = tensors_at_peak(|| sum = Some(((&a * &b + &c).relu() * &c).sum()));
     assert!(held < 2.1, "{held:.2} tensors for a sum");
     let held = tensors_at_peak(|| sum.take().unwrap().backward().unwrap());
-    // Three gradients, and that of the output of `relu` beside its gradient in the input's place.
+    // Three gradients, and the output of `relu` beside its gradient, which is in the input's buffer.
     assert!(held < 3.3, "{held:.2} tensors for the gradients");
 
     // Operands are dropped at once, not when the result is read.
@@ -354,7 +354,7 @@ impl Same {
     }
 }
 
-/// Tensors that the result of `f` holds, when all else is gone that `f` made.
+/// Tensors that the result of `f` holds, after everything else that `f` created is dropped.
 fn tensors_of_result(f: impl FnOnce() -> Tensor) -> f64 {
     let in_use = || crate::measured::MEMORY.current_usage() - autograd_core::buffer_pool_bytes();
     let y = f();
@@ -413,7 +413,7 @@ fn what_a_result_was_computed_from_goes_with_the_graph() {
         let held = tensors_of_result(|| of(&leaf(), &leaf()));
         assert!((held - 1.0).abs() < 0.1, "{way}: {held:.2} tensors are held");
     }
-    // While the graph is there it holds the leaves, and of activations what the rules need.
+    // While the graph exists it holds the leaves, and the activations that the rules need.
     let (x, w) = (leaf(), leaf());
     let held = tensors_of_result(|| {
         let y = (&x + 1.0) * (&w + 2.0);
@@ -431,7 +431,7 @@ fn gradients_are_computed_when_backward_ends() {
     x.set_stop_gradient(false);
     ((&x * 2.0).relu() * 3.0).sum().backward().unwrap();
     let gradient = x.grad().unwrap();
-    // To read it takes a copy, and nothing besides.
+    // Reading it needs one copy and nothing else.
     let held = tensors_at_peak(|| assert_eq!(gradient.to_vec()[5], 6.0));
     assert!(held < 1.1, "{held:.2} tensors to read a gradient");
     let y = (&x * 2.0).relu() * 3.0;

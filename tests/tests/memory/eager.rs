@@ -1,4 +1,4 @@
-//! What is held, and when it is let go: counted by the allocator, the pool's free buffers included
+//! Memory in use, and when it is freed: counted by the allocator, with the pool's free buffers
 //! unless said otherwise.
 
 use std::sync::{Arc, Mutex};
@@ -36,7 +36,7 @@ impl CusTanh {
     }
 }
 
-/// How many tensors the memory in use at the worst moment of `f` would hold, above what was in use
+/// The peak memory in use during `f`, in tensors, in addition to the memory in use
 /// before.
 fn peak(f: impl FnOnce()) -> f64 {
     empty_buffer_pool();
@@ -47,13 +47,13 @@ fn tensors(bytes: usize) -> f64 {
     bytes as f64 / TENSOR as f64
 }
 
-/// Bytes in use without the pool's.
+/// Bytes in use, without the pool's.
 fn live() -> usize {
     MEMORY.current_usage() - buffer_pool_bytes()
 }
 
-/// How many tensors more are held than at a time when so many bytes were in use. Less than none, where the
-/// thread of another test has ended since.
+/// How many more tensors are held than when `before` bytes were in use. Negative if the thread of another
+/// test has ended since.
 fn since(before: usize) -> f64 {
     tensors(live()) - tensors(before)
 }
@@ -69,7 +69,7 @@ fn leaf() -> Tensor {
     x
 }
 
-/// Fifty ops, of which only the last result stays.
+/// Fifty ops, of which only the last result is kept.
 fn chain(x: &Tensor, op: impl Fn(&Tensor) -> Tensor) -> Tensor {
     (1..OPS).fold(op(x), |y, _| op(&y))
 }
@@ -78,11 +78,11 @@ fn chain(x: &Tensor, op: impl Fn(&Tensor) -> Tensor) -> Tensor {
 fn fifty_custom_ops_hold_fifty_saved_tensors_and_one_gradient() {
     let _turn = turn();
     let x = leaf();
-    // The square of the saved tensor is nowhere: it is computed in the pass of the product, which is
-    // written over the gradient.
+    // The square of the saved tensor needs no buffer: it is computed in the pass of the product, which
+    // overwrites the gradient.
     let found = peak(|| chain(&x, CusTanh::apply).mean().backward().unwrap());
     assert_near(found, OPS as f64 + 1.0);
-    // Again, with the pool full and a gradient that is there already, which is added to.
+    // Again, with the pool full and an existing gradient, to which the new one is added.
     let again = crate::measured::peak(|| chain(&x, CusTanh::apply).mean().backward().unwrap());
     let again = tensors(again);
     assert!(again < 2.0, "{again}");
@@ -104,8 +104,8 @@ fn forward_holds_what_is_saved_and_nothing_else() {
     let x = leaf();
     assert_near(peak(|| drop(chain(&x, CusTanh::apply))), OPS as f64);
     assert_near(peak(|| drop(chain(&x, Tensor::tanh))), OPS as f64);
-    // Nothing is saved for a sum, which is put off: some are computed at once, over each other. With
-    // recording off nothing is saved at all: one result is computed from the other.
+    // A sum saves nothing and is deferred: several are computed at once, in place. With recording off
+    // nothing is saved at all: each result is computed from the previous one.
     assert_near(peak(|| drop(chain(&x, |x| x + 1.0))), 1.0);
     assert_near(peak(|| drop(no_grad().run(|| chain(&x, CusTanh::apply)))), 2.0);
 }
@@ -135,15 +135,15 @@ fn saved_tensors_and_gradients_go_as_soon_as_they_are_used() {
     let loss = y.mean();
     drop(y);
     loss.backward().unwrap();
-    // When op number `k` of the walk runs, those before it hold nothing: there are the saved
-    // tensors of the rest and one gradient (of the first op, a single number).
+    // When op number `k` of the walk runs, the ops before it hold nothing: in use are the saved tensors
+    // of the rest and one gradient (of the first op, a single number).
     let seen = seen.lock().unwrap();
     assert_eq!(seen.len(), OPS);
     for (k, &bytes) in seen.iter().enumerate() {
         let gradient = if k == 0 { 0.0 } else { 1.0 };
         assert_near(tensors(bytes - before), (OPS - k) as f64 + gradient);
     }
-    // What stays is the gradient of the leaf.
+    // Only the gradient of the leaf remains.
     assert_near(since(before), 1.0);
 }
 
@@ -184,7 +184,7 @@ fn grad_needs_no_more_than_backward() {
 fn a_wide_graph_holds_one_sum() {
     let _turn = turn();
     let x = leaf();
-    // Each of the fifty paths gives a gradient of one tensor; they are added as they come.
+    // Each of the fifty paths gives a gradient of one tensor; they are added as they arrive.
     let found = peak(|| {
         let sum = (0..OPS).map(|k| (&x * k as f32).sum()).reduce(|a, b| a + b).unwrap();
         sum.backward().unwrap();
@@ -205,8 +205,8 @@ fn checkpoints_hold_the_cuts_and_one_piece() {
         }
         y.mean().backward().unwrap();
     });
-    // The results of the pieces, what one piece saves (its last result is one of those), and the
-    // temporaries of an op.
+    // The results of the pieces, the saved tensors of one piece (its last result is among them), and
+    // the temporaries of an op.
     assert!(found < (pieces + length) as f64 + 2.1, "{found}");
 }
 
@@ -214,7 +214,7 @@ fn checkpoints_hold_the_cuts_and_one_piece() {
 fn packing_frees_what_was_saved() {
     let _turn = turn();
     let x = leaf();
-    // The numbers are the same all over, so one of them is enough.
+    // All numbers are equal, so one of them is enough.
     let hooks = || {
         saved_tensors_hooks(
             |saved| match saved {
@@ -242,7 +242,7 @@ fn packing_frees_what_was_saved() {
     }
 }
 
-/// Bytes at the worst moment of building a graph of `n` ops and walking it, and the time it took.
+/// The peak bytes for building a graph of `n` ops and walking it, and the time.
 fn cost_of(n: usize, graph: fn(&Tensor, usize) -> Tensor) -> (f64, Duration) {
     let x = Tensor::<f32>::from(0.5);
     x.set_stop_gradient(false);
@@ -251,8 +251,8 @@ fn cost_of(n: usize, graph: fn(&Tensor, usize) -> Tensor) -> (f64, Duration) {
     (peak(run) * TENSOR as f64, start.elapsed())
 }
 
-/// Eight times as many ops need eight times as much memory, however deep the chain is and however
-/// often a leaf is used. `--nocapture` shows the figures, and the time, which is not tested.
+/// Eight times as many ops need eight times as much memory, for any depth of the chain and any number
+/// of uses of a leaf. `--nocapture` prints the figures, and the time, which is not tested.
 #[test]
 fn depth_and_width_cost_memory_in_proportion() {
     let _turn = turn();
@@ -269,7 +269,7 @@ fn depth_and_width_cost_memory_in_proportion() {
         ("wide", 300.0, wide),
         ("flat", 1200.0, flat),
     ];
-    // What a thread keeps is gone with it, before another test has its turn.
+    // The thread's caches are dropped with it, before another test's turn.
     let cost_of = |n, graph| thread::spawn(move || cost_of(n, graph)).join().unwrap();
     for (name, most, graph) in graphs {
         let (few, quick) = cost_of(20_000, graph);
@@ -283,7 +283,7 @@ fn depth_and_width_cost_memory_in_proportion() {
     }
 }
 
-/// Saves its output, and with it what has no place in a node; where told so it fails after that.
+/// Saves its output, and a tensor that is too large for the node; may then fail, on request.
 #[py_layer]
 impl SmallWithLarge {
     type Saved = (Tensor, Tensor);
@@ -328,10 +328,10 @@ fn ops_of_few_numbers_leave_nothing_when_they_are_gone() {
         let before = MEMORY.current_usage();
         (0..2000).for_each(|_| work());
         let left = MEMORY.current_usage().saturating_sub(before);
-        // A node and a tensor each time would be 600,000; the threads of other tests start meanwhile.
+        // A node and a tensor in each round would be 600,000; the threads of other tests start meanwhile.
         assert!(left < 40_000, "{name}: {left} bytes");
     }
-    // Not when the thread ends, while the next test counts.
+    // Now, not when the thread ends while the next test counts.
     empty_buffer_pool();
 }
 
@@ -348,7 +348,7 @@ fn a_large_tensor_that_a_small_op_saved_goes_as_soon_as_it_is_used() {
     drop(y);
 }
 
-/// A thread keeps the memory of some nodes, and of no more than these.
+/// A thread caches the memory of some nodes, but of a limited number.
 #[test]
 fn the_nodes_that_a_thread_keeps_are_bounded() {
     let _turn = turn();
@@ -361,7 +361,7 @@ fn the_nodes_that_a_thread_keeps_are_bounded() {
     thread::spawn(move || {
         build(1000);
         let before = MEMORY.current_usage();
-        // The same again takes nothing from the allocator but the list of what waits to be visited.
+        // A second run takes from the allocator only the list of nodes to visit.
         let second = crate::measured::peak(|| build(1000));
         assert!(second < 40_000, "{second} bytes");
         build(400_000);
@@ -374,7 +374,7 @@ fn the_nodes_that_a_thread_keeps_are_bounded() {
     .unwrap();
 }
 
-/// Adds a row to all rows: the gradient of the row is a sum along them.
+/// Adds a row to all rows: the gradient of the row is a sum over them.
 #[py_layer(elementwise)]
 impl AddRow {
     fn forward<L: Lane>(x: Real<L>, row: Real<L>) -> Real<L> {
@@ -382,7 +382,7 @@ impl AddRow {
     }
 }
 
-/// What users hand in, and what the library asks of the allocator, is freed: nobody would take it out of the
+/// Buffers from users, or directly from the allocator, are freed: no op would take them out of the
 /// pool again.
 #[test]
 fn only_buffers_that_came_from_the_pool_go_back_to_it() {

@@ -1,5 +1,5 @@
-//! A million training steps of a small model with custom ops: memory stays flat, and every node of
-//! a graph is gone when its step is done. Figures in `docs/costs.md`.
+//! A million training steps of a small model with custom ops: memory stays constant, and all nodes
+//! of a graph are dropped after its step. Figures are in `docs/costs.md`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use autograd_core::{buffer_pool_bytes, seed};
 
 use crate::measured::{MEMORY, turn};
 
-/// Nodes of custom ops that are there: each holds one of these among its attributes.
+/// The number of live nodes of custom ops: each has one of these among its attributes.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static MADE: AtomicUsize = AtomicUsize::new(0);
 
@@ -77,13 +77,13 @@ impl Affine {
     }
 }
 
-/// Held by the program, without the buffers that the pool keeps.
+/// Bytes held by the program, without the buffers in the pool.
 fn held() -> usize {
     MEMORY.current_usage() - buffer_pool_bytes()
 }
 
-/// Trains for `steps` steps; after a tenth of them, the warm-up, memory may not change by more than
-/// `limit` bytes in all that follow.
+/// Trains for `steps` steps; after a warm-up of a tenth of them, memory may not change by more than
+/// `limit` bytes.
 fn train(steps: usize, limit: usize) -> f32 {
     let _turn = turn();
     seed(7);
@@ -107,7 +107,7 @@ fn train(steps: usize, limit: usize) -> f32 {
         let hidden = Tanh::apply(&Affine::apply(&x, w1, b1));
         let error = (Affine::apply(&hidden, w2, b2) - &target).square().mean();
         drop(hidden);
-        // Now and then a graph is dropped without a walk, or kept for a second one.
+        // Sometimes a graph is dropped without a walk, or retained for a second one.
         if step % 100 != 0 {
             error.backward().unwrap();
             adam.step().unwrap();

@@ -1,6 +1,6 @@
-//! What is held in memory: counted by the allocator, of a test that runs alone.
+//! Memory in use, counted by the allocator, for one test at a time.
 //!
-//! A binary of its own, because its allocator counts all threads.
+//! A separate binary, because its allocator counts all threads.
 
 mod deferred;
 mod eager;

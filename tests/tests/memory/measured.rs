@@ -1,16 +1,16 @@
-//! Memory in use, counted by the allocator, of a test that runs alone.
+//! Memory in use, counted by the allocator, for one test at a time.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use autograd_core::empty_buffer_pool;
 use peak_alloc::PeakAlloc;
 
-/// Counts all threads, so that tests which read it take turns.
+/// Counts all threads, so tests that read it take turns.
 #[global_allocator]
 pub(crate) static MEMORY: PeakAlloc = PeakAlloc;
 
-/// Held while a test measures. A thread gives its free buffers back when it ends, which would be in
-/// the middle of the next test: they go at the end of the turn.
+/// Held while a test measures. A thread frees its buffers when it ends, possibly during the next
+/// test; so they are freed at the end of the turn.
 pub(crate) struct Turn {
     _lock: MutexGuard<'static, ()>,
 }
@@ -29,11 +29,11 @@ pub(crate) fn turn() -> Turn {
     Turn { _lock: lock }
 }
 
-/// The most bytes that `f` held at once, above what was held before.
+/// The peak of bytes held during `f`, in addition to those held before.
 pub(crate) fn peak(f: impl FnOnce()) -> usize {
     let before = MEMORY.current_usage();
     MEMORY.reset_peak_usage();
     f();
-    // The thread of the test before may let go of its last bytes meanwhile, and leave less in use.
+    // The thread of the previous test may free its last bytes meanwhile, so that less is in use.
     MEMORY.peak_usage().saturating_sub(before)
 }

@@ -1,4 +1,4 @@
-//! What a program's runs ask the allocator for: counted by it, the pool's free buffers included.
+//! Memory that runs of a program request: counted by the allocator, with the pool's free buffers.
 
 use crate::measured::turn;
 use autograd_core::static_graph::{
@@ -10,7 +10,7 @@ use autograd_core::{DType, Tensor, empty_buffer_pool};
 const N: usize = 1024;
 const MATRIX: usize = N * N * size_of::<f32>();
 
-/// How many matrices the memory in use at the worst moment of `f` would hold, above what was in use
+/// The peak memory in use during `f`, in matrices, in addition to the memory in use
 /// before.
 fn peak(f: impl FnOnce()) -> f64 {
     crate::measured::peak(f) as f64 / MATRIX as f64
@@ -72,7 +72,7 @@ fn a_run_after_the_first_asks_for_no_memory_but_for_what_it_fetches() {
         run(fetch);
         crate::measured::peak(|| run(fetch))
     };
-    // Of more than thirty values, none; a product copies operands that lie in another order.
+    // None of more than thirty values; but a product copies strided operands.
     let few = asked(&loss);
     assert!(few < 3 * BUFFER, "{few} bytes");
     let whole = asked(&hidden);
@@ -96,7 +96,7 @@ fn a_value_that_was_read_for_the_last_time_lends_its_buffer() {
     assert!(found < 3.4, "{found}");
 }
 
-/// Gradients hold what the eager rules save, not all inputs and outputs.
+/// Gradients keep what the eager rules save, not all inputs and outputs.
 #[test]
 fn a_gradient_keeps_what_eager_mode_keeps() {
     const DEPTH: usize = 8;
@@ -106,7 +106,7 @@ fn a_gradient_keeps_what_eager_mode_keeps() {
     x.set_stop_gradient(false);
     let mut y = x.clone();
     for _ in 0..DEPTH {
-        // Of these only the last keeps anything: its output.
+        // Of these ops, only the last saves a tensor: its output.
         y = ((&y + &x) - 0.5).tanh().unwrap();
     }
     let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
@@ -133,7 +133,7 @@ fn a_step_changes_parameters_where_they_stand() {
     // The gradient, and panels of a factor.
     let found = peak(run);
     assert!(found < 1.2, "{found}");
-    // Who holds the old parameter keeps it: it is copied then.
+    // If the old parameter is held elsewhere, it is copied.
     let held = executor.parameter("w").unwrap();
     let before = held.to_string();
     assert!(peak(run) > 0.9);
@@ -141,7 +141,7 @@ fn a_step_changes_parameters_where_they_stand() {
     assert_ne!(executor.parameter("w").unwrap().to_string(), before);
 }
 
-/// With small buffers; see above.
+/// With small buffers, as above.
 #[test]
 fn a_schedule_of_learning_rates_keeps_the_plan_and_its_buffers() {
     const SIDE: usize = 33;

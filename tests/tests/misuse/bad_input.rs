@@ -1,5 +1,5 @@
-//! Input that does not fit: each has its defined result, or an error that names op, parameter,
-//! what was expected and what was found; and after it everything is as usable as before.
+//! Invalid input: each case has a defined result, or an error that names op, parameter, expected
+//! and found values; afterwards everything is as usable as before.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +20,7 @@ fn leaf(shape: &[usize]) -> Tensor<f64> {
     x
 }
 
-/// The message of an error, and then: the tensor still takes part in a backward.
+/// The message of an error; also checks that the tensor can still take part in a backward.
 #[track_caller]
 fn message<T: std::fmt::Debug>(x: &Tensor<f64>, result: Result<T>) -> String {
     let error = result.expect_err("an error");
@@ -101,19 +101,19 @@ fn shapes_that_do_not_fit_are_named() {
         message(&x, Tensor::from_vec([2, 2], vec![1.0])),
         "from_vec: expected 4 elements for shape [2, 2], found 1"
     );
-    // What can be stacked on more than two axes must agree there too.
+    // Leading axes of stacks of matrices must agree too.
     let error = leaf(&[2, 1, 3]).try_matmul(&leaf(&[5, 3, 1])).unwrap_err();
     assert!(matches!(error, Error::Broadcast { op: "matmul", .. }), "{error}");
 }
 
-/// A layer with a bias that does not fit it.
+/// A layer with a bias of the wrong shape.
 fn with_bias<L>(mut layer: L, bias: impl Fn(&mut L) -> &mut Tensor<f64>) -> L {
     *bias(&mut layer) = leaf(&[2]);
     layer
 }
 
-/// Each error names the function or the layer that was called and its parameters; the tensor that a
-/// method was called on has no name that the caller wrote.
+/// Each error names the called function or layer and its parameters; the tensor on which a method
+/// is called has no name that the caller wrote.
 #[test]
 fn errors_speak_of_what_the_caller_wrote() {
     let (x, y, one) = (leaf(&[2, 3]), leaf(&[4]), leaf(&[]));
@@ -403,7 +403,7 @@ fn wrong_seeds_and_wrong_calls_of_backward() {
     assert!(matches!(error, Error::GraphFreed { op: "mul", .. }), "{error}");
     assert_eq!(x.grad().unwrap().to_vec(), [3.0; 6]);
 
-    // One element in any shape needs no seed; no element does.
+    // A single element of any shape needs no seed; a tensor without elements does.
     let one = leaf(&[1, 1]);
     (&one * 2.0).backward().unwrap();
     assert_eq!(one.grad().unwrap().shape(), [1, 1]);
@@ -419,7 +419,7 @@ fn wrong_calls_of_grad() {
     let y = x.square().sum();
     assert!(matches!(grad(&[&y], &[&w]).unwrap_err(), Error::Unused { position: 0 }));
     assert!(matches!(grad(&[&y], &[&x, &w]).unwrap_err(), Error::Unused { position: 1 }));
-    // It is told before the walk, so the graph is still there.
+    // The error comes before the walk, so the graph still exists.
     let z = x.square().sum();
     grad(&[&z], &[&x, &w]).unwrap_err();
     z.backward().unwrap();
@@ -433,7 +433,7 @@ fn wrong_calls_of_grad() {
     assert!(matches!(error, Error::Count { op: "grad", expected: 1, found: 0, .. }), "{error}");
     let error = grad_with(&[&y], &[&x], seeds(vec![Some(Tensor::zeros([3]))])).unwrap_err();
     assert!(matches!(error, Error::SeedShape { .. }), "{error}");
-    // None of these freed the graph, but for the unused input: that walk had begun.
+    // None of these freed the graph except for the unused input, whose walk had begun.
     let z = x.square().sum();
     assert!(grad(&[&z], &[&x, &x]).is_err());
     let both = grad_with(&[&z], &[&x, &w], GradOptions::new().allow_unused(true)).unwrap();
@@ -450,7 +450,7 @@ fn a_call_that_needs_a_seed_says_how_it_is_given() {
     let said = |error: Error| {
         assert!(matches!(error, Error::SeedMissing { .. }), "{error}");
         let words = error.to_string();
-        // Where the op was called is part of the sentence.
+        // The location of the call is part of the message.
         let (before, rest) = words.split_once(" (called at ").unwrap();
         format!("{before}{}", rest.split_once(')').unwrap().1)
     };
@@ -553,7 +553,7 @@ fn shapes_beyond_this_machine() {
     assert!(Tensor::from([0]).try_one_hot::<f64>(huge).is_err());
     let error = Tensor::<f64>::ones([1]).try_broadcast_to([1_usize << 31, 1 << 31]).unwrap_err();
     assert!(matches!(error, Error::TooLarge { op: "broadcast_to", .. }), "{error}");
-    // What could be addressed but not held.
+    // A size that can be addressed but not allocated.
     let wide = Tensor::<f64>::ones([1]).broadcast_to([1_usize << 47]);
     assert_eq!(wide.len(), 1 << 47);
     assert_eq!(wide.at(&[1 << 46]), 1.0);
@@ -595,7 +595,7 @@ fn steps_and_starts_at_their_limits() {
 fn nan_and_infinity_pass_through() {
     let (nan, inf) = (f64::NAN, f64::INFINITY);
     for n in [1, 9, 100] {
-        // In the first place, the last and in between; few elements and whole vectors of them.
+        // At the first position, the last and in between; few elements and whole vectors.
         for place in [0, n / 2, n - 1] {
             let mut data = vec![1.0; n];
             data[place] = nan;
@@ -648,7 +648,7 @@ fn gradients_at_nan_and_infinity() {
     let dx = x.grad().unwrap().to_vec();
     assert!(dx[0].is_nan());
     assert_eq!(dx[1..], [4.0, f64::INFINITY]);
-    // An element that was not chosen gets 0, whatever it is.
+    // An element that is not selected gets 0, whatever its value.
     let x = Tensor::from([f64::NAN, -1.0, f64::INFINITY]);
     x.set_stop_gradient(false);
     let mask = Tensor::from([false, true, false]);
@@ -671,7 +671,7 @@ fn arrays_in_any_order_arrive_as_they_are_seen() {
         let x = Tensor::from(view);
         assert_eq!(x.to_vec(), view.iter().copied().collect::<Vec<_>>());
         assert_eq!(x.view(), view.into_dyn());
-        // The owned form of the same layout.
+        // The owned array with the same layout.
         let owned = Tensor::from(view.to_owned());
         assert_eq!(owned.to_vec(), x.to_vec());
     };
@@ -683,7 +683,7 @@ fn arrays_in_any_order_arrive_as_they_are_seen() {
     seen(columns.slice(s![1..3, ..;-2]));
     seen(rows.slice(s![0..1, ..]).broadcast((6, 5)).unwrap());
 
-    // Owned arrays whose data does not start at the beginning, or runs backwards.
+    // Owned arrays whose data does not start at the beginning, or is reversed.
     let tail = rows.clone().slice_move(s![2.., ..]);
     assert_eq!(Tensor::from(tail.clone()).to_vec(), tail.iter().copied().collect::<Vec<_>>());
     let head = rows.clone().slice_move(s![..2, ..]);
@@ -762,11 +762,11 @@ fn writes_in_place_that_do_not_fit() {
     assert_eq!(x.to_vec(), [1.0; 6]);
     x.set_item(&[1, 2], 9.0).unwrap();
     assert_eq!(x.at(&[1, 2]), 9.0);
-    // A write through a view of shared data is the view's own.
+    // A write through a view of shared data affects only the view.
     let row = x.select(0, 1);
     row.fill(0.0).unwrap();
     assert_eq!(x.at(&[1, 2]), 9.0);
-    // Itself as the source.
+    // The tensor itself as the source.
     x.copy_from(&x.clone()).unwrap();
     let own = x.clone();
     x += &own;
@@ -791,7 +791,7 @@ fn what_a_rule_needs_and_was_changed_is_noticed() {
     mask.fill(false).unwrap();
     let error = y.backward().unwrap_err();
     assert!(matches!(error, Error::SavedTensorChanged { op: "where_else", .. }), "{error}");
-    // An operand that is its own right side.
+    // An operand that is also the right side.
     let mut y = &x * 2.0;
     let same = y.clone();
     y *= &same;

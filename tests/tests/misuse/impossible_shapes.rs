@@ -1,5 +1,5 @@
-//! Shapes that no machine can hold, in every call that makes or changes one: an error in words, or
-//! a panic that can be caught, never the end of the process and never a tensor that lies about its
+//! Shapes that no machine can hold, in every call that creates or changes one: an error, or a
+//! panic that can be caught, but never an abort of the process and never a tensor with a wrong
 //! length.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,16 +11,16 @@ use autograd_core::{
 };
 use ndarray::{ArrayView, IxDyn};
 
-/// Elements that can be counted but not held: as bytes they are a whole 47-bit address space.
+/// Elements that can be counted but not stored: in bytes they fill a 47-bit address space.
 const WIDE: usize = 1 << 47;
 const MAX: usize = usize::MAX;
 
-/// As many numbers as `shape` says, all in one place of memory.
+/// A tensor of this shape whose elements are a single number in memory.
 fn wide(shape: &[usize]) -> Tensor<f64> {
     Tensor::from(1.0).broadcast_to(shape)
 }
 
-/// What a call says of itself, by an error or a panic.
+/// The message of a call, from an error or a panic.
 fn words<T>(call: impl FnOnce() -> Result<T>) -> String {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(_)) => "nothing".into(),
@@ -32,7 +32,7 @@ fn words<T>(call: impl FnOnce() -> Result<T>) -> String {
     }
 }
 
-/// Calls that must tell that there is no room.
+/// Calls that must report that memory is insufficient.
 struct Calls(Vec<String>);
 
 impl Calls {
@@ -47,7 +47,7 @@ impl Calls {
         }
     }
 
-    /// All told so, and the library goes on.
+    /// All calls reported that, and the library is usable.
     #[track_caller]
     fn end(self) {
         assert!(self.0.is_empty(), "no clear error:\n{}", self.0.join("\n"));
@@ -203,7 +203,7 @@ fn results_larger_than_their_operands() {
     calls.end();
 }
 
-/// Axes as long as can be beside one of length 0: nothing to hold, and nothing to do.
+/// Very long axes beside one of length 0: no elements, and nothing to do.
 #[test]
 fn long_axes_without_elements() {
     let x = Tensor::<f64>::zeros([WIDE, 0]);
@@ -238,7 +238,7 @@ fn programs() {
     ] {
         assert!(said.contains("too large"), "{said}");
     }
-    // What cannot be held is told when it would be made: here by the startup program.
+    // Insufficient memory is reported on allocation: here by the startup program.
     let program = Program::new();
     let x = program.data("x", [-1, 1_i64 << 40], DType::Float32).unwrap();
     program.fc(&x, 1 << 40).unwrap();

@@ -1,5 +1,5 @@
-//! Every way to misuse an op that we know of is a program of ours: a fixture of `ui` that must not
-//! compile, or a function of `run` or `more` that gets the error. `docs/misuse.md` is made of them:
+//! Every known way to misuse an op is a program here: a fixture of `ui` that must not compile, or a
+//! function of `run` or `more` that returns the error. `docs/misuse.md` is generated from them:
 //! `UPDATE_EXPECTED=1 cargo test -p tests --test misuse` writes it.
 
 mod bad_input;
@@ -19,7 +19,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// What `golden/misuse.py` saw: frameworks, and for each way what happens there.
+/// The output of `golden/misuse.py`: frameworks, and the result of each way there.
 fn peers() -> (Vec<String>, BTreeMap<String, Vec<String>>) {
     let text = std::fs::read_to_string(root().join("tests/golden/misuse.txt")).unwrap();
     let mut lines = text.lines().map(|line| line.split('|').map(|cell| cell.trim().to_owned()));
@@ -88,7 +88,7 @@ impl Proof {
         }
     }
 
-    /// What the table says, with a link to the program that proves it.
+    /// The table cell, with a link to the program that proves it.
     fn cell(&self) -> String {
         let said = match self {
             Self::Compiler(_) => "compile error",
@@ -152,7 +152,7 @@ fn page() -> String {
     out
 }
 
-/// `docs/misuse.md` says what is proven above.
+/// `docs/misuse.md` agrees with the results above.
 #[test]
 fn the_page_has_this_table() {
     let path = root().join("docs/misuse.md");

@@ -1,5 +1,5 @@
-//! Ways that a sceptic thought of: odd inputs and outputs, one tensor in several places, calls from
-//! inside of calls. Where nothing is wrong with one, the figures show it.
+//! Further ways: odd inputs and outputs, one tensor in several positions, nested calls. If a way is
+//! harmless, the resulting numbers show that.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -47,7 +47,7 @@ pub(crate) fn inputs_that_broadcast() -> String {
     backward_reported(&Mul::apply(&x, &w), &[&x, &w])
 }
 
-/// Gives the gradient that it saved, and none of its own.
+/// Returns its saved gradient instead of a new one.
 #[py_layer]
 impl ReturnsSaved {
     type Saved = Tensor<f64>;
@@ -66,8 +66,8 @@ pub(crate) fn a_saved_tensor_returned_as_the_gradient() {
     let (x, w) = (leaf(&[1.0]), leaf(&[3.0]));
     let seed = Tensor::from([7.0]);
     ReturnsSaved::apply(&x, &w).backward_with(&seed).unwrap();
-    // The gradients are the leaves' own: what happens to them, or to the tensors they came from,
-    // is seen by nobody else.
+    // The gradients are the leaves' own tensors: changes of them, or of the tensors they came from,
+    // affect no other tensor.
     x.grad().unwrap().fill(100.0).unwrap();
     w.grad().unwrap().fill(200.0).unwrap();
     assert_eq!([w.item(), seed.item()], [3.0, 7.0]);
@@ -171,7 +171,7 @@ pub(crate) fn no_output_in_the_list() {
     usable(&[&x]);
 }
 
-/// Returns a tensor that is no input, but somebody else's.
+/// Returns a tensor that is not an input but belongs to other code.
 #[py_layer]
 impl ReturnsOther {
     fn forward(
@@ -197,7 +197,7 @@ pub(crate) fn somebody_elses_tensor_returned() {
     usable(&[&w]);
 }
 
-/// Does inside of forward what nobody should.
+/// Does things in forward that it should not.
 #[py_layer]
 impl Meddles {
     type Attrs = fn(&Tensor<f64>);
@@ -247,7 +247,7 @@ pub(crate) fn a_whole_backward_inside_of_forward_and_backward() {
 pub(crate) fn an_input_stopped_inside_of_forward() {
     let x = leaf(&[1.0]);
     let y = Meddles::apply(&x, |x| x.set_stop_gradient(true), nothing);
-    // A leaf that wants none gets none; nothing else is harmed.
+    // A leaf that wants no gradient gets none; there is no other effect.
     let _ = y.sum().backward();
     assert!(x.grad().is_none_or(|grad| grad.item() == 2.0));
     x.set_stop_gradient(false);

@@ -1,5 +1,5 @@
-//! The ways that only running shows: each commits the misuse and gives back what it was told. After
-//! an error the tensors concerned are as they were, and a right backward over them still works.
+//! Ways of misuse that are detected at run time: each function commits one and returns the error.
+//! After an error the tensors are unchanged, and a correct backward over them still works.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -25,13 +25,13 @@ pub(crate) fn told<V>(result: Result<V, Error>) -> String {
     }
 }
 
-/// What `apply`, or another form without `try_`, says when it panics.
+/// The panic message of `apply`, or of another form without `try_`.
 pub(crate) fn panicked<V>(f: impl FnOnce() -> V) -> String {
     let Err(caught) = catch_unwind(AssertUnwindSafe(f)) else { panic!("it was not noticed") };
     *caught.downcast::<String>().expect("a panic of this library says why")
 }
 
-/// What a backward is told. No leaf got a gradient, and all are as good as new.
+/// The error of a backward. No leaf got a gradient, and all are still usable.
 pub(crate) fn backward_reported(y: &Tensor<f64>, leaves: &[&Tensor<f64>]) -> String {
     let message = told(y.sum().backward());
     usable(leaves);
@@ -53,7 +53,7 @@ fn recorded(y: &Tensor<f64>, x: &Tensor<f64>) -> Result<Tensor<f64>, Error> {
     Ok(grads.into_iter().next().flatten().expect("one input, one gradient"))
 }
 
-/// A product with its gradients in the wrong order: by type both are right.
+/// A product with its gradients in the wrong order: both have the right type.
 #[py_layer]
 impl Swapped {
     type Saved = (Tensor<f64>, Tensor<f64>);
@@ -103,7 +103,7 @@ pub(crate) fn wrong_formula() -> String {
     told(gradcheck(|t| WrongFormula::apply(&t[0]), &[x]))
 }
 
-/// Returns what it is told to as the gradient.
+/// Returns the given value as the gradient.
 #[py_layer]
 impl Returns {
     type Attrs = fn(&Tensor<f64>) -> Option<Tensor<f64>>;
@@ -242,7 +242,7 @@ pub(crate) fn saved_output_changed_in_place() -> String {
     backward_reported(&y, &[&x])
 }
 
-/// Its attribute is counted; an op that kept itself alive would keep it too.
+/// Its attribute is counted; an op that kept itself alive would keep the attribute too.
 #[py_layer(allow(unread_saved))]
 impl Counted {
     type Saved = Tensor<f64>;
@@ -310,7 +310,7 @@ pub(crate) fn second_order_of_an_op_that_has_none() -> String {
     message
 }
 
-/// Marks what is no output, and what is no input.
+/// Marks tensors that are not outputs, or not inputs.
 #[py_layer]
 impl Marks {
     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, output: bool) -> Tensor<f64> {
@@ -382,7 +382,7 @@ pub(crate) fn buffer_of_another_length() -> String {
     told(Tensor::from_vec([2, 3], vec![0.0_f64; 5]))
 }
 
-/// `a`, `b` and `c` are told apart by their gradients.
+/// `a`, `b` and `c` have different gradients.
 #[py_layer]
 impl Ordered {
     fn forward(
@@ -464,7 +464,7 @@ pub(crate) fn leaf_changed_in_place() -> String {
     message
 }
 
-/// Writes into the tensor that it was given, of which a clone is no copy.
+/// Writes to a tensor that it was given; a clone of that is not a copy.
 #[py_layer]
 impl WritesItsInput {
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
@@ -491,7 +491,7 @@ pub(crate) fn input_written_that_another_op_saved() -> String {
     message
 }
 
-/// Scribbles on the gradient that it gets.
+/// Writes to the gradient that it gets.
 #[py_layer]
 impl WritesItsGradient {
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
@@ -615,7 +615,7 @@ pub(crate) fn shapes_in_a_formula_that_do_not_fit() -> String {
     message
 }
 
-/// What a run is told whose function, declared to give `[2]`, gives what `func` gives.
+/// The error of a run whose function is declared to return `[2]` but returns the result of `func`.
 fn run_reported(func: fn(ArrayViewD<'_, f64>) -> ndarray::ArrayD<f64>) -> String {
     let program = Program::new();
     let x = program.data("x", [2], DType::Float64).unwrap();
@@ -677,7 +677,7 @@ pub(crate) fn tensor_held_by_a_closure() -> String {
     message
 }
 
-/// Neither may a struct of one's own.
+/// So may a user's struct.
 struct Weights {
     w: Tensor<f64>,
 }

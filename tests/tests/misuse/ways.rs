@@ -4,27 +4,27 @@ use crate::{more, run};
 
 /// One way to misuse an op.
 pub(crate) struct Way {
-    /// In words.
+    /// A description.
     pub(crate) way: &'static str,
-    /// The function of `golden/misuse.py` that does the same elsewhere; empty where none does.
+    /// The function of `golden/misuse.py` that does the same elsewhere; empty if none does.
     pub(crate) peer: &'static str,
-    /// The program of ours.
+    /// The program here that shows it.
     pub(crate) proof: Proof,
 }
 
-/// What becomes of it.
+/// The result.
 pub(crate) enum Proof {
     /// A fixture of `ui` that does not compile.
     Compiler(&'static str),
     /// An error that contains these words, before backward starts.
     Error(&'static str, fn() -> String, &'static str),
-    /// The same, in builds with debug assertions.
+    /// As `Error`, in builds with debug assertions.
     Debug(&'static str, fn() -> String, &'static str),
-    /// The same, in backward.
+    /// As `Error`, but in backward.
     Backward(&'static str, fn() -> String, &'static str),
-    /// No types can show it; `gradcheck`, or the check that the macro makes, finds it.
+    /// Types cannot show it; `gradcheck`, or the check that the macro generates, finds it.
     Check(&'static str, fn() -> String, &'static str),
-    /// So does a run with `AUTOGRAD_VERIFY=1`, as the tests in `tests/verifying` prove.
+    /// A run with `AUTOGRAD_VERIFY=1` finds it too, as the tests in `tests/verifying` prove.
     Verified(&'static str, fn() -> String, &'static str),
     /// It works as meant.
     Right(&'static str, fn()),

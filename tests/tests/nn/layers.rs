@@ -1,4 +1,4 @@
-//! Layers against figures of PyTorch (`golden/layers.py`), and what they promise.
+//! Layers against results of PyTorch (`golden/layers.py`), and their documented properties.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -13,7 +13,7 @@ use autograd_core::{
     AnyTensor, Conv2dOptions, Float, Graph, Tensor, gradcheck, gradgradcheck, jvpcheck, no_grad,
 };
 
-/// What `golden/layers.py` printed of a layer, by what it is of.
+/// The values that `golden/layers.py` printed for a layer, by name.
 fn golden(name: &str) -> BTreeMap<String, Vec<f64>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/layers.txt");
     let text = std::fs::read_to_string(path).unwrap();
@@ -36,7 +36,7 @@ fn numbers<T: Float>(shape: &[usize], seed: usize) -> Tensor<T> {
     Tensor::from_vec(shape, (0..n).map(|i| T::from_f64(number(i))).collect()).unwrap()
 }
 
-/// Gives the parameters values of their own.
+/// Sets distinct values of the parameters.
 fn set<T: Float>(module: &impl Module) {
     for (i, p) in module.parameters_of::<T>().iter().enumerate() {
         no_grad().run(|| p.copy_from(&(numbers::<T>(p.shape(), 100 + 31 * i) / 2.0))).unwrap();
@@ -52,7 +52,7 @@ fn assert_close<T: Float>(name: &str, what: &str, found: &Tensor<T>, right: &[f6
     }
 }
 
-/// The layer's result, gradients and buffers are PyTorch's.
+/// The layer's result, gradients and buffers equal PyTorch's.
 fn is_torch_s<T: Float, M: Module>(
     name: &str,
     layer: &M,
@@ -305,7 +305,7 @@ fn a_query_that_may_look_at_nothing_gets_nothing() {
         assert_eq!(grad[2..], [0.0, 0.0], "the second key is looked at by nobody");
         assert!(grad.iter().all(|x| x.is_finite()), "{grad:?}");
     }
-    // A mask for each head, and none to look at.
+    // A mask for each head, with rows in which everything is masked.
     let layer = MultiheadAttention::<f64>::new(2, 2);
     let x = numbers(&[3, 2, 2], 3);
     let mask = Tensor::from(vec![false, true, true, false]).reshape([2, 1, 2]);
@@ -328,7 +328,7 @@ fn numbers_of_a_mask_are_added_to_the_scores() {
     let x = numbers(&[3, 2, 4], 3);
     let weights = |masks| layer.try_forward(&x, &x, &x, masks).unwrap().1;
     let off = f64::NEG_INFINITY;
-    // Minus infinity is as `true`, also where nothing is left to look at.
+    // Minus infinity is the same as `true`, even if everything is masked.
     let hidden = Tensor::from([[true, true], [false, true]]);
     let added = Tensor::from([[off, off], [0.0, off]]);
     let of_pairs =
@@ -341,7 +341,7 @@ fn numbers_of_a_mask_are_added_to_the_scores() {
     let one = Tensor::from([[off, 0.0], [0.0, 0.0]]);
     let both = of_keys.map(|masks| weights(masks.attention(&one)).to_vec());
     assert_eq!(both[0], both[1]);
-    // Other numbers: the logarithm of a weight scales the share of a key.
+    // Other numbers: the logarithm of a factor scales the weight of a key.
     let bias = Tensor::from([[2_f64.ln(), 0.0], [0.0, 3_f64.ln()]]);
     bias.set_stop_gradient(false);
     let factors = Tensor::from([[2.0, 1.0], [1.0, 3.0]]);
@@ -371,7 +371,7 @@ fn normalization_holds_over_the_whole_range() {
     assert!((found[1] - 1.341_640_8).abs() < 1e-6, "{found:?}");
     assert!(found[2] > 0.0 && found[2] < 1e-33 && found[4..6] == [0.0, 0.0], "{found:?}");
     assert!((found[7] - 1.4).abs() < 1e-6);
-    // Nothing to normalize.
+    // No elements to normalize.
     assert_eq!(RmsNorm::<f32>::new(2).forward(&Tensor::zeros([0, 2])).shape(), [0, 2]);
     assert_eq!(RmsNorm::<f32>::new(0).forward(&Tensor::zeros([3, 0])).shape(), [3, 0]);
     assert_eq!(GroupNorm::<f32>::new(1, 2).forward(&Tensor::zeros([0, 2, 3])).shape(), [0, 2, 3]);
@@ -433,7 +433,7 @@ fn wrong_shapes_are_reported_by_the_layer_s_name() {
     );
     let mask = Tensor::from([[false; 2]; 3]);
     let shapes: [&[usize]; 3] = [&[1, 3, 4]; 3];
-    // The last two of the axes are wrong, that of the heads, and that of the batch, which would grow.
+    // The last two axes are wrong, that of the heads, and that of the batch, which would grow.
     for shape in [&[3, 2][..], &[3, 3, 3], &[5, 1, 3, 3], &[1, 1, 1, 3, 3], &[1, 3]] {
         let mask = Tensor::full(shape, false);
         assert_eq!(

@@ -16,7 +16,7 @@ fn names(module: &impl Module) -> Vec<String> {
     module.named_parameters().into_iter().map(|(name, _)| name).collect()
 }
 
-/// Normalises, then maps.
+/// Normalizes, then applies an affine map.
 #[derive(Module)]
 struct Block<T: Float> {
     norm: LayerNorm<T>,
@@ -157,7 +157,7 @@ fn a_model_is_saved_and_loaded_by_name() {
     assert_eq!(b.1.running_var.to_vec(), a.1.running_var.to_vec());
     assert_eq!(b.1.num_batches_tracked.item(), 1);
     assert!(!b.0.weight.stop_gradient());
-    // What was loaded is no alias: the model can change, the file's tensors do not.
+    // Loaded tensors are not aliases: the model can change without changing those of the file.
     autograd_core::no_grad().run(|| b.0.weight.fill(0.0)).unwrap();
     assert_eq!(loaded.get::<f32>("model.0.weight").unwrap().to_vec(), a.0.weight.to_vec());
     std::fs::remove_file(path).unwrap();
@@ -244,7 +244,7 @@ fn a_checkpoint_collects_a_batch_once() {
     other.forward(&pictures(0));
     let norm = std::sync::Arc::new(norm);
     let inner = std::sync::Arc::clone(&norm);
-    // One inside the other runs the closure three times.
+    // Nested checkpoints run the closure three times.
     let loss = autograd_core::checkpoint(move || {
         let inner = std::sync::Arc::clone(&inner);
         autograd_core::checkpoint(move || inner.forward(&pictures(0)).square()).sum()
@@ -268,7 +268,7 @@ fn layer_normalisation_is_numpy_s() {
     assert_close(&norm.forward(&pictures(0)).to_vec(), &golden("layer_norm")[0]);
 }
 
-/// Result, and gradients of rows, weight and bias.
+/// The result, and gradients of rows, weight and bias.
 fn normalised<T: Float>(
     x: &Tensor<T>,
     [weight, bias]: [&Tensor<T>; 2],
@@ -323,7 +323,7 @@ fn numbers<T: Float>(shape: &[usize], seed: usize) -> Tensor<T> {
 }
 
 fn one_pass_is_as_op_by_op<T: Float>(most: f64) {
-    // Rows around what is summed side by side, what one thread takes, and what is done in one pass.
+    // Row lengths near the number of interleaved sums, one thread's part, and the limit of one pass.
     let shapes: [(&[usize], usize); 12] = [
         (&[1, 1], 1),
         (&[5, 3], 1),
@@ -376,7 +376,7 @@ fn normalisation_in_one_pass_is_as_op_by_op() {
     one_pass_is_as_op_by_op::<f32>(3e-3);
 }
 
-/// One that nobody else holds is written over; the others must give the same, and stay as they are.
+/// A gradient that is not shared is overwritten; shared ones must give the same, and not change.
 #[test]
 fn gradients_that_somebody_holds_are_as_those_that_nobody_does() {
     let ops: [(&str, fn(&Tensor<f64>) -> Tensor<f64>); 3] = [
@@ -384,7 +384,7 @@ fn gradients_that_somebody_holds_are_as_those_that_nobody_does() {
         ("log_softmax", |x| x.log_softmax(-1)),
         ("normalize", |x| x.normalize([-1], 1e-3)),
     ];
-    // A few rows, and more than one thread takes at once, whose last block is shorter.
+    // A few rows, and more than one thread takes at once, with a shorter last block.
     for shape in [[3, 5], [901, 40]] {
         let x = numbers::<f64>(&shape, 3);
         x.set_stop_gradient(false);
@@ -436,10 +436,10 @@ fn normalisation_gives_only_what_is_wanted_and_sees_changes() {
     let words = y.sum().backward().unwrap_err().to_string();
     assert!(words.starts_with("normalize (called at tests/tests/nn/modules.rs"), "{words}");
     assert!(words.contains("its first input was changed in place"), "{words}");
-    // Nothing to normalise, and rows without elements.
+    // No rows to normalize, and rows without elements.
     assert_eq!(Tensor::<f64>::zeros([0, 3]).normalize([1], 1e-3).shape(), [0, 3]);
     assert_eq!(Tensor::<f64>::zeros([2, 0]).normalize([1], 1e-3).shape(), [2, 0]);
-    // Along other axes, and given in another order.
+    // Along other axes, in another order.
     let x = numbers::<f64>(&[4, 3, 5], 3);
     let turned = x.permute(&[1, 0, 2]);
     for (axes, after) in [(&[0][..], &[1][..]), (&[2, 0], &[1, 2]), (&[-1, 1], &[0, 2])] {
@@ -515,7 +515,7 @@ fn wrong_shapes_are_reported() {
     assert!(std::panic::catch_unwind(|| init::xavier_normal::<f32>(3, 1.0)).is_err());
 }
 
-/// Mean, standard deviation and greatest size of many numbers.
+/// The mean, standard deviation and greatest magnitude of many numbers.
 fn statistics(w: &Tensor<f64>) -> (f64, f64, f64) {
     assert!(!w.stop_gradient());
     let w = w.detach();

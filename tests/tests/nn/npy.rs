@@ -1,4 +1,4 @@
-//! NumPy's files: read as NumPy wrote them, written so that they are read again, and nothing believed.
+//! NumPy's files: read as NumPy wrote them, written so that they can be read again, and fully checked.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("golden").join(name)
 }
 
-/// A file of this test's own with these bytes.
+/// A file with these bytes, for this test.
 fn scratch(name: &str, bytes: &[u8]) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("npy-{name}"));
     fs::write(&path, bytes).unwrap();
@@ -80,7 +80,7 @@ fn errors_name_the_file_and_what_is_wrong_with_it() {
         ("big", file(">f8", "(1,)", 8), "its elements are big-endian; in NumPy, save `x.astype("),
         ("short", file("<f4", "(3,)", 8), "missing 4 bytes"),
         ("long", file("<f4", "(3,)", 16), "had 4 extra bytes"),
-        // Much more than there is memory.
+        // Much more than the available memory.
         ("huge", file("<f8", "(100000000000, 1000)", 8), "missing 799999999999992 bytes"),
         ("overflow", file("<i8", "(10000000000, 10000000000)", 8), "overflow"),
         ("no_bool", [file("|b1", "(1,)", 0), vec![7]].concat(), "invalid"),

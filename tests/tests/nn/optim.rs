@@ -1,4 +1,4 @@
-//! Optimisers against figures that NumPy computed (`golden/optim.py`), and what they promise.
+//! Optimizers against results of NumPy (`golden/optim.py`), and their documented properties.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,7 +39,7 @@ fn assert_close<T: Float>(found: &Tensor<T>, expected: &[f64], tolerance: f64, w
     }
 }
 
-/// In both element types, and with the state saved and loaded half-way.
+/// In both element types, with the state saved and loaded half-way.
 fn assert_golden<R: Rule>(name: &str, rule: R) {
     fn run<T: Float, R: Rule>(name: &str, rule: R, tolerance: f64) {
         let p = start::<T>();
@@ -194,7 +194,7 @@ fn after_an_error_nothing_has_moved() {
         "Adam: `eps` must be 0 or more, and finite, found -1"
     );
 
-    // The second parameter cannot be moved, so the first is not.
+    // The second parameter cannot be changed, so the first one is not either.
     let p = parameter(Tensor::from(1.0_f64));
     let mut sgd = Optimizer::new(&(p.clone(), &p * 2.0), Sgd::new(0.1));
     p.set_grad(Some(&Tensor::from(1.0))).unwrap();

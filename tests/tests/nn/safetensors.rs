@@ -1,4 +1,4 @@
-//! Files of tensors: the same bytes as Python's, and nothing believed that a file says.
+//! Files of tensors: the same bytes as Python's, and full checks of a file's contents.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ fn golden(name: &str) -> Vec<u8> {
     fs::read(folder.join(name)).unwrap()
 }
 
-/// A path of this test's own, gone at its end.
+/// A path for this test, removed at its end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -32,7 +32,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A file with this header, not filled up, and so many bytes of data.
+/// A file with this header, without padding, and so many bytes of data.
 fn file(header: &str, data: usize) -> Vec<u8> {
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
     bytes.extend_from_slice(header.as_bytes());
@@ -40,7 +40,7 @@ fn file(header: &str, data: usize) -> Vec<u8> {
     bytes
 }
 
-/// What is wrong with these bytes.
+/// The error for these bytes.
 fn refusal(bytes: &[u8]) -> String {
     match SafeTensors::from_bytes(bytes) {
         Err(Error::File { path: None, kind: ErrorKind::InvalidData, why, .. }) => why,
@@ -77,7 +77,7 @@ fn floats_of_16_bits_are_those_of_pytorch() {
     let file = SafeTensors::from_bytes(&bytes).unwrap();
     let numbers = file.get::<f32>("numbers").unwrap();
     for (name, half) in [("f16", Half::F16), ("bf16", Half::BF16)] {
-        // What PyTorch made of the numbers is what we make of them.
+        // Conversions give the same bits as PyTorch's.
         let theirs = file.get::<f32>(name).unwrap();
         assert_eq!(theirs.shape(), numbers.shape());
         for numbers in [AnyTensor::from(numbers.clone()), numbers.cast::<f64>().into()] {
@@ -91,17 +91,17 @@ fn floats_of_16_bits_are_those_of_pytorch() {
                 |x: &Tensor<f32>| x.to_vec().into_iter().map(f32::to_bits).collect::<Vec<_>>();
             assert_eq!(bits(&again.get("x").unwrap()), bits(&theirs), "{name}");
             assert_eq!(again.get::<f32>("other").unwrap().to_vec(), [0.1, 0.2]);
-            // It is converted when it is read, and not again when it is written.
+            // Conversion happens on reading, and not again on writing.
             let floats = again.to_bytes().unwrap();
             assert!(floats.len() > bytes.len());
         }
     }
-    // All of a file, written back: the bytes of PyTorch.
+    // A whole file, written again: the bytes of PyTorch.
     let mut again = file.clone();
     again.store_as(Half::F16, |name| name == "f16");
     again.store_as(Half::BF16, |name| name == "bf16");
     assert_eq!(again.to_bytes().unwrap(), bytes);
-    // Other types stay, and so do tensors that come later.
+    // Other types are not converted, nor are tensors that are added later.
     let mut file = SafeTensors::new();
     file.insert("count", Tensor::from([1_i64 << 40]));
     file.store_as(Half::F16, |_| true);
@@ -124,7 +124,7 @@ fn tensors_of_other_types_are_left_out_and_named() {
     assert_eq!(words, "get: `a.float8` is of elements F8_E4M3, which cannot be read");
     assert!(file.get::<f32>("none").unwrap_err().to_string().contains("missing: `none`"));
 
-    // Types that nobody knows yet, of any size.
+    // Types that do not exist yet, of any size.
     let header = r#"{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},
         "b":{"dtype":"Q4_0","shape":[7,9],"data_offsets":[2,5]},
         "c":{"dtype":"U8","shape":[3],"data_offsets":[5,8]}}"#;
@@ -219,7 +219,7 @@ fn sizes_that_lie_are_refused_before_memory_is_asked_for() {
         "the tensors take 4 bytes, but the file has 8 bytes of data"
     );
     assert_eq!(entry("F32", "1", 4, 8), "header: invalid offset for tensor `a`");
-    // Of types that are not read, the sizes count too, as far as they are known.
+    // The size is checked for types that are not read too, if it is known.
     let words = "tensor `a`: shape [3] of F8_E4M3 takes 3 bytes, but its data goes from 0 to 8";
     assert_eq!(entry("F8_E4M3", "3", 0, 8), words);
     assert!(entry("F4", "17", 0, 8).contains("takes 9 bytes"));
@@ -233,7 +233,7 @@ fn sizes_that_lie_are_refused_before_memory_is_asked_for() {
     assert!(
         entry("Q4", "-1", 0, 8).starts_with("tensor `a`: unknown variant `Q4`, expected one of")
     );
-    // Together they take as many bytes as a number counts, so that what is added to them overflows.
+    // Together they have as many bytes as a u64 can count, so that adding to them overflows.
     let most = |i: u64| if i == 63 { u64::MAX } else { (i + 1) << 58 };
     let entries = (0..64_u64).map(|i| {
         let (begin, end) = (i << 58, most(i));
@@ -377,7 +377,7 @@ fn saving_replaces_a_file_whole_or_not_at_all() {
     assert_eq!(kind(SafeTensors::load(&folder.0).unwrap_err()), ErrorKind::InvalidInput);
 }
 
-/// A folder that may not be written, for a user whom permissions bind.
+/// A read-only folder, for a user to whom permissions apply.
 #[cfg(unix)]
 #[test]
 fn a_folder_that_cannot_be_written_keeps_the_old_file() {
@@ -399,7 +399,7 @@ fn a_folder_that_cannot_be_written_keeps_the_old_file() {
     file.save(folder.join("a.safetensors")).unwrap();
     fs::set_permissions(folder.join("a.safetensors"), fs::Permissions::from_mode(0o666)).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o555)).unwrap();
-    // Permissions do not bind root, so root runs this as nobody.
+    // Permissions do not apply to root, so root runs this as nobody.
     let root = fs::write(folder.join("probe"), "").is_ok();
     let _ = fs::remove_file(folder.join("probe"));
     let mut again = Command::new("/proc/self/exe");
@@ -483,8 +483,8 @@ fn saving_and_loading_at_once_never_meets_half_a_file() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
 
-    /// A file with a few bytes changed, put in or taken out is read or refused, never more; what is
-    /// read is written again as a file that reads the same.
+    /// A file with a few bytes changed, inserted or removed is read or refused, never more; a file
+    /// that is read can be written as one that reads the same.
     #[test]
     fn changed_files_are_read_or_refused(
         changes in prop::collection::vec((any::<prop::sample::Index>(), 0..4_u8, any::<u8>()), 1..5),
@@ -511,7 +511,7 @@ proptest! {
         }
     }
 
-    /// The same in a header whose length is right, so that the changes are reached.
+    /// The same for a header with a correct length, so that the changes are reached.
     #[test]
     fn changed_headers_are_read_or_refused(
         changes in prop::collection::vec((any::<prop::sample::Index>(), 0..3_u8, any::<u8>()), 1..4),

@@ -1,4 +1,4 @@
-//! Rules of users, schedules, and batches of data, against figures of PyTorch (`golden/training.py`).
+//! User-defined rules, schedules, and batches, against PyTorch (`golden/training.py`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -34,14 +34,14 @@ fn gradient<T: Float>(step: usize) -> Tensor<T> {
     Tensor::from(numbers.map(T::from_f64).collect::<Vec<T>>())
 }
 
-/// RMSprop as a user writes it; with what else a rule may do.
+/// RMSprop as a user writes it, with other things that a rule may do.
 #[derive(Clone)]
 struct Own {
     rate: f64,
     alpha: f64,
     momentum: f64,
     eps: f64,
-    /// Instead of the pass over elements.
+    /// Instead of an elementwise pass.
     by_slices: bool,
     before: Arc<dyn Fn(u64) + Send + Sync>,
 }
@@ -149,7 +149,7 @@ fn rmsprop_is_pytorch_s_also_written_outside_of_the_crate() {
 
 #[test]
 fn a_rule_of_a_user_moves_what_those_of_the_crate_move() {
-    // Long ones in several parts, short ones, transposed ones, both types, frozen, without a gradient.
+    // Long tensors in parts, short, transposed, both types, frozen, without a gradient.
     let long = Tensor::<f32>::arange(100_000).reshape([100, 1000]) / 1e5;
     let model = || {
         let frozen = parameter(Tensor::from([1.0_f32]));
@@ -220,7 +220,7 @@ fn a_rule_that_panics_or_refuses_changes_nothing() {
     let words = optimizer.step().unwrap_err().to_string();
     assert_eq!(words, "Own: `rate` must be 0 or more, found -1");
     assert_eq!(values(), moved);
-    // And then it goes on as if nothing had been.
+    // Then it continues as if nothing had happened.
     optimizer.set_learning_rate(0.1);
     optimizer.step().unwrap();
     let other = parameter(Tensor::from([0.5; 100]));
@@ -260,7 +260,7 @@ fn a_rule_that_panics_or_refuses_changes_nothing() {
 fn no_tensor_is_locked_while_a_rule_of_a_user_runs() {
     let p = parameter(Tensor::from([1.0, 2.0]));
     let inner = p.clone();
-    // It reads the parameter, also on another thread, and changes it, which the step overwrites.
+    // It reads the parameter, on another thread too, and changes it, which the step overwrites.
     let before = Arc::new(move |count: u64| {
         let on_thread = inner.clone();
         let seen = std::thread::spawn(move || on_thread.to_vec()).join().unwrap();
@@ -350,7 +350,7 @@ fn schedules_are_pytorch_s() {
     is("warm_up", &decay.warm_up(3));
     is("times", &steps.times(|step: u64| 0.9_f64.powf(step as f64)));
 
-    // At and after the end, and where nothing is to be done.
+    // At and after the end, and for empty intervals.
     let cosine = Cosine::new(1.0, 0.25, 4);
     assert_eq!([0, 4, 5, u64::MAX].map(|step| cosine.at(step)), [1.0, 0.25, 0.25, 0.25]);
     assert_eq!(Line::new(1.0, 0.5, 0).at(0), 0.5);
@@ -429,7 +429,7 @@ fn the_order_depends_on_the_seed_and_the_epoch_alone() {
     orders.sort();
     orders.dedup();
     assert_eq!(orders.len(), 25);
-    // The first is the library's own permutation of that seed.
+    // The first order is the library's own permutation for that seed.
     assert_eq!(order(7, 0), Generator::new(7).randperm(50));
 }
 
@@ -462,7 +462,7 @@ fn tensors_go_along_their_first_axis_together() {
     assert!(refused.iter().all(std::result::Result::is_err));
 }
 
-/// Data that fails at an item, and says when it is read.
+/// Data that fails at an item, and reports its reads.
 struct Failing {
     panics: bool,
     seen: mpsc::Sender<Vec<usize>>,
@@ -500,16 +500,16 @@ fn what_fails_in_the_background_reaches_the_program() {
         assert_eq!(error.to_string(), words);
         assert_eq!(matches!(error, Error::Panic { .. }), panics);
         assert!(batches.next().is_none() && batches.next().is_none());
-        // The next epoch starts again.
+        // The next epoch starts from the beginning.
         assert_eq!(loader.epoch(1).next().unwrap().unwrap(), 0);
         drop(loader);
         drop(batches);
-        // All threads have ended, and nothing was read after the error.
+        // All threads have ended, and there were no reads after the error.
         let reads: Vec<_> = reads.iter().collect();
         assert!(reads.starts_with(&[vec![0, 1], vec![2, 3], vec![4, 5]]), "{reads:?}");
         assert!(reads.len() <= 5, "{reads:?}");
     }
-    // Without a thread a panic is a panic.
+    // Without a thread a panic propagates.
     let (seen, _reads) = mpsc::channel();
     let loader = DataLoader::new(Failing { panics: true, seen }, 10);
     let mut batches = loader.epoch(0);
@@ -522,7 +522,7 @@ fn the_next_batch_is_prepared_while_the_program_works() {
     let loader = DataLoader::new(Failing { panics: false, seen }, 1).in_background();
     let mut batches = loader.epoch(0);
     assert_eq!(batches.next().unwrap().unwrap(), 0);
-    // Item 1 is read without being asked for, and item 2 is not read before 1 is taken.
+    // Item 1 is read ahead, and item 2 is not read before item 1 is taken.
     assert_eq!(reads.recv().unwrap(), [0]);
     assert_eq!(reads.recv().unwrap(), [1]);
     assert!(reads.recv_timeout(std::time::Duration::from_millis(50)).is_err());

@@ -1,5 +1,5 @@
-//! Forward and gradients against the figures of `golden/ops.txt`, which NumPy and PyTorch computed, and of
-//! `golden/moves.txt`, of NumPy, and of `golden/axes.txt`.
+//! Values and gradients against those in `golden/ops.txt`, from NumPy and PyTorch, in `golden/moves.txt`,
+//! from NumPy, and in `golden/axes.txt`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,7 +8,7 @@ use autograd_core::{AnyTensor, BackwardOptions, Float, Graph, Tensor, backward};
 
 use crate::run::{Number, places_are_of_callers, run};
 
-/// A shape and its numbers, as they stand in a line.
+/// A shape and its numbers, as in a line of the file.
 #[derive(Clone, Debug)]
 struct Numbers {
     shape: Vec<usize>,
@@ -48,7 +48,7 @@ struct Case {
     dtype: String,
     inputs: Vec<Numbers>,
     index: Vec<Numbers>,
-    /// What is compared: `torch`, `numpy`, `grad`.
+    /// The results to compare: `torch`, `numpy`, `grad`.
     expected: Vec<(String, Numbers)>,
 }
 
@@ -77,7 +77,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// What was found: first the value, then the gradients.
+/// The results: first the value, then the gradients.
 fn found<T: Number>(case: &Case) -> (Numbers, Vec<Numbers>) {
     let inputs: Vec<Tensor<T>> = case.inputs.iter().map(Numbers::tensor).collect();
     let index: Vec<_> = case.index.iter().map(|i| i.tensor::<f64>().cast::<i64>()).collect();
@@ -103,13 +103,13 @@ fn found<T: Number>(case: &Case) -> (Numbers, Vec<Numbers>) {
     (value, grads.collect())
 }
 
-/// Two numbers that should be one.
+/// Two numbers that should be equal.
 struct Seen {
     found: f64,
     expected: f64,
-    /// The numbers of the inputs at the same place, where they have the output's shape.
+    /// The inputs' numbers at the same position, if they have the output's shape.
     at: Vec<f64>,
-    /// The rounding of the element type.
+    /// The relative rounding error of the element type.
     epsilon: f64,
 }
 
@@ -122,12 +122,12 @@ impl Seen {
         self.found == 0.0 && self.expected == 0.0
     }
 
-    /// Apart by so many roundings of a number of this size.
+    /// Whether they differ by at most so many roundings of a number of this size.
     fn within(&self, roundings: f64, size: f64) -> bool {
         (self.found - self.expected).abs() <= roundings * self.epsilon * size
     }
 
-    /// Both are the same, or apart by a few roundings.
+    /// Whether they are equal, or differ by a few roundings.
     fn agree(&self, kind: &str) -> bool {
         let (found, expected) = (self.found, self.expected);
         if found.is_nan() || expected.is_nan() {
@@ -136,16 +136,16 @@ impl Seen {
         if self.sign_of_zero() {
             return kind == "grad" || found.is_sign_negative() == expected.is_sign_negative();
         }
-        // The least denormal numbers of f64 and f32.
+        // The smallest subnormal numbers of f64 and f32.
         let least = if self.epsilon < 1e-10 { 2.0 * 5e-324 } else { 2.0 * 1.5e-45 };
         found == expected || self.within(8.0, expected.abs()) || (found - expected).abs() <= least
     }
 }
 
-/// Ops, what is compared, where, and why.
+/// Ops, the result that is compared, the condition, and the reason.
 type Difference = (&'static [&'static str], &'static str, fn(&Seen) -> bool, &'static str);
 
-/// Where we differ on purpose. Each must be met.
+/// Intended differences. Each must occur.
 const DIFFERENCES: &[Difference] = &[
     // Signs of zero, which compare equal.
     (&["signum"], "torch numpy", Seen::sign_of_zero, "a zero keeps its sign"),
@@ -224,7 +224,7 @@ const DIFFERENCES: &[Difference] = &[
         |s| s.expected.is_nan() && s.found.is_finite(),
         "a probability of 0 counts nothing, also beside a logarithm of 0",
     ),
-    // Ends and ties.
+    // Bounds and ties.
     (&["clamp"], "grad", |s| s.at == [-0.5] || s.at == [1.5], "the ends lie within"),
     (
         &["maximum", "minimum"],
@@ -242,7 +242,7 @@ const DIFFERENCES: &[Difference] = &[
     (&["dropout"], "torch", |s| s.expected == 0.0, "what is dropped is 0, not -0"),
 ];
 
-/// Where rounding makes more of a difference; how much may depend on the CPU.
+/// Larger rounding errors; their size may depend on the CPU.
 const ROUNDINGS: &[Difference] = &[
     (
         &["tanh", "sigmoid", "log_softmax"],
@@ -343,7 +343,7 @@ fn values_and_gradients_are_those_of_numpy_and_pytorch() {
     }
 }
 
-/// What has no figures to be compared with, and why.
+/// Ops without reference results, and the reason.
 const WITHOUT: &[(&str, &str)] = &[
     (
         "zeros ones full zeros_like ones_like full_like from_vec fill copy_from",

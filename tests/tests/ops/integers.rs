@@ -1,11 +1,11 @@
-//! What integers sum to: exact in every op and every mode, or an error that says so.
+//! Sums and products of integers: exact in every op and every mode, or an error.
 
 use std::panic::catch_unwind;
 
 use autograd_core::static_graph::{Executor, Feed, Program, Variable};
 use autograd_core::{AnyTensor, DType, Error, Result, Tensor, with_num_threads};
 
-/// The element types, what they hold, and the words of an error.
+/// The element types, their ranges, and the words of an error.
 trait Integer: autograd_core::Numeric + TryFrom<i128> + Into<i128> {
     const RANGE: [i128; 2];
     const NAME: &'static str;
@@ -37,7 +37,7 @@ fn wide<T: Integer>(tensor: &Tensor<T>) -> Vec<i128> {
     tensor.to_vec().into_iter().map(Into::into).collect()
 }
 
-/// The result where all of it is held, else an error that says which number is not.
+/// Checks for the result if all of it is in range, otherwise for an error that names the number.
 fn check<T: Integer>(op: &str, found: Result<Tensor<T>>, right: &[i128]) {
     let [low, high] = T::RANGE;
     let beyond = right.iter().find(|n| !(low..=high).contains(n));
@@ -49,7 +49,7 @@ fn check<T: Integer>(op: &str, found: Result<Tensor<T>>, right: &[i128]) {
             assert!(error.starts_with(&format!("{op}: a result")), "{error}");
             let range = format!(" is outside of {name}, which holds {low} to {high}; ");
             assert!(error.contains(&range) && error.contains(advice), "{error}");
-            // Of several the first that was found is named.
+            // If there are several, the first that was found is named.
             if right.len() == 1 && !error.contains("a result is") {
                 assert!(error.contains(&format!("a result of {} is", right[0])), "{error}");
             }
@@ -58,7 +58,7 @@ fn check<T: Integer>(op: &str, found: Result<Tensor<T>>, right: &[i128]) {
     }
 }
 
-/// Lists of numbers around what a type holds, some of which come back into its range.
+/// Lists of numbers near the limits of a type, some of whose sums return to its range.
 fn lists<T: Integer>() -> Vec<Vec<i128>> {
     let [low, high] = T::RANGE;
     let mut lists = vec![
@@ -96,7 +96,7 @@ fn sums<T: Integer>() {
         check("sum", x.try_sum([], false), &[total]);
         check("sum", x.try_sum([0], true), &[total]);
         let ones = numbers::<T>(&[1, 0, 1]).reshape([3, 1]);
-        // Along the first, a middle and the last axis, and along two that are not beside each other.
+        // Along the first, a middle and the last axis, and along two axes that are not adjacent.
         let rows = &ones * x.reshape([1, n]);
         check("sum", rows.try_sum([1], false), &[total, 0, total]);
         check("sum", rows.transpose().try_sum([0], false), &[total, 0, total]);
@@ -112,7 +112,7 @@ fn sums<T: Integer>() {
         check("sum", cube.try_sum([0, 1], false), &[total, 0, total]);
         check("sum", cube.try_sum([], false), &[total * 2]);
     }
-    // One element that is shown as many.
+    // One element, broadcast.
     let [low, high] = T::RANGE;
     for (element, n) in
         [(high, 1), (high, 2), (low, 1), (1, 255), (1, 256), (high, usize::MAX >> 8)]
@@ -196,7 +196,7 @@ fn added_back<T: Integer>() {
 fn matrix_products<T: Integer>() {
     for list in lists::<T>() {
         for other in lists::<T>().iter().filter(|other| other.len() == list.len()) {
-            // A product beyond `i128` comes back: only the checked sum of the parts tells.
+            // A product beyond `i128` may return to its range: only a checked sum is a reference.
             let parts = || list.iter().zip(other).map(|(a, b)| a * b);
             let right = parts().try_fold(0_i128, i128::checked_add).unwrap_or(i128::MAX);
             let (a, b) = (numbers::<T>(&list), numbers::<T>(other));
@@ -220,7 +220,7 @@ fn of_every_type() {
     all! { sums products running_sums added_back matrix_products }
 }
 
-/// Partial sums leave `i128`, and the sum does not.
+/// Partial sums overflow `i128`, but the sum does not.
 #[test]
 fn a_product_whose_parts_leave_128_bits() {
     let (low, high) = (i64::MIN, i64::MAX);
@@ -231,7 +231,7 @@ fn a_product_whose_parts_leave_128_bits() {
     assert!(a.try_matmul(&Tensor::from([low; 5])).is_err());
 }
 
-/// Large ones, on any number of threads.
+/// Large tensors, on any number of threads.
 #[test]
 fn large_ones_on_threads() {
     for threads in [1, 3] {
@@ -253,7 +253,7 @@ fn large_ones_on_threads() {
     }
 }
 
-/// Plain methods panic at the caller's line.
+/// Methods that panic report the caller's line.
 #[test]
 fn the_line_of_the_call() {
     let x = || Tensor::from([200_u8, 100]);
@@ -272,7 +272,7 @@ fn the_line_of_the_call() {
     let lines = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = std::sync::Arc::clone(&lines);
     let before = std::panic::take_hook();
-    // Other tests of this program may panic meanwhile.
+    // Other tests of this process may panic at the same time.
     let own = std::thread::current().id();
     std::panic::set_hook(Box::new(move |info| {
         if std::thread::current().id() != own {
@@ -294,7 +294,7 @@ fn the_line_of_the_call() {
     assert!(lines.iter().all(|file| file.as_deref().is_some_and(|f| f.ends_with("integers.rs"))));
 }
 
-/// No result, no error.
+/// Without a result there is no error.
 #[test]
 fn results_without_elements() {
     for x in [Tensor::<u8>::ones([1, 1]).broadcast_to([0, 300]), Tensor::zeros([0, 300])] {
@@ -323,7 +323,7 @@ fn ranges_end_where_their_type_does() {
     );
 }
 
-/// What an operator of a program says, and what one of a traced closure and an eager one do.
+/// The messages of an operator of a program, of a traced closure, and of an eager one.
 #[test]
 fn in_programs() {
     fn words(build: impl Fn(&Variable) -> Result<Variable>, dtype: DType) -> String {
@@ -362,7 +362,7 @@ fn in_programs() {
     }
     macro_rules! closures {
         ($t:ty, $dtype:ident: $($op:literal $closure:expr;)*) => {$(
-            // Programs have no running sums, so these are eager there.
+            // Programs have no running sums, so these are only eager there.
             for traced in [false, true].into_iter().take(if $op == "cumsum" { 1 } else { 2 }) {
                 let words = words(
                     |x| match traced {
@@ -412,13 +412,13 @@ fn an_integer_divided_by_zero_is_an_error_that_says_where() {
         let text = panic.downcast_ref::<String>().unwrap();
         assert!(text.starts_with("div: `other` must be nonzero"), "{text}");
     }
-    // By a broadcast row, of other integers, and where the quotient does not fit.
+    // With a broadcast row, with other integers, and with a quotient that overflows.
     let row = Tensor::from([1_u8, 0]);
     let error = Tensor::<u8>::ones([3, 2]).try_div(&row).unwrap_err().to_string();
     assert!(error.ends_with("found 0 at [1]"), "{error}");
     assert_eq!((&a / -1).to_vec(), [-7, -8, -9, i32::MIN]);
     assert!(a.try_div(Tensor::<i32>::zeros([0, 2, 2])).unwrap().is_empty());
-    // In a program too, where the divisor is fed.
+    // Also in a program whose divisor is fed.
     let program = Program::new();
     let (x, y) = (program.data("x", [2], DType::Int32), program.data("y", [2], DType::Int32));
     let z = x.unwrap().try_div(y.unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Every op of the public API: against figures of NumPy and PyTorch, and against finite differences
+//! Every op of the public API: against results of NumPy and PyTorch, and against finite differences
 //! on random tensors.
 
 mod edges;

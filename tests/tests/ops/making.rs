@@ -1,4 +1,4 @@
-//! Tensors made of ranges, rows and samples, and indices that do not fit: what figures of NumPy cannot show.
+//! Tensors from ranges, rows and samples, and invalid indices: cases without reference results of NumPy.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -131,7 +131,7 @@ fn a_generator_makes_tensors_and_goes_on_behind_them() {
     assert!(failed.is_err());
     other.run(draw);
     assert_eq!(one.run(draw), other.run(draw));
-    // What is around draws from its own.
+    // The code around draws from its own generator.
     let mut around = Generator::new(7);
     assert_eq!(around.run(|| (one.run(draw), draw())).1, first);
 }

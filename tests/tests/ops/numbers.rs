@@ -1,4 +1,4 @@
-//! Numbers beside tensors: each by value and by reference, on either side, in every mode.
+//! Numbers as operands of tensors: by value and by reference, on either side, in every mode.
 
 use autograd_core::prelude::*;
 use autograd_core::static_graph::{Executor, Program};
@@ -28,7 +28,7 @@ fn a_number_by_reference_is_an_operand() {
     by_reference!(Tensor::from([7_i32, 2]), 3_i32);
     by_reference!(Tensor::from([7_i64, 2]), 3_i64);
     by_reference!(Tensor::from([7_u8, 2]), 1_u8);
-    // A number of the element type stands on the right.
+    // A number of the element type on the right.
     let x = Tensor::from([1.5_f32, 2.0]);
     let two = &2.0_f32;
     assert_eq!((&x * two).to_vec(), [3.0, 4.0]);

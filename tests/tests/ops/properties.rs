@@ -1,7 +1,7 @@
 //! Every op with a gradient against finite differences, first and second order, for f64 and f32, on
 //! random shapes, broadcasts, layouts and parameters.
 //!
-//! `PROPERTY_CASES=1000` tries more than CI does; a failure says how it is repeated.
+//! `PROPERTY_CASES=1000` tries more than CI does; a failure prints how to repeat it.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::run::{Number, places_are_of_callers, run};
 
 use Domain::{Apart, Between};
 
-/// Ops of the public API without a gradient, and why.
+/// Ops of the public API without a gradient, and the reason.
 const WITHOUT_GRADIENT: &[(&str, &str)] = &[
     (
         "zeros ones full zeros_like ones_like full_like from_vec eye arange arange_step linspace",
@@ -35,7 +35,7 @@ const WITHOUT_GRADIENT: &[(&str, &str)] = &[
     ("one_hot", "of integers"),
 ];
 
-/// What an op is given.
+/// The arguments of an op.
 pub(crate) struct Arguments {
     pub(crate) variant: String,
     pub(crate) inputs: Vec<(Vec<usize>, Domain)>,
@@ -46,7 +46,7 @@ fn words(numbers: &[usize]) -> String {
     numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// Where a function of each element is smooth.
+/// The domain on which an elementwise function is smooth.
 fn smooth(op: &str, draw: &mut Draw) -> Option<Domain> {
     let either = |draw: &mut Draw| draw.pick(&[Between(0.1, 2.0), Between(-2.0, -0.1)]);
     Some(match op {
@@ -67,7 +67,7 @@ fn smooth(op: &str, draw: &mut Draw) -> Option<Domain> {
     })
 }
 
-/// Random arguments of an op for elements of type `dtype`; `None` for one that is not known here.
+/// Random arguments of an op for elements of type `dtype`; `None` for an unknown op.
 pub(crate) fn arguments(op: &str, dtype: &str, draw: &mut Draw) -> Option<Arguments> {
     let given = |variant: &str, inputs: Vec<(Vec<usize>, Domain)>| {
         Some(Arguments { variant: variant.into(), inputs, index: Vec::new() })
@@ -181,7 +181,7 @@ fn moving(op: &str, draw: &mut Draw) -> Option<Arguments> {
         "flatten" | "transpose" | "t" | "masked_fill" | "masked_select" => String::new(),
         "i" => draw.below(15).to_string(),
         "slice_assign" | "index_put" => {
-            // What is written is broadcast to the part.
+            // The written tensor is broadcast to the part.
             more.push((draw.pick(&[&[][..], &[1]]).to_vec(), wide));
             words(&[draw.below(15), draw.below(2)])
         }
@@ -277,7 +277,7 @@ fn moving(op: &str, draw: &mut Draw) -> Option<Arguments> {
     Some(Arguments { variant, inputs, index })
 }
 
-/// Products, pictures and losses.
+/// Products, images and losses.
 fn products(op: &str, draw: &mut Draw) -> Option<Arguments> {
     let both = Between(-1.0, 1.0);
     let mut index = Vec::new();
@@ -288,7 +288,7 @@ fn products(op: &str, draw: &mut Draw) -> Option<Arguments> {
             let [left, right] = draw.broadcast();
             let left = [&left[..left.len().min(2)], &[m, k]].concat();
             let right = [&right[right.len() - right.len().min(2)..], &[k, n]].concat();
-            // Stacks of one rank at most, so that cutting left them fitting.
+            // The leading axes that remain must still broadcast.
             let stacks = left.len() == 2 || right.len() == 2 || {
                 let fits = |(&a, &b): (&usize, &usize)| a == b || a == 1 || b == 1;
                 let (a, b) = (&left[..left.len() - 2], &right[..right.len() - 2]);
@@ -316,7 +316,7 @@ fn products(op: &str, draw: &mut Draw) -> Option<Arguments> {
             all
         }
         "einsum" => {
-            // Letters with lengths; operands of some of them, and a result of some of those.
+            // Letters with lengths; operands with some of them, and a result with some of those.
             let lengths: Vec<usize> = (0..4).map(|_| draw.shape(1, 1, 0)[0].min(3)).collect();
             let term = |draw: &mut Draw, rank| -> Vec<usize> {
                 (0..rank).map(|_| draw.below(4)).collect()
@@ -376,7 +376,7 @@ fn products(op: &str, draw: &mut Draw) -> Option<Arguments> {
             if op != "cross_entropy" {
                 let parts = ["ignore ", "weight ", "smooth ", "sum ", "none "];
                 variant = parts.into_iter().filter(|_| draw.one_in(2)).collect();
-                // The mean of nothing is NaN.
+                // The mean of no elements is NaN.
                 if targets.to_vec().iter().all(|&class| class == 1) {
                     variant = variant.replace("ignore", "");
                 }
@@ -424,7 +424,7 @@ pub(crate) fn weighted<T: Number>(t: &Tensor<T>) -> Tensor<T> {
     (t * Tensor::from_vec(t.shape(), weights).unwrap()).sum()
 }
 
-/// The value of an op, its gradients, and the gradients of these, all weighted alike.
+/// The value of an op, its gradients, and the gradients of these, all with the same weights.
 pub(crate) fn derivatives<T: Number>(
     op: &str,
     given: &Arguments,
@@ -433,7 +433,7 @@ pub(crate) fn derivatives<T: Number>(
     let numbers = |t: &Tensor<T>| t.to_vec().into_iter().map(T::into_f64).collect::<Vec<_>>();
     inputs.iter().for_each(|x| x.set_stop_gradient(false));
     let refs: Vec<&Tensor<T>> = inputs.iter().collect();
-    // A cast to the type that it has: another would cost precision.
+    // A cast to the tensor's own type: another one would lose precision.
     let name = T::DTYPE.to_string();
     let variant = if op == "cast" { &name } else { &given.variant };
     let y = run(op, variant, inputs, &given.index);
@@ -453,7 +453,7 @@ pub(crate) fn derivatives<T: Number>(
     all
 }
 
-/// What `f` gives for the op's inputs must not be apart by more than this part of their size.
+/// Checks that results of `f` for the op's inputs differ at most by this fraction of their size.
 pub(crate) fn same(
     what: &str,
     left: &[Vec<f64>],
@@ -469,8 +469,8 @@ pub(crate) fn same(
     Ok(())
 }
 
-/// In f64: both orders and both modes agree with finite differences. In f32, where differences are
-/// coarse, they agree with f64. The layout of the inputs makes no difference in either.
+/// In f64, both orders and both modes agree with finite differences. In f32, where differences are
+/// inaccurate, they agree with f64. The layout of the inputs does not matter in either.
 fn hold<T: Number>(op: &str, given: &Arguments, draw: &mut Draw) -> Result<(), String> {
     let mut input = |(shape, domain): &(Vec<usize>, Domain)| {
         let depth = draw.between(0, 2);
@@ -497,7 +497,7 @@ fn hold<T: Number>(op: &str, given: &Arguments, draw: &mut Draw) -> Result<(), S
     gradgradcheck(f, &inputs).map_err(told)
 }
 
-/// One case, made from a number; what is wrong with it, and how it is tried again.
+/// Tries one case, generated from a number; an error has the message and how to repeat it.
 fn try_case(op: &str, seed: u64) -> Result<(), String> {
     let mut draw = Draw::new(seed);
     let dtype = if draw.one_in(4) { "float32" } else { "float64" };
@@ -535,7 +535,7 @@ pub(crate) fn differentiable() -> BTreeSet<String> {
     ops
 }
 
-/// The first seed of an op, of its own so that a new op changes nothing for the others.
+/// The first seed of an op; each op has its own, so that a new op does not change the others.
 pub(crate) fn first_seed(op: &str) -> u64 {
     let sum = |sum: u64, byte: u8| sum.wrapping_mul(31).wrapping_add(byte.into());
     op.bytes().fold(17, sum) % 1_000_000

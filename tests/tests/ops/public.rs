@@ -1,9 +1,9 @@
-//! The ops of the public API, read from where they are declared, so that a new one is missed.
+//! The ops of the public API, read from their declarations, so that no new op is forgotten.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// A table of ops: the macro, and which of the words of a line are names of methods.
+/// A table of ops: the macro, and a function that returns the method names of a line.
 const TABLES: &[(&str, fn(&str) -> Vec<String>)] = &[
     // `method Name |x| ..`
     ("macro_rules! all_functions", |line| match words(line)[..] {
@@ -41,7 +41,7 @@ fn is_type(name: &str) -> bool {
     name.starts_with(char::is_uppercase)
 }
 
-/// Their names, less the `try_` forms.
+/// Their names, without the `try_` forms.
 pub(crate) fn ops() -> BTreeSet<String> {
     let mut ops = BTreeSet::new();
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../autograd-core/src/ops")];
@@ -55,7 +55,7 @@ pub(crate) fn ops() -> BTreeSet<String> {
             }
         }
     }
-    // `method Name v_kernel ..`, of numbers and tensors alike, but for one of numbers only.
+    // `method Name v_kernel ..`, for numbers and tensors, except one that is for numbers only.
     let functions = Path::new(env!("CARGO_MANIFEST_DIR"));
     let functions = functions.join("../autograd-kernels/src/formula/functions.rs");
     for line in std::fs::read_to_string(functions).unwrap().lines() {
@@ -79,7 +79,7 @@ pub(crate) fn ops() -> BTreeSet<String> {
 }
 
 fn read(source: &str, ops: &mut BTreeSet<String>) {
-    // What a line at the margin opened.
+    // The item that was opened by the last line without indentation.
     let mut inside = "";
     for line in source.lines() {
         if line.starts_with(|c: char| c.is_ascii_alphabetic()) {
@@ -104,13 +104,13 @@ fn read(source: &str, ops: &mut BTreeSet<String>) {
             continue;
         }
         if let Some(of) = inside.strip_prefix("macro_rules! ") {
-            // What these are given is read as if it stood alone.
+            // The arguments of these macros are read as if they stood alone.
             let read = ["unary_ops", "pairs", "losses", "options"];
             let mut tables = TABLES.iter().map(|(name, _)| *name).chain(read);
             let known = tables.any(|name| of.starts_with(name));
             assert!(known, "`{of}` declares ops; say in TABLES where their names stand");
         } else if inside.starts_with("impl") && inside.contains(" Tensor<") {
-            // The macro `pairs` names two methods, `losses` four, perhaps in two lines.
+            // `pairs` gives the names of two methods, `losses` of four, perhaps on two lines.
             let start = source.find(code).unwrap() + "pub fn ".len();
             let names = source[start..].split(['(', '<']).next().unwrap();
             ops.extend(names.split(',').map(|name| name.trim().to_owned()));

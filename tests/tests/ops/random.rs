@@ -1,4 +1,4 @@
-//! Random arguments for an op: shapes, layouts, numbers. The same for the same seed.
+//! Random arguments for an op: shapes, layouts, numbers; the same for the same seed.
 
 use autograd_core::{Generator, Tensor};
 
@@ -7,12 +7,12 @@ use crate::run::Number;
 /// A stream of choices.
 pub(crate) struct Draw(Generator);
 
-/// Which numbers an input is made of.
+/// The numbers of an input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Domain {
     /// Between two bounds.
     Between(f64, f64),
-    /// Apart from each other, for ops with a kink where two are equal.
+    /// All different, for ops with a kink at equal numbers.
     Apart,
 }
 
@@ -21,12 +21,12 @@ impl Draw {
         Self(Generator::new(seed))
     }
 
-    /// Below `n`.
+    /// A number below `n`.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.0.next_u64() >> 11) as usize % n.max(1)
     }
 
-    /// From `low` up to and with `high`.
+    /// A number from `low` to `high`, inclusive.
     pub(crate) fn between(&mut self, low: usize, high: usize) -> usize {
         low + self.below(high + 1 - low)
     }
@@ -43,7 +43,7 @@ impl Draw {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// The length of an axis: 1 often, 0 now and then.
+    /// The length of an axis: often 1, sometimes 0.
     fn length(&mut self, least: usize) -> usize {
         match self.below(12) {
             0 if least == 0 => 0,
@@ -58,7 +58,7 @@ impl Draw {
         (0..rank).map(|_| self.length(least)).collect()
     }
 
-    /// Two shapes that can be broadcast together.
+    /// Two shapes that broadcast.
     pub(crate) fn broadcast(&mut self) -> [Vec<usize>; 2] {
         let common = self.shape(0, 4, 0);
         let side = |draw: &mut Self| -> Vec<usize> {
@@ -95,7 +95,7 @@ impl Draw {
         Tensor::from_vec(shape, data).unwrap()
     }
 
-    /// A tensor of this shape in one of the layouts that ops meet, `depth` of them at once.
+    /// A tensor of this shape in a layout that ops may get, or in `depth` of them combined.
     pub(crate) fn tensor<T: Number>(
         &mut self,
         shape: &[usize],
@@ -114,7 +114,7 @@ impl Draw {
         };
         let along = axis as isize;
         match self.below(7) {
-            // Of a number there is one layout.
+            // A number has only one layout.
             _ if shape.is_empty() => {
                 let row = self.tensor::<T>(&[3], domain, depth - 1);
                 row.select(0, self.below(3))

@@ -1,4 +1,4 @@
-//! Every op by its name.
+//! Every op, by name.
 
 use autograd_core::{
     AnyTensor, Conv2dOptions, CrossEntropyOptions, Ellipsis, Float, LossReduction, NewAxis,
@@ -19,13 +19,13 @@ impl Number for f64 {
     const PRECISION: f64 = f64::EPSILON;
 }
 
-/// The places in a picture of a graph or a program are outside the library.
+/// The locations in a drawing of a graph or a program are outside the library.
 pub(crate) fn places_are_of_callers(op: &str, dot: &str) {
     let ours = dot.lines().find(|line| line.contains("autograd-core/src"));
     assert_eq!(ours, None, "{op}: an op has the place of its call");
 }
 
-/// The numbers of a variant: behind the colon, if there is one.
+/// The numbers of a variant: those after the colon, if there is one.
 fn list<N: std::str::FromStr>(variant: &str) -> Vec<N> {
     let numbers = variant.split_once(':').map_or(variant, |(_, numbers)| numbers);
     numbers.split([',', ':']).filter_map(|n| n.parse().ok()).collect()
@@ -37,7 +37,7 @@ fn pattern(shape: &[usize]) -> Tensor<bool> {
     Tensor::from_vec(shape, (0..n).map(|i| i % 3 == 1).collect()).unwrap()
 }
 
-/// Runs an expression with one of the indices of `golden/moves.py`, for tensors of shape [3, 4, 2].
+/// Evaluates an expression with an index of `golden/moves.py`, for shape [3, 4, 2].
 macro_rules! indexed {
     ($number:expr, $index:ident => $run:expr) => {
         indexed! { $number, $index => $run;
@@ -69,7 +69,7 @@ macro_rules! indexed {
     };
 }
 
-/// A matrix as it is, or one made of it that is far from singular, or positive definite.
+/// The matrix itself, or one computed from it, far from singular or positive definite.
 fn matrix<T: Number>(variant: &str, x: &Tensor<T>) -> Tensor<T> {
     let unit = || Tensor::<T>::eye(x.shape()[x.ndim() - 1]) * 4.0;
     match variant {
@@ -79,8 +79,8 @@ fn matrix<T: Number>(variant: &str, x: &Tensor<T>) -> Tensor<T> {
     }
 }
 
-/// The op with this name. A variant tells what it is given besides tensors: numbers, behind a colon
-/// if a label stands before them. Ops that move elements are squared after, so that they have a
+/// Runs the op with this name. The variant has its arguments other than tensors: numbers, after a
+/// colon if there is a label. Results of ops that move elements are squared, so that they have a
 /// second derivative.
 #[allow(clippy::reversed_empty_ranges, reason = "an end that counts from the end")]
 pub(crate) fn run<T: Number>(

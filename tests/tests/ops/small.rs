@@ -1,5 +1,5 @@
-//! Ops of a few numbers are recorded in another way than large ones: what they give is the same, and so
-//! is what can be seen of them. Where somebody looks on, they are recorded as large ones are.
+//! Small ops are recorded in another way than large ones: results and observable effects are the same.
+//! With an observer they are recorded as large ones are.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use autograd_core::{
     saved_tensors_hooks,
 };
 
-/// Of which the rule reads the input.
+/// An op whose rule reads the input.
 #[py_layer(elementwise)]
 impl Cube {
     fn forward<L: Lane>(x: Real<L>) -> Real<L> {
@@ -18,7 +18,7 @@ impl Cube {
     }
 }
 
-/// The output.
+/// One that reads the output.
 #[py_layer(elementwise)]
 impl ByHand {
     fn forward<L: Lane>(x: Real<L>) -> Real<L> {
@@ -30,7 +30,7 @@ impl ByHand {
     }
 }
 
-/// Neither.
+/// One that reads neither.
 #[py_layer(elementwise)]
 impl Affine {
     fn forward<L: Lane>(x: Real<L>) -> Real<L> {
@@ -38,7 +38,7 @@ impl Affine {
     }
 }
 
-/// Both.
+/// One that reads both.
 #[py_layer(elementwise)]
 impl Both {
     fn forward<L: Lane>(x: Real<L>) -> Real<L> {
@@ -50,7 +50,7 @@ impl Both {
     }
 }
 
-/// Of which the gradient is another one than the derivative.
+/// One whose gradient is not the derivative.
 #[py_layer(elementwise, surrogate)]
 impl StraightThrough {
     fn forward<L: Lane>(x: Real<L>) -> Real<L> {
@@ -62,7 +62,7 @@ impl StraightThrough {
     }
 }
 
-/// Of two tensors.
+/// An op of two tensors.
 #[py_layer(elementwise)]
 impl Huber {
     fn forward<L: Lane>(a: Real<L>, b: Real<L>) -> Real<L> {
@@ -71,7 +71,7 @@ impl Huber {
     }
 }
 
-/// Of three.
+/// An op of three tensors.
 #[py_layer(elementwise)]
 impl Mix {
     fn forward<L: Lane>(a: Real<L>, b: Real<L>, t: Real<L>) -> Real<L> {
@@ -79,15 +79,15 @@ impl Mix {
     }
 }
 
-/// Where the numbers of an operand stand.
+/// How the data of an operand is stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     New,
-    /// It was changed in place.
+    /// Changed in place.
     Changed,
-    /// Another tensor shares its data.
+    /// Shared with another tensor.
     Shared,
-    /// It was changed to what lies elsewhere, in another order.
+    /// Changed in place to strided data.
     Strided,
 }
 
@@ -113,12 +113,12 @@ impl State {
     }
 }
 
-/// A scope that looks on and changes nothing.
+/// A scope that observes and changes nothing.
 fn onlooker() -> SavedTensorsHooks {
     saved_tensors_hooks(|saved: &AnyTensor| Ok(saved.clone()), |kept: &AnyTensor| Ok(kept.clone()))
 }
 
-/// Any NaN is as good as another.
+/// All NaNs are equal.
 fn bits<T: Float>(x: &Tensor<T>) -> Vec<u64> {
     let bits = |x: f64| if x.is_nan() { f64::NAN.to_bits() } else { x.to_bits() };
     x.to_vec().into_iter().map(|x| bits(x.into_f64())).collect()
@@ -128,7 +128,7 @@ fn create<T: Float>() -> GradOptions<T> {
     GradOptions::new().create_graph(true).materialize_grads(true)
 }
 
-/// The value, the gradients of those inputs that want one and theirs, and what is seen of the node.
+/// The value, first and second gradients of inputs that want one, and the visible parts of the node.
 fn all_of<T: Float>(
     f: impl Fn(&Tensor<T>, &Tensor<T>) -> Tensor<T>,
     shape: &[usize],
@@ -164,7 +164,7 @@ fn all_of<T: Float>(
             found.extend(second.iter().flatten().map(bits));
         }
     }
-    // Not recorded: nothing of the graph stays, and temporaries are written over.
+    // Not recorded: no graph is kept, and temporaries are overwritten.
     y.backward_with(seed()[0].as_ref().unwrap()).unwrap();
     found.extend(inputs.iter().map(|x| bits(&x.grad().unwrap())));
     (found, node.name(), saved)
@@ -232,7 +232,7 @@ fn same_for<T: Float>() {
         |a, _| Both::apply(a),
         |a, _| StraightThrough::apply(a),
         |a, _| ByHand::apply(&Affine::apply(&a.tanh())),
-        // Beyond what the loop takes: the program computes it.
+        // Beyond the range of the loop: the program computes it.
         |a, _| (Cube::apply(a) * 1e20).sin(),
     ];
     for shape in [&[][..], &[1], &[6], &[2, 3], &[1, 2, 1, 3], &[1, 1, 2, 1, 3]] {
@@ -296,7 +296,7 @@ fn an_input_changed_since_is_named() {
     }
 }
 
-/// Whose data was changed in place before, `times` in all.
+/// A leaf whose data was changed in place `times` times.
 fn changed(data: [f64; 2], times: u32) -> Tensor<f64> {
     let x = leaf([0.0, 0.0]);
     for _ in 0..times {
@@ -370,7 +370,7 @@ fn a_parameter_is_read_as_it_is() {
         w.detach().copy_from(&(w.detach() * 0.1)).unwrap();
         assert_eq!(w.to_vec().len(), 2, "step {step}");
     }
-    // Its copies stay what they were.
+    // Earlier copies do not change.
     let before = w.detach();
     let copy = &before * 1.0;
     w.detach().fill(1.0).unwrap();

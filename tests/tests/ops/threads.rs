@@ -1,5 +1,5 @@
-//! Figures do not depend on how many threads compute them: arithmetic in place, softmax and its kin,
-//! and steps of optimisers. (`elementwise_forms` has the same for formulas.)
+//! Results do not depend on the number of threads: in-place arithmetic, softmax and similar ops,
+//! and steps of optimizers. (`elementwise_forms` tests the same for formulas.)
 
 use autograd_core::nn::{LayerNorm, parameter};
 use autograd_core::optim::{
@@ -14,7 +14,7 @@ fn sample<T: Float>(shape: &[usize], seed: usize) -> Tensor<T> {
     Tensor::from_vec(shape, (0..n).map(|i| T::from_f64(number(i))).collect()).unwrap()
 }
 
-/// Of f64, which holds every f32.
+/// The bits as f64, which represents every f32.
 fn bits<T: Float>(x: &Tensor<T>) -> Vec<u64> {
     x.to_vec().into_iter().map(|x| x.into_f64().to_bits()).collect()
 }
@@ -27,7 +27,7 @@ fn assert_same(what: &str, run: impl Fn() -> Vec<u64>) {
 }
 
 fn temporaries<T: Float>() {
-    // Not a whole number of the parts that threads take.
+    // Not a multiple of the parts that threads take.
     let n = 200_003;
     let [x, y] = [sample::<T>(&[n], 3), sample::<T>(&[n], 500)];
     let number = T::from_f64(0.7);
@@ -53,7 +53,7 @@ fn arithmetic_in_place_has_the_same_bits_on_any_number_of_threads() {
 
 #[test]
 fn products_of_stacks_have_the_same_bits_on_any_number_of_threads() {
-    // Small products, some of which a thread takes at once; then large ones, and a broadcast operand.
+    // Small products, several of which a thread takes; then large ones, and a broadcast operand.
     for [left, right] in [
         [&[301, 10, 12][..], &[301, 12, 11]],
         [&[40, 64, 48], &[40, 48, 64]],

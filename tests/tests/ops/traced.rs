@@ -1,5 +1,5 @@
-//! Every op with a gradient, traced into a program with the random arguments of `properties`: its figures,
-//! derivatives of first and second order, and what comes back from a file.
+//! Every op with a gradient, traced into a program with the random arguments of `properties`: its results,
+//! first and second derivatives, and the program loaded from a file.
 
 use autograd_core::static_graph::{Executor, Feed, Fetch, Functions, Program, Variable, gradients};
 use autograd_core::{AnyTensor, DType, Tensor};
@@ -8,13 +8,13 @@ use crate::properties::{Arguments, arguments, derivatives, differentiable, first
 use crate::random::Draw;
 use crate::run::{places_are_of_callers, run};
 
-/// What programs do not have, as it changes in place.
+/// In-place ops, which programs do not have.
 const WITHOUT: &str = "add_assign sub_assign mul_assign div_assign set_item";
 
-/// Layers whose forward is not made of ops: `Program::eager` takes them, and no file.
+/// Layers whose forward does not consist of ops: only `Program::eager` supports them, and no file.
 const EAGER: &[&str] = &["solve", "inv", "slogdet", "cholesky"];
 
-/// Runs an op on tensors; the figures weighted, as `derivatives` weights them.
+/// Runs an op on tensors; returns its results with the weights of `derivatives`.
 fn traced(program: &Program, op: &str, given: &Arguments, x: &[Variable]) -> Variable {
     let is_eager = EAGER.contains(&op);
     let (op, variant, index) = (op.to_owned(), given.variant.clone(), given.index.clone());
@@ -63,7 +63,7 @@ fn hold(op: &str, given: &Arguments, draw: &mut Draw) -> Result<(), String> {
     let x_refs: Vec<&Variable> = x.iter().collect();
     let y = traced(&program, op, given, &x);
     let mut sums = vec![weighted(&program, &y)];
-    // None where there is no way to an input.
+    // `None` for an input on which nothing depends.
     let mut fetched = vec![Some(y)];
     for _ in 0..2 {
         let targets: Vec<&Variable> = sums.iter().collect();

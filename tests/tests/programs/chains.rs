@@ -1,4 +1,4 @@
-//! Chains of functions of each element, and their gradients: programs have the figures of eager mode.
+//! Chains of elementwise functions and their gradients: programs give the same results as eager mode.
 
 use autograd_core::prelude::*;
 use autograd_core::static_graph::{
@@ -153,7 +153,7 @@ impl Product {
     }
 }
 
-/// Ops of several inputs and outputs, with angles that are great here and there.
+/// Ops of several inputs and outputs, with some large angles.
 macro_rules! ops_of_several {
     ($name:ident, $t:ty, $dtype:expr) => {
         #[test]
@@ -216,7 +216,7 @@ macro_rules! ops_of_several {
 ops_of_several! { users_ops_of_several_f32_have_the_gradients_of_eager_mode, f32, DType::Float32 }
 ops_of_several! { users_ops_of_several_f64_have_the_gradients_of_eager_mode, f64, DType::Float64 }
 
-/// What nothing fetched depends on does not run; updates do.
+/// Operators that no fetched variable depends on do not run; updates do.
 #[test]
 fn steps_are_the_operators_that_run_and_what_they_read() {
     let program = Program::new();

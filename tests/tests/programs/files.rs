@@ -1,5 +1,5 @@
-//! A file of a program that an earlier version wrote: `golden/program.safetensors`, which
-//! `UPDATE_EXPECTED=1 cargo test -p tests --test programs files` writes where it is not there.
+//! A file of a program written by an earlier version: `golden/program.safetensors`, which
+//! `UPDATE_EXPECTED=1 cargo test -p tests --test programs files` writes if it does not exist.
 
 use std::path::Path;
 
@@ -45,7 +45,7 @@ fn cube(x: &Tensor<f64>) -> Tensor<f64> {
     x * x * x
 }
 
-/// Every kind of operator that a file can hold; a loss, a gradient, and one of order two.
+/// Every kind of operator that a file can hold; a loss, a gradient, and a second derivative.
 fn build() -> Result<(Program, [Variable; 3])> {
     let program = Program::new();
     let x = program.data("x", [-1, 4], DType::Float64)?;
@@ -71,7 +71,7 @@ fn build() -> Result<(Program, [Variable; 3])> {
     Ok((program, [loss, dx, d2x]))
 }
 
-/// What is fetched in each of three steps, as text.
+/// The fetched values of each of three steps, as text.
 fn run(program: &Program, executor: &Executor, fetched: &[Variable; 3]) -> Result<Vec<String>> {
     let x = Tensor::from((0..12).map(|i| (i as f64).sin()).collect::<Vec<_>>()).reshape([3, 4]);
     let ids = Tensor::from(vec![1_i64, 0, 4]);
@@ -95,7 +95,7 @@ fn a_file_of_an_earlier_version_is_the_program_built_anew() -> Result<()> {
     let functions = functions.with("cube", cube).with("Bent", Bent::apply::<f64>);
     let (before, now) = (Executor::new(), Executor::new());
     let loaded = Program::load(&path, &functions, &before)?;
-    // It had no mark at what a layer saves of its way.
+    // The old file did not mark the intermediate values that a layer saves.
     let mut text = program.to_string();
     for mark in 0..2 {
         let line = format!("intermediate_{mark}: float64 [-1, 3] = intermediate(Square_1)\n");
@@ -107,7 +107,7 @@ fn a_file_of_an_earlier_version_is_the_program_built_anew() -> Result<()> {
     Ok(())
 }
 
-/// Functions of a file are bound by name, so that each name is one function.
+/// A file binds functions by name, so each name must be one function.
 #[test]
 fn two_functions_of_one_name_are_refused() -> Result<()> {
     let path = std::env::temp_dir().join(format!("two-names-{}", std::process::id()));

@@ -38,7 +38,7 @@ fn wanting(program: &Program, name: &str, shape: [i64; 2]) -> Variable {
     x
 }
 
-/// The same function of a matrix as a program and eagerly.
+/// The same function of a matrix, in a program and eagerly.
 fn formula(x: &Variable, w: &Variable) -> Result<Variable> {
     let h = x.matmul(w)?.tanh()?;
     let y = (&h * 0.5 - 0.25).try_div(&(h.exp()? + 1.0))?;
@@ -118,7 +118,7 @@ fn the_gradient_of_a_py_func_is_a_py_func() {
         let out = program.current_block().create_var("out", DType::Float64, [1, 2]).unwrap();
         let mut call = program.py_func(square).x(&x).out(&out).backward_func(backward);
         if second {
-            // What backward was given, what it returned, and the gradient of that.
+            // The arguments of backward, its result, and the gradient of that.
             call = call.second_backward_func(
                 |x: ArrayViewD<f64>,
                  dy: ArrayViewD<f64>,
@@ -267,7 +267,7 @@ fn runs_at_once_have_buffers_of_their_own() {
             });
         }
     });
-    // What was fetched stays as it is while later runs write to the buffers.
+    // Fetched values do not change while later runs write to the buffers.
     let x = Array2::<f32>::ones((40, 32));
     let kept = executor.run(&program, &[("x", &x)], &[&first, &last]).unwrap();
     let before: Vec<_> = kept.iter().map(|t| t.downcast_ref::<f32>().unwrap().to_vec()).collect();
@@ -349,7 +349,7 @@ fn a_variable_of_another_program_is_not_taken_for_one_of_the_same_name() {
     };
     let wrong = run(&other, &y).unwrap_err().to_string();
     assert!(wrong.contains("is of another program (built at"), "{wrong}");
-    // A copy's variables are asked for by the original's, and everything by name.
+    // A copy's variables are fetched by those of the original, and all variables by name.
     assert_eq!(run(&one.clone_program(true).unwrap(), &y).unwrap(), [2.0, 2.0]);
     assert_eq!(run(&other, &y.name()).unwrap(), [3.0, 3.0]);
     let gone = one.data("z", [2], DType::Float64).unwrap();
@@ -614,7 +614,7 @@ fn an_update_reads_a_gradient_of_which_steps_read_the_shape_alone() {
     let program = Program::new();
     let w = program.create_parameter("w", [3], DType::Float64, Init::Constant(2.0)).unwrap();
     let pairs = append_backward(&w.square().unwrap().sum([]).unwrap()).unwrap();
-    // It starts with ones of the gradient's shape.
+    // The second gradient starts with ones, in the shape of the first.
     let second = gradients(&[&pairs[0].1], &[&w]).unwrap().remove(0).unwrap();
     Sgd::new(0.25).apply_gradients(&pairs).unwrap();
     let executor = Executor::new();

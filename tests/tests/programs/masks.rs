@@ -1,6 +1,6 @@
-//! Chains of operators of each element whose elements are of several types: masks, choices,
-//! conversions, integers, and gradients of operands declared smaller. They are one pass over
-//! memory, with the figures of eager mode.
+//! Chains of elementwise operators with elements of several types: masks, selection, conversions,
+//! integers, and gradients of operands declared smaller. They are one pass over memory, with the
+//! same results as eager mode.
 
 use autograd_core::prelude::*;
 use autograd_core::static_graph::{
@@ -180,12 +180,12 @@ fn gradients_of_operands_declared_smaller_are_summed_as_in_eager_mode() {
             let x = wanting(&program, "x", &[-1, 6]);
             let other = wanting(&program, "other", dims);
             let dz = program.data("dz", [-1, 6], DType::Float32).unwrap();
-            // On either side, so that each gradient is summed.
+            // On both sides, so that each gradient is summed.
             let z = of_variables(&x.sin().unwrap(), &other);
             let z = of_variables(&other, &(&z + 3.0)).tanh().unwrap();
             let found = gradients_with(&[&z], &[&x, &other], &[Some(&dz)]).unwrap();
             let [dx, dother] = [0, 1].map(|at| found[at].clone().unwrap());
-            // Also of more chunks than one, and of more sums than stand beside each other.
+            // Also with more than one chunk, and with more sums than are interleaved.
             for rows in [1, 4, 900, 5000] {
                 let shape: Vec<usize> =
                     shape.iter().map(|&n| if n == 0 { rows } else { n }).collect();
@@ -222,7 +222,7 @@ fn an_error_in_a_chain_is_reported_of_its_operator() {
     let error = Executor::new().run(&program, &feed, &[&c]).unwrap_err().to_string();
     assert!(error.starts_with("div (built at tests/tests/programs/masks.rs:"), "{error}");
     assert!(error.contains("nonzero for integers"), "{error}");
-    // The program is as good as before.
+    // The program is still usable.
     let feed: [(&str, &dyn Feed); 2] = [("a", &three), ("b", &three)];
     let found = run(&program, &feed, &[&c]);
     let expected = ((&three + 1) / &three * &three).maximum(&three);

@@ -1,4 +1,4 @@
-//! Methods of variables that tensors have by the same name: the same figures and gradients, placed at the call.
+//! Methods of variables named as those of tensors: the same results and gradients, with the line of the call.
 
 use autograd_core::static_graph::{Executor, Feed, Program, Variable, gradients};
 use autograd_core::{DType, Error, GradOptions, Padding, Tensor, grad_with};

@@ -1,4 +1,4 @@
-//! Batch normalisation in programs: the eager layer's figures, derivatives, running statistics.
+//! Batch normalization in programs: the eager layer's results, derivatives, running statistics.
 
 use autograd_core::nn::{BatchNorm2d, Module};
 use autograd_core::prelude::*;
@@ -31,7 +31,7 @@ fn assert_close(found: &[Vec<f64>], expected: &[Vec<f64>], by: f64) {
     }
 }
 
-/// `x` and its normalisation, with parameters that are not those of the start.
+/// `x` and its normalization, with parameters that differ from the initial ones.
 fn program() -> (Program, Executor, Variable, Variable) {
     let program = Program::new();
     let x = program.data("x", [-1, 2, 2, 2], DType::Float64).unwrap();
@@ -100,7 +100,7 @@ fn its_derivatives_are_finite_differences_of_order_one_and_two() {
             true => program.clone_program(true).unwrap(),
             false => program,
         };
-        // Running statistics other than those of the start.
+        // Running statistics that differ from the initial ones.
         executor.set_parameter("bn.running_mean", &Tensor::from(vec![0.5, -0.25]));
         executor.set_parameter("bn.running_var", &Tensor::from(vec![2.0, 0.5]));
         let inputs = ["x", "bn.weight", "bn.bias"].map(|name| program.var(name).unwrap());
@@ -195,7 +195,7 @@ fn what_it_cannot_take_is_refused() {
     assert_eq!(refused(&[-1, 2], float, &momentum), "`momentum` must be in [0, 1], found 1.5");
     let eps = plain.clone().eps(0.0);
     assert_eq!(refused(&[-1, 2], float, &eps), "`eps` must be above 0, and finite, found 0");
-    // What a forward operator reads of them is what the run began with.
+    // A forward operator reads the statistics from the start of the run.
     let x = program.data("x", [-1, 2], float).unwrap();
     program.batch_norm_with(&x, &plain.name("bn")).unwrap();
     let mean = program.var("bn.running_mean").unwrap();

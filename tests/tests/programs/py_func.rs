@@ -32,7 +32,7 @@ fn out_like(program: &Program, name: &str, like: &Variable) -> Variable {
     program.current_block().create_var(name, like.dtype(), like.shape()).unwrap()
 }
 
-/// `x`, a float64 vector of two that wants a gradient, and `y` like it.
+/// `x`, a float64 vector of two elements that wants a gradient, and `y` with the same form.
 fn two() -> (Program, Variable, Variable) {
     let program = Program::new();
     let x = program.data("x", [2], DType::Float64).unwrap();
@@ -148,7 +148,7 @@ fn int32_addition() {
     let run = Executor::new().run(&program, &feed, &[&sum]).unwrap();
     let sum = run[0].downcast_ref::<i32>().unwrap();
     assert_eq!(sum.to_vec(), [12, 4, 9, 12, 15, 13]);
-    // The shape that the document declares is another one, and it is enforced.
+    // The document declares another shape, which is enforced.
     let (program, sum) = add_program([3, 1]);
     let error = why(Executor::new().run(&program, &feed, &[&sum]));
     assert!(
@@ -215,7 +215,7 @@ fn training_through_py_func_is_training() {
         for (k, program) in [&custom, &built_in].into_iter().enumerate() {
             let feed: [(&str, &dyn Feed); 2] = [("x", &x), ("label", &label)];
             let run = executors[k].run(program, &feed, &[&loss.name()]);
-            // The two nets name their losses alike.
+            // The losses of the two nets have the same name.
             losses[k].push(numbers(&run.unwrap()[0])[0]);
         }
     }
@@ -251,7 +251,7 @@ fn skip_what_is_not_needed() {
     let y = call.skip_vars_in_backward_input([&x, &out, &x]).call().unwrap();
     let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
     assert_eq!(run_x(&program, &[&dx]).unwrap(), [[2.0, 2.0]]);
-    // A list may skip nothing, and one of two inputs may be skipped.
+    // Nothing is skipped by an empty list, and one of two inputs may be skipped.
     let (program, x, out) = two();
     let w = program.data("w", [2], DType::Float64).unwrap();
     let product = |x: ArrayViewD<f64>, w: ArrayViewD<f64>| &x * &w;
@@ -274,7 +274,7 @@ fn skip_what_may_not_be_skipped() {
     let call = program.py_func(double).x(&x).out(&out).backward_func(backward);
     let error = why(call.skip_vars_in_backward_input([&z]).call());
     assert!(error.contains("skips `z`, which is neither an input nor an output"), "{error}");
-    // The gradient of the output is a variable too, of another operator.
+    // The gradient of the output is also a variable, but of another operator.
     let y = program.py_func(double).x(&x).out(&out).backward_func(backward).call().unwrap();
     gradients(&[&y], &[&x]).unwrap();
     let dy = program.var("out@GRAD").unwrap();
@@ -351,7 +351,7 @@ fn the_gradient_of_an_unused_output_is_none() {
     let (program, [x, _], [o1, _]) = two_by_two(false);
     let dx = gradients(&[&(2.0 * &o1)], &[&x]).unwrap().remove(0).unwrap();
     assert_eq!(run_xy(&program, &[&dx]), [2.0]);
-    // Where the parameter is no `Option`, zeros.
+    // Zeros if the parameter is not an `Option`.
     let (program, [x, _], [o1, _]) = two_by_two(true);
     let dx = gradients(&[&(2.0 * &o1)], &[&x]).unwrap().remove(0).unwrap();
     assert_eq!(run_xy(&program, &[&dx]), [2.0]);
@@ -420,12 +420,12 @@ fn and_h29_a_function_is_called_once_in_every_run() {
 
 #[test]
 fn another_element_type() {
-    // What the function returns is known when the program is built.
+    // The function's results are known when the program is built.
     let (program, x, _) = two();
     let out = program.current_block().create_var("f32", DType::Float32, [2]).unwrap();
     let error = why(program.py_func(double).x(&x).out(&out).call());
     assert!(error.contains("result 0 is float64, but the variable is float32 (`f32`)"), "{error}");
-    // Of a list it is not.
+    // Those of a function of lists are not.
     let list = |given: &[Option<AnyTensor>]| Ok(given.to_vec());
     program.py_func_list(list).x(&[&x]).out(&[&out]).call().unwrap();
     let error = why(run_x(&program, &[]));

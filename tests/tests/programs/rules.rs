@@ -1,5 +1,5 @@
-//! What is refused while a program is built: each error names operator, variable and line, and the
-//! program stays as it was.
+//! Errors while a program is built: each names operator, variable and line, and the program is
+//! unchanged.
 
 use autograd_core::static_graph::{
     Adam, Executor, FcOptions, Init, Program, Sgd, Variable, append_backward, gradients,
@@ -8,7 +8,7 @@ use autograd_core::static_graph::{
 use autograd_core::{DType, Result, Tensor};
 use ndarray::{ArrayD, ArrayViewD, arr1};
 
-/// The error's text, after a look at the line that it names.
+/// The error's text, after a check of the line that it names.
 #[track_caller]
 fn refused<T>(built: Result<T>, op: &str) -> String {
     let error = built.err().expect("it is refused").to_string();
@@ -44,7 +44,7 @@ fn a_refused_minimize_leaves_the_program_as_it_was() {
     let why = refused(append_backward(&other), "the gradient of sum");
     assert!(why.starts_with("reads `fc_0.weight` after sgd (built at tests/tests/"), "{why}");
     assert_eq!(state(&program), before);
-    // Names go on as if nothing had been tried.
+    // Generated names continue as if nothing had been tried.
     let why = refused(Sgd::new(-1.0).minimize(&loss), "Sgd");
     assert_eq!(why, "`learning_rate` must be 0 or more, and finite, found -1");
     let why = refused(Adam::new(0.1).betas(0.9, 1.0).minimize(&loss), "Adam");
@@ -63,7 +63,7 @@ fn gradients_that_are_refused_midway_leave_nothing() {
     let call = program.py_func(double).x(&x).out(&out).backward_func(twice).name("double");
     let y = call.skip_vars_in_backward_input([&x, &out]).call().unwrap();
     let dx = gradients(&[&y.square().unwrap()], &[&x]).unwrap().remove(0).unwrap();
-    // The square of the gradient comes first, and then what has no second derivative.
+    // The square of the gradient comes before the op that has no second derivative.
     let slope = dx.square().unwrap().sum([]).unwrap();
     let before = state(&program);
     for refusal in [gradients(&[&slope], &[&x]).err(), gradients(&[&slope], &[&x]).err()] {
@@ -84,7 +84,7 @@ fn a_layer_that_is_refused_leaves_no_parameter() {
     let why = refused(program.fc_with(&x, 2, &FcOptions::new().name("head")), "fc");
     assert!(why.starts_with("a variable `head.bias` (float64 [2]) was created at"), "{why}");
     assert_eq!(state(&program), before);
-    // The other program refuses: this one has no parameter of the name.
+    // The error comes from the other program, which has no parameter of this name.
     let (main, startup) = (Program::new(), program.startup());
     let _guard = program_guard(&main, &startup);
     let made = main.create_parameter("head.bias", [2], DType::Float64, Init::Constant(0.0));
@@ -146,7 +146,7 @@ fn outputs_are_computed_once_and_before_they_are_read() {
     let y = block.create_var("y", DType::Float64, [3]).unwrap();
     let y = call(&x, &y).unwrap();
     let z = y.tanh().unwrap();
-    // Its input is computed from the output: a cycle.
+    // The output is also an input of the input: a cycle.
     let why = refused(call(&z, &y), "py_func `same`");
     assert!(
         why.contains("`y` is what its own inputs are computed from, which is a cycle"),
@@ -180,7 +180,7 @@ fn what_reads_a_parameter_is_built_before_its_update() {
 
 #[test]
 fn a_long_program_is_built_in_time_that_grows_with_its_length() {
-    // Where each operator asked all before it, this would take minutes.
+    // If each operator checked all before it, this would take minutes.
     let program = Program::new();
     let mut x = program.create_parameter("w", [2], DType::Float64, Init::Constant(1.0)).unwrap();
     for _ in 0..40_000 {

@@ -1,4 +1,4 @@
-//! Closures of eager ops traced into programs: op by op, with the closure's figures and gradients.
+//! Closures of eager ops traced into programs, op by op, with the closure's results and gradients.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ impl Cube {
         y
     }
 
-    // Not the derivative: what a program computes must be this, not forward's own.
+    // Not the derivative: a program must use this function, not the derivative of forward.
     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
         let (x, y) = ctx.saved_tensor();
         dy * y * 10.0 + x
@@ -96,7 +96,7 @@ fn layers_are_traced_as_their_ops() {
     let (rms, group) = (RmsNorm::new(4), GroupNorm::new(2, 4));
     let (attention, linear) = (MultiheadAttention::new(4, 2), Linear::new(4, 4));
     let layers: [(&str, Closure); 3] = [
-        // Numbers beyond 1, which the layer scales, though the examples are within.
+        // Numbers beyond 1, which the layer scales, although the examples are within.
         ("RmsNorm", Arc::new(move |x| rms.forward(&(x * 5.0)).square())),
         ("GroupNorm", Arc::new(move |x| group.forward(x).square())),
         (
@@ -116,7 +116,7 @@ fn layers_are_traced_as_their_ops() {
     }
 }
 
-/// Each is one operator in a program, with the eager op's values and derivatives, and goes through a file.
+/// Each op is one operator in a program, with the eager op's values and derivatives, and can be saved.
 #[test]
 fn an_op_of_the_table_is_an_operator_of_its_name() {
     type Closure = fn(&Tensor<f64>) -> Tensor<f64>;
@@ -264,7 +264,7 @@ fn what_is_one_pass_elsewhere_is_made_of_operators_here() {
         [4, 3],
     );
     assert_close(&figures);
-    // Operators that a file can name.
+    // Operators that a file can contain.
     let path = std::env::temp_dir().join(format!("passes-{}.safetensors", std::process::id()));
     program.save(&path, &Executor::new()).unwrap();
     let again = Program::load(&path, &Functions::new(), &Executor::new()).unwrap();
@@ -318,7 +318,7 @@ fn refused(
 
 #[test]
 fn what_a_trace_cannot_hold_is_refused_by_line() {
-    // The tests run these closures on examples only.
+    // These closures run on examples only.
     let error = refused(|x| x * x.len() as f64, "mul");
     assert!(error.contains("follow the inputs' numbers or the lengths"), "{error}");
     let error = refused(|x| x + Tensor::<f64>::randn([3]), "add");
@@ -348,7 +348,7 @@ fn a_traced_closure_reads_no_numbers_that_follow_its_inputs() {
         let start = format!("the closure, on an example: {name} (tests/tests/programs/trace.rs:");
         assert!(error.contains(&start) && error.contains("reads numbers that follow"), "{error}");
     }
-    // What follows from no input may be read, and all may be printed.
+    // Values that depend on no input may be read, and all values may be printed.
     let (program, scale) = (Program::new(), Tensor::from([2.0, 3.0]));
     let x = program.data("x", [2], DType::Float64).unwrap();
     let closure = move |x: &Tensor<f64>| {
@@ -417,7 +417,7 @@ impl Refusing {
     }
 }
 
-/// What a forward did before it failed is no part of the trace; what comes after is.
+/// The ops of a forward before it failed are not in the trace; later ops are.
 #[test]
 fn a_layer_that_fails_leaves_nothing_in_the_trace() {
     let (program, figures) = both(
@@ -515,7 +515,7 @@ fn a_second_derivative_that_eager_mode_refuses_is_refused_in_a_program() {
         assert_close(&[values(&run), vec![eager.to_vec()]]);
         let error = gradients(&[&dx], &[&x]).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
-        // A file keeps that.
+        // A file keeps this property.
         let path = std::env::temp_dir().join(format!("static-once-{}", std::process::id()));
         program.save(&path, &Executor::new()).unwrap();
         let loaded = Program::load(&path, &Functions::new(), &Executor::new()).unwrap();

@@ -1,5 +1,5 @@
-//! What a newcomer gets wrong in a program, and the words that come back: each stands in
-//! `words.txt`, which `UPDATE_EXPECTED=1 cargo test -p tests --test programs words` writes anew.
+//! Common mistakes in programs, and their error messages: each is in `words.txt`, which
+//! `UPDATE_EXPECTED=1 cargo test -p tests --test programs words` rewrites.
 
 use std::fmt::Write;
 
@@ -244,7 +244,7 @@ const CASES: &[Case] = &[
     }),
 ];
 
-/// The text, with this file's lines left out: they move.
+/// The text without line numbers of this file, which change.
 fn without_lines(text: &str) -> String {
     let file = format!("{}:", file!());
     let mut parts = text.split(&file);

@@ -1,10 +1,10 @@
-//! The crates that a user compiles: these, each with its reason in ARCHITECTURE.md, and no other.
+//! The crates that a user compiles: only these, each with its reason in ARCHITECTURE.md.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// Crates of others in each build, with default features and without.
+/// Third-party crates of every build, with and without default features.
 const ALWAYS: &[&str] = &[
     "matrixmultiply",
     "ndarray",
@@ -22,7 +22,7 @@ const ALWAYS: &[&str] = &[
     "unicode-ident",
 ];
 
-/// Those that the feature `safetensors` brings.
+/// The crates that the feature `safetensors` adds.
 const SAFETENSORS: &[&str] = &[
     "allocator-api2",
     "equivalent",
@@ -38,11 +38,11 @@ const SAFETENSORS: &[&str] = &[
     "zmij",
 ];
 
-/// Those that the feature `linalg` brings.
+/// The crates that the feature `linalg` adds.
 const LINALG: &[&str] =
     &["approx", "bytemuck", "nalgebra", "num-rational", "safe_arch", "simba", "typenum", "wide"];
 
-/// Those that the feature `npy` brings.
+/// The crates that the feature `npy` adds.
 const NPY: &[&str] = &[
     "byteorder",
     "cfg-if",
@@ -68,13 +68,13 @@ const NPY: &[&str] = &[
     "zlib-rs",
 ];
 
-/// The crates of others that a build with these arguments compiles.
+/// The third-party crates that a build with these arguments compiles.
 fn crates(features: &[&str]) -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let cargo = std::env::var_os("CARGO").expect("run by cargo");
     let output = Command::new(cargo)
         .args(["tree", "-p", "autograd-core", "-e", "normal", "--prefix", "none", "--no-dedupe"])
-        // One list for all machines.
+        // One list for all platforms.
         .args(["--offline", "--locked", "--target", "x86_64-unknown-linux-gnu"])
         .args(features)
         .current_dir(&root)
@@ -101,7 +101,7 @@ fn each_build_needs_few_crates() {
 fn each_crate_has_its_reason() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let reasons = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
-    // Of `npy` those two that the library names; the others are theirs.
+    // For `npy`, only the two crates that the library names; the others are their dependencies.
     for name in ALWAYS.iter().chain(LINALG).chain(SAFETENSORS).chain(&["ndarray-npy", "zip"]) {
         assert!(reasons.contains(&format!("`{name}`")), "no word on `{name}`");
     }

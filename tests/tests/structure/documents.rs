@@ -1,4 +1,4 @@
-//! The Markdown of the repository: its length, its links, and what the README quotes.
+//! The Markdown of the repository: its length, its links, and the quotations in the README.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -7,7 +7,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().canonicalize().unwrap()
 }
 
-/// All Markdown files, less those of what was built or fetched.
+/// All Markdown files, except those that were built or downloaded.
 fn documents() -> Vec<(PathBuf, String)> {
     let (mut found, mut folders) = (Vec::new(), vec![root()]);
     while let Some(folder) = folders.pop() {
@@ -32,7 +32,7 @@ fn words(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
-/// ARCHITECTURE.md has a limit of its own: 120 lines.
+/// ARCHITECTURE.md has its own limit: 120 lines.
 #[test]
 fn they_are_short() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
@@ -44,12 +44,12 @@ fn they_are_short() {
     assert!(all <= 10_500, "{all} words");
 }
 
-/// A relative link leads to a file, and where it names a line, to one that the file has.
+/// Relative links lead to existing files, and line numbers in links to existing lines.
 #[test]
 fn links_lead_somewhere() {
     let (mut wrong, mut seen) = (Vec::new(), 0);
     for (path, text) in documents() {
-        // Its links are those of rustdoc.
+        // Its links are resolved by rustdoc.
         if path.ends_with("manual.md") {
             continue;
         }
@@ -75,7 +75,7 @@ fn links_lead_somewhere() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The error in the README is what the compiler says of the fixture.
+/// The error in the README is the compiler's output for the fixture.
 #[test]
 fn the_readme_quotes_the_compiler() {
     let root = root();
@@ -85,7 +85,7 @@ fn the_readme_quotes_the_compiler() {
     assert!(readme.contains(&format!("```text\n{}\n```", said.trim_end())), "{said}");
 }
 
-/// The README counts the ways of misuse as `docs/misuse.md` does.
+/// The README gives the number of ways of misuse that is in `docs/misuse.md`.
 #[test]
 fn the_readme_counts_the_ways() {
     let page = fs::read_to_string(root().join("docs/misuse.md")).unwrap();

@@ -1,8 +1,8 @@
-//! The structure of the crates, as numbers that may only fall: import circles among the files of a crate,
+//! The structure of the crates, as numbers that may only decrease: import cycles among a crate's files,
 //! lines of each module, files that are too long.
 //!
 //! An import is a path in a `use` or in code, resolved through re-exports to the file that defines the
-//! name. Unit tests are left out of the circles, and count as lines.
+//! name. Unit tests are not in the cycles, but count as lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// What is allowed: circles by their number of files, the largest first.
+/// The allowed cycles, by their number of files, the largest first.
 const CIRCLES: &[(&str, &[usize])] =
     &[("autograd-kernels", &[]), ("autograd-core", &[4]), ("autograd-macros", &[])];
 
-/// At most so many lines, unit tests among them.
+/// The maximum number of lines, with unit tests.
 const LINES: &[(&str, usize)] =
     &[("autograd-kernels", 10_741), ("autograd-core", 39_563), ("autograd-macros", 11_886)];
 
-/// Files of more than 600 lines; tables and fixtures may be.
+/// Files of more than 600 lines; only tables and fixtures may be that long.
 const LONG_FILES: &[&str] = &[];
 
 /// A module's path below the crate's root.
@@ -46,7 +46,7 @@ fn files_of(name: &str) -> Vec<PathBuf> {
     found
 }
 
-/// One token of a file, groups dissolved.
+/// A token of a file; groups are flattened.
 #[derive(Clone, PartialEq)]
 enum Token {
     Word(String),
@@ -64,7 +64,7 @@ impl Token {
     }
 }
 
-/// All tokens but those of unit tests and of what only the docs use.
+/// All tokens, except those of unit tests and of items that only the docs use.
 fn tokens(stream: TokenStream, found: &mut Vec<Token>) {
     let trees: Vec<TokenTree> = stream.into_iter().collect();
     let mut at = 0;
@@ -77,7 +77,7 @@ fn tokens(stream: TokenStream, found: &mut Vec<Token>) {
             )
         {
             at += 2;
-            // The item: up to its block or its semicolon.
+            // The item ends at its block or its semicolon.
             while at < trees.len() {
                 at += 1;
                 match &trees[at - 1] {
@@ -102,7 +102,7 @@ fn tokens(stream: TokenStream, found: &mut Vec<Token>) {
     }
 }
 
-/// The paths of a use tree that starts here, each with the name that it gets; and where the tree ends.
+/// The paths of a use tree that starts here, each with its local name; and the end of the tree.
 fn use_tree(tokens: &[Token], prefix: &[String], found: &mut Vec<(String, Module)>) -> usize {
     let (mut path, mut at) = (prefix.to_vec(), 0);
     loop {
@@ -141,11 +141,11 @@ fn use_tree(tokens: &[Token], prefix: &[String], found: &mut Vec<(String, Module
     }
 }
 
-/// What the import graph needs of a file.
+/// The parts of a file that the import graph needs.
 #[derive(Default)]
 struct File {
     defined: BTreeSet<String>,
-    /// What it re-exports.
+    /// The names that the file re-exports.
     exported: BTreeMap<String, Module>,
     paths: Vec<Module>,
 }
@@ -166,7 +166,7 @@ fn parse(path: &Path) -> File {
             "use" => {
                 let mut found = Vec::new();
                 let len = use_tree(&all[at + 1..], &[], &mut found);
-                // `pub use`, `pub(crate) use`.
+                // Whether the `use` is public: `pub use`, `pub(crate) use`.
                 let public = at > 0
                     && match &all[at - 1] {
                         Token::Word(word) => word == "pub",
@@ -235,7 +235,7 @@ impl Crate {
         Self { files, names }
     }
 
-    /// The file that defines what a path names, as seen from `module`; none for other crates.
+    /// The file that defines the item of a path, as seen from `module`; `None` for other crates.
     fn resolve(&self, module: &Module, path: &[String], depth: usize) -> Option<Module> {
         let mut names = path;
         let mut at = match names.first()?.as_str() {
@@ -285,7 +285,7 @@ impl Crate {
         self.files.iter().map(|(module, file)| (module, of(module, file))).collect()
     }
 
-    /// The sets of files that reach each other, the largest first.
+    /// The sets of files that depend on each other, the largest first.
     fn circles(&self) -> Vec<Vec<&str>> {
         let imports = self.imports();
         fn reached<'a>(

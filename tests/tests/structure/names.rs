@@ -1,10 +1,10 @@
-//! What users of other libraries search the documentation for is found: as a name, as part of one, or as an alias.
+//! Names from other libraries are found in the documentation: as a name, a part of one, or an alias.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The names of PyTorch, NumPy, candle and burn for what has another one here, or the same.
+/// Names of PyTorch, NumPy, candle and burn for features that this library has.
 const ELSEWHERE: &[&str] = &[
     // Shape.
     "reshape view ravel flatten transpose swapaxes swap_dims t permute permute_dims unsqueeze unsqueeze_dim",
@@ -34,7 +34,7 @@ const ELSEWHERE: &[&str] = &[
     "ExponentialLR SequentialLR DataLoader num_workers set_printoptions linewidth edgeitems sci_mode",
 ];
 
-/// As a search compares names.
+/// The form in which a search compares names.
 fn plain(name: &str) -> String {
     name.replace('_', "").to_lowercase()
 }

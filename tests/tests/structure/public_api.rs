@@ -1,8 +1,8 @@
-//! What users can name, as `golden/public_api.txt` recorded it at the last release: nothing of that
-//! may go or change its signature without a breaking version. What is new passes.
+//! The public names that `golden/public_api.txt` recorded at the last release: none may be removed or
+//! change its signature without a breaking version. New names are allowed.
 //!
-//! The sources are read, not a compiled form: the lint `unreachable_pub` proves that what says `pub`
-//! there can be reached. `UPDATE_API=1 cargo test -p tests --test structure public_api` records anew.
+//! The sources are read, not a compiled form: the lint `unreachable_pub` proves that every `pub` item
+//! can be reached. `UPDATE_API=1 cargo test -p tests --test structure public_api` records the names again.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use syn::Token;
 use syn::parse::ParseStream;
 use syn::visit::{self, Visit};
 
-/// Public items, a line each.
+/// Public items, one line each.
 #[derive(Default)]
 struct Listing {
     module: String,
@@ -28,7 +28,7 @@ fn is_public(visibility: &syn::Visibility) -> bool {
 fn is_hidden(attributes: &[syn::Attribute]) -> bool {
     let text = |attribute: &syn::Attribute| attribute.to_token_stream().to_string();
     let says = |text: String| text.contains("hidden") || text.contains("cfg (test)");
-    // The words of a doc comment hide nothing.
+    // The text of a doc comment does not hide an item.
     attributes
         .iter()
         .filter(|attribute| attribute.meta.require_name_value().is_err())
@@ -40,7 +40,7 @@ fn text(tokens: &impl ToTokens) -> String {
     tokens.to_token_stream().to_string()
 }
 
-/// A line without what is only another way to write the same signature.
+/// A line in a normal form, for signatures that can be written in several ways.
 fn plain(line: &str) -> String {
     let line = line.replace(" ,)", ")").replace("(mut self", "(self");
     line.strip_suffix(" ,").unwrap_or(&line).to_owned()
@@ -64,7 +64,7 @@ impl Listing {
     }
 }
 
-/// The signatures of methods that the macros `pairs`, `losses`, `options`, `parts` and `methods` make, from what these are given.
+/// The methods that the macros `pairs`, `losses`, `options`, `parts` and `methods` generate.
 fn made(input: ParseStream<'_>) -> syn::Result<Vec<String>> {
     let mut found = Vec::new();
     while !input.is_empty() {
@@ -92,7 +92,7 @@ fn made(input: ParseStream<'_>) -> syn::Result<Vec<String>> {
             given.parse::<Option<Token![,]>>()?;
         }
         let inputs = inputs.join(" , ");
-        // What `losses` is given besides.
+        // Further arguments of `losses`.
         given.parse::<TokenStream>()?;
         if let [name] = &names[..] {
             let (own, output) = match input.parse::<Option<Token![->]>>()? {
@@ -126,7 +126,7 @@ fn made(input: ParseStream<'_>) -> syn::Result<Vec<String>> {
     Ok(found)
 }
 
-/// A type and its methods that the macro `rule` makes.
+/// A type and its methods that the macro `rule` generates.
 fn made_of_type(input: ParseStream<'_>) -> syn::Result<(syn::Ident, Vec<String>)> {
     syn::Attribute::parse_outer(input)?;
     input.parse::<Token![pub]>()?;
@@ -221,7 +221,7 @@ impl<'ast> Visit<'ast> for Listing {
     }
 }
 
-/// What a file re-exports from the kernels, as `module: name`.
+/// The items that a file re-exports from the kernels, as `module: name`.
 #[derive(Default)]
 struct Reexported(BTreeSet<String>);
 
@@ -239,7 +239,7 @@ impl<'ast> Visit<'ast> for Reexported {
     }
 }
 
-/// What a line is about: `formula: Real < L >::fn log (self) -> Self` is about `formula: Real`.
+/// The item of a line: that of `formula: Real < L >::fn log (self) -> Self` is `formula: Real`.
 fn about(line: &str) -> String {
     let (module, item) = line.split_once(": ").unwrap_or_default();
     let kind = ["struct ", "trait ", "use "].iter().find_map(|kind| item.strip_prefix(kind));
@@ -247,7 +247,7 @@ fn about(line: &str) -> String {
     format!("{module}: {}", name.unwrap_or_default())
 }
 
-/// The names that a `use` brings.
+/// The names that a `use` introduces.
 fn leaves(tree: &syn::UseTree, names: &mut BTreeSet<String>) {
     match tree {
         syn::UseTree::Path(path) => leaves(&path.tree, names),
@@ -278,7 +278,7 @@ fn public_items(root: &Path, reexported: &mut Reexported) -> Listing {
     sources(root, &mut files);
     let mut listing = Listing::default();
     for path in files.iter().filter(|path| path.extension().is_some_and(|end| end == "rs")) {
-        // By the module only: items may move inside it.
+        // By the module only: items may move within it.
         let inside = path.strip_prefix(root).unwrap();
         let module = inside.iter().next().unwrap().to_string_lossy();
         listing.module = module.trim_end_matches(".rs").to_owned();
@@ -295,7 +295,7 @@ fn nothing_public_went_or_changed() {
     let mut reexported = Reexported::default();
     reexported.visit_file(&parsed(&folder.join("../autograd-core/src/private.rs")));
     let mut listing = public_items(&folder.join("../autograd-core/src"), &mut reexported);
-    // Of the kernels' items, those that users see.
+    // The kernels' items that users can see.
     let below = public_items(&folder.join("../autograd-kernels/src"), &mut Reexported::default());
     let seen = below.lines.into_iter().filter(|line| reexported.0.contains(&about(line)));
     listing.lines.extend(seen);

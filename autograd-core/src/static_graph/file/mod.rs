@@ -1,5 +1,5 @@
-//! Programs in files: the program as lines of text in a safetensors file, beside what the executor
-//! keeps for it. Functions are bound by name again when it is loaded. What is read is believed in nothing.
+//! Programs in files: the program as lines of text in a safetensors file, with the executor's values.
+//! Functions are bound by name when the program is loaded. All file contents are checked.
 
 #[cfg(feature = "safetensors")]
 mod program;
@@ -19,11 +19,11 @@ use super::rule::Rule;
 use super::table;
 use crate::error::Plural;
 
-/// What the first line says.
+/// The first line.
 const HEAD: &str = "autograd-core program 1";
 
-/// Functions by name, for a program that is loaded: those of its py_funcs, their backward
-/// functions, `#[py_layer]` ops and eager closures.
+/// The functions of a program to load, by name: those of py_funcs, their backward functions, `#[py_layer]`
+/// ops and eager closures.
 #[derive(Clone, Debug, Default)]
 pub struct Functions {
     by_name: HashMap<String, Function>,
@@ -32,15 +32,15 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// None yet.
+    /// Creates an empty set of functions.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a function under the name that the program's text shows: the one that was given by `name`, or the
-    /// function's own. That of a closure is the function that it stands in, that of a `#[py_layer]` op the op's,
-    /// for one element type if it is generic: `.with("Swish", Swish::apply::<f32>)`. A name that is given twice is
-    /// an error of [`Program::load`](super::Program::load).
+    /// Adds a function under the name that the program's text shows: the one given by `name`, or else the
+    /// function's own name. A closure has the name of the function around it, a `#[py_layer]` op that of the
+    /// op. A generic op is added for one element type: `.with("Swish", Swish::apply::<f32>)`. A name that is
+    /// given twice is an error of [`Program::load`](super::Program::load).
     pub fn with<F, Marker, const M: usize, const N: usize>(mut self, name: &str, func: F) -> Self
     where
         F: PyFunc<Marker, M, N>,
@@ -53,7 +53,7 @@ impl Functions {
     }
 }
 
-/// A line a variable and a line an operator, with tabs between fields.
+/// Writes a line for each variable and each operator, with tabs between fields.
 fn write(graph: &Graph) -> Result<String, String> {
     let mut text = format!("{HEAD}\n");
     for var in &graph.vars {
@@ -72,7 +72,7 @@ fn write(graph: &Graph) -> Result<String, String> {
     Ok(text)
 }
 
-/// An error where functions that are not the same have one name: by that they are bound when the program is loaded.
+/// An error if two different functions have one name: loading binds functions by name.
 fn check_names(graph: &Graph) -> Result<(), String> {
     let functions = graph.ops.iter().flat_map(|op| match &op.kind {
         Kind::Eager(eager) => vec![(op, &eager.function)],
@@ -100,7 +100,7 @@ fn quoted(text: &str) -> String {
     text.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n").replace(';', "\\s")
 }
 
-/// The operator and its attributes, with semicolons between them.
+/// The operator and its attributes, separated by semicolons.
 fn kind_text(kind: &Kind) -> Result<String, String> {
     let fields: Vec<String> = match kind {
         Kind::Op(op) => {
@@ -178,7 +178,7 @@ fn read(text: &str, functions: &Functions) -> Result<Graph, String> {
 struct Reader<'f> {
     graph: Graph,
     functions: &'f Functions,
-    /// Names of functions that were not given; they are reported together.
+    /// Names of functions that are missing; they are reported together.
     missing: Vec<String>,
 }
 
@@ -287,7 +287,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Whether an operator that reads `inputs` can be this gradient.
+    /// Checks that an operator with these `inputs` can be this gradient.
     fn is_gradient(&self, grad: &Grad, inputs: &[VarId]) -> Result<bool, String> {
         let Grad { of, wants, seeds, .. } = grad;
         let Some(forward) = self.graph.ops.get(*of) else {
@@ -306,7 +306,7 @@ impl Reader<'_> {
             && !forward.kind.writes())
     }
 
-    /// A function by its name; one that is not given stands for itself until all are read.
+    /// Finds a function by its name; a placeholder replaces a missing one until everything is read.
     fn function(&mut self, name: &str) -> Function {
         let name = unquoted(name);
         self.functions.by_name.get(&name).cloned().unwrap_or_else(|| {
@@ -316,7 +316,7 @@ impl Reader<'_> {
     }
 }
 
-/// An operator of the table, or an optimizer's.
+/// Parses an operator of the table, or of an optimizer.
 fn read_table(parts: &[&str]) -> Result<Kind, String> {
     let unknown = || format!("no operator `{}`", parts.join(" "));
     if let [name, options @ ..] = parts
@@ -325,10 +325,10 @@ fn read_table(parts: &[&str]) -> Result<Kind, String> {
     {
         return Ok(Kind::Update(rule));
     }
-    // Those of a family have its name first.
+    // The name of a family comes before the operator's.
     let of_family = |parts: &[&str]| table::find(parts.first()?, parts.get(1)?);
     let alone = |parts: &[&str]| match *parts.first()? {
-        // Its name in files of earlier versions.
+        // The operator's name in files of earlier versions.
         "sum" => Some(&table::ADD_N),
         name => table::find("", name),
     };
@@ -343,7 +343,7 @@ fn read_table(parts: &[&str]) -> Result<Kind, String> {
     }
 }
 
-/// The value of this name.
+/// Finds the value of this name.
 fn named<T: Copy>(all: &Named<T>, what: &str, name: &str) -> Result<T, String> {
     let found = all.iter().find(|(known, _)| *known == name);
     found.map(|(_, value)| *value).ok_or_else(|| format!("no {what} `{name}`"))

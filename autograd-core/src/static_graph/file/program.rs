@@ -10,13 +10,14 @@ use crate::static_graph::executor::Executor;
 use crate::static_graph::ir::{Kind, Site};
 use crate::static_graph::program::Program;
 
-/// What the notes of the file call the program.
+/// The key of the program in the file's metadata.
 const KEY: &str = "autograd.program";
 
 #[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
 impl Program {
-    /// Saves the program with what an executor keeps for it: parameters and an optimizer's state.
-    /// The file is a [safetensors](crate::safetensors) file; it is replaced whole or not at all.
+    /// Saves the program and the values that an executor keeps for it: parameters and the state of
+    /// optimizers. The file is a [safetensors](crate::safetensors) file; it is replaced as a whole or not at
+    /// all.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -50,8 +51,8 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// [`Error::File`](crate::Error::File) if the file cannot be written or two different functions have one name,
-    /// [`Error::Program`](crate::Error::Program) for a startup program, which has nothing to save.
+    /// [`Error::File`](crate::Error::File) if the file cannot be written or two different functions have
+    /// one name, [`Error::Program`](crate::Error::Program) for a startup program, which has nothing to save.
     pub fn save(&self, path: impl AsRef<Path>, executor: &Executor) -> Result<()> {
         let path = path.as_ref();
         let mut file = SafeTensors::new();
@@ -74,13 +75,12 @@ impl Program {
         file.save(path)
     }
 
-    /// Loads a program, and gives the executor what was kept for it. Nothing is changed where this
-    /// fails.
+    /// Loads a program, and sets the saved values in the executor. Changes nothing if an error occurs.
     ///
     /// # Errors
     ///
-    /// [`Error::File`](crate::Error::File) if the file cannot be read, it holds no program, or a
-    /// function that it names is not given or has another number of parameters;
+    /// [`Error::File`](crate::Error::File) if the file cannot be read, does not contain a program, or names a
+    /// function that is not given or has another number of parameters;
     /// [`Error::Program`](crate::Error::Program) if a rule of programs is broken.
     pub fn load(
         path: impl AsRef<Path>,
@@ -112,7 +112,7 @@ impl Program {
     }
 }
 
-/// What is wrong with a file's contents.
+/// The error for invalid file contents.
 fn malformed(op: &'static str, path: &Path, why: String) -> Error {
     Error::File { op, path: Some(path.to_owned()), kind: ErrorKind::InvalidData, why }
 }

@@ -1,5 +1,5 @@
-//! A user's function as an operator: what it is given, what it must return, and its gradient,
-//! which is another user's function as an operator.
+//! A user's function as an operator: its arguments, its results, and its gradient, which is another
+//! user's function as an operator.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ impl Foreign {
         let args = self.args.iter().map(|arg| arg.map(|input| inputs[input].clone()));
         let mut args: Vec<Option<AnyTensor>> = args.collect();
         drop(inputs);
-        // What the function writes, no other operator reads.
+        // No other operator sees changes that the function makes to its arguments.
         args.iter_mut().flatten().for_each(AnyTensor::unshare);
         let mut returned = GradMode::of(false, || (self.function.call)(&args))?;
-        // What it kept a handle of may be changed later.
+        // The function may have kept a handle of a result and change it later.
         returned.iter_mut().flatten().for_each(AnyTensor::unshare);
         if returned.len() != self.results {
             return Err(format!(
@@ -65,7 +65,7 @@ impl Foreign {
                  `second_backward_func`",
             ));
         };
-        // Parameters and returned values but for those that are skipped: each a variable, or none.
+        // Parameters and returned values except those that are skipped: each a variable, or `None`.
         let result = |pick: usize| self.picks.iter().position(|&p| p == pick);
         let given = self.args.iter().map(|arg| arg.map(|input| op.inputs[input]));
         let given = given.chain((0..self.results).map(|at| result(at).map(|at| op.outputs[at])));
@@ -77,7 +77,7 @@ impl Foreign {
             signature.is_none_or(|all| all.params.get(position).is_some_and(|of| of.optional))
         };
         for output in (0..self.results).map(result) {
-            // A gradient that did not come is one of zeros, if the function does not take `None`.
+            // An absent gradient is zeros, unless the function takes `None`.
             given.push(match (output.and_then(|at| grads[at]), output) {
                 (None, Some(at)) if !takes_none(given.len()) => {
                     Some(zeros_like(graph, op.outputs[at], &op.place)?)
@@ -88,7 +88,7 @@ impl Foreign {
         let inputs: Vec<VarId> = given.iter().flatten().copied().collect();
         let mut places = 0..;
         let args = given.iter().map(|given| given.and_then(|_| places.next()));
-        // Positions among the function's parameters of the inputs that want a gradient.
+        // The positions among the function's parameters of the inputs that want a gradient.
         let arg = |&input: &usize| self.args.iter().position(|&arg| arg == Some(input));
         let of: Vec<VarId> = wants.iter().map(|&input| op.inputs[input]).collect();
         let foreign = Foreign {
@@ -106,7 +106,7 @@ impl Foreign {
 }
 
 impl Param {
-    /// Why a variable of this form cannot be this parameter, or returned value.
+    /// Why a variable of this form does not fit this parameter or returned value.
     pub(super) fn misfit(&self, form: &Form) -> Option<String> {
         if self.dtype != form.dtype {
             return Some(format!("is {}, but the variable is {}", self.dtype, form.dtype));

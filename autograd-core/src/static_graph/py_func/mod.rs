@@ -17,13 +17,13 @@ use crate::error::{Plural, Result};
 use crate::graph::AnyTensor;
 
 impl Program {
-    /// A user's function over arrays as an operator.
+    /// Adds a user's function over arrays as an operator.
     ///
-    /// It takes views of ndarray arrays (or `&Tensor`), as many as there are inputs, and returns
-    /// arrays (or tensors), as many as there are outputs: nothing, one, or a tuple; or a `Result`
-    /// of that. What it captures it keeps. It is called once in every run, also where its outputs
-    /// are not asked for, and never while the program is built. It may write into the tensors that it
-    /// is given: no other operator and no parameter sees that.
+    /// The function takes views of ndarray arrays (or `&Tensor`), one for each input, and returns arrays (or
+    /// tensors), one for each output: nothing, one, or a tuple, or a `Result` of that. Values that it
+    /// captures are kept. It is called once in every run, even if its outputs are not fetched, and never
+    /// while the program is built. It may write to the tensors that it is given: other operators and
+    /// parameters are not affected.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -59,8 +59,8 @@ impl Program {
         PyFuncCall(Building::new(self, Function::new(func)))
     }
 
-    /// [`Program::py_func`] for a function of any number of tensors, which returns any number:
-    /// how many there must be, and of which element types, is checked when it runs.
+    /// [`Program::py_func`] for a function of any number of tensors that returns any number: their numbers
+    /// and element types are checked in every run.
     pub fn py_func_list<F>(&self, func: F) -> PyFuncListCall
     where
         F: Fn(&[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String>
@@ -72,7 +72,7 @@ impl Program {
     }
 }
 
-/// Methods that say a part of a call: of each its documentation and signature, and what it sets.
+/// Methods that set a part of a call: documentation and signature, and the field that is set.
 macro_rules! parts {
     ($(
         $(#[$doc:meta])*
@@ -87,7 +87,7 @@ macro_rules! parts {
 }
 pub(super) use parts;
 
-/// One variable or an array of them, given as inputs of a function that takes `N`.
+/// One variable or an array of them, as inputs of a function that takes `N`.
 #[diagnostic::on_unimplemented(
     message = "the function needs another number of variables here: {N}",
     label = "expected {N}, found `{Self}`",
@@ -112,7 +112,7 @@ impl Variables<1> for &Variable {
     }
 }
 
-/// What a call of `N` outputs returns: `()`, a variable, or an array of them.
+/// The result of a call with `N` outputs: `()`, a variable, or an array of them.
 #[doc(hidden)]
 pub struct Arity<const N: usize>;
 
@@ -163,7 +163,7 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
         /// `[&y, &z]`.
         pub fn out(variables: impl Variables<N>): outputs = Some(variables.list());
 
-        /// Inputs and outputs that the backward function is not given.
+        /// Inputs and outputs that are not passed to the backward function.
         pub fn skip_vars_in_backward_input<'v>(variables: impl IntoIterator<Item = &'v Variable>):
             skipped = variables.into_iter().cloned().collect();
 
@@ -171,11 +171,10 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
         pub fn name(name: &str): function.name = name.into();
     }
 
-    /// The function that computes the inputs' gradients. It is given the inputs, the outputs and
-    /// the outputs' gradients in this order, less what is skipped, and returns one gradient for
-    /// each input. A gradient that did not come is `None` where the parameter is an `Option`, else
-    /// zeros. `None` may be returned for an input that wants no gradient; what is returned for one
-    /// is dropped.
+    /// The function that computes the inputs' gradients. Its arguments are the inputs, the outputs and the
+    /// outputs' gradients, in this order, without those that are skipped; it returns one gradient for each
+    /// input. An absent gradient is `None` if the parameter is an `Option`, otherwise zeros. The function may
+    /// return `None` for an input that wants no gradient; any gradient returned for such an input is dropped.
     pub fn backward_func<F, Marker, const P: usize, const R: usize>(mut self, func: F) -> Self
     where
         F: PyFunc<Marker, P, R>,
@@ -184,9 +183,9 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
         self
     }
 
-    /// The backward function of the backward function, for second derivatives. It is given what
-    /// that one is given, what it returns and the gradients of that, and returns one gradient for
-    /// each of what it is given.
+    /// The backward function of the backward function, for second derivatives. Its arguments are those of the
+    /// backward function, the values that one returns, and their gradients; it returns one gradient for each
+    /// argument of the backward function.
     pub fn second_backward_func<F, Marker, const P: usize, const R: usize>(
         mut self,
         func: F,
@@ -198,15 +197,15 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
         self
     }
 
-    /// Adds the operator to the program and returns what was given as `out`.
+    /// Adds the operator to the program and returns the variables given as `out`.
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if `x` or `out` is missing, there is neither an input nor an output, a
-    /// variable is of another program, of another element type or rank than the function's
-    /// parameter, or computed elsewhere; if what is skipped is neither an input nor an output; and
-    /// if the backward function takes or returns another number of values, or other element types,
-    /// than this function's inputs, outputs and their gradients are.
+    /// [`Error::Program`](crate::Error::Program) if `x` or `out` is missing; there is neither an input nor an
+    /// output; a variable is of another program, does not have the element type or rank of the function's
+    /// parameter, or is computed by another operator; a skipped variable is neither an input nor an output;
+    /// or the parameters and results of the backward function do not match the inputs, the outputs and their
+    /// gradients in number or element type.
     #[track_caller]
     pub fn call(self) -> Result<<Arity<N> as Outcome>::Variables>
     where
@@ -259,7 +258,7 @@ impl PyFuncListCall {
     }
 }
 
-/// What was said so far of a call of a user's code.
+/// The parts of a call of user code that are set so far.
 pub(super) struct Building {
     pub(super) program: Program,
     pub(super) function: Function,
@@ -300,7 +299,8 @@ impl Building {
         Ok((own, forms))
     }
 
-    /// Adds a function that takes and returns so many, if that is fixed, and what was declared for it.
+    /// Adds a function that takes and returns so many values, if those numbers are fixed, with the parts that
+    /// are set.
     #[track_caller]
     fn finish(self, [takes, returns]: [usize; 2]) -> Result<Vec<Variable>> {
         let call = format!("py_func `{}`", self.function.name);
@@ -366,10 +366,10 @@ impl Building {
     }
 }
 
-/// A variable by its name.
+/// A variable's name and form.
 type Named = (String, Form);
 
-/// Whether these can be the parameters of a function, or what it returns, as far as `applies`.
+/// Checks that variables fit a function's parameters or returned values, as far as `applies`.
 fn fit(
     params: &[Param],
     what: &str,
@@ -384,7 +384,7 @@ fn fit(
     Ok(())
 }
 
-/// Whether a backward function takes what it is given, and returns a gradient for each input.
+/// Checks that a backward function accepts its arguments, and returns a gradient for each input.
 fn check_backward(
     backward: &Function,
     inputs: &[Named],
@@ -411,6 +411,6 @@ fn check_backward(
         ));
     }
     fit(params, &format!("{of}: parameter"), &given, |_| true)?;
-    // What is returned for an integer input is dropped, whatever it is.
+    // A gradient returned for an integer input is dropped.
     fit(returns, &format!("{of}: gradient"), inputs, |form| form.dtype.is_float())
 }

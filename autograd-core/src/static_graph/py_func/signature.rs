@@ -1,5 +1,5 @@
-//! Which functions can be operators: their parameters and what they return, as the compiler sees
-//! them and as a program keeps them.
+//! The functions that can be operators: their parameters and returned values, for the compiler and in a
+//! program.
 
 use std::any::{TypeId, type_name};
 use std::fmt::{self, Display};
@@ -29,18 +29,18 @@ pub struct Signature {
     pub(in crate::static_graph) returns: Vec<Param>,
 }
 
-/// A user's function as a program keeps it.
+/// A user's function in a program.
 #[derive(Clone)]
 pub(in crate::static_graph) struct Function {
     pub(in crate::static_graph) name: Arc<str>,
-    /// `None` where the numbers are not fixed.
+    /// `None` if the number of parameters is not fixed.
     pub(in crate::static_graph) signature: Option<Signature>,
     pub(in crate::static_graph) call: UserFn,
-    /// The type of the function or closure, and its size; `None` of a formula, which a trace has found.
+    /// The type of the function or closure, and its size; `None` for a formula that a trace has found.
     pub(in crate::static_graph) of: Option<(TypeId, usize)>,
 }
 
-// A panic in it is an error of the run, and what it leaves behind is its own.
+// A panic in the function is an error of the run, and any state that it leaves is the function's own.
 impl UnwindSafe for Function {}
 impl RefUnwindSafe for Function {}
 
@@ -59,7 +59,7 @@ impl Function {
         Self { signature: Some(F::signature()), ..Self::called::<F>(Arc::new(call)) }
     }
 
-    /// Of any number of values.
+    /// Wraps a function of any number of values.
     pub(in crate::static_graph) fn of_list<F>(f: F) -> Self
     where
         F: Fn(&[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String>
@@ -75,8 +75,8 @@ impl Function {
         Self { name: name_of(type_name::<F>()).into(), signature: None, call, of }
     }
 
-    /// Whether another one of this name may be bound to the same function when the program is loaded. Closures of
-    /// one type that capture something are not known to be the same.
+    /// Whether a function of the same name can be replaced by this one when a program is loaded. Closures of
+    /// one type that capture values are not known to be equal.
     pub(in crate::static_graph) fn is_same(&self, other: &Self) -> bool {
         let same_type = match (self.of, other.of) {
             (Some(own), Some(other)) => own == other && own.1 == 0,
@@ -86,7 +86,7 @@ impl Function {
     }
 }
 
-/// `tanh` of `my_crate::tanh<f64>`, `CusTanh` of `my_crate::_::<impl my_crate::CusTanh>::apply`.
+/// `tanh` for `my_crate::tanh<f64>`, `CusTanh` for `my_crate::_::<impl my_crate::CusTanh>::apply`.
 fn name_of(path: &str) -> &str {
     let mut depth = 0;
     let between = |c: char| {
@@ -108,8 +108,8 @@ fn name_of(path: &str) -> &str {
     }
 }
 
-/// What a function can take: a view of an ndarray array, a reference to a tensor, or an `Option`
-/// of either.
+/// A parameter type of a function: a view of an ndarray array, a reference to a tensor, or an `Option` of
+/// either.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "the function of a py_func cannot take a `{Self}`",
@@ -117,9 +117,9 @@ fn name_of(path: &str) -> &str {
     note = "a parameter is `ArrayView<T, D>` (`ArrayViewD<T>`, `ArrayView2<T>` ..), `&Tensor<T>`, or an `Option` of either for a gradient that may not come"
 )]
 pub trait PyFuncParam {
-    /// The same for any lifetime.
+    /// The same type for any lifetime.
     type Item<'a>;
-    /// What it holds.
+    /// The element type.
     type Element;
     #[doc(hidden)]
     const PARAM: Param;
@@ -175,7 +175,7 @@ impl<P: PyFuncParam> PyFuncParam for Option<P> {
     }
 }
 
-/// One value that a function returns.
+/// A value that a function returns.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "the function of a py_func cannot return a `{Self}`",
@@ -183,7 +183,7 @@ impl<P: PyFuncParam> PyFuncParam for Option<P> {
     note = "a returned value is `Array<T, D>` (`ArrayD<T>`, `Array2<T>` ..), `Tensor<T>`, or an `Option` of either for a gradient that there may not be"
 )]
 pub trait PyFuncValue {
-    /// What it holds.
+    /// The element type.
     type Element;
     #[doc(hidden)]
     const PARAM: Param;
@@ -221,7 +221,7 @@ impl<V: PyFuncValue> PyFuncValue for Option<V> {
     }
 }
 
-/// What a function returns: nothing, a value, a tuple of values, or a `Result` of any of it.
+/// The return type of a function: nothing, a value, a tuple of values, or a `Result` of these.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "the function of a py_func cannot return a `{Self}`",
@@ -342,7 +342,7 @@ functions! {
     12 (A B C D E G H I J K L O);
 }
 
-/// Whether what backward takes or returns holds what forward's part of the same name holds.
+/// Whether a parameter or result of backward has the element type of the part of forward with the same name.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`backward` has elements of type `{Self}` where `forward` has `{T}`",
@@ -354,21 +354,21 @@ pub trait SameElement<T> {}
 #[diagnostic::do_not_recommend]
 impl<T: Element> SameElement<T> for T {}
 
-/// The proof for an input that backward takes.
+/// Proves the element type of an input that backward takes.
 pub fn same_as_input<A: PyFuncParam, B: PyFuncParam>()
 where
     A::Element: SameElement<B::Element>,
 {
 }
 
-/// The proof for an output, or the gradient of one, that backward takes.
+/// Proves the element type of an output, or of its gradient, that backward takes.
 pub fn same_as_output<A: PyFuncParam, B: PyFuncValue>()
 where
     A::Element: SameElement<B::Element>,
 {
 }
 
-/// The proof for a gradient that backward returns.
+/// Proves the element type of a gradient that backward returns.
 pub fn gradient_of_input<A: PyFuncValue, B: PyFuncParam>()
 where
     A::Element: SameElement<B::Element>,

@@ -1,4 +1,4 @@
-//! Products of rows with rows: a vector goes along both.
+//! Products of rows with rows, with vectors along both.
 
 #![allow(clippy::needless_range_loop, reason = "an index names a place in several operands")]
 
@@ -6,17 +6,17 @@ use super::panels::load;
 use crate::array::Storable;
 use crate::array::simd::{VectorKernel, Vectors};
 
-/// Sums of a tile, at most.
+/// The maximum number of sums in a tile.
 const MAX_SUMS: usize = 16;
 
-/// Sums of products of contiguous rows of `k` elements, along all pieces of the rows.
+/// Dot products of contiguous rows of `k` elements, over all pieces of the rows.
 pub(super) struct Dots<L, R, W> {
     pub(super) size: [usize; 3],
     pub(super) pieces: usize,
-    /// Give the piece of a left row, and of a right one.
+    /// Return a piece of a left row, and of a right one.
     pub(super) left: L,
     pub(super) right: R,
-    /// Gets sums of a row, and the place of the first one.
+    /// Receives sums of a row, and the position of the first one.
     pub(super) write: W,
 }
 
@@ -52,7 +52,7 @@ impl<'a, L, R, W> Dots<L, R, W> {
         for (i, j) in (0..m).step_by(M).flat_map(|i| (0..n).step_by(N).map(move |j| (i, j))) {
             let mut sums = [[v.splat(T::ZERO); N]; M];
             for piece in 0..self.pieces {
-                // Instead of a missing row the last one is read again.
+                // A missing row is replaced by the last one.
                 let mut a = [&(self.left)(piece, i)[..k]; M];
                 let mut b = [&(self.right)(piece, j)[..k]; N];
                 (1..M).for_each(|r| a[r] = &(self.left)(piece, (i + r).min(m - 1))[..k]);
@@ -77,7 +77,7 @@ impl<'a, L, R, W> Dots<L, R, W> {
                 v.store(v.sums(sums), reduced);
             }
             for (r, reduced) in reduced.chunks_exact(N).enumerate().take(M.min(m - i)) {
-                // A number that the compiler knows is written by no call.
+                // A length known at compile time needs no call.
                 match n - j < N {
                     true => (self.write)(i + r, j, &reduced[..n - j]),
                     false => (self.write)(i + r, j, &reduced[..N]),

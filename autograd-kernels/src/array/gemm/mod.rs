@@ -1,7 +1,7 @@
 //! Products of matrices of floats, by strides: a transposed operand is never copied as a whole.
 //!
-//! They are computed in `tiles`, those of up to twelve rows with contiguous columns by `dots`, and by ndarray
-//! on a CPU without vectors. This file chooses, and shares products among threads.
+//! Most are computed in `tiles`, those of up to twelve rows with contiguous columns by `dots`, and all by
+//! ndarray on a CPU without vectors. This file chooses, and shares products among threads.
 
 mod dots;
 mod panels;
@@ -27,10 +27,10 @@ pub use panels::Matrix;
 pub use runs::{Left, Pieces, Runs, add_dots};
 use tiles::Tiles;
 
-/// Floats that matrices are made of.
+/// Floats that have matrix products.
 pub trait FloatMultiply: Storable + LinalgScalar {
-    /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with any content. No side is
-    /// zero.
+    /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with unspecified content. No
+    /// side is zero.
     fn float_product(size: [usize; 3], a: Matrix<'_, Self>, b: Matrix<'_, Self>, c: &mut [Self]);
 }
 
@@ -46,15 +46,15 @@ macro_rules! float_multiply {
 
 float_multiply! { f32 f64 }
 
-/// Up to so many rows are multiplied with contiguous columns as they are, if those are as long as
-/// [`MIN_DOT_LENGTH`].
+/// Up to this many rows are multiplied with contiguous columns in place, if the columns have at least
+/// [`MIN_DOT_LENGTH`] elements.
 const MAX_DOT_ROWS: usize = 12;
 const MIN_DOT_LENGTH: usize = 32;
-/// About so many multiplications of a product are a microsecond's work of a slow CPU.
+/// About this many multiplications take a slow CPU a microsecond.
 const PER_MICROSECOND: usize = 50_000;
-/// About so many multiplications of a stack of products a thread computes at once.
+/// About this many multiplications of a stack of products are taken by a thread at once.
 const STACK_PART: usize = 10 * PER_MICROSECOND;
-/// So many rows and columns at least a part that a thread computes.
+/// The least number of rows and of columns in a thread's part.
 const MIN_PART: usize = 48;
 /// The sides of parts are multiples of these, so that most tiles are whole.
 const ROW_STEP: usize = 12;
@@ -74,7 +74,7 @@ fn product<T: Vectored + Storable + LinalgScalar>(
         // The column as a row: cᵀ = bᵀ aᵀ.
         return product([1, k, m], b.transposed(), a.transposed(), c);
     }
-    // How an element is computed depends on the product, not on the part that it is in.
+    // The method is chosen for the whole product, so that an element does not depend on the parts.
     let contiguous_columns = b.rows == 1 && (b.columns != 1 || n == 1);
     let by_dots = m <= MAX_DOT_ROWS && contiguous_columns && k >= MIN_DOT_LENGTH;
     in_parts([m, k, n], a, b, c, |a, b, c| match by_dots {
@@ -99,8 +99,8 @@ fn dots<T: Vectored + Storable>(k: usize, a: Matrix<'_, T>, b: Matrix<'_, T>, c:
     });
 }
 
-/// Computes a product in parts of its rows and columns, on threads where that pays. `part` gets the rows
-/// and the columns of the operands from the part's first ones on, and the part of each row of the result.
+/// Computes a product in parts of its rows and columns, on threads if that pays. `part` gets the rows and
+/// columns of the operands from the part's first ones on, and the part of each row of the result.
 fn in_parts<T: Storable>(
     [m, k, n]: [usize; 3],
     a: Matrix<'_, T>,
@@ -132,13 +132,13 @@ fn in_parts<T: Storable>(
     });
 }
 
-/// About how long a product takes one thread.
+/// The estimated time of a product on one thread.
 fn time_of([m, k, n]: [usize; 3]) -> Duration {
     Duration::from_micros((m * n * k / PER_MICROSECOND) as u64)
 }
 
-/// How many products of a stack one thread should compute at once: all, where that is not worth another
-/// thread or the threads are better off with parts of each.
+/// How many products of a stack a thread should compute at once: all, if another thread does not pay or
+/// threads should rather share each product.
 pub(super) fn at_once([m, k, n]: [usize; 3], products: usize) -> usize {
     let enough = || products >= 4 * num_threads() || !worth(time_of([m, k, n]));
     match products > 1 && enough() && worth(time_of([m * products, k, n])) {
@@ -147,9 +147,9 @@ pub(super) fn at_once([m, k, n]: [usize; 3], products: usize) -> usize {
     }
 }
 
-/// In how many parts, down and across, threads compute a product. Each part reads, and packs where it
-/// must, its rows of the left operand and its columns of the right one: of all ways to have parts for the
-/// most threads it is the one in which the least is read.
+/// The number of parts, down and across, that threads compute. Each part reads, and packs if necessary, its
+/// rows of the left operand and its columns of the right one: of all grids with parts for the most threads,
+/// this one reads the least.
 fn grid([m, k, n]: [usize; 3]) -> [usize; 2] {
     if m * k * n < 2 * PER_MICROSECOND || !worth(time_of([m, k, n])) {
         return [1, 1];

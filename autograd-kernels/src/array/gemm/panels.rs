@@ -22,10 +22,10 @@ impl<T> Matrix<'_, T> {
     }
 }
 
-/// Elements in a vector, at most.
+/// The maximum number of elements in a vector.
 const MAX_LANES: usize = 16;
 
-/// The first `LANES` elements, or as many as there are.
+/// Loads the first `LANES` elements, or as many as there are.
 #[inline(always)]
 pub(super) fn load<T, V: Vectors<T>>(v: V, from: &[T]) -> V::Vector {
     if from.len() >= V::LANES { v.load(from) } else { v.load_part(from) }
@@ -55,7 +55,7 @@ pub(super) fn pack<T: Storable, V: Vectors<T>>(
         if from.rows == 1 {
             for (p, to) in panel.chunks_exact_mut(width).enumerate() {
                 let from = &from.data[p * from.columns..][..rows];
-                // A length that is known to the compiler needs no call.
+                // A length known at compile time needs no call.
                 if rows == width {
                     to.copy_from_slice(&from[..width]);
                 } else {
@@ -74,7 +74,7 @@ pub(super) fn pack<T: Storable, V: Vectors<T>>(
     }
 }
 
-/// One panel of contiguous rows, in squares of vectors.
+/// Packs one panel of contiguous rows, in squares of vectors.
 #[inline(always)]
 fn transpose<T: Storable, V: Vectors<T>>(
     v: V,

@@ -1,5 +1,5 @@
-//! Products with a matrix whose rows are runs of elements, which may share elements with each other:
-//! a convolution reads a picture so, without a copy for each element of its window.
+//! Products with a matrix whose rows are runs of elements, which may overlap: a convolution reads an
+//! image this way, without copying each window.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::tiles::{tile, write};
 use crate::array::buffer::Buffer;
 use crate::array::simd::{VectorKernel, Vectored, Vectors, has_vectors};
 
-/// A matrix whose row `i` starts at `starts[i]`; its length is the caller's.
+/// A matrix whose row `i` starts at `starts[i]`; callers give the length of its rows.
 #[derive(Clone, Copy)]
 pub struct Runs<'a, T> {
     pub data: &'a [T],
@@ -28,7 +28,7 @@ impl<'a, T: FloatMultiply> Runs<'a, T> {
     }
 }
 
-/// Rows of a tile; numbers of channels are often multiples of it.
+/// Rows per tile; numbers of channels are often multiples of it.
 const TILE_ROWS: usize = 8;
 
 /// A left operand, in panels of [`TILE_ROWS`] rows; missing rows are zeros.
@@ -37,7 +37,7 @@ pub struct Left<T: FloatMultiply> {
 }
 
 impl<T: FloatMultiply + Vectored> Left<T> {
-    /// Element `[i, p]` is that of `from` at `rows[i] + columns[p]`.
+    /// Element `[i, p]` is `from[rows[i] + columns[p]]`.
     pub fn new(from: &[T], rows: &[usize], columns: &[usize]) -> Self {
         let mut panels = Buffer::any(rows.len().next_multiple_of(TILE_ROWS) * columns.len());
         let size = TILE_ROWS * columns.len();
@@ -50,8 +50,8 @@ impl<T: FloatMultiply + Vectored> Left<T> {
         Self { panels }
     }
 
-    /// Writes the product of some rows, the first of which is the first one of a tile, with runs of `n`
-    /// elements to `c`, whose rows are `step` apart.
+    /// Writes the product of `rows` and runs of `n` elements to `c`, whose rows are `step` apart. The
+    /// first row must be the first one of a tile.
     pub fn times(&self, rows: Range<usize>, runs: Runs<'_, T>, n: usize, c: &mut [T], step: usize) {
         let (m, k) = (rows.len(), runs.starts.len());
         debug_assert!(rows.start.is_multiple_of(TILE_ROWS));
@@ -81,7 +81,7 @@ struct Times<'a, T> {
 }
 
 impl<T: FloatMultiply> VectorKernel<T> for Times<'_, T> {
-    /// Strips of columns, so that those of the right operand stay in a first cache for all panels.
+    /// In strips of columns, so that those of the right operand stay in the L1 cache for all panels.
     #[inline(always)]
     fn run<V: Vectors<T>>(mut self, v: V) {
         let [_, n] = self.size;
@@ -123,8 +123,8 @@ pub struct Pieces {
     pub right: usize,
 }
 
-/// Adds `a bᵀ` to `c`, along all pieces of the rows of `a` and `b`. There are `m` rows of `a`,
-/// `steps[0]` apart; those of `c` are `steps[1]` apart.
+/// Adds `a bᵀ` to `c`, over all pieces of the rows of `a` and `b`. `a` has `m` rows, `steps[0]` apart;
+/// the rows of `c` are `steps[1]` apart.
 pub fn add_dots<T: FloatMultiply + Vectored>(
     m: usize,
     a: &[T],

@@ -2,7 +2,7 @@ use super::*;
 use crate::array::simd::{levels, with_level};
 use crate::array::threads::{wake, with_num_threads};
 
-/// Small integers: every sum is exact, so every path must give the same.
+/// Small integers: every sum is exact, so every path must give the same result.
 fn number(i: usize) -> i32 {
     (i * 7919 % 23) as i32 - 11
 }
@@ -98,8 +98,8 @@ fn more_than_one_block_each_way() {
 
 #[test]
 fn threads_change_no_bit() {
-    // Parts of the rows, of the columns, and of both; the last ones are smaller. Then sizes of which one
-    // side is small.
+    // Parts of the rows, of the columns, and of both, with smaller last parts. Then sizes with one small
+    // side.
     let large = [[700, 260, 70], [70, 530, 700], [301, 260, 403]];
     let others = [
         [33, 210, 301],

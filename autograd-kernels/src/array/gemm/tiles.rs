@@ -1,6 +1,6 @@
-//! Products in tiles of the result whose sums stay in registers, in Goto's form (Goto and van de Geijn
-//! 2008): blocks of both operands that fit into the caches, packed where their order is another than that
-//! of the innermost loop.
+//! Products in tiles of the result whose sums stay in registers, by Goto's method (Goto and van de Geijn
+//! 2008): in blocks of both operands that fit into the caches, packed if their layout does not follow the
+//! innermost loop.
 
 #![allow(clippy::needless_range_loop, reason = "an index names a place in several operands")]
 
@@ -9,17 +9,17 @@ use crate::array::Storable;
 use crate::array::buffer::Buffer;
 use crate::array::simd::{VectorKernel, Vectors};
 
-/// Along `k`: so much of two panels is multiplied before the tile is written. A panel of the left operand
-/// is then a part of a first cache, and one of the right operand a part of a second.
+/// The depth along `k` after which a tile is written. A panel of the left operand then fills a part of the
+/// L1 cache, and a panel of the right operand a part of the L2 cache.
 const BLOCK_DEPTH: usize = 512;
-/// Panels of the left operand in a block: with `BLOCK_DEPTH` they fill a part of a second cache.
+/// Panels of the left operand in a block: with `BLOCK_DEPTH` they fill a part of the L2 cache.
 const LEFT_PANELS: usize = 32;
 /// Panels of the right operand in a block.
 const RIGHT_PANELS: usize = 16;
-/// Up to so many rows of the result, packing contiguous rows of the right operand costs more than it saves.
+/// Up to this many rows of the result, packing contiguous right rows costs more than it saves.
 const MAX_ROWS_UNPACKED: usize = 256;
 
-/// A product, or a part of one that a thread computes.
+/// A product, or a thread's part of one.
 pub(super) struct Tiles<'a, 'b, T> {
     pub(super) k: usize,
     pub(super) a: Matrix<'a, T>,
@@ -87,7 +87,7 @@ impl<T: Storable> Tiles<'_, '_, T> {
                             1 if const { N > 1 } => out.write::<R, 1, V>(v, left, right),
                             2 if const { N > 2 } => out.write::<R, 2, V>(v, left, right),
                             3 if const { N > 3 } => out.write::<R, 3, V>(v, left, right),
-                            // A width that is known to the compiler needs no branches.
+                            // A width known at compile time needs no branches.
                             _ if right.width == width => {
                                 out.write::<R, N, V>(v, left, Right { width, ..right })
                             }
@@ -104,7 +104,7 @@ impl<T: Storable> Tiles<'_, '_, T> {
 #[derive(Clone, Copy)]
 enum Left<'a, T> {
     Panels(&'a [T]),
-    /// Contiguous ones, in place.
+    /// Contiguous rows, in place.
     Rows(Matrix<'a, T>),
 }
 
@@ -112,7 +112,7 @@ enum Left<'a, T> {
 #[derive(Clone, Copy)]
 struct Right<'a, T> {
     data: &'a [T],
-    /// From row to row.
+    /// The distance between rows.
     step: usize,
     depth: usize,
     width: usize,
@@ -122,7 +122,7 @@ struct Right<'a, T> {
 struct Out<'a, 'b, T> {
     c: &'a mut [&'b mut [T]],
     column: usize,
-    /// Whether the sums of earlier blocks are there.
+    /// Whether to add to the sums of earlier blocks.
     add: bool,
 }
 
@@ -143,7 +143,7 @@ impl<T: Storable> Out<'_, '_, T> {
                     tile(v, panel, |a, r| a[r], right)
                 }
                 Left::Rows(rows) => {
-                    // Instead of a missing row the last one is read again.
+                    // A missing row is replaced by the last one.
                     let last = self.c.len() - 1;
                     let mut lines = [&rows.data[..depth]; R];
                     for (r, line) in lines.iter_mut().enumerate() {
@@ -158,8 +158,8 @@ impl<T: Storable> Out<'_, '_, T> {
     }
 }
 
-/// The product of `R` rows and `N` vectors of columns. `left` gives something for each depth, of which
-/// `element` gives that of each row.
+/// The product of `R` rows and `N` vectors of columns. `left` yields an item for each depth, from which
+/// `element` gets the element of each row.
 #[inline(always)]
 pub(super) fn tile<'a, T: Storable, const R: usize, const N: usize, V: Vectors<T>, L>(
     v: V,
@@ -184,7 +184,7 @@ pub(super) fn tile<'a, T: Storable, const R: usize, const N: usize, V: Vectors<T
     sums
 }
 
-/// Writes a tile, or adds it to what is there.
+/// Writes a tile, or adds it to the existing sums.
 #[inline(always)]
 pub(super) fn write<'a, T: Storable, const R: usize, const N: usize, V: Vectors<T>>(
     v: V,

@@ -1,8 +1,8 @@
-//! The functions once more, slowly, to some thirty digits: what the fast ones are held against.
+//! Slow versions of the functions, to some thirty digits, as references for the fast ones.
 //!
-//! A number is the sum of two f64 that do not overlap (106 bits; Dekker, "A floating-point technique
-//! for extending the available precision", 1971) times a power of two of its own, so nothing
-//! overflows on the way. The functions are their power series after a reduction of the argument.
+//! A number is the unevaluated sum of two f64 (106 bits; Dekker, "A floating-point technique for
+//! extending the available precision", 1971) times its own power of two, so no step overflows. The
+//! functions are power series after a reduction of the argument.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -14,7 +14,7 @@ pub(super) struct Exact {
     exponent: i32,
 }
 
-/// 2 to a power, whatever its size, times a number; exact unless the result is subnormal.
+/// `x` times any power of 2; exact unless the result is subnormal.
 fn scaled(mut x: f64, mut power: i32) -> f64 {
     while power > 1000 {
         x *= 2f64.powi(1000);
@@ -48,7 +48,7 @@ impl Exact {
         Self::constant(HALF_PI)
     }
 
-    /// `hi + lo` times a power, with its two parts and the power brought into order.
+    /// `(hi + lo) · 2^exponent`, normalized.
     fn new(hi: f64, lo: f64, exponent: i32) -> Self {
         let (hi, lo) = two_sum(hi, lo);
         if hi == 0.0 {
@@ -90,7 +90,7 @@ impl Exact {
         root.times_power((self.exponent - odd) / 2)
     }
 
-    /// The sum of terms, each made of the one before and its number, until they count no more.
+    /// Sums a series until its terms no longer count; `next` gets the previous term and its number.
     fn series(first: Self, mut next: impl FnMut(Self, f64) -> Self) -> Self {
         let (mut sum, mut term) = (first, first);
         for n in 1..1000 {
@@ -106,7 +106,7 @@ impl Exact {
     pub(super) fn exp(self) -> Self {
         let x = self.near();
         if x.abs() > 3000.0 {
-            // Beyond what is distinguished.
+            // Far out of range: any such power will do.
             let power = if x < 0.0 { -5000 } else { 5000 };
             return Self::ONE.times_power(power);
         }
@@ -138,7 +138,7 @@ impl Exact {
         })
     }
 
-    /// The mantissa near 1, and the power of two beside it.
+    /// A mantissa near 1, and the exponent of 2.
     fn split(self) -> (Self, i32) {
         let up = self.hi > std::f64::consts::SQRT_2;
         let exponent = if up { self.exponent + 1 } else { self.exponent };
@@ -213,7 +213,7 @@ impl Exact {
         (sum * (-square).exp()).times_power(1) / pi.sqrt()
     }
 
-    /// The angle less the nearest multiple of π/2, and which that is.
+    /// The angle minus the nearest multiple of π/2, and the number of that multiple.
     fn quadrant(self) -> (Self, i64) {
         let k = (self.near() / std::f64::consts::FRAC_PI_2).round();
         let less = |rest: Self, part| rest - Self::from(k) * Self::from(part);
@@ -230,7 +230,7 @@ impl Exact {
         Self::series(Self::ONE, |term, n| term * square / Self::from(2.0 * n * (2.0 * n - 1.0)))
     }
 
-    /// The sine of an angle that is so many quarters of a turn further on.
+    /// The sine of the angle plus `quarters` quarter turns.
     fn sin_after(self, quarters: i64) -> Self {
         let (rest, k) = self.quadrant();
         match (k + quarters).rem_euclid(4) {
@@ -293,8 +293,8 @@ impl Exact {
         (self.ln() * power).exp()
     }
 
-    /// How far an f64 is from this, in units of the last place of this; infinity stands where the
-    /// next number above the largest would.
+    /// The distance of an f64 from this number, in units in the last place of this number; ∞ counts
+    /// as the next number above the largest.
     pub(super) fn distance(self, got: f64) -> f64 {
         let unit = self.exponent.clamp(-1022, 1023) - 52;
         let limit = Self::ONE.times_power(1024);
@@ -314,7 +314,7 @@ impl Exact {
 const HALF_PI: [f64; 3] =
     [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17, -1.497_384_904_859_169_8e-33];
 
-/// The sum, and what it is rounded by (Knuth).
+/// The sum and its rounding error (Knuth).
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     let of_b = sum - a;
@@ -391,7 +391,7 @@ fn its_digits_are_right() {
             assert!(off < 2f64.powi(-98), "{} of {}: {off:e}", stringify!($function), $x);
         )*};
     }
-    // To 40 digits, by another program.
+    // To 40 digits, computed by another program.
     known! {
         -500.25 exp => 5.548_625_684_622_169e-218 1.140_533_889_385_110_9e-235;
         1e-9 exp_m1 => 1.000_000_000_500_000_1e-09 -7.443_897_403_844_588e-26;

@@ -3,16 +3,15 @@
 //! Each function is straight-line code: no branch, no call, no look-up, only arithmetic and
 //! selects. A loop over a slice inside a [`Kernel`](super::simd::Kernel) therefore becomes vector
 //! code of whatever width the level has.
+//! The table of [`functions`](crate::formula) states the largest error of each function, in units in
+//! the last place (ulp) of the exact result, at any level; the tests check it. For f64 they check some
+//! 30,000 inputs against thirty digits (`exact`): a third have random bits, the others are around 0, 1,
+//! multiples of π/2 and the points where formulas change. For f32 they check four million inputs;
+//! `every_f32` checks all. The error of pow is stated at the function.
 //!
-//! The largest error of each, in units in the last place (ulp) of the exact result and at any level,
-//! stands in the table of [`functions`](crate::formula) and holds for what the tests ask. Of f64 they
-//! ask some 30,000 inputs beside thirty digits (`exact`): a third with random bits, others around 0, 1,
-//! multiples of π/2 and where formulas change. Of f32 they ask four million inputs, and `every_f32`
-//! asks all. That of pow is stated with it.
-//!
-//! All levels with a fused multiply-add give the same bits. Those without one may differ in the
-//! last bit or two. NaN gives NaN, odd functions keep the sign of zero, and subnormal arguments and
-//! results are as accurate as others.
+//! All levels with a fused multiply-add give the same bits. Levels without one may differ in the last
+//! bit or two. NaN gives NaN, odd functions keep the sign of zero, and subnormal arguments and results
+//! are as accurate as others.
 
 #[cfg(test)]
 mod exact;
@@ -26,7 +25,7 @@ mod tests;
 use real::Real;
 pub use real::select;
 
-/// A function of one or two operands that is as cheap as reading them.
+/// A function of one or two operands that costs no more than reading them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cheap {
     Add,
@@ -37,7 +36,7 @@ pub enum Cheap {
     Min,
     Neg,
     Square,
-    /// `x`, or 0 where it is less.
+    /// `x`, or 0 if `x < 0`.
     Relu,
     /// The gradient of a square, from its input and its gradient.
     SquareGrad,
@@ -46,14 +45,14 @@ pub enum Cheap {
 }
 
 impl Cheap {
-    /// Whether it is one of the four operators.
+    /// Whether it is `+`, `-`, `*` or `/`.
     pub const fn is_operator(self) -> bool {
         matches!(self, Self::Add | Self::Sub | Self::Mul | Self::Div)
     }
 }
 
-/// The functions, which the [table](crate::formula) describes; `FMA` is what
-/// [`Kernel::run`](super::simd::Kernel::run) was given.
+/// The functions, described in the [table](crate::formula). `FMA` is that of
+/// [`Kernel::run`](super::simd::Kernel::run).
 pub trait Math: Real {
     #[inline(always)]
     fn v_exp<const FMA: bool>(self) -> Self {
@@ -64,13 +63,13 @@ pub trait Math: Real {
     fn v_exp_m1<const FMA: bool>(self) -> Self {
         let (one, half) = (Self::lit(1.0), Self::lit(0.5));
         let x = clamp(self, Self::EXP_M1_MIN, Self::EXP_M1_MAX);
-        // n = 0 for longer than rounding would have it: just above ln2 / 2, 2p + 1 would cancel.
+        // n stays 0 beyond ln2 / 2, where rounding gives ±1: just above it, 2p + 1 would cancel.
         let t = x.fma::<FMA>(Self::LOG2_E, Self::MAGIC);
         let near = x.abs() < half;
         let t = select(near, Self::MAGIC, t);
         let r = remainder::<Self, FMA>(x, Self::MAGIC - t);
         let p = (r * r).fma::<FMA>(poly::<Self, FMA>(r, Self::EXP_M1), r);
-        // Half of the result first: 2^n itself may be out of range.
+        // Computes half of the result: 2^n itself may be out of range.
         let scale = (t - one).pow2();
         let y = p.fma::<FMA>(scale, scale - half);
         select(near, p, y + y).copysign(self)
@@ -88,8 +87,8 @@ pub trait Math: Real {
         let (zero, one) = (Self::lit(0.0), Self::lit(1.0));
         let u = one + self;
         let (e, f, inverse) = u.split_normal();
-        // Where 1 + x needs no scaling, x itself is f. Elsewhere the rounding error of 1 + x is put
-        // back; the derivative 1 / (1 + f) that it is multiplied by may be rough.
+        // Where 1 + x needs no scaling, f is x itself. Elsewhere the rounding error of 1 + x is added
+        // back, times the derivative 1 / (1 + f), which may be rough.
         let near = e == zero;
         let lost = select(near | (u > Self::INTEGERS), zero, (self - (u - one)) * inverse);
         let f = select(near, self, f);
@@ -126,8 +125,8 @@ pub trait Math: Real {
         let base = select(small, a, one);
         let square = base * base;
         let near = poly::<Self, FMA>(square, Self::TANH);
-        // e^2a = 2ⁿ 2^r. The result has lost what an error of r does long before 2a log₂ e is so
-        // large that rounding the constant matters.
+        // e^2a = 2ⁿ 2^r. The result no longer depends on an error of r long before 2a log₂ e is so
+        // large that the rounding of the constant matters.
         let limited = select(a > Self::TANH_MAX, Self::TANH_MAX, a);
         let scaled = Self::LOG2_E + Self::LOG2_E;
         let t = limited.fma::<FMA>(scaled, Self::BIASED);
@@ -157,7 +156,7 @@ pub trait Math: Real {
         // 1 + e^|x| is scaled by TINY, so that e^|x| stays in range where its inverse is subnormal.
         let scale = (t + Self::TINY_EXPONENT).pow2();
         let d = p.fma::<FMA>(scale, scale + Self::TINY);
-        // What rounding took from d, times the derivative of 1 / d, is given back.
+        // Adds back the rounding error of d, times the derivative of 1 / d.
         let lost = p.fma::<FMA>(scale, scale - d) + Self::TINY;
         let inverse = one / d;
         let below = (-inverse).fma::<FMA>(inverse * lost, inverse) * Self::TINY;
@@ -168,7 +167,7 @@ pub trait Math: Real {
     fn v_softplus<const FMA: bool>(self) -> Self {
         let (zero, one) = (Self::lit(0.0), Self::lit(1.0));
         let z = exp_scaled::<Self, FMA>(-self.abs(), 0, zero);
-        // ln(1 + z): 1 + z is halved from √2 on.
+        // ln(1 + z), with 1 + z halved from √2 on.
         let halved = z > Self::lit(0.41421356);
         let f = select(halved, (z - one) * Self::lit(0.5), z);
         let low = Self::ln_1p_tail::<FMA>(f) + select(halved, Self::LN2_LO, zero);
@@ -188,7 +187,7 @@ pub trait Math: Real {
         select(a < Self::ERF_SPLIT, near, far).copysign(self)
     }
 
-    /// sin x; NaN beyond [`ANGLE_MAX`], for which there is std's function.
+    /// sin x; NaN beyond [`ANGLE_MAX`], where callers use std's function.
     #[inline(always)]
     fn v_sin<const FMA: bool>(self) -> Self {
         let (t, r, low) = quadrant::<Self, FMA>(self);
@@ -196,7 +195,7 @@ pub trait Math: Real {
         in_range(self, select(t.odd(), cos, sin).flip(t))
     }
 
-    /// cos x; NaN beyond [`ANGLE_MAX`], for which there is std's function.
+    /// cos x; NaN beyond [`ANGLE_MAX`], where callers use std's function.
     #[inline(always)]
     fn v_cos<const FMA: bool>(self) -> Self {
         let (t, r, low) = quadrant::<Self, FMA>(self);
@@ -205,7 +204,7 @@ pub trait Math: Real {
         select(self.abs() > Self::lit(ANGLE_MAX), Self::nan(), y)
     }
 
-    /// tan x; NaN beyond [`ANGLE_MAX`], for which there is std's function.
+    /// tan x; NaN beyond [`ANGLE_MAX`], where callers use std's function.
     #[inline(always)]
     fn v_tan<const FMA: bool>(self) -> Self {
         let (t, r, low) = quadrant::<Self, FMA>(self);
@@ -213,7 +212,7 @@ pub trait Math: Real {
         let rest = (r * square)
             .fma::<FMA>(poly::<Self, FMA>(square, Self::TAN), low.fma::<FMA>(square, low));
         let tan = r + rest;
-        // The reciprocal takes what the sum and, where that can be seen, itself are rounded by.
+        // Corrects the reciprocal for the rounding of the sum and, with FMA, for its own.
         let below = rest - (tan - r);
         let y = Self::lit(-1.0) / tan;
         let off = if FMA { y.fma::<FMA>(tan, Self::lit(1.0)) } else { Self::lit(0.0) };
@@ -270,7 +269,7 @@ pub trait Math: Real {
         half + Self::lit(0.25) / half
     }
 
-    /// x^y with the edges of `powf`: x⁰ = 1^y = 1, a negative x needs a whole y.
+    /// x^y with the special cases of `powf`: x⁰ = 1^y = 1; a negative x needs an integer y.
     /// Error: f32 0.54, f64 0.92.
     #[inline(always)]
     fn v_pow<const FMA: bool>(self, y: Self) -> Self {
@@ -281,7 +280,7 @@ pub trait Math: Real {
         let whole = integer(y);
         let odd = whole & !integer(y * Self::lit(0.5));
         let power = select(odd, power.copysign(self), power);
-        // The infinities count as whole, and -∞ has powers as ∞ has.
+        // Infinite exponents count as integers, and -∞ has all powers, as ∞ has.
         let undefined = (self < zero) & (a < Self::infinity()) & !whole;
         select(undefined, Self::nan(), power)
     }
@@ -349,13 +348,13 @@ pub trait Math: Real {
         select(self > zero, one, select(self < zero, -one, self))
     }
 
-    /// The smaller one, or NaN if either is.
+    /// The smaller operand; NaN if either is NaN.
     #[inline(always)]
     fn v_min<const FMA: bool>(self, other: Self) -> Self {
         select((self < other) | self.is_nan(), self, other)
     }
 
-    /// The larger one, or NaN if either is.
+    /// The larger operand; NaN if either is NaN.
     #[inline(always)]
     fn v_max<const FMA: bool>(self, other: Self) -> Self {
         select((self > other) | self.is_nan(), self, other)
@@ -372,15 +371,13 @@ pub const ANGLE_MAX: f64 = 1_048_576.0;
 #[inline(always)]
 pub fn angles_in_range<T: Math>(angles: &[T]) -> bool {
     let max = T::lit(ANGLE_MAX);
-    // Not `any`, which would leave at the first one and so not vectorise.
+    // Not `any`: its early exit would prevent vectorization.
     !angles.iter().fold(false, |large, angle| large | (angle.abs() > max))
 }
 
-/// The polynomial with coefficients `c`. They are one of the constant tables, so that the loop is
-/// unrolled and the loads are folded.
-///
-/// In powers of x², or x⁴ if it is long: what limits these loops is the length of the chain of
-/// dependent operations.
+/// The polynomial with coefficients `c`, a constant table, so that the loop is unrolled and the loads
+/// are folded. Evaluated in powers of x², or x⁴ if it is long: the chain of dependent operations limits
+/// these loops.
 #[inline(always)]
 fn poly<T: Real, const FMA: bool>(x: T, c: &[T]) -> T {
     if let [a, b, c] = *c {
@@ -466,7 +463,7 @@ fn log_base<T: Real, const FMA: bool>(x: T, of_e: [T; 2], of_2: [T; 2]) -> T {
     if FMA {
         return ln_edges(x, e.fma::<FMA>(of_2[0], f.fma::<FMA>(of_e[0], low)));
     }
-    // What rounding takes from the product is most of the error.
+    // The rounding of the product is most of the error.
     let product = f * of_e[0];
     let lost = f.product_lost(of_e[0], product);
     ln_edges(x, e * of_2[0] + (product + (low + lost)))
@@ -481,8 +478,8 @@ fn quadrant<T: Real, const FMA: bool>(x: T) -> (T, T, T) {
     let [a, b, c] = T::HALF_PI;
     let t = x.fma::<FMA>(T::TWO_OVER_PI, T::MAGIC);
     let n = T::MAGIC - t;
-    // The first difference is exact. The second may cancel as well, next to a multiple of π/2, so
-    // its product is kept whole.
+    // The first difference is exact. The second may cancel too, next to a multiple of π/2, so its
+    // product is kept unrounded.
     let first = n.fma::<FMA>(a, x);
     let part = n * b;
     let r = first + part;

@@ -1,4 +1,4 @@
-//! What the formulas are made of: bit-level steps of each element type.
+//! Building blocks of the formulas: bit-level steps of each element type.
 
 use num_traits::Float;
 
@@ -8,7 +8,7 @@ use super::tables::Tables;
 pub trait Real: Float + Tables {
     /// 1.5 · 2^mantissa bits: adding it leaves the nearest integer in the low bits.
     const MAGIC: Self;
-    /// The same, more by the bias of an exponent.
+    /// `MAGIC` plus the bias of an exponent.
     const BIASED: Self;
     /// 2^mantissa bits: from here on every value is an integer.
     const INTEGERS: Self;
@@ -21,17 +21,17 @@ pub trait Real: Float + Tables {
     fn product_lost(self, b: Self, product: Self) -> Self;
     /// With n = self - MAGIC: 2ⁿ, for n that give a normal number.
     fn pow2(self) -> Self;
-    /// With n = self - BIASED: the same, an addition less.
+    /// With n = self - BIASED: 2ⁿ, with one addition less.
     fn biased_pow2(self) -> Self;
-    /// With n = self - MAGIC: two normal factors of 2^(n + shift), for n that do not.
+    /// With n = self - MAGIC: two normal factors of 2^(n + shift), for n whose power is not normal.
     fn pow2_halves(self, shift: i32) -> (Self, Self);
-    /// With n = self - MAGIC: is n odd?
+    /// Whether n = self - MAGIC is odd.
     fn odd(self) -> bool;
     /// With n = t - MAGIC: self negated if n mod 4 is 2 or 3.
     fn flip(self, t: Self) -> Self;
     /// self = 2^e (1 + f) with √½ ≤ 1 + f < √2, for self > 0; gives (e, f).
     fn split(self) -> (Self, Self);
-    /// The same for normal numbers, and 2^-e if e is not the largest exponent.
+    /// As `split`, for normal numbers; also 2^-e if e is not the largest exponent.
     fn split_normal(self) -> (Self, Self, Self);
     /// x = n π/2 + r + low without a fused multiply-add; gives (n + MAGIC, r, low).
     fn quadrant_plain(self) -> (Self, Self, Self);
@@ -40,7 +40,7 @@ pub trait Real: Float + Tables {
     /// x^y for x ≥ 0.
     fn pow_magnitude<const FMA: bool>(x: Self, y: Self) -> Self;
 
-    /// The nearest integer, the even one of two.
+    /// The nearest integer; ties go to the even one.
     fn to_even(self) -> Self;
 }
 
@@ -112,8 +112,8 @@ macro_rules! bit_level {
             const ONE: $bits = $bias << $mantissa;
             const SQRT_HALF: $bits = std::$float::consts::FRAC_1_SQRT_2.to_bits();
             const FRACTION: $bits = (1 << $mantissa) - 1;
-            // The exponent becomes a float by standing in the low bits of 2^mantissa: there is no
-            // vector instruction for 64-bit integers before AVX-512.
+            // The exponent becomes a float in the low bits of 2^mantissa: before AVX-512, no vector
+            // instruction converts 64-bit integers.
             let shifted = self.to_bits().wrapping_add(ONE - SQRT_HALF);
             let e = $float::from_bits((shifted >> $mantissa) | Self::INTEGERS.to_bits())
                 - (Self::INTEGERS + $bias as $float);

@@ -38,7 +38,7 @@ tables! {
     LOG10_2_LO: Self = [-3.0243555e-6, -8.532344317057107e-14];
     PI_HI: Self = [f32::consts::PI, f64::consts::PI];
     PI_LO: Self = [-8.742278e-8, 1.2246467991473532e-16];
-    /// π/2 in three full parts.
+    /// π/2 in three parts of full precision.
     HALF_PI: [Self; 3] = [
         [f32::consts::FRAC_PI_2, -4.371139e-8, -1.7151245e-15],
         [f64::consts::FRAC_PI_2, 6.123233995736766e-17, -1.4973849048591698e-33],

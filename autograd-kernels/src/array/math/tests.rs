@@ -53,7 +53,7 @@ fn error32(got: f32, exact: f64) -> f64 {
     if got == 0.0 && got.is_sign_negative() != exact.is_sign_negative() {
         return f64::INFINITY;
     }
-    // ∞ stands where the next number above the largest would.
+    // ∞ counts as the next number above the largest.
     const BEYOND: f64 = f64::from_bits((1023 + 128) << 52);
     let limit = |x: f64| x.clamp(-BEYOND, BEYOND);
     let exponent = (exact.to_bits() >> 52 & 0x7ff).clamp(1023 - 126, 1023 + 127);
@@ -64,7 +64,7 @@ fn error32(got: f32, exact: f64) -> f64 {
 /// precision.
 fn error_of(got: f64, rounded: f64, exact: Option<&Exact>) -> f64 {
     match exact {
-        // The sign of a result that is too small for an f64 too.
+        // The sign counts even if the result underflows f64.
         Some(_) if got.is_nan() || got.is_sign_negative() != rounded.is_sign_negative() => {
             f64::INFINITY
         }
@@ -104,7 +104,7 @@ impl Random {
     }
 }
 
-/// Where the functions change their formula or leave their range, and the special values.
+/// Inputs where functions change their formula or leave their range, and special values.
 const PIVOTS: &[f64] = &[
     0.0,
     0.25,
@@ -170,7 +170,7 @@ fn points64(low: f64, high: f64) -> Vec<f64> {
     points
 }
 
-/// About four million f32 and 30,000 f64 a function.
+/// About four million f32 and 30,000 f64 for each function.
 const STRIDE: usize = 1009;
 const SAMPLES: usize = 10_000;
 
@@ -187,15 +187,15 @@ fn stated(kernel: &str) -> [f64; 2] {
     functions! { figures }
 }
 
-/// What a function is held against: f64's precision, which is enough for f32, special values and
-/// what is exact; and more digits.
+/// The references of a function: one with f64's precision, which suffices for f32, special values
+/// and exact results; and one with more digits.
 #[derive(Clone, Copy)]
 struct Reference {
     rounded: fn(f64) -> f64,
     exact: Option<fn(Exact) -> Exact>,
 }
 
-/// The worst error of a function at every level, as far as `max`, and where it is.
+/// The largest error of a function at every level for |x| up to `max`, and its input.
 fn worst<F: Function>(f: F, to: Reference, range: (f64, f64), max: f64) -> [(f64, String); 2] {
     let x32: Vec<f32> =
         points32().into_iter().filter(|x| x.is_nan() || f64::from(x.abs()) <= max).collect();
@@ -204,7 +204,7 @@ fn worst<F: Function>(f: F, to: Reference, range: (f64, f64), max: f64) -> [(f64
     x64.retain(|x| x.is_nan() || x.abs() <= max);
     let rounded64: Vec<f64> = x64.iter().map(|&x| (to.rounded)(x)).collect();
     let exact = |(&x, &rounded): (&f64, &f64)| {
-        // Not at zeros, poles and what is not a number; but where f64 ends.
+        // Without zeros, poles and NaN, but with the ends of f64's range.
         let ends = (700.0..2000.0).contains(&x.abs());
         let inside = rounded.is_finite() && rounded != 0.0 && x.is_finite() && x != 0.0;
         let asked = inside || ends && !rounded.is_nan();
@@ -325,7 +325,7 @@ macro_rules! accurate {
     };
 }
 
-/// Alone, and in the vector and the scalar part of a longer slice.
+/// Checks values alone, and in the vector and the scalar part of a longer slice.
 fn same_everywhere<T: Math + std::fmt::Debug, F: Function>(
     level: Level,
     x: &[T],
@@ -465,7 +465,7 @@ fn angles_beyond_the_straight_line_reduction_are_reported() {
 
 fn worst_of_all<F: Function>(f: F, exact: fn(f64) -> f64, max: f64) -> f64 {
     let mut worst = 0f64;
-    // The others with a fused multiply-add agree to the bit.
+    // The other levels with a fused multiply-add agree bit for bit.
     let levels: Vec<Level> = levels().filter(|&level| level != Level::Avx2).collect();
     for start in (0..1u64 << 32).step_by(1 << 16) {
         let bits = start as u32..=(start + 0xffff) as u32;

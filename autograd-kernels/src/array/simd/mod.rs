@@ -1,8 +1,8 @@
 //! Run-time choice of the instruction set.
 //!
-//! A kernel is ordinary safe Rust, written once. [`dispatch`] compiles it a second and a third time
-//! for wider vector registers and runs the widest version this CPU has. The only `unsafe` is the
-//! step into those versions, and the named instructions of `vectors`.
+//! A kernel is ordinary safe Rust, written once. [`dispatch`] compiles it twice more for wider vector
+//! registers and runs the widest version that this CPU supports. `unsafe` is needed only to call those
+//! versions, and for the intrinsics of `vectors`.
 
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "made on x86-64 only"))]
 mod vectors;
@@ -26,17 +26,16 @@ pub enum Level {
     Avx512,
 }
 
-/// Whether the baseline has a fused multiply-add; where it has none, `mul_add` would call the C
-/// library.
+/// Whether the baseline has a fused multiply-add; without one, `mul_add` would call the C library.
 const BASELINE_FMA: bool = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
 
-/// Work that is compiled once a level.
+/// Work that is compiled once for each level.
 ///
 /// Mark the implementation of `run`, and everything it calls a million times, `#[inline(always)]`:
 /// a function or closure that stays a call is compiled for the baseline. Split work between threads
 /// outside of `run` for the same reason, and dispatch inside each thread.
 pub trait Kernel {
-    /// What the work gives back.
+    /// The result of the work.
     type Output;
 
     /// Does the work; `FMA` says whether a fused multiply-add is one instruction at this level.
@@ -60,12 +59,12 @@ pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     dispatch_slices(Alone(kernel), &mut [], (&[], &[], &[]))
 }
 
-/// Work that reads up to three slices and writes one, compiled once a level; see [`Kernel`].
+/// Work that reads up to three slices and writes one, compiled once for each level; see [`Kernel`].
 ///
-/// The slices are parameters of their own, because of those the compiler knows that none overlaps
-/// with what is written: a loop over them needs no check, which costs more than a short loop.
+/// The slices are separate parameters because the compiler then knows that none overlaps the output:
+/// loops need no overlap check, which would cost more than a short loop.
 pub trait SliceKernel<T> {
-    /// What the work gives back.
+    /// The result of the work.
     type Output;
 
     /// Does the work; see [`Kernel::run`].

@@ -1,9 +1,8 @@
-//! Vectors of floats by name, for kernels whose numbers must stay in registers: products of
-//! matrices. The compiler finds such registers by itself in straight loops, but not in nests of
-//! them: there it was between twice and a hundred times slower.
+//! Explicit vectors of floats, for kernels whose numbers must stay in registers: matrix products. The
+//! compiler finds such registers itself in straight loops, but not in loop nests: there its code was
+//! two to a hundred times slower.
 //!
-//! A [`Vectors`] value is the proof that the CPU has the instructions: only [`Vectored::run`]
-//! makes one.
+//! A [`Vectors`] value proves that the CPU has the instructions: only [`Vectored::run`] creates one.
 
 use super::{Level, level};
 
@@ -16,36 +15,36 @@ pub trait Vectors<T>: Copy {
     const REGISTERS: usize;
 
     fn splat(self, x: T) -> Self::Vector;
-    /// The first `LANES` numbers; there must be as many.
+    /// Loads the first `LANES` numbers; there must be as many.
     fn load(self, from: &[T]) -> Self::Vector;
-    /// Fewer than `LANES` numbers, and zeros.
+    /// Loads fewer than `LANES` numbers, padded with zeros.
     fn load_part(self, from: &[T]) -> Self::Vector;
-    /// Over the first `LANES` numbers; there must be as many.
+    /// Writes the first `LANES` numbers; there must be as many.
     fn store(self, x: Self::Vector, to: &mut [T]);
-    /// Over fewer than `LANES` numbers.
+    /// Writes fewer than `LANES` numbers.
     fn store_part(self, x: Self::Vector, to: &mut [T]);
     fn add(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// The sums of the numbers of up to `LANES` vectors, side by side, and zeros.
+    /// The sums of up to `LANES` vectors, one in each lane; the other lanes are zeros.
     fn sums(self, x: &[Self::Vector]) -> Self::Vector;
-    /// `LANES` vectors as the rows of a square: its columns take their places.
+    /// Transposes a square whose rows are `LANES` vectors.
     fn transpose(self, x: &mut [Self::Vector]);
     /// `a * b + c`, in one rounding.
     fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
 }
 
-/// Work on vectors, compiled once a level.
+/// Work on vectors, compiled once for each level.
 pub trait VectorKernel<T> {
     /// Mark it, and all it calls a million times, `#[inline(always)]`.
     fn run<V: Vectors<T>>(self, vectors: V);
 }
 
-/// Element types that vectors are made of.
+/// Element types that have vectors.
 pub trait Vectored: Copy + 'static {
-    /// Runs a kernel at the widest level of this CPU, which [has vectors](has_vectors).
+    /// Runs a kernel at the widest level of this CPU, which must [have vectors](has_vectors).
     fn run<K: VectorKernel<Self>>(kernel: K);
 }
 
-/// Whether this CPU has vectors here, as all levels but the baseline have.
+/// Whether this CPU has vectors: all levels but the baseline have them.
 pub fn has_vectors() -> bool {
     level() > Level::Baseline
 }
@@ -77,11 +76,11 @@ mod x86 {
 
     use super::{VectorKernel, Vectors};
 
-    /// 512 bits. Made by [`wide`] alone, so where there is one there is AVX-512.
+    /// 512 bits. Only [`wide`] creates one, so its existence proves AVX-512.
     #[derive(Clone, Copy)]
     pub(super) struct Wide(());
 
-    /// 256 bits. Made by [`narrow`] alone, so where there is one there are AVX2 and FMA.
+    /// 256 bits. Only [`narrow`] creates one, so its existence proves AVX2 and FMA.
     #[derive(Clone, Copy)]
     pub(super) struct Narrow(());
 
@@ -190,7 +189,7 @@ mod x86 {
                         apart *= 2;
                     )*
                     debug_assert_eq!(apart, $lanes);
-                    // Of four numbers in 128 bits the first two come to even places.
+                    // Of four numbers in 128 bits, the first two belong in the even places.
                     if size_of::<$t>() == 4 {
                         x.chunks_exact_mut(4).for_each(|four| four.swap(1, 2));
                     }
@@ -232,9 +231,9 @@ mod x86 {
         joined: doubles_narrow double_halves_narrow
     }
 
-    /// Steps towards the sums of vectors and towards columns: of two that stand side by side in `a` or
-    /// in `b` one goes to the same place of either vector, those of `a` first. Each parts numbers, or
-    /// groups of them, that stand twice as far apart as those of the step before.
+    /// Steps of sums and transposes: of two adjacent numbers or groups in `a` or in `b`, one goes to
+    /// each result vector, to the same place, those of `a` first. Each step separates numbers, or
+    /// groups of them, that are twice as far apart as those of the step before.
     macro_rules! joins {
         ($($name:ident $vector:ty, |$a:ident, $b:ident| $left:expr, $right:expr;)*) => {$(
             #[inline(always)]
@@ -313,7 +312,8 @@ mod tests {
     fn check<T: Copy + PartialEq + std::fmt::Debug, V: Vectors<T>>(v: V, from: impl Fn(i32) -> T) {
         let numbers: Vec<T> = (1..100).map(&from).collect();
         for n in 0..=V::LANES {
-            // Slices without anything behind them, so that a sanitizer sees a step too far.
+            // Slices with nothing behind them, so that a sanitizer detects reads and writes past the
+            // end.
             let read: Box<[T]> = numbers[..n].into();
             let mut written: Box<[T]> = vec![from(0); n].into();
             let x = if n == V::LANES { v.load(&read) } else { v.load_part(&read) };

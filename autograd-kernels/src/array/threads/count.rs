@@ -4,10 +4,10 @@ use std::cell::Cell;
 
 use super::sync::{AtomicUsize, Ordering};
 
-/// More threads than this are never started.
+/// The maximum number of threads.
 const MAX_THREADS: usize = 256;
 
-/// The number of threads that all of the process use; 0 until it is set or asked for.
+/// The number of threads of the process; 0 until it is set or first used.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -30,12 +30,12 @@ fn detect() -> usize {
     let named = named.and_then(|text| text.trim().parse().ok()).filter(|&count| count > 0);
     let found = || std::thread::available_parallelism().map_or(1, usize::from);
     let count = named.unwrap_or_else(found).min(MAX_THREADS);
-    // What was set meanwhile holds.
+    // A count set in the meantime wins.
     let set = COUNT.compare_exchange(0, count, Ordering::Relaxed, Ordering::Relaxed);
     set.map_or_else(|meanwhile| meanwhile, |_| count)
 }
 
-/// Sets how many threads large ops may use, in all of the process.
+/// Sets how many threads large ops may use, in the whole process.
 pub fn set_num_threads(count: usize) {
     COUNT.store(count.clamp(1, MAX_THREADS), Ordering::Relaxed);
 }

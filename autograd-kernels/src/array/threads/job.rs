@@ -5,15 +5,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::sync::{Arc, AtomicUsize, Condvar, Mutex, Ordering, PoisonError, locked, look};
 
-/// A piece of work that threads take parts of.
 pub(super) struct Job {
-    /// Lives until all parts are done; see [`Job::take_parts`].
+    /// Valid until all parts are done; see [`Job::take_parts`].
     work: *const (dyn Fn(usize) + Sync),
     parts: usize,
-    /// How many parts are taken: the first ones by the thread that has the work, the last ones by
-    /// others. So a thread meets what it had in its cache, where work of the same size comes again.
+    /// The number of parts taken: the first ones by the owner of the work, the last ones by other threads.
+    /// So a thread finds its data in its cache if work of the same size repeats.
     taken: AtomicUsize,
-    /// How many of them others have taken.
+    /// How many of them other threads took.
     by_others: AtomicUsize,
     done: AtomicUsize,
     end: Mutex<End>,
@@ -23,7 +22,7 @@ pub(super) struct Job {
 #[derive(Default)]
 struct End {
     panic: Option<Box<dyn Any + Send>>,
-    /// Whether the thread that has the work sleeps until all parts are done.
+    /// Whether the owner sleeps until all parts are done.
     is_awaited: bool,
 }
 
@@ -51,22 +50,22 @@ impl Job {
         })
     }
 
-    /// Does parts until none is left: the thread that has the work from the first one on, others from the
-    /// last. The panic of a part ends those that nobody has begun.
+    /// Does parts until none is left: the owner from the first one on, other threads from the last. If a
+    /// part panics, parts that no thread has begun are skipped.
     pub(super) fn take_parts(&self, has_the_work: bool) {
         let mut done = 0;
         for own in 0.. {
             if self.taken.fetch_add(1, Ordering::Relaxed) >= self.parts {
                 break;
             }
-            // As many parts as are taken differ from each other: those from the first on and those
-            // from the last on are no more than there are.
+            // All parts taken are distinct: the owner counts up, the others count down, and together they
+            // take at most `parts`.
             let part = match has_the_work {
                 true => own,
                 false => self.parts - 1 - self.by_others.fetch_add(1, Ordering::Relaxed),
             };
-            // SAFETY: this part is not done until it is counted below, and `Workers::run`, whose
-            // caller holds what is pointed to, waits until all parts are counted.
+            // SAFETY: this part is not done until it is counted below, and `Workers::run`, whose caller
+            // holds the closure, waits until all parts are counted.
             let work = unsafe { &*self.work };
             let result = catch_unwind(AssertUnwindSafe(|| work(part)));
             done += 1;
@@ -83,7 +82,7 @@ impl Job {
         }
     }
 
-    /// Waits until all parts are done; then all that they did can be seen. A part's panic is carried over.
+    /// Waits until all parts are done and their writes are visible. Propagates the panic of a part.
     pub(super) fn wait(&self) {
         let is_done = || self.done.load(Ordering::Acquire) == self.parts;
         look(is_done);

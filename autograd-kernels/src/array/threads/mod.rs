@@ -1,10 +1,9 @@
 //! Threads for large pieces of work.
 //!
-//! Where sums are made, work is cut into parts whose bounds depend on the work alone; elsewhere what is
-//! written does not depend on them ([`each_grain`]). So figures do not depend on how many threads
-//! there are. Threads are started when the first piece of work is worth it, sleep while there is none,
-//! and take parts one by one. The thread that has the work takes parts too, so a piece of work ends even
-//! where no other thread is free.
+//! Sums cut work into parts whose bounds depend on the work alone; other results do not depend on the
+//! bounds ([`each_grain`]). So numbers do not depend on the number of threads. Threads start with the
+//! first piece of work that is large enough, sleep while there is none, and take parts one by one. The
+//! owner of the work takes parts too, so the work finishes even if no other thread is free.
 
 mod count;
 mod job;
@@ -19,17 +18,16 @@ use job::Job;
 use sync::{AtomicUsize, Condvar, Mutex, locked};
 use workers::{Apart, Jobs, Workers};
 
-/// What is left of a piece of work must take this long for another thread to be woken: that itself
-/// takes 10 to 50 µs.
+/// The remaining work must take this long for another thread to be woken: waking takes 10 to 50 µs.
 const MIN_TIME: Duration = Duration::from_micros(80);
-/// The same where a thread is awake.
+/// The same limit if a thread is awake.
 const MIN_TIME_AWAKE: Duration = Duration::from_nanos(1500);
-/// As many elements are worth a thread that is awake, whatever is done to them.
+/// This many elements are worth sharing with a thread that is awake, whatever is done to them.
 const MIN_SHARED: usize = 20 * 1024;
-/// Elements that a thread takes at once of a pass over memory: at least, and at most.
+/// The least and the most elements that a thread takes at once of a pass over memory.
 const GRAIN: [usize; 2] = [2 * 1024, 64 * 1024];
 
-/// Runs a closure during which the threads that help do not sleep.
+/// Runs a closure during which worker threads do not sleep.
 pub fn with_threads_awake<R>(f: impl FnOnce() -> R) -> R {
     struct End;
     impl Drop for End {
@@ -46,8 +44,8 @@ pub fn with_threads_awake<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Does `work` of each part, on more threads where what is left after the first one is worth it, or where
-/// all parts have so many elements together that it is worth it at once.
+/// Does `work` for each part, on more threads if the parts after the first one take long enough, or from
+/// the start if all parts together have enough `elements`.
 pub fn each_of(elements: usize, parts: usize, work: &(dyn Fn(usize) + Sync)) {
     if parts > 1 && enough(elements) && num_threads() > 1 {
         return share(parts, work);
@@ -55,7 +53,7 @@ pub fn each_of(elements: usize, parts: usize, work: &(dyn Fn(usize) + Sync)) {
     let start = (parts > 2).then(Instant::now);
     for part in 0..parts {
         work(part);
-        // The first part tells how long the others take.
+        // The first part predicts how long the others take.
         if let (0, Some(start)) = (part, start)
             && worth(start.elapsed() * (parts - 1) as u32)
         {
@@ -64,23 +62,23 @@ pub fn each_of(elements: usize, parts: usize, work: &(dyn Fn(usize) + Sync)) {
     }
 }
 
-/// Whether work that takes so long on one thread is worth a second one.
+/// Whether work that takes `left` on one thread is worth a second one.
 pub fn worth(left: Duration) -> bool {
-    // A small program does not count its threads, which takes longer than its work.
+    // A small program does not query the number of threads, which takes longer than its work.
     (left >= MIN_TIME || left >= MIN_TIME_AWAKE && WORKERS.are_awake()) && num_threads() > 1
 }
 
-/// Whether a thread is awake for which so many elements are enough.
+/// Whether a thread is awake and so many elements are worth sharing with it.
 fn enough(elements: usize) -> bool {
     elements >= MIN_SHARED && WORKERS.are_awake()
 }
 
-/// Does `work` of each part of a slice, `size` elements long, on as many threads as are worth it.
+/// Does `work` for each part of a slice, of `size` elements, on as many threads as pay.
 pub fn each_chunk<T: Send>(data: &mut [T], size: usize, work: &(dyn Fn(usize, &mut [T]) + Sync)) {
     each_chunk_of(0, data, size, work);
 }
 
-/// [`each_chunk`], where so many elements are read for all of the slice, as in [`each_of`].
+/// [`each_chunk`] that reads so many `elements` in total, as in [`each_of`].
 pub fn each_chunk_of<T: Send>(
     elements: usize,
     data: &mut [T],
@@ -90,7 +88,7 @@ pub fn each_chunk_of<T: Send>(
     chunks_of(elements, [data], size, &|chunk, [part]| work(chunk, part));
 }
 
-/// The same of slices of one length, which threads take part by part.
+/// As [`each_chunk_of`], for several slices of one length.
 fn chunks_of<T: Send, const N: usize>(
     elements: usize,
     mut slices: [&mut [T]; N],
@@ -118,12 +116,12 @@ fn chunks_of<T: Send, const N: usize>(
     }
 }
 
-/// How many of so many elements a thread should take at once, where a pass over one takes as long as the
-/// work on `light` of them: all, where that is not worth another thread.
+/// How many of `elements` a thread should take at once, if the work on `light` elements takes as long as
+/// a pass over one: all, if another thread does not pay.
 pub fn grain(elements: usize, light: usize) -> usize {
     let [least, most] = GRAIN;
     if elements <= least {
-        // Never divided, whatever the number of threads: a small program need not ask for it.
+        // Never divided, whatever the number of threads, so a small program need not query it.
         return most;
     }
     match num_threads() {
@@ -135,9 +133,8 @@ pub fn grain(elements: usize, light: usize) -> usize {
     }
 }
 
-/// Does `work` of grains of a slice, on as many threads as are worth it; it gets the place where a
-/// grain begins. A grain is as long as it may be, so what is written must not depend on where one
-/// begins.
+/// Does `work` for each grain of a slice, on as many threads as pay; the closure gets the start of the
+/// grain. The length of a grain varies, so what is written must not depend on where one begins.
 pub fn each_grain<T: Send>(data: &mut [T], work: &(dyn Fn(usize, &mut [T]) + Sync)) {
     each_grain_of([data], &|start, [part]| work(start, part));
 }
@@ -152,8 +149,8 @@ pub fn each_grain_of<T: Send, const N: usize>(
     chunks_of(len, slices, size, &|part, slices| work(part * size, slices));
 }
 
-/// Does `work` of each part on all threads, without asking whether it is worth it. A panic in one
-/// is carried over to the caller when no thread is in `work` any more.
+/// Does `work` for each part on all threads, without estimating whether that pays. The panic of a part is
+/// propagated to the caller once no thread is in `work` any more.
 pub fn share(parts: usize, work: &(dyn Fn(usize) + Sync)) {
     let threads = num_threads().min(parts);
     if threads < 2 {
@@ -163,7 +160,7 @@ pub fn share(parts: usize, work: &(dyn Fn(usize) + Sync)) {
     let level = super::simd::forced_level();
     #[cfg(any(test, feature = "testing"))]
     let work: &(dyn Fn(usize) + Sync) = &|part| match level {
-        // With the instruction set that the caller forces.
+        // Uses the instruction set that the caller forces.
         Some(level) => super::simd::with_level(level, || work(part)),
         None => work(part),
     };
@@ -178,11 +175,11 @@ static WORKERS: Workers = Workers {
     more: Condvar::new(),
 };
 
-/// Starts threads that work for ever, until there are so many or another one cannot be started: without
-/// them the caller does all of it.
+/// Starts threads, which run forever, until there are `threads` or another one cannot be started: without
+/// them the caller does all the work.
 fn start(threads: usize) {
     static STARTED: Mutex<usize> = Mutex::new(0);
-    // Work that has large parts itself does them where it is.
+    // A part that itself has large work does it on its own thread.
     let work = || with_num_threads(1, || WORKERS.work());
     let mut started = locked(&STARTED);
     while *started < threads
@@ -312,7 +309,7 @@ mod tests {
             with_threads_awake(|| {
                 is_awake(true);
                 with_threads_awake(|| ());
-                // Far longer than a thread looks for work of its own accord.
+                // Far longer than a thread spins on its own.
                 std::thread::sleep(20 * sync::AWAKE);
                 is_awake(true);
             });

@@ -1,21 +1,21 @@
-//! What threads share is made of, and how they wait; `models/` puts a model checker's in its place.
+//! Primitives that threads share, and how threads wait; `models/` replaces them with a model checker's.
 
 pub(super) use std::sync::atomic::{AtomicUsize, Ordering};
 pub(super) use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So long a thread without work looks for more before it sleeps: what a step of training does
-/// between two of its large ops. Others that want the processor get it.
+/// How long a thread without work polls for more before it sleeps: the time between two large ops
+/// of a training step. Polling yields the processor to other threads.
 pub(super) const AWAKE: Duration = Duration::from_micros(150);
-/// How often a thread that waits looks before it lets others go first; some 10 µs.
+/// Polls before a waiting thread yields; some 10 µs.
 const SPINS: usize = 200;
 
-/// A lock that no panic spoils.
+/// Locks a mutex, even if it is poisoned.
 pub(super) fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until `done`, without sleep, for about [`AWAKE`]; what `done` said at last comes back.
+/// Polls `done` without sleeping, for about [`AWAKE`]; returns its last value.
 pub(super) fn look(mut done: impl FnMut() -> bool) -> bool {
     let mut start = None;
     loop {

@@ -1,41 +1,39 @@
-//! The threads that take parts of work, and how they learn that there is some.
+//! The worker threads, and how they are notified of work.
 
 use std::collections::VecDeque;
 
 use super::job::Job;
 use super::sync::{Arc, AtomicUsize, Condvar, Mutex, Ordering, PoisonError, locked, look};
 
-/// Threads, and the work they may join.
 pub(super) struct Workers {
     pub(super) jobs: Mutex<Jobs>,
-    /// How many of them are waiting, which threads look at.
+    /// The length of [`Jobs::waiting`], which threads poll.
     pub(super) waiting: Apart<AtomicUsize>,
-    /// How many threads are awake and in no work.
+    /// How many threads are awake and idle.
     pub(super) idle: Apart<AtomicUsize>,
     pub(super) more: Condvar,
 }
 
-/// What stands in a line of the caches of its own: threads that look at it are not disturbed when others
-/// write what stands beside it.
+/// A value in a cache line of its own: threads that poll it are not disturbed by writes to its neighbours.
 #[repr(align(128))]
 pub(super) struct Apart<T>(pub(super) T);
 
 pub(super) struct Jobs {
-    /// Each as often as threads may join it.
+    /// Each job occurs as often as threads may join it.
     pub(super) waiting: VecDeque<Arc<Job>>,
-    /// How many scopes want threads that do not sleep.
+    /// How many scopes keep threads awake.
     pub(super) scopes: usize,
     pub(super) asleep: usize,
 }
 
 impl Workers {
-    /// Whether a thread is awake and has nothing to do.
+    /// Whether a thread is awake and idle.
     pub(super) fn are_awake(&self) -> bool {
         self.idle.0.load(Ordering::Relaxed) > 0
     }
 
-    /// Does a piece of work, on this thread and on so many others, as far as they are free. A panic in one
-    /// part is carried over to the caller when no thread is in the work any more.
+    /// Does a job on this thread and on up to `others` more, if they are free. The panic of a part is
+    /// propagated to the caller once no thread is in the work any more.
     pub(super) fn run(&self, job: &Arc<Job>, others: usize) {
         self.change(others, |jobs| jobs.waiting.extend((0..others).map(|_| Arc::clone(job))));
         job.take_parts(true);
@@ -43,7 +41,7 @@ impl Workers {
         job.wait();
     }
 
-    /// Changes what threads wait for, and wakes so many of them.
+    /// Changes the shared state, and wakes `wake` threads.
     pub(super) fn change(&self, wake: usize, change: impl FnOnce(&mut Jobs)) {
         let mut jobs = locked(&self.jobs);
         change(&mut jobs);
@@ -53,7 +51,6 @@ impl Workers {
         (0..wake.min(asleep)).for_each(|_| self.more.notify_one());
     }
 
-    /// What a thread does for ever.
     pub(super) fn work(&self) -> ! {
         self.idle.0.fetch_add(1, Ordering::Relaxed);
         loop {
@@ -61,8 +58,7 @@ impl Workers {
         }
     }
 
-    /// What an idle thread does, again and again: it joins a piece of work, or waits for more. Whether it
-    /// joined one.
+    /// One turn of an idle thread: joins a job, or waits for one. Returns whether it joined one.
     pub(super) fn turn(&self) -> bool {
         look(|| self.waiting.0.load(Ordering::Relaxed) > 0);
         let mut jobs = locked(&self.jobs);
@@ -79,7 +75,7 @@ impl Workers {
         let Some(job) = job else { return false };
         self.idle.0.fetch_sub(1, Ordering::Relaxed);
         job.take_parts(false);
-        // At once: the caller may have more work before this thread has looked for it.
+        // Idle at once: the caller may have more work before this thread polls again.
         self.idle.0.fetch_add(1, Ordering::Relaxed);
         true
     }

@@ -1,4 +1,4 @@
-// what is written of a parameter is shown where it is given by name
+// docs of a parameter are shown where it is given by name
 use autograd_core::prelude::*;
 
 /// An op.

@@ -1,4 +1,4 @@
-// `?` where there is something to return: a `Result`, an `Option`, a closure's own
+// `?` where it can return: a `Result`, an `Option`, a closure's own
 use autograd_core::prelude::*;
 
 type Grad = autograd_core::Result<Tensor<f64>>;

@@ -7,7 +7,7 @@ enum Kind {
     Half,
 }
 
-/// What is borrowed for as long as the program, or only taken by a function.
+/// A value borrowed for the program's lifetime, and one that a function takes.
 type Named = (&'static str, fn(&str) -> usize);
 
 #[py_layer]

@@ -1,4 +1,4 @@
-// a rebound name is no input any more
+// a rebound name is not an input any more
 #![deny(warnings)]
 use autograd_core::prelude::*;
 

@@ -70,7 +70,7 @@ fn compiles_and_runs() {
         }
     }
     scalar_op!(Twice: y = 2.0 * x, dx = 2.0 * dy);
-    // Whole numbers are numbers.
+    // Integers are numbers.
     scalar_op!(Whole: y = (3 * x - 1) / 2 + 1, dx = 3 * dy / 2);
     assert_eq!(Whole::apply(&Tensor::<f32>::from([1.0, 2.0])).to_vec(), [2.0, 3.5]);
     let x = Tensor::<f64>::from(vec![1.0, 2.0]);

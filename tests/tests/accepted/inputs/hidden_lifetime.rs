@@ -39,7 +39,7 @@ impl Named {
     }
 }
 
-// What hides no lifetime is given as before: by another type that becomes this one.
+// A type without hidden lifetimes is converted as before.
 #[py_layer]
 impl<T: Float> Plain<T> {
     pub fn forward<F: Fn(&Tensor<T>) -> Tensor<T>>(
@@ -65,7 +65,7 @@ impl<T: Float> Plain<T> {
     }
 }
 
-// A default may hide them too; what only the caller says can be said by name.
+// A default may hide them too; parameters that only the caller can give may be given by name.
 #[py_layer]
 impl Defaulted {
     pub fn forward<K: Kind, const N: usize>(
@@ -105,7 +105,7 @@ impl Chosen {
     }
 }
 
-// Both functions of the builder know where they are called.
+// Both functions of the builder know the location of the call.
 #[py_layer]
 impl Refuses {
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, names: Names) -> Tensor<f64> {

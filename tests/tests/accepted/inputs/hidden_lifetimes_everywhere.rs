@@ -1,4 +1,4 @@
-// lifetimes are hidden in many places of one signature, and behind a macro
+// hidden lifetimes in many positions of one signature, and inside a macro
 #![deny(missing_docs, warnings)]
 //! Each by name and by position.
 use std::borrow::Cow;

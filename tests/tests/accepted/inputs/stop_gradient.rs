@@ -1,4 +1,4 @@
-// a marked input has no place in what backward returns
+// a marked input has no gradient among those that backward returns
 #![deny(warnings)]
 use autograd_core::prelude::*;
 

@@ -1,4 +1,4 @@
-// documentation demanded of a public crate
+// a public crate that requires documentation
 #![deny(warnings)]
 #![forbid(missing_docs, unsafe_code)]
 //! A documented crate.

@@ -1,4 +1,4 @@
-// parameters whose names are in another style are warned about in the block only, and not where that is allowed
+// parameters whose names are in another style cause warnings in the block only, and none if that is allowed
 #![deny(warnings, nonstandard_style)]
 
 use autograd_core::prelude::*;

@@ -1,4 +1,4 @@
-// parameters with the names of what the macro uses
+// parameters named like identifiers of the macro
 #![deny(warnings)]
 use autograd_core::prelude::*;
 

@@ -1,4 +1,4 @@
-// an input that is returned becomes a tensor of its own
+// an input that is returned becomes a separate tensor
 #![deny(warnings)]
 use autograd_core::prelude::*;
 

@@ -1,4 +1,4 @@
-// a list of tensors of a length that is known when running
+// a list of tensors whose length is known at run time only
 #![deny(warnings)]
 use autograd_core::prelude::*;
 

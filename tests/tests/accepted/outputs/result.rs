@@ -1,4 +1,4 @@
-// a `Result` of one tensor, with an error of its own
+// a `Result` of one tensor, with its own error type
 #![deny(warnings)]
 use autograd_core::prelude::*;
 

@@ -1,4 +1,4 @@
-// a py_func block for any float type, with a constant of its own, and the library by a path
+// a py_func block for any float type, with its own constant, and with a path to the library
 use autograd_core::static_graph::{Executor, Program, gradients, py_func};
 use autograd_core::{DType, Float, Tensor};
 use ndarray::{ArrayD, ArrayViewD};
@@ -7,7 +7,7 @@ mod other {
     pub use autograd_core as library;
 }
 
-/// A power with a whole exponent.
+/// A power with an integer exponent.
 #[py_func(z, crate = crate::py_func::generic::other::library)]
 impl<T: Float, const N: i32> Power<T, N>
 where

@@ -1,4 +1,4 @@
-//! Limits at infinity, and NaN that is not hidden.
+//! Limits at infinity, and NaN that must not be hidden.
 
 use autograd_core::prelude::*;
 use autograd_core::static_graph::{Executor, Program, gradients};
@@ -6,7 +6,7 @@ use autograd_core::{DType, Float, GradOptions, grad_with, jvp};
 
 const INF: f64 = f64::INFINITY;
 
-/// Value and gradient, whether backward is recorded or not, of few and of many elements.
+/// Value and gradient, with and without a recorded backward, for few and for many elements.
 #[track_caller]
 fn check<T: Float>(f: fn(&Tensor<T>) -> Tensor<T>, x: &[f64], y: &[f64], dx: &[f64]) {
     let at = |x: &[f64]| x.iter().map(|&x| T::from_f64(x)).collect::<Vec<_>>();
@@ -74,7 +74,7 @@ fn logsumexp_at_infinity() {
         |x| x.logsumexp([1]), [nan, 1.0], [nan], [nan, nan];
         |x| x.logsumexp([1]), [1e30, 1e30], [1e30], [0.5, 0.5];
     }
-    // Rows of different kinds in one tensor, and the second derivative where one is nothing.
+    // Rows of different kinds in one tensor.
     let x = Tensor::from([[-INF, -INF], [0.0, 0.0], [INF, 0.0]]);
     x.set_stop_gradient(false);
     let y = x.logsumexp([1]);
@@ -85,7 +85,7 @@ fn logsumexp_at_infinity() {
 
 #[test]
 fn a_hidden_markov_model_in_logarithms() {
-    // A state that cannot be reached stays impossible, and gives no NaN.
+    // An unreachable state stays impossible, and causes no NaN.
     let transition = Tensor::from([[0.0, -INF], [-INF, -INF]]);
     transition.set_stop_gradient(false);
     let start = Tensor::from([[0.0], [-INF]]);
@@ -137,7 +137,7 @@ fn binary_cross_entropy_at_infinity() {
 
 #[test]
 fn normalising_a_constant() {
-    // 0 / 0, as the docs say; with `eps` zeros.
+    // 0 / 0, as documented; zeros with `eps`.
     let x = Tensor::<f64>::full([4], 2.5);
     assert!(x.normalize([], 0.0).to_vec().iter().all(|y| y.is_nan()));
     assert_eq!(x.normalize([], 1e-5).to_vec(), [0.0; 4]);

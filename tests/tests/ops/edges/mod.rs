@@ -1,5 +1,5 @@
-//! Numbers at the edges: what a selection leaves out, the ends of a type's range, limits, and points
-//! without a derivative. Each module is a table of ops, tried in every mode.
+//! Special numbers: elements that are not selected, the ends of a type's range, limits at infinity,
+//! and points without a derivative. Each module is a table of ops, tested in every mode.
 
 mod limits;
 mod no_derivative;

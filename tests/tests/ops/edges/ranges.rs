@@ -1,5 +1,5 @@
-//! Sums of squares, variances and exponentials over the whole range of their type, where the result is
-//! representable: a function of scaled numbers is the scaled function of the numbers.
+//! Sums of squares, variances and exponentials over the whole range of their type, if the result is
+//! representable: scaled inputs must give the scaled result.
 
 use autograd_core::nn::{BatchNorm2d, LayerNorm, Module, parameter};
 use autograd_core::optim::clip_grad_norm;
@@ -7,8 +7,8 @@ use autograd_core::prelude::*;
 use autograd_core::static_graph::{Executor, Program, gradients};
 use autograd_core::{DType, Float, GradOptions, grad_with};
 
-/// What becomes of a function of `scale * x`: its value is multiplied by `scale` to this power, its
-/// gradient by `scale` to one power less.
+/// A function of `scale * x`: its value is multiplied by `scale` to this power, its gradient by
+/// `scale` to that power minus one.
 struct Case<T: Float> {
     name: &'static str,
     f: fn(&Tensor<T>) -> Tensor<T>,
@@ -29,7 +29,7 @@ fn cases<T: Float>() -> Vec<Case<T>> {
     ]
 }
 
-/// Different for each element, so that gradients are not zero.
+/// Different weights for each element, so that gradients are not zero.
 fn weights<T: Float>(x: &Tensor<T>) -> Tensor<T> {
     let n = x.len();
     let weights = (0..n).map(|i| T::from_f64((i as f64 * 0.7).sin())).collect::<Vec<_>>();
@@ -106,7 +106,7 @@ fn a_norm_beyond_the_range_of_its_squares() {
 
 #[test]
 fn a_variance_whose_sum_of_squares_is_not_representable() {
-    // 40 squares of 1e38 are too many for f32; their mean is not.
+    // 40 squares of 1e38 overflow f32; their mean does not.
     let x: Vec<f32> = (0..40).map(|i| if i % 2 == 0 { 1e19 } else { -1e19 }).collect();
     let x = Tensor::from(x);
     x.set_stop_gradient(false);
@@ -131,7 +131,7 @@ fn layers_that_normalise() {
         let found = layer.forward(&x(scale));
         let right = x(1.0).normalize([0, 2, 3], 0.0);
         close("BatchNorm2d", &values(&found), &values(&right), 1.0, precision);
-        // What is too large for the type does not stay for good.
+        // A value that overflows the type does not stay in the statistics.
         let running = layer.running_var.to_vec();
         assert!(running.iter().all(|var| var.is_finite()), "{running:?}");
         assert!(layer.running_mean.to_vec().iter().all(|mean| mean.is_finite()));
@@ -208,7 +208,7 @@ fn the_norm_of_gradients() {
     assert!((clipped[0] - 0.6).abs() < 1e-15 && (clipped[1] - 0.8).abs() < 1e-15, "{clipped:?}");
     let p = of([3e-200, 4e-200]);
     assert!((clip_grad_norm(&p, 1.0).unwrap() / 5e-200 - 1.0).abs() < 1e-15);
-    // A limit of infinity measures only.
+    // An infinite limit only measures the norm.
     let p = of([3.0, 4.0]);
     assert_eq!(clip_grad_norm(&p, f64::INFINITY).unwrap(), 5.0);
     assert_eq!(p.grad().unwrap().to_vec(), [3.0, 4.0]);

@@ -1,5 +1,5 @@
-//! Where an op selects, what it did not select has a gradient of exactly zero, whatever arrives; a NaN
-//! counts as selected.
+//! Elements that an op does not select have a gradient of exactly zero, whatever the output's
+//! gradient is; NaN counts as selected.
 
 use autograd_core::prelude::*;
 use autograd_core::static_graph::{Executor, Program, gradients};
@@ -12,14 +12,14 @@ impl Above {
     }
 }
 
-/// A function that selects, and at which of these arguments it selects `x`.
+/// A function that selects, and for each of these arguments whether it selects `x`.
 struct Case {
     name: &'static str,
     f: fn(&Tensor<f64>) -> Tensor<f64>,
     single: fn(&Tensor<f32>) -> Tensor<f32>,
     x: [f64; 4],
     selected: [bool; 4],
-    /// Whether programs can have it.
+    /// Whether programs support it.
     in_programs: bool,
 }
 
@@ -128,7 +128,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// The arguments again and again: few and many elements are computed in different ways.
+/// Repetitions of the arguments: few and many elements are computed in different ways.
 const COPIES: [usize; 3] = [1, 10, 5_000];
 
 fn check<T: Float>(what: &str, dx: &Tensor<T>, selected: [bool; 4], arrives: f64) {
@@ -144,7 +144,7 @@ fn check<T: Float>(what: &str, dx: &Tensor<T>, selected: [bool; 4], arrives: f64
 }
 
 fn eager<T: Float>(case: &Case, f: fn(&Tensor<T>) -> Tensor<T>) {
-    // Elements are set one by one.
+    // `set_item` sets elements one by one.
     let few = case.name == "set_item";
     for copies in COPIES.into_iter().filter(|&copies| !few || copies <= 10) {
         let x: Vec<T> = case.x.iter().map(|&x| T::from_f64(x)).collect();
@@ -230,7 +230,7 @@ fn dropout_drops_what_is_infinite() {
     }
 }
 
-/// The greatest and the least, by every way to them, and their gradient where `arrives` comes to each.
+/// The greatest and the least element, by every method, and their gradients if each gets `arrives`.
 #[test]
 fn extremes_along_axes_select_nan_and_give_the_others_zero() {
     let nan = f64::NAN;

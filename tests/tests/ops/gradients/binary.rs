@@ -44,7 +44,7 @@ const SHAPES: &[(&[usize], &[usize])] = &[
 fn every_function_on_every_pair_of_shapes() {
     for &(name, f) in FUNCTIONS {
         for &(left, right) in SHAPES {
-            // Apart from each other, so that no extreme is tied.
+            // Different numbers, so that no extreme is tied.
             let (a, b) = (sample(left, 0.5, 1.4), sample(right, 1.6, 2.5));
             check(name, |t| f(&t[0], &t[1]), &[a.clone(), b.clone()]);
             check(name, |t| f(&t[1], &t[0]), &[a, b]);
@@ -201,7 +201,7 @@ fn shapes() -> impl Strategy<Value = (Vec<usize>, Vec<usize>)> {
     )
 }
 
-/// The element of `t` that an element of a larger shape is made from.
+/// The element of `t` from which an element of the broadcast result is computed.
 fn broadcast(t: &Tensor<f64>, position: &[usize]) -> f64 {
     let skipped = position.len() - t.ndim();
     let own: Vec<usize> = t
@@ -223,7 +223,7 @@ proptest! {
         let y = f(&a, &b);
         let rank = left.len().max(right.len());
         prop_assert_eq!(y.ndim(), rank);
-        // Element by element, the slow way.
+        // Element by element, as a slow reference.
         for flat in 0..y.len() {
             let mut rest = flat;
             let mut position = vec![0; rank];
@@ -270,12 +270,12 @@ fn products_that_are_added_up_are_those_of_broadcast_operands() {
     }
 }
 
-/// A tensor of its own that shows what another one shows.
+/// A separate tensor with the same elements.
 fn made(t: &Tensor<f64>, shape: &[usize]) -> Tensor<f64> {
     Tensor::from_vec(shape, t.broadcast_to(shape).to_vec()).unwrap()
 }
 
-/// Operands whose rows are short are computed many rows at once; the last shapes have long ones.
+/// Operands with short rows are computed many rows at once; the last shapes have long rows.
 #[test]
 fn many_short_rows_are_those_of_broadcast_copies() {
     let shapes: [(&[usize], &[usize]); 9] = [
@@ -291,7 +291,7 @@ fn many_short_rows_are_those_of_broadcast_copies() {
     ];
     for (left, right) in shapes {
         let [a, b] = [sample(left, 0.5, 1.4), sample(right, 1.6, 2.5)];
-        // Columns as rows, so that a row has gaps.
+        // Columns as rows, so that rows are strided.
         let turned = |t: &Tensor<f64>| match t.ndim() {
             0 | 1 => t.clone(),
             _ => t.transpose().contiguous().transpose(),
@@ -313,7 +313,7 @@ fn many_short_rows_are_those_of_broadcast_copies() {
                     });
                 }
             }
-            // In the place of a temporary, which may have been put off.
+            // In the buffer of a temporary, which may be deferred.
             let all = (&a + &b).shape().to_vec();
             let (x, z) = (made(&a, &all), made(&b, &all));
             assert_eq!(((&a * 1.5) - &b).to_vec(), ((&x * 1.5) - &z).to_vec());

@@ -6,7 +6,7 @@ use super::{check, check_layouts, sample};
 
 type Unary = fn(&Tensor<f64>) -> Tensor<f64>;
 
-/// Where each function is smooth.
+/// The domain on which each function is smooth.
 const FUNCTIONS: &[(&str, Unary, f64, f64)] = &[
     ("neg", Tensor::neg, -2.0, 2.0),
     ("abs above 0", Tensor::abs, 0.1, 2.0),
@@ -68,7 +68,7 @@ fn more_elements_than_one_block() {
 
 #[test]
 fn operands_that_are_temporaries() {
-    // An op may compute in the buffer of a temporary, unless that is saved.
+    // An op may compute in the buffer of a temporary, unless the temporary is saved.
     for &(name, f, low, high) in FUNCTIONS {
         let x = sample(&[3, 5], low, high);
         check(name, |t| f(&(&t[0] * 1.0)) * f(&t[0]), &[x]);
@@ -80,7 +80,7 @@ fn what_is_not_chosen_changes_nothing() {
     type Case = (fn(&Tensor<f64>) -> Tensor<f64>, f64, f64, f64);
     let inf = f64::INFINITY;
     let loss = |x: &Tensor<f64>| x.smooth_l1_loss(&Tensor::zeros_like(x));
-    // At such a number this value and this slope.
+    // An argument with the value and the slope there.
     let cases: [Case; 13] = [
         (|x| x.leaky_relu(0.5), inf, inf, 1.0),
         (|x| x.leaky_relu(0.5), -inf, -inf, 0.5),

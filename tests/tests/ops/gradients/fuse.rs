@@ -129,7 +129,7 @@ fn ties_and_kinks_have_the_documented_slopes() {
     assert_eq!(slopes(|[x, y]| x.clamp(0.0, 1.0) + y.clamp(-1.0, 0.0)), [1.0, 1.0]);
     assert_eq!(slopes(|[x, y]| x.powf(0.0) + y.powf(2.0)), [0.0, 0.0]);
     assert_eq!(slopes(|[x, y]| 1.0 + (x + 1.0).powf(y)), [0.0, 0.0]);
-    // What is not chosen has no slope, also where its own is infinite.
+    // An operand that is not selected has no slope, even if its own is infinite.
     assert_eq!(slopes(|[x, y]| x.gt(0.0).select(x.ln(), y * 2.0)), [0.0, 2.0]);
 }
 

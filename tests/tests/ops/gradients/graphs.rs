@@ -1,10 +1,10 @@
 //! Random graphs, with fan-out, diamonds, detached and unrecorded parts, against dual numbers:
-//! each value carries its slope along a direction, which a detached part sets to 0.
+//! each value has a slope along a direction, which a detached part sets to 0.
 
 use autograd_core::{Tensor, jvp, no_grad};
 use proptest::prelude::*;
 
-/// Numbers in each value.
+/// The numbers in each value.
 const N: usize = 3;
 
 /// One step of a program; operands count from the newest value back.
@@ -17,9 +17,9 @@ enum Step {
     Sin(usize),
     Tanh(usize),
     Scale(usize, f64),
-    /// The sum of all numbers, in each place.
+    /// The sum of all numbers, at each position.
     Spread(usize),
-    /// Halves exchanged: a view of a part joined with the rest.
+    /// Halves swapped: a view of a part, joined with the rest.
     Turn(usize),
     Detach(usize),
     Unrecorded(usize),
@@ -149,7 +149,7 @@ proptest! {
     }
 }
 
-/// More branches than are told apart by looking at each wait at once, on several levels.
+/// More waiting branches than a linear search handles, on several levels.
 #[test]
 fn many_branches_of_several_depths_wait_for_each_other() -> autograd_core::Result<()> {
     let x = Tensor::from(0.5);

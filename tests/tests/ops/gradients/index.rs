@@ -1,4 +1,4 @@
-//! Picking by index.
+//! Selection by index.
 
 use autograd_core::Tensor;
 

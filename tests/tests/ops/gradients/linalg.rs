@@ -4,7 +4,7 @@ use autograd_core::{Error, GradOptions, Tensor, grad_with, linalg};
 
 use super::{check, sample};
 
-/// Far from singular.
+/// A matrix far from singular.
 fn regular(shape: &[usize]) -> Tensor<f64> {
     sample(shape, -1.0, 1.0) + Tensor::eye(shape[shape.len() - 1]) * 3.0
 }
@@ -17,7 +17,7 @@ fn every_op_on_matrices_and_stacks() {
         check("slogdet", |t| linalg::slogdet(&t[0]).unwrap().1, &[regular(shape)]);
         let definite = |x: &Tensor<f64>| x.matmul(&x.transpose()) + Tensor::eye(n);
         check("cholesky", |t| linalg::cholesky(&definite(&t[0])).unwrap(), &[regular(shape)]);
-        // What is above the diagonal is not read, and the gradient is that of a symmetric matrix.
+        // Elements above the diagonal are not read, and the gradient is that of a symmetric matrix.
         let symmetric = |x: &Tensor<f64>| (x + x.transpose()) * 0.5 + Tensor::eye(n) * 2.0;
         check("cholesky", |t| linalg::cholesky(&symmetric(&t[0])).unwrap(), &[regular(shape)]);
         let column = [&vec![1; shape.len() - 2][..], &[n, 1]].concat();

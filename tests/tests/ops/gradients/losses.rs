@@ -112,7 +112,7 @@ fn losses_are_reduced_as_asked() {
             check(name, |t| loss(t, how), &inputs);
         }
     }
-    // As in PyTorch, elements where the target is 0 add nothing, but count.
+    // As in PyTorch, elements whose target is 0 add nothing, but count in the mean.
     let (p, q) = (Tensor::from([[0.5, 0.5]]), Tensor::from([[1.0, 0.0]]));
     assert_eq!(p.ln().kl_div_with(&q, Mean).item(), 2_f64.ln() / 2.0);
 }

@@ -74,7 +74,7 @@ fn vectors_of_any_length() {
             let dx = x.grad().unwrap().to_vec();
             assert!(dx.iter().zip(other.to_vec()).all(|(dx, x)| *dx == 3.0 * x), "{n}");
         }
-        // Columns of matrices, whose elements lie apart.
+        // Strided columns of matrices.
         let wide =
             |x: &Tensor<f64>| Tensor::stack(&[x, x, x], 1).detach().narrow(1, 1, 1).squeeze(1);
         assert!((wide(a).matmul(&wide(b)).item() - right).abs() < 1e-9, "{n}");

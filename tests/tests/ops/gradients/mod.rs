@@ -1,5 +1,5 @@
 //! Every differentiable op against finite differences, first and second order, on tensors of many
-//! shapes and layouts. A derivative is never checked by a second derivation.
+//! shapes and layouts. A derivative is never checked against another derivation.
 
 #![allow(
     clippy::cloned_ref_to_slice_refs,
@@ -26,7 +26,7 @@ use autograd_core::{
     saved_tensors_hooks,
 };
 
-/// Numbers between `low` and `high`, the same in every run.
+/// Random numbers between `low` and `high`, the same in every run.
 pub(crate) fn sample(shape: &[usize], low: f64, high: f64) -> Tensor<f64> {
     let n: usize = shape.iter().product();
     let mut generator = Generator::new(n as u64 + 17 * shape.len() as u64);
@@ -35,7 +35,7 @@ pub(crate) fn sample(shape: &[usize], low: f64, high: f64) -> Tensor<f64> {
     Tensor::from_vec(shape, data).unwrap()
 }
 
-/// Numbers of either sign, each at least 0.2 away from 0 and from all others.
+/// Numbers of both signs, each at least 0.2 away from 0 and from all others.
 pub(crate) fn distinct(shape: &[usize]) -> Tensor<f64> {
     let n: usize = shape.iter().product();
     let order = Generator::new(5).randperm(n);
@@ -43,7 +43,7 @@ pub(crate) fn distinct(shape: &[usize]) -> Tensor<f64> {
     Tensor::from_vec(shape, data).unwrap()
 }
 
-/// A tensor in every layout that an op may meet, and in shapes with few and with no elements.
+/// Tensors in every layout that an op may get, and in shapes with few and with no elements.
 pub(crate) fn layouts(low: f64, high: f64) -> Vec<(&'static str, Tensor<f64>)> {
     let sample = |shape: &[usize]| sample(shape, low, high);
     vec![
@@ -68,11 +68,11 @@ pub(crate) fn layouts(low: f64, high: f64) -> Vec<(&'static str, Tensor<f64>)> {
     ]
 }
 
-/// Both orders, and forward mode.
+/// Checks both orders and forward mode.
 #[track_caller]
 pub(crate) fn check(what: &str, f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64>]) {
     let shapes: Vec<_> = inputs.iter().map(Tensor::shape).collect();
-    // This is `gradcheck` too.
+    // `jvpcheck` includes `gradcheck`.
     if let Err(error) = jvpcheck(&f, inputs) {
         panic!("{what} on {shapes:?}: {error}");
     }
@@ -80,7 +80,7 @@ pub(crate) fn check(what: &str, f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, input
         panic!("{what} on {shapes:?}: {error}");
     }
     check_packed(what, &f, inputs);
-    // The layout of the inputs makes no difference to the result.
+    // The layout of the inputs does not change the result.
     let plain: Vec<Tensor<f64>> =
         inputs.iter().map(|x| Tensor::from_vec(x.shape(), x.to_vec()).unwrap()).collect();
     let (seen, expected) = (f(inputs), f(&plain));
@@ -110,7 +110,7 @@ fn derivatives(f: &impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64>
     all
 }
 
-/// Derivatives are the same when all that rules save goes through hooks.
+/// Derivatives do not change if all saved tensors go through hooks.
 #[track_caller]
 fn check_packed(what: &str, f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64>]) {
     let copy = |saved: &AnyTensor| match saved {
@@ -128,7 +128,7 @@ fn check_packed(what: &str, f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &
     }
 }
 
-/// Both orders of a function of one tensor, in every layout.
+/// Checks both orders of a function of one tensor, in every layout.
 #[track_caller]
 pub(crate) fn check_layouts(
     what: &str,

@@ -1,4 +1,4 @@
-//! Order, running products and norms of any order along axes.
+//! Sorting, cumulative products, and norms of any order along axes.
 
 use autograd_core::{GradOptions, Tensor, grad_with};
 
@@ -30,7 +30,7 @@ fn every_op_along_every_axis() {
     }
 }
 
-/// The same with the axes in the opposite order in memory.
+/// The same elements with the axes in reverse order in memory.
 fn reversed(x: &Tensor<f64>) -> Tensor<f64> {
     let order: Vec<isize> = (0..x.ndim() as isize).rev().collect();
     x.permute(&order).contiguous().permute(&order)
@@ -56,14 +56,14 @@ fn norms_of_every_order() {
             check(&format!("norm of order {p}"), |t| t[0].norm_axes_keep(axes, p), &[x]);
         }
         for (layout, x) in layouts(0.5, 2.0) {
-            // Equal extremes are a kink; of nothing there is none.
+            // Equal extremes are a kink; an empty tensor has no extreme.
             if p.is_infinite() && (layout.starts_with("broadcast") || x.is_empty()) {
                 continue;
             }
             check(&format!("norm of order {p}, {layout}"), |t| t[0].norm_axes(.., p), &[x]);
         }
     }
-    // A zero beside others is no kink where the power is smooth.
+    // A zero among other numbers is not a kink if the power is smooth.
     for p in [2.0, 4.0] {
         check("norm with a zero", |t| t[0].norm_axes(0, p), &[Tensor::from([0.0, 1.0, -2.0])]);
     }

@@ -43,12 +43,12 @@ fn every_reduction_in_every_layout() {
         let spread = name == "std" || name == "var of a sample";
         for (layout, x) in layouts(0.5, 2.0) {
             let broadcast = layout.starts_with("broadcast");
-            // Of nothing there is no extreme, no mean and no logarithm; equal extremes are a kink.
+            // Without elements there is no extreme, mean or logarithm; equal extremes are a kink.
             if (x.is_empty() && !sum) || (broadcast && extreme) {
                 continue;
             }
             for axes in [&[][..], &[0]] {
-                // Equal numbers, of which the spread has no slope, and one, which has no spread.
+                // Equal numbers, whose spread has no slope; a single number, which has no spread.
                 let n = if axes.is_empty() { x.len() } else { x.shape().first().map_or(0, |&n| n) };
                 if n == 0 && !sum || spread && (n == 1 || broadcast) {
                     continue;

@@ -1,4 +1,4 @@
-//! Ops that move elements. Squared before or after, so that second order has something to find.
+//! Ops that move elements, of or into squares, so that second derivatives are not zero.
 
 use autograd_core::{Error, GradOptions, Tensor, grad_with, jvp};
 
@@ -60,7 +60,7 @@ fn ops_on_axes() {
 
 #[test]
 fn nothing_of_the_other_triangle_comes_through() {
-    // A product with zeros would be NaN.
+    // A multiplication by zeros would give NaN.
     let data = [1.0, f64::INFINITY, f64::NAN, 2.0, 3.0, f64::NEG_INFINITY];
     let x = Tensor::from(data).reshape([2, 3]);
     x.set_stop_gradient(false);
