@@ -347,7 +347,7 @@ type Caller = &'static Location<'static>;
 /// assert_eq!(soft_threshold(&Tensor::<f32>::from([-3.0, 0.5]), 1.0).to_vec(), [-2.0, 0.0]);
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot stand beside a tensor of `{T}`",
+    message = "`{Self}` cannot be combined with a tensor of `{T}`",
     label = "write a `{T}`, or an `f64` beside floats",
     note = "`cast` changes the element type of a tensor"
 )]

@@ -58,7 +58,7 @@ impl<T: Float> Linear<T> {
     }
 }
 
-/// A convolution of signals `[n, channels, length]`, computed on pictures of height 1. See [`Conv`].
+/// A convolution of signals `[n, channels, length]`, computed on images of height 1. See [`Conv`].
 ///
 /// ```
 /// use autograd_core::nn::Conv1d;
@@ -69,7 +69,7 @@ impl<T: Float> Linear<T> {
 /// ```
 pub type Conv1d<T = f32> = Conv<T, 1>;
 
-/// A convolution of pictures `[n, channels, height, width]`; see [`Tensor::conv2d`] and [`Conv`].
+/// A convolution of images `[n, channels, height, width]`; see [`Tensor::conv2d`] and [`Conv`].
 ///
 /// ```
 /// use autograd_core::nn::Conv2d;
@@ -151,8 +151,8 @@ impl<T: Float, const AXES: usize> Conv<T, AXES> {
             if x.ndim() != 3 || !of_channels {
                 return wrong_shape("Conv1d", x, format!("of shape [n, {channels}, length]"));
             }
-            let (pictures, weight) = (x.unsqueeze(2), self.weight.unsqueeze(2));
-            pictures.try_conv2d(&weight, bias, self.options).map_err(named)?.try_squeeze(2)
+            let (images, weight) = (x.unsqueeze(2), self.weight.unsqueeze(2));
+            images.try_conv2d(&weight, bias, self.options).map_err(named)?.try_squeeze(2)
         }
     }
 }

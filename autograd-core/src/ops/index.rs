@@ -458,7 +458,8 @@ impl<T: Numeric> Tensor<T> {
             source: &Tensor<T>,
         ) -> Tensor<T>,
             Axis | Shape | Index | Overflow if "there is no such axis, `index` has another rank or is longer on \
-                another axis, `source` has another shape than `index`, or an index lies outside the axis" {
+                another axis, `source` has another shape than `index`, an index lies outside the axis, or an \
+                integer sum is outside of the element type" {
             Picks::Elements.add(self, axis, index, source)
         }
     }

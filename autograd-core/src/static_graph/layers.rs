@@ -298,7 +298,7 @@ impl Program {
     /// let trained = executor.run(&program, &[("x", &batch)], &[&y, &"batch_norm_0.running_mean"])?;
     /// assert!((trained[0].downcast_ref::<f64>().unwrap().at(&[1, 0]) - 1.0).abs() < 1e-4);
     /// assert_eq!(trained[1].downcast_ref::<f64>().unwrap().to_vec(), [0.2]);
-    /// // One picture is enough here: nothing of it is averaged.
+    /// // One image is enough here: nothing of it is averaged.
     /// let tested = executor.run(&test, &[("x", &arr2(&[[0.2]]))], &[&y.name()])?;
     /// assert_eq!(tested[0].downcast_ref::<f64>().unwrap().to_vec(), [0.0]);
     /// # Ok::<(), autograd_core::Error>(())

@@ -24,7 +24,7 @@ macro_rules! methods {
     )*};
 }
 
-/// # Matrices, shapes, pictures, losses
+/// # Matrices, shapes, images, losses
 ///
 /// Each returns [`Error::Program`](crate::Error::Program) if shapes, axes or element types do not fit.
 impl Variable {

@@ -132,3 +132,13 @@ fn what_moves_little_raises_no_alarm() {
         autograd_core::jvpcheck(|t| t[0].max(), &[x]).unwrap();
     }
 }
+
+#[test]
+fn an_error_names_the_check_that_was_called() {
+    let half = |t: &[Tensor<f64>]| t[0].detach() * &t[0];
+    let x = [Tensor::from([1.5])];
+    let error = autograd_core::jvpcheck(half, &x).unwrap_err().to_string();
+    assert!(error.starts_with("jvpcheck: "), "{error}");
+    let error = autograd_core::gradcheck(half, &x).unwrap_err().to_string();
+    assert!(error.starts_with("gradcheck: "), "{error}");
+}

@@ -80,7 +80,7 @@ fn shapes_that_do_not_fit_are_named() {
         ),
         (
             x.try_conv2d(&y, None, Conv2dOptions::new()),
-            "conv2d: the tensor must be pictures of shape [n, channels, height, width], found shape \
+            "conv2d: the tensor must be images of shape [n, channels, height, width], found shape \
              [2, 3]",
         ),
         (x.try_outer(&y), "outer: the tensor must be a vector, found shape [2, 3]"),
@@ -211,7 +211,7 @@ fn errors_speak_of_what_the_caller_wrote() {
         ),
         (
             Box::new(|| x.max_pool2d(2)),
-            "max_pool2d: the tensor must be pictures of shape [n, channels, height, width], found shape [2, 3]",
+            "max_pool2d: the tensor must be images of shape [n, channels, height, width], found shape [2, 3]",
         ),
         (
             Box::new(|| pictures.avg_pool2d(5)),
@@ -257,7 +257,7 @@ fn errors_speak_of_what_the_caller_wrote() {
         ),
         (
             Box::new(|| Conv2d::new(1, 2, 3, plain).forward(&x)),
-            "Conv2d: `x` must be pictures of shape [n, channels, height, width], found shape [2, 3]",
+            "Conv2d: `x` must be images of shape [n, channels, height, width], found shape [2, 3]",
         ),
         (
             Box::new(|| Embedding::new(3, 2).forward(&Tensor::from([[0, 1], [2, 3]]))),

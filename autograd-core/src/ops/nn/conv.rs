@@ -11,7 +11,7 @@ use super::super::{Caller, Float, pairs};
 use super::convolve::{convolve, convolve_back, convolve_weights};
 use super::floats;
 use super::linear::{check_bias, with_bias};
-use super::window::{Conv2dOptions, Convolution, Plan, Window, open_batch, pictures};
+use super::window::{Conv2dOptions, Convolution, Plan, Window, images, open_batch};
 use crate::array::shape::element_count;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
@@ -32,7 +32,7 @@ fn check(
         return Err(Error::value(op, "groups", "at least 1", 0));
     }
     let &[_, channels, _, _] = input else {
-        return wrong(RECEIVER, "pictures of shape [n, channels, height, width]".into(), input);
+        return wrong(RECEIVER, "images of shape [n, channels, height, width]".into(), input);
     };
     let &[outputs, inputs, kernel_height, kernel_width] = weight else {
         let expected = "of shape [outputs, channels / groups, height, width]".into();
@@ -83,13 +83,13 @@ entries! {
 }
 
 fn convolved(inputs: &[&Form], options: Conv2dOptions) -> Inferred {
-    let (x, weight, bias) = with_bias(inputs, "pictures, weights and perhaps a bias")?;
+    let (x, weight, bias) = with_bias(inputs, "images, weights and perhaps a bias")?;
     let known = |form: &Form| -> Result<Vec<usize>, String> {
         let lengths: Option<Vec<usize>> = form.dims.iter().copied().collect();
         lengths.ok_or_else(|| format!("its weights and bias have no free axis, found {form}"))
     };
     let bias = bias.map(known).transpose()?;
-    let (input, weight) = (pictures(x)?, known(weight)?);
+    let (input, weight) = (images(x)?, known(weight)?);
     let plan = check(&input, &weight, bias.as_deref(), options).map_err(message)?;
     let [height, width] = plan.output;
     Ok(vec![open_batch(x, [input[0], weight[0], height, width])])
@@ -145,17 +145,17 @@ pub(super) fn other<T: Float>(
     [a, b]: [&Tensor<T>; 2],
     caller: Caller,
 ) -> Tensor<T> {
-    let [pictures, group] = [of.units / of.groups, of.groups];
+    let [images, group] = [of.units / of.groups, of.groups];
     let ([height, width], [k, l], [rows, columns]) =
         (of.plan.input, of.plan.window.kernel, of.plan.output);
     let (name, kernel, shape): (_, fn(&Convolution, &[T], &[T], &mut [T]), _) = match part {
         Part::Input => {
-            ("conv2d_input", convolve_back, [pictures, group * of.channels, height, width])
+            ("conv2d_input", convolve_back, [images, group * of.channels, height, width])
         }
         Part::Weight => {
             ("conv2d_weight", convolve_weights, [group * of.outputs, of.channels, k, l])
         }
-        Part::Output => ("conv2d", convolve, [pictures, group * of.outputs, rows, columns]),
+        Part::Output => ("conv2d", convolve, [images, group * of.outputs, rows, columns]),
     };
     let value = {
         let (x, y) = (a.read(), b.read());
@@ -180,7 +180,7 @@ pub(super) fn other<T: Float>(
 /// # Convolution
 impl<T: Float> Tensor<T> {
     pairs! {
-        /// Returns the convolution (cross-correlation) of pictures `[n, channels, height, width]` with
+        /// Returns the convolution (cross-correlation) of images `[n, channels, height, width]` with
         /// weights `[outputs, channels / groups, kernel height, kernel width]`, plus one bias number for
         /// each output: `[n, outputs, ..]`. The length in each direction is
         /// `(l + 2 padding - dilation (kernel - 1) - 1) / stride + 1`.

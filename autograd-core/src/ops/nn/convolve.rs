@@ -1,4 +1,4 @@
-//! The three products of a convolution: of pictures and weights, and its two gradients. Each copies pictures
+//! The three products of a convolution: of images and weights, and its two gradients. Each copies images
 //! to columns (im2col), some rows of windows at a time, so that these stay in the second-level cache.
 
 use std::ops::Range;
@@ -13,11 +13,11 @@ use crate::array::threads::each_chunk;
 const COLUMN_BYTES: usize = 384 << 10;
 /// Minimum number of multiplications in a part of the work, about 20 µs.
 const PART: usize = 1 << 20;
-/// Maximum number of partial sums over pictures for a gradient of the weights.
+/// Maximum number of partial sums over images for a gradient of the weights.
 const PARTIAL_SUMS: usize = 16;
 
 impl Convolution {
-    /// The number of elements of a unit's picture, and of its result.
+    /// The number of elements of a unit's image, and of its result.
     fn sizes(&self) -> [usize; 2] {
         let [height, width] = self.plan.input;
         [self.channels * height * width, self.outputs * self.plan.windows()]
@@ -37,7 +37,7 @@ impl Convolution {
         (PART / (self.outputs * self.depth() * self.plan.windows())).clamp(1, self.units)
     }
 
-    /// Whether the picture is its own columns.
+    /// Whether the image is its own columns.
     fn is_pointwise(&self) -> bool {
         let window = &self.plan.window;
         self.plan.taps() == 1 && window.stride == [1, 1] && window.padding == [0, 0]
@@ -58,7 +58,7 @@ impl Convolution {
         Buffer::any(self.depth() * lines * self.plan.output[1])
     }
 
-    /// Returns a unit's picture as columns, or unchanged if pointwise.
+    /// Returns a unit's image as columns, or unchanged if pointwise.
     fn spread<'a, T: Float>(
         &self,
         x: &'a [T],
@@ -85,7 +85,7 @@ fn multiples(count: usize, step: usize) -> Vec<usize> {
 }
 
 /// Visits the rows of a channel's columns in order: for each element of the window, each row of windows.
-/// Passes the picture offset of the row's first element, and the windows whose element is inside the picture.
+/// Passes the image offset of the row's first element, and the windows whose element is inside the image.
 fn for_each_row(plan: &Plan, lines: &Range<usize>, mut visit: impl FnMut(usize, Range<usize>)) {
     for tap in (0..plan.taps()).map(|tap| plan.tap(tap)) {
         let (inside, first) = plan.columns(tap);
@@ -136,7 +136,7 @@ fn fold<T: Float>(plan: &Plan, columns: &[T], lines: &Range<usize>, channels: &m
     }
 }
 
-/// Computes `y` from pictures and weights.
+/// Computes `y` from images and weights.
 pub(super) fn convolve<T: Float>(of: &Convolution, x: &[T], w: &[T], y: &mut [T]) {
     if of.is_empty() {
         return y.fill(T::ZERO);
@@ -158,7 +158,7 @@ pub(super) fn convolve<T: Float>(of: &Convolution, x: &[T], w: &[T], y: &mut [T]
     });
 }
 
-/// Computes the gradient of the pictures from the weights and the gradient of `y`.
+/// Computes the gradient of the images from the weights and the gradient of `y`.
 pub(super) fn convolve_back<T: Float>(of: &Convolution, w: &[T], dy: &[T], dx: &mut [T]) {
     if of.is_empty() || dx.is_empty() {
         return dx.fill(T::ZERO);
@@ -186,7 +186,7 @@ pub(super) fn convolve_back<T: Float>(of: &Convolution, w: &[T], dy: &[T], dx: &
     });
 }
 
-/// Computes the gradient of the weights from the pictures and the gradient of `y`.
+/// Computes the gradient of the weights from the images and the gradient of `y`.
 pub(super) fn convolve_weights<T: Float>(of: &Convolution, x: &[T], dy: &[T], dw: &mut [T]) {
     dw.fill(T::ZERO);
     if of.is_empty() {
@@ -194,7 +194,7 @@ pub(super) fn convolve_weights<T: Float>(of: &Convolution, x: &[T], dy: &[T], dw
     }
     let ([from, to], blocks) = (of.sizes(), of.blocks(size_of::<T>()));
     let (windows, width, depth) = (of.plan.windows(), of.plan.output[1], of.depth());
-    // Parts are whole pictures, so that each has units of all groups.
+    // Parts are whole images, so that each has units of all groups.
     let part = (of.units / of.groups).div_ceil(PARTIAL_SUMS) * of.groups;
     let mut sums = Buffer::any(of.units.div_ceil(part) * dw.len());
     each_chunk(&mut sums, dw.len(), &|index, dw| {

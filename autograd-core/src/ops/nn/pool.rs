@@ -1,4 +1,4 @@
-//! Pooling: one number for each window of a picture.
+//! Pooling: one number for each window of a image.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::super::table::{OpDef, entries};
 use super::super::{Caller, Float, HasMean, pairs};
 use super::conv::{Part, other};
 use super::maxima::{maxima, pick, put_back};
-use super::window::{Convolution, Plan, PoolOptions, open_batch, pictures};
+use super::window::{Convolution, Plan, PoolOptions, images, open_batch};
 use crate::array::buffer::Buffer;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
@@ -35,14 +35,14 @@ entries! {
     };
 }
 
-/// An entry for an op that computes a number for each window of pictures.
+/// An entry for an op that computes a number for each window of images.
 const fn pool(name: &'static str) -> OpDef {
     OpDef {
         attrs: &[("kernel stride padding", Type::Pairs)],
         infer: |op, inputs| {
             let [x] = exactly(inputs)?;
             let options = PoolOptions::of(op)?;
-            let input = pictures(float_form(x)?)?;
+            let input = images(float_form(x)?)?;
             let [height, width] = options.plan(op.def.name, &input).map_err(message)?.output;
             Ok(vec![open_batch(x, [input[0], input[1], height, width])])
         },
@@ -67,7 +67,7 @@ struct Places {
     places: Buffer<i32>,
 }
 
-/// Returns the element at the position of each window; if `back`, pictures of zeros to which each
+/// Returns the element at the position of each window; if `back`, images of zeros to which each
 /// window's number is added at its position. Each is the other's adjoint.
 fn moved<T: Float>(
     name: &'static str,
@@ -95,10 +95,10 @@ fn moved<T: Float>(
     })
 }
 
-/// A convolution with ones, divided by the number of elements inside the picture: padding does not count.
+/// A convolution with ones, divided by the number of elements inside the image: padding does not count.
 fn avg_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> Result<Tensor<T>> {
     let plan = options.plan("avg_pool2d", x.shape())?;
-    let [n, c, ..] = x.shape()[..] else { unreachable!("a plan is one of pictures") };
+    let [n, c, ..] = x.shape()[..] else { unreachable!("a plan is for images") };
     let ([height, width], [rows, columns]) = (plan.input, plan.output);
     let value = GradMode::of(false, || {
         let x = x.reshape([n * c, 1, height, width]);
@@ -113,13 +113,13 @@ fn avg_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> 
     }))
 }
 
-/// Returns the number of elements of each window inside the picture.
+/// Returns the number of elements of each window inside the image.
 fn counts<T: Float>(plan: Plan) -> Tensor<T> {
     let [height, width] = plan.input;
     window_sums(plan, Part::Output, &Tensor::ones([1, 1, height, width]))
 }
 
-/// Returns the sum of each window of pictures with one channel, or applies the adjoint.
+/// Returns the sum of each window of images with one channel, or applies the adjoint.
 fn window_sums<T: Float>(plan: Plan, part: Part, x: &Tensor<T>) -> Tensor<T> {
     let of = Convolution { plan, units: x.shape()[0], groups: 1, channels: 1, outputs: 1 };
     let ones = Tensor::ones([1, 1, plan.window.kernel[0], plan.window.kernel[1]]);
@@ -130,7 +130,7 @@ fn window_sums<T: Float>(plan: Plan, part: Part, x: &Tensor<T>) -> Tensor<T> {
 /// # Pooling
 impl<T: Float> Tensor<T> {
     pairs! {
-        /// Returns the greatest element of each window of pictures `[n, channels, height, width]`;
+        /// Returns the greatest element of each window of images `[n, channels, height, width]`;
         /// NaN if any is NaN. The first of equal elements gets the gradient.
         ///
         /// ```
@@ -142,7 +142,7 @@ impl<T: Float> Tensor<T> {
         /// ```
         pub fn max_pool2d, try_max_pool2d(&self, options: impl Into<PoolOptions>) -> Tensor<T>,
             Shape | Value | TooLarge if
-            "there are no pictures, not one window fits, or an option is out of range"
+            "there are no images, not one window fits, or an option is out of range"
         {
             call(&MAX_POOL2D, [Attr::Pairs(options.into().parts().to_vec())], [self.untyped()])
         }
@@ -152,11 +152,11 @@ impl<T: Float> Tensor<T> {
 /// # Pooling by means
 impl<T: Element> Tensor<T> {
     pairs! {
-        /// Returns the mean of each window of pictures `[n, channels, height, width]`. As in
+        /// Returns the mean of each window of images `[n, channels, height, width]`. As in
         /// Paddle, padding does not count.
         pub fn avg_pool2d, try_avg_pool2d(&self, options: impl Into<PoolOptions>) -> Tensor<T>,
             Shape | Value | TooLarge if
-            "there are no pictures, not one window fits, or an option is out of range"
+            "there are no images, not one window fits, or an option is out of range"
             where T: HasMean
         {
             call(&AVG_POOL2D, [Attr::Pairs(options.into().parts().to_vec())], [self.untyped()])

@@ -134,9 +134,9 @@ fn convolutions_and_their_gradients_are_those_of_plain_loops() {
         ([2, 3, 9, 11], [5, 3, 3, 2], options.padding([1, 0])),
         ([2, 3, 9, 11], [5, 3, 3, 2], options.dilation([2, 3]).padding([3, 1])),
         ([2, 3, 9, 11], [9, 3, 4, 5], options.stride([3, 2]).padding([0, 2])),
-        // More padding than picture.
+        // More padding than image.
         ([2, 2, 1, 3], [3, 2, 2, 3], options.padding([4, 5])),
-        // Pictures that are their own columns, and others.
+        // Images that are their own columns, and others.
         ([3, 5, 4, 5], [7, 5, 1, 1], options),
         ([3, 5, 4, 5], [7, 5, 1, 1], options.padding(1)),
         ([3, 6, 4, 5], [8, 3, 1, 1], options.groups(2)),
@@ -145,7 +145,7 @@ fn convolutions_and_their_gradients_are_those_of_plain_loops() {
         ([5, 4, 6, 6], [8, 1, 3, 3], options.groups(4).stride(2)),
         // Several blocks of rows of windows, the last one smaller.
         ([1, 24, 39, 70], [3, 24, 3, 3], options.padding(1)),
-        // Several parts of the work, and sums over several pictures.
+        // Several parts of the work, and sums over several images.
         ([35, 16, 12, 12], [16, 16, 3, 3], options.padding(1)),
         // Empty inputs.
         ([0, 2, 3, 3], [2, 2, 2, 2], options),

@@ -1,4 +1,4 @@
-//! The positions of windows on a picture: the arithmetic that convolution and pooling share.
+//! The positions of windows on a image: the arithmetic that convolution and pooling share.
 
 use std::ops::Range;
 
@@ -39,18 +39,18 @@ pub(crate) struct Window {
     pub(crate) dilation: [usize; 2],
 }
 
-/// A window on pictures of a known size.
+/// A window on images of a known size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(super) window: Window,
-    /// Height and width of a picture.
+    /// Height and width of a image.
     pub(crate) input: [usize; 2],
     /// The number of windows, vertically and horizontally.
     pub(crate) output: [usize; 2],
 }
 
 impl Plan {
-    /// Creates a plan; an error if a number is out of range or no window fits into pictures of this shape.
+    /// Creates a plan; an error if a number is out of range or no window fits into images of this shape.
     pub(crate) fn new(op: &'static str, window: Window, shape: &[usize]) -> Result<Plan> {
         let positive =
             [("kernel", window.kernel), ("stride", window.stride), ("dilation", window.dilation)];
@@ -61,7 +61,7 @@ impl Plan {
             }
         }
         let &[_, _, height, width] = shape else {
-            let expected = "pictures of shape [n, channels, height, width]";
+            let expected = "images of shape [n, channels, height, width]";
             return Err(Error::shape(op, RECEIVER, expected, shape));
         };
         let mut output = [0; 2];
@@ -95,7 +95,7 @@ impl Plan {
         self.window.kernel[0] * self.window.kernel[1]
     }
 
-    /// The number of windows on a picture.
+    /// The number of windows on a image.
     pub(crate) fn windows(&self) -> usize {
         self.output[0] * self.output[1]
     }
@@ -109,7 +109,7 @@ impl Plan {
         [place / self.window.kernel[1], place % self.window.kernel[1]]
     }
 
-    /// Returns the part of the picture that a window without gaps covers, in one direction.
+    /// Returns the part of the image that a window without gaps covers, in one direction.
     pub(super) fn inside(&self, direction: usize, window: usize) -> Range<usize> {
         let Window { kernel, stride, padding, .. } = self.window;
         let [start, padding] = [window * stride[direction], padding[direction]];
@@ -117,13 +117,13 @@ impl Plan {
         start.saturating_sub(padding)..end
     }
 
-    /// Returns the picture's row at an element of window row `y`; `None` in the padding.
+    /// Returns the image's row at an element of window row `y`; `None` in the padding.
     pub(super) fn row(&self, tap: [usize; 2], y: usize) -> Option<usize> {
         let row = y * self.window.stride[0] + tap[0] * self.window.dilation[0];
         row.checked_sub(self.window.padding[0]).filter(|&row| row < self.input[0])
     }
 
-    /// Returns the windows of a row that have element `tap` inside the picture, and its column in the first.
+    /// Returns the windows of a row that have element `tap` inside the image, and its column in the first.
     pub(super) fn columns(&self, tap: [usize; 2]) -> (Range<usize>, usize) {
         let (stride, padding) = (self.window.stride[1], self.window.padding[1]);
         let shift = tap[1] * self.window.dilation[1];
@@ -175,7 +175,7 @@ impl Conv2dOptions {
         /// The distance by which the window moves.
         pub fn stride(stride: impl IntoPair).into_pair();
 
-        /// The number of zeros around the picture, on each side.
+        /// The number of zeros around the image, on each side.
         pub fn padding(padding: impl IntoPair).into_pair();
 
         /// The distance between the elements of a window.
@@ -217,13 +217,13 @@ impl PoolOptions {
         /// The distance by which the window moves.
         pub fn stride(stride: impl IntoPair).into_pair().into();
 
-        /// How far the window may extend beyond each side of the picture, at most half its size.
+        /// How far the window may extend beyond each side of the image, at most half its size.
         pub fn padding(padding: impl IntoPair).into_pair();
     }
 
     pub(super) fn plan(self, op: &'static str, shape: &[usize]) -> Result<Plan> {
         let Self { kernel, stride, padding } = self;
-        // Every window must have an element of the picture.
+        // Every window must have an element of the image.
         if (0..2).any(|i| padding[i] > kernel[i] / 2) {
             let expected = format!("at most half the window {kernel:?}");
             return Err(Error::value(op, "padding", expected, format!("{padding:?}")));
@@ -231,7 +231,7 @@ impl PoolOptions {
         let window = Window { kernel, stride: stride.unwrap_or(kernel), padding, dilation: [1, 1] };
         let plan = Plan::new(op, window, shape)?;
         if plan.input.contains(&0) {
-            let expected = "pictures of one element or more";
+            let expected = "images of one element or more";
             return Err(Error::shape(op, RECEIVER, expected, shape));
         }
         Ok(plan)
@@ -244,7 +244,7 @@ impl<K: IntoPair> From<K> for PoolOptions {
     }
 }
 
-/// The sizes of a convolution. A unit is a group of channels of a picture: with pictures and groups as
+/// The sizes of a convolution. A unit is a group of channels of a image: with images and groups as
 /// one axis, the computation is as without groups, but units alternate between the groups' weights.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Convolution {
@@ -256,16 +256,16 @@ pub(crate) struct Convolution {
     pub(crate) outputs: usize,
 }
 
-/// Returns the shape of pictures; a free batch counts as 1.
-pub(super) fn pictures(x: &Form) -> Result<Vec<usize>, String> {
-    let (batch, rest) = x.dims.split_first().ok_or("takes pictures, found a scalar")?;
+/// Returns the shape of images; a free batch counts as 1.
+pub(super) fn images(x: &Form) -> Result<Vec<usize>, String> {
+    let (batch, rest) = x.dims.split_first().ok_or("takes images, found a scalar")?;
     let rest: Option<Vec<usize>> = rest.iter().copied().collect();
     let rest =
-        rest.ok_or_else(|| format!("of pictures, only the first axis can be free, found {x}"))?;
+        rest.ok_or_else(|| format!("of images, only the first axis can be free, found {x}"))?;
     Ok(std::iter::once(batch.unwrap_or(1)).chain(rest).collect())
 }
 
-/// Returns the form of pictures of this shape, with the batch of `x`.
+/// Returns the form of images of this shape, with the batch of `x`.
 pub(super) fn open_batch(x: &Form, shape: [usize; 4]) -> Form {
     let mut dims: Dims = shape.into_iter().map(Some).collect();
     dims[0] = x.dims[0];

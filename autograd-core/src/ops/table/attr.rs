@@ -152,7 +152,7 @@ pub(crate) fn dims_text(dims: &[Option<usize>]) -> String {
 }
 
 pub(crate) fn parse<N: std::str::FromStr>(text: &str) -> Result<N, String> {
-    text.parse().map_err(|_| format!("`{text}` is not what stands here"))
+    text.parse().map_err(|_| format!("`{text}` is not a valid value here"))
 }
 
 pub(crate) fn read_list<N: std::str::FromStr>(text: &str) -> Result<Vec<N>, String> {
