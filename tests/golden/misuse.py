@@ -493,6 +493,20 @@ def intermediate_twice():
 
 
 @way
+def backward_reads_numbers():
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    x = F.leaf([3.0])
+    y = op(forward, lambda ctx, dy: dy * (2 * F.saved(ctx)[0].item())).apply(x)
+    stage("error in backward")
+    first = F.first(y, x)
+    run(first + 0 * x)
+    return grad(x) == [2.0]
+
+
+@way
 def second_order_of_once():
     if F.name.startswith("PyTorch"):
         from torch.autograd.function import once_differentiable

@@ -16,6 +16,7 @@ mod pack;
 mod parts;
 mod pools;
 mod protect;
+mod reads;
 mod rule;
 mod saved;
 mod shapes;
@@ -42,6 +43,7 @@ pub(crate) use parts::{
 };
 pub use pools::empty_buffer_pool;
 pub(crate) use protect::{ForwardGuard, Protected, Protector, protected};
+pub(crate) use reads::{ReadWatch, note_read};
 pub(crate) use rule::{Rule, finish};
 pub(crate) use saved::{Kept, Reader, typed};
 pub(crate) use shapes::{ForwardMode, output_shapes};

@@ -12,7 +12,7 @@ use super::{Float, Numeric, Scalar, expect, pairs, trace};
 use crate::array::shape::element_count;
 use crate::array::{IntoShape, Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
-use crate::graph::{Composite, Element, Tensor};
+use crate::graph::{Composite, Element, Tensor, note_read};
 use crate::random;
 
 entries! {
@@ -211,10 +211,14 @@ impl<T: Element> Tensor<T> {
         T::view(self)
     }
 
-    /// Tells an active trace that the elements are read, which it refuses if they depend on its inputs.
+    /// Reports that the elements are read: to an active trace, which refuses it if they depend on its inputs,
+    /// and to a recorded backward.
     #[inline]
     #[track_caller]
-    pub(super) fn is_read(&self, name: &str) {
+    pub(super) fn is_read(&self, name: &'static str) {
+        if self.is_recorded() {
+            note_read(name, Location::caller());
+        }
         if trace::is_noting() {
             trace::refuse_read(&self.untyped(), name, Location::caller());
         }

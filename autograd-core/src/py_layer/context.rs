@@ -184,7 +184,8 @@ impl<'a, L> ForwardContext<'a, L> {
 /// Backward receives it as `ctx: &BackwardContext<Self>`. It is a separate type, so methods for forward
 /// do not compile here. Unless the backward is recorded
 /// ([`create_graph`](crate::BackwardOptions::create_graph)), its results have no graph; a backward inside of
-/// it needs [`enable_grad`](crate::enable_grad).
+/// it needs [`enable_grad`](crate::enable_grad). A recorded backward that reads numbers of a tensor that wants
+/// a gradient (`item`, `to_vec`, `view`) is an error, because the second derivative would be wrong.
 #[doc(alias = "PyLayerContext")]
 pub struct BackwardContext<'a, L>(
     #[doc(hidden)] pub &'a Lent<'a>,

@@ -12,8 +12,8 @@ use super::inputs::Info;
 use super::saved::Unpack;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, At, Edge, GradMode, Node, NodeRef, Op, Protector, Pull, Push, Role, Slots, State,
-    for_any,
+    AnyTensor, At, Edge, GradMode, Node, NodeRef, Op, Protector, Pull, Push, ReadWatch, Role,
+    Slots, State, for_any,
 };
 
 /// The data that all calls of a layer share.
@@ -50,6 +50,27 @@ impl LayerRules {
             let edges = node.edges().iter().map(Edge::again).chain(grads).collect();
             let state = State::new(Some(Arc::new(self.info.name)), &mut []);
             NodeRef::record(&Barrier, edges, state, node.location)
+        })
+    }
+
+    /// Runs `function` of the user. If it is `recorded`, it must not read numbers: a second derivative through them
+    /// would be lost.
+    fn run_recorded(
+        &self,
+        function: &str,
+        recorded: bool,
+        run: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let reads = recorded.then(ReadWatch::start);
+        run()?;
+        let Some((method, place)) = reads.and_then(ReadWatch::end) else { return Ok(()) };
+        Err(Error::Unsupported {
+            op: self.info.name,
+            why: format!(
+                "{function} reads numbers of a tensor that wants a gradient ({method} at {place}), so a second \
+                 derivative through them would be lost; compute with tensors, read its `detach()` if that is meant, \
+                 or declare `once_differentiable`"
+            ),
         })
     }
 }
@@ -98,7 +119,8 @@ impl Op for LayerRules {
         let mut raw = RawBackward::new(at, Called::of(&self.info, node), wants, grads);
         {
             let _off = once.then(|| GradMode::set(false));
-            (self.run)(&raw, saved, self.pull)?;
+            let run = || (self.run)(&raw, saved, self.pull);
+            self.run_recorded("backward", pull.create_graph && !once, run)?;
         }
         raw.deliver(|tensor, grad| {
             pull.sink.deliver(&edges[tensor], behind(&barrier, tensor, grad))
@@ -133,7 +155,7 @@ impl Op for LayerRules {
         tangents.iter_mut().flatten().for_each(AnyTensor::unshare);
         let (tangents, outputs) = (RefCell::new(tangents), RefCell::default());
         let raw = RawJvp { called, at, saved, inputs, tangents, outputs };
-        function(&raw)?;
+        self.run_recorded("jvp", push.record && !once, || function(&raw))?;
         let outputs = raw.outputs.into_inner().into_iter().enumerate();
         Ok(Some(outputs.map(|(slot, output)| Some(behind(&barrier, slot, output?))).collect()))
     }

@@ -291,6 +291,31 @@ pub(crate) fn second_order_over_a_saved_intermediate() -> String {
     message
 }
 
+#[py_layer]
+impl ReadsNumbers {
+    type Saved = Tensor<f64>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        ctx.save_for_backward(x);
+        x.square()
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        let slopes = ctx.saved_tensor().to_vec().iter().map(|x| 2.0 * x).collect::<Vec<_>>();
+        dy * Tensor::from(slopes)
+    }
+}
+
+pub(crate) fn second_order_through_numbers() -> String {
+    let x = leaf(&[1.0, 2.0]);
+    let message = told(recorded(&ReadsNumbers::apply(&x), &x));
+    usable(&[&x]);
+    // The first order needs no graph.
+    ReadsNumbers::apply(&x).sum().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [2.0, 4.0]);
+    message
+}
+
 #[py_layer(once_differentiable)]
 impl Once {
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {

@@ -103,6 +103,7 @@ ways! {
     "an output kept in attributes" "output_in_attributes" => compiler "types/attrs_a_tensor";
     "an output saved, backward never run" "output_saved_never_run" => right saved_output_and_no_backward;
     "a saved intermediate differentiated twice" "intermediate_twice" => backward second_order_over_a_saved_intermediate "is neither an input nor an output of the op";
+    "a backward that reads numbers, differentiated twice" "backward_reads_numbers" => backward second_order_through_numbers "reads numbers of a tensor that wants a gradient";
     "a second derivative of an op that has none" "second_order_of_once" => backward second_order_of_an_op_that_has_none "its backward is `once_differentiable`";
     "an attribute kept under one name, read under another" "attribute_with_a_slip" => compiler "misuse/attribute_with_a_slip";
     "a context call with a slip" "context_call_with_a_slip" => compiler "context/unknown_call";
