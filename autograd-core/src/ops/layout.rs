@@ -87,7 +87,8 @@ impl<T: Element> Tensor<T> {
     #[track_caller]
     pub fn swap_axes(&self, a: isize, b: isize) -> Tensor<T> {
         let rank = self.ndim();
-        let [a, b] = [a, b].map(|axis| expect(check_axis("swap_axes", axis, rank)));
+        let position = |axis| check_axis("swap_axes", axis, rank);
+        let (a, b) = (expect(position(a)), expect(position(b)));
         let mut order: Vec<isize> = (0..rank as isize).collect();
         order.swap(a, b);
         self.permute(&order)

@@ -28,7 +28,8 @@ pub trait Schedule {
     }
 
     /// Adds linear warm-up: in the first `steps` steps, step `i` has `(i + 1) / (steps + 1)` of the
-    /// size at step 0; with 3 of them 1/4, 2/4 and 3/4. Later steps keep their numbers.
+    /// size at step 0; with 3 of them 1/4, 2/4 and 3/4. The schedule begins after them: step `steps` has
+    /// its size at step 0.
     #[doc(alias = "LinearLR")]
     fn warm_up(self, steps: u64) -> WarmUp<Self>
     where

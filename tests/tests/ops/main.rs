@@ -7,6 +7,7 @@ mod gradients;
 mod integers;
 mod making;
 mod numbers;
+mod panics;
 mod properties;
 mod public;
 mod random;
