@@ -77,35 +77,39 @@ fn drawn<T: Float>(x: &Tensor<T>, count: usize, replacement: bool) -> Result<Ten
             return Err(Error::value(op, RECEIVER, expected, possible));
         }
     }
-    let draws = Tensor::<f64>::rand(shape.clone()).to_vec();
+    let each = if replacement { count } else { n };
+    let draws =
+        Tensor::<f64>::rand(if replacement { shape.clone() } else { x.shape_owned() }).to_vec();
     let mut drawn = Vec::with_capacity(total);
-    for (row, draws) in weights.chunks_mut(n.max(1)).zip(draws.chunks(count.max(1))) {
+    for (row, draws) in weights.chunks_mut(n.max(1)).zip(draws.chunks(each.max(1))) {
         // Scaled, so that the sum of large weights is finite.
         let largest = row.iter().copied().fold(0.0, f64::max);
         row.iter_mut().for_each(|x| *x /= largest);
-        for draw in draws {
-            let at = position(row, *draw);
-            if !replacement {
-                row[at] = 0.0;
-            }
-            drawn.push(at as i64);
+        match replacement {
+            true => independent(row, draws, &mut drawn),
+            false => drawn.extend(&arrivals(row, draws)[..count]),
         }
     }
     Tensor::from_vec(shape, drawn)
 }
 
-/// Returns the position of a draw from [0, 1) among weights side by side, which are not all 0.
-fn position(weights: &[f64], draw: f64) -> usize {
-    let aim = draw * weights.iter().sum::<f64>();
-    let (mut sum, mut last) = (0.0, 0);
-    for (at, &weight) in weights.iter().enumerate() {
-        if weight > 0.0 {
-            (sum, last) = (sum + weight, at);
-            if aim < sum {
-                break;
-            }
-        }
-    }
-    // If rounding puts the draw beyond the end, the last position that can be drawn.
-    last
+/// Draws a position among `weights`, which are not all 0, for each number in [0, 1).
+fn independent(weights: &[f64], draws: &[f64], drawn: &mut Vec<i64>) {
+    let mut total = 0.0;
+    let sums: Vec<f64> = weights.iter().map(|weight| (total += weight, total).1).collect();
+    // If rounding puts a draw beyond the end, the last position that can be drawn.
+    let last = sums.partition_point(|&sum| sum < total);
+    drawn.extend(
+        draws.iter().map(|draw| sums.partition_point(|&sum| sum <= draw * total).min(last) as i64),
+    );
+}
+
+/// Returns the positions of weights above 0 in the order of draws without replacement: that of arrival times which are
+/// exponentially distributed with the weights as rates (Efraimidis and Spirakis 2006).
+fn arrivals(weights: &[f64], draws: &[f64]) -> Vec<i64> {
+    let time = |&at: &i64| -(-draws[at as usize]).ln_1p() / weights[at as usize];
+    let possible = (0..weights.len() as i64).filter(|&at| weights[at as usize] > 0.0);
+    let mut order: Vec<i64> = possible.collect();
+    order.sort_by(|a, b| time(a).total_cmp(&time(b)));
+    order
 }
