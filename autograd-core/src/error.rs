@@ -163,7 +163,7 @@ errors! {
         Duplicate {
             /** The call. */ op: &'static str,
             /** The parameter, with the position of the second one. */ parameter: String,
-        } = ("{op}: `{parameter}` is the same tensor as an earlier one"),
+        } = ("{op}: `{parameter}` was given before; each may be given once"),
         /// The graph was freed by an earlier backward.
         GraphFreed {
             /** The op whose saved state is gone. */ op: &'static str,
@@ -299,7 +299,7 @@ errors! {
         } = (
             "{op} (called at {location}): {parameter} is neither an input nor an output of the op, so \
              its own gradient is not known and a second derivative through it would be wrong; save an \
-             input or an output and compute the rest in backward"
+             input or an output and compute the rest in backward, or save a constant as integers or bools"
         ),
         /// An op does not support a request (a gradient of an op without one ..).
         Unsupported {

@@ -23,6 +23,8 @@ use crate::array::shape::broadcast;
 use crate::error::{Error, Result};
 use crate::graph::{Composite, Tensor};
 use crate::ops::Float;
+#[cfg(feature = "verify")]
+use crate::py_layer::Unverified;
 use crate::py_layer::{BackwardContext, ForwardContext, py_layer};
 
 /// Solves `a x = b` for `x`: `a` is `[.., n, n]`, `b` a vector `[n]` or `[.., n, k]`. Leading axes broadcast.
@@ -119,6 +121,9 @@ pub fn slogdet<T: Float>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>)> {
 #[track_caller]
 pub fn cholesky<T: Float>(a: &Tensor<T>) -> Result<Tensor<T>> {
     square("cholesky", a)?;
+    // The gradient is symmetric, and only one triangle is read, so differences of single elements do not verify it.
+    #[cfg(feature = "verify")]
+    let _unverified = Unverified::start();
     LowerFactor::apply(a)
 }
 
@@ -127,11 +132,7 @@ impl<T: Float> Solve<T> {
     type Saved = (Tensor<T>, Tensor<T>);
 
     fn forward(ctx: &mut ForwardContext<Self>, a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
-        let solved = |(a, b): (DMatrix<f64>, DMatrix<f64>)| {
-            // nalgebra's loop underflows if there are no rows.
-            if a.is_empty() { Some(b) } else { LU::new(a).solve(&b) }
-        };
-        let all = matrices(a).into_iter().zip(matrices(b)).map(solved);
+        let all = matrices(a).into_iter().zip(matrices(b)).map(|(a, b)| solved(a, b));
         let x = stacked("solve", INVERTIBLE, b.shape(), all)?;
         ctx.save_for_backward((a, &x));
         Ok(x)
@@ -149,7 +150,7 @@ impl<T: Float> Inv<T> {
     type Saved = Tensor<T>;
 
     fn forward(ctx: &mut ForwardContext<Self>, a: &Tensor<T>) -> Result<Tensor<T>> {
-        let all = matrices(a).into_iter().map(|a| LU::new(a).try_inverse());
+        let all = matrices(a).into_iter().map(inverted);
         let y = stacked("inv", INVERTIBLE, a.shape(), all)?;
         ctx.save_for_backward(&y);
         Ok(y)
@@ -168,12 +169,9 @@ impl<T: Float> LogDet<T> {
     fn forward(ctx: &mut ForwardContext<Self>, a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>)> {
         let (mut signs, mut logs) = (Vec::new(), Vec::new());
         for matrix in matrices(a) {
-            let factors: LU<f64, Dyn, Dyn> = LU::new(matrix);
-            let diagonal = factors.u().diagonal();
-            let sign = |x: &f64| if *x == 0.0 { 0.0 } else { x.signum() };
-            let swaps: f64 = factors.p().determinant();
-            signs.push(T::from_f64(diagonal.iter().map(sign).product::<f64>() * swaps));
-            logs.push(T::from_f64(diagonal.iter().fold(0.0, |sum, x| sum + x.abs().ln())));
+            let (sign, log) = log_determinant(matrix);
+            signs.push(T::from_f64(sign));
+            logs.push(T::from_f64(log));
         }
         let sign = Tensor::from_vec(stack(a), signs)?;
         let log = Tensor::from_vec(stack(a), logs)?;
@@ -197,7 +195,7 @@ impl<T: Float> LowerFactor<T> {
     type Saved = Tensor<T>;
 
     fn forward(ctx: &mut ForwardContext<Self>, a: &Tensor<T>) -> Result<Tensor<T>> {
-        let all = matrices(a).into_iter().map(|a| Some(Cholesky::new(a)?.l()));
+        let all = matrices(a).into_iter().map(lower_factor);
         let l = stacked("cholesky", ["positive definite", "one that is not"], a.shape(), all)?;
         ctx.save_for_backward(&l);
         Ok(l)
@@ -211,6 +209,39 @@ impl<T: Float> LowerFactor<T> {
         let both = solve(&upper, &left.transpose())?;
         Ok((&both + both.transpose()) * 0.5)
     }
+}
+
+// These are compiled here, and not in the crates that call the functions above.
+
+fn solved(a: DMatrix<f64>, b: DMatrix<f64>) -> Option<DMatrix<f64>> {
+    // nalgebra's loop underflows if there are no rows.
+    if a.is_empty() { Some(b) } else { LU::new(a).solve(&b) }
+}
+
+fn inverted(a: DMatrix<f64>) -> Option<DMatrix<f64>> {
+    LU::new(a).try_inverse()
+}
+
+/// Returns the sign, and the logarithm of the magnitude.
+fn log_determinant(a: DMatrix<f64>) -> (f64, f64) {
+    let factors: LU<f64, Dyn, Dyn> = LU::new(a);
+    let diagonal = factors.u().diagonal();
+    let sign = |x: &f64| if *x == 0.0 { 0.0 } else { x.signum() };
+    let swaps: f64 = factors.p().determinant();
+    let log = diagonal.iter().fold(0.0, |sum, x| sum + x.abs().ln());
+    (diagonal.iter().map(sign).product::<f64>() * swaps, log)
+}
+
+fn lower_factor(a: DMatrix<f64>) -> Option<DMatrix<f64>> {
+    Some(Cholesky::new(a)?.l())
+}
+
+fn from_rows(rows: usize, columns: usize, data: &[f64]) -> DMatrix<f64> {
+    DMatrix::from_row_slice(rows, columns, data)
+}
+
+fn to_rows(matrix: &DMatrix<f64>) -> Vec<f64> {
+    matrix.transpose().as_slice().to_vec()
 }
 
 /// Returns the lengths of the axes before the last two.
@@ -230,7 +261,7 @@ fn matrices<T: Float>(x: &Tensor<T>) -> Vec<DMatrix<f64>> {
     let (count, rank) = (stack(x).iter().product(), x.ndim());
     let (m, n) = (x.shape()[rank - 2], x.shape()[rank - 1]);
     let data: Vec<f64> = x.to_vec().into_iter().map(T::into_f64).collect();
-    (0..count).map(|at| DMatrix::from_row_slice(m, n, &data[at * m * n..][..m * n])).collect()
+    (0..count).map(|at| from_rows(m, n, &data[at * m * n..][..m * n])).collect()
 }
 
 /// What the matrix must be, and what it is if a function has no value.
@@ -251,7 +282,7 @@ fn stacked<T: Float>(
                 if at == 0 { String::new() } else { format!(" (matrix {at} of the stack)") };
             return Err(Error::value(op, "a", expected, format!("{found}{place}")));
         };
-        data.extend(matrix.transpose().as_slice().iter().map(|&x| T::from_f64(x)));
+        data.extend(to_rows(&matrix).into_iter().map(T::from_f64));
     }
     Tensor::from_vec(shape, data)
 }

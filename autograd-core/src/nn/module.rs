@@ -44,7 +44,8 @@ use crate::ops::Float;
     message = "`{Self}` holds no parameters that are known",
     label = "not a module",
     note = "a field that is no module is marked `#[module(skip)]`; a struct of modules becomes one \
-            by `#[derive(Module)]`; a tensor of integers or bools is a `Buffer`"
+            by `#[derive(Module)]`; a tensor of integers or bools is a `Buffer`",
+    note = "an optimizer takes the module itself: `Optimizer::new(&net, ..)`, not `net.parameters()`"
 )]
 pub trait Module {
     /// Shows each part to the visitor under its name, always the same parts in the same order.

@@ -120,6 +120,16 @@ fn erased<R: Rule>(rules: &[R]) -> Vec<Erased<'_>> {
 
 fn step(slots: &mut [Slot], rules: &[Erased<'_>]) -> Result<()> {
     rules.iter().try_for_each(|by| by.rule.verify())?;
+    if let (Some(slot), true) =
+        (slots.first(), slots.iter().all(|slot| slot.tensor.stop_gradient()))
+    {
+        let (op, name) = (rules[slot.group].rule.name(), &slot.name);
+        let why = format!(
+            "no parameter wants a gradient (stop_gradient is true, as that of `{name}`), so no step can change one; \
+             create parameters with `nn::parameter`, or call `set_stop_gradient(false)`"
+        );
+        return Err(Error::Unsupported { op, why });
+    }
     slots.iter().try_for_each(|slot| slot.check(rules[slot.group].rule))?;
     slots.iter_mut().try_for_each(|slot| slot.run(rules[slot.group]))?;
     slots.iter_mut().try_for_each(|slot| slot.commit(rules[slot.group].rule))

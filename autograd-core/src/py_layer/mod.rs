@@ -45,6 +45,8 @@ pub use proof::{
 };
 pub use rules::LayerRules;
 pub use saved::{CanSave, CannotSave, Choose, Chosen, IntoSaved, Pack, Saved, Unpack, Unsavable};
+#[cfg(all(feature = "verify", feature = "linalg"))]
+pub(crate) use verify::Unverified;
 #[cfg(feature = "verify")]
 pub use verify::{
     Again, NotReused, NotTaken, Reused, Taken, VerifyScope, verify, verify_layers, verifying,

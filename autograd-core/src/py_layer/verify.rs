@@ -15,6 +15,24 @@ use crate::graph::{AnyTensor, Element, Tensor, is_grad_enabled, is_watched};
 use crate::ops::trace::is_noting;
 use crate::random::{self, Rewound};
 
+/// While this exists, calls on this thread are not verified.
+#[cfg(feature = "linalg")]
+pub(crate) struct Unverified(Option<Vec<AnyTensor>>);
+
+#[cfg(feature = "linalg")]
+impl Unverified {
+    pub(crate) fn start() -> Self {
+        Self(AGAIN.replace(Some(Vec::new())))
+    }
+}
+
+#[cfg(feature = "linalg")]
+impl Drop for Unverified {
+    fn drop(&mut self) {
+        AGAIN.set(self.0.take());
+    }
+}
+
 /// Calls whose inputs have more elements than this are not verified.
 const MOST: usize = 1 << 16;
 

@@ -1,6 +1,8 @@
 //! `Executor`: runs programs, and keeps parameters between runs, by name. A run changes them in place at its
 //! end, all together, if everything else has succeeded.
 
+use std::cell::RefCell;
+use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ndarray::{Array, Dimension};
@@ -13,6 +15,7 @@ use super::program::{Program, Variable};
 use crate::array::threads::with_num_threads;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, GradMode, Tensor};
+use crate::ops::expect;
 
 /// Runs programs. Parameters belong to the executor, by name, so programs with the same parameter names share
 /// them; clones of an executor share all parameters.
@@ -99,7 +102,8 @@ impl Executor {
     /// [`Error::Run`] for a feed of an unknown name, a missing feed, one of another element type or shape, an
     /// unknown fetch, or a parameter without a value; [`Error::Operator`] if an operator fails, for example
     /// because a user function returns an error, panics, or returns another number of values, element type or
-    /// shape than declared. Parameters are then unchanged.
+    /// shape than declared. Parameters are then unchanged. [`Error::Unsupported`] if both this program and one that
+    /// the executor runs on this thread change parameters: a user function may only run a program that changes none.
     pub fn run(
         &self,
         program: &Program,
@@ -108,7 +112,10 @@ impl Executor {
     ) -> Result<Vec<AnyTensor>> {
         let plan = self.plan(program, fetch_list)?;
         let is_changing = plan.graph.vars.iter().any(Var::is_written);
-        let _step = is_changing.then(|| self.scope.step());
+        let _step = match is_changing {
+            true => Some(self.scope.step("Executor::run")?),
+            false => None,
+        };
         let mut frame = Frame::new(&plan);
         let rules = program.rules(&plan.updates);
         frame.feed(feed.iter().map(|(name, value)| (*name, value.tensor())))?;
@@ -168,9 +175,14 @@ impl Executor {
     }
 
     /// Sets the value of a parameter, for all programs that this executor runs.
+    ///
+    /// # Panics
+    ///
+    /// In a user function of a program that changes parameters of this executor.
+    #[track_caller]
     pub fn set_parameter(&self, name: &str, value: &dyn Feed) {
         let value = value.tensor();
-        let _step = self.scope.step();
+        let _step = expect(self.scope.step("Executor::set_parameter"));
         self.scope.write().insert(name.to_owned(), value);
     }
 }
@@ -203,6 +215,20 @@ fn asked_for(program: &Program, fetch: &dyn Fetch) -> Result<VarId> {
     }
 }
 
+thread_local! {
+    /// The scopes whose steps this thread runs.
+    static STEPS: RefCell<Vec<*const Scope>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A run that changes kept values.
+struct Step<'a>(#[allow(dead_code, reason = "held until the drop")] MutexGuard<'a, ()>);
+
+impl Drop for Step<'_> {
+    fn drop(&mut self) {
+        STEPS.with_borrow_mut(Vec::pop);
+    }
+}
+
 #[derive(Default)]
 struct Scope {
     kept: RwLock<Kept>,
@@ -211,9 +237,18 @@ struct Scope {
 }
 
 impl Scope {
-    /// Blocks other runs that change kept values.
-    fn step(&self) -> MutexGuard<'_, ()> {
-        self.step.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Blocks other runs that change kept values; an error inside such a run of this thread.
+    fn step(&self, op: &'static str) -> Result<Step<'_>> {
+        let scope = ptr::from_ref(self);
+        if STEPS.with_borrow(|steps| steps.contains(&scope)) {
+            let why = "a program that changes parameters of this executor is running, and calls this from one of its \
+                       functions; use another executor there"
+                .to_owned();
+            return Err(Error::Unsupported { op, why });
+        }
+        let lock = self.step.lock().unwrap_or_else(PoisonError::into_inner);
+        STEPS.with_borrow_mut(|steps| steps.push(scope));
+        Ok(Step(lock))
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Kept> {

@@ -312,3 +312,14 @@ fn gradients_are_clipped_by_their_common_norm() {
     assert!(clipped[0].is_nan() && clipped[1..] == [-1.0, 1.0]);
     assert!(clip_grad_norm(&model, -1.0).is_err() && clip_grad_value(&model, f64::NAN).is_err());
 }
+
+#[test]
+fn a_step_without_a_parameter_that_wants_a_gradient_is_refused() {
+    let weights = vec![Tensor::from([1.0]), Tensor::from([2.0])];
+    let mut optimizer = Optimizer::new(&weights, Sgd::new(0.1));
+    let error = optimizer.step().unwrap_err().to_string();
+    assert!(error.starts_with("Sgd: no parameter wants a gradient"), "{error}");
+    weights[1].set_stop_gradient(false);
+    optimizer.step().unwrap();
+    Optimizer::new(&Vec::<Tensor<f64>>::new(), Sgd::new(0.1)).step().unwrap();
+}

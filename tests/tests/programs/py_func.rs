@@ -639,3 +639,50 @@ fn a_parameter_before_a_py_func_without_backward_is_not_left_untrained() {
     let trained = Sgd::new(0.1).minimize(&loss).unwrap();
     assert_eq!(trained.iter().map(|(p, _)| p.name()).collect::<Vec<_>>(), ["last"]);
 }
+
+/// A program that trains `u`, with a function that `inside` runs in.
+fn trained(executor: &Executor, inside: impl Fn() -> String + Send + Sync + 'static) -> Program {
+    let program = Program::new();
+    let x = program.data("x", [1], DType::Float64).unwrap();
+    let u = program.create_parameter("u", [1], DType::Float64, Init::Constant(1.0)).unwrap();
+    let call = move |x: ArrayViewD<f64>| match inside() {
+        why if why.is_empty() => Ok(x.to_owned()),
+        why => Err(why),
+    };
+    program.py_func(call).x(&x).out(&out_like(&program, "out", &x)).call().unwrap();
+    Sgd::new(0.25).minimize(&u.square().unwrap().sum([]).unwrap()).unwrap();
+    executor.run(&program.startup(), &[], &[]).unwrap();
+    program
+}
+
+#[test]
+fn a_function_of_a_training_program_changes_no_parameter_of_its_executor() {
+    let (executor, one) = (Executor::new(), arr1(&[1.0]));
+    let other = trained(&executor, String::new);
+    let inner = executor.clone();
+    let training = trained(&executor, move || why(inner.run(&other, &[("x", &arr1(&[1.0]))], &[])));
+    let error = why(executor.run(&training, &[("x", &one)], &[]));
+    let words = "Executor::run: a program that changes parameters of this executor is running";
+    assert!(error.contains(words), "{error}");
+
+    let inner = executor.clone();
+    let setting = trained(&executor, move || {
+        inner.set_parameter("u", &Tensor::from([7.0]));
+        String::new()
+    });
+    let error = why(executor.run(&setting, &[("x", &one)], &[]));
+    assert!(error.contains("panicked: Executor::set_parameter: a program"), "{error}");
+    assert_eq!(numbers(&executor.parameter("u").unwrap()), [1.0]);
+
+    // Reads, and runs that change nothing, are welcome, and the executor goes on.
+    let inner = executor.clone();
+    let reading = trained(&executor, move || {
+        let (program, x, out) = two();
+        program.py_func(double).x(&x).out(&out).call().unwrap();
+        inner.run(&program, &[("x", &arr1(&[1.0, 3.0]))], &[&out]).unwrap();
+        if inner.parameter("u").is_some() { String::new() } else { "no parameter".into() }
+    });
+    executor.run(&reading, &[("x", &one)], &[]).unwrap();
+    assert_eq!(numbers(&executor.parameter("u").unwrap()), [0.5]);
+    executor.set_parameter("u", &Tensor::from([2.0]));
+}

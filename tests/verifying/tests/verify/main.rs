@@ -327,3 +327,16 @@ fn the_environment_asks_for_a_whole_program() {
     let again = again.unwrap();
     assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stdout));
 }
+
+#[test]
+fn the_layers_of_linalg_pass() {
+    use autograd_core::linalg::{cholesky, inv, slogdet, solve};
+
+    let a = leaf::<f64>(&[3, 3]);
+    let (scope, positive) = (verify_layers(), a.matmul(&a.transpose()) + Tensor::eye(3));
+    let b = leaf::<f64>(&[3]);
+    let x = solve(&positive, &b).unwrap().sum() + inv(&positive).unwrap().sum();
+    let y = x + slogdet(&positive).unwrap().1 + cholesky(&positive).unwrap().sum();
+    y.backward().unwrap();
+    drop(scope);
+}
