@@ -48,7 +48,7 @@ pub struct AnomalyScope {
 ///
 /// The check takes a pass over every result, and ranges are kept until the scope ends: it is for
 /// debugging, not for training. Ops whose inputs want no gradient are not recorded and so not checked,
-/// and an intended infinity (a mask) is reported too.
+/// and an intended infinity (a mask) is reported too. Drop nested scopes in reverse order.
 ///
 /// ```
 /// use autograd_core::{Tensor, detect_anomaly};

@@ -40,6 +40,21 @@ use crate::ops::Float;
 /// assert_eq!(names, ["fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias", "temperature"]);
 /// assert_eq!(net.parameter_count(), 4 * 8 + 8 + net.classes * (8 + 1) + 1);
 /// ```
+///
+/// A clone of a module, like a clone of a tensor, shares its tensors, and so does
+/// [`state_dict`](Module::state_dict). For a copy with parameters of its own, load the state into a new
+/// module; for a snapshot, copy each entry:
+///
+/// ```
+/// use autograd_core::nn::{Linear, Module, StateDict};
+///
+/// let (net, target) = (Linear::<f64>::new(2, 1), Linear::<f64>::new(2, 1));
+/// target.load_state_dict(&net.state_dict())?;
+/// let best: StateDict = net.state_dict().into_iter().map(|(name, x)| (name, x.copy())).collect();
+/// autograd_core::no_grad().run(|| net.weight.fill(0.0))?;
+/// assert_eq!(target.weight.to_vec(), best["weight"].downcast_ref::<f64>().unwrap().to_vec());
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` holds no parameters that are known",
     label = "not a module",

@@ -270,8 +270,8 @@ impl<T: Numeric> Tensor<T> {
     }
 
     /// Returns the median of all elements as a scalar. For an even number of elements it is the
-    /// lesser of the two middle ones, as in PyTorch: always one of the elements, to which alone the
-    /// gradient flows. NaN if any element is NaN.
+    /// lesser of the two middle ones, as in PyTorch. The gradient flows to one element, also among equal
+    /// ones (PyTorch's `median()` shares it). NaN if any element is NaN.
     ///
     /// ```
     /// use autograd_core::Tensor;

@@ -267,6 +267,9 @@ arithmetic! {
 /// let slope = &2.0;
 /// assert_eq!((&y * slope).to_vec(), (slope * &y).to_vec());
 /// ```
+///
+/// Integers wrap where a result is outside of the element type, as in NumPy; sums and products of many
+/// elements are an error then.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be combined with a tensor of `{T}`",
     label = "needs a tensor of `{T}`, a reference to one, or a scalar",

@@ -278,7 +278,7 @@ impl<T: Float> Tensor<T> {
         T::binary_scalar(Binary::Pow, Input::Ref(self), base, true, Location::caller())
     }
 
-    /// Limits elements to `[low, high]`. The gradient is 0 outside, and passes at the bounds.
+    /// Limits elements to `[low, high]`. The gradient is 0 outside, and passes at the bounds and for NaN.
     ///
     /// # Panics
     ///

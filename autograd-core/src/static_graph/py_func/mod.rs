@@ -173,7 +173,8 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
 
     /// The function that computes the inputs' gradients. Its arguments are the inputs, the outputs and the
     /// outputs' gradients, in this order, without those that are skipped; it returns one gradient for each
-    /// input. An absent gradient is `None` if the parameter is an `Option`, otherwise zeros. The function may
+    /// input. An absent gradient, as that of an integer output, is `None` if the parameter is an `Option`, otherwise
+    /// zeros. The function may
     /// return `None` for an input that wants no gradient; any gradient returned for such an input is dropped.
     pub fn backward_func<F, Marker, const P: usize, const R: usize>(mut self, func: F) -> Self
     where
