@@ -5,7 +5,7 @@ use std::fmt;
 use crate::engine::{last_idle, target, walk_down};
 use crate::error::{Error, Result};
 use crate::graph::{
-    Absent, Edge, Element, Lost, NodeRef, Tensor, To, for_any, is_grad_enabled, off_since,
+    Absent, Destination, Edge, Element, Lost, NodeRef, Tensor, for_any, is_grad_enabled, off_since,
 };
 use crate::ops::Float;
 
@@ -103,13 +103,13 @@ pub fn explain<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Explana
     }
     let same = loss.address() == x.address();
     if loss.stop_gradient() && !same {
-        return loss_stops(loss.origin().map(called), loss.lost(), x.stop_gradient());
+        return explain_stopped_loss(loss.origin().map(op_at), loss.lost(), x.stop_gradient());
     }
     if x.stop_gradient() {
-        return stops(x);
+        return explain_stopped(x);
     }
-    match way(&loss.edge(), &x.edge()) {
-        Some(way) => Explanation { status: GradientStatus::Flows, lines: flows(&way, x) },
+    match path(&loss.edge(), &x.edge()) {
+        Some(path) => Explanation { status: GradientStatus::Flows, lines: flow_lines(&path, x) },
         None => Explanation { status: GradientStatus::NotReachable, lines: not_reachable(loss, x) },
     }
 }
@@ -145,16 +145,16 @@ impl<T: Float> Tensor<T> {
     pub fn try_grad(&self) -> Result<Tensor<T>> {
         self.grad().ok_or_else(|| {
             let shape = self.shape().to_vec();
-            Error::NoGradient { op: "try_grad", shape, why: absent(self) }
+            Error::NoGradient { op: "try_grad", shape, why: why_absent(self) }
         })
     }
 }
 
 /// Why a tensor keeps no gradient.
 #[cold]
-fn absent<T: Float>(x: &Tensor<T>) -> String {
+fn why_absent<T: Float>(x: &Tensor<T>) -> String {
     if x.stop_gradient() {
-        return stops(x).to_string();
+        return explain_stopped(x).to_string();
     }
     if !x.is_leaf() {
         return format!("no gradient: {NOT_KEPT}");
@@ -162,7 +162,7 @@ fn absent<T: Float>(x: &Tensor<T>) -> String {
     match last_idle() {
         Some(last) => {
             let origin = last.origin.map(|(op, at)| format!("{op} at {at}"));
-            loss_stops(origin, last.lost, false).to_string()
+            explain_stopped_loss(origin, last.lost, false).to_string()
         }
         None => "no gradient: it asks for one, but no backward has reached it since it was made or its \
                  gradient was taken away.\nCall `backward()` on a loss that was computed from it. If \
@@ -172,25 +172,25 @@ fn absent<T: Float>(x: &Tensor<T>) -> String {
 }
 
 /// Explains a loss that wants no gradient; `origin` is the op that produced it.
-fn loss_stops(origin: Option<String>, lost: Lost, x_stopped: bool) -> Explanation {
+fn explain_stopped_loss(origin: Option<String>, lost: Lost, x_stopped: bool) -> Explanation {
     let cut = origin.as_ref().map(|op| (op, "Take that away."));
-    let lines = outside("loss", cut, lost).unwrap_or_else(|| not_recorded(x_stopped));
+    let lines = cause_lines("loss", cut, lost).unwrap_or_else(|| not_recorded(x_stopped));
     let status =
         if origin.is_some() { GradientStatus::LossCut } else { GradientStatus::LossNotRecorded };
     Explanation { status, lines }
 }
 
 /// Explains a tensor that wants no gradient.
-fn stops<U: Element>(x: &Tensor<U>) -> Explanation {
-    let origin = x.origin().map(called);
+fn explain_stopped<U: Element>(x: &Tensor<U>) -> Explanation {
+    let origin = x.origin().map(op_at);
     let cut = origin.as_ref().map(|op| (op, "Take that away, and compute the loss after."));
-    let lines = outside("tensor", cut, x.lost()).unwrap_or_else(|| vec![ASKS_FOR_NONE.into()]);
+    let lines = cause_lines("tensor", cut, x.lost()).unwrap_or_else(|| vec![ASKS_FOR_NONE.into()]);
     let status = if origin.is_some() { GradientStatus::Cut } else { GradientStatus::StopGradient };
     Explanation { status, lines }
 }
 
 /// The causes why a tensor is outside the graph, if any are known; for the result of an op, with a remedy.
-fn outside(what: &str, cut: Option<(&String, &str)>, lost: Lost) -> Option<Vec<String>> {
+fn cause_lines(what: &str, cut: Option<(&String, &str)>, lost: Lost) -> Option<Vec<String>> {
     let causes = lost.causes();
     let was = match cut {
         Some((op, _)) => format!("no gradient: the {what} came from {op}, but it was"),
@@ -206,7 +206,7 @@ fn outside(what: &str, cut: Option<(&String, &str)>, lost: Lost) -> Option<Vec<S
 const NOT_KEPT: &str = "backward does not keep it, because the tensor is the result of an op; call \
                         `retain_grads()` on it before.";
 
-fn called(node: &NodeRef) -> String {
+fn op_at(node: &NodeRef) -> String {
     format!("{} at {}", node.name(), node.location)
 }
 
@@ -239,33 +239,33 @@ Call `set_stop_gradient(false)` on it before anything is computed from it. If it
 all that it was computed from asked for none then, or was plain data in between.";
 
 /// The ops on the shortest path from the loss down to a tensor.
-fn way<'g>(from: &'g Edge, to: &Edge) -> Option<Vec<&'g NodeRef>> {
+fn path<'g>(from: &'g Edge, to: &Edge) -> Option<Vec<&'g NodeRef>> {
     let to = target(to)?;
     let is_there = |edge: &Edge| target(edge) == Some(to);
     if is_there(from) {
         return Some(Vec::new());
     }
-    let way = walk_down(from, |node| !node.edges().iter().any(is_there));
-    Some(way).filter(|way| !way.is_empty())
+    let path = walk_down(from, |node| !node.edges().iter().any(is_there));
+    Some(path).filter(|path| !path.is_empty())
 }
 
 /// The most ops on a path, or ends of paths, that are listed.
-const LISTED: usize = 12;
+const MAX_LISTED: usize = 12;
 
 /// One line for each place, and the number of places left out.
 fn listed(places: &[String]) -> impl Iterator<Item = String> {
-    let more = places.len().saturating_sub(LISTED);
+    let more = places.len().saturating_sub(MAX_LISTED);
     let more = (more > 0).then(|| format!("  .. and {more} more"));
-    places.iter().take(LISTED).map(|place| format!("  {place}")).chain(more)
+    places.iter().take(MAX_LISTED).map(|place| format!("  {place}")).chain(more)
 }
 
-fn flows<U: Element>(way: &[&NodeRef], x: &Tensor<U>) -> Vec<String> {
-    let mut lines = match way.len() {
+fn flow_lines<U: Element>(path: &[&NodeRef], x: &Tensor<U>) -> Vec<String> {
+    let mut lines = match path.len() {
         0 => vec!["a gradient flows: the tensor is the loss itself.".into()],
         1 => vec!["a gradient flows, through 1 op:".into()],
         n => vec![format!("a gradient flows, on the shortest way through {n} ops:")],
     };
-    lines.extend(listed(&way.iter().map(|node| called(node)).collect::<Vec<_>>()));
+    lines.extend(listed(&path.iter().map(|node| op_at(node)).collect::<Vec<_>>()));
     match (x.is_leaf(), U::grad(x)) {
         (true, None) => lines.push("No backward has written it yet.".into()),
         (false, None) => lines.push(NOT_KEPT.into()),
@@ -275,7 +275,7 @@ fn flows<U: Element>(way: &[&NodeRef], x: &Tensor<U>) -> Vec<String> {
 }
 
 /// The causes in one line, if any are known.
-fn causes(lost: Lost) -> Option<String> {
+fn causes_text(lost: Lost) -> Option<String> {
     let causes: Vec<String> = lost.causes().iter().map(ToString::to_string).collect();
     (!causes.is_empty()).then(|| causes.join(", and "))
 }
@@ -285,19 +285,19 @@ fn not_reachable<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Vec<S
     walk_down(&loss.edge(), |node| {
         ops += 1;
         for (i, edge) in node.edges().iter().enumerate() {
-            let input = format!("input {i} of {}", called(node));
+            let input = format!("input {i} of {}", op_at(node));
             match edge.to() {
-                To::None(Absent { lost, .. }) => match causes(*lost) {
+                Destination::None(Absent { lost, .. }) => match causes_text(*lost) {
                     Some(causes) => reasons.push(format!("{input}: {causes}")),
                     None => ends.push(input),
                 },
-                To::Leaf(leaf) => {
+                Destination::Leaf(leaf) => {
                     leaves += 1;
-                    if let Some(causes) = causes(for_any!(leaf, t => t.lost())) {
+                    if let Some(causes) = causes_text(for_any!(leaf, t => t.lost())) {
                         reasons.push(format!("{input}: a leaf now, and before {causes}"));
                     }
                 }
-                To::Node(..) => {}
+                Destination::Node(..) => {}
             }
         }
         true
@@ -307,7 +307,7 @@ fn not_reachable<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Vec<S
     if let (Some(node), Some(root)) = (x.origin(), loss.origin())
         && node.level >= root.level
     {
-        lines.push(format!("It came from {}, which is no part of the loss.", called(node)));
+        lines.push(format!("It came from {}, which is no part of the loss.", op_at(node)));
     }
     if reasons.is_empty() && ends.is_empty() {
         lines.push("All their inputs want gradients, so it was not used at all.".into());

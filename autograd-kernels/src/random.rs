@@ -29,7 +29,7 @@ fn default() -> MutexGuard<'static, Option<Generator>> {
 
 /// Restarts the process-wide generator.
 pub fn seed(seed: u64) {
-    put(Generator::new(seed));
+    replace_generator(Generator::new(seed));
 }
 
 /// Returns a copy of the process-wide generator in its current state.
@@ -39,43 +39,43 @@ pub fn rng_state() -> Generator {
 
 /// Continues the process-wide generator from this state.
 pub fn set_rng_state(state: &Generator) {
-    put(state.clone());
+    replace_generator(state.clone());
 }
 
 /// Replaces the generator of this thread, or of the process if the thread has none.
-fn put(generator: Generator) {
-    INSTEAD.with_borrow_mut(|instead| match instead {
-        Some(instead) => **instead = generator,
+fn replace_generator(generator: Generator) {
+    THREAD_GENERATOR.with_borrow_mut(|own| match own {
+        Some(own) => **own = generator,
         None => *default() = Some(generator),
     });
 }
 
 thread_local! {
     /// The generator of this thread, in place of the process-wide one.
-    static INSTEAD: RefCell<Option<Box<Generator>>> = const { RefCell::new(None) };
+    static THREAD_GENERATOR: RefCell<Option<Box<Generator>>> = const { RefCell::new(None) };
 }
 
 /// Draws from this thread's generator, or from the process-wide one if there is none. `f` runs no user
 /// code.
 fn draw<R>(f: impl FnOnce(&mut Generator) -> R) -> R {
-    INSTEAD.with_borrow_mut(|instead| match instead {
+    THREAD_GENERATOR.with_borrow_mut(|own| match own {
         Some(generator) => f(generator),
         None => f(default().get_or_insert_with(Generator::from_entropy)),
     })
 }
 
 /// While it exists, this thread draws from a generator of its own; other threads are not affected.
-pub struct Rewound(Option<Box<Generator>>);
+pub struct ThreadGeneratorGuard(Option<Box<Generator>>);
 
-impl Rewound {
+impl ThreadGeneratorGuard {
     pub fn to(generator: &Generator) -> Self {
-        Self(INSTEAD.replace(Some(Box::new(generator.clone()))))
+        Self(THREAD_GENERATOR.replace(Some(Box::new(generator.clone()))))
     }
 }
 
-impl Drop for Rewound {
+impl Drop for ThreadGeneratorGuard {
     fn drop(&mut self) {
-        INSTEAD.set(self.0.take());
+        THREAD_GENERATOR.set(self.0.take());
     }
 }
 
@@ -129,13 +129,13 @@ impl Generator {
 
         impl Drop for Within<'_> {
             fn drop(&mut self) {
-                if let Some(generator) = INSTEAD.replace(self.1.take()) {
+                if let Some(generator) = THREAD_GENERATOR.replace(self.1.take()) {
                     *self.0 = *generator;
                 }
             }
         }
 
-        let before = INSTEAD.replace(Some(Box::new(self.clone())));
+        let before = THREAD_GENERATOR.replace(Some(Box::new(self.clone())));
         let _within = Within(self, before);
         f()
     }

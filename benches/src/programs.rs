@@ -73,8 +73,8 @@ fn build(package: &str) -> f64 {
     let start = Instant::now();
     let output = command.output().expect("cargo runs");
     let seconds = start.elapsed().as_secs_f64();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{package} does not compile:\n{told}");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{package} does not compile:\n{text}");
     seconds
 }
 
@@ -82,8 +82,8 @@ fn build(package: &str) -> f64 {
 fn crates(package: &str) -> f64 {
     let mut command = cargo(&["tree", "--offline", "--edges", "normal,build", "--prefix", "none"]);
     let output = command.args(["--package", package]).output().expect("cargo runs");
-    let told = String::from_utf8_lossy(&output.stdout);
-    let names = told.lines().map(|line| line.trim_end_matches(" (*)"));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let names = text.lines().map(|line| line.trim_end_matches(" (*)"));
     names.collect::<std::collections::BTreeSet<_>>().len() as f64
 }
 

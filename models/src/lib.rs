@@ -20,7 +20,7 @@ mod sync {
     }
 
     /// Looks once: it is the order of steps that decides whether the thread sleeps.
-    pub(super) fn look(mut done: impl FnMut() -> bool) -> bool {
+    pub(super) fn poll_until(mut done: impl FnMut() -> bool) -> bool {
         done()
     }
 }
@@ -31,7 +31,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use job::Job;
 use loom::cell::UnsafeCell;
 use sync::{Arc, AtomicUsize, Condvar, Mutex};
-use workers::{Apart, Jobs, Workers};
+use workers::{CachePadded, Jobs, Workers};
 
 fn explore(model: impl Fn() + Sync + Send + 'static) {
     let mut all = loom::model::Builder::new();
@@ -43,8 +43,8 @@ fn explore(model: impl Fn() + Sync + Send + 'static) {
 fn workers() -> Arc<Workers> {
     Arc::new(Workers {
         jobs: Mutex::new(Jobs { waiting: VecDeque::new(), scopes: 0, asleep: 0 }),
-        waiting: Apart(AtomicUsize::new(0)),
-        idle: Apart(AtomicUsize::new(0)),
+        waiting: CachePadded(AtomicUsize::new(0)),
+        idle: CachePadded(AtomicUsize::new(0)),
         more: Condvar::new(),
     })
 }

@@ -20,8 +20,8 @@ fn the_chapter_is_true() {
         let (path, rest) = part.split_once(" -->").unwrap();
         let block = rest.split_once("```text\n").unwrap().1;
         let block = block.split_once("\n```").unwrap().0;
-        let said = std::fs::read_to_string(format!("../{path}")).unwrap();
-        assert_eq!(block, said.trim_end(), "{path}");
+        let text = std::fs::read_to_string(format!("../{path}")).unwrap();
+        assert_eq!(block, text.trim_end(), "{path}");
         quoted += 1;
     }
     assert!(quoted >= 10, "{quoted}");

@@ -107,7 +107,7 @@ pub(crate) struct Idle {
 }
 
 thread_local! {
-    static LAST: Cell<Option<Idle>> = const { Cell::new(None) };
+    static LAST_IDLE: Cell<Option<Idle>> = const { Cell::new(None) };
 }
 
 /// Records whether a backward that starts has nothing to do: no output wants a gradient.
@@ -115,14 +115,14 @@ thread_local! {
 pub(super) fn note(outputs: &[AnyTensor]) {
     if outputs.iter().all(AnyTensor::stop_gradient) {
         note_idle(outputs);
-    } else if LAST.get().is_some() {
-        LAST.set(None);
+    } else if LAST_IDLE.get().is_some() {
+        LAST_IDLE.set(None);
     }
 }
 
 #[cold]
 fn note_idle(outputs: &[AnyTensor]) {
-    LAST.set(outputs.first().map(|output| {
+    LAST_IDLE.set(outputs.first().map(|output| {
         for_any!(output, t => Idle {
             origin: t.origin().map(|node| (node.name(), node.location)),
             lost: t.lost(),
@@ -132,5 +132,5 @@ fn note_idle(outputs: &[AnyTensor]) {
 
 /// The first output of this thread's last backward, if that had nothing to do.
 pub(crate) fn last_idle() -> Option<Idle> {
-    LAST.get()
+    LAST_IDLE.get()
 }

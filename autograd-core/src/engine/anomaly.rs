@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Edge, Key, Node, Observer, Range, Seen, To, Token, Watching, for_any, is_observed,
-    observe, watch,
+    AnyTensor, Destination, Edge, Event, Key, Node, Observer, Observing, Range, Token, for_any,
+    observe, observes_values, watch,
 };
 
 thread_local! {
@@ -22,7 +22,7 @@ struct State {
     /// The ranges of inputs without a gradient, by their numbers.
     constants: HashMap<u32, Range>,
     /// Descriptions of inputs to which a node has no edge.
-    beside: HashMap<Key, Vec<String>>,
+    untracked: HashMap<Key, Vec<String>>,
     /// The tokens of the keys, which prevent reuse of the keys.
     tokens: Vec<Token>,
 }
@@ -33,7 +33,7 @@ struct State {
 pub struct AnomalyScope {
     outer: State,
     observer: Option<Observer>,
-    _watching: Watching,
+    _watching: Observing,
     // The scope belongs to one thread.
     _not_send: PhantomData<*const ()>,
 }
@@ -68,7 +68,7 @@ pub struct AnomalyScope {
 pub fn detect_anomaly() -> AnomalyScope {
     AnomalyScope {
         outer: STATE.take(),
-        observer: observe(Some(see)),
+        observer: observe(Some(on_event)),
         _watching: watch(),
         _not_send: PhantomData,
     }
@@ -100,22 +100,22 @@ impl Drop for AnomalyScope {
 
 /// Returns the first finding, if a scope has one, as an error.
 pub(super) fn check() -> Result<()> {
-    if !is_observed() {
+    if !observes_values() {
         return Ok(());
     }
     STATE.with_borrow(|state| state.first.clone()).map_or(Ok(()), Err)
 }
 
-fn see(seen: Seen<'_>) {
-    STATE.with_borrow_mut(|state| match seen {
-        Seen::Constant(number, range) => {
+fn on_event(event: Event<'_>) {
+    STATE.with_borrow_mut(|state| match event {
+        Event::Constant(number, range) => {
             state.constants.insert(number, range);
         }
-        Seen::Beside(node, name, range) => {
+        Event::Untracked(node, name, range) => {
             let key = state.key_of(node);
-            state.beside.entry(key).or_default().push(format!("input `{name}`: {range}"));
+            state.untracked.entry(key).or_default().push(format!("input `{name}`: {range}"));
         }
-        Seen::Output(node, slot, range) => {
+        Event::Output(node, slot, range) => {
             if !range.is_finite() && state.first.is_none() {
                 state.find(node, format!("the result has {}", range.broken()), None);
             }
@@ -147,17 +147,17 @@ impl State {
 
     /// Descriptions of a node's inputs.
     fn inputs(&self, node: &Node) -> impl Iterator<Item = String> {
-        let beside = node.key().and_then(|key| self.beside.get(&key)).into_iter().flatten();
+        let untracked = node.key().and_then(|key| self.untracked.get(&key)).into_iter().flatten();
         let describe = |(i, edge): (usize, &Edge)| match edge.to() {
-            To::None(absent) => match self.constants.get(&absent.seen) {
+            Destination::None(absent) => match self.constants.get(&absent.range_id) {
                 Some(range) => format!("input {i}: {range}, wants no gradient"),
                 None => format!("input {i}: wants no gradient"),
             },
-            To::Leaf(leaf) => match range(leaf) {
+            Destination::Leaf(leaf) => match range(leaf) {
                 Some(range) => format!("input {i}: {range}"),
                 None => format!("input {i}: no floats"),
             },
-            To::Node(from, slot) => {
+            Destination::Node(from, slot) => {
                 let (name, place) = (from.name(), from.location);
                 match from.key().and_then(|key| self.ranges.get(&(key, slot))) {
                     Some(range) => format!("input {i}: {range}, from {name} at {place}"),
@@ -165,7 +165,7 @@ impl State {
                 }
             }
         };
-        node.edges().iter().enumerate().map(describe).chain(beside.cloned())
+        node.edges().iter().enumerate().map(describe).chain(untracked.cloned())
     }
 }
 
@@ -179,7 +179,7 @@ pub(super) fn check_gradients(
     outputs: &[Option<AnyTensor>],
     inputs: &[Option<AnyTensor>],
 ) -> Result<()> {
-    if !is_observed() {
+    if !observes_values() {
         return Ok(());
     }
     check()?;

@@ -7,12 +7,12 @@ use std::collections::{BinaryHeap, HashMap};
 use super::after::{Running, note};
 use super::commit::Gradients;
 use super::gradient::accumulate;
-use super::reach::{AddressSet, HashAddress, ways_to};
+use super::reach::{AddressSet, HashAddress, edges_of};
 use super::{anomaly, hooks};
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Edge, Element, GradMode, Handle, HookId, NodeRef, Pull, Sink, Slots, Tensor, To,
-    for_any, is_aside, is_observed,
+    AnyTensor, Destination, Edge, Element, GradMode, Handle, HookId, NodeRef, Pull, Sink, Slots,
+    Tensor, for_any, is_suspended, observes_values,
 };
 use crate::ops::options;
 
@@ -75,7 +75,7 @@ pub fn backward(
     check_counts("backward", outputs.len(), seeds.len())?;
     check_distinct("backward", "outputs", outputs)?;
     anomaly::check()?;
-    if is_aside() && outputs.iter().all(AnyTensor::stop_gradient) {
+    if is_suspended() && outputs.iter().all(AnyTensor::stop_gradient) {
         return Err(Error::Unsupported {
             op: "backward",
             why: "no output has a graph: forward and backward of an op, and hooks, run with recording off; \
@@ -87,7 +87,7 @@ pub fn backward(
     let running = Running::start()?;
     {
         let _mode = GradMode::set(options.create_graph);
-        let until = HookId::coming();
+        let until = HookId::next_id();
         Gradients::of("backward", outputs, seeds, until, options)?.commit(until)?;
     }
     running.finish()
@@ -123,26 +123,26 @@ pub(super) fn walk<S: for<'g> Sink<'g> + ?Sized>(
     seeds: &[Option<AnyTensor>],
     until: HookId,
     options: BackwardOptions,
-    outside: &mut S,
+    sink: &mut S,
 ) -> Result<Vec<(AnyTensor, AnyTensor)>> {
-    let ways = ways_to(outputs);
-    let starts = outputs.iter().zip(&ways).zip(seeds);
+    let edges = edges_of(outputs);
+    let starts = outputs.iter().zip(&edges).zip(seeds);
     let starts = starts.filter(|((output, _), _)| !output.stop_gradient());
     let starts =
-        starts.map(|((output, way), seed)| Ok((way, seed_of(op, output, way, seed.as_ref())?)));
-    walk_along(starts, until, options, outside)
+        starts.map(|((output, edge), seed)| Ok((edge, seed_of(op, output, edge, seed.as_ref())?)));
+    walk_along(starts, until, options, sink)
 }
 
-/// Walks from gradients along edges to what `outside` wants; only hooks before `until` run. Returns the
+/// Walks from gradients along edges to what `sink` wants; only hooks before `until` run. Returns the
 /// tensors that retain their gradient, with these gradients.
 pub(super) fn walk_along<'g, S: Sink<'g> + ?Sized>(
     starts: impl IntoIterator<Item = Result<(&'g Edge, AnyTensor)>>,
     until: HookId,
     options: BackwardOptions,
-    outside: &mut S,
+    sink: &mut S,
 ) -> Result<Vec<(AnyTensor, AnyTensor)>> {
     let (frontier, retained) = (Frontier::default(), Vec::new());
-    let mut walk = Walk { frontier, until, options, retained, outside };
+    let mut walk = Walk { frontier, until, options, retained, sink };
     for start in starts {
         let (edge, grad) = start?;
         walk.deliver(edge, grad)?;
@@ -160,26 +160,26 @@ struct Walk<'a, 'g, S: ?Sized> {
     /// Tensors that retain their gradient, with these gradients.
     retained: Vec<(AnyTensor, AnyTensor)>,
     /// The sink of gradients where the walk ends.
-    outside: &'a mut S,
+    sink: &'a mut S,
 }
 
 impl<'g, S: Sink<'g> + ?Sized> Sink<'g> for Walk<'_, 'g, S> {
     #[inline]
     fn wants(&self, edge: &Edge) -> bool {
-        self.outside.wants(edge)
+        self.sink.wants(edge)
     }
 
     fn wants_all(&self) -> bool {
-        self.outside.wants_all()
+        self.sink.wants_all()
     }
 
     fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
         match edge.to() {
-            To::Node(node, slot) if !self.outside.ends(edge) => match self.outside.wants(edge) {
+            Destination::Node(node, slot) if !self.sink.ends(edge) => match self.sink.wants(edge) {
                 true => self.frontier.add(node, slot as usize, grad),
                 false => Ok(()),
             },
-            _ => self.outside.deliver(edge, grad),
+            _ => self.sink.deliver(edge, grad),
         }
     }
 }
@@ -192,12 +192,12 @@ impl<'g, S: Sink<'g> + ?Sized> Walk<'_, 'g, S> {
         let retain = retain_graph || create_graph;
         loop {
             let (node, grads) = match self.frontier.pop_ready() {
-                Some((node, grad)) if wants_all && node.is_unseen() => {
+                Some((node, grad)) if wants_all && node.is_unobserved() => {
                     let pull = &mut Pull { node, retain, create_graph, sink: self, wants_all };
                     node.pull(Slots::from_buf([Some(grad)]), pull)?;
                     continue;
                 }
-                Some((node, grad)) => (node, alone(0, grad)),
+                Some((node, grad)) => (node, single_slot(0, grad)),
                 None => match self.frontier.pop_shared() {
                     Some(waiting) => waiting,
                     None => return Ok(()),
@@ -220,14 +220,14 @@ impl<'g, S: Sink<'g> + ?Sized> Walk<'_, 'g, S> {
         if let Some(hooks) = hooks {
             hooks::run_before(node, hooks.before(until), &mut grads, &mut self.retained)?;
         }
-        if !self.outside.passes(node, &grads) {
+        if !self.sink.passes(node, &grads) {
             return Ok(());
         }
         let create_graph = self.options.create_graph;
         let mut pull = Pull { node, retain, create_graph, sink: self, wants_all };
         match hooks {
-            Some(hooks) if hooks::has_after(hooks) => hooks::pull_watched(grads, pull, until),
-            _ if is_observed() => hooks::pull_watched(grads, pull, until),
+            Some(hooks) if hooks::has_after(hooks) => hooks::pull_observed(grads, pull, until),
+            _ if observes_values() => hooks::pull_observed(grads, pull, until),
             _ => node.pull(grads, &mut pull),
         }
     }
@@ -253,7 +253,7 @@ impl<'g> Frontier<'g> {
     /// Adds a gradient at output `slot` of a node.
     #[inline]
     fn add(&mut self, node: &'g NodeRef, slot: usize, grad: AnyTensor) -> Result<()> {
-        if slot == 0 && node.is_sole() {
+        if slot == 0 && node.has_single_consumer() {
             self.ready.push((node, grad));
             return Ok(());
         }
@@ -280,7 +280,7 @@ impl<'g> Frontier<'g> {
     }
 
     fn insert(&mut self, node: &'g NodeRef, slot: usize, grad: AnyTensor) {
-        self.waiting.insert(node.address(), alone(slot, grad));
+        self.waiting.insert(node.address(), single_slot(slot, grad));
         self.queue.push((node.level, Reverse(self.reached.len())));
         self.reached.push(node);
     }
@@ -304,7 +304,7 @@ impl<'g> Frontier<'g> {
 
 /// The first gradient of a node, in its slot.
 #[inline(always)]
-fn alone(slot: usize, grad: AnyTensor) -> Slots {
+fn single_slot(slot: usize, grad: AnyTensor) -> Slots {
     if slot == 0 {
         return Slots::from_buf([Some(grad)]);
     }
@@ -317,7 +317,7 @@ fn alone(slot: usize, grad: AnyTensor) -> Slots {
 fn seed_of(
     op: &'static str,
     output: &AnyTensor,
-    way: &Edge,
+    edge: &Edge,
     seed: Option<&AnyTensor>,
 ) -> Result<AnyTensor> {
     let shape = output.shape();
@@ -330,7 +330,7 @@ fn seed_of(
         }),
         Some(seed) if seed.shape() != shape => {
             let (expected, found) = (shape.to_vec(), seed.shape().to_vec());
-            Err(Error::SeedShape { op, output: described(way), expected, found })
+            Err(Error::SeedShape { op, output: described(edge), expected, found })
         }
         Some(seed) => Ok(seed.clone()),
         None if shape.iter().product::<usize>() == 1 => Ok(for_any!(output, t => ones_like(t))),
@@ -340,7 +340,7 @@ fn seed_of(
                 "grad" => Some("GradOptions::seeds"),
                 _ => None,
             };
-            Err(Error::SeedMissing { op, output: described(way), found: shape.to_vec(), with })
+            Err(Error::SeedMissing { op, output: described(edge), found: shape.to_vec(), with })
         }
     }
 }
@@ -350,8 +350,8 @@ fn ones_like<T: Element>(tensor: &Tensor<T>) -> AnyTensor {
 }
 
 /// Describes an output by its op: `the output of mul (called at src/main.rs:7:13)`.
-pub(crate) fn described(way: &Edge) -> String {
-    match way.node() {
+pub(crate) fn described(edge: &Edge) -> String {
+    match edge.node() {
         Some(node) => format!("the output of {} (called at {})", node.name(), node.location),
         None => "a leaf tensor".into(),
     }

@@ -14,7 +14,7 @@ use crate::graph::{
     Sink, Slots, State, Tensor, Unpacked, adopt, collect, for_any, is_grad_enabled, only,
 };
 use crate::ops::Float;
-use crate::random::{self, Generator, Rewound};
+use crate::random::{self, Generator, ThreadGeneratorGuard};
 
 /// Runs `f` and keeps only its result: backward runs `f` again and then walks through what that run
 /// recorded. So a model cut into pieces holds the intermediate values of one piece at a time, at the
@@ -68,7 +68,7 @@ pub fn checkpoint<T: Float>(f: impl Fn() -> Tensor<T> + Send + Sync + 'static) -
     if y.stop_gradient() {
         return y;
     }
-    let edges = ways_out(&y.edge(), &own);
+    let edges = outgoing_edges(&y.edge(), &own);
     let versions: Vec<u32> = edges.iter().map(version).collect();
     let shape = y.shape().to_vec();
     let value = y.read().into_owned();
@@ -149,7 +149,7 @@ fn version(edge: &Edge) -> u32 {
 }
 
 /// The edges that lead from the nodes in `own` to anything else, one for each target.
-fn ways_out(from: &Edge, own: &Nodes) -> Vec<Edge> {
+fn outgoing_edges(from: &Edge, own: &Nodes) -> Vec<Edge> {
     let mut out = Vec::new();
     let mut seen = HashSet::new();
     let enter = |edge: &Edge| {
@@ -173,10 +173,10 @@ impl Op for Checkpoint {
         let edge = for_any!(&y, t => t.edge());
         drop(y);
         let (edges, location) = (pull.node.edges(), pull.node.location);
-        let around: &mut dyn Sink<'_> = &mut Around { own, edges, sink: &mut *pull.sink, location };
+        let inner: &mut dyn Sink<'_> = &mut RunSink { own, edges, sink: &mut *pull.sink, location };
         let options = BackwardOptions::new().create_graph(pull.create_graph);
         // Hooks that were registered in the second run also run.
-        walk_along([Ok((&edge, only(grads)))], HookId::coming(), options, around).map(drop)
+        walk_along([Ok((&edge, only(grads)))], HookId::next_id(), options, inner).map(drop)
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
@@ -186,9 +186,9 @@ impl Op for Checkpoint {
             adopt(&own);
         }
         let edge = for_any!(&y, t => t.edge());
-        let is_known = |way: &Edge| edges.iter().any(|edge| target(edge) == target(way));
-        if !ways_out(&edge, &own).iter().all(is_known) {
-            return Err(used_another(push.node.location));
+        let is_known = |own: &Edge| edges.iter().any(|edge| target(edge) == target(own));
+        if !outgoing_edges(&edge, &own).iter().all(is_known) {
+            return Err(unknown_tensor_error(push.node.location));
         }
         let known = edges.iter().cloned().zip(push.tangents.iter().cloned());
         match forward::push(&edge, known, push.record) {
@@ -213,7 +213,7 @@ fn run_again(mut saved: Reader<'_>, at: &At<'_>) -> Result<(AnyTensor, Nodes)> {
     }
     let (y, own) = {
         let _mode = GradMode::set(true);
-        let _random = Rewound::to(&call.random);
+        let _random = ThreadGeneratorGuard::to(&call.random);
         let _recomputing = Recomputing::start();
         // A graph that is walked at once needs no packing.
         let _unpacked = (!at.create_graph).then(Unpacked::start);
@@ -232,7 +232,7 @@ fn run_again(mut saved: Reader<'_>, at: &At<'_>) -> Result<(AnyTensor, Nodes)> {
     Ok((y, own))
 }
 
-fn used_another(location: &'static Location<'static>) -> Error {
+fn unknown_tensor_error(location: &'static Location<'static>) -> Error {
     Error::Unsupported {
         op: "checkpoint",
         why: format!(
@@ -243,7 +243,7 @@ fn used_another(location: &'static Location<'static>) -> Error {
 }
 
 /// The sink of the walk through the second run: passes on the gradients that leave the run.
-struct Around<'a, 'g> {
+struct RunSink<'a, 'g> {
     /// The nodes of that run. The gradients of all of them are wanted.
     own: Nodes,
     edges: &'g [Edge],
@@ -251,7 +251,7 @@ struct Around<'a, 'g> {
     location: &'static Location<'static>,
 }
 
-impl<'p> Sink<'p> for Around<'_, '_> {
+impl<'p> Sink<'p> for RunSink<'_, '_> {
     fn wants(&self, edge: &Edge) -> bool {
         !self.ends(edge) || self.sink.wants(edge)
     }
@@ -265,7 +265,7 @@ impl<'p> Sink<'p> for Around<'_, '_> {
         // The outer sink knows the edges of the first run, and has them in its order.
         match self.edges.iter().find(|edge| target(edge) == Some(wanted)) {
             Some(edge) => self.sink.deliver(edge, grad),
-            None => Err(used_another(self.location)),
+            None => Err(unknown_tensor_error(self.location)),
         }
     }
 }

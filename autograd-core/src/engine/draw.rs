@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::reach::{AddressMap, place, topological, ways_to};
+use super::reach::{AddressMap, edges_of, target_address, topological};
 use crate::error::Plural;
-use crate::graph::{AnyTensor, Edge, Element, Tensor, To};
+use crate::graph::{AnyTensor, Destination, Edge, Element, Tensor};
 
 mod layout;
 mod svg;
@@ -58,7 +58,7 @@ pub(crate) enum Look {
 }
 
 /// The most boxes that are drawn as SVG.
-const MOST: usize = 250;
+const MAX_DRAWN_BOXES: usize = 250;
 
 /// Draws boxes in the DOT language.
 pub(crate) fn dot(shapes: &[Shape]) -> String {
@@ -86,7 +86,7 @@ pub(crate) fn dot(shapes: &[Shape]) -> String {
 
 /// Draws boxes as SVG; of too many, only the last ones.
 pub(crate) fn svg(shapes: &[Shape], legend: &str) -> String {
-    let first = shapes.len().saturating_sub(MOST);
+    let first = shapes.len().saturating_sub(MAX_DRAWN_BOXES);
     svg::draw(&shapes[first..], first, legend)
 }
 
@@ -97,36 +97,36 @@ fn describe(tensor: &AnyTensor) -> String {
 impl Graph {
     /// The graph behind these tensors; empty if nothing was recorded.
     pub fn of(outputs: &[AnyTensor]) -> Self {
-        let ways = ways_to(outputs);
+        let starts = edges_of(outputs);
         let mut known = AddressMap::default();
         let (mut shapes, mut edges): (Vec<Shape>, Vec<Edge>) = Default::default();
         let visit = |edge: &Edge| {
             let inner = edge.node().map_or(&[][..], |node| node.edges());
-            let inputs = inner.iter().filter_map(|edge| known.get(&place(edge)?).copied());
+            let inputs = inner.iter().filter_map(|edge| known.get(&target_address(edge)?).copied());
             let inputs: Vec<usize> = inputs.collect();
             let constants = inner.len() - inputs.len();
             let more = if constants > 0 { format!(" · {constants} const") } else { String::new() };
             shapes.push(match edge.to() {
-                To::Node(node, _) => {
+                Destination::Node(node, _) => {
                     let location = node.location;
                     let file = location.file().rsplit(['/', '\\']).next().unwrap_or_default();
                     let detail = format!("{file}:{}", location.line());
                     let (name, tip) = (node.name().to_owned(), location.to_string());
                     Shape { name, detail, more, tip, look: Look::Op, inputs }
                 }
-                To::Leaf(leaf) => {
+                Destination::Leaf(leaf) => {
                     let (name, detail, tip) = (UNNAMED.to_owned(), describe(leaf), describe(leaf));
                     Shape { name, detail, more, tip, look: Look::Leaf, inputs }
                 }
-                To::None(_) => return,
+                Destination::None(_) => return,
             });
-            place(edge).map(|place| known.insert(place, edges.len()));
+            target_address(edge).map(|key| known.insert(key, edges.len()));
             edges.push(edge.clone());
         };
-        topological(&ways, |_| true, visit);
+        topological(&starts, |_| true, visit);
         // Of several outputs of an op the last one is shown.
-        for (output, edge) in outputs.iter().zip(&ways).rev() {
-            let Some(&at) = place(edge).and_then(|place| known.get(&place)) else { continue };
+        for (output, edge) in outputs.iter().zip(&starts).rev() {
+            let Some(&at) = target_address(edge).and_then(|key| known.get(&key)) else { continue };
             let shape = &mut shapes[at];
             if shape.look == Look::Op {
                 shape.more.insert_str(0, &format!(" · {}", describe(output)));
@@ -139,9 +139,9 @@ impl Graph {
     /// Names a tensor of the graph, a leaf or the result of an op, for drawings. A tensor that is not in
     /// the graph has no effect.
     pub fn named<T: Element>(mut self, tensor: &Tensor<T>, name: &str) -> Self {
-        let wanted = place(&tensor.edge());
+        let wanted = target_address(&tensor.edge());
         for (shape, edge) in self.shapes.iter_mut().zip(&self.edges) {
-            if wanted.is_some() && place(edge) == wanted {
+            if wanted.is_some() && target_address(edge) == wanted {
                 shape.name = match edge.node() {
                     None => name.to_owned(),
                     Some(_) => format!("{name} = {}", shape.name),

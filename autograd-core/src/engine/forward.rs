@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use super::backward::{BackwardOptions, walk};
 use super::gradient::for_float;
 use super::hooks::pull_alone;
-use super::reach::{Target, Targets, reaches, target, topological, ways_to};
+use super::reach::{Target, Targets, edges_of, reaches, target, topological};
 use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{
@@ -141,13 +141,13 @@ pub(crate) fn transpose(
 ) -> Result<Option<Vec<Option<AnyTensor>>>> {
     let (grads, along): (Vec<AnyTensor>, Vec<_>) =
         pairs.filter_map(|(grad, tangent)| Some((grad?, Some(tangent?)))).unzip();
-    let mut targets = Targets::find(&ways_to(&grads), &ways_to(seeds), &[], own);
+    let mut targets = Targets::find(&edges_of(&grads), &edges_of(seeds), &[], own);
     if grads.iter().any(|grad| !targets.wants(&for_any!(grad, t => t.edge())) && !is_zero(grad)) {
         return Ok(None);
     }
     let options = BackwardOptions::new().create_graph(record);
     let sink: &mut dyn for<'g> Sink<'g> = &mut targets;
-    walk("jvp", &grads, &along, HookId::coming(), options, sink)?;
+    walk("jvp", &grads, &along, HookId::next_id(), options, sink)?;
     Ok(Some(targets.found))
 }
 

@@ -7,7 +7,7 @@ use super::backward::backward;
 use super::backward::{BackwardOptions, check_counts, check_distinct, walk};
 use super::commit::Gradients;
 use super::gradient::own;
-use super::reach::{Targets, ways_to};
+use super::reach::{Targets, edges_of};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, GradMode, HookId, Sink, Tensor, for_any};
 use crate::ops::{Float, options};
@@ -187,7 +187,7 @@ pub fn backward_to(
 ) -> Result<()> {
     let running = Running::start()?;
     {
-        let until = HookId::coming();
+        let until = HookId::next_id();
         let found = find("backward_to", outputs, inputs, &[], seeds, options, false)?;
         note(outputs);
         let _mode = GradMode::set(options.create_graph);
@@ -223,7 +223,7 @@ fn find(
     check_distinct(op, "inputs", inputs)?;
     anomaly::check()?;
     let _mode = GradMode::set(options.create_graph);
-    let (from, to) = (ways_to(outputs), ways_to(inputs));
+    let (from, to) = (edges_of(outputs), edges_of(inputs));
     let mut targets = Targets::find(&from, &to, no_grad_vars, |_| true);
     if let (true, Some(position)) = (all, to.iter().position(|edge| !targets.reaches(edge))) {
         if inputs[position].stop_gradient() {
@@ -236,7 +236,7 @@ fn find(
         return Err(Error::Unused { position });
     }
     let sink: &mut dyn for<'g> Sink<'g> = &mut targets;
-    walk(op, outputs, seeds, HookId::coming(), options, sink)?;
+    walk(op, outputs, seeds, HookId::next_id(), options, sink)?;
     Ok(targets.into_found())
 }
 
@@ -253,6 +253,6 @@ pub(crate) fn grad_along(
     let mut targets = Targets::find(from, to, &[], |_| true);
     let sink: &mut dyn Sink<'_> = &mut targets;
     let starts = from.iter().zip(seeds).map(Ok);
-    super::backward::walk_along(starts, HookId::coming(), options, sink)?;
+    super::backward::walk_along(starts, HookId::next_id(), options, sink)?;
     Ok(targets.into_found())
 }

@@ -91,10 +91,11 @@ fn run_after(
 
 /// Visits a node, and examines the gradients of its inputs before they are delivered.
 #[cold]
-pub(super) fn pull_watched(grads: Slots, pull: Pull<'_, '_>, until: HookId) -> Result<()> {
+pub(super) fn pull_observed(grads: Slots, pull: Pull<'_, '_>, until: HookId) -> Result<()> {
     let (node, edges, sink) = (pull.node, pull.node.edges(), pull.sink);
     let mut outputs = grads.clone();
-    let mut held = Held { edges, grads: vec![None; edges.len()], wants: &|edge| sink.wants(edge) };
+    let mut held =
+        CollectSink { edges, grads: vec![None; edges.len()], wants: &|edge| sink.wants(edge) };
     node.pull(grads, &mut Pull { sink: &mut held, ..pull })?;
     let mut grads = held.grads;
     anomaly::check_gradients(node, &outputs, &grads)?;
@@ -113,20 +114,20 @@ pub(crate) fn pull_alone(
     wants: &dyn Fn(&Edge) -> bool,
 ) -> Result<Vec<Option<AnyTensor>>> {
     let edges = node.edges();
-    let mut held = Held { edges, grads: vec![None; edges.len()], wants };
+    let mut held = CollectSink { edges, grads: vec![None; edges.len()], wants };
     let (sink, retain, wants_all) = (&mut held, true, false);
     node.pull(grads, &mut Pull { node, retain, create_graph, sink, wants_all })?;
     Ok(held.grads)
 }
 
 /// Gradients of a node's inputs, held back.
-struct Held<'a, 'g> {
+struct CollectSink<'a, 'g> {
     edges: &'g [Edge],
     grads: Vec<Option<AnyTensor>>,
     wants: &'a dyn Fn(&Edge) -> bool,
 }
 
-impl<'g> Sink<'g> for Held<'_, 'g> {
+impl<'g> Sink<'g> for CollectSink<'_, 'g> {
     fn wants(&self, edge: &Edge) -> bool {
         (self.wants)(edge)
     }
@@ -313,7 +314,7 @@ impl<T: Float> Tensor<T> {
         if let Some((node, slot)) = self.producer() {
             return Ok(add(node, location, NodeAction::Output(*slot, hook)));
         }
-        let id = self.made_leaf_hooks().add(hook, location);
+        let id = self.leaf_hooks_or_init().add(hook, location);
         let leaf = self.downgrade();
         Ok(HookHandle(Box::new(move || {
             let leaf = leaf.upgrade();
@@ -339,13 +340,13 @@ impl<T: Float> Tensor<T> {
         let weak = self.downgrade();
         let tensor = move || weak.upgrade().map(AnyTensor::from);
         let action = NodeAction::Retain(*slot, Arc::new(tensor));
-        node.made_hooks().add_once(action, Location::caller(), keeps);
+        node.hooks_or_init().add_once(action, Location::caller(), keeps);
         Ok(())
     }
 }
 
 fn add(node: &NodeRef, location: &'static Location<'static>, action: NodeAction) -> HookHandle {
-    let id = node.made_hooks().add(action, location);
+    let id = node.hooks_or_init().add(action, location);
     let node = node.token();
     HookHandle(Box::new(move || node.remove_hook(id)))
 }

@@ -77,14 +77,14 @@ impl InOrder {
         for grads in self.early.into_values() {
             self.sums.append(grads)?;
         }
-        self.sums.commit(HookId::coming())
+        self.sums.commit(HookId::next_id())
     }
 }
 
 /// Runs the backward of one loss, without writing any gradient.
 fn differentiate<T: Float>(op: &'static str, loss: &Tensor<T>) -> Result<Gradients> {
     let _mode = GradMode::set(false);
-    Gradients::of(op, &[loss.clone().into()], &[None], HookId::coming(), BackwardOptions::new())
+    Gradients::of(op, &[loss.clone().into()], &[None], HookId::next_id(), BackwardOptions::new())
 }
 
 impl OrderedBackward {
@@ -124,7 +124,7 @@ impl OrderedBackward {
 }
 
 /// The number of items, for each thread, that may be ahead of the sums.
-const AHEAD: usize = 2;
+const MAX_AHEAD: usize = 2;
 
 /// Computes a loss and its gradients for each of `count` items, on `threads` threads, and adds the gradients
 /// to `.grad` of the leaves: one backward of all the losses, with sums in the order of the items. So the
@@ -182,7 +182,7 @@ pub fn backward_parallel<T: Float>(
         0 => std::thread::available_parallelism().map_or(1, Into::into),
         threads => threads,
     };
-    let (ahead, moved) = (threads * AHEAD, Condvar::new());
+    let (ahead, moved) = (threads * MAX_AHEAD, Condvar::new());
     let state = Mutex::new(State {
         begun: 0,
         sums: InOrder::default(),

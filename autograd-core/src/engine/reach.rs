@@ -8,15 +8,15 @@ use smallvec::SmallVec;
 
 use super::gradient::{accumulate, own};
 use crate::error::Result;
-use crate::graph::{AnyTensor, Edge, NodeRef, Sink, Slots, To, for_any};
+use crate::graph::{AnyTensor, Destination, Edge, NodeRef, Sink, Slots, for_any};
 
 /// The edges for the gradients of outputs. They keep the graph alive during a walk.
-pub(super) fn ways_to(outputs: &[AnyTensor]) -> Ways {
+pub(super) fn edges_of(outputs: &[AnyTensor]) -> OutputEdges {
     outputs.iter().map(|output| for_any!(output, t => t.edge())).collect()
 }
 
 /// One edge for each output.
-pub(super) type Ways = SmallVec<[Edge; 1]>;
+pub(super) type OutputEdges = SmallVec<[Edge; 1]>;
 
 /// Addresses are as good as random, so one multiplication hashes them.
 pub(super) type HashAddress = BuildHasherDefault<AddressHasher>;
@@ -94,9 +94,9 @@ pub(crate) type Target = (*const (), u32);
 
 pub(crate) fn target(edge: &Edge) -> Option<Target> {
     match edge.to() {
-        To::None(_) => None,
-        To::Node(node, slot) => Some((node.address(), slot)),
-        To::Leaf(leaf) => Some((leaf.address(), 0)),
+        Destination::None(_) => None,
+        Destination::Node(node, slot) => Some((node.address(), slot)),
+        Destination::Leaf(leaf) => Some((leaf.address(), 0)),
     }
 }
 
@@ -113,7 +113,7 @@ pub(super) fn topological<'g>(
     let mut edges = from.iter();
     loop {
         if let Some(edge) = edges.next() {
-            if enter(edge) && place(edge).is_some_and(|place| seen.insert(place, ())) {
+            if enter(edge) && target_address(edge).is_some_and(|key| seen.insert(key, ())) {
                 let inner = edge.node().map_or(&[][..], |node| node.edges());
                 path.push((edge, std::mem::replace(&mut edges, inner.iter())));
             }
@@ -126,8 +126,8 @@ pub(super) fn topological<'g>(
 }
 
 /// The address of the node or leaf that an edge leads to.
-pub(super) fn place(edge: &Edge) -> Option<*const ()> {
-    target(edge).map(|(place, _)| place)
+pub(super) fn target_address(edge: &Edge) -> Option<*const ()> {
+    target(edge).map(|(address, _)| address)
 }
 
 /// Calls `go_on` with the nodes behind an edge, the nearest first and each once, until it returns false.
@@ -184,7 +184,7 @@ impl Targets {
         within: impl Fn(&NodeRef) -> bool,
     ) -> Self {
         let (mut cut, mut useful) = (AddressSet::default(), AddressSet::default());
-        for target in ways_to(no_grad_vars).iter().filter_map(target) {
+        for target in edges_of(no_grad_vars).iter().filter_map(target) {
             cut.insert(target, ());
         }
         let mut answers = AddressMap::default();
@@ -224,7 +224,7 @@ fn is_in(set: &AddressSet<Target>, edge: &Edge) -> bool {
 
 /// Whether an edge leads to a useful node or leaf, and is not cut.
 fn leads(edge: &Edge, useful: &AddressSet, cut: &AddressSet<Target>) -> bool {
-    place(edge).is_some_and(|place| useful.get(&place).is_some()) && !is_in(cut, edge)
+    target_address(edge).is_some_and(|key| useful.get(&key).is_some()) && !is_in(cut, edge)
 }
 
 impl<'g> Sink<'g> for Targets {

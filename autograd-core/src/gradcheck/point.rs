@@ -120,12 +120,12 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
     }
 
     /// A direction of zeros.
-    pub(super) fn still(&self) -> Vec<Vec<f64>> {
+    pub(super) fn zero_direction(&self) -> Vec<Vec<f64>> {
         self.grads.iter().map(|grad| vec![0.0; grad.len()]).collect()
     }
 
     pub(super) fn element(&self, input: usize, element: usize) -> Direction {
-        let mut parts = self.still();
+        let mut parts = self.zero_direction();
         parts[input][element] = 1.0;
         let position = indices(self.inputs[input].shape(), element);
         let input = &self.subject.names[input];
@@ -142,7 +142,7 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
                 elements(MAX_EACH)?;
             }
             for n in 0..=DIRECTIONS {
-                let mut parts = self.still();
+                let mut parts = self.zero_direction();
                 generator.fill_uniform(&mut parts[i], -1.0, 1.0);
                 let input = &self.subject.names[i];
                 let mut name = format!("{input}, random direction {n}");
@@ -158,7 +158,7 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
             }
         }
         for n in 0..DIRECTIONS {
-            let mut parts = self.still();
+            let mut parts = self.zero_direction();
             parts.iter_mut().for_each(|part| generator.fill_uniform(part, -1.0, 1.0));
             require(&Direction { name: format!("all inputs, random direction {n}"), parts })?;
         }

@@ -66,7 +66,7 @@ pub trait Element: Typed + Printable + OfElements<Self> + Scalar<Self> + sealed:
 }
 
 /// The most dropped tensors whose memory a thread caches, for each element type; 200 bytes each.
-const SPARES: usize = 1024;
+const MAX_CACHED_TENSORS: usize = 1024;
 
 macro_rules! any_tensor {
     ($($variant:ident($t:ty) $spares:ident,)*) => {
@@ -118,7 +118,7 @@ macro_rules! any_tensor {
                 fn release(mut inner: Arc<Inner<Self>>) {
                     if let Some(content) = Arc::get_mut(&mut inner) {
                         content.empty();
-                        Spare::give(&$spares, inner, SPARES);
+                        Spare::give(&$spares, inner, MAX_CACHED_TENSORS);
                     }
                 }
                 fn alias(tensor: &Tensor<Self>) -> Tensor<Self> {
@@ -265,9 +265,9 @@ impl AnyTensor {
         for_any!(self, t => Element::wrap(t.lent()))
     }
 
-    /// As [`Tensor::kept_output`].
-    pub(crate) fn kept_output(&self) -> Self {
-        for_any!(self, t => Element::wrap(t.kept_output()))
+    /// As [`Tensor::saved_output`].
+    pub(crate) fn saved_output(&self) -> Self {
+        for_any!(self, t => Element::wrap(t.saved_output()))
     }
 
     /// Returns a separate tensor with the same value, outside the graph.

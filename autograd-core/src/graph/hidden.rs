@@ -15,7 +15,7 @@ pub(crate) struct Read {
 }
 
 #[derive(Default)]
-struct Reads {
+struct ReadLog {
     list: Vec<Read>,
     /// Whether forward turned recording on: it then has its own graph, and its reads are not reported.
     records: bool,
@@ -23,10 +23,10 @@ struct Reads {
 
 thread_local! {
     /// The reads of the forward that is running.
-    static READS: RefCell<Option<Reads>> = const { RefCell::new(None) };
+    static READS: RefCell<Option<ReadLog>> = const { RefCell::new(None) };
 }
 
-fn with(f: impl FnOnce(&mut Reads)) {
+fn with(f: impl FnOnce(&mut ReadLog)) {
     READS.with_borrow_mut(|reads| reads.as_mut().map(f));
 }
 
@@ -49,11 +49,11 @@ pub(super) fn recording() {
 }
 
 /// A guard around a layer's forward. Its drop restores the reads of the enclosing layer's forward.
-pub(crate) struct Watch(Option<Reads>);
+pub(crate) struct ReadGuard(Option<ReadLog>);
 
-impl Watch {
+impl ReadGuard {
     pub(crate) fn start() -> Self {
-        Self(READS.replace(Some(Reads::default())))
+        Self(READS.replace(Some(ReadLog::default())))
     }
 
     /// Returns the tensors that forward has read.
@@ -63,7 +63,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for ReadGuard {
     fn drop(&mut self) {
         READS.set(self.0.take());
     }

@@ -13,7 +13,7 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 
 impl HookId {
     /// The id of the next hook. A backward runs only hooks registered before it: those with smaller ids.
-    pub(crate) fn coming() -> Self {
+    pub(crate) fn next_id() -> Self {
         Self(NEXT.load(Ordering::Relaxed))
     }
 }

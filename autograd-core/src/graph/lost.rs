@@ -67,7 +67,7 @@ pub(crate) struct Lost(u32);
 
 /// The most causes that are reported of a tensor, and the most sets that the table keeps.
 const MAX_CAUSES: usize = 8;
-const SETS: usize = 1 << 16;
+const MAX_SETS: usize = 1 << 16;
 
 #[derive(Default)]
 struct Table {
@@ -88,7 +88,7 @@ impl Table {
         if let Some(&name) = self.names.get(&set) {
             return Some(Lost(name));
         }
-        if self.sets.len() == SETS {
+        if self.sets.len() == MAX_SETS {
             return None;
         }
         self.sets.push(set.clone());
@@ -104,31 +104,31 @@ impl Table {
 
 /// A cache entry: the arguments of a query and the set that it returned.
 #[derive(Clone, Copy)]
-struct Known {
+struct CacheEntry {
     key: [usize; 3],
     lost: Lost,
 }
 
-const KNOWN: usize = 64;
+const CACHE_SLOTS: usize = 64;
 
 thread_local! {
     /// Indexed by a hash of the key; a new entry replaces the old one.
-    static ANSWERS: [Cell<Known>; KNOWN] =
-        const { [const { Cell::new(Known { key: [0; 3], lost: Lost::NONE }) }; KNOWN] };
+    static CACHE: [Cell<CacheEntry>; CACHE_SLOTS] =
+        const { [const { Cell::new(CacheEntry { key: [0; 3], lost: Lost::NONE }) }; CACHE_SLOTS] };
     /// The `no_grad` scope of the last op that ran in one, and the causes of that op's result.
-    static LAST: Cell<(usize, Lost)> = const { Cell::new((0, Lost::NONE)) };
+    static LAST_UNRECORDED: Cell<(usize, Lost)> = const { Cell::new((0, Lost::NONE)) };
 }
 
 /// Returns the cached set of a key, or computes and caches it. The key must not be all zeros.
-fn remembered(key: [usize; 3], find: impl FnOnce() -> Lost) -> Lost {
+fn cached(key: [usize; 3], find: impl FnOnce() -> Lost) -> Lost {
     // A `Location` is three words long.
-    let at = ((key[0] >> 3) ^ (key[1] << 2) ^ (key[2] >> 3)) % KNOWN;
-    let known = ANSWERS.with(|answers| answers[at].get());
-    if known.key == key {
-        return known.lost;
+    let at = ((key[0] >> 3) ^ (key[1] << 2) ^ (key[2] >> 3)) % CACHE_SLOTS;
+    let entry = CACHE.with(|cache| cache[at].get());
+    if entry.key == key {
+        return entry.lost;
     }
     let lost = find();
-    ANSWERS.with(|answers| answers[at].set(Known { key, lost }));
+    CACHE.with(|cache| cache[at].set(CacheEntry { key, lost }));
     lost
 }
 
@@ -149,11 +149,11 @@ impl Lost {
     }
 
     pub(super) fn by_detach(place: Place) -> Self {
-        remembered([address(place), 2, 0], || Self::by(Cause::Detached(place)))
+        cached([address(place), 2, 0], || Self::by(Cause::Detached(place)))
     }
 
     pub(super) fn by_cut(place: Place) -> Self {
-        remembered([address(place), 3, 0], || Self::by(Cause::Cut(place)))
+        cached([address(place), 3, 0], || Self::by(Cause::Cut(place)))
     }
 
     /// The causes of both.
@@ -164,14 +164,14 @@ impl Lost {
         } else if self == Self::NONE {
             other
         } else {
-            self.joined(other)
+            self.union(other)
         }
     }
 
     #[cold]
-    fn joined(self, other: Self) -> Self {
+    fn union(self, other: Self) -> Self {
         let key = [self.0 as usize, other.0 as usize, usize::MAX];
-        remembered(key, || {
+        cached(key, || {
             with_table(|table| {
                 let mut set = table.set(self).to_vec();
                 let new = table.set(other).iter().filter(|cause| !cause.is_reported_by(&set));
@@ -189,7 +189,7 @@ impl Lost {
         if is_grad_enabled() {
             return Self::NONE;
         }
-        remembered([1, 0, 0], || Self::by(Cause::Gradient))
+        cached([1, 0, 0], || Self::by(Cause::Gradient))
     }
 
     /// The causes, in the order in which they occurred.
@@ -208,20 +208,20 @@ impl Lost {
     }
 
     /// Adds the cause why an op is not recorded now, though one of its inputs wants a gradient.
-    pub(super) fn and_now(self, op: &'static str, at: Place) -> Self {
+    pub(super) fn and_unrecorded(self, op: &'static str, at: Place) -> Self {
         let at = Composite::place(at);
         match mode::recording() {
             Recording::NoGrad => {
                 let Some(scope) = mode::off_since() else { return self };
                 // Only the first op of a scope is reported, so a chain of ops needs no further lookup.
                 let since = address(scope);
-                if self != Self::NONE && LAST.get() == (since, self) {
+                if self != Self::NONE && LAST_UNRECORDED.get() == (since, self) {
                     return self;
                 }
                 let key = [address(at), op.as_ptr().addr(), since];
-                let now = remembered(key, || Self::by(Cause::NoGrad { op, at, scope }));
+                let now = cached(key, || Self::by(Cause::NoGrad { op, at, scope }));
                 let lost = self.and(now);
-                LAST.set((since, lost));
+                LAST_UNRECORDED.set((since, lost));
                 lost
             }
             Recording::On => self.and(no_derivative(op, at)),
@@ -234,7 +234,7 @@ impl Lost {
 /// The cause that an op, or one of its outputs, has no derivative.
 pub(crate) fn no_derivative(op: &'static str, at: Place) -> Lost {
     let key = [address(at), op.as_ptr().addr(), 0];
-    remembered(key, || Lost::by(Cause::NoDerivative { op, at }))
+    cached(key, || Lost::by(Cause::NoDerivative { op, at }))
 }
 
 fn address(place: Place) -> usize {

@@ -30,25 +30,27 @@ pub use any::{AnyTensor, Element, Scalar};
 pub(crate) use any::{Comparison, Handle, OfElements};
 pub(crate) use hooks::{HookId, HookList};
 pub(crate) use lost::{Lost, no_derivative};
-pub(crate) use mode::{Composite, GradMode, is_aside, is_turned_off, off_since};
+pub(crate) use mode::{Composite, GradMode, is_suspended, is_turned_off, off_since};
 pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
 #[cfg(feature = "verify")]
-pub(crate) use node::is_watched;
-pub(crate) use node::{Node, NodeRef, Op, Pull, Push, Sink, Slots, Watching, is_observed, only};
+pub(crate) use node::has_observers;
+pub(crate) use node::{
+    Node, NodeRef, Observing, Op, Pull, Push, Sink, Slots, observes_values, only,
+};
 pub(crate) use pack::Unpacked;
 pub use pack::{SavedTensorsHooks, saved_tensors_hooks};
 pub(crate) use parts::{
-    Absent, At, Edge, Edges, Entries, GradHook, Key, NodeAction, NodeHook, Plain, Role, Saved,
-    SavedTensor, State, To, Token,
+    Absent, At, Destination, Edge, Edges, Entries, GradHook, Key, NodeAction, NodeHook, Plain,
+    Role, Saved, SavedTensor, State, Token,
 };
 pub use pools::empty_buffer_pool;
 pub(crate) use protect::{ForwardGuard, Protected, Protector, protected};
 pub(crate) use reads::{ReadWatch, note_read};
 pub(crate) use rule::{Rule, finish};
-pub(crate) use saved::{Kept, Reader, typed};
+pub(crate) use saved::{Reader, SavedReader, typed};
 pub(crate) use shapes::{ForwardMode, output_shapes};
 pub use tensor::Tensor;
 pub(crate) use unrecorded::unrecorded;
 pub(crate) use watch::{
-    Nodes, Observer, Range, Seen, adopt, beside, collect, indices, observe, watch,
+    Event, Nodes, Observer, Range, adopt, collect, indices, observe, report_untracked, watch,
 };

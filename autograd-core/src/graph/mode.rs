@@ -85,7 +85,7 @@ pub(crate) fn is_turned_off() -> bool {
 }
 
 /// Whether recording is off though the user did not turn it off: in a layer's function or in a hook.
-pub(crate) fn is_aside() -> bool {
+pub(crate) fn is_suspended() -> bool {
     matches!(RECORDING.get(), Recording::Off | Recording::Layer)
 }
 
@@ -95,7 +95,7 @@ pub(super) fn recording() -> Recording {
 
 /// Whether an unrecorded op loses a gradient here; not if it is part of a layer or a backward.
 #[inline]
-pub(super) fn loses() -> bool {
+pub(super) fn loses_gradients() -> bool {
     matches!(RECORDING.get(), Recording::On | Recording::NoGrad)
 }
 

@@ -13,7 +13,7 @@ use triomphe::Arc;
 
 use super::any::AnyTensor;
 use super::mode::Composite;
-use super::parts::{Edge, Edges, Extras, Held, Packed, Role, SavedTensor, State};
+use super::parts::{Edge, Edges, Extras, Packed, Role, SavedEntries, SavedTensor, State};
 use super::spare::Spare;
 use crate::array::DType;
 use crate::error::Result;
@@ -26,7 +26,7 @@ pub(crate) struct Node {
     /// Greater than the level of every node that an edge leads to: backward visits high levels first.
     pub(crate) level: u32,
     /// Whether exactly one edge leads to this node and no tensor is its output any more.
-    sole: AtomicBool,
+    single_consumer: AtomicBool,
     /// Whether a backward took the saved entries.
     taken: AtomicBool,
     /// Where the op was called.
@@ -48,7 +48,7 @@ impl Node {
     fn blank() -> Self {
         Self {
             level: 0,
-            sole: AtomicBool::new(false),
+            single_consumer: AtomicBool::new(false),
             taken: AtomicBool::new(false),
             location: Location::caller(),
             extras: OnceLock::new(),
@@ -60,7 +60,7 @@ impl Node {
 
     /// Drops the contents and keeps the memory.
     #[inline]
-    fn blank_out(&mut self) {
+    fn clear(&mut self) {
         self.edges = Edges::NONE;
         self.state = State::NOTHING;
         if self.extras.get().is_some() {
@@ -106,7 +106,7 @@ impl Node {
 
     /// The saved entries: taken, or copied if `retain`; `None` if they were taken before.
     #[inline(always)]
-    pub(super) fn entries(&self, retain: bool) -> Option<Held<'_>> {
+    pub(super) fn entries(&self, retain: bool) -> Option<SavedEntries<'_>> {
         if self.taken.load(Ordering::Relaxed) {
             return None;
         }
@@ -129,21 +129,21 @@ impl Node {
 
     /// Whether no hook and no observer sees the gradients at this node.
     #[inline(always)]
-    pub(crate) fn is_unseen(&self) -> bool {
-        self.extras.get().is_none() && !is_observed()
+    pub(crate) fn is_unobserved(&self) -> bool {
+        self.extras.get().is_none() && !observes_values()
     }
 
     /// Whether the node has a single consumer. Stays so, unless a recorded backward rebuilds a saved output.
     #[inline]
-    pub(crate) fn is_sole(&self) -> bool {
-        self.sole.load(Ordering::Relaxed)
+    pub(crate) fn has_single_consumer(&self) -> bool {
+        self.single_consumer.load(Ordering::Relaxed)
     }
 
     /// Notes one more consumer: another edge, or a tensor that is an output again.
     #[inline]
-    pub(super) fn gets_consumer(&self) {
-        if self.is_sole() {
-            self.sole.store(false, Ordering::Relaxed);
+    pub(super) fn add_consumer(&self) {
+        if self.has_single_consumer() {
+            self.single_consumer.store(false, Ordering::Relaxed);
         }
     }
 }
@@ -263,14 +263,14 @@ impl Pull<'_, '_> {
 pub(crate) fn only(grads: Slots) -> AnyTensor {
     match grads.into_inner() {
         Ok([Some(grad)]) => grad,
-        Ok([None]) => never_came(),
+        Ok([None]) => missing_gradient(),
         // The gradients that a hook returned may be on the heap.
-        Err(grads) => grads.into_iter().next().flatten().unwrap_or_else(|| never_came()),
+        Err(grads) => grads.into_iter().next().flatten().unwrap_or_else(|| missing_gradient()),
     }
 }
 
 #[cold]
-fn never_came() -> ! {
+fn missing_gradient() -> ! {
     unreachable!("a node is visited when its gradient came")
 }
 
@@ -279,65 +279,65 @@ pub(super) struct Observers {
     /// Called with each recorded node.
     pub(super) recorded: Option<fn(&mut NodeRef)>,
     /// Called when a value becomes output `slot` of a node; without the value if others share it.
-    pub(super) made: Option<fn(&NodeRef, u32, (DType, &[usize]), Option<&dyn Any>)>,
+    pub(super) output: Option<fn(&NodeRef, u32, (DType, &[usize]), Option<&dyn Any>)>,
     /// Called with an input that wants no gradient; returns the number under which it was reported.
     pub(super) constant: Option<fn(&dyn Any) -> u32>,
 }
 
-type Watched = Vec<&'static Observers>;
+type ObserverList = Vec<&'static Observers>;
 
 thread_local! {
     /// The callbacks of this thread's observing scopes.
-    static WATCHED: RefCell<Watched> = const { RefCell::new(Watched::new()) };
+    static OBSERVERS: RefCell<ObserverList> = const { RefCell::new(ObserverList::new()) };
     /// The number of these scopes.
-    static WATCHING: Cell<usize> = const { Cell::new(0) };
+    static OBSERVER_COUNT: Cell<usize> = const { Cell::new(0) };
     /// Whether one of them sees outputs and gradients.
-    static OBSERVED: Cell<bool> = const { Cell::new(false) };
+    static OBSERVES_VALUES: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A guard that keeps observers active until it is dropped, also by unwinding.
-pub(crate) struct Watching(&'static Observers);
+pub(crate) struct Observing(&'static Observers);
 
-impl Watching {
+impl Observing {
     pub(super) fn start(observers: &'static Observers) -> Self {
-        WATCHED.with_borrow_mut(|watched| watched.push(observers));
-        WATCHING.set(WATCHING.get() + 1);
+        OBSERVERS.with_borrow_mut(|list| list.push(observers));
+        OBSERVER_COUNT.set(OBSERVER_COUNT.get() + 1);
         Self(observers)
     }
 }
 
-impl Drop for Watching {
+impl Drop for Observing {
     fn drop(&mut self) {
-        WATCHING.set(WATCHING.get() - 1);
-        WATCHED.with_borrow_mut(|watched| {
-            let last = watched.iter().rposition(|known| ptr::eq(*known, self.0));
-            last.map(|last| watched.remove(last))
+        OBSERVER_COUNT.set(OBSERVER_COUNT.get() - 1);
+        OBSERVERS.with_borrow_mut(|list| {
+            let last = list.iter().rposition(|known| ptr::eq(*known, self.0));
+            last.map(|last| list.remove(last))
         });
     }
 }
 
 /// Whether a scope of this thread observes what is recorded.
 #[inline(always)]
-pub(crate) fn is_watched() -> bool {
-    WATCHING.get() != 0
+pub(crate) fn has_observers() -> bool {
+    OBSERVER_COUNT.get() != 0
 }
 
 /// Whether an observer sees the outputs of nodes, and gradients.
 #[inline]
-pub(crate) fn is_observed() -> bool {
-    is_watched() && OBSERVED.get()
+pub(crate) fn observes_values() -> bool {
+    has_observers() && OBSERVES_VALUES.get()
 }
 
-pub(super) fn set_observed(observed: bool) {
-    OBSERVED.set(observed);
+pub(super) fn set_observes_values(observed: bool) {
+    OBSERVES_VALUES.set(observed);
 }
 
 /// Calls the callbacks of this thread's scopes for an event, each once.
 #[cold]
 fn each_observer<F: Copy>(of: impl Fn(&'static Observers) -> Option<F>, mut call: impl FnMut(F)) {
-    let watched = WATCHED.with_borrow(Watched::clone);
-    for (at, observers) in watched.iter().enumerate() {
-        let again = watched[..at].iter().any(|before| ptr::eq(*before, *observers));
+    let list = OBSERVERS.with_borrow(ObserverList::clone);
+    for (at, observers) in list.iter().enumerate() {
+        let again = list[..at].iter().any(|before| ptr::eq(*before, *observers));
         if let Some(f) = of(observers).filter(|_| !again) {
             call(f);
         }
@@ -345,17 +345,17 @@ fn each_observer<F: Copy>(of: impl Fn(&'static Observers) -> Option<F>, mut call
 }
 
 /// Reports a value that becomes an output of a node to observers.
-pub(super) fn show_made(
+pub(super) fn report_output(
     node: &NodeRef,
     slot: u32,
     form: (DType, &[usize]),
     value: Option<&dyn Any>,
 ) {
-    each_observer(|observers| observers.made, |made| made(node, slot, form, value));
+    each_observer(|observers| observers.output, |output| output(node, slot, form, value));
 }
 
 /// Reports an input that wants no gradient; returns its number, or 0 without an observer.
-pub(super) fn show_constant(value: &dyn Any) -> u32 {
+pub(super) fn report_constant(value: &dyn Any) -> u32 {
     let mut number = 0;
     each_observer(|observers| observers.constant, |constant| number = constant(value));
     number
@@ -381,8 +381,8 @@ impl NodeRef {
         location: &'static Location<'static>,
     ) -> Self {
         let mut node = Self(Some(Spare::take(&SPARES).unwrap_or_else(new_node)));
-        if let Some(content) = node.alone() {
-            *content.sole.get_mut() = false;
+        if let Some(content) = node.get_mut() {
+            *content.single_consumer.get_mut() = false;
             *content.taken.get_mut() = false;
             content.location = Composite::place(location);
             content.op = op;
@@ -391,7 +391,7 @@ impl NodeRef {
             forget(replace(&mut content.state, state));
             content.level = content.edges.level();
         }
-        if is_watched() {
+        if has_observers() {
             each_observer(|observers| observers.recorded, |recorded| recorded(&mut node));
         }
         node
@@ -401,7 +401,7 @@ impl NodeRef {
     #[inline(always)]
     pub(super) fn into_edge(self, slot: u32) -> Edge {
         if self.arc().is_unique() {
-            self.sole.store(true, Ordering::Relaxed);
+            self.single_consumer.store(true, Ordering::Relaxed);
         }
         Edge::output(self, slot)
     }
@@ -410,12 +410,12 @@ impl NodeRef {
     fn arc(&self) -> &Arc<Node> {
         match &self.0 {
             Some(node) => node,
-            None => taken_out(),
+            None => used_after_drop(),
         }
     }
 
     /// The node, if this is its only reference.
-    pub(super) fn alone(&mut self) -> Option<&mut Node> {
+    pub(super) fn get_mut(&mut self) -> Option<&mut Node> {
         self.0.as_mut().and_then(Arc::get_mut)
     }
 
@@ -434,7 +434,7 @@ fn new_node() -> Arc<Node> {
 /// Only `drop` empties a reference. This aborts instead of unwinding: otherwise callers would need code to
 /// clean up between two uses, and could not keep values in registers.
 #[cold]
-pub(super) extern "C" fn taken_out() -> ! {
+pub(super) extern "C" fn used_after_drop() -> ! {
     unreachable!("a reference is used after it was dropped")
 }
 
@@ -448,7 +448,7 @@ impl std::ops::Deref for NodeRef {
 }
 
 /// The most empty nodes that a thread caches: 17 MiB. A freed chain is reused in the order of its allocation.
-const KEPT: usize = 1 << 17;
+const MAX_CACHED_NODES: usize = 1 << 17;
 
 thread_local! {
     static SPARES: Spare<Node> = const { Spare::new() };
@@ -491,8 +491,8 @@ fn free(node: Arc<Node>) {
 #[inline]
 fn give_back(mut node: Arc<Node>) {
     let Some(content) = Arc::get_mut(&mut node) else { return };
-    content.blank_out();
-    Spare::give(&SPARES, node, KEPT);
+    content.clear();
+    Spare::give(&SPARES, node, MAX_CACHED_NODES);
 }
 
 /// Nodes whose last reference was dropped while another node was being freed. A chain has one at a time.

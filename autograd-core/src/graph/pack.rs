@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::any::{AnyTensor, for_any};
 use super::mode::GradMode;
-use super::node::{Node, NodeRef, Observers, Op, Pull, Slots, Watching, only};
-use super::parts::{Absent, At, Edge, Edges, Packed, Role, SavedTensor, State, To};
+use super::node::{Node, NodeRef, Observers, Observing, Op, Pull, Slots, only};
+use super::parts::{Absent, At, Destination, Edge, Edges, Packed, Role, SavedTensor, State};
 use super::tensor::Tensor;
 use crate::array::DType;
 use crate::error::{Error, HookResult, Result};
@@ -65,7 +65,7 @@ impl Unpacked {
 }
 
 /// Runs user code with recording and packing off.
-fn aside<R>(f: impl FnOnce() -> R) -> R {
+fn run_suspended<R>(f: impl FnOnce() -> R) -> R {
     let _suspended = Unpacked::start();
     GradMode::of(false, f)
 }
@@ -75,7 +75,7 @@ fn aside<R>(f: impl FnOnce() -> R) -> R {
 pub struct SavedTensorsHooks {
     hooks: Rc<Hooks>,
     _scope: Scope,
-    _watching: Watching,
+    _watching: Observing,
 }
 
 impl SavedTensorsHooks {
@@ -157,15 +157,15 @@ pub fn saved_tensors_hooks<P: Send + Sync + 'static>(
     SavedTensorsHooks {
         _scope: Scope::open(Some(Rc::clone(&hooks))),
         hooks,
-        _watching: Watching::start(&PACK),
+        _watching: Observing::start(&PACK),
     }
 }
 
-static PACK: Observers = Observers { recorded: Some(pack_saved), made: None, constant: None };
+static PACK: Observers = Observers { recorded: Some(pack_saved), output: None, constant: None };
 
 /// Packs the saved tensors of a new node with the hooks in force, if any.
 fn pack_saved(node: &mut NodeRef) {
-    let Some(node) = node.alone() else { return };
+    let Some(node) = node.get_mut() else { return };
     let hooks = SCOPES.with_borrow(|scopes| scopes.last().and_then(|(_, hooks)| hooks.clone()));
     if let Some(hooks) = hooks {
         node.pack(|node, saved, position| hooks.pack(node, saved, position));
@@ -190,8 +190,8 @@ impl Hooks {
     fn pack(&self, node: &Node, saved: SavedTensor, position: usize) -> Arc<dyn Packed> {
         let SavedTensor { tensor, version, role } = saved;
         let name = node.saved_name(role, position);
-        let alone = tensor.alias();
-        let unpack = aside(|| (self.pack)(&alone)).map_err(|error| {
+        let alias = tensor.alias();
+        let unpack = run_suspended(|| (self.pack)(&alias)).map_err(|error| {
             let error = Error::SavedTensorHook {
                 op: node.name(),
                 parameter: name.clone(),
@@ -205,7 +205,7 @@ impl Hooks {
         let (dtype, shape) = (tensor.dtype(), tensor.shape().to_vec());
         let edge = match role {
             // An output is restored at the node itself.
-            Role::Output(_) | Role::OutputValue(_) => Edge::None(Absent::UNSEEN),
+            Role::Output(_) | Role::OutputValue(_) => Edge::None(Absent::UNOBSERVED),
             _ => for_any!(&tensor, t => t.edge()),
         };
         // A change in place after packing is not an error; one during forward is.
@@ -221,7 +221,7 @@ impl Hooks {
 impl Packed for PackedTensor {
     fn unpack(&self, at: &At<'_>) -> Result<SavedTensor> {
         let unpack = self.unpack.as_ref().map_err(Error::clone)?;
-        let tensor = match aside(|| unpack()) {
+        let tensor = match run_suspended(|| unpack()) {
             Ok(tensor) => tensor,
             Err(error) => {
                 return Err(Error::SavedTensorHook {
@@ -246,7 +246,7 @@ impl Packed for PackedTensor {
         let value: AnyTensor =
             for_any!(&tensor, t => Tensor::new(t.read().contiguous().into_owned()).into());
         let tensor = match (self.role, &self.edge) {
-            (Role::Output(_) | Role::OutputValue(_), _) if !self.stop => value.kept_output(),
+            (Role::Output(_) | Role::OutputValue(_), _) if !self.stop => value.saved_output(),
             (_, Edge::None(_)) => value,
             (_, Edge::Leaf(_)) => {
                 let node = NodeRef::record(
@@ -258,8 +258,10 @@ impl Packed for PackedTensor {
                 for_any!(value, t => t.attached(node, 0).into())
             }
             (_, edge) => match edge.to() {
-                To::Node(node, slot) => for_any!(value, t => t.attached(node.clone(), slot).into()),
-                To::None(_) | To::Leaf(_) => value,
+                Destination::Node(node, slot) => {
+                    for_any!(value, t => t.attached(node.clone(), slot).into())
+                }
+                Destination::None(_) | Destination::Leaf(_) => value,
             },
         };
         let version = match self.role {

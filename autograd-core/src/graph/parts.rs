@@ -31,7 +31,7 @@ pub(crate) enum Edge {
 }
 
 /// The destination of an edge, borrowed.
-pub(crate) enum To<'e> {
+pub(crate) enum Destination<'e> {
     None(&'e Absent),
     /// An output of a node, by its slot.
     Node(&'e NodeRef, u32),
@@ -44,11 +44,11 @@ pub(crate) struct Absent {
     /// Why it wants none, though it was computed from a tensor that wants one.
     pub(crate) lost: Lost,
     /// The number of its range if there is an observer, else 0.
-    pub(crate) seen: u32,
+    pub(crate) range_id: u32,
 }
 
 impl Absent {
-    pub(crate) const UNSEEN: Self = Self { lost: Lost::NONE, seen: 0 };
+    pub(crate) const UNOBSERVED: Self = Self { lost: Lost::NONE, range_id: 0 };
 }
 
 impl Edge {
@@ -58,27 +58,27 @@ impl Edge {
     }
 
     #[inline]
-    pub(crate) fn to(&self) -> To<'_> {
+    pub(crate) fn to(&self) -> Destination<'_> {
         match self {
-            Self::None(absent) => To::None(absent),
-            Self::Node(node) => To::Node(node, 0),
-            Self::Output(output) => To::Node(&output.0, output.1),
-            Self::Leaf(leaf) => To::Leaf(leaf),
+            Self::None(absent) => Destination::None(absent),
+            Self::Node(node) => Destination::Node(node, 0),
+            Self::Output(output) => Destination::Node(&output.0, output.1),
+            Self::Leaf(leaf) => Destination::Leaf(leaf),
         }
     }
 
     #[inline]
     pub(crate) fn node(&self) -> Option<&NodeRef> {
         match self.to() {
-            To::Node(node, _) => Some(node),
-            To::None(_) | To::Leaf(_) => None,
+            Destination::Node(node, _) => Some(node),
+            Destination::None(_) | Destination::Leaf(_) => None,
         }
     }
 
     /// A copy of this edge for one more node.
-    pub(crate) fn again(&self) -> Self {
+    pub(crate) fn share(&self) -> Self {
         if let Some(node) = self.node() {
-            node.gets_consumer();
+            node.add_consumer();
         }
         self.clone()
     }
@@ -97,7 +97,7 @@ pub(crate) enum Edges {
 }
 
 impl Edges {
-    pub(super) const NONE: Self = Self::One(Edge::None(Absent::UNSEEN));
+    pub(super) const NONE: Self = Self::One(Edge::None(Absent::UNOBSERVED));
 
     /// The edges to the producers of these inputs.
     pub(super) fn of<T: Element>(inputs: &[&Tensor<T>]) -> Self {
@@ -204,8 +204,8 @@ impl Saved {
     #[inline(always)]
     pub(crate) fn output<T: Element>(slot: usize, output: &Tensor<T>) -> Self {
         match u16::try_from(slot) {
-            Ok(slot) => Self::tensor(output.value_alone(), Role::OutputValue(slot)),
-            Err(_) => Self::tensor(output.value_alone(), Role::Constant),
+            Ok(slot) => Self::tensor(output.saved_value(), Role::OutputValue(slot)),
+            Err(_) => Self::tensor(output.saved_value(), Role::Constant),
         }
     }
 
@@ -242,7 +242,7 @@ pub(crate) trait Packed: Send + Sync {
 }
 
 /// The entries that a visit reads.
-pub(super) enum Held<'n> {
+pub(super) enum SavedEntries<'n> {
     /// In the node.
     Here(&'n [Saved]),
     Taken(Vec<Saved>),
@@ -304,14 +304,16 @@ impl State {
 
     /// The entries: taken, or copied if `retain`; `None` if they were taken before.
     #[inline(always)]
-    pub(super) fn entries(&self, retain: bool) -> Option<Held<'_>> {
+    pub(super) fn entries(&self, retain: bool) -> Option<SavedEntries<'_>> {
         match self {
-            Self::Inline([Saved::Plain(_), entry]) => Some(Held::Here(slice::from_ref(entry))),
-            Self::Inline(entries) => Some(Held::Here(entries)),
+            Self::Inline([Saved::Plain(_), entry]) => {
+                Some(SavedEntries::Here(slice::from_ref(entry)))
+            }
+            Self::Inline(entries) => Some(SavedEntries::Here(entries)),
             Self::Heap(heap) => {
                 let mut held = heap.entries.lock().unwrap_or_else(PoisonError::into_inner);
                 let entries = if retain { held.clone() } else { held.take() };
-                entries.map(Held::Taken)
+                entries.map(SavedEntries::Taken)
             }
         }
     }
@@ -425,7 +427,7 @@ type NewGrads = Option<Vec<Option<AnyTensor>>>;
 impl Node {
     /// A token that identifies the node, also after the node is dropped and its memory is reused.
     pub(crate) fn token(&self) -> Token {
-        Token(Arc::downgrade(self.made_extras()))
+        Token(Arc::downgrade(self.extras_or_init()))
     }
 
     /// The [`Token::key`] of its token; `None` if it has none.
@@ -433,7 +435,7 @@ impl Node {
         self.extras.get().map(|extras| Arc::as_ptr(extras).cast())
     }
 
-    fn made_extras(&self) -> &Arc<Extras> {
+    fn extras_or_init(&self) -> &Arc<Extras> {
         self.extras.get_or_init(Arc::default)
     }
 
@@ -444,8 +446,8 @@ impl Node {
     }
 
     /// The hooks, created if there are none.
-    pub(crate) fn made_hooks(&self) -> &HookList<NodeAction> {
-        &self.made_extras().hooks
+    pub(crate) fn hooks_or_init(&self) -> &HookList<NodeAction> {
+        &self.extras_or_init().hooks
     }
 
     /// How often an output was changed in place since the op returned it.

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::any::{AnyTensor, Element};
 use super::node::{Node, NodeRef, Op, Pull, Push, Slots, only};
 use super::parts::{Edges, Entries, Plain, Saved, State};
-use super::saved::{Kept, typed};
+use super::saved::{SavedReader, typed};
 use super::shapes::output_shapes;
 use super::tensor::Tensor;
 use super::unrecorded::unrecorded;
@@ -30,21 +30,23 @@ struct RuledCall {
 /// From the saved tensors, the output's gradient and a flag for each input that wants a gradient, computes
 /// the inputs' gradients and delivers each with the input's position.
 type Pulls =
-    dyn Fn(&mut Kept<'_>, AnyTensor, &[bool], &mut Deliver<'_>) -> Result<()> + Send + Sync;
+    dyn Fn(&mut SavedReader<'_>, AnyTensor, &[bool], &mut Deliver<'_>) -> Result<()> + Send + Sync;
 type Deliver<'a> = dyn FnMut(usize, AnyTensor) -> Result<()> + 'a;
 /// From the saved tensors, the inputs' tangents, of which there is at least one, and the output's shape,
 /// computes the output's tangent; `None` leaves that to the transposed backward.
-type Pushes = dyn Fn(&mut Kept<'_>, &Slots, &[usize]) -> Result<Option<AnyTensor>> + Send + Sync;
+type Pushes =
+    dyn Fn(&mut SavedReader<'_>, &Slots, &[usize]) -> Result<Option<AnyTensor>> + Send + Sync;
 
 impl Rule {
     /// Creates a rule for backward only.
     pub(crate) fn new<T: Element, U: Element, G: AsMut<[Option<Tensor<T>>]>>(
         saved: impl IntoIterator<Item = Saved>,
-        pull: impl Fn(&mut Kept<'_>, Tensor<U>, &[bool]) -> Result<G> + Send + Sync + 'static,
+        pull: impl Fn(&mut SavedReader<'_>, Tensor<U>, &[bool]) -> Result<G> + Send + Sync + 'static,
     ) -> Self {
-        let pull = move |saved: &mut Kept<'_>, grad, wants: &[bool], deliver: &mut Deliver<'_>| {
-            delivered(pull(saved, typed(grad), wants), deliver)
-        };
+        let pull =
+            move |saved: &mut SavedReader<'_>, grad, wants: &[bool], deliver: &mut Deliver<'_>| {
+                delivered(pull(saved, typed(grad), wants), deliver)
+            };
         let call = RuledCall { name: "", pull: Box::new(pull), push: None };
         Self { saved: saved.into_iter().collect(), call }
     }
@@ -52,7 +54,7 @@ impl Rule {
     /// Adds a rule for forward mode.
     pub(crate) fn with_push<T: Element>(
         mut self,
-        push: impl Fn(&mut Kept<'_>, &[Option<Tensor<T>>], &[usize]) -> Result<Option<Tensor<T>>>
+        push: impl Fn(&mut SavedReader<'_>, &[Option<Tensor<T>>], &[usize]) -> Result<Option<Tensor<T>>>
         + Send
         + Sync
         + 'static,
@@ -120,7 +122,7 @@ impl Op for Ruled {
         let edges = pull.node.edges();
         let wants: SmallVec<[bool; 4]> = edges.iter().map(|edge| pull.wants(edge)).collect();
         let call = Self::call(pull.node);
-        let saved = &mut pull.at().kept(pull.retain)?;
+        let saved = &mut pull.at().saved_reader(pull.retain)?;
         (call.pull)(saved, only(grads), &wants, &mut |input, grad| {
             pull.sink.deliver(&edges[input], grad)
         })
@@ -130,7 +132,7 @@ impl Op for Ruled {
         let Some(rule) = &Self::call(push.node).push else { return Ok(None) };
         let shape = output_shapes(push.node).and_then(|shapes| shapes.into_iter().next()?);
         let Some((_, shape)) = shape else { return Ok(None) };
-        let tangent = rule(&mut push.at().kept(true)?, &push.tangents, &shape)?;
+        let tangent = rule(&mut push.at().saved_reader(true)?, &push.tangents, &shape)?;
         Ok(tangent.map(|tangent| Slots::from_elem(Some(tangent), 1)))
     }
 }

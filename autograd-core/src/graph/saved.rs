@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::any::{AnyTensor, Element, for_any};
 use super::node::{Pull, Push};
-use super::parts::{At, Held, Role, Saved, SavedTensor};
+use super::parts::{At, Role, Saved, SavedEntries, SavedTensor};
 use super::tensor::Tensor;
 use crate::error::Result;
 
@@ -28,13 +28,13 @@ impl<'n> At<'n> {
 
     /// As [`read`](Self::read), with the visit that reads them.
     #[inline(always)]
-    pub(crate) fn kept(self, retain: bool) -> Result<Kept<'n>> {
-        Ok(Kept { entries: self.read(retain)?, at: self })
+    pub(crate) fn saved_reader(self, retain: bool) -> Result<SavedReader<'n>> {
+        Ok(SavedReader { entries: self.read(retain)?, at: self })
     }
 
     /// The saved tensors as backward would get them; `None` for an optional one that is absent.
     pub(crate) fn saved(self) -> Result<Vec<Option<AnyTensor>>> {
-        self.kept(true)?.all()
+        self.saved_reader(true)?.all()
     }
 }
 
@@ -95,7 +95,7 @@ impl SavedTensor {
 
 /// The entries that a node saved, as one visit reads them, one by one.
 pub(crate) struct Reader<'n> {
-    entries: Held<'n>,
+    entries: SavedEntries<'n>,
     next: usize,
     read: usize,
 }
@@ -104,8 +104,8 @@ impl Reader<'_> {
     #[inline]
     fn as_slice(&self) -> &[Saved] {
         match &self.entries {
-            Held::Here(entries) => entries,
-            Held::Taken(entries) => entries,
+            SavedEntries::Here(entries) => entries,
+            SavedEntries::Taken(entries) => entries,
         }
     }
 
@@ -118,18 +118,18 @@ impl Reader<'_> {
                 *entry = Saved::Tensor(packed.unpack(&at)?);
             }
         }
-        self.entries = Held::Taken(entries);
+        self.entries = SavedEntries::Taken(entries);
         Ok(())
     }
 
     /// Whether the entries stay in the node.
     pub(crate) fn is_here(&self) -> bool {
-        matches!(self.entries, Held::Here(_))
+        matches!(self.entries, SavedEntries::Here(_))
     }
 
     /// The entry at `place`, borrowed, if it is a tensor. An output then has no place in the graph.
     #[inline(always)]
-    pub(crate) fn lent<T: Element>(&self, place: usize, at: At<'_>) -> Result<Option<&Tensor<T>>> {
+    pub(crate) fn peek<T: Element>(&self, place: usize, at: At<'_>) -> Result<Option<&Tensor<T>>> {
         let Some(Saved::Tensor(saved)) = self.as_slice().get(place) else { return Ok(None) };
         saved.check(at, place)?;
         Ok(T::peek(&saved.tensor))
@@ -150,20 +150,22 @@ impl Reader<'_> {
         let place = self.next;
         self.next += 1;
         match &mut self.entries {
-            Held::Here(entries) => entries.get(place).cloned(),
-            Held::Taken(entries) => entries.get_mut(place).map(|it| replace(it, Saved::Nothing)),
+            SavedEntries::Here(entries) => entries.get(place).cloned(),
+            SavedEntries::Taken(entries) => {
+                entries.get_mut(place).map(|it| replace(it, Saved::Nothing))
+            }
         }
         .unwrap_or(Saved::Nothing)
     }
 }
 
 /// The entries that a node saved, and the visit that reads them.
-pub(crate) struct Kept<'n> {
+pub(crate) struct SavedReader<'n> {
     pub(crate) entries: Reader<'n>,
     pub(crate) at: At<'n>,
 }
 
-impl Kept<'_> {
+impl SavedReader<'_> {
     /// The next entry and its role, if it is a tensor.
     #[inline]
     pub(crate) fn any(&mut self) -> Result<Option<(AnyTensor, Role)>> {
@@ -185,13 +187,13 @@ impl Kept<'_> {
 
     /// The next entry, which must be a tensor of `T`.
     pub(crate) fn tensor<T: Element>(&mut self) -> Result<Tensor<T>> {
-        Ok(self.optional()?.unwrap_or_else(|| out_of_step()))
+        Ok(self.optional()?.unwrap_or_else(|| entry_mismatch()))
     }
 
     /// The next entry, which must be neither a tensor nor a number.
     pub(crate) fn plain<P: Send + Sync + 'static>(&mut self) -> Arc<P> {
-        let Saved::Plain(plain) = self.entries.entry() else { out_of_step() };
-        plain.downcast().unwrap_or_else(|_| out_of_step())
+        let Saved::Plain(plain) = self.entries.entry() else { entry_mismatch() };
+        plain.downcast().unwrap_or_else(|_| entry_mismatch())
     }
 
     /// All tensors as backward receives them; `None` for an optional one that is absent.
@@ -214,6 +216,6 @@ pub(crate) fn typed<T: Element>(tensor: AnyTensor) -> Tensor<T> {
 }
 
 #[cold]
-fn out_of_step() -> ! {
+fn entry_mismatch() -> ! {
     unreachable!("what was saved is read in its order")
 }

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-use super::node::{NodeRef, Observers, Watching};
+use super::node::{NodeRef, Observers, Observing};
 use super::parts::{Key, Token};
 use crate::array::shape::copied;
 use crate::array::{DType, Shape};
@@ -22,13 +22,13 @@ thread_local! {
 
 /// A guard that turns forward mode on in this thread until it is dropped, also by unwinding.
 pub(crate) struct ForwardMode {
-    _watching: Watching,
+    _watching: Observing,
 }
 
 impl ForwardMode {
     pub(crate) fn start() -> Self {
         SCOPES.set(SCOPES.get() + 1);
-        Self { _watching: Watching::start(&SHAPES) }
+        Self { _watching: Observing::start(&SHAPES) }
     }
 
     /// Whether forward mode is on in this thread.
@@ -46,7 +46,7 @@ impl Drop for ForwardMode {
     }
 }
 
-static SHAPES: Observers = Observers { recorded: None, made: Some(note), constant: None };
+static SHAPES: Observers = Observers { recorded: None, output: Some(note), constant: None };
 
 /// Records the form of a value that became output `slot` of a node.
 fn note(node: &NodeRef, slot: u32, (dtype, shape): (DType, &[usize]), _: Option<&dyn Any>) {

@@ -14,7 +14,7 @@ mod shared;
 use super::any::Element;
 use super::hooks::HookList;
 use super::mode::is_grad_enabled;
-use super::node::{NodeRef, is_watched, show_constant, show_made, taken_out};
+use super::node::{NodeRef, has_observers, report_constant, report_output, used_after_drop};
 use super::parts::{Absent, Edge, GradHook, Token};
 use crate::array::shape::copied;
 use crate::array::{DType, Shape, Value, fits_inline};
@@ -91,7 +91,7 @@ pub struct Inner<T: Element> {
     /// The data once it has been changed in place; `value` then has only the shape.
     shared: OnceLock<Arc<Shared<T>>>,
     /// Counted separately: a weak reference to it does not keep the tensor alive.
-    kept: OnceLock<sync::Arc<Kept<T>>>,
+    leaf: OnceLock<sync::Arc<LeafState<T>>>,
 }
 
 /// The bit for `stop_gradient`.
@@ -106,12 +106,12 @@ struct Shared<T: Element> {
 }
 
 /// The gradient and hooks of a tensor.
-struct Kept<T: Element> {
+struct LeafState<T: Element> {
     grad: Mutex<Option<Tensor<T>>>,
     hooks: HookList<GradHook>,
 }
 
-impl<T: Element> Default for Kept<T> {
+impl<T: Element> Default for LeafState<T> {
     fn default() -> Self {
         Self { grad: Mutex::new(None), hooks: HookList::default() }
     }
@@ -144,9 +144,9 @@ impl<T: Element> Tensor<T> {
     #[inline]
     pub(crate) fn output(value: Value<T>, node: Option<NodeRef>) -> Self {
         if let Some(node) = &node
-            && is_watched()
+            && has_observers()
         {
-            made(node, 0, &value);
+            output_attached(node, 0, &value);
         }
         Self::with_producer(value, node.map(|node| (node, 0)))
     }
@@ -154,7 +154,7 @@ impl<T: Element> Tensor<T> {
     #[inline]
     fn with_producer(value: Value<T>, producer: Option<(NodeRef, u32)>) -> Self {
         if let Some((node, _)) = &producer {
-            node.gets_consumer();
+            node.add_consumer();
         }
         let mut spare = T::take_spare();
         if let Some(inner) = spare.as_mut().and_then(Arc::get_mut) {
@@ -168,7 +168,7 @@ impl<T: Element> Tensor<T> {
             gradient: AtomicU32::new(u32::from(producer.is_none())),
             producer,
             shared: OnceLock::new(),
-            kept: OnceLock::new(),
+            leaf: OnceLock::new(),
         })))
     }
 
@@ -207,7 +207,7 @@ impl<T: Element> Tensor<T> {
     fn inner(&self) -> &Arc<Inner<T>> {
         match &self.0 {
             Some(inner) => inner,
-            None => taken_out(),
+            None => used_after_drop(),
         }
     }
 
@@ -226,13 +226,13 @@ impl<T: Element> Tensor<T> {
     /// Makes this handle output `slot` of a node; other handles do not change.
     #[inline]
     pub(crate) fn attach(&mut self, node: NodeRef, slot: u32) {
-        if is_watched() {
-            made(&node, slot, &self.read());
+        if has_observers() {
+            output_attached(&node, slot, &self.read());
         }
         if let Some(inner) = self.inner_mut()
             && inner.is_bare()
         {
-            node.gets_consumer();
+            node.add_consumer();
             inner.producer = Some((node, slot));
             *inner.gradient.get_mut() = 0;
             return;
@@ -267,11 +267,11 @@ impl<T: Element> Tensor<T> {
     #[inline]
     pub(crate) fn is_temporary(&self) -> bool {
         let inner = self.inner();
-        inner.is_unique() && inner.shared.get().is_none() && inner.kept.get().is_none()
+        inner.is_unique() && inner.shared.get().is_none() && inner.leaf.get().is_none()
     }
 
     /// Reuses this tensor as a new one outside the graph, if it is a temporary and no output of a node.
-    pub(crate) fn try_alone(mut self) -> Result<Self, Self> {
+    pub(crate) fn try_reuse(mut self) -> Result<Self, Self> {
         if !self.is_temporary() || self.producer().is_some() {
             return Err(self);
         }
@@ -289,7 +289,7 @@ impl<T: Element> Tensor<T> {
     #[inline]
     pub(crate) fn try_in_place(&mut self, run: impl FnOnce(&mut Value<T>) -> bool) -> bool {
         let Some(inner) = self.inner_mut() else { return false };
-        if inner.shared.get().is_some() || inner.kept.get().is_some() || !run(&mut inner.value) {
+        if inner.shared.get().is_some() || inner.leaf.get().is_some() || !run(&mut inner.value) {
             return false;
         }
         // Usually `None`: an edge has taken it.
@@ -309,7 +309,7 @@ impl<T: Element> Tensor<T> {
 
     /// The form in which a node may hold its output: a separate tensor with the same value.
     #[inline]
-    pub(crate) fn value_alone(&self) -> Self {
+    pub(crate) fn saved_value(&self) -> Self {
         self.small_copy().unwrap_or_else(|| Self::new(self.read().into_owned()))
     }
 
@@ -318,17 +318,17 @@ impl<T: Element> Tensor<T> {
     /// ops are recorded, it keeps its place in the graph.
     #[inline]
     pub(crate) fn unshare(&mut self) {
-        let alone = self.inner().is_unique() && self.inner().shared.get().is_none();
-        if !alone || !self.stop_gradient() {
-            self.unshare_now(alone);
+        let unique = self.inner().is_unique() && self.inner().shared.get().is_none();
+        if !unique || !self.stop_gradient() {
+            self.unshare_now(unique);
         }
     }
 
     #[inline(never)]
-    fn unshare_now(&mut self, alone: bool) {
+    fn unshare_now(&mut self, unique: bool) {
         if !self.is_recorded() {
             *self = self.alias();
-        } else if !alone {
+        } else if !unique {
             *self = self.lent();
         }
     }
@@ -343,12 +343,12 @@ impl<T: Element> Tensor<T> {
     }
 
     /// The form in which a node keeps an output that wants a gradient: the value, with `stop_gradient` false.
-    pub(crate) fn kept_output(&self) -> Self {
-        let mut kept = self.alias_here();
-        if let (true, Some(inner)) = (T::DTYPE.is_float(), kept.inner_mut()) {
+    pub(crate) fn saved_output(&self) -> Self {
+        let mut output = self.alias_here();
+        if let (true, Some(inner)) = (T::DTYPE.is_float(), output.inner_mut()) {
             *inner.gradient.get_mut() &= !STOP;
         }
-        kept
+        output
     }
 
     /// This tensor as it is now, at the same place in the graph; later changes in place do not affect it.
@@ -523,11 +523,11 @@ impl<T: Element> Tensor<T> {
     /// The content of the edge for an input that wants no gradient.
     #[inline]
     pub(crate) fn absent(&self) -> Absent {
-        let seen = match is_watched() {
-            true => show_constant(&*self.read()),
+        let range_id = match has_observers() {
+            true => report_constant(&*self.read()),
             false => 0,
         };
-        Absent { lost: self.lost(), seen }
+        Absent { lost: self.lost(), range_id }
     }
 
     /// The [`edge`](Self::edge) of a consumed tensor, which hands over its node if nobody else can see it.
@@ -536,7 +536,7 @@ impl<T: Element> Tensor<T> {
         if !self.stop_gradient()
             && let Some(inner) = self.inner_mut()
             && inner.shared.get().is_none()
-            && inner.kept.get().is_none()
+            && inner.leaf.get().is_none()
             && let Some((node, slot)) = inner.producer.take()
         {
             return node.into_edge(slot);
@@ -554,8 +554,8 @@ impl<T: Element> Inner<T> {
         if self.shared.get().is_some() {
             self.shared.take();
         }
-        if self.kept.get().is_some() {
-            self.kept.take();
+        if self.leaf.get().is_some() {
+            self.leaf.take();
         }
         self.value.empty();
     }
@@ -563,7 +563,7 @@ impl<T: Element> Inner<T> {
     /// Whether it is only a value: no data shared with others, no gradient, no hook, no producer.
     #[inline]
     fn is_bare(&self) -> bool {
-        self.producer.is_none() && self.shared.get().is_none() && self.kept.get().is_none()
+        self.producer.is_none() && self.shared.get().is_none() && self.leaf.get().is_none()
     }
 
     /// As [`is_bare`](Self::is_bare), and it wants no gradient.
@@ -574,6 +574,6 @@ impl<T: Element> Inner<T> {
 }
 
 /// Reports a value that becomes an output of a node to observers.
-fn made<T: Element>(node: &NodeRef, slot: u32, value: &Value<T>) {
-    show_made(node, slot, (T::DTYPE, value.shape()), Some(value));
+fn output_attached<T: Element>(node: &NodeRef, slot: u32, value: &Value<T>) {
+    report_output(node, slot, (T::DTYPE, value.shape()), Some(value));
 }

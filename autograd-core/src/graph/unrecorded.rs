@@ -26,7 +26,7 @@ impl Lost {
     pub(crate) fn of_all<T: Element>(op: &'static str, at: Place, inputs: &[&Tensor<T>]) -> Self {
         let (mut lost, mut wants) = (Self::NONE, false);
         for input in inputs {
-            match input.outside() {
+            match input.stopped_by() {
                 Some(before) => lost = lost.and(before),
                 None => {
                     wants = true;
@@ -37,7 +37,7 @@ impl Lost {
                 }
             }
         }
-        if wants && mode::loses() { lost.and_now(op, at) } else { lost }
+        if wants && mode::loses_gradients() { lost.and_unrecorded(op, at) } else { lost }
     }
 
     /// As [`of`](Self::of), for an op without a derivative.
@@ -47,7 +47,7 @@ impl Lost {
         at: Place,
         input: &Tensor<T>,
     ) -> Self {
-        input.outside().unwrap_or_else(|| no_derivative(op, at))
+        input.stopped_by().unwrap_or_else(|| no_derivative(op, at))
     }
 }
 

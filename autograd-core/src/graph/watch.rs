@@ -6,25 +6,25 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::any::{AnyTensor, Element, for_any};
-use super::node::{NodeRef, Observers, Watching, set_observed};
+use super::node::{NodeRef, Observers, Observing, set_observes_values};
 use crate::array::{DType, Value};
 
 thread_local! {
-    static MADE: RefCell<Vec<Nodes>> = const { RefCell::new(Vec::new()) };
+    static RECORDED: RefCell<Vec<Nodes>> = const { RefCell::new(Vec::new()) };
     static OBSERVER: Cell<Option<Observer>> = const { Cell::new(None) };
 }
 
 /// A callback that receives what can be observed of nodes.
-pub(crate) type Observer = fn(Seen<'_>);
+pub(crate) type Observer = fn(Event<'_>);
 
 /// An event of recording.
-pub(crate) enum Seen<'a> {
+pub(crate) enum Event<'a> {
     /// An output of a node.
     Output(&'a NodeRef, u32, Range),
     /// An input of the next node that wants no gradient, with its number.
     Constant(u32, Range),
     /// An input to which a node has no edge, with its name.
-    Beside(&'a NodeRef, String, Range),
+    Untracked(&'a NodeRef, String, Range),
 }
 
 /// Nodes by their address.
@@ -32,19 +32,19 @@ pub(crate) type Nodes = HashSet<*const ()>;
 
 /// Reports outputs and constants.
 static OUTPUTS: Observers =
-    Observers { recorded: None, made: Some(made), constant: Some(constant) };
+    Observers { recorded: None, output: Some(observe_output), constant: Some(observe_constant) };
 
 /// Collects the addresses of nodes.
-static COUNT: Observers = Observers { recorded: Some(count), made: None, constant: None };
+static NODES: Observers = Observers { recorded: Some(add_node), output: None, constant: None };
 
 /// Starts a scope in which an observer may be set with [`observe`].
-pub(crate) fn watch() -> Watching {
-    Watching::start(&OUTPUTS)
+pub(crate) fn watch() -> Observing {
+    Observing::start(&OUTPUTS)
 }
 
-fn count(node: &mut NodeRef) {
-    MADE.with_borrow_mut(|made| {
-        if let Some(nodes) = made.last_mut() {
+fn add_node(node: &mut NodeRef) {
+    RECORDED.with_borrow_mut(|recorded| {
+        if let Some(nodes) = recorded.last_mut() {
             nodes.insert(node.address());
         }
     });
@@ -52,58 +52,58 @@ fn count(node: &mut NodeRef) {
 
 /// Runs a closure; returns the nodes that it recorded on this thread. Some may be dropped already.
 pub(crate) fn collect<R>(f: impl FnOnce() -> R) -> (R, Nodes) {
-    struct Layer;
-    impl Drop for Layer {
+    struct Scope;
+    impl Drop for Scope {
         fn drop(&mut self) {
-            MADE.with_borrow_mut(Vec::pop);
+            RECORDED.with_borrow_mut(Vec::pop);
         }
     }
-    let _watching = Watching::start(&COUNT);
-    MADE.with_borrow_mut(|made| made.push(Nodes::new()));
-    let layer = Layer;
+    let _watching = Observing::start(&NODES);
+    RECORDED.with_borrow_mut(|recorded| recorded.push(Nodes::new()));
+    let scope = Scope;
     let result = f();
-    let nodes = MADE.with_borrow_mut(|made| made.last_mut().map(std::mem::take));
-    drop(layer);
+    let nodes = RECORDED.with_borrow_mut(|recorded| recorded.last_mut().map(std::mem::take));
+    drop(scope);
     (result, nodes.unwrap_or_default())
 }
 
 /// Adds nodes to those that the enclosing [`collect`] has recorded.
 pub(crate) fn adopt(nodes: &Nodes) {
-    MADE.with_borrow_mut(|made| made.last_mut().map(|made| made.extend(nodes)));
+    RECORDED.with_borrow_mut(|recorded| recorded.last_mut().map(|recorded| recorded.extend(nodes)));
 }
 
 /// Sets the observer of this thread and returns the previous one.
 pub(crate) fn observe(observer: Option<Observer>) -> Option<Observer> {
-    set_observed(observer.is_some());
+    set_observes_values(observer.is_some());
     OBSERVER.replace(observer)
 }
 
-fn made(node: &NodeRef, slot: u32, _: (DType, &[usize]), value: Option<&dyn Any>) {
+fn observe_output(node: &NodeRef, slot: u32, _: (DType, &[usize]), value: Option<&dyn Any>) {
     // Computing a range takes a pass over the value.
     if let Some(observer) = OBSERVER.get()
         && let Some(range) = value.and_then(Range::of)
     {
-        observer(Seen::Output(node, slot, range));
+        observer(Event::Output(node, slot, range));
     }
 }
 
 /// Reports the range of an input without a gradient; returns its number, or 0 without an observer.
-fn constant(value: &dyn Any) -> u32 {
+fn observe_constant(value: &dyn Any) -> u32 {
     static NUMBERS: AtomicU32 = AtomicU32::new(1);
     let Some(observer) = OBSERVER.get() else { return 0 };
     let Some(range) = Range::of(value) else { return 0 };
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-    observer(Seen::Constant(number, range));
+    observer(Event::Constant(number, range));
     number
 }
 
 /// Reports an input to which this new node has no edge.
 #[cold]
-pub(crate) fn beside(node: &NodeRef, name: String, input: &AnyTensor) {
+pub(crate) fn report_untracked(node: &NodeRef, name: String, input: &AnyTensor) {
     if let Some(observer) = OBSERVER.get()
         && let Some(range) = for_any!(input, t => Range::of(&*t.read()))
     {
-        observer(Seen::Beside(node, name, range));
+        observer(Event::Untracked(node, name, range));
     }
 }
 

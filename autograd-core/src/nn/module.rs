@@ -231,7 +231,7 @@ impl Visitor<'_> {
         self.path.truncate(before);
     }
 
-    fn meet(&mut self, part: Part<'_>) {
+    fn report(&mut self, part: Part<'_>) {
         // A tensor that is visited by itself has its name in a list of one.
         let path = if self.path.is_empty() { "0" } else { &self.path };
         (self.found)(path, part);
@@ -333,19 +333,19 @@ impl Clone for Mode {
 #[diagnostic::do_not_recommend]
 impl<T: Float> Module for Tensor<T> {
     fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.meet(Part::Parameter(self.clone().into()));
+        visitor.report(Part::Parameter(self.clone().into()));
     }
 }
 
 impl<T: Element> Module for Buffer<T> {
     fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.meet(Part::Buffer(self.0.clone().into()));
+        visitor.report(Part::Buffer(self.0.clone().into()));
     }
 }
 
 impl Module for Mode {
     fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.meet(Part::Mode(self));
+        visitor.report(Part::Mode(self));
     }
 }
 

@@ -345,12 +345,12 @@ impl<T: Float, const AXES: usize> BatchNorm<T, AXES> {
             let affine = [&self.weight, &self.bias];
             if !self.mode.is_training() {
                 let stats = [&*self.running_mean, &*self.running_var];
-                return Ok(batch_norm::by_running(x, affine, stats, self.eps));
+                return Ok(batch_norm::with_running_stats(x, affine, stats, self.eps));
             }
             if per_channel < 2 {
                 return wrong("of at least two values per channel, for a variance".into());
             }
-            let (y, batch) = batch_norm::by_batch(x, affine, self.eps);
+            let (y, batch) = batch_norm::with_batch_stats(x, affine, self.eps);
             if is_tracing() {
                 let why = "in training it changes its running averages, which a traced closure cannot; call `eval()` first, \
                            or build the layer with `Program::batch_norm`";
@@ -366,7 +366,7 @@ impl<T: Float, const AXES: usize> BatchNorm<T, AXES> {
     fn collect(&self, batch: &[Tensor<T>; 2], n: usize) -> Result<()> {
         let _off = no_grad();
         let running = [&*self.running_mean, &*self.running_var];
-        let [mean, var] = batch_norm::mixed(running, batch, self.momentum, n);
+        let [mean, var] = batch_norm::new_stats(running, batch, self.momentum, n);
         self.running_mean.copy_from(&mean)?;
         self.running_var.copy_from(&var)?;
         self.num_batches_tracked.copy_from(&(&*self.num_batches_tracked + 1))

@@ -34,7 +34,7 @@ pub(crate) fn check(into: &StateDict, from: &StateDict) -> Result<()> {
         })
         .collect();
     if different.is_empty() {
-        different = torn(into, from);
+        different = shared_conflicts(into, from);
     }
     if missing.is_empty() && unexpected.is_empty() && different.is_empty() {
         return Ok(());
@@ -43,24 +43,24 @@ pub(crate) fn check(into: &StateDict, from: &StateDict) -> Result<()> {
 }
 
 /// Returns errors for tensors with two names in `into` and two values in `from`, of one shape and type.
-fn torn(into: &StateDict, from: &StateDict) -> Vec<String> {
+fn shared_conflicts(into: &StateDict, from: &StateDict) -> Vec<String> {
     fn same_bits<T: Element>(a: &Tensor<T>, b: &AnyTensor) -> bool {
         // NaN equals NaN: the value after loading would be the same.
         let bits = |t: &Tensor<T>| format!("{:?}", t.to_vec());
         b.downcast_ref::<T>().is_some_and(|b| a.to_vec() == b.to_vec() || bits(a) == bits(b))
     }
     let mut first: BTreeMap<*const (), &String> = BTreeMap::new();
-    let mut torn = Vec::new();
+    let mut all = Vec::new();
     for (name, tensor) in into {
         let before = *first.entry(tensor.address()).or_insert(name);
         if let (Some(a), Some(b)) = (from.get(before), from.get(name))
             && before != name
             && !for_any!(a, a => same_bits(a, b))
         {
-            torn.push(format!("`{before}` and `{name}` are one tensor, but have different values"));
+            all.push(format!("`{before}` and `{name}` are one tensor, but have different values"));
         }
     }
-    torn
+    all
 }
 
 fn copy<T: Element>(into: &Tensor<T>, from: &AnyTensor) -> Result<()> {

@@ -7,7 +7,7 @@ use super::table::{
     Attr, Form, Gradient, OpDef, Type, arithmetic, entries, exactly, number, position, reduced,
 };
 use super::{Binary, Caller, Numeric, expect, pairs};
-use crate::array::pick::{self, Around};
+use crate::array::pick::{self, AxisShape};
 use crate::array::reduce::Fold;
 use crate::array::shape::{axes as check_axes, axis as check_axis};
 use crate::array::{DType, IntoAxes, Shape, Value};
@@ -57,7 +57,7 @@ fn argsort<T: Numeric>(
     descending: bool,
     caller: Caller,
 ) -> Result<Tensor<i64>> {
-    let around = Around::new(x.shape(), check_axis("argsort", axis, x.ndim())?);
+    let around = AxisShape::new(x.shape(), check_axis("argsort", axis, x.ndim())?);
     Ok(positions("argsort", x, x.shape_owned(), caller, &|data, out| {
         out.iter_mut().zip(data).for_each(|(out, x)| *out = x.rank(descending));
         sort(out, around);
@@ -65,7 +65,7 @@ fn argsort<T: Numeric>(
 }
 
 /// Replaces the ranks along an axis by the positions that sort them in ascending order. Stable.
-fn sort(ranks: &mut [i64], Around { outer, n, inner }: Around) {
+fn sort(ranks: &mut [i64], AxisShape { outer, n, inner }: AxisShape) {
     let mut row: Vec<(i64, i64)> = Vec::with_capacity(n);
     for first in (0..outer).flat_map(|block| (0..inner).map(move |i| block * n * inner + i)) {
         row.clear();
@@ -104,9 +104,9 @@ const fn best_op(name: &'static str) -> OpDef {
 }
 
 /// Returns the shape around an axis, which must have elements, and the shape without the axis.
-fn around_elements(op: &'static str, shape: &[usize], axis: isize) -> Result<(Around, Shape)> {
+fn around_elements(op: &'static str, shape: &[usize], axis: isize) -> Result<(AxisShape, Shape)> {
     let position = check_axis(op, axis, shape.len())?;
-    let around = Around::new(shape, position);
+    let around = AxisShape::new(shape, position);
     if around.n == 0 {
         let expected = format!("of one element or more along axis {axis}");
         return Err(Error::shape(op, RECEIVER, expected, shape));
@@ -134,15 +134,15 @@ fn cumsum<T: Numeric>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let position = check_axis("cumsum", axis, x.ndim())?;
-    let around = Around::new(x.shape(), position);
+    let around = AxisShape::new(x.shape(), position);
     let value = T::running("cumsum", x.read().into_owned(), around, from_end)?;
-    let back = |(axis, from_end): (isize, bool), dy: Tensor<T>| summed_up(&dy, axis, !from_end);
-    let along = |(axis, from_end), dx: &Tensor<T>, _: &[usize]| summed_up(dx, axis, from_end);
+    let back = |(axis, from_end): (isize, bool), dy: Tensor<T>| running_sum(&dy, axis, !from_end);
+    let along = |(axis, from_end), dx: &Tensor<T>, _: &[usize]| running_sum(dx, axis, from_end);
     Ok(linear("cumsum", caller, x, value, (axis, from_end), back, along))
 }
 
 #[track_caller]
-fn summed_up<T: Numeric>(x: &Tensor<T>, axis: isize, from_end: bool) -> Result<Tensor<T>> {
+fn running_sum<T: Numeric>(x: &Tensor<T>, axis: isize, from_end: bool) -> Result<Tensor<T>> {
     call(&CUMSUM, [Attr::Int(axis), Attr::Flag(from_end)], [x.untyped()])
 }
 
@@ -342,7 +342,7 @@ impl<T: Numeric> Tensor<T> {
         /// ```
         pub fn cumsum, try_cumsum(&self, axis: isize) -> Tensor<T>,
             Axis | Overflow if "there is no such axis, or an integer sum is outside of the element type" {
-            summed_up(self, axis, false)
+            running_sum(self, axis, false)
         }
     }
 }

@@ -5,7 +5,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::derived::bound;
-use super::elementwise::{Handle, gradient, gradients_of, passed, run_formula};
+use super::elementwise::{Handle, gradient, gradients_of, run_formula, run_pass};
 use super::kernels::{of_integers, of_two};
 use super::shape::signed;
 use super::table::attr::Type;
@@ -15,7 +15,7 @@ use super::table::forms::{
 };
 use super::table::values::number;
 use super::table::{OpDef, family};
-use super::{Binary, Caller, Float, Input, Numeric, Unary, expect, joined, pairs};
+use super::{Binary, Caller, Float, Input, Numeric, Unary, add_parts, expect, pairs};
 use super::{small, trace};
 use crate::array::elementwise::{convert, convert_zip};
 use crate::array::shape::{broadcast, copied, same};
@@ -190,17 +190,17 @@ fn compute_large<'a, T: Float>(
     let (a, b) = (left.tensor(), right.tensor());
     let same = same(a.shape(), b.shape());
     let shape = if same { a.shape_owned() } else { broadcast(op.name(), a.shape(), b.shape())? };
-    if let (Binary::Mul, Some(value)) = (op, unchanged(&left, &right, &shape)) {
+    if let (Binary::Mul, Some(value)) = (op, product_with_ones(&left, &right, &shape)) {
         return Ok(Tensor::new(value));
     }
     if same {
         return Ok(run_formula(of_two(op), Some(left), right));
     }
-    Ok(Tensor::new(left.consume(|a| right.consume(|b| passed(of_two(op), &shape, &mut [a, b])))))
+    Ok(Tensor::new(left.consume(|a| right.consume(|b| run_pass(of_two(op), &shape, &mut [a, b])))))
 }
 
 /// Returns the other operand of a product with a broadcast 1, such as the gradient of a sum.
-fn unchanged<T: Float>(
+fn product_with_ones<T: Float>(
     left: &Input<'_, T>,
     right: &Input<'_, T>,
     shape: &[usize],
@@ -247,7 +247,7 @@ impl<T: Float> Op for PairRule<T> {
 
     fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         let (saved, at) = (pull.read()?, pull.at());
-        let operands = [saved.lent(0, at)?, saved.lent(1, at)?];
+        let operands = [saved.peek(0, at)?, saved.peek(1, at)?];
         let edges = pull.node.edges();
         let wants = [pull.wants(&edges[0]), pull.wants(&edges[1])];
         let shapes = pull.node.attrs::<[Shape; 2]>();
@@ -267,15 +267,15 @@ impl<T: Float> Op for PairRule<T> {
             return Ok(None);
         }
         let (saved, at) = (push.read()?, push.at());
-        let [a, b] = [saved.lent::<T>(0, at)?, saved.lent::<T>(1, at)?];
+        let [a, b] = [saved.peek::<T>(0, at)?, saved.peek::<T>(1, at)?];
         let a = || a.unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
         let b = || b.unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
         let [da, db] = [0, 1].map(|i| push.tangents[i].take().map(typed::<T>));
         let dy = match self.0 {
-            Binary::Add => joined(da, db),
-            Binary::Sub => joined(da, db.map(|db| -db)),
-            Binary::Mul => joined(da.map(|da| da * b()), db.map(|db| db * a())),
-            Binary::Div => joined(da.map(|da| da / b()), db.map(|db| -(db * a() / b()) / b())),
+            Binary::Add => add_parts(da, db),
+            Binary::Sub => add_parts(da, db.map(|db| -db)),
+            Binary::Mul => add_parts(da.map(|da| da * b()), db.map(|db| db * a())),
+            Binary::Div => add_parts(da.map(|da| da / b()), db.map(|db| -(db * a() / b()) / b())),
             Binary::Pow | Binary::Maximum | Binary::Minimum => None,
         };
         let Some(dy) = dy else { return Ok(None) };
@@ -313,7 +313,7 @@ impl<T: Float> NumberRule<T> {
     #[inline]
     fn gradient(&self, saved: &Reader<'_>, at: At<'_>, dy: AnyTensor) -> Result<Tensor<T>> {
         let Some(s) = saved.number(1) else { unreachable!("a number is saved") };
-        Ok(scalar_gradient((self.0, T::from_f64(s), self.1), saved.lent(0, at)?, typed(dy)))
+        Ok(scalar_gradient((self.0, T::from_f64(s), self.1), saved.peek(0, at)?, typed(dy)))
     }
 }
 
@@ -401,7 +401,7 @@ fn compute_scalar<T: Float>(op: Binary, x: Input<'_, T>, s: T, swapped: bool) ->
     }
     let (shape, s) = (x.tensor().shape_owned(), Operand::Own(Value::scalar(s)));
     Tensor::new(
-        x.consume(|x| passed(of_two(op), &shape, &mut if swapped { [s, x] } else { [x, s] })),
+        x.consume(|x| run_pass(of_two(op), &shape, &mut if swapped { [s, x] } else { [x, s] })),
     )
 }
 

@@ -10,7 +10,7 @@ use super::table::{
 };
 use super::{Binary, Caller, Numeric, pairs};
 use crate::array::integer::Additions;
-use crate::array::pick::{self, Around};
+use crate::array::pick::{self, AxisShape};
 use crate::array::rows::for_each_row;
 use crate::array::shape::{axis as check_axis, copied, element_count, row_major};
 use crate::array::{DType, Shape, Value};
@@ -18,7 +18,7 @@ use crate::error::{Error, Plural, RECEIVER, Result};
 use crate::graph::{AnyTensor, Element, Rule, Saved, Tensor, finish, unrecorded};
 
 /// Number of indices checked at once.
-const CHECKED: usize = 256;
+const CHECKED_AT_ONCE: usize = 256;
 
 /// Returns an error for the first index outside an axis of length `len`.
 pub(crate) fn check_indices(
@@ -33,7 +33,7 @@ pub(crate) fn check_indices(
     let outside = |&i: &i64| i as u64 >= len as u64;
     // A loop that may end at each element is not vectorized.
     let any = |part: &[i64]| part.iter().fold(false, |any, i| any | outside(i));
-    if !data.chunks(CHECKED).any(any) {
+    if !data.chunks(CHECKED_AT_ONCE).any(any) {
         return Ok(());
     }
     let Some(at) = data.iter().position(outside) else { return Ok(()) };
@@ -293,7 +293,7 @@ fn taken<T: Numeric>(
     shape: Shape,
 ) -> Value<T> {
     if picks == Picks::Slices {
-        let (around, index) = (Around::new(x.shape(), axis), index.to_vec());
+        let (around, index) = (AxisShape::new(x.shape(), axis), index.to_vec());
         let x = x.contiguous();
         let data = x.as_slice().unwrap_or(&[]);
         return Value::written(shape, |out| pick::select(data, around, &index, out));
@@ -363,7 +363,7 @@ impl<T: Numeric> Additions<T> for Added<'_, T> {
         let list = index.as_slice().unwrap_or(&[]);
         match (picks, alike(shape, axis, index.shape())) {
             (Picks::Slices, _) => {
-                pick::add_at(data, Around::new(shape, axis), list, source, plus);
+                pick::add_at(data, AxisShape::new(shape, axis), list, source, plus);
             }
             (_, Some(around)) => {
                 pick::scatter_add(data, around, (list, index.shape()[axis]), source, plus);
@@ -376,11 +376,11 @@ impl<T: Numeric> Additions<T> for Added<'_, T> {
 }
 
 /// Returns the shape around an axis, if an index has the same lengths on all other axes.
-fn alike(shape: &[usize], axis: usize, index: &[usize]) -> Option<Around> {
+fn alike(shape: &[usize], axis: usize, index: &[usize]) -> Option<AxisShape> {
     let same =
         index.len() == shape.len() && (0..shape.len()).all(|i| i == axis || index[i] == shape[i]);
     // An index without elements is excluded: the axis may have none either.
-    (same && !index.contains(&0)).then(|| Around::new(shape, axis))
+    (same && !index.contains(&0)).then(|| AxisShape::new(shape, axis))
 }
 
 /// # Picking by index

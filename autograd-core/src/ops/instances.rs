@@ -81,7 +81,7 @@ fn noted_scalar<T: Numeric + num_traits::NumCast>(
 
 // Entry points: thin generic methods in a user's crate end here, so that rules and kernels are
 // compiled once, in this crate.
-macro_rules! doors {
+macro_rules! numeric_entry_points {
     ($($t:ty => $binary:path, $scalar:path, $reduce:path, $matmul:path;)*) => {$(
         impl Numeric for $t {
             fn nearest(value: f64) -> Self {
@@ -140,7 +140,7 @@ macro_rules! doors {
     )*};
 }
 
-doors! {
+numeric_entry_points! {
     f32 => binary::float, binary::float_scalar, reduce::float, matmul::float;
     f64 => binary::float, binary::float_scalar, reduce::float, matmul::float;
     i32 => binary::integer, binary::integer_scalar, reduce::integer, matmul::integer;

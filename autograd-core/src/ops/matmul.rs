@@ -5,11 +5,11 @@ use std::panic::Location;
 use super::table::{
     Dims, Form, OpDef, arithmetic, broadcast, entries, exactly, number, same_dtype,
 };
-use super::{Binary, Caller, Float, Numeric, joined, pairs, trace};
+use super::{Binary, Caller, Float, Numeric, add_parts, pairs, trace};
 use crate::array::shape::copied;
 use crate::array::{Shape, Value, matmul};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{Kept, Rule, Saved, Tensor, finish, is_grad_enabled, unrecorded};
+use crate::graph::{Rule, Saved, SavedReader, Tensor, finish, is_grad_enabled, unrecorded};
 
 entries! {
     PRODUCTS:
@@ -106,7 +106,7 @@ pub(super) fn float<T: Float>(a: &Tensor<T>, b: &Tensor<T>, caller: Caller) -> R
         let saved = [(0, a, b), (1, b, a)].map(|(position, operand, other)| {
             if other.is_recorded() { Saved::input(position, operand) } else { Saved::Absent }
         });
-        let back = move |saved: &mut Kept<'_>, dy: Tensor<T>, wants: &[bool]| {
+        let back = move |saved: &mut SavedReader<'_>, dy: Tensor<T>, wants: &[bool]| {
             let (a, b) = (saved.optional()?, saved.optional()?);
             pull(a.filter(|_| wants[1]), b.filter(|_| wants[0]), shapes.as_ref(), dy)
         };
@@ -115,7 +115,7 @@ pub(super) fn float<T: Float>(a: &Tensor<T>, b: &Tensor<T>, caller: Caller) -> R
             let (a, b) = (saved.optional()?, saved.optional()?);
             let left = tangents[0].as_ref().zip(b.as_ref()).map(|(da, b)| da.try_matmul(b));
             let right = tangents[1].as_ref().zip(a.as_ref()).map(|(db, a)| a.try_matmul(db));
-            Ok(joined(left.transpose()?, right.transpose()?))
+            Ok(add_parts(left.transpose()?, right.transpose()?))
         })
     }))
 }
@@ -136,11 +136,11 @@ fn pull<T: Float>(
             (a, dy) = (a.map(|a| a.unsqueeze(-2)), dy.unsqueeze(-2));
         }
     }
-    let da = |b: Tensor<T>| match unseen([&dy, &b], [false, true]) {
+    let da = |b: Tensor<T>| match unrecorded_product([&dy, &b], [false, true]) {
         Some(da) => Ok(da),
         None => dy.try_matmul(&b.transpose()),
     };
-    let db = |a: Tensor<T>| match unseen([&a, &dy], [true, false]) {
+    let db = |a: Tensor<T>| match unrecorded_product([&a, &dy], [true, false]) {
         Some(db) => Ok(db),
         None => a.transpose().try_matmul(&dy),
     };
@@ -156,7 +156,7 @@ fn pull<T: Float>(
 
 /// Returns the product of two matrices, each transposed if `transposed` says so, without views of
 /// them. `None` if ops are recorded or traced, and if an operand is not a matrix.
-pub(super) fn unseen<T: Float>(
+pub(super) fn unrecorded_product<T: Float>(
     [a, b]: [&Tensor<T>; 2],
     transposed: [bool; 2],
 ) -> Option<Tensor<T>> {

@@ -73,7 +73,7 @@ pub use nn::{Conv2dOptions, CrossEntropyOptions, IntoPair, LossReduction, PoolOp
 pub(crate) use nn::{batch_norm, layer_norm};
 #[allow(unreachable_pub, reason = "as the names")]
 pub use number::Input;
-pub(crate) use number::{Arithmetic, Totals, expect, failed, joined};
+pub(crate) use number::{Arithmetic, Totals, add_parts, expect, panic_with};
 pub use number::{Float, HasMean, Numeric, Operand};
 #[cfg(feature = "static-graph")]
 pub(crate) use powers::is_order;

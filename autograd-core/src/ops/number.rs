@@ -9,7 +9,7 @@ use crate::array::gemm::FloatMultiply;
 use crate::array::integer::Additions;
 use crate::array::math::Math;
 use crate::array::matmul::Multiply;
-use crate::array::pick::Around;
+use crate::array::pick::AxisShape;
 use crate::array::simd::Vectored;
 use crate::array::{Storable, Value};
 use crate::error::{Error, Result};
@@ -161,7 +161,7 @@ impl<T: Element> Input<'_, T> {
 }
 
 /// Adds the parts of a tangent.
-pub(crate) fn joined<T: Float>(a: Option<Tensor<T>>, b: Option<Tensor<T>>) -> Option<Tensor<T>> {
+pub(crate) fn add_parts<T: Float>(a: Option<Tensor<T>>, b: Option<Tensor<T>>) -> Option<Tensor<T>> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a + b),
         (a, b) => a.or(b),
@@ -173,14 +173,14 @@ pub(crate) fn joined<T: Float>(a: Option<Tensor<T>>, b: Option<Tensor<T>>) -> Op
 pub(crate) fn expect<T, E: Into<Error>>(result: Result<T, E>) -> T {
     match result {
         Ok(value) => value,
-        Err(error) => failed(error.into()),
+        Err(error) => panic_with(error.into()),
     }
 }
 
 /// Panics with the error, which is dropped here instead of in every crate with a call.
 #[cold]
 #[track_caller]
-pub(crate) fn failed(error: Error) -> ! {
+pub(crate) fn panic_with(error: Error) -> ! {
     if is_noting() {
         // The trace reports it.
         std::panic::resume_unwind(Box::new(Refused(error.to_string())));
@@ -293,7 +293,7 @@ pub(crate) trait Totals: Storable {
     fn running(
         op: &'static str,
         x: Value<Self>,
-        around: Around,
+        around: AxisShape,
         from_end: bool,
     ) -> Result<Value<Self>>;
     fn added(

@@ -5,7 +5,7 @@ use super::nn::scale_of;
 use super::shape::signed;
 use super::table::{Attr, Form, OpDef, Type, entries, exactly, float, position, reduced};
 use super::{Caller, Float, expect};
-use crate::array::pick::{self, Around};
+use crate::array::pick::{self, AxisShape};
 use crate::array::shape::{axes as check_axes, axis as check_axis};
 use crate::array::{IntoAxes, Value};
 use crate::error::{Error, Result};
@@ -56,7 +56,7 @@ entries! {
 /// Replaces each element along an axis, except the first, by `next` of the element, of the element
 /// of `a` at its position, and of the previous result.
 fn running<T: Float>(a: &Tensor<T>, y: Value<T>, axis: usize, next: fn(T, T, T) -> T) -> Value<T> {
-    let (read, Around { n, inner, .. }) = (a.read(), Around::new(a.shape(), axis));
+    let (read, AxisShape { n, inner, .. }) = (a.read(), AxisShape::new(a.shape(), axis));
     let read = read.contiguous();
     let (a, block) = (read.as_slice().unwrap_or(&[]), (n * inner).max(1));
     pick::changed(y, |y| {

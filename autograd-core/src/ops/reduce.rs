@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use super::elementwise::passed;
+use super::elementwise::run_pass;
 use super::kernels::of_two;
 use super::shape::{inverse, signed};
 use super::table::forms::float as float_form;
@@ -15,7 +15,7 @@ use crate::array::shape::{axes as check_axes, broadcast, same};
 use crate::array::{IntoAxes, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::formula::Operand;
-use crate::graph::{Element, Kept, Rule, Saved, Tensor, finish, unrecorded};
+use crate::graph::{Element, Rule, Saved, SavedReader, Tensor, finish, unrecorded};
 
 family! {
     /// Reductions along axes, or along all axes if none is given.
@@ -92,7 +92,7 @@ fn mean<T: Float>(x: &Value<T>, axes: &[usize]) -> Result<Value<T>> {
     let count = T::from_f64(group(x.shape(), axes) as f64);
     let divided = |x: &Value<T>| {
         let operands = &mut [Operand::Ref(x), Operand::Own(Value::scalar(count))];
-        passed(of_two(Binary::Div), x.shape(), operands)
+        run_pass(of_two(Binary::Div), x.shape(), operands)
     };
     let sum = compute(Reduce::Sum, x, axes)?;
     if sum.contiguous().as_slice().is_some_and(|sums| sums.iter().all(|sum| sum.is_finite())) {
@@ -144,7 +144,7 @@ pub(super) fn float<T: Float>(
             Reduce::Prod | Reduce::Max | Reduce::Min => Some(Saved::input(0, x)),
         };
         let (shape, again) = (x.shape_owned(), axes.clone());
-        let back = move |saved: &mut Kept<'_>, dy: Tensor<T>, _: &[bool]| {
+        let back = move |saved: &mut SavedReader<'_>, dy: Tensor<T>, _: &[bool]| {
             Ok([Some(pull((op, &shape, &axes), saved.optional()?, dy)?)])
         };
         Rule::new(saved, back).with_push(move |_, tangents: &[Option<Tensor<T>>], shape| {
@@ -393,7 +393,7 @@ impl<T: Element> Tensor<T> {
 
 /// Restores the reduced axes of a tensor of this rank, with length 1.
 #[track_caller]
-fn kept<T: Element>(reduced: Tensor<T>, axes: &[isize], rank: usize) -> Tensor<T> {
+fn restore_axes<T: Element>(reduced: Tensor<T>, axes: &[isize], rank: usize) -> Tensor<T> {
     let positions = expect(check_axes("reshape", axes, rank));
     reduced.unsqueeze_axes(&signed(&positions))
 }
@@ -413,7 +413,7 @@ macro_rules! keep_forms {
                 #[track_caller]
                 pub fn $name(&self, axes: impl IntoAxes $(, $argument: $type)?) -> Tensor<$element> {
                     let axes = axes.as_axes();
-                    kept(self.$reduce(axes $(, $argument)?), axes, self.ndim())
+                    restore_axes(self.$reduce(axes $(, $argument)?), axes, self.ndim())
                 }
             )*
         }

@@ -12,7 +12,7 @@ use super::table::{
 };
 use super::trace;
 use super::{Caller, expect, pairs};
-use crate::array::pick::{self, Around};
+use crate::array::pick::{self, AxisShape};
 use crate::array::rows::for_each_row;
 use crate::array::shape::{axis as check_axis, element_count, row_major};
 use crate::array::{Shape, Value};
@@ -32,7 +32,7 @@ entries! {
             fn typed<T: Element>(_: &Tensor<T>, of: (&Values, isize), at: Caller) -> Ran {
                 computed(concat(&all::<T>(of.0)?, of.1, at))
             }
-            let first = values.first().cloned().ok_or_else(nothing)?;
+            let first = values.first().cloned().ok_or_else(no_tensors)?;
             for_any!(&first, x => typed(x, (&values, op.int(0)), at))
         },
         ..OpDef::new("concat")
@@ -244,7 +244,7 @@ fn flip<T: Element>(x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor
         let read = x.read();
         let row_major = read.contiguous();
         let data = row_major.as_slice().unwrap_or(&[]);
-        let around = Around::new(x.shape(), position);
+        let around = AxisShape::new(x.shape(), position);
         Value::written(x.shape_owned(), |out| pick::reverse(data, around, out))
     };
     let along = |axis, dx: &Tensor<T>, _: &[usize]| flipped(dx, axis);
@@ -263,17 +263,17 @@ fn slice<T: Element>(
     // A longer step takes the first element only, as does this one.
     let step = step.min(n.max(1));
     let value = part(&x.read(), position, (start, end, step));
-    let along = |(_, axis, start, step): Kept, dx: &Tensor<T>, shape: &[usize]| {
+    let along = |(_, axis, start, step): Slice, dx: &Tensor<T>, shape: &[usize]| {
         let n = shape[check_axis("slice_axis", axis, shape.len())?];
         let end = if n == 0 { start } else { start + (n - 1) * step + 1 };
         dx.try_slice_axis(axis, start, end, step)
     };
     let kept = (x.shape_owned(), axis, start, step);
-    Ok(linear("slice_axis", caller, x, value, kept, |kept, dy| spread(&dy, kept), along))
+    Ok(linear("slice_axis", caller, x, value, kept, |kept, dy| slice_adjoint(&dy, kept), along))
 }
 
 /// A slice: the whole shape, the axis, the start and the step.
-type Kept = (Shape, isize, usize, usize);
+type Slice = (Shape, isize, usize, usize);
 
 /// Returns every `step`-th element of an axis, from `start` to below `end`.
 fn part<T: Element>(
@@ -392,7 +392,10 @@ impl<T: Element> Op for Split<T> {
 
 /// The adjoint of a slice: zeros of a shape with the elements of `x` at the positions of the slice.
 #[track_caller]
-fn spread<T: Element>(x: &Tensor<T>, (shape, axis, start, step): Kept) -> Result<Tensor<T>> {
+fn slice_adjoint<T: Element>(
+    x: &Tensor<T>,
+    (shape, axis, start, step): Slice,
+) -> Result<Tensor<T>> {
     let position = check_axis("slice_axis", axis, shape.len())?;
     let mut value = Value::full(shape.clone(), T::ZERO);
     let read = x.read();
@@ -414,21 +417,21 @@ fn spread<T: Element>(x: &Tensor<T>, (shape, axis, start, step): Kept) -> Result
     }
     let end = (start + x.shape()[position] * step).min(shape[position]);
     let kept = ((shape, axis, start, step), end);
-    let back = |((_, axis, start, step), end): (Kept, usize), dy: Tensor<T>| {
+    let back = |((_, axis, start, step), end): (Slice, usize), dy: Tensor<T>| {
         dy.try_slice_axis(axis, start, end, step)
     };
-    let along = |(kept, _): (Kept, usize), dx: &Tensor<T>, _: &[usize]| spread(dx, kept);
+    let along = |(kept, _): (Slice, usize), dx: &Tensor<T>, _: &[usize]| slice_adjoint(dx, kept);
     Ok(linear("slice_axis", Location::caller(), x, value, kept, back, along))
 }
 
 /// Returns the error of joining no tensors.
-fn nothing() -> Error {
+fn no_tensors() -> Error {
     Error::Count { op: "concat", what: "or more tensors".into(), expected: 1, found: 0 }
 }
 
 /// Returns the shape of tensors of these shapes joined along an axis, and the axis as a position.
-fn joined(shapes: &[&[usize]], axis: isize) -> Result<(Shape, usize)> {
-    let first = *shapes.first().ok_or_else(nothing)?;
+fn concat_shape(shapes: &[&[usize]], axis: isize) -> Result<(Shape, usize)> {
+    let first = *shapes.first().ok_or_else(no_tensors)?;
     let position = check_axis("concat", axis, first.len())?;
     let mut shape = Shape::from_slice(first);
     shape[position] = 0;
@@ -453,7 +456,7 @@ fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Re
         shapes.push(tensor.shape());
         parts.push(tensor.read().into_owned().into_contiguous());
     }
-    let (shape, position) = joined(&shapes, axis)?;
+    let (shape, position) = concat_shape(&shapes, axis)?;
     // 0 if there is nothing to copy: other axes may then have any length.
     let outer: usize = if shape.contains(&0) { 0 } else { shape[..position].iter().product() };
     let value = Value::build(shape, |out| {

@@ -25,10 +25,10 @@ pub(super) fn pair<'a, T: Float>(
     let mut now = None;
     if right.is_temporary() && !left.is_temporary() {
         let a = data(left.tensor(), &mut now);
-        return Ok(over(right, |x| apply::<T>(op, true, x, a)));
+        return Ok(reuse_or_copy(right, |x| apply::<T>(op, true, x, a)));
     }
     let b = data(right.tensor(), &mut now);
-    Ok(over(left, |x| apply::<T>(op, false, x, b)))
+    Ok(reuse_or_copy(left, |x| apply::<T>(op, false, x, b)))
 }
 
 /// As [`pair`], for a tensor and the number `s`, or, if swapped, for `s` and the tensor.
@@ -44,12 +44,12 @@ pub(super) fn number<T: Float>(
     }
     let mut number = T::INLINE;
     number.as_mut().fill(s);
-    Ok(over(x, |x| apply::<T>(op, swapped, x, &number)))
+    Ok(reuse_or_copy(x, |x| apply::<T>(op, swapped, x, &number)))
 }
 
 /// Runs a kernel in an operand's own memory if it is a temporary, otherwise in a copy.
 #[inline(always)]
-pub(super) fn over<T: Float>(x: Input<'_, T>, run: impl Fn(&mut T::Inline)) -> Tensor<T> {
+pub(super) fn reuse_or_copy<T: Float>(x: Input<'_, T>, run: impl Fn(&mut T::Inline)) -> Tensor<T> {
     let copy = match x {
         Input::Ref(x) => x.small_copy(),
         Input::Own(mut x) => {

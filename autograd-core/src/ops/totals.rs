@@ -3,8 +3,8 @@
 use super::reduce::{Prod, Sum};
 use super::{Arithmetic, Totals};
 use crate::array::Value;
-use crate::array::integer::{self, Additions, Beyond, total_axes};
-use crate::array::pick::{self, Around};
+use crate::array::integer::{self, Additions, Overflow, total_axes};
+use crate::array::pick::{self, AxisShape};
 use crate::array::reduce::fold_axes;
 use crate::error::Result;
 
@@ -20,7 +20,7 @@ macro_rules! totals {
             fn running(
                 _: &'static str,
                 x: Value<$f>,
-                around: Around,
+                around: AxisShape,
                 from_end: bool,
             ) -> Result<Value<$f>> {
                 Ok(pick::changed(x, |data| {
@@ -48,14 +48,14 @@ macro_rules! totals {
             fn running(
                 op: &'static str,
                 x: Value<$i>,
-                around: Around,
+                around: AxisShape,
                 from_end: bool,
             ) -> Result<Value<$i>> {
-                let beyond = Beyond::default();
+                let overflow = Overflow::default();
                 let sums = pick::changed(x, |data| {
-                    pick::accumulate(data, around, from_end, integer::plus(&beyond));
+                    pick::accumulate(data, around, from_end, integer::plus(&overflow));
                 });
-                beyond.check::<$i>(op)?;
+                overflow.check::<$i>(op)?;
                 Ok(sums)
             }
             fn added(
@@ -66,11 +66,11 @@ macro_rules! totals {
                 Ok(integer::added(op, x, additions)?)
             }
             fn end(op: &'static str, n: usize) -> Result<()> {
-                let beyond = Beyond::default();
+                let overflow = Overflow::default();
                 if n > 0 && <$i>::try_from(n - 1).is_err() {
-                    beyond.note(Some((n - 1) as i128));
+                    overflow.note(Some((n - 1) as i128));
                 }
-                Ok(beyond.check::<$i>(op)?)
+                Ok(overflow.check::<$i>(op)?)
             }
         })*
     };

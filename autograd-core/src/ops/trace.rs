@@ -73,7 +73,7 @@ pub(crate) struct Note {
 thread_local! {
     static NOTES: RefCell<Vec<Note>> = const { RefCell::new(Vec::new()) };
     /// The notes from before each layer whose forward is running.
-    static AROUND: RefCell<Vec<Vec<Note>>> = const { RefCell::new(Vec::new()) };
+    static OUTER_NOTES: RefCell<Vec<Vec<Note>>> = const { RefCell::new(Vec::new()) };
     /// The inputs of the closure, whose numbers it must not read.
     static GIVEN: RefCell<Vec<AnyTensor>> = const { RefCell::new(Vec::new()) };
 }
@@ -85,11 +85,11 @@ pub(crate) fn collect<R>(given: Vec<AnyTensor>, run: impl FnOnce() -> R) -> (R, 
     impl Drop for Before {
         fn drop(&mut self) {
             NOTES.replace(std::mem::take(&mut self.0));
-            AROUND.replace(std::mem::take(&mut self.1));
+            OUTER_NOTES.replace(std::mem::take(&mut self.1));
             GIVEN.replace(std::mem::take(&mut self.2));
         }
     }
-    let before = Before(NOTES.take(), AROUND.take(), GIVEN.replace(given));
+    let before = Before(NOTES.take(), OUTER_NOTES.take(), GIVEN.replace(given));
     let within = Within::state(State::Noting);
     let result = run();
     drop(within);
@@ -105,7 +105,7 @@ pub(crate) struct InLayer(());
 impl InLayer {
     pub(crate) fn begin() -> Option<Self> {
         is_noting().then(|| {
-            AROUND.with_borrow_mut(|around| around.push(NOTES.take()));
+            OUTER_NOTES.with_borrow_mut(|around| around.push(NOTES.take()));
             Self(())
         })
     }
@@ -117,7 +117,7 @@ impl InLayer {
     }
 
     fn leave() -> Vec<Note> {
-        let around = AROUND.with_borrow_mut(Vec::pop).unwrap_or_default();
+        let around = OUTER_NOTES.with_borrow_mut(Vec::pop).unwrap_or_default();
         NOTES.replace(around)
     }
 }
@@ -152,7 +152,7 @@ pub(crate) fn refuse_read(x: &AnyTensor, name: &str, caller: Caller) {
                 }
             }
         };
-        AROUND.with_borrow(|around| around.iter().for_each(|notes| add(notes)));
+        OUTER_NOTES.with_borrow(|around| around.iter().for_each(|notes| add(notes)));
         NOTES.with_borrow(|notes| add(notes));
     }
     if follows(&known, x) {

@@ -19,9 +19,10 @@ use crate::error::{Error, Result};
 #[cfg(debug_assertions)]
 use crate::graph::hidden;
 use crate::graph::{
-    AnyTensor, ForwardGuard, ForwardMode, NodeRef, beside, is_grad_enabled, is_observed, protected,
+    AnyTensor, ForwardGuard, ForwardMode, NodeRef, is_grad_enabled, observes_values, protected,
+    report_untracked,
 };
-use crate::ops::failed;
+use crate::ops::panic_with;
 use crate::ops::trace::{self, InLayer, Layer as Traced, Note};
 
 /// A call of a layer while its forward runs.
@@ -46,7 +47,7 @@ pub(super) struct Owned {
     running: Option<ForwardGuard>,
     /// Records the tensors that forward reads and its signature does not show.
     #[cfg(debug_assertions)]
-    hidden: Option<hidden::Watch>,
+    hidden: Option<hidden::ReadGuard>,
     /// The data for the node, if this call is recorded.
     call: Option<Call>,
     pub(super) attrs: Attrs,
@@ -150,14 +151,14 @@ impl Forward<'_> {
             }
             // Refuses verification that the environment asks for and this build cannot do.
             #[cfg(not(feature = "verify"))]
-            if environment::asks() {
+            if environment::is_enabled() {
                 self.own.rare().broken = Some(environment::refusal(rules.info.name));
             }
         }
         #[cfg(debug_assertions)]
         {
             // With recording off nothing is lost: inside another layer's forward, that layer has the reads.
-            self.own.hidden = is_grad_enabled().then(hidden::Watch::start);
+            self.own.hidden = is_grad_enabled().then(hidden::ReadGuard::start);
         }
         self.own.running = Some(ForwardGuard::new(before));
         self
@@ -212,7 +213,7 @@ impl Forward<'_> {
             outputs.release(self.inputs, self.rules.info.lost(self.inputs, self.location));
             return Ok(());
         }
-        let returned = traced.as_ref().map(|_| outputs.kept());
+        let returned = traced.as_ref().map(|_| outputs.to_tensors());
         let node = self.record(outputs, &marked)?;
         match &marked[..] {
             [] => outputs.attach(node),
@@ -229,7 +230,7 @@ impl Forward<'_> {
             }
             let (name, once_differentiable) = (info.name, info.once_differentiable);
             let layer = Traced { name, once_differentiable, differentiable, forward, returned };
-            let (call, outputs) = (trace::Call::Layer(Box::new(layer)), outputs.kept());
+            let (call, outputs) = (trace::Call::Layer(Box::new(layer)), outputs.to_tensors());
             trace::note(Note { call, inputs, outputs, caller: self.location });
         }
         Ok(())
@@ -263,15 +264,15 @@ impl Forward<'_> {
         let given = (&self.rules.info, self.inputs);
         let node = call.record(self.rules, given, attrs, (outputs, marked), self.location);
         self.own.call = None;
-        if is_observed() {
-            self.show_beside(&node);
+        if observes_values() {
+            self.report_untracked(&node);
         }
         Ok(node)
     }
 
     /// Reports the inputs that are never differentiated to an anomaly scope.
     #[cold]
-    fn show_beside(&self, node: &NodeRef) {
+    fn report_untracked(&self, node: &NodeRef) {
         let info = &self.rules.info;
         for (position, input) in self.inputs.iter().enumerate() {
             if info.is_differentiable(position) {
@@ -281,7 +282,7 @@ impl Forward<'_> {
             for (i, tensor) in tensors.iter().enumerate() {
                 let alone = tensors.len() == 1;
                 let name = if alone { name.to_owned() } else { format!("{name}[{i}]") };
-                beside(node, name, tensor);
+                report_untracked(node, name, tensor);
             }
         }
     }
@@ -302,7 +303,7 @@ impl Forward<'_> {
     /// Returns an error if forward read a tensor that wants a gradient and is not an input.
     #[cfg(debug_assertions)]
     fn check_hidden(&mut self) -> Result<()> {
-        let reads = self.own.hidden.take().map(hidden::Watch::end).unwrap_or_default();
+        let reads = self.own.hidden.take().map(hidden::ReadGuard::end).unwrap_or_default();
         let is_input =
             |read: &hidden::Read| self.inputs.iter().any(|input| contains(*input, read.address));
         let Some(hidden::Read { shape, op, at, .. }) = reads.into_iter().find(|r| !is_input(r))
@@ -390,6 +391,6 @@ pub fn without_gradient(forward: &Forward<'_>) -> Result<()> {
 pub fn expect<O>(applied: Result<O>) -> O {
     match applied {
         Ok(outputs) => outputs,
-        Err(error) => failed(error),
+        Err(error) => panic_with(error),
     }
 }

@@ -28,7 +28,7 @@ pub struct RawBackward<'a> {
     /// The gradients of the outputs.
     grads: Slots,
     /// Values created to lend them to the user's function.
-    made: Made,
+    arena: Arena,
     /// The gradients that the function returned, or the first error.
     returned: RefCell<Result<Returned>>,
 }
@@ -45,13 +45,13 @@ pub struct Lent<'a> {
 }
 
 /// The type of [`Layer::pull`](super::Layer::pull).
-pub(super) type Pulled = fn(&RawBackward<'_>, &Lent<'_>);
+pub(super) type PullFn = fn(&RawBackward<'_>, &Lent<'_>);
 
 /// Unpacks what forward saved and calls the generated `pull`; one function for each type that is saved.
 pub(super) fn run<S: Saved>(
     raw: &RawBackward<'_>,
     saved: &mut Unpack<'_>,
-    pull: Pulled,
+    pull: PullFn,
 ) -> Result<()> {
     let saved = &S::unpack(saved)?;
     pull(raw, &Lent { saved, attrs: raw.called.attrs(), needs: raw.needs() });
@@ -66,8 +66,8 @@ impl<'a> RawBackward<'a> {
         wants: Option<Vec<bool>>,
         grads: Slots,
     ) -> Self {
-        let (made, returned) = (Made::default(), RefCell::new(Ok(Returned::new())));
-        Self { at, called, wants, grads, made, returned }
+        let (arena, returned) = (Arena::default(), RefCell::new(Ok(Returned::new())));
+        Self { at, called, wants, grads, arena, returned }
     }
 
     /// Delivers each gradient that the user's function returned, with the position of its tensor.
@@ -111,7 +111,7 @@ impl RawBackward<'_> {
     /// Keeps zeros for an absent gradient, and lends them.
     #[inline(never)]
     fn keep(&self, zeros: AnyTensor) -> &AnyTensor {
-        self.made.keep(zeros)
+        self.arena.keep(zeros)
     }
 
     #[inline]
@@ -274,28 +274,28 @@ impl<'r, O: TensorOutput> Gradient<'r, O> {
 
     /// The list of all of them, lent.
     fn list<I: 'static>(&self, each: impl Fn(usize) -> I) -> &'r [I] {
-        self.raw.made.keep::<Vec<I>>((0..self.group.1).map(each).collect())
+        self.raw.arena.keep::<Vec<I>>((0..self.group.1).map(each).collect())
     }
 }
 
 /// Values created to lend them to backward: zeros for absent gradients, and lists.
 #[derive(Default)]
-struct Made(OnceCell<Box<Link>>);
+struct Arena(OnceCell<Box<Link>>);
 
 struct Link {
-    made: Box<dyn Any>,
-    next: Made,
+    value: Box<dyn Any>,
+    next: Arena,
 }
 
-impl Made {
-    fn keep<T: 'static>(&self, made: T) -> &T {
+impl Arena {
+    fn keep<T: 'static>(&self, value: T) -> &T {
         let mut end = self;
         while let Some(link) = end.0.get() {
             end = &link.next;
         }
         let link =
-            end.0.get_or_init(|| Box::new(Link { made: Box::new(made), next: Self::default() }));
-        link.made.downcast_ref().unwrap_or_else(|| unreachable!("it has just been put there"))
+            end.0.get_or_init(|| Box::new(Link { value: Box::new(value), next: Self::default() }));
+        link.value.downcast_ref().unwrap_or_else(|| unreachable!("it has just been put there"))
     }
 }
 

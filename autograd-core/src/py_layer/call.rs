@@ -117,7 +117,7 @@ impl Call {
             *role = u16::try_from(slot).map_or(Role::Intermediate, Role::Output);
             // Not zero if forward changed the output after saving it.
             *version = tensor.version().abs_diff(*version);
-            *tensor = tensor.kept_output();
+            *tensor = tensor.saved_output();
         }
     }
 

@@ -236,7 +236,7 @@ impl<'a, L> BackwardContext<'a, L> {
     where
         L: Layer<K>,
     {
-        kept(self.0.saved)
+        downcast(self.0.saved)
     }
 
     /// Returns what forward gave to [`set_attrs`](ForwardContext::set_attrs).
@@ -244,7 +244,7 @@ impl<'a, L> BackwardContext<'a, L> {
     where
         L: Layer<K>,
     {
-        kept(self.0.attrs)
+        downcast(self.0.attrs)
     }
 
     /// Returns which tensor inputs want a gradient, by name: `ctx.needs_input_grad().x`.
@@ -306,7 +306,7 @@ impl<'a, L> JvpContext<'a, L> {
     where
         L: Layer<K>,
     {
-        kept(self.saved)
+        downcast(self.saved)
     }
 
     /// Returns what forward gave to [`set_attrs`](ForwardContext::set_attrs).
@@ -314,12 +314,12 @@ impl<'a, L> JvpContext<'a, L> {
     where
         L: Layer<K>,
     {
-        kept(self.attrs)
+        downcast(self.attrs)
     }
 }
 
 /// Cannot fail: the context was made for this layer, and a layer has one implementation.
-fn kept<T: 'static>(any: &dyn Any) -> &T {
+fn downcast<T: 'static>(any: &dyn Any) -> &T {
     any.downcast_ref().unwrap_or_else(|| unreachable!("what forward kept has the declared type"))
 }
 

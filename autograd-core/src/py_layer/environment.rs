@@ -7,10 +7,10 @@ use crate::error::Error;
 
 /// Whether the variable is set, and neither empty nor `0`. Read once.
 #[inline]
-pub(super) fn asks() -> bool {
-    static ASKS: OnceLock<bool> = OnceLock::new();
-    let said = || std::env::var_os("AUTOGRAD_VERIFY").is_some_and(|v| !v.is_empty() && v != "0");
-    *ASKS.get_or_init(said)
+pub(super) fn is_enabled() -> bool {
+    static ENABLED: OnceLock<bool> = OnceLock::new();
+    let is_set = || std::env::var_os("AUTOGRAD_VERIFY").is_some_and(|v| !v.is_empty() && v != "0");
+    *ENABLED.get_or_init(is_set)
 }
 
 /// The error of a call that this build cannot verify.

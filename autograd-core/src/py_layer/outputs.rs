@@ -20,7 +20,7 @@ pub trait TensorOutput {
 impl<T: Float> TensorOutput for Tensor<T> {
     fn visit<'o>(&'o mut self, visitor: &mut Visitor<'o>) {
         visitor.group();
-        visitor.see(T::handle_mut(self));
+        visitor.push(T::handle_mut(self));
     }
 }
 
@@ -28,7 +28,7 @@ impl<T: Float> TensorOutput for Tensor<T> {
 impl<T: Float> TensorOutput for Vec<Tensor<T>> {
     fn visit<'o>(&'o mut self, visitor: &mut Visitor<'o>) {
         visitor.group();
-        self.iter_mut().for_each(|tensor| visitor.see(T::handle_mut(tensor)));
+        self.iter_mut().for_each(|tensor| visitor.push(T::handle_mut(tensor)));
     }
 }
 
@@ -36,7 +36,7 @@ impl<T: Float> TensorOutput for Vec<Tensor<T>> {
 impl<T: Float, const N: usize> TensorOutput for [Tensor<T>; N] {
     fn visit<'o>(&'o mut self, visitor: &mut Visitor<'o>) {
         visitor.group();
-        self.iter_mut().for_each(|tensor| visitor.see(T::handle_mut(tensor)));
+        self.iter_mut().for_each(|tensor| visitor.push(T::handle_mut(tensor)));
     }
 }
 
@@ -91,11 +91,11 @@ impl<O> NoTensors for PlainOutput<'_, O> {}
 #[doc(hidden)]
 pub struct Visitor<'o>(
     // Dropped in the library, as the context's `Own` is.
-    ManuallyDrop<Seen<'o>>,
+    ManuallyDrop<Collected<'o>>,
 );
 
 #[derive(Default)]
-struct Seen<'o> {
+struct Collected<'o> {
     /// The tensors with a gradient, output by output.
     tensors: SmallVec<[&'o mut dyn Handle; 2]>,
     outputs: usize,
@@ -107,10 +107,10 @@ struct Seen<'o> {
 
 impl Drop for Visitor<'_> {
     fn drop(&mut self) {
-        let Seen { tensors, starts, constants, .. } = &*self.0;
+        let Collected { tensors, starts, constants, .. } = &*self.0;
         if tensors.spilled() || starts.capacity() > 0 || constants.capacity() > 0 {
             // The default owns nothing.
-            *self.0 = Seen::default();
+            *self.0 = Collected::default();
         }
     }
 }
@@ -134,7 +134,7 @@ impl<'o> Visitor<'o> {
     }
 
     #[inline(never)]
-    fn see(&mut self, tensor: &'o mut dyn Handle) {
+    fn push(&mut self, tensor: &'o mut dyn Handle) {
         self.0.tensors.push(tensor);
     }
 
@@ -176,7 +176,7 @@ impl Visitor<'_> {
         self.position(address).is_some() || self.0.constants.contains(&address)
     }
 
-    pub(super) fn kept(&self) -> Vec<AnyTensor> {
+    pub(super) fn to_tensors(&self) -> Vec<AnyTensor> {
         self.0.tensors.iter().map(|tensor| tensor.any()).collect()
     }
 

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::Layer;
-use super::backward::{Pulled, RawBackward, run};
+use super::backward::{PullFn, RawBackward, run};
 use super::call::Called;
 use super::forward_mode::RawJvp;
 use super::inputs::Info;
@@ -25,8 +25,8 @@ pub struct LayerRules {
     /// Whether forward must set attributes.
     pub(super) sets: fn() -> bool,
     /// Unpacks what forward saved, and calls `pull`.
-    pub(super) run: fn(&RawBackward<'_>, &mut Unpack<'_>, Pulled) -> Result<()>,
-    pub(super) pull: Pulled,
+    pub(super) run: fn(&RawBackward<'_>, &mut Unpack<'_>, PullFn) -> Result<()>,
+    pub(super) pull: PullFn,
     /// Computes tangents; `None` for a layer without `fn jvp`.
     pub(super) push: Option<fn(&RawJvp<'_>) -> Result<()>>,
 }
@@ -47,7 +47,7 @@ impl LayerRules {
     fn barrier(&self, recorded: bool, node: &NodeRef, grads: &Slots) -> Option<NodeRef> {
         (self.info.once_differentiable && recorded).then(|| {
             let grads = grads.iter().flatten().map(|grad| for_any!(grad, t => t.edge()));
-            let edges = node.edges().iter().map(Edge::again).chain(grads).collect();
+            let edges = node.edges().iter().map(Edge::share).chain(grads).collect();
             let state = State::new(Some(Arc::new(self.info.name)), &mut []);
             NodeRef::record(&Barrier, edges, state, node.location)
         })
@@ -76,7 +76,7 @@ impl LayerRules {
 }
 
 /// Attaches a gradient to the barrier, if any, in its own slot, as shapes and element types differ.
-fn behind(barrier: &Option<NodeRef>, slot: usize, grad: AnyTensor) -> AnyTensor {
+fn via_barrier(barrier: &Option<NodeRef>, slot: usize, grad: AnyTensor) -> AnyTensor {
     match barrier {
         Some(barrier) => for_any!(grad, t => t.attached(barrier.clone(), slot as u32).into()),
         None => grad,
@@ -113,7 +113,7 @@ impl Op for LayerRules {
         // Backward may change the gradients in place; nobody else may see that.
         grads.iter_mut().flatten().for_each(AnyTensor::unshare);
         let at = At { node, create_graph: pull.create_graph && !once };
-        let saved = &mut Unpack(at.kept(pull.retain)?);
+        let saved = &mut Unpack(at.saved_reader(pull.retain)?);
         let wants = || edges.iter().map(|edge| pull.wants(edge)).collect();
         let wants = (!pull.wants_all).then(wants);
         let mut raw = RawBackward::new(at, Called::of(&self.info, node), wants, grads);
@@ -123,7 +123,7 @@ impl Op for LayerRules {
             self.run_recorded("backward", pull.create_graph && !once, run)?;
         }
         raw.deliver(|tensor, grad| {
-            pull.sink.deliver(&edges[tensor], behind(&barrier, tensor, grad))
+            pull.sink.deliver(&edges[tensor], via_barrier(&barrier, tensor, grad))
         })
     }
 
@@ -147,7 +147,7 @@ impl Op for LayerRules {
             at.check_version(*version, tensor.version(), || called.input_name(position))?;
         }
         let at = At { create_graph: push.record && !once, ..at };
-        let saved = RefCell::new(Unpack(at.kept(true)?));
+        let saved = RefCell::new(Unpack(at.saved_reader(true)?));
         let mut tangents = std::mem::take(&mut push.tangents);
         let barrier = self.barrier(push.record, push.node, &tangents);
         let _off = once.then(|| GradMode::set(false));
@@ -157,7 +157,7 @@ impl Op for LayerRules {
         let raw = RawJvp { called, at, saved, inputs, tangents, outputs };
         self.run_recorded("jvp", push.record && !once, || function(&raw))?;
         let outputs = raw.outputs.into_inner().into_iter().enumerate();
-        Ok(Some(outputs.map(|(slot, output)| Some(behind(&barrier, slot, output?))).collect()))
+        Ok(Some(outputs.map(|(slot, output)| Some(via_barrier(&barrier, slot, output?))).collect()))
     }
 }
 

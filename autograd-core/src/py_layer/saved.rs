@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::tuples::each_tuple;
 use crate::error::{Error, Result};
-use crate::graph::{self, AnyTensor, Element, Entries, Kept, Role, Tensor};
+use crate::graph::{self, AnyTensor, Element, Entries, Role, SavedReader, Tensor};
 
 /// A type that a layer can save: a tensor, `()`, a tuple, an array, a `Vec`, an `Option` of such, or a
 /// struct with named fields that derives [`Saved`](derive@crate::Saved).
@@ -66,18 +66,18 @@ impl Pack {
 
 /// Reads saved state for backward.
 #[doc(hidden)]
-pub struct Unpack<'a>(pub(super) Kept<'a>);
+pub struct Unpack<'a>(pub(super) SavedReader<'a>);
 
 /// Entries are read with the types and in the order in which they were written, so this cannot happen.
-const OUT_OF_STEP: &str = "saved state is read as it was written";
+const OUT_OF_ORDER: &str = "saved state is read as it was written";
 
 impl Unpack<'_> {
     fn tensor<T: Element>(&mut self) -> Result<Tensor<T>> {
-        Ok(T::unwrap(self.any()?).unwrap_or_else(|| unreachable!("{OUT_OF_STEP}")))
+        Ok(T::unwrap(self.any()?).unwrap_or_else(|| unreachable!("{OUT_OF_ORDER}")))
     }
 
     fn any(&mut self) -> Result<AnyTensor> {
-        let Some((tensor, role)) = self.0.any()? else { unreachable!("{OUT_OF_STEP}") };
+        let Some((tensor, role)) = self.0.any()? else { unreachable!("{OUT_OF_ORDER}") };
         if !self.0.at.create_graph {
             return Ok(tensor);
         }
@@ -100,7 +100,7 @@ impl Unpack<'_> {
         match self.0.entries.entry() {
             graph::Saved::Length(length) => length,
             graph::Saved::Absent => 0,
-            _ => unreachable!("{OUT_OF_STEP}"),
+            _ => unreachable!("{OUT_OF_ORDER}"),
         }
     }
 }
@@ -149,7 +149,7 @@ impl<S: Saved, const N: usize> Saved for [S; N] {
             Some(_) => None,
         });
         match broken {
-            None => Ok(saved.map(|saved| saved.unwrap_or_else(|| unreachable!("{OUT_OF_STEP}")))),
+            None => Ok(saved.map(|saved| saved.unwrap_or_else(|| unreachable!("{OUT_OF_ORDER}")))),
             Some(error) => Err(error),
         }
     }

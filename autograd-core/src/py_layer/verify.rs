@@ -11,9 +11,9 @@ use super::inputs::{Facts, Info, TensorInput, tensors};
 use super::outputs::{Visitor, stand_in};
 use crate::error::{Error, Result};
 use crate::gradcheck::{self, Subject};
-use crate::graph::{AnyTensor, Element, Tensor, is_grad_enabled, is_watched};
+use crate::graph::{AnyTensor, Element, Tensor, has_observers, is_grad_enabled};
 use crate::ops::trace::is_noting;
-use crate::random::{self, Rewound};
+use crate::random::{self, ThreadGeneratorGuard};
 
 /// While this exists, calls on this thread are not verified.
 #[cfg(feature = "linalg")]
@@ -22,19 +22,19 @@ pub(crate) struct Unverified(Option<Vec<AnyTensor>>);
 #[cfg(feature = "linalg")]
 impl Unverified {
     pub(crate) fn start() -> Self {
-        Self(AGAIN.replace(Some(Vec::new())))
+        Self(REPEATED.replace(Some(Vec::new())))
     }
 }
 
 #[cfg(feature = "linalg")]
 impl Drop for Unverified {
     fn drop(&mut self) {
-        AGAIN.set(self.0.take());
+        REPEATED.set(self.0.take());
     }
 }
 
 /// Calls whose inputs have more elements than this are not verified.
-const MOST: usize = 1 << 16;
+const MAX_VERIFIED_ELEMENTS: usize = 1 << 16;
 
 thread_local! {
     /// The number of open scopes of this thread.
@@ -43,7 +43,7 @@ thread_local! {
     static CALLS: RefCell<HashMap<(Facts, &'static Location<'static>), u64>> =
         RefCell::default();
     /// The outputs of the repeated call, while it runs.
-    static AGAIN: RefCell<Option<Vec<AnyTensor>>> = const { RefCell::new(None) };
+    static REPEATED: RefCell<Option<Vec<AnyTensor>>> = const { RefCell::new(None) };
 }
 
 /// A scope in which calls of custom ops on this thread are verified. Created by [`verify_layers`].
@@ -122,7 +122,7 @@ impl Drop for VerifyScope {
 #[inline]
 #[must_use]
 pub fn verifying() -> bool {
-    SCOPES.get() > 0 || environment::asks()
+    SCOPES.get() > 0 || environment::is_enabled()
 }
 
 /// The tensors of a repeated call, input by input.
@@ -217,8 +217,8 @@ fn verify_call(
     inputs: &[&dyn TensorInput],
     call: &dyn Fn(&Again) -> Option<()>,
 ) -> Result<()> {
-    let nested = AGAIN.with_borrow(Option::is_some);
-    if nested || !is_grad_enabled() || is_watched() || is_noting() {
+    let nested = REPEATED.with_borrow(Option::is_some);
+    if nested || !is_grad_enabled() || has_observers() || is_noting() {
         return Ok(());
     }
     let info = Info::of(facts);
@@ -243,7 +243,7 @@ fn verify_call(
         *count += 1;
         count.is_power_of_two()
     };
-    if given.is_empty() || elements > MOST || !CALLS.with_borrow_mut(is_due) {
+    if given.is_empty() || elements > MAX_VERIFIED_ELEMENTS || !CALLS.with_borrow_mut(is_due) {
         return Ok(());
     }
     let drawn = random::rng_state();
@@ -254,11 +254,11 @@ fn verify_call(
         for (&(group, i), tensor) in places.iter().zip(given) {
             tensors[group][i] = tensor.clone();
         }
-        let _drawn = Rewound::to(&drawn);
-        AGAIN.set(Some(Vec::new()));
+        let _drawn = ThreadGeneratorGuard::to(&drawn);
+        REPEATED.set(Some(Vec::new()));
         // A user's assertion may hold for the inputs, but not for others near them.
         let done = catch_unwind(AssertUnwindSafe(|| call(&Again(tensors))));
-        match (done, AGAIN.take().unwrap_or_default()) {
+        match (done, REPEATED.take().unwrap_or_default()) {
             (Ok(Some(())), outputs) if !outputs.is_empty() => Ok(outputs),
             _ => Err(Error::Unsupported { op: info.name, why: "it cannot be run again".into() }),
         }
@@ -268,14 +268,14 @@ fn verify_call(
 
 /// Records the outputs of a call that has ended. The last call to end is the repeated one.
 pub(super) fn note(outputs: &Visitor<'_>) {
-    if AGAIN.with_borrow(Option::is_none) {
+    if REPEATED.with_borrow(Option::is_none) {
         return;
     }
-    let mut outputs = outputs.kept();
+    let mut outputs = outputs.to_tensors();
     outputs.retain(|output| !output.stop_gradient());
-    AGAIN.set(Some(outputs));
+    REPEATED.set(Some(outputs));
 }
 
 pub(super) fn note_failure() {
-    AGAIN.with_borrow_mut(|outputs| outputs.as_mut().map(Vec::clear));
+    REPEATED.with_borrow_mut(|outputs| outputs.as_mut().map(Vec::clear));
 }

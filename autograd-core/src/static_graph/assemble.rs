@@ -240,7 +240,7 @@ impl TracedLayer {
         let forward = assemble(&inputs, notes, &returned, None, site)?;
 
         let pulled =
-            |note, layer, which| Pulled::of(note, layer, which).map_err(|why| site.wrong(why));
+            |note, layer, which| LayerGrads::of(note, layer, which).map_err(|why| site.wrong(why));
         let (first, second) = (pulled(a, x, 0)?, pulled(b, y, 1)?);
         let computed = |layer: &Layer| -> Vec<AnyTensor> {
             layer.forward.iter().flat_map(|note| note.outputs.clone()).collect()
@@ -286,7 +286,7 @@ impl TracedLayer {
 }
 
 /// The result of a layer's backward on an example.
-struct Pulled {
+struct LayerGrads {
     /// The gradients that backward was given, and the positions of their outputs.
     seeds: Vec<AnyTensor>,
     places: Vec<usize>,
@@ -295,7 +295,7 @@ struct Pulled {
     grads: Vec<Option<AnyTensor>>,
 }
 
-impl Pulled {
+impl LayerGrads {
     fn of(note: &Note, layer: &Layer, which: usize) -> Computed<Self> {
         let (mut seeds, mut places, mut given) = (Vec::new(), Vec::new(), Slots::new());
         let mut layers_node = None;

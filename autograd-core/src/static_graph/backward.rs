@@ -146,7 +146,7 @@ pub(super) fn append(
     let mut needed = vec![false; graph.vars.len()];
     of.iter().for_each(|&var| needed[var] = wants[var]);
     let needed = graph.spread(needed, |var| wants[var]);
-    let mut coming = Contributions::new();
+    let mut pending = Contributions::new();
     for &(target, seed) in from {
         if !needed[target] {
             continue;
@@ -155,11 +155,11 @@ pub(super) fn append(
             Some(seed) => seed,
             None => graph.push_gradients(fill_like(1.0), &[target], &[target], &site.place)?[0],
         };
-        coming.entry(target).or_default().push(seed);
+        pending.entry(target).or_default().push(seed);
     }
     for id in (0..graph.ops.len()).rev() {
         let op = graph.ops[id].clone();
-        if !op.outputs.iter().any(|output| coming.contains_key(output)) {
+        if !op.outputs.iter().any(|output| pending.contains_key(output)) {
             continue;
         }
         let wants: Vec<usize> = wanted(&op, graph, &needed);
@@ -169,21 +169,21 @@ pub(super) fn append(
         let grads: Vec<Option<VarId>> = op
             .outputs
             .iter()
-            .map(|&output| total(graph, &mut coming, output, &site.place))
+            .map(|&output| total(graph, &mut pending, output, &site.place))
             .collect::<Result<_>>()?;
         let found = gradient(graph, id, &op, &grads, &wants)?;
         for (&input, grad) in wants.iter().zip(found) {
-            coming.entry(op.inputs[input]).or_default().push(grad);
+            pending.entry(op.inputs[input]).or_default().push(grad);
         }
     }
-    of.iter().map(|&var| total(graph, &mut coming, var, &site.place)).collect()
+    of.iter().map(|&var| total(graph, &mut pending, var, &site.place)).collect()
 }
 
 /// Positions of the inputs whose gradients are needed.
 fn wanted(op: &Op, graph: &Graph, needed: &[bool]) -> Vec<usize> {
     let of_outputs = match &op.kind {
         Kind::Op(of) if of.def.gradient == Gradient::None => return Vec::new(),
-        Kind::PyFunc(foreign) if foreign.backward.is_empty() && !foreign.is_gradient => {
+        Kind::PyFunc(func) if func.backward.is_empty() && !func.is_gradient => {
             return Vec::new();
         }
         Kind::Init(..) | Kind::Update(_) => return Vec::new(),
@@ -201,15 +201,15 @@ fn wanted(op: &Op, graph: &Graph, needed: &[bool]) -> Vec<usize> {
 /// The complete gradient of a variable: the sum of its contributions, in the order of their arrival.
 fn total(
     graph: &mut Graph,
-    coming: &mut Contributions,
+    pending: &mut Contributions,
     var: VarId,
     place: &Place,
 ) -> Result<Option<VarId>> {
-    let Some(parts) = coming.get_mut(&var) else { return Ok(None) };
+    let Some(parts) = pending.get_mut(&var) else { return Ok(None) };
     if parts.len() > 1 {
         let parts = std::mem::take(parts);
         let sum = graph.push_gradients(Kind::of(&table::ADD_N, []), &parts, &[var], place)?[0];
-        coming.insert(var, vec![sum]);
+        pending.insert(var, vec![sum]);
         return Ok(Some(sum));
     }
     Ok(parts.first().copied())
@@ -230,7 +230,7 @@ fn gradient(
         (Kind::Op(of), &[Some(grad)]) if of.def.gradient == Gradient::OfOutput => {
             return Ok(vec![grad; wants.len()]);
         }
-        (Kind::PyFunc(foreign), _) => return foreign.add_gradients(graph, op, grads, wants),
+        (Kind::PyFunc(func), _) => return func.add_gradients(graph, op, grads, wants),
         (Kind::Layer(layer), _) => return layer.add_gradients(graph, op, grads, wants),
         _ => {}
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use ndarray::{Array, Dimension};
 use smallvec::SmallVec;
 
-use super::frame::{Frame, Kept};
+use super::frame::{Frame, KeptValues};
 use super::ir::{Var, VarId};
 use super::plan::Plan;
 use super::program::{Program, Variable};
@@ -137,7 +137,7 @@ impl Executor {
     }
 
     fn plan(&self, program: &Program, fetch_list: &[&dyn Fetch]) -> Result<Arc<Plan>> {
-        let fetched = fetch_list.iter().map(|fetch| asked_for(program, *fetch));
+        let fetched = fetch_list.iter().map(|fetch| resolve_fetch(program, *fetch));
         let fetched: SmallVec<[VarId; 8]> = fetched.collect::<Result<_>>()?;
         program.plan(&fetched)
     }
@@ -189,7 +189,7 @@ impl Executor {
 
 /// The variable to fetch. A variable of another program stands for its copy: the variable of the same name
 /// that the same line built.
-fn asked_for(program: &Program, fetch: &dyn Fetch) -> Result<VarId> {
+fn resolve_fetch(program: &Program, fetch: &dyn Fetch) -> Result<VarId> {
     let (name, theirs) = match fetch.asked_for() {
         Ok(variable) if variable.program.is(program) => return Ok(variable.id),
         Ok(variable) => {
@@ -231,7 +231,7 @@ impl Drop for Step<'_> {
 
 #[derive(Default)]
 struct Scope {
-    kept: RwLock<Kept>,
+    kept: RwLock<KeptValues>,
     /// Held by a run that changes kept values, from its reads to its writes.
     step: Mutex<()>,
 }
@@ -251,11 +251,11 @@ impl Scope {
         Ok(Step(lock))
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Kept> {
+    fn read(&self) -> RwLockReadGuard<'_, KeptValues> {
         self.kept.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Kept> {
+    fn write(&self) -> RwLockWriteGuard<'_, KeptValues> {
         self.kept.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, for_any};
 
 /// The kept values of an executor, by name.
-pub(super) type Kept = HashMap<String, AnyTensor>;
+pub(super) type KeptValues = HashMap<String, AnyTensor>;
 
 pub(super) struct Frame<'p> {
     plan: &'p Plan,
@@ -72,7 +72,7 @@ impl<'p> Frame<'p> {
     }
 
     /// Takes the kept values that the run reads.
-    pub(super) fn take(&mut self, kept: &Kept) -> Result<()> {
+    pub(super) fn take(&mut self, kept: &KeptValues) -> Result<()> {
         for &id in &self.plan.kept {
             let var = &self.plan.graph.vars[id];
             let wrong = |why: String| Err(Error::Run { variable: var.name.clone(), why });
@@ -152,7 +152,7 @@ impl<'p> Frame<'p> {
 
     /// Changes the kept values; nothing can fail any more, except memory. Values that others have fetched
     /// are copied before they are changed.
-    pub(super) fn commit(mut self, kept: &mut Kept, rules: &[Rule]) {
+    pub(super) fn commit(mut self, kept: &mut KeptValues, rules: &[Rule]) {
         let graph = &self.plan.graph;
         // Drops the run's own references, so that the values can be changed in place.
         self.plan.kept.iter().for_each(|&id| self.values[id] = None);

@@ -23,7 +23,7 @@ pub(super) type OpId = usize;
 pub(super) enum Kind {
     Op(Operator),
     Eager(Arc<Eager>),
-    PyFunc(Arc<Foreign>),
+    PyFunc(Arc<PyFuncOp>),
     Layer(Arc<TracedLayer>),
     Grad(Grad),
     /// Computes the initial value of a kept variable.
@@ -42,7 +42,7 @@ pub(super) struct Eager {
 
 /// A user's function over arrays in a program.
 #[derive(Debug)]
-pub(super) struct Foreign {
+pub(super) struct PyFuncOp {
     pub(super) function: Function,
     /// For each parameter, the operator's input; `None` for an absent gradient.
     pub(super) args: Vec<Option<usize>>,
@@ -101,7 +101,7 @@ impl Kind {
         match self {
             Self::Op(op) => op.def.name.to_owned(),
             Self::Eager(eager) => eager.function.name.to_string(),
-            Self::PyFunc(foreign) => foreign.function.name.to_string(),
+            Self::PyFunc(func) => func.function.name.to_string(),
             Self::Layer(layer) => layer.name.to_string(),
             Self::Grad(grad) => format!("{}_grad", grad.name),
             Self::Init(..) => "init".to_owned(),
@@ -123,7 +123,7 @@ impl Kind {
         match self {
             Self::Op(op) => (op.def.infer)(op, inputs),
             Self::Eager(eager) => Ok(eager.outputs.clone()),
-            Self::PyFunc(foreign) => Ok(foreign.outputs.clone()),
+            Self::PyFunc(func) => Ok(func.outputs.clone()),
             Self::Layer(layer) => Ok(layer.outputs()),
             Self::Grad(grad) => Ok(grad.wants.iter().map(|&at| inputs[at].clone()).collect()),
             Self::Init(_, form) => Ok(vec![form.clone()]),
@@ -136,7 +136,7 @@ impl Kind {
         match self {
             Self::Op(op) => (op.def.run)(op, inputs, Location::caller()).map_err(String::from),
             Self::Eager(eager) => eager.run(inputs),
-            Self::PyFunc(foreign) => foreign.run(inputs),
+            Self::PyFunc(func) => func.run(inputs),
             Self::Layer(layer) => layer.run(inputs),
             Self::Init(init, form) => Ok(Values::from_iter([init.run(form)])),
             Self::Grad(_) | Self::Update(_) => Err("does not run by itself".to_owned()),
@@ -165,7 +165,7 @@ impl Kind {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::PyFunc(foreign) => write!(f, "py_func `{}`", foreign.function.name),
+            Self::PyFunc(func) => write!(f, "py_func `{}`", func.function.name),
             Self::Grad(grad) => write!(f, "the gradient of {}", grad.name),
             kind => f.write_str(&kind.name()),
         }
@@ -396,7 +396,7 @@ impl Graph {
     }
 
     /// For each variable, whether one of `vars` is it or depends on it.
-    pub(super) fn behind(&self, vars: &[VarId]) -> Vec<bool> {
+    pub(super) fn ancestors_of(&self, vars: &[VarId]) -> Vec<bool> {
         let mut reached = vec![false; self.vars.len()];
         vars.iter().for_each(|&var| reached[var] = true);
         for op in self.ops.iter().rev() {

@@ -124,7 +124,7 @@ fn minimize(rule: Rule, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
     let (site, program) = (Site::here("minimize"), loss.program());
     check(rule, &site)?;
     let pairs = program.change(&site, |change| {
-        let (graph, reached) = (&change.graph, change.graph.behind(&[loss.id]));
+        let (graph, reached) = (&change.graph, change.graph.ancestors_of(&[loss.id]));
         let name = graph.vars[loss.id].name.clone();
         let update = |op: &&Op| op.kind.is_update() && reached[op.writes[0]];
         if let Some(op) = graph.ops.iter().find(update) {
@@ -166,15 +166,15 @@ fn stopped<'g>(
         let var = &graph.vars[*id];
         var.is_parameter() && !var.stop_gradient && pairs.iter().all(|(found, _)| found != id)
     };
-    let (reached, wants) = (graph.behind(&[loss]), graph.wants_gradient());
+    let (reached, wants) = (graph.ancestors_of(&[loss]), graph.wants_gradient());
     (0..graph.vars.len()).filter(|id| reached[*id]).filter(is_left).find_map(|parameter| {
         let mut marks = vec![false; graph.vars.len()];
         marks[parameter] = true;
         let follows = graph.spread(marks, |id| wants[id]);
         let stops = |op: &&Op| match &op.kind {
-            Kind::PyFunc(foreign) => {
-                foreign.backward.is_empty()
-                    && !foreign.is_gradient
+            Kind::PyFunc(func) => {
+                func.backward.is_empty()
+                    && !func.is_gradient
                     && op.inputs.iter().any(|&input| follows[input])
                     && op.outputs.iter().any(|&output| reached[output])
             }

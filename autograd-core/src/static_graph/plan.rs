@@ -96,10 +96,10 @@ impl Plan {
 /// user functions, which may have side effects; and all that these need. Updates run at the end.
 fn needed(graph: &Graph, fetched: &[VarId]) -> Vec<bool> {
     let always = |op: &&Op| {
-        !op.writes.is_empty() || matches!(&op.kind, Kind::PyFunc(foreign) if !foreign.is_gradient)
+        !op.writes.is_empty() || matches!(&op.kind, Kind::PyFunc(func) if !func.is_gradient)
     };
     let read = graph.ops.iter().filter(always).flat_map(|op| &op.inputs);
-    let wanted = graph.behind(&fetched.iter().chain(read).copied().collect::<Vec<_>>());
+    let wanted = graph.ancestors_of(&fetched.iter().chain(read).copied().collect::<Vec<_>>());
     let runs = |op: &Op| {
         let computes = op.outputs.iter().any(|&output| wanted[output]);
         !op.kind.is_update() && (always(&op) || computes)

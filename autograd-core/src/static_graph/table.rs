@@ -43,9 +43,9 @@ fn all_entries() -> impl Iterator<Item = &'static OpDef> {
 }
 
 pub(super) fn find(family: &str, name: &str) -> Option<&'static OpDef> {
-    static KNOWN: OnceLock<HashMap<(&str, &str), &OpDef>> = OnceLock::new();
+    static BY_NAME: OnceLock<HashMap<(&str, &str), &OpDef>> = OnceLock::new();
     let known =
-        KNOWN.get_or_init(|| all_entries().map(|def| ((def.family, def.name), def)).collect());
+        BY_NAME.get_or_init(|| all_entries().map(|def| ((def.family, def.name), def)).collect());
     known.get(&(family, name)).copied()
 }
 
@@ -150,7 +150,7 @@ fn normalized<T: Float>(op: &Operator, values: &[AnyTensor]) -> Ran {
         return Err("an input is missing".into());
     };
     if !op.flag(2) {
-        return computed(Ok(batch_norm::by_running(x, [weight, bias], [mean, var], eps)));
+        return computed(Ok(batch_norm::with_running_stats(x, [weight, bias], [mean, var], eps)));
     }
     let each = x.len() / weight.len().max(1);
     if each < 2 {
@@ -160,8 +160,8 @@ fn normalized<T: Float>(op: &Operator, values: &[AnyTensor]) -> Ran {
         );
         return Err(why.into());
     }
-    let (y, batch) = batch_norm::by_batch(x, [weight, bias], eps);
-    let [mean, var] = no_grad().run(|| batch_norm::mixed([mean, var], &batch, momentum, each));
+    let (y, batch) = batch_norm::with_batch_stats(x, [weight, bias], eps);
+    let [mean, var] = no_grad().run(|| batch_norm::new_stats([mean, var], &batch, momentum, each));
     Ok([y, mean, var].map(AnyTensor::from).into_iter().collect())
 }
 

@@ -127,7 +127,7 @@ fn traced(
     let run = |example: usize| -> Result<Run> {
         let mut run = Run::on(&function, &forms, example).map_err(|why| match at {
             None => refused(format!("the closure, on an example: {why}")),
-            Some(_) => refused(own_words(site.call, &why).to_owned()),
+            Some(_) => refused(strip_op_name(site.call, &why).to_owned()),
         })?;
         at.iter().for_each(|&at| run.notes.iter_mut().for_each(|note| note.caller = at));
         Ok(run)
@@ -161,7 +161,7 @@ fn traced(
 }
 
 /// The message of an eager op, without the op's name.
-fn own_words<'w>(name: &str, why: &'w str) -> &'w str {
+fn strip_op_name<'w>(name: &str, why: &'w str) -> &'w str {
     why.strip_prefix(name).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(why)
 }
 

@@ -109,7 +109,7 @@ impl Graph {
                         var.name, var.place
                     ));
                 }
-                (Role::Kept { .. }, Some(writer)) if self.hides(writer, op.phase) => {
+                (Role::Kept { .. }, Some(writer)) if self.must_not_read(writer, op.phase) => {
                     return Err(format!(
                         "reads `{}` after {} has updated it; build what reads it before",
                         var.name,
@@ -130,7 +130,7 @@ impl Graph {
     }
 
     /// Whether an operator of this phase must not read a variable that `writer` has written.
-    fn hides(&self, writer: OpId, phase: Phase) -> bool {
+    fn must_not_read(&self, writer: OpId, phase: Phase) -> bool {
         match phase {
             Phase::Forward => true,
             // A gradient reads the value that its operator read, before the write.
@@ -160,7 +160,7 @@ impl Graph {
                     "is a parameter, which only an optimizer changes".to_owned()
                 }
                 (Role::Computed, None) => continue,
-                (Role::Computed, Some(_)) if self.behind(&op.inputs)[output] => {
+                (Role::Computed, Some(_)) if self.ancestors_of(&op.inputs)[output] => {
                     "is what its own inputs are computed from, which is a cycle; create another \
                      variable"
                         .to_owned()

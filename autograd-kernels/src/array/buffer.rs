@@ -6,18 +6,18 @@ use super::Storable;
 
 /// Buffers of at least this many bytes are aligned: a vector that crosses a cache line costs two accesses.
 const ALIGNED_BYTES: usize = 1024;
-const LINE: usize = 64;
+const CACHE_LINE: usize = 64;
 
 /// Extra capacity beyond `len` that allows for alignment.
 const fn spare<T>(len: usize) -> usize {
-    if len * size_of::<T>() < ALIGNED_BYTES { 0 } else { LINE / size_of::<T>() }
+    if len * size_of::<T>() < ALIGNED_BYTES { 0 } else { CACHE_LINE / size_of::<T>() }
 }
 
 /// How many elements to skip at the start of a vector so that its data, `len` elements, is aligned.
 fn start<T>(data: &[T], len: usize) -> usize {
     match spare::<T>(len) {
         0 => 0,
-        _ => (data.as_ptr().addr().wrapping_neg() % LINE) / size_of::<T>(),
+        _ => (data.as_ptr().addr().wrapping_neg() % CACHE_LINE) / size_of::<T>(),
     }
 }
 
@@ -119,13 +119,13 @@ mod tests {
             // The second buffer may come from the pool.
             for _ in 0..2 {
                 let any = Buffer::<f32>::any(len);
-                assert_eq!((any.len(), any.as_ptr().addr() % LINE), (len, 0));
+                assert_eq!((any.len(), any.as_ptr().addr() % CACHE_LINE), (len, 0));
                 let filled =
                     Buffer::<f64>::filled(len, |out| out.extend((0..len).map(|i| i as f64)));
-                assert_eq!((filled.len(), filled.as_ptr().addr() % LINE), (len, 0));
+                assert_eq!((filled.len(), filled.as_ptr().addr() % CACHE_LINE), (len, 0));
                 assert_eq!((filled[0], filled[len - 1]), (0.0, (len - 1) as f64));
                 let bytes = Buffer::<u8>::filled(4 * len, |out| out.resize(out.len() + 4 * len, 7));
-                assert_eq!((bytes.len(), bytes.as_ptr().addr() % LINE), (4 * len, 0));
+                assert_eq!((bytes.len(), bytes.as_ptr().addr() % CACHE_LINE), (4 * len, 0));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Elementwise functions of values of any type, in one pass over memory. The float functions whose speed
 //! matters are formulas: see [`pass`](crate::formula::pass).
 
-use super::feed::Feed;
+use super::feed::BlockReader;
 use super::shape::copied;
 use super::{Storable, Value};
 
@@ -15,8 +15,8 @@ pub fn chosen_of<T: Storable>(
     on: &Value<T>,
     off: &Value<T>,
 ) -> Value<T> {
-    let mut mask = Feed::new(mask, shape, 0);
-    let (mut on, mut off) = (Feed::new(on, shape, 0), Feed::new(off, shape, 0));
+    let mut mask = BlockReader::new(mask, shape, 0);
+    let (mut on, mut off) = (BlockReader::new(on, shape, 0), BlockReader::new(off, shape, 0));
     Value::written(copied(shape), |out| {
         for (at, out) in out.chunks_mut(BLOCK).enumerate() {
             let (start, n) = (at * BLOCK, out.len());
@@ -46,7 +46,7 @@ pub fn convert_zip<A: Storable, B: Storable, U: Storable>(
     b: &Value<B>,
     f: impl Fn(A, B) -> U,
 ) -> Value<U> {
-    let (mut a, mut b) = (Feed::new(a, shape, 0), Feed::new(b, shape, 0));
+    let (mut a, mut b) = (BlockReader::new(a, shape, 0), BlockReader::new(b, shape, 0));
     Value::written(copied(shape), |out| {
         for (at, out) in out.chunks_mut(BLOCK).enumerate() {
             let (start, n) = (at * BLOCK, out.len());

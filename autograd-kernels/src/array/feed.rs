@@ -7,10 +7,10 @@ use super::shape::same;
 use super::{Storable, Value};
 
 /// Longer rows that repeat are gathered.
-const SHORT: usize = 512;
+const MAX_REPEATED: usize = 512;
 
 /// The source of an operand's blocks.
-pub enum Feed<'a, T: Storable> {
+pub enum BlockReader<'a, T: Storable> {
     /// Row-major data.
     Slice(&'a [T]),
     /// One number for all elements.
@@ -24,7 +24,7 @@ pub enum Feed<'a, T: Storable> {
     Deferred(Source<T>, usize, Buffer<T>),
 }
 
-impl<'a, T: Storable> Feed<'a, T> {
+impl<'a, T: Storable> BlockReader<'a, T> {
     /// Starts at element `start`.
     pub fn new(value: &'a Value<T>, shape: &[usize], start: usize) -> Self {
         if same(value.shape(), shape) {
@@ -45,7 +45,7 @@ impl<'a, T: Storable> Feed<'a, T> {
                 Self::Same(Buffer::default(), raw.first().copied().unwrap_or(T::ZERO))
             }
             [(n, [1])] if raw.len() >= n => Self::Slice(&raw[..n]),
-            [(_, [0]), (n, [1])] if n <= SHORT && raw.len() >= n => {
+            [(_, [0]), (n, [1])] if n <= MAX_REPEATED && raw.len() >= n => {
                 Self::Repeated(&raw[..n], Buffer::default())
             }
             _ => Self::Gathered(raw, Box::new(walk), Buffer::default()),

@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 use num_traits::{CheckedAdd, PrimInt, SaturatingMul};
 
 use super::gemm::Matrix;
-use super::pick::{Around, changed};
-use super::reduce::{LIGHT, TILE, at_once, each_row, repeated, shared_tree};
+use super::pick::{AxisShape, changed};
+use super::reduce::{SUMS_PER_WRITE, TILE, at_once, each_row, repeated, shared_tree};
 use super::simd::{Kernel, dispatch};
 use super::threads::each_chunk_of;
 use super::{Shape, Storable, Value};
@@ -41,26 +41,26 @@ impl Wide for i64 {}
 impl Wide for i128 {}
 
 /// A reduction of integers.
-pub trait Total: Copy + Sync {
+pub trait IntegerFold: Copy + Sync {
     /// Whether the initial value is 1; otherwise it is 0.
-    const STARTS: bool;
+    const STARTS_AT_ONE: bool;
     fn join<W: Wide>(self, a: W, b: W) -> W;
     /// The result for an error message; `None` if it may have saturated.
-    fn shown(self, total: i128) -> Option<i128>;
+    fn reportable(self, total: i128) -> Option<i128>;
 }
 
 #[derive(Clone, Copy)]
 pub struct Sum;
 
-impl Total for Sum {
-    const STARTS: bool = false;
+impl IntegerFold for Sum {
+    const STARTS_AT_ONE: bool = false;
 
     #[inline(always)]
     fn join<W: Wide>(self, a: W, b: W) -> W {
         a + b
     }
 
-    fn shown(self, total: i128) -> Option<i128> {
+    fn reportable(self, total: i128) -> Option<i128> {
         Some(total)
     }
 }
@@ -68,8 +68,8 @@ impl Total for Sum {
 #[derive(Clone, Copy)]
 pub struct Product;
 
-impl Total for Product {
-    const STARTS: bool = true;
+impl IntegerFold for Product {
+    const STARTS_AT_ONE: bool = true;
 
     /// A saturated product remains out of range, unless a factor is 0.
     #[inline(always)]
@@ -77,25 +77,25 @@ impl Total for Product {
         a.saturating_mul(&b)
     }
 
-    fn shown(self, total: i128) -> Option<i128> {
+    fn reportable(self, total: i128) -> Option<i128> {
         (total.unsigned_abs() < i64::MAX as u128).then_some(total)
     }
 }
 
 /// The first result that is out of range of its element type, if any, with its value if that is known.
 #[derive(Default)]
-pub struct Beyond(OnceLock<Option<i128>>);
+pub struct Overflow(OnceLock<Option<i128>>);
 
-impl Beyond {
+impl Overflow {
     #[cold]
     pub fn note(&self, found: Option<i128>) {
         // Keeps the first one.
         let _ = self.0.set(found);
     }
 
-    fn narrow<T: Integer>(&self, total: i128, shown: impl Fn(i128) -> Option<i128>) -> T {
+    fn narrow<T: Integer>(&self, total: i128, reportable: impl Fn(i128) -> Option<i128>) -> T {
         T::try_from(total).unwrap_or_else(|_| {
-            self.note(shown(total));
+            self.note(reportable(total));
             T::ZERO
         })
     }
@@ -114,7 +114,7 @@ impl Beyond {
 }
 
 /// Reduces along sorted `axes`, which keep length 1.
-pub fn total_axes<T: Integer, F: Total>(
+pub fn total_axes<T: Integer, F: IntegerFold>(
     op: &'static str,
     x: &Value<T>,
     axes: &[usize],
@@ -122,13 +122,13 @@ pub fn total_axes<T: Integer, F: Total>(
 ) -> Result<Value<T>> {
     let mut shape = Shape::from_slice(x.shape());
     axes.iter().for_each(|&axis| shape[axis] = 1);
-    let beyond = Beyond::default();
-    let narrow = |found: i128| beyond.narrow(found, |found| total.shown(found));
+    let overflow = Overflow::default();
+    let narrow = |found: i128| overflow.narrow(found, |found| total.reportable(found));
     let value = if let (Some(element), Some(_)) = (x.uniform(), axes.first())
         && !shape.contains(&0)
     {
         let count = axes.iter().map(|&axis| x.shape()[axis]).product();
-        let all = repeated(element.into(), count, F::STARTS.into(), |a, b| total.join(a, b));
+        let all = repeated(element.into(), count, F::STARTS_AT_ONE.into(), |a, b| total.join(a, b));
         Value::scalar(narrow(all)).broadcast_to(&shape)
     } else if axes.len() == x.rank() {
         let x = x.contiguous();
@@ -141,20 +141,20 @@ pub fn total_axes<T: Integer, F: Total>(
             _ => along_columns(data, around, out, total, &narrow),
         })
     };
-    beyond.check::<T>(op)?;
+    overflow.check::<T>(op)?;
     Ok(value)
 }
 
 /// Row-major elements, and their shape around one axis, along which they are to be joined.
-fn grouped<T: Integer>(x: &Value<T>, axes: &[usize]) -> (Value<T>, Around) {
+fn grouped<T: Integer>(x: &Value<T>, axes: &[usize]) -> (Value<T>, AxisShape) {
     let lengths = |axes: &[usize]| axes.iter().map(|&axis| x.shape()[axis]).product::<usize>();
     let kept: Vec<usize> = (0..x.rank()).filter(|axis| !axes.contains(axis)).collect();
     let (outer, n) = (lengths(&kept), lengths(axes));
     let first = axes.first().copied().unwrap_or(x.rank());
-    let beside = axes.iter().enumerate().all(|(i, &axis)| axis == first + i);
+    let adjacent = axes.iter().enumerate().all(|(i, &axis)| axis == first + i);
     let inner = x.shape()[(first + axes.len()).min(x.rank())..].iter().product::<usize>().max(1);
-    if beside && n <= PART {
-        return (x.contiguous().into_owned(), Around { outer: outer / inner, n, inner });
+    if adjacent && n <= PART {
+        return (x.contiguous().into_owned(), AxisShape { outer: outer / inner, n, inner });
     }
     // The kept axes first, so that the elements to join are a row.
     let order: Vec<usize> = [&kept, axes].concat();
@@ -164,24 +164,24 @@ fn grouped<T: Integer>(x: &Value<T>, axes: &[usize]) -> (Value<T>, Around) {
         order.iter().map(|&axis| strides[axis]).collect(),
         0,
     );
-    (moved.into_contiguous(), Around { outer, n, inner: 1 })
+    (moved.into_contiguous(), AxisShape { outer, n, inner: 1 })
 }
 
 /// Joins the elements of a row.
 struct Row<'a, T, F>(&'a [T], F);
 
-impl<T: Integer, F: Total> Kernel for Row<'_, T, F> {
+impl<T: Integer, F: IntegerFold> Kernel for Row<'_, T, F> {
     type Output = T::Wide;
 
     #[inline(always)]
     fn run<const FMA: bool>(self) -> T::Wide {
         let Self(row, total) = self;
-        row.iter().fold(F::STARTS.into(), |all, &x| total.join(all, T::Wide::from(x)))
+        row.iter().fold(F::STARTS_AT_ONE.into(), |all, &x| total.join(all, T::Wide::from(x)))
     }
 }
 
 /// Joins all elements of a row, on threads if that pays.
-fn of_row<T: Integer, F: Total>(row: &[T], total: F) -> i128 {
+fn of_row<T: Integer, F: IntegerFold>(row: &[T], total: F) -> i128 {
     let branch = |range: Range<usize>| dispatch(Row(&row[range], total)).into();
     let most = at_once(row.len()).min(PART);
     shared_tree((row.len(), row.len()), [1, most], &branch, &|a, b| total.join(a, b))
@@ -190,7 +190,7 @@ fn of_row<T: Integer, F: Total>(row: &[T], total: F) -> i128 {
 /// Joins the elements of each column; rows begin `stride` elements apart.
 struct Columns<'a, T: Integer, F>(&'a mut [T::Wide], &'a [T], usize, F);
 
-impl<T: Integer, F: Total> Kernel for Columns<'_, T, F> {
+impl<T: Integer, F: IntegerFold> Kernel for Columns<'_, T, F> {
     type Output = ();
 
     #[inline(always)]
@@ -204,22 +204,22 @@ impl<T: Integer, F: Total> Kernel for Columns<'_, T, F> {
     }
 }
 
-fn along_columns<T: Integer, F: Total>(
+fn along_columns<T: Integer, F: IntegerFold>(
     data: &[T],
-    around: Around,
+    around: AxisShape,
     out: &mut [T],
     total: F,
     narrow: &(impl Fn(i128) -> T + Sync),
 ) {
-    let Around { n, inner, .. } = around;
+    let AxisShape { n, inner, .. } = around;
     // Tiles of columns, whose sums stay in the L1 cache.
     let tile = inner.min(TILE);
-    each_chunk_of(data.len() / LIGHT, out, inner, &|block, out| {
+    each_chunk_of(data.len() / SUMS_PER_WRITE, out, inner, &|block, out| {
         let data = &data[block * n * inner..][..n * inner];
         let mut sums = vec![T::Wide::default(); tile];
         for (at, out) in out.chunks_mut(tile).enumerate() {
             let sums = &mut sums[..out.len()];
-            sums.fill(F::STARTS.into());
+            sums.fill(F::STARTS_AT_ONE.into());
             if n > 0 {
                 dispatch(Columns(sums, &data[at * tile..], inner, total));
             }
@@ -229,10 +229,10 @@ fn along_columns<T: Integer, F: Total>(
 }
 
 /// Adds two elements; overflow is recorded and gives 0.
-pub fn plus<T: Integer>(beyond: &Beyond) -> impl Fn(T, T) -> T + Sync {
+pub fn plus<T: Integer>(overflow: &Overflow) -> impl Fn(T, T) -> T + Sync {
     |a, b| {
         a.checked_add(&b).unwrap_or_else(|| {
-            beyond.note(Some(a.into() + b.into()));
+            overflow.note(Some(a.into() + b.into()));
             T::ZERO
         })
     }
@@ -249,20 +249,20 @@ pub fn added<T: Integer>(
     x: Value<T>,
     additions: &impl Additions<T>,
 ) -> Result<Value<T>> {
-    let beyond = Beyond::default();
-    let sums = changed(x.clone(), |data| additions.add(data, plus(&beyond)));
-    if beyond.0.get().is_none() {
+    let overflow = Overflow::default();
+    let sums = changed(x.clone(), |data| additions.add(data, plus(&overflow)));
+    if overflow.0.get().is_none() {
         return Ok(sums);
     }
     // A partial sum overflowed, but the result may be in range: repeat in a wider type.
-    let beyond = Beyond::default();
+    let overflow = Overflow::default();
     let x = x.contiguous();
     let data = x.as_slice().unwrap_or(&[]);
     let mut sums: Vec<T::Wide> = data.iter().map(|&x| T::Wide::from(x)).collect();
     additions.add(&mut sums, |sum, x| sum + T::Wide::from(x));
-    let sums = sums.into_iter().map(|sum| beyond.narrow::<T>(sum.into(), Some));
+    let sums = sums.into_iter().map(|sum| overflow.narrow::<T>(sum.into(), Some));
     let value = Value::build(Shape::from_slice(x.shape()), |out| out.extend(sums));
-    beyond.check::<T>(op)?;
+    overflow.check::<T>(op)?;
     Ok(value)
 }
 
@@ -280,11 +280,11 @@ impl Exact {
         }
     }
 
-    fn narrow<T: Integer>(self, beyond: &Beyond) -> T {
+    fn narrow<T: Integer>(self, overflow: &Overflow) -> T {
         match self {
-            Self(sum, 0) => beyond.narrow(sum, Some),
+            Self(sum, 0) => overflow.narrow(sum, Some),
             Self(..) => {
-                beyond.note(None);
+                overflow.note(None);
                 T::ZERO
             }
         }
@@ -297,7 +297,7 @@ pub fn product<T: Integer>(
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
     c: &mut [T],
-    beyond: &Beyond,
+    overflow: &Overflow,
 ) {
     let mut sums = vec![Exact::default(); n];
     for (i, c) in c.chunks_exact_mut(n).enumerate().take(m) {
@@ -309,6 +309,6 @@ pub fn product<T: Integer>(
                 sum.add(x * y);
             }
         }
-        c.iter_mut().zip(&sums).for_each(|(c, sum)| *c = sum.narrow(beyond));
+        c.iter_mut().zip(&sums).for_each(|(c, sum)| *c = sum.narrow(overflow));
     }
 }

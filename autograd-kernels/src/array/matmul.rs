@@ -1,7 +1,7 @@
 //! Matrix products, by strides: a transposed operand is never copied.
 
 use super::gemm::{FloatMultiply, Matrix, at_once};
-use super::integer::{self, Beyond};
+use super::integer::{self, Overflow};
 use super::shape::{broadcast, broadcast_strides, copied, element_count, offset};
 use super::threads::each_chunk_of;
 use super::{Shape, Storable, Value};
@@ -35,13 +35,13 @@ pub fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
     let from_a = broadcast_strides(lead_a, &steps_a[..lead_a.len()], &lead);
     let from_b = broadcast_strides(lead_b, &steps_b[..lead_b.len()], &lead);
     let (raw_a, raw_b) = (a.raw(), b.raw());
-    let beyond = Beyond::default();
+    let overflow = Overflow::default();
     let products = |first: usize, data: &mut [T]| {
         for (index, block) in (first..).zip(data.chunks_exact_mut(m * n)) {
             let start = |strides: &Shape| offset(index, &lead, strides);
             let x = operand(&raw_a[start(&from_a)..], &steps_a[lead_a.len()..]);
             let y = operand(&raw_b[start(&from_b)..], &steps_b[lead_b.len()..]);
-            T::product([m, k, n], x, y, block, &beyond);
+            T::product([m, k, n], x, y, block, &overflow);
         }
     };
     let value = Value::written(shape, |data| {
@@ -50,7 +50,7 @@ pub fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
             products(part * count, data);
         });
     });
-    beyond.check::<T>("matmul")?;
+    overflow.check::<T>("matmul")?;
     Ok(value)
 }
 
@@ -94,19 +94,19 @@ pub trait Multiply: Storable {
         a: Matrix<'_, Self>,
         b: Matrix<'_, Self>,
         c: &mut [Self],
-        beyond: &Beyond,
+        overflow: &Overflow,
     );
 }
 
 macro_rules! multiply {
-    ($(|$size:ident, $a:ident, $b:ident, $c:ident, $beyond:ident| $product:expr => $($t:ty)*;)*) => {$($(
+    ($(|$size:ident, $a:ident, $b:ident, $c:ident, $overflow:ident| $product:expr => $($t:ty)*;)*) => {$($(
         impl Multiply for $t {
             fn product(
                 $size: [usize; 3],
                 $a: Matrix<'_, $t>,
                 $b: Matrix<'_, $t>,
                 $c: &mut [$t],
-                $beyond: &Beyond,
+                $overflow: &Overflow,
             ) {
                 $product
             }
@@ -115,8 +115,8 @@ macro_rules! multiply {
 }
 
 multiply! {
-    |size, a, b, c, _beyond| FloatMultiply::float_product(size, a, b, c) => f32 f64;
-    |size, a, b, c, beyond| integer::product(size, a, b, c, beyond) => i32 i64 u8;
+    |size, a, b, c, _overflow| FloatMultiply::float_product(size, a, b, c) => f32 f64;
+    |size, a, b, c, overflow| integer::product(size, a, b, c, overflow) => i32 i64 u8;
 }
 
 fn split<T: Storable>(v: &Value<T>) -> (&[usize], [usize; 2]) {

@@ -13,17 +13,17 @@ use super::{Storable, Value};
 const CHUNK: usize = 16 * 1024;
 
 /// Rows whose running sums are interleaved: within a row, each addition waits for the previous one.
-const BESIDE: usize = 8;
+const ROW_GROUP: usize = 8;
 
 /// A shape around an axis.
 #[derive(Clone, Copy)]
-pub struct Around {
+pub struct AxisShape {
     pub outer: usize,
     pub n: usize,
     pub inner: usize,
 }
 
-impl Around {
+impl AxisShape {
     pub fn new(shape: &[usize], axis: usize) -> Self {
         // No elements, no steps, however long the other axes are.
         let outer = if shape.contains(&0) { 0 } else { shape[..axis].iter().product() };
@@ -74,9 +74,9 @@ impl Around {
 }
 
 /// Writes the slices of `x` that `index` names; all indices are valid.
-pub fn select<T: Storable>(x: &[T], around: Around, index: &[i64], out: &mut [T]) {
+pub fn select<T: Storable>(x: &[T], around: AxisShape, index: &[i64], out: &mut [T]) {
     let inner = around.inner;
-    Around { n: index.len(), ..around }.each_part(out, |block, first, part| {
+    AxisShape { n: index.len(), ..around }.each_part(out, |block, first, part| {
         let x = around.of(x, block);
         if inner == 1 {
             for (to, &i) in part.iter_mut().zip(&index[first..]) {
@@ -93,13 +93,13 @@ pub fn select<T: Storable>(x: &[T], around: Around, index: &[i64], out: &mut [T]
 /// Adds the slices of `source` to the slices of `data` that `index` names; all indices are valid.
 pub fn add_at<A: Copy + Send, T: Copy + Sync>(
     data: &mut [A],
-    around: Around,
+    around: AxisShape,
     index: &[i64],
     source: &[T],
     plus: impl Fn(A, T) -> A + Sync,
 ) {
     let inner = around.inner;
-    let sources = Around { n: index.len(), ..around };
+    let sources = AxisShape { n: index.len(), ..around };
     around.each_block(data, |block, data| {
         let source = sources.of(source, block);
         if inner == 1 {
@@ -117,9 +117,9 @@ pub fn add_at<A: Copy + Send, T: Copy + Sync>(
 }
 
 /// Writes the elements of `x` that `index` names; the index has `x`'s shape, but `n` along the axis.
-pub fn gather<T: Storable>(x: &[T], around: Around, index: &[i64], n: usize, out: &mut [T]) {
+pub fn gather<T: Storable>(x: &[T], around: AxisShape, index: &[i64], n: usize, out: &mut [T]) {
     let inner = around.inner;
-    let indices = Around { n, ..around };
+    let indices = AxisShape { n, ..around };
     indices.each_part(out, |block, first, part| {
         let x = around.of(x, block);
         let index = &indices.of(index, block)[first * inner..];
@@ -141,13 +141,13 @@ pub fn gather<T: Storable>(x: &[T], around: Around, index: &[i64], n: usize, out
 /// length `n` along the axis.
 pub fn scatter_add<A: Copy + Send, T: Copy + Sync>(
     data: &mut [A],
-    around: Around,
+    around: AxisShape,
     (index, n): (&[i64], usize),
     source: &[T],
     plus: impl Fn(A, T) -> A + Sync,
 ) {
     let inner = around.inner;
-    let indices = Around { n, ..around };
+    let indices = AxisShape { n, ..around };
     around.each_block(data, |block, data| {
         let pairs = indices.of(index, block).iter().zip(indices.of(source, block));
         let mut add = |at: usize, from: T| data[at] = plus(data[at], from);
@@ -162,8 +162,8 @@ pub fn scatter_add<A: Copy + Send, T: Copy + Sync>(
 }
 
 /// Writes the slices of `x` in reversed order.
-pub fn reverse<T: Storable>(x: &[T], around: Around, out: &mut [T]) {
-    let Around { n, inner, .. } = around;
+pub fn reverse<T: Storable>(x: &[T], around: AxisShape, out: &mut [T]) {
+    let AxisShape { n, inner, .. } = around;
     around.each_part(out, |block, first, part| {
         let count = part.len() / inner;
         let from = &around.of(x, block)[(n - first - count) * inner..][..part.len()];
@@ -180,17 +180,17 @@ pub fn reverse<T: Storable>(x: &[T], around: Around, out: &mut [T]) {
 /// Adds to each slice the previous one, or, with `from_end`, the next one.
 pub fn accumulate<T: Storable>(
     data: &mut [T],
-    around: Around,
+    around: AxisShape,
     from_end: bool,
     plus: impl Fn(T, T) -> T + Sync,
 ) {
-    let Around { n, inner, .. } = around;
+    let AxisShape { n, inner, .. } = around;
     if inner == 1 {
         // Groups of rows are treated as blocks.
-        let rows = Around { outer: 1, n: BESIDE, inner: n };
+        let rows = AxisShape { outer: 1, n: ROW_GROUP, inner: n };
         let whole = data.len() - data.len() % rows.block().max(1);
         let (groups, rest) = data.split_at_mut(whole);
-        rows.each_block(groups, |_, group| running_sums::<T, BESIDE>(group, n, from_end, &plus));
+        rows.each_block(groups, |_, group| running_sums::<T, ROW_GROUP>(group, n, from_end, &plus));
         rest.chunks_exact_mut(n.max(1))
             .for_each(|row| running_sums::<T, 1>(row, n, from_end, &plus));
         return;
@@ -236,7 +236,7 @@ pub fn changed<T: Storable>(mut x: Value<T>, change: impl FnOnce(&mut [T])) -> V
 /// one. The axis has at least one element; `fold` returns the better of two, or NaN.
 pub fn best<T: Storable + PartialEq, F: Fold<T> + Sync>(
     data: &[T],
-    around: Around,
+    around: AxisShape,
     fold: F,
     out: &mut [i64],
 ) {
@@ -326,30 +326,30 @@ mod tests {
         [1, 2, 20_000],
     ];
 
-    fn each_shape(run: impl Fn(Around, &[i64], usize)) {
+    fn each_shape(run: impl Fn(AxisShape, &[i64], usize)) {
         for [outer, n, inner] in SHAPES {
             for m in [1, n, n + 3] {
                 let count = outer * m * inner;
                 let index: Vec<i64> = (0..count).map(|i| (i * 7919 % n) as i64).collect();
-                run(Around { outer, n, inner }, &index, m);
+                run(AxisShape { outer, n, inner }, &index, m);
             }
         }
-        run(Around { outer: 0, n: 3, inner: 2 }, &[], 2);
-        run(Around { outer: 0, n: 0, inner: 1 }, &[], 0);
+        run(AxisShape { outer: 0, n: 3, inner: 2 }, &[], 2);
+        run(AxisShape { outer: 0, n: 0, inner: 1 }, &[], 0);
     }
 
     fn numbers(len: usize) -> Vec<i64> {
         (0..len).map(|i| (i * 31 % 101) as i64).collect()
     }
 
-    fn len(around: Around) -> usize {
+    fn len(around: AxisShape) -> usize {
         around.outer * around.block()
     }
 
     #[test]
     fn picked_and_added_back() {
         each_shape(|around, index, m| {
-            let Around { outer, n, inner } = around;
+            let AxisShape { outer, n, inner } = around;
             let x = numbers(len(around));
             let all =
                 || (0..outer).flat_map(|o| (0..m * inner).map(move |i| (o, i / inner, i % inner)));
@@ -383,7 +383,7 @@ mod tests {
     #[test]
     fn reversed_and_summed() {
         for [outer, n, inner] in SHAPES {
-            let around = Around { outer, n, inner };
+            let around = AxisShape { outer, n, inner };
             let x = numbers(len(around));
             let mut out = vec![-1; x.len()];
             reverse(&x, around, &mut out);
@@ -406,7 +406,9 @@ mod tests {
                 assert_eq!(found, data, "{outer} {n} {inner} {from_end}");
             }
         }
-        accumulate(&mut [] as &mut [i64], Around { outer: 0, n: 0, inner: 1 }, false, |a, b| a + b);
+        accumulate(&mut [] as &mut [i64], AxisShape { outer: 0, n: 0, inner: 1 }, false, |a, b| {
+            a + b
+        });
     }
 
     #[derive(Clone, Copy)]
@@ -425,7 +427,7 @@ mod tests {
     #[test]
     fn the_best_stands_where_it_was_first() {
         for [outer, n, inner] in SHAPES {
-            let around = Around { outer, n, inner };
+            let around = AxisShape { outer, n, inner };
             // Equal elements, zeros of both signs, infinities; then NaN among them.
             for nan in [usize::MAX, 97, 5] {
                 let data: Vec<f32> = (0..len(around))

@@ -15,10 +15,10 @@ pub const POOLED_BYTES: usize = 16 * 1024;
 
 /// Each thread caches buffers of these sizes: the allocator is several times slower for them than for smaller
 /// ones, and a shared pool takes as long as a small op. Smaller buffers are left to the allocator.
-const NEAR_BYTES: RangeInclusive<usize> = 1024..=64 * 1024;
+const CACHED_BYTES: RangeInclusive<usize> = 1024..=64 * 1024;
 
 /// The maximum number of buffers cached by a thread: enough for all buffers of the layers of a small net.
-const NEAR: usize = 32;
+const MAX_CACHED: usize = 32;
 
 /// Bytes that all pools together may keep.
 static LIMIT: AtomicUsize = AtomicUsize::new(512 << 20);
@@ -29,9 +29,9 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 pub struct Pool<T>(Mutex<Vec<Vec<T>>>);
 
 /// Free buffers cached by a thread, the last returned at the end.
-pub struct Near<T>(RefCell<Vec<Vec<T>>>);
+pub struct ThreadCache<T>(RefCell<Vec<Vec<T>>>);
 
-impl<T> Near<T> {
+impl<T> ThreadCache<T> {
     pub(crate) const fn new() -> Self {
         Self(RefCell::new(Vec::new()))
     }
@@ -47,14 +47,14 @@ impl<T> Near<T> {
     /// Caches a buffer; returns the oldest one if there are too many.
     fn give(&self, vec: Vec<T>) -> Option<Vec<T>> {
         let mut free = self.0.borrow_mut();
-        let oldest = (free.len() == NEAR).then(|| free.remove(0));
+        let oldest = (free.len() == MAX_CACHED).then(|| free.remove(0));
         free.push(vec);
         oldest
     }
 }
 
-fn is_near<T>(len: usize) -> bool {
-    NEAR_BYTES.contains(&(len * size_of::<T>()))
+fn is_cached_size<T>(len: usize) -> bool {
+    CACHED_BYTES.contains(&(len * size_of::<T>()))
 }
 
 impl<T: Pooled> Pool<T> {
@@ -65,8 +65,8 @@ impl<T: Pooled> Pool<T> {
     /// A vector with capacity for `len` elements and unspecified content.
     pub(super) fn any(&self, len: usize) -> Vec<T> {
         // A thread that is ending has no cache any more.
-        if is_near::<T>(len)
-            && let Ok(Some(vec)) = T::near().try_with(|near| near.take(len))
+        if is_cached_size::<T>(len)
+            && let Ok(Some(vec)) = T::thread_cache().try_with(|cache| cache.take(len))
         {
             return vec;
         }
@@ -85,9 +85,9 @@ impl<T: Pooled> Pool<T> {
 
     /// Takes a vector back, or frees it if the pools are full.
     pub fn give(&self, mut vec: Vec<T>) {
-        if is_near::<T>(vec.capacity()) && LIMIT.load(Ordering::Relaxed) > 0 {
+        if is_cached_size::<T>(vec.capacity()) && LIMIT.load(Ordering::Relaxed) > 0 {
             // A thread that is ending frees the buffer.
-            match T::near().try_with(|near| near.give(vec)) {
+            match T::thread_cache().try_with(|cache| cache.give(vec)) {
                 Ok(Some(oldest)) => vec = oldest,
                 _ => return,
             }
@@ -106,7 +106,7 @@ impl<T: Pooled> Pool<T> {
     }
 
     fn empty(&self) {
-        let _ = T::near().try_with(|near| near.0.take());
+        let _ = T::thread_cache().try_with(|cache| cache.0.take());
         let free = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let bytes: usize = free.iter().map(|vec| vec.capacity() * size_of::<T>()).sum();
         HELD.fetch_sub(bytes, Ordering::Relaxed);
@@ -125,7 +125,7 @@ pub trait Pooled: Copy + Default + 'static {
     /// Returns a buffer to the pool.
     fn give_back(buffer: Vec<Self>);
     /// The cache of this thread for this element type.
-    fn near() -> &'static LocalKey<Near<Self>>;
+    fn thread_cache() -> &'static LocalKey<ThreadCache<Self>>;
 }
 
 macro_rules! pooled {
@@ -142,11 +142,11 @@ macro_rules! pooled {
             fn give_back(buffer: Vec<Self>) {
                 Self::pool().give(buffer);
             }
-            fn near() -> &'static LocalKey<Near<Self>> {
+            fn thread_cache() -> &'static LocalKey<ThreadCache<Self>> {
                 thread_local! {
-                    static NEAR: Near<$t> = const { Near::new() };
+                    static CACHE: ThreadCache<$t> = const { ThreadCache::new() };
                 }
-                &NEAR
+                &CACHE
             }
         }
     )*};

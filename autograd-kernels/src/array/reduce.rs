@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::buffer::Buffer;
-use super::feed::Feed;
+use super::feed::BlockReader;
 use super::math::Math;
 use super::simd::{Kernel, dispatch};
 use super::threads::{each_chunk_of, grain};
@@ -43,11 +43,11 @@ const ROWS: usize = 64;
 /// Elements of a row that are summed together: their sums stay in the L1 cache.
 pub(super) const TILE: usize = 2048;
 /// Elements that are summed in the time of one element of a pass that also writes.
-pub(super) const LIGHT: usize = 4;
+pub(super) const SUMS_PER_WRITE: usize = 4;
 
 /// How many of `elements` a thread should sum at once.
 pub(super) fn at_once(elements: usize) -> usize {
-    grain(elements, LIGHT)
+    grain(elements, SUMS_PER_WRITE)
 }
 
 /// Adds elements to lanes: the first one, and every [`LANES`]th after it, to the first lane.
@@ -80,7 +80,7 @@ impl<T: Copy, F: Fold<T>> Kernel for FoldKernel<'_, T, F> {
 
 /// Joins all lanes. Not inlined: in one function with the loop, it would impair the loop's vectorization.
 #[inline(never)]
-fn joined<T: Copy, F: Fold<T>>(mut lanes: [T; LANES], fold: F) -> T {
+fn join_lanes<T: Copy, F: Fold<T>>(mut lanes: [T; LANES], fold: F) -> T {
     let mut width = LANES / 2;
     while width > 0 {
         for i in 0..width {
@@ -142,7 +142,7 @@ pub(super) fn shared_tree<R: Send>(
     }
     let mut branches = Vec::new();
     tree(0..len, [unit, most], &mut |range| branches.push((range, None)), &|(), ()| ());
-    each_chunk_of(elements / LIGHT, &mut branches, 1, &|_, chunk| {
+    each_chunk_of(elements / SUMS_PER_WRITE, &mut branches, 1, &|_, chunk| {
         let (range, result) = &mut chunk[0];
         *result = Some(branch(range.clone()));
     });
@@ -152,11 +152,15 @@ pub(super) fn shared_tree<R: Send>(
 }
 
 pub fn fold_slice<T: Storable, F: Fold<T>>(data: &[T], fold: F) -> T {
-    fold_part(Feed::Slice(data), 0..data.len(), fold)
+    fold_part(BlockReader::Slice(data), 0..data.len(), fold)
 }
 
 /// Folds a range of elements, the next ones of the feed.
-fn fold_part<T: Storable, F: Fold<T>>(mut feed: Feed<'_, T>, range: Range<usize>, fold: F) -> T {
+fn fold_part<T: Storable, F: Fold<T>>(
+    mut feed: BlockReader<'_, T>,
+    range: Range<usize>,
+    fold: F,
+) -> T {
     let mut block = |range: Range<usize>| {
         feed.advance(range.len());
         fold_block(feed.block(range.start, range.len()), fold)
@@ -170,12 +174,12 @@ fn fold_block<T: Storable, F: Fold<T>>(data: &[T], fold: F) -> T {
     }
     let mut lanes = [fold.start(); LANES];
     dispatch(FoldKernel(&mut lanes, data, fold));
-    joined(lanes, fold)
+    join_lanes(lanes, fold)
 }
 
 /// [`fold_part`] of all elements, on threads if that pays; `feed` creates a feed from a position on.
 fn fold_shared<'a, T: Storable, F: Fold<T> + Sync>(
-    feed: impl Fn(usize) -> Feed<'a, T> + Sync,
+    feed: impl Fn(usize) -> BlockReader<'a, T> + Sync,
     len: usize,
     fold: F,
 ) -> T {
@@ -188,7 +192,7 @@ fn fold_shared<'a, T: Storable, F: Fold<T> + Sync>(
 fn fold_long_slice<T: Storable, F: Fold<T> + Sync>(data: &[T], fold: F) -> T {
     match data.len() {
         ..=BLOCK => fold_block(data, fold),
-        len => fold_shared(|_| Feed::Slice(data), len, fold),
+        len => fold_shared(|_| BlockReader::Slice(data), len, fold),
     }
 }
 
@@ -206,7 +210,7 @@ pub fn fold_axes<T: Storable, F: Fold<T> + Sync>(
         return Value::scalar(all).broadcast_to(&shape);
     }
     if axes.len() == x.rank() {
-        let feed = |start| Feed::new(x, x.shape(), start);
+        let feed = |start| BlockReader::new(x, x.shape(), start);
         return Value::full(shape, fold_shared(feed, x.len(), fold));
     }
     // Adjacent axes are folded as one, the innermost first.
@@ -254,7 +258,7 @@ fn fold_group<T: Storable, F: Fold<T> + Sync>(
     let mut out = Value::full(shape, fold.start());
     if let Some(out) = out.as_mut_slice() {
         let groups = (at_once(data.len()) / (n * inner).max(1)).max(1);
-        each_chunk_of(data.len() / LIGHT, out, groups * inner, &|chunk, out| {
+        each_chunk_of(data.len() / SUMS_PER_WRITE, out, groups * inner, &|chunk, out| {
             for (i, out) in out.chunks_exact_mut(inner).enumerate() {
                 let at = (chunk * groups + i) * n * inner;
                 fold_rows(&data[at..at + n * inner], out, fold);
@@ -272,7 +276,7 @@ pub(super) fn each_row<T: Sync, U: Send>(
 ) {
     let n = data.len() / out.len().max(1);
     let rows = (at_once(data.len()) / n.max(1)).max(1);
-    each_chunk_of(data.len() / LIGHT, out, rows, &|chunk, out| {
+    each_chunk_of(data.len() / SUMS_PER_WRITE, out, rows, &|chunk, out| {
         for (i, out) in out.iter_mut().enumerate() {
             *out = result(&data[(chunk * rows + i) * n..][..n]);
         }

@@ -46,7 +46,7 @@ pub fn same(a: &[usize], b: &[usize]) -> bool {
 }
 
 /// Bytes of the largest element type.
-const WIDEST: usize = 8;
+const MAX_ELEMENT_BYTES: usize = 8;
 
 /// The number of elements; an error if they would not fit the address space.
 ///
@@ -57,7 +57,7 @@ pub fn element_count(op: &'static str, shape: &[usize]) -> Result<usize> {
     let span = shape
         .iter()
         .filter(|&&n| n != 0)
-        .try_fold(WIDEST, |product, &n| product.checked_mul(n))
+        .try_fold(MAX_ELEMENT_BYTES, |product, &n| product.checked_mul(n))
         .filter(|&span| span <= isize::MAX as usize);
     match span {
         Some(_) => Ok(shape.iter().product()),

@@ -17,7 +17,7 @@ pub(super) const MIN_TILED: usize = 8 * MIN_ALIASED_COLUMNS;
 const CHUNK: usize = 16 * 1024;
 
 /// The axis along which elements are contiguous, if it is not the innermost and tiles pay.
-pub(super) fn side_by_side<T>(axes: &Merged<1>) -> Option<usize> {
+pub(super) fn contiguous_axis<T>(axes: &Merged<1>) -> Option<usize> {
     let (&(n, [step]), outer) = axes.split_last()?;
     let along = outer.iter().rposition(|&(m, [step])| step == 1 && m >= side::<T>())?;
     let apart = (step * size_of::<T>()).is_multiple_of(CACHE_ALIAS_BYTES);
@@ -142,7 +142,7 @@ mod tests {
                         assert!(found.as_slice() == Some(&right), "{shape:?} {order:?} {step}");
                     }
                     let axes = merged(&lengths, [&steps]);
-                    tiled += usize::from(side_by_side::<T>(&axes).is_some());
+                    tiled += usize::from(contiguous_axis::<T>(&axes).is_some());
                 }
             }
         }

@@ -14,7 +14,7 @@ use super::rows::{for_each_row, merged};
 use super::shape::{
     Shape, assign, broadcast_strides, copied, is_row_major, offset, row_major, same,
 };
-use super::transpose::{MIN_TILED, copy_tiles, side_by_side};
+use super::transpose::{MIN_TILED, contiguous_axis, copy_tiles};
 
 #[cfg(test)]
 mod tests;
@@ -384,7 +384,7 @@ impl<T: Storable> Value<T> {
     fn gather(&self) -> Self {
         let axes = merged(&self.shape, [&self.strides()]);
         if self.len() >= MIN_TILED
-            && let Some(along) = side_by_side::<T>(&axes)
+            && let Some(along) = contiguous_axis::<T>(&axes)
         {
             let copy = |out: &mut [T]| copy_tiles(self.raw(), &axes, along, out);
             return Self::written(self.shape.clone(), copy);

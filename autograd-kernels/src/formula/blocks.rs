@@ -9,7 +9,7 @@ use crate::array::math::Math;
 use crate::array::simd::dispatch;
 
 /// Elements that a step computes at once: the buffers of a program stay in the L1 cache.
-const fn most<T>() -> usize {
+const fn step_elements<T>() -> usize {
     4096 / size_of::<T>()
 }
 
@@ -23,7 +23,7 @@ impl<T: Storable + Math> Formula<T> for Program {
         let stride = block_of(self.outputs.len());
         if scratch.numbers.is_empty() && scratch.masks.is_empty() {
             // The first block is the longest.
-            let most = most::<T>().min(*len);
+            let most = step_elements::<T>().min(*len);
             scratch.numbers = (0..self.buffers[0]).map(|_| Buffer::any(most)).collect();
             scratch.masks = (0..self.buffers[1]).map(|_| Buffer::any(most)).collect();
             for (step, &place) in self.steps.iter().zip(&self.places) {
@@ -38,7 +38,7 @@ impl<T: Storable + Math> Formula<T> for Program {
         }
         let mut start = 0;
         while start < *len {
-            let n = most::<T>().min(*len - start);
+            let n = step_elements::<T>().min(*len - start);
             // All steps lead to the only output, so it is the last step, and is computed in place.
             let direct =
                 self.outputs.len() == 1 && self.steps[self.outputs[0] as usize].is_number();

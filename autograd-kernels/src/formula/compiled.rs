@@ -39,7 +39,7 @@ where
 
     fn run(&self, block: &mut Block<'_, T>) {
         let Block { len, read, .. } = *block;
-        if self.is_beyond(len, block) && (read == len || self.is_beyond(read, block)) {
+        if self.is_invalid(len, block) && (read == len || self.is_invalid(read, block)) {
             by_program(self, block);
         }
     }
@@ -80,7 +80,7 @@ where
     F: Lanewise<I, M, O>,
 {
     /// Computes the first `len` elements of a block. Returns whether an angle was too large for the loop.
-    fn is_beyond<T: Math + Storable>(&self, len: usize, block: &mut Block<'_, T>) -> bool {
+    fn is_invalid<T: Math + Storable>(&self, len: usize, block: &mut Block<'_, T>) -> bool {
         let Block { reals, masks, out, .. } = block;
         let [a, b, c] = first(reals);
         dispatch_slices(Loop { formula: &self.0, len, reals, masks }, out, (a, b, c))
@@ -174,16 +174,16 @@ where
         let x: [&[T]; I] = cut(n, reals, &[a, b, c]);
         let m: [&[bool]; M] = cut(n, masks, &[]);
         let out = &mut out[..if const { O == 1 } { n } else { O * stride }];
-        let mut beyond = false;
+        let mut invalid = false;
         for i in 0..n {
             let (numbers, conditions) = (numbers_at(&x, i), masks_at(&m, i));
             let results = self.formula.call::<Number<T, FMA>>(numbers, conditions);
             for k in 0..O {
                 out[k * stride + i] = results[k].0.value;
-                beyond |= results[k].0.beyond;
+                invalid |= results[k].0.invalid;
             }
         }
-        beyond
+        invalid
     }
 }
 

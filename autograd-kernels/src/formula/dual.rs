@@ -52,7 +52,7 @@ impl<L: Lane> Slope<L> {
 
     /// A linear function of two slopes.
     #[inline(always)]
-    fn joined(self, other: Self, join: impl FnOnce(L, L) -> L) -> Self {
+    fn combine(self, other: Self, join: impl FnOnce(L, L) -> L) -> Self {
         let selected = match (self.selected, other.selected) {
             (Some(a), Some(b)) => Some(a.or(b)),
             _ => None,
@@ -83,7 +83,7 @@ impl<L: Lane> Dual<L> {
     #[inline(always)]
     fn sum(a: Option<Slope<L>>, b: Option<Slope<L>>) -> Option<Slope<L>> {
         match (a, b) {
-            (Some(a), Some(b)) => Some(a.joined(b, |a, b| a.add(b))),
+            (Some(a), Some(b)) => Some(a.combine(b, |a, b| a.add(b))),
             (slope, None) | (None, slope) => slope,
         }
     }
@@ -234,7 +234,7 @@ impl<L: Lane> Compute for Dual<L> {
     #[inline(always)]
     fn sub(self, other: Self) -> Self {
         let slope = match (self.slope, other.slope) {
-            (Some(a), Some(b)) => Some(a.joined(b, |a, b| a.sub(b))),
+            (Some(a), Some(b)) => Some(a.combine(b, |a, b| a.sub(b))),
             (slope, None) => slope,
             (None, Some(b)) => Some(b.mapped(L::neg)),
         };
@@ -254,7 +254,7 @@ impl<L: Lane> Compute for Dual<L> {
         let slope = match (self.slope, other.slope) {
             (slope, None) => slope,
             (None, Some(b)) => Some(b.mapped(|b| value.mul(b).neg())),
-            (Some(a), Some(b)) => Some(a.joined(b.scaled(value), |a, b| a.sub(b))),
+            (Some(a), Some(b)) => Some(a.combine(b.scaled(value), |a, b| a.sub(b))),
         };
         Self::new(value, Self::mapped(slope, |slope| slope.div(other.value)))
     }

@@ -29,4 +29,4 @@ pub use program::{Program, Written};
 pub use real::{Mask, Real, UseSelectNotABranch};
 pub use sums::Sums;
 pub use trace::Traced;
-pub use trace::{Formulated, trace, written, written_given};
+pub use trace::{RecordedFormula, record, record_given, trace};

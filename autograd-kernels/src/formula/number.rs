@@ -12,20 +12,20 @@ use crate::array::math::{ANGLE_MAX, Math, select};
 #[derive(Clone, Copy, Debug)]
 pub struct Number<T, const FMA: bool> {
     pub(super) value: T,
-    pub(super) beyond: bool,
+    pub(super) invalid: bool,
 }
 
 /// A condition on numbers, with the same flag.
 #[derive(Clone, Copy, Debug)]
-pub struct Flagged {
+pub struct FlaggedCondition {
     pub(super) holds: bool,
-    pub(super) beyond: bool,
+    pub(super) invalid: bool,
 }
 
 impl<T: Math, const FMA: bool> Number<T, FMA> {
     #[inline(always)]
     pub(super) fn new(value: T) -> Self {
-        Self { value, beyond: false }
+        Self { value, invalid: false }
     }
 }
 
@@ -38,7 +38,7 @@ impl<const FMA: bool> Real<Number<f64, FMA>> {
 }
 
 /// Whether an angle is too large for the straight-line reduction.
-macro_rules! beyond {
+macro_rules! angle_too_large {
     (v_sin, $x:expr) => {
         $x.abs() > T::lit(ANGLE_MAX)
     };
@@ -61,8 +61,8 @@ macro_rules! one_number {
         $(
             #[inline(always)]
             fn $method(self) -> Self {
-                let beyond = self.beyond | beyond!($kernel, self.value);
-                Self { value: self.value.$kernel::<FMA>(), beyond }
+                let invalid = self.invalid | angle_too_large!($kernel, self.value);
+                Self { value: self.value.$kernel::<FMA>(), invalid }
             }
         )*
     };
@@ -77,14 +77,14 @@ macro_rules! two_numbers {
             #[inline(always)]
             fn $number(self, other: Self) -> Self {
                 let ($a, $b) = (self.value, other.value);
-                Self { value: $value, beyond: self.beyond | other.beyond }
+                Self { value: $value, invalid: self.invalid | other.invalid }
             }
         )*
         $(
             #[inline(always)]
-            fn $condition(self, other: Self) -> Flagged {
+            fn $condition(self, other: Self) -> FlaggedCondition {
                 let ($c, $d) = (self.value, other.value);
-                Flagged { holds: $holds, beyond: self.beyond | other.beyond }
+                FlaggedCondition { holds: $holds, invalid: self.invalid | other.invalid }
             }
         )*
     };
@@ -94,7 +94,7 @@ macro_rules! two_numbers {
 impl<T: Math, const FMA: bool> Lane for Number<T, FMA> {}
 
 impl<T: Math, const FMA: bool> Compute for Number<T, FMA> {
-    type Bool = Flagged;
+    type Bool = FlaggedCondition;
 
     #[inline(always)]
     fn lit(value: f64) -> Self {
@@ -109,23 +109,23 @@ impl<T: Math, const FMA: bool> Compute for Number<T, FMA> {
     #[inline(always)]
     fn mul_add(self, a: Self, b: Self) -> Self {
         let value = self.value.fma::<FMA>(a.value, b.value);
-        Self { value, beyond: self.beyond | a.beyond | b.beyond }
+        Self { value, invalid: self.invalid | a.invalid | b.invalid }
     }
 
     #[inline(always)]
-    fn select(mask: Flagged, a: Self, b: Self) -> Self {
+    fn select(mask: FlaggedCondition, a: Self, b: Self) -> Self {
         let value = select(mask.holds, a.value, b.value);
-        Self { value, beyond: mask.beyond | a.beyond | b.beyond }
+        Self { value, invalid: mask.invalid | a.invalid | b.invalid }
     }
 
     functions! { one_number }
     pairs! { two_numbers }
 }
 
-impl Condition for Flagged {
+impl Condition for FlaggedCondition {
     #[inline(always)]
     fn known(holds: bool) -> Self {
-        Self { holds, beyond: false }
+        Self { holds, invalid: false }
     }
 
     #[inline(always)]
@@ -135,11 +135,11 @@ impl Condition for Flagged {
 
     #[inline(always)]
     fn and(self, other: Self) -> Self {
-        Self { holds: self.holds & other.holds, beyond: self.beyond | other.beyond }
+        Self { holds: self.holds & other.holds, invalid: self.invalid | other.invalid }
     }
 
     #[inline(always)]
     fn or(self, other: Self) -> Self {
-        Self { holds: self.holds | other.holds, beyond: self.beyond | other.beyond }
+        Self { holds: self.holds | other.holds, invalid: self.invalid | other.invalid }
     }
 }

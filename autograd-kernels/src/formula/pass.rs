@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::program::{Program, Written};
 use super::sums::Sums;
 use crate::array::buffer::Buffer;
-use crate::array::feed::Feed;
+use crate::array::feed::BlockReader;
 use crate::array::math::Math;
 use crate::array::shape::{copied, same};
 use crate::array::threads::each_chunk_of;
@@ -115,10 +115,10 @@ impl<T: Storable> Operand<'_, T> {
     }
 
     /// The operand's blocks, from element `start` on.
-    fn feed(&self, shape: &[usize], start: usize) -> Feed<'_, T> {
+    fn feed(&self, shape: &[usize], start: usize) -> BlockReader<'_, T> {
         match self.get() {
-            Some(value) => Feed::new(value, shape, start),
-            None => Feed::Same(Buffer::default(), T::ZERO),
+            Some(value) => BlockReader::new(value, shape, start),
+            None => BlockReader::Same(Buffer::default(), T::ZERO),
         }
     }
 }
@@ -270,14 +270,18 @@ impl<T: Storable + Math> Work<'_, T> {
     /// Computes `len` elements from `start` on; `outputs` are the slices of the results that are not summed.
     fn run(&self, start: usize, len: usize, outputs: &mut [&mut [T]]) -> AllSums<T> {
         let Self { shape, formula, .. } = *self;
-        let mut feeds: SmallVec<[Feed<'_, T>; 4]> = SmallVec::new();
+        let mut feeds: SmallVec<[BlockReader<'_, T>; 4]> = SmallVec::new();
         for (k, operand) in self.reals.iter().enumerate() {
-            let stands_here = self.over == Some(k);
-            feeds.push(if stands_here { Feed::Slice(&[]) } else { operand.feed(shape, start) });
+            let overwritten = self.over == Some(k);
+            feeds.push(if overwritten {
+                BlockReader::Slice(&[])
+            } else {
+                operand.feed(shape, start)
+            });
         }
-        let mut mask_feeds: SmallVec<[Feed<'_, bool>; 2]> = SmallVec::new();
+        let mut mask_feeds: SmallVec<[BlockReader<'_, bool>; 2]> = SmallVec::new();
         for mask in self.masks {
-            mask_feeds.push(Feed::new(mask, shape, start));
+            mask_feeds.push(BlockReader::new(mask, shape, start));
         }
         let mut sums: AllSums<T> = SmallVec::new();
         for target in self.targets {
@@ -288,13 +292,13 @@ impl<T: Storable + Math> Work<'_, T> {
         let is_operator = formula.cheap().is_some_and(Cheap::is_operator);
         let copies = self.over.is_some() && !is_operator;
         // If nothing is copied to a block, the whole chunk is one block.
-        let all_here = || feeds.iter().all(|feed| matches!(feed, Feed::Slice(_)));
+        let all_here = || feeds.iter().all(|feed| matches!(feed, BlockReader::Slice(_)));
         let stride = match direct && !copies && all_here() {
             true => len,
             false => block_of(outputs.len()),
         };
         // A deferred operand is computed into the result's slice, which is then overwritten.
-        let deferred = || feeds.iter().position(|feed| matches!(feed, Feed::Deferred(..)));
+        let deferred = || feeds.iter().position(|feed| matches!(feed, BlockReader::Deferred(..)));
         let may_fill = direct && self.masks.is_empty() && is_operator;
         let over = self.over.or_else(|| if may_fill { deferred() } else { None });
         let mut copy = Buffer::any(if copies { stride.min(len) } else { 0 });
@@ -309,7 +313,7 @@ impl<T: Storable + Math> Work<'_, T> {
             let n = stride.min(len - at);
             for (k, feed) in feeds.iter_mut().enumerate() {
                 match feed {
-                    Feed::Deferred(source, next, _) if over == Some(k) => {
+                    BlockReader::Deferred(source, next, _) if over == Some(k) => {
                         source.write(*next, &mut outputs[0][at..at + n]);
                         *next += n;
                     }

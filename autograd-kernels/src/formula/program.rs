@@ -224,7 +224,7 @@ impl Program {
 
     /// The inputs that the outputs depend on.
     #[doc(hidden)]
-    pub fn reads(&self) -> Vec<u32> {
+    pub fn used_inputs(&self) -> Vec<u32> {
         let read = |step: &Step| match step {
             Step::Real(i) => Some(*i),
             _ => None,
@@ -234,7 +234,7 @@ impl Program {
 
     /// For each output, the input that it is, if it is one.
     #[doc(hidden)]
-    pub fn handed(&self) -> impl Iterator<Item = Option<usize>> {
+    pub fn forwarded_inputs(&self) -> impl Iterator<Item = Option<usize>> {
         self.outputs.iter().map(|&output| match self.steps[output as usize] {
             Step::Real(i) => Some(i as usize),
             _ => None,

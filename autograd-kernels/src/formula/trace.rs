@@ -48,12 +48,12 @@ impl Recorder {
 
 /// A recorded formula, before unused steps are dropped.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Formulated {
+pub struct RecordedFormula {
     steps: Vec<Step>,
     outputs: Vec<u32>,
 }
 
-impl Formulated {
+impl RecordedFormula {
     pub fn program(&self) -> Program {
         Program::new(self.steps.clone(), self.outputs.clone())
     }
@@ -70,23 +70,23 @@ type Formula<'a> = &'a mut dyn FnMut(&[Real<Traced>], &[Mask<Traced>]) -> Vec<Re
 
 /// Records what `formula` computes from its inputs.
 pub fn trace(reals: usize, masks: usize, formula: Formula<'_>) -> Program {
-    written(reals, masks, formula).program()
+    record(reals, masks, formula).program()
 }
 
 /// As [`trace`], before the program is built.
-pub fn written(reals: usize, masks: usize, formula: Formula<'_>) -> Formulated {
-    written_given(reals, masks, |reals, masks| (formula(reals, masks), Vec::new()))
+pub fn record(reals: usize, masks: usize, formula: Formula<'_>) -> RecordedFormula {
+    record_given(reals, masks, |reals, masks| (formula(reals, masks), Vec::new()))
 }
 
-/// As [`written`]; `formula` also returns given numbers, each with the input that replaces it.
-pub fn written_given(
+/// As [`record`]; `formula` also returns given numbers, each with the input that replaces it.
+pub fn record_given(
     reals: usize,
     masks: usize,
     formula: impl FnOnce(
         &[Real<Traced>],
         &[Mask<Traced>],
     ) -> (Vec<Real<Traced>>, Vec<(Real<Traced>, usize)>),
-) -> Formulated {
+) -> RecordedFormula {
     let recording = Recording::start();
     let (reals, masks) = inputs(reals, masks);
     let (outputs, given) = formula(&reals, &masks);
@@ -100,7 +100,7 @@ pub fn written_given(
             *step = Step::Real(input as u32);
         }
     }
-    Formulated { steps, outputs }
+    RecordedFormula { steps, outputs }
 }
 
 fn inputs(reals: usize, masks: usize) -> (Vec<Real<Traced>>, Vec<Mask<Traced>>) {
@@ -113,7 +113,7 @@ fn inputs(reals: usize, masks: usize) -> (Vec<Real<Traced>>, Vec<Mask<Traced>>) 
 fn recorder<R>(run: impl FnOnce(&mut Recorder) -> R) -> R {
     RECORDERS.with_borrow_mut(|recorders| match recorders.last_mut() {
         Some(recorder) => run(recorder),
-        None => stray(),
+        None => panic_outside_formula(),
     })
 }
 
@@ -150,7 +150,7 @@ impl Traced {
 
     /// The index of the step, which must belong to this program.
     fn of(self, program: u32) -> u32 {
-        if self.program == program { self.step } else { stray() }
+        if self.program == program { self.step } else { panic_outside_formula() }
     }
 
     fn at(self) -> u32 {
@@ -164,7 +164,7 @@ impl Traced {
 }
 
 #[cold]
-fn stray() -> ! {
+fn panic_outside_formula() -> ! {
     panic!("a number of a formula was used outside of that formula")
 }
 

@@ -35,10 +35,10 @@ impl Digits {
     /// Loads the images from a file, or those that come with the program.
     pub fn load(path: Option<&Path>) -> Result<Self, Failure> {
         let Some(path) = path else { return parse(&unpack(SHIPPED)?) };
-        let told = |why: String| Failure::Data(format!("{}: {why}", path.display()));
-        let bytes = fs::read(path).map_err(|error| told(error.to_string()))?;
-        let text = unpack(&bytes).map_err(|error| told(error.to_string()))?;
-        parse(&text).map_err(|error| told(error.to_string()))
+        let failure = |why: String| Failure::Data(format!("{}: {why}", path.display()));
+        let bytes = fs::read(path).map_err(|error| failure(error.to_string()))?;
+        let text = unpack(&bytes).map_err(|error| failure(error.to_string()))?;
+        parse(&text).map_err(|error| failure(error.to_string()))
     }
 
     pub fn len(&self) -> usize {
@@ -111,19 +111,20 @@ fn parse(text: &str) -> Result<Digits, Failure> {
     let mut pixels = Vec::new();
     let mut labels = Vec::new();
     for (i, line) in text.lines().enumerate() {
-        let told = |why: String| Failure::Data(format!("line {}: {why}", i + 1));
+        let failure = |why: String| Failure::Data(format!("line {}: {why}", i + 1));
         let cells: Vec<&str> = line.split(',').map(str::trim).collect();
         let [ink @ .., digit] = &cells[..] else { continue };
         if ink.len() != PIXELS {
             let found = if line.trim().is_empty() { 0 } else { cells.len() };
-            return Err(told(format!("{} numbers expected, found {found}", PIXELS + 1)));
+            return Err(failure(format!("{} numbers expected, found {found}", PIXELS + 1)));
         }
         for (column, cell) in ink.iter().enumerate() {
-            let pixel =
-                number(cell, DARKEST).map_err(|why| told(format!("pixel {} {why}", column + 1)))?;
+            let pixel = number(cell, DARKEST)
+                .map_err(|why| failure(format!("pixel {} {why}", column + 1)))?;
             pixels.push(f32::from(pixel) / f32::from(DARKEST));
         }
-        let digit = number(digit, CLASSES as u8 - 1).map_err(|why| told(format!("digit {why}")))?;
+        let digit =
+            number(digit, CLASSES as u8 - 1).map_err(|why| failure(format!("digit {why}")))?;
         labels.push(i64::from(digit));
     }
     if labels.len() < CLASSES {

@@ -42,9 +42,9 @@ fn right_programs_are_accepted() {
     let wrong = each(&programs, |path| {
         let text = fs::read_to_string(path).unwrap();
         assert!(text.starts_with("// "), "{} says nothing of itself", path.display());
-        let said = check(path, &options(&text));
-        let said: String = said.into_iter().map(|message| message.rendered).collect();
-        (!said.is_empty()).then(|| format!("{}:\n{said}", name(path)))
+        let output = check(path, &options(&text));
+        let output: String = output.into_iter().map(|message| message.rendered).collect();
+        (!output.is_empty()).then(|| format!("{}:\n{output}", name(path)))
     });
     let wrong: Vec<String> = wrong.into_iter().flatten().collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -58,8 +58,8 @@ fn slips_are_told_as_in_plain_rust() {
     let wrong = each(&programs, |path| {
         let text = fs::read_to_string(path).unwrap();
         let (ours, plain) = text.split_once("//- plain").unwrap_or((&text, ""));
-        let said = check_text(ours, &options(&text));
-        let errors = said.iter().filter(|message| message.is_error()).count();
+        let output = check_text(ours, &options(&text));
+        let errors = output.iter().filter(|message| message.is_error()).count();
         let allowed = match plain.is_empty() {
             true => 1,
             false => {
@@ -67,13 +67,13 @@ fn slips_are_told_as_in_plain_rust() {
                 plain.iter().filter(|message| message.is_error()).count() + 1
             }
         };
-        let said: String = said.into_iter().map(|message| message.rendered).collect();
+        let output: String = output.into_iter().map(|message| message.rendered).collect();
         let missing = text.lines().filter_map(|line| line.strip_prefix("// says: "));
-        let missing: Vec<&str> = missing.filter(|part| !said.contains(part)).collect();
+        let missing: Vec<&str> = missing.filter(|part| !output.contains(part)).collect();
         let fits = (1..=allowed).contains(&errors) && missing.is_empty();
         (!fits).then(|| {
             format!(
-                "{}: {errors} errors, allowed {allowed}; not said: {missing:?}\n{said}",
+                "{}: {errors} errors, allowed {allowed}; not said: {missing:?}\n{output}",
                 name(path)
             )
         })

@@ -223,8 +223,8 @@ fn types_that_the_compiler_refuses_are_told_a_few_times() {
         };
         let errors = |template: &str| {
             let text = TYPES.to_owned() + &program(&template.replacen(place, &written, 1), "", "");
-            let said = check_text(&text, &[]);
-            said.into_iter().filter(|message| message.is_error()).count()
+            let output = check_text(&text, &[]);
+            output.into_iter().filter(|message| message.is_error()).count()
         };
         let (ours, plain) = (errors(form.ours), errors(form.plain));
         let more = if form.ours.contains("elementwise") { MOST_OF_A_FORMULA } else { *more };
@@ -239,9 +239,9 @@ fn types_that_the_compiler_refuses_are_told_a_few_times() {
 fn forms_without_a_slip_are_right() {
     for form in FORMS {
         for template in [form.ours, form.plain] {
-            let said = check_text(&program(template, "", ""), &[]);
-            let said: String = said.into_iter().map(|message| message.rendered).collect();
-            assert!(said.is_empty(), "{}: {said}", form.name);
+            let output = check_text(&program(template, "", ""), &[]);
+            let output: String = output.into_iter().map(|message| message.rendered).collect();
+            assert!(output.is_empty(), "{}: {output}", form.name);
         }
     }
 }
@@ -256,15 +256,15 @@ fn slips_are_told_as_in_plain_rust_by_all_forms() {
     assert!(cases.len() > 200, "{}", cases.len());
     let wrong = each(&cases, |(form, place, text)| {
         let errors = |template: &str| {
-            let said = check_text(&program(template, place, text), &[]);
-            said.into_iter().filter(|message| message.is_error()).collect::<Vec<_>>()
+            let output = check_text(&program(template, place, text), &[]);
+            output.into_iter().filter(|message| message.is_error()).collect::<Vec<_>>()
         };
         let (ours, plain) = (errors(form.ours), errors(form.plain));
-        let told: String = ours.iter().map(|message| message.rendered.clone()).collect();
+        let rendered: String = ours.iter().map(|message| message.rendered.clone()).collect();
         let fits = ours.len() <= plain.len() + 1 && (plain.is_empty() || !ours.is_empty());
         (!fits).then(|| {
             let (ours, plain) = (ours.len(), plain.len());
-            format!("{}, {text:?}: {ours} errors, {plain} in plain Rust\n{told}", form.name)
+            format!("{}, {text:?}: {ours} errors, {plain} in plain Rust\n{rendered}", form.name)
         })
     });
     let wrong: Vec<String> = wrong.into_iter().flatten().collect();

@@ -88,8 +88,8 @@ fn the_loss_has_none() {
     why(&y, &x, GradientStatus::LossCut, &["the loss came from mul at "]);
     let line = line!() + 1;
     let detached = (&x * 2.0).detach();
-    let told = format!("`detach()`ed at {}:{line}:", file!());
-    why(&detached, &x, GradientStatus::LossNotRecorded, &[&told]);
+    let text = format!("`detach()`ed at {}:{line}:", file!());
+    why(&detached, &x, GradientStatus::LossNotRecorded, &[&text]);
     let line = line!() + 1;
     let _off = no_grad();
     let text = explain(&(&x * 2.0), &x).to_string();
@@ -140,7 +140,7 @@ fn at(name: &str, line: u32) -> String {
 
 /// The single line of an explanation that says where the gradient was lost.
 #[track_caller]
-fn told(lost: &Tensor<f64>, x: &Tensor<f64>) -> String {
+fn cause(lost: &Tensor<f64>, x: &Tensor<f64>) -> String {
     let w = leaf(&[1.0]);
     let explanation = explain(&(&w * lost), x);
     assert_eq!(explanation.status(), GradientStatus::NotReachable);
@@ -151,7 +151,7 @@ fn told(lost: &Tensor<f64>, x: &Tensor<f64>) -> String {
     // The same is reported for the loss itself.
     let itself = explain(lost, x);
     assert_eq!(itself.status(), GradientStatus::LossNotRecorded);
-    line.split_once(": ").map(|(_, told)| told.to_owned()).unwrap_or_default()
+    line.split_once(": ").map(|(_, text)| text.to_owned()).unwrap_or_default()
 }
 
 #[test]
@@ -159,43 +159,43 @@ fn a_scope_is_reported_when_it_is_over() {
     let x = leaf(&[1.0]);
     let line = line!() + 1;
     let y = no_grad().run(|| x.clone() * 2.0);
-    let said = told(&y, &x);
-    assert!(said.starts_with(&format!("computed under the {}", at("`no_grad`", line))), "{said}");
-    assert!(said.contains(&format!(", first by {}", at("mul", line))), "{said}");
+    let text = cause(&y, &x);
+    assert!(text.starts_with(&format!("computed under the {}", at("`no_grad`", line))), "{text}");
+    assert!(text.contains(&format!(", first by {}", at("mul", line))), "{text}");
     // After several ops, some of them recorded, on another thread, in place and in a view.
     let later = (y.exp() + &Tensor::from([1.0])).reshape([1, 1]).sum_axes([0]);
-    assert_eq!(told(&later, &x), said);
+    assert_eq!(cause(&later, &x), text);
     let there = y.clone();
     let there = std::thread::spawn(move || (there.tanh() * 0.5).flip(0)).join().unwrap();
-    assert_eq!(told(&there, &x), said);
+    assert_eq!(cause(&there, &x), text);
     let mut sum = Tensor::from([0.0]);
     no_grad().run(|| sum += &y);
-    assert_eq!(told(&sum, &x), said);
+    assert_eq!(cause(&sum, &x), text);
     let copied = Tensor::from([0.0]);
     copied.copy_from(&y).unwrap();
-    assert_eq!(told(&copied, &x), said);
+    assert_eq!(cause(&copied, &x), text);
     // A guard, and an op in its scope that consists of others.
     let guard_line = line!() + 1;
     let guard = no_grad();
     let norm_line = line!() + 1;
     let norm = x.norm().reshape([1]);
     drop(guard);
-    let said = told(&norm, &x);
-    assert!(said.contains(&format!(", first by {}", at("norm", norm_line))), "{said}");
-    assert!(said.contains(&at("`no_grad`", guard_line)), "{said}");
+    let text = cause(&norm, &x);
+    assert!(text.contains(&format!(", first by {}", at("norm", norm_line))), "{text}");
+    assert!(text.contains(&at("`no_grad`", guard_line)), "{text}");
     // Of the ops of a scope, the first is reported.
     let (w, line) = (leaf(&[3.0]), line!() + 1);
     let net = no_grad().run(|| ((&x * &w).tanh() * &w + &x) * (&w - &x));
-    let said = told(&net, &w);
-    assert!(said.contains(&at("`no_grad`", line)) && said.contains(", first by "), "{said}");
-    assert_eq!(said.matches(" at ").count(), 2, "{said}");
+    let text = cause(&net, &w);
+    assert!(text.contains(&at("`no_grad`", line)) && text.contains(", first by "), "{text}");
+    assert_eq!(text.matches(" at ").count(), 2, "{text}");
     // The inner scope is the reason, not the outer one.
     let _outer = no_grad();
     let inner_line = line!() + 1;
     let inner = no_grad().run(|| &x + 1.0);
     let recorded = enable_grad().run(|| &x + 1.0);
     let _on = enable_grad();
-    assert!(told(&inner, &x).contains(&at("`no_grad`", inner_line)));
+    assert!(cause(&inner, &x).contains(&at("`no_grad`", inner_line)));
     assert_eq!(explain(&recorded, &x).status(), GradientStatus::Flows);
 }
 
@@ -221,18 +221,18 @@ fn layers_tell_their_own_line() {
     let x = leaf(&[1.0]);
     let line = line!() + 1;
     let (y, _) = no_grad().run(|| Doubles::apply(&x));
-    assert!(told(&y, &x).contains(&format!(", first by {}", at("Doubles", line))));
+    assert!(cause(&y, &x).contains(&format!(", first by {}", at("Doubles", line))));
     let line = line!() + 1;
     let (y, sign) = Doubles::apply(&x);
     assert_eq!(explain(&y, &x).status(), GradientStatus::Flows);
-    assert!(told(&sign, &x).starts_with(&format!("computed by {}", at("Doubles", line))));
-    assert!(told(&sign, &x).ends_with("which has no derivative"));
+    assert!(cause(&sign, &x).starts_with(&format!("computed by {}", at("Doubles", line))));
+    assert!(cause(&sign, &x).ends_with("which has no derivative"));
     // The reason before a layer is reported after it too.
     let (y, _) = Doubles::apply(&x.detach());
-    assert!(told(&y, &x).starts_with("`detach()`ed at "), "{}", told(&y, &x));
+    assert!(cause(&y, &x).starts_with("`detach()`ed at "), "{}", cause(&y, &x));
     let inside = x.detach();
     let y = checkpoint(move || inside.exp());
-    assert!(told(&y, &x).starts_with("`detach()`ed at "));
+    assert!(cause(&y, &x).starts_with("`detach()`ed at "));
 }
 
 #[test]
@@ -246,9 +246,9 @@ fn ops_without_a_derivative_are_reported() {
         ("gt_scalar", |x| x.gt_scalar(0.0).where_else(1.0, 0.0)),
     ];
     for (name, f) in cases {
-        let said = told(&f(&x), &x);
-        assert!(said.starts_with(&format!("computed by {name} at {}:", file!())), "{said}");
-        assert!(said.contains("which has no derivative"), "{said}");
+        let text = cause(&f(&x), &x);
+        assert!(text.starts_with(&format!("computed by {name} at {}:", file!())), "{text}");
+        assert!(text.contains("which has no derivative"), "{text}");
     }
 }
 
@@ -256,34 +256,34 @@ fn ops_without_a_derivative_are_reported() {
 fn a_gradient_that_was_not_recorded_is_reported() {
     let x = leaf(&[2.0]);
     let dx = grad(&[&x.square()], &[&x]).unwrap().remove(0);
-    assert_eq!(told(&dx.square(), &x), "computed by a backward without `create_graph`");
+    assert_eq!(cause(&dx.square(), &x), "computed by a backward without `create_graph`");
     x.square().backward().unwrap();
-    assert_eq!(told(&x.grad().unwrap(), &x), "computed by a backward without `create_graph`");
+    assert_eq!(cause(&x.grad().unwrap(), &x), "computed by a backward without `create_graph`");
 }
 
 #[test]
 fn several_reasons_stand_side_by_side() {
     let (x, w) = (leaf(&[1.0]), leaf(&[2.0]));
     let both = &x.detach() + &no_grad().run(|| w.exp());
-    let said = told(&both, &x);
-    let (first, second) = said.split_once(", and ").unwrap();
+    let text = cause(&both, &x);
+    let (first, second) = text.split_once(", and ").unwrap();
     assert!(first.starts_with("`detach()`ed at ") && second.contains(", first by exp at "));
     // A reason that occurs twice is reported once, and the number of reasons is limited.
-    assert_eq!(told(&(&both * &both), &x), said);
+    assert_eq!(cause(&(&both * &both), &x), text);
     let mut many = x.detach();
     macro_rules! more {
         ($($i:tt)*) => {$( let _ = $i; many = &many + &x.detach(); )*};
     }
     more!(1 2 3 4 5 6 7 8 9 10);
-    let detached = told(&many, &x).matches("`detach()`ed at").count();
+    let detached = cause(&many, &x).matches("`detach()`ed at").count();
     assert!((1..=8).contains(&detached), "{detached}");
     // A result of a scope that became a leaf.
     let fresh = no_grad().run(|| &x * 0.5);
     fresh.set_stop_gradient(false);
-    let told = explain(&fresh.exp(), &x).to_string();
+    let text = explain(&fresh.exp(), &x).to_string();
     assert!(
-        told.contains("input 0 of exp at ")
-            && told.contains(": a leaf now, and before computed under the `no_grad` at ")
+        text.contains("input 0 of exp at ")
+            && text.contains(": a leaf now, and before computed under the `no_grad` at ")
     );
 }
 
@@ -494,18 +494,18 @@ fn try_grad_says_why_there_is_none() {
                 matches!(&error, Error::NoGradient { op: "try_grad", shape, .. } if shape[..] == [1]),
                 "{name}: {error}"
             );
-            let told = error.to_string();
+            let text = error.to_string();
             assert!(
-                told.starts_with("try_grad: the tensor of shape [1] has no gradient: "),
-                "{told}"
+                text.starts_with("try_grad: the tensor of shape [1] has no gradient: "),
+                "{text}"
             );
-            assert!(words.iter().all(|words| told.contains(words)), "{name}: {told}");
+            assert!(words.iter().all(|words| text.contains(words)), "{name}: {text}");
             // The same as `explain` reports, unless that knows more.
             let why = explain(&loss, &x);
-            let same = told.ends_with(&why.to_string());
+            let same = text.ends_with(&why.to_string());
             let more = ["is a result", "a loss of something else"].contains(&name);
             let first = name.starts_with("asks") || name.starts_with("was") || name == "is cut off";
-            assert!(same || more || first, "{name}: {told}\n{why}");
+            assert!(same || more || first, "{name}: {text}\n{why}");
         }
     }
 }
@@ -520,8 +520,8 @@ fn try_grad_is_grad_where_there_is_one() {
     x.square().sum().backward().unwrap();
     assert_eq!(x.try_grad().unwrap().to_vec(), x.grad().unwrap().to_vec());
     x.clear_grad();
-    let told = x.try_grad().unwrap_err().to_string();
-    assert!(told.contains("its gradient was taken away"), "{told}");
+    let text = x.try_grad().unwrap_err().to_string();
+    assert!(text.contains("its gradient was taken away"), "{text}");
     x.set_grad(Some(&Tensor::from([3.0, 4.0]))).unwrap();
     assert_eq!(x.try_grad().unwrap().to_vec(), [3.0, 4.0]);
     let narrow = Tensor::from([1.0_f32]);

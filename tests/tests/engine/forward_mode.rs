@@ -293,11 +293,11 @@ impl WrongShape {
 
 #[test]
 fn what_jvp_returns_is_held_against_the_outputs() {
-    let told = |x: f64| {
+    let error_at = |x: f64| {
         let inputs = [Tensor::from([x, 5.0])];
         jvp(|t| WrongShape::apply(&t[0]).0, &inputs, &inputs).unwrap_err()
     };
-    let error = told(0.0);
+    let error = error_at(0.0);
     assert!(matches!(&error, Error::TangentShape { op: "WrongShape", .. }));
     assert!(
         error
@@ -305,13 +305,13 @@ fn what_jvp_returns_is_held_against_the_outputs() {
             .ends_with("jvp returned a tangent of shape [] for output 0, which has shape [2]"),
         "{error}"
     );
-    let error = told(1.0);
+    let error = error_at(1.0);
     assert!(matches!(&error, Error::TangentCount { expected: 2, found: 1, .. }));
     assert!(
         error.to_string().ends_with("jvp returned 1 tangent for output 1, a list of 2 tensors"),
         "{error}"
     );
-    let error = told(2.0);
+    let error = error_at(2.0);
     assert!(error.to_string().contains("for output 1[1], which has shape [2]"), "{error}");
 }
 
@@ -470,9 +470,9 @@ fn gradcheck_finds_a_wrong_jvp() {
     let inputs = [Tensor::from([0.5, 0.25]), Tensor::from([1.0, 2.0])];
     let error = gradcheck(|t| &t[0] * SlightlyOff::apply(&t[1]), &inputs).unwrap_err();
     assert!(matches!(&error, Error::JvpWrong { .. }), "{error}");
-    let told = error.to_string();
-    assert!(told.starts_with("gradcheck: input 1, element [0]: the slope is"), "{told}");
-    assert!(told.contains("by jvp"), "{told}");
+    let text = error.to_string();
+    assert!(text.starts_with("gradcheck: input 1, element [0]: the slope is"), "{text}");
+    assert!(text.contains("by jvp"), "{text}");
     gradcheck(composite, &point().0).unwrap();
 }
 

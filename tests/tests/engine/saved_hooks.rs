@@ -366,13 +366,13 @@ fn an_error_of_pack_is_reported_by_check_and_by_backward() {
     let line = line!() + 1;
     let y = x.exp();
     let z = Product::apply(&x, &x, None);
-    let told = scope.check().unwrap_err().to_string();
+    let text = scope.check().unwrap_err().to_string();
     drop(scope);
-    assert!(told.starts_with("exp (called at tests/tests/engine/saved_hooks.rs:"), "{told}");
-    assert!(told.contains(&format!(":{line}:")), "{told}");
-    assert!(told.ends_with("the pack hook failed for its output: disk full"), "{told}");
+    assert!(text.starts_with("exp (called at tests/tests/engine/saved_hooks.rs:"), "{text}");
+    assert!(text.contains(&format!(":{line}:")), "{text}");
+    assert!(text.ends_with("the pack hook failed for its output: disk full"), "{text}");
 
-    assert_eq!(y.backward_with(&y).unwrap_err().to_string(), told);
+    assert_eq!(y.backward_with(&y).unwrap_err().to_string(), text);
     let error = z.sum().backward().unwrap_err();
     let Error::SavedTensorHook { op, parameter, hook, .. } = &error else { panic!("{error}") };
     assert_eq!((*op, &parameter[..], *hook), ("Product", "x", "pack"));

@@ -249,17 +249,17 @@ fn no_gradient_flows_through_no_grad_vars() {
                 assert!(leaves.iter().all(|leaf| leaf.grad().is_none()));
                 // An input that is unused for this reason is an error, or `None` with `allow_unused`.
                 let unused = right.iter().position(Option::is_none);
-                let told = grad_with(
+                let result = grad_with(
                     &[&loss],
                     &inputs,
                     GradOptions::new().retain_graph(true).no_grad_vars([marked.clone()]),
                 );
                 match unused {
                     Some(position) => assert!(
-                        matches!(told, Err(Error::Unused { position: at }) if at == position),
+                        matches!(result, Err(Error::Unused { position: at }) if at == position),
                         "{name}"
                     ),
-                    None => drop(told.unwrap()),
+                    None => drop(result.unwrap()),
                 }
                 let itself = grad_with(&[&loss], &[&marked], marks()).unwrap();
                 assert!(itself[0].is_none(), "{name}");

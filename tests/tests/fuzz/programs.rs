@@ -175,7 +175,7 @@ pub(crate) fn nearly_right(choices: &mut Choices<'_>) -> SafeTensors {
 /// Checks that an error does not report a panic of the library; a user's function may panic, and so
 /// may an op if memory is exhausted.
 #[track_caller]
-fn told<T>(done: Result<T>) -> Option<T> {
+fn checked<T>(done: Result<T>) -> Option<T> {
     match done {
         Ok(done) => Some(done),
         Err(error) => {
@@ -190,12 +190,12 @@ fn told<T>(done: Result<T>) -> Option<T> {
 /// Loads a program, and uses it in all ways.
 pub(crate) fn load_and_run(path: &Path) {
     let executor = Executor::new();
-    let Some(program) = told(Program::load(path, &functions(), &executor)) else { return };
+    let Some(program) = checked(Program::load(path, &functions(), &executor)) else { return };
     assert!(!program.to_string().is_empty());
     assert!(program.to_dot().starts_with("digraph"));
     run(&program, &executor);
     run(&program, &executor.with_threads(2));
-    if let Some(test) = told(program.clone_program(true)) {
+    if let Some(test) = checked(program.clone_program(true)) {
         run(&test, &executor);
     }
     let _ = program.save(path, &executor);
@@ -203,7 +203,7 @@ pub(crate) fn load_and_run(path: &Path) {
     let mut vars = text.lines().filter_map(|line| program.var(line.split([':', ' ']).next()?));
     if let Some(loss) = vars.next_back() {
         let again = program.clone_program(false);
-        if told(append_backward(&loss)).is_some() && again.is_ok() {
+        if checked(append_backward(&loss)).is_some() && again.is_ok() {
             run(&program, &executor);
         }
     }
@@ -237,8 +237,8 @@ fn run(program: &Program, executor: &Executor) {
     let names: Vec<String> =
         words.filter(|word| program.var(word).is_some()).map(str::to_owned).collect();
     let fetch: Vec<&dyn Fetch> = names.iter().map(|name| name as &dyn Fetch).collect();
-    told(executor.run(program, &feed, &fetch));
+    checked(executor.run(program, &feed, &fetch));
     for fetch in fetch.into_iter().rev().take(3) {
-        told(executor.run(program, &feed, &[fetch]));
+        checked(executor.run(program, &feed, &[fetch]));
     }
 }

@@ -30,7 +30,7 @@ impl Calls {
 }
 
 /// The error, or `None` if the op succeeds.
-fn told(f: impl Fn(&Tensor<f64>) -> Tensor<f64>) -> Option<String> {
+fn message_of(f: impl Fn(&Tensor<f64>) -> Tensor<f64>) -> Option<String> {
     let (x, mask, other) = (leaf(1.0), leaf(1.0), leaf(3.0));
     let result = Calls::try_apply(&x, &mask, &[&other], f);
     if let Ok(y) = &result {
@@ -44,15 +44,15 @@ fn told(f: impl Fn(&Tensor<f64>) -> Tensor<f64>) -> Option<String> {
 fn a_tensor_that_is_no_input_is_reported() {
     let w = leaf(2.0);
     let line = line!() + 1;
-    let said = told(|x| x * &w).unwrap();
-    assert!(said.starts_with("Calls: forward reads a tensor of shape [1] that wants"), "{said}");
-    assert!(said.contains(&format!("in mul at {}:{line}:", file!())), "{said}");
-    assert!(said.ends_with("or read its `detach()` if that is meant"), "{said}");
+    let text = message_of(|x| x * &w).unwrap();
+    assert!(text.starts_with("Calls: forward reads a tensor of shape [1] that wants"), "{text}");
+    assert!(text.contains(&format!("in mul at {}:{line}:", file!())), "{text}");
+    assert!(text.ends_with("or read its `detach()` if that is meant"), "{text}");
     // The output of an op that wants a gradient, and a tensor read by another layer.
     let h = &w * 2.0;
-    assert!(told(|x| x * &h).is_some());
-    assert!(told(|x| Double::apply(x) + Double::apply(&w)).is_some());
-    assert!(told(|x| Outer::apply(x, &w)).is_some());
+    assert!(message_of(|x| x * &h).is_some());
+    assert!(message_of(|x| Double::apply(x) + Double::apply(&w)).is_some());
+    assert!(message_of(|x| Outer::apply(x, &w)).is_some());
 }
 
 #[py_layer]
@@ -82,17 +82,17 @@ impl Outer {
 fn what_is_meant_is_let_alone() {
     let w = leaf(2.0);
     let constant = Tensor::from([2.0]);
-    assert_eq!(told(|x| x * &constant), None);
-    assert_eq!(told(|x| x * w.detach()), None);
-    assert_eq!(told(|x| no_grad().run(|| x * &w)), None);
-    assert_eq!(told(|x| x * w.item()), None);
+    assert_eq!(message_of(|x| x * &constant), None);
+    assert_eq!(message_of(|x| x * w.detach()), None);
+    assert_eq!(message_of(|x| no_grad().run(|| x * &w)), None);
+    assert_eq!(message_of(|x| x * w.item()), None);
     // No gradient flows through a comparison.
-    assert_eq!(told(|x| x.greater(&w).cast()), None);
+    assert_eq!(message_of(|x| x.greater(&w).cast()), None);
     // A graph inside forward.
-    assert_eq!(told(|x| enable_grad().run(|| x * &w).detach()), None);
+    assert_eq!(message_of(|x| enable_grad().run(|| x * &w).detach()), None);
     // Inputs, including those of an inner layer.
-    assert_eq!(told(Double::apply), None);
-    assert_eq!(told(|x| Outer::apply(x, &constant)), None);
+    assert_eq!(message_of(Double::apply), None);
+    assert_eq!(message_of(|x| Outer::apply(x, &constant)), None);
     let (x, w) = (leaf(1.0), leaf(1.0));
     Outer::apply(&x, &w).backward().unwrap();
     assert_eq!(w.grad().unwrap().item(), 2.0);
@@ -134,19 +134,19 @@ fn a_layer_within_a_layer_reads_for_the_outer_one() {
     Hides::apply(&x, &w).backward().unwrap();
     assert_eq!(w.grad().unwrap().item(), 1.0);
     let weights = Weights { w };
-    let said = told(|x| Scales::apply(x, &weights)).unwrap();
-    assert!(said.starts_with("Calls: "), "{said}");
+    let text = message_of(|x| Scales::apply(x, &weights)).unwrap();
+    assert!(text.starts_with("Calls: "), "{text}");
     // Even if no input of the op wants a gradient.
-    let said = Scales::try_apply(&Tensor::from([1.0]), &weights).unwrap_err().to_string();
-    assert!(said.starts_with("Scales: forward reads a tensor"), "{said}");
+    let text = Scales::try_apply(&Tensor::from([1.0]), &weights).unwrap_err().to_string();
+    assert!(text.starts_with("Scales: forward reads a tensor"), "{text}");
 }
 
 #[test]
 fn a_checkpoint_and_a_thread_tell_it_too() {
     let (x, weights) = (leaf(1.0), Weights { w: leaf(2.0) });
     let inside = x.clone();
-    let told = std::thread::spawn(move || Scales::try_apply(&inside, &weights).is_err());
-    assert!(told.join().unwrap());
+    let thread = std::thread::spawn(move || Scales::try_apply(&inside, &weights).is_err());
+    assert!(thread.join().unwrap());
     // The graph knows the tensors that a checkpoint's closure holds; they are not hidden.
     let (a, b) = (x.clone(), leaf(3.0));
     let held = b.clone();
@@ -169,8 +169,8 @@ fn a_checkpoint_and_a_thread_tell_it_too() {
 #[test]
 fn a_panic_leaves_nothing_behind() {
     let w = leaf(2.0);
-    let panics = || told(|x| panic!("{}", x * &w));
+    let panics = || message_of(|x| panic!("{}", x * &w));
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
-    assert_eq!(told(|x| x * 2.0), None);
-    assert!(told(|x| x * &w).is_some());
+    assert_eq!(message_of(|x| x * 2.0), None);
+    assert!(message_of(|x| x * &w).is_some());
 }

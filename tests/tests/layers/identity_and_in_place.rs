@@ -320,7 +320,7 @@ impl Both {
 #[test]
 fn an_output_that_its_op_saved_is_noticed_to_have_changed() {
     let x = leaf(&[0.5, 1.0]);
-    let told = |y: &Tensor<f64>, saved: &str, found: u32| {
+    let assert_changed = |y: &Tensor<f64>, saved: &str, found: u32| {
         let error = y.sum().backward().unwrap_err();
         let Error::SavedTensorChanged { op, parameter, saved: 0, found: f, .. } = &error else {
             panic!("{error}")
@@ -331,19 +331,19 @@ fn an_output_that_its_op_saved_is_noticed_to_have_changed() {
     // Through the output, through shared data, and by a recorded in-place op.
     let (y, _) = Both::apply(&x, false);
     no_grad().run(|| y.fill(0.0)).unwrap();
-    told(&y, "saved tensor 1", 1);
+    assert_changed(&y, "saved tensor 1", 1);
     let (y, z) = Both::apply(&x, false);
     let detached = z.detach();
     detached.fill(0.0).unwrap();
     detached.fill(1.0).unwrap();
-    told(&y, "saved tensor 2", 2);
+    assert_changed(&y, "saved tensor 2", 2);
     let (mut y, _) = Both::apply(&x, false);
     y *= 2.0;
-    told(&y, "saved tensor 1", 1);
+    assert_changed(&y, "saved tensor 1", 1);
     // An output without a gradient.
     let (y, z) = Both::apply(&x, true);
     z.fill(3.0).unwrap();
-    told(&y, "saved tensor 2", 1);
+    assert_changed(&y, "saved tensor 2", 1);
     // A change of a tensor that was not saved, or of a copy, does not matter to the op.
     let (y, z) = Both::apply(&x, true);
     let mut copy = &y * 1.0;

@@ -76,7 +76,7 @@ const HANDLES: &[(&str, fn(&Tensor<f64>) -> Tensor<f64>)] =
     &[("itself", Tensor::clone), ("detached", Tensor::detach)];
 
 /// The error of a call, from the engine or from forward.
-fn said<V>(result: Result<Result<V, Error>, Error>) -> String {
+fn error_of<V>(result: Result<Result<V, Error>, Error>) -> String {
     match result.and_then(|returned| returned) {
         Ok(_) => panic!("it was not refused"),
         Err(error) => error.to_string(),
@@ -105,17 +105,19 @@ fn forward_does_not_change_an_input_that_wants_a_gradient() {
             for (name, write) in WRITES {
                 for (handle, of) in HANDLES {
                     let case = format!("{shape:?} {kind} {name} {handle}");
-                    let told = said(LendsOne::try_apply(&x, |x| write(&of(x))));
+                    let text = error_of(LendsOne::try_apply(&x, |x| write(&of(x))));
                     let expected =
                         format!("LendsOne: forward must not change `x` in place ({name})");
-                    assert!(told.starts_with(&expected), "{case}: {told}");
-                    assert!(told.contains("change `x.copy()`, or declare `#[stop_gradient] x`"));
+                    assert!(text.starts_with(&expected), "{case}: {text}");
+                    assert!(text.contains("change `x.copy()`, or declare `#[stop_gradient] x`"));
                     // A scope in forward does not help, nor does one around the call.
-                    let told = said(LendsOne::try_apply(&x, |x| no_grad().run(|| write(&of(x)))));
-                    assert!(told.starts_with(&expected), "{case}: {told}");
-                    let told = said(no_grad().run(|| LendsOne::try_apply(&x, |x| write(&of(x)))));
-                    assert!(told.starts_with(&expected), "{case}: {told}");
-                    said(LendsOne::try_apply(&x, |x| enable_grad().run(|| write(&of(x)))));
+                    let text =
+                        error_of(LendsOne::try_apply(&x, |x| no_grad().run(|| write(&of(x)))));
+                    assert!(text.starts_with(&expected), "{case}: {text}");
+                    let text =
+                        error_of(no_grad().run(|| LendsOne::try_apply(&x, |x| write(&of(x)))));
+                    assert!(text.starts_with(&expected), "{case}: {text}");
+                    error_of(LendsOne::try_apply(&x, |x| enable_grad().run(|| write(&of(x)))));
                     assert_eq!(x.to_vec(), before, "{case}");
                 }
                 // A copy may be changed.
@@ -142,8 +144,8 @@ fn operators_that_panic_say_the_same() {
             })
         };
         let caught = catch_unwind(AssertUnwindSafe(call)).unwrap_err();
-        let told = caught.downcast_ref::<String>().unwrap();
-        assert!(told.contains("LendsOne: forward must not change `x` in place"), "{told}");
+        let text = caught.downcast_ref::<String>().unwrap();
+        assert!(text.contains("LendsOne: forward must not change `x` in place"), "{text}");
         assert_eq!(x.to_vec(), [1.0, 2.0]);
         no_grad().run(|| x.copy_from(&x)).unwrap();
     }
@@ -158,17 +160,17 @@ fn every_input_is_named() {
     for at in 0..22 {
         let name = ["`x`", "`option`", "`list`"][at.min(2)];
         let call = Lends::try_apply(&x, Some(&option), &list, &free, |all| all[at].fill(0.0));
-        let told = said(call);
-        assert!(told.starts_with(&format!("Lends: forward must not change {name}")), "{told}");
+        let text = error_of(call);
+        assert!(text.starts_with(&format!("Lends: forward must not change {name}")), "{text}");
     }
     // An input that is passed twice is named where it is differentiated.
-    let told = said(Lends::try_apply(&x, None, &[], &x, |all| all[1].fill(0.0)));
-    assert!(told.starts_with("Lends: forward must not change `x`"), "{told}");
+    let text = error_of(Lends::try_apply(&x, None, &[], &x, |all| all[1].fill(0.0)));
+    assert!(text.starts_with("Lends: forward must not change `x`"), "{text}");
     // An input of another element type, and several tensors, one of which wants no gradient.
     let small = Tensor::<f32>::from([1.0, 2.0]);
     small.set_stop_gradient(false);
-    let told = said(LendsOne::try_apply(&small, |x| x.fill(0.0)));
-    assert!(told.starts_with("LendsOne: forward must not change `x`"), "{told}");
+    let text = error_of(LendsOne::try_apply(&small, |x| x.fill(0.0)));
+    assert!(text.starts_with("LendsOne: forward must not change `x`"), "{text}");
     let constant = Tensor::from([5.0, 6.0]);
     Lends::apply(&x, Some(&constant), &[], &free, |all| all[1].fill(0.0)).unwrap();
     assert_eq!(constant.to_vec(), [0.0, 0.0]);
@@ -196,15 +198,16 @@ fn an_input_that_wants_no_gradient_or_is_not_differentiated_may_be_changed() {
 fn what_belongs_to_a_model_is_protected_too() {
     let x = parameter(Tensor::from([1.0, 2.0]));
     x.square().sum().backward().unwrap();
-    let told = said(LendsOne::try_apply(&x, |x| {
+    let text = error_of(LendsOne::try_apply(&x, |x| {
         Optimizer::new(std::slice::from_ref(x), Sgd::new(0.1)).step()
     }));
-    assert!(told.starts_with("LendsOne: forward must not change `x` in place (Sgd)"), "{told}");
+    assert!(text.starts_with("LendsOne: forward must not change `x` in place (Sgd)"), "{text}");
     let net = Linear::<f64>::new(2, 3);
     let (state, other) = (net.state_dict(), Linear::<f64>::new(2, 3));
     let before = net.weight.to_vec();
-    let told = said(LendsOne::try_apply(&net.weight, |_| net.load_state_dict(&other.state_dict())));
-    assert!(told.contains("must not change `x` in place (load_state_dict)"), "{told}");
+    let text =
+        error_of(LendsOne::try_apply(&net.weight, |_| net.load_state_dict(&other.state_dict())));
+    assert!(text.contains("must not change `x` in place (load_state_dict)"), "{text}");
     assert_eq!(net.weight.to_vec(), before);
     assert_eq!(state["weight"].downcast_ref::<f64>().unwrap().to_vec(), before);
 }
@@ -213,16 +216,16 @@ fn what_belongs_to_a_model_is_protected_too() {
 fn an_op_in_an_op_protects_its_own_inputs_and_those_around() {
     let (x, w) = (leaf(&[2]), leaf(&[2]));
     let inner = |y: &Tensor<f64>| LendsOne::apply(y, |_| x.fill(0.0)).map(drop);
-    let told = said(LendsOne::try_apply(&x, |x| inner(&x.copy())));
-    assert!(told.starts_with("LendsOne: forward must not change `x`"), "{told}");
+    let text = error_of(LendsOne::try_apply(&x, |x| inner(&x.copy())));
+    assert!(text.starts_with("LendsOne: forward must not change `x`"), "{text}");
     // The inner op's input is a constant there, and its own.
     LendsOne::apply(&w, |w| LendsOne::apply(&(w * 2.0), |h| h.fill(0.0)).map(drop)).unwrap();
     // After the inner op, the outer op's input is still protected.
-    let told = said(LendsOne::try_apply(&x, |x| {
+    let text = error_of(LendsOne::try_apply(&x, |x| {
         LendsOne::apply(&w, |_| Ok(()))?;
         x.fill(0.0)
     }));
-    assert!(told.starts_with("LendsOne: forward must not change `x`"), "{told}");
+    assert!(text.starts_with("LendsOne: forward must not change `x`"), "{text}");
     assert_eq!((x.to_vec(), w.to_vec()), (vec![1.0, 2.0], vec![1.0, 2.0]));
 }
 
@@ -233,14 +236,15 @@ fn a_change_by_another_thread_is_found_when_forward_ends() {
             let elsewhere = |x: &Tensor<f64>| {
                 thread::scope(|scope| scope.spawn(|| no_grad().run(|| x.fill(0.0))).join().unwrap())
             };
-            let told = said(LendsOne::try_apply(&x, elsewhere));
+            let text = error_of(LendsOne::try_apply(&x, elsewhere));
             let expected = "LendsOne: `x` was changed in place by another thread while forward ran";
-            assert!(told.starts_with(expected), "{kind}: {told}");
+            assert!(text.starts_with(expected), "{kind}: {text}");
             let free = leaf(shape);
-            let told = said(Lends::try_apply(&x, None, std::slice::from_ref(&x), &free, |all| {
-                elsewhere(all[1])
-            }));
-            assert!(told.starts_with("Lends: `x` was changed"), "{kind}: {told}");
+            let text =
+                error_of(Lends::try_apply(&x, None, std::slice::from_ref(&x), &free, |all| {
+                    elsewhere(all[1])
+                }));
+            assert!(text.starts_with("Lends: `x` was changed"), "{kind}: {text}");
             Lends::apply(&x, None, &[], &free, |all| elsewhere(all[1])).unwrap();
         }
     }
@@ -249,13 +253,13 @@ fn a_change_by_another_thread_is_found_when_forward_ends() {
 #[test]
 fn errors_in_place_advise_what_helps() {
     let mut x = leaf(&[2]);
-    let told = x.try_add_assign(1.0).unwrap_err().to_string();
-    assert!(told.ends_with("do it under `no_grad()`, or change a `copy()`"), "{told}");
+    let text = x.try_add_assign(1.0).unwrap_err().to_string();
+    assert!(text.ends_with("do it under `no_grad()`, or change a `copy()`"), "{text}");
     let mut h = &x * 1.0;
     let y = h.square();
     h += 1.0;
-    let told = y.sum().backward().unwrap_err().to_string();
-    assert!(told.ends_with("change a `copy()` of it instead"), "{told}");
+    let text = y.sum().backward().unwrap_err().to_string();
+    assert!(text.ends_with("change a `copy()` of it instead"), "{text}");
     // Following the advice gives no error, and correct gradients.
     let mut copy = x.copy();
     copy += 1.0;

@@ -256,8 +256,8 @@ fn a_run_that_fails_leaves_what_is_kept_and_fed() {
     let fed = Tensor::from([1.0, 2.0, 3.0]);
     let given = Tensor::from([4.0, 5.0, 6.0]);
     executor.set_parameter("w", &given);
-    let told = executor.run(&program, &[("x", &fed)], &[&y]).unwrap_err();
-    assert!(told.to_string().contains("on purpose"), "{told}");
+    let found = executor.run(&program, &[("x", &fed)], &[&y]).unwrap_err();
+    assert!(found.to_string().contains("on purpose"), "{found}");
     let kept = executor.parameter("w").unwrap();
     assert_eq!(kept.downcast_ref::<f64>().unwrap().to_vec(), [4.0, 5.0, 6.0]);
     assert_eq!((fed.to_vec(), given.to_vec()), (vec![1.0, 2.0, 3.0], vec![4.0, 5.0, 6.0]));
@@ -697,15 +697,15 @@ fn what_wants_a_gradient_is_not_changed_inside_of_a_backward() {
     for (op, change) in CHANGES {
         let w = leaf(&[1.0, 2.0]);
         let (h, parameter) = (&w * 1.0, w.clone());
-        let told = Arc::new(Mutex::new(None));
-        let error = Arc::clone(&told);
+        let found = Arc::new(Mutex::new(None));
+        let error = Arc::clone(&found);
         let _ = h.register_hook(move |_| {
             *error.lock().unwrap() = change(&parameter).err();
             Ok(None)
         });
         h.sum().backward().unwrap();
-        let told = told.lock().unwrap().take().unwrap().to_string();
-        assert!(told.starts_with(op) && told.contains("no_grad()"), "{told}");
+        let found = found.lock().unwrap().take().unwrap().to_string();
+        assert!(found.starts_with(op) && found.contains("no_grad()"), "{found}");
         assert_eq!(w.to_vec(), [1.0, 2.0]);
         // As everywhere else, it may be intended.
         let h = &w * 1.0;
@@ -841,14 +841,14 @@ fn closures_that_are_differentiated_write_into_what_they_are_given() {
             y
         };
         // A tensor that a rule saved has changed, which is an error.
-        for told in [
+        for found in [
             vjp(|t| f(&t[0]), std::slice::from_ref(&x), &v).map(drop),
             jvp(|t| f(&t[0]), std::slice::from_ref(&x), std::slice::from_ref(&v)).map(drop),
             jacobian(f, &x).map(drop),
             gradcheck(|t| f(&t[0]).sum(), std::slice::from_ref(&x)),
             gradgradcheck(|t| f(&t[0]).sum(), std::slice::from_ref(&x)),
         ] {
-            assert!(matches!(told.unwrap_err(), Error::SavedTensorChanged { .. }));
+            assert!(matches!(found.unwrap_err(), Error::SavedTensorChanged { .. }));
             assert_eq!((x.to_vec(), v.to_vec()), (data(count), data(count)));
         }
     }
@@ -892,17 +892,17 @@ fn what_an_op_saved_is_shown() {
 // A saved tensor has the `stop_gradient` that the tensor has outside.
 
 thread_local! {
-    static SAID: std::cell::RefCell<Vec<[bool; 6]>> = const { std::cell::RefCell::new(Vec::new()) };
+    static SEEN: std::cell::RefCell<Vec<[bool; 6]>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
 /// An input, an input that has `stop_gradient`, one that is declared with it, an output, one that is marked,
 /// and an output of integers.
 type Kinds = (F, F, F, F, F, Tensor<i64>);
 
-fn said(saved: &Kinds) {
+fn note(saved: &Kinds) {
     let (a, b, c, d, e, f) = saved;
     let [a, b, c, d, e] = [a, b, c, d, e].map(Tensor::stop_gradient);
-    SAID.with_borrow_mut(|said| said.push([a, b, c, d, e, f.stop_gradient()]));
+    SEEN.with_borrow_mut(|seen| seen.push([a, b, c, d, e, f.stop_gradient()]));
 }
 
 macro_rules! says {
@@ -929,7 +929,7 @@ macro_rules! says {
                 _marked: Option<&Tensor<f64>>,
             ) -> Grads {
                 let saved = ctx.saved_tensor();
-                said(saved);
+                note(saved);
                 let (x, given, declared, ..) = saved;
                 Grads { x: dy * given * declared, given: dy * x * declared }
             }
@@ -942,7 +942,7 @@ macro_rules! says {
                 dgiven: Option<&Tensor<f64>>,
             ) -> (Tensor<f64>, Option<Tensor<f64>>) {
                 let saved = ctx.saved_tensor();
-                said(saved);
+                note(saved);
                 let dy = dx * given * &saved.2;
                 (dgiven.map_or(dy.clone(), |dgiven| dy + dgiven * x * &saved.2), None)
             }
@@ -986,15 +986,15 @@ fn what_was_saved_says_of_gradients_what_the_tensor_says_outside() {
                         .retain_graph(true)
                         .create_graph(create_graph);
                     grad_with(&[&y], &[&x], options).unwrap();
-                    let said = SAID.take();
-                    assert_eq!(said, [OUTSIDE], "{once} {create_graph} {packed}");
+                    let seen = SEEN.take();
+                    assert_eq!(seen, [OUTSIDE], "{once} {create_graph} {packed}");
                 }
             }
             let f = |t: &[F]| apply(&t[0], &given, &declared).0;
             for record in [false, true] {
                 x.set_stop_gradient(!record);
                 jvp(f, std::slice::from_ref(&x), std::slice::from_ref(&given)).unwrap();
-                assert_eq!(SAID.take(), [OUTSIDE], "jvp, recorded: {record}");
+                assert_eq!(SEEN.take(), [OUTSIDE], "jvp, recorded: {record}");
             }
         }
     }

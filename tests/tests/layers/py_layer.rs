@@ -825,23 +825,23 @@ fn marking_what_is_not_an_output() {
         }
     });
     let x = leaf(&[1.0]);
-    let told = |mark| Wrong::try_apply(&x, mark).unwrap_err().to_string();
+    let text_of = |mark| Wrong::try_apply(&x, mark).unwrap_err().to_string();
     assert_eq!(
-        told(0),
+        text_of(0),
         "Wrong: `mark_non_differentiable`: tensor 0 is not an output of the op; mark outputs only"
     );
     assert_eq!(
-        told(1),
+        text_of(1),
         "Wrong: `mark_not_inplace`: tensor 0 is not an input of the op; mark inputs only"
     );
     assert_eq!(
-        told(2),
+        text_of(2),
         "Wrong: `mark_non_differentiable`: called twice in one forward; call it once with everything"
     );
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let _ = Wrong::apply(&x, 0);
     }));
-    assert_eq!(*caught.unwrap_err().downcast::<String>().unwrap(), told(0));
+    assert_eq!(*caught.unwrap_err().downcast::<String>().unwrap(), text_of(0));
 }
 
 #[test]
@@ -1140,12 +1140,12 @@ fn tensors_in_plain_parameters_of_a_generic_op() {
     let x = Tensor::<f64>::from(1.0);
     let item = |tensor: &Tensor<f64>| tensor.item();
     assert_eq!(Sink::apply(&x, vec![1], (1.0, Some(&2)), &"text", item).item(), 2.0);
-    let told = |result: autograd_core::Result<Tensor<f64>>| result.unwrap_err().to_string();
-    let error = told(Sink::try_apply(&x, vec![x.clone()], (1.0, None), &"text", item));
+    let text_of = |result: autograd_core::Result<Tensor<f64>>| result.unwrap_err().to_string();
+    let error = text_of(Sink::try_apply(&x, vec![x.clone()], (1.0, None), &"text", item));
     assert!(error.starts_with("Sink: the plain parameter `all` was given a tensor"), "{error}");
-    let error = told(Sink::try_apply(&x, Vec::new(), (1.0, Some(&x)), &"text", item));
+    let error = text_of(Sink::try_apply(&x, Vec::new(), (1.0, Some(&x)), &"text", item));
     assert!(error.starts_with("Sink: the plain parameter `all` was given a tensor"), "{error}");
-    let error = told(Sink::try_apply(&x, vec![1], (1.0, None), &x, item));
+    let error = text_of(Sink::try_apply(&x, vec![1], (1.0, None), &x, item));
     assert!(error.starts_with("Sink: the plain parameter `shown` was given a tensor"), "{error}");
 }
 

@@ -261,8 +261,8 @@ ops!(opaque_saved, (), Tensor<f64>, input, cut_times_saved);
 #[track_caller]
 fn refused<R>(done: Result<R, Error>, op: &str, words: &str, by: &str) {
     let Err(error) = done else { panic!("{op} by {by}: not refused") };
-    let told = error.to_string();
-    assert!(told.starts_with(op) && told.contains(words), "{op} by {by}: {told}");
+    let found = error.to_string();
+    assert!(found.starts_with(op) && found.contains(words), "{op} by {by}: {found}");
 }
 
 /// A first derivative is correct: the ops are linear.
@@ -297,9 +297,9 @@ const ASK: [(&str, Ask); 8] = [
     ("backward", |op, x| {
         (op.run)(x).backward_options(recorded())?;
         let second = total(&taken(x));
-        let told = second.backward();
+        let found = second.backward();
         assert!(x.iter().all(|x| kept(x).is_none()), "{}: written in spite of an error", op.name);
-        told
+        found
     }),
     ("backward of one gradient", |op, x| {
         (op.run)(x).backward_options(recorded())?;
@@ -359,9 +359,13 @@ fn a_second_derivative_over_a_saved_intermediate() {
     for op in &intermediate::OPS {
         first_order(op);
         for (by, ask) in ASK {
-            let told = ask(op, &leaves(&(op.inputs)())).unwrap_err();
-            assert!(matches!(told, Error::SavedIntermediate { .. }), "{} by {by}: {told}", op.name);
-            refused(Err::<(), _>(told), op.name, INTERMEDIATE, by);
+            let found = ask(op, &leaves(&(op.inputs)())).unwrap_err();
+            assert!(
+                matches!(found, Error::SavedIntermediate { .. }),
+                "{} by {by}: {found}",
+                op.name
+            );
+            refused(Err::<(), _>(found), op.name, INTERMEDIATE, by);
         }
     }
 }
@@ -408,10 +412,10 @@ fn forward_mode_through_what_cannot_be_transposed() {
                 let (x, f) = (x.to_vec(), cast(op).1);
                 std::thread::scope(|scope| scope.spawn(move || f(&x)).join().unwrap())
             };
-            let told = jvp(thread, &point, &point);
+            let found = jvp(thread, &point, &point);
             match words {
-                ONCE_FORWARD => refused(told, op.name, "its backward is `once_", "a thread"),
-                _ => refused(told, "jvp", "does not compute", "a thread"),
+                ONCE_FORWARD => refused(found, op.name, "its backward is `once_", "a thread"),
+                _ => refused(found, "jvp", "does not compute", "a thread"),
             }
             // Recorded, inside another derivative.
             let mut inner = Ok(());
@@ -510,12 +514,12 @@ fn an_op_without_backward() {
     let (x, w) = inputs();
     Without::apply(&index, &x, &[&w]);
     w.set_stop_gradient(false);
-    let told = Without::try_apply(&index, &x, &[&w]);
-    refused(told, "Without", "the input `ws` wants a gradient", "apply");
+    let found = Without::try_apply(&index, &x, &[&w]);
+    refused(found, "Without", "the input `ws` wants a gradient", "apply");
     let (x, w) = inputs();
     x.set_stop_gradient(false);
-    let told = Without::try_apply(&index, &x, &[&w]);
-    refused(told, "Without", "the input `x` wants a gradient", "apply");
+    let found = Without::try_apply(&index, &x, &[&w]);
+    refused(found, "Without", "the input `x` wants a gradient", "apply");
 }
 
 #[test]
@@ -524,8 +528,8 @@ fn a_graph_that_is_gone() {
         let x = leaves(&(op.inputs)());
         let y = (op.run)(&x);
         backward(&[y.clone().into()], &[None], BackwardOptions::new()).unwrap();
-        let told = backward(&[y.into()], &[None], BackwardOptions::new()).unwrap_err();
-        assert!(matches!(told, Error::GraphFreed { .. }), "{}: {told}", op.name);
+        let found = backward(&[y.into()], &[None], BackwardOptions::new()).unwrap_err();
+        assert!(matches!(found, Error::GraphFreed { .. }), "{}: {found}", op.name);
     }
 }
 
@@ -585,9 +589,9 @@ fn a_second_derivative_of_a_py_func_that_has_none() {
         .unwrap();
     assert_eq!((fetched[0].shape(), fetched[1].shape()), (&[2, 3][..], &[4][..]));
     for of in [[&first[0]], [&first[1]]] {
-        let told = gradients(&of, &[&x, &w]);
+        let found = gradients(&of, &[&x, &w]);
         refused(
-            told,
+            found,
             "py_func `squares_grad`",
             "a second derivative through it is not known",
             "gradients",

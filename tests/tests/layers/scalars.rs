@@ -205,7 +205,7 @@ fn numbers_beside_variables() {
         n.cast(DType::UInt8).unwrap().try_add(256).unwrap_err(),
         n.equal(1).unwrap().where_else(1.0, 0.0).unwrap_err(),
     ];
-    let words: Vec<String> = wrong.iter().map(told).collect();
+    let words: Vec<String> = wrong.iter().map(text_of).collect();
     assert_eq!(
         words,
         [
@@ -219,7 +219,7 @@ fn numbers_beside_variables() {
 }
 
 /// The message without the location.
-fn told(error: &autograd_core::Error) -> String {
+fn text_of(error: &autograd_core::Error) -> String {
     match error {
         autograd_core::Error::Program { op, why, .. } => format!("{op}: {why}"),
         other => panic!("{other}"),

@@ -252,53 +252,53 @@ fn leaves() -> [T; 2] {
 }
 
 /// The values, first and second gradients of a scalar function of the leaves, or the error.
-fn told(f: &dyn Fn(&[T; 2]) -> Result<T, Error>) -> Result<Vec<Vec<f64>>, String> {
+fn outcome(f: &dyn Fn(&[T; 2]) -> Result<T, Error>) -> Result<Vec<Vec<f64>>, String> {
     let x = leaves();
     let run = || {
         let y = f(&x)?;
         let again = GradOptions::new().create_graph(true).allow_unused(true);
         let first = grad_with(&[&y], &[&x[0], &x[1]], again)?;
-        let mut told = vec![y.to_vec()];
+        let mut outcome = vec![y.to_vec()];
         let grads = || first.iter().flatten();
-        told.extend(grads().map(|grad| grad.to_vec()));
+        outcome.extend(grads().map(|grad| grad.to_vec()));
         let total = grads().fold(Tensor::from(0.0), |total, grad| total + (grad * grad).sum());
         if !total.stop_gradient() {
             total.backward()?;
         }
-        told.extend(x.iter().filter_map(|x| x.grad()).map(|grad| grad.to_vec()));
-        Ok::<_, Error>(told)
+        outcome.extend(x.iter().filter_map(|x| x.grad()).map(|grad| grad.to_vec()));
+        Ok::<_, Error>(outcome)
     };
     run().map_err(|error| error.to_string())
 }
 
 /// The results without and with an observer, which must be equal.
 fn both(f: impl Fn(&[T; 2]) -> Result<T, Error>) -> Result<Vec<Vec<f64>>, String> {
-    let alone = told(&f);
+    let alone = outcome(&f);
     let _scope = detect_anomaly();
-    assert_eq!(alone, told(&f));
+    assert_eq!(alone, outcome(&f));
     alone
 }
 
 /// Whether the error says that an op's saved tensor was changed in place.
-fn is_changed(told: &Result<Vec<Vec<f64>>, String>, op: &str, name: &str) -> bool {
-    matches!(told, Err(told) if told.starts_with(op) && told.contains(name) && told.contains("changed"))
+fn is_changed(outcome: &Result<Vec<Vec<f64>>, String>, op: &str, name: &str) -> bool {
+    matches!(outcome, Err(outcome) if outcome.starts_with(op) && outcome.contains(name) && outcome.contains("changed"))
 }
 
 #[test]
 fn what_is_computed_is_the_same() {
     macro_rules! of_one {
         ($($layer:ident)*) => {$({
-            let told = both(|[x, _]| Ok($layer::try_apply(&$layer::try_apply(x)?)?.sum()));
-            let told = told.expect(stringify!($layer));
-            assert!(told.len() >= 2, "{}: {told:?}", stringify!($layer));
+            let outcome = both(|[x, _]| Ok($layer::try_apply(&$layer::try_apply(x)?)?.sum()));
+            let outcome = outcome.expect(stringify!($layer));
+            assert!(outcome.len() >= 2, "{}: {outcome:?}", stringify!($layer));
         })*};
     }
     of_one! { Output Input OutputAndInput InputTwice Nothing Itself Sum Masked }
     macro_rules! of_two {
         ($($layer:ident)*) => {$({
             let twice = |a: &T, b: &T| $layer::try_apply(&$layer::try_apply(a, b)?, b);
-            let told = both(|[a, b]| Ok(twice(a, b)?.sum())).expect(stringify!($layer));
-            assert_eq!(told.len(), 5, "{told:?}");
+            let outcome = both(|[a, b]| Ok(twice(a, b)?.sum())).expect(stringify!($layer));
+            assert_eq!(outcome.len(), 5, "{outcome:?}");
             // The same tensor twice, and a tensor that wants no gradient.
             both(|[a, _]| Ok($layer::try_apply(a, a)?.sum())).unwrap();
             both(|[a, b]| Ok($layer::try_apply(a, &b.detach())?.sum())).unwrap();
@@ -334,7 +334,7 @@ fn backward_is_reported_which_gradients_are_asked_for() {
         let b = Tensor::from([0.5_f32, 1.5, -2.0, 1.0, 3.0, -0.25]).reshape([2, 3]);
         b.set_stop_gradient(stopped);
         let y = Mixed::apply(&a, &b).sum();
-        let told = match asked {
+        let outcome = match asked {
             [true, true] => {
                 y.backward().unwrap();
                 [a.grad(), b.grad().map(|grad| grad.cast())]
@@ -347,11 +347,12 @@ fn backward_is_reported_which_gradients_are_asked_for() {
             _ => [Some(grad(&[&y], &[&a]).unwrap()[0].to_vec()), None],
         };
         let values = [b.cast::<f64>().to_vec(), a.cast::<f32>().cast::<f64>().to_vec()];
-        for (asked, (told, expected)) in NEEDED.get().into_iter().zip(told.iter().zip(values)) {
-            assert_eq!(told.is_some(), asked);
+        for (asked, (outcome, expected)) in NEEDED.get().into_iter().zip(outcome.iter().zip(values))
+        {
+            assert_eq!(outcome.is_some(), asked);
             assert!(
-                told.as_ref().is_none_or(|told| *told == expected),
-                "{told:?}, not {expected:?}"
+                outcome.as_ref().is_none_or(|outcome| *outcome == expected),
+                "{outcome:?}, not {expected:?}"
             );
         }
         NEEDED.get()
@@ -444,8 +445,8 @@ fn an_output_that_was_changed_is_reported_in_a_first_order_too() {
     let y = Output::apply(&x);
     let sum = y.sum();
     no_grad().run(|| y.copy_from(&(&y * 0.5))).unwrap();
-    let told = sum.backward().map(|()| Vec::new()).map_err(|error| error.to_string());
-    assert!(is_changed(&told, "Output", "saved tensor 1"), "{told:?}");
+    let outcome = sum.backward().map(|()| Vec::new()).map_err(|error| error.to_string());
+    assert!(is_changed(&outcome, "Output", "saved tensor 1"), "{outcome:?}");
     assert!(x.grad().is_none());
 }
 
@@ -485,13 +486,16 @@ fn an_output_that_forward_changes_after_it_saved_it_is_reported() {
             let _hooks = saved_tensors_hooks(|x| Ok(x.clone()), |x: &AnyTensor| Ok(x.clone()));
             run(&x, true).unwrap()
         };
-        let told = sum.backward().map(|()| Vec::new()).map_err(|error| error.to_string());
-        assert!(is_changed(&told, "Doubled", "saved tensor 1"), "hooks: {told:?}");
+        let outcome = sum.backward().map(|()| Vec::new()).map_err(|error| error.to_string());
+        assert!(is_changed(&outcome, "Doubled", "saved tensor 1"), "hooks: {outcome:?}");
         let [x, _] = leaves();
-        let told = both(|[x, _]| run(x, false)).unwrap();
+        let outcome = both(|[x, _]| run(x, false)).unwrap();
         let times = if wide { 80.0 } else { 2.0 };
         let expected: Vec<_> = x.to_vec().into_iter().map(|x| times * x.exp()).collect();
-        assert!(told[1].iter().zip(&expected).all(|(told, x)| (told - x).abs() < 1e-9), "{told:?}");
+        assert!(
+            outcome[1].iter().zip(&expected).all(|(outcome, x)| (outcome - x).abs() < 1e-9),
+            "{outcome:?}"
+        );
     }
 }
 
@@ -528,8 +532,8 @@ fn a_graph_is_used_once_or_retained() {
         let y = Output::apply(&x);
         let sum = y.sum();
         sum.backward_options(options).unwrap();
-        let told = sum.backward().map_err(|error| error.to_string());
-        (told, x.grad().unwrap().to_vec())
+        let outcome = sum.backward().map_err(|error| error.to_string());
+        (outcome, x.grad().unwrap().to_vec())
     };
     for retain in [false, true] {
         let options = || BackwardOptions::new().retain_graph(retain);

@@ -282,12 +282,12 @@ fn a_wrong_rule_is_found() {
         ("WrongFormula_check_f32_first", "WrongFormula: the gradient of `x` at x = "),
         ("WrongFormula_check_f64_first", "by the derivative of forward"),
     ];
-    for (test, said) in failures {
+    for (test, message) in failures {
         assert!(
             out.contains(&format!("test wrong_rules::{test}_order ... FAILED")),
             "{test}\n{out}{err}"
         );
-        assert!(out.contains(said), "no '{said}' in\n{out}{err}");
+        assert!(out.contains(message), "no '{message}' in\n{out}{err}");
     }
     // A failure has the line of the `check(..)`.
     assert!(out.contains("wrong_rules.rs:22:33"), "{out}{err}");

@@ -284,8 +284,8 @@ fn errors_speak_of_what_the_caller_wrote() {
         .into_iter()
         .filter_map(|(case, expected)| {
             let panic = catch_unwind(AssertUnwindSafe(case)).expect_err(expected);
-            let said = panic.downcast::<String>().map_or_else(|_| String::new(), |said| *said);
-            (said != expected).then(|| format!("said {said}\nfor  {expected}"))
+            let text = panic.downcast::<String>().map_or_else(|_| String::new(), |text| *text);
+            (text != expected).then(|| format!("said {text}\nfor  {expected}"))
         })
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -447,7 +447,7 @@ fn wrong_calls_of_grad() {
 fn a_call_that_needs_a_seed_says_how_it_is_given() {
     let x = leaf(&[2]);
     let y = x.square();
-    let said = |error: Error| {
+    let text_of = |error: Error| {
         assert!(matches!(error, Error::SeedMissing { .. }), "{error}");
         let words = error.to_string();
         // The location of the call is part of the message.
@@ -461,8 +461,8 @@ fn a_call_that_needs_a_seed_says_how_it_is_given() {
         )
     };
     let error = grad(&[&y], &[&x]).unwrap_err();
-    assert_eq!(said(error), needs("grad", "GradOptions::seeds"));
-    assert_eq!(said(y.backward().unwrap_err()), needs("backward", "backward_with"));
+    assert_eq!(text_of(error), needs("grad", "GradOptions::seeds"));
+    assert_eq!(text_of(y.backward().unwrap_err()), needs("backward", "backward_with"));
     assert_eq!(
         x.backward().unwrap_err().to_string(),
         "backward: a leaf tensor has shape [2], so it needs a seed: give one with \

@@ -36,7 +36,7 @@ fn words<T>(call: impl FnOnce() -> Result<T>) -> String {
 struct Calls(Vec<String>);
 
 impl Calls {
-    fn told<T>(&mut self, name: &str, call: impl FnOnce() -> T) {
+    fn refused<T>(&mut self, name: &str, call: impl FnOnce() -> T) {
         self.tried(name, || Ok(call()));
     }
 
@@ -62,40 +62,40 @@ impl Calls {
 fn constructors() {
     let mut calls = Calls(Vec::new());
     for shape in [&[WIDE][..], &[MAX], &[MAX, MAX], &[0, MAX, 2], &[1 << 32, 1 << 32], &[1 << 60]] {
-        calls.told("zeros", || Tensor::<f64>::zeros(shape));
-        calls.told("ones", || Tensor::<u8>::ones(shape));
-        calls.told("full", || Tensor::full(shape, true));
-        calls.told("rand", || Tensor::<f32>::rand(shape));
-        calls.told("randn", || Tensor::<f64>::randn(shape));
-        calls.told("uniform", || Tensor::<f64>::uniform(shape, 0.0, 2.0));
-        calls.told("normal", || Tensor::<f32>::normal(shape, 0.0, 2.0));
-        calls.told("randint", || Tensor::randint(shape, 0, 3));
-        calls.told("init", || init::normal::<f64>(shape, 0.0, 1.0));
-        calls.told("LayerNorm", || LayerNorm::<f32>::new(shape));
+        calls.refused("zeros", || Tensor::<f64>::zeros(shape));
+        calls.refused("ones", || Tensor::<u8>::ones(shape));
+        calls.refused("full", || Tensor::full(shape, true));
+        calls.refused("rand", || Tensor::<f32>::rand(shape));
+        calls.refused("randn", || Tensor::<f64>::randn(shape));
+        calls.refused("uniform", || Tensor::<f64>::uniform(shape, 0.0, 2.0));
+        calls.refused("normal", || Tensor::<f32>::normal(shape, 0.0, 2.0));
+        calls.refused("randint", || Tensor::randint(shape, 0, 3));
+        calls.refused("init", || init::normal::<f64>(shape, 0.0, 1.0));
+        calls.refused("LayerNorm", || LayerNorm::<f32>::new(shape));
     }
     for n in [WIDE, MAX] {
-        calls.told("arange", || Tensor::<f64>::arange(n));
-        calls.told("linspace", || Tensor::<f64>::linspace(0.0, 1.0, n));
-        calls.told("eye", || Tensor::<f32>::eye(n));
-        calls.told("randperm", || Tensor::randperm(n));
-        calls.told("Generator::randperm", || Generator::new(1).randperm(n));
-        calls.told("one_hot", || Tensor::from([0]).one_hot::<f64>(n));
-        calls.told("Linear", || Linear::<f32>::new(n, n));
-        calls.told("Embedding", || Embedding::<f32>::new(n, 8));
-        calls.told("Conv2d", || Conv2d::<f32>::new(n, 8, 3, Conv2dOptions::new()));
-        calls.told("BatchNorm2d", || BatchNorm2d::<f32>::new(n));
+        calls.refused("arange", || Tensor::<f64>::arange(n));
+        calls.refused("linspace", || Tensor::<f64>::linspace(0.0, 1.0, n));
+        calls.refused("eye", || Tensor::<f32>::eye(n));
+        calls.refused("randperm", || Tensor::randperm(n));
+        calls.refused("Generator::randperm", || Generator::new(1).randperm(n));
+        calls.refused("one_hot", || Tensor::from([0]).one_hot::<f64>(n));
+        calls.refused("Linear", || Linear::<f32>::new(n, n));
+        calls.refused("Embedding", || Embedding::<f32>::new(n, 8));
+        calls.refused("Conv2d", || Conv2d::<f32>::new(n, 8, 3, Conv2dOptions::new()));
+        calls.refused("BatchNorm2d", || BatchNorm2d::<f32>::new(n));
     }
     for shape in [[MAX, 8], [1 << 40, 1 << 40], [0, 1 << 63]] {
         calls.tried("from_vec", || Tensor::from_vec(shape, vec![1.0]));
     }
-    calls.told("zeros_like", || Tensor::<f64>::zeros_like(&wide(&[WIDE])));
-    calls.told("ones_like", || Tensor::<i64>::ones_like(&wide(&[WIDE])));
+    calls.refused("zeros_like", || Tensor::<f64>::zeros_like(&wide(&[WIDE])));
+    calls.refused("ones_like", || Tensor::<i64>::ones_like(&wide(&[WIDE])));
     let view = ArrayView::from(&[1.0]);
     let view = view.broadcast(IxDyn(&[WIDE])).unwrap();
-    calls.told("from a view", || Tensor::from(view));
+    calls.refused("from a view", || Tensor::from(view));
     let bytes = ArrayView::from(&[1_u8]);
     let bytes = bytes.broadcast(IxDyn(&[1 << 62])).unwrap();
-    calls.told("from a view of bytes", || Tensor::from(bytes));
+    calls.refused("from a view of bytes", || Tensor::from(bytes));
     calls.end();
 }
 
@@ -105,33 +105,33 @@ fn ops_on_more_than_can_be_held() {
     let x = wide(&[WIDE]);
     let rows = wide(&[2, WIDE]);
     let index = Tensor::<i64>::zeros([1]).broadcast_to([WIDE]);
-    calls.told("to_vec", || x.to_vec());
-    calls.told("to_ndarray", || x.to_ndarray());
-    calls.told("Display", || x.to_string());
-    calls.told("contiguous", || x.contiguous());
-    calls.told("reshape", || x.reshape([2, WIDE / 2]));
-    calls.told("flip", || x.flip(0));
-    calls.told("dropout", || x.dropout(0.5, true));
-    calls.told("cast", || x.cast::<f32>());
-    calls.told("gt", || x.gt_scalar(0.0));
-    calls.told("is_nan", || x.is_nan());
-    calls.told("sum of the other", || rows.sum_axes([0]));
-    calls.told("var", || rows.var_axes([1], 1));
-    calls.told("argmax", || rows.argmax(1));
-    calls.told("cumsum", || x.cumsum(0));
-    calls.told("softmax", || rows.softmax(1));
-    calls.told("log_softmax", || rows.log_softmax(1));
-    calls.told("logsumexp", || rows.logsumexp([1]));
-    calls.told("concat", || Tensor::concat(&[&x, &x], 0));
-    calls.told("stack", || Tensor::stack(&[&x, &x], 0));
-    calls.told("split", || x.split(WIDE, 0));
-    calls.told("split of nothing", || Tensor::<f64>::zeros([0]).split(MAX, 0));
-    calls.told("tril", || wide(&[1 << 30, 1 << 29]).tril(0));
-    calls.told("matmul", || wide(&[2, WIDE]).matmul(&wide(&[WIDE, 2]).contiguous()));
-    calls.told("index_select", || Tensor::from([1.0]).index_select(0, &index));
-    calls.told("gather", || Tensor::from([1.0]).gather(0, &index));
-    calls.told("where_else", || x.gt_scalar(0.0).where_else(&x, &x));
-    calls.told("layer norm", || rows.normalize([1], 1e-5));
+    calls.refused("to_vec", || x.to_vec());
+    calls.refused("to_ndarray", || x.to_ndarray());
+    calls.refused("Display", || x.to_string());
+    calls.refused("contiguous", || x.contiguous());
+    calls.refused("reshape", || x.reshape([2, WIDE / 2]));
+    calls.refused("flip", || x.flip(0));
+    calls.refused("dropout", || x.dropout(0.5, true));
+    calls.refused("cast", || x.cast::<f32>());
+    calls.refused("gt", || x.gt_scalar(0.0));
+    calls.refused("is_nan", || x.is_nan());
+    calls.refused("sum of the other", || rows.sum_axes([0]));
+    calls.refused("var", || rows.var_axes([1], 1));
+    calls.refused("argmax", || rows.argmax(1));
+    calls.refused("cumsum", || x.cumsum(0));
+    calls.refused("softmax", || rows.softmax(1));
+    calls.refused("log_softmax", || rows.log_softmax(1));
+    calls.refused("logsumexp", || rows.logsumexp([1]));
+    calls.refused("concat", || Tensor::concat(&[&x, &x], 0));
+    calls.refused("stack", || Tensor::stack(&[&x, &x], 0));
+    calls.refused("split", || x.split(WIDE, 0));
+    calls.refused("split of nothing", || Tensor::<f64>::zeros([0]).split(MAX, 0));
+    calls.refused("tril", || wide(&[1 << 30, 1 << 29]).tril(0));
+    calls.refused("matmul", || wide(&[2, WIDE]).matmul(&wide(&[WIDE, 2]).contiguous()));
+    calls.refused("index_select", || Tensor::from([1.0]).index_select(0, &index));
+    calls.refused("gather", || Tensor::from([1.0]).gather(0, &index));
+    calls.refused("where_else", || x.gt_scalar(0.0).where_else(&x, &x));
+    calls.refused("layer norm", || rows.normalize([1], 1e-5));
     calls.end();
 }
 
@@ -188,17 +188,17 @@ fn results_larger_than_their_operands() {
     for n in [1 << 60, 1 << 62, MAX] {
         calls.tried("bytes", || byte.try_broadcast_to([n]));
     }
-    calls.told("bytes as numbers", || byte.broadcast_to([1_usize << 59]).cast::<f64>());
+    calls.refused("bytes as numbers", || byte.broadcast_to([1_usize << 59]).cast::<f64>());
     let picture = Tensor::<f32>::zeros([1, 1, 4, 4]);
     let kernel = Tensor::<f32>::zeros([1, 1, 1, 1]);
     for padding in [1 << 31, 1 << 40, MAX / 2, MAX] {
         let options = Conv2dOptions::new().padding(padding);
         calls.tried("conv2d", || picture.try_conv2d(&kernel, None, options));
         let options = PoolOptions::new(MAX).padding(padding);
-        let said = words(|| picture.try_max_pool2d(options));
-        assert!(said.starts_with("max_pool2d: "), "{said}");
-        let said = words(|| picture.try_avg_pool2d(options));
-        assert!(said.starts_with("avg_pool2d: "), "{said}");
+        let text = words(|| picture.try_max_pool2d(options));
+        assert!(text.starts_with("max_pool2d: "), "{text}");
+        let text = words(|| picture.try_avg_pool2d(options));
+        assert!(text.starts_with("avg_pool2d: "), "{text}");
     }
     calls.end();
 }
@@ -230,13 +230,13 @@ fn programs() {
     let x = program.data("x", [-1, 4], DType::Float32).unwrap();
     let tall = program.data("tall", [1_i64 << 62, 1 << 62], DType::Float32).unwrap();
     let wide = program.data("wide", [1_i64 << 62, 1 << 62], DType::Float32).unwrap();
-    for said in [
+    for text in [
         words(|| tall.reshape([-1, 1_i64 << 62, 1 << 62])),
         words(|| tall.reshape([4])),
         words(|| x.reshape([1_i64 << 62, 1 << 62])),
         words(|| program.concat(&[&tall, &tall, &tall, &wide, &wide], 0)),
     ] {
-        assert!(said.contains("too large"), "{said}");
+        assert!(text.contains("too large"), "{text}");
     }
     // Insufficient memory is reported on allocation: here by the startup program.
     let program = Program::new();

@@ -35,9 +35,9 @@ fn every_way_is_noticed_or_harmless() {
         match proof {
             Proof::Compiler(fixture) => {
                 let path = |extension| root().join(format!("tests/ui/{fixture}.{extension}"));
-                let said = std::fs::read_to_string(path("stderr")).unwrap_or_default();
-                if !path("rs").exists() || !said.starts_with("error") {
-                    wrong.push(format!("{fixture}: {said}"));
+                let text = std::fs::read_to_string(path("stderr")).unwrap_or_default();
+                if !path("rs").exists() || !text.starts_with("error") {
+                    wrong.push(format!("{fixture}: {text}"));
                 }
             }
             Proof::Debug(..) if !cfg!(debug_assertions) => {}
@@ -46,9 +46,9 @@ fn every_way_is_noticed_or_harmless() {
             | Proof::Backward(name, misuse, words)
             | Proof::Check(name, misuse, words)
             | Proof::Verified(name, misuse, words) => {
-                let said = catch_unwind(misuse).unwrap_or_else(|_| "it failed".to_owned());
-                if words.is_empty() || !said.contains(words) {
-                    wrong.push(format!("{name}: {said}"));
+                let text = catch_unwind(misuse).unwrap_or_else(|_| "it failed".to_owned());
+                if words.is_empty() || !text.contains(words) {
+                    wrong.push(format!("{name}: {text}"));
                 }
             }
             Proof::Right(name, misuse) => {
@@ -90,7 +90,7 @@ impl Proof {
 
     /// The table cell, with a link to the program that proves it.
     fn cell(&self) -> String {
-        let said = match self {
+        let text = match self {
             Self::Compiler(_) => "compile error",
             Self::Error(..) => "error",
             Self::Debug(..) => "error, with debug assertions",
@@ -103,7 +103,7 @@ impl Proof {
             Self::Compiler(fixture) => format!("ui/{fixture}.stderr"),
             _ => function(self.name()),
         };
-        format!("[{said}](../tests/{program})")
+        format!("[{text}](../tests/{program})")
     }
 }
 

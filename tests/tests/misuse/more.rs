@@ -9,7 +9,7 @@ use autograd_core::{
     BackwardOptions, Error, GradOptions, HookHandle, backward, grad, grad_with, is_grad_enabled,
 };
 
-use crate::run::{backward_reported, leaf, panicked, told, usable};
+use crate::run::{backward_reported, leaf, panicked, text, usable};
 
 fn gradient(x: &Tensor<f64>) -> Vec<f64> {
     x.grad().expect("a gradient").to_vec()
@@ -306,12 +306,12 @@ pub(crate) fn a_hook_that_clears_the_gradient_it_feeds() {
 }
 
 pub(crate) fn a_hook_on_what_wants_no_gradient() -> String {
-    told(Tensor::from([1.0]).register_hook(|_: &Tensor<f64>| Ok(None)))
+    text(Tensor::from([1.0]).register_hook(|_: &Tensor<f64>| Ok(None)))
 }
 
 pub(crate) fn a_gradient_kept_by_hand_of_another_shape() -> String {
     let x = leaf(&[1.0, 2.0]);
-    let message = told(x.set_grad(Some(&Tensor::zeros([3]))));
+    let message = text(x.set_grad(Some(&Tensor::zeros([3]))));
     usable(&[&x]);
     message
 }
@@ -319,7 +319,7 @@ pub(crate) fn a_gradient_kept_by_hand_of_another_shape() -> String {
 pub(crate) fn a_gradient_with_respect_to_what_is_not_used() -> String {
     let (x, z) = (leaf(&[1.0]), leaf(&[2.0]));
     let y = Mul::apply(&x, &x);
-    let message = told(grad(&[&y], &[&z]));
+    let message = text(grad(&[&y], &[&z]));
     usable(&[&x, &z]);
     message
 }
@@ -327,7 +327,7 @@ pub(crate) fn a_gradient_with_respect_to_what_is_not_used() -> String {
 pub(crate) fn a_gradient_with_respect_to_what_wants_none() -> String {
     let (x, z) = (leaf(&[1.0]), Tensor::from([2.0]));
     let y = Mul::apply(&x, &z);
-    let message = told(grad(&[&y], &[&z]));
+    let message = text(grad(&[&y], &[&z]));
     usable(&[&x]);
     message
 }
@@ -342,7 +342,7 @@ pub(crate) fn one_output_twice_in_a_backward() -> String {
     let x = leaf(&[3.0]);
     let y = Mul::apply(&x, &x);
     let outputs = [y.clone().into(), y.into()];
-    let message = told(backward(&outputs, &[None, None], BackwardOptions::new()));
+    let message = text(backward(&outputs, &[None, None], BackwardOptions::new()));
     usable(&[&x]);
     message
 }
@@ -412,7 +412,7 @@ pub(crate) fn every_gradient_freed_before_it_is_asked_for() -> String {
     let y = Mul::apply(&x, &x);
     grad(&[&y], &[&x]).unwrap();
     let again: Result<_, Error> = grad_with(&[&y], &[&x], GradOptions::new());
-    let message = told(again);
+    let message = text(again);
     usable(&[&x]);
     message
 }

@@ -18,7 +18,7 @@ pub(crate) fn leaf(numbers: &[f64]) -> Tensor<f64> {
     x
 }
 
-pub(crate) fn told<V>(result: Result<V, Error>) -> String {
+pub(crate) fn text<V>(result: Result<V, Error>) -> String {
     match result {
         Ok(_) => panic!("it was not noticed"),
         Err(error) => error.to_string(),
@@ -33,7 +33,7 @@ pub(crate) fn panicked<V>(f: impl FnOnce() -> V) -> String {
 
 /// The error of a backward. No leaf got a gradient, and all are still usable.
 pub(crate) fn backward_reported(y: &Tensor<f64>, leaves: &[&Tensor<f64>]) -> String {
-    let message = told(y.sum().backward());
+    let message = text(y.sum().backward());
     usable(leaves);
     message
 }
@@ -78,7 +78,7 @@ pub(crate) fn swapped_gradients() -> String {
 
 pub(crate) fn swapped_gradients_of_one_shape() -> String {
     let inputs = [leaf(&[1.0, 2.0]), leaf(&[3.0, 5.0])];
-    let message = told(gradcheck(|t| Swapped::apply(&t[0], &t[1]), &inputs));
+    let message = text(gradcheck(|t| Swapped::apply(&t[0], &t[1]), &inputs));
     usable(&[&inputs[0], &inputs[1]]);
     message
 }
@@ -100,7 +100,7 @@ impl WrongFormula {
 
 pub(crate) fn wrong_formula() -> String {
     let x = leaf(&[0.5, -1.0]);
-    told(gradcheck(|t| WrongFormula::apply(&t[0]), &[x]))
+    text(gradcheck(|t| WrongFormula::apply(&t[0]), &[x]))
 }
 
 /// Returns the given value as the gradient.
@@ -167,7 +167,7 @@ pub(crate) fn gradient_that_is_not_finite() -> String {
     let x = leaf(&[1.0, 0.0]);
     let scope = detect_anomaly();
     let y = Returns::apply(&x, |dy| Some(dy / 0.0));
-    let message = told(y.sum().backward());
+    let message = text(y.sum().backward());
     drop(scope);
     usable(&[&x]);
     message
@@ -286,7 +286,7 @@ impl SavesIntermediate {
 
 pub(crate) fn second_order_over_a_saved_intermediate() -> String {
     let x = leaf(&[1.0, 2.0]);
-    let message = told(recorded(&SavesIntermediate::apply(&x), &x));
+    let message = text(recorded(&SavesIntermediate::apply(&x), &x));
     usable(&[&x]);
     message
 }
@@ -308,7 +308,7 @@ impl ReadsNumbers {
 
 pub(crate) fn second_order_through_numbers() -> String {
     let x = leaf(&[1.0, 2.0]);
-    let message = told(recorded(&ReadsNumbers::apply(&x), &x));
+    let message = text(recorded(&ReadsNumbers::apply(&x), &x));
     usable(&[&x]);
     // The first order needs no graph.
     ReadsNumbers::apply(&x).sum().backward().unwrap();
@@ -330,7 +330,7 @@ impl Once {
 pub(crate) fn second_order_of_an_op_that_has_none() -> String {
     let x = leaf(&[1.0, 2.0]);
     let first = recorded(&Once::apply(&x), &x).unwrap();
-    let message = told(recorded(&first, &x));
+    let message = text(recorded(&first, &x));
     usable(&[&x]);
     message
 }
@@ -404,7 +404,7 @@ pub(crate) fn input_that_wants_a_gradient_for_an_op_without() -> String {
 }
 
 pub(crate) fn buffer_of_another_length() -> String {
-    told(Tensor::from_vec([2, 3], vec![0.0_f64; 5]))
+    text(Tensor::from_vec([2, 3], vec![0.0_f64; 5]))
 }
 
 /// `a`, `b` and `c` have different gradients.
@@ -438,21 +438,21 @@ pub(crate) fn second_backward() -> String {
     let y = SavesOutput::apply(&x).sum();
     y.backward().unwrap();
     let first = x.grad().unwrap().to_vec();
-    let message = told(y.backward());
+    let message = text(y.backward());
     assert_eq!(x.grad().unwrap().to_vec(), first);
     message
 }
 
 pub(crate) fn no_seed_for_several_elements() -> String {
     let x = leaf(&[1.0, 2.0]);
-    let message = told(SavesOutput::apply(&x).backward());
+    let message = text(SavesOutput::apply(&x).backward());
     usable(&[&x]);
     message
 }
 
 pub(crate) fn seed_of_another_shape() -> String {
     let x = leaf(&[1.0, 2.0]);
-    let message = told(SavesOutput::apply(&x).backward_with(&Tensor::from(1.0)));
+    let message = text(SavesOutput::apply(&x).backward_with(&Tensor::from(1.0)));
     usable(&[&x]);
     message
 }
@@ -461,7 +461,7 @@ pub(crate) fn seeds_of_another_count() -> String {
     let x = leaf(&[1.0]);
     let (y, z) = (SavesOutput::apply(&x), Once::apply(&x));
     let seed = Some(Tensor::from([1.0]).into());
-    let message = told(backward(&[y.into(), z.into()], &[seed], BackwardOptions::new()));
+    let message = text(backward(&[y.into(), z.into()], &[seed], BackwardOptions::new()));
     usable(&[&x]);
     message
 }
@@ -483,7 +483,7 @@ pub(crate) fn unpack_hook_that_returns_another_shape() -> String {
 
 pub(crate) fn leaf_changed_in_place() -> String {
     let mut x = leaf(&[1.0, 2.0]);
-    let message = told(x.try_add_assign(1.0));
+    let message = text(x.try_add_assign(1.0));
     assert_eq!(x.to_vec(), [1.0, 2.0]);
     usable(&[&x]);
     message
@@ -610,7 +610,7 @@ impl WrongTangent {
 pub(crate) fn tangent_of_another_shape() -> String {
     let x = leaf(&[1.0, 2.0]);
     let message =
-        told(jvp(|t| WrongTangent::apply(&t[0]), std::slice::from_ref(&x), &[Tensor::ones([2])]));
+        text(jvp(|t| WrongTangent::apply(&t[0]), std::slice::from_ref(&x), &[Tensor::ones([2])]));
     usable(&[&x]);
     message
 }
@@ -628,7 +628,7 @@ pub(crate) fn wrong_slope_of_a_formula() -> String {
         }
     }
     let x = leaf(&[1.0, 2.0]);
-    let message = told(WrongSlope::try_apply(&x));
+    let message = text(WrongSlope::try_apply(&x));
     usable(&[&x]);
     message
 }
@@ -647,7 +647,7 @@ fn run_reported(func: fn(ArrayViewD<'_, f64>) -> ndarray::ArrayD<f64>) -> String
     let out = program.current_block().create_var("out", DType::Float64, [2]).unwrap();
     let y = program.py_func(func).x(&x).out(&out).call().unwrap();
     let feed = ndarray::arr1(&[1.0, 2.0]);
-    told(Executor::new().run(&program, &[("x", &feed)], &[&y]))
+    text(Executor::new().run(&program, &[("x", &feed)], &[&y]))
 }
 
 pub(crate) fn py_func_of_another_shape() -> String {
@@ -676,7 +676,7 @@ pub(crate) fn py_func_whose_backward_lacks_a_needed_gradient() -> String {
     let grads = autograd_core::static_graph::gradients(&[&loss], &[&x]).unwrap();
     let feed = ndarray::arr1(&[1.0, 2.0]);
     let grad = grads[0].as_ref().expect("x leads to the loss");
-    told(Executor::new().run(&program, &[("x", &feed)], &[grad]))
+    text(Executor::new().run(&program, &[("x", &feed)], &[grad]))
 }
 
 /// A closure may hold a tensor that no signature shows.
@@ -730,5 +730,5 @@ pub(crate) fn tensor_held_by_a_closure_unasked() -> String {
     let hides = |x: &Tensor<f64>, w: &Tensor<f64>| Calls::apply(x, |x| no_grad().run(|| x * w));
     let y = hides(&x, &w);
     assert_eq!(explain(&y, &w).status(), GradientStatus::NotReachable);
-    told(gradcheck(|t| hides(&t[0], &t[1]), &[x, w]))
+    text(gradcheck(|t| hides(&t[0], &t[1]), &[x, w]))
 }

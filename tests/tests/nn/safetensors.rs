@@ -454,8 +454,8 @@ fn a_full_disk_keeps_the_old_file() {
     );
     let output = Command::new("unshare").args(["-rm", "sh", "-c", &script]).output().unwrap();
     fs::remove_dir_all(&folder).unwrap();
-    let said = [output.stdout, output.stderr].map(|s| String::from_utf8_lossy(&s).into_owned());
-    assert!(output.status.success() && said[0].contains("1 passed"), "{said:?}");
+    let texts = [output.stdout, output.stderr].map(|s| String::from_utf8_lossy(&s).into_owned());
+    assert!(output.status.success() && texts[0].contains("1 passed"), "{texts:?}");
 }
 
 #[test]

@@ -492,9 +492,9 @@ fn hold<T: Number>(op: &str, given: &Arguments, draw: &mut Draw) -> Result<(), S
         AnyTensor::Float64(y) => y,
         other => panic!("{} of float64", other.dtype()),
     };
-    let told = |error: autograd_core::Error| error.to_string();
-    jvpcheck(f, &inputs).map_err(told)?;
-    gradgradcheck(f, &inputs).map_err(told)
+    let text = |error: autograd_core::Error| error.to_string();
+    jvpcheck(f, &inputs).map_err(text)?;
+    gradgradcheck(f, &inputs).map_err(text)
 }
 
 /// Tries one case, generated from a number; an error has the message and how to repeat it.

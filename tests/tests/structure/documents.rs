@@ -79,10 +79,10 @@ fn links_lead_somewhere() {
 #[test]
 fn the_readme_quotes_the_compiler() {
     let root = root();
-    let said = fs::read_to_string(root.join("tests/ui/arity/too_few_returned.stderr")).unwrap();
-    let said = said.replace("ui/arity/too_few_returned.rs", "src/main.rs");
+    let text = fs::read_to_string(root.join("tests/ui/arity/too_few_returned.stderr")).unwrap();
+    let text = text.replace("ui/arity/too_few_returned.rs", "src/main.rs");
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
-    assert!(readme.contains(&format!("```text\n{}\n```", said.trim_end())), "{said}");
+    assert!(readme.contains(&format!("```text\n{}\n```", text.trim_end())), "{text}");
 }
 
 /// The README gives the number of ways of misuse that is in `docs/misuse.md`.

@@ -10,7 +10,7 @@ pub(super) struct Spot {
     pub(super) x: f64,
     pub(super) row: usize,
     /// The connected spots: above, and below.
-    beside: [Vec<usize>; 2],
+    linked: [Vec<usize>; 2],
 }
 
 /// A line from one box to another, through bends.
@@ -32,11 +32,11 @@ const GAP: f64 = 18.0;
 const BEND: f64 = 6.0;
 
 /// The number of passes over all rows, down and up in turn. The first half of them also sorts the rows.
-const TURNS: usize = 80;
+const SWEEPS: usize = 80;
 
 /// Places boxes of these `widths`; `inputs` of a box come before it.
 pub(super) fn place(widths: &[f64], inputs: &[Vec<usize>]) -> Layout {
-    let spot = |width, row| Spot { width, x: 0.0, row, beside: Default::default() };
+    let spot = |width, row| Spot { width, x: 0.0, row, linked: Default::default() };
     let boxes = widths.iter().zip(rows(inputs));
     let mut spots: Vec<Spot> = boxes.map(|(&width, row)| spot(width, row)).collect();
     let mut lines = Vec::new();
@@ -46,18 +46,18 @@ pub(super) fn place(widths: &[f64], inputs: &[Vec<usize>]) -> Layout {
         for (from, count) in counts {
             let (first, passed) = (spots.len(), spots[from].row + 1..spots[to].row);
             spots.extend(passed.map(|row| spot(BEND, row)));
-            let way: Vec<usize> = once(from).chain(first..spots.len()).chain(once(to)).collect();
-            for pair in way.windows(2) {
-                spots[pair[0]].beside[1].push(pair[1]);
-                spots[pair[1]].beside[0].push(pair[0]);
+            let path: Vec<usize> = once(from).chain(first..spots.len()).chain(once(to)).collect();
+            for pair in path.windows(2) {
+                spots[pair[0]].linked[1].push(pair[1]);
+                spots[pair[1]].linked[0].push(pair[0]);
             }
-            lines.push(Line { spots: way, count });
+            lines.push(Line { spots: path, count });
         }
     }
     let mut rows = vec![Vec::new(); spots.iter().map(|spot| spot.row + 1).max().unwrap_or(0)];
     spots.iter().enumerate().for_each(|(i, spot)| rows[spot.row].push(i));
-    for turn in 0..TURNS {
-        let (down, sorts) = (turn % 2 == 0, turn < TURNS / 2);
+    for sweep in 0..SWEEPS {
+        let (down, sorts) = (sweep % 2 == 0, sweep < SWEEPS / 2);
         for step in 0..rows.len() {
             let row = if down { step } else { rows.len() - 1 - step };
             let mut wanted: Vec<(f64, usize)> =
@@ -93,7 +93,7 @@ fn rows(inputs: &[Vec<usize>]) -> Vec<usize> {
 
 /// The best position of a spot: the mean of the spots that it is connected with on one side, or on both.
 fn wanted(spots: &[Spot], i: usize, down: bool, both: bool) -> f64 {
-    let [above, below] = &spots[i].beside;
+    let [above, below] = &spots[i].linked;
     let (one, other) = if down { (above, below) } else { (below, above) };
     let connected = match one.is_empty() {
         _ if both => [above.as_slice(), below],

@@ -6,7 +6,7 @@ use super::layout::{self, Layout, Line, Spot};
 use super::{Look, Shape};
 
 const HEIGHT: f64 = 38.0;
-const BETWEEN: f64 = 34.0;
+const ROW_GAP: f64 = 34.0;
 const MARGIN: f64 = 20.0;
 
 /// Draws boxes; `first` boxes before them are left out.
@@ -62,7 +62,7 @@ fn text_width(text: &str, size: f64) -> f64 {
 }
 
 fn top(row: usize) -> f64 {
-    MARGIN + row as f64 * (HEIGHT + BETWEEN)
+    MARGIN + row as f64 * (HEIGHT + ROW_GAP)
 }
 
 fn draw_box(svg: &mut String, item: &Shape, [name, detail]: &[String; 2], spot: &Spot, shift: f64) {

@@ -9,35 +9,35 @@ use super::super::any::Element;
 use super::super::hooks::HookList;
 use super::super::lost::Lost;
 use super::super::parts::GradHook;
-use super::{Kept, STOP, Tensor};
+use super::{LeafState, STOP, Tensor};
 use crate::array::Value;
 
 impl<T: Element> Tensor<T> {
     pub(crate) fn downgrade(&self) -> WeakTensor<T> {
-        WeakTensor(sync::Arc::downgrade(self.kept()))
+        WeakTensor(sync::Arc::downgrade(self.leaf()))
     }
 
-    fn kept(&self) -> &sync::Arc<Kept<T>> {
-        self.inner().kept.get_or_init(Default::default)
+    fn leaf(&self) -> &sync::Arc<LeafState<T>> {
+        self.inner().leaf.get_or_init(Default::default)
     }
 
     pub(in crate::graph) fn grad_here(&self) -> Option<Tensor<T>> {
-        let kept = self.inner().kept.get()?;
-        kept.grad.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let leaf = self.inner().leaf.get()?;
+        leaf.grad.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Replaces the kept gradient and returns the old one.
     pub(crate) fn replace_grad(&self, grad: Option<Tensor<T>>) -> Option<Tensor<T>> {
-        if grad.is_none() && self.inner().kept.get().is_none() {
+        if grad.is_none() && self.inner().leaf.get().is_none() {
             return None;
         }
-        let mut slot = self.kept().grad.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.leaf().grad.lock().unwrap_or_else(PoisonError::into_inner);
         replace(&mut *slot, grad)
     }
 
     /// Changes the kept gradient under its lock, so that no concurrent change is lost.
     pub(crate) fn update_grad(&self, f: impl FnOnce(Option<Tensor<T>>) -> Tensor<T>) {
-        let mut slot = self.kept().grad.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.leaf().grad.lock().unwrap_or_else(PoisonError::into_inner);
         let before = slot.take();
         // Dropping a graph may run user code, so it happens after the lock is released.
         let graph = before.as_ref().filter(|before| !before.stop_gradient()).cloned();
@@ -48,12 +48,12 @@ impl<T: Element> Tensor<T> {
 
     /// The hooks of a leaf; `None` if there never was one.
     pub(crate) fn leaf_hooks(&self) -> Option<&HookList<GradHook>> {
-        self.inner().kept.get().map(|kept| &kept.hooks)
+        self.inner().leaf.get().map(|leaf| &leaf.hooks)
     }
 
     /// The hooks of a leaf, created if there are none.
-    pub(crate) fn made_leaf_hooks(&self) -> &HookList<GradHook> {
-        &self.kept().hooks
+    pub(crate) fn leaf_hooks_or_init(&self) -> &HookList<GradHook> {
+        &self.leaf().hooks
     }
 
     /// Why this tensor is outside the graph, though it was computed from one that wants a gradient.
@@ -63,7 +63,7 @@ impl<T: Element> Tensor<T> {
 
     /// As [`lost`](Self::lost); `None` if the tensor wants a gradient.
     #[inline]
-    pub(crate) fn outside(&self) -> Option<Lost> {
+    pub(crate) fn stopped_by(&self) -> Option<Lost> {
         let gradient = self.inner().gradient.load(Ordering::Relaxed);
         (gradient & STOP != 0).then(|| Lost::from_bits(gradient >> 1))
     }
@@ -108,15 +108,15 @@ impl<T: Element> Tensor<T> {
 }
 
 /// A weak reference to the gradient and hooks of a tensor.
-pub(crate) struct WeakTensor<T: Element>(Weak<Kept<T>>);
+pub(crate) struct WeakTensor<T: Element>(Weak<LeafState<T>>);
 
 impl<T: Element> WeakTensor<T> {
     /// If the tensor is alive: a tensor without its data, with the same gradient and hooks.
     pub(crate) fn upgrade(&self) -> Option<Tensor<T>> {
-        let kept = self.0.upgrade()?;
+        let leaf = self.0.upgrade()?;
         let mut tensor = Tensor::new(Value::scalar(T::ZERO));
         let inner = tensor.inner_mut().unwrap_or_else(|| unreachable!("it was made here"));
-        inner.kept = OnceLock::from(kept);
+        inner.leaf = OnceLock::from(leaf);
         Some(tensor)
     }
 }

@@ -9,7 +9,7 @@ use triomphe::Arc;
 
 use super::super::any::Element;
 use super::super::lost::Lost;
-use super::super::node::{NodeRef, is_watched, show_made};
+use super::super::node::{NodeRef, has_observers, report_output};
 use super::super::protect;
 use super::{Shared, Tensor};
 use crate::array::Value;
@@ -72,9 +72,9 @@ impl<T: Element> Tensor<T> {
     /// A separate tensor that shares this one's data, also after later changes in place.
     pub(crate) fn sharing(&self, producer: Option<(NodeRef, u32)>) -> Self {
         if let Some((node, slot)) = &producer
-            && is_watched()
+            && has_observers()
         {
-            show_made(node, *slot, (T::DTYPE, self.shape()), None);
+            report_output(node, *slot, (T::DTYPE, self.shape()), None);
         }
         let shape = Value::scalar(T::ZERO).broadcast_to(self.shape());
         let mut tensor = Self::with_producer(shape, producer);
@@ -91,7 +91,7 @@ impl<T: Element> Tensor<T> {
 
     /// The same data outside the graph.
     pub(crate) fn detached_at(&self, place: &'static Location<'static>) -> Self {
-        let lost = self.outside().unwrap_or_else(|| Lost::by_detach(place));
+        let lost = self.stopped_by().unwrap_or_else(|| Lost::by_detach(place));
         self.sharing(None).with_lost(lost)
     }
 }

@@ -14,7 +14,7 @@ use crate::random::Generator;
 /// Number of random points that [`check_backward`] compares.
 const POINTS: usize = 200;
 /// Number of elements of a call that [`verify`] compares.
-const POINTS_OF_A_CALL: usize = 64;
+const CALL_POINTS: usize = 64;
 /// Largest difference allowed, as a part of the larger value (at least of 1).
 const TOLERANCE: f64 = 1e-8;
 
@@ -88,7 +88,7 @@ pub fn verify<T: Float>(
     let masks: Vec<_> = masks.iter().map(|mask| mask.read().broadcast_to(&shape)).collect();
     let mut random = Random(Generator::new(POINTS as u64));
     let len: usize = shape.iter().product();
-    for at in (0..len).step_by(len.div_ceil(POINTS_OF_A_CALL).max(1)) {
+    for at in (0..len).step_by(len.div_ceil(CALL_POINTS).max(1)) {
         let reals = reals.iter().map(|x| x.nth(at).into_f64()).collect();
         let masks = masks.iter().map(|mask| mask.nth(at)).collect();
         let grads = (0..info.outputs).map(|_| random.number()).collect();

@@ -68,7 +68,7 @@ pub(super) fn compute<T: Float>(
 }
 
 /// Runs a formula with one result in one pass over operands that are broadcast to `shape`.
-pub(in crate::ops) fn passed<T: Float>(
+pub(in crate::ops) fn run_pass<T: Float>(
     formula: &dyn Formula<T>,
     shape: &[usize],
     operands: &mut [Operand<'_, T>],
@@ -91,8 +91,8 @@ pub(in crate::ops) fn run_formula<'a, T: Float>(
     };
     let shape = x.tensor().shape_owned();
     Tensor::new(x.consume(|x| match before {
-        Some(before) => before.consume(|before| passed(formula, &shape, &mut [before, x])),
-        None => passed(formula, &shape, &mut [x]),
+        Some(before) => before.consume(|before| run_pass(formula, &shape, &mut [before, x])),
+        None => run_pass(formula, &shape, &mut [x]),
     }))
 }
 
@@ -119,7 +119,7 @@ fn inline<'a, T: Float>(
     };
     if x.is_temporary() {
         // Into a second array: wide loads from a copy of the input would wait for its narrow stores.
-        return Ok(small::over(x, |x| {
+        return Ok(small::reuse_or_copy(x, |x| {
             let mut out = T::INLINE;
             run(x, &mut out);
             *x = out;

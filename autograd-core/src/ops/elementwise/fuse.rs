@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::only;
 use super::op::{Handle, Op, Traceable};
 use crate::error::Result;
-use crate::formula::{Formulated, Real, Traced, written};
+use crate::formula::{Real, RecordedFormula, Traced, record};
 use crate::graph::Tensor;
 use crate::ops::{Float, expect};
 
@@ -80,35 +80,35 @@ pub fn try_fuse<T: Float, const N: usize>(
     formula: impl FnOnce([Real<Traced>; N]) -> Real<Traced>,
 ) -> Result<Tensor<T>> {
     let mut formula = Some(formula);
-    let written = written(N, 0, &mut |reals, _| match (formula.take(), reals.first_chunk()) {
+    let formula = record(N, 0, &mut |reals, _| match (formula.take(), reals.first_chunk()) {
         (Some(formula), Some(reals)) => vec![formula(*reals)],
         _ => unreachable!("it is called once, with as many as were asked for"),
     });
-    let op: Arc<dyn Op<T>> = known(written, N);
+    let op: Arc<dyn Op<T>> = cached_op(formula, N);
     only(T::elementwise(Handle::Shared(op), &inputs, &[], Location::caller()))
 }
 
 /// Number of expressions that a thread remembers.
-const REMEMBERED: usize = 32;
+const MAX_CACHED: usize = 32;
 
 thread_local! {
     /// The recent expressions of this thread, each with its number of inputs and its op.
-    static KNOWN: RefCell<VecDeque<(Formulated, usize, Arc<Traceable>)>> =
+    static CACHE: RefCell<VecDeque<(RecordedFormula, usize, Arc<Traceable>)>> =
         const { RefCell::new(VecDeque::new()) };
 }
 
 /// Returns the op of an expression: that of an earlier call with the same expression, if remembered.
-fn known(written: Formulated, inputs: usize) -> Arc<Traceable> {
-    let found = KNOWN.with_borrow(|known| {
-        let same = |(other, n, _): &&(Formulated, usize, _)| *other == written && *n == inputs;
-        known.iter().find(same).map(|(_, _, op)| Arc::clone(op))
+fn cached_op(formula: RecordedFormula, inputs: usize) -> Arc<Traceable> {
+    let found = CACHE.with_borrow(|cache| {
+        let same = |(other, n, _): &&(RecordedFormula, usize, _)| *other == formula && *n == inputs;
+        cache.iter().find(same).map(|(_, _, op)| Arc::clone(op))
     });
     found.unwrap_or_else(|| {
-        let op = Traceable::new("fuse", written.program(), [inputs, 0, 1]).reading_outputs();
+        let op = Traceable::new("fuse", formula.program(), [inputs, 0, 1]).reading_outputs();
         let op = Arc::new(op);
-        KNOWN.with_borrow_mut(|known| {
-            known.truncate(REMEMBERED - 1);
-            known.push_front((written, inputs, Arc::clone(&op)));
+        CACHE.with_borrow_mut(|cache| {
+            cache.truncate(MAX_CACHED - 1);
+            cache.push_front((formula, inputs, Arc::clone(&op)));
         });
         op
     })

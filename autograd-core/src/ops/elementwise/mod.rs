@@ -10,7 +10,7 @@ mod node;
 pub(super) mod op;
 
 pub use check::{Checked, branch, check_backward, verify};
-pub(super) use compute::{passed, run_formula};
+pub(super) use compute::{run_formula, run_pass};
 pub use fuse::{fuse, try_fuse};
 pub(super) use node::{gradient, gradients_of, run_single};
 #[allow(unreachable_pub, reason = "it stands in a hidden method of a public trait")]

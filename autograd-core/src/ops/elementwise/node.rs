@@ -13,8 +13,8 @@ use crate::array::{Shape, Value};
 use crate::error::Result;
 use crate::formula::{Formula, Operand};
 use crate::graph::{
-    self, Edge, Edges, Entries, Kept, Lost, Node, NodeRef, Plain, Pull, Push, Saved, Slots, State,
-    Tensor, is_grad_enabled, only, typed,
+    self, Edge, Edges, Entries, Lost, Node, NodeRef, Plain, Pull, Push, Saved, SavedReader, Slots,
+    State, Tensor, is_grad_enabled, only, typed,
 };
 use crate::ops::{Caller, Float, Input};
 
@@ -61,7 +61,7 @@ pub(crate) fn gradients_of<T: Float>(
         let shapes = operands.iter().map(|x| x.shape_owned()).collect();
         let target = (shape.clone(), shape.clone());
         let targets = SmallVec::from_elem(target, op.info().outputs);
-        Framed { frame: Frame { shape: shape.clone(), targets }, shapes }
+        CallShapes { frame: Frame { shape: shape.clone(), targets }, shapes }
     });
     let call = Call { op: &op, framed: framed.as_ref() };
     let info = op.info();
@@ -110,7 +110,7 @@ pub(super) fn call<T: Float>(
     };
     let wants = reals.iter().zip(info.differentiable.iter()).filter(|(_, wants)| **wants);
     let wants = wants.map(|(x, _)| !x.stop_gradient());
-    let keeps = op.lasts().then(|| op.keeps(wants));
+    let keeps = op.is_reused().then(|| op.keep_filter(wants));
     let read = |at: usize| keeps.as_ref().is_none_or(|keeps| keeps(at));
     let mut saved = Entries::new();
     for (at, &i) in info.keeps_reals.iter().enumerate() {
@@ -124,7 +124,7 @@ pub(super) fn call<T: Float>(
         saved.push(if read { Saved::output(k, &outputs[k]) } else { Saved::Nothing });
     }
     let framed = frame
-        .map(|frame| Framed { frame, shapes: reals.iter().map(|x| x.shape_owned()).collect() });
+        .map(|frame| CallShapes { frame, shapes: reals.iter().map(|x| x.shape_owned()).collect() });
     let edges = reals.iter().zip(info.differentiable.iter()).map(edge).collect();
     let node = record(op, framed, edges, saved, caller);
     for (k, output) in outputs.iter_mut().enumerate() {
@@ -136,7 +136,7 @@ pub(super) fn call<T: Float>(
 /// Creates the node of a call.
 fn record<T: Float>(
     op: &Handle<T>,
-    framed: Option<Framed>,
+    framed: Option<CallShapes>,
     edges: Edges,
     mut saved: Entries,
     caller: Caller,
@@ -177,7 +177,7 @@ fn recorded<T: Float>(op: &'static dyn elementwise::Op<T>) -> &'static dyn graph
     &**recorder.get_or_init(|| Box::new(Recorded(Some(Handle::Static(op)))))
 }
 
-pub(super) struct Framed {
+pub(super) struct CallShapes {
     frame: Frame,
     shapes: Vec<Shape>,
 }
@@ -191,7 +191,7 @@ impl<T: Float> Recorded<T> {
         match &self.0 {
             Some(op) => Call { op, framed: node.attrs() },
             None => {
-                let (op, framed): &(Handle<T>, Option<Framed>) =
+                let (op, framed): &(Handle<T>, Option<CallShapes>) =
                     node.attrs().unwrap_or_else(|| unreachable!("it was recorded with the op"));
                 Call { op, framed: framed.as_ref() }
             }
@@ -217,14 +217,15 @@ impl<T: Float> graph::Op for Recorded<T> {
             && !pull.create_graph
             && is_single(call.op.info())
         {
-            let (info, x) = (call.op.info(), saved.lent(0, pull.at())?);
+            let (info, x) = (call.op.info(), saved.peek(0, pull.at())?);
             // A tensor that backward does not depend on is not saved.
             if x.is_some() || info.keeps_reals.is_empty() && info.keeps_outputs.is_empty() {
                 let dx = gradient(call.op, typed(only(grads)), x.map(Input::Ref));
                 return pull.sink.deliver(&edges[0], T::wrap(dx));
             }
         }
-        let (mut operands, masks) = call.unpack(&mut Kept { entries: saved, at: pull.at() })?;
+        let (mut operands, masks) =
+            call.unpack(&mut SavedReader { entries: saved, at: pull.at() })?;
         // The shape of the whole pass.
         let shape = match (call.framed, grads.iter().flatten().next()) {
             (Some(framed), _) => framed.frame.shape.clone(),
@@ -247,14 +248,14 @@ impl<T: Float> graph::Op for Recorded<T> {
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
         let call = self.call(push.node);
-        let (operands, masks) = call.unpack(&mut push.at().kept(true)?)?;
+        let (operands, masks) = call.unpack(&mut push.at().saved_reader(true)?)?;
         Ok(call.pushed(operands, &masks, push))
     }
 }
 
 struct Call<'n, T: 'static> {
     op: &'n Handle<T>,
-    framed: Option<&'n Framed>,
+    framed: Option<&'n CallShapes>,
 }
 
 /// The number inputs of backward.
@@ -294,7 +295,7 @@ impl<T: Float> Call<'_, T> {
     }
 
     /// Reads the saved numbers and masks that backward needs.
-    fn unpack(&self, saved: &mut Kept<'_>) -> Result<Operands<T>> {
+    fn unpack(&self, saved: &mut SavedReader<'_>) -> Result<Operands<T>> {
         let info = self.op.info();
         let (mut operands, mut masks) = (SmallVec::new(), SmallVec::new());
         for _ in info.keeps_reals.iter() {
@@ -334,14 +335,14 @@ impl<T: Float> Call<'_, T> {
         wanted: &[bool],
         (shape, caller): (Shape, &'static Location<'static>),
     ) -> SmallVec<[Option<Tensor<T>>; 2]> {
-        let handed = self.op.handed();
-        if handed.is_empty() {
+        let forwarded = self.op.forwarded_gradients();
+        if forwarded.is_empty() {
             return self.computed(operands, masks, wanted, (shape, caller));
         }
         let grads = &operands[operands.len() - self.op.info().gradients.len()..];
         let mut done: SmallVec<[Option<Tensor<T>>; 2]> = SmallVec::new();
-        for (i, (wanted, handed)) in self.inputs().zip(wanted.iter().zip(handed)) {
-            let grad = handed.filter(|_| *wanted).and_then(|k| grads[k].as_ref());
+        for (i, (wanted, forwarded)) in self.inputs().zip(wanted.iter().zip(forwarded)) {
+            let grad = forwarded.filter(|_| *wanted).and_then(|k| grads[k].as_ref());
             done.push(grad.map(|grad| match self.framed {
                 Some(framed) => {
                     grad.broadcast_to(&framed.frame.shape[..]).unbroadcast(&framed.shapes[i])
@@ -400,7 +401,7 @@ pub(crate) fn gradient<T: Float>(
     dy: Tensor<T>,
     saved: Option<Input<'_, T>>,
 ) -> Tensor<T> {
-    if !op.handed().is_empty() {
+    if !op.forwarded_gradients().is_empty() {
         return dy;
     }
     if !is_grad_enabled() {

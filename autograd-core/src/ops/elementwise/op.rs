@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use crate::array::Storable;
-use crate::formula::{Dual, Formula, Lane, Program, Real, Traced, Written, trace, written_given};
+use crate::formula::{Dual, Formula, Lane, Program, Real, Traced, Written, record_given, trace};
 use crate::graph::{self, ForwardMode, Tensor};
 
 /// The properties of an op that are the same in every call.
@@ -134,8 +134,8 @@ pub trait Op<T>: Send + Sync {
 pub struct Found {
     backward: OnceLock<Arc<Traceable>>,
     tangents: OnceLock<Arc<Traceable>>,
-    reads: OnceLock<SmallVec<[u64; 4]>>,
-    handed: OnceLock<SmallVec<[Option<usize>; 4]>>,
+    dependents: OnceLock<SmallVec<[u64; 4]>>,
+    forwarded: OnceLock<SmallVec<[Option<usize>; 4]>>,
     pub(super) recorded: Recorders,
 }
 
@@ -145,8 +145,8 @@ impl Found {
         Self {
             backward: OnceLock::new(),
             tangents: OnceLock::new(),
-            reads: OnceLock::new(),
-            handed: OnceLock::new(),
+            dependents: OnceLock::new(),
+            forwarded: OnceLock::new(),
             recorded: Recorders::new(),
         }
     }
@@ -208,31 +208,31 @@ impl<T> dyn Op<T> {
     }
 
     /// For each kept input and output: a bit set of the gradients that depend on it.
-    pub(super) fn reads(&self) -> &[u64] {
-        self.found().reads.get_or_init(|| {
+    pub(super) fn dependents(&self) -> &[u64] {
+        self.found().dependents.get_or_init(|| {
             let gradients = self.gradients();
             let backward = self.backward(&vec![true; gradients]);
             let kept = self.given() - self.info().gradients.len();
-            let mut reads = SmallVec::from_elem(0, kept);
+            let mut dependents = SmallVec::from_elem(0, kept);
             for gradient in 0..gradients {
                 let only: Vec<bool> = (0..gradients).map(|other| other == gradient).collect();
-                let read = backward.with_outputs(&only).reads();
+                let read = backward.with_outputs(&only).used_inputs();
                 let read = read.into_iter().filter(|&at| (at as usize) < kept);
-                read.for_each(|at| reads[at as usize] |= bit(gradient));
+                read.for_each(|at| dependents[at as usize] |= bit(gradient));
             }
-            reads
+            dependents
         })
     }
 
     /// Returns a function that says whether a call keeps an input or output, by its position in
     /// backward: if a wanted gradient depends on it.
-    pub(super) fn keeps(&self, wanted: impl Iterator<Item = bool>) -> impl Fn(usize) -> bool {
+    pub(super) fn keep_filter(&self, wanted: impl Iterator<Item = bool>) -> impl Fn(usize) -> bool {
         let wanted = wanted.enumerate().filter(|(_, wanted)| *wanted);
         let wanted = wanted.fold(0, |all, (gradient, _)| all | bit(gradient));
         // The program of tangents evaluates all gradients, even those that are not wanted.
         let wanted = if ForwardMode::is_on() { u64::MAX } else { wanted };
-        let reads = self.reads();
-        move |at| reads[at] & wanted != 0
+        let dependents = self.dependents();
+        move |at| dependents[at] & wanted != 0
     }
 }
 
@@ -292,20 +292,20 @@ impl<T> Clone for Handle<T> {
 impl<T> Handle<T> {
     /// Whether the op serves several calls, or has its programs already. An op with parameters is
     /// created in each call: analysing what it reads would cost more than the call.
-    pub(super) fn lasts(&self) -> bool {
+    pub(super) fn is_reused(&self) -> bool {
         matches!(self, Self::Static(_)) || self.compiled_backward().is_none()
     }
 
     /// For each gradient: the position of the output's gradient that it equals, as in a sum, so
     /// that it need not be computed. Empty if there is none, or if the op serves one call only.
-    pub(crate) fn handed(&self) -> &[Option<usize>] {
+    pub(crate) fn forwarded_gradients(&self) -> &[Option<usize>] {
         let Self::Static(op) = self else { return &[] };
-        op.found().handed.get_or_init(|| {
+        op.found().forwarded.get_or_init(|| {
             let kept = op.given() - op.info().gradients.len();
             let backward = op.backward(&vec![true; op.gradients()]);
-            let handed = backward.handed().map(|given| given?.checked_sub(kept));
-            let handed: SmallVec<_> = handed.collect();
-            if handed.iter().any(Option::is_some) { handed } else { SmallVec::new() }
+            let forwarded = backward.forwarded_inputs().map(|given| given?.checked_sub(kept));
+            let forwarded: SmallVec<_> = forwarded.collect();
+            if forwarded.iter().any(Option::is_some) { forwarded } else { SmallVec::new() }
         })
     }
 }
@@ -421,7 +421,7 @@ where
     fn backward(&self, wanted: &[bool]) -> Cow<'_, Program> {
         let [n, masks] = [self.info.keeps_reals.len(), self.info.keeps_masks.len()];
         let kept = self.info.keeps_outputs.len();
-        let written = written_given(n + kept + self.info.outputs, masks, |all, masks| {
+        let formula = record_given(n + kept + self.info.outputs, masks, |all, masks| {
             let (reals, grads) = (&all[..n], &all[n + kept..]);
             let along = |i: usize| {
                 let moved: Vec<_> = (0..n)
@@ -443,7 +443,7 @@ where
             let given = again.into_iter().enumerate().map(|(k, output)| (output, n + k));
             (slopes, given.collect())
         });
-        Cow::Owned(written.program())
+        Cow::Owned(formula.program())
     }
 
     fn compiled_backward(&self) -> Option<&dyn Formula<T>> {

@@ -5,7 +5,7 @@ use super::normalize::{Parts, parts};
 use crate::graph::Tensor;
 
 /// Normalizes `x`, `[n, channels, ..]`, with the batch's mean and variance; also returns both, `[channels]`.
-pub(crate) fn by_batch<T: Float>(
+pub(crate) fn with_batch_stats<T: Float>(
     x: &Tensor<T>,
     affine: [&Tensor<T>; 2],
     eps: f64,
@@ -17,8 +17,8 @@ pub(crate) fn by_batch<T: Float>(
     (y, [mean.reshape(channels), var.reshape(channels)])
 }
 
-/// [`by_batch`] with a given mean and variance.
-pub(crate) fn by_running<T: Float>(
+/// [`with_batch_stats`] with a given mean and variance.
+pub(crate) fn with_running_stats<T: Float>(
     x: &Tensor<T>,
     affine: [&Tensor<T>; 2],
     [mean, var]: [&Tensor<T>; 2],
@@ -43,7 +43,7 @@ fn along_channels<T: Float>(vector: &Tensor<T>, x: &Tensor<T>) -> Tensor<T> {
 /// Returns the running mean and variance after a batch with `n` numbers for each channel and the
 /// weight `momentum`. The variance is that of a sample, with `n - 1` degrees of freedom. If it is
 /// too large for the type, the largest number is used, so that the running variance stays finite.
-pub(crate) fn mixed<T: Float>(
+pub(crate) fn new_stats<T: Float>(
     [mean, var]: [&Tensor<T>; 2],
     [batch_mean, batch_var]: &[Tensor<T>; 2],
     momentum: f64,

@@ -111,7 +111,7 @@ fn conv2d<T: Float>(
         channels: weight.shape()[1],
         outputs: weight.shape()[0] / groups,
     };
-    let product = other(of, Part::Output, [x, weight], caller);
+    let product = compute_part(of, ConvPart::Output, [x, weight], caller);
     match bias {
         Some(bias) => product.try_add(bias.reshape([bias.len(), 1, 1])),
         None => Ok(product),
@@ -121,27 +121,27 @@ fn conv2d<T: Float>(
 /// The operands and the result of a convolution. It is a sum of products of three numbers, one of each
 /// part; the convolution itself and its gradients each compute one part from the two others.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub(super) enum Part {
+pub(super) enum ConvPart {
     Input,
     Weight,
     Output,
 }
 
-impl Part {
+impl ConvPart {
     /// Returns the two parts from which this one is computed.
-    fn operands(self) -> [Part; 2] {
+    fn operands(self) -> [ConvPart; 2] {
         match self {
-            Part::Input => [Part::Weight, Part::Output],
-            Part::Weight => [Part::Input, Part::Output],
-            Part::Output => [Part::Input, Part::Weight],
+            ConvPart::Input => [ConvPart::Weight, ConvPart::Output],
+            ConvPart::Weight => [ConvPart::Input, ConvPart::Output],
+            ConvPart::Output => [ConvPart::Input, ConvPart::Weight],
         }
     }
 }
 
 /// Computes a part from the two others.
-pub(super) fn other<T: Float>(
+pub(super) fn compute_part<T: Float>(
     of: Convolution,
-    part: Part,
+    part: ConvPart,
     [a, b]: [&Tensor<T>; 2],
     caller: Caller,
 ) -> Tensor<T> {
@@ -149,13 +149,13 @@ pub(super) fn other<T: Float>(
     let ([height, width], [k, l], [rows, columns]) =
         (of.plan.input, of.plan.window.kernel, of.plan.output);
     let (name, kernel, shape): (_, fn(&Convolution, &[T], &[T], &mut [T]), _) = match part {
-        Part::Input => {
+        ConvPart::Input => {
             ("conv2d_input", convolve_back, [images, group * of.channels, height, width])
         }
-        Part::Weight => {
+        ConvPart::Weight => {
             ("conv2d_weight", convolve_weights, [group * of.outputs, of.channels, k, l])
         }
-        Part::Output => ("conv2d", convolve, [images, group * of.outputs, rows, columns]),
+        ConvPart::Output => ("conv2d", convolve, [images, group * of.outputs, rows, columns]),
     };
     let value = {
         let (x, y) = (a.read(), b.read());
@@ -170,7 +170,7 @@ pub(super) fn other<T: Float>(
             let of_operand = |index: usize, beside: &Tensor<T>| {
                 let [operand, other_operand] = [part.operands()[index], part.operands()[1 - index]];
                 let both = if other_operand < part { [beside, &dy] } else { [&dy, beside] };
-                wants[index].then(|| other(of, operand, both, Location::caller()))
+                wants[index].then(|| compute_part(of, operand, both, Location::caller()))
             };
             Ok([of_operand(0, &b), of_operand(1, &a)])
         })

@@ -59,7 +59,7 @@ impl Convolution {
     }
 
     /// Returns a unit's image as columns, or unchanged if pointwise.
-    fn spread<'a, T: Float>(
+    fn as_columns<'a, T: Float>(
         &self,
         x: &'a [T],
         lines: &Range<usize>,
@@ -74,7 +74,7 @@ impl Convolution {
     }
 
     /// Returns the weights of each group as a left operand.
-    fn lefts<T: Float>(&self, w: &[T], rows: &[usize], columns: &[usize]) -> Vec<Left<T>> {
+    fn left_operands<T: Float>(&self, w: &[T], rows: &[usize], columns: &[usize]) -> Vec<Left<T>> {
         let groups = w.chunks_exact(self.outputs * self.depth());
         groups.map(|w| Left::new(w, rows, columns)).collect()
     }
@@ -143,12 +143,12 @@ pub(super) fn convolve<T: Float>(of: &Convolution, x: &[T], w: &[T], y: &mut [T]
     }
     let ([from, to], part, blocks) = (of.sizes(), of.part(), of.blocks(size_of::<T>()));
     let (windows, width, depth) = (of.plan.windows(), of.plan.output[1], of.depth());
-    let lefts = of.lefts(w, &multiples(of.outputs, depth), &multiples(depth, 1));
+    let lefts = of.left_operands(w, &multiples(of.outputs, depth), &multiples(depth, 1));
     each_chunk(y, part * to, &|index, y| {
         let mut columns = of.columns(&blocks);
         for (unit, y) in (index * part..).zip(y.chunks_exact_mut(to)) {
             for lines in &blocks {
-                let data = of.spread(&x[unit * from..][..from], lines, &mut columns);
+                let data = of.as_columns(&x[unit * from..][..from], lines, &mut columns);
                 let n = lines.len() * width;
                 let runs = Runs { data, starts: &multiples(depth, n) };
                 let y = &mut y[lines.start * width..];
@@ -165,7 +165,7 @@ pub(super) fn convolve_back<T: Float>(of: &Convolution, w: &[T], dy: &[T], dx: &
     }
     let ([to, from], part, blocks) = (of.sizes(), of.part(), of.blocks(size_of::<T>()));
     let (windows, width, depth) = (of.plan.windows(), of.plan.output[1], of.depth());
-    let lefts = of.lefts(w, &multiples(depth, 1), &multiples(of.outputs, depth));
+    let lefts = of.left_operands(w, &multiples(depth, 1), &multiples(of.outputs, depth));
     let starts = multiples(of.outputs, windows);
     each_chunk(dx, part * to, &|index, dx| {
         let mut columns = of.columns(&blocks);
@@ -204,7 +204,7 @@ pub(super) fn convolve_weights<T: Float>(of: &Convolution, x: &[T], dy: &[T], dw
             let weights = of.outputs * depth;
             let dw = &mut dw[unit % of.groups * weights..][..weights];
             for lines in &blocks {
-                let data = of.spread(&x[unit * from..][..from], lines, &mut columns);
+                let data = of.as_columns(&x[unit * from..][..from], lines, &mut columns);
                 let n = lines.len() * width;
                 let runs = Runs { data, starts: &multiples(depth, n) };
                 let pieces = Pieces { count: 1, n, left: 0, right: 0 };

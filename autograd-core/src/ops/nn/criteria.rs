@@ -124,12 +124,12 @@ fn of_classes<T: HasMean>(
     // The scores of ignored targets have a gradient of 0, even if they are infinite.
     let scores =
         ignored.as_ref().map_or(scores.clone(), |on| on.unsqueeze(1).where_else(T::ZERO, scores));
-    let heard = |x: Tensor<T>| ignored.as_ref().map_or(x.clone(), |on| on.where_else(T::ZERO, &x));
+    let masked = |x: Tensor<T>| ignored.as_ref().map_or(x.clone(), |on| on.where_else(T::ZERO, &x));
     let logs = logarithms(&scores);
     let losses = -logs.gather(1, &chosen.unsqueeze(1)).squeeze(1);
     let weights = options.weight.as_ref().map(|weight| {
         let weights = weight.index_select(0, &chosen.flatten());
-        heard(weights.reshape(Shape::from_slice(targets.shape())))
+        masked(weights.reshape(Shape::from_slice(targets.shape())))
     });
     // Not in place: a trace refuses that.
     let mut losses = match &weights {
@@ -146,7 +146,7 @@ fn of_classes<T: HasMean>(
         };
         losses = losses * (1.0 - smoothing) - others * (smoothing / classes as f64);
     }
-    let losses = heard(losses);
+    let losses = masked(losses);
     Ok(match (options.reduction, weights, &ignored) {
         (LossReduction::Mean, Some(weights), _) => losses.sum() / weights.sum(),
         (LossReduction::Mean, None, Some(on)) => losses.sum() / on.not().cast::<T>().sum(),

@@ -10,15 +10,15 @@ const CHUNK: usize = 16 * 1024;
 /// Number of partial results of a row; a constant, so that sums are the same on every CPU.
 const LANES: usize = 8;
 /// As [`LANES`], for long rows: additions wait less for each other, and `f` can use whole registers.
-const MANY: usize = 4 * LANES;
+const LONG_LANES: usize = 4 * LANES;
 
 /// Joins `f` of every element of a row to one value.
 #[inline(always)]
-fn joined<T: Copy>(row: &[T], start: T, f: impl Fn(T) -> T, join: impl Fn(T, T) -> T) -> T {
+fn fold_lanes<T: Copy>(row: &[T], start: T, f: impl Fn(T) -> T, join: impl Fn(T, T) -> T) -> T {
     let mut lanes = [start; LANES];
-    let (blocks, row) = row.as_chunks::<MANY>();
+    let (blocks, row) = row.as_chunks::<LONG_LANES>();
     if !blocks.is_empty() {
-        let mut many = [start; MANY];
+        let mut many = [start; LONG_LANES];
         for block in blocks {
             for (lane, &x) in many.iter_mut().zip(block) {
                 *lane = join(*lane, f(x));
@@ -44,7 +44,7 @@ fn joined<T: Copy>(row: &[T], start: T, f: impl Fn(T) -> T, join: impl Fn(T, T) 
 
 #[inline(always)]
 fn total<T: Float>(row: &[T]) -> T {
-    joined(row, T::ZERO, |x| x, T::plus)
+    fold_lanes(row, T::ZERO, |x| x, T::plus)
 }
 
 /// Number of elements, in whole rows, that are copied before the computation.
@@ -67,7 +67,7 @@ fn exp<T: Float, const FMA: bool>(x: T) -> T {
 
 #[inline(always)]
 fn greatest<T: Float>(row: &[T]) -> T {
-    joined(row, T::LOWEST, |x| x, Arithmetic::greater)
+    fold_lanes(row, T::LOWEST, |x| x, Arithmetic::greater)
 }
 
 #[inline(always)]
@@ -98,7 +98,7 @@ impl<T: Float, const LOG: bool> Kernel for Softmax<'_, T, LOG> {
         }
         for row in rows.chunks_exact_mut(n.max(1)) {
             if LOG {
-                let log = joined(row, T::ZERO, exp::<T, FMA>, T::plus).v_ln::<FMA>();
+                let log = fold_lanes(row, T::ZERO, exp::<T, FMA>, T::plus).v_ln::<FMA>();
                 for x in row.iter_mut() {
                     *x = *x - log;
                 }
@@ -134,7 +134,7 @@ impl<T: Float> Kernel for LogSumExp<'_, T> {
         let Self(rows, n, out) = self;
         for (row, out) in rows.chunks_exact(n.max(1)).zip(out) {
             let max = greatest(row);
-            let sum = joined(row, T::ZERO, |x| exp::<T, FMA>(x - max), T::plus);
+            let sum = fold_lanes(row, T::ZERO, |x| exp::<T, FMA>(x - max), T::plus);
             // An infinite maximum is the result itself.
             let finite = num_traits::Float::is_finite(max);
             *out = if finite { max + sum.v_ln::<FMA>() } else { max };

@@ -3,15 +3,15 @@
 use std::panic::Location;
 
 use super::super::call::call;
-use super::super::matmul::unseen;
+use super::super::matmul::unrecorded_product;
 use super::super::table::form::{Dims, Form};
 use super::super::table::forms::{float as float_form, same_dtype};
 use super::super::table::{OpDef, entries};
-use super::super::{Caller, Float, joined, pairs};
+use super::super::{Caller, Float, add_parts, pairs};
 use super::floats;
 use crate::array::Shape;
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{GradMode, Kept, Rule, Saved, Tensor, finish};
+use crate::graph::{GradMode, Rule, Saved, SavedReader, Tensor, finish};
 
 fn check(x: &[usize], weight: &[usize], bias: Option<&[usize]>) -> Result<()> {
     let &[outputs, inputs] = weight else {
@@ -84,7 +84,7 @@ fn linear<T: Float>(
     check(x.shape(), weight.shape(), bias.map(Tensor::shape))?;
     let product = GradMode::of(false, || {
         let rows = rows(x)?;
-        let product = match unseen([&rows, weight], [false, true]) {
+        let product = match unrecorded_product([&rows, weight], [false, true]) {
             Some(product) => product,
             None => rows.try_matmul(&weight.transpose())?,
         };
@@ -121,7 +121,7 @@ fn resized(shape: &[usize], last: usize) -> Shape {
 
 /// `y = x wᵀ`: `dx = dy w`, and `dw = dyᵀ x` with all leading axes merged into one.
 fn pull<T: Float>(
-    saved: &mut Kept<'_>,
+    saved: &mut SavedReader<'_>,
     dy: Tensor<T>,
     wants: &[bool],
 ) -> Result<[Option<Tensor<T>>; 2]> {
@@ -133,14 +133,15 @@ fn pull<T: Float>(
     };
     let dw = || {
         let x = rows(&x)?;
-        unseen([&dy, &x], [true, false]).map_or_else(|| dy.transpose().try_matmul(&x), Ok)
+        unrecorded_product([&dy, &x], [true, false])
+            .map_or_else(|| dy.transpose().try_matmul(&x), Ok)
     };
     Ok([wants[0].then(dx).transpose()?, wants[1].then(dw).transpose()?])
 }
 
 /// `dy = dx wᵀ + x dwᵀ`.
 fn push<T: Float>(
-    saved: &mut Kept<'_>,
+    saved: &mut SavedReader<'_>,
     tangents: &[Option<Tensor<T>>],
     _: &[usize],
 ) -> Result<Option<Tensor<T>>> {
@@ -148,7 +149,7 @@ fn push<T: Float>(
     let caller = Location::caller();
     let left = tangents[0].as_ref().map(|dx| linear(dx, &weight, None, caller));
     let right = tangents[1].as_ref().map(|dw| linear(&x, dw, None, caller));
-    Ok(joined(left.transpose()?, right.transpose()?))
+    Ok(add_parts(left.transpose()?, right.transpose()?))
 }
 
 /// # The affine map

@@ -11,7 +11,9 @@ use super::super::{Caller, Float};
 use super::kernels;
 use crate::array::{DType, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{AnyTensor, Kept, Rule, Saved, Tensor, finish, is_grad_enabled, unrecorded};
+use crate::graph::{
+    AnyTensor, Rule, Saved, SavedReader, Tensor, finish, is_grad_enabled, unrecorded,
+};
 
 /// Returns an error unless there is a target for each position of the scores `[n, classes, ..]`.
 pub(super) fn check_places(op: &'static str, scores: &[usize], targets: &[usize]) -> Result<()> {
@@ -124,7 +126,7 @@ fn cross_entropy_gradient<T: Float>(
 }
 
 fn pull_cross_entropy<T: Float>(
-    saved: &mut Kept<'_>,
+    saved: &mut SavedReader<'_>,
     dy: Tensor<T>,
     _: &[bool],
 ) -> Result<[Option<Tensor<T>>; 1]> {

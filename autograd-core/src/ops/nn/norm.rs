@@ -31,16 +31,16 @@ entries! {
 
     VAR = OpDef {
         run: |op, x, _| float!(x, x => var(&x, op.ints(0), op.int(1) as usize)),
-        ..spread_op("var")
+        ..variance_op("var")
     };
 
     STD = OpDef {
         run: |op, x, _| float!(x, x => deviation(&x, op.ints(0), op.int(1) as usize)),
-        ..spread_op("std")
+        ..variance_op("std")
     };
 }
 
-const fn spread_op(name: &'static str) -> OpDef {
+const fn variance_op(name: &'static str) -> OpDef {
     OpDef {
         attrs: &[("axes", Type::Ints), ("correction", Type::Int)],
         infer: |op, inputs| {
@@ -79,7 +79,7 @@ fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
 /// Returns the mean squared deviation as `spread * scale * scale`; no scale if the squares are in range
 /// without one. With `whole`, rows whose mean square is out of range even if scaled keep a scale of 1,
 /// so that their gradient is right.
-fn spread<T: Float>(
+fn scaled_variance<T: Float>(
     op: &'static str,
     x: &Tensor<T>,
     axes: &[isize],
@@ -111,14 +111,14 @@ fn spread<T: Float>(
 }
 
 fn var<T: Float>(x: &Tensor<T>, axes: &[isize], correction: usize) -> Result<Tensor<T>> {
-    Ok(match spread("var", x, axes, correction, true)? {
+    Ok(match scaled_variance("var", x, axes, correction, true)? {
         (var, None) => var,
         (spread, Some(scale)) => spread * &scale * scale,
     })
 }
 
 fn deviation<T: Float>(x: &Tensor<T>, axes: &[isize], correction: usize) -> Result<Tensor<T>> {
-    let (spread, scale) = spread("std", x, axes, correction, false)?;
+    let (spread, scale) = scaled_variance("std", x, axes, correction, false)?;
     // The slope of the root at 0 is infinite, and infinity times the variance's slope is NaN. There,
     // another function with the same value has a slope of 0, and no second derivative either.
     let none = spread.eq_scalar(T::ZERO);

@@ -11,7 +11,7 @@ use super::{are_in_range, floats, scale_of};
 use crate::array::shape::axes as check_axes;
 use crate::error::Result;
 use crate::fuse;
-use crate::graph::{GradMode, Kept, Rule, Saved, Tensor, finish, is_grad_enabled};
+use crate::graph::{GradMode, Rule, Saved, SavedReader, Tensor, finish, is_grad_enabled};
 
 /// The weight and the bias of the result, in the shape of a row.
 pub(crate) type Weights<'a, T> = Option<[&'a Tensor<T>; 2]>;
@@ -123,7 +123,7 @@ pub(super) fn parts<T: Float>(x: &Tensor<T>, axes: &[isize], eps: f64) -> Parts<
 
 /// `dx = (dy - mean(dy) - z mean(z dy)) s` with the result `z` and the scales `s`.
 fn pull<T: Float>(
-    saved: &mut Kept<'_>,
+    saved: &mut SavedReader<'_>,
     (axes, eps): (&[isize], f64),
     dy: &Tensor<T>,
 ) -> Result<Tensor<T>> {

@@ -9,8 +9,8 @@ use super::super::table::forms::{exactly, float as float_form};
 use super::super::table::values::{float, message};
 use super::super::table::{OpDef, entries};
 use super::super::{Caller, Float, HasMean, pairs};
-use super::conv::{Part, other};
-use super::maxima::{maxima, pick, put_back};
+use super::conv::{ConvPart, compute_part};
+use super::maxima::{gather_maxima, maxima, scatter_maxima};
 use super::window::{Convolution, Plan, PoolOptions, images, open_batch};
 use crate::array::buffer::Buffer;
 use crate::array::{Shape, Value};
@@ -56,22 +56,22 @@ fn max_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> 
     if !x.is_empty() && i32::try_from(size).is_err() {
         return Err(Error::TooLarge { op: "max_pool2d", shape: x.shape().to_vec() });
     }
-    let mut places = Buffer::any(x.shape()[0] * x.shape()[1] * plan.windows());
-    maxima(&plan, x.read().contiguous().as_slice().unwrap_or(&[]), &mut places);
-    Ok(moved("max_pool2d", &Arc::new(Places { plan, places }), x, false, caller))
+    let mut positions = Buffer::any(x.shape()[0] * x.shape()[1] * plan.windows());
+    maxima(&plan, x.read().contiguous().as_slice().unwrap_or(&[]), &mut positions);
+    Ok(move_maxima("max_pool2d", &Arc::new(MaxPositions { plan, positions }), x, false, caller))
 }
 
 /// The position of the greatest element of each window, in its channel.
-struct Places {
+struct MaxPositions {
     plan: Plan,
-    places: Buffer<i32>,
+    positions: Buffer<i32>,
 }
 
 /// Returns the element at the position of each window; if `back`, images of zeros to which each
 /// window's number is added at its position. Each is the other's adjoint.
-fn moved<T: Float>(
+fn move_maxima<T: Float>(
     name: &'static str,
-    at: &Arc<Places>,
+    at: &Arc<MaxPositions>,
     x: &Tensor<T>,
     back: bool,
     caller: Caller,
@@ -83,14 +83,14 @@ fn moved<T: Float>(
         let x = x.contiguous();
         let x = x.as_slice().unwrap_or(&[]);
         Value::written(shape, |out| match back {
-            true => put_back(&at.plan, &at.places, x, out),
-            false => pick(&at.plan, &at.places, x, out),
+            true => scatter_maxima(&at.plan, &at.positions, x, out),
+            false => gather_maxima(&at.plan, &at.positions, x, out),
         })
     };
     finish(name, caller, &[x], value, || {
         Rule::new([Saved::Plain(at.clone())], move |saved, dy: Tensor<T>, _| {
             let name = if back { "pick" } else { "put_back" };
-            Ok([Some(moved(name, &saved.plain(), &dy, !back, Location::caller()))])
+            Ok([Some(move_maxima(name, &saved.plain(), &dy, !back, Location::caller()))])
         })
     })
 }
@@ -102,13 +102,13 @@ fn avg_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> 
     let ([height, width], [rows, columns]) = (plan.input, plan.output);
     let value = GradMode::of(false, || {
         let x = x.reshape([n * c, 1, height, width]);
-        (window_sums(plan, Part::Output, &x) / counts(plan)).reshape([n, c, rows, columns])
+        (window_sums(plan, ConvPart::Output, &x) / counts(plan)).reshape([n, c, rows, columns])
     });
     let value = value.read().into_owned();
     Ok(finish("avg_pool2d", caller, &[x], value, || {
         Rule::new([], move |_, dy: Tensor<T>, _| {
             let shares = dy.reshape([n * c, 1, rows, columns]) / counts(plan);
-            Ok([Some(window_sums(plan, Part::Input, &shares).reshape([n, c, height, width]))])
+            Ok([Some(window_sums(plan, ConvPart::Input, &shares).reshape([n, c, height, width]))])
         })
     }))
 }
@@ -116,15 +116,15 @@ fn avg_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> 
 /// Returns the number of elements of each window inside the image.
 fn counts<T: Float>(plan: Plan) -> Tensor<T> {
     let [height, width] = plan.input;
-    window_sums(plan, Part::Output, &Tensor::ones([1, 1, height, width]))
+    window_sums(plan, ConvPart::Output, &Tensor::ones([1, 1, height, width]))
 }
 
 /// Returns the sum of each window of images with one channel, or applies the adjoint.
-fn window_sums<T: Float>(plan: Plan, part: Part, x: &Tensor<T>) -> Tensor<T> {
+fn window_sums<T: Float>(plan: Plan, part: ConvPart, x: &Tensor<T>) -> Tensor<T> {
     let of = Convolution { plan, units: x.shape()[0], groups: 1, channels: 1, outputs: 1 };
     let ones = Tensor::ones([1, 1, plan.window.kernel[0], plan.window.kernel[1]]);
-    let operands = if part == Part::Output { [x, &ones] } else { [&ones, x] };
-    other(of, part, operands, Location::caller())
+    let operands = if part == ConvPart::Output { [x, &ones] } else { [&ones, x] };
+    compute_part(of, part, operands, Location::caller())
 }
 
 /// # Pooling

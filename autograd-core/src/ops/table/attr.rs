@@ -74,7 +74,7 @@ pub(crate) fn shown((name, kind): Param, attr: &Attr) -> String {
 pub(crate) fn written(attr: &Attr) -> String {
     /// Writes elements in a form that reads back to the same bits.
     fn elements<T: Element>(tensor: &Tensor<T>) -> String {
-        joined(&mut tensor.to_vec().iter().map(|value| format!("{value:?}")), ",")
+        join_strings(&mut tensor.to_vec().iter().map(|value| format!("{value:?}")), ",")
     }
     match attr {
         Attr::Number(x) => format!("{x:?}"),
@@ -138,17 +138,17 @@ fn tensor(dtype: DType, shape: Vec<usize>, values: &str) -> Result<AnyTensor, St
     }
 }
 
-fn joined(parts: &mut dyn Iterator<Item = String>, between: &str) -> String {
+fn join_strings(parts: &mut dyn Iterator<Item = String>, between: &str) -> String {
     parts.collect::<Vec<_>>().join(between)
 }
 
 /// Returns numbers separated by commas.
 pub(crate) fn list<N: ToString>(numbers: &[N]) -> String {
-    joined(&mut numbers.iter().map(ToString::to_string), ",")
+    join_strings(&mut numbers.iter().map(ToString::to_string), ",")
 }
 
 pub(crate) fn dims_text(dims: &[Option<usize>]) -> String {
-    joined(&mut dims.iter().map(|dim| dim.map_or("-1".to_owned(), |n| n.to_string())), ",")
+    join_strings(&mut dims.iter().map(|dim| dim.map_or("-1".to_owned(), |n| n.to_string())), ",")
 }
 
 pub(crate) fn parse<N: std::str::FromStr>(text: &str) -> Result<N, String> {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::attr::{self, Param, dims_text, list, parse, read_dims, read_form, read_list, written};
 use super::form::{Dims, Form};
 use super::ir::{
-    Eager, Foreign, Given, Grad, Graph, Kind, Named, Op, OpId, PHASES, ROLES, TracedLayer, Var,
+    Eager, Given, Grad, Graph, Kind, Named, Op, OpId, PHASES, PyFuncOp, ROLES, TracedLayer, Var,
     VarId, name_of,
 };
 use super::py_func::{Function, PyFunc};
@@ -28,7 +28,7 @@ const HEAD: &str = "autograd-core program 1";
 pub struct Functions {
     by_name: HashMap<String, Function>,
     /// Names that were given twice.
-    twice: Vec<String>,
+    duplicates: Vec<String>,
 }
 
 impl Functions {
@@ -47,7 +47,7 @@ impl Functions {
     {
         let function = Function { name: name.into(), ..Function::new(func) };
         if self.by_name.insert(name.to_owned(), function).is_some() {
-            self.twice.push(name.to_owned());
+            self.duplicates.push(name.to_owned());
         }
         self
     }
@@ -76,8 +76,8 @@ fn write(graph: &Graph) -> Result<String, String> {
 fn check_names(graph: &Graph) -> Result<(), String> {
     let functions = graph.ops.iter().flat_map(|op| match &op.kind {
         Kind::Eager(eager) => vec![(op, &eager.function)],
-        Kind::PyFunc(foreign) => {
-            let all = std::iter::once(&foreign.function).chain(foreign.backward.iter());
+        Kind::PyFunc(func) => {
+            let all = std::iter::once(&func.function).chain(func.backward.iter());
             all.map(|function| (op, function)).collect()
         }
         _ => Vec::new(),
@@ -109,9 +109,9 @@ fn kind_text(kind: &Kind) -> Result<String, String> {
             named.chain(op.attrs.iter().map(written)).collect()
         }
         Kind::Eager(eager) => vec!["eager".to_owned(), quoted(&eager.function.name)],
-        Kind::PyFunc(foreign) => {
-            let Foreign { function, args, picks, results, skipped, is_gradient, backward, .. } =
-                &**foreign;
+        Kind::PyFunc(func) => {
+            let PyFuncOp { function, args, picks, results, skipped, is_gradient, backward, .. } =
+                &**func;
             let skipped: Vec<u8> = skipped.iter().map(|&s| u8::from(s)).collect();
             let mut fields = vec!["py_func".to_owned(), quoted(&function.name), dims_text(args)];
             fields.extend([list(picks), results.to_string(), list(&skipped)]);
@@ -144,7 +144,7 @@ fn kind_text(kind: &Kind) -> Result<String, String> {
 }
 
 fn read(text: &str, functions: &Functions) -> Result<Graph, String> {
-    if let Some(name) = functions.twice.first() {
+    if let Some(name) = functions.duplicates.first() {
         return Err(format!("two functions were given as `{name}`"));
     }
     let mut lines = text.lines().enumerate();
@@ -241,7 +241,7 @@ impl Reader<'_> {
                     let (name, takes) = (&function.name, Plural(args.len(), "value", "values"));
                     return Err(format!("`{name}` must take {takes}"));
                 }
-                Kind::PyFunc(Arc::new(Foreign {
+                Kind::PyFunc(Arc::new(PyFuncOp {
                     function,
                     args: args.into_vec(),
                     picks,

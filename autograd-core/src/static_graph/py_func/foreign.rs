@@ -8,10 +8,10 @@ use crate::error::Result;
 use crate::graph::{AnyTensor, GradMode};
 use crate::static_graph::backward::zeros_like;
 use crate::static_graph::form::Form;
-use crate::static_graph::ir::{Foreign, Graph, Kind, Op, VarId};
+use crate::static_graph::ir::{Graph, Kind, Op, PyFuncOp, VarId};
 use crate::static_graph::values::{Computed, Values};
 
-impl Foreign {
+impl PyFuncOp {
     /// Calls the function on its own handles of the inputs.
     pub(in crate::static_graph) fn run(&self, inputs: Values) -> Computed<Values> {
         let args = self.args.iter().map(|arg| arg.map(|input| inputs[input].clone()));
@@ -91,7 +91,7 @@ impl Foreign {
         // The positions among the function's parameters of the inputs that want a gradient.
         let arg = |&input: &usize| self.args.iter().position(|&arg| arg == Some(input));
         let of: Vec<VarId> = wants.iter().map(|&input| op.inputs[input]).collect();
-        let foreign = Foreign {
+        let func = PyFuncOp {
             function: function.clone(),
             args: args.collect(),
             picks: wants.iter().filter_map(arg).collect(),
@@ -101,7 +101,7 @@ impl Foreign {
             skipped: Vec::new(),
             is_gradient: true,
         };
-        graph.push_gradients(Kind::PyFunc(Arc::new(foreign)), &inputs, &of, &op.place)
+        graph.push_gradients(Kind::PyFunc(Arc::new(func)), &inputs, &of, &op.place)
     }
 }
 

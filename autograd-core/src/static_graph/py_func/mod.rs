@@ -10,7 +10,7 @@ pub use signature::{Param, PyFunc, PyFuncParam, PyFuncReturn, PyFuncValue, Signa
 pub use signature::{gradient_of_input, same_as_input, same_as_output};
 
 use super::form::Form;
-use super::ir::{Foreign, Kind, Op, Phase, Site, VarId};
+use super::ir::{Kind, Op, Phase, PyFuncOp, Site, VarId};
 use super::program::{Program, Variable};
 use super::values::Computed;
 use crate::error::{Plural, Result};
@@ -350,7 +350,7 @@ impl Building {
             }
             check_backward(backward, &inputs, &output_forms, &skipped).map_err(wrong)?;
         }
-        let foreign = Foreign {
+        let func = PyFuncOp {
             function: self.function,
             args: (0..inputs.len()).map(Some).collect(),
             picks: (0..outputs.len()).collect(),
@@ -360,7 +360,7 @@ impl Building {
             skipped,
             is_gradient: false,
         };
-        let kind = Kind::PyFunc(Arc::new(foreign));
+        let kind = Kind::PyFunc(Arc::new(func));
         let op = Op::new(kind, &input_ids, &output_ids, Phase::Forward, &site.place);
         self.program.graph().push_op(op)?;
         Ok(outputs)

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use super::sync::{Arc, AtomicUsize, Condvar, Mutex, Ordering, PoisonError, locked, look};
+use super::sync::{Arc, AtomicUsize, Condvar, Mutex, Ordering, PoisonError, locked, poll_until};
 
 pub(super) struct Job {
     /// Valid until all parts are done; see [`Job::take_parts`].
@@ -85,7 +85,7 @@ impl Job {
     /// Waits until all parts are done and their writes are visible. Propagates the panic of a part.
     pub(super) fn wait(&self) {
         let is_done = || self.done.load(Ordering::Acquire) == self.parts;
-        look(is_done);
+        poll_until(is_done);
         let mut end = locked(&self.end);
         while !is_done() {
             end.is_awaited = true;

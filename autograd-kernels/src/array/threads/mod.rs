@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 pub use count::{num_threads, set_num_threads, with_num_threads};
 use job::Job;
 use sync::{AtomicUsize, Condvar, Mutex, locked};
-use workers::{Apart, Jobs, Workers};
+use workers::{CachePadded, Jobs, Workers};
 
 /// The remaining work must take this long for another thread to be woken: waking takes 10 to 50 µs.
 const MIN_TIME: Duration = Duration::from_micros(80);
@@ -170,8 +170,8 @@ pub fn share(parts: usize, work: &(dyn Fn(usize) + Sync)) {
 
 static WORKERS: Workers = Workers {
     jobs: Mutex::new(Jobs { waiting: VecDeque::new(), scopes: 0, asleep: 0 }),
-    waiting: Apart(AtomicUsize::new(0)),
-    idle: Apart(AtomicUsize::new(0)),
+    waiting: CachePadded(AtomicUsize::new(0)),
+    idle: CachePadded(AtomicUsize::new(0)),
     more: Condvar::new(),
 };
 
@@ -310,7 +310,7 @@ mod tests {
                 is_awake(true);
                 with_threads_awake(|| ());
                 // Far longer than a thread spins on its own.
-                std::thread::sleep(20 * sync::AWAKE);
+                std::thread::sleep(20 * sync::POLL_TIME);
                 is_awake(true);
             });
             let outcome = catch_unwind(|| with_threads_awake(|| panic!("on purpose")));

@@ -6,26 +6,26 @@ use std::time::{Duration, Instant};
 
 /// How long a thread without work polls for more before it sleeps: the time between two large ops
 /// of a training step. Polling yields the processor to other threads.
-pub(super) const AWAKE: Duration = Duration::from_micros(150);
+pub(super) const POLL_TIME: Duration = Duration::from_micros(150);
 /// Polls before a waiting thread yields; some 10 µs.
-const SPINS: usize = 200;
+const POLLS_PER_YIELD: usize = 200;
 
 /// Locks a mutex, even if it is poisoned.
 pub(super) fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Polls `done` without sleeping, for about [`AWAKE`]; returns its last value.
-pub(super) fn look(mut done: impl FnMut() -> bool) -> bool {
+/// Polls `done` without sleeping, for about [`POLL_TIME`]; returns its last value.
+pub(super) fn poll_until(mut done: impl FnMut() -> bool) -> bool {
     let mut start = None;
     loop {
-        for _ in 0..SPINS {
+        for _ in 0..POLLS_PER_YIELD {
             if done() {
                 return true;
             }
             std::hint::spin_loop();
         }
-        if start.get_or_insert_with(Instant::now).elapsed() >= AWAKE {
+        if start.get_or_insert_with(Instant::now).elapsed() >= POLL_TIME {
             return false;
         }
         std::thread::yield_now();

@@ -3,20 +3,20 @@
 use std::collections::VecDeque;
 
 use super::job::Job;
-use super::sync::{Arc, AtomicUsize, Condvar, Mutex, Ordering, PoisonError, locked, look};
+use super::sync::{Arc, AtomicUsize, Condvar, Mutex, Ordering, PoisonError, locked, poll_until};
 
 pub(super) struct Workers {
     pub(super) jobs: Mutex<Jobs>,
     /// The length of [`Jobs::waiting`], which threads poll.
-    pub(super) waiting: Apart<AtomicUsize>,
+    pub(super) waiting: CachePadded<AtomicUsize>,
     /// How many threads are awake and idle.
-    pub(super) idle: Apart<AtomicUsize>,
+    pub(super) idle: CachePadded<AtomicUsize>,
     pub(super) more: Condvar,
 }
 
 /// A value in a cache line of its own: threads that poll it are not disturbed by writes to its neighbours.
 #[repr(align(128))]
-pub(super) struct Apart<T>(pub(super) T);
+pub(super) struct CachePadded<T>(pub(super) T);
 
 pub(super) struct Jobs {
     /// Each job occurs as often as threads may join it.
@@ -60,7 +60,7 @@ impl Workers {
 
     /// One turn of an idle thread: joins a job, or waits for one. Returns whether it joined one.
     pub(super) fn turn(&self) -> bool {
-        look(|| self.waiting.0.load(Ordering::Relaxed) > 0);
+        poll_until(|| self.waiting.0.load(Ordering::Relaxed) > 0);
         let mut jobs = locked(&self.jobs);
         if jobs.waiting.is_empty() && jobs.scopes == 0 {
             self.idle.0.fetch_sub(1, Ordering::Relaxed);

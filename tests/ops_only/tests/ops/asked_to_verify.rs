@@ -36,14 +36,17 @@ fn a_program_that_asks_is_reported() {
     let call = || Twice::try_apply(&x).map(drop).map_err(|error| error.to_string());
     let calls = [call(), call(), std::thread::scope(|scope| scope.spawn(call).join().unwrap())];
     let asked = std::env::var("AUTOGRAD_VERIFY").is_ok_and(|asked| asked == "1");
-    for told in calls {
-        match told {
+    for message in calls {
+        match message {
             Ok(()) => assert!(!asked),
             // In one build with a crate that turns the feature on.
-            Err(told) if told.contains(" by backward and ") => assert!(asked, "{told}"),
-            Err(told) => {
-                assert!(asked && told.starts_with("Twice: AUTOGRAD_VERIFY is set, but"), "{told}");
-                assert!(told.contains("feature `verify` of autograd-core"), "{told}");
+            Err(message) if message.contains(" by backward and ") => assert!(asked, "{message}"),
+            Err(message) => {
+                assert!(
+                    asked && message.starts_with("Twice: AUTOGRAD_VERIFY is set, but"),
+                    "{message}"
+                );
+                assert!(message.contains("feature `verify` of autograd-core"), "{message}");
             }
         }
     }

@@ -123,11 +123,11 @@ fn compiles_and_runs() {
     let (x, names, pair) = (Tensor::from(3.0), Names(&text), Pair(&text, "cd"));
     x.set_stop_gradient(false);
     let table = HashMap::from([("z", Names(&text))]);
-    let (y, said) = Named::apply(&x, Names("1"), None, &pair, &table, 3).unwrap();
-    assert_eq!((y.item(), said.as_str()), (9.0, "1abcdab"));
+    let (y, text) = Named::apply(&x, Names("1"), None, &pair, &table, 3).unwrap();
+    assert_eq!((y.item(), text.as_str()), (9.0, "1abcdab"));
     let call = Named::with().names(names).pair(&pair).table(&table);
-    let (y, said) = call.more(Some(Names("+"))).x(&x).apply().unwrap();
-    assert_eq!((y.item(), said.as_str()), (6.0, "ab+abcdab"));
+    let (y, text) = call.more(Some(Names("+"))).x(&x).apply().unwrap();
+    assert_eq!((y.item(), text.as_str()), (6.0, "ab+abcdab"));
     y.backward().unwrap();
     assert_eq!(x.grad().unwrap().item(), 2.0);
 

@@ -22,6 +22,6 @@ fn written_out_it_is_verified() {
     x.set_stop_gradient(false);
     let _scope = verify_layers();
     assert!(Verified::try_apply(&x, [&x, &y], Some(&y), 2.0).is_ok());
-    let told = Verified::try_apply(&x, [&x, &y], Some(&y), 5.0).map(drop).unwrap_err();
-    assert!(told.to_string().starts_with("Verified: `x`, element [0]: the slope is"), "{told}");
+    let error = Verified::try_apply(&x, [&x, &y], Some(&y), 5.0).map(drop).unwrap_err();
+    assert!(error.to_string().starts_with("Verified: `x`, element [0]: the slope is"), "{error}");
 }

@@ -18,8 +18,8 @@ fn leaf<T: Float>(shape: &[usize]) -> Tensor<T> {
     x
 }
 
-/// What a call is told that must be refused.
-fn told<O>(result: autograd_core::Result<O>) -> String {
+/// The error of a call that must be refused.
+fn text_of<O>(result: autograd_core::Result<O>) -> String {
     result.err().expect("the gradient is wrong").to_string()
 }
 
@@ -49,8 +49,8 @@ fn swapped<T: Float>(shape: &[usize]) {
     let (a, b) = (leaf::<T>(shape), leaf::<T>(shape).square().detach());
     let _scope = verify_layers();
     assert!(Product::try_apply(&a, &b, false).is_ok());
-    let told = told(Product::try_apply(&a, &b, true));
-    assert!(told.starts_with("Product: `a`, element ["), "{told}");
+    let message = text_of(Product::try_apply(&a, &b, true));
+    assert!(message.starts_with("Product: `a`, element ["), "{message}");
     // Nothing was recorded, and all can be used.
     assert!(a.grad().is_none());
     Product::apply(&a, &b, false).sum().backward().unwrap();
@@ -84,8 +84,10 @@ impl WrongFormula {
 fn a_wrong_formula_is_reported_by_the_call() {
     let x = leaf::<f64>(&[2]);
     let _scope = verify_layers();
-    let told = told(WrongFormula::try_apply(&x));
-    assert!(told.starts_with("WrongFormula: `x`, element [") && told.contains("by backward and"));
+    let message = text_of(WrongFormula::try_apply(&x));
+    assert!(
+        message.starts_with("WrongFormula: `x`, element [") && message.contains("by backward and")
+    );
 }
 
 #[test]
@@ -155,8 +157,8 @@ fn every_form_of_input_is_moved() {
     let _scope = verify_layers();
     for bias in [Some(&bias), None] {
         assert_eq!(call(bias, 1.0).unwrap().unwrap().1, 2);
-        let told = told(call(bias, 1.01));
-        assert!(told.starts_with("Weighted: `xs[1]`, element ["), "{told}");
+        let message = text_of(call(bias, 1.01));
+        assert!(message.starts_with("Weighted: `xs[1]`, element ["), "{message}");
     }
     // What forward refuses is told by forward.
     let refused = Weighted::try_apply(&[], &rows, Some(&bias), [&bias, &bias], vec![], 1.0);
@@ -317,7 +319,7 @@ fn the_environment_asks_for_a_whole_program() {
     let (a, b) = (leaf::<f64>(&[3]), leaf::<f64>(&[3]).exp());
     let run = || Product::try_apply(&a, &b, true);
     if std::env::var_os("AUTOGRAD_VERIFY").is_some() {
-        assert!(told(run()).contains("the slope is"));
+        assert!(text_of(run()).contains("the slope is"));
         assert!(std::thread::scope(|scope| scope.spawn(|| run().is_err()).join().unwrap()));
         return;
     }
