@@ -107,6 +107,8 @@ pub(crate) struct Param {
     pub(crate) kind: ParamKind,
     /// Whether something was reported of it.
     pub(crate) is_wrong: bool,
+    /// Whether its type is another name of one that may hide lifetimes, which it has.
+    pub(crate) is_named: bool,
 }
 
 pub(crate) enum ParamKind {

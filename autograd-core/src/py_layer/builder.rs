@@ -4,8 +4,6 @@
 //! [`Required`], [`Optional`] or [`Set`]. The bounds stand on the methods, so that the compiler
 //! speaks in the words below.
 
-use std::panic::Location;
-
 /// Not given yet, and without a default.
 #[doc(hidden)]
 pub struct Required;
@@ -79,12 +77,12 @@ impl<Name, T> GivenOr<Name, T> for Optional {
     }
 }
 
-/// Calls a function that takes values of types whose lifetimes nobody can name, and the place of the
-/// call, which it could not know itself.
-#[track_caller]
-pub fn call_placed<Values, R>(
-    function: impl FnOnce(&'static Location<'static>, Values) -> R,
-    values: Values,
-) -> R {
-    function(Location::caller(), values)
+/// What functions return, be it with the lifetimes of their argument.
+#[doc(hidden)]
+pub trait Returned {
+    type Type;
+}
+
+impl<'a, R, const N: usize> Returned for [fn(&'a ()) -> R; N] {
+    type Type = R;
 }

@@ -32,7 +32,7 @@ impl Expansion<'_> {
         let needs = asks_needs.then(|| self.needs_struct());
         let layer = self.layer_impl(asks_needs);
         let full = matches!(self.mode, Mode::Full);
-        let by_name = full.then(|| builder::expand(self, true)).flatten();
+        let by_name = full.then(|| builder::expand(self)).flatten();
         let apply = match &self.mode {
             Mode::Full => self.apply(by_name.as_ref()),
             Mode::Refused => fallback::loose_calls(self),

@@ -72,7 +72,7 @@ pub(super) fn forward_param(param: RawParam, position: usize, errors: &mut Error
         }
     };
     let docs = attrs.into_iter().filter(is_doc).collect();
-    Param { ident, docs, ty, kind, is_wrong: errors.count() > before }
+    Param { ident, docs, ty, kind, is_wrong: errors.count() > before, is_named: false }
 }
 
 pub(super) fn wrong_form(ty: &Type, name: &str, tensor: &str, errors: &mut Errors) {

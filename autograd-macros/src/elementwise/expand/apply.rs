@@ -20,8 +20,8 @@ impl Expansion<'_> {
         let written = written.as_ref().and_then(|layer| Some((layer.forward.as_ref()?, &types)));
         let (layer, args, mode) = (&named, self.args, Mode::Full);
         let expansion = expansion::Expansion { layer, args, mode, written };
-        let by_name = builder::expand(&expansion, false);
-        let calls = expansion.calls(by_name.as_ref(), TRY_DOC, |_| self.try_apply_body(forward));
+        let by_name = builder::expand(&expansion);
+        let calls = expansion.calls(by_name.as_ref(), TRY_DOC, &self.try_apply_body(forward));
         let (names, builder) = by_name.map(|by_name| (by_name.names, by_name.builder)).unzip();
         let check = self.check_backward(forward);
         quote!(#types #calls #check #names #builder)
