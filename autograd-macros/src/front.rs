@@ -21,10 +21,12 @@ pub(crate) trait Form: Sized {
 
     fn check(&self, args: &Self::Args, errors: &mut Errors);
 
-    fn check_bodies(&self, errors: &mut Errors);
+    fn check_bodies(&self, _: &mut Errors) {}
 
     /// Whether the compiler refuses a type of a signature.
-    fn is_refused(&self) -> bool;
+    fn is_refused(&self) -> bool {
+        false
+    }
 
     fn expand(self, args: &Self::Args, mode: Mode) -> TokenStream;
 }

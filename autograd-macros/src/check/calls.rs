@@ -59,8 +59,6 @@ impl Use {
     }
 }
 
-pub(crate) const DIVERGING: &str = "panic todo unimplemented unreachable";
-
 /// `todo!()`, `unimplemented!()`, `panic!()` alone: still being written.
 pub(crate) fn is_stub(body: &TokenStream) -> bool {
     let mut trees = body.clone().into_iter();
@@ -72,7 +70,7 @@ pub(crate) fn is_stub(body: &TokenStream) -> bool {
     matches!(
         first,
         (Some(TokenTree::Ident(name)), Some(TokenTree::Punct(bang)))
-            if bang.as_char() == '!' && is_one_of(&name, DIVERGING)
+            if bang.as_char() == '!' && is_one_of(&name, "panic todo unimplemented unreachable")
     )
 }
 

@@ -11,7 +11,6 @@ use syn::{FnArg, GenericParam, Path, ReturnType, Type};
 
 use crate::args::crate_path;
 use crate::attributes::is_cfg;
-use crate::check::question;
 use crate::errors::Errors;
 use crate::expansion::Mode;
 use crate::fallback;
@@ -104,24 +103,6 @@ impl Form for Op {
     }
 
     fn check(&self, args: &Arguments, errors: &mut Errors) {
-        self.check_signatures(args, errors);
-    }
-
-    fn check_bodies(&self, errors: &mut Errors) {
-        self.block.rules().for_each(|function| question::check(function, errors));
-    }
-
-    fn is_refused(&self) -> bool {
-        false
-    }
-
-    fn expand(self, args: &Arguments, mode: Mode) -> TokenStream {
-        self.tokens(&mode, args.library.as_ref())
-    }
-}
-
-impl Op {
-    fn check_signatures(&self, args: &Arguments, errors: &mut Errors) {
         let block = &self.block;
         if let Some(lifetime) = block.generics.lifetimes().next() {
             errors.at(lifetime, messages::lifetime());
@@ -149,6 +130,12 @@ impl Op {
         }
     }
 
+    fn expand(self, args: &Arguments, mode: Mode) -> TokenStream {
+        self.tokens(&mode, args.library.as_ref())
+    }
+}
+
+impl Op {
     fn check_backward(&self, backward: &Function, errors: &mut Errors) {
         if self.outputs.is_empty() {
             return errors.at(&backward.sig.ident, messages::backward_of_nothing());
