@@ -17,7 +17,7 @@ use crate::model::{
     Block, Broken, Exists, Function, bare, behind, first_argument, is_named, last_segment,
 };
 use crate::parse::{CONTEXTS, pattern_name};
-use crate::tokens::{is_one_of, mentions, plain_name, replace_ident, text};
+use crate::tokens::{is_one_of, mentions, replace_ident, text};
 
 /// What a caller of an op may name.
 pub(crate) const CALLS: [&str; 3] = ["apply", "try_apply", "with"];
@@ -238,17 +238,10 @@ pub(crate) fn silenced(
     };
     sig.output = syn::parse_quote!(-> <(#reported, #returned) as ::core::iter::Iterator>::Item);
     let value = value_of(reported);
-    let mut seen: Vec<String> = Vec::new();
     let mut shadows = TokenStream::new();
     for input in &mut sig.inputs {
         let FnArg::Typed(param) = input else { continue };
         let Some(name) = pattern_name(&param.pat) else { continue };
-        let text = plain_name(&name);
-        if seen.contains(&text) {
-            let underscore_token = syn::Token![_](name.span());
-            *param.pat = syn::Pat::Wild(syn::PatWild { attrs: Vec::new(), underscore_token });
-        }
-        seen.push(text);
         let inner = behind(&param.ty);
         let absent =
             is_absent(&param.ty) || matches!(bare(&param.ty), Type::ImplTrait(_) | Type::Infer(_));

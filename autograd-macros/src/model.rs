@@ -105,8 +105,6 @@ pub(crate) struct Param {
     pub(crate) docs: Vec<Attribute>,
     pub(crate) ty: Type,
     pub(crate) kind: ParamKind,
-    /// Whether something was reported of it.
-    pub(crate) is_wrong: bool,
     /// Whether its type is another name of one that may hide lifetimes, which it has.
     pub(crate) is_named: bool,
 }

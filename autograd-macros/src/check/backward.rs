@@ -2,14 +2,14 @@
 
 use proc_macro2::Ident;
 
-use super::grads::Fields;
 use super::types::{tensor_in, together};
 use super::values::{Role, Value, Wanted, usual};
+use super::{grads, order};
 use crate::errors::Errors;
 use crate::generics::parameter_name;
 use crate::messages;
 use crate::model::{
-    Derivative, Form, GradientParam, Layer, Param, ParamKind, Returns, float_output, output_form,
+    Derivative, Form, GradientParam, Layer, Param, Returns, TensorInput, float_output, output_form,
 };
 use crate::parse::BACKWARD_CONTEXT;
 use crate::tokens::plain_name;
@@ -33,31 +33,23 @@ fn parameter_named_grads(layer: &Layer, errors: &mut Errors) {
 
 pub(crate) fn check_body(layer: &Layer, errors: &mut Errors) {
     let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
-    let by_name = match &backward.returns {
-        Returns::ByName(_) => true,
-        Returns::Tuple(..) => false,
-        _ => return,
+    let names = |of: &[(&Param, &TensorInput)]| -> Vec<String> {
+        of.iter().map(|(param, _)| plain_name(&param.ident)).collect()
     };
-    let inputs = layer.differentiable();
-    let lists = inputs.iter().filter(|(_, input)| input.form == Form::List);
-    let said = |param: &Param| -> Option<fn(&str) -> String> {
-        match param.kind {
-            _ if param.is_wrong => None,
-            ParamKind::Plain { .. } => Some(messages::grads_field_plain),
-            ParamKind::Tensor(_) => Some(messages::grads_field_stopped),
+    let mut inputs = layer.differentiable();
+    match &backward.returns {
+        Returns::ByName(_) => {
+            inputs.retain(|(_, input)| input.form == Form::List);
+            grads::empty_lists(&names(&inputs), &backward.function, errors);
         }
-    };
-    let fields = Fields {
-        names: inputs.iter().map(|(param, _)| plain_name(&param.ident)).collect(),
-        lists: lists.map(|(param, _)| plain_name(&param.ident)).collect(),
-        write: format!(
-            "write `{}` (`None` where there is no gradient)",
-            wanted_return(layer, true)
-        ),
-        params: forward.params.iter().map(|of| (plain_name(&of.ident), said(of))).collect(),
-        given: backward.params.iter().filter_map(|of| of.name.as_ref()).map(plain_name).collect(),
-    };
-    fields.check(by_name, &backward.function, errors);
+        Returns::Tuple(..) => {
+            let params = forward.params.iter().map(|param| &param.ident);
+            let given = backward.params.iter().filter_map(|param| param.name.as_ref());
+            let taken: Vec<String> = params.chain(given).map(plain_name).collect();
+            order::check(&names(&inputs), &taken, backward.function.judged().0, errors);
+        }
+        _ => {}
+    }
 }
 
 /// `fn backward(ctx: .., dy: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>)`

@@ -10,7 +10,7 @@ use crate::tokens::plain_name;
 /// Holds a tuple of names at the end of backward, `(dw, dx)`, against the inputs they are the
 /// gradients of. `taken` are the names of backward's parameters, which may be like an input's
 /// gradient and are something else.
-pub(super) fn check(inputs: &[String], taken: &[&String], body: &Group, errors: &mut Errors) {
+pub(super) fn check(inputs: &[String], taken: &[String], body: &Group, errors: &mut Errors) {
     let parts = returned_parts(body);
     if parts.len() != inputs.len() {
         return;
@@ -47,8 +47,8 @@ pub(super) fn check(inputs: &[String], taken: &[&String], body: &Group, errors: 
 }
 
 /// The one input whose gradient a name says it is.
-fn input_of(name: &str, inputs: &[String], taken: &[&String]) -> Option<usize> {
-    if taken.iter().any(|other| *other == name) {
+fn input_of(name: &str, inputs: &[String], taken: &[String]) -> Option<usize> {
+    if taken.iter().any(|other| other == name) {
         return None;
     }
     let says = |input: &String| {

@@ -4,11 +4,10 @@ use quote::ToTokens;
 use syn::Type;
 
 use super::messages;
-use super::model::{Backward, Forward, Kind, Meant, Op, Param};
+use super::model::{Backward, Forward, Kind, Meant, Op};
 use super::parse::{is_tensor, kind};
 use crate::args::Args;
 use crate::check::forward::slip;
-use crate::check::grads::Fields;
 use crate::check::near;
 use crate::check::types::together;
 use crate::errors::Errors;
@@ -169,29 +168,4 @@ fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
             errors.at(place.to_token_stream(), messages::returned_type(name, &text(ty)));
         }
     }
-}
-
-/// The rules of what is returned, as it stands in the body.
-pub(super) fn check_bodies(op: &Op, errors: &mut Errors) {
-    let (Some(forward), Some(backward)) = (&op.forward, &op.backward) else { return };
-    if forward.of(Kind::Wrong).next().is_some() {
-        return;
-    }
-    let inputs = forward.differentiable().into_iter();
-    let names: Vec<String> = inputs.map(|param| plain_name(&param.ident)).collect();
-    let said = |param: &Param| -> Option<fn(&str) -> String> {
-        match param.kind {
-            Kind::Plain => Some(crate::messages::grads_field_plain),
-            _ => param.stop_gradient.then_some(crate::messages::grads_field_stopped),
-        }
-    };
-    let params = forward.params.iter();
-    let fields = Fields {
-        write: format!("write `Grads {{ {} }}`", names.join(", ")),
-        names,
-        lists: Vec::new(),
-        params: params.map(|of| (plain_name(&of.ident), said(of))).collect(),
-        given: backward.params.iter().map(|(ident, _)| plain_name(ident)).collect(),
-    };
-    fields.check(backward.grads, &backward.function, errors);
 }

@@ -64,10 +64,6 @@ impl Form for Op {
         }
     }
 
-    fn check_bodies(&self, errors: &mut Errors) {
-        check::check_bodies(self, errors);
-    }
-
     fn is_refused(&self) -> bool {
         self.forward.iter().any(|forward| forward.of(Kind::Wrong).next().is_some())
     }

@@ -1,8 +1,8 @@
 //! From tokens to the model.
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
-use quote::{ToTokens, quote};
-use syn::{FnArg, PatType, ReturnType, Signature, Type};
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+use syn::{FnArg, PatType, ReturnType, Type};
 
 use super::messages;
 use super::model::{Backward, Forward, Kind, Op, Param};
@@ -14,7 +14,7 @@ use crate::model::{
 use crate::parse::{
     Known, RawParam, block, parameter_attributes, parameters, pattern_name, returned,
 };
-use crate::tokens::{find_ident, is_one_of, is_punct, mentions, plain_name, rewritten, text};
+use crate::tokens::{find_ident, is_one_of, mentions, plain_name, text};
 
 const KNOWN: Known = Known {
     rules: &["forward", "backward"],
@@ -36,9 +36,7 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Op> {
         }
         _ => true,
     });
-    if block.generics.params.is_empty() {
-        correct(&mut found, errors);
-    }
+    correct(&mut found, errors);
     let (functions, types) = block.sort(found, &KNOWN, errors);
     for item in types {
         errors.at(&item.ident, messages::declares_type(&item.ident.to_string()));
@@ -62,7 +60,6 @@ fn correct(found: &mut [Found], errors: &mut Errors) {
             if sig.ident != rule {
                 continue;
             }
-            undeclared_lane(sig, errors);
             let converts = |word: &Ident| is_one_of(word, "f64 from into as");
             let is_formula =
                 mentions(&sig.inputs, "Real") && find_ident(body.stream(), converts).is_none();
@@ -79,31 +76,6 @@ fn correct(found: &mut [Found], errors: &mut Errors) {
                 }
             }
         }
-    }
-}
-
-/// `Real<L>` where no `L` can be becomes `Real`, of which the macro knows what it is generic over.
-fn undeclared_lane(sig: &mut Signature, errors: &mut Errors) {
-    if sig.generics.type_params().next().is_some() {
-        return;
-    }
-    let mut found = None;
-    let without = rewritten(sig.to_token_stream(), &mut |trees, at| match &trees[at..] {
-        [TokenTree::Ident(number), open, TokenTree::Ident(lane), close, ..]
-            if is_one_of(number, "Real Mask")
-                && is_punct(Some(open), '<')
-                && is_punct(Some(close), '>')
-                && lane.to_string().len() == 1 =>
-        {
-            found.get_or_insert_with(|| lane.clone());
-            Some((number.to_token_stream(), 4))
-        }
-        _ => None,
-    });
-    if let (Some(lane), Some(Ok(without))) = (found, without.map(syn::parse2)) {
-        let function = sig.ident.to_string();
-        errors.at(&lane, messages::undeclared_lane(&lane.to_string(), &function));
-        *sig = without;
     }
 }
 

@@ -154,9 +154,7 @@ impl Expansion<'_> {
             let FieldValue { attrs, member, colon_token, expr, .. } = &field;
             let colon = colon_token.unwrap_or_default();
             let of = |param: &Param| matches!(member, Member::Named(name) if *name == param.ident);
-            let Some((param, input)) = inputs.iter().find(|(param, _)| of(param)) else {
-                return quote!(#field #comma);
-            };
+            let (param, input) = inputs.iter().find(|(param, _)| of(param))?;
             let ((first, last), name) =
                 (ends(quote!(#expr)), builder::argument(self.layer, &param.ident));
             let (p, of) = (private_at(first), given(input.form, &input.tensor));
@@ -166,9 +164,9 @@ impl Expansion<'_> {
                 end.set_span(end.span().located_at(last));
             }
             // Of parentheses in an array no lint says that they are not needed.
-            quote!(#(#attrs)* #member #colon <#(#of)* as #p::NamedGrad<#name, _>>::entries([#expr]) #comma)
+            Some(quote!(#(#attrs)* #member #colon <#(#of)* as #p::NamedGrad<#name, _>>::entries([#expr]) #comma))
         });
-        Some(proven.collect())
+        proven.collect()
     }
 
     pub(super) fn grads_type(&self, grads: &Type) -> TokenStream {
@@ -246,8 +244,9 @@ pub(crate) fn with_arguments(tokens: TokenStream, arguments: &TokenStream) -> Op
         // `-> Grads { .. }`
         let returned = is(at.checked_sub(1), '>') && is(at.checked_sub(2), '-');
         let path = is(at.checked_sub(1), ':') && is(at.checked_sub(2), ':');
-        let brace = is_group(trees.get(at + 1), Delimiter::Brace);
-        let is_type = (!brace || returned) && !is(Some(at + 1), '<') && !is(Some(at + 1), ':');
+        let group = |delimiter| is_group(trees.get(at + 1), delimiter);
+        let is_value = group(Delimiter::Brace) && !returned || group(Delimiter::Parenthesis);
+        let is_type = !is_value && !is(Some(at + 1), '<') && !is(Some(at + 1), ':');
         (word == "Grads" && is_type && !path).then(|| {
             let here = located(arguments.clone(), word.span());
             (quote!(#word #here), 1)

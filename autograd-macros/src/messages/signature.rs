@@ -23,8 +23,6 @@ sentences! {
          `{lifetime}`; leave the lifetime out";
     derivative_where(function)
         "`{function}` cannot have a where clause of its own; put it on the impl";
-    repeated_parameter(name, function)
-        "`{function}` has a parameter `{name}` already; give this one another name";
 
     // Inputs.
 

@@ -39,7 +39,6 @@ pub(super) fn forward_param(param: RawParam, position: usize, errors: &mut Error
     let RawParam { attrs, pat, ty } = param;
     let name = pattern_name(&pat);
     let shown = name.as_ref().map_or_else(|| text(&pat), plain_name);
-    let before = errors.count();
     let (stop, default) = parameter_attributes(&attrs, errors);
     let ident = name.clone().unwrap_or_else(|| made_up_name(&pat, position));
     let kind = match input_form(&ty) {
@@ -72,7 +71,7 @@ pub(super) fn forward_param(param: RawParam, position: usize, errors: &mut Error
         }
     };
     let docs = attrs.into_iter().filter(is_doc).collect();
-    Param { ident, docs, ty, kind, is_wrong: errors.count() > before, is_named: false }
+    Param { ident, docs, ty, kind, is_named: false }
 }
 
 pub(super) fn wrong_form(ty: &Type, name: &str, tensor: &str, errors: &mut Errors) {
