@@ -18,15 +18,10 @@ pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
     gradient_count(layer, errors);
     gradient_types(layer, errors);
     returned(layer, errors);
-    parameter_named_grads(layer, errors);
-}
-
-/// A parameter of the impl with the name of the struct that the macro makes for backward.
-fn parameter_named_grads(layer: &Layer, errors: &mut Errors) {
-    if layer.backward.as_ref().and_then(Derivative::by_name).is_none() {
-        return;
-    }
-    for parameter in layer.generics.params.iter().filter(|of| parameter_name(of) == "Grads") {
+    // The macro makes a struct of this name.
+    let by_name = layer.backward.as_ref().and_then(Derivative::by_name);
+    let params = by_name.into_iter().flat_map(|_| &layer.generics.params);
+    for parameter in params.filter(|of| parameter_name(of) == "Grads") {
         errors.at(parameter, messages::parameter_named_grads());
     }
 }

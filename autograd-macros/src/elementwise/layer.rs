@@ -57,9 +57,7 @@ impl Op {
             judged: OnceCell::new(),
             trees: OnceCell::new(),
         };
-        let mut errors = Errors::new();
-        let forward = parse::forward(&function, &self.name.to_string(), &mut errors);
-        errors.forget();
+        let forward = parse::forward(&function, &self.name.to_string(), &mut Errors::new());
         let block = Block {
             attrs: self.attrs.clone(),
             place: self.place,

@@ -5,7 +5,7 @@ use quote::{ToTokens, quote, quote_spanned};
 
 use super::proofs;
 use super::pull::context_argument;
-use crate::attributes::{of_callers, of_each_call, of_start, undocumented};
+use crate::attributes::{of_callers, of_each_call, undocumented};
 use crate::builder::ByName;
 use crate::check::types::is_primitive;
 use crate::check_arg;
@@ -36,7 +36,6 @@ impl Expansion<'_> {
         let vis = &forward.function.vis;
         let attrs: Vec<_> = forward.function.attrs.iter().filter(|attr| of_callers(attr)).collect();
         let calls: Vec<_> = attrs.iter().filter(|attr| of_each_call(attr)).collect();
-        let starts = attrs.iter().filter(|attr| of_start(attr));
         let doc = undocumented(&forward.function.attrs, "Runs the op on these inputs.");
         let own = &forward.function.sig.generics;
         let own_clause = &own.where_clause;
@@ -62,7 +61,7 @@ impl Expansion<'_> {
         let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
         let output = forward.output();
         let with = by_name.map(|by_name| &by_name.with);
-        let starts = starts.filter(|_| with.is_some());
+        let starts = calls.iter().filter(|_| with.is_some());
         // An editor leads from a call to what is called.
         let place = Span::call_site().located_at(forward.function.sig.ident.span());
         let (apply, try_apply) = (Ident::new("apply", place), Ident::new("try_apply", place));

@@ -68,9 +68,7 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
     if let Some(sig) = sig {
         function.sig = syn::parse2(sig).ok()?;
     }
-    let mut errors = Errors::new();
-    let mut named = parse::forward(&function, &layer.name.to_string(), &mut errors);
-    errors.forget();
+    let mut named = parse::forward(&function, &layer.name.to_string(), &mut Errors::new());
     let mut types: TokenStream = types.collect();
     for (at, (declaration, ty)) in hidden {
         types.extend(declaration);
