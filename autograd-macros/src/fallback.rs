@@ -192,18 +192,9 @@ pub(crate) fn grads(reported: &Ident) -> TokenStream {
 }
 
 /// A function of an op after an error: what was reported of its signature is put right, its context and
-/// what it returns are of the type with the error, and its body stays as it was written. `unknown`: of
-/// another function, whose constants may be named here.
-pub(crate) fn silenced(
-    reported: &Ident,
-    function: &Function,
-    unknown: Option<&Generics>,
-) -> TokenStream {
+/// what it returns are of the type with the error, and its body stays as it was written.
+pub(crate) fn silenced(reported: &Ident, function: &Function) -> TokenStream {
     let Function { attrs, vis, sig: own, body, .. } = function;
-    let is_absent = |ty: &Type| {
-        let mut constants = unknown.into_iter().flat_map(Generics::const_params);
-        is_slip(ty) || constants.any(|of| mentions(ty, &of.ident.to_string()))
-    };
     let mut sig = own.clone();
     if !function.is_rule() {
         return quote!(#(#attrs)* #[allow(unused)] #vis #sig #body);
@@ -217,7 +208,7 @@ pub(crate) fn silenced(
     let returned = match &sig.output {
         ReturnType::Type(_, ty) => {
             let other = text(ty).contains(['&', '!', '_']) || mentions(ty, "impl");
-            (!other && !is_absent(ty)).then_some(ty)
+            (!other && !is_slip(ty)).then_some(ty)
         }
         ReturnType::Default => None,
     };
@@ -229,7 +220,7 @@ pub(crate) fn silenced(
         let Some(name) = pattern_name(&param.pat) else { continue };
         let inner = behind(&param.ty);
         let absent =
-            is_absent(&param.ty) || matches!(bare(&param.ty), Type::ImplTrait(_) | Type::Infer(_));
+            is_slip(&param.ty) || matches!(bare(&param.ty), Type::ImplTrait(_) | Type::Infer(_));
         let context = CONTEXTS.iter().any(|context| is_named(inner, context));
         if context || absent {
             shadows.extend(quote!(let #name = #value;));

@@ -135,14 +135,6 @@ fn function_generics(layer: &Layer, errors: &mut Errors) {
             errors.at(tensor, messages::function_generic(&name, &text(parameter), &op));
         }
     }
-    let Some(backward) = &layer.backward else { return };
-    for parameter in forward.function.sig.generics.const_params() {
-        let sig = backward.function.sig.to_token_stream();
-        if let Some(found) = find_ident(sig, |ident| *ident == parameter.ident) {
-            let (name, op) = (parameter.ident.to_string(), layer.name.to_string());
-            errors.at(found, messages::constant_of_forward(&name, &text(parameter), &op));
-        }
-    }
 }
 
 fn float_elements(layer: &Layer, errors: &mut Errors) {

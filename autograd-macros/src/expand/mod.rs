@@ -97,9 +97,7 @@ impl Expansion<'_> {
         let Function { vis, sig, body, .. } = function;
         let mut sig = sig.clone();
         if let Mode::Reported(reported) = &self.mode {
-            let forward = self.layer.forward.as_ref().filter(|_| sig.ident != "forward");
-            let unknown = forward.map(|forward| &forward.function.sig.generics);
-            return fallback::silenced(reported, function, unknown);
+            return fallback::silenced(reported, function);
         }
         let mut typed = None;
         if let Some(grads) = self.layer.backward.as_ref().and_then(Derivative::by_name) {

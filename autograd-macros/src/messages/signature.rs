@@ -70,9 +70,6 @@ sentences! {
     function_generic(name, parameter, op)
         "the tensor depends on `{name}`, a parameter of `forward` that `backward` does not know; \
          put it on the impl: `impl<{parameter}> {op}<{name}>`";
-    constant_of_forward(name, parameter, op)
-        "`{name}` is a parameter of `forward` that `backward` does not know; put it on the impl: \
-         `impl<{parameter}> {op}<{name}>`";
 
     // Outputs.
 

@@ -245,7 +245,7 @@ impl Op {
 
     fn function(&self, function: &Function, mode: &Mode) -> TokenStream {
         if let Mode::Reported(reported) = mode {
-            return fallback::silenced(reported, function, None);
+            return fallback::silenced(reported, function);
         }
         let Function { attrs, vis, sig, body, .. } = function;
         quote!(#(#attrs)* #vis #sig #body)

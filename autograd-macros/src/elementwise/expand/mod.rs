@@ -95,7 +95,7 @@ impl Expansion<'_> {
     /// Inlined into the loops, and generic where that was left out.
     fn user_function(&self, function: &Function) -> TokenStream {
         if let Mode::Reported(reported) = &self.mode {
-            return fallback::silenced(reported, &self.with_lane(function), None);
+            return fallback::silenced(reported, &self.with_lane(function));
         }
         let Function { vis, sig, mut body, .. } = self.completed(function);
         if let Some(proven) = self.conditions(body.stream()) {
