@@ -1,5 +1,7 @@
 //! A parameter's type as generated code writes it: with names for what is anonymous in it.
 
+use std::cell::OnceCell;
+
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::{GenericArgument, GenericParam, Lifetime, PathArguments, Type, TypeParamBound};
@@ -8,15 +10,16 @@ use crate::generics::{argument, generated, is_lifetime, parameter_name};
 use crate::library::private;
 use crate::model::{Forward, Layer, PRIMITIVES, Param, bare, held, type_arguments};
 use crate::tokens::{
-    Trees, is_one_of, is_punct, located, mentions, plain_name, rewrite, whole_span,
+    find, is_one_of, is_punct, located, mentions, plain_name, rewrite, whole_span,
 };
 
 /// What the types of forward's parameters may mention.
 pub(crate) struct Scope<'a> {
     layer: &'a Layer,
+    forward: &'a Forward,
     generics: Vec<&'a GenericParam>,
-    /// Lifetimes that the user wrote anywhere.
-    taken: Vec<String>,
+    /// Lifetimes that the user wrote anywhere, once they were asked for.
+    taken: OnceCell<Vec<String>>,
 }
 
 pub(crate) struct Named {
@@ -32,19 +35,27 @@ pub(crate) struct Named {
 
 impl<'a> Scope<'a> {
     pub(crate) fn new(layer: &'a Layer, forward: &'a Forward) -> Self {
-        let (op, sig) = (&layer.generics, &forward.function.sig);
-        let mut generics: Vec<_> = op.params.iter().chain(&sig.generics.params).collect();
+        let own = &forward.function.sig.generics.params;
+        let mut generics: Vec<_> = layer.generics.params.iter().chain(own).collect();
         generics.sort_by_key(|param| !is_lifetime(param));
-        let mut taken = Vec::new();
-        Trees::new(quote!(#op #sig)).find(&mut |trees, at| {
-            if let [quote, TokenTree::Ident(name), ..] = &trees[at..]
-                && is_punct(Some(quote), '\'')
-            {
-                taken.push(format!("'{name}"));
-            }
-            None::<()>
+        Self { layer, forward, generics, taken: OnceCell::new() }
+    }
+
+    fn is_taken(&self, lifetime: &str) -> bool {
+        let taken = self.taken.get_or_init(|| {
+            let (op, sig) = (&self.layer.generics, &self.forward.function.sig);
+            let mut taken = Vec::new();
+            find(quote!(#op #sig), &mut |trees, at| {
+                if let [quote, TokenTree::Ident(name), ..] = &trees[at..]
+                    && is_punct(Some(quote), '\'')
+                {
+                    taken.push(format!("'{name}"));
+                }
+                None::<()>
+            });
+            taken
         });
-        Self { layer, generics, taken }
+        taken.iter().any(|taken| taken == lifetime)
     }
 
     /// The lifetimes that a type hides are named where they are asked for.
@@ -167,7 +178,7 @@ impl Namer<'_> {
         if !self.lifetimes.is_empty() {
             name = format!("{name}_{}", self.lifetimes.len());
         }
-        while self.scope.taken.contains(&name) {
+        while self.scope.is_taken(&name) {
             name.push('_');
         }
         let lifetime = Lifetime::new(&name, Span::mixed_site());
