@@ -54,26 +54,21 @@ impl<Name, T> Given<Name> for Set<T> {
 /// An argument that was given or has a default.
 #[doc(hidden)]
 pub trait GivenOr<Name, T>: Sized {
-    /// What was given, if anything was.
-    fn given(self) -> Option<T>;
-
     /// What was given, or the default.
-    fn take_or(self, default: impl FnOnce() -> T) -> T {
-        self.given().unwrap_or_else(default)
-    }
+    fn take_or(self, default: impl FnOnce() -> T) -> T;
 }
 
 #[diagnostic::do_not_recommend]
 impl<Name, T> GivenOr<Name, T> for Set<T> {
-    fn given(self) -> Option<T> {
-        Some(self.0)
+    fn take_or(self, _: impl FnOnce() -> T) -> T {
+        self.0
     }
 }
 
 #[diagnostic::do_not_recommend]
 impl<Name, T> GivenOr<Name, T> for Optional {
-    fn given(self) -> Option<T> {
-        None
+    fn take_or(self, default: impl FnOnce() -> T) -> T {
+        default()
     }
 }
 

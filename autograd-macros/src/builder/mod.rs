@@ -87,7 +87,7 @@ impl<'a> Builder<'a> {
         let arguments = arguments(&layer.generics);
         let (lifetimes, others) = lifetimes_and_others(&layer.generics);
         let clause = &layer.generics.where_clause;
-        let (marked, mark) = (self.marked(), self.mark());
+        let (marked, mark) = self.mark();
         let (deprecated, keyword) = (self.expansion.deprecated(), layer.keyword());
         let start = self.forward.params.iter().map(|param| match param.default() {
             Some(_) => quote!(#p::Optional),
@@ -131,16 +131,11 @@ impl<'a> Builder<'a> {
         ByName { with, names, builder }
     }
 
-    /// The field that mentions the op's parameters, if it has any.
-    fn marked(&self) -> Option<TokenStream> {
+    /// The field that mentions the op's parameters, if it has any, and its value.
+    fn mark(&self) -> (Option<TokenStream>, Option<TokenStream>) {
         let generics = &self.expansion.layer.generics;
-        let phantom = phantom(generics);
-        (!generics.params.is_empty()).then(|| quote!(::core::marker::PhantomData<#phantom>,))
-    }
-
-    fn mark(&self) -> Option<TokenStream> {
-        let generics = &self.expansion.layer.generics;
-        (!generics.params.is_empty()).then(|| quote!(::core::marker::PhantomData))
+        let (phantom, data) = (phantom(generics), quote!(::core::marker::PhantomData));
+        (!generics.params.is_empty()).then(|| (quote!(#data<#phantom>,), data.clone())).unzip()
     }
 
     fn setter(&self, position: usize) -> TokenStream {
@@ -161,7 +156,7 @@ impl<'a> Builder<'a> {
         });
         let (doc, docs) = (format!("The argument `{}`.", plain_name(ident)), &param.docs);
         let doc = docs.is_empty().then(|| quote!(#[doc = #doc]));
-        let mark = self.mark();
+        let (_, mark) = self.mark();
         let states = self.states.iter().enumerate().map(|(other, state)| {
             if other == position { quote!(#p::Set<#ty>) } else { quote!(#state) }
         });
