@@ -1,7 +1,6 @@
 //! From tokens to the model.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::quote;
 use syn::{FnArg, PatType, ReturnType, Type};
 
 use super::messages;
@@ -11,9 +10,7 @@ use crate::items::Found;
 use crate::model::{
     Function, Returned, argument_of, as_tensor, bare, behind, is_named, last_segment,
 };
-use crate::parse::{
-    Known, RawParam, block, parameter_attributes, parameters, pattern_name, returned,
-};
+use crate::parse::{Known, block, parameter_attributes, parameters, pattern_name, returned};
 use crate::tokens::{find_ident, is_one_of, mentions, plain_name, text};
 
 const KNOWN: Known = Known {
@@ -84,7 +81,7 @@ fn forward(function: &Function, errors: &mut Errors) -> Forward {
     let lifetimes: Vec<String> = lifetimes.collect();
     let mut params: Vec<Param> = Vec::new();
     for (position, param) in typed(function, errors).into_iter().enumerate() {
-        let RawParam { attrs, pat, ty } = &param;
+        let PatType { attrs, pat, ty, .. } = &param;
         let name = pattern_name(pat);
         let shown = name.as_ref().map_or_else(|| text(pat), plain_name);
         let (stop, default) = parameter_attributes(attrs, errors);
@@ -130,7 +127,7 @@ fn forward(function: &Function, errors: &mut Errors) -> Forward {
         params.push(Param {
             ident,
             docs: attrs.iter().filter(|attr| crate::attributes::is_doc(attr)).cloned().collect(),
-            ty: ty.clone(),
+            ty: (**ty).clone(),
             kind,
             stop_gradient: stop.is_some(),
             default: default.and_then(|(_, default)| default),
@@ -142,12 +139,12 @@ fn forward(function: &Function, errors: &mut Errors) -> Forward {
 
 fn backward(function: &Function, errors: &mut Errors) -> Backward {
     let mut params = Vec::new();
-    for RawParam { attrs, pat, ty } in typed(function, errors) {
+    for PatType { attrs, pat, ty, .. } in typed(function, errors) {
         for attr in attrs.iter().filter(|attr| crate::attributes::is_ours(attr)) {
             errors.at(attr, crate::messages::attribute_on_gradient(&text(attr.path())));
         }
         match pattern_name(&pat) {
-            Some(name) => params.push((name, ty)),
+            Some(name) => params.push((name, *ty)),
             None => errors.at(pat, messages::pattern()),
         }
     }
@@ -156,15 +153,14 @@ fn backward(function: &Function, errors: &mut Errors) -> Backward {
     Backward { function: function.clone(), params, returned, tuple, grads }
 }
 
-fn typed(function: &Function, errors: &mut Errors) -> Vec<RawParam> {
+fn typed(function: &Function, errors: &mut Errors) -> Vec<PatType> {
     let name = function.sig.ident.to_string();
     let mut params = parameters(function, &messages::receiver(&name), errors);
     params.retain(|param| {
         let ty = behind(&param.ty);
         let context = is_named(ty, "ForwardContext") || is_named(ty, "BackwardContext");
         if context {
-            let RawParam { attrs, pat, ty } = param;
-            errors.at(quote!(#(#attrs)* #pat: #ty), messages::context(&name));
+            errors.at(param, messages::context(&name));
         }
         !context
     });

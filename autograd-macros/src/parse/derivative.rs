@@ -78,7 +78,7 @@ fn taken(
             if let Type::ImplTrait(ty) = bare(&param.ty) {
                 errors.at(ty, messages::derivative_impl_trait(name));
             }
-            GradientParam { name: pattern_name(&param.pat), ty: param.ty }
+            GradientParam { name: pattern_name(&param.pat), ty: *param.ty }
         })
         .collect();
     (context, params)

@@ -2,36 +2,22 @@
 
 use proc_macro2::Ident;
 use quote::ToTokens;
-use syn::{Attribute, FnArg, Pat, PatType, ReturnType, Type};
+use syn::{FnArg, Pat, PatType, ReturnType, Type};
 
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Function, Returned, argument_of, bare, last_segment};
 
-pub(crate) struct RawParam {
-    pub(crate) attrs: Vec<Attribute>,
-    pub(crate) pat: Pat,
-    pub(crate) ty: Type,
-}
-
 /// The parameters of a function; `receiver` is what is said of `self`. Tells what is wrong with a signature
 /// whoever it belongs to.
-pub(crate) fn parameters(
-    function: &Function,
-    receiver: &str,
-    errors: &mut Errors,
-) -> Vec<RawParam> {
+pub(crate) fn parameters(function: &Function, receiver: &str, errors: &mut Errors) -> Vec<PatType> {
     qualifiers(function, errors);
     let name = function.sig.ident.to_string();
     let mut params = Vec::new();
     for input in &function.sig.inputs {
         match input {
             FnArg::Receiver(found) => errors.at(found, receiver),
-            FnArg::Typed(param) => {
-                let PatType { attrs, pat, ty, .. } = param;
-                let (attrs, pat, ty) = (attrs.clone(), (**pat).clone(), (**ty).clone());
-                params.push(RawParam { attrs, pat, ty });
-            }
+            FnArg::Typed(param) => params.push(param.clone()),
             #[allow(unreachable_patterns, reason = "more may come with the language")]
             other => errors.at(other, messages::variadic(&name)),
         }

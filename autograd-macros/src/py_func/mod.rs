@@ -7,7 +7,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::parse::Parser;
 use syn::spanned::Spanned;
-use syn::{FnArg, GenericParam, Path, ReturnType, Type};
+use syn::{FnArg, GenericParam, PatType, Path, ReturnType, Type};
 
 use crate::args::crate_path;
 use crate::attributes::is_cfg;
@@ -20,7 +20,7 @@ use crate::items::Found;
 use crate::library::{import, private, private_at};
 use crate::messages::{plural, returned_count, twice};
 use crate::model::{Block, Function, Item};
-use crate::parse::{Known, RawParam, block, parameters, pattern_name, returned};
+use crate::parse::{Known, block, parameters, pattern_name, returned};
 use crate::tokens::{ends, local, named, parts, plain_name};
 
 /// What stands between the parentheses of the attribute.
@@ -354,13 +354,13 @@ fn named_parameters(function: &Function, errors: &mut Errors) -> Option<Vec<Valu
     }
     let mut sound = params.len() == sig.inputs.len();
     let mut values = Vec::new();
-    for RawParam { pat, ty, .. } in params {
+    for PatType { pat, ty, .. } in params {
         match pattern_name(&pat) {
             Some(ident) => {
                 // `_y` is `y` that is not read.
                 let text = ident.to_string();
                 let name = named(text.trim_start_matches('_'), ident.span()).unwrap_or(ident);
-                values.push(Value { name, ty });
+                values.push(Value { name, ty: *ty });
             }
             None => {
                 errors.at(pat, messages::parameter_needs_name(&name));

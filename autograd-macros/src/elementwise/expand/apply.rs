@@ -9,6 +9,7 @@ use crate::builder;
 use crate::elementwise::model::{Forward, Kind};
 use crate::expansion::{self, Mode};
 use crate::library::private;
+use crate::tokens::{local, text};
 
 impl Expansion<'_> {
     /// `apply`, `try_apply` and the builder, and what checks a backward that was written by hand.
@@ -92,7 +93,7 @@ impl Expansion<'_> {
             quote!(&#p::elementwise::MaskElement::mask(#ident))
         });
         let masks: Vec<_> = masks.collect();
-        let (op, outputs) = (crate::tokens::local("op"), crate::tokens::local("outputs"));
+        let (op, outputs) = (local("op"), local("outputs"));
         let plain: Vec<_> = forward.of(Kind::Plain).map(|param| &param.ident).collect();
         let alone = plain.is_empty();
         let take = quote! {
@@ -176,21 +177,12 @@ impl Expansion<'_> {
             return None;
         }
         // Numbers without a default are tried with some; other types the macro knows nothing of.
-        let tried = |value: f64| -> Option<Vec<TokenStream>> {
-            forward
-                .of(Kind::Plain)
-                .map(|param| match (&param.default, crate::tokens::text(&param.ty).as_str()) {
-                    (Some(default), _) => Some(default.to_token_stream()),
-                    (None, "f64") => Some(quote!(#value)),
-                    (None, _) => None,
-                })
-                .collect()
-        };
-        let plain = forward.of(Kind::Plain).any(|param| param.default.is_none());
-        let values: &[f64] = if plain { &[0.25, 1.0, 2.5] } else { &[1.0] };
-        let calls: Option<Vec<Vec<TokenStream>>> =
-            values.iter().map(|&value| tried(value)).collect();
-        let calls = calls?;
+        let value = local("value");
+        let given = forward.of(Kind::Plain).map(|param| match &param.default {
+            Some(default) => Some(default.to_token_stream()),
+            None => (text(&param.ty) == "f64").then(|| value.to_token_stream()),
+        });
+        let given: Vec<TokenStream> = given.collect::<Option<_>>()?;
         let op = &self.op.name;
         let name = format_ident!("{}_backward_is_the_derivative", op);
         let cfg = self.op.attrs.iter().filter(|attr| is(attr, &["cfg"]));
@@ -200,11 +192,12 @@ impl Expansion<'_> {
             #[test]
             #[allow(non_snake_case, unnameable_test_items)]
             fn #name() {
-                #(
-                    if let ::core::result::Result::Err(error) = <#op>::check_backward(#(#calls),*) {
+                for #value in [0.25, 1.0, 2.5] {
+                    let _ = #value;
+                    if let ::core::result::Result::Err(error) = <#op>::check_backward(#(#given),*) {
                         ::core::panic!("{error}");
                     }
-                )*
+                }
             }
         })
     }
