@@ -8,9 +8,7 @@ use super::{grads, order};
 use crate::errors::Errors;
 use crate::generics::parameter_name;
 use crate::messages;
-use crate::model::{
-    Derivative, Form, GradientParam, Layer, Param, Returns, TensorInput, float_output, output_form,
-};
+use crate::model::{Form, GradientParam, Layer, Param, TensorInput, float_output, output_form};
 use crate::parse::BACKWARD_CONTEXT;
 use crate::tokens::plain_name;
 
@@ -19,7 +17,7 @@ pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
     gradient_types(layer, errors);
     returned(layer, errors);
     // The macro makes a struct of this name.
-    let by_name = layer.backward.as_ref().and_then(Derivative::by_name);
+    let by_name = layer.backward.as_ref().and_then(|of| of.returns.by_name());
     let params = by_name.into_iter().flat_map(|_| &layer.generics.params);
     for parameter in params.filter(|of| parameter_name(of) == "Grads") {
         errors.at(parameter, messages::parameter_named_grads());
@@ -32,18 +30,18 @@ pub(crate) fn check_body(layer: &Layer, errors: &mut Errors) {
         of.iter().map(|(param, _)| plain_name(&param.ident)).collect()
     };
     let mut inputs = layer.differentiable();
-    match &backward.returns {
-        Returns::ByName(_) => {
+    match backward.returns.by_name() {
+        Some(_) => {
             inputs.retain(|(_, input)| input.form == Form::List);
             grads::empty_lists(&names(&inputs), &backward.function, errors);
         }
-        Returns::Tuple(..) => {
+        None if backward.returns.tuple => {
             let params = forward.params.iter().map(|param| &param.ident);
             let given = backward.params.iter().filter_map(|param| param.name.as_ref());
             let taken: Vec<String> = params.chain(given).map(plain_name).collect();
             order::check(&names(&inputs), &taken, backward.function.judged().0, errors);
         }
-        _ => {}
+        None => {}
     }
 }
 

@@ -16,7 +16,7 @@ use crate::check::types::{is_bare_gradient, kept_attrs, unsaveable};
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
 use crate::library::{import, private};
-use crate::model::{Derivative, Form, Function};
+use crate::model::{Form, Function};
 use crate::tokens::{local, plain_name, regroup, replace_ident};
 
 pub(crate) use pull::with_arguments;
@@ -100,7 +100,7 @@ impl Expansion<'_> {
             return fallback::silenced(reported, function);
         }
         let mut typed = None;
-        if let Some(grads) = self.layer.backward.as_ref().and_then(Derivative::by_name) {
+        if let Some(grads) = self.layer.backward.as_ref().and_then(|of| of.returns.by_name()) {
             match &mut sig.output {
                 ReturnType::Type(_, ty) if sig.ident == "backward" => {
                     let with_types = self.grads_type(grads);
