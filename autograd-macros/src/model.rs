@@ -250,7 +250,7 @@ impl Param {
 impl Returned {
     /// `Grads`, if a function returns the gradients by their names.
     pub(crate) fn by_name(&self) -> Option<&Type> {
-        let is_grads = |ty: &&Type| matches!(ty, Type::Path(path) if path.path.is_ident("Grads"));
+        let is_grads = |ty: &&Type| matches!(ty, Type::Path(path) if path.path.segments.len() == 1 && is_named(ty, "Grads"));
         self.whole.as_ref().filter(is_grads)
     }
 

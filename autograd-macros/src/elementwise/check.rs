@@ -54,7 +54,7 @@ fn inputs(forward: &Forward, errors: &mut Errors) {
     for param in &forward.params {
         let name = plain_name(&param.ident);
         if is_reserved(&name) {
-            errors.at(&param.ident, messages::reserved(&name, forward.outputs.len()));
+            errors.at(&param.ident, messages::reserved(&name, forward.outputs.parts.len()));
         }
     }
     let numbers: Vec<_> = forward.of(Kind::Real).map(|param| plain_name(&param.ident)).collect();
@@ -85,7 +85,7 @@ fn is_reserved(name: &str) -> bool {
 }
 
 fn outputs(forward: &Forward, errors: &mut Errors) {
-    if forward.outputs.is_empty() {
+    if forward.outputs.parts.is_empty() {
         return match &forward.function.sig.output {
             syn::ReturnType::Type(_, ty) => errors.at(ty, messages::returns(&text(ty))),
             syn::ReturnType::Default => {
@@ -93,7 +93,7 @@ fn outputs(forward: &Forward, errors: &mut Errors) {
             }
         };
     }
-    for ty in &forward.outputs {
+    for ty in &forward.outputs.parts {
         if is_tensor(ty) {
             errors.at(ty, messages::tensor_returned());
         } else if kind(ty) != Kind::Real {
@@ -148,10 +148,10 @@ fn reduced(forward: &Forward, backward: &Backward, args: &Args, errors: &mut Err
 fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
     let inputs: Vec<String> =
         forward.differentiable().iter().map(|param| plain_name(&param.ident)).collect();
-    if backward.grads || inputs.is_empty() {
+    if backward.returned.by_name().is_some() || inputs.is_empty() {
         return;
     }
-    let found = backward.returned.len();
+    let found = backward.returned.parts.len();
     if found != inputs.len() {
         let count = plural(inputs.len(), "differentiable input");
         let has = format!("{count} ({})", list(&inputs));
@@ -162,7 +162,7 @@ fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
             syn::ReturnType::Default => errors.at(&backward.function.sig.ident, message),
         };
     }
-    for (name, ty) in inputs.iter().zip(&backward.returned) {
+    for (name, ty) in inputs.iter().zip(&backward.returned.parts) {
         if kind(ty) != Kind::Real {
             let place: &Type = ty;
             errors.at(place.to_token_stream(), messages::returned_type(name, &text(ty)));

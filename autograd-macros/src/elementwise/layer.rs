@@ -91,8 +91,8 @@ impl Op {
     /// What a call returns, of tensors with these elements.
     pub(super) fn output(&self, p: &impl ToTokens, element: &TokenStream) -> TokenStream {
         let Some(forward) = &self.forward else { return TokenStream::new() };
-        let tensors = vec![quote!(#p::Tensor<#element>); forward.outputs.len()];
-        match forward.tuple {
+        let tensors = vec![quote!(#p::Tensor<#element>); forward.outputs.parts.len()];
+        match forward.outputs.tuple {
             true => quote!((#(#tensors,)*)),
             false => quote!(#(#tensors)*),
         }

@@ -133,8 +133,8 @@ fn forward(function: &Function, errors: &mut Errors) -> Forward {
             default: default.and_then(|(_, default)| default),
         });
     }
-    let (outputs, tuple) = returns(&function.sig.output);
-    Forward { function: function.clone(), params, outputs, tuple }
+    let outputs = returns(&function.sig.output);
+    Forward { function: function.clone(), params, outputs }
 }
 
 fn backward(function: &Function, errors: &mut Errors) -> Backward {
@@ -148,9 +148,8 @@ fn backward(function: &Function, errors: &mut Errors) -> Backward {
             None => errors.at(pat, messages::pattern()),
         }
     }
-    let (returned, tuple) = returns(&function.sig.output);
-    let grads = !tuple && matches!(returned.as_slice(), [ty] if is_named(ty, "Grads"));
-    Backward { function: function.clone(), params, returned, tuple, grads }
+    let returned = returns(&function.sig.output);
+    Backward { function: function.clone(), params, returned }
 }
 
 fn typed(function: &Function, errors: &mut Errors) -> Vec<PatType> {
@@ -168,11 +167,14 @@ fn typed(function: &Function, errors: &mut Errors) -> Vec<PatType> {
 }
 
 /// What a formula returns; a `Result` is none that it can.
-fn returns(output: &ReturnType) -> (Vec<Type>, bool) {
-    match (returned(output), output) {
-        (Returned { fallible: false, tuple, parts, .. }, _) => (parts, tuple),
-        (_, ReturnType::Type(_, ty)) => (vec![(**ty).clone()], false),
-        (_, ReturnType::Default) => (Vec::new(), false),
+fn returns(output: &ReturnType) -> Returned {
+    let found = returned(output);
+    match output {
+        ReturnType::Type(_, ty) if found.fallible => {
+            let (whole, parts) = (Some((**ty).clone()), vec![(**ty).clone()]);
+            Returned { fallible: false, whole, tuple: false, parts }
+        }
+        _ => found,
     }
 }
 

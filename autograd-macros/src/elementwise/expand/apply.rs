@@ -99,7 +99,7 @@ impl Expansion<'_> {
         let take = quote! {
             ::core::iter::Iterator::next(&mut #outputs).unwrap_or_else(|| ::core::unreachable!())
         };
-        let result = match (forward.outputs.len(), forward.tuple) {
+        let result = match (forward.outputs.parts.len(), forward.outputs.tuple) {
             (1, false) => take,
             (n, _) => {
                 let each = vec![take; n];
@@ -128,7 +128,8 @@ impl Expansion<'_> {
                 }
             }
         });
-        let one = alone && masks.is_empty() && forward.outputs.len() == 1 && !forward.tuple;
+        let one =
+            alone && masks.is_empty() && forward.outputs.parts.len() == 1 && !forward.outputs.tuple;
         let call = match &reals[..] {
             [x] if one => quote!(#p::elementwise::apply_one::<#element>(&#pair, #x)),
             _ => quote! {
