@@ -2,15 +2,16 @@
 
 use proc_macro2::Ident;
 
+use super::calls::grads;
+use super::order;
 use super::types::{tensor_in, together};
 use super::values::{Role, Value, Wanted, usual};
-use super::{grads, order};
 use crate::errors::Errors;
 use crate::generics::parameter_name;
 use crate::messages;
-use crate::model::{Form, GradientParam, Layer, Param, TensorInput, float_output, output_form};
+use crate::model::{Form, GradientParam, Layer, float_output, output_form};
 use crate::parse::BACKWARD_CONTEXT;
-use crate::tokens::plain_name;
+use crate::tokens::{plain_name, text};
 
 pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
     gradient_count(layer, errors);
@@ -26,22 +27,24 @@ pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
 
 pub(crate) fn check_body(layer: &Layer, errors: &mut Errors) {
     let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
-    let names = |of: &[(&Param, &TensorInput)]| -> Vec<String> {
-        of.iter().map(|(param, _)| plain_name(&param.ident)).collect()
-    };
-    let mut inputs = layer.differentiable();
-    match backward.returns.by_name() {
-        Some(_) => {
-            inputs.retain(|(_, input)| input.form == Form::List);
-            grads::empty_lists(&names(&inputs), &backward.function, errors);
+    let (body, trees) = backward.function.judged();
+    let inputs = layer.differentiable();
+    let lists = inputs.iter().filter(|(_, input)| input.form == Form::List);
+    let lists: Vec<_> = lists.map(|(param, _)| &param.ident).collect();
+    if backward.returns.tuple {
+        let inputs = inputs.iter().map(|(param, _)| plain_name(&param.ident));
+        let inputs: Vec<String> = inputs.collect();
+        let params = forward.params.iter().map(|param| &param.ident);
+        let given = backward.params.iter().filter_map(|param| param.name.as_ref());
+        let taken: Vec<String> = params.chain(given).map(plain_name).collect();
+        order::check(&inputs, &taken, body, errors);
+    }
+    // A list of nothing, where each tensor of an input has a gradient, which no type shows.
+    for (field, value) in grads(trees).into_iter().flatten() {
+        let empty = ["[]", "vec![]", "Vec::new()", "std::vec::Vec::new()"];
+        if lists.contains(&&field) && empty.contains(&&text(&value)[..]) {
+            errors.at(value, messages::grads_field_empty(&plain_name(&field)));
         }
-        None if backward.returns.tuple => {
-            let params = forward.params.iter().map(|param| &param.ident);
-            let given = backward.params.iter().filter_map(|param| param.name.as_ref());
-            let taken: Vec<String> = params.chain(given).map(plain_name).collect();
-            order::check(&names(&inputs), &taken, backward.function.judged().0, errors);
-        }
-        None => {}
     }
 }
 

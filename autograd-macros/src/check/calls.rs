@@ -98,6 +98,28 @@ fn parts_of(tail: &[TokenTree]) -> Vec<TokenStream> {
     }
 }
 
+/// The fields of each `Grads { .. }` with a value, at any depth.
+pub(crate) fn grads(body: &Trees) -> Vec<Vec<(Ident, TokenStream)>> {
+    let mut found = Vec::new();
+    body.find(&mut |trees, at| {
+        if let [TokenTree::Ident(name), TokenTree::Group(fields), ..] = &trees[at..]
+            && name == "Grads"
+        {
+            let fields = tokens::parts(fields.stream()).into_iter().filter_map(|(part, _)| {
+                match &part.into_iter().collect::<Vec<_>>()[..] {
+                    [TokenTree::Ident(field), colon, value @ ..] if is_punct(Some(colon), ':') => {
+                        Some((field.clone(), value.iter().cloned().collect()))
+                    }
+                    _ => None,
+                }
+            });
+            found.push(fields.collect());
+        }
+        None::<()>
+    });
+    found
+}
+
 /// `dx`, `&dx`, `Some(dx)`, `dx.clone()`
 pub(crate) fn name(part: &TokenStream) -> Option<Ident> {
     let trees: Vec<TokenTree> =

@@ -5,7 +5,6 @@ pub(crate) mod calls;
 mod configured;
 mod context;
 pub(crate) mod forward;
-pub(crate) mod grads;
 mod habits;
 mod jvp;
 mod marks;

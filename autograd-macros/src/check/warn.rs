@@ -5,7 +5,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote_spanned;
 use syn::Type;
 
-use super::calls::{Uses, is_stub, returned_parts};
+use super::calls::{Uses, grads, is_stub, returned_parts};
 use crate::args::Args;
 use crate::messages;
 use crate::model::{Derivative, Function, Layer, bare, nearest};
@@ -71,11 +71,12 @@ fn unread_saved(layer: &Layer, backward: &Derivative) -> Option<TokenStream> {
 fn none_gradient(layer: &Layer, backward: &Derivative) -> Option<TokenStream> {
     let (body, trees) = (&backward.function.body, backward.function.trees());
     let inputs = layer.differentiable();
-    let fields = match backward.returns.by_name() {
+    let fields: Vec<Ident> = match backward.returns.by_name() {
         Some(_) => {
-            let literals = super::grads::literals(body.stream());
-            let [literal] = literals.as_slice() else { return None };
-            literal.none.clone()
+            let literals = grads(trees);
+            let [literal] = &literals[..] else { return None };
+            let none = literal.iter().filter(|(_, value)| text(value) == "None");
+            none.map(|(field, _)| field.clone()).collect()
         }
         None if trees.mentions("None") && !trees.mentions("return") => {
             let parts = returned_parts(body);
