@@ -65,11 +65,6 @@ pub(crate) fn of_each_call(attr: &Attribute) -> bool {
     says(attr, &["must_use", "deprecated"]) && !says(attr, &["doc"])
 }
 
-/// Those that stand on the start of a call.
-pub(crate) fn of_start(attr: &Attribute) -> bool {
-    says(attr, &["deprecated"]) && !says(attr, &["doc", "must_use"])
-}
-
 pub(crate) fn is_lint_of_types(attr: &Attribute) -> bool {
     const LINTS: &str = "non_camel_case_types missing_docs missing_debug_implementations \
         missing_copy_implementations";

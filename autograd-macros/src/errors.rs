@@ -4,11 +4,9 @@ use crate::tokens::ends;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 
-/// All that is wrong with a block. Must be read: it panics when dropped unread.
-pub(crate) struct Errors {
-    found: Vec<Report>,
-    read: bool,
-}
+/// All that is wrong with a block.
+#[must_use]
+pub(crate) struct Errors(Vec<Report>);
 
 struct Report {
     first: Span,
@@ -18,22 +16,21 @@ struct Report {
 
 impl Errors {
     pub(crate) fn new() -> Self {
-        Self { found: Vec::new(), read: false }
+        Self(Vec::new())
     }
 
     /// An error on some tokens, from the first to the last of them.
     pub(crate) fn at(&mut self, tokens: impl ToTokens, message: impl Into<String>) {
         let (first, last) = ends(tokens.into_token_stream());
-        self.found.push(Report { first, last, message: message.into() });
+        self.0.push(Report { first, last, message: message.into() });
     }
 
     pub(crate) fn at_span(&mut self, span: Span, message: impl Into<String>) {
-        self.found.push(Report { first: span, last: span, message: message.into() });
+        self.0.push(Report { first: span, last: span, message: message.into() });
     }
 
-    pub(crate) fn extend(&mut self, mut more: Self) {
-        more.read = true;
-        self.found.append(&mut more.found);
+    pub(crate) fn extend(&mut self, more: Self) {
+        self.0.extend(more.0);
     }
 
     pub(crate) fn syntax(&mut self, error: &syn::Error) {
@@ -43,23 +40,17 @@ impl Errors {
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.found.len()
+        self.0.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.found.is_empty()
-    }
-
-    /// For errors that have been reported already.
-    pub(crate) fn forget(mut self) {
-        self.read = true;
+        self.0.is_empty()
     }
 
     /// The errors as items, the first of them as a type of this name: the compiler does not know which
     /// type that is, and says nothing of its values.
-    pub(crate) fn into_items(mut self, name: &Ident) -> TokenStream {
-        self.read = true;
-        let mut all = self.found.iter().map(Report::to_tokens);
+    pub(crate) fn into_items(self, name: &Ident) -> TokenStream {
+        let mut all = self.0.iter().map(Report::to_tokens);
         let first = all.next();
         quote! {
             #[allow(dead_code, non_camel_case_types)]
@@ -68,18 +59,8 @@ impl Errors {
         }
     }
 
-    pub(crate) fn into_tokens(mut self) -> TokenStream {
-        self.read = true;
-        self.found.iter().map(Report::to_tokens).collect()
-    }
-}
-
-impl Drop for Errors {
-    fn drop(&mut self) {
-        assert!(
-            self.read || self.found.is_empty() || std::thread::panicking(),
-            "errors were found and not reported"
-        );
+    pub(crate) fn into_tokens(self) -> TokenStream {
+        self.0.iter().map(Report::to_tokens).collect()
     }
 }
 

@@ -16,8 +16,8 @@ use crate::library::private;
 use crate::model::{
     Block, Broken, Exists, Function, bare, behind, first_argument, is_named, last_segment,
 };
-use crate::parse::{CONTEXTS, pattern_name};
-use crate::tokens::{is_one_of, mentions, plain_name, replace_ident, text};
+use crate::parse::{CONTEXTS, other_item, pattern_name};
+use crate::tokens::{is_punct, mentions, replace_ident, text};
 
 /// What a caller of an op may name.
 pub(crate) const CALLS: [&str; 3] = ["apply", "try_apply", "with"];
@@ -98,40 +98,25 @@ pub(crate) fn of_existing(
 
 /// No impl block that could be understood: the tokens, and an `apply` for the type they make.
 pub(crate) fn of_tokens(tokens: TokenStream, errors: Errors) -> TokenStream {
-    match made_type(tokens.clone()).filter(|_| !errors.is_empty()) {
-        // The compiler would report the impl of what no crate may have, and that of an absent name.
-        None if !errors.is_empty() && is_impl(&tokens) => errors.into_tokens(),
-        Some(name) => {
-            let reported = reported_name(&name);
-            let items = errors.into_items(&reported);
-            let constants = constants(&CALLS, &Generics::default(), &name, &reported);
-            quote!(#items #tokens #constants)
-        }
-        None => {
-            let items = errors.into_tokens();
-            quote!(#items #tokens)
-        }
+    if errors.is_empty() {
+        return tokens;
     }
-}
-
-fn is_impl(tokens: &TokenStream) -> bool {
-    let word = tokens.clone().into_iter().find_map(|tree| match tree {
-        TokenTree::Ident(word) => is_one_of(&word, "impl fn mod trait use").then_some(word),
+    let made = match other_item(tokens.clone()) {
+        // The compiler would report the impl of what no crate may have, and that of an absent name.
+        None if mentions(&tokens, "impl") => return errors.into_tokens(),
+        Some(("a struct" | "an enum" | "a union", words)) if !is_punct(words.get(2), '<') => {
+            words.into_iter().nth(1)
+        }
         _ => None,
-    });
-    word.is_some_and(|word| word == "impl")
-}
-
-fn made_type(tokens: TokenStream) -> Option<Ident> {
-    let mut trees = tokens.into_iter();
-    trees.find(|tree| {
-        let words = ["struct", "enum", "union"];
-        matches!(tree, TokenTree::Ident(word) if words.iter().any(|made| word == made))
-    })?;
-    let Some(TokenTree::Ident(name)) = trees.next() else { return None };
-    let parameters =
-        matches!(trees.next(), Some(TokenTree::Punct(punct)) if punct.as_char() == '<');
-    (!parameters).then_some(name)
+    };
+    let Some(TokenTree::Ident(name)) = made else {
+        let items = errors.into_tokens();
+        return quote!(#items #tokens);
+    };
+    let reported = reported_name(&name);
+    let items = errors.into_items(&reported);
+    let constants = constants(&CALLS, &Generics::default(), &name, &reported);
+    quote!(#items #tokens #constants)
 }
 
 /// The compiler refuses the block, where an error of ours would be one more: calls that take anything, so
@@ -207,18 +192,9 @@ pub(crate) fn grads(reported: &Ident) -> TokenStream {
 }
 
 /// A function of an op after an error: what was reported of its signature is put right, its context and
-/// what it returns are of the type with the error, and its body stays as it was written. `unknown`: of
-/// another function, whose constants may be named here.
-pub(crate) fn silenced(
-    reported: &Ident,
-    function: &Function,
-    unknown: Option<&Generics>,
-) -> TokenStream {
+/// what it returns are of the type with the error, and its body stays as it was written.
+pub(crate) fn silenced(reported: &Ident, function: &Function) -> TokenStream {
     let Function { attrs, vis, sig: own, body, .. } = function;
-    let is_absent = |ty: &Type| {
-        let mut constants = unknown.into_iter().flat_map(Generics::const_params);
-        is_slip(ty) || constants.any(|of| mentions(ty, &of.ident.to_string()))
-    };
     let mut sig = own.clone();
     if !function.is_rule() {
         return quote!(#(#attrs)* #[allow(unused)] #vis #sig #body);
@@ -232,26 +208,19 @@ pub(crate) fn silenced(
     let returned = match &sig.output {
         ReturnType::Type(_, ty) => {
             let other = text(ty).contains(['&', '!', '_']) || mentions(ty, "impl");
-            (!other && !is_absent(ty)).then_some(ty)
+            (!other && !is_slip(ty)).then_some(ty)
         }
         ReturnType::Default => None,
     };
     sig.output = syn::parse_quote!(-> <(#reported, #returned) as ::core::iter::Iterator>::Item);
     let value = value_of(reported);
-    let mut seen: Vec<String> = Vec::new();
     let mut shadows = TokenStream::new();
     for input in &mut sig.inputs {
         let FnArg::Typed(param) = input else { continue };
         let Some(name) = pattern_name(&param.pat) else { continue };
-        let text = plain_name(&name);
-        if seen.contains(&text) {
-            let underscore_token = syn::Token![_](name.span());
-            *param.pat = syn::Pat::Wild(syn::PatWild { attrs: Vec::new(), underscore_token });
-        }
-        seen.push(text);
         let inner = behind(&param.ty);
         let absent =
-            is_absent(&param.ty) || matches!(bare(&param.ty), Type::ImplTrait(_) | Type::Infer(_));
+            is_slip(&param.ty) || matches!(bare(&param.ty), Type::ImplTrait(_) | Type::Infer(_));
         let context = CONTEXTS.iter().any(|context| is_named(inner, context));
         if context || absent {
             shadows.extend(quote!(let #name = #value;));

@@ -21,10 +21,12 @@ pub(crate) trait Form: Sized {
 
     fn check(&self, args: &Self::Args, errors: &mut Errors);
 
-    fn check_bodies(&self, errors: &mut Errors);
+    fn check_bodies(&self, _: &mut Errors) {}
 
     /// Whether the compiler refuses a type of a signature.
-    fn is_refused(&self) -> bool;
+    fn is_refused(&self) -> bool {
+        false
+    }
 
     fn expand(self, args: &Self::Args, mode: Mode) -> TokenStream;
 }
@@ -46,9 +48,8 @@ pub(crate) fn run<F: Form>(
     form.check_bodies(&mut found);
     // The compiler has reported a body that is still being written, and what else is found in it follows
     // from that.
-    match found.is_empty() || form.block().rules().all(Function::is_read) {
-        true => errors.extend(found),
-        false => found.forget(),
+    if found.is_empty() || form.block().rules().all(Function::is_read) {
+        errors.extend(found);
     }
     let refused = form.is_refused() || !form.block().broken.is_empty();
     let (mode, reported) = fallback::mode(&form.block().name, errors, refused);

@@ -5,7 +5,6 @@ use std::cell::OnceCell;
 
 use proc_macro2::{Delimiter, Group, Ident, Spacing, TokenStream, TokenTree};
 use quote::quote;
-use syn::ext::IdentExt;
 use syn::parse::discouraged::Speculative;
 use syn::parse::{ParseStream, Parser};
 use syn::{Attribute, Signature, Token, Visibility};
@@ -49,10 +48,10 @@ fn item(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Found> {
     let ahead = input.fork();
     let attrs = ahead.call(Attribute::parse_outer)?;
     let vis: Visibility = ahead.parse()?;
-    let default = specialization(&ahead)?;
-    if is_function(&ahead) {
-        input.advance_to(&ahead);
-        let sig = input.parse::<Signature>()?;
+    let default = ahead.parse::<Option<Token![default]>>()?;
+    let signature = ahead.fork();
+    if let Ok(sig) = signature.parse::<Signature>() {
+        input.advance_to(&signature);
         if let Some(word) = default {
             errors.at(word, messages::qualifier("default", &sig.ident.to_string()));
         }
@@ -88,17 +87,6 @@ fn item(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Found> {
     Ok(Found::Other(all))
 }
 
-/// The `default` of an unstable `default fn`.
-fn specialization(input: ParseStream<'_>) -> syn::Result<Option<Ident>> {
-    let word = input.fork().parse::<Option<Ident>>().ok().flatten();
-    match word {
-        Some(word) if word == "default" && !input.peek2(Token![!]) && !input.peek2(Token![::]) => {
-            input.parse().map(Some)
-        }
-        _ => Ok(None),
-    }
-}
-
 /// What a `$body:block` of `macro_rules!` stands for comes in a group without delimiters.
 fn inner(tree: TokenTree) -> TokenTree {
     if let TokenTree::Group(group) = &tree
@@ -110,26 +98,6 @@ fn inner(tree: TokenTree) -> TokenTree {
         }
     }
     tree
-}
-
-fn is_function(input: ParseStream<'_>) -> bool {
-    let ahead = input.fork();
-    // At most: const async unsafe extern "C" fn
-    for _ in 0..6 {
-        if ahead.peek(Token![fn]) {
-            return true;
-        }
-        let qualifier = ahead.peek(Token![const])
-            || ahead.peek(Token![async])
-            || ahead.peek(Token![unsafe])
-            || ahead.peek(Token![extern])
-            || ahead.peek(syn::LitStr)
-            || matches!(ahead.fork().call(Ident::parse_any), Ok(word) if word == "safe");
-        if !qualifier || ahead.parse::<TokenTree>().is_err() {
-            return false;
-        }
-    }
-    false
 }
 
 /// Up to a `;` or the end of a block in braces.

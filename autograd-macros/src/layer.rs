@@ -69,7 +69,7 @@ impl Form for Layer {
                 self.forward = Some(written);
             }
             let warnings = check::warn::warnings(&self, args);
-            let tests = check_arg::tests(&self, args, false);
+            let tests = check_arg::tests(&self, args);
             return quote!(#expansion #warnings #tests);
         }
         let path = private_path(args.krate.as_ref());

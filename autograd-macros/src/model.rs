@@ -105,8 +105,8 @@ pub(crate) struct Param {
     pub(crate) docs: Vec<Attribute>,
     pub(crate) ty: Type,
     pub(crate) kind: ParamKind,
-    /// Whether something was reported of it.
-    pub(crate) is_wrong: bool,
+    /// Whether its type is another name of one that may hide lifetimes, which it has.
+    pub(crate) is_named: bool,
 }
 
 pub(crate) enum ParamKind {
@@ -143,22 +143,12 @@ pub(crate) struct Derivative {
     pub(crate) context: Option<Ident>,
     /// Of backward the gradients of outputs; of `jvp` the inputs, and then their tangents.
     pub(crate) params: Vec<GradientParam>,
-    pub(crate) fallible: bool,
-    pub(crate) returns: Returns,
+    pub(crate) returns: Returned,
 }
 
 pub(crate) struct GradientParam {
     pub(crate) name: Option<Ident>,
     pub(crate) ty: Type,
-}
-
-/// What backward returns, less a `Result` around it.
-pub(crate) enum Returns {
-    Nothing,
-    One(Type),
-    Tuple(Type, Vec<Type>),
-    /// `Grads`, with the position of the name.
-    ByName(Type),
 }
 
 impl Layer {
@@ -247,16 +237,6 @@ impl Forward {
     }
 }
 
-impl Derivative {
-    /// `Grads`, if it returns the gradients by their names.
-    pub(crate) fn by_name(&self) -> Option<&Type> {
-        match &self.returns {
-            Returns::ByName(ty) => Some(ty),
-            _ => None,
-        }
-    }
-}
-
 impl Param {
     /// What is given for it where a caller gives nothing.
     pub(crate) fn default(&self) -> Option<&Expr> {
@@ -268,6 +248,12 @@ impl Param {
 }
 
 impl Returned {
+    /// `Grads`, if a function returns the gradients by their names.
+    pub(crate) fn by_name(&self) -> Option<&Type> {
+        let is_grads = |ty: &&Type| matches!(ty, Type::Path(path) if path.path.segments.len() == 1 && is_named(ty, "Grads"));
+        self.whole.as_ref().filter(is_grads)
+    }
+
     /// The tensors with a gradient.
     pub(crate) fn tensors(&self) -> impl Iterator<Item = (&Type, Form, &TypePath)> {
         let float = |ty| float_output(ty).map(|(form, tensor)| (ty, form, tensor));

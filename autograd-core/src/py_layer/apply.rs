@@ -100,21 +100,10 @@ impl Owned {
 #[must_use]
 #[track_caller]
 pub fn start<'a>(rules: &'static LayerRules, inputs: &'a [&'a dyn TensorInput]) -> Forward<'a> {
-    start_at(Location::caller(), rules, inputs)
-}
-
-/// As [`start`], with a given location.
-#[inline]
-#[must_use]
-pub fn start_at<'a>(
-    place: &'static Location<'static>,
-    rules: &'static LayerRules,
-    inputs: &'a [&'a dyn TensorInput],
-) -> Forward<'a> {
     Forward {
         rules,
         inputs,
-        location: place,
+        location: Location::caller(),
         saved: false,
         marked_not_inplace: false,
         materialize_set: false,

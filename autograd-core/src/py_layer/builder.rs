@@ -4,8 +4,6 @@
 //! [`Required`], [`Optional`] or [`Set`]. The bounds are on the methods, so that the compiler reports
 //! the messages below.
 
-use std::panic::Location;
-
 /// Not given yet, and without a default.
 #[doc(hidden)]
 pub struct Required;
@@ -56,35 +54,30 @@ impl<Name, T> Given<Name> for Set<T> {
 /// An argument that was given or has a default.
 #[doc(hidden)]
 pub trait GivenOr<Name, T>: Sized {
-    /// The given value, if any.
-    fn given(self) -> Option<T>;
-
     /// The given value, or the default.
-    fn take_or(self, default: impl FnOnce() -> T) -> T {
-        self.given().unwrap_or_else(default)
-    }
+    fn take_or(self, default: impl FnOnce() -> T) -> T;
 }
 
 #[diagnostic::do_not_recommend]
 impl<Name, T> GivenOr<Name, T> for Set<T> {
-    fn given(self) -> Option<T> {
-        Some(self.0)
+    fn take_or(self, _: impl FnOnce() -> T) -> T {
+        self.0
     }
 }
 
 #[diagnostic::do_not_recommend]
 impl<Name, T> GivenOr<Name, T> for Optional {
-    fn given(self) -> Option<T> {
-        None
+    fn take_or(self, default: impl FnOnce() -> T) -> T {
+        default()
     }
 }
 
-/// Calls a function with values whose types have unnameable lifetimes, and with the location of the call,
-/// which the function could not know itself.
-#[track_caller]
-pub fn call_placed<Values, R>(
-    function: impl FnOnce(&'static Location<'static>, Values) -> R,
-    values: Values,
-) -> R {
-    function(Location::caller(), values)
+/// The return type of functions, also with the lifetimes of their argument.
+#[doc(hidden)]
+pub trait Returned {
+    type Type;
+}
+
+impl<'a, R, const N: usize> Returned for [fn(&'a ()) -> R; N] {
+    type Type = R;
 }

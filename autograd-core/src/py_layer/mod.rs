@@ -24,11 +24,11 @@ mod tuples;
 #[cfg(feature = "verify")]
 mod verify;
 
-pub use apply::{Forward, expect, finish, finish_fallible, start, start_at, without_gradient};
+pub use apply::{Forward, expect, finish, finish_fallible, start, without_gradient};
 pub use backward::{
     GradEntries, GradFor, GradParam, Gradient, GradsFor, Lent, NamedGrad, RawBackward,
 };
-pub use builder::{Given, GivenOr, NotGiven, Optional, Required, Set, call_placed};
+pub use builder::{Given, GivenOr, NotGiven, Optional, Required, Returned, Set};
 pub use context::{
     BackwardContext, ForwardContext, InBackward, InForward, JvpContext, LayerAttrs, NotInJvp,
 };

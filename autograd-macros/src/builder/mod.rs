@@ -1,10 +1,10 @@
 //! Arguments by name: `Op::with().x(&x).apply()`.
 
-mod named;
+pub(crate) mod named;
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::{GenericParam, Lifetime};
+use syn::GenericParam;
 
 use crate::attributes::of_each_call;
 use crate::expansion::Expansion;
@@ -14,27 +14,24 @@ use crate::generics::{
 };
 use crate::library::private;
 use crate::model::{Forward, Layer, Param};
-use crate::tokens::{Trees, first_span, is_punct, local, mentions, plain_name, rewrite};
-use named::{Hidden, Named};
+use crate::tokens::{find_ident, first_span, mentions, plain_name};
+use named::{Named, Scope, without_self};
 
 /// What a call by name is made of.
 pub(crate) struct ByName {
     pub(crate) with: TokenStream,
     pub(crate) names: TokenStream,
     pub(crate) builder: TokenStream,
-    /// The function of the op that is reported where it is called, if the builder needs one.
-    pub(crate) placed: Option<Ident>,
 }
 
-/// The builder: a type with a state for each argument. `places`: whether the op can be called with
-/// the place of a call.
-pub(crate) fn expand(expansion: &Expansion<'_>, places: bool) -> Option<ByName> {
+/// The builder: a type with a state for each argument.
+pub(crate) fn expand(expansion: &Expansion<'_>) -> Option<ByName> {
     let forward = expansion.layer.forward.as_ref()?;
     let reserved = |param: &Param| param.ident == "apply" || param.ident == "try_apply";
     if forward.params.is_empty() || forward.params.iter().any(reserved) {
         return None;
     }
-    Some(Builder::new(expansion, forward, places).tokens())
+    Some(Builder::new(expansion, forward).tokens())
 }
 
 pub(crate) fn argument(layer: &Layer, ident: &Ident) -> TokenStream {
@@ -56,42 +53,28 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(expansion: &'a Expansion<'a>, forward: &'a Forward, places: bool) -> Self {
-        let op = &expansion.layer.name;
-        let count = forward.params.len();
-        // The user may have a type of this name.
-        let generics = &expansion.layer.generics;
+    fn new(expansion: &'a Expansion<'a>, forward: &'a Forward) -> Self {
+        let (op, generics) = (&expansion.layer.name, &expansion.layer.generics);
         let sig = &forward.function.sig;
-        let written = Trees::new(quote!(#op #generics #sig));
-        let taken = written.find_ident(|word| word.to_string().starts_with("Argument"));
+        // The user may have a type of this name.
+        let taken =
+            find_ident(quote!(#op #generics #sig), |word| word.to_string().starts_with("Argument"));
         let state = if taken.is_some() { "__Argument" } else { "Argument" };
-        let mut builder = Self {
+        // A type that may hide lifetimes is named as it was written.
+        let written = expansion.written.map_or(forward, |(written, _)| written);
+        let scope = Scope::new(expansion.layer, written);
+        let params = forward.params.iter().zip(&written.params).enumerate();
+        let named = params.map(|(position, (param, written))| {
+            scope.name(if param.is_named { written } else { param }, position, param.is_named)
+        });
+        Self {
             expansion,
             forward,
             name: generated(op, "With"),
             names: arguments_of(expansion.layer),
-            states: (0..count).map(|i| format_ident!("{state}{i}")).collect(),
-            named: Vec::new(),
-        };
-        // Lifetimes that the user wrote anywhere.
-        let taken = lifetimes_in(&written);
-        let own = &forward.function.sig.generics;
-        let parameters = own.type_params().chain(expansion.layer.generics.type_params());
-        let parameters: Vec<_> = parameters.map(|param| param.ident.to_string()).collect();
-        let known: Vec<_> =
-            own.params.iter().chain(&expansion.layer.generics.params).map(parameter_name).collect();
-        let params = forward.params.iter().enumerate();
-        builder.named = params
-            .map(|(position, param)| {
-                let mut named = Named::new(param, position, &parameters, &taken, places);
-                named.lifetimes.retain(|lifetime| !known.contains(&lifetime.to_string()));
-                named.ty = builder.without_self(named.ty);
-                let types = std::mem::take(&mut named.types);
-                named.types = types.into_iter().map(|ty| builder.without_self(ty)).collect();
-                named
-            })
-            .collect();
-        builder
+            states: (0..forward.params.len()).map(|i| format_ident!("{state}{i}")).collect(),
+            named: named.collect(),
+        }
     }
 
     fn tokens(&self) -> ByName {
@@ -104,7 +87,7 @@ impl<'a> Builder<'a> {
         let arguments = arguments(&layer.generics);
         let (lifetimes, others) = lifetimes_and_others(&layer.generics);
         let clause = &layer.generics.where_clause;
-        let (marked, mark) = (self.marked(), self.mark());
+        let (marked, mark) = self.mark();
         let (deprecated, keyword) = (self.expansion.deprecated(), layer.keyword());
         let start = self.forward.params.iter().map(|param| match param.default() {
             Some(_) => quote!(#p::Optional),
@@ -145,19 +128,14 @@ impl<'a> Builder<'a> {
                 #apply
             }
         };
-        ByName { with, names, builder, placed: self.placed() }
+        ByName { with, names, builder }
     }
 
-    /// The field that mentions the op's parameters, if it has any.
-    fn marked(&self) -> Option<TokenStream> {
+    /// The field that mentions the op's parameters, if it has any, and its value.
+    fn mark(&self) -> (Option<TokenStream>, Option<TokenStream>) {
         let generics = &self.expansion.layer.generics;
-        let phantom = phantom(generics);
-        (!generics.params.is_empty()).then(|| quote!(::core::marker::PhantomData<#phantom>,))
-    }
-
-    fn mark(&self) -> Option<TokenStream> {
-        let generics = &self.expansion.layer.generics;
-        (!generics.params.is_empty()).then(|| quote!(::core::marker::PhantomData))
+        let (phantom, data) = (phantom(generics), quote!(::core::marker::PhantomData));
+        (!generics.params.is_empty()).then(|| (quote!(#data<#phantom>,), data.clone())).unzip()
     }
 
     fn setter(&self, position: usize) -> TokenStream {
@@ -178,23 +156,18 @@ impl<'a> Builder<'a> {
         });
         let (doc, docs) = (format!("The argument `{}`.", plain_name(ident)), &param.docs);
         let doc = docs.is_empty().then(|| quote!(#[doc = #doc]));
-        let mark = self.mark();
-        // Of several lifetimes it must be said which is returned: the value is known by what takes it.
-        let value = (named.hidden == Hidden::AmongOthers).then(|| named::of(position));
-        let is_taken = value.as_ref().map(|value| quote!(fn(#ty): ::core::ops::FnOnce(#value)));
-        let ty = value.as_ref().map_or_else(|| ty.clone(), ToTokens::to_token_stream);
+        let (_, mark) = self.mark();
         let states = self.states.iter().enumerate().map(|(other, state)| {
             if other == position { quote!(#p::Set<#ty>) } else { quote!(#state) }
         });
         quote! {
             #doc #(#docs)*
-            #vis fn #ident<#(#lifetimes,)* #own #(#types,)* #value>(
+            #vis fn #ident<#(#lifetimes,)* #own #(#types),*>(
                 self,
                 #ident: #ty,
             ) -> #name<#(#arguments,)* #(#states),*>
             where
                 #state: #p::NotGiven<#names::#name_type>,
-                #is_taken
             {
                 #name(#(#values,)* #mark)
             }
@@ -206,60 +179,32 @@ impl<'a> Builder<'a> {
         let names = &self.names;
         let vis = self.expansion.forward_vis();
         let (mut lifetimes, mut types) = (Vec::new(), Vec::new());
-        let (mut bounds, mut values, mut taken) = (Vec::new(), Vec::new(), Vec::new());
-        // The arguments of the op's function, made of what was taken.
-        let (mut each, mut passed) = (Vec::new(), Vec::new());
-        let (mut given, mut hidden) = (Vec::new(), Vec::new());
+        let (mut bounds, mut values) = (Vec::new(), Vec::new());
         let op = self.expansion.op();
         for (position, param) in self.forward.params.iter().enumerate() {
             let named = &self.named[position];
             let (ty, state) = (&named.ty, &self.states[position]);
             let name_type = marker(&param.ident);
             let index = syn::Index::from(position);
-            let value = local(&format!("value{position}"));
-            passed.push(value.to_token_stream());
-            given.extend((0..named.types.len()).map(|i| named::implemented(position, i)));
             match param.default() {
                 None => {
-                    let given = quote!(#p::Given<#names::#name_type>);
+                    bounds.push(quote!(#state: #p::Given<#names::#name_type, Value = #ty>));
                     values.push(quote!(#p::Given::<#names::#name_type>::take(self.#index)));
-                    if named.hidden == Hidden::No {
-                        bounds.push(quote!(#state: #p::Given<#names::#name_type, Value = #ty>));
-                        taken.push(ty.clone());
-                    } else {
-                        bounds.push(quote!(#state: #given));
-                        taken.push(quote!(<#state as #given>::Value));
-                    }
                 }
                 Some(default) => {
                     let default = self.without_self(default.to_token_stream());
-                    let span = first_span(&default);
-                    let hides = named.hidden != Hidden::No;
-                    let ty = if hides { named::of(position).to_token_stream() } else { ty.clone() };
+                    let closure = quote_spanned!(first_span(&default)=> || -> #ty { #default });
                     let given_or = quote!(#p::GivenOr::<#names::#name_type, #ty>);
-                    if hides {
-                        taken.push(quote!(::core::option::Option<#ty>));
-                        values.push(quote!(#given_or::given(self.#index)));
-                        let closure = quote_spanned!(span=> || { #default });
-                        passed[position] = quote!(#value.unwrap_or_else(#closure));
-                        hidden.push(named::of(position));
-                    } else {
-                        taken.push(ty.clone());
-                        let closure = quote_spanned!(span=> || -> #ty { #default });
-                        values.push(quote!(#given_or::take_or(self.#index, #closure)));
-                    }
                     bounds.push(quote!(#state: #given_or));
+                    values.push(quote!(#given_or::take_or(self.#index, #closure)));
                 }
             }
-            each.push(value);
             bounds.extend(named.outlives.iter().cloned());
             lifetimes.extend(named.lifetimes.iter().cloned());
             types.extend(named.types.iter().cloned());
         }
         let own = &self.forward.function.sig.generics;
         let (own_lifetimes, own_others) = lifetimes_and_others(own);
-        let is_own = |lifetime: &Lifetime| own.lifetimes().any(|of| of.lifetime == *lifetime);
-        lifetimes.retain(|lifetime| !is_own(lifetime));
         let own_clause: TokenStream = own
             .where_clause
             .iter()
@@ -272,31 +217,7 @@ impl<'a> Builder<'a> {
         let turbofish = turbofish(own);
         let output = self.without_self(self.forward.output());
         let result = quote!(#p::Result<#output>);
-        let run = match self.placed() {
-            None => quote!(<#op>::try_apply #turbofish (#(#values),*)),
-            Some(placed) => {
-                let types = self.named.iter().zip(&self.forward.params).map(|(named, param)| {
-                    let ty = &named.ty;
-                    match param.default() {
-                        Some(_) if named.hidden != Hidden::No => {
-                            quote!(::core::option::Option<#ty>)
-                        }
-                        _ => ty.clone(),
-                    }
-                });
-                let place = quote!(&'static ::core::panic::Location<'static>);
-                let run = quote!(fn(#place, (#(#types,)*)) -> #result);
-                bounds.push(quote! {
-                    #run: ::core::ops::FnOnce(#place, (#(#taken,)*)) -> #result
-                });
-                let (function, here) = (local("function"), local("here"));
-                quote! {
-                    let #function: #run =
-                        |#here, (#(#each,)*)| <#op>::#placed #turbofish (#here, #(#passed),*);
-                    #p::call_placed(#function, (#(#values,)*))
-                }
-            }
-        };
+        let run = quote!(<#op>::try_apply #turbofish (#(#values),*));
         let place = Span::call_site().located_at(self.forward.function.sig.ident.span());
         let attrs: Vec<_> =
             self.forward.function.attrs.iter().filter(|attr| of_each_call(attr)).collect();
@@ -307,7 +228,7 @@ impl<'a> Builder<'a> {
                 #(#attrs)*
                 #[track_caller]
                 #vis fn #name<
-                    #(#own_lifetimes,)* #(#lifetimes,)* #(#own_others,)* #(#types,)* #(#hidden,)*
+                    #(#own_lifetimes,)* #(#lifetimes,)* #(#own_others,)* #(#types,)*
                 >(
                     self,
                 ) -> #output
@@ -321,19 +242,14 @@ impl<'a> Builder<'a> {
         };
         // What only the caller says cannot be found.
         let said = own_others.iter().map(|param| generics::argument(param));
-        let said: Vec<_> = said.chain(given.iter().map(ToTokens::to_token_stream)).collect();
-        let turbofish = (!said.is_empty()).then(|| quote!(::<#(#said,)* #(#hidden,)*>));
+        let given = self.named.iter().flat_map(|named| &named.given).map(ToTokens::to_token_stream);
+        let said: Vec<_> = said.chain(given).collect();
+        let turbofish = (!said.is_empty()).then(|| quote!(::<#(#said),*>));
         let run_or_panic = quote!(#p::expect(self.try_apply #turbofish ()));
         let apply = call("apply", "Runs the op.", output.clone(), run_or_panic);
         let try_doc = "As `apply`, with misuse of the op as an error instead of a panic.";
         let try_apply = call("try_apply", try_doc, result, run);
         quote!(#apply #try_apply)
-    }
-
-    /// A function in whose parameters lifetimes may be hidden knows not where it is called.
-    fn placed(&self) -> Option<Ident> {
-        let hides = self.named.iter().any(|named| named.hidden != Hidden::No);
-        hides.then(|| Ident::new("__try_apply_at", Span::call_site()))
     }
 
     /// Those of forward's own parameters that a setter needs.
@@ -361,32 +277,9 @@ impl<'a> Builder<'a> {
         quote!(#(#needed,)*)
     }
 
-    /// The op's name in place of `Self`, which is another type in the builder.
     fn without_self(&self, tokens: TokenStream) -> TokenStream {
-        let op = self.expansion.op();
-        let generic = !self.expansion.layer.generics.params.is_empty();
-        rewrite(tokens, &mut |trees, at| match &trees[at] {
-            // `Self::X` becomes `<Op<T>>::X`.
-            TokenTree::Ident(ident) if ident == "Self" => {
-                let path = generic && is_punct(trees.get(at + 1), ':');
-                Some((if path { quote!(<#op>) } else { op.to_token_stream() }, 1))
-            }
-            _ => None,
-        })
+        without_self(self.expansion.layer, tokens)
     }
-}
-
-fn lifetimes_in(written: &Trees) -> Vec<String> {
-    let mut found = Vec::new();
-    written.find(&mut |trees, at| {
-        if let [quote, TokenTree::Ident(name), ..] = &trees[at..]
-            && is_punct(Some(quote), '\'')
-        {
-            found.push(format!("'{name}"));
-        }
-        None::<()>
-    });
-    found
 }
 
 /// The name of a parameter as the name of a type.

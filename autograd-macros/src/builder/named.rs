@@ -1,102 +1,151 @@
-//! A parameter's type as the builder writes it: with names for what is anonymous in it.
+//! A parameter's type as generated code writes it: with names for what is anonymous in it.
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use std::cell::OnceCell;
+
+use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
-use syn::{GenericArgument, Lifetime, PathArguments, Type, TypeParamBound};
+use syn::{GenericArgument, GenericParam, Lifetime, PathArguments, Type, TypeParamBound};
 
-use crate::model::{PRIMITIVES, Param, ParamKind, bare, held};
-use crate::tokens::is_one_of;
+use crate::generics::{argument, generated, is_lifetime, parameter_name};
+use crate::library::private;
+use crate::model::{Forward, Layer, PRIMITIVES, Param, bare, held, type_arguments};
+use crate::tokens::{
+    find, is_one_of, is_punct, located, mentions, plain_name, rewrite, whole_span,
+};
 
-pub(super) struct Named {
-    pub(super) ty: TokenStream,
-    pub(super) hidden: Hidden,
-    pub(super) lifetimes: Vec<Lifetime>,
-    pub(super) types: Vec<TokenStream>,
-    pub(super) outlives: Vec<TokenStream>,
+/// What the types of forward's parameters may mention.
+pub(crate) struct Scope<'a> {
+    layer: &'a Layer,
+    forward: &'a Forward,
+    generics: Vec<&'a GenericParam>,
+    /// Lifetimes that the user wrote anywhere, once they were asked for.
+    taken: OnceCell<Vec<String>>,
 }
 
-/// Whether a type may have lifetimes that are not written, as `Names` where it is `Names<'a>`. They
-/// cannot be named, so its lifetimes stay as they are, and the type stands only where that is legal:
-/// among the parameters of a function.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Hidden {
-    No,
-    /// The only lifetime of the type, so what a function returns may hide it too.
-    Alone,
-    AmongOthers,
+pub(crate) struct Named {
+    pub(crate) ty: TokenStream,
+    pub(crate) lifetimes: Vec<Lifetime>,
+    /// Those that stand for an `impl Trait` in it, and what is asked of them.
+    pub(crate) given: Vec<Ident>,
+    pub(crate) types: Vec<TokenStream>,
+    pub(crate) outlives: Vec<TokenStream>,
+    /// Of a type that may hide lifetimes: what declares its name, and how it stands in a signature.
+    pub(crate) alias: Option<(TokenStream, Type)>,
 }
 
-impl Named {
-    /// `parameters`: the type parameters in scope; `taken`: the lifetimes that the user wrote.
-    pub(super) fn new(
-        param: &Param,
-        position: usize,
-        parameters: &[String],
-        taken: &[String],
-        may_hide: bool,
-    ) -> Self {
+impl<'a> Scope<'a> {
+    pub(crate) fn new(layer: &'a Layer, forward: &'a Forward) -> Self {
+        let own = &forward.function.sig.generics.params;
+        let mut generics: Vec<_> = layer.generics.params.iter().chain(own).collect();
+        generics.sort_by_key(|param| !is_lifetime(param));
+        Self { layer, forward, generics, taken: OnceCell::new() }
+    }
+
+    fn is_taken(&self, lifetime: &str) -> bool {
+        let taken = self.taken.get_or_init(|| {
+            let (op, sig) = (&self.layer.generics, &self.forward.function.sig);
+            let mut taken = Vec::new();
+            find(quote!(#op #sig), &mut |trees, at| {
+                if let [quote, TokenTree::Ident(name), ..] = &trees[at..]
+                    && is_punct(Some(quote), '\'')
+                {
+                    taken.push(format!("'{name}"));
+                }
+                None::<()>
+            });
+            taken
+        });
+        taken.iter().any(|taken| taken == lifetime)
+    }
+
+    /// The lifetimes that a type hides are named where they are asked for.
+    pub(crate) fn name(&self, param: &Param, position: usize, hidden: bool) -> Named {
         let mut ty = param.ty.clone();
-        let hidden = match &param.kind {
-            ParamKind::Plain { .. } if may_hide => Hidden::of(&ty, parameters),
-            _ => Hidden::No,
-        };
-        let names = hidden == Hidden::No;
-        let (lifetimes, types, outlives) = (Vec::new(), Vec::new(), Vec::new());
-        let mut namer = Namer { position, parameters, taken, names, lifetimes, types, outlives };
+        let (lifetimes, given, types) = (Vec::new(), Vec::new(), Vec::new());
+        let (implemented, outlives) = (Vec::new(), Vec::new());
+        let (scope, of) = (self, None);
+        let mut namer =
+            Namer { position, scope, hidden: of, lifetimes, given, types, implemented, outlives };
+        namer.hidden = hidden.then(|| namer.lifetime());
         namer.ty(&mut ty);
-        let Namer { lifetimes, types, outlives, .. } = namer;
-        Self { ty: ty.to_token_stream(), hidden, lifetimes, types, outlives }
-    }
-}
-
-impl Hidden {
-    fn of(ty: &Type, parameters: &[String]) -> Self {
-        let mut found = Found { hidden: 0, written: 0 };
-        found.look(ty, parameters);
-        match found {
-            Found { hidden: 0, .. } => Self::No,
-            Found { hidden: 1, written: 0 } => Self::Alone,
-            _ => Self::AmongOthers,
+        let Namer { hidden, lifetimes, given, types, implemented, outlives, .. } = namer;
+        let without_self = |tokens| without_self(self.layer, tokens);
+        let types = types.into_iter().map(without_self).collect();
+        let ty = without_self(ty.to_token_stream());
+        let mut named = Named { ty, lifetimes, given, types, outlives, alias: None };
+        if let Some(hidden) = hidden {
+            self.declare(param, &hidden, &implemented, &mut named);
         }
-    }
-}
-
-struct Found {
-    /// Types that may hide some.
-    hidden: usize,
-    /// Those that are seen, be they named or not.
-    written: usize,
-}
-
-impl Found {
-    fn look(&mut self, ty: &Type, parameters: &[String]) {
-        match bare(ty) {
-            Type::Reference(_) => self.written += 1,
-            Type::Path(path) if path.qself.is_none() => self.path(&path.path, parameters),
-            _ => {}
-        }
-        held(ty).into_iter().for_each(|ty| self.look(ty, parameters));
+        named
     }
 
-    fn path(&mut self, path: &syn::Path, parameters: &[String]) {
+    /// Gives a type that may hide lifetimes, as `Names` where it is `Names<'a>`, a name that has them: they
+    /// cannot be written, but where a function returns the type, they are those of its argument.
+    fn declare(&self, param: &Param, hidden: &Lifetime, implemented: &[Type], named: &mut Named) {
+        let (p, ty) = (private(), &named.ty);
+        let written = without_self(self.layer, param.ty.to_token_stream());
+        let stands = |name: &str| mentions(ty, name.trim_start_matches('\''));
+        let of = |of: &&Lifetime| *of != hidden && stands(&of.to_string());
+        let lifetimes: Vec<_> = named.lifetimes.iter().filter(of).collect();
+        let generics = self.generics.iter().filter(|of| stands(&parameter_name(of)));
+        let (used, declared): (Vec<_>, Vec<_>) = generics
+            .map(|param| match param {
+                GenericParam::Const(of) => {
+                    let (ident, ty) = (&of.ident, &of.ty);
+                    (argument(param), quote!(const #ident: #ty))
+                }
+                param => (argument(param), argument(param)),
+            })
+            .unzip();
+        let given = &named.given;
+        let name = generated(&self.layer.name, &format!("Type_{}", plain_name(&param.ident)));
+        // The length of the array is a proof of the type: without it, it is a type with an error.
+        let length = match used.is_empty() && given.is_empty() {
+            true => quote!({ #p::PhantomData::<fn(&()) -> #written>; 0 }),
+            false => quote!(0),
+        };
+        let declaration = quote! {
+            type #name<#hidden, #(#lifetimes,)* #(#declared,)* #(#given),*> =
+                <[fn(&#hidden ()) -> #ty; #length] as #p::Returned>::Type;
+        };
+        let elided = lifetimes.iter().map(|_| quote!('_));
+        let place = whole_span(&param.ty);
+        let shown = located(quote!(#name), place);
+        let own = quote!('_, #(#elided,)* #(#used,)* #(#implemented),*);
+        let taken = syn::parse_quote_spanned!(place=> #shown<#own>);
+        named.ty = quote!(#shown<#hidden, #(#lifetimes,)* #(#used,)* #(#given),*>);
+        named.alias = Some((declaration, taken));
+    }
+
+    fn is_type(&self, name: &str) -> bool {
+        let mut types = self.generics.iter().filter(|of| matches!(of, GenericParam::Type(_)));
+        types.any(|of| parameter_name(of) == name)
+    }
+
+    /// Whether a type may have lifetimes that are not written.
+    pub(crate) fn hides(&self, ty: &Type) -> bool {
+        let own = match bare(ty) {
+            Type::Path(path) if path.qself.is_none() => self.path_hides(&path.path),
+            _ => false,
+        };
+        own || held(ty).into_iter().any(|ty| self.hides(ty))
+    }
+
+    fn path_hides(&self, path: &syn::Path) -> bool {
         let (Some(first), Some(last)) = (path.segments.first(), path.segments.last()) else {
-            return;
+            return false;
         };
-        let lifetimes = match &last.arguments {
+        let written = match &last.arguments {
             PathArguments::AngleBracketed(arguments) => {
-                let of = |of: &&GenericArgument| matches!(of, GenericArgument::Lifetime(_));
-                arguments.args.iter().filter(of).count()
+                arguments.args.iter().any(|of| matches!(of, GenericArgument::Lifetime(_)))
             }
-            _ => 0,
+            _ => false,
         };
-        self.written += lifetimes;
-        let names = |of: &Ident| is_one_of(of, WITHOUT_LIFETIME) || is_one_of(of, PRIMITIVES);
-        let known = names(&last.ident)
-            || names(&first.ident)
-            || parameters.iter().any(|parameter| first.ident == parameter);
-        if !known && lifetimes == 0 {
-            self.hidden += 1;
-        }
+        let known = |of: &Ident| is_one_of(of, WITHOUT_LIFETIME) || is_one_of(of, PRIMITIVES);
+        !written
+            && !known(&last.ident)
+            && !known(&first.ident)
+            && !self.is_type(&first.ident.to_string())
     }
 }
 
@@ -104,24 +153,17 @@ impl Found {
 const WITHOUT_LIFETIME: &str = "Self String Vec Option Result Box Rc Arc Cell RefCell Mutex RwLock \
     HashMap HashSet BTreeMap BTreeSet Range RangeInclusive Duration Instant Path PathBuf PhantomData Tensor";
 
-/// The type of the value given for the parameter at this position, whatever it hides.
-pub(super) fn of(position: usize) -> Ident {
-    format_ident!("Given{position}")
-}
-
-/// The same of the `impl Trait` at this place in it.
-pub(super) fn implemented(position: usize, place: usize) -> Ident {
-    format_ident!("Given{position}_{place}")
-}
-
 /// Names what is anonymous in a type: lifetimes, and `impl Trait`.
 struct Namer<'a> {
     position: usize,
-    parameters: &'a [String],
-    taken: &'a [String],
-    names: bool,
+    scope: &'a Scope<'a>,
+    /// What stands for all lifetimes that the type hides, if it may hide some.
+    hidden: Option<Lifetime>,
     lifetimes: Vec<Lifetime>,
+    given: Vec<Ident>,
     types: Vec<TokenStream>,
+    /// Each `impl Trait` as it was written.
+    implemented: Vec<Type>,
     outlives: Vec<TokenStream>,
 }
 
@@ -136,7 +178,7 @@ impl Namer<'_> {
         if !self.lifetimes.is_empty() {
             name = format!("{name}_{}", self.lifetimes.len());
         }
-        while self.taken.contains(&name) {
+        while self.scope.is_taken(&name) {
             name.push('_');
         }
         let lifetime = Lifetime::new(&name, Span::mixed_site());
@@ -155,16 +197,14 @@ impl Namer<'_> {
                     if quoted && text != "static" {
                         let lifetime = Lifetime { apostrophe: name.span(), ident: name };
                         self.outlives.push(quote!(#lifetime: #reference));
-                    } else if !quoted
-                        && (self.parameters.contains(&text) || text.starts_with("Given"))
-                    {
+                    } else if !quoted && (self.scope.is_type(&text) || text.starts_with("Given")) {
                         self.outlives.push(quote!(#name: #reference));
                     }
                     quoted = false;
                 }
                 TokenTree::Group(group) => {
                     // What functions take and return lives by itself.
-                    if group.delimiter() != proc_macro2::Delimiter::Parenthesis {
+                    if group.delimiter() != Delimiter::Parenthesis {
                         self.outlive(group.stream(), reference);
                     }
                     quoted = false;
@@ -174,17 +214,26 @@ impl Namer<'_> {
         }
     }
 
+    /// What a type hides must outlive a reference to it.
+    fn outlive_hidden(&mut self, ty: &Type, reference: &Lifetime) {
+        if let Some(hidden) = self.hidden.as_ref().filter(|_| self.scope.hides(ty)) {
+            self.outlives.push(quote!(#hidden: #reference));
+        }
+    }
+
     fn ty(&mut self, ty: &mut Type) {
         match ty {
             Type::Reference(reference) => {
-                let unnamed = reference.lifetime.as_ref().is_none_or(|name| name.ident == "_");
-                let anonymous = self.names && unnamed;
+                let anonymous = reference.lifetime.as_ref().is_none_or(|name| name.ident == "_");
                 if anonymous {
                     reference.lifetime = Some(self.lifetime());
                 }
                 self.ty(&mut reference.elem);
-                if let (true, Some(lifetime)) = (anonymous, &reference.lifetime) {
-                    self.outlive(reference.elem.to_token_stream(), lifetime);
+                if let Some(lifetime) = &reference.lifetime {
+                    if anonymous {
+                        self.outlive(reference.elem.to_token_stream(), lifetime);
+                    }
+                    self.outlive_hidden(&reference.elem, lifetime);
                 }
             }
             Type::Slice(slice) => self.ty(&mut slice.elem),
@@ -201,10 +250,12 @@ impl Namer<'_> {
             }
             Type::TraitObject(object) => self.bounds(object.bounds.iter_mut()),
             Type::ImplTrait(object) => {
+                self.implemented.push(Type::ImplTrait(object.clone()));
                 self.bounds(object.bounds.iter_mut());
                 let bounds = &object.bounds;
-                let ident = implemented(self.position, self.types.len());
+                let ident = format_ident!("Given{}_{}", self.position, self.types.len());
                 self.types.push(quote!(#ident: #bounds));
+                self.given.push(ident.clone());
                 *ty = Type::Path(syn::TypePath {
                     attrs: Vec::new(),
                     qself: None,
@@ -219,7 +270,7 @@ impl Namer<'_> {
         for bound in bounds {
             match bound {
                 TypeParamBound::Trait(bound) => self.path(&mut bound.path),
-                TypeParamBound::Lifetime(lifetime) if self.names && lifetime.ident == "_" => {
+                TypeParamBound::Lifetime(lifetime) if lifetime.ident == "_" => {
                     *lifetime = self.lifetime();
                 }
                 _ => {}
@@ -230,12 +281,16 @@ impl Namer<'_> {
     /// What functions take and return (`Fn(&T) -> &U`) has rules of its own, and stays.
     fn path(&mut self, path: &mut syn::Path) {
         for segment in &mut path.segments {
+            let types: Vec<Type> = type_arguments(segment).cloned().collect();
             let PathArguments::AngleBracketed(arguments) = &mut segment.arguments else { continue };
             for argument in &mut arguments.args {
                 match argument {
                     GenericArgument::Type(ty) => self.ty(ty),
-                    GenericArgument::Lifetime(lifetime) if self.names && lifetime.ident == "_" => {
-                        *lifetime = self.lifetime();
+                    GenericArgument::Lifetime(lifetime) => {
+                        if lifetime.ident == "_" {
+                            *lifetime = self.lifetime();
+                        }
+                        types.iter().for_each(|ty| self.outlive_hidden(ty, lifetime));
                     }
                     GenericArgument::AssocType(assoc) => self.ty(&mut assoc.ty),
                     _ => {}
@@ -243,4 +298,17 @@ impl Namer<'_> {
             }
         }
     }
+}
+
+/// The op's name in place of `Self`, which is another type in the builder.
+pub(super) fn without_self(layer: &Layer, tokens: TokenStream) -> TokenStream {
+    let op = &layer.self_ty;
+    rewrite(tokens, &mut |trees, at| match &trees[at] {
+        // `Self::X` becomes `<Op<T>>::X`.
+        TokenTree::Ident(ident) if ident == "Self" => {
+            let path = !layer.generics.params.is_empty() && is_punct(trees.get(at + 1), ':');
+            Some((if path { quote!(<#op>) } else { op.to_token_stream() }, 1))
+        }
+        _ => None,
+    })
 }

@@ -2,62 +2,50 @@
 
 use proc_macro2::Ident;
 
-use super::grads::Fields;
+use super::calls::grads;
+use super::order;
 use super::types::{tensor_in, together};
 use super::values::{Role, Value, Wanted, usual};
 use crate::errors::Errors;
 use crate::generics::parameter_name;
 use crate::messages;
-use crate::model::{
-    Derivative, Form, GradientParam, Layer, Param, ParamKind, Returns, float_output, output_form,
-};
+use crate::model::{Form, GradientParam, Layer, float_output, output_form};
 use crate::parse::BACKWARD_CONTEXT;
-use crate::tokens::plain_name;
+use crate::tokens::{plain_name, text};
 
 pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
     gradient_count(layer, errors);
     gradient_types(layer, errors);
     returned(layer, errors);
-    parameter_named_grads(layer, errors);
-}
-
-/// A parameter of the impl with the name of the struct that the macro makes for backward.
-fn parameter_named_grads(layer: &Layer, errors: &mut Errors) {
-    if layer.backward.as_ref().and_then(Derivative::by_name).is_none() {
-        return;
-    }
-    for parameter in layer.generics.params.iter().filter(|of| parameter_name(of) == "Grads") {
+    // The macro makes a struct of this name.
+    let by_name = layer.backward.as_ref().and_then(|of| of.returns.by_name());
+    let params = by_name.into_iter().flat_map(|_| &layer.generics.params);
+    for parameter in params.filter(|of| parameter_name(of) == "Grads") {
         errors.at(parameter, messages::parameter_named_grads());
     }
 }
 
 pub(crate) fn check_body(layer: &Layer, errors: &mut Errors) {
     let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
-    let by_name = match &backward.returns {
-        Returns::ByName(_) => true,
-        Returns::Tuple(..) => false,
-        _ => return,
-    };
+    let (body, trees) = backward.function.judged();
     let inputs = layer.differentiable();
     let lists = inputs.iter().filter(|(_, input)| input.form == Form::List);
-    let said = |param: &Param| -> Option<fn(&str) -> String> {
-        match param.kind {
-            _ if param.is_wrong => None,
-            ParamKind::Plain { .. } => Some(messages::grads_field_plain),
-            ParamKind::Tensor(_) => Some(messages::grads_field_stopped),
+    let lists: Vec<_> = lists.map(|(param, _)| &param.ident).collect();
+    if backward.returns.tuple {
+        let inputs = inputs.iter().map(|(param, _)| plain_name(&param.ident));
+        let inputs: Vec<String> = inputs.collect();
+        let params = forward.params.iter().map(|param| &param.ident);
+        let given = backward.params.iter().filter_map(|param| param.name.as_ref());
+        let taken: Vec<String> = params.chain(given).map(plain_name).collect();
+        order::check(&inputs, &taken, body, errors);
+    }
+    // A list of nothing, where each tensor of an input has a gradient, which no type shows.
+    for (field, value) in grads(trees).into_iter().flatten() {
+        let empty = ["[]", "vec![]", "Vec::new()", "std::vec::Vec::new()"];
+        if lists.contains(&&field) && empty.contains(&&text(&value)[..]) {
+            errors.at(value, messages::grads_field_empty(&plain_name(&field)));
         }
-    };
-    let fields = Fields {
-        names: inputs.iter().map(|(param, _)| plain_name(&param.ident)).collect(),
-        lists: lists.map(|(param, _)| plain_name(&param.ident)).collect(),
-        write: format!(
-            "write `{}` (`None` where there is no gradient)",
-            wanted_return(layer, true)
-        ),
-        params: forward.params.iter().map(|of| (plain_name(&of.ident), said(of))).collect(),
-        given: backward.params.iter().filter_map(|of| of.name.as_ref()).map(plain_name).collect(),
-    };
-    fields.check(by_name, &backward.function, errors);
+    }
 }
 
 /// `fn backward(ctx: .., dy: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>)`

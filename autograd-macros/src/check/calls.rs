@@ -59,8 +59,6 @@ impl Use {
     }
 }
 
-pub(crate) const DIVERGING: &str = "panic todo unimplemented unreachable";
-
 /// `todo!()`, `unimplemented!()`, `panic!()` alone: still being written.
 pub(crate) fn is_stub(body: &TokenStream) -> bool {
     let mut trees = body.clone().into_iter();
@@ -72,7 +70,7 @@ pub(crate) fn is_stub(body: &TokenStream) -> bool {
     matches!(
         first,
         (Some(TokenTree::Ident(name)), Some(TokenTree::Punct(bang)))
-            if bang.as_char() == '!' && is_one_of(&name, DIVERGING)
+            if bang.as_char() == '!' && is_one_of(&name, "panic todo unimplemented unreachable")
     )
 }
 
@@ -98,6 +96,28 @@ fn parts_of(tail: &[TokenTree]) -> Vec<TokenStream> {
         }
         one => vec![one.iter().cloned().collect()],
     }
+}
+
+/// The fields of each `Grads { .. }` with a value, at any depth.
+pub(crate) fn grads(body: &Trees) -> Vec<Vec<(Ident, TokenStream)>> {
+    let mut found = Vec::new();
+    body.find(&mut |trees, at| {
+        if let [TokenTree::Ident(name), TokenTree::Group(fields), ..] = &trees[at..]
+            && name == "Grads"
+        {
+            let fields = tokens::parts(fields.stream()).into_iter().filter_map(|(part, _)| {
+                match &part.into_iter().collect::<Vec<_>>()[..] {
+                    [TokenTree::Ident(field), colon, value @ ..] if is_punct(Some(colon), ':') => {
+                        Some((field.clone(), value.iter().cloned().collect()))
+                    }
+                    _ => None,
+                }
+            });
+            found.push(fields.collect());
+        }
+        None::<()>
+    });
+    found
 }
 
 /// `dx`, `&dx`, `Some(dx)`, `dx.clone()`

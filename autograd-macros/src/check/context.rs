@@ -4,13 +4,12 @@ use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::Expr;
 
 use super::calls::{Uses, is_stub};
-use super::paths::{ONCE, Walk};
 use super::types::{is_bare_gradient, is_list};
-use super::{habits, marks};
+use super::{habits, marks, once};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Derivative, Form, Forward, Layer, bare, behind, nearest};
-use crate::tokens::{Trees, parts, plain_name, text};
+use crate::tokens::{parts, plain_name, text};
 
 pub(super) fn check(layer: &Layer, errors: &mut Errors) {
     let before = errors.count();
@@ -21,41 +20,26 @@ pub(super) fn check(layer: &Layer, errors: &mut Errors) {
             declarations(layer, forward, errors);
         }
         let (body, trees) = forward.function.judged();
-        let lists = lists(forward);
-        if let Some(context) = &forward.context
-            && (may_break_a_rule(trees) || !lists.is_empty() && trees.mentions(ONCE[0]))
-        {
-            let Walk { calls, twice, repeated, .. } = Walk::new(context, &lists, body);
-            for call in twice {
-                errors.at(&call, messages::call_twice(&call.to_string()));
-            }
-            for (call, list, place) in repeated {
-                let is_list = layer.saved.as_ref().is_some_and(is_list);
-                let declare = (!is_list).then(|| saved_list(layer));
-                let message = messages::save_of_each(&plain_name(&list), place, declare.as_deref());
-                errors.at(call, message);
-            }
-            for call in &calls {
-                marks::check(call, forward, body, errors);
-            }
-            if let Some(backward) = &layer.backward {
-                materialize(&calls, backward, errors);
-            }
+        let Some(context) = &forward.context else { return };
+        for call in once::twice(body, context, Vec::new()) {
+            errors.at(&call, messages::call_twice(&call.to_string()));
+        }
+        for (call, list, place) in once::of_each(trees, context, &lists(forward)) {
+            let is_list = layer.saved.as_ref().is_some_and(is_list);
+            let declare = (!is_list).then(|| saved_list(layer));
+            let message = messages::save_of_each(&plain_name(list), place, declare.as_deref());
+            errors.at(call, message);
+        }
+        let uses = Uses::new(trees, context);
+        let calls: Vec<_> =
+            uses.iter().filter_map(|used| Some((&used.name, used.given()?))).collect();
+        for (_, given) in calls.iter().filter(|(call, _)| *call == "mark_non_differentiable") {
+            marks::check(given.clone(), forward, body, errors);
+        }
+        if let Some(backward) = &layer.backward {
+            materialize(&calls, backward, errors);
         }
     }
-}
-
-/// Whether a call that is made once stands there more often, or one whose arguments are checked.
-fn may_break_a_rule(body: &Trees) -> bool {
-    let mut made = [0; ONCE.len()];
-    body.find(&mut |trees, at| {
-        if let TokenTree::Ident(word) = &trees[at] {
-            ONCE.iter().zip(&mut made).for_each(|(once, made)| *made += usize::from(word == once));
-        }
-        None::<()>
-    });
-    let [save, set, checked @ ..] = made;
-    save > 1 || set > 1 || checked != [0; 3]
 }
 
 fn lists(forward: &Forward) -> Vec<Ident> {
@@ -154,10 +138,10 @@ fn attrs_example(forward: &Forward, arguments: &TokenStream) -> String {
     found.unwrap_or_else(|| "f64".to_owned())
 }
 
-fn materialize(calls: &[(Ident, TokenStream)], backward: &Derivative, errors: &mut Errors) {
+fn materialize(calls: &[(&Ident, TokenStream)], backward: &Derivative, errors: &mut Errors) {
     let off = calls
         .iter()
-        .any(|(call, given)| call == "set_materialize_grads" && given.to_string() == "false");
+        .any(|(call, given)| *call == "set_materialize_grads" && given.to_string() == "false");
     for param in backward.params.iter().filter(|_| off) {
         if is_bare_gradient(&param.ty) {
             let name = param.name.as_ref().map_or_else(|| "_".to_owned(), plain_name);

@@ -1,6 +1,6 @@
 //! The rules of forward's signature, and of what the impl must say for it.
 
-use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
+use proc_macro2::{Ident, TokenTree};
 use quote::ToTokens;
 use syn::{Type, TypeParamBound, TypePath};
 
@@ -8,10 +8,10 @@ use crate::args::Args;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
-    Layer, ParamKind, bare, bounds_of, element, float_output, hidden_tensor, nearest, output_form,
+    Layer, bare, bounds_of, element, float_output, hidden_tensor, nearest, output_form,
     tensor_of_bounds,
 };
-use crate::tokens::{find_ident, is_one_of, is_punct, mentions, plain_name, text};
+use crate::tokens::{find, find_ident, is_one_of, is_punct, mentions, plain_name, text};
 
 pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     tensor_inputs(layer, args, errors);
@@ -53,39 +53,31 @@ fn tensor_inputs(layer: &Layer, args: &Args, errors: &mut Errors) {
 fn defaults(layer: &Layer, errors: &mut Errors) {
     let Some(forward) = &layer.forward else { return };
     for param in &forward.params {
-        let ParamKind::Plain { default: Some(default) } = &param.kind else { continue };
+        let Some(default) = param.default().map(ToTokens::to_token_stream) else { continue };
+        // Closures and blocks bind names of their own.
+        if text(&default).contains(['|', '{']) {
+            continue;
+        }
         let others = forward.params.iter().filter(|other| other.ident != param.ident);
         // A function may have the name of a parameter that is one.
         let others = others.filter(|other| !matches!(bare(&other.ty), Type::FnPtr(_)));
         let others: Vec<&Ident> = others.map(|other| &other.ident).collect();
-        if let Some(found) = value_named(&default.to_token_stream(), &others) {
+        let found = find(default, &mut |trees, at| match &trees[at] {
+            TokenTree::Ident(word) if others.contains(&word) => {
+                let before = at.checked_sub(1).map(|at| &trees[at]);
+                let after = trees.get(at + 1);
+                let part = is_punct(before, '.') || is_punct(before, ':');
+                let other = matches!(after, Some(TokenTree::Group(_))) || is_punct(after, ':');
+                (!part && !other && !is_punct(after, '!')).then(|| word.clone())
+            }
+            _ => None,
+        });
+        if let Some(found) = found {
             let (name, other) = (plain_name(&param.ident), plain_name(&found));
             let message = messages::default_of_another(&name, &other, &text(&param.ty));
             errors.at(found, message);
         }
     }
-}
-
-/// The first of these names that stands for a value: neither a field, a call, a path nor bound here.
-fn value_named(tokens: &TokenStream, names: &[&Ident]) -> Option<Ident> {
-    let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
-    let is = |at: usize, c: char| is_punct(trees.get(at), c);
-    // Closures and blocks bind names of their own.
-    if (0..trees.len()).any(|at| is(at, '|')) {
-        return None;
-    }
-    trees.iter().enumerate().find_map(|(at, tree)| match tree {
-        TokenTree::Ident(word) if names.contains(&word) => {
-            let call = matches!(trees.get(at + 1), Some(TokenTree::Group(_)));
-            let before = at.checked_sub(1).is_some_and(|at| is(at, '.') || is(at, ':'));
-            let part = before || is(at + 1, ':') || is(at + 1, '!');
-            (!call && !part).then(|| word.clone())
-        }
-        TokenTree::Group(group) if group.delimiter() != Delimiter::Brace => {
-            value_named(&group.stream(), names)
-        }
-        _ => None,
-    })
 }
 
 fn tensor_outputs(layer: &Layer, errors: &mut Errors) {
@@ -141,14 +133,6 @@ fn function_generics(layer: &Layer, errors: &mut Errors) {
         if let Some(tensor) = inputs.chain(outputs).find(|tensor| mentions(*tensor, &name)) {
             let op = layer.name.to_string();
             errors.at(tensor, messages::function_generic(&name, &text(parameter), &op));
-        }
-    }
-    let Some(backward) = &layer.backward else { return };
-    for parameter in forward.function.sig.generics.const_params() {
-        let sig = backward.function.sig.to_token_stream();
-        if let Some(found) = find_ident(sig, |ident| *ident == parameter.ident) {
-            let (name, op) = (parameter.ident.to_string(), layer.name.to_string());
-            errors.at(found, messages::constant_of_forward(&name, &text(parameter), &op));
         }
     }
 }

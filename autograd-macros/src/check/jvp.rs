@@ -5,7 +5,7 @@ use super::values::{Role, Value, Wanted, usual};
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{Derivative, GradientParam, Layer, ParamKind, Returns};
+use crate::model::{Derivative, GradientParam, Layer, ParamKind};
 use crate::tokens::plain_name;
 
 pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
@@ -117,7 +117,7 @@ fn returned(layer: &Layer, jvp: &Derivative, errors: &mut Errors) {
         return;
     }
     let write = wanted_return(layer);
-    if let Returns::ByName(ty) = &jvp.returns {
+    if let Some(ty) = jvp.returns.by_name() {
         return errors.at(ty, messages::jvp_returned_grads(&write));
     }
     let values = outputs.iter().enumerate().map(|(position, (_, form, tensor))| Value {

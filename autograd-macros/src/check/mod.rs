@@ -5,13 +5,11 @@ pub(crate) mod calls;
 mod configured;
 mod context;
 pub(crate) mod forward;
-pub(crate) mod grads;
 mod habits;
 mod jvp;
 mod marks;
+mod once;
 mod order;
-mod paths;
-pub(crate) mod question;
 pub(crate) mod refused;
 pub(crate) mod types;
 mod values;
@@ -37,7 +35,6 @@ pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
 pub(crate) fn check_bodies(layer: &Layer, errors: &mut Errors) {
     backward::check_body(layer, errors);
     context::check(layer, errors);
-    layer.functions().for_each(|function| question::check(function, errors));
 }
 
 fn no_grad(layer: &Layer, args: &Args, errors: &mut Errors) {

@@ -10,45 +10,31 @@ use crate::tokens::plain_name;
 /// Holds a tuple of names at the end of backward, `(dw, dx)`, against the inputs they are the
 /// gradients of. `taken` are the names of backward's parameters, which may be like an input's
 /// gradient and are something else.
-pub(super) fn check(inputs: &[String], taken: &[&String], body: &Group, errors: &mut Errors) {
-    let parts = returned_parts(body);
-    if parts.len() != inputs.len() {
+pub(super) fn check(inputs: &[String], taken: &[String], body: &Group, errors: &mut Errors) {
+    let names: Vec<Option<Ident>> = returned_parts(body).iter().map(name).collect();
+    if names.len() != inputs.len() {
         return;
     }
-    let names: Vec<Option<Ident>> = parts.iter().map(name).collect();
-    let mut wrong: Vec<(usize, usize)> = Vec::new();
-    for (place, name) in names.iter().enumerate() {
-        if let Some(name) = name
-            && let Some(input) = input_of(&plain_name(name), inputs, taken)
-            && input != place
-        {
-            wrong.push((place, input));
-        }
-    }
+    let said = |name: &Option<Ident>| input_of(&plain_name(name.as_ref()?), inputs, taken);
+    let said: Vec<Option<usize>> = names.iter().map(said).collect();
+    let is_wrong = |place: &usize| said[*place].is_some_and(|input| input != *place);
+    let wrong: Vec<usize> = (0..names.len()).filter(is_wrong).collect();
+    let meant = |place: usize| wrong.iter().copied().find(|from| said[*from] == Some(place));
     // Names that are exchanged among themselves leave no other reading.
-    let mut places: Vec<usize> = wrong.iter().map(|&(place, _)| place).collect();
-    let mut meant: Vec<usize> = wrong.iter().map(|&(_, input)| input).collect();
-    places.sort_unstable();
-    meant.sort_unstable();
-    let Some(&(place, _)) = wrong.first() else { return };
-    let Some(first) = &names[place] else { return };
-    if places != meant {
-        return;
+    if let Some(&place) = wrong.first()
+        && let Some(first) = &names[place]
+        && wrong.iter().all(|place| meant(*place).is_some())
+    {
+        let right = (0..names.len()).map(|place| &names[meant(place).unwrap_or(place)]);
+        let right = right.map(|name| name.as_ref().map_or("..".to_owned(), Ident::to_string));
+        let right = right.collect::<Vec<_>>().join(", ");
+        errors.at(first, messages::gradients_swapped(&first.to_string(), &inputs[place], &right));
     }
-    let written = |place: usize| match wrong.iter().find(|&&(_, input)| input == place) {
-        Some(&(from, _)) => names[from].as_ref().map(Ident::to_string),
-        None => names[place].as_ref().map(Ident::to_string),
-    };
-    let right: Vec<String> =
-        (0..inputs.len()).map(|place| written(place).unwrap_or_else(|| "..".to_owned())).collect();
-    let message =
-        messages::gradients_swapped(&first.to_string(), &inputs[place], &right.join(", "));
-    errors.at(first, message);
 }
 
 /// The one input whose gradient a name says it is.
-fn input_of(name: &str, inputs: &[String], taken: &[&String]) -> Option<usize> {
-    if taken.iter().any(|other| *other == name) {
+fn input_of(name: &str, inputs: &[String], taken: &[String]) -> Option<usize> {
+    if taken.iter().any(|other| other == name) {
         return None;
     }
     let says = |input: &String| {

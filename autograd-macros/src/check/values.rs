@@ -1,12 +1,12 @@
 //! What backward and `jvp` take and return, against what is known of it from forward.
 
-use syn::{ReturnType, Type, TypePath};
+use syn::{Type, TypePath};
 
 use super::types::{is_list, is_plain, other_element, surely_wrong, tensor_in};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
-    Form, Function, Returns, argument_of, as_tensor, bare, held, last_segment, output_form,
+    Form, Function, Returned, argument_of, as_tensor, bare, held, last_segment, output_form,
 };
 use crate::tokens::text;
 
@@ -97,39 +97,33 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    pub(crate) fn check(&self, returns: &Returns, function: &Function, errors: &mut Errors) {
+    pub(crate) fn check(&self, returns: &Returned, function: &Function, errors: &mut Errors) {
         let (count, name) = (self.values.len(), &function.sig.ident);
         let said = name.to_string();
         let other =
             |found| messages::returned_count(&said, found, self.one, &self.has, &self.write);
-        match returns {
-            Returns::Nothing => match &function.sig.output {
-                ReturnType::Default => errors.at(name, other(0)),
-                ReturnType::Type(_, ty) => errors.at(ty, other(0)),
-            },
-            Returns::Tuple(whole, types) if types.len() != count => {
-                errors.at(whole, other(types.len()));
+        let Some(whole) = &returns.whole else { return errors.at(name, other(0)) };
+        match &returns.parts[..] {
+            _ if returns.by_name().is_some() => {}
+            parts if parts.is_empty() || returns.tuple && parts.len() != count => {
+                errors.at(whole, other(parts.len()));
             }
-            Returns::Tuple(_, types) if count > 1 => {
-                let each = self.values.iter().zip(types);
+            parts if returns.tuple && count > 1 => {
+                let each = self.values.iter().zip(parts);
                 each.for_each(|(value, ty)| value.check(ty, None, errors));
             }
-            Returns::Tuple(ty, _) | Returns::One(ty) if count == 1 => {
-                self.values[0].check(ty, None, errors);
-            }
-            Returns::One(ty) if is_list(ty) => {
-                let found = text(ty);
+            _ if count == 1 => self.values[0].check(whole, None, errors),
+            _ if is_list(whole) => {
+                let found = text(whole);
                 let message =
                     messages::returned_list(&said, &found, self.one, &self.has, &self.write);
-                errors.at(ty, message);
+                errors.at(whole, message);
             }
             // An alias may be a tuple.
-            Returns::One(ty) => {
-                if output_form(argument_of(ty, "Option").unwrap_or(ty)).is_some() {
-                    errors.at(ty, other(1));
-                }
+            _ if output_form(argument_of(whole, "Option").unwrap_or(whole)).is_some() => {
+                errors.at(whole, other(1));
             }
-            Returns::Tuple(..) | Returns::ByName(_) => {}
+            _ => {}
         }
     }
 }

@@ -5,10 +5,10 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote_spanned;
 use syn::Type;
 
-use super::calls::{Uses, is_stub, returned_parts};
+use super::calls::{Uses, grads, is_stub, returned_parts};
 use crate::args::Args;
 use crate::messages;
-use crate::model::{Derivative, Function, Layer, Returns, bare, nearest};
+use crate::model::{Derivative, Function, Layer, bare, nearest};
 use crate::tokens::{ends, first_span, plain_name, text};
 
 pub(crate) fn warnings(layer: &Layer, args: &Args) -> TokenStream {
@@ -71,15 +71,14 @@ fn unread_saved(layer: &Layer, backward: &Derivative) -> Option<TokenStream> {
 fn none_gradient(layer: &Layer, backward: &Derivative) -> Option<TokenStream> {
     let (body, trees) = (&backward.function.body, backward.function.trees());
     let inputs = layer.differentiable();
-    let fields = match &backward.returns {
-        Returns::ByName(_) => {
-            let literals = super::grads::literals(body.stream());
-            let [literal] = literals.as_slice() else { return None };
-            literal.none.clone()
+    let fields: Vec<Ident> = match backward.returns.by_name() {
+        Some(_) => {
+            let literals = grads(trees);
+            let [literal] = &literals[..] else { return None };
+            let none = literal.iter().filter(|(_, value)| text(value) == "None");
+            none.map(|(field, _)| field.clone()).collect()
         }
-        Returns::Tuple(..) | Returns::One(_)
-            if trees.mentions("None") && !trees.mentions("return") =>
-        {
+        None if trees.mentions("None") && !trees.mentions("return") => {
             let parts = returned_parts(body);
             if parts.len() != inputs.len() {
                 return None;
@@ -92,7 +91,7 @@ fn none_gradient(layer: &Layer, backward: &Derivative) -> Option<TokenStream> {
             });
             named.collect()
         }
-        _ => return None,
+        None => return None,
     };
     let each = fields
         .iter()

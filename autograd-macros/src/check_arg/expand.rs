@@ -13,8 +13,8 @@ use crate::model::{
 };
 use crate::tokens::{local, mentions, plain_name, replace_ident, text};
 
-/// The tests of an op. `derived`: whether it has a `check_backward` that takes the plain parameters.
-pub(crate) fn tests(layer: &Layer, args: &Args, derived: bool) -> TokenStream {
+/// The tests of an op.
+pub(crate) fn tests(layer: &Layer, args: &Args) -> TokenStream {
     let Some(forward) = layer.forward.as_ref().filter(|_| !args.checks.is_empty()) else {
         return TokenStream::new();
     };
@@ -30,8 +30,7 @@ pub(crate) fn tests(layer: &Layer, args: &Args, derived: bool) -> TokenStream {
     };
     let private = private_path(args.krate.as_ref());
     let once_differentiable = args.once_differentiable.is_some();
-    Subject { layer, forward, ty, private, elements, once_differentiable, derived }
-        .tests(&args.checks)
+    Subject { layer, forward, ty, private, elements, once_differentiable }.tests(&args.checks)
 }
 
 struct Subject<'a> {
@@ -43,7 +42,6 @@ struct Subject<'a> {
     /// Type parameters that are elements of tensors: tried with both float types.
     elements: Vec<String>,
     once_differentiable: bool,
-    derived: bool,
 }
 
 impl Subject<'_> {
@@ -68,7 +66,7 @@ impl Subject<'_> {
         // A failure is shown at the user's line.
         let place = check.word.span();
         let order = local("order");
-        let (body, derived) = self.body(check, element, &order, place);
+        let body = self.body(check, element, &order, place);
         let mut base = base;
         base.set_span(place);
         let lints = quote! {
@@ -77,11 +75,9 @@ impl Subject<'_> {
                 clippy::all, clippy::pedantic, clippy::nursery
             )]
         };
-        let mut orders = vec![("first_order", quote!(First), derived)];
-        if !self.once_differentiable {
-            orders.push(("second_order", quote!(Second), None));
-        }
-        let tests = orders.into_iter().map(|(name, order, derived)| {
+        let orders = [("first_order", quote!(First)), ("second_order", quote!(Second))];
+        let orders = orders.into_iter().take(if self.once_differentiable { 1 } else { 2 });
+        let tests = orders.map(|(name, order)| {
             let name = format_ident!("{base}_{name}");
             let call = quote_spanned!(place=> #base(#p::check::Order::#order););
             quote! {
@@ -89,7 +85,7 @@ impl Subject<'_> {
                 #[cfg(test)]
                 #[test]
                 #lints
-                fn #name() { #derived #call }
+                fn #name() { #call }
             }
         });
         quote! {
@@ -102,20 +98,13 @@ impl Subject<'_> {
         }
     }
 
-    /// The check, and what compares a backward by hand with the derivative.
-    fn body(
-        &self,
-        check: &Check,
-        element: &str,
-        order: &Ident,
-        place: Span,
-    ) -> (TokenStream, Option<TokenStream>) {
+    fn body(&self, check: &Check, element: &str, order: &Ident, place: Span) -> TokenStream {
         let p = &self.private;
         let (name, op) = (plain_name(&self.layer.name), self.typed(&self.ty, element));
         let text = &check.text;
         let (inputs, at) = (local("inputs"), local("at"));
         let (mut given, mut taken) = (TokenStream::new(), TokenStream::new());
-        let (mut arguments, mut plain) = (Vec::new(), Vec::new());
+        let mut arguments = Vec::new();
         for (i, parameter) in self.forward.params.iter().enumerate() {
             let name = plain_name(&parameter.ident);
             let value = check.of(&name);
@@ -124,9 +113,8 @@ impl Subject<'_> {
                     let default = || Some(self.typed(&default.to_token_stream(), element));
                     let value = value.map(|given| given.tokens.clone()).or_else(default);
                     // Outside of the block, the op is not `Self`.
-                    let value = replace_ident(value.unwrap_or_default(), "Self", &quote!(<#op>));
-                    plain.push(value.clone());
-                    arguments.push(value);
+                    let value = value.unwrap_or_default();
+                    arguments.push(replace_ident(value, "Self", &quote!(<#op>)));
                 }
                 ParamKind::Tensor(tensor) => {
                     let Some(value) = value else { continue };
@@ -145,24 +133,16 @@ impl Subject<'_> {
                 }
             }
         }
-        let derived = self.derived.then(|| {
-            quote_spanned! {place=>
-                if let ::core::result::Result::Err(error) = <#op>::check_backward(#(#plain),*) {
-                    ::core::panic!("{error}");
-                }
-            }
-        });
         let outputs = self.outputs(quote!(<#op>::apply(#(#arguments),*)));
         let run = quote_spanned!(place=> #p::check::run);
-        let body = quote! {
+        quote! {
             let mut #inputs = #p::check::Inputs::new();
             #given
             #run(#name, #text, #order, &#inputs, |#at: &#p::check::At| {
                 #taken
                 #outputs
             });
-        };
-        (body, derived)
+        }
     }
 
     /// A type or an expression with an element type in place of the parameters for one.

@@ -4,11 +4,10 @@ use quote::ToTokens;
 use syn::Type;
 
 use super::messages;
-use super::model::{Backward, Forward, Kind, Meant, Op, Param};
+use super::model::{Backward, Forward, Kind, Meant, Op};
 use super::parse::{is_tensor, kind};
 use crate::args::Args;
 use crate::check::forward::slip;
-use crate::check::grads::Fields;
 use crate::check::near;
 use crate::check::types::together;
 use crate::errors::Errors;
@@ -55,7 +54,7 @@ fn inputs(forward: &Forward, errors: &mut Errors) {
     for param in &forward.params {
         let name = plain_name(&param.ident);
         if is_reserved(&name) {
-            errors.at(&param.ident, messages::reserved(&name, forward.outputs.len()));
+            errors.at(&param.ident, messages::reserved(&name, forward.outputs.parts.len()));
         }
     }
     let numbers: Vec<_> = forward.of(Kind::Real).map(|param| plain_name(&param.ident)).collect();
@@ -86,7 +85,7 @@ fn is_reserved(name: &str) -> bool {
 }
 
 fn outputs(forward: &Forward, errors: &mut Errors) {
-    if forward.outputs.is_empty() {
+    if forward.outputs.parts.is_empty() {
         return match &forward.function.sig.output {
             syn::ReturnType::Type(_, ty) => errors.at(ty, messages::returns(&text(ty))),
             syn::ReturnType::Default => {
@@ -94,7 +93,7 @@ fn outputs(forward: &Forward, errors: &mut Errors) {
             }
         };
     }
-    for ty in &forward.outputs {
+    for ty in &forward.outputs.parts {
         if is_tensor(ty) {
             errors.at(ty, messages::tensor_returned());
         } else if kind(ty) != Kind::Real {
@@ -149,10 +148,10 @@ fn reduced(forward: &Forward, backward: &Backward, args: &Args, errors: &mut Err
 fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
     let inputs: Vec<String> =
         forward.differentiable().iter().map(|param| plain_name(&param.ident)).collect();
-    if backward.grads || inputs.is_empty() {
+    if backward.returned.by_name().is_some() || inputs.is_empty() {
         return;
     }
-    let found = backward.returned.len();
+    let found = backward.returned.parts.len();
     if found != inputs.len() {
         let count = plural(inputs.len(), "differentiable input");
         let has = format!("{count} ({})", list(&inputs));
@@ -163,35 +162,10 @@ fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
             syn::ReturnType::Default => errors.at(&backward.function.sig.ident, message),
         };
     }
-    for (name, ty) in inputs.iter().zip(&backward.returned) {
+    for (name, ty) in inputs.iter().zip(&backward.returned.parts) {
         if kind(ty) != Kind::Real {
             let place: &Type = ty;
             errors.at(place.to_token_stream(), messages::returned_type(name, &text(ty)));
         }
     }
-}
-
-/// The rules of what is returned, as it stands in the body.
-pub(super) fn check_bodies(op: &Op, errors: &mut Errors) {
-    let (Some(forward), Some(backward)) = (&op.forward, &op.backward) else { return };
-    if forward.of(Kind::Wrong).next().is_some() {
-        return;
-    }
-    let inputs = forward.differentiable().into_iter();
-    let names: Vec<String> = inputs.map(|param| plain_name(&param.ident)).collect();
-    let said = |param: &Param| -> Option<fn(&str) -> String> {
-        match param.kind {
-            Kind::Plain => Some(crate::messages::grads_field_plain),
-            _ => param.stop_gradient.then_some(crate::messages::grads_field_stopped),
-        }
-    };
-    let params = forward.params.iter();
-    let fields = Fields {
-        write: format!("write `Grads {{ {} }}`", names.join(", ")),
-        names,
-        lists: Vec::new(),
-        params: params.map(|of| (plain_name(&of.ident), said(of))).collect(),
-        given: backward.params.iter().map(|(ident, _)| plain_name(ident)).collect(),
-    };
-    fields.check(backward.grads, &backward.function, errors);
 }

@@ -9,6 +9,7 @@ use syn::Generics;
 use super::model::{Forward, Kind, Op, Param};
 use crate::check::types::is_plain;
 use crate::errors::Errors;
+use crate::expand::elements::declared;
 use crate::generics::generated;
 use crate::model::{Block, Function, Layer};
 use crate::parse;
@@ -56,9 +57,7 @@ impl Op {
             judged: OnceCell::new(),
             trees: OnceCell::new(),
         };
-        let mut errors = Errors::new();
-        let forward = parse::forward(&function, &self.name.to_string(), &mut errors);
-        errors.forget();
+        let forward = parse::forward(&function, &self.name.to_string(), &mut Errors::new());
         let block = Block {
             attrs: self.attrs.clone(),
             place: self.place,
@@ -82,18 +81,18 @@ impl Op {
         }
     }
 
-    /// These names. In docs the types stand as they were written, since the names are private.
+    /// These names.
     pub(super) fn plain_types(&self, forward: &Forward) -> TokenStream {
         let unsure = forward.of(Kind::Plain).filter(|of| !is_plain(&of.ty));
-        let named = unsure.map(|of| (self.plain_type(of), &of.ty));
-        named.map(|(name, ty)| quote!(type #name = #ty;)).collect()
+        let named = unsure.map(|of| (self.plain_type(of), of.ty.to_token_stream()));
+        named.map(|(name, ty)| declared(&name, &ty, &ty)).collect()
     }
 
     /// What a call returns, of tensors with these elements.
     pub(super) fn output(&self, p: &impl ToTokens, element: &TokenStream) -> TokenStream {
         let Some(forward) = &self.forward else { return TokenStream::new() };
-        let tensors = vec![quote!(#p::Tensor<#element>); forward.outputs.len()];
-        match forward.tuple {
+        let tensors = vec![quote!(#p::Tensor<#element>); forward.outputs.parts.len()];
+        match forward.outputs.tuple {
             true => quote!((#(#tensors,)*)),
             false => quote!(#(#tensors)*),
         }

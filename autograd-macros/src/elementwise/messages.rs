@@ -29,8 +29,6 @@ sentences! {
     // Signatures.
 
     receiver(function) "an op has no values, so `{function}` has no `self`; remove it";
-    undeclared_lane(lane, function)
-        "`{lane}` is not declared; write `fn {function}<{lane}: Lane>(..)`";
     plain_f32(name) "a plain number of a formula is `f64`; write `{name}: f64`";
     context(function)
         "`{function}` of an elementwise op has no context: what `backward` names is what is kept; \

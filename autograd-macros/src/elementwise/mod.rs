@@ -64,10 +64,6 @@ impl Form for Op {
         }
     }
 
-    fn check_bodies(&self, errors: &mut Errors) {
-        check::check_bodies(self, errors);
-    }
-
     fn is_refused(&self) -> bool {
         self.forward.iter().any(|forward| forward.of(Kind::Wrong).next().is_some())
     }
@@ -75,7 +71,7 @@ impl Form for Op {
     fn expand(self, args: &Args, mode: Mode) -> TokenStream {
         let tested = matches!(mode, Mode::Full) && !args.checks.is_empty();
         let tests = tested.then(|| self.of_tests(args)).flatten();
-        let tests = tests.map(|layer| check_arg::tests(&layer, args, self.backward.is_some()));
+        let tests = tests.map(|layer| check_arg::tests(&layer, args));
         let expansion = expand::Expansion { op: &self, args, mode }.tokens();
         quote!(#expansion #tests)
     }

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use proc_macro2::Ident;
 use syn::{Attribute, Expr, Type};
 
-use crate::model::{Block, Function};
+use crate::model::{Block, Function, Returned};
 use crate::tokens::plain_name;
 
 pub(crate) struct Op {
@@ -25,8 +25,7 @@ impl Deref for Op {
 pub(crate) struct Forward {
     pub(crate) function: Function,
     pub(crate) params: Vec<Param>,
-    pub(crate) outputs: Vec<Type>,
-    pub(crate) tuple: bool,
+    pub(crate) outputs: Returned,
 }
 
 pub(crate) struct Param {
@@ -50,10 +49,7 @@ pub(crate) enum Kind {
 pub(crate) struct Backward {
     pub(crate) function: Function,
     pub(crate) params: Vec<(Ident, Type)>,
-    pub(crate) returned: Vec<Type>,
-    pub(crate) tuple: bool,
-    /// Whether it returns `Grads { .. }`, the gradients by name.
-    pub(crate) grads: bool,
+    pub(crate) returned: Returned,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -74,15 +70,15 @@ impl Forward {
     }
 
     pub(crate) fn output(&self, k: usize) -> String {
-        if self.outputs.len() > 1 { format!("y{k}") } else { "y".to_owned() }
+        if self.outputs.parts.len() > 1 { format!("y{k}") } else { "y".to_owned() }
     }
 
     pub(crate) fn names(&self) -> Vec<(String, Meant)> {
         let inputs = self.params.iter().enumerate();
         let inputs = inputs.map(|(i, param)| (plain_name(&param.ident), Meant::Input(i)));
-        let outputs = (0..self.outputs.len()).map(|k| (self.output(k), Meant::Output(k)));
-        let gradients =
-            (0..self.outputs.len()).map(|k| (format!("d{}", self.output(k)), Meant::Gradient(k)));
+        let outputs = (0..self.outputs.parts.len()).map(|k| (self.output(k), Meant::Output(k)));
+        let gradients = (0..self.outputs.parts.len())
+            .map(|k| (format!("d{}", self.output(k)), Meant::Gradient(k)));
         inputs.chain(outputs).chain(gradients).collect()
     }
 

@@ -1,8 +1,7 @@
 //! From tokens to the model.
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
-use quote::{ToTokens, quote};
-use syn::{FnArg, PatType, ReturnType, Signature, Type};
+use proc_macro2::{Ident, TokenStream};
+use syn::{FnArg, PatType, ReturnType, Type};
 
 use super::messages;
 use super::model::{Backward, Forward, Kind, Op, Param};
@@ -11,10 +10,8 @@ use crate::items::Found;
 use crate::model::{
     Function, Returned, argument_of, as_tensor, bare, behind, is_named, last_segment,
 };
-use crate::parse::{
-    Known, RawParam, block, parameter_attributes, parameters, pattern_name, returned,
-};
-use crate::tokens::{find_ident, is_one_of, is_punct, mentions, plain_name, rewritten, text};
+use crate::parse::{Known, block, parameter_attributes, parameters, pattern_name, returned};
+use crate::tokens::{find_ident, is_one_of, mentions, plain_name, text};
 
 const KNOWN: Known = Known {
     rules: &["forward", "backward"],
@@ -36,9 +33,7 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Op> {
         }
         _ => true,
     });
-    if block.generics.params.is_empty() {
-        correct(&mut found, errors);
-    }
+    correct(&mut found, errors);
     let (functions, types) = block.sort(found, &KNOWN, errors);
     for item in types {
         errors.at(&item.ident, messages::declares_type(&item.ident.to_string()));
@@ -62,7 +57,6 @@ fn correct(found: &mut [Found], errors: &mut Errors) {
             if sig.ident != rule {
                 continue;
             }
-            undeclared_lane(sig, errors);
             let converts = |word: &Ident| is_one_of(word, "f64 from into as");
             let is_formula =
                 mentions(&sig.inputs, "Real") && find_ident(body.stream(), converts).is_none();
@@ -82,37 +76,12 @@ fn correct(found: &mut [Found], errors: &mut Errors) {
     }
 }
 
-/// `Real<L>` where no `L` can be becomes `Real`, of which the macro knows what it is generic over.
-fn undeclared_lane(sig: &mut Signature, errors: &mut Errors) {
-    if sig.generics.type_params().next().is_some() {
-        return;
-    }
-    let mut found = None;
-    let without = rewritten(sig.to_token_stream(), &mut |trees, at| match &trees[at..] {
-        [TokenTree::Ident(number), open, TokenTree::Ident(lane), close, ..]
-            if is_one_of(number, "Real Mask")
-                && is_punct(Some(open), '<')
-                && is_punct(Some(close), '>')
-                && lane.to_string().len() == 1 =>
-        {
-            found.get_or_insert_with(|| lane.clone());
-            Some((number.to_token_stream(), 4))
-        }
-        _ => None,
-    });
-    if let (Some(lane), Some(Ok(without))) = (found, without.map(syn::parse2)) {
-        let function = sig.ident.to_string();
-        errors.at(&lane, messages::undeclared_lane(&lane.to_string(), &function));
-        *sig = without;
-    }
-}
-
 fn forward(function: &Function, errors: &mut Errors) -> Forward {
     let lifetimes = function.sig.generics.lifetimes().map(|of| of.lifetime.ident.to_string());
     let lifetimes: Vec<String> = lifetimes.collect();
     let mut params: Vec<Param> = Vec::new();
     for (position, param) in typed(function, errors).into_iter().enumerate() {
-        let RawParam { attrs, pat, ty } = &param;
+        let PatType { attrs, pat, ty, .. } = &param;
         let name = pattern_name(pat);
         let shown = name.as_ref().map_or_else(|| text(pat), plain_name);
         let (stop, default) = parameter_attributes(attrs, errors);
@@ -158,41 +127,39 @@ fn forward(function: &Function, errors: &mut Errors) -> Forward {
         params.push(Param {
             ident,
             docs: attrs.iter().filter(|attr| crate::attributes::is_doc(attr)).cloned().collect(),
-            ty: ty.clone(),
+            ty: (**ty).clone(),
             kind,
             stop_gradient: stop.is_some(),
             default: default.and_then(|(_, default)| default),
         });
     }
-    let (outputs, tuple) = returns(&function.sig.output);
-    Forward { function: function.clone(), params, outputs, tuple }
+    let outputs = returns(&function.sig.output);
+    Forward { function: function.clone(), params, outputs }
 }
 
 fn backward(function: &Function, errors: &mut Errors) -> Backward {
     let mut params = Vec::new();
-    for RawParam { attrs, pat, ty } in typed(function, errors) {
+    for PatType { attrs, pat, ty, .. } in typed(function, errors) {
         for attr in attrs.iter().filter(|attr| crate::attributes::is_ours(attr)) {
             errors.at(attr, crate::messages::attribute_on_gradient(&text(attr.path())));
         }
         match pattern_name(&pat) {
-            Some(name) => params.push((name, ty)),
+            Some(name) => params.push((name, *ty)),
             None => errors.at(pat, messages::pattern()),
         }
     }
-    let (returned, tuple) = returns(&function.sig.output);
-    let grads = !tuple && matches!(returned.as_slice(), [ty] if is_named(ty, "Grads"));
-    Backward { function: function.clone(), params, returned, tuple, grads }
+    let returned = returns(&function.sig.output);
+    Backward { function: function.clone(), params, returned }
 }
 
-fn typed(function: &Function, errors: &mut Errors) -> Vec<RawParam> {
+fn typed(function: &Function, errors: &mut Errors) -> Vec<PatType> {
     let name = function.sig.ident.to_string();
     let mut params = parameters(function, &messages::receiver(&name), errors);
     params.retain(|param| {
         let ty = behind(&param.ty);
         let context = is_named(ty, "ForwardContext") || is_named(ty, "BackwardContext");
         if context {
-            let RawParam { attrs, pat, ty } = param;
-            errors.at(quote!(#(#attrs)* #pat: #ty), messages::context(&name));
+            errors.at(param, messages::context(&name));
         }
         !context
     });
@@ -200,11 +167,14 @@ fn typed(function: &Function, errors: &mut Errors) -> Vec<RawParam> {
 }
 
 /// What a formula returns; a `Result` is none that it can.
-fn returns(output: &ReturnType) -> (Vec<Type>, bool) {
-    match (returned(output), output) {
-        (Returned { fallible: false, tuple, parts, .. }, _) => (parts, tuple),
-        (_, ReturnType::Type(_, ty)) => (vec![(**ty).clone()], false),
-        (_, ReturnType::Default) => (Vec::new(), false),
+fn returns(output: &ReturnType) -> Returned {
+    let found = returned(output);
+    match output {
+        ReturnType::Type(_, ty) if found.fallible => {
+            let (whole, parts) = (Some((**ty).clone()), vec![(**ty).clone()]);
+            Returned { fallible: false, whole, tuple: false, parts }
+        }
+        _ => found,
     }
 }
 

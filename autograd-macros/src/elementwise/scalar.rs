@@ -1,7 +1,7 @@
 //! `scalar_op!`: an elementwise op in one line.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote};
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::{Attribute, Expr, Path, Token, Visibility};
 
@@ -105,17 +105,12 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     let krate = krate.into_iter().next().map(|(_, path)| path);
     let path = crate::library::private_path(krate.as_ref());
     let real = quote!(#path::elementwise::Real<L>);
-    let returned = match expressions.len() {
-        1 => quote!(#real),
-        n => {
-            let reals = vec![real.clone(); n];
-            quote!((#(#reals),*))
-        }
+    let together = |parts: Vec<TokenStream>| match parts.len() {
+        1 => quote!(#(#parts)*),
+        _ => quote!((#(#parts),*)),
     };
-    let gradients = match expressions.as_slice() {
-        [one] => quote!(#one),
-        many => quote!((#(#many),*)),
-    };
+    let returned = together(vec![real.clone(); expressions.len()]);
+    let gradients = together(expressions.iter().map(ToTokens::to_token_stream).collect());
     let block = quote! {
         #(#attrs)*
         impl #name {

@@ -5,7 +5,7 @@ use quote::{ToTokens, quote, quote_spanned};
 
 use super::proofs;
 use super::pull::context_argument;
-use crate::attributes::{of_callers, of_each_call, of_start, undocumented};
+use crate::attributes::{of_callers, of_each_call, undocumented};
 use crate::builder::ByName;
 use crate::check::types::is_primitive;
 use crate::check_arg;
@@ -19,15 +19,15 @@ impl Expansion<'_> {
     /// `apply` and `try_apply`, and what starts a call by name.
     pub(super) fn apply(&self, by_name: Option<&ByName>) -> TokenStream {
         let Some(forward) = &self.layer.forward else { return TokenStream::new() };
-        self.calls(by_name, TRY_DOC, |place| self.try_apply_body(forward, place))
+        self.calls(by_name, TRY_DOC, &self.try_apply_body(forward))
     }
 
-    /// The same with another body, which is given the place of the call where the builder needs one.
+    /// The same with another body.
     pub(crate) fn calls(
         &self,
         by_name: Option<&ByName>,
         try_doc: &str,
-        body: impl FnOnce(Option<&Ident>) -> TokenStream,
+        body: &TokenStream,
     ) -> TokenStream {
         let Some(forward) = &self.layer.forward else { return TokenStream::new() };
         let p = &private();
@@ -36,36 +36,32 @@ impl Expansion<'_> {
         let vis = &forward.function.vis;
         let attrs: Vec<_> = forward.function.attrs.iter().filter(|attr| of_callers(attr)).collect();
         let calls: Vec<_> = attrs.iter().filter(|attr| of_each_call(attr)).collect();
-        let starts = attrs.iter().filter(|attr| of_start(attr));
         let doc = undocumented(&forward.function.attrs, "Runs the op on these inputs.");
         let own = &forward.function.sig.generics;
         let own_clause = &own.where_clause;
         let turbofish = turbofish(own);
-        let params = |forward: &Forward| -> Vec<TokenStream> {
-            let params = forward.params.iter();
-            params.map(|Param { ident, ty, .. }| quote!(#ident: #ty)).collect()
-        };
         let written = self.written.map_or(forward, |(written, _)| written);
-        let (shown, shown_output, params) = (params(written), written.output(), params(forward));
+        let both = forward.params.iter().zip(&written.params);
+        let params = both.map(|(Param { ident, ty, is_named, .. }, written)| {
+            let written = &written.ty;
+            // The lifetimes that a type hides are those of both functions.
+            match is_named {
+                true => {
+                    // At the parameter, which is shown with its attributes.
+                    let either = quote_spanned! {ident.span()=>
+                        #[cfg(doc)] #ident: #written, #[cfg(not(doc))] #ident: #ty
+                    };
+                    (either.clone(), either)
+                }
+                false => (quote!(#ident: #ty), quote!(#ident: #written)),
+            }
+        });
+        let (params, shown): (Vec<_>, Vec<_>) = params.unzip();
+        let shown_output = written.output();
         let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
         let output = forward.output();
         let with = by_name.map(|by_name| &by_name.with);
-        let starts = starts.filter(|_| with.is_some());
-        let placed = by_name.and_then(|by_name| by_name.placed.as_ref());
-        let place = placed.map(|_| local("place"));
-        let mut body = body(place.as_ref());
-        let placed = placed.map(|placed| {
-            let call = quote! {{
-                Self::#placed #turbofish (::core::panic::Location::caller(), #(#names),*)
-            }};
-            let body = std::mem::replace(&mut body, call);
-            quote! {
-                fn #placed #own (
-                    #place: &'static ::core::panic::Location<'static>, #(#params),*
-                ) -> #p::Result<#output> #own_clause
-                #body
-            }
-        });
+        let starts = calls.iter().filter(|_| with.is_some());
         // An editor leads from a call to what is called.
         let place = Span::call_site().located_at(forward.function.sig.ident.span());
         let (apply, try_apply) = (Ident::new("apply", place), Ident::new("try_apply", place));
@@ -85,16 +81,14 @@ impl Expansion<'_> {
                 #vis fn #try_apply #own (#(#params),*) -> #p::Result<#output> #own_clause
                 #body
 
-                #placed
-
                 #(#starts)*
                 #with
             }
         }
     }
 
-    /// What a call does; the place of the call is given, or that of the caller.
-    fn try_apply_body(&self, forward: &Forward, place: Option<&Ident>) -> TokenStream {
+    /// What a call does.
+    fn try_apply_body(&self, forward: &Forward) -> TokenStream {
         let p = &private();
         let key = self.key();
         let inputs = forward.inputs().map(|(param, input)| {
@@ -111,8 +105,9 @@ impl Expansion<'_> {
         let names = forward.params.iter().map(|param| &param.ident);
         let refuse =
             self.layer.backward.is_none().then(|| quote!(#p::without_gradient(#context.0)?;));
-        let proofs = proofs::plain_inputs(forward);
-        let checks = proofs::checked_when_running(self, forward);
+        let written = self.written.map_or(forward, |(written, _)| written);
+        let proofs = proofs::plain_inputs(written);
+        let checks = proofs::checked_when_running(self, written);
         let finish = if forward.outputs.fallible { "finish_fallible" } else { "finish" };
         let lent = context_argument(&quote!(&mut #context), &forward.function);
         // Another type that is called `Result` is reported where it stands.
@@ -145,10 +140,7 @@ impl Expansion<'_> {
                 }
             }
         };
-        let verify = self.verify(forward, &array, place);
-        let start = if place.is_some() { "start_at" } else { "start" };
-        let start = Ident::new(start, Span::mixed_site());
-        let place = place.map(|place| quote!(#place,));
+        let verify = self.verify(forward, &array);
         // An op that is called is no dead code.
         let constructed = match self.layer.generics.params.is_empty() {
             true => quote!(Self),
@@ -160,7 +152,7 @@ impl Expansion<'_> {
             #checks
             let #array: &[&dyn #p::TensorInput] = &[#(#inputs),*];
             #verify
-            let #state = &mut #p::#start(#place <Self as #p::Layer<#key>>::RULES, #array);
+            let #state = &mut #p::start(<Self as #p::Layer<#key>>::RULES, #array);
             let mut #context = #p::ForwardContext(#state.start(), #p::PhantomData);
             #refuse
             let #returned = Self::#function #turbofish (#lent, #(#names),*);
@@ -169,12 +161,7 @@ impl Expansion<'_> {
     }
 
     /// Makes the call again, with inputs that are moved, where a program asks for that.
-    fn verify(
-        &self,
-        forward: &Forward,
-        inputs: &Ident,
-        place: Option<&Ident>,
-    ) -> Option<TokenStream> {
+    fn verify(&self, forward: &Forward, inputs: &Ident) -> Option<TokenStream> {
         if !self.args.verifies || self.layer.backward.is_none() || self.args.surrogate.is_some() {
             return None;
         }
@@ -191,8 +178,6 @@ impl Expansion<'_> {
             return None;
         }
         let (p, key, again) = (&private(), self.key(), local("again"));
-        let here = || quote!(::core::panic::Location::caller());
-        let place = place.map_or_else(here, ToTokens::to_token_stream);
         let turbofish = turbofish(&forward.function.sig.generics);
         let mut group = 0_usize;
         let arguments: Vec<_> = forward
@@ -217,7 +202,7 @@ impl Expansion<'_> {
         Some(quote! {
             if #p::verifying() {
                 use #p::{NotReused as _, NotTaken as _};
-                #p::verify::<Self, #key>(#place, #inputs, &|#again| {
+                #p::verify::<Self, #key>(::core::panic::Location::caller(), #inputs, &|#again| {
                     Self::try_apply #turbofish (#(#arguments),*).ok().map(::core::mem::drop)
                 })?;
             }

@@ -6,11 +6,12 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{ReturnType, Type, TypePath};
 
+use crate::builder::named::Scope;
 use crate::check::types::is_primitive;
 use crate::errors::Errors;
 use crate::generics::{generated, parameter_name};
 use crate::library::private;
-use crate::model::{Forward, Layer, element, first_argument, float_output, is_known};
+use crate::model::{Forward, Layer, ParamKind, element, first_argument, float_output, is_known};
 use crate::parse;
 use crate::tokens::{first_span, is_punct, mentions, rewritten, text};
 
@@ -41,22 +42,19 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
         _ => None,
     };
     let output = output.filter(|ty| is_alone(layer, forward, ty));
-    if unsure.is_empty() && output.is_none() {
+    let scope = Scope::new(layer, forward);
+    let params = forward.params.iter().enumerate();
+    let hidden =
+        params.filter(|(_, of)| matches!(of.kind, ParamKind::Plain { .. }) && scope.hides(&of.ty));
+    let hidden: Vec<_> =
+        hidden.filter_map(|(at, of)| Some((at, scope.name(of, at, true).alias?))).collect();
+    if unsure.is_empty() && output.is_none() && hidden.is_empty() {
         return None;
     }
     let name = |at: usize| generated(&layer.name, &format!("Element{at}"));
-    let p = private();
     let types = unsure.iter().enumerate().map(|(at, (_, tensor, element))| {
         let name = name(at);
-        // In docs it stands as it was written, since the name is private. Else it is that of an array whose
-        // length proves that a tensor can hold it: without a length it is a type with an error.
-        quote! {
-            #[cfg(doc)]
-            type #name = #element;
-            #[cfg(not(doc))]
-            type #name =
-                <[#element; { #p::PhantomData::<#tensor>; 0 }] as ::core::iter::IntoIterator>::Item;
-        }
+        declared(&name.to_token_stream(), &element.to_token_stream(), &tensor.to_token_stream())
     });
     let mut function = forward.function.clone();
     let sig = rewritten(function.sig.to_token_stream(), &mut |trees, at| {
@@ -70,10 +68,12 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
     if let Some(sig) = sig {
         function.sig = syn::parse2(sig).ok()?;
     }
-    let mut errors = Errors::new();
-    let mut named = parse::forward(&function, &layer.name.to_string(), &mut errors);
-    errors.forget();
+    let mut named = parse::forward(&function, &layer.name.to_string(), &mut Errors::new());
     let mut types: TokenStream = types.collect();
+    for (at, (declaration, ty)) in hidden {
+        types.extend(declaration);
+        (named.params[at].ty, named.params[at].is_named) = (ty, true);
+    }
     if let (Some(_), ReturnType::Type(_, ty)) = (output, &function.sig.output) {
         let mut name = generated(&layer.name, "Output");
         types.extend(quote!(type #name = #ty;));
@@ -81,6 +81,19 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
         named.function.sig.output = syn::parse_quote!(-> #name);
     }
     Some((named, types))
+}
+
+/// A name of a type. In docs it stands as it was written, since the name is private. Else it is that of an array
+/// whose length proves another: without a length it is a type with an error.
+pub(crate) fn declared(name: &TokenStream, ty: &TokenStream, proven: &TokenStream) -> TokenStream {
+    let p = private();
+    quote! {
+        #[cfg(doc)]
+        type #name = #ty;
+        #[cfg(not(doc))]
+        type #name =
+            <[#ty; { #p::PhantomData::<#proven>; 0 }] as ::core::iter::IntoIterator>::Item;
+    }
 }
 
 /// Whether a type is the same outside of the block and of functions: no parameter, lifetime or `Self` in it. A

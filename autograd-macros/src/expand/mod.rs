@@ -16,7 +16,7 @@ use crate::check::types::{is_bare_gradient, kept_attrs, unsaveable};
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
 use crate::library::{import, private};
-use crate::model::{Derivative, Form, Function};
+use crate::model::{Form, Function};
 use crate::tokens::{local, plain_name, regroup, replace_ident};
 
 pub(crate) use pull::with_arguments;
@@ -32,7 +32,7 @@ impl Expansion<'_> {
         let needs = asks_needs.then(|| self.needs_struct());
         let layer = self.layer_impl(asks_needs);
         let full = matches!(self.mode, Mode::Full);
-        let by_name = full.then(|| builder::expand(self, true)).flatten();
+        let by_name = full.then(|| builder::expand(self)).flatten();
         let apply = match &self.mode {
             Mode::Full => self.apply(by_name.as_ref()),
             Mode::Refused => fallback::loose_calls(self),
@@ -97,12 +97,10 @@ impl Expansion<'_> {
         let Function { vis, sig, body, .. } = function;
         let mut sig = sig.clone();
         if let Mode::Reported(reported) = &self.mode {
-            let forward = self.layer.forward.as_ref().filter(|_| sig.ident != "forward");
-            let unknown = forward.map(|forward| &forward.function.sig.generics);
-            return fallback::silenced(reported, function, unknown);
+            return fallback::silenced(reported, function);
         }
         let mut typed = None;
-        if let Some(grads) = self.layer.backward.as_ref().and_then(Derivative::by_name) {
+        if let Some(grads) = self.layer.backward.as_ref().and_then(|of| of.returns.by_name()) {
             match &mut sig.output {
                 ReturnType::Type(_, ty) if sig.ident == "backward" => {
                     let with_types = self.grads_type(grads);

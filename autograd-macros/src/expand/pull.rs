@@ -9,7 +9,7 @@ use syn::{FieldValue, Member, Token, Type, TypePath};
 use crate::builder;
 use crate::expansion::{Expansion, Mode};
 use crate::library::{private, private_at};
-use crate::model::{Derivative, Form, Function, GradientParam, Param, Returns, TensorInput};
+use crate::model::{Form, Function, GradientParam, Param, Returned, TensorInput};
 use crate::tokens::{
     anonymous, at, ends, find, find_ident, here, is_group, is_one_of, is_punct, local, located,
     output_span, regroup, rewritten, whole_span,
@@ -38,7 +38,7 @@ impl Expansion<'_> {
         let lends = lent(&backward.params, &held, "lend");
         let call = &backward.function.sig.ident;
         let argument = context_argument(&quote!(&#context), &backward.function);
-        let result = backward.fallible.then(|| {
+        let result = backward.returns.fallible.then(|| {
             let span = output_span(&backward.function.sig.output);
             let here = here(span);
             let (raw, returned) = (at(&raw, here), at(&returned, here));
@@ -65,7 +65,7 @@ impl Expansion<'_> {
     /// for.
     pub(super) fn gives(
         &self,
-        returns: &Returns,
+        returns: &Returned,
         wanted: &[(usize, Form, &TypePath)],
         names: Option<&[&Ident]>,
         returned: &Ident,
@@ -76,7 +76,9 @@ impl Expansion<'_> {
             None => ("give_tangent", Some(quote!(?))),
         };
         let of = |(_, form, tensor): &(usize, Form, &TypePath)| given(*form, tensor);
-        if let (Returns::One(ty), true) = (returns, wanted.len() != 1) {
+        let whole =
+            returns.whole.as_ref().filter(|_| !returns.tuple && returns.by_name().is_none());
+        if let (Some(ty), true) = (whole, wanted.len() != 1) {
             let here = here(whole_span(ty));
             let (raw, returned, of) = (at(&raw, here), at(returned, here), wanted.iter().map(of));
             let groups = wanted.iter().map(|(group, ..)| group);
@@ -97,7 +99,7 @@ impl Expansion<'_> {
     }
 
     pub(super) fn grads_struct(&self) -> Option<TokenStream> {
-        let backward = self.layer.backward.as_ref().and_then(Derivative::by_name).is_some();
+        let backward = self.layer.backward.as_ref().and_then(|of| of.returns.by_name()).is_some();
         match &self.mode {
             Mode::Reported(reported) => return Some(crate::fallback::grads(reported)),
             _ if !backward => return None,
@@ -154,9 +156,7 @@ impl Expansion<'_> {
             let FieldValue { attrs, member, colon_token, expr, .. } = &field;
             let colon = colon_token.unwrap_or_default();
             let of = |param: &Param| matches!(member, Member::Named(name) if *name == param.ident);
-            let Some((param, input)) = inputs.iter().find(|(param, _)| of(param)) else {
-                return quote!(#field #comma);
-            };
+            let (param, input) = inputs.iter().find(|(param, _)| of(param))?;
             let ((first, last), name) =
                 (ends(quote!(#expr)), builder::argument(self.layer, &param.ident));
             let (p, of) = (private_at(first), given(input.form, &input.tensor));
@@ -166,9 +166,9 @@ impl Expansion<'_> {
                 end.set_span(end.span().located_at(last));
             }
             // Of parentheses in an array no lint says that they are not needed.
-            quote!(#(#attrs)* #member #colon <#(#of)* as #p::NamedGrad<#name, _>>::entries([#expr]) #comma)
+            Some(quote!(#(#attrs)* #member #colon <#(#of)* as #p::NamedGrad<#name, _>>::entries([#expr]) #comma))
         });
-        Some(proven.collect())
+        proven.collect()
     }
 
     pub(super) fn grads_type(&self, grads: &Type) -> TokenStream {
@@ -202,23 +202,20 @@ pub(super) fn lent<'a>(
 }
 
 /// The values that backward or `jvp` returned, each with its place.
-fn parts(returns: &Returns, names: &[&Ident], returned: &Ident) -> Vec<(Span, TokenStream)> {
+fn parts(returns: &Returned, names: &[&Ident], returned: &Ident) -> Vec<(Span, TokenStream)> {
     let part = |ty: &Type, field: Option<TokenStream>| {
         let span = whole_span(ty);
         let returned = at(returned, span);
         let field = field.map(|field| quote_spanned!(here(span)=> .#field));
         (span, quote!(#returned #field))
     };
-    match returns {
-        Returns::ByName(ty) => {
-            names.iter().map(|name| part(ty, Some(name.to_token_stream()))).collect()
+    match returns.by_name() {
+        Some(ty) => names.iter().map(|name| part(ty, Some(name.to_token_stream()))).collect(),
+        None => {
+            let position = |i: usize| returns.tuple.then(|| syn::Index::from(i).to_token_stream());
+            let types = returns.parts.iter().enumerate();
+            types.map(|(i, ty)| part(ty, position(i))).collect()
         }
-        Returns::Tuple(_, types) => {
-            let position = |i: usize| syn::Index::from(i).to_token_stream();
-            types.iter().enumerate().map(|(i, ty)| part(ty, Some(position(i)))).collect()
-        }
-        Returns::One(ty) => vec![part(ty, None)],
-        Returns::Nothing => Vec::new(),
     }
 }
 
@@ -246,8 +243,9 @@ pub(crate) fn with_arguments(tokens: TokenStream, arguments: &TokenStream) -> Op
         // `-> Grads { .. }`
         let returned = is(at.checked_sub(1), '>') && is(at.checked_sub(2), '-');
         let path = is(at.checked_sub(1), ':') && is(at.checked_sub(2), ':');
-        let brace = is_group(trees.get(at + 1), Delimiter::Brace);
-        let is_type = (!brace || returned) && !is(Some(at + 1), '<') && !is(Some(at + 1), ':');
+        let group = |delimiter| is_group(trees.get(at + 1), delimiter);
+        let is_value = group(Delimiter::Brace) && !returned || group(Delimiter::Parenthesis);
+        let is_type = !is_value && !is(Some(at + 1), '<') && !is(Some(at + 1), ':');
         (word == "Grads" && is_type && !path).then(|| {
             let here = located(arguments.clone(), word.span());
             (quote!(#word #here), 1)

@@ -34,7 +34,7 @@ pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {
     });
     let (primals, tangents) = jvp.params.split_at(inputs.len().min(jvp.params.len()));
     let (primals, tangents) = (lent(primals, &held, "input"), lent(tangents, &held, "tangent"));
-    let result = jvp.fallible.then(|| {
+    let result = jvp.returns.fallible.then(|| {
         let here = here(output_span(&jvp.function.sig.output));
         let (raw, returned) = (at(&raw, here), at(&returned, here));
         quote_spanned!(here=> let #returned = #raw.user(#returned)?;)

@@ -3,10 +3,6 @@
 sentences! {
     // The attribute.
 
-    question_mark(function, returned)
-        "`?` needs a `Result` to return, but `{function}` returns `{returned}`; `{function}` may \
-         return a `Result`: write `-> autograd_core::Result<{returned}>`, or with an error type of \
-         your own, and end with `Ok(..)`";
     elementwise_of_tensors()
         "`elementwise` is for formulas of `Real<L>`, and this is an op of tensors; remove it";
     empty_argument() "an argument of #[py_layer] is empty; remove the comma";

@@ -1,6 +1,6 @@
 //! What is said of the gradients that backward takes and returns.
 
-use super::{list, plural};
+use super::plural;
 
 sentences! {
     gradient_of_input(name)
@@ -27,21 +27,10 @@ sentences! {
     grads_arguments()
         "`Grads` has no arguments: the macro makes it, with a field for each differentiable input; \
          write `Grads`";
-    grads_in_parentheses(names) "`Grads` has named fields; write `Grads {{ {names}: .. }}`";
     grads_field_empty(name)
         "the list `{name}` has a gradient for each of its tensors, and here are none; write \
          `vec![None; n]` for a list of `n` tensors without a gradient, or `#[stop_gradient] {name}` \
          in `forward` if they never have one";
-    grads_field_stopped(name)
-        "the input `{name}` is marked `#[stop_gradient]`, so `Grads` has no field for it; remove it \
-         here, or the mark in `forward`";
-    grads_default(write) "`Grads` has no default, and a gradient that is left out is lost; {write}";
-    grads_field_plain(name)
-        "the input `{name}` is not a tensor, so it has no gradient; remove it here";
-    grads_field_repeated(name) "the gradient of `{name}` is given twice; remove one";
-    grads_field_unknown(name, near: Option<&str>, names)
-        near? "`forward` has no differentiable input `{name}`; did you mean `{near}`?" else
-        "`forward` has no differentiable input `{name}`; `Grads` has {names}";
 }
 
 pub(crate) fn gradient_count(found: usize, outputs: usize, integers: bool, write: &str) -> String {
@@ -68,12 +57,4 @@ pub(crate) fn returned_count(
 /// `the output` where there is one, else `output 1`, counted from 0 as in code.
 pub(crate) fn output(position: usize, outputs: usize) -> String {
     if outputs == 1 { "the output".to_owned() } else { format!("output {position}") }
-}
-
-pub(crate) fn grads_field_missing(missing: &[String], write: &str) -> String {
-    let (gradient, it) = match missing.len() {
-        1 => ("gradient", "is missing: it is a differentiable input"),
-        _ => ("gradients", "are missing: they are differentiable inputs"),
-    };
-    format!("the {gradient} of {} {it} of `forward`; {write}", list(missing))
 }

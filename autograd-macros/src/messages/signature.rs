@@ -23,8 +23,6 @@ sentences! {
          `{lifetime}`; leave the lifetime out";
     derivative_where(function)
         "`{function}` cannot have a where clause of its own; put it on the impl";
-    repeated_parameter(name, function)
-        "`{function}` has a parameter `{name}` already; give this one another name";
 
     // Inputs.
 
@@ -72,9 +70,6 @@ sentences! {
     function_generic(name, parameter, op)
         "the tensor depends on `{name}`, a parameter of `forward` that `backward` does not know; \
          put it on the impl: `impl<{parameter}> {op}<{name}>`";
-    constant_of_forward(name, parameter, op)
-        "`{name}` is a parameter of `forward` that `backward` does not know; put it on the impl: \
-         `impl<{parameter}> {op}<{name}>`";
 
     // Outputs.
 

@@ -74,9 +74,10 @@ pub(crate) fn block(
             match other_item(tokens.clone()) {
                 Some((found, words)) => {
                     let named = matches!(found, "a struct" | "an enum" | "a union" | "a trait");
-                    let name = words.clone().into_iter().nth(1).filter(|_| named);
-                    let name = name.map(|name| name.to_string());
-                    errors.at(words, messages::not_an_impl(attribute, found, name.as_deref()));
+                    let name = words.get(1).filter(|_| named).map(ToString::to_string);
+                    let head = words.iter().take(2).filter(|of| matches!(of, TokenTree::Ident(_)));
+                    let head: TokenStream = head.cloned().collect();
+                    errors.at(head, messages::not_an_impl(attribute, found, name.as_deref()));
                 }
                 // The compiler has reported what is wrong with an impl.
                 None if mentions(&tokens, "impl") => {}
@@ -203,12 +204,14 @@ fn named_types(tokens: TokenStream, declared: &[(Ident, TokenStream)]) -> Option
     })
 }
 
-/// What stands under the attribute where no impl block does.
-fn other_item(tokens: TokenStream) -> Option<(&'static str, TokenStream)> {
-    let mut trees = tokens.into_iter().peekable();
-    while let Some(tree) = trees.next() {
-        let TokenTree::Ident(word) = &tree else { continue };
+/// What stands under the attribute, and the word for it with what is behind; none where that is an impl.
+pub(crate) fn other_item(tokens: TokenStream) -> Option<(&'static str, Vec<TokenTree>)> {
+    let trees: Vec<TokenTree> = tokens.into_iter().collect();
+    (0..trees.len()).find_map(|at| {
+        let TokenTree::Ident(word) = &trees[at] else { return None };
+        let of_function = matches!(trees.get(at + 1), Some(TokenTree::Ident(next)) if next == "fn");
         let found = match word.to_string().as_str() {
+            "impl" => return Some(None),
             "struct" => "a struct",
             "enum" => "an enum",
             "union" => "a union",
@@ -217,20 +220,12 @@ fn other_item(tokens: TokenStream) -> Option<(&'static str, TokenStream)> {
             "trait" => "a trait",
             "use" => "a use declaration",
             "static" => "a static",
-            "const" if !matches!(trees.peek(), Some(TokenTree::Ident(next)) if next == "fn") => {
-                "a constant"
-            }
+            "const" if !of_function => "a constant",
             "type" => "a type alias",
-            "impl" => return None,
-            _ => continue,
+            _ => return None,
         };
-        let mut words = tree.to_token_stream();
-        if let Some(TokenTree::Ident(name)) = trees.next() {
-            name.to_tokens(&mut words);
-        }
-        return Some((found, words));
-    }
-    None
+        Some(Some((found, trees[at..].to_vec())))
+    })?
 }
 
 /// Everything before the braces: the op's name, and parameters and arguments that agree, whatever

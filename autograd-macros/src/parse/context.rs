@@ -1,9 +1,9 @@
 //! The first parameter of forward, backward and `jvp`.
 
 use proc_macro2::Ident;
-use syn::{GenericArgument, PathArguments, Signature, Type};
+use syn::{GenericArgument, PatType, PathArguments, Signature, Type};
 
-use super::signature::{RawParam, pattern_name};
+use super::signature::pattern_name;
 use crate::attributes::{is_doc, is_lint};
 use crate::errors::Errors;
 use crate::messages;
@@ -21,7 +21,7 @@ pub(crate) const CONTEXTS: [&str; 4] =
     ["ForwardContext", "BackwardContext", "JvpContext", "PyLayerContext"];
 
 pub(super) fn take_context(
-    params: &mut Vec<RawParam>,
+    params: &mut Vec<PatType>,
     sig: &Signature,
     name: &str,
     op: &str,

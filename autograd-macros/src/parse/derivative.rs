@@ -8,7 +8,7 @@ use super::signature::{parameters, pattern_name, returned};
 use crate::attributes::{is_cfg, is_doc, is_lint, is_ours};
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{Derivative, Function, GradientParam, Returned, Returns, argument_of, bare};
+use crate::model::{Derivative, Function, GradientParam, argument_of, bare};
 use crate::tokens::text;
 
 /// Backward or `jvp`, by its name.
@@ -16,14 +16,8 @@ pub(super) fn derivative(function: &Function, op: &str, errors: &mut Errors) -> 
     let name = function.sig.ident.to_string();
     let written = if name == "backward" { BACKWARD_CONTEXT } else { JVP_CONTEXT };
     let (context, params) = taken(function, &name, written, op, errors);
-    let Returned { fallible, whole, parts, .. } = returned(&function.sig.output);
-    let returns = match whole.filter(|_| !parts.is_empty()) {
-        Some(whole @ Type::Tuple(_)) => Returns::Tuple(whole, parts),
-        Some(Type::Path(path)) if path.path.is_ident("Grads") => Returns::ByName(Type::Path(path)),
-        Some(whole) => Returns::One(whole),
-        None => Returns::Nothing,
-    };
-    Derivative { function: function.clone(), context, params, fallible, returns }
+    let returns = returned(&function.sig.output);
+    Derivative { function: function.clone(), context, params, returns }
 }
 
 fn lifetime_of(ty: &Type) -> Option<&syn::Lifetime> {
@@ -78,7 +72,7 @@ fn taken(
             if let Type::ImplTrait(ty) = bare(&param.ty) {
                 errors.at(ty, messages::derivative_impl_trait(name));
             }
-            GradientParam { name: pattern_name(&param.pat), ty: param.ty }
+            GradientParam { name: pattern_name(&param.pat), ty: *param.ty }
         })
         .collect();
     (context, params)

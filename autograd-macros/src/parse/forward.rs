@@ -1,11 +1,11 @@
 //! Forward: its inputs and its outputs.
 
 use proc_macro2::{Ident, Span};
-use syn::{Pat, Type};
+use syn::{Pat, PatType, Type};
 
 use super::attributes::parameter_attributes;
 use super::context::{FORWARD_CONTEXT, take_context};
-use super::signature::{RawParam, parameters, pattern_name, returned};
+use super::signature::{parameters, pattern_name, returned};
 use crate::attributes::is_doc;
 use crate::errors::Errors;
 use crate::messages;
@@ -35,11 +35,10 @@ pub(crate) fn forward(function: &Function, op: &str, errors: &mut Errors) -> For
     Forward { function: function.clone(), context, params, outputs: returned(&sig.output) }
 }
 
-pub(super) fn forward_param(param: RawParam, position: usize, errors: &mut Errors) -> Param {
-    let RawParam { attrs, pat, ty } = param;
+pub(super) fn forward_param(param: PatType, position: usize, errors: &mut Errors) -> Param {
+    let PatType { attrs, pat, ty, .. } = param;
     let name = pattern_name(&pat);
     let shown = name.as_ref().map_or_else(|| text(&pat), plain_name);
-    let before = errors.count();
     let (stop, default) = parameter_attributes(&attrs, errors);
     let ident = name.clone().unwrap_or_else(|| made_up_name(&pat, position));
     let kind = match input_form(&ty) {
@@ -72,7 +71,7 @@ pub(super) fn forward_param(param: RawParam, position: usize, errors: &mut Error
         }
     };
     let docs = attrs.into_iter().filter(is_doc).collect();
-    Param { ident, docs, ty, kind, is_wrong: errors.count() > before }
+    Param { ident, docs, ty: *ty, kind, is_named: false }
 }
 
 pub(super) fn wrong_form(ty: &Type, name: &str, tensor: &str, errors: &mut Errors) {

@@ -22,10 +22,10 @@ use derivative::{bare_grads, derivative};
 use mended::{filled, with_known_elements};
 
 pub(crate) use attributes::parameter_attributes;
-pub(crate) use block::{Known, block};
+pub(crate) use block::{Known, block, other_item};
 pub(crate) use context::{BACKWARD_CONTEXT, CONTEXTS};
 pub(crate) use forward::forward;
-pub(crate) use signature::{RawParam, parameters, pattern_name, returned};
+pub(crate) use signature::{parameters, pattern_name, returned};
 
 const KNOWN: Known = Known { rules: RULES, made: &["apply", "try_apply", "with"], open: false };
 

@@ -2,44 +2,22 @@
 
 use proc_macro2::Ident;
 use quote::ToTokens;
-use syn::{Attribute, FnArg, Pat, PatType, ReturnType, Type};
+use syn::{FnArg, Pat, PatType, ReturnType, Type};
 
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Function, Returned, argument_of, bare, last_segment};
-use crate::tokens::plain_name;
-
-pub(crate) struct RawParam {
-    pub(crate) attrs: Vec<Attribute>,
-    pub(crate) pat: Pat,
-    pub(crate) ty: Type,
-}
 
 /// The parameters of a function; `receiver` is what is said of `self`. Tells what is wrong with a signature
 /// whoever it belongs to.
-pub(crate) fn parameters(
-    function: &Function,
-    receiver: &str,
-    errors: &mut Errors,
-) -> Vec<RawParam> {
+pub(crate) fn parameters(function: &Function, receiver: &str, errors: &mut Errors) -> Vec<PatType> {
     qualifiers(function, errors);
     let name = function.sig.ident.to_string();
-    let (mut params, mut seen) = (Vec::new(), Vec::new());
+    let mut params = Vec::new();
     for input in &function.sig.inputs {
         match input {
             FnArg::Receiver(found) => errors.at(found, receiver),
-            FnArg::Typed(param) => {
-                let PatType { attrs, pat, ty, .. } = param;
-                let (attrs, pat, ty) = (attrs.clone(), (**pat).clone(), (**ty).clone());
-                if let Some(of) = pattern_name(&pat) {
-                    let text = plain_name(&of);
-                    if seen.contains(&text) {
-                        errors.at(&of, messages::repeated_parameter(&text, &name));
-                    }
-                    seen.push(text);
-                }
-                params.push(RawParam { attrs, pat, ty });
-            }
+            FnArg::Typed(param) => params.push(param.clone()),
             #[allow(unreachable_patterns, reason = "more may come with the language")]
             other => errors.at(other, messages::variadic(&name)),
         }
@@ -55,9 +33,6 @@ fn qualifiers(function: &Function, errors: &mut Errors) {
             errors.at(attr, messages::cfg_inside(&format!("`{name}`")));
         }
     }
-    if let Some(token) = &sig.constness {
-        errors.at(token, messages::qualifier("const", name));
-    }
     if let Some(token) = &sig.asyncness {
         errors.at(token, messages::qualifier("async", name));
     }
@@ -65,9 +40,6 @@ fn qualifiers(function: &Function, errors: &mut Errors) {
     if !safety.is_empty() {
         let word = safety.to_string();
         errors.at(safety, messages::qualifier(&word, name));
-    }
-    if let Some(abi) = &sig.abi {
-        errors.at(abi, messages::qualifier("extern", name));
     }
     if let Some(variadic) = &sig.variadic {
         errors.at(variadic, messages::variadic(name));

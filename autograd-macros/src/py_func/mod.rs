@@ -7,11 +7,10 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::parse::Parser;
 use syn::spanned::Spanned;
-use syn::{FnArg, GenericParam, Path, ReturnType, Type};
+use syn::{FnArg, GenericParam, PatType, Path, ReturnType, Type};
 
 use crate::args::crate_path;
 use crate::attributes::is_cfg;
-use crate::check::question;
 use crate::errors::Errors;
 use crate::expansion::Mode;
 use crate::fallback;
@@ -21,7 +20,7 @@ use crate::items::Found;
 use crate::library::{import, private, private_at};
 use crate::messages::{plural, returned_count, twice};
 use crate::model::{Block, Function, Item};
-use crate::parse::{Known, RawParam, block, parameters, pattern_name, returned};
+use crate::parse::{Known, block, parameters, pattern_name, returned};
 use crate::tokens::{ends, local, named, parts, plain_name};
 
 /// What stands between the parentheses of the attribute.
@@ -104,24 +103,6 @@ impl Form for Op {
     }
 
     fn check(&self, args: &Arguments, errors: &mut Errors) {
-        self.check_signatures(args, errors);
-    }
-
-    fn check_bodies(&self, errors: &mut Errors) {
-        self.block.rules().for_each(|function| question::check(function, errors));
-    }
-
-    fn is_refused(&self) -> bool {
-        false
-    }
-
-    fn expand(self, args: &Arguments, mode: Mode) -> TokenStream {
-        self.tokens(&mode, args.library.as_ref())
-    }
-}
-
-impl Op {
-    fn check_signatures(&self, args: &Arguments, errors: &mut Errors) {
         let block = &self.block;
         if let Some(lifetime) = block.generics.lifetimes().next() {
             errors.at(lifetime, messages::lifetime());
@@ -149,6 +130,12 @@ impl Op {
         }
     }
 
+    fn expand(self, args: &Arguments, mode: Mode) -> TokenStream {
+        self.tokens(&mode, args.library.as_ref())
+    }
+}
+
+impl Op {
     fn check_backward(&self, backward: &Function, errors: &mut Errors) {
         if self.outputs.is_empty() {
             return errors.at(&backward.sig.ident, messages::backward_of_nothing());
@@ -258,7 +245,7 @@ impl Op {
 
     fn function(&self, function: &Function, mode: &Mode) -> TokenStream {
         if let Mode::Reported(reported) = mode {
-            return fallback::silenced(reported, function, None);
+            return fallback::silenced(reported, function);
         }
         let Function { attrs, vis, sig, body, .. } = function;
         quote!(#(#attrs)* #vis #sig #body)
@@ -367,13 +354,13 @@ fn named_parameters(function: &Function, errors: &mut Errors) -> Option<Vec<Valu
     }
     let mut sound = params.len() == sig.inputs.len();
     let mut values = Vec::new();
-    for RawParam { pat, ty, .. } in params {
+    for PatType { pat, ty, .. } in params {
         match pattern_name(&pat) {
             Some(ident) => {
                 // `_y` is `y` that is not read.
                 let text = ident.to_string();
                 let name = named(text.trim_start_matches('_'), ident.span()).unwrap_or(ident);
-                values.push(Value { name, ty });
+                values.push(Value { name, ty: *ty });
             }
             None => {
                 errors.at(pat, messages::parameter_needs_name(&name));

@@ -9,6 +9,7 @@ use crate::builder;
 use crate::elementwise::model::{Forward, Kind};
 use crate::expansion::{self, Mode};
 use crate::library::private;
+use crate::tokens::{local, text};
 
 impl Expansion<'_> {
     /// `apply`, `try_apply` and the builder, and what checks a backward that was written by hand.
@@ -20,8 +21,8 @@ impl Expansion<'_> {
         let written = written.as_ref().and_then(|layer| Some((layer.forward.as_ref()?, &types)));
         let (layer, args, mode) = (&named, self.args, Mode::Full);
         let expansion = expansion::Expansion { layer, args, mode, written };
-        let by_name = builder::expand(&expansion, false);
-        let calls = expansion.calls(by_name.as_ref(), TRY_DOC, |_| self.try_apply_body(forward));
+        let by_name = builder::expand(&expansion);
+        let calls = expansion.calls(by_name.as_ref(), TRY_DOC, &self.try_apply_body(forward));
         let (names, builder) = by_name.map(|by_name| (by_name.names, by_name.builder)).unzip();
         let check = self.check_backward(forward);
         quote!(#types #calls #check #names #builder)
@@ -92,13 +93,13 @@ impl Expansion<'_> {
             quote!(&#p::elementwise::MaskElement::mask(#ident))
         });
         let masks: Vec<_> = masks.collect();
-        let (op, outputs) = (crate::tokens::local("op"), crate::tokens::local("outputs"));
+        let (op, outputs) = (local("op"), local("outputs"));
         let plain: Vec<_> = forward.of(Kind::Plain).map(|param| &param.ident).collect();
         let alone = plain.is_empty();
         let take = quote! {
             ::core::iter::Iterator::next(&mut #outputs).unwrap_or_else(|| ::core::unreachable!())
         };
-        let result = match (forward.outputs.len(), forward.tuple) {
+        let result = match (forward.outputs.parts.len(), forward.outputs.tuple) {
             (1, false) => take,
             (n, _) => {
                 let each = vec![take; n];
@@ -127,7 +128,8 @@ impl Expansion<'_> {
                 }
             }
         });
-        let one = alone && masks.is_empty() && forward.outputs.len() == 1 && !forward.tuple;
+        let one =
+            alone && masks.is_empty() && forward.outputs.parts.len() == 1 && !forward.outputs.tuple;
         let call = match &reals[..] {
             [x] if one => quote!(#p::elementwise::apply_one::<#element>(&#pair, #x)),
             _ => quote! {
@@ -176,21 +178,12 @@ impl Expansion<'_> {
             return None;
         }
         // Numbers without a default are tried with some; other types the macro knows nothing of.
-        let tried = |value: f64| -> Option<Vec<TokenStream>> {
-            forward
-                .of(Kind::Plain)
-                .map(|param| match (&param.default, crate::tokens::text(&param.ty).as_str()) {
-                    (Some(default), _) => Some(default.to_token_stream()),
-                    (None, "f64") => Some(quote!(#value)),
-                    (None, _) => None,
-                })
-                .collect()
-        };
-        let plain = forward.of(Kind::Plain).any(|param| param.default.is_none());
-        let values: &[f64] = if plain { &[0.25, 1.0, 2.5] } else { &[1.0] };
-        let calls: Option<Vec<Vec<TokenStream>>> =
-            values.iter().map(|&value| tried(value)).collect();
-        let calls = calls?;
+        let value = local("value");
+        let given = forward.of(Kind::Plain).map(|param| match &param.default {
+            Some(default) => Some(default.to_token_stream()),
+            None => (text(&param.ty) == "f64").then(|| value.to_token_stream()),
+        });
+        let given: Vec<TokenStream> = given.collect::<Option<_>>()?;
         let op = &self.op.name;
         let name = format_ident!("{}_backward_is_the_derivative", op);
         let cfg = self.op.attrs.iter().filter(|attr| is(attr, &["cfg"]));
@@ -200,11 +193,12 @@ impl Expansion<'_> {
             #[test]
             #[allow(non_snake_case, unnameable_test_items)]
             fn #name() {
-                #(
-                    if let ::core::result::Result::Err(error) = <#op>::check_backward(#(#calls),*) {
+                for #value in [0.25, 1.0, 2.5] {
+                    let _ = #value;
+                    if let ::core::result::Result::Err(error) = <#op>::check_backward(#(#given),*) {
                         ::core::panic!("{error}");
                     }
-                )*
+                }
             }
         })
     }

@@ -6,6 +6,7 @@ use quote::{ToTokens, quote};
 use super::{Expansion, Given, given_name};
 use crate::elementwise::model::{Backward, Forward, Kind, Meant};
 use crate::library::private;
+use crate::model::Returned;
 use crate::tokens::plain_name;
 
 impl Expansion<'_> {
@@ -38,7 +39,7 @@ impl Expansion<'_> {
         let derived = given(&|meant| !matches!(meant, Meant::Output(_)));
         let named = self.op.backward.as_ref().map(|of| of.meant(forward));
         let backward = named.map(|named| (given(&|meant| named.contains(meant)), gradients));
-        let own = [(all, forward.outputs.len()), (derived, gradients)];
+        let own = [(all, forward.outputs.parts.len()), (derived, gradients)];
         own.into_iter().chain(backward).collect()
     }
 
@@ -48,7 +49,7 @@ impl Expansion<'_> {
         let reals: Vec<_> = forward.of(Kind::Real).map(|param| plain_name(&param.ident)).collect();
         let differentiable = forward.of(Kind::Real).map(|param| !param.stop_gradient);
         let masks: Vec<_> = forward.of(Kind::Mask).map(|param| plain_name(&param.ident)).collect();
-        let outputs = forward.outputs.len();
+        let outputs = forward.outputs.parts.len();
         let Some((given, _)) = self.given(forward).pop() else { return TokenStream::new() };
         let kept = |kind: Kind| -> Vec<usize> {
             let inputs = forward.params.iter().enumerate().filter(|(_, param)| param.kind == kind);
@@ -125,7 +126,7 @@ impl Expansion<'_> {
             }
         });
         let call = quote!(<#op>::forward(#(#arguments),*));
-        as_array(&call, forward.outputs.len(), forward.tuple)
+        as_array(&call, &forward.outputs)
     }
 
     pub(super) fn call_backward(&self, forward: &Forward, backward: &Backward) -> TokenStream {
@@ -138,18 +139,18 @@ impl Expansion<'_> {
             }
         });
         let call = quote!(<#op>::backward(#(#arguments),*));
-        if backward.grads {
+        if backward.returned.by_name().is_some() {
             let fields = forward.differentiable().into_iter().map(|param| &param.ident);
             let grads = crate::tokens::local("grads");
             return quote!({ let #grads = #call; [#(#grads.#fields),*] });
         }
-        as_array(&call, backward.returned.len(), backward.tuple)
+        as_array(&call, &backward.returned)
     }
 
     /// The gradients by forward-mode numbers over the same formula.
     pub(super) fn derived(&self, forward: &Forward) -> TokenStream {
         let p = private();
-        let grads: Vec<_> = (0..forward.outputs.len())
+        let grads: Vec<_> = (0..forward.outputs.parts.len())
             .map(|k| given_name(&format!("d{}", forward.output(k))))
             .collect();
         let each = forward.differentiable().into_iter().map(|param| {
@@ -165,10 +166,11 @@ fn clone_of(ident: &Ident) -> TokenStream {
     quote!(::core::clone::Clone::clone(&self.#ident))
 }
 
-pub(super) fn as_array(call: &TokenStream, count: usize, tuple: bool) -> TokenStream {
-    if !tuple {
+pub(super) fn as_array(call: &TokenStream, returned: &Returned) -> TokenStream {
+    if !returned.tuple {
         return quote!([#call]);
     }
-    let parts: Vec<_> = (0..count).map(|i| crate::tokens::local(&format!("part{i}"))).collect();
+    let parts: Vec<_> =
+        (0..returned.parts.len()).map(|i| crate::tokens::local(&format!("part{i}"))).collect();
     quote!({ let (#(#parts,)*) = #call; [#(#parts),*] })
 }

@@ -78,7 +78,7 @@ impl Expansion<'_> {
     /// `Grads`, where backward returns it: a field for each differentiable input.
     fn grads(&self) -> Option<TokenStream> {
         let forward = self.op.forward.as_ref()?;
-        self.op.backward.as_ref().filter(|backward| backward.grads)?;
+        self.op.backward.as_ref().filter(|of| of.returned.by_name().is_some())?;
         if let Mode::Reported(reported) = &self.mode {
             return Some(fallback::grads(reported));
         }
@@ -95,7 +95,7 @@ impl Expansion<'_> {
     /// Inlined into the loops, and generic where that was left out.
     fn user_function(&self, function: &Function) -> TokenStream {
         if let Mode::Reported(reported) = &self.mode {
-            return fallback::silenced(reported, &self.with_lane(function), None);
+            return fallback::silenced(reported, &self.with_lane(function));
         }
         let Function { vis, sig, mut body, .. } = self.completed(function);
         if let Some(proven) = self.conditions(body.stream()) {
@@ -119,7 +119,8 @@ impl Expansion<'_> {
     /// `fn forward(x: Real) -> Real` becomes `fn forward<L: Lane>(x: Real<L>) -> Real<L>`.
     fn completed(&self, function: &Function) -> Function {
         let mut function = self.with_lane(function);
-        let returns_grads = self.op.backward.as_ref().is_some_and(|backward| backward.grads);
+        let returns_grads =
+            self.op.backward.as_ref().is_some_and(|of| of.returned.by_name().is_some());
         if returns_grads && function.sig.ident == "backward" {
             let lane = function.sig.generics.type_params().next().map(|param| &param.ident);
             if let Some(lane) = lane

@@ -142,10 +142,10 @@ fn compiles_and_runs() {
     let (y, count) = Defaulted::apply::<u8, 1>(&x, Names(&own), &pair, Reduction::Sum, |f| f + 1.0);
     assert_eq!((y.item(), count), (3.0, 8));
     let call = Defaulted::with().x(&x).names(Names(&own)).pair(&pair).by(|f| f);
-    let (y, count) = call.try_apply::<u8, 1, _, _, _, _>().unwrap();
+    let (y, count) = call.try_apply::<u8, 1, _>().unwrap();
     assert_eq!((y.item(), count), (24.0, 8));
     let call = Defaulted::with().x(&x).reduction(Reduction::Sum).by(|f| f);
-    let (y, count) = call.apply::<u8, 2, _, _, _, _>();
+    let (y, count) = call.apply::<u8, 2, _>();
     assert_eq!((y.item(), count), (0.0, 11));
     assert_eq!(Chosen::with().x(&x).apply::<u8>().item(), 24.0);
 

@@ -2,6 +2,7 @@
 #![deny(missing_docs, warnings)]
 //! Each by name and by position.
 use std::borrow::Cow;
+use std::marker::PhantomData;
 
 use autograd_core::prelude::*;
 
@@ -50,6 +51,7 @@ op!(MadeNames, Names, Names("x"));
 op!(MadeKind, kinds::Kind, kinds::Kind::A);
 op!(MadeRef, &kinds::Options<f64>, &kinds::Options { inner: &[] });
 op!(MadeCow, Cow<str>, Cow::Borrowed("x"));
+op!(MadeSelf, Held<PhantomData<Self>>, Held("x", PhantomData));
 
 /// Op.
 #[py_layer]
@@ -84,6 +86,30 @@ impl<'op, T: Float, const N: usize> Wide<'op, T, N> {
     }
 }
 
+/// What hides them mentions parameters, the op and an `impl Trait`.
+pub struct Held<'a, F>(pub &'a str, pub F);
+
+/// Op.
+#[py_layer]
+impl<T: Float> Mentions<T> {
+    /// F.
+    pub fn forward<I: Iterator<Item = usize>>(
+        _ctx: &mut ForwardContext<Self>,
+        x: &Tensor<T>,
+        by: Held<impl Fn(f64) -> f64>,
+        options: kinds::Options<T>,
+        more: &mut Held<I>,
+        op: Held<PhantomData<Self>>,
+    ) -> Tensor<T> {
+        let count = options.inner.len() + more.1.by_ref().count() + by.0.len() + op.0.len();
+        x * T::from_f64((by.1)(count as f64))
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<T>) -> Tensor<T> {
+        dy.clone()
+    }
+}
+
 #[test]
 fn compiles_and_runs() {
     let x = Tensor::from(2.0);
@@ -106,4 +132,17 @@ fn compiles_and_runs() {
         .apply()
         .unwrap();
     assert!((y.item() - 6.0).abs() < 1e-9 && count == 6, "{count}");
+
+    let op = || Held("op", PhantomData);
+    let y = Mentions::apply(
+        &x,
+        Held(&s, |by| by),
+        kinds::Options { inner: &[1.0] },
+        &mut Held(&s, 0..2),
+        op(),
+    );
+    assert!((y.item() - 12.0).abs() < 1e-9);
+    let call = Mentions::with().op(op()).options(kinds::Options { inner: &[1.0] }).x(&x);
+    let y = call.more(&mut Held(&s, 0..2)).by(Held("a", |by| by * 2.0)).apply();
+    assert!((y.item() - 24.0).abs() < 1e-9);
 }

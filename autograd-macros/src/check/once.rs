@@ -1,0 +1,117 @@
+//! What is called once, but stands again among the same statements, or runs for each tensor of a list. What
+//! other paths do is left to the call of the op, which refuses a second one too.
+
+use proc_macro2::{Delimiter, Group, Ident, TokenTree};
+
+use super::calls::ends_statement;
+use crate::tokens::{Trees, find_ident, is_group, is_one_of, is_punct};
+
+const ONCE: &str = "save_for_backward set_attrs mark_not_inplace mark_non_differentiable \
+    set_materialize_grads";
+
+/// Methods of an iterator that gives every tensor of a list.
+const WHOLE: &str = "iter into_iter enumerate zip cloned copied rev map";
+
+/// Calls behind another of the same name, among the same statements or those around them; `made` are the names of
+/// those before.
+pub(super) fn twice(body: &Group, context: &Ident, mut made: Vec<Ident>) -> Vec<Ident> {
+    let trees: Vec<TokenTree> = body.stream().into_iter().collect();
+    let mut found = Vec::new();
+    for (at, tree) in trees.iter().enumerate() {
+        match statement(&trees, at, context) {
+            Some(call) if made.contains(call) => found.push(call.clone()),
+            Some(call) => made.push(call.clone()),
+            None => {}
+        }
+        if let TokenTree::Group(group) = tree {
+            found.extend(twice(group, context, made.clone()));
+        }
+    }
+    found
+}
+
+/// `save_for_backward` for each tensor of a list: the call, the list, and where it stands.
+pub(super) fn of_each<'a>(
+    body: &Trees,
+    context: &Ident,
+    lists: &'a [Ident],
+) -> Vec<(Ident, &'a Ident, &'static str)> {
+    let mut found = Vec::new();
+    body.find(&mut |trees, at| {
+        let each = match &trees[at..] {
+            [TokenTree::Ident(word), head @ ..] if word == "for" => looped(head, lists),
+            [TokenTree::Ident(word), rest @ ..] => {
+                let list = lists.iter().find(|list| *list == word);
+                list.and_then(|list| Some((list, closure(rest)?, "closure")))
+            }
+            _ => None,
+        };
+        if let Some((list, code, place)) = each {
+            let leaves = |word: &Ident| is_one_of(word, "break return");
+            let mut calls = (0..code.len()).filter_map(|at| statement(&code, at, context));
+            if let Some(call) = calls.find(|call| *call == "save_for_backward")
+                && find_ident(code.iter().cloned().collect(), leaves).is_none()
+            {
+                found.push((call.clone(), list, place));
+            }
+        }
+        None::<()>
+    });
+    found
+}
+
+/// The call if `ctx.call(..)` or `let a = ctx.call(..)` starts here.
+fn statement<'a>(trees: &'a [TokenTree], at: usize, context: &Ident) -> Option<&'a Ident> {
+    let before = at.checked_sub(1).map(|at| &trees[at]);
+    match &trees[at..] {
+        [TokenTree::Ident(word), dot, TokenTree::Ident(call), TokenTree::Group(_), ..]
+            if word == context
+                && is_punct(Some(dot), '.')
+                && is_one_of(call, ONCE)
+                && before.is_none_or(|tree| ends_statement(tree) || is_punct(Some(tree), '=')) =>
+        {
+            Some(call)
+        }
+        _ => None,
+    }
+}
+
+type Each<'a> = (&'a Ident, Vec<TokenTree>, &'static str);
+
+/// The block of a loop over all of a list: `y in &xs`, `(i, y) in xs.iter().enumerate()`.
+fn looped<'a>(head: &[TokenTree], lists: &'a [Ident]) -> Option<Each<'a>> {
+    let is_in = |tree: &TokenTree| matches!(tree, TokenTree::Ident(word) if word == "in");
+    let start = head.iter().position(is_in)? + 1;
+    let end =
+        start + head[start..].iter().position(|tree| is_group(Some(tree), Delimiter::Brace))?;
+    let first = start + head[start..end].iter().position(|tree| !is_punct(Some(tree), '&'))?;
+    let [TokenTree::Ident(name), calls @ ..] = &head[first..end] else { return None };
+    let whole = calls.chunks(3).all(|call| {
+        matches!(call, [_, TokenTree::Ident(method), TokenTree::Group(_)] if is_one_of(method, WHOLE))
+    });
+    let list = lists.iter().find(|list| whole && *list == name)?;
+    let TokenTree::Group(block) = &head[end] else { return None };
+    Some((list, block.stream().into_iter().collect(), "loop"))
+}
+
+/// A closure that runs for each tensor of a list; `rest` stands behind its name.
+fn closure(mut rest: &[TokenTree]) -> Option<Vec<TokenTree>> {
+    while let [dot, TokenTree::Ident(method), TokenTree::Group(given), after @ ..] = rest
+        && is_punct(Some(dot), '.')
+    {
+        let mut code = given.stream().into_iter();
+        let bar = |tree: &TokenTree| is_punct(Some(tree), '|');
+        if code.any(|tree| bar(&tree)) && code.any(|tree| bar(&tree)) {
+            let code: Vec<TokenTree> = code.collect();
+            return match &code[..] {
+                [TokenTree::Group(block)] => Some(block.stream().into_iter().collect()),
+                _ => Some(code),
+            };
+        }
+        if !is_one_of(method, WHOLE) {
+            return None;
+        }
+        rest = after;
+    }
+    None
+}
