@@ -84,7 +84,7 @@ pub fn backward(
         });
     }
     note(outputs);
-    let running = Running::start()?;
+    let running = Running::start();
     {
         let _mode = GradMode::set(options.create_graph);
         let until = HookId::next_id();

@@ -185,7 +185,7 @@ pub fn backward_to(
     inputs: &[AnyTensor],
     options: BackwardOptions,
 ) -> Result<()> {
-    let running = Running::start()?;
+    let running = Running::start();
     {
         let until = HookId::next_id();
         let found = find("backward_to", outputs, inputs, &[], seeds, options, false)?;

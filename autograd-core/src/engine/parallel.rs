@@ -117,7 +117,7 @@ impl OrderedBackward {
     ///
     /// The error of a hook. No gradient is written then.
     pub fn finish(self) -> Result<()> {
-        let running = Running::start()?;
+        let running = Running::start();
         self.state.into_inner().unwrap_or_else(PoisonError::into_inner).finish()?;
         running.finish()
     }
@@ -177,7 +177,7 @@ pub fn backward_parallel<T: Float>(
     loss: impl Fn(usize) -> Result<Tensor<T>> + Sync,
 ) -> Result<Vec<Tensor<T>>> {
     anomaly::check()?;
-    let running = Running::start()?;
+    let running = Running::start();
     let threads = match threads {
         0 => std::thread::available_parallelism().map_or(1, Into::into),
         threads => threads,
