@@ -9,8 +9,8 @@ use super::program::{Program, Written};
 use super::real::{Mask, Real};
 use super::trace::trace;
 use crate::array::math::Math;
-use crate::array::simd::{Kernel, SliceKernel, dispatch, dispatch_slices};
-use crate::array::{Cheap, INLINE_BYTES, Storable};
+use crate::array::simd::{SliceKernel, dispatch_slices};
+use crate::array::{Cheap, Storable};
 
 /// A formula of `I` numbers and `M` masks with `O` results, for any lane. Plain parameters are
 /// fields.
@@ -39,52 +39,25 @@ where
     }
 
     fn run(&self, block: &mut Block<'_, T>) {
-        let Block { len, read, .. } = *block;
-        if self.is_beyond(len, block) && (read == len || self.is_beyond(read, block)) {
-            by_program(self, block);
-        }
+        run(self, block);
     }
 
     fn cheap(&self) -> Option<Cheap> {
         F::CHEAP
     }
 
-    fn run_over(&self, k: usize, block: &mut Block<'_, T>) {
-        if const { matches!(F::CHEAP, Some(cheap) if cheap.is_operator()) } {
-            let (out, other) = (&mut block.out[..block.len], block.reals[0]);
-            dispatch(InPlace::<T, F, I, M, O> { formula: &self.0, k, out, other });
-        }
-    }
-
-    fn run_inline(
-        &self,
-        before: Option<&T::Inline>,
-        last: &T::Inline,
-        out: &mut T::Inline,
-    ) -> bool {
-        if const { I > 2 || M > 0 || O != 1 } {
-            return true;
-        }
-        let len = const { INLINE_BYTES / size_of::<T>() };
-        let slices = match I {
-            1 => (last.as_ref(), &[][..], &[][..]),
-            _ => (before.unwrap_or(last).as_ref(), last.as_ref(), &[][..]),
-        };
-        // The loop of a block: one of known length would be compiled once more for each function.
-        let work = Loop { formula: &self.0, len, reals: &[&[][..]; I], masks: &[&[][..]; M] };
-        dispatch_slices(work, out.as_mut(), slices)
+    fn run_loop(&self, len: usize, reals: &[&[T]], masks: &[&[bool]], out: &mut [T]) -> bool {
+        let [a, b, c] = first(reals);
+        dispatch_slices(Loop { formula: &self.0, len, reals, masks }, out, (a, b, c))
     }
 }
 
-impl<F, const I: usize, const M: usize, const O: usize> Compiled<F, I, M, O>
-where
-    F: Lanewise<I, M, O>,
-{
-    /// Computes the first `len` elements of a block; whether it met an angle beyond what the loop takes.
-    fn is_beyond<T: Math + Storable>(&self, len: usize, block: &mut Block<'_, T>) -> bool {
-        let Block { reals, masks, out, .. } = block;
-        let [a, b, c] = first(reals);
-        dispatch_slices(Loop { formula: &self.0, len, reals, masks }, out, (a, b, c))
+/// Computes a block by the loop, or what is read of it by the program.
+fn run<T: Math + Storable>(formula: &dyn Formula<T>, block: &mut Block<'_, T>) {
+    let Block { len, read, reals, masks, ref mut out, .. } = *block;
+    let mut is_beyond = |len| formula.run_loop(len, reals, masks, out);
+    if is_beyond(len) && (read == len || is_beyond(read)) {
+        by_program(formula, block);
     }
 }
 
@@ -108,43 +81,6 @@ where
             };
             self.0.call(*reals, *masks).to_vec()
         })
-    }
-}
-
-/// Two operands, of which `out` is operand `k`.
-struct InPlace<'a, T, F, const I: usize, const M: usize, const O: usize> {
-    formula: &'a F,
-    k: usize,
-    out: &'a mut [T],
-    other: &'a [T],
-}
-
-impl<T, F, const I: usize, const M: usize, const O: usize> Kernel for InPlace<'_, T, F, I, M, O>
-where
-    T: Math,
-    F: Lanewise<I, M, O>,
-{
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self { formula, k, out, other } = self;
-        macro_rules! each {
-            (|$x:ident, $other:ident| $pair:expr) => {
-                for ($x, &$other) in out.iter_mut().zip(other) {
-                    let numbers: [T; 2] = $pair;
-                    let mut reals = [Real(Number::<T, FMA>::new(T::zero())); I];
-                    for i in 0..I {
-                        reals[i] = Real(Number::new(numbers[i]));
-                    }
-                    *$x = formula.call(reals, [Mask::from(false); M])[0].0.value;
-                }
-            };
-        }
-        match k {
-            0 => each!(|x, other| [*x, other]),
-            _ => each!(|x, other| [other, *x]),
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::functions::functions;
 use super::program::{Binary, Compare, Function};
+use crate::array::Cheap;
 use crate::array::math::{ANGLE_MAX, Math, angles_in_range, select};
 use crate::array::simd::Kernel;
 
@@ -84,6 +85,25 @@ kernels! {
             Binary::Min => each!(|a, b| a.v_min::<FMA>(b)),
             Binary::Max => each!(|a, b| a.v_max::<FMA>(b)),
             Binary::Pow => each!(|a, b| a.v_pow::<FMA>(b)),
+        }
+    }
+
+    // Two operands of an operator, of which `to` is operand `k`.
+    OverKernel(Cheap, usize, &'a mut [T], &'a [T]) |function, k, to, other| {
+        macro_rules! each {
+            ($op:tt) => {
+                match k {
+                    0 => to.iter_mut().zip(other).for_each(|(x, &other)| *x = *x $op other),
+                    _ => to.iter_mut().zip(other).for_each(|(x, &other)| *x = other $op *x),
+                }
+            };
+        }
+        match function {
+            Cheap::Add => each!(+),
+            Cheap::Sub => each!(-),
+            Cheap::Mul => each!(*),
+            Cheap::Div => each!(/),
+            _ => unreachable!("it is no operator"),
         }
     }
 

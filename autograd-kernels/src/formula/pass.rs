@@ -8,12 +8,14 @@
 
 use smallvec::SmallVec;
 
+use super::kernels::OverKernel;
 use super::program::{Program, Written};
 use super::sums::Sums;
 use crate::array::buffer::Buffer;
 use crate::array::feed::Feed;
 use crate::array::math::Math;
 use crate::array::shape::{copied, same};
+use crate::array::simd::dispatch;
 use crate::array::threads::each_chunk_of;
 use crate::array::{Cheap, Shape, Step, Storable, Value, fits_inline};
 
@@ -36,19 +38,9 @@ pub trait Formula<T: Storable>: Written + Send + Sync {
     fn cheap(&self) -> Option<Cheap> {
         None
     }
-    /// Computes a block of an operator: operand `k` stands where the result will, and the block has the other one.
-    fn run_over(&self, _k: usize, _block: &mut Block<'_, T>) {
-        unreachable!("it is no operator")
-    }
-    /// A formula of one result over operands that stand inline, with their unused rest; `before` is the one
-    /// before the last, if it reads two. True where it could not, or met an angle beyond what it takes: then
-    /// what is in `out` is of no use.
-    fn run_inline(
-        &self,
-        _before: Option<&T::Inline>,
-        _last: &T::Inline,
-        _out: &mut T::Inline,
-    ) -> bool {
+    /// Computes `len` elements of each result by its compiled loop. True where it has none, or where that met
+    /// an angle beyond what it takes: then what is in `out` is of no use.
+    fn run_loop(&self, _len: usize, _: &[&[T]], _: &[&[bool]], _out: &mut [T]) -> bool {
         true
     }
 }
@@ -335,8 +327,10 @@ impl<T: Storable + Math> Work<'_, T> {
             let out = if direct { &mut outputs[0][at..at + n] } else { &mut buffer[..] };
             let scratch = &mut scratch;
             let block = &mut Block { len: n, read: n, reals: &x, masks: &m, out, scratch };
-            match over {
-                Some(k) if !copies => formula.run_over(k, block),
+            match (over, formula.cheap()) {
+                (Some(k), Some(operator)) if !copies => {
+                    dispatch(OverKernel(operator, k, &mut block.out[..n], x[0]));
+                }
                 _ => formula.run(block),
             }
             if !direct {

@@ -114,10 +114,12 @@ fn inline<'a, T: Float>(
     let before = before.flatten();
     let len = x.tensor().len();
     let run = |from: &T::Inline, to: &mut T::Inline| {
-        if formula.run_inline(before, from, to) {
-            let reals = before.into_iter().chain([from]).map(AsRef::as_ref);
-            let reals: SmallVec<[&[T]; 2]> = reals.collect();
-            run_block(formula, [len, from.as_ref().len()], &reals, &[], to.as_mut());
+        let reals = [before.unwrap_or(from).as_ref(), from.as_ref()];
+        let reals = &reals[usize::from(before.is_none())..];
+        // With the unused rest, of which no angle counts.
+        let all = from.as_ref().len();
+        if formula.run_loop(all, reals, &[], to.as_mut()) {
+            run_block(formula, [len, all], reals, &[], to.as_mut());
         }
     };
     if x.is_temporary() {
