@@ -27,11 +27,21 @@ macro_rules! rule {
     };
 }
 
+/// The formula of a function: the one that the table's is already, or its own.
+macro_rules! formula {
+    ($variant:ident table) => {
+        use crate::formula::table::$variant as Forward;
+    };
+    ($variant:ident { |$x:ident| $y:expr }) => {
+        formulas! { Forward |$x| [$y], Unary::$variant.cheap()[0]; }
+    };
+}
+
 /// The ops. What its rule names is what an op keeps.
 macro_rules! unary_ops {
     ($(
         $(#[$doc:meta])*
-        $method:ident $variant:ident |$x:ident| $y:expr, $rule:tt;
+        $method:ident $variant:ident $formula:tt, $rule:tt;
     )*) => {
         impl Unary {
             /// The op that it is.
@@ -44,7 +54,7 @@ macro_rules! unary_ops {
             mod $method {
                 use super::*;
 
-                formulas! { Forward |$x| [$y], Unary::$variant.cheap()[0]; }
+                formula! { $variant $formula }
                 rule! { $variant $rule }
 
                 pub(super) static OP: Pair<

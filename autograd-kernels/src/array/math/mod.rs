@@ -368,14 +368,6 @@ impl Math for f64 {}
 /// The largest |x| that [`Math::v_sin`], [`Math::v_cos`] and [`Math::v_tan`] take: 2²⁰.
 pub const ANGLE_MAX: f64 = 1_048_576.0;
 
-/// Whether no angle is beyond [`ANGLE_MAX`]. NaN is not.
-#[inline(always)]
-pub fn angles_in_range<T: Math>(angles: &[T]) -> bool {
-    let max = T::lit(ANGLE_MAX);
-    // Not `any`, which would leave at the first one and so not vectorise.
-    !angles.iter().fold(false, |large, angle| large | (angle.abs() > max))
-}
-
 /// The polynomial with coefficients `c`. They are one of the constant tables, so that the loop is
 /// unrolled and the loads are folded.
 ///
