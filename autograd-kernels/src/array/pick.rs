@@ -234,10 +234,10 @@ pub fn changed<T: Storable>(mut x: Value<T>, change: impl FnOnce(&mut [T])) -> V
 
 /// Where along the axis the best element stands: the first of equal ones, and the first NaN if there is
 /// one. The axis has one element at least, and `fold` gives the better one of two, or the NaN.
-pub fn best<T: Storable + PartialEq, F: Fold<T> + Sync>(
+pub fn best<T: Storable + PartialEq, F: Fold<T>>(
     data: &[T],
     around: Around,
-    fold: F,
+    fold: &F,
     out: &mut [i64],
 ) {
     debug_assert_eq!(out.len(), around.outer * around.inner);
@@ -286,7 +286,7 @@ struct Better<'a, T, F> {
     step: i64,
     best: &'a mut [T],
     places: &'a mut [i64],
-    fold: F,
+    fold: &'a F,
 }
 
 impl<T: Copy + PartialEq, F: Fold<T>> Kernel for Better<'_, T, F> {
@@ -409,15 +409,14 @@ mod tests {
         accumulate(&mut [] as &mut [i64], Around { outer: 0, n: 0, inner: 1 }, false, |a, b| a + b);
     }
 
-    #[derive(Clone, Copy)]
     struct Greater;
 
     impl Fold<f32> for Greater {
-        fn start(self) -> f32 {
+        fn start(&self) -> f32 {
             f32::NEG_INFINITY
         }
 
-        fn join(self, a: f32, b: f32) -> f32 {
+        fn join(&self, a: f32, b: f32) -> f32 {
             if a > b || a.is_nan() { a } else { b }
         }
     }
@@ -437,7 +436,7 @@ mod tests {
                     })
                     .collect();
                 let mut found = vec![-1; outer * inner];
-                best(&data, around, Greater, &mut found);
+                best(&data, around, &Greater, &mut found);
                 for (at, &found) in found.iter().enumerate() {
                     let (o, i) = (at / inner, at % inner);
                     let x = |k: usize| data[(o * n + k) * inner + i];

@@ -28,7 +28,7 @@ impl<T: Math + Storable> Sums<T> {
             let part = &block[at..at + n];
             at += n;
             match step {
-                0 => add(&mut sums[start], &mut lost[start], fold_slice(part, Plus)),
+                0 => add(&mut sums[start], &mut lost[start], fold_slice(part, &Plus)),
                 1 => {
                     for (sum, x) in sums[start..start + n].iter_mut().zip(part) {
                         *sum = *sum + *x;
