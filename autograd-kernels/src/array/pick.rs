@@ -5,6 +5,7 @@
 
 use super::buffer::Buffer;
 use super::reduce::{Fold, fold_slice};
+use super::shape::count;
 use super::simd::{Kernel, dispatch};
 use super::threads::each_chunk;
 use super::{Storable, Value};
@@ -26,8 +27,8 @@ pub struct Around {
 impl Around {
     pub fn new(shape: &[usize], axis: usize) -> Self {
         // Without elements there is nothing to visit, however long the other axes are.
-        let outer = if shape.contains(&0) { 0 } else { shape[..axis].iter().product() };
-        Self { outer, n: shape[axis], inner: shape[axis + 1..].iter().product() }
+        let outer = if shape.contains(&0) { 0 } else { count(&shape[..axis]) };
+        Self { outer, n: shape[axis], inner: count(&shape[axis + 1..]) }
     }
 
     /// Elements a step of `outer`.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::buffer::Buffer;
 use super::feed::Feed;
 use super::math::Math;
+use super::shape::count;
 use super::simd::{Kernel, dispatch};
 use super::threads::{each_chunk_of, grain};
 use super::{Shape, Storable, Value};
@@ -241,8 +242,8 @@ pub(super) fn repeated<T: Copy>(
 /// Along axes that lie beside each other, of a row-major value.
 fn fold_group<T: Storable>(x: &Value<T>, axes: Range<usize>, fold: &dyn Fold<T>) -> Value<T> {
     let mut shape = Shape::from_slice(x.shape());
-    let n: usize = shape[axes.clone()].iter().product();
-    let inner: usize = shape[axes.end..].iter().product();
+    let n = count(&shape[axes.clone()]);
+    let inner = count(&shape[axes.end..]);
     shape[axes].fill(1);
     let data = x.as_slice().unwrap_or(&[]);
     if inner == 1 {

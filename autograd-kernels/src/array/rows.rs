@@ -2,6 +2,8 @@
 
 use smallvec::SmallVec;
 
+use super::shape::count;
+
 /// Calls `row(starts, length, steps)` for each innermost run of `N` operands that are read with
 /// their own strides under one shape, in row-major order. Axes that all operands walk as one are
 /// merged first, so that rows are as long as they can be.
@@ -10,7 +12,7 @@ pub fn for_each_row<const N: usize>(
     strides: [&[usize]; N],
     row: impl FnMut([usize; N], usize, [usize; N]),
 ) {
-    Walk::new(shape, strides, 0).runs(shape.iter().product(), row);
+    Walk::new(shape, strides, 0).runs(count(shape), row);
 }
 
 /// Axes, innermost last: length, step of each operand. Those that all operands walk as one are merged, and

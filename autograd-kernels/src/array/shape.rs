@@ -7,6 +7,12 @@ use crate::error::{Error, Result};
 /// Lengths of the axes; up to four stand inline.
 pub type Shape = SmallVec<[usize; 4]>;
 
+/// How many elements a shape has. A call: the loop would be made of vectors wherever it stands.
+#[inline(never)]
+pub fn count(shape: &[usize]) -> usize {
+    shape.iter().product()
+}
+
 /// A copy of a shape. Written out by rank: a call to copy sixteen bytes costs more than they do.
 #[inline]
 pub fn copied(shape: &[usize]) -> Shape {
@@ -59,7 +65,7 @@ pub fn element_count(op: &'static str, shape: &[usize]) -> Result<usize> {
         .try_fold(WIDEST, |product, &n| product.checked_mul(n))
         .filter(|&span| span <= isize::MAX as usize);
     match span {
-        Some(_) => Ok(shape.iter().product()),
+        Some(_) => Ok(count(shape)),
         None => Err(Error::TooLarge { op, shape: shape.to_vec() }),
     }
 }

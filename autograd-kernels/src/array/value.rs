@@ -12,7 +12,7 @@ use super::math::Math;
 use super::pool::with_room;
 use super::rows::{for_each_row, merged};
 use super::shape::{
-    Shape, assign, broadcast_strides, copied, is_row_major, offset, row_major, same,
+    Shape, assign, broadcast_strides, copied, count, is_row_major, offset, row_major, same,
 };
 use super::transpose::{MIN_TILED, copy_tiles, side_by_side};
 
@@ -71,7 +71,7 @@ pub fn fits_inline<T: Storable>(len: usize) -> bool {
 impl<T: Storable> Value<T> {
     /// From row-major data. The caller has checked that the lengths agree.
     pub fn from_vec(shape: Shape, data: Vec<T>) -> Self {
-        debug_assert_eq!(shape.iter().product::<usize>(), data.len());
+        debug_assert_eq!(count(&shape), data.len());
         if fits_inline::<T>(data.len()) {
             return Self::from_slice(shape, &data);
         }
@@ -79,14 +79,14 @@ impl<T: Storable> Value<T> {
     }
 
     fn of_buffer(shape: Shape, buffer: Buffer<T>) -> Self {
-        debug_assert_eq!(shape.iter().product::<usize>(), buffer.len());
+        debug_assert_eq!(count(&shape), buffer.len());
         let storage = Storage::Heap { buffer: Arc::new(buffer), offset: 0 };
         Self { shape, strides: None, storage }
     }
 
     /// A copy of row-major data.
     pub fn from_slice(shape: Shape, data: &[T]) -> Self {
-        debug_assert_eq!(shape.iter().product::<usize>(), data.len());
+        debug_assert_eq!(count(&shape), data.len());
         if fits_inline::<T>(data.len()) {
             let mut inline = T::INLINE;
             inline.as_mut()[..data.len()].copy_from_slice(data);
@@ -98,7 +98,7 @@ impl<T: Storable> Value<T> {
 
     /// Every element the same.
     pub fn full(shape: Shape, element: T) -> Self {
-        let len = shape.iter().product();
+        let len = count(&shape);
         if fits_inline::<T>(len) {
             let mut inline = T::INLINE;
             inline.as_mut()[..len].fill(element);
@@ -111,13 +111,13 @@ impl<T: Storable> Value<T> {
     /// Row-major data that `fill` pushes onto a vector, in which there may be something already: exactly
     /// as many elements as the shape has.
     pub fn build(shape: Shape, fill: impl FnOnce(&mut Vec<T>)) -> Self {
-        let mut buffer = Buffer::with_room(shape.iter().product());
+        let mut buffer = Buffer::with_room(count(&shape));
         fill(buffer.open());
         Self::of_whole(shape, buffer)
     }
 
     fn of_whole(shape: Shape, buffer: Buffer<T>) -> Self {
-        let len: usize = shape.iter().product();
+        let len: usize = count(&shape);
         assert_eq!(buffer.len(), len, "a kernel must write every element of its output");
         match fits_inline::<T>(len) {
             true => Self::from_slice(shape, &buffer),
@@ -134,7 +134,7 @@ impl<T: Storable> Value<T> {
 
     /// Row-major elements of any content.
     pub fn any(shape: Shape) -> Self {
-        let len = shape.iter().product();
+        let len = count(&shape);
         match fits_inline::<T>(len) {
             true => Self::of_inline(shape, T::INLINE),
             false => Self::of_buffer(shape, Buffer::any(len)),
@@ -144,7 +144,7 @@ impl<T: Storable> Value<T> {
     /// [`Self::written`] in this value's own buffer, where that is large enough and nobody else
     /// holds it.
     pub fn rewritten(mut self, shape: Shape, fill: impl FnOnce(&mut [T])) -> Self {
-        let len = shape.iter().product();
+        let len = count(&shape);
         if !fits_inline::<T>(len)
             && let Storage::Heap { buffer, offset: 0 } = &mut self.storage
             && let Some(buffer) = Arc::get_mut(buffer)
@@ -181,7 +181,7 @@ impl<T: Storable> Value<T> {
 
     #[inline]
     pub fn len(&self) -> usize {
-        self.shape.iter().product()
+        count(&self.shape)
     }
 
     /// The number that all elements are, where the layout tells: there is one, or one is shown as
@@ -407,7 +407,7 @@ impl<T: Storable> Value<T> {
 
     /// Row-major data under another shape with as many elements.
     pub fn reshaped(mut self, shape: Shape) -> Self {
-        debug_assert_eq!(shape.iter().product::<usize>(), self.len());
+        debug_assert_eq!(count(&shape), self.len());
         if self.strides.is_some() {
             self = self.gather();
         }
@@ -418,7 +418,7 @@ impl<T: Storable> Value<T> {
     /// Another look at the same buffer: a transpose, a slice, a broadcast axis. `offset` is
     /// counted from this value's first element.
     pub fn restrided(&self, shape: Shape, strides: Shape, offset: usize) -> Self {
-        let len: usize = shape.iter().product();
+        let len: usize = count(&shape);
         if fits_inline::<T>(len) {
             // A copy is cheaper and does not pin the buffer.
             let (raw, mut inline, mut at) = (self.raw(), T::INLINE, 0);
@@ -452,7 +452,7 @@ impl<T: Storable> Value<T> {
         if same(&self.shape, shape) {
             return self.clone();
         }
-        let len = shape.iter().product();
+        let len = count(shape);
         if let Storage::Inline(numbers) = &self.storage
             && fits_inline::<T>(len)
             && shape.ends_with(&self.shape)
@@ -471,7 +471,7 @@ impl<T: Storable> Value<T> {
 impl<T: Storable> Value<T> {
     /// One whose elements cannot be computed.
     pub fn out_of_memory(shape: &[usize]) -> Self {
-        let deferred = Deferred::failing(shape.iter().product());
+        let deferred = Deferred::failing(count(shape));
         let storage = Storage::Deferred(Arc::new(deferred));
         Self { shape: copied(shape), strides: None, storage }
     }

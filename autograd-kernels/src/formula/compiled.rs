@@ -79,7 +79,7 @@ where
             let (Some(reals), Some(masks)) = (reals.first_chunk(), masks.first_chunk()) else {
                 unreachable!("so many were asked for")
             };
-            self.0.call(*reals, *masks).to_vec()
+            self.0.call(*reals, *masks).into()
         })
     }
 }
@@ -139,6 +139,10 @@ fn first<'a, T>(reals: &[&'a [T]]) -> [&'a [T]; 3] {
 /// The first `n` elements of the operands. Those of `own` come first: arguments, which the compiler holds apart.
 #[inline(always)]
 fn cut<'a, E, const N: usize>(n: usize, given: &[&'a [E]], own: &[&'a [E]]) -> [&'a [E]; N] {
+    // As most formulas have no masks.
+    if const { N == 0 } {
+        return [&[]; N];
+    }
     assert!(given.len() == N, "blocks fit their formula");
     let mut cut: [&[E]; N] = [&[]; N];
     for k in 0..N {
@@ -162,8 +166,10 @@ fn numbers_at<T: Math, const FMA: bool, const I: usize>(
 #[inline(always)]
 fn masks_at<L: Lane, const M: usize>(m: &[&[bool]; M], i: usize) -> [Mask<L>; M] {
     let mut conditions = [Mask::from(false); M];
-    for k in 0..M {
-        conditions[k] = Mask::from(m[k][i]);
+    if const { M > 0 } {
+        for k in 0..M {
+            conditions[k] = Mask::from(m[k][i]);
+        }
     }
     conditions
 }

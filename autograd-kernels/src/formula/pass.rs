@@ -14,7 +14,7 @@ use super::sums::Sums;
 use crate::array::buffer::Buffer;
 use crate::array::feed::Feed;
 use crate::array::math::Math;
-use crate::array::shape::{copied, same};
+use crate::array::shape::{copied, count, same};
 use crate::array::simd::dispatch;
 use crate::array::threads::each_chunk_of;
 use crate::array::{Cheap, Shape, Step, Storable, Value, fits_inline};
@@ -124,7 +124,7 @@ pub fn pass<T: Storable + Math>(
     targets: &[Option<Shape>],
     formula: &dyn Formula<T>,
 ) -> SmallVec<[Option<Value<T>>; 1]> {
-    let len: usize = shape.iter().product();
+    let len = count(shape);
     let is_whole = |target: &Shape| same(target, shape);
     let is_one = formula.outputs() == 1 && targets[0].as_ref().is_some_and(is_whole);
     if is_one && masks.is_empty() {
@@ -157,7 +157,7 @@ pub fn pass<T: Storable + Math>(
     let work = Work { shape, reals, masks, targets, formula, over };
     // The sums of all chunks are stored side by side, so their number is limited.
     let sums = targets.iter().flatten().filter(|target| !is_whole(target));
-    let sums: usize = sums.map(|target| target.iter().product::<usize>()).sum();
+    let sums: usize = sums.map(|target| count(target)).sum();
     let chunk = if sums > CHUNK / 4 { len } else { CHUNK };
     let sums = {
         let mut outputs: SmallVec<[&mut [T]; 2]> = SmallVec::new();
@@ -183,7 +183,7 @@ fn uniform<T: Storable>(
     reals: &[Operand<'_, T>],
     formula: &dyn Formula<T>,
 ) -> Option<Value<T>> {
-    if fits_inline::<T>(shape.iter().product()) {
+    if fits_inline::<T>(count(shape)) {
         return None;
     }
     let mut numbers: SmallVec<[T; 4]> = SmallVec::new();

@@ -7,7 +7,7 @@
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "made on x86-64 only"))]
 mod vectors;
 
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 pub use vectors::{VectorKernel, Vectored, Vectors, has_vectors};
 
@@ -126,10 +126,9 @@ pub fn level() -> Level {
     if let Some(level) = forced::LEVEL.get() {
         return level;
     }
-    *LEVEL
+    static LEVEL: OnceLock<Level> = OnceLock::new();
+    *LEVEL.get_or_init(widest)
 }
-
-static LEVEL: LazyLock<Level> = LazyLock::new(widest);
 
 #[cfg(target_arch = "x86_64")]
 fn widest() -> Level {
