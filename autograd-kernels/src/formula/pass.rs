@@ -6,6 +6,8 @@
 //! loss. Large passes are cut into chunks, which threads share; their sums are summed in order,
 //! so figures do not depend on the threads.
 
+use std::borrow::Cow;
+
 use smallvec::SmallVec;
 
 use super::kernels::OverKernel;
@@ -120,7 +122,7 @@ impl<T: Storable> Operand<'_, T> {
 pub fn pass<T: Storable + Math>(
     shape: &[usize],
     reals: &mut [Operand<'_, T>],
-    masks: &[&Value<bool>],
+    masks: &[Cow<'_, Value<bool>>],
     targets: &[Option<Shape>],
     formula: &dyn Formula<T>,
 ) -> SmallVec<[Option<Value<T>>; 1]> {
@@ -226,7 +228,7 @@ type AllSums<T> = SmallVec<[Option<Sums<T>>; 1]>;
 struct Work<'a, T: Storable> {
     shape: &'a [usize],
     reals: &'a [Operand<'a, T>],
-    masks: &'a [&'a Value<bool>],
+    masks: &'a [Cow<'a, Value<bool>>],
     targets: &'a [Option<Shape>],
     formula: &'a dyn Formula<T>,
     /// The operand that the result is written over: it stands where the result will.
