@@ -47,7 +47,7 @@ where
     }
 
     fn run_loop(&self, len: usize, reals: &[&[T]], masks: &[&[bool]], out: &mut [T]) -> bool {
-        let [a, b, c] = first(reals);
+        let [a, b, c] = first::<T, I>(reals);
         dispatch_slices(Loop { formula: &self.0, len, reals, masks }, out, (a, b, c))
     }
 }
@@ -128,12 +128,9 @@ where
 
 /// The operands that are arguments of their own.
 #[inline]
-fn first<'a, T>(reals: &[&'a [T]]) -> [&'a [T]; 3] {
-    let mut first = [&[][..]; 3];
-    for (own, given) in first.iter_mut().zip(reals) {
-        *own = given;
-    }
-    first
+fn first<'a, T, const I: usize>(reals: &[&'a [T]]) -> [&'a [T]; 3] {
+    let given = |k: usize| if k < I { reals[k] } else { &[] };
+    [given(0), given(1), given(2)]
 }
 
 /// The first `n` elements of the operands. Those of `own` come first: arguments, which the compiler holds apart.

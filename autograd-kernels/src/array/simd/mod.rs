@@ -7,7 +7,7 @@
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "made on x86-64 only"))]
 mod vectors;
 
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 pub use vectors::{VectorKernel, Vectored, Vectors, has_vectors};
 
@@ -79,16 +79,15 @@ pub fn dispatch_slices<T, K: SliceKernel<T>>(
     out: &mut [T],
     (a, b, c): (&[T], &[T], &[T]),
 ) -> K::Output {
-    // Through a pointer, for one call in each instance and not three.
-    let run: unsafe fn(K, &mut [T], &[T], &[T], &[T]) -> K::Output = match level() {
+    match level() {
+        // SAFETY: `widest` gives Avx512 only to a CPU that has every feature `avx512` is compiled for.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => avx512::<T, K>,
+        Level::Avx512 => unsafe { avx512(kernel, out, a, b, c) },
+        // SAFETY: `widest` gives Avx2 only to a CPU that has every feature `avx2` is compiled for.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => avx2::<T, K>,
-        _ => baseline::<T, K>,
-    };
-    // SAFETY: `widest` gives a level only to a CPU that has every feature its version is compiled for.
-    unsafe { run(kernel, out, a, b, c) }
+        Level::Avx2 => unsafe { avx2(kernel, out, a, b, c) },
+        _ => baseline(kernel, out, a, b, c),
+    }
 }
 
 macro_rules! compiled {
@@ -126,9 +125,10 @@ pub fn level() -> Level {
     if let Some(level) = forced::LEVEL.get() {
         return level;
     }
-    static LEVEL: OnceLock<Level> = OnceLock::new();
-    *LEVEL.get_or_init(widest)
+    *LEVEL
 }
+
+static LEVEL: LazyLock<Level> = LazyLock::new(widest);
 
 #[cfg(target_arch = "x86_64")]
 fn widest() -> Level {
