@@ -7,9 +7,20 @@ use crate::error::{Error, Result};
 /// Lengths of the axes; up to four stand inline.
 pub type Shape = SmallVec<[usize; 4]>;
 
-/// How many elements a shape has. A call: the loop would be made of vectors wherever it stands.
-#[inline(never)]
+/// How many elements a shape has. Written out by rank: a loop would be made of vectors wherever it stands.
+#[inline]
 pub fn count(shape: &[usize]) -> usize {
+    match *shape {
+        [] => 1,
+        [a] => a,
+        [a, b] => a * b,
+        [a, b, c] => a * b * c,
+        _ => count_any(shape),
+    }
+}
+
+#[inline(never)]
+fn count_any(shape: &[usize]) -> usize {
     shape.iter().product()
 }
 
