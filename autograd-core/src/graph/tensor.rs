@@ -105,6 +105,14 @@ struct Shared<T: Element> {
     origin: Option<(Token, u32)>,
 }
 
+impl<T: Element> Shared<T> {
+    /// Returns the current value.
+    #[cold]
+    fn now(&self) -> Value<T> {
+        self.value.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// The gradient and hooks of a tensor.
 struct LeafState<T: Element> {
     grad: Mutex<Option<Tensor<T>>>,
@@ -371,9 +379,7 @@ impl<T: Element> Tensor<T> {
     pub(crate) fn read(&self) -> Cow<'_, Value<T>> {
         match self.inner().shared.get() {
             None => Cow::Borrowed(&self.inner().value),
-            Some(shared) => {
-                Cow::Owned(shared.value.read().unwrap_or_else(PoisonError::into_inner).clone())
-            }
+            Some(shared) => Cow::Owned(shared.now()),
         }
     }
 

@@ -18,12 +18,12 @@ entries! {
     ALONG:
 
     ARGMAX = OpDef {
-        run: |op, x, at| number!(x, x => best("argmax", &x, op.int(0), at, Max)),
+        run: |op, x, at| number!(x, x => best("argmax", &x, op.int(0), at, &Max)),
         ..best_op("argmax")
     };
 
     ARGMIN = OpDef {
-        run: |op, x, at| number!(x, x => best("argmin", &x, op.int(0), at, Min)),
+        run: |op, x, at| number!(x, x => best("argmin", &x, op.int(0), at, &Min)),
         ..best_op("argmin")
     };
 
@@ -120,7 +120,7 @@ fn best<T: Numeric>(
     x: &Tensor<T>,
     axis: isize,
     caller: Caller,
-    fold: impl Fold<T> + Sync,
+    fold: &impl Fold<T>,
 ) -> Result<Tensor<i64>> {
     let (around, shape) = around_elements(op, x.shape(), axis)?;
     Ok(positions(op, x, shape, caller, &|data, out| pick::best(data, around, fold, out)))

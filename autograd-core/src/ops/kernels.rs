@@ -1,19 +1,8 @@
 //! The formulas of functions of two numbers.
 
-use super::elementwise::formulas;
 use super::{Arithmetic, Binary, Float};
-use crate::array::Cheap;
-use crate::formula::{Compiled, Formula, Lane, Real};
-
-formulas! {
-    Add |a, b| [a + b], Some(Cheap::Add);
-    Sub |a, b| [a - b], Some(Cheap::Sub);
-    Mul |a, b| [a * b], Some(Cheap::Mul);
-    Div |a, b| [a / b], Some(Cheap::Div);
-    Pow |a, b| [a.powf(b)];
-    Maximum |a, b| [a.max(b)], Some(Cheap::Max);
-    Minimum |a, b| [a.min(b)], Some(Cheap::Min);
-}
+pub(super) use crate::formula::table::{Add, Div, Max as Maximum, Min as Minimum, Mul, Pow, Sub};
+use crate::formula::{Compiled, Formula};
 
 /// Returns the formula of a function of two numbers.
 pub(super) fn of_two<T: Float>(op: Binary) -> &'static dyn Formula<T> {

@@ -55,22 +55,22 @@ macro_rules! all_functions {
     ($take:ident) => {
         $crate::formula::functions! { joined_functions [$take:
             /// `-x`; also written `-&x`.
-            neg Neg |x| -x, { |dy| -dy };
+            neg Neg { |x| -x }, { |dy| -dy };
             /// 1 where `x > 0`, else 0 (Heaviside's function). The gradient is 0.
             #[doc(alias = "heaviside")]
-            step Step |x| x.step(), { flat };
+            step Step { |x| x.step() }, { flat };
             /// `x * x`.
             #[doc(alias = "sqr")]
-            square Square |x| x * x, { |x, dy| dy * x * 2.0 };
+            square Square { |x| x * x }, { |x, dy| dy * x * 2.0 };
             /// `x * sigmoid(x)`, also called swish.
             #[doc(alias = "swish")]
-            silu Silu |x| x.max(-1000.0) * x.sigmoid(),
+            silu Silu { |x| x.max(-1000.0) * x.sigmoid() },
                 { |x, dy| dy * (x.sigmoid() * ((1.0 - x.sigmoid()) * x.clamp(-1000.0, 1000.0) + 1.0)) };
             /// `x` where `x > 0`, else 0; the gradient at 0 is 0. NaN stays NaN.
-            relu Relu |x| x.lt(0.0).select(0.0, x), { |y, dy| y.le(0.0).select(0.0, dy) };
+            relu Relu { |x| x.lt(0.0).select(0.0, x) }, { |y, dy| y.le(0.0).select(0.0, dy) };
             /// The Gaussian error linear unit `x * (1 + erf(x / sqrt(2))) / 2` (Hendrycks and Gimpel 2016).
             #[doc(alias = "gelu_erf")]
-            gelu Gelu |x| x.max(-1000.0) * 0.5 * ((x * std::f64::consts::FRAC_1_SQRT_2).erf() + 1.0),
+            gelu Gelu { |x| x.max(-1000.0) * 0.5 * ((x * std::f64::consts::FRAC_1_SQRT_2).erf() + 1.0) },
                 { |x, dy| dy * (((x * std::f64::consts::FRAC_1_SQRT_2).erf() + 1.0) * 0.5
                     + (x * x * -0.5).exp() * x.clamp(-1000.0, 1000.0) * 0.398_942_280_401_432_7) };
         ] }
@@ -95,7 +95,7 @@ macro_rules! joined_functions {
         $($functions:tt)*
     ) => {
         joined_functions! {
-            @$take [$($ops)* $(#[$doc])* $method $variant |x| x.$method(), $rule;] $($functions)*
+            @$take [$($ops)* $(#[$doc])* $method $variant table, $rule;] $($functions)*
         }
     };
     (@$take:ident [$($ops:tt)*]) => {
@@ -106,7 +106,7 @@ macro_rules! joined_functions {
 pub(crate) use {all_functions, joined_functions};
 
 macro_rules! unary {
-    ($($(#[$doc:meta])* $method:ident $variant:ident |$x:ident| $y:expr, $rule:tt;)*) => {
+    ($($(#[$doc:meta])* $method:ident $variant:ident $formula:tt, $rule:tt;)*) => {
         kinds! {
             /// The functions of one tensor.
             Unary { $($variant stringify!($method),)* }

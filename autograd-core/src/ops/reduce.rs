@@ -47,21 +47,20 @@ family! {
 
 macro_rules! folds {
     ($($name:ident<$bound:ident> $start:expr, |$a:ident, $b:ident| $join:expr;)*) => {$(
-        #[derive(Clone, Copy)]
         pub(super) struct $name;
         impl<T: $bound> Fold<T> for $name {
-            const EXACT: bool = T::EXACT;
             #[inline(always)]
-            fn start(self) -> T { $start }
+            fn is_exact(&self) -> bool { T::EXACT }
             #[inline(always)]
-            fn join(self, $a: T, $b: T) -> T { $join }
+            fn start(&self) -> T { $start }
+            #[inline(always)]
+            fn join(&self, $a: T, $b: T) -> T { $join }
         }
     )*};
 }
 
 folds! {
-    // Integers are summed and multiplied by `Totals`.
-    Sum<Float> T::ZERO, |a, b| a.plus(b);
+    // Integers are multiplied by `Totals`.
     Prod<Float> T::ONE, |a, b| a.times(b);
     Max<Arithmetic> T::LOWEST, |a, b| a.greater(b);
     Min<Arithmetic> T::HIGHEST, |a, b| a.lesser(b);
@@ -81,8 +80,8 @@ fn compute<T: Numeric>(op: Reduce, x: &Value<T>, axes: &[usize]) -> Result<Value
     match op {
         Reduce::Sum => T::sum(op.name(), x, axes),
         Reduce::Prod => T::prod(op.name(), x, axes),
-        Reduce::Max => Ok(fold_axes(x, axes, Max)),
-        Reduce::Min => Ok(fold_axes(x, axes, Min)),
+        Reduce::Max => Ok(fold_axes(x, axes, &Max)),
+        Reduce::Min => Ok(fold_axes(x, axes, &Min)),
         Reduce::Mean => unreachable!("a mean is a sum of floats, divided"),
     }
 }

@@ -1,21 +1,21 @@
 //! Sums and products by element type: floats in their own type, integers exactly.
 
-use super::reduce::{Prod, Sum};
+use super::reduce::Prod;
 use super::{Arithmetic, Totals};
 use crate::array::Value;
 use crate::array::integer::{self, Additions, Overflow, total_axes};
 use crate::array::pick::{self, AxisShape};
-use crate::array::reduce::fold_axes;
+use crate::array::reduce::{Plus, fold_axes};
 use crate::error::Result;
 
 macro_rules! totals {
     (floats: $($f:ty)*; integers: $($i:ty)*;) => {
         $(impl Totals for $f {
             fn sum(_: &'static str, x: &Value<$f>, axes: &[usize]) -> Result<Value<$f>> {
-                Ok(fold_axes(x, axes, Sum))
+                Ok(fold_axes(x, axes, &Plus))
             }
             fn prod(_: &'static str, x: &Value<$f>, axes: &[usize]) -> Result<Value<$f>> {
-                Ok(fold_axes(x, axes, Prod))
+                Ok(fold_axes(x, axes, &Prod))
             }
             fn running(
                 _: &'static str,

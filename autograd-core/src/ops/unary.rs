@@ -27,11 +27,21 @@ macro_rules! rule {
     };
 }
 
+/// Defines the formula of a function: that of the table, or its own.
+macro_rules! formula {
+    ($variant:ident table) => {
+        use crate::formula::table::$variant as Forward;
+    };
+    ($variant:ident { |$x:ident| $y:expr }) => {
+        formulas! { Forward |$x| [$y], Unary::$variant.cheap()[0]; }
+    };
+}
+
 /// Defines the ops. An op saves what its rule names.
 macro_rules! unary_ops {
     ($(
         $(#[$doc:meta])*
-        $method:ident $variant:ident |$x:ident| $y:expr, $rule:tt;
+        $method:ident $variant:ident $formula:tt, $rule:tt;
     )*) => {
         impl Unary {
             /// Returns the elementwise op of this function.
@@ -44,7 +54,7 @@ macro_rules! unary_ops {
             mod $method {
                 use super::*;
 
-                formulas! { Forward |$x| [$y], Unary::$variant.cheap()[0]; }
+                formula! { $variant $formula }
                 rule! { $variant $rule }
 
                 pub(super) static OP: Pair<

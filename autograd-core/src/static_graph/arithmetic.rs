@@ -14,7 +14,7 @@ use crate::ops::{Binary, Comparison, Reduce, Unary};
 
 /// Methods of variables for elementwise functions, from their table.
 macro_rules! unary {
-    ($($(#[$doc:meta])* $method:ident $op:ident |$x:ident| $y:expr, $rule:tt;)*) => {
+    ($($(#[$doc:meta])* $method:ident $op:ident $formula:tt, $rule:tt;)*) => {
         /// # Functions of each element
         ///
         /// As the methods of [`Tensor`](crate::Tensor) of the same names, for float types. For other

@@ -5,6 +5,7 @@
 
 use super::buffer::Buffer;
 use super::reduce::{Fold, fold_slice};
+use super::shape::count;
 use super::simd::{Kernel, dispatch};
 use super::threads::each_chunk;
 use super::{Storable, Value};
@@ -26,8 +27,8 @@ pub struct AxisShape {
 impl AxisShape {
     pub fn new(shape: &[usize], axis: usize) -> Self {
         // No elements, no steps, however long the other axes are.
-        let outer = if shape.contains(&0) { 0 } else { shape[..axis].iter().product() };
-        Self { outer, n: shape[axis], inner: shape[axis + 1..].iter().product() }
+        let outer = if shape.contains(&0) { 0 } else { count(&shape[..axis]) };
+        Self { outer, n: shape[axis], inner: count(&shape[axis + 1..]) }
     }
 
     /// Elements per step of `outer`.
@@ -234,10 +235,10 @@ pub fn changed<T: Storable>(mut x: Value<T>, change: impl FnOnce(&mut [T])) -> V
 
 /// The position of the best element along the axis: the first of equal ones, or the first NaN if there is
 /// one. The axis has at least one element; `fold` returns the better of two, or NaN.
-pub fn best<T: Storable + PartialEq, F: Fold<T> + Sync>(
+pub fn best<T: Storable + PartialEq, F: Fold<T>>(
     data: &[T],
     around: AxisShape,
-    fold: F,
+    fold: &F,
     out: &mut [i64],
 ) {
     debug_assert_eq!(out.len(), around.outer * around.inner);
@@ -286,7 +287,7 @@ struct Better<'a, T, F> {
     step: i64,
     best: &'a mut [T],
     places: &'a mut [i64],
-    fold: F,
+    fold: &'a F,
 }
 
 impl<T: Copy + PartialEq, F: Fold<T>> Kernel for Better<'_, T, F> {
@@ -411,15 +412,14 @@ mod tests {
         });
     }
 
-    #[derive(Clone, Copy)]
     struct Greater;
 
     impl Fold<f32> for Greater {
-        fn start(self) -> f32 {
+        fn start(&self) -> f32 {
             f32::NEG_INFINITY
         }
 
-        fn join(self, a: f32, b: f32) -> f32 {
+        fn join(&self, a: f32, b: f32) -> f32 {
             if a > b || a.is_nan() { a } else { b }
         }
     }
@@ -439,7 +439,7 @@ mod tests {
                     })
                     .collect();
                 let mut found = vec![-1; outer * inner];
-                best(&data, around, Greater, &mut found);
+                best(&data, around, &Greater, &mut found);
                 for (at, &found) in found.iter().enumerate() {
                     let (o, i) = (at / inner, at % inner);
                     let x = |k: usize| data[(o * n + k) * inner + i];

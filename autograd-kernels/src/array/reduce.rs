@@ -5,30 +5,47 @@ use std::ops::Range;
 use super::buffer::Buffer;
 use super::feed::BlockReader;
 use super::math::Math;
+use super::shape::count;
 use super::simd::{Kernel, dispatch};
 use super::threads::{each_chunk_of, grain};
 use super::{Shape, Storable, Value};
 
 /// An associative function of two elements, with its neutral element as the start.
-pub trait Fold<T>: Copy {
+pub trait Fold<T: Copy>: Sync {
     /// Whether the result is independent of the order, to the last bit.
-    const EXACT: bool = false;
-    fn start(self) -> T;
-    fn join(self, a: T, b: T) -> T;
+    fn is_exact(&self) -> bool {
+        false
+    }
+    fn start(&self) -> T;
+    fn join(&self, a: T, b: T) -> T;
+
+    /// Folds the elements of a block.
+    fn block(&self, data: &[T]) -> T {
+        if data.len() <= 16 {
+            return data.iter().fold(self.start(), |a, &b| self.join(a, b));
+        }
+        let mut lanes = [self.start(); LANES];
+        dispatch(FoldKernel(&mut lanes, data, self));
+        join_lanes(lanes, self)
+    }
+
+    /// Folds rows into the first slice, which is as long as a row.
+    fn rows(&self, sums: &mut [T], rows: &[T]) {
+        dispatch(FoldRowsKernel(sums, rows, self));
+    }
 }
 
 /// The sum of floats.
-#[derive(Clone, Copy)]
 pub struct Plus;
 
 impl<T: Math> Fold<T> for Plus {
     #[inline(always)]
-    fn start(self) -> T {
+    fn start(&self) -> T {
         T::zero()
     }
 
     #[inline(always)]
-    fn join(self, a: T, b: T) -> T {
+    fn join(&self, a: T, b: T) -> T {
         a + b
     }
 }
@@ -51,15 +68,15 @@ pub(super) fn at_once(elements: usize) -> usize {
 }
 
 /// Adds elements to lanes: the first one, and every [`LANES`]th after it, to the first lane.
-struct FoldKernel<'a, T, F>(&'a mut [T; LANES], &'a [T], F);
+struct FoldKernel<'a, T, F: ?Sized>(&'a mut [T; LANES], &'a [T], &'a F);
 
-impl<T: Copy, F: Fold<T>> Kernel for FoldKernel<'_, T, F> {
+impl<T: Copy, F: Fold<T> + ?Sized> Kernel for FoldKernel<'_, T, F> {
     type Output = ();
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         let Self(lanes, data, fold) = self;
-        if F::EXACT {
+        if fold.is_exact() {
             // The compiler vectorizes this loop itself; with lanes it would emit gathers.
             lanes[0] = data.iter().fold(lanes[0], |a, &b| fold.join(a, b));
             return;
@@ -80,7 +97,7 @@ impl<T: Copy, F: Fold<T>> Kernel for FoldKernel<'_, T, F> {
 
 /// Joins all lanes. Not inlined: in one function with the loop, it would impair the loop's vectorization.
 #[inline(never)]
-fn join_lanes<T: Copy, F: Fold<T>>(mut lanes: [T; LANES], fold: F) -> T {
+fn join_lanes<T: Copy, F: Fold<T> + ?Sized>(mut lanes: [T; LANES], fold: &F) -> T {
     let mut width = LANES / 2;
     while width > 0 {
         for i in 0..width {
@@ -92,9 +109,9 @@ fn join_lanes<T: Copy, F: Fold<T>>(mut lanes: [T; LANES], fold: F) -> T {
 }
 
 /// Adds rows to the first slice, which is as long as a row.
-struct FoldRowsKernel<'a, T, F>(&'a mut [T], &'a [T], F);
+struct FoldRowsKernel<'a, T, F: ?Sized>(&'a mut [T], &'a [T], &'a F);
 
-impl<T: Copy, F: Fold<T>> Kernel for FoldRowsKernel<'_, T, F> {
+impl<T: Copy, F: Fold<T> + ?Sized> Kernel for FoldRowsKernel<'_, T, F> {
     type Output = ();
 
     #[inline(always)]
@@ -151,57 +168,44 @@ pub(super) fn shared_tree<R: Send>(
     tree(0..len, [unit, most], &mut next, join)
 }
 
-pub fn fold_slice<T: Storable, F: Fold<T>>(data: &[T], fold: F) -> T {
+pub fn fold_slice<T: Storable>(data: &[T], fold: &dyn Fold<T>) -> T {
     fold_part(BlockReader::Slice(data), 0..data.len(), fold)
 }
 
 /// Folds a range of elements, the next ones of the feed.
-fn fold_part<T: Storable, F: Fold<T>>(
+fn fold_part<T: Storable>(
     mut feed: BlockReader<'_, T>,
     range: Range<usize>,
-    fold: F,
+    fold: &dyn Fold<T>,
 ) -> T {
     let mut block = |range: Range<usize>| {
         feed.advance(range.len());
-        fold_block(feed.block(range.start, range.len()), fold)
+        fold.block(feed.block(range.start, range.len()))
     };
     tree(range, [BLOCK; 2], &mut block, &|a, b| fold.join(a, b))
 }
 
-fn fold_block<T: Storable, F: Fold<T>>(data: &[T], fold: F) -> T {
-    if data.len() <= 16 {
-        return data.iter().fold(fold.start(), |a, &b| fold.join(a, b));
-    }
-    let mut lanes = [fold.start(); LANES];
-    dispatch(FoldKernel(&mut lanes, data, fold));
-    join_lanes(lanes, fold)
-}
-
-/// [`fold_part`] of all elements, on threads if that pays; `feed` creates a feed from a position on.
-fn fold_shared<'a, T: Storable, F: Fold<T> + Sync>(
-    feed: impl Fn(usize) -> BlockReader<'a, T> + Sync,
+/// As [`fold_part`], on several threads if that pays; `feed` starts at a given element.
+fn fold_shared<'a, T: Storable>(
+    feed: &(dyn Fn(usize) -> BlockReader<'a, T> + Sync),
     len: usize,
-    fold: F,
+    fold: &dyn Fold<T>,
 ) -> T {
     let branch = |range: Range<usize>| fold_part(feed(range.start), range, fold);
     let most = at_once(len).max(BLOCK);
     shared_tree((len, len), [BLOCK, most], &branch, &|a, b| fold.join(a, b))
 }
 
-/// [`fold_slice`] on threads, if that pays.
-fn fold_long_slice<T: Storable, F: Fold<T> + Sync>(data: &[T], fold: F) -> T {
+/// As [`fold_slice`], on several threads if that pays.
+fn fold_long_slice<T: Storable>(data: &[T], fold: &dyn Fold<T>) -> T {
     match data.len() {
-        ..=BLOCK => fold_block(data, fold),
-        len => fold_shared(|_| BlockReader::Slice(data), len, fold),
+        ..=BLOCK => fold.block(data),
+        len => fold_shared(&|_| BlockReader::Slice(data), len, fold),
     }
 }
 
-/// Folds along sorted `axes`, which keep length 1.
-pub fn fold_axes<T: Storable, F: Fold<T> + Sync>(
-    x: &Value<T>,
-    axes: &[usize],
-    fold: F,
-) -> Value<T> {
+/// Folds along sorted `axes`, which are kept with length 1.
+pub fn fold_axes<T: Storable>(x: &Value<T>, axes: &[usize], fold: &dyn Fold<T>) -> Value<T> {
     let mut shape = Shape::from_slice(x.shape());
     axes.iter().for_each(|&axis| shape[axis] = 1);
     if let (Some(element), Some(_)) = (x.uniform(), axes.first()) {
@@ -211,7 +215,7 @@ pub fn fold_axes<T: Storable, F: Fold<T> + Sync>(
     }
     if axes.len() == x.rank() {
         let feed = |start| BlockReader::new(x, x.shape(), start);
-        return Value::full(shape, fold_shared(feed, x.len(), fold));
+        return Value::full(shape, fold_shared(&feed, x.len(), fold));
     }
     // Adjacent axes are folded as one, the innermost first.
     let mut x = x.contiguous().into_owned();
@@ -239,15 +243,11 @@ pub(super) fn repeated<T: Copy>(
     all
 }
 
-/// Folds a row-major value along adjacent axes.
-fn fold_group<T: Storable, F: Fold<T> + Sync>(
-    x: &Value<T>,
-    axes: Range<usize>,
-    fold: F,
-) -> Value<T> {
+/// Folds along adjacent axes of a row-major value.
+fn fold_group<T: Storable>(x: &Value<T>, axes: Range<usize>, fold: &dyn Fold<T>) -> Value<T> {
     let mut shape = Shape::from_slice(x.shape());
-    let n: usize = shape[axes.clone()].iter().product();
-    let inner: usize = shape[axes.end..].iter().product();
+    let n = count(&shape[axes.clone()]);
+    let inner = count(&shape[axes.end..]);
     shape[axes].fill(1);
     let data = x.as_slice().unwrap_or(&[]);
     if inner == 1 {
@@ -283,21 +283,21 @@ pub(super) fn each_row<T: Sync, U: Send>(
     });
 }
 
-/// Joins rows, as long as `out`, with `out`, which holds the neutral element; on threads if that pays.
-fn fold_rows<T: Storable, F: Fold<T> + Sync>(rows: &[T], out: &mut [T], fold: F) {
+/// Folds rows as long as `out` into it, which is the start; on several threads if that pays.
+fn fold_rows<T: Storable>(rows: &[T], out: &mut [T], fold: &dyn Fold<T>) {
     let n = out.len();
     let count = rows.len() / n;
     if count <= ROWS {
-        return dispatch(FoldRowsKernel(out, rows, fold));
+        return fold.rows(out, rows);
     }
     let leaf = |range: Range<usize>| {
         let mut sums = Buffer::any(n);
         sums.fill(fold.start());
-        dispatch(FoldRowsKernel(&mut sums, &rows[range.start * n..range.end * n], fold));
+        fold.rows(&mut sums, &rows[range.start * n..range.end * n]);
         sums
     };
     let join = |mut sums: Buffer<T>, others: Buffer<T>| {
-        dispatch(FoldRowsKernel(&mut sums, &others, fold));
+        fold.rows(&mut sums, &others);
         sums
     };
     let most = ROWS.max(at_once(rows.len()) / n);
@@ -314,9 +314,9 @@ mod tests {
     fn threads_change_no_bit() {
         for len in [10, BLOCK, BLOCK + 1, 17_000, 16 * BLOCK + 1, 327_757, 1_000_003] {
             let data: Vec<f32> = (0..len).map(|i| (i as f32 * 0.37).sin()).collect();
-            let one = fold_slice(&data, Plus);
+            let one = fold_slice(&data, &Plus);
             for threads in [1, 2, 5] {
-                let run = || with_num_threads(threads, || fold_long_slice(&data, Plus));
+                let run = || with_num_threads(threads, || fold_long_slice(&data, &Plus));
                 assert_eq!(run().to_bits(), one.to_bits());
                 wake();
                 assert_eq!(run().to_bits(), one.to_bits());
@@ -331,11 +331,11 @@ mod tests {
             let data: Vec<f32> = (0..len).map(|i| (i as f32 * 0.37).sin()).collect();
             let x = Value::from_vec(Shape::from_slice(&shape), data);
             for axes in [&[0][..], &[1], &[2], &[0, 1], &[1, 2], &[0, 2]] {
-                let one = with_num_threads(1, || fold_axes(&x, axes, Plus).to_vec());
-                let three = with_num_threads(3, || fold_axes(&x, axes, Plus).to_vec());
+                let one = with_num_threads(1, || fold_axes(&x, axes, &Plus).to_vec());
+                let three = with_num_threads(3, || fold_axes(&x, axes, &Plus).to_vec());
                 assert_eq!(one, three);
                 wake();
-                let three = with_num_threads(3, || fold_axes(&x, axes, Plus).to_vec());
+                let three = with_num_threads(3, || fold_axes(&x, axes, &Plus).to_vec());
                 assert_eq!(one, three);
                 let mut exact = vec![0.0; one.len()];
                 for (at, value) in x.view().indexed_iter() {
@@ -354,22 +354,23 @@ mod tests {
     #[test]
     fn one_shown_as_many() {
         let x = Value::scalar(3.0_f32).broadcast_to(&[5, 1000, 7]);
-        let sums = fold_axes(&x, &[1], Plus);
+        let sums = fold_axes(&x, &[1], &Plus);
         assert_eq!((sums.shape(), sums.uniform()), (&[5, 1, 7][..], Some(3000.0)));
-        assert_eq!(fold_axes(&x, &[0, 1, 2], Plus).to_vec(), [105_000.0]);
+        assert_eq!(fold_axes(&x, &[0, 1, 2], &Plus).to_vec(), [105_000.0]);
     }
 
-    #[derive(Clone, Copy)]
     struct Wrapping;
 
     impl Fold<u8> for Wrapping {
-        const EXACT: bool = true;
+        fn is_exact(&self) -> bool {
+            true
+        }
 
-        fn start(self) -> u8 {
+        fn start(&self) -> u8 {
             0
         }
 
-        fn join(self, a: u8, b: u8) -> u8 {
+        fn join(&self, a: u8, b: u8) -> u8 {
             a.wrapping_add(b)
         }
     }
@@ -379,7 +380,7 @@ mod tests {
         for len in [0, 1, 16, 17, 31, 32, 33, 100, BLOCK, BLOCK + 5, 12 * BLOCK + 1] {
             let data: Vec<u8> = (0..len).map(|i| (i * 31 % 251) as u8).collect();
             let right = data.iter().fold(0_u8, |sum, &x| sum.wrapping_add(x));
-            assert_eq!(fold_long_slice(&data, Wrapping), right, "{len}");
+            assert_eq!(fold_long_slice(&data, &Wrapping), right, "{len}");
         }
     }
 }

@@ -2,15 +2,17 @@
 
 use smallvec::SmallVec;
 
-/// Calls `row(starts, length, steps)` for each innermost run of `N` operands that are read with their own
-/// strides under one shape, in row-major order. Axes that all operands can walk as one are merged first, so
-/// that rows are as long as possible.
+use super::shape::count;
+
+/// Calls `row(starts, length, steps)` for each innermost run of `N` operands with their own strides and
+/// one shape, in row-major order. Axes that are contiguous in all operands are merged first, so that rows
+/// are as long as possible.
 pub fn for_each_row<const N: usize>(
     shape: &[usize],
     strides: [&[usize]; N],
     row: impl FnMut([usize; N], usize, [usize; N]),
 ) {
-    Walk::new(shape, strides, 0).runs(shape.iter().product(), row);
+    Walk::new(shape, strides, 0).runs(count(shape), row);
 }
 
 /// Axes, innermost last: length, and step of each operand. Axes that all operands can walk as one are

@@ -7,8 +7,24 @@ use crate::error::{Error, Result};
 /// Lengths of the axes; up to four are stored inline.
 pub type Shape = SmallVec<[usize; 4]>;
 
-/// A copy of a shape. Written out by rank: calling `memcpy` for sixteen bytes costs more than
-/// copying them.
+/// The number of elements of a shape. Written out by rank: a loop would be vectorized wherever it is inlined.
+#[inline]
+pub fn count(shape: &[usize]) -> usize {
+    match *shape {
+        [] => 1,
+        [a] => a,
+        [a, b] => a * b,
+        [a, b, c] => a * b * c,
+        _ => count_any(shape),
+    }
+}
+
+#[inline(never)]
+fn count_any(shape: &[usize]) -> usize {
+    shape.iter().product()
+}
+
+/// A copy of a shape. Written out by rank: a call to copy sixteen bytes costs more than the copy.
 #[inline]
 pub fn copied(shape: &[usize]) -> Shape {
     match *shape {
@@ -60,7 +76,7 @@ pub fn element_count(op: &'static str, shape: &[usize]) -> Result<usize> {
         .try_fold(MAX_ELEMENT_BYTES, |product, &n| product.checked_mul(n))
         .filter(|&span| span <= isize::MAX as usize);
     match span {
-        Some(_) => Ok(shape.iter().product()),
+        Some(_) => Ok(count(shape)),
         None => Err(Error::TooLarge { op, shape: shape.to_vec() }),
     }
 }

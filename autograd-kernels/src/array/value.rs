@@ -12,7 +12,7 @@ use super::math::Math;
 use super::pool::with_room;
 use super::rows::{for_each_row, merged};
 use super::shape::{
-    Shape, assign, broadcast_strides, copied, is_row_major, offset, row_major, same,
+    Shape, assign, broadcast_strides, copied, count, is_row_major, offset, row_major, same,
 };
 use super::transpose::{MIN_TILED, contiguous_axis, copy_tiles};
 
@@ -71,7 +71,7 @@ pub fn fits_inline<T: Storable>(len: usize) -> bool {
 impl<T: Storable> Value<T> {
     /// Creates a value from row-major data. The caller has checked that the lengths agree.
     pub fn from_vec(shape: Shape, data: Vec<T>) -> Self {
-        debug_assert_eq!(shape.iter().product::<usize>(), data.len());
+        debug_assert_eq!(count(&shape), data.len());
         if fits_inline::<T>(data.len()) {
             return Self::from_slice(shape, &data);
         }
@@ -79,14 +79,14 @@ impl<T: Storable> Value<T> {
     }
 
     fn of_buffer(shape: Shape, buffer: Buffer<T>) -> Self {
-        debug_assert_eq!(shape.iter().product::<usize>(), buffer.len());
+        debug_assert_eq!(count(&shape), buffer.len());
         let storage = Storage::Heap { buffer: Arc::new(buffer), offset: 0 };
         Self { shape, strides: None, storage }
     }
 
     /// Creates a value with a copy of row-major data.
     pub fn from_slice(shape: Shape, data: &[T]) -> Self {
-        debug_assert_eq!(shape.iter().product::<usize>(), data.len());
+        debug_assert_eq!(count(&shape), data.len());
         if fits_inline::<T>(data.len()) {
             let mut inline = T::INLINE;
             inline.as_mut()[..data.len()].copy_from_slice(data);
@@ -98,7 +98,7 @@ impl<T: Storable> Value<T> {
 
     /// Creates a value whose elements are all `element`.
     pub fn full(shape: Shape, element: T) -> Self {
-        let len = shape.iter().product();
+        let len = count(&shape);
         if fits_inline::<T>(len) {
             let mut inline = T::INLINE;
             inline.as_mut()[..len].fill(element);
@@ -111,13 +111,13 @@ impl<T: Storable> Value<T> {
     /// Creates a value from row-major data that `fill` pushes onto a vector: exactly as many elements as the
     /// shape has. The vector may contain other elements before them.
     pub fn build(shape: Shape, fill: impl FnOnce(&mut Vec<T>)) -> Self {
-        let mut buffer = Buffer::with_room(shape.iter().product());
+        let mut buffer = Buffer::with_room(count(&shape));
         fill(buffer.open());
         Self::of_whole(shape, buffer)
     }
 
     fn of_whole(shape: Shape, buffer: Buffer<T>) -> Self {
-        let len: usize = shape.iter().product();
+        let len: usize = count(&shape);
         assert_eq!(buffer.len(), len, "a kernel must write every element of its output");
         match fits_inline::<T>(len) {
             true => Self::from_slice(shape, &buffer),
@@ -134,7 +134,7 @@ impl<T: Storable> Value<T> {
 
     /// Creates a row-major value with unspecified elements.
     pub fn any(shape: Shape) -> Self {
-        let len = shape.iter().product();
+        let len = count(&shape);
         match fits_inline::<T>(len) {
             true => Self::of_inline(shape, T::INLINE),
             false => Self::of_buffer(shape, Buffer::any(len)),
@@ -143,7 +143,7 @@ impl<T: Storable> Value<T> {
 
     /// As [`Self::written`], but reuses this value's buffer if it is large enough and not shared.
     pub fn rewritten(mut self, shape: Shape, fill: impl FnOnce(&mut [T])) -> Self {
-        let len = shape.iter().product();
+        let len = count(&shape);
         if !fits_inline::<T>(len)
             && let Storage::Heap { buffer, offset: 0 } = &mut self.storage
             && let Some(buffer) = Arc::get_mut(buffer)
@@ -180,7 +180,7 @@ impl<T: Storable> Value<T> {
 
     #[inline]
     pub fn len(&self) -> usize {
-        self.shape.iter().product()
+        count(&self.shape)
     }
 
     /// The common value of all elements, if the layout implies it: a single element, or one that is
@@ -404,7 +404,7 @@ impl<T: Storable> Value<T> {
 
     /// The elements under another shape of the same size; strided data is copied.
     pub fn reshaped(mut self, shape: Shape) -> Self {
-        debug_assert_eq!(shape.iter().product::<usize>(), self.len());
+        debug_assert_eq!(count(&shape), self.len());
         if self.strides.is_some() {
             self = self.gather();
         }
@@ -415,7 +415,7 @@ impl<T: Storable> Value<T> {
     /// A view of the same buffer: a transpose, a slice, a broadcast axis. `offset` counts from this value's
     /// first element.
     pub fn restrided(&self, shape: Shape, strides: Shape, offset: usize) -> Self {
-        let len: usize = shape.iter().product();
+        let len: usize = count(&shape);
         if fits_inline::<T>(len) {
             // A copy is cheaper and does not pin the buffer.
             let (raw, mut inline, mut at) = (self.raw(), T::INLINE, 0);
@@ -449,7 +449,7 @@ impl<T: Storable> Value<T> {
         if same(&self.shape, shape) {
             return self.clone();
         }
-        let len = shape.iter().product();
+        let len = count(shape);
         if let Storage::Inline(numbers) = &self.storage
             && fits_inline::<T>(len)
             && shape.ends_with(&self.shape)
@@ -468,7 +468,7 @@ impl<T: Storable> Value<T> {
 impl<T: Storable> Value<T> {
     /// Creates a value whose elements cannot be computed.
     pub fn out_of_memory(shape: &[usize]) -> Self {
-        let deferred = Deferred::failing(shape.iter().product());
+        let deferred = Deferred::failing(count(shape));
         let storage = Storage::Deferred(Arc::new(deferred));
         Self { shape: copied(shape), strides: None, storage }
     }

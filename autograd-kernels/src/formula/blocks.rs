@@ -1,6 +1,6 @@
 //! Programs run block by block: each step computes a block, in a buffer of its own.
 
-use super::kernels::{BinaryKernel, CompareKernel, FunctionKernel, MulAddKernel, SelectKernel};
+use super::kernels::{CompareKernel, MulAddKernel, SelectKernel};
 use super::pass::{Block, Formula, Scratch, block_of};
 use super::program::{Program, Step};
 use crate::array::Storable;
@@ -132,8 +132,14 @@ impl Program {
     ) {
         let of = |k| self.result(k, start, n, reals, &scratch.numbers);
         match step {
-            Step::Function(f, a) => dispatch(FunctionKernel(f, of(a), to)),
-            Step::Binary(f, a, b) => dispatch(BinaryKernel(f, of(a), of(b), to)),
+            Step::Function(f, a) => {
+                if f.formula().run_loop(n, &[of(a)], &[], to) {
+                    f.of_large_angles(of(a), to);
+                }
+            }
+            Step::Binary(f, a, b) => {
+                f.formula().run_loop(n, &[of(a), of(b)], &[], to);
+            }
             Step::MulAdd(a, b, c) => dispatch(MulAddKernel(of(a), of(b), of(c), to)),
             Step::Select(m, a, b) => {
                 let m = self.result(m, start, n, masks, &scratch.masks);

@@ -9,8 +9,8 @@ use super::program::{Program, Written};
 use super::real::{Mask, Real};
 use super::trace::trace;
 use crate::array::math::Math;
-use crate::array::simd::{Kernel, SliceKernel, dispatch, dispatch_slices};
-use crate::array::{Cheap, INLINE_BYTES, Storable};
+use crate::array::simd::{SliceKernel, dispatch_slices};
+use crate::array::{Cheap, Storable};
 
 /// A formula of `I` numbers and `M` masks with `O` results, for any lane. Plain parameters are fields.
 ///
@@ -38,52 +38,25 @@ where
     }
 
     fn run(&self, block: &mut Block<'_, T>) {
-        let Block { len, read, .. } = *block;
-        if self.is_invalid(len, block) && (read == len || self.is_invalid(read, block)) {
-            by_program(self, block);
-        }
+        run(self, block);
     }
 
     fn cheap(&self) -> Option<Cheap> {
         F::CHEAP
     }
 
-    fn run_over(&self, k: usize, block: &mut Block<'_, T>) {
-        if const { matches!(F::CHEAP, Some(cheap) if cheap.is_operator()) } {
-            let (out, other) = (&mut block.out[..block.len], block.reals[0]);
-            dispatch(InPlace::<T, F, I, M, O> { formula: &self.0, k, out, other });
-        }
-    }
-
-    fn run_inline(
-        &self,
-        before: Option<&T::Inline>,
-        last: &T::Inline,
-        out: &mut T::Inline,
-    ) -> bool {
-        if const { I > 2 || M > 0 || O != 1 } {
-            return true;
-        }
-        let len = const { INLINE_BYTES / size_of::<T>() };
-        let slices = match I {
-            1 => (last.as_ref(), &[][..], &[][..]),
-            _ => (before.unwrap_or(last).as_ref(), last.as_ref(), &[][..]),
-        };
-        // Reuses the loop of a block: a loop of known length would be compiled in addition for each function.
-        let work = Loop { formula: &self.0, len, reals: &[&[][..]; I], masks: &[&[][..]; M] };
-        dispatch_slices(work, out.as_mut(), slices)
+    fn run_loop(&self, len: usize, reals: &[&[T]], masks: &[&[bool]], out: &mut [T]) -> bool {
+        let [a, b, c] = first::<T, I>(reals);
+        dispatch_slices(Loop { formula: &self.0, len, reals, masks }, out, (a, b, c))
     }
 }
 
-impl<F, const I: usize, const M: usize, const O: usize> Compiled<F, I, M, O>
-where
-    F: Lanewise<I, M, O>,
-{
-    /// Computes the first `len` elements of a block. Returns whether an angle was too large for the loop.
-    fn is_invalid<T: Math + Storable>(&self, len: usize, block: &mut Block<'_, T>) -> bool {
-        let Block { reals, masks, out, .. } = block;
-        let [a, b, c] = first(reals);
-        dispatch_slices(Loop { formula: &self.0, len, reals, masks }, out, (a, b, c))
+/// Computes a block by the loop, or its read part by the program.
+fn run<T: Math + Storable>(formula: &dyn Formula<T>, block: &mut Block<'_, T>) {
+    let Block { len, read, reals, masks, ref mut out, .. } = *block;
+    let mut is_invalid = |len| formula.run_loop(len, reals, masks, out);
+    if is_invalid(len) && (read == len || is_invalid(read)) {
+        by_program(formula, block);
     }
 }
 
@@ -105,45 +78,8 @@ where
             let (Some(reals), Some(masks)) = (reals.first_chunk(), masks.first_chunk()) else {
                 unreachable!("so many were asked for")
             };
-            self.0.call(*reals, *masks).to_vec()
+            self.0.call(*reals, *masks).into()
         })
-    }
-}
-
-/// Two operands, of which operand `k` is in `out`.
-struct InPlace<'a, T, F, const I: usize, const M: usize, const O: usize> {
-    formula: &'a F,
-    k: usize,
-    out: &'a mut [T],
-    other: &'a [T],
-}
-
-impl<T, F, const I: usize, const M: usize, const O: usize> Kernel for InPlace<'_, T, F, I, M, O>
-where
-    T: Math,
-    F: Lanewise<I, M, O>,
-{
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self { formula, k, out, other } = self;
-        macro_rules! each {
-            (|$x:ident, $other:ident| $pair:expr) => {
-                for ($x, &$other) in out.iter_mut().zip(other) {
-                    let numbers: [T; 2] = $pair;
-                    let mut reals = [Real(Number::<T, FMA>::new(T::zero())); I];
-                    for i in 0..I {
-                        reals[i] = Real(Number::new(numbers[i]));
-                    }
-                    *$x = formula.call(reals, [Mask::from(false); M])[0].0.value;
-                }
-            };
-        }
-        match k {
-            0 => each!(|x, other| [*x, other]),
-            _ => each!(|x, other| [other, *x]),
-        }
     }
 }
 
@@ -191,18 +127,19 @@ where
 
 /// The operands that are passed as separate arguments.
 #[inline]
-fn first<'a, T>(reals: &[&'a [T]]) -> [&'a [T]; 3] {
-    let mut first = [&[][..]; 3];
-    for (own, given) in first.iter_mut().zip(reals) {
-        *own = given;
-    }
-    first
+fn first<'a, T, const I: usize>(reals: &[&'a [T]]) -> [&'a [T]; 3] {
+    let given = |k: usize| if k < I { reals[k] } else { &[] };
+    [given(0), given(1), given(2)]
 }
 
 /// The first `n` elements of the operands. `own` takes precedence: the compiler knows that arguments do not
 /// overlap.
 #[inline(always)]
 fn cut<'a, E, const N: usize>(n: usize, given: &[&'a [E]], own: &[&'a [E]]) -> [&'a [E]; N] {
+    // As most formulas have no masks.
+    if const { N == 0 } {
+        return [&[]; N];
+    }
     assert!(given.len() == N, "blocks fit their formula");
     let mut cut: [&[E]; N] = [&[]; N];
     for k in 0..N {
@@ -226,8 +163,10 @@ fn numbers_at<T: Math, const FMA: bool, const I: usize>(
 #[inline(always)]
 fn masks_at<L: Lane, const M: usize>(m: &[&[bool]; M], i: usize) -> [Mask<L>; M] {
     let mut conditions = [Mask::from(false); M];
-    for k in 0..M {
-        conditions[k] = Mask::from(m[k][i]);
+    if const { M > 0 } {
+        for k in 0..M {
+            conditions[k] = Mask::from(m[k][i]);
+        }
     }
     conditions
 }

@@ -1,56 +1,11 @@
-//! The loops of a program's steps.
+//! The loops of operators in place, and of a program's steps that are no functions of a table.
 
-use super::functions::functions;
-use super::program::{Binary, Compare, Function};
-use crate::array::math::{ANGLE_MAX, Math, angles_in_range, select};
+use super::program::Compare;
+use crate::array::Cheap;
+use crate::array::math::{Math, select};
 use crate::array::simd::Kernel;
 
-macro_rules! function_kernel {
-    ($(
-        $(#[$doc:meta])*
-        $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $slope:tt;
-    )*) => {
-        pub(super) struct FunctionKernel<'a, T>(
-            pub(super) Function,
-            pub(super) &'a [T],
-            pub(super) &'a mut [T],
-        );
-
-        impl<T: Math> Kernel for FunctionKernel<'_, T> {
-            type Output = ();
-
-            #[inline(always)]
-            fn run<const FMA: bool>(self) {
-                let Self(function, x, to) = self;
-                let pairs = to.iter_mut().zip(x);
-                match function {
-                    Function::Neg => pairs.for_each(|(to, x)| *to = -*x),
-                    $(Function::$variant => {
-                        for (to, x) in pairs {
-                            *to = x.$kernel::<FMA>();
-                        }
-                    })*
-                }
-                // Only the large angles, so that no result depends on its neighbours.
-                let large: Option<fn(T) -> T> = match function {
-                    Function::Sin => Some(T::sin),
-                    Function::Cos => Some(T::cos),
-                    Function::Tan => Some(T::tan),
-                    _ => None,
-                };
-                if let Some(large) = large.filter(|_| !angles_in_range(x)) {
-                    let pairs = to.iter_mut().zip(x);
-                    let pairs = pairs.filter(|(_, x)| x.abs() > T::lit(ANGLE_MAX));
-                    pairs.for_each(|(to, x)| *to = large(*x));
-                }
-            }
-        }
-    };
-}
-
-functions! { function_kernel }
-
-/// Kernels with the operands and the output as fields.
+/// Kernels over operands and results.
 macro_rules! kernels {
     ($($kernel:ident($($operand:ty),*) |$($name:ident),*| $run:block)*) => {$(
         pub(super) struct $kernel<'a, T>($(pub(super) $operand),*);
@@ -68,22 +23,22 @@ macro_rules! kernels {
 }
 
 kernels! {
-    BinaryKernel(Binary, &'a [T], &'a [T], &'a mut [T]) |function, a, b, to| {
+    // Two operands of an operator, of which `to` is operand `k`.
+    OverKernel(Cheap, usize, &'a mut [T], &'a [T]) |function, k, to, other| {
         macro_rules! each {
-            (|$a:ident, $b:ident| $body:expr) => {
-                for ((to, &$a), &$b) in to.iter_mut().zip(a).zip(b) {
-                    *to = $body;
+            ($op:tt) => {
+                match k {
+                    0 => to.iter_mut().zip(other).for_each(|(x, &other)| *x = *x $op other),
+                    _ => to.iter_mut().zip(other).for_each(|(x, &other)| *x = other $op *x),
                 }
             };
         }
         match function {
-            Binary::Add => each!(|a, b| a + b),
-            Binary::Sub => each!(|a, b| a - b),
-            Binary::Mul => each!(|a, b| a * b),
-            Binary::Div => each!(|a, b| a / b),
-            Binary::Min => each!(|a, b| a.v_min::<FMA>(b)),
-            Binary::Max => each!(|a, b| a.v_max::<FMA>(b)),
-            Binary::Pow => each!(|a, b| a.v_pow::<FMA>(b)),
+            Cheap::Add => each!(+),
+            Cheap::Sub => each!(-),
+            Cheap::Mul => each!(*),
+            Cheap::Div => each!(/),
+            _ => unreachable!("it is no operator"),
         }
     }
 

@@ -14,6 +14,7 @@ mod pass;
 mod program;
 mod real;
 mod sums;
+pub mod table;
 #[cfg(test)]
 mod tests;
 mod trace;

@@ -5,14 +5,18 @@
 //! gradient of an input that was broadcast, the sum of a loss. Large passes are cut into chunks, which
 //! threads share; their sums are joined in order, so results do not depend on the threads.
 
+use std::borrow::Cow;
+
 use smallvec::SmallVec;
 
+use super::kernels::OverKernel;
 use super::program::{Program, Written};
 use super::sums::Sums;
 use crate::array::buffer::Buffer;
 use crate::array::feed::BlockReader;
 use crate::array::math::Math;
-use crate::array::shape::{copied, same};
+use crate::array::shape::{copied, count, same};
+use crate::array::simd::dispatch;
 use crate::array::threads::each_chunk_of;
 use crate::array::{Cheap, Shape, Step, Storable, Value, fits_inline};
 
@@ -35,20 +39,9 @@ pub trait Formula<T: Storable>: Written + Send + Sync {
     fn cheap(&self) -> Option<Cheap> {
         None
     }
-    /// Computes a block of an operator in place: `out` holds operand `k`, and the block has only the other
-    /// one.
-    fn run_over(&self, _k: usize, _block: &mut Block<'_, T>) {
-        unreachable!("it is no operator")
-    }
-    /// Computes a formula with one result over inline operands, including their unused elements; `before` is
-    /// the second-to-last operand of a formula with two. Returns true if it cannot, or if an angle is too
-    /// large: the content of `out` is then meaningless.
-    fn run_inline(
-        &self,
-        _before: Option<&T::Inline>,
-        _last: &T::Inline,
-        _out: &mut T::Inline,
-    ) -> bool {
+    /// Computes `len` elements of each result by the compiled loop. Returns true if there is none, or if an angle
+    /// was too large for it; `out` is then unspecified.
+    fn run_loop(&self, _len: usize, _: &[&[T]], _: &[&[bool]], _out: &mut [T]) -> bool {
         true
     }
 }
@@ -128,11 +121,11 @@ impl<T: Storable> Operand<'_, T> {
 pub fn pass<T: Storable + Math>(
     shape: &[usize],
     reals: &mut [Operand<'_, T>],
-    masks: &[&Value<bool>],
+    masks: &[Cow<'_, Value<bool>>],
     targets: &[Option<Shape>],
     formula: &dyn Formula<T>,
 ) -> SmallVec<[Option<Value<T>>; 1]> {
-    let len: usize = shape.iter().product();
+    let len = count(shape);
     let is_whole = |target: &Shape| same(target, shape);
     let is_one = formula.outputs() == 1 && targets[0].as_ref().is_some_and(is_whole);
     if is_one && masks.is_empty() {
@@ -165,7 +158,7 @@ pub fn pass<T: Storable + Math>(
     let work = Work { shape, reals, masks, targets, formula, over };
     // The sums of all chunks are stored together, so their number is limited.
     let sums = targets.iter().flatten().filter(|target| !is_whole(target));
-    let sums: usize = sums.map(|target| target.iter().product::<usize>()).sum();
+    let sums: usize = sums.map(|target| count(target)).sum();
     let chunk = if sums > CHUNK / 4 { len } else { CHUNK };
     let sums = {
         let mut outputs: SmallVec<[&mut [T]; 2]> = SmallVec::new();
@@ -191,7 +184,7 @@ fn uniform<T: Storable>(
     reals: &[Operand<'_, T>],
     formula: &dyn Formula<T>,
 ) -> Option<Value<T>> {
-    if fits_inline::<T>(shape.iter().product()) {
+    if fits_inline::<T>(count(shape)) {
         return None;
     }
     let mut numbers: SmallVec<[T; 4]> = SmallVec::new();
@@ -233,7 +226,7 @@ type AllSums<T> = SmallVec<[Option<Sums<T>>; 1]>;
 struct Work<'a, T: Storable> {
     shape: &'a [usize],
     reals: &'a [Operand<'a, T>],
-    masks: &'a [&'a Value<bool>],
+    masks: &'a [Cow<'a, Value<bool>>],
     targets: &'a [Option<Shape>],
     formula: &'a dyn Formula<T>,
     /// The operand that the result overwrites; its data is in the result's buffer.
@@ -337,8 +330,10 @@ impl<T: Storable + Math> Work<'_, T> {
             let out = if direct { &mut outputs[0][at..at + n] } else { &mut buffer[..] };
             let scratch = &mut scratch;
             let block = &mut Block { len: n, read: n, reals: &x, masks: &m, out, scratch };
-            match over {
-                Some(k) if !copies => formula.run_over(k, block),
+            match (over, formula.cheap()) {
+                (Some(k), Some(operator)) if !copies => {
+                    dispatch(OverKernel(operator, k, &mut block.out[..n], x[0]));
+                }
                 _ => formula.run(block),
             }
             if !direct {

@@ -4,7 +4,7 @@ use crate::array::Storable;
 use crate::array::math::Math;
 use crate::array::reduce::{Plus, fold_slice};
 use crate::array::rows::Walk;
-use crate::array::shape::{broadcast_strides, row_major};
+use crate::array::shape::{broadcast_strides, count, row_major};
 
 /// The sums of a result, in a smaller shape, and the rounding errors of sums over runs.
 pub struct Sums<T> {
@@ -16,7 +16,7 @@ pub struct Sums<T> {
 impl<T: Math + Storable> Sums<T> {
     /// Starts at element `start` of the whole.
     pub fn new(target: &[usize], shape: &[usize], start: usize) -> Self {
-        let sums = vec![T::ZERO; target.iter().product()];
+        let sums = vec![T::ZERO; count(target)];
         let strides = broadcast_strides(target, &row_major(target), shape);
         Self { walk: Walk::new(shape, [&strides], start), lost: sums.clone(), sums }
     }
@@ -28,7 +28,7 @@ impl<T: Math + Storable> Sums<T> {
             let part = &block[at..at + n];
             at += n;
             match step {
-                0 => add(&mut sums[start], &mut lost[start], fold_slice(part, Plus)),
+                0 => add(&mut sums[start], &mut lost[start], fold_slice(part, &Plus)),
                 1 => {
                     for (sum, x) in sums[start..start + n].iter_mut().zip(part) {
                         *sum = *sum + *x;

@@ -21,25 +21,13 @@ pub(super) fn consume<T: Float, R>(
     tensors: SmallVec<[Option<Tensor<T>>; 4]>,
     kernel: impl FnOnce(&mut [Operand<'_, T>]) -> R,
 ) -> R {
-    let mut owned: SmallVec<[Option<Value<T>>; 4]> = SmallVec::new();
-    let mut shared: SmallVec<[Option<Tensor<T>>; 4]> = SmallVec::new();
-    for tensor in tensors {
-        let (value, tensor) = match tensor.map(Tensor::try_into_value) {
-            Some(Ok(value)) => (Some(value), None),
-            Some(Err(tensor)) => (None, Some(tensor)),
-            None => (None, None),
-        };
-        owned.push(value);
-        shared.push(tensor);
-    }
-    let read: SmallVec<[_; 4]> =
-        shared.iter().map(|tensor| tensor.as_ref().map(Tensor::read)).collect();
-    let operands = owned.into_iter().zip(&read).map(|(value, read)| match (value, read) {
-        (Some(value), _) => Operand::Own(value),
-        (None, Some(read)) => Operand::Ref(read),
-        (None, None) => Operand::Absent,
-    });
-    kernel(&mut operands.collect::<SmallVec<[_; 4]>>())
+    let operand = |tensor: Option<Tensor<T>>| match tensor.map(Tensor::try_into_value) {
+        Some(Ok(value)) => Operand::Own(value),
+        // Another handle holds the buffer too, so that it is not written.
+        Some(Err(tensor)) => Operand::Own(tensor.read().into_owned()),
+        None => Operand::Absent,
+    };
+    kernel(&mut tensors.into_iter().map(operand).collect::<SmallVec<[_; 4]>>())
 }
 
 /// Runs one pass, which computes the wanted results only. Without a frame, all shapes are `all`.
@@ -51,7 +39,6 @@ pub(super) fn compute<T: Float>(
     wanted: &[bool],
 ) -> SmallVec<[Option<Tensor<T>>; 2]> {
     let masks: SmallVec<[_; 2]> = masks.iter().map(|mask| mask.read()).collect();
-    let masks: SmallVec<[&Value<bool>; 2]> = masks.iter().map(|mask| &**mask).collect();
     let target = |k: usize| frame.map_or(all, |frame| &frame.targets[k].0);
     let targets: SmallVec<[Option<Shape>; 2]> =
         wanted.iter().enumerate().map(|(k, wanted)| wanted.then(|| copied(target(k)))).collect();
@@ -111,10 +98,12 @@ fn inline<'a, T: Float>(
     let before = before.flatten();
     let len = x.tensor().len();
     let run = |from: &T::Inline, to: &mut T::Inline| {
-        if formula.run_inline(before, from, to) {
-            let reals = before.into_iter().chain([from]).map(AsRef::as_ref);
-            let reals: SmallVec<[&[T]; 2]> = reals.collect();
-            run_block(formula, [len, from.as_ref().len()], &reals, &[], to.as_mut());
+        let reals = [before.unwrap_or(from).as_ref(), from.as_ref()];
+        let reals = &reals[usize::from(before.is_none())..];
+        // With the unused rest, of which no angle counts.
+        let all = from.as_ref().len();
+        if formula.run_loop(all, reals, &[], to.as_mut()) {
+            run_block(formula, [len, all], reals, &[], to.as_mut());
         }
     };
     if x.is_temporary() {

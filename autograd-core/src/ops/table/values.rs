@@ -109,7 +109,11 @@ pub(crate) fn message(error: impl Into<Error>) -> String {
 
 /// Wraps the only output of an op.
 pub(crate) fn computed<T: Element>(done: Result<Tensor<T>>) -> Ran {
-    Ok(smallvec![T::wrap(done?)])
+    Ok(alone(T::wrap(done?)))
+}
+
+fn alone(output: AnyTensor) -> Values {
+    smallvec![output]
 }
 
 pub(crate) fn first(values: Values) -> AnyTensor {

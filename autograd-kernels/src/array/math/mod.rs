@@ -367,14 +367,6 @@ impl Math for f64 {}
 /// The largest |x| that [`Math::v_sin`], [`Math::v_cos`] and [`Math::v_tan`] take: 2²⁰.
 pub const ANGLE_MAX: f64 = 1_048_576.0;
 
-/// Whether no angle is beyond [`ANGLE_MAX`]. NaN is not.
-#[inline(always)]
-pub fn angles_in_range<T: Math>(angles: &[T]) -> bool {
-    let max = T::lit(ANGLE_MAX);
-    // Not `any`: its early exit would prevent vectorization.
-    !angles.iter().fold(false, |large, angle| large | (angle.abs() > max))
-}
-
 /// The polynomial with coefficients `c`, a constant table, so that the loop is unrolled and the loads
 /// are folded. Evaluated in powers of x², or x⁴ if it is long: the chain of dependent operations limits
 /// these loops.
