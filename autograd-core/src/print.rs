@@ -3,8 +3,6 @@
 use std::fmt::{self, Write};
 
 mod options;
-#[cfg(test)]
-mod tests;
 
 pub use options::{Notation, PrintOptions, print_options, set_print_options};
 
@@ -200,5 +198,31 @@ impl Layout<'_> {
             width -= 1;
         }
         write!(self.out, "{text:width$}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_shown_is_formatted() {
+        /// Counts how often it is printed.
+        #[derive(Clone, Copy)]
+        struct Counted<'a>(&'a Cell<usize>);
+
+        impl Printable for Counted<'_> {
+            fn printed(self) -> Item {
+                self.0.set(self.0.get() + 1);
+                Item::Integer(7)
+            }
+        }
+
+        let (count, mut text) = (Cell::new(0), String::new());
+        let data = vec![Counted(&count); 1_000_000];
+        write_data(&mut text, &[1000, 1000], &data, PrintOptions::new()).unwrap();
+        assert_eq!((count.get(), text.matches('7').count()), (36, 36));
     }
 }

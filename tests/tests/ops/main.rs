@@ -8,6 +8,7 @@ mod integers;
 mod making;
 mod numbers;
 mod panics;
+mod print;
 mod properties;
 mod public;
 mod random;
