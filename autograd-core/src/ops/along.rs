@@ -333,7 +333,8 @@ impl<T: Numeric> Tensor<T> {
             call(&ARGMIN, [Attr::Int(axis)], [self.untyped()])
         }
 
-        /// Returns the running sums along an axis: each element plus all elements before it.
+        /// Returns the running sums along an axis: each element plus all elements before it, added in order
+        /// in the element type, as in NumPy ([`sum`](Tensor::sum) adds by blocks and is more accurate).
         ///
         /// ```
         /// use autograd_core::Tensor;
