@@ -1,4 +1,4 @@
-//! What is reported and what is left to the compiler, where the two are next to each other.
+//! Pairs of similar blocks: one is reported by the macro, the other left to the compiler.
 
 use crate::tokens::mentions;
 
@@ -88,7 +88,7 @@ fn what_another_value_has_is_none_of_the_contexts() {
             "let a = other.alpha; x * 2.0",
             "let a = other.needs_input_grad()[0]; x * 2.0",
             "let a = other.alpha.beta(ctx.is_on()); x * 2.0",
-            // Still being written.
+            // Not finished.
             "ctx.save",
         ],
         "so `alpha` cannot be kept in one",
