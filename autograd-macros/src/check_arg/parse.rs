@@ -46,7 +46,7 @@ pub(crate) fn parse(part: &TokenStream, errors: &mut Errors) -> Option<Option<Ch
             }
         }
     }
-    // An input that could not be parsed would be reported as missing.
+    // A check with a mistake is dropped: its inputs would be reported as missing.
     Some(valid.then_some(check))
 }
 
@@ -69,7 +69,7 @@ fn given(tokens: &TokenStream) -> Result<Given, Wrong> {
     Ok(Given { name, value: value(&written)?, tokens: written })
 }
 
-/// A list in brackets, with a range behind it perhaps, or any expression.
+/// Parses a list in brackets, with an optional range after it, or any expression.
 fn value(tokens: &TokenStream) -> Result<Value, Wrong> {
     let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
     let is_in = |tree: &TokenTree| matches!(tree, TokenTree::Ident(word) if word == "in");

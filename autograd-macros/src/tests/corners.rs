@@ -5,7 +5,7 @@ use crate::tokens::mentions;
 use super::held;
 use crate::model::as_tensor;
 
-/// An op with these parameters after forward's context and these types.
+/// An op with these items, parameters, body and backward.
 fn op(items: &str, params: &str, body: &str, backward: &str) -> String {
     format!(
         "impl Op {{ {items} fn forward(ctx: &mut ForwardContext<Self>, {params}) -> Tensor<f64> {{ \
@@ -13,7 +13,7 @@ fn op(items: &str, params: &str, body: &str, backward: &str) -> String {
     )
 }
 
-/// A backward that returns this, with this body.
+/// A backward with this return type and body.
 fn returns(ty: &str, body: &str) -> String {
     format!("fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> {ty} {{ {body} }}")
 }

@@ -235,7 +235,7 @@ fn counts_agree(block: &TokenStream) -> bool {
     })
 }
 
-/// Whether backward of a formula returns one number for each that forward takes.
+/// Whether backward of a formula returns as many numbers as forward takes.
 fn formula_counts_agree(block: &TokenStream) -> bool {
     functions(block).is_none_or(|(forward, backward)| {
         let inputs = inputs(&forward);
