@@ -1,4 +1,4 @@
-//! What stands between the parentheses of `#[py_layer(..)]`, in both of its forms.
+//! The arguments of `#[py_layer(..)]`, in both of its forms.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use syn::ext::IdentExt;
@@ -14,10 +14,10 @@ use crate::tokens::parts;
 #[derive(Default)]
 pub(crate) struct Args {
     pub(crate) no_grad: Option<Span>,
-    /// Whether it stands there in a form that there is not, which was reported.
+    /// Whether a malformed `no_grad` was reported, so that the missing backward is not.
     pub(crate) meant_no_grad: bool,
     pub(crate) once_differentiable: Option<Span>,
-    /// Whether backward is meant to be another than the derivative.
+    /// Set if backward is deliberately not the derivative.
     pub(crate) surrogate: Option<Span>,
     pub(crate) elementwise: Option<Span>,
     pub(crate) verify: Option<Span>,
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     allowed: Vec<String>,
     /// The tests to generate.
     pub(crate) checks: Vec<Check>,
-    /// Whether the op can make a call again, for `AUTOGRAD_VERIFY`.
+    /// Whether the op can repeat a call, for `AUTOGRAD_VERIFY`.
     pub(crate) verifies: bool,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Reduce {
     pub(crate) axes: Vec<isize>,
 }
 
-/// The attribute, and its arguments as they are written.
+/// The attribute, and the list of its arguments as messages show it.
 pub(crate) type Takes = (&'static str, &'static str);
 
 pub(crate) const LAYER: Takes = (
@@ -51,7 +51,7 @@ pub(crate) const ELEMENTWISE: Takes = (
 
 const WARNINGS: [&str; 2] = ["unread_saved", "none_gradient"];
 
-/// Reads them one by one, so that each mistake is reported.
+/// Parses the arguments one by one, so that each mistake is reported.
 pub(crate) fn parse(tokens: TokenStream, takes: &Takes, errors: &mut Errors) -> Args {
     let mut args = Args::default();
     for (part, comma) in parts(tokens) {
@@ -81,7 +81,7 @@ impl Args {
         let written = messages::list(&all);
         let mut trees = part.clone().into_iter();
         let Some(TokenTree::Ident(name)) = trees.next() else {
-            // What was meant is known: that there is no backward follows from it.
+            // The intention is clear, so the missing backward is not reported.
             self.meant_no_grad |= part.to_string().contains("no_grad");
             return errors.at(part, messages::malformed_argument(attribute, &written));
         };

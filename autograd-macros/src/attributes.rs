@@ -1,4 +1,4 @@
-//! What attributes are, and to which parts of an expansion they belong.
+//! Kinds of attributes, and the parts of an expansion that they go to.
 
 use proc_macro2::{Literal, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -10,7 +10,7 @@ pub(crate) fn is(attr: &Attribute, names: &[&str]) -> bool {
     names.iter().any(|name| attr.path().is_ident(name))
 }
 
-/// A doc comment where the user wrote none.
+/// The doc comment `doc`, unless the user wrote one.
 pub(crate) fn undocumented(attrs: &[Attribute], doc: &str) -> Option<TokenStream> {
     let documented = attrs.iter().any(|attr| attr.path().is_ident("doc"));
     (!documented).then(|| quote!(#[doc = #doc]))
@@ -24,7 +24,7 @@ pub(crate) fn is_ours(attr: &Attribute) -> bool {
     is(attr, &["default", "stop_gradient"])
 }
 
-/// What silences or asks for warnings.
+/// Whether the attribute sets the level of a lint.
 pub(crate) fn is_lint(attr: &Attribute) -> bool {
     is(attr, &["allow", "warn", "deny", "forbid", "expect"])
 }
@@ -37,13 +37,13 @@ pub(crate) fn is_cfg(attr: &Attribute) -> bool {
     is(attr, &["cfg", "cfg_attr"])
 }
 
-/// What an attribute says, also where it is configured: `#[cfg_attr(unix, deprecated)]`.
+/// Whether the attribute has one of the names, also inside a `cfg_attr`: `#[cfg_attr(unix, deprecated)]`.
 fn says(attr: &Attribute, names: &[&str]) -> bool {
     is(attr, names) && is_well_formed(attr)
         || attr.path().is_ident("cfg_attr") && names.iter().any(|name| mentions(attr, name))
 }
 
-/// Whether the compiler may read it: what it refuses stays where it stands, and is reported once.
+/// Whether the compiler accepts the attribute. Others are not moved, so that they are reported only once.
 fn is_well_formed(attr: &Attribute) -> bool {
     let is_other = |trees: &[TokenTree], at: usize| {
         let text = |literal: &Literal| literal.to_string().contains('"');
@@ -54,13 +54,12 @@ fn is_well_formed(attr: &Attribute) -> bool {
         && find(attr.meta.to_token_stream(), &mut { is_other }).is_none()
 }
 
-/// Attributes of forward that say something of its callers: they stand on what is called, `apply` and
-/// the like, and not on forward.
+/// Whether an attribute of forward concerns callers. It moves from forward to `apply` and its variants.
 pub(crate) fn of_callers(attr: &Attribute) -> bool {
     says(attr, &["doc", "must_use", "deprecated"])
 }
 
-/// Those of them that stand on every way of a call; docs stand once.
+/// As [`of_callers`], for attributes that are repeated on every calling function. Docs are not.
 pub(crate) fn of_each_call(attr: &Attribute) -> bool {
     says(attr, &["must_use", "deprecated"]) && !says(attr, &["doc"])
 }

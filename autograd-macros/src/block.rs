@@ -1,4 +1,4 @@
-//! What comes out of a block in all forms: the struct, and the user's functions.
+//! The output that all forms share: the struct, and the user's functions.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -13,8 +13,8 @@ use crate::model::{Block, Function, Item, last_segment};
 use crate::tokens::{located, text};
 
 impl Block {
-    /// The attributes of a function that stay: those of forward that say something of its callers stand on
-    /// `apply`. A documented op says what its rules do.
+    /// The attributes that a function keeps: those of forward that concern callers move to `apply`. In a
+    /// documented op, a public rule without docs gets a default doc comment.
     pub(crate) fn kept_attributes<'a>(
         &self,
         function: &'a Function,
@@ -40,17 +40,17 @@ impl Block {
         self.attrs.iter().filter(|attr| is(attr, &["cfg"])).collect()
     }
 
-    /// `impl`, shown where the user wrote it: what the compiler says of a type is the same wherever the type
-    /// stands again, and is said once; and its help edits the block, not the attribute.
+    /// `impl`, with the span of the user's. Errors about a repeated type are then identical, so the compiler
+    /// prints them once, and its suggestions edit the block, not the attribute.
     pub(crate) fn keyword(&self) -> Ident {
         Ident::new("impl", Span::call_site().located_at(self.place))
     }
 
-    /// The struct: attributes of the block are its own, but for expectations of lints in the functions.
+    /// The struct, with the attributes of the block except `expect`s of lints in the functions.
     pub(crate) fn structure(&self, vis: &impl ToTokens, doc: &str) -> TokenStream {
         let attrs = self.attrs.iter().filter(|attr| !is_expect(attr) || is_lint_of_types(attr));
         let (name, params) = (&self.name, &self.generics.params);
-        // A struct of this name that stands here already is reported at the name.
+        // A second struct of this name is reported at the name.
         let place = name.span();
         let vis = located(vis.to_token_stream(), place);
         let keyword = Ident::new("struct", Span::call_site().located_at(place));
@@ -75,7 +75,7 @@ impl Block {
         quote!(#head<#(#declared),*>(::core::marker::PhantomData<#phantom>);)
     }
 
-    /// Parameters in the order of the name's own arguments, which may differ from the impl's.
+    /// The parameters in the order of the arguments of `self_ty`, which may differ from the impl's.
     fn ordered(&self, declared: Vec<TokenStream>) -> Vec<TokenStream> {
         let arguments = last_segment(&self.self_ty).map(|last| &last.arguments);
         let Some(PathArguments::AngleBracketed(arguments)) = arguments else { return declared };
@@ -102,7 +102,7 @@ impl Block {
         });
         let (op, (generics, _, clause)) = (&self.self_ty, self.generics.split_for_impl());
         let keyword = self.keyword();
-        // `cfg(rust_analyzer)`, which cargo does not know.
+        // For `cfg(rust_analyzer)`, which cargo does not know.
         let editors = matches!(mode, Mode::Reported(_));
         let editors = editors.then(|| quote!(#[allow(unexpected_cfgs)]));
         quote! {

@@ -11,14 +11,14 @@ use crate::library::{import, private};
 use crate::messages;
 use crate::tokens::{local, mentions, parts, text};
 
-/// What stands in `#[saved(..)]` and `#[module(..)]`.
+/// The arguments of `#[saved(..)]` and `#[module(..)]`.
 #[derive(Default)]
 struct Arguments {
     krate: Option<Path>,
     skip: bool,
 }
 
-/// Reads the attributes of this name. `crate = path` stands on the struct, `skip` on a field.
+/// Parses the attributes of this name. `crate = path` is for the struct, `skip` for a field.
 fn arguments(attrs: &[Attribute], name: &str, field: bool, errors: &mut Errors) -> Arguments {
     let mut found = Arguments::default();
     for attr in attrs.iter().filter(|attr| attr.path().is_ident(name)) {
@@ -56,7 +56,7 @@ struct Input {
 }
 
 fn read(item: TokenStream, derive: &str, attribute: &str) -> Option<Input> {
-    // The compiler has reported what cannot be read.
+    // The compiler has reported a syntax error.
     let item = syn::parse2::<DeriveInput>(item).ok()?;
     let mut errors = Errors::new();
     let krate = arguments(&item.attrs, attribute, false, &mut errors).krate;
@@ -76,8 +76,8 @@ fn read(item: TokenStream, derive: &str, attribute: &str) -> Option<Input> {
 }
 
 impl Input {
-    /// Bounds of parameters that are elements of a tensor and have none: the compiler tells that of the
-    /// struct, and shall not tell it of everything that is made for it.
+    /// Adds a `Float` bound to parameters that are tensor elements and have no bound. The compiler reports
+    /// the missing bound at the struct, and must not repeat it for the generated impls.
     fn bind_elements(&mut self) -> bool {
         let p = private();
         let clauses = self.item.generics.where_clause.clone();
@@ -95,7 +95,7 @@ impl Input {
         found
     }
 
-    /// The impls, silent about a struct that is deprecated itself.
+    /// Emits the errors and the impls, without warnings about a deprecated struct.
     fn finish(self, impls: &TokenStream) -> TokenStream {
         let deprecated = self.item.attrs.iter().any(|attr| attr.path().is_ident("deprecated"));
         let allowed = deprecated.then(|| quote!(#[allow(deprecated)]));
@@ -136,7 +136,7 @@ pub(crate) fn saved(item: TokenStream) -> TokenStream {
         .fields
         .iter()
         .map(|(member, Field { ty, .. })| quote!(#member: <#ty as #p::Saved>::unpack(#from)?));
-    // After an error the struct can be saved all the same, so that nothing else is reported.
+    // After an error the impls are emitted all the same, so that nothing else is reported.
     let parts = match input.errors.is_empty() && !unbound {
         true => quote!((
             |#this, #into| { #(#packs)* },
@@ -145,7 +145,7 @@ pub(crate) fn saved(item: TokenStream) -> TokenStream {
         false => quote!(::core::unreachable!("this struct did not compile")),
     };
     let turbofish = arguments.as_turbofish();
-    // Both ways stand in one function: of a field that cannot be saved the compiler tells once.
+    // Packing and unpacking share one function, so that a field that cannot be saved is reported once.
     let impls = quote! {
         impl #generics #name #arguments #clause {
             #[allow(clippy::type_complexity)]
@@ -180,7 +180,7 @@ pub(crate) fn saved(item: TokenStream) -> TokenStream {
     input.finish(&impls)
 }
 
-/// `#[derive(Module)]`: field by field, in their order.
+/// `#[derive(Module)]`: visits the fields in order.
 pub(crate) fn module(item: TokenStream) -> TokenStream {
     let Some(mut input) = read(item, "Module", "module") else { return TokenStream::new() };
     let visitor = local("visitor");
@@ -193,7 +193,7 @@ pub(crate) fn module(item: TokenStream) -> TokenStream {
             Member::Named(name) => name.unraw().to_string(),
             Member::Unnamed(index) => index.index.to_string(),
         };
-        // The type stands there so that a field that is no module is reported at it.
+        // With the explicit type, a field that is not a module is reported at its type.
         let (p, ty) = (private(), &field.ty);
         visits.push(quote!(#p::ModuleVisitor::enter::<#ty>(#visitor, #path, &self.#member);));
     }

@@ -4,7 +4,7 @@ use crate::tokens::ends;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 
-/// All that is wrong with a block.
+/// The errors of a block.
 #[must_use]
 pub(crate) struct Errors(Vec<Report>);
 
@@ -19,7 +19,7 @@ impl Errors {
         Self(Vec::new())
     }
 
-    /// An error on some tokens, from the first to the last of them.
+    /// Adds an error that spans the tokens.
     pub(crate) fn at(&mut self, tokens: impl ToTokens, message: impl Into<String>) {
         let (first, last) = ends(tokens.into_token_stream());
         self.0.push(Report { first, last, message: message.into() });
@@ -47,8 +47,8 @@ impl Errors {
         self.0.is_empty()
     }
 
-    /// The errors as items, the first of them as a type of this name: the compiler does not know which
-    /// type that is, and says nothing of its values.
+    /// The errors as items. The first one is inside a type alias of this name, so the alias is an error type,
+    /// and the compiler reports nothing about its values.
     pub(crate) fn into_items(self, name: &Ident) -> TokenStream {
         let mut all = self.0.iter().map(Report::to_tokens);
         let first = all.next();
@@ -66,7 +66,7 @@ impl Errors {
 
 impl Report {
     fn to_tokens(&self) -> TokenStream {
-        // The error is shown from the start of the path to the end of the braces.
+        // The compiler underlines from the start of the path to the end of the braces.
         let message = &self.message;
         let path = quote_spanned!(self.first=> ::core::compile_error!);
         let text = quote_spanned!(self.last=> { #message });

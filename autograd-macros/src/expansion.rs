@@ -1,4 +1,4 @@
-//! What an expansion is made from.
+//! The input of an expansion.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -10,12 +10,12 @@ use crate::library::private_at;
 use crate::model::{Forward, Layer};
 use crate::tokens::mentions;
 
-/// Whether the block passed its checks.
+/// The result of the checks.
 pub(crate) enum Mode {
     Full,
-    /// The compiler refuses a type of a signature: nothing repeats it.
+    /// The compiler rejects a type of a signature, so the expansion must not repeat that type.
     Refused,
-    /// It did not: what callers name is of this type, which has an error in it.
+    /// The block has errors. The names that callers use get this error type.
     Reported(Ident),
 }
 
@@ -23,12 +23,12 @@ pub(crate) struct Expansion<'a> {
     pub(crate) layer: &'a Layer,
     pub(crate) args: &'a Args,
     pub(crate) mode: Mode,
-    /// Where types have other names in what is made: forward as it was written, and these names.
+    /// If the expansion uses aliases of types: forward as written, and the declarations of the aliases.
     pub(crate) written: Option<(&'a Forward, &'a TokenStream)>,
 }
 
 impl Expansion<'_> {
-    /// What finds the bounds of a type, or none where it is no tensor or no output.
+    /// `Known::<ty>`: its methods have bounds if `ty` is a tensor or an output; placeholders have none.
     pub(crate) fn known(&self, ty: &impl ToTokens, span: Span) -> TokenStream {
         let p = private_at(span);
         quote_spanned!(span=> #p::Known::<#ty>)
@@ -49,12 +49,12 @@ impl Expansion<'_> {
     pub(crate) fn forward_vis(&self) -> Visibility {
         match &self.layer.forward {
             Some(forward) => forward.function.vis.clone(),
-            // Who calls the op shall not hear of its visibility instead.
+            // Otherwise a caller would get an error about the visibility instead.
             None => Visibility::Public(syn::Token![pub](Span::call_site())),
         }
     }
 
-    /// What is deprecated is reported in the user's block, and not again.
+    /// Allows deprecated items in generated code: they are reported in the user's block.
     pub(crate) fn deprecated(&self) -> Option<TokenStream> {
         let functions = self.layer.functions().flat_map(|function| &function.attrs);
         let mut attrs = self.layer.attrs.iter().chain(functions);

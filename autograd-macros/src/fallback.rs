@@ -1,6 +1,5 @@
-//! What comes out where the block has errors: the user's code, and the names that callers use, of a type
-//! with the error in it. The compiler says nothing more of values of such a type, so one mistake is one
-//! error.
+//! The expansion of a block with errors: the user's code, and the names that callers use, with an error
+//! type. The compiler reports nothing about values of an error type, so one mistake is one error.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -19,10 +18,10 @@ use crate::model::{
 use crate::parse::{CONTEXTS, other_item, pattern_name};
 use crate::tokens::{is_punct, mentions, replace_ident, text};
 
-/// What a caller of an op may name.
+/// The names that a caller of an op uses.
 pub(crate) const CALLS: [&str; 3] = ["apply", "try_apply", "with"];
 
-/// How an op comes out, and what is reported of it.
+/// The mode of an expansion, and the items that report the errors.
 pub(crate) fn mode(op: &Ident, errors: Errors, refused: bool) -> (Mode, TokenStream) {
     if !errors.is_empty() {
         let name = reported_name(op);
@@ -39,12 +38,12 @@ pub(crate) fn reported_name(op: &Ident) -> Ident {
     generated(op, "Reported")
 }
 
-/// A value of the type with an error, which may stand in any place.
+/// A value of the error type. It type-checks anywhere.
 fn value_of(reported: &Ident) -> TokenStream {
     quote!((*<#reported>::value))
 }
 
-/// Constants of the type with an error for what callers name.
+/// Constants of the error type, with the names that callers use.
 pub(crate) fn constants(
     names: &[&str],
     generics: &Generics,
@@ -61,8 +60,8 @@ pub(crate) fn constants(
     }
 }
 
-/// Tells that something was not understood, unless the compiler did not understand it either and
-/// has reported: lints are found only where there is no error.
+/// Reports a block that was not understood, unless the compiler has reported an error in it: lints run
+/// only if there is no error.
 fn not_understood(name: &Ident) -> TokenStream {
     let message = crate::messages::not_understood();
     let span = Span::mixed_site().located_at(name.span());
@@ -82,8 +81,8 @@ fn not_understood(name: &Ident) -> TokenStream {
     }
 }
 
-/// The block of something that exists: it is not made again. A type can be called as an op. It may be
-/// absent all the same, and what stands beside an error is silent about names that are.
+/// The expansion of a block whose name exists already: no second struct. A type gets the constants that
+/// callers use. If the type is absent after all, the error beside it silences unresolved names.
 pub(crate) fn of_existing(
     exists: Exists,
     calls: &[&str],
@@ -96,13 +95,13 @@ pub(crate) fn of_existing(
     quote!(#reported #calls)
 }
 
-/// No impl block that could be understood: the tokens, and an `apply` for the type they make.
+/// The expansion of anything but an impl block: the tokens, and an `apply` for the type that they declare.
 pub(crate) fn of_tokens(tokens: TokenStream, errors: Errors) -> TokenStream {
     if errors.is_empty() {
         return tokens;
     }
     let made = match other_item(tokens.clone()) {
-        // The compiler would report the impl of what no crate may have, and that of an absent name.
+        // The compiler would also report an impl for a foreign or an absent type.
         None if mentions(&tokens, "impl") => return errors.into_tokens(),
         Some(("a struct" | "an enum" | "a union", words)) if !is_punct(words.get(2), '<') => {
             words.into_iter().nth(1)
@@ -119,8 +118,8 @@ pub(crate) fn of_tokens(tokens: TokenStream, errors: Errors) -> TokenStream {
     quote!(#items #tokens #constants)
 }
 
-/// The compiler refuses the block, where an error of ours would be one more: calls that take anything, so
-/// that nothing repeats a type of the signature.
+/// Calls that accept anything, for a block that the compiler rejects: they do not repeat the types of the
+/// signature, which the compiler has reported.
 pub(crate) fn loose_calls(expansion: &Expansion<'_>) -> TokenStream {
     let (p, layer) = (&private(), expansion.layer);
     let output = match &layer.forward {
@@ -140,7 +139,7 @@ pub(crate) fn loose_calls(expansion: &Expansion<'_>) -> TokenStream {
     loose(p, &layer.generics, &layer.name, &layer.self_ty, &names, &output)
 }
 
-/// Calls by position and by name that take anything.
+/// Calls by position and by name that accept anything.
 pub(crate) fn loose(
     p: &Ident,
     generics: &Generics,
@@ -170,7 +169,7 @@ pub(crate) fn loose(
     }
 }
 
-/// Whether a name in a type is nearly that of a tensor or a number.
+/// Whether a name in the type looks like a misspelt `Tensor` or `Real`.
 fn is_slip(ty: &Type) -> bool {
     ["Tensor", "Real"].iter().any(|meant| slip(ty, meant).is_some())
 }
@@ -180,7 +179,7 @@ fn is_of_self(ty: &Type) -> bool {
     first.is_some_and(|argument| is_named(argument, "Self"))
 }
 
-/// `Grads` after an error: what is wrong with it was reported.
+/// `Grads` after an error, as the error type.
 pub(crate) fn grads(reported: &Ident) -> TokenStream {
     let (grads, value) = (Ident::new("Grads", Span::call_site()), value_of(reported));
     quote! {
@@ -191,8 +190,8 @@ pub(crate) fn grads(reported: &Ident) -> TokenStream {
     }
 }
 
-/// A function of an op after an error: what was reported of its signature is put right, its context and
-/// what it returns are of the type with the error, and its body stays as it was written.
+/// A function of an op after an error: mistakes of its signature that were reported are corrected, its
+/// context and return type become the error type, and its body is unchanged.
 pub(crate) fn silenced(reported: &Ident, function: &Function) -> TokenStream {
     let Function { attrs, vis, sig: own, body, .. } = function;
     let mut sig = own.clone();
@@ -204,7 +203,7 @@ pub(crate) fn silenced(reported: &Ident, function: &Function) -> TokenStream {
     sig.abi = None;
     sig.variadic = None;
     sig.safety = syn::Safety::Default;
-    // What is right stays: an import that only the op needs is used.
+    // Correct types are kept, so that imports for them count as used.
     let returned = match &sig.output {
         ReturnType::Type(_, ty) => {
             let other = text(ty).contains(['&', '!', '_']) || mentions(ty, "impl");
@@ -229,12 +228,12 @@ pub(crate) fn silenced(reported: &Ident, function: &Function) -> TokenStream {
             *param.ty = syn::parse_quote!(impl ::core::marker::Sized);
         }
     }
-    // Values that an op was thought to have.
+    // An op has no `self`: this was reported.
     let silent = match sig.receiver() {
         Some(_) => replace_ident(body.to_token_stream(), "self", &value),
         None => body.to_token_stream(),
     };
-    // An editor finds its place in the body as it was written.
+    // Editors need the body as it was written.
     quote! {
         #[cfg(not(rust_analyzer))]
         #(#attrs)* #[allow(unused)] #vis #sig { #shadows #silent }

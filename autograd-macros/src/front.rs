@@ -1,4 +1,4 @@
-//! The way of a block through the macro, whatever its form: arguments, parts, rules, code.
+//! The stages of all forms: arguments, parsing, checks, expansion.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -11,10 +11,10 @@ use crate::model::{Block, Function};
 pub(crate) trait Form: Sized {
     type Args;
 
-    /// What callers name of an op.
+    /// The names that callers of an op use.
     const CALLS: &'static [&'static str];
 
-    /// The parts of the block; none where it is no impl block of an op.
+    /// Parses the block; `None` if the tokens are not an impl block of an op.
     fn parse(tokens: TokenStream, args: &Self::Args, errors: &mut Errors) -> Option<Self>;
 
     fn block(&self) -> &Block;
@@ -23,7 +23,7 @@ pub(crate) trait Form: Sized {
 
     fn check_bodies(&self, _: &mut Errors) {}
 
-    /// Whether the compiler refuses a type of a signature.
+    /// Whether the compiler rejects a type of a signature.
     fn is_refused(&self) -> bool {
         false
     }
@@ -46,8 +46,7 @@ pub(crate) fn run<F: Form>(
     form.check(&args, &mut errors);
     let mut found = Errors::new();
     form.check_bodies(&mut found);
-    // The compiler has reported a body that is still being written, and what else is found in it follows
-    // from that.
+    // The compiler has reported a body with a syntax error. Other mistakes in such a body may follow from it.
     if found.is_empty() || form.block().rules().all(Function::is_read) {
         errors.extend(found);
     }

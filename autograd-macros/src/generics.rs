@@ -1,4 +1,4 @@
-//! Parameters of an impl or a function, and what is made of them.
+//! Generic parameters of an impl or a function, and code generated from them.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
@@ -10,19 +10,19 @@ pub(crate) fn parameter_name(param: &GenericParam) -> String {
     argument(param).to_string()
 }
 
-/// A name that is made of the op's, and is shown where that stands.
+/// The op's name with a suffix, at the span of the op's name.
 pub(crate) fn generated(op: &Ident, what: &str) -> Ident {
     Ident::new(&format!("{}{what}", plain_name(op)), Span::call_site().located_at(op.span()))
 }
 
-/// `::<F, N>`, or nothing.
+/// `::<F, N>`; `None` without type and const parameters.
 pub(crate) fn turbofish(generics: &Generics) -> Option<TokenStream> {
     let (_, others) = lifetimes_and_others(generics);
     let names: Vec<_> = others.into_iter().map(argument).collect();
     (!names.is_empty()).then(|| quote!(::<#(#names),*>))
 }
 
-/// A type that mentions all parameters and is `Send` and `Sync` whatever they are.
+/// A type that mentions all parameters and is always `Send` and `Sync`.
 pub(crate) fn phantom(generics: &Generics) -> TokenStream {
     let parts = generics.params.iter().filter_map(|param| match param {
         GenericParam::Type(param) => {
@@ -42,7 +42,7 @@ pub(crate) fn is_lifetime(param: &GenericParam) -> bool {
     matches!(param, GenericParam::Lifetime(_))
 }
 
-/// The parameters in the order in which they are declared.
+/// The lifetimes, and the other parameters, each in the order of declaration.
 pub(crate) fn lifetimes_and_others(
     generics: &Generics,
 ) -> (Vec<&GenericParam>, Vec<&GenericParam>) {

@@ -1,5 +1,5 @@
-//! The block cut into items. What cannot be read is left out, and reading goes on behind it: the
-//! compiler reads the block before the macro does, and has reported what is wrong with it.
+//! Splits the block into items. Items with syntax errors are skipped: the compiler parses the block before
+//! the macro runs, and has reported them.
 
 use std::cell::OnceCell;
 
@@ -87,7 +87,7 @@ fn item(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Found> {
     Ok(Found::Other(all))
 }
 
-/// What a `$body:block` of `macro_rules!` stands for comes in a group without delimiters.
+/// Unwraps groups without delimiters: `macro_rules!` passes a `$body:block` in one.
 fn inner(tree: TokenTree) -> TokenTree {
     if let TokenTree::Group(group) = &tree
         && group.delimiter() == Delimiter::None
@@ -100,7 +100,7 @@ fn inner(tree: TokenTree) -> TokenTree {
     tree
 }
 
-/// Up to a `;` or the end of a block in braces.
+/// Takes the tokens up to a `;` or the end of a block in braces.
 fn raw_item(input: ParseStream<'_>) -> syn::Result<TokenStream> {
     let mut all = TokenStream::new();
     let mut value = false;
@@ -153,8 +153,8 @@ fn starts_item(input: ParseStream<'_>) -> bool {
         || input.peek(Token![#])
 }
 
-/// The names of the parameters of a function that cannot be read, less the context: what stands before a
-/// `:`, or at the start where there is none.
+/// The names of the parameters, without the context, of a function with a syntax error: the identifiers
+/// before a `:`, or the first identifier of a parameter without one.
 pub(crate) fn parameter_names(parameters: &Group) -> Vec<Ident> {
     let mut names: Vec<Ident> = Vec::new();
     for (part, _) in parts(parameters.stream()) {

@@ -1,4 +1,4 @@
-//! `#[py_layer]`: a form of the macro.
+//! The tensor form of `#[py_layer]`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -13,10 +13,10 @@ use crate::model::{Block, Layer};
 use crate::tokens::mentions;
 use crate::{check, check_arg, elementwise, expand, fallback, front, messages, parse};
 
-/// The attribute as a plain function. `verifies`: whether the op can be verified while it runs.
+/// The attribute as a function. `verifies`: whether calls of the op can be verified at run time.
 pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) -> TokenStream {
     let asked = elementwise::is_asked_for(&arguments);
-    // An op of tensors names a tensor and a formula names a number, whatever was asked for.
+    // An op of tensors mentions `Tensor` and a formula mentions `Real`, whatever the attribute says.
     let is_formula = match asked {
         true => mentions(&block, "Real") || !mentions(&block, "ForwardContext"),
         false => !mentions(&block, "Tensor") && mentions(&block, "Real"),

@@ -1,7 +1,7 @@
 //! The macros of `autograd-core`, which re-exports them: depend on that crate.
 //!
-//! `front` runs all forms but the derives: `args`, `parse` with `items` into the `model`, `check`, and
-//! then either `expand` or `fallback`. What is wrong is collected in `errors`, in the words of `messages`.
+//! `front` runs all forms but the derives: `args`, `parse` (with `items`) builds the `model`, `check`, then
+//! `expand` or `fallback`. `errors` collects the mistakes; `messages` has the texts.
 
 mod args;
 mod attributes;
@@ -28,7 +28,7 @@ mod py_func;
 mod tests;
 mod tokens;
 
-/// Makes a differentiable op from an impl block with `forward` and `backward`.
+/// Defines a differentiable op from an impl block with `forward` and `backward`.
 #[proc_macro_attribute]
 pub fn py_layer(
     arguments: proc_macro::TokenStream,
@@ -37,7 +37,7 @@ pub fn py_layer(
     layer::layer(arguments.into(), block.into(), cfg!(feature = "verify")).into()
 }
 
-/// Makes an operator of programs from an impl block with `forward` and `backward` over arrays.
+/// Defines an operator for programs from an impl block with `forward` and `backward` over arrays.
 #[proc_macro_attribute]
 pub fn py_func(
     arguments: proc_macro::TokenStream,
@@ -46,26 +46,26 @@ pub fn py_func(
     py_func::py_func(arguments.into(), block.into()).into()
 }
 
-/// Makes a struct of tensors one that an op can save: `type Saved = MyStruct;`.
+/// Lets an op save a struct of tensors: `type Saved = MyStruct;`.
 ///
-/// `#[saved(crate = path)]` says where autograd_core is, if it is re-exported.
+/// `#[saved(crate = path)]` gives the path of autograd_core, if it is re-exported.
 #[proc_macro_derive(Saved, attributes(saved))]
 pub fn derive_saved(item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     derives::saved(item.into()).into()
 }
 
-/// Makes a struct whose fields are modules a module: their parameters by the fields' names.
+/// Implements `Module` for a struct of modules. Parameters are named after the fields.
 ///
-/// A field that is no module is marked `#[module(skip)]`. `#[module(crate = path)]` says where
-/// autograd_core is, if it is re-exported.
+/// Mark a field that is not a module with `#[module(skip)]`. `#[module(crate = path)]` gives the path
+/// of autograd_core, if it is re-exported.
 #[proc_macro_derive(Module, attributes(module))]
 pub fn derive_module(item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     derives::module(item.into()).into()
 }
 
-/// Makes an elementwise op in one line: its name, its value and its gradients.
+/// Defines an elementwise op in one line: its name, its value and its gradients.
 ///
-/// `scalar_op!(Softplus: y = (1.0 + x.exp()).ln(), dx = dy / (1.0 + (-x).exp()))` is the same as a
+/// `scalar_op!(Softplus: y = (1.0 + x.exp()).ln(), dx = dy / (1.0 + (-x).exp()))` is equivalent to a
 /// `#[py_layer(elementwise)]` block with this forward and backward.
 #[proc_macro]
 pub fn scalar_op(tokens: proc_macro::TokenStream) -> proc_macro::TokenStream {

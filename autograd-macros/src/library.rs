@@ -1,22 +1,22 @@
-//! Where expansions find the library: `::autograd_core`, or the path of `crate = path`.
+//! The path of the library in expansions: `::autograd_core`, or that of `crate = path`.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
 use crate::tokens::first_span;
 
-/// What expansions call the library's insides: a name that they import. Not a path: each stream of tokens
-/// that is put into another one is a call of the compiler.
+/// The name under which expansions import the library's private module. Not a path: each stream that is
+/// inserted into another costs a call of the compiler.
 pub(crate) fn private() -> Ident {
     private_at(Span::call_site())
 }
 
-/// The same, placed where an error is to be shown.
+/// As [`private`], at the span where an error is to be shown.
 pub(crate) fn private_at(span: Span) -> Ident {
     Ident::new("__autograd", span)
 }
 
-/// One import: a wrong path is reported once, where it stands.
+/// The import. There is only one, so that a wrong path is reported once, at its own span.
 pub(crate) fn import(said: Option<&syn::Path>) -> TokenStream {
     let (path, imported) = (private_path(said), private());
     let Some(said) = said else {
@@ -30,10 +30,10 @@ pub(crate) fn import(said: Option<&syn::Path>) -> TokenStream {
     }
 }
 
-/// The path of what expansions call.
+/// The path of the library's private module.
 pub(crate) fn private_path(said: Option<&syn::Path>) -> TokenStream {
     if let Some(path) = said {
-        // A path that is not the library's is reported where it stands, by a name that says what misses.
+        // A wrong path is reported at its own span; the missing name in the error tells what is wrong.
         let place = path.segments.last().map_or_else(Span::call_site, |last| last.ident.span());
         let private = Ident::new("path_of_autograd_core", place);
         return quote!(#path::#private);

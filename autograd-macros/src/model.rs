@@ -1,4 +1,4 @@
-//! The block as the macro understands it: a guess from names, which the compiler then proves.
+//! The model of a block: a guess from names, which the compiler then proves.
 
 use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
@@ -12,19 +12,19 @@ use std::ops::Deref;
 
 use crate::tokens::{Trees, is_one_of, text};
 
-/// What the blocks of all forms have in common.
+/// The part of the model that all forms share.
 pub(crate) struct Block {
     pub(crate) attrs: Vec<Attribute>,
-    /// Where `impl` stands.
+    /// The span of `impl`.
     pub(crate) place: Span,
     pub(crate) generics: Generics,
     pub(crate) self_ty: Type,
     pub(crate) name: Ident,
-    /// Everything that comes out again, in the user's order.
+    /// The items to emit, in the user's order.
     pub(crate) items: Vec<Item>,
-    /// What has the name of the op already, which was reported.
+    /// An earlier item with the op's name, already reported.
     pub(crate) exists: Option<Exists>,
-    /// What the compiler could not read either, and has reported.
+    /// Items with syntax errors, which the compiler has reported.
     pub(crate) broken: Vec<Broken>,
 }
 
@@ -37,7 +37,7 @@ impl Block {
     }
 }
 
-/// The functions that make an op.
+/// The functions that define an op.
 pub(crate) const RULES: &[&str] = &["forward", "backward", "jvp"];
 
 /// An op on tensors.
@@ -58,36 +58,36 @@ impl Deref for Layer {
     }
 }
 
-/// What has the name of an op beside it.
+/// The kind of an item that already has the op's name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Exists {
     Op,
-    /// A type of the user's: also that of a trait's block.
+    /// A type of the user, also the one of a trait impl.
     Type,
 }
 
-/// An item that cannot be read: its name and parameters, if it has any.
+/// An item with a syntax error: its name and parameters, if any.
 pub(crate) struct Broken {
     pub(crate) name: Option<Ident>,
     pub(crate) parameters: Option<Group>,
 }
 
-/// An item of the block that comes out again.
+/// An item of the block, to be emitted.
 pub(crate) enum Item {
     Function(Box<Function>),
     Other(TokenStream),
 }
 
-/// A function with its body as it was written.
+/// A function, with its body as tokens.
 #[derive(Clone)]
 pub(crate) struct Function {
     pub(crate) attrs: Vec<Attribute>,
     pub(crate) vis: Visibility,
     pub(crate) sig: Signature,
     pub(crate) body: Group,
-    /// The body less what stands behind a `#[cfg]`, once that was asked for.
+    /// Cache of the body without code under a `#[cfg]`.
     pub(crate) judged: OnceCell<Option<(Group, Trees)>>,
-    /// The trees of the body, once they were asked for.
+    /// Cache of the trees of the body.
     pub(crate) trees: OnceCell<Trees>,
 }
 
@@ -98,14 +98,14 @@ pub(crate) struct Forward {
     pub(crate) outputs: Returned,
 }
 
-/// A parameter of forward beside the context.
+/// A parameter of forward other than the context.
 pub(crate) struct Param {
     /// Its name in `apply`.
     pub(crate) ident: Ident,
     pub(crate) docs: Vec<Attribute>,
     pub(crate) ty: Type,
     pub(crate) kind: ParamKind,
-    /// Whether its type is another name of one that may hide lifetimes, which it has.
+    /// Whether `ty` is a generated alias that makes hidden lifetimes explicit.
     pub(crate) is_named: bool,
 }
 
@@ -128,10 +128,10 @@ pub(crate) enum Form {
     List,
 }
 
-/// What a function returns, less a `Result` around it.
+/// The return type of a function, without a `Result` around it.
 pub(crate) struct Returned {
     pub(crate) fallible: bool,
-    /// The type as a whole; none where none is written.
+    /// The whole type; `None` if none is written.
     pub(crate) whole: Option<Type>,
     pub(crate) tuple: bool,
     pub(crate) parts: Vec<Type>,
@@ -141,7 +141,7 @@ pub(crate) struct Returned {
 pub(crate) struct Derivative {
     pub(crate) function: Function,
     pub(crate) context: Option<Ident>,
-    /// Of backward the gradients of outputs; of `jvp` the inputs, and then their tangents.
+    /// For backward the gradients of the outputs; for `jvp` the inputs, then their tangents.
     pub(crate) params: Vec<GradientParam>,
     pub(crate) returns: Returned,
 }
@@ -158,7 +158,7 @@ impl Layer {
         Self { block, saved, state, forward, backward, jvp }
     }
 
-    /// Whether something that is missing may be there, but could not be read.
+    /// Whether a missing item may be one with a syntax error.
     pub(crate) fn is_broken(&self) -> bool {
         !self.broken.is_empty()
     }
@@ -169,7 +169,7 @@ impl Layer {
         forward.chain(backward).chain(self.jvp.iter().map(|jvp| &jvp.function))
     }
 
-    /// Those that name their context.
+    /// The functions whose context has a name, with that name.
     pub(crate) fn contexts(&self) -> impl Iterator<Item = (&Ident, &Function)> {
         let forward = self.forward.iter().map(|of| (of.context.as_ref(), &of.function));
         let derivatives = self.backward.iter().chain(&self.jvp);
@@ -181,7 +181,7 @@ impl Layer {
         self.forward.iter().flat_map(|forward| forward.inputs())
     }
 
-    /// The inputs that backward returns gradients for.
+    /// The inputs for which backward returns gradients.
     pub(crate) fn differentiable(&self) -> Vec<(&Param, &TensorInput)> {
         self.inputs().filter(|(_, input)| !input.stop_gradient).collect()
     }
@@ -192,7 +192,7 @@ impl Layer {
 }
 
 impl Function {
-    /// Whether it is one of those that make an op.
+    /// Whether the function is one of [`RULES`].
     pub(crate) fn is_rule(&self) -> bool {
         RULES.iter().any(|rule| self.sig.ident == rule)
     }
@@ -201,7 +201,7 @@ impl Function {
         self.trees.get_or_init(|| Trees::new(self.body.stream()))
     }
 
-    /// Whether the body is Rust.
+    /// Whether the body has no syntax error.
     pub(crate) fn is_read(&self) -> bool {
         syn::parse2::<syn::Block>(self.body.to_token_stream()).is_ok()
     }
@@ -215,7 +215,7 @@ impl Forward {
         })
     }
 
-    /// What is returned, as it is written.
+    /// The return type as written.
     pub(crate) fn output(&self) -> TokenStream {
         match &self.function.sig.output {
             ReturnType::Default => quote!(()),
@@ -223,14 +223,14 @@ impl Forward {
         }
     }
 
-    /// Whether a tensor input has a form that there is not, which was reported.
+    /// Whether a tensor input has an unsupported form, which was reported.
     pub(crate) fn hides_input(&self) -> bool {
         self.params.iter().any(|param| {
             matches!(param.kind, ParamKind::Plain { .. }) && hidden_tensor(&param.ty).is_some()
         })
     }
 
-    /// The same of an output.
+    /// As [`Self::hides_input`], for outputs.
     pub(crate) fn hides_output(&self) -> bool {
         let hides = |ty: &Type| float_output(ty).is_none() && hidden_tensor(ty).is_some();
         self.outputs.parts.iter().any(hides)
@@ -238,7 +238,7 @@ impl Forward {
 }
 
 impl Param {
-    /// What is given for it where a caller gives nothing.
+    /// The value that is used if the caller passes none.
     pub(crate) fn default(&self) -> Option<&Expr> {
         match &self.kind {
             ParamKind::Plain { default } => default.as_ref(),
@@ -248,7 +248,7 @@ impl Param {
 }
 
 impl Returned {
-    /// `Grads`, if a function returns the gradients by their names.
+    /// `Grads`, if the function returns gradients by name.
     pub(crate) fn by_name(&self) -> Option<&Type> {
         let is_grads = |ty: &&Type| matches!(ty, Type::Path(path) if path.path.segments.len() == 1 && is_named(ty, "Grads"));
         self.whole.as_ref().filter(is_grads)
@@ -261,12 +261,12 @@ impl Returned {
     }
 }
 
-// Types by their looks.
+// Types, classified by their syntax.
 
 pub(crate) const PRIMITIVES: &str =
     "bool char str f32 f64 i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize";
 
-/// A type without the parentheses and invisible groups around it.
+/// The type without parentheses and invisible groups around it.
 pub(crate) fn bare(ty: &Type) -> &Type {
     match ty {
         Type::Group(group) => bare(&group.elem),
@@ -275,7 +275,7 @@ pub(crate) fn bare(ty: &Type) -> &Type {
     }
 }
 
-/// The last segment of a path type without a `<T as Trait>` before it.
+/// The last segment of a path type; `None` for a qualified path, `<T as Trait>::X`.
 pub(crate) fn last_segment(ty: &Type) -> Option<&PathSegment> {
     match bare(ty) {
         Type::Path(path) if path.qself.is_none() => path.path.segments.last(),
@@ -295,7 +295,7 @@ pub(crate) fn as_tensor(ty: &Type) -> Option<&TypePath> {
     }
 }
 
-/// The only type argument of a type like `Option<X>`.
+/// The first type argument of a type of this name, like `Option<X>`.
 pub(crate) fn argument_of<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
     let segment = last_segment(ty).filter(|segment| segment.ident == name)?;
     first_argument(segment)
@@ -317,8 +317,8 @@ pub(crate) fn type_arguments(segment: &PathSegment) -> impl Iterator<Item = &Typ
     })
 }
 
-/// The types of what a value holds: behind references, in lists, in tuples and as arguments. What functions
-/// take and return is not held.
+/// The types that a value of this type holds: targets of references, elements of lists and tuples, type
+/// arguments. Parameters and results of functions are not held.
 pub(crate) fn held(ty: &Type) -> Vec<&Type> {
     match bare(ty) {
         Type::Reference(reference) => vec![&reference.elem],
@@ -330,7 +330,7 @@ pub(crate) fn held(ty: &Type) -> Vec<&Type> {
     }
 }
 
-/// A type without a reference before it.
+/// The type without a reference around it.
 pub(crate) fn behind(ty: &Type) -> &Type {
     match bare(ty) {
         Type::Reference(reference) => bare(&reference.elem),
@@ -338,12 +338,12 @@ pub(crate) fn behind(ty: &Type) -> &Type {
     }
 }
 
-/// The element type of a `Tensor`; `f32` where none is written.
+/// The element type of a `Tensor`; `f32` if none is written.
 pub(crate) fn element(tensor: &TypePath) -> String {
     let segment = tensor.path.segments.last();
     match segment.and_then(first_argument) {
         Some(element) => match bare(element) {
-            // A name needs no tokens.
+            // Faster for a plain name.
             Type::Path(path) => path.path.get_ident().map_or_else(|| text(path), Ident::to_string),
             element => text(element),
         },
@@ -351,17 +351,17 @@ pub(crate) fn element(tensor: &TypePath) -> String {
     }
 }
 
-/// Element types that have no gradient.
+/// Whether the element type has no gradient.
 pub(crate) fn is_integer(element: &str) -> bool {
     matches!(element, "i32" | "i64" | "u8" | "bool")
 }
 
-/// Element types that the macro knows, so that two of them are surely different.
+/// Whether the macro knows the element type. Two known names are certainly two types.
 pub(crate) fn is_known(element: &str) -> bool {
     is_integer(element) || matches!(element, "f32" | "f64")
 }
 
-/// What is behind a shared reference.
+/// The target of a shared reference.
 pub(crate) fn shared(ty: &Type) -> Option<&Type> {
     match bare(ty) {
         Type::Reference(reference) if reference.mutability.is_none() => Some(&reference.elem),
@@ -369,7 +369,7 @@ pub(crate) fn shared(ty: &Type) -> Option<&Type> {
     }
 }
 
-/// What form of tensor input a type is.
+/// The form and the tensor type of a tensor input.
 pub(crate) fn input_form(ty: &Type) -> Option<(Form, &TypePath)> {
     let lent = |ty| shared(ty).and_then(as_tensor);
     if let Some(tensor) = lent(ty) {
@@ -391,7 +391,7 @@ pub(crate) fn input_form(ty: &Type) -> Option<(Form, &TypePath)> {
     tensor.map(|tensor| (Form::List, tensor))
 }
 
-/// What form of tensor output a type is.
+/// The form and the tensor type of a tensor output.
 pub(crate) fn output_form(ty: &Type) -> Option<(Form, &TypePath)> {
     if let Some(tensor) = as_tensor(ty) {
         return Some((Form::One, tensor));
@@ -403,12 +403,12 @@ pub(crate) fn output_form(ty: &Type) -> Option<(Form, &TypePath)> {
     element.and_then(as_tensor).map(|tensor| (Form::List, tensor))
 }
 
-/// The same of a tensor with a gradient.
+/// As [`output_form`], for tensors with a gradient.
 pub(crate) fn float_output(ty: &Type) -> Option<(Form, &TypePath)> {
     output_form(ty).filter(|(_, tensor)| !is_integer(&element(tensor)))
 }
 
-/// The first float tensor anywhere in a type, less what functions take and return.
+/// The first float tensor anywhere in a type, except in parameters and results of functions.
 pub(crate) fn hidden_tensor(ty: &Type) -> Option<&TypePath> {
     if let Some(tensor) = as_tensor(ty) {
         return (!is_integer(&element(tensor))).then_some(tensor);
@@ -421,7 +421,7 @@ pub(crate) fn hidden_tensor(ty: &Type) -> Option<&TypePath> {
     }
 }
 
-/// The tensor that bounds like `Into<Tensor>` or `Iterator<Item = Tensor>` give away.
+/// The tensor in bounds like `Into<Tensor>` or `Iterator<Item = Tensor>`.
 pub(crate) fn tensor_of_bounds<'a>(
     bounds: impl IntoIterator<Item = &'a TypeParamBound>,
 ) -> Option<&'a TypePath> {
@@ -442,7 +442,7 @@ pub(crate) fn tensor_of_bounds<'a>(
     })
 }
 
-/// What is asked of a parameter of an impl or a function, where it is declared and in clauses.
+/// The bounds of a type parameter, at its declaration and in the `where` clause.
 pub(crate) fn bounds_of<'a, 'n>(
     generics: &'a Generics,
     name: &'n str,
@@ -458,9 +458,9 @@ pub(crate) fn bounds_of<'a, 'n>(
     declared.flat_map(|param| &param.bounds).chain(clauses.flatten())
 }
 
-/// A name of the list that this may be a slip of.
+/// The name of the list that `name` is probably a misspelling of.
 pub(crate) fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
-    // Of a name of one letter nothing is left that could be alike.
+    // At most two edits, and at least one letter must remain.
     let most = 2.min(name.chars().count().saturating_sub(1));
     let near = |candidate: &&&str| strsim::damerau_levenshtein(name, candidate) <= most;
     names.iter().filter(near).min_by_key(|other| strsim::damerau_levenshtein(name, other)).copied()

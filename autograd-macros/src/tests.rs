@@ -1,5 +1,5 @@
-//! The pipeline as a function: it never panics, never accepts counts that disagree, and every
-//! sentence has a fixture.
+//! Tests of the whole macro as a function: it never panics, never accepts counts that disagree, and each
+//! message has a fixture.
 
 mod corners;
 pub(crate) mod fuzzed;
@@ -18,7 +18,7 @@ fn run(block: &str) -> String {
     layer(TokenStream::new(), block, false).to_string()
 }
 
-/// An op with each of these in it is right, or it is refused in these words.
+/// Asserts that ops with the texts `right` are accepted, and those with `wrong` rejected with `words`.
 #[track_caller]
 fn held(op: impl Fn(&str) -> String, right: &[&str], words: &str, wrong: &[&str]) {
     for text in right {
@@ -63,7 +63,7 @@ fn gradients_under_other_names_are_refused_where_they_are_exchanged() {
         let words = format!("in the order of forward's inputs: `{meant}`");
         held(|wrong| of(inputs, wrong), &[], &words, &[wrong]);
     }
-    // Not exchanged, so what is meant is not known; and names of something else.
+    // Not a permutation, so the intention is unknown; and names of other values.
     let right = ["(dx, dw)", "(dw, dy * 2.0)", "(dw, dw)", "(dw * 1.0, dx * 1.0)"];
     held(|right| of("x, w", right), &right, "", &[]);
     held(|right| of("x, dx", right), &["(dx, ddx)"], "", &[]);
@@ -80,8 +80,8 @@ impl Decisions for Random {
     }
 }
 
-/// How many rounds a fuzz test takes: `FUZZ=100 cargo test --release -p autograd-macros` takes a
-/// hundred times as many.
+/// The number of rounds of a fuzz test. `FUZZ=100 cargo test --release -p autograd-macros` runs a hundred
+/// times as many.
 fn rounds(count: usize) -> usize {
     let times = std::env::var("FUZZ").ok().and_then(|times| times.parse().ok());
     count * times.unwrap_or(1)
@@ -112,7 +112,7 @@ fn any_tokens_are_borne() {
     (0..rounds(3000)).for_each(|_| fuzzed::any_tokens(&mut random));
 }
 
-/// What syn cannot read is reported, should the compiler have nothing to say of it.
+/// An item that syn cannot parse is reported, if the compiler accepts it.
 #[test]
 fn what_is_not_understood_is_reported() {
     let unread = "static NOT_OF_AN_IMPL: usize = 1;";
@@ -135,7 +135,7 @@ fn places(tokens: TokenStream, found: &mut Vec<(String, std::ops::Range<usize>)>
     }
 }
 
-/// Completion and go-to-definition work by spans: what comes out of a body is what went in.
+/// Completion and go-to-definition work by spans, so the tokens of a body keep theirs.
 #[test]
 fn bodies_keep_their_spans() {
     let broken = [
@@ -160,7 +160,7 @@ fn bodies_keep_their_spans() {
     }
 }
 
-/// What an editor shows of `apply` is what was written for forward: docs, names, types, defaults.
+/// An editor shows `apply` with the docs, names, types and defaults of forward.
 #[test]
 fn apply_has_the_words_of_forward() {
     let source = "impl Op { /// Computes it.\n pub fn forward(ctx: &mut ForwardContext<Self>, r#type: \
@@ -197,7 +197,7 @@ fn bodies(block: TokenStream, found: &mut Vec<(String, std::ops::Range<usize>)>)
     }
 }
 
-/// The source of all messages: every `messages.rs` and what is in a folder of this name.
+/// Reads the source of all messages: each `messages.rs`, and the files in a folder of this name.
 fn read_messages(folder: &Path, inside: bool, source: &mut String) {
     for entry in fs::read_dir(folder).expect("the sources") {
         let path = entry.expect("a file").path();
@@ -231,7 +231,7 @@ fn sentences() -> Vec<(String, Vec<String>)> {
             _ => {}
         }
     }
-    // The last is for a syntax that the compiler reads and syn does not: there is none today.
+    // The last is for syntax that the compiler parses and syn does not. There is none today.
     all.retain(|(name, _)| !matches!(name.as_str(), "plural" | "list" | "not_understood"));
     all
 }
@@ -242,7 +242,7 @@ fn entries(table: TokenStream, all: &mut Vec<(String, Vec<String>)>) {
     let is_end = |tree: &TokenTree| matches!(tree, TokenTree::Punct(end) if end.as_char() == ';');
     for entry in trees.split(is_end).filter(|entry| !entry.is_empty()) {
         let name = entry.iter().find(|tree| matches!(tree, TokenTree::Ident(_)));
-        // What stands in groups are docs and parameters.
+        // Groups are docs and parameters.
         let texts = entry.iter().filter(|tree| !matches!(tree, TokenTree::Group(_))).cloned();
         let mut literals = Vec::new();
         collect(texts.collect(), &mut literals);
@@ -264,7 +264,7 @@ fn collect(tokens: TokenStream, literals: &mut Vec<String>) {
     }
 }
 
-/// The longest part of a format string without a hole.
+/// The longest part of a format string between placeholders.
 fn longest_part(format: &str) -> String {
     let text = format.replace("{{", "\u{1}").replace("}}", "\u{2}");
     let mut parts = vec![String::new()];
@@ -284,7 +284,7 @@ fn longest_part(format: &str) -> String {
     longest.replace('\u{1}', "{").replace('\u{2}', "}")
 }
 
-/// All that is reported to the fixtures, in one line.
+/// All compiler output of the fixtures, in one line.
 fn reported_to_fixtures() -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/ui");
     let said = |path: &PathBuf| fs::read_to_string(path.with_extension("stderr")).ok();
@@ -296,10 +296,10 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Those of these literals that are sentences and stand in no fixture's output.
+/// The literals that are messages and are in no fixture's output.
 fn missing_in(literals: &[String], reported: &str) -> Vec<String> {
     let parts = literals.iter().map(|literal| one_line(&longest_part(literal)));
-    // What is shorter is a name or a piece of code.
+    // Shorter literals are names or pieces of code.
     parts.filter(|part| part.len() > 12 && !reported.contains(part)).collect()
 }
 
@@ -314,7 +314,7 @@ fn every_sentence_has_a_fixture() {
     assert!(missing.is_empty(), "sentences without a fixture: {missing:#?}");
 }
 
-/// What the library's traits say where a proof fails.
+/// The messages of the library's traits for proofs that fail.
 #[test]
 fn every_sentence_of_a_proof_has_a_fixture() {
     let reported = reported_to_fixtures();
@@ -384,7 +384,7 @@ fn reported_of(path: &Path, words: &mut String) -> usize {
     blocks
 }
 
-/// Without the compiler: fast enough to hold each check to its sentence while `cargo mutants` changes it.
+/// Runs without the compiler: fast enough to test each check's message under `cargo mutants`.
 #[test]
 fn fixtures_are_given_their_sentences() {
     let sentences: Vec<String> = sentences()
@@ -400,7 +400,7 @@ fn fixtures_are_given_their_sentences() {
         let Ok(stderr) = fs::read_to_string(path.with_extension("stderr")) else { continue };
         let mut words = String::new();
         let blocks = reported_of(&path, &mut words);
-        // Warnings come from the compiler, and that a name is taken from the block before it.
+        // Not from the macro: warnings, which the compiler emits, and a name that an earlier block took.
         let from_here = |line: &&str| {
             let taken = ["use of deprecated", "there is an op", "the macro makes the struct"];
             !taken.iter().any(|start| line.starts_with(start))
@@ -427,7 +427,7 @@ fn fixtures_are_given_their_sentences() {
     assert!(right > 80 && words.is_empty(), "of {right} right ops:\n{words}");
 }
 
-/// Ops whose expansions stand in `tests/tests/macros/expansions`, where they are compiled and run.
+/// Ops whose expansions are in `tests/tests/macros/expansions`, where they are compiled and run.
 const EXPANDED: &[(&str, &str, &str)] = &[
     (
         "verified",
@@ -514,13 +514,13 @@ const EXPANDED: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// `EXPANSIONS=overwrite cargo test -p autograd-macros` writes them anew; then read the difference.
+/// `EXPANSIONS=overwrite cargo test -p autograd-macros` rewrites the snapshots; review the difference.
 #[test]
 fn expansions_are_as_they_were() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests");
     for (name, arguments, block) in EXPANDED {
         let block = block.replace("#[py_layer]", "");
-        // One as it is with the feature `verify`.
+        // One is expanded as with the feature `verify`.
         let verifies = *name == "verified";
         let folder = tests.join(if verifies {
             "verifying/tests/verify/expansions"

@@ -1,4 +1,4 @@
-//! Tokens: where they are shown, what stands among them, and others in place of some.
+//! Token streams: spans, searching and replacing.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -17,7 +17,7 @@ pub(crate) fn first_span(tokens: &impl ToTokens) -> Span {
     ends(tokens.to_token_stream()).0
 }
 
-/// The span over all of some tokens, where the compiler can join spans; else the first.
+/// The span of all the tokens if the compiler can join spans, otherwise that of the first.
 pub(crate) fn whole_span(tokens: &impl ToTokens) -> Span {
     let (first, last) = ends(tokens.to_token_stream());
     first.join(last).unwrap_or(first)
@@ -30,25 +30,25 @@ pub(crate) fn output_span(output: &ReturnType) -> Span {
     }
 }
 
-/// The macro's own names at a place of the user's.
+/// A span at the user's location, with the hygiene of the macro.
 pub(crate) fn here(place: Span) -> Span {
     Span::mixed_site().located_at(place)
 }
 
-/// A local that cannot clash with the user's: neither with a local, nor with an op of its name, which
-/// would be a pattern.
+/// A local variable that cannot clash with the user's names: neither with a variable, nor with an op (a
+/// unit struct of the same name would make it a pattern).
 pub(crate) fn local(name: &str) -> Ident {
     Ident::new(&format!("__{name}"), Span::mixed_site())
 }
 
-/// A local at the place where an error is to be shown.
+/// The local variable, at the span where an error is to be shown.
 pub(crate) fn at(local: &Ident, span: Span) -> Ident {
     let mut local = local.clone();
     local.set_span(local.span().located_at(span));
     local
 }
 
-/// A name made of text, in the edition of its place; none where the text is no name.
+/// An identifier from text, in the edition of `place`; `None` if the text is not an identifier.
 pub(crate) fn named(text: &str, place: Span) -> Option<Ident> {
     let raw = format!("r#{text}");
     let mut ident = [text, &raw].into_iter().find_map(|text| syn::parse_str::<Ident>(text).ok())?;
@@ -61,13 +61,13 @@ pub(crate) fn is_one_of(name: &Ident, words: &str) -> bool {
     words.split(' ').any(|word| name == word)
 }
 
-/// A name without `r#`.
+/// The name without `r#`.
 pub(crate) fn plain_name(ident: &Ident) -> String {
     let name = ident.to_string();
     name.strip_prefix("r#").map_or(name.clone(), str::to_owned)
 }
 
-/// The same tokens, shown at another place.
+/// The tokens with the location of `place`.
 pub(crate) fn located(tokens: TokenStream, place: Span) -> TokenStream {
     let moved = tokens.into_iter().map(|mut tree| {
         tree.set_span(tree.span().located_at(place));
@@ -90,8 +90,8 @@ pub(crate) fn is_group(tree: Option<&TokenTree>, delimiter: Delimiter) -> bool {
     matches!(tree, Some(TokenTree::Group(group)) if group.delimiter() == delimiter)
 }
 
-/// The trees of a stream and of the groups in it, for what is looked at more than once: to take a stream apart is
-/// a call of the compiler.
+/// The trees of a stream and of its groups, for repeated searches: splitting a stream is a call of the
+/// compiler.
 #[derive(Clone)]
 pub(crate) struct Trees {
     trees: Vec<TokenTree>,
@@ -109,7 +109,7 @@ impl Trees {
         Self { trees, groups }
     }
 
-    /// What is found first, at any depth: `look` is given the trees of a group and a position in them.
+    /// The first match at any depth. `look` gets the trees of a group and a position in them.
     pub(crate) fn find<T>(
         &self,
         look: &mut dyn FnMut(&[TokenTree], usize) -> Option<T>,
@@ -135,7 +135,7 @@ impl Trees {
     }
 }
 
-/// The same of a stream that is looked at once.
+/// As [`Trees::find`], for a stream that is searched once.
 pub(crate) fn find<T>(
     tokens: TokenStream,
     look: &mut dyn FnMut(&[TokenTree], usize) -> Option<T>,
@@ -151,7 +151,7 @@ pub(crate) fn mentions(tokens: &impl ToTokens, name: &str) -> bool {
     Trees::new(tokens.to_token_stream()).mentions(name)
 }
 
-/// What stands between commas, each with the comma after it.
+/// The parts of a stream between commas, each with the comma after it.
 pub(crate) fn parts(tokens: TokenStream) -> Vec<(TokenStream, Option<TokenTree>)> {
     let mut parts = Vec::new();
     let mut part = TokenStream::new();
@@ -168,17 +168,17 @@ pub(crate) fn parts(tokens: TokenStream) -> Vec<(TokenStream, Option<TokenTree>)
     parts
 }
 
-/// What comes in place of how many trees.
+/// The replacement, and the number of trees that it replaces.
 pub(crate) type Replacement = Option<(TokenStream, usize)>;
 
-/// The tokens with replacements at any depth; none where there is nothing to replace. A group that is
-/// made anew has one place for all of its ends. `replace` is given the trees of a group and a position.
+/// The tokens with replacements at any depth; `None` if nothing is replaced. `replace` gets the trees of a
+/// group and a position. A rebuilt group loses the separate spans of its delimiters.
 pub(crate) fn rewritten(
     tokens: TokenStream,
     replace: &mut dyn FnMut(&[TokenTree], usize) -> Replacement,
 ) -> Option<TokenStream> {
     let trees: Vec<TokenTree> = tokens.into_iter().collect();
-    // Nothing is made where nothing is replaced: a stream costs a call of the compiler for each token.
+    // A stream costs a call of the compiler for each token, so it is built only after a replacement.
     let (mut out, mut position): (Option<Vec<TokenTree>>, _) = (None, 0);
     while position < trees.len() {
         let replaced = replace(&trees, position).or_else(|| match &trees[position] {
@@ -204,7 +204,7 @@ pub(crate) fn rewritten(
     out.map(|out| out.into_iter().collect())
 }
 
-/// The same, with the tokens as they were where there is nothing to replace.
+/// As [`rewritten`]; returns the tokens unchanged if nothing is replaced.
 pub(crate) fn rewrite(
     tokens: TokenStream,
     replace: &mut dyn FnMut(&[TokenTree], usize) -> Replacement,
@@ -219,7 +219,7 @@ pub(crate) fn replace_ident(tokens: TokenStream, name: &str, with: &TokenStream)
     })
 }
 
-/// A type with `'_` in place of its lifetimes.
+/// The type with `'_` in place of its lifetimes, except `'static`.
 pub(crate) fn anonymous(ty: &impl ToTokens) -> TokenStream {
     rewrite(ty.to_token_stream(), &mut |trees, position| match &trees[position] {
         TokenTree::Ident(name)
@@ -231,7 +231,7 @@ pub(crate) fn anonymous(ty: &impl ToTokens) -> TokenStream {
     })
 }
 
-/// A type or other tokens as a user would write them.
+/// The tokens as text, with the spacing that a user would write.
 pub(crate) fn text(tokens: &impl ToTokens) -> String {
     let mut text = String::new();
     write_tokens(tokens.to_token_stream(), &mut text);

@@ -1,4 +1,4 @@
-"""jax, everything compiled: `jit` of a whole row, so these figures are no eager engine's."""
+"""jax with `jit` of a whole row: these are not figures of an eager engine."""
 
 import os
 import sys

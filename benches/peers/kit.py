@@ -1,4 +1,4 @@
-"""What the Rust kit is, for peers in Python: see kit/src/lib.rs."""
+"""The Python version of the Rust kit: see kit/src/lib.rs."""
 
 import math
 import os
@@ -71,7 +71,7 @@ def status(name):
 
 
 def own(name):
-    """A line of the status less the pages of files: a program's code is read as it runs."""
+    """A line of the status without file pages: a program's code is loaded as it runs."""
     return status(name) - status("RssFile:")
 
 
@@ -82,7 +82,7 @@ def forget_peak():
 
 
 class Work:
-    """`run` does the work once; `answer` makes an array of what it gives."""
+    """`run` does the work once; `answer` converts its result to an array."""
 
     def __init__(self, run, answer):
         before = forget_peak()
@@ -109,7 +109,7 @@ class Work:
 
 
 def three_steps(step):
-    """The answer of a step of training is what the first three lose."""
+    """A training step whose answer is the losses of the first three steps."""
     first = [step(), step()]
     return Work(step, lambda third: [*first, third])
 

@@ -1,2 +1,2 @@
-/* Loaded before MKL, it has MKL use all that the processor has, as on Intel's. */
+/* Loaded before MKL, so that MKL uses all instructions of the processor, as on Intel's. */
 int mkl_serv_intel_cpu_true(void) { return 1; }

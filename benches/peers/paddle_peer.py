@@ -5,7 +5,7 @@ import sys
 import warnings
 
 warnings.filterwarnings("ignore")
-# The only mode in which its py_func runs.
+# The only mode in which Paddle's py_func runs.
 if sys.argv[1:] == ["static"]:
     os.environ["FLAGS_enable_pir_api"] = "0"
 
@@ -42,7 +42,7 @@ def array(t):
 
 
 def gradients(y, seed, *leaves):
-    """Of `y`, which is a scalar if there is no seed; those of last time are cleared."""
+    """Runs backward from `y`, a scalar if there is no seed, after clearing the old gradients."""
     for x in leaves:
         x.clear_gradient(False)
     paddle.autograd.backward([y], [seed])

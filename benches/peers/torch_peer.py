@@ -1,5 +1,5 @@
-"""PyTorch. Its custom op saves its output and has its backward by the built-in rule where there is
-one, the fastest way that Python has."""
+"""PyTorch. The custom op saves its output, and its backward calls the built-in rule if there is one,
+which is the fastest way in Python."""
 
 import sys
 

@@ -1,12 +1,12 @@
-//! What was measured, kept in a file so that a table can come from several runs. A row is kept as a
-//! whole: its figures were taken in one run.
+//! Measurements, stored in a file so that a table can combine several runs. A row is stored as a whole:
+//! its figures are from one run.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::peers::folder;
 
-/// In seconds or bytes of one repetition; `None` if the peer ended before it had done the work.
+/// Seconds or bytes of one repetition; `None` if the peer ended before it had done the work.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Figure {
     pub median: f64,

@@ -1,18 +1,18 @@
-//! autograd-core beside its peers, in one run: `cargo run --release`, in this folder.
+//! Compares autograd-core with its peers in one run: `cargo run --release`, in this folder.
 //!
 //! ```text
 //! --only W1,W5     rows whose names start so; all by default
-//! --peers ours,..  who is measured; all that can be had by default
+//! --peers ours,..  the peers to measure; all available ones by default
 //! --threads 1,2    1 by default
 //! --rounds 9       turns of each peer in a row
 //! --turn 0.04      seconds of a turn, at least
-//! --built          builds nothing: peers that are not built already are left out
-//! --keep           keeps the rows' figures and writes the table of all that are kept into the docs
+//! --built          builds nothing: peers that are not built already are skipped
+//! --keep           stores the figures, and writes the table of all stored rows into the docs
 //! ```
 //!
-//! Every peer is a process of its own that waits while the others have their turns, so that a slow
-//! moment of the machine meets all of them. A figure is the median over the rounds, and what counts
-//! is the ratio. Before anything is timed, the answers of all peers are compared.
+//! Each peer is a separate process that waits during the turns of the others, so that a slow moment of
+//! the machine affects all of them. A figure is the median over the rounds; its ratio is the result.
+//! Before the timing, the answers of all peers are compared.
 
 mod figures;
 mod measure;
@@ -99,7 +99,7 @@ fn main() {
     }
 }
 
-/// Whether the row is what is asked for: `W5` is all of `W5-..`, `W1` not `W12`.
+/// Whether the row is selected: `W5` selects all of `W5-..`, `W1` does not select `W12`.
 fn is(row: &str, asked: &str) -> bool {
     row.strip_prefix(asked).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }

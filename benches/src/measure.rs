@@ -1,4 +1,4 @@
-//! One row by all peers, taking turns.
+//! Measures one row with all peers in turns.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -7,16 +7,16 @@ use crate::figures::{self, Peers};
 use crate::peers::{Peer, Process};
 use crate::rows::Row;
 
-/// After so many seconds a peer has no more turns in a row.
+/// The seconds after which a peer gets no more turns in a row.
 const BUDGET: f64 = 4.0;
 
 pub struct Plan {
     pub rounds: usize,
-    /// How long a turn lasts, at least.
+    /// The minimum seconds of a turn.
     pub turn: f64,
 }
 
-/// The processes of one count of threads, each started when it is first needed.
+/// The processes for one number of threads, each started on first use.
 pub struct Processes {
     threads: usize,
     running: BTreeMap<&'static str, Process>,
@@ -27,8 +27,8 @@ impl Processes {
         Self { threads, running: BTreeMap::new() }
     }
 
-    /// The answer's words; `None` if the process could not be started or ended. An ended one is
-    /// started again for the next request.
+    /// Returns the words of the answer; `None` if the process could not be started, or ended. A process that
+    /// ended is restarted for the next request.
     fn ask(&mut self, peer: &Peer, request: &str) -> Option<Vec<String>> {
         if !self.running.contains_key(peer.name) {
             self.running.insert(peer.name, Process::start(peer, self.threads)?);
@@ -41,14 +41,14 @@ impl Processes {
     }
 }
 
-/// Figures of the peers that have this row; none of those that do not.
+/// The figures of the peers that have this row.
 pub fn row(row: &Row, peers: &[&Peer], processes: &mut Processes, plan: &Plan) -> Peers {
     let mut all = Peers::new();
     let mut times: Vec<(&Peer, Vec<f64>)> = Vec::new();
     let mut expected: Option<Vec<f64>> = None;
     for peer in peers.iter().filter(|peer| peer.has(row.name)) {
         if row.unit.is_memory() {
-            // The peak of a process of its own.
+            // The peak is measured in a new process.
             processes.running.remove(peer.name);
         }
         let request = if row.unit.is_memory() { "peak" } else { "answer" };
@@ -89,9 +89,9 @@ pub fn row(row: &Row, peers: &[&Peer], processes: &mut Processes, plan: &Plan) -
     all
 }
 
-/// Panics if a peer computes something else.
+/// Panics if a peer computes other numbers.
 fn check(row: &Row, peer: &Peer, expected: &[f64], numbers: &[f64]) {
-    // Where terms cancel, what is left is as good as the largest of the numbers.
+    // If terms cancel, the error is relative to the largest number.
     let largest = expected.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
     let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-4 * b.abs().max(0.2 * largest);
     let same = numbers.len() == expected.len() && numbers.iter().zip(expected).all(close);

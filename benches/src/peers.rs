@@ -1,11 +1,11 @@
-//! Who is measured, and the processes that do it.
+//! The libraries that are measured, and their processes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 pub struct Peer {
-    /// What `--peers` calls it.
+    /// The name for `--peers`.
     pub name: &'static str,
     pub title: &'static str,
     kind: Kind,
@@ -13,16 +13,16 @@ pub struct Peer {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
-    /// A package, and what its process is told.
+    /// A package, and the argument of its process.
     Rust(&'static str, Option<&'static str>),
-    /// A script of `peers/`, what it is told, and whether MKL is told that the processor is
-    /// Intel's.
+    /// A script of `peers/`, its argument, and whether MKL is made to treat the processor as one of
+    /// Intel.
     Python(&'static str, Option<&'static str>, bool),
 }
 
 use Kind::{Python, Rust};
 
-/// The first is what the others are compared with.
+/// The first is the reference for the others.
 pub const PEERS: &[Peer] = &[
     Peer { name: "ours", title: "autograd-core", kind: Rust("ours", None) },
     Peer { name: "limit", title: "limit", kind: Rust("hand", Some("limit")) },
@@ -48,7 +48,7 @@ pub const PEERS: &[Peer] = &[
 ];
 
 impl Peer {
-    /// Whether this row may be one of its own: MKL matters to products of matrices alone.
+    /// Whether the peer may have this row: the MKL setting matters only for matrix products.
     pub fn has(&self, row: &str) -> bool {
         match self.name {
             "torch-intel" => row.starts_with("W5") || row == "W6",
@@ -58,7 +58,7 @@ impl Peer {
         }
     }
 
-    /// Builds it, if it is wanted and there is something to build; false if it cannot be had here.
+    /// Builds a Rust peer if wanted. Returns whether it is available on this machine.
     pub fn prepare(&self, wanted: bool) -> bool {
         match self.kind {
             Rust(package, _) if wanted => build(&format!("peer-{package}")),
@@ -67,7 +67,7 @@ impl Peer {
         }
     }
 
-    /// The command that runs its process with so many threads.
+    /// The command that runs the peer's process with `threads` threads.
     fn command(&self, threads: usize) -> Command {
         let (program, script, argument) = match self.kind {
             Rust(package, argument) => (binary(&format!("peer-{package}")), None, argument),
@@ -84,7 +84,7 @@ impl Peer {
     }
 }
 
-/// A command bound to as many cores as it has threads, where the system can do that.
+/// A command bound to as many cores as it has threads, if the system supports that.
 pub fn on_cores(threads: usize, program: &Path) -> Command {
     let mut command = if Command::new("taskset").arg("--version").output().is_ok() {
         let mut command = Command::new("taskset");
@@ -125,7 +125,7 @@ fn build(package: &str) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// A library that tells MKL it may use all that the processor has, compiled when first needed.
+/// A library that makes MKL use all instructions of the processor, compiled on first use.
 fn intel_library() -> Option<PathBuf> {
     let library = target().join("libmkl_intel.so");
     if !library.exists() {
@@ -139,7 +139,7 @@ fn intel_library() -> Option<PathBuf> {
     Some(library)
 }
 
-/// A peer's process, which answers one line to each.
+/// A peer's process, which answers each request with one line.
 pub struct Process {
     child: Child,
     requests: ChildStdin,
@@ -155,8 +155,8 @@ impl Process {
         Some(Self { child, requests, answers })
     }
 
-    /// The words of the answer; `None` if the process is gone. Until the next request it is stopped:
-    /// threads of some libraries go on looking for work, for up to a fifth of a second.
+    /// Returns the words of the answer; `None` if the process has ended. Then stops the process until the
+    /// next request: threads of some libraries poll for work for up to a fifth of a second.
     pub fn ask(&mut self, request: &str) -> Option<Vec<String>> {
         self.signal("-CONT");
         let answer = self.answer(request);
@@ -164,7 +164,7 @@ impl Process {
         answer
     }
 
-    /// Sends a signal, where the system has such.
+    /// Sends a signal, if the system has signals.
     fn signal(&self, signal: &str) {
         let mut kill = Command::new("kill");
         let _ = kill.arg(signal).arg(self.child.id().to_string()).stderr(Stdio::null()).status();
@@ -173,7 +173,7 @@ impl Process {
     fn answer(&mut self, request: &str) -> Option<Vec<String>> {
         writeln!(self.requests, "{request}").ok()?;
         let mut line = String::new();
-        // Libraries may print lines of their own.
+        // Libraries may print other lines.
         while !["numbers", "seconds", "bytes", "none"].iter().any(|word| line.starts_with(word)) {
             line.clear();
             if self.answers.read_line(&mut line).ok()? == 0 {
@@ -186,7 +186,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,5 @@
-//! W10 and W12: small programs as users have them, one custom op each; how long they take to build,
-//! and from their start to their first gradient.
+//! W10 and W12: small programs as users write them, with one custom op each. Measures the time to build
+//! them, and the time from their start to the first gradient.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ pub fn is(row: &str) -> bool {
     row.starts_with("W10") || row == "W12"
 }
 
-/// The peer's program: a package, or a script that is told to do it once.
+/// The peer's program: a package, or `None` for a script that does the work once.
 fn package(peer: &Peer) -> Option<&'static str> {
     match peer.name {
         "ours" => Some("program-ours"),
@@ -66,7 +66,7 @@ fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Seconds.
+/// Builds the package; returns the seconds.
 fn build(package: &str) -> f64 {
     let mut command = cargo(&["build", "--release", "--offline", "--package", package]);
     command.arg("--target-dir").arg(builds(package));
@@ -78,7 +78,7 @@ fn build(package: &str) -> f64 {
     seconds
 }
 
-/// How many packages are compiled for it, itself among them.
+/// The number of packages that are compiled for the program, including itself.
 fn crates(package: &str) -> f64 {
     let mut command = cargo(&["tree", "--offline", "--edges", "normal,build", "--prefix", "none"]);
     let output = command.args(["--package", package]).output().expect("cargo runs");
@@ -92,7 +92,7 @@ fn built(package: &str) {
 }
 
 fn cold(package: &str) -> f64 {
-    // There is none before the first build.
+    // It does not exist before the first build.
     let _ = std::fs::remove_dir_all(builds(package));
     build(package)
 }
@@ -115,7 +115,7 @@ fn size(package: &str) -> f64 {
     std::fs::metadata(binary(package)).expect("it was built").len() as f64
 }
 
-/// How long programs take from their start to their first gradient, one after the other in rounds.
+/// Measures the time from the start of each program to its first gradient, in rounds over all programs.
 fn starts(peers: &[&Peer]) -> Peers {
     let command = |peer: &Peer| match package(peer) {
         Some(package) => Some(on_cores(1, &binary(package))),
@@ -128,11 +128,11 @@ fn starts(peers: &[&Peer]) -> Peers {
     let peers = peers.iter().copied().filter(|peer| command(peer).is_some());
     let mut times: Vec<(&Peer, Vec<f64>)> = peers.map(|peer| (peer, Vec::new())).collect();
     times.iter().filter_map(|(peer, _)| package(peer)).for_each(built);
-    // The first round reads files that the others find in memory.
+    // The first round is not counted: it reads files that are cached afterwards.
     for round in 0..=40 {
         for (peer, times) in &mut times {
             let Some(command) = command(peer) else { continue };
-            // Three starts of a script are enough, which take seconds.
+            // A start of a script takes seconds, so three are enough.
             if round <= 3 || package(peer).is_some() {
                 let time = start(command);
                 times.extend((round > 0).then_some(time));
@@ -145,7 +145,7 @@ fn starts(peers: &[&Peer]) -> Peers {
         .collect()
 }
 
-/// Seconds until it has ended.
+/// Runs the command; returns the seconds until it has ended.
 fn start(mut command: Command) -> f64 {
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let start = Instant::now();

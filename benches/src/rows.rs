@@ -1,14 +1,14 @@
-//! What is measured.
+//! The rows that are measured.
 
 /// A row of the table: the same work by every peer that has it.
 pub struct Row {
-    /// What peers know it by; a size that they read stands after the last hyphen.
+    /// The name in requests to peers. A size that they read follows the last hyphen.
     pub name: &'static str,
     pub title: &'static str,
-    /// What a figure counts, and how many of it a repetition has.
+    /// The unit of a figure, and the number of operations in a repetition.
     pub unit: Unit,
     pub count: f64,
-    /// Whether it is measured with two threads too.
+    /// Whether the row is also measured with two threads.
     pub threads: bool,
 }
 
@@ -18,7 +18,7 @@ pub enum Unit {
     Microseconds,
     Milliseconds,
     Megabytes,
-    /// By which memory grows, for each op of the row.
+    /// Growth of memory for each op of the row.
     Bytes,
 }
 
@@ -33,7 +33,7 @@ impl Unit {
         }
     }
 
-    /// How many there are in a second, or in a byte.
+    /// The number of units in a second, or in a byte.
     pub fn scale(self) -> f64 {
         match self {
             Self::Nanoseconds => 1e9,

@@ -6,10 +6,10 @@ use crate::figures::{Figure, Figures};
 use crate::peers::{PEERS, Peer, folder};
 use crate::rows::{ROWS, Row, Unit};
 
-/// The table stands between these lines of the page.
+/// The table is between these lines of the page.
 const MARKS: [&str; 2] = ["<!-- figures -->", "<!-- end of figures -->"];
 
-/// Ours in numbers, all others as multiples of it.
+/// The table: absolute numbers of ours, and multiples of them for the others.
 pub fn ratios(figures: &Figures) -> String {
     let measured = |peer: &Peer| figures.0.values().any(|peers| peers.contains_key(peer.name));
     let peers: Vec<&Peer> = PEERS.iter().filter(|peer| measured(peer)).collect();
@@ -54,7 +54,7 @@ fn amount(row: &Row, value: f64) -> String {
     format!("{} {}", digits(value), row.unit.name())
 }
 
-/// Three digits that count, or all before the point.
+/// Formats with three significant digits, or with all digits before the point.
 fn digits(value: f64) -> String {
     match value.abs() {
         v if v >= 100.0 => format!("{value:.0}"),
@@ -74,7 +74,7 @@ pub fn into_docs(figures: &Figures) -> std::io::Result<()> {
     std::fs::write(page, new)
 }
 
-/// Processor, cores and day, from the system where it tells.
+/// Processor, cores and day, as far as the system reports them.
 fn machine() -> String {
     let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {

@@ -8,7 +8,7 @@ mod choices;
 mod engine;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    // Panics on purpose are part of the work; libFuzzer would take each for a find.
+    // Deliberate panics are part of the work; libFuzzer would report each.
     static QUIET: std::sync::Once = std::sync::Once::new();
     QUIET.call_once(|| std::panic::set_hook(Box::new(|_| {})));
     if std::panic::catch_unwind(|| engine::run(bytes)).is_err() {

@@ -1,4 +1,4 @@
-//! Safetensors files: any bytes, and files that are nearly right.
+//! Safetensors files: arbitrary bytes, and mutated valid files.
 
 #![no_main]
 

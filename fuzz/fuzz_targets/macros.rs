@@ -1,9 +1,9 @@
-//! The macros on blocks that are nearly right, and on any tokens.
+//! The macros on mutated valid blocks, and on arbitrary tokens.
 
 #![no_main]
 #![allow(dead_code, unused_imports, unreachable_pub, reason = "not all of it is called here")]
 
-// A crate of macros shows nothing but macros, so its modules are read here again.
+// A proc-macro crate exports only macros, so its modules are compiled here again.
 extern crate proc_macro;
 
 macro_rules! modules {

@@ -8,7 +8,7 @@ mod choices;
 mod programs;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    // A program's user code may panic, which the executor makes an error of.
+    // A program's user code may panic, which the executor turns into an error.
     static QUIET: std::sync::Once = std::sync::Once::new();
     QUIET.call_once(|| std::panic::set_hook(Box::new(|_| {})));
     let path = std::env::temp_dir().join(format!("fuzzed-{}", std::process::id()));

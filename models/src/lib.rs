@@ -1,7 +1,7 @@
-//! What the library's threads share, in every order of steps that loom finds within its bound, and
-//! with every value that a relaxed read may see: `.ci/sanitize loom`.
+//! Model checks of the thread pool: loom tries all orders of steps within its bound, and all values that a
+//! relaxed read may see. Run by `.ci/sanitize loom`.
 //!
-//! The two files are the library's own; only what they are made of is another.
+//! The two files are the library's own, with loom's types in place of those of std.
 #![cfg(test)]
 
 #[path = "../../autograd-kernels/src/array/threads/job.rs"]
@@ -19,7 +19,7 @@ mod sync {
         mutex.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks once: it is the order of steps that decides whether the thread sleeps.
+    /// Polls once: the order of steps decides whether the thread sleeps.
     pub(super) fn poll_until(mut done: impl FnMut() -> bool) -> bool {
         done()
     }
@@ -39,7 +39,7 @@ fn explore(model: impl Fn() + Sync + Send + 'static) {
     all.check(model);
 }
 
-/// With threads of the model's own.
+/// Workers whose threads are those of the model.
 fn workers() -> Arc<Workers> {
     Arc::new(Workers {
         jobs: Mutex::new(Jobs { waiting: VecDeque::new(), scopes: 0, asleep: 0 }),
@@ -49,14 +49,14 @@ fn workers() -> Arc<Workers> {
     })
 }
 
-/// What the parts write, and what is gone when their caller goes on. loom tells any access that is
-/// not ordered after another one's write.
+/// The data that the parts write, and that is invalid after their caller continues. loom reports an access
+/// that is not ordered after another access's write.
 struct Data {
     parts: Vec<UnsafeCell<usize>>,
     alive: UnsafeCell<bool>,
 }
 
-// SAFETY: loom looks over every access.
+// SAFETY: loom checks every access.
 unsafe impl Sync for Data {}
 
 impl Data {
@@ -65,16 +65,16 @@ impl Data {
         Self { parts, alive: UnsafeCell::new(true) }
     }
 
-    /// What a part does.
+    /// The work of a part.
     fn write(&self, part: usize) {
-        // SAFETY: loom looks over every access.
+        // SAFETY: loom checks every access.
         self.alive
             .with(|alive| assert!(unsafe { *alive }, "no part is run when the caller is gone"));
         // SAFETY: as above.
         self.parts[part].with_mut(|times| unsafe { *times += 1 });
     }
 
-    /// The caller goes on: how often each part was done.
+    /// Ends the data's life when the caller continues. Returns how often each part ran.
     fn end(&self) -> Vec<usize> {
         // SAFETY: as above.
         self.alive.with_mut(|alive| unsafe { *alive = false });
@@ -83,19 +83,19 @@ impl Data {
     }
 }
 
-/// A thread that comes, sleeps and comes again until it has joined a piece of work.
+/// A thread that looks for work and sleeps in turns, until it has joined a job.
 fn worker(workers: &Arc<Workers>) -> loom::thread::JoinHandle<()> {
     let workers = Arc::clone(workers);
     loom::thread::spawn(move || while !workers.turn() {})
 }
 
-/// Shows a worker a piece of work that its owner does not do.
+/// Queues a job that its owner does not run.
 fn show(workers: &Workers, job: &Arc<Job>) {
     workers.change(1, |jobs| jobs.waiting.push_back(Arc::clone(job)));
 }
 
-/// A worker that has come too late for all work before joins this: were a wake-up lost, it would sleep
-/// for ever, and loom says so.
+/// Ends a worker that was too late for the earlier jobs. If a wake-up were lost, it would sleep for ever,
+/// which loom reports.
 fn send_home(workers: &Workers, worker: loom::thread::JoinHandle<()>) {
     show(workers, &Job::new(1, &|_| {}));
     worker.join().expect("no panic leaves a job");

@@ -1,10 +1,10 @@
-//! Mutation testing with one build: `mutation LIST FOLDER TEST..` reads what `cargo mutants --list
-//! --json` names, writes all of these mutants into the sources in `FOLDER` (a copy), each behind a
-//! switch, builds once, and runs the tests of the first `TEST` once for each mutant, and the others
-//! for those that are left.
+//! Mutation testing with one build. `mutation LIST FOLDER TEST..` reads the output of `cargo mutants --list
+//! --json`, writes all mutants into the sources in `FOLDER` (a copy), each behind a switch, and builds
+//! once. It runs the tests of the first `TEST` for each mutant, and the other tests for the mutants that
+//! survive.
 //!
-//! A `TEST` is what follows `cargo test`, in one word: `-p autograd-macros --lib`. Names of tests that
-//! do not matter follow `--`, as for the test program: `-p tests --test memory -- --skip long`.
+//! A `TEST` has the arguments of `cargo test` in one word: `-p autograd-macros --lib`. Arguments of the test
+//! program, such as tests to skip, follow `--`: `-p tests --test memory -- --skip long`.
 
 mod rewrite;
 
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// What a mutant is.
+/// A mutant of the list.
 #[derive(Clone, Debug)]
 pub struct Mutant {
     id: usize,
@@ -70,8 +70,8 @@ fn main() {
     }
     let [quick, slow] = programs;
     let mut tried: Vec<_> = mutants.iter().filter(|m| !unviable.contains(&m.id)).collect();
-    // In an order that has nothing to do with the sources, so that those tried before somebody loses
-    // patience are a sample.
+    // In an order that is independent of the sources, so that an interrupted run has tested a random
+    // sample.
     tried.sort_by_key(|m| (m.id as u32).wrapping_mul(2_654_435_761));
     let count = tried.len();
     let mut left = try_all(tried, &quick);
@@ -92,7 +92,7 @@ fn main() {
     );
 }
 
-/// Those that the tests let pass.
+/// The mutants that survive the tests.
 fn try_all<'a>(mutants: Vec<&'a Mutant>, programs: &[Program]) -> Vec<&'a Mutant> {
     let start = Instant::now();
     assert!(passes(programs, 0, Duration::MAX), "the tests fail without a mutant");
@@ -125,15 +125,15 @@ fn read(list: &str) -> Vec<Mutant> {
         .collect()
 }
 
-/// A test program with its arguments, and where it runs.
+/// A test program with its arguments and its working directory.
 struct Program {
     path: String,
     arguments: Vec<String>,
     folder: String,
 }
 
-/// The test programs, those of the first `TEST` and the others, or the mutants at the lines that do
-/// not compile.
+/// Builds the test programs: those of the first `TEST`, and the others. `Err`: the mutants at the lines
+/// that do not compile.
 fn build(folder: &Path, tests: &[String]) -> Result<[Vec<Program>; 2], BTreeSet<usize>> {
     let mut programs = [Vec::new(), Vec::new()];
     for (n, test) in tests.iter().enumerate() {
@@ -171,7 +171,7 @@ fn build(folder: &Path, tests: &[String]) -> Result<[Vec<Program>; 2], BTreeSet<
     Ok(programs)
 }
 
-/// The mutants whose switches stand at the places of an error, or just before.
+/// The mutants whose switches are at the places of an error, or just before.
 fn switches_near(folder: &Path, spans: &Value) -> BTreeSet<usize> {
     let mut found = BTreeSet::new();
     for span in spans.as_array().into_iter().flatten().filter(|s| s["is_primary"] == true) {
@@ -207,7 +207,7 @@ fn passes(programs: &[Program], mutant: usize, limit: Duration) -> bool {
         let lines = BufReader::new(child.stdout.take().expect("the output")).lines();
         std::thread::spawn(move || {
             let failed = lines.map_while(Result::ok).any(|line| line.ends_with("... FAILED"));
-            // Nobody listens any more where time is up.
+            // After a timeout nobody receives the result.
             let _ = told.send(failed);
         });
         let left = end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));

@@ -1,4 +1,4 @@
-//! Sources with their mutants behind switches.
+//! Rewrites sources with mutants behind switches.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ use syn::{Arm, Block, Expr, ExprBinary, Pat, PatGuard, parse_quote};
 
 use crate::Mutant;
 
-/// The function that tells whether a mutant is on.
+/// The function that returns whether a mutant is active.
 const SWITCH: &str = "
 #[allow(missing_docs, unreachable_pub, dead_code)]
 pub(crate) mod mutant {
@@ -22,7 +22,7 @@ pub(crate) mod mutant {
 }
 ";
 
-/// Gives each crate that has mutants the switch.
+/// Adds the switch to each crate that has mutants.
 pub fn add_switch(folder: &Path, files: &[(&str, String)]) {
     let crates: BTreeSet<&str> = files
         .iter()
@@ -37,7 +37,7 @@ pub fn add_switch(folder: &Path, files: &[(&str, String)]) {
     }
 }
 
-/// The source with these mutants; `placed` gets those that have found their place.
+/// Returns the source with the mutants. `placed` receives the ids of those that were inserted.
 pub fn file(source: &str, mutants: &[Mutant], placed: &mut BTreeSet<usize>) -> String {
     let mut file = syn::parse_file(source).expect("a source");
     Rewrite { mutants, placed }.visit_file_mut(&mut file);
@@ -54,7 +54,7 @@ impl Rewrite<'_> {
     fn at(&mut self, genre: &str, start: LineColumn) -> Vec<Mutant> {
         let here = (start.line, start.column + 1);
         let found = self.mutants.iter().filter(|m| m.genre == genre && m.start == here);
-        // What returns `impl Iterator` has one type, and these have another.
+        // A function that returns `impl Iterator` has one type, and these replacements have another.
         let found = found.filter(|m| !m.replacement.contains("::std::iter::"));
         let found: Vec<Mutant> = found.cloned().collect();
         self.placed.extend(found.iter().map(|m| m.id));
@@ -103,7 +103,7 @@ fn has_let(expr: &Expr) -> bool {
 
 impl VisitMut for Rewrite<'_> {
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
-        // Before what is inside is changed: places are those of the source.
+        // Before inner expressions are changed: positions are those of the source.
         let found = match &*expr {
             Expr::Unary(unary) => self.at("UnaryOperator", unary.span().start()),
             _ => Vec::new(),

@@ -17,14 +17,14 @@ use crate::model::{Forward, Layer, Param};
 use crate::tokens::{find_ident, first_span, mentions, plain_name};
 use named::{Named, Scope, without_self};
 
-/// What a call by name is made of.
+/// The generated code for calls by name.
 pub(crate) struct ByName {
     pub(crate) with: TokenStream,
     pub(crate) names: TokenStream,
     pub(crate) builder: TokenStream,
 }
 
-/// The builder: a type with a state for each argument.
+/// Generates the builder: a type with a state for each argument.
 pub(crate) fn expand(expansion: &Expansion<'_>) -> Option<ByName> {
     let forward = expansion.layer.forward.as_ref()?;
     let reserved = |param: &Param| param.ident == "apply" || param.ident == "try_apply";
@@ -60,7 +60,7 @@ impl<'a> Builder<'a> {
         let taken =
             find_ident(quote!(#op #generics #sig), |word| word.to_string().starts_with("Argument"));
         let state = if taken.is_some() { "__Argument" } else { "Argument" };
-        // A type that may hide lifetimes is named as it was written.
+        // The alias of a type with hidden lifetimes is built from the type as written.
         let written = expansion.written.map_or(forward, |(written, _)| written);
         let scope = Scope::new(expansion.layer, written);
         let params = forward.params.iter().zip(&written.params).enumerate();
@@ -97,7 +97,7 @@ impl<'a> Builder<'a> {
         let setters = (0..states.len()).map(|position| self.setter(position));
         let apply = self.apply();
         let doc = format!("Arguments of [`{}`] by name; ends with `apply()`.", layer.name);
-        // Texts in variables: those in quoted code are parsed.
+        // Texts are in variables because `quote!` would parse literals.
         let start_doc = "Starts a call with arguments by name, in any order; ends with `apply()`.";
         let must_use = "nothing runs before `apply()`";
         let with = quote! {
@@ -131,7 +131,7 @@ impl<'a> Builder<'a> {
         ByName { with, names, builder }
     }
 
-    /// The field that mentions the op's parameters, if it has any, and its value.
+    /// The field for the op's parameters, and its value; `None` without parameters.
     fn mark(&self) -> (Option<TokenStream>, Option<TokenStream>) {
         let generics = &self.expansion.layer.generics;
         let (phantom, data) = (phantom(generics), quote!(::core::marker::PhantomData));
@@ -240,7 +240,7 @@ impl<'a> Builder<'a> {
                 }
             }
         };
-        // What only the caller says cannot be found.
+        // These parameters cannot be inferred, so they are passed on.
         let said = own_others.iter().map(|param| generics::argument(param));
         let given = self.named.iter().flat_map(|named| &named.given).map(ToTokens::to_token_stream);
         let said: Vec<_> = said.chain(given).collect();
@@ -252,7 +252,7 @@ impl<'a> Builder<'a> {
         quote!(#apply #try_apply)
     }
 
-    /// Those of forward's own parameters that a setter needs.
+    /// The generic parameters of forward that a setter needs.
     fn own_generics(&self, named: &Named) -> TokenStream {
         let own = &self.forward.function.sig.generics;
         let types = &named.types;
@@ -282,8 +282,8 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The name of a parameter as the name of a type.
+/// The type that stands for a parameter's name.
 fn marker(ident: &Ident) -> Ident {
-    // Raw: the macro's edition may have keywords that the user's has not.
+    // Raw: the macro's edition may have more keywords than the user's.
     Ident::new_raw(&plain_name(ident), Span::call_site().located_at(ident.span()))
 }

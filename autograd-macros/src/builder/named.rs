@@ -1,4 +1,4 @@
-//! A parameter's type as generated code writes it: with names for what is anonymous in it.
+//! Types of parameters in generated code, with names for anonymous lifetimes and `impl Trait`.
 
 use std::cell::OnceCell;
 
@@ -13,23 +13,23 @@ use crate::tokens::{
     find, is_one_of, is_punct, located, mentions, plain_name, rewrite, whole_span,
 };
 
-/// What the types of forward's parameters may mention.
+/// The generic parameters that types of forward's parameters may mention.
 pub(crate) struct Scope<'a> {
     layer: &'a Layer,
     forward: &'a Forward,
     generics: Vec<&'a GenericParam>,
-    /// Lifetimes that the user wrote anywhere, once they were asked for.
+    /// Cache of the lifetimes that the user wrote anywhere.
     taken: OnceCell<Vec<String>>,
 }
 
 pub(crate) struct Named {
     pub(crate) ty: TokenStream,
     pub(crate) lifetimes: Vec<Lifetime>,
-    /// Those that stand for an `impl Trait` in it, and what is asked of them.
+    /// Type parameters that replace an `impl Trait`. `types` has their declarations with bounds.
     pub(crate) given: Vec<Ident>,
     pub(crate) types: Vec<TokenStream>,
     pub(crate) outlives: Vec<TokenStream>,
-    /// Of a type that may hide lifetimes: what declares its name, and how it stands in a signature.
+    /// For a type that may hide lifetimes: the declaration of an alias, and the alias in a signature.
     pub(crate) alias: Option<(TokenStream, Type)>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Scope<'a> {
         taken.iter().any(|taken| taken == lifetime)
     }
 
-    /// The lifetimes that a type hides are named where they are asked for.
+    /// Names the anonymous parts of a parameter's type. `hidden`: also its hidden lifetimes, by an alias.
     pub(crate) fn name(&self, param: &Param, position: usize, hidden: bool) -> Named {
         let mut ty = param.ty.clone();
         let (lifetimes, given, types) = (Vec::new(), Vec::new(), Vec::new());
@@ -79,8 +79,8 @@ impl<'a> Scope<'a> {
         named
     }
 
-    /// Gives a type that may hide lifetimes, as `Names` where it is `Names<'a>`, a name that has them: they
-    /// cannot be written, but where a function returns the type, they are those of its argument.
+    /// Declares an alias with a lifetime for a type that may hide lifetimes (`Names` for `Names<'a>`). Hidden
+    /// lifetimes cannot be written, but as the return type of a function they are elided from its argument.
     fn declare(&self, param: &Param, hidden: &Lifetime, implemented: &[Type], named: &mut Named) {
         let (p, ty) = (private(), &named.ty);
         let written = without_self(self.layer, param.ty.to_token_stream());
@@ -99,7 +99,7 @@ impl<'a> Scope<'a> {
             .unzip();
         let given = &named.given;
         let name = generated(&self.layer.name, &format!("Type_{}", plain_name(&param.ident)));
-        // The length of the array is a proof of the type: without it, it is a type with an error.
+        // The array's length proves the type. If that fails, the alias is an error type.
         let length = match used.is_empty() && given.is_empty() {
             true => quote!({ #p::PhantomData::<fn(&()) -> #written>; 0 }),
             false => quote!(0),
@@ -122,7 +122,7 @@ impl<'a> Scope<'a> {
         types.any(|of| parameter_name(of) == name)
     }
 
-    /// Whether a type may have lifetimes that are not written.
+    /// Whether the type may have lifetimes that are not written.
     pub(crate) fn hides(&self, ty: &Type) -> bool {
         let own = match bare(ty) {
             Type::Path(path) if path.qself.is_none() => self.path_hides(&path.path),
@@ -149,26 +149,26 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Types by whose names it is known that they have no lifetime, beside the primitive ones.
+/// Names of types without lifetimes, besides the primitive types.
 const WITHOUT_LIFETIME: &str = "Self String Vec Option Result Box Rc Arc Cell RefCell Mutex RwLock \
     HashMap HashSet BTreeMap BTreeSet Range RangeInclusive Duration Instant Path PathBuf PhantomData Tensor";
 
-/// Names what is anonymous in a type: lifetimes, and `impl Trait`.
+/// Gives names to the anonymous lifetimes and the `impl Trait`s of a type.
 struct Namer<'a> {
     position: usize,
     scope: &'a Scope<'a>,
-    /// What stands for all lifetimes that the type hides, if it may hide some.
+    /// The lifetime for all hidden lifetimes of the type, if it may have any.
     hidden: Option<Lifetime>,
     lifetimes: Vec<Lifetime>,
     given: Vec<Ident>,
     types: Vec<TokenStream>,
-    /// Each `impl Trait` as it was written.
+    /// Each `impl Trait` as written.
     implemented: Vec<Type>,
     outlives: Vec<TokenStream>,
 }
 
 impl Namer<'_> {
-    /// A short name: the compiler offers it where a type hides its lifetime.
+    /// A new lifetime. The name is short: the compiler suggests it for a type with a hidden lifetime.
     fn lifetime(&mut self) -> Lifetime {
         let letter = u8::try_from(self.position).ok().filter(|position| *position < 26);
         let mut name = match letter {
@@ -186,7 +186,7 @@ impl Namer<'_> {
         lifetime
     }
 
-    /// Lifetimes and type parameters behind a reference must outlive it.
+    /// Adds the bounds that lifetimes and type parameters behind a reference outlive it.
     fn outlive(&mut self, tokens: TokenStream, reference: &Lifetime) {
         let mut quoted = false;
         for tree in tokens {
@@ -203,7 +203,7 @@ impl Namer<'_> {
                     quoted = false;
                 }
                 TokenTree::Group(group) => {
-                    // What functions take and return lives by itself.
+                    // Parameters and results of functions need no bound.
                     if group.delimiter() != Delimiter::Parenthesis {
                         self.outlive(group.stream(), reference);
                     }
@@ -214,7 +214,7 @@ impl Namer<'_> {
         }
     }
 
-    /// What a type hides must outlive a reference to it.
+    /// Adds the bound that hidden lifetimes of the type outlive a reference to it.
     fn outlive_hidden(&mut self, ty: &Type, reference: &Lifetime) {
         if let Some(hidden) = self.hidden.as_ref().filter(|_| self.scope.hides(ty)) {
             self.outlives.push(quote!(#hidden: #reference));
@@ -278,7 +278,7 @@ impl Namer<'_> {
         }
     }
 
-    /// What functions take and return (`Fn(&T) -> &U`) has rules of its own, and stays.
+    /// Skips parameters and results of functions (`Fn(&T) -> &U`), which have their own elision rules.
     fn path(&mut self, path: &mut syn::Path) {
         for segment in &mut path.segments {
             let types: Vec<Type> = type_arguments(segment).cloned().collect();
@@ -300,7 +300,7 @@ impl Namer<'_> {
     }
 }
 
-/// The op's name in place of `Self`, which is another type in the builder.
+/// Replaces `Self`, which is another type in the builder, by the op.
 pub(super) fn without_self(layer: &Layer, tokens: TokenStream) -> TokenStream {
     let op = &layer.self_ty;
     rewrite(tokens, &mut |trees, at| match &trees[at] {

@@ -1,4 +1,4 @@
-//! The rules of backward: what it takes and what it returns, against forward.
+//! The rules of backward: its parameters and gradients must match forward.
 
 use proc_macro2::Ident;
 
@@ -17,7 +17,7 @@ pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
     gradient_count(layer, errors);
     gradient_types(layer, errors);
     returned(layer, errors);
-    // The macro makes a struct of this name.
+    // The macro generates a struct of this name.
     let by_name = layer.backward.as_ref().and_then(|of| of.returns.by_name());
     let params = by_name.into_iter().flat_map(|_| &layer.generics.params);
     for parameter in params.filter(|of| parameter_name(of) == "Grads") {
@@ -39,7 +39,7 @@ pub(crate) fn check_body(layer: &Layer, errors: &mut Errors) {
         let taken: Vec<String> = params.chain(given).map(plain_name).collect();
         order::check(&inputs, &taken, body, errors);
     }
-    // A list of nothing, where each tensor of an input has a gradient, which no type shows.
+    // An empty list of gradients for a list input: its type is right, but each tensor needs a gradient.
     for (field, value) in grads(trees).into_iter().flatten() {
         let empty = ["[]", "vec![]", "Vec::new()", "std::vec::Vec::new()"];
         if lists.contains(&&field) && empty.contains(&&text(&value)[..]) {
@@ -66,7 +66,7 @@ fn gradient_count(layer: &Layer, errors: &mut Errors) {
     if outputs.is_empty() || outputs.len() == found || forward.hides_output() {
         return;
     }
-    // As in libraries whose backward is a function of its own.
+    // Inputs as parameters of backward, as in libraries where backward is a free function.
     let inputs: Vec<String> = forward.params.iter().map(|param| plain_name(&param.ident)).collect();
     let is_input = |param: &&GradientParam| {
         param.name.as_ref().is_some_and(|name| inputs.contains(&plain_name(name)))
@@ -102,7 +102,7 @@ fn gradient_count(layer: &Layer, errors: &mut Errors) {
             .any(|ty| float_output(ty).is_none() && output_form(ty).is_some());
     let wanted = format!("`{}`", wanted.join(", "));
     let message = messages::gradient_count(found, outputs.len(), integers, &wanted);
-    // The first that is too many: one that is no gradient at all, or else that after the last.
+    // The surplus parameter: the first that is not a gradient, otherwise the first after the last gradient.
     let other = backward.params.iter().find(|param| !is_gradient(param));
     let surplus = backward.params.get(outputs.len());
     match surplus.map(|surplus| other.unwrap_or(surplus)) {

@@ -1,17 +1,17 @@
-//! What bodies do with a context, and what they return, found among tokens: they may still be half written.
+//! How bodies use a context, and what they return. Works on tokens, since bodies may be half written.
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 
 use crate::tokens::{self, Trees, is_group, is_one_of, is_punct, text};
 
-/// All that is named of a context.
+/// The uses of a context in a body.
 pub(crate) struct Uses {
     named: Vec<Use>,
-    /// Whether it is used otherwise than before a dot.
+    /// Whether the context is used other than before a dot.
     pub(crate) escapes: bool,
 }
 
-/// `ctx.name`, with the two trees behind it.
+/// `ctx.name`, and the two trees after it.
 pub(crate) struct Use {
     pub(crate) name: Ident,
     pub(crate) behind: Vec<TokenTree>,
@@ -39,7 +39,7 @@ impl Uses {
         self.named.iter()
     }
 
-    /// The first call of this name, and what it is given.
+    /// The first call of this name, and its arguments.
     pub(crate) fn call(&self, name: &str) -> Option<(&Ident, TokenStream)> {
         self.iter()
             .filter(|used| used.name == name)
@@ -48,7 +48,7 @@ impl Uses {
 }
 
 impl Use {
-    /// What it is given, where it is a call.
+    /// The arguments, if this is a call.
     pub(crate) fn given(&self) -> Option<TokenStream> {
         match self.behind.first() {
             Some(TokenTree::Group(given)) if given.delimiter() == Delimiter::Parenthesis => {
@@ -59,11 +59,11 @@ impl Use {
     }
 }
 
-/// `todo!()`, `unimplemented!()`, `panic!()` alone: still being written.
+/// Whether the body is only `todo!()`, `unimplemented!()` or `panic!()`: not written yet.
 pub(crate) fn is_stub(body: &TokenStream) -> bool {
     let mut trees = body.clone().into_iter();
     let first = (trees.next(), trees.next());
-    // `loop {}` is what the macro puts where there is no body.
+    // `loop {}` is the macro's replacement for a missing body.
     if let (Some(TokenTree::Ident(word)), Some(TokenTree::Group(_))) = &first {
         return word == "loop";
     }
@@ -74,14 +74,14 @@ pub(crate) fn is_stub(body: &TokenStream) -> bool {
     )
 }
 
-/// The parts of the tuple at the end of a body, also of one inside `Ok(..)`; what is no tuple is the only part.
+/// The parts of the tuple at the end of a body, also inside `Ok(..)`. Another expression is a single part.
 pub(crate) fn returned_parts(body: &Group) -> Vec<TokenStream> {
     let trees: Vec<TokenTree> = body.stream().into_iter().collect();
     let start = trees.iter().rposition(ends_statement).map_or(0, |end| end + 1);
     parts_of(&trees[start..])
 }
 
-/// A `;`, or a block.
+/// Whether the tree is a `;` or a block.
 pub(crate) fn ends_statement(tree: &TokenTree) -> bool {
     is_punct(Some(tree), ';') || is_group(Some(tree), Delimiter::Brace)
 }
@@ -98,7 +98,7 @@ fn parts_of(tail: &[TokenTree]) -> Vec<TokenStream> {
     }
 }
 
-/// The fields of each `Grads { .. }` with a value, at any depth.
+/// The fields that have a value, of each `Grads { .. }` at any depth.
 pub(crate) fn grads(body: &Trees) -> Vec<Vec<(Ident, TokenStream)>> {
     let mut found = Vec::new();
     body.find(&mut |trees, at| {
@@ -120,7 +120,7 @@ pub(crate) fn grads(body: &Trees) -> Vec<Vec<(Ident, TokenStream)>> {
     found
 }
 
-/// `dx`, `&dx`, `Some(dx)`, `dx.clone()`
+/// The name in `dx`, `&dx`, `Some(dx)` or `dx.clone()`.
 pub(crate) fn name(part: &TokenStream) -> Option<Ident> {
     let trees: Vec<TokenTree> =
         part.clone().into_iter().skip_while(|tree| is_punct(Some(tree), '&')).collect();

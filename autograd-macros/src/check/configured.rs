@@ -1,4 +1,4 @@
-//! Bodies without what stands behind a `#[cfg]`.
+//! Bodies without the code under a `#[cfg]`.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
@@ -6,7 +6,7 @@ use crate::model::Function;
 use crate::tokens::{Trees, is_group, is_punct, regroup, rewritten};
 
 impl Function {
-    /// The body less what stands behind a `#[cfg]`, which the macro cannot decide.
+    /// The body without code under a `#[cfg]`, which the macro cannot evaluate.
     pub(crate) fn judged(&self) -> (&Group, &Trees) {
         let less = self.judged.get_or_init(|| {
             let less = rewritten(self.body.stream(), &mut |trees, at| {
@@ -21,8 +21,7 @@ impl Function {
     }
 }
 
-/// How many trees stand behind a `#[cfg]` that starts here, with it: up to the end of the statement, the
-/// field or the arm.
+/// The number of trees of a `#[cfg]` that starts here and of the statement, field or arm under it.
 fn configured(trees: &[TokenTree], start: usize) -> Option<usize> {
     let Some(TokenTree::Group(attribute)) = trees.get(start + 1) else { return None };
     let first = attribute.stream().into_iter().next();

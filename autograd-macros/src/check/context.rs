@@ -1,4 +1,4 @@
-//! What the bodies do with the context, as far as it can be seen: only what is sure is reported.
+//! The rules of calls on the context. Only mistakes that are certain from the tokens are reported.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::Expr;
@@ -15,7 +15,7 @@ pub(super) fn check(layer: &Layer, errors: &mut Errors) {
     let before = errors.count();
     habits::check(layer, errors);
     if let Some(forward) = &layer.forward {
-        // What was reported of the context may be what is not kept.
+        // An error above may be the reason that nothing is saved.
         if errors.count() == before {
             declarations(layer, forward, errors);
         }
@@ -47,7 +47,7 @@ fn lists(forward: &Forward) -> Vec<Ident> {
     lists.map(|(param, _)| param.ident.clone()).collect()
 }
 
-/// `Vec<Tensor<f64>>`, of the tensors of the first list.
+/// `Vec<Tensor<f64>>`, with the tensor type of the first list input.
 fn saved_list(layer: &Layer) -> String {
     let list = layer.inputs().find(|(_, input)| input.form == Form::List);
     list.map_or_else(
@@ -56,7 +56,7 @@ fn saved_list(layer: &Layer) -> String {
     )
 }
 
-/// What forward keeps is declared, what is declared is kept, and what is read is both.
+/// Whatever forward saves must be declared, and the reverse. Whatever is read must be saved and declared.
 fn declarations(layer: &Layer, forward: &Forward, errors: &mut Errors) {
     let body = forward.function.trees();
     let uses = |body| forward.context.as_ref().map(|context| Uses::new(body, context));
@@ -68,7 +68,7 @@ fn declarations(layer: &Layer, forward: &Forward, errors: &mut Errors) {
     for (ty, declared, call, read) in both {
         if let Some(ty) = ty {
             let nothing = matches!(bare(ty), syn::Type::Tuple(tuple) if tuple.elems.is_empty());
-            // Of a call that is misspelt the compiler says so.
+            // The compiler reports a misspelt call.
             let is_near = |name: &Ident| nearest(&name.to_string(), &[call]).is_some();
             let is_seen = |all: &Uses| !all.escapes && !all.iter().any(|used| is_near(&used.name));
             let never = !body.mentions(call) && all.as_ref().is_none_or(is_seen);
@@ -77,7 +77,7 @@ fn declarations(layer: &Layer, forward: &Forward, errors: &mut Errors) {
             }
             continue;
         }
-        // A declaration may be among what could not be read.
+        // An item with a syntax error may be the declaration.
         if layer.is_broken() {
             continue;
         }
@@ -90,7 +90,7 @@ fn declarations(layer: &Layer, forward: &Forward, errors: &mut Errors) {
             Some((name.clone(), given))
         };
         if called(&all).is_some() {
-            // `save_for_backward(())` says nothing, and is right.
+            // `save_for_backward(())` saves nothing, so it needs no declaration.
             if let Some((ident, given)) = called(&judged).filter(|(_, of)| of.to_string() != "()") {
                 errors.at(ident, messages::not_declared(call, declared, &example(&given)));
             }
@@ -105,7 +105,7 @@ fn declarations(layer: &Layer, forward: &Forward, errors: &mut Errors) {
     }
 }
 
-/// What `type Saved` may be: tensors like the first output, as many as are saved.
+/// A suggestion for `type Saved`: as many tensors of the first output's type as are saved.
 fn saved_example(layer: &Layer, given: &TokenStream) -> String {
     let tensor = layer.outputs().first().map(|(_, _, tensor)| text(*tensor));
     let tensor = tensor.unwrap_or_else(|| "Tensor<f64>".to_owned());
@@ -116,7 +116,7 @@ fn saved_example(layer: &Layer, given: &TokenStream) -> String {
     if count > 1 { format!("({})", vec![tensor; count].join(", ")) } else { tensor }
 }
 
-/// What `type Attrs` may be: the type of the literal or the parameter that is kept.
+/// A suggestion for `type Attrs`: the type of the literal or parameter that is passed.
 fn attrs_example(forward: &Forward, arguments: &TokenStream) -> String {
     let param = |name: &Ident| forward.params.iter().find(|param| param.ident == *name);
     let kept = syn::parse2::<Expr>(arguments.clone());

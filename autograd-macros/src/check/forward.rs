@@ -1,4 +1,4 @@
-//! The rules of forward's signature, and of what the impl must say for it.
+//! The rules of forward's signature and of the impl's parameters.
 
 use proc_macro2::{Ident, TokenTree};
 use quote::ToTokens;
@@ -25,7 +25,7 @@ pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
 fn tensor_inputs(layer: &Layer, args: &Args, errors: &mut Errors) {
     let Some(forward) = &layer.forward else { return };
     if forward.inputs().next().is_none() {
-        // A tensor in a wrong form has been reported already.
+        // An unsupported form of a tensor has been reported already.
         let hidden = forward
             .params
             .iter()
@@ -49,17 +49,17 @@ fn tensor_inputs(layer: &Layer, args: &Args, errors: &mut Errors) {
     }
 }
 
-/// A default that names another parameter: it is computed where there is none.
+/// Reports a default that names another parameter: defaults are computed where no parameter is in scope.
 fn defaults(layer: &Layer, errors: &mut Errors) {
     let Some(forward) = &layer.forward else { return };
     for param in &forward.params {
         let Some(default) = param.default().map(ToTokens::to_token_stream) else { continue };
-        // Closures and blocks bind names of their own.
+        // Closures and blocks bind their own names.
         if text(&default).contains(['|', '{']) {
             continue;
         }
         let others = forward.params.iter().filter(|other| other.ident != param.ident);
-        // A function may have the name of a parameter that is one.
+        // A free function may have the name of a function-pointer parameter.
         let others = others.filter(|other| !matches!(bare(&other.ty), Type::FnPtr(_)));
         let others: Vec<&Ident> = others.map(|other| &other.ident).collect();
         let found = find(default, &mut |trees, at| match &trees[at] {
@@ -123,7 +123,7 @@ pub(crate) fn slip(tokens: &impl ToTokens, meant: &str) -> Option<Ident> {
     })
 }
 
-/// Backward knows the impl's parameters only.
+/// Backward has only the impl's parameters, so forward's own type parameters cannot be element types.
 fn function_generics(layer: &Layer, errors: &mut Errors) {
     let Some(forward) = &layer.forward else { return };
     for parameter in forward.function.sig.generics.type_params() {
@@ -144,8 +144,8 @@ fn float_elements(layer: &Layer, errors: &mut Errors) {
     }
 }
 
-/// Parameters that are element types, and of which nothing is asked that makes them floats; with
-/// the first tensor of each.
+/// Type parameters that are element types without a bound that makes them floats, each with its first
+/// tensor.
 pub(crate) fn not_floats(layer: &Layer) -> Vec<(Ident, TypePath)> {
     const LESS: &str = "Element Numeric Copy Clone Debug Display Default Send Sync Sized PartialEq \
         PartialOrd Eq Ord Hash";
@@ -167,7 +167,7 @@ pub(crate) fn not_floats(layer: &Layer) -> Vec<(Ident, TypePath)> {
     layer.generics.type_params().filter_map(of).collect()
 }
 
-/// A type parameter that stands for tensors, like `I: IntoIterator<Item = Tensor<f64>>`.
+/// Reports a type parameter that carries tensors, like `I: IntoIterator<Item = Tensor<f64>>`.
 fn carried_tensors(layer: &Layer, errors: &mut Errors) {
     let Some(forward) = &layer.forward else { return };
     for param in forward.params.iter().filter(|param| hidden_tensor(&param.ty).is_none()) {
@@ -178,7 +178,7 @@ fn carried_tensors(layer: &Layer, errors: &mut Errors) {
     }
 }
 
-/// The type parameter in a type that stands for tensors, with its bounds, and the tensor.
+/// The type parameter in the type that carries tensors, with its bounds, and the tensor.
 fn carrier<'a>(layer: &'a Layer, ty: &Type) -> Option<(String, &'a TypePath)> {
     let own = &layer.forward.as_ref()?.function.sig.generics;
     [own, &layer.generics].into_iter().find_map(|generics| {
@@ -192,7 +192,7 @@ fn carrier<'a>(layer: &'a Layer, ty: &Type) -> Option<(String, &'a TypePath)> {
     })
 }
 
-/// Whether a value of the type holds one of the parameter: functions only take and return it.
+/// Whether a value of the type can hold a value of the parameter. A function only takes and returns it.
 fn mentions_type(ty: &Type, parameter: &Ident) -> bool {
     !matches!(bare(ty), Type::FnPtr(_) | Type::ImplTrait(_) | Type::TraitObject(_))
         && mentions(ty, &parameter.to_string())

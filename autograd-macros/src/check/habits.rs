@@ -1,4 +1,4 @@
-//! What people write of a context who know it from other languages: fields, and several arguments.
+//! Habits from other libraries: fields of a context, and several arguments in one call.
 
 use proc_macro2::{Delimiter, TokenTree};
 use syn::parse::Parser;
@@ -16,19 +16,19 @@ const TOGETHER: [&str; 4] =
 
 const READS: [&str; 3] = ["saved_tensor", "attrs", "needs_input_grad"];
 
-/// What a context of another library keeps in a field, and the start of a call's name here.
+/// In other libraries a field of the context; here the start of a call's name.
 const SAVED: &str = "saved";
 
 const ELSEWHERE: [&str; 2] = ["mark_dirty", "save_for_forward"];
 
-/// Tells it, with the code to write.
+/// Reports such uses, with the code to write.
 pub(super) fn check(layer: &Layer, errors: &mut Errors) {
     for (context, function) in layer.contexts() {
         let name = function.sig.ident.to_string();
         let uses = Uses::new(function.judged().1, context);
         let mut fields: Vec<String> = Vec::new();
         for used in uses.iter() {
-            // Another value of this name may have fields.
+            // A context that escapes may be shadowed by a value that has fields.
             if !uses.escapes && is_field(used) && !fields.contains(&plain_name(&used.name)) {
                 field(used, name == "forward", errors);
                 fields.push(plain_name(&used.name));
@@ -43,7 +43,7 @@ pub(super) fn check(layer: &Layer, errors: &mut Errors) {
     }
 }
 
-/// What needs a gradient, asked by position: `ctx.needs_input_grad()[0]`.
+/// Reports an index by position: `ctx.needs_input_grad()[0]`.
 fn needs_by_position(layer: &Layer, used: &Use, errors: &mut Errors) {
     if let [call, TokenTree::Group(index)] = &used.behind[..]
         && used.name == "needs_input_grad"
@@ -57,10 +57,10 @@ fn needs_by_position(layer: &Layer, used: &Use, errors: &mut Errors) {
     }
 }
 
-/// `ctx.name` without a call, as in languages where a context keeps anything.
+/// Whether this is `ctx.name` without a call, as in languages where a context can have any field.
 fn is_field(used: &Use) -> bool {
     match used.behind.first() {
-        // Still being written.
+        // Possibly the start of a call.
         None => {
             let mut calls = TOGETHER.iter().chain(&READS).chain(&["set_materialize_grads"]);
             let name = used.name.to_string();
@@ -77,7 +77,7 @@ fn field(used: &Use, forward: bool, errors: &mut Errors) {
     errors.at(&used.name, messages::field_of_context(&name, near, forward));
 }
 
-/// What is given one by one, but taken as a tuple; and calls that there are not.
+/// Reports several arguments for a call that takes a tuple, and calls that do not exist here.
 fn call_in_forward(used: &Use, errors: &mut Errors) {
     let (name, Some(given)) = (used.name.to_string(), used.given()) else { return };
     if ELSEWHERE.contains(&&name[..]) {

@@ -1,4 +1,4 @@
-//! The rules of `fn jvp`, where there is one.
+//! The rules of the optional `fn jvp`.
 
 use super::types::together;
 use super::values::{Role, Value, Wanted, usual};
@@ -66,7 +66,7 @@ fn parameters(layer: &Layer, jvp: &Derivative, errors: &mut Errors) {
     }
 }
 
-/// Parameters with the names of inputs that have no tangent; whether there are any.
+/// Reports parameters named after inputs without a tangent. Returns whether there are any.
 fn other_inputs(layer: &Layer, jvp: &Derivative, errors: &mut Errors) -> bool {
     let mut any = false;
     let params = layer.forward.iter().flat_map(|forward| &forward.params);
@@ -87,7 +87,7 @@ fn other_inputs(layer: &Layer, jvp: &Derivative, errors: &mut Errors) -> bool {
     any
 }
 
-/// The name of an input at another place than its own; whether there is one.
+/// Reports a parameter named after an input at another position. Returns whether there is one.
 fn order(layer: &Layer, jvp: &Derivative, names: &[String], errors: &mut Errors) -> bool {
     for (position, param) in jvp.params.iter().enumerate() {
         let Some(name) = &param.name else { continue };

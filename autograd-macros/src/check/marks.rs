@@ -1,4 +1,4 @@
-//! `mark_non_differentiable` takes outputs.
+//! The rule that `mark_non_differentiable` takes outputs.
 
 use proc_macro2::{Group, Ident, TokenStream, TokenTree};
 
@@ -8,7 +8,7 @@ use crate::messages;
 use crate::model::Forward;
 use crate::tokens::{is_one_of, is_punct, parts, plain_name};
 
-/// Inputs among what is marked, unless their names may stand for outputs.
+/// Reports inputs that are marked, unless the body binds their names again or returns them.
 pub(super) fn check(given: TokenStream, forward: &Forward, body: &Group, errors: &mut Errors) {
     let (mut names, mut others) = (Vec::new(), Vec::new());
     marked(given, &mut names);
@@ -23,7 +23,7 @@ pub(super) fn check(given: TokenStream, forward: &Forward, body: &Group, errors:
     }
 }
 
-/// Names in the tuple or reference that a mark takes, with their place.
+/// Collects the names in the tuple or reference that a mark takes.
 fn marked(given: TokenStream, names: &mut Vec<Ident>) {
     for (part, _) in parts(given) {
         let bare = part.clone().into_iter().skip_while(|tree| is_punct(Some(tree), '&'));
@@ -34,7 +34,7 @@ fn marked(given: TokenStream, names: &mut Vec<Ident>) {
     }
 }
 
-/// What stands after `let` and `for`, at any depth, counts as bound: better silent than wrong.
+/// Collects the names after `let` and `for`, at any depth. Too many names only suppress the error.
 fn collect_bound(tokens: TokenStream, mut binds: bool, names: &mut Vec<Ident>) {
     for tree in tokens {
         match tree {

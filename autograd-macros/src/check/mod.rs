@@ -1,4 +1,4 @@
-//! The rules of the block: one function each, in the order in which a reader would ask.
+//! The rules of the block, one function each.
 
 mod backward;
 pub(crate) mod calls;
@@ -62,7 +62,7 @@ fn both_functions(layer: &Layer, args: &Args, errors: &mut Errors) {
             errors.at(&layer.self_ty, messages::no_forward(&name));
         }
     } else if layer.backward.is_none() && args.no_grad.is_none() && !args.meant_no_grad {
-        // An op whose inputs are all marked is reported so, and needs none.
+        // An op whose inputs are all `#[stop_gradient]` gets its own error, and needs no backward.
         let stopped = layer.differentiable().is_empty() && layer.inputs().next().is_some();
         if !near(&layer.items, "backward", errors) && !stopped {
             let signature = backward::backward_signature(layer);
@@ -71,7 +71,7 @@ fn both_functions(layer: &Layer, args: &Args, errors: &mut Errors) {
     }
 }
 
-/// Reports a function whose name is a slip of this one; whether there is any.
+/// Reports a function whose name is a misspelling of `meant`. Returns whether there is one.
 pub(crate) fn near(items: &[Item], meant: &str, errors: &mut Errors) -> bool {
     let slips = items.iter().filter_map(|item| match item {
         Item::Function(function) if !function.is_rule() => Some(&function.sig.ident),

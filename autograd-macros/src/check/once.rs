@@ -1,5 +1,5 @@
-//! What is called once, but stands again among the same statements, or runs for each tensor of a list. What
-//! other paths do is left to the call of the op, which refuses a second one too.
+//! Calls that may run only once, but are repeated in the same statements or run for each tensor of a list.
+//! Repeated calls on other paths are rejected at run time.
 
 use proc_macro2::{Delimiter, Group, Ident, TokenTree};
 
@@ -9,11 +9,11 @@ use crate::tokens::{Trees, find_ident, is_group, is_one_of, is_punct};
 const ONCE: &str = "save_for_backward set_attrs mark_not_inplace mark_non_differentiable \
     set_materialize_grads";
 
-/// Methods of an iterator that gives every tensor of a list.
+/// Methods whose iterator still yields every tensor of a list.
 const WHOLE: &str = "iter into_iter enumerate zip cloned copied rev map";
 
-/// Calls behind another of the same name, among the same statements or those around them; `made` are the names of
-/// those before.
+/// The calls that repeat an earlier one, in the same statements or in those around them. `made` has the
+/// names of the earlier calls.
 pub(super) fn twice(body: &Group, context: &Ident, mut made: Vec<Ident>) -> Vec<Ident> {
     let trees: Vec<TokenTree> = body.stream().into_iter().collect();
     let mut found = Vec::new();
@@ -30,7 +30,7 @@ pub(super) fn twice(body: &Group, context: &Ident, mut made: Vec<Ident>) -> Vec<
     found
 }
 
-/// `save_for_backward` for each tensor of a list: the call, the list, and where it stands.
+/// Calls of `save_for_backward` for each tensor of a list: the call, the list, and `loop` or `closure`.
 pub(super) fn of_each<'a>(
     body: &Trees,
     context: &Ident,
@@ -60,7 +60,7 @@ pub(super) fn of_each<'a>(
     found
 }
 
-/// The call if `ctx.call(..)` or `let a = ctx.call(..)` starts here.
+/// The name of the call, if `ctx.call(..)` starts here and is a statement or the value of a `let`.
 fn statement<'a>(trees: &'a [TokenTree], at: usize, context: &Ident) -> Option<&'a Ident> {
     let before = at.checked_sub(1).map(|at| &trees[at]);
     match &trees[at..] {
@@ -78,7 +78,7 @@ fn statement<'a>(trees: &'a [TokenTree], at: usize, context: &Ident) -> Option<&
 
 type Each<'a> = (&'a Ident, Vec<TokenTree>, &'static str);
 
-/// The block of a loop over all of a list: `y in &xs`, `(i, y) in xs.iter().enumerate()`.
+/// The block of a loop over a whole list: `y in &xs`, `(i, y) in xs.iter().enumerate()`.
 fn looped<'a>(head: &[TokenTree], lists: &'a [Ident]) -> Option<Each<'a>> {
     let is_in = |tree: &TokenTree| matches!(tree, TokenTree::Ident(word) if word == "in");
     let start = head.iter().position(is_in)? + 1;
@@ -94,7 +94,7 @@ fn looped<'a>(head: &[TokenTree], lists: &'a [Ident]) -> Option<Each<'a>> {
     Some((list, block.stream().into_iter().collect(), "loop"))
 }
 
-/// A closure that runs for each tensor of a list; `rest` stands behind its name.
+/// The code of a closure that runs for each tensor of a list. `rest` follows the list's name.
 fn closure(mut rest: &[TokenTree]) -> Option<Vec<TokenTree>> {
     while let [dot, TokenTree::Ident(method), TokenTree::Group(given), after @ ..] = rest
         && is_punct(Some(dot), '.')

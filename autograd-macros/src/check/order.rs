@@ -1,4 +1,4 @@
-//! Gradients of one type may stand in the wrong order, and no type shows it. Their names may.
+//! Gradients of the same type in the wrong order, which only their names reveal.
 
 use proc_macro2::{Group, Ident};
 
@@ -7,9 +7,9 @@ use crate::errors::Errors;
 use crate::messages;
 use crate::tokens::plain_name;
 
-/// Holds a tuple of names at the end of backward, `(dw, dx)`, against the inputs they are the
-/// gradients of. `taken` are the names of backward's parameters, which may be like an input's
-/// gradient and are something else.
+/// Compares a tuple of names at the end of backward, `(dw, dx)`, with the order of the inputs. `taken`
+/// has the names of backward's parameters: such a name may look like that of an input's gradient, but
+/// is not one.
 pub(super) fn check(inputs: &[String], taken: &[String], body: &Group, errors: &mut Errors) {
     let names: Vec<Option<Ident>> = returned_parts(body).iter().map(name).collect();
     if names.len() != inputs.len() {
@@ -20,7 +20,7 @@ pub(super) fn check(inputs: &[String], taken: &[String], body: &Group, errors: &
     let is_wrong = |place: &usize| said[*place].is_some_and(|input| input != *place);
     let wrong: Vec<usize> = (0..names.len()).filter(is_wrong).collect();
     let meant = |place: usize| wrong.iter().copied().find(|from| said[*from] == Some(place));
-    // Names that are exchanged among themselves leave no other reading.
+    // Only a permutation is certainly a mistake.
     if let Some(&place) = wrong.first()
         && let Some(first) = &names[place]
         && wrong.iter().all(|place| meant(*place).is_some())
@@ -32,7 +32,7 @@ pub(super) fn check(inputs: &[String], taken: &[String], body: &Group, errors: &
     }
 }
 
-/// The one input whose gradient a name says it is.
+/// The only input whose gradient could have this name.
 fn input_of(name: &str, inputs: &[String], taken: &[String]) -> Option<usize> {
     if taken.iter().any(|other| other == name) {
         return None;

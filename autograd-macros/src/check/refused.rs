@@ -1,5 +1,5 @@
-//! Types that surely do not compile, whatever the names in scope are. The compiler tells each where it
-//! stands; an expansion that repeats it would have it reported again.
+//! Types that cannot compile, whatever names are in scope. The compiler reports each at its own span, and
+//! would report it again for an expansion that repeats it.
 
 use syn::{FnArg, GenericArgument, PathArguments, ReturnType, Type, TypeParamBound};
 
@@ -32,7 +32,7 @@ pub(crate) fn of_signature(block: &Block, function: &Function) -> Refused {
     Refused { taken, returned }
 }
 
-/// Whether a value of this type cannot be; `lifetimes` are those that are declared.
+/// Whether the type cannot be that of a value. `lifetimes` has the declared lifetimes.
 pub(crate) fn is_wrong(ty: &Type, lifetimes: &[String]) -> bool {
     is_unsized(ty) || has_error(ty, lifetimes)
 }
@@ -47,7 +47,7 @@ fn is_unsized(ty: &Type) -> bool {
     }
 }
 
-/// Types of the standard library by the least and the greatest number of their arguments.
+/// Types of the standard library, with the smallest and the largest number of arguments.
 const ARGUMENTS: [(&str, usize, usize); 15] = [
     ("Vec", 1, 2),
     ("Box", 1, 2),
@@ -66,7 +66,7 @@ const ARGUMENTS: [(&str, usize, usize); 15] = [
     ("String", 0, 0),
 ];
 
-/// Traits that are no types without `dyn` or `impl`.
+/// Traits, which are not types without `dyn` or `impl`.
 const TRAITS: &str = "Debug Display Fn FnMut FnOnce Iterator ToString Any Send";
 
 fn has_error(ty: &Type, lifetimes: &[String]) -> bool {
@@ -78,13 +78,13 @@ fn has_error(ty: &Type, lifetimes: &[String]) -> bool {
         Type::Reference(reference) => {
             reference.lifetime.as_ref().is_some_and(|of| undeclared(&of.ident))
         }
-        // Their bounds may declare lifetimes of their own.
+        // The bounds may declare lifetimes, so they are not checked further.
         Type::TraitObject(object) => {
             !object.bounds.iter().any(|bound| matches!(bound, TypeParamBound::Trait(_)))
         }
         Type::Path(path) if path.qself.is_none() => {
             let segments = &path.path.segments;
-            // A struct has no types.
+            // A struct has no associated types.
             if segments.len() == 2 && segments[0].ident == "Self" {
                 return true;
             }

@@ -1,4 +1,4 @@
-//! What is known of types by their looks, for the rules.
+//! Classification of types by their syntax, for the rules.
 
 use syn::{GenericArgument, Lifetime, PathArguments, Type, TypePath};
 
@@ -9,14 +9,14 @@ use crate::model::{
 };
 use crate::tokens::{is_one_of, text};
 
-/// The element types of what is found and of what is expected, where they are surely different.
+/// The found and the expected element type, if they are certainly different.
 pub(crate) fn other_element(found: &TypePath, expected: &TypePath) -> Option<(String, String)> {
     let (found, expected) = (element(found), element(expected));
     (is_known(&found) && is_known(&expected) && found != expected).then_some((found, expected))
 }
 
-/// The tensor in the type of a parameter, wherever it stands; none of `impl Trait`, which has an error of its
-/// own.
+/// The first tensor anywhere in the type of a parameter. `impl Trait` is not searched: it has its own
+/// error.
 pub(crate) fn tensor_in(ty: &Type) -> Option<&TypePath> {
     as_tensor(ty).or_else(|| held(ty).into_iter().find_map(tensor_in))
 }
@@ -25,7 +25,7 @@ pub(crate) fn is_list(ty: &Type) -> bool {
     output_form(ty).is_some_and(|(form, _)| form == Form::List)
 }
 
-/// Types that no alias can make a gradient of: what is left is for the compiler.
+/// Whether the type cannot be a gradient, even through an alias. Other types are left to the compiler.
 pub(crate) fn surely_wrong(ty: &Type) -> bool {
     match bare(ty) {
         Type::Reference(_)
@@ -44,18 +44,18 @@ pub(crate) fn surely_wrong(ty: &Type) -> bool {
     }
 }
 
-/// A type that is surely no tensor, and none behind another name.
+/// Whether the type is certainly not a tensor, not even through an alias.
 pub(crate) fn is_plain(ty: &Type) -> bool {
     is_primitive(ty) || matches!(bare(ty), Type::Path(path) if path.path.is_ident("String"))
 }
 
-/// A number, or another type of the language.
+/// Whether the type is a primitive type.
 pub(crate) fn is_primitive(ty: &Type) -> bool {
     let Type::Path(path) = bare(ty) else { return false };
     path.path.get_ident().is_some_and(|name| is_one_of(name, PRIMITIVES))
 }
 
-/// The parts of `type Saved` that are surely no tensors, with what is to be said of them.
+/// The parts of `type Saved` that are certainly not tensors, with the messages.
 pub(crate) fn unsaveable(ty: &Type) -> Vec<(&Type, String)> {
     match bare(ty) {
         Type::Tuple(tuple) => tuple.elems.iter().flat_map(unsaveable).collect(),
@@ -81,7 +81,7 @@ pub(crate) fn unsaveable(ty: &Type) -> Vec<(&Type, String)> {
     }
 }
 
-/// The first reference in `type Attrs` that names no lifetime, with what it borrows.
+/// The first reference without a lifetime in `type Attrs`, with its target.
 pub(crate) fn borrowed(ty: &Type) -> Option<(&Type, &Type)> {
     match bare(ty) {
         Type::Reference(reference) if reference.lifetime.is_none() => Some((ty, &reference.elem)),
@@ -90,8 +90,8 @@ pub(crate) fn borrowed(ty: &Type) -> Option<(&Type, &Type)> {
     }
 }
 
-/// The first lifetime in `type Attrs` that ends before the program. What functions take and return is
-/// not kept.
+/// The first lifetime other than `'static` in `type Attrs`, except in parameters and results of functions,
+/// which are not stored.
 pub(crate) fn lifetime(ty: &Type) -> Option<&Lifetime> {
     let ends = |lifetime: &&Lifetime| lifetime.ident != "static";
     let own = match bare(ty) {
@@ -121,13 +121,13 @@ pub(crate) fn owned(ty: &Type) -> String {
     }
 }
 
-/// Several types as a function returns them.
+/// The types as a function returns them: as a tuple, unless there is only one.
 pub(crate) fn together(types: Vec<String>) -> String {
     let written = types.join(", ");
     if types.len() == 1 { written } else { format!("({written})") }
 }
 
-/// Whether a parameter is bare: zeros come where no gradient came.
+/// Whether the parameter is not an `Option`: a missing gradient is then passed as zeros.
 pub(crate) fn is_bare_gradient(ty: &Type) -> bool {
     let Type::Reference(reference) = bare(ty) else { return false };
     !matches!(bare(&reference.elem), Type::Slice(slice) if argument_of(&slice.elem, "Option").is_some())

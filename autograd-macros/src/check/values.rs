@@ -1,4 +1,4 @@
-//! What backward and `jvp` take and return, against what is known of it from forward.
+//! Checks parameters and results of backward and `jvp` against forward.
 
 use syn::{Type, TypePath};
 
@@ -18,7 +18,7 @@ pub(crate) enum Role {
     Returned,
 }
 
-/// How a value is written, with `T` for its tensor: first as is usual.
+/// The ways to write a value, with `T` for its tensor. The usual one is first.
 fn ways(role: Role, form: Form) -> &'static [&'static str] {
     match (role, form) {
         (Role::Returned, Form::List) => &["Vec<T>", "Vec<Option<T>>"],
@@ -31,7 +31,7 @@ fn ways(role: Role, form: Form) -> &'static [&'static str] {
     }
 }
 
-/// A type in the words of [`ways`]: without lifetimes, and arrays as lists.
+/// The type in the notation of [`ways`]: without lifetimes, and arrays as lists.
 fn shape(ty: &Type) -> String {
     let inner = || held(ty).into_iter().map(shape).collect::<Vec<_>>().join(", ");
     match bare(ty) {
@@ -64,7 +64,7 @@ pub(crate) struct Value<'a> {
 }
 
 impl Value<'_> {
-    /// Where both element types are known by name, they are compared here; the rest is for the compiler.
+    /// Checks the form of a type, and its element type if both are known. The compiler checks the rest.
     pub(crate) fn check(&self, ty: &Type, name: Option<&str>, errors: &mut Errors) {
         let what = format!("{} {}", self.what, self.whose);
         let (tensor, ways) = (tensor_in(ty), ways(self.role, self.form));
@@ -86,11 +86,11 @@ impl Value<'_> {
     }
 }
 
-/// What a function is to return.
+/// The values that a function must return.
 pub(crate) struct Wanted<'a> {
     /// `gradient`, `tangent`
     pub(crate) one: &'static str,
-    /// What forward has to each.
+    /// The items of forward, one for each value, as text.
     pub(crate) has: String,
     pub(crate) values: Vec<Value<'a>>,
     pub(crate) write: String,

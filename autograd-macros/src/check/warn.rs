@@ -1,5 +1,5 @@
-//! What is legal but surely wrong. Stable Rust has no warnings from macros; the use of something
-//! deprecated at the user's span is one.
+//! Warnings about legal but wrong code. On stable Rust macros cannot emit warnings, so the expansion uses
+//! a deprecated item at the user's span.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote_spanned;
@@ -23,7 +23,7 @@ pub(crate) fn warnings(layer: &Layer, args: &Args) -> TokenStream {
     if !args.allows("none_gradient") {
         warnings.extend(none_gradient(layer, backward));
     }
-    // A body that is still being written may do it yet.
+    // A body with a syntax error may not be finished.
     if !warnings.is_empty() && !layer.functions().all(Function::is_read) {
         return TokenStream::new();
     }
@@ -62,7 +62,7 @@ fn unread_saved(layer: &Layer, backward: &Derivative) -> Option<TokenStream> {
         .jvp
         .as_ref()
         .is_some_and(|jvp| jvp.function.trees().mentions("saved_tensor") || escapes(uses(jvp)));
-    // A slip of the call's name is reported by the compiler.
+    // The compiler reports a misspelt call.
     let reads = body.find_ident(|word| nearest(&word.to_string(), &["saved_tensor"]).is_some());
     (reads.is_none() && !escapes(own) && !in_jvp)
         .then(|| warning(saved, "unread_saved", &messages::unread_saved()))

@@ -1,4 +1,4 @@
-//! What is given against what forward takes.
+//! Checks the inputs of a `check(..)` against the parameters of forward.
 
 use syn::{Expr, ExprLit, ExprUnary, Lit, UnOp};
 
@@ -11,7 +11,7 @@ use crate::messages::{list, twice};
 use crate::model::{Form, Layer, Param, ParamKind, TensorInput, element, nearest};
 use crate::tokens::{plain_name, text};
 
-/// Holds the checks of an op against its forward; none where it cannot be read.
+/// Validates the checks of an op against its forward. `layer`: `None` if it could not be parsed.
 pub(crate) fn check(layer: Option<&Layer>, args: &Args, errors: &mut Errors) {
     let nothing = match (args.no_grad, args.surrogate) {
         (Some(_), _) => Some(messages::no_gradient()),
@@ -21,7 +21,7 @@ pub(crate) fn check(layer: Option<&Layer>, args: &Args, errors: &mut Errors) {
     if let Some(message) = nothing {
         return args.checks.iter().for_each(|check| errors.at(&check.word, message.as_str()));
     }
-    // What stands in a signature that cannot be read is not missing.
+    // A parameter of a signature with errors may seem missing.
     if let Some(forward) = layer.and_then(|layer| layer.forward.as_ref())
         && errors.is_empty()
     {
@@ -39,7 +39,7 @@ impl Check {
             let Some(at) = known.iter().position(|known| *known == name) else {
                 let names: Vec<&str> = known.iter().map(String::as_str).collect();
                 let near = nearest(&name, &names).filter(|near| self.of(near).is_none());
-                // It stands for one that is missing.
+                // The unknown name was meant for a missing parameter.
                 slip = true;
                 errors.at(&given.name, messages::unknown(&name, near, &list(&known)));
                 continue;
@@ -101,7 +101,7 @@ fn example(tensor: &TensorInput) -> &'static str {
     }
 }
 
-/// What an input is, to one who gave it something else.
+/// A description of the input, for an error about another value.
 fn kind(tensor: &TensorInput) -> String {
     let kind = match tensor.form {
         Form::One => "one tensor",
@@ -117,7 +117,7 @@ fn kind(tensor: &TensorInput) -> String {
     }
 }
 
-/// Whether a value may be given for a tensor of this form: a shape, or an expression that makes it.
+/// Whether the value fits a tensor of this form: a shape, or an expression.
 fn fits(value: &Value, tensor: &TensorInput, form: Form) -> bool {
     match (value, form) {
         (Value::Expr(expr), Form::Optional) if is_none(expr) => true,
@@ -136,7 +136,7 @@ fn is_none(expr: &Expr) -> bool {
     matches!(expr, Expr::Path(path) if path.path.is_ident("None"))
 }
 
-/// A number, text, or such: surely no tensor.
+/// Whether the expression is a literal, so certainly not a tensor.
 fn is_literal(expr: &Expr) -> bool {
     match expr {
         Expr::Lit(_) => true,

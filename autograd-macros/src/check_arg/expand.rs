@@ -1,4 +1,4 @@
-//! From a `check(..)` to tests.
+//! Generates tests from a `check(..)`.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -22,7 +22,7 @@ pub(crate) fn tests(layer: &Layer, args: &Args) -> TokenStream {
     let elements = types.map(|param| param.ident.to_string());
     let of_tensor = |name: &String| forward.inputs().any(|(_, of)| mentions(&of.tensor, name));
     let elements: Vec<String> = elements.filter(of_tensor).collect();
-    // The op as it is called: with its parameters, where they are known.
+    // The op's type: with its arguments, if all of them are known.
     let known = layer.generics.params.iter().all(|param| elements.contains(&parameter_name(param)));
     let ty = match known {
         true => layer.self_ty.to_token_stream(),
@@ -36,16 +36,16 @@ pub(crate) fn tests(layer: &Layer, args: &Args) -> TokenStream {
 struct Subject<'a> {
     layer: &'a Layer,
     forward: &'a Forward,
-    /// The op with its parameters, where all of them are elements.
+    /// The op's type: with its arguments, if all of them are element types.
     ty: TokenStream,
     private: TokenStream,
-    /// Type parameters that are elements of tensors: tried with both float types.
+    /// Type parameters that are element types. They are tested with both float types.
     elements: Vec<String>,
     once_differentiable: bool,
 }
 
 impl Subject<'_> {
-    /// Two tests, or one, for each check and element type.
+    /// One or two tests for each check and element type.
     fn tests(&self, checks: &[Check]) -> TokenStream {
         let several = checks.len() > 1;
         let elements: &[&str] = if self.elements.is_empty() { &[""] } else { &["f32", "f64"] };
@@ -63,7 +63,7 @@ impl Subject<'_> {
 
     fn test(&self, check: &Check, base: Ident, element: &str) -> TokenStream {
         let (p, cfg) = (&self.private, self.layer.cfg());
-        // A failure is shown at the user's line.
+        // A failure is reported at the user's line.
         let place = check.word.span();
         let order = local("order");
         let body = self.body(check, element, &order, place);
@@ -145,7 +145,7 @@ impl Subject<'_> {
         }
     }
 
-    /// A type or an expression with an element type in place of the parameters for one.
+    /// A type or an expression, with `element` in place of the type parameters for elements.
     fn typed(&self, tokens: &TokenStream, element: &str) -> TokenStream {
         self.elements.iter().fold(tokens.clone(), |tokens, name| {
             let element = Ident::new(element, Span::call_site());
@@ -153,7 +153,7 @@ impl Subject<'_> {
         })
     }
 
-    /// What stands for an input from now on.
+    /// The code that registers an input.
     fn made(
         &self,
         tensor: &TensorInput,
@@ -179,7 +179,7 @@ impl Subject<'_> {
                 let one = one(value);
                 quote!(::core::option::Option::Some(#one))
             }
-            // A mask may be of integers too.
+            // A mask may also have integer elements, so the type is left open.
             (Form::One, Value::Expr(expr)) if is_bool => {
                 quote!(#inputs.add(#name, #differentiable, #expr))
             }
@@ -195,7 +195,7 @@ impl Subject<'_> {
         }
     }
 
-    /// A tensor of a shape, or what the user makes.
+    /// The code of a tensor: random numbers of a shape, or the user's expression.
     fn tensor(
         &self,
         tensor: &TensorInput,
@@ -259,7 +259,7 @@ fn is_bool(tensor: &TensorInput) -> bool {
     element(&tensor.tensor) == "bool"
 }
 
-/// The argument of this type, `&[Tensor<T>]`, `[&Tensor<T>; N]` and so on, from a `Vec<Tensor<T>>`.
+/// Converts a `Vec<Tensor<T>>` to an argument of type `ty`: `&[Tensor<T>]`, `[&Tensor<T>; N]` and so on.
 pub(crate) fn list(p: &impl ToTokens, ty: &Type, name: &str, list: TokenStream) -> TokenStream {
     let (item, array) = match behind(ty) {
         Type::Slice(slice) => (Some(bare(&slice.elem)), false),

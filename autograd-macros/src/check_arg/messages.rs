@@ -1,4 +1,4 @@
-//! The sentences of `check(..)`. Lower case; what is wrong, then how to mend it.
+//! The messages of `check(..)`. Lower case: first the mistake, then the fix.
 
 use crate::messages::{list, sentences};
 

@@ -1,7 +1,7 @@
 //! `check(x = [2, 3], slope = 0.1)`: the tests of an op, generated under `cfg(test)`.
 //!
-//! The stages are those of the macro itself: the argument is read, held against the parameters of
-//! forward, and expanded.
+//! The stages are those of the macro: the argument is parsed, checked against forward's parameters, and
+//! expanded.
 
 mod check;
 mod expand;
@@ -16,7 +16,7 @@ pub(crate) use expand::{list, tests};
 pub(crate) use model::Check;
 pub(crate) use parse::parse;
 
-/// Whether numbers for a tensor cannot be guessed.
+/// Whether a tensor needs a range, since sensible random values cannot be guessed.
 fn needs_range(tensor: &TensorInput) -> bool {
     matches!(&element(&tensor.tensor)[..], "i32" | "i64" | "u8")
 }

@@ -1,11 +1,11 @@
-//! A `check(..)` as it is understood.
+//! The model of a `check(..)`.
 
 use proc_macro2::{Ident, TokenStream};
 use syn::Expr;
 
 pub(crate) struct Check {
     pub(crate) word: Ident,
-    /// What stands between the parentheses, as it was written.
+    /// The arguments as written.
     pub(crate) text: String,
     pub(crate) given: Vec<Given>,
 }

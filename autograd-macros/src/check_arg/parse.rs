@@ -1,4 +1,4 @@
-//! From tokens to a `check(..)`.
+//! Parses a `check(..)`.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::ext::IdentExt;
@@ -10,7 +10,7 @@ use super::model::{Check, Given, Range, Value};
 use crate::errors::Errors;
 use crate::tokens::{parts, text};
 
-/// Reads a part of the attribute that begins with `check`; none where it is another.
+/// Parses an argument of the attribute that begins with `check`; `None` for any other argument.
 pub(crate) fn parse(part: &TokenStream, errors: &mut Errors) -> Option<Option<Check>> {
     let mut trees = part.clone().into_iter();
     let Some(TokenTree::Ident(word)) = trees.next() else { return None };
@@ -46,7 +46,7 @@ pub(crate) fn parse(part: &TokenStream, errors: &mut Errors) -> Option<Option<Ch
             }
         }
     }
-    // What could not be read is not missing.
+    // A check with a mistake is dropped: its inputs would be reported as missing.
     Some(valid.then_some(check))
 }
 
@@ -69,7 +69,7 @@ fn given(tokens: &TokenStream) -> Result<Given, Wrong> {
     Ok(Given { name, value: value(&written)?, tokens: written })
 }
 
-/// A list in brackets, with a range behind it perhaps, or any expression.
+/// Parses a list in brackets, with an optional range after it, or any expression.
 fn value(tokens: &TokenStream) -> Result<Value, Wrong> {
     let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
     let is_in = |tree: &TokenTree| matches!(tree, TokenTree::Ident(word) if word == "in");

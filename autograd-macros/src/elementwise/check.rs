@@ -1,4 +1,4 @@
-//! The rules of the block, one function each.
+//! The rules of an elementwise block, one function each.
 
 use quote::ToTokens;
 use syn::Type;
@@ -21,7 +21,7 @@ pub(crate) fn check(op: &Op, args: &Args, errors: &mut Errors) {
     inputs(forward, errors);
     outputs(forward, errors);
     let Some(backward) = &op.backward else { return };
-    // What was meant by a wrong input is not known.
+    // The intended type of a wrong input is unknown, so other errors may follow from it.
     if forward.of(Kind::Wrong).next().is_some() {
         return;
     }
@@ -78,7 +78,7 @@ fn inputs(forward: &Forward, errors: &mut Errors) {
     }
 }
 
-/// `y`, `dy`, `y0`, `dy0` ..
+/// Whether the name is that of an output or its gradient: `y`, `dy`, `y0`, `dy0` ..
 fn is_reserved(name: &str) -> bool {
     let name = name.strip_prefix('d').unwrap_or(name);
     name.strip_prefix('y').is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))
@@ -102,7 +102,7 @@ fn outputs(forward: &Forward, errors: &mut Errors) {
     }
 }
 
-/// What backward names exists, and has the type that it has in forward.
+/// Parameters of backward must exist in forward, with the same type.
 fn names(forward: &Forward, backward: &Backward, errors: &mut Errors) {
     for (ident, ty) in &backward.params {
         let name = plain_name(ident);
@@ -126,7 +126,7 @@ fn names(forward: &Forward, backward: &Backward, errors: &mut Errors) {
 
 fn gradient(forward: &Forward, backward: &Backward, errors: &mut Errors) {
     let given = backward.meant(forward);
-    // A name that does not exist may be a slip of it, and has been reported.
+    // An unknown name has been reported. It may be a misspelt gradient.
     if given.len() == backward.params.len()
         && !given.iter().any(|meant| matches!(meant, Meant::Gradient(_)))
     {

@@ -1,4 +1,4 @@
-//! The op on tensors that a formula makes: its calls, their builder and its tests are those of any layer.
+//! The tensor op of a formula, as a [`Layer`]: it shares the calls, the builder and the tests.
 
 use std::cell::OnceCell;
 
@@ -16,13 +16,13 @@ use crate::parse;
 use crate::tokens::{mentions, plain_name};
 
 impl Op {
-    /// The layer, if each input is one that a formula takes. `any_mask`: whether masks of all types are
-    /// taken, or those of `bool`. `named`: whether types of plain parameters have other names.
+    /// The layer; `None` if an input has a wrong type. `any_mask`: masks may have any mask element type,
+    /// otherwise `bool`. `named`: types of plain parameters are replaced by aliases.
     pub(super) fn layer(&self, p: &impl ToTokens, any_mask: bool, named: bool) -> Option<Layer> {
         let forward = self.forward.as_ref()?;
         let mut element = self.parameter("T").to_token_stream();
         let (mut generics, mut params) = (Vec::new(), Vec::new());
-        // Without a number, nothing would tell what `T` is.
+        // Without a number `T` could not be inferred.
         match forward.of(Kind::Real).next() {
             Some(_) => generics.push(quote!(#element: #p::elementwise::Float)),
             None => element = quote!(::core::primitive::f64),
@@ -71,8 +71,8 @@ impl Op {
         Some(Layer { forward: Some(forward), ..Layer::new(block) })
     }
 
-    /// The type of a plain parameter in what is made of it: another name, unless it is surely right. What the
-    /// compiler says of a type it says wherever that stands, and where the name stands it says nothing.
+    /// The type of a plain parameter in generated code: an alias, unless the type is certainly valid. The
+    /// compiler reports a wrong type wherever it is written, but not where the alias is used.
     pub(super) fn plain_type(&self, param: &Param) -> TokenStream {
         match is_plain(&param.ty) {
             true => param.ty.to_token_stream(),
@@ -81,14 +81,14 @@ impl Op {
         }
     }
 
-    /// These names.
+    /// The declarations of the aliases of [`Self::plain_type`].
     pub(super) fn plain_types(&self, forward: &Forward) -> TokenStream {
         let unsure = forward.of(Kind::Plain).filter(|of| !is_plain(&of.ty));
         let named = unsure.map(|of| (self.plain_type(of), of.ty.to_token_stream()));
         named.map(|(name, ty)| declared(&name, &ty, &ty)).collect()
     }
 
-    /// What a call returns, of tensors with these elements.
+    /// The return type of a call, for tensors of this element type.
     pub(super) fn output(&self, p: &impl ToTokens, element: &TokenStream) -> TokenStream {
         let Some(forward) = &self.forward else { return TokenStream::new() };
         let tensors = vec![quote!(#p::Tensor<#element>); forward.outputs.parts.len()];
@@ -98,7 +98,7 @@ impl Op {
         }
     }
 
-    /// A type parameter that the macro adds, by a name that the user has not.
+    /// The name of a type parameter that the macro adds, distinct from the user's names.
     pub(super) fn parameter(&self, name: &str) -> Ident {
         let forward = self.forward.iter();
         let plain = forward.flat_map(|forward| &forward.params).map(|param| &param.ty);

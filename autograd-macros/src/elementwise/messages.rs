@@ -1,4 +1,4 @@
-//! The sentences of this form of the macro. Lower case; what is wrong, then how to mend it.
+//! The messages of the elementwise form. Lower case: first the mistake, then the fix.
 
 use crate::messages::{list, sentences};
 

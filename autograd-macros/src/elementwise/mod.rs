@@ -1,6 +1,6 @@
 //! `#[py_layer(elementwise)]`: a formula for each element instead of code on tensors.
 //!
-//! The stages are those of the other form of the macro, and so is what comes out after an error.
+//! The stages and the expansion after an error are those of the tensor form.
 
 mod check;
 mod expand;
@@ -32,7 +32,7 @@ pub(crate) fn is_asked_for(arguments: &TokenStream) -> bool {
     firsts.any(|first| matches!(first, TokenTree::Ident(name) if name == "elementwise"))
 }
 
-/// `asked`: whether `elementwise` stands among the arguments.
+/// `asked`: whether `elementwise` is among the arguments.
 pub(crate) fn formula(arguments: TokenStream, block: TokenStream, asked: bool) -> TokenStream {
     front::run::<Op>(block, |errors| {
         let takes = if asked { &args::ELEMENTWISE } else { &args::LAYER };

@@ -1,4 +1,4 @@
-//! The block as the macro understands it.
+//! The model of an elementwise block.
 
 use std::ops::Deref;
 
@@ -42,7 +42,7 @@ pub(crate) enum Kind {
     Real,
     Mask,
     Plain,
-    /// None of them, which was reported: anything can be given for it.
+    /// Another type, which was reported. The expansion accepts anything for it.
     Wrong,
 }
 
@@ -88,7 +88,7 @@ impl Forward {
 }
 
 impl Backward {
-    /// What it is given, as far as that exists.
+    /// The values that its parameters name, without unknown names.
     pub(crate) fn meant(&self, forward: &Forward) -> Vec<Meant> {
         let names = self.params.iter().map(|(ident, _)| plain_name(ident));
         names.filter_map(|name| forward.meant(&name)).collect()

@@ -19,7 +19,7 @@ const KNOWN: Known = Known {
     open: false,
 };
 
-/// Reads the block; none where it is no impl block of an op.
+/// Parses the block; `None` if the tokens are not an impl block of an op.
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Op> {
     let (mut block, mut found) = block(tokens, "py_layer", errors)?;
     let arguments = last_segment(&block.self_ty).map(|segment| &segment.arguments);
@@ -48,7 +48,7 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Op> {
     Some(op)
 }
 
-/// Puts right what is reported here, and would be reported again of all that is made of it.
+/// Reports and corrects mistakes that the compiler would report again in generated code.
 fn correct(found: &mut [Found], errors: &mut Errors) {
     let mut narrow: Vec<String> = Vec::new();
     for rule in KNOWN.rules {
@@ -88,7 +88,7 @@ fn forward(function: &Function, errors: &mut Errors) -> Forward {
         let wrong = wrong_form(ty, &shown, name.as_ref().map_or("xs", |_| &shown));
         let refused = crate::check::refused::is_wrong(ty, &lifetimes);
         let is_wrong = wrong.is_some() || refused;
-        // A tensor is reported, and then taken for the number that was meant.
+        // A tensor is reported below, and treated as the number that was meant.
         let kind = match is_wrong {
             true => Kind::Wrong,
             false if is_tensor(ty) => Kind::Real,
@@ -100,7 +100,7 @@ fn forward(function: &Function, errors: &mut Errors) -> Forward {
         if let Some(message) = wrong {
             errors.at(ty, message);
         } else if refused {
-            // The compiler tells it.
+            // The compiler reports it.
         } else if is_tensor(ty) {
             errors.at(ty, messages::tensor(&shown));
         } else if kind == Kind::Plain
@@ -166,7 +166,7 @@ fn typed(function: &Function, errors: &mut Errors) -> Vec<PatType> {
     params
 }
 
-/// What a formula returns; a `Result` is none that it can.
+/// The return type of a formula, which cannot be a `Result`.
 fn returns(output: &ReturnType) -> Returned {
     let found = returned(output);
     match output {
@@ -178,7 +178,7 @@ fn returns(output: &ReturnType) -> Returned {
     }
 }
 
-/// What is said of numbers, masks or tensors in a form that no formula takes.
+/// The message for numbers, masks or tensors in a form that formulas do not support.
 fn wrong_form(ty: &Type, name: &str, list_name: &str) -> Option<String> {
     let number = |ty: &Type| matches!(kind(ty), Kind::Real | Kind::Mask);
     let element = |ty: &Type| as_tensor(behind(ty)).is_some() || number(behind(ty));

@@ -19,7 +19,7 @@ struct ScalarOp {
     output: Ident,
     value: Expr,
     gradients: Vec<(Ident, Expr)>,
-    /// Where the library is: `crate = path`, once.
+    /// The paths of `crate = path`. More than one is an error.
     krate: Vec<(Span, Path)>,
 }
 
@@ -50,7 +50,7 @@ impl Parse for ScalarOp {
     }
 }
 
-/// The macro as a plain function: the block that says the same.
+/// The macro as a function: expands to the equivalent `#[py_layer(elementwise)]` block.
 pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
     let op = match ScalarOp::parse.parse2(tokens.clone()) {
@@ -76,8 +76,8 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
         errors.at_span(*again, twice("crate"));
     }
     let expressions: Vec<&Expr> = gradients.iter().map(|(_, expression)| expression).collect();
-    // A formula and the names of its gradients may come from two places of a `macro_rules!`: a name is
-    // that of the formula.
+    // In a `macro_rules!` the formula and the gradients' names may differ in hygiene: the identifiers are
+    // taken from the formula.
     let (written, value_only) = (quote!(#value #(#expressions)*), quote!(#value));
     let mut inputs: Vec<Ident> = Vec::new();
     for (gradient, _) in &gradients {
@@ -97,7 +97,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     if !errors.is_empty() {
         return not_read(&vis, &name, errors);
     }
-    // Backward is given what it names, and nothing else is kept.
+    // Backward gets only the values that it names, so nothing else is saved.
     let own = [format_ident!("y"), format_ident!("dy")];
     let expressions_only = quote!(#(#expressions)*);
     let given = inputs.iter().chain(&own).filter_map(|name| used(&expressions_only, name));
@@ -132,7 +132,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     super::formula(quote!(elementwise #krate), block, true)
 }
 
-/// The head of the op, whatever stands behind it.
+/// Parses the head of the op, whatever follows.
 fn name_of(input: ParseStream<'_>) -> syn::Result<(Visibility, Ident)> {
     input.call(Attribute::parse_outer)?;
     let head = (input.parse()?, input.parse()?);
@@ -140,12 +140,12 @@ fn name_of(input: ParseStream<'_>) -> syn::Result<(Visibility, Ident)> {
     Ok(head)
 }
 
-/// An op of which nothing else is known can be called in any way.
+/// The expansion of an op of which only the name is known: calls accept anything.
 fn not_read(vis: &Visibility, name: &Ident, errors: Errors) -> TokenStream {
     crate::fallback::of_tokens(quote!(#vis struct #name;), errors)
 }
 
-/// An input of this name; none where it is no name of one.
+/// The input of this name; `None` if an input cannot have it.
 fn identifier(text: &str, span: Span) -> Option<Ident> {
     if text == "y" || text == "dy" {
         return None;

@@ -16,13 +16,13 @@ use crate::model::{Form, Forward, Param, ParamKind, float_output};
 use crate::tokens::{at, first_span, here, local, output_span, plain_name, whole_span};
 
 impl Expansion<'_> {
-    /// `apply` and `try_apply`, and what starts a call by name.
+    /// `apply`, `try_apply` and `with`.
     pub(super) fn apply(&self, by_name: Option<&ByName>) -> TokenStream {
         let Some(forward) = &self.layer.forward else { return TokenStream::new() };
         self.calls(by_name, TRY_DOC, &self.try_apply_body(forward))
     }
 
-    /// The same with another body.
+    /// As [`Self::apply`], with another body.
     pub(crate) fn calls(
         &self,
         by_name: Option<&ByName>,
@@ -44,10 +44,10 @@ impl Expansion<'_> {
         let both = forward.params.iter().zip(&written.params);
         let params = both.map(|(Param { ident, ty, is_named, .. }, written)| {
             let written = &written.ty;
-            // The lifetimes that a type hides are those of both functions.
+            // A type with hidden lifetimes is an alias in both functions. Docs show it as written.
             match is_named {
                 true => {
-                    // At the parameter, which is shown with its attributes.
+                    // With the parameter's span: errors show a parameter with its attributes.
                     let either = quote_spanned! {ident.span()=>
                         #[cfg(doc)] #ident: #written, #[cfg(not(doc))] #ident: #ty
                     };
@@ -62,7 +62,7 @@ impl Expansion<'_> {
         let output = forward.output();
         let with = by_name.map(|by_name| &by_name.with);
         let starts = calls.iter().filter(|_| with.is_some());
-        // An editor leads from a call to what is called.
+        // An editor's "go to definition" then leads from a call to forward.
         let place = Span::call_site().located_at(forward.function.sig.ident.span());
         let (apply, try_apply) = (Ident::new("apply", place), Ident::new("try_apply", place));
         quote! {
@@ -87,7 +87,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// What a call does.
+    /// The body of `try_apply`.
     fn try_apply_body(&self, forward: &Forward) -> TokenStream {
         let p = &private();
         let key = self.key();
@@ -110,12 +110,12 @@ impl Expansion<'_> {
         let checks = proofs::checked_when_running(self, written);
         let finish = if forward.outputs.fallible { "finish_fallible" } else { "finish" };
         let lent = context_argument(&quote!(&mut #context), &forward.function);
-        // Another type that is called `Result` is reported where it stands.
+        // Another type with the name `Result` is reported at its own span.
         let returned = at(&local("returned"), here(output_span(&forward.function.sig.output)));
         let end = match forward.outputs.parts.as_slice() {
-            // The only output is shown to the visitor as it is.
+            // A single output needs no closure that visits it.
             [ty] if !forward.outputs.tuple && float_output(ty).is_some() => {
-                // All at one place, and of its own: else what is reported would stand at the op as a whole.
+                // All tokens have this span, otherwise an error would be shown at the whole op.
                 let span = match forward.outputs.fallible {
                     true => here(output_span(&forward.function.sig.output)),
                     false => whole_span(ty),
@@ -132,7 +132,7 @@ impl Expansion<'_> {
                 let (out, visitor) = (local("out"), local("visitor"));
                 let visits = self.visits(forward, &out, &visitor);
                 let finish = Ident::new(finish, Span::mixed_site());
-                // What another type that is called `Result` holds is not known.
+                // Needed if another type has the name `Result`.
                 let ty = forward.outputs.whole.as_ref().filter(|_| forward.outputs.fallible);
                 let ty = ty.map(|ty| quote!(: &mut #ty));
                 quote! {
@@ -141,7 +141,7 @@ impl Expansion<'_> {
             }
         };
         let verify = self.verify(forward, &array);
-        // An op that is called is no dead code.
+        // Constructs the op, so that it is not reported as dead code.
         let constructed = match self.layer.generics.params.is_empty() {
             true => quote!(Self),
             false => quote!(Self(::core::marker::PhantomData)),
@@ -160,12 +160,12 @@ impl Expansion<'_> {
         }}
     }
 
-    /// Makes the call again, with inputs that are moved, where a program asks for that.
+    /// Code that repeats the call with perturbed inputs, if the program runs with verification.
     fn verify(&self, forward: &Forward, inputs: &Ident) -> Option<TokenStream> {
         if !self.args.verifies || self.layer.backward.is_none() || self.args.surrogate.is_some() {
             return None;
         }
-        // Moved inputs do not live as long as what a plain input or the op borrows.
+        // The perturbed inputs do not outlive a lifetime of a plain input or of the op.
         let (tensors, plain): (Vec<_>, Vec<_>) =
             forward.params.iter().partition(|param| matches!(param.kind, ParamKind::Tensor(_)));
         let named = |params: &[&Param], lifetime: &str| {
@@ -209,7 +209,7 @@ impl Expansion<'_> {
         })
     }
 
-    /// Shows the visitor each tensor output, and proves that the others are none.
+    /// Passes each tensor output to the visitor, and proves that the other outputs hold no tensor.
     pub(super) fn visits(&self, forward: &Forward, out: &Ident, visitor: &Ident) -> TokenStream {
         let tuple = forward.outputs.tuple;
         forward

@@ -1,6 +1,5 @@
-//! Element types that the macro does not know, like `Tensor<Price>`, and such plain outputs, by another name in
-//! all that is generated: what is wrong with one is reported where it was written, and not again of everything
-//! that is made of it.
+//! Aliases for unknown element types, like that of `Tensor<Price>`, and for unknown plain outputs. Generated
+//! code uses the aliases, so an error in such a type is reported once, where the user wrote it.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -15,7 +14,7 @@ use crate::model::{Forward, Layer, ParamKind, element, first_argument, float_out
 use crate::parse;
 use crate::tokens::{first_span, is_punct, mentions, rewritten, text};
 
-/// Puts these names into forward, and returns it as it was and the names; none where all types are known.
+/// Puts the aliases into forward. Returns forward as written and the declarations; `None` if none is needed.
 pub(crate) fn name(layer: &mut Layer) -> Option<(Forward, TokenStream)> {
     let (named, types) = named(layer)?;
     Some((layer.forward.replace(named)?, types))
@@ -35,7 +34,7 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
             unsure.push((text, tensor, written));
         }
     }
-    // A plain output that hides a lifetime would have to name it in the builder.
+    // The builder would have to name a hidden lifetime of a plain output.
     let plain = |ty: &Type| float_output(ty).is_none() && !is_primitive(ty);
     let output = match &forward.function.sig.output {
         ReturnType::Type(_, ty) if forward.outputs.parts.iter().any(plain) => Some(ty),
@@ -83,8 +82,8 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
     Some((named, types))
 }
 
-/// A name of a type. In docs it stands as it was written, since the name is private. Else it is that of an array
-/// whose length proves another: without a length it is a type with an error.
+/// Declares an alias of a type. In docs it is the plain type, since the alias is private. Otherwise it is the
+/// item of an array whose length proves `proven`: if the proof fails, the alias is an error type.
 pub(crate) fn declared(name: &TokenStream, ty: &TokenStream, proven: &TokenStream) -> TokenStream {
     let p = private();
     quote! {
@@ -96,8 +95,8 @@ pub(crate) fn declared(name: &TokenStream, ty: &TokenStream, proven: &TokenStrea
     }
 }
 
-/// Whether a type is the same outside of the block and of functions: no parameter, lifetime or `Self` in it. A
-/// name of one letter may be a parameter of an outer function.
+/// Whether a type means the same outside the block: it has no parameter, lifetime or `Self`. A name of one
+/// letter may be a parameter of an outer function.
 fn is_alone(layer: &Layer, forward: &Forward, element: &Type) -> bool {
     let params = layer.generics.params.iter().chain(&forward.function.sig.generics.params);
     let written = text(element).replace("'static", "");
@@ -107,7 +106,7 @@ fn is_alone(layer: &Layer, forward: &Forward, element: &Type) -> bool {
         && !["Self", "impl", "_"].iter().any(|word| mentions(element, word))
 }
 
-/// Where the `>` stands if these trees start with `Tensor<..>`.
+/// The position of the `>`, if the trees start with `Tensor<..>`.
 fn element_end(trees: &[TokenTree]) -> Option<usize> {
     let tensor = matches!(trees.first(), Some(TokenTree::Ident(name)) if name == "Tensor");
     if !tensor || !is_punct(trees.get(1), '<') {

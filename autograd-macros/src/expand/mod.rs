@@ -46,7 +46,7 @@ impl Expansion<'_> {
         let library = import(self.args.krate.as_ref());
         let library = self.written.map_or(library.clone(), |(_, types)| quote!(#library #types));
         let key = quote! {
-            // Names this op among all layers; keeps its private types private.
+            // Distinguishes this op among all layers, and keeps its private types private.
             enum #key {}
         };
         let silent = self.silent();
@@ -59,8 +59,8 @@ impl Expansion<'_> {
                 const _: () = { #library #key #needs #names #layer #apply #builder };
             };
         };
-        // `Grads` is seen by the user's functions, so they stand beside it; and outside of what is
-        // silent, so that they are warned about as any others.
+        // The user's functions are beside `Grads`, to see it, and outside the silenced items, so that
+        // they get warnings as usual.
         quote! {
             #structure
             #(#cfg)*
@@ -76,9 +76,9 @@ impl Expansion<'_> {
         }
     }
 
-    /// What would be warned about all the same. The compiler warns of nothing that a macro made but what
-    /// bears the name of a user's parameter, whose style is reported in the user's block, and not again.
-    /// Clippy warns of more, so its lints are allowed where it reads, and cost nothing elsewhere.
+    /// Silences warnings about generated code. The compiler warns only about names of the user's parameters,
+    /// whose style it has reported in the user's block. Clippy warns about more; its lints are allowed only
+    /// under `cfg(clippy)`, so that other builds do not pay for it.
     fn silent(&self) -> TokenStream {
         let unusual = |name: &Ident| {
             let name = name.to_string();
@@ -124,7 +124,7 @@ impl Expansion<'_> {
         let body = typed.as_ref().unwrap_or(body);
         let (doc, attrs) = self.layer.kept_attributes(function);
         if matches!(self.mode, Mode::Refused) {
-            // A declaration that the body needs may be among what could not be read.
+            // The body may need a declaration that has a syntax error.
             let absent = !self.layer.broken.is_empty() && function.is_rule();
             let absent =
                 absent.then(|| quote!({ ::core::unimplemented!("this op did not compile") }));
@@ -164,10 +164,9 @@ impl Expansion<'_> {
         }
     }
 
-    /// Whether something may ask which inputs want a gradient: in the block, or where a context is
-    /// given to.
+    /// Whether `needs_input_grad` may be called: in the block, or in a function that gets a context.
     fn asks_needs(&self) -> bool {
-        // Those of `jvp` are not there; but what is reported of it shall be reported once.
+        // `jvp` has no such call, but an error about one must be reported only once.
         let named = |of: &Function| of.trees().mentions("needs_input_grad");
         self.layer.functions().any(named)
             || self.layer.contexts().any(|(context, of)| Uses::new(of.trees(), context).escapes)
@@ -195,7 +194,7 @@ impl Expansion<'_> {
         let proofs = proofs::declared(self);
         let (raw, lent) = (local("raw"), local("lent"));
         let keyword = self.layer.keyword();
-        // No user shall hear of the library's own ops where a type is none.
+        // Keeps the library's own ops out of the compiler's suggestions.
         let own = self.args.krate.as_ref().is_some_and(|path| path.is_ident("crate"));
         let unnamed = own.then(|| quote!(#[diagnostic::do_not_recommend]));
         quote! {
@@ -216,7 +215,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// What is known of the op: the library's `Facts`.
+    /// The constant facts about the op: the library's `Facts`.
     fn info(&self) -> TokenStream {
         let name = plain_name(&self.layer.name);
         let (mut count, mut names, mut stopped) = (0_usize, String::new(), 0_u64);

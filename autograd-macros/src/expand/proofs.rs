@@ -1,5 +1,5 @@
-//! The proofs: what the macro guessed from names, the compiler checks by types, at the user's
-//! spans, in the words of the traits. Emitted only where the syntax had nothing to say.
+//! The proofs: code by which the compiler checks the macro's guesses, at the user's spans, with the
+//! messages of the library's traits. Emitted only if the syntax does not decide.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -14,7 +14,7 @@ use crate::model::{
 };
 use crate::tokens::{anonymous, ends, mentions, plain_name, replace_ident, text, whole_span};
 
-/// That a value of this type holds no tensor, unless that is sure. Never runs.
+/// Proves that a value of this type holds no tensor, unless that is certain. The code never runs.
 pub(crate) fn plain(value: &TokenStream, ty: &Type) -> TokenStream {
     match bare(ty) {
         Type::Tuple(tuple) => {
@@ -34,7 +34,7 @@ fn proof(ty: &Type, proof: &str, probe: impl Fn(Span, &Ident) -> TokenStream) ->
     let (first, last) = ends(ty.to_token_stream());
     let (p, proof) = (private_at(first), Ident::new(proof, first));
     let (probe, answer) = (probe(first, &p), quote_spanned!(last=> .__holds_tensor()));
-    // At the macro's own place, where no lint tells of traits that are not used.
+    // With the macro's span, where no lint reports unused imports.
     let own = private();
     let traits = quote!(use #own::{HoldsNoTensor as _, HoldsTensorFurther as _, Probed as _};);
     quote_spanned! {first=>
@@ -58,7 +58,7 @@ pub(crate) fn plain_inputs(forward: &Forward) -> TokenStream {
         .collect()
 }
 
-/// The same for a parameter whose type only the caller knows: reported at run time.
+/// The check at run time for plain parameters whose type only the caller knows.
 pub(crate) fn checked_when_running(expansion: &Expansion<'_>, forward: &Forward) -> TokenStream {
     let p = &private();
     let op = plain_name(&expansion.layer.name);
@@ -81,8 +81,8 @@ pub(crate) fn checked_when_running(expansion: &Expansion<'_>, forward: &Forward)
         .collect()
 }
 
-/// Whether a value of this type holds something whose type only the caller knows. What functions
-/// take and return is not held.
+/// Whether a value of this type holds a value whose type only the caller knows. Parameters and results
+/// of functions are not held.
 fn is_the_callers(ty: &Type, parameters: &[String]) -> bool {
     match bare(ty) {
         Type::ImplTrait(object) => !object.bounds.iter().any(is_function),
@@ -104,7 +104,7 @@ fn is_function(bound: &TypeParamBound) -> bool {
     }
 }
 
-/// That what is called `Tensor` is one: one proof for each type, at the place where it stands first.
+/// Proves that a type named `Tensor` is one: one proof for each type, at its first occurrence.
 fn tensors(layer: &Layer) -> TokenStream {
     let inputs = |stopped: bool| {
         layer
@@ -131,7 +131,7 @@ fn tensors(layer: &Layer) -> TokenStream {
     proofs
 }
 
-/// That what is called `Vec` among the outputs is one.
+/// Proves that an output named `Vec` is one.
 fn lists(layer: &Layer) -> TokenStream {
     let named = layer.outputs().into_iter().map(|(ty, ..)| ty);
     let prove = |ty: &Type| {
@@ -144,8 +144,8 @@ fn lists(layer: &Layer) -> TokenStream {
     named.filter(|ty| argument_of(ty, "Vec").is_some()).map(prove).collect()
 }
 
-/// What can be proven of the declarations alone: that tensors are tensors, and that `type Attrs`
-/// holds none, which would lose its gradient or leak.
+/// The proofs about declarations: that tensors are tensors, and that `type Attrs` holds none, which would
+/// lose its gradient or leak.
 pub(crate) fn declared(expansion: &Expansion<'_>) -> TokenStream {
     if !matches!(expansion.mode, Mode::Full) {
         return TokenStream::new();
@@ -155,8 +155,8 @@ pub(crate) fn declared(expansion: &Expansion<'_>) -> TokenStream {
     quote!(#tensors #lists #attrs)
 }
 
-/// What `save_for_backward` is held against: the declared type, unless it turns out to be one that
-/// cannot be saved, which is reported at the declaration.
+/// The type that `save_for_backward` checks its argument against: the declared type, unless that cannot be
+/// saved, which is reported at the declaration.
 pub(crate) fn savable(expansion: &Expansion<'_>) -> TokenStream {
     let layer = expansion.layer;
     let unknown = layer.saved.as_ref().filter(|saved| !is_savable(saved));
@@ -174,8 +174,8 @@ pub(crate) fn savable(expansion: &Expansion<'_>) -> TokenStream {
     }
 }
 
-/// The type with a float in place of each element type, and a function pointer in place of each
-/// function: a constant depends on no parameter. None where there is another parameter in it.
+/// The type with `f64` for each float parameter and a function pointer for each function parameter, since
+/// a constant cannot depend on parameters. `None` if the type mentions another parameter.
 fn example(layer: &Layer, saved: &Type) -> Option<TokenStream> {
     let mut tokens = saved.to_token_stream();
     for parameter in &layer.generics.params {
@@ -197,7 +197,7 @@ fn example(layer: &Layer, saved: &Type) -> Option<TokenStream> {
                 _ => (last.ident == "Float").then(|| quote!(::core::primitive::f64)),
             }
         })?;
-        // What a function takes may depend on another parameter.
+        // The function's types may depend on another parameter.
         if layer.generics.params.iter().any(|other| mentions(&concrete, &parameter_name(other))) {
             return None;
         }
@@ -210,7 +210,7 @@ fn is_savable(ty: &Type) -> bool {
     match bare(ty) {
         Type::Tuple(tuple) => tuple.elems.iter().all(is_savable),
         Type::Array(array) => is_savable(&array.elem),
-        // Another type may be called `Vec` or `Option` too.
+        // `Vec` and `Option` may be names of other types.
         ty => as_tensor(ty).is_some(),
     }
 }

@@ -1,4 +1,4 @@
-//! `Layer::pull`: gradients are lent to backward, and what it returns is handed on.
+//! `Layer::pull`: lends gradients to backward, and passes on the gradients that it returns.
 
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -16,7 +16,7 @@ use crate::tokens::{
 };
 
 impl Expansion<'_> {
-    /// The body of `pull`: gradients are lent to backward, and what it returns is handed on.
+    /// The body of `pull`.
     pub(super) fn pull(&self) -> TokenStream {
         let Some(backward) =
             self.layer.backward.as_ref().filter(|_| matches!(self.mode, Mode::Full))
@@ -61,8 +61,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// Hands on what was returned: by backward, which may name it, or by `jvp`. `wanted`: the groups that it is
-    /// for.
+    /// Passes on the values returned by backward (`names`: those of the inputs) or by `jvp` (no `names`).
+    /// `wanted`: the groups that receive them.
     pub(super) fn gives(
         &self,
         returns: &Returned,
@@ -108,15 +108,14 @@ impl Expansion<'_> {
         let inputs = self.layer.differentiable();
         let names: Vec<_> = inputs.iter().map(|(param, _)| &param.ident).collect();
         let types: Vec<_> = (0..names.len()).map(|i| format_ident!("G{i}")).collect();
-        // Its fields are generic: a gradient may be a tensor or an option of one.
+        // The fields are generic: a gradient may be a tensor or an option of one.
         Some(quote! {
             /// What backward returns, by the names of the inputs.
             pub struct Grads<#(#types),*> { #(pub #names: #types),* }
         })
     }
 
-    /// `Grads` where it stands as a type: with the types of the inputs as its arguments. None where it
-    /// does not stand.
+    /// Adds the types of the inputs as arguments to each `Grads` that is a type. `None` if there is none.
     pub(super) fn typed_grads(&self, tokens: TokenStream) -> Option<TokenStream> {
         let inputs = self.layer.differentiable().into_iter();
         let types = inputs.map(|(_, input)| concrete(&private(), input));
@@ -124,13 +123,13 @@ impl Expansion<'_> {
         with_arguments(tokens, &arguments)
     }
 
-    /// Whether backward builds `Grads` itself: then its fields have the types that stand there.
+    /// Whether backward builds `Grads` itself: its fields then have the types of the values there.
     pub(super) fn literal(&self) -> bool {
         let mut backward = self.layer.backward.iter().filter(|_| self.layer.broken.is_empty());
         backward.any(|backward| has_literal(backward.function.body.stream()))
     }
 
-    /// The body of a backward whose only `Grads { .. }` is its end: each field with its proof.
+    /// Adds a proof to each field, if the only `Grads { .. }` of backward is at the end of its body.
     pub(super) fn proven(&self, body: &TokenStream) -> Option<TokenStream> {
         let mut trees: Vec<TokenTree> = body.clone().into_iter().collect();
         let [before @ .., TokenTree::Ident(name), TokenTree::Group(group)] = &mut trees[..] else {
@@ -160,12 +159,12 @@ impl Expansion<'_> {
             let ((first, last), name) =
                 (ends(quote!(#expr)), builder::argument(self.layer, &param.ident));
             let (p, of) = (private_at(first), given(input.form, &input.tensor));
-            // The compiler shows the type that the value is held against, which is put where the value is.
+            // The compiler shows the expected type in an error, so the type gets the span of the value.
             let mut of: Vec<TokenTree> = located(of, first).into_iter().collect();
             if let Some(end) = of.last_mut() {
                 end.set_span(end.span().located_at(last));
             }
-            // Of parentheses in an array no lint says that they are not needed.
+            // An array instead of parentheses: no lint reports it as unnecessary.
             Some(quote!(#(#attrs)* #member #colon <#(#of)* as #p::NamedGrad<#name, _>>::entries([#expr]) #comma))
         });
         proven.collect()
@@ -187,7 +186,7 @@ impl Expansion<'_> {
     }
 }
 
-/// What is held, lent to these parameters by a method.
+/// The arguments for the parameters: the held values, lent by a method.
 pub(super) fn lent<'a>(
     params: &'a [GradientParam],
     held: &'a [Ident],
@@ -201,7 +200,7 @@ pub(super) fn lent<'a>(
     })
 }
 
-/// The values that backward or `jvp` returned, each with its place.
+/// The values that backward or `jvp` returned, each with the span of its type.
 fn parts(returns: &Returned, names: &[&Ident], returned: &Ident) -> Vec<(Span, TokenStream)> {
     let part = |ty: &Type, field: Option<TokenStream>| {
         let span = whole_span(ty);
@@ -219,7 +218,7 @@ fn parts(returns: &Returned, names: &[&Ident], returned: &Ident) -> Vec<(Span, T
     }
 }
 
-/// What a gradient or a tangent is matched with: the tensor type, a slice of it for a list.
+/// The type that a gradient or a tangent must match: the tensor type, or a slice of it for a list.
 pub(super) fn given(form: Form, tensor: &TypePath) -> TokenStream {
     match form {
         Form::List => quote!([#tensor]),
@@ -235,7 +234,7 @@ pub(crate) fn concrete(p: &Ident, input: &TensorInput) -> TokenStream {
     }
 }
 
-/// Puts arguments behind each `Grads` that is a type: none that builds one, matches one or says `::`.
+/// Adds arguments to each `Grads` that is a type, not a value, a pattern or part of a longer path.
 pub(crate) fn with_arguments(tokens: TokenStream, arguments: &TokenStream) -> Option<TokenStream> {
     rewritten(tokens, &mut |trees, at| {
         let TokenTree::Ident(word) = &trees[at] else { return None };
@@ -261,7 +260,7 @@ fn has_literal(tokens: TokenStream) -> bool {
     find(tokens, &mut { literal }).is_some()
 }
 
-/// The context as it is given to a function: another type of its name is shown where it stands.
+/// The context argument of a call, with the span of the parameter's type, where a wrong type is reported.
 pub(super) fn context_argument(context: &TokenStream, function: &Function) -> TokenStream {
     match function.sig.inputs.first() {
         Some(syn::FnArg::Typed(param)) => located(context.clone(), here(whole_span(&param.ty))),

@@ -1,5 +1,4 @@
-//! `Layer::PUSH`: inputs and tangents are lent to the user's `jvp`, and what it returns is handed
-//! on.
+//! `Layer::PUSH`: lends inputs and tangents to the user's `jvp`, and passes on the tangents that it returns.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -10,7 +9,7 @@ use crate::library::private;
 use crate::model::{Form, TensorInput};
 use crate::tokens::{at, here, local, output_span, whole_span};
 
-/// Nothing where the op has no `jvp`.
+/// The constant `PUSH`; `None` if the op has no `jvp`.
 pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {
     let jvp = expansion.layer.jvp.as_ref().filter(|_| matches!(expansion.mode, Mode::Full))?;
     let p = &private();

@@ -1,4 +1,4 @@
-//! What is said of the attribute and of the block as a whole.
+//! Messages about the attribute and the block as a whole.
 
 sentences! {
     // The attribute.
@@ -68,7 +68,7 @@ sentences! {
         "something in this op is Rust that #[py_layer] does not understand, so the op does nothing: \
          move it out of the block, or write it in another way";
 
-    // Warnings: legal, but surely wrong.
+    // Warnings: legal, but certainly wrong.
 
     unread_saved()
         "`type Saved` keeps tensors alive that `backward` never reads: read `ctx.saved_tensor()` \

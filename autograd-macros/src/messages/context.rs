@@ -1,7 +1,7 @@
-//! What is said of what is saved, and of calls on the context.
+//! Messages about saved values and calls on the context.
 
 sentences! {
-    // What is saved.
+    // Saved values.
 
     saved_plain(found)
         "`{found}` is not made of tensors, so it cannot be saved; put it into `type Attrs`: \

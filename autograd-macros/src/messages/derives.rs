@@ -1,4 +1,4 @@
-//! What is said of `#[derive(Saved)]` and `#[derive(Module)]`.
+//! Messages of `#[derive(Saved)]` and `#[derive(Module)]`.
 
 sentences! {
     saved_needs_fields() "#[derive(Saved)] needs a struct with named fields, each made of tensors";

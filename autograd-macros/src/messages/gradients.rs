@@ -1,4 +1,4 @@
-//! What is said of the gradients that backward takes and returns.
+//! Messages about the gradients that backward takes and returns.
 
 use super::plural;
 
@@ -6,11 +6,11 @@ sentences! {
     gradient_of_input(name)
         "`{name}` is an input, and `backward` gets the gradients of the outputs; keep what it needs \
          by `ctx.save_for_backward(&{name})` in `forward`, and read `ctx.saved_tensor()` here";
-    /// `dw` stands where the gradient of `x` belongs.
+    /// `dw` is in the place of the gradient of `x`.
     gradients_swapped(found, input, right)
         "`{found}` stands in the place of the gradient of `{input}`, and its own place is another \
          one; gradients are returned in the order of forward's inputs: `({right})`";
-    // What backward and `jvp` take and return.
+    // Parameters and results of backward and `jvp`.
 
     value_element(what, found, whose, of, write)
         "{what} has elements of type `{found}`, but {whose} of `forward` has `{of}`; write `{write}`";
@@ -54,7 +54,7 @@ pub(crate) fn returned_count(
     format!("`{function}` returns {returns}, but `forward` has {has}; return {write}")
 }
 
-/// `the output` where there is one, else `output 1`, counted from 0 as in code.
+/// `the output` if there is only one, otherwise `output 1`, counted from 0 as in code.
 pub(crate) fn output(position: usize, outputs: usize) -> String {
     if outputs == 1 { "the output".to_owned() } else { format!("output {position}") }
 }

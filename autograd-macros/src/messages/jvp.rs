@@ -1,4 +1,4 @@
-//! What is said of `jvp`.
+//! Messages about `jvp`.
 
 use super::{list, plural};
 

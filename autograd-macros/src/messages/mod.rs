@@ -1,7 +1,7 @@
-//! Every sentence of the macro, in tables. Lower case; what is wrong, then how to mend it.
+//! The messages of the macro, in tables. Lower case: first the mistake, then the fix.
 
-/// A table of sentences. Each is a function of what stands in its parentheses, which are texts where no
-/// type is written. `near? ".." else ".."`: the first where there is such a name.
+/// A table of messages. Each becomes a function with the listed parameters, `&str` if no type is written.
+/// `near? ".." else ".."`: the first text if `near` is a name, otherwise the second.
 macro_rules! sentences {
     (@type) => { &str };
     (@type $ty:ty) => { $ty };

@@ -1,4 +1,4 @@
-//! What is said of signatures: contexts, inputs, outputs.
+//! Messages about signatures: contexts, inputs, outputs.
 
 sentences! {
     // Signatures.
@@ -29,7 +29,7 @@ sentences! {
     no_tensor_input()
         "`forward` has no tensor input, so there is nothing to differentiate; add one, like `x: \
          &Tensor<f64>` (by the name `Tensor`: an alias of it is not seen)";
-    /// Where no tensor is in sight, and this name is nearly one.
+    /// No tensor was found, and this name looks like a misspelt `Tensor`.
     slip_of_tensor(found)
         "`{found}` is no tensor, and `forward` has no other here; did you mean `Tensor`?";
     tensor_by_value(name, tensor)

@@ -40,7 +40,7 @@ pub(crate) fn parameter_attributes(
             let name = text(attr.path());
             let stops = means_stop_gradient(&name);
             errors.at(attr, messages::unknown_attribute(&name, stops));
-            // Reported once: the rest of the op is read as it was meant.
+            // The intended attribute is assumed, so that nothing else is reported.
             if stops {
                 stop.get_or_insert_with(|| attr.clone());
             }
@@ -49,14 +49,14 @@ pub(crate) fn parameter_attributes(
     (stop, default)
 }
 
-/// What the mark is called elsewhere, or a slip of its name.
+/// Whether the name is one that other libraries use for the attribute, or a misspelling.
 pub(super) fn means_stop_gradient(name: &str) -> bool {
     const ELSEWHERE: [&str; 6] =
         ["no_grad", "nograd", "no_gradient", "detach", "non_differentiable", "nondiff"];
     ELSEWHERE.contains(&name) || nearest(name, &["stop_gradient"]).is_some()
 }
 
-/// The function without the attributes that only the macro knows.
+/// The function without the macro's own attributes.
 pub(crate) fn stripped(mut function: Function) -> Function {
     for input in &mut function.sig.inputs {
         if let FnArg::Typed(param) = input {

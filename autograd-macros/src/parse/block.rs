@@ -1,4 +1,4 @@
-//! The impl block before its items are looked into: its head, and what is declared in it.
+//! The head of the impl block, its items, and the types that it declares.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
@@ -14,11 +14,11 @@ use crate::messages;
 use crate::model::{Block, Broken, Exists, Function, Item, bare, behind};
 use crate::tokens::{is_punct, mentions, regroup, rewritten, text};
 
-/// An impl block before its items are looked into.
+/// An impl block, its items not yet parsed.
 struct Parsed {
     attrs: Vec<Attribute>,
     vis: Visibility,
-    /// Where `impl` stands.
+    /// The span of `impl`.
     place: Span,
     generics: Generics,
     trait_: Option<TokenStream>,
@@ -30,7 +30,7 @@ impl Parse for Parsed {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let attrs = input.call(Attribute::parse_outer)?;
         let vis = input.parse()?;
-        // The compiler has reported it.
+        // The compiler has reported an `unsafe`.
         input.parse::<Option<Token![unsafe]>>()?;
         let place = input.parse::<Token![impl]>()?.span;
         let generic = input.peek(Token![<])
@@ -62,7 +62,7 @@ impl Parse for Parsed {
     }
 }
 
-/// The block of an op, and its items; `attribute` is the name of the macro.
+/// Parses the block of an op into its head and items. `attribute` is the name of the macro.
 pub(crate) fn block(
     tokens: TokenStream,
     attribute: &str,
@@ -79,7 +79,7 @@ pub(crate) fn block(
                     let head: TokenStream = head.cloned().collect();
                     errors.at(head, messages::not_an_impl(attribute, found, name.as_deref()));
                 }
-                // The compiler has reported what is wrong with an impl.
+                // The compiler has reported a syntax error in an impl.
                 None if mentions(&tokens, "impl") => {}
                 None => errors.syntax(&error),
             }
@@ -102,12 +102,12 @@ pub(crate) fn block(
 pub(crate) struct Known {
     pub(crate) rules: &'static [&'static str],
     pub(crate) made: &'static [&'static str],
-    /// Whether macros among the items are left to the compiler, and attributes of parameters too.
+    /// Whether macro items and attributes of parameters are left to the compiler.
     pub(crate) open: bool,
 }
 
 impl Block {
-    /// Keeps what comes out again. What makes the op is returned, each function once, and the types.
+    /// Stores the items to emit. Returns the functions that define the op, each once, and the types.
     pub(crate) fn sort(
         &mut self,
         found: Vec<Found>,
@@ -129,7 +129,7 @@ impl Block {
                 Found::Macro(tokens) if !known.open => {
                     errors.at(&tokens, messages::item_macro());
                     self.items.push(Item::Other(tokens));
-                    // What it makes may be what is missing.
+                    // The macro may generate an item that is missing.
                     self.broken.push(Broken { name: None, parameters: None });
                     continue;
                 }
@@ -156,7 +156,7 @@ impl Block {
     }
 }
 
-/// The macro once more: it would get what the first has made.
+/// Removes and reports a second attribute of the macro: it would get the expansion of the first.
 fn repeated_attribute(attrs: &mut Vec<Attribute>, name: &str, errors: &mut Errors) {
     attrs.retain(|attr| {
         let again = attr.path().segments.last().is_some_and(|last| last.ident == name);
@@ -167,7 +167,7 @@ fn repeated_attribute(attrs: &mut Vec<Attribute>, name: &str, errors: &mut Error
     });
 }
 
-/// Puts what is declared in place of `Self::Saved` and the like: the struct itself has no types.
+/// Replaces `Self::Saved` and similar by the declared type: the struct itself has no associated types.
 pub(super) fn name_declared_types(items: &mut [Found]) {
     let declared: Vec<(Ident, TokenStream)> = items
         .iter()
@@ -189,13 +189,13 @@ pub(super) fn name_declared_types(items: &mut [Found]) {
     }
 }
 
-/// None where nothing is named.
+/// `None` if nothing is replaced.
 fn named_types(tokens: TokenStream, declared: &[(Ident, TokenStream)]) -> Option<TokenStream> {
     rewritten(tokens, &mut |trees, at| match &trees[at..] {
         [TokenTree::Ident(own), a, b, TokenTree::Ident(name), ..]
             if own == "Self" && is_punct(Some(a), ':') && is_punct(Some(b), ':') =>
         {
-            // The macro makes `Grads`, beside the op.
+            // The macro generates `Grads` beside the op.
             let own = (name == "Grads").then(|| name.to_token_stream());
             let found = declared.iter().find(|(declared, _)| *declared == *name);
             Some((own.or_else(|| found.map(|(_, ty)| ty.clone()))?, 4))
@@ -204,7 +204,7 @@ fn named_types(tokens: TokenStream, declared: &[(Ident, TokenStream)]) -> Option
     })
 }
 
-/// What stands under the attribute, and the word for it with what is behind; none where that is an impl.
+/// What the attribute is on, in words, and the tokens from its keyword on; `None` for an impl.
 pub(crate) fn other_item(tokens: TokenStream) -> Option<(&'static str, Vec<TokenTree>)> {
     let trees: Vec<TokenTree> = tokens.into_iter().collect();
     (0..trees.len()).find_map(|at| {
@@ -228,8 +228,8 @@ pub(crate) fn other_item(tokens: TokenStream) -> Option<(&'static str, Vec<Token
     })?
 }
 
-/// Everything before the braces: the op's name, and parameters and arguments that agree, whatever
-/// was reported of them.
+/// Checks the head of the block, and returns the op's name. Afterwards the parameters and the arguments of
+/// the type agree, even after an error.
 fn head(block: &mut Parsed, attribute: &str, errors: &mut Errors) -> Option<Ident> {
     if let Some(trait_) = &block.trait_ {
         errors.at(trait_, messages::trait_impl(attribute, &text(&block.self_ty)));
@@ -300,7 +300,7 @@ fn self_arguments(segment: &syn::PathSegment) -> Vec<TokenStream> {
     }
 }
 
-/// A parameter in place of an argument that is none.
+/// Adds a parameter for an argument that is not one, and returns the argument that names it.
 fn add_parameter(generics: &mut Generics, argument: &TokenStream) -> TokenStream {
     let name = format_ident!("Unknown{}", generics.params.len());
     let (parameter, argument): (syn::GenericParam, _) = match syn::parse2(argument.clone()) {

@@ -16,7 +16,7 @@ pub(crate) const BACKWARD_CONTEXT: &str = "&BackwardContext<Self>";
 
 pub(crate) const JVP_CONTEXT: &str = "&JvpContext<Self>";
 
-/// What a context may be called, by somebody who takes one function for another.
+/// The names of contexts: any of them may be written by mistake.
 pub(crate) const CONTEXTS: [&str; 4] =
     ["ForwardContext", "BackwardContext", "JvpContext", "PyLayerContext"];
 
@@ -38,7 +38,7 @@ pub(super) fn take_context(
         if params.first().is_some_and(|param| is_alias(&param.ty, name == "forward")) {
             return pattern_name(&params.remove(0).pat);
         }
-        // An alias may stand for the context: then the name tells.
+        // A type of any other name may be an alias of the context: the parameter's name decides.
         if params.first().is_some_and(|param| text(&param.pat) == "ctx") {
             let param = params.remove(0);
             errors.at(&param.ty, messages::context_form(name, &text(&param.ty), written));
@@ -65,7 +65,7 @@ pub(super) fn take_context(
     pattern_name(&param.pat)
 }
 
-/// A name like `Ctx` or `MyContext`, by the reference that is right: the compiler proves what it is.
+/// Whether the type, with the right kind of reference, looks like an alias of the context: `MyContext`.
 fn is_alias(ty: &Type, mutable: bool) -> bool {
     let Type::Reference(reference) = bare(ty) else { return false };
     let name = last_segment(&reference.elem).map(|last| last.ident.to_string());
@@ -73,10 +73,10 @@ fn is_alias(ty: &Type, mutable: bool) -> bool {
         && name.is_some_and(|name| name.ends_with("Ctx") || name.ends_with("Context"))
 }
 
-/// Whether the context comes by the right reference, by its own name, and as that of this op.
+/// Whether the context has the right kind of reference, the right name, and this op as its argument.
 fn is_own(ty: &Type, own: &str, mutable: bool, op: &str) -> bool {
     let Type::Reference(reference) = bare(ty) else { return false };
-    // A name that is neither `Self` nor that of the op is another type's.
+    // Any name but `Self` and the op's is that of another type.
     let of_op = |argument: &GenericArgument| match argument {
         GenericArgument::Type(ty) => is_named(ty, "Self") || is_named(ty, op),
         _ => true,

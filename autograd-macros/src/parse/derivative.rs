@@ -1,4 +1,4 @@
-//! Backward and `jvp`, which get what is known from forward.
+//! Backward and `jvp`, whose parameters follow from forward.
 
 use proc_macro2::Ident;
 use syn::{GenericArgument, PathArguments, Type};
@@ -11,7 +11,7 @@ use crate::messages;
 use crate::model::{Derivative, Function, GradientParam, argument_of, bare};
 use crate::tokens::text;
 
-/// Backward or `jvp`, by its name.
+/// Parses backward or `jvp`, according to the function's name.
 pub(super) fn derivative(function: &Function, op: &str, errors: &mut Errors) -> Derivative {
     let name = function.sig.ident.to_string();
     let written = if name == "backward" { BACKWARD_CONTEXT } else { JVP_CONTEXT };
@@ -27,7 +27,7 @@ fn lifetime_of(ty: &Type) -> Option<&syn::Lifetime> {
     }
 }
 
-/// What backward and `jvp` have in common: they get what is known from forward.
+/// The context and the parameters of backward or `jvp`.
 fn taken(
     function: &Function,
     name: &str,
@@ -78,7 +78,7 @@ fn taken(
     (context, params)
 }
 
-/// `Grads` with arguments, which it has not, becomes `Grads`.
+/// Reports and removes arguments of `Grads`, which has none in user code.
 pub(super) fn bare_grads(ty: &mut Type, errors: &mut Errors) {
     let Type::Path(path) = ty else { return };
     let Some(last) = path.path.segments.last_mut() else { return };

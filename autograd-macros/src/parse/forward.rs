@@ -23,7 +23,7 @@ pub(crate) fn forward(function: &Function, op: &str, errors: &mut Errors) -> For
     for (position, param) in raw.into_iter().enumerate() {
         let mut param = forward_param(param, position, errors);
         let name = plain_name(&param.ident);
-        // Two parameters of one name have been reported; `apply` needs two names.
+        // The compiler has reported a repeated name; `apply` needs two names.
         if params.iter().any(|other| plain_name(&other.ident) == name) {
             param.ident = Ident::new(&format!("argument_{position}"), param.ident.span());
         }
@@ -88,7 +88,7 @@ pub(super) fn wrong_form(ty: &Type, name: &str, tensor: &str, errors: &mut Error
     errors.at(ty, message);
 }
 
-/// The form that somebody meant who wrote another.
+/// The supported form that a user probably meant by this type.
 pub(super) fn nearest_form(ty: &Type, tensor: &str) -> Option<String> {
     let item = |ty: &Type| as_tensor(behind(ty)).is_some();
     match behind(ty) {

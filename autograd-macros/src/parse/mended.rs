@@ -1,4 +1,4 @@
-//! Types that the macro takes for others: the rest of the signature is read as it was meant.
+//! Corrects types after an error, so that the rest of the signature is read as it was meant.
 
 use proc_macro2::{Ident, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
@@ -9,7 +9,7 @@ use crate::messages;
 use crate::model::Function;
 use crate::tokens::{is_punct, rewritten};
 
-/// Element types that somebody may want, and which to take.
+/// Element types that do not exist here, each with the one to suggest.
 const ABSENT: [(&str, &str); 13] = [
     ("String", "f64"),
     ("i8", "i32"),
@@ -26,8 +26,8 @@ const ABSENT: [(&str, &str); 13] = [
     ("char", "u8"),
 ];
 
-/// The same with an element type that there is in place of each that there is not: the compiler
-/// would report that of everything that is made of it. None where there is nothing to replace.
+/// Reports element types of [`ABSENT`] and replaces them: otherwise the compiler would report them in all
+/// generated code. `None` if there is nothing to replace.
 pub(super) fn with_known_elements<P: Parse + ToTokens>(
     written: &P,
     errors: &mut Errors,
@@ -46,7 +46,7 @@ pub(super) fn with_known_elements<P: Parse + ToTokens>(
     syn::parse2(known?).ok()
 }
 
-/// A likely type in place of each `_`, which the compiler reports, mostly with the type to write.
+/// The function with a likely type in place of each `_`. The compiler reports the `_`.
 pub(super) fn filled(function: &Function) -> Option<Function> {
     let tokens = rewritten(function.sig.to_token_stream(), &mut |trees, at| {
         let before = |back: usize| at.checked_sub(back).map(|at| &trees[at]);

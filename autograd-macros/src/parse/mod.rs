@@ -1,4 +1,4 @@
-//! From tokens to the model. Tells what cannot be understood, and goes on with the rest.
+//! From tokens to the model. A mistake is reported, and parsing continues.
 
 mod attributes;
 mod block;
@@ -29,7 +29,7 @@ pub(crate) use signature::{parameters, pattern_name, returned};
 
 const KNOWN: Known = Known { rules: RULES, made: &["apply", "try_apply", "with"], open: false };
 
-/// Reads the block; none where it is no impl block of an op.
+/// Parses the block; `None` if the tokens are not an impl block of an op.
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Layer> {
     let (mut block, mut found) = block(tokens, "py_layer", errors)?;
     name_declared_types(&mut found);
@@ -51,7 +51,7 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Layer> {
     Some(layer)
 }
 
-/// Puts right what is reported here, and would be reported again of all that is made of it.
+/// Reports and corrects mistakes that the compiler would report again in generated code.
 fn correct(item: &mut Found, errors: &mut Errors) {
     match item {
         Found::Function(function) if function.is_rule() => {

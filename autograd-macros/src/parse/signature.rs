@@ -1,4 +1,4 @@
-//! What all signatures have in common, whoever they belong to.
+//! Parsing and checks that all signatures share.
 
 use proc_macro2::Ident;
 use quote::ToTokens;
@@ -8,8 +8,8 @@ use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Function, Returned, argument_of, bare, last_segment};
 
-/// The parameters of a function; `receiver` is what is said of `self`. Tells what is wrong with a signature
-/// whoever it belongs to.
+/// Returns the parameters of a function, and reports mistakes that any signature can have. `receiver` is
+/// the message for a `self`.
 pub(crate) fn parameters(function: &Function, receiver: &str, errors: &mut Errors) -> Vec<PatType> {
     qualifiers(function, errors);
     let name = function.sig.ident.to_string();
@@ -66,7 +66,7 @@ pub(crate) fn returned(output: &ReturnType) -> Returned {
     Returned { fallible: inside.is_some(), whole: Some(whole), tuple, parts }
 }
 
-/// The type inside a `Result`, or inside an alias of it, which has a name like `MyResult`.
+/// The type inside a `Result`, or inside an alias with a name like `MyResult`.
 fn inside_result(ty: &Type) -> Option<&Type> {
     let name = last_segment(ty)?.ident.to_string();
     argument_of(ty, "Result")

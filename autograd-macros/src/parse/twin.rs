@@ -1,8 +1,8 @@
-//! What has the name of an op already: another op in the same scope, or a type that was written beside the
-//! block. The compiler would report everything that the macro makes twice (15 errors for two ops, 4 for two
-//! structs), and not who makes it; so the file is looked into.
+//! Finds an item that already has the op's name: another op in the same scope, or a type beside the block.
+//! The compiler would report each generated item (15 errors for two ops, 4 for two structs) without the
+//! cause, so this module searches the source file.
 //!
-//! What cannot be seen there (what macros make, files that are not saved) is the compiler's.
+//! Items that the file does not show (macro output, unsaved files) are left to the compiler.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ pub(crate) fn existing(name: &Ident, errors: &mut Errors) -> Option<Exists> {
     }
     let place = name.span().unwrap();
     let text = fs::read_to_string(place.local_file()?).ok()?;
-    // Almost always there is the op alone, and nothing else is done.
+    // Fast path: the name is declared once.
     if heads(&text, &name.to_string()) < 2 {
         return None;
     }
@@ -31,7 +31,7 @@ pub(crate) fn existing(name: &Ident, errors: &mut Errors) -> Option<Exists> {
     Some(exists)
 }
 
-/// At how many places an op or a type of this name may be made, by the text around it.
+/// The number of places that may declare an op or a type of this name, judged by the text around it.
 fn heads(text: &str, name: &str) -> usize {
     let head = |at: usize| {
         let (before, rest) = (text[..at].trim_end(), text[at..].strip_prefix(name)?);
@@ -41,29 +41,29 @@ fn heads(text: &str, name: &str) -> usize {
             ["impl", ">", "struct", "enum", "union"].iter().any(|word| before.ends_with(word));
         (!longer && (made || scalar)).then_some(())
     };
-    // One character is found fast, even by code that is not optimized.
+    // The search for one character is fast even in unoptimized code.
     let starts = name.chars().next().into_iter().flat_map(|first| text.match_indices(first));
     starts.filter_map(|(at, _)| head(at)).count()
 }
 
-/// The byte at which a line and a column stand, both counted from one.
+/// The byte offset of a line and a column, both counted from one.
 fn offset(text: &str, line: usize, column: usize) -> Option<usize> {
     let before: usize = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
     let (inside, _) = text.get(before..)?.char_indices().nth(column.checked_sub(1)?)?;
     Some(before + inside)
 }
 
-/// The name of the op in question among the tokens of its file: tokens that are read have no place.
+/// Replaces the op's name in the text of its file: parsed tokens have no location to find the op by.
 const HERE: &str = "__this_op";
 
-/// What has the name of the op at this byte.
+/// The item that has the name of the op at byte `here`.
 fn exists(text: &str, here: usize, name: &str) -> Option<Exists> {
     let (before, rest) = (text.get(..here)?, text.get(here..)?.strip_prefix(name)?);
     beside(syn::parse_file(&format!("{before}{HERE}{rest}")).ok()?.items, name)?
 }
 
-/// The same among these items; none where the op is not one of them. What a macro makes of its arguments is not
-/// known.
+/// As [`exists`], among these items; `None` if the op is not one of them. Arguments of other macros than
+/// `scalar_op!` are not searched.
 fn beside(items: Vec<Item>, name: &str) -> Option<Option<Exists>> {
     let (mut reached, mut found) = (false, None);
     for item in items {
@@ -110,7 +110,7 @@ fn declared(statement: Stmt) -> Option<Item> {
     }
 }
 
-/// Whether these attributes make an op, whatever is configured.
+/// Whether the attributes define an op in every configuration.
 fn is_op(attrs: &[Attribute]) -> bool {
     attrs.iter().any(|attr| is_named(attr.path(), "py_layer py_func")) && !attrs.iter().any(is_cfg)
 }

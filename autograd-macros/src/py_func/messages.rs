@@ -1,4 +1,4 @@
-//! Every sentence of `#[py_func]`. Lower case; what is wrong, then how to mend it.
+//! The messages of `#[py_func]`. Lower case: first the mistake, then the fix.
 
 use crate::messages::{list, plural, sentences};
 

@@ -1,5 +1,5 @@
-//! `#[py_func]`: an impl block with `forward` and `backward` over arrays as an operator of a
-//! program. Parsed, checked, and expanded to a call of `Program::py_func`.
+//! `#[py_func]`: parses and checks an impl block with `forward` and `backward` over arrays, and expands it
+//! to an operator of programs, by a call of `Program::py_func`.
 
 mod messages;
 
@@ -23,11 +23,11 @@ use crate::model::{Block, Function, Item};
 use crate::parse::{Known, block, parameters, pattern_name, returned};
 use crate::tokens::{ends, local, named, parts, plain_name};
 
-/// What stands between the parentheses of the attribute.
+/// The arguments of the attribute.
 #[derive(Default)]
 pub(crate) struct Arguments {
     names: Option<Vec<Ident>>,
-    /// Where the library is: `crate = path`.
+    /// The path of the library: `crate = path`.
     library: Option<Path>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Op {
 
 const KNOWN: Known = Known { rules: &["forward", "backward"], made: &["call"], open: true };
 
-/// The attribute as a plain function.
+/// The attribute as a function.
 pub(crate) fn py_func(arguments: TokenStream, block: TokenStream) -> TokenStream {
     front::run::<Op>(block, |errors| Arguments::read(arguments, errors))
 }
@@ -180,7 +180,7 @@ impl Op {
         }
     }
 
-    /// Names of all that backward can take, in order.
+    /// The names of the values that backward can take, in order.
     fn values(&self) -> Vec<String> {
         let both = self.inputs.iter().chain(&self.outputs);
         let names = both.map(|value| value.name.to_string());
@@ -259,7 +259,7 @@ impl Op {
         let (inputs, outputs) = (names(&self.inputs), names(&self.outputs));
         let one = inputs.first().or(outputs.first());
         let program = one.map(|one| quote!(#private::Variable::program(#one)));
-        // No input can have the name.
+        // A local of the macro, which no input's name can clash with.
         let call = local("call");
         let x = (!inputs.is_empty()).then(|| quote!(let #call = #call.x([#(#inputs),*]);));
         let out = (!outputs.is_empty()).then(|| quote!(let #call = #call.out([#(#outputs),*]);));
@@ -274,7 +274,7 @@ impl Op {
             }
         });
         let forward = self.forward.as_ref().map(lent);
-        // An operator that is called is no dead code.
+        // Constructs the operator, so that it is not reported as dead code.
         let constructed = match self.block.generics.params.is_empty() {
             true => quote!(Self),
             false => quote!(Self(::core::marker::PhantomData)),
@@ -289,7 +289,7 @@ impl Op {
         }
     }
 
-    /// What the compiler proves: a gradient holds elements of the type of what it is a gradient of.
+    /// Proofs that each gradient has the element type of its input or output.
     fn proofs(&self) -> TokenStream {
         let Some(backward) = &self.backward else { return TokenStream::new() };
         let mut proofs = Vec::new();
@@ -322,7 +322,7 @@ impl Op {
     }
 }
 
-/// Takes the attributes of parameters that the compiler would refuse.
+/// Reports and removes attributes of parameters that the compiler would reject.
 fn without_attributes(item: &mut Found, errors: &mut Errors) {
     let Found::Function(function) = item else { return };
     if !function.is_rule() {
@@ -337,13 +337,13 @@ fn without_attributes(item: &mut Found, errors: &mut Errors) {
     }
 }
 
-/// A function of the block as a value; what is wrong with its types is shown at its name.
+/// A function of the block as a value. Errors about its types are shown at its name.
 fn lent(function: &Function) -> TokenStream {
     let name = &function.sig.ident;
     quote_spanned!(Span::call_site().located_at(name.span())=> Self::#name)
 }
 
-/// Named parameters; none where there is another.
+/// The parameters with their names; `None` if one has no name.
 fn named_parameters(function: &Function, errors: &mut Errors) -> Option<Vec<Value>> {
     let sig = &function.sig;
     let name = sig.ident.to_string();
@@ -357,7 +357,7 @@ fn named_parameters(function: &Function, errors: &mut Errors) -> Option<Vec<Valu
     for PatType { pat, ty, .. } in params {
         match pattern_name(&pat) {
             Some(ident) => {
-                // `_y` is `y` that is not read.
+                // `_y` is an unused `y`.
                 let text = ident.to_string();
                 let name = named(text.trim_start_matches('_'), ident.span()).unwrap_or(ident);
                 values.push(Value { name, ty: *ty });
@@ -371,12 +371,12 @@ fn named_parameters(function: &Function, errors: &mut Errors) -> Option<Vec<Valu
     sound.then_some(values)
 }
 
-/// The values of a return type: none of `()`, those of a tuple, what is in a `Result`.
+/// The types of the values in a return type: none for `()`, the parts of a tuple, the contents of a `Result`.
 fn values(output: &ReturnType) -> Vec<Type> {
     returned(output).parts
 }
 
-/// `y`, or `y0`, `y1` ..
+/// The default names of outputs: `y`, or `y0`, `y1` ..
 fn default_names(count: usize) -> Vec<Ident> {
     let name = |text: String| Ident::new(&text, Span::call_site());
     match count {

@@ -1,11 +1,11 @@
-//! What is reported and what is left to the compiler, where the two are next to each other.
+//! Pairs of similar blocks: one is reported by the macro, the other left to the compiler.
 
 use crate::tokens::mentions;
 
 use super::held;
 use crate::model::as_tensor;
 
-/// An op with these parameters after forward's context and these types.
+/// An op with these items, parameters, body and backward.
 fn op(items: &str, params: &str, body: &str, backward: &str) -> String {
     format!(
         "impl Op {{ {items} fn forward(ctx: &mut ForwardContext<Self>, {params}) -> Tensor<f64> {{ \
@@ -13,7 +13,7 @@ fn op(items: &str, params: &str, body: &str, backward: &str) -> String {
     )
 }
 
-/// A backward that returns this, with this body.
+/// A backward with this return type and body.
 fn returns(ty: &str, body: &str) -> String {
     format!("fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> {ty} {{ {body} }}")
 }
@@ -88,7 +88,7 @@ fn what_another_value_has_is_none_of_the_contexts() {
             "let a = other.alpha; x * 2.0",
             "let a = other.needs_input_grad()[0]; x * 2.0",
             "let a = other.alpha.beta(ctx.is_on()); x * 2.0",
-            // Still being written.
+            // Not finished.
             "ctx.save",
         ],
         "so `alpha` cannot be kept in one",

@@ -1,12 +1,12 @@
-//! Input that nobody would write, from decisions: random ones in the tests, a fuzzer's in `fuzz/`.
+//! Fuzzed input, generated from decisions: random ones in the tests, a fuzzer's in `fuzz/`.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 use crate::layer::layer;
 
-/// Where decisions come from.
+/// A source of decisions.
 pub(crate) trait Decisions {
-    /// A number below `n`; 0 where there is none.
+    /// Returns a number below `n`; 0 if `n` is 0.
     fn below(&mut self, n: usize) -> usize;
 }
 
@@ -26,7 +26,7 @@ pub(crate) const VALID: &[&str] = &[
 #[derive(PartialEq, Eq)]
 pub(crate) enum Outcome {
     Refused,
-    /// Its counts could not be found another way.
+    /// Accepted, but the independent count failed.
     Accepted,
     AcceptedAndCounted,
 }
@@ -43,7 +43,7 @@ fn mutated(source: &str, decisions: &mut impl Decisions) -> TokenStream {
     tokens
 }
 
-/// A block that is nearly right is refused, or its counts agree.
+/// Asserts that a mutated valid block is rejected, or that its counts agree.
 pub(crate) fn block(decisions: &mut impl Decisions) -> Outcome {
     let tokens = mutated(VALID[decisions.below(VALID.len())], decisions);
     let arguments = match decisions.below(8) {
@@ -62,8 +62,8 @@ pub(crate) fn block(decisions: &mut impl Decisions) -> Outcome {
     }
 }
 
-/// The other forms of the macro bear the same mutations; whether the elementwise one was accepted,
-/// and then its counts agree.
+/// Runs the other forms on the same mutations; the counts of an accepted formula must agree. Returns
+/// whether the elementwise form was accepted.
 pub(crate) fn formula(decisions: &mut impl Decisions) -> bool {
     const FORMULA: &str = "impl Op { fn forward<L: Lane>(x: Real<L>, w: Real<L>, #[stop_gradient] \
         keep: Mask<L>, by: f64) -> (Real<L>, Real<L>) { (x * w, keep.select(x, w) * by) } fn \
@@ -83,7 +83,7 @@ pub(crate) fn formula(decisions: &mut impl Decisions) -> bool {
     accepted
 }
 
-/// Any tokens at all, in both places.
+/// Runs the macro with arbitrary tokens as arguments and as the block.
 pub(crate) fn any_tokens(decisions: &mut impl Decisions) {
     let head = ["", "impl Op", "impl<T> Op<T>"][decisions.below(3)];
     let head: TokenStream = head.parse().expect("tokens");
@@ -122,7 +122,7 @@ fn tokens(decisions: &mut impl Decisions, depth: usize) -> TokenStream {
     trees.into_iter().collect()
 }
 
-/// Deletes, doubles or swaps some tree at some depth.
+/// Deletes, doubles or swaps a tree at some depth.
 fn mutate(tokens: TokenStream, decisions: &mut impl Decisions) -> TokenStream {
     let mut trees: Vec<TokenTree> = tokens.into_iter().collect();
     if trees.is_empty() {
@@ -154,8 +154,7 @@ fn mutate(tokens: TokenStream, decisions: &mut impl Decisions) -> TokenStream {
     trees.into_iter().collect()
 }
 
-/// Counts in a block, found another way than the macro finds them; none where a name may hide
-/// something.
+/// Counts of a block, found independently of the macro. `None` for a count that an alias may hide.
 struct Counts {
     inputs: usize,
     outputs: usize,
@@ -176,7 +175,7 @@ fn counts(block: &TokenStream) -> Option<Counts> {
         ["Tensor", "[Tensor", "Vec<Tensor"].iter().any(|form| ty.starts_with(form)) && !integer(ty)
     };
     let returned = returned(&backward);
-    // `Grads`, or another name that may be one for a tuple: how many there are is not written.
+    // `Grads` or a possible alias of a tuple: the count is not visible.
     let named = matches!(returned.as_slice(), [one] if !one.contains("Tensor"));
     Some(Counts {
         inputs: inputs(&forward).iter().filter(|ty| is_input(ty)).count(),
@@ -211,7 +210,7 @@ fn inputs(sig: &syn::Signature) -> Vec<String> {
     params.map(|param| text(&param.ty)).collect()
 }
 
-/// What is returned, less a `Result` around it.
+/// The types that are returned, without a `Result` around them.
 fn returned(sig: &syn::Signature) -> Vec<String> {
     let syn::ReturnType::Type(_, ty) = &sig.output else { return Vec::new() };
     let mut ty = &**ty;
@@ -236,7 +235,7 @@ fn counts_agree(block: &TokenStream) -> bool {
     })
 }
 
-/// Whether backward of a formula returns one number for each that forward takes.
+/// Whether backward of a formula returns as many numbers as forward takes.
 fn formula_counts_agree(block: &TokenStream) -> bool {
     functions(block).is_none_or(|(forward, backward)| {
         let inputs = inputs(&forward);

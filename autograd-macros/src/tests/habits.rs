@@ -1,4 +1,4 @@
-//! The rules against the ways in which people write the same thing.
+//! The rules, applied to different ways to write the same code.
 
 use super::{held, run};
 
@@ -18,7 +18,7 @@ const TWICE: &str = "`save_for_backward` is called twice";
 fn a_second_call_among_the_same_statements_is_seen() {
     held(
         |body| forward(&format!("{body} x * 2.0").replace("SAVE", SAVE)),
-        // On another path, it is none too many; and what is not sure is left to the call of the op.
+        // A call on another path is no repetition. Uncertain cases are left to the check at run time.
         &[
             "if c { SAVE; return x * 1.0; } SAVE;",
             "match c { true => { SAVE; } false => SAVE, }",
@@ -91,7 +91,7 @@ fn a_default_names_no_other_parameter() {
 
 #[test]
 fn fields_of_a_context_are_distinguished_from_calls_of_it() {
-    // A field beside them, so that all that is done with the context is looked at.
+    // Together with a field, so that each use of the context is checked.
     for (body, fields) in [
         ("let a = ctx.kept + 1.0; y", "kept"),
         ("ctx.other::<f64>(x); ctx.kept = x; y", "kept"),

@@ -1,4 +1,4 @@
-// `dw` stands in the place of the gradient of `x`
+// `dw` is returned in the place of the gradient of `x`
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,4 +1,4 @@
-// what `allow(..)` takes
+// wrong arguments of `allow(..)`
 use autograd_core::prelude::*;
 
 #[py_layer(allow)]

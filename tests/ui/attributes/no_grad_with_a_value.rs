@@ -1,4 +1,4 @@
-// an argument that is malformed is told, and not what follows from it
+// a malformed argument is reported, but no errors that follow from it
 use autograd_core::prelude::*;
 
 #[py_layer(no_grad = true)]

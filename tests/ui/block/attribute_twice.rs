@@ -1,4 +1,4 @@
-// #[py_layer] stands on one block twice
+// #[py_layer] twice on one block
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,4 +1,4 @@
-// calls that are still being written: each is told once
+// unfinished calls: each is reported once
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,4 +1,4 @@
-// items that are still being written: what stands around them is read all the same
+// unfinished items: the items around them are still parsed
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,4 +1,4 @@
-// a signature that is still being written: the compiler tells it, and nothing else is told
+// an unfinished signature: only the compiler's error is reported
 use autograd_core::prelude::*;
 
 #[py_layer]

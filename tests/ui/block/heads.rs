@@ -1,4 +1,4 @@
-// several ops whose heads are wrong: each is told, and each can be called
+// several ops with wrong heads: each is reported, and each can be called
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,4 +1,4 @@
-// slips of `backward` and of what it returns, with gradients by name
+// misspelt `backward` and return types, with gradients by name
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,4 +1,4 @@
-// helpers with the names of what the macro makes
+// helpers with the names of generated functions
 use autograd_core::prelude::*;
 
 #[py_layer]

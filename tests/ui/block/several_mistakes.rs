@@ -1,4 +1,4 @@
-// several mistakes in several ops, each told once
+// several mistakes in several ops, each reported once
 use autograd_core::prelude::*;
 
 #[py_layer]

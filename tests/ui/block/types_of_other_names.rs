@@ -1,4 +1,4 @@
-// a type that there is not, named by `Self`
+// an undeclared type, named by `Self`
 use autograd_core::prelude::*;
 
 #[py_layer]

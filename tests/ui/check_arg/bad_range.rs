@@ -1,4 +1,4 @@
-// a range that has no end, none at all, and one behind what is no shape
+// a range without an end, an empty range, and a range after something other than a shape
 use autograd_core::prelude::*;
 
 #[py_layer(check(x = [2] in 0.., w = [2] in 1.0), check(x = Tensor::ones([2]) in 0.0..1.0, w = [2]))]

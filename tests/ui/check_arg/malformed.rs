@@ -1,4 +1,4 @@
-// what is no input, nothing at all, and nothing behind the word
+// malformed inputs, no inputs, and `check` alone
 use autograd_core::prelude::*;
 
 #[py_layer(check([2, 3], w = [3]), check(x = [2, 3], , w = [3]), check, check = [2, 3])]

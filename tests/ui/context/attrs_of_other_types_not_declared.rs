@@ -1,4 +1,4 @@
-// what `type Attrs` should be is told from what is kept
+// the suggested `type Attrs` follows from the stored value
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,4 +1,4 @@
-// kept in `forward` and read in `backward` without declarations: told where it is kept
+// saved in `forward` and read in `backward` without declarations: reported where it is saved
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,4 +1,4 @@
-// what is no tensor cannot be marked
+// only tensors can be marked
 use autograd_core::prelude::*;
 
 #[py_layer]

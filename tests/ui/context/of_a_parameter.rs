@@ -1,4 +1,4 @@
-// a context of a type parameter of `forward`: nothing is told of the parameter itself
+// a context of a type parameter of `forward`: no error about the parameter itself
 use autograd_core::prelude::*;
 
 trait Context {}

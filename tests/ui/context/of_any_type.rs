@@ -1,4 +1,4 @@
-// what is called `ctx` is the context
+// a parameter named `ctx` is the context
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,4 +1,4 @@
-// what is saved is read by a call, not from a field
+// saved tensors are read by a call, not from a field
 use autograd_core::prelude::*;
 
 #[py_layer]

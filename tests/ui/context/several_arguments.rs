@@ -1,4 +1,4 @@
-// what is kept and marked is given at once
+// saved and marked values are passed in one argument
 use autograd_core::prelude::*;
 
 #[py_layer]

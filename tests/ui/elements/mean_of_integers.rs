@@ -1,4 +1,4 @@
-// what averages is for floats
+// averages are for floats
 use autograd_core::prelude::*;
 
 fn average<T: Numeric>(x: &Tensor<T>) -> Tensor<T> {

@@ -1,4 +1,4 @@
-// an element type that there is not
+// an unsupported element type
 use autograd_core::prelude::*;
 
 fn names(_: &Tensor<String>) {}

@@ -1,4 +1,4 @@
-// an `f64` is the same for all elements
+// an `f64` is one number for all elements
 use autograd_core::prelude::*;
 
 #[py_layer(elementwise)]

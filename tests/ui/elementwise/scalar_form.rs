@@ -1,4 +1,4 @@
-// `scalar_op!` without gradients does not say what its inputs are
+// `scalar_op!` without gradients does not name its inputs
 use autograd_core::prelude::*;
 
 scalar_op!(Softplus: y = (1.0 + x.exp()).ln());

@@ -1,4 +1,4 @@
-// the gradient of what is no input, and a value of another name
+// the gradient of a name that is not an input, and a value with another name
 use autograd_core::prelude::*;
 
 scalar_op!(Square: y = x * x, dz = 2.0 * x * dy);

@@ -1,4 +1,4 @@
-// each mistake is told, in one compile
+// all mistakes are reported in one compile
 use autograd_core::prelude::*;
 
 #[py_layer(elementwise)]

@@ -1,4 +1,4 @@
-// a length that only `forward` knows, in what `backward` returns
+// a length that only `forward` knows, in the return type of `backward`
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,4 +1,4 @@
-// what backward returns is not held against an input that is wrong
+// no error about the gradient of an input that is itself wrong
 use autograd_core::prelude::*;
 
 #[py_layer]

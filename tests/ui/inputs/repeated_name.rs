@@ -1,4 +1,4 @@
-// two parameters of the same name are told once
+// two parameters of the same name are reported once
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,4 +1,4 @@
-// a slip of `Tensor`, where there is no other tensor
+// a misspelt `Tensor`, in a signature without another tensor
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,4 +1,4 @@
-// The inputs of `jvp` stand in the order of `forward`.
+// The inputs of `jvp` have the order of `forward`.
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,4 +1,4 @@
-// What is not declared cannot be read.
+// Undeclared values cannot be read.
 use autograd_core::prelude::*;
 
 #[py_layer]

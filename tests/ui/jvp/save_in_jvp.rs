@@ -1,4 +1,4 @@
-// What belongs to `forward` does not compile in `jvp`.
+// Calls that belong to `forward` do not compile in `jvp`.
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,4 +1,4 @@
-// A single tangent stands in no tuple.
+// A single tangent is returned without a tuple.
 use autograd_core::prelude::*;
 
 #[py_layer]

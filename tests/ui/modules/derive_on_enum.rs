@@ -1,4 +1,4 @@
-// `#[derive(Module)]` stands on structs.
+// `#[derive(Module)]` is for structs only.
 use autograd_core::nn::{Linear, Module};
 
 #[derive(Module)]

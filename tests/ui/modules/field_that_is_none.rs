@@ -1,4 +1,4 @@
-// A field that holds no parameters is named, with what to do; the others are not.
+// A field without parameters is reported with a fix; the other fields are not.
 use autograd_core::nn::{Linear, Module};
 use autograd_core::prelude::*;
 

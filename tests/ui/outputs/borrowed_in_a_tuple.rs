@@ -1,4 +1,4 @@
-// the same in a tuple
+// an output by reference in a tuple, without a lifetime
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,4 +1,4 @@
-// backward asks for a value that there is not
+// backward takes a value that does not exist
 use autograd_core::static_graph::py_func;
 use ndarray::{ArrayD, ArrayViewD};
 

@@ -1,4 +1,4 @@
-// what a py_func takes and returns, asked by a wrapper's bounds
+// bounds on the parameters and results of a py_func, in a wrapper
 use autograd_core::static_graph::{PyFuncParam, PyFuncReturn, PyFuncValue};
 
 fn takes<P: PyFuncParam>() {}

@@ -1,4 +1,4 @@
-// functions that take or return something else than arrays and tensors, and what is no function: case H25
+// functions that take or return other types than arrays and tensors, and values that are not functions: case H25
 use autograd_core::static_graph::Program;
 use ndarray::{ArrayD, ArrayViewD};
 

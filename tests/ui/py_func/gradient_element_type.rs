@@ -1,4 +1,4 @@
-// gradients of another element type than what they belong to
+// gradients whose element type differs from that of their input or output
 use autograd_core::static_graph::py_func;
 use ndarray::{ArrayD, ArrayViewD};
 

@@ -1,4 +1,4 @@
-// a function of a block that takes or returns another type is told at its name
+// a function of a block that takes or returns another type is reported at its name
 use autograd_core::static_graph::py_func;
 use ndarray::ArrayViewD;
 

@@ -1,4 +1,4 @@
-// what a block of #[py_func] cannot have
+// items and qualifiers that a block of #[py_func] cannot have
 use autograd_core::static_graph::py_func;
 use ndarray::{ArrayD, ArrayViewD};
 

@@ -1,4 +1,4 @@
-// `type Attrs` borrows what does not live long enough
+// `type Attrs` borrows a value that does not live long enough
 use autograd_core::prelude::*;
 
 #[py_layer]

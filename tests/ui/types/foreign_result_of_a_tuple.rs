@@ -1,4 +1,4 @@
-// the same of several outputs
+// another type that is called `Result`, around several outputs
 use autograd_core::prelude::*;
 
 enum Result<T, E> {

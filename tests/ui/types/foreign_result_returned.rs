@@ -1,4 +1,4 @@
-// the same of backward
+// another type that is called `Result`, returned by backward
 use autograd_core::prelude::*;
 
 enum Result<T, E> {

@@ -1,4 +1,4 @@
-// the same, saved
+// another type that is called `Vec`, saved
 use autograd_core::prelude::*;
 
 struct Vec<T>(T);

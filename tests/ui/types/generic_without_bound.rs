@@ -1,4 +1,4 @@
-// a generic op of whose element type nothing is asked
+// a generic op whose element type has no bound
 use autograd_core::prelude::*;
 
 #[py_layer]

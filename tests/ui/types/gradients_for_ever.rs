@@ -1,4 +1,4 @@
-// what backward gets lives no longer than the call
+// the gradients that backward gets live no longer than the call
 use autograd_core::prelude::*;
 
 #[py_layer]

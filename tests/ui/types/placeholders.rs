@@ -1,4 +1,4 @@
-// `_` in place of a type is told once, with the type to write
+// `_` in place of a type is reported once, with the type to write
 use autograd_core::prelude::*;
 
 #[py_layer]

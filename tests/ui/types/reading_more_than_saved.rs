@@ -1,4 +1,4 @@
-// reading more saved tensors than there are
+// reading more tensors than are saved
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,4 +1,4 @@
-// a generic struct without `#[derive(Saved)]` is told once
+// a generic struct without `#[derive(Saved)]` is reported once
 use autograd_core::prelude::*;
 
 struct Parts<T: Float> {

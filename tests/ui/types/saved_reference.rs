@@ -1,4 +1,4 @@
-// what is saved is kept by value
+// saved values are owned
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,4 +1,4 @@
-// a `String` among what is saved
+// a `String` among the saved values
 use autograd_core::prelude::*;
 
 #[py_layer]

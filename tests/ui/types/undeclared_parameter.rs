@@ -1,4 +1,4 @@
-// a type parameter that nothing declares is told as in plain Rust: where it stands, once for each place
+// an undeclared type parameter is reported as in plain Rust: once at each place
 use autograd_core::prelude::*;
 
 #[py_layer]

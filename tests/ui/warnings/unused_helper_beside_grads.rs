@@ -1,4 +1,4 @@
-// a helper that nobody calls is told as usual, also where gradients have names
+// an unused helper gets the usual warning, also if gradients have names
 #![deny(dead_code)]
 use autograd_core::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `apply`, `try_apply`, the builder, and what checks a backward that was written by hand.
+//! `apply`, `try_apply`, the builder, and the check of a backward written by hand.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
@@ -12,7 +12,7 @@ use crate::library::private;
 use crate::tokens::{local, text};
 
 impl Expansion<'_> {
-    /// `apply`, `try_apply` and the builder, and what checks a backward that was written by hand.
+    /// `apply`, `try_apply`, the builder, and the check of a backward written by hand.
     pub(super) fn calls(&self, forward: &Forward) -> TokenStream {
         let layer = |named| self.op.layer(&private(), true, named);
         let Some(named) = layer(true) else { return TokenStream::new() };
@@ -28,7 +28,7 @@ impl Expansion<'_> {
         quote!(#types #calls #check #names #builder)
     }
 
-    /// The calls of an op with an input whose type the compiler refuses.
+    /// The calls of an op with an input whose type the compiler rejects.
     pub(super) fn loose(&self, forward: &Forward) -> TokenStream {
         let (p, op) = (private(), &self.op);
         let output = op.output(&p, &quote!(::core::primitive::f64));
@@ -36,7 +36,7 @@ impl Expansion<'_> {
         crate::fallback::loose(&p, &op.generics, &op.name, &op.self_ty, &names, &output)
     }
 
-    /// The plain parameters, by value or lent.
+    /// The plain parameters, by value, or with `lent` before the type.
     pub(super) fn plain(&self, forward: &Forward, lent: Option<TokenStream>) -> Vec<TokenStream> {
         let plain = forward.of(Kind::Plain);
         let typed = plain.map(|param| (&param.ident, self.op.plain_type(param)));
@@ -49,7 +49,7 @@ impl Expansion<'_> {
         let fields = forward.of(Kind::Plain).map(|param| &param.ident);
         let fields = fields.map(|ident| quote!(#ident: ::core::clone::Clone::clone(#ident)));
         let fields: Vec<_> = fields.collect();
-        // A formula, compiled for what it is given.
+        // A formula, compiled for its numbers of arguments and results.
         let name = self.struct_name("Formula");
         let formulas = self.given(forward);
         let compiled = |which: usize| {
@@ -118,7 +118,7 @@ impl Expansion<'_> {
                 }
             }
         });
-        // Without parameters, what is true of one call is true of all.
+        // Without parameters all calls are alike, so one check is enough.
         let once = self.op.backward.is_some() && self.args.surrogate.is_none() && alone;
         let checked = (once && self.args.verify.is_none()).then(|| {
             quote! {
@@ -139,7 +139,7 @@ impl Expansion<'_> {
                 #p::Result::Ok(#result)
             },
         };
-        // An op that is called is no dead code.
+        // Constructs the op, so that it is not reported as dead code.
         quote! {{
             let _ = #name;
             #op_value
@@ -177,7 +177,7 @@ impl Expansion<'_> {
         if self.args.surrogate.is_some() {
             return None;
         }
-        // Numbers without a default are tried with some; other types the macro knows nothing of.
+        // Numbers without a default are tried with sample values. For other types the macro has no values.
         let value = local("value");
         let given = forward.of(Kind::Plain).map(|param| match &param.default {
             Some(default) => Some(default.to_token_stream()),

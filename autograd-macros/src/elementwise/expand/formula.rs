@@ -1,4 +1,4 @@
-//! The formulas of forward, of backward and of what is derived, each a struct with its parameters.
+//! The formulas of forward, of backward and of the derived gradients, each a struct with its parameters.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
@@ -10,7 +10,7 @@ use crate::model::Returned;
 use crate::tokens::plain_name;
 
 impl Expansion<'_> {
-    /// What is the same in every call, and the formulas: one struct of the plain parameters, by their number.
+    /// The op's constants, and its formulas: a struct of the plain parameters with a number for each formula.
     pub(super) fn formulas(&self, forward: &Forward) -> TokenStream {
         let (info, pair, name) =
             (self.info(forward), self.pair(forward), self.struct_name("Formula"));
@@ -30,8 +30,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// What each formula is given, and how many numbers it gives: that of forward, what is derived from it, and
-    /// that of a backward by hand.
+    /// The arguments and the number of results of each formula: forward, the derived gradients, and a
+    /// backward written by hand.
     pub(super) fn given(&self, forward: &Forward) -> Vec<(Given, usize)> {
         let gradients = forward.differentiable().len();
         let given = |keeps: &dyn Fn(&Meant) -> bool| Given::new(forward, keeps);
@@ -109,7 +109,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// A call of forward, as an array; along an input where one is named.
+    /// A call of forward, with an array as result. `along`: the input to differentiate by, if any.
     pub(super) fn call_forward(&self, forward: &Forward, along: Option<&Ident>) -> TokenStream {
         let p = private();
         let op = &self.op.name;
@@ -147,7 +147,7 @@ impl Expansion<'_> {
         as_array(&call, &backward.returned)
     }
 
-    /// The gradients by forward-mode numbers over the same formula.
+    /// The gradients, computed with dual numbers by the same formula.
     pub(super) fn derived(&self, forward: &Forward) -> TokenStream {
         let p = private();
         let grads: Vec<_> = (0..forward.outputs.parts.len())
@@ -161,7 +161,7 @@ impl Expansion<'_> {
     }
 }
 
-/// A plain parameter of a formula.
+/// The clone of a plain parameter of a formula.
 fn clone_of(ident: &Ident) -> TokenStream {
     quote!(::core::clone::Clone::clone(&self.#ident))
 }

@@ -1,18 +1,18 @@
-//! What a formula is given.
+//! The arguments of a formula.
 
 use proc_macro2::Ident;
 
 use crate::elementwise::model::{Forward, Kind, Meant};
 use crate::tokens::local;
 
-/// Inputs that are numbers, outputs and gradients, in this order; and masks.
+/// The arguments: first numbers (inputs, outputs, gradients, in this order), then masks.
 pub(super) struct Given {
     pub(super) numbers: Vec<(Ident, Meant)>,
     pub(super) masks: Vec<(Ident, Meant)>,
 }
 
 impl Given {
-    /// What is kept of all that has a name.
+    /// Selects the arguments among all named values.
     pub(super) fn new(forward: &Forward, keeps: impl Fn(&Meant) -> bool) -> Self {
         let kind = |meant: &Meant| match meant {
             Meant::Input(at) => forward.params[*at].kind,
@@ -31,7 +31,7 @@ impl Given {
     }
 }
 
-/// The local that holds what is given under a name.
+/// The local variable for the argument of this name.
 pub(super) fn given_name(name: &str) -> Ident {
     local(&format!("given_{name}"))
 }

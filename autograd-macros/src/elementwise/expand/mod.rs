@@ -46,7 +46,7 @@ impl Expansion<'_> {
             (None, _) => TokenStream::new(),
         };
         let test = self.test();
-        // The struct of the gradients is seen by this block only.
+        // Only this block sees the struct of the gradients.
         let block = match self.grads() {
             None => block,
             Some(grads) => quote! {
@@ -75,7 +75,7 @@ impl Expansion<'_> {
         vis.map_or_else(TokenStream::new, ToTokens::to_token_stream)
     }
 
-    /// `Grads`, where backward returns it: a field for each differentiable input.
+    /// `Grads`, if backward returns it: a field for each differentiable input.
     fn grads(&self) -> Option<TokenStream> {
         let forward = self.op.forward.as_ref()?;
         self.op.backward.as_ref().filter(|of| of.returned.by_name().is_some())?;
@@ -92,7 +92,7 @@ impl Expansion<'_> {
         })
     }
 
-    /// Inlined into the loops, and generic where that was left out.
+    /// The user's function: always inlined into the loops, and made generic if the user left that out.
     fn user_function(&self, function: &Function) -> TokenStream {
         if let Mode::Reported(reported) = &self.mode {
             return fallback::silenced(reported, &self.with_lane(function));
@@ -104,7 +104,7 @@ impl Expansion<'_> {
         let (doc, attrs) = self.op.kept_attributes(function);
         let inline =
             (!attrs.iter().any(|attr| is(attr, &["inline"]))).then(|| quote!(#[inline(always)]));
-        // Called in the formulas' expansion, which is absent after an error.
+        // The calls are in the formulas' expansion, which is absent after an error.
         let unused = match self.mode {
             Mode::Full => quote! {
                 #[cfg_attr(clippy, allow(
@@ -158,7 +158,7 @@ impl Expansion<'_> {
         function
     }
 
-    /// `if x.gt(0.0) {` with a proof that this is no mask.
+    /// Adds a proof that the condition is not a mask to `if x.gt(0.0) {`.
     fn conditions(&self, body: TokenStream) -> Option<TokenStream> {
         rewritten(body, &mut |trees, at| {
             let word = matches!(&trees[at], TokenTree::Ident(word) if word == "if");
@@ -191,7 +191,7 @@ impl Expansion<'_> {
     }
 }
 
-/// `Real<L>` for `Real`, and so for `Mask`; none where neither stands without it.
+/// Writes `Real<L>` for `Real`, and `Mask<L>` for `Mask`. `None` if nothing is replaced.
 fn completed(tokens: TokenStream, lane: &Ident) -> Option<TokenStream> {
     rewritten(tokens, &mut |trees, at| {
         let TokenTree::Ident(name) = &trees[at] else { return None };

@@ -124,7 +124,7 @@ pub fn step() -> Option<Work> {
                 hidden = hidden.apply_op1(Tanh)?;
             }
         }
-        // What candle-nn's loss does.
+        // As candle-nn's loss.
         let shifted = hidden.broadcast_sub(&hidden.max_keepdim(D::Minus1)?)?;
         let sums = shifted.exp()?.sum_keepdim(D::Minus1)?.log()?;
         let log_softmax = shifted.broadcast_sub(&sums)?;

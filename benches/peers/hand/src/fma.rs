@@ -1,10 +1,10 @@
-//! How many multiply-adds the widest vectors do, from registers.
+//! The rate of multiply-adds of the widest vectors, from registers.
 
 use kit::Work;
 
 use crate::simd::widest;
 
-/// Independent sums, so that none waits for the last: 16 registers of the widest kind.
+/// Independent sums, so that none waits for another: 16 registers of the widest kind.
 const SUMS: usize = 256;
 const STEPS: usize = 1 << 14;
 
@@ -30,6 +30,6 @@ pub fn peak() -> Option<Work> {
         run(&mut sums, std::hint::black_box(0.5), std::hint::black_box(0.25));
         sums[0]
     };
-    // The answer is told in operations, for the runner to divide by.
+    // The answer is the number of operations, by which the runner divides.
     Work::new(work, |_| vec![OPERATIONS])
 }

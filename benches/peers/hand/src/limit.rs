@@ -1,5 +1,5 @@
-//! What the machine can do: one loop of vector instructions a pass, into buffers that exist already;
-//! no tensor, no graph, no allocation.
+//! The limit of the machine: one loop of vector instructions for each pass, into existing buffers, without
+//! tensors, graph or allocations.
 
 use kit::{ABC, ELEMENTWISE, Work, input_f32, widened};
 
@@ -9,7 +9,7 @@ use crate::simd::widest;
 /// is not needed for an error of 1.2 units in the last place.
 #[inline(always)]
 fn tanh_of(x: f32) -> f32 {
-    // Its low bits, and so those of `t`, have the exponent's bias in them.
+    // The low bits of this number, and so those of `t`, include the exponent's bias.
     const MAGIC: f32 = 12_582_912.0 + 127.0;
     const TWO_LOG2_E: f32 = 2.0 * std::f32::consts::LOG2_E;
     let a = x.abs();
@@ -66,7 +66,7 @@ widest!(pub tanh_grads(y: &[f32], dy: &[f32], dx: &mut [f32]) = tanh_grad_of_all
 pub enum Passes {
     /// No gradient.
     Forward,
-    /// One each way, as a formula has them.
+    /// One forward and one backward, as for a formula.
     Two,
     /// One of tanh, one of its slope and one of the product.
     Three,
@@ -90,7 +90,7 @@ pub fn tanh(n: usize, passes: Passes) -> Option<Work> {
     into_buffers(work)
 }
 
-/// Work whose results stay in its buffers, where they are seen.
+/// Work whose results stay in its buffers and are read there.
 fn into_buffers(mut work: impl FnMut(&mut dyn FnMut(&[f32])) + 'static) -> Option<Work> {
     let mut first = Vec::new();
     work(&mut |result| first = widened(result));
@@ -125,7 +125,7 @@ fn relu_of(y: &mut [f32]) {
     }
 }
 
-/// In sixteen times sixteen sums, which do not wait for each other.
+/// Sums in sixteen times sixteen independent partial sums.
 #[inline(always)]
 fn sum_of(y: &[f32], total: &mut f32) {
     let mut sums = [0.0_f32; 256];
@@ -139,7 +139,7 @@ fn sum_of(y: &[f32], total: &mut f32) {
     *total = rest + sums.iter().sum::<f32>();
 }
 
-/// What relu lets through of a gradient that is one number.
+/// The gradient of relu for an output gradient that is one number.
 #[inline(always)]
 fn relu_grad_of(relu: &mut [f32], dy: f32) {
     for relu in relu {
@@ -154,7 +154,7 @@ widest!(relu(y: &mut [f32]) = relu_of);
 widest!(sum(y: &[f32], total: &mut f32) = sum_of);
 widest!(relu_grad(relu: &mut [f32], dy: f32) = relu_grad_of);
 
-/// A pass an op, as an eager engine has it, with every buffer used again.
+/// One pass for each op, as in an eager engine, with reused buffers.
 pub fn scalars() -> Option<Work> {
     let x = input_f32(ELEMENTWISE);
     let (mut y, mut out) = (vec![0.0; ELEMENTWISE], vec![0.0; ELEMENTWISE]);
@@ -166,7 +166,7 @@ pub fn scalars() -> Option<Work> {
         relu(&mut y);
         times(&y, c, &mut out);
         sum(&out, &mut total);
-        // Backward: the gradient of the sum is one number, and that of what was added is its own.
+        // Backward: the gradient of the sum is one number, and addition passes it on unchanged.
         relu_grad(&mut y, c * std::hint::black_box(1.0));
         scale(&mut y, a);
         see(&y);
@@ -209,7 +209,7 @@ pub fn tensors() -> Option<Work> {
         relu(&mut y);
         times_each(&y, &c, &mut out);
         sum(&out, &mut total);
-        // The gradient of c is what relu gave.
+        // The gradient of c is the one that relu returned.
         relu_grad_each(&y, &c, &mut db);
         times_each(&db, &x, &mut da);
         times_each(&db, &a, &mut dx);

@@ -1,5 +1,5 @@
-//! Without any library of autograd: `ndarray`, what a user would write by hand; `limit`, what the
-//! machine can do; `prototype`, the least that a define-by-run engine does.
+//! Without an autograd library: `ndarray`, the code that a user would write by hand; `limit`, the limit of
+//! the machine; `prototype`, the minimum of a define-by-run engine.
 
 mod fma;
 mod limit;

@@ -1,5 +1,5 @@
-//! The three products of a matrix product and its backward, by the fastest kernels there are in
-//! Rust: the `gemm` crate with AVX-512, which its users have to ask for.
+//! The three products of a matrix product and its backward, by the fastest kernels in Rust: those of
+//! the `gemm` crate with AVX-512, which users must enable.
 
 use gemm::Parallelism;
 use kit::{Work, input};
@@ -40,7 +40,7 @@ pub fn multiply<T: Number + 'static>(
 ) {
     assert_eq!(out.len(), m * n);
     let (zero, one) = (T::of(0.0), T::of(1.0));
-    // SAFETY: the callers' matrices have these shapes, and `out` is nobody else's.
+    // SAFETY: the callers' matrices have these shapes, and `out` is not aliased.
     unsafe {
         gemm::gemm(
             m,

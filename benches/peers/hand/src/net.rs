@@ -1,4 +1,4 @@
-//! W6 by hand: a step of training of the net, its derivatives written out.
+//! W6 by hand: a training step of the net, with explicit derivatives.
 
 use kit::{BATCH, RATE, WIDTHS, Work, classes, input_f32, weights};
 use ndarray::ArrayView2;
@@ -6,10 +6,10 @@ use ndarray::ArrayView2;
 use crate::limit::{tanh_grads, tanhs};
 use crate::matrix::{Strided, multiply};
 
-/// `out = a b` of m x k and k x n; either factor may lie transposed.
+/// `out = a b` of m x k and k x n; either factor may be stored transposed.
 pub type Product = fn((usize, usize, usize), &[f32], bool, &[f32], bool, &mut [f32]);
 
-/// By rows, or by columns if it lies transposed.
+/// Strides by rows, or by columns if the matrix is stored transposed.
 fn strided(data: &[f32], transposed: bool, rows: usize, columns: usize) -> Strided<f32> {
     if transposed { Strided::rows(data, rows).t() } else { Strided::rows(data, columns) }
 }
@@ -48,7 +48,7 @@ struct Layer {
     w: Vec<f32>,
     b: Vec<f32>,
     dw: Vec<f32>,
-    /// What it gives, and the gradient of what it has before its activation.
+    /// The output, and the gradient of the value before the activation.
     y: Vec<f32>,
     dy: Vec<f32>,
 }
@@ -63,7 +63,7 @@ impl Layer {
         }
     }
 
-    /// Moves weights and bias; `x` is what forward was given.
+    /// Updates weights and bias. `x` is the input of forward.
     fn update(&mut self, product: Product, x: &[f32]) {
         product((self.inputs, BATCH, self.outputs), x, true, &self.dy, false, &mut self.dw);
         for (w, dw) in self.w.iter_mut().zip(&self.dw) {
@@ -117,7 +117,7 @@ fn activate(layer: &mut Layer, scratch: &mut Vec<f32>) {
     std::mem::swap(&mut layer.y, scratch);
 }
 
-/// The loss; the gradient goes to `layer.dy`.
+/// Returns the loss, and writes the gradient to `layer.dy`.
 fn softmax_cross_entropy(layer: &mut Layer, classes: &[usize]) -> f32 {
     let rows = layer.y.chunks_exact(layer.outputs);
     let mut loss = 0.0;
@@ -137,7 +137,7 @@ fn softmax_cross_entropy(layer: &mut Layer, classes: &[usize]) -> f32 {
     loss / BATCH as f32
 }
 
-/// The gradient of what `before` has before its activation.
+/// Computes the gradient of the value before the activation of `before`.
 fn back(product: Product, after: &Layer, before: &mut Layer, scratch: &mut Vec<f32>) {
     scratch.resize(before.y.len(), 0.0);
     let shape = (BATCH, after.outputs, after.inputs);

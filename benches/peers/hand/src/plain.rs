@@ -65,7 +65,7 @@ pub fn tensors() -> Option<Work> {
         Zip::from(&mut db).and(&relu).and(&c).for_each(|db, &relu, &c| {
             *db = if relu > 0.0 { c } else { 0.0 };
         });
-        // The gradient of c is what relu gave.
+        // The gradient of c is the one that relu returned.
         (sum, &db * &a, &db * &x, db, relu)
     };
     Work::new(work, |(_, dx, da, ..)| widened(&(dx + da).to_vec()))

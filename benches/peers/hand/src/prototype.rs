@@ -1,5 +1,5 @@
-//! The least that a define-by-run engine does: a tensor is one allocation with small data inline, a
-//! node a second, its boxed pullback a third; no shapes, one input a node, nothing checked.
+//! The minimum of a define-by-run engine: one allocation for a tensor with inline data, one for a node,
+//! one for its boxed pullback; no shapes, one input for each node, no checks.
 
 use std::sync::Arc;
 

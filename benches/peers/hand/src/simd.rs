@@ -1,4 +1,4 @@
-//! Loops compiled for the widest vectors that the CPU is found to have.
+//! Loops compiled for the widest vectors that the CPU supports at run time.
 
 /// `widest!(name(arguments) = inlined)` is a function `name` that calls `inlined`.
 macro_rules! widest {

@@ -1,13 +1,13 @@
-//! What every peer's process has in common: the inputs of the rows, the clock, and the words it
-//! speaks with the runner.
+//! The code that all peers' processes share: the inputs of the rows, the clock, and the protocol
+//! with the runner.
 //!
 //! A peer reads one request a line and answers with one line:
 //!
 //! | request | answer |
 //! |---|---|
-//! | `answer ROW` | `numbers ..`, up to 64 of those that the row's work computes, or `none` |
+//! | `answer ROW` | `numbers ..`, up to 64 of the numbers that the row's work computes, or `none` |
 //! | `turn ROW SECONDS` | `seconds S`: of one repetition, over a turn of about that length |
-//! | `peak ROW` | `bytes B`: by how much the work, done once, raised the peak of memory, files apart |
+//! | `peak ROW` | `bytes B`: the rise of peak memory when the work runs once, without file pages |
 
 use std::hint::black_box;
 use std::io::{BufRead, Write};
@@ -29,26 +29,26 @@ pub const ELEMENTWISE: usize = 4_000_000;
 pub const ABC: [f32; 3] = [1.5, -0.25, 0.75];
 /// The scalars of W7: what the chain multiplies by and adds, in turn.
 pub const SCALARS: [f64; 2] = [0.999_5, 0.000_25];
-/// The net of W6: its widths, its batch, and how far a step goes.
+/// The net of W6: its widths, its batch, and the learning rate.
 pub const WIDTHS: [usize; 4] = [64, 256, 256, 10];
 pub const BATCH: usize = 128;
 pub const RATE: f64 = 0.01;
-/// Pictures that are convolved, with what, and what comes of it: pictures that are pooled.
+/// Shapes of a convolution: input, kernels, and output, which is also the input of the pooling.
 pub const PICTURES: [usize; 4] = [32, 16, 32, 32];
 pub const KERNELS: [usize; 4] = [32, 16, 3, 3];
 pub const MAPS: [usize; 4] = [32, 32, 32, 32];
 
-/// One way to do a row's work.
+/// A peer's implementation of a row.
 pub struct Work {
     run: Box<dyn FnMut()>,
     numbers: Vec<f64>,
     repeats: usize,
-    /// By how much doing the work raised the peak of memory, in bytes.
+    /// The rise of peak memory during the work, in bytes.
     peak: Option<usize>,
 }
 
 impl Work {
-    /// `work` is done once here, for its numbers.
+    /// Runs `work` once, for its numbers.
     pub fn new<R>(
         mut work: impl FnMut() -> R + 'static,
         numbers: impl FnOnce(R) -> Vec<f64>,
@@ -80,14 +80,14 @@ impl Work {
     }
 }
 
-/// At most 64 numbers, evenly spread; the last is the last.
+/// At most 64 numbers, evenly spread, including the last.
 fn sample(all: &[f64]) -> Vec<f64> {
     let n = all.len().min(64);
     (1..=n).map(|i| all[i * all.len() / n - 1]).collect()
 }
 
-/// Answers requests until there are no more. `rows` makes the work of a row, if the peer has it;
-/// the work of the last row alone is kept.
+/// Answers requests until the input ends. `rows` creates the work of a row, if the peer has it. Only the
+/// work of the last row is kept.
 pub fn serve(rows: impl Fn(&str) -> Option<Work>) {
     let mut last: Option<(String, Option<Work>)> = None;
     for line in std::io::stdin().lock().lines() {
@@ -122,25 +122,25 @@ fn say(line: &str) {
     writeln!(out, "{line}").and_then(|()| out.flush()).expect("the runner listens");
 }
 
-/// Makes the peak of memory what is in use now, and tells it; Linux can.
+/// Resets the peak of memory to the current use, and returns it. `None` on other systems than Linux.
 fn forget_peak() -> Option<usize> {
     std::fs::write("/proc/self/clear_refs", "5").ok()?;
     own("VmRSS:")
 }
 
-/// A line of `/proc/self/status` less the pages of files: a program's code is read as it runs.
+/// A line of `/proc/self/status` without file pages: a program's code is loaded as it runs.
 fn own(name: &str) -> Option<usize> {
     Some(memory(name)?.saturating_sub(memory("RssFile:")?))
 }
 
-/// A line of `/proc/self/status`, in bytes; Linux has it.
+/// A line of `/proc/self/status`, in bytes; `None` on other systems than Linux.
 fn memory(name: &str) -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse::<usize>().ok().map(|kib| kib * 1024)
 }
 
-/// The size that a row's name ends in: `W7-1000` is 1000.
+/// The size at the end of a row's name: 1000 for `W7-1000`.
 pub fn size(row: &str) -> usize {
     row.rsplit('-').next().and_then(|n| n.parse().ok()).expect("the row's name ends in a size")
 }
@@ -168,15 +168,15 @@ pub fn weights(widths: &[usize]) -> Vec<(Vec<f32>, Vec<f32>)> {
     layers.map(|w| (scaled_f32(w[0] * w[1], 0.05), scaled_f32(w[1], 0.05))).collect()
 }
 
-/// The class of each example of a batch.
-/// The sides of a matrix of which elements are moved.
+/// The sides of a matrix whose elements are moved.
 pub const SIDE: usize = 1000;
 
-/// So many places on an axis of [`SIDE`] elements.
+/// `n` indices on an axis of [`SIDE`] elements.
 pub fn places(n: usize) -> Vec<i64> {
     (0..n).map(|i| (i * 7919 % SIDE) as i64).collect()
 }
 
+/// The class of each example of a batch.
 pub fn classes(batch: usize, classes: usize) -> Vec<usize> {
     (0..batch).map(|i| i * 7 % classes).collect()
 }

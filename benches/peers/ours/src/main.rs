@@ -1,4 +1,4 @@
-//! autograd-core, as its documentation would have a user write it.
+//! autograd-core, used as its documentation recommends.
 
 mod formulas;
 mod moves;

@@ -27,7 +27,7 @@ pub fn step() -> Option<Work> {
     three_steps(work)
 }
 
-/// The answer of a step of training is what the first three lose.
+/// A training step whose answer is the losses of the first three steps.
 fn three_steps(mut step: impl FnMut() -> f64 + 'static) -> Option<Work> {
     let first = [step(), step()];
     Work::new(step, move |third| vec![first[0], first[1], third])

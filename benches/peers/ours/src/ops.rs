@@ -29,7 +29,7 @@ pub fn leaf<T: Float>(data: Vec<T>, shape: &[usize]) -> Tensor<T> {
     x
 }
 
-/// The leaf's gradient, which it has no longer.
+/// Takes the leaf's gradient.
 pub fn take<T: Float>(x: &Tensor<T>) -> Tensor<T> {
     let grad = x.grad().expect("x wants a gradient");
     x.clear_grad();
@@ -44,7 +44,7 @@ pub fn chain(backward: bool) -> Option<Work> {
     chain_of(|x| CusTanh::apply(x), backward)
 }
 
-/// An op of six numbers after itself.
+/// A chain of one op on six numbers.
 pub fn chain_of(
     op: impl Fn(&Tensor<f64>) -> Tensor<f64> + 'static,
     backward: bool,
@@ -64,7 +64,7 @@ pub fn chain_of(
     Work::new(work, numbers)
 }
 
-/// Of a batch that is gone before the next one comes.
+/// For a batch that is dropped before the next one is created.
 pub fn from_vec() -> Option<Work> {
     let batch = input_f32(BATCH_ELEMENTS);
     Work::new(move || Tensor::from(batch.clone()), numbers)

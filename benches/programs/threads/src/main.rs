@@ -1,9 +1,9 @@
-//! What two threads take of the time of one, for ops and sizes; a table for `docs/benchmarks.md`.
+//! Ratios of the times of two threads and of one, for ops and sizes; a table for `docs/benchmarks.md`.
 //!
-//! One and two threads take turns, so that a slow moment of the machine meets both. First the ops stand
-//! alone, so that the second thread sleeps when a turn begins; then a large product comes before each
-//! turn, as one does in a step of training, and it is awake; last it is kept awake. What the two cores have to do with each
-//! other is printed too: on a virtual machine it may change by the minute.
+//! One and two threads take turns, so that a slow moment of the machine affects both. In the first table
+//! the second thread sleeps when a turn begins. In the second it is awake after a large product, as in a
+//! training step. In the third it is kept awake. The program also prints the latency between the two
+//! cores: on a virtual machine it may change by the minute.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use autograd_core::optim::{Adam, Optimizer};
 use autograd_core::{Tensor, set_num_threads, with_threads_awake};
 
-/// A turn lasts about so long, and there are so many.
+/// The approximate seconds of a turn, and the number of turns.
 const TURN: f64 = 0.004;
 const TURNS: usize = 25;
 
@@ -20,7 +20,7 @@ fn numbers(n: usize) -> Tensor<f32> {
     Tensor::from((0..n).map(|i| ((i * 37 % 101) as f32 - 50.0) / 25.0).collect::<Vec<_>>())
 }
 
-/// About square, of `n` elements or a few less.
+/// A square matrix of at most `n` elements.
 fn matrix(n: usize) -> Tensor<f32> {
     let side = (n as f64).sqrt() as usize;
     numbers(side * side).reshape([side, side])
@@ -86,7 +86,7 @@ fn seconds(repeats: usize, work: &mut dyn FnMut()) -> f64 {
     start.elapsed().as_secs_f64() / repeats as f64
 }
 
-/// The median of what each pair of turns gives.
+/// The median of the ratios of the pairs of turns.
 fn ratio(mut work: Box<dyn FnMut()>, before: &dyn Fn()) -> f64 {
     let mut repeats = 1;
     while seconds(repeats, &mut work) * (repeats as f64) < TURN {
@@ -106,7 +106,7 @@ fn ratio(mut work: Box<dyn FnMut()>, before: &dyn Fn()) -> f64 {
     ratios[TURNS / 2]
 }
 
-/// How long it takes until what one core wrote has come back from the other.
+/// The time for a write of one core to reach the other and be answered.
 fn round_trip() -> Duration {
     const TRIPS: usize = 100_000;
     let turn = AtomicUsize::new(0);

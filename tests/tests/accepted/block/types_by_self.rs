@@ -1,4 +1,4 @@
-// `Self::Saved` and `Self::Attrs` are what the block declares
+// `Self::Saved` and `Self::Attrs` are the types that the block declares
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,4 +1,4 @@
-// `check(..)` costs nothing outside of tests, and may stand beside other arguments
+// `check(..)` costs nothing outside of tests, and can be combined with other arguments
 #![deny(warnings)]
 use autograd_core::prelude::*;
 
