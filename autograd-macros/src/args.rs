@@ -15,7 +15,7 @@ use crate::tokens::parts;
 pub(crate) struct Args {
     pub(crate) no_grad: Option<Span>,
     /// Whether a malformed `no_grad` was reported, so that the missing backward is not.
-    pub(crate) meant_no_grad: bool,
+    pub(crate) malformed_no_grad: bool,
     pub(crate) once_differentiable: Option<Span>,
     /// Set if backward is deliberately not the derivative.
     pub(crate) surrogate: Option<Span>,
@@ -37,14 +37,14 @@ pub(crate) struct Reduce {
 }
 
 /// The attribute, and the list of its arguments as messages show it.
-pub(crate) type Takes = (&'static str, &'static str);
+pub(crate) type AttributeArgs = (&'static str, &'static str);
 
-pub(crate) const LAYER: Takes = (
+pub(crate) const LAYER: AttributeArgs = (
     "#[py_layer]",
     "elementwise, no_grad, once_differentiable, surrogate, check(..), crate = path, allow(..)",
 );
 
-pub(crate) const ELEMENTWISE: Takes = (
+pub(crate) const ELEMENTWISE: AttributeArgs = (
     "#[py_layer(elementwise)]",
     "elementwise, reduce = sum, reduce = mean(-1), surrogate, verify, check(..), crate = path",
 );
@@ -52,7 +52,7 @@ pub(crate) const ELEMENTWISE: Takes = (
 const WARNINGS: [&str; 2] = ["unread_saved", "none_gradient"];
 
 /// Parses the arguments one by one, so that each mistake is reported.
-pub(crate) fn parse(tokens: TokenStream, takes: &Takes, errors: &mut Errors) -> Args {
+pub(crate) fn parse(tokens: TokenStream, takes: &AttributeArgs, errors: &mut Errors) -> Args {
     let mut args = Args::default();
     for (part, comma) in parts(tokens) {
         if part.is_empty() {
@@ -74,7 +74,7 @@ pub(crate) fn crate_path(input: ParseStream<'_>) -> syn::Result<Path> {
 }
 
 impl Args {
-    fn add(&mut self, part: TokenStream, takes: &Takes, errors: &mut Errors) {
+    fn add(&mut self, part: TokenStream, takes: &AttributeArgs, errors: &mut Errors) {
         let (attribute, written) = takes;
         let all: Vec<String> = written.split(", ").map(str::to_owned).collect();
         let names: Vec<&str> = all.iter().filter_map(|of| of.split([' ', '(']).next()).collect();
@@ -82,7 +82,7 @@ impl Args {
         let mut trees = part.clone().into_iter();
         let Some(TokenTree::Ident(name)) = trees.next() else {
             // The intention is clear, so the missing backward is not reported.
-            self.meant_no_grad |= part.to_string().contains("no_grad");
+            self.malformed_no_grad |= part.to_string().contains("no_grad");
             return errors.at(part, messages::malformed_argument(attribute, &written));
         };
         let (text, rest) = (name.to_string(), trees.collect::<TokenStream>());
@@ -112,7 +112,7 @@ impl Args {
             }
         };
         if !rest.is_empty() {
-            self.meant_no_grad |= text == "no_grad";
+            self.malformed_no_grad |= text == "no_grad";
             errors.at(part, messages::argument_takes_no_value(&text));
         } else if flag.replace(name.span()).is_some() {
             errors.at(name, messages::twice(&text));

@@ -38,7 +38,7 @@ pub(crate) fn is_cfg(attr: &Attribute) -> bool {
 }
 
 /// Whether the attribute has one of the names, also inside a `cfg_attr`: `#[cfg_attr(unix, deprecated)]`.
-fn says(attr: &Attribute, names: &[&str]) -> bool {
+fn has_name(attr: &Attribute, names: &[&str]) -> bool {
     is(attr, names) && is_well_formed(attr)
         || attr.path().is_ident("cfg_attr") && names.iter().any(|name| mentions(attr, name))
 }
@@ -55,13 +55,13 @@ fn is_well_formed(attr: &Attribute) -> bool {
 }
 
 /// Whether an attribute of forward concerns callers. It moves from forward to `apply` and its variants.
-pub(crate) fn of_callers(attr: &Attribute) -> bool {
-    says(attr, &["doc", "must_use", "deprecated"])
+pub(crate) fn is_for_callers(attr: &Attribute) -> bool {
+    has_name(attr, &["doc", "must_use", "deprecated"])
 }
 
-/// As [`of_callers`], for attributes that are repeated on every calling function. Docs are not.
-pub(crate) fn of_each_call(attr: &Attribute) -> bool {
-    says(attr, &["must_use", "deprecated"]) && !says(attr, &["doc"])
+/// As [`is_for_callers`], for attributes that are repeated on every calling function. Docs are not.
+pub(crate) fn is_for_each_call(attr: &Attribute) -> bool {
+    has_name(attr, &["must_use", "deprecated"]) && !has_name(attr, &["doc"])
 }
 
 pub(crate) fn is_lint_of_types(attr: &Attribute) -> bool {

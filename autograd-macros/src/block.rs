@@ -5,7 +5,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::{Attribute, GenericParam, PathArguments, Visibility};
 
 use crate::attributes::{
-    is, is_doc, is_expect, is_lint, is_lint_of_types, of_callers, undocumented,
+    is, is_doc, is_expect, is_for_callers, is_lint, is_lint_of_types, undocumented,
 };
 use crate::expansion::Mode;
 use crate::generics::{parameter_name, phantom};
@@ -15,14 +15,14 @@ use crate::tokens::{located, text};
 impl Block {
     /// The attributes that a function keeps: those of forward that concern callers move to `apply`. In a
     /// documented op, a public rule without docs gets a default doc comment.
-    pub(crate) fn kept_attributes<'a>(
+    pub(crate) fn own_attributes<'a>(
         &self,
         function: &'a Function,
     ) -> (Option<TokenStream>, Vec<&'a Attribute>) {
         let (moved, kept): (Vec<_>, Vec<_>) = function
             .attrs
             .iter()
-            .partition(|attr| function.sig.ident == "forward" && of_callers(attr));
+            .partition(|attr| function.sig.ident == "forward" && is_for_callers(attr));
         let silent =
             matches!(function.vis, Visibility::Inherited) || kept.iter().any(|of| is_doc(of));
         let documented = self.attrs.iter().chain(moved).any(is_doc);

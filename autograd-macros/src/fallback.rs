@@ -5,7 +5,7 @@ use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{FnArg, Generics, ReturnType, Type};
 
-use crate::check::forward::slip;
+use crate::check::forward::misspelling_of;
 use crate::check::refused::of_signature;
 use crate::errors::Errors;
 use crate::expansion::{Expansion, Mode};
@@ -13,7 +13,8 @@ use crate::generics::{generated, phantom};
 use crate::items;
 use crate::library::private;
 use crate::model::{
-    Block, Broken, Exists, Function, bare, behind, first_argument, is_named, last_segment,
+    Block, Broken, ExistingItem, Function, bare, first_argument, is_named, last_segment,
+    without_reference,
 };
 use crate::parse::{CONTEXTS, other_item, pattern_name};
 use crate::tokens::{is_punct, mentions, replace_ident, text};
@@ -84,13 +85,13 @@ fn not_understood(name: &Ident) -> TokenStream {
 /// The expansion of a block whose name exists already: no second struct. A type gets the constants that
 /// callers use. If the type is absent after all, the error beside it silences unresolved names.
 pub(crate) fn of_existing(
-    exists: Exists,
+    exists: ExistingItem,
     calls: &[&str],
     block: &Block,
     errors: Errors,
 ) -> TokenStream {
     let reported = errors.into_tokens();
-    let calls = (exists == Exists::Type)
+    let calls = (exists == ExistingItem::Type)
         .then(|| constants(calls, &block.generics, &block.self_ty, &reported_name(&block.name)));
     quote!(#reported #calls)
 }
@@ -120,7 +121,7 @@ pub(crate) fn of_tokens(tokens: TokenStream, errors: Errors) -> TokenStream {
 
 /// Calls that accept anything, for a block that the compiler rejects: they do not repeat the types of the
 /// signature, which the compiler has reported.
-pub(crate) fn loose_calls(expansion: &Expansion<'_>) -> TokenStream {
+pub(crate) fn permissive_layer_calls(expansion: &Expansion<'_>) -> TokenStream {
     let (p, layer) = (&private(), expansion.layer);
     let output = match &layer.forward {
         Some(forward) if !of_signature(layer, &forward.function).returned => forward.output(),
@@ -136,11 +137,11 @@ pub(crate) fn loose_calls(expansion: &Expansion<'_>) -> TokenStream {
             parameters.map(items::parameter_names).unwrap_or_default()
         }
     };
-    loose(p, &layer.generics, &layer.name, &layer.self_ty, &names, &output)
+    permissive_calls(p, &layer.generics, &layer.name, &layer.self_ty, &names, &output)
 }
 
 /// Calls by position and by name that accept anything.
-pub(crate) fn loose(
+pub(crate) fn permissive_calls(
     p: &Ident,
     generics: &Generics,
     name: &Ident,
@@ -171,7 +172,7 @@ pub(crate) fn loose(
 
 /// Whether a name in the type looks like a misspelt `Tensor` or `Real`.
 fn is_slip(ty: &Type) -> bool {
-    ["Tensor", "Real"].iter().any(|meant| slip(ty, meant).is_some())
+    ["Tensor", "Real"].iter().any(|meant| misspelling_of(ty, meant).is_some())
 }
 
 fn is_of_self(ty: &Type) -> bool {
@@ -192,7 +193,7 @@ pub(crate) fn grads(reported: &Ident) -> TokenStream {
 
 /// A function of an op after an error: mistakes of its signature that were reported are corrected, its
 /// context and return type become the error type, and its body is unchanged.
-pub(crate) fn silenced(reported: &Ident, function: &Function) -> TokenStream {
+pub(crate) fn with_error_types(reported: &Ident, function: &Function) -> TokenStream {
     let Function { attrs, vis, sig: own, body, .. } = function;
     let mut sig = own.clone();
     if !function.is_rule() {
@@ -217,7 +218,7 @@ pub(crate) fn silenced(reported: &Ident, function: &Function) -> TokenStream {
     for input in &mut sig.inputs {
         let FnArg::Typed(param) = input else { continue };
         let Some(name) = pattern_name(&param.pat) else { continue };
-        let inner = behind(&param.ty);
+        let inner = without_reference(&param.ty);
         let absent =
             is_slip(&param.ty) || matches!(bare(&param.ty), Type::ImplTrait(_) | Type::Infer(_));
         let context = CONTEXTS.iter().any(|context| is_named(inner, context));

@@ -14,7 +14,7 @@ use crate::messages;
 use crate::model::{Broken, Function};
 use crate::tokens::{is_one_of, parts};
 
-pub(crate) enum Found {
+pub(crate) enum ParsedItem {
     Function(Function),
     Type(syn::ImplItemType),
     Macro(TokenStream),
@@ -22,7 +22,7 @@ pub(crate) enum Found {
     Broken(Broken),
 }
 
-pub(crate) fn split(body: TokenStream, errors: &mut Errors) -> Vec<Found> {
+pub(crate) fn split(body: TokenStream, errors: &mut Errors) -> Vec<ParsedItem> {
     let mut found = Vec::new();
     let parser = |input: ParseStream<'_>| -> syn::Result<()> {
         input.call(Attribute::parse_inner)?;
@@ -33,18 +33,18 @@ pub(crate) fn split(body: TokenStream, errors: &mut Errors) -> Vec<Found> {
                     input.advance_to(&ahead);
                     found.push(item);
                 }
-                Err(_) => found.push(Found::Broken(broken(input)?)),
+                Err(_) => found.push(ParsedItem::Broken(broken(input)?)),
             }
         }
         Ok(())
     };
     if parser.parse2(body).is_err() {
-        found.push(Found::Broken(Broken { name: None, parameters: None }));
+        found.push(ParsedItem::Broken(Broken { name: None, parameters: None }));
     }
     found
 }
 
-fn item(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Found> {
+fn item(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<ParsedItem> {
     let ahead = input.fork();
     let attrs = ahead.call(Attribute::parse_outer)?;
     let vis: Visibility = ahead.parse()?;
@@ -63,12 +63,12 @@ fn item(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Found> {
             }
             other => return Err(syn::Error::new(other.span(), "no body")),
         };
-        return Ok(Found::Function(Function {
+        return Ok(ParsedItem::Function(Function {
             attrs,
             vis,
             sig,
             body,
-            judged: OnceCell::new(),
+            without_cfg: OnceCell::new(),
             trees: OnceCell::new(),
         }));
     }
@@ -78,13 +78,13 @@ fn item(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Found> {
     let all = raw_item(input)?;
     if is_type {
         let ty = syn::parse2(all)?;
-        return Ok(Found::Type(ty));
+        return Ok(ParsedItem::Type(ty));
     }
     if is_macro {
-        return Ok(Found::Macro(all));
+        return Ok(ParsedItem::Macro(all));
     }
     syn::parse2::<syn::ImplItem>(all.clone())?;
-    Ok(Found::Other(all))
+    Ok(ParsedItem::Other(all))
 }
 
 /// Unwraps groups without delimiters: `macro_rules!` passes a `$body:block` in one.

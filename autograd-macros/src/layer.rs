@@ -15,7 +15,7 @@ use crate::{check, check_arg, elementwise, expand, fallback, front, messages, pa
 
 /// The attribute as a function. `verifies`: whether calls of the op can be verified at run time.
 pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) -> TokenStream {
-    let asked = elementwise::is_asked_for(&arguments);
+    let asked = elementwise::has_elementwise(&arguments);
     // An op of tensors mentions `Tensor` and a formula mentions `Real`, whatever the attribute says.
     let is_formula = match asked {
         true => mentions(&block, "Real") || !mentions(&block, "ForwardContext"),

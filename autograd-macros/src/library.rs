@@ -17,13 +17,13 @@ pub(crate) fn private_at(span: Span) -> Ident {
 }
 
 /// The import. There is only one, so that a wrong path is reported once, at its own span.
-pub(crate) fn import(said: Option<&syn::Path>) -> TokenStream {
-    let (path, imported) = (private_path(said), private());
-    let Some(said) = said else {
+pub(crate) fn import(written: Option<&syn::Path>) -> TokenStream {
+    let (path, imported) = (private_path(written), private());
+    let Some(written) = written else {
         return quote!(use #path::{self as #imported, Unknown as _};);
     };
-    let last = said.segments.last().map_or_else(Span::call_site, |last| last.ident.span());
-    let (uses, name) = (Ident::new("use", first_span(said)), private_at(last));
+    let last = written.segments.last().map_or_else(Span::call_site, |last| last.ident.span());
+    let (uses, name) = (Ident::new("use", first_span(written)), private_at(last));
     quote! {
         #uses #path as #name;
         use #imported::Unknown as _;
@@ -31,8 +31,8 @@ pub(crate) fn import(said: Option<&syn::Path>) -> TokenStream {
 }
 
 /// The path of the library's private module.
-pub(crate) fn private_path(said: Option<&syn::Path>) -> TokenStream {
-    if let Some(path) = said {
+pub(crate) fn private_path(written: Option<&syn::Path>) -> TokenStream {
+    if let Some(path) = written {
         // A wrong path is reported at its own span; the missing name in the error tells what is wrong.
         let place = path.segments.last().map_or_else(Span::call_site, |last| last.ident.span());
         let private = Ident::new("path_of_autograd_core", place);

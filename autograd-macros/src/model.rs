@@ -23,7 +23,7 @@ pub(crate) struct Block {
     /// The items to emit, in the user's order.
     pub(crate) items: Vec<Item>,
     /// An earlier item with the op's name, already reported.
-    pub(crate) exists: Option<Exists>,
+    pub(crate) exists: Option<ExistingItem>,
     /// Items with syntax errors, which the compiler has reported.
     pub(crate) broken: Vec<Broken>,
 }
@@ -60,7 +60,7 @@ impl Deref for Layer {
 
 /// The kind of an item that already has the op's name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Exists {
+pub(crate) enum ExistingItem {
     Op,
     /// A type of the user, also the one of a trait impl.
     Type,
@@ -86,7 +86,7 @@ pub(crate) struct Function {
     pub(crate) sig: Signature,
     pub(crate) body: Group,
     /// Cache of the body without code under a `#[cfg]`.
-    pub(crate) judged: OnceCell<Option<(Group, Trees)>>,
+    pub(crate) without_cfg: OnceCell<Option<(Group, Trees)>>,
     /// Cache of the trees of the body.
     pub(crate) trees: OnceCell<Trees>,
 }
@@ -319,7 +319,7 @@ pub(crate) fn type_arguments(segment: &PathSegment) -> impl Iterator<Item = &Typ
 
 /// The types that a value of this type holds: targets of references, elements of lists and tuples, type
 /// arguments. Parameters and results of functions are not held.
-pub(crate) fn held(ty: &Type) -> Vec<&Type> {
+pub(crate) fn contained_types(ty: &Type) -> Vec<&Type> {
     match bare(ty) {
         Type::Reference(reference) => vec![&reference.elem],
         Type::Slice(slice) => vec![&slice.elem],
@@ -331,7 +331,7 @@ pub(crate) fn held(ty: &Type) -> Vec<&Type> {
 }
 
 /// The type without a reference around it.
-pub(crate) fn behind(ty: &Type) -> &Type {
+pub(crate) fn without_reference(ty: &Type) -> &Type {
     match bare(ty) {
         Type::Reference(reference) => bare(&reference.elem),
         ty => ty,
@@ -362,7 +362,7 @@ pub(crate) fn is_known(element: &str) -> bool {
 }
 
 /// The target of a shared reference.
-pub(crate) fn shared(ty: &Type) -> Option<&Type> {
+pub(crate) fn shared_target(ty: &Type) -> Option<&Type> {
     match bare(ty) {
         Type::Reference(reference) if reference.mutability.is_none() => Some(&reference.elem),
         _ => None,
@@ -371,21 +371,21 @@ pub(crate) fn shared(ty: &Type) -> Option<&Type> {
 
 /// The form and the tensor type of a tensor input.
 pub(crate) fn input_form(ty: &Type) -> Option<(Form, &TypePath)> {
-    let lent = |ty| shared(ty).and_then(as_tensor);
-    if let Some(tensor) = lent(ty) {
+    let borrowed_tensor = |ty| shared_target(ty).and_then(as_tensor);
+    if let Some(tensor) = borrowed_tensor(ty) {
         return Some((Form::One, tensor));
     }
-    if let Some(tensor) = argument_of(ty, "Option").and_then(lent) {
+    if let Some(tensor) = argument_of(ty, "Option").and_then(borrowed_tensor) {
         return Some((Form::Optional, tensor));
     }
-    let tensor = match (bare(ty), shared(ty).map(bare)) {
-        (Type::Array(array), _) => lent(&array.elem),
+    let tensor = match (bare(ty), shared_target(ty).map(bare)) {
+        (Type::Array(array), _) => borrowed_tensor(&array.elem),
         (
             _,
             Some(
                 Type::Slice(syn::TypeSlice { elem, .. }) | Type::Array(syn::TypeArray { elem, .. }),
             ),
-        ) => as_tensor(elem).or_else(|| lent(elem)),
+        ) => as_tensor(elem).or_else(|| borrowed_tensor(elem)),
         (_, list) => list.and_then(|list| argument_of(list, "Vec")).and_then(as_tensor),
     };
     tensor.map(|tensor| (Form::List, tensor))
@@ -417,7 +417,7 @@ pub(crate) fn hidden_tensor(ty: &Type) -> Option<&TypePath> {
         Type::ImplTrait(object) => tensor_of_bounds(&object.bounds),
         Type::TraitObject(object) => tensor_of_bounds(&object.bounds),
         ty if is_named(ty, "PhantomData") => None,
-        ty => held(ty).into_iter().find_map(hidden_tensor),
+        ty => contained_types(ty).into_iter().find_map(hidden_tensor),
     }
 }
 
@@ -425,13 +425,13 @@ pub(crate) fn hidden_tensor(ty: &Type) -> Option<&TypePath> {
 pub(crate) fn tensor_of_bounds<'a>(
     bounds: impl IntoIterator<Item = &'a TypeParamBound>,
 ) -> Option<&'a TypePath> {
-    const GIVING: &str = "Into AsRef Borrow Deref Iterator IntoIterator ExactSizeIterator \
+    const CARRYING_TRAITS: &str = "Into AsRef Borrow Deref Iterator IntoIterator ExactSizeIterator \
         DoubleEndedIterator";
     bounds.into_iter().find_map(|bound| {
         let TypeParamBound::Trait(bound) = bound else { return None };
         let segment = bound.path.segments.last()?;
         let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
-        if !is_one_of(&segment.ident, GIVING) {
+        if !is_one_of(&segment.ident, CARRYING_TRAITS) {
             return None;
         }
         arguments.args.iter().find_map(|argument| match argument {

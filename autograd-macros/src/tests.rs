@@ -20,7 +20,7 @@ fn run(block: &str) -> String {
 
 /// Asserts that ops with the texts `right` are accepted, and those with `wrong` rejected with `words`.
 #[track_caller]
-fn held(op: impl Fn(&str) -> String, right: &[&str], words: &str, wrong: &[&str]) {
+fn assert_verdicts(op: impl Fn(&str) -> String, right: &[&str], words: &str, wrong: &[&str]) {
     for text in right {
         let reported = run(&op(text));
         assert!(!refused(&reported), "{text}\n{reported}");
@@ -61,13 +61,13 @@ fn gradients_under_other_names_are_refused_where_they_are_exchanged() {
         ("x, w, b", "(d_w, d_x, dy * 2.0)", "(d_x, d_w, ..)"),
     ] {
         let words = format!("in the order of forward's inputs: `{meant}`");
-        held(|wrong| of(inputs, wrong), &[], &words, &[wrong]);
+        assert_verdicts(|wrong| of(inputs, wrong), &[], &words, &[wrong]);
     }
     // Not a permutation, so the intention is unknown; and names of other values.
     let right = ["(dx, dw)", "(dw, dy * 2.0)", "(dw, dw)", "(dw * 1.0, dx * 1.0)"];
-    held(|right| of("x, w", right), &right, "", &[]);
-    held(|right| of("x, dx", right), &["(dx, ddx)"], "", &[]);
-    held(|right| of("x, y", right), &["(dy, dx)"], "", &[]);
+    assert_verdicts(|right| of("x, w", right), &right, "", &[]);
+    assert_verdicts(|right| of("x, dx", right), &["(dx, ddx)"], "", &[]);
+    assert_verdicts(|right| of("x, y", right), &["(dy, dx)"], "", &[]);
 }
 
 struct Random(u64);
@@ -287,8 +287,8 @@ fn longest_part(format: &str) -> String {
 /// All compiler output of the fixtures, in one line.
 fn reported_to_fixtures() -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/ui");
-    let said = |path: &PathBuf| fs::read_to_string(path.with_extension("stderr")).ok();
-    let reported: String = sources(&folder).iter().filter_map(said).collect();
+    let output = |path: &PathBuf| fs::read_to_string(path.with_extension("stderr")).ok();
+    let reported: String = sources(&folder).iter().filter_map(output).collect();
     one_line(&reported)
 }
 
@@ -323,7 +323,7 @@ fn every_sentence_of_a_proof_has_a_fixture() {
     for file in sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../autograd-core/src")) {
         let source = fs::read_to_string(&file).expect("a source");
         let mut literals = Vec::new();
-        said_by_traits(source.parse().expect("Rust"), &mut literals);
+        trait_messages(source.parse().expect("Rust"), &mut literals);
         count += literals.len();
         missing
             .extend(missing_in(&literals, &reported).into_iter().map(|part| (file.clone(), part)));
@@ -344,12 +344,12 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-fn said_by_traits(tokens: TokenStream, literals: &mut Vec<String>) {
+fn trait_messages(tokens: TokenStream, literals: &mut Vec<String>) {
     let mut before = false;
     for tree in tokens {
         match tree {
             TokenTree::Group(group) if before => collect(group.stream(), literals),
-            TokenTree::Group(group) => said_by_traits(group.stream(), literals),
+            TokenTree::Group(group) => trait_messages(group.stream(), literals),
             TokenTree::Ident(name) => {
                 before = name == "on_unimplemented";
                 continue;

@@ -59,8 +59,7 @@ use crate::ops::Float;
     message = "`{Self}` holds no parameters that are known",
     label = "not a module",
     note = "a field that is no module is marked `#[module(skip)]`; a struct of modules becomes one \
-            by `#[derive(Module)]`; a tensor of integers or bools is a `Buffer`",
-    note = "an optimizer takes the module itself: `Optimizer::new(&net, ..)`, not `net.parameters()`"
+            by `#[derive(Module)]`; a tensor of integers or bools is a `Buffer`"
 )]
 pub trait Module {
     /// Shows each part to the visitor under its name, always the same parts in the same order.
@@ -334,6 +333,17 @@ impl Clone for Mode {
 impl<T: Float> Module for Tensor<T> {
     fn visit(&self, visitor: &mut Visitor<'_>) {
         visitor.report(Part::Parameter(self.clone().into()));
+    }
+}
+
+/// A parameter if the elements are floats, else a buffer: a list from [`Module::parameters`] is a module.
+impl Module for AnyTensor {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        let tensor = self.clone();
+        visitor.report(match self.dtype().is_float() {
+            true => Part::Parameter(tensor),
+            false => Part::Buffer(tensor),
+        });
     }
 }
 

@@ -273,7 +273,7 @@ arithmetic! {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be combined with a tensor of `{T}`",
     label = "needs a tensor of `{T}`, a reference to one, or a scalar",
-    note = "`cast::<{T}>()` changes the element type of a tensor; in code generic over `{T}` a number is an `f64`, as in `x + 1.0`"
+    note = "`cast::<{T}>()` changes the element type of a tensor; in generic code a number is an `f64`, as in `x + 1.0`"
 )]
 pub trait Operand<T: Numeric>: Sized {
     #[doc(hidden)]

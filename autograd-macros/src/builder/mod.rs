@@ -6,7 +6,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::GenericParam;
 
-use crate::attributes::of_each_call;
+use crate::attributes::is_for_each_call;
 use crate::expansion::Expansion;
 use crate::generics::{
     self, arguments, generated, is_lifetime, lifetimes_and_others, parameter_name, phantom,
@@ -220,7 +220,7 @@ impl<'a> Builder<'a> {
         let run = quote!(<#op>::try_apply #turbofish (#(#values),*));
         let place = Span::call_site().located_at(self.forward.function.sig.ident.span());
         let attrs: Vec<_> =
-            self.forward.function.attrs.iter().filter(|attr| of_each_call(attr)).collect();
+            self.forward.function.attrs.iter().filter(|attr| is_for_each_call(attr)).collect();
         let call = |name: &str, doc: &str, output: TokenStream, body: TokenStream| {
             let name = Ident::new(name, place);
             quote! {
@@ -241,10 +241,10 @@ impl<'a> Builder<'a> {
             }
         };
         // These parameters cannot be inferred, so they are passed on.
-        let said = own_others.iter().map(|param| generics::argument(param));
+        let uninferred = own_others.iter().map(|param| generics::argument(param));
         let given = self.named.iter().flat_map(|named| &named.given).map(ToTokens::to_token_stream);
-        let said: Vec<_> = said.chain(given).collect();
-        let turbofish = (!said.is_empty()).then(|| quote!(::<#(#said),*>));
+        let uninferred: Vec<_> = uninferred.chain(given).collect();
+        let turbofish = (!uninferred.is_empty()).then(|| quote!(::<#(#uninferred),*>));
         let run_or_panic = quote!(#p::expect(self.try_apply #turbofish ()));
         let apply = call("apply", "Runs the op.", output.clone(), run_or_panic);
         let try_doc = "As `apply`, with misuse of the op as an error instead of a panic.";

@@ -8,7 +8,7 @@ use syn::{GenericArgument, GenericParam, Lifetime, PathArguments, Type, TypePara
 
 use crate::generics::{argument, generated, is_lifetime, parameter_name};
 use crate::library::private;
-use crate::model::{Forward, Layer, PRIMITIVES, Param, bare, held, type_arguments};
+use crate::model::{Forward, Layer, PRIMITIVES, Param, bare, contained_types, type_arguments};
 use crate::tokens::{
     find, is_one_of, is_punct, located, mentions, plain_name, rewrite, whole_span,
 };
@@ -84,10 +84,10 @@ impl<'a> Scope<'a> {
     fn declare(&self, param: &Param, hidden: &Lifetime, implemented: &[Type], named: &mut Named) {
         let (p, ty) = (private(), &named.ty);
         let written = without_self(self.layer, param.ty.to_token_stream());
-        let stands = |name: &str| mentions(ty, name.trim_start_matches('\''));
-        let of = |of: &&Lifetime| *of != hidden && stands(&of.to_string());
+        let is_mentioned = |name: &str| mentions(ty, name.trim_start_matches('\''));
+        let of = |of: &&Lifetime| *of != hidden && is_mentioned(&of.to_string());
         let lifetimes: Vec<_> = named.lifetimes.iter().filter(of).collect();
-        let generics = self.generics.iter().filter(|of| stands(&parameter_name(of)));
+        let generics = self.generics.iter().filter(|of| is_mentioned(&parameter_name(of)));
         let (used, declared): (Vec<_>, Vec<_>) = generics
             .map(|param| match param {
                 GenericParam::Const(of) => {
@@ -128,7 +128,7 @@ impl<'a> Scope<'a> {
             Type::Path(path) if path.qself.is_none() => self.path_hides(&path.path),
             _ => false,
         };
-        own || held(ty).into_iter().any(|ty| self.hides(ty))
+        own || contained_types(ty).into_iter().any(|ty| self.hides(ty))
     }
 
     fn path_hides(&self, path: &syn::Path) -> bool {

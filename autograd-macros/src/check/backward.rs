@@ -5,7 +5,7 @@ use proc_macro2::Ident;
 use super::calls::grads;
 use super::order;
 use super::types::{tensor_in, together};
-use super::values::{Role, Value, Wanted, usual};
+use super::values::{ExpectedReturn, Role, Value, usual};
 use crate::errors::Errors;
 use crate::generics::parameter_name;
 use crate::messages;
@@ -27,7 +27,7 @@ pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
 
 pub(crate) fn check_body(layer: &Layer, errors: &mut Errors) {
     let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
-    let (body, trees) = backward.function.judged();
+    let (body, trees) = backward.function.without_cfg();
     let inputs = layer.differentiable();
     let lists = inputs.iter().filter(|(_, input)| input.form == Form::List);
     let lists: Vec<_> = lists.map(|(param, _)| &param.ident).collect();
@@ -156,6 +156,6 @@ fn returned(layer: &Layer, errors: &mut Errors) {
     });
     let count = messages::plural(names.len(), "differentiable tensor input");
     let has = format!("{count} ({})", messages::list(&names));
-    let wanted = Wanted { one: "gradient", has, values: values.collect(), write };
+    let wanted = ExpectedReturn { one: "gradient", has, values: values.collect(), write };
     wanted.check(&backward.returns, &backward.function, errors);
 }

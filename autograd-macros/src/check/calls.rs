@@ -14,7 +14,7 @@ pub(crate) struct Uses {
 /// `ctx.name`, and the two trees after it.
 pub(crate) struct Use {
     pub(crate) name: Ident,
-    pub(crate) behind: Vec<TokenTree>,
+    pub(crate) following: Vec<TokenTree>,
 }
 
 impl Uses {
@@ -23,9 +23,9 @@ impl Uses {
         body.find(&mut |trees, at| {
             if matches!(&trees[at], TokenTree::Ident(ident) if ident == context) {
                 match &trees[at + 1..] {
-                    [dot, TokenTree::Ident(name), behind @ ..] if is_punct(Some(dot), '.') => {
-                        let behind = behind.iter().take(2).cloned().collect();
-                        uses.named.push(Use { name: name.clone(), behind });
+                    [dot, TokenTree::Ident(name), following @ ..] if is_punct(Some(dot), '.') => {
+                        let following = following.iter().take(2).cloned().collect();
+                        uses.named.push(Use { name: name.clone(), following });
                     }
                     rest => uses.escapes |= !is_punct(rest.first(), '.'),
                 }
@@ -50,7 +50,7 @@ impl Uses {
 impl Use {
     /// The arguments, if this is a call.
     pub(crate) fn given(&self) -> Option<TokenStream> {
-        match self.behind.first() {
+        match self.following.first() {
             Some(TokenTree::Group(given)) if given.delimiter() == Delimiter::Parenthesis => {
                 Some(given.stream())
             }

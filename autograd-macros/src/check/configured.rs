@@ -7,8 +7,8 @@ use crate::tokens::{Trees, is_group, is_punct, regroup, rewritten};
 
 impl Function {
     /// The body without code under a `#[cfg]`, which the macro cannot evaluate.
-    pub(crate) fn judged(&self) -> (&Group, &Trees) {
-        let less = self.judged.get_or_init(|| {
+    pub(crate) fn without_cfg(&self) -> (&Group, &Trees) {
+        let less = self.without_cfg.get_or_init(|| {
             let less = rewritten(self.body.stream(), &mut |trees, at| {
                 Some((TokenStream::new(), configured(trees, at)?))
             })?;

@@ -8,7 +8,7 @@ use super::types::{is_bare_gradient, is_list};
 use super::{habits, marks, once};
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{Derivative, Form, Forward, Layer, bare, behind, nearest};
+use crate::model::{Derivative, Form, Forward, Layer, bare, nearest, without_reference};
 use crate::tokens::{parts, plain_name, text};
 
 pub(super) fn check(layer: &Layer, errors: &mut Errors) {
@@ -19,12 +19,12 @@ pub(super) fn check(layer: &Layer, errors: &mut Errors) {
         if errors.count() == before {
             declarations(layer, forward, errors);
         }
-        let (body, trees) = forward.function.judged();
+        let (body, trees) = forward.function.without_cfg();
         let Some(context) = &forward.context else { return };
-        for call in once::twice(body, context, Vec::new()) {
+        for call in once::repeated_calls(body, context, Vec::new()) {
             errors.at(&call, messages::call_twice(&call.to_string()));
         }
-        for (call, list, place) in once::of_each(trees, context, &lists(forward)) {
+        for (call, list, place) in once::calls_per_tensor(trees, context, &lists(forward)) {
             let is_list = layer.saved.as_ref().is_some_and(is_list);
             let declare = (!is_list).then(|| saved_list(layer));
             let message = messages::save_of_each(&plain_name(list), place, declare.as_deref());
@@ -60,7 +60,7 @@ fn saved_list(layer: &Layer) -> String {
 fn declarations(layer: &Layer, forward: &Forward, errors: &mut Errors) {
     let body = forward.function.trees();
     let uses = |body| forward.context.as_ref().map(|context| Uses::new(body, context));
-    let (all, judged) = (uses(body), uses(forward.function.judged().1));
+    let (all, without_cfg) = (uses(body), uses(forward.function.without_cfg().1));
     let both = [
         (&layer.saved, "Saved", "save_for_backward", "saved_tensor"),
         (&layer.state, "Attrs", "set_attrs", "attrs"),
@@ -91,13 +91,15 @@ fn declarations(layer: &Layer, forward: &Forward, errors: &mut Errors) {
         };
         if called(&all).is_some() {
             // `save_for_backward(())` saves nothing, so it needs no declaration.
-            if let Some((ident, given)) = called(&judged).filter(|(_, of)| of.to_string() != "()") {
+            if let Some((ident, given)) =
+                called(&without_cfg).filter(|(_, of)| of.to_string() != "()")
+            {
                 errors.at(ident, messages::not_declared(call, declared, &example(&given)));
             }
             continue;
         }
         for (context, function) in layer.contexts().filter(|(_, of)| of.sig.ident != "forward") {
-            if let Some((ident, _)) = Uses::new(function.judged().1, context).call(read) {
+            if let Some((ident, _)) = Uses::new(function.without_cfg().1, context).call(read) {
                 let example = example(&TokenStream::new());
                 errors.at(ident, messages::undeclared_read(read, declared, &example, call));
             }
@@ -145,7 +147,7 @@ fn materialize(calls: &[(&Ident, TokenStream)], backward: &Derivative, errors: &
     for param in backward.params.iter().filter(|_| off) {
         if is_bare_gradient(&param.ty) {
             let name = param.name.as_ref().map_or_else(|| "_".to_owned(), plain_name);
-            let write = match behind(&param.ty) {
+            let write = match without_reference(&param.ty) {
                 syn::Type::Slice(list) => format!("&[Option<{}>]", text(&list.elem)),
                 _ => format!("Option<{}>", text(&param.ty)),
             };

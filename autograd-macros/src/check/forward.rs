@@ -30,7 +30,7 @@ fn tensor_inputs(layer: &Layer, args: &Args, errors: &mut Errors) {
             .params
             .iter()
             .any(|param| hidden_tensor(&param.ty).is_some() || carrier(layer, &param.ty).is_some());
-        let slip = forward.params.iter().find_map(|param| slip(&param.ty, "Tensor"));
+        let slip = forward.params.iter().find_map(|param| misspelling_of(&param.ty, "Tensor"));
         if hidden {
             return;
         }
@@ -110,14 +110,14 @@ fn tensor_outputs(layer: &Layer, errors: &mut Errors) {
     }
     if forward.outputs.parts.iter().any(|ty| output_form(ty).is_some()) {
         errors.at(whole, messages::only_integer_outputs());
-    } else if let Some(slip) = slip(whole, "Tensor") {
+    } else if let Some(slip) = misspelling_of(whole, "Tensor") {
         errors.at(&slip, messages::slip_of_tensor(&slip.to_string()));
     } else {
         errors.at(whole, messages::no_tensor_output(&text(whole)));
     }
 }
 
-pub(crate) fn slip(tokens: &impl ToTokens, meant: &str) -> Option<Ident> {
+pub(crate) fn misspelling_of(tokens: &impl ToTokens, meant: &str) -> Option<Ident> {
     find_ident(tokens.to_token_stream(), |name| {
         name != meant && nearest(&name.to_string(), &[meant]).is_some()
     })
@@ -147,11 +147,11 @@ fn float_elements(layer: &Layer, errors: &mut Errors) {
 /// Type parameters that are element types without a bound that makes them floats, each with its first
 /// tensor.
 pub(crate) fn not_floats(layer: &Layer) -> Vec<(Ident, TypePath)> {
-    const LESS: &str = "Element Numeric Copy Clone Debug Display Default Send Sync Sized PartialEq \
+    const NON_FLOAT: &str = "Element Numeric Copy Clone Debug Display Default Send Sync Sized PartialEq \
         PartialOrd Eq Ord Hash";
     let less = |bound: &TypeParamBound| match bound {
         TypeParamBound::Trait(bound) => {
-            bound.path.segments.last().is_some_and(|last| is_one_of(&last.ident, LESS))
+            bound.path.segments.last().is_some_and(|last| is_one_of(&last.ident, NON_FLOAT))
         }
         _ => true,
     };

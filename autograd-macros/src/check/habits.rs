@@ -11,21 +11,21 @@ use crate::messages;
 use crate::model::{Layer, nearest};
 use crate::tokens::{is_group, is_punct, plain_name, text};
 
-const TOGETHER: [&str; 4] =
+const TUPLE_CALLS: [&str; 4] =
     ["save_for_backward", "set_attrs", "mark_not_inplace", "mark_non_differentiable"];
 
-const READS: [&str; 3] = ["saved_tensor", "attrs", "needs_input_grad"];
+const READ_CALLS: [&str; 3] = ["saved_tensor", "attrs", "needs_input_grad"];
 
 /// In other libraries a field of the context; here the start of a call's name.
 const SAVED: &str = "saved";
 
-const ELSEWHERE: [&str; 2] = ["mark_dirty", "save_for_forward"];
+const FOREIGN_CALLS: [&str; 2] = ["mark_dirty", "save_for_forward"];
 
 /// Reports such uses, with the code to write.
 pub(super) fn check(layer: &Layer, errors: &mut Errors) {
     for (context, function) in layer.contexts() {
         let name = function.sig.ident.to_string();
-        let uses = Uses::new(function.judged().1, context);
+        let uses = Uses::new(function.without_cfg().1, context);
         let mut fields: Vec<String> = Vec::new();
         for used in uses.iter() {
             // A context that escapes may be shadowed by a value that has fields.
@@ -45,7 +45,7 @@ pub(super) fn check(layer: &Layer, errors: &mut Errors) {
 
 /// Reports an index by position: `ctx.needs_input_grad()[0]`.
 fn needs_by_position(layer: &Layer, used: &Use, errors: &mut Errors) {
-    if let [call, TokenTree::Group(index)] = &used.behind[..]
+    if let [call, TokenTree::Group(index)] = &used.following[..]
         && used.name == "needs_input_grad"
         && is_group(Some(call), Delimiter::Parenthesis)
         && index.delimiter() == Delimiter::Bracket
@@ -59,10 +59,10 @@ fn needs_by_position(layer: &Layer, used: &Use, errors: &mut Errors) {
 
 /// Whether this is `ctx.name` without a call, as in languages where a context can have any field.
 fn is_field(used: &Use) -> bool {
-    match used.behind.first() {
+    match used.following.first() {
         // Possibly the start of a call.
         None => {
-            let mut calls = TOGETHER.iter().chain(&READS).chain(&["set_materialize_grads"]);
+            let mut calls = TUPLE_CALLS.iter().chain(&READ_CALLS).chain(&["set_materialize_grads"]);
             let name = used.name.to_string();
             name == SAVED || !calls.any(|call| call.starts_with(&name))
         }
@@ -72,18 +72,18 @@ fn is_field(used: &Use) -> bool {
 
 fn field(used: &Use, forward: bool, errors: &mut Errors) {
     let name = plain_name(&used.name);
-    let longer = READS.into_iter().find(|_| !forward && name == SAVED);
-    let near = nearest(&name, &READS).or(longer);
+    let longer = READ_CALLS.into_iter().find(|_| !forward && name == SAVED);
+    let near = nearest(&name, &READ_CALLS).or(longer);
     errors.at(&used.name, messages::field_of_context(&name, near, forward));
 }
 
 /// Reports several arguments for a call that takes a tuple, and calls that do not exist here.
 fn call_in_forward(used: &Use, errors: &mut Errors) {
     let (name, Some(given)) = (used.name.to_string(), used.given()) else { return };
-    if ELSEWHERE.contains(&&name[..]) {
+    if FOREIGN_CALLS.contains(&&name[..]) {
         errors.at(&used.name, messages::call_of_another_library(&name));
     }
-    if TOGETHER.contains(&&name[..])
+    if TUPLE_CALLS.contains(&&name[..])
         && given.clone().into_iter().any(|tree| is_punct(Some(&tree), ','))
     {
         let parsed = Punctuated::<Expr, Token![,]>::parse_terminated.parse2(given);

@@ -1,7 +1,7 @@
 //! The rules of the optional `fn jvp`.
 
 use super::types::together;
-use super::values::{Role, Value, Wanted, usual};
+use super::values::{ExpectedReturn, Role, Value, usual};
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::messages;
@@ -129,6 +129,6 @@ fn returned(layer: &Layer, jvp: &Derivative, errors: &mut Errors) {
     });
     let has = messages::plural(outputs.len(), "tensor output");
     let write = format!("`{write}`");
-    let wanted = Wanted { one: "tangent", has, values: values.collect(), write };
+    let wanted = ExpectedReturn { one: "tangent", has, values: values.collect(), write };
     wanted.check(&jvp.returns, &jvp.function, errors);
 }

@@ -58,13 +58,13 @@ fn both_functions(layer: &Layer, args: &Args, errors: &mut Errors) {
         return errors.at(&layer.self_ty, messages::empty_block(&name));
     }
     if layer.forward.is_none() {
-        if !near(&layer.items, "forward", errors) {
+        if !report_misspelling(&layer.items, "forward", errors) {
             errors.at(&layer.self_ty, messages::no_forward(&name));
         }
-    } else if layer.backward.is_none() && args.no_grad.is_none() && !args.meant_no_grad {
+    } else if layer.backward.is_none() && args.no_grad.is_none() && !args.malformed_no_grad {
         // An op whose inputs are all `#[stop_gradient]` gets its own error, and needs no backward.
         let stopped = layer.differentiable().is_empty() && layer.inputs().next().is_some();
-        if !near(&layer.items, "backward", errors) && !stopped {
+        if !report_misspelling(&layer.items, "backward", errors) && !stopped {
             let signature = backward::backward_signature(layer);
             errors.at(&layer.self_ty, messages::no_backward(&name, &signature));
         }
@@ -72,7 +72,7 @@ fn both_functions(layer: &Layer, args: &Args, errors: &mut Errors) {
 }
 
 /// Reports a function whose name is a misspelling of `meant`. Returns whether there is one.
-pub(crate) fn near(items: &[Item], meant: &str, errors: &mut Errors) -> bool {
+pub(crate) fn report_misspelling(items: &[Item], meant: &str, errors: &mut Errors) -> bool {
     let slips = items.iter().filter_map(|item| match item {
         Item::Function(function) if !function.is_rule() => Some(&function.sig.ident),
         _ => None,

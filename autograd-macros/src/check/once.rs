@@ -10,28 +10,28 @@ const ONCE: &str = "save_for_backward set_attrs mark_not_inplace mark_non_differ
     set_materialize_grads";
 
 /// Methods whose iterator still yields every tensor of a list.
-const WHOLE: &str = "iter into_iter enumerate zip cloned copied rev map";
+const EVERY_ITEM: &str = "iter into_iter enumerate zip cloned copied rev map";
 
-/// The calls that repeat an earlier one, in the same statements or in those around them. `made` has the
+/// The calls that repeat an earlier one, in the same statements or in those around them. `earlier` has the
 /// names of the earlier calls.
-pub(super) fn twice(body: &Group, context: &Ident, mut made: Vec<Ident>) -> Vec<Ident> {
+pub(super) fn repeated_calls(body: &Group, context: &Ident, mut earlier: Vec<Ident>) -> Vec<Ident> {
     let trees: Vec<TokenTree> = body.stream().into_iter().collect();
     let mut found = Vec::new();
     for (at, tree) in trees.iter().enumerate() {
         match statement(&trees, at, context) {
-            Some(call) if made.contains(call) => found.push(call.clone()),
-            Some(call) => made.push(call.clone()),
+            Some(call) if earlier.contains(call) => found.push(call.clone()),
+            Some(call) => earlier.push(call.clone()),
             None => {}
         }
         if let TokenTree::Group(group) = tree {
-            found.extend(twice(group, context, made.clone()));
+            found.extend(repeated_calls(group, context, earlier.clone()));
         }
     }
     found
 }
 
 /// Calls of `save_for_backward` for each tensor of a list: the call, the list, and `loop` or `closure`.
-pub(super) fn of_each<'a>(
+pub(super) fn calls_per_tensor<'a>(
     body: &Trees,
     context: &Ident,
     lists: &'a [Ident],
@@ -39,7 +39,7 @@ pub(super) fn of_each<'a>(
     let mut found = Vec::new();
     body.find(&mut |trees, at| {
         let each = match &trees[at..] {
-            [TokenTree::Ident(word), head @ ..] if word == "for" => looped(head, lists),
+            [TokenTree::Ident(word), head @ ..] if word == "for" => loop_body(head, lists),
             [TokenTree::Ident(word), rest @ ..] => {
                 let list = lists.iter().find(|list| *list == word);
                 list.and_then(|list| Some((list, closure(rest)?, "closure")))
@@ -79,7 +79,7 @@ fn statement<'a>(trees: &'a [TokenTree], at: usize, context: &Ident) -> Option<&
 type Each<'a> = (&'a Ident, Vec<TokenTree>, &'static str);
 
 /// The block of a loop over a whole list: `y in &xs`, `(i, y) in xs.iter().enumerate()`.
-fn looped<'a>(head: &[TokenTree], lists: &'a [Ident]) -> Option<Each<'a>> {
+fn loop_body<'a>(head: &[TokenTree], lists: &'a [Ident]) -> Option<Each<'a>> {
     let is_in = |tree: &TokenTree| matches!(tree, TokenTree::Ident(word) if word == "in");
     let start = head.iter().position(is_in)? + 1;
     let end =
@@ -87,7 +87,7 @@ fn looped<'a>(head: &[TokenTree], lists: &'a [Ident]) -> Option<Each<'a>> {
     let first = start + head[start..end].iter().position(|tree| !is_punct(Some(tree), '&'))?;
     let [TokenTree::Ident(name), calls @ ..] = &head[first..end] else { return None };
     let whole = calls.chunks(3).all(|call| {
-        matches!(call, [_, TokenTree::Ident(method), TokenTree::Group(_)] if is_one_of(method, WHOLE))
+        matches!(call, [_, TokenTree::Ident(method), TokenTree::Group(_)] if is_one_of(method, EVERY_ITEM))
     });
     let list = lists.iter().find(|list| whole && *list == name)?;
     let TokenTree::Group(block) = &head[end] else { return None };
@@ -108,7 +108,7 @@ fn closure(mut rest: &[TokenTree]) -> Option<Vec<TokenTree>> {
                 _ => Some(code),
             };
         }
-        if !is_one_of(method, WHOLE) {
+        if !is_one_of(method, EVERY_ITEM) {
             return None;
         }
         rest = after;

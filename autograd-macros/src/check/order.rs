@@ -15,11 +15,11 @@ pub(super) fn check(inputs: &[String], taken: &[String], body: &Group, errors: &
     if names.len() != inputs.len() {
         return;
     }
-    let said = |name: &Option<Ident>| input_of(&plain_name(name.as_ref()?), inputs, taken);
-    let said: Vec<Option<usize>> = names.iter().map(said).collect();
-    let is_wrong = |place: &usize| said[*place].is_some_and(|input| input != *place);
+    let named_input = |name: &Option<Ident>| input_of(&plain_name(name.as_ref()?), inputs, taken);
+    let named_input: Vec<Option<usize>> = names.iter().map(named_input).collect();
+    let is_wrong = |place: &usize| named_input[*place].is_some_and(|input| input != *place);
     let wrong: Vec<usize> = (0..names.len()).filter(is_wrong).collect();
-    let meant = |place: usize| wrong.iter().copied().find(|from| said[*from] == Some(place));
+    let meant = |place: usize| wrong.iter().copied().find(|from| named_input[*from] == Some(place));
     // Only a permutation is certainly a mistake.
     if let Some(&place) = wrong.first()
         && let Some(first) = &names[place]

@@ -3,7 +3,7 @@
 
 use syn::{FnArg, GenericArgument, PathArguments, ReturnType, Type, TypeParamBound};
 
-use crate::model::{Block, Function, PRIMITIVES, bare, held};
+use crate::model::{Block, Function, PRIMITIVES, bare, contained_types};
 use crate::tokens::is_one_of;
 
 pub(crate) struct Refused {
@@ -101,7 +101,7 @@ fn has_error(ty: &Type, lifetimes: &[String]) -> bool {
             let mut given = given.into_iter().flatten().peekable();
             let any = given.peek().is_some();
             let absent = |of: &GenericArgument| matches!(of, GenericArgument::Lifetime(of) if undeclared(&of.ident));
-            let (types, holds) = (held(ty), matches!(&name[..], "Vec" | "Option"));
+            let (types, holds) = (contained_types(ty), matches!(&name[..], "Vec" | "Option"));
             let counted = ARGUMENTS.iter().find(|(known, ..)| *known == name && in_std);
             counted.is_some_and(|(_, least, most)| types.len() < *least || types.len() > *most)
                 || any && segments.len() == 1 && is_one_of(&last.ident, PRIMITIVES)
@@ -111,5 +111,5 @@ fn has_error(ty: &Type, lifetimes: &[String]) -> bool {
         }
         _ => false,
     };
-    own || held(ty).into_iter().any(|ty| has_error(ty, lifetimes))
+    own || contained_types(ty).into_iter().any(|ty| has_error(ty, lifetimes))
 }

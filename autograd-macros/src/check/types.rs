@@ -4,8 +4,8 @@ use syn::{GenericArgument, Lifetime, PathArguments, Type, TypePath};
 
 use crate::messages;
 use crate::model::{
-    Form, Layer, PRIMITIVES, argument_of, as_tensor, bare, element, first_argument, held, is_known,
-    last_segment, output_form,
+    Form, Layer, PRIMITIVES, argument_of, as_tensor, bare, contained_types, element,
+    first_argument, is_known, last_segment, output_form,
 };
 use crate::tokens::{is_one_of, text};
 
@@ -18,7 +18,7 @@ pub(crate) fn other_element(found: &TypePath, expected: &TypePath) -> Option<(St
 /// The first tensor anywhere in the type of a parameter. `impl Trait` is not searched: it has its own
 /// error.
 pub(crate) fn tensor_in(ty: &Type) -> Option<&TypePath> {
-    as_tensor(ty).or_else(|| held(ty).into_iter().find_map(tensor_in))
+    as_tensor(ty).or_else(|| contained_types(ty).into_iter().find_map(tensor_in))
 }
 
 pub(crate) fn is_list(ty: &Type) -> bool {
@@ -26,7 +26,7 @@ pub(crate) fn is_list(ty: &Type) -> bool {
 }
 
 /// Whether the type cannot be a gradient, even through an alias. Other types are left to the compiler.
-pub(crate) fn surely_wrong(ty: &Type) -> bool {
+pub(crate) fn cannot_be_gradient(ty: &Type) -> bool {
     match bare(ty) {
         Type::Reference(_)
         | Type::Slice(_)
@@ -86,7 +86,7 @@ pub(crate) fn borrowed(ty: &Type) -> Option<(&Type, &Type)> {
     match bare(ty) {
         Type::Reference(reference) if reference.lifetime.is_none() => Some((ty, &reference.elem)),
         Type::Reference(_) => None,
-        ty => held(ty).into_iter().find_map(borrowed),
+        ty => contained_types(ty).into_iter().find_map(borrowed),
     }
 }
 
@@ -106,10 +106,10 @@ pub(crate) fn lifetime(ty: &Type) -> Option<&Lifetime> {
             _ => None,
         },
     };
-    own.or_else(|| held(ty).into_iter().find_map(lifetime))
+    own.or_else(|| contained_types(ty).into_iter().find_map(lifetime))
 }
 
-pub(crate) fn kept_attrs(layer: &Layer) -> Option<&Type> {
+pub(crate) fn valid_attrs(layer: &Layer) -> Option<&Type> {
     layer.state.as_ref().filter(|state| borrowed(state).is_none() && lifetime(state).is_none())
 }
 

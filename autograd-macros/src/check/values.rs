@@ -2,11 +2,12 @@
 
 use syn::{Type, TypePath};
 
-use super::types::{is_list, is_plain, other_element, surely_wrong, tensor_in};
+use super::types::{cannot_be_gradient, is_list, is_plain, other_element, tensor_in};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
-    Form, Function, Returned, argument_of, as_tensor, bare, held, last_segment, output_form,
+    Form, Function, Returned, argument_of, as_tensor, bare, contained_types, last_segment,
+    output_form,
 };
 use crate::tokens::text;
 
@@ -19,7 +20,7 @@ pub(crate) enum Role {
 }
 
 /// The ways to write a value, with `T` for its tensor. The usual one is first.
-fn ways(role: Role, form: Form) -> &'static [&'static str] {
+fn notations(role: Role, form: Form) -> &'static [&'static str] {
     match (role, form) {
         (Role::Returned, Form::List) => &["Vec<T>", "Vec<Option<T>>"],
         (Role::Returned, _) => &["T", "Option<T>"],
@@ -31,9 +32,9 @@ fn ways(role: Role, form: Form) -> &'static [&'static str] {
     }
 }
 
-/// The type in the notation of [`ways`]: without lifetimes, and arrays as lists.
+/// The type in the notation of [`notations`]: without lifetimes, and arrays as lists.
 fn shape(ty: &Type) -> String {
-    let inner = || held(ty).into_iter().map(shape).collect::<Vec<_>>().join(", ");
+    let inner = || contained_types(ty).into_iter().map(shape).collect::<Vec<_>>().join(", ");
     match bare(ty) {
         ty if as_tensor(ty).is_some() => "T".to_owned(),
         Type::Reference(reference) if reference.mutability.is_none() => format!("&{}", inner()),
@@ -50,7 +51,7 @@ fn shape(ty: &Type) -> String {
 
 /// The usual way to write a value.
 pub(crate) fn usual(role: Role, form: Form, tensor: &TypePath) -> String {
-    ways(role, form)[0].replace('T', &text(tensor))
+    notations(role, form)[0].replace('T', &text(tensor))
 }
 
 pub(crate) struct Value<'a> {
@@ -67,27 +68,27 @@ impl Value<'_> {
     /// Checks the form of a type, and its element type if both are known. The compiler checks the rest.
     pub(crate) fn check(&self, ty: &Type, name: Option<&str>, errors: &mut Errors) {
         let what = format!("{} {}", self.what, self.whose);
-        let (tensor, ways) = (tensor_in(ty), ways(self.role, self.form));
-        let written = |ways: &[&str]| {
-            let written = ways.join("` or `").replace('T', &text(self.tensor));
+        let (tensor, notations) = (tensor_in(ty), notations(self.role, self.form));
+        let written = |notations: &[&str]| {
+            let written = notations.join("` or `").replace('T', &text(self.tensor));
             name.map_or(written.clone(), |name| format!("{name}: {written}"))
         };
         let is_sure = match self.role {
-            Role::Returned => surely_wrong(ty),
+            Role::Returned => cannot_be_gradient(ty),
             _ => tensor.is_some() || is_plain(ty),
         };
         if let Some((found, of)) = tensor.and_then(|found| other_element(found, self.tensor)) {
-            let write = written(&ways[..1]);
+            let write = written(&notations[..1]);
             errors.at(ty, messages::value_element(&what, &found, &self.whose, &of, &write));
-        } else if is_sure && !ways.contains(&&shape(ty)[..]) {
+        } else if is_sure && !notations.contains(&&shape(ty)[..]) {
             let passed = if name.is_some() { "passed" } else { "returned" };
-            errors.at(ty, messages::value_form(&what, passed, &text(ty), &written(ways)));
+            errors.at(ty, messages::value_form(&what, passed, &text(ty), &written(notations)));
         }
     }
 }
 
 /// The values that a function must return.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct ExpectedReturn<'a> {
     /// `gradient`, `tangent`
     pub(crate) one: &'static str,
     /// The items of forward, one for each value, as text.
@@ -96,12 +97,13 @@ pub(crate) struct Wanted<'a> {
     pub(crate) write: String,
 }
 
-impl Wanted<'_> {
+impl ExpectedReturn<'_> {
     pub(crate) fn check(&self, returns: &Returned, function: &Function, errors: &mut Errors) {
         let (count, name) = (self.values.len(), &function.sig.ident);
-        let said = name.to_string();
-        let other =
-            |found| messages::returned_count(&said, found, self.one, &self.has, &self.write);
+        let function_name = name.to_string();
+        let other = |found| {
+            messages::returned_count(&function_name, found, self.one, &self.has, &self.write)
+        };
         let Some(whole) = &returns.whole else { return errors.at(name, other(0)) };
         match &returns.parts[..] {
             _ if returns.by_name().is_some() => {}
@@ -115,8 +117,13 @@ impl Wanted<'_> {
             _ if count == 1 => self.values[0].check(whole, None, errors),
             _ if is_list(whole) => {
                 let found = text(whole);
-                let message =
-                    messages::returned_list(&said, &found, self.one, &self.has, &self.write);
+                let message = messages::returned_list(
+                    &function_name,
+                    &found,
+                    self.one,
+                    &self.has,
+                    &self.write,
+                );
                 errors.at(whole, message);
             }
             // An alias may be a tuple.

@@ -9,7 +9,7 @@ use crate::args::Args;
 use crate::generics::parameter_name;
 use crate::library::private_path;
 use crate::model::{
-    Form, Forward, Layer, ParamKind, TensorInput, bare, behind, element, float_output,
+    Form, Forward, Layer, ParamKind, TensorInput, bare, element, float_output, without_reference,
 };
 use crate::tokens::{local, mentions, plain_name, replace_ident, text};
 
@@ -30,10 +30,10 @@ pub(crate) fn tests(layer: &Layer, args: &Args) -> TokenStream {
     };
     let private = private_path(args.krate.as_ref());
     let once_differentiable = args.once_differentiable.is_some();
-    Subject { layer, forward, ty, private, elements, once_differentiable }.tests(&args.checks)
+    TestedOp { layer, forward, ty, private, elements, once_differentiable }.tests(&args.checks)
 }
 
-struct Subject<'a> {
+struct TestedOp<'a> {
     layer: &'a Layer,
     forward: &'a Forward,
     /// The op's type: with its arguments, if all of them are element types.
@@ -44,7 +44,7 @@ struct Subject<'a> {
     once_differentiable: bool,
 }
 
-impl Subject<'_> {
+impl TestedOp<'_> {
     /// One or two tests for each check and element type.
     fn tests(&self, checks: &[Check]) -> TokenStream {
         let several = checks.len() > 1;
@@ -119,7 +119,8 @@ impl Subject<'_> {
                 ParamKind::Tensor(tensor) => {
                     let Some(value) = value else { continue };
                     let (spot, held) = (local(&format!("place{i}")), local(&format!("input{i}")));
-                    let made = self.made(tensor, &name, &value.value, &inputs, i, element);
+                    let made =
+                        self.register_input(tensor, &name, &value.value, &inputs, i, element);
                     given.extend(quote!(let #spot = #made;));
                     let (take, argument) = match tensor.form {
                         Form::One => (quote!(one), quote!(&#held)),
@@ -154,7 +155,7 @@ impl Subject<'_> {
     }
 
     /// The code that registers an input.
-    fn made(
+    fn register_input(
         &self,
         tensor: &TensorInput,
         name: &str,
@@ -261,7 +262,7 @@ fn is_bool(tensor: &TensorInput) -> bool {
 
 /// Converts a `Vec<Tensor<T>>` to an argument of type `ty`: `&[Tensor<T>]`, `[&Tensor<T>; N]` and so on.
 pub(crate) fn list(p: &impl ToTokens, ty: &Type, name: &str, list: TokenStream) -> TokenStream {
-    let (item, array) = match behind(ty) {
+    let (item, array) = match without_reference(ty) {
         Type::Slice(slice) => (Some(bare(&slice.elem)), false),
         Type::Array(array) => (Some(bare(&array.elem)), true),
         _ => (None, false),

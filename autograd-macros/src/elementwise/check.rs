@@ -4,11 +4,11 @@ use quote::ToTokens;
 use syn::Type;
 
 use super::messages;
-use super::model::{Backward, Forward, Kind, Meant, Op};
+use super::model::{Backward, FormulaValue, Forward, Kind, Op};
 use super::parse::{is_tensor, kind};
 use crate::args::Args;
-use crate::check::forward::slip;
-use crate::check::near;
+use crate::check::forward::misspelling_of;
+use crate::check::report_misspelling;
 use crate::check::types::together;
 use crate::errors::Errors;
 use crate::messages::{list, plural};
@@ -35,12 +35,12 @@ fn functions(op: &Op, args: &Args, errors: &mut Errors) {
     if !op.broken.is_empty() {
         return;
     }
-    if op.forward.is_none() && !near(&op.items, "forward", errors) {
+    if op.forward.is_none() && !report_misspelling(&op.items, "forward", errors) {
         errors.at(&op.name, messages::no_forward(&op.name.to_string()));
     }
     if op.backward.is_none() {
         match (args.surrogate, args.verify) {
-            _ if near(&op.items, "backward", errors) => {}
+            _ if report_misspelling(&op.items, "backward", errors) => {}
             (Some(span), _) => errors.at_span(span, messages::surrogate_without_backward()),
             (_, Some(span)) => errors.at_span(span, messages::verify_without_backward()),
             (None, None) => {}
@@ -68,7 +68,8 @@ fn inputs(forward: &Forward, errors: &mut Errors) {
                 let (name, found) = (plain_name(&param.ident), text(&param.ty));
                 errors.at(&param.ty, messages::only_plain_number(&name, &found));
             }
-            None => match forward.params.iter().find_map(|param| slip(&param.ty, "Real")) {
+            None => match forward.params.iter().find_map(|param| misspelling_of(&param.ty, "Real"))
+            {
                 Some(slip) => errors.at(&slip, messages::slip_of_real(&slip.to_string())),
                 None => errors.at(&forward.function.sig.ident, messages::no_number()),
             },
@@ -106,15 +107,15 @@ fn outputs(forward: &Forward, errors: &mut Errors) {
 fn names(forward: &Forward, backward: &Backward, errors: &mut Errors) {
     for (ident, ty) in &backward.params {
         let name = plain_name(ident);
-        let Some(meant) = forward.meant(&name) else {
+        let Some(value) = forward.value_named(&name) else {
             let known: Vec<String> = forward.names().into_iter().map(|(name, _)| name).collect();
             let candidates: Vec<&str> = known.iter().map(String::as_str).collect();
             let near = nearest(&name, &candidates);
             errors.at(ident, messages::unknown_name(&name, near, &list(&known)));
             continue;
         };
-        let (expected, written) = match meant {
-            Meant::Input(i) => (forward.params[i].kind, text(&forward.params[i].ty)),
+        let (expected, written) = match value {
+            FormulaValue::Input(i) => (forward.params[i].kind, text(&forward.params[i].ty)),
             _ => (Kind::Real, "Real<L>".to_owned()),
         };
         let found = text(ty);
@@ -125,10 +126,10 @@ fn names(forward: &Forward, backward: &Backward, errors: &mut Errors) {
 }
 
 fn gradient(forward: &Forward, backward: &Backward, errors: &mut Errors) {
-    let given = backward.meant(forward);
+    let given = backward.named_values(forward);
     // An unknown name has been reported. It may be a misspelt gradient.
     if given.len() == backward.params.len()
-        && !given.iter().any(|meant| matches!(meant, Meant::Gradient(_)))
+        && !given.iter().any(|value| matches!(value, FormulaValue::Gradient(_)))
     {
         let write = format!("d{}", forward.output(0));
         errors.at(&backward.function.sig.ident, messages::no_gradient(&write));
@@ -139,7 +140,7 @@ fn reduced(forward: &Forward, backward: &Backward, args: &Args, errors: &mut Err
     let Some(reduce) = &args.reduce else { return };
     for (ident, _) in &backward.params {
         let name = plain_name(ident);
-        if let Some(Meant::Output(_)) = forward.meant(&name) {
+        if let Some(FormulaValue::Output(_)) = forward.value_named(&name) {
             errors.at(ident, messages::output_of_a_reduction(&name, &reduce.name.to_string()));
         }
     }

@@ -54,7 +54,7 @@ impl Op {
             vis: forward.function.vis.clone(),
             sig: syn::parse2(sig).ok()?,
             body: Group::new(Delimiter::Brace, TokenStream::new()),
-            judged: OnceCell::new(),
+            without_cfg: OnceCell::new(),
             trees: OnceCell::new(),
         };
         let forward = parse::forward(&function, &self.name.to_string(), &mut Errors::new());

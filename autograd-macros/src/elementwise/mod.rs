@@ -26,7 +26,7 @@ use model::Kind;
 pub(crate) use model::Op;
 pub(crate) use scalar::scalar_op;
 
-pub(crate) fn is_asked_for(arguments: &TokenStream) -> bool {
+pub(crate) fn has_elementwise(arguments: &TokenStream) -> bool {
     let mut firsts =
         parts(arguments.clone()).into_iter().filter_map(|(part, _)| part.into_iter().next());
     firsts.any(|first| matches!(first, TokenTree::Ident(name) if name == "elementwise"))

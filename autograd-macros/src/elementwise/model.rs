@@ -53,7 +53,7 @@ pub(crate) struct Backward {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Meant {
+pub(crate) enum FormulaValue {
     /// A parameter of forward, by position.
     Input(usize),
     Output(usize),
@@ -73,24 +73,25 @@ impl Forward {
         if self.outputs.parts.len() > 1 { format!("y{k}") } else { "y".to_owned() }
     }
 
-    pub(crate) fn names(&self) -> Vec<(String, Meant)> {
+    pub(crate) fn names(&self) -> Vec<(String, FormulaValue)> {
         let inputs = self.params.iter().enumerate();
-        let inputs = inputs.map(|(i, param)| (plain_name(&param.ident), Meant::Input(i)));
-        let outputs = (0..self.outputs.parts.len()).map(|k| (self.output(k), Meant::Output(k)));
+        let inputs = inputs.map(|(i, param)| (plain_name(&param.ident), FormulaValue::Input(i)));
+        let outputs =
+            (0..self.outputs.parts.len()).map(|k| (self.output(k), FormulaValue::Output(k)));
         let gradients = (0..self.outputs.parts.len())
-            .map(|k| (format!("d{}", self.output(k)), Meant::Gradient(k)));
+            .map(|k| (format!("d{}", self.output(k)), FormulaValue::Gradient(k)));
         inputs.chain(outputs).chain(gradients).collect()
     }
 
-    pub(crate) fn meant(&self, name: &str) -> Option<Meant> {
-        self.names().into_iter().find(|(known, _)| known == name).map(|(_, meant)| meant)
+    pub(crate) fn value_named(&self, name: &str) -> Option<FormulaValue> {
+        self.names().into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 }
 
 impl Backward {
     /// The values that its parameters name, without unknown names.
-    pub(crate) fn meant(&self, forward: &Forward) -> Vec<Meant> {
+    pub(crate) fn named_values(&self, forward: &Forward) -> Vec<FormulaValue> {
         let names = self.params.iter().map(|(ident, _)| plain_name(ident));
-        names.filter_map(|name| forward.meant(&name)).collect()
+        names.filter_map(|name| forward.value_named(&name)).collect()
     }
 }

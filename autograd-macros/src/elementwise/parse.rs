@@ -6,17 +6,17 @@ use syn::{FnArg, PatType, ReturnType, Type};
 use super::messages;
 use super::model::{Backward, Forward, Kind, Op, Param};
 use crate::errors::Errors;
-use crate::items::Found;
+use crate::items::ParsedItem;
 use crate::model::{
-    Function, Returned, argument_of, as_tensor, bare, behind, is_named, last_segment,
+    Function, Returned, argument_of, as_tensor, bare, is_named, last_segment, without_reference,
 };
-use crate::parse::{Known, block, parameter_attributes, parameters, pattern_name, returned};
+use crate::parse::{BlockRules, block, parameter_attributes, parameters, pattern_name, returned};
 use crate::tokens::{find_ident, is_one_of, mentions, plain_name, text};
 
-const KNOWN: Known = Known {
+const BLOCK_RULES: BlockRules = BlockRules {
     rules: &["forward", "backward"],
-    made: &["apply", "try_apply", "with", "check_backward"],
-    open: false,
+    generated: &["apply", "try_apply", "with", "check_backward"],
+    lenient: false,
 };
 
 /// Parses the block; `None` if the tokens are not an impl block of an op.
@@ -27,14 +27,14 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Op> {
         errors.at(&block.self_ty, messages::generics(&block.name.to_string()));
     }
     found.retain(|item| match item {
-        Found::Function(function) if function.sig.ident == "jvp" => {
+        ParsedItem::Function(function) if function.sig.ident == "jvp" => {
             errors.at(&function.sig.ident, messages::no_jvp());
             false
         }
         _ => true,
     });
     correct(&mut found, errors);
-    let (functions, types) = block.sort(found, &KNOWN, errors);
+    let (functions, types) = block.sort(found, &BLOCK_RULES, errors);
     for item in types {
         errors.at(&item.ident, messages::declares_type(&item.ident.to_string()));
     }
@@ -49,11 +49,11 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Op> {
 }
 
 /// Reports and corrects mistakes that the compiler would report again in generated code.
-fn correct(found: &mut [Found], errors: &mut Errors) {
+fn correct(found: &mut [ParsedItem], errors: &mut Errors) {
     let mut narrow: Vec<String> = Vec::new();
-    for rule in KNOWN.rules {
+    for rule in BLOCK_RULES.rules {
         for item in found.iter_mut() {
-            let Found::Function(Function { sig, body, .. }) = item else { continue };
+            let ParsedItem::Function(Function { sig, body, .. }) = item else { continue };
             if sig.ident != rule {
                 continue;
             }
@@ -156,7 +156,7 @@ fn typed(function: &Function, errors: &mut Errors) -> Vec<PatType> {
     let name = function.sig.ident.to_string();
     let mut params = parameters(function, &messages::receiver(&name), errors);
     params.retain(|param| {
-        let ty = behind(&param.ty);
+        let ty = without_reference(&param.ty);
         let context = is_named(ty, "ForwardContext") || is_named(ty, "BackwardContext");
         if context {
             errors.at(param, messages::context(&name));
@@ -181,8 +181,9 @@ fn returns(output: &ReturnType) -> Returned {
 /// The message for numbers, masks or tensors in a form that formulas do not support.
 fn wrong_form(ty: &Type, name: &str, list_name: &str) -> Option<String> {
     let number = |ty: &Type| matches!(kind(ty), Kind::Real | Kind::Mask);
-    let element = |ty: &Type| as_tensor(behind(ty)).is_some() || number(behind(ty));
-    let inner = behind(ty);
+    let element =
+        |ty: &Type| as_tensor(without_reference(ty)).is_some() || number(without_reference(ty));
+    let inner = without_reference(ty);
     let list = match inner {
         Type::Slice(slice) => element(&slice.elem),
         Type::Array(array) => element(&array.elem),

@@ -57,12 +57,12 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
         Ok(op) if !op.gradients.is_empty() => op,
         Ok(op) => {
             errors.at(&op.name, messages::scalar_form());
-            return not_read(&op.vis, &op.name, errors);
+            return name_only(&op.vis, &op.name, errors);
         }
         Err(error) => {
             errors.at_span(error.span(), messages::scalar_form());
             return match name_of.parse2(tokens) {
-                Ok((vis, name)) => not_read(&vis, &name, errors),
+                Ok((vis, name)) => name_only(&vis, &name, errors),
                 Err(_) => errors.into_tokens(),
             };
         }
@@ -70,7 +70,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     let ScalarOp { attrs, vis, name, output, value, gradients, krate } = op;
     if output != "y" {
         errors.at(&output, messages::scalar_value());
-        return not_read(&vis, &name, errors);
+        return name_only(&vis, &name, errors);
     }
     if let Some((again, _)) = krate.get(1) {
         errors.at_span(*again, twice("crate"));
@@ -95,7 +95,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
         }
     }
     if !errors.is_empty() {
-        return not_read(&vis, &name, errors);
+        return name_only(&vis, &name, errors);
     }
     // Backward gets only the values that it names, so nothing else is saved.
     let own = [format_ident!("y"), format_ident!("dy")];
@@ -141,7 +141,7 @@ fn name_of(input: ParseStream<'_>) -> syn::Result<(Visibility, Ident)> {
 }
 
 /// The expansion of an op of which only the name is known: calls accept anything.
-fn not_read(vis: &Visibility, name: &Ident, errors: Errors) -> TokenStream {
+fn name_only(vis: &Visibility, name: &Ident, errors: Errors) -> TokenStream {
     crate::fallback::of_tokens(quote!(#vis struct #name;), errors)
 }
 

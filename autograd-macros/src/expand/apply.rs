@@ -5,7 +5,7 @@ use quote::{ToTokens, quote, quote_spanned};
 
 use super::proofs;
 use super::pull::context_argument;
-use crate::attributes::{of_callers, of_each_call, undocumented};
+use crate::attributes::{is_for_callers, is_for_each_call, undocumented};
 use crate::builder::ByName;
 use crate::check::types::is_primitive;
 use crate::check_arg;
@@ -34,8 +34,9 @@ impl Expansion<'_> {
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let (op, deprecated, keyword) = (self.op(), self.deprecated(), self.layer.keyword());
         let vis = &forward.function.vis;
-        let attrs: Vec<_> = forward.function.attrs.iter().filter(|attr| of_callers(attr)).collect();
-        let calls: Vec<_> = attrs.iter().filter(|attr| of_each_call(attr)).collect();
+        let attrs: Vec<_> =
+            forward.function.attrs.iter().filter(|attr| is_for_callers(attr)).collect();
+        let calls: Vec<_> = attrs.iter().filter(|attr| is_for_each_call(attr)).collect();
         let doc = undocumented(&forward.function.attrs, "Runs the op on these inputs.");
         let own = &forward.function.sig.generics;
         let own_clause = &own.where_clause;
@@ -107,7 +108,7 @@ impl Expansion<'_> {
             self.layer.backward.is_none().then(|| quote!(#p::without_gradient(#context.0)?;));
         let written = self.written.map_or(forward, |(written, _)| written);
         let proofs = proofs::plain_inputs(written);
-        let checks = proofs::checked_when_running(self, written);
+        let checks = proofs::runtime_checks(self, written);
         let finish = if forward.outputs.fallible { "finish_fallible" } else { "finish" };
         let lent = context_argument(&quote!(&mut #context), &forward.function);
         // Another type with the name `Result` is reported at its own span.

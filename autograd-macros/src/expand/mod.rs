@@ -12,7 +12,7 @@ use syn::ReturnType;
 
 use crate::builder;
 use crate::check::calls::Uses;
-use crate::check::types::{is_bare_gradient, kept_attrs, unsaveable};
+use crate::check::types::{is_bare_gradient, unsaveable, valid_attrs};
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
 use crate::library::{import, private};
@@ -28,14 +28,14 @@ impl Expansion<'_> {
         let structure = self.layer.structure(&vis, "A differentiable op.");
         let key = self.key();
         let grads = self.grads_struct();
-        let asks_needs = self.asks_needs();
-        let needs = asks_needs.then(|| self.needs_struct());
-        let layer = self.layer_impl(asks_needs);
+        let may_query_needs = self.may_query_needs();
+        let needs = may_query_needs.then(|| self.needs_struct());
+        let layer = self.layer_impl(may_query_needs);
         let full = matches!(self.mode, Mode::Full);
         let by_name = full.then(|| builder::expand(self)).flatten();
         let apply = match &self.mode {
             Mode::Full => self.apply(by_name.as_ref()),
-            Mode::Refused => fallback::loose_calls(self),
+            Mode::Refused => fallback::permissive_layer_calls(self),
             Mode::Reported(reported) => {
                 fallback::constants(&fallback::CALLS, &self.layer.generics, self.op(), reported)
             }
@@ -97,7 +97,7 @@ impl Expansion<'_> {
         let Function { vis, sig, body, .. } = function;
         let mut sig = sig.clone();
         if let Mode::Reported(reported) = &self.mode {
-            return fallback::silenced(reported, function);
+            return fallback::with_error_types(reported, function);
         }
         let mut typed = None;
         if let Some(grads) = self.layer.backward.as_ref().and_then(|of| of.returns.by_name()) {
@@ -117,12 +117,12 @@ impl Expansion<'_> {
                 }
             }
             let full = sig.ident == "backward" && matches!(self.mode, Mode::Full);
-            let proven = full.then(|| self.proven(&body.stream())).flatten();
+            let proven = full.then(|| self.with_proofs(&body.stream())).flatten();
             let tokens = proven.or_else(|| self.typed_grads(body.stream()));
             typed = tokens.map(|tokens| regroup(body, tokens));
         }
         let body = typed.as_ref().unwrap_or(body);
-        let (doc, attrs) = self.layer.kept_attributes(function);
+        let (doc, attrs) = self.layer.own_attributes(function);
         if matches!(self.mode, Mode::Refused) {
             // The body may need a declaration that has a syntax error.
             let absent = !self.layer.broken.is_empty() && function.is_rule();
@@ -165,14 +165,14 @@ impl Expansion<'_> {
     }
 
     /// Whether `needs_input_grad` may be called: in the block, or in a function that gets a context.
-    fn asks_needs(&self) -> bool {
+    fn may_query_needs(&self) -> bool {
         // `jvp` has no such call, but an error about one must be reported only once.
         let named = |of: &Function| of.trees().mentions("needs_input_grad");
         self.layer.functions().any(named)
             || self.layer.contexts().any(|(context, of)| Uses::new(of.trees(), context).escapes)
     }
 
-    fn layer_impl(&self, asks_needs: bool) -> TokenStream {
+    fn layer_impl(&self, may_query_needs: bool) -> TokenStream {
         let p = &private();
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let (op, key, needs) = (self.op(), self.key(), self.needs());
@@ -183,9 +183,9 @@ impl Expansion<'_> {
             _ => unit(),
         };
         let checked = proofs::savable(self);
-        let attrs = kept_attrs(self.layer).map_or_else(unit, ToTokens::to_token_stream);
+        let attrs = valid_attrs(self.layer).map_or_else(unit, ToTokens::to_token_stream);
         let info = self.info();
-        let needs = match asks_needs {
+        let needs = match may_query_needs {
             true => needs.into_token_stream(),
             false => unit(),
         };

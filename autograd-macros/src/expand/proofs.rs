@@ -10,7 +10,8 @@ use crate::expansion::{Expansion, Mode};
 use crate::generics::parameter_name;
 use crate::library::{private, private_at};
 use crate::model::{
-    Forward, Layer, ParamKind, argument_of, as_tensor, bare, behind, bounds_of, held, last_segment,
+    Forward, Layer, ParamKind, argument_of, as_tensor, bare, bounds_of, contained_types,
+    last_segment, without_reference,
 };
 use crate::tokens::{anonymous, ends, mentions, plain_name, replace_ident, text, whole_span};
 
@@ -25,7 +26,7 @@ pub(crate) fn plain(value: &TokenStream, ty: &Type) -> TokenStream {
             };
             elements.map(element).collect()
         }
-        ty if is_primitive(behind(ty)) => TokenStream::new(),
+        ty if is_primitive(without_reference(ty)) => TokenStream::new(),
         ty => proof(ty, "plain", |span, _| quote_spanned!(span=> (&#value).__probe())),
     }
 }
@@ -59,7 +60,7 @@ pub(crate) fn plain_inputs(forward: &Forward) -> TokenStream {
 }
 
 /// The check at run time for plain parameters whose type only the caller knows.
-pub(crate) fn checked_when_running(expansion: &Expansion<'_>, forward: &Forward) -> TokenStream {
+pub(crate) fn runtime_checks(expansion: &Expansion<'_>, forward: &Forward) -> TokenStream {
     let p = &private();
     let op = plain_name(&expansion.layer.name);
     let generics = &expansion.layer.generics;
@@ -72,7 +73,7 @@ pub(crate) fn checked_when_running(expansion: &Expansion<'_>, forward: &Forward)
         .params
         .iter()
         .filter(|param| {
-            matches!(param.kind, ParamKind::Plain { .. }) && is_the_callers(&param.ty, &known)
+            matches!(param.kind, ParamKind::Plain { .. }) && depends_on_caller(&param.ty, &known)
         })
         .map(|param| {
             let (ident, name) = (&param.ident, plain_name(&param.ident));
@@ -83,12 +84,12 @@ pub(crate) fn checked_when_running(expansion: &Expansion<'_>, forward: &Forward)
 
 /// Whether a value of this type holds a value whose type only the caller knows. Parameters and results
 /// of functions are not held.
-fn is_the_callers(ty: &Type, parameters: &[String]) -> bool {
+fn depends_on_caller(ty: &Type, parameters: &[String]) -> bool {
     match bare(ty) {
         Type::ImplTrait(object) => !object.bounds.iter().any(is_function),
         ty => {
             last_segment(ty).is_some_and(|last| parameters.contains(&last.ident.to_string()))
-                || held(ty).into_iter().any(|ty| is_the_callers(ty, parameters))
+                || contained_types(ty).into_iter().any(|ty| depends_on_caller(ty, parameters))
         }
     }
 }
@@ -218,7 +219,7 @@ fn is_savable(ty: &Type) -> bool {
 fn plain_state(attrs: &Type) -> TokenStream {
     match bare(attrs) {
         Type::Tuple(tuple) => tuple.elems.iter().map(plain_state).collect(),
-        attrs if is_primitive(behind(attrs)) => TokenStream::new(),
+        attrs if is_primitive(without_reference(attrs)) => TokenStream::new(),
         attrs => proof(attrs, "attrs", |span, p| quote_spanned!(span=> #p::Probe::<#attrs>::new())),
     }
 }

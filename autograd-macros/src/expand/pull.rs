@@ -35,7 +35,7 @@ impl Expansion<'_> {
             let (held, raw) = (at(held, here), at(&raw, here));
             quote_spanned!(here=> let #held = #known::gradient(#raw, #group);)
         });
-        let lends = lent(&backward.params, &held, "lend");
+        let lends = lend_arguments(&backward.params, &held, "lend");
         let call = &backward.function.sig.ident;
         let argument = context_argument(&quote!(&#context), &backward.function);
         let result = backward.returns.fallible.then(|| {
@@ -51,7 +51,7 @@ impl Expansion<'_> {
             inputs.map(|(group, (_, input))| (group, input.form, &input.tensor)).collect();
         let inputs = self.layer.differentiable();
         let names: Vec<&Ident> = inputs.iter().map(|(param, _)| &param.ident).collect();
-        let gives = self.gives(&backward.returns, &wanted, Some(&names), &returned);
+        let gives = self.pass_on(&backward.returns, &wanted, Some(&names), &returned);
         quote! {
             #(#takes)*
             let #context = #p::BackwardContext(#lender, #p::PhantomData);
@@ -63,7 +63,7 @@ impl Expansion<'_> {
 
     /// Passes on the values returned by backward (`names`: those of the inputs) or by `jvp` (no `names`).
     /// `wanted`: the groups that receive them.
-    pub(super) fn gives(
+    pub(super) fn pass_on(
         &self,
         returns: &Returned,
         wanted: &[(usize, Form, &TypePath)],
@@ -130,7 +130,7 @@ impl Expansion<'_> {
     }
 
     /// Adds a proof to each field, if the only `Grads { .. }` of backward is at the end of its body.
-    pub(super) fn proven(&self, body: &TokenStream) -> Option<TokenStream> {
+    pub(super) fn with_proofs(&self, body: &TokenStream) -> Option<TokenStream> {
         let mut trees: Vec<TokenTree> = body.clone().into_iter().collect();
         let [before @ .., TokenTree::Ident(name), TokenTree::Group(group)] = &mut trees[..] else {
             return None;
@@ -139,15 +139,15 @@ impl Expansion<'_> {
         let other = find_ident(before, |word| is_one_of(word, "Grads return")).is_some();
         let inner = match &name.to_string()[..] {
             _ if other => None,
-            "Ok" => self.proven(&group.stream()),
-            "Grads" => self.proven_fields(group.stream()),
+            "Ok" => self.with_proofs(&group.stream()),
+            "Grads" => self.with_field_proofs(group.stream()),
             _ => None,
         };
         *group = regroup(group, inner?);
         Some(trees.into_iter().collect())
     }
 
-    fn proven_fields(&self, fields: TokenStream) -> Option<TokenStream> {
+    fn with_field_proofs(&self, fields: TokenStream) -> Option<TokenStream> {
         let parser = Punctuated::<FieldValue, Token![,]>::parse_terminated;
         let inputs = self.layer.differentiable();
         let proven = parser.parse2(fields).ok()?.into_pairs().map(|pair| {
@@ -187,7 +187,7 @@ impl Expansion<'_> {
 }
 
 /// The arguments for the parameters: the held values, lent by a method.
-pub(super) fn lent<'a>(
+pub(super) fn lend_arguments<'a>(
     params: &'a [GradientParam],
     held: &'a [Ident],
     method: &str,

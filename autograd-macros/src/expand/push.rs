@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
-use super::pull::lent;
+use super::pull::lend_arguments;
 use crate::expansion::{Expansion, Mode};
 use crate::library::private;
 use crate::model::{Form, TensorInput};
@@ -32,7 +32,8 @@ pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {
         quote_spanned!(here=> let #held = #known::primal::<#of>(#raw, #group);)
     });
     let (primals, tangents) = jvp.params.split_at(inputs.len().min(jvp.params.len()));
-    let (primals, tangents) = (lent(primals, &held, "input"), lent(tangents, &held, "tangent"));
+    let (primals, tangents) =
+        (lend_arguments(primals, &held, "input"), lend_arguments(tangents, &held, "tangent"));
     let result = jvp.returns.fallible.then(|| {
         let here = here(output_span(&jvp.function.sig.output));
         let (raw, returned) = (at(&raw, here), at(&returned, here));
@@ -40,7 +41,7 @@ pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {
     });
     let outputs = expansion.layer.outputs().into_iter().enumerate();
     let wanted: Vec<_> = outputs.map(|(at, (_, form, tensor))| (at, form, tensor)).collect();
-    let gives = expansion.gives(&jvp.returns, &wanted, None, &returned);
+    let gives = expansion.pass_on(&jvp.returns, &wanted, None, &returned);
     let call = &jvp.function.sig.ident;
     Some(quote! {
         const PUSH: ::core::option::Option<fn(&#p::RawJvp<'_>) -> #p::Result<()>> =

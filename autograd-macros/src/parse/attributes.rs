@@ -51,9 +51,9 @@ pub(crate) fn parameter_attributes(
 
 /// Whether the name is one that other libraries use for the attribute, or a misspelling.
 pub(super) fn means_stop_gradient(name: &str) -> bool {
-    const ELSEWHERE: [&str; 6] =
+    const FOREIGN_NAMES: [&str; 6] =
         ["no_grad", "nograd", "no_gradient", "detach", "non_differentiable", "nondiff"];
-    ELSEWHERE.contains(&name) || nearest(name, &["stop_gradient"]).is_some()
+    FOREIGN_NAMES.contains(&name) || nearest(name, &["stop_gradient"]).is_some()
 }
 
 /// The function without the macro's own attributes.

@@ -9,9 +9,9 @@ use super::attributes::stripped;
 use super::twin::existing;
 use crate::errors::Errors;
 use crate::generics::parameter_name;
-use crate::items::{self, Found};
+use crate::items::{self, ParsedItem};
 use crate::messages;
-use crate::model::{Block, Broken, Exists, Function, Item, bare, behind};
+use crate::model::{Block, Broken, ExistingItem, Function, Item, bare, without_reference};
 use crate::tokens::{is_punct, mentions, regroup, rewritten, text};
 
 /// An impl block, its items not yet parsed.
@@ -67,7 +67,7 @@ pub(crate) fn block(
     tokens: TokenStream,
     attribute: &str,
     errors: &mut Errors,
-) -> Option<(Block, Vec<Found>)> {
+) -> Option<(Block, Vec<ParsedItem>)> {
     let mut parsed = match Parsed::parse.parse2(tokens.clone()) {
         Ok(parsed) => parsed,
         Err(error) => {
@@ -91,7 +91,7 @@ pub(crate) fn block(
         errors.at(&parsed.vis, messages::visibility_of_the_block());
     }
     let name = head(&mut parsed, attribute, errors)?;
-    let of_trait = parsed.trait_.as_ref().map(|_| Exists::Type);
+    let of_trait = parsed.trait_.as_ref().map(|_| ExistingItem::Type);
     let exists = of_trait.or_else(|| existing(&name, errors));
     let items = items::split(parsed.body.stream(), errors);
     let Parsed { attrs, place, generics, self_ty, .. } = parsed;
@@ -99,48 +99,48 @@ pub(crate) fn block(
     Some((Block { attrs, place, generics, self_ty, name, items: kept, exists, broken }, items))
 }
 
-pub(crate) struct Known {
+pub(crate) struct BlockRules {
     pub(crate) rules: &'static [&'static str],
-    pub(crate) made: &'static [&'static str],
+    pub(crate) generated: &'static [&'static str],
     /// Whether macro items and attributes of parameters are left to the compiler.
-    pub(crate) open: bool,
+    pub(crate) lenient: bool,
 }
 
 impl Block {
     /// Stores the items to emit. Returns the functions that define the op, each once, and the types.
     pub(crate) fn sort(
         &mut self,
-        found: Vec<Found>,
-        known: &Known,
+        found: Vec<ParsedItem>,
+        known: &BlockRules,
         errors: &mut Errors,
     ) -> (Vec<Function>, Vec<ImplItemType>) {
         let (mut functions, mut types): (Vec<Function>, Vec<ImplItemType>) = Default::default();
         for item in found {
             let function = match item {
-                Found::Function(function) => function,
-                Found::Type(ty) => {
+                ParsedItem::Function(function) => function,
+                ParsedItem::Type(ty) => {
                     types.push(ty);
                     continue;
                 }
-                Found::Broken(broken) => {
+                ParsedItem::Broken(broken) => {
                     self.broken.push(broken);
                     continue;
                 }
-                Found::Macro(tokens) if !known.open => {
+                ParsedItem::Macro(tokens) if !known.lenient => {
                     errors.at(&tokens, messages::item_macro());
                     self.items.push(Item::Other(tokens));
                     // The macro may generate an item that is missing.
                     self.broken.push(Broken { name: None, parameters: None });
                     continue;
                 }
-                Found::Macro(tokens) | Found::Other(tokens) => {
+                ParsedItem::Macro(tokens) | ParsedItem::Other(tokens) => {
                     self.items.push(Item::Other(tokens));
                     continue;
                 }
             };
             let ident = &function.sig.ident;
             let name = &ident.to_string()[..];
-            if known.made.contains(&name) {
+            if known.generated.contains(&name) {
                 errors.at(ident, messages::generated_name(name));
             } else if !known.rules.contains(&name) {
                 self.items.push(Item::Function(Box::new(function)));
@@ -148,7 +148,7 @@ impl Block {
                 errors.at(ident, messages::second_function(name));
             } else {
                 functions.push(function.clone());
-                let kept = if known.open { function } else { stripped(function) };
+                let kept = if known.lenient { function } else { stripped(function) };
                 self.items.push(Item::Function(Box::new(kept)));
             }
         }
@@ -168,16 +168,16 @@ fn repeated_attribute(attrs: &mut Vec<Attribute>, name: &str, errors: &mut Error
 }
 
 /// Replaces `Self::Saved` and similar by the declared type: the struct itself has no associated types.
-pub(super) fn name_declared_types(items: &mut [Found]) {
+pub(super) fn name_declared_types(items: &mut [ParsedItem]) {
     let declared: Vec<(Ident, TokenStream)> = items
         .iter()
         .filter_map(|item| match item {
-            Found::Type(item) => Some((item.ident.clone(), item.ty.to_token_stream())),
+            ParsedItem::Type(item) => Some((item.ident.clone(), item.ty.to_token_stream())),
             _ => None,
         })
         .collect();
     for item in items {
-        let Found::Function(function) = item else { continue };
+        let ParsedItem::Function(function) = item else { continue };
         if let Some(tokens) = named_types(function.sig.to_token_stream(), &declared)
             && let Ok(sig) = syn::parse2(tokens)
         {
@@ -234,7 +234,7 @@ fn head(block: &mut Parsed, attribute: &str, errors: &mut Errors) -> Option<Iden
     if let Some(trait_) = &block.trait_ {
         errors.at(trait_, messages::trait_impl(attribute, &text(&block.self_ty)));
     }
-    let segment = match behind(&block.self_ty) {
+    let segment = match without_reference(&block.self_ty) {
         Type::Path(path) => path.path.segments.last().cloned(),
         _ => None,
     };

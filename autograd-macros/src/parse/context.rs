@@ -7,7 +7,7 @@ use super::signature::pattern_name;
 use crate::attributes::{is_doc, is_lint};
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{bare, behind, is_named, last_segment};
+use crate::model::{bare, is_named, last_segment, without_reference};
 use crate::tokens::text;
 
 pub(crate) const FORWARD_CONTEXT: &str = "&mut ForwardContext<Self>";
@@ -32,7 +32,7 @@ pub(super) fn take_context(
         "backward" => ("BackwardContext", BACKWARD_CONTEXT),
         _ => ("JvpContext", JVP_CONTEXT),
     };
-    let is_context = |ty: &Type| CONTEXTS.iter().any(|name| is_named(behind(ty), name));
+    let is_context = |ty: &Type| CONTEXTS.iter().any(|name| is_named(without_reference(ty), name));
     let found: Vec<usize> = (0..params.len()).filter(|&i| is_context(&params[i].ty)).collect();
     let Some(&first) = found.first() else {
         if params.first().is_some_and(|param| is_alias(&param.ty, name == "forward")) {

@@ -15,7 +15,7 @@ use crate::tokens::text;
 pub(super) fn derivative(function: &Function, op: &str, errors: &mut Errors) -> Derivative {
     let name = function.sig.ident.to_string();
     let written = if name == "backward" { BACKWARD_CONTEXT } else { JVP_CONTEXT };
-    let (context, params) = taken(function, &name, written, op, errors);
+    let (context, params) = context_and_params(function, &name, written, op, errors);
     let returns = returned(&function.sig.output);
     Derivative { function: function.clone(), context, params, returns }
 }
@@ -28,7 +28,7 @@ fn lifetime_of(ty: &Type) -> Option<&syn::Lifetime> {
 }
 
 /// The context and the parameters of backward or `jvp`.
-fn taken(
+fn context_and_params(
     function: &Function,
     name: &str,
     written: &str,

@@ -10,8 +10,8 @@ use crate::attributes::is_doc;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
-    Forward, Function, Param, ParamKind, TensorInput, argument_of, as_tensor, bare, behind,
-    element, hidden_tensor, input_form, is_integer,
+    Forward, Function, Param, ParamKind, TensorInput, argument_of, as_tensor, bare, element,
+    hidden_tensor, input_form, is_integer, without_reference,
 };
 use crate::tokens::{first_span, plain_name, text};
 
@@ -90,8 +90,8 @@ pub(super) fn wrong_form(ty: &Type, name: &str, tensor: &str, errors: &mut Error
 
 /// The supported form that a user probably meant by this type.
 pub(super) fn nearest_form(ty: &Type, tensor: &str) -> Option<String> {
-    let item = |ty: &Type| as_tensor(behind(ty)).is_some();
-    match behind(ty) {
+    let item = |ty: &Type| as_tensor(without_reference(ty)).is_some();
+    match without_reference(ty) {
         // `&&Tensor`
         inner if item(inner) => Some(format!("&{tensor}")),
         Type::Slice(slice) if item(&slice.elem) => Some(format!("&[{tensor}]")),

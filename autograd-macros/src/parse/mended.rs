@@ -47,7 +47,7 @@ pub(super) fn with_known_elements<P: Parse + ToTokens>(
 }
 
 /// The function with a likely type in place of each `_`. The compiler reports the `_`.
-pub(super) fn filled(function: &Function) -> Option<Function> {
+pub(super) fn without_placeholders(function: &Function) -> Option<Function> {
     let tokens = rewritten(function.sig.to_token_stream(), &mut |trees, at| {
         let before = |back: usize| at.checked_sub(back).map(|at| &trees[at]);
         let element = is_punct(before(1), '<')

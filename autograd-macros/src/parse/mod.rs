@@ -14,35 +14,36 @@ use syn::{ImplItemType, ReturnType};
 
 use crate::attributes::is_cfg;
 use crate::errors::Errors;
-use crate::items::Found;
+use crate::items::ParsedItem;
 use crate::messages;
 use crate::model::{Layer, RULES, nearest};
 use block::name_declared_types;
 use derivative::{bare_grads, derivative};
-use mended::{filled, with_known_elements};
+use mended::{with_known_elements, without_placeholders};
 
 pub(crate) use attributes::parameter_attributes;
-pub(crate) use block::{Known, block, other_item};
+pub(crate) use block::{BlockRules, block, other_item};
 pub(crate) use context::{BACKWARD_CONTEXT, CONTEXTS};
 pub(crate) use forward::forward;
 pub(crate) use signature::{parameters, pattern_name, returned};
 
-const KNOWN: Known = Known { rules: RULES, made: &["apply", "try_apply", "with"], open: false };
+const BLOCK_RULES: BlockRules =
+    BlockRules { rules: RULES, generated: &["apply", "try_apply", "with"], lenient: false };
 
 /// Parses the block; `None` if the tokens are not an impl block of an op.
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Layer> {
     let (mut block, mut found) = block(tokens, "py_layer", errors)?;
     name_declared_types(&mut found);
     found.iter_mut().for_each(|item| correct(item, errors));
-    let (functions, types) = block.sort(found, &KNOWN, errors);
+    let (functions, types) = block.sort(found, &BLOCK_RULES, errors);
     let mut layer = Layer::new(block);
     types.into_iter().for_each(|item| layer.add_type(item, errors));
     let op = layer.name.to_string();
     for function in functions {
         match &function.sig.ident.to_string()[..] {
             "forward" => {
-                let filled = filled(&function).unwrap_or(function);
-                layer.forward = Some(forward(&filled, &op, errors));
+                let without_placeholders = without_placeholders(&function).unwrap_or(function);
+                layer.forward = Some(forward(&without_placeholders, &op, errors));
             }
             "backward" => layer.backward = Some(derivative(&function, &op, errors)),
             _ => layer.jvp = Some(derivative(&function, &op, errors)),
@@ -52,9 +53,9 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Layer> {
 }
 
 /// Reports and corrects mistakes that the compiler would report again in generated code.
-fn correct(item: &mut Found, errors: &mut Errors) {
+fn correct(item: &mut ParsedItem, errors: &mut Errors) {
     match item {
-        Found::Function(function) if function.is_rule() => {
+        ParsedItem::Function(function) if function.is_rule() => {
             let sig = &mut function.sig;
             if let Some(known) = with_known_elements(sig, errors) {
                 *sig = known;
@@ -65,7 +66,7 @@ fn correct(item: &mut Found, errors: &mut Errors) {
                 bare_grads(ty, errors);
             }
         }
-        Found::Type(item) => {
+        ParsedItem::Type(item) => {
             if let Some(known) = with_known_elements(&item.ty, errors) {
                 item.ty = known;
             }

@@ -12,27 +12,27 @@ use syn::{Attribute, Item, ItemEnum, ItemMacro, ItemStruct, ItemUnion, Path, Stm
 use crate::attributes::is_cfg;
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{Exists, last_segment};
+use crate::model::{ExistingItem, last_segment};
 use crate::tokens::{find_ident, is_one_of};
 
-pub(crate) fn existing(name: &Ident, errors: &mut Errors) -> Option<Exists> {
+pub(crate) fn existing(name: &Ident, errors: &mut Errors) -> Option<ExistingItem> {
     if !proc_macro::is_available() {
         return None;
     }
     let place = name.span().unwrap();
     let text = fs::read_to_string(place.local_file()?).ok()?;
     // Fast path: the name is declared once.
-    if heads(&text, &name.to_string()) < 2 {
+    if count_declarations(&text, &name.to_string()) < 2 {
         return None;
     }
     let here = offset(&text, place.line(), place.column())?;
     let exists = exists(&text, here, &name.to_string())?;
-    errors.at(name, messages::name_exists(&name.to_string(), exists == Exists::Op));
+    errors.at(name, messages::name_exists(&name.to_string(), exists == ExistingItem::Op));
     Some(exists)
 }
 
 /// The number of places that may declare an op or a type of this name, judged by the text around it.
-fn heads(text: &str, name: &str) -> usize {
+fn count_declarations(text: &str, name: &str) -> usize {
     let head = |at: usize| {
         let (before, rest) = (text[..at].trim_end(), text[at..].strip_prefix(name)?);
         let longer = rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
@@ -54,17 +54,17 @@ fn offset(text: &str, line: usize, column: usize) -> Option<usize> {
 }
 
 /// Replaces the op's name in the text of its file: parsed tokens have no location to find the op by.
-const HERE: &str = "__this_op";
+const OP_MARKER: &str = "__this_op";
 
 /// The item that has the name of the op at byte `here`.
-fn exists(text: &str, here: usize, name: &str) -> Option<Exists> {
+fn exists(text: &str, here: usize, name: &str) -> Option<ExistingItem> {
     let (before, rest) = (text.get(..here)?, text.get(here..)?.strip_prefix(name)?);
-    beside(syn::parse_file(&format!("{before}{HERE}{rest}")).ok()?.items, name)?
+    find_existing(syn::parse_file(&format!("{before}{OP_MARKER}{rest}")).ok()?.items, name)?
 }
 
 /// As [`exists`], among these items; `None` if the op is not one of them. Arguments of other macros than
 /// `scalar_op!` are not searched.
-fn beside(items: Vec<Item>, name: &str) -> Option<Option<Exists>> {
+fn find_existing(items: Vec<Item>, name: &str) -> Option<Option<ExistingItem>> {
     let (mut reached, mut found) = (false, None);
     for item in items {
         let (inner, op) = match item {
@@ -72,13 +72,13 @@ fn beside(items: Vec<Item>, name: &str) -> Option<Option<Exists>> {
                 (None, last_segment(&item.self_ty).map(|last| last.ident.clone()))
             }
             Item::Macro(item) if is_named(&item.mac.path, "scalar_op") => {
-                (None, find_ident(item.mac.tokens, |word| word == HERE || word == name))
+                (None, find_ident(item.mac.tokens, |word| word == OP_MARKER || word == name))
             }
             Item::Struct(ItemStruct { attrs, ident, .. })
             | Item::Enum(ItemEnum { attrs, ident, .. })
             | Item::Union(ItemUnion { attrs, ident, .. }) => {
                 if ident == name && !attrs.iter().any(is_cfg) {
-                    found = Some(Exists::Type);
+                    found = Some(ExistingItem::Type);
                 }
                 continue;
             }
@@ -88,12 +88,12 @@ fn beside(items: Vec<Item>, name: &str) -> Option<Option<Exists>> {
             }
             _ => continue,
         };
-        if let Some(inside) = inner.and_then(|items| beside(items, name)) {
+        if let Some(inside) = inner.and_then(|items| find_existing(items, name)) {
             return Some(inside);
         }
         match op {
-            Some(op) if op == HERE => reached = true,
-            Some(op) if op == name && !reached => found = Some(Exists::Op),
+            Some(op) if op == OP_MARKER => reached = true,
+            Some(op) if op == name && !reached => found = Some(ExistingItem::Op),
             _ => {}
         }
     }
@@ -121,12 +121,12 @@ fn is_named(path: &Path, names: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Exists, exists, heads, offset};
+    use super::{ExistingItem, count_declarations, exists, offset};
 
     #[test]
     fn what_has_the_name_of_the_last_op_is_found() {
-        const OP: Option<Exists> = Some(Exists::Op);
-        const TYPE: Option<Exists> = Some(Exists::Type);
+        const OP: Option<ExistingItem> = Some(ExistingItem::Op);
+        const TYPE: Option<ExistingItem> = Some(ExistingItem::Type);
         for (found, text) in [
             (OP, "#[py_layer] impl Op {}\n#[py_layer] impl Op {}"),
             (
@@ -155,11 +155,11 @@ mod tests {
             (None, "apart! { #[py_layer] impl Op {} #[py_layer] impl Op {} }"),
         ] {
             assert_eq!(exists(text, text.rfind("Op").unwrap(), "Op"), found, "{text}");
-            assert!(found.is_none() || heads(text, "Op") == 2, "{text}");
+            assert!(found.is_none() || count_declarations(text, "Op") == 2, "{text}");
         }
         let below = "#[py_layer] impl Op {}\nstruct Op;";
         assert_eq!(exists(below, below.find("Op").unwrap(), "Op"), TYPE);
-        assert_eq!(heads("impl Op { Op::f() } impl Op2 {} fn f(a: Op) {}", "Op"), 1);
+        assert_eq!(count_declarations("impl Op { Op::f() } impl Op2 {} fn f(a: Op) {}", "Op"), 1);
         assert_eq!((offset("ä\nöb", 2, 2), offset("a\n", 9, 1)), (Some(5), None));
     }
 }

@@ -16,11 +16,11 @@ use crate::expansion::Mode;
 use crate::fallback;
 use crate::front::{self, Form};
 use crate::generics::is_lifetime;
-use crate::items::Found;
+use crate::items::ParsedItem;
 use crate::library::{import, private, private_at};
 use crate::messages::{plural, returned_count, twice};
 use crate::model::{Block, Function, Item};
-use crate::parse::{Known, block, parameters, pattern_name, returned};
+use crate::parse::{BlockRules, block, parameters, pattern_name, returned};
 use crate::tokens::{ends, local, named, parts, plain_name};
 
 /// The arguments of the attribute.
@@ -67,7 +67,8 @@ pub(crate) struct Op {
     given: Option<Vec<Value>>,
 }
 
-const KNOWN: Known = Known { rules: &["forward", "backward"], made: &["call"], open: true };
+const BLOCK_RULES: BlockRules =
+    BlockRules { rules: &["forward", "backward"], generated: &["call"], lenient: true };
 
 /// The attribute as a function.
 pub(crate) fn py_func(arguments: TokenStream, block: TokenStream) -> TokenStream {
@@ -77,12 +78,12 @@ pub(crate) fn py_func(arguments: TokenStream, block: TokenStream) -> TokenStream
 impl Form for Op {
     type Args = Arguments;
 
-    const CALLS: &'static [&'static str] = KNOWN.made;
+    const CALLS: &'static [&'static str] = BLOCK_RULES.generated;
 
     fn parse(tokens: TokenStream, args: &Arguments, errors: &mut Errors) -> Option<Self> {
         let (mut block, mut found) = block(tokens, "py_func", errors)?;
         found.iter_mut().for_each(|item| without_attributes(item, errors));
-        let (functions, types) = block.sort(found, &KNOWN, errors);
+        let (functions, types) = block.sort(found, &BLOCK_RULES, errors);
         block.items.extend(types.iter().map(|ty| Item::Other(ty.to_token_stream())));
         let of = |name: &str| functions.iter().find(|function| function.sig.ident == name).cloned();
         let (forward, backward) = (of("forward"), of("backward"));
@@ -245,7 +246,7 @@ impl Op {
 
     fn function(&self, function: &Function, mode: &Mode) -> TokenStream {
         if let Mode::Reported(reported) = mode {
-            return fallback::silenced(reported, function);
+            return fallback::with_error_types(reported, function);
         }
         let Function { attrs, vis, sig, body, .. } = function;
         quote!(#(#attrs)* #vis #sig #body)
@@ -266,14 +267,14 @@ impl Op {
         let backward = self.backward.as_ref().map(|backward| {
             let given = |name: &Ident| self.given.iter().flatten().any(|of| of.name == *name);
             let skipped = inputs.iter().chain(&outputs).filter(|name| !given(name));
-            let backward = lent(backward);
+            let backward = function_value(backward);
             quote! {
                 let #call = #call
                     .backward_func(#backward)
                     .skip_vars_in_backward_input([#(#skipped),*] as [&#private::Variable; _]);
             }
         });
-        let forward = self.forward.as_ref().map(lent);
+        let forward = self.forward.as_ref().map(function_value);
         // Constructs the operator, so that it is not reported as dead code.
         let constructed = match self.block.generics.params.is_empty() {
             true => quote!(Self),
@@ -323,8 +324,8 @@ impl Op {
 }
 
 /// Reports and removes attributes of parameters that the compiler would reject.
-fn without_attributes(item: &mut Found, errors: &mut Errors) {
-    let Found::Function(function) = item else { return };
+fn without_attributes(item: &mut ParsedItem, errors: &mut Errors) {
+    let ParsedItem::Function(function) = item else { return };
     if !function.is_rule() {
         return;
     }
@@ -338,7 +339,7 @@ fn without_attributes(item: &mut Found, errors: &mut Errors) {
 }
 
 /// A function of the block as a value. Errors about its types are shown at its name.
-fn lent(function: &Function) -> TokenStream {
+fn function_value(function: &Function) -> TokenStream {
     let name = &function.sig.ident;
     quote_spanned!(Span::call_site().located_at(name.span())=> Self::#name)
 }

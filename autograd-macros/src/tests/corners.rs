@@ -2,7 +2,7 @@
 
 use crate::tokens::mentions;
 
-use super::held;
+use super::assert_verdicts;
 use crate::model::as_tensor;
 
 /// An op with these items, parameters, body and backward.
@@ -23,7 +23,7 @@ const BACKWARD: &str = "fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64
                         { dy * 2.0 }";
 #[test]
 fn types_of_other_names_are_left_to_the_compiler() {
-    held(
+    assert_verdicts(
         |ty| op("", ONE, "x * 2.0", &returns(ty, "dy * 2.0")),
         &["Gradient", "Gradient<f64>", "Option", "<A as B>::Gradient<f64>"],
         "is not returned as",
@@ -36,7 +36,7 @@ fn types_of_other_names_are_left_to_the_compiler() {
 
 #[test]
 fn a_parameter_of_the_caller_is_none_of_the_others() {
-    held(
+    assert_verdicts(
         |generics| {
             let block = op("", "x: &Tensor<f64>, by: f64", "x * by", BACKWARD);
             let (own, clause) = generics.split_once(' ').unwrap_or((generics, ""));
@@ -51,7 +51,7 @@ fn a_parameter_of_the_caller_is_none_of_the_others() {
 
 #[test]
 fn a_mark_is_reported_where_its_name_is_surely_an_input() {
-    held(
+    assert_verdicts(
         |body| {
             format!(
                 "impl Op {{ fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, c: bool) -> \
@@ -82,7 +82,7 @@ fn a_mark_is_reported_where_its_name_is_surely_an_input() {
 
 #[test]
 fn what_another_value_has_is_none_of_the_contexts() {
-    held(
+    assert_verdicts(
         |body| op("", "x: &Tensor<f64>, other: Other", body, BACKWARD),
         &[
             "let a = other.alpha; x * 2.0",
@@ -99,8 +99,8 @@ fn what_another_value_has_is_none_of_the_contexts() {
 #[test]
 fn a_bound_that_takes_tensors_gives_none() {
     let of = |to: &str| op("", &format!("x: &Tensor<f64>, to: {to}"), "x * 2.0", BACKWARD);
-    held(of, &["impl Sink<Tensor<f64>>", "&dyn Sink<Item = Tensor<f64>>"], "", &[]);
-    held(
+    assert_verdicts(of, &["impl Sink<Tensor<f64>>", "&dyn Sink<Item = Tensor<f64>>"], "", &[]);
+    assert_verdicts(
         |bound| of("S").replace("forward(", &format!("forward<S: {bound}>(")),
         &["Sink<Tensor<f64>>"],
         "would lose its gradient",

@@ -1,6 +1,6 @@
 //! The rules, applied to different ways to write the same code.
 
-use super::{held, run};
+use super::{assert_verdicts, run};
 
 fn forward(body: &str) -> String {
     format!(
@@ -16,7 +16,7 @@ const TWICE: &str = "`save_for_backward` is called twice";
 
 #[test]
 fn a_second_call_among_the_same_statements_is_seen() {
-    held(
+    assert_verdicts(
         |body| forward(&format!("{body} x * 2.0").replace("SAVE", SAVE)),
         // A call on another path is no repetition. Uncertain cases are left to the check at run time.
         &[
@@ -45,7 +45,7 @@ fn a_second_call_among_the_same_statements_is_seen() {
 
 #[test]
 fn a_marked_input_may_be_an_output_too() {
-    held(
+    assert_verdicts(
         |end| {
             format!(
                 "impl Op {{ fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> \
@@ -67,7 +67,7 @@ fn a_marked_input_may_be_an_output_too() {
 
 #[test]
 fn a_default_names_no_other_parameter() {
-    held(
+    assert_verdicts(
         |value| {
             format!(
                 "impl Op {{ fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, by: f64, \
@@ -122,7 +122,7 @@ fn what_is_saved_for_each_tensor_of_a_list_is_reported() {
              }}"
         )
     };
-    held(
+    assert_verdicts(
         of,
         &[
             "for (i, y) in xs.iter().enumerate() { if i == 0 { ctx.save_for_backward(y); } } z()",

@@ -323,3 +323,12 @@ fn a_step_without_a_parameter_that_wants_a_gradient_is_refused() {
     optimizer.step().unwrap();
     Optimizer::new(&Vec::<Tensor<f64>>::new(), Sgd::new(0.1)).step().unwrap();
 }
+
+#[test]
+fn a_list_of_parameters_is_optimized_as_the_module_is() {
+    let net = Linear::<f64>::new(2, 1);
+    let before = net.weight.to_vec();
+    net.forward(&Tensor::from([[1.0, 2.0]])).sum().backward().unwrap();
+    Optimizer::new(&net.parameters(), Sgd::new(0.5)).step().unwrap();
+    assert_eq!(net.weight.to_vec(), [before[0] - 0.5, before[1] - 1.0]);
+}

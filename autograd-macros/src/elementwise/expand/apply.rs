@@ -29,11 +29,11 @@ impl Expansion<'_> {
     }
 
     /// The calls of an op with an input whose type the compiler rejects.
-    pub(super) fn loose(&self, forward: &Forward) -> TokenStream {
+    pub(super) fn permissive_calls(&self, forward: &Forward) -> TokenStream {
         let (p, op) = (private(), &self.op);
         let output = op.output(&p, &quote!(::core::primitive::f64));
         let names: Vec<_> = forward.params.iter().map(|param| param.ident.clone()).collect();
-        crate::fallback::loose(&p, &op.generics, &op.name, &op.self_ty, &names, &output)
+        crate::fallback::permissive_calls(&p, &op.generics, &op.name, &op.self_ty, &names, &output)
     }
 
     /// The plain parameters, by value, or with `lent` before the type.

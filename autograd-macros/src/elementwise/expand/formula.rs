@@ -4,7 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 
 use super::{Expansion, Given, given_name};
-use crate::elementwise::model::{Backward, Forward, Kind, Meant};
+use crate::elementwise::model::{Backward, FormulaValue, Forward, Kind};
 use crate::library::private;
 use crate::model::Returned;
 use crate::tokens::plain_name;
@@ -34,11 +34,11 @@ impl Expansion<'_> {
     /// backward written by hand.
     pub(super) fn given(&self, forward: &Forward) -> Vec<(Given, usize)> {
         let gradients = forward.differentiable().len();
-        let given = |keeps: &dyn Fn(&Meant) -> bool| Given::new(forward, keeps);
-        let all = given(&|meant| matches!(meant, Meant::Input(_)));
-        let derived = given(&|meant| !matches!(meant, Meant::Output(_)));
-        let named = self.op.backward.as_ref().map(|of| of.meant(forward));
-        let backward = named.map(|named| (given(&|meant| named.contains(meant)), gradients));
+        let given = |keeps: &dyn Fn(&FormulaValue) -> bool| Given::new(forward, keeps);
+        let all = given(&|value| matches!(value, FormulaValue::Input(_)));
+        let derived = given(&|value| !matches!(value, FormulaValue::Output(_)));
+        let named = self.op.backward.as_ref().map(|of| of.named_values(forward));
+        let backward = named.map(|named| (given(&|value| named.contains(value)), gradients));
         let own = [(all, forward.outputs.parts.len()), (derived, gradients)];
         own.into_iter().chain(backward).collect()
     }
@@ -53,12 +53,13 @@ impl Expansion<'_> {
         let Some((given, _)) = self.given(forward).pop() else { return TokenStream::new() };
         let kept = |kind: Kind| -> Vec<usize> {
             let inputs = forward.params.iter().enumerate().filter(|(_, param)| param.kind == kind);
-            let kept = inputs.enumerate().filter(|(_, (at, _))| given.has(&Meant::Input(*at)));
+            let kept =
+                inputs.enumerate().filter(|(_, (at, _))| given.has(&FormulaValue::Input(*at)));
             kept.map(|(position, _)| position).collect()
         };
         let (kept_reals, kept_masks) = (kept(Kind::Real), kept(Kind::Mask));
-        let kept_outputs = (0..outputs).filter(|at| given.has(&Meant::Output(*at)));
-        let gradients = (0..outputs).filter(|at| given.has(&Meant::Gradient(*at)));
+        let kept_outputs = (0..outputs).filter(|at| given.has(&FormulaValue::Output(*at)));
+        let gradients = (0..outputs).filter(|at| given.has(&FormulaValue::Gradient(*at)));
         let reduction = match &self.args.reduce {
             None => quote!(#p::elementwise::Reduction::None),
             Some(reduce) => {
@@ -92,7 +93,8 @@ impl Expansion<'_> {
         body: TokenStream,
     ) -> TokenStream {
         let (p, name) = (private(), self.struct_name("Formula"));
-        let names = |of: &[(Ident, Meant)]| of.iter().map(|(name, _)| name.clone()).collect();
+        let names =
+            |of: &[(Ident, FormulaValue)]| of.iter().map(|(name, _)| name.clone()).collect();
         let (reals, masks): (Vec<_>, Vec<_>) = (names(&given.numbers), names(&given.masks));
         let (i, m, lane) = (reals.len(), masks.len(), self.lane());
         quote! {

@@ -38,7 +38,7 @@ impl Expansion<'_> {
                 let calls = self.calls(forward);
                 quote!(#formulas #calls)
             }
-            (Some(forward), Mode::Refused) => self.loose(forward),
+            (Some(forward), Mode::Refused) => self.permissive_calls(forward),
             (_, Mode::Reported(reported)) => {
                 let (generics, op) = (&self.op.generics, &self.op.self_ty);
                 fallback::constants(&fallback::CALLS, generics, op, reported)
@@ -95,13 +95,13 @@ impl Expansion<'_> {
     /// The user's function: always inlined into the loops, and made generic if the user left that out.
     fn user_function(&self, function: &Function) -> TokenStream {
         if let Mode::Reported(reported) = &self.mode {
-            return fallback::silenced(reported, &self.with_lane(function));
+            return fallback::with_error_types(reported, &self.with_lane(function));
         }
         let Function { vis, sig, mut body, .. } = self.completed(function);
         if let Some(proven) = self.conditions(body.stream()) {
             body = regroup(&body, proven);
         }
-        let (doc, attrs) = self.op.kept_attributes(function);
+        let (doc, attrs) = self.op.own_attributes(function);
         let inline =
             (!attrs.iter().any(|attr| is(attr, &["inline"]))).then(|| quote!(#[inline(always)]));
         // The calls are in the formulas' expansion, which is absent after an error.
