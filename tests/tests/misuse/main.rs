@@ -131,6 +131,7 @@ fn page() -> String {
          'Silent': no error, and a wrong gradient or an unnoticed mistake. 'Right': it works as \
          meant. '–':\nit cannot be written there, or was not tried. \
          [misuse.py](../tests/golden/misuse.py) tried the others.\n\
+         A panic of user code leaves the call as that panic; tensors stay usable, as after an error.\n\
          `UPDATE_EXPECTED=1 cargo test -p tests --test misuse` writes this page.\n\n",
         WAYS.len(),
         count(|proof| matches!(proof, Proof::Compiler(_))),
