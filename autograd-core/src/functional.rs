@@ -91,8 +91,9 @@ pub fn jvp<T: Float>(
     tangents: &[Tensor<T>],
 ) -> Result<(Tensor<T>, Tensor<T>)> {
     if tangents.len() != inputs.len() {
-        let what = "tangents, one for each input".into();
         let (expected, found) = (inputs.len(), tangents.len());
+        let tangents = if expected == 1 { "tangent" } else { "tangents" };
+        let what = format!("{tangents}, one for each input");
         return Err(Error::Count { op: "jvp", what, expected, found });
     }
     for (i, (tangent, input)) in tangents.iter().zip(inputs).enumerate() {

@@ -189,7 +189,7 @@ fn what_does_not_fit() {
     let error = vjp(|t| t[0].sum(), std::slice::from_ref(&x), &x).unwrap_err();
     assert!(matches!(error, Error::SeedShape { .. }), "{error}");
     let error = jvp(|t| t[0].sum(), std::slice::from_ref(&x), &[]).unwrap_err();
-    assert_eq!(error.to_string(), "jvp: expected 1 tangents, one for each input, found 0");
+    assert_eq!(error.to_string(), "jvp: expected 1 tangent, one for each input, found 0");
     let error = jvp(|t| t[0].sum(), &[x], &[v]).unwrap_err().to_string();
     assert!(error.starts_with("jvp: `tangents[0]`"), "{error}");
 }

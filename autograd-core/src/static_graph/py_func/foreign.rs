@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::signature::Param;
-use crate::error::Result;
+use crate::error::{Plural, Result};
 use crate::graph::{AnyTensor, GradMode};
 use crate::static_graph::backward::zeros_like;
 use crate::static_graph::form::Form;
@@ -24,8 +24,8 @@ impl PyFuncOp {
         returned.iter_mut().flatten().for_each(AnyTensor::unshare);
         if returned.len() != self.results {
             return Err(format!(
-                "returned {} values, {} {} declared",
-                returned.len(),
+                "returned {}, {} {} declared",
+                Plural(returned.len(), "value", "values"),
                 self.results,
                 if self.results == 1 { "is" } else { "are" }
             ));

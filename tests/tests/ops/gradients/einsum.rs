@@ -39,7 +39,7 @@ fn errors_name_the_part_that_is_wrong() {
         Tensor::try_einsum(equation, operands).unwrap_err().to_string()
     };
     for (equation, expected) in [
-        ("ij", "einsum: expected 1 tensors, as `ij` says, found 2"),
+        ("ij", "einsum: expected 1 tensor, as `ij` says, found 2"),
         (
             "ij,jk->ik",
             "einsum: `operands[1]` must be of length 3 along axis 0, as another `j` is, found shape [4, 5]",
