@@ -16,7 +16,7 @@ use crate::model::{
     Block, Broken, ExistingItem, Function, bare, first_argument, is_named, last_segment,
     without_reference,
 };
-use crate::parse::{CONTEXTS, other_item, pattern_name};
+use crate::parse::{is_context, other_item, pattern_name};
 use crate::tokens::{is_punct, mentions, replace_ident, text};
 
 /// The names that a caller of an op uses.
@@ -221,7 +221,7 @@ pub(crate) fn with_error_types(reported: &Ident, function: &Function) -> TokenSt
         let inner = without_reference(&param.ty);
         let absent =
             is_slip(&param.ty) || matches!(bare(&param.ty), Type::ImplTrait(_) | Type::Infer(_));
-        let context = CONTEXTS.iter().any(|context| is_named(inner, context));
+        let context = is_context(inner);
         if context || absent {
             shadows.extend(quote!(let #name = #value;));
         }

@@ -17,8 +17,11 @@ pub(crate) const BACKWARD_CONTEXT: &str = "&BackwardContext<Self>";
 pub(crate) const JVP_CONTEXT: &str = "&JvpContext<Self>";
 
 /// The names of contexts: any of them may be written by mistake.
-pub(crate) const CONTEXTS: [&str; 4] =
-    ["ForwardContext", "BackwardContext", "JvpContext", "PyLayerContext"];
+const CONTEXTS: [&str; 4] = ["ForwardContext", "BackwardContext", "JvpContext", "PyLayerContext"];
+
+pub(crate) fn is_context(ty: &Type) -> bool {
+    CONTEXTS.iter().any(|name| is_named(without_reference(ty), name))
+}
 
 pub(super) fn take_context(
     params: &mut Vec<PatType>,
@@ -32,7 +35,6 @@ pub(super) fn take_context(
         "backward" => ("BackwardContext", BACKWARD_CONTEXT),
         _ => ("JvpContext", JVP_CONTEXT),
     };
-    let is_context = |ty: &Type| CONTEXTS.iter().any(|name| is_named(without_reference(ty), name));
     let found: Vec<usize> = (0..params.len()).filter(|&i| is_context(&params[i].ty)).collect();
     let Some(&first) = found.first() else {
         if params.first().is_some_and(|param| is_alias(&param.ty, name == "forward")) {

@@ -23,7 +23,7 @@ use mended::{with_known_elements, without_placeholders};
 
 pub(crate) use attributes::parameter_attributes;
 pub(crate) use block::{BlockRules, block, other_item};
-pub(crate) use context::{BACKWARD_CONTEXT, CONTEXTS};
+pub(crate) use context::{BACKWARD_CONTEXT, is_context};
 pub(crate) use forward::forward;
 pub(crate) use signature::{parameters, pattern_name, returned};
 

@@ -14,6 +14,9 @@ sentences! {
         "`{function}` has no `self`: a py_func keeps no state; capture it with `Program::py_func`";
     function_generic(function)
         "`{function}` of a #[py_func] cannot be generic; let the block be: `impl<T: Float> MyOp<T>`";
+    context(function)
+        "`{function}` of a #[py_func] takes no context: it gets arrays, and backward the inputs, the outputs \
+         and their gradients by name; remove this parameter";
     parameter_needs_name(function)
         "a parameter of `{function}` needs a name, by which backward asks for it";
     neither() "`forward` has neither an input nor an output";

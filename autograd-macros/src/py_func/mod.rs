@@ -20,7 +20,7 @@ use crate::items::ParsedItem;
 use crate::library::{import, private, private_at};
 use crate::messages::{plural, returned_count, twice};
 use crate::model::{Block, Function, Item};
-use crate::parse::{BlockRules, block, parameters, pattern_name, returned};
+use crate::parse::{BlockRules, block, is_context, parameters, pattern_name, returned};
 use crate::tokens::{ends, local, named, parts, plain_name};
 
 /// The arguments of the attribute.
@@ -357,6 +357,7 @@ fn named_parameters(function: &Function, errors: &mut Errors) -> Option<Vec<Valu
     let mut values = Vec::new();
     for PatType { pat, ty, .. } in params {
         match pattern_name(&pat) {
+            _ if is_context(&ty) => errors.at(ty, messages::context(&name)),
             Some(ident) => {
                 // `_y` is an unused `y`.
                 let text = ident.to_string();
