@@ -14,7 +14,7 @@ use std::time::SystemTime;
 use num_traits::Float;
 use rand_mt::Mt64;
 
-use crate::array::pool::with_room;
+use crate::array::pool::with_capacity;
 
 #[cfg(test)]
 mod tests;
@@ -157,7 +157,7 @@ impl Generator {
 
     /// The numbers `0..n` in random order, all orders equally likely: `paddle.randperm`.
     pub fn randperm(&mut self, n: usize) -> Vec<i64> {
-        let mut order = with_room(n);
+        let mut order = with_capacity(n);
         order.extend(0..n as i64);
         self.shuffle(&mut order);
         order

@@ -64,7 +64,7 @@ pub use items::{Ellipsis, IntoIndex, IntoIndexItem, NewAxis, Step};
 pub use layout::Padding;
 pub(crate) use methods::{options, pairs};
 pub(crate) use names::Caller;
-#[allow(unreachable_pub, reason = "they stand in hidden methods of public traits")]
+#[allow(unreachable_pub, reason = "hidden methods of public traits use them")]
 pub use names::{Binary, Reduce, Unary};
 #[cfg(feature = "static-graph")]
 pub(crate) use nn::of_logits;

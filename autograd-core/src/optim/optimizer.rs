@@ -81,7 +81,7 @@ impl<R: Rule> Optimizer<R> {
     /// # Errors
     ///
     /// The error of [`Rule::check`]: [`Error::Value`] if an option of a rule is out of range.
-    /// [`Error::Unsupported`] if a parameter is the result of a recorded op. Nothing is changed then.
+    /// [`Error::Unsupported`] if a parameter is an op's result, or none wants a gradient. Nothing is changed then.
     ///
     /// # Panics
     ///

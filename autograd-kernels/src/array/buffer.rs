@@ -41,7 +41,7 @@ impl<T: Storable> Buffer<T> {
     }
 
     /// Creates a buffer with no elements and capacity for `len`.
-    pub(super) fn with_room(len: usize) -> Self {
+    pub(super) fn with_capacity(len: usize) -> Self {
         let mut data = T::any_buffer(len + spare::<T>(len));
         let start = start(&data, len);
         data.clear();
@@ -56,7 +56,7 @@ impl<T: Storable> Buffer<T> {
 
     /// Creates a buffer from the elements that `fill` pushes, which must be `len`.
     pub(super) fn filled(len: usize, fill: impl FnOnce(&mut Vec<T>)) -> Self {
-        let mut buffer = Self::with_room(len);
+        let mut buffer = Self::with_capacity(len);
         fill(&mut buffer.data);
         buffer
     }

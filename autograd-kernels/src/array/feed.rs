@@ -57,23 +57,23 @@ impl<'a, T: Storable> BlockReader<'a, T> {
         match self {
             Self::Slice(_) => {}
             Self::Deferred(source, start, block) => {
-                source.write(*start, room(block, n));
+                source.write(*start, resized(block, n));
                 *start += n;
             }
             // Filled once: the first block is the longest.
             Self::Same(block, element) => {
                 if block.is_empty() {
-                    room(block, n).fill(*element);
+                    resized(block, n).fill(*element);
                 }
             }
             // Likewise.
             Self::Repeated(row, block) => {
                 if block.is_empty() {
-                    repeat(row, room(block, row.len() + n));
+                    repeat(row, resized(block, row.len() + n));
                 }
             }
             Self::Gathered(raw, walk, block) => {
-                let mut rest = room(block, n);
+                let mut rest = resized(block, n);
                 walk.runs(n, |[start], n, [step]| {
                     let (to, others) = std::mem::take(&mut rest).split_at_mut(n);
                     rest = others;
@@ -115,7 +115,7 @@ fn repeat<T: Copy>(row: &[T], out: &mut [T]) {
 }
 
 /// The first `n` elements of a block; replaces a block that is too short.
-fn room<T: Storable>(block: &mut Buffer<T>, n: usize) -> &mut [T] {
+fn resized<T: Storable>(block: &mut Buffer<T>, n: usize) -> &mut [T] {
     if block.len() < n {
         *block = Buffer::any(n);
     }

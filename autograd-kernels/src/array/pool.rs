@@ -80,7 +80,7 @@ impl<T: Pooled> Pool<T> {
                 return vec;
             }
         }
-        with_room(len)
+        with_capacity(len)
     }
 
     /// Takes a vector back, or frees it if the pools are full.
@@ -164,7 +164,7 @@ pooled! {
 /// An empty vector with capacity for `len` elements. Panics if memory is exhausted, which can be caught; a
 /// vector's own allocation would abort the process.
 #[track_caller]
-pub fn with_room<T: Pooled>(len: usize) -> Vec<T> {
+pub fn with_capacity<T: Pooled>(len: usize) -> Vec<T> {
     let mut vec = Vec::new();
     if vec.try_reserve_exact(len).is_err() {
         panic!("out of memory: a buffer of {len} elements of {}", T::ELEMENT_NAME);
@@ -200,7 +200,7 @@ mod tests {
     fn the_least_free_buffer_that_is_large_enough_comes_back() {
         let pool = Pool::<f64>::new();
         // Too large for the thread's cache.
-        let buffers = [20_000, 10_000, 11_000, 10_000].map(with_room::<f64>);
+        let buffers = [20_000, 10_000, 11_000, 10_000].map(with_capacity::<f64>);
         let [large, small, middle, _] = buffers.each_ref().map(Vec::as_ptr);
         buffers.into_iter().for_each(|buffer| pool.give(buffer));
         let found: Vec<_> = (0..3).map(|_| pool.any(9_000)).collect();

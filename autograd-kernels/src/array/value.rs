@@ -9,7 +9,7 @@ use super::Storable;
 use super::buffer::Buffer;
 use super::deferred::{Deferred, Source, Step, pays};
 use super::math::Math;
-use super::pool::with_room;
+use super::pool::with_capacity;
 use super::rows::{for_each_row, merged};
 use super::shape::{
     Shape, assign, broadcast_strides, copied, count, is_row_major, offset, row_major, same,
@@ -111,7 +111,7 @@ impl<T: Storable> Value<T> {
     /// Creates a value from row-major data that `fill` pushes onto a vector: exactly as many elements as the
     /// shape has. The vector may contain other elements before them.
     pub fn build(shape: Shape, fill: impl FnOnce(&mut Vec<T>)) -> Self {
-        let mut buffer = Buffer::with_room(count(&shape));
+        let mut buffer = Buffer::with_capacity(count(&shape));
         fill(buffer.open());
         Self::of_whole(shape, buffer)
     }
@@ -358,7 +358,7 @@ impl<T: Storable> Value<T> {
     }
 
     pub fn to_vec(&self) -> Vec<T> {
-        let mut elements = with_room(self.len());
+        let mut elements = with_capacity(self.len());
         match self.as_slice() {
             Some(slice) => elements.extend_from_slice(slice),
             None => elements.extend(self.view().iter()),

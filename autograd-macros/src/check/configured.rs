@@ -35,8 +35,8 @@ fn configured(trees: &[TokenTree], start: usize) -> Option<usize> {
         at += 1;
         value |= is_word(tree, "let") || is_punct(tree, '=');
         let next = trees.get(at);
-        let goes_on = is_word(next, "else") || is_punct(next, '.') || is_punct(next, ';');
-        let block = is_group(tree, Delimiter::Brace) && !value && !goes_on;
+        let continues = is_word(next, "else") || is_punct(next, '.') || is_punct(next, ';');
+        let block = is_group(tree, Delimiter::Brace) && !value && !continues;
         if is_punct(tree, ';') || is_punct(tree, ',') || block {
             break;
         }

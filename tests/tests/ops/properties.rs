@@ -5,9 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use autograd_core::{
-    AnyTensor, GradOptions, Graph, Tensor, grad_with, gradcheck, gradgradcheck, jvpcheck,
-};
+use autograd_core::prelude::*;
+use autograd_core::{GradOptions, Graph, Tensor, grad_with, gradcheck, gradgradcheck, jvpcheck};
 
 use crate::public;
 use crate::random::{Domain, Draw};
@@ -422,6 +421,47 @@ fn products(op: &str, draw: &mut Draw) -> Option<Arguments> {
 pub(crate) fn weighted<T: Number>(t: &Tensor<T>) -> Tensor<T> {
     let weights = (0..t.len()).map(|i| T::from_f64([1.0, -0.5, 0.75][i % 3])).collect();
     (t * Tensor::from_vec(t.shape(), weights).unwrap()).sum()
+}
+
+#[py_layer]
+impl CallsOp {
+    type Saved = Vec<Tensor<f64>>;
+    type Attrs = (String, String, Vec<Tensor<i64>>);
+
+    fn forward(
+        ctx: &mut ForwardContext<Self>,
+        x: &[Tensor<f64>],
+        call: &(String, String, Vec<Tensor<i64>>),
+    ) -> Tensor<f64> {
+        ctx.save_for_backward(x);
+        ctx.set_attrs(call.clone());
+        Tensor::from(0.0)
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, _dy: &Tensor<f64>) -> Vec<Tensor<f64>> {
+        let (op, variant, index) = ctx.attrs();
+        run(op, variant, ctx.saved_tensor(), index);
+        ctx.saved_tensor().iter().map(Tensor::zeros_like).collect()
+    }
+}
+
+#[test]
+fn every_op_may_be_called_in_a_recorded_backward() {
+    for op in differentiable() {
+        let given = arguments(&op, "float64", &mut Draw::new(1)).unwrap();
+        let mut draw = Draw::new(2);
+        let shapes = given.inputs.iter();
+        let x: Vec<Tensor<f64>> =
+            shapes.map(|(shape, domain)| draw.tensor(shape, *domain, 0)).collect();
+        x.iter().for_each(|x| x.set_stop_gradient(false));
+        let y = CallsOp::apply(&x, &(op.clone(), given.variant, given.index));
+        let options = GradOptions::new().create_graph(true);
+        if op.ends_with("_assign") || op == "set_item" {
+            continue;
+        }
+        grad_with(&[&y], &x.iter().collect::<Vec<_>>(), options)
+            .unwrap_or_else(|error| panic!("{op}: {error}"));
+    }
 }
 
 /// The value of an op, its gradients, and the gradients of these, all with the same weights.

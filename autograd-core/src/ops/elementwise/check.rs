@@ -48,7 +48,7 @@ pub struct Checked(OnceLock<Result<()>>);
 
 impl Checked {
     /// Creates an entry without a result.
-    #[allow(clippy::new_without_default, reason = "it stands in a static")]
+    #[allow(clippy::new_without_default, reason = "it is created in a static")]
     #[must_use]
     pub const fn new() -> Self {
         Self(OnceLock::new())

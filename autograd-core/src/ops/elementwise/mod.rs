@@ -13,7 +13,7 @@ pub use check::{Checked, branch, check_backward, verify};
 pub(super) use compute::{run_formula, run_pass};
 pub use fuse::{fuse, try_fuse};
 pub(super) use node::{gradient, gradients_of, run_single};
-#[allow(unreachable_pub, reason = "it stands in a hidden method of a public trait")]
+#[allow(unreachable_pub, reason = "a hidden method of a public trait uses it")]
 pub use op::Handle;
 pub use op::{Info, Op, Outputs, Pair, Reduction, pulled};
 pub(super) use op::{formulas, is_single};
