@@ -1,8 +1,7 @@
 //! Random numbers, bit for bit as Paddle's on the CPU: the same engine, seeding and distributions.
-//!
-//! Everything is drawn from a [`Generator`]. The process-wide one is behind a lock; [`seed`] restarts it.
-//! The numbers are the same on every machine whose `ln` rounds as glibc's does; elsewhere a normal number
-//! may differ in its last bit. Integers and uniform numbers are the same everywhere.
+//! Everything is drawn from a [`Generator`]; the process-wide one is behind a lock. Integers and
+//! uniform numbers are the same on every machine; a normal number may differ in its last bit if
+//! `ln` does not round as glibc's does.
 
 use std::array;
 use std::cell::RefCell;
@@ -27,7 +26,6 @@ fn default() -> MutexGuard<'static, Option<Generator>> {
     DEFAULT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Restarts the process-wide generator.
 pub fn seed(seed: u64) {
     replace_generator(Generator::new(seed));
 }
@@ -42,7 +40,6 @@ pub fn set_rng_state(state: &Generator) {
     replace_generator(state.clone());
 }
 
-/// Replaces the generator of this thread, or of the process if the thread has none.
 fn replace_generator(generator: Generator) {
     THREAD_GENERATOR.with_borrow_mut(|own| match own {
         Some(own) => **own = generator,
@@ -55,8 +52,7 @@ thread_local! {
     static THREAD_GENERATOR: RefCell<Option<Box<Generator>>> = const { RefCell::new(None) };
 }
 
-/// Draws from this thread's generator, or from the process-wide one if there is none. `f` runs no user
-/// code.
+/// Draws from this thread's generator or the process-wide one. `f` runs no user code.
 fn draw<R>(f: impl FnOnce(&mut Generator) -> R) -> R {
     THREAD_GENERATOR.with_borrow_mut(|own| match own {
         Some(generator) => f(generator),
@@ -79,14 +75,12 @@ impl Drop for ThreadGeneratorGuard {
     }
 }
 
-/// Fills `out` with integers from the process-wide generator; see [`Generator::fill_randint`].
 #[track_caller]
 pub fn fill_randint(out: &mut [i64], low: i64, high: i64) {
     check_bounds(low, high);
     draw(|generator| generator.fill_randint(out, low, high));
 }
 
-/// Shuffles with the process-wide generator; see [`Generator::randperm`].
 pub fn shuffle(items: &mut [i64]) {
     draw(|generator| generator.shuffle(items));
 }
@@ -112,7 +106,6 @@ impl Generator {
         Self { engine: Mt64::from(outputs) }
     }
 
-    /// Creates a generator that differs from run to run.
     fn from_entropy() -> Self {
         Self::new(RandomState::new().hash_one(SystemTime::now()))
     }
@@ -163,10 +156,8 @@ impl Generator {
         order
     }
 
-    /// Fills `out` with normal numbers of the given mean and standard deviation.
-    ///
-    /// Numbers are drawn in pairs. If `out` has an odd length, the second number of the last pair is
-    /// discarded: two fills of 3 differ from one fill of 6, but two fills of 2 equal one of 4.
+    /// Fills `out` with normal numbers of the given mean and standard deviation, drawn in pairs;
+    /// the last one of an odd length is discarded: two fills of 3 differ from one fill of 6.
     pub(crate) fn fill_normal<T: RandomFloat>(&mut self, out: &mut [T], mean: T, std: T) {
         for pair in out.chunks_mut(2) {
             let normal: [T; 2] = self.normal_pair();
@@ -232,20 +223,16 @@ impl Generator {
     }
 }
 
-/// A float type of random numbers.
-///
-/// All arithmetic is done in the type itself, with one rounding for each operation: wider intermediates
-/// or fused multiply-add would give other bits than Paddle's.
+/// A float type of random numbers. All arithmetic is done in the type itself, with one rounding for
+/// each operation: wider intermediates or fused multiply-add would give other bits than Paddle's.
 pub trait RandomFloat: Float {
     /// Converts 64 random bits to a uniform number of `[0, 1)`.
     fn canonical(bits: u64) -> Self;
 
     // Compiled in this crate, like the methods of `Element`.
 
-    /// Draws normal numbers from the process-wide generator.
     fn normal(out: &mut [Self], mean: Self, std: Self);
 
-    /// Draws uniform numbers from the process-wide generator.
     fn uniform(out: &mut [Self], low: Self, high: Self);
 }
 
@@ -301,8 +288,7 @@ fn check_bounds(low: i64, high: i64) {
     );
 }
 
-/// The words that `std::seed_seq({seed})` generates for the 312 state words of the engine, low half
-/// first. Names are those of the C++ standard.
+/// The words of `std::seed_seq({seed})`, low half first; names are those of the C++ standard.
 fn seed_words(seed: u32) -> [u32; 624] {
     const N: usize = 624;
     const T: usize = 11;

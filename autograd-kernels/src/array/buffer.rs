@@ -26,8 +26,7 @@ pub struct Buffer<T: Storable> {
     data: Vec<T>,
     /// Elements before this one are unused, so that the data starts a cache line.
     start: usize,
-    /// Whether the memory is from the pool. Foreign memory is freed: no op would take it out of the pool
-    /// again, so a loop that passes in vectors would fill the pool.
+    /// Whether the memory is from the pool. Foreign memory, which no op would reuse, is freed.
     pooled: bool,
 }
 
@@ -40,7 +39,6 @@ impl<T: Storable> Buffer<T> {
         Self { data, start, pooled: true }
     }
 
-    /// Creates a buffer with no elements and capacity for `len`.
     pub(super) fn with_capacity(len: usize) -> Self {
         let mut data = T::any_buffer(len + spare::<T>(len));
         let start = start(&data, len);
@@ -87,14 +85,12 @@ impl<T: Storable> DerefMut for Buffer<T> {
     }
 }
 
-/// An empty buffer.
 impl<T: Storable> Default for Buffer<T> {
     fn default() -> Self {
         Self::from(Vec::new())
     }
 }
 
-/// Takes over foreign memory.
 impl<T: Storable> From<Vec<T>> for Buffer<T> {
     fn from(data: Vec<T>) -> Self {
         Self { data, start: 0, pooled: false }

@@ -1,7 +1,6 @@
-//! Lazy evaluation: cheap functions of the elements of a large value, computed when the value is read.
-//!
-//! One pass over memory computes several functions: in the op that reads the result, block by block, or
-//! when the elements are requested as a slice.
+//! Lazy evaluation of cheap functions of the elements of a large value: one pass over memory
+//! computes several, block by block in the op that reads the result, or when it is requested as a
+//! slice.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -17,7 +16,6 @@ use super::threads::each_grain;
 /// Smaller values are computed at once: they fit the L1 cache.
 const MIN_BYTES: usize = 32 << 10;
 
-/// Whether functions of `len` elements are deferred.
 pub(super) const fn pays<T>(len: usize) -> bool {
     len * size_of::<T>() >= MIN_BYTES
 }
@@ -33,7 +31,6 @@ pub struct Step<T> {
     pub number: T,
 }
 
-/// The elements of a whole buffer, and the steps to apply.
 #[derive(Clone)]
 pub struct Source<T: Storable> {
     buffer: Arc<Buffer<T>>,
@@ -41,12 +38,10 @@ pub struct Source<T: Storable> {
     run: Run<T>,
 }
 
-/// Applies steps to the block `x`, or in place if `x` is `None`. A function pointer, because values may
-/// have element types without these functions.
+/// Applies steps to the block `x`, or in place. A pointer: some element types lack the functions.
 type Run<T> = fn(&[Step<T>], Option<&[T]>, &mut [T]);
 
 impl<T: Storable> Source<T> {
-    /// Computes the elements from `start` on.
     pub fn write(&self, start: usize, out: &mut [T]) {
         (self.run)(&self.steps, Some(&self.buffer[start..][..out.len()]), out);
     }
@@ -279,7 +274,6 @@ mod tests {
             assert_eq!((x.nth(at), fork.nth(at)), (plain, plain + 1.0));
             assert_eq!(y.nth(at), (plain + 1.0) * 3.0 + 0.5);
         }
-        // Further steps start from the elements in memory.
         assert_eq!(y.deferred(with(Cheap::Add, 1.0)).nth(1), 7.5);
     }
 }

@@ -4,11 +4,9 @@ use std::fmt::Debug;
 
 use super::pool::Pooled;
 
-/// How many bytes of data a tensor stores inline: one vector register of the widest instruction
-/// set, so that a small tensor is one allocation and one vector operation.
+/// Bytes of data that a tensor stores inline: one register of the widest instruction set.
 pub const INLINE_BYTES: usize = 64;
 
-/// Requirements of arrays on an element type.
 pub trait Storable: Pooled + Send + Sync + Debug + PartialEq + PartialOrd {
     const ZERO: Self;
     const ONE: Self;

@@ -5,7 +5,6 @@ use super::feed::BlockReader;
 use super::shape::copied;
 use super::{Storable, Value};
 
-/// Elements per block.
 const BLOCK: usize = 1024;
 
 /// The elements of `on` where `mask` is true, of `off` elsewhere; all are broadcast to `shape`.
@@ -28,7 +27,6 @@ pub fn chosen_of<T: Storable>(
     })
 }
 
-/// Applies `f` to every element; the result may have another type.
 pub fn convert<T: Storable, U: Storable>(x: &Value<T>, f: impl Fn(T) -> U) -> Value<U> {
     let x = x.contiguous();
     let data = x.as_slice().unwrap_or(&[]);

@@ -9,14 +9,10 @@ use super::{Storable, Value};
 /// Longer rows that repeat are gathered.
 const MAX_REPEATED: usize = 512;
 
-/// The source of an operand's blocks.
 pub enum BlockReader<'a, T: Storable> {
-    /// Row-major data.
     Slice(&'a [T]),
-    /// One number for all elements.
     Same(Buffer<T>, T),
-    /// A short row that repeats. The buffer repeats it once for all, so that each block is a slice of
-    /// the buffer.
+    /// A short row that repeats; the buffer repeats it, so each block is a slice of the buffer.
     Repeated(&'a [T], Buffer<T>),
     /// Any other layout, gathered into a block.
     Gathered(&'a [T], Box<Walk<1>>, Buffer<T>),
@@ -25,7 +21,6 @@ pub enum BlockReader<'a, T: Storable> {
 }
 
 impl<'a, T: Storable> BlockReader<'a, T> {
-    /// Starts at element `start`.
     pub fn new(value: &'a Value<T>, shape: &[usize], start: usize) -> Self {
         if same(value.shape(), shape) {
             if let Some(source) = value.source() {
@@ -66,7 +61,6 @@ impl<'a, T: Storable> BlockReader<'a, T> {
                     resized(block, n).fill(*element);
                 }
             }
-            // Likewise.
             Self::Repeated(row, block) => {
                 if block.is_empty() {
                     repeat(row, resized(block, row.len() + n));

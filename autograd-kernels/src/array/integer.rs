@@ -1,6 +1,5 @@
-//! Sums and products of integers: exact in any order, or an error.
-//!
-//! They are computed in a wider type; only the result must fit the element type.
+//! Sums and products of integers: exact in any order, or an error. They are computed in a wider
+//! type; only the result must fit the element type.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -15,7 +14,6 @@ use super::threads::each_chunk_of;
 use super::{Shape, Storable, Value};
 use crate::error::{Error, Result};
 
-/// An integer element type.
 pub trait Integer: Storable + CheckedAdd + Into<i128> + TryFrom<i128> {
     /// A type that holds the sum of any [`PART`] elements.
     type Wide: Wide + From<Self>;
@@ -40,7 +38,6 @@ pub trait Wide: PrimInt + SaturatingMul + Default + Send + Sync + From<bool> + I
 impl Wide for i64 {}
 impl Wide for i128 {}
 
-/// A reduction of integers.
 pub trait IntegerFold: Copy + Sync {
     /// Whether the initial value is 1; otherwise it is 0.
     const STARTS_AT_ONE: bool;
@@ -89,7 +86,6 @@ pub struct Overflow(OnceLock<Option<i128>>);
 impl Overflow {
     #[cold]
     pub fn note(&self, found: Option<i128>) {
-        // Keeps the first one.
         let _ = self.0.set(found);
     }
 
@@ -100,7 +96,6 @@ impl Overflow {
         })
     }
 
-    /// Returns an error if a result was out of range.
     #[inline]
     pub fn check<T: Storable>(self, op: &'static str) -> Result<()> {
         match self.0.into_inner() {
@@ -167,7 +162,6 @@ fn grouped<T: Integer>(x: &Value<T>, axes: &[usize]) -> (Value<T>, AxisShape) {
     (moved.into_contiguous(), AxisShape { outer, n, inner: 1 })
 }
 
-/// Joins the elements of a row.
 struct Row<'a, T, F>(&'a [T], F);
 
 impl<T: Integer, F: IntegerFold> Kernel for Row<'_, T, F> {
@@ -180,7 +174,6 @@ impl<T: Integer, F: IntegerFold> Kernel for Row<'_, T, F> {
     }
 }
 
-/// Joins all elements of a row, on threads if that pays.
 fn of_row<T: Integer, F: IntegerFold>(row: &[T], total: F) -> i128 {
     let branch = |range: Range<usize>| dispatch(Row(&row[range], total)).into();
     let most = at_once(row.len()).min(PART);
@@ -238,12 +231,10 @@ pub fn plus<T: Integer>(overflow: &Overflow) -> impl Fn(T, T) -> T + Sync {
     }
 }
 
-/// A set of elements to add to some positions of the data.
 pub trait Additions<T> {
     fn add<A: Copy + Send + Sync>(&self, data: &mut [A], plus: impl Fn(A, T) -> A + Sync);
 }
 
-/// Returns a value with `additions` applied; an error if a result is out of range.
 pub fn added<T: Integer>(
     op: &'static str,
     x: Value<T>,

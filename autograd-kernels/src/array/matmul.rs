@@ -7,8 +7,7 @@ use super::threads::each_chunk_of;
 use super::{Shape, Storable, Value};
 use crate::error::{Error, Result};
 
-/// `a @ b`, for matrices or stacks of matrices whose leading axes broadcast. Both have at least two
-/// axes.
+/// `a @ b`, for matrices or stacks of them whose leading axes broadcast.
 pub fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
     let (lead_a, [m, k]) = split(a);
     let (lead_b, [k2, n]) = split(b);
@@ -85,7 +84,6 @@ fn operand<'a, T>(data: &'a [T], strides: &[usize]) -> Matrix<'a, T> {
     Matrix { data, rows: strides[0], columns: strides[1] }
 }
 
-/// Element types of matrix products.
 pub trait Multiply: Storable {
     /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with unspecified content.
     /// Overflow is recorded.

@@ -1,7 +1,6 @@
-//! Kernels along one axis: select and gather by an index, scatter, reverse, cumulative sums, argmax.
-//!
-//! Row-major data is seen as `[outer, n, inner]` around the axis. If `inner` is 1, kernels go row by row of
-//! `outer`, otherwise slice by slice.
+//! Kernels along one axis: select and gather by an index, scatter, reverse, cumulative sums,
+//! argmax. Row-major data is seen as `[outer, n, inner]` around the axis: if `inner` is 1, kernels
+//! go row by row of `outer`, otherwise slice by slice.
 
 use super::buffer::Buffer;
 use super::reduce::{Fold, fold_slice};
@@ -16,7 +15,6 @@ const CHUNK: usize = 16 * 1024;
 /// Rows whose running sums are interleaved: within a row, each addition waits for the previous one.
 const ROW_GROUP: usize = 8;
 
-/// A shape around an axis.
 #[derive(Clone, Copy)]
 pub struct AxisShape {
     pub outer: usize,
@@ -31,18 +29,15 @@ impl AxisShape {
         Self { outer, n: shape[axis], inner: count(&shape[axis + 1..]) }
     }
 
-    /// Elements per step of `outer`.
     fn block(self) -> usize {
         self.n * self.inner
     }
 
-    /// Block number `at` of data of this shape.
     fn of<T>(self, data: &[T], at: usize) -> &[T] {
         &data[at * self.block()..][..self.block()]
     }
 
-    /// Calls `run` for each part of a result of this shape, on threads if that pays, with the part's block,
-    /// its first step, and its slices.
+    /// Calls `run` for each part of a result, on threads if that pays: block, first step, slices.
     fn each_part<T: Send>(self, out: &mut [T], run: impl Fn(usize, usize, &mut [T]) + Sync) {
         if out.is_empty() {
             return;
@@ -162,7 +157,6 @@ pub fn scatter_add<A: Copy + Send, T: Copy + Sync>(
     });
 }
 
-/// Writes the slices of `x` in reversed order.
 pub fn reverse<T: Storable>(x: &[T], around: AxisShape, out: &mut [T]) {
     let AxisShape { n, inner, .. } = around;
     around.each_part(out, |block, first, part| {
@@ -428,7 +422,6 @@ mod tests {
     fn the_best_stands_where_it_was_first() {
         for [outer, n, inner] in SHAPES {
             let around = AxisShape { outer, n, inner };
-            // Equal elements, zeros of both signs, infinities; then NaN among them.
             for nan in [usize::MAX, 97, 5] {
                 let data: Vec<f32> = (0..len(around))
                     .map(|i| match i * 31 % 101 {

@@ -1,8 +1,6 @@
-//! A pool of free buffers for later ops.
-//!
-//! Mapping a fresh buffer of a few megabytes costs more than most ops, so buffers from [`POOLED_BYTES`] on
-//! return to a bounded pool when their tensor is dropped. Their content is kept: a kernel that writes every
-//! element needs no zeros first.
+//! A pool of free buffers for later ops: mapping a fresh buffer of a few megabytes costs more than
+//! most ops. Buffers from [`POOLED_BYTES`] on return to a bounded pool when their tensor is
+//! dropped. Their content is kept: a kernel that writes every element needs no zeros first.
 
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
@@ -10,7 +8,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::LocalKey;
 
-/// Smaller buffers are not pooled.
 pub const POOLED_BYTES: usize = 16 * 1024;
 
 /// Each thread caches buffers of these sizes: the allocator is several times slower for them than for smaller
@@ -28,7 +25,6 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 /// vector suffices: the buffers are large and few.
 pub struct Pool<T>(Mutex<Vec<Vec<T>>>);
 
-/// Free buffers cached by a thread, the last returned at the end.
 pub struct ThreadCache<T>(RefCell<Vec<Vec<T>>>);
 
 impl<T> ThreadCache<T> {
@@ -83,7 +79,6 @@ impl<T: Pooled> Pool<T> {
         with_capacity(len)
     }
 
-    /// Takes a vector back, or frees it if the pools are full.
     pub fn give(&self, mut vec: Vec<T>) {
         if is_cached_size::<T>(vec.capacity()) && LIMIT.load(Ordering::Relaxed) > 0 {
             // A thread that is ending frees the buffer.
@@ -113,18 +108,13 @@ impl<T: Pooled> Pool<T> {
     }
 }
 
-/// Element types whose buffers are pooled.
 pub trait Pooled: Copy + Default + 'static {
-    /// The name of the type in messages and output.
     const ELEMENT_NAME: &'static str;
-    /// The pool of this element type.
     fn pool() -> &'static Pool<Self>;
     /// A buffer with capacity for `len` elements and unspecified content. This method and the next are not
     /// generic: otherwise every crate that creates or drops a tensor would compile them.
     fn any_buffer(len: usize) -> Vec<Self>;
-    /// Returns a buffer to the pool.
     fn give_back(buffer: Vec<Self>);
-    /// The cache of this thread for this element type.
     fn thread_cache() -> &'static LocalKey<ThreadCache<Self>>;
 }
 

@@ -19,7 +19,6 @@ pub trait Fold<T: Copy>: Sync {
     fn start(&self) -> T;
     fn join(&self, a: T, b: T) -> T;
 
-    /// Folds the elements of a block.
     fn block(&self, data: &[T]) -> T {
         if data.len() <= 16 {
             return data.iter().fold(self.start(), |a, &b| self.join(a, b));
@@ -35,7 +34,6 @@ pub trait Fold<T: Copy>: Sync {
     }
 }
 
-/// The sum of floats.
 pub struct Plus;
 
 impl<T: Math> Fold<T> for Plus {
@@ -62,7 +60,6 @@ pub(super) const TILE: usize = 2048;
 /// Elements that are summed in the time of one element of a pass that also writes.
 pub(super) const SUMS_PER_WRITE: usize = 4;
 
-/// How many of `elements` a thread should sum at once.
 pub(super) fn at_once(elements: usize) -> usize {
     grain(elements, SUMS_PER_WRITE)
 }
@@ -108,7 +105,6 @@ fn join_lanes<T: Copy, F: Fold<T> + ?Sized>(mut lanes: [T; LANES], fold: &F) -> 
     lanes[0]
 }
 
-/// Adds rows to the first slice, which is as long as a row.
 struct FoldRowsKernel<'a, T, F: ?Sized>(&'a mut [T], &'a [T], &'a F);
 
 impl<T: Copy, F: Fold<T> + ?Sized> Kernel for FoldRowsKernel<'_, T, F> {

@@ -37,14 +37,12 @@ pub(super) fn merged<const N: usize>(shape: &[usize], strides: [&[usize]; N]) ->
 /// The walk of [`for_each_row`], a block at a time.
 pub struct Walk<const N: usize> {
     pub(super) axes: Merged<N>,
-    /// The position on each axis.
     index: SmallVec<[usize; 4]>,
     /// The offset of the current row in each operand.
     row: [usize; N],
 }
 
 impl<const N: usize> Walk<N> {
-    /// Starts at element `start`.
     pub fn new(shape: &[usize], strides: [&[usize]; N], mut start: usize) -> Self {
         let axes = merged(shape, strides);
         let (mut index, mut row) = (SmallVec::from_elem(0, axes.len()), [0; N]);

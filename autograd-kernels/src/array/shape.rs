@@ -64,10 +64,9 @@ pub fn same(a: &[usize], b: &[usize]) -> bool {
 /// Bytes of the largest element type.
 const MAX_ELEMENT_BYTES: usize = 8;
 
-/// The number of elements; an error if they would not fit the address space.
-///
-/// Every shape of a tensor was checked here, or is no larger than one that was. So no product of
-/// lengths overflows anywhere else, in bytes or after a cast either.
+/// The number of elements; an error if they would not fit the address space. Every shape of a
+/// tensor was checked here, or is no larger than one that was. So no product of lengths overflows
+/// anywhere else, in bytes or after a cast either.
 pub fn element_count(op: &'static str, shape: &[usize]) -> Result<usize> {
     // Axes of length 0 do not exempt the others: strides are computed from them too.
     let span = shape
@@ -116,7 +115,6 @@ pub fn broadcast_strides(shape: &[usize], strides: &[usize], to: &[usize]) -> Sh
         .collect()
 }
 
-/// Whether data of this shape and these strides is laid out like row-major data.
 pub fn is_row_major(shape: &[usize], strides: &[usize]) -> bool {
     let mut step = 1;
     for (&n, &stride) in shape.iter().zip(strides).rev() {

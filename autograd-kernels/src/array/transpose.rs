@@ -29,7 +29,6 @@ const fn side<T>() -> usize {
     if size_of::<T>() < 8 { 16 } else { 8 }
 }
 
-/// Writes all elements to `out`, in row-major order.
 pub(super) fn copy_tiles<T: Storable>(data: &[T], axes: &Merged<1>, along: usize, out: &mut [T]) {
     let (count, [step]) = axes[0];
     let one = out.len() / count;

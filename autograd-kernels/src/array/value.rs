@@ -62,14 +62,13 @@ impl<T: Storable> Clone for Value<T> {
     }
 }
 
-/// Whether a value with this many elements stores them inline.
 #[inline(always)]
 pub fn fits_inline<T: Storable>(len: usize) -> bool {
     len * size_of::<T>() <= super::INLINE_BYTES
 }
 
 impl<T: Storable> Value<T> {
-    /// Creates a value from row-major data. The caller has checked that the lengths agree.
+    /// From row-major data of the right length.
     pub fn from_vec(shape: Shape, data: Vec<T>) -> Self {
         debug_assert_eq!(count(&shape), data.len());
         if fits_inline::<T>(data.len()) {
@@ -84,7 +83,6 @@ impl<T: Storable> Value<T> {
         Self { shape, strides: None, storage }
     }
 
-    /// Creates a value with a copy of row-major data.
     pub fn from_slice(shape: Shape, data: &[T]) -> Self {
         debug_assert_eq!(count(&shape), data.len());
         if fits_inline::<T>(data.len()) {
@@ -96,7 +94,6 @@ impl<T: Storable> Value<T> {
         Self::of_buffer(shape, copy)
     }
 
-    /// Creates a value whose elements are all `element`.
     pub fn full(shape: Shape, element: T) -> Self {
         let len = count(&shape);
         if fits_inline::<T>(len) {
@@ -183,8 +180,7 @@ impl<T: Storable> Value<T> {
         count(&self.shape)
     }
 
-    /// The common value of all elements, if the layout implies it: a single element, or one that is
-    /// broadcast.
+    /// The common value of all elements, if the layout implies it: one element, or broadcast.
     pub fn uniform(&self) -> Option<T> {
         let mut axes = self.shape.iter().enumerate();
         let step = |axis: usize| self.strides.as_ref().map_or(1, |strides| strides[axis]);
@@ -202,7 +198,6 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// The strides of a matrix.
     pub fn steps(&self) -> [usize; 2] {
         match &self.strides {
             Some(strides) => [strides[0], strides[1]],
@@ -260,7 +255,6 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// The inline array for writing, and the shape.
     #[inline]
     pub fn inline_mut(&mut self) -> Option<(&mut T::Inline, &[usize])> {
         match &mut self.storage {
@@ -296,8 +290,7 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// Whether cheap functions of the elements are to be [`deferred`](Self::deferred): there are many
-    /// elements, and they fill a whole buffer.
+    /// Whether to defer cheap functions of the elements: they are many, and fill a whole buffer.
     #[inline]
     pub fn can_defer(&self) -> bool {
         match &self.storage {
@@ -310,7 +303,6 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// Whether the elements are deferred and not computed yet.
     pub fn is_deferred(&self) -> bool {
         matches!(&self.storage, Storage::Deferred(deferred) if !deferred.is_made())
     }
@@ -380,7 +372,6 @@ impl<T: Storable> Value<T> {
         if self.strides.is_none() { self } else { self.gather() }
     }
 
-    /// A row-major copy of strided data: by tiles, or by runs of the innermost axis.
     fn gather(&self) -> Self {
         let axes = merged(&self.shape, [&self.strides()]);
         if self.len() >= MIN_TILED
@@ -432,7 +423,6 @@ impl<T: Storable> Value<T> {
         let (buffer, start) = match &self.storage {
             Storage::Heap { buffer, offset } => (Arc::clone(buffer), *offset),
             Storage::Deferred(deferred) => (Arc::clone(deferred.made()), 0),
-            // An inline value that is broadcast gets a buffer, once.
             Storage::Inline(data) => (Arc::new(Buffer::from(data.as_ref().to_vec())), 0),
         };
         let strides = (!is_row_major(&shape, &strides)).then(|| Box::new(strides));
@@ -455,7 +445,6 @@ impl<T: Storable> Value<T> {
             && shape.ends_with(&self.shape)
             && len > 0
         {
-            // A row, repeated.
             let (row, mut all) = (&numbers.as_ref()[..self.len()], T::INLINE);
             all.as_mut()[..len].chunks_exact_mut(row.len()).for_each(|to| to.copy_from_slice(row));
             return Self::of_inline(copied(shape), all);
@@ -475,8 +464,7 @@ impl<T: Storable> Value<T> {
 }
 
 impl<T: Storable + Math> Value<T> {
-    /// Applies a cheap function to each element when the result is read. Requires
-    /// [`can_defer`](Self::can_defer).
+    /// Applies a cheap function when the result is read. Requires [`can_defer`](Self::can_defer).
     pub fn deferred(mut self, step: Step<T>) -> Self {
         let deferred = match &self.storage {
             Storage::Inline(_) => unreachable!("too few elements"),

@@ -118,7 +118,6 @@ impl Program {
         }
     }
 
-    /// Computes a step whose result is a number.
     #[allow(clippy::too_many_arguments, reason = "one block of one step")]
     fn number<T: Storable + Math>(
         &self,

@@ -12,15 +12,13 @@ use crate::array::math::Math;
 use crate::array::simd::{SliceKernel, dispatch_slices};
 use crate::array::{Cheap, Storable};
 
-/// A formula of `I` numbers and `M` masks with `O` results, for any lane. Plain parameters are fields.
-///
-/// `call`, and every function in it, must be `#[inline(always)]`: code that stays a call is compiled for the
-/// baseline.
+/// A formula of `I` numbers and `M` masks with `O` results, for any lane. Plain parameters are
+/// fields. `call`, and every function in it, must be `#[inline(always)]`: code that stays a call is
+/// compiled for the baseline.
 pub trait Lanewise<const I: usize, const M: usize, const O: usize>: Send + Sync {
     /// The cheap function that the formula is, if any.
     #[doc(hidden)]
     const CHEAP: Option<Cheap> = None;
-    /// The formula.
     fn call<L: Lane>(&self, reals: [Real<L>; I], masks: [Mask<L>; M]) -> [Real<L>; O];
 }
 
@@ -98,8 +96,7 @@ where
 {
     type Output = bool;
 
-    /// Several results go to one buffer, a constant distance apart: the compiler then needs to check only one
-    /// output for overlap with the inputs.
+    /// Results are a constant distance apart in one buffer: only one output to check for overlap.
     #[inline(always)]
     fn run<const FMA: bool>(self, out: &mut [T], (a, b, c): (&[T], &[T], &[T])) -> bool {
         let stride = const { block_of(O) };
@@ -125,7 +122,6 @@ where
 
 // Reading is separate from the loop: compiled for each number of operands, not for each formula.
 
-/// The operands that are passed as separate arguments.
 #[inline]
 fn first<'a, T, const I: usize>(reals: &[&'a [T]]) -> [&'a [T]; 3] {
     let given = |k: usize| if k < I { reals[k] } else { &[] };

@@ -15,7 +15,6 @@ use super::real::{Mask, Real};
 pub struct Dual<L: Lane> {
     value: L,
     slope: Option<Slope<L>>,
-    /// Whether the number is constant along every direction.
     literal: bool,
 }
 
@@ -29,13 +28,11 @@ pub(super) struct Slope<L: Lane> {
 }
 
 impl<L: Lane> Slope<L> {
-    /// Applies a linear function.
     #[inline(always)]
     fn mapped(self, map: impl FnOnce(L) -> L) -> Self {
         Self { value: map(self.value), ..self }
     }
 
-    /// The slope times the derivative of a function.
     #[inline(always)]
     fn scaled(self, factor: L) -> Self {
         self.mapped(|slope| slope.mul(factor))
@@ -50,7 +47,6 @@ impl<L: Lane> Slope<L> {
         }
     }
 
-    /// A linear function of two slopes.
     #[inline(always)]
     fn combine(self, other: Self, join: impl FnOnce(L, L) -> L) -> Self {
         let selected = match (self.selected, other.selected) {
@@ -88,7 +84,6 @@ impl<L: Lane> Dual<L> {
         }
     }
 
-    /// The slope of a selection.
     #[inline(always)]
     fn choice(mask: L::Bool, a: Option<Slope<L>>, b: Option<Slope<L>>) -> Option<Slope<L>> {
         let both = |a: Option<L::Bool>, mask| match a {
@@ -137,13 +132,11 @@ impl<L: Lane> Real<Dual<L>> {
         Self(Dual::new(value.0, Some(Slope { value: slope.into().0, selected: None })))
     }
 
-    /// Creates a number that is constant along the direction.
     #[inline(always)]
     pub fn constant(value: Real<L>) -> Self {
         Self(Dual::new(value.0, None))
     }
 
-    /// The number without its slope.
     #[inline(always)]
     pub fn primal(self) -> Real<L> {
         Real(self.0.value)
@@ -161,7 +154,6 @@ impl<L: Lane> Real<Dual<L>> {
 }
 
 impl<L: Lane> Mask<L> {
-    /// The same mask in a formula over numbers with slopes.
     #[doc(hidden)]
     #[inline(always)]
     pub fn for_duals(self) -> Mask<Dual<L>> {

@@ -1,12 +1,11 @@
 //! The tables of functions of one number (name, kernel, error, rule) and of two. Numbers, slopes, programs
 //! and the ops on tensors are generated from them.
 
-/// Passes the table to a macro: for each function its doc, its method, its variant in a program, its
-/// kernel in [`Math`](crate::array::math::Math), the largest error in ulp for f32 and f64 at any level,
-/// and its rule: the derivative times `dy`, for both the slope of the result and the gradient of `x`,
-/// in `x` or `y = f(x)`. `flat` if the derivative is 0 or undefined everywhere.
-///
-/// Tokens in brackets after the macro's name are passed first.
+/// Passes the table to a macro, after tokens in brackets: for each function its doc, its method,
+/// its variant in a program, its kernel in [`Math`](crate::array::math::Math), the largest error in
+/// ulp for f32 and f64 at any level, and its rule: the derivative times `dy`, for the slope of the
+/// result and the gradient of `x`, in `x` or `y = f(x)`. `flat` if the derivative is 0 or undefined
+/// everywhere.
 #[macro_export]
 macro_rules! functions {
     ($table:ident $($more:tt)?) => {

@@ -2,7 +2,6 @@
 
 use super::functions::{functions, pairs};
 
-/// A condition on numbers of a lane.
 pub trait Condition: Copy {
     fn known(holds: bool) -> Self;
     fn not(self) -> Self;

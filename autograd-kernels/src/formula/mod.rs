@@ -1,7 +1,5 @@
-//! Elementwise formulas: written once over [`Real`], compiled for every lane.
-//!
-//! [`Number`] gives vector loops, [`Dual`] derivatives, [`Traced`] programs. This module knows
-//! neither gradients nor tensors; autograd-core turns formulas into ops.
+//! Elementwise formulas: written once over [`Real`], compiled for every lane. [`Number`] gives
+//! vector loops, [`Dual`] derivatives, [`Traced`] programs. There are no gradients or tensors here.
 
 mod blocks;
 mod compiled;

@@ -5,10 +5,8 @@ use super::lane::{Compute, Condition, Lane};
 use super::real::Real;
 use crate::array::math::{ANGLE_MAX, Math, select};
 
-/// A number, and whether it depends on an angle beyond [`ANGLE_MAX`], which makes it invalid. In a
-/// formula without sines the flag is a constant and costs nothing.
-///
-/// `FMA` is that of [`Kernel::run`](crate::array::simd::Kernel::run).
+/// A number, and whether it depends on an angle beyond [`ANGLE_MAX`], which makes it invalid: a
+/// constant in formulas without sines. `FMA`: see [`Kernel::run`](crate::array::simd::Kernel::run).
 #[derive(Clone, Copy, Debug)]
 pub struct Number<T, const FMA: bool> {
     pub(super) value: T,
@@ -30,7 +28,6 @@ impl<T: Math, const FMA: bool> Number<T, FMA> {
 }
 
 impl<const FMA: bool> Real<Number<f64, FMA>> {
-    /// The number itself.
     #[doc(hidden)]
     pub fn to_f64(self) -> f64 {
         self.0.value

@@ -1,9 +1,8 @@
-//! One pass over memory: a formula over values of any layout, broadcast to one shape.
-//!
-//! The result is computed block by block. Row-major data is read in place; anything else is first gathered
-//! into a block-sized buffer. A result is written in place, or reduced if a smaller shape is wanted: the
-//! gradient of an input that was broadcast, the sum of a loss. Large passes are cut into chunks, which
-//! threads share; their sums are joined in order, so results do not depend on the threads.
+//! One pass over memory: a formula over values of any layout, broadcast to one shape, block by
+//! block. Row-major data is read in place; anything else is first gathered into a block-sized
+//! buffer. A result is written in place, or reduced if a smaller shape is wanted: the gradient of
+//! an input that was broadcast, the sum of a loss. Large passes are cut into chunks, which threads
+//! share; their sums are joined in order, so results do not depend on the threads.
 
 use std::borrow::Cow;
 
@@ -20,8 +19,7 @@ use crate::array::simd::dispatch;
 use crate::array::threads::each_chunk_of;
 use crate::array::{Cheap, Shape, Step, Storable, Value, fits_inline};
 
-/// Elements per block of a formula with so many results: a few KiB for each operand, so that blocks stay in
-/// the L1 cache.
+/// Elements per block of a formula with so many results: a block's data fits the L1 cache.
 pub const fn block_of(outputs: usize) -> usize {
     if outputs == 1 { 2048 } else { 512 }
 }
@@ -31,9 +29,7 @@ const CHUNK: usize = 16 * 1024;
 
 /// The computation of a pass: a compiled formula or a program.
 pub trait Formula<T: Storable>: Written + Send + Sync {
-    /// The number of results.
     fn outputs(&self) -> usize;
-    /// Computes a block.
     fn run(&self, block: &mut Block<'_, T>);
     /// The cheap function that the formula is, if any.
     fn cheap(&self) -> Option<Cheap> {
@@ -55,16 +51,13 @@ pub struct Scratch<T: Storable> {
     pub(super) program: Option<Box<(Program, Scratch<T>)>>,
 }
 
-/// The state of a formula that has not run.
 impl<T: Storable> Default for Scratch<T> {
     fn default() -> Self {
         Self { numbers: Vec::new(), masks: Vec::new(), program: None }
     }
 }
 
-/// A block of operands and results.
 pub struct Block<'a, T: Storable> {
-    /// The number of elements to compute.
     pub(super) len: usize,
     /// The number of elements that are used; the rest may have any content.
     pub(super) read: usize,
@@ -89,7 +82,6 @@ pub fn run_block<T: Storable>(
     formula.run(&mut Block { len: padded, read: len, reals, masks, out, scratch });
 }
 
-/// An operand of a pass.
 pub enum Operand<'a, T: Storable> {
     Ref(&'a Value<T>),
     /// An operand whose buffer may be overwritten.
@@ -219,10 +211,8 @@ fn deferred<T: Storable + Math>(
     Some(value.deferred(Step { function, at: at as u8, number }))
 }
 
-/// The sums of each result that is reduced.
 type AllSums<T> = SmallVec<[Option<Sums<T>>; 1]>;
 
-/// The state that all chunks of a pass share.
 struct Work<'a, T: Storable> {
     shape: &'a [usize],
     reals: &'a [Operand<'a, T>],

@@ -1,5 +1,4 @@
 //! A formula as data: evaluated over any lane, which differentiates it, and run block by block.
-//!
 //! Programs serve formulas without compiled code: closures (`fuse`), derivatives of derivatives,
 //! forward mode, and angles beyond the straight-line reduction. A block of each step's result stays
 //! in the L1 cache, so a program too needs one pass over memory.
@@ -15,7 +14,6 @@ macro_rules! function {
         $(#[$doc:meta])*
         $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $slope:tt;
     )*) => {
-        /// A function of one number.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub(super) enum Function {
             Neg,
@@ -40,7 +38,6 @@ macro_rules! two_numbers {
         numbers { $($number:ident $binary:ident |$a:ident, $b:ident| $value:expr;)* }
         conditions { $($condition:ident $compare:ident |$c:ident, $d:ident| $holds:expr;)* }
     ) => {
-        /// An operation on two numbers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub(super) enum Binary {
             $($binary,)*
@@ -54,7 +51,6 @@ macro_rules! two_numbers {
             }
         }
 
-        /// A comparison of two numbers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub(super) enum Compare {
             $($compare,)*
@@ -75,9 +71,7 @@ pairs! { two_numbers }
 /// One step of a program; operands are earlier steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Step {
-    /// An input.
     Real(u32),
-    /// An input that is a mask.
     Mask(u32),
     /// The bits of an `f64`.
     Lit(u64),
@@ -118,12 +112,10 @@ impl Step {
         matches!(self, Self::Lit(_) | Self::Known(_))
     }
 
-    /// Whether the step computes something.
     fn is_computed(self) -> bool {
         !self.is_input() && !self.is_constant()
     }
 
-    /// Whether the step computes a number.
     pub(super) fn is_number(self) -> bool {
         self.is_computed() && !self.is_mask()
     }
@@ -146,7 +138,6 @@ pub trait Written {
     fn program(&self) -> Program;
 }
 
-/// A formula as a list of steps.
 #[derive(Clone, Debug)]
 pub struct Program {
     pub(super) steps: Vec<Step>,

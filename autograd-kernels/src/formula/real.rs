@@ -107,7 +107,6 @@ pub trait UseSelectNotABranch {}
     note = "`if x > 0.0 {{ a }} else {{ b }}` is written `x.gt(0.0).select(a, b)`"
 )]
 pub trait Compared {
-    /// The other type.
     type As;
 }
 

@@ -14,7 +14,6 @@ pub struct Sums<T> {
 }
 
 impl<T: Math + Storable> Sums<T> {
-    /// Starts at element `start` of the whole.
     pub fn new(target: &[usize], shape: &[usize], start: usize) -> Self {
         let sums = vec![T::ZERO; count(target)];
         let strides = broadcast_strides(target, &row_major(target), shape);
@@ -44,7 +43,6 @@ impl<T: Math + Storable> Sums<T> {
         });
     }
 
-    /// Adds the sums of the next chunk.
     pub fn join(&mut self, next: Self) {
         for (k, (sum, rest)) in next.sums.into_iter().zip(next.lost).enumerate() {
             add(&mut self.sums[k], &mut self.lost[k], sum);

@@ -10,7 +10,6 @@ use crate::array::math::{ANGLE_MAX, Math};
 use crate::array::simd::{levels, with_level};
 use crate::array::{Shape, Value};
 
-/// The results of a formula for each `x`, compiled and as a program.
 fn both<F: Lanewise<1, 0, 1> + Copy>(f: F, x: &[f64]) -> [Vec<f64>; 2] {
     let compiled = Compiled::<F, 1, 0, 1>(f);
     let program: Program = compiled.program();
@@ -212,6 +211,5 @@ fn a_number_of_another_formula_is_reported() {
     });
     let panic = outcome.unwrap_err();
     assert!(panic.downcast_ref::<&str>().unwrap().contains("outside of that formula"));
-    // The thread remains usable.
     assert_eq!(run(&super::trace(1, 0, &mut |x, _| vec![x[0] + 1.0]), &[1.0]), [2.0]);
 }

@@ -14,7 +14,6 @@ pub struct Traced {
     program: u32,
 }
 
-/// The program that is being recorded.
 struct Recorder {
     program: u32,
     steps: Vec<Step>,
@@ -65,15 +64,12 @@ thread_local! {
     static PROGRAMS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A formula to record; called once.
 type Formula<'a> = &'a mut dyn FnMut(&[Real<Traced>], &[Mask<Traced>]) -> Vec<Real<Traced>>;
 
-/// Records what `formula` computes from its inputs.
 pub fn trace(reals: usize, masks: usize, formula: Formula<'_>) -> Program {
     record(reals, masks, formula).program()
 }
 
-/// As [`trace`], before the program is built.
 pub fn record(reals: usize, masks: usize, formula: Formula<'_>) -> RecordedFormula {
     record_given(reals, masks, |reals, masks| (formula(reals, masks), Vec::new()))
 }

@@ -6,7 +6,6 @@ use super::panels::load;
 use crate::array::Storable;
 use crate::array::simd::{VectorKernel, Vectors};
 
-/// The maximum number of sums in a tile.
 const MAX_SUMS: usize = 16;
 
 /// Dot products of contiguous rows of `k` elements, over all pieces of the rows.

@@ -1,7 +1,6 @@
 //! Products of matrices of floats, by strides: a transposed operand is never copied as a whole.
-//!
-//! Most are computed in `tiles`, those of up to twelve rows with contiguous columns by `dots`, and all by
-//! ndarray on a CPU without vectors. This file chooses, and shares products among threads.
+//! Most are computed in `tiles`, those of up to twelve rows with contiguous columns by `dots`, and
+//! all by ndarray on a CPU without vectors. This file chooses, and shares products among threads.
 
 mod dots;
 mod panels;
@@ -27,7 +26,6 @@ pub use panels::Matrix;
 pub use runs::{Left, Pieces, Runs, add_dots};
 use tiles::Tiles;
 
-/// Floats that have matrix products.
 pub trait FloatMultiply: Storable + LinalgScalar {
     /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with unspecified content. No
     /// side is zero.
@@ -54,7 +52,6 @@ const MIN_DOT_LENGTH: usize = 32;
 const PER_MICROSECOND: usize = 50_000;
 /// About this many multiplications of a stack of products are taken by a thread at once.
 const STACK_PART: usize = 10 * PER_MICROSECOND;
-/// The least number of rows and of columns in a thread's part.
 const MIN_PART: usize = 48;
 /// The sides of parts are multiples of these, so that most tiles are whole.
 const ROW_STEP: usize = 12;
@@ -132,7 +129,6 @@ fn in_parts<T: Storable>(
     });
 }
 
-/// The estimated time of a product on one thread.
 fn time_of([m, k, n]: [usize; 3]) -> Duration {
     Duration::from_micros((m * n * k / PER_MICROSECOND) as u64)
 }
@@ -147,9 +143,8 @@ pub(super) fn at_once([m, k, n]: [usize; 3], products: usize) -> usize {
     }
 }
 
-/// The number of parts, down and across, that threads compute. Each part reads, and packs if necessary, its
-/// rows of the left operand and its columns of the right one: of all grids with parts for the most threads,
-/// this one reads the least.
+/// The number of parts, down and across: of all grids with parts for the most threads, the one that
+/// reads (and packs if necessary) the fewest rows of the left and columns of the right operand.
 fn grid([m, k, n]: [usize; 3]) -> [usize; 2] {
     if m * k * n < 2 * PER_MICROSECOND || !worth(time_of([m, k, n])) {
         return [1, 1];
@@ -162,7 +157,6 @@ fn grid([m, k, n]: [usize; 3]) -> [usize; 2] {
         .unwrap_or([1, 1])
 }
 
-/// By ndarray, on any CPU.
 fn portable<T: LinalgScalar>(
     [m, k, n]: [usize; 3],
     a: Matrix<'_, T>,

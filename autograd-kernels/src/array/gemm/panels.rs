@@ -16,16 +16,13 @@ impl<T> Matrix<'_, T> {
         Self { data: self.data, rows: self.columns, columns: self.rows }
     }
 
-    /// The part that starts at element `[i, j]`.
     pub fn tail(self, i: usize, j: usize) -> Self {
         Self { data: &self.data[i * self.rows + j * self.columns..], ..self }
     }
 }
 
-/// The maximum number of elements in a vector.
 const MAX_LANES: usize = 16;
 
-/// Loads the first `LANES` elements, or as many as there are.
 #[inline(always)]
 pub(super) fn load<T, V: Vectors<T>>(v: V, from: &[T]) -> V::Vector {
     if from.len() >= V::LANES { v.load(from) } else { v.load_part(from) }

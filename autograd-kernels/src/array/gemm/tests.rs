@@ -7,7 +7,6 @@ fn number(i: usize) -> i32 {
     (i * 7919 % 23) as i32 - 11
 }
 
-/// Element `[i, j]` of a matrix in one of four layouts.
 struct Layout {
     rows: usize,
     columns: usize,
@@ -98,8 +97,7 @@ fn more_than_one_block_each_way() {
 
 #[test]
 fn threads_change_no_bit() {
-    // Parts of the rows, of the columns, and of both, with smaller last parts. Then sizes with one small
-    // side.
+    // Parts of rows, columns and both, with smaller last parts; then sizes with one small side.
     let large = [[700, 260, 70], [70, 530, 700], [301, 260, 403]];
     let others = [
         [33, 210, 301],

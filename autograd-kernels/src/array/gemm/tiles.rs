@@ -14,7 +14,6 @@ use crate::array::simd::{VectorKernel, Vectors};
 const BLOCK_DEPTH: usize = 512;
 /// Panels of the left operand in a block: with `BLOCK_DEPTH` they fill a part of the L2 cache.
 const LEFT_PANELS: usize = 32;
-/// Panels of the right operand in a block.
 const RIGHT_PANELS: usize = 16;
 /// Up to this many rows of the result, packing contiguous right rows costs more than it saves.
 const MAX_ROWS_UNPACKED: usize = 256;
@@ -100,11 +99,9 @@ impl<T: Storable> Tiles<'_, '_, T> {
     }
 }
 
-/// Rows of the left operand.
 #[derive(Clone, Copy)]
 enum Left<'a, T> {
     Panels(&'a [T]),
-    /// Contiguous rows, in place.
     Rows(Matrix<'a, T>),
 }
 
@@ -112,7 +109,6 @@ enum Left<'a, T> {
 #[derive(Clone, Copy)]
 struct Right<'a, T> {
     data: &'a [T],
-    /// The distance between rows.
     step: usize,
     depth: usize,
     width: usize,
@@ -184,7 +180,6 @@ pub(super) fn tile<'a, T: Storable, const R: usize, const N: usize, V: Vectors<T
     sums
 }
 
-/// Writes a tile, or adds it to the existing sums.
 #[inline(always)]
 pub(super) fn write<'a, T: Storable, const R: usize, const N: usize, V: Vectors<T>>(
     v: V,

@@ -1,8 +1,7 @@
-//! Slow versions of the functions, to some thirty digits, as references for the fast ones.
-//!
-//! A number is the unevaluated sum of two f64 (106 bits; Dekker, "A floating-point technique for
-//! extending the available precision", 1971) times its own power of two, so no step overflows. The
-//! functions are power series after a reduction of the argument.
+//! Slow versions of the functions, to some thirty digits, as references for the fast ones. A number
+//! is the unevaluated sum of two f64 (106 bits; Dekker, "A floating-point technique for extending
+//! the available precision", 1971) times its own power of two, so no step overflows. The functions
+//! are power series after a reduction of the argument.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -30,7 +29,6 @@ fn scaled(mut x: f64, mut power: i32) -> f64 {
 impl Exact {
     const ONE: Self = Self { hi: 1.0, lo: 0.0, exponent: 0 };
 
-    /// A finite number.
     pub(super) fn from(x: f64) -> Self {
         Self::new(x, 0.0, 0)
     }
@@ -48,7 +46,6 @@ impl Exact {
         Self::constant(HALF_PI)
     }
 
-    /// `(hi + lo) · 2^exponent`, normalized.
     fn new(hi: f64, lo: f64, exponent: i32) -> Self {
         let (hi, lo) = two_sum(hi, lo);
         if hi == 0.0 {

@@ -1,17 +1,12 @@
-//! Elementary functions of `f32` and `f64` that vectorise.
-//!
-//! Each function is straight-line code: no branch, no call, no look-up, only arithmetic and
-//! selects. A loop over a slice inside a [`Kernel`](super::simd::Kernel) therefore becomes vector
-//! code of whatever width the level has.
-//! The table of [`functions`](crate::formula) states the largest error of each function, in units in
-//! the last place (ulp) of the exact result, at any level; the tests check it. For f64 they check some
-//! 30,000 inputs against thirty digits (`exact`): a third have random bits, the others are around 0, 1,
-//! multiples of π/2 and the points where formulas change. For f32 they check four million inputs;
-//! `every_f32` checks all. The error of pow is stated at the function.
-//!
-//! All levels with a fused multiply-add give the same bits. Levels without one may differ in the last
-//! bit or two. NaN gives NaN, odd functions keep the sign of zero, and subnormal arguments and results
-//! are as accurate as others.
+//! Elementary functions of `f32` and `f64` as straight-line code: no branch, call or look-up. A
+//! loop over a slice inside a [`Kernel`](super::simd::Kernel) becomes vector code of the level's
+//! width. The table of [`functions`](crate::formula) states the largest error of each function but
+//! pow, in units in the last place (ulp) of the exact result, at any level; the tests check it. For
+//! f64 they check some 30,000 inputs against thirty digits (`exact`): a third have random bits, the
+//! others are around 0, 1, multiples of π/2 and the points where formulas change. For f32 they
+//! check four million inputs; `every_f32` checks all. All levels with a fused multiply-add give the
+//! same bits; others may differ in the last bit or two. NaN gives NaN, odd functions keep the sign
+//! of zero, and subnormal arguments and results are as accurate as others.
 
 #[cfg(test)]
 mod exact;
@@ -45,7 +40,6 @@ pub enum Cheap {
 }
 
 impl Cheap {
-    /// Whether it is `+`, `-`, `*` or `/`.
     pub const fn is_operator(self) -> bool {
         matches!(self, Self::Add | Self::Sub | Self::Mul | Self::Div)
     }
@@ -187,7 +181,7 @@ pub trait Math: Real {
         select(a < Self::ERF_SPLIT, near, far).copysign(self)
     }
 
-    /// sin x; NaN beyond [`ANGLE_MAX`], where callers use std's function.
+    /// sin x; as cos x and tan x, NaN beyond [`ANGLE_MAX`], where callers use std's function.
     #[inline(always)]
     fn v_sin<const FMA: bool>(self) -> Self {
         let (t, r, low) = quadrant::<Self, FMA>(self);
@@ -195,7 +189,6 @@ pub trait Math: Real {
         in_range(self, select(t.odd(), cos, sin).flip(t))
     }
 
-    /// cos x; NaN beyond [`ANGLE_MAX`], where callers use std's function.
     #[inline(always)]
     fn v_cos<const FMA: bool>(self) -> Self {
         let (t, r, low) = quadrant::<Self, FMA>(self);
@@ -204,7 +197,6 @@ pub trait Math: Real {
         select(self.abs() > Self::lit(ANGLE_MAX), Self::nan(), y)
     }
 
-    /// tan x; NaN beyond [`ANGLE_MAX`], where callers use std's function.
     #[inline(always)]
     fn v_tan<const FMA: bool>(self) -> Self {
         let (t, r, low) = quadrant::<Self, FMA>(self);
@@ -348,13 +340,12 @@ pub trait Math: Real {
         select(self > zero, one, select(self < zero, -one, self))
     }
 
-    /// The smaller operand; NaN if either is NaN.
+    /// The smaller operand; as [`v_max`](Self::v_max), NaN if either is NaN.
     #[inline(always)]
     fn v_min<const FMA: bool>(self, other: Self) -> Self {
         select((self < other) | self.is_nan(), self, other)
     }
 
-    /// The larger operand; NaN if either is NaN.
     #[inline(always)]
     fn v_max<const FMA: bool>(self, other: Self) -> Self {
         select((self > other) | self.is_nan(), self, other)
@@ -387,7 +378,6 @@ fn poly<T: Real, const FMA: bool>(x: T, c: &[T]) -> T {
     sum
 }
 
-/// The polynomial of one to four coefficients.
 #[inline(always)]
 fn group<T: Real, const FMA: bool>(x: T, square: T, c: &[T]) -> T {
     match *c {

@@ -4,7 +4,6 @@ use num_traits::Float;
 
 use super::tables::Tables;
 
-/// The steps of one element type.
 pub trait Real: Float + Tables {
     /// 1.5 · 2^mantissa bits: adding it leaves the nearest integer in the low bits.
     const MAGIC: Self;
@@ -16,8 +15,7 @@ pub trait Real: Float + Tables {
     fn lit(value: f64) -> Self;
     /// self · b + c, in one rounding if `FMA`.
     fn fma<const FMA: bool>(self, b: Self, c: Self) -> Self;
-    /// self · b - product exactly, where `product` is self · b rounded, without a fused
-    /// multiply-add.
+    /// self · b - product exactly, `product` being self · b rounded; without a fused multiply-add.
     fn product_lost(self, b: Self, product: Self) -> Self;
     /// With n = self - MAGIC: 2ⁿ, for n that give a normal number.
     fn pow2(self) -> Self;
@@ -44,7 +42,6 @@ pub trait Real: Float + Tables {
     fn to_even(self) -> Self;
 }
 
-/// `a` if the condition holds, else `b`.
 #[inline(always)]
 pub fn select<T>(condition: bool, a: T, b: T) -> T {
     if condition { a } else { b }

@@ -5,14 +5,13 @@ use std::{f32, f64};
 macro_rules! tables {
     ($($(#[$doc:meta])* $name:ident: $type:ty = [$narrow:expr, $wide:expr $(,)?];)*) => {
         /// The constants of one element type.
-        ///
-        /// The polynomials are minimax fits of the relative error of the whole function, lowest power first,
-        /// found by the exchange algorithm of Remez (Muller, Elementary Functions, chapter 3) in long
-        /// arithmetic; each coefficient was rounded and the rest fitted again. The exponents above a table are
-        /// the errors of its fits, and do not count the rounding of the arithmetic.
-        ///
-        /// `_HI` and `_LO` are one constant in two parts. A `_HI` with trailing zeros makes its product with an
-        /// exponent exact, fused or not.
+        /// The constants of one element type. The polynomials are minimax fits of the relative
+        /// error of the whole function, lowest power first, found by the exchange algorithm of
+        /// Remez (Muller, Elementary Functions, chapter 3) in long arithmetic; each coefficient was
+        /// rounded and the rest fitted again. The exponents above a table are the errors of its
+        /// fits, without the rounding of the arithmetic. `_HI` and `_LO` are one constant in two
+        /// parts. A `_HI` with trailing zeros makes its product with an exponent exact, fused or
+        /// not.
         pub trait Tables: Sized + 'static {
             $($(#[$doc])* const $name: $type;)*
         }
@@ -52,8 +51,7 @@ tables! {
     /// A power of 2 about half way down the range, and its exponent.
     TINY: Self = [f32::from_bits((127 - 64) << 23), f64::from_bits((1023 - 260) << 52)];
     TINY_EXPONENT: Self = [-64.0, -260.0];
-    /// (e^r - 1 - r) / r² on |r| ≤ ln2 / 2.
-    // 2^-28 and 2^-57
+    /// (e^r - 1 - r) / r² on |r| ≤ ln2 / 2. 2^-28 and 2^-57
     EXP: &'static [Self] = [
         &[0.5, 0.16666533, 0.04166725, 0.008367626, 0.0013863199],
         &[0.5, 0.16666666666666427, 0.04166666666660253, 0.00833333333350378, 0.0013888888927446942,
@@ -63,8 +61,7 @@ tables! {
     /// Beyond these, e^x - 1 is -1 and ∞.
     EXP_M1_MIN: Self = [-18.0, -40.0];
     EXP_M1_MAX: Self = [88.73, 709.79];
-    /// (e^r - 1 - r) / r² on |r| ≤ 1/2.
-    // 2^-27 and 2^-55
+    /// (e^r - 1 - r) / r² on |r| ≤ 1/2. 2^-27 and 2^-55
     EXP_M1: &'static [Self] = [
         &[0.5, 0.16666663, 0.04166588, 0.008333774, 0.0013980905, 0.00019789186],
         &[0.5, 0.16666666666667007, 0.041666666666663216, 0.008333333333128889, 0.0013888888889897254,
@@ -72,8 +69,7 @@ tables! {
             2.516954733403897e-8, 2.0880630897049863e-9],
     ];
 
-    /// (2^r - 1) / 2r on |r| ≤ 1/2, weighted for 2^r.
-    // 2^-26 and 2^-57
+    /// (2^r - 1) / 2r on |r| ≤ 1/2, weighted for 2^r. 2^-26 and 2^-57
     EXP2: &'static [Self] = [
         &[0.3465736, 0.12011297, 0.027751831, 0.0048127146, 0.00066939276, 6.6680834e-5],
         &[0.34657359027997264, 0.12011325347955086, 0.027752054332412287, 0.004809064553788556,
@@ -91,8 +87,7 @@ tables! {
         &[3.0000000000000004, 1.1999999999999729, -0.005714285713730013, 0.00025396824851550936,
             -1.2203639886182854e-5, 5.98673711529173e-7, -2.9395954749749287e-8, 1.294993957172472e-9],
     ];
-    /// (sinh x - x) / x³ in x² on |x| ≤ 1.
-    // 2^-31 and 2^-61
+    /// (sinh x - x) / x³ in x² on |x| ≤ 1. 2^-31 and 2^-61
     SINH: &'static [Self] = [
         &[0.16666667, 0.0083333105, 0.00019842896, 2.7822132e-6],
         &[0.16666666666666669, 0.008333333333332912, 0.00019841269841593394, 2.7557319106767417e-6,
@@ -109,8 +104,7 @@ tables! {
             0.005223977561070632, -0.0008548322903812553, 0.00012055168561142067, -1.4921433555400428e-5,
             1.639250052301954e-6, -1.5647317595983256e-7, 1.0516496594531834e-8],
     ];
-    /// -ln(1 - erf x) in x, in between.
-    // 2^-28 and 2^-57
+    /// -ln(1 - erf x) in x, in between. 2^-28 and 2^-57
     ERFC: &'static [Self] = [
         &[5.6213925e-5, 1.1282742, 0.63613695, 0.10488122, -0.02269982, 0.0031655224, -0.00020876432],
         &[1.7708595206191963e-8, 1.12837897962989, 0.636620648792458, 0.1027703094177951,
@@ -142,8 +136,7 @@ tables! {
             0.00022098116161293422, 0.00013939949733407335, -3.042862358064083e-5, 9.316063268116945e-5,
             -4.6874982652363456e-5, 2.134308414756524e-5],
     ];
-    /// (atan x - x) / x³ in x² on |x| ≤ 1.
-    // 2^-28 and 2^-54
+    /// (atan x - x) / x³ in x² on |x| ≤ 1. 2^-28 and 2^-54
     ATAN: &'static [Self] = [
         &[-0.333333, 0.1999853, -0.14264017, 0.10950902, -0.08399428, 0.05788468, -0.031101584,
             0.010871892, -0.0017837053],
@@ -153,8 +146,7 @@ tables! {
             -0.02582722873938643, 0.016978463976551617, -0.009184875459246216, 0.003856143272062358,
             -0.0011641326925229088, 0.00022303579339981526, -2.0259899756770812e-5],
     ];
-    /// (asin x - x) / x³ in x² on |x| ≤ 1/2.
-    // 2^-27 and 2^-55
+    /// (asin x - x) / x³ in x² on |x| ≤ 1/2. 2^-27 and 2^-55
     ASIN: &'static [Self] = [
         &[0.16666752, 0.074953094, 0.04546915, 0.02418478, 0.0421583],
         &[0.16666666666665408, 0.07500000000337144, 0.04464285682822739, 0.03038195914070572,

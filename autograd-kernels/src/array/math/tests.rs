@@ -44,8 +44,7 @@ fn at_level<T: Math, F: Function>(level: Level, x: &[T], f: F) -> Vec<T> {
     y
 }
 
-/// The error of `got` in f32 ulp of the exact result; infinite if NaN, or the sign of a zero, is
-/// wrong.
+/// The error in f32 ulp of the exact result; infinite if NaN or the sign of a zero is wrong.
 fn error32(got: f32, exact: f64) -> f64 {
     if got.is_nan() || exact.is_nan() {
         return if got.is_nan() && exact.is_nan() { 0.0 } else { f64::INFINITY };
@@ -60,8 +59,7 @@ fn error32(got: f32, exact: f64) -> f64 {
     (limit(f64::from(got)) - limit(exact)).abs() / f64::from_bits((exponent - 23) << 52)
 }
 
-/// The error of `got` in f64 ulp; infinite as in [`error32`]. `rounded` is the result to f64's
-/// precision.
+/// As [`error32`], in f64 ulp; `rounded` is the result to f64's precision.
 fn error_of(got: f64, rounded: f64, exact: Option<&Exact>) -> f64 {
     match exact {
         // The sign counts even if the result underflows f64.
@@ -187,8 +185,7 @@ fn stated(kernel: &str) -> [f64; 2] {
     functions! { figures }
 }
 
-/// The references of a function: one with f64's precision, which suffices for f32, special values
-/// and exact results; and one with more digits.
+/// A result to f64's precision, enough for f32 and special values, and one with more digits.
 #[derive(Clone, Copy)]
 struct Reference {
     rounded: fn(f64) -> f64,

@@ -1,8 +1,7 @@
-//! Run-time choice of the instruction set.
-//!
-//! A kernel is ordinary safe Rust, written once. [`dispatch`] compiles it twice more for wider vector
-//! registers and runs the widest version that this CPU supports. `unsafe` is needed only to call those
-//! versions, and for the intrinsics of `vectors`.
+//! Run-time choice of the instruction set. A kernel is ordinary safe Rust, written once.
+//! [`dispatch`] compiles it twice more for wider vector registers and runs the widest version that
+//! this CPU supports. `unsafe` is needed only to call those versions, and for the intrinsics of
+//! `vectors`.
 
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "made on x86-64 only"))]
 mod vectors;
@@ -29,20 +28,18 @@ pub enum Level {
 /// Whether the baseline has a fused multiply-add; without one, `mul_add` would call the C library.
 const BASELINE_FMA: bool = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
 
-/// Work that is compiled once for each level.
-///
-/// Mark the implementation of `run`, and everything it calls a million times, `#[inline(always)]`:
-/// a function or closure that stays a call is compiled for the baseline. Split work between threads
-/// outside of `run` for the same reason, and dispatch inside each thread.
+/// Work that is compiled once for each level. Mark the implementation of `run`, and everything it
+/// calls a million times, `#[inline(always)]`: a function or closure that stays a call is compiled
+/// for the baseline. For the same reason, split work between threads outside of `run`, and dispatch
+/// inside each thread.
 pub trait Kernel {
-    /// The result of the work.
     type Output;
 
     /// Does the work; `FMA` says whether a fused multiply-add is one instruction at this level.
     fn run<const FMA: bool>(self) -> Self::Output;
 }
 
-/// Runs `kernel` at the widest level of this CPU. Costs one load, two compares and a call.
+/// Runs `kernel` at the widest level of this CPU.
 #[inline]
 pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     struct Alone<K>(K);
@@ -59,19 +56,14 @@ pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     dispatch_slices(Alone(kernel), &mut [], (&[], &[], &[]))
 }
 
-/// Work that reads up to three slices and writes one, compiled once for each level; see [`Kernel`].
-///
-/// The slices are separate parameters because the compiler then knows that none overlaps the output:
-/// loops need no overlap check, which would cost more than a short loop.
+/// A [`Kernel`] that reads up to three slices and writes one. They are separate parameters, so the
+/// compiler knows that none overlaps the output: an overlap check costs more than a short loop.
 pub trait SliceKernel<T> {
-    /// The result of the work.
     type Output;
 
-    /// Does the work; see [`Kernel::run`].
     fn run<const FMA: bool>(self, out: &mut [T], slices: (&[T], &[T], &[T])) -> Self::Output;
 }
 
-/// As [`dispatch`].
 #[inline]
 pub fn dispatch_slices<T, K: SliceKernel<T>>(
     kernel: K,
@@ -172,7 +164,6 @@ mod forced {
         f()
     }
 
-    /// The level that is forced on this thread.
     pub fn forced_level() -> Option<Level> {
         LEVEL.get()
     }

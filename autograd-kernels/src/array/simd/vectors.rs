@@ -1,17 +1,12 @@
-//! Explicit vectors of floats, for kernels whose numbers must stay in registers: matrix products. The
-//! compiler finds such registers itself in straight loops, but not in loop nests: there its code was
-//! two to a hundred times slower.
-//!
-//! A [`Vectors`] value proves that the CPU has the instructions: only [`Vectored::run`] creates one.
+//! Explicit vectors of floats, for kernels whose numbers must stay in registers: matrix products.
+//! The compiler finds such registers itself in straight loops, but not in loop nests. A [`Vectors`]
+//! value proves that the CPU has the instructions: only [`Vectored::run`] creates one.
 
 use super::{Level, level};
 
-/// Operations on vectors of `T`.
 pub trait Vectors<T>: Copy {
     type Vector: Copy;
-    /// Numbers in a vector.
     const LANES: usize;
-    /// Vectors that the CPU holds in registers.
     const REGISTERS: usize;
 
     fn splat(self, x: T) -> Self::Vector;
@@ -32,13 +27,11 @@ pub trait Vectors<T>: Copy {
     fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
 }
 
-/// Work on vectors, compiled once for each level.
 pub trait VectorKernel<T> {
     /// Mark it, and all it calls a million times, `#[inline(always)]`.
     fn run<V: Vectors<T>>(self, vectors: V);
 }
 
-/// Element types that have vectors.
 pub trait Vectored: Copy + 'static {
     /// Runs a kernel at the widest level of this CPU, which must [have vectors](has_vectors).
     fn run<K: VectorKernel<Self>>(kernel: K);
@@ -312,8 +305,7 @@ mod tests {
     fn check<T: Copy + PartialEq + std::fmt::Debug, V: Vectors<T>>(v: V, from: impl Fn(i32) -> T) {
         let numbers: Vec<T> = (1..100).map(&from).collect();
         for n in 0..=V::LANES {
-            // Slices with nothing behind them, so that a sanitizer detects reads and writes past the
-            // end.
+            // Slices with nothing behind them: a sanitizer detects accesses past the end.
             let read: Box<[T]> = numbers[..n].into();
             let mut written: Box<[T]> = vec![from(0); n].into();
             let x = if n == V::LANES { v.load(&read) } else { v.load_part(&read) };

@@ -4,7 +4,6 @@ use std::cell::Cell;
 
 use super::sync::{AtomicUsize, Ordering};
 
-/// The maximum number of threads.
 const MAX_THREADS: usize = 256;
 
 /// The number of threads of the process; 0 until it is set or first used.
@@ -15,7 +14,6 @@ thread_local! {
     static SCOPED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// How many threads a large op may use.
 pub fn num_threads() -> usize {
     match (SCOPED.get(), COUNT.load(Ordering::Relaxed)) {
         (0, 0) => detect(),
@@ -35,12 +33,10 @@ fn detect() -> usize {
     set.map_or_else(|meanwhile| meanwhile, |_| count)
 }
 
-/// Sets how many threads large ops may use, in the whole process.
 pub fn set_num_threads(count: usize) {
     COUNT.store(count.clamp(1, MAX_THREADS), Ordering::Relaxed);
 }
 
-/// Runs a closure in which large ops of this thread use up to `count` threads.
 pub fn with_num_threads<R>(count: usize, f: impl FnOnce() -> R) -> R {
     struct Restore(usize);
     impl Drop for Restore {

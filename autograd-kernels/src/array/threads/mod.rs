@@ -1,9 +1,8 @@
-//! Threads for large pieces of work.
-//!
-//! Sums cut work into parts whose bounds depend on the work alone; other results do not depend on the
-//! bounds ([`each_grain`]). So numbers do not depend on the number of threads. Threads start with the
-//! first piece of work that is large enough, sleep while there is none, and take parts one by one. The
-//! owner of the work takes parts too, so the work finishes even if no other thread is free.
+//! Threads for large pieces of work. Sums cut work into parts whose bounds depend on the work
+//! alone; other results do not depend on the bounds ([`each_grain`]). So numbers do not depend on
+//! the number of threads. Threads start with the first piece of work that is large enough, sleep
+//! while there is none, and take parts one by one. The owner takes parts too, so work finishes even
+//! if no thread is free.
 
 mod count;
 mod job;
@@ -68,7 +67,6 @@ pub fn worth(left: Duration) -> bool {
     (left >= MIN_TIME || left >= MIN_TIME_AWAKE && WORKERS.are_awake()) && num_threads() > 1
 }
 
-/// Whether a thread is awake and so many elements are worth sharing with it.
 fn enough(elements: usize) -> bool {
     elements >= MIN_SHARED && WORKERS.are_awake()
 }
@@ -189,7 +187,6 @@ fn start(threads: usize) {
     }
 }
 
-/// Waits until a thread is awake.
 #[cfg(test)]
 pub(crate) fn wake() {
     while !WORKERS.are_awake() {
@@ -309,7 +306,6 @@ mod tests {
             with_threads_awake(|| {
                 is_awake(true);
                 with_threads_awake(|| ());
-                // Far longer than a thread spins on its own.
                 std::thread::sleep(20 * sync::POLL_TIME);
                 is_awake(true);
             });

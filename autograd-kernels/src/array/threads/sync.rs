@@ -10,7 +10,6 @@ pub(super) const POLL_TIME: Duration = Duration::from_micros(150);
 /// Polls before a waiting thread yields; some 10 µs.
 const POLLS_PER_YIELD: usize = 200;
 
-/// Locks a mutex, even if it is poisoned.
 pub(super) fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,7 +9,6 @@ pub(super) struct Workers {
     pub(super) jobs: Mutex<Jobs>,
     /// The length of [`Jobs::waiting`], which threads poll.
     pub(super) waiting: CachePadded<AtomicUsize>,
-    /// How many threads are awake and idle.
     pub(super) idle: CachePadded<AtomicUsize>,
     pub(super) more: Condvar,
 }
@@ -27,7 +26,6 @@ pub(super) struct Jobs {
 }
 
 impl Workers {
-    /// Whether a thread is awake and idle.
     pub(super) fn are_awake(&self) -> bool {
         self.idle.0.load(Ordering::Relaxed) > 0
     }

@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// x^y at one level, for f32 and f64.
 fn pow_at(level: Level, x: &[f64], y: &[f64]) -> (Vec<f32>, Vec<f64>) {
     let narrow = |values: &[f64]| values.iter().map(|&value| value as f32).collect::<Vec<f32>>();
     let (mut x32, mut x64) = (narrow(x), x.to_vec());
