@@ -46,8 +46,7 @@ pub trait Element: Typed + Printable + OfElements<Self> + Scalar<Self> + sealed:
     #[doc(hidden)]
     fn release(inner: Arc<Inner<Self>>);
 
-    // A release build instantiates a generic function in each crate that calls it. These methods, and
-    // what only they call, are compiled once, in this crate.
+    // Not generic: these, and what only they call, are compiled once, in this crate.
     #[doc(hidden)]
     fn alias(tensor: &Tensor<Self>) -> Tensor<Self>;
     #[doc(hidden)]
@@ -77,7 +76,6 @@ macro_rules! any_tensor {
             $(#[doc = concat!("Elements of type `", stringify!($t), "`.")] $variant(Tensor<$t>),)*
         }
 
-        /// Frees this thread's cache of dropped tensors.
         pub(super) fn empty_tensors() {
             $($spares.with(Spare::empty);)*
         }
@@ -254,30 +252,25 @@ impl AnyTensor {
         self
     }
 
-    /// As [`Tensor::unshare`].
     #[inline]
     pub(crate) fn unshare(&mut self) {
         for_any!(self, t => t.unshare());
     }
 
-    /// As [`Tensor::lent`].
     pub(crate) fn lent(&self) -> Self {
         for_any!(self, t => Element::wrap(t.lent()))
     }
 
-    /// As [`Tensor::saved_output`].
     pub(crate) fn saved_output(&self) -> Self {
         for_any!(self, t => Element::wrap(t.saved_output()))
     }
 
-    /// Returns a separate tensor with the same value, outside the graph.
     pub(crate) fn alias(&self) -> Self {
         for_any!(self, t => Element::wrap(t.alias()))
     }
 }
 
 impl<T: Element> Tensor<T> {
-    /// This tensor with its element type erased.
     pub(crate) fn untyped(&self) -> AnyTensor {
         T::wrap(self.clone())
     }
@@ -330,11 +323,9 @@ impl fmt::Display for AnyTensor {
 
 type Caller = &'static Location<'static>;
 
-/// A number as an operand beside a tensor of `T`: a `T`; beside float tensors also an `f64` or an integer, as
-/// in `x.maximum(2)`.
-///
-/// Operators, and all methods of a tensor and a number, accept such numbers; see [`Operand`](crate::Operand).
-/// Options of an op, such as probabilities and `eps`, are `f64`.
+/// A number as an operand beside a tensor of `T`: a `T`; beside float tensors also an `f64` or an
+/// integer, as in `x.maximum(2)`. Operators, and all methods of a tensor and a number, accept it;
+/// see [`Operand`](crate::Operand). Options of an op, such as probabilities and `eps`, are `f64`.
 ///
 /// ```
 /// use autograd_core::{Float, Tensor};
@@ -356,7 +347,6 @@ pub trait Scalar<T>: Sized {
     fn scalar(self) -> T;
 }
 
-/// A comparison of two numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comparison {
     Equal,
@@ -367,7 +357,6 @@ pub(crate) enum Comparison {
     LessEqual,
 }
 
-/// Ops on elements of any type.
 pub(crate) trait OfElements<T: Element> {
     fn of_vec(shape: Shape, data: Vec<T>) -> Result<Tensor<T>>;
     fn of_slice(shape: Shape, data: &[T]) -> Tensor<T>;
@@ -387,10 +376,8 @@ pub(crate) trait OfElements<T: Element> {
     fn replace(x: &mut Tensor<T>, name: &'static str, result: Tensor<T>) -> Result<()>;
 }
 
-/// A borrowed tensor of any element type.
-///
-/// A function of `&dyn Handle` is compiled once, in the library; a function of `&Tensor<T>` is
-/// instantiated in each crate that calls it, for each `T`.
+/// A borrowed tensor of any element type. A function of `&dyn Handle` is compiled once, in the
+/// library; one of `&Tensor<T>` in each crate that calls it, for each `T`.
 pub(crate) trait Handle {
     fn address(&self) -> *const ();
     fn shape(&self) -> &[usize];
@@ -400,20 +387,16 @@ pub(crate) trait Handle {
     /// Protects this tensor if it wants a gradient; returns whether it does. The tensor is, or is part of,
     /// input `position` of a layer whose forward is about to run.
     fn protect(&self, layer: &'static dyn Protector, position: usize) -> bool;
-    /// The edge for its gradient.
     fn edge(&self) -> Edge;
-    /// Appends the tensor to the entries that a layer saves.
     fn save(&self, entries: &mut Entries);
     fn lost(&self) -> Lost;
     /// Why the result of an unrecorded op on it is outside the graph. `derived`: the op has a derivative.
     fn lost_by(&self, op: &'static str, at: &'static Location<'static>, derived: bool) -> Lost;
-    /// A clone of this handle with its element type erased.
     fn any(&self) -> AnyTensor;
     fn store_lost(&self, lost: Lost);
     fn store_stop_gradient(&self, stop: bool, place: &'static Location<'static>);
     /// Replaces this handle by a separate tensor with the same value, outside the graph.
     fn become_alias(&mut self);
-    /// Makes this handle output `slot` of a node.
     fn attach(&mut self, node: NodeRef, slot: u32);
 }
 

@@ -1,6 +1,5 @@
-//! Tensors that a layer's forward reads though its signature does not show them: from a closure or a field
-//! of a struct. Their gradients would be lost, and no type shows it. Only builds with debug assertions
-//! check for them.
+//! Tensors that a layer's forward reads from a closure or a field: no type shows that their
+//! gradients are lost. Only builds with debug assertions check for them.
 
 use std::cell::RefCell;
 use std::panic::Location;
@@ -22,7 +21,6 @@ struct ReadLog {
 }
 
 thread_local! {
-    /// The reads of the forward that is running.
     static READS: RefCell<Option<ReadLog>> = const { RefCell::new(None) };
 }
 
@@ -43,7 +41,6 @@ pub(super) fn note(
     });
 }
 
-/// Notes that recording was turned on.
 pub(super) fn recording() {
     with(|reads| reads.records = true);
 }
@@ -56,7 +53,6 @@ impl ReadGuard {
         Self(READS.replace(Some(ReadLog::default())))
     }
 
-    /// Returns the tensors that forward has read.
     pub(crate) fn end(self) -> Vec<Read> {
         let reads = READS.take().unwrap_or_default();
         if reads.records { Vec::new() } else { reads.list }

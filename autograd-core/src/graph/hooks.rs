@@ -21,7 +21,6 @@ impl HookId {
 #[derive(Clone)]
 pub(crate) struct Hook<A> {
     id: HookId,
-    /// Where it was registered.
     pub(crate) location: &'static Location<'static>,
     pub(crate) action: A,
 }
@@ -53,7 +52,6 @@ impl<A: Clone> HookList<A> {
         }
     }
 
-    /// Removes a hook; returns whether the list had it.
     pub(crate) fn remove(&self, id: HookId) -> bool {
         let mut hooks = self.lock();
         let Ok(place) = hooks.binary_search_by_key(&id, |hook| hook.id) else { return false };

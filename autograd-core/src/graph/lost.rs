@@ -1,8 +1,7 @@
-//! Why tensors are outside the graph: the causes, with their lines, that `explain` reports.
-//!
-//! A tensor keeps one number, which names a set of causes. The result of an unrecorded op has the causes
-//! of its inputs. The table of sets grows with the lines of a program, not with the ops that run, and
-//! holds no tensor.
+//! Why tensors are outside the graph: the causes, with their lines, that `explain` reports. A
+//! tensor keeps one number, which names a set of causes. The result of an unrecorded op has the
+//! causes of its inputs. The table of sets grows with the lines of a program, not with the ops that
+//! run, and holds no tensor.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -102,7 +101,6 @@ impl Table {
     }
 }
 
-/// A cache entry: the arguments of a query and the set that it returned.
 #[derive(Clone, Copy)]
 struct CacheEntry {
     key: [usize; 3],
@@ -156,7 +154,6 @@ impl Lost {
         cached([address(place), 3, 0], || Self::by(Cause::Cut(place)))
     }
 
-    /// The causes of both.
     #[inline]
     pub(crate) fn and(self, other: Self) -> Self {
         if other == Self::NONE || other == self {
@@ -231,7 +228,6 @@ impl Lost {
     }
 }
 
-/// The cause that an op, or one of its outputs, has no derivative.
 pub(crate) fn no_derivative(op: &'static str, at: Place) -> Lost {
     let key = [address(at), op.as_ptr().addr(), 0];
     cached(key, || Lost::by(Cause::NoDerivative { op, at }))

@@ -4,11 +4,9 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::panic::Location;
 
-/// Whether ops are recorded, and if not, why.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Recording {
     On,
-    /// Under `no_grad`.
     NoGrad,
     /// In the forward of a layer that is recorded itself.
     Layer,
@@ -51,7 +49,6 @@ impl Composite {
     }
 }
 
-/// Whether a place is in this library.
 fn is_ours(place: &Location<'_>) -> bool {
     let sources = &file!()[..file!().len() - "graph/mode.rs".len()];
     place.file().starts_with(sources)
@@ -128,7 +125,6 @@ impl GradMode {
         Self { before: RECORDING.replace(to), _not_send: PhantomData }
     }
 
-    /// Runs a closure in this mode.
     pub(crate) fn of<R>(enabled: bool, f: impl FnOnce() -> R) -> R {
         let _mode = Self::set(enabled);
         f()

@@ -27,13 +27,10 @@ pub(crate) struct Node {
     pub(crate) level: u32,
     /// Whether exactly one edge leads to this node and no tensor is its output any more.
     single_consumer: AtomicBool,
-    /// Whether a backward took the saved entries.
     taken: AtomicBool,
-    /// Where the op was called.
     pub(crate) location: &'static Location<'static>,
     pub(super) extras: OnceLock<sync::Arc<Extras>>,
     op: &'static dyn Op,
-    /// One for each differentiable input.
     edges: Edges,
     state: State,
 }
@@ -43,7 +40,6 @@ pub(crate) struct Node {
 const _: () = assert!(size_of::<Node>() <= 128);
 
 impl Node {
-    /// Creates an empty node.
     #[track_caller]
     fn blank() -> Self {
         Self {
@@ -92,7 +88,6 @@ impl Node {
         self.op.has_jvp()
     }
 
-    /// The name of a saved tensor in errors.
     #[cold]
     pub(crate) fn saved_name(&self, role: Role, position: usize) -> String {
         self.op.saved_name(role, position)
@@ -155,7 +150,6 @@ pub(crate) trait Op: Send + Sync {
     fn name_of(&self, _node: &Node) -> &'static str {
         self.name()
     }
-    /// The name of an input in errors.
     fn input_name(&self, position: usize) -> String {
         input_name(position)
     }
@@ -178,7 +172,6 @@ pub(crate) trait Op: Send + Sync {
     }
 }
 
-/// The name in errors of a saved tensor that is not an input.
 fn saved_name(role: Role, position: usize) -> String {
     match role {
         Role::Output(0) | Role::OutputValue(0) => "its output".into(),
@@ -187,7 +180,6 @@ fn saved_name(role: Role, position: usize) -> String {
     }
 }
 
-/// The name in errors of an input of a built-in op.
 fn input_name(position: usize) -> String {
     match position {
         0 => "its first input".into(),
@@ -196,7 +188,6 @@ fn input_name(position: usize) -> String {
     }
 }
 
-/// The op of an empty node.
 struct Blank;
 
 impl Op for Blank {
@@ -211,7 +202,6 @@ impl Op for Blank {
 
 /// Receives the gradients that a rule computes. The graph lives for `'g`: a walk counts no references.
 pub(crate) trait Sink<'g> {
-    /// Whether a gradient along this edge is needed.
     fn wants(&self, edge: &Edge) -> bool;
     /// Whether gradients along all edges but [`Edge::None`] are needed.
     fn wants_all(&self) -> bool {
@@ -225,11 +215,9 @@ pub(crate) trait Sink<'g> {
     fn passes(&mut self, _node: &NodeRef, _grads: &Slots) -> bool {
         true
     }
-    /// Takes a gradient along this edge.
     fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()>;
 }
 
-/// One visit of a node by a backward.
 pub(crate) struct Pull<'a, 'g> {
     pub(crate) node: &'g NodeRef,
     /// Whether to keep the saved state for another backward.
@@ -237,11 +225,9 @@ pub(crate) struct Pull<'a, 'g> {
     /// Whether to record this backward.
     pub(crate) create_graph: bool,
     pub(crate) sink: &'a mut dyn Sink<'g>,
-    /// The sink's [`Sink::wants_all`].
     pub(crate) wants_all: bool,
 }
 
-/// One visit of a node in forward mode.
 pub(crate) struct Push<'a> {
     pub(crate) node: &'a NodeRef,
     /// One for each edge.
@@ -251,7 +237,6 @@ pub(crate) struct Push<'a> {
 }
 
 impl Pull<'_, '_> {
-    /// Whether a gradient along this edge is needed.
     #[inline]
     pub(crate) fn wants(&self, edge: &Edge) -> bool {
         !matches!(edge, Edge::None(_)) && (self.wants_all || self.sink.wants(edge))
@@ -274,9 +259,7 @@ fn missing_gradient() -> ! {
     unreachable!("a node is visited when its gradient came")
 }
 
-/// The callbacks of a scope that observes recording.
 pub(super) struct Observers {
-    /// Called with each recorded node.
     pub(super) recorded: Option<fn(&mut NodeRef)>,
     /// Called when a value becomes output `slot` of a node; without the value if others share it.
     pub(super) output: Option<fn(&NodeRef, u32, (DType, &[usize]), Option<&dyn Any>)>,
@@ -287,15 +270,12 @@ pub(super) struct Observers {
 type ObserverList = Vec<&'static Observers>;
 
 thread_local! {
-    /// The callbacks of this thread's observing scopes.
     static OBSERVERS: RefCell<ObserverList> = const { RefCell::new(ObserverList::new()) };
-    /// The number of these scopes.
     static OBSERVER_COUNT: Cell<usize> = const { Cell::new(0) };
     /// Whether one of them sees outputs and gradients.
     static OBSERVES_VALUES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A guard that keeps observers active until it is dropped, also by unwinding.
 pub(crate) struct Observing(&'static Observers);
 
 impl Observing {
@@ -316,13 +296,11 @@ impl Drop for Observing {
     }
 }
 
-/// Whether a scope of this thread observes what is recorded.
 #[inline(always)]
 pub(crate) fn has_observers() -> bool {
     OBSERVER_COUNT.get() != 0
 }
 
-/// Whether an observer sees the outputs of nodes, and gradients.
 #[inline]
 pub(crate) fn observes_values() -> bool {
     has_observers() && OBSERVES_VALUES.get()
@@ -344,7 +322,6 @@ fn each_observer<F: Copy>(of: impl Fn(&'static Observers) -> Option<F>, mut call
     }
 }
 
-/// Reports a value that becomes an output of a node to observers.
 pub(super) fn report_output(
     node: &NodeRef,
     slot: u32,
@@ -371,7 +348,6 @@ impl UnwindSafe for NodeRef {}
 impl RefUnwindSafe for NodeRef {}
 
 impl NodeRef {
-    /// Records a call of an op.
     // Inlined: a call would move the arguments twice.
     #[inline(always)]
     pub(crate) fn record(
@@ -414,7 +390,6 @@ impl NodeRef {
         }
     }
 
-    /// The node, if this is its only reference.
     pub(super) fn get_mut(&mut self) -> Option<&mut Node> {
         self.0.as_mut().and_then(Arc::get_mut)
     }
@@ -457,7 +432,6 @@ thread_local! {
     };
 }
 
-/// Frees this thread's cache of dropped nodes.
 pub(super) fn empty_nodes() {
     SPARES.with(Spare::empty);
 }

@@ -13,10 +13,8 @@ use super::tensor::Tensor;
 use crate::array::DType;
 use crate::error::{Error, HookResult, Result};
 
-/// Restores a packed tensor.
 type Unpack = dyn Fn() -> HookResult<AnyTensor> + Send + Sync;
 
-/// The hooks of one scope.
 struct Hooks {
     pack: Box<dyn Fn(&AnyTensor) -> HookResult<Arc<Unpack>>>,
     /// The first error of `pack`.
@@ -64,7 +62,6 @@ impl Unpacked {
     }
 }
 
-/// Runs user code with recording and packing off.
 fn run_suspended<R>(f: impl FnOnce() -> R) -> R {
     let _suspended = Unpacked::start();
     GradMode::of(false, f)
@@ -94,34 +91,32 @@ impl SavedTensorsHooks {
     }
 }
 
-/// Packs the tensors that ops save for backward, to keep them on disk, compressed, in lower precision or
-/// not at all, until the scope is dropped.
+/// Packs the tensors that ops save for backward, to keep them on disk, compressed, in lower
+/// precision or not at all, until the scope is dropped.
 ///
-/// `pack` is called once for each tensor that an op on this thread saves, a built-in op or a layer, while
-/// the op is recorded; its result is kept in place of the tensor. `unpack` is called when a backward needs
-/// the tensor: once, or once in each backward if the graph is retained. A tensor that two ops save is
-/// packed twice.
+/// `pack` is called once for each tensor that an op on this thread, a built-in op or a layer, saves
+/// when it is recorded; its result replaces the tensor. `unpack` is called when a backward needs
+/// the tensor: once, or once in each backward if the graph is retained. A tensor that two ops save
+/// is packed twice.
 ///
-/// - **Memory.** The node no longer holds the tensor, so its buffer is freed as soon as nobody else
-///   holds it. A leaf that wants a gradient is held by the graph in any case.
-/// - **Value.** `pack` gets the current value, outside the graph; a later change in place affects
-///   neither the packed value nor backward, and is not an error. `unpack` must return a tensor with the
-///   shape and the element type of the packed one, in any memory layout. Its numbers are not checked;
-///   those of an integer tensor (an index, say) must be the same.
+/// - **Memory.** The node no longer holds the tensor, so its buffer is freed unless another owner
+///   holds it. The graph holds a leaf that wants a gradient in any case.
+/// - **Value.** `pack` gets the current value, outside the graph; a later change in place is no
+///   error and has no effect on backward. `unpack` must return a tensor with the shape and the
+///   element type of the packed one, in any memory layout. Its numbers are not checked; those of an
+///   integer tensor (an index, say) must be the same.
 /// - **Second order.** An unpacked tensor has its place in the graph again. If the backward is
 ///   recorded inside a scope, the tensors that it saves are packed too.
-/// - **Nesting.** Only the innermost scope counts, as in PyTorch. Both hooks run with recording and
-///   packing off.
-/// - **Threads.** A scope belongs to its thread. `unpack` runs in the thread that runs backward, also
-///   after the scope has ended.
+/// - **Nesting.** Only the innermost scope counts. Both hooks run with recording and packing off.
+/// - **Threads.** A scope belongs to its thread. `unpack` runs in backward's, also after the scope.
 /// - **Errors.** An op whose `pack` fails still succeeds; the error is returned by a backward that needs
 ///   the value, and at any time by [`SavedTensorsHooks::check`]. An error of `unpack` ends the backward.
 ///   A panic of `pack` propagates from the op's call, which then has recorded nothing; one of `unpack`
 ///   propagates from the backward. No gradient is written, and every tensor stays usable.
 ///
 /// A rule's data beside tensors (shapes, positions, one sum for each row) is not packed.
-/// [`checkpoint`](crate::checkpoint) packs nothing of its closure unless the closure itself opens a scope,
-/// or its backward is recorded in one. Without an open scope, hooks cost nothing.
+/// [`checkpoint`](crate::checkpoint) packs nothing of its closure unless the closure itself opens a
+/// scope, or its backward is recorded in one.
 ///
 /// ```
 /// use autograd_core::{AnyTensor, Tensor, saved_tensors_hooks};
@@ -163,7 +158,6 @@ pub fn saved_tensors_hooks<P: Send + Sync + 'static>(
 
 static PACK: Observers = Observers { recorded: Some(pack_saved), output: None, constant: None };
 
-/// Packs the saved tensors of a new node with the hooks in force, if any.
 fn pack_saved(node: &mut NodeRef) {
     let Some(node) = node.get_mut() else { return };
     let hooks = SCOPES.with_borrow(|scopes| scopes.last().and_then(|(_, hooks)| hooks.clone()));
@@ -172,14 +166,11 @@ fn pack_saved(node: &mut NodeRef) {
     }
 }
 
-/// A saved tensor that a hook packed.
 struct PackedTensor {
-    /// The error of `pack`, if that failed.
     unpack: Result<Arc<Unpack>>,
     name: String,
     dtype: DType,
     shape: Vec<usize>,
-    /// Its place in the graph.
     edge: Edge,
     version: u32,
     role: Role,

@@ -17,7 +17,6 @@ use super::tensor::Tensor;
 use crate::array::Value;
 use crate::error::{Error, HookResult, Result};
 
-/// The destination of an input's gradient.
 #[derive(Clone)]
 pub(crate) enum Edge {
     /// None: the input wants no gradient.
@@ -26,19 +25,15 @@ pub(crate) enum Edge {
     Node(NodeRef),
     /// Another output, by its slot. Boxed, as ops with several outputs are rare: an edge has two words.
     Output(Box<(NodeRef, u32)>),
-    /// The leaf itself.
     Leaf(AnyTensor),
 }
 
-/// The destination of an edge, borrowed.
 pub(crate) enum Destination<'e> {
     None(&'e Absent),
-    /// An output of a node, by its slot.
     Node(&'e NodeRef, u32),
     Leaf(&'e AnyTensor),
 }
 
-/// Information about an input that wants no gradient.
 #[derive(Clone, Copy)]
 pub(crate) struct Absent {
     /// Why it wants none, though it was computed from a tensor that wants one.
@@ -89,7 +84,6 @@ impl Edge {
     }
 }
 
-/// The edges of a node. Most have one or two.
 pub(crate) enum Edges {
     One(Edge),
     Two([Edge; 2]),
@@ -99,7 +93,6 @@ pub(crate) enum Edges {
 impl Edges {
     pub(super) const NONE: Self = Self::One(Edge::None(Absent::UNOBSERVED));
 
-    /// The edges to the producers of these inputs.
     pub(super) fn of<T: Element>(inputs: &[&Tensor<T>]) -> Self {
         match inputs {
             [x] => Self::One(x.edge()),
@@ -145,7 +138,6 @@ impl FromIterator<Edge> for Edges {
     }
 }
 
-/// The relation of a saved tensor to the op that saved it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Neither an input nor an output.
@@ -160,7 +152,6 @@ pub(crate) enum Role {
     Constant,
 }
 
-/// One saved entry of a node.
 #[derive(Clone)]
 pub(crate) enum Saved {
     Nothing,
@@ -170,9 +161,7 @@ pub(crate) enum Saved {
     /// The number of following entries that belong together.
     Length(usize),
     Number(f64),
-    /// Anything else.
     Plain(Plain),
-    /// A tensor that a hook packed.
     Packed(Arc<dyn Packed>),
 }
 
@@ -235,15 +224,12 @@ impl Saved {
     }
 }
 
-/// A saved tensor that a hook packed.
 pub(crate) trait Packed: Send + Sync {
     /// Restores the tensor at its place in the graph.
     fn unpack(&self, at: &At<'_>) -> Result<SavedTensor>;
 }
 
-/// The entries that a visit reads.
 pub(super) enum SavedEntries<'n> {
-    /// In the node.
     Here(&'n [Saved]),
     Taken(Vec<Saved>),
 }
@@ -292,7 +278,6 @@ impl State {
         Self::Heap(Box::new(Heap { attrs: None, entries: Mutex::new(Some(entries.into())) }))
     }
 
-    /// The data that stays as long as the node.
     #[inline]
     pub(super) fn attrs(&self) -> Option<&Plain> {
         match self {
@@ -302,7 +287,6 @@ impl State {
         }
     }
 
-    /// The entries: taken, or copied if `retain`; `None` if they were taken before.
     #[inline(always)]
     pub(super) fn entries(&self, retain: bool) -> Option<SavedEntries<'_>> {
         match self {
@@ -318,7 +302,6 @@ impl State {
         }
     }
 
-    /// Packs each tensor with a hook, before the node is shared.
     pub(super) fn pack(&mut self, pack: impl Fn(SavedTensor, usize) -> Arc<dyn Packed>) {
         let old = replace(self, Self::NOTHING);
         let (attrs, mut entries) = match old {
@@ -344,7 +327,6 @@ impl State {
     }
 }
 
-/// The visit in which saved entries are read.
 #[derive(Clone, Copy)]
 pub(crate) struct At<'a> {
     pub(crate) node: &'a NodeRef,
@@ -360,7 +342,6 @@ impl At<'_> {
         self.node.location
     }
 
-    /// Returns an error if a saved tensor was changed in place since.
     #[inline]
     pub(crate) fn check_version(
         self,
@@ -391,7 +372,6 @@ impl At<'_> {
     }
 }
 
-/// State that most nodes do not need.
 #[derive(Default)]
 pub(super) struct Extras {
     hooks: HookList<NodeAction>,
@@ -399,7 +379,6 @@ pub(super) struct Extras {
     changed: Mutex<Vec<(u32, u32)>>,
 }
 
-/// An action that runs when a node is visited.
 pub(crate) type NodeHook = Hook<NodeAction>;
 
 #[derive(Clone)]
@@ -414,10 +393,8 @@ pub(crate) enum NodeAction {
     After(Arc<AfterHook>),
 }
 
-/// A hook on the gradient of an output or a leaf.
 pub(crate) type GradHook = Arc<dyn Fn(&AnyTensor) -> HookResult<Option<AnyTensor>> + Send + Sync>;
 
-/// A hook on the gradients of a node's inputs and outputs.
 pub(crate) type AfterHook =
     dyn Fn(&[Option<AnyTensor>], &[Option<AnyTensor>]) -> HookResult<NewGrads> + Send + Sync;
 
@@ -439,18 +416,15 @@ impl Node {
         self.extras.get_or_init(Arc::default)
     }
 
-    /// Its hooks; `None` if there never was one.
     #[inline]
     pub(crate) fn hooks(&self) -> Option<&HookList<NodeAction>> {
         self.extras.get().map(|extras| &extras.hooks)
     }
 
-    /// The hooks, created if there are none.
     pub(crate) fn hooks_or_init(&self) -> &HookList<NodeAction> {
         &self.extras_or_init().hooks
     }
 
-    /// How often an output was changed in place since the op returned it.
     pub(crate) fn output_version(&self, slot: u32) -> u32 {
         let Some(extras) = self.extras.get() else { return 0 };
         let changed = extras.changed();
@@ -475,7 +449,6 @@ impl Token {
         self.0.as_ptr().cast()
     }
 
-    /// Removes a hook; returns whether there was one.
     pub(crate) fn remove_hook(&self, id: HookId) -> bool {
         self.0.upgrade().is_some_and(|extras| extras.hooks.remove(id))
     }

@@ -1,7 +1,6 @@
-//! Inputs of layers that forward must not change: those that want a gradient.
-//!
-//! Forward runs with recording off, so nothing would record a change in place, and later uses of the tensor
-//! would get a wrong gradient. While forward runs, the thread lists these inputs, and each write checks the
+//! Inputs of layers that forward must not change: those that want a gradient. Forward runs with
+//! recording off, so nothing would record a change in place, and later uses of the tensor would get
+//! a wrong gradient. While forward runs, the thread lists these inputs, and each write checks the
 //! list first. A write by another thread is found when forward ends, by the version.
 
 use std::cell::RefCell;
@@ -10,13 +9,11 @@ use std::mem::replace;
 use super::mode::GradMode;
 use crate::error::{Error, Result};
 
-/// The names of a layer and its inputs in errors.
 pub(crate) trait Protector: Sync {
     fn layer(&self) -> &'static str;
     fn input(&self, position: usize) -> String;
 }
 
-/// An input that wants a gradient, of a layer whose forward runs.
 pub(crate) struct Protected {
     /// The tensor's address, compared only.
     pub(crate) tensor: *const (),
@@ -39,7 +36,6 @@ fn with<R: Default>(f: impl FnOnce(&mut Vec<Protected>) -> R) -> R {
     PROTECTED.try_with(|protected| f(&mut protected.borrow_mut())).unwrap_or_default()
 }
 
-/// How many inputs are protected.
 #[inline]
 pub(crate) fn protected() -> usize {
     with(|protected| protected.len())
@@ -57,7 +53,6 @@ pub(super) fn protect(
     with(|protected| protected.push(Protected { tensor, data, layer, version, position }));
 }
 
-/// A guard around the forward of a layer: recording is off, and inputs are protected.
 pub(crate) struct ForwardGuard {
     _mode: GradMode,
     /// The number of inputs that were protected before; `usize::MAX` once forward has ended.

@@ -12,14 +12,12 @@ thread_local! {
     static FIRST: Cell<Option<Option<Read>>> = const { Cell::new(None) };
 }
 
-/// Notes a read of a tensor that wants a gradient.
 pub(crate) fn note_read(method: &'static str, place: &'static Location<'static>) {
     if let Some(None) = FIRST.get() {
         FIRST.set(Some(Some((method, place))));
     }
 }
 
-/// Watches the recorded backward of a user until dropped.
 pub(crate) struct ReadWatch(Option<Option<Read>>);
 
 impl ReadWatch {
@@ -27,7 +25,6 @@ impl ReadWatch {
         Self(FIRST.replace(Some(None)))
     }
 
-    /// Returns the first read.
     pub(crate) fn end(self) -> Option<Read> {
         FIRST.get().flatten()
     }

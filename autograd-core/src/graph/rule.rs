@@ -38,7 +38,6 @@ type Pushes =
     dyn Fn(&mut SavedReader<'_>, &Slots, &[usize]) -> Result<Option<AnyTensor>> + Send + Sync;
 
 impl Rule {
-    /// Creates a rule for backward only.
     pub(crate) fn new<T: Element, U: Element, G: AsMut<[Option<Tensor<T>>]>>(
         saved: impl IntoIterator<Item = Saved>,
         pull: impl Fn(&mut SavedReader<'_>, Tensor<U>, &[bool]) -> Result<G> + Send + Sync + 'static,
@@ -51,7 +50,6 @@ impl Rule {
         Self { saved: saved.into_iter().collect(), call }
     }
 
-    /// Adds a rule for forward mode.
     pub(crate) fn with_push<T: Element>(
         mut self,
         push: impl Fn(&mut SavedReader<'_>, &[Option<Tensor<T>>], &[usize]) -> Result<Option<Tensor<T>>>
@@ -65,7 +63,6 @@ impl Rule {
         self
     }
 
-    /// Records a call of the op with this name.
     pub(crate) fn record(
         self,
         name: &'static str,
@@ -100,7 +97,6 @@ fn wrapped<T: Element>(tangent: Result<Option<Tensor<T>>>) -> Result<Option<AnyT
     Ok(tangent?.map(T::wrap))
 }
 
-/// The op of all nodes with a [`Rule`].
 struct Ruled;
 
 impl Ruled {

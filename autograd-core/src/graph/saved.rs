@@ -10,11 +10,7 @@ use super::tensor::Tensor;
 use crate::error::Result;
 
 impl<'n> At<'n> {
-    /// The saved entries: taken, or copied if the graph is retained.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::GraphFreed`](crate::Error::GraphFreed) if an earlier backward took them.
+    /// The saved entries: taken, or copied if the graph is retained; an error if they are gone.
     // Inlined, as are its callees: a call would move the result.
     #[inline(always)]
     pub(crate) fn read(self, retain: bool) -> Result<Reader<'n>> {
@@ -26,7 +22,6 @@ impl<'n> At<'n> {
         Ok(reader)
     }
 
-    /// As [`read`](Self::read), with the visit that reads them.
     #[inline(always)]
     pub(crate) fn saved_reader(self, retain: bool) -> Result<SavedReader<'n>> {
         Ok(SavedReader { entries: self.read(retain)?, at: self })
@@ -39,7 +34,6 @@ impl<'n> At<'n> {
 }
 
 impl<'g> Pull<'_, 'g> {
-    /// The entries that the node saved.
     #[inline(always)]
     pub(crate) fn read(&self) -> Result<Reader<'g>> {
         self.at().read(self.retain)
@@ -62,7 +56,6 @@ impl<'a> Push<'a> {
 }
 
 impl SavedTensor {
-    /// Returns an error if the tensor was changed in place since.
     #[inline]
     fn check(&self, at: At<'_>, position: usize) -> Result<()> {
         let (saved, found) = match self.role {
@@ -78,7 +71,6 @@ impl SavedTensor {
         at.check_version(saved, found, || at.node.saved_name(self.role, position))
     }
 
-    /// The tensor as backward receives it.
     #[inline]
     fn restore(self, at: At<'_>, position: usize) -> Result<(AnyTensor, Role)> {
         self.check(at, position)?;
@@ -93,7 +85,6 @@ impl SavedTensor {
     }
 }
 
-/// The entries that a node saved, as one visit reads them, one by one.
 pub(crate) struct Reader<'n> {
     entries: SavedEntries<'n>,
     next: usize,
@@ -109,7 +100,6 @@ impl Reader<'_> {
         }
     }
 
-    /// Unpacks the tensors that hooks packed.
     #[cold]
     fn unpack(&mut self, at: At<'_>) -> Result<()> {
         let mut entries = self.as_slice().to_vec();
@@ -135,7 +125,6 @@ impl Reader<'_> {
         Ok(T::peek(&saved.tensor))
     }
 
-    /// The number at `place`.
     #[inline]
     pub(crate) fn number(&self, place: usize) -> Option<f64> {
         match self.as_slice().get(place) {
@@ -144,7 +133,6 @@ impl Reader<'_> {
         }
     }
 
-    /// The next entry.
     #[inline]
     pub(crate) fn entry(&mut self) -> Saved {
         let place = self.next;
@@ -159,7 +147,6 @@ impl Reader<'_> {
     }
 }
 
-/// The entries that a node saved, and the visit that reads them.
 pub(crate) struct SavedReader<'n> {
     pub(crate) entries: Reader<'n>,
     pub(crate) at: At<'n>,
@@ -174,7 +161,6 @@ impl SavedReader<'_> {
         saved.restore(self.at, self.entries.read - 1).map(Some)
     }
 
-    /// The number of tensors read so far.
     pub(crate) fn position(&self) -> usize {
         self.entries.read
     }
@@ -196,7 +182,6 @@ impl SavedReader<'_> {
         plain.downcast().unwrap_or_else(|_| entry_mismatch())
     }
 
-    /// All tensors as backward receives them; `None` for an optional one that is absent.
     fn all(mut self) -> Result<Vec<Option<AnyTensor>>> {
         let mut all = Vec::new();
         while self.entries.next < self.entries.as_slice().len() {

@@ -31,7 +31,6 @@ impl ForwardMode {
         Self { _watching: Observing::start(&SHAPES) }
     }
 
-    /// Whether forward mode is on in this thread.
     pub(crate) fn is_on() -> bool {
         SCOPES.get() != 0
     }

@@ -80,7 +80,6 @@ pub struct Tensor<T: Element = f32>(
 impl<T: Element> UnwindSafe for Tensor<T> {}
 impl<T: Element> RefUnwindSafe for Tensor<T> {}
 
-/// The state that the handles of a tensor share.
 #[doc(hidden)]
 pub struct Inner<T: Element> {
     value: Value<T>,
@@ -94,7 +93,6 @@ pub struct Inner<T: Element> {
     leaf: OnceLock<sync::Arc<LeafState<T>>>,
 }
 
-/// The bit for `stop_gradient`.
 const STOP: u32 = 1;
 
 /// Data that is changed in place, and seen by all tensors that share it.
@@ -106,14 +104,12 @@ struct Shared<T: Element> {
 }
 
 impl<T: Element> Shared<T> {
-    /// Returns the current value.
     #[cold]
     fn now(&self) -> Value<T> {
         self.value.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// The gradient and hooks of a tensor.
 struct LeafState<T: Element> {
     grad: Mutex<Option<Tensor<T>>>,
     hooks: HookList<GradHook>,
@@ -142,13 +138,11 @@ impl<T: Element> Drop for Tensor<T> {
 }
 
 impl<T: Element> Tensor<T> {
-    /// Creates a tensor outside the graph.
     #[inline]
     pub(crate) fn new(value: Value<T>) -> Self {
         Self::with_producer(value, None)
     }
 
-    /// Creates the only output of a node, or a tensor outside the graph.
     #[inline]
     pub(crate) fn output(value: Value<T>, node: Option<NodeRef>) -> Self {
         if let Some(node) = &node
@@ -199,7 +193,6 @@ impl<T: Element> Tensor<T> {
         Some(Self::new(value.clone()))
     }
 
-    /// Creates a small tensor of this shape; its elements are unspecified.
     #[inline]
     pub(crate) fn small_like(&self) -> Self {
         let mut spare = T::take_spare();
@@ -219,7 +212,6 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// The tensor's state, if this is the only handle.
     #[inline]
     fn inner_mut(&mut self) -> Option<&mut Inner<T>> {
         self.0.as_mut().and_then(Arc::get_mut)
@@ -383,7 +375,6 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// The value, if it was never changed in place.
     #[inline]
     pub(crate) fn fixed(&self) -> Option<&Value<T>> {
         match self.inner().shared.get() {
@@ -404,7 +395,6 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// Whether [`small_data`](Self::small_data) returns the elements.
     #[inline(always)]
     pub(crate) fn is_small(&self) -> bool {
         match self.fixed() {
@@ -505,7 +495,6 @@ impl<T: Element> Tensor<T> {
         self.inner().producer.as_ref().map(|(node, _)| node)
     }
 
-    /// Whether an op on this tensor is recorded now.
     #[inline]
     pub(crate) fn is_recorded(&self) -> bool {
         // Known when compiling: the rules of element types without gradients are left out.
@@ -526,7 +515,6 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// The content of the edge for an input that wants no gradient.
     #[inline]
     pub(crate) fn absent(&self) -> Absent {
         let range_id = match has_observers() {
@@ -556,7 +544,6 @@ impl<T: Element> Inner<T> {
     #[inline]
     pub(super) fn empty(&mut self) {
         self.producer = None;
-        // Most have neither.
         if self.shared.get().is_some() {
             self.shared.take();
         }
@@ -579,7 +566,6 @@ impl<T: Element> Inner<T> {
     }
 }
 
-/// Reports a value that becomes an output of a node to observers.
 fn output_attached<T: Element>(node: &NodeRef, slot: u32, value: &Value<T>) {
     report_output(node, slot, (T::DTYPE, value.shape()), Some(value));
 }

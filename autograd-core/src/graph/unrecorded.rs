@@ -21,7 +21,6 @@ impl Lost {
         Self::of_all(op, at, &[input])
     }
 
-    /// As [`of`](Self::of), for several inputs.
     #[inline]
     pub(crate) fn of_all<T: Element>(op: &'static str, at: Place, inputs: &[&Tensor<T>]) -> Self {
         let (mut lost, mut wants) = (Self::NONE, false);
@@ -40,7 +39,6 @@ impl Lost {
         if wants && mode::loses_gradients() { lost.and_unrecorded(op, at) } else { lost }
     }
 
-    /// As [`of`](Self::of), for an op without a derivative.
     #[inline]
     pub(crate) fn without_derivative<T: Element>(
         op: &'static str,
@@ -51,7 +49,6 @@ impl Lost {
     }
 }
 
-/// The result of an op that is not recorded.
 #[inline]
 pub(crate) fn unrecorded<T: Element, U: Element>(
     name: &'static str,

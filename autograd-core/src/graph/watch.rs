@@ -14,12 +14,9 @@ thread_local! {
     static OBSERVER: Cell<Option<Observer>> = const { Cell::new(None) };
 }
 
-/// A callback that receives what can be observed of nodes.
 pub(crate) type Observer = fn(Event<'_>);
 
-/// An event of recording.
 pub(crate) enum Event<'a> {
-    /// An output of a node.
     Output(&'a NodeRef, u32, Range),
     /// An input of the next node that wants no gradient, with its number.
     Constant(u32, Range),
@@ -27,14 +24,11 @@ pub(crate) enum Event<'a> {
     Untracked(&'a NodeRef, String, Range),
 }
 
-/// Nodes by their address.
 pub(crate) type Nodes = HashSet<*const ()>;
 
-/// Reports outputs and constants.
 static OUTPUTS: Observers =
     Observers { recorded: None, output: Some(observe_output), constant: Some(observe_constant) };
 
-/// Collects the addresses of nodes.
 static NODES: Observers = Observers { recorded: Some(add_node), output: None, constant: None };
 
 /// Starts a scope in which an observer may be set with [`observe`].
@@ -67,12 +61,10 @@ pub(crate) fn collect<R>(f: impl FnOnce() -> R) -> (R, Nodes) {
     (result, nodes.unwrap_or_default())
 }
 
-/// Adds nodes to those that the enclosing [`collect`] has recorded.
 pub(crate) fn adopt(nodes: &Nodes) {
     RECORDED.with_borrow_mut(|recorded| recorded.last_mut().map(|recorded| recorded.extend(nodes)));
 }
 
-/// Sets the observer of this thread and returns the previous one.
 pub(crate) fn observe(observer: Option<Observer>) -> Option<Observer> {
     set_observes_values(observer.is_some());
     OBSERVER.replace(observer)
@@ -87,7 +79,6 @@ fn observe_output(node: &NodeRef, slot: u32, _: (DType, &[usize]), value: Option
     }
 }
 
-/// Reports the range of an input without a gradient; returns its number, or 0 without an observer.
 fn observe_constant(value: &dyn Any) -> u32 {
     static NUMBERS: AtomicU32 = AtomicU32::new(1);
     let Some(observer) = OBSERVER.get() else { return 0 };
@@ -97,7 +88,6 @@ fn observe_constant(value: &dyn Any) -> u32 {
     number
 }
 
-/// Reports an input to which this new node has no edge.
 #[cold]
 pub(crate) fn report_untracked(node: &NodeRef, name: String, input: &AnyTensor) {
     if let Some(observer) = OBSERVER.get()
@@ -107,7 +97,6 @@ pub(crate) fn report_untracked(node: &NodeRef, name: String, input: &AnyTensor) 
     }
 }
 
-/// A summary of many numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Range {
     shape: Vec<usize>,

@@ -26,7 +26,6 @@ impl<T: Element> Tensor<T> {
         leaf.grad.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces the kept gradient and returns the old one.
     pub(crate) fn replace_grad(&self, grad: Option<Tensor<T>>) -> Option<Tensor<T>> {
         if grad.is_none() && self.inner().leaf.get().is_none() {
             return None;
@@ -46,12 +45,10 @@ impl<T: Element> Tensor<T> {
         drop(graph);
     }
 
-    /// The hooks of a leaf; `None` if there never was one.
     pub(crate) fn leaf_hooks(&self) -> Option<&HookList<GradHook>> {
         self.inner().leaf.get().map(|leaf| &leaf.hooks)
     }
 
-    /// The hooks of a leaf, created if there are none.
     pub(crate) fn leaf_hooks_or_init(&self) -> &HookList<GradHook> {
         &self.leaf().hooks
     }
@@ -89,7 +86,6 @@ impl<T: Element> Tensor<T> {
         self.change_gradient(|gradient| (gradient & STOP) | lost.bits() << 1);
     }
 
-    /// Returns the old value.
     fn change_gradient(&self, change: impl Fn(u32) -> u32) -> u32 {
         let relaxed = Ordering::Relaxed;
         let before = self.inner().gradient.fetch_update(relaxed, relaxed, |it| Some(change(it)));
@@ -107,7 +103,6 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// A weak reference to the gradient and hooks of a tensor.
 pub(crate) struct WeakTensor<T: Element>(Weak<LeafState<T>>);
 
 impl<T: Element> WeakTensor<T> {

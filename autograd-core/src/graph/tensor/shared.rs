@@ -16,7 +16,6 @@ use crate::array::Value;
 use crate::error::Result;
 
 impl<T: Element> Tensor<T> {
-    /// How often the data was changed in place.
     #[inline]
     pub(crate) fn version(&self) -> u32 {
         self.inner().shared.get().map_or(0, |shared| shared.version.load(Ordering::Acquire))
@@ -49,12 +48,8 @@ impl<T: Element> Tensor<T> {
         protect::check_write(self.address(), self.shared_state().1, op)
     }
 
-    /// Changes the data of this tensor and of all that share it. `f` changes the value and must keep its
-    /// shape; it must not run user code.
-    ///
-    /// # Errors
-    ///
-    /// As [`check_write`](Self::check_write); nothing is changed then.
+    /// Changes the data of this tensor and of all that share it, after
+    /// [`check_write`](Self::check_write). `f` must keep the shape and must not run user code.
     pub(crate) fn write(&self, op: &'static str, f: impl FnOnce(&mut Value<T>)) -> Result<()> {
         self.check_write(op)?;
         let shared = self.shared();
@@ -89,7 +84,6 @@ impl<T: Element> Tensor<T> {
         self.alias().sharing(None)
     }
 
-    /// The same data outside the graph.
     pub(crate) fn detached_at(&self, place: &'static Location<'static>) -> Self {
         let lost = self.stopped_by().unwrap_or_else(|| Lost::by_detach(place));
         self.sharing(None).with_lost(lost)
