@@ -6,7 +6,6 @@ use std::panic::Location;
 use crate::error::{Error, HookResult, Result};
 use crate::graph::{AnyTensor, Lost, for_any};
 
-/// A callback, and where it was registered.
 type Callback = (Box<dyn FnOnce() -> HookResult<()>>, &'static Location<'static>);
 
 thread_local! {
@@ -47,7 +46,6 @@ pub fn after_backward(f: impl FnOnce() -> HookResult<()> + 'static) {
     WAITING.with_borrow_mut(|waiting| waiting.push((Box::new(f), location)));
 }
 
-/// A guard around a backward.
 pub(super) struct Running;
 
 impl Running {
@@ -99,7 +97,6 @@ thread_local! {
     static LAST_IDLE: Cell<Option<Idle>> = const { Cell::new(None) };
 }
 
-/// Records whether a backward that starts has nothing to do: no output wants a gradient.
 #[inline]
 pub(super) fn note(outputs: &[AnyTensor]) {
     if outputs.iter().all(AnyTensor::stop_gradient) {
@@ -119,7 +116,6 @@ fn note_idle(outputs: &[AnyTensor]) {
     }));
 }
 
-/// The first output of this thread's last backward, if that had nothing to do.
 pub(crate) fn last_idle() -> Option<Idle> {
     LAST_IDLE.get()
 }

@@ -34,7 +34,6 @@ pub struct AnomalyScope {
     outer: State,
     observer: Option<Observer>,
     _watching: Observing,
-    // The scope belongs to one thread.
     _not_send: PhantomData<*const ()>,
 }
 
@@ -98,7 +97,6 @@ impl Drop for AnomalyScope {
     }
 }
 
-/// Returns the first finding, if a scope has one, as an error.
 pub(super) fn check() -> Result<()> {
     if !observes_values() {
         return Ok(());
@@ -133,7 +131,6 @@ impl State {
         key
     }
 
-    /// Records the first finding.
     fn find(
         &mut self,
         node: &Node,
@@ -145,7 +142,6 @@ impl State {
         self.first.insert(Error::NotFinite { op, found, inputs, location }).clone()
     }
 
-    /// Descriptions of a node's inputs.
     fn inputs(&self, node: &Node) -> impl Iterator<Item = String> {
         let untracked = node.key().and_then(|key| self.untracked.get(&key)).into_iter().flatten();
         let describe = |(i, edge): (usize, &Edge)| match edge.to() {

@@ -33,11 +33,10 @@ impl BackwardOptions {
         /// Keeps saved tensors, so that the same graph can be walked again.
         pub fn retain_graph(retain: bool);
 
-        /// Records the backward itself, so that gradients can be differentiated again. Retains the
-        /// graph.
-        ///
-        /// A leaf then keeps a gradient whose graph leads back to the leaf: call
-        /// [`Tensor::clear_grad`](crate::Tensor::clear_grad) when done, or neither is ever freed. [`grad_with`](crate::grad_with) has no such cycle.
+        /// Records the backward itself, so that gradients can be differentiated again; retains the
+        /// graph. A leaf then keeps a gradient whose graph leads back to the leaf: call
+        /// [`Tensor::clear_grad`](crate::Tensor::clear_grad) when done, or neither is ever freed.
+        /// [`grad_with`](crate::grad_with) has no such cycle.
         pub fn create_graph(create: bool);
     }
 }
@@ -102,7 +101,6 @@ pub(super) fn backward_of(
 }
 
 impl Gradients {
-    /// The gradients of a walk from outputs; see [`walk`].
     pub(super) fn of(
         op: &'static str,
         outputs: &[AnyTensor],
@@ -116,7 +114,6 @@ impl Gradients {
     }
 }
 
-/// Walks from outputs with the initial gradients `seeds`; see [`walk_along`].
 pub(super) fn walk<S: for<'g> Sink<'g> + ?Sized>(
     op: &'static str,
     outputs: &[AnyTensor],
@@ -151,15 +148,12 @@ pub(super) fn walk_along<'g, S: Sink<'g> + ?Sized>(
     Ok(walk.retained)
 }
 
-/// The state of one walk.
 struct Walk<'a, 'g, S: ?Sized> {
     frontier: Frontier<'g>,
     /// Hooks from this one on were registered after the walk began, and do not run in it.
     until: HookId,
     options: BackwardOptions,
-    /// Tensors that retain their gradient, with these gradients.
     retained: Vec<(AnyTensor, AnyTensor)>,
-    /// The sink of gradients where the walk ends.
     sink: &'a mut S,
 }
 
@@ -185,7 +179,6 @@ impl<'g, S: Sink<'g> + ?Sized> Sink<'g> for Walk<'_, 'g, S> {
 }
 
 impl<'g, S: Sink<'g> + ?Sized> Walk<'_, 'g, S> {
-    /// Visits the waiting nodes, from high level to low.
     fn run(&mut self) -> Result<()> {
         let (wants_all, BackwardOptions { retain_graph, create_graph }) =
             (self.wants_all(), self.options);
@@ -207,7 +200,6 @@ impl<'g, S: Sink<'g> + ?Sized> Walk<'_, 'g, S> {
         }
     }
 
-    /// Visits one node: runs its hooks, then its rule.
     #[inline]
     fn visit(
         &mut self,
@@ -250,7 +242,6 @@ struct Frontier<'g> {
 }
 
 impl<'g> Frontier<'g> {
-    /// Adds a gradient at output `slot` of a node.
     #[inline]
     fn add(&mut self, node: &'g NodeRef, slot: usize, grad: AnyTensor) -> Result<()> {
         if slot == 0 && node.has_single_consumer() {
@@ -293,7 +284,6 @@ impl<'g> Frontier<'g> {
         self.ready.pop().or_else(|| self.lone.take())
     }
 
-    /// The next node, if none is ready.
     #[inline(never)]
     fn pop_shared(&mut self) -> Option<(&'g NodeRef, Slots)> {
         let (_, Reverse(place)) = self.queue.pop()?;
@@ -302,7 +292,6 @@ impl<'g> Frontier<'g> {
     }
 }
 
-/// The first gradient of a node, in its slot.
 #[inline(always)]
 fn single_slot(slot: usize, grad: AnyTensor) -> Slots {
     if slot == 0 {

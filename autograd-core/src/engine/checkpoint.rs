@@ -17,14 +17,12 @@ use crate::ops::Float;
 use crate::random::{self, Generator, ThreadGeneratorGuard};
 
 /// Runs `f` and keeps only its result: backward runs `f` again and then walks through what that run
-/// recorded. So a model cut into pieces holds the intermediate values of one piece at a time, at the
-/// price of a second forward.
+/// recorded. So a model cut into pieces holds the intermediate values of one piece at a time.
 ///
-/// Gradients flow to every captured tensor that wants one, leaves as well as results of other ops, and
-/// are the same as without this function; higher orders too. Random numbers (dropout) are the same in
-/// both runs: the second one draws from a copy of the process-wide generator as it was before the first,
-/// and does not affect other draws. The result has the shape that `f` returns. If ops are not recorded,
-/// `f` is just called.
+/// Gradients flow to every captured tensor that wants one, leaves as well as results of other ops,
+/// and are the same as without this function; higher orders too. Random numbers (dropout) are the
+/// same in both runs: the second one draws from a copy of the process-wide generator as it was
+/// before the first, and does not affect other draws. If ops are not recorded, `f` is just called.
 ///
 /// `f` must do the same in both runs. Hooks that it registers on its own tensors run in backward. Its
 /// side effects, such as a counter, happen twice, unless it checks [`is_recomputing`], as
@@ -113,7 +111,6 @@ pub fn is_recomputing() -> bool {
     RECOMPUTING.get()
 }
 
-/// A guard; its drop, also by unwinding, restores the old value.
 struct Recomputing(bool);
 
 impl Recomputing {
@@ -199,7 +196,6 @@ impl Op for Checkpoint {
     }
 }
 
-/// Runs the closure again, recorded; returns its result and the nodes that it recorded.
 fn run_again(mut saved: Reader<'_>, at: &At<'_>) -> Result<(AnyTensor, Nodes)> {
     let Some(call) = at.node.attrs::<Call>() else { unreachable!("it was recorded with the op") };
     let f = match saved.entry() {

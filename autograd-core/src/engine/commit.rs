@@ -7,7 +7,6 @@ use crate::error::Result;
 use crate::graph::{AnyTensor, Edge, HookId, Sink, Tensor};
 use crate::ops::Float;
 
-/// The gradients that a backward writes when its walk is done.
 #[derive(Default)]
 pub(super) struct Gradients {
     /// The leaves by address, each with the gradient to add.
@@ -17,7 +16,6 @@ pub(super) struct Gradients {
 }
 
 impl Gradients {
-    /// Adds to the gradient of a leaf.
     pub(super) fn add(&mut self, leaf: &AnyTensor, grad: AnyTensor) -> Result<()> {
         let key = leaf.address().addr();
         if let Some((_, sum)) = self.leaves.get_mut(&key) {
@@ -27,7 +25,6 @@ impl Gradients {
         Ok(())
     }
 
-    /// Adds the gradients of a later backward.
     pub(super) fn append(&mut self, later: Self) -> Result<()> {
         self.retained.extend(later.retained);
         let mut leaves = later.leaves.entries.into_iter();
@@ -71,7 +68,6 @@ impl<'g> Sink<'g> for Gradients {
     }
 }
 
-/// Adds an owned gradient to the kept one.
 fn keep(tensor: &AnyTensor, grad: AnyTensor) {
     fn add<T: Float>(tensor: &Tensor<T>, grad: Tensor<T>) {
         tensor.update_grad(|before| match before {

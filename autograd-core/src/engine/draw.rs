@@ -10,7 +10,6 @@ use crate::graph::{AnyTensor, Destination, Edge, Element, Tensor};
 mod layout;
 mod svg;
 
-/// The name of a leaf that was not given one.
 const UNNAMED: &str = "leaf";
 
 /// The graph that was recorded to compute some tensors; keeps that graph alive.
@@ -57,10 +56,8 @@ pub(crate) enum Look {
     Output,
 }
 
-/// The most boxes that are drawn as SVG.
 const MAX_DRAWN_BOXES: usize = 250;
 
-/// Draws boxes in the DOT language.
 pub(crate) fn dot(shapes: &[Shape]) -> String {
     let mut dot = String::from("digraph {\n  node [shape=box, fontname=\"sans-serif\"];\n");
     let quote = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
@@ -136,8 +133,7 @@ impl Graph {
         Self { shapes, edges }
     }
 
-    /// Names a tensor of the graph, a leaf or the result of an op, for drawings. A tensor that is not in
-    /// the graph has no effect.
+    /// Names a tensor of the graph, a leaf or the result of an op; any other has no effect.
     pub fn named<T: Element>(mut self, tensor: &Tensor<T>, name: &str) -> Self {
         let wanted = target_address(&tensor.edge());
         for (shape, edge) in self.shapes.iter_mut().zip(&self.edges) {

@@ -1,10 +1,9 @@
-//! Forward mode: tangents propagate through a recorded graph, from its inputs to its output.
-//!
-//! Some nodes have a rule for tangents: a layer with `fn jvp`, an elementwise function, an op that moves
-//! elements, a sum, a product, a checkpoint. For every other node the rule of backward is transposed. It is
-//! linear in the gradient that it receives, so it is recorded on an arbitrary one; a walk through that
-//! record, from the tangents of the inputs to that gradient, computes the tangents of the outputs. So the
-//! forward mode of every op is as correct as its backward.
+//! Forward mode: tangents propagate through a recorded graph, from its inputs to its output. Some
+//! nodes have a rule for tangents: a layer with `fn jvp`, an elementwise function, an op that moves
+//! elements, a sum, a product, a checkpoint. For every other node the rule of backward is
+//! transposed: it is linear in the gradient that it receives, so it is recorded on an arbitrary
+//! one; a walk through that record, from the tangents of the inputs to that gradient, computes the
+//! tangents of the outputs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,7 +19,6 @@ use crate::graph::{
 };
 use crate::ops::Float;
 
-/// Why there is no tangent.
 pub(crate) enum Stop {
     /// Another thread recorded a part of the graph, so shapes in it are not known.
     UnknownShapes,
@@ -62,7 +60,6 @@ pub(crate) fn push(
     Ok(tangents.take(to))
 }
 
-/// Whether an op with a user's `jvp` is behind this edge.
 pub(crate) fn has_jvp(from: &Edge) -> bool {
     reaches(from, |edge| edge.node().is_some_and(|node| node.has_jvp()))
 }
@@ -78,7 +75,6 @@ impl Tangents {
         for (slot, tangent) in (0..).zip(outputs) {
             let target = (node.address(), slot);
             if self.uses.contains_key(&target) {
-                // A known tangent is not replaced.
                 self.known.entry(target).or_insert(tangent);
             }
         }
@@ -167,7 +163,6 @@ mod tests {
     use super::*;
     use crate::graph::ForwardMode;
 
-    /// Whether the op has its own rule for tangents.
     fn is_direct(f: impl Fn(&[Tensor<f64>; 2]) -> Tensor<f64>) -> bool {
         let _forward = ForwardMode::start();
         let inputs = [[2, 3], [3, 2]].map(|shape| {

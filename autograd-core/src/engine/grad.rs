@@ -97,8 +97,7 @@ impl<T: Element> GradOptions<T> {
 ///
 /// # Errors
 ///
-/// [`Error::Unused`] for an input that no output was computed from; for the rest see
-/// [`backward()`].
+/// [`Error::Unused`] for an input that no output was computed from, and those of [`backward()`].
 pub fn grad<T: Float, U: Float>(
     outputs: &[&Tensor<T>],
     inputs: &[&Tensor<U>],
@@ -158,9 +157,8 @@ pub(crate) fn grad_any(
     find("grad", outputs, inputs, &[], seeds, options, false)
 }
 
-/// [`backward()`] that adds to `.grad` of these inputs only, leaves or outputs of ops: no other gradient
-/// changes, and only ops on paths to the inputs run. An input that no output was computed from gets
-/// no gradient.
+/// [`backward()`] that adds to `.grad` of these inputs only, leaves or outputs of ops; only ops on
+/// paths to them run. An input that no output was computed from gets no gradient.
 ///
 /// ```
 /// use autograd_core::{BackwardOptions, Tensor, backward_to};
@@ -240,7 +238,6 @@ fn find(
     Ok(targets.into_found())
 }
 
-/// Returns the gradients at the edges `to`, of a walk with `seeds` at the edges `from`.
 #[cfg(feature = "static-graph")]
 pub(crate) fn grad_along(
     from: &[crate::graph::Edge],

@@ -34,7 +34,6 @@ pub(super) fn accumulate(slot: &mut Option<AnyTensor>, grad: AnyTensor) -> Resul
     Ok(())
 }
 
-/// A gradient to keep; see [`Tensor::owned`].
 pub(super) fn own(grad: AnyTensor) -> AnyTensor {
     for_any!(grad, t => t.owned().into())
 }

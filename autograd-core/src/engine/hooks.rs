@@ -22,9 +22,8 @@ impl UnwindSafe for HookHandle {}
 impl RefUnwindSafe for HookHandle {}
 
 impl HookHandle {
-    /// Removes the hook, and drops what it captured. Removal takes effect at once: a backward that is
-    /// running does not call the hook any more. Returns false if the hook was removed before, or was
-    /// dropped with its tensor.
+    /// Removes the hook and what it captured, at once: a running backward does not call it any
+    /// more. Returns false if the hook was removed before, or was dropped with its tensor.
     pub fn remove(&self) -> bool {
         (self.0)()
     }
@@ -63,7 +62,6 @@ pub(super) fn run_before(
     Ok(())
 }
 
-/// Runs the hooks of a leaf on its gradient from one backward.
 pub(super) fn run_leaf_hooks(leaf: &AnyTensor, until: HookId, grad: &mut AnyTensor) -> Result<()> {
     let hooks = for_any!(leaf, t => t.leaf_hooks());
     let mut hooks = hooks.into_iter().flat_map(|hooks| hooks.before(until));
@@ -147,7 +145,6 @@ fn unshare(grads: &mut [Option<AnyTensor>]) {
     grads.iter_mut().flatten().for_each(AnyTensor::unshare);
 }
 
-/// The place of a hook, for errors.
 struct Site {
     op: &'static str,
     hook: &'static str,
@@ -163,7 +160,6 @@ impl Site {
         Self { op, hook, registered, location }
     }
 
-    /// Runs a hook on the gradient of an output, or of the leaf.
     fn run(&self, call: &GradHook, grad: &mut AnyTensor, output: Option<u32>) -> Result<()> {
         grad.unshare();
         let new = call(grad).map_err(|error| match output {
@@ -200,7 +196,6 @@ impl Site {
         Ok(())
     }
 
-    /// The error of a hook that failed.
     #[cold]
     fn failed(&self, hook: String, error: Box<dyn std::error::Error + Send + Sync>) -> Error {
         let Self { op, registered, location, .. } = *self;
@@ -234,18 +229,16 @@ impl Site {
 
 /// # Hooks
 impl<T: Float> Tensor<T> {
-    /// Calls `hook` with this tensor's gradient whenever a backward has computed it. `Some` replaces the
-    /// gradient that flows on to the tensors behind this one or, on a leaf, that is kept. Hooks run in the
-    /// order of their registration, each on the result of the one before it; one on a leaf receives the sum
-    /// of one backward, not the total. A hook may write into its gradient: backward goes on with the changed
-    /// numbers, and nobody else sees them.
+    /// Calls `hook` with this tensor's gradient whenever a backward has computed it. `Some`
+    /// replaces the gradient that flows on to the tensors behind this one or, on a leaf, that is
+    /// kept. Hooks run in the order of their registration, each on the result of the one before it;
+    /// one on a leaf receives the sum of one backward, not the total. A hook may write into its
+    /// gradient: backward goes on with the changed numbers, and nobody else sees them.
     ///
     /// An error from a hook ends the backward and is the source of the [`Error::Hook`] that it
-    /// returns; no gradient is written.
-    ///
-    /// A hook may remove and add hooks, on this tensor or another one. A removed hook does not run any
-    /// more, even in the backward that is running. An added hook runs from the next backward on. The same
-    /// holds for the hooks of a [`GraphNode`].
+    /// returns; no gradient is written. A hook may remove and add hooks: a removed one does not run
+    /// any more, even in the backward that is running; an added one runs from the next backward on.
+    /// The same holds for the hooks of a [`GraphNode`].
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -262,10 +255,10 @@ impl<T: Float> Tensor<T> {
     ///
     /// # What a hook keeps alive
     ///
-    /// A hook lives as long as its tensor; on the output of an op, as long as that op is part of a graph. So
-    /// a hook that captures its own tensor, or a tensor computed from it, keeps itself, the tensor and the
-    /// graph behind it alive: the memory is never freed. Capture [`detach`](Tensor::detach) instead, which
-    /// has the same data and holds no graph, or remove the hook when it is done.
+    /// A hook lives as long as its tensor; on the output of an op, as long as that op is part of a
+    /// graph. One that captures its own tensor, or a tensor computed from it, keeps itself and the
+    /// graph alive: the memory is never freed. Capture [`detach`](Tensor::detach) instead, or
+    /// remove the hook.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -351,8 +344,7 @@ fn add(node: &NodeRef, location: &'static Location<'static>, action: NodeAction)
     HookHandle(Box::new(move || node.remove_hook(id)))
 }
 
-/// The recorded op that produced a tensor; see [`Tensor::graph_node`]. It keeps that op, and the graph
-/// behind it, alive.
+/// The recorded op of a tensor, see [`Tensor::graph_node`]; keeps it and the graph behind it alive.
 #[doc(alias = "grad_fn")]
 #[derive(Clone)]
 pub struct GraphNode(pub(crate) NodeRef);
@@ -368,11 +360,10 @@ impl GraphNode {
         self.0.location
     }
 
-    /// Returns the tensors that the op saved, as backward would get them: those of `save_for_backward` in
-    /// their order, or those that a built-in op's rule needs. `None` is an optional tensor that was not
-    /// saved; an op that saved nothing has none.
-    ///
-    /// Inputs and outputs have their places in the graph. Packed tensors are unpacked for this call.
+    /// Returns the tensors that the op saved, as backward would get them, with their places in the
+    /// graph: those of `save_for_backward` in their order, or those that a built-in op's rule
+    /// needs. `None` is an optional tensor that was not saved. Packed tensors are unpacked for this
+    /// call.
     ///
     /// ```
     /// use autograd_core::{AnyTensor, Tensor};
@@ -397,17 +388,14 @@ impl GraphNode {
         At { node, create_graph: true }.saved()
     }
 
-    /// Calls `hook` before the op's rule runs, with the gradients of the op's outputs; `None` is an absent
-    /// gradient. `Some` replaces them: by as many gradients, of the same shapes and element types. An
-    /// absent gradient stays absent.
+    /// Calls `hook` before the op's rule runs, with the gradients of the op's outputs; `None` is an
+    /// absent gradient. `Some` replaces them: by as many gradients, of the same shapes and element
+    /// types. An absent gradient stays absent.
     ///
-    /// Hooks on the op and on its outputs ([`Tensor::register_hook`]) run in the order of their common
-    /// registration. An error ends the backward and is the source of the [`Error::Hook`] that it returns;
-    /// no gradient is written.
-    ///
-    /// The hook lives as long as the op is part of a graph. If it captures this `GraphNode`, or a tensor
-    /// that was computed from an output of the op, it keeps itself alive, and the graph behind it; see
-    /// [`Tensor::register_hook`].
+    /// Hooks on the op and on its outputs run in the order of their registration. An error ends the
+    /// backward and is the source of the [`Error::Hook`] that it returns; no gradient is written.
+    /// The hook lives as long as the op is part of a graph, and must not capture this `GraphNode`,
+    /// or a tensor computed from an output of the op: see [`Tensor::register_hook`].
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -433,10 +421,9 @@ impl GraphNode {
         add(&self.0, Location::caller(), NodeAction::Before(Arc::new(hook)))
     }
 
-    /// Calls `hook` after the op's rule has run, before its results are delivered, with the gradients of
-    /// the op's inputs and outputs. An input that wants no gradient, or whose gradient is not needed, has
-    /// `None`. `Some` replaces the gradients of the inputs, as in [`GraphNode::register_before`]; see
-    /// there also what the hook keeps alive.
+    /// Calls `hook` after the op's rule has run, with the gradients of the op's inputs and outputs;
+    /// `None` for an input whose gradient is absent or not needed. `Some` replaces those of the
+    /// inputs; for the rest see [`GraphNode::register_before`].
     ///
     /// ```
     /// use autograd_core::{AnyTensor, Tensor};

@@ -1,13 +1,9 @@
-//! Backward: the order of the walk, gradients in transit, and the gradients that leaves keep.
-//!
-//! Every edge leads to a node of a lower level, so a walk that visits waiting nodes from high level to low
-//! visits each once, after all that contribute to it, without a count of dependencies or a second walk. A
-//! node with a single edge to it, and no tensor, is visited as soon as its gradient arrives. Gradients of
-//! leaves are held back until the walk is done, so an error or a panic leaves every `.grad` unchanged.
-//!
-//! `backward`, which `tensor` calls, checks the outputs, seeds them, visits waiting nodes and runs their
-//! hooks (`hooks`). `reach` follows edges without gradients, and finds the nodes on paths to the tensors that
-//! `grad` asks for. `commit` writes the results of a walk.
+//! Backward: the order of the walk, gradients in transit, and the gradients that leaves keep. Every
+//! edge leads to a node of a lower level, so a walk that visits waiting nodes from high level to
+//! low visits each once, after all that contribute to it, without a count of dependencies. A node
+//! with a single edge to it, and no tensor, is visited as soon as its gradient arrives. Gradients
+//! of leaves are held back until the walk is done, so an error or a panic leaves every `.grad`
+//! unchanged.
 
 mod after;
 mod anomaly;

@@ -12,12 +12,10 @@ use crate::error::{Error, Result};
 use crate::graph::{GradMode, HookId, Tensor};
 use crate::ops::Float;
 
-/// Backwards on the user's own threads, such as a pool's, that together are one backward: each has a
-/// number, and the gradients are summed in the order of the numbers, whichever thread is done first. So
-/// the sums are bit-identical each time, for any number of threads.
-///
+/// Backwards on the user's own threads, such as a pool's, that together are one backward: each has
+/// a number, and the gradients are summed in the order of the numbers, so the sums are
+/// bit-identical each time, for any number of threads.
 /// [`backward_parallel`](crate::backward_parallel()) does the same on threads of the library.
-/// [`Tensor::backward`] on several threads adds in the order of completion.
 ///
 /// ```
 /// use autograd_core::{OrderedBackward, Tensor};
@@ -50,7 +48,6 @@ pub struct OrderedBackward {
     state: Mutex<InOrder>,
 }
 
-/// Sums of gradients in the order of the items' numbers.
 #[derive(Default)]
 struct InOrder {
     sums: Gradients,
@@ -71,7 +68,6 @@ impl InOrder {
         Ok(())
     }
 
-    /// Writes the sums, including all early items.
     fn finish(mut self) -> Result<()> {
         let _mode = GradMode::set(false);
         for grads in self.early.into_values() {
@@ -126,14 +122,12 @@ impl OrderedBackward {
 /// The number of items, for each thread, that may be ahead of the sums.
 const MAX_AHEAD: usize = 2;
 
-/// Computes a loss and its gradients for each of `count` items, on `threads` threads, and adds the gradients
-/// to `.grad` of the leaves: one backward of all the losses, with sums in the order of the items. So the
-/// result is bit-identical for any number of threads. Returns the losses, outside the graph.
+/// Computes a loss and its gradients for each of `count` items, on `threads` threads, and adds the
+/// gradients to `.grad` of the leaves: one backward of all the losses, with sums in the order of
+/// the items, so bit-identical for any number of threads. Returns the losses, outside the graph.
 ///
-/// Separate calls of [`Tensor::backward`] may run at the same time on threads that share leaves, and
-/// nothing is lost; but each adds its gradients when it is done, so the order of the sums, and with it their
-/// last bit, depends on timing. This function is for training on several threads with the same model as the
-/// result each time; [`OrderedBackward`](crate::OrderedBackward) is for the user's own threads.
+/// [`Tensor::backward`] on several threads adds in the order of completion instead;
+/// [`OrderedBackward`](crate::OrderedBackward) is for the user's own threads.
 ///
 /// ```
 /// use autograd_core::{Result, Tensor, backward_parallel};
@@ -234,12 +228,10 @@ pub fn backward_parallel<T: Float>(
     Ok(state.losses.into_iter().flatten().collect())
 }
 
-/// The state that the threads share.
 struct State<T: Float> {
     /// The number of items begun. All items before a failed one were begun, and none is begun after it.
     begun: usize,
     sums: InOrder,
     losses: Vec<Option<Tensor<T>>>,
-    /// Errors and panics, by the items.
     failed: BTreeMap<usize, std::thread::Result<Error>>,
 }

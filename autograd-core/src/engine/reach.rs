@@ -15,7 +15,6 @@ pub(super) fn edges_of(outputs: &[AnyTensor]) -> OutputEdges {
     outputs.iter().map(|output| for_any!(output, t => t.edge())).collect()
 }
 
-/// One edge for each output.
 pub(super) type OutputEdges = SmallVec<[Edge; 1]>;
 
 /// Addresses are as good as random, so one multiplication hashes them.
@@ -41,7 +40,6 @@ impl Hasher for AddressHasher {
 
 /// A map by address: a list, with a hash table once it is long.
 pub(super) struct AddressMap<V, K = *const ()> {
-    /// In the order of insertion.
     pub(super) entries: SmallVec<[(K, V); 4]>,
     /// The positions of entries in the list, if there are more than [`MAX_SCANNED`].
     places: HashMap<K, usize, HashAddress>,
@@ -89,7 +87,6 @@ impl<V, K: Copy + Eq + Hash> AddressMap<V, K> {
     }
 }
 
-/// The destination of an edge, for comparison.
 pub(crate) type Target = (*const (), u32);
 
 pub(crate) fn target(edge: &Edge) -> Option<Target> {
@@ -125,7 +122,6 @@ pub(super) fn topological<'g>(
     }
 }
 
-/// The address of the node or leaf that an edge leads to.
 pub(super) fn target_address(edge: &Edge) -> Option<*const ()> {
     target(edge).map(|(address, _)| address)
 }
@@ -162,13 +158,10 @@ pub(crate) fn reaches(from: &Edge, found: impl Fn(&Edge) -> bool) -> bool {
     reached
 }
 
-/// A sink that takes only the requested gradients.
 pub(super) struct Targets {
     /// Nodes and leaves that are on a path to a target, are one, or have one as an output.
     useful: AddressSet,
-    /// The position of each requested gradient in `found`.
     answers: AddressMap<usize, Target>,
-    /// The targets where gradients stop.
     cut: AddressSet<Target>,
     /// The nodes and leaves behind the outputs, as far as gradients may flow.
     visited: AddressSet,
@@ -205,7 +198,6 @@ impl Targets {
         Self { useful, answers, cut, visited, found: vec![None; to.len()] }
     }
 
-    /// Whether a requested gradient may arrive at the destination of this edge.
     pub(super) fn reaches(&self, to: &Edge) -> bool {
         target(to).is_some_and(|target| {
             self.answers.get(&target).and(self.visited.get(&target.0)).is_some()
@@ -222,7 +214,6 @@ fn is_in(set: &AddressSet<Target>, edge: &Edge) -> bool {
     target(edge).is_some_and(|target| set.get(&target).is_some())
 }
 
-/// Whether an edge leads to a useful node or leaf, and is not cut.
 fn leads(edge: &Edge, useful: &AddressSet, cut: &AddressSet<Target>) -> bool {
     target_address(edge).is_some_and(|key| useful.get(&key).is_some()) && !is_in(cut, edge)
 }

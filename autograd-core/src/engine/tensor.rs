@@ -12,10 +12,9 @@ use crate::ops::Float;
 
 /// # Gradients
 impl<T: Float> Tensor<T> {
-    /// Sets whether gradients stop at this tensor. `false` on a new tensor asks for its gradient; `true` on
-    /// the result of an op cuts the graph there, for later computations from it.
-    ///
-    /// [`explain`](crate::explain()) reports the line of the call that cut the graph.
+    /// Sets whether gradients stop at this tensor. `false` on a new tensor asks for its gradient;
+    /// `true` on the result of an op cuts the graph there, for later computations from it:
+    /// [`explain`](crate::explain()) reports the line of that call.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -38,15 +37,15 @@ impl<T: Float> Tensor<T> {
     /// Computes the gradients of this tensor of one element and adds them to `.grad` of every leaf
     /// that it was computed from. Frees what the ops saved.
     ///
-    /// A tensor that wants no gradient is skipped: nothing is computed, and that is not an error.
-    /// [`try_grad`](Tensor::try_grad) then reports why there is no gradient.
+    /// A tensor that wants no gradient is skipped without an error; [`try_grad`](Tensor::try_grad)
+    /// reports why.
     ///
-    /// Backwards may run at the same time on threads that share leaves, and nothing is lost. Each adds its
-    /// gradients when it is done, so the order of those sums, and with it their last bit, depends on timing.
-    /// For bit-identical sums each time, use [`backward_parallel`](crate::backward_parallel()), which adds in
-    /// the order of its items, or an [`OrderedBackward`](crate::OrderedBackward), in the order of given
-    /// numbers. Two backwards through the same graph need `retain_graph`: without it the later one is
-    /// [`Error::GraphFreed`]; of two at the very same moment both may succeed, each with all gradients.
+    /// Backwards may run at the same time on threads that share leaves: nothing is lost, but the
+    /// last bit of the sums depends on timing, except with
+    /// [`backward_parallel`](crate::backward_parallel()) or an
+    /// [`OrderedBackward`](crate::OrderedBackward). Two backwards through the same graph need
+    /// `retain_graph`: without it the later one is [`Error::GraphFreed`]; of two at the very same
+    /// moment both may succeed, each with all gradients.
     ///
     /// ```
     /// use autograd_core::{Error, Tensor, backward_parallel};
@@ -176,7 +175,6 @@ impl<T: Float> Tensor<T> {
 
 impl<T: Element> Tensor<T> {
     /// Returns a separate tensor with the same data, outside the graph. Both see changes in place.
-    ///
     /// [`explain`](crate::explain()) reports the line of this call if a gradient ends here.
     ///
     /// ```

@@ -13,7 +13,6 @@ pub(super) struct Spot {
     linked: [Vec<usize>; 2],
 }
 
-/// A line from one box to another, through bends.
 pub(super) struct Line {
     pub(super) spots: Vec<usize>,
     /// How often one box uses the other.
@@ -21,7 +20,6 @@ pub(super) struct Line {
 }
 
 pub(super) struct Layout {
-    /// The boxes in their order, then the bends.
     pub(super) spots: Vec<Spot>,
     pub(super) lines: Vec<Line>,
     pub(super) rows: usize,

@@ -9,7 +9,6 @@ const HEIGHT: f64 = 38.0;
 const ROW_GAP: f64 = 34.0;
 const MARGIN: f64 = 20.0;
 
-/// Draws boxes; `first` boxes before them are left out.
 pub(super) fn draw(items: &[Shape], first: usize, legend: &str) -> String {
     let labels: Vec<[String; 2]> = items.iter().map(label).collect();
     let widths: Vec<f64> = labels.iter().map(box_width).collect();
