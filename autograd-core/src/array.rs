@@ -47,14 +47,12 @@ impl DType {
         matches!(self, Self::Float32 | Self::Float64)
     }
 
-    /// The element type of this name.
     pub(crate) fn named(name: &str) -> Self {
         let all = [Self::Float32, Self::Float64, Self::Int32, Self::Int64, Self::UInt8, Self::Bool];
         let found = all.into_iter().find(|dtype| dtype.name() == name);
         found.unwrap_or_else(|| unreachable!("`{name}` is no element type"))
     }
 
-    /// The least and the greatest number of an integer type.
     pub(crate) const fn range(self) -> Option<[i64; 2]> {
         match self {
             Self::Int32 => Some([i32::MIN as i64, i32::MAX as i64]),
@@ -71,7 +69,6 @@ impl fmt::Display for DType {
     }
 }
 
-/// An element type, with its name as a value.
 #[doc(hidden)]
 pub trait Typed: Storable {
     const DTYPE: DType;
@@ -291,10 +288,8 @@ pub fn num_threads() -> usize {
     threads::num_threads()
 }
 
-/// Sets how many threads large ops may use, in the whole process; 1 turns the use of threads off, and 0
-/// counts as 1.
-///
-/// Results do not depend on it. Threads are started when there is work for them, not here.
+/// Sets how many threads large ops may use, in the whole process; 1 turns the use of threads off,
+/// and 0 counts as 1. Results do not depend on it.
 ///
 /// ```
 /// autograd_core::set_num_threads(2);
@@ -350,9 +345,8 @@ pub fn with_threads_awake<R>(f: impl FnOnce() -> R) -> R {
     threads::with_threads_awake(f)
 }
 
-/// Sets how many bytes of free buffers are kept for reuse (by default 512 MiB).
-///
-/// 0 turns the pool off. Buffers that are already kept stay until they are reused or
+/// Sets how many bytes of free buffers are kept for reuse (by default 512 MiB); 0 turns the pool
+/// off. Buffers that are already kept stay until they are reused or
 /// [`empty_buffer_pool`](crate::empty_buffer_pool) is called.
 pub fn set_buffer_pool_limit(bytes: usize) {
     pool::set_buffer_pool_limit(bytes);

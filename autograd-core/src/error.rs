@@ -184,11 +184,10 @@ errors! {
              (version {saved} then, {found} now); change a `copy()` of it instead",
             Parameter(parameter)
         ),
-        /// A hook on a gradient, or a callback of [`after_backward`](crate::after_backward), returned an
-        /// error. No gradient was written, except if the callback ran after the backward.
-        ///
-        /// The user's error is the [`source`](StdError::source), which can be downcast; its message is part
-        /// of this one.
+        /// A hook on a gradient, or a callback of [`after_backward`](crate::after_backward),
+        /// returned an error. No gradient was written, except if the callback ran after the
+        /// backward. The user's error is the [`source`](StdError::source), which can be downcast; its
+        /// message is part of this one.
         Hook {
             /** The op whose gradients the hook sees; of a leaf, `a leaf`; after a backward, `backward`. */
             op: &'static str,
@@ -212,8 +211,7 @@ errors! {
              found {found}",
             called(*location)
         ),
-        /// A pack or unpack hook returned an error; see
-        /// [`saved_tensors_hooks`](crate::saved_tensors_hooks).
+        /// A pack or unpack hook ([`saved_tensors_hooks`](crate::saved_tensors_hooks)) failed.
         SavedTensorHook {
             /** The op that saved the tensor. */ op: &'static str,
             /** The saved tensor, by name or position. */ parameter: String,
@@ -324,8 +322,7 @@ errors! {
             "grad: input {position} was not used to compute the outputs; allow that with \
              `allow_unused`"
         ),
-        /// A gradient that differs from finite differences; see
-        /// [`gradcheck()`](crate::gradcheck()).
+        /// A gradient differs from finite differences; see [`gradcheck()`](crate::gradcheck()).
         GradientWrong {
             /** The check. */ op: &'static str,
             /** Which input was moved, and how. */ direction: String,
@@ -348,8 +345,7 @@ errors! {
             "{op}: the gradient of `{input}` at {point} is {backward} by backward, and {derivative} by \
              the derivative of forward"
         ),
-        /// A slope by forward mode that differs from the slope it is checked against; see
-        /// [`jvpcheck()`](crate::jvpcheck()).
+        /// A slope by forward mode is wrong; see [`jvpcheck()`](crate::jvpcheck()).
         JvpWrong {
             /** The check. */ op: &'static str,
             /** Which input was moved, and how. */ direction: String,
@@ -428,7 +424,6 @@ pub type HookResult<T> = Result<T, Box<dyn StdError + Send + Sync>>;
 impl UnwindSafe for Error {}
 impl RefUnwindSafe for Error {}
 
-/// Converts an error of a kernel, with the same message.
 #[doc(hidden)]
 #[diagnostic::do_not_recommend]
 impl From<autograd_kernels::Error> for Error {
@@ -504,7 +499,6 @@ impl Error {
         self
     }
 
-    /// The same error with a layer as its op, whose input is named `x`.
     #[cfg(feature = "nn")]
     pub(crate) fn of_layer(self, layer: &'static str) -> Self {
         let mut error = self.called(layer);

@@ -150,7 +150,6 @@ impl<T: Float> Tensor<T> {
     }
 }
 
-/// Why a tensor keeps no gradient.
 #[cold]
 fn why_absent<T: Float>(x: &Tensor<T>) -> String {
     if x.stop_gradient() {
@@ -171,7 +170,6 @@ fn why_absent<T: Float>(x: &Tensor<T>) -> String {
     }
 }
 
-/// Explains a loss that wants no gradient; `origin` is the op that produced it.
 fn explain_stopped_loss(origin: Option<String>, lost: Lost, x_stopped: bool) -> Explanation {
     let cut = origin.as_ref().map(|op| (op, "Take that away."));
     let lines = cause_lines("loss", cut, lost).unwrap_or_else(|| not_recorded(x_stopped));
@@ -180,7 +178,6 @@ fn explain_stopped_loss(origin: Option<String>, lost: Lost, x_stopped: bool) -> 
     Explanation { status, lines }
 }
 
-/// Explains a tensor that wants no gradient.
 fn explain_stopped<U: Element>(x: &Tensor<U>) -> Explanation {
     let origin = x.origin().map(op_at);
     let cut = origin.as_ref().map(|op| (op, "Take that away, and compute the loss after."));
@@ -202,7 +199,6 @@ fn cause_lines(what: &str, cut: Option<(&String, &str)>, lost: Lost) -> Option<V
     Some([was].into_iter().chain(causes).chain(remedy).collect())
 }
 
-/// The remedy for the gradient of a result.
 const NOT_KEPT: &str = "backward does not keep it, because the tensor is the result of an op; call \
                         `retain_grads()` on it before.";
 
@@ -210,7 +206,6 @@ fn op_at(node: &NodeRef) -> String {
     format!("{} at {}", node.name(), node.location)
 }
 
-/// A path that cannot be followed.
 const DATA: &str = "or their numbers went through plain data (`to_vec`, `item`, an ndarray), where \
                     nobody can follow them.";
 
@@ -274,7 +269,6 @@ fn flow_lines<U: Element>(path: &[&NodeRef], x: &Tensor<U>) -> Vec<String> {
     lines
 }
 
-/// The causes in one line, if any are known.
 fn causes_text(lost: Lost) -> Option<String> {
     let causes: Vec<String> = lost.causes().iter().map(ToString::to_string).collect();
     (!causes.is_empty()).then(|| causes.join(", and "))

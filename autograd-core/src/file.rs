@@ -101,7 +101,6 @@ impl Drop for Draft {
 mod tests {
     use super::*;
 
-    /// A folder of one test.
     struct Folder(PathBuf);
 
     impl Folder {

@@ -5,10 +5,9 @@ pub(crate) use autograd_kernels::formula::*;
 #[doc(inline)]
 pub use autograd_kernels::formula::Lane;
 
-/// A boolean of an elementwise formula.
-///
-/// Created by the comparisons of [`Real`], and by bool or integer inputs (`#[stop_gradient] keep:
-/// Mask<L>`). Masks are combined by `&`, `|`, `^` and `!`, and used by [`select`](Mask::select).
+/// A boolean of an elementwise formula: the result of a comparison of [`Real`], or a bool or
+/// integer input (`#[stop_gradient] keep: Mask<L>`). Masks are combined by `&`, `|`, `^` and `!`,
+/// and used by [`select`](Mask::select).
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -49,8 +48,6 @@ pub use autograd_kernels::formula::Mask;
 #[doc(inline)]
 pub use autograd_kernels::formula::Real;
 
-/// A step of the program that is being written on this thread.
-///
-/// The closure of [`fuse`](fn@crate::fuse) receives numbers of this kind.
+/// The numbers of the closure of [`fuse`](fn@crate::fuse): steps of the program that it writes.
 #[doc(inline)]
 pub use autograd_kernels::formula::Traced;

@@ -33,7 +33,6 @@ use crate::error::{Error, Result};
 use crate::file;
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
 
-/// The suffix that `np.savez` adds to the name of an array.
 const SUFFIX: &str = ".npy";
 
 /// Reads an `.npy` file.
@@ -136,7 +135,6 @@ fn write(tensor: &AnyTensor, out: &mut dyn io::Write) -> io::Result<()> {
     written.map_err(io::Error::other)
 }
 
-/// Parses the array of an `.npy` file.
 fn parse(bytes: &[u8]) -> io::Result<AnyTensor> {
     let types =
         [array::<f32>, array::<f64>, array::<i32>, array::<i64>, array::<u8>, array::<bool>];
@@ -154,7 +152,6 @@ fn parse(bytes: &[u8]) -> io::Result<AnyTensor> {
     })
 }
 
-/// Parses the array if its elements are of type `T`.
 fn array<T: Element + ReadableElement + ViewElement>(
     bytes: &[u8],
 ) -> Result<AnyTensor, ViewNpyError> {

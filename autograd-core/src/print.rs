@@ -7,10 +7,8 @@ mod options;
 pub use options::{Notation, PrintOptions, print_options, set_print_options};
 
 /// Writes a tensor as `Tensor(shape=[2], dtype=float32, stop_gradient=true,`, a new line, its data
-/// and `)`. `data` is row-major and has the length that `shape` implies.
-///
-/// The precision of the formatter, if there is one, is the number of decimals. Other flags of the
-/// format string have no effect.
+/// and `)`. `data` is row-major. Of the format string, only the precision has an effect: the
+/// decimals.
 pub(crate) fn render_tensor<T: Printable>(
     f: &mut fmt::Formatter<'_>,
     shape: &[usize],
@@ -24,12 +22,10 @@ pub(crate) fn render_tensor<T: Printable>(
     f.write_char(')')
 }
 
-/// An element type that can be printed.
 pub(crate) trait Printable: Copy {
     fn printed(self) -> Item;
 }
 
-/// An element of any type.
 #[derive(Clone, Copy)]
 pub(crate) enum Item {
     Float(f64),
@@ -59,7 +55,6 @@ impl Item {
         }
     }
 
-    /// The text without padding.
     fn text(self, decimals: usize, scientific: bool) -> String {
         match self {
             Self::Bool(true) => "True".into(),
@@ -115,7 +110,6 @@ fn write_data<T: Printable>(
     layout.write_block(shape, 0)
 }
 
-/// Adds the items that are shown, in their order.
 fn add_shown<T: Printable>(shape: &[usize], data: &[T], edge: Option<usize>, to: &mut Vec<Item>) {
     let [len, inner @ ..] = shape else { return to.push(data[0].printed()) };
     let stride: usize = inner.iter().product();
@@ -146,17 +140,13 @@ fn needs_exponents(items: &[Item]) -> bool {
     most >= 1e8 || least < 1e-4 || most / least > 1e3
 }
 
-/// Writes the items between brackets.
 struct Layout<'a> {
     out: &'a mut dyn Write,
     /// Each item as text, and whether it is negative.
     items: std::slice::Iter<'a, (String, bool)>,
-    /// The length of the longest text.
     width: usize,
-    /// Whether an item is negative.
     signed: bool,
     edge: Option<usize>,
-    /// The number of columns of a line.
     columns: usize,
 }
 
@@ -209,7 +199,6 @@ mod tests {
 
     #[test]
     fn only_what_is_shown_is_formatted() {
-        /// Counts how often it is printed.
         #[derive(Clone, Copy)]
         struct Counted<'a>(&'a Cell<usize>);
 

@@ -15,7 +15,6 @@ pub use crate::py_layer::*;
 #[cfg(feature = "static-graph")]
 pub use crate::static_graph::private::*;
 
-/// The items of elementwise ops.
 pub mod elementwise {
     pub use crate::ops::Float;
     pub use crate::ops::elementwise::{
@@ -28,7 +27,6 @@ pub mod elementwise {
     };
 }
 
-/// The functions that generated tests call.
 pub mod check {
     pub use crate::AnyTensor;
     pub use crate::gradcheck::op::{

@@ -6,12 +6,10 @@ pub(crate) use autograd_kernels::random::*;
 /// Restarts the process-wide generator, so that the numbers drawn from now on can be drawn again.
 ///
 /// Only `seed` modulo 2³² counts: `7` and `(1 << 40) + 7` start the same numbers, which are those
-/// that follow `paddle.seed(7)`. In a program that never calls it, the generator seeds itself at its
-/// first use from the randomness of the operating system and the time, so each run draws other
-/// numbers.
+/// that follow `paddle.seed(7)`. Without a seed, each run draws other numbers.
 ///
-/// All threads draw from this one generator. Threads that draw at the same time get its numbers in an
-/// order that no seed fixes; if that matters, give each its own [`Generator`].
+/// All threads draw from this one generator. Threads that draw at the same time get its numbers in
+/// an order that no seed fixes; if that matters, give each its own [`Generator`].
 ///
 /// ```standalone_crate
 /// use autograd_core::prelude::*;
@@ -29,11 +27,10 @@ pub fn seed(seed: u64) {
     autograd_kernels::random::seed(seed);
 }
 
-/// Returns a copy of the process-wide generator in its current state, which draws the same numbers.
-///
-/// [`set_rng_state`] restores it. So a part of a program can be run again with the same numbers, and a part
-/// that draws more or fewer numbers than before does not change those after it. Programs of
-/// [`static_graph`](crate::static_graph) and layers draw from the same generator.
+/// Returns a copy of the process-wide generator in its current state. [`set_rng_state`] restores
+/// it: a part of a program can be run again with the same numbers, or draw more or fewer numbers
+/// without changing those after it. Programs of [`static_graph`](crate::static_graph) and layers
+/// draw from it, too.
 ///
 /// ```standalone_crate
 /// use autograd_core::{Tensor, rng_state, set_rng_state};

@@ -21,12 +21,10 @@ pub(super) fn called(location: Option<&Location<'_>>) -> String {
     location.map_or(String::new(), |location| format!(" (called at {location})"))
 }
 
-/// Each text on a line.
 pub(super) fn lines(texts: &[String]) -> String {
     texts.iter().map(|text| format!("\n  {text}")).collect()
 }
 
-/// A line of names, if there are any.
 pub(super) fn named(what: &str, names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!("\n  {what}: `{}`", names.join("`, `")) }
 }

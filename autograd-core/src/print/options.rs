@@ -2,12 +2,11 @@
 
 use std::sync::{PoisonError, RwLock};
 
-/// How tensors are written as text.
-///
-/// By default they are written as in Paddle: floats with 8 decimals, which for 1e-10 are all 0.
-/// [`Notation::Auto`] writes such numbers with an exponent, as NumPy does. [`set_print_options`] sets the
-/// options of all tensors; [`Tensor::display`](crate::Tensor::display) writes one tensor with its own
-/// options. A precision in a format string, as in `{:.3}`, overrides the options.
+/// How tensors are written as text: by default as in Paddle, floats with 8 decimals, which for
+/// 1e-10 are all 0. [`Notation::Auto`] writes such numbers with an exponent, as NumPy does.
+/// [`set_print_options`] sets the options of all tensors,
+/// [`Tensor::display`](crate::Tensor::display) those of one. A precision in a format string, as in
+/// `{:.3}`, overrides them.
 ///
 /// ```
 /// use autograd_core::{Notation, PrintOptions, Tensor};

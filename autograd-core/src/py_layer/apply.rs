@@ -31,7 +31,6 @@ pub struct Forward<'a> {
     pub(super) rules: &'static LayerRules,
     pub(super) inputs: &'a [&'a dyn TensorInput],
     location: &'static Location<'static>,
-    /// Whether forward called `save_for_backward`.
     saved: bool,
     pub(super) marked_not_inplace: bool,
     pub(super) materialize_set: bool,
@@ -54,7 +53,6 @@ pub(super) struct Owned {
     rare: Option<Box<Rare>>,
 }
 
-/// State that most calls do not need.
 #[derive(Default)]
 pub(super) struct Rare {
     /// The separate trace of forward, if a closure is traced.
@@ -83,7 +81,6 @@ impl Drop for Own {
         let Owned { running, call, attrs, rare, .. } = &*self.0;
         let is_spent = running.is_none() && call.is_none() && attrs.is_none() && rare.is_none();
         if cfg!(debug_assertions) || !is_spent {
-            // The default owns nothing.
             *self.0 = Owned::default();
         }
     }
@@ -112,7 +109,6 @@ pub fn start<'a>(rules: &'static LayerRules, inputs: &'a [&'a dyn TensorInput]) 
 }
 
 impl Forward<'_> {
-    /// Starts the call: recording is off until it ends.
     // Compiled once, in the library, and in place: a move of the value would load it in wider parts than it
     // was stored, and the processor waits for that.
     pub fn start(&mut self) -> &mut Self {
@@ -181,7 +177,6 @@ impl Forward<'_> {
         self.refuse(call, "called twice in one forward; call it once with everything".to_owned());
     }
 
-    /// Checks what forward did, and records the call.
     fn finish(&mut self, outputs: &mut Visitor<'_>) -> Result<()> {
         if let Some(running) = self.own.running.take() {
             running.end(|input| version(self.inputs, input))?;
@@ -225,7 +220,6 @@ impl Forward<'_> {
         Ok(())
     }
 
-    /// Returns an error if forward did not save or set what the op declares.
     fn check_declared(&self) -> Result<()> {
         if !self.saved && (self.rules.saves)() {
             return self.missing("save_for_backward", "type Saved");
@@ -259,7 +253,6 @@ impl Forward<'_> {
         Ok(node)
     }
 
-    /// Reports the inputs that are never differentiated to an anomaly scope.
     #[cold]
     fn report_untracked(&self, node: &NodeRef) {
         let info = &self.rules.info;
@@ -289,7 +282,6 @@ impl Forward<'_> {
         Ok(())
     }
 
-    /// Returns an error if forward read a tensor that wants a gradient and is not an input.
     #[cfg(debug_assertions)]
     fn check_hidden(&mut self) -> Result<()> {
         let reads = self.own.hidden.take().map(hidden::ReadGuard::end).unwrap_or_default();
@@ -375,7 +367,6 @@ pub fn without_gradient(forward: &Forward<'_>) -> Result<()> {
     })
 }
 
-/// Returns the outputs, or panics at the caller's line.
 #[track_caller]
 pub fn expect<O>(applied: Result<O>) -> O {
     match applied {

@@ -25,9 +25,7 @@ pub struct RawBackward<'a> {
     called: Called<'a>,
     /// Whether the gradient of each input tensor is needed; `None` if all are.
     wants: Option<Vec<bool>>,
-    /// The gradients of the outputs.
     grads: Slots,
-    /// Values created to lend them to the user's function.
     arena: Arena,
     /// The gradients that the function returned, or the first error.
     returned: RefCell<Result<Returned>>,
@@ -36,7 +34,6 @@ pub struct RawBackward<'a> {
 /// Gradients by the positions of the inputs' tensors.
 type Returned = SmallVec<[(usize, Option<AnyTensor>); 2]>;
 
-/// The data behind backward's context.
 #[doc(hidden)]
 pub struct Lent<'a> {
     pub(super) saved: &'a dyn Any,
@@ -44,7 +41,6 @@ pub struct Lent<'a> {
     pub(super) needs: &'a dyn NeedsGrad,
 }
 
-/// The type of [`Layer::pull`](super::Layer::pull).
 pub(super) type PullFn = fn(&RawBackward<'_>, &Lent<'_>);
 
 /// Unpacks what forward saved and calls the generated `pull`; one function for each type that is saved.
@@ -70,7 +66,6 @@ impl<'a> RawBackward<'a> {
         Self { at, called, wants, grads, arena, returned }
     }
 
-    /// Delivers each gradient that the user's function returned, with the position of its tensor.
     #[inline(always)]
     pub(super) fn deliver(
         &mut self,
@@ -102,7 +97,6 @@ impl RawBackward<'_> {
         self.called.group(self.called.info.inputs + output)
     }
 
-    /// The gradient of a tensor of the outputs, if it arrived.
     #[inline(never)]
     fn grad(&self, tensor: usize) -> Option<&AnyTensor> {
         self.grads.get(tensor.checked_sub(self.called.edges.len())?)?.as_ref()
@@ -204,12 +198,10 @@ impl RawBackward<'_> {
         position.map_or_else(|| name.to_owned(), |position| format!("{name}[{position}]"))
     }
 
-    /// The gradients of an output.
     pub fn gradient<O: TensorOutput>(&self, output: usize) -> Gradient<'_, O> {
         Gradient { raw: self, group: self.output(output), output: PhantomData }
     }
 
-    /// Takes the gradient that backward returned for input `group`.
     pub fn give<I: ?Sized, G: GradFor<I>>(&self, group: usize, grad: G) {
         self.take(group, grad.list());
     }
@@ -247,11 +239,9 @@ impl NeedsGrad for RawBackward<'_> {
     }
 }
 
-/// The gradients of one output.
 #[doc(hidden)]
 pub struct Gradient<'r, O> {
     raw: &'r RawBackward<'r>,
-    /// The position of the output's first tensor, and its number of tensors.
     group: (usize, usize),
     output: PhantomData<fn() -> O>,
 }
@@ -261,7 +251,6 @@ impl<'r, O: TensorOutput> Gradient<'r, O> {
         P::lend(self)
     }
 
-    /// The gradient at this position, if it arrived.
     fn at<T: Float>(&self, position: usize) -> Option<&'r Tensor<T>> {
         self.raw.grad(self.group.0 + position)?.downcast_ref()
     }
@@ -272,7 +261,6 @@ impl<'r, O: TensorOutput> Gradient<'r, O> {
         self.at(position).cloned().unwrap_or_else(zeros)
     }
 
-    /// The list of all of them, lent.
     fn list<I: 'static>(&self, each: impl Fn(usize) -> I) -> &'r [I] {
         self.raw.arena.keep::<Vec<I>>((0..self.group.1).map(each).collect())
     }
@@ -307,7 +295,6 @@ impl Arena {
     note = "the gradient of an output `Tensor<T>` is `&Tensor<T>` (zeros where none came) or `Option<&Tensor<T>>`, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a `Vec` or an array of tensors it is `&[Tensor<T>]` or `&[Option<Tensor<T>>]`"
 )]
 pub trait GradParam<'s, O: TensorOutput>: Sized {
-    /// Lends the gradient for the time of the visit.
     fn lend(from: &Gradient<'s, O>) -> Self;
 }
 
@@ -381,7 +368,6 @@ impl<Name, I: ?Sized, G: GradFor<I>> NamedGrad<Name, G> for I {
     }
 }
 
-/// The gradients of one input, with erased types.
 #[doc(hidden)]
 pub enum GradEntries {
     /// For a parameter that is one tensor, or an option of one.

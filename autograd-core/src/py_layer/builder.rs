@@ -1,8 +1,6 @@
-//! Arguments by name: the states of an argument in `Op::with().x(&x).apply()`.
-//!
-//! The builder of an op is generated; its type has a parameter for each argument, which is
-//! [`Required`], [`Optional`] or [`Set`]. The bounds are on the methods, so that the compiler reports
-//! the messages below.
+//! Arguments by name: the states of an argument in `Op::with().x(&x).apply()`. The generated
+//! builder has a type parameter for each: [`Required`], [`Optional`] or [`Set`]. The bounds are on
+//! the methods, so that the compiler reports the messages below.
 
 /// Not given yet, and without a default.
 #[doc(hidden)]
@@ -15,7 +13,6 @@ pub struct Optional;
 #[doc(hidden)]
 pub struct Set<T>(pub T);
 
-/// An argument that was not given yet.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "the argument `{Name}` is given twice",
@@ -29,7 +26,6 @@ impl<Name> NotGiven<Name> for Required {}
 #[diagnostic::do_not_recommend]
 impl<Name> NotGiven<Name> for Optional {}
 
-/// An argument that was given.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "the argument `{Name}` is missing",
@@ -51,7 +47,6 @@ impl<Name, T> Given<Name> for Set<T> {
     }
 }
 
-/// An argument that was given or has a default.
 #[doc(hidden)]
 pub trait GivenOr<Name, T>: Sized {
     /// The given value, or the default.

@@ -16,13 +16,11 @@ use crate::graph::{AnyTensor, Edge, Handle, NodeRef, Op, Plain, Role, Saved, Sav
 /// An input for `jvp`, and its version.
 pub(super) type Primal = (AnyTensor, u32);
 
-/// The attributes that forward set.
 pub(super) type Attrs = Option<Box<dyn Any + Send + Sync>>;
 
 /// The data of a recorded call while forward runs.
 #[derive(Default)]
 pub(super) struct Call {
-    /// The tensors of all inputs.
     given: SmallVec<[Given; 2]>,
     pub(super) saved: Pack,
     /// The inputs for `jvp`, if forward mode is on.
@@ -47,7 +45,6 @@ struct Notes {
 }
 
 impl Call {
-    /// Adds a tensor of an input, before forward runs.
     #[inline]
     pub(super) fn add(&mut self, position: usize, tensor: &dyn Handle, differentiable: bool) {
         self.given.push(Given {
@@ -57,7 +54,6 @@ impl Call {
         });
     }
 
-    /// Keeps the inputs for `jvp`.
     pub(super) fn keep_primals(&mut self, info: &Info, inputs: &[&dyn TensorInput]) {
         let mut primals = Vec::new();
         for (position, input) in inputs.iter().enumerate() {
@@ -136,7 +132,6 @@ impl Call {
     }
 }
 
-/// A layer's node in a visit.
 #[derive(Clone, Copy)]
 pub(super) struct Called<'a> {
     pub(super) info: &'a Info,
@@ -163,7 +158,6 @@ impl<'a> Called<'a> {
         self.notes.map_or(1, |notes| notes.ends.len() - self.info.inputs)
     }
 
-    /// The number of tensors in the outputs.
     pub(super) fn output_tensors(&self) -> usize {
         self.notes.map_or(1, |notes| notes.shapes.len() - self.edges.len())
     }
@@ -178,7 +172,6 @@ impl<'a> Called<'a> {
         self.notes.and_then(|notes| notes.attrs.as_deref()).map_or(&(), |attrs| attrs)
     }
 
-    /// The inputs for `jvp`, if forward mode was on.
     pub(super) fn primals(&self) -> Option<&'a [Primal]> {
         self.notes?.primals.as_deref()
     }

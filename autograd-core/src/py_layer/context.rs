@@ -14,10 +14,8 @@ use super::{Layer, Needs};
 #[cfg(doc)]
 use crate::graph::Tensor;
 
-/// The context of a layer's forward.
-///
-/// Forward receives it as `ctx: &mut ForwardContext<Self>`. It is a separate type, so methods for
-/// backward do not compile here.
+/// The context of a layer's forward, which receives it as `ctx: &mut ForwardContext<Self>`. Methods
+/// for backward do not compile here.
 ///
 /// ```
 /// use autograd_core::prelude::*;
@@ -77,11 +75,10 @@ impl<'a, L> ForwardContext<'a, L> {
     /// Keeps a value that is not a tensor for backward, which reads it with
     /// [`attrs`](BackwardContext::attrs). At most once in a forward.
     ///
-    /// Attributes live as long as the graph, until the last tensor that was computed from an output of the
-    /// op is dropped; backward frees saved tensors, but not attributes. If shared state in an attribute (an
-    /// `Arc<Mutex<..>>`, say) receives an output of the op after the call, or a tensor computed from one,
-    /// that tensor keeps the graph alive, and the graph keeps the attribute: the memory is never freed. Put
-    /// the tensor's [`detach`](Tensor::detach) there instead.
+    /// Attributes live as long as the graph, until the last tensor that was computed from an output
+    /// of the op is dropped; backward does not free them. If shared state in an attribute (an
+    /// `Arc<Mutex<..>>`, say) receives an output of the op, or a tensor computed from one, the
+    /// memory is never freed: put the tensor's [`detach`](Tensor::detach) there instead.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -256,10 +253,9 @@ impl<'a, L> BackwardContext<'a, L> {
     }
 }
 
-/// The context of a layer's `jvp`.
-///
-/// `jvp` receives it as `ctx: &JvpContext<Self>`. It reads saved tensors and attributes, as in backward. To
-/// know whether an input has a tangent, declare the tangent as an `Option`.
+/// The context of a layer's `jvp`, which receives it as `ctx: &JvpContext<Self>`. It reads saved
+/// tensors and attributes. To know whether an input has a tangent, declare the tangent as an
+/// `Option`.
 ///
 /// ```
 /// use autograd_core::prelude::*;
@@ -323,7 +319,6 @@ fn downcast<T: 'static>(any: &dyn Any) -> &T {
     any.downcast_ref().unwrap_or_else(|| unreachable!("what forward kept has the declared type"))
 }
 
-/// A type that an op may declare as `type Attrs`.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be kept in `type Attrs`: it cannot go to another thread, or it borrows",

@@ -13,7 +13,6 @@ pub(super) fn is_enabled() -> bool {
     *ENABLED.get_or_init(is_set)
 }
 
-/// The error of a call that this build cannot verify.
 #[cfg(not(feature = "verify"))]
 #[cold]
 pub(super) fn refusal(op: &'static str) -> Error {

@@ -26,7 +26,6 @@ pub struct RawJvp<'a> {
 }
 
 impl RawJvp<'_> {
-    /// Unpacks what forward saved.
     pub fn saved<L: Layer<K>, K>(&self) -> Result<L::Saved> {
         L::Saved::unpack(&mut self.saved.borrow_mut())
     }
@@ -46,7 +45,6 @@ impl RawJvp<'_> {
         }
     }
 
-    /// Takes the tangents that `jvp` returned for output `group`.
     pub fn give<O: ?Sized, G: TangentFor<O>>(&self, group: usize, tangents: G) -> Result<()> {
         let tangents = match tangents.entries() {
             GradEntries::One(tangent) => Slots::from_elem(tangent, 1),
@@ -148,7 +146,6 @@ impl<I: JvpForm + ?Sized> Dual<I> {
     }
 }
 
-/// A parameter of `jvp` for an input.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a parameter of `jvp` of type `{Self}` does not fit its input, which is `{I}`",
@@ -156,7 +153,6 @@ impl<I: JvpForm + ?Sized> Dual<I> {
     note = "`jvp` gets an input `Tensor<T>` as `&Tensor<T>`, an optional one as `Option<&Tensor<T>>`, and every list as `&[Tensor<T>]`, with the same `T` as in `forward` (`Tensor` alone is `Tensor<f32>`)"
 )]
 pub trait JvpInput<'s, I: JvpForm + ?Sized>: Sized {
-    /// Lends the input for the time of the call.
     fn input(from: &'s Dual<I>) -> Self;
 }
 
@@ -178,7 +174,6 @@ params! {
     [Tensor<T>] => &'s [Tensor<T>], |from| &from.inputs;
 }
 
-/// A parameter of `jvp` for the tangent of an input.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a tangent of type `{Self}` does not fit its input, which is `{I}`",
@@ -186,7 +181,6 @@ params! {
     note = "the tangent of an input `Tensor<T>` is `&Tensor<T>` (zeros where none came) or `Option<&Tensor<T>>`, of an optional one `Option<&Tensor<T>>`, of a list `&[Tensor<T>]` or `&[Option<Tensor<T>>]`, with the same `T` (`Tensor` alone is `Tensor<f32>`)"
 )]
 pub trait TangentParam<'s, I: JvpForm + ?Sized>: Sized {
-    /// Lends the tangent for the time of the call.
     fn tangent(from: &'s Dual<I>) -> Self;
 }
 
@@ -219,7 +213,6 @@ impl<O: ?Sized, G: GradFor<O>> TangentFor<O> for G {
     }
 }
 
-/// A type that `jvp` may return for all outputs together; `O` is a tuple of the outputs.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "what `jvp` returns, `{Self}`, is not one tangent for each tensor output",

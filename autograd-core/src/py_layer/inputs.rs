@@ -1,7 +1,6 @@
-//! Tensor inputs of forward, and the facts about them that are known at compile time.
-//!
-//! The macro writes these facts as plain values: a constant function that parsed a text would run in the
-//! compiler's interpreter for each op, at the cost of two functions.
+//! Tensor inputs of forward, and the facts about them that are known at compile time. The macro
+//! writes these as plain values: a constant function that parsed a text would run in the compiler's
+//! interpreter for each op.
 
 use std::panic::Location;
 
@@ -60,22 +59,18 @@ tensor_inputs! {
     [] &Vec<Tensor<T>>, this => this.iter();
 }
 
-/// The op's name, the number of forward's tensor inputs, their names, a bit for each of the first 64 that
-/// is marked `#[stop_gradient]`, backward's parameters that are not an `Option`, and whether the op is
-/// `once_differentiable`.
-///
-/// Names are separated by spaces, and a marked input has `~` before its name.
+/// The op's name, the number of forward's tensor inputs, their names (separated by spaces, with `~`
+/// before a marked one), a bit for each of the first 64 that is marked `#[stop_gradient]`,
+/// backward's parameters that are not an `Option`, and whether the op is `once_differentiable`.
 #[doc(hidden)]
 pub type Facts = (&'static str, usize, &'static str, u64, &'static str, bool);
 
-/// [`Facts`] with named fields.
 pub(super) struct Info {
     pub(super) name: &'static str,
     pub(super) once_differentiable: bool,
     pub(super) inputs: usize,
     input_names: &'static str,
     bare: &'static str,
-    /// A bit for each of the first inputs: whether it is marked `#[stop_gradient]`.
     stopped: u64,
 }
 
@@ -121,7 +116,6 @@ impl Protector for Info {
 }
 
 impl Info {
-    /// Why the outputs of an unrecorded call are outside the graph.
     pub(super) fn lost(&self, inputs: &[&dyn TensorInput], at: &'static Location<'static>) -> Lost {
         let mut lost = Lost::NONE;
         for (position, input) in inputs.iter().enumerate() {
@@ -162,7 +156,6 @@ pub(super) fn tensors(input: &dyn TensorInput) -> Vec<AnyTensor> {
     tensors
 }
 
-/// Which inputs want a gradient.
 #[doc(hidden)]
 pub trait NeedsGrad {
     fn one(&self, group: usize) -> bool;

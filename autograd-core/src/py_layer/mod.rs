@@ -1,9 +1,8 @@
-//! Layers: ops whose gradient a user writes.
-//!
-//! [`py_layer`](macro@crate::py_layer) turns an impl block into a [`Layer`] and an `apply`. The generated
-//! code calls [`start`](apply::start), the user's forward and [`finish`](apply::finish), which
-//! records a node; in backward the node calls the generated `pull`, which calls the user's backward.
-//! Element types are erased at the boundary: the node is the same type for every layer.
+//! Layers: ops whose gradient a user writes. [`py_layer`](macro@crate::py_layer) turns an impl
+//! block into a [`Layer`] and an `apply`. That calls [`start`](apply::start), the user's forward
+//! and [`finish`](apply::finish), which records a node; in backward the node calls the generated
+//! `pull`, which calls the user's backward. Element types are erased at the boundary: the node is
+//! the same type for every layer.
 
 mod apply;
 mod backward;
@@ -57,35 +56,28 @@ pub use autograd_macros::py_layer;
 
 use crate::error::Result;
 
-/// The trait that [`py_layer`](macro@crate::py_layer) implements for an op.
-///
-/// `Key` is a type private to the op: it keeps `Saved` and `Attrs` out of the op's public
-/// interface, so that a public op may have private types there.
+/// The trait that [`py_layer`](macro@crate::py_layer) implements for an op. `Key` is a type private
+/// to the op: it keeps `Saved` and `Attrs` out of the op's public interface, so that a public op
+/// may have private types there.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an op made by #[py_layer]",
     label = "this type has no #[py_layer] impl block"
 )]
 pub trait Layer<Key>: Sized {
-    /// The tensors that forward saves for backward.
     type Saved: Saved;
     /// The type that arguments of `save_for_backward` are checked against: `Saved`, or [`Unsavable`] if
     /// `Saved` was reported as a type that cannot be saved.
     type Checked;
-    /// The values beside tensors that forward keeps for backward.
     type Attrs: LayerAttrs;
     /// A struct with a field for each tensor input; `()` if the op does not use it.
     type Needs: Needs;
-    /// The facts that are the same in every call.
     const INFO: Facts;
     fn pull(raw: &RawBackward<'_>, lent: &Lent<'_>);
-    /// Calls the user's `jvp`, if there is one.
     const PUSH: Option<fn(&RawJvp<'_>) -> Result<()>> = None;
-    /// The layer's data and functions, for the library.
     const RULES: &'static LayerRules = &LayerRules::of::<Self, Key>();
 }
 
-/// Which inputs want a gradient, by name.
 #[doc(hidden)]
 pub trait Needs {
     fn of(needs: &dyn NeedsGrad) -> Self;

@@ -9,8 +9,7 @@ use super::tuples::each_tuple;
 use crate::graph::{AnyTensor, Element, Handle, Lost, NodeRef, Tensor, no_derivative};
 use crate::ops::Float;
 
-/// An output of a layer that has a gradient: a tensor, an array or a `Vec` of tensors, with
-/// elements of a float type.
+/// A tensor, an array or a `Vec` of tensors, with elements of a float type.
 #[doc(hidden)]
 pub trait TensorOutput {
     fn visit<'o>(&'o mut self, visitor: &mut Visitor<'o>);
@@ -43,7 +42,6 @@ impl<T: Float, const N: usize> TensorOutput for [Tensor<T>; N] {
 /// A plain output that consists of tensors.
 #[doc(hidden)]
 pub trait PlainTensors {
-    /// Calls `see` with the address of each.
     fn each(&self, see: &mut dyn FnMut(*const ()));
 }
 
@@ -67,13 +65,11 @@ macro_rules! plain_lists {
 
 plain_lists! { [] Vec<O>; [] Option<O>; [const N: usize] [O; N]; }
 
-/// A plain output for the visitor: tensors have the inherent method, all other types that of
-/// [`NoTensors`].
+/// A plain output: tensors have the inherent method, other types that of [`NoTensors`].
 #[doc(hidden)]
 pub struct PlainOutput<'a, O>(pub &'a O);
 
 impl<O: PlainTensors> PlainOutput<'_, O> {
-    /// Shadows the method of [`NoTensors`].
     pub fn __show(&self, visitor: &mut Visitor<'_>) {
         visitor.plain(self.0);
     }
@@ -109,7 +105,6 @@ impl Drop for Visitor<'_> {
     fn drop(&mut self) {
         let Collected { tensors, starts, constants, .. } = &*self.0;
         if tensors.spilled() || starts.capacity() > 0 || constants.capacity() > 0 {
-            // The default owns nothing.
             *self.0 = Collected::default();
         }
     }
@@ -123,7 +118,6 @@ impl<'o> Visitor<'o> {
         Self(ManuallyDrop::default())
     }
 
-    /// Starts the next output.
     #[inline(never)]
     fn group(&mut self) {
         if self.0.outputs > 0 {
@@ -156,7 +150,6 @@ impl<'o> Visitor<'o> {
 }
 
 impl Visitor<'_> {
-    /// The output, if there is only one and it is a single tensor.
     #[inline]
     pub(super) fn only(&self) -> Option<&dyn Handle> {
         match (&self.0.tensors[..], self.0.outputs) {
@@ -171,7 +164,6 @@ impl Visitor<'_> {
         self.0.tensors.iter().position(|tensor| tensor.address() == address)
     }
 
-    /// Whether the tensor with this address is an output, with a gradient or without.
     pub(super) fn is_output(&self, address: *const ()) -> bool {
         self.position(address).is_some() || self.0.constants.contains(&address)
     }

@@ -1,8 +1,7 @@
-//! The proof that a parameter or output that is not written as a tensor holds none.
-//!
-//! A macro sees names, not types: `type T64 = Tensor<f64>` hides a tensor from it, and a hidden
-//! tensor would silently lose its gradient. So each plain parameter and output is probed: an inherent
-//! method, which exists only for types that hold a tensor, shadows the method of a trait.
+//! The proof that a parameter or output that is not written as a tensor holds none. A macro sees
+//! names, not types: `type T64 = Tensor<f64>` hides a tensor from it, and a hidden tensor would
+//! silently lose its gradient. So each plain parameter and output is probed: an inherent method,
+//! which exists only for types that hold a tensor, shadows the method of a trait.
 
 use std::any::type_name;
 use std::cell::{Cell, RefCell};
@@ -16,7 +15,6 @@ use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Tensor};
 use crate::ops::Float;
 
-/// Types that hold a tensor with a gradient.
 #[doc(hidden)]
 pub trait HoldsTensor {}
 
@@ -90,7 +88,6 @@ impl<A: HoldsTensor, B, C, D> HoldsTensor for (A, B, C, D) {}
 
 each_tuple! { holder_tuples [] (A 0) (B 1) (C 2) (D 3) (E 4) (F 5) }
 
-/// A probe for whether a type holds a tensor.
 #[doc(hidden)]
 pub struct Probe<T: ?Sized>(PhantomData<fn() -> *const T>);
 
@@ -152,7 +149,6 @@ pub trait HoldsNoTensor {
 
 impl<T: ?Sized> HoldsNoTensor for &Probe<T> {}
 
-/// A plain type: it holds no tensor.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a tensor is hidden here behind another name or type, and its gradient would be lost",
@@ -163,10 +159,8 @@ pub trait IsPlain {}
 
 impl IsPlain for NoTensorSeen {}
 
-/// Accepts only the answer that a type is plain.
 pub fn plain(_: impl IsPlain) {}
 
-/// Attributes of an op that hold no tensor.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`type Attrs` holds a tensor, and a tensor kept there has no gradient and may leak",
@@ -177,7 +171,6 @@ pub trait IsPlainState {}
 
 impl IsPlainState for NoTensorSeen {}
 
-/// Accepts only the answer that attributes hold no tensor.
 pub fn attrs(_: impl IsPlainState) {}
 
 /// Returns an error if a plain parameter of generic type is a tensor: its gradient would be lost.

@@ -15,7 +15,6 @@ use crate::error::Result;
 use crate::graph::{Element, Tensor};
 use crate::ops::Float;
 
-/// A tensor that can be differentiated.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no gradient: it is not a tensor of `f32` or `f64` of this library",
@@ -29,7 +28,6 @@ pub trait FloatTensor {}
 #[diagnostic::do_not_recommend]
 impl<T: Float> FloatTensor for Tensor<T> {}
 
-/// A tensor of this library.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tensor of this library",
@@ -54,10 +52,8 @@ pub trait List {}
 #[diagnostic::do_not_recommend]
 impl<T> List for Vec<T> {}
 
-/// The proof for an output that is a `Vec`.
 pub fn list<L: List>() {}
 
-/// The proof for tensors with a gradient.
 pub fn float_tensor<T: FloatTensor + ?Sized>() {}
 
 /// The proof for tensors behind `#[stop_gradient]`.
@@ -112,12 +108,10 @@ impl<O: TensorOutput> Known<O> {
         raw.gradient(group)
     }
 
-    /// Ends the call of a layer whose only output is a tensor, or a list of tensors.
     pub fn finish(forward: &mut Forward<'_>, output: O) -> Result<O> {
         finish(forward, output, O::visit)
     }
 
-    /// As `finish`, for a forward that may fail.
     pub fn finish_fallible<R: Fallible<Output = O>>(
         forward: &mut Forward<'_>,
         returned: R,
@@ -160,7 +154,6 @@ pub trait Unknown {
 
 impl<T: ?Sized> Unknown for Known<T> {}
 
-/// The gradient of a type that is not a tensor.
 #[doc(hidden)]
 pub struct AnyGradient;
 
@@ -170,7 +163,6 @@ impl AnyGradient {
     }
 }
 
-/// An input that is not a tensor, and its tangent.
 #[doc(hidden)]
 pub struct AnyDual;
 

@@ -16,18 +16,14 @@ use crate::graph::{
     Slots, State, for_any,
 };
 
-/// The data that all calls of a layer share.
 #[doc(hidden)]
 pub struct LayerRules {
     pub(super) info: Info,
-    /// Whether forward must save something.
     pub(super) saves: fn() -> bool,
-    /// Whether forward must set attributes.
     pub(super) sets: fn() -> bool,
     /// Unpacks what forward saved, and calls `pull`.
     pub(super) run: fn(&RawBackward<'_>, &mut Unpack<'_>, PullFn) -> Result<()>,
     pub(super) pull: PullFn,
-    /// Computes tangents; `None` for a layer without `fn jvp`.
     pub(super) push: Option<fn(&RawJvp<'_>) -> Result<()>>,
 }
 
@@ -151,7 +147,6 @@ impl Op for LayerRules {
         let mut tangents = std::mem::take(&mut push.tangents);
         let barrier = self.barrier(push.record, push.node, &tangents);
         let _off = once.then(|| GradMode::set(false));
-        // The user may change the tangents in place; nobody else may see that.
         tangents.iter_mut().flatten().for_each(AnyTensor::unshare);
         let (tangents, outputs) = (RefCell::new(tangents), RefCell::default());
         let raw = RawJvp { called, at, saved, inputs, tangents, outputs };
@@ -162,7 +157,6 @@ impl Op for LayerRules {
 }
 
 impl Called<'_> {
-    /// The name of the parameter that holds a tensor.
     fn input_name(&self, tensor: usize) -> String {
         let holds = |group: &usize| {
             let (first, count) = self.group(*group);

@@ -64,7 +64,6 @@ impl Pack {
     }
 }
 
-/// Reads saved state for backward.
 #[doc(hidden)]
 pub struct Unpack<'a>(pub(super) SavedReader<'a>);
 
@@ -230,8 +229,7 @@ macro_rules! saved_tuple {
 
 each_tuple! { saved_tuple }
 
-/// A probe for whether a type that the macro does not know by name can be saved: the inherent
-/// constant, which exists only for types that can be saved, shadows that of the trait.
+/// A probe: the constant of types that can be saved is inherent, and shadows that of the trait.
 #[doc(hidden)]
 pub struct CanSave<S>(PhantomData<S>);
 
@@ -252,7 +250,6 @@ pub struct Chosen<const CAN_SAVE: bool>;
 
 #[doc(hidden)]
 pub trait Choose<S> {
-    /// The type that arguments of `save_for_backward` are checked against.
     type Checked;
 }
 

@@ -50,7 +50,6 @@ thread_local! {
 #[must_use = "nothing is verified after the scope is dropped: `let scope = verify_layers();`"]
 #[derive(Debug)]
 pub struct VerifyScope {
-    // The scope belongs to one thread.
     _not_send: PhantomData<*const ()>,
 }
 
@@ -58,24 +57,23 @@ pub struct VerifyScope {
 /// against finite differences of its own forward, until the scope is dropped. `AUTOGRAD_VERIFY=1` in
 /// the environment verifies a whole program, on all threads, without a change.
 ///
-/// This reports a wrong formula, or gradients that were swapped where no name and no shape shows it, in
-/// a training run and at the call: `apply` panics, `try_apply` returns the error, and nothing is
-/// recorded. The 1st, 2nd, 4th, 8th .. call at each line is verified, at its own inputs, if one of them
-/// wants a gradient and they have at most 65,536 elements together: up to 16 elements of each input are
-/// moved one by one, and all of them along the gradient. Every reported error is certain: it is 0.1 % or
-/// more, 2 % with elements of `f32`, and not caused by a kink. [`gradcheck`](fn@crate::gradcheck) finds
-/// smaller errors, and errors of second derivatives.
+/// This reports a wrong formula, or gradients that were swapped where no name and no shape shows
+/// it, at the call: `apply` panics, `try_apply` returns the error, and nothing is recorded. The
+/// 1st, 2nd, 4th, 8th .. call at each line is verified, at its own inputs, if one of them wants a
+/// gradient and they have at most 65,536 elements together: up to 16 elements of each input are
+/// moved one by one, and all of them along the gradient. Every reported error is certain, is not
+/// caused by a kink, and is 0.1 % or more, 2 % with elements of `f32`.
+/// [`gradcheck`](fn@crate::gradcheck) finds smaller errors, and errors of second derivatives.
 ///
-/// Forward is then called about fifty times for each input, and must allow that. Numbers that it draws
-/// from the process-wide generator are drawn again, and the program's own numbers do not change; a
-/// forward that counts its calls counts all of them. Not verified are calls with a plain argument that is
-/// not `Clone` (most closures), calls under [`checkpoint`](crate::checkpoint),
-/// [`detect_anomaly`](crate::detect_anomaly) and the like, calls inside another op, `surrogate` ops (their
-/// backward is not meant to be the derivative), and elementwise ops, which have a check of their own.
+/// Forward is called about fifty times for each input, and must allow that; one that counts its
+/// calls counts all of them. Numbers that it draws from the process-wide generator are drawn again,
+/// and the program's own numbers do not change. Not verified are calls with a plain argument that is not `Clone` (most closures), calls under
+/// [`checkpoint`](crate::checkpoint), [`detect_anomaly`](crate::detect_anomaly) and the like, calls
+/// inside another op, `surrogate` ops (their backward is not meant to be the derivative), and
+/// elementwise ops, which have a check of their own.
 ///
-/// This exists only with the feature `verify` of autograd-core, in release builds too; ops cost more to
-/// compile with it. Without the feature, `AUTOGRAD_VERIFY=1` makes the first call that would be verified
-/// an error.
+/// This exists only with the feature `verify` of autograd-core, in release builds too. Without it,
+/// `AUTOGRAD_VERIFY=1` makes the first call that would be verified an error.
 ///
 /// ```
 /// use autograd_core::prelude::*;
@@ -125,12 +123,10 @@ pub fn verifying() -> bool {
     SCOPES.get() > 0 || environment::is_enabled()
 }
 
-/// The tensors of a repeated call, input by input.
 #[doc(hidden)]
 pub struct Again(Vec<Vec<AnyTensor>>);
 
-/// Takes a tensor input of a repeated call: tensors have the inherent methods, all other types those of
-/// [`NotTaken`].
+/// A tensor input of a repeated call: methods are inherent for tensors, else [`NotTaken`]'s.
 #[doc(hidden)]
 pub struct Taken<T: ?Sized>(PhantomData<fn() -> *const T>);
 
@@ -184,7 +180,6 @@ impl<T: ?Sized> NotTaken for Taken<T> {}
 pub struct Reused<'a, V>(pub &'a V);
 
 impl<V: Clone> Reused<'_, V> {
-    /// Shadows the method of [`NotReused`].
     #[must_use]
     pub fn again(&self) -> Option<V> {
         Some(self.0.clone())

@@ -41,7 +41,6 @@ impl Half {
     }
 }
 
-/// Writes the header and the elements of all tensors.
 pub(super) fn write(file: &SafeTensors, out: &mut dyn Write) -> io::Result<()> {
     let header = header(file)?;
     out.write_all(&(header.len() as u64).to_le_bytes())?;
@@ -94,7 +93,6 @@ fn header(file: &SafeTensors) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Reads a file of `len` bytes.
 pub(super) fn read(from: &mut dyn Read, len: u64) -> io::Result<SafeTensors> {
     let Some(rest) = len.checked_sub(8) else {
         return Err(malformed(format!(
@@ -180,8 +178,7 @@ fn notes(raw: &RawValue) -> serde_json::Result<BTreeMap<String, String>> {
 }
 
 /// Returns the entry of a tensor, and the name of its element type if that is not in [`DTYPES`]:
-/// its data then counts as bytes. The crate accepts keys that the format does not have, and lengths
-/// whose product overflows beside a 0.
+/// its data then counts as bytes. Checks keys and lengths, which the crate does not.
 fn info(raw: &RawValue) -> Result<(TensorInfo, Option<String>), String> {
     let Object(keys) = serde_json::from_str(raw.get()).map_err(|why| why.to_string())?;
     const KEYS: [&str; 3] = ["data_offsets", "dtype", "shape"];
@@ -259,7 +256,6 @@ impl<'de> Deserialize<'de> for Object<'de> {
     }
 }
 
-/// Returns the elements in row-major order, as they are stored.
 fn bytes_of(tensor: &AnyTensor, stored: Dtype) -> Vec<u8> {
     fn bytes<T: Element, const N: usize>(x: &Tensor<T>, of: impl Fn(T) -> [u8; N]) -> Vec<u8> {
         let value = x.read();

@@ -22,12 +22,10 @@
 //!
 //! # Guarantees
 //!
-//! - Saving is atomic: a new file is written in the same folder, synced to disk and then renamed.
-//!   A reader gets the old file or the new one, whole; a full disk, a crash or Ctrl-C leaves
-//!   the old one. (A crash may leave a `.tmp` file beside it.)
-//! - A file is not trusted. Every length, offset and name is checked, an error says what is wrong,
-//!   and memory is allocated only as far as the file's own size justifies it. A malformed file
-//!   returns nothing but an error.
+//! - Saving is atomic: a new file is written in the same folder, synced to disk and then renamed. A
+//!   full disk, a crash or Ctrl-C leaves the old one (a crash perhaps a `.tmp` file beside it).
+//! - A file is not trusted: every length, offset and name is checked, and memory is allocated only
+//!   as far as the file's own size justifies it. A malformed file returns nothing but an error.
 //! - Equal tensors and notes give equal bytes.
 //!
 //! # The format
@@ -169,10 +167,8 @@ impl SafeTensors {
         saved.map_err(|error| failed("save", Some(path), &error))
     }
 
-    /// Reads a file.
-    ///
-    /// The tensors want no gradient; [`Module::load_state_dict`](crate::nn::Module::load_state_dict)
-    /// puts them into a model.
+    /// Reads a file. The tensors want no gradient;
+    /// [`Module::load_state_dict`](crate::nn::Module::load_state_dict) puts them into a model.
     ///
     /// # Errors
     ///
