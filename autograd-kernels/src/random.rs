@@ -30,12 +30,10 @@ pub fn seed(seed: u64) {
     replace_generator(Generator::new(seed));
 }
 
-/// Returns a copy of the process-wide generator in its current state.
 pub fn rng_state() -> Generator {
     draw(|generator| generator.clone())
 }
 
-/// Continues the process-wide generator from this state.
 pub fn set_rng_state(state: &Generator) {
     replace_generator(state.clone());
 }
@@ -229,7 +227,6 @@ pub trait RandomFloat: Float {
     /// Converts 64 random bits to a uniform number of `[0, 1)`.
     fn canonical(bits: u64) -> Self;
 
-    // Compiled in this crate, like the methods of `Element`.
 
     fn normal(out: &mut [Self], mean: Self, std: Self);
 

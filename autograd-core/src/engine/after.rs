@@ -54,7 +54,6 @@ impl Running {
         Self
     }
 
-    /// Ends the backward, whose gradients are written, and runs the callbacks.
     pub(super) fn finish(self) -> Result<()> {
         if RUNNING.get() > 1 {
             return Ok(());

@@ -278,7 +278,6 @@ impl<'g> Frontier<'g> {
 
     // When a node is popped, every node that could still deliver a gradient to it is done.
 
-    /// The next node, if its only gradient is that of its first output.
     #[inline(always)]
     fn pop_ready(&mut self) -> Option<(&'g NodeRef, AnyTensor)> {
         self.ready.pop().or_else(|| self.lone.take())

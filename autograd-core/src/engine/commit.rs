@@ -11,7 +11,6 @@ use crate::ops::Float;
 pub(super) struct Gradients {
     /// The leaves by address, each with the gradient to add.
     leaves: AddressMap<(AnyTensor, Option<AnyTensor>), usize>,
-    /// Outputs of ops that retain their gradient, each with that gradient.
     pub(super) retained: Vec<(AnyTensor, AnyTensor)>,
 }
 

@@ -31,7 +31,6 @@ const UNNAMED: &str = "leaf";
 pub struct Graph {
     /// Ops and leaves, each after those that it uses.
     shapes: Vec<Shape>,
-    /// An edge to each of them.
     edges: Vec<Edge>,
 }
 

@@ -91,7 +91,6 @@ impl Tangents {
     }
 }
 
-/// The tangents of a node's outputs, by its transposed backward.
 fn transposed(push: &Push<'_>) -> Result<Slots, Stop> {
     let node = push.node;
     let shapes = output_shapes(node).ok_or(Stop::UnknownShapes)?;

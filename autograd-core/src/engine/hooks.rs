@@ -118,7 +118,6 @@ pub(crate) fn pull_alone(
     Ok(held.grads)
 }
 
-/// Gradients of a node's inputs, held back.
 struct CollectSink<'a, 'g> {
     edges: &'g [Edge],
     grads: Vec<Option<AnyTensor>>,
@@ -208,7 +207,6 @@ impl Site {
         Error::HookGradient { op, hook, registered, parameter, expected, found, location }
     }
 
-    /// Checks that a hook's gradient has the element type and the shape of the old one.
     fn check(
         &self,
         new: &AnyTensor,
@@ -344,7 +342,7 @@ fn add(node: &NodeRef, location: &'static Location<'static>, action: NodeAction)
     HookHandle(Box::new(move || node.remove_hook(id)))
 }
 
-/// The recorded op of a tensor, see [`Tensor::graph_node`]; keeps it and the graph behind it alive.
+/// The recorded op that produced a tensor; see [`Tensor::graph_node`]. Keeps its graph alive.
 #[doc(alias = "grad_fn")]
 #[derive(Clone)]
 pub struct GraphNode(pub(crate) NodeRef);
@@ -360,10 +358,10 @@ impl GraphNode {
         self.0.location
     }
 
-    /// Returns the tensors that the op saved, as backward would get them, with their places in the
-    /// graph: those of `save_for_backward` in their order, or those that a built-in op's rule
-    /// needs. `None` is an optional tensor that was not saved. Packed tensors are unpacked for this
-    /// call.
+    /// Returns the tensors that the op saved, as backward would get them: those of
+    /// `save_for_backward` in their order, or those that a built-in op's rule needs; `None` for an
+    /// optional one that was not saved. Inputs and outputs have their places in the graph; packed
+    /// tensors are unpacked.
     ///
     /// ```
     /// use autograd_core::{AnyTensor, Tensor};

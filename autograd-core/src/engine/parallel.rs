@@ -51,7 +51,6 @@ pub struct OrderedBackward {
 #[derive(Default)]
 struct InOrder {
     sums: Gradients,
-    /// The number to add next.
     next: usize,
     early: BTreeMap<usize, Gradients>,
 }

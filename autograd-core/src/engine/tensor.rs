@@ -121,14 +121,12 @@ impl<T: Float> Tensor<T> {
         super::backward::backward_of(T::handle(self), None, options)
     }
 
-    /// The gradient kept here, if any backward reached this tensor. [`try_grad`](Tensor::try_grad) returns
-    /// an error with the reason if there is none.
+    /// The gradient kept here, if any; else [`Tensor::try_grad`] returns an error with the reason.
     pub fn grad(&self) -> Option<Tensor<T>> {
         T::grad(self)
     }
 
-    /// Sets the gradient, which has this tensor's shape, or removes it. Later backwards add to it, and do
-    /// not change the tensor given here.
+    /// Sets the gradient, of this tensor's shape, or removes it. The tensor given never changes.
     ///
     /// ```
     /// use autograd_core::Tensor;

@@ -4,7 +4,6 @@
 use std::cell::RefCell;
 use std::panic::Location;
 
-/// A tensor that wants a gradient and was read by an unrecorded op.
 pub(crate) struct Read {
     pub(crate) address: *const (),
     pub(crate) shape: Vec<usize>,

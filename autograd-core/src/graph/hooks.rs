@@ -25,7 +25,6 @@ pub(crate) struct Hook<A> {
     pub(crate) action: A,
 }
 
-/// Hooks in the order of their registration.
 pub(crate) struct HookList<A>(Mutex<Vec<Hook<A>>>);
 
 impl<A> Default for HookList<A> {

@@ -64,7 +64,6 @@ impl fmt::Display for Cause {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lost(u32);
 
-/// The most causes that are reported of a tensor, and the most sets that the table keeps.
 const MAX_CAUSES: usize = 8;
 const MAX_SETS: usize = 1 << 16;
 

@@ -22,8 +22,8 @@ thread_local! {
     static PLACE: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
 }
 
-/// The scope of an op made of others, or of a backward that is recorded. Ops that this library calls inside get the place
-/// of the user's call; those that the user's code calls keep their own.
+/// The scope of an op made of others, or of a recorded backward. Ops that this library calls inside
+/// get the place of the user's call; those that the user's code calls keep their own.
 pub(crate) struct Composite(Option<&'static Location<'static>>);
 
 impl Composite {
@@ -99,7 +99,6 @@ pub(super) fn loses_gradients() -> bool {
 /// A guard that sets the mode. Its drop, also by unwinding, restores the previous mode.
 pub(crate) struct GradMode {
     before: Recording,
-    // The mode belongs to one thread, so the guard stays there.
     _not_send: PhantomData<*const ()>,
 }
 
@@ -151,7 +150,6 @@ impl Drop for NoGrad {
     }
 }
 
-/// The location of the [`no_grad`] that is in force on this thread, if any.
 pub(crate) fn off_since() -> Option<&'static Location<'static>> {
     OFF_SINCE.get().filter(|_| recording() == Recording::NoGrad)
 }

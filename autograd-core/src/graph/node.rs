@@ -54,7 +54,6 @@ impl Node {
         }
     }
 
-    /// Drops the contents and keeps the memory.
     #[inline]
     fn clear(&mut self) {
         self.edges = Edges::NONE;
@@ -112,7 +111,6 @@ impl Node {
         self.state.entries(retain)
     }
 
-    /// Replaces each saved tensor by what the hook `pack` returns.
     pub(super) fn pack(
         &mut self,
         pack: impl Fn(&Node, SavedTensor, usize) -> sync::Arc<dyn Packed>,
@@ -143,7 +141,6 @@ impl Node {
     }
 }
 
-/// The part of an op that all its calls share.
 pub(crate) trait Op: Send + Sync {
     fn name(&self) -> &'static str;
     /// The name of a call, for ops whose calls have different names.
@@ -220,9 +217,7 @@ pub(crate) trait Sink<'g> {
 
 pub(crate) struct Pull<'a, 'g> {
     pub(crate) node: &'g NodeRef,
-    /// Whether to keep the saved state for another backward.
     pub(crate) retain: bool,
-    /// Whether to record this backward.
     pub(crate) create_graph: bool,
     pub(crate) sink: &'a mut dyn Sink<'g>,
     pub(crate) wants_all: bool,
@@ -232,7 +227,6 @@ pub(crate) struct Push<'a> {
     pub(crate) node: &'a NodeRef,
     /// One for each edge.
     pub(crate) tangents: Slots,
-    /// Whether to record this visit.
     pub(crate) record: bool,
 }
 
@@ -243,7 +237,6 @@ impl Pull<'_, '_> {
     }
 }
 
-/// The gradient of the only output of a node.
 #[inline(always)]
 pub(crate) fn only(grads: Slots) -> AnyTensor {
     match grads.into_inner() {
@@ -310,7 +303,6 @@ pub(super) fn set_observes_values(observed: bool) {
     OBSERVES_VALUES.set(observed);
 }
 
-/// Calls the callbacks of this thread's scopes for an event, each once.
 #[cold]
 fn each_observer<F: Copy>(of: impl Fn(&'static Observers) -> Option<F>, mut call: impl FnMut(F)) {
     let list = OBSERVERS.with_borrow(ObserverList::clone);

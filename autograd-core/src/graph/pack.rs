@@ -17,7 +17,6 @@ type Unpack = dyn Fn() -> HookResult<AnyTensor> + Send + Sync;
 
 struct Hooks {
     pack: Box<dyn Fn(&AnyTensor) -> HookResult<Arc<Unpack>>>,
-    /// The first error of `pack`.
     failed: RefCell<Option<Error>>,
 }
 
@@ -30,7 +29,6 @@ thread_local! {
 /// A scope of this thread, open until it is dropped, also by unwinding.
 struct Scope {
     id: u64,
-    // The scope belongs to one thread.
     _not_send: PhantomData<*const ()>,
 }
 

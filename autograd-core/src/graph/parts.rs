@@ -70,7 +70,6 @@ impl Edge {
         }
     }
 
-    /// A copy of this edge for one more node.
     pub(crate) fn share(&self) -> Self {
         if let Some(node) = self.node() {
             node.add_consumer();
@@ -140,7 +139,6 @@ impl FromIterator<Edge> for Edges {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Neither an input nor an output.
     Intermediate,
     /// The input with this position, or a part of it.
     Input(u16),
@@ -156,7 +154,6 @@ pub(crate) enum Role {
 pub(crate) enum Saved {
     Nothing,
     Tensor(SavedTensor),
-    /// An optional tensor that is absent.
     Absent,
     /// The number of following entries that belong together.
     Length(usize),
@@ -243,7 +240,6 @@ pub(crate) enum State {
 }
 
 pub(crate) struct Heap {
-    /// Data that stays until the node is dropped.
     attrs: Option<Plain>,
     entries: Mutex<Option<Vec<Saved>>>,
 }
@@ -251,7 +247,6 @@ pub(crate) struct Heap {
 impl State {
     pub(crate) const NOTHING: Self = Self::Inline([Saved::Nothing, Saved::Nothing]);
 
-    /// Takes the entries; `attrs` stay as long as the node.
     #[inline]
     pub(crate) fn new(attrs: Option<Plain>, entries: &mut [Saved]) -> Self {
         let fits = entries.len() <= if attrs.is_some() { 1 } else { 2 };
@@ -398,7 +393,6 @@ pub(crate) type GradHook = Arc<dyn Fn(&AnyTensor) -> HookResult<Option<AnyTensor
 pub(crate) type AfterHook =
     dyn Fn(&[Option<AnyTensor>], &[Option<AnyTensor>]) -> HookResult<NewGrads> + Send + Sync;
 
-/// Replacements of gradients, if any.
 type NewGrads = Option<Vec<Option<AnyTensor>>>;
 
 impl Node {

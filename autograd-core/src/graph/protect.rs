@@ -15,7 +15,6 @@ pub(crate) trait Protector: Sync {
 }
 
 pub(crate) struct Protected {
-    /// The tensor's address, compared only.
     pub(crate) tensor: *const (),
     /// The address of the data that it shares with other tensors; null if it shares none.
     data: *const (),

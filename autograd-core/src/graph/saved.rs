@@ -45,7 +45,6 @@ impl<'g> Pull<'_, 'g> {
 }
 
 impl<'a> Push<'a> {
-    /// Copies of the entries that the node saved.
     pub(crate) fn read(&self) -> Result<Reader<'a>> {
         self.at().read(true)
     }
@@ -112,7 +111,6 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Whether the entries stay in the node.
     pub(crate) fn is_here(&self) -> bool {
         matches!(self.entries, SavedEntries::Here(_))
     }

@@ -23,7 +23,6 @@ impl<T> Spare<T> {
         list.try_with(|list| list.0.borrow_mut().pop()).ok().flatten()
     }
 
-    /// Adds memory to the list, unless that has `most` entries.
     #[inline]
     pub(super) fn give(list: &'static LocalKey<Self>, memory: Arc<T>, most: usize) {
         let _ = list.try_with(|list| {

@@ -83,7 +83,6 @@ impl<T: Element> RefUnwindSafe for Tensor<T> {}
 #[doc(hidden)]
 pub struct Inner<T: Element> {
     value: Value<T>,
-    /// The node that produced this tensor, and the slot of this output.
     producer: Option<(NodeRef, u32)>,
     /// The bit [`STOP`] if gradients stop here; above it a [`Lost`], why the tensor is outside the graph.
     gradient: AtomicU32,
@@ -95,7 +94,6 @@ pub struct Inner<T: Element> {
 
 const STOP: u32 = 1;
 
-/// Data that is changed in place, and seen by all tensors that share it.
 struct Shared<T: Element> {
     value: RwLock<Value<T>>,
     version: AtomicU32,
@@ -501,7 +499,6 @@ impl<T: Element> Tensor<T> {
         T::DTYPE.is_float() && !self.stop_gradient() && is_grad_enabled()
     }
 
-    /// The edge for this tensor's gradient.
     // Inlined, as is `take_edge`: a call would store the result in words, and the caller would load it whole
     // at once, a load that must wait for the stores.
     #[inline(always)]

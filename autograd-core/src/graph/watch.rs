@@ -31,7 +31,6 @@ static OUTPUTS: Observers =
 
 static NODES: Observers = Observers { recorded: Some(add_node), output: None, constant: None };
 
-/// Starts a scope in which an observer may be set with [`observe`].
 pub(crate) fn watch() -> Observing {
     Observing::start(&OUTPUTS)
 }
@@ -156,7 +155,6 @@ impl Range {
     }
 }
 
-/// The indices of an element, from its position in row-major order.
 pub(crate) fn indices(shape: &[usize], mut position: usize) -> Vec<usize> {
     let mut indices = vec![0; shape.len()];
     for (index, n) in indices.iter_mut().zip(shape).rev() {

@@ -42,12 +42,10 @@ pub(super) struct Own(ManuallyDrop<Owned>);
 
 #[derive(Default)]
 pub(super) struct Owned {
-    /// The guard while forward runs.
     running: Option<ForwardGuard>,
     /// Records the tensors that forward reads and its signature does not show.
     #[cfg(debug_assertions)]
     hidden: Option<hidden::ReadGuard>,
-    /// The data for the node, if this call is recorded.
     call: Option<Call>,
     pub(super) attrs: Attrs,
     rare: Option<Box<Rare>>,

@@ -102,7 +102,6 @@ impl RawBackward<'_> {
         self.grads.get(tensor.checked_sub(self.called.edges.len())?)?.as_ref()
     }
 
-    /// Keeps zeros for an absent gradient, and lends them.
     #[inline(never)]
     fn keep(&self, zeros: AnyTensor) -> &AnyTensor {
         self.arena.keep(zeros)
@@ -337,8 +336,7 @@ list_params! {
     [const N: usize] [Tensor<T>; N];
 }
 
-/// A gradient that backward may return for an input of type `I` (`Tensor<T>`, or `[Tensor<T>]`
-/// for a list of tensors).
+/// A gradient that backward may return for an input of type `I`, a tensor or a list of tensors.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a returned gradient of type `{Self}` does not fit its input, which is `{I}`",

@@ -18,7 +18,6 @@ pub(super) type Primal = (AnyTensor, u32);
 
 pub(super) type Attrs = Option<Box<dyn Any + Send + Sync>>;
 
-/// The data of a recorded call while forward runs.
 #[derive(Default)]
 pub(super) struct Call {
     given: SmallVec<[Given; 2]>,

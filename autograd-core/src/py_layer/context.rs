@@ -176,13 +176,11 @@ impl<'a, L> ForwardContext<'a, L> {
     }
 }
 
-/// The context of a layer's backward.
-///
-/// Backward receives it as `ctx: &BackwardContext<Self>`. It is a separate type, so methods for forward
-/// do not compile here. Unless the backward is recorded
-/// ([`create_graph`](crate::BackwardOptions::create_graph)), its results have no graph; a backward inside of
-/// it needs [`enable_grad`](crate::enable_grad). A recorded backward that reads numbers of a tensor that wants
-/// a gradient (`item`, `to_vec`, `view`) is an error, because the second derivative would be wrong.
+/// The context of a layer's backward, which receives it as `ctx: &BackwardContext<Self>`. Methods
+/// for forward do not compile here. Unless the backward is recorded
+/// ([`create_graph`](crate::BackwardOptions::create_graph)), its results have no graph; a backward
+/// inside of it needs [`enable_grad`](crate::enable_grad). A recorded one must not read numbers of
+/// a tensor that wants a gradient (`item`, `to_vec`, `view`): the second derivative would be wrong.
 #[doc(alias = "PyLayerContext")]
 pub struct BackwardContext<'a, L>(
     #[doc(hidden)] pub &'a Lent<'a>,
@@ -194,9 +192,8 @@ impl<'a, L> BackwardContext<'a, L> {
     /// that `type Saved` declares. Destructure a tuple for references to its parts:
     /// `let (y, scale) = ctx.saved_tensor();`.
     ///
-    /// A saved input or output has the same `stop_gradient` here as outside, whether the backward is
-    /// recorded or not. A tensor that wants a gradient cannot be changed in place here; compute another
-    /// tensor from it.
+    /// A saved input or output has the same `stop_gradient` here as outside. A tensor that wants a
+    /// gradient cannot be changed in place here; compute another tensor from it.
     ///
     /// ```
     /// use autograd_core::prelude::*;
@@ -296,8 +293,7 @@ impl RawJvp<'_> {
 }
 
 impl<'a, L> JvpContext<'a, L> {
-    /// Returns what forward gave to [`save_for_backward`](ForwardContext::save_for_backward), in the form
-    /// that `type Saved` declares; see [`BackwardContext::saved_tensor`].
+    /// Returns what forward saved; see [`BackwardContext::saved_tensor`].
     pub fn saved_tensor<K>(&self) -> &'a L::Saved
     where
         L: Layer<K>,

@@ -193,8 +193,7 @@ params! {
     [Tensor<T>] => &'s [Option<Tensor<T>>], |from| &from.tangents;
 }
 
-/// A tangent that `jvp` may return for an output of type `O` (`Tensor<T>`, or `[Tensor<T>]` for a
-/// list of tensors).
+/// A tangent that `jvp` may return for an output of type `O`, a tensor or a list of tensors.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a returned tangent of type `{Self}` does not fit its output, which is `{O}`",

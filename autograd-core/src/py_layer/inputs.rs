@@ -20,7 +20,6 @@ pub trait TensorInput {
     fn each(&self, see: &mut dyn FnMut(&dyn Handle));
 }
 
-/// A tensor input that can be differentiated: its elements are of a float type.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tensor input",

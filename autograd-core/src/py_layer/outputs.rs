@@ -39,7 +39,6 @@ impl<T: Float, const N: usize> TensorOutput for [Tensor<T>; N] {
     }
 }
 
-/// A plain output that consists of tensors.
 #[doc(hidden)]
 pub trait PlainTensors {
     fn each(&self, see: &mut dyn FnMut(*const ()));
@@ -136,8 +135,7 @@ impl<'o> Visitor<'o> {
         output.visit(self);
     }
 
-    /// Adds a plain output. Tensors in it have no gradient but are outputs all the same, and may be
-    /// marked as such.
+    /// Adds a plain output. Its tensors have no gradient, and may be marked so all the same.
     pub fn plain<O: PlainTensors>(&mut self, output: &O) {
         output.each(&mut |address| self.0.constants.push(address));
     }

@@ -110,11 +110,9 @@ impl<T: ?Sized> Probe<T> {
     }
 }
 
-/// The answer 'yes', with the type.
 #[doc(hidden)]
 pub struct TensorSeen<T: ?Sized>(PhantomData<fn() -> *const T>);
 
-/// The answer 'no'.
 #[doc(hidden)]
 pub struct NoTensorSeen;
 

@@ -56,7 +56,6 @@ pub fn list<L: List>() {}
 
 pub fn float_tensor<T: FloatTensor + ?Sized>() {}
 
-/// The proof for tensors behind `#[stop_gradient]`.
 pub fn any_tensor<T: AnyElementTensor + ?Sized>() {}
 
 /// Has methods with the bounds of a tensor type, or without bounds if the type is not a tensor.

@@ -21,7 +21,6 @@ pub struct LayerRules {
     pub(super) info: Info,
     pub(super) saves: fn() -> bool,
     pub(super) sets: fn() -> bool,
-    /// Unpacks what forward saved, and calls `pull`.
     pub(super) run: fn(&RawBackward<'_>, &mut Unpack<'_>, PullFn) -> Result<()>,
     pub(super) pull: PullFn,
     pub(super) push: Option<fn(&RawJvp<'_>) -> Result<()>>,

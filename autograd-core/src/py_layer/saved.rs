@@ -44,7 +44,6 @@ pub trait IntoSaved<S> {
     fn pack(self, into: &mut Pack);
 }
 
-/// The tensors that forward saves, in order.
 #[doc(hidden)]
 #[derive(Default)]
 pub struct Pack(pub(super) Entries);
@@ -58,7 +57,6 @@ impl Pack {
         self.0.push(graph::Saved::Length(length));
     }
 
-    /// Whether an optional value follows.
     fn option(&mut self, present: bool) {
         self.0.push(if present { graph::Saved::Length(1) } else { graph::Saved::Absent });
     }
@@ -261,8 +259,7 @@ impl<S> Choose<S> for Chosen<false> {
     type Checked = Unsavable;
 }
 
-/// Replaces a declared type that cannot be saved and accepts any argument, so that the error is reported
-/// only at the declaration.
+/// Accepts any argument, so that a type that cannot be saved is reported once, where declared.
 #[doc(hidden)]
 pub struct Unsavable;
 

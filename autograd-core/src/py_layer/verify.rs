@@ -37,9 +37,7 @@ impl Drop for Unverified {
 const MAX_VERIFIED_ELEMENTS: usize = 1 << 16;
 
 thread_local! {
-    /// The number of open scopes of this thread.
     static SCOPES: Cell<u32> = const { Cell::new(0) };
-    /// The number of calls of each op at each location.
     static CALLS: RefCell<HashMap<(Facts, &'static Location<'static>), u64>> =
         RefCell::default();
     /// The outputs of the repeated call, while it runs.
@@ -67,10 +65,11 @@ pub struct VerifyScope {
 ///
 /// Forward is called about fifty times for each input, and must allow that; one that counts its
 /// calls counts all of them. Numbers that it draws from the process-wide generator are drawn again,
-/// and the program's own numbers do not change. Not verified are calls with a plain argument that is not `Clone` (most closures), calls under
-/// [`checkpoint`](crate::checkpoint), [`detect_anomaly`](crate::detect_anomaly) and the like, calls
-/// inside another op, `surrogate` ops (their backward is not meant to be the derivative), and
-/// elementwise ops, which have a check of their own.
+/// and the program's own numbers do not change. Not verified are calls with a plain argument that
+/// is not `Clone` (most closures), calls under [`checkpoint`](crate::checkpoint),
+/// [`detect_anomaly`](crate::detect_anomaly) and the like, calls inside another op, `surrogate` ops
+/// (their backward is not meant to be the derivative), and elementwise ops, which have a check of
+/// their own.
 ///
 /// This exists only with the feature `verify` of autograd-core, in release builds too. Without it,
 /// `AUTOGRAD_VERIFY=1` makes the first call that would be verified an error.
@@ -174,8 +173,7 @@ pub trait NotTaken {
 
 impl<T: ?Sized> NotTaken for Taken<T> {}
 
-/// A plain argument of a repeated call: types with `Clone` have the inherent method, all others that of
-/// [`NotReused`].
+/// A plain argument of a repeated call: the method is inherent with `Clone`, else [`NotReused`]'s.
 #[doc(hidden)]
 pub struct Reused<'a, V>(pub &'a V);
 
@@ -186,7 +184,6 @@ impl<V: Clone> Reused<'_, V> {
     }
 }
 
-/// All other types: the call cannot be repeated.
 #[doc(hidden)]
 pub trait NotReused<V> {
     fn again(&self) -> Option<V> {

@@ -10,8 +10,7 @@ use std::thread::LocalKey;
 
 pub const POOLED_BYTES: usize = 16 * 1024;
 
-/// Each thread caches buffers of these sizes: the allocator is several times slower for them than for smaller
-/// ones, and a shared pool takes as long as a small op. Smaller buffers are left to the allocator.
+/// Each thread caches buffers of these sizes, for which the allocator and a shared pool are slow.
 const CACHED_BYTES: RangeInclusive<usize> = 1024..=64 * 1024;
 
 /// The maximum number of buffers cached by a thread: enough for all buffers of the layers of a small net.
@@ -21,8 +20,7 @@ const MAX_CACHED: usize = 32;
 static LIMIT: AtomicUsize = AtomicUsize::new(512 << 20);
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// Free buffers of one element type, sorted by capacity; of equal ones the last returned is first. A sorted
-/// vector suffices: the buffers are large and few.
+/// Free buffers of one element type, sorted by capacity; of equal ones the last returned is first.
 pub struct Pool<T>(Mutex<Vec<Vec<T>>>);
 
 pub struct ThreadCache<T>(RefCell<Vec<Vec<T>>>);
@@ -151,8 +149,7 @@ pooled! {
     bool: "bool";
 }
 
-/// An empty vector with capacity for `len` elements. Panics if memory is exhausted, which can be caught; a
-/// vector's own allocation would abort the process.
+/// Panics if memory is exhausted, which can be caught; a vector's own allocation would abort.
 #[track_caller]
 pub fn with_capacity<T: Pooled>(len: usize) -> Vec<T> {
     let mut vec = Vec::new();
@@ -162,7 +159,6 @@ pub fn with_capacity<T: Pooled>(len: usize) -> Vec<T> {
     vec
 }
 
-/// Frees all buffers in the pools and in this thread's cache.
 pub fn empty() {
     f32::pool().empty();
     f64::pool().empty();
@@ -172,12 +168,10 @@ pub fn empty() {
     bool::pool().empty();
 }
 
-/// Sets how many bytes of free buffers are kept for reuse; 0 turns the pool off.
 pub fn set_buffer_pool_limit(bytes: usize) {
     LIMIT.store(bytes, Ordering::Relaxed);
 }
 
-/// How many bytes of free buffers the pools hold now, without the threads' caches.
 pub fn buffer_pool_bytes() -> usize {
     HELD.load(Ordering::Relaxed)
 }

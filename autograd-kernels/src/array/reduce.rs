@@ -50,8 +50,7 @@ impl<T: Math> Fold<T> for Plus {
 
 /// The number of partial sums. A constant, so that sums are the same on every CPU.
 const LANES: usize = 32;
-/// Elements after which partial sums are joined pairwise: the rounding error grows only with the logarithm
-/// of the length.
+/// Elements until partial sums are joined pairwise: errors grow with the logarithm of the length.
 const BLOCK: usize = 4096;
 /// Rows that are summed one by one before their sums are joined pairwise.
 const ROWS: usize = 64;
@@ -239,7 +238,6 @@ pub(super) fn repeated<T: Copy>(
     all
 }
 
-/// Folds along adjacent axes of a row-major value.
 fn fold_group<T: Storable>(x: &Value<T>, axes: Range<usize>, fold: &dyn Fold<T>) -> Value<T> {
     let mut shape = Shape::from_slice(x.shape());
     let n = count(&shape[axes.clone()]);

@@ -4,9 +4,8 @@ use smallvec::SmallVec;
 
 use super::shape::count;
 
-/// Calls `row(starts, length, steps)` for each innermost run of `N` operands with their own strides and
-/// one shape, in row-major order. Axes that are contiguous in all operands are merged first, so that rows
-/// are as long as possible.
+/// Calls `row(starts, length, steps)` for each innermost run of `N` operands with their own strides
+/// and one shape, in row-major order. Axes contiguous in all operands are merged first.
 pub fn for_each_row<const N: usize>(
     shape: &[usize],
     strides: [&[usize]; N],

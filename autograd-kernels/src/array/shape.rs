@@ -61,7 +61,6 @@ pub fn same(a: &[usize], b: &[usize]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(m, n)| m == n)
 }
 
-/// Bytes of the largest element type.
 const MAX_ELEMENT_BYTES: usize = 8;
 
 /// The number of elements; an error if they would not fit the address space. Every shape of a
@@ -80,7 +79,6 @@ pub fn element_count(op: &'static str, shape: &[usize]) -> Result<usize> {
     }
 }
 
-/// Row-major strides, in elements.
 pub fn row_major(shape: &[usize]) -> Shape {
     if let [_, n] = *shape {
         return copied(&[n.max(1), 1]);

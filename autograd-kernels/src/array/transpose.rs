@@ -13,7 +13,6 @@ const MIN_ALIASED_COLUMNS: usize = 32;
 const CACHE_ALIAS_BYTES: usize = 512;
 /// Fewer elements are not tiled.
 pub(super) const MIN_TILED: usize = 8 * MIN_ALIASED_COLUMNS;
-/// About how many elements a thread takes at once.
 const CHUNK: usize = 16 * 1024;
 
 /// The axis along which elements are contiguous, if it is not the innermost and tiles pay.
@@ -115,7 +114,6 @@ mod tests {
     use crate::array::rows::merged;
     use crate::array::threads::with_num_threads;
 
-    /// Permutes the axes and omits some elements; compares with a walk by ndarray.
     fn check<T: Storable>(shape: &[usize], number: impl Fn(usize) -> T) -> usize {
         let of = Shape::from_slice;
         let (n, rank) = (shape.iter().product(), shape.len());

@@ -68,7 +68,6 @@ pub fn fits_inline<T: Storable>(len: usize) -> bool {
 }
 
 impl<T: Storable> Value<T> {
-    /// From row-major data of the right length.
     pub fn from_vec(shape: Shape, data: Vec<T>) -> Self {
         debug_assert_eq!(count(&shape), data.len());
         if fits_inline::<T>(data.len()) {
@@ -105,8 +104,7 @@ impl<T: Storable> Value<T> {
         Self::of_buffer(shape, Buffer::filled(len, all))
     }
 
-    /// Creates a value from row-major data that `fill` pushes onto a vector: exactly as many elements as the
-    /// shape has. The vector may contain other elements before them.
+    /// From row-major data that `fill` pushes onto a vector, which may have elements before it.
     pub fn build(shape: Shape, fill: impl FnOnce(&mut Vec<T>)) -> Self {
         let mut buffer = Buffer::with_capacity(count(&shape));
         fill(buffer.open());
@@ -307,7 +305,6 @@ impl<T: Storable> Value<T> {
         matches!(&self.storage, Storage::Deferred(deferred) if !deferred.is_made())
     }
 
-    /// The source from which deferred elements are computed; `None` if they are in memory.
     pub fn source(&self) -> Option<Source<T>> {
         match &self.storage {
             Storage::Deferred(deferred) => deferred.source(),
@@ -315,7 +312,6 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// Computes deferred elements.
     pub fn materialize(&self) {
         self.raw();
     }
@@ -429,7 +425,6 @@ impl<T: Storable> Value<T> {
         Self { shape, strides, storage: Storage::Heap { buffer, offset: start + offset } }
     }
 
-    /// The strides that read this value as if it had `shape` (0 along broadcast axes).
     pub fn strides_as(&self, shape: &[usize]) -> Shape {
         broadcast_strides(&self.shape, &self.strides(), shape)
     }

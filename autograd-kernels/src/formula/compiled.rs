@@ -132,7 +132,6 @@ fn first<'a, T, const I: usize>(reals: &[&'a [T]]) -> [&'a [T]; 3] {
 /// overlap.
 #[inline(always)]
 fn cut<'a, E, const N: usize>(n: usize, given: &[&'a [E]], own: &[&'a [E]]) -> [&'a [E]; N] {
-    // As most formulas have no masks.
     if const { N == 0 } {
         return [&[]; N];
     }

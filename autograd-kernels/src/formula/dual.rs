@@ -161,7 +161,6 @@ impl<L: Lane> Mask<L> {
     }
 }
 
-/// The slope of a function, from its rule in the table.
 macro_rules! slope {
     ($this:ident, $value:ident, { flat }) => {
         None

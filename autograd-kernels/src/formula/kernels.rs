@@ -5,7 +5,6 @@ use crate::array::Cheap;
 use crate::array::math::{Math, select};
 use crate::array::simd::Kernel;
 
-/// Kernels over operands and results.
 macro_rules! kernels {
     ($($kernel:ident($($operand:ty),*) |$($name:ident),*| $run:block)*) => {$(
         pub(super) struct $kernel<'a, T>($(pub(super) $operand),*);

@@ -27,7 +27,6 @@ pub const fn block_of(outputs: usize) -> usize {
 /// Elements per chunk; one thread computes a chunk.
 const CHUNK: usize = 16 * 1024;
 
-/// The computation of a pass: a compiled formula or a program.
 pub trait Formula<T: Storable>: Written + Send + Sync {
     fn outputs(&self) -> usize;
     fn run(&self, block: &mut Block<'_, T>);
@@ -44,7 +43,6 @@ pub trait Formula<T: Storable>: Written + Send + Sync {
 
 /// State that a formula keeps between blocks, of which the first is the longest.
 pub struct Scratch<T: Storable> {
-    /// The buffers of a program.
     pub(super) numbers: Vec<Buffer<T>>,
     pub(super) masks: Vec<Buffer<bool>>,
     /// The program for blocks that a compiled formula cannot compute.
@@ -68,9 +66,8 @@ pub struct Block<'a, T: Storable> {
     pub(super) scratch: &'a mut Scratch<T>,
 }
 
-/// Runs a formula over one block of `len` elements, without a pass. Operands have `padded` elements, and
-/// `out` has room for as many results, so that whole vectors are computed. Results are [`block_of`] their
-/// number apart.
+/// Runs a formula over one block of `len` elements, without a pass. Operands and results have room
+/// for `padded` elements, to compute whole vectors. Results are [`block_of`] their number apart.
 pub fn run_block<T: Storable>(
     formula: &dyn Formula<T>,
     [len, padded]: [usize; 2],
@@ -99,7 +96,6 @@ impl<T: Storable> Operand<'_, T> {
         }
     }
 
-    /// The operand's blocks, from element `start` on.
     fn feed(&self, shape: &[usize], start: usize) -> BlockReader<'_, T> {
         match self.get() {
             Some(value) => BlockReader::new(value, shape, start),

@@ -133,7 +133,6 @@ impl Step {
     }
 }
 
-/// A formula that can be converted to a program.
 pub trait Written {
     fn program(&self) -> Program;
 }
@@ -171,7 +170,6 @@ impl Program {
         Self { steps: kept, outputs, places, buffers }
     }
 
-    /// Evaluates the program over any lane.
     #[doc(hidden)]
     pub fn eval<L: Lane>(&self, reals: &[Real<L>], masks: &[Mask<L>]) -> Vec<Real<L>> {
         enum Found<L: Lane> {

@@ -76,7 +76,6 @@ macro_rules! two_numbers {
                 }
             }
 
-            /// Which cheap function it is, if it is one.
             const fn cheap(self) -> Option<Cheap> {
                 match self {
                     Self::Add => Some(Cheap::Add),

@@ -39,7 +39,6 @@ pub trait Kernel {
     fn run<const FMA: bool>(self) -> Self::Output;
 }
 
-/// Runs `kernel` at the widest level of this CPU.
 #[inline]
 pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     struct Alone<K>(K);

@@ -147,8 +147,7 @@ pub fn each_grain_of<T: Send, const N: usize>(
     chunks_of(len, slices, size, &|part, slices| work(part * size, slices));
 }
 
-/// Does `work` for each part on all threads, without estimating whether that pays. The panic of a part is
-/// propagated to the caller once no thread is in `work` any more.
+/// Does `work` for each part on all threads; a panic is propagated when no thread is in it.
 pub fn share(parts: usize, work: &(dyn Fn(usize) + Sync)) {
     let threads = num_threads().min(parts);
     if threads < 2 {

@@ -39,7 +39,6 @@ impl Workers {
         job.wait();
     }
 
-    /// Changes the shared state, and wakes `wake` threads.
     pub(super) fn change(&self, wake: usize, change: impl FnOnce(&mut Jobs)) {
         let mut jobs = locked(&self.jobs);
         change(&mut jobs);
