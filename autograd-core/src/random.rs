@@ -4,12 +4,11 @@ pub use autograd_kernels::random::Generator;
 pub(crate) use autograd_kernels::random::*;
 
 /// Restarts the process-wide generator, so that the numbers drawn from now on can be drawn again.
-///
 /// Only `seed` modulo 2³² counts: `7` and `(1 << 40) + 7` start the same numbers, which are those
 /// that follow `paddle.seed(7)`. Without a seed, each run draws other numbers.
 ///
-/// All threads draw from this one generator. Threads that draw at the same time get its numbers in
-/// an order that no seed fixes; if that matters, give each its own [`Generator`].
+/// Threads that draw at the same time get the numbers in an order that no seed fixes; if that
+/// matters, give each its own [`Generator`].
 ///
 /// ```standalone_crate
 /// use autograd_core::prelude::*;

@@ -84,10 +84,9 @@ pub fn shuffle(items: &mut [i64]) {
 }
 
 /// An independent stream of random numbers, besides the process-wide one that [`seed`] restarts.
-///
-/// The generator is `std::mt19937_64` seeded by `std::seed_seq({seed})`, as in Paddle: equal seeds give
-/// equal numbers, and only the seed modulo 2³² counts. A clone continues with the same numbers as the
-/// original. Not suitable for secrets.
+/// The generator is `std::mt19937_64` seeded by `std::seed_seq({seed})`, as in Paddle: equal seeds
+/// give equal numbers, and only the seed modulo 2³² counts. A clone continues with the same numbers
+/// as the original. Not suitable for secrets.
 #[derive(Clone, Debug)]
 pub struct Generator {
     engine: Mt64,

@@ -41,10 +41,9 @@ impl BackwardOptions {
     }
 }
 
-/// Backward from several outputs at once.
-///
-/// `seeds[i]` is the initial gradient of output `i`, with its shape and element type; `None`
-/// is 1 for an output of one element. Outputs that want no gradient are skipped.
+/// Backward from several outputs at once. `seeds[i]` is the initial gradient of output `i`, with
+/// its shape and element type; `None` is 1 for an output of one element. Outputs that want no
+/// gradient are skipped.
 ///
 /// ```
 /// use autograd_core::{BackwardOptions, Tensor, backward};

@@ -124,8 +124,6 @@ const MAX_AHEAD: usize = 2;
 /// Computes a loss and its gradients for each of `count` items, on `threads` threads, and adds the
 /// gradients to `.grad` of the leaves: one backward of all the losses, with sums in the order of
 /// the items, so bit-identical for any number of threads. Returns the losses, outside the graph.
-///
-/// [`Tensor::backward`] on several threads adds in the order of completion instead;
 /// [`OrderedBackward`](crate::OrderedBackward) is for the user's own threads.
 ///
 /// ```

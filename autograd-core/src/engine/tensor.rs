@@ -35,10 +35,8 @@ impl<T: Float> Tensor<T> {
     }
 
     /// Computes the gradients of this tensor of one element and adds them to `.grad` of every leaf
-    /// that it was computed from. Frees what the ops saved.
-    ///
-    /// A tensor that wants no gradient is skipped without an error; [`try_grad`](Tensor::try_grad)
-    /// reports why.
+    /// that it was computed from. Frees what the ops saved. A tensor that wants no gradient is
+    /// skipped without an error; [`try_grad`](Tensor::try_grad) reports why.
     ///
     /// Backwards may run at the same time on threads that share leaves: nothing is lost, but the
     /// last bit of the sums depends on timing, except with

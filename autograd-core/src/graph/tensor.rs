@@ -19,11 +19,10 @@ use super::parts::{Absent, Edge, GradHook, Token};
 use crate::array::shape::copied;
 use crate::array::{DType, Shape, Value, fits_inline};
 
-/// An n-dimensional array that can be differentiated.
-///
-/// A `Tensor` is a handle: clones are cheap and are the same tensor, with the same gradient.
-/// It is `Send` and `Sync`, and `UnwindSafe`: a panic leaves it usable. Its data never changes while it is
-/// read: an op that writes in place makes a new buffer if the old one is still read.
+/// An n-dimensional array that can be differentiated. A `Tensor` is a handle: clones are cheap and
+/// are the same tensor, with the same gradient. It is `Send` and `Sync`, and `UnwindSafe`: a panic
+/// leaves it usable. Its data never changes while it is read: an op that writes in place makes a
+/// new buffer if the old one is still read.
 ///
 /// Ops are computed at once, except cheap ones of large tensors (operators with a number, `-x`,
 /// [`square`](Tensor::square), [`relu`](Tensor::relu)): these are deferred until the result is read, and

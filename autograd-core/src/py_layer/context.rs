@@ -188,12 +188,11 @@ pub struct BackwardContext<'a, L>(
 );
 
 impl<'a, L> BackwardContext<'a, L> {
-    /// Returns what forward gave to [`save_for_backward`](ForwardContext::save_for_backward), in the form
-    /// that `type Saved` declares. Destructure a tuple for references to its parts:
-    /// `let (y, scale) = ctx.saved_tensor();`.
-    ///
-    /// A saved input or output has the same `stop_gradient` here as outside. A tensor that wants a
-    /// gradient cannot be changed in place here; compute another tensor from it.
+    /// Returns what forward gave to [`save_for_backward`](ForwardContext::save_for_backward), in
+    /// the form that `type Saved` declares; destructure a tuple: `let (y, scale) =
+    /// ctx.saved_tensor();`. A saved input or output has the same `stop_gradient` here as outside.
+    /// A tensor that wants a gradient cannot be changed in place here; compute another tensor from
+    /// it.
     ///
     /// ```
     /// use autograd_core::prelude::*;

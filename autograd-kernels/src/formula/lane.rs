@@ -40,12 +40,11 @@ pub trait Compute: Copy + 'static {
     pairs! { two_numbers }
 }
 
-/// A number type that formulas are computed with.
-///
-/// A formula is generic over its lane, `fn f<L: Lane>(x: Real<L>) -> Real<L>`, because it is
-/// compiled for several: a number of an element type in a vector loop, a number with its slope for
-/// the derivative, and a step of a program for higher orders. The trait is implemented in this
-/// crate only; [`Real`](crate::formula::Real) and [`Mask`](crate::formula::Mask) have the methods.
+/// A number type that formulas are computed with. A formula is generic over its lane, `fn f<L:
+/// Lane>(x: Real<L>) -> Real<L>`, because it is compiled for several: a number of an element type
+/// in a vector loop, a number with its slope for the derivative, and a step of a program for higher
+/// orders. The trait is implemented in this crate only; [`Real`](crate::formula::Real) and
+/// [`Mask`](crate::formula::Mask) have the methods.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a lane: a formula is not written for one element type",
     label = "write `Real<L>` with `L: Lane`",

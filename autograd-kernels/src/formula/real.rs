@@ -191,9 +191,8 @@ impl<L: Lane> Real<L> {
         self.gt(0.0).select(1.0, 0.0)
     }
 
-    /// `x` to an integer power, by multiplications.
-    ///
-    /// Largest error: about half an ulp for each multiplication.
+    /// `x` to an integer power, by multiplications. Largest error: about half an ulp for each of
+    /// them.
     #[inline(always)]
     pub fn powi(self, exponent: i32) -> Self {
         if exponent == 0 {
@@ -218,9 +217,8 @@ impl<L: Lane> Real<L> {
     }
 
     /// `x` to the power `exponent`, with the special cases of `f64::powf`: the power is 1 if the
-    /// exponent is 0 or `x` is 1, and a negative `x` needs an integer exponent.
-    ///
-    /// Largest error: 0.54 ulp for f32, 0.92 for f64.
+    /// exponent is 0 or `x` is 1, and a negative `x` needs an integer exponent. Largest error: 0.54
+    /// ulp for f32, 0.92 for f64.
     #[doc(alias = "pow")]
     #[inline(always)]
     pub fn powf(self, exponent: impl Into<Self>) -> Self {
