@@ -226,7 +226,6 @@ pub trait RandomFloat: Float {
     /// Converts 64 random bits to a uniform number of `[0, 1)`.
     fn canonical(bits: u64) -> Self;
 
-
     fn normal(out: &mut [Self], mean: Self, std: Self);
 
     fn uniform(out: &mut [Self], low: Self, high: Self);

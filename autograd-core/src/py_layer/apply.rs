@@ -365,6 +365,7 @@ pub fn without_gradient(forward: &Forward<'_>) -> Result<()> {
     })
 }
 
+/// Returns the outputs, or panics at the caller's line.
 #[track_caller]
 pub fn expect<O>(applied: Result<O>) -> O {
     match applied {

@@ -157,6 +157,7 @@ pub trait IsPlain {}
 
 impl IsPlain for NoTensorSeen {}
 
+/// Accepts only the answer that a type is plain.
 pub fn plain(_: impl IsPlain) {}
 
 #[doc(hidden)]
@@ -169,6 +170,7 @@ pub trait IsPlainState {}
 
 impl IsPlainState for NoTensorSeen {}
 
+/// Accepts only the answer that attributes hold no tensor.
 pub fn attrs(_: impl IsPlainState) {}
 
 /// Returns an error if a plain parameter of generic type is a tensor: its gradient would be lost.

@@ -52,10 +52,13 @@ pub trait List {}
 #[diagnostic::do_not_recommend]
 impl<T> List for Vec<T> {}
 
+/// The proof for an output that is a `Vec`.
 pub fn list<L: List>() {}
 
+/// The proof for tensors with a gradient.
 pub fn float_tensor<T: FloatTensor + ?Sized>() {}
 
+/// The proof for tensors behind `#[stop_gradient]`.
 pub fn any_tensor<T: AnyElementTensor + ?Sized>() {}
 
 /// Has methods with the bounds of a tensor type, or without bounds if the type is not a tensor.
