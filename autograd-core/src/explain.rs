@@ -227,13 +227,11 @@ fn not_recorded(x_stopped: bool) -> Vec<String> {
     lines
 }
 
-/// For a tensor without known causes.
 const ASKS_FOR_NONE: &str = "\
 no gradient: the tensor asks for none (stop_gradient is true).
 Call `set_stop_gradient(false)` on it before anything is computed from it. If it is a result,
 all that it was computed from asked for none then, or was plain data in between.";
 
-/// The ops on the shortest path from the loss down to a tensor.
 fn path<'g>(from: &'g Edge, to: &Edge) -> Option<Vec<&'g NodeRef>> {
     let to = target(to)?;
     let is_there = |edge: &Edge| target(edge) == Some(to);

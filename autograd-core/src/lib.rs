@@ -33,8 +33,7 @@
 //!
 //! # Debug builds
 //!
-//! Kernels need optimisation: an unoptimised build is 80 times slower (39 s for a program that takes
-//! 0.49 s in release). Add this to your workspace's `Cargo.toml`, and the debug build takes 0.58 s:
+//! An unoptimised build is 80 times slower. Add this to your workspace's `Cargo.toml`:
 //!
 //! ```toml
 //! [profile.dev.package]
@@ -89,17 +88,14 @@
 //!
 //! # Rules that hold everywhere
 //!
-//! - `stop_gradient` is true for new tensors, as in Paddle; `set_stop_gradient(false)` asks for a
-//!   gradient.
+//! - `stop_gradient` is true for new tensors; `set_stop_gradient(false)` asks for a gradient.
 //! - An op panics at the caller's line if shapes or values do not fit; most have a `try_` twin that
 //!   returns [`Result`].
 //! - After an error or a panic, also in user code, every tensor is usable and no gradient is half
-//!   written. So [`catch_unwind`](std::panic::catch_unwind) accepts tensors, modules and programs without
-//!   a wrapper.
-//! - Results do not depend on the number of threads; they may differ in the last bit between CPUs with
-//!   and without fused multiply-add. Separate backwards at the same time add to a shared leaf in the
-//!   order in which they end, so there the last bit depends on timing; [`backward_parallel`] and
-//!   [`OrderedBackward`] add in a fixed order.
+//!   written; [`catch_unwind`](std::panic::catch_unwind) accepts tensors, modules and programs.
+//! - Results do not depend on the number of threads, but may differ in the last bit between CPUs
+//!   with and without fused multiply-add. Separate backwards at the same time add to a shared leaf
+//!   as they end; [`backward_parallel`] and [`OrderedBackward`] add in a fixed order.
 //! - Integer and bool tensors never have a gradient.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

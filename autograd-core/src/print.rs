@@ -178,7 +178,6 @@ impl Layout<'_> {
         self.out.write_char(']')
     }
 
-    /// Writes the next item, left-aligned, after the sign column if there is one.
     fn write_item(&mut self) -> fmt::Result {
         let Some((text, negative)) = self.items.next() else { return Ok(()) };
         let mut width = self.width;

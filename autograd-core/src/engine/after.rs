@@ -9,7 +9,6 @@ use crate::graph::{AnyTensor, Lost, for_any};
 type Callback = (Box<dyn FnOnce() -> HookResult<()>>, &'static Location<'static>);
 
 thread_local! {
-    /// The number of nested backwards that run on this thread.
     static RUNNING: Cell<u32> = const { Cell::new(0) };
     static WAITING: RefCell<Vec<Callback>> = const { RefCell::new(Vec::new()) };
 }

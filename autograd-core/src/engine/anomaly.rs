@@ -169,7 +169,6 @@ fn range(tensor: &AnyTensor) -> Option<Range> {
     for_any!(tensor, t => Range::of(&*t.read()))
 }
 
-/// Checks the gradients of a node's outputs, and those that its rule computed for the inputs.
 pub(super) fn check_gradients(
     node: &Node,
     outputs: &[Option<AnyTensor>],

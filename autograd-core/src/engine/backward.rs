@@ -300,7 +300,6 @@ fn single_slot(slot: usize, grad: AnyTensor) -> Slots {
     grads
 }
 
-/// The initial gradient of an output: 1 if none is given and the output has one element.
 fn seed_of(
     op: &'static str,
     output: &AnyTensor,

@@ -134,7 +134,6 @@ struct Call {
     /// The version of the leaf behind each edge; 0 behind other edges.
     versions: Vec<u32>,
     shape: Vec<usize>,
-    /// The state of the generator before the first run.
     random: Box<Generator>,
 }
 

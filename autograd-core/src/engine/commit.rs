@@ -9,7 +9,6 @@ use crate::ops::Float;
 
 #[derive(Default)]
 pub(super) struct Gradients {
-    /// The leaves by address, each with the gradient to add.
     leaves: AddressMap<(AnyTensor, Option<AnyTensor>), usize>,
     pub(super) retained: Vec<(AnyTensor, AnyTensor)>,
 }

@@ -42,7 +42,6 @@ pub(crate) struct Shape {
     pub(crate) more: String,
     pub(crate) tip: String,
     pub(crate) look: Look,
-    /// The earlier boxes that this one uses.
     pub(crate) inputs: Vec<usize>,
 }
 
@@ -151,7 +150,6 @@ impl Graph {
         self.edges.iter().filter_map(Edge::node).count()
     }
 
-    /// The number of ops in the longest chain.
     fn depth(&self) -> usize {
         let mut depths: Vec<usize> = Vec::with_capacity(self.shapes.len());
         for (shape, edge) in self.shapes.iter().zip(&self.edges) {

@@ -68,7 +68,6 @@ pub(super) fn run_leaf_hooks(leaf: &AnyTensor, until: HookId, grad: &mut AnyTens
     hooks.try_for_each(|hook| Site::of(None, "hook", hook.location).run(&hook.action, grad, None))
 }
 
-/// Runs the hooks after a node's rule, on the gradients of its inputs and outputs.
 fn run_after(
     node: &Node,
     hooks: impl Iterator<Item = NodeHook>,
@@ -152,7 +151,6 @@ struct Site {
 }
 
 impl Site {
-    /// The place of a hook on a node or, without one, on a leaf.
     fn of(node: Option<&Node>, hook: &'static str, registered: &'static Location<'static>) -> Self {
         let (op, location) =
             node.map_or(("a leaf", None), |node| (node.name(), Some(node.location)));

@@ -56,7 +56,6 @@ struct InOrder {
 }
 
 impl InOrder {
-    /// Adds the gradients of an item, and those of early items that follow it.
     fn add(&mut self, item: usize, grads: Gradients) -> Result<()> {
         let _mode = GradMode::set(false);
         self.early.insert(item, grads);
@@ -76,7 +75,6 @@ impl InOrder {
     }
 }
 
-/// Runs the backward of one loss, without writing any gradient.
 fn differentiate<T: Float>(op: &'static str, loss: &Tensor<T>) -> Result<Gradients> {
     let _mode = GradMode::set(false);
     Gradients::of(op, &[loss.clone().into()], &[None], HookId::next_id(), BackwardOptions::new())
@@ -146,11 +144,10 @@ const MAX_AHEAD: usize = 2;
 ///
 /// - `loss(i)` runs with recording on, on some thread. Open scopes of a thread
 ///   ([`no_grad`](crate::no_grad), [`detect_anomaly`](crate::detect_anomaly),
-///   [`saved_tensors_hooks`](crate::saved_tensors_hooks)) inside of it. Losses that draw from the
-///   process-wide random numbers do so in no fixed order: give each item a
-///   [`Generator`](crate::Generator) of its own.
-/// - Hooks on leaves, and callbacks given to [`after_backward`](crate::after_backward) on this thread,
-///   run once, on this thread, when all is done. Other hooks run in each backward, on its thread.
+///   [`saved_tensors_hooks`](crate::saved_tensors_hooks)) inside of it. Process-wide random numbers
+///   come in no fixed order: give each item its [`Generator`](crate::Generator).
+/// - Hooks on leaves, and callbacks of [`after_backward`](crate::after_backward), run once, on this
+///   thread, when all is done. Other hooks run in each backward, on its thread.
 /// - `threads` 0 means as many as the machine has. A single thread, too, is not the caller's.
 ///
 /// # Errors

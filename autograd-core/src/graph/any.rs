@@ -158,7 +158,6 @@ macro_rules! any_tensor {
     };
 }
 
-/// Runs an expression for whichever tensor an [`AnyTensor`] holds.
 macro_rules! for_any {
     ($any:expr, $tensor:ident => $body:expr) => {
         match $any {

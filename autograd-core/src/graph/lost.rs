@@ -13,7 +13,6 @@ use super::mode::{self, Composite, Recording, is_grad_enabled};
 
 type Place = &'static Location<'static>;
 
-/// Why a tensor that was computed from one that wants a gradient is outside the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Cause {
     Detached(Place),

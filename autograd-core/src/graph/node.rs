@@ -120,7 +120,6 @@ impl Node {
         self.state = state;
     }
 
-    /// Whether no hook and no observer sees the gradients at this node.
     #[inline(always)]
     pub(crate) fn is_unobserved(&self) -> bool {
         self.extras.get().is_none() && !observes_values()
@@ -365,7 +364,6 @@ impl NodeRef {
         node
     }
 
-    /// Turns the reference of a consumed tensor into an edge.
     #[inline(always)]
     pub(super) fn into_edge(self, slot: u32) -> Edge {
         if self.arc().is_unique() {

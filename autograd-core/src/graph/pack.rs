@@ -26,7 +26,6 @@ thread_local! {
     static SCOPES: RefCell<Vec<(u64, Option<Rc<Hooks>>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A scope of this thread, open until it is dropped, also by unwinding.
 struct Scope {
     id: u64,
     _not_send: PhantomData<*const ()>,

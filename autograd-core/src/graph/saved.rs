@@ -192,7 +192,6 @@ impl SavedReader<'_> {
     }
 }
 
-/// Downcasts a tensor whose element type was checked before.
 #[inline(always)]
 pub(crate) fn typed<T: Element>(tensor: AnyTensor) -> Tensor<T> {
     T::unwrap(tensor).unwrap_or_else(|| unreachable!("the element type was compared"))

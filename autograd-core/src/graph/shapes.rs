@@ -47,7 +47,6 @@ impl Drop for ForwardMode {
 
 static SHAPES: Observers = Observers { recorded: None, output: Some(note), constant: None };
 
-/// Records the form of a value that became output `slot` of a node.
 fn note(node: &NodeRef, slot: u32, (dtype, shape): (DType, &[usize]), _: Option<&dyn Any>) {
     let (token, slot) = (node.token(), slot as usize);
     NOTED.with_borrow_mut(|noted| {

@@ -536,7 +536,6 @@ impl<T: Element> Tensor<T> {
 }
 
 impl<T: Element> Inner<T> {
-    /// Drops the contents and keeps the memory, for the next tensor.
     #[inline]
     pub(super) fn empty(&mut self) {
         self.producer = None;

@@ -53,10 +53,8 @@ pub(super) struct Owned {
 
 #[derive(Default)]
 pub(super) struct Rare {
-    /// The separate trace of forward, if a closure is traced.
     traced: Option<InLayer>,
     pub(super) non_differentiable: Option<Vec<AnyTensor>>,
-    /// The error of the first context call that broke a rule.
     broken: Option<Error>,
 }
 
@@ -79,6 +77,7 @@ impl Drop for Own {
         let Owned { running, call, attrs, rare, .. } = &*self.0;
         let is_spent = running.is_none() && call.is_none() && attrs.is_none() && rare.is_none();
         if cfg!(debug_assertions) || !is_spent {
+            // The default owns nothing.
             *self.0 = Owned::default();
         }
     }

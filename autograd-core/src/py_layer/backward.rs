@@ -31,7 +31,6 @@ pub struct RawBackward<'a> {
     returned: RefCell<Result<Returned>>,
 }
 
-/// Gradients by the positions of the inputs' tensors.
 type Returned = SmallVec<[(usize, Option<AnyTensor>); 2]>;
 
 #[doc(hidden)]
@@ -286,7 +285,6 @@ impl Arena {
     }
 }
 
-/// A gradient parameter of backward for an output of type `O`.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a gradient parameter of type `{Self}` does not fit its output, which is `{O}`",

@@ -49,7 +49,6 @@ impl<Name, T> Given<Name> for Set<T> {
 
 #[doc(hidden)]
 pub trait GivenOr<Name, T>: Sized {
-    /// The given value, or the default.
     fn take_or(self, default: impl FnOnce() -> T) -> T;
 }
 

@@ -30,7 +30,6 @@ impl RawJvp<'_> {
         L::Saved::unpack(&mut self.saved.borrow_mut())
     }
 
-    /// Input `group` and its tangents.
     pub fn primal<I: JvpForm + ?Sized>(&self, group: usize) -> Dual<I> {
         let (first, count) = self.called.group(group);
         let tensors = self.inputs[first..first + count].iter();
@@ -121,7 +120,6 @@ impl<T: Float> JvpForm for [Tensor<T>] {
 pub struct Dual<I: JvpForm + ?Sized> {
     inputs: Vec<Tensor<I::Of>>,
     tangents: Vec<Option<Tensor<I::Of>>>,
-    /// The tangents, with zeros for absent ones.
     full: OnceCell<Vec<Tensor<I::Of>>>,
 }
 

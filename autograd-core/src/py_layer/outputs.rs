@@ -104,6 +104,7 @@ impl Drop for Visitor<'_> {
     fn drop(&mut self) {
         let Collected { tensors, starts, constants, .. } = &*self.0;
         if tensors.spilled() || starts.capacity() > 0 || constants.capacity() > 0 {
+            // The default owns nothing.
             *self.0 = Collected::default();
         }
     }

@@ -73,7 +73,6 @@ impl<T: Element> Known<Tensor<T>> {
 }
 
 impl<T: Float> Known<Tensor<T>> {
-    /// A tensor input for which backward returns a gradient.
     #[inline]
     pub fn input<I: DifferentiableInput>(input: &I) -> &dyn TensorInput {
         input

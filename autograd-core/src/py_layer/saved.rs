@@ -242,7 +242,6 @@ pub trait CannotSave {
 
 impl<S> CannotSave for CanSave<S> {}
 
-/// Selects the declared type by the answer.
 #[doc(hidden)]
 pub struct Chosen<const CAN_SAVE: bool>;
 

@@ -33,7 +33,6 @@ impl Drop for Unverified {
     }
 }
 
-/// Calls whose inputs have more elements than this are not verified.
 const MAX_VERIFIED_ELEMENTS: usize = 1 << 16;
 
 thread_local! {

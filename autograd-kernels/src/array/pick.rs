@@ -201,7 +201,6 @@ pub fn accumulate<T: Storable>(
     });
 }
 
-/// The running sums of `R` rows of length `n`.
 fn running_sums<T: Storable, const R: usize>(
     rows: &mut [T],
     n: usize,

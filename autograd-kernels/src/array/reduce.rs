@@ -191,7 +191,6 @@ fn fold_shared<'a, T: Storable>(
     shared_tree((len, len), [BLOCK, most], &branch, &|a, b| fold.join(a, b))
 }
 
-/// As [`fold_slice`], on several threads if that pays.
 fn fold_long_slice<T: Storable>(data: &[T], fold: &dyn Fold<T>) -> T {
     match data.len() {
         ..=BLOCK => fold.block(data),
@@ -220,7 +219,6 @@ pub fn fold_axes<T: Storable>(x: &Value<T>, axes: &[usize], fold: &dyn Fold<T>) 
     x
 }
 
-/// Joins `count` times the same element.
 pub(super) fn repeated<T: Copy>(
     element: T,
     mut count: usize,

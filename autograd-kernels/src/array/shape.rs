@@ -147,7 +147,6 @@ pub fn broadcast(op: &'static str, a: &[usize], b: &[usize]) -> Result<Shape> {
     Ok(out)
 }
 
-/// Converts a possibly negative axis to a position.
 pub fn axis(op: &'static str, axis: isize, rank: usize) -> Result<usize> {
     let position = if axis < 0 { axis + rank as isize } else { axis };
     if position < 0 || position >= rank as isize {

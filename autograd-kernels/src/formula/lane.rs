@@ -33,7 +33,6 @@ pub trait Compute: Copy + 'static {
     type Bool: Condition;
     fn lit(value: f64) -> Self;
     fn neg(self) -> Self;
-    /// `self · a + b`
     fn mul_add(self, a: Self, b: Self) -> Self;
     fn select(mask: Self::Bool, a: Self, b: Self) -> Self;
     functions! { one_number }

@@ -43,7 +43,6 @@ impl<T: Storable> VectorKernel<T> for Tiles<'_, '_, T> {
 }
 
 impl<T: Storable> Tiles<'_, '_, T> {
-    /// Tiles of `R` rows and `N` vectors.
     #[inline(always)]
     fn blocks<const R: usize, const N: usize, V: Vectors<T>>(self, v: V) {
         let Self { k, a, b, c } = self;

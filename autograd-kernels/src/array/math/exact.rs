@@ -307,7 +307,6 @@ impl Exact {
     }
 }
 
-/// π/2 in three parts.
 const HALF_PI: [f64; 3] =
     [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17, -1.497_384_904_859_169_8e-33];
 

@@ -108,7 +108,6 @@ compiled! {
     baseline: BASELINE_FMA;
 }
 
-/// The level [`dispatch`] uses on this thread.
 #[inline]
 pub fn level() -> Level {
     #[cfg(any(test, feature = "testing"))]

@@ -20,7 +20,6 @@ pub(super) struct CachePadded<T>(pub(super) T);
 pub(super) struct Jobs {
     /// Each job occurs as often as threads may join it.
     pub(super) waiting: VecDeque<Arc<Job>>,
-    /// How many scopes keep threads awake.
     pub(super) scopes: usize,
     pub(super) asleep: usize,
 }
