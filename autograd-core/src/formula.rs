@@ -19,9 +19,9 @@ pub use autograd_kernels::formula::Lane;
 #[doc(inline)]
 pub use autograd_kernels::formula::Mask;
 
-/// A number of an elementwise formula: straight-line code over `Real<L>`, with `f64` literals,
-/// constants and parameters on either side, the functions below, comparisons, which give a
-/// [`Mask`], and [`Mask::select`] in place of a branch. The formula is compiled for every element
+/// A number of an elementwise formula, which is straight-line code over `Real<L>`: arithmetic with
+/// `f64` literals, constants and parameters on either side, the functions below, comparisons, which
+/// give a [`Mask`], and [`Mask::select`] in place of a branch. It is compiled for every element
 /// type, vector width and order of derivative that is needed.
 ///
 /// The largest errors are given in units in the last place of the exact result, over all

@@ -124,7 +124,7 @@ impl<T: Float> Tensor<T> {
         T::grad(self)
     }
 
-    /// Sets the gradient, of this tensor's shape, or removes it. The tensor given never changes.
+    /// Sets the gradient, of this tensor's shape, or removes it. No backward changes the one given.
     ///
     /// ```
     /// use autograd_core::Tensor;
