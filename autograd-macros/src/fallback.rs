@@ -6,7 +6,6 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{FnArg, Generics, ReturnType, Type};
 
 use crate::check::forward::misspelling_of;
-use crate::check::refused::of_signature;
 use crate::errors::Errors;
 use crate::expansion::{Expansion, Mode};
 use crate::generics::{generated, phantom};
@@ -124,8 +123,8 @@ pub(crate) fn of_tokens(tokens: TokenStream, errors: Errors) -> TokenStream {
 pub(crate) fn permissive_layer_calls(expansion: &Expansion<'_>) -> TokenStream {
     let (p, layer) = (&private(), expansion.layer);
     let output = match &layer.forward {
-        Some(forward) if !of_signature(layer, &forward.function).returned => forward.output(),
-        _ => quote!(#p::Tensor<::core::primitive::f64>),
+        Some(forward) => forward.output(),
+        None => quote!(#p::Tensor<::core::primitive::f64>),
     };
     let names: Vec<Ident> = match &layer.forward {
         Some(forward) => forward.params.iter().map(|param| param.ident.clone()).collect(),

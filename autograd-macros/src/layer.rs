@@ -57,7 +57,7 @@ impl Form for Layer {
     }
 
     fn is_refused(&self) -> bool {
-        self.functions().any(|function| check::refused::of_signature(self, function).any())
+        self.forward.iter().flat_map(|of| &of.params).any(|of| check::types::is_refused(&of.ty))
     }
 
     fn expand(mut self, args: &Args, mode: Mode) -> TokenStream {

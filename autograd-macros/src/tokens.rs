@@ -221,11 +221,25 @@ pub(crate) fn replace_ident(tokens: TokenStream, name: &str, with: &TokenStream)
 
 /// The type with `'_` in place of its lifetimes, except `'static`.
 pub(crate) fn anonymous(ty: &impl ToTokens) -> TokenStream {
-    rewrite(ty.to_token_stream(), &mut |trees, position| match &trees[position] {
+    with_lifetimes(ty, |_| true, "_").unwrap_or_else(|| ty.to_token_stream())
+}
+
+/// The type with another lifetime in place of some, except `'static` and those that a `for<..>` declares.
+pub(crate) fn with_lifetimes(
+    ty: &impl ToTokens,
+    is_replaced: impl Fn(&Ident) -> bool,
+    by: &str,
+) -> Option<TokenStream> {
+    if mentions(ty, "for") {
+        return None;
+    }
+    rewritten(ty.to_token_stream(), &mut |trees, at| match &trees[at] {
         TokenTree::Ident(name)
-            if name != "static" && is_punct(position.checked_sub(1).map(|at| &trees[at]), '\'') =>
+            if name != "static"
+                && is_punct(at.checked_sub(1).map(|at| &trees[at]), '\'')
+                && is_replaced(name) =>
         {
-            Some((Ident::new("_", name.span()).to_token_stream(), 1))
+            Some((Ident::new(by, name.span()).to_token_stream(), 1))
         }
         _ => None,
     })

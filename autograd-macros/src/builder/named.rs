@@ -6,11 +6,16 @@ use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::{GenericArgument, GenericParam, Lifetime, PathArguments, Type, TypeParamBound};
 
+use crate::check::types::is_plain;
 use crate::generics::{argument, generated, is_lifetime, parameter_name};
 use crate::library::private;
-use crate::model::{Forward, Layer, PRIMITIVES, Param, bare, contained_types, type_arguments};
+use crate::model::{
+    Forward, Layer, PRIMITIVES, Param, bare, contained_types, is_named, last_segment,
+    type_arguments,
+};
 use crate::tokens::{
-    find, is_one_of, is_punct, located, mentions, plain_name, rewrite, whole_span,
+    anonymous, find, is_one_of, is_punct, located, mentions, plain_name, rewrite, whole_span,
+    with_lifetimes,
 };
 
 /// The generic parameters that types of forward's parameters may mention.
@@ -60,12 +65,28 @@ impl<'a> Scope<'a> {
 
     /// Names the anonymous parts of a parameter's type. `hidden`: also its hidden lifetimes, by an alias.
     pub(crate) fn name(&self, param: &Param, position: usize, hidden: bool) -> Named {
-        let mut ty = param.ty.clone();
+        // The compiler has reported an undeclared lifetime.
+        let undeclared = |name: &Ident| {
+            let name = format!("'{name}");
+            name != "'_" && !self.generics.iter().any(|of| parameter_name(of) == name)
+        };
+        let known = with_lifetimes(&param.ty, undeclared, "static");
+        let known = known.and_then(|ty| syn::parse2(ty).ok());
+        let mut ty = known.unwrap_or_else(|| param.ty.clone());
         let (lifetimes, given, types) = (Vec::new(), Vec::new(), Vec::new());
         let (implemented, outlives) = (Vec::new(), Vec::new());
-        let (scope, of) = (self, None);
-        let mut namer =
-            Namer { position, scope, hidden: of, lifetimes, given, types, implemented, outlives };
+        let (scope, of, is_static) = (self, None, hidden && self.layer.is_formula);
+        let mut namer = Namer {
+            position,
+            scope,
+            is_static,
+            hidden: of,
+            lifetimes,
+            given,
+            types,
+            implemented,
+            outlives,
+        };
         namer.hidden = hidden.then(|| namer.lifetime());
         namer.ty(&mut ty);
         let Namer { hidden, lifetimes, given, types, implemented, outlives, .. } = namer;
@@ -83,8 +104,9 @@ impl<'a> Scope<'a> {
     /// lifetimes cannot be written, but as the return type of a function they are elided from its argument.
     fn declare(&self, param: &Param, hidden: &Lifetime, implemented: &[Type], named: &mut Named) {
         let (p, ty) = (private(), &named.ty);
-        let written = without_self(self.layer, param.ty.to_token_stream());
+        let written = without_self(self.layer, anonymous(&param.ty));
         let is_mentioned = |name: &str| mentions(ty, name.trim_start_matches('\''));
+        let own: Vec<_> = [hidden].into_iter().filter(|_| !self.layer.is_formula).collect();
         let of = |of: &&Lifetime| *of != hidden && is_mentioned(&of.to_string());
         let lifetimes: Vec<_> = named.lifetimes.iter().filter(of).collect();
         let generics = self.generics.iter().filter(|of| is_mentioned(&parameter_name(of)));
@@ -105,21 +127,46 @@ impl<'a> Scope<'a> {
             false => quote!(0),
         };
         let declaration = quote! {
-            type #name<#hidden, #(#lifetimes,)* #(#declared,)* #(#given),*> =
+            type #name<#(#own,)* #(#lifetimes,)* #(#declared,)* #(#given),*> =
                 <[fn(&#hidden ()) -> #ty; #length] as #p::Returned>::Type;
         };
-        let elided = lifetimes.iter().map(|_| quote!('_));
+        let elided = lifetimes.iter().chain(&own).map(|_| quote!('_));
         let place = whole_span(&param.ty);
         let shown = located(quote!(#name), place);
-        let own = quote!('_, #(#elided,)* #(#used,)* #(#implemented),*);
-        let taken = syn::parse_quote_spanned!(place=> #shown<#own>);
-        named.ty = quote!(#shown<#hidden, #(#lifetimes,)* #(#used,)* #(#given),*>);
+        let taken = quote!(#(#elided,)* #(#used,)* #(#implemented),*);
+        let taken = syn::parse_quote_spanned!(place=> #shown<#taken>);
+        named.ty = quote!(#shown<#(#own,)* #(#lifetimes,)* #(#used,)* #(#given),*>);
         named.alias = Some((declaration, taken));
     }
 
     fn is_type(&self, name: &str) -> bool {
         let mut types = self.generics.iter().filter(|of| matches!(of, GenericParam::Type(_)));
         types.any(|of| parameter_name(of) == name)
+    }
+
+    /// Whether the type is certainly valid in generated code, and hides no lifetime.
+    pub(crate) fn is_certain(&self, ty: &Type) -> bool {
+        let holds = |last: &syn::PathSegment| {
+            let types: Vec<&Type> = type_arguments(last).collect();
+            is_one_of(&last.ident, "Vec Option") && types.len() == 1 && self.is_certain(types[0])
+        };
+        match bare(ty) {
+            Type::Reference(of) if of.lifetime.as_ref().is_none_or(|of| of.ident == "_") => {
+                match bare(&of.elem) {
+                    Type::Slice(slice) => self.is_certain(&slice.elem),
+                    ty => is_named(ty, "str") || self.is_certain(ty),
+                }
+            }
+            Type::Array(array) => {
+                matches!(array.len, syn::Expr::Lit(_)) && self.is_certain(&array.elem)
+            }
+            Type::Tuple(tuple) => tuple.elems.iter().all(|ty| self.is_certain(ty)),
+            Type::Path(path) => match path.path.get_ident() {
+                Some(name) => name != "str" && is_plain(ty) || self.is_type(&name.to_string()),
+                None => path.path.segments.len() == 1 && last_segment(ty).is_some_and(holds),
+            },
+            _ => false,
+        }
     }
 
     /// Whether the type may have lifetimes that are not written.
@@ -157,6 +204,8 @@ const WITHOUT_LIFETIME: &str = "Self String Vec Option Result Box Rc Arc Cell Re
 struct Namer<'a> {
     position: usize,
     scope: &'a Scope<'a>,
+    /// Whether each lifetime is `'static`.
+    is_static: bool,
     /// The lifetime for all hidden lifetimes of the type, if it may have any.
     hidden: Option<Lifetime>,
     lifetimes: Vec<Lifetime>,
@@ -170,6 +219,9 @@ struct Namer<'a> {
 impl Namer<'_> {
     /// A new lifetime. The name is short: the compiler suggests it for a type with a hidden lifetime.
     fn lifetime(&mut self) -> Lifetime {
+        if self.is_static {
+            return Lifetime::new("'static", Span::mixed_site());
+        }
         let letter = u8::try_from(self.position).ok().filter(|position| *position < 26);
         let mut name = match letter {
             Some(position) => format!("'{}", char::from(b'a' + position)),

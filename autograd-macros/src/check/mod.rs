@@ -10,7 +10,6 @@ mod jvp;
 mod marks;
 mod once;
 mod order;
-pub(crate) mod refused;
 pub(crate) mod types;
 mod values;
 pub(crate) mod warn;

@@ -4,12 +4,13 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::Type;
 
-use super::model::{Check, Value};
+use super::model::{Check, Given, Value};
 use crate::args::Args;
 use crate::generics::parameter_name;
-use crate::library::private_path;
+use crate::library::{import, private, private_path};
 use crate::model::{
-    Form, Forward, Layer, ParamKind, TensorInput, bare, element, float_output, without_reference,
+    Form, Forward, Layer, Param, ParamKind, TensorInput, bare, element, float_output,
+    without_reference,
 };
 use crate::tokens::{local, mentions, plain_name, replace_ident, text};
 
@@ -30,7 +31,9 @@ pub(crate) fn tests(layer: &Layer, args: &Args) -> TokenStream {
     };
     let private = private_path(args.krate.as_ref());
     let once_differentiable = args.once_differentiable.is_some();
-    TestedOp { layer, forward, ty, private, elements, once_differentiable }.tests(&args.checks)
+    let import = import(args.krate.as_ref());
+    let op = TestedOp { layer, forward, ty, private, import, elements, once_differentiable };
+    op.tests(&args.checks)
 }
 
 struct TestedOp<'a> {
@@ -39,6 +42,7 @@ struct TestedOp<'a> {
     /// The op's type: with its arguments, if all of them are element types.
     ty: TokenStream,
     private: TokenStream,
+    import: TokenStream,
     /// Type parameters that are element types. They are tested with both float types.
     elements: Vec<String>,
     once_differentiable: bool,
@@ -62,7 +66,7 @@ impl TestedOp<'_> {
     }
 
     fn test(&self, check: &Check, base: Ident, element: &str) -> TokenStream {
-        let (p, cfg) = (&self.private, self.layer.cfg());
+        let (p, import, cfg) = (&self.private, &self.import, self.layer.cfg());
         // A failure is reported at the user's line.
         let place = check.word.span();
         let order = local("order");
@@ -93,57 +97,31 @@ impl TestedOp<'_> {
             #[cfg(test)]
             #[track_caller]
             #lints
-            fn #base(#order: #p::check::Order) { #body }
+            fn #base(#order: #p::check::Order) {
+                #import
+                #body
+            }
             #(#tests)*
         }
     }
 
     fn body(&self, check: &Check, element: &str, order: &Ident, place: Span) -> TokenStream {
-        let p = &self.private;
+        let (p, inputs) = (private(), local("inputs"));
         let (name, op) = (plain_name(&self.layer.name), self.typed(&self.ty, element));
-        let text = &check.text;
-        let (inputs, at) = (local("inputs"), local("at"));
-        let (mut given, mut taken) = (TokenStream::new(), TokenStream::new());
-        let mut arguments = Vec::new();
-        for (i, parameter) in self.forward.params.iter().enumerate() {
-            let name = plain_name(&parameter.ident);
-            let value = check.of(&name);
-            match &parameter.kind {
-                ParamKind::Plain { default } => {
-                    let default = || Some(self.typed(&default.to_token_stream(), element));
-                    let value = value.map(|given| given.tokens.clone()).or_else(default);
-                    // Outside of the block, the op is not `Self`.
-                    let value = value.unwrap_or_default();
-                    arguments.push(replace_ident(value, "Self", &quote!(<#op>)));
-                }
-                ParamKind::Tensor(tensor) => {
-                    let Some(value) = value else { continue };
-                    let (spot, held) = (local(&format!("place{i}")), local(&format!("input{i}")));
-                    let made =
-                        self.register_input(tensor, &name, &value.value, &inputs, i, element);
-                    given.extend(quote!(let #spot = #made;));
-                    let (take, argument) = match tensor.form {
-                        Form::One => (quote!(one), quote!(&#held)),
-                        Form::Optional => (quote!(optional), quote!(#held.as_ref())),
-                        Form::List => {
-                            (quote!(list), list(p, &parameter.ty, &name, held.to_token_stream()))
-                        }
-                    };
-                    taken.extend(quote!(let #held = #at.#take(&#spot);));
-                    arguments.push(argument);
-                }
+        let params = self.forward.params.iter().enumerate();
+        let arguments = params.map(|(i, param)| match &param.kind {
+            ParamKind::Plain { default } => {
+                let given = check.of(&plain_name(&param.ident)).map(|given| given.tokens.clone());
+                let value =
+                    given.unwrap_or_else(|| self.typed(&default.to_token_stream(), element));
+                // Outside of the block, the op is not `Self`.
+                replace_ident(value, "Self", &quote!(<#op>))
             }
-        }
+            ParamKind::Tensor(tensor) => self.tensor_argument(check, param, tensor, i, element),
+        });
         let outputs = self.outputs(quote!(<#op>::apply(#(#arguments),*)));
-        let run = quote_spanned!(place=> #p::check::run);
-        quote! {
-            let mut #inputs = #p::check::Inputs::new();
-            #given
-            #run(#name, #text, #order, &#inputs, |#at: &#p::check::At| {
-                #taken
-                #outputs
-            });
-        }
+        let (run, text) = (quote_spanned!(place=> #p::check::run), &check.text);
+        quote!(#run(#name, #text, #order, |#inputs: &mut #p::check::Inputs| { #outputs });)
     }
 
     /// A type or an expression, with `element` in place of the type parameters for elements.
@@ -154,44 +132,48 @@ impl TestedOp<'_> {
         })
     }
 
-    /// The code that registers an input.
-    fn register_input(
+    /// The argument for a tensor input, which the test may replace by another tensor.
+    fn tensor_argument(
         &self,
+        check: &Check,
+        param: &Param,
         tensor: &TensorInput,
-        name: &str,
-        value: &Value,
-        inputs: &Ident,
         position: usize,
         element: &str,
     ) -> TokenStream {
-        let p = &self.private;
+        let (p, inputs, name) = (private(), local("inputs"), plain_name(&param.ident));
+        let Some(Given { value, .. }) = check.of(&name) else { return TokenStream::new() };
         let ty = self.typed(&tensor.tensor.to_token_stream(), element);
-        let (differentiable, is_bool) = (!tensor.stop_gradient, is_bool(tensor));
+        let differentiable = !tensor.stop_gradient;
+        // A mask may also have integer elements, so its type is left open.
+        let is_open = is_bool(tensor) && matches!(value, Value::Expr(_));
+        let of = (!is_open).then(|| quote!(::<#ty>));
         let seed = |item: usize| (100 * position + item) as u64;
         let one = |value| {
             let tensor = self.tensor(tensor, value, &ty, seed(1));
-            quote!(#inputs.add::<#ty>(#name, #differentiable, #tensor))
+            quote!(&#inputs.one #of(#name, #differentiable, #tensor))
         };
         match (tensor.form, value) {
             (Form::Optional, Value::Expr(expr)) if text(expr) == "None" => {
-                quote!(::core::option::Option::<#p::check::Place<#ty>>::None)
+                quote!(::core::option::Option::None)
             }
             (Form::Optional, value) => {
                 let one = one(value);
                 quote!(::core::option::Option::Some(#one))
             }
-            // A mask may also have integer elements, so the type is left open.
-            (Form::One, Value::Expr(expr)) if is_bool => {
-                quote!(#inputs.add(#name, #differentiable, #expr))
-            }
             (Form::One, value) => one(value),
-            (Form::List, Value::Expr(expr)) => {
-                quote!(#inputs.list::<#ty>(#name, #differentiable, #expr))
-            }
-            (Form::List, Value::List(items, _)) => {
-                let items = items.iter().enumerate();
-                let items = items.map(|(i, item)| self.tensor(tensor, item, &ty, seed(i + 1)));
-                quote!(#inputs.list::<#ty>(#name, #differentiable, #p::vec![#(#items),*]))
+            (Form::List, value) => {
+                let tensors = match value {
+                    Value::Expr(expr) => expr.to_token_stream(),
+                    Value::List(items, _) => {
+                        let items = items.iter().enumerate();
+                        let each = |(i, item)| self.tensor(tensor, item, &ty, seed(i + 1));
+                        let items = items.map(each);
+                        quote!(#p::vec![#(#items),*])
+                    }
+                };
+                let taken = quote!(#inputs.list::<#ty>(#name, #differentiable, #tensors));
+                list(&param.ty, &name, taken)
             }
         }
     }
@@ -204,7 +186,7 @@ impl TestedOp<'_> {
         ty: &TokenStream,
         seed: u64,
     ) -> TokenStream {
-        let p = &self.private;
+        let p = private();
         match value {
             Value::Expr(expr) => expr.to_token_stream(),
             Value::List(lengths, range) => {
@@ -226,7 +208,7 @@ impl TestedOp<'_> {
     }
 
     fn outputs(&self, call: TokenStream) -> TokenStream {
-        let p = &self.private;
+        let p = private();
         let (result, tensors) = (local("result"), local("tensors"));
         let call =
             if self.forward.outputs.fallible { quote!(#p::check::succeeded(#call)) } else { call };
@@ -261,7 +243,8 @@ fn is_bool(tensor: &TensorInput) -> bool {
 }
 
 /// Converts a `Vec<Tensor<T>>` to an argument of type `ty`: `&[Tensor<T>]`, `[&Tensor<T>; N]` and so on.
-pub(crate) fn list(p: &impl ToTokens, ty: &Type, name: &str, list: TokenStream) -> TokenStream {
+pub(crate) fn list(ty: &Type, name: &str, list: TokenStream) -> TokenStream {
+    let p = private();
     let (item, array) = match without_reference(ty) {
         Type::Slice(slice) => (Some(bare(&slice.elem)), false),
         Type::Array(array) => (Some(bare(&array.elem)), true),

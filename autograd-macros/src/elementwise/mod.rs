@@ -4,7 +4,6 @@
 
 mod check;
 mod expand;
-mod layer;
 mod messages;
 mod model;
 mod parse;
@@ -15,15 +14,12 @@ use quote::quote;
 
 use crate::args::{self, Args};
 use crate::errors::Errors;
-use crate::expansion::Mode;
+use crate::expand::elements;
+use crate::expansion::{Expansion, Mode};
 use crate::front::Form;
-use crate::library::private_path;
 use crate::model::{Block, Layer};
 use crate::tokens::parts;
 use crate::{check_arg, fallback, front};
-use model::Kind;
-
-pub(crate) use model::Op;
 pub(crate) use scalar::scalar_op;
 
 pub(crate) fn has_elementwise(arguments: &TokenStream) -> bool {
@@ -34,7 +30,7 @@ pub(crate) fn has_elementwise(arguments: &TokenStream) -> bool {
 
 /// `asked`: whether `elementwise` is among the arguments.
 pub(crate) fn formula(arguments: TokenStream, block: TokenStream, asked: bool) -> TokenStream {
-    front::run::<Op>(block, |errors| {
+    front::run::<Formula>(block, |errors| {
         let takes = if asked { &args::ELEMENTWISE } else { &args::LAYER };
         let args = args::parse(arguments, takes, errors);
         if !asked && errors.is_empty() {
@@ -44,41 +40,36 @@ pub(crate) fn formula(arguments: TokenStream, block: TokenStream, asked: bool) -
     })
 }
 
-impl Form for Op {
+struct Formula(Layer);
+
+impl Form for Formula {
     type Args = Args;
 
     const CALLS: &'static [&'static str] = &fallback::CALLS;
 
     fn parse(tokens: TokenStream, _: &Args, errors: &mut Errors) -> Option<Self> {
-        parse::parse(tokens, errors)
+        parse::parse(tokens, errors).map(Self)
     }
 
     fn block(&self) -> &Block {
-        &self.block
+        &self.0.block
     }
 
     fn check(&self, args: &Args, errors: &mut Errors) {
-        check::check(self, args, errors);
-        if !args.checks.is_empty() {
-            check_arg::check(self.of_tests(args).as_ref(), args, errors);
-        }
+        check::check(&self.0, args, errors);
+        check_arg::check(Some(&self.0), args, errors);
     }
 
     fn is_refused(&self) -> bool {
-        self.forward.iter().any(|forward| forward.of(Kind::Wrong).next().is_some())
+        self.0.is_refused()
     }
 
-    fn expand(self, args: &Args, mode: Mode) -> TokenStream {
-        let tested = matches!(mode, Mode::Full) && !args.checks.is_empty();
-        let tests = tested.then(|| self.of_tests(args)).flatten();
-        let tests = tests.map(|layer| check_arg::tests(&layer, args));
-        let expansion = expand::Expansion { op: &self, args, mode }.tokens();
+    fn expand(mut self, args: &Args, mode: Mode) -> TokenStream {
+        let full = matches!(mode, Mode::Full);
+        let tests = full.then(|| check_arg::tests(&self.0, args));
+        let named = full.then(|| elements::name(&mut self.0)).flatten();
+        let written = named.as_ref().map(|(written, types)| (written, types));
+        let expansion = expand::Formula(Expansion { layer: &self.0, args, mode, written }).tokens();
         quote!(#expansion #tests)
-    }
-}
-
-impl Op {
-    fn of_tests(&self, args: &Args) -> Option<Layer> {
-        self.layer(&private_path(args.krate.as_ref()), false, false)
     }
 }

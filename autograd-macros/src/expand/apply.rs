@@ -195,7 +195,7 @@ impl Expansion<'_> {
                     Form::One => quote!(&#taken.one(#again, #at)),
                     Form::Optional => quote!(#taken.optional(#again, #at).as_ref()),
                     Form::List => {
-                        check_arg::list(p, ty, &plain_name(ident), quote!(#taken.list(#again, #at)))
+                        check_arg::list(ty, &plain_name(ident), quote!(#taken.list(#again, #at)))
                     }
                 }
             })

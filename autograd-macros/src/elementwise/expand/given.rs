@@ -2,7 +2,8 @@
 
 use proc_macro2::Ident;
 
-use crate::elementwise::model::{FormulaValue, Forward, Kind};
+use crate::elementwise::model::{FormulaValue, Kind};
+use crate::model::Forward;
 use crate::tokens::local;
 
 /// The arguments: first numbers (inputs, outputs, gradients, in this order), then masks.
@@ -15,7 +16,7 @@ impl Given {
     /// Selects the arguments among all named values.
     pub(super) fn new(forward: &Forward, keeps: impl Fn(&FormulaValue) -> bool) -> Self {
         let kind = |value: &FormulaValue| match value {
-            FormulaValue::Input(at) => forward.params[*at].kind,
+            FormulaValue::Input(at) => forward.params[*at].formula_kind(),
             FormulaValue::Output(_) | FormulaValue::Gradient(_) => Kind::Real,
         };
         let kept = forward.names().into_iter().filter(|(_, value)| keeps(value));

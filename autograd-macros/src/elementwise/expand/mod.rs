@@ -8,11 +8,9 @@ use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{GenericParam, Signature, Type};
 
-use crate::args::Args;
 use crate::attributes::is;
-use crate::elementwise::model::Op;
 use crate::expand::with_arguments;
-use crate::expansion::Mode;
+use crate::expansion::{Expansion, Mode};
 use crate::fallback;
 use crate::generics::generated;
 use crate::library::{import, private_path};
@@ -20,27 +18,25 @@ use crate::model::Function;
 use crate::tokens::{is_group, is_one_of, is_punct, located, regroup, rewritten};
 use given::{Given, given_name};
 
-pub(crate) struct Expansion<'a> {
-    pub(crate) op: &'a Op,
-    pub(crate) args: &'a Args,
-    pub(crate) mode: Mode,
-}
+/// The expansion of a formula.
+pub(crate) struct Formula<'a>(pub(crate) Expansion<'a>);
 
-impl Expansion<'_> {
+impl Formula<'_> {
     pub(crate) fn tokens(&self) -> TokenStream {
-        let structure = self.op.structure(&self.vis(), "An elementwise op.");
-        let block = self.op.written(&self.mode, |function| self.user_function(function));
-        let cfg = self.op.cfg();
-        let import = import(self.args.krate.as_ref());
-        let inside = match (&self.op.forward, &self.mode) {
+        let structure = self.0.layer.structure(&self.0.forward_vis(), "An elementwise op.");
+        let block = self.0.layer.written(&self.0.mode, |function| self.user_function(function));
+        let cfg = self.0.layer.cfg();
+        let types = self.0.written.map(|(_, types)| types);
+        let import = import(self.0.args.krate.as_ref());
+        let inside = match (&self.0.layer.forward, &self.0.mode) {
             (Some(forward), Mode::Full) => {
                 let formulas = self.formulas(forward);
                 let calls = self.calls(forward);
                 quote!(#formulas #calls)
             }
-            (Some(forward), Mode::Refused) => self.permissive_calls(forward),
+            (Some(_), Mode::Refused) => fallback::permissive_layer_calls(&self.0),
             (_, Mode::Reported(reported)) => {
-                let (generics, op) = (&self.op.generics, &self.op.self_ty);
+                let (generics, op) = (&self.0.layer.generics, &self.0.layer.self_ty);
                 fallback::constants(&fallback::CALLS, generics, op, reported)
             }
             (None, _) => TokenStream::new(),
@@ -64,26 +60,21 @@ impl Expansion<'_> {
             #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
             const _: () = {
                 #import
+                #types
                 #inside
             };
             #test
         }
     }
 
-    fn vis(&self) -> TokenStream {
-        let vis = self.op.forward.as_ref().map(|forward| &forward.function.vis);
-        vis.map_or_else(TokenStream::new, ToTokens::to_token_stream)
-    }
-
     /// `Grads`, if backward returns it: a field for each differentiable input.
     fn grads(&self) -> Option<TokenStream> {
-        let forward = self.op.forward.as_ref()?;
-        self.op.backward.as_ref().filter(|of| of.returned.by_name().is_some())?;
-        if let Mode::Reported(reported) = &self.mode {
+        self.0.layer.backward.as_ref().filter(|of| of.returns.by_name().is_some())?;
+        if let Mode::Reported(reported) = &self.0.mode {
             return Some(fallback::grads(reported));
         }
-        let path = private_path(self.args.krate.as_ref());
-        let fields = forward.differentiable().into_iter().map(|param| &param.ident);
+        let path = private_path(self.0.args.krate.as_ref());
+        let fields = self.0.layer.differentiable().into_iter().map(|(param, _)| &param.ident);
         let grads = Ident::new("Grads", Span::call_site());
         Some(quote! {
             pub struct #grads<L: #path::elementwise::Lane> {
@@ -94,18 +85,18 @@ impl Expansion<'_> {
 
     /// The user's function: always inlined into the loops, and made generic if the user left that out.
     fn user_function(&self, function: &Function) -> TokenStream {
-        if let Mode::Reported(reported) = &self.mode {
+        if let Mode::Reported(reported) = &self.0.mode {
             return fallback::with_error_types(reported, &self.with_lane(function));
         }
         let Function { vis, sig, mut body, .. } = self.completed(function);
         if let Some(proven) = self.conditions(body.stream()) {
             body = regroup(&body, proven);
         }
-        let (doc, attrs) = self.op.own_attributes(function);
+        let (doc, attrs) = self.0.layer.own_attributes(function);
         let inline =
             (!attrs.iter().any(|attr| is(attr, &["inline"]))).then(|| quote!(#[inline(always)]));
         // The calls are in the formulas' expansion, which is absent after an error.
-        let unused = match self.mode {
+        let unused = match self.0.mode {
             Mode::Full => quote! {
                 #[cfg_attr(clippy, allow(
                     clippy::inline_always, clippy::too_many_arguments, clippy::needless_pass_by_value
@@ -120,7 +111,7 @@ impl Expansion<'_> {
     fn completed(&self, function: &Function) -> Function {
         let mut function = self.with_lane(function);
         let returns_grads =
-            self.op.backward.as_ref().is_some_and(|of| of.returned.by_name().is_some());
+            self.0.layer.backward.as_ref().is_some_and(|of| of.returns.by_name().is_some());
         if returns_grads && function.sig.ident == "backward" {
             let lane = function.sig.generics.type_params().next().map(|param| &param.ident);
             if let Some(lane) = lane
@@ -146,7 +137,7 @@ impl Expansion<'_> {
         let Some(sig) = sig.filter(|_| function.sig.generics.type_params().next().is_none()) else {
             return function;
         };
-        let path = private_path(self.args.krate.as_ref());
+        let path = private_path(self.0.args.krate.as_ref());
         if let Ok(sig) = syn::parse2::<Signature>(sig) {
             function.sig = sig;
             let parameter: GenericParam = syn::parse_quote!(#lane: #path::elementwise::Lane);
@@ -175,7 +166,7 @@ impl Expansion<'_> {
                 && end < trees.len()
                 && !compared.iter().any(binds);
             compares.then(|| {
-                let path = located(private_path(self.args.krate.as_ref()), word.span());
+                let path = located(private_path(self.0.args.krate.as_ref()), word.span());
                 let call = quote_spanned!(word.span()=> #path::elementwise::branch);
                 (quote!(#word #call(#(#compared)* #dot #name #given)), end - at)
             })
@@ -183,11 +174,11 @@ impl Expansion<'_> {
     }
 
     fn lane(&self) -> Ident {
-        self.op.parameter("L")
+        self.0.layer.parameter("L")
     }
 
     fn struct_name(&self, which: &str) -> Ident {
-        generated(&self.op.name, which)
+        generated(&self.0.layer.name, which)
     }
 }
 
