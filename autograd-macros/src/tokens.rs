@@ -247,56 +247,35 @@ pub(crate) fn with_lifetimes(
 
 /// The tokens as text, with the spacing that a user would write.
 pub(crate) fn text(tokens: &impl ToTokens) -> String {
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '"');
+    let written = tokens.to_token_stream().to_string();
     let mut text = String::new();
-    write_tokens(tokens.to_token_stream(), &mut text);
-    text
-}
-
-fn write_tokens(tokens: TokenStream, text: &mut String) {
-    use proc_macro2::{Delimiter, Spacing};
-    let mut word_before = false;
-    let mut trees = tokens.into_iter().peekable();
-    while let Some(tree) = trees.next() {
-        match tree {
-            TokenTree::Group(group) => {
-                let (open, close) = match group.delimiter() {
-                    Delimiter::Parenthesis => ("(", ")"),
-                    Delimiter::Bracket => ("[", "]"),
-                    Delimiter::Brace => ("{ ", " }"),
-                    Delimiter::None => ("", ""),
-                };
-                // `&mut [T]`
-                if word_before && text.ends_with("mut") {
-                    text.push(' ');
-                }
-                text.push_str(open);
-                write_tokens(group.stream(), text);
-                text.push_str(close);
-                word_before = false;
+    let mut chars = written.chars().peekable();
+    while let Some(c) = chars.next() {
+        let next = chars.peek().copied();
+        if c.is_whitespace() {
+            let before = text.chars().next_back().is_some_and(is_word);
+            // `&mut [T]`
+            let word_after = next.is_some_and(|next| is_word(next) || next == '\'');
+            if before && (word_after || text.ends_with("mut")) {
+                text.push(' ');
             }
-            TokenTree::Punct(punct) => {
-                let c = punct.as_char();
-                let joint = punct.spacing() == Spacing::Joint;
-                if matches!(c, '+' | '=') && !joint || (c == '-' && joint) {
-                    text.push(' ');
-                }
-                text.push(c);
-                let arrow = c == '>' && text.ends_with("->");
-                let more = trees.peek().is_some();
-                if more && (matches!(c, ',' | ';' | '+') || c == '=' && !joint || arrow)
-                    || more && c == ':' && !joint && !text.ends_with("::")
-                {
-                    text.push(' ');
-                }
-                word_before = false;
-            }
-            word => {
-                if word_before {
-                    text.push(' ');
-                }
-                text.push_str(&word.to_string());
-                word_before = true;
-            }
+            continue;
+        }
+        let spaced = matches!(c, '+' | '=') || c == '-' && next == Some('>');
+        if spaced || c == '}' {
+            text.truncate(text.trim_end().len());
+            text.push(' ');
+        }
+        text.push(c);
+        if matches!(c, ',' | ';' | '+' | '=' | '{') || text.ends_with("->") {
+            text.push(' ');
+        }
+        let colon = c == ':' && !text.ends_with("::") && next != Some(':');
+        if colon {
+            text.push(' ');
         }
     }
+    text.truncate(text.trim_end().len());
+    text
 }

@@ -9,10 +9,7 @@ use syn::{GenericArgument, GenericParam, Lifetime, PathArguments, Type, TypePara
 use crate::check::types::is_plain;
 use crate::generics::{argument, generated, is_lifetime, parameter_name};
 use crate::library::private;
-use crate::model::{
-    Forward, Layer, PRIMITIVES, Param, bare, contained_types, is_named, last_segment,
-    type_arguments,
-};
+use crate::model::{Forward, Layer, Param, bare, is_named, last_segment, type_arguments};
 use crate::tokens::{
     anonymous, find, is_one_of, is_punct, located, mentions, plain_name, rewrite, whole_span,
     with_lifetimes,
@@ -168,37 +165,7 @@ impl<'a> Scope<'a> {
             _ => false,
         }
     }
-
-    /// Whether the type may have lifetimes that are not written.
-    pub(crate) fn hides(&self, ty: &Type) -> bool {
-        let own = match bare(ty) {
-            Type::Path(path) if path.qself.is_none() => self.path_hides(&path.path),
-            _ => false,
-        };
-        own || contained_types(ty).into_iter().any(|ty| self.hides(ty))
-    }
-
-    fn path_hides(&self, path: &syn::Path) -> bool {
-        let (Some(first), Some(last)) = (path.segments.first(), path.segments.last()) else {
-            return false;
-        };
-        let written = match &last.arguments {
-            PathArguments::AngleBracketed(arguments) => {
-                arguments.args.iter().any(|of| matches!(of, GenericArgument::Lifetime(_)))
-            }
-            _ => false,
-        };
-        let known = |of: &Ident| is_one_of(of, WITHOUT_LIFETIME) || is_one_of(of, PRIMITIVES);
-        !written
-            && !known(&last.ident)
-            && !known(&first.ident)
-            && !self.is_type(&first.ident.to_string())
-    }
 }
-
-/// Names of types without lifetimes, besides the primitive types.
-const WITHOUT_LIFETIME: &str = "Self String Vec Option Result Box Rc Arc Cell RefCell Mutex RwLock \
-    HashMap HashSet BTreeMap BTreeSet Range RangeInclusive Duration Instant Path PathBuf PhantomData Tensor";
 
 /// Gives names to the anonymous lifetimes and the `impl Trait`s of a type.
 struct Namer<'a> {
@@ -266,11 +233,10 @@ impl Namer<'_> {
         }
     }
 
-    /// Adds the bound that hidden lifetimes of the type outlive a reference to it.
-    fn outlive_hidden(&mut self, ty: &Type, reference: &Lifetime) {
-        if let Some(hidden) = self.hidden.as_ref().filter(|_| self.scope.hides(ty)) {
-            self.outlives.push(quote!(#hidden: #reference));
-        }
+    /// Adds the bound that hidden lifetimes of the type outlive a reference to a part of it.
+    fn outlive_hidden(&mut self, reference: &Lifetime) {
+        let hidden = self.hidden.iter();
+        self.outlives.extend(hidden.map(|hidden| quote!(#hidden: #reference)));
     }
 
     fn ty(&mut self, ty: &mut Type) {
@@ -285,7 +251,7 @@ impl Namer<'_> {
                     if anonymous {
                         self.outlive(reference.elem.to_token_stream(), lifetime);
                     }
-                    self.outlive_hidden(&reference.elem, lifetime);
+                    self.outlive_hidden(lifetime);
                 }
             }
             Type::Slice(slice) => self.ty(&mut slice.elem),
@@ -333,7 +299,6 @@ impl Namer<'_> {
     /// Skips parameters and results of functions (`Fn(&T) -> &U`), which have their own elision rules.
     fn path(&mut self, path: &mut syn::Path) {
         for segment in &mut path.segments {
-            let types: Vec<Type> = type_arguments(segment).cloned().collect();
             let PathArguments::AngleBracketed(arguments) = &mut segment.arguments else { continue };
             for argument in &mut arguments.args {
                 match argument {
@@ -342,7 +307,7 @@ impl Namer<'_> {
                         if lifetime.ident == "_" {
                             *lifetime = self.lifetime();
                         }
-                        types.iter().for_each(|ty| self.outlive_hidden(ty, lifetime));
+                        self.outlive_hidden(lifetime);
                     }
                     GenericArgument::AssocType(assoc) => self.ty(&mut assoc.ty),
                     _ => {}

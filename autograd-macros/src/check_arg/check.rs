@@ -73,22 +73,17 @@ impl Check {
         let missing = |parameter: &&Param| {
             parameter.default().is_none() && self.of(&plain_name(&parameter.ident)).is_none()
         };
-        let names: Vec<_> =
-            parameters.iter().filter(missing).map(|p| plain_name(&p.ident)).collect();
-        if names.is_empty() {
+        let missing: Vec<&Param> = parameters.iter().filter(missing).collect();
+        if missing.is_empty() {
             return;
         }
-        let written = parameters.iter().filter_map(|parameter| {
-            let name = plain_name(&parameter.ident);
-            match (self.of(&name), &parameter.kind) {
-                (Some(given), _) => Some(format!("{name} = {}", text(&given.tokens))),
-                (None, ParamKind::Plain { default: Some(_) }) => None,
-                (None, ParamKind::Plain { default: None }) => Some(format!("{name} = ..")),
-                (None, ParamKind::Tensor(tensor)) => Some(format!("{name} = {}", example(tensor))),
-            }
+        let names: Vec<_> = missing.iter().map(|of| plain_name(&of.ident)).collect();
+        let written = missing.iter().zip(&names).map(|(parameter, name)| match &parameter.kind {
+            ParamKind::Plain { .. } => format!("{name} = .."),
+            ParamKind::Tensor(tensor) => format!("{name} = {}", example(tensor)),
         });
-        let write: Vec<_> = written.collect();
-        errors.at(&self.word, messages::missing(&names, &write.join(", ")));
+        let add: Vec<_> = written.collect();
+        errors.at(&self.word, messages::missing(&list(&names), &add.join(", ")));
     }
 }
 

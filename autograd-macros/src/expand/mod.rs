@@ -35,7 +35,7 @@ impl Expansion<'_> {
         let by_name = full.then(|| builder::expand(self)).flatten();
         let apply = match &self.mode {
             Mode::Full => self.apply(by_name.as_ref()),
-            Mode::Refused => fallback::permissive_layer_calls(self),
+            Mode::Refused => fallback::permissive_calls(self),
             Mode::Reported(reported) => {
                 fallback::constants(&fallback::CALLS, &self.layer.generics, self.op(), reported)
             }

@@ -120,7 +120,7 @@ impl Expansion<'_> {
         let inputs = self.layer.differentiable().into_iter();
         let types = inputs.map(|(_, input)| concrete(&private(), input));
         let arguments = quote!(<#(#types),*>);
-        with_arguments(tokens, &arguments)
+        with_arguments(tokens, "Grads", &arguments)
     }
 
     /// Whether backward builds `Grads` itself: its fields then have the types of the values there.
@@ -234,8 +234,12 @@ pub(crate) fn concrete(p: &Ident, input: &TensorInput) -> TokenStream {
     }
 }
 
-/// Adds arguments to each `Grads` that is a type, not a value, a pattern or part of a longer path.
-pub(crate) fn with_arguments(tokens: TokenStream, arguments: &TokenStream) -> Option<TokenStream> {
+/// Adds arguments to each of these names that is a type, not a value or a pattern. `Grads` has no path.
+pub(crate) fn with_arguments(
+    tokens: TokenStream,
+    names: &str,
+    arguments: &TokenStream,
+) -> Option<TokenStream> {
     rewritten(tokens, &mut |trees, at| {
         let TokenTree::Ident(word) = &trees[at] else { return None };
         let is = |at: Option<usize>, c: char| is_punct(at.and_then(|at| trees.get(at)), c);
@@ -245,7 +249,7 @@ pub(crate) fn with_arguments(tokens: TokenStream, arguments: &TokenStream) -> Op
         let group = |delimiter| is_group(trees.get(at + 1), delimiter);
         let is_value = group(Delimiter::Brace) && !returned || group(Delimiter::Parenthesis);
         let is_type = !is_value && !is(Some(at + 1), '<') && !is(Some(at + 1), ':');
-        (word == "Grads" && is_type && !path).then(|| {
+        (is_one_of(word, names) && is_type && !(path && word == "Grads")).then(|| {
             let here = located(arguments.clone(), word.span());
             (quote!(#word #here), 1)
         })

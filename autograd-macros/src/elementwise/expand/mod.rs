@@ -34,7 +34,7 @@ impl Formula<'_> {
                 let calls = self.calls(forward);
                 quote!(#formulas #calls)
             }
-            (Some(_), Mode::Refused) => fallback::permissive_layer_calls(&self.0),
+            (Some(_), Mode::Refused) => fallback::permissive_calls(&self.0),
             (_, Mode::Reported(reported)) => {
                 let (generics, op) = (&self.0.layer.generics, &self.0.layer.self_ty);
                 fallback::constants(&fallback::CALLS, generics, op, reported)
@@ -108,43 +108,27 @@ impl Formula<'_> {
     }
 
     /// `fn forward(x: Real) -> Real` becomes `fn forward<L: Lane>(x: Real<L>) -> Real<L>`.
-    fn completed(&self, function: &Function) -> Function {
-        let mut function = self.with_lane(function);
-        let returns_grads =
-            self.0.layer.backward.as_ref().is_some_and(|of| of.returns.by_name().is_some());
-        if returns_grads && function.sig.ident == "backward" {
-            let lane = function.sig.generics.type_params().next().map(|param| &param.ident);
-            if let Some(lane) = lane
-                && let Some(typed) = with_arguments(function.body.stream(), &quote!(<#lane>))
-            {
-                function.body = regroup(&function.body, typed);
-            }
-            if let (Some(lane), syn::ReturnType::Type(_, ty)) = (lane, &mut function.sig.output)
-                && let Type::Path(path) = &mut **ty
-                && let Some(segment) = path.path.segments.last_mut()
-                && segment.arguments.is_none()
-            {
-                segment.arguments = syn::PathArguments::AngleBracketed(syn::parse_quote!(<#lane>));
+    fn with_lane(&self, function: &Function) -> Function {
+        let mut function = function.clone();
+        if function.sig.generics.type_params().next().is_none() {
+            let lane = self.lane();
+            if add_arguments(&mut function, "Real Mask", &lane) {
+                let path = private_path(self.0.args.krate.as_ref());
+                let parameter: GenericParam = syn::parse_quote!(#lane: #path::elementwise::Lane);
+                function.sig.generics.params.push(parameter);
             }
         }
         function
     }
 
-    fn with_lane(&self, function: &Function) -> Function {
-        let mut function = function.clone();
-        let lane = self.lane();
-        let sig = completed(function.sig.to_token_stream(), &lane);
-        let Some(sig) = sig.filter(|_| function.sig.generics.type_params().next().is_none()) else {
-            return function;
-        };
-        let path = private_path(self.0.args.krate.as_ref());
-        if let Ok(sig) = syn::parse2::<Signature>(sig) {
-            function.sig = sig;
-            let parameter: GenericParam = syn::parse_quote!(#lane: #path::elementwise::Lane);
-            function.sig.generics.params.push(parameter);
-        }
-        if let Some(body) = completed(function.body.stream(), &lane) {
-            function.body = regroup(&function.body, body);
+    /// The function with its lane, and in backward with the lane of `Grads`.
+    fn completed(&self, function: &Function) -> Function {
+        let mut function = self.with_lane(function);
+        let mut backward = self.0.layer.backward.iter().map(|of| of.returns.by_name());
+        let by_name = function.sig.ident == "backward" && backward.any(|of| of.is_some());
+        let lane = function.sig.generics.type_params().next().map(|param| param.ident.clone());
+        if let Some(lane) = lane.filter(|_| by_name) {
+            add_arguments(&mut function, "Grads", &lane);
         }
         function
     }
@@ -182,12 +166,14 @@ impl Formula<'_> {
     }
 }
 
-/// Writes `Real<L>` for `Real`, and `Mask<L>` for `Mask`. `None` if nothing is replaced.
-fn completed(tokens: TokenStream, lane: &Ident) -> Option<TokenStream> {
-    rewritten(tokens, &mut |trees, at| {
-        let TokenTree::Ident(name) = &trees[at] else { return None };
-        let next = |further: usize, c: char| is_punct(trees.get(at + further), c);
-        let bare = !next(1, '<') && (!next(1, ':') || !next(2, ':'));
-        (bare && (name == "Real" || name == "Mask")).then(|| (quote!(#name<#lane>), 1))
-    })
+/// Writes `Real<L>` for `Real`, and so on. Returns whether the signature had such a name.
+fn add_arguments(function: &mut Function, names: &str, lane: &Ident) -> bool {
+    let arguments = quote!(<#lane>);
+    let sig = with_arguments(function.sig.to_token_stream(), names, &arguments);
+    let Some(Ok(sig)) = sig.map(syn::parse2) else { return false };
+    function.sig = sig;
+    if let Some(body) = with_arguments(function.body.stream(), names, &arguments) {
+        function.body = regroup(&function.body, body);
+    }
+    true
 }
