@@ -9,7 +9,7 @@ use crate::args::Args;
 use crate::errors::Errors;
 use crate::messages::{list, twice};
 use crate::model::{Form, Layer, Param, ParamKind, TensorInput, element, nearest};
-use crate::tokens::{plain_name, text};
+use crate::tokens::plain_name;
 
 /// Validates the checks of an op against its forward. `layer`: `None` if it could not be parsed.
 pub(crate) fn check(layer: Option<&Layer>, args: &Args, errors: &mut Errors) {

@@ -6,7 +6,7 @@ mod given;
 
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{GenericParam, Signature, Type};
+use syn::GenericParam;
 
 use crate::attributes::is;
 use crate::expand::with_arguments;
