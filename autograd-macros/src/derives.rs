@@ -3,9 +3,9 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::ext::IdentExt;
-use syn::parse::Parser;
-use syn::{Attribute, Data, DeriveInput, Field, Fields, Ident, Member, Path};
+use syn::{Attribute, Data, DeriveInput, Field, Fields, Member, Path};
 
+use crate::args::take_crate;
 use crate::errors::Errors;
 use crate::library::{import, private};
 use crate::messages;
@@ -27,21 +27,13 @@ fn arguments(attrs: &[Attribute], name: &str, field: bool, errors: &mut Errors) 
             continue;
         };
         for (part, _) in parts(list.tokens.clone()) {
-            let again = match crate::args::crate_path.parse2(part.clone()) {
-                Ok(path) if !field => found.krate.replace(path).is_some(),
-                _ => match syn::parse2::<Ident>(part.clone()) {
-                    Ok(word) if word == "skip" && field && name == "module" => {
-                        std::mem::replace(&mut found.skip, true)
-                    }
-                    _ => {
-                        errors.at(part, messages::derive_argument(name, field));
-                        continue;
-                    }
-                },
-            };
-            if again {
-                let name = if field { "skip" } else { "crate" };
-                errors.at(part, messages::twice(name));
+            if !field && take_crate(&part, &mut found.krate, errors) {
+                continue;
+            }
+            if !field || name != "module" || text(&part) != "skip" {
+                errors.at(part, messages::derive_argument(name, field));
+            } else if std::mem::replace(&mut found.skip, true) {
+                errors.at(part, messages::twice("skip"));
             }
         }
     }

@@ -95,8 +95,6 @@ pub(crate) struct Function {
     pub(crate) vis: Visibility,
     pub(crate) sig: Signature,
     pub(crate) body: Group,
-    /// Cache of the body without code under a `#[cfg]`.
-    pub(crate) without_cfg: OnceCell<Option<(Group, Trees)>>,
     /// Cache of the trees of the body.
     pub(crate) trees: OnceCell<Trees>,
 }
@@ -214,6 +212,11 @@ impl Function {
 
     pub(crate) fn trees(&self) -> &Trees {
         self.trees.get_or_init(|| Trees::new(self.body.stream()))
+    }
+
+    /// Whether code of the body may be absent: the macro cannot evaluate a `#[cfg]`, so it does not judge the body.
+    pub(crate) fn is_configured(&self) -> bool {
+        self.trees().mentions("cfg")
     }
 
     /// Whether the body has no syntax error.

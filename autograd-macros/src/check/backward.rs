@@ -27,7 +27,10 @@ pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
 
 pub(crate) fn check_body(layer: &Layer, errors: &mut Errors) {
     let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
-    let (body, trees) = backward.function.without_cfg();
+    if backward.function.is_configured() {
+        return;
+    }
+    let (body, trees) = (&backward.function.body, backward.function.trees());
     let inputs = layer.differentiable();
     let lists = inputs.iter().filter(|(_, input)| input.form == Form::List);
     let lists: Vec<_> = lists.map(|(param, _)| &param.ident).collect();

@@ -23,9 +23,9 @@ const FOREIGN_CALLS: [&str; 2] = ["mark_dirty", "save_for_forward"];
 
 /// Reports such uses, with the code to write.
 pub(super) fn check(layer: &Layer, errors: &mut Errors) {
-    for (context, function) in layer.contexts() {
+    for (context, function) in layer.contexts().filter(|(_, of)| !of.is_configured()) {
         let name = function.sig.ident.to_string();
-        let uses = Uses::new(function.without_cfg().1, context);
+        let uses = Uses::new(function.trees(), context);
         let mut fields: Vec<String> = Vec::new();
         for used in uses.iter() {
             // A context that escapes may be shadowed by a value that has fields.

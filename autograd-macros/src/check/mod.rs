@@ -2,7 +2,6 @@
 
 mod backward;
 pub(crate) mod calls;
-mod configured;
 mod context;
 pub(crate) mod forward;
 mod habits;
