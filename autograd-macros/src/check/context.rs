@@ -36,8 +36,12 @@ pub(super) fn check(layer: &Layer, errors: &mut Errors) {
         let uses = Uses::new(trees, context);
         let calls: Vec<_> =
             uses.iter().filter_map(|used| Some((&used.name, used.given()?))).collect();
-        for (_, given) in calls.iter().filter(|(call, _)| *call == "mark_non_differentiable") {
-            marks::check(given.clone(), forward, body, errors);
+        for (call, given) in &calls {
+            match &call.to_string()[..] {
+                "mark_non_differentiable" => marks::check(given.clone(), forward, body, errors),
+                "mark_not_inplace" => marks::check_inputs(given.clone(), body, errors),
+                _ => {}
+            }
         }
         if let Some(backward) = &layer.backward {
             materialize(&calls, backward, errors);
