@@ -262,9 +262,11 @@ pub(crate) fn text(tokens: &impl ToTokens) -> String {
             }
             continue;
         }
-        let spaced = matches!(c, '+' | '=') || c == '-' && next == Some('>');
-        if spaced || c == '}' {
+        let spaced = matches!(c, '+' | '=' | '}') || c == '-' && next == Some('>');
+        if spaced || matches!(c, ')' | ']') {
             text.truncate(text.trim_end().len());
+        }
+        if spaced {
             text.push(' ');
         }
         text.push(c);

@@ -188,21 +188,21 @@ impl Expansion<'_> {
                 let ParamKind::Tensor(input) = kind else {
                     return quote!(#p::Reused(&#ident).again()?);
                 };
-                let (tensor, at) = (&input.tensor, group);
-                let taken = quote!(#p::Taken::<#tensor>::new());
+                let (known, at) = (self.known(&input.tensor, Span::call_site()), group);
                 group += 1;
                 match input.form {
-                    Form::One => quote!(&#taken.one(#again, #at)),
-                    Form::Optional => quote!(#taken.optional(#again, #at).as_ref()),
+                    Form::One => quote!(&#known::again_one(#again, #at)),
+                    Form::Optional => quote!(#known::again_optional(#again, #at).as_ref()),
                     Form::List => {
-                        check_arg::list(ty, &plain_name(ident), quote!(#taken.list(#again, #at)))
+                        let again = quote!(#known::again_list(#again, #at));
+                        check_arg::list(ty, &plain_name(ident), again)
                     }
                 }
             })
             .collect();
         Some(quote! {
             if #p::verifying() {
-                use #p::{NotReused as _, NotTaken as _};
+                use #p::NotReused as _;
                 #p::verify::<Self, #key>(::core::panic::Location::caller(), #inputs, &|#again| {
                     Self::try_apply #turbofish (#(#arguments),*).ok().map(::core::mem::drop)
                 })?;

@@ -4,6 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 
 use super::Formula;
+use super::formula::Given;
 use crate::attributes::is;
 use crate::builder;
 use crate::elementwise::model::Kind;
@@ -38,9 +39,9 @@ impl Formula<'_> {
         let name = self.struct_name("Formula");
         let formulas = self.given(forward);
         let compiled = |which: usize| {
-            let (given, outputs) = formulas.get(which)?;
-            let (i, m) = (given.numbers.len(), given.masks.len());
-            let ty = quote!(#p::elementwise::Compiled<#name<#which>, #i, #m, #outputs>);
+            let Given { numbers, masks, results, .. } = formulas.get(which)?;
+            let (i, m) = (numbers.len(), masks.len());
+            let ty = quote!(#p::elementwise::Compiled<#name<#which>, #i, #m, #results>);
             Some((ty, quote!(#p::elementwise::Compiled(#name::<#which> { #(#fields),* }))))
         };
         let (forward_type, forward_value) = compiled(0).unzip();

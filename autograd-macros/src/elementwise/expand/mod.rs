@@ -2,7 +2,6 @@
 
 mod apply;
 mod formula;
-mod given;
 
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
@@ -16,7 +15,6 @@ use crate::generics::generated;
 use crate::library::{import, private_path};
 use crate::model::Function;
 use crate::tokens::{is_group, is_one_of, is_punct, located, regroup, rewritten};
-use given::{Given, given_name};
 
 /// The expansion of a formula.
 pub(crate) struct Formula<'a>(pub(crate) Expansion<'a>);
