@@ -4,7 +4,7 @@ use super::values::{ExpectedReturn, Role, Taken, Value, check_taken, written, wr
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{Derivative, GradientParam, Layer, ParamKind};
+use crate::model::{Derivative, Layer, ParamKind};
 use crate::tokens::plain_name;
 
 pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
@@ -40,62 +40,35 @@ fn parameters(layer: &Layer, jvp: &Derivative, errors: &mut Errors) {
         return;
     }
     let names: Vec<String> = inputs.iter().map(|(param, _)| plain_name(&param.ident)).collect();
-    if other_inputs(layer, jvp, errors) {
-        return;
-    }
-    let (found, taken) = (jvp.params.len(), taken(layer));
+    let (count, taken) = (jvp.params.len(), taken(layer));
+    let is_counted = count == taken.len();
     let write = format!("`{}`", written(&taken));
-    if found != 2 * inputs.len() {
-        let message = messages::jvp_count(found, &names, &write);
-        return match jvp.params.get(2 * inputs.len()) {
-            Some(surplus) => errors.at(&surplus.ty, message),
-            None => errors.at(&jvp.function.sig.ident, message),
-        };
-    }
-    if order(jvp, &names, &write, errors) {
-        return;
-    }
-    check_taken(&taken, &jvp.params, errors);
-}
-
-/// Reports parameters named after inputs without a tangent. Returns whether there are any.
-fn other_inputs(layer: &Layer, jvp: &Derivative, errors: &mut Errors) -> bool {
-    let mut any = false;
-    let params = layer.forward.iter().flat_map(|forward| &forward.params);
-    for param in params {
-        let message = match &param.kind {
-            ParamKind::Tensor(input) if !input.stop_gradient => continue,
-            ParamKind::Tensor(_) => messages::jvp_stopped_input,
-            ParamKind::Plain { .. } => messages::jvp_plain_input,
-        };
-        let name = plain_name(&param.ident);
-        let same =
-            |other: &&GradientParam| other.name.as_ref().map(plain_name) == Some(name.clone());
-        if let Some(found) = jvp.params.iter().find(same) {
-            errors.at(&found.name, message(&name));
-            any = true;
-        }
-    }
-    any
-}
-
-/// Reports a parameter named after an input at another position. Returns whether there is one.
-fn order(jvp: &Derivative, names: &[String], write: &str, errors: &mut Errors) -> bool {
     for (position, param) in jvp.params.iter().enumerate() {
-        let Some(name) = &param.name else { continue };
-        let text = plain_name(name);
-        let Some(own) = names.iter().position(|input| *input == text) else { continue };
-        if own == position {
-            continue;
-        }
-        let expected = match names.get(position) {
-            Some(input) => format!("the input `{input}`"),
-            None => format!("the tangent of `{}`", names[position - names.len()]),
+        let Some(found) = &param.name else { continue };
+        let name = plain_name(found);
+        let mut params = layer.forward.iter().flat_map(|forward| &forward.params);
+        let message = match params.find(|of| plain_name(&of.ident) == name).map(|of| &of.kind) {
+            Some(ParamKind::Plain { .. }) => messages::jvp_plain_input(&name),
+            Some(ParamKind::Tensor(input)) if input.stop_gradient => {
+                messages::jvp_stopped_input(&name)
+            }
+            Some(_) if is_counted && names.get(position) != Some(&name) => {
+                let (_, expected) = &taken[position];
+                let expected = format!("{} {}", expected.what, expected.whose);
+                messages::jvp_order(&name, &expected, &write)
+            }
+            _ => continue,
         };
-        errors.at(name, messages::jvp_order(&text, &expected, write));
-        return true;
+        return errors.at(found, message);
     }
-    false
+    if is_counted {
+        return check_taken(&taken, &jvp.params, errors);
+    }
+    let message = messages::jvp_count(count, &names, &write);
+    match jvp.params.get(taken.len()) {
+        Some(surplus) => errors.at(&surplus.ty, message),
+        None => errors.at(&jvp.function.sig.ident, message),
+    }
 }
 
 fn returned(layer: &Layer, jvp: &Derivative, errors: &mut Errors) {
