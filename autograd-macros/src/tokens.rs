@@ -90,6 +90,11 @@ pub(crate) fn is_group(tree: Option<&TokenTree>, delimiter: Delimiter) -> bool {
     matches!(tree, Some(TokenTree::Group(group)) if group.delimiter() == delimiter)
 }
 
+/// Whether the tree is a `;` or a block.
+pub(crate) fn ends_statement(tree: &TokenTree) -> bool {
+    is_punct(Some(tree), ';') || is_group(Some(tree), Delimiter::Brace)
+}
+
 /// The trees of a stream and of its groups, for repeated searches: splitting a stream is a call of the
 /// compiler.
 #[derive(Clone)]

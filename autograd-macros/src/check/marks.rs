@@ -2,11 +2,11 @@
 
 use proc_macro2::{Group, Ident, TokenStream, TokenTree};
 
-use super::calls::{ends_statement, name, returned_parts};
+use super::calls::{name, returned_parts};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::Forward;
-use crate::tokens::{is_one_of, is_punct, parts, plain_name};
+use crate::tokens::{ends_statement, is_one_of, is_punct, parts, plain_name};
 
 /// Reports inputs that are marked, unless the body binds their names again or returns them.
 pub(super) fn check(given: TokenStream, forward: &Forward, body: &Group, errors: &mut Errors) {

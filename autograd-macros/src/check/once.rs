@@ -3,8 +3,7 @@
 
 use proc_macro2::{Delimiter, Group, Ident, TokenTree};
 
-use super::calls::ends_statement;
-use crate::tokens::{Trees, find_ident, is_group, is_one_of, is_punct};
+use crate::tokens::{Trees, ends_statement, find_ident, is_group, is_one_of, is_punct};
 
 const ONCE: &str = "save_for_backward set_attrs mark_not_inplace mark_non_differentiable \
     set_materialize_grads";
