@@ -7,7 +7,7 @@ use syn::Type;
 use super::model::{Check, Value};
 use crate::args::Args;
 use crate::generics::parameter_name;
-use crate::library::{import, private};
+use crate::library::{import, private, private_at};
 use crate::model::{
     Form, Forward, Layer, Param, ParamKind, TensorInput, bare, element, float_output,
     without_reference,
@@ -96,15 +96,14 @@ impl TestedOp<'_> {
             }
         });
         let outputs = self.outputs(quote!(<#op>::apply(#(#arguments),*)));
-        // A failure is reported at the user's line.
-        let run = quote_spanned!(self.check.word.span()=> #p::check::run);
         let (name, text) = (plain_name(&self.layer.name), &self.check.text);
         let order = format_ident!("{order}");
-        quote! {
-            #run(#name, #text, #p::check::Order::#order, |#inputs: &mut #p::check::Inputs| {
-                #outputs
-            });
-        }
+        let arguments = quote! {
+            #name, #text, #p::check::Order::#order, |#inputs: &mut #p::check::Inputs| { #outputs }
+        };
+        // A failure is reported at the user's line.
+        let (place, p) = (self.check.word.span(), private_at(self.check.word.span()));
+        quote_spanned!(place=> #p::check::run(#arguments);)
     }
 
     fn outputs(&self, call: TokenStream) -> TokenStream {
