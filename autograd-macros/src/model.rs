@@ -199,6 +199,12 @@ impl Layer {
         self.inputs().filter(|(_, input)| !input.stop_gradient).collect()
     }
 
+    /// As [`Self::differentiable`], each with its position among the tensor inputs.
+    pub(crate) fn differentiable_groups(&self) -> impl Iterator<Item = (usize, &TensorInput)> {
+        let inputs = self.inputs().map(|(_, input)| input).enumerate();
+        inputs.filter(|(_, input)| !input.stop_gradient)
+    }
+
     pub(crate) fn outputs(&self) -> Vec<(&Type, Form, &TypePath)> {
         self.forward.iter().flat_map(|forward| forward.outputs.tensors()).collect()
     }

@@ -1,9 +1,8 @@
 //! The rules of backward: its parameters and gradients must match forward.
 
-use proc_macro2::Ident;
+use proc_macro2::{Group, Ident};
 
-use super::calls::grads;
-use super::order;
+use super::calls::{grads, name, returned_parts};
 use super::types::tensor_in;
 use super::values::{ExpectedReturn, Role, Taken, Value, check_taken, written, written_return};
 use crate::errors::Errors;
@@ -40,7 +39,7 @@ pub(crate) fn check_body(layer: &Layer, errors: &mut Errors) {
         let params = forward.params.iter().map(|param| &param.ident);
         let given = backward.params.iter().filter_map(|param| param.name.as_ref());
         let taken: Vec<String> = params.chain(given).map(plain_name).collect();
-        order::check(&inputs, &taken, body, errors);
+        order(&inputs, &taken, body, errors);
     }
     // An empty list of gradients for a list input: its type is right, but each tensor needs a gradient.
     for (field, value) in grads(trees).into_iter().flatten() {
@@ -148,4 +147,48 @@ fn returned(layer: &Layer, errors: &mut Errors) {
     let has = format!("{count} ({})", messages::list(&names));
     let wanted = ExpectedReturn { one: "gradient", has, values, write };
     wanted.check(&backward.returns, &backward.function, errors);
+}
+
+/// Compares a tuple of names at the end of backward, `(dw, dx)`, with the order of the inputs. `taken`
+/// has the names of backward's parameters: such a name may look like that of an input's gradient, but
+/// is not one.
+fn order(inputs: &[String], taken: &[String], body: &Group, errors: &mut Errors) {
+    let names: Vec<Option<Ident>> = returned_parts(body).iter().map(name).collect();
+    if names.len() != inputs.len() {
+        return;
+    }
+    let named_input = |name: &Option<Ident>| input_of(&plain_name(name.as_ref()?), inputs, taken);
+    let named_input: Vec<Option<usize>> = names.iter().map(named_input).collect();
+    let is_wrong = |place: &usize| named_input[*place].is_some_and(|input| input != *place);
+    let wrong: Vec<usize> = (0..names.len()).filter(is_wrong).collect();
+    let meant = |place: usize| wrong.iter().copied().find(|from| named_input[*from] == Some(place));
+    // Only a permutation is certainly a mistake.
+    if let Some(&place) = wrong.first()
+        && let Some(first) = &names[place]
+        && wrong.iter().all(|place| meant(*place).is_some())
+    {
+        let right = (0..names.len()).map(|place| &names[meant(place).unwrap_or(place)]);
+        let right = right.map(|name| name.as_ref().map_or("..".to_owned(), Ident::to_string));
+        let right = right.collect::<Vec<_>>().join(", ");
+        errors.at(first, messages::gradients_swapped(&first.to_string(), &inputs[place], &right));
+    }
+}
+
+/// The only input whose gradient could have this name.
+fn input_of(name: &str, inputs: &[String], taken: &[String]) -> Option<usize> {
+    if taken.iter().any(|other| other == name) {
+        return None;
+    }
+    let says = |input: &String| {
+        let forms = [
+            format!("d{input}"),
+            format!("d_{input}"),
+            format!("grad_{input}"),
+            format!("{input}_grad"),
+        ];
+        forms.iter().any(|form| form == name)
+    };
+    let mut found = (0..inputs.len()).filter(|&i| says(&inputs[i]));
+    let first = found.next()?;
+    found.next().is_none().then_some(first)
 }

@@ -8,7 +8,6 @@ mod habits;
 mod jvp;
 mod marks;
 mod once;
-mod order;
 pub(crate) mod types;
 mod values;
 pub(crate) mod warn;

@@ -3,8 +3,8 @@
 use syn::{Expr, ExprLit, ExprUnary, Lit, UnOp};
 
 use super::messages;
-use super::model::{Check, Given, Value};
 use super::needs_range;
+use super::parse::{Check, Given, Value};
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::messages::{list, twice};

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::Type;
 
-use super::model::{Check, Value};
+use super::parse::{Check, Value};
 use crate::args::Args;
 use crate::generics::parameter_name;
 use crate::library::{import, private, private_at};

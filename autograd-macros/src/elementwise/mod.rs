@@ -69,7 +69,8 @@ impl Form for Formula {
         let tests = full.then(|| check_arg::tests(&self.0, args));
         let named = full.then(|| elements::name(&mut self.0)).flatten();
         let written = named.as_ref().map(|(written, types)| (written, types));
-        let expansion = expand::Formula(Expansion { layer: &self.0, args, mode, written }).tokens();
+        let expansion =
+            expand::Elementwise(Expansion { layer: &self.0, args, mode, written }).tokens();
         quote!(#expansion #tests)
     }
 }

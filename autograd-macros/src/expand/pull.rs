@@ -29,11 +29,7 @@ impl Expansion<'_> {
         let outputs = self.layer.outputs();
         let held: Vec<_> = (0..outputs.len()).map(|i| local(&format!("gradient{i}"))).collect();
         let takes = outputs.iter().zip(&held).enumerate().map(|(group, ((ty, ..), held))| {
-            let span = whole_span(ty);
-            let known = self.known(&anonymous(ty), span);
-            let here = here(span);
-            let (held, raw) = (at(held, here), at(&raw, here));
-            quote_spanned!(here=> let #held = #known::gradient(#raw, #group);)
+            self.take(ty, |here| quote_spanned!(here=> gradient), group, held)
         });
         let lends = lend_arguments(&backward.params, &held, "lend");
         let call = &backward.function.sig.ident;
@@ -45,10 +41,9 @@ impl Expansion<'_> {
             let some = quote!(::core::option::Option::Some);
             quote_spanned!(here=> let #some(#returned) = #raw.user(#returned) else { return };)
         });
-        let inputs = self.layer.inputs().enumerate();
-        let inputs = inputs.filter(|(_, (_, input))| !input.stop_gradient);
+        let groups = self.layer.differentiable_groups();
         let wanted: Vec<_> =
-            inputs.map(|(group, (_, input))| (group, input.form, &input.tensor)).collect();
+            groups.map(|(group, input)| (group, input.form, &input.tensor)).collect();
         let inputs = self.layer.differentiable();
         let names: Vec<&Ident> = inputs.iter().map(|(param, _)| &param.ident).collect();
         let gives = self.pass_on(&backward.returns, &wanted, Some(&names), &returned);
@@ -59,6 +54,20 @@ impl Expansion<'_> {
             #result
             #gives
         }
+    }
+
+    /// Takes the value of a group: `let held = Known::<ty>::method(raw, group);`.
+    pub(super) fn take(
+        &self,
+        ty: &impl ToTokens,
+        method: impl Fn(Span) -> TokenStream,
+        group: usize,
+        held: &Ident,
+    ) -> TokenStream {
+        let span = whole_span(ty);
+        let (known, here) = (self.known(&anonymous(ty), span), here(span));
+        let (held, raw, method) = (at(held, here), at(&local("raw"), here), method(here));
+        quote_spanned!(here=> let #held = #known::#method(#raw, #group);)
     }
 
     /// Passes on the values returned by backward (`names`: those of the inputs) or by `jvp` (no `names`).

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 
-use super::Formula;
+use super::Elementwise;
 use super::formula::Given;
 use crate::attributes::is;
 use crate::builder;
@@ -13,7 +13,7 @@ use crate::library::private;
 use crate::model::{Forward, Param};
 use crate::tokens::{local, text};
 
-impl Formula<'_> {
+impl Elementwise<'_> {
     /// `apply`, `try_apply`, the builder, and the check of a backward written by hand.
     pub(super) fn calls(&self, forward: &Forward) -> TokenStream {
         let by_name = builder::expand(&self.0);

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 
-use super::Formula;
+use super::Elementwise;
 use crate::elementwise::model::{FormulaValue, Kind};
 use crate::library::private;
 use crate::model::{Derivative, Forward, Returned};
@@ -24,7 +24,7 @@ fn given_name(name: &str) -> Ident {
     local(&format!("given_{name}"))
 }
 
-impl Formula<'_> {
+impl Elementwise<'_> {
     /// The op's constants, and its formulas: a struct of the plain parameters with a number for each formula.
     pub(super) fn formulas(&self, forward: &Forward) -> TokenStream {
         let (info, pair, name) =

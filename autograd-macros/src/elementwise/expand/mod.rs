@@ -16,10 +16,10 @@ use crate::library::{import, private_path};
 use crate::model::Function;
 use crate::tokens::{is_group, is_one_of, is_punct, located, regroup, rewritten};
 
-/// The expansion of a formula.
-pub(crate) struct Formula<'a>(pub(crate) Expansion<'a>);
+/// The expansion of an elementwise op.
+pub(crate) struct Elementwise<'a>(pub(crate) Expansion<'a>);
 
-impl Formula<'_> {
+impl Elementwise<'_> {
     pub(crate) fn tokens(&self) -> TokenStream {
         let structure = self.0.layer.structure(&self.0.forward_vis(), "An elementwise op.");
         let block = self.0.layer.written(&self.0.mode, |function| self.user_function(function));
