@@ -207,28 +207,25 @@ impl Namer<'_> {
 
     /// Adds the bounds that lifetimes and type parameters behind a reference outlive it.
     fn outlive(&mut self, tokens: TokenStream, reference: &Lifetime) {
-        let mut quoted = false;
-        for tree in tokens {
+        let trees: Vec<TokenTree> = tokens.into_iter().collect();
+        for (at, tree) in trees.iter().enumerate() {
+            let quote =
+                at.checked_sub(1).map(|at| &trees[at]).filter(|tree| is_punct(Some(tree), '\''));
             match tree {
-                TokenTree::Punct(punct) => quoted = punct.as_char() == '\'',
                 TokenTree::Ident(name) => {
-                    let text = name.to_string();
-                    if quoted && text != "static" {
-                        let lifetime = Lifetime { apostrophe: name.span(), ident: name };
-                        self.outlives.push(quote!(#lifetime: #reference));
-                    } else if !quoted && (self.scope.is_type(&text) || text.starts_with("Given")) {
-                        self.outlives.push(quote!(#name: #reference));
-                    }
-                    quoted = false;
+                    let is_type = self.scope.is_type(&name.to_string());
+                    let is_bound = match quote {
+                        Some(_) => name != "static",
+                        None => is_type || name.to_string().starts_with("Given"),
+                    };
+                    let bound = is_bound.then(|| quote!(#quote #name: #reference));
+                    self.outlives.extend(bound);
                 }
-                TokenTree::Group(group) => {
-                    // Parameters and results of functions need no bound.
-                    if group.delimiter() != Delimiter::Parenthesis {
-                        self.outlive(group.stream(), reference);
-                    }
-                    quoted = false;
+                // Parameters and results of functions need no bound.
+                TokenTree::Group(group) if group.delimiter() != Delimiter::Parenthesis => {
+                    self.outlive(group.stream(), reference);
                 }
-                TokenTree::Literal(_) => quoted = false,
+                _ => {}
             }
         }
     }
