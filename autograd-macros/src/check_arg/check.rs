@@ -11,8 +11,8 @@ use crate::messages::{list, twice};
 use crate::model::{Form, Layer, Param, ParamKind, TensorInput, element, nearest};
 use crate::tokens::plain_name;
 
-/// Validates the checks of an op against its forward. `layer`: `None` if it could not be parsed.
-pub(crate) fn check(layer: Option<&Layer>, args: &Args, errors: &mut Errors) {
+/// Validates the checks of an op against its forward.
+pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     let nothing = match (args.no_grad, args.surrogate) {
         (Some(_), _) => Some(messages::no_gradient()),
         (_, Some(_)) => Some(messages::surrogate()),
@@ -22,9 +22,7 @@ pub(crate) fn check(layer: Option<&Layer>, args: &Args, errors: &mut Errors) {
         return args.checks.iter().for_each(|check| errors.at(&check.word, message.as_str()));
     }
     // A parameter of a signature with errors may seem missing.
-    if let Some(forward) = layer.and_then(|layer| layer.forward.as_ref())
-        && errors.is_empty()
-    {
+    if let Some(forward) = layer.forward.as_ref().filter(|_| errors.is_empty()) {
         args.checks.iter().for_each(|check| check.check(&forward.params, errors));
     }
 }

@@ -8,9 +8,9 @@ use syn::{Attribute, Expr, Path, Token, Visibility};
 use super::messages;
 use crate::args::crate_path;
 use crate::errors::Errors;
-use crate::fallback;
 use crate::messages::twice;
 use crate::tokens::{find_ident, plain_name};
+use crate::{fallback, layer};
 
 /// `y = (1.0 + x.exp()).ln(), dx = dy / (1.0 + (-x).exp())`
 struct Formulas {
@@ -131,7 +131,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
         }
     };
     let krate = krate.map(|path| quote!(, crate = #path));
-    super::formula(quote!(elementwise #krate), block, true)
+    layer::formula(quote!(elementwise #krate), block)
 }
 
 /// The input of this name; `None` if an input cannot have it.

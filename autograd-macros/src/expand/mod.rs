@@ -13,6 +13,7 @@ use syn::ReturnType;
 use crate::builder;
 use crate::check::calls::Uses;
 use crate::check::types::{is_bare_gradient, unsaveable, valid_attrs};
+use crate::elementwise::Elementwise;
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
 use crate::library::{import, private};
@@ -23,6 +24,9 @@ pub(crate) use pull::with_arguments;
 
 impl Expansion<'_> {
     pub(crate) fn tokens(&self) -> TokenStream {
+        if self.layer.is_formula {
+            return Elementwise(self).tokens();
+        }
         let block = self.layer.written(&self.mode, |function| self.user_function(function));
         let vis = self.forward_vis();
         let structure = self.layer.structure(&vis, "A differentiable op.");

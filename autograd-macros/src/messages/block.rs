@@ -5,6 +5,7 @@ sentences! {
 
     elementwise_of_tensors()
         "`elementwise` is for formulas of `Real<L>`, and this is an op of tensors; remove it";
+    not_asked_for() "this is a formula of `Real<L>`; write `#[py_layer(elementwise)]`";
     empty_argument() "an argument of #[py_layer] is empty; remove the comma";
     malformed_argument(attribute, takes)
         "this is no argument of {attribute}; it takes {takes}";

@@ -16,7 +16,7 @@ use crate::tokens::{local, text};
 impl Elementwise<'_> {
     /// `apply`, `try_apply`, the builder, and the check of a backward written by hand.
     pub(super) fn calls(&self, forward: &Forward) -> TokenStream {
-        let by_name = builder::expand(&self.0);
+        let by_name = builder::expand(self.0);
         let calls = self.0.calls(by_name.as_ref(), TRY_DOC, &self.try_apply_body(forward));
         let (names, builder) = by_name.map(|by_name| (by_name.names, by_name.builder)).unzip();
         let check = self.check_backward(forward);

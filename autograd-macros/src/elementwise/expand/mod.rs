@@ -17,7 +17,7 @@ use crate::model::Function;
 use crate::tokens::{is_group, is_one_of, is_punct, located, regroup, rewritten};
 
 /// The expansion of an elementwise op.
-pub(crate) struct Elementwise<'a>(pub(crate) Expansion<'a>);
+pub(crate) struct Elementwise<'a>(pub(crate) &'a Expansion<'a>);
 
 impl Elementwise<'_> {
     pub(crate) fn tokens(&self) -> TokenStream {
@@ -32,7 +32,7 @@ impl Elementwise<'_> {
                 let calls = self.calls(forward);
                 quote!(#formulas #calls)
             }
-            (Some(_), Mode::Refused) => fallback::permissive_calls(&self.0),
+            (Some(_), Mode::Refused) => fallback::permissive_calls(self.0),
             (_, Mode::Reported(reported)) => {
                 let (generics, op) = (&self.0.layer.generics, &self.0.layer.self_ty);
                 fallback::constants(&fallback::CALLS, generics, op, reported)
