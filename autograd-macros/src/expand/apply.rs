@@ -9,6 +9,7 @@ use crate::attributes::{is_for_callers, is_for_each_call, undocumented};
 use crate::builder::ByName;
 use crate::check::types::is_primitive;
 use crate::check_arg;
+use crate::elementwise::{self, Elementwise};
 use crate::expansion::Expansion;
 use crate::generics::turbofish;
 use crate::library::private;
@@ -19,17 +20,10 @@ impl Expansion<'_> {
     /// `apply`, `try_apply` and `with`.
     pub(super) fn apply(&self, by_name: Option<&ByName>) -> TokenStream {
         let Some(forward) = &self.layer.forward else { return TokenStream::new() };
-        self.calls(by_name, TRY_DOC, &self.try_apply_body(forward))
-    }
-
-    /// As [`Self::apply`], with another body.
-    pub(crate) fn calls(
-        &self,
-        by_name: Option<&ByName>,
-        try_doc: &str,
-        body: &TokenStream,
-    ) -> TokenStream {
-        let Some(forward) = &self.layer.forward else { return TokenStream::new() };
+        let (try_doc, body) = match self.layer.is_formula {
+            true => (elementwise::TRY_DOC, Elementwise(self).try_apply_body(forward)),
+            false => (TRY_DOC, self.try_apply_body(forward)),
+        };
         let p = &private();
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let (op, deprecated, keyword) = (self.op(), self.deprecated(), self.layer.keyword());

@@ -116,6 +116,14 @@ impl Expansion<'_> {
         }
         let inputs = self.layer.differentiable();
         let names: Vec<_> = inputs.iter().map(|(param, _)| &param.ident).collect();
+        if self.layer.is_formula {
+            let (p, grads) = (private(), Ident::new("Grads", Span::call_site()));
+            return Some(quote! {
+                pub struct #grads<L: #p::elementwise::Lane> {
+                    #(pub #names: #p::elementwise::Real<L>),*
+                }
+            });
+        }
         let types: Vec<_> = (0..names.len()).map(|i| format_ident!("G{i}")).collect();
         // The fields are generic: a gradient may be a tensor or an option of one.
         Some(quote! {

@@ -1,4 +1,4 @@
-//! `apply`, `try_apply`, the builder, and the check of a backward written by hand.
+//! The body of `try_apply`, and the check of a backward written by hand.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
@@ -6,7 +6,6 @@ use quote::{ToTokens, format_ident, quote};
 use super::Elementwise;
 use super::formula::Given;
 use crate::attributes::is;
-use crate::builder;
 use crate::elementwise::model::Kind;
 use crate::expansion::Mode;
 use crate::library::private;
@@ -14,15 +13,6 @@ use crate::model::{Forward, Param};
 use crate::tokens::{local, text};
 
 impl Elementwise<'_> {
-    /// `apply`, `try_apply`, the builder, and the check of a backward written by hand.
-    pub(super) fn calls(&self, forward: &Forward) -> TokenStream {
-        let by_name = builder::expand(self.0);
-        let calls = self.0.calls(by_name.as_ref(), TRY_DOC, &self.try_apply_body(forward));
-        let (names, builder) = by_name.map(|by_name| (by_name.names, by_name.builder)).unzip();
-        let check = self.check_backward(forward);
-        quote!(#calls #check #names #builder)
-    }
-
     /// The plain parameters, by value, or with `lent` before the type.
     pub(super) fn plain(&self, forward: &Forward, lent: Option<TokenStream>) -> Vec<TokenStream> {
         let plain = forward.of(Kind::Plain);
@@ -69,7 +59,7 @@ impl Elementwise<'_> {
         }
     }
 
-    pub(super) fn try_apply_body(&self, forward: &Forward) -> TokenStream {
+    pub(crate) fn try_apply_body(&self, forward: &Forward) -> TokenStream {
         let p = private();
         let pair = self.struct_name("Pair");
         let (element, name) = (self.0.layer.parameter("T"), &self.0.layer.name);
@@ -135,7 +125,14 @@ impl Elementwise<'_> {
         }}
     }
 
-    pub(super) fn check_backward(&self, forward: &Forward) -> Option<TokenStream> {
+    /// The formulas, and the check of a backward written by hand.
+    pub(crate) fn own(&self) -> Option<TokenStream> {
+        let forward = self.0.layer.forward.as_ref()?;
+        let (formulas, check) = (self.formulas(forward), self.check_backward(forward));
+        Some(quote!(#formulas #check))
+    }
+
+    fn check_backward(&self, forward: &Forward) -> Option<TokenStream> {
         self.0.layer.backward.as_ref()?;
         let p = private();
         let (op, vis) = (&self.0.layer.name, self.0.forward_vis());
@@ -157,7 +154,7 @@ impl Elementwise<'_> {
         })
     }
 
-    pub(super) fn test(&self) -> Option<TokenStream> {
+    pub(crate) fn test(&self) -> Option<TokenStream> {
         let forward =
             self.0.layer.forward.as_ref().filter(|_| matches!(self.0.mode, Mode::Full))?;
         self.0.layer.backward.as_ref()?;
@@ -191,5 +188,5 @@ impl Elementwise<'_> {
     }
 }
 
-const TRY_DOC: &str = "As `apply`, with shapes that do not fit as an error.\n\n# Errors\n\nIf the \
+pub(crate) const TRY_DOC: &str = "As `apply`, with shapes that do not fit as an error.\n\n# Errors\n\nIf the \
     inputs cannot be broadcast to one shape.";

@@ -3,7 +3,7 @@
 mod apply;
 mod formula;
 
-use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::GenericParam;
 
@@ -12,77 +12,18 @@ use crate::expand::with_arguments;
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
 use crate::generics::generated;
-use crate::library::{import, private_path};
+use crate::library::private_path;
 use crate::model::Function;
 use crate::tokens::{is_group, is_one_of, is_punct, located, regroup, rewritten};
+
+pub(crate) use apply::TRY_DOC;
 
 /// The expansion of an elementwise op.
 pub(crate) struct Elementwise<'a>(pub(crate) &'a Expansion<'a>);
 
 impl Elementwise<'_> {
-    pub(crate) fn tokens(&self) -> TokenStream {
-        let structure = self.0.layer.structure(&self.0.forward_vis(), "An elementwise op.");
-        let block = self.0.layer.written(&self.0.mode, |function| self.user_function(function));
-        let cfg = self.0.layer.cfg();
-        let types = self.0.written.map(|(_, types)| types);
-        let import = import(self.0.args.krate.as_ref());
-        let inside = match (&self.0.layer.forward, &self.0.mode) {
-            (Some(forward), Mode::Full) => {
-                let formulas = self.formulas(forward);
-                let calls = self.calls(forward);
-                quote!(#formulas #calls)
-            }
-            (Some(_), Mode::Refused) => fallback::permissive_calls(self.0),
-            (_, Mode::Reported(reported)) => {
-                let (generics, op) = (&self.0.layer.generics, &self.0.layer.self_ty);
-                fallback::constants(&fallback::CALLS, generics, op, reported)
-            }
-            (None, _) => TokenStream::new(),
-        };
-        let test = self.test();
-        // Only this block sees the struct of the gradients.
-        let block = match self.grads() {
-            None => block,
-            Some(grads) => quote! {
-                #(#cfg)*
-                const _: () = {
-                    #grads
-                    #block
-                };
-            },
-        };
-        quote! {
-            #structure
-            #block
-            #(#cfg)*
-            #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
-            const _: () = {
-                #import
-                #types
-                #inside
-            };
-            #test
-        }
-    }
-
-    /// `Grads`, if backward returns it: a field for each differentiable input.
-    fn grads(&self) -> Option<TokenStream> {
-        self.0.layer.backward.as_ref().filter(|of| of.returns.by_name().is_some())?;
-        if let Mode::Reported(reported) = &self.0.mode {
-            return Some(fallback::grads(reported));
-        }
-        let path = private_path(self.0.args.krate.as_ref());
-        let fields = self.0.layer.differentiable().into_iter().map(|(param, _)| &param.ident);
-        let grads = Ident::new("Grads", Span::call_site());
-        Some(quote! {
-            pub struct #grads<L: #path::elementwise::Lane> {
-                #(pub #fields: #path::elementwise::Real<L>),*
-            }
-        })
-    }
-
     /// The user's function: always inlined into the loops, and made generic if the user left that out.
-    fn user_function(&self, function: &Function) -> TokenStream {
+    pub(crate) fn user_function(&self, function: &Function) -> TokenStream {
         if let Mode::Reported(reported) = &self.0.mode {
             return fallback::with_error_types(reported, &self.with_lane(function));
         }
