@@ -11,7 +11,7 @@ use crate::generics::{argument, generated, is_lifetime, parameter_name};
 use crate::library::private;
 use crate::model::{Forward, Layer, Param, bare, is_named, last_segment, type_arguments};
 use crate::tokens::{
-    anonymous, find, is_one_of, is_punct, located, mentions, plain_name, rewrite, whole_span,
+    Trees, anonymous, is_one_of, is_punct, located, mentions, plain_name, rewrite, whole_span,
     with_lifetimes,
 };
 
@@ -20,8 +20,8 @@ pub(crate) struct Scope<'a> {
     layer: &'a Layer,
     forward: &'a Forward,
     generics: Vec<&'a GenericParam>,
-    /// Cache of the lifetimes that the user wrote anywhere.
-    taken: OnceCell<Vec<String>>,
+    /// Cache of the trees of the generics and of the signature.
+    written: OnceCell<Trees>,
 }
 
 pub(crate) struct Named {
@@ -40,24 +40,20 @@ impl<'a> Scope<'a> {
         let own = &forward.function.sig.generics.params;
         let mut generics: Vec<_> = layer.generics.params.iter().chain(own).collect();
         generics.sort_by_key(|param| !is_lifetime(param));
-        Self { layer, forward, generics, taken: OnceCell::new() }
+        Self { layer, forward, generics, written: OnceCell::new() }
     }
 
+    /// Whether the user wrote a lifetime of this name anywhere.
     fn is_taken(&self, lifetime: &str) -> bool {
-        let taken = self.taken.get_or_init(|| {
-            let (op, sig) = (&self.layer.generics, &self.forward.function.sig);
-            let mut taken = Vec::new();
-            find(quote!(#op #sig), &mut |trees, at| {
-                if let [quote, TokenTree::Ident(name), ..] = &trees[at..]
-                    && is_punct(Some(quote), '\'')
-                {
-                    taken.push(format!("'{name}"));
-                }
-                None::<()>
-            });
-            taken
-        });
-        taken.iter().any(|taken| taken == lifetime)
+        let (op, sig) = (&self.layer.generics, &self.forward.function.sig);
+        let written = self.written.get_or_init(|| Trees::new(quote!(#op #sig)));
+        let is = |trees: &[TokenTree], at: usize| match &trees[at..] {
+            [quote, TokenTree::Ident(name), ..] => {
+                (is_punct(Some(quote), '\'') && *name == lifetime[1..]).then_some(())
+            }
+            _ => None,
+        };
+        written.find(&mut { is }).is_some()
     }
 
     /// Names the anonymous parts of a parameter's type. `hidden`: also its hidden lifetimes, by an alias.

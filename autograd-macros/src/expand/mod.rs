@@ -26,7 +26,7 @@ impl Expansion<'_> {
     pub(crate) fn tokens(&self) -> TokenStream {
         let block = self.layer.written(&self.mode, |function| self.user_function(function));
         let vis = self.forward_vis();
-        let formula = self.layer.is_formula.then(|| Elementwise(self));
+        let formula = self.layer.is_formula.then_some(Elementwise(self));
         let doc = if formula.is_some() { "An elementwise op." } else { "A differentiable op." };
         let structure = self.layer.structure(&vis, doc);
         let key = self.key();

@@ -1,4 +1,4 @@
-//! From the model to code: the user's block, the struct, the two formulas, `apply`, the builder.
+//! What is special in the expansion of an elementwise op: the functions of the block, the formulas, `try_apply`.
 
 mod apply;
 mod formula;
