@@ -47,9 +47,7 @@ pub use saved::{CanSave, CannotSave, Choose, Chosen, IntoSaved, Pack, Saved, Unp
 #[cfg(all(feature = "verify", feature = "linalg"))]
 pub(crate) use verify::Unverified;
 #[cfg(feature = "verify")]
-pub use verify::{
-    Again, NotReused, NotTaken, Reused, Taken, VerifyScope, verify, verify_layers, verifying,
-};
+pub use verify::{Again, NotReused, Reused, VerifyScope, verify, verify_layers, verifying};
 
 #[doc = include_str!("manual.md")]
 pub use autograd_macros::py_layer;

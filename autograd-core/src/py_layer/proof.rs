@@ -11,6 +11,8 @@ use super::backward::{GradFor, Gradient, RawBackward};
 use super::forward_mode::{Dual, JvpForm, RawJvp, TangentFor};
 use super::inputs::{DifferentiableInput, TensorInput};
 use super::outputs::{Fallible, TensorOutput, Visitor, stand_in};
+#[cfg(feature = "verify")]
+use super::verify::Again;
 use crate::error::Result;
 use crate::graph::{Element, Tensor};
 use crate::ops::Float;
@@ -149,6 +151,18 @@ pub trait Unknown {
         stand_in()
     }
     fn give_tangent<O: ?Sized, G>(_: &RawJvp<'_>, _: usize, _: G) -> Result<()> {
+        stand_in()
+    }
+    #[cfg(feature = "verify")]
+    fn again_one<P>(_: &Again, _: usize) -> P {
+        stand_in()
+    }
+    #[cfg(feature = "verify")]
+    fn again_optional<P>(_: &Again, _: usize) -> Option<P> {
+        stand_in()
+    }
+    #[cfg(feature = "verify")]
+    fn again_list<P>(_: &Again, _: usize) -> Vec<P> {
         stand_in()
     }
 }

@@ -8,7 +8,8 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use super::Layer;
 use super::environment;
 use super::inputs::{Facts, Info, TensorInput, tensors};
-use super::outputs::{Visitor, stand_in};
+use super::outputs::Visitor;
+use super::proof::Known;
 use crate::error::{Error, Result};
 use crate::gradcheck::{self, Subject};
 use crate::graph::{AnyTensor, Element, Tensor, has_observers, is_grad_enabled};
@@ -124,53 +125,21 @@ pub fn verifying() -> bool {
 #[doc(hidden)]
 pub struct Again(Vec<Vec<AnyTensor>>);
 
-/// A tensor input of a repeated call: methods are inherent for tensors, else [`NotTaken`]'s.
-#[doc(hidden)]
-pub struct Taken<T: ?Sized>(PhantomData<fn() -> *const T>);
-
-impl<T: ?Sized> Taken<T> {
-    #[must_use]
-    pub const fn new() -> Self {
-        Self(PhantomData)
-    }
-}
-
-impl<T: ?Sized> Default for Taken<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<T: Element> Taken<Tensor<T>> {
-    pub fn one(&self, again: &Again, group: usize) -> Tensor<T> {
-        self.optional(again, group).unwrap_or_else(|| unreachable!("an input is a tensor"))
+impl<T: Element> Known<Tensor<T>> {
+    /// A tensor input of a repeated call.
+    pub fn again_one(again: &Again, group: usize) -> Tensor<T> {
+        Self::again_optional(again, group).unwrap_or_else(|| unreachable!("an input is a tensor"))
     }
 
-    pub fn optional(&self, again: &Again, group: usize) -> Option<Tensor<T>> {
-        self.list(again, group).pop()
+    pub fn again_optional(again: &Again, group: usize) -> Option<Tensor<T>> {
+        Self::again_list(again, group).pop()
     }
 
-    pub fn list(&self, again: &Again, group: usize) -> Vec<Tensor<T>> {
+    pub fn again_list(again: &Again, group: usize) -> Vec<Tensor<T>> {
         let tensors = again.0.get(group).into_iter().flatten();
         tensors.filter_map(AnyTensor::downcast_ref).cloned().collect()
     }
 }
-
-/// The methods of types that are not tensors, which were reported: they return forward's parameter type.
-#[doc(hidden)]
-pub trait NotTaken {
-    fn one<P>(&self, _: &Again, _: usize) -> P {
-        stand_in()
-    }
-    fn optional<P>(&self, _: &Again, _: usize) -> Option<P> {
-        stand_in()
-    }
-    fn list<P>(&self, _: &Again, _: usize) -> Vec<P> {
-        stand_in()
-    }
-}
-
-impl<T: ?Sized> NotTaken for Taken<T> {}
 
 /// A plain argument of a repeated call: the method is inherent with `Clone`, else [`NotReused`]'s.
 #[doc(hidden)]

@@ -6,15 +6,13 @@
 mod check;
 mod expand;
 mod messages;
-mod model;
 mod parse;
 
 use crate::model::{TensorInput, element};
 
 pub(crate) use check::check;
 pub(crate) use expand::{list, tests};
-pub(crate) use model::Check;
-pub(crate) use parse::parse;
+pub(crate) use parse::{Check, parse};
 
 /// Whether a tensor needs a range, since sensible random values cannot be guessed.
 fn needs_range(tensor: &TensorInput) -> bool {

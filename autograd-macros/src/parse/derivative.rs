@@ -1,6 +1,5 @@
 //! Backward and `jvp`, whose parameters follow from forward.
 
-use proc_macro2::Ident;
 use syn::{GenericArgument, PathArguments, Type};
 
 use super::context::{BACKWARD_CONTEXT, JVP_CONTEXT, take_context};
@@ -15,36 +14,16 @@ use crate::tokens::text;
 pub(super) fn derivative(function: &Function, op: &str, errors: &mut Errors) -> Derivative {
     let name = function.sig.ident.to_string();
     let written = if name == "backward" { BACKWARD_CONTEXT } else { JVP_CONTEXT };
-    let (context, params) = context_and_params(function, &name, written, op, errors);
-    let returns = returned(&function.sig.output);
-    Derivative { function: function.clone(), context, params, returns }
-}
-
-fn lifetime_of(ty: &Type) -> Option<&syn::Lifetime> {
-    match bare(argument_of(ty, "Option").unwrap_or(ty)) {
-        Type::Reference(reference) => reference.lifetime.as_ref(),
-        _ => None,
-    }
-}
-
-/// The context and the parameters of backward or `jvp`.
-fn context_and_params(
-    function: &Function,
-    name: &str,
-    written: &str,
-    op: &str,
-    errors: &mut Errors,
-) -> (Option<Ident>, Vec<GradientParam>) {
     let sig = &function.sig;
     let own =
         sig.generics.params.iter().any(|param| !matches!(param, syn::GenericParam::Lifetime(_)));
     if own {
-        errors.at(&sig.generics, messages::generic_derivative(name));
+        errors.at(&sig.generics, messages::generic_derivative(&name));
     }
     if !own && let Some(clause) = &sig.generics.where_clause {
-        errors.at(clause, messages::derivative_where(name));
+        errors.at(clause, messages::derivative_where(&name));
     }
-    let mut raw = parameters(function, &messages::receiver(name, written), errors);
+    let mut raw = parameters(function, &messages::receiver(&name, written), errors);
     for param in &raw {
         let own = |lifetime: &str| {
             sig.generics.lifetimes().any(|own| own.lifetime.to_string() == lifetime)
@@ -53,10 +32,10 @@ fn context_and_params(
             && lifetime.ident != "_"
             && !own(&lifetime.to_string())
         {
-            errors.at(lifetime, messages::lent(name, &lifetime.to_string()));
+            errors.at(lifetime, messages::lent(&name, &lifetime.to_string()));
         }
     }
-    let context = take_context(&mut raw, sig, name, op, errors);
+    let context = take_context(&mut raw, sig, &name, op, errors);
     let params = raw
         .into_iter()
         .map(|param| {
@@ -66,16 +45,26 @@ fn context_and_params(
                 } else if is_cfg(attr) {
                     errors.at(attr, messages::cfg_inside("a parameter"));
                 } else if !is_lint(attr) && !is_doc(attr) {
-                    errors.at(attr, messages::unknown_attribute(&text(attr.path()), false));
+                    errors.at(attr, messages::unknown_attribute(&text(attr.path()), None));
                 }
             }
             if let Type::ImplTrait(ty) = bare(&param.ty) {
-                errors.at(ty, messages::derivative_impl_trait(name));
+                let is_gradient = name == "backward";
+                let what = if is_gradient { "a gradient" } else { "an input or a tangent" };
+                errors.at(ty, messages::derivative_impl_trait(what));
             }
             GradientParam { name: pattern_name(&param.pat), ty: *param.ty }
         })
         .collect();
-    (context, params)
+    let returns = returned(&sig.output);
+    Derivative { function: function.clone(), context, params, returns }
+}
+
+fn lifetime_of(ty: &Type) -> Option<&syn::Lifetime> {
+    match bare(argument_of(ty, "Option").unwrap_or(ty)) {
+        Type::Reference(reference) => reference.lifetime.as_ref(),
+        _ => None,
+    }
 }
 
 /// Reports and removes arguments of `Grads`, which has none in user code.
