@@ -166,8 +166,7 @@ tuples! {
     (A 0 B 1 C 2 D 3)
 }
 
-/// Starts a thread that makes batches. A function pointer, so that only [`DataLoader::in_background`]
-/// requires data that can be shared between threads.
+/// Starts a thread that makes batches; a pointer, as only [`DataLoader::in_background`] needs `Send` data.
 type Start<D> = fn(Arc<D>, Order) -> Receiver<Result<<D as Dataset>::Batch>>;
 
 /// Makes batches of a [`Dataset`]; see the [module](self).
@@ -265,7 +264,6 @@ impl<D: Dataset> fmt::Debug for DataLoader<D> {
     }
 }
 
-/// The items of each batch.
 type Order = std::vec::IntoIter<Vec<usize>>;
 
 /// Makes batches on a thread, which waits until each is received, and ends when the receiver is dropped.

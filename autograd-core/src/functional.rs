@@ -203,7 +203,6 @@ pub fn hvp<T: Float>(
     Ok(or_zeros(product, x))
 }
 
-/// A closure's value at its inputs, recorded.
 struct Point<T: Float> {
     /// The substitutes for the inputs that the closure was called on.
     inputs: Vec<Tensor<T>>,
@@ -242,7 +241,6 @@ impl<T: Float> Point<T> {
         if self.record { self.y.clone() } else { self.y.alias() }
     }
 
-    /// The product of a cotangent with the derivatives of `y`.
     fn pull(
         &self,
         y: &Tensor<T>,
@@ -261,7 +259,6 @@ impl<T: Float> Point<T> {
         grad_with(&[y], &self.inputs.iter().collect::<Vec<_>>(), options)
     }
 
-    /// The slope of the value by backward alone.
     fn slope_by_two_backwards(&self, tangents: &[Tensor<T>]) -> Result<Option<Tensor<T>>> {
         // The product with a cotangent is linear in the cotangent, and its transpose gives the slope. The
         // cotangent is not 0, for which an infinite derivative would give NaN.

@@ -244,7 +244,6 @@ fn to_rows(matrix: &DMatrix<f64>) -> Vec<f64> {
     matrix.transpose().as_slice().to_vec()
 }
 
-/// Returns the lengths of the axes before the last two.
 fn stack<T: Float>(x: &Tensor<T>) -> &[usize] {
     &x.shape()[..x.ndim() - 2]
 }

@@ -284,7 +284,6 @@ impl<'a> Case<'a> {
         At(all.collect())
     }
 
-    /// The outputs of a call that are checked.
     fn call(
         &self,
         f: &impl Fn(&At) -> Vec<AnyTensor>,

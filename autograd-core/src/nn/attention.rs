@@ -211,7 +211,6 @@ struct OfScores<T: Float> {
 }
 
 impl<T: Float> OfScores<T> {
-    /// Adds a mask of this shape.
     fn push(&mut self, mask: &AnyTensor, shape: &[usize]) {
         if let AnyTensor::Bool(mask) = mask {
             return self.hidden.push(mask.reshape(shape));
@@ -248,7 +247,6 @@ impl<'a> AttentionMasks<'a> {
         pub fn padding(mask: &'a dyn AttentionMask).into();
     }
 
-    /// Returns the masks for scores `[n, heads, queries, keys]`.
     fn over_heads<T: Float>(
         self,
         op: &'static str,

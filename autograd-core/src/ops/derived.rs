@@ -23,27 +23,6 @@ impl<F: Lanewise<2, 0, 1>> Lanewise<3, 0, 2> for Derived<F> {
     }
 }
 
-/// As [`Derived`], for `a` and a number: the gradient of `a`.
-struct DerivedWith<F>(F, f64);
-
-impl<F: Lanewise<2, 0, 1>> Lanewise<2, 0, 1> for DerivedWith<F> {
-    #[inline(always)]
-    fn call<L: Lane>(&self, [a, dy]: [Real<L>; 2], _: [Mask<L>; 0]) -> [Real<L>; 1] {
-        let result = self.0.call::<Dual<L>>([Real::moving(a, 1.0), Real::from(self.1)], []);
-        [pulled(&result, &[dy])]
-    }
-}
-
-/// Describes a function whose backward reads both operands.
-const fn info(name: &'static str, reduction: Reduction) -> Info {
-    Info::new(name, &["x", "other"], &[true, true], [&[0, 1], &[]], reduction)
-}
-
-/// As [`info`], for one operand.
-const fn info_of_one(name: &'static str) -> Info {
-    Info::new(name, &["x"], &[true], [&[0], &[]], Reduction::None)
-}
-
 /// An op of two numbers with one result. Its backward has `GIVEN` inputs and `GRADIENTS` results.
 type PairOf<F, B, const GIVEN: usize, const GRADIENTS: usize> =
     Pair<Compiled<F, 2, 0, 1>, Compiled<B, GIVEN, 0, GRADIENTS>, Program>;
@@ -57,7 +36,13 @@ macro_rules! functions {
                 pub(super) static OP: PairOf<$name, Derived<$name>, 3, 2> =
                     Pair::new(&INFO, Compiled($name), Compiled(Derived($name)), None);
 
-                static INFO: Info = info(stringify!($method), Reduction::None);
+                static INFO: Info = Info::new(
+                    stringify!($method),
+                    &["x", "other"],
+                    &[true, true],
+                    [&[0, 1], &[]],
+                    Reduction::None,
+                );
             }
         )*
 
@@ -80,60 +65,34 @@ functions! {
     minimum Minimum;
 }
 
-/// The op for the maximum or minimum of a tensor and a number. At a tie, the tensor gets the gradient.
-pub(super) fn bound<T: Float>(op: Binary, number: T) -> Handle<T> {
-    static MAXIMUM: Info = info_of_one("maximum");
-    static MINIMUM: Info = info_of_one("minimum");
-    let number = number.into_f64();
-    match op {
-        Binary::Maximum => {
-            with_number(&MAXIMUM, With(Maximum, number), DerivedWith(Maximum, number))
-        }
-        _ => with_number(&MINIMUM, With(Minimum, number), DerivedWith(Minimum, number)),
-    }
-}
-
-/// A function with a number as its right operand.
-struct With<F>(F, f64);
-
-impl<F: Lanewise<2, 0, 1>> Lanewise<1, 0, 1> for With<F> {
-    #[inline(always)]
-    fn call<L: Lane>(&self, [a]: [Real<L>; 1], _: [Mask<L>; 0]) -> [Real<L>; 1] {
-        self.0.call([a, Real::from(self.1)], [])
-    }
-}
-
-/// Creates an op of one tensor. Each call creates it anew, because a number is part of its formulas.
-fn with_number<T: Float>(
-    info: &'static Info,
-    forward: impl Lanewise<1, 0, 1> + 'static,
-    backward: impl Lanewise<2, 0, 1> + 'static,
-) -> Handle<T> {
-    /// No derivative for a check of backward.
-    const NO_OTHER: Option<Program> = None;
-    Handle::Shared(Arc::new(Pair::new(info, Compiled(forward), Compiled(backward), NO_OTHER)))
-}
-
-/// Activations: `x` above 0, elsewhere a function of `x` and a number, with its slope.
-macro_rules! activations {
-    ($($name:ident |$x:ident, $number:ident| $below:expr, $slope:expr;)*) => {$(
+/// Functions of a tensor and a number. Each call creates the op, as the number is part of its formulas.
+macro_rules! with_number {
+    ($($name:ident |$x:ident, $number:ident, $dy:ident| $y:expr, $dx:expr;)*) => {$(
         pub(super) fn $name<T: Float>(number: f64) -> Handle<T> {
             formulas! {
-                Forward($number) |$x| [$x.gt(0.0).select($x, $below)];
-                Backward($number) |$x, dy| [$x.gt(0.0).select(dy, $slope * dy)];
+                Forward($number) |$x| [$y];
+                Backward($number) |$x, $dy| [$dx];
             }
 
-            static INFO: Info = info_of_one(stringify!($name));
-            with_number(&INFO, Forward(number), Backward(number))
+            static INFO: Info =
+                Info::new(stringify!($name), &["x"], &[true], [&[0], &[]], Reduction::None);
+            /// No derivative for a check of backward.
+            const NO_OTHER: Option<Program> = None;
+            let (forward, backward) = (Compiled(Forward(number)), Compiled(Backward(number)));
+            Handle::Shared(Arc::new(Pair::new(&INFO, forward, backward, NO_OTHER)))
         }
     )*};
 }
 
-activations! {
-    leaky_relu |x, slope| x * slope, slope;
+with_number! {
+    leaky_relu |x, slope, dy| x.gt(0.0).select(x, x * slope), x.gt(0.0).select(dy, slope * dy);
     // The exponential's argument is limited, so that a value that is not selected stays finite. The
     // slope is not computed from the function, which is near -1 where the slope is near 0.
-    elu |x, alpha| x.min(0.0).exp_m1() * alpha, x.min(0.0).exp() * alpha;
+    elu |x, alpha, dy| x.gt(0.0).select(x, x.min(0.0).exp_m1() * alpha),
+        x.gt(0.0).select(dy, x.min(0.0).exp() * alpha * dy);
+    // At a tie, the tensor gets the gradient, and so does NaN.
+    maximum |x, bound, dy| x.max(bound), x.lt(bound).select(0.0, dy);
+    minimum |x, bound, dy| x.min(bound), x.gt(bound).select(0.0, dy);
 }
 
 /// Returns dropout of `x` by the drawn factors as an op: 0 where the factor is 0, even if `x` is not finite.

@@ -39,7 +39,6 @@ fn labels(equation: &str, term: &str, axes: usize) -> Result<Labels> {
     Ok(before.chars().chain(between).chain(after.chars()).collect())
 }
 
-/// A tensor and the labels of its axes.
 struct Term {
     tensor: AnyTensor,
     labels: Labels,
@@ -90,7 +89,6 @@ impl Term {
         Ok(())
     }
 
-    /// Sums along the axes that are not needed.
     fn sum(&mut self, needed: impl Fn(char) -> bool, at: Caller) -> Result<()> {
         let gone: Vec<usize> =
             (0..self.labels.len()).filter(|&axis| !needed(self.labels[axis])).collect();
@@ -102,7 +100,6 @@ impl Term {
         Ok(())
     }
 
-    /// Returns the tensor with its axes in the order of `labels`.
     fn ordered(mut self, labels: &[char], at: Caller) -> Result<AnyTensor> {
         let order: Vec<usize> = labels.iter().map(|&label| self.place(label)).collect();
         self.permute(&order, at)?;

@@ -17,7 +17,6 @@ use crate::array::{DType, Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
 use crate::graph::{AnyTensor, Element, Rule, Saved, Tensor, finish, unrecorded};
 
-/// Number of indices checked at once.
 const CHECKED_AT_ONCE: usize = 256;
 
 /// Returns an error for the first index outside an axis of length `len`.
@@ -253,7 +252,6 @@ impl Picks {
     }
 }
 
-/// Picks elements by an index. Its rule adds the gradients back.
 pub(super) fn select<T: Numeric>(
     picks: Picks,
     x: &Tensor<T>,
@@ -310,7 +308,6 @@ fn taken<T: Numeric>(
     }
 }
 
-/// Returns `x` with `source` added to the elements that an index picks.
 fn summed<T: Numeric>(
     picks: Picks,
     x: &Tensor<T>,

@@ -281,7 +281,6 @@ fn put_part<T: Numeric>(
     Ok(put.reshape(x.shape_owned()))
 }
 
-/// Returns the part of a tensor that an index of `op` selects.
 #[track_caller]
 fn part<T: Element>(op: &'static str, x: &Tensor<T>, items: Vec<Item>) -> Result<Tensor<T>> {
     let rank = x.ndim();

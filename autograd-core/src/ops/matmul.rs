@@ -154,8 +154,7 @@ fn pull<T: Float>(
     Ok([da.map(|da| like(da, of_a, [1, of_a[0]])), db.map(|db| like(db, of_b, [of_b[0], 1]))])
 }
 
-/// Returns the product of two matrices, each transposed if `transposed` says so, without views of
-/// them. `None` if ops are recorded or traced, and if an operand is not a matrix.
+/// Returns the product of two matrices; `None` if ops are recorded or traced, or an operand is no matrix.
 pub(super) fn unrecorded_product<T: Float>(
     [a, b]: [&Tensor<T>; 2],
     transposed: [bool; 2],

@@ -133,8 +133,7 @@ impl<T: Element> Input<'_, T> {
         }
     }
 
-    /// Returns the edge of the operand's gradient. The edge of a temporary that backward does not keep
-    /// is moved out, because only the op holds the temporary.
+    /// Returns the edge of the gradient, moved out of a temporary that backward does not keep.
     #[inline(always)]
     pub(crate) fn edge(&mut self, kept: bool) -> Edge {
         match self {
@@ -160,7 +159,6 @@ impl<T: Element> Input<'_, T> {
     }
 }
 
-/// Adds the parts of a tangent.
 pub(crate) fn add_parts<T: Float>(a: Option<Tensor<T>>, b: Option<Tensor<T>>) -> Option<Tensor<T>> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a + b),
@@ -168,7 +166,6 @@ pub(crate) fn add_parts<T: Float>(a: Option<Tensor<T>>, b: Option<Tensor<T>>) ->
     }
 }
 
-/// Returns the value of a fallible op, or panics with its error.
 #[track_caller]
 pub(crate) fn expect<T, E: Into<Error>>(result: Result<T, E>) -> T {
     match result {
@@ -289,7 +286,6 @@ pub(crate) trait Totals: Storable {
     fn sum(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
     /// Multiplies along sorted `axes`, which stay with length 1.
     fn prod(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
-    /// Returns the running sums along an axis, counted from its end if `from_end`.
     fn running(
         op: &'static str,
         x: Value<Self>,

@@ -18,7 +18,6 @@ use crate::formula::Operand;
 use crate::graph::{Element, Rule, Saved, SavedReader, Tensor, finish, unrecorded};
 
 family! {
-    /// Reductions along axes, or along all axes if none is given.
     REDUCTIONS of Reduce::ALL => OpDef {
         family: "reduce",
         attrs: &[("axes", Type::Ints), ("keep", Type::Flag)],
@@ -210,29 +209,16 @@ pub(super) fn without(shape: &[usize], axes: &[usize]) -> Shape {
 fn product_of_others<T: Float>(x: &Tensor<T>, axes: &[usize]) -> Result<Tensor<T>> {
     let (flat, order) = grouped(x, axes);
     let n = group(x.shape(), axes);
-    let one = || {
-        let mut unit = flat.shape_owned();
-        unit[order.len() - axes.len()] = 1;
-        Tensor::ones(unit)
+    // The products of the elements before each.
+    let before = |x: &Tensor<T>| {
+        let mut one = x.shape_owned();
+        one[order.len() - axes.len()] = n.min(1);
+        let products = x.narrow(-1, 0, n.saturating_sub(1)).cumprod(-1);
+        Tensor::try_concat(&[&Tensor::ones(one), &products], -1)
     };
-    let parts: Vec<Tensor<T>> = (0..n).map(|i| flat.narrow(-1, i, 1)).collect();
-    // First the product of the parts before each part, then multiplied by that of the parts after it.
-    let (mut others, mut product) = (Vec::with_capacity(n), one());
-    for part in &parts {
-        others.push(product.clone());
-        product = &product * part;
-    }
-    product = one();
-    for i in (0..n).rev() {
-        others[i] = &others[i] * &product;
-        product = &product * &parts[i];
-    }
-    let joined = match others.is_empty() {
-        true => flat,
-        false => Tensor::try_concat(&others.iter().collect::<Vec<_>>(), -1)?,
-    };
+    let others = before(&flat)? * before(&flat.flip(-1))?.flip(-1);
     let lengths: Shape = order.iter().map(|&axis| x.shape()[axis]).collect();
-    joined.try_reshape(lengths)?.try_permute(&inverse(&order))
+    others.try_reshape(lengths)?.try_permute(&inverse(&order))
 }
 
 macro_rules! reductions {
@@ -387,6 +373,17 @@ impl<T: Element> Tensor<T> {
     ) -> Tensor<V> {
         let shape = expect(broadcast(op, self.shape(), other.shape()));
         Tensor::new(convert_zip(&shape, &self.read(), &other.read(), f))
+    }
+
+    /// Creates a value of this shape that `write` computes from the elements in row-major order.
+    pub(super) fn row_major<U: Element>(
+        &self,
+        shape: Shape,
+        write: impl FnOnce(&[T], &mut [U]),
+    ) -> Value<U> {
+        let x = self.read();
+        let x = x.contiguous();
+        Value::written(shape, |out| write(x.as_slice().unwrap_or(&[]), out))
     }
 }
 

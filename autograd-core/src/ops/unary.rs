@@ -37,14 +37,12 @@ macro_rules! formula {
     };
 }
 
-/// Defines the ops. An op saves what its rule names.
 macro_rules! unary_ops {
     ($(
         $(#[$doc:meta])*
         $method:ident $variant:ident $formula:tt, $rule:tt;
     )*) => {
         impl Unary {
-            /// Returns the elementwise op of this function.
             pub(super) fn op<T: Float>(self) -> &'static dyn Op<T> {
                 match self { $(Self::$variant => &$method::OP),* }
             }
@@ -91,7 +89,6 @@ impl<T: Float> Tensor<T> {
 }
 
 family! {
-    /// Elementwise functions: all of eager mode.
     FUNCTIONS of Unary::ALL => OpDef {
         family: "unary",
         infer: same_float,

@@ -7,7 +7,6 @@ use crate::graph::{AnyTensor, Tensor, no_grad};
 use crate::nn::{Module, distinct_parameters};
 use crate::ops::Float;
 
-/// Runs a function on each gradient, for either element type.
 macro_rules! for_each_gradient {
     ($parameters:expr, $tensor:ident => $body:expr) => {
         for (_, parameter) in $parameters {

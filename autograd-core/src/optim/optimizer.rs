@@ -18,7 +18,6 @@ pub struct Optimizer<R: Rule> {
     slots: Vec<Slot>,
 }
 
-/// A parameter and the state of its rule.
 #[derive(Debug)]
 struct Slot {
     name: String,
@@ -172,7 +171,6 @@ fn count(from: &StateDict, name: &str) -> Option<i64> {
 }
 
 impl Slot {
-    /// Returns an error if the parameter cannot be updated.
     fn check(&self, rule: &dyn Update) -> Result<()> {
         let (op, name) = (rule.name(), &self.name);
         if !for_any!(&self.tensor, tensor => tensor.is_leaf()) {

@@ -152,8 +152,7 @@ impl<'a, T: Float> Step<'a, T> {
 #[derive(Clone, Copy)]
 pub struct Erased<'a> {
     pub(super) rule: &'a dyn Update,
-    /// Whether the rule runs on the parameters themselves, while they are locked. Such a rule does not
-    /// panic and calls no user code.
+    /// Whether it runs on the locked parameters themselves. It then does not panic and calls no user code.
     pub(super) in_place: bool,
 }
 
@@ -163,7 +162,6 @@ impl std::fmt::Debug for Erased<'_> {
     }
 }
 
-/// [`Rule`] without its generic method.
 pub(super) trait Update {
     fn name(&self) -> &'static str;
     fn counts(&self) -> bool;

@@ -12,7 +12,6 @@ use crate::ops::names::{all_functions, joined_functions};
 use crate::ops::table::attr::Attr;
 use crate::ops::{Binary, Comparison, Reduce, Unary};
 
-/// Methods of variables for elementwise functions, from their table.
 macro_rules! unary {
     ($($(#[$doc:meta])* $method:ident $op:ident $formula:tt, $rule:tt;)*) => {
         /// # Functions of each element

@@ -101,12 +101,10 @@ fn fill_like(value: f64) -> Kind {
     Kind::of(&table::FILL_LIKE, [Attr::Number(value)])
 }
 
-/// The gradient of a variable on which nothing depends.
 pub(super) fn zeros_like(graph: &mut Graph, var: VarId, place: &Place) -> Result<VarId> {
     Ok(graph.push(fill_like(0.0), &[var], Phase::Backward, place)?[0])
 }
 
-/// Appends the gradients of a loss with respect to all parameters that want one.
 pub(super) fn parameter_gradients(
     graph: &mut Graph,
     loss: VarId,
@@ -124,10 +122,8 @@ pub(super) fn parameter_gradients(
     Ok(pairs.filter_map(|(parameter, grad)| Some((parameter, grad?))).collect())
 }
 
-/// The contributions to each variable's gradient so far.
 type Contributions = HashMap<VarId, Vec<VarId>>;
 
-/// Appends the gradients of `from` with respect to `of`.
 pub(super) fn append(
     graph: &mut Graph,
     from: &[(VarId, Option<VarId>)],
@@ -179,7 +175,6 @@ pub(super) fn append(
     of.iter().map(|&var| total(graph, &mut pending, var, &site.place)).collect()
 }
 
-/// Positions of the inputs whose gradients are needed.
 fn wanted(op: &Op, graph: &Graph, needed: &[bool]) -> Vec<usize> {
     let of_outputs = match &op.kind {
         Kind::Op(of) if of.def.gradient == Gradient::None => return Vec::new(),
@@ -215,7 +210,6 @@ fn total(
     Ok(parts.first().copied())
 }
 
-/// Adds the operators for an operator's gradients.
 fn gradient(
     graph: &mut Graph,
     id: OpId,

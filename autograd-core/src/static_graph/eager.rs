@@ -199,8 +199,7 @@ pub(super) fn on_examples(
     GradMode::of(recorded, || noted(given, || call(function, inputs)))
 }
 
-/// Runs eager code and records its ops. A panic is an error, and so is a read of numbers that depend on
-/// `given`.
+/// Runs eager code and notes its ops. A panic, or a read that depends on `given`, is an error.
 pub(super) fn noted<R>(
     given: Vec<AnyTensor>,
     run: impl FnOnce() -> Computed<R>,

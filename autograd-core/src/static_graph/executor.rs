@@ -220,7 +220,6 @@ thread_local! {
     static STEPS: RefCell<Vec<*const Scope>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A run that changes kept values.
 struct Step<'a>(#[allow(dead_code, reason = "held until the drop")] MutexGuard<'a, ()>);
 
 impl Drop for Step<'_> {

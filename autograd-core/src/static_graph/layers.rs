@@ -226,7 +226,6 @@ impl Program {
     }
 }
 
-/// The attributes of a reduction over all axes.
 fn over_all() -> [Attr; 2] {
     [Attr::Ints(Vec::new()), Attr::Flag(false)]
 }

@@ -155,8 +155,7 @@ fn minimize(rule: Rule, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
     Ok(pairs.into_iter().map(variables).collect())
 }
 
-/// A parameter that wants a gradient and has none, and the py_func without a backward function between the
-/// parameter and the loss.
+/// A parameter without a gradient, and the py_func without a backward function between it and the loss.
 fn stopped<'g>(
     graph: &'g Graph,
     loss: VarId,

@@ -107,7 +107,6 @@ impl Program {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The position of a variable, if it is one of this program.
     pub(super) fn own(&self, site: &Site<'_>, variable: &Variable) -> Result<VarId> {
         if self.is(&variable.program) {
             return Ok(variable.id);
@@ -123,7 +122,6 @@ impl Program {
         variables.into_iter().map(|variable| self.own(site, variable)).collect()
     }
 
-    /// Adds an operator of the table, and returns its only output.
     #[track_caller]
     pub(super) fn one<const N: usize>(
         &self,
@@ -138,8 +136,7 @@ impl Program {
         Ok(self.variable(outputs[0]))
     }
 
-    /// The plan for a set of fetched variables, made once for each state of the program; learning rates do
-    /// not matter.
+    /// The plan for a set of fetched variables, made once for each state but for learning rates.
     pub(super) fn plan(&self, fetched: &[VarId]) -> Result<Arc<Plan>> {
         let graph = self.graph();
         let mut plans = self.0.plans.lock().unwrap_or_else(PoisonError::into_inner);
@@ -155,7 +152,6 @@ impl Program {
     }
 }
 
-/// A copy without backward and updates.
 fn for_testing(graph: &Graph) -> Result<Graph> {
     let mut copy = Graph::default();
     for var in &graph.vars {
@@ -368,7 +364,6 @@ impl fmt::Debug for Program {
     }
 }
 
-/// A change of a program in progress.
 pub(super) struct Change<'g> {
     pub(super) graph: &'g mut Graph,
     pub(super) site: &'g Site<'g>,

@@ -34,8 +34,7 @@ struct Place {
 }
 
 impl Step {
-    /// Computes the outputs, and then the kept variables that are written. `record` is at first that of the
-    /// operator whose gradient this step computes, and at the end that of this step.
+    /// Computes the results. `record` is at first that of the operator whose gradient this step computes.
     pub(super) fn run(
         &self,
         plan: &Plan,
@@ -87,7 +86,6 @@ impl Step {
 }
 
 impl Record {
-    /// Computes the gradients of the wanted inputs from those of the outputs, by the engine.
     fn pull(&self, grad: &Grad, given: Values, options: BackwardOptions) -> Computed<Values> {
         let edges = |places: &Places, at: &[usize]| -> SmallVec<[Edge; 2]> {
             at.iter().map(|&at| places[at].edge.clone()).collect()
@@ -138,7 +136,6 @@ impl Op for Input {
     }
 }
 
-/// Turns a value into an input of a separate graph.
 fn attach<T: Element>(value: &mut Tensor<T>) {
     let node = NodeRef::record(&Input, Edges::from_iter([]), State::NOTHING, Location::caller());
     value.attach(node, 0);

@@ -95,8 +95,7 @@ entries! {
     ONCE = same_op("once_differentiable", "the layer's backward is `once_differentiable`: there is no second derivative \
         through it; remove that argument of #[py_layer] if backward is made of differentiable ops");
 
-    /// Normalization of channels. Inputs: `x`, weight, bias and the running statistics; in training the op
-    /// also computes new running statistics.
+    /// Inputs: `x`, weight, bias and the running statistics, of which it computes new ones in training.
     BATCH_NORM = OpDef {
         attrs: &[("momentum", Type::Plain), ("eps", Type::Number), ("training", Type::Training)],
         infer: batch_norm_forms,

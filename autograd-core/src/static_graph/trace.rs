@@ -165,7 +165,6 @@ fn strip_op_name<'w>(name: &str, why: &'w str) -> &'w str {
     why.strip_prefix(name).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(why)
 }
 
-/// One run of the closure.
 struct Run {
     inputs: Values,
     notes: Vec<Note>,
@@ -278,7 +277,6 @@ impl TracedLayer {
         compute(&self.forward, inputs, &self.results)
     }
 
-    /// Adds the operators of backward.
     pub(super) fn add_gradients(
         &self,
         graph: &mut Graph,
@@ -305,7 +303,6 @@ impl TracedLayer {
     }
 }
 
-/// Runs a graph on its own; its first variables are its inputs.
 pub(super) fn compute(graph: &Graph, inputs: Values, results: &[VarId]) -> Computed<Values> {
     let mut values: Vec<Option<AnyTensor>> = inputs.into_iter().map(Some).collect();
     values.resize(graph.vars.len(), None);

@@ -53,8 +53,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Adds the operators of another graph. `own` maps each variable of `other` to one of this graph; inputs
-    /// are given, and the rest is filled in.
+    /// Adds the operators of another graph. `own` maps its variables to those of this one, at first inputs.
     pub(super) fn push_copy(
         &mut self,
         other: &Graph,
@@ -175,7 +174,6 @@ impl Graph {
         Ok(())
     }
 
-    /// Checks the kept variables that are written.
     fn check_writes(&self, op: &Op) -> Computed<()> {
         let misplaced = match op.kind.writes() {
             true => op.outputs.first().map(|var| ("computes", var)),

@@ -118,8 +118,7 @@ fn conv2d<T: Float>(
     }
 }
 
-/// The operands and the result of a convolution. It is a sum of products of three numbers, one of each
-/// part; the convolution itself and its gradients each compute one part from the two others.
+/// The operands and the result of a convolution; it and its gradients each compute one from the two others.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(super) enum ConvPart {
     Input,
@@ -138,7 +137,6 @@ impl ConvPart {
     }
 }
 
-/// Computes a part from the two others.
 pub(super) fn compute_part<T: Float>(
     of: Convolution,
     part: ConvPart,

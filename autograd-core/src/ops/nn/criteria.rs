@@ -257,8 +257,7 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// Defines losses of predictions and a target of the same shape, each as two pairs of methods: with
-/// its own reduction, and with a given one.
+/// Defines losses, each as two pairs of methods: with its own reduction, and with a given one.
 macro_rules! losses {
     ($(
         $(#[$doc:meta])*

@@ -24,7 +24,6 @@ fn check(x: &[usize], weight: &[usize], bias: Option<&[usize]>) -> Result<()> {
     check_bias("linear", outputs, bias)
 }
 
-/// Returns an error unless a bias has one number for each output.
 pub(super) fn check_bias(op: &'static str, outputs: usize, bias: Option<&[usize]>) -> Result<()> {
     match bias {
         Some(bias) if bias != [outputs] => {
@@ -35,7 +34,6 @@ pub(super) fn check_bias(op: &'static str, outputs: usize, bias: Option<&[usize]
     }
 }
 
-/// Returns inputs of one float type: `x`, weights and an optional bias.
 pub(super) fn with_bias<'a>(
     inputs: &[&'a Form],
     expected: &str,
@@ -111,7 +109,6 @@ fn rows<T: Float>(t: &Tensor<T>) -> Result<Tensor<T>> {
     }
 }
 
-/// Returns a shape with another last axis.
 fn resized(shape: &[usize], last: usize) -> Shape {
     let mut shape = Shape::from_slice(shape);
     shape.pop();

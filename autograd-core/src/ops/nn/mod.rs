@@ -46,7 +46,6 @@ use crate::error::{Error, Result};
 use crate::graph::{GradMode, Tensor};
 use crate::ops::Float;
 
-/// Runs an eager op on all values as tensors of one float type.
 macro_rules! floats {
     ($values:expr, |$x:ident| $done:expr) => {
         match $values.first() {
@@ -70,13 +69,12 @@ fn is_in_range<T: Float>(sum: T) -> bool {
     sum >= T::min_positive_value() / T::epsilon() && sum < T::infinity()
 }
 
-/// [`is_in_range`] of every element.
 fn are_in_range<T: Float>(sums: &Tensor<T>) -> bool {
     sums.read().contiguous().as_slice().unwrap_or(&[]).iter().all(|&sum| is_in_range(sum))
 }
 
-/// Returns the divisor of numbers before they are squared: the largest magnitude along the axes, which
-/// stay with length 1, but at least `least`; 1 if that is 0 or not finite. It is not recorded.
+/// Returns what to divide numbers by before squaring: the largest magnitude along the axes, which are kept,
+/// but at least `least`; 1 if that is 0 or not finite. Not recorded.
 pub(super) fn scale_of<T: Float>(x: &Tensor<T>, axes: &[isize], least: f64) -> Tensor<T> {
     GradMode::of(false, || {
         let largest = x.abs().max_axes_keep(axes).maximum(least);
@@ -85,7 +83,6 @@ pub(super) fn scale_of<T: Float>(x: &Tensor<T>, axes: &[isize], least: f64) -> T
     })
 }
 
-/// Returns an error unless `found` has the shape of the predictions.
 fn check_same_shape(
     op: &'static str,
     own: &[usize],

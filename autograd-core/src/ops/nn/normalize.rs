@@ -44,7 +44,6 @@ entries! {
     };
 }
 
-/// Layer normalization: `x` along the axes, times a weight, plus a bias.
 pub(crate) fn layer_norm<T: Float>(
     x: &Tensor<T>,
     weights: Weights<'_, T>,

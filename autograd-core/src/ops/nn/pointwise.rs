@@ -13,11 +13,9 @@ use crate::error::Result;
 use crate::formula::{Compiled, Lane, Program, Real};
 use crate::graph::Tensor;
 
-/// The reductions of the losses: the mean, or none.
 const REDUCTIONS: [Reduction; 2] = [Reduction::Mean(Cow::Borrowed(&[])), Reduction::None];
 
-/// Defines losses: the name, the name of the target, the entries of the mean and of the single
-/// losses, the name of the latter, the formula, and the gradients of both inputs.
+/// Defines losses: name, target, entries of the mean and of single losses, formula, gradients of both inputs.
 macro_rules! losses {
     ($(
         $name:ident($target:literal) $mean:ident $each:ident $each_name:literal
@@ -105,7 +103,6 @@ const fn infos(name: &'static str, inputs: &'static [&'static str]) -> [Info; 2]
     ]
 }
 
-/// Returns the form of a loss of two inputs of one form.
 fn of_pair(inputs: &[&Form], mean: bool) -> Inferred {
     let [x, target] = exactly(inputs)?;
     if !float_form(x)?.agrees(target) {

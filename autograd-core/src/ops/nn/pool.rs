@@ -12,8 +12,8 @@ use super::super::{Caller, Float, HasMean, pairs};
 use super::conv::{ConvPart, compute_part};
 use super::maxima::{gather_maxima, maxima, scatter_maxima};
 use super::window::{Convolution, Plan, PoolOptions, images, open_batch};
+use crate::array::Shape;
 use crate::array::buffer::Buffer;
-use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
 use crate::graph::{Element, GradMode, Rule, Saved, Tensor, finish};
 
@@ -21,21 +21,16 @@ entries! {
     POOLS:
 
     MAX_POOL2D = OpDef {
-        run: |op, x, at| {
-            float!(x, x => max_pool2d(&x, PoolOptions::of(op)?, at))
-        },
+        run: |op, x, at| float!(x, x => max_pool2d(&x, PoolOptions::of(op)?, at)),
         ..pool("max_pool2d")
     };
 
     AVG_POOL2D = OpDef {
-        run: |op, x, at| {
-            float!(x, x => avg_pool2d(&x, PoolOptions::of(op)?, at))
-        },
+        run: |op, x, at| float!(x, x => avg_pool2d(&x, PoolOptions::of(op)?, at)),
         ..pool("avg_pool2d")
     };
 }
 
-/// An entry for an op that computes a number for each window of images.
 const fn pool(name: &'static str) -> OpDef {
     OpDef {
         attrs: &[("kernel stride padding", Type::Pairs)],
@@ -67,8 +62,7 @@ struct MaxPositions {
     positions: Buffer<i32>,
 }
 
-/// Returns the element at the position of each window; if `back`, images of zeros to which each
-/// window's number is added at its position. Each is the other's adjoint.
+/// Returns the element at each window's position; or, if `back`, the adjoint: numbers added at the positions.
 fn move_maxima<T: Float>(
     name: &'static str,
     at: &Arc<MaxPositions>,
@@ -78,15 +72,10 @@ fn move_maxima<T: Float>(
 ) -> Tensor<T> {
     let [height, width] = if back { at.plan.input } else { at.plan.output };
     let shape = Shape::from_slice(&[x.shape()[0], x.shape()[1], height, width]);
-    let value = {
-        let x = x.read();
-        let x = x.contiguous();
-        let x = x.as_slice().unwrap_or(&[]);
-        Value::written(shape, |out| match back {
-            true => scatter_maxima(&at.plan, &at.positions, x, out),
-            false => gather_maxima(&at.plan, &at.positions, x, out),
-        })
-    };
+    let value = x.row_major(shape, |x, out| match back {
+        true => scatter_maxima(&at.plan, &at.positions, x, out),
+        false => gather_maxima(&at.plan, &at.positions, x, out),
+    });
     finish(name, caller, &[x], value, || {
         Rule::new([Saved::Plain(at.clone())], move |saved, dy: Tensor<T>, _| {
             let name = if back { "pick" } else { "put_back" };

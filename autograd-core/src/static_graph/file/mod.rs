@@ -19,7 +19,6 @@ use super::rule::Rule;
 use super::table;
 use crate::error::Plural;
 
-/// The first line.
 const HEAD: &str = "autograd-core program 1";
 
 /// The functions of a program to load, by name: those of py_funcs, their backward functions, `#[py_layer]`
@@ -27,7 +26,6 @@ const HEAD: &str = "autograd-core program 1";
 #[derive(Clone, Debug, Default)]
 pub struct Functions {
     by_name: HashMap<String, Function>,
-    /// Names that were given twice.
     duplicates: Vec<String>,
 }
 
@@ -174,7 +172,6 @@ fn read(text: &str, functions: &Functions) -> Result<Graph, String> {
     Err(format!("these functions were not given: {}", missing.join(", ")))
 }
 
-/// A program that is being read.
 struct Reader<'f> {
     graph: Graph,
     functions: &'f Functions,
@@ -343,7 +340,6 @@ fn read_table(parts: &[&str]) -> Result<Kind, String> {
     }
 }
 
-/// Finds the value of this name.
 fn named<T: Copy>(all: &Named<T>, what: &str, name: &str) -> Result<T, String> {
     let found = all.iter().find(|(known, _)| *known == name);
     found.map(|(_, value)| *value).ok_or_else(|| format!("no {what} `{name}`"))

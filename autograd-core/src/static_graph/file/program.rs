@@ -10,7 +10,6 @@ use crate::static_graph::executor::Executor;
 use crate::static_graph::ir::{Kind, Site};
 use crate::static_graph::program::Program;
 
-/// The key of the program in the file's metadata.
 const KEY: &str = "autograd.program";
 
 #[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
@@ -112,7 +111,6 @@ impl Program {
     }
 }
 
-/// The error for invalid file contents.
 fn malformed(op: &'static str, path: &Path, why: String) -> Error {
     Error::File { op, path: Some(path.to_owned()), kind: ErrorKind::InvalidData, why }
 }

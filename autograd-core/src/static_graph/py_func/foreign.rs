@@ -51,7 +51,6 @@ impl PyFuncOp {
         self.picks.iter().zip(&self.outputs).map(value).collect()
     }
 
-    /// Adds the operator that calls the backward function.
     pub(in crate::static_graph) fn add_gradients(
         &self,
         graph: &mut Graph,

@@ -367,7 +367,6 @@ impl Building {
     }
 }
 
-/// A variable's name and form.
 type Named = (String, Form);
 
 /// Checks that variables fit a function's parameters or returned values, as far as `applies`.
