@@ -7,8 +7,6 @@
 mod forward;
 pub(crate) mod op;
 mod point;
-#[cfg(test)]
-mod tests;
 #[cfg(feature = "verify")]
 mod verify;
 

@@ -75,5 +75,3 @@ pub(crate) use nn::{batch_norm, layer_norm};
 pub use number::Input;
 pub(crate) use number::{Arithmetic, Totals, add_parts, expect, panic_with};
 pub use number::{Float, HasMean, Numeric, Operand};
-#[cfg(feature = "static-graph")]
-pub(crate) use powers::is_order;

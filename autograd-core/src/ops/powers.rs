@@ -116,11 +116,6 @@ fn of_factors<T: Float>(
     Tensor::concat(&[&first(db.narrow(axis, 0, one)), &others], axis)
 }
 
-/// Whether `p` is the order of a norm.
-pub(crate) fn is_order(p: f64) -> bool {
-    !p.is_nan()
-}
-
 fn norm<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64, keep: bool) -> Result<Tensor<T>> {
     let positions = check_axes("norm_axes", axes, x.ndim())?;
     let named = |done: Result<Tensor<T>>| done.map_err(|error| error.called("norm_axes"));
@@ -237,7 +232,7 @@ impl<T: Float> Tensor<T> {
 
     #[track_caller]
     fn norm_of(&self, op: &'static str, axes: &[isize], p: f64, keep: bool) -> Result<Tensor<T>> {
-        if !is_order(p) {
+        if p.is_nan() {
             return Err(Error::value(op, "p", "a number", p));
         }
         let attrs = [Attr::Ints(axes.to_vec()), Attr::Number(p), Attr::Flag(keep)];

@@ -10,7 +10,7 @@ use crate::array::{DType, IntoAxes};
 use crate::error::Result;
 use crate::ops::names::{all_functions, joined_functions};
 use crate::ops::table::attr::Attr;
-use crate::ops::{Binary, Comparison, Reduce, Unary};
+use crate::ops::{Binary, Comparison, Reduce, Unary, expect};
 
 macro_rules! unary {
     ($($(#[$doc:meta])* $method:ident $op:ident $formula:tt, $rule:tt;)*) => {
@@ -150,14 +150,6 @@ binary! {
     pow Pow "`self` to the power `right`.";
     maximum Maximum "The greater of each two elements.";
     minimum Minimum "The lesser of each two elements.";
-}
-
-#[track_caller]
-fn expect(built: Result<Variable>) -> Variable {
-    match built {
-        Ok(variable) => variable,
-        Err(error) => panic!("{error}"),
-    }
 }
 
 macro_rules! operators {

@@ -56,7 +56,6 @@ mod program;
 mod py_func;
 mod record;
 mod rule;
-mod shaping;
 mod table;
 mod trace;
 mod verify;
