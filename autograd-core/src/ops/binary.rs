@@ -8,13 +8,10 @@ use super::derived;
 use super::elementwise::{Handle, gradient, gradients_of, run_formula, run_pass};
 use super::kernels::{of_integers, of_two};
 use super::shape::signed;
-use super::table::attr::Type;
-use super::table::form::Form;
-use super::table::forms::{
-    arithmetic, broadcast as broadcast_forms, exactly, number as number_of, same_dtype,
+use super::table::{
+    Form, OpDef, Type, arithmetic, broadcast as broadcast_forms, exactly, family, number,
+    same_dtype,
 };
-use super::table::values::number;
-use super::table::{OpDef, family};
 use super::{Binary, Caller, Float, Input, Numeric, Unary, add_parts, expect, pairs};
 use super::{small, trace};
 use crate::array::elementwise::{convert, convert_zip};
@@ -78,7 +75,7 @@ family! {
         infer: |op, inputs| {
             let [x] = exactly(inputs)?;
             let x = arithmetic(Binary::ALL[op.def.index], x)?;
-            number_of(x.dtype, op.number(0))?;
+            number(x.dtype, op.number(0))?;
             Ok(vec![x.clone()])
         },
         run: |op, x, at| {

@@ -2,14 +2,13 @@
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-use super::forms::number;
 use super::ir::Site;
 use super::program::{Program, Variable};
 use super::table;
 use crate::array::{DType, IntoAxes};
 use crate::error::Result;
 use crate::ops::names::{all_functions, joined_functions};
-use crate::ops::table::attr::Attr;
+use crate::ops::table::{Attr, number};
 use crate::ops::{Binary, Comparison, Reduce, Unary, expect};
 
 macro_rules! unary {

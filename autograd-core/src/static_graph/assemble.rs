@@ -4,18 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::attr::is_same as is_same_attr;
 use super::eager::{EXAMPLES, example, form_of, noted};
-use super::form::Dims;
-use super::forms::position;
 use super::ir::{Eager, Given, Graph, Kind, Lengths, OpDef, Phase, Role, Site, TracedLayer, VarId};
 use super::py_func::Function;
 use super::table;
-use super::values::Computed;
 use crate::engine::pull_alone;
 use crate::error::Result;
 use crate::graph::{AnyTensor, GradMode, Slots, for_any};
-use crate::ops::table::attr::Attr;
+use crate::ops::table::{Attr, Computed, Dims, is_same, position};
 use crate::ops::trace::{Call, Layer, Note, is_equal};
 
 type Pair = [AnyTensor; 2];
@@ -172,7 +168,7 @@ fn merge(a: &Note, b: &Note) -> Computed<Kind> {
             if std::ptr::eq(*def, *same) =>
         {
             let merged = attrs.iter().zip(other).map(|(x, y)| match (x, y) {
-                (x, y) if is_same_attr(x, y) => Ok(x.clone()),
+                (x, y) if is_same(x, y) => Ok(x.clone()),
                 (Attr::Dims(x), Attr::Dims(y)) => {
                     let shapes = [a, b].map(|note| note.inputs[0].shape());
                     open_lengths(def, attrs, shapes, [x, y]).map(Attr::Dims)

@@ -4,15 +4,15 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::form::Form;
 use super::ir::{Eager, Kind, Op, Phase, Site};
 use super::program::{Program, Variable};
 use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables, parts};
-use super::values::{Computed, Values, panic_message};
 use crate::array::DType;
 use crate::engine::for_float;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Element, GradMode, Tensor, is_grad_enabled};
+use crate::ops::table::values::panic_message;
+use crate::ops::table::{Computed, Form, Values};
 use crate::ops::trace::{Note, collect};
 
 impl Program {

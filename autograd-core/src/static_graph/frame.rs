@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::form::Form;
 use super::ir::{Kind, Op, Role, Var, VarId};
 use super::plan::{Plan, Step};
 use super::record::Record;
 use super::rule::Rule;
-use super::values::{Values, panic_message};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, for_any};
+use crate::ops::table::values::panic_message;
+use crate::ops::table::{Form, Values};
 
 /// The kept values of an executor, by name.
 pub(super) type KeptValues = HashMap<String, AnyTensor>;

@@ -5,12 +5,10 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::attr::Attr;
-use super::form::Form;
 use super::py_func::Function;
 use super::rule::{Init, Rule};
-use super::values::{Computed, Values};
 use crate::error::{Error, Result};
+use crate::ops::table::{Attr, Computed, Form, Values};
 pub(super) use crate::ops::table::{Effect, Gradient, Inferred, Lengths, OpDef, Operator};
 
 pub(super) type VarId = usize;

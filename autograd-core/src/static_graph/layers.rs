@@ -3,14 +3,13 @@
 
 use smallvec::smallvec;
 
-use super::form::Form;
 use super::ir::{Kind, Op, Phase, Role, Site, Var};
 use super::program::{Change, Program, Variable};
 use super::rule::Init;
 use super::table;
 use crate::array::DType;
 use crate::error::Result;
-use crate::ops::table::attr::Attr;
+use crate::ops::table::{Attr, Form};
 use crate::ops::{Binary, Comparison, Reduce, of_logits, options};
 
 /// Names and initial values of the parameters of a fully connected layer.

@@ -5,11 +5,10 @@ use super::arithmetic::{IntoOperand, Operand};
 use super::ir::Site;
 use super::program::{Program, Variable, read_dims};
 use super::table;
-use super::values::{Values, all, computed, float, not_numbers, one};
 use crate::array::{DType, IntoAxes, IntoDims};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Tensor};
-use crate::ops::table::attr::Attr;
+use crate::ops::table::{Attr, Values, all, computed, float, not_numbers, one};
 use crate::ops::{Conv2dOptions, Float, Padding, PoolOptions};
 
 /// Methods that add one operator: more documentation, signature, entry of the table, inputs, attributes.

@@ -60,8 +60,6 @@ mod table;
 mod trace;
 mod verify;
 
-use crate::ops::table::{attr, form, forms, values};
-
 pub use crate::array::IntoDims;
 pub use crate::optim::{Adam, AdamW, RmsProp, Sgd};
 pub use arithmetic::IntoOperand;

@@ -6,13 +6,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::form::{Dims, Form};
 use super::ir::{Graph, Kind, Op, OpDef, Phase, Role, Site, Var, VarId};
 use super::plan::Plan;
 use super::rule::Init;
 use crate::array::{DType, IntoDims};
 use crate::error::Result;
-use crate::ops::table::attr::Attr;
+use crate::ops::table::{Attr, Dims, Form};
 
 /// A static graph: variables, and the operators that compute them. It is data until an
 /// [`Executor`](super::Executor) runs it.

@@ -8,13 +8,13 @@ use smallvec::SmallVec;
 use super::eager::want_gradient;
 use super::ir::{Grad, Kind};
 use super::plan::{Plan, Step};
-use super::values::{Computed, Values};
 use crate::array::{DType, Shape};
 use crate::engine::{BackwardOptions, described, grad_along};
 use crate::error::{Error, Result};
 use crate::graph::{
     AnyTensor, Edge, Edges, Element, GradMode, NodeRef, Op, Pull, Slots, State, Tensor, for_any,
 };
+use crate::ops::table::{Computed, Values};
 
 /// The inputs and outputs of an operator that ran, as places in the graph.
 #[derive(Clone)]

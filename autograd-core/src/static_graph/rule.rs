@@ -1,10 +1,10 @@
 //! Initial values and updates of kept variables: the update rules of optimizers, their state, and their
 //! steps by the kernels of [`crate::optim`].
 
-use super::form::{Dims, Form};
 use crate::array::DType;
 use crate::graph::{AnyTensor, Tensor};
 use crate::ops::Float;
+use crate::ops::table::{Dims, Form};
 use crate::optim::{Adam, AdamW, Listed as _, RmsProp, Rule as _, Sgd, Step};
 
 /// The initial value of a parameter; see [`FcOptions`](crate::static_graph::FcOptions).

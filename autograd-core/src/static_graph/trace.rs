@@ -11,15 +11,14 @@ use super::assemble::{Assembled, assemble, pairs};
 use super::backward::{append, zeros_like};
 use super::eager::{EXAMPLES, example, form_of, on_examples, want_gradient};
 use super::executor::{Executor, Feed, Fetch};
-use super::form::Form;
 use super::ir::{Given, Graph, Op, Phase, Role, Site, TracedLayer, VarId};
 use super::program::{Program, Variable};
 use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables, parts};
-use super::values::{Computed, Ran, Values};
 use crate::engine::{BackwardOptions, grad_any};
 use crate::error::Result;
 use crate::graph::{AnyTensor, GradMode, for_any};
 use crate::ops::Caller;
+use crate::ops::table::{Computed, Form, Ran, Values};
 use crate::ops::trace::{Note, is_equal};
 
 impl Program {

@@ -2,10 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::form::Form;
 use super::ir::{Graph, Kind, Op, OpId, Phase, Place, Role, Var, VarId};
-use super::values::Computed;
 use crate::error::{Error, Result};
+use crate::ops::table::{Computed, Form};
 
 impl Graph {
     /// Adds an operator and generates its outputs.

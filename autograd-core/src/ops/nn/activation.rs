@@ -4,10 +4,9 @@ use smallvec::smallvec;
 
 use super::super::call::call;
 use super::super::elementwise::{Handle, only};
-use super::super::table::attr::{Attr, Type};
-use super::super::table::forms::same_float;
-use super::super::table::values::{Values, float, not_numbers, one};
-use super::super::table::{Effect, OpDef, entries};
+use super::super::table::{
+    Attr, Effect, OpDef, Type, Values, entries, float, not_numbers, one, same_float,
+};
 use super::super::{Caller, Float, Input, Scalar, Unary, derived, expect, pairs};
 use crate::array::Shape;
 use crate::array::threads::each_grain;

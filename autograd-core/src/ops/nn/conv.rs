@@ -3,10 +3,7 @@
 use std::panic::Location;
 
 use super::super::call::call;
-use super::super::table::attr::{Attr, Type};
-use super::super::table::form::Form;
-use super::super::table::values::message;
-use super::super::table::{Inferred, OpDef, entries};
+use super::super::table::{Attr, Form, Inferred, OpDef, Type, entries, message};
 use super::super::{Caller, Float, pairs};
 use super::convolve::{convolve, convolve_back, convolve_weights};
 use super::floats;

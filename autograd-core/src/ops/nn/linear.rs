@@ -4,9 +4,7 @@ use std::panic::Location;
 
 use super::super::call::call;
 use super::super::matmul::unrecorded_product;
-use super::super::table::form::{Dims, Form};
-use super::super::table::forms::{float as float_form, same_dtype};
-use super::super::table::{OpDef, entries};
+use super::super::table::{Dims, Form, OpDef, entries, float, same_dtype};
 use super::super::{Caller, Float, add_parts, pairs};
 use super::floats;
 use crate::array::Shape;
@@ -43,7 +41,7 @@ pub(super) fn with_bias<'a>(
         [x, weight, bias] => (x, weight, Some(bias)),
         _ => return Err(format!("takes {expected}, found {}", inputs.len())),
     };
-    same_dtype(float_form(x)?, weight)?;
+    same_dtype(float(x)?, weight)?;
     bias.map_or(Ok(()), |bias| same_dtype(x, bias))?;
     Ok((x, weight, bias))
 }

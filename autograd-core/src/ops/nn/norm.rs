@@ -4,11 +4,7 @@ use std::panic::Location;
 
 use super::super::call::call;
 use super::super::shape::signed;
-use super::super::table::attr::{Attr, Type};
-use super::super::table::form::{Dims, Form};
-use super::super::table::forms::{exactly, float as float_form, float_reduced};
-use super::super::table::values::float;
-use super::super::table::{OpDef, entries};
+use super::super::table::{Attr, Dims, Form, OpDef, Type, entries, exactly, float, float_reduced};
 use super::super::{Caller, Float, HasMean, expect, pairs};
 use super::normalize::layer_norm;
 use super::{are_in_range, scale_of};
@@ -23,7 +19,7 @@ entries! {
     NORM = OpDef {
         infer: |_, inputs| {
             let [x] = exactly(inputs)?;
-            Ok(vec![Form::new(float_form(x)?.dtype, Dims::new())])
+            Ok(vec![Form::new(float(x)?.dtype, Dims::new())])
         },
         run: |_, x, at| float!(x, x => Ok(norm(&x, at))),
         ..OpDef::new("norm")

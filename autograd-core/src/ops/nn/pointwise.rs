@@ -3,10 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::elementwise::{Handle, Info, Pair, Reduction, formulas, only};
-use super::super::table::form::{Dims, Form};
-use super::super::table::forms::{exactly, float as float_form};
-use super::super::table::values::float;
-use super::super::table::{Inferred, OpDef, entries};
+use super::super::table::{Dims, Form, Inferred, OpDef, entries, exactly, float};
 use super::super::{Caller, Float};
 use super::check_same_shape;
 use crate::error::Result;
@@ -105,7 +102,7 @@ const fn infos(name: &'static str, inputs: &'static [&'static str]) -> [Info; 2]
 
 fn of_pair(inputs: &[&Form], mean: bool) -> Inferred {
     let [x, target] = exactly(inputs)?;
-    if !float_form(x)?.agrees(target) {
+    if !float(x)?.agrees(target) {
         return Err(format!("the target is {target}, the predictions {x}"));
     }
     Ok(vec![Form::new(x.dtype, if mean { Dims::new() } else { x.dims.clone() })])

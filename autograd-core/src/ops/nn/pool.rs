@@ -4,10 +4,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::super::call::call;
-use super::super::table::attr::{Attr, Type};
-use super::super::table::forms::{exactly, float as float_form};
-use super::super::table::values::{float, message};
-use super::super::table::{OpDef, entries};
+use super::super::table::{Attr, OpDef, Type, entries, exactly, float, message};
 use super::super::{Caller, Float, HasMean, pairs};
 use super::conv::{ConvPart, compute_part};
 use super::maxima::{gather_maxima, maxima, scatter_maxima};
@@ -37,7 +34,7 @@ const fn pool(name: &'static str) -> OpDef {
         infer: |op, inputs| {
             let [x] = exactly(inputs)?;
             let options = PoolOptions::of(op)?;
-            let input = images(float_form(x)?)?;
+            let input = images(float(x)?)?;
             let [height, width] = options.plan(op.def.name, &input).map_err(message)?.output;
             Ok(vec![open_batch(x, [input[0], input[1], height, width])])
         },

@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use super::super::options;
-use super::super::table::Operator;
-use super::super::table::form::{Dims, Form};
+use super::super::table::{Dims, Form, Operator};
 use crate::array::shape::element_count;
 use crate::error::{Error, RECEIVER, Result};
 

@@ -42,14 +42,17 @@ macro_rules! family {
     };
 }
 
+#[cfg(feature = "static-graph")]
+pub(crate) use self::attr::is_same;
 pub(crate) use self::attr::{Attr, Type};
 pub(crate) use self::form::{Dims, Form, ShapeOf};
 pub(crate) use self::forms::{
-    arithmetic, broadcast, exactly, float, float_along, number, position, reduced, same_along,
-    same_dtype, same_float,
+    arithmetic, broadcast, exactly, float, float_along, float_reduced, number, position, reduced,
+    same_along, same_dtype, same_float,
 };
 pub(crate) use self::values::{
-    Computed, Ran, Values, all, any, computed, float, message, number, one, several, typed,
+    Computed, Ran, Values, all, any, computed, float, message, not_numbers, number, one, several,
+    typed,
 };
 pub(crate) use {entries, family};
 

@@ -8,8 +8,6 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::attr::{self, Param, dims_text, list, parse, read_dims, read_form, read_list, written};
-use super::form::{Dims, Form};
 use super::ir::{
     Eager, Given, Grad, Graph, Kind, Named, Op, OpId, PHASES, PyFuncOp, ROLES, TracedLayer, Var,
     VarId, name_of,
@@ -18,6 +16,10 @@ use super::py_func::{Function, PyFunc};
 use super::rule::Rule;
 use super::table;
 use crate::error::Plural;
+use crate::ops::table::attr::{
+    self, Param, dims_text, list, parse, read_dims, read_form, read_list, written,
+};
+use crate::ops::table::{Dims, Form};
 
 const HEAD: &str = "autograd-core program 1";
 

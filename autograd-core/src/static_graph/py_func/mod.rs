@@ -9,12 +9,11 @@ pub(super) use signature::Function;
 pub use signature::{Param, PyFunc, PyFuncParam, PyFuncReturn, PyFuncValue, Signature};
 pub use signature::{gradient_of_input, same_as_input, same_as_output};
 
-use super::form::Form;
 use super::ir::{Kind, Op, Phase, PyFuncOp, Site, VarId};
 use super::program::{Program, Variable};
-use super::values::Computed;
 use crate::error::{Plural, Result};
 use crate::graph::AnyTensor;
+use crate::ops::table::{Computed, Form};
 
 impl Program {
     /// Adds a user's function over arrays as an operator.

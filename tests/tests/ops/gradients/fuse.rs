@@ -100,9 +100,9 @@ fn a_third_order() {
         x.set_stop_gradient(false);
         let mut y = fuse([&x], |[x]| f(x));
         for _ in 0..3 {
-            let options = autograd_core::GradOptions::new().create_graph(true);
+            let options = GradOptions::new().create_graph(true);
             let sum = y.sum();
-            let grads = autograd_core::grad_with(&[&sum], &[&x], options).unwrap();
+            let grads = grad_with(&[&sum], &[&x], options).unwrap();
             y = grads[0].clone().unwrap();
         }
         y.to_vec()
