@@ -25,9 +25,8 @@ use point::{check, gradients, leaves, random, require_float};
 ///
 /// `f` must return the same result for the same inputs. It may return any shape: the gradient of the output
 /// times fixed random numbers is checked. The gradients of all inputs are checked, whatever their
-/// `stop_gradient`; an input that `f` does not use has gradient 0. Inputs are not changed and their
-/// layout is kept. The check draws no numbers from the process-wide generator, so it is the same in
-/// every run.
+/// `stop_gradient`; an input that `f` does not use has gradient 0. Inputs are not changed and their layout is
+/// kept. The check draws no numbers from the process-wide generator, so it is the same in every run.
 ///
 /// The check finds a rule that is wrong by 0.1 %. At a kink or a jump of `f`, as `relu` has at 0, differences
 /// give another slope than any rule; the error then says that `f` is not differentiable there. (`abs` at

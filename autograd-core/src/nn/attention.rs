@@ -9,9 +9,8 @@ use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Composite, Tensor, for_any};
 use crate::ops::{Float, expect, options};
 
-/// Multi-head attention (Vaswani et al. 2017), as PyTorch's `MultiheadAttention` with
-/// `batch_first=True`. With `q`, `k` and `v` the three parts of the input projection, each divided
-/// into heads of width `d`, a head is
+/// Multi-head attention (Vaswani et al. 2017), as PyTorch's `MultiheadAttention` with `batch_first=True`. With
+/// `q`, `k` and `v` the three parts of the input projection, each divided into heads of width `d`, a head is
 ///
 /// ```text
 /// softmax(q kᵀ / sqrt(d)) v

@@ -23,9 +23,8 @@ fn check_field<T: Float>(
     Err(Error::shape(op, name, expected, field.shape()))
 }
 
-/// Normalization over the last axes of each sample, with a learned scale and shift (Ba et al.
-/// 2016): `(x - mean) / sqrt(var + eps) * weight + bias`, where `var` divides by the number of
-/// elements.
+/// Normalization over the last axes of each sample, with a learned scale and shift (Ba et al. 2016):
+/// `(x - mean) / sqrt(var + eps) * weight + bias`, where `var` divides by the number of elements.
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -229,8 +228,7 @@ pub(super) fn wrong_shape<T: Float, R>(
     Err(Error::shape(op, "x", expected, x.shape()))
 }
 
-/// Batch normalization of signals: inputs are `[n, channels]` or `[n, channels, length]`. See
-/// [`BatchNorm`].
+/// Batch normalization of signals: inputs are `[n, channels]` or `[n, channels, length]`. See [`BatchNorm`].
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -246,8 +244,7 @@ pub type BatchNorm1d<T = f32> = BatchNorm<T, 1>;
 pub type BatchNorm2d<T = f32> = BatchNorm<T, 2>;
 
 /// Normalization of each channel, with a learned scale and shift (Ioffe and Szegedy 2015):
-/// `(x - mean) / sqrt(var + eps) * weight + bias`. It has two forms, [`BatchNorm1d`] and
-/// [`BatchNorm2d`].
+/// `(x - mean) / sqrt(var + eps) * weight + bias`. It has two forms, [`BatchNorm1d`] and [`BatchNorm2d`].
 ///
 /// In training `mean` and `var` are those of the batch, and running averages of both are updated:
 /// `running = (1 - momentum) running + momentum batch`, where the batch's variance divides by the

@@ -147,7 +147,8 @@ fn running_sum<T: Numeric>(x: &Tensor<T>, axis: isize, from_end: bool) -> Result
 /// of an element flows back to its position in the input.
 impl<T: Numeric> Tensor<T> {
     pairs! {
-        /// Returns the elements along an axis in ascending or descending order, and their positions in the input.
+        /// Returns the elements along an axis in ascending or descending order, and their positions in the
+        /// input.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -180,8 +181,8 @@ impl<T: Numeric> Tensor<T> {
             expect(self.order("argsort", axis, descending))
         }
 
-        /// Returns the `k` greatest elements along an axis, the greatest first, and their positions. NaN
-        /// comes last (in PyTorch first), so it is included only if fewer than `k` elements are numbers.
+        /// Returns the `k` greatest elements along an axis, the greatest first, and their positions. NaN is
+        /// last (in PyTorch first). The `k` least ones are the first of an ascending [`Tensor::sort`].
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -190,8 +191,6 @@ impl<T: Numeric> Tensor<T> {
         /// assert_eq!(values.to_vec(), [3.0, 2.0, 5.0, 4.0]);
         /// assert_eq!(places.to_vec(), [1, 0, 2, 0]);
         /// ```
-        ///
-        /// For the `k` least elements, take the first `k` of an ascending [`Tensor::sort`].
         #[doc(alias = "top_k")]
         #[doc(alias = "topk_with_indices")]
         pub fn topk(&self, k: usize, axis: isize) -> (Tensor<T>, Tensor<i64>),
@@ -205,17 +204,10 @@ impl<T: Numeric> Tensor<T> {
             let order = order.narrow(axis, 0, k);
             (self.gather(axis, &order), order)
         }
-    }
 
-    #[track_caller]
-    fn order(&self, op: &'static str, axis: isize, descending: bool) -> Result<Tensor<i64>> {
-        let attrs = [Attr::Int(axis), Attr::Flag(descending)];
-        call(&ARGSORT, attrs, [self.untyped()]).map_err(|error| error.called(op))
-    }
-
-    pairs! {
-        /// Returns the greatest element along an axis, which is removed, and its position: the first of
-        /// equal elements, and the first NaN if there is one. The gradient flows to that element alone.
+        /// Returns the greatest element along an axis, which is removed, and its position, as
+        /// [`Tensor::argmax`]. The gradient flows to that element alone; in [`Tensor::max_axes`], equal
+        /// elements share it.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -224,8 +216,6 @@ impl<T: Numeric> Tensor<T> {
         /// assert_eq!(values.to_vec(), [3.0, 6.0]);
         /// assert_eq!(places.to_vec(), [1, 0]);
         /// ```
-        ///
-        /// In [`Tensor::max_axes`], equal elements share the gradient.
         #[doc(alias = "max_dim_with_indices")]
         pub fn max_with_indices(&self, axis: isize) -> (Tensor<T>, Tensor<i64>),
             Panics if "there is no such axis or it has length 0" {
@@ -233,25 +223,17 @@ impl<T: Numeric> Tensor<T> {
             self.picked(axis, expect(places))
         }
 
-        /// Returns the least element along an axis, which is removed, and its position; see
-        /// [`Tensor::max_with_indices`].
+        /// [`Tensor::max_with_indices`] for the least element.
         #[doc(alias = "min_dim_with_indices")]
         pub fn min_with_indices(&self, axis: isize) -> (Tensor<T>, Tensor<i64>),
             Panics if "there is no such axis or it has length 0" {
             let places = self.try_argmin(axis).map_err(|error| error.called("min_with_indices"));
             self.picked(axis, expect(places))
         }
-    }
 
-    #[track_caller]
-    fn picked(&self, axis: isize, places: Tensor<i64>) -> (Tensor<T>, Tensor<i64>) {
-        (self.gather(axis, &places.unsqueeze(axis)).squeeze(axis), places)
-    }
-
-    pairs! {
-        /// Returns the median of all elements as a scalar. For an even number of elements it is the
-        /// lesser of the two middle ones, as in PyTorch. The gradient flows to one element, also among equal
-        /// ones (PyTorch's `median()` shares it). NaN if any element is NaN.
+        /// Returns the median of all elements as a scalar: of two middle ones the lesser, as in PyTorch; NaN
+        /// if any is NaN. The gradient flows to one element, also among equal ones (PyTorch's `median()`
+        /// shares it).
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -268,22 +250,7 @@ impl<T: Numeric> Tensor<T> {
             Panics if "an axis does not exist or is named twice, or there are no elements along them" {
             expect(self.median_of("median_axes", axes.as_axes()))
         }
-    }
 
-    #[track_caller]
-    fn median_of(&self, op: &'static str, axes: &[isize]) -> Result<Tensor<T>> {
-        let (grouped, _) = grouped(self, &check_axes(op, axes, self.ndim())?);
-        let n = grouped.shape().last().map_or(0, |&n| n);
-        if n == 0 {
-            let expected = "of one element or more along the reduced axes";
-            return Err(Error::shape(op, RECEIVER, expected, self.shape()));
-        }
-        let (sorted, _) = grouped.sort(-1, false);
-        let last = sorted.select(-1, n - 1);
-        Ok(last.is_nan().where_else(&last, sorted.select(-1, (n - 1) / 2)))
-    }
-
-    pairs! {
         /// Returns the position of the greatest element along an axis, which is removed: the first of
         /// equal ones, and the first NaN if there is one.
         ///
@@ -298,8 +265,7 @@ impl<T: Numeric> Tensor<T> {
             call(&ARGMAX, [Attr::Int(axis)], [self.untyped()])
         }
 
-        /// Returns the position of the least element along an axis, which is removed: the first of
-        /// equal ones, and the first NaN if there is one.
+        /// [`Tensor::argmax`] for the least element.
         pub fn argmin, try_argmin(&self, axis: isize) -> Tensor<i64>,
             Axis | Shape if "there is no such axis or it has length 0" {
             call(&ARGMIN, [Attr::Int(axis)], [self.untyped()])
@@ -317,5 +283,29 @@ impl<T: Numeric> Tensor<T> {
             Axis | Overflow if "there is no such axis, or an integer sum is outside of the element type" {
             running_sum(self, axis, false)
         }
+    }
+
+    #[track_caller]
+    fn order(&self, op: &'static str, axis: isize, descending: bool) -> Result<Tensor<i64>> {
+        let attrs = [Attr::Int(axis), Attr::Flag(descending)];
+        call(&ARGSORT, attrs, [self.untyped()]).map_err(|error| error.called(op))
+    }
+
+    #[track_caller]
+    fn picked(&self, axis: isize, places: Tensor<i64>) -> (Tensor<T>, Tensor<i64>) {
+        (self.gather(axis, &places.unsqueeze(axis)).squeeze(axis), places)
+    }
+
+    #[track_caller]
+    fn median_of(&self, op: &'static str, axes: &[isize]) -> Result<Tensor<T>> {
+        let (grouped, _) = grouped(self, &check_axes(op, axes, self.ndim())?);
+        let n = grouped.shape().last().map_or(0, |&n| n);
+        if n == 0 {
+            let expected = "of one element or more along the reduced axes";
+            return Err(Error::shape(op, RECEIVER, expected, self.shape()));
+        }
+        let (sorted, _) = grouped.sort(-1, false);
+        let last = sorted.select(-1, n - 1);
+        Ok(last.is_nan().where_else(&last, sorted.select(-1, (n - 1) / 2)))
     }
 }

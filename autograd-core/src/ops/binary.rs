@@ -451,8 +451,8 @@ fn summed_to<T: Numeric>(x: &Tensor<T>, axes: &[usize], shape: &[usize]) -> Tens
 
 impl<T: Numeric> Tensor<T> {
     pairs! {
-        /// Sums over the axes along which broadcasting repeats a tensor of `shape` to get this tensor's
-        /// shape. In the `backward` of an op that broadcasts, this is the gradient of a broadcast operand.
+        /// Sums over the axes along which broadcasting repeats a tensor of `shape` to this one's: the
+        /// gradient of a broadcast operand.
         ///
         /// ```
         /// use autograd_core::Tensor;

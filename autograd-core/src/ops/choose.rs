@@ -11,7 +11,6 @@ use crate::graph::{Scalar, Tensor};
 /// # Choices
 impl<T: Numeric> Tensor<T> {
     pairs! {
-        /// Returns `on` where `mask` is true and `off` elsewhere, with broadcasting:
         /// [`Tensor::where_else`] in the order of PyTorch and NumPy.
         ///
         /// ```
@@ -43,10 +42,8 @@ impl<T: Numeric> Tensor<T> {
             expect(filled.map_err(|error| error.called("masked_fill")))
         }
 
-        /// Returns the elements where `mask` is true, in row-major order, along one axis. The gradient
-        /// flows back to their positions.
-        ///
-        /// Their number depends on the data. So in a trace, the mask must not depend on the trace's inputs.
+        /// Returns the elements where `mask` is true, in row-major order, along one axis. In a trace, the
+        /// mask must not depend on the inputs, as the number of elements does.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -108,8 +105,8 @@ pub(super) fn places(mask: &Tensor<bool>) -> Vec<i64> {
 /// `&`, `|`, `^` and `!` are [`Tensor::and`], [`Tensor::or`], [`Tensor::xor`] and [`Tensor::not`].
 impl Tensor<bool> {
     pairs! {
-        /// Whether any element is true along `axes`, which are removed; along all axes if none is
-        /// given. False if there are no elements.
+        /// Whether any element is true along `axes`, which are removed; of all if none is given. False for no
+        /// elements.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -125,8 +122,8 @@ impl Tensor<bool> {
             self.cast::<i64>().sum_axes(axes).gt_scalar(0_i64)
         }
 
-        /// Whether all elements are true along `axes`, which are removed; along all axes if none is
-        /// given. True if there are no elements.
+        /// Whether all elements are true along `axes`, which are removed; of all if none is given. True for
+        /// no elements.
         #[doc(alias = "all")]
         pub fn all_axes(&self, axes: impl IntoAxes) -> Tensor<bool>,
             Panics if "an axis does not exist or is named twice" {
@@ -135,8 +132,8 @@ impl Tensor<bool> {
         }
     }
 
-    /// Returns the positions of the true elements in row-major order, of shape `[count, axes]`: one
-    /// row for each element, with an index for each axis.
+    /// Returns the positions of the true elements in row-major order: `[count, axes]`, with an index for each
+    /// axis.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -266,11 +263,9 @@ impl<'a, T: Numeric> Close<'a, T> {
     }
 }
 
-/// Asserts that two tensors of one element type have the same shape, and that elements differ by at
-/// most `atol + rtol * |right|`. The message says how many elements differ, and shows the worst.
-///
-/// The tolerances are 1.3e-6 and 1e-5 for `f32`, 1e-7 and 1e-7 for `f64`, as in PyTorch, and 0 for integers.
-/// Equal infinities are close; NaN is never close.
+/// Asserts that two tensors have the same shape, and that elements differ by at most `atol + rtol * |right|`.
+/// The message says how many do not, and shows the worst. `rtol` and `atol` are 1.3e-6 and 1e-5 for `f32`,
+/// 1e-7 for `f64`, as in PyTorch, and 0 for integers. Equal infinities are close; NaN is never close.
 ///
 /// ```
 /// use autograd_core::{Tensor, assert_close};

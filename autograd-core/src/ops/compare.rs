@@ -261,8 +261,8 @@ impl Tensor<bool> {
     }
 
     pairs! {
-        /// Returns `on` where this mask is true, `off` elsewhere, with broadcasting. Both are tensors or
-        /// numbers; see [`Tensor::where_`] for PyTorch's order. The gradient flows to the selected elements.
+        /// Returns `on` where this mask is true, `off` elsewhere, with broadcasting; each is a tensor or a
+        /// number. The gradient flows to the selected elements.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -364,11 +364,9 @@ macro_rules! casts {
 casts! { f32 f64 i32 i64 u8 bool }
 
 impl<T: Element> Tensor<T> {
-    /// Converts the elements to type `U`. Between float types the gradient flows, converted back;
-    /// any other conversion stops it.
-    ///
-    /// Each element is converted as by Rust's `as`: floats round, an integer wraps, a float outside
-    /// the range of an integer type saturates. `x != 0` gives a `bool`, and a `bool` gives 0 or 1.
+    /// Converts the elements as by Rust's `as`: floats round, an integer wraps, a float outside the range of
+    /// an integer type saturates; a `bool` is `x != 0`, and gives 0 or 1. The gradient flows between float
+    /// types only.
     ///
     /// ```
     /// use autograd_core::Tensor;

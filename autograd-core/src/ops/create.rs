@@ -192,9 +192,8 @@ impl<T: Element> Tensor<T> {
         T::to_ndarray(self)
     }
 
-    /// Returns the elements as an ndarray array for reading. They are copied only if this tensor
-    /// has been changed in place; the copy has the current elements. Crates for ndarray accept the
-    /// array, and `Tensor::from` accepts their arrays.
+    /// Returns the elements as an ndarray array for reading, copied only if this tensor has been changed in
+    /// place. Crates for ndarray accept the array, and `Tensor::from` accepts theirs.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -344,9 +343,8 @@ impl<T: Numeric> Tensor<T> {
             list("arange", n, (0..n).map(T::count))
         }
 
-        /// Creates the numbers `start, start + step, ..` before `end`; see [`Tensor::arange`] for `0, 1, ..`.
-        ///
-        /// Floats are computed in `f64`, each from `start`, as in NumPy and PyTorch.
+        /// Creates the numbers `start, start + step, ..` before `end`. Floats are computed in `f64`, each
+        /// from `start`, as in NumPy and PyTorch.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -384,8 +382,8 @@ impl<T: Numeric> Tensor<T> {
             list(op, n, (0..n).map(|i| (first + by * i as i128) as i64)).cast()
         }
 
-        /// Creates the coordinates of a grid: for each list, a tensor with an axis for each list, whose elements
-        /// are those of the list along its own axis. Axis 0 is that of the first list (`indexing="ij"`).
+        /// Creates the coordinates of a grid, which has an axis for each list, the first for the first
+        /// (`indexing="ij"`).
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -1,7 +1,6 @@
-//! Functions of two tensors whose rules are derived from their formulas, as for users' ops: both
-//! gradients in one pass. Sums, differences and products have equal rules, hand-written in
-//! [`binary`](super::binary): these hand on a gradient that is the output's, and write a product
-//! over it.
+//! Functions of two tensors whose rules are derived from their formulas, as for users' ops: both gradients in
+//! one pass. Sums, differences and products have equal rules, hand-written in [`binary`](super::binary):
+//! these hand on a gradient that is the output's, and write a product over it.
 
 use std::sync::Arc;
 

@@ -406,8 +406,8 @@ impl<T: Element> Tensor<T> {
 
 impl<T: Numeric> Tensor<T> {
     pairs! {
-        /// Returns this tensor with the slices of `source` added to the slices of an axis that
-        /// `index` names: the adjoint of [`Tensor::index_select`].
+        /// Adds the slices of `source` to those that `index` names on an axis: the adjoint of
+        /// [`Tensor::index_select`].
         pub fn index_add, try_index_add(
             &self,
             axis: isize,
@@ -420,9 +420,8 @@ impl<T: Numeric> Tensor<T> {
             Picks::Slices.add(self, axis, index, source)
         }
 
-        /// Returns the elements that `index` picks along an axis, in the shape of `index`: along
-        /// axis 0 of a matrix, `y[i, j] = x[index[i, j], j]`. On the other axes `index` may be
-        /// shorter than this tensor.
+        /// Returns the elements that `index` picks along an axis, in its shape: along axis 0 of a matrix,
+        /// `y[i, j] = x[index[i, j], j]`. On the other axes `index` may be shorter than this tensor.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -438,8 +437,8 @@ impl<T: Numeric> Tensor<T> {
             Picks::Elements.pick(self, axis, index)
         }
 
-        /// Returns this tensor with each element of `source` added to the element that `index`
-        /// picks along an axis: the adjoint of [`Tensor::gather`].
+        /// Adds each element of `source` to the one that `index` picks along an axis: the adjoint of
+        /// [`Tensor::gather`].
         ///
         /// ```
         /// use autograd_core::Tensor;

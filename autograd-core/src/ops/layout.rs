@@ -105,8 +105,7 @@ impl<T: Element> Tensor<T> {
             self.transpose()
         }
 
-        /// Adds an axis of length 1 before position `axis` (negative: counted from the end, -1 after the
-        /// last).
+        /// Adds an axis of length 1 before position `axis`; -1 is after the last.
         #[doc(alias = "unsqueeze_dim")]
         pub fn unsqueeze(&self, axis: isize) -> Tensor<T>, Panics if "there is no such position" {
             unsqueezed("unsqueeze", self, &[axis])
@@ -159,8 +158,8 @@ impl<T: Element> Tensor<T> {
             Tensor::concat(&[&parts[0], &parts[1]], axis)
         }
 
-        /// Returns sliding windows of `size` elements along an axis, one every `step` elements, as a
-        /// new last axis. The axis then has length `(n - size) / step + 1`, rounded down.
+        /// Returns windows of `size` elements along an axis, one every `step` elements, as a new last axis.
+        /// The axis then has length `(n - size) / step + 1`, rounded down.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -194,8 +193,8 @@ impl<T: Element> Tensor<T> {
             picked.permute(&order)
         }
 
-        /// Splits an axis into at most `parts` parts of equal length, of which the last may be shorter; an
-        /// axis of length 0 into `parts` empty ones. [`Tensor::split`] requires a length that `parts` divides.
+        /// Splits an axis into at most `parts` parts of equal length, the last perhaps shorter; an empty one
+        /// into `parts` empty ones.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -248,8 +247,8 @@ impl<T: Element> Tensor<T> {
 
 impl<T: Numeric> Tensor<T> {
     pairs! {
-        /// Repeats the tensor along each axis, as NumPy's `tile`: `times` has a number for each axis,
-        /// the last for the last axis; additional numbers at the front add new axes.
+        /// Repeats the tensor along each axis, as NumPy's `tile`. More numbers than axes add new axes at the
+        /// front.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -281,8 +280,8 @@ impl<T: Numeric> Tensor<T> {
             self.reshape(apart).broadcast_to(wide).reshape(out)
         }
 
-        /// Pads the tensor before and after its elements: `widths` has a pair `[before, after]` for
-        /// each of the last axes, the last pair for the last axis.
+        /// Pads the tensor: `widths` has `[before, after]` for each of the last axes. Elements that are
+        /// mirrored or wrapped repeat several times if the padding is longer, as in NumPy.
         ///
         /// ```
         /// use autograd_core::{Padding, Tensor};
@@ -291,8 +290,6 @@ impl<T: Numeric> Tensor<T> {
         /// assert_eq!(x.pad(&[[1, 2]], Padding::Reflect).to_vec(), [2, 1, 2, 3, 2, 1]);
         /// assert_eq!(x.pad(&[[1, 0], [0, 1]], Padding::Constant(0.0)).to_vec(), [0, 0, 0, 0, 1, 2, 3, 0]);
         /// ```
-        ///
-        /// Padding longer than the elements that it mirrors or wraps repeats them several times, as in NumPy.
         #[doc(alias = "pad_with_zeros")]
         pub fn pad, try_pad(&self, widths: &[[usize; 2]], padding: Padding) -> Tensor<T>,
             Count | TooLarge | Shape if "there are more pairs than axes, the result is too large, or an axis of \

@@ -169,9 +169,8 @@ pub(super) fn unrecorded_product<T: Float>(
 
 impl<T: Numeric> Tensor<T> {
     pairs! {
-        /// Returns the matrix product: `[m, k] x [k, n] -> [m, n]`. A vector on the left is a row,
-        /// one on the right a column, and the added axis is removed again. Leading axes are batch
-        /// axes, which broadcast.
+        /// Returns the matrix product: `[m, k] x [k, n] -> [m, n]`. A vector on the left is a row, one on the
+        /// right a column, without the added axis in the result. Leading axes broadcast.
         ///
         /// ```
         /// use autograd_core::Tensor;

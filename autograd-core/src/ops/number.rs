@@ -19,9 +19,8 @@ use crate::random::RandomFloat;
 
 /// An element type with arithmetic: all but `bool`.
 ///
-/// Operators on integers wrap, element by element, as in NumPy. Sums, products and matrix products of
-/// integers are exact; one that the element type cannot hold is an
-/// [`Error::Overflow`](crate::Error::Overflow).
+/// Operators on integers wrap, as in NumPy. Sums, products and matrix products of integers are exact; one
+/// that the element type cannot hold is an [`Error::Overflow`](crate::Error::Overflow).
 #[diagnostic::on_unimplemented(
     message = "tensors of `{Self}` have no arithmetic",
     label = "not a number type",
@@ -248,9 +247,8 @@ arithmetic! {
     integers: i32 i64 u8;
 }
 
-/// The right operand of an operator on a `Tensor<T>`: a tensor of the same element type,
-/// a scalar (`T`, `f64` for any float type, and whole numbers as in `x * 2`), or a reference to
-/// either, as in `dy * ctx.attrs()`.
+/// The right operand of an operator on a `Tensor<T>`: a tensor of the same element type, a scalar (`T`, `f64`
+/// for any float type, and whole numbers as in `x * 2`), or a reference to either, as in `dy * ctx.attrs()`.
 ///
 /// The left operand may be `f64` for any float type, a whole number, or a reference to one:
 ///
@@ -264,9 +262,6 @@ arithmetic! {
 /// let slope = &2.0;
 /// assert_eq!((&y * slope).to_vec(), (slope * &y).to_vec());
 /// ```
-///
-/// Integers wrap where a result is outside of the element type, as in NumPy; sums and products of many
-/// elements are an error then.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be combined with a tensor of `{T}`",
     label = "needs a tensor of `{T}`, a reference to one, or a scalar",

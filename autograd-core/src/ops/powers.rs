@@ -174,8 +174,8 @@ fn scale_for<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64) -> Tensor<T> {
 /// # Products and norms along axes
 impl<T: Float> Tensor<T> {
     pairs! {
-        /// Returns the cumulative products along an axis, each including its own element, computed in
-        /// order, as in NumPy. Gradients do not divide by elements, so they are exact if elements are zero.
+        /// Returns the cumulative products along an axis, computed in order. Gradients are exact if elements
+        /// are zero.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -192,12 +192,10 @@ impl<T: Float> Tensor<T> {
         }
     }
 
-    /// Returns the norm of order `p` along `axes`, which are removed; along all axes if none is given: the
-    /// sum of `|x|^p` to the power `1 / p`, without overflow or underflow of the powers; for `p` below 0,
-    /// it is 0 if an element is 0. Infinity gives the greatest `|x|`, minus infinity the least, 0 the
-    /// number of elements that are not 0 (which has no gradient).
-    ///
-    /// Where the norm is 0 there is no derivative: the gradient is 0, and for `p` above 1 a second
+    /// Returns the norm of order `p` along `axes`, which are removed; of all elements if none is given: the
+    /// sum of `|x|^p` to the power `1 / p`, without overflow or underflow; for `p` below 0, it is 0 if an
+    /// element is 0. Infinity gives the greatest `|x|`, minus infinity the least, 0 the number of elements
+    /// other than 0 (without a gradient). Where the norm is 0 the gradient is 0, and for `p` above 1 a second
     /// derivative is NaN. For `p` below 1, an element of 0 has the gradient 0. Equal extremes share theirs.
     ///
     /// ```

@@ -225,10 +225,9 @@ macro_rules! reductions {
     ($($(#[$doc:meta])* $op:ident $verb:literal $name:ident $axes:ident $keep:ident $try:ident;)*) => {
         /// # Reductions
         ///
-        /// Along given axes (`1`, `[0, -1]`, `..`: see [`IntoAxes`]), or over all elements. Sums of
-        /// floats are pairwise, so that their rounding error grows with the logarithm of the
-        /// length. Sums and products of integers are exact; a result that the element type cannot
-        /// hold is an error.
+        /// Along given axes (`1`, `[0, -1]`, `..`: see [`IntoAxes`]), or over all elements. Sums of floats
+        /// are pairwise: rounding errors grow with the logarithm of the length. Those of integers are exact,
+        /// or an error.
         impl<T: Numeric> Tensor<T> {
             $(
                 $(#[$doc])*
@@ -261,9 +260,9 @@ macro_rules! reductions {
                 ///
                 /// # Errors
                 ///
-                /// [`Error::Axis`] if an axis does not exist or is named twice; [`Error::Shape`]
-                /// for the extreme of no elements; [`Error::Overflow`] if the
-                /// element type cannot hold a sum or product of integers.
+                /// [`Error::Axis`] if an axis does not exist or is named twice; [`Error::Shape`] for the
+                /// extreme of no elements; [`Error::Overflow`] if the type cannot hold a sum or product of
+                /// integers.
                 #[track_caller]
                 pub fn $try(&self, axes: impl IntoAxes, keep: bool) -> Result<Tensor<T>> {
                     T::reduce(Reduce::$op, self, axes.as_axes(), keep, Location::caller())

@@ -11,7 +11,8 @@ use crate::graph::Tensor;
 /// [`run`](crate::Generator::run) is active.
 impl<T: Float> Tensor<T> {
     pairs! {
-        /// Draws Bernoulli samples: each is 1 with the probability in the element, else 0. There is no gradient.
+        /// Draws Bernoulli samples: each is 1 with the probability in the element, else 0. There is no
+        /// gradient.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -30,10 +31,9 @@ impl<T: Float> Tensor<T> {
             Tensor::rand_like(&p).less(&p).cast()
         }
 
-        /// Draws `count` positions along the last axis, each with a probability proportional to the
-        /// element there. Without `replacement`, no position is drawn twice.
-        ///
-        /// The shape is `[.., count]` for weights `[.., n]`; each row is drawn independently.
+        /// Draws `count` positions along the last axis, each with a probability proportional to the element
+        /// there: `[.., count]` from weights `[.., n]`. Without `replacement`, no position of a row is drawn
+        /// twice.
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -156,9 +156,8 @@ fn order(given: &[isize], rank: usize) -> Result<Shape> {
 
 // Not in `pairs!`: the compiler quotes this signature in the error of a call on an `Option`.
 impl<T: Element> Tensor<T> {
-    /// Returns the same elements in row-major order with another shape. Shares the buffer if it is
-    /// row-major. One length may be free and follows from the others: -1, or `None` beside lengths that
-    /// are computed.
+    /// Returns the elements in row-major order with another shape; shares a row-major buffer. One length may
+    /// be free and follows from the others: -1, or `None` beside lengths that are computed.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -190,8 +189,7 @@ impl<T: Element> Tensor<T> {
     }
 
     pairs! {
-        /// Permutes the axes: axis `i` of the result is axis `order[i]` of this tensor. No element
-        /// is copied.
+        /// Permutes the axes: axis `i` of the result is axis `order[i]` of this tensor. No element is copied.
         #[doc(alias = "permute_dims")]
         pub fn permute, try_permute(&self, order: &[isize]) -> Tensor<T>,
             Count | Axis if "`order` does not name every axis once" {
@@ -206,11 +204,9 @@ impl<T: Element> Tensor<T> {
         self.reshape([self.len()])
     }
 
-    /// Returns a tensor with the same elements and its own data: a change in place of one tensor
-    /// does not affect the other. Gradients flow through the copy.
-    ///
-    /// A [`clone`](Clone::clone) and a [`detach`](Tensor::detach)ed tensor share their data with this one;
-    /// see [`Tensor`](Tensor#shared-data). A copy's elements are copied when one of the two is changed.
+    /// Returns a tensor with the same elements and its own data, unlike a [`clone`](Clone::clone) or a
+    /// [`detach`](Tensor::detach)ed tensor: see [`Tensor`](Tensor#shared-data). Gradients flow through the
+    /// copy. The elements are copied when one of the two is changed.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -333,9 +329,8 @@ impl<T: Numeric> Tensor<T> {
 
 impl<T: Element> Tensor<T> {
     pairs! {
-        /// Returns the lower triangle of the last two axes. Elements above diagonal `diagonal` become
-        /// 0, even NaN and infinities, and so does their gradient. Diagonal 1 is the one above the main
-        /// diagonal, -1 the one below.
+        /// Returns the lower triangle of the last two axes. Elements above diagonal `diagonal` (0 is the main
+        /// one, 1 above it) become 0, even NaN and infinities, and so does their gradient.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -348,7 +343,8 @@ impl<T: Element> Tensor<T> {
             expect(call(&TRIL, [Attr::Int(diagonal)], [self.untyped()]))
         }
 
-        /// Returns the upper triangle of the last two axes, zero below diagonal `diagonal`; see [`Tensor::tril`].
+        /// Returns the upper triangle of the last two axes, zero below diagonal `diagonal`; see
+        /// [`Tensor::tril`].
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -258,8 +258,7 @@ rule! {
 macro_rules! adam {
     ($name:ident |$rule:ident| $parts:expr) => {
         impl $name {
-            /// Sets the decay rates of the running means of the gradient and of its square: each in
-            /// [0, 1).
+            /// Sets the decay rates of the running means of the gradient and of its square: each in [0, 1).
             #[must_use]
             pub fn betas(self, beta1: f64, beta2: f64) -> Self {
                 Self { beta1, beta2, ..self }

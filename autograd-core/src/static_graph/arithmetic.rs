@@ -207,8 +207,7 @@ macro_rules! reductions {
                 ///
                 /// # Errors
                 ///
-                /// [`Error::Program`](crate::Error::Program) if an axis does not exist or occurs
-                /// twice.
+                /// [`Error::Program`](crate::Error::Program) if an axis does not exist or occurs twice.
                 #[track_caller]
                 pub fn $method(&self, axes: impl IntoAxes) -> Result<Variable> {
                     let attrs = [Attr::Ints(axes.as_axes().to_vec()), Attr::Flag(false)];

@@ -21,8 +21,7 @@ use crate::ops::expect;
 /// them; clones of an executor share all parameters.
 ///
 /// A run that fails, or whose user code panics, changes no parameter. Runs of one program may be concurrent:
-/// each sees the parameters as they were when it started, and runs that change parameters wait for each
-/// other.
+/// each sees the parameters as they were when it started, and runs that change parameters wait for each other.
 #[derive(Clone, Default)]
 pub struct Executor {
     scope: Arc<Scope>,

@@ -100,8 +100,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if the variable is of another program or not of a number
-    /// type.
+    /// [`Error::Program`](crate::Error::Program) if the variable is of another program or not of a number type.
     #[track_caller]
     pub fn mean(&self, x: &Variable) -> Result<Variable> {
         self.one(&table::REDUCTIONS[Reduce::Mean as usize], over_all(), &[x])
@@ -274,11 +273,10 @@ impl Program {
     /// Normalizes each channel of `[n, channels, ..]`, with a learned scale and shift:
     /// `(x - mean) / sqrt(var + eps) * weight + bias` (Ioffe and Szegedy 2015).
     ///
-    /// A run of the program uses mean and variance of the batch, and mixes them into running statistics,
-    /// which change like parameters, at the end of a successful run. A [copy for
-    /// testing](Program::clone_program) uses the running statistics and changes nothing. As in
-    /// [`nn::BatchNorm2d`](crate::nn::BatchNorm2d), the running variance uses the batch's sum of squares
-    /// divided by the number of elements minus one.
+    /// A run of the program uses mean and variance of the batch, and mixes them into running statistics, which
+    /// change like parameters, at the end of a successful run. A [copy for testing](Program::clone_program)
+    /// uses the running statistics and changes nothing. As in [`nn::BatchNorm2d`](crate::nn::BatchNorm2d), the
+    /// running variance uses the batch's sum of squares divided by the number of elements minus one.
     ///
     /// ```
     /// use autograd_core::DType;

@@ -46,10 +46,9 @@ macro_rules! minimize {
             ///
             /// # Errors
             ///
-            /// [`Error::Program`](crate::Error::Program) if there is no pair, a variable is of another
-            /// program or not a parameter, a gradient differs in shape or element type from its parameter, a
-            /// parameter is already updated, or an option of the rule is out of range. The program is then
-            /// unchanged.
+            /// [`Error::Program`](crate::Error::Program) if there is no pair, a variable is of another program
+            /// or not a parameter, a gradient differs in shape or element type from its parameter, a parameter
+            /// is already updated, or an option of the rule is out of range. The program is then unchanged.
             #[track_caller]
             pub fn apply_gradients(&self, pairs: &[(Variable, Variable)]) -> Result<()> {
                 apply(Rule::$rule(*self), pairs)

@@ -199,8 +199,7 @@ impl Block {
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if another variable has this name, or a length is
-    /// invalid.
+    /// [`Error::Program`](crate::Error::Program) if another variable has this name, or a length is invalid.
     #[track_caller]
     pub fn create_var(&self, name: &str, dtype: DType, shape: impl IntoDims) -> Result<Variable> {
         let site = Site::here("create_var");

@@ -36,9 +36,8 @@ impl Program {
     /// - lengths of axes are those of the inputs. If an input's axis is free, a length in `reshape` or
     ///   `broadcast_to` that depends on it is free too.
     ///
-    /// The closure is called three times, on numbers in (0, 1) and with different lengths of free axes, and
-    /// the program is compared with it. An error names the line at which the closure does what a program
-    /// cannot:
+    /// The closure is called three times, on numbers in (0, 1) and with different lengths of free axes, and the
+    /// program is compared with it. An error names the line at which the closure does what a program cannot:
     ///
     /// - it reads numbers that depend on its inputs, by `item`, `at`, `to_vec`, `to_ndarray`, `view`, or
     ///   `any` and `all` of a mask, as control flow on numbers does;

@@ -94,9 +94,8 @@ impl<T: Float> Tensor<T> {
     }
 
     pairs! {
-        /// In training, each element becomes 0 with probability `p`, else it is divided by `1 - p`,
-        /// so that the mean is preserved. Otherwise returns this tensor itself. Draws from the
-        /// process-wide generator that [`seed`](crate::seed) sets.
+        /// In training, each element becomes 0 with probability `p`, else it is divided by `1 - p`; otherwise
+        /// returns this tensor itself. Draws from the process-wide generator that [`seed`](crate::seed) sets.
         ///
         /// ```
         /// use autograd_core::Tensor;

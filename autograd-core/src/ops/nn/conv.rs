@@ -175,9 +175,9 @@ pub(super) fn compute_part<T: Float>(
 /// # Convolution
 impl<T: Float> Tensor<T> {
     pairs! {
-        /// Returns the convolution (cross-correlation) of images `[n, channels, height, width]` with
-        /// weights `[outputs, channels / groups, kernel height, kernel width]`, plus one bias number for
-        /// each output: `[n, outputs, ..]`. The length in each direction is
+        /// Returns the cross-correlation of images `[n, channels, height, width]` with weights
+        /// `[outputs, channels / groups, kernel height, kernel width]`, plus a bias for each output:
+        /// `[n, outputs, ..]`. The length in each direction is
         /// `(l + 2 padding - dilation (kernel - 1) - 1) / stride + 1`.
         ///
         /// ```

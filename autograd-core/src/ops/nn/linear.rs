@@ -150,8 +150,8 @@ fn push<T: Float>(
 /// # The affine map
 impl<T: Float> Tensor<T> {
     pairs! {
-        /// Returns `x wᵀ + b`: `[.., inputs]` with weights `[outputs, inputs]` and one bias number
-        /// for each output gives `[.., outputs]`.
+        /// Returns `x wᵀ + b`: from `[.., inputs]` by weights `[outputs, inputs]` and a bias `[outputs]` to
+        /// `[.., outputs]`.
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -66,8 +66,8 @@ fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
     })
 }
 
-/// Returns the mean squared deviation as `spread * scale²`; no scale if the squares are in range. With `whole`,
-/// rows that are out of range even if scaled have a scale of 1, so that their gradient is right.
+/// Returns the mean squared deviation as `spread * scale²`; no scale if the squares are in range. With
+/// `whole`, rows that are out of range even if scaled have a scale of 1, so that their gradient is right.
 fn scaled_variance<T: Float>(
     op: &'static str,
     x: &Tensor<T>,
@@ -120,8 +120,8 @@ fn deviation<T: Float>(x: &Tensor<T>, axes: &[isize], correction: usize) -> Resu
 
 /// # Norms
 impl<T: Float> Tensor<T> {
-    /// Returns the square root of the sum of all squares, without overflow or underflow of the squares.
-    /// At 0 there is no derivative: the gradient is 0, and a second derivative is NaN.
+    /// Returns the root of the sum of all squares, without overflow or underflow. At 0 the gradient is 0, and
+    /// a second derivative is NaN.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -137,9 +137,8 @@ impl<T: Float> Tensor<T> {
 /// # Variances
 impl<T: Element> Tensor<T> {
     pairs! {
-        /// Returns the variance along `axes`, which are removed; along all axes if none is given. The
-        /// sum of squares is divided by the number of elements less `correction`: 1 for a sample, 0 for
-        /// a whole population.
+        /// Returns the variance along `axes`, which are removed; of all elements if none is given. The
+        /// divisor is the number of elements less `correction`: 1 for a sample, 0 for a whole population.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -153,9 +152,8 @@ impl<T: Element> Tensor<T> {
             expect(call(&VAR, attrs, [self.untyped()]))
         }
 
-        /// Returns the standard deviation along `axes`, which are removed; see [`Tensor::var_axes`].
-        /// Squares do not overflow. If the deviation is 0 there is no derivative: the gradient is 0,
-        /// and a second derivative is NaN.
+        /// Returns the root of [`Tensor::var_axes`], without overflow. At 0 the gradient is 0, and a second
+        /// derivative is NaN.
         pub fn std_axes(&self, axes: impl IntoAxes, correction: usize) -> Tensor<T>,
             Panics if "an axis does not exist or is given twice" where T: HasMean {
             let attrs = [Attr::Ints(axes.as_axes().to_vec()), Attr::Int(correction as isize)];
@@ -184,10 +182,10 @@ impl<T: Float> Tensor<T> {
 /// # Normalization
 impl<T: Element> Tensor<T> {
     pairs! {
-        /// Subtracts the mean of each group of elements along `axes`, and divides by its standard
-        /// deviation (`eps` is added to the variance). Along the last axes this is layer
-        /// normalization, along all but the channels batch normalization, without the learned scale
-        /// and shift. Squares do not overflow. Equal elements give 0, or NaN (0 / 0) if `eps` is 0.
+        /// Subtracts the mean of each group of elements along `axes`, and divides by its standard deviation
+        /// (`eps` is added to the variance): layer normalization along the last axes, batch normalization
+        /// along all but the channels, without scale and shift. Squares do not overflow. Equal elements give
+        /// 0, or NaN if `eps` is 0.
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -116,8 +116,8 @@ fn window_sums<T: Float>(plan: Plan, part: ConvPart, x: &Tensor<T>) -> Tensor<T>
 /// # Pooling
 impl<T: Float> Tensor<T> {
     pairs! {
-        /// Returns the greatest element of each window of images `[n, channels, height, width]`;
-        /// NaN if any is NaN. The first of equal elements gets the gradient.
+        /// Returns the greatest element of each window of images `[n, channels, height, width]`; NaN if any
+        /// is NaN. The first of equal elements gets the gradient.
         ///
         /// ```
         /// use autograd_core::{PoolOptions, Tensor};
@@ -138,8 +138,8 @@ impl<T: Float> Tensor<T> {
 /// # Pooling by means
 impl<T: Element> Tensor<T> {
     pairs! {
-        /// Returns the mean of each window of images `[n, channels, height, width]`. As in
-        /// Paddle, padding does not count.
+        /// Returns the mean of each window of images `[n, channels, height, width]`. Padding does not count,
+        /// as in Paddle.
         pub fn avg_pool2d, try_avg_pool2d(&self, options: impl Into<PoolOptions>) -> Tensor<T>,
             Shape | Value | TooLarge if
             "there are no images, not one window fits, or an option is out of range"

@@ -163,8 +163,8 @@ impl<T: Float> Tensor<T> {
             call(&LOG_SOFTMAX, [Attr::Int(axis)], [self.untyped()])
         }
 
-        /// Returns the logarithm of the sum of `exp(x)` along `axes`, which are removed; along all
-        /// axes if none is given. Does not overflow; minus infinity for no elements.
+        /// Returns the logarithm of the sum of `exp(x)` along `axes`, which are removed; of all elements if
+        /// none is given. Does not overflow; minus infinity for no elements.
         pub fn logsumexp, try_logsumexp(&self, axes: impl IntoAxes) -> Tensor<T>,
             Axis if "an axis does not exist or is given twice"
         {

@@ -14,9 +14,8 @@ const KEY: &str = "autograd.program";
 
 #[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
 impl Program {
-    /// Saves the program and the values that an executor keeps for it: parameters and the state of
-    /// optimizers. The file is a [safetensors](crate::safetensors) file; it is replaced as a whole or not at
-    /// all.
+    /// Saves the program and the values that an executor keeps for it: parameters and the state of optimizers.
+    /// The file is a [safetensors](crate::safetensors) file; it is replaced as a whole or not at all.
     ///
     /// ```
     /// use autograd_core::DType;
