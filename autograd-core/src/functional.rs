@@ -10,11 +10,10 @@ use crate::error::{Error, Result};
 use crate::graph::{Edge, ForwardMode, GradMode, Tensor, is_grad_enabled};
 use crate::ops::Float;
 
-/// Returns the value of `f` at `inputs` and, for each input, the product of `cotangent` with the
-/// derivatives of `f`, of that input's shape: zeros for an input that `f` does not use.
-///
-/// `cotangent` has the shape of the result of `f`. If ops are recorded, both results can be differentiated with
-/// respect to everything that wants a gradient: inputs, the cotangent, and tensors that `f` has captured.
+/// Returns the value of `f` at `inputs` and, for each input, the product of `cotangent`, of the value's
+/// shape, with the derivatives of `f`: zeros for an input that `f` does not use. If ops are recorded, both
+/// can be differentiated with respect to all that wants a gradient: inputs, the cotangent, and tensors that
+/// `f` captured.
 ///
 /// ```
 /// use autograd_core::{Tensor, vjp};
@@ -57,9 +56,8 @@ pub fn vjp<T: Float>(
 /// receives, and a backward through it gives the forward direction). So a hand-written `jvp` is used
 /// wherever there is one, and an op whose backward consists of differentiable ops needs none.
 ///
-/// Forward mode nests: `f` may call `jvp`, [`grad_with`] or [`vjp`]. See [`vjp`] for what can be
-/// differentiated again. Parts of `f` that other threads record are differentiated by two backwards, the
-/// second through the first, which need no shapes but do not use `fn jvp`.
+/// Forward mode nests: `f` may call `jvp`, [`grad_with`] or [`vjp`]. See [`vjp`] for what can be differentiated
+/// again. Parts of `f` that other threads record are differentiated by two backwards, without `fn jvp`.
 ///
 /// ```
 /// use autograd_core::{Tensor, jvp};

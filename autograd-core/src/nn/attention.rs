@@ -84,7 +84,7 @@ impl<T: Float> MultiheadAttention<T> {
     ///
     /// # Panics
     ///
-    /// If a shape does not fit; see [`MultiheadAttention::try_forward`].
+    /// If [`MultiheadAttention::try_forward`] returns an error.
     #[track_caller]
     pub fn forward(
         &self,
@@ -154,11 +154,10 @@ impl<T: Float> MultiheadAttention<T> {
     }
 }
 
-/// Masks that exclude keys from queries, or bias their scores; by default a query attends to all
-/// keys alike. As in PyTorch's `MultiheadAttention`, a mask of bools is true where a key is
-/// excluded. A mask of numbers is added to the scores before the softmax: minus infinity excludes a
-/// key, other numbers bias it, and may want a gradient. A key is excluded if any mask excludes it.
-/// A query without a key gets weights of 0, and so the bias of the output projection.
+/// Masks that exclude keys from queries, or bias their scores. A mask of bools is true where a key is
+/// excluded, as in PyTorch. A mask of numbers, which may want a gradient, is added to the scores before the
+/// softmax: minus infinity excludes a key. A query without a key gets weights of 0, and so the bias of the
+/// output projection.
 ///
 /// ```
 /// use autograd_core::Tensor;

@@ -8,10 +8,8 @@ use crate::graph::{AnyTensor, Element, Tensor, for_any};
 use crate::nn::{Module, StateDict, distinct_parameters, state};
 use crate::ops::Float;
 
-/// Updates parameters from their gradients by a [`Rule`]; see the [module](super).
-///
-/// Parameters without a gradient are skipped, as are frozen ones (`stop_gradient`), even if they have a
-/// gradient.
+/// Updates parameters from their gradients by a [`Rule`]; see the [module](super). Parameters without a
+/// gradient and frozen ones (`stop_gradient`) are skipped.
 #[derive(Debug)]
 pub struct Optimizer<R: Rule> {
     rules: Vec<R>,
@@ -34,8 +32,8 @@ type State = Vec<(&'static str, AnyTensor)>;
 
 impl<R: Rule> Optimizer<R> {
     /// Creates an optimizer of the parameters that a module has now, all with one rule. A tensor in two
-    /// places of the module is updated once a step, under its first name. Parameters from
-    /// [`parameter`](crate::nn::parameter) take half the memory of plain tensors, once they are updated.
+    /// places is updated once a step, under its first name. [`parameter`](crate::nn::parameter)s take half
+    /// the memory of plain tensors.
     pub fn new(module: &(impl Module + ?Sized), rule: R) -> Self {
         let slot = |(name, tensor)| Slot {
             name,
@@ -80,7 +78,8 @@ impl<R: Rule> Optimizer<R> {
     /// # Errors
     ///
     /// The error of [`Rule::check`]: [`Error::Value`] if an option of a rule is out of range.
-    /// [`Error::Unsupported`] if a parameter is an op's result, or none wants a gradient. Nothing is changed then.
+    /// [`Error::Unsupported`] if a parameter is an op's result, or none wants a gradient. Nothing is changed
+    /// then.
     ///
     /// # Panics
     ///

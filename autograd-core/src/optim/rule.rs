@@ -51,9 +51,8 @@ use crate::ops::Float;
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
 ///
-/// A step is all or nothing: [`Rule::update`] runs on copies of the parameters, while no tensor is
-/// locked, and the copies are stored when it has returned for all parameters. If it panics, nothing has
-/// changed. The rules of this crate run in place.
+/// A step is all or nothing: [`Rule::update`] runs on copies of the parameters, which are stored when it has
+/// returned for all. If it panics, nothing has changed. The rules of this crate run in place.
 pub trait Rule: Clone {
     /// The name of the rule in errors.
     const NAME: &'static str;

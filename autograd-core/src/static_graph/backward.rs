@@ -12,8 +12,7 @@ use super::table;
 use crate::error::Result;
 use crate::ops::table::attr::Attr;
 
-/// Appends the gradients of a loss of one element with respect to all parameters that want one, and
-/// returns the parameters with their gradients.
+/// Appends the gradients of a loss of one element, and returns the parameters that want one, each with its own.
 ///
 /// # Errors
 ///
@@ -27,11 +26,9 @@ pub fn append_backward(loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
     Ok(pairs.into_iter().map(|(parameter, grad)| (variable(parameter), variable(grad))).collect())
 }
 
-/// Appends the gradients of targets with respect to inputs, which may be parameters, data or computed
-/// variables. Several targets are summed; each starts with ones. `None` for an input on which no target
-/// depends, or at which gradients stop.
-///
-/// The gradients are variables of the program and can be differentiated again.
+/// Appends the gradients of targets with respect to inputs, which may be any variables; the results can be
+/// differentiated again. Several targets are summed; each starts with ones. `None` for an input on which no
+/// target depends, or at which gradients stop.
 ///
 /// ```
 /// use autograd_core::DType;

@@ -34,11 +34,8 @@ impl Program {
         Self::default()
     }
 
-    /// Returns a copy of this program; later changes of one do not affect the other.
-    ///
-    /// With `for_test`, the copy has no backward and no updates, dropout keeps everything, and batch
-    /// normalization uses its running statistics. Parameters keep their names, so an executor gives both
-    /// programs the same values.
+    /// Returns a copy. With `for_test`, it has no backward and no updates, dropout keeps everything, and batch
+    /// normalization uses its running statistics. An executor gives parameters of one name the same value.
     ///
     /// # Errors
     ///
@@ -193,9 +190,8 @@ pub struct Variable {
 pub struct Block(pub(super) Program);
 
 impl Block {
-    /// Creates a variable that an operator will compute: the `out` of a [`py_func`](Program::py_func).
-    ///
-    /// A second call with the same name, element type and shape returns the same variable.
+    /// Creates a variable that an operator will compute: the `out` of a [`py_func`](Program::py_func). A
+    /// second call with the same name, element type and shape returns the same variable.
     ///
     /// # Errors
     ///

@@ -23,8 +23,7 @@ use crate::ops::trace::{Note, is_equal};
 
 impl Program {
     /// Adds a closure of eager ops as operators of this program, one for each op:
-    /// `program.trace(|x: &Tensor<f32>| (x * 2.0).tanh())`. They are printed, drawn, differentiated
-    /// and saved like all others, and give the closure's numbers; the closure itself is not kept.
+    /// `program.trace(|x: &Tensor<f32>| (x * 2.0).tanh())`. The closure itself is not kept.
     ///
     /// A trace fixes the behaviour of the closure on its examples:
     ///
@@ -101,8 +100,8 @@ impl<const M: usize, const N: usize> TraceCall<M, N> {
     /// # Errors
     ///
     /// [`Error::Program`](crate::Error::Program) if `x` is missing, a variable is of another program or of
-    /// another element type than the parameter, or if the closure fails on an example or cannot be traced:
-    /// see [`Program::trace`]. The program is then unchanged.
+    /// another element type than the parameter, or the closure fails on an example or cannot be traced. The
+    /// program is then unchanged.
     #[track_caller]
     pub fn call(self) -> Result<<Arity<N> as Outcome>::Variables>
     where

@@ -31,15 +31,10 @@ pub(crate) use normalize::layer_norm;
 /// The entries of the table, each beside its op.
 #[cfg(feature = "static-graph")]
 pub(crate) mod entries {
-    pub(crate) use super::activation::{ACTIVATIONS, DROPOUT, ELU, LEAKY_RELU};
-    pub(crate) use super::conv::{CONV2D, CONVOLUTIONS};
-    pub(crate) use super::linear::LINEARS;
-    pub(crate) use super::loss::{CROSS_ENTROPY, LOSSES};
-    pub(crate) use super::norm::{NORM, NORMS, STD, VAR};
-    pub(crate) use super::normalize::NORMALIZATIONS;
-    pub(crate) use super::pointwise::{OF_LOGITS, OF_PROBABILITIES, POINTWISE, SMOOTH_L1};
-    pub(crate) use super::pool::{AVG_POOL2D, MAX_POOL2D, POOLS};
-    pub(crate) use super::softmax::{LOG_SOFTMAX, LOGSUMEXP, SOFTMAX, SOFTMAXES};
+    pub(crate) use super::{
+        activation::*, conv::*, linear::*, loss::*, norm::*, normalize::*, pointwise::*, pool::*,
+        softmax::*,
+    };
 }
 
 use crate::error::{Error, Result};

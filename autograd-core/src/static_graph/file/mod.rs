@@ -23,8 +23,8 @@ use crate::ops::table::{Dims, Form};
 
 const HEAD: &str = "autograd-core program 1";
 
-/// The functions of a program to load, by name: those of py_funcs, their backward functions, `#[py_layer]`
-/// ops and eager closures.
+/// The functions of a program to load, by name: py_funcs and their backwards, `#[py_layer]` ops, eager
+/// closures.
 #[derive(Clone, Debug, Default)]
 pub struct Functions {
     by_name: HashMap<String, Function>,
@@ -37,10 +37,10 @@ impl Functions {
         Self::default()
     }
 
-    /// Adds a function under the name that the program's text shows: the one given by `name`, or else the
-    /// function's own name. A closure has the name of the function around it, a `#[py_layer]` op that of the
-    /// op. A generic op is added for one element type: `.with("Swish", Swish::apply::<f32>)`. A name that is
-    /// given twice is an error of [`Program::load`](super::Program::load).
+    /// Adds a function under the name that the program's text shows. By default a closure has the name of the
+    /// function around it, a `#[py_layer]` op that of the op. A generic op is added for one element type:
+    /// `.with("Swish", Swish::apply::<f32>)`. [`Program::load`](super::Program::load) refuses a name given
+    /// twice.
     pub fn with<F, Marker, const M: usize, const N: usize>(mut self, name: &str, func: F) -> Self
     where
         F: PyFunc<Marker, M, N>,
