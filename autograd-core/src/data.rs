@@ -166,8 +166,7 @@ tuples! {
     (A 0 B 1 C 2 D 3)
 }
 
-/// Starts a thread that makes batches. A function pointer, so that only [`DataLoader::in_background`]
-/// requires data that can be shared between threads.
+/// Starts a thread that makes batches; a pointer, as only [`DataLoader::in_background`] needs `Send` data.
 type Start<D> = fn(Arc<D>, Order) -> Receiver<Result<<D as Dataset>::Batch>>;
 
 /// Makes batches of a [`Dataset`]; see the [module](self).
@@ -194,8 +193,7 @@ impl<D: Dataset> DataLoader<D> {
         Self { data, batch: batch_size, seed: None, drop_last: false, background: None }
     }
 
-    /// Shuffles the items in each epoch. The order depends only on this seed and the number of the
-    /// epoch, not on [`seed`](crate::seed) or earlier random numbers.
+    /// Shuffles the items in each epoch, by this seed and the number of the epoch alone.
     #[must_use]
     pub fn shuffle(self, seed: u64) -> Self {
         Self { seed: Some(seed), ..self }
@@ -207,8 +205,8 @@ impl<D: Dataset> DataLoader<D> {
         Self { drop_last: true, ..self }
     }
 
-    /// Prepares the next batch on a background thread while the program uses the current one. A
-    /// panic in [`Dataset::get`] there becomes an [`Error::Panic`] in place of the batch.
+    /// Prepares the next batch on another thread. A panic in [`Dataset::get`] there is an [`Error::Panic`] in
+    /// place of the batch.
     #[doc(alias = "num_workers")]
     #[must_use]
     pub fn in_background(self) -> Self
@@ -265,7 +263,6 @@ impl<D: Dataset> fmt::Debug for DataLoader<D> {
     }
 }
 
-/// The items of each batch.
 type Order = std::vec::IntoIter<Vec<usize>>;
 
 /// Makes batches on a thread, which waits until each is received, and ends when the receiver is dropped.

@@ -1,7 +1,7 @@
 //! Derivatives of closures over tensors.
 //!
 //! Each function calls its closure once, on substitutes for the inputs, so the inputs' `.grad` and
-//! `stop_gradient` neither matter nor change.
+//! `stop_gradient` neither matter nor change. A panic of the closure goes on to the caller.
 
 use std::collections::HashSet;
 
@@ -10,12 +10,10 @@ use crate::error::{Error, Result};
 use crate::graph::{Edge, ForwardMode, GradMode, Tensor, is_grad_enabled};
 use crate::ops::Float;
 
-/// Returns the value of `f` at `inputs` and, for each input, the product of `cotangent` with the
-/// derivatives of `f`, of that input's shape: zeros for an input that `f` does not use.
-///
-/// `cotangent` has the shape of the result of `f`. If ops are recorded, both results can be
-/// differentiated with respect to everything that wants a gradient: inputs, the cotangent, and tensors
-/// that `f` has captured.
+/// Returns the value of `f` at `inputs` and, for each input, the product of `cotangent`, of the value's
+/// shape, with the derivatives of `f`: zeros for an input that `f` does not use. If ops are recorded, both
+/// can be differentiated with respect to all that wants a gradient: inputs, the cotangent, and tensors that
+/// `f` captured.
 ///
 /// ```
 /// use autograd_core::{Tensor, vjp};
@@ -32,10 +30,6 @@ use crate::ops::Float;
 ///
 /// [`Error::SeedShape`] if the cotangent has another shape than the value; also the errors of the
 /// backward of `f`.
-///
-/// # Panics
-///
-/// If `f` panics.
 #[doc(alias = "pullback")]
 pub fn vjp<T: Float>(
     f: impl FnOnce(&[Tensor<T>]) -> Tensor<T>,
@@ -62,9 +56,8 @@ pub fn vjp<T: Float>(
 /// receives, and a backward through it gives the forward direction). So a hand-written `jvp` is used
 /// wherever there is one, and an op whose backward consists of differentiable ops needs none.
 ///
-/// Forward mode nests: `f` may call `jvp`, [`grad_with`] or [`vjp`]. See [`vjp`] for what can be
-/// differentiated again. Parts of `f` that other threads record are differentiated by two backwards, the
-/// second through the first, which need no shapes but do not use `fn jvp`.
+/// Forward mode nests: `f` may call `jvp`, [`grad_with`] or [`vjp`]. See [`vjp`] for what can be differentiated
+/// again. Parts of `f` that other threads record are differentiated by two backwards, without `fn jvp`.
 ///
 /// ```
 /// use autograd_core::{Tensor, jvp};
@@ -80,10 +73,6 @@ pub fn vjp<T: Float>(
 ///
 /// [`Error::Count`] if there is not one tangent for each input, [`Error::Shape`] if one has another
 /// shape than its input; also the errors of the backward of `f`.
-///
-/// # Panics
-///
-/// If `f` panics.
 #[doc(alias = "pushforward")]
 pub fn jvp<T: Float>(
     f: impl FnOnce(&[Tensor<T>]) -> Tensor<T>,
@@ -97,7 +86,7 @@ pub fn jvp<T: Float>(
         return Err(Error::Count { op: "jvp", what, expected, found });
     }
     for (i, (tangent, input)) in tangents.iter().zip(inputs).enumerate() {
-        check_shape("jvp", || format!("tangents[{i}]"), tangent, input)?;
+        check_shape("jvp", format!("tangents[{i}]"), tangent, input)?;
     }
     let _forward = ForwardMode::start();
     let point = Point::new(f, inputs, &tangents.iter().collect::<Vec<_>>());
@@ -131,10 +120,6 @@ pub fn jvp<T: Float>(
 /// # Errors
 ///
 /// The errors of the backward of `f`.
-///
-/// # Panics
-///
-/// If `f` panics.
 pub fn jacobian<T: Float>(
     f: impl FnOnce(&Tensor<T>) -> Tensor<T>,
     x: &Tensor<T>,
@@ -157,12 +142,7 @@ pub fn jacobian<T: Float>(
 ///
 /// # Errors
 ///
-/// [`Error::Shape`] if `f` does not return exactly one element; also the errors of the backward of
-/// `f`.
-///
-/// # Panics
-///
-/// If `f` panics.
+/// [`Error::Shape`] if `f` does not return exactly one element; also the errors of the backward of `f`.
 pub fn hessian<T: Float>(
     f: impl FnOnce(&Tensor<T>) -> Tensor<T>,
     x: &Tensor<T>,
@@ -187,23 +167,18 @@ pub fn hessian<T: Float>(
 ///
 /// [`Error::Shape`] if `v` has another shape than `x` or `f` does not return exactly one element; also
 /// the errors of the backward of `f`.
-///
-/// # Panics
-///
-/// If `f` panics.
 pub fn hvp<T: Float>(
     f: impl FnOnce(&Tensor<T>) -> Tensor<T>,
     x: &Tensor<T>,
     v: &Tensor<T>,
 ) -> Result<Tensor<T>> {
-    check_shape("hvp", || "v".into(), v, x)?;
+    check_shape("hvp", "v", v, x)?;
     let point = Point::new(|inputs| f(&inputs[0]), std::slice::from_ref(x), &[v]);
     let gradient = point.gradient("hvp")?;
     let product = point.pull(&gradient, v, false, point.record)?.pop().flatten();
     Ok(or_zeros(product, x))
 }
 
-/// A closure's value at its inputs, recorded.
 struct Point<T: Float> {
     /// The substitutes for the inputs that the closure was called on.
     inputs: Vec<Tensor<T>>,
@@ -242,7 +217,6 @@ impl<T: Float> Point<T> {
         if self.record { self.y.clone() } else { self.y.alias() }
     }
 
-    /// The product of a cotangent with the derivatives of `y`.
     fn pull(
         &self,
         y: &Tensor<T>,
@@ -261,7 +235,6 @@ impl<T: Float> Point<T> {
         grad_with(&[y], &self.inputs.iter().collect::<Vec<_>>(), options)
     }
 
-    /// The slope of the value by backward alone.
     fn slope_by_two_backwards(&self, tangents: &[Tensor<T>]) -> Result<Option<Tensor<T>>> {
         // The product with a cotangent is linear in the cotangent, and its transpose gives the slope. The
         // cotangent is not 0, for which an infinite derivative would give NaN.
@@ -286,12 +259,8 @@ impl<T: Float> Point<T> {
     /// The gradient of the value, which has one element, with respect to the only input.
     fn gradient(&self, op: &'static str) -> Result<Tensor<T>> {
         if self.y.len() != 1 {
-            return Err(Error::Shape {
-                op,
-                parameter: "what the closure returns".into(),
-                expected: "of one element".into(),
-                found: self.y.shape().to_vec(),
-            });
+            let parameter = "what the closure returns";
+            return Err(Error::shape(op, parameter, "of one element", self.y.shape()));
         }
         let gradient = self.pull(&self.y, &Tensor::ones_like(&self.y), true, true)?.pop();
         Ok(or_zeros(gradient.flatten(), &self.inputs[0]))
@@ -325,7 +294,7 @@ fn or_zeros<T: Float>(grad: Option<Tensor<T>>, like: &Tensor<T>) -> Tensor<T> {
 
 fn check_shape<T: Float>(
     op: &'static str,
-    parameter: impl FnOnce() -> String,
+    parameter: impl Into<String>,
     found: &Tensor<T>,
     like: &Tensor<T>,
 ) -> Result<()> {
@@ -333,5 +302,5 @@ fn check_shape<T: Float>(
         return Ok(());
     }
     let expected = format!("of its input's shape {:?}", like.shape());
-    Err(Error::Shape { op, parameter: parameter(), expected, found: found.shape().to_vec() })
+    Err(Error::shape(op, parameter, expected, found.shape()))
 }

@@ -7,8 +7,6 @@
 mod forward;
 pub(crate) mod op;
 mod point;
-#[cfg(test)]
-mod tests;
 #[cfg(feature = "verify")]
 mod verify;
 
@@ -25,11 +23,9 @@ use point::{check, gradients, leaves, random, require_float};
 
 /// Checks the gradients of `f` at `inputs` against finite differences.
 ///
-/// `f` must return the same result for the same inputs. It may return any shape: the gradient of the output
-/// times fixed random numbers is checked. The gradients of all inputs are checked, whatever their
-/// `stop_gradient`; an input that `f` does not use has gradient 0. Inputs are not changed and their
-/// layout is kept. The check draws no numbers from the process-wide generator, so it is the same in
-/// every run.
+/// `f` must return the same result for the same inputs, of any shape: the gradient of the output times fixed
+/// random numbers is checked, for all inputs, whatever their `stop_gradient`. The check is the same in every
+/// run.
 ///
 /// The check finds a rule that is wrong by 0.1 %. At a kink or a jump of `f`, as `relu` has at 0, differences
 /// give another slope than any rule; the error then says that `f` is not differentiable there. (`abs` at
@@ -59,10 +55,8 @@ pub fn gradcheck(f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64
     gradcheck_any(|inputs| f(&typed(inputs)).into(), &erased(inputs))
 }
 
-/// Checks the second derivatives of `f` at `inputs` against finite differences of the first ones, with
-/// respect to the inputs and to the gradient of the output.
-///
-/// Check the first ones with [`gradcheck`]: this function assumes that they are right.
+/// Checks the second derivatives of `f` at `inputs` against finite differences of the first ones, which it
+/// assumes to be right, with respect to the inputs and to the gradient of the output.
 ///
 /// ```
 /// use autograd_core::{Tensor, gradgradcheck};
@@ -81,11 +75,8 @@ pub fn gradgradcheck(
     gradgradcheck_any(|inputs| f(&typed(inputs)).into(), &erased(inputs))
 }
 
-/// [`gradcheck`] for inputs of any element types: `f32` and `f64` are checked, each with steps and
-/// tolerances that suit it, and integers and bools are constants.
-///
-/// Differences of `f32` are coarse: a rule wrong by 0.1 % is found if intermediate numbers are not much
-/// greater than the result.
+/// [`gradcheck`] for inputs of any element types; integers and bools are constants. Differences of `f32` are
+/// coarse: a rule wrong by 0.1 % is found if intermediate numbers are not much greater than the result.
 ///
 /// ```
 /// use autograd_core::{AnyTensor, Tensor, gradcheck_any};

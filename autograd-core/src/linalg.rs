@@ -27,9 +27,8 @@ use crate::ops::Float;
 use crate::py_layer::Unverified;
 use crate::py_layer::{BackwardContext, ForwardContext, py_layer};
 
-/// Solves `a x = b` for `x`: `a` is `[.., n, n]`, `b` a vector `[n]` or `[.., n, k]`. Leading axes broadcast.
-///
-/// With `y = solve(a, b)`, the gradients are `db = solve(aᵀ, dy)` and `da = -db yᵀ`.
+/// Solves `a y = b` for `y`: `a` is `[.., n, n]`, `b` a vector `[n]` or `[.., n, k]`. Leading axes broadcast.
+/// The gradients are `db = solve(aᵀ, dy)` and `da = -db yᵀ`.
 ///
 /// # Errors
 ///
@@ -54,9 +53,8 @@ pub fn solve<T: Float>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
     Ok(if b.ndim() == 1 { x.squeeze(-1) } else { x })
 }
 
-/// Returns the inverse of each matrix `[.., n, n]`. To solve a system, [`solve`] is more accurate.
-///
-/// With `y = inv(a)`, the gradient is `-yᵀ dy yᵀ`.
+/// Returns the inverse `y` of each matrix `[.., n, n]`, with the gradient `-yᵀ dy yᵀ`. To solve a system,
+/// [`solve`] is more accurate.
 ///
 /// ```
 /// use autograd_core::{Tensor, linalg};
@@ -76,11 +74,9 @@ pub fn inv<T: Float>(a: &Tensor<T>) -> Result<Tensor<T>> {
     Inv::apply(a)
 }
 
-/// Returns the sign of the determinant of each matrix `[.., n, n]`, and the logarithm of its
-/// magnitude, both of shape `[..]`. For a singular matrix they are 0 and minus infinity.
-///
-/// The sign has no gradient. The gradient of the logarithm is `dy` times the transposed inverse, so
-/// a backward of a singular matrix is an error.
+/// Returns the sign of the determinant of each matrix `[.., n, n]`, and the logarithm of its magnitude, both
+/// of shape `[..]`; 0 and minus infinity for a singular matrix, whose backward is an error. The sign has no
+/// gradient; that of the logarithm is `dy` times the transposed inverse.
 ///
 /// ```
 /// use autograd_core::{Tensor, linalg};
@@ -101,11 +97,10 @@ pub fn slogdet<T: Float>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>)> {
     LogDet::apply(a)
 }
 
-/// Returns the lower triangular `l` with `l lᵀ = a` of each symmetric positive definite matrix
-/// `[.., n, n]`. Only the lower triangle of the matrix is read.
-///
-/// The gradient is the symmetric part of `l⁻ᵀ p l⁻¹`, where `p` is the lower triangle of `lᵀ dl`
-/// with its diagonal halved (I. Murray, "Differentiation of the Cholesky decomposition", 2016).
+/// Returns the lower triangular `l` with `l lᵀ = a` of each symmetric positive definite matrix `[.., n, n]`,
+/// of which only the lower triangle is read. The gradient is the symmetric part of `l⁻ᵀ p l⁻¹`, where `p` is
+/// the lower triangle of `lᵀ dl` with its diagonal halved (I. Murray, "Differentiation of the Cholesky
+/// decomposition", 2016).
 ///
 /// ```
 /// use autograd_core::{Tensor, linalg};
@@ -244,7 +239,6 @@ fn to_rows(matrix: &DMatrix<f64>) -> Vec<f64> {
     matrix.transpose().as_slice().to_vec()
 }
 
-/// Returns the lengths of the axes before the last two.
 fn stack<T: Float>(x: &Tensor<T>) -> &[usize] {
     &x.shape()[..x.ndim() - 2]
 }

@@ -265,7 +265,6 @@ impl<'a> Case<'a> {
         Inputs { tensors: all.collect(), ..Inputs::default() }
     }
 
-    /// The outputs of a call that are checked.
     fn call(
         &self,
         f: &impl Fn(&mut Inputs) -> Vec<AnyTensor>,

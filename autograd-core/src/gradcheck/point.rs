@@ -7,12 +7,9 @@ use crate::graph::{AnyTensor, Tensor, indices};
 use crate::ops::Float;
 use crate::random::Generator;
 
-/// The number of random directions for all inputs together, and for each alone.
 const DIRECTIONS: usize = 3;
-/// Inputs with at most this many elements are checked element by element.
 const MAX_EACH: usize = 64;
 
-/// The accuracy of finite differences with numbers of one precision.
 #[derive(Clone, Copy)]
 pub(super) struct Precision {
     pub(super) epsilon: f64,
@@ -31,13 +28,11 @@ pub(super) const SINGLE: Precision =
 
 /// The names of what is checked, and of its inputs.
 pub(crate) struct Subject {
-    /// The start of error messages.
     pub(crate) op: &'static str,
     pub(crate) names: Vec<String>,
 }
 
 impl Subject {
-    /// Names inputs by their numbers.
     pub(super) fn numbered(op: &'static str, inputs: usize) -> Self {
         Self { op, names: (0..inputs).map(|i| format!("input {i}")).collect() }
     }
@@ -53,7 +48,6 @@ pub(super) struct Point<'a, F> {
     pub(super) cotangent: Vec<f64>,
     pub(super) grads: Vec<Vec<f64>>,
     pub(super) steps: Vec<f64>,
-    /// The numbers of the outputs.
     middle: Vec<f64>,
 }
 
@@ -76,7 +70,6 @@ pub(super) struct Slopes {
     pub(super) noise: f64,
 }
 
-/// Checks the gradients of `f` at `inputs` against finite differences.
 pub(super) fn check<F>(subject: &Subject, f: F, inputs: &[AnyTensor]) -> Result<()>
 where
     F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>,
@@ -119,7 +112,6 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
         Ok(Self { subject, f, inputs: inputs.to_vec(), precision, cotangent, grads, steps, middle })
     }
 
-    /// A direction of zeros.
     pub(super) fn zero_direction(&self) -> Vec<Vec<f64>> {
         self.grads.iter().map(|grad| vec![0.0; grad.len()]).collect()
     }

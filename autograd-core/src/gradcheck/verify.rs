@@ -6,17 +6,11 @@ use crate::error::{Error, Result};
 use crate::graph::AnyTensor;
 use crate::random::Generator;
 
-/// The most elements of an input that are checked one by one.
 const MAX_ELEMENTS: usize = 16;
 /// The second step, as a fraction of the first.
 const NARROW: f64 = 0.25;
 
-/// Checks the gradients of `f` at `inputs` against finite differences. Also `Ok` if `f` cannot be run
-/// again with other numbers, or returns other results when it is run again.
-///
-/// # Errors
-///
-/// [`Error::GradientWrong`] for the worst of the checked elements.
+/// Compares gradients with finite differences; the error is of the worst element. `Ok` if `f` cannot run again.
 pub(crate) fn verify<F>(subject: &Subject, f: F, inputs: &[AnyTensor]) -> Result<()>
 where
     F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>,
@@ -61,7 +55,6 @@ impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
         Some((by, error))
     }
 
-    /// The difference of the slopes, if it is certain.
     fn certain_difference(&self, slopes: &Slopes) -> Option<f64> {
         let &Slopes { backward, differences, bend, scale, noise } = slopes;
         let tolerance = if self.precision.epsilon > DOUBLE.epsilon { 2e-2 } else { 1e-3 };

@@ -9,9 +9,8 @@ use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Composite, Tensor, for_any};
 use crate::ops::{Float, expect, options};
 
-/// Multi-head attention (Vaswani et al. 2017), as PyTorch's `MultiheadAttention` with
-/// `batch_first=True`. With `q`, `k` and `v` the three parts of the input projection, each divided
-/// into heads of width `d`, a head is
+/// Multi-head attention (Vaswani et al. 2017), as PyTorch's `MultiheadAttention` with `batch_first=True`. With
+/// `q`, `k` and `v` the three parts of the input projection, each divided into heads of width `d`, a head is
 ///
 /// ```text
 /// softmax(q kᵀ / sqrt(d)) v
@@ -85,7 +84,7 @@ impl<T: Float> MultiheadAttention<T> {
     ///
     /// # Panics
     ///
-    /// If a shape does not fit; see [`MultiheadAttention::try_forward`].
+    /// If [`MultiheadAttention::try_forward`] returns an error.
     #[track_caller]
     pub fn forward(
         &self,
@@ -155,11 +154,10 @@ impl<T: Float> MultiheadAttention<T> {
     }
 }
 
-/// Masks that exclude keys from queries, or bias their scores; by default a query attends to all
-/// keys alike. As in PyTorch's `MultiheadAttention`, a mask of bools is true where a key is
-/// excluded. A mask of numbers is added to the scores before the softmax: minus infinity excludes a
-/// key, other numbers bias it, and may want a gradient. A key is excluded if any mask excludes it.
-/// A query without a key gets weights of 0, and so the bias of the output projection.
+/// Masks that exclude keys from queries, or bias their scores. A mask of bools is true where a key is
+/// excluded, as in PyTorch. A mask of numbers, which may want a gradient, is added to the scores before the
+/// softmax: minus infinity excludes a key. A query without a key gets weights of 0, and so the bias of the
+/// output projection.
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -211,7 +209,6 @@ struct OfScores<T: Float> {
 }
 
 impl<T: Float> OfScores<T> {
-    /// Adds a mask of this shape.
     fn push(&mut self, mask: &AnyTensor, shape: &[usize]) {
         if let AnyTensor::Bool(mask) = mask {
             return self.hidden.push(mask.reshape(shape));
@@ -248,7 +245,6 @@ impl<'a> AttentionMasks<'a> {
         pub fn padding(mask: &'a dyn AttentionMask).into();
     }
 
-    /// Returns the masks for scores `[n, heads, queries, keys]`.
     fn over_heads<T: Float>(
         self,
         op: &'static str,

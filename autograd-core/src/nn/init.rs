@@ -62,8 +62,7 @@ pub fn xavier_uniform<T: Float>(shape: impl IntoShape, gain: f64) -> Tensor<T> {
     uniform(shape.into_vec(), -bound, bound)
 }
 
-/// Normal with mean 0 and standard deviation `gain sqrt(2 / (fan_in + fan_out))`: Glorot and Bengio
-/// 2010.
+/// Normal with mean 0 and deviation `gain sqrt(2 / (fan_in + fan_out))`: Glorot and Bengio 2010.
 #[doc(alias = "glorot_normal")]
 #[track_caller]
 pub fn xavier_normal<T: Float>(shape: impl IntoShape, gain: f64) -> Tensor<T> {

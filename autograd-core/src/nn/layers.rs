@@ -94,9 +94,8 @@ pub struct Conv<T: Float, const AXES: usize> {
 impl<T: Float, const AXES: usize> Conv<T, AXES> {
     const OP: &'static str = if AXES == 1 { "Conv1d" } else { "Conv2d" };
 
-    /// Creates a layer with weights and bias uniform in `±1 / sqrt(fan_in)`, where `fan_in` is the
-    /// number of inputs of an output: PyTorch's default. Of pairs, [`Conv1d`] uses the second
-    /// number, the horizontal one.
+    /// Creates a layer with weights and bias uniform in `±1 / sqrt(fan_in)`, where `fan_in` is the number of
+    /// inputs of an output: PyTorch's default. Of pairs, [`Conv1d`] uses the second number, the horizontal one.
     ///
     /// # Panics
     ///

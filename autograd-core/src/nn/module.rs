@@ -79,8 +79,8 @@ pub trait Module {
     /// ```
     fn visit(&self, visitor: &mut Visitor<'_>);
 
-    /// Returns the parameters by name, in the order of the fields, including those that are frozen
-    /// (`stop_gradient`). A tensor in two places is listed twice.
+    /// Returns the parameters by name, in the order of the fields, also frozen ones. A tensor in two places
+    /// is listed twice.
     fn named_parameters(&self) -> Vec<(String, AnyTensor)> {
         let mut found = Vec::new();
         walk(self, &mut |name, part| {
@@ -165,8 +165,7 @@ pub trait Module {
         super::state::load(&self.state_dict(), from)
     }
 
-    /// Switches to training, the initial mode: dropout drops elements, and batch normalization uses and
-    /// collects the batch's statistics.
+    /// Switches to training, the initial mode: dropout drops, batch normalization uses and collects statistics.
     fn train(&self) {
         set_training(self, true);
     }
@@ -243,10 +242,8 @@ impl fmt::Debug for Visitor<'_> {
     }
 }
 
-/// Creates a parameter with this value: a leaf that wants a gradient, independent of `tensor`.
-///
-/// It is meant to be changed in place: an optimizer writes over its only buffer. If a plain tensor
-/// is changed, its first buffer is kept too, as it may have readers.
+/// Creates a parameter with this value: a leaf that wants a gradient, independent of `tensor`. An optimizer
+/// writes over its only buffer; a plain tensor that is changed keeps its first buffer too.
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -261,10 +258,8 @@ pub fn parameter<T: Float>(tensor: Tensor<T>) -> Tensor<T> {
     parameter
 }
 
-/// A tensor that belongs to a module and is saved with it, but is not learned: running statistics,
-/// a table, a count.
-///
-/// It dereferences to its [`Tensor`].
+/// A tensor that is saved with its module, but not learned, as running statistics. It dereferences to its
+/// [`Tensor`].
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -298,9 +293,8 @@ impl<T: Element> Deref for Buffer<T> {
     }
 }
 
-/// Whether a module is in training, as in [`Module::train`], or not, as in [`Module::eval`].
-///
-/// A module of your own that behaves differently in training has a field of this type.
+/// Whether a module is in training, by [`Module::train`], or not, by [`Module::eval`]: a field of modules
+/// that behave differently in training.
 #[derive(Debug)]
 pub struct Mode(AtomicBool);
 

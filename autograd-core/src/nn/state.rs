@@ -9,7 +9,6 @@ use crate::graph::{AnyTensor, Element, Tensor, for_any};
 /// Tensors by name.
 pub type StateDict = BTreeMap<String, AnyTensor>;
 
-/// Copies the values of `from` into the tensors of `into`.
 pub(crate) fn load(into: &StateDict, from: &StateDict) -> Result<()> {
     check(into, from)?;
     for tensor in into.values() {

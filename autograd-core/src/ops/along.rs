@@ -5,12 +5,13 @@ use super::call::{call, linear};
 use super::reduce::{Max, Min, grouped};
 use super::table::{
     Attr, Form, Gradient, OpDef, Type, arithmetic, entries, exactly, number, position, reduced,
+    same_along,
 };
 use super::{Binary, Caller, Numeric, expect, pairs};
 use crate::array::pick::{self, AxisShape};
 use crate::array::reduce::Fold;
 use crate::array::shape::{axes as check_axes, axis as check_axis};
-use crate::array::{DType, IntoAxes, Shape, Value};
+use crate::array::{DType, IntoAxes, Shape};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{Lost, Tensor};
 
@@ -30,9 +31,8 @@ entries! {
     CUMSUM = OpDef {
         attrs: &[("axis", Type::Int), ("from_end", Type::Flag)],
         infer: |op, inputs| {
-            let [x] = exactly(inputs)?;
-            position(op.int(0), x.dims.len())?;
-            Ok(vec![arithmetic(Binary::Add, x)?.clone()])
+            arithmetic(Binary::Add, exactly::<1>(inputs)?[0])?;
+            same_along(op, inputs)
         },
         run: |op, x, at| number!(x, x => cumsum(&x, op.int(0), op.flag(1), at)),
         ..OpDef::new("cumsum")
@@ -75,7 +75,6 @@ fn sort(ranks: &mut [i64], AxisShape { outer, n, inner }: AxisShape) {
     }
 }
 
-/// Returns the positions that `find` writes for the row-major elements.
 fn positions<T: Numeric>(
     op: &'static str,
     x: &Tensor<T>,
@@ -84,10 +83,7 @@ fn positions<T: Numeric>(
     find: &dyn Fn(&[T], &mut [i64]),
 ) -> Tensor<i64> {
     let lost = Lost::without_derivative(op, caller, x);
-    let x = x.read();
-    let x = x.contiguous();
-    let value = Value::written(shape, |out| find(x.as_slice().unwrap_or(&[]), out));
-    Tensor::new(value).with_lost(lost)
+    Tensor::new(x.row_major(shape, find)).with_lost(lost)
 }
 
 const fn best_op(name: &'static str) -> OpDef {
@@ -126,7 +122,6 @@ fn best<T: Numeric>(
     Ok(positions(op, x, shape, caller, &|data, out| pick::best(data, around, fold, out)))
 }
 
-/// Returns the running sums along an axis, counted from its end if `from_end`.
 fn cumsum<T: Numeric>(
     x: &Tensor<T>,
     axis: isize,
@@ -151,167 +146,111 @@ fn running_sum<T: Numeric>(x: &Tensor<T>, axis: isize, from_end: bool) -> Result
 /// Sorting is stable: equal elements keep their order. NaN is last, also in descending order. The gradient
 /// of an element flows back to its position in the input.
 impl<T: Numeric> Tensor<T> {
-    /// Returns the elements along an axis in ascending or descending order, and their positions in the input.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let (values, places) = Tensor::from([2.0, 3.0, 1.0]).sort(0, false);
-    /// assert_eq!(values.to_vec(), [1.0, 2.0, 3.0]);
-    /// assert_eq!(places.to_vec(), [2, 0, 1]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis.
-    #[doc(alias = "sort_last_dim")]
-    #[doc(alias = "sort_with_indices")]
-    #[doc(alias = "sort_descending")]
-    #[track_caller]
-    pub fn sort(&self, axis: isize, descending: bool) -> (Tensor<T>, Tensor<i64>) {
-        let order = expect(self.order("sort", axis, descending));
-        (self.gather(axis, &order), order)
-    }
-
-    /// Returns the positions along an axis that sort its elements in ascending or descending order.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([2.0, f64::NAN, 1.0, 2.0]);
-    /// assert_eq!(x.argsort(0, false).to_vec(), [2, 0, 3, 1]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis.
-    #[doc(alias = "arg_sort_last_dim")]
-    #[doc(alias = "argsort_descending")]
-    #[track_caller]
-    pub fn argsort(&self, axis: isize, descending: bool) -> Tensor<i64> {
-        expect(self.order("argsort", axis, descending))
-    }
-
-    /// Returns the `k` greatest elements along an axis, the greatest first, and their positions. NaN
-    /// comes last (in PyTorch first), so it is included only if fewer than `k` elements are numbers.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let (values, places) = Tensor::from([[2.0, 3.0, 1.0], [4.0, 4.0, 5.0]]).topk(2, -1);
-    /// assert_eq!(values.to_vec(), [3.0, 2.0, 5.0, 4.0]);
-    /// assert_eq!(places.to_vec(), [1, 0, 2, 0]);
-    /// ```
-    ///
-    /// For the `k` least elements, take the first `k` of an ascending [`Tensor::sort`].
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis, or it has fewer than `k` elements.
-    #[doc(alias = "top_k")]
-    #[doc(alias = "topk_with_indices")]
-    #[track_caller]
-    pub fn topk(&self, k: usize, axis: isize) -> (Tensor<T>, Tensor<i64>) {
-        let order = expect(self.order("topk", axis, true));
-        let n = self.length("topk", axis);
-        if k > n {
-            let expected = format!("at most {n}, the length of axis {axis}");
-            expect(Err(Error::value("topk", "k", expected, k)))
-        }
-        let order = order.narrow(axis, 0, k);
-        (self.gather(axis, &order), order)
-    }
-
-    #[track_caller]
-    fn order(&self, op: &'static str, axis: isize, descending: bool) -> Result<Tensor<i64>> {
-        let attrs = [Attr::Int(axis), Attr::Flag(descending)];
-        call(&ARGSORT, attrs, [self.untyped()]).map_err(|error| error.called(op))
-    }
-
-    /// Returns the greatest element along an axis, which is removed, and its position: the first of
-    /// equal elements, and the first NaN if there is one. The gradient flows to that element alone.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let (values, places) = Tensor::from([[1.0, 3.0, 3.0], [6.0, 5.0, 4.0]]).max_with_indices(1);
-    /// assert_eq!(values.to_vec(), [3.0, 6.0]);
-    /// assert_eq!(places.to_vec(), [1, 0]);
-    /// ```
-    ///
-    /// In [`Tensor::max_axes`], equal elements share the gradient.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis or it has length 0.
-    #[doc(alias = "max_dim_with_indices")]
-    #[track_caller]
-    pub fn max_with_indices(&self, axis: isize) -> (Tensor<T>, Tensor<i64>) {
-        let places = self.try_argmax(axis).map_err(|error| error.called("max_with_indices"));
-        self.picked(axis, expect(places))
-    }
-
-    /// Returns the least element along an axis, which is removed, and its position; see
-    /// [`Tensor::max_with_indices`].
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis or it has length 0.
-    #[doc(alias = "min_dim_with_indices")]
-    #[track_caller]
-    pub fn min_with_indices(&self, axis: isize) -> (Tensor<T>, Tensor<i64>) {
-        let places = self.try_argmin(axis).map_err(|error| error.called("min_with_indices"));
-        self.picked(axis, expect(places))
-    }
-
-    #[track_caller]
-    fn picked(&self, axis: isize, places: Tensor<i64>) -> (Tensor<T>, Tensor<i64>) {
-        (self.gather(axis, &places.unsqueeze(axis)).squeeze(axis), places)
-    }
-
-    /// Returns the median of all elements as a scalar. For an even number of elements it is the
-    /// lesser of the two middle ones, as in PyTorch. The gradient flows to one element, also among equal
-    /// ones (PyTorch's `median()` shares it). NaN if any element is NaN.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// assert_eq!(Tensor::from([4.0, 1.0, 3.0, 2.0]).median().item(), 2.0);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there are no elements.
-    #[track_caller]
-    pub fn median(&self) -> Tensor<T> {
-        expect(self.median_of("median", &[]))
-    }
-
-    /// [`Tensor::median`] along `axes`, which are removed; along all axes if none is given.
-    ///
-    /// # Panics
-    ///
-    /// If an axis does not exist or is named twice, or there are no elements along them.
-    #[doc(alias = "median_dim")]
-    #[track_caller]
-    pub fn median_axes(&self, axes: impl IntoAxes) -> Tensor<T> {
-        expect(self.median_of("median_axes", axes.as_axes()))
-    }
-
-    #[track_caller]
-    fn median_of(&self, op: &'static str, axes: &[isize]) -> Result<Tensor<T>> {
-        let (grouped, _) = grouped(self, &check_axes(op, axes, self.ndim())?);
-        let n = grouped.shape().last().map_or(0, |&n| n);
-        if n == 0 {
-            let expected = "of one element or more along the reduced axes";
-            return Err(Error::shape(op, RECEIVER, expected, self.shape()));
-        }
-        let (sorted, _) = grouped.sort(-1, false);
-        let last = sorted.select(-1, n - 1);
-        Ok(last.is_nan().where_else(&last, sorted.select(-1, (n - 1) / 2)))
-    }
-
     pairs! {
+        /// Returns the elements along an axis in ascending or descending order, and their positions in the
+        /// input.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let (values, places) = Tensor::from([2.0, 3.0, 1.0]).sort(0, false);
+        /// assert_eq!(values.to_vec(), [1.0, 2.0, 3.0]);
+        /// assert_eq!(places.to_vec(), [2, 0, 1]);
+        /// ```
+        #[doc(alias = "sort_last_dim")]
+        #[doc(alias = "sort_with_indices")]
+        #[doc(alias = "sort_descending")]
+        pub fn sort(&self, axis: isize, descending: bool) -> (Tensor<T>, Tensor<i64>),
+            Panics if "there is no such axis" {
+            let order = expect(self.order("sort", axis, descending));
+            (self.gather(axis, &order), order)
+        }
+
+        /// Returns the positions along an axis that sort its elements in ascending or descending order.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([2.0, f64::NAN, 1.0, 2.0]);
+        /// assert_eq!(x.argsort(0, false).to_vec(), [2, 0, 3, 1]);
+        /// ```
+        #[doc(alias = "arg_sort_last_dim")]
+        #[doc(alias = "argsort_descending")]
+        pub fn argsort(&self, axis: isize, descending: bool) -> Tensor<i64>,
+            Panics if "there is no such axis" {
+            expect(self.order("argsort", axis, descending))
+        }
+
+        /// Returns the `k` greatest elements along an axis, the greatest first, and their positions. NaN is
+        /// last (in PyTorch first). The `k` least ones are the first of an ascending [`Tensor::sort`].
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let (values, places) = Tensor::from([[2.0, 3.0, 1.0], [4.0, 4.0, 5.0]]).topk(2, -1);
+        /// assert_eq!(values.to_vec(), [3.0, 2.0, 5.0, 4.0]);
+        /// assert_eq!(places.to_vec(), [1, 0, 2, 0]);
+        /// ```
+        #[doc(alias = "top_k")]
+        #[doc(alias = "topk_with_indices")]
+        pub fn topk(&self, k: usize, axis: isize) -> (Tensor<T>, Tensor<i64>),
+            Panics if "there is no such axis, or it has fewer than `k` elements" {
+            let order = expect(self.order("topk", axis, true));
+            let n = self.length("topk", axis);
+            if k > n {
+                let expected = format!("at most {n}, the length of axis {axis}");
+                expect(Err(Error::value("topk", "k", expected, k)))
+            }
+            let order = order.narrow(axis, 0, k);
+            (self.gather(axis, &order), order)
+        }
+
+        /// Returns the greatest element along an axis, which is removed, and its position, as
+        /// [`Tensor::argmax`]. The gradient flows to that element alone; in [`Tensor::max_axes`], equal
+        /// elements share it.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let (values, places) = Tensor::from([[1.0, 3.0, 3.0], [6.0, 5.0, 4.0]]).max_with_indices(1);
+        /// assert_eq!(values.to_vec(), [3.0, 6.0]);
+        /// assert_eq!(places.to_vec(), [1, 0]);
+        /// ```
+        #[doc(alias = "max_dim_with_indices")]
+        pub fn max_with_indices(&self, axis: isize) -> (Tensor<T>, Tensor<i64>),
+            Panics if "there is no such axis or it has length 0" {
+            let places = self.try_argmax(axis).map_err(|error| error.called("max_with_indices"));
+            self.picked(axis, expect(places))
+        }
+
+        /// [`Tensor::max_with_indices`] for the least element.
+        #[doc(alias = "min_dim_with_indices")]
+        pub fn min_with_indices(&self, axis: isize) -> (Tensor<T>, Tensor<i64>),
+            Panics if "there is no such axis or it has length 0" {
+            let places = self.try_argmin(axis).map_err(|error| error.called("min_with_indices"));
+            self.picked(axis, expect(places))
+        }
+
+        /// Returns the median of all elements as a scalar: of two middle ones the lesser, as in PyTorch; NaN
+        /// if any is NaN. The gradient flows to one element, also among equal ones (PyTorch's `median()`
+        /// shares it).
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// assert_eq!(Tensor::from([4.0, 1.0, 3.0, 2.0]).median().item(), 2.0);
+        /// ```
+        pub fn median(&self) -> Tensor<T>, Panics if "there are no elements" {
+            expect(self.median_of("median", &[]))
+        }
+
+        /// [`Tensor::median`] along `axes`, which are removed; along all axes if none is given.
+        #[doc(alias = "median_dim")]
+        pub fn median_axes(&self, axes: impl IntoAxes) -> Tensor<T>,
+            Panics if "an axis does not exist or is named twice, or there are no elements along them" {
+            expect(self.median_of("median_axes", axes.as_axes()))
+        }
+
         /// Returns the position of the greatest element along an axis, which is removed: the first of
         /// equal ones, and the first NaN if there is one.
         ///
@@ -326,8 +265,7 @@ impl<T: Numeric> Tensor<T> {
             call(&ARGMAX, [Attr::Int(axis)], [self.untyped()])
         }
 
-        /// Returns the position of the least element along an axis, which is removed: the first of
-        /// equal ones, and the first NaN if there is one.
+        /// [`Tensor::argmax`] for the least element.
         pub fn argmin, try_argmin(&self, axis: isize) -> Tensor<i64>,
             Axis | Shape if "there is no such axis or it has length 0" {
             call(&ARGMIN, [Attr::Int(axis)], [self.untyped()])
@@ -345,5 +283,29 @@ impl<T: Numeric> Tensor<T> {
             Axis | Overflow if "there is no such axis, or an integer sum is outside of the element type" {
             running_sum(self, axis, false)
         }
+    }
+
+    #[track_caller]
+    fn order(&self, op: &'static str, axis: isize, descending: bool) -> Result<Tensor<i64>> {
+        let attrs = [Attr::Int(axis), Attr::Flag(descending)];
+        call(&ARGSORT, attrs, [self.untyped()]).map_err(|error| error.called(op))
+    }
+
+    #[track_caller]
+    fn picked(&self, axis: isize, places: Tensor<i64>) -> (Tensor<T>, Tensor<i64>) {
+        (self.gather(axis, &places.unsqueeze(axis)).squeeze(axis), places)
+    }
+
+    #[track_caller]
+    fn median_of(&self, op: &'static str, axes: &[isize]) -> Result<Tensor<T>> {
+        let (grouped, _) = grouped(self, &check_axes(op, axes, self.ndim())?);
+        let n = grouped.shape().last().map_or(0, |&n| n);
+        if n == 0 {
+            let expected = "of one element or more along the reduced axes";
+            return Err(Error::shape(op, RECEIVER, expected, self.shape()));
+        }
+        let (sorted, _) = grouped.sort(-1, false);
+        let last = sorted.select(-1, n - 1);
+        Ok(last.is_nan().where_else(&last, sorted.select(-1, (n - 1) / 2)))
     }
 }

@@ -4,17 +4,14 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::derived::bound;
+use super::derived;
 use super::elementwise::{Handle, gradient, gradients_of, run_formula, run_pass};
 use super::kernels::{of_integers, of_two};
 use super::shape::signed;
-use super::table::attr::Type;
-use super::table::form::Form;
-use super::table::forms::{
-    arithmetic, broadcast as broadcast_forms, exactly, number as number_of, same_dtype,
+use super::table::{
+    Form, OpDef, Type, arithmetic, broadcast as broadcast_forms, exactly, family, number,
+    same_dtype,
 };
-use super::table::values::number;
-use super::table::{OpDef, family};
 use super::{Binary, Caller, Float, Input, Numeric, Unary, add_parts, expect, pairs};
 use super::{small, trace};
 use crate::array::elementwise::{convert, convert_zip};
@@ -50,7 +47,6 @@ impl Binary {
 }
 
 family! {
-    /// Functions of pairs of elements, with broadcasting.
     BINARY of Binary::ALL => OpDef {
         family: "binary",
         infer: |op, inputs| {
@@ -79,7 +75,7 @@ family! {
         infer: |op, inputs| {
             let [x] = exactly(inputs)?;
             let x = arithmetic(Binary::ALL[op.def.index], x)?;
-            number_of(x.dtype, op.number(0))?;
+            number(x.dtype, op.number(0))?;
             Ok(vec![x.clone()])
         },
         run: |op, x, at| {
@@ -104,7 +100,6 @@ fn scalar_of<T: Numeric>(
     Ok(T::binary_scalar(of, Input::Own(x), scalar, swapped, at))
 }
 
-/// Returns an error if integers would be divided by 0.
 pub(super) fn check_divisor<T: Numeric>(op: Binary, divisor: &Value<T>) -> Result<()> {
     if const { T::DTYPE.is_float() } || op != Binary::Div {
         return Ok(());
@@ -119,7 +114,6 @@ pub(super) fn check_divisor<T: Numeric>(op: Binary, divisor: &Value<T>) -> Resul
     Err(Error::value(op.name(), "other", "nonzero for integers", format!("0{place}")))
 }
 
-/// Computes a function of floats, and records it if needed.
 // Inlined: its only caller is one function for each element type, whose stack frame it shares.
 #[inline(always)]
 pub(super) fn float<T: Float>(
@@ -172,7 +166,6 @@ fn saved<T: Float>(saves: bool, position: usize, x: &Tensor<T>) -> Saved {
     if saves { Saved::input(position, x) } else { Saved::Absent }
 }
 
-/// Computes the result without a record.
 #[inline(always)]
 fn compute<T: Float>(op: Binary, left: Input<'_, T>, right: Input<'_, T>) -> Result<Tensor<T>> {
     match small::pair(op, left, right) {
@@ -216,7 +209,6 @@ fn product_with_ones<T: Float>(
 /// The operands' shapes, to which gradients are summed if an operand was broadcast.
 type Shapes = Arc<[Shape; 2]>;
 
-/// The ops in the form that nodes hold.
 struct Rule<T>(PhantomData<T>);
 
 struct PairRule<T>(Binary, PhantomData<fn() -> T>);
@@ -317,8 +309,7 @@ impl<T: Float> NumberRule<T> {
     }
 }
 
-/// The rules: returns the wanted gradients of the operands, from the operands that [`Binary::saves`]
-/// names, and, if one was broadcast, the shapes of both.
+/// Returns the wanted gradients. The operands are those that [`Binary::saves`] names.
 #[inline(always)]
 fn pull_pair<T: Float>(
     op: Binary,
@@ -362,7 +353,6 @@ fn pull_pair<T: Float>(
     Ok([da.map(|g| g.unbroadcast(sa)), db.map(|g| g.unbroadcast(sb))])
 }
 
-/// As [`float`], for a tensor and a scalar.
 #[inline(always)]
 pub(super) fn float_scalar<T: Float>(
     op: Binary,
@@ -385,7 +375,6 @@ pub(super) fn float_scalar<T: Float>(
     y
 }
 
-/// Computes the result without a record.
 fn compute_scalar<T: Float>(op: Binary, x: Input<'_, T>, s: T, swapped: bool) -> Tensor<T> {
     let x = match small::number(op, x, s, swapped) {
         Ok(done) => return done,
@@ -405,7 +394,6 @@ fn compute_scalar<T: Float>(op: Binary, x: Input<'_, T>, s: T, swapped: bool) ->
     )
 }
 
-/// The rules for one tensor `x` and the scalar `s`.
 #[inline]
 pub(super) fn scalar_gradient<T: Float>(
     (op, s, swapped): (Binary, T, bool),
@@ -423,11 +411,11 @@ pub(super) fn scalar_gradient<T: Float>(
         (Binary::Pow, false) if s == T::from_f64(2.0) => g * x() * s,
         (Binary::Pow, false) => g * x().pow(s - T::ONE) * s,
         (Binary::Pow, true) => g * x().rpow(s) * num_traits::Float::ln(s),
-        (Binary::Maximum | Binary::Minimum, _) => gradient(&bound(op, s), g, Some(Input::Ref(x()))),
+        (Binary::Maximum, _) => gradient(&derived::maximum(s.into_f64()), g, Some(Input::Ref(x()))),
+        (Binary::Minimum, _) => gradient(&derived::minimum(s.into_f64()), g, Some(Input::Ref(x()))),
     }
 }
 
-/// Computes a function of integers, without a gradient. There is no power of integers.
 pub(super) fn integer<T: Numeric>(
     op: Binary,
     left: Input<'_, T>,
@@ -443,7 +431,6 @@ pub(super) fn integer<T: Numeric>(
     Ok(Tensor::new(convert_zip(&shape, &a, &b, of_integers(op))).with_lost(lost))
 }
 
-/// As [`integer`], for a tensor and a scalar.
 pub(super) fn integer_scalar<T: Numeric>(
     op: Binary,
     x: Input<'_, T>,
@@ -457,7 +444,6 @@ pub(super) fn integer_scalar<T: Numeric>(
     Tensor::new(value).with_lost(lost)
 }
 
-/// Returns the sum along sorted axes, reshaped to `shape`, without a record.
 fn summed_to<T: Numeric>(x: &Tensor<T>, axes: &[usize], shape: &[usize]) -> Tensor<T> {
     let sum = expect(T::sum("sum", &x.read(), axes)).reshaped(copied(shape));
     unrecorded("sum", Location::caller(), &[x], sum)
@@ -465,8 +451,8 @@ fn summed_to<T: Numeric>(x: &Tensor<T>, axes: &[usize], shape: &[usize]) -> Tens
 
 impl<T: Numeric> Tensor<T> {
     pairs! {
-        /// Sums over the axes along which broadcasting repeats a tensor of `shape` to get this tensor's
-        /// shape. In the `backward` of an op that broadcasts, this is the gradient of a broadcast operand.
+        /// Sums over the axes along which broadcasting repeats a tensor of `shape` to this one's: the
+        /// gradient of a broadcast operand.
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -3,99 +3,82 @@
 use std::ops::{BitAnd, BitOr, BitXor, Not};
 
 use super::index::place;
-use super::{Numeric, Operand, expect};
+use super::{Numeric, Operand, expect, pairs};
 use crate::array::shape::{axes as check_axes, broadcast};
 use crate::array::{DType, IntoAxes};
 use crate::graph::{Scalar, Tensor};
 
 /// # Choices
 impl<T: Numeric> Tensor<T> {
-    /// Returns `on` where `mask` is true and `off` elsewhere, with broadcasting:
-    /// [`Tensor::where_else`] in the order of PyTorch and NumPy.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([-1.0, 2.0]);
-    /// assert_eq!(Tensor::where_(&x.gt_scalar(0.0), &x, 0.0).to_vec(), [0.0, 2.0]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the three shapes cannot be broadcast together.
-    #[doc(alias = "where_cond")]
-    #[doc(alias = "mask_where")]
-    #[track_caller]
-    pub fn where_(mask: &Tensor<bool>, on: impl Operand<T>, off: impl Operand<T>) -> Tensor<T> {
-        expect(mask.try_where_else(on, off).map_err(|error| error.called("where_")))
-    }
+    pairs! {
+        /// [`Tensor::where_else`] in the order of PyTorch and NumPy.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([-1.0, 2.0]);
+        /// assert_eq!(Tensor::where_(&x.gt_scalar(0.0), &x, 0.0).to_vec(), [0.0, 2.0]);
+        /// ```
+        #[doc(alias = "where_cond")]
+        #[doc(alias = "mask_where")]
+        pub fn where_(mask: &Tensor<bool>, on: impl Operand<T>, off: impl Operand<T>) -> Tensor<T>,
+            Panics if "the three shapes cannot be broadcast together" {
+            expect(mask.try_where_else(on, off).map_err(|error| error.called("where_")))
+        }
 
-    /// Returns this tensor with `element` where `mask` is true, with broadcasting. The gradient there is 0.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let scores = Tensor::from([1.0, 2.0, 3.0]);
-    /// let hidden = Tensor::from([false, true, false]);
-    /// assert_eq!(scores.masked_fill(&hidden, f64::NEG_INFINITY).softmax(0).to_vec()[1], 0.0);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the shapes cannot be broadcast together.
-    #[doc(alias = "mask_fill")]
-    #[track_caller]
-    pub fn masked_fill(&self, mask: &Tensor<bool>, element: impl Scalar<T>) -> Tensor<T> {
-        let filled = mask.try_where_else(Tensor::from(element.scalar()), self);
-        expect(filled.map_err(|error| error.called("masked_fill")))
-    }
+        /// Returns this tensor with `element` where `mask` is true, with broadcasting. The gradient there is 0.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let scores = Tensor::from([1.0, 2.0, 3.0]);
+        /// let hidden = Tensor::from([false, true, false]);
+        /// assert_eq!(scores.masked_fill(&hidden, f64::NEG_INFINITY).softmax(0).to_vec()[1], 0.0);
+        /// ```
+        #[doc(alias = "mask_fill")]
+        pub fn masked_fill(&self, mask: &Tensor<bool>, element: impl Scalar<T>) -> Tensor<T>,
+            Panics if "the shapes cannot be broadcast together" {
+            let filled = mask.try_where_else(Tensor::from(element.scalar()), self);
+            expect(filled.map_err(|error| error.called("masked_fill")))
+        }
 
-    /// Returns the elements where `mask` is true, in row-major order, along one axis. The gradient
-    /// flows back to their positions.
-    ///
-    /// Their number depends on the data. So in a trace, the mask must not depend on the trace's inputs.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([[1.0, -2.0], [-3.0, 4.0]]);
-    /// assert_eq!(x.masked_select(&x.gt_scalar(0.0)).to_vec(), [1.0, 4.0]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the shapes cannot be broadcast together.
-    #[doc(alias = "boolean_mask")]
-    #[track_caller]
-    pub fn masked_select(&self, mask: &Tensor<bool>) -> Tensor<T> {
-        let shape = expect(broadcast("masked_select", self.shape(), mask.shape()));
-        let mask = if mask.shape() == &shape[..] { mask } else { &wide(mask, &shape) };
-        let x = if self.shape() == &shape[..] { self } else { &self.broadcast_to(shape) };
-        x.flatten().index_select(0, &Tensor::from(places(mask)).and_lost(mask))
-    }
+        /// Returns the elements where `mask` is true, in row-major order, along one axis. In a trace, the
+        /// mask must not depend on the inputs, as the number of elements does.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([[1.0, -2.0], [-3.0, 4.0]]);
+        /// assert_eq!(x.masked_select(&x.gt_scalar(0.0)).to_vec(), [1.0, 4.0]);
+        /// ```
+        #[doc(alias = "boolean_mask")]
+        pub fn masked_select(&self, mask: &Tensor<bool>) -> Tensor<T>,
+            Panics if "the shapes cannot be broadcast together" {
+            let shape = expect(broadcast("masked_select", self.shape(), mask.shape()));
+            let mask = if mask.shape() == &shape[..] { mask } else { &wide(mask, &shape) };
+            let x = if self.shape() == &shape[..] { self } else { &self.broadcast_to(shape) };
+            x.flatten().index_select(0, &Tensor::from(places(mask)).and_lost(mask))
+        }
 
-    /// Whether `|self - other| <= atol + rtol * |other|` for all elements, with broadcasting. Equal
-    /// infinities are close; NaN is never close.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([1.0, 2.0]);
-    /// assert!(x.allclose(&(&x + 1e-9), 1e-5, 1e-8));
-    /// assert!(!x.allclose(&(&x + 1e-3), 1e-5, 1e-8));
-    /// ```
-    ///
-    /// [`assert_close!`](crate::assert_close) says where two tensors differ.
-    ///
-    /// # Panics
-    ///
-    /// If the shapes cannot be broadcast together.
-    #[doc(alias = "isclose")]
-    #[doc(alias = "all_close")]
-    #[track_caller]
-    pub fn allclose(&self, other: &Tensor<T>, rtol: f64, atol: f64) -> bool {
-        let (a, b) = (self.detach().cast::<f64>(), other.detach().cast::<f64>());
-        a.zip_values("allclose", &b, |a, b| excess(a, b, rtol, atol) <= 0.0).all()
+        /// Whether `|self - other| <= atol + rtol * |other|` for all elements, with broadcasting. Equal
+        /// infinities are close; NaN is never close.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([1.0, 2.0]);
+        /// assert!(x.allclose(&(&x + 1e-9), 1e-5, 1e-8));
+        /// assert!(!x.allclose(&(&x + 1e-3), 1e-5, 1e-8));
+        /// ```
+        ///
+        /// [`assert_close!`](crate::assert_close) says where two tensors differ.
+        #[doc(alias = "isclose")]
+        #[doc(alias = "all_close")]
+        pub fn allclose(&self, other: &Tensor<T>, rtol: f64, atol: f64) -> bool,
+            Panics if "the shapes cannot be broadcast together" {
+            let (a, b) = (self.detach().cast::<f64>(), other.detach().cast::<f64>());
+            a.zip_values("allclose", &b, |a, b| excess(a, b, rtol, atol) <= 0.0).all()
+        }
     }
 }
 
@@ -121,42 +104,36 @@ pub(super) fn places(mask: &Tensor<bool>) -> Vec<i64> {
 ///
 /// `&`, `|`, `^` and `!` are [`Tensor::and`], [`Tensor::or`], [`Tensor::xor`] and [`Tensor::not`].
 impl Tensor<bool> {
-    /// Whether any element is true along `axes`, which are removed; along all axes if none is
-    /// given. False if there are no elements.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let mask = Tensor::from([[true, false], [true, true]]);
-    /// assert_eq!(mask.any_axes(&[1]).to_vec(), [true, true]);
-    /// assert_eq!(mask.all_axes(&[1]).to_vec(), [false, true]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If an axis does not exist or is named twice.
-    #[doc(alias = "any")]
-    #[track_caller]
-    pub fn any_axes(&self, axes: impl IntoAxes) -> Tensor<bool> {
-        expect(check_axes("any_axes", axes.as_axes(), self.ndim()));
-        self.cast::<i64>().sum_axes(axes).gt_scalar(0_i64)
+    pairs! {
+        /// Whether any element is true along `axes`, which are removed; of all if none is given. False for no
+        /// elements.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let mask = Tensor::from([[true, false], [true, true]]);
+        /// assert_eq!(mask.any_axes(&[1]).to_vec(), [true, true]);
+        /// assert_eq!(mask.all_axes(&[1]).to_vec(), [false, true]);
+        /// ```
+        #[doc(alias = "any")]
+        pub fn any_axes(&self, axes: impl IntoAxes) -> Tensor<bool>,
+            Panics if "an axis does not exist or is named twice" {
+            expect(check_axes("any_axes", axes.as_axes(), self.ndim()));
+            self.cast::<i64>().sum_axes(axes).gt_scalar(0_i64)
+        }
+
+        /// Whether all elements are true along `axes`, which are removed; of all if none is given. True for
+        /// no elements.
+        #[doc(alias = "all")]
+        pub fn all_axes(&self, axes: impl IntoAxes) -> Tensor<bool>,
+            Panics if "an axis does not exist or is named twice" {
+            expect(check_axes("all_axes", axes.as_axes(), self.ndim()));
+            self.not().cast::<i64>().sum_axes(axes).eq_scalar(0_i64)
+        }
     }
 
-    /// Whether all elements are true along `axes`, which are removed; along all axes if none is
-    /// given. True if there are no elements.
-    ///
-    /// # Panics
-    ///
-    /// If an axis does not exist or is named twice.
-    #[doc(alias = "all")]
-    #[track_caller]
-    pub fn all_axes(&self, axes: impl IntoAxes) -> Tensor<bool> {
-        expect(check_axes("all_axes", axes.as_axes(), self.ndim()));
-        self.not().cast::<i64>().sum_axes(axes).eq_scalar(0_i64)
-    }
-
-    /// Returns the positions of the true elements in row-major order, of shape `[count, axes]`: one
-    /// row for each element, with an index for each axis.
+    /// Returns the positions of the true elements in row-major order: `[count, axes]`, with an index for each
+    /// axis.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -286,11 +263,9 @@ impl<'a, T: Numeric> Close<'a, T> {
     }
 }
 
-/// Asserts that two tensors of one element type have the same shape, and that elements differ by at
-/// most `atol + rtol * |right|`. The message says how many elements differ, and shows the worst.
-///
-/// The tolerances are 1.3e-6 and 1e-5 for `f32`, 1e-7 and 1e-7 for `f64`, as in PyTorch, and 0 for integers.
-/// Equal infinities are close; NaN is never close.
+/// Asserts that two tensors have the same shape, and that elements differ by at most `atol + rtol * |right|`.
+/// The message says how many do not, and shows the worst. `rtol` and `atol` are 1.3e-6 and 1e-5 for `f32`,
+/// 1e-7 for `f64`, as in PyTorch, and 0 for integers. Equal infinities are close; NaN is never close.
 ///
 /// ```
 /// use autograd_core::{Tensor, assert_close};

@@ -79,7 +79,6 @@ comparisons! {
 }
 
 family! {
-    /// Comparisons of pairs of elements, with broadcasting.
     COMPARISONS of Comparison::ALL => OpDef {
         family: "compare",
         infer: |_, inputs| {
@@ -100,7 +99,6 @@ family! {
 entries! {
     CHOICES:
 
-    /// Selection of one of two tensors by a mask.
     WHERE = OpDef {
         infer: |_, inputs| {
             let [chosen, a, b] = exactly(inputs)?;
@@ -200,7 +198,6 @@ fn compare<T: Element>(
     Ok(mask.with_lost(lost(x).and(lost(other))))
 }
 
-/// Compares two values that are broadcast to `shape`.
 fn compared<T: Element>(
     op: Comparison,
     shape: &[usize],
@@ -218,37 +215,27 @@ fn compared<T: Element>(
 }
 
 impl Tensor<bool> {
-    /// True where both masks are true: `a & b`.
-    ///
-    /// # Panics
-    ///
-    /// If the shapes cannot be broadcast together.
-    #[doc(alias = "logical_and")]
-    #[track_caller]
-    pub fn and(&self, other: &Tensor<bool>) -> Tensor<bool> {
-        expect(call(&AND, [], [self.untyped(), other.untyped()]))
-    }
+    pairs! {
+        /// True where both masks are true: `a & b`.
+        #[doc(alias = "logical_and")]
+        pub fn and(&self, other: &Tensor<bool>) -> Tensor<bool>,
+            Panics if "the shapes cannot be broadcast together" {
+            expect(call(&AND, [], [self.untyped(), other.untyped()]))
+        }
 
-    /// True where at least one mask is true: `a | b`.
-    ///
-    /// # Panics
-    ///
-    /// If the shapes cannot be broadcast together.
-    #[doc(alias = "logical_or")]
-    #[track_caller]
-    pub fn or(&self, other: &Tensor<bool>) -> Tensor<bool> {
-        expect(call(&OR, [], [self.untyped(), other.untyped()]))
-    }
+        /// True where at least one mask is true: `a | b`.
+        #[doc(alias = "logical_or")]
+        pub fn or(&self, other: &Tensor<bool>) -> Tensor<bool>,
+            Panics if "the shapes cannot be broadcast together" {
+            expect(call(&OR, [], [self.untyped(), other.untyped()]))
+        }
 
-    /// True where exactly one mask is true: `a ^ b`.
-    ///
-    /// # Panics
-    ///
-    /// If the shapes cannot be broadcast together.
-    #[doc(alias = "logical_xor")]
-    #[track_caller]
-    pub fn xor(&self, other: &Tensor<bool>) -> Tensor<bool> {
-        expect(call(&XOR, [], [self.untyped(), other.untyped()]))
+        /// True where exactly one mask is true: `a ^ b`.
+        #[doc(alias = "logical_xor")]
+        pub fn xor(&self, other: &Tensor<bool>) -> Tensor<bool>,
+            Panics if "the shapes cannot be broadcast together" {
+            expect(call(&XOR, [], [self.untyped(), other.untyped()]))
+        }
     }
 
     /// True where this mask is false: `!a`.
@@ -274,8 +261,8 @@ impl Tensor<bool> {
     }
 
     pairs! {
-        /// Returns `on` where this mask is true, `off` elsewhere, with broadcasting. Both are tensors or
-        /// numbers; see [`Tensor::where_`] for PyTorch's order. The gradient flows to the selected elements.
+        /// Returns `on` where this mask is true, `off` elsewhere, with broadcasting; each is a tensor or a
+        /// number. The gradient flows to the selected elements.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -377,11 +364,9 @@ macro_rules! casts {
 casts! { f32 f64 i32 i64 u8 bool }
 
 impl<T: Element> Tensor<T> {
-    /// Converts the elements to type `U`. Between float types the gradient flows, converted back;
-    /// any other conversion stops it.
-    ///
-    /// Each element is converted as by Rust's `as`: floats round, an integer wraps, a float outside
-    /// the range of an integer type saturates. `x != 0` gives a `bool`, and a `bool` gives 0 or 1.
+    /// Converts the elements as by Rust's `as`: floats round, an integer wraps, a float outside the range of
+    /// an integer type saturates; a `bool` is `x != 0`, and gives 0 or 1. The gradient flows between float
+    /// types only.
     ///
     /// ```
     /// use autograd_core::Tensor;

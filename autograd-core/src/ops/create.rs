@@ -48,7 +48,6 @@ fn checked(op: &'static str, shape: Shape) -> Result<Shape> {
     Ok(shape)
 }
 
-/// Creates a tensor of zeros and lets `fill` overwrite them.
 #[track_caller]
 fn generated<T: Element>(
     op: &'static str,
@@ -62,7 +61,6 @@ fn generated<T: Element>(
     tensor
 }
 
-/// Creates a tensor of one axis with `n` elements.
 #[track_caller]
 fn list<T: Element>(op: &'static str, n: usize, elements: impl Iterator<Item = T>) -> Tensor<T> {
     Tensor::new(Value::build(expect(checked(op, [n].into_shape())), |out| out.extend(elements)))
@@ -194,9 +192,8 @@ impl<T: Element> Tensor<T> {
         T::to_ndarray(self)
     }
 
-    /// Returns the elements as an ndarray array for reading. They are copied only if this tensor
-    /// has been changed in place; the copy has the current elements. Crates for ndarray accept the
-    /// array, and `Tensor::from` accepts their arrays.
+    /// Returns the elements as an ndarray array for reading, copied only if this tensor has been changed in
+    /// place. Crates for ndarray accept the array, and `Tensor::from` accepts theirs.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -211,8 +208,7 @@ impl<T: Element> Tensor<T> {
         T::view(self)
     }
 
-    /// Reports that the elements are read: to an active trace, which refuses it if they depend on its inputs,
-    /// and to a recorded backward.
+    /// Reports a read to a recorded backward, and to a trace, which refuses it if it depends on its inputs.
     #[inline]
     #[track_caller]
     pub(super) fn is_read(&self, name: &'static str) {
@@ -233,24 +229,20 @@ impl<T: Element> Tensor<T> {
             self.is_read("item");
             T::item(self)
         }
-    }
 
-    /// Returns the element at a position.
-    ///
-    /// # Panics
-    ///
-    /// If there is not one index for each axis, or one is outside its axis.
-    #[track_caller]
-    pub fn at(&self, index: &[usize]) -> T {
-        self.is_read("at");
-        let value = self.read();
-        match value.view().get(IxDyn(index)) {
-            Some(&element) => element,
-            None if index.len() != self.ndim() => {
-                let takes = Plural(self.ndim(), "index", "indices");
-                panic!("at: a tensor of shape {:?} takes {takes}, found {index:?}", self.shape())
+        /// Returns the element at a position.
+        pub fn at(&self, index: &[usize]) -> T,
+            Panics if "there is not one index for each axis, or one is outside its axis" {
+            self.is_read("at");
+            let value = self.read();
+            match value.view().get(IxDyn(index)) {
+                Some(&element) => element,
+                None if index.len() != self.ndim() => {
+                    let takes = Plural(self.ndim(), "index", "indices");
+                    panic!("at: a tensor of shape {:?} takes {takes}, found {index:?}", self.shape())
+                }
+                None => panic!("at: index {index:?} is outside a tensor of shape {:?}", self.shape()),
             }
-            None => panic!("at: index {index:?} is outside a tensor of shape {:?}", self.shape()),
         }
     }
 }
@@ -278,32 +270,26 @@ impl<T: Float> Tensor<T> {
         Self::uniform(shape, 0.0, 1.0)
     }
 
-    /// Creates normally distributed numbers with the given mean and standard deviation.
-    ///
-    /// # Panics
-    ///
-    /// If `std` is below 0 or NaN.
-    #[track_caller]
-    pub fn normal(shape: impl IntoShape, mean: f64, std: f64) -> Tensor<T> {
-        if std < 0.0 || std.is_nan() {
-            expect(Err(Error::value("normal", "std", "0 or more", std)))
+    pairs! {
+        /// Creates normally distributed numbers with the given mean and standard deviation.
+        pub fn normal(shape: impl IntoShape, mean: f64, std: f64) -> Tensor<T>,
+            Panics if "`std` is below 0 or NaN" {
+            if std < 0.0 || std.is_nan() {
+                expect(Err(Error::value("normal", "std", "0 or more", std)))
+            }
+            let (mean, std) = (T::from_f64(mean), T::from_f64(std));
+            generated("normal", shape, |out| T::normal(out, mean, std))
         }
-        let (mean, std) = (T::from_f64(mean), T::from_f64(std));
-        generated("normal", shape, |out| T::normal(out, mean, std))
-    }
 
-    /// Creates uniformly distributed numbers in [low, high).
-    ///
-    /// # Panics
-    ///
-    /// If `low > high` or either is NaN.
-    #[track_caller]
-    pub fn uniform(shape: impl IntoShape, low: f64, high: f64) -> Tensor<T> {
-        if low > high || low.is_nan() || high.is_nan() {
-            expect(Err(Error::value("uniform", "low", format!("at most `high`, {high}"), low)))
+        /// Creates uniformly distributed numbers in [low, high).
+        pub fn uniform(shape: impl IntoShape, low: f64, high: f64) -> Tensor<T>,
+            Panics if "`low > high` or either is NaN" {
+            if low > high || low.is_nan() || high.is_nan() {
+                expect(Err(Error::value("uniform", "low", format!("at most `high`, {high}"), low)))
+            }
+            let (low, high) = (T::from_f64(low), T::from_f64(high));
+            generated("uniform", shape, |out| T::uniform(out, low, high))
         }
-        let (low, high) = (T::from_f64(low), T::from_f64(high));
-        generated("uniform", shape, |out| T::uniform(out, low, high))
     }
 
     /// Creates uniformly distributed numbers in [0, 1), in the shape of another tensor.
@@ -329,15 +315,13 @@ impl<T: Float> Tensor<T> {
 }
 
 impl Tensor<i64> {
-    /// Creates uniformly distributed integers in [low, high), from the process-wide generator.
-    ///
-    /// # Panics
-    ///
-    /// If `low >= high`.
-    #[track_caller]
-    pub fn randint(shape: impl IntoShape, low: i64, high: i64) -> Tensor<i64> {
-        assert!(low < high, "randint: `low` must be below `high`, found {low} and {high}");
-        generated("randint", shape, |out| random::fill_randint(out, low, high))
+    pairs! {
+        /// Creates uniformly distributed integers in [low, high), from the process-wide generator.
+        pub fn randint(shape: impl IntoShape, low: i64, high: i64) -> Tensor<i64>,
+            Panics if "`low >= high`" {
+            assert!(low < high, "randint: `low` must be below `high`, found {low} and {high}");
+            generated("randint", shape, |out| random::fill_randint(out, low, high))
+        }
     }
 
     /// Creates a random permutation of the numbers 0 .. n, from the process-wide generator.
@@ -351,93 +335,82 @@ impl Tensor<i64> {
 }
 
 impl<T: Numeric> Tensor<T> {
-    /// Creates the numbers `0, 1, .. n - 1`.
-    ///
-    /// # Panics
-    ///
-    /// If the element type is an integer type and cannot hold `n - 1`.
-    #[track_caller]
-    pub fn arange(n: usize) -> Tensor<T> {
-        expect(T::end("arange", n));
-        list("arange", n, (0..n).map(T::count))
-    }
+    pairs! {
+        /// Creates the numbers `0, 1, .. n - 1`.
+        pub fn arange(n: usize) -> Tensor<T>,
+            Panics if "the element type is an integer type and cannot hold `n - 1`" {
+            expect(T::end("arange", n));
+            list("arange", n, (0..n).map(T::count))
+        }
 
-    /// Creates the numbers `start, start + step, ..` before `end`; see [`Tensor::arange`] for `0, 1, ..`.
-    ///
-    /// Floats are computed in `f64`, each from `start`, as in NumPy and PyTorch.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// assert_eq!(Tensor::arange_step(1, 8, 3).to_vec(), [1, 4, 7]);
-    /// assert_eq!(Tensor::<f32>::arange_step(1.0, 0.0, -0.25).to_vec(), [1.0, 0.75, 0.5, 0.25]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If `step` is 0, leads away from `end`, or a number is NaN or infinite.
-    #[doc(alias = "range")]
-    #[track_caller]
-    pub fn arange_step(start: T, end: T, step: T) -> Tensor<T> {
-        let op = "arange_step";
-        let wrong = |found: String| -> Result<()> {
-            let expected = "a step other than 0 that leads from `start` to `end`";
-            Err(Error::value(op, "step", expected, found))
-        };
-        if T::DTYPE.is_float() {
-            let of = |x: T| Tensor::from(x).cast::<f64>().item();
+        /// Creates the numbers `start, start + step, ..` before `end`. Floats are computed in `f64`, each
+        /// from `start`, as in NumPy and PyTorch.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// assert_eq!(Tensor::arange_step(1, 8, 3).to_vec(), [1, 4, 7]);
+        /// assert_eq!(Tensor::<f32>::arange_step(1.0, 0.0, -0.25).to_vec(), [1.0, 0.75, 0.5, 0.25]);
+        /// ```
+        #[doc(alias = "range")]
+        pub fn arange_step(start: T, end: T, step: T) -> Tensor<T>,
+            Panics if "`step` is 0, leads away from `end`, or a number is NaN or infinite" {
+            let op = "arange_step";
+            let wrong = |found: String| -> Result<()> {
+                let expected = "a step other than 0 that leads from `start` to `end`";
+                Err(Error::value(op, "step", expected, found))
+            };
+            if T::DTYPE.is_float() {
+                let of = |x: T| Tensor::from(x).cast::<f64>().item();
+                let [first, last, by] = [start, end, step].map(of);
+                let n = ((last - first) / by).ceil();
+                // The range does not contain NaN either.
+                if by == 0.0 || !(0.0..u64::MAX as f64).contains(&n) {
+                    expect(wrong(format!("{by} from {first} to {last}")));
+                }
+                let numbers = (0..n as usize).map(|i| T::nearest(first + by * i as f64));
+                return list(op, n as usize, numbers);
+            }
+            let of = |x: T| i128::from(Tensor::from(x).cast::<i64>().item());
             let [first, last, by] = [start, end, step].map(of);
-            let n = ((last - first) / by).ceil();
-            // The range does not contain NaN either.
-            if by == 0.0 || !(0.0..u64::MAX as f64).contains(&n) {
+            if by == 0 || (last - first) * by < 0 {
                 expect(wrong(format!("{by} from {first} to {last}")));
             }
-            let numbers = (0..n as usize).map(|i| T::nearest(first + by * i as f64));
-            return list(op, n as usize, numbers);
+            let n = (last - first).unsigned_abs().div_ceil(by.unsigned_abs());
+            let n = usize::try_from(n).unwrap_or(usize::MAX);
+            // Every number is between `start` and `end`, so it fits the element type.
+            list(op, n, (0..n).map(|i| (first + by * i as i128) as i64)).cast()
         }
-        let of = |x: T| i128::from(Tensor::from(x).cast::<i64>().item());
-        let [first, last, by] = [start, end, step].map(of);
-        if by == 0 || (last - first) * by < 0 {
-            expect(wrong(format!("{by} from {first} to {last}")));
-        }
-        let n = (last - first).unsigned_abs().div_ceil(by.unsigned_abs());
-        let n = usize::try_from(n).unwrap_or(usize::MAX);
-        // Every number is between `start` and `end`, so it fits the element type.
-        list(op, n, (0..n).map(|i| (first + by * i as i128) as i64)).cast()
-    }
 
-    /// Creates the coordinates of a grid: for each list, a tensor with an axis for each list, whose elements
-    /// are those of the list along its own axis. Axis 0 is that of the first list (`indexing="ij"`).
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let grid = Tensor::meshgrid(&[&Tensor::from([1, 2]), &Tensor::from([3, 4, 5])]);
-    /// assert_eq!(grid[0].to_vec(), [1, 1, 1, 2, 2, 2]);
-    /// assert_eq!(grid[1].to_vec(), [3, 4, 5, 3, 4, 5]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If a list does not have exactly one axis, or the grid is too large.
-    #[track_caller]
-    pub fn meshgrid(lists: &[&Tensor<T>]) -> Vec<Tensor<T>> {
-        let op = "meshgrid";
-        for (i, list) in lists.iter().enumerate() {
-            if list.ndim() != 1 {
-                let parameter = format!("lists[{i}]");
-                expect(Err(Error::shape(op, parameter, "of one axis", list.shape())))
+        /// Creates the coordinates of a grid, which has an axis for each list, the first for the first
+        /// (`indexing="ij"`).
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let grid = Tensor::meshgrid(&[&Tensor::from([1, 2]), &Tensor::from([3, 4, 5])]);
+        /// assert_eq!(grid[0].to_vec(), [1, 1, 1, 2, 2, 2]);
+        /// assert_eq!(grid[1].to_vec(), [3, 4, 5, 3, 4, 5]);
+        /// ```
+        pub fn meshgrid(lists: &[&Tensor<T>]) -> Vec<Tensor<T>>,
+            Panics if "a list does not have exactly one axis, or the grid is too large" {
+            let op = "meshgrid";
+            for (i, list) in lists.iter().enumerate() {
+                if list.ndim() != 1 {
+                    let parameter = format!("lists[{i}]");
+                    expect(Err(Error::shape(op, parameter, "of one axis", list.shape())))
+                }
             }
+            let shape: Shape = lists.iter().map(|list| list.len()).collect();
+            expect(element_count(op, &shape));
+            let _composite = Composite::here();
+            let along = |(axis, list): (usize, &&Tensor<T>)| {
+                let mut own = Shape::from_elem(1, shape.len());
+                own[axis] = list.len();
+                list.reshape(own).broadcast_to(shape.clone())
+            };
+            lists.iter().enumerate().map(along).collect()
         }
-        let shape: Shape = lists.iter().map(|list| list.len()).collect();
-        expect(element_count(op, &shape));
-        let _composite = Composite::here();
-        let along = |(axis, list): (usize, &&Tensor<T>)| {
-            let mut own = Shape::from_elem(1, shape.len());
-            own[axis] = list.len();
-            list.reshape(own).broadcast_to(shape.clone())
-        };
-        lists.iter().enumerate().map(along).collect()
     }
 
     /// Creates the identity matrix of `n` rows.

@@ -39,7 +39,6 @@ fn labels(equation: &str, term: &str, axes: usize) -> Result<Labels> {
     Ok(before.chars().chain(between).chain(after.chars()).collect())
 }
 
-/// A tensor and the labels of its axes.
 struct Term {
     tensor: AnyTensor,
     labels: Labels,
@@ -90,7 +89,6 @@ impl Term {
         Ok(())
     }
 
-    /// Sums along the axes that are not needed.
     fn sum(&mut self, needed: impl Fn(char) -> bool, at: Caller) -> Result<()> {
         let gone: Vec<usize> =
             (0..self.labels.len()).filter(|&axis| !needed(self.labels[axis])).collect();
@@ -102,7 +100,6 @@ impl Term {
         Ok(())
     }
 
-    /// Returns the tensor with its axes in the order of `labels`.
     fn ordered(mut self, labels: &[char], at: Caller) -> Result<AnyTensor> {
         let order: Vec<usize> = labels.iter().map(|&label| self.place(label)).collect();
         self.permute(&order, at)?;
@@ -242,13 +239,11 @@ fn lengths(terms: &[Term]) -> Result<Vec<(char, usize)>> {
 /// # Sums of products
 impl<T: Numeric> Tensor<T> {
     pairs! {
-        /// Einstein summation: letters name the axes of each operand, and the products of all operands
-        /// are summed along the axes that the result (after `->`) does not name. `...` stands for any
-        /// number of axes, which broadcast. A letter that occurs twice in one operand takes its
-        /// diagonal. Without `->`, the result has the letters that occur once, in alphabetical order.
-        ///
-        /// Operands are multiplied from left to right by batched matrix products. In a trace, each
-        /// shape may have one free length.
+        /// Einstein summation: letters name the axes of each operand, and products are summed along the axes
+        /// that the result (after `->`) does not name; without `->` it has those that occur once, in
+        /// alphabetical order. `...` stands for any axes, which broadcast; a letter twice in one operand
+        /// takes its diagonal. Operands are multiplied from left to right. In a trace, each shape may have
+        /// one free length.
         ///
         /// ```
         /// use autograd_core::Tensor;

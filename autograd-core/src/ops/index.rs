@@ -17,7 +17,6 @@ use crate::array::{DType, Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
 use crate::graph::{AnyTensor, Element, Rule, Saved, Tensor, finish, unrecorded};
 
-/// Number of indices checked at once.
 const CHECKED_AT_ONCE: usize = 256;
 
 /// Returns an error for the first index outside an axis of length `len`.
@@ -253,7 +252,6 @@ impl Picks {
     }
 }
 
-/// Picks elements by an index. Its rule adds the gradients back.
 pub(super) fn select<T: Numeric>(
     picks: Picks,
     x: &Tensor<T>,
@@ -310,7 +308,6 @@ fn taken<T: Numeric>(
     }
 }
 
-/// Returns `x` with `source` added to the elements that an index picks.
 fn summed<T: Numeric>(
     picks: Picks,
     x: &Tensor<T>,
@@ -409,8 +406,8 @@ impl<T: Element> Tensor<T> {
 
 impl<T: Numeric> Tensor<T> {
     pairs! {
-        /// Returns this tensor with the slices of `source` added to the slices of an axis that
-        /// `index` names: the adjoint of [`Tensor::index_select`].
+        /// Adds the slices of `source` to those that `index` names on an axis: the adjoint of
+        /// [`Tensor::index_select`].
         pub fn index_add, try_index_add(
             &self,
             axis: isize,
@@ -423,9 +420,8 @@ impl<T: Numeric> Tensor<T> {
             Picks::Slices.add(self, axis, index, source)
         }
 
-        /// Returns the elements that `index` picks along an axis, in the shape of `index`: along
-        /// axis 0 of a matrix, `y[i, j] = x[index[i, j], j]`. On the other axes `index` may be
-        /// shorter than this tensor.
+        /// Returns the elements that `index` picks along an axis, in its shape: along axis 0 of a matrix,
+        /// `y[i, j] = x[index[i, j], j]`. On the other axes `index` may be shorter than this tensor.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -441,8 +437,8 @@ impl<T: Numeric> Tensor<T> {
             Picks::Elements.pick(self, axis, index)
         }
 
-        /// Returns this tensor with each element of `source` added to the element that `index`
-        /// picks along an axis: the adjoint of [`Tensor::gather`].
+        /// Adds each element of `source` to the one that `index` picks along an axis: the adjoint of
+        /// [`Tensor::gather`].
         ///
         /// ```
         /// use autograd_core::Tensor;

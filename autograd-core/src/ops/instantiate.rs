@@ -1,7 +1,6 @@
 //! A macro that compiles generic functions in this crate.
 
-/// Declares traits and implements each for some types by calls of generic functions, or only implements
-/// one. The methods are not inlined: otherwise other crates would compile the functions again.
+/// Declares and implements traits by generic functions. Not inlined: other crates would compile them again.
 macro_rules! instantiate {
     (impl $trait:ident<$of:ident> for $($t:ident)*; $methods:tt) => {
         $(instantiate!(@implement [$trait<$of>] $t $methods);)*

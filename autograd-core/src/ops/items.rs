@@ -157,8 +157,8 @@ tuples! {
 
 impl<T: Element> Tensor<T> {
     pairs! {
-        /// Returns the part of the tensor that an index selects. The index has a part for each
-        /// axis; axes after its last part are kept whole.
+        /// Returns the part that an index selects. It has a part for each axis; axes after its last are kept
+        /// whole.
         ///
         /// | part | what it selects |
         /// |---|---|
@@ -202,8 +202,9 @@ impl<T: Element> Tensor<T> {
 
 /// # Assignment to parts
 impl<T: Numeric> Tensor<T> {
-    /// Returns a copy of this tensor with `elements` in the part that an index selects, as for
-    /// [`Tensor::i`]. They are broadcast to the part. The gradient of a replaced element is 0.
+    /// Returns a copy with `elements`, which broadcast, in the part that an index selects, as for
+    /// [`Tensor::i`]; the last one, if it selects an element several times. The gradient of a replaced
+    /// element is 0.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -211,8 +212,6 @@ impl<T: Numeric> Tensor<T> {
     /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
     /// assert_eq!(x.slice_assign((.., 0), 0.0).to_vec(), [0.0, 2.0, 0.0, 4.0]);
     /// ```
-    ///
-    /// If an index selects an element several times, the last value is written.
     ///
     /// # Panics
     ///
@@ -226,8 +225,7 @@ impl<T: Numeric> Tensor<T> {
     }
 
     pairs! {
-        /// As [`Tensor::slice_assign`]; with `accumulate`, the elements are added to the part
-        /// instead. If an index selects an element several times, all are added.
+        /// As [`Tensor::slice_assign`]; with `accumulate`, the elements are added instead, also several to one.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -281,7 +279,6 @@ fn put_part<T: Numeric>(
     Ok(put.reshape(x.shape_owned()))
 }
 
-/// Returns the part of a tensor that an index of `op` selects.
 #[track_caller]
 fn part<T: Element>(op: &'static str, x: &Tensor<T>, items: Vec<Item>) -> Result<Tensor<T>> {
     let rank = x.ndim();

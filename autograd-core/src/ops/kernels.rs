@@ -4,7 +4,6 @@ use super::{Arithmetic, Binary, Float};
 pub(super) use crate::formula::table::{Add, Div, Max as Maximum, Min as Minimum, Mul, Pow, Sub};
 use crate::formula::{Compiled, Formula};
 
-/// Returns the formula of a function of two numbers.
 pub(super) fn of_two<T: Float>(op: Binary) -> &'static dyn Formula<T> {
     match op {
         Binary::Add => &Compiled(Add),

@@ -70,196 +70,154 @@ fn squeezed<T: Element>(op: &'static str, x: &Tensor<T>, axes: &[isize]) -> Resu
 
 /// # Axes
 impl<T: Element> Tensor<T> {
-    /// Exchanges two axes. No element is copied.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// assert_eq!(Tensor::<f32>::zeros([2, 3, 4]).swap_axes(0, -1).shape(), [4, 3, 2]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis.
-    #[doc(alias = "transpose")]
-    #[doc(alias = "swapaxes")]
-    #[doc(alias = "swap_dims")]
-    #[track_caller]
-    pub fn swap_axes(&self, a: isize, b: isize) -> Tensor<T> {
-        let rank = self.ndim();
-        let position = |axis| check_axis("swap_axes", axis, rank);
-        let (a, b) = (expect(position(a)), expect(position(b)));
-        let mut order: Vec<isize> = (0..rank as isize).collect();
-        order.swap(a, b);
-        self.permute(&order)
-    }
-
-    /// Exchanges the last two axes. No element is copied.
-    ///
-    /// # Panics
-    ///
-    /// If there are fewer than two axes.
-    #[track_caller]
-    pub fn transpose(&self) -> Tensor<T> {
-        if self.ndim() < 2 {
-            let expected = "of two axes or more";
-            expect(Err(Error::shape("transpose", RECEIVER, expected, self.shape())))
-        }
-        self.swap_axes(-2, -1)
-    }
-
-    /// Exchanges the last two axes: [`Tensor::transpose`] under its short name.
-    ///
-    /// # Panics
-    ///
-    /// If there are fewer than two axes.
-    #[track_caller]
-    pub fn t(&self) -> Tensor<T> {
-        self.transpose()
-    }
-
-    /// Adds an axis of length 1 before position `axis` (negative: counted from the end, -1 after the
-    /// last).
-    ///
-    /// # Panics
-    ///
-    /// If there is no such position.
-    #[doc(alias = "unsqueeze_dim")]
-    #[track_caller]
-    pub fn unsqueeze(&self, axis: isize) -> Tensor<T> {
-        unsqueezed("unsqueeze", self, &[axis])
-    }
-
-    /// Adds axes of length 1 at these positions of the result; see [`Tensor::unsqueeze`] for one.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::<f32>::zeros([2, 3]).unsqueeze_axes(&[0, -1]);
-    /// assert_eq!(x.shape(), [1, 2, 3, 1]);
-    /// assert_eq!(x.squeeze_axes(&[0, -1]).shape(), [2, 3]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there is no such position in the result, or one is named twice.
-    #[doc(alias = "expand_dims")]
-    #[track_caller]
-    pub fn unsqueeze_axes(&self, axes: &[isize]) -> Tensor<T> {
-        unsqueezed("unsqueeze_axes", self, axes)
-    }
-
     pairs! {
+        /// Exchanges two axes. No element is copied.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// assert_eq!(Tensor::<f32>::zeros([2, 3, 4]).swap_axes(0, -1).shape(), [4, 3, 2]);
+        /// ```
+        #[doc(alias = "transpose")]
+        #[doc(alias = "swapaxes")]
+        #[doc(alias = "swap_dims")]
+        pub fn swap_axes(&self, a: isize, b: isize) -> Tensor<T>,
+            Panics if "there is no such axis" {
+            let rank = self.ndim();
+            let position = |axis| check_axis("swap_axes", axis, rank);
+            let (a, b) = (expect(position(a)), expect(position(b)));
+            let mut order: Vec<isize> = (0..rank as isize).collect();
+            order.swap(a, b);
+            self.permute(&order)
+        }
+
+        /// Exchanges the last two axes. No element is copied.
+        pub fn transpose(&self) -> Tensor<T>, Panics if "there are fewer than two axes" {
+            if self.ndim() < 2 {
+                let expected = "of two axes or more";
+                expect(Err(Error::shape("transpose", RECEIVER, expected, self.shape())))
+            }
+            self.swap_axes(-2, -1)
+        }
+
+        /// Exchanges the last two axes: [`Tensor::transpose`] under its short name.
+        pub fn t(&self) -> Tensor<T>, Panics if "there are fewer than two axes" {
+            self.transpose()
+        }
+
+        /// Adds an axis of length 1 before position `axis`; -1 is after the last.
+        #[doc(alias = "unsqueeze_dim")]
+        pub fn unsqueeze(&self, axis: isize) -> Tensor<T>, Panics if "there is no such position" {
+            unsqueezed("unsqueeze", self, &[axis])
+        }
+
+        /// Adds axes of length 1 at these positions of the result; see [`Tensor::unsqueeze`] for one.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::<f32>::zeros([2, 3]).unsqueeze_axes(&[0, -1]);
+        /// assert_eq!(x.shape(), [1, 2, 3, 1]);
+        /// assert_eq!(x.squeeze_axes(&[0, -1]).shape(), [2, 3]);
+        /// ```
+        #[doc(alias = "expand_dims")]
+        pub fn unsqueeze_axes(&self, axes: &[isize]) -> Tensor<T>,
+            Panics if "there is no such position in the result, or one is named twice" {
+            unsqueezed("unsqueeze_axes", self, axes)
+        }
+
         /// Removes an axis of length 1.
         pub fn squeeze, try_squeeze(&self, axis: isize) -> Tensor<T>,
             Axis if "there is no such axis or its length is not 1" {
             squeezed("squeeze", self, &[axis])
         }
-    }
 
-    /// Removes these axes, which must have length 1; see [`Tensor::squeeze`] for one.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis, it is named twice, or its length is not 1.
-    #[track_caller]
-    pub fn squeeze_axes(&self, axes: &[isize]) -> Tensor<T> {
-        expect(squeezed("squeeze_axes", self, axes))
-    }
-
-    /// Moves the elements of an axis by `shift` positions; those that leave at one end enter at the other.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([1, 2, 3, 4]);
-    /// assert_eq!(x.roll(1, 0).to_vec(), [4, 1, 2, 3]);
-    /// assert_eq!(x.roll(-1, 0).to_vec(), [2, 3, 4, 1]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis.
-    #[track_caller]
-    pub fn roll(&self, shift: isize, axis: isize) -> Tensor<T> {
-        let n = self.length("roll", axis);
-        let moved = if n == 0 { 0 } else { shift.rem_euclid(n as isize) as usize };
-        if moved == 0 {
-            return self.clone();
+        /// Removes these axes, which must have length 1; see [`Tensor::squeeze`] for one.
+        pub fn squeeze_axes(&self, axes: &[isize]) -> Tensor<T>,
+            Panics if "there is no such axis, it is named twice, or its length is not 1" {
+            expect(squeezed("squeeze_axes", self, axes))
         }
-        let parts = [self.narrow(axis, n - moved, moved), self.narrow(axis, 0, n - moved)];
-        Tensor::concat(&[&parts[0], &parts[1]], axis)
-    }
 
-    /// Returns sliding windows of `size` elements along an axis, one every `step` elements, as a
-    /// new last axis. The axis then has length `(n - size) / step + 1`, rounded down.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([1, 2, 3, 4, 5]).unfold(0, 3, 2);
-    /// assert_eq!((x.shape(), x.to_vec()), (&[2, 3][..], vec![1, 2, 3, 3, 4, 5]));
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis, `step` is 0, or `size` is 0 or longer than the axis.
-    #[doc(alias = "sliding_window_view")]
-    #[track_caller]
-    pub fn unfold(&self, axis: isize, size: usize, step: usize) -> Tensor<T> {
-        let (op, rank) = ("unfold", self.ndim());
-        let position = expect(check_axis(op, axis, rank));
-        let n = self.shape()[position];
-        if size == 0 || size > n || step == 0 {
-            let expected = format!("1 <= size <= {n}, the length of axis {axis}, and step >= 1");
-            let found = format!("{size} and {step}");
-            expect(Err(Error::value(op, "size and step", expected, found)))
+        /// Moves the elements of an axis by `shift` positions; those that leave at one end enter at the other.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([1, 2, 3, 4]);
+        /// assert_eq!(x.roll(1, 0).to_vec(), [4, 1, 2, 3]);
+        /// assert_eq!(x.roll(-1, 0).to_vec(), [2, 3, 4, 1]);
+        /// ```
+        pub fn roll(&self, shift: isize, axis: isize) -> Tensor<T>,
+            Panics if "there is no such axis" {
+            let n = self.length("roll", axis);
+            let moved = if n == 0 { 0 } else { shift.rem_euclid(n as isize) as usize };
+            if moved == 0 {
+                return self.clone();
+            }
+            let parts = [self.narrow(axis, n - moved, moved), self.narrow(axis, 0, n - moved)];
+            Tensor::concat(&[&parts[0], &parts[1]], axis)
         }
-        let windows = (n - size) / step + 1;
-        let mut shape = self.shape_owned();
-        shape[position] = windows;
-        shape.insert(position + 1, size);
-        expect(element_count(op, &shape));
-        let index: Vec<i64> = (0..windows)
-            .flat_map(|window| (0..size).map(move |k| (window * step + k) as i64))
-            .collect();
-        let picked = self.index_select(position as isize, &Tensor::from(index)).reshape(shape);
-        let axes = 0..=rank as isize;
-        let within = position as isize + 1;
-        let order: Vec<isize> = axes.filter(|&axis| axis != within).chain([within]).collect();
-        picked.permute(&order)
-    }
 
-    /// Splits an axis into at most `parts` parts of equal length, of which the last may be shorter; an
-    /// axis of length 0 into `parts` empty ones. [`Tensor::split`] requires a length that `parts` divides.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let lengths = |parts| Tensor::<i64>::arange(5).chunk(parts, 0).iter().map(Tensor::len).collect::<Vec<_>>();
-    /// assert_eq!((lengths(2), lengths(4)), (vec![3, 2], vec![2, 2, 1]));
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis or `parts` is 0.
-    #[doc(alias = "array_split")]
-    #[track_caller]
-    pub fn chunk(&self, parts: usize, axis: isize) -> Vec<Tensor<T>> {
-        let n = self.length("chunk", axis);
-        if parts == 0 {
-            expect(Err(Error::value("chunk", "parts", "1 or more", 0)))
+        /// Returns windows of `size` elements along an axis, one every `step` elements, as a new last axis.
+        /// The axis then has length `(n - size) / step + 1`, rounded down.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([1, 2, 3, 4, 5]).unfold(0, 3, 2);
+        /// assert_eq!((x.shape(), x.to_vec()), (&[2, 3][..], vec![1, 2, 3, 3, 4, 5]));
+        /// ```
+        #[doc(alias = "sliding_window_view")]
+        pub fn unfold(&self, axis: isize, size: usize, step: usize) -> Tensor<T>,
+            Panics if "there is no such axis, `step` is 0, or `size` is 0 or longer than the axis" {
+            let (op, rank) = ("unfold", self.ndim());
+            let position = expect(check_axis(op, axis, rank));
+            let n = self.shape()[position];
+            if size == 0 || size > n || step == 0 {
+                let expected = format!("1 <= size <= {n}, the length of axis {axis}, and step >= 1");
+                let found = format!("{size} and {step}");
+                expect(Err(Error::value(op, "size and step", expected, found)))
+            }
+            let windows = (n - size) / step + 1;
+            let mut shape = self.shape_owned();
+            shape[position] = windows;
+            shape.insert(position + 1, size);
+            expect(element_count(op, &shape));
+            let index: Vec<i64> = (0..windows)
+                .flat_map(|window| (0..size).map(move |k| (window * step + k) as i64))
+                .collect();
+            let picked = self.index_select(position as isize, &Tensor::from(index)).reshape(shape);
+            let axes = 0..=rank as isize;
+            let within = position as isize + 1;
+            let order: Vec<isize> = axes.filter(|&axis| axis != within).chain([within]).collect();
+            picked.permute(&order)
         }
-        if n == 0 {
-            return self.split(parts, axis);
-        }
-        let _composite = Composite::here();
-        let each = n.div_ceil(parts);
-        let starts = (0..n).step_by(each);
-        starts.map(|start| self.narrow(axis, start, each.min(n - start))).collect()
-    }
 
-    pairs! {
+        /// Splits an axis into at most `parts` parts of equal length, the last perhaps shorter; an empty one
+        /// into `parts` empty ones.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let lengths = |parts| Tensor::<i64>::arange(5).chunk(parts, 0).iter().map(Tensor::len).collect::<Vec<_>>();
+        /// assert_eq!((lengths(2), lengths(4)), (vec![3, 2], vec![2, 2, 1]));
+        /// ```
+        #[doc(alias = "array_split")]
+        pub fn chunk(&self, parts: usize, axis: isize) -> Vec<Tensor<T>>,
+            Panics if "there is no such axis or `parts` is 0" {
+            let n = self.length("chunk", axis);
+            if parts == 0 {
+                expect(Err(Error::value("chunk", "parts", "1 or more", 0)))
+            }
+            if n == 0 {
+                return self.split(parts, axis);
+            }
+            let _composite = Composite::here();
+            let each = n.div_ceil(parts);
+            let starts = (0..n).step_by(each);
+            starts.map(|start| self.narrow(axis, start, each.min(n - start))).collect()
+        }
+
         /// Splits an axis into parts of these lengths.
         ///
         /// ```
@@ -288,46 +246,42 @@ impl<T: Element> Tensor<T> {
 }
 
 impl<T: Numeric> Tensor<T> {
-    /// Repeats the tensor along each axis, as NumPy's `tile`: `times` has a number for each axis,
-    /// the last for the last axis; additional numbers at the front add new axes.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([1, 2]).repeat(&[2, 2]);
-    /// assert_eq!((x.shape(), x.to_vec()), (&[2, 4][..], vec![1, 2, 1, 2, 1, 2, 1, 2]));
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there are fewer numbers than axes, or the result is too large.
-    #[doc(alias = "tile")]
-    #[track_caller]
-    pub fn repeat(&self, times: &[usize]) -> Tensor<T> {
-        let Some(new) = times.len().checked_sub(self.ndim()) else {
-            let (op, what) = ("repeat", "or more numbers in `times`".into());
-            expect(Err(Error::Count { op, what, expected: self.ndim(), found: times.len() }))
-        };
-        let mut lengths = Shape::from_elem(1, new);
-        lengths.extend_from_slice(self.shape());
-        // Each repeated axis follows one of length 1, which is broadcast.
-        let (mut apart, mut wide, mut out) = (Shape::new(), Shape::new(), Shape::new());
-        for (&n, &times) in lengths.iter().zip(times) {
-            if times != 1 {
-                apart.push(1);
-                wide.push(times);
-            }
-            apart.push(n);
-            wide.push(n);
-            out.push(n.saturating_mul(times));
-        }
-        expect(element_count("repeat", &out));
-        self.reshape(apart).broadcast_to(wide).reshape(out)
-    }
-
     pairs! {
-        /// Pads the tensor before and after its elements: `widths` has a pair `[before, after]` for
-        /// each of the last axes, the last pair for the last axis.
+        /// Repeats the tensor along each axis, as NumPy's `tile`. More numbers than axes add new axes at the
+        /// front.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([1, 2]).repeat(&[2, 2]);
+        /// assert_eq!((x.shape(), x.to_vec()), (&[2, 4][..], vec![1, 2, 1, 2, 1, 2, 1, 2]));
+        /// ```
+        #[doc(alias = "tile")]
+        pub fn repeat(&self, times: &[usize]) -> Tensor<T>,
+            Panics if "there are fewer numbers than axes, or the result is too large" {
+            let Some(new) = times.len().checked_sub(self.ndim()) else {
+                let (op, what) = ("repeat", "or more numbers in `times`".into());
+                expect(Err(Error::Count { op, what, expected: self.ndim(), found: times.len() }))
+            };
+            let mut lengths = Shape::from_elem(1, new);
+            lengths.extend_from_slice(self.shape());
+            // Each repeated axis follows one of length 1, which is broadcast.
+            let (mut apart, mut wide, mut out) = (Shape::new(), Shape::new(), Shape::new());
+            for (&n, &times) in lengths.iter().zip(times) {
+                if times != 1 {
+                    apart.push(1);
+                    wide.push(times);
+                }
+                apart.push(n);
+                wide.push(n);
+                out.push(n.saturating_mul(times));
+            }
+            expect(element_count("repeat", &out));
+            self.reshape(apart).broadcast_to(wide).reshape(out)
+        }
+
+        /// Pads the tensor: `widths` has `[before, after]` for each of the last axes. Elements that are
+        /// mirrored or wrapped repeat several times if the padding is longer, as in NumPy.
         ///
         /// ```
         /// use autograd_core::{Padding, Tensor};
@@ -336,8 +290,6 @@ impl<T: Numeric> Tensor<T> {
         /// assert_eq!(x.pad(&[[1, 2]], Padding::Reflect).to_vec(), [2, 1, 2, 3, 2, 1]);
         /// assert_eq!(x.pad(&[[1, 0], [0, 1]], Padding::Constant(0.0)).to_vec(), [0, 0, 0, 0, 1, 2, 3, 0]);
         /// ```
-        ///
-        /// Padding longer than the elements that it mirrors or wraps repeats them several times, as in NumPy.
         #[doc(alias = "pad_with_zeros")]
         pub fn pad, try_pad(&self, widths: &[[usize; 2]], padding: Padding) -> Tensor<T>,
             Count | TooLarge | Shape if "there are more pairs than axes, the result is too large, or an axis of \

@@ -154,8 +154,7 @@ fn pull<T: Float>(
     Ok([da.map(|da| like(da, of_a, [1, of_a[0]])), db.map(|db| like(db, of_b, [of_b[0], 1]))])
 }
 
-/// Returns the product of two matrices, each transposed if `transposed` says so, without views of
-/// them. `None` if ops are recorded or traced, and if an operand is not a matrix.
+/// Returns the product of two matrices; `None` if ops are recorded or traced, or an operand is no matrix.
 pub(super) fn unrecorded_product<T: Float>(
     [a, b]: [&Tensor<T>; 2],
     transposed: [bool; 2],
@@ -170,9 +169,8 @@ pub(super) fn unrecorded_product<T: Float>(
 
 impl<T: Numeric> Tensor<T> {
     pairs! {
-        /// Returns the matrix product: `[m, k] x [k, n] -> [m, n]`. A vector on the left is a row,
-        /// one on the right a column, and the added axis is removed again. Leading axes are batch
-        /// axes, which broadcast.
+        /// Returns the matrix product: `[m, k] x [k, n] -> [m, n]`. A vector on the left is a row, one on the
+        /// right a column, without the added axis in the result. Leading axes broadcast.
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -1,23 +1,41 @@
 //! Methods that differ only in their names: pairs of a panicking and a fallible one, and setters of options.
 
-/// Pairs of methods: one panics, the other returns an error. Each pair has its documentation, both names, the
-/// signature, the errors and their condition, and the body of the second. The macro writes the sections
-/// `Panics` and `Errors`. The bound is a token tree, so that the compiler shows it where it is given.
+/// Pairs of methods, of which one panics and the other returns an error and has the body; and methods that only
+/// panic. The macro writes the sections `Panics` and `Errors`. A bound is tokens, so errors show its place.
 macro_rules! pairs {
     ($(
         $(#[$doc:meta])*
-        pub fn $name:ident, $try_name:ident $(<$param:ident: $of:ident>)?
+        pub fn $name:ident $(, $try_name:ident)? $(<$param:ident: $of:ident>)?
             ($(&$self:ident $(,)?)? $($input:ident: $type:ty),* $(,)?) -> $output:ty,
             $error:ident $(| $more:ident)* if $when:literal
             $(where $bounded:ident: $bound:tt)? $body:block
     )*) => {$(
-        $(#[$doc])*
+        $crate::ops::pairs! {
+            @one [$($try_name)?] [$(<$param: $of>)?] [$($bounded: $bound)?]
+            [$(#[$doc])*] $name($(&$self,)? $($input: $type),*) -> $output, [$error $($more)*] $when $body
+        }
+    )*};
+    (
+        @one [] [$($generics:tt)*] [$($bound:tt)*]
+        [$($doc:tt)*] $name:ident($($input:tt)*) -> $output:ty, [Panics] $when:literal $body:block
+    ) => {
+        $($doc)*
+        #[doc = concat!("\n# Panics\n\nIf ", $when, ".")]
+        #[track_caller]
+        pub fn $name $($generics)* ($($input)*) -> $output where $($bound)* $body
+    };
+    (
+        @one [$try_name:ident] [$($generics:tt)*] [$($bound:tt)*]
+        [$($doc:tt)*] $name:ident($(&$self:ident,)? $($input:ident: $type:ty),*) -> $output:ty,
+        [$error:ident $($more:ident)*] $when:literal $body:block
+    ) => {
+        $($doc)*
         #[doc = concat!(
             "\n# Panics\n\nIf ", $when, "; see [`", stringify!($try_name), "`](Self::",
             stringify!($try_name), ").",
         )]
         #[track_caller]
-        pub fn $name $(<$param: $of>)? ($(&$self,)? $($input: $type),*) -> $output $(where $bounded: $bound)? {
+        pub fn $name $($generics)* ($(&$self,)? $($input: $type),*) -> $output where $($bound)* {
             $crate::ops::expect(Self::$try_name($($self,)? $($input),*))
         }
 
@@ -28,10 +46,9 @@ macro_rules! pairs {
             " if ", $when, ".",
         )]
         #[track_caller]
-        pub fn $try_name $(<$param: $of>)? ($(&$self,)? $($input: $type),*) -> $crate::error::Result<$output>
-            $(where $bounded: $bound)?
-        $body
-    )*};
+        pub fn $try_name $($generics)* ($(&$self,)? $($input: $type),*) -> $crate::error::Result<$output>
+        where $($bound)* $body
+    };
 }
 
 /// Methods that set an option: documentation, name, type, and conversions of the value.

@@ -37,19 +37,11 @@ mod unary;
 /// The entries of the table, each beside its op.
 #[cfg(feature = "static-graph")]
 pub(crate) mod entries {
-    pub(crate) use super::along::{ALONG, ARGMAX, ARGMIN, ARGSORT, CUMSUM};
-    pub(crate) use super::binary::{BINARY, SCALAR};
-    pub(crate) use super::compare::{CAST, CHOICES, COMPARISONS, WHERE};
-    pub(crate) use super::create::{FILL_LIKE, FILLS};
-    pub(crate) use super::index::{GATHER, INDEX_ADD, INDEX_SELECT, PICKS, SCATTER_ADD};
-    pub(crate) use super::items::ITEMS;
-    pub(crate) use super::matmul::{MATMUL, PRODUCTS};
     pub(crate) use super::nn::entries::*;
-    pub(crate) use super::powers::{CUMPROD, NORM_AXES, POWERS};
-    pub(crate) use super::reduce::REDUCTIONS;
-    pub(crate) use super::shape::{BROADCAST_TO, PERMUTE, RESHAPE, SHAPES, TRIL, TRIU};
-    pub(crate) use super::slices::{CONCAT, FLIP, SLICE, SLICES};
-    pub(crate) use super::unary::FUNCTIONS;
+    pub(crate) use super::{
+        along::*, binary::*, compare::*, create::*, index::*, items::*, matmul::*, powers::*,
+        reduce::*, shape::*, slices::*, unary::*,
+    };
 }
 
 #[cfg(feature = "static-graph")]
@@ -75,5 +67,3 @@ pub(crate) use nn::{batch_norm, layer_norm};
 pub use number::Input;
 pub(crate) use number::{Arithmetic, Totals, add_parts, expect, panic_with};
 pub use number::{Float, HasMean, Numeric, Operand};
-#[cfg(feature = "static-graph")]
-pub(crate) use powers::is_order;

@@ -5,7 +5,6 @@ use std::panic::Location;
 /// The location of an op's call.
 pub(crate) type Caller = &'static Location<'static>;
 
-/// Defines the kinds of an op, each with its name.
 macro_rules! kinds {
     ($(#[$doc:meta])* $kinds:ident { $($kind:ident $name:expr,)* }) => {
         $(#[$doc])*
@@ -24,7 +23,6 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// The functions of two tensors.
     Binary {
         Add "add",
         Sub "sub",
@@ -37,11 +35,9 @@ kinds! {
 }
 
 kinds! {
-    /// The reductions.
     Reduce { Sum "sum", Mean "mean", Prod "prod", Max "max", Min "min", }
 }
 
-/// Softmax and its logarithm.
 #[derive(Clone, Copy)]
 pub(crate) enum Softmax {
     Plain,
@@ -108,7 +104,6 @@ pub(crate) use {all_functions, joined_functions};
 macro_rules! unary {
     ($($(#[$doc:meta])* $method:ident $variant:ident $formula:tt, $rule:tt;)*) => {
         kinds! {
-            /// The functions of one tensor.
             Unary { $($variant stringify!($method),)* }
         }
     };

@@ -6,7 +6,6 @@ use std::cell::Cell;
 pub(super) enum State {
     Off,
     Noting,
-    /// Inside an op.
     Inside,
 }
 

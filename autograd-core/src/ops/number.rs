@@ -19,9 +19,8 @@ use crate::random::RandomFloat;
 
 /// An element type with arithmetic: all but `bool`.
 ///
-/// Operators on integers wrap, element by element, as in NumPy. Sums, products and matrix products of
-/// integers are exact; one that the element type cannot hold is an
-/// [`Error::Overflow`](crate::Error::Overflow).
+/// Operators on integers wrap, as in NumPy. Sums, products and matrix products of integers are exact; one
+/// that the element type cannot hold is an [`Error::Overflow`](crate::Error::Overflow).
 #[diagnostic::on_unimplemented(
     message = "tensors of `{Self}` have no arithmetic",
     label = "not a number type",
@@ -133,8 +132,7 @@ impl<T: Element> Input<'_, T> {
         }
     }
 
-    /// Returns the edge of the operand's gradient. The edge of a temporary that backward does not keep
-    /// is moved out, because only the op holds the temporary.
+    /// Returns the edge of the gradient, moved out of a temporary that backward does not keep.
     #[inline(always)]
     pub(crate) fn edge(&mut self, kept: bool) -> Edge {
         match self {
@@ -160,7 +158,6 @@ impl<T: Element> Input<'_, T> {
     }
 }
 
-/// Adds the parts of a tangent.
 pub(crate) fn add_parts<T: Float>(a: Option<Tensor<T>>, b: Option<Tensor<T>>) -> Option<Tensor<T>> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a + b),
@@ -168,7 +165,6 @@ pub(crate) fn add_parts<T: Float>(a: Option<Tensor<T>>, b: Option<Tensor<T>>) ->
     }
 }
 
-/// Returns the value of a fallible op, or panics with its error.
 #[track_caller]
 pub(crate) fn expect<T, E: Into<Error>>(result: Result<T, E>) -> T {
     match result {
@@ -251,9 +247,8 @@ arithmetic! {
     integers: i32 i64 u8;
 }
 
-/// The right operand of an operator on a `Tensor<T>`: a tensor of the same element type,
-/// a scalar (`T`, `f64` for any float type, and whole numbers as in `x * 2`), or a reference to
-/// either, as in `dy * ctx.attrs()`.
+/// The right operand of an operator on a `Tensor<T>`: a tensor of the same element type, a scalar (`T`, `f64`
+/// for any float type, and whole numbers as in `x * 2`), or a reference to either, as in `dy * ctx.attrs()`.
 ///
 /// The left operand may be `f64` for any float type, a whole number, or a reference to one:
 ///
@@ -267,9 +262,6 @@ arithmetic! {
 /// let slope = &2.0;
 /// assert_eq!((&y * slope).to_vec(), (slope * &y).to_vec());
 /// ```
-///
-/// Integers wrap where a result is outside of the element type, as in NumPy; sums and products of many
-/// elements are an error then.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be combined with a tensor of `{T}`",
     label = "needs a tensor of `{T}`, a reference to one, or a scalar",
@@ -289,7 +281,6 @@ pub(crate) trait Totals: Storable {
     fn sum(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
     /// Multiplies along sorted `axes`, which stay with length 1.
     fn prod(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
-    /// Returns the running sums along an axis, counted from its end if `from_end`.
     fn running(
         op: &'static str,
         x: Value<Self>,

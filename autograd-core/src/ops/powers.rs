@@ -3,8 +3,8 @@
 use super::call::call;
 use super::nn::scale_of;
 use super::shape::signed;
-use super::table::{Attr, Form, OpDef, Type, entries, exactly, float, position, reduced};
-use super::{Caller, Float, expect};
+use super::table::{Attr, Form, OpDef, Type, entries, exactly, float, float_along, reduced};
+use super::{Caller, Float, expect, pairs};
 use crate::array::pick::{self, AxisShape};
 use crate::array::shape::{axes as check_axes, axis as check_axis};
 use crate::array::{IntoAxes, Value};
@@ -14,7 +14,6 @@ use crate::graph::{GradMode, Rule, Saved, Tensor, finish};
 entries! {
     POWERS:
 
-    /// The norm of any order along any axes.
     NORM_AXES = OpDef {
         attrs: &[("axes", Type::Ints), ("p", Type::Plain), ("keep", Type::Flag)],
         infer: |op, inputs| {
@@ -28,11 +27,7 @@ entries! {
 
     CUMPROD = OpDef {
         attrs: &[("axis", Type::Int)],
-        infer: |op, inputs| {
-            let [x] = exactly(inputs)?;
-            position(op.int(0), float(x)?.dims.len())?;
-            Ok(vec![x.clone()])
-        },
+        infer: float_along,
         run: |op, x, at| float!(x, x => cumprod(&x, op.int(0), at)),
         ..OpDef::new("cumprod")
     };
@@ -42,19 +37,17 @@ entries! {
         attrs: &[("axis", Type::Int)],
         infer: |op, inputs| {
             let [a, b] = exactly(inputs)?;
-            position(op.int(0), float(a)?.dims.len())?;
             if !a.agrees(b) {
                 return Err(format!("its inputs differ: {a} and {b}"));
             }
-            Ok(vec![a.clone()])
+            float_along(op, &inputs[..1])
         },
         run: |op, x, at| float!(x, (a, b) => recurrence(&a, &b, op.int(0), at)),
         ..OpDef::new("recurrence")
     };
 }
 
-/// Replaces each element along an axis, except the first, by `next` of the element, of the element
-/// of `a` at its position, and of the previous result.
+/// Replaces each element but the first along an axis by `next` of it, of that of `a`, and of the last result.
 fn running<T: Float>(a: &Tensor<T>, y: Value<T>, axis: usize, next: fn(T, T, T) -> T) -> Value<T> {
     let (read, AxisShape { n, inner, .. }) = (a.read(), AxisShape::new(a.shape(), axis));
     let read = read.contiguous();
@@ -123,11 +116,6 @@ fn of_factors<T: Float>(
     Tensor::concat(&[&first(db.narrow(axis, 0, one)), &others], axis)
 }
 
-/// Whether `p` is the order of a norm.
-pub(crate) fn is_order(p: f64) -> bool {
-    !p.is_nan()
-}
-
 fn norm<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64, keep: bool) -> Result<Tensor<T>> {
     let positions = check_axes("norm_axes", axes, x.ndim())?;
     let named = |done: Result<Tensor<T>>| done.map_err(|error| error.called("norm_axes"));
@@ -185,34 +173,29 @@ fn scale_for<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64) -> Tensor<T> {
 
 /// # Products and norms along axes
 impl<T: Float> Tensor<T> {
-    /// Returns the cumulative products along an axis, each including its own element, computed in
-    /// order, as in NumPy. Gradients do not divide by elements, so they are exact if elements are zero.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([2.0, 0.0, 3.0]);
-    /// x.set_stop_gradient(false);
-    /// x.cumprod(0).sum().backward()?;
-    /// assert_eq!(x.cumprod(0).to_vec(), [2.0, 0.0, 0.0]);
-    /// assert_eq!(x.grad().unwrap().to_vec(), [1.0, 8.0, 0.0]);
-    /// # Ok::<(), autograd_core::Error>(())
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis.
-    #[track_caller]
-    pub fn cumprod(&self, axis: isize) -> Tensor<T> {
-        expect(call(&CUMPROD, [Attr::Int(axis)], [self.untyped()]))
+    pairs! {
+        /// Returns the cumulative products along an axis, computed in order. Gradients are exact if elements
+        /// are zero.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([2.0, 0.0, 3.0]);
+        /// x.set_stop_gradient(false);
+        /// x.cumprod(0).sum().backward()?;
+        /// assert_eq!(x.cumprod(0).to_vec(), [2.0, 0.0, 0.0]);
+        /// assert_eq!(x.grad().unwrap().to_vec(), [1.0, 8.0, 0.0]);
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
+        pub fn cumprod(&self, axis: isize) -> Tensor<T>, Panics if "there is no such axis" {
+            expect(call(&CUMPROD, [Attr::Int(axis)], [self.untyped()]))
+        }
     }
 
-    /// Returns the norm of order `p` along `axes`, which are removed; along all axes if none is given: the
-    /// sum of `|x|^p` to the power `1 / p`, without overflow or underflow of the powers; for `p` below 0,
-    /// it is 0 if an element is 0. Infinity gives the greatest `|x|`, minus infinity the least, 0 the
-    /// number of elements that are not 0 (which has no gradient).
-    ///
-    /// Where the norm is 0 there is no derivative: the gradient is 0, and for `p` above 1 a second
+    /// Returns the norm of order `p` along `axes`, which are removed; of all elements if none is given: the
+    /// sum of `|x|^p` to the power `1 / p`, without overflow or underflow; for `p` below 0, it is 0 if an
+    /// element is 0. Infinity gives the greatest `|x|`, minus infinity the least, 0 the number of elements
+    /// other than 0 (without a gradient). Where the norm is 0 the gradient is 0, and for `p` above 1 a second
     /// derivative is NaN. For `p` below 1, an element of 0 has the gradient 0. Equal extremes share theirs.
     ///
     /// ```
@@ -247,7 +230,7 @@ impl<T: Float> Tensor<T> {
 
     #[track_caller]
     fn norm_of(&self, op: &'static str, axes: &[isize], p: f64, keep: bool) -> Result<Tensor<T>> {
-        if !is_order(p) {
+        if p.is_nan() {
             return Err(Error::value(op, "p", "a number", p));
         }
         let attrs = [Attr::Ints(axes.to_vec()), Attr::Number(p), Attr::Flag(keep)];

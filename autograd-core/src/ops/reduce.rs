@@ -18,7 +18,6 @@ use crate::formula::Operand;
 use crate::graph::{Element, Rule, Saved, SavedReader, Tensor, finish, unrecorded};
 
 family! {
-    /// Reductions along axes, or along all axes if none is given.
     REDUCTIONS of Reduce::ALL => OpDef {
         family: "reduce",
         attrs: &[("axes", Type::Ints), ("keep", Type::Flag)],
@@ -210,39 +209,25 @@ pub(super) fn without(shape: &[usize], axes: &[usize]) -> Shape {
 fn product_of_others<T: Float>(x: &Tensor<T>, axes: &[usize]) -> Result<Tensor<T>> {
     let (flat, order) = grouped(x, axes);
     let n = group(x.shape(), axes);
-    let one = || {
-        let mut unit = flat.shape_owned();
-        unit[order.len() - axes.len()] = 1;
-        Tensor::ones(unit)
+    // The products of the elements before each.
+    let before = |x: &Tensor<T>| {
+        let mut one = x.shape_owned();
+        one[order.len() - axes.len()] = n.min(1);
+        let products = x.narrow(-1, 0, n.saturating_sub(1)).cumprod(-1);
+        Tensor::try_concat(&[&Tensor::ones(one), &products], -1)
     };
-    let parts: Vec<Tensor<T>> = (0..n).map(|i| flat.narrow(-1, i, 1)).collect();
-    // First the product of the parts before each part, then multiplied by that of the parts after it.
-    let (mut others, mut product) = (Vec::with_capacity(n), one());
-    for part in &parts {
-        others.push(product.clone());
-        product = &product * part;
-    }
-    product = one();
-    for i in (0..n).rev() {
-        others[i] = &others[i] * &product;
-        product = &product * &parts[i];
-    }
-    let joined = match others.is_empty() {
-        true => flat,
-        false => Tensor::try_concat(&others.iter().collect::<Vec<_>>(), -1)?,
-    };
+    let others = before(&flat)? * before(&flat.flip(-1))?.flip(-1);
     let lengths: Shape = order.iter().map(|&axis| x.shape()[axis]).collect();
-    joined.try_reshape(lengths)?.try_permute(&inverse(&order))
+    others.try_reshape(lengths)?.try_permute(&inverse(&order))
 }
 
 macro_rules! reductions {
     ($($(#[$doc:meta])* $op:ident $verb:literal $name:ident $axes:ident $keep:ident $try:ident;)*) => {
         /// # Reductions
         ///
-        /// Along given axes (`1`, `[0, -1]`, `..`: see [`IntoAxes`]), or over all elements. Sums of
-        /// floats are pairwise, so that their rounding error grows with the logarithm of the
-        /// length. Sums and products of integers are exact; a result that the element type cannot
-        /// hold is an error.
+        /// Along given axes (`1`, `[0, -1]`, `..`: see [`IntoAxes`]), or over all elements. Sums of floats
+        /// are pairwise: rounding errors grow with the logarithm of the length. Those of integers are exact,
+        /// or an error.
         impl<T: Numeric> Tensor<T> {
             $(
                 $(#[$doc])*
@@ -275,9 +260,9 @@ macro_rules! reductions {
                 ///
                 /// # Errors
                 ///
-                /// [`Error::Axis`] if an axis does not exist or is named twice; [`Error::Shape`]
-                /// for the extreme of no elements; [`Error::Overflow`] if the
-                /// element type cannot hold a sum or product of integers.
+                /// [`Error::Axis`] if an axis does not exist or is named twice; [`Error::Shape`] for the
+                /// extreme of no elements; [`Error::Overflow`] if the type cannot hold a sum or product of
+                /// integers.
                 #[track_caller]
                 pub fn $try(&self, axes: impl IntoAxes, keep: bool) -> Result<Tensor<T>> {
                     T::reduce(Reduce::$op, self, axes.as_axes(), keep, Location::caller())
@@ -387,6 +372,17 @@ impl<T: Element> Tensor<T> {
     ) -> Tensor<V> {
         let shape = expect(broadcast(op, self.shape(), other.shape()));
         Tensor::new(convert_zip(&shape, &self.read(), &other.read(), f))
+    }
+
+    /// Creates a value of this shape that `write` computes from the elements in row-major order.
+    pub(super) fn row_major<U: Element>(
+        &self,
+        shape: Shape,
+        write: impl FnOnce(&[T], &mut [U]),
+    ) -> Value<U> {
+        let x = self.read();
+        let x = x.contiguous();
+        Value::written(shape, |out| write(x.as_slice().unwrap_or(&[]), out))
     }
 }
 

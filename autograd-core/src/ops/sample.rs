@@ -10,34 +10,30 @@ use crate::graph::Tensor;
 /// Numbers are drawn from the process-wide generator that [`seed`](crate::seed) sets, or from the one whose
 /// [`run`](crate::Generator::run) is active.
 impl<T: Float> Tensor<T> {
-    /// Draws Bernoulli samples: each is 1 with the probability in the element, else 0. There is no gradient.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let p = Tensor::from([0.0, 1.0, 0.5]);
-    /// assert_eq!(p.bernoulli().to_vec()[..2], [0.0, 1.0]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If an element lies outside `0..=1` or is NaN.
-    #[track_caller]
-    pub fn bernoulli(&self) -> Tensor<T> {
-        let p = self.detach();
-        let outside = p.to_vec().into_iter().map(T::into_f64).find(|p| !(0.0..=1.0).contains(p));
-        if let Some(found) = outside {
-            let expected = "of probabilities, 0 to 1";
-            expect(Err(Error::value("bernoulli", RECEIVER, expected, found)))
-        }
-        Tensor::rand_like(&p).less(&p).cast()
-    }
-
     pairs! {
-        /// Draws `count` positions along the last axis, each with a probability proportional to the
-        /// element there. Without `replacement`, no position is drawn twice.
+        /// Draws Bernoulli samples: each is 1 with the probability in the element, else 0. There is no
+        /// gradient.
         ///
-        /// The shape is `[.., count]` for weights `[.., n]`; each row is drawn independently.
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let p = Tensor::from([0.0, 1.0, 0.5]);
+        /// assert_eq!(p.bernoulli().to_vec()[..2], [0.0, 1.0]);
+        /// ```
+        pub fn bernoulli(&self) -> Tensor<T>,
+            Panics if "an element lies outside `0..=1` or is NaN" {
+            let p = self.detach();
+            let outside = p.to_vec().into_iter().map(T::into_f64).find(|p| !(0.0..=1.0).contains(p));
+            if let Some(found) = outside {
+                let expected = "of probabilities, 0 to 1";
+                expect(Err(Error::value("bernoulli", RECEIVER, expected, found)))
+            }
+            Tensor::rand_like(&p).less(&p).cast()
+        }
+
+        /// Draws `count` positions along the last axis, each with a probability proportional to the element
+        /// there: `[.., count]` from weights `[.., n]`. Without `replacement`, no position of a row is drawn
+        /// twice.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -104,8 +100,8 @@ fn independent(weights: &[f64], draws: &[f64], drawn: &mut Vec<i64>) {
     );
 }
 
-/// Returns the positions of weights above 0 in the order of draws without replacement: that of arrival times which are
-/// exponentially distributed with the weights as rates (Efraimidis and Spirakis 2006).
+/// Returns the positions of weights above 0 in the order of draws without replacement, which is that of
+/// exponential arrival times with the weights as rates (Efraimidis and Spirakis 2006).
 fn arrivals(weights: &[f64], draws: &[f64]) -> Vec<i64> {
     let time = |&at: &i64| -(-draws[at as usize]).ln_1p() / weights[at as usize];
     let possible = (0..weights.len() as i64).filter(|&at| weights[at as usize] > 0.0);

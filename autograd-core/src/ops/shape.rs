@@ -122,7 +122,6 @@ fn lengths(dims: &Dims, from: &[usize]) -> Result<Shape> {
     Err(Error::value(op, "shape", expected, ShapeOf(dims)))
 }
 
-/// Returns the lengths given to a call as an attribute.
 fn given(op: &'static str, dims: impl IntoDims) -> Result<Attr> {
     let expected = "lengths of 0 or more, or -1 for a free one";
     dims.into_dims().map(Attr::Dims).map_err(|n| Error::value(op, "shape", expected, n))
@@ -145,7 +144,6 @@ fn wide(dims: &Dims, from: &[usize]) -> Result<Shape> {
     Err(Error::shape(op, "shape", format!("a shape that {from:?} broadcasts to"), &to))
 }
 
-/// Returns the axes of a new order as positions.
 fn order(given: &[isize], rank: usize) -> Result<Shape> {
     let op = "permute";
     if given.len() != rank {
@@ -158,9 +156,8 @@ fn order(given: &[isize], rank: usize) -> Result<Shape> {
 
 // Not in `pairs!`: the compiler quotes this signature in the error of a call on an `Option`.
 impl<T: Element> Tensor<T> {
-    /// Returns the same elements in row-major order with another shape. Shares the buffer if it is
-    /// row-major. One length may be free and follows from the others: -1, or `None` beside lengths that
-    /// are computed.
+    /// Returns the elements in row-major order with another shape; shares a row-major buffer. One length may
+    /// be free and follows from the others: -1, or `None` beside lengths that are computed.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -192,8 +189,7 @@ impl<T: Element> Tensor<T> {
     }
 
     pairs! {
-        /// Permutes the axes: axis `i` of the result is axis `order[i]` of this tensor. No element
-        /// is copied.
+        /// Permutes the axes: axis `i` of the result is axis `order[i]` of this tensor. No element is copied.
         #[doc(alias = "permute_dims")]
         pub fn permute, try_permute(&self, order: &[isize]) -> Tensor<T>,
             Count | Axis if "`order` does not name every axis once" {
@@ -208,11 +204,9 @@ impl<T: Element> Tensor<T> {
         self.reshape([self.len()])
     }
 
-    /// Returns a tensor with the same elements and its own data: a change in place of one tensor
-    /// does not affect the other. Gradients flow through the copy.
-    ///
-    /// A [`clone`](Clone::clone) and a [`detach`](Tensor::detach)ed tensor share their data with this one;
-    /// see [`Tensor`](Tensor#shared-data). A copy's elements are copied when one of the two is changed.
+    /// Returns a tensor with the same elements and its own data, unlike a [`clone`](Clone::clone) or a
+    /// [`detach`](Tensor::detach)ed tensor: see [`Tensor`](Tensor#shared-data). Gradients flow through the
+    /// copy. The elements are copied when one of the two is changed.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -259,7 +253,6 @@ pub(super) fn contiguous<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T>
     same("contiguous", caller, x, x.read().contiguous().into_owned())
 }
 
-/// Creates a tensor with the same elements in another buffer; gradients pass unchanged.
 fn same<T: Element>(
     name: &'static str,
     caller: Caller,
@@ -307,7 +300,6 @@ fn broadcast_to<T: Numeric>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Tens
     linear("broadcast_to", caller, x, value, x.shape_owned(), back, along)
 }
 
-/// Returns a mask of the triangle of a matrix of this shape.
 fn triangle(op: &Operator, shape: &[usize]) -> Result<Tensor<bool>> {
     let &[.., m, n] = shape else {
         return Err(Error::shape(op.def.name, RECEIVER, "of two axes or more", shape));
@@ -336,39 +328,33 @@ impl<T: Numeric> Tensor<T> {
 }
 
 impl<T: Element> Tensor<T> {
-    /// Returns the lower triangle of the last two axes. Elements above diagonal `diagonal` become
-    /// 0, even NaN and infinities, and so does their gradient. Diagonal 1 is the one above the main
-    /// diagonal, -1 the one below.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([[1.0, f64::INFINITY], [3.0, 4.0]]);
-    /// assert_eq!(x.tril(0).to_vec(), [1.0, 0.0, 3.0, 4.0]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there are fewer than two axes.
-    #[track_caller]
-    pub fn tril(&self, diagonal: isize) -> Tensor<T> {
-        expect(call(&TRIL, [Attr::Int(diagonal)], [self.untyped()]))
-    }
+    pairs! {
+        /// Returns the lower triangle of the last two axes. Elements above diagonal `diagonal` (0 is the main
+        /// one, 1 above it) become 0, even NaN and infinities, and so does their gradient.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([[1.0, f64::INFINITY], [3.0, 4.0]]);
+        /// assert_eq!(x.tril(0).to_vec(), [1.0, 0.0, 3.0, 4.0]);
+        /// ```
+        pub fn tril(&self, diagonal: isize) -> Tensor<T>,
+            Panics if "there are fewer than two axes" {
+            expect(call(&TRIL, [Attr::Int(diagonal)], [self.untyped()]))
+        }
 
-    /// Returns the upper triangle of the last two axes, zero below diagonal `diagonal`; see [`Tensor::tril`].
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
-    /// assert_eq!(x.triu(1).to_vec(), [0.0, 2.0, 0.0, 0.0]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there are fewer than two axes.
-    #[track_caller]
-    pub fn triu(&self, diagonal: isize) -> Tensor<T> {
-        expect(call(&TRIU, [Attr::Int(diagonal)], [self.untyped()]))
+        /// Returns the upper triangle of the last two axes, zero below diagonal `diagonal`; see
+        /// [`Tensor::tril`].
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+        /// assert_eq!(x.triu(1).to_vec(), [0.0, 2.0, 0.0, 0.0]);
+        /// ```
+        pub fn triu(&self, diagonal: isize) -> Tensor<T>,
+            Panics if "there are fewer than two axes" {
+            expect(call(&TRIU, [Attr::Int(diagonal)], [self.untyped()]))
+        }
     }
 }

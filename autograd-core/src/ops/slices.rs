@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::call::{call, linear};
 use super::table::{
     Attr, Form, Inferred, Lengths, OpDef, Ran, ShapeOf, Type, Values, all, any, computed, entries,
-    exactly, message, position, same_dtype,
+    exactly, message, position, same_along, same_dtype,
 };
 use super::trace;
 use super::{Caller, expect, pairs};
@@ -68,11 +68,7 @@ entries! {
 
     FLIP = OpDef {
         attrs: &[("axis", Type::Int)],
-        infer: |op, inputs| {
-            let [x] = exactly(inputs)?;
-            position(op.int(0), x.dims.len())?;
-            Ok(vec![x.clone()])
-        },
+        infer: same_along,
         run: |op, x, at| any!(x, x => flip(&x, op.int(0), at)),
         ..OpDef::new("flip")
     };
@@ -125,23 +121,19 @@ fn slice_end(
 
 /// # Parts and joins
 impl<T: Element> Tensor<T> {
-    /// Returns `len` elements of an axis from `start` on; the other axes are whole. No element is copied.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis or it has fewer than `start + len` elements.
-    #[track_caller]
-    pub fn narrow(&self, axis: isize, start: usize, len: usize) -> Tensor<T> {
-        let n = self.length("narrow", axis);
-        if start.saturating_add(len) > n {
-            let expected = format!("at most {n}, the length of axis {axis}");
-            let found = format!("{start} + {len}");
-            expect(Err(Error::value("narrow", "start + len", expected, found)))
-        }
-        self.slice_axis(axis, start, start + len, 1)
-    }
-
     pairs! {
+        /// Returns `len` elements of an axis from `start` on; the other axes are whole. No element is copied.
+        pub fn narrow(&self, axis: isize, start: usize, len: usize) -> Tensor<T>,
+            Panics if "there is no such axis or it has fewer than `start + len` elements" {
+            let n = self.length("narrow", axis);
+            if start.saturating_add(len) > n {
+                let expected = format!("at most {n}, the length of axis {axis}");
+                let found = format!("{start} + {len}");
+                expect(Err(Error::value("narrow", "start + len", expected, found)))
+            }
+            self.slice_axis(axis, start, start + len, 1)
+        }
+
         /// Returns the elements `start, start + step, ..` below `end` of an axis. No element is copied.
         ///
         /// ```
@@ -161,21 +153,17 @@ impl<T: Element> Tensor<T> {
             let (start, step) = (Attr::Int(start as isize), Attr::Int(step as isize));
             call(&SLICE, [Attr::Int(axis), start, Attr::shape(&[end]), step], [self.untyped()])
         }
-    }
 
-    /// Returns element `index` of an axis, which is removed.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis or it is not longer than `index`.
-    #[track_caller]
-    pub fn select(&self, axis: isize, index: usize) -> Tensor<T> {
-        let len = self.length("select", axis);
-        if index >= len {
-            let (op, index) = ("select", i64::try_from(index).unwrap_or(i64::MAX));
-            expect(Err(Error::Index { op, parameter: "index".into(), index, len }))
+        /// Returns element `index` of an axis, which is removed.
+        pub fn select(&self, axis: isize, index: usize) -> Tensor<T>,
+            Panics if "there is no such axis or it is not longer than `index`" {
+            let len = self.length("select", axis);
+            if index >= len {
+                let (op, index) = ("select", i64::try_from(index).unwrap_or(i64::MAX));
+                expect(Err(Error::Index { op, parameter: "index".into(), index, len }))
+            }
+            self.slice_axis(axis, index, index + 1, 1).squeeze(axis)
         }
-        self.slice_axis(axis, index, index + 1, 1).squeeze(axis)
     }
 
     #[track_caller]
@@ -183,25 +171,18 @@ impl<T: Element> Tensor<T> {
         self.shape()[expect(check_axis(op, axis, self.ndim()))]
     }
 
-    /// Reverses the order of an axis.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis.
-    #[track_caller]
-    pub fn flip(&self, axis: isize) -> Tensor<T> {
-        expect(flipped(self, axis))
-    }
-
     pairs! {
+        /// Reverses the order of an axis.
+        pub fn flip(&self, axis: isize) -> Tensor<T>, Panics if "there is no such axis" {
+            expect(flipped(self, axis))
+        }
+
         /// Splits an axis into parts of equal length.
         pub fn split, try_split(&self, parts: usize, axis: isize) -> Vec<Tensor<T>>,
             Axis | Value if "there is no such axis or `parts` does not divide its length" {
             T::split(self, parts, axis, Location::caller())
         }
-    }
 
-    pairs! {
         /// Joins tensors along an axis; their other axes must agree.
         #[doc(alias = "cat")]
         #[doc(alias = "concatenate")]
@@ -209,27 +190,23 @@ impl<T: Element> Tensor<T> {
             Count | Axis | Shape if "there is no tensor, no such axis, or the other axes differ" {
             call(&CONCAT, [Attr::Int(axis)], tensors.iter().map(|x| x.untyped()))
         }
-    }
 
-    /// Joins tensors of one shape along a new axis.
-    ///
-    /// # Panics
-    ///
-    /// If there is no tensor, no such position for an axis, or the shapes differ.
-    #[track_caller]
-    pub fn stack(tensors: &[&Tensor<T>], axis: isize) -> Tensor<T> {
-        if let Some(first) = tensors.first() {
-            expect(check_axis("stack", axis, first.ndim() + 1));
-            if let Some(i) = tensors.iter().position(|t| t.shape() != first.shape()) {
-                let parameter = format!("tensors[{i}]");
-                let expected = format!("of shape {:?}, as the first is", first.shape());
-                expect(Err(Error::shape("stack", parameter, expected, tensors[i].shape())))
+        /// Joins tensors of one shape along a new axis.
+        pub fn stack(tensors: &[&Tensor<T>], axis: isize) -> Tensor<T>,
+            Panics if "there is no tensor, no such position for an axis, or the shapes differ" {
+            if let Some(first) = tensors.first() {
+                expect(check_axis("stack", axis, first.ndim() + 1));
+                if let Some(i) = tensors.iter().position(|t| t.shape() != first.shape()) {
+                    let parameter = format!("tensors[{i}]");
+                    let expected = format!("of shape {:?}, as the first is", first.shape());
+                    expect(Err(Error::shape("stack", parameter, expected, tensors[i].shape())))
+                }
             }
+            let _composite = Composite::here();
+            let raised: Vec<Tensor<T>> = tensors.iter().map(|t| t.unsqueeze(axis)).collect();
+            let stacked = Tensor::try_concat(&raised.iter().collect::<Vec<_>>(), axis);
+            expect(stacked.map_err(|error| error.called("stack")))
         }
-        let _composite = Composite::here();
-        let raised: Vec<Tensor<T>> = tensors.iter().map(|t| t.unsqueeze(axis)).collect();
-        let stacked = Tensor::try_concat(&raised.iter().collect::<Vec<_>>(), axis);
-        expect(stacked.map_err(|error| error.called("stack")))
     }
 }
 
@@ -240,13 +217,8 @@ fn flipped<T: Element>(x: &Tensor<T>, axis: isize) -> Result<Tensor<T>> {
 
 fn flip<T: Element>(x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor<T>> {
     let position = check_axis("flip", axis, x.ndim())?;
-    let value = {
-        let read = x.read();
-        let row_major = read.contiguous();
-        let data = row_major.as_slice().unwrap_or(&[]);
-        let around = AxisShape::new(x.shape(), position);
-        Value::written(x.shape_owned(), |out| pick::reverse(data, around, out))
-    };
+    let around = AxisShape::new(x.shape(), position);
+    let value = x.row_major(x.shape_owned(), |data, out| pick::reverse(data, around, out));
     let along = |axis, dx: &Tensor<T>, _: &[usize]| flipped(dx, axis);
     Ok(linear("flip", caller, x, value, axis, |axis, dy| flipped(&dy, axis), along))
 }
@@ -275,7 +247,6 @@ fn slice<T: Element>(
 /// A slice: the whole shape, the axis, the start and the step.
 type Slice = (Shape, isize, usize, usize);
 
-/// Returns every `step`-th element of an axis, from `start` to below `end`.
 fn part<T: Element>(
     x: &Value<T>,
     position: usize,
@@ -424,7 +395,6 @@ fn slice_adjoint<T: Element>(
     Ok(linear("slice_axis", Location::caller(), x, value, kept, back, along))
 }
 
-/// Returns the error of joining no tensors.
 fn no_tensors() -> Error {
     Error::Count { op: "concat", what: "or more tensors".into(), expected: 1, found: 0 }
 }

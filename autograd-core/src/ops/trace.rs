@@ -10,8 +10,7 @@ use std::sync::Arc;
 use super::elementwise::Handle;
 pub(crate) use super::noting::{Refused, is_noting};
 use super::noting::{State, Within};
-use super::table::OpDef;
-use super::table::attr::Attr;
+use super::table::{Attr, OpDef};
 use super::{Caller, Float};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Composite, Element, Tensor, for_any};
@@ -20,10 +19,8 @@ use crate::graph::{AnyTensor, Composite, Element, Tensor, for_any};
 pub(crate) type UserFn =
     Arc<dyn Fn(&[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String> + Send + Sync>;
 
-/// An op without its tensors.
 #[derive(Clone)]
 pub(crate) enum Call {
-    /// An op of the table.
     Op {
         def: &'static OpDef,
         attrs: Vec<Attr>,
@@ -54,13 +51,11 @@ pub(crate) struct Layer {
     pub(crate) once_differentiable: bool,
     /// For each input tensor: whether the input is differentiated, and so has an edge in the graph.
     pub(crate) differentiable: Vec<bool>,
-    /// The ops that forward ran.
     pub(crate) forward: Vec<Note>,
     /// The tensors that forward returned. The outputs are these tensors with a producer in the graph.
     pub(crate) returned: Vec<AnyTensor>,
 }
 
-/// One op that ran.
 #[derive(Clone)]
 pub(crate) struct Note {
     pub(crate) call: Call,
@@ -78,8 +73,7 @@ thread_local! {
     static GIVEN: RefCell<Vec<AnyTensor>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs a closure and returns its result and the notes of its ops; an outer trace continues
-/// afterwards. Panics if the closure reads numbers that depend on `given`.
+/// Runs a closure, which must not read numbers that depend on `given`, and returns the notes of its ops.
 pub(crate) fn collect<R>(given: Vec<AnyTensor>, run: impl FnOnce() -> R) -> (R, Vec<Note>) {
     struct Before(Vec<Note>, Vec<Vec<Note>>, Vec<AnyTensor>);
     impl Drop for Before {
@@ -98,8 +92,7 @@ pub(crate) fn collect<R>(given: Vec<AnyTensor>, run: impl FnOnce() -> R) -> (R, 
     (result, notes)
 }
 
-/// While this guard lives, a layer's forward runs and its ops are noted separately. A drop without
-/// [`end`](Self::end), as for a forward that returns an error, discards these notes.
+/// A layer's forward, whose ops are noted separately. A drop without [`end`](Self::end) discards the notes.
 pub(crate) struct InLayer(());
 
 impl InLayer {
@@ -110,7 +103,6 @@ impl InLayer {
         })
     }
 
-    /// Returns the notes of forward.
     pub(crate) fn end(self) -> Vec<Note> {
         std::mem::forget(self);
         Self::leave()
@@ -128,13 +120,11 @@ impl Drop for InLayer {
     }
 }
 
-/// Whether the closure of a `trace` runs now.
 pub(crate) fn is_tracing() -> bool {
     is_noting() && GIVEN.with_borrow(|given| !given.is_empty())
 }
 
-/// Panics if `x` depends on the closure's inputs, because the numbers that `name` reads then differ
-/// in each run of the program. The trace reports the panic. To be called only if [`is_noting`].
+/// Panics if `x` depends on the closure's inputs; the trace reports it. To be called only if [`is_noting`].
 #[cold]
 pub(crate) fn refuse_read(x: &AnyTensor, name: &str, caller: Caller) {
     let inside = Within::state(State::Inside);
@@ -199,7 +189,6 @@ pub(crate) fn note(mut note: Note) {
     NOTES.with_borrow_mut(|notes| notes.push(note));
 }
 
-/// Returns an elementwise op as a call for notes.
 pub(crate) fn formula<T: Float>(op: &Handle<T>) -> Call {
     fn all<T: Element>(inputs: &[Option<AnyTensor>]) -> Vec<&Tensor<T>> {
         inputs.iter().flatten().filter_map(AnyTensor::downcast_ref).collect()

@@ -37,14 +37,12 @@ macro_rules! formula {
     };
 }
 
-/// Defines the ops. An op saves what its rule names.
 macro_rules! unary_ops {
     ($(
         $(#[$doc:meta])*
         $method:ident $variant:ident $formula:tt, $rule:tt;
     )*) => {
         impl Unary {
-            /// Returns the elementwise op of this function.
             pub(super) fn op<T: Float>(self) -> &'static dyn Op<T> {
                 match self { $(Self::$variant => &$method::OP),* }
             }
@@ -91,7 +89,6 @@ impl<T: Float> Tensor<T> {
 }
 
 family! {
-    /// Elementwise functions: all of eager mode.
     FUNCTIONS of Unary::ALL => OpDef {
         family: "unary",
         infer: same_float,
@@ -126,22 +123,3 @@ impl Unary {
 }
 
 all_functions! { unary_ops }
-
-#[cfg(test)]
-mod tests {
-    use crate::Tensor;
-
-    #[test]
-    fn great_angles_are_reduced_exactly() {
-        for n in [3, 100] {
-            let angles: Vec<f64> = (0..n).map(|i| 1e9 + 1e7 * i as f64).collect();
-            let x = Tensor::from(angles.clone());
-            x.set_stop_gradient(false);
-            let y = x.sin();
-            assert_eq!(y.to_vec(), angles.iter().map(|a| a.sin()).collect::<Vec<_>>());
-            y.sum().backward().unwrap();
-            let dx = x.grad().unwrap();
-            assert_eq!(dx.to_vec(), angles.iter().map(|a| a.cos()).collect::<Vec<_>>());
-        }
-    }
-}

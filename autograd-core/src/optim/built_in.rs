@@ -5,9 +5,8 @@ use super::{FINITE, NOT_NEGATIVE, Range, check};
 use crate::error::Result;
 use crate::ops::Float;
 
-/// Defines a rule: its documentation, its constructor, and its options, each with its initial value
-/// and its range. All options are stored as numbers, in the order in which programs and files have
-/// them. The options behind `let` have no method here.
+/// Defines a rule by its constructor and options, each with initial value and range. All are numbers, in the
+/// order of programs and files. Those behind `let` have no method here.
 macro_rules! rule {
     (
         $(#[$doc:meta])* pub struct $name:ident;
@@ -259,8 +258,7 @@ rule! {
 macro_rules! adam {
     ($name:ident |$rule:ident| $parts:expr) => {
         impl $name {
-            /// Sets the decay rates of the running means of the gradient and of its square: each in
-            /// [0, 1).
+            /// Sets the decay rates of the running means of the gradient and of its square: each in [0, 1).
             #[must_use]
             pub fn betas(self, beta1: f64, beta2: f64) -> Self {
                 Self { beta1, beta2, ..self }

@@ -7,7 +7,6 @@ use crate::graph::{AnyTensor, Tensor, no_grad};
 use crate::nn::{Module, distinct_parameters};
 use crate::ops::Float;
 
-/// Runs a function on each gradient, for either element type.
 macro_rules! for_each_gradient {
     ($parameters:expr, $tensor:ident => $body:expr) => {
         for (_, parameter) in $parameters {
@@ -20,10 +19,9 @@ macro_rules! for_each_gradient {
     };
 }
 
-/// Scales the gradients of all parameters by one factor so that their norm, as one vector, is at
-/// most `max_norm`. Returns the norm before scaling. As in PyTorch the factor is `max_norm / (norm +
-/// 1e-6)` if that is below 1; an infinite `max_norm` only measures. Squares do not overflow.
-/// Parameters without a gradient are skipped.
+/// Scales the gradients of all parameters by one factor so that their norm, as one vector, is at most
+/// `max_norm`, and returns the norm before. As in PyTorch the factor is `max_norm / (norm + 1e-6)` if that is
+/// below 1; an infinite `max_norm` only measures. Squares do not overflow.
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -39,9 +37,8 @@ macro_rules! for_each_gradient {
 ///
 /// # Errors
 ///
-/// [`Error::Value`](crate::Error::Value) if `max_norm` is negative or NaN, or the norm is not
-/// finite because a gradient has a NaN or an infinity ([`detect_anomaly`](crate::detect_anomaly)
-/// finds its source). Nothing is changed then.
+/// [`Error::Value`](crate::Error::Value) if `max_norm` is negative or NaN, or the norm is not finite
+/// ([`detect_anomaly`](crate::detect_anomaly) finds the source). Nothing is changed then.
 pub fn clip_grad_norm(module: &(impl Module + ?Sized), max_norm: f64) -> Result<f64> {
     const OP: &str = "clip_grad_norm";
     check(OP, "max_norm", ("0 or more", |norm| norm >= 0.0), max_norm)?;

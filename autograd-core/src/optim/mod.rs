@@ -130,7 +130,6 @@ type Range = (&'static str, fn(f64) -> bool);
 const NOT_NEGATIVE: Range = ("0 or more, and finite", |x| x >= 0.0 && x.is_finite());
 const FINITE: Range = ("finite", f64::is_finite);
 
-/// Returns an error unless an option is in its range.
 fn check(
     op: &'static str,
     option: &'static str,

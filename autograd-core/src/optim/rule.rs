@@ -51,9 +51,8 @@ use crate::ops::Float;
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
 ///
-/// A step is all or nothing: [`Rule::update`] runs on copies of the parameters, while no tensor is
-/// locked, and the copies are stored when it has returned for all parameters. If it panics, nothing has
-/// changed. The rules of this crate run in place.
+/// A step is all or nothing: [`Rule::update`] runs on copies of the parameters, which are stored when it has
+/// returned for all. If it panics, nothing has changed. The rules of this crate run in place.
 pub trait Rule: Clone {
     /// The name of the rule in errors.
     const NAME: &'static str;
@@ -152,8 +151,7 @@ impl<'a, T: Float> Step<'a, T> {
 #[derive(Clone, Copy)]
 pub struct Erased<'a> {
     pub(super) rule: &'a dyn Update,
-    /// Whether the rule runs on the parameters themselves, while they are locked. Such a rule does not
-    /// panic and calls no user code.
+    /// Whether it runs on the locked parameters themselves. It then does not panic and calls no user code.
     pub(super) in_place: bool,
 }
 
@@ -163,7 +161,6 @@ impl std::fmt::Debug for Erased<'_> {
     }
 }
 
-/// [`Rule`] without its generic method.
 pub(super) trait Update {
     fn name(&self) -> &'static str;
     fn counts(&self) -> bool;

@@ -27,9 +27,8 @@ pub trait Schedule {
         Then { first: self, steps, next }
     }
 
-    /// Adds linear warm-up: in the first `steps` steps, step `i` has `(i + 1) / (steps + 1)` of the
-    /// size at step 0; with 3 of them 1/4, 2/4 and 3/4. The schedule begins after them: step `steps` has
-    /// its size at step 0.
+    /// Begins after `steps` steps of linear warm-up, of which step `i` has `(i + 1) / (steps + 1)` of the
+    /// size at step 0: with 3 of them 1/4, 2/4 and 3/4.
     #[doc(alias = "LinearLR")]
     fn warm_up(self, steps: u64) -> WarmUp<Self>
     where

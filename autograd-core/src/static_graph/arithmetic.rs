@@ -2,17 +2,15 @@
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-use super::forms::number;
 use super::ir::Site;
 use super::program::{Program, Variable};
 use super::table;
 use crate::array::{DType, IntoAxes};
 use crate::error::Result;
 use crate::ops::names::{all_functions, joined_functions};
-use crate::ops::table::attr::Attr;
-use crate::ops::{Binary, Comparison, Reduce, Unary};
+use crate::ops::table::{Attr, number};
+use crate::ops::{Binary, Comparison, Reduce, Unary, expect};
 
-/// Methods of variables for elementwise functions, from their table.
 macro_rules! unary {
     ($($(#[$doc:meta])* $method:ident $op:ident $formula:tt, $rule:tt;)*) => {
         /// # Functions of each element
@@ -153,14 +151,6 @@ binary! {
     minimum Minimum "The lesser of each two elements.";
 }
 
-#[track_caller]
-fn expect(built: Result<Variable>) -> Variable {
-    match built {
-        Ok(variable) => variable,
-        Err(error) => panic!("{error}"),
-    }
-}
-
 macro_rules! operators {
     ($($trait:ident $method:ident;)*) => {$(
         operators! { @variable $trait $method &Variable, Variable }
@@ -217,8 +207,7 @@ macro_rules! reductions {
                 ///
                 /// # Errors
                 ///
-                /// [`Error::Program`](crate::Error::Program) if an axis does not exist or occurs
-                /// twice.
+                /// [`Error::Program`](crate::Error::Program) if an axis does not exist or occurs twice.
                 #[track_caller]
                 pub fn $method(&self, axes: impl IntoAxes) -> Result<Variable> {
                     let attrs = [Attr::Ints(axes.as_axes().to_vec()), Attr::Flag(false)];

@@ -4,21 +4,16 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::attr::is_same as is_same_attr;
 use super::eager::{EXAMPLES, example, form_of, noted};
-use super::form::Dims;
-use super::forms::position;
 use super::ir::{Eager, Given, Graph, Kind, Lengths, OpDef, Phase, Role, Site, TracedLayer, VarId};
 use super::py_func::Function;
 use super::table;
-use super::values::Computed;
 use crate::engine::pull_alone;
 use crate::error::Result;
 use crate::graph::{AnyTensor, GradMode, Slots, for_any};
-use crate::ops::table::attr::Attr;
+use crate::ops::table::{Attr, Computed, Dims, is_same, position};
 use crate::ops::trace::{Call, Layer, Note, is_equal};
 
-/// A tensor in both runs.
 type Pair = [AnyTensor; 2];
 
 pub(super) fn pairs(first: &[AnyTensor], second: &[AnyTensor]) -> Vec<Pair> {
@@ -34,14 +29,12 @@ pub(super) struct Assembled {
     /// Their tensors in each run, and their positions by address.
     tensors: [Vec<AnyTensor>; 2],
     places: [HashMap<*const (), usize>; 2],
-    /// Whether an unknown tensor is identified with a known one of equal content: a tensor that a layer
-    /// saved, or returned as a gradient, comes back as a new tensor.
+    /// Whether tensors of equal content are one: what a layer saved or returned comes back as a new tensor.
     by_value: bool,
     /// The range of inputs that a layer computed internally, which are no outputs of it.
     intermediate: Range<usize>,
 }
 
-/// Merges the operators of both runs into a graph.
 pub(super) fn assemble(
     given: &[Pair],
     [first, second]: [&[Note]; 2],
@@ -88,7 +81,6 @@ impl Assembled {
         self.vars.push(var);
     }
 
-    /// Adds the operator that represents an op of both runs.
     fn add_op(&mut self, a: &Note, b: &Note) -> Result<()> {
         let site = site_of(a);
         if a.caller != b.caller || site.call != b.call.name() || a.inputs.len() != b.inputs.len() {
@@ -120,7 +112,6 @@ impl Assembled {
         Ok(())
     }
 
-    /// The position of a tensor in a run.
     fn find(&self, run: usize, tensor: &AnyTensor) -> Option<usize> {
         let by_address = self.places[run].get(&tensor.address()).copied();
         let same = |known: &AnyTensor| self.by_value && is_equal(known, tensor);
@@ -177,7 +168,7 @@ fn merge(a: &Note, b: &Note) -> Computed<Kind> {
             if std::ptr::eq(*def, *same) =>
         {
             let merged = attrs.iter().zip(other).map(|(x, y)| match (x, y) {
-                (x, y) if is_same_attr(x, y) => Ok(x.clone()),
+                (x, y) if is_same(x, y) => Ok(x.clone()),
                 (Attr::Dims(x), Attr::Dims(y)) => {
                     let shapes = [a, b].map(|note| note.inputs[0].shape());
                     open_lengths(def, attrs, shapes, [x, y]).map(Attr::Dims)
@@ -193,8 +184,7 @@ fn merge(a: &Note, b: &Note) -> Computed<Kind> {
 const FIXED: &str = "has other numbers on another example: they follow the inputs' numbers or the lengths of \
                      free axes, which the program would fix; place it with `eager`";
 
-/// The lengths of an attribute: those that differ are free, if the operator allows that. `a` and `b` are
-/// shapes of its first input.
+/// The lengths of an attribute, free where they differ. `a` and `b` are shapes of the first input.
 fn open_lengths(
     def: &OpDef,
     attrs: &[Attr],
@@ -232,7 +222,6 @@ fn open_lengths(
 }
 
 impl TracedLayer {
-    /// Builds the layer from the same call in two runs.
     fn of([a, b]: [&Note; 2], [x, y]: [&Layer; 2], site: &Site<'_>) -> Result<Self> {
         let inputs = pairs(&a.inputs, &b.inputs);
         let returned = pairs(&x.returned, &y.returned);
@@ -285,7 +274,6 @@ impl TracedLayer {
     }
 }
 
-/// The result of a layer's backward on an example.
 struct LayerGrads {
     /// The gradients that backward was given, and the positions of their outputs.
     seeds: Vec<AnyTensor>,

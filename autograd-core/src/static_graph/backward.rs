@@ -12,8 +12,7 @@ use super::table;
 use crate::error::Result;
 use crate::ops::table::attr::Attr;
 
-/// Appends the gradients of a loss of one element with respect to all parameters that want one, and
-/// returns the parameters with their gradients.
+/// Appends the gradients of a loss of one element, and returns the parameters that want one, each with its own.
 ///
 /// # Errors
 ///
@@ -27,11 +26,9 @@ pub fn append_backward(loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
     Ok(pairs.into_iter().map(|(parameter, grad)| (variable(parameter), variable(grad))).collect())
 }
 
-/// Appends the gradients of targets with respect to inputs, which may be parameters, data or computed
-/// variables. Several targets are summed; each starts with ones. `None` for an input on which no target
-/// depends, or at which gradients stop.
-///
-/// The gradients are variables of the program and can be differentiated again.
+/// Appends the gradients of targets with respect to inputs, which may be any variables; the results can be
+/// differentiated again. Several targets are summed; each starts with ones. `None` for an input on which no
+/// target depends, or at which gradients stop.
 ///
 /// ```
 /// use autograd_core::DType;
@@ -101,12 +98,10 @@ fn fill_like(value: f64) -> Kind {
     Kind::of(&table::FILL_LIKE, [Attr::Number(value)])
 }
 
-/// The gradient of a variable on which nothing depends.
 pub(super) fn zeros_like(graph: &mut Graph, var: VarId, place: &Place) -> Result<VarId> {
     Ok(graph.push(fill_like(0.0), &[var], Phase::Backward, place)?[0])
 }
 
-/// Appends the gradients of a loss with respect to all parameters that want one.
 pub(super) fn parameter_gradients(
     graph: &mut Graph,
     loss: VarId,
@@ -124,10 +119,8 @@ pub(super) fn parameter_gradients(
     Ok(pairs.filter_map(|(parameter, grad)| Some((parameter, grad?))).collect())
 }
 
-/// The contributions to each variable's gradient so far.
 type Contributions = HashMap<VarId, Vec<VarId>>;
 
-/// Appends the gradients of `from` with respect to `of`.
 pub(super) fn append(
     graph: &mut Graph,
     from: &[(VarId, Option<VarId>)],
@@ -179,7 +172,6 @@ pub(super) fn append(
     of.iter().map(|&var| total(graph, &mut pending, var, &site.place)).collect()
 }
 
-/// Positions of the inputs whose gradients are needed.
 fn wanted(op: &Op, graph: &Graph, needed: &[bool]) -> Vec<usize> {
     let of_outputs = match &op.kind {
         Kind::Op(of) if of.def.gradient == Gradient::None => return Vec::new(),
@@ -215,7 +207,6 @@ fn total(
     Ok(parts.first().copied())
 }
 
-/// Adds the operators for an operator's gradients.
 fn gradient(
     graph: &mut Graph,
     id: OpId,

@@ -4,26 +4,23 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::form::Form;
 use super::ir::{Eager, Kind, Op, Phase, Site};
 use super::program::{Program, Variable};
 use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables, parts};
-use super::values::{Computed, Values, panic_message};
 use crate::array::DType;
 use crate::engine::for_float;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Element, GradMode, Tensor, is_grad_enabled};
+use crate::ops::table::values::panic_message;
+use crate::ops::table::{Computed, Form, Values};
 use crate::ops::trace::{Note, collect};
 
 impl Program {
-    /// Adds a `#[py_layer]` op as an operator: `program.py_layer(CusTanh::apply)`. Its saved tensors,
-    /// contexts and backward work as in eager mode, for higher derivatives too.
-    ///
-    /// The op must take a `&Tensor<T>` for each input and return tensors. An op with other parameters is
-    /// called by a closure: `|x: &Tensor<f64>| ScaledTanh::apply(x, 2.0)`.
-    ///
-    /// If no `out` is given, the op is called here to find the forms of the outputs: once on small numbers,
-    /// or twice if an axis is free.
+    /// Adds a `#[py_layer]` op as an operator: `program.py_layer(CusTanh::apply)`. It works as in eager mode,
+    /// for higher derivatives too. It must take a `&Tensor<T>` for each input and return tensors; an op with
+    /// other parameters is called by a closure: `|x: &Tensor<f64>| ScaledTanh::apply(x, 2.0)`. If no `out` is
+    /// given, the op is called here to find the forms of the outputs: once on small numbers, or twice if an
+    /// axis is free.
     ///
     /// ```
     /// use autograd_core::prelude::*;
@@ -60,10 +57,9 @@ impl Program {
         EagerCall(Building::new(self, Function::new(op)))
     }
 
-    /// Adds a closure of eager ops as one operator, with its gradients: `|x: &Tensor<f32>| x.tanh()`. The
-    /// same as [`Program::py_layer`]. The closure is called in every run, so it may depend on the numbers;
-    /// values that it captures are constants. [`Program::trace`] adds one operator for each of the closure's
-    /// ops instead.
+    /// [`Program::py_layer`] for a closure of eager ops: `|x: &Tensor<f32>| x.tanh()`. It is called in every
+    /// run, so it may depend on the numbers; values that it captures are constants. [`Program::trace`] adds
+    /// one operator for each op instead.
     pub fn eager<F, Marker, const M: usize, const N: usize>(&self, closure: F) -> EagerCall<M, N>
     where
         F: PyFunc<Marker, M, N>,
@@ -93,8 +89,7 @@ impl<const M: usize, const N: usize> EagerCall<M, N> {
     /// # Errors
     ///
     /// [`Error::Program`](crate::Error::Program) if `x` is missing, a variable is of another program or of
-    /// another element type than the parameter, or if no `out` is given and the call that finds the forms
-    /// fails.
+    /// another element type than the parameter, or the call that finds the forms fails.
     #[track_caller]
     pub fn call(self) -> Result<<Arity<N> as Outcome>::Variables>
     where
@@ -199,8 +194,7 @@ pub(super) fn on_examples(
     GradMode::of(recorded, || noted(given, || call(function, inputs)))
 }
 
-/// Runs eager code and records its ops. A panic is an error, and so is a read of numbers that depend on
-/// `given`.
+/// Runs eager code and notes its ops. A panic, or a read that depends on `given`, is an error.
 pub(super) fn noted<R>(
     given: Vec<AnyTensor>,
     run: impl FnOnce() -> Computed<R>,

@@ -17,12 +17,9 @@ use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, GradMode, Tensor};
 use crate::ops::expect;
 
-/// Runs programs. Parameters belong to the executor, by name, so programs with the same parameter names share
-/// them; clones of an executor share all parameters.
-///
-/// A run that fails, or whose user code panics, changes no parameter. Runs of one program may be concurrent:
-/// each sees the parameters as they were when it started, and runs that change parameters wait for each
-/// other.
+/// Runs programs. It keeps parameters by name, for all programs; clones share them. A run that fails, or
+/// whose user code panics, changes no parameter. Runs may be concurrent: each sees the parameters as they
+/// were when it started, and runs that change parameters wait for each other.
 #[derive(Clone, Default)]
 pub struct Executor {
     scope: Arc<Scope>,
@@ -85,25 +82,22 @@ impl Executor {
         Self::default()
     }
 
-    /// Returns this executor, with the same parameters, but with at most `threads` threads for large
-    /// operators, whatever [`set_num_threads`](crate::set_num_threads) says. The results are the same.
+    /// Returns this executor, with the same parameters, but with at most `threads` threads, whatever
+    /// [`set_num_threads`](crate::set_num_threads) says. The results are the same.
     pub fn with_threads(&self, threads: usize) -> Self {
         Self { scope: Arc::clone(&self.scope), threads }
     }
 
     /// Runs a program. `feed` gives a value for each [data](Program::data) variable, by name; `fetch_list`
-    /// lists the variables to return, themselves or by name. Operators that no fetched variable depends on
-    /// and that have no effect do not run; updates and user functions always run.
-    ///
-    /// An updated parameter that is fetched has its new value.
+    /// lists the variables to return, themselves or by name; an updated parameter has its new value.
+    /// Operators that none of them depends on do not run; updates and user functions always run.
     ///
     /// # Errors
     ///
     /// [`Error::Run`] for a feed of an unknown name, a missing feed, one of another element type or shape, an
-    /// unknown fetch, or a parameter without a value; [`Error::Operator`] if an operator fails, for example
-    /// because a user function returns an error, panics, or returns another number of values, element type or
-    /// shape than declared. Parameters are then unchanged. [`Error::Unsupported`] if both this program and one that
-    /// the executor runs on this thread change parameters: a user function may only run a program that changes none.
+    /// unknown fetch, or a parameter without a value; [`Error::Operator`] if an operator fails, as when a user
+    /// function returns an error, panics, or returns other values than declared. [`Error::Unsupported`] if this
+    /// program and one that runs it, in a user function, both change parameters. Parameters are then unchanged.
     pub fn run(
         &self,
         program: &Program,
@@ -142,8 +136,8 @@ impl Executor {
         program.plan(&fetched)
     }
 
-    /// Returns the steps of a run with this fetch list, one line for each, in order: the results, the
-    /// operator, and the variables that it reads.
+    /// Returns the steps of a run with this fetch list, a line for each: results, operator, variables that it
+    /// reads.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -220,7 +214,6 @@ thread_local! {
     static STEPS: RefCell<Vec<*const Scope>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A run that changes kept values.
 struct Step<'a>(#[allow(dead_code, reason = "held until the drop")] MutexGuard<'a, ()>);
 
 impl Drop for Step<'_> {

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::form::Form;
 use super::ir::{Kind, Op, Role, Var, VarId};
 use super::plan::{Plan, Step};
 use super::record::Record;
 use super::rule::Rule;
-use super::values::{Values, panic_message};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, for_any};
+use crate::ops::table::values::panic_message;
+use crate::ops::table::{Form, Values};
 
 /// The kept values of an executor, by name.
 pub(super) type KeptValues = HashMap<String, AnyTensor>;
@@ -71,7 +71,6 @@ impl<'p> Frame<'p> {
         }
     }
 
-    /// Takes the kept values that the run reads.
     pub(super) fn take(&mut self, kept: &KeptValues) -> Result<()> {
         for &id in &self.plan.kept {
             let var = &self.plan.graph.vars[id];
@@ -140,7 +139,6 @@ impl<'p> Frame<'p> {
         self.plan.updates.iter().map(|&id| &graph.ops[id])
     }
 
-    /// Checks that every update has a gradient that fits; after that no update can fail.
     pub(super) fn check_gradients(&self) -> Result<()> {
         let vars = &self.plan.graph.vars;
         for update in self.updates() {
@@ -150,8 +148,7 @@ impl<'p> Frame<'p> {
         Ok(())
     }
 
-    /// Changes the kept values; nothing can fail any more, except memory. Values that others have fetched
-    /// are copied before they are changed.
+    /// Changes the kept values; nothing can fail any more. Values that others have fetched are copied first.
     pub(super) fn commit(mut self, kept: &mut KeptValues, rules: &[Rule]) {
         let graph = &self.plan.graph;
         // Drops the run's own references, so that the values can be changed in place.

@@ -5,20 +5,15 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::attr::Attr;
-use super::form::Form;
 use super::py_func::Function;
 use super::rule::{Init, Rule};
-use super::values::{Computed, Values};
 use crate::error::{Error, Result};
+use crate::ops::table::{Attr, Computed, Form, Values};
 pub(super) use crate::ops::table::{Effect, Gradient, Inferred, Lengths, OpDef, Operator};
 
-/// Position of a variable in its program.
 pub(super) type VarId = usize;
-/// Position of an operator in its program.
 pub(super) type OpId = usize;
 
-/// What an operator computes.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     Op(Operator),
@@ -28,19 +23,16 @@ pub(super) enum Kind {
     Grad(Grad),
     /// Computes the initial value of a kept variable.
     Init(Init, Form),
-    /// A step of an optimizer, at the end of a run. Inputs are the parameter, its gradient and the rule's
-    /// state; all but the gradient are written.
+    /// A step of an optimizer. Inputs are parameter, gradient and state; all but the gradient are written.
     Update(Rule),
 }
 
-/// Eager code in a program.
 #[derive(Debug)]
 pub(super) struct Eager {
     pub(super) function: Function,
     pub(super) outputs: Vec<Form>,
 }
 
-/// A user's function over arrays in a program.
 #[derive(Debug)]
 pub(super) struct PyFuncOp {
     pub(super) function: Function,
@@ -77,7 +69,6 @@ pub(super) struct TracedLayer {
 pub(super) enum Given {
     Input(usize),
     Result(usize),
-    /// The gradient of an output.
     Grad(usize),
 }
 
@@ -91,7 +82,6 @@ pub(super) struct Grad {
 }
 
 impl Kind {
-    /// An entry of the table with its attributes.
     pub(super) fn of(def: &'static OpDef, attrs: impl Into<Vec<Attr>>) -> Self {
         Self::Op(Operator::new(def, attrs.into()))
     }
@@ -109,7 +99,6 @@ impl Kind {
         }
     }
 
-    /// The attributes, as the program's text shows them.
     pub(super) fn attributes(&self) -> String {
         match self {
             Self::Op(op) => (op.def.show)(op),
@@ -203,8 +192,9 @@ pub(super) enum Role {
     /// Fed in every run.
     Data,
     /// Kept by the executor between runs; a parameter is trained.
-    Kept { parameter: bool },
-    /// Computed by its producer.
+    Kept {
+        parameter: bool,
+    },
     Computed,
 }
 
@@ -221,7 +211,6 @@ pub(super) const ROLES: &Named<Role> = &[
 pub(super) const PHASES: &Named<Phase> =
     &[("forward", Phase::Forward), ("backward", Phase::Backward), ("update", Phase::Update)];
 
-/// The name of a value in texts and files.
 pub(super) fn name_of<T: Copy + PartialEq>(all: &Named<T>, value: T) -> &'static str {
     all.iter().find(|(_, of)| *of == value).map_or("", |(name, _)| name)
 }
@@ -266,7 +255,6 @@ impl fmt::Display for Var {
     }
 }
 
-/// The part of a program that an operator belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Forward,
@@ -334,7 +322,6 @@ impl Graph {
         names.join(", ")
     }
 
-    /// Adds a variable; an error if its name is taken.
     pub(super) fn declare(
         &mut self,
         site: &Site<'_>,
@@ -417,8 +404,7 @@ impl Graph {
         marks
     }
 
-    /// For each variable, whether gradients flow to it: it has a float type, gradients do not stop there,
-    /// and, if it is computed, they flow to a variable that it depends on.
+    /// For each variable, whether gradients flow to it: it is an open float and, if computed, depends on one.
     pub(super) fn wants_gradient(&self) -> Vec<bool> {
         let open = |var: &Var| var.form.dtype.is_float() && !var.stop_gradient;
         let given = self.vars.iter().map(|var| var.role != Role::Computed && open(var));

@@ -3,14 +3,13 @@
 
 use smallvec::smallvec;
 
-use super::form::Form;
 use super::ir::{Kind, Op, Phase, Role, Site, Var};
 use super::program::{Change, Program, Variable};
 use super::rule::Init;
 use super::table;
 use crate::array::DType;
 use crate::error::Result;
-use crate::ops::table::attr::Attr;
+use crate::ops::table::{Attr, Form};
 use crate::ops::{Binary, Comparison, Reduce, of_logits, options};
 
 /// Names and initial values of the parameters of a fully connected layer.
@@ -47,8 +46,8 @@ impl FcOptions {
 
 /// # Layers
 impl Program {
-    /// A fully connected layer, `x · weight + bias`, with new parameters: from `[n, ..]` to
-    /// `[n, size]`. Axes after the first are flattened.
+    /// A fully connected layer, `x · weight + bias`, with new parameters: from `[n, ..]`, flattened, to
+    /// `[n, size]`.
     ///
     /// # Errors
     ///
@@ -101,8 +100,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if the variable is of another program or not of a number
-    /// type.
+    /// [`Error::Program`](crate::Error::Program) if the variable is of another program or not of a number type.
     #[track_caller]
     pub fn mean(&self, x: &Variable) -> Result<Variable> {
         self.one(&table::REDUCTIONS[Reduce::Mean as usize], over_all(), &[x])
@@ -118,8 +116,8 @@ impl Program {
         self.one(&table::CROSS_ENTROPY, [], &[logits, classes])
     }
 
-    /// The share of rows of logits `[n, classes]` whose greatest element is at the class given by `n`
-    /// int64 classes: a float32 scalar without a gradient, to be fetched together with the loss.
+    /// The share of rows of logits `[n, classes]` whose greatest element is at their class, of `n` int64
+    /// classes: a float32 scalar without a gradient.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -169,8 +167,8 @@ impl Program {
         self.one(&table::CONCAT, [Attr::Int(axis)], variables)
     }
 
-    /// Rows of a new parameter, a table of `rows` vectors, selected by `ids`: from int64 `[..]` to
-    /// `[.., width]`. At most one axis of `ids` may be free, unless it is a vector.
+    /// Rows of a new parameter `[rows, width]`, selected by `ids`: from int64 `[..]` to `[.., width]`. At
+    /// most one axis of `ids` may be free, unless it is a vector.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -226,7 +224,6 @@ impl Program {
     }
 }
 
-/// The attributes of a reduction over all axes.
 fn over_all() -> [Attr; 2] {
     [Attr::Ints(Vec::new()), Attr::Flag(false)]
 }
@@ -276,11 +273,9 @@ impl Program {
     /// Normalizes each channel of `[n, channels, ..]`, with a learned scale and shift:
     /// `(x - mean) / sqrt(var + eps) * weight + bias` (Ioffe and Szegedy 2015).
     ///
-    /// A run of the program uses mean and variance of the batch, and mixes them into running statistics,
-    /// which change like parameters, at the end of a successful run. A [copy for
-    /// testing](Program::clone_program) uses the running statistics and changes nothing. As in
-    /// [`nn::BatchNorm2d`](crate::nn::BatchNorm2d), the running variance uses the batch's sum of squares
-    /// divided by the number of elements minus one.
+    /// A run uses mean and variance of the batch, and mixes them into running statistics, at its end, as
+    /// [`nn::BatchNorm2d`](crate::nn::BatchNorm2d) does. A [copy for testing](Program::clone_program) uses
+    /// the running statistics and changes nothing.
     ///
     /// ```
     /// use autograd_core::DType;

@@ -1,23 +1,24 @@
-//! More methods of variables, each named as the method of [`Tensor`](crate::Tensor): as one operator, or as a
-//! trace of several.
+//! Methods of variables, each named as the method of [`Tensor`](crate::Tensor): as one operator, or as a trace of
+//! several.
 
-use super::program::{Program, Variable};
+use super::arithmetic::{IntoOperand, Operand};
+use super::ir::Site;
+use super::program::{Program, Variable, read_dims};
 use super::table;
-use super::values::{Values, all, computed, float, not_numbers, one};
-use crate::array::IntoAxes;
+use crate::array::{DType, IntoAxes, IntoDims};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Tensor};
-use crate::ops::table::attr::Attr;
-use crate::ops::{Float, Padding};
+use crate::ops::table::{Attr, Values, all, computed, float, not_numbers, one};
+use crate::ops::{Conv2dOptions, Float, Padding, PoolOptions};
 
-/// Methods that add one operator: documentation and signature, entry of the table, inputs, attributes.
+/// Methods that add one operator: more documentation, signature, entry of the table, inputs, attributes.
 macro_rules! methods {
     ($(
         $(#[$doc:meta])*
         pub fn $name:ident(&$self:ident $(, $arg:ident: $type:ty)*) -> Result<Variable> =
             $entry:ident [$($input:expr),*] $(, $attr:expr)*;
     )*) => {$(
-        #[doc = concat!("As [`Tensor::", stringify!($name), "`](crate::Tensor::", stringify!($name), "):")]
+        #[doc = concat!("As [`Tensor::", stringify!($name), "`](crate::Tensor::", stringify!($name), ").")]
         $(#[$doc])*
         #[track_caller]
         pub fn $name(&$self $(, $arg: $type)*) -> Result<Variable> {
@@ -26,14 +27,14 @@ macro_rules! methods {
     )*};
 }
 
-/// Traced methods for float types: documentation and signature, inputs, owned arguments, and the eager ops.
+/// Traced methods for float types: more documentation, signature, inputs, owned arguments, and the eager ops.
 macro_rules! traced {
     ($(
         $(#[$doc:meta])*
         pub fn $name:ident(&$self:ident $(, $arg:ident: $type:ty)*) -> Result<Variable> =
             [$($input:expr),*] $x:tt $(, $own:ident = $kept:expr)* => $y:expr;
     )*) => {$(
-        #[doc = concat!("As [`Tensor::", stringify!($name), "`](crate::Tensor::", stringify!($name), "):")]
+        #[doc = concat!("As [`Tensor::", stringify!($name), "`](crate::Tensor::", stringify!($name), ").")]
         $(#[$doc])*
         #[track_caller]
         pub fn $name(&$self $(, $arg: $type)*) -> Result<Variable> {
@@ -44,84 +45,175 @@ macro_rules! traced {
     )*};
 }
 
-fn axes(axes: impl IntoAxes) -> Attr {
+fn along(axes: impl IntoAxes) -> Attr {
     Attr::Ints(axes.as_axes().to_vec())
 }
 
-/// # Along axes, parts, and losses
+#[track_caller]
+fn dims(call: &str, shape: impl IntoDims) -> Result<Attr> {
+    Ok(Attr::Dims(read_dims(shape, &Site::here(call))?))
+}
+
+/// A number that is refused unless it `fits`.
+#[track_caller]
+fn checked(call: &str, p: f64, fits: bool, expected: &str) -> Result<Attr> {
+    match fits {
+        true => Ok(Attr::Number(p)),
+        false => Site::here(call).refuse(format!("`p` must be {expected}, found {p}")),
+    }
+}
+
+/// # Methods of tensors
 ///
-/// As the methods of [`Tensor`](crate::Tensor) of the same names. Each returns
-/// [`Error::Program`](crate::Error::Program) if that method panics or returns an error, or if a length in its
-/// arguments depends on a free axis. Shapes, `clamp` and losses of several operators are for float types.
+/// Each returns [`Error::Program`](crate::Error::Program) if that method panics or returns an error, if the
+/// element type does not fit, or if a length in its arguments depends on a free axis. Positions are int64.
+/// Shapes, `select`, `clamp` and losses of several operators are for float types.
 impl Variable {
     methods! {
-        /// the cumulative sums along an axis.
-        pub fn cumsum(&self, axis: isize) -> Result<Variable> = CUMSUM [self], Attr::Int(axis), Attr::Flag(false);
-        /// the cumulative products along an axis.
-        pub fn cumprod(&self, axis: isize) -> Result<Variable> = CUMPROD [self], Attr::Int(axis);
-        /// the position of the least element along an axis.
+        pub fn matmul(&self, right: &Variable) -> Result<Variable> = MATMUL [self, right];
+        pub fn softmax(&self, axis: isize) -> Result<Variable> = SOFTMAX [self], Attr::Int(axis);
+        pub fn log_softmax(&self, axis: isize) -> Result<Variable> = LOG_SOFTMAX [self], Attr::Int(axis);
+        pub fn cross_entropy(&self, classes: &Variable) -> Result<Variable> = CROSS_ENTROPY [self, classes];
+        pub fn permute(&self, order: &[isize]) -> Result<Variable> = PERMUTE [self], Attr::Ints(order.to_vec());
+        pub fn cast(&self, dtype: DType) -> Result<Variable> = CAST [self], Attr::Type(dtype);
+        pub fn index_select(&self, axis: isize, index: &Variable) -> Result<Variable> =
+            INDEX_SELECT [self, index], Attr::Int(axis);
+        pub fn gather(&self, axis: isize, index: &Variable) -> Result<Variable> =
+            GATHER [self, index], Attr::Int(axis);
+        pub fn argmax(&self, axis: isize) -> Result<Variable> = ARGMAX [self], Attr::Int(axis);
         pub fn argmin(&self, axis: isize) -> Result<Variable> = ARGMIN [self], Attr::Int(axis);
-        /// the variance along axes, with their length minus `correction` as the divisor.
-        pub fn var_axes(&self, over: impl IntoAxes, correction: usize) -> Result<Variable> =
-            VAR [self], axes(over), Attr::Int(correction as isize);
-        /// the square root of the variance.
-        pub fn std_axes(&self, over: impl IntoAxes, correction: usize) -> Result<Variable> =
-            STD [self], axes(over), Attr::Int(correction as isize);
-        /// the logarithm of the sum of exponentials.
-        pub fn logsumexp(&self, over: impl IntoAxes) -> Result<Variable> = LOGSUMEXP [self], axes(over);
-        /// the Euclidean norm of all elements.
-        pub fn norm(&self) -> Result<Variable> = NORM [self];
-        /// an axis in reverse order.
-        pub fn flip(&self, axis: isize) -> Result<Variable> = FLIP [self], Attr::Int(axis);
-        /// the elements on and below a diagonal.
-        pub fn tril(&self, diagonal: isize) -> Result<Variable> = TRIL [self], Attr::Int(diagonal);
-        /// the elements on and above a diagonal.
-        pub fn triu(&self, diagonal: isize) -> Result<Variable> = TRIU [self], Attr::Int(diagonal);
-        /// a copy with slices of `source` added at the positions of `index`.
-        pub fn index_add(&self, axis: isize, index: &Variable, source: &Variable) -> Result<Variable> =
-            INDEX_ADD [self, index, source], Attr::Int(axis);
-        /// a copy with elements of `source` added at the positions of `index`.
-        pub fn scatter_add(&self, axis: isize, index: &Variable, source: &Variable) -> Result<Variable> =
-            SCATTER_ADD [self, index, source], Attr::Int(axis);
-        /// `x` where `x > 0`, else `slope * x`.
-        pub fn leaky_relu(&self, slope: f64) -> Result<Variable> = LEAKY_RELU [self], Attr::Number(slope);
-        /// `x` where `x > 0`, else `alpha * (exp(x) - 1)`.
-        pub fn elu(&self, alpha: f64) -> Result<Variable> = ELU [self], Attr::Number(alpha);
-        /// the mean of squares of small differences and of large differences.
-        pub fn smooth_l1_loss(&self, target: &Variable) -> Result<Variable> = SMOOTH_L1 [self, target];
-        /// the mean cross entropy of logits.
+        pub fn argsort(&self, axis: isize, descending: bool) -> Result<Variable> =
+            ARGSORT [self], Attr::Int(axis), Attr::Flag(descending);
+        pub fn binary_cross_entropy(&self, targets: &Variable) -> Result<Variable> =
+            OF_PROBABILITIES [self, targets];
         pub fn binary_cross_entropy_with_logits(&self, targets: &Variable) -> Result<Variable> =
             OF_LOGITS [self, targets];
+        pub fn smooth_l1_loss(&self, target: &Variable) -> Result<Variable> = SMOOTH_L1 [self, target];
+        pub fn max_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> =
+            MAX_POOL2D [self], Attr::Pairs(options.into().parts().to_vec());
+        pub fn avg_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> =
+            AVG_POOL2D [self], Attr::Pairs(options.into().parts().to_vec());
+        pub fn cumsum(&self, axis: isize) -> Result<Variable> = CUMSUM [self], Attr::Int(axis), Attr::Flag(false);
+        pub fn cumprod(&self, axis: isize) -> Result<Variable> = CUMPROD [self], Attr::Int(axis);
+        pub fn var_axes(&self, over: impl IntoAxes, correction: usize) -> Result<Variable> =
+            VAR [self], along(over), Attr::Int(correction as isize);
+        pub fn std_axes(&self, over: impl IntoAxes, correction: usize) -> Result<Variable> =
+            STD [self], along(over), Attr::Int(correction as isize);
+        pub fn logsumexp(&self, over: impl IntoAxes) -> Result<Variable> = LOGSUMEXP [self], along(over);
+        pub fn norm(&self) -> Result<Variable> = NORM [self];
+        pub fn norm_axes(&self, axes: impl IntoAxes, p: f64) -> Result<Variable> =
+            NORM_AXES [self], along(axes), checked("norm_axes", p, !p.is_nan(), "a number")?, Attr::Flag(false);
+        pub fn flip(&self, axis: isize) -> Result<Variable> = FLIP [self], Attr::Int(axis);
+        pub fn tril(&self, diagonal: isize) -> Result<Variable> = TRIL [self], Attr::Int(diagonal);
+        pub fn triu(&self, diagonal: isize) -> Result<Variable> = TRIU [self], Attr::Int(diagonal);
+        pub fn index_add(&self, axis: isize, index: &Variable, source: &Variable) -> Result<Variable> =
+            INDEX_ADD [self, index, source], Attr::Int(axis);
+        pub fn scatter_add(&self, axis: isize, index: &Variable, source: &Variable) -> Result<Variable> =
+            SCATTER_ADD [self, index, source], Attr::Int(axis);
+        pub fn leaky_relu(&self, slope: f64) -> Result<Variable> = LEAKY_RELU [self], Attr::Number(slope);
+        pub fn elu(&self, alpha: f64) -> Result<Variable> = ELU [self], Attr::Number(alpha);
+        pub fn reshape(&self, shape: impl IntoDims) -> Result<Variable> = RESHAPE [self], dims("reshape", shape)?;
+        pub fn broadcast_to(&self, shape: impl IntoDims) -> Result<Variable> =
+            BROADCAST_TO [self], dims("broadcast_to", shape)?;
+        /// A [copy for testing](Program::clone_program) changes nothing.
+        pub fn dropout(&self, p: f64) -> Result<Variable> = DROPOUT [self],
+            checked("dropout", p, (0.0..=1.0).contains(&p), "a probability")?, Attr::Flag(true);
+        /// Without an `end`, to the end of the axis, which may be free.
+        pub fn slice_axis(&self, axis: isize, start: usize, end: impl Into<Option<usize>>, step: usize)
+            -> Result<Variable> =
+            SLICE [self], Attr::Int(axis), Attr::Int(start as isize),
+            Attr::Dims([end.into()].into_iter().collect()), Attr::Int(step as isize);
     }
 
     traced! {
-        /// two axes swapped.
         pub fn swap_axes(&self, a: isize, b: isize) -> Result<Variable> = [self] x => Ok(x.swap_axes(a, b));
-        /// a new axis of length 1.
         pub fn unsqueeze(&self, axis: isize) -> Result<Variable> = [self] x => Ok(x.unsqueeze(axis));
-        /// an axis of length 1 removed.
         pub fn squeeze(&self, axis: isize) -> Result<Variable> = [self] x => x.try_squeeze(axis);
-        /// more elements at the ends of the last axes.
         pub fn pad(&self, widths: &[[usize; 2]], padding: Padding) -> Result<Variable> =
             [self] x, widths = widths.to_vec() => x.try_pad(&widths, padding);
-        /// the whole repeated along each axis.
         pub fn repeat(&self, times: &[usize]) -> Result<Variable> =
             [self] x, times = times.to_vec() => Ok(x.repeat(&times));
-        /// the elements shifted along an axis, with those from its end at its start.
         pub fn roll(&self, shift: isize, axis: isize) -> Result<Variable> = [self] x => Ok(x.roll(shift, axis));
-        /// one position of an axis, which is removed.
         pub fn select(&self, axis: isize, index: usize) -> Result<Variable> = [self] x => Ok(x.select(axis, index));
-        /// the elements limited to `[low, high]`.
         pub fn clamp(&self, low: f64, high: f64) -> Result<Variable> = [self] x => Ok(x.clamp(low, high));
-        /// the mean of the squared differences.
         pub fn mse_loss(&self, target: &Variable) -> Result<Variable> = [self, target] (x, t) => x.try_mse_loss(&t);
-        /// the mean of the absolute differences.
         pub fn l1_loss(&self, target: &Variable) -> Result<Variable> = [self, target] (x, t) => x.try_l1_loss(&t);
-        /// the mean of squares of differences up to `delta`, and of multiples of larger ones.
         pub fn huber_loss(&self, target: &Variable, delta: f64) -> Result<Variable> =
             [self, target] (x, t) => x.try_huber_loss(&t, delta);
-        /// the divergence of the target's probabilities from those whose logarithms these elements are.
         pub fn kl_div(&self, target: &Variable) -> Result<Variable> = [self, target] (x, t) => x.try_kl_div(&t);
+    }
+
+    /// Swaps the last two axes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Program`](crate::Error::Program) if there are fewer than two axes.
+    #[track_caller]
+    pub fn transpose(&self) -> Result<Variable> {
+        let mut order: Vec<isize> = (0..self.ndim() as isize).collect();
+        let [.., a, b] = &mut order[..] else {
+            let (name, form) = (self.name(), self.form());
+            return Site::here("transpose")
+                .refuse(format!("`{name}` must have two axes or more, it is {form}"));
+        };
+        std::mem::swap(a, b);
+        self.program.one(&table::PERMUTE, [Attr::Ints(order)], &[self])
+    }
+
+    /// Selects `on` where this variable, a mask of bools, is true, and `off` elsewhere. One of the two may be
+    /// a number.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Program`](crate::Error::Program) if the variable is not a mask, or shapes or element types do
+    /// not fit.
+    #[track_caller]
+    pub fn where_else(&self, on: impl IntoOperand, off: impl IntoOperand) -> Result<Variable> {
+        const CALL: &str = "where_else";
+        let (on, off) = (on.operand(), off.operand());
+        let dtype = match (&on, &off) {
+            (Operand::Variable(typed), _) | (_, Operand::Variable(typed)) => typed.dtype(),
+            (Operand::Number(_), Operand::Number(_)) => {
+                return Site::here(CALL).refuse(
+                    "`on` and `off` are both numbers; make one a variable, which has a type",
+                );
+            }
+        };
+        let on = on.variable(&self.program, CALL, dtype)?;
+        let off = off.variable(&self.program, CALL, dtype)?;
+        self.program.one(&table::WHERE, [], &[self, &on, &off])
+    }
+
+    /// The convolution of images `[n, channels, height, width]`, of which only `n` may be free; see
+    /// [`Tensor::conv2d`](crate::Tensor::conv2d).
+    ///
+    /// ```
+    /// use autograd_core::static_graph::{Init, Program};
+    /// use autograd_core::{Conv2dOptions, DType};
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1, 1, 28, 28], DType::Float32)?;
+    /// let weight = program.create_parameter("w", [6, 1, 5, 5], DType::Float32, Init::Xavier)?;
+    /// let maps = x.conv2d(&weight, None, Conv2dOptions::default())?.relu()?.max_pool2d(2)?;
+    /// assert_eq!(maps.shape(), [None, Some(6), Some(12), Some(12)]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Program`](crate::Error::Program) if shapes or element types do not fit, or an
+    /// option is out of range.
+    #[track_caller]
+    pub fn conv2d(
+        &self,
+        weight: &Variable,
+        bias: Option<&Variable>,
+        options: Conv2dOptions,
+    ) -> Result<Variable> {
+        let inputs: Vec<&Variable> =
+            [Some(self), Some(weight), bias].into_iter().flatten().collect();
+        let options = Attr::Pairs(options.parts().to_vec());
+        self.program.one(&table::CONV2D, [options], &inputs)
     }
 
     /// As [`Tensor::masked_fill`](crate::Tensor::masked_fill): `element` where `mask` is true.

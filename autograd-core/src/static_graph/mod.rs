@@ -56,12 +56,9 @@ mod program;
 mod py_func;
 mod record;
 mod rule;
-mod shaping;
 mod table;
 mod trace;
 mod verify;
-
-use crate::ops::table::{attr, form, forms, values};
 
 pub use crate::array::IntoDims;
 pub use crate::optim::{Adam, AdamW, RmsProp, Sgd};
@@ -86,14 +83,13 @@ pub use trace::TraceCall;
 
 /// Defines an operator of programs by an impl block over arrays: [`Program::py_func`] with names.
 ///
-/// `forward` takes views of arrays (or `&Tensor`), one for each input, and returns arrays (or
-/// tensors), one for each output: nothing, one, or a tuple, or a `Result` of that. `backward`
-/// receives its parameters **by name**: any of the inputs; any of the outputs, which are called
-/// `y`, or `y0`, `y1` .. if there are several; and the gradient of each output, `dy` (or `dy0`,
-/// `dy1` ..), which may be an `Option`, with `None` for an absent gradient. Inputs and outputs may be
-/// left out. It returns one gradient for each input. Without `backward` there is no gradient.
-/// `#[py_func(sum, difference)]` gives the outputs other names; their gradients are then `dsum` and
-/// `ddifference`.
+/// `forward` takes views of arrays (or `&Tensor`), one for each input, and returns arrays (or tensors), one
+/// for each output: nothing, one, or a tuple, or a `Result` of that. `backward` receives its parameters **by
+/// name**: any of the inputs; any of the outputs, which are called `y`, or `y0`, `y1` .. if there are
+/// several; and the gradient of each output, `dy` (or `dy0`, `dy1` ..), which may be an `Option`, with `None`
+/// for an absent gradient. Inputs and outputs may be left out. It returns one gradient for each input.
+/// Without `backward` there is no gradient. `#[py_func(sum, difference)]` gives the outputs other names;
+/// their gradients are then `dsum` and `ddifference`.
 ///
 /// The macro defines a struct with a function `call`, whose parameters are the inputs and then the
 /// outputs, variables from [`Block::create_var`]. A block for several element types is generic,
@@ -131,10 +127,9 @@ pub use trace::TraceCall;
 ///
 /// # What the compiler rejects
 ///
-/// A parameter of `backward` with another name, out of order, or missing although it is a gradient;
-/// a number of gradients other than that of inputs; a gradient or value whose element type is not
-/// that of its input or output; a name that an input and an output share; `self`, `async`, generics
-/// of a function.
+/// A parameter of `backward` with another name, out of order, or missing although it is a gradient; a number
+/// of gradients other than that of inputs; a gradient or value whose element type is not that of its input or
+/// output; a name that an input and an output share; `self`, `async`, generics of a function.
 pub use autograd_macros::py_func;
 
 /// Functions that expansions of [`py_func`] call.

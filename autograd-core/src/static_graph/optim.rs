@@ -26,8 +26,7 @@ macro_rules! minimize {
             }
 
             /// Appends an update of each parameter of a [program](crate::static_graph::Program) by its
-            /// gradient: from [`append_backward`](crate::static_graph::append_backward), or computed from
-            /// such gradients.
+            /// gradient, as from [`append_backward`](crate::static_graph::append_backward).
             ///
             /// ```
             /// use autograd_core::DType;
@@ -47,9 +46,8 @@ macro_rules! minimize {
             /// # Errors
             ///
             /// [`Error::Program`](crate::Error::Program) if there is no pair, a variable is of another
-            /// program or not a parameter, a gradient differs in shape or element type from its parameter, a
-            /// parameter is already updated, or an option of the rule is out of range. The program is then
-            /// unchanged.
+            /// program or not a parameter, a gradient does not fit its parameter, a parameter is already
+            /// updated, or an option of the rule is out of range. The program is then unchanged.
             #[track_caller]
             pub fn apply_gradients(&self, pairs: &[(Variable, Variable)]) -> Result<()> {
                 apply(Rule::$rule(*self), pairs)
@@ -62,8 +60,7 @@ minimize! { Sgd Adam AdamW RmsProp }
 
 /// # Learning rates
 impl Program {
-    /// Sets the step size of every update of this program, for example between runs, by a schedule. A run
-    /// that has started keeps its step size. The plans of the program stay valid.
+    /// Sets the step size of every update of this program. A run that has started keeps its step size.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -155,8 +152,7 @@ fn minimize(rule: Rule, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
     Ok(pairs.into_iter().map(variables).collect())
 }
 
-/// A parameter that wants a gradient and has none, and the py_func without a backward function between the
-/// parameter and the loss.
+/// A parameter without a gradient, and the py_func without a backward function between it and the loss.
 fn stopped<'g>(
     graph: &'g Graph,
     loss: VarId,

@@ -9,17 +9,14 @@ pub(super) struct Plan {
     /// The program when the plan was made; a program that changes gets new plans.
     pub(super) graph: Graph,
     pub(super) steps: Vec<Step>,
-    /// Fed variables that are read.
     pub(super) feeds: Vec<VarId>,
     /// Kept variables that are read or updated.
     pub(super) kept: Vec<VarId>,
     /// For each variable, whether it is read, by a step or an update, or fetched.
     pub(super) is_read: Vec<bool>,
-    /// Operators of optimizers, which run after all steps. A run uses the rules that the program has when
-    /// the run starts.
+    /// Operators of optimizers, which run after all steps, with the program's rules at the start of the run.
     pub(super) updates: Vec<OpId>,
     pub(super) fetched: Vec<VarId>,
-    /// For each variable, whether gradients flow to it.
     pub(super) wants: Vec<bool>,
 }
 
@@ -28,7 +25,6 @@ pub(super) struct Step {
     pub(super) op: OpId,
     /// The variables that the step reads, and whether that is their last read.
     pub(super) reads: Vec<(VarId, bool)>,
-    /// Whether the step leaves a record for a gradient.
     pub(super) recorded: bool,
     /// For a gradient: whether no later step needs the record that it reads.
     pub(super) last: bool,
@@ -92,8 +88,7 @@ impl Plan {
     }
 }
 
-/// The operators that must run: those that compute fetched variables, those that change kept variables,
-/// user functions, which may have side effects; and all that these need. Updates run at the end.
+/// The operators that compute fetched or kept variables, user functions, and all that these need.
 fn needed(graph: &Graph, fetched: &[VarId]) -> Vec<bool> {
     let always = |op: &&Op| {
         !op.writes.is_empty() || matches!(&op.kind, Kind::PyFunc(func) if !func.is_gradient)

@@ -6,13 +6,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::form::{Dims, Form};
 use super::ir::{Graph, Kind, Op, OpDef, Phase, Role, Site, Var, VarId};
 use super::plan::Plan;
 use super::rule::Init;
 use crate::array::{DType, IntoDims};
 use crate::error::Result;
-use crate::ops::table::attr::Attr;
+use crate::ops::table::{Attr, Dims, Form};
 
 /// A static graph: variables, and the operators that compute them. It is data until an
 /// [`Executor`](super::Executor) runs it.
@@ -35,11 +34,8 @@ impl Program {
         Self::default()
     }
 
-    /// Returns a copy of this program; later changes of one do not affect the other.
-    ///
-    /// With `for_test`, the copy has no backward and no updates, dropout keeps everything, and batch
-    /// normalization uses its running statistics. Parameters keep their names, so an executor gives both
-    /// programs the same values.
+    /// Returns a copy. With `for_test`, it has no backward and no updates, dropout keeps everything, and batch
+    /// normalization uses its running statistics. An executor gives parameters of one name the same value.
     ///
     /// # Errors
     ///
@@ -107,7 +103,6 @@ impl Program {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The position of a variable, if it is one of this program.
     pub(super) fn own(&self, site: &Site<'_>, variable: &Variable) -> Result<VarId> {
         if self.is(&variable.program) {
             return Ok(variable.id);
@@ -123,7 +118,6 @@ impl Program {
         variables.into_iter().map(|variable| self.own(site, variable)).collect()
     }
 
-    /// Adds an operator of the table, and returns its only output.
     #[track_caller]
     pub(super) fn one<const N: usize>(
         &self,
@@ -138,8 +132,7 @@ impl Program {
         Ok(self.variable(outputs[0]))
     }
 
-    /// The plan for a set of fetched variables, made once for each state of the program; learning rates do
-    /// not matter.
+    /// The plan for a set of fetched variables, made once for each state but for learning rates.
     pub(super) fn plan(&self, fetched: &[VarId]) -> Result<Arc<Plan>> {
         let graph = self.graph();
         let mut plans = self.0.plans.lock().unwrap_or_else(PoisonError::into_inner);
@@ -155,7 +148,6 @@ impl Program {
     }
 }
 
-/// A copy without backward and updates.
 fn for_testing(graph: &Graph) -> Result<Graph> {
     let mut copy = Graph::default();
     for var in &graph.vars {
@@ -198,14 +190,12 @@ pub struct Variable {
 pub struct Block(pub(super) Program);
 
 impl Block {
-    /// Creates a variable that an operator will compute: the `out` of a [`py_func`](Program::py_func).
-    ///
-    /// A second call with the same name, element type and shape returns the same variable.
+    /// Creates a variable that an operator will compute: the `out` of a [`py_func`](Program::py_func). A
+    /// second call with the same name, element type and shape returns the same variable.
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if another variable has this name, or a length is
-    /// invalid.
+    /// [`Error::Program`](crate::Error::Program) if another variable has this name, or a length is invalid.
     #[track_caller]
     pub fn create_var(&self, name: &str, dtype: DType, shape: impl IntoDims) -> Result<Variable> {
         let site = Site::here("create_var");
@@ -368,7 +358,6 @@ impl fmt::Debug for Program {
     }
 }
 
-/// A change of a program in progress.
 pub(super) struct Change<'g> {
     pub(super) graph: &'g mut Graph,
     pub(super) site: &'g Site<'g>,

@@ -8,13 +8,13 @@ use smallvec::SmallVec;
 use super::eager::want_gradient;
 use super::ir::{Grad, Kind};
 use super::plan::{Plan, Step};
-use super::values::{Computed, Values};
 use crate::array::{DType, Shape};
 use crate::engine::{BackwardOptions, described, grad_along};
 use crate::error::{Error, Result};
 use crate::graph::{
     AnyTensor, Edge, Edges, Element, GradMode, NodeRef, Op, Pull, Slots, State, Tensor, for_any,
 };
+use crate::ops::table::{Computed, Values};
 
 /// The inputs and outputs of an operator that ran, as places in the graph.
 #[derive(Clone)]
@@ -34,8 +34,7 @@ struct Place {
 }
 
 impl Step {
-    /// Computes the outputs, and then the kept variables that are written. `record` is at first that of the
-    /// operator whose gradient this step computes, and at the end that of this step.
+    /// Computes the results. `record` is at first that of the operator whose gradient this step computes.
     pub(super) fn run(
         &self,
         plan: &Plan,
@@ -87,7 +86,6 @@ impl Step {
 }
 
 impl Record {
-    /// Computes the gradients of the wanted inputs from those of the outputs, by the engine.
     fn pull(&self, grad: &Grad, given: Values, options: BackwardOptions) -> Computed<Values> {
         let edges = |places: &Places, at: &[usize]| -> SmallVec<[Edge; 2]> {
             at.iter().map(|&at| places[at].edge.clone()).collect()
@@ -138,7 +136,6 @@ impl Op for Input {
     }
 }
 
-/// Turns a value into an input of a separate graph.
 fn attach<T: Element>(value: &mut Tensor<T>) {
     let node = NodeRef::record(&Input, Edges::from_iter([]), State::NOTHING, Location::caller());
     value.attach(node, 0);

@@ -1,10 +1,10 @@
 //! Initial values and updates of kept variables: the update rules of optimizers, their state, and their
 //! steps by the kernels of [`crate::optim`].
 
-use super::form::{Dims, Form};
 use crate::array::DType;
 use crate::graph::{AnyTensor, Tensor};
 use crate::ops::Float;
+use crate::ops::table::{Dims, Form};
 use crate::optim::{Adam, AdamW, Listed as _, RmsProp, Rule as _, Sgd, Step};
 
 /// The initial value of a parameter; see [`FcOptions`](crate::static_graph::FcOptions).
@@ -23,7 +23,6 @@ pub enum Init {
 }
 
 impl Init {
-    /// Creates an initial value of a form without free axes.
     pub(super) fn run(self, form: &Form) -> AnyTensor {
         let shape: Vec<usize> = form.dims.iter().flatten().copied().collect();
         match form.dtype {
@@ -48,7 +47,6 @@ impl Init {
     }
 }
 
-/// The update rule of an optimizer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Rule {
     Sgd(Sgd),
@@ -57,7 +55,6 @@ pub(super) enum Rule {
     RmsProp(RmsProp),
 }
 
-/// Evaluates an expression for the rule inside a [`Rule`].
 macro_rules! for_rule {
     ($update:expr, $rule:ident => $body:expr) => {
         match $update {
@@ -110,7 +107,6 @@ impl Rule {
         shown.join(", ")
     }
 
-    /// The state kept for a parameter of this form.
     pub(super) fn state(self, parameter: &Form) -> Vec<(&'static str, Form)> {
         let state = for_rule!(self, rule => rule.state()).iter();
         let mut state: Vec<_> = state.map(|&name| (name, parameter.clone())).collect();
@@ -152,8 +148,7 @@ impl Rule {
         Ok(kept.map(|form| (*form).clone()).collect())
     }
 
-    /// Makes a step in place: changes the parameter and then the rule's state. The caller has ensured
-    /// that they are not shared and that element types and shapes fit.
+    /// Makes a step in place. The values are not shared, and their element types and shapes fit.
     pub(super) fn step(self, kept: Vec<&mut AnyTensor>, gradient: &AnyTensor) {
         match kept.first() {
             Some(AnyTensor::Float32(_)) => self.typed::<f32>(kept, gradient),

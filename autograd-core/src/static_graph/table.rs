@@ -6,14 +6,13 @@ use std::sync::OnceLock;
 
 use smallvec::smallvec;
 
-use super::attr::Type;
-use super::form::{Form, ShapeOf};
-use super::forms::{exactly, float, same_dtype};
 use super::ir::{Effect, Gradient, Inferred, OpDef, Operator};
-use super::values::{Computed, Ran, all, computed, number, one};
 use crate::graph::{AnyTensor, no_grad};
 pub(super) use crate::ops::entries::*;
-use crate::ops::table::entries;
+use crate::ops::table::{
+    Computed, Form, Ran, ShapeOf, Type, all, computed, entries, exactly, float, number, one,
+    same_dtype,
+};
 use crate::ops::{Float, batch_norm};
 
 fn all_entries() -> impl Iterator<Item = &'static OpDef> {
@@ -95,8 +94,7 @@ entries! {
     ONCE = same_op("once_differentiable", "the layer's backward is `once_differentiable`: there is no second derivative \
         through it; remove that argument of #[py_layer] if backward is made of differentiable ops");
 
-    /// Normalization of channels. Inputs: `x`, weight, bias and the running statistics; in training the op
-    /// also computes new running statistics.
+    /// Inputs: `x`, weight, bias and the running statistics, of which it computes new ones in training.
     BATCH_NORM = OpDef {
         attrs: &[("momentum", Type::Plain), ("eps", Type::Number), ("training", Type::Training)],
         infer: batch_norm_forms,
@@ -169,15 +167,14 @@ fn normalized<T: Float>(op: &Operator, values: &[AnyTensor]) -> Ran {
 mod tests {
     use std::collections::HashSet;
 
-    use super::super::attr::{Attr, Type, read, shown, written};
-    use super::super::forms::same_float;
-    use super::super::values::float;
     use super::super::{Executor, Program, gradients};
     use super::*;
     use crate::array::DType;
     use crate::functional::jvp;
     use crate::graph::Tensor;
     use crate::ops::call::call;
+    use crate::ops::table::attr::{read, shown, written};
+    use crate::ops::table::{Attr, same_float};
 
     fn example(kind: Type) -> Attr {
         match kind {

@@ -11,21 +11,19 @@ use super::assemble::{Assembled, assemble, pairs};
 use super::backward::{append, zeros_like};
 use super::eager::{EXAMPLES, example, form_of, on_examples, want_gradient};
 use super::executor::{Executor, Feed, Fetch};
-use super::form::Form;
 use super::ir::{Given, Graph, Op, Phase, Role, Site, TracedLayer, VarId};
 use super::program::{Program, Variable};
 use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables, parts};
-use super::values::{Computed, Ran, Values};
 use crate::engine::{BackwardOptions, grad_any};
 use crate::error::Result;
 use crate::graph::{AnyTensor, GradMode, for_any};
 use crate::ops::Caller;
+use crate::ops::table::{Computed, Form, Ran, Values};
 use crate::ops::trace::{Note, is_equal};
 
 impl Program {
     /// Adds a closure of eager ops as operators of this program, one for each op:
-    /// `program.trace(|x: &Tensor<f32>| (x * 2.0).tanh())`. They are printed, drawn, differentiated
-    /// and saved like all others, and give the closure's numbers; the closure itself is not kept.
+    /// `program.trace(|x: &Tensor<f32>| (x * 2.0).tanh())`. The closure itself is not kept.
     ///
     /// A trace fixes the behaviour of the closure on its examples:
     ///
@@ -37,9 +35,8 @@ impl Program {
     /// - lengths of axes are those of the inputs. If an input's axis is free, a length in `reshape` or
     ///   `broadcast_to` that depends on it is free too.
     ///
-    /// The closure is called three times, on numbers in (0, 1) and with different lengths of free axes, and
-    /// the program is compared with it. An error names the line at which the closure does what a program
-    /// cannot:
+    /// The closure is called three times, on numbers in (0, 1) and with different lengths of free axes, and the
+    /// program is compared with it. An error names the line at which the closure does what a program cannot:
     ///
     /// - it reads numbers that depend on its inputs, by `item`, `at`, `to_vec`, `to_ndarray`, `view`, or
     ///   `any` and `all` of a mask, as control flow on numbers does;
@@ -103,8 +100,8 @@ impl<const M: usize, const N: usize> TraceCall<M, N> {
     /// # Errors
     ///
     /// [`Error::Program`](crate::Error::Program) if `x` is missing, a variable is of another program or of
-    /// another element type than the parameter, or if the closure fails on an example or cannot be traced:
-    /// see [`Program::trace`]. The program is then unchanged.
+    /// another element type than the parameter, or the closure fails on an example or cannot be traced. The
+    /// program is then unchanged.
     #[track_caller]
     pub fn call(self) -> Result<<Arity<N> as Outcome>::Variables>
     where
@@ -165,7 +162,6 @@ fn strip_op_name<'w>(name: &str, why: &'w str) -> &'w str {
     why.strip_prefix(name).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(why)
 }
 
-/// One run of the closure.
 struct Run {
     inputs: Values,
     notes: Vec<Note>,
@@ -278,7 +274,6 @@ impl TracedLayer {
         compute(&self.forward, inputs, &self.results)
     }
 
-    /// Adds the operators of backward.
     pub(super) fn add_gradients(
         &self,
         graph: &mut Graph,
@@ -305,7 +300,6 @@ impl TracedLayer {
     }
 }
 
-/// Runs a graph on its own; its first variables are its inputs.
 pub(super) fn compute(graph: &Graph, inputs: Values, results: &[VarId]) -> Computed<Values> {
     let mut values: Vec<Option<AnyTensor>> = inputs.into_iter().map(Some).collect();
     values.resize(graph.vars.len(), None);

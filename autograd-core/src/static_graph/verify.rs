@@ -2,10 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::form::Form;
 use super::ir::{Graph, Kind, Op, OpId, Phase, Place, Role, Var, VarId};
-use super::values::Computed;
 use crate::error::{Error, Result};
+use crate::ops::table::{Computed, Form};
 
 impl Graph {
     /// Adds an operator and generates its outputs.
@@ -53,8 +52,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Adds the operators of another graph. `own` maps each variable of `other` to one of this graph; inputs
-    /// are given, and the rest is filled in.
+    /// Adds the operators of another graph. `own` maps its variables to those of this one, at first inputs.
     pub(super) fn push_copy(
         &mut self,
         other: &Graph,
@@ -175,7 +173,6 @@ impl Graph {
         Ok(())
     }
 
-    /// Checks the kept variables that are written.
     fn check_writes(&self, op: &Op) -> Computed<()> {
         let misplaced = match op.kind.writes() {
             true => op.outputs.first().map(|var| ("computes", var)),

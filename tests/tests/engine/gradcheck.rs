@@ -1,8 +1,13 @@
 //! The gradient checker on rules that are right, and on rules that are off by a thousandth in the
 //! first or in the second order, at inputs of every kind.
 
+use std::cell::Cell;
+
 use autograd_core::prelude::*;
-use autograd_core::{DType, Error, Result, gradcheck_any, gradgradcheck_any};
+use autograd_core::{
+    AnyTensor, DType, Error, Result, gradcheck, gradcheck_any, gradgradcheck, gradgradcheck_any,
+    jvpcheck,
+};
 
 /// The cosine, with a rule that is off by a factor.
 #[py_layer]
@@ -129,7 +134,7 @@ fn empty_inputs_pass() {
 fn what_moves_little_raises_no_alarm() {
     for n in 2..200 {
         let x = Tensor::from((0..n).map(|i| f64::from(i) * 0.25 + 0.1).collect::<Vec<_>>());
-        autograd_core::jvpcheck(|t| t[0].max(), &[x]).unwrap();
+        jvpcheck(|t| t[0].max(), &[x]).unwrap();
     }
 }
 
@@ -137,8 +142,125 @@ fn what_moves_little_raises_no_alarm() {
 fn an_error_names_the_check_that_was_called() {
     let half = |t: &[Tensor<f64>]| t[0].detach() * &t[0];
     let x = [Tensor::from([1.5])];
-    let error = autograd_core::jvpcheck(half, &x).unwrap_err().to_string();
+    let error = jvpcheck(half, &x).unwrap_err().to_string();
     assert!(error.starts_with("jvpcheck: "), "{error}");
-    let error = autograd_core::gradcheck(half, &x).unwrap_err().to_string();
+    let error = gradcheck(half, &x).unwrap_err().to_string();
     assert!(error.starts_with("gradcheck: "), "{error}");
+}
+
+#[test]
+fn one_wrong_element_is_found_and_named() {
+    let f = |t: &[Tensor<f64>]| {
+        let right = t[0].sin();
+        let wrong = Sine::apply(&t[0], (1.001, 1.0));
+        let mask = Tensor::<f64>::eye(5).narrow(0, 3, 1).gt_scalar(0.5);
+        mask.where_else(&wrong, &right)
+    };
+    let error = gradcheck(f, &[numbers::<f64>(&[1, 5])]).unwrap_err();
+    assert!(error.to_string().contains("input 0, element [0, 3]"), "{error}");
+}
+
+#[test]
+fn a_kink_is_distinguished_from_a_wrong_rule() {
+    let kink =
+        |f: fn(&[Tensor<f64>]) -> Tensor<f64>, at: f64| match gradcheck(f, &[Tensor::from(at)]) {
+            Err(Error::GradientWrong { not_differentiable, .. }) => Some(not_differentiable),
+            other => {
+                other.unwrap();
+                None
+            }
+        };
+    assert_eq!(kink(|t| t[0].relu(), 0.0), Some(true));
+    assert_eq!(kink(|t| t[0].floor(), 1.0), Some(true));
+    assert_eq!(kink(|t| t[0].relu(), 0.5), None);
+    assert_eq!(kink(|t| t[0].abs(), 0.0), None);
+    assert_eq!(kink(|t| Sine::apply(&t[0], (1.001, 1.0)), 0.5), Some(false));
+}
+
+#[test]
+fn what_is_not_used_has_no_gradient() {
+    let inputs = [numbers::<f64>(&[2]), numbers::<f64>(&[3])];
+    gradcheck(|t| t[0].exp(), &inputs).unwrap();
+    gradgradcheck(|t| t[0].exp(), &inputs).unwrap();
+    gradcheck(|_| Tensor::from(1.0), &inputs).unwrap();
+    gradgradcheck(|_| Tensor::from(1.0), &inputs).unwrap();
+    // A graph that is cut loses a gradient that differences find.
+    assert!(gradcheck(|t| t[0].detach().exp(), &inputs).is_err());
+    gradcheck(|t| t[0].exp(), &[Tensor::zeros([0, 3])]).unwrap();
+    gradcheck(|_| Tensor::from(1.0), &[]).unwrap();
+}
+
+fn single(t: &AnyTensor) -> &Tensor<f32> {
+    t.downcast_ref().expect("f32")
+}
+
+#[test]
+fn a_kink_in_single_precision_is_distinguished() {
+    let relu = |t: &[AnyTensor]| single(&t[0]).relu().into();
+    gradcheck_any(relu, &[Tensor::from([0.5_f32, -0.5]).into()]).unwrap();
+    let error = gradcheck_any(relu, &[Tensor::from([0.5_f32, 0.0]).into()]).unwrap_err();
+    let kink = "input 0, element [1]";
+    assert!(error.to_string().contains(kink), "{error}");
+    assert!(matches!(error, Error::GradientWrong { not_differentiable: true, .. }), "{error}");
+}
+
+#[test]
+fn right_rules_of_single_precision_pass() {
+    let x: AnyTensor = numbers::<f32>(&[4, 3]).transpose().into();
+    let w: AnyTensor = numbers::<f32>(&[4, 5]).into();
+    let checks: [(&str, fn(&Tensor<f32>, &Tensor<f32>) -> Tensor<f32>); 8] = [
+        ("matmul", |x, w| x.matmul(w).tanh()),
+        ("softmax", |x, w| x.softmax(1).matmul(w)),
+        ("log_softmax", |x, _| x.log_softmax(0)),
+        ("exp", |x, w| x.sum_axes_keep([1]).exp() * w.narrow(0, 0, 3)),
+        ("sqrt", |x, _| (x.square() + 1.0).sqrt()),
+        ("mean", |x, _| x.gelu().mean()),
+        ("quotient", |x, w| x.sigmoid() / (w.square().sum() + 1.0)),
+        ("max", |x, _| x.max_axes([0])),
+    ];
+    for (name, f) in checks {
+        let f = |t: &[AnyTensor]| f(single(&t[0]), single(&t[1])).into();
+        let inputs = [x.clone(), w.clone()];
+        if let Err(error) = gradcheck_any(f, &inputs).and_then(|()| gradgradcheck_any(f, &inputs)) {
+            panic!("{name}: {error}");
+        }
+    }
+}
+
+#[test]
+fn integers_are_constants_and_have_no_gradient() {
+    let index = Tensor::from([2_i64, 0, 2]);
+    let select = |t: &[AnyTensor]| match t {
+        [AnyTensor::Float64(x), AnyTensor::Int64(index)] => x.index_select(0, index).exp().into(),
+        _ => panic!("{t:?}"),
+    };
+    let inputs = [numbers::<f64>(&[3, 2]).into(), index.clone().into()];
+    gradcheck_any(select, &inputs).unwrap();
+    gradgradcheck_any(select, &inputs).unwrap();
+    let error = gradcheck_any(|t| t[1].clone(), &inputs).unwrap_err();
+    let end = "the function gives a tensor of int64, without a gradient";
+    assert!(error.to_string().ends_with(end), "{error}");
+    gradcheck_any(|_| Tensor::from(1.0).into(), &[index.into()]).unwrap();
+}
+
+#[test]
+fn a_function_that_changes_is_refused() {
+    let calls = Cell::new(0.0);
+    let next = |by: f64| {
+        calls.set(calls.get() + by);
+        calls.get()
+    };
+    let error = gradcheck(|t| &t[0] * next(1.0), &[numbers::<f64>(&[2])]).unwrap_err();
+    assert!(error.to_string().contains("gives other results"), "{error}");
+    let rule = |t: &[Tensor<f64>]| Sine::apply(&t[0], (next(1.0), 1.0));
+    let error = gradcheck(rule, &[numbers::<f64>(&[2])]).unwrap_err();
+    assert!(error.to_string().contains("gives other gradients"), "{error}");
+}
+
+#[test]
+fn forward_mode_is_checked_of_a_constant_of_nothing_and_at_a_kink() {
+    jvpcheck(|_| Tensor::from(1.0), &[numbers::<f64>(&[3, 4])]).unwrap();
+    jvpcheck(|t| t[0].exp(), &[Tensor::zeros([0, 3])]).unwrap();
+    let error = jvpcheck(|t| t[0].relu(), &[Tensor::from([0.0])]).unwrap_err();
+    assert!(error.to_string().contains("not differentiable here"), "{error}");
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use autograd_core::nn::{Linear, Module, parameter};
-use autograd_core::optim::{Adam, AdamW, Optimizer, Rule, Sgd, clip_grad_norm, clip_grad_value};
+use autograd_core::optim::{
+    Adam, AdamW, Optimizer, RmsProp, Rule, Sgd, clip_grad_norm, clip_grad_value,
+};
 use autograd_core::safetensors::{SafeTensors, StateDict};
 use autograd_core::{Float, Tensor, no_grad};
 
@@ -264,6 +266,26 @@ fn state_of_another_model_is_refused_and_changes_nothing() {
     assert!(adam.state_dict().is_empty(), "as at first");
     adam.load_state_dict(&state).unwrap();
     assert!(same(&adam.state_dict(), &state));
+}
+
+#[test]
+fn state_of_other_names_starts_anew_when_the_rule_is_changed() {
+    let step = |optimizer: &mut Optimizer<RmsProp>, p: &Tensor<f64>| {
+        p.clear_grad();
+        p.square().sum().backward().unwrap();
+        optimizer.step().unwrap();
+    };
+    let of_first = RmsProp::new(0.1).momentum(0.9);
+    let of_second = RmsProp::new(0.1).centered(true);
+    let p = parameter(Tensor::from([1.0]));
+    let mut changed = Optimizer::new(&p, of_first);
+    step(&mut changed, &p);
+    changed.rules_mut()[0] = of_second;
+    let other = parameter(p.copy().detach());
+    let mut new = Optimizer::new(&other, of_second);
+    step(&mut changed, &p);
+    step(&mut new, &other);
+    assert_eq!(p.to_vec(), other.to_vec());
 }
 
 #[test]

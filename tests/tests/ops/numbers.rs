@@ -135,3 +135,17 @@ fn log_is_the_natural_logarithm_everywhere() {
         out[1].downcast_ref::<f32>().unwrap().to_vec()
     );
 }
+
+#[test]
+fn great_angles_are_reduced_exactly() {
+    for n in [3, 100] {
+        let angles: Vec<f64> = (0..n).map(|i| 1e9 + 1e7 * i as f64).collect();
+        let x = Tensor::from(angles.clone());
+        x.set_stop_gradient(false);
+        let y = x.sin();
+        assert_eq!(y.to_vec(), angles.iter().map(|a| a.sin()).collect::<Vec<_>>());
+        y.sum().backward().unwrap();
+        let dx = x.grad().unwrap();
+        assert_eq!(dx.to_vec(), angles.iter().map(|a| a.cos()).collect::<Vec<_>>());
+    }
+}

@@ -1,11 +1,11 @@
-//! Results do not depend on the number of threads: in-place arithmetic, softmax and similar ops,
+//! Results do not depend on the number of threads: in-place arithmetic, softmax, convolutions,
 //! and steps of optimizers. (`elementwise_forms` tests the same for formulas.)
 
 use autograd_core::nn::{LayerNorm, parameter};
 use autograd_core::optim::{
     Adam, AdamW, Optimizer, RmsProp, Rule, Sgd, clip_grad_norm, clip_grad_value,
 };
-use autograd_core::{Float, Tensor, with_num_threads};
+use autograd_core::{Conv2dOptions, Float, Tensor, with_num_threads};
 
 /// Numbers around 0, the same in every run.
 fn sample<T: Float>(shape: &[usize], seed: usize) -> Tensor<T> {
@@ -80,7 +80,7 @@ fn products_of_stacks_have_the_same_bits_on_any_number_of_threads() {
 }
 
 fn softmax_and_losses<T: Float>() {
-    for shape in [[3000, 101], [7, 60_000]] {
+    for shape in [[3000, 101], [7, 60_000], [40_001, 9]] {
         let run = |f: &dyn Fn(&Tensor<T>) -> Tensor<T>| {
             let x = sample::<T>(&shape, 13);
             x.set_stop_gradient(false);
@@ -139,6 +139,26 @@ fn rows_and_columns<T: Float>() {
 fn rows_and_columns_have_the_same_bits_on_any_number_of_threads() {
     rows_and_columns::<f32>();
     rows_and_columns::<f64>();
+}
+
+#[test]
+fn convolutions_and_their_gradients_have_the_same_bits_on_any_number_of_threads() {
+    let options = Conv2dOptions::new();
+    for (x, w, options) in [
+        ([32, 8, 20, 20], [16, 8, 3, 3], options.padding(1)),
+        ([32, 6, 33, 33], [12, 3, 3, 3], options.stride(2).groups(2)),
+        ([1, 32, 40, 40], [64, 32, 3, 3], options),
+        ([3, 64, 9, 9], [64, 64, 1, 1], options),
+    ] {
+        assert_same("a convolution", || {
+            let [x, w] = [sample::<f64>(&x, 11).tanh(), sample::<f64>(&w, 37).tanh()];
+            let inputs = [&x, &w].map(Tensor::detach);
+            inputs.iter().for_each(|input| input.set_stop_gradient(false));
+            let y = inputs[0].conv2d(&inputs[1], None, options);
+            y.backward_with(&sample::<f64>(y.shape(), 57).tanh()).unwrap();
+            inputs.iter().fold(bits(&y), |all, x| [all, bits(&x.grad().unwrap())].concat())
+        });
+    }
 }
 
 fn steps<T: Float>(what: &str, rule: impl Rule) {

@@ -12,6 +12,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::Token;
 use syn::parse::ParseStream;
+use syn::token::Brace;
 use syn::visit::{self, Visit};
 
 /// Public items, one line each.
@@ -64,6 +65,12 @@ impl Listing {
     }
 }
 
+/// The bounds of a method, as they are written after its signature.
+fn bounds(input: ParseStream<'_>) -> syn::Result<String> {
+    let bounds = input.parse::<Option<syn::WhereClause>>()?;
+    Ok(bounds.map_or(String::new(), |bounds| format!(" {}", text(&bounds))))
+}
+
 /// The methods that the macros `pairs`, `losses`, `options`, `parts` and `methods` generate.
 fn made(input: ParseStream<'_>) -> syn::Result<Vec<String>> {
     let mut found = Vec::new();
@@ -100,21 +107,20 @@ fn made(input: ParseStream<'_>) -> syn::Result<Vec<String>> {
                 None if name == "new" => ("", "Self".to_owned()),
                 None => ("self , ", "Self".to_owned()),
             };
-            found.push(format!("fn {name} {generics}({own}{inputs}) -> {output}"));
-            while input.parse::<Option<Token![;]>>()?.is_none() {
+            while !input.peek(Token![where]) && !input.peek(Token![;]) && !input.peek(Brace) {
                 input.parse::<TokenTree>()?;
             }
+            let bounds = bounds(input)?;
+            found.push(format!("fn {name} {generics}({own}{inputs}) -> {output}{bounds}"));
+            input.parse::<TokenTree>()?;
             continue;
         }
         input.parse::<Token![->]>()?;
         let output = text(&input.parse::<syn::Type>()?);
-        while !input.peek(Token![where]) && !input.peek(syn::token::Brace) {
+        while !input.peek(Token![where]) && !input.peek(Brace) {
             input.parse::<TokenTree>()?;
         }
-        let bounds = match input.parse::<Option<syn::WhereClause>>()? {
-            Some(bounds) => format!(" {}", text(&bounds)),
-            None => String::new(),
-        };
+        let bounds = bounds(input)?;
         input.parse::<syn::Block>()?;
         for (pair, names) in names.chunks(2).enumerate() {
             let more = if pair == 0 { "" } else { " , reduction : LossReduction" };

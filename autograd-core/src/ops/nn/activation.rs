@@ -4,10 +4,9 @@ use smallvec::smallvec;
 
 use super::super::call::call;
 use super::super::elementwise::{Handle, only};
-use super::super::table::attr::{Attr, Type};
-use super::super::table::forms::same_float;
-use super::super::table::values::{Values, float, not_numbers, one};
-use super::super::table::{Effect, OpDef, entries};
+use super::super::table::{
+    Attr, Effect, OpDef, Type, Values, entries, float, not_numbers, one, same_float,
+};
 use super::super::{Caller, Float, Input, Scalar, Unary, derived, expect, pairs};
 use crate::array::Shape;
 use crate::array::threads::each_grain;
@@ -95,9 +94,8 @@ impl<T: Float> Tensor<T> {
     }
 
     pairs! {
-        /// In training, each element becomes 0 with probability `p`, else it is divided by `1 - p`,
-        /// so that the mean is preserved. Otherwise returns this tensor itself. Draws from the
-        /// process-wide generator that [`seed`](crate::seed) sets.
+        /// In training, each element becomes 0 with probability `p`, else it is divided by `1 - p`; otherwise
+        /// returns this tensor itself. Draws from the process-wide generator that [`seed`](crate::seed) sets.
         ///
         /// ```
         /// use autograd_core::Tensor;

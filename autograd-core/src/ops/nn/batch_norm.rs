@@ -40,9 +40,8 @@ fn along_channels<T: Float>(vector: &Tensor<T>, x: &Tensor<T>) -> Tensor<T> {
     vector.reshape(shape)
 }
 
-/// Returns the running mean and variance after a batch with `n` numbers for each channel and the
-/// weight `momentum`. The variance is that of a sample, with `n - 1` degrees of freedom. If it is
-/// too large for the type, the largest number is used, so that the running variance stays finite.
+/// Returns the running statistics after a batch with `n` numbers for each channel. The batch's variance has
+/// `n - 1` degrees of freedom, and is limited to the largest number, so that the running one stays finite.
 pub(crate) fn new_stats<T: Float>(
     [mean, var]: [&Tensor<T>; 2],
     [batch_mean, batch_var]: &[Tensor<T>; 2],

@@ -3,10 +3,7 @@
 use std::panic::Location;
 
 use super::super::call::call;
-use super::super::table::attr::{Attr, Type};
-use super::super::table::form::Form;
-use super::super::table::values::message;
-use super::super::table::{Inferred, OpDef, entries};
+use super::super::table::{Attr, Form, Inferred, OpDef, Type, entries, message};
 use super::super::{Caller, Float, pairs};
 use super::convolve::{convolve, convolve_back, convolve_weights};
 use super::floats;
@@ -118,8 +115,7 @@ fn conv2d<T: Float>(
     }
 }
 
-/// The operands and the result of a convolution. It is a sum of products of three numbers, one of each
-/// part; the convolution itself and its gradients each compute one part from the two others.
+/// The operands and the result of a convolution; it and its gradients each compute one from the two others.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(super) enum ConvPart {
     Input,
@@ -138,7 +134,6 @@ impl ConvPart {
     }
 }
 
-/// Computes a part from the two others.
 pub(super) fn compute_part<T: Float>(
     of: Convolution,
     part: ConvPart,
@@ -180,9 +175,9 @@ pub(super) fn compute_part<T: Float>(
 /// # Convolution
 impl<T: Float> Tensor<T> {
     pairs! {
-        /// Returns the convolution (cross-correlation) of images `[n, channels, height, width]` with
-        /// weights `[outputs, channels / groups, kernel height, kernel width]`, plus one bias number for
-        /// each output: `[n, outputs, ..]`. The length in each direction is
+        /// Returns the cross-correlation of images `[n, channels, height, width]` with weights
+        /// `[outputs, channels / groups, kernel height, kernel width]`, plus a bias for each output:
+        /// `[n, outputs, ..]`. The length in each direction is
         /// `(l + 2 padding - dilation (kernel - 1) - 1) / stride + 1`.
         ///
         /// ```

@@ -52,7 +52,6 @@ impl Convolution {
         (0..height).step_by(lines).map(block).collect()
     }
 
-    /// Allocates the columns of a block.
     fn columns<T: Float>(&self, blocks: &[Range<usize>]) -> Buffer<T> {
         let lines = if self.is_pointwise() { 0 } else { blocks.first().map_or(0, Range::len) };
         Buffer::any(self.depth() * lines * self.plan.output[1])
@@ -73,7 +72,6 @@ impl Convolution {
         columns
     }
 
-    /// Returns the weights of each group as a left operand.
     fn left_operands<T: Float>(&self, w: &[T], rows: &[usize], columns: &[usize]) -> Vec<Left<T>> {
         let groups = w.chunks_exact(self.outputs * self.depth());
         groups.map(|w| Left::new(w, rows, columns)).collect()
@@ -84,8 +82,8 @@ fn multiples(count: usize, step: usize) -> Vec<usize> {
     (0..count).map(|i| i * step).collect()
 }
 
-/// Visits the rows of a channel's columns in order: for each element of the window, each row of windows.
-/// Passes the image offset of the row's first element, and the windows whose element is inside the image.
+/// For each element of the window and each row of windows, passes the image offset of its first element, and
+/// the windows whose element is inside the image.
 fn for_each_row(plan: &Plan, lines: &Range<usize>, mut visit: impl FnMut(usize, Range<usize>)) {
     for tap in (0..plan.taps()).map(|tap| plan.tap(tap)) {
         let (inside, first) = plan.columns(tap);
@@ -136,7 +134,6 @@ fn fold<T: Float>(plan: &Plan, columns: &[T], lines: &Range<usize>, channels: &m
     }
 }
 
-/// Computes `y` from images and weights.
 pub(super) fn convolve<T: Float>(of: &Convolution, x: &[T], w: &[T], y: &mut [T]) {
     if of.is_empty() {
         return y.fill(T::ZERO);
@@ -158,7 +155,6 @@ pub(super) fn convolve<T: Float>(of: &Convolution, x: &[T], w: &[T], y: &mut [T]
     });
 }
 
-/// Computes the gradient of the images from the weights and the gradient of `y`.
 pub(super) fn convolve_back<T: Float>(of: &Convolution, w: &[T], dy: &[T], dx: &mut [T]) {
     if of.is_empty() || dx.is_empty() {
         return dx.fill(T::ZERO);
@@ -186,7 +182,6 @@ pub(super) fn convolve_back<T: Float>(of: &Convolution, w: &[T], dy: &[T], dx: &
     });
 }
 
-/// Computes the gradient of the weights from the images and the gradient of `y`.
 pub(super) fn convolve_weights<T: Float>(of: &Convolution, x: &[T], dy: &[T], dw: &mut [T]) {
     dw.fill(T::ZERO);
     if of.is_empty() {

@@ -175,10 +175,10 @@ fn pointwise<T: HasMean>(
 /// `_with` take other reductions.
 impl<T: Element> Tensor<T> {
     pairs! {
-        /// Returns the mean cross entropy of logits `[n, classes]` and the true class of each row: the
-        /// loss of a classifier. It includes softmax and logarithm, without overflow. More axes may
-        /// follow the classes; those of the targets then follow `n`. See [`Tensor::cross_entropy_with`]
-        /// for ignored targets, weights, smoothing and another reduction.
+        /// Returns the mean cross entropy of logits `[n, classes]` and the true class of each row. It
+        /// includes softmax and logarithm, without overflow. More axes may follow the classes; those of the
+        /// targets then follow `n`. See [`Tensor::cross_entropy_with`] for ignored targets, weights,
+        /// smoothing and another reduction.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -232,8 +232,7 @@ impl<T: Element> Tensor<T> {
             of_classes("cross_entropy_with", self, targets, options, |x| x.log_softmax(1))
         }
 
-        /// Returns the mean negated log-probability of the true class of each row of `[n, classes]`:
-        /// [`Tensor::cross_entropy`] after [`Tensor::log_softmax`].
+        /// [`Tensor::cross_entropy`] of log-probabilities: the mean of those of the true classes, negated.
         pub fn nll_loss, try_nll_loss(&self, targets: &Tensor<i64>) -> Tensor<T>, Shape | Index if
             "this has fewer than two axes, `targets` has not one class for each row, or one is \
             outside `0..classes`"
@@ -257,8 +256,7 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// Defines losses of predictions and a target of the same shape, each as two pairs of methods: with
-/// its own reduction, and with a given one.
+/// Defines losses, each as two pairs of methods: with its own reduction, and with a given one.
 macro_rules! losses {
     ($(
         $(#[$doc:meta])*
@@ -351,11 +349,9 @@ impl<T: Element> Tensor<T> {
             Ok(reduction.of(&near * (difference - &near * 0.5)))
         }
 
-        /// Returns the Kullback-Leibler divergence of the probabilities `target` from those whose
-        /// logarithms this tensor holds: the sum of `target * (ln(target) - self)`, divided by the
-        /// length of the first axis. A target of 0 adds 0.
-        ///
-        /// It is PyTorch's `kl_div` with `reduction="batchmean"`: the mean over rows that are distributions.
+        /// Returns the Kullback-Leibler divergence of the probabilities `target` from those whose logarithms
+        /// this tensor holds: the sum of `target * (ln(target) - self)`, divided by the length of the first
+        /// axis, as PyTorch's with `reduction="batchmean"`. A target of 0 adds 0.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -377,7 +373,8 @@ impl<T: Element> Tensor<T> {
 
         /// Returns the mean of `-t ln(x) - (1 - t) ln(1 - x)` over probabilities `x`, this tensor, and
         /// targets `t` in [0, 1] of the same shape. Logarithms are at least -100, as in PyTorch. Other
-        /// probabilities are no error: the loss is NaN, or negative (below 0 with target 0, above 1 with 1).
+        /// probabilities are no error: the loss is NaN or negative.
+        /// [`Tensor::binary_cross_entropy_with_logits`] is more accurate.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -385,8 +382,6 @@ impl<T: Element> Tensor<T> {
         /// let loss = Tensor::from([0.5, 1.0]).binary_cross_entropy(&Tensor::from([1.0, 1.0]));
         /// assert_eq!(loss.item(), 2_f64.ln() / 2.0);
         /// ```
-        ///
-        /// [`Tensor::binary_cross_entropy_with_logits`] after a linear layer is more accurate.
         #[doc(alias = "bce_loss")]
         pub fn binary_cross_entropy, try_binary_cross_entropy,
             binary_cross_entropy_with, try_binary_cross_entropy_with(

@@ -12,7 +12,6 @@ const LANES: usize = 8;
 /// As [`LANES`], for long rows: additions wait less for each other, and `f` can use whole registers.
 const LONG_LANES: usize = 4 * LANES;
 
-/// Joins `f` of every element of a row to one value.
 #[inline(always)]
 fn fold_lanes<T: Copy>(row: &[T], start: T, f: impl Fn(T) -> T, join: impl Fn(T, T) -> T) -> T {
     let mut lanes = [start; LANES];
@@ -55,7 +54,6 @@ fn whole_rows(n: usize, most: usize) -> usize {
     (most / n.max(1)).max(1) * n.max(1)
 }
 
-/// Returns how many elements of `rows` a thread should take at once.
 fn chunk_of<T>(rows: &[T], n: usize) -> usize {
     whole_rows(n, grain(rows.len(), 1).min(CHUNK))
 }
@@ -142,7 +140,6 @@ impl<T: Float> Kernel for LogSumExp<'_, T> {
     }
 }
 
-/// Computes the logarithm of the sum of each row's exponentials.
 pub(super) fn log_sum_exp<T: Float>(rows: &[T], n: usize, out: &mut [T]) {
     let chunk = chunk_of(rows, n);
     each_chunk_of(rows.len(), out, chunk / n.max(1), &|index, out| {

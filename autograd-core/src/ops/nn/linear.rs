@@ -4,9 +4,7 @@ use std::panic::Location;
 
 use super::super::call::call;
 use super::super::matmul::unrecorded_product;
-use super::super::table::form::{Dims, Form};
-use super::super::table::forms::{float as float_form, same_dtype};
-use super::super::table::{OpDef, entries};
+use super::super::table::{Dims, Form, OpDef, entries, float, same_dtype};
 use super::super::{Caller, Float, add_parts, pairs};
 use super::floats;
 use crate::array::Shape;
@@ -24,7 +22,6 @@ fn check(x: &[usize], weight: &[usize], bias: Option<&[usize]>) -> Result<()> {
     check_bias("linear", outputs, bias)
 }
 
-/// Returns an error unless a bias has one number for each output.
 pub(super) fn check_bias(op: &'static str, outputs: usize, bias: Option<&[usize]>) -> Result<()> {
     match bias {
         Some(bias) if bias != [outputs] => {
@@ -35,7 +32,6 @@ pub(super) fn check_bias(op: &'static str, outputs: usize, bias: Option<&[usize]
     }
 }
 
-/// Returns inputs of one float type: `x`, weights and an optional bias.
 pub(super) fn with_bias<'a>(
     inputs: &[&'a Form],
     expected: &str,
@@ -45,7 +41,7 @@ pub(super) fn with_bias<'a>(
         [x, weight, bias] => (x, weight, Some(bias)),
         _ => return Err(format!("takes {expected}, found {}", inputs.len())),
     };
-    same_dtype(float_form(x)?, weight)?;
+    same_dtype(float(x)?, weight)?;
     bias.map_or(Ok(()), |bias| same_dtype(x, bias))?;
     Ok((x, weight, bias))
 }
@@ -111,7 +107,6 @@ fn rows<T: Float>(t: &Tensor<T>) -> Result<Tensor<T>> {
     }
 }
 
-/// Returns a shape with another last axis.
 fn resized(shape: &[usize], last: usize) -> Shape {
     let mut shape = Shape::from_slice(shape);
     shape.pop();
@@ -155,8 +150,8 @@ fn push<T: Float>(
 /// # The affine map
 impl<T: Float> Tensor<T> {
     pairs! {
-        /// Returns `x wᵀ + b`: `[.., inputs]` with weights `[outputs, inputs]` and one bias number
-        /// for each output gives `[.., outputs]`.
+        /// Returns `x wᵀ + b`: from `[.., inputs]` by weights `[outputs, inputs]` and a bias `[outputs]` to
+        /// `[.., outputs]`.
         ///
         /// ```
         /// use autograd_core::Tensor;

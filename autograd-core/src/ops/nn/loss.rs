@@ -3,10 +3,7 @@
 use smallvec::smallvec;
 
 use super::super::index::check_indices;
-use super::super::table::form::{Dims, Form};
-use super::super::table::forms::{exactly, float as float_form};
-use super::super::table::values::{float, several};
-use super::super::table::{Inferred, OpDef, entries};
+use super::super::table::{Dims, Form, Inferred, OpDef, entries, exactly, float, several};
 use super::super::{Caller, Float};
 use super::kernels;
 use crate::array::{DType, Shape, Value};
@@ -53,7 +50,7 @@ entries! {
 
 pub(crate) fn of_logits(inputs: &[&Form]) -> Inferred {
     let [logits, targets] = exactly(inputs)?;
-    float_form(logits)?;
+    float(logits)?;
     if targets.dtype != DType::Int64 {
         return Err(format!("its classes must be int64, found {}", targets.dtype));
     }

@@ -9,13 +9,11 @@ use crate::array::threads::each_chunk;
 /// Minimum number of window elements, in whole channels, in a part of the work.
 const PART: usize = 64 * 1024;
 
-/// The number of channels in a part of the work.
 fn part(plan: &Plan) -> usize {
     (PART / (plan.windows() * plan.taps()).max(1)).max(1)
 }
 
-/// Writes the position, in its channel, of the greatest element of each window: the first NaN if there
-/// is one. A channel has no more elements than an `i32` can count, and every window has an element.
+/// Writes the position, in its channel, of each window's greatest element, or first NaN. No window is empty.
 pub(super) fn maxima<T: Float>(plan: &Plan, x: &[T], positions: &mut [i32]) {
     let (part, size) = (part(plan), plan.input[0] * plan.input[1]);
     each_chunk(positions, part * plan.windows(), &|index, positions| {
@@ -32,7 +30,6 @@ pub(super) fn maxima<T: Float>(plan: &Plan, x: &[T], positions: &mut [i32]) {
     });
 }
 
-/// Returns the position of the greatest element in these rows and columns.
 fn greatest<T: Float>(x: &[T], width: usize, rows: Range<usize>, columns: Range<usize>) -> usize {
     let first = rows.start * width + columns.start;
     let (mut best, mut most) = (first, x[first]);

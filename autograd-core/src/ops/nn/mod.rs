@@ -31,22 +31,16 @@ pub(crate) use normalize::layer_norm;
 /// The entries of the table, each beside its op.
 #[cfg(feature = "static-graph")]
 pub(crate) mod entries {
-    pub(crate) use super::activation::{ACTIVATIONS, DROPOUT, ELU, LEAKY_RELU};
-    pub(crate) use super::conv::{CONV2D, CONVOLUTIONS};
-    pub(crate) use super::linear::LINEARS;
-    pub(crate) use super::loss::{CROSS_ENTROPY, LOSSES};
-    pub(crate) use super::norm::{NORM, NORMS, STD, VAR};
-    pub(crate) use super::normalize::NORMALIZATIONS;
-    pub(crate) use super::pointwise::{OF_LOGITS, OF_PROBABILITIES, POINTWISE, SMOOTH_L1};
-    pub(crate) use super::pool::{AVG_POOL2D, MAX_POOL2D, POOLS};
-    pub(crate) use super::softmax::{LOG_SOFTMAX, LOGSUMEXP, SOFTMAX, SOFTMAXES};
+    pub(crate) use super::{
+        activation::*, conv::*, linear::*, loss::*, norm::*, normalize::*, pointwise::*, pool::*,
+        softmax::*,
+    };
 }
 
 use crate::error::{Error, Result};
 use crate::graph::{GradMode, Tensor};
 use crate::ops::Float;
 
-/// Runs an eager op on all values as tensors of one float type.
 macro_rules! floats {
     ($values:expr, |$x:ident| $done:expr) => {
         match $values.first() {
@@ -70,13 +64,12 @@ fn is_in_range<T: Float>(sum: T) -> bool {
     sum >= T::min_positive_value() / T::epsilon() && sum < T::infinity()
 }
 
-/// [`is_in_range`] of every element.
 fn are_in_range<T: Float>(sums: &Tensor<T>) -> bool {
     sums.read().contiguous().as_slice().unwrap_or(&[]).iter().all(|&sum| is_in_range(sum))
 }
 
-/// Returns the divisor of numbers before they are squared: the largest magnitude along the axes, which
-/// stay with length 1, but at least `least`; 1 if that is 0 or not finite. It is not recorded.
+/// Returns what to divide numbers by before squaring: the largest magnitude along the axes, which are kept,
+/// but at least `least`; 1 if that is 0 or not finite. Not recorded.
 pub(super) fn scale_of<T: Float>(x: &Tensor<T>, axes: &[isize], least: f64) -> Tensor<T> {
     GradMode::of(false, || {
         let largest = x.abs().max_axes_keep(axes).maximum(least);
@@ -85,7 +78,6 @@ pub(super) fn scale_of<T: Float>(x: &Tensor<T>, axes: &[isize], least: f64) -> T
     })
 }
 
-/// Returns an error unless `found` has the shape of the predictions.
 fn check_same_shape(
     op: &'static str,
     own: &[usize],

@@ -4,11 +4,7 @@ use std::panic::Location;
 
 use super::super::call::call;
 use super::super::shape::signed;
-use super::super::table::attr::{Attr, Type};
-use super::super::table::form::{Dims, Form};
-use super::super::table::forms::{exactly, float as float_form, reduced};
-use super::super::table::values::float;
-use super::super::table::{OpDef, entries};
+use super::super::table::{Attr, Dims, Form, OpDef, Type, entries, exactly, float, float_reduced};
 use super::super::{Caller, Float, HasMean, expect, pairs};
 use super::normalize::layer_norm;
 use super::{are_in_range, scale_of};
@@ -23,7 +19,7 @@ entries! {
     NORM = OpDef {
         infer: |_, inputs| {
             let [x] = exactly(inputs)?;
-            Ok(vec![Form::new(float_form(x)?.dtype, Dims::new())])
+            Ok(vec![Form::new(float(x)?.dtype, Dims::new())])
         },
         run: |_, x, at| float!(x, x => Ok(norm(&x, at))),
         ..OpDef::new("norm")
@@ -41,14 +37,8 @@ entries! {
 }
 
 const fn variance_op(name: &'static str) -> OpDef {
-    OpDef {
-        attrs: &[("axes", Type::Ints), ("correction", Type::Int)],
-        infer: |op, inputs| {
-            let [x] = exactly(inputs)?;
-            Ok(vec![Form::new(float_form(x)?.dtype, reduced(&x.dims, op.ints(0), false)?)])
-        },
-        ..OpDef::new(name)
-    }
+    let attrs = &[("axes", Type::Ints), ("correction", Type::Int)];
+    OpDef { attrs, infer: float_reduced, ..OpDef::new(name) }
 }
 
 fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
@@ -76,9 +66,8 @@ fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
     })
 }
 
-/// Returns the mean squared deviation as `spread * scale * scale`; no scale if the squares are in range
-/// without one. With `whole`, rows whose mean square is out of range even if scaled keep a scale of 1,
-/// so that their gradient is right.
+/// Returns the mean squared deviation as `spread * scale²`; no scale if the squares are in range. With
+/// `whole`, rows that are out of range even if scaled have a scale of 1, so that their gradient is right.
 fn scaled_variance<T: Float>(
     op: &'static str,
     x: &Tensor<T>,
@@ -131,8 +120,8 @@ fn deviation<T: Float>(x: &Tensor<T>, axes: &[isize], correction: usize) -> Resu
 
 /// # Norms
 impl<T: Float> Tensor<T> {
-    /// Returns the square root of the sum of all squares, without overflow or underflow of the squares.
-    /// At 0 there is no derivative: the gradient is 0, and a second derivative is NaN.
+    /// Returns the root of the sum of all squares, without overflow or underflow. At 0 the gradient is 0, and
+    /// a second derivative is NaN.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -147,43 +136,29 @@ impl<T: Float> Tensor<T> {
 
 /// # Variances
 impl<T: Element> Tensor<T> {
-    /// Returns the variance along `axes`, which are removed; along all axes if none is given. The
-    /// sum of squares is divided by the number of elements less `correction`: 1 for a sample, 0 for
-    /// a whole population.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from(vec![1.0, 2.0, 3.0, 4.0]);
-    /// assert_eq!(x.var_axes(&[], 0).item(), 1.25);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If an axis does not exist or is given twice.
-    #[track_caller]
-    pub fn var_axes(&self, axes: impl IntoAxes, correction: usize) -> Tensor<T>
-    where
-        T: HasMean,
-    {
-        let attrs = [Attr::Ints(axes.as_axes().to_vec()), Attr::Int(correction as isize)];
-        expect(call(&VAR, attrs, [self.untyped()]))
-    }
+    pairs! {
+        /// Returns the variance along `axes`, which are removed; of all elements if none is given. The
+        /// divisor is the number of elements less `correction`: 1 for a sample, 0 for a whole population.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from(vec![1.0, 2.0, 3.0, 4.0]);
+        /// assert_eq!(x.var_axes(&[], 0).item(), 1.25);
+        /// ```
+        pub fn var_axes(&self, axes: impl IntoAxes, correction: usize) -> Tensor<T>,
+            Panics if "an axis does not exist or is given twice" where T: HasMean {
+            let attrs = [Attr::Ints(axes.as_axes().to_vec()), Attr::Int(correction as isize)];
+            expect(call(&VAR, attrs, [self.untyped()]))
+        }
 
-    /// Returns the standard deviation along `axes`, which are removed; see [`Tensor::var_axes`].
-    /// Squares do not overflow. If the deviation is 0 there is no derivative: the gradient is 0,
-    /// and a second derivative is NaN.
-    ///
-    /// # Panics
-    ///
-    /// If an axis does not exist or is given twice.
-    #[track_caller]
-    pub fn std_axes(&self, axes: impl IntoAxes, correction: usize) -> Tensor<T>
-    where
-        T: HasMean,
-    {
-        let attrs = [Attr::Ints(axes.as_axes().to_vec()), Attr::Int(correction as isize)];
-        expect(call(&STD, attrs, [self.untyped()]))
+        /// Returns the root of [`Tensor::var_axes`], without overflow. At 0 the gradient is 0, and a second
+        /// derivative is NaN.
+        pub fn std_axes(&self, axes: impl IntoAxes, correction: usize) -> Tensor<T>,
+            Panics if "an axis does not exist or is given twice" where T: HasMean {
+            let attrs = [Attr::Ints(axes.as_axes().to_vec()), Attr::Int(correction as isize)];
+            expect(call(&STD, attrs, [self.untyped()]))
+        }
     }
 }
 
@@ -207,10 +182,10 @@ impl<T: Float> Tensor<T> {
 /// # Normalization
 impl<T: Element> Tensor<T> {
     pairs! {
-        /// Subtracts the mean of each group of elements along `axes`, and divides by its standard
-        /// deviation (`eps` is added to the variance). Along the last axes this is layer
-        /// normalization, along all but the channels batch normalization, without the learned scale
-        /// and shift. Squares do not overflow. Equal elements give 0, or NaN (0 / 0) if `eps` is 0.
+        /// Subtracts the mean of each group of elements along `axes`, and divides by its standard deviation
+        /// (`eps` is added to the variance): layer normalization along the last axes, batch normalization
+        /// along all but the channels, without scale and shift. Squares do not overflow. Equal elements give
+        /// 0, or NaN if `eps` is 0.
         ///
         /// ```
         /// use autograd_core::Tensor;

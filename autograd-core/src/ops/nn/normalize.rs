@@ -3,9 +3,7 @@
 
 use super::super::call::call_at;
 use super::super::shape::signed;
-use super::super::table::attr::{Attr, Type};
-use super::super::table::forms::{broadcast, float as float_form, reduced, same_dtype};
-use super::super::table::{OpDef, entries};
+use super::super::table::{Attr, OpDef, Type, broadcast, entries, float, reduced, same_dtype};
 use super::super::{Binary, Caller, Float, Input};
 use super::{are_in_range, floats, scale_of};
 use crate::array::shape::axes as check_axes;
@@ -29,7 +27,7 @@ entries! {
                 _ => return Err(format!("takes 1 or 3 inputs, found {}", inputs.len())),
             };
             reduced(&x.dims, op.ints(0), true)?;
-            let mut y = float_form(x)?.clone();
+            let mut y = float(x)?.clone();
             for part in weights.into_iter().flatten() {
                 same_dtype(x, part)?;
                 y.dims = broadcast(&y.dims, &part.dims)?;
@@ -44,7 +42,6 @@ entries! {
     };
 }
 
-/// Layer normalization: `x` along the axes, times a weight, plus a bias.
 pub(crate) fn layer_norm<T: Float>(
     x: &Tensor<T>,
     weights: Weights<'_, T>,

@@ -3,21 +3,16 @@
 use std::borrow::Cow;
 
 use super::super::elementwise::{Handle, Info, Pair, Reduction, formulas, only};
-use super::super::table::form::{Dims, Form};
-use super::super::table::forms::{exactly, float as float_form};
-use super::super::table::values::float;
-use super::super::table::{Inferred, OpDef, entries};
+use super::super::table::{Dims, Form, Inferred, OpDef, entries, exactly, float};
 use super::super::{Caller, Float};
 use super::check_same_shape;
 use crate::error::Result;
 use crate::formula::{Compiled, Lane, Program, Real};
 use crate::graph::Tensor;
 
-/// The reductions of the losses: the mean, or none.
 const REDUCTIONS: [Reduction; 2] = [Reduction::Mean(Cow::Borrowed(&[])), Reduction::None];
 
-/// Defines losses: the name, the name of the target, the entries of the mean and of the single
-/// losses, the name of the latter, the formula, and the gradients of both inputs.
+/// Defines losses: name, target, entries of the mean and of single losses, formula, gradients of both inputs.
 macro_rules! losses {
     ($(
         $name:ident($target:literal) $mean:ident $each:ident $each_name:literal
@@ -105,10 +100,9 @@ const fn infos(name: &'static str, inputs: &'static [&'static str]) -> [Info; 2]
     ]
 }
 
-/// Returns the form of a loss of two inputs of one form.
 fn of_pair(inputs: &[&Form], mean: bool) -> Inferred {
     let [x, target] = exactly(inputs)?;
-    if !float_form(x)?.agrees(target) {
+    if !float(x)?.agrees(target) {
         return Err(format!("the target is {target}, the predictions {x}"));
     }
     Ok(vec![Form::new(x.dtype, if mean { Dims::new() } else { x.dims.clone() })])

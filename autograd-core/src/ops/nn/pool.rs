@@ -4,16 +4,13 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::super::call::call;
-use super::super::table::attr::{Attr, Type};
-use super::super::table::forms::{exactly, float as float_form};
-use super::super::table::values::{float, message};
-use super::super::table::{OpDef, entries};
+use super::super::table::{Attr, OpDef, Type, entries, exactly, float, message};
 use super::super::{Caller, Float, HasMean, pairs};
 use super::conv::{ConvPart, compute_part};
 use super::maxima::{gather_maxima, maxima, scatter_maxima};
 use super::window::{Convolution, Plan, PoolOptions, images, open_batch};
+use crate::array::Shape;
 use crate::array::buffer::Buffer;
-use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
 use crate::graph::{Element, GradMode, Rule, Saved, Tensor, finish};
 
@@ -21,28 +18,23 @@ entries! {
     POOLS:
 
     MAX_POOL2D = OpDef {
-        run: |op, x, at| {
-            float!(x, x => max_pool2d(&x, PoolOptions::of(op)?, at))
-        },
+        run: |op, x, at| float!(x, x => max_pool2d(&x, PoolOptions::of(op)?, at)),
         ..pool("max_pool2d")
     };
 
     AVG_POOL2D = OpDef {
-        run: |op, x, at| {
-            float!(x, x => avg_pool2d(&x, PoolOptions::of(op)?, at))
-        },
+        run: |op, x, at| float!(x, x => avg_pool2d(&x, PoolOptions::of(op)?, at)),
         ..pool("avg_pool2d")
     };
 }
 
-/// An entry for an op that computes a number for each window of images.
 const fn pool(name: &'static str) -> OpDef {
     OpDef {
         attrs: &[("kernel stride padding", Type::Pairs)],
         infer: |op, inputs| {
             let [x] = exactly(inputs)?;
             let options = PoolOptions::of(op)?;
-            let input = images(float_form(x)?)?;
+            let input = images(float(x)?)?;
             let [height, width] = options.plan(op.def.name, &input).map_err(message)?.output;
             Ok(vec![open_batch(x, [input[0], input[1], height, width])])
         },
@@ -67,8 +59,7 @@ struct MaxPositions {
     positions: Buffer<i32>,
 }
 
-/// Returns the element at the position of each window; if `back`, images of zeros to which each
-/// window's number is added at its position. Each is the other's adjoint.
+/// Returns the element at each window's position; or, if `back`, the adjoint: numbers added at the positions.
 fn move_maxima<T: Float>(
     name: &'static str,
     at: &Arc<MaxPositions>,
@@ -78,15 +69,10 @@ fn move_maxima<T: Float>(
 ) -> Tensor<T> {
     let [height, width] = if back { at.plan.input } else { at.plan.output };
     let shape = Shape::from_slice(&[x.shape()[0], x.shape()[1], height, width]);
-    let value = {
-        let x = x.read();
-        let x = x.contiguous();
-        let x = x.as_slice().unwrap_or(&[]);
-        Value::written(shape, |out| match back {
-            true => scatter_maxima(&at.plan, &at.positions, x, out),
-            false => gather_maxima(&at.plan, &at.positions, x, out),
-        })
-    };
+    let value = x.row_major(shape, |x, out| match back {
+        true => scatter_maxima(&at.plan, &at.positions, x, out),
+        false => gather_maxima(&at.plan, &at.positions, x, out),
+    });
     finish(name, caller, &[x], value, || {
         Rule::new([Saved::Plain(at.clone())], move |saved, dy: Tensor<T>, _| {
             let name = if back { "pick" } else { "put_back" };
@@ -130,8 +116,8 @@ fn window_sums<T: Float>(plan: Plan, part: ConvPart, x: &Tensor<T>) -> Tensor<T>
 /// # Pooling
 impl<T: Float> Tensor<T> {
     pairs! {
-        /// Returns the greatest element of each window of images `[n, channels, height, width]`;
-        /// NaN if any is NaN. The first of equal elements gets the gradient.
+        /// Returns the greatest element of each window of images `[n, channels, height, width]`; NaN if any
+        /// is NaN. The first of equal elements gets the gradient.
         ///
         /// ```
         /// use autograd_core::{PoolOptions, Tensor};
@@ -152,8 +138,8 @@ impl<T: Float> Tensor<T> {
 /// # Pooling by means
 impl<T: Element> Tensor<T> {
     pairs! {
-        /// Returns the mean of each window of images `[n, channels, height, width]`. As in
-        /// Paddle, padding does not count.
+        /// Returns the mean of each window of images `[n, channels, height, width]`. Padding does not count,
+        /// as in Paddle.
         pub fn avg_pool2d, try_avg_pool2d(&self, options: impl Into<PoolOptions>) -> Tensor<T>,
             Shape | Value | TooLarge if
             "there are no images, not one window fits, or an option is out of range"

@@ -4,15 +4,11 @@ use super::super::call::call;
 use super::super::names::Softmax;
 use super::super::reduce::without;
 use super::super::shape::signed;
-use super::super::table::attr::{Attr, Type};
-use super::super::table::form::Form;
-use super::super::table::forms::{exactly, float as float_form, position, reduced};
-use super::super::table::values::float;
-use super::super::table::{OpDef, entries};
+use super::super::table::{Attr, OpDef, Type, entries, float, float_along, float_reduced};
 use super::super::{Caller, Float, pairs};
 use super::kernels;
+use crate::array::IntoAxes;
 use crate::array::shape::{axes as check_axes, axis as check_axis};
-use crate::array::{IntoAxes, Shape, Value};
 use crate::error::Result;
 use crate::fuse;
 use crate::graph::{GradMode, Rule, Saved, Tensor, finish, is_grad_enabled};
@@ -41,26 +37,14 @@ entries! {
 
     LOGSUMEXP = OpDef {
         attrs: &[("axes", Type::Ints)],
-        infer: |op, inputs| {
-            let [x] = exactly(inputs)?;
-            Ok(vec![Form::new(float_form(x)?.dtype, reduced(&x.dims, op.ints(0), false)?)])
-        },
+        infer: float_reduced,
         run: |op, x, at| float!(x, x => logsumexp(&x, op.ints(0), at)),
         ..OpDef::new("logsumexp")
     };
 }
 
-/// An entry for an op with one input, of floats, which must have the axis.
 const fn along_axis(name: &'static str) -> OpDef {
-    OpDef {
-        attrs: &[("axis", Type::Int)],
-        infer: |op, inputs| {
-            let [x] = exactly(inputs)?;
-            position(op.int(0), x.dims.len())?;
-            Ok(vec![float_form(x)?.clone()])
-        },
-        ..OpDef::new(name)
-    }
+    OpDef { attrs: &[("axis", Type::Int)], infer: float_along, ..OpDef::new(name) }
 }
 
 fn softmax<T: Float>(op: Softmax, x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor<T>> {
@@ -74,18 +58,12 @@ fn softmax<T: Float>(op: Softmax, x: &Tensor<T>, axis: isize, caller: Caller) ->
     Ok(last(op, &x.permute(&order), caller).permute(&order))
 }
 
-/// Computes softmax, or its logarithm, along the last axis.
 fn last<T: Float>(op: Softmax, x: &Tensor<T>, caller: Caller) -> Tensor<T> {
     let n = x.shape()[x.ndim() - 1];
-    let value = {
-        let x = x.read();
-        let x = x.contiguous();
-        let from = x.as_slice().unwrap_or(&[]);
-        Value::written(Shape::from_slice(x.shape()), |rows| match op {
-            Softmax::Plain => kernels::softmax::<T, false>(rows, from, n),
-            Softmax::Log => kernels::softmax::<T, true>(rows, from, n),
-        })
-    };
+    let value = x.row_major(x.shape_owned(), |from, rows| match op {
+        Softmax::Plain => kernels::softmax::<T, false>(rows, from, n),
+        Softmax::Log => kernels::softmax::<T, true>(rows, from, n),
+    });
     finish(op.name(), caller, &[x], value.clone(), || {
         let saved = [Saved::output_value(value)];
         Rule::new(saved, move |saved, dy: Tensor<T>, _| Ok([Some(pull(op, &saved.tensor()?, &dy))]))
@@ -136,8 +114,7 @@ fn logsumexp<T: Float>(x: &Tensor<T>, axes: &[isize], caller: Caller) -> Result<
     }))
 }
 
-/// Returns the greatest element along the axes, which stay with length 1: subtracted before exponentials,
-/// added after. 0 if it is infinite, as that would give NaN, and if there are no elements.
+/// Returns the greatest element along the axes, which are kept; 0 if it is infinite or there is none.
 fn finite_largest<T: Float>(x: &Tensor<T>, axes: &[isize]) -> Tensor<T> {
     if x.is_empty() {
         return Tensor::from(T::ZERO);
@@ -149,8 +126,7 @@ fn finite_largest<T: Float>(x: &Tensor<T>, axes: &[isize]) -> Tensor<T> {
     })
 }
 
-/// Returns the derivative of logsumexp: `exp(x)` divided by its sum. The limits at infinity: 0 if
-/// no element is above minus infinity; infinite elements share the whole.
+/// Returns `exp(x)` divided by its sum; 0 if all are minus infinity, and infinite elements share the whole.
 fn shares<T: Float>(x: &Tensor<T>, axes: &[isize]) -> Tensor<T> {
     let all = (x - finite_largest(x, axes)).exp();
     let sum = all.sum_axes_keep(axes);
@@ -187,8 +163,8 @@ impl<T: Float> Tensor<T> {
             call(&LOG_SOFTMAX, [Attr::Int(axis)], [self.untyped()])
         }
 
-        /// Returns the logarithm of the sum of `exp(x)` along `axes`, which are removed; along all
-        /// axes if none is given. Does not overflow; minus infinity for no elements.
+        /// Returns the logarithm of the sum of `exp(x)` along `axes`, which are removed; of all elements if
+        /// none is given. Does not overflow; minus infinity for no elements.
         pub fn logsumexp, try_logsumexp(&self, axes: impl IntoAxes) -> Tensor<T>,
             Axis if "an axis does not exist or is given twice"
         {

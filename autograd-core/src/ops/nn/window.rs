@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use super::super::options;
-use super::super::table::Operator;
-use super::super::table::form::{Dims, Form};
+use super::super::table::{Dims, Form, Operator};
 use crate::array::shape::element_count;
 use crate::error::{Error, RECEIVER, Result};
 
@@ -30,7 +29,6 @@ impl IntoPair for [usize; 2] {
     }
 }
 
-/// A window and how it moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) kernel: [usize; 2],
@@ -95,7 +93,6 @@ impl Plan {
         self.window.kernel[0] * self.window.kernel[1]
     }
 
-    /// The number of windows on a image.
     pub(crate) fn windows(&self) -> usize {
         self.output[0] * self.output[1]
     }
@@ -198,7 +195,6 @@ pub struct PoolOptions {
 }
 
 impl PoolOptions {
-    /// Returns window, stride and padding.
     pub(crate) fn parts(self) -> [[usize; 2]; 3] {
         [self.kernel, self.stride.unwrap_or(self.kernel), self.padding]
     }
@@ -244,8 +240,8 @@ impl<K: IntoPair> From<K> for PoolOptions {
     }
 }
 
-/// The sizes of a convolution. A unit is a group of channels of a image: with images and groups as
-/// one axis, the computation is as without groups, but units alternate between the groups' weights.
+/// The sizes of a convolution. A unit is a group of channels of an image; units alternate between the groups'
+/// weights.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Convolution {
     pub(crate) plan: Plan,

@@ -10,7 +10,6 @@ pub(crate) enum Attr {
     Flag(bool),
     /// An axis, or a position.
     Int(isize),
-    /// Axes.
     Ints(Vec<isize>),
     /// A shape, or a position that may be free.
     Dims(Dims),
@@ -21,7 +20,6 @@ pub(crate) enum Attr {
 }
 
 impl Attr {
-    /// A shape without free axes.
     pub(crate) fn shape(shape: &[usize]) -> Self {
         Self::Dims(shape.iter().copied().map(Some).collect())
     }
@@ -44,7 +42,6 @@ pub(crate) enum Type {
     Ints,
     Dims,
     Pairs,
-    /// An element type.
     Elements,
     Tensor,
 }
@@ -115,7 +112,6 @@ pub(crate) fn read<'f>(
     })
 }
 
-/// Whether two attributes are equal, bit for bit.
 pub(crate) fn is_same(a: &Attr, b: &Attr) -> bool {
     written(a) == written(b)
 }
@@ -142,7 +138,6 @@ fn join_strings(parts: &mut dyn Iterator<Item = String>, between: &str) -> Strin
     parts.collect::<Vec<_>>().join(between)
 }
 
-/// Returns numbers separated by commas.
 pub(crate) fn list<N: ToString>(numbers: &[N]) -> String {
     join_strings(&mut numbers.iter().map(ToString::to_string), ",")
 }
@@ -176,7 +171,6 @@ fn read_dtype(name: &str) -> Result<DType, String> {
     known.into_iter().find(|dtype| dtype.name() == name).ok_or_else(|| format!("no type `{name}`"))
 }
 
-/// Reads an element type and a shape from two fields.
 pub(crate) fn read_form(dtype: &str, dims: &str) -> Result<Form, String> {
     Ok(Form::new(read_dtype(dtype)?, read_dims(dims)?))
 }

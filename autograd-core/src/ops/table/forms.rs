@@ -16,6 +16,25 @@ pub(crate) fn same_float(_: &Operator, inputs: &[&Form]) -> Inferred {
     Ok(vec![float(x)?.clone()])
 }
 
+/// As [`same_float`], for an op along the axis that is its first attribute.
+pub(crate) fn float_along(op: &Operator, inputs: &[&Form]) -> Inferred {
+    float(exactly::<1>(inputs)?[0])?;
+    same_along(op, inputs)
+}
+
+/// As [`float_along`], for any element type.
+pub(crate) fn same_along(op: &Operator, inputs: &[&Form]) -> Inferred {
+    let [x] = exactly(inputs)?;
+    position(op.int(0), x.dims.len())?;
+    Ok(vec![x.clone()])
+}
+
+/// Returns the form of floats that are reduced along the axes that are the first attribute.
+pub(crate) fn float_reduced(op: &Operator, inputs: &[&Form]) -> Inferred {
+    let [x] = exactly(inputs)?;
+    Ok(vec![Form::new(float(x)?.dtype, reduced(&x.dims, op.ints(0), false)?)])
+}
+
 pub(crate) fn exactly<'a, const N: usize>(inputs: &[&'a Form]) -> Result<[&'a Form; N], String> {
     let takes = Plural(N, "input", "inputs");
     inputs.try_into().map_err(|_| format!("takes {takes}, found {}", inputs.len()))
@@ -74,7 +93,6 @@ pub(crate) fn broadcast(a: &[Option<usize>], b: &[Option<usize>]) -> Result<Dims
         .collect()
 }
 
-/// Returns a possibly negative axis as a position.
 pub(crate) fn position(axis: isize, rank: usize) -> Result<usize, String> {
     shape::axis("", axis, rank).map_err(message)
 }

@@ -42,32 +42,31 @@ macro_rules! family {
     };
 }
 
+#[cfg(feature = "static-graph")]
+pub(crate) use self::attr::is_same;
 pub(crate) use self::attr::{Attr, Type};
 pub(crate) use self::form::{Dims, Form, ShapeOf};
 pub(crate) use self::forms::{
-    arithmetic, broadcast, exactly, float, number, position, reduced, same_dtype, same_float,
+    arithmetic, broadcast, exactly, float, float_along, float_reduced, number, position, reduced,
+    same_along, same_dtype, same_float,
 };
 pub(crate) use self::values::{
-    Computed, Ran, Values, all, any, computed, float, message, number, one, several, typed,
+    Computed, Ran, Values, all, any, computed, float, message, not_numbers, number, one, several,
+    typed,
 };
 pub(crate) use {entries, family};
 
-/// The forms of an operator's outputs, or why there are none.
 pub(crate) type Inferred = Result<Vec<Form>, String>;
 
-/// An operator's entry in the table.
 #[derive(Clone, Copy)]
 pub(crate) struct OpDef {
-    /// The name in texts and errors.
     pub(crate) name: &'static str,
     /// Set if operators of several families share a name; files write it before the name.
     pub(crate) family: &'static str,
-    /// The index in the family.
     pub(crate) index: usize,
     pub(crate) attrs: &'static [Param],
     /// Returns the attributes as shown in a program's text; empty if there are none.
     pub(crate) show: fn(&Operator) -> String,
-    /// Infers the forms of the outputs from those of the inputs.
     pub(crate) infer: fn(&Operator, &[&Form]) -> Inferred,
     /// Computes the outputs by eager ops, which are recorded if recording is on.
     pub(crate) run: fn(&Operator, Values, Caller) -> Ran,
@@ -101,7 +100,6 @@ pub(crate) enum Effect {
 /// The source of an operator's gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gradient {
-    /// There are no gradients.
     None,
     /// The eager engine's record of the operator's run.
     Recorded,
@@ -129,7 +127,6 @@ impl OpDef {
     }
 }
 
-/// An operator of the table with its attributes.
 #[derive(Clone)]
 pub(crate) struct Operator {
     pub(crate) def: &'static OpDef,
@@ -160,7 +157,6 @@ impl Operator {
         attrs.any(|((_, kind), attr)| *kind == Type::Training && matches!(attr, Attr::Flag(true)))
     }
 
-    /// Clears the training flag, for a copy for testing.
     pub(crate) fn stop_training(&mut self) {
         let attrs = self.def.attrs.iter().zip(&mut self.attrs);
         attrs.filter(|((_, kind), _)| *kind == Type::Training).for_each(|(_, attr)| {

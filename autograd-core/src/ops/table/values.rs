@@ -14,7 +14,6 @@ pub(crate) type Values = SmallVec<[AnyTensor; 4]>;
 /// A computed value, or why it could not be computed.
 pub(crate) type Computed<T> = std::result::Result<T, String>;
 
-/// Why an op did not run.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Eager(Error),
@@ -49,7 +48,6 @@ impl From<Fault> for String {
     }
 }
 
-/// The outputs of an op, or why it did not run.
 pub(crate) type Ran<T = Values> = std::result::Result<T, Fault>;
 
 /// Runs an eager op on a value of one of these types, or on two of the same one.
@@ -71,7 +69,6 @@ macro_rules! of_types {
 }
 pub(crate) use of_types;
 
-/// Runs an eager op on one value, or two, of a float type.
 macro_rules! float {
     ($($given:tt)*) => {
         $crate::ops::table::values::of_types!([Float32 Float64] $($given)*)
@@ -79,7 +76,6 @@ macro_rules! float {
 }
 pub(crate) use float;
 
-/// Runs an eager op on one value, or two, of a number type.
 macro_rules! number {
     ($($given:tt)*) => {
         $crate::ops::table::values::of_types!([Float32 Float64 Int32 Int64 UInt8] $($given)*)
@@ -87,7 +83,6 @@ macro_rules! number {
 }
 pub(crate) use number;
 
-/// Runs an eager op on a value of any element type.
 macro_rules! any {
     ($values:expr, $x:ident => $done:expr) => {
         $crate::graph::for_any!($crate::ops::table::values::one($values)?, $x =>
@@ -107,7 +102,6 @@ pub(crate) fn message(error: impl Into<Error>) -> String {
     text.split_once(": ").map_or(text.clone(), |(_, why)| why.to_owned())
 }
 
-/// Wraps the only output of an op.
 pub(crate) fn computed<T: Element>(done: Result<Tensor<T>>) -> Ran {
     Ok(alone(T::wrap(done?)))
 }
@@ -145,7 +139,6 @@ pub(crate) fn all<T: Element>(values: &[AnyTensor]) -> Computed<Vec<&Tensor<T>>>
     tensors.ok_or_else(|| "its inputs are of different element types".to_owned())
 }
 
-/// Returns the message of a panic.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     if let Some(Refused(why)) = panic.downcast_ref() {
         return why.clone();

@@ -8,8 +8,6 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::attr::{self, Param, dims_text, list, parse, read_dims, read_form, read_list, written};
-use super::form::{Dims, Form};
 use super::ir::{
     Eager, Given, Grad, Graph, Kind, Named, Op, OpId, PHASES, PyFuncOp, ROLES, TracedLayer, Var,
     VarId, name_of,
@@ -18,16 +16,18 @@ use super::py_func::{Function, PyFunc};
 use super::rule::Rule;
 use super::table;
 use crate::error::Plural;
+use crate::ops::table::attr::{
+    self, Param, dims_text, list, parse, read_dims, read_form, read_list, written,
+};
+use crate::ops::table::{Dims, Form};
 
-/// The first line.
 const HEAD: &str = "autograd-core program 1";
 
-/// The functions of a program to load, by name: those of py_funcs, their backward functions, `#[py_layer]`
-/// ops and eager closures.
+/// The functions of a program to load, by name: py_funcs and their backwards, `#[py_layer]` ops, eager
+/// closures.
 #[derive(Clone, Debug, Default)]
 pub struct Functions {
     by_name: HashMap<String, Function>,
-    /// Names that were given twice.
     duplicates: Vec<String>,
 }
 
@@ -37,10 +37,10 @@ impl Functions {
         Self::default()
     }
 
-    /// Adds a function under the name that the program's text shows: the one given by `name`, or else the
-    /// function's own name. A closure has the name of the function around it, a `#[py_layer]` op that of the
-    /// op. A generic op is added for one element type: `.with("Swish", Swish::apply::<f32>)`. A name that is
-    /// given twice is an error of [`Program::load`](super::Program::load).
+    /// Adds a function under the name that the program's text shows. By default a closure has the name of the
+    /// function around it, a `#[py_layer]` op that of the op. A generic op is added for one element type:
+    /// `.with("Swish", Swish::apply::<f32>)`. [`Program::load`](super::Program::load) refuses a name given
+    /// twice.
     pub fn with<F, Marker, const M: usize, const N: usize>(mut self, name: &str, func: F) -> Self
     where
         F: PyFunc<Marker, M, N>,
@@ -174,7 +174,6 @@ fn read(text: &str, functions: &Functions) -> Result<Graph, String> {
     Err(format!("these functions were not given: {}", missing.join(", ")))
 }
 
-/// A program that is being read.
 struct Reader<'f> {
     graph: Graph,
     functions: &'f Functions,
@@ -343,7 +342,6 @@ fn read_table(parts: &[&str]) -> Result<Kind, String> {
     }
 }
 
-/// Finds the value of this name.
 fn named<T: Copy>(all: &Named<T>, what: &str, name: &str) -> Result<T, String> {
     let found = all.iter().find(|(known, _)| *known == name);
     found.map(|(_, value)| *value).ok_or_else(|| format!("no {what} `{name}`"))

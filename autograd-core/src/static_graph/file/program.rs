@@ -10,14 +10,12 @@ use crate::static_graph::executor::Executor;
 use crate::static_graph::ir::{Kind, Site};
 use crate::static_graph::program::Program;
 
-/// The key of the program in the file's metadata.
 const KEY: &str = "autograd.program";
 
 #[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
 impl Program {
-    /// Saves the program and the values that an executor keeps for it: parameters and the state of
-    /// optimizers. The file is a [safetensors](crate::safetensors) file; it is replaced as a whole or not at
-    /// all.
+    /// Saves the program and the values that an executor keeps for it, in a [safetensors](crate::safetensors)
+    /// file, which is replaced as a whole or not at all.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -79,9 +77,8 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// [`Error::File`](crate::Error::File) if the file cannot be read, does not contain a program, or names a
-    /// function that is not given or has another number of parameters;
-    /// [`Error::Program`](crate::Error::Program) if a rule of programs is broken.
+    /// [`Error::File`](crate::Error::File) if the file cannot be read, does not contain a valid program, or
+    /// names a function that is not given or has another number of parameters.
     pub fn load(
         path: impl AsRef<Path>,
         functions: &Functions,
@@ -112,7 +109,6 @@ impl Program {
     }
 }
 
-/// The error for invalid file contents.
 fn malformed(op: &'static str, path: &Path, why: String) -> Error {
     Error::File { op, path: Some(path.to_owned()), kind: ErrorKind::InvalidData, why }
 }

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use super::signature::Param;
 use crate::error::{Plural, Result};
 use crate::graph::{AnyTensor, GradMode};
+use crate::ops::table::{Computed, Form, Values};
 use crate::static_graph::backward::zeros_like;
-use crate::static_graph::form::Form;
 use crate::static_graph::ir::{Graph, Kind, Op, PyFuncOp, VarId};
-use crate::static_graph::values::{Computed, Values};
 
 impl PyFuncOp {
     /// Calls the function on its own handles of the inputs.
@@ -51,7 +50,6 @@ impl PyFuncOp {
         self.picks.iter().zip(&self.outputs).map(value).collect()
     }
 
-    /// Adds the operator that calls the backward function.
     pub(in crate::static_graph) fn add_gradients(
         &self,
         graph: &mut Graph,

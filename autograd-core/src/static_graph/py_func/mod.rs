@@ -9,21 +9,19 @@ pub(super) use signature::Function;
 pub use signature::{Param, PyFunc, PyFuncParam, PyFuncReturn, PyFuncValue, Signature};
 pub use signature::{gradient_of_input, same_as_input, same_as_output};
 
-use super::form::Form;
 use super::ir::{Kind, Op, Phase, PyFuncOp, Site, VarId};
 use super::program::{Program, Variable};
-use super::values::Computed;
 use crate::error::{Plural, Result};
 use crate::graph::AnyTensor;
+use crate::ops::table::{Computed, Form};
 
 impl Program {
     /// Adds a user's function over arrays as an operator.
     ///
     /// The function takes views of ndarray arrays (or `&Tensor`), one for each input, and returns arrays (or
-    /// tensors), one for each output: nothing, one, or a tuple, or a `Result` of that. Values that it
-    /// captures are kept. It is called once in every run, even if its outputs are not fetched, and never
-    /// while the program is built. It may write to the tensors that it is given: other operators and
-    /// parameters are not affected.
+    /// tensors), one for each output: nothing, one, or a tuple, or a `Result` of that. It is called once in
+    /// every run, even if its outputs are not fetched. It may write to the tensors that it is given: others
+    /// do not see it.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -149,8 +147,7 @@ outcomes! {
     8 [Variable; 8]: all => all;
 }
 
-/// A [`py_func`](Program::py_func) that is being built: `M` inputs, `N` outputs. Nothing is added
-/// to the program before [`call`](Self::call).
+/// A [`py_func`](Program::py_func) that is being built: `M` inputs, `N` outputs.
 #[must_use = "nothing is added to the program before `call()`"]
 pub struct PyFuncCall<const M: usize, const N: usize>(Building);
 
@@ -173,9 +170,8 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
 
     /// The function that computes the inputs' gradients. Its arguments are the inputs, the outputs and the
     /// outputs' gradients, in this order, without those that are skipped; it returns one gradient for each
-    /// input. An absent gradient, as that of an integer output, is `None` if the parameter is an `Option`, otherwise
-    /// zeros. The function may
-    /// return `None` for an input that wants no gradient; any gradient returned for such an input is dropped.
+    /// input, or `None` if the input wants none. An absent gradient, as that of an integer output, is `None`
+    /// if the parameter is an `Option`, otherwise zeros.
     pub fn backward_func<F, Marker, const P: usize, const R: usize>(mut self, func: F) -> Self
     where
         F: PyFunc<Marker, P, R>,
@@ -184,9 +180,8 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
         self
     }
 
-    /// The backward function of the backward function, for second derivatives. Its arguments are those of the
-    /// backward function, the values that one returns, and their gradients; it returns one gradient for each
-    /// argument of the backward function.
+    /// The backward function of the backward function. Its arguments are those of the backward function, its
+    /// results, and their gradients; it returns one gradient for each argument of the backward function.
     pub fn second_backward_func<F, Marker, const P: usize, const R: usize>(
         mut self,
         func: F,
@@ -203,10 +198,9 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
     /// # Errors
     ///
     /// [`Error::Program`](crate::Error::Program) if `x` or `out` is missing; there is neither an input nor an
-    /// output; a variable is of another program, does not have the element type or rank of the function's
-    /// parameter, or is computed by another operator; a skipped variable is neither an input nor an output;
-    /// or the parameters and results of the backward function do not match the inputs, the outputs and their
-    /// gradients in number or element type.
+    /// output; a variable is of another program, does not fit the function's parameter, or is computed by
+    /// another operator; a skipped variable is neither an input nor an output; or the backward function does
+    /// not fit.
     #[track_caller]
     pub fn call(self) -> Result<<Arity<N> as Outcome>::Variables>
     where
@@ -367,7 +361,6 @@ impl Building {
     }
 }
 
-/// A variable's name and form.
 type Named = (String, Form);
 
 /// Checks that variables fit a function's parameters or returned values, as far as `applies`.

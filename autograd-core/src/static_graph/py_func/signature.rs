@@ -29,7 +29,6 @@ pub struct Signature {
     pub(in crate::static_graph) returns: Vec<Param>,
 }
 
-/// A user's function in a program.
 #[derive(Clone)]
 pub(in crate::static_graph) struct Function {
     pub(in crate::static_graph) name: Arc<str>,
@@ -59,7 +58,6 @@ impl Function {
         Self { signature: Some(F::signature()), ..Self::called::<F>(Arc::new(call)) }
     }
 
-    /// Wraps a function of any number of values.
     pub(in crate::static_graph) fn of_list<F>(f: F) -> Self
     where
         F: Fn(&[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String>
@@ -75,8 +73,7 @@ impl Function {
         Self { name: name_of(type_name::<F>()).into(), signature: None, call, of }
     }
 
-    /// Whether a function of the same name can be replaced by this one when a program is loaded. Closures of
-    /// one type that capture values are not known to be equal.
+    /// Whether loading may replace a function by this one; not for closures of one type that capture values.
     pub(in crate::static_graph) fn is_same(&self, other: &Self) -> bool {
         let same_type = match (self.of, other.of) {
             (Some(own), Some(other)) => own == other && own.1 == 0,

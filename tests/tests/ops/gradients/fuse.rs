@@ -1,6 +1,8 @@
 //! Fused formulas: both orders, every layout, every function.
 
-use autograd_core::{Real, Tensor, Traced, fuse, gradcheck, gradgradcheck, no_grad};
+use autograd_core::{
+    GradOptions, Real, Tensor, Traced, fuse, grad, grad_with, gradcheck, gradgradcheck, no_grad,
+};
 
 use super::{check, check_layouts, distinct, sample};
 
@@ -98,9 +100,9 @@ fn a_third_order() {
         x.set_stop_gradient(false);
         let mut y = fuse([&x], |[x]| f(x));
         for _ in 0..3 {
-            let options = autograd_core::GradOptions::new().create_graph(true);
+            let options = GradOptions::new().create_graph(true);
             let sum = y.sum();
-            let grads = autograd_core::grad_with(&[&sum], &[&x], options).unwrap();
+            let grads = grad_with(&[&sum], &[&x], options).unwrap();
             y = grads[0].clone().unwrap();
         }
         y.to_vec()
@@ -192,4 +194,39 @@ fn a_formula_may_run_another() {
     let mean = x.sum().item() * 0.5;
     let expected: Vec<f64> = x.to_vec().iter().map(|x| x - mean).collect();
     assert_eq!(y.to_vec(), expected);
+}
+
+type Pair = [Tensor<f64>; 2];
+
+/// The result and the gradients of two orders.
+fn all(f: impl Fn(&Pair) -> Tensor<f64>, inputs: &Pair) -> Vec<Vec<u64>> {
+    let [a, b] = inputs;
+    let y = f(inputs);
+    let recorded = GradOptions::new().create_graph(true);
+    let first = grad_with(&[&y.square().sum()], &[a, b], recorded).unwrap();
+    let first: Vec<_> = first.into_iter().flatten().collect();
+    let squares = first[0].square().sum() + first[1].square().sum();
+    let second = grad(&[&squares], &[a, b]).unwrap();
+    let bits = |t: &Tensor<f64>| t.to_vec().into_iter().map(f64::to_bits).collect();
+    [y].iter().chain(&first).chain(&second).map(bits).collect()
+}
+
+#[test]
+fn rules_that_are_written_out_are_those_of_the_formulas() {
+    let tensor = |shape: &[usize], from: f64| {
+        let len = shape.iter().product();
+        let numbers = (0..len).map(|i| (from + i as f64).sin()).collect();
+        let tensor = Tensor::from_vec(shape, numbers).unwrap();
+        tensor.set_stop_gradient(false);
+        tensor
+    };
+    for shapes in [[&[2, 3][..], &[2, 3]], [&[40, 3], &[40, 3]], [&[4, 3], &[3]], [&[], &[5]]] {
+        let inputs = [tensor(shapes[0], 0.3), tensor(shapes[1], 1.7)];
+        let sum = all(|[a, b]| fuse([a, b], |[a, b]| a + b), &inputs);
+        assert_eq!(all(|[a, b]| a + b, &inputs), sum, "{shapes:?}");
+        let difference = all(|[a, b]| fuse([a, b], |[a, b]| a - b), &inputs);
+        assert_eq!(all(|[a, b]| a - b, &inputs), difference, "{shapes:?}");
+        let product = all(|[a, b]| fuse([a, b], |[a, b]| a * b), &inputs);
+        assert_eq!(all(|[a, b]| a * b, &inputs), product, "{shapes:?}");
+    }
 }
