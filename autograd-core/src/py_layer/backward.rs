@@ -339,7 +339,7 @@ list_params! {
 #[diagnostic::on_unimplemented(
     message = "a returned gradient of type `{Self}` does not fit its input, which is `{I}`",
     label = "must be the gradient of a `{I}`",
-    note = "the gradient of an input `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a list of tensors it is a `Vec` or an array of them; a `Result` around them is written by this name, not by an alias"
+    note = "the gradient of an input `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a list of tensors it is a `Vec` or an array of them, of an array one of its length; a `Result` around them is written by this name, not by an alias"
 )]
 pub trait GradFor<I: ?Sized> {
     /// One entry for each tensor of the input.
@@ -351,7 +351,7 @@ pub trait GradFor<I: ?Sized> {
 #[diagnostic::on_unimplemented(
     message = "the gradient of `{Name}` is given as `{G}`, but the input `{Name}` is `{Self}`",
     label = "a gradient of another type than its input",
-    note = "the gradient of an input `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a list of tensors it is a `Vec` or an array of them; write `dy.clone()` for a reference, `dy.cast::<T>()` for another element type"
+    note = "the gradient of an input `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a list of tensors it is a `Vec` or an array of them, of an array one of its length; write `dy.clone()` for a reference, `dy.cast::<T>()` for another element type"
 )]
 pub trait NamedGrad<Name, G> {
     fn entries(grad: [G; 1]) -> GradEntries;
@@ -371,6 +371,12 @@ pub enum GradEntries {
     List(SmallVec<[Option<AnyTensor>; 1]>),
 }
 
+fn entries_of<T: Float, G: Into<Option<Tensor<T>>>>(
+    list: impl IntoIterator<Item = G>,
+) -> GradEntries {
+    GradEntries::List(list.into_iter().map(|grad| grad.into().map(T::wrap)).collect())
+}
+
 macro_rules! grads {
     ($([$($generics:tt)*] $grad:ty => $input:ty, $this:ident => $entries:expr;)*) => {$(
         #[diagnostic::do_not_recommend]
@@ -386,14 +392,14 @@ macro_rules! grads {
 grads! {
     [T: Float] Tensor<T> => Tensor<T>, grad => GradEntries::One(Some(T::wrap(grad)));
     [T: Float] Option<Tensor<T>> => Tensor<T>, grad => GradEntries::One(grad.map(T::wrap));
-    [T: Float] Vec<Tensor<T>> => [Tensor<T>], list =>
-        GradEntries::List(list.into_iter().map(|grad| Some(T::wrap(grad))).collect());
-    [T: Float] Vec<Option<Tensor<T>>> => [Tensor<T>], list =>
-        GradEntries::List(list.into_iter().map(|grad| grad.map(T::wrap)).collect());
-    [T: Float, const N: usize] [Tensor<T>; N] => [Tensor<T>], list =>
-        GradEntries::List(list.into_iter().map(|grad| Some(T::wrap(grad))).collect());
-    [T: Float, const N: usize] [Option<Tensor<T>>; N] => [Tensor<T>], list =>
-        GradEntries::List(list.into_iter().map(|grad| grad.map(T::wrap)).collect());
+    [T: Float] Vec<Tensor<T>> => [Tensor<T>], list => entries_of(list);
+    [T: Float] Vec<Option<Tensor<T>>> => [Tensor<T>], list => entries_of(list);
+    [T: Float, const N: usize] [Tensor<T>; N] => [Tensor<T>], list => entries_of(list);
+    [T: Float, const N: usize] [Option<Tensor<T>>; N] => [Tensor<T>], list => entries_of(list);
+    [T: Float, const N: usize] Vec<Tensor<T>> => [Tensor<T>; N], list => entries_of(list);
+    [T: Float, const N: usize] Vec<Option<Tensor<T>>> => [Tensor<T>; N], list => entries_of(list);
+    [T: Float, const N: usize] [Tensor<T>; N] => [Tensor<T>; N], list => entries_of(list);
+    [T: Float, const N: usize] [Option<Tensor<T>>; N] => [Tensor<T>; N], list => entries_of(list);
     // A field of `Grads`, whose type was checked against the input at the field.
     [I: ?Sized] GradEntries => I, entries => entries;
     // An integer input that is not marked is reported at the input, so nothing is reported here.

@@ -4,12 +4,14 @@ use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
-use syn::{FieldValue, Member, Token, Type, TypePath};
+use syn::{FieldValue, Member, Token, Type, TypeArray, TypePath};
 
 use crate::builder;
 use crate::expansion::{Expansion, Mode};
 use crate::library::{private, private_at};
-use crate::model::{Form, Function, GradientParam, Param, Returned, TensorInput};
+use crate::model::{
+    Form, Function, GradientParam, Param, Returned, TensorInput, bare, shared_target,
+};
 use crate::tokens::{
     anonymous, at, ends, find, find_ident, here, is_group, is_one_of, is_punct, local, located,
     output_span, regroup, rewritten, whole_span,
@@ -42,9 +44,11 @@ impl Expansion<'_> {
             quote_spanned!(here=> let #some(#returned) = #raw.user(#returned) else { return };)
         });
         let groups = self.layer.differentiable_groups();
-        let wanted: Vec<_> =
-            groups.map(|(group, input)| (group, input.form, &input.tensor)).collect();
         let inputs = self.layer.differentiable();
+        let wanted = groups.zip(&inputs).map(|((group, input), (param, _))| {
+            (group, given(&param.ty, input.form, &input.tensor), &input.tensor)
+        });
+        let wanted: Vec<_> = wanted.collect();
         let names: Vec<&Ident> = inputs.iter().map(|(param, _)| &param.ident).collect();
         let gives = self.pass_on(&backward.returns, &wanted, Some(&names), &returned);
         quote! {
@@ -71,11 +75,11 @@ impl Expansion<'_> {
     }
 
     /// Passes on the values returned by backward (`names`: those of the inputs) or by `jvp` (no `names`).
-    /// `wanted`: the groups that receive them.
+    /// `wanted`: the groups that receive them, with the types that the values must match.
     pub(super) fn pass_on(
         &self,
         returns: &Returned,
-        wanted: &[(usize, Form, &TypePath)],
+        wanted: &[(usize, TokenStream, &TypePath)],
         names: Option<&[&Ident]>,
         returned: &Ident,
     ) -> TokenStream {
@@ -84,12 +88,12 @@ impl Expansion<'_> {
             Some(_) => ("give", None),
             None => ("give_tangent", Some(quote!(?))),
         };
-        let of = |(_, form, tensor): &(usize, Form, &TypePath)| given(*form, tensor);
         let whole =
             returns.whole.as_ref().filter(|_| !returns.tuple && returns.by_name().is_none());
         if let (Some(ty), true) = (whole, wanted.len() != 1) {
             let here = here(whole_span(ty));
-            let (raw, returned, of) = (at(&raw, here), at(returned, here), wanted.iter().map(of));
+            let (raw, returned, of) =
+                (at(&raw, here), at(returned, here), wanted.iter().map(|(_, of, _)| of));
             let groups = wanted.iter().map(|(group, ..)| group);
             let groups = names.map(|_| quote_spanned!(here=> , &[#(#groups),*]));
             return quote_spanned! {here=>
@@ -98,9 +102,9 @@ impl Expansion<'_> {
         }
         let parts = parts(returns, names.unwrap_or_default(), returned);
         let gives = wanted.iter().zip(parts).map(|(wanted, (span, value))| {
-            let (group, _, tensor) = wanted;
-            let (known, of) = (self.known(tensor, span), of(wanted));
-            let (raw, here) = (at(&raw, here(span)), here(span));
+            let (group, of, tensor) = wanted;
+            let (known, here) = (self.known(tensor, span), here(span));
+            let raw = at(&raw, here);
             let method = Ident::new(method, here);
             quote_spanned!(here=> #known::#method::<#of, _>(#raw, #group, #value) #fails;)
         });
@@ -175,7 +179,7 @@ impl Expansion<'_> {
             let (param, input) = inputs.iter().find(|(param, _)| of(param))?;
             let ((first, last), name) =
                 (ends(quote!(#expr)), builder::argument(self.layer, &param.ident));
-            let (p, of) = (private_at(first), given(input.form, &input.tensor));
+            let (p, of) = (private_at(first), given(&param.ty, input.form, &input.tensor));
             // The compiler shows the expected type in an error, so the type gets the span of the value.
             let mut of: Vec<TokenTree> = located(of, first).into_iter().collect();
             if let Some(end) = of.last_mut() {
@@ -195,8 +199,8 @@ impl Expansion<'_> {
             return self.typed_grads(grads.clone()).unwrap_or(grads);
         }
         let grads = grads.to_token_stream();
-        let bounds = self.layer.differentiable().into_iter().map(|(_, input)| {
-            let of = given(input.form, &input.tensor);
+        let bounds = self.layer.differentiable().into_iter().map(|(param, input)| {
+            let of = given(&param.ty, input.form, &input.tensor);
             quote_spanned!(span=> impl #p::GradFor<#of>)
         });
         quote_spanned!(span=> #grads<#(#bounds),*>)
@@ -235,11 +239,13 @@ fn parts(returns: &Returned, names: &[&Ident], returned: &Ident) -> Vec<(Span, T
     }
 }
 
-/// The type that a gradient or a tangent must match: the tensor type, or a slice of it for a list.
-pub(super) fn given(form: Form, tensor: &TypePath) -> TokenStream {
-    match form {
-        Form::List => quote!([#tensor]),
-        Form::One | Form::Optional => quote!(#tensor),
+/// The type that a gradient or a tangent of a value of type `ty` must match: the tensor type, or for a list
+/// an array or a slice of it.
+pub(super) fn given(ty: &Type, form: Form, tensor: &TypePath) -> TokenStream {
+    match (form, bare(shared_target(ty).unwrap_or(ty))) {
+        (Form::List, Type::Array(TypeArray { len, .. })) => quote!([#tensor; #len]),
+        (Form::List, _) => quote!([#tensor]),
+        (Form::One | Form::Optional, _) => quote!(#tensor),
     }
 }
 

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
-use super::pull::lend_arguments;
+use super::pull::{given, lend_arguments};
 use crate::expansion::{Expansion, Mode};
 use crate::library::private;
 use crate::model::{Form, TensorInput};
@@ -32,7 +32,8 @@ pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {
         quote_spanned!(here=> let #returned = #raw.user(#returned)?;)
     });
     let outputs = expansion.layer.outputs().into_iter().enumerate();
-    let wanted: Vec<_> = outputs.map(|(at, (_, form, tensor))| (at, form, tensor)).collect();
+    let wanted: Vec<_> =
+        outputs.map(|(at, (ty, form, tensor))| (at, given(ty, form, tensor), tensor)).collect();
     let gives = expansion.pass_on(&jvp.returns, &wanted, None, &returned);
     let call = &jvp.function.sig.ident;
     Some(quote! {

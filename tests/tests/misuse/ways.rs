@@ -90,6 +90,7 @@ ways! {
     "the gradient changed in place by backward" "gradient_changed_in_place" => right gradient_written_by_backward;
     "a list input, its gradients not in a list" "list_not_in_a_list" => compiler "arity/list_input_returned_as_tuple";
     "a list input, its gradients too few" "list_too_short" => backward list_of_gradients_too_short "backward returned 1 gradient for the list `xs`, which has 2 tensors";
+    "an array of inputs, its gradients an array of another length" "list_too_short" => compiler "arity/array_of_another_length";
     "`save_for_backward` twice" "save_twice" => compiler "context/save_twice";
     "`save_for_backward` in backward" "save_in_backward" => compiler "context/save_in_backward";
     "saving what is no tensor" "save_a_number" => compiler "types/saved_number";

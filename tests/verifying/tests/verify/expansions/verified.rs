@@ -31,7 +31,7 @@ const _: () = {
             dy: &Tensor<f64>,
         ) -> Grads<
             impl __autograd::GradFor<Tensor<f64>>,
-            impl __autograd::GradFor<[Tensor<f64>]>,
+            impl __autograd::GradFor<[Tensor<f64>; 2]>,
             impl __autograd::GradFor<Tensor<f64>>,
         > {
             Grads {
@@ -43,7 +43,7 @@ const _: () = {
                 >>::entries([dy * 2.0]),
                 pair: <[Tensor<
                     f64,
-                >] as __autograd::NamedGrad<
+                >; 2] as __autograd::NamedGrad<
                     VerifiedArguments::r#pair,
                     _,
                 >>::entries([[dy.clone(), -dy]]),
@@ -87,7 +87,7 @@ const _: () = {
                 >::give::<Tensor<f64>, _>(__raw, 0usize, __returned.x);
                 __autograd::Known::<
                     Tensor<f64>,
-                >::give::<[Tensor<f64>], _>(__raw, 1usize, __returned.pair);
+                >::give::<[Tensor<f64>; 2], _>(__raw, 1usize, __returned.pair);
                 __autograd::Known::<
                     Tensor<f64>,
                 >::give::<Tensor<f64>, _>(__raw, 2usize, __returned.bias);
