@@ -7,12 +7,11 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 
 use super::Layer;
 use super::environment;
-use super::inputs::{Facts, Info, TensorInput, tensors};
+use super::inputs::{Again, Facts, Info, TensorInput, tensors};
 use super::outputs::Visitor;
-use super::proof::Known;
 use crate::error::{Error, Result};
 use crate::gradcheck::{self, Subject};
-use crate::graph::{AnyTensor, Element, Tensor, has_observers, is_grad_enabled};
+use crate::graph::{AnyTensor, has_observers, is_grad_enabled};
 use crate::ops::trace::is_noting;
 use crate::random::{self, ThreadGeneratorGuard};
 
@@ -120,25 +119,6 @@ impl Drop for VerifyScope {
 #[must_use]
 pub fn verifying() -> bool {
     SCOPES.get() > 0 || environment::is_enabled()
-}
-
-#[doc(hidden)]
-pub struct Again(Vec<Vec<AnyTensor>>);
-
-impl<T: Element> Known<Tensor<T>> {
-    /// A tensor input of a repeated call.
-    pub fn again_one(again: &Again, group: usize) -> Tensor<T> {
-        Self::again_optional(again, group).unwrap_or_else(|| unreachable!("an input is a tensor"))
-    }
-
-    pub fn again_optional(again: &Again, group: usize) -> Option<Tensor<T>> {
-        Self::again_list(again, group).pop()
-    }
-
-    pub fn again_list(again: &Again, group: usize) -> Vec<Tensor<T>> {
-        let tensors = again.0.get(group).into_iter().flatten();
-        tensors.filter_map(AnyTensor::downcast_ref).cloned().collect()
-    }
 }
 
 /// A plain argument of a repeated call: the method is inherent with `Clone`, else [`NotReused`]'s.

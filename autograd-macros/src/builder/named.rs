@@ -144,11 +144,15 @@ impl<'a> Scope<'a> {
             is_one_of(&last.ident, "Vec Option") && types.len() == 1 && self.is_certain(types[0])
         };
         match bare(ty) {
-            Type::Reference(of) if of.lifetime.as_ref().is_none_or(|of| of.ident == "_") => {
-                match bare(&of.elem) {
-                    Type::Slice(slice) => self.is_certain(&slice.elem),
-                    ty => is_named(ty, "str") || self.is_certain(ty),
-                }
+            Type::ImplTrait(_) | Type::FnPtr(_) => true,
+            Type::Reference(of) => {
+                let lifetime = of.lifetime.as_ref();
+                lifetime.is_none_or(|of| of.ident == "_" || of.ident == "static")
+                    && match bare(&of.elem) {
+                        Type::Slice(slice) => self.is_certain(&slice.elem),
+                        Type::TraitObject(object) => object.dyn_token.is_some(),
+                        ty => is_named(ty, "str") || self.is_certain(ty),
+                    }
             }
             Type::Array(array) => {
                 matches!(array.len, syn::Expr::Lit(_)) && self.is_certain(&array.elem)
