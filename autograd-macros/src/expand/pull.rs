@@ -4,7 +4,7 @@ use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
-use syn::{FieldValue, Member, Token, Type, TypeArray, TypePath};
+use syn::{Expr, FieldValue, Member, Token, Type, TypeArray, TypePath};
 
 use crate::builder;
 use crate::expansion::{Expansion, Mode};
@@ -240,10 +240,12 @@ fn parts(returns: &Returned, names: &[&Ident], returned: &Ident) -> Vec<(Span, T
 }
 
 /// The type that a gradient or a tangent of a value of type `ty` must match: the tensor type, or for a list
-/// an array or a slice of it.
+/// a slice of it, or an array. A length by name may be a parameter of forward, which is not known elsewhere.
 pub(super) fn given(ty: &Type, form: Form, tensor: &TypePath) -> TokenStream {
     match (form, bare(shared_target(ty).unwrap_or(ty))) {
-        (Form::List, Type::Array(TypeArray { len, .. })) => quote!([#tensor; #len]),
+        (Form::List, Type::Array(TypeArray { len: len @ Expr::Lit(_), .. })) => {
+            quote!([#tensor; #len])
+        }
         (Form::List, _) => quote!([#tensor]),
         (Form::One | Form::Optional, _) => quote!(#tensor),
     }

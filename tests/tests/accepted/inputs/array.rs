@@ -13,6 +13,34 @@ impl Op {
     }
 }
 
+#[py_layer]
+impl OfAnyLength {
+    fn forward<const N: usize>(
+        ctx: &mut ForwardContext<Self>,
+        xs: [&Tensor<f64>; N],
+    ) -> Tensor<f64> {
+        ctx.set_attrs(N);
+        xs.into_iter().fold(Tensor::from(0.0), |sum, x| sum + x)
+    }
+
+    type Attrs = usize;
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Vec<Tensor<f64>> {
+        vec![dy.clone(); *ctx.attrs()]
+    }
+}
+
+#[py_layer]
+impl OfOne {
+    fn forward(_ctx: &mut ForwardContext<Self>, xs: &[Tensor<f64>; 1]) -> Tensor<f64> {
+        &xs[0] * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> [Option<Tensor<f64>>; 1] {
+        [Some(dy * 2.0)]
+    }
+}
+
 #[test]
 fn compiles_and_runs() {
     let x = Tensor::<f64>::from(vec![3.0]);
@@ -22,4 +50,8 @@ fn compiles_and_runs() {
     Op::apply([&x, &w]).sum().backward().unwrap();
     assert_eq!(x.grad().unwrap().to_vec(), [2.0]);
     assert_eq!(w.grad().unwrap().to_vec(), [5.0]);
+    let lists = OfAnyLength::apply([&x, &w, &w]).sum() + OfOne::apply(&[x.clone()]).sum();
+    lists.backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [5.0]);
+    assert_eq!(w.grad().unwrap().to_vec(), [7.0]);
 }
