@@ -3,7 +3,6 @@
 use syn::{Expr, ExprLit, ExprUnary, Lit, UnOp};
 
 use super::messages;
-use super::needs_range;
 use super::parse::{Check, Given, Value};
 use crate::args::Args;
 use crate::errors::Errors;
@@ -83,6 +82,11 @@ impl Check {
         let add: Vec<_> = written.collect();
         errors.at(&self.word, messages::missing(&list(&names), &add.join(", ")));
     }
+}
+
+/// Whether a tensor needs a range, since sensible random values cannot be guessed.
+fn needs_range(tensor: &TensorInput) -> bool {
+    matches!(&element(&tensor.tensor)[..], "i32" | "i64" | "u8")
 }
 
 fn example(tensor: &TensorInput) -> &'static str {

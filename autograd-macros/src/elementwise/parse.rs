@@ -14,7 +14,9 @@ use crate::model::{
     Block, Derivative, Form, Forward, Function, GradientParam, Layer, ParamKind, Returned,
     TensorInput, argument_of, as_tensor, bare, is_named, last_segment, without_reference,
 };
-use crate::parse::{BlockRules, block, parameters, params, pattern_name, returned};
+use crate::parse::{
+    BlockRules, block, parameters, params, pattern_name, reject_attributes, returned,
+};
 use crate::tokens::{find_ident, is_one_of, mentions, text};
 
 const BLOCK_RULES: BlockRules = BlockRules {
@@ -178,9 +180,7 @@ fn check_outputs(function: &Function, outputs: &Returned, errors: &mut Errors) {
 fn backward(function: &Function, errors: &mut Errors) -> Derivative {
     let mut params = Vec::new();
     for PatType { attrs, pat, ty, .. } in typed(function, errors) {
-        for attr in attrs.iter().filter(|attr| crate::attributes::is_ours(attr)) {
-            errors.at(attr, crate::messages::attribute_on_gradient(&text(attr.path())));
-        }
+        reject_attributes(&attrs, errors);
         match pattern_name(&pat) {
             name @ Some(_) => params.push(GradientParam { name, ty: *ty }),
             None => errors.at(pat, messages::pattern()),

@@ -45,14 +45,14 @@ impl Expansion<'_> {
         let cfg = self.layer.cfg();
         let library = import(self.args.krate.as_ref());
         let library = self.written.map_or(library.clone(), |(_, types)| quote!(#library #types));
-        let own = match &formula {
-            Some(formula) => full.then(|| formula.own()).flatten(),
+        let own: Vec<TokenStream> = match &formula {
+            Some(formula) => full.then(|| formula.own()).flatten().into_iter().collect(),
             None => {
                 let may_query_needs = self.may_query_needs();
                 let needs = may_query_needs.then(|| self.needs_struct());
-                let layer = self.layer_impl(may_query_needs);
                 // The key distinguishes this op among all layers, and keeps its private types private.
-                Some(quote!(enum #key {} #needs #layer))
+                let head = quote!(enum #key {} #needs);
+                vec![head, self.layer_impl(may_query_needs)]
             }
         };
         let test = formula.and_then(|formula| formula.test());
@@ -63,7 +63,7 @@ impl Expansion<'_> {
                 #block
                 #(#cfg)*
                 #silent
-                const _: () = { #library #names #own #apply #builder };
+                const _: () = { #library #names #(#own)* #apply #builder };
                 #test
             };
         };
@@ -79,7 +79,7 @@ impl Expansion<'_> {
                 #grads
                 #block
                 #silent
-                const _: () = { #own #apply #builder };
+                const _: () = { #(#own)* #apply #builder };
             };
             #test
         }

@@ -1,6 +1,6 @@
 //! Backward and `jvp`, whose parameters follow from forward.
 
-use syn::{GenericArgument, PathArguments, Type};
+use syn::{Attribute, GenericArgument, PathArguments, Type};
 
 use super::context::{BACKWARD_CONTEXT, JVP_CONTEXT, take_context};
 use super::signature::{parameters, pattern_name, returned};
@@ -39,15 +39,7 @@ pub(super) fn derivative(function: &Function, op: &str, errors: &mut Errors) -> 
     let params = raw
         .into_iter()
         .map(|param| {
-            for attr in &param.attrs {
-                if is_ours(attr) {
-                    errors.at(attr, messages::attribute_on_gradient(&text(attr.path())));
-                } else if is_cfg(attr) {
-                    errors.at(attr, messages::cfg_inside("a parameter"));
-                } else if !is_lint(attr) && !is_doc(attr) {
-                    errors.at(attr, messages::unknown_attribute(&text(attr.path()), None));
-                }
-            }
+            reject_attributes(&param.attrs, errors);
             if let Type::ImplTrait(ty) = bare(&param.ty) {
                 let is_gradient = name == "backward";
                 let what = if is_gradient { "a gradient" } else { "an input or a tangent" };
@@ -64,6 +56,19 @@ fn lifetime_of(ty: &Type) -> Option<&syn::Lifetime> {
     match bare(argument_of(ty, "Option").unwrap_or(ty)) {
         Type::Reference(reference) => reference.lifetime.as_ref(),
         _ => None,
+    }
+}
+
+/// Reports attributes of a gradient, an input or a tangent.
+pub(crate) fn reject_attributes(attrs: &[Attribute], errors: &mut Errors) {
+    for attr in attrs {
+        if is_ours(attr) {
+            errors.at(attr, messages::attribute_on_gradient(&text(attr.path())));
+        } else if is_cfg(attr) {
+            errors.at(attr, messages::cfg_inside("a parameter"));
+        } else if !is_lint(attr) && !is_doc(attr) {
+            errors.at(attr, messages::unknown_attribute(&text(attr.path()), None));
+        }
     }
 }
 

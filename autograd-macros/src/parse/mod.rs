@@ -23,6 +23,7 @@ use mended::{with_known_elements, without_placeholders};
 
 pub(crate) use block::{BlockRules, block, other_item};
 pub(crate) use context::{BACKWARD_CONTEXT, is_context};
+pub(crate) use derivative::reject_attributes;
 pub(crate) use forward::{forward, params};
 pub(crate) use signature::{parameters, pattern_name, returned};
 
