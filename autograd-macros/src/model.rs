@@ -36,10 +36,13 @@ impl Block {
         })
     }
 
-    /// The name of a type parameter that the macro adds, distinct from the user's names.
-    pub(crate) fn parameter(&self, name: &str) -> Ident {
-        let mut rules = self.rules();
-        let taken = self.name == name || rules.any(|rule| mentions(&rule.sig.inputs, name));
+    /// The name of a type parameter that the macro adds, distinct from the op's and from those in the types.
+    pub(crate) fn parameter<'a>(
+        &self,
+        name: &str,
+        types: impl IntoIterator<Item = &'a Type>,
+    ) -> Ident {
+        let taken = self.name == name || types.into_iter().any(|ty| mentions(ty, name));
         let name = if taken { format!("__{name}") } else { name.to_owned() };
         Ident::new(&name, Span::call_site())
     }

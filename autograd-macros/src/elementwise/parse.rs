@@ -88,7 +88,10 @@ fn forward(block: &Block, function: &Function, errors: &mut Errors) -> Forward {
     // Without a number `T` could not be inferred.
     let numbers = typed.iter().any(|param| kind(&param.ty) == Kind::Real || is_tensor(&param.ty));
     let element = match numbers {
-        true => block.parameter("T").to_token_stream(),
+        true => {
+            let plain = typed.iter().map(|param| &*param.ty).filter(|ty| kind(ty) == Kind::Plain);
+            block.parameter("T", plain).to_token_stream()
+        }
         false => quote!(::core::primitive::f64),
     };
     let mut generics = Vec::new();

@@ -46,7 +46,8 @@ impl Expansion<'_> {
         let library = import(self.args.krate.as_ref());
         let library = self.written.map_or(library.clone(), |(_, types)| quote!(#library #types));
         let own: Vec<TokenStream> = match &formula {
-            Some(formula) => full.then(|| formula.own()).flatten().into_iter().collect(),
+            Some(formula) if full => formula.own(),
+            Some(_) => Vec::new(),
             None => {
                 let may_query_needs = self.may_query_needs();
                 let needs = may_query_needs.then(|| self.needs_struct());

@@ -62,7 +62,8 @@ impl Elementwise<'_> {
     pub(crate) fn try_apply_body(&self, forward: &Forward) -> TokenStream {
         let p = private();
         let pair = self.struct_name("Pair");
-        let (element, name) = (self.0.layer.parameter("T"), &self.0.layer.name);
+        let element = forward.function.sig.generics.type_params().next().map(|of| &of.ident);
+        let name = &self.0.layer.name;
         let reals: Vec<_> = forward.of(Kind::Real).map(|param| &param.ident).collect();
         let masks = forward.of(Kind::Mask).map(|param| {
             let ident = &param.ident;
@@ -126,10 +127,9 @@ impl Elementwise<'_> {
     }
 
     /// The formulas, and the check of a backward written by hand.
-    pub(crate) fn own(&self) -> Option<TokenStream> {
-        let forward = self.0.layer.forward.as_ref()?;
-        let (formulas, check) = (self.formulas(forward), self.check_backward(forward));
-        Some(quote!(#formulas #check))
+    pub(crate) fn own(&self) -> Vec<TokenStream> {
+        let Some(forward) = &self.0.layer.forward else { return Vec::new() };
+        self.formulas(forward).into_iter().chain(self.check_backward(forward)).collect()
     }
 
     fn check_backward(&self, forward: &Forward) -> Option<TokenStream> {

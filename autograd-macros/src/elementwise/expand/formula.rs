@@ -26,22 +26,19 @@ fn given_name(name: &str) -> Ident {
 
 impl Elementwise<'_> {
     /// The op's constants, and its formulas: a struct of the plain parameters with a number for each formula.
-    pub(super) fn formulas(&self, forward: &Forward) -> TokenStream {
-        let (info, pair, name) =
-            (self.info(forward), self.pair(forward), self.struct_name("Formula"));
-        let fields = self.plain(forward, None);
+    pub(super) fn formulas(&self, forward: &Forward) -> Vec<TokenStream> {
+        let (name, fields) = (self.struct_name("Formula"), self.plain(forward, None));
+        let structure = quote! {
+            #[derive(Clone)]
+            struct #name<const WHICH: ::core::primitive::usize> { #(#fields),* }
+        };
         let backward = self.0.layer.backward.as_ref().map(|of| self.call_backward(forward, of));
         let bodies = [self.call_forward(forward, None), self.derived(forward)];
         let formulas = self.given(forward).into_iter().zip(bodies.into_iter().chain(backward));
         let formulas =
             formulas.enumerate().map(|(which, (given, body))| self.formula(which, &given, &body));
-        quote! {
-            #info
-            #[derive(Clone)]
-            struct #name<const WHICH: ::core::primitive::usize> { #(#fields),* }
-            #(#formulas)*
-            #pair
-        }
+        let own = [self.info(forward), structure, self.pair(forward)];
+        own.into_iter().chain(formulas).collect()
     }
 
     /// The arguments of each formula: forward, the derived gradients, and a backward written by hand.

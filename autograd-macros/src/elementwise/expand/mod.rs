@@ -8,6 +8,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::GenericParam;
 
 use crate::attributes::is;
+use crate::elementwise::model::Kind;
 use crate::expand::with_arguments;
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
@@ -97,7 +98,8 @@ impl Elementwise<'_> {
     }
 
     fn lane(&self) -> Ident {
-        self.0.layer.parameter("L")
+        let plain = self.0.layer.forward.iter().flat_map(|forward| forward.of(Kind::Plain));
+        self.0.layer.parameter("L", plain.map(|param| &param.ty))
     }
 
     fn struct_name(&self, which: &str) -> Ident {
