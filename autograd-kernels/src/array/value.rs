@@ -7,7 +7,7 @@ use triomphe::Arc;
 
 use super::Storable;
 use super::buffer::Buffer;
-use super::deferred::{Deferred, Source, Step, pays};
+use super::deferred::{Defer, Deferred, Step, pays};
 use super::math::Math;
 use super::pool::with_capacity;
 use super::rows::{for_each_row, merged};
@@ -27,7 +27,7 @@ enum Storage<T: Storable> {
         offset: usize,
     },
     /// Row-major, like a buffer: computed when the elements are requested.
-    Deferred(Arc<Deferred<T>>),
+    Deferred(Arc<T::Deferred>),
 }
 
 impl<T: Storable> Clone for Storage<T> {
@@ -316,7 +316,7 @@ impl<T: Storable> Value<T> {
     }
 
     /// The source from which deferred elements are computed; `None` if they are in memory.
-    pub fn source(&self) -> Option<Source<T>> {
+    pub fn source(&self) -> Option<<T::Deferred as Defer<T>>::Source> {
         match &self.storage {
             Storage::Deferred(deferred) => deferred.source(),
             _ => None,
@@ -465,7 +465,7 @@ impl<T: Storable> Value<T> {
 }
 
 #[cfg(feature = "testing")]
-impl<T: Storable> Value<T> {
+impl<T: Math> Value<T> {
     /// Creates a value whose elements cannot be computed.
     pub fn out_of_memory(shape: &[usize]) -> Self {
         let deferred = Deferred::failing(count(shape));
@@ -474,7 +474,7 @@ impl<T: Storable> Value<T> {
     }
 }
 
-impl<T: Storable + Math> Value<T> {
+impl<T: Math> Value<T> {
     /// Applies a cheap function to each element when the result is read. Requires
     /// [`can_defer`](Self::can_defer).
     pub fn deferred(mut self, step: Step<T>) -> Self {
