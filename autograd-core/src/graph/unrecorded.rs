@@ -22,7 +22,6 @@ impl Lost {
     }
 
     /// As [`of`](Self::of), for several inputs.
-    #[inline]
     pub(crate) fn of_all<T: Element>(op: &'static str, at: Place, inputs: &[&Tensor<T>]) -> Self {
         let (mut lost, mut wants) = (Self::NONE, false);
         for input in inputs {
@@ -52,7 +51,6 @@ impl Lost {
 }
 
 /// The result of an op that is not recorded.
-#[inline]
 pub(crate) fn unrecorded<T: Element, U: Element>(
     name: &'static str,
     caller: Place,

@@ -52,7 +52,6 @@ pub struct Value<T: Storable> {
 }
 
 impl<T: Storable> Clone for Value<T> {
-    #[inline]
     fn clone(&self) -> Self {
         Self {
             shape: copied(&self.shape),
@@ -211,7 +210,6 @@ impl<T: Storable> Value<T> {
     }
 
     /// The elements in row-major order; `None` if the data is strided.
-    #[inline]
     pub fn as_slice(&self) -> Option<&[T]> {
         match (&self.storage, &self.strides) {
             (Storage::Inline(data), _) => Some(&data.as_ref()[..self.len()]),
@@ -222,7 +220,6 @@ impl<T: Storable> Value<T> {
     }
 
     /// The elements for writing in place; `None` if they are strided or the buffer is shared.
-    #[inline]
     pub fn as_mut_slice(&mut self) -> Option<&mut [T]> {
         let len = self.len();
         if let Storage::Deferred(deferred) = &self.storage {
@@ -298,7 +295,6 @@ impl<T: Storable> Value<T> {
 
     /// Whether cheap functions of the elements are to be [`deferred`](Self::deferred): there are many
     /// elements, and they fill a whole buffer.
-    #[inline]
     pub fn can_defer(&self) -> bool {
         match &self.storage {
             Storage::Inline(_) => false,
