@@ -14,7 +14,7 @@ use super::table::forms::{
     arithmetic, broadcast as broadcast_forms, exactly, number as number_of, same_dtype,
 };
 use super::table::values::number;
-use super::table::{OpDef, family};
+use super::table::{OpDef, family, for_programs};
 use super::{Binary, Caller, Float, Input, Numeric, Unary, add_parts, expect, pairs};
 use super::{small, trace};
 use crate::array::elementwise::{convert, convert_zip};
@@ -53,12 +53,12 @@ family! {
     /// Functions of pairs of elements, with broadcasting.
     BINARY of Binary::ALL => OpDef {
         family: "binary",
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             let [a, b] = exactly(inputs)?;
             same_dtype(a, b)?;
             arithmetic(Binary::ALL[op.def.index], a)?;
             Ok(vec![Form::new(a.dtype, broadcast_forms(&a.dims, &b.dims)?)])
-        },
+        }),
         run: |op, values, at| {
             let function = Binary::ALL[op.def.index];
             number!(values, (a, b) => Numeric::binary(function, Input::Own(a), Input::Own(b), at))
@@ -72,16 +72,16 @@ family! {
     SCALAR of Binary::ALL => OpDef {
         family: "scalar",
         attrs: &[("scalar", Type::Number), ("swapped", Type::Flag)],
-        show: |op| {
+        show: for_programs(|op| {
             let side = if op.flag(1) { "left" } else { "right" };
             format!("{side}={:?}", op.number(0))
-        },
-        infer: |op, inputs| {
+        }),
+        infer: for_programs(|op, inputs| {
             let [x] = exactly(inputs)?;
             let x = arithmetic(Binary::ALL[op.def.index], x)?;
             number_of(x.dtype, op.number(0))?;
             Ok(vec![x.clone()])
-        },
+        }),
         run: |op, x, at| {
             let function = Binary::ALL[op.def.index];
             number!(x, x => scalar_of(function, x, (op.number(0), op.flag(1)), at))

@@ -6,7 +6,7 @@ use smallvec::smallvec;
 use super::call::call;
 use super::table::{
     Attr, Computed, Form, Inferred, OpDef, Operator, Type, arithmetic, computed, entries, exactly,
-    number, position, same_dtype, several,
+    for_programs, number, position, same_dtype, several,
 };
 use super::{Binary, Caller, Numeric, pairs};
 use crate::array::integer::Additions;
@@ -76,7 +76,7 @@ entries! {
     PICKS:
 
     INDEX_SELECT = OpDef {
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             let [x, index] = exactly(inputs)?;
             let [count] = indices(index)?.dims[..] else {
                 return Err(format!("its index must be a vector, found {index}"));
@@ -84,19 +84,19 @@ entries! {
             let mut out = x.clone();
             out.dims[position(op.int(0), x.dims.len())?] = count;
             Ok(vec![out])
-        },
+        }),
         ..picking_op("index_select")
     };
 
     GATHER = OpDef {
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             let [x, index] = exactly(inputs)?;
             position(op.int(0), x.dims.len())?;
             if indices(index)?.dims.len() != x.dims.len() {
                 return Err(format!("its index must have {} axes, found {index}", x.dims.len()));
             }
             Ok(vec![Form::new(arithmetic(Binary::Add, x)?.dtype, index.dims.clone())])
-        },
+        }),
         ..picking_op("gather")
     };
 
@@ -126,10 +126,10 @@ const fn picking_op(name: &'static str) -> OpDef {
 const fn adding_op(name: &'static str) -> OpDef {
     OpDef {
         attrs: &[("axis", Type::Int)],
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             position(op.int(0), changed(op, inputs)?[0].dims.len())?;
             changed(op, inputs)
-        },
+        }),
         run: |op, values, at| {
             let [x, index, source] = several(values)?;
             let index = index_of(index)?;

@@ -13,7 +13,7 @@ use super::ir::{Effect, Gradient, Inferred, OpDef, Operator};
 use super::values::{Computed, Ran, all, computed, number, one};
 use crate::graph::{AnyTensor, no_grad};
 pub(super) use crate::ops::entries::*;
-use crate::ops::table::entries;
+use crate::ops::table::{entries, for_programs};
 use crate::ops::{Float, batch_norm};
 
 fn all_entries() -> impl Iterator<Item = &'static OpDef> {
@@ -54,7 +54,7 @@ entries! {
 
     /// The sum of one or more variables of one shape, as for contributions to a gradient.
     ADD_N = OpDef {
-        infer: |_, inputs| {
+        infer: for_programs(|_, inputs| {
             let Some(first) = inputs.first() else {
                 return Err("takes one input or more, found none".to_owned());
             };
@@ -62,7 +62,7 @@ entries! {
                 Some(other) => Err(format!("its inputs differ: {first} and {other}")),
                 None => Ok(vec![(*first).clone()]),
             }
-        },
+        }),
         run: |_, values, _| {
             let mut values = values.into_iter();
             let first = values.next().ok_or("an input is missing")?;
@@ -78,10 +78,10 @@ entries! {
     /// A tensor that is the same in every run.
     CONSTANT = OpDef {
         attrs: &[("value", Type::Tensor)],
-        infer: |op, _| {
+        infer: for_programs(|op, _| {
             let dims = op.tensor(0).shape().iter().map(|&n| Some(n)).collect();
             Ok(vec![Form::new(op.tensor(0).dtype(), dims)])
-        },
+        }),
         run: |op, _, _| Ok(smallvec![op.tensor(0).alias()]),
         gradient: Gradient::None,
         ..OpDef::new("constant")
@@ -99,7 +99,7 @@ entries! {
     /// also computes new running statistics.
     BATCH_NORM = OpDef {
         attrs: &[("momentum", Type::Plain), ("eps", Type::Number), ("training", Type::Training)],
-        infer: batch_norm_forms,
+        infer: for_programs(batch_norm_forms),
         run: |op, values, _| match values.first() {
             Some(AnyTensor::Float32(_)) => normalized::<f32>(op, &values),
             Some(AnyTensor::Float64(_)) => normalized::<f64>(op, &values),
@@ -113,7 +113,7 @@ entries! {
 /// Returns its input; a gradient through it is an error.
 const fn same_op(name: &'static str, why: &'static str) -> OpDef {
     OpDef {
-        infer: |_, inputs| Ok(vec![exactly::<1>(inputs)?[0].clone()]),
+        infer: for_programs(|_, inputs| Ok(vec![exactly::<1>(inputs)?[0].clone()])),
         run: |_, values, _| Ok(smallvec![one(values)?.alias()]),
         gradient: Gradient::Refused(why),
         ..OpDef::new(name)
@@ -211,7 +211,7 @@ mod tests {
 
     /// The entry in CONTRIBUTING.md.
     static LOGIT: OpDef = OpDef {
-        infer: same_float,
+        infer: for_programs(same_float),
         run: |_, x, _| float!(x, x => Ok((&x / (1.0 - &x)).ln())),
         ..OpDef::new("logit")
     };

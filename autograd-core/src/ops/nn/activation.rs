@@ -7,7 +7,7 @@ use super::super::elementwise::{Handle, only};
 use super::super::table::attr::{Attr, Type};
 use super::super::table::forms::same_float;
 use super::super::table::values::{Values, float, not_numbers, one};
-use super::super::table::{Effect, OpDef, entries};
+use super::super::table::{Effect, OpDef, entries, for_programs};
 use super::super::{Caller, Float, Input, Scalar, Unary, derived, expect, pairs};
 use crate::array::Shape;
 use crate::array::threads::each_grain;
@@ -67,7 +67,7 @@ entries! {
 }
 
 const fn elementwise(name: &'static str) -> OpDef {
-    OpDef { infer: same_float, ..OpDef::new(name) }
+    OpDef { infer: for_programs(same_float), ..OpDef::new(name) }
 }
 
 fn dropout<T: Float>(x: &Tensor<T>, p: f64, at: Caller) -> Values {

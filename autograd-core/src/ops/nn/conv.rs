@@ -6,7 +6,7 @@ use super::super::call::call;
 use super::super::table::attr::{Attr, Type};
 use super::super::table::form::Form;
 use super::super::table::values::message;
-use super::super::table::{Inferred, OpDef, entries};
+use super::super::table::{Inferred, OpDef, entries, for_programs};
 use super::super::{Caller, Float, pairs};
 use super::convolve::{convolve, convolve_back, convolve_weights};
 use super::floats;
@@ -68,12 +68,12 @@ entries! {
 
     CONV2D = OpDef {
         attrs: &[("stride padding dilation groups", Type::Pairs)],
-        show: |op| {
+        show: for_programs(|op| {
             let Conv2dOptions { stride, padding, dilation, groups } =
                 Conv2dOptions::of(op).unwrap_or_default();
             format!("stride={stride:?}, padding={padding:?}, dilation={dilation:?}, groups={groups}")
-        },
-        infer: |op, inputs| convolved(inputs, Conv2dOptions::of(op)?),
+        }),
+        infer: for_programs(|op, inputs| convolved(inputs, Conv2dOptions::of(op)?)),
         run: |op, values, at| {
             let options = Conv2dOptions::of(op)?;
             floats!(values, |x| conv2d(x[0], x[1], x.get(2).copied(), options, at))

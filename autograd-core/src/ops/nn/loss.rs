@@ -6,7 +6,7 @@ use super::super::index::check_indices;
 use super::super::table::form::{Dims, Form};
 use super::super::table::forms::{exactly, float as float_form};
 use super::super::table::values::{float, several};
-use super::super::table::{Inferred, OpDef, entries};
+use super::super::table::{Inferred, OpDef, entries, for_programs};
 use super::super::{Caller, Float};
 use super::kernels;
 use crate::array::{DType, Shape, Value};
@@ -40,7 +40,7 @@ entries! {
     LOSSES:
 
     CROSS_ENTROPY = OpDef {
-        infer: |_, inputs| of_logits(inputs),
+        infer: for_programs(|_, inputs| of_logits(inputs)),
         run: |_, values, at| match several(values)? {
             [logits, AnyTensor::Int64(classes)] => {
                 float!(smallvec![logits], x => cross_entropy(&x, &classes, at))

@@ -8,7 +8,7 @@ use super::super::table::attr::{Attr, Type};
 use super::super::table::form::{Dims, Form};
 use super::super::table::forms::{exactly, float as float_form, reduced};
 use super::super::table::values::float;
-use super::super::table::{OpDef, entries};
+use super::super::table::{OpDef, entries, for_programs};
 use super::super::{Caller, Float, HasMean, expect, pairs};
 use super::normalize::layer_norm;
 use super::{are_in_range, scale_of};
@@ -21,10 +21,10 @@ entries! {
     NORMS:
 
     NORM = OpDef {
-        infer: |_, inputs| {
+        infer: for_programs(|_, inputs| {
             let [x] = exactly(inputs)?;
             Ok(vec![Form::new(float_form(x)?.dtype, Dims::new())])
-        },
+        }),
         run: |_, x, at| float!(x, x => Ok(norm(&x, at))),
         ..OpDef::new("norm")
     };
@@ -43,10 +43,10 @@ entries! {
 const fn variance_op(name: &'static str) -> OpDef {
     OpDef {
         attrs: &[("axes", Type::Ints), ("correction", Type::Int)],
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             let [x] = exactly(inputs)?;
             Ok(vec![Form::new(float_form(x)?.dtype, reduced(&x.dims, op.ints(0), false)?)])
-        },
+        }),
         ..OpDef::new(name)
     }
 }

@@ -6,7 +6,7 @@ use super::super::elementwise::{Handle, Info, Pair, Reduction, formulas, only};
 use super::super::table::form::{Dims, Form};
 use super::super::table::forms::{exactly, float as float_form};
 use super::super::table::values::float;
-use super::super::table::{Inferred, OpDef, entries};
+use super::super::table::{Inferred, OpDef, entries, for_programs};
 use super::super::{Caller, Float};
 use super::check_same_shape;
 use crate::error::Result;
@@ -27,12 +27,12 @@ macro_rules! losses {
             POINTWISE:
             $(
                 $mean = OpDef {
-                    infer: |_, inputs| of_pair(inputs, true),
+                    infer: for_programs(|_, inputs| of_pair(inputs, true)),
                     run: |_, values, at| float!(values, (x, t) => $name::<_, 0>(&x, &t, at)),
                     ..OpDef::new(stringify!($name))
                 };
                 $each = OpDef {
-                    infer: |_, inputs| of_pair(inputs, false),
+                    infer: for_programs(|_, inputs| of_pair(inputs, false)),
                     run: |_, values, at| float!(values, (x, t) => $name::<_, 1>(&x, &t, at)),
                     ..OpDef::new($each_name)
                 };

@@ -7,7 +7,7 @@ use super::super::call::call;
 use super::super::table::attr::{Attr, Type};
 use super::super::table::forms::{exactly, float as float_form};
 use super::super::table::values::{float, message};
-use super::super::table::{OpDef, entries};
+use super::super::table::{OpDef, entries, for_programs};
 use super::super::{Caller, Float, HasMean, pairs};
 use super::conv::{ConvPart, compute_part};
 use super::maxima::{gather_maxima, maxima, scatter_maxima};
@@ -39,13 +39,13 @@ entries! {
 const fn pool(name: &'static str) -> OpDef {
     OpDef {
         attrs: &[("kernel stride padding", Type::Pairs)],
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             let [x] = exactly(inputs)?;
             let options = PoolOptions::of(op)?;
             let input = images(float_form(x)?)?;
             let [height, width] = options.plan(op.def.name, &input).map_err(message)?.output;
             Ok(vec![open_batch(x, [input[0], input[1], height, width])])
-        },
+        }),
         ..OpDef::new(name)
     }
 }

@@ -8,7 +8,7 @@ use super::super::table::attr::{Attr, Type};
 use super::super::table::form::Form;
 use super::super::table::forms::{exactly, float as float_form, position, reduced};
 use super::super::table::values::float;
-use super::super::table::{OpDef, entries};
+use super::super::table::{OpDef, entries, for_programs};
 use super::super::{Caller, Float, pairs};
 use super::kernels;
 use crate::array::shape::{axes as check_axes, axis as check_axis};
@@ -41,10 +41,10 @@ entries! {
 
     LOGSUMEXP = OpDef {
         attrs: &[("axes", Type::Ints)],
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             let [x] = exactly(inputs)?;
             Ok(vec![Form::new(float_form(x)?.dtype, reduced(&x.dims, op.ints(0), false)?)])
-        },
+        }),
         run: |op, x, at| float!(x, x => logsumexp(&x, op.ints(0), at)),
         ..OpDef::new("logsumexp")
     };
@@ -54,11 +54,11 @@ entries! {
 const fn along_axis(name: &'static str) -> OpDef {
     OpDef {
         attrs: &[("axis", Type::Int)],
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             let [x] = exactly(inputs)?;
             position(op.int(0), x.dims.len())?;
             Ok(vec![float_form(x)?.clone()])
-        },
+        }),
         ..OpDef::new(name)
     }
 }
