@@ -172,6 +172,7 @@ struct Row<'a, T, F>(&'a [T], F);
 
 impl<T: Integer, F: IntegerFold> Kernel for Row<'_, T, F> {
     type Output = T::Wide;
+    const WIDE: bool = false;
 
     #[inline(always)]
     fn run<const FMA: bool>(self) -> T::Wide {
@@ -192,6 +193,7 @@ struct Columns<'a, T: Integer, F>(&'a mut [T::Wide], &'a [T], usize, F);
 
 impl<T: Integer, F: IntegerFold> Kernel for Columns<'_, T, F> {
     type Output = ();
+    const WIDE: bool = false;
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {

@@ -72,6 +72,7 @@ struct FoldKernel<'a, T, F: ?Sized>(&'a mut [T; LANES], &'a [T], &'a F);
 
 impl<T: Copy, F: Fold<T> + ?Sized> Kernel for FoldKernel<'_, T, F> {
     type Output = ();
+    const WIDE: bool = false;
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
@@ -113,6 +114,7 @@ struct FoldRowsKernel<'a, T, F: ?Sized>(&'a mut [T], &'a [T], &'a F);
 
 impl<T: Copy, F: Fold<T> + ?Sized> Kernel for FoldRowsKernel<'_, T, F> {
     type Output = ();
+    const WIDE: bool = false;
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
