@@ -87,7 +87,7 @@ fn positions<T: Numeric>(
     let lost = Lost::without_derivative(op, caller, x);
     let x = x.read();
     let x = x.contiguous();
-    let value = Value::written(shape, |out| find(x.as_slice().unwrap_or(&[]), out));
+    let value = Value::written(shape, &mut |out| find(x.as_slice().unwrap_or(&[]), out));
     Tensor::new(value).with_lost(lost)
 }
 

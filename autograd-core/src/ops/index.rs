@@ -296,12 +296,12 @@ fn taken<T: Numeric>(
         let (around, index) = (AxisShape::new(x.shape(), axis), index.to_vec());
         let x = x.contiguous();
         let data = x.as_slice().unwrap_or(&[]);
-        return Value::written(shape, |out| pick::select(data, around, &index, out));
+        return Value::written(shape, &mut |out| pick::select(data, around, &index, out));
     }
     match (alike(x.shape(), axis, &shape), x.as_slice(), index.as_slice()) {
         (Some(around), Some(x), Some(index)) => {
             let n = shape[axis];
-            Value::written(shape, |out| pick::gather(x, around, index, n, out))
+            Value::written(shape, &mut |out| pick::gather(x, around, index, n, out))
         }
         _ => Value::build(shape, |out| {
             let raw = x.raw();

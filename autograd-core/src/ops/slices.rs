@@ -245,7 +245,7 @@ fn flip<T: Element>(x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor
         let row_major = read.contiguous();
         let data = row_major.as_slice().unwrap_or(&[]);
         let around = AxisShape::new(x.shape(), position);
-        Value::written(x.shape_owned(), |out| pick::reverse(data, around, out))
+        Value::written(x.shape_owned(), &mut |out| pick::reverse(data, around, out))
     };
     let along = |axis, dx: &Tensor<T>, _: &[usize]| flipped(dx, axis);
     Ok(linear("flip", caller, x, value, axis, |axis, dy| flipped(&dy, axis), along))

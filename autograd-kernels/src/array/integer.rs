@@ -136,7 +136,7 @@ pub fn total_axes<T: Integer, F: IntegerFold>(
     } else {
         let (x, around) = grouped(x, axes);
         let data = x.as_slice().unwrap_or(&[]);
-        Value::written(shape, |out| match around.inner {
+        Value::written(shape, &mut |out| match around.inner {
             1 => each_row(data, out, &|row| narrow(of_row(row, total))),
             _ => along_columns(data, around, out, total, &narrow),
         })

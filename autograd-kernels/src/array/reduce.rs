@@ -253,7 +253,7 @@ fn fold_group<T: Storable>(x: &Value<T>, axes: Range<usize>, fold: &dyn Fold<T>)
     shape[axes].fill(1);
     let data = x.as_slice().unwrap_or(&[]);
     if inner == 1 {
-        return Value::written(shape, |out| {
+        return Value::written(shape, &mut |out| {
             each_row(data, out, &|row| fold_long_slice(row, fold));
         });
     }

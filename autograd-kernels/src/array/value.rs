@@ -125,7 +125,7 @@ impl<T: Storable> Value<T> {
     }
 
     /// Creates a value whose row-major data is written by `fill`, over a slice with unspecified content.
-    pub fn written(shape: Shape, fill: impl FnOnce(&mut [T])) -> Self {
+    pub fn written(shape: Shape, fill: &mut dyn FnMut(&mut [T])) -> Self {
         let mut value = Self::any(shape);
         fill(value.make_mut());
         value
@@ -141,7 +141,7 @@ impl<T: Storable> Value<T> {
     }
 
     /// As [`Self::written`], but reuses this value's buffer if it is large enough and not shared.
-    pub fn rewritten(mut self, shape: Shape, fill: impl FnOnce(&mut [T])) -> Self {
+    pub fn rewritten(mut self, shape: Shape, fill: &mut dyn FnMut(&mut [T])) -> Self {
         let len = count(&shape);
         if !fits_inline::<T>(len)
             && let Storage::Heap { buffer, offset: 0 } = &mut self.storage
@@ -382,8 +382,8 @@ impl<T: Storable> Value<T> {
         if self.len() >= MIN_TILED
             && let Some(along) = contiguous_axis::<T>(&axes)
         {
-            let copy = |out: &mut [T]| copy_tiles(self.raw(), &axes, along, out);
-            return Self::written(self.shape.clone(), copy);
+            let mut copy = |out: &mut [T]| copy_tiles(self.raw(), &axes, along, out);
+            return Self::written(self.shape.clone(), &mut copy);
         }
         Self::build(self.shape.clone(), |out| {
             let strides = self.strides();

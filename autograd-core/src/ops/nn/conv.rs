@@ -161,7 +161,7 @@ pub(super) fn compute_part<T: Float>(
         let (x, y) = (a.read(), b.read());
         let (x, y) = (x.contiguous(), y.contiguous());
         let (x, y) = (x.as_slice().unwrap_or(&[]), y.as_slice().unwrap_or(&[]));
-        Value::written(Shape::from_slice(&shape), |out| kernel(&of, x, y, out))
+        Value::written(Shape::from_slice(&shape), &mut |out| kernel(&of, x, y, out))
     };
     finish(name, caller, &[a, b], value, || {
         // The gradient of an operand is that part, from the other operand and the result's gradient.

@@ -98,7 +98,7 @@ fn mean_cross_entropy<T: Float>(
     let rows = logits.as_slice().unwrap_or(&[]);
     let targets = targets.as_slice().unwrap_or(&[]);
     let shape = Shape::from_slice(&[targets.len()]);
-    let sums = Value::written(shape, |sums| kernels::log_sum_exp(rows, classes, sums));
+    let sums = Value::written(shape, &mut |sums| kernels::log_sum_exp(rows, classes, sums));
     let at = |(row, &target): (usize, &i64)| rows[row * classes + target as usize];
     let losses = targets.iter().enumerate().map(at).zip(sums.as_slice().unwrap_or(&[]));
     let total: f64 = losses.map(|(x, &sum)| (sum - x).into_f64()).sum();
@@ -115,7 +115,7 @@ fn cross_entropy_gradient<T: Float>(
     let (logits, targets) = (logits.contiguous(), targets.contiguous());
     let scale = T::from_f64(dy.into_f64() / sums.len() as f64);
     let classes = logits.shape()[1];
-    Value::written(Shape::from_slice(logits.shape()), |rows| {
+    Value::written(Shape::from_slice(logits.shape()), &mut |rows| {
         rows.copy_from_slice(logits.as_slice().unwrap_or(&[]));
         kernels::softmax_scaled(rows, sums.as_slice().unwrap_or(&[]), classes, scale);
         for (row, &target) in targets.as_slice().unwrap_or(&[]).iter().enumerate() {

@@ -82,7 +82,7 @@ fn move_maxima<T: Float>(
         let x = x.read();
         let x = x.contiguous();
         let x = x.as_slice().unwrap_or(&[]);
-        Value::written(shape, |out| match back {
+        Value::written(shape, &mut |out| match back {
             true => scatter_maxima(&at.plan, &at.positions, x, out),
             false => gather_maxima(&at.plan, &at.positions, x, out),
         })

@@ -81,7 +81,7 @@ fn last<T: Float>(op: Softmax, x: &Tensor<T>, caller: Caller) -> Tensor<T> {
         let x = x.read();
         let x = x.contiguous();
         let from = x.as_slice().unwrap_or(&[]);
-        Value::written(Shape::from_slice(x.shape()), |rows| match op {
+        Value::written(Shape::from_slice(x.shape()), &mut |rows| match op {
             Softmax::Plain => kernels::softmax::<T, false>(rows, from, n),
             Softmax::Log => kernels::softmax::<T, true>(rows, from, n),
         })
