@@ -1,9 +1,10 @@
 //! Drawings of the recorded graph: as text, as DOT, as SVG.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
 use std::fmt::Write;
 
 use super::reach::{AddressMap, edges_of, target_address, topological};
+use crate::array::shape::sorted;
 use crate::error::Plural;
 use crate::graph::{AnyTensor, Destination, Edge, Element, Tensor};
 
@@ -168,13 +169,16 @@ impl Graph {
             Plural(self.edges.len() - ops, "leaf", "leaves"),
             Plural(depth, "op", "ops"),
         );
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut counts: Vec<(&str, usize)> = Vec::new();
         for node in self.edges.iter().filter_map(Edge::node) {
-            *counts.entry(node.name()).or_default() += 1;
+            match counts.iter_mut().find(|(name, _)| *name == node.name()) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((node.name(), 1)),
+            }
         }
-        let mut counts: Vec<_> = counts.into_iter().collect();
-        counts.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
-        for (name, count) in counts {
+        let key = |at: usize| (Reverse(counts[at].1), counts[at].0);
+        for at in sorted(counts.len(), &|a, b| key(a).cmp(&key(b))) {
+            let (name, count) = counts[at];
             let _ = writeln!(text, "{count:>8}  {name}");
         }
         let mut uses = vec![0; self.shapes.len()];

@@ -1,6 +1,5 @@
 //! Backwards on many threads whose gradients are summed in the order of numbers, not of completion.
 
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -52,14 +51,16 @@ pub struct OrderedBackward {
 struct InOrder {
     sums: Gradients,
     next: usize,
-    early: BTreeMap<usize, Gradients>,
+    /// Later numbers, from the greatest to the least.
+    early: Vec<(usize, Gradients)>,
 }
 
 impl InOrder {
     fn add(&mut self, item: usize, grads: Gradients) -> Result<()> {
         let _mode = GradMode::set(false);
-        self.early.insert(item, grads);
-        while let Some(grads) = self.early.remove(&self.next) {
+        let place = self.early.partition_point(|&(early, _)| early > item);
+        self.early.insert(place, (item, grads));
+        while let Some((_, grads)) = self.early.pop_if(|(item, _)| *item == self.next) {
             self.next += 1;
             self.sums.append(grads)?;
         }
@@ -68,7 +69,7 @@ impl InOrder {
 
     fn finish(mut self) -> Result<()> {
         let _mode = GradMode::set(false);
-        for grads in self.early.into_values() {
+        for (_, grads) in self.early.into_iter().rev() {
             self.sums.append(grads)?;
         }
         self.sums.commit(HookId::next_id())
@@ -98,7 +99,7 @@ impl OrderedBackward {
         anomaly::check()?;
         let grads = differentiate(OP, loss)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if item < state.next || state.early.contains_key(&item) {
+        if item < state.next || state.early.iter().any(|&(early, _)| early == item) {
             return Err(Error::Duplicate { op: OP, parameter: format!("item {item}") });
         }
         state.add(item, grads)
@@ -175,7 +176,7 @@ pub fn backward_parallel<T: Float>(
         begun: 0,
         sums: InOrder::default(),
         losses: vec![None; count],
-        failed: BTreeMap::new(),
+        failed: Vec::new(),
     });
     let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
     // Takes the next item once the sums are close enough to it: gradients that wait to be added take memory.
@@ -204,15 +205,15 @@ pub fn backward_parallel<T: Float>(
                     if let Some(failed) =
                         done.map_or_else(|e| Some(Err(e)), |done| done.err().map(Ok))
                     {
-                        lock().failed.insert(item, failed);
+                        lock().failed.push((item, failed));
                     }
                     moved.notify_all();
                 }
             });
         }
     });
-    let mut state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match state.failed.pop_first() {
+    let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match state.failed.into_iter().min_by_key(|&(item, _)| item) {
         None => {}
         Some((_, Ok(error))) => return Err(error),
         Some((_, Err(panic))) => resume_unwind(panic),
@@ -227,5 +228,6 @@ struct State<T: Float> {
     begun: usize,
     sums: InOrder,
     losses: Vec<Option<Tensor<T>>>,
-    failed: BTreeMap<usize, std::thread::Result<Error>>,
+    /// Errors and panics, by the items.
+    failed: Vec<(usize, std::thread::Result<Error>)>,
 }

@@ -1,6 +1,7 @@
 //! The check of one function at one point, along directions.
 
 use crate::array::DType;
+use crate::array::shape::sorted;
 use crate::engine::{BackwardOptions, for_float, grad_any};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Tensor, indices};
@@ -308,8 +309,8 @@ pub(super) fn tensor_like(like: &AnyTensor, data: &[f64]) -> AnyTensor {
 
 /// The axes from the greatest stride to the least, and the inverse of that order.
 fn order_in_memory(strides: &[usize]) -> (Vec<isize>, Vec<isize>) {
-    let mut order: Vec<isize> = (0..strides.len() as isize).collect();
-    order.sort_by_key(|&axis| std::cmp::Reverse(strides[axis as usize]));
+    let order = sorted(strides.len(), &|a, b| strides[b].cmp(&strides[a]));
+    let order: Vec<isize> = order.into_iter().map(|axis| axis as isize).collect();
     let mut back = vec![0; order.len()];
     (0..).zip(&order).for_each(|(at, &axis)| back[axis as usize] = at);
     (order, back)

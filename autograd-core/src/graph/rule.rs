@@ -142,21 +142,26 @@ pub(crate) fn finish<T: Element, U: Element>(
     rule: impl FnOnce() -> Rule,
 ) -> Tensor<U> {
     // Rules for element types without gradients are not even instantiated.
-    if const { T::DTYPE.is_float() } && is_recorded(inputs) {
-        return recorded_output(name, caller, inputs, value, rule());
-    }
-    unrecorded(name, caller, inputs, value)
+    let rule =
+        if const { T::DTYPE.is_float() } && is_recorded(inputs) { Some(rule()) } else { None };
+    finished(name, caller, inputs, value, rule)
 }
 
-fn recorded_output<T: Element, U: Element>(
+// Instantiated once for each pair of element types.
+fn finished<T: Element, U: Element>(
     name: &'static str,
     caller: &'static Location<'static>,
     inputs: &[&Tensor<T>],
     value: Value<U>,
-    rule: Rule,
+    rule: Option<Rule>,
 ) -> Tensor<U> {
-    let node = rule.record(name, caller, Edges::of(inputs));
-    Tensor::output(value, Some(node))
+    match rule {
+        Some(rule) => {
+            let node = rule.record(name, caller, Edges::of(inputs));
+            Tensor::output(value, Some(node))
+        }
+        None => unrecorded(name, caller, inputs, value),
+    }
 }
 
 fn is_recorded<T: Element>(inputs: &[&Tensor<T>]) -> bool {

@@ -125,7 +125,6 @@ impl<T: Element> Clone for Tensor<T> {
 }
 
 impl<T: Element> Drop for Tensor<T> {
-    #[inline]
     fn drop(&mut self) {
         match self.0.take() {
             Some(inner) if inner.is_unique() => T::release(inner),
@@ -150,7 +149,6 @@ impl<T: Element> Tensor<T> {
         Self::with_producer(value, node.map(|node| (node, 0)))
     }
 
-    #[inline]
     fn with_producer(value: Value<T>, producer: Option<(NodeRef, u32)>) -> Self {
         if let Some((node, _)) = &producer {
             node.add_consumer();
@@ -221,7 +219,6 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Makes this handle output `slot` of a node; other handles do not change.
-    #[inline]
     pub(crate) fn attach(&mut self, node: NodeRef, slot: u32) {
         if has_observers() {
             output_attached(&node, slot, &self.read());
@@ -238,12 +235,10 @@ impl<T: Element> Tensor<T> {
     }
 
     /// A separate tensor with the same value, outside the graph; later changes in place do not affect it.
-    #[inline]
     pub(crate) fn alias(&self) -> Self {
         T::alias(self)
     }
 
-    #[inline]
     pub(super) fn alias_here(&self) -> Self {
         let value = || Self::new(self.read().into_owned());
         self.small_copy().unwrap_or_else(value).with_lost(self.lost())
@@ -305,7 +300,6 @@ impl<T: Element> Tensor<T> {
     }
 
     /// The form in which a node may hold its output: a separate tensor with the same value.
-    #[inline]
     pub(crate) fn saved_value(&self) -> Self {
         self.small_copy().unwrap_or_else(|| Self::new(self.read().into_owned()))
     }
@@ -364,7 +358,6 @@ impl<T: Element> Tensor<T> {
     }
 
     /// The value for reading. Takes no lock unless the tensor was changed in place before.
-    #[inline]
     pub(crate) fn read(&self) -> Cow<'_, Value<T>> {
         match self.inner().shared.get() {
             None => Cow::Borrowed(&self.inner().value),

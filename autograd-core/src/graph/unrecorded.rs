@@ -21,7 +21,6 @@ impl Lost {
         Self::of_all(op, at, &[input])
     }
 
-    #[inline]
     pub(crate) fn of_all<T: Element>(op: &'static str, at: Place, inputs: &[&Tensor<T>]) -> Self {
         let (mut lost, mut wants) = (Self::NONE, false);
         for input in inputs {
@@ -49,7 +48,6 @@ impl Lost {
     }
 }
 
-#[inline]
 pub(crate) fn unrecorded<T: Element, U: Element>(
     name: &'static str,
     caller: Place,

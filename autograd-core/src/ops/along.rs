@@ -4,8 +4,8 @@
 use super::call::{call, linear};
 use super::reduce::{Max, Min, grouped};
 use super::table::{
-    Attr, Form, Gradient, OpDef, Type, arithmetic, entries, exactly, number, position, reduced,
-    same_along,
+    Attr, Form, Gradient, OpDef, Type, arithmetic, entries, exactly, for_programs, number,
+    position, reduced, same_along,
 };
 use super::{Binary, Caller, Numeric, expect, pairs};
 use crate::array::pick::{self, AxisShape};
@@ -30,21 +30,21 @@ entries! {
 
     CUMSUM = OpDef {
         attrs: &[("axis", Type::Int), ("from_end", Type::Flag)],
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             arithmetic(Binary::Add, exactly::<1>(inputs)?[0])?;
             same_along(op, inputs)
-        },
+        }),
         run: |op, x, at| number!(x, x => cumsum(&x, op.int(0), op.flag(1), at)),
         ..OpDef::new("cumsum")
     };
 
     ARGSORT = OpDef {
         attrs: &[("axis", Type::Int), ("descending", Type::Flag)],
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             let [x] = exactly(inputs)?;
             position(op.int(0), arithmetic(Binary::Add, x)?.dims.len())?;
             Ok(vec![Form::new(DType::Int64, x.dims.clone())])
-        },
+        }),
         run: |op, x, at| number!(x, x => argsort(&x, op.int(0), op.flag(1), at)),
         gradient: Gradient::None,
         ..OpDef::new("argsort")
@@ -89,11 +89,11 @@ fn positions<T: Numeric>(
 const fn best_op(name: &'static str) -> OpDef {
     OpDef {
         attrs: &[("axis", Type::Int)],
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             let [x] = exactly(inputs)?;
             let x = arithmetic(Binary::Add, x)?;
             Ok(vec![Form::new(DType::Int64, reduced(&x.dims, &[op.int(0)], false)?)])
-        },
+        }),
         gradient: Gradient::None,
         ..OpDef::new(name)
     }

@@ -8,6 +8,7 @@ use super::derived;
 use super::elementwise::{Handle, gradient, gradients_of, run_formula, run_pass};
 use super::kernels::{of_integers, of_two};
 use super::shape::signed;
+use super::table::for_programs;
 use super::table::{
     Form, OpDef, Type, arithmetic, broadcast as broadcast_forms, exactly, family, number,
     same_dtype,
@@ -49,12 +50,12 @@ impl Binary {
 family! {
     BINARY of Binary::ALL => OpDef {
         family: "binary",
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             let [a, b] = exactly(inputs)?;
             same_dtype(a, b)?;
             arithmetic(Binary::ALL[op.def.index], a)?;
             Ok(vec![Form::new(a.dtype, broadcast_forms(&a.dims, &b.dims)?)])
-        },
+        }),
         run: |op, values, at| {
             let function = Binary::ALL[op.def.index];
             number!(values, (a, b) => Numeric::binary(function, Input::Own(a), Input::Own(b), at))
@@ -68,16 +69,16 @@ family! {
     SCALAR of Binary::ALL => OpDef {
         family: "scalar",
         attrs: &[("scalar", Type::Number), ("swapped", Type::Flag)],
-        show: |op| {
+        show: for_programs(|op| {
             let side = if op.flag(1) { "left" } else { "right" };
             format!("{side}={:?}", op.number(0))
-        },
-        infer: |op, inputs| {
+        }),
+        infer: for_programs(|op, inputs| {
             let [x] = exactly(inputs)?;
             let x = arithmetic(Binary::ALL[op.def.index], x)?;
             number(x.dtype, op.number(0))?;
             Ok(vec![x.clone()])
-        },
+        }),
         run: |op, x, at| {
             let function = Binary::ALL[op.def.index];
             number!(x, x => scalar_of(function, x, (op.number(0), op.flag(1)), at))

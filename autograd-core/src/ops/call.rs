@@ -27,8 +27,11 @@ pub(crate) fn call_at<T: Element, const N: usize>(
     inputs: impl IntoIterator<Item = AnyTensor>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    let result = call_any(def, attrs.into(), inputs.into_iter().collect(), caller)?;
-    Ok(T::unwrap(result).unwrap_or_else(|| unreachable!("{} has results of this type", def.name)))
+    typed(def, call_any(def, attrs.into(), inputs.into_iter().collect(), caller))
+}
+
+fn typed<T: Element>(def: &OpDef, result: Result<AnyTensor>) -> Result<Tensor<T>> {
+    Ok(T::unwrap(result?).unwrap_or_else(|| unreachable!("{} has results of this type", def.name)))
 }
 
 /// As [`call_at`], for a result of any element type.

@@ -7,8 +7,8 @@ use smallvec::smallvec;
 use super::call::{call, call_at};
 use super::table::{
     Attr, Computed, Form, Gradient, OpDef, Ran, Type, Values, arithmetic,
-    broadcast as broadcast_forms, computed, entries, exactly, family, number, one, same_dtype,
-    several, typed,
+    broadcast as broadcast_forms, computed, entries, exactly, family, for_programs, number, one,
+    same_dtype, several, typed,
 };
 use super::{Binary, Caller, Numeric, Operand, Scalar, expect, pairs};
 use crate::array::elementwise::{chosen_of, convert, convert_zip};
@@ -81,11 +81,11 @@ comparisons! {
 family! {
     COMPARISONS of Comparison::ALL => OpDef {
         family: "compare",
-        infer: |_, inputs| {
+        infer: for_programs(|_, inputs| {
             let [a, b] = exactly(inputs)?;
             same_dtype(a, b)?;
             Ok(vec![Form::new(DType::Bool, broadcast_forms(&a.dims, &b.dims)?)])
-        },
+        }),
         run: |op, values, at| {
             let test = Comparison::ALL[op.def.index];
             let [a, b] = several(values)?;
@@ -100,13 +100,13 @@ entries! {
     CHOICES:
 
     WHERE = OpDef {
-        infer: |_, inputs| {
+        infer: for_programs(|_, inputs| {
             let [chosen, a, b] = exactly(inputs)?;
             same_dtype(arithmetic(Binary::Add, a)?, b)?;
             let dims = broadcast_forms(&a.dims, &b.dims)?;
             let dims = broadcast_forms(&mask(chosen)?.dims, &dims)?;
             Ok(vec![Form::new(a.dtype, dims)])
-        },
+        }),
         run: |_, values, at| match several(values)? {
             [AnyTensor::Bool(mask), a, b] => {
                 number!(smallvec![a, b], (a, b) => choose("where_else", &mask, &a, &b, at))
@@ -132,10 +132,10 @@ entries! {
     };
 
     NOT = OpDef {
-        infer: |_, inputs| {
+        infer: for_programs(|_, inputs| {
             let [x] = exactly(inputs)?;
             Ok(vec![mask(x)?.clone()])
-        },
+        }),
         run: |_, x, _| match one(x)? {
             AnyTensor::Bool(x) => computed(Ok(Tensor::new(convert(&x.read(), |a| !a)).and_lost(&x))),
             _ => Err("its mask must be bool".into()),
@@ -146,10 +146,10 @@ entries! {
 
     CAST = OpDef {
         attrs: &[("to", Type::Elements)],
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             let [x] = exactly(inputs)?;
             Ok(vec![Form::new(op.dtype(0), x.dims.clone())])
-        },
+        }),
         run: |op, x, at| {
             Ok(smallvec![for_any!(one(x)?, x => Cast::cast(&x, op.dtype(0), at))])
         },
@@ -166,10 +166,10 @@ fn mask(x: &Form) -> Computed<&Form> {
 
 const fn logical_op(name: &'static str) -> OpDef {
     OpDef {
-        infer: |_, inputs| {
+        infer: for_programs(|_, inputs| {
             let [a, b] = exactly(inputs)?;
             Ok(vec![Form::new(DType::Bool, broadcast_forms(&mask(a)?.dims, &mask(b)?.dims)?)])
-        },
+        }),
         gradient: Gradient::None,
         ..OpDef::new(name)
     }

@@ -7,7 +7,7 @@ use ndarray::{Array, ArrayD, CowArray, Dimension, IxDyn};
 
 use super::call::call;
 use super::index::check_indices;
-use super::table::{Attr, Gradient, OpDef, Type, any, entries, exactly};
+use super::table::{Attr, Gradient, OpDef, Type, any, entries, exactly, for_programs};
 use super::{Float, Numeric, Scalar, expect, pairs, trace};
 use crate::array::shape::element_count;
 use crate::array::{IntoShape, Shape, Value};
@@ -20,10 +20,10 @@ entries! {
 
     FILL_LIKE = OpDef {
         attrs: &[("value", Type::Number)],
-        infer: |_, inputs| {
+        infer: for_programs(|_, inputs| {
             let [x] = exactly(inputs)?;
             Ok(vec![x.clone()])
-        },
+        }),
         run: |op, x, _| any!(x, x => Ok(Tensor::full(x.shape(), one_or_zero(&x, op.number(0))))),
         gradient: Gradient::None,
         ..OpDef::new("fill_like")

@@ -183,10 +183,7 @@ fn einsum(equation: &str, operands: &[AnyTensor], at: Caller) -> Result<AnyTenso
         None => {
             let all: Labels = terms.iter().flat_map(|term| &term.labels).copied().collect();
             let once = |label: &char| all.iter().filter(|other| *other == label).count() == 1;
-            let mut once: Labels =
-                all.iter().copied().filter(once).filter(char::is_ascii).collect();
-            once.sort_unstable();
-            (0..unnamed_axes).rev().map(unnamed).chain(once).collect()
+            (0..unnamed_axes).rev().map(unnamed).chain(('A'..='z').filter(once)).collect()
         }
     };
     for (place, &label) in output.iter().enumerate() {

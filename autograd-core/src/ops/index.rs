@@ -6,7 +6,7 @@ use smallvec::smallvec;
 use super::call::call;
 use super::table::{
     Attr, Computed, Form, Inferred, OpDef, Operator, Type, arithmetic, computed, entries, exactly,
-    number, position, same_dtype, several,
+    for_programs, number, position, same_dtype, several,
 };
 use super::{Binary, Caller, Numeric, pairs};
 use crate::array::integer::Additions;
@@ -75,7 +75,7 @@ entries! {
     PICKS:
 
     INDEX_SELECT = OpDef {
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             let [x, index] = exactly(inputs)?;
             let [count] = indices(index)?.dims[..] else {
                 return Err(format!("its index must be a vector, found {index}"));
@@ -83,19 +83,19 @@ entries! {
             let mut out = x.clone();
             out.dims[position(op.int(0), x.dims.len())?] = count;
             Ok(vec![out])
-        },
+        }),
         ..picking_op("index_select")
     };
 
     GATHER = OpDef {
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             let [x, index] = exactly(inputs)?;
             position(op.int(0), x.dims.len())?;
             if indices(index)?.dims.len() != x.dims.len() {
                 return Err(format!("its index must have {} axes, found {index}", x.dims.len()));
             }
             Ok(vec![Form::new(arithmetic(Binary::Add, x)?.dtype, index.dims.clone())])
-        },
+        }),
         ..picking_op("gather")
     };
 
@@ -125,10 +125,10 @@ const fn picking_op(name: &'static str) -> OpDef {
 const fn adding_op(name: &'static str) -> OpDef {
     OpDef {
         attrs: &[("axis", Type::Int)],
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             position(op.int(0), changed(op, inputs)?[0].dims.len())?;
             changed(op, inputs)
-        },
+        }),
         run: |op, values, at| {
             let [x, index, source] = several(values)?;
             let index = index_of(index)?;
@@ -294,12 +294,12 @@ fn taken<T: Numeric>(
         let (around, index) = (AxisShape::new(x.shape(), axis), index.to_vec());
         let x = x.contiguous();
         let data = x.as_slice().unwrap_or(&[]);
-        return Value::written(shape, |out| pick::select(data, around, &index, out));
+        return Value::written(shape, &mut |out| pick::select(data, around, &index, out));
     }
     match (alike(x.shape(), axis, &shape), x.as_slice(), index.as_slice()) {
         (Some(around), Some(x), Some(index)) => {
             let n = shape[axis];
-            Value::written(shape, |out| pick::gather(x, around, index, n, out))
+            Value::written(shape, &mut |out| pick::gather(x, around, index, n, out))
         }
         _ => Value::build(shape, |out| {
             let raw = x.raw();

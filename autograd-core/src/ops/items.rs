@@ -10,7 +10,7 @@ use super::call::call;
 use super::choose::places;
 use super::compare::choose;
 use super::index::{Picks, changed, check_indices, index_of, select};
-use super::table::{OpDef, entries, number, several};
+use super::table::{OpDef, entries, for_programs, number, several};
 use super::{Caller, Numeric, Operand, expect, pairs, trace};
 use crate::array::Shape;
 use crate::array::shape::{broadcast, row_major};
@@ -440,7 +440,7 @@ entries! {
     ITEMS:
 
     PUT = OpDef {
-        infer: changed,
+        infer: for_programs(changed),
         run: |_, values, at| {
             let [x, index, source] = several(values)?;
             let index = index_of(index)?;

@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use super::table::{
-    Dims, Form, OpDef, arithmetic, broadcast, entries, exactly, number, same_dtype,
+    Dims, Form, OpDef, arithmetic, broadcast, entries, exactly, for_programs, number, same_dtype,
 };
 use super::{Binary, Caller, Float, Numeric, add_parts, pairs, trace};
 use crate::array::shape::copied;
@@ -15,12 +15,12 @@ entries! {
     PRODUCTS:
 
     MATMUL = OpDef {
-        infer: |_, inputs| {
+        infer: for_programs(|_, inputs| {
             let [a, b] = exactly(inputs)?;
             same_dtype(a, b)?;
             arithmetic(Binary::Mul, a)?;
             Ok(vec![Form::new(a.dtype, product_dims(&a.dims, &b.dims)?)])
-        },
+        }),
         run: |_, values, at| number!(values, (a, b) => Numeric::matmul(&a, &b, at)),
         ..OpDef::new("matmul")
     };

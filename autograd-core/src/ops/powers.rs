@@ -3,7 +3,9 @@
 use super::call::call;
 use super::nn::scale_of;
 use super::shape::signed;
-use super::table::{Attr, Form, OpDef, Type, entries, exactly, float, float_along, reduced};
+use super::table::{
+    Attr, Form, OpDef, Type, entries, exactly, float, float_along, for_programs, reduced,
+};
 use super::{Caller, Float, expect, pairs};
 use crate::array::pick::{self, AxisShape};
 use crate::array::shape::{axes as check_axes, axis as check_axis};
@@ -16,18 +18,18 @@ entries! {
 
     NORM_AXES = OpDef {
         attrs: &[("axes", Type::Ints), ("p", Type::Plain), ("keep", Type::Flag)],
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             let [x] = exactly(inputs)?;
             let dims = reduced(&x.dims, op.ints(0), op.flag(2))?;
             Ok(vec![Form::new(float(x)?.dtype, dims)])
-        },
+        }),
         run: |op, x, _| float!(x, x => norm(&x, op.ints(0), op.number(1), op.flag(2))),
         ..OpDef::new("norm_axes")
     };
 
     CUMPROD = OpDef {
         attrs: &[("axis", Type::Int)],
-        infer: float_along,
+        infer: for_programs(float_along),
         run: |op, x, at| float!(x, x => cumprod(&x, op.int(0), at)),
         ..OpDef::new("cumprod")
     };
@@ -35,13 +37,13 @@ entries! {
     /// `y[k] = b[k] + a[k] y[k - 1]` along an axis.
     RECURRENCE = OpDef {
         attrs: &[("axis", Type::Int)],
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             let [a, b] = exactly(inputs)?;
             if !a.agrees(b) {
                 return Err(format!("its inputs differ: {a} and {b}"));
             }
             float_along(op, &inputs[..1])
-        },
+        }),
         run: |op, x, at| float!(x, (a, b) => recurrence(&a, &b, op.int(0), at)),
         ..OpDef::new("recurrence")
     };

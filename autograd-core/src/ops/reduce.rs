@@ -7,7 +7,7 @@ use super::kernels::of_two;
 use super::shape::{inverse, signed};
 use super::table::forms::float as float_form;
 use super::table::values::float;
-use super::table::{Form, OpDef, Type, arithmetic, exactly, family, number, reduced};
+use super::table::{Form, OpDef, Type, arithmetic, exactly, family, for_programs, number, reduced};
 use super::{Arithmetic, Binary, Caller, Float, HasMean, Numeric, Reduce, expect};
 use crate::array::elementwise::convert_zip;
 use crate::array::reduce::{Fold, fold_axes};
@@ -21,19 +21,19 @@ family! {
     REDUCTIONS of Reduce::ALL => OpDef {
         family: "reduce",
         attrs: &[("axes", Type::Ints), ("keep", Type::Flag)],
-        show: |op| match (op.ints(0), op.flag(1)) {
+        show: for_programs(|op| match (op.ints(0), op.flag(1)) {
             ([], false) => String::new(),
             (axes, false) => format!("axes={axes:?}"),
             (axes, true) => format!("axes={axes:?}, keep"),
-        },
-        infer: |op, inputs| {
+        }),
+        infer: for_programs(|op, inputs| {
             let [x] = exactly(inputs)?;
             let x = match Reduce::ALL[op.def.index] {
                 Reduce::Mean => float_form(x)?,
                 _ => arithmetic(Binary::Add, x)?,
             };
             Ok(vec![Form::new(x.dtype, reduced(&x.dims, op.ints(0), op.flag(1))?)])
-        },
+        }),
         run: |op, x, at| match Reduce::ALL[op.def.index] {
             Reduce::Mean => float!(x, x => {
                 Numeric::reduce(Reduce::Mean, &x, op.ints(0), op.flag(1), at)
@@ -378,11 +378,11 @@ impl<T: Element> Tensor<T> {
     pub(super) fn row_major<U: Element>(
         &self,
         shape: Shape,
-        write: impl FnOnce(&[T], &mut [U]),
+        mut write: impl FnMut(&[T], &mut [U]),
     ) -> Value<U> {
         let x = self.read();
         let x = x.contiguous();
-        Value::written(shape, |out| write(x.as_slice().unwrap_or(&[]), out))
+        Value::written(shape, &mut |out| write(x.as_slice().unwrap_or(&[]), out))
     }
 }
 

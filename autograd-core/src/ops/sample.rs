@@ -1,7 +1,7 @@
 //! Samples from distributions that tensors describe.
 
 use super::{Float, expect, pairs};
-use crate::array::shape::element_count;
+use crate::array::shape::{element_count, sorted};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::Tensor;
 
@@ -103,9 +103,7 @@ fn independent(weights: &[f64], draws: &[f64], drawn: &mut Vec<i64>) {
 /// Returns the positions of weights above 0 in the order of draws without replacement, which is that of
 /// exponential arrival times with the weights as rates (Efraimidis and Spirakis 2006).
 fn arrivals(weights: &[f64], draws: &[f64]) -> Vec<i64> {
-    let time = |&at: &i64| -(-draws[at as usize]).ln_1p() / weights[at as usize];
-    let possible = (0..weights.len() as i64).filter(|&at| weights[at as usize] > 0.0);
-    let mut order: Vec<i64> = possible.collect();
-    order.sort_by(|a, b| time(a).total_cmp(&time(b)));
-    order
+    let time = |at: usize| -(-draws[at]).ln_1p() / weights[at];
+    let order = sorted(weights.len(), &|a, b| time(a).total_cmp(&time(b)));
+    order.into_iter().filter(|&at| weights[at] > 0.0).map(|at| at as i64).collect()
 }

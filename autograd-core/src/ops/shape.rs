@@ -9,7 +9,7 @@ use super::call::{call, linear};
 use super::compare::choose;
 use super::table::{
     Attr, Dims, Form, Lengths, OpDef, Operator, ShapeOf, Type, any, computed, entries, exactly,
-    message, number, one,
+    for_programs, message, number, one,
 };
 use super::trace;
 use super::{Caller, Numeric, expect, pairs};
@@ -24,7 +24,7 @@ entries! {
     /// The lengths of the axes, of which one may be free.
     RESHAPE = OpDef {
         attrs: &[("shape", Type::Dims)],
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             let ([x], to) = (exactly(inputs)?, op.dims(0));
             let known = |dims: &Dims| dims.iter().flatten().copied().collect::<Shape>();
             if x.dims.contains(&None) {
@@ -34,7 +34,7 @@ entries! {
             }
             let shape = lengths(to, &known(&x.dims)).map_err(message)?;
             Ok(vec![Form::new(x.dtype, shape.into_iter().map(Some).collect())])
-        },
+        }),
         run: |op, x, at| any!(x, x => Ok(reshape(&x, lengths(op.dims(0), x.shape())?, at))),
         lengths: Lengths::OneOpen,
         ..OpDef::new("reshape")
@@ -42,11 +42,11 @@ entries! {
 
     PERMUTE = OpDef {
         attrs: &[("order", Type::Ints)],
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             let [x] = exactly(inputs)?;
             let positions = order(op.ints(0), x.dims.len()).map_err(message)?;
             Ok(vec![Form::new(x.dtype, positions.iter().map(|&at| x.dims[at]).collect())])
-        },
+        }),
         run: |op, x, at| any!(x, x => Ok(permute(&x, order(op.ints(0), x.ndim())?, at))),
         ..OpDef::new("permute")
     };
@@ -54,7 +54,7 @@ entries! {
     /// A free axis of the shape takes the input's length.
     BROADCAST_TO = OpDef {
         attrs: &[("shape", Type::Dims)],
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             let ([x], to) = (exactly(inputs)?, op.dims(0));
             // A free axis may be broadcast to any length, like an axis of length 1.
             let from: Shape = x.dims.iter().map(|dim| dim.unwrap_or(1)).collect();
@@ -62,7 +62,7 @@ entries! {
             let lead = to.len() - from.len();
             let length = |(at, dim): (usize, &Option<usize>)| dim.or_else(|| x.dims[at - lead]);
             Ok(vec![Form::new(x.dtype, to.iter().enumerate().map(length).collect())])
-        },
+        }),
         run: |op, x, at| number!(x, x => Ok(broadcast_to(&x, wide(op.dims(0), x.shape())?, at))),
         lengths: Lengths::OfInput,
         ..OpDef::new("broadcast_to")
@@ -76,13 +76,13 @@ entries! {
 const fn triangle_op(name: &'static str) -> OpDef {
     OpDef {
         attrs: &[("diagonal", Type::Int)],
-        infer: |_, inputs| {
+        infer: for_programs(|_, inputs| {
             let [x] = exactly(inputs)?;
             match x.dims.len() {
                 0 | 1 => Err(format!("takes two axes or more, found {x}")),
                 _ => Ok(vec![x.clone()]),
             }
-        },
+        }),
         // Elements outside the triangle become 0, whatever their value.
         run: |op, x, at| {
             let x = one(x)?;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::call::{call, linear};
 use super::table::{
     Attr, Form, Inferred, Lengths, OpDef, Ran, ShapeOf, Type, Values, all, any, computed, entries,
-    exactly, message, position, same_along, same_dtype,
+    exactly, for_programs, message, position, same_along, same_dtype,
 };
 use super::trace;
 use super::{Caller, expect, pairs};
@@ -27,7 +27,7 @@ entries! {
 
     CONCAT = OpDef {
         attrs: &[("axis", Type::Int)],
-        infer: |op, inputs| concatenated(inputs, op.int(0)),
+        infer: for_programs(|op, inputs| concatenated(inputs, op.int(0))),
         run: |op, values, at| {
             fn typed<T: Element>(_: &Tensor<T>, of: (&Values, isize), at: Caller) -> Ran {
                 computed(concat(&all::<T>(of.0)?, of.1, at))
@@ -41,11 +41,11 @@ entries! {
     /// A free `end` is the end of the axis.
     SLICE = OpDef {
         attrs: &[("axis", Type::Int), ("start", Type::Int), ("end", Type::Dims), ("step", Type::Int)],
-        show: |op| {
+        show: for_programs(|op| {
             let end = op.dims(2)[0].map_or(String::new(), |end| end.to_string());
             format!("axis={}, {}..{end}, step={}", op.int(0), op.int(1), op.int(3))
-        },
-        infer: |op, inputs| {
+        }),
+        infer: for_programs(|op, inputs| {
             let [x] = exactly(inputs)?;
             let (axis, [start, step], end) =
                 (op.int(0), [1, 3].map(|at| op.int(at) as usize), op.dims(2)[0]);
@@ -57,7 +57,7 @@ entries! {
                 *dim = Some((end - start).div_ceil(step));
             }
             Ok(vec![out])
-        },
+        }),
         run: |op, x, at| {
             let [start, step] = [1, 3].map(|at| op.int(at) as usize);
             any!(x, x => slice(&x, op.int(0), (start, op.dims(2)[0], step), at))
@@ -68,7 +68,7 @@ entries! {
 
     FLIP = OpDef {
         attrs: &[("axis", Type::Int)],
-        infer: same_along,
+        infer: for_programs(same_along),
         run: |op, x, at| any!(x, x => flip(&x, op.int(0), at)),
         ..OpDef::new("flip")
     };

@@ -2,7 +2,7 @@
 
 use super::elementwise::{Handle, Info, Op, Pair, Reduction, formulas};
 use super::names::{all_functions, joined_functions};
-use super::table::{OpDef, family, float, same_float};
+use super::table::{OpDef, family, float, for_programs, same_float};
 use super::{Float, Input, Unary};
 use crate::array::Cheap;
 use crate::formula::{Compiled, Lane, Program, Real, named};
@@ -91,7 +91,7 @@ impl<T: Float> Tensor<T> {
 family! {
     FUNCTIONS of Unary::ALL => OpDef {
         family: "unary",
-        infer: same_float,
+        infer: for_programs(same_float),
         run: |op, x, at| float!(x, x => Ok(Float::unary(Unary::ALL[op.def.index], Input::Own(x), at))),
         ..OpDef::new("")
     }

@@ -10,8 +10,8 @@ use super::ir::{Effect, Gradient, Inferred, OpDef, Operator};
 use crate::graph::{AnyTensor, no_grad};
 pub(super) use crate::ops::entries::*;
 use crate::ops::table::{
-    Computed, Form, Ran, ShapeOf, Type, all, computed, entries, exactly, float, number, one,
-    same_dtype,
+    Computed, Form, Ran, ShapeOf, Type, all, computed, entries, exactly, float, for_programs,
+    number, one, same_dtype,
 };
 use crate::ops::{Float, batch_norm};
 
@@ -53,7 +53,7 @@ entries! {
 
     /// The sum of one or more variables of one shape, as for contributions to a gradient.
     ADD_N = OpDef {
-        infer: |_, inputs| {
+        infer: for_programs(|_, inputs| {
             let Some(first) = inputs.first() else {
                 return Err("takes one input or more, found none".to_owned());
             };
@@ -61,7 +61,7 @@ entries! {
                 Some(other) => Err(format!("its inputs differ: {first} and {other}")),
                 None => Ok(vec![(*first).clone()]),
             }
-        },
+        }),
         run: |_, values, _| {
             let mut values = values.into_iter();
             let first = values.next().ok_or("an input is missing")?;
@@ -77,10 +77,10 @@ entries! {
     /// A tensor that is the same in every run.
     CONSTANT = OpDef {
         attrs: &[("value", Type::Tensor)],
-        infer: |op, _| {
+        infer: for_programs(|op, _| {
             let dims = op.tensor(0).shape().iter().map(|&n| Some(n)).collect();
             Ok(vec![Form::new(op.tensor(0).dtype(), dims)])
-        },
+        }),
         run: |op, _, _| Ok(smallvec![op.tensor(0).alias()]),
         gradient: Gradient::None,
         ..OpDef::new("constant")
@@ -97,7 +97,7 @@ entries! {
     /// Inputs: `x`, weight, bias and the running statistics, of which it computes new ones in training.
     BATCH_NORM = OpDef {
         attrs: &[("momentum", Type::Plain), ("eps", Type::Number), ("training", Type::Training)],
-        infer: batch_norm_forms,
+        infer: for_programs(batch_norm_forms),
         run: |op, values, _| match values.first() {
             Some(AnyTensor::Float32(_)) => normalized::<f32>(op, &values),
             Some(AnyTensor::Float64(_)) => normalized::<f64>(op, &values),
@@ -111,7 +111,7 @@ entries! {
 /// Returns its input; a gradient through it is an error.
 const fn same_op(name: &'static str, why: &'static str) -> OpDef {
     OpDef {
-        infer: |_, inputs| Ok(vec![exactly::<1>(inputs)?[0].clone()]),
+        infer: for_programs(|_, inputs| Ok(vec![exactly::<1>(inputs)?[0].clone()])),
         run: |_, values, _| Ok(smallvec![one(values)?.alias()]),
         gradient: Gradient::Refused(why),
         ..OpDef::new(name)
@@ -208,7 +208,7 @@ mod tests {
 
     /// The entry in CONTRIBUTING.md.
     static LOGIT: OpDef = OpDef {
-        infer: same_float,
+        infer: for_programs(same_float),
         run: |_, x, _| float!(x, x => Ok((&x / (1.0 - &x)).ln())),
         ..OpDef::new("logit")
     };

@@ -2,6 +2,7 @@
 //! computes several, block by block in the op that reads the result, or when it is requested as a
 //! slice.
 
+use std::convert::Infallible;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use smallvec::SmallVec;
@@ -38,7 +39,7 @@ pub struct Source<T: Storable> {
     run: Run<T>,
 }
 
-/// Applies steps to the block `x`, or in place. A pointer: some element types lack the functions.
+/// Applies steps to the block `x`, or in place if `x` is `None`.
 type Run<T> = fn(&[Step<T>], Option<&[T]>, &mut [T]);
 
 impl<T: Storable> Source<T> {
@@ -119,14 +120,29 @@ impl<T: Storable + Math> Kernel for Tiles<'_, T> {
     }
 }
 
+/// Elements that are computed when they are read. `Infallible` stands for those of a type that has no cheap
+/// functions: its values need no code for them.
+pub trait Defer<T: Storable>: Send + Sync {
+    /// What elements are computed from.
+    type Source;
+
+    /// The source for computing block by block; `None` if the elements are in memory.
+    fn source(&self) -> Option<Self::Source>;
+    /// Computes the elements from `start` on.
+    fn write(source: &Self::Source, start: usize, out: &mut [T]);
+    fn is_made(&self) -> bool;
+    /// The elements in memory; the first caller computes them. If that panics, the source is kept.
+    fn made(&self) -> &Arc<Buffer<T>>;
+}
+
 /// Elements that are computed as a whole, at most once.
-pub(super) struct Deferred<T: Storable> {
+pub struct Deferred<T: Storable> {
     /// `None` once the elements are computed.
     source: Mutex<Option<Source<T>>>,
     made: OnceLock<Arc<Buffer<T>>>,
 }
 
-impl<T: Storable + Math> Deferred<T> {
+impl<T: Math> Deferred<T> {
     pub(super) fn new(buffer: Arc<Buffer<T>>, step: Step<T>) -> Self {
         Self::of(Source { buffer, steps: SmallVec::from_iter([step]), run })
     }
@@ -154,24 +170,50 @@ impl<T: Storable> Deferred<T> {
         let run: Run<T> = |_, _, _| panic!("out of memory");
         Self::of(Source { buffer: Arc::new(Buffer::any(len)), steps: SmallVec::new(), run })
     }
+}
 
-    /// The source for computing block by block; `None` if the elements are in memory.
-    pub(super) fn source(&self) -> Option<Source<T>> {
+impl<T: Storable> Defer<T> for Deferred<T> {
+    type Source = Source<T>;
+
+    fn source(&self) -> Option<Source<T>> {
         self.source.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn is_made(&self) -> bool {
+    fn write(source: &Source<T>, start: usize, out: &mut [T]) {
+        source.write(start, out);
+    }
+
+    fn is_made(&self) -> bool {
         self.made.get().is_some()
     }
 
-    /// The elements in memory; the first caller computes them. If that panics, the source is kept.
-    pub(super) fn made(&self) -> &Arc<Buffer<T>> {
+    fn made(&self) -> &Arc<Buffer<T>> {
         self.made.get_or_init(|| {
             let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
             let made = source.as_mut().map(Source::computed);
             *source = None;
             made.unwrap_or_else(|| unreachable!("they are computed once"))
         })
+    }
+}
+
+impl<T: Storable> Defer<T> for Infallible {
+    type Source = Self;
+
+    fn source(&self) -> Option<Self> {
+        match *self {}
+    }
+
+    fn write(source: &Self, _: usize, _: &mut [T]) {
+        match *source {}
+    }
+
+    fn is_made(&self) -> bool {
+        match *self {}
+    }
+
+    fn made(&self) -> &Arc<Buffer<T>> {
+        match *self {}
     }
 }
 

@@ -16,7 +16,7 @@ pub fn chosen_of<T: Storable>(
 ) -> Value<T> {
     let mut mask = BlockReader::new(mask, shape, 0);
     let (mut on, mut off) = (BlockReader::new(on, shape, 0), BlockReader::new(off, shape, 0));
-    Value::written(copied(shape), |out| {
+    Value::written(copied(shape), &mut |out| {
         for (at, out) in out.chunks_mut(BLOCK).enumerate() {
             let (start, n) = (at * BLOCK, out.len());
             let pairs = on.next(start, n).iter().zip(off.next(start, n));
@@ -30,7 +30,7 @@ pub fn chosen_of<T: Storable>(
 pub fn convert<T: Storable, U: Storable>(x: &Value<T>, f: impl Fn(T) -> U) -> Value<U> {
     let x = x.contiguous();
     let data = x.as_slice().unwrap_or(&[]);
-    Value::written(copied(x.shape()), |out| {
+    Value::written(copied(x.shape()), &mut |out| {
         for (to, &v) in out.iter_mut().zip(data) {
             *to = f(v);
         }
@@ -45,7 +45,7 @@ pub fn convert_zip<A: Storable, B: Storable, U: Storable>(
     f: impl Fn(A, B) -> U,
 ) -> Value<U> {
     let (mut a, mut b) = (BlockReader::new(a, shape, 0), BlockReader::new(b, shape, 0));
-    Value::written(copied(shape), |out| {
+    Value::written(copied(shape), &mut |out| {
         for (at, out) in out.chunks_mut(BLOCK).enumerate() {
             let (start, n) = (at * BLOCK, out.len());
             let pairs = a.next(start, n).iter().zip(b.next(start, n));

@@ -131,7 +131,7 @@ pub fn total_axes<T: Integer, F: IntegerFold>(
     } else {
         let (x, around) = grouped(x, axes);
         let data = x.as_slice().unwrap_or(&[]);
-        Value::written(shape, |out| match around.inner {
+        Value::written(shape, &mut |out| match around.inner {
             1 => each_row(data, out, &|row| narrow(of_row(row, total))),
             _ => along_columns(data, around, out, total, &narrow),
         })
@@ -166,6 +166,7 @@ struct Row<'a, T, F>(&'a [T], F);
 
 impl<T: Integer, F: IntegerFold> Kernel for Row<'_, T, F> {
     type Output = T::Wide;
+    const WIDE: bool = false;
 
     #[inline(always)]
     fn run<const FMA: bool>(self) -> T::Wide {
@@ -185,6 +186,7 @@ struct Columns<'a, T: Integer, F>(&'a mut [T::Wide], &'a [T], usize, F);
 
 impl<T: Integer, F: IntegerFold> Kernel for Columns<'_, T, F> {
     type Output = ();
+    const WIDE: bool = false;
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {

@@ -43,7 +43,7 @@ pub fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
             T::product([m, k, n], x, y, block, &overflow);
         }
     };
-    let value = Value::written(shape, |data| {
+    let value = Value::written(shape, &mut |data| {
         let count = at_once([m, k, n], data.len() / (m * n));
         each_chunk_of(data.len() * k, data, count * m * n, &|part, data| {
             products(part * count, data);
@@ -73,7 +73,7 @@ pub fn product_into<T: FloatMultiply>(
         (matrix, false) => matrix,
         (matrix, true) => matrix.transposed(),
     });
-    Some(into.rewritten(copied(&[m, n]), |out| T::float_product([m, k, n], a, b, out)))
+    Some(into.rewritten(copied(&[m, n]), &mut |out| T::float_product([m, k, n], a, b, out)))
 }
 
 fn matrix<T: Storable>(value: &Value<T>) -> Matrix<'_, T> {

@@ -260,6 +260,7 @@ struct Find<'a, T>(&'a [T], T);
 
 impl<T: Copy + PartialEq> Kernel for Find<'_, T> {
     type Output = usize;
+    const WIDE: bool = false;
 
     #[inline(always)]
     fn run<const FMA: bool>(self) -> usize {
@@ -285,6 +286,7 @@ struct Better<'a, T, F> {
 
 impl<T: Copy + PartialEq, F: Fold<T>> Kernel for Better<'_, T, F> {
     type Output = ();
+    const WIDE: bool = false;
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {

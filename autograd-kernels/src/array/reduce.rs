@@ -68,6 +68,7 @@ struct FoldKernel<'a, T, F: ?Sized>(&'a mut [T; LANES], &'a [T], &'a F);
 
 impl<T: Copy, F: Fold<T> + ?Sized> Kernel for FoldKernel<'_, T, F> {
     type Output = ();
+    const WIDE: bool = false;
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
@@ -108,6 +109,7 @@ struct FoldRowsKernel<'a, T, F: ?Sized>(&'a mut [T], &'a [T], &'a F);
 
 impl<T: Copy, F: Fold<T> + ?Sized> Kernel for FoldRowsKernel<'_, T, F> {
     type Output = ();
+    const WIDE: bool = false;
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
@@ -243,7 +245,7 @@ fn fold_group<T: Storable>(x: &Value<T>, axes: Range<usize>, fold: &dyn Fold<T>)
     shape[axes].fill(1);
     let data = x.as_slice().unwrap_or(&[]);
     if inner == 1 {
-        return Value::written(shape, |out| {
+        return Value::written(shape, &mut |out| {
             each_row(data, out, &|row| fold_long_slice(row, fold));
         });
     }

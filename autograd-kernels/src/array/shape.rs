@@ -1,5 +1,7 @@
 //! Shapes, strides and the arithmetic of broadcasting.
 
+use std::cmp::Ordering;
+
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
@@ -170,6 +172,14 @@ pub fn axes(op: &'static str, given: &[isize], rank: usize) -> Result<Shape> {
     }
     out.sort_unstable();
     Ok(out)
+}
+
+/// The positions of `len` items in order; equal ones keep theirs. Sorts are long to compile: this is one for
+/// all that need no speed.
+pub fn sorted(len: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..len).collect();
+    order.sort_by(|&a, &b| compare(a, b));
+    order
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use triomphe::Arc;
 
 use super::Storable;
 use super::buffer::Buffer;
-use super::deferred::{Deferred, Source, Step, pays};
+use super::deferred::{Defer, Deferred, Step, pays};
 use super::math::Math;
 use super::pool::with_capacity;
 use super::rows::{for_each_row, merged};
@@ -27,7 +27,7 @@ enum Storage<T: Storable> {
         offset: usize,
     },
     /// Row-major, like a buffer: computed when the elements are requested.
-    Deferred(Arc<Deferred<T>>),
+    Deferred(Arc<T::Deferred>),
 }
 
 impl<T: Storable> Clone for Storage<T> {
@@ -52,7 +52,6 @@ pub struct Value<T: Storable> {
 }
 
 impl<T: Storable> Clone for Value<T> {
-    #[inline]
     fn clone(&self) -> Self {
         Self {
             shape: copied(&self.shape),
@@ -121,7 +120,7 @@ impl<T: Storable> Value<T> {
     }
 
     /// Creates a value whose row-major data is written by `fill`, over a slice with unspecified content.
-    pub fn written(shape: Shape, fill: impl FnOnce(&mut [T])) -> Self {
+    pub fn written(shape: Shape, fill: &mut dyn FnMut(&mut [T])) -> Self {
         let mut value = Self::any(shape);
         fill(value.make_mut());
         value
@@ -137,7 +136,7 @@ impl<T: Storable> Value<T> {
     }
 
     /// As [`Self::written`], but reuses this value's buffer if it is large enough and not shared.
-    pub fn rewritten(mut self, shape: Shape, fill: impl FnOnce(&mut [T])) -> Self {
+    pub fn rewritten(mut self, shape: Shape, fill: &mut dyn FnMut(&mut [T])) -> Self {
         let len = count(&shape);
         if !fits_inline::<T>(len)
             && let Storage::Heap { buffer, offset: 0 } = &mut self.storage
@@ -204,7 +203,6 @@ impl<T: Storable> Value<T> {
     }
 
     /// The elements in row-major order; `None` if the data is strided.
-    #[inline]
     pub fn as_slice(&self) -> Option<&[T]> {
         match (&self.storage, &self.strides) {
             (Storage::Inline(data), _) => Some(&data.as_ref()[..self.len()]),
@@ -215,7 +213,6 @@ impl<T: Storable> Value<T> {
     }
 
     /// The elements for writing in place; `None` if they are strided or the buffer is shared.
-    #[inline]
     pub fn as_mut_slice(&mut self) -> Option<&mut [T]> {
         let len = self.len();
         if let Storage::Deferred(deferred) = &self.storage {
@@ -289,7 +286,6 @@ impl<T: Storable> Value<T> {
     }
 
     /// Whether to defer cheap functions of the elements: they are many, and fill a whole buffer.
-    #[inline]
     pub fn can_defer(&self) -> bool {
         match &self.storage {
             Storage::Inline(_) => false,
@@ -305,7 +301,8 @@ impl<T: Storable> Value<T> {
         matches!(&self.storage, Storage::Deferred(deferred) if !deferred.is_made())
     }
 
-    pub fn source(&self) -> Option<Source<T>> {
+    /// The source from which deferred elements are computed; `None` if they are in memory.
+    pub fn source(&self) -> Option<<T::Deferred as Defer<T>>::Source> {
         match &self.storage {
             Storage::Deferred(deferred) => deferred.source(),
             _ => None,
@@ -373,8 +370,8 @@ impl<T: Storable> Value<T> {
         if self.len() >= MIN_TILED
             && let Some(along) = contiguous_axis::<T>(&axes)
         {
-            let copy = |out: &mut [T]| copy_tiles(self.raw(), &axes, along, out);
-            return Self::written(self.shape.clone(), copy);
+            let mut copy = |out: &mut [T]| copy_tiles(self.raw(), &axes, along, out);
+            return Self::written(self.shape.clone(), &mut copy);
         }
         Self::build(self.shape.clone(), |out| {
             let strides = self.strides();
@@ -449,7 +446,7 @@ impl<T: Storable> Value<T> {
 }
 
 #[cfg(feature = "testing")]
-impl<T: Storable> Value<T> {
+impl<T: Math> Value<T> {
     /// Creates a value whose elements cannot be computed.
     pub fn out_of_memory(shape: &[usize]) -> Self {
         let deferred = Deferred::failing(count(shape));
@@ -458,8 +455,9 @@ impl<T: Storable> Value<T> {
     }
 }
 
-impl<T: Storable + Math> Value<T> {
-    /// Applies a cheap function when the result is read. Requires [`can_defer`](Self::can_defer).
+impl<T: Math> Value<T> {
+    /// Applies a cheap function to each element when the result is read. Requires
+    /// [`can_defer`](Self::can_defer).
     pub fn deferred(mut self, step: Step<T>) -> Self {
         let deferred = match &self.storage {
             Storage::Inline(_) => unreachable!("too few elements"),

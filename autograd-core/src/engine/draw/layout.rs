@@ -1,7 +1,8 @@
 //! Positions of boxes: rows from top to bottom, with few crossings and bends.
 
-use std::collections::BTreeMap;
 use std::iter::once;
+
+use crate::array::shape::sorted;
 
 /// A box to place, or a bend of a line that passes a row.
 pub(super) struct Spot {
@@ -39,8 +40,13 @@ pub(super) fn place(widths: &[f64], inputs: &[Vec<usize>]) -> Layout {
     let mut spots: Vec<Spot> = boxes.map(|(&width, row)| spot(width, row)).collect();
     let mut lines = Vec::new();
     for (to, inputs) in inputs.iter().enumerate() {
-        let mut counts = BTreeMap::new();
-        inputs.iter().for_each(|&from| *counts.entry(from).or_insert(0) += 1);
+        let mut counts: Vec<(usize, usize)> = Vec::new();
+        for &from in inputs {
+            match counts.binary_search_by_key(&from, |&(from, _)| from) {
+                Ok(at) => counts[at].1 += 1,
+                Err(at) => counts.insert(at, (from, 1)),
+            }
+        }
         for (from, count) in counts {
             let (first, passed) = (spots.len(), spots[from].row + 1..spots[to].row);
             spots.extend(passed.map(|row| spot(BEND, row)));
@@ -61,7 +67,8 @@ pub(super) fn place(widths: &[f64], inputs: &[Vec<usize>]) -> Layout {
             let mut wanted: Vec<(f64, usize)> =
                 rows[row].iter().map(|&i| (wanted(&spots, i, down, !sorts), i)).collect();
             if sorts {
-                wanted.sort_by(|a, b| a.0.total_cmp(&b.0));
+                let order = sorted(wanted.len(), &|a, b| wanted[a].0.total_cmp(&wanted[b].0));
+                wanted = order.into_iter().map(|at| wanted[at]).collect();
                 rows[row] = wanted.iter().map(|&(_, i)| i).collect();
             }
             set_apart(&mut spots, &wanted);

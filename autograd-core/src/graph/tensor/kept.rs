@@ -66,7 +66,6 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Stores why a new tensor, which has no other handle, is outside the graph.
-    #[inline]
     pub(crate) fn with_lost(self, lost: Lost) -> Self {
         if lost != Lost::NONE {
             let gradient = &self.inner().gradient;

@@ -5,7 +5,7 @@ use smallvec::smallvec;
 use super::super::call::call;
 use super::super::elementwise::{Handle, only};
 use super::super::table::{
-    Attr, Effect, OpDef, Type, Values, entries, float, not_numbers, one, same_float,
+    Attr, Effect, OpDef, Type, Values, entries, float, for_programs, not_numbers, one, same_float,
 };
 use super::super::{Caller, Float, Input, Scalar, Unary, derived, expect, pairs};
 use crate::array::Shape;
@@ -66,7 +66,7 @@ entries! {
 }
 
 const fn elementwise(name: &'static str) -> OpDef {
-    OpDef { infer: same_float, ..OpDef::new(name) }
+    OpDef { infer: for_programs(same_float), ..OpDef::new(name) }
 }
 
 fn dropout<T: Float>(x: &Tensor<T>, p: f64, at: Caller) -> Values {

@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use super::super::call::call;
-use super::super::table::{Attr, Form, Inferred, OpDef, Type, entries, message};
+use super::super::table::{Attr, Form, Inferred, OpDef, Type, entries, for_programs, message};
 use super::super::{Caller, Float, pairs};
 use super::convolve::{convolve, convolve_back, convolve_weights};
 use super::floats;
@@ -65,12 +65,12 @@ entries! {
 
     CONV2D = OpDef {
         attrs: &[("stride padding dilation groups", Type::Pairs)],
-        show: |op| {
+        show: for_programs(|op| {
             let Conv2dOptions { stride, padding, dilation, groups } =
                 Conv2dOptions::of(op).unwrap_or_default();
             format!("stride={stride:?}, padding={padding:?}, dilation={dilation:?}, groups={groups}")
-        },
-        infer: |op, inputs| convolved(inputs, Conv2dOptions::of(op)?),
+        }),
+        infer: for_programs(|op, inputs| convolved(inputs, Conv2dOptions::of(op)?)),
         run: |op, values, at| {
             let options = Conv2dOptions::of(op)?;
             floats!(values, |x| conv2d(x[0], x[1], x.get(2).copied(), options, at))
@@ -156,7 +156,7 @@ pub(super) fn compute_part<T: Float>(
         let (x, y) = (a.read(), b.read());
         let (x, y) = (x.contiguous(), y.contiguous());
         let (x, y) = (x.as_slice().unwrap_or(&[]), y.as_slice().unwrap_or(&[]));
-        Value::written(Shape::from_slice(&shape), |out| kernel(&of, x, y, out))
+        Value::written(Shape::from_slice(&shape), &mut |out| kernel(&of, x, y, out))
     };
     finish(name, caller, &[a, b], value, || {
         // The gradient of an operand is that part, from the other operand and the result's gradient.

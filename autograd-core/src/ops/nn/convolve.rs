@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::super::Float;
 use super::window::{Convolution, Plan};
 use crate::array::buffer::Buffer;
-use crate::array::gemm::{Left, Pieces, Runs, add_dots};
+use crate::array::gemm::{Left, Runs};
 use crate::array::threads::each_chunk;
 
 /// Bytes of columns that are in use at once.
@@ -202,9 +202,7 @@ pub(super) fn convolve_weights<T: Float>(of: &Convolution, x: &[T], dy: &[T], dw
                 let data = of.as_columns(&x[unit * from..][..from], lines, &mut columns);
                 let n = lines.len() * width;
                 let runs = Runs { data, starts: &multiples(depth, n) };
-                let pieces = Pieces { count: 1, n, left: 0, right: 0 };
-                let dy = &dy[unit * to + lines.start * width..];
-                add_dots(of.outputs, dy, runs, pieces, dw, [windows, depth]);
+                T::add_dots(&dy[unit * to + lines.start * width..], windows, runs, n, dw);
             }
         }
     });

@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::super::call::call;
 use super::super::matmul::unrecorded_product;
-use super::super::table::{Dims, Form, OpDef, entries, float, same_dtype};
+use super::super::table::{Dims, Form, OpDef, entries, float, for_programs, same_dtype};
 use super::super::{Caller, Float, add_parts, pairs};
 use super::floats;
 use crate::array::Shape;
@@ -51,7 +51,7 @@ entries! {
 
     /// Inputs: `x`, weights and an optional bias.
     LINEAR = OpDef {
-        infer: |_, inputs| {
+        infer: for_programs(|_, inputs| {
             let (x, weight, bias) = with_bias(inputs, "2 or 3 inputs")?;
             let (Some((last, lead)), &[outputs, inputs]) = (x.dims.split_last(), &weight.dims[..]) else {
                 return Err(format!("takes [.., inputs] and [outputs, inputs], found {x} and {weight}"));
@@ -65,7 +65,7 @@ entries! {
                 return Err(format!("the bias is {bias}, the weights {weight}"));
             }
             Ok(vec![Form::new(x.dtype, lead.iter().copied().chain([outputs]).collect())])
-        },
+        }),
         run: |_, values, at| floats!(values, |x| linear(x[0], x[1], x.get(2).copied(), at)),
         ..OpDef::new("linear")
     };

@@ -3,7 +3,9 @@
 use smallvec::smallvec;
 
 use super::super::index::check_indices;
-use super::super::table::{Dims, Form, Inferred, OpDef, entries, exactly, float, several};
+use super::super::table::{
+    Dims, Form, Inferred, OpDef, entries, exactly, float, for_programs, several,
+};
 use super::super::{Caller, Float};
 use super::kernels;
 use crate::array::{DType, Shape, Value};
@@ -37,7 +39,7 @@ entries! {
     LOSSES:
 
     CROSS_ENTROPY = OpDef {
-        infer: |_, inputs| of_logits(inputs),
+        infer: for_programs(|_, inputs| of_logits(inputs)),
         run: |_, values, at| match several(values)? {
             [logits, AnyTensor::Int64(classes)] => {
                 float!(smallvec![logits], x => cross_entropy(&x, &classes, at))
@@ -95,7 +97,7 @@ fn mean_cross_entropy<T: Float>(
     let rows = logits.as_slice().unwrap_or(&[]);
     let targets = targets.as_slice().unwrap_or(&[]);
     let shape = Shape::from_slice(&[targets.len()]);
-    let sums = Value::written(shape, |sums| kernels::log_sum_exp(rows, classes, sums));
+    let sums = Value::written(shape, &mut |sums| kernels::log_sum_exp(rows, classes, sums));
     let at = |(row, &target): (usize, &i64)| rows[row * classes + target as usize];
     let losses = targets.iter().enumerate().map(at).zip(sums.as_slice().unwrap_or(&[]));
     let total: f64 = losses.map(|(x, &sum)| (sum - x).into_f64()).sum();
@@ -112,7 +114,7 @@ fn cross_entropy_gradient<T: Float>(
     let (logits, targets) = (logits.contiguous(), targets.contiguous());
     let scale = T::from_f64(dy.into_f64() / sums.len() as f64);
     let classes = logits.shape()[1];
-    Value::written(Shape::from_slice(logits.shape()), |rows| {
+    Value::written(Shape::from_slice(logits.shape()), &mut |rows| {
         rows.copy_from_slice(logits.as_slice().unwrap_or(&[]));
         kernels::softmax_scaled(rows, sums.as_slice().unwrap_or(&[]), classes, scale);
         for (row, &target) in targets.as_slice().unwrap_or(&[]).iter().enumerate() {

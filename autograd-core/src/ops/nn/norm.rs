@@ -4,7 +4,9 @@ use std::panic::Location;
 
 use super::super::call::call;
 use super::super::shape::signed;
-use super::super::table::{Attr, Dims, Form, OpDef, Type, entries, exactly, float, float_reduced};
+use super::super::table::{
+    Attr, Dims, Form, OpDef, Type, entries, exactly, float, float_reduced, for_programs,
+};
 use super::super::{Caller, Float, HasMean, expect, pairs};
 use super::normalize::layer_norm;
 use super::{are_in_range, scale_of};
@@ -17,10 +19,10 @@ entries! {
     NORMS:
 
     NORM = OpDef {
-        infer: |_, inputs| {
+        infer: for_programs(|_, inputs| {
             let [x] = exactly(inputs)?;
             Ok(vec![Form::new(float(x)?.dtype, Dims::new())])
-        },
+        }),
         run: |_, x, at| float!(x, x => Ok(norm(&x, at))),
         ..OpDef::new("norm")
     };
@@ -38,7 +40,7 @@ entries! {
 
 const fn variance_op(name: &'static str) -> OpDef {
     let attrs = &[("axes", Type::Ints), ("correction", Type::Int)];
-    OpDef { attrs, infer: float_reduced, ..OpDef::new(name) }
+    OpDef { attrs, infer: for_programs(float_reduced), ..OpDef::new(name) }
 }
 
 fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {

@@ -3,7 +3,9 @@
 
 use super::super::call::call_at;
 use super::super::shape::signed;
-use super::super::table::{Attr, OpDef, Type, broadcast, entries, float, reduced, same_dtype};
+use super::super::table::{
+    Attr, OpDef, Type, broadcast, entries, float, for_programs, reduced, same_dtype,
+};
 use super::super::{Binary, Caller, Float, Input};
 use super::{are_in_range, floats, scale_of};
 use crate::array::shape::axes as check_axes;
@@ -20,7 +22,7 @@ entries! {
     /// Inputs: `x`, or `x` with a weight and a bias.
     NORMALIZE = OpDef {
         attrs: &[("axes", Type::Ints), ("eps", Type::Number)],
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             let (x, weights) = match inputs {
                 [x] => (x, None),
                 [x, weight, bias] => (x, Some([weight, bias])),
@@ -33,7 +35,7 @@ entries! {
                 y.dims = broadcast(&y.dims, &part.dims)?;
             }
             Ok(vec![y])
-        },
+        }),
         run: |op, values, at| floats!(values, |x| {
             let weights = x.get(1).zip(x.get(2)).map(|(&weight, &bias)| [weight, bias]);
             normalize(x[0], weights, op.ints(0), op.number(1), at)

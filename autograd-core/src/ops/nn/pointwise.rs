@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::elementwise::{Handle, Info, Pair, Reduction, formulas, only};
-use super::super::table::{Dims, Form, Inferred, OpDef, entries, exactly, float};
+use super::super::table::{Dims, Form, Inferred, OpDef, entries, exactly, float, for_programs};
 use super::super::{Caller, Float};
 use super::check_same_shape;
 use crate::error::Result;
@@ -22,12 +22,12 @@ macro_rules! losses {
             POINTWISE:
             $(
                 $mean = OpDef {
-                    infer: |_, inputs| of_pair(inputs, true),
+                    infer: for_programs(|_, inputs| of_pair(inputs, true)),
                     run: |_, values, at| float!(values, (x, t) => $name::<_, 0>(&x, &t, at)),
                     ..OpDef::new(stringify!($name))
                 };
                 $each = OpDef {
-                    infer: |_, inputs| of_pair(inputs, false),
+                    infer: for_programs(|_, inputs| of_pair(inputs, false)),
                     run: |_, values, at| float!(values, (x, t) => $name::<_, 1>(&x, &t, at)),
                     ..OpDef::new($each_name)
                 };

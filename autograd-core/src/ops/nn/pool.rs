@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::super::call::call;
-use super::super::table::{Attr, OpDef, Type, entries, exactly, float, message};
+use super::super::table::{Attr, OpDef, Type, entries, exactly, float, for_programs, message};
 use super::super::{Caller, Float, HasMean, pairs};
 use super::conv::{ConvPart, compute_part};
 use super::maxima::{gather_maxima, maxima, scatter_maxima};
@@ -31,13 +31,13 @@ entries! {
 const fn pool(name: &'static str) -> OpDef {
     OpDef {
         attrs: &[("kernel stride padding", Type::Pairs)],
-        infer: |op, inputs| {
+        infer: for_programs(|op, inputs| {
             let [x] = exactly(inputs)?;
             let options = PoolOptions::of(op)?;
             let input = images(float(x)?)?;
             let [height, width] = options.plan(op.def.name, &input).map_err(message)?.output;
             Ok(vec![open_batch(x, [input[0], input[1], height, width])])
-        },
+        }),
         ..OpDef::new(name)
     }
 }

@@ -4,7 +4,9 @@ use super::super::call::call;
 use super::super::names::Softmax;
 use super::super::reduce::without;
 use super::super::shape::signed;
-use super::super::table::{Attr, OpDef, Type, entries, float, float_along, float_reduced};
+use super::super::table::{
+    Attr, OpDef, Type, entries, float, float_along, float_reduced, for_programs,
+};
 use super::super::{Caller, Float, pairs};
 use super::kernels;
 use crate::array::IntoAxes;
@@ -37,14 +39,14 @@ entries! {
 
     LOGSUMEXP = OpDef {
         attrs: &[("axes", Type::Ints)],
-        infer: float_reduced,
+        infer: for_programs(float_reduced),
         run: |op, x, at| float!(x, x => logsumexp(&x, op.ints(0), at)),
         ..OpDef::new("logsumexp")
     };
 }
 
 const fn along_axis(name: &'static str) -> OpDef {
-    OpDef { attrs: &[("axis", Type::Int)], infer: float_along, ..OpDef::new(name) }
+    OpDef { attrs: &[("axis", Type::Int)], infer: for_programs(float_along), ..OpDef::new(name) }
 }
 
 fn softmax<T: Float>(op: Softmax, x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor<T>> {

@@ -7,6 +7,8 @@ pub(crate) mod forms;
 pub(crate) mod values;
 
 use std::fmt;
+#[cfg(not(feature = "static-graph"))]
+use std::marker::PhantomData;
 
 use self::attr::{Param, shown};
 use super::Caller;
@@ -66,13 +68,31 @@ pub(crate) struct OpDef {
     pub(crate) index: usize,
     pub(crate) attrs: &'static [Param],
     /// Returns the attributes as shown in a program's text; empty if there are none.
-    pub(crate) show: fn(&Operator) -> String,
-    pub(crate) infer: fn(&Operator, &[&Form]) -> Inferred,
+    pub(crate) show: ForPrograms<fn(&Operator) -> String>,
+    /// Infers the forms of the outputs from those of the inputs.
+    pub(crate) infer: ForPrograms<fn(&Operator, &[&Form]) -> Inferred>,
     /// Computes the outputs by eager ops, which are recorded if recording is on.
     pub(crate) run: fn(&Operator, Values, Caller) -> Ran,
     pub(crate) gradient: Gradient,
     pub(crate) effect: Effect,
     pub(crate) lengths: Lengths,
+}
+
+/// A function that only programs call. Without them it is not kept, and so not compiled.
+#[derive(Clone, Copy)]
+pub(crate) struct ForPrograms<F>(
+    #[cfg(feature = "static-graph")] pub(crate) F,
+    #[cfg(not(feature = "static-graph"))] PhantomData<F>,
+);
+
+#[cfg(feature = "static-graph")]
+pub(crate) const fn for_programs<F: Copy>(function: F) -> ForPrograms<F> {
+    ForPrograms(function)
+}
+
+#[cfg(not(feature = "static-graph"))]
+pub(crate) const fn for_programs<F: Copy>(_: F) -> ForPrograms<F> {
+    ForPrograms(PhantomData)
 }
 
 /// Which lengths among its attributes may follow free axes of the input, when an operator is traced.
@@ -117,8 +137,8 @@ impl OpDef {
             family: "",
             index: 0,
             attrs: &[],
-            show: Operator::show_all,
-            infer: |_, _| Err("its form does not follow from its inputs".to_owned()),
+            show: for_programs(Operator::show_all),
+            infer: for_programs(|_, _| Err("its form does not follow from its inputs".to_owned())),
             run: |_, _, _| Err("does not run by itself".into()),
             gradient: Gradient::Recorded,
             effect: Effect::Nothing,

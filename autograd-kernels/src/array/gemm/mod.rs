@@ -23,13 +23,16 @@ use super::simd::{Vectored, has_vectors};
 use super::threads::{num_threads, share, worth};
 use dots::Dots;
 pub use panels::Matrix;
-pub use runs::{Left, Pieces, Runs, add_dots};
+pub use runs::{Left, Runs};
 use tiles::Tiles;
 
 pub trait FloatMultiply: Storable + LinalgScalar {
     /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with unspecified content. No
     /// side is zero.
     fn float_product(size: [usize; 3], a: Matrix<'_, Self>, b: Matrix<'_, Self>, c: &mut [Self]);
+    /// Adds `a bᵀ` to `c`, which is row-major. The rows of `a` are `step` apart, and as long as those of
+    /// `b`: `n` elements.
+    fn add_dots(a: &[Self], step: usize, b: Runs<'_, Self>, n: usize, c: &mut [Self]);
 }
 
 macro_rules! float_multiply {
@@ -37,6 +40,9 @@ macro_rules! float_multiply {
         impl FloatMultiply for $t {
             fn float_product(size: [usize; 3], a: Matrix<'_, $t>, b: Matrix<'_, $t>, c: &mut [$t]) {
                 product(size, a, b, c);
+            }
+            fn add_dots(a: &[$t], step: usize, b: Runs<'_, $t>, n: usize, c: &mut [$t]) {
+                runs::add_dots(a, step, b, n, c);
             }
         }
     )*};
@@ -57,7 +63,7 @@ const MIN_PART: usize = 48;
 const ROW_STEP: usize = 12;
 const COLUMN_STEP: usize = 64;
 
-fn product<T: Vectored + Storable + LinalgScalar>(
+fn product<T: Vectored + FloatMultiply>(
     [m, k, n]: [usize; 3],
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
@@ -80,20 +86,21 @@ fn product<T: Vectored + Storable + LinalgScalar>(
     });
 }
 
-fn dots<T: Vectored + Storable>(k: usize, a: Matrix<'_, T>, b: Matrix<'_, T>, c: &mut [&mut [T]]) {
-    let size = [c.len(), k, c.first().map_or(0, |row| row.len())];
+fn dots<T: Vectored + FloatMultiply>(
+    k: usize,
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    c: &mut [&mut [T]],
+) {
     let mut rows = Buffer::any(if a.columns == 1 { 0 } else { c.len() * k });
     for (i, row) in rows.chunks_exact_mut(k).enumerate() {
         (0..k).for_each(|p| row[p] = a.data[i * a.rows + p * a.columns]);
     }
     let (left, step) = if a.columns == 1 { (a.data, a.rows) } else { (&rows[..], k) };
-    T::run(Dots {
-        size,
-        pieces: 1,
-        left: |_, i: usize| &left[i * step..],
-        right: |_, j: usize| &b.data[j * b.columns..],
-        write: |i: usize, j: usize, sums: &[T]| c[i][j..][..sums.len()].copy_from_slice(sums),
-    });
+    let n = c.first().map_or(0, |row| row.len());
+    let starts: Vec<usize> = (0..n).map(|j| j * b.columns).collect();
+    c.iter_mut().for_each(|row| row.fill(T::ZERO));
+    T::run(Dots { k, left, step, right: Runs { data: b.data, starts: &starts }, c });
 }
 
 /// Computes a product in parts of its rows and columns, on threads if that pays. `part` gets the rows and

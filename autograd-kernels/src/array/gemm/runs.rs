@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 use super::FloatMultiply;
 use super::dots::Dots;
 use super::panels::Matrix;
@@ -114,46 +116,26 @@ impl<T: FloatMultiply> Times<'_, T> {
     }
 }
 
-/// Pieces of the rows of both operands, each `n` long; `left` and `right` elements apart.
-#[derive(Clone, Copy)]
-pub struct Pieces {
-    pub count: usize,
-    pub n: usize,
-    pub left: usize,
-    pub right: usize,
-}
-
-/// Adds `a bᵀ` to `c`, over all pieces of the rows of `a` and `b`. `a` has `m` rows, `steps[0]` apart;
-/// the rows of `c` are `steps[1]` apart.
-pub fn add_dots<T: FloatMultiply + Vectored>(
-    m: usize,
+/// See [`FloatMultiply::add_dots`].
+pub(super) fn add_dots<T: FloatMultiply + Vectored>(
     a: &[T],
+    step: usize,
     b: Runs<'_, T>,
-    pieces: Pieces,
+    n: usize,
     c: &mut [T],
-    steps: [usize; 2],
 ) {
-    let Pieces { count, n, left, right } = pieces;
     let k = b.starts.len();
     if has_vectors() {
-        return T::run(Dots {
-            size: [m, n, k],
-            pieces: count,
-            left: |piece: usize, i: usize| &a[piece * left + i * steps[0]..],
-            right: |piece: usize, j: usize| &b.data[piece * right + b.starts[j]..],
-            write: |i: usize, j: usize, sums: &[T]| {
-                let c = &mut c[i * steps[1] + j..];
-                c.iter_mut().zip(sums).for_each(|(c, &sum)| *c = *c + sum);
-            },
-        });
+        let mut c: SmallVec<[&mut [T]; 16]> = c.chunks_exact_mut(k).collect();
+        return T::run(Dots { k: n, left: a, step, right: b, c: &mut c });
     }
-    let mut product = Buffer::any(m * k);
-    for piece in 0..count {
-        let rows = Runs { data: &b.data[piece * right..], ..b }.gapless(n);
-        let a = Matrix { data: &a[piece * left..], rows: steps[0], columns: 1 };
-        T::float_product([m, n, k], a, Matrix { data: &rows, rows: 1, columns: n }, &mut product);
-        for (c, product) in c.chunks_mut(steps[1]).zip(product.chunks_exact(k)) {
-            c.iter_mut().zip(product).for_each(|(c, &product)| *c = *c + product);
-        }
-    }
+    let (a, rows) = (Matrix { data: a, rows: step, columns: 1 }, b.gapless(n));
+    let mut product = Buffer::any(c.len());
+    T::float_product(
+        [c.len() / k, n, k],
+        a,
+        Matrix { data: &rows, rows: 1, columns: n },
+        &mut product,
+    );
+    c.iter_mut().zip(&*product).for_each(|(c, &product)| *c = *c + product);
 }

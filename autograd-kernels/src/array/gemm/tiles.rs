@@ -9,11 +9,12 @@ use crate::array::Storable;
 use crate::array::buffer::Buffer;
 use crate::array::simd::{VectorKernel, Vectors};
 
-/// The depth along `k` after which a tile is written. A panel of the left operand then fills a part of the
-/// L1 cache, and a panel of the right operand a part of the L2 cache.
+/// The depth along `k` after which a tile is written. Its left rows then fill a part of the L1 cache, and a
+/// panel of the right operand a part of the L2 cache.
 const BLOCK_DEPTH: usize = 512;
-/// Panels of the left operand in a block: with `BLOCK_DEPTH` they fill a part of the L2 cache.
-const LEFT_PANELS: usize = 32;
+/// Tiles down a block of the left operand: with `BLOCK_DEPTH` they fill a part of the L2 cache.
+const LEFT_TILES: usize = 32;
+/// Panels of the right operand in a block.
 const RIGHT_PANELS: usize = 16;
 /// Up to this many rows of the result, packing contiguous right rows costs more than it saves.
 const MAX_ROWS_UNPACKED: usize = 256;
@@ -48,14 +49,15 @@ impl<T: Storable> Tiles<'_, '_, T> {
         let Self { k, a, b, c } = self;
         let (m, n) = (c.len(), c.first().map_or(0, |row| row.len()));
         let (width, most) = (N * V::LANES, k.min(BLOCK_DEPTH));
-        let panels = |is_packed: bool, lines: usize, width: usize| match is_packed {
-            true => Buffer::any(lines.next_multiple_of(width) * most),
+        let copy = |is_packed: bool, lines: usize| match is_packed {
+            true => Buffer::any(lines * most),
             false => Buffer::default(),
         };
         let pack_left = a.columns != 1 && k > 1;
         let pack_right = b.columns != 1 || m > MAX_ROWS_UNPACKED;
-        let mut left_panels = panels(pack_left, m.min(LEFT_PANELS * R), R);
-        let mut right_panels = panels(pack_right, n.min(RIGHT_PANELS * width), width);
+        let mut left_lines = copy(pack_left, m.min(LEFT_TILES * R));
+        let mut right_panels =
+            copy(pack_right, n.min(RIGHT_PANELS * width).next_multiple_of(width));
         for j0 in (0..n).step_by(RIGHT_PANELS * width) {
             let columns = (n - j0).min(RIGHT_PANELS * width);
             for p0 in (0..k).step_by(BLOCK_DEPTH) {
@@ -65,43 +67,40 @@ impl<T: Storable> Tiles<'_, '_, T> {
                     let panels = &mut right_panels[..columns.next_multiple_of(width) * depth];
                     pack(v, panels, [columns, depth], width, right.transposed());
                 }
-                for i0 in (0..m).step_by(LEFT_PANELS * R) {
-                    let rows = (m - i0).min(LEFT_PANELS * R);
+                for i0 in (0..m).step_by(LEFT_TILES * R) {
+                    let rows = (m - i0).min(LEFT_TILES * R);
                     let left = a.tail(i0, p0);
-                    if pack_left {
-                        let panels = &mut left_panels[..rows.next_multiple_of(R) * depth];
-                        pack(v, panels, [rows, depth], R, left);
-                    }
-                    let left =
-                        if pack_left { Left::Panels(&left_panels) } else { Left::Rows(left) };
-                    for j in (0..columns).step_by(width) {
+                    let left = match pack_left {
+                        true => {
+                            // One panel, of all columns: the rows are contiguous.
+                            let lines = &mut left_lines[..rows * depth];
+                            pack(v, lines, [depth, rows], depth, left.transposed());
+                            Matrix { data: lines, rows: depth, columns: 1 }
+                        }
+                        false => left,
+                    };
+                    let mut out = Out { c: &mut c[i0..][..rows], column: j0, add: p0 > 0 };
+                    let mut j = 0;
+                    while j < columns {
+                        let (rest, inside) = (columns - j, j % width);
                         let (data, step) = match pack_right {
-                            true => (&right_panels[j * depth..], width),
+                            true => (&right_panels[(j - inside) * depth + inside..], width),
                             false => (&right.data[j..], right.rows),
                         };
-                        let right = Right { data, step, depth, width: (columns - j).min(width) };
-                        let mut out = Out { c: &mut c[i0..][..rows], column: j0 + j, add: p0 > 0 };
-                        match right.width.div_ceil(V::LANES) {
-                            1 if const { N > 1 } => out.write::<R, 1, V>(v, left, right),
-                            2 if const { N > 2 } => out.write::<R, 2, V>(v, left, right),
-                            3 if const { N > 3 } => out.write::<R, 3, V>(v, left, right),
-                            // A width known at compile time needs no branches.
-                            _ if right.width == width => {
-                                out.write::<R, N, V>(v, left, Right { width, ..right })
-                            }
-                            _ => out.write::<R, N, V>(v, left, right),
-                        }
+                        let right = |width| Right { data, step, depth, width };
+                        // A width known at compile time needs no branches.
+                        j += if const { N > 1 } && rest >= width {
+                            out.write::<R, N, V>(v, left, right(width))
+                        } else if const { N > 2 } && rest > V::LANES {
+                            out.write::<R, 2, V>(v, left, right(rest.min(2 * V::LANES)))
+                        } else {
+                            out.write::<R, 1, V>(v, left, right(rest.min(V::LANES)))
+                        };
                     }
                 }
             }
         }
     }
-}
-
-#[derive(Clone, Copy)]
-enum Left<'a, T> {
-    Panels(&'a [T]),
-    Rows(Matrix<'a, T>),
 }
 
 /// Some columns of the right operand, in a panel or in place.
@@ -122,34 +121,29 @@ struct Out<'a, 'b, T> {
 }
 
 impl<T: Storable> Out<'_, '_, T> {
+    /// Writes the next columns, and returns how many. The rows of `left` are contiguous.
     #[inline(always)]
     fn write<const R: usize, const N: usize, V: Vectors<T>>(
         &mut self,
         v: V,
-        left: Left<'_, T>,
+        left: Matrix<'_, T>,
         right: Right<'_, T>,
-    ) {
+    ) -> usize {
         let Right { data, step, depth, width } = right;
-        for i in (0..self.c.len()).step_by(R) {
+        let last = self.c.len() - 1;
+        for i in (0..=last).step_by(R) {
+            // A missing row is replaced by the last one.
+            let mut lines = [&left.data[..depth]; R];
+            for (r, line) in lines.iter_mut().enumerate() {
+                *line = &left.data[(i + r).min(last) * left.rows..][..depth];
+            }
             let right = (0..depth).map(|p| &data[p * step..][..width]);
-            let sums: [[V::Vector; N]; R] = match left {
-                Left::Panels(panels) => {
-                    let panel = panels[i * depth..][..R * depth].chunks_exact(R);
-                    tile(v, panel, |a, r| a[r], right)
-                }
-                Left::Rows(rows) => {
-                    // A missing row is replaced by the last one.
-                    let last = self.c.len() - 1;
-                    let mut lines = [&rows.data[..depth]; R];
-                    for (r, line) in lines.iter_mut().enumerate() {
-                        *line = &rows.data[(i + r).min(last) * rows.rows..][..depth];
-                    }
-                    tile(v, 0..depth, |&p, r| lines[r][p], right)
-                }
-            };
+            let sums: [[V::Vector; N]; R] = tile(v, 0..depth, |&p, r| lines[r][p], right);
             let out = self.c[i..].iter_mut().map(|row| &mut row[self.column..][..width]);
             write(v, sums, out, self.add);
         }
+        self.column += width;
+        width
     }
 }
 

@@ -34,6 +34,8 @@ const BASELINE_FMA: bool = cfg!(any(target_arch = "aarch64", target_feature = "f
 /// inside each thread.
 pub trait Kernel {
     type Output;
+    /// Whether registers of 512 bits are worth one more copy of the work.
+    const WIDE: bool = true;
 
     /// Does the work; `FMA` says whether a fused multiply-add is one instruction at this level.
     fn run<const FMA: bool>(self) -> Self::Output;
@@ -45,6 +47,7 @@ pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
 
     impl<K: Kernel> SliceKernel<()> for Alone<K> {
         type Output = K::Output;
+        const WIDE: bool = K::WIDE;
 
         #[inline(always)]
         fn run<const FMA: bool>(self, _: &mut [()], _: (&[()], &[()], &[()])) -> K::Output {
@@ -59,6 +62,8 @@ pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
 /// compiler knows that none overlaps the output: an overlap check costs more than a short loop.
 pub trait SliceKernel<T> {
     type Output;
+    /// See [`Kernel::WIDE`].
+    const WIDE: bool = true;
 
     fn run<const FMA: bool>(self, out: &mut [T], slices: (&[T], &[T], &[T])) -> Self::Output;
 }
@@ -72,10 +77,10 @@ pub fn dispatch_slices<T, K: SliceKernel<T>>(
     match level() {
         // SAFETY: `widest` gives Avx512 only to a CPU that has every feature `avx512` is compiled for.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512(kernel, out, a, b, c) },
-        // SAFETY: `widest` gives Avx2 only to a CPU that has every feature `avx2` is compiled for.
+        Level::Avx512 if const { K::WIDE } => unsafe { avx512(kernel, out, a, b, c) },
+        // SAFETY: `widest` gives Avx2 and Avx512 only to a CPU that has every feature `avx2` is compiled for.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2(kernel, out, a, b, c) },
+        Level::Avx2 | Level::Avx512 => unsafe { avx2(kernel, out, a, b, c) },
         _ => baseline(kernel, out, a, b, c),
     }
 }
