@@ -169,16 +169,13 @@ impl Graph {
             Plural(self.edges.len() - ops, "leaf", "leaves"),
             Plural(depth, "op", "ops"),
         );
-        let mut counts: Vec<(&str, usize)> = Vec::new();
-        for node in self.edges.iter().filter_map(Edge::node) {
-            match counts.iter_mut().find(|(name, _)| *name == node.name()) {
-                Some((_, count)) => *count += 1,
-                None => counts.push((node.name(), 1)),
-            }
-        }
-        let key = |at: usize| (Reverse(counts[at].1), counts[at].0);
-        for at in sorted(counts.len(), &|a, b| key(a).cmp(&key(b))) {
-            let (name, count) = counts[at];
+        let nodes = self.edges.iter().filter_map(Edge::node);
+        let names: Vec<&str> = nodes.map(|node| node.name()).collect();
+        let order = sorted(names.len(), &|a, b| names[a].cmp(names[b]));
+        let same = order.chunk_by(|&a, &b| names[a] == names[b]);
+        let counts: Vec<_> = same.map(|same| (Reverse(same.len()), names[same[0]])).collect();
+        for at in sorted(counts.len(), &|a, b| counts[a].cmp(&counts[b])) {
+            let (Reverse(count), name) = counts[at];
             let _ = writeln!(text, "{count:>8}  {name}");
         }
         let mut uses = vec![0; self.shapes.len()];

@@ -147,7 +147,6 @@ pub(crate) fn finish<T: Element, U: Element>(
     finished(name, caller, inputs, value, rule)
 }
 
-// Instantiated once for each pair of element types.
 fn finished<T: Element, U: Element>(
     name: &'static str,
     caller: &'static Location<'static>,
@@ -155,13 +154,8 @@ fn finished<T: Element, U: Element>(
     value: Value<U>,
     rule: Option<Rule>,
 ) -> Tensor<U> {
-    match rule {
-        Some(rule) => {
-            let node = rule.record(name, caller, Edges::of(inputs));
-            Tensor::output(value, Some(node))
-        }
-        None => unrecorded(name, caller, inputs, value),
-    }
+    let Some(rule) = rule else { return unrecorded(name, caller, inputs, value) };
+    Tensor::output(value, Some(rule.record(name, caller, Edges::of(inputs))))
 }
 
 fn is_recorded<T: Element>(inputs: &[&Tensor<T>]) -> bool {

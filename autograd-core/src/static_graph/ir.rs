@@ -101,7 +101,7 @@ impl Kind {
 
     pub(super) fn attributes(&self) -> String {
         match self {
-            Self::Op(op) => (op.def.show.0)(op),
+            Self::Op(op) => op.def.show.map_or_else(String::new, |show| show(op)),
             Self::Init(init, _) => format!("{init:?}"),
             Self::Update(rule) => rule.shown(),
             _ => String::new(),
@@ -110,7 +110,9 @@ impl Kind {
 
     pub(super) fn infer(&self, inputs: &[&Form]) -> Inferred {
         match self {
-            Self::Op(op) => (op.def.infer.0)(op, inputs),
+            Self::Op(op) => {
+                op.def.infer.map_or_else(|| unreachable!("it is kept"), |infer| infer(op, inputs))
+            }
             Self::Eager(eager) => Ok(eager.outputs.clone()),
             Self::PyFunc(func) => Ok(func.outputs.clone()),
             Self::Layer(layer) => Ok(layer.outputs()),

@@ -2,8 +2,7 @@
 //! computes several, block by block in the op that reads the result, or when it is requested as a
 //! slice.
 
-use std::convert::Infallible;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{self, Mutex, OnceLock, PoisonError};
 
 use smallvec::SmallVec;
 use triomphe::Arc;
@@ -33,7 +32,7 @@ pub struct Step<T> {
 }
 
 #[derive(Clone)]
-pub struct Source<T: Storable> {
+struct Source<T: Storable> {
     buffer: Arc<Buffer<T>>,
     steps: SmallVec<[Step<T>; 4]>,
     run: Run<T>,
@@ -43,7 +42,7 @@ pub struct Source<T: Storable> {
 type Run<T> = fn(&[Step<T>], Option<&[T]>, &mut [T]);
 
 impl<T: Storable> Source<T> {
-    pub fn write(&self, start: usize, out: &mut [T]) {
+    fn write(&self, start: usize, out: &mut [T]) {
         (self.run)(&self.steps, Some(&self.buffer[start..][..out.len()]), out);
     }
 
@@ -120,42 +119,31 @@ impl<T: Storable + Math> Kernel for Tiles<'_, T> {
     }
 }
 
-/// Elements that are computed when they are read. `Infallible` stands for those of a type that has no cheap
-/// functions: its values need no code for them.
-pub trait Defer<T: Storable>: Send + Sync {
-    /// What elements are computed from.
-    type Source;
+/// Computes elements, from a given one on.
+pub(super) type Write<T> = dyn Fn(usize, &mut [T]);
 
-    /// The source for computing block by block; `None` if the elements are in memory.
-    fn source(&self) -> Option<Self::Source>;
-    /// Computes the elements from `start` on.
-    fn write(source: &Self::Source, start: usize, out: &mut [T]);
+/// Elements that are computed when they are read. A trait object: values of all types may hold one, but it is
+/// compiled only for floats, which have functions to defer.
+pub(super) trait Defer<T: Storable>: Send + Sync {
+    /// What computes the elements block by block; `None` if they are in memory.
+    fn source(&self) -> Option<Box<Write<T>>>;
     fn is_made(&self) -> bool;
     /// The elements in memory; the first caller computes them. If that panics, the source is kept.
     fn made(&self) -> &Arc<Buffer<T>>;
+    /// With one more step. If there are too many, starts from the elements in memory.
+    fn extended(&self, step: Step<T>) -> sync::Arc<dyn Defer<T>>;
 }
 
 /// Elements that are computed as a whole, at most once.
-pub struct Deferred<T: Storable> {
+pub(super) struct Deferred<T: Storable> {
     /// `None` once the elements are computed.
     source: Mutex<Option<Source<T>>>,
     made: OnceLock<Arc<Buffer<T>>>,
 }
 
-impl<T: Math> Deferred<T> {
+impl<T: Storable + Math> Deferred<T> {
     pub(super) fn new(buffer: Arc<Buffer<T>>, step: Step<T>) -> Self {
         Self::of(Source { buffer, steps: SmallVec::from_iter([step]), run })
-    }
-
-    /// With one more step. If there are too many, starts from the elements in memory.
-    pub(super) fn extended(&self, step: Step<T>) -> Self {
-        match self.source().filter(|source| source.steps.len() < MAX_STEPS) {
-            Some(mut source) => {
-                source.steps.push(step);
-                Self::of(source)
-            }
-            None => Self::new(Arc::clone(self.made()), step),
-        }
     }
 }
 
@@ -172,15 +160,10 @@ impl<T: Storable> Deferred<T> {
     }
 }
 
-impl<T: Storable> Defer<T> for Deferred<T> {
-    type Source = Source<T>;
-
-    fn source(&self) -> Option<Source<T>> {
-        self.source.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn write(source: &Source<T>, start: usize, out: &mut [T]) {
-        source.write(start, out);
+impl<T: Storable + Math> Defer<T> for Deferred<T> {
+    fn source(&self) -> Option<Box<Write<T>>> {
+        let source = self.source.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        Some(Box::new(move |start, out| source.write(start, out)))
     }
 
     fn is_made(&self) -> bool {
@@ -195,25 +178,16 @@ impl<T: Storable> Defer<T> for Deferred<T> {
             made.unwrap_or_else(|| unreachable!("they are computed once"))
         })
     }
-}
 
-impl<T: Storable> Defer<T> for Infallible {
-    type Source = Self;
-
-    fn source(&self) -> Option<Self> {
-        match *self {}
-    }
-
-    fn write(source: &Self, _: usize, _: &mut [T]) {
-        match *source {}
-    }
-
-    fn is_made(&self) -> bool {
-        match *self {}
-    }
-
-    fn made(&self) -> &Arc<Buffer<T>> {
-        match *self {}
+    fn extended(&self, step: Step<T>) -> sync::Arc<dyn Defer<T>> {
+        let source = self.source.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        sync::Arc::new(match source.filter(|source| source.steps.len() < MAX_STEPS) {
+            Some(mut source) => {
+                source.steps.push(step);
+                Self::of(source)
+            }
+            None => Self::new(Arc::clone(self.made()), step),
+        })
     }
 }
 

@@ -1,9 +1,7 @@
 //! Element types: which numbers an array can hold.
 
-use std::convert::Infallible;
 use std::fmt::Debug;
 
-use super::deferred::{Defer, Deferred};
 use super::pool::Pooled;
 
 /// Bytes of data that a tensor stores inline: one register of the widest instruction set.
@@ -21,27 +19,24 @@ pub trait Storable: Pooled + Send + Sync + Debug + PartialEq + PartialOrd {
         + Sync
         + 'static;
     const INLINE: Self::Inline;
-    /// How a value holds elements that are not computed yet: nothing does, if the type has no functions.
-    type Deferred: Defer<Self>;
 }
 
 macro_rules! storable {
-    ($($t:ty, $zero:expr, $one:expr, $deferred:ty;)*) => {$(
+    ($($t:ty, $zero:expr, $one:expr;)*) => {$(
         impl Storable for $t {
             const ZERO: Self = $zero;
             const ONE: Self = $one;
             type Inline = [$t; INLINE_BYTES / size_of::<$t>()];
             const INLINE: Self::Inline = [$zero; INLINE_BYTES / size_of::<$t>()];
-            type Deferred = $deferred;
         }
     )*};
 }
 
 storable! {
-    f32, 0.0, 1.0, Deferred<f32>;
-    f64, 0.0, 1.0, Deferred<f64>;
-    i32, 0, 1, Infallible;
-    i64, 0, 1, Infallible;
-    u8, 0, 1, Infallible;
-    bool, false, true, Infallible;
+    f32, 0.0, 1.0;
+    f64, 0.0, 1.0;
+    i32, 0, 1;
+    i64, 0, 1;
+    u8, 0, 1;
+    bool, false, true;
 }

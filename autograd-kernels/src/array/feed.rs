@@ -1,7 +1,7 @@
 //! Operands read block by block in row-major order, whatever their layout.
 
 use super::buffer::Buffer;
-use super::deferred::Defer;
+use super::deferred::Write;
 use super::rows::Walk;
 use super::shape::same;
 use super::{Storable, Value};
@@ -17,7 +17,7 @@ pub enum BlockReader<'a, T: Storable> {
     /// Any other layout, gathered into a block.
     Gathered(&'a [T], Box<Walk<1>>, Buffer<T>),
     /// Deferred elements, computed block by block; the next block starts at this position.
-    Deferred(<T::Deferred as Defer<T>>::Source, usize, Buffer<T>),
+    Deferred(Box<Write<T>>, usize, Buffer<T>),
 }
 
 impl<'a, T: Storable> BlockReader<'a, T> {
@@ -52,7 +52,7 @@ impl<'a, T: Storable> BlockReader<'a, T> {
         match self {
             Self::Slice(_) => {}
             Self::Deferred(source, start, block) => {
-                T::Deferred::write(source, *start, resized(block, n));
+                source(*start, resized(block, n));
                 *start += n;
             }
             // Filled once: the first block is the longest.

@@ -1,13 +1,14 @@
 //! `Value`: shape, strides and data of a tensor, without any autograd.
 
 use std::borrow::Cow;
+use std::sync;
 
 use ndarray::{ArrayD, ArrayViewD, IxDyn, ShapeBuilder};
 use triomphe::Arc;
 
 use super::Storable;
 use super::buffer::Buffer;
-use super::deferred::{Defer, Deferred, Step, pays};
+use super::deferred::{Defer, Deferred, Step, Write, pays};
 use super::math::Math;
 use super::pool::with_capacity;
 use super::rows::{for_each_row, merged};
@@ -27,7 +28,7 @@ enum Storage<T: Storable> {
         offset: usize,
     },
     /// Row-major, like a buffer: computed when the elements are requested.
-    Deferred(Arc<T::Deferred>),
+    Deferred(sync::Arc<dyn Defer<T>>),
 }
 
 impl<T: Storable> Clone for Storage<T> {
@@ -37,7 +38,7 @@ impl<T: Storable> Clone for Storage<T> {
             Self::Heap { buffer, offset } => {
                 Self::Heap { buffer: Arc::clone(buffer), offset: *offset }
             }
-            Self::Deferred(deferred) => Self::Deferred(Arc::clone(deferred)),
+            Self::Deferred(deferred) => Self::Deferred(sync::Arc::clone(deferred)),
         }
     }
 }
@@ -301,8 +302,8 @@ impl<T: Storable> Value<T> {
         matches!(&self.storage, Storage::Deferred(deferred) if !deferred.is_made())
     }
 
-    /// The source from which deferred elements are computed; `None` if they are in memory.
-    pub fn source(&self) -> Option<<T::Deferred as Defer<T>>::Source> {
+    /// What computes deferred elements block by block; `None` if they are in memory.
+    pub fn source(&self) -> Option<Box<Write<T>>> {
         match &self.storage {
             Storage::Deferred(deferred) => deferred.source(),
             _ => None,
@@ -446,25 +447,25 @@ impl<T: Storable> Value<T> {
 }
 
 #[cfg(feature = "testing")]
-impl<T: Math> Value<T> {
+impl<T: Storable + Math> Value<T> {
     /// Creates a value whose elements cannot be computed.
     pub fn out_of_memory(shape: &[usize]) -> Self {
         let deferred = Deferred::failing(count(shape));
-        let storage = Storage::Deferred(Arc::new(deferred));
+        let storage = Storage::Deferred(sync::Arc::new(deferred));
         Self { shape: copied(shape), strides: None, storage }
     }
 }
 
-impl<T: Math> Value<T> {
+impl<T: Storable + Math> Value<T> {
     /// Applies a cheap function to each element when the result is read. Requires
     /// [`can_defer`](Self::can_defer).
     pub fn deferred(mut self, step: Step<T>) -> Self {
-        let deferred = match &self.storage {
+        let deferred: sync::Arc<dyn Defer<T>> = match &self.storage {
             Storage::Inline(_) => unreachable!("too few elements"),
-            Storage::Heap { buffer, .. } => Deferred::new(Arc::clone(buffer), step),
+            Storage::Heap { buffer, .. } => sync::Arc::new(Deferred::new(Arc::clone(buffer), step)),
             Storage::Deferred(deferred) => deferred.extended(step),
         };
-        self.storage = Storage::Deferred(Arc::new(deferred));
+        self.storage = Storage::Deferred(deferred);
         self
     }
 }

@@ -293,7 +293,7 @@ impl<T: Storable + Math> Work<'_, T> {
             for (k, feed) in feeds.iter_mut().enumerate() {
                 match feed {
                     BlockReader::Deferred(source, next, _) if over == Some(k) => {
-                        source.write(*next, &mut outputs[0][at..at + n]);
+                        source(*next, &mut outputs[0][at..at + n]);
                         *next += n;
                     }
                     feed => feed.advance(n),

@@ -40,14 +40,9 @@ pub(super) fn place(widths: &[f64], inputs: &[Vec<usize>]) -> Layout {
     let mut spots: Vec<Spot> = boxes.map(|(&width, row)| spot(width, row)).collect();
     let mut lines = Vec::new();
     for (to, inputs) in inputs.iter().enumerate() {
-        let mut counts: Vec<(usize, usize)> = Vec::new();
-        for &from in inputs {
-            match counts.binary_search_by_key(&from, |&(from, _)| from) {
-                Ok(at) => counts[at].1 += 1,
-                Err(at) => counts.insert(at, (from, 1)),
-            }
-        }
-        for (from, count) in counts {
+        let order = sorted(inputs.len(), &|a, b| inputs[a].cmp(&inputs[b]));
+        for same in order.chunk_by(|&a, &b| inputs[a] == inputs[b]) {
+            let (from, count) = (inputs[same[0]], same.len());
             let (first, passed) = (spots.len(), spots[from].row + 1..spots[to].row);
             spots.extend(passed.map(|row| spot(BEND, row)));
             let path: Vec<usize> = once(from).chain(first..spots.len()).chain(once(to)).collect();

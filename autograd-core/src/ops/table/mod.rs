@@ -7,8 +7,6 @@ pub(crate) mod forms;
 pub(crate) mod values;
 
 use std::fmt;
-#[cfg(not(feature = "static-graph"))]
-use std::marker::PhantomData;
 
 use self::attr::{Param, shown};
 use super::Caller;
@@ -68,9 +66,9 @@ pub(crate) struct OpDef {
     pub(crate) index: usize,
     pub(crate) attrs: &'static [Param],
     /// Returns the attributes as shown in a program's text; empty if there are none.
-    pub(crate) show: ForPrograms<fn(&Operator) -> String>,
+    pub(crate) show: Option<fn(&Operator) -> String>,
     /// Infers the forms of the outputs from those of the inputs.
-    pub(crate) infer: ForPrograms<fn(&Operator, &[&Form]) -> Inferred>,
+    pub(crate) infer: Option<fn(&Operator, &[&Form]) -> Inferred>,
     /// Computes the outputs by eager ops, which are recorded if recording is on.
     pub(crate) run: fn(&Operator, Values, Caller) -> Ran,
     pub(crate) gradient: Gradient,
@@ -79,20 +77,8 @@ pub(crate) struct OpDef {
 }
 
 /// A function that only programs call. Without them it is not kept, and so not compiled.
-#[derive(Clone, Copy)]
-pub(crate) struct ForPrograms<F>(
-    #[cfg(feature = "static-graph")] pub(crate) F,
-    #[cfg(not(feature = "static-graph"))] PhantomData<F>,
-);
-
-#[cfg(feature = "static-graph")]
-pub(crate) const fn for_programs<F: Copy>(function: F) -> ForPrograms<F> {
-    ForPrograms(function)
-}
-
-#[cfg(not(feature = "static-graph"))]
-pub(crate) const fn for_programs<F: Copy>(_: F) -> ForPrograms<F> {
-    ForPrograms(PhantomData)
+pub(crate) const fn for_programs<F: Copy>(function: F) -> Option<F> {
+    if cfg!(feature = "static-graph") { Some(function) } else { None }
 }
 
 /// Which lengths among its attributes may follow free axes of the input, when an operator is traced.

@@ -2,8 +2,10 @@
 
 #![allow(clippy::needless_range_loop, reason = "an index names a place in several operands")]
 
-use super::panels::load;
-use super::{FloatMultiply, Runs};
+use ndarray::LinalgScalar;
+
+use super::panels::{Runs, load};
+use crate::array::Storable;
 use crate::array::simd::{VectorKernel, Vectors};
 
 const MAX_SUMS: usize = 16;
@@ -18,7 +20,7 @@ pub(super) struct Dots<'a, 'b, T> {
     pub(super) c: &'a mut [&'b mut [T]],
 }
 
-impl<T: FloatMultiply> VectorKernel<T> for Dots<'_, '_, T> {
+impl<T: Storable + LinalgScalar> VectorKernel<T> for Dots<'_, '_, T> {
     #[inline(always)]
     fn run<V: Vectors<T>>(self, v: V) {
         match self.c.len() {
@@ -29,7 +31,7 @@ impl<T: FloatMultiply> VectorKernel<T> for Dots<'_, '_, T> {
     }
 }
 
-impl<T: FloatMultiply> Dots<'_, '_, T> {
+impl<T: Storable + LinalgScalar> Dots<'_, '_, T> {
     /// Tiles of `M` left rows and `N` right ones. The vectors of all sums are reduced at once.
     #[inline(always)]
     fn tiles<const M: usize, const N: usize, V: Vectors<T>>(self, v: V) {

@@ -22,8 +22,8 @@ use super::buffer::Buffer;
 use super::simd::{Vectored, has_vectors};
 use super::threads::{num_threads, share, worth};
 use dots::Dots;
-pub use panels::Matrix;
-pub use runs::{Left, Runs};
+pub use panels::{Matrix, Runs};
+pub use runs::Left;
 use tiles::Tiles;
 
 pub trait FloatMultiply: Storable + LinalgScalar {
@@ -42,7 +42,7 @@ macro_rules! float_multiply {
                 product(size, a, b, c);
             }
             fn add_dots(a: &[$t], step: usize, b: Runs<'_, $t>, n: usize, c: &mut [$t]) {
-                runs::add_dots(a, step, b, n, c);
+                add_dots(a, step, b, n, c);
             }
         }
     )*};
@@ -101,6 +101,26 @@ fn dots<T: Vectored + FloatMultiply>(
     let starts: Vec<usize> = (0..n).map(|j| j * b.columns).collect();
     c.iter_mut().for_each(|row| row.fill(T::ZERO));
     T::run(Dots { k, left, step, right: Runs { data: b.data, starts: &starts }, c });
+}
+
+/// See [`FloatMultiply::add_dots`].
+fn add_dots<T: Vectored + FloatMultiply>(
+    a: &[T],
+    step: usize,
+    b: Runs<'_, T>,
+    n: usize,
+    c: &mut [T],
+) {
+    let k = b.starts.len();
+    if has_vectors() {
+        let mut c: SmallVec<[&mut [T]; 16]> = c.chunks_exact_mut(k).collect();
+        return T::run(Dots { k: n, left: a, step, right: b, c: &mut c });
+    }
+    let size = [c.len() / k, n, k];
+    let (a, rows) = (Matrix { data: a, rows: step, columns: 1 }, b.gapless(n));
+    let mut product = Buffer::any(c.len());
+    T::float_product(size, a, Matrix { data: &rows, rows: 1, columns: n }, &mut product);
+    c.iter_mut().zip(&*product).for_each(|(c, &product)| *c = *c + product);
 }
 
 /// Computes a product in parts of its rows and columns, on threads if that pays. `part` gets the rows and

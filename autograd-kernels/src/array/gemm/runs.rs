@@ -3,32 +3,11 @@
 
 use std::ops::Range;
 
-use smallvec::SmallVec;
-
 use super::FloatMultiply;
-use super::dots::Dots;
-use super::panels::Matrix;
+use super::panels::{Matrix, Runs};
 use super::tiles::{tile, write};
 use crate::array::buffer::Buffer;
 use crate::array::simd::{VectorKernel, Vectored, Vectors, has_vectors};
-
-/// A matrix whose row `i` starts at `starts[i]`; callers give the length of its rows.
-#[derive(Clone, Copy)]
-pub struct Runs<'a, T> {
-    pub data: &'a [T],
-    pub starts: &'a [usize],
-}
-
-impl<'a, T: FloatMultiply> Runs<'a, T> {
-    /// A copy as a row-major matrix, for a CPU without vectors.
-    fn gapless(self, n: usize) -> Buffer<T> {
-        let mut copy = Buffer::any(self.starts.len() * n);
-        for (to, &start) in copy.chunks_exact_mut(n).zip(self.starts) {
-            to.copy_from_slice(&self.data[start..][..n]);
-        }
-        copy
-    }
-}
 
 /// Rows per tile; numbers of channels are often multiples of it.
 const TILE_ROWS: usize = 8;
@@ -114,28 +93,4 @@ impl<T: FloatMultiply> Times<'_, T> {
             write(v, sums, rows.map(|row| &mut row[j..][..width]), false);
         }
     }
-}
-
-/// See [`FloatMultiply::add_dots`].
-pub(super) fn add_dots<T: FloatMultiply + Vectored>(
-    a: &[T],
-    step: usize,
-    b: Runs<'_, T>,
-    n: usize,
-    c: &mut [T],
-) {
-    let k = b.starts.len();
-    if has_vectors() {
-        let mut c: SmallVec<[&mut [T]; 16]> = c.chunks_exact_mut(k).collect();
-        return T::run(Dots { k: n, left: a, step, right: b, c: &mut c });
-    }
-    let (a, rows) = (Matrix { data: a, rows: step, columns: 1 }, b.gapless(n));
-    let mut product = Buffer::any(c.len());
-    T::float_product(
-        [c.len() / k, n, k],
-        a,
-        Matrix { data: &rows, rows: 1, columns: n },
-        &mut product,
-    );
-    c.iter_mut().zip(&*product).for_each(|(c, &product)| *c = *c + product);
 }

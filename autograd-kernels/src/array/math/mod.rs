@@ -18,9 +18,6 @@ mod tables;
 mod tests;
 
 use real::Real;
-
-use super::Storable;
-use super::deferred::Deferred;
 pub use real::select;
 
 /// A function of one or two operands that costs no more than reading them.
@@ -50,7 +47,7 @@ impl Cheap {
 
 /// The functions, described in the [table](crate::formula). `FMA` is that of
 /// [`Kernel::run`](super::simd::Kernel::run).
-pub trait Math: Real + Storable<Deferred = Deferred<Self>> {
+pub trait Math: Real {
     #[inline(always)]
     fn v_exp<const FMA: bool>(self) -> Self {
         exp_scaled::<Self, FMA>(self, 0, Self::EXP_MAX)

@@ -1,7 +1,7 @@
 //! Run-time choice of the instruction set. A kernel is ordinary safe Rust, written once.
-//! [`dispatch`] compiles it twice more for wider vector registers and runs the widest version that
-//! this CPU supports. `unsafe` is needed only to call those versions, and for the intrinsics of
-//! `vectors`.
+//! [`dispatch`] compiles it once or twice more for wider vector registers and runs the widest
+//! version that this CPU supports. `unsafe` is needed only to call those versions, and for the
+//! intrinsics of `vectors`.
 
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "made on x86-64 only"))]
 mod vectors;
