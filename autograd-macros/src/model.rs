@@ -1,6 +1,6 @@
 //! The model of a block: a guess from names, which the compiler then proves.
 
-use proc_macro2::{Group, Ident, Span, TokenStream};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{
     Attribute, Expr, GenericArgument, Generics, PathArguments, PathSegment, ReturnType, Signature,
@@ -10,7 +10,7 @@ use syn::{
 use std::cell::OnceCell;
 use std::ops::Deref;
 
-use crate::tokens::{Trees, is_one_of, mentions, text};
+use crate::tokens::{Trees, is_one_of, is_punct, mentions, text};
 
 /// The part of the model that all forms share.
 pub(crate) struct Block {
@@ -223,9 +223,16 @@ impl Function {
         self.trees.get_or_init(|| Trees::new(self.body.stream()))
     }
 
-    /// Whether code of the body may be absent: the macro cannot evaluate a `#[cfg]`, so it does not judge the body.
+    /// Whether the body has a `#[cfg]`, which the macro cannot evaluate: it does not judge such a body.
     pub(crate) fn is_configured(&self) -> bool {
-        self.trees().mentions("cfg")
+        let is_cfg = |trees: &[TokenTree], at: usize| match trees.get(at..)? {
+            [mark, TokenTree::Group(attribute), ..] if is_punct(Some(mark), '#') => {
+                let first = attribute.stream().into_iter().next();
+                matches!(first, Some(TokenTree::Ident(word)) if word == "cfg").then_some(())
+            }
+            _ => None,
+        };
+        self.trees().find(&mut |trees, at| is_cfg(trees, at)).is_some()
     }
 
     /// Whether the body has no syntax error.
