@@ -50,11 +50,9 @@ pub fn vjp<T: Float>(
 
 /// Returns the value of `f` at `inputs`, and its slope along `tangents`, of the value's shape: forward mode.
 ///
-/// There is one tangent for each input, of its shape. Tangents propagate through the graph of `f` op by op,
-/// from the inputs on: an op with a `fn jvp` in its [`macro@crate::py_layer`] block computes the tangents
-/// of its outputs, and the backward of any other op is transposed (it is linear in the gradient that it
-/// receives, and a backward through it gives the forward direction). So a hand-written `jvp` is used
-/// wherever there is one, and an op whose backward consists of differentiable ops needs none.
+/// There is one tangent for each input, of its shape. An op with a `fn jvp` in its [`macro@crate::py_layer`]
+/// block computes the tangents of its outputs by it. For any other op, a backward through its backward gives
+/// the forward direction, so its backward must consist of differentiable ops.
 ///
 /// Forward mode nests: `f` may call `jvp`, [`grad_with`] or [`vjp`]. See [`vjp`] for what can be differentiated
 /// again. Parts of `f` that other threads record are differentiated by two backwards, without `fn jvp`.
@@ -103,9 +101,8 @@ pub fn jvp<T: Float>(
     Ok((point.value(), slope))
 }
 
-/// Returns all derivatives of `f` at `x`, in shape `[out.., in..]`, where `out` is the shape of the result
-/// of `f` and `in` that of `x`. Needs one backward for each element of `f(x)`. See [`vjp`] for what can be
-/// differentiated again.
+/// Returns all derivatives of `f` at `x`, in shape `[out.., in..]`: `out` is that of `f(x)`, `in` that of
+/// `x`. Needs one backward for each element of `f(x)`. See [`vjp`] for further derivatives.
 ///
 /// ```
 /// use autograd_core::{Tensor, jacobian};
@@ -128,9 +125,8 @@ pub fn jacobian<T: Float>(
     point.rows(&point.y)
 }
 
-/// Returns the second derivatives of `f`, which returns one element, at `x`, in shape `[in.., in..]`, where
-/// `in` is the shape of `x`. Needs one backward for each element of `x`. See [`vjp`] for what can be
-/// differentiated again.
+/// Returns the second derivatives of `f`, which returns one element, at `x`, in shape `[in.., in..]`, `in`
+/// that of `x`. Needs one backward for each element of `x`. See [`vjp`] for further derivatives.
 ///
 /// ```
 /// use autograd_core::{Tensor, hessian};
@@ -151,9 +147,8 @@ pub fn hessian<T: Float>(
     point.rows(&point.gradient("hessian")?)
 }
 
-/// Returns the product of the second derivatives of `f`, which returns one element, at `x`, with `v`. Both
-/// `v` and the result have the shape of `x`. Needs two backwards, however many elements `x` has. See
-/// [`vjp`] for what can be differentiated again.
+/// Returns the product of the second derivatives of `f`, which returns one element, at `x`, with `v`, both
+/// of the shape of `x`. Needs two backwards. See [`vjp`] for further derivatives.
 ///
 /// ```
 /// use autograd_core::{Tensor, hvp};
@@ -256,7 +251,6 @@ impl<T: Float> Point<T> {
         Ok(slope.into_iter().flatten().next().and_then(T::unwrap))
     }
 
-    /// The gradient of the value, which has one element, with respect to the only input.
     fn gradient(&self, op: &'static str) -> Result<Tensor<T>> {
         if self.y.len() != 1 {
             let parameter = "what the closure returns";
@@ -266,7 +260,6 @@ impl<T: Float> Point<T> {
         Ok(or_zeros(gradient.flatten(), &self.inputs[0]))
     }
 
-    /// The gradients of each element of `y` with respect to the only input, as rows.
     fn rows(&self, y: &Tensor<T>) -> Result<Tensor<T>> {
         let x = &self.inputs[0];
         let shape: Vec<usize> = y.shape().iter().chain(x.shape()).copied().collect();

@@ -25,13 +25,11 @@ use point::{check, gradients, leaves, random, require_float};
 ///
 /// `f` must return the same result for the same inputs, of any shape: the gradient of the output times fixed
 /// random numbers is checked, for all inputs, whatever their `stop_gradient`. The check is the same in every
-/// run.
+/// run. For other element types see [`gradcheck_any`].
 ///
 /// The check finds a rule that is wrong by 0.1 %. At a kink or a jump of `f`, as `relu` has at 0, differences
-/// give another slope than any rule; the error then says that `f` is not differentiable there. (`abs` at
-/// 0 passes: its rule returns the mean of both sides, as differences do.)
-///
-/// For other element types see [`gradcheck_any`].
+/// give another slope than any rule; the error then says that `f` is not differentiable there. (`abs` at 0
+/// passes: its rule returns the mean of both sides, as differences do.)
 ///
 /// ```
 /// use autograd_core::{Tensor, gradcheck};
@@ -111,7 +109,6 @@ pub fn gradgradcheck_any(
     check_second(&subject, |inputs| vec![f(inputs)], inputs)
 }
 
-/// Checks the gradients of `f` against finite differences, and forward mode if an op has `fn jvp`.
 fn check_first(
     subject: &Subject,
     f: impl Fn(&[AnyTensor]) -> Vec<AnyTensor>,

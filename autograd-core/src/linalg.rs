@@ -217,7 +217,6 @@ fn inverted(a: DMatrix<f64>) -> Option<DMatrix<f64>> {
     LU::new(a).try_inverse()
 }
 
-/// Returns the sign, and the logarithm of the magnitude.
 fn log_determinant(a: DMatrix<f64>) -> (f64, f64) {
     let factors: LU<f64, Dyn, Dyn> = LU::new(a);
     let diagonal = factors.u().diagonal();
@@ -243,7 +242,6 @@ fn stack<T: Float>(x: &Tensor<T>) -> &[usize] {
     &x.shape()[..x.ndim() - 2]
 }
 
-/// Returns the number of rows, or an error if the matrix is not square.
 fn square<T: Float>(op: &'static str, a: &Tensor<T>) -> Result<usize> {
     match a.shape() {
         [.., m, n] if m == n => Ok(*n),
@@ -258,7 +256,6 @@ fn matrices<T: Float>(x: &Tensor<T>) -> Vec<DMatrix<f64>> {
     (0..count).map(|at| from_rows(m, n, &data[at * m * n..][..m * n])).collect()
 }
 
-/// What the matrix must be, and what it is if a function has no value.
 const INVERTIBLE: [&str; 2] = ["with an inverse", "a singular one"];
 
 /// Joins column-major matrices to a tensor; an error names the first that is missing.

@@ -10,10 +10,8 @@ use crate::graph::{AnyTensor, Tensor, for_any};
 
 /// Checks forward mode through `f` at `inputs`: the slope by [`jvp`](crate::jvp()) against finite
 /// differences and, with a much smaller tolerance, against backward (the product of a cotangent with the
-/// slope equals that of the gradient with the tangent).
-///
-/// `f` is as in [`gradcheck()`](crate::gradcheck()), which checks this too if an op of `f` has a
-/// `fn jvp`. This function runs that check first.
+/// slope equals that of the gradient with the tangent). First runs [`gradcheck()`](crate::gradcheck()),
+/// which checks this too if an op of `f` has a `fn jvp`.
 ///
 /// ```
 /// use autograd_core::prelude::*;
@@ -91,7 +89,6 @@ fn doubled(tensor: &AnyTensor) -> Tensor<f64> {
     }
 }
 
-/// Checks that the slopes by forward mode, by differences and by backward agree in each direction.
 fn check(
     subject: &Subject,
     precision: Precision,

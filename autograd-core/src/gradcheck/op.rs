@@ -16,7 +16,6 @@ pub enum Order {
     Second,
 }
 
-/// A tensor type in the signature of an op.
 pub trait CheckedTensor: Sized {
     /// Numbers between `low` and `high`; integers less than `high` if the elements are not floats.
     fn sample(seed: u64, shape: &[usize], low: f64, high: f64) -> Self;
@@ -50,7 +49,6 @@ impl<T: Element> CheckedTensor for Tensor<T> {
     }
 }
 
-/// A tensor of random numbers, the same in every run.
 pub fn sample<X: CheckedTensor>(seed: u64, shape: &[usize], low: f64, high: f64) -> X {
     X::sample(seed, shape, low, high)
 }
@@ -62,7 +60,6 @@ pub struct Inputs {
     names: Vec<String>,
     tensors: Vec<AnyTensor>,
     differentiable: Vec<bool>,
-    /// The number of inputs that the current call has taken.
     taken: usize,
 }
 
@@ -104,7 +101,6 @@ pub fn array<X, const N: usize>(name: &str, tensors: Vec<X>) -> [X; N] {
     }
 }
 
-/// Unwraps the result of a forward that may fail.
 #[track_caller]
 pub fn succeeded<O, E: Debug>(returned: std::result::Result<O, E>) -> O {
     match returned {
@@ -113,7 +109,6 @@ pub fn succeeded<O, E: Debug>(returned: std::result::Result<O, E>) -> O {
     }
 }
 
-/// An output of an op: a tensor or several.
 pub trait Output {
     fn into_tensors(self, to: &mut Vec<AnyTensor>);
 }
@@ -154,7 +149,6 @@ pub fn run(op: &'static str, given: &str, order: Order, f: impl Fn(&mut Inputs) 
     }
 }
 
-/// The error says what was checked, and what was wrong.
 fn checked(
     op: &'static str,
     order: Order,
@@ -227,7 +221,6 @@ impl<'a> Case<'a> {
         case
     }
 
-    /// Each output alone, if there are several.
     fn of_one_output(&self) -> impl Iterator<Item = (String, Self)> {
         let several = self.outputs.len() > 1;
         self.outputs.iter().filter(move |_| several).map(|&output| {
@@ -236,7 +229,6 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// Each input alone, if there are several.
     fn of_one_input(&self) -> impl Iterator<Item = (String, Self)> {
         let wanted: Vec<usize> = (0..self.wanted.len()).filter(|&i| self.wanted[i]).collect();
         let several = wanted.len() > 1;

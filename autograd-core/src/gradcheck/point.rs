@@ -27,7 +27,6 @@ pub(super) const DOUBLE: Precision =
 pub(super) const SINGLE: Precision =
     Precision { epsilon: f32::EPSILON as f64, step: 5e-3, tolerance: 3e-4, exact: 2e-5 };
 
-/// The names of what is checked, and of its inputs.
 pub(crate) struct Subject {
     pub(crate) op: &'static str,
     pub(crate) names: Vec<String>,
@@ -39,7 +38,6 @@ impl Subject {
     }
 }
 
-/// The point at which a function is checked, with the gradients that backward computes there.
 pub(super) struct Point<'a, F> {
     pub(super) subject: &'a Subject,
     f: F,
@@ -215,7 +213,6 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
         })
     }
 
-    /// The allowed difference of exact slopes and differences.
     pub(super) fn allowed(&self, slopes: &Slopes) -> f64 {
         self.precision.tolerance * (slopes.scale + 1e-3) + slopes.noise
     }

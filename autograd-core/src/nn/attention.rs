@@ -1,5 +1,3 @@
-//! Attention.
-
 use std::fmt::Debug;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
@@ -202,7 +200,6 @@ impl<T: Float> AttentionMask for Tensor<T> {
     }
 }
 
-/// The masks of scores: where scores are hidden, and what is added to them before.
 struct OfScores<T: Float> {
     hidden: Vec<Tensor<bool>>,
     added: Vec<Tensor<T>>,

@@ -1,5 +1,3 @@
-//! `Layer`: modules that map a tensor to a tensor, and lists of them.
-
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
@@ -11,8 +9,7 @@ use crate::error::Result;
 use crate::graph::{Composite, Tensor};
 use crate::ops::{Float, expect};
 
-/// A module that maps a tensor to a tensor of the same element type. A [`Sequential`] is a list of
-/// layers. A layer of your own needs `forward`:
+/// A module that maps a tensor to another of its element type. A layer of your own has `forward`:
 ///
 /// ```
 /// use autograd_core::nn::{Layer, Linear, Module, Sequential};

@@ -1,5 +1,3 @@
-//! Layers with weights: affine map, convolution, embedding.
-
 use super::Module;
 use super::init::{self, Fan};
 use super::norm::wrong_shape;

@@ -1,8 +1,7 @@
 //! Layers, named parameters, initial values.
 //!
-//! A model is a struct of your own that holds layers, tensors and other fields. Its forward pass is
-//! an ordinary function, which may mix your ops with the built-in ones.
-//! `#[derive(Module)]` finds its parameters and names them.
+//! A model is a struct of your own with layers, tensors and other fields. `#[derive(Module)]` names
+//! its parameters. Its forward pass is a function, which may mix your ops with built-in ones.
 //!
 //! ```
 //! use autograd_core::nn::{Dropout, LayerNorm, Linear, Module};
@@ -59,10 +58,8 @@
 //! ```
 //!
 //! [`state_dict`](Module::state_dict) and [`load_state_dict`](Module::load_state_dict) save and load a
-//! model; [`SafeTensors`](crate::safetensors::SafeTensors) is the file between them.
-//!
-//! Names, shapes, formulas and initial values of the layers are PyTorch's, so a file written by
-//! PyTorch can be loaded.
+//! model, in files by [`SafeTensors`](crate::safetensors::SafeTensors). PyTorch's files can be
+//! loaded: names, shapes, formulas and initial values of the layers are the same.
 
 mod activation;
 mod attention;

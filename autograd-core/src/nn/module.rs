@@ -1,5 +1,3 @@
-//! `Module`: anything with parameters, and the walk over them by name.
-
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Deref;
@@ -79,8 +77,7 @@ pub trait Module {
     /// ```
     fn visit(&self, visitor: &mut Visitor<'_>);
 
-    /// Returns the parameters by name, in the order of the fields, also frozen ones. A tensor in two places
-    /// is listed twice.
+    /// Returns the parameters by name in field order, also frozen ones; one in two places is listed twice.
     fn named_parameters(&self) -> Vec<(String, AnyTensor)> {
         let mut found = Vec::new();
         walk(self, &mut |name, part| {
@@ -137,9 +134,8 @@ pub trait Module {
     }
 
     /// Copies values by name into parameters and buffers, all or none. The tensors stay the same, so
-    /// optimizers and other handles see the new values.
-    ///
-    /// To load only a part, complete it first with the model's own state:
+    /// optimizers and other handles see the new values. To load a part, complete it first with the
+    /// model's own state:
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -293,8 +289,7 @@ impl<T: Element> Deref for Buffer<T> {
     }
 }
 
-/// Whether a module is in training, by [`Module::train`], or not, by [`Module::eval`]: a field of modules
-/// that behave differently in training.
+/// The training mode of a module, as a field of it: set by [`Module::train`] and [`Module::eval`].
 #[derive(Debug)]
 pub struct Mode(AtomicBool);
 

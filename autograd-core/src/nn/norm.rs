@@ -1,5 +1,3 @@
-//! Layers that normalize each sample alone, or a batch.
-
 use std::panic::Location;
 
 use super::{Buffer, Mode, Module, init};
@@ -10,7 +8,6 @@ use crate::graph::{Composite, Tensor, no_grad};
 use crate::ops::trace::is_tracing;
 use crate::ops::{Float, batch_norm, layer_norm, options, pairs};
 
-/// Returns an error unless a field of a layer is as long as `weight`, or has one number for all of it.
 fn check_field<T: Float>(
     op: &'static str,
     weight: &Tensor<T>,

@@ -1,5 +1,4 @@
-//! Operations along an axis: sorting, the `k` greatest, the median, extremes and their positions, and
-//! running sums. Elements are gathered by position, so that gradients flow back to these positions.
+//! Sorting, the `k` greatest, the median, extremes, their positions, and running sums, along an axis.
 
 use super::call::{call, linear};
 use super::reduce::{Max, Min, grouped};
@@ -147,8 +146,7 @@ fn running_sum<T: Numeric>(x: &Tensor<T>, axis: isize, from_end: bool) -> Result
 /// of an element flows back to its position in the input.
 impl<T: Numeric> Tensor<T> {
     pairs! {
-        /// Returns the elements along an axis in ascending or descending order, and their positions in the
-        /// input.
+        /// Returns the elements along an axis in ascending or descending order, and their positions.
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -1,5 +1,3 @@
-//! Elementwise functions of two tensors, with broadcasting.
-
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
@@ -229,7 +227,6 @@ macro_rules! rules {
 }
 
 impl<T: Float> Rule<T> {
-    // In the order of `Binary`.
     rules! { Add Sub Mul Div Pow Maximum Minimum }
 }
 
@@ -349,7 +346,6 @@ fn pull_pair<T: Float>(
         [false, _] => [None, Some(db(g))],
     };
     let Some(shapes) = shapes else { return Ok([da, db]) };
-    // The gradient of a broadcast operand is summed.
     let [sa, sb] = shapes;
     Ok([da.map(|g| g.unbroadcast(sa)), db.map(|g| g.unbroadcast(sb))])
 }

@@ -1,5 +1,3 @@
-//! Eager calls of ops of the table.
-
 use std::panic::Location;
 
 use super::table::attr::Attr;
@@ -20,7 +18,6 @@ pub(crate) fn call<T: Element, const N: usize>(
     call_at(def, attrs, inputs, Location::caller())
 }
 
-/// As [`call`], with the location of the caller as an argument.
 pub(crate) fn call_at<T: Element, const N: usize>(
     def: &'static OpDef,
     attrs: [Attr; N],
@@ -34,7 +31,6 @@ fn typed<T: Element>(def: &OpDef, result: Result<AnyTensor>) -> Result<Tensor<T>
     Ok(T::unwrap(result?).unwrap_or_else(|| unreachable!("{} has results of this type", def.name)))
 }
 
-/// As [`call_at`], for a result of any element type.
 pub(super) fn call_any(
     def: &'static OpDef,
     attrs: Vec<Attr>,

@@ -95,7 +95,6 @@ fn wide(mask: &Tensor<bool>, shape: &[usize]) -> Tensor<bool> {
     mask.cast::<u8>().broadcast_to(shape).cast()
 }
 
-/// Returns the row-major positions where a mask is true.
 pub(super) fn places(mask: &Tensor<bool>) -> Vec<i64> {
     (0..).zip(mask.to_vec()).filter_map(|(at, on)| on.then_some(at)).collect()
 }
@@ -132,8 +131,7 @@ impl Tensor<bool> {
         }
     }
 
-    /// Returns the positions of the true elements in row-major order: `[count, axes]`, with an index for each
-    /// axis.
+    /// Returns the positions of the true elements in row-major order, as indices: `[count, axes]`.
     ///
     /// ```
     /// use autograd_core::Tensor;

@@ -324,7 +324,6 @@ pub(super) trait Cast: Element {
     fn cast(x: &Tensor<Self>, to: DType, caller: Caller) -> AnyTensor;
 }
 
-/// Converts the elements. The gradient flows between float types only.
 fn converted<T: Element, U: Element>(
     x: &Tensor<T>,
     caller: Caller,

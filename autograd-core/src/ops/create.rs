@@ -1,5 +1,3 @@
-//! Constructors of tensors, and access to their elements.
-
 use std::borrow::Cow;
 use std::panic::Location;
 
@@ -382,8 +380,7 @@ impl<T: Numeric> Tensor<T> {
             list(op, n, (0..n).map(|i| (first + by * i as i128) as i64)).cast()
         }
 
-        /// Creates the coordinates of a grid, which has an axis for each list, the first for the first
-        /// (`indexing="ij"`).
+        /// Creates the coordinates of a grid with an axis for each list, in order (`indexing="ij"`).
         ///
         /// ```
         /// use autograd_core::Tensor;

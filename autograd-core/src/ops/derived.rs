@@ -1,6 +1,5 @@
-//! Functions of two tensors whose rules are derived from their formulas, as for users' ops: both gradients in
-//! one pass. Sums, differences and products have equal rules, hand-written in [`binary`](super::binary):
-//! these hand on a gradient that is the output's, and write a product over it.
+//! Functions of two tensors with rules derived from their formulas, as for users' ops. Sums, differences and
+//! products have shorter rules, in [`binary`](super::binary).
 
 use std::sync::Arc;
 

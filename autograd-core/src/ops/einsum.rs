@@ -60,7 +60,6 @@ impl Term {
         Ok(())
     }
 
-    /// Takes the diagonal of each label that occurs twice.
     fn take_diagonals(&mut self, at: Caller) -> Result<()> {
         let twice = |labels: &Labels| {
             (1..labels.len()).find_map(|j| (0..j).find(|&i| labels[i] == labels[j]).map(|i| (i, j)))

@@ -19,7 +19,6 @@ use crate::graph::{AnyTensor, Element, Rule, Saved, Tensor, finish, unrecorded};
 
 const CHECKED_AT_ONCE: usize = 256;
 
-/// Returns an error for the first index outside an axis of length `len`.
 pub(crate) fn check_indices(
     op: &'static str,
     parameter: &str,
@@ -51,8 +50,7 @@ pub(super) fn place(at: usize, shape: &[usize]) -> Vec<usize> {
     row_major(shape).iter().zip(shape).map(|(stride, n)| at / stride % n).collect()
 }
 
-/// Calls `visit(i, picked)` for each index in row-major order: `picked` is the offset of the
-/// element that index `i` picks along `axis`, in data of the given strides.
+/// Calls `visit(i, picked)` for each index in row-major order, with the picked element's offset.
 fn for_each_picked(
     index: &Value<i64>,
     axis: usize,
@@ -330,7 +328,6 @@ fn summed<T: Numeric>(
     }))
 }
 
-/// Returns `x` with `source` added to the elements that an index picks. The index must fit.
 fn added<T: Numeric>(
     picks: Picks,
     x: Value<T>,
@@ -437,8 +434,7 @@ impl<T: Numeric> Tensor<T> {
             Picks::Elements.pick(self, axis, index)
         }
 
-        /// Adds each element of `source` to the one that `index` picks along an axis: the adjoint of
-        /// [`Tensor::gather`].
+        /// Adds elements of `source` to those that `index` picks: the adjoint of [`Tensor::gather`].
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -1,7 +1,5 @@
-//! Changes in place: assigning operators such as `+=`, which are recorded, and plain writes, which are not.
-//!
-//! Every handle of the tensor and its detached copies see a change. They share a version counter, by
-//! which backward detects that a saved tensor has changed.
+//! Changes in place: assigning operators such as `+=` are recorded, plain writes are not. All handles share
+//! a version counter, by which backward detects that a saved tensor has changed.
 
 use std::ops::{AddAssign, DivAssign, MulAssign, SubAssign};
 use std::panic::Location;
@@ -69,10 +67,8 @@ impl<T: Element> Tensor<T> {
         Ok(())
     }
 
-    /// Replaces the data by that of another tensor of the same shape. Not recorded.
-    ///
-    /// Every handle of this tensor and its detached copies see the change. A backward that saved
-    /// the old data detects the change.
+    /// Replaces the data by that of another tensor of the same shape, for every handle and detached
+    /// copy. Not recorded; a backward that saved the old data detects the change.
     ///
     /// ```
     /// use autograd_core::{Tensor, no_grad};
@@ -134,7 +130,6 @@ pub(super) fn fill<T: Element>(x: &Tensor<T>, element: T) -> Result<()> {
     })
 }
 
-/// Computes `x op= right`, and records it if needed.
 fn assign<T: Numeric, R: Operand<T>>(
     x: &mut Tensor<T>,
     op: Binary,
@@ -149,7 +144,6 @@ fn assign<T: Numeric, R: Operand<T>>(
     T::replace(x, name, result)
 }
 
-/// Makes `result`, computed from `x`, the new value of `x`.
 pub(super) fn replace<T: Element>(
     x: &mut Tensor<T>,
     name: &'static str,

@@ -1,7 +1,5 @@
-//! Ops compiled in the library, once for each element type.
-//!
-//! A release build shares no generic function between crates: each crate that calls one compiles it
-//! again, with all that it calls. So the methods of [`Tensor`] are short, and call methods of these
+//! Ops compiled in the library, once for each element type: a release build shares no generic
+//! function between crates. So the methods of [`Tensor`] are short, and call methods of these
 //! traits, which are not generic.
 
 use ndarray::{ArrayD, CowArray, IxDyn};
@@ -79,8 +77,6 @@ fn noted_scalar<T: Numeric + num_traits::NumCast>(
     })
 }
 
-// Entry points: thin generic methods in a user's crate end here, so that rules and kernels are
-// compiled once, in this crate.
 macro_rules! numeric_entry_points {
     ($($t:ty => $binary:path, $scalar:path, $reduce:path, $matmul:path;)*) => {$(
         impl Numeric for $t {

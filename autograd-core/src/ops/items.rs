@@ -29,7 +29,6 @@ pub struct Ellipsis;
 #[derive(Clone, Copy, Debug)]
 pub struct Step<R>(pub R, pub usize);
 
-/// A part of an index.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub enum Item {
@@ -42,7 +41,6 @@ pub enum Item {
     Mask(Tensor<bool>),
 }
 
-/// The end of a range.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub enum End {
@@ -51,7 +49,6 @@ pub enum End {
     With(i64),
 }
 
-/// An integer type that can be an index.
 #[doc(hidden)]
 pub trait Position: Copy {
     fn position(self) -> i64;
@@ -347,7 +344,6 @@ fn part<T: Element>(op: &'static str, x: &Tensor<T>, items: Vec<Item>) -> Result
     if lists.is_empty() { Ok(y) } else { listed(op, &y, lists) }
 }
 
-/// Returns a range of an axis: axis `own` of the whole tensor and axis `at` of `y`.
 #[track_caller]
 fn ranged<T: Element>(
     op: &'static str,

@@ -1,5 +1,4 @@
-//! Axes exchanged, added and removed; padding, repetition, rolling, windows and splits. All are
-//! composed of other ops, from which they get their derivatives and their operators in programs.
+//! Axes exchanged, added and removed, padding, repetition, windows, splits: composed of other ops.
 
 use super::{Numeric, expect, pairs};
 use crate::array::Shape;
@@ -247,8 +246,7 @@ impl<T: Element> Tensor<T> {
 
 impl<T: Numeric> Tensor<T> {
     pairs! {
-        /// Repeats the tensor along each axis, as NumPy's `tile`. More numbers than axes add new axes at the
-        /// front.
+        /// Repeats the tensor along each axis, as NumPy's `tile`. More numbers than axes add axes in front.
         ///
         /// ```
         /// use autograd_core::Tensor;

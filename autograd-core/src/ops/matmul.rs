@@ -1,5 +1,3 @@
-//! Matrix products.
-
 use std::panic::Location;
 
 use super::table::{

@@ -2,7 +2,6 @@
 
 use std::panic::Location;
 
-/// The location of an op's call.
 pub(crate) type Caller = &'static Location<'static>;
 
 macro_rules! kinds {
@@ -78,7 +77,6 @@ macro_rules! joined_functions {
     ([$take:ident: $($own:tt)*] $($functions:tt)*) => {
         joined_functions! { @$take [$($own)*] $($functions)* }
     };
-    // A function of formulas only.
     (
         @$take:ident [$($ops:tt)*]
         $(#[$doc:meta])* trunc Trunc $kernel:ident [$($error:tt)*] $rule:tt; $($functions:tt)*

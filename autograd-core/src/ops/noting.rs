@@ -31,7 +31,6 @@ impl Drop for Within {
     }
 }
 
-/// Whether an op that starts now must be noted.
 #[inline(always)]
 pub(crate) fn is_noting() -> bool {
     cfg!(feature = "static-graph") && matches!(STATE.get(), State::Noting)

@@ -73,7 +73,6 @@ pub trait Float:
     fn into_f64(self) -> f64;
     #[doc(hidden)]
     fn unary(op: Unary, x: Input<'_, Self>, caller: Caller) -> Tensor<Self>;
-    /// Applies an elementwise op with one input and one result.
     #[doc(hidden)]
     fn formula(op: &'static dyn Op<Self>, x: &Tensor<Self>, caller: Caller)
     -> Result<Tensor<Self>>;
@@ -97,7 +96,6 @@ pub trait HasMean: Float {}
 #[diagnostic::do_not_recommend]
 impl<T: Float> HasMean for T {}
 
-/// Arithmetic of one element, the same for all number types.
 pub(crate) trait Arithmetic: Storable {
     fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
@@ -105,7 +103,6 @@ pub(crate) trait Arithmetic: Storable {
     fn over(self, other: Self) -> Self;
     /// Returns the greater number; NaN if either is NaN.
     fn greater(self, other: Self) -> Self;
-    /// Returns the lesser number; NaN if either is NaN.
     fn lesser(self, other: Self) -> Self;
     /// The lowest and the highest number, infinite for floats.
     const LOWEST: Self;
@@ -141,7 +138,6 @@ impl<T: Element> Input<'_, T> {
         }
     }
 
-    /// Whether the operand is a temporary that no other handle shares.
     pub(crate) fn is_temporary(&self) -> bool {
         matches!(self, Self::Own(tensor) if tensor.is_temporary())
     }
@@ -249,7 +245,6 @@ arithmetic! {
 
 /// The right operand of an operator on a `Tensor<T>`: a tensor of the same element type, a scalar (`T`, `f64`
 /// for any float type, and whole numbers as in `x * 2`), or a reference to either, as in `dy * ctx.attrs()`.
-///
 /// The left operand may be `f64` for any float type, a whole number, or a reference to one:
 ///
 /// ```
@@ -279,7 +274,6 @@ pub trait Operand<T: Numeric>: Sized {
 pub(crate) trait Totals: Storable {
     /// Sums along sorted `axes`, which stay with length 1.
     fn sum(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
-    /// Multiplies along sorted `axes`, which stay with length 1.
     fn prod(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
     fn running(
         op: &'static str,

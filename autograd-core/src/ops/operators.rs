@@ -1,5 +1,3 @@
-//! `+ - * /` between tensors, references and scalars, and their named forms.
-
 use std::ops::{Add, Div, Mul, Neg, Sub};
 use std::panic::Location;
 
@@ -158,7 +156,6 @@ macro_rules! operators {
         }
 
         scalar_on_the_left! { $trait $method $op [T: Float] f64 => T, |s| T::from_f64(s); }
-        // Whole numbers, as in `1 - y`.
         scalar_on_the_left! { $trait $method $op [T: Float] i32 => T, |s| T::from_f64(f64::from(s)); }
         scalar_on_the_left! { $trait $method $op [] i32 => i32, |s| s; }
         scalar_on_the_left! { $trait $method $op [] i64 => i64, |s| s; }
@@ -202,8 +199,7 @@ macro_rules! named {
                 ///
                 /// # Errors
                 ///
-                /// [`Error::Broadcast`](crate::Error::Broadcast) if the shapes cannot be broadcast
-                /// together.
+                /// [`Error::Broadcast`](crate::Error::Broadcast) if the shapes do not broadcast.
                 #[track_caller]
                 pub fn $try_method(&self, other: impl Operand<T>) -> Result<Tensor<T>> {
                     other.operate(Binary::$op, Input::Ref(self), Location::caller())
@@ -251,10 +247,8 @@ impl<T: Numeric> Tensor<T> {
 }
 
 impl<T: Float> Tensor<T> {
-    /// `self` to the power `exponent`, element by element.
-    ///
-    /// The gradient of a base of 0 with exponent 0 is 0, and so is the gradient of a nonnegative
-    /// exponent of a base of 0.
+    /// `self` to the power `exponent`, element by element. The gradients of a base of 0 with
+    /// exponent 0, and of a nonnegative exponent of a base of 0, are 0.
     ///
     /// ```
     /// use autograd_core::Tensor;

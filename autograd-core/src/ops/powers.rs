@@ -146,7 +146,6 @@ fn norm<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64, keep: bool) -> Result<T
         zeros.where_else(of_zeros, zeros.where_else(T::ONE, x.abs()).pow(p))
     };
     let sum = powers.sum_axes_keep(axes);
-    // The root likewise.
     let zeros = sum.eq_scalar(T::ZERO);
     let root = zeros.where_else(T::ONE, &sum).pow(1.0 / p);
     let of_zeros = match p < 0.0 {
@@ -176,8 +175,7 @@ fn scale_for<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64) -> Tensor<T> {
 /// # Products and norms along axes
 impl<T: Float> Tensor<T> {
     pairs! {
-        /// Returns the cumulative products along an axis, computed in order. Gradients are exact if elements
-        /// are zero.
+        /// Returns the cumulative products along an axis, in order. Gradients are exact for zeros too.
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -1,5 +1,3 @@
-//! Sums, means, products and extremes along axes.
-
 use std::panic::Location;
 
 use super::elementwise::run_pass;
@@ -65,7 +63,6 @@ folds! {
     Min<Arithmetic> T::HIGHEST, |a, b| a.lesser(b);
 }
 
-/// The number of elements that are reduced to each result.
 fn group(shape: &[usize], axes: &[usize]) -> usize {
     axes.iter().map(|&axis| shape[axis]).product()
 }
@@ -185,7 +182,6 @@ fn pull<T: Float>(
     })
 }
 
-/// Returns the tensor with `axes` moved behind the others as one axis, and the order of its axes for that.
 #[track_caller]
 pub(super) fn grouped<T: Element>(x: &Tensor<T>, axes: &[usize]) -> (Tensor<T>, Vec<usize>) {
     let (order, lengths) = grouping(x.shape(), axes);
@@ -200,7 +196,6 @@ pub(super) fn grouping(shape: &[usize], axes: &[usize]) -> (Vec<usize>, Shape) {
     (kept.chain(axes.iter().copied()).collect(), lengths)
 }
 
-/// Returns the lengths of the axes that are not in `axes`.
 pub(super) fn without(shape: &[usize], axes: &[usize]) -> Shape {
     (0..shape.len()).filter(|axis| !axes.contains(axis)).map(|axis| shape[axis]).collect()
 }
@@ -209,7 +204,6 @@ pub(super) fn without(shape: &[usize], axes: &[usize]) -> Shape {
 fn product_of_others<T: Float>(x: &Tensor<T>, axes: &[usize]) -> Result<Tensor<T>> {
     let (flat, order) = grouped(x, axes);
     let n = group(x.shape(), axes);
-    // The products of the elements before each.
     let before = |x: &Tensor<T>| {
         let mut one = x.shape_owned();
         one[order.len() - axes.len()] = n.min(1);
@@ -309,8 +303,7 @@ reductions! {
 
 /// # Means
 ///
-/// Along given axes (`1`, `[0, -1]`, `..`: see [`IntoAxes`]), or over all elements. The mean of whole numbers
-/// is seldom whole, so means are for floats: `x.cast::<f64>().mean()`.
+/// Along given axes (see [`IntoAxes`]), or over all elements. Integers need a cast: `x.cast::<f64>().mean()`.
 impl<T: Element> Tensor<T> {
     /// Returns the mean of all elements as a scalar; NaN if there are none.
     #[track_caller]
@@ -362,7 +355,6 @@ impl<T: Element> Tensor<T> {
 }
 
 impl<T: Element> Tensor<T> {
-    /// Applies `f` to every pair of elements, without a record.
     #[track_caller]
     pub(crate) fn zip_values<U: Element, V: Element>(
         &self,
@@ -374,7 +366,6 @@ impl<T: Element> Tensor<T> {
         Tensor::new(convert_zip(&shape, &self.read(), &other.read(), f))
     }
 
-    /// Creates a value of this shape that `write` computes from the elements in row-major order.
     pub(super) fn row_major<U: Element>(
         &self,
         shape: Shape,

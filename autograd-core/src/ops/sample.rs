@@ -1,5 +1,3 @@
-//! Samples from distributions that tensors describe.
-
 use super::{Float, expect, pairs};
 use crate::array::shape::{element_count, sorted};
 use crate::error::{Error, RECEIVER, Result};
@@ -11,8 +9,7 @@ use crate::graph::Tensor;
 /// [`run`](crate::Generator::run) is active.
 impl<T: Float> Tensor<T> {
     pairs! {
-        /// Draws Bernoulli samples: each is 1 with the probability in the element, else 0. There is no
-        /// gradient.
+        /// Draws Bernoulli samples, without gradient: 1 with the probability in the element, else 0.
         ///
         /// ```
         /// use autograd_core::Tensor;

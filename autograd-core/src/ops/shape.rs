@@ -1,5 +1,3 @@
-//! Ops that change the shape or the order of elements.
-
 use std::iter::repeat_n;
 use std::panic::Location;
 
@@ -343,8 +341,7 @@ impl<T: Element> Tensor<T> {
             expect(call(&TRIL, [Attr::Int(diagonal)], [self.untyped()]))
         }
 
-        /// Returns the upper triangle of the last two axes, zero below diagonal `diagonal`; see
-        /// [`Tensor::tril`].
+        /// Returns the upper triangle, zero below diagonal `diagonal`; see [`Tensor::tril`].
         ///
         /// ```
         /// use autograd_core::Tensor;

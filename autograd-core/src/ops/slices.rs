@@ -1,5 +1,3 @@
-//! Parts of tensors, and joined tensors: slices, splits, concatenation.
-
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -103,7 +101,6 @@ fn concatenated(inputs: &[&Form], axis: isize) -> Inferred {
     Ok(vec![out])
 }
 
-/// Returns the end of a slice of an axis of length `n`; an error if the slice is invalid.
 fn slice_end(
     axis: isize,
     n: usize,
@@ -313,7 +310,6 @@ struct Split<T>(PhantomData<fn() -> T>);
 
 struct SplitCall {
     axis: isize,
-    /// The shape of each part.
     shape: Shape,
     /// Whether a backward took each part's gradient. Separate backwards may start from different parts.
     taken: Mutex<Vec<bool>>,
@@ -399,7 +395,6 @@ fn no_tensors() -> Error {
     Error::Count { op: "concat", what: "or more tensors".into(), expected: 1, found: 0 }
 }
 
-/// Returns the shape of tensors of these shapes joined along an axis, and the axis as a position.
 fn concat_shape(shapes: &[&[usize]], axis: isize) -> Result<(Shape, usize)> {
     let first = *shapes.first().ok_or_else(no_tensors)?;
     let position = check_axis("concat", axis, first.len())?;

@@ -1,11 +1,9 @@
-//! Kernels for tensors with inline data: `+ - * /` of two tensors of one shape, or of a tensor and
-//! a number. They compute in an operand's own memory, or in a copy, without a pass.
+//! Kernels for tensors with inline data, which compute in an operand's own memory, or in a copy.
 
 use super::{Binary, Float, Input};
 use crate::array::shape::same;
 use crate::graph::Tensor;
 
-/// Whether there is a kernel for an op.
 #[inline(always)]
 fn is_known(op: Binary) -> bool {
     matches!(op, Binary::Add | Binary::Sub | Binary::Mul | Binary::Div)
@@ -47,7 +45,6 @@ pub(super) fn number<T: Float>(
     Ok(reuse_or_copy(x, |x| apply::<T>(op, swapped, x, &number)))
 }
 
-/// Runs a kernel in an operand's own memory if it is a temporary, otherwise in a copy.
 #[inline(always)]
 pub(super) fn reuse_or_copy<T: Float>(x: Input<'_, T>, run: impl Fn(&mut T::Inline)) -> Tensor<T> {
     let copy = match x {

@@ -1,7 +1,5 @@
-//! Traces: the eager ops that a closure runs on examples, noted one by one.
-//!
-//! An op that can be in a program notes itself where it starts; ops that it calls are not noted.
-//! Without a trace, the only cost is one thread-local flag.
+//! Traces: the eager ops that a closure runs on examples. An op that can be in a program notes
+//! itself where it starts; ops that it calls are not noted.
 
 use std::cell::RefCell;
 use std::panic::Location;
@@ -159,7 +157,6 @@ pub(crate) fn refuse_read(x: &AnyTensor, name: &str, caller: Caller) {
 pub(crate) fn is_equal(a: &AnyTensor, b: &AnyTensor) -> bool {
     fn same<T: Element>(a: &Tensor<T>, b: &AnyTensor) -> bool {
         b.downcast_ref::<T>().is_some_and(|b| {
-            // Only NaN differs from itself.
             #[allow(clippy::eq_op, reason = "it tells NaN from numbers")]
             let same = |(x, y): (T, T)| x == y || (x != x && y != y);
             a.shape() == b.shape() && T::to_vec(a).into_iter().zip(T::to_vec(b)).all(same)

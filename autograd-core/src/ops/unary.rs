@@ -27,7 +27,6 @@ macro_rules! rule {
     };
 }
 
-/// Defines the formula of a function: that of the table, or its own.
 macro_rules! formula {
     ($variant:ident table) => {
         use crate::formula::table::$variant as Forward;

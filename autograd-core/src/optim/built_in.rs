@@ -1,5 +1,3 @@
-//! The rules of this crate: their options as a table, and their steps.
-
 use super::rule::{Rule, Step};
 use super::{FINITE, NOT_NEGATIVE, Range, check};
 use crate::error::Result;
@@ -70,7 +68,6 @@ macro_rules! rule {
     };
 }
 
-/// The items of [`Rule`](super::Rule) that all rules of this crate share.
 macro_rules! built_in {
     ($name:ident) => {
         const NAME: &'static str = stringify!($name);

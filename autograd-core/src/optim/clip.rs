@@ -1,5 +1,3 @@
-//! Limits on gradients.
-
 use super::kernels::sum_of_squares;
 use super::{FINITE, NOT_NEGATIVE, check};
 use crate::error::Result;
@@ -66,7 +64,6 @@ fn by_norm(op: &'static str, parameters: &[(String, AnyTensor)], max_norm: f64) 
     Ok(norm)
 }
 
-/// Folds all elements of the gradients with a function, in order, starting from 0.
 fn folded(parameters: &[(String, AnyTensor)], f: impl Fn(f64, f64) -> f64) -> f64 {
     let mut folded = 0.0;
     for_each_gradient!(parameters, tensor => {

@@ -1,5 +1,4 @@
-//! The loops of the rules, each in one pass over memory. Threads share long loops; results do not
-//! depend on the number of threads.
+//! The loops of the rules, whose results do not depend on the number of threads.
 
 #![allow(clippy::needless_range_loop, reason = "an index names a place in several arrays")]
 
@@ -22,7 +21,6 @@ pub(super) fn sum_of_squares<T: Float>(data: &[T]) -> f64 {
     sums.iter().sum()
 }
 
-/// Overwrites elements of some slices by `step` of these elements and the gradient's.
 pub(super) fn pass<T: Float, const N: usize>(
     written: [&mut [T]; N],
     gradient: &[T],

@@ -39,8 +39,7 @@
 //!
 //! # Schedules
 //!
-//! A step size that depends on the step comes from a schedule of [`schedule`], which can be
-//! combined, or from a formula of yours:
+//! The step sizes come from a schedule of [`schedule`], or from a formula of yours:
 //!
 //! ```
 //! use autograd_core::optim::schedule::{Cosine, Schedule};

@@ -1,5 +1,3 @@
-//! Parameters, the rule of each, and the state of the rules.
-
 use super::rule::{Erased, Rule, Step, Update};
 use crate::array::Value;
 use crate::array::shape::copied;
@@ -27,7 +25,6 @@ struct Slot {
     next: Option<(AnyTensor, State)>,
 }
 
-/// The state of a rule for each element, by name.
 type State = Vec<(&'static str, AnyTensor)>;
 
 impl<R: Rule> Optimizer<R> {
@@ -77,9 +74,8 @@ impl<R: Rule> Optimizer<R> {
     ///
     /// # Errors
     ///
-    /// The error of [`Rule::check`]: [`Error::Value`] if an option of a rule is out of range.
-    /// [`Error::Unsupported`] if a parameter is an op's result, or none wants a gradient. Nothing is changed
-    /// then.
+    /// [`Error::Value`] if an option of a rule is out of range ([`Rule::check`]), [`Error::Unsupported`] if
+    /// a parameter is an op's result, or none wants a gradient. Nothing is changed then.
     ///
     /// # Panics
     ///
@@ -160,7 +156,6 @@ fn load(slots: &mut [Slot], rules: &[Erased<'_>], from: &StateDict) -> Result<()
     Ok(())
 }
 
-/// Returns the name under which a parameter's count of steps is saved.
 fn step_of(name: &str) -> String {
     format!("{name}.step")
 }
@@ -179,7 +174,6 @@ impl Slot {
         for_any!(&self.tensor, tensor => tensor.check_write(op))
     }
 
-    /// Runs a rule if there is a gradient: in place, or on copies.
     fn run(&mut self, by: Erased<'_>) -> Result<()> {
         match self.tensor.clone() {
             AnyTensor::Float32(tensor) => self.typed(&tensor, by, |step| by.rule.update_f32(step)),
@@ -256,7 +250,6 @@ impl Slot {
         Self { name, group: self.group, tensor, count: 1, state, next: None }
     }
 
-    /// Restores the state written by [`Self::save`], all or nothing.
     fn load(&mut self, rule: &dyn Update, from: &StateDict) {
         let own = |tensor: &AnyTensor| for_any!(tensor, tensor => Tensor::new(tensor.read().contiguous().into_owned()).into());
         let found =

@@ -1,5 +1,3 @@
-//! Update rules.
-
 use std::array::from_fn;
 
 use super::kernels::pass;
@@ -51,8 +49,7 @@ use crate::ops::Float;
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
 ///
-/// A step is all or nothing: [`Rule::update`] runs on copies of the parameters, which are stored when it has
-/// returned for all. If it panics, nothing has changed. The rules of this crate run in place.
+/// A step is all or nothing: your [`Rule::update`] runs on copies, stored when it has returned for all.
 pub trait Rule: Clone {
     /// The name of the rule in errors.
     const NAME: &'static str;
@@ -90,8 +87,7 @@ pub trait Rule: Clone {
     }
 }
 
-/// One parameter in one step: the elements of the parameter, of its gradient and of the rule's
-/// state, in the same order.
+/// One parameter in one step: its elements, its gradient's and its state's, in the same order.
 #[derive(Debug)]
 pub struct Step<'a, T: Float> {
     pub(crate) parameter: &'a mut [T],
@@ -102,8 +98,7 @@ pub struct Step<'a, T: Float> {
 }
 
 impl<'a, T: Float> Step<'a, T> {
-    /// Returns the number of this step, counted from 1. Steps in which the parameter has no
-    /// gradient are not counted.
+    /// Returns the number of this step, from 1. Steps without a gradient are not counted.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -115,8 +110,7 @@ impl<'a, T: Float> Step<'a, T> {
     }
 
     /// Replaces each element of the parameter and of its state, in the order of [`Rule::state`], by the
-    /// result of `f` for them and the gradient's element. It is one pass over memory, with SIMD and
-    /// several threads if that pays.
+    /// result of `f` for them and the gradient's element.
     ///
     /// # Panics
     ///
@@ -139,8 +133,7 @@ impl<'a, T: Float> Step<'a, T> {
         from_fn(|_| slices.next().unwrap_or_default())
     }
 
-    /// Returns the elements of the parameter, of the gradient, and of the state, for updates that
-    /// [`Step::each`] cannot express.
+    /// Returns parameter, gradient and state, for updates that [`Step::each`] cannot express.
     pub fn into_slices(self) -> (&'a mut [T], &'a [T], Vec<&'a mut [T]>) {
         (self.parameter, self.gradient, self.state)
     }

@@ -1,5 +1,3 @@
-//! Arithmetic of variables: elementwise functions, operators, comparisons, reductions.
-
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::ir::Site;
@@ -47,14 +45,12 @@ impl Variable {
     }
 }
 
-/// An operand beside a variable: another variable, or a number of any type. Beside integers it must
-/// be an integer.
+/// An operand beside a variable: another variable, or a number (an integer beside integers).
 pub trait IntoOperand {
     #[doc(hidden)]
     fn operand(self) -> Operand;
 }
 
-/// See [`IntoOperand`].
 #[doc(hidden)]
 #[derive(Debug)]
 pub enum Operand {

@@ -118,7 +118,6 @@ impl Assembled {
         by_address.or_else(|| self.tensors[run].iter().rposition(same))
     }
 
-    /// The variable that both runs read as this input.
     fn read(&mut self, [a, b]: [&AnyTensor; 2], site: &Site<'_>) -> Result<VarId> {
         let unknown = match [self.find(0, a), self.find(1, b)] {
             [Some(x), Some(y)] if x == y => {
@@ -275,11 +274,9 @@ impl TracedLayer {
 }
 
 struct LayerGrads {
-    /// The gradients that backward was given, and the positions of their outputs.
     seeds: Vec<AnyTensor>,
     places: Vec<usize>,
     notes: Vec<Note>,
-    /// For each input, its gradient.
     grads: Vec<Option<AnyTensor>>,
 }
 
@@ -290,7 +287,6 @@ impl LayerGrads {
         for (at, output) in note.outputs.iter().enumerate() {
             let Some((node, slot)) = for_any!(output, t => t.producer()) else { continue };
             let (free, start) = EXAMPLES[which];
-            // Different numbers for each output.
             let seed = example(&form_of(output, output), (free, start + 3 * (at + 1)));
             let slot = *slot as usize;
             given.resize(given.len().max(slot + 1), None);

@@ -1,6 +1,5 @@
-//! Gradients of a graph's variables: goes through the operators from last to first, and computes the
-//! gradients of their inputs from those of their outputs. This module contains no derivative: the
-//! operator for a gradient runs the eager engine's rule, or the user's backward function.
+//! Gradients of variables, computed through the operators from last to first. No derivative is here:
+//! the operator of a gradient runs the eager engine's rule, or the user's backward function.
 
 use std::collections::HashMap;
 
@@ -134,7 +133,6 @@ pub(super) fn append(
                 .refuse(format!("`{}` is {}, which has no gradient", var.name, var.form.dtype));
         }
     }
-    // Variables that want a gradient and depend on `of`.
     let wants = graph.wants_gradient();
     let mut needed = vec![false; graph.vars.len()];
     of.iter().for_each(|&var| needed[var] = wants[var]);

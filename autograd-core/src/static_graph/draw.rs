@@ -1,5 +1,3 @@
-//! Drawings of a program, as DOT and SVG, in the style of those of the recorded graph.
-
 use super::ir::{Graph, Role};
 use super::program::Program;
 use crate::engine::draw::{Look, Shape, dot, svg};
@@ -28,7 +26,6 @@ impl Program {
     }
 }
 
-/// Boxes for data and kept variables that are read, and for every operator.
 fn shapes(graph: &Graph) -> Vec<Shape> {
     let mut is_read = vec![false; graph.vars.len()];
     graph.ops.iter().flat_map(|op| &op.inputs).for_each(|&input| is_read[input] = true);

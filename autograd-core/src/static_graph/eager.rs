@@ -1,5 +1,4 @@
-//! Eager code as an operator: `#[py_layer]` ops, closures of eager ops, and users' elementwise ops. The eager
-//! engine computes values and gradients. While a program is built, the code is called on examples.
+//! Eager code as an operator. While a program is built, the code is called on examples.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -179,7 +178,6 @@ fn call(function: &Function, inputs: Values) -> Computed<Values> {
     outputs.into_iter().map(|output| output.ok_or_else(|| "returned nothing".to_owned())).collect()
 }
 
-/// Lets gradients flow to a value, if it is of a float type.
 pub(super) fn want_gradient(value: &AnyTensor) {
     for_float!(value, value => value.set_stop_gradient(false), _ => {});
 }

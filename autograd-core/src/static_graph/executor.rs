@@ -1,6 +1,3 @@
-//! `Executor`: runs programs, and keeps parameters between runs, by name. A run changes them in place at its
-//! end, all together, if everything else has succeeded.
-
 use std::cell::RefCell;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -136,8 +133,7 @@ impl Executor {
         program.plan(&fetched)
     }
 
-    /// Returns the steps of a run with this fetch list, a line for each: results, operator, variables that it
-    /// reads.
+    /// Returns the steps of a run with this fetch list, a line for each: results, operator, inputs.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -210,7 +206,6 @@ fn resolve_fetch(program: &Program, fetch: &dyn Fetch) -> Result<VarId> {
 }
 
 thread_local! {
-    /// The scopes whose steps this thread runs.
     static STEPS: RefCell<Vec<*const Scope>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -12,14 +12,12 @@ use crate::graph::{AnyTensor, for_any};
 use crate::ops::table::values::panic_message;
 use crate::ops::table::{Form, Values};
 
-/// The kept values of an executor, by name.
 pub(super) type KeptValues = HashMap<String, AnyTensor>;
 
 pub(super) struct Frame<'p> {
     plan: &'p Plan,
     /// For each variable, its value, while a step still reads it.
     values: Vec<Option<AnyTensor>>,
-    /// For each operator, the record for its gradient.
     records: Vec<Option<Box<Record>>>,
     /// New values of kept variables, except those of updates.
     set: Vec<(VarId, AnyTensor)>,
@@ -91,7 +89,6 @@ impl<'p> Frame<'p> {
         plan.steps.iter().try_for_each(|step| self.step(step))
     }
 
-    /// Takes the step's inputs from the frame, and stores its results there.
     fn step(&mut self, step: &Step) -> Result<()> {
         let graph = &self.plan.graph;
         let op = &graph.ops[step.op];
@@ -176,7 +173,6 @@ impl<'p> Frame<'p> {
     }
 }
 
-/// Checks that an operator's value of a variable exists and has this form.
 fn check(op: &Op, var: &Var, form: &Form, value: Option<&AnyTensor>) -> Result<()> {
     let misfit = match value {
         Some(value) => form.misfit(value.dtype(), value.shape()),

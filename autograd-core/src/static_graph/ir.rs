@@ -21,7 +21,6 @@ pub(super) enum Kind {
     PyFunc(Arc<PyFuncOp>),
     Layer(Arc<TracedLayer>),
     Grad(Grad),
-    /// Computes the initial value of a kept variable.
     Init(Init, Form),
     /// A step of an optimizer. Inputs are parameter, gradient and state; all but the gradient are written.
     Update(Rule),
@@ -40,7 +39,6 @@ pub(super) struct PyFuncOp {
     pub(super) args: Vec<Option<usize>>,
     /// For each of the operator's outputs, the position of the returned value.
     pub(super) picks: Vec<usize>,
-    /// The number of returned values.
     pub(super) results: usize,
     pub(super) outputs: Vec<Form>,
     /// The backward function, its backward function, and so on.
@@ -64,7 +62,6 @@ pub(super) struct TracedLayer {
     pub(super) found: Vec<Option<VarId>>,
 }
 
-/// A value that a layer's backward reads.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Given {
     Input(usize),
@@ -86,7 +83,6 @@ impl Kind {
         Self::Op(Operator::new(def, attrs.into()))
     }
 
-    /// The operator's name, which is the stem of its outputs' names.
     pub(super) fn name(&self) -> String {
         match self {
             Self::Op(op) => op.def.name.to_owned(),
@@ -188,7 +184,6 @@ impl<'c> Site<'c> {
     }
 }
 
-/// The source of a variable's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// Fed in every run.
@@ -200,7 +195,6 @@ pub(super) enum Role {
     Computed,
 }
 
-/// Values and their names in texts and files.
 pub(super) type Named<T> = [(&'static str, T)];
 
 pub(super) const ROLES: &Named<Role> = &[
@@ -240,7 +234,6 @@ impl Var {
         matches!(self.role, Role::Kept { .. })
     }
 
-    /// Whether a run gives the variable a new value.
     pub(super) fn is_written(&self) -> bool {
         self.is_kept() && self.producer.is_some()
     }
@@ -292,7 +285,6 @@ impl Op {
         self.outputs.iter().chain(&self.writes).copied()
     }
 
-    /// The gradient that an optimizer's operator reads.
     pub(super) fn gradient(&self) -> VarId {
         self.inputs[1]
     }
@@ -308,7 +300,6 @@ pub(super) struct Graph {
     pub(super) vars: Vec<Var>,
     pub(super) ops: Vec<Op>,
     names: HashMap<String, VarId>,
-    /// How many names were generated from each stem.
     generated: HashMap<String, usize>,
     /// Counts changes, to detect outdated plans.
     pub(super) version: u64,
@@ -343,7 +334,6 @@ impl Graph {
         Ok(self.add_var(Var::new(name.to_owned(), form, role, &site.place)))
     }
 
-    /// Adds a variable whose name is known to be free.
     pub(super) fn add_var(&mut self, var: Var) -> VarId {
         self.version += 1;
         let id = self.vars.len();
@@ -414,7 +404,6 @@ impl Graph {
     }
 }
 
-/// The text of a program: the variables that are not computed, and one line for each operator.
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for var in self.vars.iter().filter(|var| var.role != Role::Computed) {

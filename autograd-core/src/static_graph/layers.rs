@@ -1,5 +1,4 @@
-//! Layers, with their parameters and other kept variables, and ops of several variables. Each method adds
-//! operators and returns the variable that they compute.
+//! Layers with their kept variables, and ops of several variables. Each method adds operators.
 
 use smallvec::smallvec;
 
@@ -46,8 +45,7 @@ impl FcOptions {
 
 /// # Layers
 impl Program {
-    /// A fully connected layer, `x · weight + bias`, with new parameters: from `[n, ..]`, flattened, to
-    /// `[n, size]`.
+    /// A layer with new parameters, `x · weight + bias`: from `[n, ..]`, flattened, to `[n, size]`.
     ///
     /// # Errors
     ///
@@ -142,7 +140,6 @@ impl Program {
     #[track_caller]
     pub fn accuracy(&self, logits: &Variable, classes: &Variable) -> Result<Variable> {
         let site = Site::here("accuracy");
-        // Shapes and types must fit as for the loss.
         if let Err(why) = of_logits(&[&logits.form(), &classes.form()]) {
             return site.refuse(format!("{why}; given `{logits}`, `{classes}`"));
         }
@@ -229,7 +226,6 @@ fn over_all() -> [Attr; 2] {
 }
 
 impl Change<'_> {
-    /// The given name of a layer, or a generated one.
     fn layer_name(&mut self, name: &Option<String>) -> String {
         name.clone().unwrap_or_else(|| self.graph.fresh_name(self.site.call, false))
     }
@@ -260,8 +256,7 @@ impl BatchNormOptions {
         /// `name.running_var`.
         pub fn name(name: &str).to_owned().into();
 
-        /// The weight of a new batch in the running statistics, in [0, 1]. (Paddle's momentum is the
-        /// weight of the old ones.)
+        /// The weight of a new batch in running statistics, in [0, 1]; Paddle's is that of old ones.
         pub fn momentum(momentum: f64);
 
         /// The number that is added to the variance; above 0.

@@ -1,6 +1,3 @@
-//! Methods of variables, each named as the method of [`Tensor`](crate::Tensor): as one operator, or as a trace of
-//! several.
-
 use super::arithmetic::{IntoOperand, Operand};
 use super::ir::Site;
 use super::program::{Program, Variable, read_dims};
@@ -54,7 +51,6 @@ fn dims(call: &str, shape: impl IntoDims) -> Result<Attr> {
     Ok(Attr::Dims(read_dims(shape, &Site::here(call))?))
 }
 
-/// A number that is refused unless it `fits`.
 #[track_caller]
 fn checked(call: &str, p: f64, fits: bool, expected: &str) -> Result<Attr> {
     match fits {
@@ -160,13 +156,11 @@ impl Variable {
         self.program.one(&table::PERMUTE, [Attr::Ints(order)], &[self])
     }
 
-    /// Selects `on` where this variable, a mask of bools, is true, and `off` elsewhere. One of the two may be
-    /// a number.
+    /// Selects `on` where this mask of bools is true, `off` elsewhere; one of the two may be a number.
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if the variable is not a mask, or shapes or element types do
-    /// not fit.
+    /// [`Error::Program`](crate::Error::Program) if this is no mask, or shapes or element types do not fit.
     #[track_caller]
     pub fn where_else(&self, on: impl IntoOperand, off: impl IntoOperand) -> Result<Variable> {
         const CALL: &str = "where_else";
@@ -222,8 +216,7 @@ impl Variable {
         mask.where_else(element, self)
     }
 
-    /// As [`Tensor::chunk`](crate::Tensor::chunk), for float types: at most `parts` parts along an axis,
-    /// which must not be free.
+    /// As [`Tensor::chunk`](crate::Tensor::chunk), for float types, along an axis that is not free.
     #[track_caller]
     pub fn chunk(&self, parts: usize, axis: isize) -> Result<Vec<Variable>> {
         fn cut<T: Float>(x: &Tensor<T>, (parts, axis): (usize, isize)) -> Values {

@@ -28,8 +28,7 @@
 //!
 //! Building a program checks names, element types, shapes (except free axes), cycles, variables of
 //! other programs, and the parameters and results of a py_func's functions; each error names the
-//! operator, the variable and the line that built it. A run checks feeds and the results of user
-//! functions. A run that fails changes no parameter.
+//! operator, the variable and the line that built it. A run checks feeds and results of functions.
 
 mod arithmetic;
 mod assemble;
@@ -132,7 +131,6 @@ pub use trace::TraceCall;
 /// output; a name that an input and an output share; `self`, `async`, generics of a function.
 pub use autograd_macros::py_func;
 
-/// Functions that expansions of [`py_func`] call.
 pub(crate) mod private {
     pub use super::program::{Program, Variable};
     pub use super::py_func::{gradient_of_input, same_as_input, same_as_output};

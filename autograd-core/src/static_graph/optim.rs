@@ -1,5 +1,3 @@
-//! Optimizers in programs: operators that compute new values of kept variables.
-
 use super::backward::parameter_gradients;
 use super::ir::{Graph, Kind, Op, OpId, Phase, Site, Var, VarId};
 use super::program::{Change, Program, Variable};
@@ -105,7 +103,6 @@ impl Program {
         }
     }
 
-    /// The rules of a plan's updates, as a run that starts now uses them.
     pub(super) fn rules(&self, updates: &[OpId]) -> Vec<Rule> {
         let graph = self.graph();
         let rule = |&id: &OpId| match graph.ops[id].kind {
@@ -202,7 +199,6 @@ fn apply(rule: Rule, pairs: &[(Variable, Variable)]) -> Result<()> {
     })
 }
 
-/// An error with the line of the call if an option is out of range.
 fn check(rule: Rule, site: &Site<'_>) -> Result<()> {
     rule.check().map_err(|error| match error {
         Error::Value { op, parameter, expected, found } => {

@@ -1,9 +1,7 @@
-//! The plan of a run, computed once: which operators run, which leave a record for their gradients, and
-//! where each value is read for the last time.
+//! The plan of a run, computed once: the operators that run, those that are recorded, last reads.
 
 use super::ir::{Graph, Kind, Op, OpId, Role, VarId};
 
-/// The steps of a run that fetches certain variables.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// The program when the plan was made; a program that changes gets new plans.

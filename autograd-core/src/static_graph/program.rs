@@ -1,6 +1,3 @@
-//! `Program`, `Variable` and `Block`: handles to a program and its parts; how operators are added, all of
-//! a change or nothing; and the default programs of a thread.
-
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
@@ -13,10 +10,9 @@ use crate::array::{DType, IntoDims};
 use crate::error::Result;
 use crate::ops::table::{Attr, Dims, Form};
 
-/// A static graph: variables, and the operators that compute them. It is data until an
-/// [`Executor`](super::Executor) runs it.
-///
-/// A `Program` is a handle: clones are the same program. See the [module](super) for an example.
+/// A static graph: variables, and the operators that compute them; data until an
+/// [`Executor`](super::Executor) runs it. Clones are the same program. See the [module](super) for
+/// an example.
 #[derive(Clone, Default)]
 pub struct Program(Arc<Inner>);
 
@@ -415,7 +411,6 @@ impl Change<'_> {
         Ok(self.graph.push(Kind::of(def, attrs), inputs, Phase::Forward, &self.site.place)?[0])
     }
 
-    /// Adds a kept variable, with an operator in the startup program that sets it.
     pub(super) fn keep(
         &mut self,
         name: &str,

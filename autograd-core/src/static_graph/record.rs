@@ -1,5 +1,4 @@
-//! How an operator runs, and the record for its gradient: places in a separate graph, which the eager
-//! engine walks.
+//! How an operator runs, and its record: places in a separate graph, which the eager engine walks.
 
 use std::panic::Location;
 
@@ -16,7 +15,6 @@ use crate::graph::{
 };
 use crate::ops::table::{Computed, Values};
 
-/// The inputs and outputs of an operator that ran, as places in the graph.
 #[derive(Clone)]
 pub(super) struct Record {
     inputs: Places,
@@ -44,7 +42,6 @@ impl Step {
         let op = &plan.graph.ops[self.op];
         let mut inputs = Places::new();
         if self.recorded {
-            // The inputs become inputs of a separate graph.
             for (value, &(var, _)) in given.iter_mut().zip(&self.reads) {
                 value.unshare();
                 match op.kind {

@@ -1,5 +1,4 @@
-//! Initial values and updates of kept variables: the update rules of optimizers, their state, and their
-//! steps by the kernels of [`crate::optim`].
+//! Initial values of kept variables, and their updates by the kernels of [`crate::optim`].
 
 use crate::array::DType;
 use crate::graph::{AnyTensor, Tensor};
@@ -28,7 +27,6 @@ impl Init {
         match form.dtype {
             DType::Float32 => self.typed::<f32>(shape).into(),
             DType::Float64 => self.typed::<f64>(shape).into(),
-            // The count of steps.
             _ => Tensor::<i64>::zeros(shape).into(),
         }
     }
@@ -76,7 +74,6 @@ impl Rule {
         }
     }
 
-    /// Returns the rule of this name, with options in the order of [`Rule::options`].
     pub(super) fn named(name: &str, options: &[f64]) -> Option<Self> {
         match name {
             "sgd" => Sgd::with_options(options).map(Self::Sgd),

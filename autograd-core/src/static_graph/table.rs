@@ -1,5 +1,4 @@
-//! All entries of the table of operators: those of eager ops, which are defined in [`ops`](crate::ops), and
-//! those that only programs have.
+//! The table of operators: entries of eager ops ([`ops`](crate::ops)), and of ops of programs only.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -74,7 +73,6 @@ entries! {
         ..OpDef::new("add_n")
     };
 
-    /// A tensor that is the same in every run.
     CONSTANT = OpDef {
         attrs: &[("value", Type::Tensor)],
         infer: for_programs(|op, _| {
@@ -90,7 +88,6 @@ entries! {
     INTERMEDIATE = same_op("intermediate", "the layer saves a tensor that is neither an input nor an output of it, so \
         a second derivative through it would be wrong; save an input or an output and compute the rest in backward");
 
-    /// A gradient from a `once_differentiable` layer.
     ONCE = same_op("once_differentiable", "the layer's backward is `once_differentiable`: there is no second derivative \
         through it; remove that argument of #[py_layer] if backward is made of differentiable ops");
 

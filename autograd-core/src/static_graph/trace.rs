@@ -1,9 +1,7 @@
-//! Tracing: a closure of eager ops becomes operators of a program, one for each op.
-//!
-//! The closure runs on two examples with different numbers and different lengths of free axes, and its ops
-//! are recorded. A program must not fix what differs between the runs: a length in a shape that depends on a
-//! free axis becomes free, and any other difference is refused with the line of the op. A third run proves
-//! that the program computes the same as the closure.
+//! Tracing: a closure of eager ops becomes operators of a program, one for each op. The closure runs on two
+//! examples with different numbers and different lengths of free axes. A program must not fix what differs
+//! between the runs: a length in a shape that depends on a free axis becomes free, and any other difference
+//! is refused with the line of the op. A third run proves that the program computes the same as the closure.
 
 use std::panic::Location;
 
@@ -157,7 +155,6 @@ fn traced(
     Ok(program.variables(outputs))
 }
 
-/// The message of an eager op, without the op's name.
 fn strip_op_name<'w>(name: &str, why: &'w str) -> &'w str {
     why.strip_prefix(name).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(why)
 }
@@ -179,7 +176,6 @@ impl Run {
     }
 }
 
-/// An error if the gradients of a graph's operators differ from those of the closure, on an example.
 fn check_gradients(graph: &Graph, outputs: &[VarId], run: &Run, site: &Site<'_>) -> Result<()> {
     let scratch = Program::new();
     let inputs: Vec<usize> =

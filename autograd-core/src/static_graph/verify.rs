@@ -7,7 +7,6 @@ use crate::error::{Error, Result};
 use crate::ops::table::{Computed, Form};
 
 impl Graph {
-    /// Adds an operator and generates its outputs.
     pub(super) fn push(
         &mut self,
         kind: Kind,
@@ -27,7 +26,6 @@ impl Graph {
         Ok(outputs)
     }
 
-    /// Adds an operator that computes gradients of these variables, and generates its outputs.
     pub(super) fn push_gradients(
         &mut self,
         kind: Kind,
@@ -45,7 +43,6 @@ impl Graph {
         Ok(outputs)
     }
 
-    /// Adds an operator whose outputs exist already.
     pub(super) fn push_op(&mut self, op: Op) -> Result<()> {
         self.check(&op).map_err(|why| op.wrong(why))?;
         self.add_op(op);
@@ -127,7 +124,6 @@ impl Graph {
         })
     }
 
-    /// Whether an operator of this phase must not read a variable that `writer` has written.
     fn must_not_read(&self, writer: OpId, phase: Phase) -> bool {
         match phase {
             Phase::Forward => true,

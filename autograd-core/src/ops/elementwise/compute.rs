@@ -54,7 +54,6 @@ pub(super) fn compute<T: Float>(
     values.map(result).collect()
 }
 
-/// Runs a formula with one result in one pass over operands that are broadcast to `shape`.
 pub(in crate::ops) fn run_pass<T: Float>(
     formula: &dyn Formula<T>,
     shape: &[usize],

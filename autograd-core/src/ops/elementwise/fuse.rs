@@ -1,5 +1,3 @@
-//! Fused expressions over tensors, without a named op.
-
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::panic::Location;
@@ -14,9 +12,8 @@ use crate::ops::{Float, expect};
 
 /// Computes a formula of some tensors in one pass over memory, broadcast to their common shape.
 ///
-/// The closure is called once to write a program, which then runs block by block; it may capture plain
-/// values. The result is differentiable to every order, and each derivative is one pass.
-/// An op that is used often is faster as a `#[py_layer(elementwise)]`, which is compiled.
+/// The closure is called once and may capture plain values. The result is differentiable to every
+/// order. An op that is used often is faster as a `#[py_layer(elementwise)]`, which is compiled.
 ///
 /// # Panics
 ///
@@ -97,7 +94,6 @@ thread_local! {
         const { RefCell::new(VecDeque::new()) };
 }
 
-/// Returns the op of an expression: that of an earlier call with the same expression, if remembered.
 fn cached_op(formula: RecordedFormula, inputs: usize) -> Arc<Traceable> {
     let found = CACHE.with_borrow(|cache| {
         let same = |(other, n, _): &&(RecordedFormula, usize, _)| *other == formula && *n == inputs;

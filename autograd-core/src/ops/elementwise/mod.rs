@@ -1,7 +1,6 @@
-//! Ops made of formulas: named ones of `#[py_layer(elementwise)]`, and [`fuse`].
-//!
-//! An op has two formulas, forward and backward. Each runs in one pass over memory. A recorded backward
-//! runs as a program, which is an op of this kind again, so a derivative of any order is one pass.
+//! Ops made of formulas: named ones of `#[py_layer(elementwise)]`, and [`fuse`]. An op has two
+//! formulas, forward and backward, each run in one pass over memory. A recorded backward runs as a
+//! program, which is an op of this kind again, so a derivative of any order is one pass.
 
 mod check;
 mod compute;
@@ -91,7 +90,6 @@ pub fn apply_one<T: Float>(op: &'static dyn Op<T>, x: &Tensor<T>) -> Result<Tens
     T::formula(op, x, Location::caller())
 }
 
-/// Returns the output of an op with one output.
 pub(super) fn only<T: Float>(outputs: Result<Outputs<T>>) -> Result<Tensor<T>> {
     outputs.map(|mut outputs| outputs.swap_remove(0))
 }
@@ -161,7 +159,6 @@ impl Frame {
         Ok(Self { shape, targets })
     }
 
-    /// The number of elements summed for each result.
     fn group(&self) -> usize {
         let target: usize = self.targets[0].0.iter().product();
         self.shape.iter().product::<usize>() / target.max(1)

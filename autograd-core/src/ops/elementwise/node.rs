@@ -76,7 +76,6 @@ pub(crate) fn gradients_of<T: Float>(
     call.gradients(given, &masks, wanted, (shape, Location::caller()))
 }
 
-/// Computes the outputs, and records the call if needed.
 pub(super) fn call<T: Float>(
     op: &Handle<T>,
     reals: &[&Tensor<T>],
@@ -133,7 +132,6 @@ pub(super) fn call<T: Float>(
     outputs
 }
 
-/// Creates the node of a call.
 fn record<T: Float>(
     op: &Handle<T>,
     framed: Option<CallShapes>,
@@ -258,12 +256,10 @@ struct Call<'n, T: 'static> {
     framed: Option<&'n CallShapes>,
 }
 
-/// The number inputs of backward.
 type Reals<T> = SmallVec<[Option<Tensor<T>>; 4]>;
 type Operands<T> = (Reals<T>, SmallVec<[Tensor<bool>; 2]>);
 
 impl<T: Float> Call<'_, T> {
-    /// Computes the tangents of the outputs from those of the inputs.
     pub(super) fn pushed(
         &self,
         mut operands: Reals<T>,
@@ -288,13 +284,11 @@ impl<T: Float> Call<'_, T> {
         Some(pushed.into_iter().map(|tangent| Some(T::wrap(tangent))).collect())
     }
 
-    /// The positions of the inputs that have a gradient.
     fn inputs(&self) -> impl Iterator<Item = usize> {
         let all = self.op.info().differentiable.iter().enumerate();
         all.filter(|(_, differentiable)| **differentiable).map(|(input, _)| input)
     }
 
-    /// Reads the saved numbers and masks that backward needs.
     fn unpack(&self, saved: &mut SavedReader<'_>) -> Result<Operands<T>> {
         let info = self.op.info();
         let (mut operands, mut masks) = (SmallVec::new(), SmallVec::new());
@@ -321,13 +315,11 @@ impl<T: Float> Call<'_, T> {
         }
     }
 
-    /// Returns zeros for operands of this shape.
     fn zeros(&self, shape: &[usize]) -> Tensor<T> {
         let zero = Value::scalar(T::ZERO);
         Tensor::new(if self.framed.is_some() { zero } else { zero.broadcast_to(shape) })
     }
 
-    /// Returns the wanted gradients of the differentiable inputs.
     pub(super) fn gradients(
         &self,
         operands: Reals<T>,

@@ -14,26 +14,16 @@ use crate::graph::{self, ForwardMode, Tensor};
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Info {
-    /// The op's name.
     pub name: &'static str,
-    /// The names of the number inputs.
     pub reals: Cow<'static, [&'static str]>,
-    /// Whether each number input is differentiable.
     pub differentiable: Cow<'static, [bool]>,
-    /// The names of the mask inputs.
     pub masks: Cow<'static, [&'static str]>,
-    /// The number of outputs.
     pub outputs: usize,
-    /// The inputs of backward: number inputs, masks, outputs and gradients of outputs, by position, in
-    /// this order.
+    /// By position, the inputs of backward in order: numbers, masks, outputs, gradients of outputs.
     pub keeps_reals: Cow<'static, [usize]>,
-    /// See `keeps_reals`.
     pub keeps_masks: Cow<'static, [usize]>,
-    /// See `keeps_reals`.
     pub keeps_outputs: Cow<'static, [usize]>,
-    /// See `keeps_reals`.
     pub gradients: Cow<'static, [usize]>,
-    /// The reduction of each output.
     pub reduction: Reduction,
 }
 
@@ -96,11 +86,9 @@ pub(in crate::ops) fn is_single(info: &Info) -> bool {
     one && kept && matches!(info.reduction, Reduction::None) && info.gradients[..] == [0]
 }
 
-/// The reduction of an output.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub enum Reduction {
-    /// No reduction.
     None,
     /// The sum over these axes; over all axes if empty.
     Sum(Cow<'static, [isize]>),
@@ -111,10 +99,8 @@ pub enum Reduction {
 /// The outputs of an op.
 pub type Outputs<T> = SmallVec<[Tensor<T>; 1]>;
 
-/// An elementwise op of an element type.
 #[doc(hidden)]
 pub trait Op<T>: Send + Sync {
-    /// The properties that are the same in every call.
     fn info(&self) -> &Info;
     /// The formula of the outputs, from the numbers and masks.
     fn forward(&self) -> &dyn Formula<T>;
@@ -124,7 +110,6 @@ pub trait Op<T>: Send + Sync {
     fn compiled_backward(&self) -> Option<&dyn Formula<T>>;
     /// The derivative of forward, if backward is hand-written.
     fn derived(&self) -> Option<Program>;
-    /// The cache filled by earlier calls.
     fn found(&self) -> &Found;
 }
 
@@ -140,7 +125,6 @@ pub struct Found {
 }
 
 impl Found {
-    /// Creates an empty cache.
     pub const fn new() -> Self {
         Self {
             backward: OnceLock::new(),
@@ -236,7 +220,6 @@ impl<T> dyn Op<T> {
     }
 }
 
-/// An op in the form that nodes hold.
 type Recorder = OnceLock<Box<dyn graph::Op>>;
 
 /// The node forms of a static op, one for each element type, created when first recorded.
@@ -249,7 +232,6 @@ impl Recorders {
     }
 }
 
-/// The element types of formulas.
 pub(crate) trait Known: Sized + 'static {
     fn recorder(all: &Recorders) -> &Recorder;
 }
@@ -271,10 +253,8 @@ fn bit(gradient: usize) -> u64 {
     1 << gradient.min(63)
 }
 
-/// A reference to an op, held by calls and nodes.
 #[doc(hidden)]
 pub enum Handle<T: 'static> {
-    /// An op that lives as long as the program.
     Static(&'static dyn Op<T>),
     /// An op with its own parameters.
     Shared(Arc<dyn Op<T>>),
@@ -321,7 +301,6 @@ impl<T> Deref for Handle<T> {
     }
 }
 
-/// An op with compiled formulas.
 #[doc(hidden)]
 pub struct Pair<F, B, D> {
     info: &'static Info,
@@ -332,8 +311,7 @@ pub struct Pair<F, B, D> {
 }
 
 impl<F, B, D> Pair<F, B, D> {
-    /// Creates the op from its two formulas. `derived` is the derivative of forward, if backward is
-    /// hand-written.
+    /// Creates the op. `derived` is the derivative of forward, if backward is hand-written.
     pub const fn new(info: &'static Info, forward: F, backward: B, derived: Option<D>) -> Self {
         Self { info, forward, backward, derived, found: Found::new() }
     }
@@ -394,8 +372,7 @@ impl Traceable {
         Self { info, program, found: Found::new() }
     }
 
-    /// Lets backward read the outputs, which are the program's results, as nothing is summed. Which of
-    /// its inputs it does read is computed on demand; see [`Found`].
+    /// Lets backward read the outputs, which are the program's results, as nothing is summed.
     pub(super) fn reading_outputs(mut self) -> Self {
         self.info.keeps_outputs = (0..self.info.outputs).collect();
         self

@@ -1,5 +1,3 @@
-//! Activations with a parameter, and dropout.
-
 use smallvec::smallvec;
 
 use super::super::call::call;

@@ -33,7 +33,6 @@ fn scaled<T: Float>(y: Tensor<T>, [weight, bias]: [&Tensor<T>; 2]) -> Tensor<T> 
     y * weight + bias
 }
 
-/// Reshapes a vector of channels so that it broadcasts to the shape of `x`.
 fn along_channels<T: Float>(vector: &Tensor<T>, x: &Tensor<T>) -> Tensor<T> {
     let mut shape = vec![1; x.ndim() - 1];
     shape[0] = vector.len();

@@ -1,5 +1,3 @@
-//! Convolution.
-
 use std::panic::Location;
 
 use super::super::call::call;
@@ -124,7 +122,6 @@ pub(super) enum ConvPart {
 }
 
 impl ConvPart {
-    /// Returns the two parts from which this one is computed.
     fn operands(self) -> [ConvPart; 2] {
         match self {
             ConvPart::Input => [ConvPart::Weight, ConvPart::Output],

@@ -27,12 +27,10 @@ impl Convolution {
         self.channels * self.plan.taps()
     }
 
-    /// Whether every sum is empty.
     fn is_empty(&self) -> bool {
         [self.units, self.channels, self.outputs].contains(&0)
     }
 
-    /// The number of units in a part of the work.
     fn part(&self) -> usize {
         (PART / (self.outputs * self.depth() * self.plan.windows())).clamp(1, self.units)
     }

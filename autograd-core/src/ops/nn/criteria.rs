@@ -1,5 +1,3 @@
-//! The public methods, options and reductions of losses.
-
 use super::super::call::call;
 use super::super::index::check_indices;
 use super::super::table::OpDef;
@@ -81,8 +79,7 @@ impl<T: Float> CrossEntropyOptions<T> {
         /// -100.
         pub fn ignore_index(index: i64).into();
 
-        /// The part of each target that is distributed evenly over all classes, in [0, 1] (Szegedy et al.
-        /// 2016).
+        /// The part of targets spread evenly over all classes, in [0, 1] (Szegedy et al. 2016).
         pub fn label_smoothing(smoothing: f64);
 
         /// The reduction of the losses of the targets.
@@ -177,8 +174,7 @@ impl<T: Element> Tensor<T> {
     pairs! {
         /// Returns the mean cross entropy of logits `[n, classes]` and the true class of each row. It
         /// includes softmax and logarithm, without overflow. More axes may follow the classes; those of the
-        /// targets then follow `n`. See [`Tensor::cross_entropy_with`] for ignored targets, weights,
-        /// smoothing and another reduction.
+        /// targets then follow `n`. Options: [`Tensor::cross_entropy_with`].
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -219,8 +215,6 @@ impl<T: Element> Tensor<T> {
         /// let loss = logits.cross_entropy_with(&Tensor::from([0, 1]), &options);
         /// assert!((loss.item() - 2_f64.ln()).abs() < 1e-15);
         /// ```
-        ///
-        /// The mean over no targets is NaN.
         pub fn cross_entropy_with, try_cross_entropy_with(
             &self,
             targets: &Tensor<i64>,

@@ -110,7 +110,6 @@ impl<T: Float, const LOG: bool> Kernel for Softmax<'_, T, LOG> {
     }
 }
 
-/// Writes the softmax of the rows of `from`, or its logarithm, to `rows`.
 pub(super) fn softmax<T: Float, const LOG: bool>(rows: &mut [T], from: &[T], n: usize) {
     let (chunk, block) = (chunk_of(rows, n), whole_rows(n, BLOCK));
     each_chunk_of(rows.len(), rows, chunk, &|index, rows| {

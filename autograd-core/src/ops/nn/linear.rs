@@ -1,5 +1,3 @@
-//! The affine map.
-
 use std::panic::Location;
 
 use super::super::call::call;
@@ -98,7 +96,6 @@ fn linear<T: Float>(
     }
 }
 
-/// Merges all leading axes into one.
 fn rows<T: Float>(t: &Tensor<T>) -> Result<Tensor<T>> {
     match *t.shape() {
         [_, _] => Ok(t.clone()),

@@ -1,5 +1,3 @@
-//! The mean cross entropy of logits and classes.
-
 use smallvec::smallvec;
 
 use super::super::index::check_indices;
@@ -14,7 +12,6 @@ use crate::graph::{
     AnyTensor, Rule, Saved, SavedReader, Tensor, finish, is_grad_enabled, unrecorded,
 };
 
-/// Returns an error unless there is a target for each position of the scores `[n, classes, ..]`.
 pub(super) fn check_places(op: &'static str, scores: &[usize], targets: &[usize]) -> Result<()> {
     let [n, _, rest @ ..] = scores else {
         return Err(Error::shape(

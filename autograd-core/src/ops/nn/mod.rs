@@ -1,6 +1,3 @@
-//! Ops of neural networks: softmax and losses, activations with a parameter, the affine map,
-//! convolution and pooling, norms.
-
 pub(super) mod activation;
 #[cfg(feature = "nn")]
 pub(crate) mod batch_norm;

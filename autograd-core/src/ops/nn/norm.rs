@@ -1,5 +1,3 @@
-//! Norms, variances, products of vectors.
-
 use std::panic::Location;
 
 use super::super::call::call;

@@ -1,5 +1,4 @@
-//! Normalization along axes: the mean is subtracted, and the difference is divided by the standard
-//! deviation (Ba et al. 2016).
+//! Normalization along axes to mean 0 and variance 1 (Ba et al. 2016).
 
 use super::super::call::call_at;
 use super::super::shape::signed;

@@ -1,5 +1,3 @@
-//! Pooling: one number for each window of a image.
-
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -99,7 +97,6 @@ fn avg_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> 
     }))
 }
 
-/// Returns the number of elements of each window inside the image.
 fn counts<T: Float>(plan: Plan) -> Tensor<T> {
     let [height, width] = plan.input;
     window_sums(plan, ConvPart::Output, &Tensor::ones([1, 1, height, width]))

@@ -1,5 +1,4 @@
-//! Values of these ops against plain, slow loops; their gradients are checked by
-//! finite differences in the package `tests`.
+//! Values of these ops against plain loops; the package `tests` checks their gradients.
 
 use crate::array::simd::{levels, with_level};
 use crate::{Conv2dOptions, Float, PoolOptions, Tensor, with_num_threads};
@@ -18,8 +17,7 @@ fn assert_close(found: &Tensor<f64>, expected: &[f64]) {
     }
 }
 
-/// A convolution and its gradients in plain loops, over small whole numbers: all sums are exact, so
-/// every order of computation gives the same result.
+/// A convolution and its gradients in plain loops over small whole numbers: all sums are exact.
 struct Loops {
     x: [usize; 4],
     w: [usize; 4],
@@ -69,7 +67,6 @@ impl Loops {
         let shape = x.conv2d(&w, None, self.options).shape().to_vec();
         let [y, dx, dw] = self.sums(&shape).map(|sums| of_all(&sums));
         let dy = tensor(&shape, 3);
-        // The same numbers with other strides.
         let transposed = |t: &Tensor<T>| t.transpose().contiguous().transpose();
         for (x, w, dy) in [
             (x.detach(), w.detach(), dy.clone()),
@@ -119,7 +116,6 @@ fn convolutions_and_their_gradients_are_those_of_plain_loops() {
         ([1, 24, 39, 70], [3, 24, 3, 3], options.padding(1)),
         // Several parts of the work, and sums over several images.
         ([35, 16, 12, 12], [16, 16, 3, 3], options.padding(1)),
-        // Empty inputs.
         ([0, 2, 3, 3], [2, 2, 2, 2], options),
         ([2, 0, 3, 3], [2, 0, 2, 2], options),
         ([2, 1, 0, 3], [2, 1, 2, 2], options.padding(1)),

@@ -1,4 +1,4 @@
-//! The positions of windows on a image: the arithmetic that convolution and pooling share.
+//! The positions of windows on an image, for convolution and pooling.
 
 use std::ops::Range;
 
@@ -37,11 +37,9 @@ pub(crate) struct Window {
     pub(crate) dilation: [usize; 2],
 }
 
-/// A window on images of a known size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(super) window: Window,
-    /// Height and width of a image.
     pub(crate) input: [usize; 2],
     /// The number of windows, vertically and horizontally.
     pub(crate) output: [usize; 2],
@@ -134,9 +132,8 @@ impl Plan {
     }
 }
 
-/// Options of a convolution: by default stride 1, no padding, no gaps, one group.
-///
-/// Each number is for both directions, or `[vertical, horizontal]`.
+/// Options of a convolution: by default stride 1, no padding, no gaps, one group. Each number is
+/// for both directions, or `[vertical, horizontal]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conv2dOptions {
     pub(crate) stride: [usize; 2],
@@ -183,10 +180,8 @@ impl Conv2dOptions {
     }
 }
 
-/// Options of a pooling window: by default it moves by its size, without padding.
-///
-/// Each number is for both directions, or `[vertical, horizontal]`; a plain window size can replace
-/// the options.
+/// Options of a pooling window: by default it moves by its size, without padding. Each number is
+/// for both directions, or `[vertical, horizontal]`; a plain window size can replace the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolOptions {
     kernel: [usize; 2],
@@ -240,8 +235,7 @@ impl<K: IntoPair> From<K> for PoolOptions {
     }
 }
 
-/// The sizes of a convolution. A unit is a group of channels of an image; units alternate between the groups'
-/// weights.
+/// The sizes of a convolution. A unit is a group of channels of an image; the groups take turns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Convolution {
     pub(crate) plan: Plan,

@@ -25,7 +25,6 @@ impl Attr {
     }
 }
 
-/// An attribute of an operator: its name and its type.
 pub(crate) type Param = (&'static str, Type);
 
 /// The type of an attribute, and how texts show it.
@@ -88,7 +87,6 @@ pub(crate) fn written(attr: &Attr) -> String {
     }
 }
 
-/// Reads an attribute from the fields of a file.
 pub(crate) fn read<'f>(
     kind: Type,
     fields: &mut impl Iterator<Item = &'f str>,

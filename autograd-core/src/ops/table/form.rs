@@ -1,5 +1,3 @@
-//! Element types and shapes of variables.
-
 use std::fmt;
 
 use smallvec::SmallVec;
@@ -30,7 +28,6 @@ impl Form {
         (!fits).then(|| format!("must have shape {}, found {shape:?}", ShapeOf(&self.dims)))
     }
 
-    /// Whether a tensor could have both forms.
     pub(crate) fn agrees(&self, other: &Self) -> bool {
         self.dtype == other.dtype
             && self.dims.len() == other.dims.len()

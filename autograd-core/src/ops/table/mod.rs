@@ -12,7 +12,6 @@ use self::attr::{Param, shown};
 use super::Caller;
 use crate::graph::AnyTensor;
 
-/// Defines entries: a static for each, and their list.
 macro_rules! entries {
     ($list:ident: $($(#[$doc:meta])* $name:ident = $def:expr;)*) => {
         $(
@@ -67,7 +66,6 @@ pub(crate) struct OpDef {
     pub(crate) attrs: &'static [Param],
     /// Returns the attributes as shown in a program's text; empty if there are none.
     pub(crate) show: Option<fn(&Operator) -> String>,
-    /// Infers the forms of the outputs from those of the inputs.
     pub(crate) infer: Option<fn(&Operator, &[&Form]) -> Inferred>,
     /// Computes the outputs by eager ops, which are recorded if recording is on.
     pub(crate) run: fn(&Operator, Values, Caller) -> Ran,
@@ -103,7 +101,6 @@ pub(crate) enum Effect {
     Collects,
 }
 
-/// The source of an operator's gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gradient {
     None,
@@ -170,7 +167,6 @@ impl Operator {
         });
     }
 
-    /// Whether the operator draws random numbers that its gradient needs.
     pub(crate) fn draws(&self) -> bool {
         let all = matches!(self.attrs.first(), Some(Attr::Number(p)) if *p == 0.0);
         self.def.effect == Effect::Draws && self.trains() && !all

@@ -11,7 +11,6 @@ use crate::ops::trace::Refused;
 /// The inputs or outputs of an operator; seldom more than four.
 pub(crate) type Values = SmallVec<[AnyTensor; 4]>;
 
-/// A computed value, or why it could not be computed.
 pub(crate) type Computed<T> = std::result::Result<T, String>;
 
 #[derive(Debug)]
@@ -133,7 +132,6 @@ pub(crate) fn typed<T: Element>(tensor: Option<&AnyTensor>) -> Computed<&Tensor<
     tensor.ok_or_else(|| "a value that its gradient needs is missing".to_owned())
 }
 
-/// Returns all inputs as tensors of one element type.
 pub(crate) fn all<T: Element>(values: &[AnyTensor]) -> Computed<Vec<&Tensor<T>>> {
     let tensors: Option<Vec<&Tensor<T>>> = values.iter().map(AnyTensor::downcast_ref).collect();
     tensors.ok_or_else(|| "its inputs are of different element types".to_owned())

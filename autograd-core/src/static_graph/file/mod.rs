@@ -23,8 +23,7 @@ use crate::ops::table::{Dims, Form};
 
 const HEAD: &str = "autograd-core program 1";
 
-/// The functions of a program to load, by name: py_funcs and their backwards, `#[py_layer]` ops, eager
-/// closures.
+/// The functions of a program to load, by name: py_funcs, backwards, `#[py_layer]` ops, closures.
 #[derive(Clone, Debug, Default)]
 pub struct Functions {
     by_name: HashMap<String, Function>,
@@ -100,7 +99,6 @@ fn quoted(text: &str) -> String {
     text.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n").replace(';', "\\s")
 }
 
-/// The operator and its attributes, separated by semicolons.
 fn kind_text(kind: &Kind) -> Result<String, String> {
     let fields: Vec<String> = match kind {
         Kind::Op(op) => {
@@ -177,7 +175,6 @@ fn read(text: &str, functions: &Functions) -> Result<Graph, String> {
 struct Reader<'f> {
     graph: Graph,
     functions: &'f Functions,
-    /// Names of functions that are missing; they are reported together.
     missing: Vec<String>,
 }
 
@@ -286,7 +283,6 @@ impl Reader<'_> {
         })
     }
 
-    /// Checks that an operator with these `inputs` can be this gradient.
     fn is_gradient(&self, grad: &Grad, inputs: &[VarId]) -> Result<bool, String> {
         let Grad { of, wants, seeds, .. } = grad;
         let Some(forward) = self.graph.ops.get(*of) else {
@@ -315,7 +311,6 @@ impl Reader<'_> {
     }
 }
 
-/// Parses an operator of the table, or of an optimizer.
 fn read_table(parts: &[&str]) -> Result<Kind, String> {
     let unknown = || format!("no operator `{}`", parts.join(" "));
     if let [name, options @ ..] = parts

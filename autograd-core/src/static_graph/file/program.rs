@@ -1,5 +1,3 @@
-//! Saving and loading.
-
 use std::io::ErrorKind;
 use std::path::Path;
 

@@ -1,5 +1,4 @@
-//! A user's function as an operator: its arguments, its results, and its gradient, which is another
-//! user's function as an operator.
+//! A user's function as an operator; its gradient is another such operator.
 
 use std::sync::Arc;
 
@@ -11,7 +10,6 @@ use crate::static_graph::backward::zeros_like;
 use crate::static_graph::ir::{Graph, Kind, Op, PyFuncOp, VarId};
 
 impl PyFuncOp {
-    /// Calls the function on its own handles of the inputs.
     pub(in crate::static_graph) fn run(&self, inputs: Values) -> Computed<Values> {
         let args = self.args.iter().map(|arg| arg.map(|input| inputs[input].clone()));
         let mut args: Vec<Option<AnyTensor>> = args.collect();
@@ -104,7 +102,6 @@ impl PyFuncOp {
 }
 
 impl Param {
-    /// Why a variable of this form does not fit this parameter or returned value.
     pub(super) fn misfit(&self, form: &Form) -> Option<String> {
         if self.dtype != form.dtype {
             return Some(format!("is {}, but the variable is {}", self.dtype, form.dtype));

@@ -1,5 +1,3 @@
-//! `py_func`: a user's function over arrays as an operator.
-
 mod foreign;
 mod signature;
 
@@ -57,8 +55,7 @@ impl Program {
         PyFuncCall(Building::new(self, Function::new(func)))
     }
 
-    /// [`Program::py_func`] for a function of any number of tensors that returns any number: their numbers
-    /// and element types are checked in every run.
+    /// [`Program::py_func`] for a function of lists: each run checks their lengths and element types.
     pub fn py_func_list<F>(&self, func: F) -> PyFuncListCall
     where
         F: Fn(&[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String>
@@ -70,7 +67,6 @@ impl Program {
     }
 }
 
-/// Methods that set a part of a call: documentation and signature, and the field that is set.
 macro_rules! parts {
     ($(
         $(#[$doc:meta])*
@@ -114,7 +110,6 @@ impl Variables<1> for &Variable {
 #[doc(hidden)]
 pub struct Arity<const N: usize>;
 
-/// See [`Arity`].
 #[doc(hidden)]
 pub trait Outcome {
     type Variables;
@@ -253,7 +248,6 @@ impl PyFuncListCall {
     }
 }
 
-/// The parts of a call of user code that are set so far.
 pub(super) struct Building {
     pub(super) program: Program,
     pub(super) function: Function,
@@ -275,7 +269,6 @@ impl Building {
         }
     }
 
-    /// The positions and forms of the inputs of eager code that takes so many.
     pub(super) fn given(&self, takes: usize, site: &Site<'_>) -> Result<(Vec<VarId>, Vec<Form>)> {
         let inputs = self.inputs.as_deref().unwrap_or_default();
         if inputs.len() != takes {
@@ -294,8 +287,7 @@ impl Building {
         Ok((own, forms))
     }
 
-    /// Adds a function that takes and returns so many values, if those numbers are fixed, with the parts that
-    /// are set.
+    /// Adds a function of so many parameters and returned values, if those numbers are fixed.
     #[track_caller]
     fn finish(self, [takes, returns]: [usize; 2]) -> Result<Vec<Variable>> {
         let call = format!("py_func `{}`", self.function.name);
@@ -378,7 +370,6 @@ fn fit(
     Ok(())
 }
 
-/// Checks that a backward function accepts its arguments, and returns a gradient for each input.
 fn check_backward(
     backward: &Function,
     inputs: &[Named],

@@ -1,5 +1,4 @@
-//! The functions that can be operators: their parameters and returned values, for the compiler and in a
-//! program.
+//! Functions that can be operators: parameters and returned values, by type and in programs.
 
 use std::any::{TypeId, type_name};
 use std::fmt::{self, Display};
@@ -12,7 +11,6 @@ use crate::array::DType;
 use crate::graph::{AnyTensor, Element, Tensor};
 use crate::ops::trace::UserFn;
 
-/// A parameter, or a returned value.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Param {
@@ -21,7 +19,6 @@ pub struct Param {
     pub(in crate::static_graph) optional: bool,
 }
 
-/// Parameters and returned values of a function.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Signature {
@@ -105,8 +102,7 @@ fn name_of(path: &str) -> &str {
     }
 }
 
-/// A parameter type of a function: a view of an ndarray array, a reference to a tensor, or an `Option` of
-/// either.
+/// A parameter type: a view of an ndarray array, a reference to a tensor, or an `Option` of either.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "the function of a py_func cannot take a `{Self}`",
@@ -116,7 +112,6 @@ fn name_of(path: &str) -> &str {
 pub trait PyFuncParam {
     /// The same type for any lifetime.
     type Item<'a>;
-    /// The element type.
     type Element;
     #[doc(hidden)]
     const PARAM: Param;
@@ -180,7 +175,6 @@ impl<P: PyFuncParam> PyFuncParam for Option<P> {
     note = "a returned value is `Array<T, D>` (`ArrayD<T>`, `Array2<T>` ..), `Tensor<T>`, or an `Option` of either for a gradient that there may not be"
 )]
 pub trait PyFuncValue {
-    /// The element type.
     type Element;
     #[doc(hidden)]
     const PARAM: Param;
