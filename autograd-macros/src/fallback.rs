@@ -6,6 +6,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{FnArg, Generics, ReturnType, Type};
 
 use crate::check::forward::misspelling_of;
+use crate::check::refused::of_signature;
 use crate::errors::Errors;
 use crate::expansion::{Expansion, Mode};
 use crate::generics::{generated, phantom};
@@ -118,13 +119,13 @@ pub(crate) fn of_tokens(tokens: TokenStream, errors: Errors) -> TokenStream {
     quote!(#items #tokens #constants)
 }
 
-/// Calls by position and by name that accept anything, for a block that the compiler rejects: they do not
-/// repeat the types of the signature, which the compiler has reported.
-pub(crate) fn permissive_calls(expansion: &Expansion<'_>) -> TokenStream {
+/// Calls that accept anything, for a block that the compiler rejects: they do not repeat the types of the
+/// signature, which the compiler has reported.
+pub(crate) fn permissive_layer_calls(expansion: &Expansion<'_>) -> TokenStream {
     let (p, layer) = (&private(), expansion.layer);
     let output = match &layer.forward {
-        Some(forward) => forward.output(),
-        None => quote!(#p::Tensor<::core::primitive::f64>),
+        Some(forward) if !of_signature(layer, &forward.function).returned => forward.output(),
+        _ => quote!(#p::Tensor<::core::primitive::f64>),
     };
     let names: Vec<Ident> = match &layer.forward {
         Some(forward) => forward.params.iter().map(|param| param.ident.clone()).collect(),
@@ -136,10 +137,22 @@ pub(crate) fn permissive_calls(expansion: &Expansion<'_>) -> TokenStream {
             parameters.map(items::parameter_names).unwrap_or_default()
         }
     };
+    permissive_calls(p, &layer.generics, &layer.name, &layer.self_ty, &names, &output)
+}
+
+/// Calls by position and by name that accept anything.
+pub(crate) fn permissive_calls(
+    p: &Ident,
+    generics: &Generics,
+    name: &Ident,
+    op: &Type,
+    names: &[Ident],
+    output: &TokenStream,
+) -> TokenStream {
     let types: Vec<Ident> = (0..names.len()).map(|i| format_ident!("Input{i}")).collect();
-    let (op, phantom) = (&layer.self_ty, phantom(&layer.generics));
-    let (generics, arguments, clause) = layer.generics.split_for_impl();
-    let with = format_ident!("{}With", layer.name);
+    let phantom = phantom(generics);
+    let (generics, arguments, clause) = generics.split_for_impl();
+    let with = format_ident!("{}With", name);
     let setters = names.iter().filter(|name| *name != "apply" && *name != "try_apply");
     let nothing = quote!({ ::core::unimplemented!("this op did not compile") });
     quote! {

@@ -68,6 +68,7 @@ fn item(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<ParsedItem> 
             vis,
             sig,
             body,
+            without_cfg: OnceCell::new(),
             trees: OnceCell::new(),
         }));
     }

@@ -1,6 +1,6 @@
 //! The model of a block: a guess from names, which the compiler then proves.
 
-use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{
     Attribute, Expr, GenericArgument, Generics, PathArguments, PathSegment, ReturnType, Signature,
@@ -10,7 +10,7 @@ use syn::{
 use std::cell::OnceCell;
 use std::ops::Deref;
 
-use crate::tokens::{Trees, is_one_of, is_punct, mentions, text};
+use crate::tokens::{Trees, is_one_of, text};
 
 /// The part of the model that all forms share.
 pub(crate) struct Block {
@@ -35,17 +35,6 @@ impl Block {
             _ => None,
         })
     }
-
-    /// The name of a type parameter that the macro adds, distinct from the op's and from those in the types.
-    pub(crate) fn parameter<'a>(
-        &self,
-        name: &str,
-        types: impl IntoIterator<Item = &'a Type>,
-    ) -> Ident {
-        let taken = self.name == name || types.into_iter().any(|ty| mentions(ty, name));
-        let name = if taken { format!("__{name}") } else { name.to_owned() };
-        Ident::new(&name, Span::call_site())
-    }
 }
 
 /// The functions that define an op.
@@ -59,8 +48,6 @@ pub(crate) struct Layer {
     pub(crate) forward: Option<Forward>,
     pub(crate) backward: Option<Derivative>,
     pub(crate) jvp: Option<Derivative>,
-    /// Whether the op is elementwise. Its plain inputs are kept, so their types hold no lifetime but `'static`.
-    pub(crate) is_formula: bool,
 }
 
 impl Deref for Layer {
@@ -98,11 +85,12 @@ pub(crate) struct Function {
     pub(crate) vis: Visibility,
     pub(crate) sig: Signature,
     pub(crate) body: Group,
+    /// Cache of the body without code under a `#[cfg]`.
+    pub(crate) without_cfg: OnceCell<Option<(Group, Trees)>>,
     /// Cache of the trees of the body.
     pub(crate) trees: OnceCell<Trees>,
 }
 
-#[derive(Clone)]
 pub(crate) struct Forward {
     pub(crate) function: Function,
     pub(crate) context: Option<Ident>,
@@ -111,7 +99,6 @@ pub(crate) struct Forward {
 }
 
 /// A parameter of forward other than the context.
-#[derive(Clone)]
 pub(crate) struct Param {
     /// Its name in `apply`.
     pub(crate) ident: Ident,
@@ -122,13 +109,11 @@ pub(crate) struct Param {
     pub(crate) is_named: bool,
 }
 
-#[derive(Clone)]
 pub(crate) enum ParamKind {
     Tensor(TensorInput),
     Plain { default: Option<Expr> },
 }
 
-#[derive(Clone)]
 pub(crate) struct TensorInput {
     pub(crate) form: Form,
     /// The type `Tensor<T>` as written.
@@ -144,7 +129,6 @@ pub(crate) enum Form {
 }
 
 /// The return type of a function, without a `Result` around it.
-#[derive(Clone)]
 pub(crate) struct Returned {
     pub(crate) fallible: bool,
     /// The whole type; `None` if none is written.
@@ -171,7 +155,7 @@ impl Layer {
     pub(crate) fn new(block: Block) -> Self {
         let (saved, state) = (None, None);
         let (forward, backward, jvp) = (None, None, None);
-        Self { block, saved, state, forward, backward, jvp, is_formula: false }
+        Self { block, saved, state, forward, backward, jvp }
     }
 
     /// Whether a missing item may be one with a syntax error.
@@ -202,12 +186,6 @@ impl Layer {
         self.inputs().filter(|(_, input)| !input.stop_gradient).collect()
     }
 
-    /// As [`Self::differentiable`], each with its position among the tensor inputs.
-    pub(crate) fn differentiable_groups(&self) -> impl Iterator<Item = (usize, &TensorInput)> {
-        let inputs = self.inputs().map(|(_, input)| input).enumerate();
-        inputs.filter(|(_, input)| !input.stop_gradient)
-    }
-
     pub(crate) fn outputs(&self) -> Vec<(&Type, Form, &TypePath)> {
         self.forward.iter().flat_map(|forward| forward.outputs.tensors()).collect()
     }
@@ -221,18 +199,6 @@ impl Function {
 
     pub(crate) fn trees(&self) -> &Trees {
         self.trees.get_or_init(|| Trees::new(self.body.stream()))
-    }
-
-    /// Whether the body has a `#[cfg]`, which the macro cannot evaluate: it does not judge such a body.
-    pub(crate) fn is_configured(&self) -> bool {
-        let is_cfg = |trees: &[TokenTree], at: usize| match trees.get(at..)? {
-            [mark, TokenTree::Group(attribute), ..] if is_punct(Some(mark), '#') => {
-                let first = attribute.stream().into_iter().next();
-                matches!(first, Some(TokenTree::Ident(word)) if word == "cfg").then_some(())
-            }
-            _ => None,
-        };
-        self.trees().find(&mut |trees, at| is_cfg(trees, at)).is_some()
     }
 
     /// Whether the body has no syntax error.

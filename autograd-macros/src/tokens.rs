@@ -90,11 +90,6 @@ pub(crate) fn is_group(tree: Option<&TokenTree>, delimiter: Delimiter) -> bool {
     matches!(tree, Some(TokenTree::Group(group)) if group.delimiter() == delimiter)
 }
 
-/// Whether the tree is a `;` or a block.
-pub(crate) fn ends_statement(tree: &TokenTree) -> bool {
-    is_punct(Some(tree), ';') || is_group(Some(tree), Delimiter::Brace)
-}
-
 /// The trees of a stream and of its groups, for repeated searches: splitting a stream is a call of the
 /// compiler.
 #[derive(Clone)]
@@ -226,25 +221,11 @@ pub(crate) fn replace_ident(tokens: TokenStream, name: &str, with: &TokenStream)
 
 /// The type with `'_` in place of its lifetimes, except `'static`.
 pub(crate) fn anonymous(ty: &impl ToTokens) -> TokenStream {
-    with_lifetimes(ty, |_| true, "_").unwrap_or_else(|| ty.to_token_stream())
-}
-
-/// The type with another lifetime in place of some, except `'static` and those that a `for<..>` declares.
-pub(crate) fn with_lifetimes(
-    ty: &impl ToTokens,
-    is_replaced: impl Fn(&Ident) -> bool,
-    by: &str,
-) -> Option<TokenStream> {
-    if mentions(ty, "for") {
-        return None;
-    }
-    rewritten(ty.to_token_stream(), &mut |trees, at| match &trees[at] {
+    rewrite(ty.to_token_stream(), &mut |trees, position| match &trees[position] {
         TokenTree::Ident(name)
-            if name != "static"
-                && is_punct(at.checked_sub(1).map(|at| &trees[at]), '\'')
-                && is_replaced(name) =>
+            if name != "static" && is_punct(position.checked_sub(1).map(|at| &trees[at]), '\'') =>
         {
-            Some((Ident::new(by, name.span()).to_token_stream(), 1))
+            Some((Ident::new("_", name.span()).to_token_stream(), 1))
         }
         _ => None,
     })
@@ -252,37 +233,56 @@ pub(crate) fn with_lifetimes(
 
 /// The tokens as text, with the spacing that a user would write.
 pub(crate) fn text(tokens: &impl ToTokens) -> String {
-    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '"');
-    let written = tokens.to_token_stream().to_string();
     let mut text = String::new();
-    let mut chars = written.chars().peekable();
-    while let Some(c) = chars.next() {
-        let next = chars.peek().copied();
-        if c.is_whitespace() {
-            let before = text.chars().next_back().is_some_and(is_word);
-            // `&mut [T]`
-            let word_after = next.is_some_and(|next| is_word(next) || next == '\'');
-            if before && (word_after || text.ends_with("mut")) {
-                text.push(' ');
+    write_tokens(tokens.to_token_stream(), &mut text);
+    text
+}
+
+fn write_tokens(tokens: TokenStream, text: &mut String) {
+    use proc_macro2::{Delimiter, Spacing};
+    let mut word_before = false;
+    let mut trees = tokens.into_iter().peekable();
+    while let Some(tree) = trees.next() {
+        match tree {
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::Brace => ("{ ", " }"),
+                    Delimiter::None => ("", ""),
+                };
+                // `&mut [T]`
+                if word_before && text.ends_with("mut") {
+                    text.push(' ');
+                }
+                text.push_str(open);
+                write_tokens(group.stream(), text);
+                text.push_str(close);
+                word_before = false;
             }
-            continue;
-        }
-        let spaced = matches!(c, '+' | '=' | '}') || c == '-' && next == Some('>');
-        if spaced || matches!(c, ')' | ']') {
-            text.truncate(text.trim_end().len());
-        }
-        if spaced {
-            text.push(' ');
-        }
-        text.push(c);
-        if matches!(c, ',' | ';' | '+' | '=' | '{') || text.ends_with("->") {
-            text.push(' ');
-        }
-        let colon = c == ':' && !text.ends_with("::") && next != Some(':');
-        if colon {
-            text.push(' ');
+            TokenTree::Punct(punct) => {
+                let c = punct.as_char();
+                let joint = punct.spacing() == Spacing::Joint;
+                if matches!(c, '+' | '=') && !joint || (c == '-' && joint) {
+                    text.push(' ');
+                }
+                text.push(c);
+                let arrow = c == '>' && text.ends_with("->");
+                let more = trees.peek().is_some();
+                if more && (matches!(c, ',' | ';' | '+') || c == '=' && !joint || arrow)
+                    || more && c == ':' && !joint && !text.ends_with("::")
+                {
+                    text.push(' ');
+                }
+                word_before = false;
+            }
+            word => {
+                if word_before {
+                    text.push(' ');
+                }
+                text.push_str(&word.to_string());
+                word_before = true;
+            }
         }
     }
-    text.truncate(text.trim_end().len());
-    text
 }

@@ -2,6 +2,7 @@
 #![allow(missing_docs, reason = "hidden from users")]
 
 use std::fmt::Debug;
+use std::marker::PhantomData;
 
 use super::point::Subject;
 use super::{check_first, check_second};
@@ -40,7 +41,7 @@ impl<T: Element> CheckedTensor for Tensor<T> {
     fn of(tensor: &AnyTensor) -> Self {
         match tensor.downcast_ref() {
             Some(tensor) => tensor.clone(),
-            None => unreachable!("each call takes the same inputs"),
+            None => unreachable!("a place holds what was put there"),
         }
     }
 
@@ -53,31 +54,33 @@ pub fn sample<X: CheckedTensor>(seed: u64, shape: &[usize], low: f64, high: f64)
     X::sample(seed, shape, low, high)
 }
 
-/// The inputs of an op that is checked, in order. The first call registers them; for further calls they
-/// hold the tensors to use.
+/// The inputs of an op that is checked, in order.
 #[derive(Default)]
 pub struct Inputs {
     names: Vec<String>,
     tensors: Vec<AnyTensor>,
     differentiable: Vec<bool>,
-    taken: usize,
 }
 
+/// The position of an input of tensor type `X`.
+pub struct Place<X>(usize, PhantomData<X>);
+
 impl Inputs {
-    pub fn one<X: CheckedTensor>(
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn add<X: CheckedTensor>(
         &mut self,
         name: impl Into<String>,
         differentiable: bool,
         tensor: X,
-    ) -> X {
-        if self.taken == self.tensors.len() {
-            self.names.push(name.into());
-            // A user's tensor may have a graph, which is not part of the op.
-            self.tensors.push(tensor.erased().alias());
-            self.differentiable.push(differentiable);
-        }
-        self.taken += 1;
-        X::of(&self.tensors[self.taken - 1])
+    ) -> Place<X> {
+        self.names.push(name.into());
+        // A user's tensor may have a graph, which is not part of the op.
+        self.tensors.push(tensor.erased().alias());
+        self.differentiable.push(differentiable);
+        Place(self.tensors.len() - 1, PhantomData)
     }
 
     pub fn list<X: CheckedTensor>(
@@ -85,9 +88,26 @@ impl Inputs {
         name: &str,
         differentiable: bool,
         tensors: impl IntoIterator<Item = X>,
-    ) -> Vec<X> {
+    ) -> Vec<Place<X>> {
         let tensors = tensors.into_iter().enumerate();
-        tensors.map(|(i, x)| self.one(format!("{name}[{i}]"), differentiable, x)).collect()
+        tensors.map(|(i, x)| self.add(format!("{name}[{i}]"), differentiable, x)).collect()
+    }
+}
+
+/// The inputs of one call.
+pub struct At(Vec<AnyTensor>);
+
+impl At {
+    pub fn one<X: CheckedTensor>(&self, place: &Place<X>) -> X {
+        X::of(&self.0[place.0])
+    }
+
+    pub fn optional<X: CheckedTensor>(&self, place: &Option<Place<X>>) -> Option<X> {
+        place.as_ref().map(|place| self.one(place))
+    }
+
+    pub fn list<X: CheckedTensor>(&self, places: &[Place<X>]) -> Vec<X> {
+        places.iter().map(|place| self.one(place)).collect()
     }
 }
 
@@ -141,10 +161,14 @@ lists! { [] Vec<Tensor<T>>; [const N: usize] [Tensor<T>; N]; }
 ///
 /// If a derivative is wrong, with the error, at the caller's line.
 #[track_caller]
-pub fn run(op: &'static str, given: &str, order: Order, f: impl Fn(&mut Inputs) -> Vec<AnyTensor>) {
-    let mut inputs = Inputs::default();
-    f(&mut inputs);
-    if let Err(wrong) = checked(op, order, &inputs, &f) {
+pub fn run(
+    op: &'static str,
+    given: &str,
+    order: Order,
+    inputs: &Inputs,
+    f: impl Fn(&At) -> Vec<AnyTensor>,
+) {
+    if let Err(wrong) = checked(op, order, inputs, &f) {
         panic!("check({given}){wrong}");
     }
 }
@@ -153,7 +177,7 @@ fn checked(
     op: &'static str,
     order: Order,
     inputs: &Inputs,
-    f: &impl Fn(&mut Inputs) -> Vec<AnyTensor>,
+    f: &impl Fn(&At) -> Vec<AnyTensor>,
 ) -> std::result::Result<(), String> {
     let (all, is_first) = (Case::new(op, inputs, f), order == Order::First);
     let of_order = if is_first { "" } else { ", second order" };
@@ -202,15 +226,11 @@ struct Case<'a> {
 
 impl<'a> Case<'a> {
     /// All inputs and outputs, without outputs that are marked as non-differentiable.
-    fn new(
-        op: &'static str,
-        inputs: &'a Inputs,
-        f: &impl Fn(&mut Inputs) -> Vec<AnyTensor>,
-    ) -> Self {
+    fn new(op: &'static str, inputs: &'a Inputs, f: &impl Fn(&At) -> Vec<AnyTensor>) -> Self {
         let wanted = inputs.differentiable.clone();
         let mut case = Self { op, inputs, wanted, outputs: Vec::new() };
         let (_, given) = case.subject(&inputs.tensors);
-        let outputs = f(&mut case.at(&inputs.tensors, &super::leaves(&given)));
+        let outputs = f(&case.at(&inputs.tensors, &super::leaves(&given)));
         let has_gradient =
             |k: &usize| outputs[*k].dtype().is_float() && !outputs[*k].stop_gradient();
         case.outputs = (0..outputs.len()).filter(has_gradient).collect();
@@ -248,22 +268,22 @@ impl<'a> Case<'a> {
     }
 
     /// The inputs of a call: `given` ones for inputs that want a gradient, `tensors` for the others.
-    fn at(&self, tensors: &[AnyTensor], given: &[AnyTensor]) -> Inputs {
+    fn at(&self, tensors: &[AnyTensor], given: &[AnyTensor]) -> At {
         let mut given = given.iter();
         let all = tensors.iter().zip(&self.wanted).map(|(tensor, wanted)| match wanted {
             true => given.next().unwrap_or(tensor).clone(),
             false => tensor.clone(),
         });
-        Inputs { tensors: all.collect(), ..Inputs::default() }
+        At(all.collect())
     }
 
     fn call(
         &self,
-        f: &impl Fn(&mut Inputs) -> Vec<AnyTensor>,
+        f: &impl Fn(&At) -> Vec<AnyTensor>,
         tensors: &[AnyTensor],
         given: &[AnyTensor],
     ) -> Vec<AnyTensor> {
-        let outputs = f(&mut self.at(tensors, given));
+        let outputs = f(&self.at(tensors, given));
         self.outputs.iter().map(|&k| outputs[k].clone()).collect()
     }
 }

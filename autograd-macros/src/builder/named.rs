@@ -6,13 +6,11 @@ use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::{GenericArgument, GenericParam, Lifetime, PathArguments, Type, TypeParamBound};
 
-use crate::check::types::is_plain;
 use crate::generics::{argument, generated, is_lifetime, parameter_name};
 use crate::library::private;
-use crate::model::{Forward, Layer, Param, bare, is_named, last_segment, type_arguments};
+use crate::model::{Forward, Layer, PRIMITIVES, Param, bare, contained_types, type_arguments};
 use crate::tokens::{
-    Trees, anonymous, is_one_of, is_punct, located, mentions, plain_name, rewrite, whole_span,
-    with_lifetimes,
+    find, is_one_of, is_punct, located, mentions, plain_name, rewrite, whole_span,
 };
 
 /// The generic parameters that types of forward's parameters may mention.
@@ -20,8 +18,8 @@ pub(crate) struct Scope<'a> {
     layer: &'a Layer,
     forward: &'a Forward,
     generics: Vec<&'a GenericParam>,
-    /// Cache of the trees of the generics and of the signature.
-    written: OnceCell<Trees>,
+    /// Cache of the lifetimes that the user wrote anywhere.
+    taken: OnceCell<Vec<String>>,
 }
 
 pub(crate) struct Named {
@@ -40,46 +38,34 @@ impl<'a> Scope<'a> {
         let own = &forward.function.sig.generics.params;
         let mut generics: Vec<_> = layer.generics.params.iter().chain(own).collect();
         generics.sort_by_key(|param| !is_lifetime(param));
-        Self { layer, forward, generics, written: OnceCell::new() }
+        Self { layer, forward, generics, taken: OnceCell::new() }
     }
 
-    /// Whether the user wrote a lifetime of this name anywhere.
     fn is_taken(&self, lifetime: &str) -> bool {
-        let (op, sig) = (&self.layer.generics, &self.forward.function.sig);
-        let written = self.written.get_or_init(|| Trees::new(quote!(#op #sig)));
-        let is = |trees: &[TokenTree], at: usize| match &trees[at..] {
-            [quote, TokenTree::Ident(name), ..] => {
-                (is_punct(Some(quote), '\'') && *name == lifetime[1..]).then_some(())
-            }
-            _ => None,
-        };
-        written.find(&mut { is }).is_some()
+        let taken = self.taken.get_or_init(|| {
+            let (op, sig) = (&self.layer.generics, &self.forward.function.sig);
+            let mut taken = Vec::new();
+            find(quote!(#op #sig), &mut |trees, at| {
+                if let [quote, TokenTree::Ident(name), ..] = &trees[at..]
+                    && is_punct(Some(quote), '\'')
+                {
+                    taken.push(format!("'{name}"));
+                }
+                None::<()>
+            });
+            taken
+        });
+        taken.iter().any(|taken| taken == lifetime)
     }
 
     /// Names the anonymous parts of a parameter's type. `hidden`: also its hidden lifetimes, by an alias.
     pub(crate) fn name(&self, param: &Param, position: usize, hidden: bool) -> Named {
-        // The compiler has reported an undeclared lifetime.
-        let undeclared = |name: &Ident| {
-            let name = format!("'{name}");
-            name != "'_" && !self.generics.iter().any(|of| parameter_name(of) == name)
-        };
-        let known = with_lifetimes(&param.ty, undeclared, "static");
-        let known = known.and_then(|ty| syn::parse2(ty).ok());
-        let mut ty = known.unwrap_or_else(|| param.ty.clone());
+        let mut ty = param.ty.clone();
         let (lifetimes, given, types) = (Vec::new(), Vec::new(), Vec::new());
         let (implemented, outlives) = (Vec::new(), Vec::new());
-        let (scope, of, is_static) = (self, None, hidden && self.layer.is_formula);
-        let mut namer = Namer {
-            position,
-            scope,
-            is_static,
-            hidden: of,
-            lifetimes,
-            given,
-            types,
-            implemented,
-            outlives,
-        };
+        let (scope, of) = (self, None);
+        let mut namer =
+            Namer { position, scope, hidden: of, lifetimes, given, types, implemented, outlives };
         namer.hidden = hidden.then(|| namer.lifetime());
         namer.ty(&mut ty);
         let Namer { hidden, lifetimes, given, types, implemented, outlives, .. } = namer;
@@ -97,9 +83,8 @@ impl<'a> Scope<'a> {
     /// lifetimes cannot be written, but as the return type of a function they are elided from its argument.
     fn declare(&self, param: &Param, hidden: &Lifetime, implemented: &[Type], named: &mut Named) {
         let (p, ty) = (private(), &named.ty);
-        let written = without_self(self.layer, anonymous(&param.ty));
+        let written = without_self(self.layer, param.ty.to_token_stream());
         let is_mentioned = |name: &str| mentions(ty, name.trim_start_matches('\''));
-        let own: Vec<_> = [hidden].into_iter().filter(|_| !self.layer.is_formula).collect();
         let of = |of: &&Lifetime| *of != hidden && is_mentioned(&of.to_string());
         let lifetimes: Vec<_> = named.lifetimes.iter().filter(of).collect();
         let generics = self.generics.iter().filter(|of| is_mentioned(&parameter_name(of)));
@@ -120,15 +105,15 @@ impl<'a> Scope<'a> {
             false => quote!(0),
         };
         let declaration = quote! {
-            type #name<#(#own,)* #(#lifetimes,)* #(#declared,)* #(#given),*> =
+            type #name<#hidden, #(#lifetimes,)* #(#declared,)* #(#given),*> =
                 <[fn(&#hidden ()) -> #ty; #length] as #p::Returned>::Type;
         };
-        let elided = lifetimes.iter().chain(&own).map(|_| quote!('_));
+        let elided = lifetimes.iter().map(|_| quote!('_));
         let place = whole_span(&param.ty);
         let shown = located(quote!(#name), place);
-        let taken = quote!(#(#elided,)* #(#used,)* #(#implemented),*);
-        let taken = syn::parse_quote_spanned!(place=> #shown<#taken>);
-        named.ty = quote!(#shown<#(#own,)* #(#lifetimes,)* #(#used,)* #(#given),*>);
+        let own = quote!('_, #(#elided,)* #(#used,)* #(#implemented),*);
+        let taken = syn::parse_quote_spanned!(place=> #shown<#own>);
+        named.ty = quote!(#shown<#hidden, #(#lifetimes,)* #(#used,)* #(#given),*>);
         named.alias = Some((declaration, taken));
     }
 
@@ -137,42 +122,41 @@ impl<'a> Scope<'a> {
         types.any(|of| parameter_name(of) == name)
     }
 
-    /// Whether the type is certainly valid in generated code, and hides no lifetime.
-    pub(crate) fn is_certain(&self, ty: &Type) -> bool {
-        let holds = |last: &syn::PathSegment| {
-            let types: Vec<&Type> = type_arguments(last).collect();
-            is_one_of(&last.ident, "Vec Option") && types.len() == 1 && self.is_certain(types[0])
-        };
-        match bare(ty) {
-            Type::ImplTrait(_) | Type::FnPtr(_) => true,
-            Type::Reference(of) => {
-                let lifetime = of.lifetime.as_ref();
-                lifetime.is_none_or(|of| of.ident == "_" || of.ident == "static")
-                    && match bare(&of.elem) {
-                        Type::Slice(slice) => self.is_certain(&slice.elem),
-                        Type::TraitObject(object) => object.dyn_token.is_some(),
-                        ty => is_named(ty, "str") || self.is_certain(ty),
-                    }
-            }
-            Type::Array(array) => {
-                matches!(array.len, syn::Expr::Lit(_)) && self.is_certain(&array.elem)
-            }
-            Type::Tuple(tuple) => tuple.elems.iter().all(|ty| self.is_certain(ty)),
-            Type::Path(path) => match path.path.get_ident() {
-                Some(name) => name != "str" && is_plain(ty) || self.is_type(&name.to_string()),
-                None => path.path.segments.len() == 1 && last_segment(ty).is_some_and(holds),
-            },
+    /// Whether the type may have lifetimes that are not written.
+    pub(crate) fn hides(&self, ty: &Type) -> bool {
+        let own = match bare(ty) {
+            Type::Path(path) if path.qself.is_none() => self.path_hides(&path.path),
             _ => false,
-        }
+        };
+        own || contained_types(ty).into_iter().any(|ty| self.hides(ty))
+    }
+
+    fn path_hides(&self, path: &syn::Path) -> bool {
+        let (Some(first), Some(last)) = (path.segments.first(), path.segments.last()) else {
+            return false;
+        };
+        let written = match &last.arguments {
+            PathArguments::AngleBracketed(arguments) => {
+                arguments.args.iter().any(|of| matches!(of, GenericArgument::Lifetime(_)))
+            }
+            _ => false,
+        };
+        let known = |of: &Ident| is_one_of(of, WITHOUT_LIFETIME) || is_one_of(of, PRIMITIVES);
+        !written
+            && !known(&last.ident)
+            && !known(&first.ident)
+            && !self.is_type(&first.ident.to_string())
     }
 }
+
+/// Names of types without lifetimes, besides the primitive types.
+const WITHOUT_LIFETIME: &str = "Self String Vec Option Result Box Rc Arc Cell RefCell Mutex RwLock \
+    HashMap HashSet BTreeMap BTreeSet Range RangeInclusive Duration Instant Path PathBuf PhantomData Tensor";
 
 /// Gives names to the anonymous lifetimes and the `impl Trait`s of a type.
 struct Namer<'a> {
     position: usize,
     scope: &'a Scope<'a>,
-    /// Whether each lifetime is `'static`.
-    is_static: bool,
     /// The lifetime for all hidden lifetimes of the type, if it may have any.
     hidden: Option<Lifetime>,
     lifetimes: Vec<Lifetime>,
@@ -186,9 +170,6 @@ struct Namer<'a> {
 impl Namer<'_> {
     /// A new lifetime. The name is short: the compiler suggests it for a type with a hidden lifetime.
     fn lifetime(&mut self) -> Lifetime {
-        if self.is_static {
-            return Lifetime::new("'static", Span::mixed_site());
-        }
         let letter = u8::try_from(self.position).ok().filter(|position| *position < 26);
         let mut name = match letter {
             Some(position) => format!("'{}", char::from(b'a' + position)),
@@ -207,33 +188,37 @@ impl Namer<'_> {
 
     /// Adds the bounds that lifetimes and type parameters behind a reference outlive it.
     fn outlive(&mut self, tokens: TokenStream, reference: &Lifetime) {
-        let trees: Vec<TokenTree> = tokens.into_iter().collect();
-        for (at, tree) in trees.iter().enumerate() {
-            let quote =
-                at.checked_sub(1).map(|at| &trees[at]).filter(|tree| is_punct(Some(tree), '\''));
+        let mut quoted = false;
+        for tree in tokens {
             match tree {
+                TokenTree::Punct(punct) => quoted = punct.as_char() == '\'',
                 TokenTree::Ident(name) => {
-                    let is_type = self.scope.is_type(&name.to_string());
-                    let is_bound = match quote {
-                        Some(_) => name != "static",
-                        None => is_type || name.to_string().starts_with("Given"),
-                    };
-                    let bound = is_bound.then(|| quote!(#quote #name: #reference));
-                    self.outlives.extend(bound);
+                    let text = name.to_string();
+                    if quoted && text != "static" {
+                        let lifetime = Lifetime { apostrophe: name.span(), ident: name };
+                        self.outlives.push(quote!(#lifetime: #reference));
+                    } else if !quoted && (self.scope.is_type(&text) || text.starts_with("Given")) {
+                        self.outlives.push(quote!(#name: #reference));
+                    }
+                    quoted = false;
                 }
-                // Parameters and results of functions need no bound.
-                TokenTree::Group(group) if group.delimiter() != Delimiter::Parenthesis => {
-                    self.outlive(group.stream(), reference);
+                TokenTree::Group(group) => {
+                    // Parameters and results of functions need no bound.
+                    if group.delimiter() != Delimiter::Parenthesis {
+                        self.outlive(group.stream(), reference);
+                    }
+                    quoted = false;
                 }
-                _ => {}
+                TokenTree::Literal(_) => quoted = false,
             }
         }
     }
 
-    /// Adds the bound that hidden lifetimes of the type outlive a reference to a part of it.
-    fn outlive_hidden(&mut self, reference: &Lifetime) {
-        let hidden = self.hidden.iter();
-        self.outlives.extend(hidden.map(|hidden| quote!(#hidden: #reference)));
+    /// Adds the bound that hidden lifetimes of the type outlive a reference to it.
+    fn outlive_hidden(&mut self, ty: &Type, reference: &Lifetime) {
+        if let Some(hidden) = self.hidden.as_ref().filter(|_| self.scope.hides(ty)) {
+            self.outlives.push(quote!(#hidden: #reference));
+        }
     }
 
     fn ty(&mut self, ty: &mut Type) {
@@ -248,7 +233,7 @@ impl Namer<'_> {
                     if anonymous {
                         self.outlive(reference.elem.to_token_stream(), lifetime);
                     }
-                    self.outlive_hidden(lifetime);
+                    self.outlive_hidden(&reference.elem, lifetime);
                 }
             }
             Type::Slice(slice) => self.ty(&mut slice.elem),
@@ -296,6 +281,7 @@ impl Namer<'_> {
     /// Skips parameters and results of functions (`Fn(&T) -> &U`), which have their own elision rules.
     fn path(&mut self, path: &mut syn::Path) {
         for segment in &mut path.segments {
+            let types: Vec<Type> = type_arguments(segment).cloned().collect();
             let PathArguments::AngleBracketed(arguments) = &mut segment.arguments else { continue };
             for argument in &mut arguments.args {
                 match argument {
@@ -304,7 +290,7 @@ impl Namer<'_> {
                         if lifetime.ident == "_" {
                             *lifetime = self.lifetime();
                         }
-                        self.outlive_hidden(lifetime);
+                        types.iter().for_each(|ty| self.outlive_hidden(ty, lifetime));
                     }
                     GenericArgument::AssocType(assoc) => self.ty(&mut assoc.ty),
                     _ => {}

@@ -2,7 +2,7 @@
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 
-use crate::tokens::{self, Trees, ends_statement, is_group, is_one_of, is_punct, text};
+use crate::tokens::{self, Trees, is_group, is_one_of, is_punct, text};
 
 /// The uses of a context in a body.
 pub(crate) struct Uses {
@@ -79,6 +79,11 @@ pub(crate) fn returned_parts(body: &Group) -> Vec<TokenStream> {
     let trees: Vec<TokenTree> = body.stream().into_iter().collect();
     let start = trees.iter().rposition(ends_statement).map_or(0, |end| end + 1);
     parts_of(&trees[start..])
+}
+
+/// Whether the tree is a `;` or a block.
+pub(crate) fn ends_statement(tree: &TokenTree) -> bool {
+    is_punct(Some(tree), ';') || is_group(Some(tree), Delimiter::Brace)
 }
 
 fn parts_of(tail: &[TokenTree]) -> Vec<TokenStream> {

@@ -8,7 +8,7 @@ use super::types::{is_bare_gradient, is_list};
 use super::{habits, marks, once};
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{Derivative, Form, Forward, Function, Layer, bare, nearest, without_reference};
+use crate::model::{Derivative, Form, Forward, Layer, bare, nearest, without_reference};
 use crate::tokens::{parts, plain_name, text};
 
 pub(super) fn check(layer: &Layer, errors: &mut Errors) {
@@ -19,11 +19,8 @@ pub(super) fn check(layer: &Layer, errors: &mut Errors) {
         if errors.count() == before {
             declarations(layer, forward, errors);
         }
-        let (body, trees) = (&forward.function.body, forward.function.trees());
-        let Some(context) = forward.context.as_ref().filter(|_| !forward.function.is_configured())
-        else {
-            return;
-        };
+        let (body, trees) = forward.function.without_cfg();
+        let Some(context) = &forward.context else { return };
         for call in once::repeated_calls(body, context, Vec::new()) {
             errors.at(&call, messages::call_twice(&call.to_string()));
         }
@@ -36,12 +33,8 @@ pub(super) fn check(layer: &Layer, errors: &mut Errors) {
         let uses = Uses::new(trees, context);
         let calls: Vec<_> =
             uses.iter().filter_map(|used| Some((&used.name, used.given()?))).collect();
-        for (call, given) in &calls {
-            match &call.to_string()[..] {
-                "mark_non_differentiable" => marks::check(given.clone(), forward, body, errors),
-                "mark_not_inplace" => marks::check_inputs(given.clone(), body, errors),
-                _ => {}
-            }
+        for (_, given) in calls.iter().filter(|(call, _)| *call == "mark_non_differentiable") {
+            marks::check(given.clone(), forward, body, errors);
         }
         if let Some(backward) = &layer.backward {
             materialize(&calls, backward, errors);
@@ -66,7 +59,8 @@ fn saved_list(layer: &Layer) -> String {
 /// Whatever forward saves must be declared, and the reverse. Whatever is read must be saved and declared.
 fn declarations(layer: &Layer, forward: &Forward, errors: &mut Errors) {
     let body = forward.function.trees();
-    let all = forward.context.as_ref().map(|context| Uses::new(body, context));
+    let uses = |body| forward.context.as_ref().map(|context| Uses::new(body, context));
+    let (all, without_cfg) = (uses(body), uses(forward.function.without_cfg().1));
     let both = [
         (&layer.saved, "Saved", "save_for_backward", "saved_tensor"),
         (&layer.state, "Attrs", "set_attrs", "attrs"),
@@ -91,16 +85,21 @@ fn declarations(layer: &Layer, forward: &Forward, errors: &mut Errors) {
             "Saved" => saved_example(layer, given),
             _ => attrs_example(forward, given),
         };
-        if let Some((ident, given)) = all.as_ref().and_then(|uses| uses.call(call)) {
+        let called = |uses: &Option<Uses>| {
+            let (name, given) = uses.as_ref()?.call(call)?;
+            Some((name.clone(), given))
+        };
+        if called(&all).is_some() {
             // `save_for_backward(())` saves nothing, so it needs no declaration.
-            if !forward.function.is_configured() && given.to_string() != "()" {
+            if let Some((ident, given)) =
+                called(&without_cfg).filter(|(_, of)| of.to_string() != "()")
+            {
                 errors.at(ident, messages::not_declared(call, declared, &example(&given)));
             }
             continue;
         }
-        let judged = |of: &Function| of.sig.ident != "forward" && !of.is_configured();
-        for (context, function) in layer.contexts().filter(|(_, of)| judged(of)) {
-            if let Some((ident, _)) = Uses::new(function.trees(), context).call(read) {
+        for (context, function) in layer.contexts().filter(|(_, of)| of.sig.ident != "forward") {
+            if let Some((ident, _)) = Uses::new(function.without_cfg().1, context).call(read) {
                 let example = example(&TokenStream::new());
                 errors.at(ident, messages::undeclared_read(read, declared, &example, call));
             }

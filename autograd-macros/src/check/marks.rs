@@ -1,4 +1,4 @@
-//! The rules that `mark_non_differentiable` takes outputs, and `mark_not_inplace` inputs.
+//! The rule that `mark_non_differentiable` takes outputs.
 
 use proc_macro2::{Group, Ident, TokenStream, TokenTree};
 
@@ -6,7 +6,7 @@ use super::calls::{name, returned_parts};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::Forward;
-use crate::tokens::{ends_statement, is_one_of, is_punct, parts, plain_name};
+use crate::tokens::{is_one_of, is_punct, parts, plain_name};
 
 /// Reports inputs that are marked, unless the body binds their names again or returns them.
 pub(super) fn check(given: TokenStream, forward: &Forward, body: &Group, errors: &mut Errors) {
@@ -19,29 +19,6 @@ pub(super) fn check(given: TokenStream, forward: &Forward, body: &Group, errors:
         let input = forward.inputs().any(|(param, _)| param.ident == marked);
         if input && !others.contains(&marked) && !returned.iter().any(TokenStream::is_empty) {
             errors.at(&marked, messages::marks_input(&plain_name(&marked)));
-        }
-    }
-}
-
-/// Reports what is marked as an input, but computed here: `let y = x * 2.0;`.
-pub(super) fn check_inputs(given: TokenStream, body: &Group, errors: &mut Errors) {
-    let mut names = Vec::new();
-    marked(given, &mut names);
-    let trees: Vec<TokenTree> = body.stream().into_iter().collect();
-    let is_value = |tree: &TokenTree| match tree {
-        TokenTree::Ident(word) => !is_one_of(word, "if match return"),
-        tree => !matches!(tree, TokenTree::Punct(_)),
-    };
-    let computes = |two: &[TokenTree]| {
-        is_value(&two[0]) && ['+', '-', '*', '/'].iter().any(|c| is_punct(two.get(1), *c))
-    };
-    for statement in trees.split(ends_statement) {
-        if let [TokenTree::Ident(word), TokenTree::Ident(name), value @ ..] = statement
-            && word == "let"
-            && value.windows(2).any(computes)
-            && let Some(marked) = names.iter().find(|marked| *marked == name)
-        {
-            errors.at(marked, messages::marks_output(&plain_name(marked)));
         }
     }
 }

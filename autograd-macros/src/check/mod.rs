@@ -2,12 +2,15 @@
 
 mod backward;
 pub(crate) mod calls;
+mod configured;
 mod context;
 pub(crate) mod forward;
 mod habits;
 mod jvp;
 mod marks;
 mod once;
+mod order;
+pub(crate) mod refused;
 pub(crate) mod types;
 mod values;
 pub(crate) mod warn;

@@ -3,7 +3,8 @@
 
 use proc_macro2::{Delimiter, Group, Ident, TokenTree};
 
-use crate::tokens::{Trees, ends_statement, find_ident, is_group, is_one_of, is_punct};
+use super::calls::ends_statement;
+use crate::tokens::{Trees, find_ident, is_group, is_one_of, is_punct};
 
 const ONCE: &str = "save_for_backward set_attrs mark_not_inplace mark_non_differentiable \
     set_materialize_grads";
@@ -24,29 +25,9 @@ pub(super) fn repeated_calls(body: &Group, context: &Ident, mut earlier: Vec<Ide
         }
         if let TokenTree::Group(group) = tree {
             found.extend(repeated_calls(group, context, earlier.clone()));
-            let mut head = trees[..at].rsplit(ends_statement).next().into_iter().flatten();
-            if head.any(|tree| matches!(tree, TokenTree::Ident(word) if word == "match")) {
-                earlier.extend(in_each_arm(group, context));
-            }
         }
     }
     found
-}
-
-/// The calls that each arm of a `match` makes.
-fn in_each_arm(arms: &Group, context: &Ident) -> Vec<Ident> {
-    let trees: Vec<TokenTree> = arms.stream().into_iter().collect();
-    let arms = trees.split(|tree| is_punct(Some(tree), '>')).skip(1);
-    let mut calls = arms.map(|arm| {
-        let code = match arm.first() {
-            Some(TokenTree::Group(block)) => block.stream().into_iter().collect(),
-            _ => arm.to_vec(),
-        };
-        let calls = (0..code.len()).filter_map(|at| statement(&code, at, context).cloned());
-        calls.collect::<Vec<_>>()
-    });
-    let first = calls.next().unwrap_or_default();
-    calls.fold(first, |common, calls| common.into_iter().filter(|of| calls.contains(of)).collect())
 }
 
 /// Calls of `save_for_backward` for each tensor of a list: the call, the list, and `loop` or `closure`.

@@ -5,7 +5,7 @@ use syn::{GenericArgument, Lifetime, PathArguments, Type, TypePath};
 use crate::messages;
 use crate::model::{
     Form, Layer, PRIMITIVES, argument_of, as_tensor, bare, contained_types, element,
-    first_argument, is_known, is_named, last_segment, output_form,
+    first_argument, is_known, last_segment, output_form,
 };
 use crate::tokens::{is_one_of, text};
 
@@ -53,20 +53,6 @@ pub(crate) fn is_plain(ty: &Type) -> bool {
 pub(crate) fn is_primitive(ty: &Type) -> bool {
     let Type::Path(path) = bare(ty) else { return false };
     path.path.get_ident().is_some_and(|name| is_one_of(name, PRIMITIVES))
-}
-
-/// Whether the compiler rejects the type at each use of a value: it has no size, or too many arguments.
-pub(crate) fn is_refused(ty: &Type) -> bool {
-    match bare(ty) {
-        Type::Slice(_) | Type::TraitObject(_) => true,
-        Type::Tuple(tuple) => tuple.elems.iter().any(is_refused),
-        Type::Array(array) => is_refused(&array.elem),
-        ty if is_named(ty, "Vec") || is_named(ty, "Option") => {
-            let types = contained_types(ty);
-            types.len() > 2 || types.into_iter().any(is_refused)
-        }
-        ty => is_named(ty, "str"),
-    }
 }
 
 /// The parts of `type Saved` that are certainly not tensors, with the messages.

@@ -10,10 +10,12 @@ use crate::args::crate_path;
 use crate::errors::Errors;
 use crate::messages::twice;
 use crate::tokens::{find_ident, plain_name};
-use crate::{fallback, layer};
 
-/// `y = (1.0 + x.exp()).ln(), dx = dy / (1.0 + (-x).exp())`
-struct Formulas {
+/// `Softplus: y = (1.0 + x.exp()).ln(), dx = dy / (1.0 + (-x).exp())`
+struct ScalarOp {
+    attrs: Vec<Attribute>,
+    vis: Visibility,
+    name: Ident,
     output: Ident,
     value: Expr,
     gradients: Vec<(Ident, Expr)>,
@@ -21,8 +23,11 @@ struct Formulas {
     krate: Vec<(Span, Path)>,
 }
 
-impl Parse for Formulas {
+impl Parse for ScalarOp {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let attrs = input.call(Attribute::parse_outer)?;
+        let vis = input.parse()?;
+        let name = input.parse()?;
         input.parse::<Token![:]>()?;
         let output = input.parse()?;
         input.parse::<Token![=]>()?;
@@ -41,38 +46,31 @@ impl Parse for Formulas {
             input.parse::<Token![=]>()?;
             gradients.push((gradient, input.parse()?));
         }
-        Ok(Self { output, value, gradients, krate })
+        Ok(Self { attrs, vis, name, output, value, gradients, krate })
     }
 }
 
 /// The macro as a function: expands to the equivalent `#[py_layer(elementwise)]` block.
 pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
-    let head = |input: ParseStream<'_>| {
-        let attrs = input.call(Attribute::parse_outer)?;
-        Ok((attrs, input.parse()?, input.parse()?, input.parse()?))
-    };
-    let head: syn::Result<(_, Visibility, Ident, TokenStream)> = head.parse2(tokens);
-    let (attrs, vis, name, formulas) = match head {
-        Ok(head) => head,
+    let op = match ScalarOp::parse.parse2(tokens.clone()) {
+        Ok(op) if !op.gradients.is_empty() => op,
+        Ok(op) => {
+            errors.at(&op.name, messages::scalar_form());
+            return name_only(&op.vis, &op.name, errors);
+        }
         Err(error) => {
             errors.at_span(error.span(), messages::scalar_form());
-            return errors.into_tokens();
+            return match name_of.parse2(tokens) {
+                Ok((vis, name)) => name_only(&vis, &name, errors),
+                Err(_) => errors.into_tokens(),
+            };
         }
     };
-    // After an error only the name is known: calls accept anything.
-    let name_only = |errors| fallback::of_tokens(quote!(#vis struct #name;), errors);
-    let Formulas { output, value, gradients, krate } = match syn::parse2::<Formulas>(formulas) {
-        Ok(formulas) if !formulas.gradients.is_empty() => formulas,
-        other => {
-            let place = other.err().map_or(name.span(), |error| error.span());
-            errors.at_span(place, messages::scalar_form());
-            return name_only(errors);
-        }
-    };
+    let ScalarOp { attrs, vis, name, output, value, gradients, krate } = op;
     if output != "y" {
         errors.at(&output, messages::scalar_value());
-        return name_only(errors);
+        return name_only(&vis, &name, errors);
     }
     if let Some((again, _)) = krate.get(1) {
         errors.at_span(*again, twice("crate"));
@@ -97,7 +95,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
         }
     }
     if !errors.is_empty() {
-        return name_only(errors);
+        return name_only(&vis, &name, errors);
     }
     // Backward gets only the values that it names, so nothing else is saved.
     let own = [format_ident!("y"), format_ident!("dy")];
@@ -131,7 +129,20 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
         }
     };
     let krate = krate.map(|path| quote!(, crate = #path));
-    layer::formula(quote!(elementwise #krate), block)
+    super::formula(quote!(elementwise #krate), block, true)
+}
+
+/// Parses the head of the op, whatever follows.
+fn name_of(input: ParseStream<'_>) -> syn::Result<(Visibility, Ident)> {
+    input.call(Attribute::parse_outer)?;
+    let head = (input.parse()?, input.parse()?);
+    input.parse::<TokenStream>()?;
+    Ok(head)
+}
+
+/// The expansion of an op of which only the name is known: calls accept anything.
+fn name_only(vis: &Visibility, name: &Ident, errors: Errors) -> TokenStream {
+    crate::fallback::of_tokens(quote!(#vis struct #name;), errors)
 }
 
 /// The input of this name; `None` if an input cannot have it.

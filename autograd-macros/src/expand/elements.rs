@@ -43,8 +43,8 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
     let output = output.filter(|ty| is_alone(layer, forward, ty));
     let scope = Scope::new(layer, forward);
     let params = forward.params.iter().enumerate();
-    let hidden = params
-        .filter(|(_, of)| matches!(of.kind, ParamKind::Plain { .. }) && !scope.is_certain(&of.ty));
+    let hidden =
+        params.filter(|(_, of)| matches!(of.kind, ParamKind::Plain { .. }) && scope.hides(&of.ty));
     let hidden: Vec<_> =
         hidden.filter_map(|(at, of)| Some((at, scope.name(of, at, true).alias?))).collect();
     if unsure.is_empty() && output.is_none() && hidden.is_empty() {
@@ -64,13 +64,10 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
         let (tensor, open, close) = (&trees[at], &trees[at + 1], &trees[at + end]);
         Some((quote!(#tensor #open #name #close), end + 1))
     });
-    let mut named = match sig {
-        Some(sig) => {
-            function.sig = syn::parse2(sig).ok()?;
-            parse::forward(&function, &layer.name.to_string(), &mut Errors::new())
-        }
-        None => forward.clone(),
-    };
+    if let Some(sig) = sig {
+        function.sig = syn::parse2(sig).ok()?;
+    }
+    let mut named = parse::forward(&function, &layer.name.to_string(), &mut Errors::new());
     let mut types: TokenStream = types.collect();
     for (at, (declaration, ty)) in hidden {
         types.extend(declaration);
