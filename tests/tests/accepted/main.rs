@@ -55,6 +55,7 @@ pub mod block {
 
 mod check_arg {
     mod forms;
+    mod values_evaluated_once;
 }
 
 mod context {
@@ -63,6 +64,7 @@ mod context {
     mod helpers;
     mod macros_in_bodies;
     mod marks;
+    mod marks_before_a_rebinding;
     mod materialize;
     mod needs_in_forward;
     mod rebound_names;
@@ -78,6 +80,7 @@ pub mod elementwise {
 }
 
 mod generics {
+    mod associated_types;
     mod bounds_and_defaults;
     mod closures;
     mod constants;
@@ -122,6 +125,8 @@ mod names {
     mod as_functions;
     mod defaults;
     mod like_the_builder_s;
+    mod like_the_lane_s;
+    mod of_another_op;
 }
 
 mod outputs {
