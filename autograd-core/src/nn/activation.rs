@@ -1,3 +1,5 @@
+//! Layers without parameters: activations, dropout and reshaping.
+
 use super::{Mode, Module};
 use crate::graph::Tensor;
 use crate::ops::Float;

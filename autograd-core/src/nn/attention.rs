@@ -1,3 +1,5 @@
+//! Multi-head attention and its masks.
+
 use std::fmt::Debug;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 

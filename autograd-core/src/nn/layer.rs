@@ -1,3 +1,5 @@
+//! `Layer`: modules that map a tensor to a tensor, and lists of them.
+
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 

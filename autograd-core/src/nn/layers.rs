@@ -1,3 +1,5 @@
+//! Layers with weights: affine map, convolution, embedding.
+
 use super::Module;
 use super::init::{self, Fan};
 use super::norm::wrong_shape;

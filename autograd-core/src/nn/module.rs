@@ -1,3 +1,5 @@
+//! `Module`: anything with parameters, and the walk over them by name.
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Deref;

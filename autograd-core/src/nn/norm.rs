@@ -1,3 +1,5 @@
+//! Layers that normalize each sample alone, or a batch.
+
 use std::panic::Location;
 
 use super::{Buffer, Mode, Module, init};

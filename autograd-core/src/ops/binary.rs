@@ -1,3 +1,5 @@
+//! Elementwise functions of two tensors, with broadcasting.
+
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+//! Eager calls of ops of the table.
+
 use std::panic::Location;
 
 use super::table::attr::Attr;

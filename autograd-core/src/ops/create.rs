@@ -1,3 +1,5 @@
+//! Constructors of tensors, and access to their elements.
+
 use std::borrow::Cow;
 use std::panic::Location;
 

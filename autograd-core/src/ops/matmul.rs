@@ -1,3 +1,5 @@
+//! Matrix products.
+
 use std::panic::Location;
 
 use super::table::{

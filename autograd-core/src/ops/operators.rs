@@ -1,3 +1,5 @@
+//! `+ - * /` between tensors, references and scalars, and their named forms.
+
 use std::ops::{Add, Div, Mul, Neg, Sub};
 use std::panic::Location;
 

@@ -1,3 +1,5 @@
+//! Sums, means, products and extremes along axes.
+
 use std::panic::Location;
 
 use super::elementwise::run_pass;

@@ -1,3 +1,5 @@
+//! Samples from distributions that tensors describe.
+
 use super::{Float, expect, pairs};
 use crate::array::shape::{element_count, sorted};
 use crate::error::{Error, RECEIVER, Result};

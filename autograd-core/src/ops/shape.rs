@@ -1,3 +1,5 @@
+//! Ops that change the shape or the order of elements.
+
 use std::iter::repeat_n;
 use std::panic::Location;
 

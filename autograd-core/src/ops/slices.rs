@@ -1,3 +1,5 @@
+//! Parts of tensors, and joined tensors: slices, splits, concatenation.
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;

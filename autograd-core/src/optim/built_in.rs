@@ -1,3 +1,5 @@
+//! The rules of this crate: their options as a table, and their steps.
+
 use super::rule::{Rule, Step};
 use super::{FINITE, NOT_NEGATIVE, Range, check};
 use crate::error::Result;

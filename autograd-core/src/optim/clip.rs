@@ -1,3 +1,5 @@
+//! Limits on gradients.
+
 use super::kernels::sum_of_squares;
 use super::{FINITE, NOT_NEGATIVE, check};
 use crate::error::Result;

@@ -1,3 +1,5 @@
+//! Parameters, the rule of each, and the state of the rules.
+
 use super::rule::{Erased, Rule, Step, Update};
 use crate::array::Value;
 use crate::array::shape::copied;

@@ -1,3 +1,5 @@
+//! Update rules.
+
 use std::array::from_fn;
 
 use super::kernels::pass;

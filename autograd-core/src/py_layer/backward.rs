@@ -339,7 +339,7 @@ list_params! {
 #[diagnostic::on_unimplemented(
     message = "a returned gradient of type `{Self}` does not fit its input, which is `{I}`",
     label = "must be the gradient of a `{I}`",
-    note = "the gradient of an input `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a list of tensors it is a `Vec` or an array of them, of an array one of its length; a `Result` around them is written by this name, not by an alias"
+    note = "the gradient of an input `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a list of tensors it is a `Vec` or an array of as many tensors; a `Result` around them is written by this name, not by an alias"
 )]
 pub trait GradFor<I: ?Sized> {
     /// One entry for each tensor of the input.
@@ -351,7 +351,7 @@ pub trait GradFor<I: ?Sized> {
 #[diagnostic::on_unimplemented(
     message = "the gradient of `{Name}` is given as `{G}`, but the input `{Name}` is `{Self}`",
     label = "a gradient of another type than its input",
-    note = "the gradient of an input `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a list of tensors it is a `Vec` or an array of them, of an array one of its length; write `dy.clone()` for a reference, `dy.cast::<T>()` for another element type"
+    note = "the gradient of an input `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a list of tensors it is a `Vec` or an array of as many tensors; write `dy.clone()` for a reference, `dy.cast::<T>()` for another element type"
 )]
 pub trait NamedGrad<Name, G> {
     fn entries(grad: [G; 1]) -> GradEntries;

@@ -196,7 +196,7 @@ params! {
 #[diagnostic::on_unimplemented(
     message = "a returned tangent of type `{Self}` does not fit its output, which is `{O}`",
     label = "must be the tangent of a `{O}`",
-    note = "the tangent of an output `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a list of tensors it is a `Vec` or an array of them, of an array one of its length"
+    note = "the tangent of an output `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a list of tensors it is a `Vec` or an array of as many tensors"
 )]
 pub trait TangentFor<O: ?Sized> {
     /// One entry for each tensor of the output.

@@ -1,3 +1,5 @@
+//! Arithmetic of variables: elementwise functions, operators, comparisons, reductions.
+
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::ir::Site;

@@ -1,3 +1,5 @@
+//! Drawings of a program, as DOT and SVG, in the style of those of the recorded graph.
+
 use super::ir::{Graph, Role};
 use super::program::Program;
 use crate::engine::draw::{Look, Shape, dot, svg};

@@ -1,3 +1,5 @@
+//! `Executor`: runs programs, and keeps parameters between runs, by name.
+
 use std::cell::RefCell;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};

@@ -1,3 +1,5 @@
+//! Methods of variables, named as those of tensors: one operator each, or a trace of several.
+
 use super::arithmetic::{IntoOperand, Operand};
 use super::ir::Site;
 use super::program::{Program, Variable, read_dims};

@@ -1,3 +1,5 @@
+//! Optimizers in programs: operators that compute new values of kept variables.
+
 use super::backward::parameter_gradients;
 use super::ir::{Graph, Kind, Op, OpId, Phase, Site, Var, VarId};
 use super::program::{Change, Program, Variable};

@@ -1,3 +1,5 @@
+//! `Program`, `Variable` and `Block`: handles to a program and its parts, and the default programs of a thread.
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;

@@ -35,6 +35,7 @@ pub struct Step<T> {
 struct Source<T: Storable> {
     buffer: Arc<Buffer<T>>,
     steps: SmallVec<[Step<T>; 4]>,
+    /// [`run`], or in tests a function that panics.
     run: Run<T>,
 }
 

@@ -1,3 +1,5 @@
+//! Fused expressions over tensors, without a named op.
+
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::panic::Location;

@@ -1,3 +1,5 @@
+//! Activations with a parameter, and dropout.
+
 use smallvec::smallvec;
 
 use super::super::call::call;

@@ -1,3 +1,5 @@
+//! Convolution.
+
 use std::panic::Location;
 
 use super::super::call::call;

@@ -1,3 +1,5 @@
+//! The public methods, options and reductions of losses.
+
 use super::super::call::call;
 use super::super::index::check_indices;
 use super::super::table::OpDef;

@@ -1,3 +1,5 @@
+//! The affine map.
+
 use std::panic::Location;
 
 use super::super::call::call;

@@ -1,3 +1,5 @@
+//! The mean cross entropy of logits and classes.
+
 use smallvec::smallvec;
 
 use super::super::index::check_indices;

@@ -1,3 +1,5 @@
+//! Ops of neural networks: softmax and losses, activations, the affine map, convolution, pooling, norms.
+
 pub(super) mod activation;
 #[cfg(feature = "nn")]
 pub(crate) mod batch_norm;

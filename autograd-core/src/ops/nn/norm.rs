@@ -1,3 +1,5 @@
+//! Norms, variances, products of vectors.
+
 use std::panic::Location;
 
 use super::super::call::call;

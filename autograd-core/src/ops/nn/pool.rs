@@ -1,3 +1,5 @@
+//! Pooling: one number for each window of an image.
+
 use std::panic::Location;
 use std::sync::Arc;
 

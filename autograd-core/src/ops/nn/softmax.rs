@@ -1,3 +1,5 @@
+//! Softmax and its logarithm, without overflow.
+
 use super::super::call::call;
 use super::super::names::Softmax;
 use super::super::reduce::without;

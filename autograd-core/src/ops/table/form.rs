@@ -1,3 +1,5 @@
+//! Element types and shapes of variables.
+
 use std::fmt;
 
 use smallvec::SmallVec;

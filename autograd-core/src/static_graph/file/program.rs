@@ -1,3 +1,5 @@
+//! `Program::save` and `Program::load`.
+
 use std::io::ErrorKind;
 use std::path::Path;
 

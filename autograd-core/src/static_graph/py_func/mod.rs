@@ -1,3 +1,5 @@
+//! `py_func`: a user's function over arrays as an operator.
+
 mod foreign;
 mod signature;
 
