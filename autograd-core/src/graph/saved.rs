@@ -24,7 +24,7 @@ impl<'n> At<'n> {
 
     #[inline(always)]
     pub(crate) fn saved_reader(self, retain: bool) -> Result<SavedReader<'n>> {
-        Ok(SavedReader { entries: self.read(retain)?, at: self })
+        Ok(SavedReader { entries: self.read(retain)?, at: Some(self) })
     }
 
     /// The saved tensors as backward would get them; `None` for an optional one that is absent.
@@ -147,16 +147,27 @@ impl Reader<'_> {
 
 pub(crate) struct SavedReader<'n> {
     pub(crate) entries: Reader<'n>,
-    pub(crate) at: At<'n>,
+    /// The node that saved them; `None` for a call without one, whose tensors are returned as they are.
+    pub(crate) at: Option<At<'n>>,
 }
 
 impl SavedReader<'_> {
+    /// For a call without a node.
+    #[cfg(test)]
+    pub(crate) fn apart(entries: Vec<Saved>) -> Self {
+        let entries = Reader { entries: SavedEntries::Taken(entries), next: 0, read: 0 };
+        Self { entries, at: None }
+    }
+
     /// The next entry and its role, if it is a tensor.
     #[inline]
     pub(crate) fn any(&mut self) -> Result<Option<(AnyTensor, Role)>> {
         let Saved::Tensor(saved) = self.entries.entry() else { return Ok(None) };
         self.entries.read += 1;
-        saved.restore(self.at, self.entries.read - 1).map(Some)
+        match self.at {
+            Some(at) => saved.restore(at, self.entries.read - 1).map(Some),
+            None => Ok(Some((saved.tensor, saved.role))),
+        }
     }
 
     pub(crate) fn position(&self) -> usize {

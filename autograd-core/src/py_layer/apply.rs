@@ -19,9 +19,11 @@ use crate::error::{Error, Result};
 #[cfg(debug_assertions)]
 use crate::graph::hidden;
 use crate::graph::{
-    AnyTensor, ForwardGuard, ForwardMode, NodeRef, is_grad_enabled, observes_values, protected,
-    report_untracked,
+    AnyTensor, ForwardGuard, ForwardMode, NodeRef, State, is_grad_enabled, observes_values,
+    protected, report_untracked,
 };
+#[cfg(test)]
+use crate::graph::{Plain, Saved};
 use crate::ops::panic_with;
 use crate::ops::trace::{self, InLayer, Layer as Traced, Note};
 
@@ -242,12 +244,24 @@ impl Forward<'_> {
         let attrs = self.own.attrs.take();
         let Some(call) = &mut self.own.call else { unreachable!("the call is recorded") };
         let given = (&self.rules.info, self.inputs);
-        let node = call.record(self.rules, given, attrs, (outputs, marked), self.location);
+        let notes = call.end(given, attrs, (outputs, marked));
+        let edges = call.take_edges();
+        let state = State::new(notes, &mut call.saved.0);
+        let node = NodeRef::record(self.rules, edges, state, self.location);
         self.own.call = None;
         if observes_values() {
             self.report_untracked(&node);
         }
         Ok(node)
+    }
+
+    /// Ends the call without a node: what was saved, and what else is left of it.
+    #[cfg(test)]
+    pub(super) fn end_apart(&mut self, outputs: &Visitor<'_>) -> (Vec<Saved>, Option<Plain>) {
+        let (attrs, given) = (self.own.attrs.take(), (&self.rules.info, self.inputs));
+        let mut call = self.own.call.take().unwrap_or_default();
+        let notes = call.end(given, attrs, (outputs, &[]));
+        (call.saved.0.into_vec(), notes)
     }
 
     #[cold]

@@ -4,7 +4,6 @@ use std::any::Any;
 use std::cell::{OnceCell, RefCell};
 use std::fmt::Display;
 use std::marker::PhantomData;
-use std::mem::replace;
 
 use smallvec::SmallVec;
 
@@ -15,23 +14,24 @@ use super::saved::{Saved, Unpack};
 use super::tuples::each_tuple;
 use crate::array::shape::same;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, At, Edge, Slots, Tensor};
+use crate::graph::{AnyTensor, Slots, Tensor};
 use crate::ops::Float;
 
 /// One backward of a call: the argument of the generated `pull`.
 #[doc(hidden)]
 pub struct RawBackward<'a> {
-    at: At<'a>,
     called: Called<'a>,
-    /// Whether the gradient of each input tensor is needed; `None` if all are.
-    wants: Option<Vec<bool>>,
+    /// Whether the gradient of an input tensor is needed.
+    wants: &'a dyn Fn(usize) -> bool,
+    /// Those of the outputs; some may be absent.
     grads: Slots,
     arena: Arena,
     /// The gradients that the function returned, or the first error.
     returned: RefCell<Result<Returned>>,
 }
 
-type Returned = SmallVec<[(usize, Option<AnyTensor>); 2]>;
+/// The wanted gradients that backward returned, with the positions of their input tensors.
+type Returned = SmallVec<[(usize, AnyTensor); 2]>;
 
 #[doc(hidden)]
 pub struct Lent<'a> {
@@ -55,29 +55,14 @@ pub(super) fn run<S: Saved>(
 
 impl<'a> RawBackward<'a> {
     #[inline]
-    pub(super) fn new(
-        at: At<'a>,
-        called: Called<'a>,
-        wants: Option<Vec<bool>>,
-        grads: Slots,
-    ) -> Self {
+    pub(super) fn new(called: Called<'a>, wants: &'a dyn Fn(usize) -> bool, grads: Slots) -> Self {
         let (arena, returned) = (Arena::default(), RefCell::new(Ok(Returned::new())));
-        Self { at, called, wants, grads, arena, returned }
+        Self { called, wants, grads, arena, returned }
     }
 
     #[inline(always)]
-    pub(super) fn deliver(
-        &mut self,
-        mut to: impl FnMut(usize, AnyTensor) -> Result<()>,
-    ) -> Result<()> {
-        let all = match self.returned.get_mut() {
-            Ok(all) => all,
-            failed => return replace(failed, Ok(Returned::new())).map(|_| ()),
-        };
-        all.iter_mut().try_for_each(|(tensor, grad)| match grad.take() {
-            Some(grad) => to(*tensor, grad),
-            None => Ok(()),
-        })
+    pub(super) fn returned(self) -> Result<Returned> {
+        self.returned.into_inner()
     }
 }
 
@@ -98,20 +83,12 @@ impl RawBackward<'_> {
 
     #[inline(never)]
     fn grad(&self, tensor: usize) -> Option<&AnyTensor> {
-        self.grads.get(tensor.checked_sub(self.called.edges.len())?)?.as_ref()
+        self.grads.get(tensor.checked_sub(self.called.input_tensors())?)?.as_ref()
     }
 
     #[inline(never)]
     fn keep(&self, zeros: AnyTensor) -> &AnyTensor {
         self.arena.keep(zeros)
-    }
-
-    #[inline]
-    fn wants(&self, tensor: usize) -> bool {
-        match &self.wants {
-            Some(wants) => wants[tensor],
-            None => !matches!(self.called.edges[tensor], Edge::None(_)),
-        }
     }
 
     #[inline]
@@ -143,11 +120,11 @@ impl RawBackward<'_> {
                 })
             }
             GradEntries::List(grads) => Err(Error::GradientCount {
-                op: self.at.op(),
+                op: self.called.info.name,
                 parameter: self.name((group, None)),
                 expected: count,
                 found: grads.len(),
-                location: self.at.location(),
+                location: self.called.location,
             }),
         }
     }
@@ -160,31 +137,30 @@ impl RawBackward<'_> {
         tensor: usize,
         grad: Option<AnyTensor>,
     ) -> Result<()> {
-        let (wants, location) = (self.wants(tensor), self.at.location());
+        let (wants, location) = ((self.wants)(tensor), self.called.location);
         match grad {
             // If an output's gradient is absent, an input's gradient may depend on that one alone.
             None if wants
                 && self.grads.iter().flatten().count() == self.called.output_tensors() =>
             {
-                let (op, parameter) = (self.at.op(), self.name(parameter));
+                let (op, parameter) = (self.called.info.name, self.name(parameter));
                 return Err(Error::GradientMissing { op, parameter, location });
             }
             None => {}
-            Some(_) if matches!(self.called.edges[tensor], Edge::None(_)) => {}
+            Some(_) if !wants => {}
             Some(grad) if !same(grad.shape(), self.shape(tensor)) => {
                 return Err(Error::GradientShape {
-                    op: self.at.op(),
+                    op: self.called.info.name,
                     parameter: self.name(parameter),
                     expected: self.shape(tensor).to_vec(),
                     found: grad.shape().to_vec(),
                     location,
                 });
             }
-            Some(_) if !wants => {}
             Some(mut grad) => {
                 // Backward may have kept a handle, and may change the tensor later.
                 grad.unshare();
-                all.push((tensor, Some(grad)));
+                all.push((tensor, grad));
             }
         }
         Ok(())
@@ -216,7 +192,7 @@ impl RawBackward<'_> {
 
     #[cold]
     fn failed(&self, message: String) {
-        let (op, location) = (self.at.op(), self.at.location());
+        let (op, location) = (self.called.info.name, self.called.location);
         let error = Error::User { op, function: "backward", message, location };
         let mut returned = self.returned.borrow_mut();
         if returned.is_ok() {
@@ -228,12 +204,12 @@ impl RawBackward<'_> {
 impl NeedsGrad for RawBackward<'_> {
     fn one(&self, group: usize) -> bool {
         let (first, count) = self.called.group(group);
-        count == 1 && self.wants(first)
+        count == 1 && (self.wants)(first)
     }
 
     fn list(&self, group: usize) -> Vec<bool> {
         let (first, count) = self.called.group(group);
-        (first..first + count).map(|tensor| self.wants(tensor)).collect()
+        (first..first + count).map(self.wants).collect()
     }
 }
 

@@ -1,4 +1,5 @@
-//! The data of a layer's call (inputs, outputs, saved tensors, attributes), and how a node stores it.
+//! A layer's call without a node: inputs, outputs, saved tensors with their roles, and attributes. A node is one
+//! place to keep what is left of it.
 
 use std::any::Any;
 use std::panic::Location;
@@ -11,7 +12,7 @@ use super::outputs::Visitor;
 use super::saved::Pack;
 use crate::array::Shape;
 use crate::array::shape::{copied, same};
-use crate::graph::{AnyTensor, Edge, Handle, NodeRef, Op, Plain, Role, Saved, SavedTensor, State};
+use crate::graph::{AnyTensor, Edge, Edges, Handle, Plain, Role, Saved, SavedTensor};
 
 /// An input for `jvp`, and its version.
 pub(super) type Primal = (AnyTensor, u32);
@@ -34,8 +35,8 @@ struct Given {
     edge: Option<Edge>,
 }
 
-/// Node data beside saved tensors. A call of single tensors of one shape without attributes needs none.
-struct Notes {
+/// What is left of a call beside saved tensors. One of single tensors of one shape without attributes needs none.
+pub(super) struct Notes {
     /// The number of tensors up to the end of each parameter: first the inputs, then the outputs.
     ends: Vec<u32>,
     shapes: Vec<Shape>,
@@ -63,18 +64,17 @@ impl Call {
         self.primals = Some(primals.into());
     }
 
-    /// Records the call, whose forward returned `outputs`; those that are `marked` are not differentiable.
-    pub(super) fn record(
+    /// Ends the call, whose forward returned `outputs`; those that are `marked` are not differentiable. Its saved
+    /// tensors then have their roles. Returns [`Notes`], if it needs any.
+    pub(super) fn end(
         &mut self,
-        op: &'static dyn Op,
         (info, inputs): (&Info, &[&dyn TensorInput]),
         attrs: Attrs,
         (outputs, marked): (&Visitor<'_>, &[AnyTensor]),
-        location: &'static Location<'static>,
-    ) -> NodeRef {
+    ) -> Option<Plain> {
         self.assign_roles(outputs, marked);
         let is_plain = attrs.is_none() && self.primals.is_none() && self.is_plain(inputs, outputs);
-        let notes = (!is_plain).then(|| {
+        (!is_plain).then(|| {
             let primals = self.primals.take();
             let mut notes = Notes { ends: Vec::new(), shapes: Vec::new(), attrs, primals };
             for (position, input) in inputs.iter().enumerate() {
@@ -88,9 +88,13 @@ impl Call {
             notes.shapes.extend(tensors.iter().map(|tensor| copied(tensor.shape())));
             notes.ends.extend(ends.map(|end| inputs + end));
             Arc::new(notes) as Plain
-        });
-        let edges = self.given.iter_mut().filter_map(|given| given.edge.take()).collect();
-        NodeRef::record(op, edges, State::new(notes, &mut self.saved.0), location)
+        })
+    }
+
+    /// Takes the edges of the differentiable inputs.
+    #[inline]
+    pub(super) fn take_edges(&mut self) -> Edges {
+        self.given.iter_mut().filter_map(|given| given.edge.take()).collect()
     }
 
     /// Finds the role of each saved tensor. An input, or an output without a gradient, is saved as it is; of
@@ -131,17 +135,20 @@ impl Call {
     }
 }
 
+/// A call that has ended, as its backward and its `jvp` see it.
 #[derive(Clone, Copy)]
 pub(super) struct Called<'a> {
     pub(super) info: &'a Info,
-    /// One for each tensor of the differentiable inputs.
-    pub(super) edges: &'a [Edge],
-    notes: Option<&'a Notes>,
+    pub(super) location: &'static Location<'static>,
+    pub(super) notes: Option<&'a Notes>,
 }
 
 impl<'a> Called<'a> {
-    pub(super) fn of(info: &'a Info, node: &'a NodeRef) -> Self {
-        Self { info, edges: node.edges(), notes: node.attrs() }
+    /// The number of tensors of the differentiable inputs.
+    #[inline]
+    pub(super) fn input_tensors(&self) -> usize {
+        let (first, _) = self.group(self.info.inputs);
+        first
     }
 
     /// The first tensor of a parameter, by position, and its number of tensors. Outputs follow the inputs.
@@ -158,7 +165,7 @@ impl<'a> Called<'a> {
     }
 
     pub(super) fn output_tensors(&self) -> usize {
-        self.notes.map_or(1, |notes| notes.shapes.len() - self.edges.len())
+        self.notes.map_or(1, |notes| notes.shapes.len() - self.input_tensors())
     }
 
     /// The shape of a tensor; `None` if all tensors have the same.
@@ -173,5 +180,121 @@ impl<'a> Called<'a> {
 
     pub(super) fn primals(&self) -> Option<&'a [Primal]> {
         self.notes?.primals.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::marker::PhantomData;
+    use std::panic::Location;
+
+    use super::super::apply::start;
+    use super::super::backward::RawBackward;
+    use super::super::inputs::TensorInput;
+    use super::super::outputs::{TensorOutput, Visitor};
+    use super::super::saved::Unpack;
+    use super::super::{BackwardContext, ForwardContext, Layer, LayerRules, py_layer};
+    use super::{Called, Notes};
+    use crate::error::Result;
+    use crate::graph::{AnyTensor, GradMode, Plain, Role, Saved, SavedReader, Slots, Tensor};
+
+    /// The parts of `x * by + b`: the product and the sum.
+    #[py_layer(crate = crate)]
+    impl Parts {
+        type Saved = (Tensor<f64>, Tensor<f64>, Tensor<f64>);
+        type Attrs = f64;
+
+        fn forward(
+            ctx: &mut ForwardContext<Self>,
+            x: &Tensor<f64>,
+            b: &Tensor<f64>,
+            by: f64,
+        ) -> (Tensor<f64>, Tensor<f64>) {
+            let (double, product) = (x * 2.0, x * by);
+            let sum = &product + b;
+            ctx.save_for_backward((x, &double, &sum));
+            ctx.set_attrs(by);
+            (product, sum)
+        }
+
+        fn backward(
+            ctx: &BackwardContext<Self>,
+            dproduct: Option<&Tensor<f64>>,
+            dsum: &Tensor<f64>,
+        ) -> (Tensor<f64>, Tensor<f64>) {
+            let (x, double, sum) = ctx.saved_tensor();
+            assert_eq!(double.to_vec(), (x + x).to_vec());
+            let needs = ctx.needs_input_grad();
+            assert!(dproduct.is_none() && needs.x != needs.b);
+            (dsum * *ctx.attrs() + sum * 0.0, dsum.clone())
+        }
+    }
+
+    type Apart = (Vec<Saved>, Option<Plain>);
+
+    /// Runs forward and ends the call, as a node would, but keeps the rest here.
+    fn forward(x: &Tensor<f64>, b: &Tensor<f64>) -> (Apart, (Tensor<f64>, Tensor<f64>)) {
+        let (x_ref, b_ref) = (x, b);
+        let inputs: [&dyn TensorInput; 2] = [&x_ref, &b_ref];
+        let mut call = start(rules(&Parts), &inputs);
+        let mut ctx = ForwardContext(call.start(), PhantomData);
+        let mut outputs = Parts::forward(&mut ctx, x, b, 3.0);
+        let mut visitor = Visitor::new();
+        outputs.0.visit(&mut visitor);
+        outputs.1.visit(&mut visitor);
+        let apart = ctx.0.end_apart(&visitor);
+        drop(visitor);
+        (apart, outputs)
+    }
+
+    fn backward(
+        (saved, notes): Apart,
+        grads: Slots,
+        wants: &dyn Fn(usize) -> bool,
+    ) -> Result<Vec<(usize, AnyTensor)>> {
+        let rules = rules(&Parts);
+        let notes = notes.as_ref().and_then(|notes| notes.downcast_ref::<Notes>());
+        let called = Called { info: &rules.info, location: Location::caller(), notes };
+        let raw = RawBackward::new(called, wants, grads);
+        let saved = &mut Unpack(SavedReader::apart(saved));
+        GradMode::of(false, || (rules.run)(&raw, saved, rules.pull))?;
+        Ok(raw.returned()?.into_vec())
+    }
+
+    /// The rules of an op, whose key has no name.
+    fn rules<L: Layer<K>, K>(_: &L) -> &'static LayerRules {
+        L::RULES
+    }
+
+    #[test]
+    fn a_call_needs_no_node() -> Result<()> {
+        let (x, b) = (Tensor::from([1.0, 2.0]), Tensor::from([5.0, 7.0]));
+        x.set_stop_gradient(false);
+        let (apart, (product, sum)) = forward(&x, &b);
+        assert_eq!((product.to_vec(), sum.to_vec()), (vec![3.0, 6.0], vec![8.0, 13.0]));
+        assert!(product.stop_gradient() && sum.stop_gradient());
+        let roles = apart.0.iter().map(|saved| match saved {
+            Saved::Tensor(saved) => saved.role,
+            _ => unreachable!("three tensors are saved"),
+        });
+        assert_eq!(
+            roles.collect::<Vec<_>>(),
+            [Role::Input(0), Role::Intermediate, Role::Output(1)]
+        );
+        let grads = Slots::from_vec(vec![None, Some(Tensor::from([10.0, 20.0]).into())]);
+        let returned = backward(apart, grads, &|tensor| tensor == 0)?;
+        let [(0, AnyTensor::Float64(dx))] = &returned[..] else { panic!("{returned:?}") };
+        assert_eq!(dx.to_vec(), [30.0, 60.0]);
+        Ok(())
+    }
+
+    #[test]
+    fn gradients_are_checked_without_a_node() {
+        let (x, b) = (Tensor::from([1.0, 2.0]), Tensor::from([5.0, 7.0]));
+        x.set_stop_gradient(false);
+        let (apart, _) = forward(&x, &b);
+        let grads = Slots::from_vec(vec![None, Some(Tensor::from(10.0).into())]);
+        let error = backward(apart, grads, &|tensor| tensor == 1).unwrap_err().to_string();
+        assert!(error.contains("Parts") && error.contains("`b`"), "{error}");
     }
 }

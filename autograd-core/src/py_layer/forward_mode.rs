@@ -11,14 +11,13 @@ use super::saved::{Saved, Unpack};
 use super::tuples::each_tuple;
 use crate::array::shape::same;
 use crate::error::{Error, Result};
-use crate::graph::{At, Element, Slots, Tensor};
+use crate::graph::{Element, Slots, Tensor};
 use crate::ops::Float;
 
 /// One visit of a layer's node in forward mode: the argument of the generated `push`.
 #[doc(hidden)]
 pub struct RawJvp<'a> {
     pub(super) called: Called<'a>,
-    pub(super) at: At<'a>,
     pub(super) saved: RefCell<Unpack<'a>>,
     pub(super) inputs: &'a [Primal],
     pub(super) tangents: RefCell<Slots>,
@@ -50,13 +49,13 @@ impl RawJvp<'_> {
             GradEntries::List(tangents) => tangents,
         };
         let (first, count) = self.called.group(self.called.info.inputs + group);
-        let (op, location) = (self.at.op(), self.at.location());
+        let (op, location) = (self.called.info.name, self.called.location);
         if tangents.len() != count {
             let (expected, found) = (count, tangents.len());
             let output = self.output_name(group, None);
             return Err(Error::TangentCount { op, output, expected, found, location });
         }
-        let slot = first - self.called.edges.len();
+        let slot = first - self.called.input_tensors();
         let mut outputs = self.outputs.borrow_mut();
         for (position, tangent) in tangents.into_iter().enumerate() {
             let expected = self.called.shape(first + position);
@@ -90,10 +89,10 @@ impl RawJvp<'_> {
     /// Returns the value that `jvp` returned, or its error as an [`Error::User`].
     pub fn user<R: Fallible<Error: Display>>(&self, returned: R) -> Result<R::Output> {
         returned.result().map_err(|error| Error::User {
-            op: self.at.op(),
+            op: self.called.info.name,
             function: "jvp",
             message: error.to_string(),
-            location: self.at.location(),
+            location: self.called.location,
         })
     }
 }

@@ -38,6 +38,11 @@ impl LayerRules {
         }
     }
 
+    #[inline]
+    fn called<'a>(&'a self, node: &'a NodeRef) -> Called<'a> {
+        Called { info: &self.info, location: node.location, notes: node.attrs() }
+    }
+
     /// If recorded, the node that refuses a second order: the producer of the results computed from `grads`.
     fn barrier(&self, recorded: bool, node: &NodeRef, grads: &Slots) -> Option<NodeRef> {
         (self.info.once_differentiable && recorded).then(|| {
@@ -109,21 +114,20 @@ impl Op for LayerRules {
         grads.iter_mut().flatten().for_each(AnyTensor::unshare);
         let at = At { node, create_graph: pull.create_graph && !once };
         let saved = &mut Unpack(at.saved_reader(pull.retain)?);
-        let wants = || edges.iter().map(|edge| pull.wants(edge)).collect();
-        let wants = (!pull.wants_all).then(wants);
-        let mut raw = RawBackward::new(at, Called::of(&self.info, node), wants, grads);
+        let wants = |tensor: usize| pull.wants(&edges[tensor]);
+        let raw = RawBackward::new(self.called(node), &wants, grads);
         {
             let _off = once.then(|| GradMode::set(false));
             let run = || (self.run)(&raw, saved, self.pull);
             self.run_recorded("backward", pull.create_graph && !once, run)?;
         }
-        raw.deliver(|tensor, grad| {
+        raw.returned()?.into_iter().try_for_each(|(tensor, grad)| {
             pull.sink.deliver(&edges[tensor], via_barrier(&barrier, tensor, grad))
         })
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
-        let (called, once) = (Called::of(&self.info, push.node), self.info.once_differentiable);
+        let (called, once) = (self.called(push.node), self.info.once_differentiable);
         let (Some(function), Some(inputs)) = (self.push, called.primals()) else {
             // Its backward need not consist of differentiable ops, so it cannot be transposed.
             if !once {
@@ -148,7 +152,7 @@ impl Op for LayerRules {
         let _off = once.then(|| GradMode::set(false));
         tangents.iter_mut().flatten().for_each(AnyTensor::unshare);
         let (tangents, outputs) = (RefCell::new(tangents), RefCell::default());
-        let raw = RawJvp { called, at, saved, inputs, tangents, outputs };
+        let raw = RawJvp { called, saved, inputs, tangents, outputs };
         self.run_recorded("jvp", push.record && !once, || function(&raw))?;
         let outputs = raw.outputs.into_inner().into_iter().enumerate();
         Ok(Some(outputs.map(|(slot, output)| Some(via_barrier(&barrier, slot, output?))).collect()))

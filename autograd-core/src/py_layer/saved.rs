@@ -75,18 +75,16 @@ impl Unpack<'_> {
 
     fn any(&mut self) -> Result<AnyTensor> {
         let Some((tensor, role)) = self.0.any()? else { unreachable!("{OUT_OF_ORDER}") };
-        if !self.0.at.create_graph {
-            return Ok(tensor);
-        }
+        let Some(at) = self.0.at.filter(|at| at.create_graph) else { return Ok(tensor) };
         match role {
             // In a recorded backward such a tensor may be changed in place, so it must not be the caller's.
             Role::Input(_) if !tensor.stop_gradient() => Ok(tensor.lent()),
             // An intermediate may take part in a recorded backward only if its own gradient is known.
             Role::Intermediate if tensor.dtype().is_float() && tensor.stop_gradient() => {
                 Err(Error::SavedIntermediate {
-                    op: self.0.at.op(),
-                    parameter: self.0.at.node.saved_name(role, self.0.position() - 1),
-                    location: self.0.at.location(),
+                    op: at.op(),
+                    parameter: at.node.saved_name(role, self.0.position() - 1),
+                    location: at.location(),
                 })
             }
             _ => Ok(tensor),

@@ -223,7 +223,7 @@ impl<T: Float> graph::Op for Recorded<T> {
             }
         }
         let (mut operands, masks) =
-            call.unpack(&mut SavedReader { entries: saved, at: pull.at() })?;
+            call.unpack(&mut SavedReader { entries: saved, at: Some(pull.at()) })?;
         // The shape of the whole pass.
         let shape = match (call.framed, grads.iter().flatten().next()) {
             (Some(framed), _) => framed.frame.shape.clone(),
