@@ -132,7 +132,7 @@ fn cumsum<T: Numeric>(
     let value = T::running("cumsum", x.read().into_owned(), around, from_end)?;
     let back = |(axis, from_end): (isize, bool), dy: Tensor<T>| running_sum(&dy, axis, !from_end);
     let along = |(axis, from_end), dx: &Tensor<T>, _: &[usize]| running_sum(dx, axis, from_end);
-    Ok(linear("cumsum", caller, x, value, (axis, from_end), back, along))
+    Ok(linear(CUMSUM.name, caller, x, value, (axis, from_end), back, along))
 }
 
 #[track_caller]

@@ -335,7 +335,7 @@ fn converted<T: Element, U: Element>(
         return Tensor::new(value).with_lost(lost).into();
     }
     let rule = || Rule::new([], |_, dy: Tensor<U>, _| Ok([Some(dy.cast::<T>())]));
-    finish("cast", caller, &[x], value, rule).into()
+    finish(CAST.name, caller, &[x], value, rule).into()
 }
 
 macro_rules! casts {

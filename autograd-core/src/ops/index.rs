@@ -1,6 +1,8 @@
 //! Ops that pick elements by an integer tensor. Picking and adding back are each other's adjoints, so
 //! each is the other's rule, for every order of derivative.
 
+use std::ptr;
+
 use smallvec::smallvec;
 
 use super::call::call;
@@ -166,10 +168,8 @@ pub(super) enum Picks {
 
 impl Picks {
     fn of(op: &Operator) -> Self {
-        match op.def.name {
-            "index_select" | "index_add" => Self::Slices,
-            _ => Self::Elements,
-        }
+        let is = |def: &OpDef| ptr::eq(op.def, def);
+        if is(&INDEX_SELECT) || is(&INDEX_ADD) { Self::Slices } else { Self::Elements }
     }
 
     /// Returns the op that picks, and the op that adds to the picked elements.

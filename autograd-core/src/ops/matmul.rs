@@ -99,7 +99,7 @@ pub(super) fn integer<T: Numeric>(
 
 pub(super) fn float<T: Float>(a: &Tensor<T>, b: &Tensor<T>, caller: Caller) -> Result<Tensor<T>> {
     let value = product(a, b)?;
-    Ok(finish("matmul", caller, &[a, b], value, || {
+    Ok(finish(MATMUL.name, caller, &[a, b], value, || {
         // Shapes are saved unless both operands are matrices.
         let matrices = a.ndim() == 2 && b.ndim() == 2;
         let shapes = (!matrices).then(|| [a.shape_owned(), b.shape_owned()]);

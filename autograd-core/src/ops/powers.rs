@@ -64,7 +64,7 @@ fn running<T: Float>(a: &Tensor<T>, y: Value<T>, axis: usize, next: fn(T, T, T) 
 fn cumprod<T: Float>(x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor<T>> {
     let position = check_axis("cumprod", axis, x.ndim())?;
     let value = running(x, x.read().into_owned(), position, |y, _, before| before * y);
-    Ok(finish("cumprod", caller, &[x], value.clone(), || {
+    Ok(finish(CUMPROD.name, caller, &[x], value.clone(), || {
         let saved = [Saved::input(0, x), Saved::output_value(value)];
         Rule::new(saved, move |saved, dy: Tensor<T>, _| {
             let (x, y) = (saved.tensor()?, saved.tensor()?);
@@ -86,7 +86,7 @@ fn recurrence<T: Float>(
         return Err(Error::shape("recurrence", "b", expected, b.shape()));
     }
     let value = running(a, b.read().into_owned(), position, |b, a, before| b + a * before);
-    Ok(finish("recurrence", caller, &[a, b], value.clone(), || {
+    Ok(finish(RECURRENCE.name, caller, &[a, b], value.clone(), || {
         let saved = [Saved::input(0, a), Saved::output_value(value)];
         Rule::new(saved, move |saved, dy: Tensor<T>, wants| {
             let (a, y) = (saved.tensor()?, saved.tensor()?);

@@ -266,7 +266,7 @@ fn reshape<T: Element>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Tensor<T>
     let value = x.read().into_owned().reshaped(shape);
     let back = |shape: Shape, dy: Tensor<T>| dy.try_reshape(shape);
     let along = |_, dx: &Tensor<T>, shape: &[usize]| dx.try_reshape(Shape::from_slice(shape));
-    linear("reshape", caller, x, value, x.shape_owned(), back, along)
+    linear(RESHAPE.name, caller, x, value, x.shape_owned(), back, along)
 }
 
 fn permute<T: Element>(x: &Tensor<T>, positions: Shape, caller: Caller) -> Tensor<T> {
@@ -276,7 +276,7 @@ fn permute<T: Element>(x: &Tensor<T>, positions: Shape, caller: Caller) -> Tenso
     };
     let back = |positions: Shape, dy: Tensor<T>| dy.try_permute(&inverse(&positions));
     let along = |positions: Shape, dx: &Tensor<T>, _: &[usize]| dx.try_permute(&signed(&positions));
-    linear("permute", caller, x, value, positions, back, along)
+    linear(PERMUTE.name, caller, x, value, positions, back, along)
 }
 
 fn reordered(lengths: &[usize], positions: &[usize]) -> Shape {
@@ -297,7 +297,7 @@ fn broadcast_to<T: Numeric>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Tens
     let back = |shape: Shape, dy: Tensor<T>| Ok(dy.unbroadcast(&shape));
     let along = |_, dx: &Tensor<T>, shape: &[usize]| dx.try_broadcast_to(shape);
     let value = x.read().broadcast_to(&shape);
-    linear("broadcast_to", caller, x, value, x.shape_owned(), back, along)
+    linear(BROADCAST_TO.name, caller, x, value, x.shape_owned(), back, along)
 }
 
 fn triangle(op: &Operator, shape: &[usize]) -> Result<Tensor<bool>> {

@@ -219,7 +219,7 @@ fn flip<T: Element>(x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor
     let around = AxisShape::new(x.shape(), position);
     let value = x.row_major(x.shape_owned(), |data, out| pick::reverse(data, around, out));
     let along = |axis, dx: &Tensor<T>, _: &[usize]| flipped(dx, axis);
-    Ok(linear("flip", caller, x, value, axis, |axis, dy| flipped(&dy, axis), along))
+    Ok(linear(FLIP.name, caller, x, value, axis, |axis, dy| flipped(&dy, axis), along))
 }
 
 fn slice<T: Element>(
@@ -435,7 +435,7 @@ fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Re
             }
         }
     });
-    Ok(finish("concat", caller, tensors, value, || {
+    Ok(finish(CONCAT.name, caller, tensors, value, || {
         let lengths: Vec<usize> = shapes.iter().map(|shape| shape[position]).collect();
         let again = lengths.clone();
         Rule::new([], move |_, dy: Tensor<T>, wants| {

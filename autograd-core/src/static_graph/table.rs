@@ -167,11 +167,13 @@ mod tests {
     use super::super::{Executor, Program, gradients};
     use super::*;
     use crate::array::DType;
+    use crate::array::elementwise::convert;
     use crate::functional::jvp;
-    use crate::graph::Tensor;
+    use crate::graph::{Rule, Saved, Tensor, finish};
     use crate::ops::call::call;
     use crate::ops::table::attr::{read, shown, written};
     use crate::ops::table::{Attr, same_float};
+    use crate::ops::{Caller, expect};
 
     fn example(kind: Type) -> Attr {
         match kind {
@@ -203,15 +205,26 @@ mod tests {
         assert!(names.len() > 80, "{}", names.len());
     }
 
-    /// The entry in CONTRIBUTING.md.
+    // The example of CONTRIBUTING.md: an entry, its kernel and rule, and a method that calls it.
     static LOGIT: OpDef = OpDef {
         infer: for_programs(same_float),
-        run: |_, x, _| float!(x, x => Ok((&x / (1.0 - &x)).ln())),
+        run: |_, x, at| float!(x, x => Ok(logit_of(&x, at))),
         ..OpDef::new("logit")
     };
 
+    fn logit_of<T: Float>(x: &Tensor<T>, at: Caller) -> Tensor<T> {
+        let value = convert(&x.read(), |x| (x / (T::ONE - x)).ln());
+        finish(LOGIT.name, at, &[x], value, || {
+            Rule::new([Saved::input(0, x)], |saved, dy: Tensor<T>, _wants| {
+                let x = saved.tensor::<T>()?;
+                Ok([Some(dy / (&x * (1.0 - &x)))])
+            })
+        })
+    }
+
+    #[track_caller]
     fn logit(x: &Tensor<f64>) -> Tensor<f64> {
-        call(&LOGIT, [], [x.untyped()]).unwrap()
+        expect(call(&LOGIT, [], [x.untyped()]))
     }
 
     #[test]

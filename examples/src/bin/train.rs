@@ -2,16 +2,15 @@
 
 #![allow(clippy::print_stdout, missing_docs, reason = "an example shows its results")]
 
-use autograd_core::optim::{Adam, Optimizer};
-use autograd_core::{Tensor, nn::Linear};
+use autograd_core::{Tensor, nn, optim};
 
 fn main() -> autograd_core::Result<()> {
     autograd_core::seed(1);
-    let net = [Linear::new(2, 8), Linear::new(8, 1)];
+    let net = [nn::Linear::new(2, 8), nn::Linear::new(8, 1)];
     let x = Tensor::from([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0_f32, 1.0]]);
     let target = Tensor::from([[0.0], [1.0], [1.0], [0.0_f32]]);
     let predict = || net[1].forward(&net[0].forward(&x).tanh());
-    let mut adam = Optimizer::new(&net, Adam::new(0.05));
+    let mut adam = optim::Optimizer::new(&net, optim::Adam::new(0.05));
     for _ in 0..500 {
         predict().mse_loss(&target).backward()?;
         adam.step()?;

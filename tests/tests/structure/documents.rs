@@ -87,6 +87,22 @@ fn the_readme_quotes_the_compiler() {
 
 /// The README gives the number of ways of misuse that is in `docs/misuse.md`.
 #[test]
+fn the_guide_quotes_the_code() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let guide = read("CONTRIBUTING.md");
+    let quotes: Vec<&str> = guide.split("```text\n").skip(1).collect();
+    let sources = ["autograd-core/src/ops/names.rs", "autograd-core/src/static_graph/table.rs"];
+    assert_eq!(quotes.len(), sources.len());
+    for (quote, source) in quotes.into_iter().zip(sources) {
+        let (quote, _) = quote.split_once("```").unwrap();
+        let code = read(source);
+        for line in quote.lines().map(|line| line.trim().trim_start_matches("LOGIT = ")) {
+            assert!(code.contains(line), "{source} lacks `{line}`");
+        }
+    }
+}
+
+#[test]
 fn the_readme_counts_the_ways() {
     let page = fs::read_to_string(root().join("docs/misuse.md")).unwrap();
     let title = page.lines().next().unwrap().trim_start_matches("# ");

@@ -89,7 +89,7 @@ fn linear<T: Float>(
         }
         product.try_reshape(resized(x.shape(), weight.shape()[0]))
     })?;
-    let product = finish("linear", caller, &[x, weight], product.read().into_owned(), || {
+    let product = finish(LINEAR.name, caller, &[x, weight], product.read().into_owned(), || {
         Rule::new([Saved::input(0, x), Saved::input(1, weight)], pull::<T>).with_push(push::<T>)
     });
     match bias {

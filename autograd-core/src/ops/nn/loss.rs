@@ -78,7 +78,7 @@ fn cross_entropy<T: Float>(
         return Ok(unrecorded("cross_entropy", caller, &[logits], loss).and_lost(targets));
     }
     // Backward computes the probabilities again, which costs no memory until then.
-    Ok(finish("cross_entropy", caller, &[logits], loss, || {
+    Ok(finish(CROSS_ENTROPY.name, caller, &[logits], loss, || {
         let saved = [Saved::input(0, logits), Saved::input(1, targets), Saved::plain(sums)];
         Rule::new(saved, pull_cross_entropy::<T>)
     }))

@@ -58,7 +58,7 @@ fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
         }
     });
     let value = value.read().into_owned();
-    finish("norm", caller, &[x], value.clone(), || {
+    finish(NORM.name, caller, &[x], value.clone(), || {
         Rule::new([Saved::input(0, x), Saved::output_value(value)], |saved, dy: Tensor<T>, _| {
             let (x, y) = (saved.tensor::<T>()?, saved.tensor::<T>()?);
             // At 0 there is no derivative: the gradient is 0, with a derivative of NaN.

@@ -67,7 +67,7 @@ fn normalize<T: Float>(
     let Parts { normal, scale, .. } = GradMode::of(false, || parts(x, &axes, eps));
     // Adding 0 removes the sign of a zero.
     let value = GradMode::of(false, || (normal + 0.0).read().contiguous().into_owned());
-    let normal = finish("normalize", caller, &[x], value.clone(), || {
+    let normal = finish(NORMALIZE.name, caller, &[x], value.clone(), || {
         let saved = [Saved::input(0, x), Saved::plain((Tensor::new(value), scale))];
         let again = axes.clone();
         Rule::new(saved, move |saved, dy: Tensor<T>, _| Ok([Some(pull(saved, (&axes, eps), &dy)?)]))

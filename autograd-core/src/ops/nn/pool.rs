@@ -91,7 +91,7 @@ fn avg_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> 
         (window_sums(plan, ConvPart::Output, &x) / counts(plan)).reshape([n, c, rows, columns])
     });
     let value = value.read().into_owned();
-    Ok(finish("avg_pool2d", caller, &[x], value, || {
+    Ok(finish(AVG_POOL2D.name, caller, &[x], value, || {
         Rule::new([], move |_, dy: Tensor<T>, _| {
             let shares = dy.reshape([n * c, 1, rows, columns]) / counts(plan);
             Ok([Some(window_sums(plan, ConvPart::Input, &shares).reshape([n, c, height, width]))])

@@ -97,7 +97,7 @@ fn logsumexp<T: Float>(x: &Tensor<T>, axes: &[isize], caller: Caller) -> Result<
     });
     let value = GradMode::of(false, || (&rest + &largest).reshape(shape));
     let value = value.read().into_owned();
-    Ok(finish("logsumexp", caller, &[x], value, || {
+    Ok(finish(LOGSUMEXP.name, caller, &[x], value, || {
         let saved = [Saved::plain((largest, rest)), Saved::input(0, x)];
         Rule::new(saved, move |saved, dy: Tensor<T>, _| {
             let (hidden, x) = (saved.plain::<(Tensor<T>, Tensor<T>)>(), saved.tensor()?);
