@@ -17,9 +17,6 @@ use super::shape::{
 };
 use super::transpose::{MIN_TILED, contiguous_axis, copy_tiles};
 
-#[cfg(test)]
-mod tests;
-
 /// Where the elements are stored. Inline data is row-major, so it never has strides.
 enum Storage<T: Storable> {
     Inline(T::Inline),

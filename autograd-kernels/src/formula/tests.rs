@@ -52,6 +52,21 @@ fn same(a: f64, b: f64) -> bool {
     a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()
 }
 
+/// A formula of one number as a type, which may have a plain parameter.
+macro_rules! formula {
+    ($name:ident $(($parameter:ident: $type:ty))? |$x:ident| $body:expr) => {
+        #[derive(Clone, Copy)]
+        struct $name $(($type))?;
+        impl Lanewise<1, 0, 1> for $name {
+            #[inline(always)]
+            fn call<L: Lane>(&self, [$x]: [Real<L>; 1], []: [Mask<L>; 0]) -> [Real<L>; 1] {
+                $(let Self($parameter) = *self;)?
+                [$body]
+            }
+        }
+    };
+}
+
 /// The kernel itself; std's function for angles beyond the straight-line reduction.
 macro_rules! expected {
     (v_sin, $x:expr, $fma:ident) => {
@@ -79,18 +94,7 @@ macro_rules! every_function {
             for level in levels() {
                 with_level(level, || {
                     $({
-                        #[derive(Clone, Copy)]
-                        struct F;
-                        impl Lanewise<1, 0, 1> for F {
-                            #[inline(always)]
-                            fn call<L: Lane>(
-                                &self,
-                                [x]: [Real<L>; 1],
-                                []: [Mask<L>; 0],
-                            ) -> [Real<L>; 1] {
-                                [x.$method()]
-                            }
-                        }
+                        formula! { F |x| x.$method() }
                         struct Exact<'a>(&'a [f64]);
                         impl Kernel for Exact<'_> {
                             type Output = Vec<f64>;
@@ -121,20 +125,6 @@ macro_rules! every_function {
 }
 
 functions! { every_function }
-
-/// `op!(name |x| formula)`: a formula of one number as a type.
-macro_rules! formula {
-    ($name:ident |$x:ident| $body:expr) => {
-        #[derive(Clone, Copy)]
-        struct $name;
-        impl Lanewise<1, 0, 1> for $name {
-            #[inline(always)]
-            fn call<L: Lane>(&self, [$x]: [Real<L>; 1], []: [Mask<L>; 0]) -> [Real<L>; 1] {
-                [$body]
-            }
-        }
-    };
-}
 
 #[test]
 fn comparisons_arithmetic_and_masks_agree_in_every_lane() {
@@ -167,15 +157,8 @@ fn comparisons_arithmetic_and_masks_agree_in_every_lane() {
 
 #[test]
 fn powers_take_few_multiplications_and_all_exponents() {
+    formula! { Power(n: i32) |x| x.powi(n) }
     for n in -9..10 {
-        #[derive(Clone, Copy)]
-        struct Power(i32);
-        impl Lanewise<1, 0, 1> for Power {
-            #[inline(always)]
-            fn call<L: Lane>(&self, [x]: [Real<L>; 1], []: [Mask<L>; 0]) -> [Real<L>; 1] {
-                [x.powi(self.0)]
-            }
-        }
         let x = [-1.5, -1.0, 0.0, 0.7, 2.0];
         for found in both(Power(n), &x) {
             for (x, y) in x.iter().zip(found) {

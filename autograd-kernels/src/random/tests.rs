@@ -42,90 +42,33 @@ fn integers(seed: u64, len: usize, low: i64, high: i64) -> Vec<i64> {
 }
 
 #[test]
-fn raw_outputs_are_those_of_the_seeded_cpp_engine() {
-    for (seed, outputs, output_10_000) in [
-        (
-            2023,
-            [15971857826336292767, 9595022430819023016, 4788947844080922545, 16698974646179522515],
-            7682097116054031652,
-        ),
-        (
-            0,
-            [5761556218444793869, 2336792305036948641, 15055625802699945824, 9698160728226007058],
-            8055424658763770904,
-        ),
-        (
-            42,
-            [
-                15673539002298030186,
-                15265596833508273048,
-                12600701164016148449,
-                18363421576172726034,
-            ],
-            1151119327527906236,
-        ),
-    ] {
+fn outputs_are_those_of_the_seeded_cpp_engine() {
+    for (seed, output_10_000) in
+        [(2023, 7682097116054031652), (0, 8055424658763770904), (42, 1151119327527906236)]
+    {
         let mut generator = Generator::new(seed);
-        assert_eq!(outputs.map(|_| generator.next_u64()), outputs, "seed {seed}");
-        let later = (4..10_000).map(|_| generator.next_u64()).last();
-        assert_eq!(later, Some(output_10_000), "seed {seed}");
+        let found = (0..10_000).map(|_| generator.next_u64()).last();
+        assert_eq!(found, Some(output_10_000), "seed {seed}");
     }
 }
 
 #[test]
 fn normal_numbers_are_those_of_paddle() {
-    fn check<T: RandomFloat + Into<f64>>(seed: u64, fills: [&str; 2]) {
-        let mut generator = Generator::new(seed);
+    fn check<T: RandomFloat + Into<f64>>(fills: [&str; 2]) {
+        let mut generator = Generator::new(2023);
         for fill in fills.map(hex_list) {
-            let found = normals::<T>(&mut generator, fill.len());
-            assert_eq!(wide(found), fill, "seed {seed}");
+            assert_eq!(wide(normals::<T>(&mut generator, fill.len())), fill);
         }
     }
-    check::<f64>(
-        2023,
-        [
-            "0x1.f659ba72c5e9ap-5 0x1.1d0e11d774897p+0 0x1.ad1eb9dd785e7p-2
-             -0x1.fd189c97f2595p-3 -0x1.da08901ca41dp+0 -0x1.80f288f68a9ep+0",
-            "0x1.bd52d544598a9p+0 0x1.1107ef631a7a2p-3 0x1.a9e17a36eedep+0",
-        ],
-    );
-    check::<f64>(
-        0,
-        [
-            "-0x1.83a3f85ba6264p-1 -0x1.85b9e3d817d34p-2 0x1.c06018e2b7dbfp-4
-             0x1.583cba301aafcp+0 -0x1.ae17abfd6ce85p-1 -0x1.45fea92fe0258p+0",
-            "0x1.3c72911c1e652p+1 0x1.20281923b3559p-3 0x1.3650a87d6f205p-1",
-        ],
-    );
-    check::<f64>(
-        42,
-        [
-            "0x1.2130a68e30fd3p-2 0x1.34b6fb50767eep-2 -0x1.db220440fef07p-2
-             -0x1.9f2f3e0e29829p-2 0x1.1847028ac9fa8p-2 -0x1.d8e4333e7cc38p-3",
-            "0x1.7317cca2b79f6p-3 0x1.30e63a0c7523dp+0 0x1.1548312866785p-1",
-        ],
-    );
-    check::<f32>(
-        2023,
-        [
-            "0x1.f659b4p-5 0x1.1d0e12p+0 0x1.ad1eb4p-2 -0x1.fd1898p-3 -0x1.da089p+0 -0x1.80f286p+0",
-            "0x1.bd52d4p+0 0x1.1108p-3 0x1.a9e178p+0",
-        ],
-    );
-    check::<f32>(
-        0,
-        [
-            "-0x1.83a3f8p-1 -0x1.85b9e2p-2 0x1.c06026p-4 0x1.583cbap+0 -0x1.ae17acp-1 -0x1.45feaap+0",
-            "0x1.3c729p+1 0x1.202868p-3 0x1.3650aap-1",
-        ],
-    );
-    check::<f32>(
-        42,
-        [
-            "0x1.2130a8p-2 0x1.34b7p-2 -0x1.db2208p-2 -0x1.9f2f42p-2 0x1.1846f6p-2 -0x1.d8e41ep-3",
-            "0x1.7317d4p-3 0x1.30e63cp+0 0x1.15483ap-1",
-        ],
-    );
+    check::<f64>([
+        "0x1.f659ba72c5e9ap-5 0x1.1d0e11d774897p+0 0x1.ad1eb9dd785e7p-2
+         -0x1.fd189c97f2595p-3 -0x1.da08901ca41dp+0 -0x1.80f288f68a9ep+0",
+        "0x1.bd52d544598a9p+0 0x1.1107ef631a7a2p-3 0x1.a9e17a36eedep+0",
+    ]);
+    check::<f32>([
+        "0x1.f659b4p-5 0x1.1d0e12p+0 0x1.ad1eb4p-2 -0x1.fd1898p-3 -0x1.da089p+0 -0x1.80f286p+0",
+        "0x1.bd52d4p+0 0x1.1108p-3 0x1.a9e178p+0",
+    ]);
 }
 
 #[test]
@@ -139,19 +82,6 @@ fn an_odd_fill_drops_its_spare_number() {
     assert_eq!(first, six[..3]);
     assert_ne!(second, six[3..]);
     assert_eq!(second[..2], six[4..], "the next pair begins the next fill");
-}
-
-#[test]
-fn even_fills_line_up() {
-    let twelve = normals::<f64>(&mut Generator::new(7), 12);
-
-    let mut generator = Generator::new(7);
-    let mut parts = normals::<f64>(&mut generator, 6);
-    parts.extend(normals::<f64>(&mut generator, 4));
-    parts.extend(normals::<f64>(&mut generator, 0));
-    parts.extend(normals::<f64>(&mut generator, 2));
-
-    assert_eq!(parts, twelve);
 }
 
 #[test]
