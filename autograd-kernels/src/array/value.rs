@@ -103,13 +103,8 @@ impl<T: Storable> Value<T> {
 
     /// From row-major data that `fill` pushes onto a vector, which may have elements before it.
     pub fn build(shape: Shape, fill: impl FnOnce(&mut Vec<T>)) -> Self {
-        let mut buffer = Buffer::with_capacity(count(&shape));
-        fill(buffer.open());
-        Self::of_whole(shape, buffer)
-    }
-
-    fn of_whole(shape: Shape, buffer: Buffer<T>) -> Self {
-        let len: usize = count(&shape);
+        let len = count(&shape);
+        let buffer = Buffer::filled(len, fill);
         assert_eq!(buffer.len(), len, "a kernel must write every element of its output");
         match fits_inline::<T>(len) {
             true => Self::from_slice(shape, &buffer),
