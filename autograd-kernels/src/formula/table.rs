@@ -11,6 +11,7 @@ use crate::array::{Cheap, Storable};
 
 macro_rules! formula {
     ($function:ident $inputs:literal |$($x:ident),*| $y:expr, $cheap:expr) => {
+        #[derive(Clone, Copy)]
         pub struct $function;
 
         impl Lanewise<$inputs, 0, 1> for $function {
