@@ -1,6 +1,7 @@
 //! Every op of the public API: against results of NumPy and PyTorch, and against finite differences
 //! on random tensors.
 
+mod along;
 mod edges;
 mod golden;
 mod gradients;
