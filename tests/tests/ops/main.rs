@@ -2,6 +2,7 @@
 //! on random tensors.
 
 mod along;
+mod draws;
 mod edges;
 mod golden;
 mod gradients;
@@ -9,6 +10,7 @@ mod integers;
 mod making;
 mod numbers;
 mod panics;
+mod pools;
 mod print;
 mod properties;
 mod public;
