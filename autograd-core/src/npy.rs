@@ -107,12 +107,16 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<BTreeMap<String, AnyTensor>> {
 ///
 /// # Errors
 ///
-/// As [`write_npy`].
+/// As [`write_npy`]; also if a name is longer than an archive can hold.
 pub fn write_npz(path: impl AsRef<Path>, tensors: &BTreeMap<String, AnyTensor>) -> Result<()> {
     let path = path.as_ref();
     let written = file::replace(path, |out| {
         let mut archive = ZipWriter::new_stream(out);
         for (name, tensor) in tensors {
+            if name.len() + SUFFIX.len() > usize::from(u16::MAX) {
+                let why = format!("a name of {} bytes is too long for an archive", name.len());
+                return Err(io::Error::new(ErrorKind::InvalidInput, why));
+            }
             let is_large = u32::try_from(tensor.len().saturating_mul(16)).is_err();
             let options =
                 SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
