@@ -40,10 +40,7 @@ const fn takes_angle(kernel: &str) -> bool {
 }
 
 macro_rules! one_number {
-    ($(
-        $(#[$doc:meta])*
-        $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $slope:tt;
-    )*) => {
+    ($($(#[$doc:meta])* $method:ident $variant:ident $kernel:ident $error:tt $slope:tt;)*) => {
         $(
             #[inline(always)]
             fn $method(self) -> Self {

@@ -30,10 +30,7 @@ macro_rules! formula {
 }
 
 macro_rules! one_number {
-    ($(
-        $(#[$doc:meta])*
-        $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $slope:tt;
-    )*) => {
+    ($($(#[$doc:meta])* $method:ident $variant:ident $kernel:ident $error:tt $slope:tt;)*) => {
         formula! { Neg 1 |x| x.0.neg(), Some(Cheap::Neg) }
         $(formula! { $variant 1 |x| x.0.$method(), None })*
 
