@@ -188,13 +188,6 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    pub fn steps(&self) -> [usize; 2] {
-        match &self.strides {
-            Some(strides) => [strides[0], strides[1]],
-            None => [self.shape[1].max(1), 1],
-        }
-    }
-
     /// The elements in row-major order; `None` if the data is strided.
     pub fn as_slice(&self) -> Option<&[T]> {
         match (&self.storage, &self.strides) {

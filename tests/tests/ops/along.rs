@@ -123,7 +123,7 @@ fn sums_and_extremes_along_any_axes() {
                     sums = sums.sum_axis(Axis(axis));
                 }
                 assert_same(|| x.sum_axes(&along[..]), sums);
-                if x.len() > 0 {
+                if !x.is_empty() {
                     let most = |a: f64, b: &f64| a.max(*b);
                     let mut greatest = x.to_ndarray();
                     for &axis in axes.iter().rev() {
