@@ -7,7 +7,28 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-pub(crate) fn open(path: &Path) -> io::Result<(File, u64)> {
+use crate::error::{Error, Result};
+
+pub(crate) fn failed(op: &'static str, path: Option<&Path>, error: &io::Error) -> Error {
+    let path = path.map(Path::to_owned);
+    Error::File { op, path, kind: error.kind(), why: error.to_string() }
+}
+
+pub(crate) fn malformed(why: impl Into<String>) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, why.into())
+}
+
+/// Reads a file, whose length in bytes `read` gets too.
+pub(crate) fn read<R>(
+    op: &'static str,
+    path: &Path,
+    read: impl FnOnce(File, u64) -> io::Result<R>,
+) -> Result<R> {
+    let read = open(path).and_then(|(file, len)| read(file, len));
+    read.map_err(|error| failed(op, Some(path), &error))
+}
+
+fn open(path: &Path) -> io::Result<(File, u64)> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
@@ -18,9 +39,14 @@ pub(crate) fn open(path: &Path) -> io::Result<(File, u64)> {
 
 /// Writes a new file beside `path`, syncs it to disk and renames it over `path`.
 pub(crate) fn replace(
+    op: &'static str,
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
+) -> Result<()> {
+    replaced(path, write).map_err(|error| failed(op, Some(path), &error))
+}
+
+fn replaced(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     // A link stays, and its target is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let old = match fs::metadata(&target) {
