@@ -7,7 +7,28 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-pub(crate) fn open(path: &Path) -> io::Result<(File, u64)> {
+use crate::error::{Error, Result};
+
+pub(crate) fn failed(op: &'static str, path: Option<&Path>, error: &io::Error) -> Error {
+    let path = path.map(Path::to_owned);
+    Error::File { op, path, kind: error.kind(), why: error.to_string() }
+}
+
+pub(crate) fn malformed(why: impl Into<String>) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, why.into())
+}
+
+/// Reads a file, whose length in bytes `read` gets too.
+pub(crate) fn read<R>(
+    op: &'static str,
+    path: &Path,
+    read: impl FnOnce(File, u64) -> io::Result<R>,
+) -> Result<R> {
+    let read = open(path).and_then(|(file, len)| read(file, len));
+    read.map_err(|error| failed(op, Some(path), &error))
+}
+
+fn open(path: &Path) -> io::Result<(File, u64)> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
@@ -18,9 +39,14 @@ pub(crate) fn open(path: &Path) -> io::Result<(File, u64)> {
 
 /// Writes a new file beside `path`, syncs it to disk and renames it over `path`.
 pub(crate) fn replace(
+    op: &'static str,
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
+) -> Result<()> {
+    replaced(path, write).map_err(|error| failed(op, Some(path), &error))
+}
+
+fn replaced(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     // A link stays, and its target is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let old = match fs::metadata(&target) {
@@ -93,99 +119,5 @@ impl Drop for Draft {
         if !self.published {
             let _ = fs::remove_file(&self.path);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let folder = std::env::temp_dir().join(format!("files-{name}-{}", process::id()));
-            fs::create_dir_all(&folder).unwrap();
-            Self(folder)
-        }
-
-        fn names(&self) -> Vec<OsString> {
-            let entries = fs::read_dir(&self.0).unwrap();
-            let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
-            names.sort();
-            names
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
-    #[test]
-    fn what_fails_half_way_leaves_the_old_file_and_nothing_else() {
-        let folder = Folder::new("half");
-        let path = folder.0.join("a");
-        replace(&path, |out| out.write_all(b"old")).unwrap();
-        let full = replace(&path, |out| {
-            out.write_all(&[0; 100_000])?;
-            Err(ErrorKind::StorageFull.into())
-        });
-        assert_eq!(full.unwrap_err().kind(), ErrorKind::StorageFull);
-        let panicked = std::panic::catch_unwind(|| replace(&path, |_| panic!("on purpose")));
-        assert!(panicked.is_err());
-        assert_eq!(fs::read(&path).unwrap(), b"old");
-        assert_eq!(folder.names(), ["a"]);
-        replace(&path, |out| out.write_all(b"new")).unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"new");
-        assert_eq!(folder.names(), ["a"]);
-    }
-
-    #[test]
-    fn a_draft_that_was_left_behind_is_no_obstacle() {
-        let folder = Folder::new("left");
-        let path = folder.0.join("a");
-        for count in 0..100 {
-            fs::write(folder.0.join(format!(".a.{}-{count}.tmp", process::id())), "").unwrap();
-        }
-        replace(&path, |out| out.write_all(b"new")).unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"new");
-    }
-
-    #[test]
-    fn folders_and_read_only_files_are_refused() {
-        let folder = Folder::new("refused");
-        let replaced = |path: &Path| replace(path, |_| panic!("not to be written"));
-        assert_eq!(replaced(&folder.0).unwrap_err().to_string(), "not a regular file");
-        assert_eq!(replaced(Path::new("")).unwrap_err().to_string(), "not the name of a file");
-        let missing = replaced(&folder.0.join("no/a")).unwrap_err();
-        assert_eq!(missing.kind(), ErrorKind::NotFound);
-        let path = folder.0.join("a");
-        fs::write(&path, "old").unwrap();
-        let mut permissions = fs::metadata(&path).unwrap().permissions();
-        permissions.set_readonly(true);
-        fs::set_permissions(&path, permissions).unwrap();
-        assert_eq!(replaced(&path).unwrap_err().to_string(), "the file is read-only");
-        assert_eq!(folder.names(), ["a"]);
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn links_and_permissions_stay() {
-        use std::os::unix::fs::{PermissionsExt, symlink};
-        let folder = Folder::new("links");
-        let (path, link) = (folder.0.join("a"), folder.0.join("link"));
-        fs::write(&path, "old").unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        symlink("a", &link).unwrap();
-        replace(&link, |out| out.write_all(b"new")).unwrap();
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!(fs::read(&path).unwrap(), b"new");
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(
-            replace(Path::new("/dev/null"), |_| Ok(())).unwrap_err().to_string(),
-            "not a regular file"
-        );
     }
 }

@@ -29,8 +29,8 @@ use ndarray_npy::{
 use zip::write::{SimpleFileOptions, ZipWriter};
 use zip::{CompressionMethod, ZipArchive};
 
-use crate::error::{Error, Result};
-use crate::file;
+use crate::error::Result;
+use crate::file::{self, malformed};
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
 
 const SUFFIX: &str = ".npy";
@@ -39,24 +39,20 @@ const SUFFIX: &str = ".npy";
 ///
 /// # Errors
 ///
-/// [`Error::File`] if the file does not exist or cannot be read, is not a complete `.npy` file, or
-/// has elements of another type or byte order than this module reads.
+/// [`Error::File`](crate::Error::File) if the file does not exist or cannot be read, is not a complete `.npy`
+/// file, or has elements of another type or byte order than this module reads.
 pub fn read_npy(path: impl AsRef<Path>) -> Result<AnyTensor> {
-    let path = path.as_ref();
-    let read = file::open(path).and_then(|(file, _)| parse(&all(file)?));
-    read.map_err(|error| failed("read_npy", path, &error))
+    file::read("read_npy", path.as_ref(), |file, _| parse(&all(file)?))
 }
 
 /// Writes a tensor as an `.npy` file.
 ///
 /// # Errors
 ///
-/// [`Error::File`] if the file cannot be written, for example because its folder does not exist or
-/// the disk is full. An existing file is unchanged then.
+/// [`Error::File`](crate::Error::File) if the file cannot be written, for example because its folder does
+/// not exist or the disk is full. An existing file is unchanged then.
 pub fn write_npy<T: Element>(path: impl AsRef<Path>, tensor: &Tensor<T>) -> Result<()> {
-    let (path, tensor) = (path.as_ref(), tensor.untyped());
-    let written = file::replace(path, |out| write(&tensor, out));
-    written.map_err(|error| failed("write_npy", path, &error))
+    file::replace("write_npy", path.as_ref(), |out| write(&tensor.untyped(), out))
 }
 
 /// Reads all arrays of an `.npz` archive, by name without `.npy`.
@@ -66,8 +62,7 @@ pub fn write_npy<T: Element>(path: impl AsRef<Path>, tensor: &Tensor<T>) -> Resu
 /// As [`read_npy`]; also if the file is not an archive, or contains something other than arrays.
 /// The error names the array that is wrong.
 pub fn read_npz(path: impl AsRef<Path>) -> Result<BTreeMap<String, AnyTensor>> {
-    let path = path.as_ref();
-    let read = file::open(path).and_then(|(file, _)| {
+    file::read("read_npz", path.as_ref(), |file, _| {
         let mut archive = ZipArchive::new(BufReader::new(file)).map_err(io::Error::from)?;
         let mut arrays = BTreeMap::new();
         for position in 0..archive.len() {
@@ -84,8 +79,7 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<BTreeMap<String, AnyTensor>> {
             arrays.insert(name.to_owned(), array);
         }
         Ok(arrays)
-    });
-    read.map_err(|error| failed("read_npz", path, &error))
+    })
 }
 
 /// Writes tensors by name as an uncompressed `.npz` archive, as `np.savez` does. Equal tensors give
@@ -107,12 +101,15 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<BTreeMap<String, AnyTensor>> {
 ///
 /// # Errors
 ///
-/// As [`write_npy`].
+/// As [`write_npy`]; also if a name is longer than an archive can hold.
 pub fn write_npz(path: impl AsRef<Path>, tensors: &BTreeMap<String, AnyTensor>) -> Result<()> {
-    let path = path.as_ref();
-    let written = file::replace(path, |out| {
+    file::replace("write_npz", path.as_ref(), |out| {
         let mut archive = ZipWriter::new_stream(out);
         for (name, tensor) in tensors {
+            if name.len() + SUFFIX.len() > usize::from(u16::MAX) {
+                let why = format!("a name of {} bytes is too long for an archive", name.len());
+                return Err(io::Error::new(ErrorKind::InvalidInput, why));
+            }
             let is_large = u32::try_from(tensor.len().saturating_mul(16)).is_err();
             let options =
                 SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
@@ -120,8 +117,7 @@ pub fn write_npz(path: impl AsRef<Path>, tensors: &BTreeMap<String, AnyTensor>) 
             write(tensor, &mut archive)?;
         }
         archive.finish().map_err(io::Error::from).map(|_| ())
-    });
-    written.map_err(|error| failed("write_npz", path, &error))
+    })
 }
 
 fn all(mut from: impl Read) -> io::Result<Vec<u8>> {
@@ -163,12 +159,4 @@ fn array<T: Element + ReadableElement + ViewElement>(
         view => view.map(|view| view.to_owned()),
     };
     array.map(|array| Tensor::from(array).into())
-}
-
-fn malformed(why: impl Into<String>) -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, why.into())
-}
-
-fn failed(op: &'static str, path: &Path, error: &io::Error) -> Error {
-    Error::File { op, path: Some(path.to_owned()), kind: error.kind(), why: error.to_string() }
 }

@@ -155,7 +155,7 @@ impl Generator {
 
     /// Fills `out` with normal numbers of the given mean and standard deviation, drawn in pairs;
     /// the last one of an odd length is discarded: two fills of 3 differ from one fill of 6.
-    pub(crate) fn fill_normal<T: RandomFloat>(&mut self, out: &mut [T], mean: T, std: T) {
+    fn fill_normal<T: RandomFloat>(&mut self, out: &mut [T], mean: T, std: T) {
         for pair in out.chunks_mut(2) {
             let normal: [T; 2] = self.normal_pair();
             pair.iter_mut().zip(normal).for_each(|(to, x)| *to = x * std + mean);

@@ -150,12 +150,8 @@ impl<T: Float> Tensor<T> {
         if let Some(grad) = grad
             && grad.shape() != self.shape()
         {
-            return Err(Error::Shape {
-                op: "set_grad",
-                parameter: "grad".into(),
-                expected: format!("of shape {:?}", self.shape()),
-                found: grad.shape().to_vec(),
-            });
+            let expected = format!("of shape {:?}", self.shape());
+            return Err(Error::shape("set_grad", "grad", expected, grad.shape()));
         }
         self.replace_grad(grad.map(Tensor::alias));
         Ok(())

@@ -91,21 +91,5 @@ mod tests {
                 }
             }
         }
-        // Beyond the largest number.
-        assert_eq!(Half::F16.bits_of(65519.999), 0x7bff);
-        assert_eq!(Half::F16.bits_of(65520.0), 0x7c00);
-        assert_eq!(Half::F16.bits_of(-1e300), 0xfc00);
-        assert_eq!(Half::BF16.bits_of(f64::from(f32::MAX)), 0x7f80);
-        assert_eq!((Half::F16.bits_of(1e-300), Half::BF16.bits_of(-0.0)), (0, 0x8000));
-    }
-
-    #[test]
-    fn known_numbers() {
-        let cases = [(1.0, 0x3c00, 0x3f80), (-2.5, 0xc100, 0xc020), (0.1, 0x2e66, 0x3dcd)];
-        for (x, f16, bf16) in cases {
-            assert_eq!((Half::F16.bits_of(x), Half::BF16.bits_of(x)), (f16, bf16), "{x}");
-        }
-        assert_eq!(Half::F16.value_of(1), 2_f32.powi(-24));
-        assert_eq!(Half::F16.value_of(0xfc00), f32::NEG_INFINITY);
     }
 }

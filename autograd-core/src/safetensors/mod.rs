@@ -47,7 +47,7 @@ use std::io;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::file;
+use crate::file::{self, failed, malformed};
 use crate::graph::{AnyTensor, Element, Tensor};
 
 /// Tensors by name: the type of [`Module::state_dict`](crate::nn::Module::state_dict).
@@ -162,9 +162,7 @@ impl SafeTensors {
     /// path is a folder, a device or a read-only file, or a tensor is called `__metadata__`. An
     /// existing file is unchanged then.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        let path = path.as_ref();
-        let saved = file::replace(path, |out| format::write(self, out));
-        saved.map_err(|error| failed("save", Some(path), &error))
+        file::replace("save", path.as_ref(), |out| format::write(self, out))
     }
 
     /// Reads a file. The tensors want no gradient;
@@ -176,10 +174,8 @@ impl SafeTensors {
     /// safetensors file. Tensors of other element types than this crate has are no error; see
     /// [`unread`](SafeTensors::unread).
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let read = file::open(path)
-            .and_then(|(file, len)| format::read(&mut io::BufReader::new(file), len));
-        read.map_err(|error| failed("load", Some(path), &error))
+        let read = |file, len| format::read(&mut io::BufReader::new(file), len);
+        file::read("load", path.as_ref(), read)
     }
 
     /// Returns the bytes of a file.
@@ -211,13 +207,4 @@ impl SafeTensors {
         let len = bytes.len() as u64;
         format::read(&mut bytes, len).map_err(|error| failed("from_bytes", None, &error))
     }
-}
-
-fn malformed(why: impl Into<String>) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, why.into())
-}
-
-fn failed(op: &'static str, path: Option<&Path>, error: &io::Error) -> Error {
-    let path = path.map(Path::to_owned);
-    Error::File { op, path, kind: error.kind(), why: error.to_string() }
 }

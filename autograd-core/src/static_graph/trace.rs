@@ -122,7 +122,10 @@ fn traced(
     let run = |example: usize| -> Result<Run> {
         let mut run = Run::on(&function, &forms, example).map_err(|why| match at {
             None => refused(format!("the closure, on an example: {why}")),
-            Some(_) => refused(strip_op_name(site.call, &why).to_owned()),
+            Some(_) => {
+                let of_op = why.strip_prefix(site.call).and_then(|rest| rest.strip_prefix(": "));
+                refused(of_op.unwrap_or(&why).to_owned())
+            }
         })?;
         at.iter().for_each(|&at| run.notes.iter_mut().for_each(|note| note.caller = at));
         Ok(run)
@@ -153,10 +156,6 @@ fn traced(
     program.graph().attempt(insert)?;
     let outputs = outputs.into_iter().filter_map(|output| own[output]).collect();
     Ok(program.variables(outputs))
-}
-
-fn strip_op_name<'w>(name: &str, why: &'w str) -> &'w str {
-    why.strip_prefix(name).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(why)
 }
 
 struct Run {

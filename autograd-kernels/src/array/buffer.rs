@@ -39,24 +39,15 @@ impl<T: Storable> Buffer<T> {
         Self { data, start, pooled: true }
     }
 
-    pub(super) fn with_capacity(len: usize) -> Self {
+    /// Creates a buffer from the elements that `fill` pushes, which must be `len`, onto a vector that may have
+    /// others before them.
+    pub(super) fn filled(len: usize, fill: impl FnOnce(&mut Vec<T>)) -> Self {
         let mut data = T::any_buffer(len + spare::<T>(len));
         let start = start(&data, len);
         data.clear();
         data.resize(start, T::ZERO);
+        fill(&mut data);
         Self { data, start, pooled: true }
-    }
-
-    /// The vector to push elements onto; it may contain others before them.
-    pub(super) fn open(&mut self) -> &mut Vec<T> {
-        &mut self.data
-    }
-
-    /// Creates a buffer from the elements that `fill` pushes, which must be `len`.
-    pub(super) fn filled(len: usize, fill: impl FnOnce(&mut Vec<T>)) -> Self {
-        let mut buffer = Self::with_capacity(len);
-        fill(&mut buffer.data);
-        buffer
     }
 
     /// Sets the length to `len` if the capacity suffices; returns whether it does. Content is unspecified.

@@ -69,15 +69,11 @@ pub fn product_into<T: FloatMultiply>(
         return None;
     }
     element_count("matmul", &[m, n]).ok()?;
-    let [a, b] = [0, 1].map(|i| match (matrix(operands[i]), transposed[i]) {
-        (matrix, false) => matrix,
-        (matrix, true) => matrix.transposed(),
+    let [a, b] = [0, 1].map(|i| {
+        let matrix = operand(operands[i].raw(), &operands[i].strides());
+        if transposed[i] { matrix.transposed() } else { matrix }
     });
     Some(into.rewritten(copied(&[m, n]), &mut |out| T::float_product([m, k, n], a, b, out)))
-}
-
-fn matrix<T: Storable>(value: &Value<T>) -> Matrix<'_, T> {
-    operand(value.raw(), &value.steps())
 }
 
 fn operand<'a, T>(data: &'a [T], strides: &[usize]) -> Matrix<'a, T> {

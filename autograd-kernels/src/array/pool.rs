@@ -117,8 +117,12 @@ pub trait Pooled: Copy + Default + 'static {
 }
 
 macro_rules! pooled {
-    ($($t:ty: $name:literal;)*) => {$(
-        impl Pooled for $t {
+    ($($t:ty: $name:literal;)*) => {
+        pub fn empty() {
+            $(<$t>::pool().empty();)*
+        }
+
+        $(impl Pooled for $t {
             const ELEMENT_NAME: &'static str = $name;
             fn pool() -> &'static Pool<Self> {
                 static POOL: Pool<$t> = Pool::new();
@@ -136,8 +140,8 @@ macro_rules! pooled {
                 }
                 &CACHE
             }
-        }
-    )*};
+        })*
+    };
 }
 
 pooled! {
@@ -157,15 +161,6 @@ pub fn with_capacity<T: Pooled>(len: usize) -> Vec<T> {
         panic!("out of memory: a buffer of {len} elements of {}", T::ELEMENT_NAME);
     }
     vec
-}
-
-pub fn empty() {
-    f32::pool().empty();
-    f64::pool().empty();
-    i32::pool().empty();
-    i64::pool().empty();
-    u8::pool().empty();
-    bool::pool().empty();
 }
 
 pub fn set_buffer_pool_limit(bytes: usize) {

@@ -181,36 +181,3 @@ pub fn sorted(len: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usi
     order.sort_by(|&a, &b| compare(a, b));
     order
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn broadcasting_follows_numpy() {
-        assert_eq!(broadcast("add", &[2, 1], &[3]).unwrap().as_slice(), [2, 3]);
-        assert_eq!(broadcast("add", &[], &[0]).unwrap().as_slice(), [0]);
-        assert_eq!(broadcast("add", &[1, 0], &[4, 1]).unwrap().as_slice(), [4, 0]);
-        assert!(broadcast("add", &[2], &[0]).is_err());
-    }
-
-    #[test]
-    fn a_count_that_does_not_fit_is_an_error() {
-        assert!(element_count("zeros", &[usize::MAX, 2]).is_err());
-        assert!(element_count("zeros", &[0, usize::MAX, 2]).is_err());
-        assert!(element_count("zeros", &[1 << 60]).is_err());
-        assert_eq!(element_count("zeros", &[1 << 59]).unwrap(), 1 << 59);
-        assert_eq!(element_count("zeros", &[0, 7]).unwrap(), 0);
-        assert_eq!(element_count("zeros", &[]).unwrap(), 1);
-        assert!(broadcast("add", &[1 << 30, 1], &[1 << 30]).is_err());
-        assert!(broadcast("add", &[1 << 40, 1, 0], &[1 << 40, 1]).is_err());
-    }
-
-    #[test]
-    fn row_major_layouts_are_recognised() {
-        assert!(is_row_major(&[2, 3], &row_major(&[2, 3])));
-        assert!(is_row_major(&[1, 3], &[77, 1]));
-        assert!(!is_row_major(&[3, 2], &[1, 3]));
-        assert!(!is_row_major(&[4], &[0]));
-    }
-}

@@ -17,9 +17,6 @@ use super::shape::{
 };
 use super::transpose::{MIN_TILED, contiguous_axis, copy_tiles};
 
-#[cfg(test)]
-mod tests;
-
 /// Where the elements are stored. Inline data is row-major, so it never has strides.
 enum Storage<T: Storable> {
     Inline(T::Inline),
@@ -106,13 +103,8 @@ impl<T: Storable> Value<T> {
 
     /// From row-major data that `fill` pushes onto a vector, which may have elements before it.
     pub fn build(shape: Shape, fill: impl FnOnce(&mut Vec<T>)) -> Self {
-        let mut buffer = Buffer::with_capacity(count(&shape));
-        fill(buffer.open());
-        Self::of_whole(shape, buffer)
-    }
-
-    fn of_whole(shape: Shape, buffer: Buffer<T>) -> Self {
-        let len: usize = count(&shape);
+        let len = count(&shape);
+        let buffer = Buffer::filled(len, fill);
         assert_eq!(buffer.len(), len, "a kernel must write every element of its output");
         match fits_inline::<T>(len) {
             true => Self::from_slice(shape, &buffer),
@@ -193,13 +185,6 @@ impl<T: Storable> Value<T> {
         match &self.strides {
             Some(strides) => copied(strides),
             None => row_major(&self.shape),
-        }
-    }
-
-    pub fn steps(&self) -> [usize; 2] {
-        match &self.strides {
-            Some(strides) => [strides[0], strides[1]],
-            None => [self.shape[1].max(1), 1],
         }
     }
 

@@ -38,19 +38,20 @@ impl<T: Storable + Math> Formula<T> for Program {
         }
         let mut start = 0;
         while start < *len {
-            let n = step_elements::<T>().min(*len - start);
+            let part = Part { start, len: step_elements::<T>().min(*len - start), reals, masks };
+            let Part { len: n, .. } = part;
             // All steps lead to the only output, so it is the last step, and is computed in place.
             let direct =
                 self.outputs.len() == 1 && self.steps[self.outputs[0] as usize].is_number();
             for i in 0..self.steps.len() - usize::from(direct) {
-                self.step(i, start, n, reals, masks, scratch);
+                self.step(i, &part, scratch);
             }
             if direct {
                 let last = self.steps[self.outputs[0] as usize];
-                self.number(last, start, n, reals, masks, scratch, &mut out[start..start + n]);
+                self.number(last, &part, scratch, &mut out[start..start + n]);
             } else {
                 for (k, &output) in self.outputs.iter().enumerate() {
-                    let from = self.result(output, start, n, reals, &scratch.numbers);
+                    let from = self.result(output, &part, reals, &scratch.numbers);
                     out[k * stride + start..][..n].copy_from_slice(from);
                 }
             }
@@ -59,50 +60,49 @@ impl<T: Storable + Math> Formula<T> for Program {
     }
 }
 
+/// A part of a block, which a step computes at once.
+struct Part<'a, T> {
+    start: usize,
+    len: usize,
+    reals: &'a [&'a [T]],
+    masks: &'a [&'a [bool]],
+}
+
 impl Program {
     /// The result of a step, or the input that it reads.
-    fn result<'a, E: Storable>(
+    fn result<'a, T, E: Storable>(
         &self,
         step: u32,
-        start: usize,
-        n: usize,
+        part: &Part<'_, T>,
         given: &[&'a [E]],
         buffers: &'a [Buffer<E>],
     ) -> &'a [E] {
         match self.steps[step as usize] {
-            Step::Real(i) | Step::Mask(i) => &given[i as usize][start..][..n],
-            _ => &buffers[self.places[step as usize] as usize][..n],
+            Step::Real(i) | Step::Mask(i) => &given[i as usize][part.start..][..part.len],
+            _ => &buffers[self.places[step as usize] as usize][..part.len],
         }
     }
 
-    fn step<T: Storable + Math>(
-        &self,
-        i: usize,
-        start: usize,
-        n: usize,
-        reals: &[&[T]],
-        masks: &[&[bool]],
-        scratch: &mut Scratch<T>,
-    ) {
+    fn step<T: Storable + Math>(&self, i: usize, part: &Part<'_, T>, scratch: &mut Scratch<T>) {
         let step = self.steps[i];
         let place = self.places[i] as usize;
         match step {
             Step::Real(_) | Step::Mask(_) | Step::Lit(_) | Step::Known(_) => {}
             Step::Function(..) | Step::Binary(..) | Step::MulAdd(..) | Step::Select(..) => {
                 let mut out = std::mem::take(&mut scratch.numbers[place]);
-                self.number(step, start, n, reals, masks, scratch, &mut out[..n]);
+                self.number(step, part, scratch, &mut out[..part.len]);
                 scratch.numbers[place] = out;
             }
             Step::Compare(f, a, b) => {
                 let mut out = std::mem::take(&mut scratch.masks[place]);
-                let of = |k| self.result(k, start, n, reals, &scratch.numbers);
-                dispatch(CompareKernel(f, of(a), of(b), &mut out[..n]));
+                let of = |k| self.result(k, part, part.reals, &scratch.numbers);
+                dispatch(CompareKernel(f, of(a), of(b), &mut out[..part.len]));
                 scratch.masks[place] = out;
             }
             Step::Not(_) | Step::And(..) | Step::Or(..) => {
                 let mut out = std::mem::take(&mut scratch.masks[place]);
-                let of = |k| self.result(k, start, n, masks, &scratch.masks);
-                let to = out[..n].iter_mut();
+                let of = |k| self.result(k, part, part.masks, &scratch.masks);
+                let to = out[..part.len].iter_mut();
                 match step {
                     Step::Not(a) => to.zip(of(a)).for_each(|(to, a)| *to = !a),
                     Step::And(a, b) => {
@@ -118,30 +118,26 @@ impl Program {
         }
     }
 
-    #[allow(clippy::too_many_arguments, reason = "one block of one step")]
     fn number<T: Storable + Math>(
         &self,
         step: Step,
-        start: usize,
-        n: usize,
-        reals: &[&[T]],
-        masks: &[&[bool]],
+        part: &Part<'_, T>,
         scratch: &Scratch<T>,
         to: &mut [T],
     ) {
-        let of = |k| self.result(k, start, n, reals, &scratch.numbers);
+        let of = |k| self.result(k, part, part.reals, &scratch.numbers);
         match step {
             Step::Function(f, a) => {
-                if f.formula().run_loop(n, &[of(a)], &[], to) {
+                if f.formula().run_loop(part.len, &[of(a)], &[], to) {
                     f.of_large_angles(of(a), to);
                 }
             }
             Step::Binary(f, a, b) => {
-                f.formula().run_loop(n, &[of(a), of(b)], &[], to);
+                f.formula().run_loop(part.len, &[of(a), of(b)], &[], to);
             }
             Step::MulAdd(a, b, c) => dispatch(MulAddKernel(of(a), of(b), of(c), to)),
             Step::Select(m, a, b) => {
-                let m = self.result(m, start, n, masks, &scratch.masks);
+                let m = self.result(m, part, part.masks, &scratch.masks);
                 dispatch(SelectKernel(m, of(a), of(b), to));
             }
             _ => unreachable!("the caller has seen that it gives numbers"),

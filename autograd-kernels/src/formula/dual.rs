@@ -178,10 +178,7 @@ macro_rules! slope {
 }
 
 macro_rules! one_number {
-    ($(
-        $(#[$doc:meta])*
-        $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $slope:tt;
-    )*) => {
+    ($($(#[$doc:meta])* $method:ident $variant:ident $kernel:ident $error:tt $slope:tt;)*) => {
         $(
             #[inline(always)]
             fn $method(self) -> Self {

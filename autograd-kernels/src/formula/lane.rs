@@ -10,10 +10,7 @@ pub trait Condition: Copy {
 }
 
 macro_rules! one_number {
-    ($(
-        $(#[$doc:meta])*
-        $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $slope:tt;
-    )*) => {
+    ($($(#[$doc:meta])* $method:ident $variant:ident $kernel:ident $error:tt $slope:tt;)*) => {
         $(fn $method(self) -> Self;)*
     };
 }

@@ -34,31 +34,19 @@ impl<const FMA: bool> Real<Number<f64, FMA>> {
     }
 }
 
-/// Whether an angle is too large for the straight-line reduction.
-macro_rules! angle_too_large {
-    (v_sin, $x:expr) => {
-        $x.abs() > T::lit(ANGLE_MAX)
-    };
-    (v_cos, $x:expr) => {
-        $x.abs() > T::lit(ANGLE_MAX)
-    };
-    (v_tan, $x:expr) => {
-        $x.abs() > T::lit(ANGLE_MAX)
-    };
-    ($other:ident, $x:expr) => {
-        false
-    };
+/// Whether a kernel takes an angle, which may be too large for it.
+const fn takes_angle(kernel: &str) -> bool {
+    matches!(kernel.as_bytes(), b"v_sin" | b"v_cos" | b"v_tan")
 }
 
 macro_rules! one_number {
-    ($(
-        $(#[$doc:meta])*
-        $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $slope:tt;
-    )*) => {
+    ($($(#[$doc:meta])* $method:ident $variant:ident $kernel:ident $error:tt $slope:tt;)*) => {
         $(
             #[inline(always)]
             fn $method(self) -> Self {
-                let invalid = self.invalid | angle_too_large!($kernel, self.value);
+                let invalid = const { takes_angle(stringify!($kernel)) }
+                    && self.value.abs() > T::lit(ANGLE_MAX);
+                let invalid = self.invalid | invalid;
                 Self { value: self.value.$kernel::<FMA>(), invalid }
             }
         )*

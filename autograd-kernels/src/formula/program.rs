@@ -10,10 +10,7 @@ use super::lane::{Condition, Lane};
 use super::real::{Mask, Real};
 
 macro_rules! function {
-    ($(
-        $(#[$doc:meta])*
-        $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $slope:tt;
-    )*) => {
+    ($($(#[$doc:meta])* $method:ident $variant:ident $kernel:ident $error:tt $slope:tt;)*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub(super) enum Function {
             Neg,

@@ -11,6 +11,7 @@ use crate::array::{Cheap, Storable};
 
 macro_rules! formula {
     ($function:ident $inputs:literal |$($x:ident),*| $y:expr, $cheap:expr) => {
+        #[derive(Clone, Copy)]
         pub struct $function;
 
         impl Lanewise<$inputs, 0, 1> for $function {
@@ -29,10 +30,7 @@ macro_rules! formula {
 }
 
 macro_rules! one_number {
-    ($(
-        $(#[$doc:meta])*
-        $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $slope:tt;
-    )*) => {
+    ($($(#[$doc:meta])* $method:ident $variant:ident $kernel:ident $error:tt $slope:tt;)*) => {
         formula! { Neg 1 |x| x.0.neg(), Some(Cheap::Neg) }
         $(formula! { $variant 1 |x| x.0.$method(), None })*
 

@@ -1,12 +1,12 @@
-//! Every lane computes what the kernels of [`Math`] compute, whose accuracy is tested there.
+//! Compiled formulas and their programs compute the same. The accuracy of single functions is tested beside
+//! their kernels.
 
 use super::compiled::{Compiled, Lanewise};
-use super::functions::functions;
 use super::lane::Lane;
 use super::pass::{Formula, Operand, pass};
 use super::program::{Program, Written};
 use super::real::{Mask, Real};
-use crate::array::math::{ANGLE_MAX, Math};
+use crate::array::math::ANGLE_MAX;
 use crate::array::simd::{levels, with_level};
 use crate::array::{Shape, Value};
 
@@ -52,88 +52,42 @@ fn same(a: f64, b: f64) -> bool {
     a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()
 }
 
-/// The kernel itself; std's function for angles beyond the straight-line reduction.
-macro_rules! expected {
-    (v_sin, $x:expr, $fma:ident) => {
-        if $x.abs() > ANGLE_MAX { $x.sin() } else { $x.v_sin::<$fma>() }
-    };
-    (v_cos, $x:expr, $fma:ident) => {
-        if $x.abs() > ANGLE_MAX { $x.cos() } else { $x.v_cos::<$fma>() }
-    };
-    (v_tan, $x:expr, $fma:ident) => {
-        if $x.abs() > ANGLE_MAX { $x.tan() } else { $x.v_tan::<$fma>() }
-    };
-    ($kernel:ident, $x:expr, $fma:ident) => {
-        $x.$kernel::<$fma>()
-    };
-}
-
-macro_rules! every_function {
-    ($(
-        $(#[$doc:meta])*
-        $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $slope:tt;
-    )*) => {
-        #[test]
-        fn every_function_is_its_kernel_in_every_lane() {
-            use crate::array::simd::{Kernel, dispatch};
-            for level in levels() {
-                with_level(level, || {
-                    $({
-                        #[derive(Clone, Copy)]
-                        struct F;
-                        impl Lanewise<1, 0, 1> for F {
-                            #[inline(always)]
-                            fn call<L: Lane>(
-                                &self,
-                                [x]: [Real<L>; 1],
-                                []: [Mask<L>; 0],
-                            ) -> [Real<L>; 1] {
-                                [x.$method()]
-                            }
-                        }
-                        struct Exact<'a>(&'a [f64]);
-                        impl Kernel for Exact<'_> {
-                            type Output = Vec<f64>;
-
-                            #[inline(always)]
-                            fn run<const FMA: bool>(self) -> Vec<f64> {
-                                self.0.iter().map(|x| expected!($kernel, x, FMA)).collect()
-                            }
-                        }
-                        // Large angles do not change the results of their neighbours.
-                        let mut x = points();
-                        if let "sin" | "cos" | "tan" = stringify!($method) {
-                            x.extend([3.0 * ANGLE_MAX, 1e22, f64::NAN, f64::INFINITY]);
-                            x.extend(points());
-                        }
-                        let exact = dispatch(Exact(&x));
-                        for found in both(F, &x) {
-                            for ((&x, a), b) in x.iter().zip(found).zip(&exact) {
-                                let name = stringify!($method);
-                                assert!(same(a, *b), "{level:?}: {name}({x:e}) = {a:e}, not {b:e}");
-                            }
-                        }
-                    })*
-                });
-            }
-        }
-    };
-}
-
-functions! { every_function }
-
-/// `op!(name |x| formula)`: a formula of one number as a type.
+/// A formula of one number as a type, which may have a plain parameter.
 macro_rules! formula {
-    ($name:ident |$x:ident| $body:expr) => {
+    ($name:ident $(($parameter:ident: $type:ty))? |$x:ident| $body:expr) => {
         #[derive(Clone, Copy)]
-        struct $name;
+        struct $name $(($type))?;
         impl Lanewise<1, 0, 1> for $name {
             #[inline(always)]
             fn call<L: Lane>(&self, [$x]: [Real<L>; 1], []: [Mask<L>; 0]) -> [Real<L>; 1] {
+                $(let Self($parameter) = *self;)?
                 [$body]
             }
         }
     };
+}
+
+#[test]
+fn an_angle_of_any_size_changes_no_result_beside_it() {
+    macro_rules! check {
+        ($($method:ident)*) => {$({
+            formula! { F |x| x.$method() }
+            let x = [points(), vec![3.0 * ANGLE_MAX, 1e22, f64::NAN, f64::INFINITY], points()].concat();
+            let small: Vec<f64> = x.iter().map(|x| if x.abs() > ANGLE_MAX { 0.0 } else { *x }).collect();
+            let alone = run(&Compiled::<F, 1, 0, 1>(F), &small);
+            for found in both(F, &x) {
+                for ((&x, y), alone) in x.iter().zip(found).zip(&alone) {
+                    let right = if x.abs() > ANGLE_MAX { x.$method() } else { *alone };
+                    assert!(same(y, right), "{}({x:e}) = {y:e}, not {right:e}", stringify!($method));
+                }
+            }
+        })*};
+    }
+    for level in levels() {
+        with_level(level, || {
+            check! { sin cos tan }
+        });
+    }
 }
 
 #[test]
@@ -167,15 +121,8 @@ fn comparisons_arithmetic_and_masks_agree_in_every_lane() {
 
 #[test]
 fn powers_take_few_multiplications_and_all_exponents() {
+    formula! { Power(n: i32) |x| x.powi(n) }
     for n in -9..10 {
-        #[derive(Clone, Copy)]
-        struct Power(i32);
-        impl Lanewise<1, 0, 1> for Power {
-            #[inline(always)]
-            fn call<L: Lane>(&self, [x]: [Real<L>; 1], []: [Mask<L>; 0]) -> [Real<L>; 1] {
-                [x.powi(self.0)]
-            }
-        }
         let x = [-1.5, -1.0, 0.0, 0.7, 2.0];
         for found in both(Power(n), &x) {
             for (x, y) in x.iter().zip(found) {

@@ -165,10 +165,7 @@ fn panic_outside_formula() -> ! {
 }
 
 macro_rules! one_number {
-    ($(
-        $(#[$doc:meta])*
-        $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $slope:tt;
-    )*) => {
+    ($($(#[$doc:meta])* $method:ident $variant:ident $kernel:ident $error:tt $slope:tt;)*) => {
         $(fn $method(self) -> Self {
             Self::step(Step::Function(Function::$variant, self.at()))
         })*

@@ -118,3 +118,19 @@ fn a_damaged_file_is_an_error_or_an_array_and_never_a_panic() {
         }
     }
 }
+
+#[test]
+fn what_fails_half_way_leaves_the_old_file_and_nothing_else() {
+    let folder = scratch("half", b"").with_extension("folder");
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("a.npz");
+    let (x, long) = (Tensor::<f64>::ones([10_000]), "x".repeat(100_000));
+    write_npz(&path, &BTreeMap::from([("a".to_owned(), x.clone().into())])).unwrap();
+    let before = fs::read(&path).unwrap();
+    let tensors = BTreeMap::from([("a".to_owned(), x.clone().into()), (long, x.into())]);
+    let error = write_npz(&path, &tensors).unwrap_err().to_string();
+    assert!(error.ends_with("a name of 100000 bytes is too long for an archive"), "{error}");
+    assert!(fs::read(&path).unwrap() == before);
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+    fs::remove_dir_all(&folder).unwrap();
+}

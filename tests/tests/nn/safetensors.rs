@@ -377,6 +377,45 @@ fn saving_replaces_a_file_whole_or_not_at_all() {
     assert_eq!(kind(SafeTensors::load(&folder.0).unwrap_err()), ErrorKind::InvalidInput);
 }
 
+#[test]
+fn what_cannot_be_replaced_is_refused_and_what_was_left_behind_is_no_obstacle() {
+    let folder = Scratch::new("refused");
+    let path = folder.0.join("a.safetensors");
+    let refused = |path: &Path| match SafeTensors::new().save(path).unwrap_err() {
+        Error::File { why, .. } => why,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused(&folder.0), "not a regular file");
+    assert_eq!(refused(Path::new("")), "not the name of a file");
+    // Drafts of a killed program with the same process id.
+    for count in 0..100 {
+        let draft = format!(".a.safetensors.{}-{count}.tmp", std::process::id());
+        fs::write(folder.0.join(draft), "").unwrap();
+    }
+    SafeTensors::new().save(&path).unwrap();
+    let mut permissions = fs::metadata(&path).unwrap().permissions();
+    permissions.set_readonly(true);
+    fs::set_permissions(&path, permissions).unwrap();
+    assert_eq!(refused(&path), "the file is read-only");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_and_permissions_stay() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = Scratch::new("links");
+    let (path, link) = (folder.0.join("a"), folder.0.join("link"));
+    fs::write(&path, "old").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    symlink("a", &link).unwrap();
+    SafeTensors::new().save(&link).unwrap();
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(fs::read(&path).unwrap(), SafeTensors::new().to_bytes().unwrap());
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let device = SafeTensors::new().save("/dev/null").unwrap_err();
+    assert!(device.to_string().ends_with("not a regular file"), "{device}");
+}
+
 /// A read-only folder, for a user to whom permissions apply.
 #[cfg(unix)]
 #[test]

@@ -352,7 +352,7 @@ const WITHOUT: &[(&str, &str)] = &[
     ("to_vec to_ndarray view item at", "gives out what is there"),
     ("log", "is `ln`: compared with it in `numbers`"),
     ("nll_loss_with", "compared with `cross_entropy_with` in `gradients/losses`"),
-    ("rand randn uniform normal randint randperm", "random: compared with Paddle's in `cases`"),
+    ("rand randn uniform normal randint randperm", "random: compared with Paddle's in `draws`"),
     ("rand_like randn_like bernoulli multinomial", "random: made of these, and tested in `making`"),
 ];
 

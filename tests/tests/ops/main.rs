@@ -1,6 +1,8 @@
 //! Every op of the public API: against results of NumPy and PyTorch, and against finite differences
 //! on random tensors.
 
+mod along;
+mod draws;
 mod edges;
 mod golden;
 mod gradients;
@@ -8,6 +10,7 @@ mod integers;
 mod making;
 mod numbers;
 mod panics;
+mod pools;
 mod print;
 mod properties;
 mod public;

@@ -10,8 +10,10 @@ const ROW_GAP: f64 = 34.0;
 const MARGIN: f64 = 20.0;
 
 pub(super) fn draw(items: &[Shape], first: usize, legend: &str) -> String {
+    let label = |item: &Shape| [item.name.clone(), format!("{}{}", item.detail, item.more)];
     let labels: Vec<[String; 2]> = items.iter().map(label).collect();
-    let widths: Vec<f64> = labels.iter().map(box_width).collect();
+    let width = |[name, detail]: &[String; 2]| text_width(name, 14.0).max(text_width(detail, 10.5));
+    let widths: Vec<f64> = labels.iter().map(|label| (width(label) + 20.0).max(60.0)).collect();
     let inside = |item: &Shape| -> Vec<usize> {
         item.inputs.iter().filter_map(|input| input.checked_sub(first)).collect()
     };
@@ -45,14 +47,6 @@ pub(super) fn draw(items: &[Shape], first: usize, legend: &str) -> String {
         escape(&legend)
     );
     svg
-}
-
-fn label(item: &Shape) -> [String; 2] {
-    [item.name.clone(), format!("{}{}", item.detail, item.more)]
-}
-
-fn box_width(label: &[String; 2]) -> f64 {
-    (text_width(&label[0], 14.0).max(text_width(&label[1], 10.5)) + 20.0).max(60.0)
 }
 
 /// The greatest width of a text in a usual font.

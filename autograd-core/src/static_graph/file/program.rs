@@ -1,10 +1,10 @@
 //! `Program::save` and `Program::load`.
 
-use std::io::ErrorKind;
 use std::path::Path;
 
 use super::{Functions, check_names, read, write};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::file::{failed, malformed};
 use crate::safetensors::SafeTensors;
 use crate::static_graph::executor::Executor;
 use crate::static_graph::ir::{Kind, Site};
@@ -68,7 +68,7 @@ impl Program {
             return Err(Site { call: "save", place: op.place.clone() }.wrong(why));
         }
         let text = check_names(&graph).and_then(|()| write(&graph));
-        let text = text.map_err(|why| malformed("save", path, why))?;
+        let text = text.map_err(|why| failed("save", Some(path), &malformed(why)))?;
         file.metadata.insert(KEY.to_owned(), text);
         file.save(path)
     }
@@ -86,7 +86,7 @@ impl Program {
     ) -> Result<Program> {
         let path = path.as_ref();
         let file = SafeTensors::load(path)?;
-        let wrong = |why: String| malformed("load", path, why);
+        let wrong = |why: String| failed("load", Some(path), &malformed(why));
         let Some(text) = file.metadata.get(KEY) else {
             return Err(wrong("it holds no program".to_owned()));
         };
@@ -107,8 +107,4 @@ impl Program {
         *program.graph() = graph;
         Ok(program)
     }
-}
-
-fn malformed(op: &'static str, path: &Path, why: String) -> Error {
-    Error::File { op, path: Some(path.to_owned()), kind: ErrorKind::InvalidData, why }
 }

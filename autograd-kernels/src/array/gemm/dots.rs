@@ -4,7 +4,7 @@
 
 use ndarray::LinalgScalar;
 
-use super::panels::{Runs, load};
+use super::panels::Runs;
 use crate::array::Storable;
 use crate::array::simd::{VectorKernel, Vectors};
 
@@ -47,10 +47,10 @@ impl<T: Storable + LinalgScalar> Dots<'_, '_, T> {
             for p in (0..k).step_by(V::LANES) {
                 let mut right = [v.splat(T::ZERO); N];
                 for s in 0..N {
-                    right[s] = load(v, &b[s][p..]);
+                    right[s] = v.load(&b[s][p..]);
                 }
                 for r in 0..M {
-                    let left = load(v, &a[r][p..]);
+                    let left = v.load(&a[r][p..]);
                     for s in 0..N {
                         sums[r][s] = v.mul_add(left, right[s], sums[r][s]);
                     }

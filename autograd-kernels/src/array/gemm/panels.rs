@@ -42,16 +42,6 @@ impl<T: Storable> Runs<'_, T> {
 
 const MAX_LANES: usize = 16;
 
-#[inline(always)]
-pub(super) fn load<T, V: Vectors<T>>(v: V, from: &[T]) -> V::Vector {
-    if from.len() >= V::LANES { v.load(from) } else { v.load_part(from) }
-}
-
-#[inline(always)]
-pub(super) fn store<T, V: Vectors<T>>(v: V, x: V::Vector, to: &mut [T]) {
-    if to.len() >= V::LANES { v.store(x, to) } else { v.store_part(x, to) }
-}
-
 /// Copies `count` rows of `depth` elements to panels of `width` rows, in which the elements of one column
 /// are contiguous; missing rows are zeros.
 #[inline(always)]
@@ -106,12 +96,12 @@ fn transpose<T: Storable, V: Vectors<T>>(
             let mut square = [v.splat(T::ZERO); MAX_LANES];
             let square = &mut square[..V::LANES];
             for (r, vector) in square.iter_mut().enumerate().take(side) {
-                *vector = load(v, &from.data[(i + r) * from.rows + p..][..length]);
+                *vector = v.load(&from.data[(i + r) * from.rows + p..][..length]);
             }
             v.transpose(square);
             let places = panel[p * width..].chunks_exact_mut(width).take(length);
             for (to, &vector) in places.zip(&*square) {
-                store(v, vector, &mut to[i..][..side]);
+                v.store(vector, &mut to[i..][..side]);
             }
         }
     }

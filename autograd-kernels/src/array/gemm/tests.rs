@@ -1,6 +1,6 @@
 use super::*;
 use crate::array::simd::{levels, with_level};
-use crate::array::threads::{wake, with_num_threads};
+use crate::array::threads::with_num_threads;
 
 /// Small integers: every sum is exact, so every path must give the same result.
 fn number(i: usize) -> i32 {
@@ -80,55 +80,14 @@ fn every_path_and_layout() {
         [64, 64, 3],
         [67, 100, 12],
         [130, 1000, 11],
+        // More than one block each way.
+        [200, 520, 33],
+        [259, 40, 130],
+        [14, 260, 2100],
     ];
     for size in sizes {
         check(size, |i| i as f32);
         check(size, f64::from);
-    }
-}
-
-#[test]
-fn more_than_one_block_each_way() {
-    check([200, 520, 33], |i| i as f32);
-    check([259, 40, 130], |i| i as f32);
-    check([257, 520, 65], f64::from);
-    check([14, 260, 2100], f64::from);
-}
-
-#[test]
-fn threads_change_no_bit() {
-    // Parts of rows, columns and both, with smaller last parts; then sizes with one small side.
-    let large = [[700, 260, 70], [70, 530, 700], [301, 260, 403]];
-    let others = [
-        [33, 210, 301],
-        [7, 400, 500],
-        [10, 530, 210],
-        [23, 70, 201],
-        [501, 300, 10],
-        [1, 310, 1003],
-        [3, 410, 503],
-        [1003, 310, 1],
-    ];
-    for [m, k, n] in large.into_iter().chain(others) {
-        let x: Vec<f32> = (0..m * k).map(|i| (i as f32 * 0.37).sin()).collect();
-        let y: Vec<f32> = (0..k * n).map(|i| (i as f32 * 0.11).cos()).collect();
-        let left = Matrix { data: &x, rows: k, columns: 1 };
-        let right = Matrix { data: &y, rows: n, columns: 1 };
-        for (left, right) in [
-            (left, right),
-            (Matrix { data: &x, rows: 1, columns: m }, Matrix { data: &y, rows: 1, columns: k }),
-        ] {
-            let product = |threads| {
-                if threads > 1 {
-                    wake();
-                }
-                let mut c = vec![0.0; m * n];
-                with_num_threads(threads, || f32::float_product([m, k, n], left, right, &mut c));
-                c
-            };
-            let one = product(1);
-            assert!([2, 3, 4, 7].into_iter().all(|threads| product(threads) == one));
-        }
     }
 }
 

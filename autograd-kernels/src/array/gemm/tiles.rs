@@ -4,7 +4,7 @@
 
 #![allow(clippy::needless_range_loop, reason = "an index names a place in several operands")]
 
-use super::panels::{Matrix, load, pack, store};
+use super::panels::{Matrix, pack};
 use crate::array::Storable;
 use crate::array::buffer::Buffer;
 use crate::array::simd::{VectorKernel, Vectors};
@@ -161,7 +161,7 @@ pub(super) fn tile<'a, T: Storable, const R: usize, const N: usize, V: Vectors<T
         // A closure that is not inlined would be compiled without the CPU's vectors.
         let mut right = [v.splat(T::ZERO); N];
         for s in 0..N {
-            right[s] = load(v, &b[s * V::LANES..]);
+            right[s] = v.load(&b[s * V::LANES..]);
         }
         for r in 0..R {
             let a = v.splat(element(&a, r));
@@ -184,7 +184,7 @@ pub(super) fn write<'a, T: Storable, const R: usize, const N: usize, V: Vectors<
         let Some(row) = rows.next() else { return };
         for s in 0..N {
             let to = &mut row[s * V::LANES..];
-            store(v, if add { v.add(sums[r][s], load(v, to)) } else { sums[r][s] }, to);
+            v.store(if add { v.add(sums[r][s], v.load(to)) } else { sums[r][s] }, to);
         }
     }
 }

@@ -278,10 +278,6 @@ impl Exact {
         }
     }
 
-    pub(super) fn recip(self) -> Self {
-        Self::ONE / self
-    }
-
     pub(super) fn rsqrt(self) -> Self {
         Self::ONE / self.sqrt()
     }

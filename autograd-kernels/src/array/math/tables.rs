@@ -4,13 +4,12 @@ use std::{f32, f64};
 
 macro_rules! tables {
     ($($(#[$doc:meta])* $name:ident: $type:ty = [$narrow:expr, $wide:expr $(,)?];)*) => {
-        /// The constants of one element type. The constants of one element type. The polynomials
-        /// are minimax fits of the relative error of the whole function, lowest power first, found
-        /// by the exchange algorithm of Remez (Muller, Elementary Functions, chapter 3) in long
-        /// arithmetic; each coefficient was rounded and the rest fitted again. The exponents above
-        /// a table are the errors of its fits, without the rounding of the arithmetic. `_HI` and
-        /// `_LO` are one constant in two parts. A `_HI` with trailing zeros makes its product with
-        /// an exponent exact, fused or not.
+        /// The constants of one element type. The polynomials are minimax fits of the relative error of
+        /// the whole function, lowest power first, found by the exchange algorithm of Remez (Muller,
+        /// Elementary Functions, chapter 3) in long arithmetic; each coefficient was rounded and the
+        /// rest fitted again. The exponents above a table are the errors of its fits, without the
+        /// rounding of the arithmetic. `_HI` and `_LO` are one constant in two parts. A `_HI` with
+        /// trailing zeros makes its product with an exponent exact, fused or not.
         pub trait Tables: Sized + 'static {
             $($(#[$doc])* const $name: $type;)*
         }

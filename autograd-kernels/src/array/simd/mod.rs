@@ -26,7 +26,7 @@ pub enum Level {
 }
 
 /// Whether the baseline has a fused multiply-add; without one, `mul_add` would call the C library.
-const BASELINE_FMA: bool = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
+pub(crate) const BASELINE_FMA: bool = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
 
 /// Work that is compiled once for each level. Mark the implementation of `run`, and everything it
 /// calls a million times, `#[inline(always)]`: a function or closure that stays a call is compiled

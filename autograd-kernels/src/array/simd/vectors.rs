@@ -10,14 +10,10 @@ pub trait Vectors<T>: Copy {
     const REGISTERS: usize;
 
     fn splat(self, x: T) -> Self::Vector;
-    /// Loads the first `LANES` numbers; there must be as many.
+    /// Loads the first `LANES` numbers; fewer are padded with zeros.
     fn load(self, from: &[T]) -> Self::Vector;
-    /// Loads fewer than `LANES` numbers, padded with zeros.
-    fn load_part(self, from: &[T]) -> Self::Vector;
-    /// Writes the first `LANES` numbers; there must be as many.
+    /// Writes the first `LANES` numbers, or as many as fit.
     fn store(self, x: Self::Vector, to: &mut [T]);
-    /// Writes fewer than `LANES` numbers.
-    fn store_part(self, x: Self::Vector, to: &mut [T]);
     fn add(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// The sums of up to `LANES` vectors, one in each lane; the other lanes are zeros.
     fn sums(self, x: &[Self::Vector]) -> Self::Vector;
@@ -114,14 +110,11 @@ mod x86 {
                 }
                 #[inline(always)]
                 fn load(self, from: &[$t]) -> $vector {
-                    let from: &[$t; $lanes] = from.first_chunk().expect("LANES numbers");
-                    // SAFETY: the token proves the instruction set, the array that `LANES` numbers
-                    // can be read; the load asks for no alignment.
-                    unsafe { $load(from.as_ptr()) }
-                }
-                #[inline(always)]
-                fn load_part(self, from: &[$t]) -> $vector {
-                    assert!(from.len() < $lanes);
+                    if let Some(from) = from.first_chunk::<$lanes>() {
+                        // SAFETY: the token proves the instruction set, the array that `LANES`
+                        // numbers can be read; the load asks for no alignment.
+                        return unsafe { $load(from.as_ptr()) };
+                    }
                     // SAFETY: the token proves the instruction set; the mask has a bit for each
                     // number of the slice and no other, and nothing is read where it has none.
                     unsafe {
@@ -131,14 +124,11 @@ mod x86 {
                 }
                 #[inline(always)]
                 fn store(self, x: $vector, to: &mut [$t]) {
-                    let to: &mut [$t; $lanes] = to.first_chunk_mut().expect("LANES numbers");
-                    // SAFETY: the token proves the instruction set, the array that `LANES` numbers
-                    // can be written; the store asks for no alignment.
-                    unsafe { $store(to.as_mut_ptr(), x) }
-                }
-                #[inline(always)]
-                fn store_part(self, x: $vector, to: &mut [$t]) {
-                    assert!(to.len() < $lanes);
+                    if let Some(to) = to.first_chunk_mut::<$lanes>() {
+                        // SAFETY: the token proves the instruction set, the array that `LANES`
+                        // numbers can be written; the store asks for no alignment.
+                        return unsafe { $store(to.as_mut_ptr(), x) };
+                    }
                     // SAFETY: the token proves the instruction set; the mask has a bit for each
                     // number of the slice and no other, and nothing is written where it has none.
                     unsafe { $store_part(to.as_mut_ptr(), $mask(to.len()), x) }
@@ -308,13 +298,9 @@ mod tests {
             // Slices with nothing behind them: a sanitizer detects accesses past the end.
             let read: Box<[T]> = numbers[..n].into();
             let mut written: Box<[T]> = vec![from(0); n].into();
-            let x = if n == V::LANES { v.load(&read) } else { v.load_part(&read) };
+            let x = v.load(&read);
             let y = v.mul_add(v.splat(from(2)), x, v.add(x, v.splat(from(1))));
-            if n == V::LANES {
-                v.store(y, &mut written)
-            } else {
-                v.store_part(y, &mut written)
-            }
+            v.store(y, &mut written);
             let expected: Vec<T> = (1..=n as i32).map(|i| from(3 * i + 1)).collect();
             assert_eq!(written[..], expected[..]);
             let mut whole = vec![from(0); V::LANES];

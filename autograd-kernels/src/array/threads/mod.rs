@@ -187,18 +187,17 @@ fn start(threads: usize) {
 }
 
 #[cfg(test)]
-pub(crate) fn wake() {
-    while !WORKERS.are_awake() {
-        with_num_threads(2, || share(2, &|_| {}));
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use std::panic::catch_unwind;
     use std::sync::atomic::Ordering;
 
     use super::*;
+
+    fn wake() {
+        while !WORKERS.are_awake() {
+            with_num_threads(2, || share(2, &|_| {}));
+        }
+    }
 
     fn sum_of(parts: usize, threads: usize) -> usize {
         let sum = AtomicUsize::new(0);

@@ -3,13 +3,8 @@
 use super::*;
 
 fn pow_at(level: Level, x: &[f64], y: &[f64]) -> (Vec<f32>, Vec<f64>) {
-    let narrow = |values: &[f64]| values.iter().map(|&value| value as f32).collect::<Vec<f32>>();
-    let (mut x32, mut x64) = (narrow(x), x.to_vec());
-    with_level(level, || {
-        dispatch(Pow(&mut x32, &narrow(y)));
-        dispatch(Pow(&mut x64, y));
-    });
-    (x32, x64)
+    let [x32, y32] = [x, y].map(|all| all.iter().map(|&x| x as f32).collect::<Vec<f32>>());
+    (at_level(level, [&x32, &y32], Pow), at_level(level, [x, y], Pow))
 }
 
 fn assert_near(level: Level, [x, y, found]: [f64; 3], error: f64, most: f64) {
