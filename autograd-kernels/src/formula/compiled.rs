@@ -35,8 +35,8 @@ where
         O
     }
 
-    fn run(&self, block: &mut Block<'_, T>) {
-        run(self, block);
+    fn by_program(&self, block: &mut Block<'_, T>) {
+        by_program(self, block);
     }
 
     fn cheap(&self) -> Option<Cheap> {
@@ -49,22 +49,13 @@ where
     }
 }
 
-/// Computes a block by the loop, or its read part by the program.
-fn run<T: Math + Storable>(formula: &dyn Formula<T>, block: &mut Block<'_, T>) {
-    let Block { len, read, reals, masks, ref mut out, .. } = *block;
-    let mut is_invalid = |len| formula.run_loop(len, reals, masks, out);
-    if is_invalid(len) && (read == len || is_invalid(read)) {
-        by_program(formula, block);
-    }
-}
-
-/// Computes the used elements of a block by the formula's program, if the loop cannot.
 #[cold]
+#[inline(never)]
 fn by_program<T: Math + Storable>(formula: &dyn Written, block: &mut Block<'_, T>) {
     let Block { read, reals, masks, out, scratch, .. } = block;
     let again = || Box::new((formula.program(), Scratch::default()));
     let (program, scratch) = &mut **scratch.program.get_or_insert_with(again);
-    program.run(&mut Block { len: *read, read: *read, reals, masks, out, scratch });
+    program.by_program(&mut Block { len: *read, read: *read, reals, masks, out, scratch });
 }
 
 impl<F, const I: usize, const M: usize, const O: usize> Written for Compiled<F, I, M, O>
