@@ -45,7 +45,7 @@ where
 
     fn run_loop(&self, len: usize, reals: &[&[T]], masks: &[&[bool]], out: &mut [T]) -> bool {
         let [a, b, c] = first::<T, I>(reals);
-        dispatch_slices(Loop { formula: &self.0, len, reals, masks }, out, (a, b, c))
+        dispatch_slices(&Loop { formula: &self.0, len, reals, masks }, out, (a, b, c))
     }
 }
 
@@ -80,7 +80,7 @@ struct Loop<'a, T, F, const I: usize, const M: usize, const O: usize> {
 }
 
 impl<T, F, const I: usize, const M: usize, const O: usize> SliceKernel<T>
-    for Loop<'_, T, F, I, M, O>
+    for &Loop<'_, T, F, I, M, O>
 where
     T: Math,
     F: Lanewise<I, M, O>,
@@ -91,7 +91,7 @@ where
     #[inline(always)]
     fn run<const FMA: bool>(self, out: &mut [T], (a, b, c): (&[T], &[T], &[T])) -> bool {
         let stride = const { block_of(O) };
-        let Self { len: n, reals, masks, .. } = self;
+        let Loop { len: n, reals, masks, .. } = *self;
         if const { O > 1 } {
             assert!(n <= stride, "blocks of several results fit their distance");
         }
