@@ -7,18 +7,18 @@ mod options;
 pub use options::{Notation, PrintOptions, print_options, set_print_options};
 
 /// Writes a tensor as `Tensor(shape=[2], dtype=float32, stop_gradient=true,`, a new line, its data
-/// and `)`. `data` is row-major. Of the format string, only the precision has an effect: the
-/// decimals.
-pub(crate) fn render_tensor<T: Printable>(
+/// and `)`. `item` returns an element by its position in row-major order. Of the format string, only the
+/// precision has an effect: the decimals.
+pub(crate) fn render_tensor(
     f: &mut fmt::Formatter<'_>,
     shape: &[usize],
     (dtype, stop_gradient): (&str, bool),
-    data: &[T],
+    item: &dyn Fn(usize) -> Item,
     options: PrintOptions,
 ) -> fmt::Result {
     let options = options.precision(f.precision().unwrap_or(options.precision));
     writeln!(f, "Tensor(shape={shape:?}, dtype={dtype}, stop_gradient={stop_gradient},")?;
-    write_data(f, shape, data, options)?;
+    write_data(f, shape, item, options)?;
     f.write_char(')')
 }
 
@@ -76,14 +76,13 @@ impl Item {
     }
 }
 
-/// Writes the nested brackets alone. `data` is row-major and has the length that `shape` implies.
-fn write_data<T: Printable>(
+/// Writes the nested brackets alone.
+fn write_data(
     out: &mut dyn Write,
     shape: &[usize],
-    data: &[T],
+    item: &dyn Fn(usize) -> Item,
     options: PrintOptions,
 ) -> fmt::Result {
-    debug_assert_eq!(shape.iter().product::<usize>(), data.len());
     // An empty tensor is measured by its brackets, which can be many without a single element.
     let size = shape
         .iter()
@@ -91,7 +90,7 @@ fn write_data<T: Printable>(
         .fold(1_usize, |size, &len| size.saturating_mul(len));
     let edge = (size > options.threshold).then_some(options.edge_items);
     let mut items = Vec::new();
-    add_shown(shape, data, edge, &mut items);
+    add_shown(shape, 0, item, edge, &mut items);
     let scientific = match options.notation {
         Notation::Fixed => false,
         Notation::Scientific => true,
@@ -110,11 +109,18 @@ fn write_data<T: Printable>(
     layout.write_block(shape, 0)
 }
 
-fn add_shown<T: Printable>(shape: &[usize], data: &[T], edge: Option<usize>, to: &mut Vec<Item>) {
-    let [len, inner @ ..] = shape else { return to.push(data[0].printed()) };
+/// Adds the shown elements of a tensor of this shape, of which the first is at `start`.
+fn add_shown(
+    shape: &[usize],
+    start: usize,
+    item: &dyn Fn(usize) -> Item,
+    edge: Option<usize>,
+    to: &mut Vec<Item>,
+) {
+    let [len, inner @ ..] = shape else { return to.push(item(start)) };
     let stride: usize = inner.iter().product();
     for i in shown(*len, edge).flatten() {
-        add_shown(inner, &data[i * stride..][..stride], edge, to);
+        add_shown(inner, start + i * stride, item, edge, to);
     }
 }
 
@@ -198,19 +204,12 @@ mod tests {
 
     #[test]
     fn only_what_is_shown_is_formatted() {
-        #[derive(Clone, Copy)]
-        struct Counted<'a>(&'a Cell<usize>);
-
-        impl Printable for Counted<'_> {
-            fn printed(self) -> Item {
-                self.0.set(self.0.get() + 1);
-                Item::Integer(7)
-            }
-        }
-
         let (count, mut text) = (Cell::new(0), String::new());
-        let data = vec![Counted(&count); 1_000_000];
-        write_data(&mut text, &[1000, 1000], &data, PrintOptions::new()).unwrap();
+        let item = |_| {
+            count.set(count.get() + 1);
+            Item::Integer(7)
+        };
+        write_data(&mut text, &[1000, 1000], &item, PrintOptions::new()).unwrap();
         assert_eq!((count.get(), text.matches('7').count()), (36, 36));
     }
 }

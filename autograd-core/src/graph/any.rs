@@ -143,7 +143,7 @@ macro_rules! any_tensor {
                     let value = value.contiguous();
                     let data = value.as_slice().unwrap_or(&[]);
                     let head = (Self::DTYPE.name(), tensor.stop_gradient());
-                    render_tensor(f, tensor.shape(), head, data, options)
+                    render_tensor(f, tensor.shape(), head, &|i| data[i].printed(), options)
                 }
                 #[inline(never)]
                 fn handle(tensor: &Tensor<Self>) -> &dyn Handle {
@@ -428,6 +428,7 @@ impl<T: Element> Handle for Tensor<T> {
         wants
     }
 
+    #[inline(never)]
     fn edge(&self) -> Edge {
         self.edge()
     }

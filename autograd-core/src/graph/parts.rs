@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use smallvec::SmallVec;
 
-use super::any::{AnyTensor, Element, for_any};
+use super::any::{AnyTensor, Element, Handle, for_any};
 use super::hooks::{Hook, HookId, HookList};
 use super::lost::Lost;
 use super::node::{Node, NodeRef};
@@ -93,11 +93,7 @@ impl Edges {
     pub(super) const NONE: Self = Self::One(Edge::None(Absent::UNOBSERVED));
 
     pub(super) fn of<T: Element>(inputs: &[&Tensor<T>]) -> Self {
-        match inputs {
-            [x] => Self::One(x.edge()),
-            [x, y] => Self::Two([x.edge(), y.edge()]),
-            _ => Self::Many(inputs.iter().map(|x| x.edge()).collect()),
-        }
+        inputs.iter().map(|x| Handle::edge(*x)).collect()
     }
 
     #[inline]
@@ -129,7 +125,9 @@ impl FromIterator<Edge> for Edges {
             (Some(first), Some(second)) => match edges.next() {
                 None => Self::Two([first, second]),
                 Some(third) => {
-                    Self::Many([first, second, third].into_iter().chain(edges).collect())
+                    let mut all = vec![first, second, third];
+                    edges.for_each(|edge| all.push(edge));
+                    Self::Many(all.into())
                 }
             },
             (None, _) => Self::Many(Box::default()),

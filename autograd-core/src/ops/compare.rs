@@ -16,7 +16,7 @@ use crate::array::shape::broadcast;
 use crate::array::{DType, Storable, Value};
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Comparison, Element, Lost, Rule, Saved, Tensor, finish, for_any, unrecorded,
+    AnyTensor, Comparison, Element, Handle, Lost, Rule, Saved, Tensor, finish, for_any, unrecorded,
 };
 
 macro_rules! comparisons {
@@ -331,11 +331,15 @@ fn converted<T: Element, U: Element>(
 ) -> AnyTensor {
     let value = convert(&x.read(), f);
     if const { !T::DTYPE.is_float() || !U::DTYPE.is_float() } {
-        let lost = Lost::without_derivative("cast", caller, x);
-        return Tensor::new(value).with_lost(lost).into();
+        return outside(value, x.lost_by("cast", caller, false));
     }
     let rule = || Rule::new([], |_, dy: Tensor<U>, _| Ok([Some(dy.cast::<T>())]));
     finish(CAST.name, caller, &[x], value, rule).into()
+}
+
+#[inline(never)]
+fn outside<U: Element>(value: Value<U>, lost: Lost) -> AnyTensor {
+    Tensor::new(value).with_lost(lost).into()
 }
 
 macro_rules! casts {

@@ -44,14 +44,25 @@ pub fn convert_zip<A: Storable, B: Storable, U: Storable>(
     b: &Value<B>,
     f: impl Fn(A, B) -> U,
 ) -> Value<U> {
+    zip_blocks(shape, a, b, &|a, b, out| {
+        for (to, (&a, &b)) in out.iter_mut().zip(a.iter().zip(b)) {
+            *to = f(a, b);
+        }
+    })
+}
+
+// Not generic over the function: compiled once for the element types.
+fn zip_blocks<A: Storable, B: Storable, U: Storable>(
+    shape: &[usize],
+    a: &Value<A>,
+    b: &Value<B>,
+    f: &dyn Fn(&[A], &[B], &mut [U]),
+) -> Value<U> {
     let (mut a, mut b) = (BlockReader::new(a, shape, 0), BlockReader::new(b, shape, 0));
     Value::written(copied(shape), &mut |out| {
         for (at, out) in out.chunks_mut(BLOCK).enumerate() {
             let (start, n) = (at * BLOCK, out.len());
-            let pairs = a.next(start, n).iter().zip(b.next(start, n));
-            for (to, (&a, &b)) in out.iter_mut().zip(pairs) {
-                *to = f(a, b);
-            }
+            f(a.next(start, n), b.next(start, n), out);
         }
     })
 }

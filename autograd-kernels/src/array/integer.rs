@@ -142,24 +142,27 @@ pub fn total_axes<T: Integer, F: IntegerFold>(
 
 /// Row-major elements, and their shape around one axis, along which they are to be joined.
 fn grouped<T: Integer>(x: &Value<T>, axes: &[usize]) -> (Value<T>, AxisShape) {
-    let lengths = |axes: &[usize]| axes.iter().map(|&axis| x.shape()[axis]).product::<usize>();
-    let kept: Vec<usize> = (0..x.rank()).filter(|axis| !axes.contains(axis)).collect();
+    let (around, order) = around(x.shape(), axes);
+    if order.is_empty() {
+        return (x.contiguous().into_owned(), around);
+    }
+    let of = |all: &[usize]| order.iter().map(|&axis| all[axis]).collect();
+    (x.restrided(of(x.shape()), of(&x.strides()), 0).into_contiguous(), around)
+}
+
+/// The shape around the one axis, and the order of the axes for that, if they are to be moved.
+fn around(shape: &[usize], axes: &[usize]) -> (AxisShape, Vec<usize>) {
+    let lengths = |axes: &[usize]| axes.iter().map(|&axis| shape[axis]).product::<usize>();
+    let kept: Vec<usize> = (0..shape.len()).filter(|axis| !axes.contains(axis)).collect();
     let (outer, n) = (lengths(&kept), lengths(axes));
-    let first = axes.first().copied().unwrap_or(x.rank());
+    let first = axes.first().copied().unwrap_or(shape.len());
     let adjacent = axes.iter().enumerate().all(|(i, &axis)| axis == first + i);
-    let inner = x.shape()[(first + axes.len()).min(x.rank())..].iter().product::<usize>().max(1);
+    let inner = shape[(first + axes.len()).min(shape.len())..].iter().product::<usize>().max(1);
     if adjacent && n <= PART {
-        return (x.contiguous().into_owned(), AxisShape { outer: outer / inner, n, inner });
+        return (AxisShape { outer: outer / inner, n, inner }, Vec::new());
     }
     // The kept axes first, so that the elements to join are a row.
-    let order: Vec<usize> = [&kept, axes].concat();
-    let strides = x.strides();
-    let moved = x.restrided(
-        order.iter().map(|&axis| x.shape()[axis]).collect(),
-        order.iter().map(|&axis| strides[axis]).collect(),
-        0,
-    );
-    (moved.into_contiguous(), AxisShape { outer, n, inner: 1 })
+    (AxisShape { outer, n, inner: 1 }, [&kept, axes].concat())
 }
 
 struct Row<'a, T, F>(&'a [T], F);

@@ -35,8 +35,8 @@ where
         O
     }
 
-    fn run(&self, block: &mut Block<'_, T>) {
-        run(self, block);
+    fn by_program(&self, block: &mut Block<'_, T>) {
+        by_program(self, block);
     }
 
     fn cheap(&self) -> Option<Cheap> {
@@ -45,26 +45,17 @@ where
 
     fn run_loop(&self, len: usize, reals: &[&[T]], masks: &[&[bool]], out: &mut [T]) -> bool {
         let [a, b, c] = first::<T, I>(reals);
-        dispatch_slices(Loop { formula: &self.0, len, reals, masks }, out, (a, b, c))
+        dispatch_slices(&Loop { formula: &self.0, len, reals, masks }, out, (a, b, c))
     }
 }
 
-/// Computes a block by the loop, or its read part by the program.
-fn run<T: Math + Storable>(formula: &dyn Formula<T>, block: &mut Block<'_, T>) {
-    let Block { len, read, reals, masks, ref mut out, .. } = *block;
-    let mut is_invalid = |len| formula.run_loop(len, reals, masks, out);
-    if is_invalid(len) && (read == len || is_invalid(read)) {
-        by_program(formula, block);
-    }
-}
-
-/// Computes the used elements of a block by the formula's program, if the loop cannot.
 #[cold]
+#[inline(never)]
 fn by_program<T: Math + Storable>(formula: &dyn Written, block: &mut Block<'_, T>) {
     let Block { read, reals, masks, out, scratch, .. } = block;
     let again = || Box::new((formula.program(), Scratch::default()));
     let (program, scratch) = &mut **scratch.program.get_or_insert_with(again);
-    program.run(&mut Block { len: *read, read: *read, reals, masks, out, scratch });
+    program.by_program(&mut Block { len: *read, read: *read, reals, masks, out, scratch });
 }
 
 impl<F, const I: usize, const M: usize, const O: usize> Written for Compiled<F, I, M, O>
@@ -89,7 +80,7 @@ struct Loop<'a, T, F, const I: usize, const M: usize, const O: usize> {
 }
 
 impl<T, F, const I: usize, const M: usize, const O: usize> SliceKernel<T>
-    for Loop<'_, T, F, I, M, O>
+    for &Loop<'_, T, F, I, M, O>
 where
     T: Math,
     F: Lanewise<I, M, O>,
@@ -100,7 +91,7 @@ where
     #[inline(always)]
     fn run<const FMA: bool>(self, out: &mut [T], (a, b, c): (&[T], &[T], &[T])) -> bool {
         let stride = const { block_of(O) };
-        let Self { len: n, reals, masks, .. } = self;
+        let Loop { len: n, reals, masks, .. } = *self;
         if const { O > 1 } {
             assert!(n <= stride, "blocks of several results fit their distance");
         }

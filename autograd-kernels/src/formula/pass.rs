@@ -29,7 +29,8 @@ const CHUNK: usize = 16 * 1024;
 
 pub trait Formula<T: Storable>: Written + Send + Sync {
     fn outputs(&self) -> usize;
-    fn run(&self, block: &mut Block<'_, T>);
+    /// Computes the used elements of a block by the formula's program.
+    fn by_program(&self, block: &mut Block<'_, T>);
     /// The cheap function that the formula is, if any.
     fn cheap(&self) -> Option<Cheap> {
         None
@@ -38,6 +39,17 @@ pub trait Formula<T: Storable>: Written + Send + Sync {
     /// was too large for it; `out` is then unspecified.
     fn run_loop(&self, _len: usize, _: &[&[T]], _: &[&[bool]], _out: &mut [T]) -> bool {
         true
+    }
+}
+
+impl<T: Storable> dyn Formula<T> + '_ {
+    /// Computes a block by the loop, or its read part by the program.
+    pub(super) fn run(&self, block: &mut Block<'_, T>) {
+        let Block { len, read, reals, masks, ref mut out, .. } = *block;
+        let mut is_invalid = |len| self.run_loop(len, reals, masks, out);
+        if is_invalid(len) && (read == len || is_invalid(read)) {
+            self.by_program(block);
+        }
     }
 }
 

@@ -88,6 +88,7 @@ pub fn dispatch_slices<T, K: SliceKernel<T>>(
 macro_rules! compiled {
     ($($(#[$attribute:meta])* $level:ident: $fma:expr;)*) => {$(
         $(#[$attribute])*
+        #[inline(never)]
         fn $level<T, K: SliceKernel<T>>(
             kernel: K,
             out: &mut [T],
@@ -109,7 +110,6 @@ compiled! {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
     avx2: true;
-    #[inline(never)]
     baseline: BASELINE_FMA;
 }
 
