@@ -35,6 +35,9 @@ sentences! {
     marks_input(name)
         "`{name}` is an input; `mark_non_differentiable` takes outputs (an input without a gradient \
          is declared `#[stop_gradient] {name}`)";
+    marks_output(name)
+        "`{name}` is computed in `forward`; `mark_not_inplace` takes inputs: leave `{name}` out, it \
+         is a new tensor in any case";
     bare_gradient(name, write)
         "`set_materialize_grads(false)` in `forward` says that a missing gradient comes as `None`; \
          write `{name}: {write}`";
