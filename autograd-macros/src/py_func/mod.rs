@@ -5,11 +5,10 @@ mod messages;
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::parse::Parser;
 use syn::spanned::Spanned;
 use syn::{FnArg, GenericParam, PatType, Path, ReturnType, Type};
 
-use crate::args::crate_path;
+use crate::args::take_crate;
 use crate::attributes::is_cfg;
 use crate::errors::Errors;
 use crate::expansion::Mode;
@@ -18,7 +17,7 @@ use crate::front::{self, Form};
 use crate::generics::is_lifetime;
 use crate::items::ParsedItem;
 use crate::library::{import, private, private_at};
-use crate::messages::{plural, returned_count, twice};
+use crate::messages::{plural, returned_count};
 use crate::model::{Block, Function, Item};
 use crate::parse::{BlockRules, block, is_context, parameters, pattern_name, returned};
 use crate::tokens::{ends, local, named, parts, plain_name};
@@ -39,12 +38,8 @@ impl Arguments {
                 errors.at(comma, messages::unknown_argument());
             } else if let Ok(name) = syn::parse2::<Ident>(part.clone()) {
                 read.names.get_or_insert_default().push(name);
-            } else {
-                match crate_path.parse2(part.clone()) {
-                    Ok(_) if read.library.is_some() => errors.at(part, twice("crate")),
-                    Ok(path) => read.library = Some(path),
-                    Err(_) => errors.at(part, messages::unknown_argument()),
-                }
+            } else if !take_crate(&part, &mut read.library, errors) {
+                errors.at(part, messages::unknown_argument());
             }
         }
         read
