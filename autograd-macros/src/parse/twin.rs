@@ -27,7 +27,11 @@ pub(crate) fn existing(name: &Ident, errors: &mut Errors) -> Option<ExistingItem
     }
     let here = offset(&text, place.line(), place.column())?;
     let exists = exists(&text, here, &name.to_string())?;
-    errors.at(name, messages::name_exists(&name.to_string(), exists == ExistingItem::Op));
+    let message = match exists {
+        ExistingItem::Op => messages::op_exists(&name.to_string()),
+        ExistingItem::Type => messages::type_exists(&name.to_string()),
+    };
+    errors.at(name, message);
     Some(exists)
 }
 
