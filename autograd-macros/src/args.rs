@@ -26,6 +26,8 @@ pub(crate) struct Args {
     allowed: Vec<String>,
     /// The tests to generate.
     pub(crate) checks: Vec<Check>,
+    /// Whether the block is elementwise.
+    pub(crate) is_formula: bool,
     /// Whether the op can repeat a call, for `AUTOGRAD_VERIFY`.
     pub(crate) verifies: bool,
 }

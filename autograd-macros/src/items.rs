@@ -153,8 +153,8 @@ fn starts_item(input: ParseStream<'_>) -> bool {
         || input.peek(Token![#])
 }
 
-/// The names of the parameters, without the context, of a function with a syntax error: the identifiers
-/// before a `:`, or the first identifier of a parameter without one.
+/// The names of the parameters of a function with a syntax error: the identifiers before a `:`, or the first
+/// identifier of a parameter without one.
 pub(crate) fn parameter_names(parameters: &Group) -> Vec<Ident> {
     let mut names: Vec<Ident> = Vec::new();
     for (part, _) in parts(parameters.stream()) {
@@ -171,5 +171,5 @@ pub(crate) fn parameter_names(parameters: &Group) -> Vec<Ident> {
             names.push(name.clone());
         }
     }
-    names.into_iter().skip(1).collect()
+    names
 }

@@ -5,7 +5,6 @@ use crate::messages::{list, sentences};
 sentences! {
     // The attribute.
 
-    not_asked_for() "this is a formula of `Real<L>`; write `#[py_layer(elementwise)]`";
     surrogate_without_backward()
         "`surrogate` says that `backward` is not the derivative of `forward`, but there is no \
          `backward`; add one, or remove `surrogate`";

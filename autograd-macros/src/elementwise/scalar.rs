@@ -10,12 +10,10 @@ use crate::args::crate_path;
 use crate::errors::Errors;
 use crate::messages::twice;
 use crate::tokens::{find_ident, plain_name};
+use crate::{fallback, layer};
 
-/// `Softplus: y = (1.0 + x.exp()).ln(), dx = dy / (1.0 + (-x).exp())`
-struct ScalarOp {
-    attrs: Vec<Attribute>,
-    vis: Visibility,
-    name: Ident,
+/// `y = (1.0 + x.exp()).ln(), dx = dy / (1.0 + (-x).exp())`
+struct Formulas {
     output: Ident,
     value: Expr,
     gradients: Vec<(Ident, Expr)>,
@@ -23,11 +21,8 @@ struct ScalarOp {
     krate: Vec<(Span, Path)>,
 }
 
-impl Parse for ScalarOp {
+impl Parse for Formulas {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let attrs = input.call(Attribute::parse_outer)?;
-        let vis = input.parse()?;
-        let name = input.parse()?;
         input.parse::<Token![:]>()?;
         let output = input.parse()?;
         input.parse::<Token![=]>()?;
@@ -46,31 +41,38 @@ impl Parse for ScalarOp {
             input.parse::<Token![=]>()?;
             gradients.push((gradient, input.parse()?));
         }
-        Ok(Self { attrs, vis, name, output, value, gradients, krate })
+        Ok(Self { output, value, gradients, krate })
     }
 }
 
 /// The macro as a function: expands to the equivalent `#[py_layer(elementwise)]` block.
 pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
-    let op = match ScalarOp::parse.parse2(tokens.clone()) {
-        Ok(op) if !op.gradients.is_empty() => op,
-        Ok(op) => {
-            errors.at(&op.name, messages::scalar_form());
-            return name_only(&op.vis, &op.name, errors);
-        }
+    let head = |input: ParseStream<'_>| {
+        let attrs = input.call(Attribute::parse_outer)?;
+        Ok((attrs, input.parse()?, input.parse()?, input.parse()?))
+    };
+    let head: syn::Result<(_, Visibility, Ident, TokenStream)> = head.parse2(tokens);
+    let (attrs, vis, name, formulas) = match head {
+        Ok(head) => head,
         Err(error) => {
             errors.at_span(error.span(), messages::scalar_form());
-            return match name_of.parse2(tokens) {
-                Ok((vis, name)) => name_only(&vis, &name, errors),
-                Err(_) => errors.into_tokens(),
-            };
+            return errors.into_tokens();
         }
     };
-    let ScalarOp { attrs, vis, name, output, value, gradients, krate } = op;
+    // After an error only the name is known: calls accept anything.
+    let name_only = |errors| fallback::of_tokens(quote!(#vis struct #name;), errors);
+    let Formulas { output, value, gradients, krate } = match syn::parse2::<Formulas>(formulas) {
+        Ok(formulas) if !formulas.gradients.is_empty() => formulas,
+        other => {
+            let place = other.err().map_or(name.span(), |error| error.span());
+            errors.at_span(place, messages::scalar_form());
+            return name_only(errors);
+        }
+    };
     if output != "y" {
         errors.at(&output, messages::scalar_value());
-        return name_only(&vis, &name, errors);
+        return name_only(errors);
     }
     if let Some((again, _)) = krate.get(1) {
         errors.at_span(*again, twice("crate"));
@@ -95,7 +97,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
         }
     }
     if !errors.is_empty() {
-        return name_only(&vis, &name, errors);
+        return name_only(errors);
     }
     // Backward gets only the values that it names, so nothing else is saved.
     let own = [format_ident!("y"), format_ident!("dy")];
@@ -129,20 +131,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
         }
     };
     let krate = krate.map(|path| quote!(, crate = #path));
-    super::formula(quote!(elementwise #krate), block, true)
-}
-
-/// Parses the head of the op, whatever follows.
-fn name_of(input: ParseStream<'_>) -> syn::Result<(Visibility, Ident)> {
-    input.call(Attribute::parse_outer)?;
-    let head = (input.parse()?, input.parse()?);
-    input.parse::<TokenStream>()?;
-    Ok(head)
-}
-
-/// The expansion of an op of which only the name is known: calls accept anything.
-fn name_only(vis: &Visibility, name: &Ident, errors: Errors) -> TokenStream {
-    crate::fallback::of_tokens(quote!(#vis struct #name;), errors)
+    layer::formula(quote!(elementwise #krate), block)
 }
 
 /// The input of this name; `None` if an input cannot have it.

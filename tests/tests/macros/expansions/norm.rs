@@ -9,10 +9,10 @@ impl Norm {
 #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
 const _: () = {
     use ::autograd_core::private::{self as __autograd, Unknown as _};
-    enum NormKey {}
     mod NormArguments {
         pub struct r#x {}
     }
+    enum NormKey {}
     impl __autograd::Layer<NormKey> for Norm {
         type Saved = ();
         type Checked = Self::Saved;

@@ -17,10 +17,10 @@ impl<T: Float, const N: usize> Repeat<T, N> {
 #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
 const _: () = {
     use ::autograd_core::private::{self as __autograd, Unknown as _};
-    enum RepeatKey {}
     mod RepeatArguments {
         pub struct r#xs {}
     }
+    enum RepeatKey {}
     impl<T: Float, const N: usize> __autograd::Layer<RepeatKey> for Repeat<T, N> {
         type Saved = ();
         type Checked = Self::Saved;
