@@ -75,6 +75,9 @@ sentences! {
          a macro_rules! macro that contains #[py_layer]";
     cfg_inside(what)
         "`#[cfg]` on {what} is not supported; put it on the whole block, once for each variant";
+    without_dyn(object: &str)
+        "this is a trait object; write `dyn {object}`";
+
     not_understood()
         "something in this op is Rust that #[py_layer] does not understand, so the op does nothing: \
          move it out of the block, or write it in another way";

@@ -6,14 +6,17 @@
 
 use std::fs;
 
-use proc_macro2::Ident;
-use syn::{Attribute, Item, ItemEnum, ItemMacro, ItemStruct, ItemUnion, Path, Stmt, StmtMacro};
+use proc_macro2::{Ident, TokenStream};
+use syn::parse::{ParseStream, Parser};
+use syn::{
+    Attribute, Item, ItemEnum, ItemMacro, ItemStruct, ItemUnion, Path, Stmt, StmtMacro, Visibility,
+};
 
 use crate::attributes::is_cfg;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{ExistingItem, last_segment};
-use crate::tokens::{find_ident, is_one_of};
+use crate::tokens::is_one_of;
 
 pub(crate) fn existing(name: &Ident, errors: &mut Errors) -> Option<ExistingItem> {
     if !proc_macro::is_available() {
@@ -76,7 +79,8 @@ fn find_existing(items: Vec<Item>, name: &str) -> Option<Option<ExistingItem>> {
                 (None, last_segment(&item.self_ty).map(|last| last.ident.clone()))
             }
             Item::Macro(item) if is_named(&item.mac.path, "scalar_op") => {
-                (None, find_ident(item.mac.tokens, |word| word == OP_MARKER || word == name))
+                let is_certain = !item.attrs.iter().any(is_cfg);
+                (None, scalar_op_name.parse2(item.mac.tokens).ok().filter(|_| is_certain))
             }
             Item::Struct(ItemStruct { attrs, ident, .. })
             | Item::Enum(ItemEnum { attrs, ident, .. })
@@ -111,6 +115,18 @@ fn declared(statement: Stmt) -> Option<Item> {
             Some(Item::Macro(ItemMacro { attrs, ident: None, mac, semi_token }))
         }
         _ => None,
+    }
+}
+
+/// The name of a `scalar_op!` that is defined in every configuration.
+fn scalar_op_name(input: ParseStream<'_>) -> syn::Result<Ident> {
+    let attrs = input.call(Attribute::parse_outer)?;
+    input.parse::<Visibility>()?;
+    let name = input.parse()?;
+    input.parse::<TokenStream>()?;
+    match attrs.iter().any(is_cfg) {
+        true => Err(input.error("not certain")),
+        false => Ok(name),
     }
 }
 
@@ -156,6 +172,9 @@ mod tests {
                 None,
                 "macro_rules! m { () => { #[py_layer] impl Op {} } } m!(); #[py_layer] impl Op {}",
             ),
+            (None, "#[cfg(a)] scalar_op!(Op: y = x); #[cfg(not(a))] scalar_op!(Op: y = -x);"),
+            (None, "scalar_op!(#[cfg(a)] Op: y = x); scalar_op!(#[cfg(not(a))] Op: y = -x);"),
+            (None, "scalar_op!(Other: y = x * Op::K); impl Op {} #[py_layer] impl Op {}"),
             (None, "apart! { #[py_layer] impl Op {} #[py_layer] impl Op {} }"),
         ] {
             assert_eq!(exists(text, text.rfind("Op").unwrap(), "Op"), found, "{text}");

@@ -383,5 +383,5 @@ fn default_names(count: usize) -> Vec<Ident> {
 }
 
 fn gradient_of(output: &Ident) -> Ident {
-    format_ident!("d{output}")
+    format_ident!("d{}", output)
 }
