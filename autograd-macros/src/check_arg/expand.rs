@@ -23,12 +23,11 @@ pub(crate) fn tests(layer: &Layer, args: &Args) -> TokenStream {
     let types = types.map(|param| param.ident.to_string());
     let of_tensor = |name: &String| forward.inputs().any(|(_, of)| mentions(&of.tensor, name));
     let types: Vec<String> = types.filter(of_tensor).collect();
-    // The op's type: with its arguments, if all of them are known.
+    // The start of a path to the op's functions: with its arguments if all of them are known. Else they are inferred.
     let is_known = |param| types.contains(&parameter_name(param));
-    let op = match layer.generics.params.iter().all(is_known) {
-        true => layer.self_ty.to_token_stream(),
-        false => layer.name.to_token_stream(),
-    };
+    let (op, name) = (&layer.self_ty, &layer.name);
+    let known = layer.generics.params.iter().all(is_known);
+    let op = if known { quote!(<#op>) } else { quote!(#name) };
     let elements: &[&str] = if types.is_empty() { &["f64"] } else { &["f32", "f64"] };
     let mut tests = TokenStream::new();
     for (n, check) in args.checks.iter().enumerate() {
@@ -105,7 +104,7 @@ impl TestedOp<'_> {
                     let given = given.map(|given| given.tokens.clone());
                     let value = given.unwrap_or_else(|| self.typed(default));
                     // Outside of the block, the op is not `Self`.
-                    arguments.push(replace_ident(value, "Self", &quote!(<#op>)));
+                    arguments.push(replace_ident(value, "Self", &op));
                 }
                 (ParamKind::Tensor(tensor), Some(given)) => {
                     let (value, argument) = self.tensor_argument(param, tensor, &given.value, i);
@@ -115,7 +114,7 @@ impl TestedOp<'_> {
                 (ParamKind::Tensor(_), None) => {}
             }
         }
-        let outputs = self.outputs(quote!(<#op>::apply(#(#arguments),*)));
+        let outputs = self.outputs(quote!(#op::apply(#(#arguments),*)));
         let (name, text, p) = (plain_name(&self.layer.name), &self.check.text, private());
         let arguments =
             quote!(#name, #text, #order, |#inputs: &mut #p::check::Inputs| { #outputs });
@@ -144,10 +143,11 @@ impl TestedOp<'_> {
         let (ty, differentiable) = (self.typed(&tensor.tensor), !tensor.stop_gradient);
         let held = local(&format!("input{position}"));
         let made = |value, item| made(tensor, &ty, value, 100 * position + item);
-        let one = quote!(&#inputs.one(#name, #differentiable, &#held));
+        let one = quote!(&#p::check::Inputs::one(#inputs, #name, #differentiable, &#held));
         let list_of = |values| {
-            let taken = quote!(#inputs.list(#name, #differentiable, &#held));
-            let held = quote!(let #held: #p::Vec<#ty> = #p::Vec::from_iter(#values););
+            let taken = quote!(#p::check::Inputs::list(#inputs, #name, #differentiable, &#held));
+            let held =
+                quote!(let #held: #p::Vec<#ty> = ::core::iter::FromIterator::from_iter(#values););
             (held, list(&param.ty, &name, taken))
         };
         match (tensor.form, value) {
@@ -237,7 +237,7 @@ pub(crate) fn list(ty: &Type, name: &str, list: TokenStream) -> TokenStream {
     };
     let mut list = list;
     if matches!(item, Some(Type::Reference(_))) {
-        list = quote!(#p::Vec::<&_>::from_iter(#list.iter()));
+        list = quote!(<#p::Vec<&_> as ::core::iter::FromIterator<_>>::from_iter(&#list));
     }
     if array {
         list = quote!(#p::check::array(#name, #list));
