@@ -1,6 +1,6 @@
 //! Generates tests from a `check(..)`.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::Type;
 
@@ -35,7 +35,8 @@ pub(crate) fn tests(layer: &Layer, args: &Args) -> TokenStream {
         for element in elements {
             let typed = if types.is_empty() { String::new() } else { format!("_{element}") };
             let mut name = format_ident!("{}_check{number}{typed}", plain_name(&layer.name));
-            name.set_span(check.word.span());
+            // Lints leave out what is located at the user's code, but belongs to the macro.
+            name.set_span(Span::call_site().located_at(check.word.span()));
             let (op, types) = (&op, &types);
             tests.extend(TestedOp { layer, forward, args, op, check, types, element }.tests(&name));
         }
@@ -59,11 +60,12 @@ impl TestedOp<'_> {
     fn tests(&self, name: &Ident) -> TokenStream {
         let (import, cfg) = (import(self.args.krate.as_ref()), self.layer.cfg());
         let (order, body) = (local("order"), self.body());
+        let attrs = self.layer.attrs.iter().chain(self.layer.functions().flat_map(|of| &of.attrs));
+        let deprecated = attrs.into_iter().any(|attr| mentions(attr, "deprecated"));
+        let deprecated = deprecated.then(|| quote!(#[allow(deprecated)]));
         let lints = quote! {
-            #[allow(
-                non_snake_case, unused_qualifications, trivial_numeric_casts, deprecated,
-                clippy::all, clippy::pedantic, clippy::nursery
-            )]
+            #deprecated
+            #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
         };
         // A failure is reported at the user's line.
         let (place, p) = (name.span(), private_path(self.args.krate.as_ref()));

@@ -1,6 +1,6 @@
 //! The body of `try_apply`, and the check of a backward written by hand.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 
 use super::Elementwise;
@@ -169,13 +169,13 @@ impl Elementwise<'_> {
         });
         let given: Vec<TokenStream> = given.collect::<Option<_>>()?;
         let op = &self.0.layer.name;
-        let name = format_ident!("{}_backward_is_the_derivative", op);
+        let mut name = format_ident!("{}_backward_is_the_derivative", op);
+        name.set_span(Span::call_site());
         let cfg = self.0.layer.attrs.iter().filter(|attr| is(attr, &["cfg"]));
         Some(quote! {
             #(#cfg)*
             #[cfg(test)]
             #[test]
-            #[allow(non_snake_case, unnameable_test_items)]
             fn #name() {
                 for #value in [0.25, 1.0, 2.5] {
                     let _ = #value;
