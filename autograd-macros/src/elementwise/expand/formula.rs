@@ -29,17 +29,17 @@ impl Elementwise<'_> {
     pub(super) fn formulas(&self, forward: &Forward) -> Vec<TokenStream> {
         let (p, name, fields) = (private(), self.struct_name("Formula"), self.plain(forward, None));
         let all = self.given(forward);
-        // Forward's formula and the derived gradients share the only call of forward: an error in the type of
-        // an argument is reported at each call.
-        let (value, called) = (local("value"), self.call_forward(forward));
-        let value = all.first().map(|given| self.function(&value, given, &called));
+        let value = all.first().filter(|_| !fields.is_empty()).map(|given| {
+            let value = self.function(&local("value"), given, &self.call_forward(forward));
+            quote!(impl<const WHICH: ::core::primitive::usize> #name<WHICH> { #value })
+        });
         let structure = quote! {
             #[derive(Clone)]
             struct #name<const WHICH: ::core::primitive::usize> { #(#fields),* }
-            impl<const WHICH: ::core::primitive::usize> #name<WHICH> { #value }
+            #value
         };
         let backward = self.0.layer.backward.as_ref().map(|of| self.call_backward(forward, of));
-        let bodies = [self.forward(forward), self.derived(forward)].into_iter().chain(backward);
+        let bodies = [self.value(forward, None), self.derived(forward)].into_iter().chain(backward);
         let formulas = all.iter().zip(bodies).enumerate().map(|(which, (given, body))| {
             let (i, m, o) = (given.numbers.len(), given.masks.len(), given.results);
             let function = self.function(&Ident::new("call", Span::mixed_site()), given, &body);
@@ -140,11 +140,29 @@ impl Elementwise<'_> {
         }
     }
 
-    /// The values of the formula.
-    fn forward(&self, forward: &Forward) -> TokenStream {
-        let given = |kind| forward.of(kind).map(|param| given_name(&plain_name(&param.ident)));
-        let (value, reals, masks) = (local("value"), given(Kind::Real), given(Kind::Mask));
-        quote!(self.#value([#(#reals),*], [#(#masks),*]))
+    /// The values of the formula. `along`: the input to differentiate by, if any. With plain parameters they
+    /// are those of a function that has the only call of forward: an error in the type of a plain argument is
+    /// reported at each call.
+    fn value(&self, forward: &Forward, along: Option<&Ident>) -> TokenStream {
+        let (p, value) = (private(), local("value"));
+        let argument = |param: &Param| {
+            let given = given_name(&plain_name(&param.ident));
+            match (param.formula_kind(), along) {
+                (_, None) => quote!(#given),
+                (Kind::Mask, _) => quote!(#given.for_duals()),
+                (_, Some(moving)) if *moving == param.ident => {
+                    quote!(#p::elementwise::Real::moving(#given, 1.0))
+                }
+                (_, Some(_)) => quote!(#p::elementwise::Real::constant(#given)),
+            }
+        };
+        if forward.of(Kind::Plain).next().is_some() {
+            let (reals, masks) = (forward.of(Kind::Real), forward.of(Kind::Mask));
+            let (reals, masks) = (reals.map(argument), masks.map(argument));
+            return quote!(self.#value([#(#reals),*], [#(#masks),*]));
+        }
+        let (op, arguments) = (&self.0.layer.name, forward.params.iter().map(argument));
+        as_array(&quote!(<#op>::forward(#(#arguments),*)), &forward.outputs)
     }
 
     fn call_forward(&self, forward: &Forward) -> TokenStream {
@@ -180,28 +198,15 @@ impl Elementwise<'_> {
         }
     }
 
-    /// The gradients, computed with dual numbers by the formula of forward.
+    /// The gradients, computed with dual numbers by the same formula.
     fn derived(&self, forward: &Forward) -> TokenStream {
-        let (p, value) = (private(), local("value"));
-        let given = |param: &Param| given_name(&plain_name(&param.ident));
-        let grads = (0..forward.outputs.parts.len())
-            .map(|k| given_name(&format!("d{}", forward.output_name(k))));
-        let grads: Vec<_> = grads.collect();
-        let masks: Vec<_> = forward.of(Kind::Mask).map(given).collect();
-        let each = self.0.layer.differentiable().into_iter().map(|(moving, _)| {
-            let reals = forward.of(Kind::Real).map(|param| {
-                let given = given(param);
-                match param.ident == moving.ident {
-                    true => quote!(#p::elementwise::Real::moving(#given, 1.0)),
-                    false => quote!(#p::elementwise::Real::constant(#given)),
-                }
-            });
-            quote! {
-                #p::elementwise::pulled(
-                    &self.#value([#(#reals),*], [#(#masks.for_duals()),*]),
-                    &[#(#grads),*],
-                )
-            }
+        let p = private();
+        let grads: Vec<_> = (0..forward.outputs.parts.len())
+            .map(|k| given_name(&format!("d{}", forward.output_name(k))))
+            .collect();
+        let each = self.0.layer.differentiable().into_iter().map(|(param, _)| {
+            let value = self.value(forward, Some(&param.ident));
+            quote!(#p::elementwise::pulled(&#value, &[#(#grads),*]))
         });
         quote!([#(#each),*])
     }
