@@ -78,7 +78,9 @@ fn find_existing(items: TokenStream, name: &str) -> Option<Option<ExistingItem>>
             let mut attributes = item.iter().filter(|of| is_group(Some(of), Delimiter::Bracket));
             attributes.any(|attribute| mentions(attribute, word))
         };
-        let is_macro = item.iter().any(|tree| is_punct(Some(tree), '!'));
+        let is_call =
+            |two: &[TokenTree]| matches!(two[0], TokenTree::Ident(_)) && is_punct(two.get(1), '!');
+        let is_macro = item.windows(2).any(is_call);
         let op = if is_macro && item.iter().any(|tree| is(tree, "scalar_op")) {
             find_ident(tokens(), |word| word == OP_MARKER || word == name)
         } else if in_attribute("py_layer") || in_attribute("py_func") {
@@ -88,13 +90,20 @@ fn find_existing(items: TokenStream, name: &str) -> Option<Option<ExistingItem>>
             None
         };
         let declares = |two: &[TokenTree]| is(&two[0], "struct enum union") && is(&two[1], name);
-        if op.as_ref().is_some_and(|op| op == OP_MARKER) {
+        let is_op = |name: &str| op.as_ref().is_some_and(|op| op == name);
+        let is_cfg = |tree: &TokenTree| match tree {
+            TokenTree::Group(group) => {
+                group.stream().into_iter().next().is_some_and(|word| is(&word, "cfg cfg_attr"))
+            }
+            _ => false,
+        };
+        let is_certain = !item.iter().any(is_cfg);
+        if is_op(OP_MARKER) {
             reached = true;
-        } else if in_attribute("cfg") {
-        } else if op.is_some_and(|op| op == name) && !reached {
-            found = Some(ExistingItem::Op);
+        } else if is_op(name) {
+            found = if is_certain && !reached { Some(ExistingItem::Op) } else { found };
         } else if item.windows(2).any(declares) {
-            found = Some(ExistingItem::Type);
+            found = if is_certain { Some(ExistingItem::Type) } else { found };
         } else if let Some(TokenTree::Group(inner)) = item.last().filter(|_| !is_macro)
             && let Some(inside) = find_existing(inner.stream(), name)
         {
@@ -137,6 +146,7 @@ mod tests {
                 None,
                 "macro_rules! m { () => { #[py_layer] impl Op {} } } m!(); #[py_layer] impl Op {}",
             ),
+            (OP, "//! Doc.\n#[cfg(a)] fn f() { #[py_layer] impl Op {} #[py_layer] impl Op {} }"),
             (None, "apart! { #[py_layer] impl Op {} #[py_layer] impl Op {} }"),
         ] {
             assert_eq!(exists(text, text.rfind("Op").unwrap(), "Op"), found, "{text}");
