@@ -91,7 +91,7 @@ impl Form for Layer {
     }
 
     fn is_refused(&self) -> bool {
-        self.rules().any(|function| check::refused::of_signature(self, function).any())
+        self.rules().any(|function| check::refused::has_wrong_type(self, function))
     }
 
     fn expand(mut self, args: &Args, mode: Mode) -> TokenStream {

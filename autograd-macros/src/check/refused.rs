@@ -6,30 +6,23 @@ use syn::{FnArg, GenericArgument, PathArguments, ReturnType, Type, TypeParamBoun
 use crate::model::{Block, Function, PRIMITIVES, bare, contained_types};
 use crate::tokens::is_one_of;
 
-pub(crate) struct Refused {
-    taken: bool,
-    pub(crate) returned: bool,
+pub(crate) fn has_wrong_type(block: &Block, function: &Function) -> bool {
+    let lifetimes = lifetimes(block, function);
+    let mut inputs = function.sig.inputs.iter();
+    let is_input_wrong =
+        |input: &FnArg| matches!(input, FnArg::Typed(param) if is_wrong(&param.ty, &lifetimes));
+    inputs.any(is_input_wrong) || returns_wrong_type(block, function)
 }
 
-impl Refused {
-    pub(crate) fn any(&self) -> bool {
-        self.taken || self.returned
-    }
+pub(crate) fn returns_wrong_type(block: &Block, function: &Function) -> bool {
+    let lifetimes = lifetimes(block, function);
+    matches!(&function.sig.output, ReturnType::Type(_, ty) if is_wrong(ty, &lifetimes))
 }
 
-pub(crate) fn of_signature(block: &Block, function: &Function) -> Refused {
-    let sig = &function.sig;
-    let lifetimes = block.generics.lifetimes().chain(sig.generics.lifetimes());
-    let known: Vec<String> = lifetimes.map(|of| of.lifetime.ident.to_string()).collect();
-    let taken = sig.inputs.iter().any(|input| match input {
-        FnArg::Typed(param) => is_wrong(&param.ty, &known),
-        FnArg::Receiver(_) => false,
-    });
-    let returned = match &sig.output {
-        ReturnType::Type(_, ty) => is_wrong(ty, &known),
-        ReturnType::Default => false,
-    };
-    Refused { taken, returned }
+/// The declared lifetimes.
+pub(crate) fn lifetimes(block: &Block, function: &Function) -> Vec<String> {
+    let lifetimes = block.generics.lifetimes().chain(function.sig.generics.lifetimes());
+    lifetimes.map(|of| of.lifetime.ident.to_string()).collect()
 }
 
 /// Whether the type cannot be that of a value. `lifetimes` has the declared lifetimes.

@@ -30,7 +30,9 @@ impl Elementwise<'_> {
         let (p, name, fields) = (private(), self.struct_name("Formula"), self.plain(forward, None));
         let all = self.given(forward);
         let value = all.first().filter(|_| !fields.is_empty()).map(|given| {
-            let value = self.function(&local("value"), given, &self.call_forward(forward));
+            let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
+            let called = as_array(&self.call("forward", forward, &names), &forward.outputs);
+            let value = self.function(&local("value"), given, &called);
             quote!(impl<const WHICH: ::core::primitive::usize> #name<WHICH> { #value })
         });
         let structure = quote! {
@@ -163,11 +165,6 @@ impl Elementwise<'_> {
         }
         let (op, arguments) = (&self.0.layer.name, forward.params.iter().map(argument));
         as_array(&quote!(<#op>::forward(#(#arguments),*)), &forward.outputs)
-    }
-
-    fn call_forward(&self, forward: &Forward) -> TokenStream {
-        let names: Vec<&Ident> = forward.params.iter().map(|param| &param.ident).collect();
-        as_array(&self.call("forward", forward, &names), &forward.outputs)
     }
 
     fn call_backward(&self, forward: &Forward, backward: &Derivative) -> TokenStream {
