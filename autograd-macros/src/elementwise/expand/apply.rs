@@ -5,7 +5,6 @@ use quote::{ToTokens, format_ident, quote};
 
 use super::Elementwise;
 use super::formula::Given;
-use crate::attributes::is;
 use crate::elementwise::model::Kind;
 use crate::expansion::Mode;
 use crate::library::private;
@@ -29,21 +28,18 @@ impl Elementwise<'_> {
         let name = self.struct_name("Formula");
         let formulas = self.given(forward);
         let compiled = |which: usize| {
-            let Given { numbers, masks, results, .. } = formulas.get(which)?;
+            let Given { numbers, masks, results, .. } = &formulas[which];
             let (i, m) = (numbers.len(), masks.len());
             let ty = quote!(#p::elementwise::Compiled<#name<#which>, #i, #m, #results>);
-            Some((ty, quote!(#p::elementwise::Compiled(#name::<#which> { #(#fields),* }))))
+            (ty, quote!(#p::elementwise::Compiled(#name::<#which> { #(#fields),* })))
         };
-        let (forward_type, forward_value) = compiled(0).unzip();
-        let (derived_type, derived_value) = compiled(1).unzip();
-        let (backward_type, backward_value, derived_type, derived_value) = match compiled(2) {
-            Some((ty, value)) => {
-                let derived = quote!(::core::option::Option::Some(#derived_value));
-                (Some(ty), Some(value), derived_type, derived)
-            }
-            None => {
-                let program = Some(quote!(#p::elementwise::Program));
-                (derived_type, derived_value, program, quote!(::core::option::Option::None))
+        let (forward_type, forward_value) = compiled(0);
+        let (backward_type, backward_value) = compiled(formulas.len() - 1);
+        let (derived_type, derived_value) = match formulas.len() {
+            2 => (quote!(#p::elementwise::Program), quote!(::core::option::Option::None)),
+            _ => {
+                let (ty, value) = compiled(1);
+                (ty, quote!(::core::option::Option::Some(#value)))
             }
         };
         let info = self.struct_name("Info");
@@ -170,7 +166,7 @@ impl Elementwise<'_> {
         let given: Vec<TokenStream> = given.collect::<Option<_>>()?;
         let op = &self.0.layer.name;
         let name = format_ident!("{}_backward_is_the_derivative", op);
-        let cfg = self.0.layer.attrs.iter().filter(|attr| is(attr, &["cfg"]));
+        let cfg = self.0.layer.cfg();
         Some(quote! {
             #(#cfg)*
             #[cfg(test)]
