@@ -123,7 +123,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
         }
     };
     let krate = krate.map(|path| quote!(, crate = #path));
-    layer::formula(quote!(elementwise #krate), block)
+    layer::layer(quote!(elementwise #krate), block, false)
 }
 
 fn used(tokens: &TokenStream, name: &Ident) -> Option<Ident> {
