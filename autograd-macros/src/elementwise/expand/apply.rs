@@ -122,13 +122,9 @@ impl Elementwise<'_> {
         }}
     }
 
-    /// The formulas, and the check of a backward written by hand.
-    pub(crate) fn own(&self) -> Vec<TokenStream> {
-        let Some(forward) = &self.0.layer.forward else { return Vec::new() };
-        self.formulas(forward).into_iter().chain(self.check_backward(forward)).collect()
-    }
-
-    fn check_backward(&self, forward: &Forward) -> Option<TokenStream> {
+    /// `check_backward`, for a backward written by hand.
+    pub(crate) fn check_backward(&self) -> Option<TokenStream> {
+        let forward = self.0.layer.forward.as_ref()?;
         self.0.layer.backward.as_ref()?;
         let p = private();
         let (op, vis) = (&self.0.layer.name, self.0.forward_vis());

@@ -26,7 +26,8 @@ fn given_name(name: &str) -> Ident {
 
 impl Elementwise<'_> {
     /// The op's constants, and its formulas: a struct of the plain parameters with a number for each formula.
-    pub(super) fn formulas(&self, forward: &Forward) -> Vec<TokenStream> {
+    pub(crate) fn formulas(&self) -> Vec<TokenStream> {
+        let Some(forward) = &self.0.layer.forward else { return Vec::new() };
         let (p, name, fields) = (private(), self.struct_name("Formula"), self.plain(forward, None));
         let all = self.given(forward);
         let value = all.first().filter(|_| !fields.is_empty()).map(|given| {
