@@ -6,7 +6,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{FnArg, Generics, ReturnType, Type};
 
 use crate::check::forward::misspelling_of;
-use crate::check::refused::of_signature;
+use crate::check::refused::returns_wrong_type;
 use crate::errors::Errors;
 use crate::expansion::{Expansion, Mode};
 use crate::generics::{generated, phantom};
@@ -130,7 +130,7 @@ pub(crate) fn permissive_calls(expansion: &Expansion<'_>) -> TokenStream {
             let tensors = vec![tensor; forward.outputs.parts.len()];
             quote!((#(#tensors,)*))
         }
-        Some(forward) if !layer.is_formula && !of_signature(layer, &forward.function).returned => {
+        Some(forward) if !layer.is_formula && !returns_wrong_type(layer, &forward.function) => {
             forward.output()
         }
         _ => tensor,

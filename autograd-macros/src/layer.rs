@@ -15,36 +15,18 @@ use crate::{check, check_arg, elementwise, expand, fallback, front, messages, pa
 
 /// The attribute as a function. `verifies`: whether calls of the op can be verified at run time.
 pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) -> TokenStream {
+    let mut firsts =
+        parts(arguments.clone()).into_iter().filter_map(|(part, _)| part.into_iter().next());
+    let is_elementwise =
+        |first: TokenTree| matches!(first, TokenTree::Ident(name) if name == "elementwise");
+    let asked = firsts.any(is_elementwise);
     // An op of tensors mentions `Tensor` and a formula mentions `Real`, whatever the attribute says.
-    let is_formula = match has_elementwise(&arguments) {
+    let is_formula = match asked {
         true => mentions(&block, "Real") || !mentions(&block, "ForwardContext"),
         false => !mentions(&block, "Tensor") && mentions(&block, "Real"),
     };
-    of_kind(arguments, block, is_formula, verifies)
-}
-
-/// The elementwise attribute as a function.
-pub(crate) fn formula(arguments: TokenStream, block: TokenStream) -> TokenStream {
-    of_kind(arguments, block, true, false)
-}
-
-fn has_elementwise(arguments: &TokenStream) -> bool {
-    let mut firsts =
-        parts(arguments.clone()).into_iter().filter_map(|(part, _)| part.into_iter().next());
-    firsts.any(|first| matches!(first, TokenTree::Ident(name) if name == "elementwise"))
-}
-
-fn of_kind(
-    arguments: TokenStream,
-    block: TokenStream,
-    is_formula: bool,
-    verifies: bool,
-) -> TokenStream {
     front::run::<Layer>(block, |errors| {
-        let takes = match is_formula && has_elementwise(&arguments) {
-            true => &args::ELEMENTWISE,
-            false => &args::LAYER,
-        };
+        let takes = if is_formula && asked { &args::ELEMENTWISE } else { &args::LAYER };
         let mut args = args::parse(arguments, takes, errors);
         (args.is_formula, args.verifies) = (is_formula, verifies);
         match args.elementwise {
@@ -91,19 +73,16 @@ impl Form for Layer {
     }
 
     fn is_refused(&self) -> bool {
-        self.rules().any(|function| check::refused::of_signature(self, function).any())
+        self.rules().any(|function| check::refused::has_wrong_type(self, function))
     }
 
     fn expand(mut self, args: &Args, mode: Mode) -> TokenStream {
         if matches!(mode, Mode::Full) {
+            let warnings = check::warn::warnings(&self, args);
+            let tests = check_arg::tests(&self, args);
             let named = expand::elements::name(&mut self);
             let written = named.as_ref().map(|(written, types)| (written, types));
             let expansion = Expansion { layer: &self, args, mode, written }.tokens();
-            if let Some((written, _)) = named {
-                self.forward = Some(written);
-            }
-            let warnings = check::warn::warnings(&self, args);
-            let tests = check_arg::tests(&self, args);
             return quote!(#expansion #warnings #tests);
         }
         let path = private_path(args.krate.as_ref());

@@ -79,7 +79,9 @@ fn inputs(op: &Layer, forward: &Forward, errors: &mut Errors) {
             },
         }
     } else if op.differentiable().is_empty() {
-        errors.at(&forward.function.sig.ident, messages::all_stopped(&numbers));
+        let are = if numbers.len() == 1 { "is" } else { "are" };
+        let all = format!("{} {are}", list(&numbers));
+        errors.at(&forward.function.sig.ident, messages::all_stopped(&all));
     }
 }
 

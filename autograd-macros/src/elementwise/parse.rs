@@ -6,7 +6,7 @@ use syn::{FnArg, PatType, ReturnType, Type};
 
 use super::messages;
 use super::model::{Kind, kind};
-use crate::check::refused::is_wrong;
+use crate::check::refused::{is_wrong, lifetimes};
 use crate::errors::Errors;
 use crate::items::ParsedItem;
 use crate::library::private;
@@ -94,8 +94,7 @@ fn forward(block: &Block, function: &Function, errors: &mut Errors) -> Forward {
         }
         false => quote!(::core::primitive::f64),
     };
-    let lifetimes = function.sig.generics.lifetimes().map(|of| of.lifetime.ident.to_string());
-    let lifetimes: Vec<String> = lifetimes.collect();
+    let lifetimes = lifetimes(block, function);
     let mut generics = Vec::new();
     if numbers {
         generics.push(quote!(#element: #p::elementwise::Float));

@@ -9,7 +9,7 @@ use super::messages;
 use crate::args::crate_path;
 use crate::errors::Errors;
 use crate::messages::twice;
-use crate::tokens::{find_ident, plain_name};
+use crate::tokens::{find_ident, named, plain_name};
 use crate::{fallback, layer};
 
 /// `y = (1.0 + x.exp()).ln(), dx = dy / (1.0 + (-x).exp())`
@@ -84,7 +84,8 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     let mut inputs: Vec<Ident> = Vec::new();
     for (gradient, _) in &gradients {
         let text = plain_name(gradient);
-        let input = text.strip_prefix('d').and_then(|input| identifier(input, gradient.span()));
+        let input = text.strip_prefix('d').filter(|input| !matches!(*input, "y" | "dy"));
+        let input = input.and_then(|input| named(input, gradient.span()));
         match input {
             Some(input) if inputs.contains(&input) => {
                 errors.at(gradient, twice(&text));
@@ -106,7 +107,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     let given: Vec<Ident> = given.collect();
     let krate = krate.into_iter().next().map(|(_, path)| path);
     let path = crate::library::private_path(krate.as_ref());
-    let real = quote!(#path::elementwise::Real<L>);
+    let real = quote!(#path::elementwise::Real);
     let together = |parts: Vec<TokenStream>| match parts.len() {
         1 => quote!(#(#parts)*),
         _ => quote!((#(#parts),*)),
@@ -117,29 +118,12 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
         #(#attrs)*
         impl #name {
             /// Runs the op on these inputs.
-            #vis fn forward<L: #path::elementwise::Lane>(
-                #(#inputs: #real),*
-            ) -> #real {
-                #value
-            }
-
-            fn backward<L: #path::elementwise::Lane>(
-                #(#given: #real),*
-            ) -> #returned {
-                #gradients
-            }
+            #vis fn forward(#(#inputs: #real),*) -> #real { #value }
+            fn backward(#(#given: #real),*) -> #returned { #gradients }
         }
     };
     let krate = krate.map(|path| quote!(, crate = #path));
-    layer::formula(quote!(elementwise #krate), block)
-}
-
-/// The input of this name; `None` if an input cannot have it.
-fn identifier(text: &str, span: Span) -> Option<Ident> {
-    if text == "y" || text == "dy" {
-        return None;
-    }
-    crate::tokens::named(text, span)
+    layer::layer(quote!(elementwise #krate), block, false)
 }
 
 fn used(tokens: &TokenStream, name: &Ident) -> Option<Ident> {

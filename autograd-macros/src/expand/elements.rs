@@ -81,7 +81,7 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
     let mut types: TokenStream = types.collect();
     for (at, (declaration, ty)) in hidden {
         types.extend(declaration);
-        (named.params[at].ty, named.params[at].is_named) = (ty, !layer.is_formula);
+        (named.params[at].ty, named.params[at].is_named) = (ty, true);
     }
     if let (Some(_), ReturnType::Type(_, ty)) = (output, &function.sig.output) {
         let mut name = generated(&layer.name, "Output");
@@ -93,23 +93,23 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
 }
 
 /// Declares an alias of a type. In docs it is the plain type, since the alias is private. Otherwise it is the
-/// item of an array whose length proves `proven`: if the proof fails, the alias is an error type.
-pub(crate) fn declared(name: &TokenStream, ty: &TokenStream, proven: &TokenStream) -> TokenStream {
+/// return type of functions in an array whose length proves `proven`: if that fails, the alias is an error type.
+fn declared(name: &TokenStream, ty: &TokenStream, proven: &TokenStream) -> TokenStream {
     let p = private();
     quote! {
         #[cfg(doc)]
         type #name = #ty;
         #[cfg(not(doc))]
         type #name =
-            <[#ty; { #p::PhantomData::<#proven>; 0 }] as ::core::iter::IntoIterator>::Item;
+            <[fn(&'static ()) -> #ty; { #p::PhantomData::<#proven>; 0 }] as #p::Returned>::Type;
     }
 }
 
 /// The alias of the type of a formula's plain parameter: its declaration, and the alias in a signature.
 fn declared_plain(layer: &Layer, param: &Param) -> (TokenStream, Type) {
     let name = generated(&layer.name, &format!("Type_{}", plain_name(&param.ident)));
-    let ty = param.ty.to_token_stream();
-    (declared(&name.to_token_stream(), &ty, &ty), syn::parse_quote!(#name))
+    let (name, ty) = (name.to_token_stream(), param.ty.to_token_stream());
+    (declared(&name, &ty, &quote!(fn(&()) -> #ty)), syn::parse_quote!(#name))
 }
 
 /// Whether a type means the same outside the block: it has no parameter, lifetime or `Self`. A name of one

@@ -46,7 +46,7 @@ impl Expansion<'_> {
         let library = import(self.args.krate.as_ref());
         let library = self.written.map_or(library.clone(), |(_, types)| quote!(#library #types));
         let own: Vec<TokenStream> = match &formula {
-            Some(formula) if full => formula.own(),
+            Some(formula) if full => formula.formulas(),
             Some(_) => Vec::new(),
             None => {
                 let may_query_needs = self.may_query_needs();
@@ -56,6 +56,7 @@ impl Expansion<'_> {
                 vec![head, self.layer_impl(may_query_needs)]
             }
         };
+        let check = formula.as_ref().filter(|_| full).and_then(Elementwise::check_backward);
         let test = formula.and_then(|formula| formula.test());
         let silent = self.silent();
         let Some(grads) = grads else {
@@ -64,7 +65,7 @@ impl Expansion<'_> {
                 #block
                 #(#cfg)*
                 #silent
-                const _: () = { #library #names #(#own)* #apply #builder };
+                const _: () = { #library #names #(#own)* #apply #check #builder };
                 #test
             };
         };
@@ -80,7 +81,7 @@ impl Expansion<'_> {
                 #grads
                 #block
                 #silent
-                const _: () = { #(#own)* #apply #builder };
+                const _: () = { #(#own)* #apply #check #builder };
             };
             #test
         }

@@ -13,7 +13,7 @@ use crate::model::{
     Form, Function, GradientParam, Param, Returned, TensorInput, bare, shared_target,
 };
 use crate::tokens::{
-    anonymous, at, ends, find, find_ident, here, is_group, is_one_of, is_punct, local, located,
+    anonymous, at, ends, find_ident, here, is_group, is_one_of, is_punct, local, located,
     output_span, regroup, rewritten, whole_span,
 };
 
@@ -145,9 +145,13 @@ impl Expansion<'_> {
     }
 
     /// Whether backward builds `Grads` itself: its fields then have the types of the values there.
-    pub(super) fn literal(&self) -> bool {
+    fn builds_grads(&self) -> bool {
+        let literal = |trees: &[TokenTree], at: usize| {
+            let named = matches!(&trees[at], TokenTree::Ident(ident) if ident == "Grads");
+            (named && is_group(trees.get(at + 1), Delimiter::Brace)).then_some(())
+        };
         let mut backward = self.layer.backward.iter().filter(|_| self.layer.broken.is_empty());
-        backward.any(|backward| has_literal(backward.function.body.stream()))
+        backward.any(|of| of.function.trees().find(&mut { literal }).is_some())
     }
 
     /// Adds a proof to each field, if the only `Grads { .. }` of backward is at the end of its body.
@@ -194,7 +198,7 @@ impl Expansion<'_> {
     pub(super) fn grads_type(&self, grads: &Type) -> TokenStream {
         let p = &private();
         let span = whole_span(grads);
-        if !self.literal() {
+        if !self.builds_grads() {
             let grads = grads.to_token_stream();
             return self.typed_grads(grads.clone()).unwrap_or(grads);
         }
@@ -279,14 +283,6 @@ pub(crate) fn with_arguments(
             (quote!(#word #here), 1)
         })
     })
-}
-
-fn has_literal(tokens: TokenStream) -> bool {
-    let literal = |trees: &[TokenTree], at: usize| {
-        let named = matches!(&trees[at], TokenTree::Ident(ident) if ident == "Grads");
-        (named && is_group(trees.get(at + 1), Delimiter::Brace)).then_some(())
-    };
-    find(tokens, &mut { literal }).is_some()
 }
 
 /// The context argument of a call, with the span of the parameter's type, where a wrong type is reported.

@@ -5,7 +5,6 @@ use quote::{ToTokens, format_ident, quote};
 
 use super::Elementwise;
 use super::formula::Given;
-use crate::attributes::is;
 use crate::elementwise::model::Kind;
 use crate::expansion::Mode;
 use crate::library::private;
@@ -29,21 +28,18 @@ impl Elementwise<'_> {
         let name = self.struct_name("Formula");
         let formulas = self.given(forward);
         let compiled = |which: usize| {
-            let Given { numbers, masks, results, .. } = formulas.get(which)?;
+            let Given { numbers, masks, results, .. } = &formulas[which];
             let (i, m) = (numbers.len(), masks.len());
             let ty = quote!(#p::elementwise::Compiled<#name<#which>, #i, #m, #results>);
-            Some((ty, quote!(#p::elementwise::Compiled(#name::<#which> { #(#fields),* }))))
+            (ty, quote!(#p::elementwise::Compiled(#name::<#which> { #(#fields),* })))
         };
-        let (forward_type, forward_value) = compiled(0).unzip();
-        let (derived_type, derived_value) = compiled(1).unzip();
-        let (backward_type, backward_value, derived_type, derived_value) = match compiled(2) {
-            Some((ty, value)) => {
-                let derived = quote!(::core::option::Option::Some(#derived_value));
-                (Some(ty), Some(value), derived_type, derived)
-            }
-            None => {
-                let program = Some(quote!(#p::elementwise::Program));
-                (derived_type, derived_value, program, quote!(::core::option::Option::None))
+        let (forward_type, forward_value) = compiled(0);
+        let (backward_type, backward_value) = compiled(formulas.len() - 1);
+        let (derived_type, derived_value) = match formulas.len() {
+            2 => (quote!(#p::elementwise::Program), quote!(::core::option::Option::None)),
+            _ => {
+                let (ty, value) = compiled(1);
+                (ty, quote!(::core::option::Option::Some(#value)))
             }
         };
         let info = self.struct_name("Info");
@@ -126,13 +122,9 @@ impl Elementwise<'_> {
         }}
     }
 
-    /// The formulas, and the check of a backward written by hand.
-    pub(crate) fn own(&self) -> Vec<TokenStream> {
-        let Some(forward) = &self.0.layer.forward else { return Vec::new() };
-        self.formulas(forward).into_iter().chain(self.check_backward(forward)).collect()
-    }
-
-    fn check_backward(&self, forward: &Forward) -> Option<TokenStream> {
+    /// `check_backward`, for a backward written by hand.
+    pub(crate) fn check_backward(&self) -> Option<TokenStream> {
+        let forward = self.0.layer.forward.as_ref()?;
         self.0.layer.backward.as_ref()?;
         let p = private();
         let (op, vis) = (&self.0.layer.name, self.0.forward_vis());
@@ -171,7 +163,7 @@ impl Elementwise<'_> {
         let op = &self.0.layer.name;
         let mut name = format_ident!("{}_backward_is_the_derivative", op);
         name.set_span(Span::call_site());
-        let cfg = self.0.layer.attrs.iter().filter(|attr| is(attr, &["cfg"]));
+        let cfg = self.0.layer.cfg();
         Some(quote! {
             #(#cfg)*
             #[cfg(test)]

@@ -1,12 +1,12 @@
 //! The formulas of forward, of backward and of the derived gradients, each a struct with its parameters.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 
 use super::Elementwise;
 use crate::elementwise::model::{FormulaValue, Kind};
 use crate::library::private;
-use crate::model::{Derivative, Forward, Returned};
+use crate::model::{Derivative, Forward, Param, Returned};
 use crate::tokens::{local, plain_name};
 
 /// The arguments of a formula.
@@ -26,17 +26,28 @@ fn given_name(name: &str) -> Ident {
 
 impl Elementwise<'_> {
     /// The op's constants, and its formulas: a struct of the plain parameters with a number for each formula.
-    pub(super) fn formulas(&self, forward: &Forward) -> Vec<TokenStream> {
-        let (name, fields) = (self.struct_name("Formula"), self.plain(forward, None));
+    pub(crate) fn formulas(&self) -> Vec<TokenStream> {
+        let Some(forward) = &self.0.layer.forward else { return Vec::new() };
+        let (p, name, fields) = (private(), self.struct_name("Formula"), self.plain(forward, None));
+        let all = self.given(forward);
+        let value = all.first().filter(|_| !fields.is_empty()).map(|given| {
+            let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
+            let called = as_array(&self.call("forward", forward, &names), &forward.outputs);
+            let value = self.function(&local("value"), given, &called);
+            quote!(impl<const WHICH: ::core::primitive::usize> #name<WHICH> { #value })
+        });
         let structure = quote! {
             #[derive(Clone)]
             struct #name<const WHICH: ::core::primitive::usize> { #(#fields),* }
+            #value
         };
         let backward = self.0.layer.backward.as_ref().map(|of| self.call_backward(forward, of));
-        let bodies = [self.call_forward(forward, None), self.derived(forward)];
-        let formulas = self.given(forward).into_iter().zip(bodies.into_iter().chain(backward));
-        let formulas =
-            formulas.enumerate().map(|(which, (given, body))| self.formula(which, &given, &body));
+        let bodies = [self.value(forward, None), self.derived(forward)].into_iter().chain(backward);
+        let formulas = all.iter().zip(bodies).enumerate().map(|(which, (given, body))| {
+            let (i, m, o) = (given.numbers.len(), given.masks.len(), given.results);
+            let function = self.function(&Ident::new("call", Span::mixed_site()), given, &body);
+            quote!(impl #p::elementwise::Lanewise<#i, #m, #o> for #name<#which> { #function })
+        });
         let own = [self.info(forward), structure, self.pair(forward)];
         own.into_iter().chain(formulas).collect()
     }
@@ -116,61 +127,73 @@ impl Elementwise<'_> {
         }
     }
 
-    fn formula(&self, which: usize, given: &Given, body: &TokenStream) -> TokenStream {
-        let (p, name, lane) = (private(), self.struct_name("Formula"), self.lane());
+    fn function(&self, name: &Ident, given: &Given, body: &TokenStream) -> TokenStream {
+        let (p, lane) = (private(), self.lane());
         let Given { numbers, masks, results, .. } = given;
         let (i, m) = (numbers.len(), masks.len());
         quote! {
-            impl #p::elementwise::Lanewise<#i, #m, #results> for #name<#which> {
-                #[inline(always)]
-                fn call<#lane: #p::elementwise::Lane>(
-                    &self,
-                    [#(#numbers),*]: [#p::elementwise::Real<#lane>; #i],
-                    [#(#masks),*]: [#p::elementwise::Mask<#lane>; #m],
-                ) -> [#p::elementwise::Real<#lane>; #results] {
-                    #body
-                }
+            #[inline(always)]
+            fn #name<#lane: #p::elementwise::Lane>(
+                &self,
+                [#(#numbers),*]: [#p::elementwise::Real<#lane>; #i],
+                [#(#masks),*]: [#p::elementwise::Mask<#lane>; #m],
+            ) -> [#p::elementwise::Real<#lane>; #results] {
+                #body
             }
         }
     }
 
-    /// A call of forward, with an array as result. `along`: the input to differentiate by, if any.
-    fn call_forward(&self, forward: &Forward, along: Option<&Ident>) -> TokenStream {
-        let p = private();
-        let op = &self.0.layer.name;
-        let arguments = forward.params.iter().map(|param| {
-            let ident = given_name(&plain_name(&param.ident));
+    /// The values of the formula. `along`: the input to differentiate by, if any. With plain parameters they
+    /// are those of a function that has the only call of forward: an error in the type of a plain argument is
+    /// reported at each call.
+    fn value(&self, forward: &Forward, along: Option<&Ident>) -> TokenStream {
+        let (p, value) = (private(), local("value"));
+        let argument = |param: &Param| {
+            let given = given_name(&plain_name(&param.ident));
             match (param.formula_kind(), along) {
-                (Kind::Plain, _) => clone_of(&param.ident),
-                (_, None) => quote!(#ident),
-                (Kind::Mask, _) => quote!(#ident.for_duals()),
-                (Kind::Real, Some(moving)) if *moving == param.ident => {
-                    quote!(#p::elementwise::Real::moving(#ident, 1.0))
+                (_, None) => quote!(#given),
+                (Kind::Mask, _) => quote!(#given.for_duals()),
+                (_, Some(moving)) if *moving == param.ident => {
+                    quote!(#p::elementwise::Real::moving(#given, 1.0))
                 }
-                (_, Some(_)) => quote!(#p::elementwise::Real::constant(#ident)),
+                (_, Some(_)) => quote!(#p::elementwise::Real::constant(#given)),
             }
-        });
-        let call = quote!(<#op>::forward(#(#arguments),*));
-        as_array(&call, &forward.outputs)
+        };
+        if forward.of(Kind::Plain).next().is_some() {
+            let (reals, masks) = (forward.of(Kind::Real), forward.of(Kind::Mask));
+            let (reals, masks) = (reals.map(argument), masks.map(argument));
+            return quote!(self.#value([#(#reals),*], [#(#masks),*]));
+        }
+        let (op, arguments) = (&self.0.layer.name, forward.params.iter().map(argument));
+        as_array(&quote!(<#op>::forward(#(#arguments),*)), &forward.outputs)
     }
 
     fn call_backward(&self, forward: &Forward, backward: &Derivative) -> TokenStream {
-        let op = &self.0.layer.name;
         let names = backward.params.iter().filter_map(|param| param.name.as_ref());
-        let arguments = names.map(|ident| {
-            let name = plain_name(ident);
-            match forward.of(Kind::Plain).find(|param| plain_name(&param.ident) == name) {
-                Some(param) => clone_of(&param.ident),
-                None => given_name(&name).to_token_stream(),
-            }
-        });
-        let call = quote!(<#op>::backward(#(#arguments),*));
+        let call = self.call("backward", forward, &names.collect::<Vec<_>>());
         if backward.returns.by_name().is_some() {
             let fields = self.0.layer.differentiable().into_iter().map(|(param, _)| &param.ident);
             let grads = local("grads");
             return quote!({ let #grads = #call; [#(#grads.#fields),*] });
         }
         as_array(&call, &backward.returns)
+    }
+
+    /// A call of a function of the block. The plain arguments are taken from a clone of the formula: if they
+    /// were cloned one by one, errors in their types would be reported again.
+    fn call(&self, function: &str, forward: &Forward, names: &[&Ident]) -> TokenStream {
+        let (op, own) = (&self.0.layer.name, local("own"));
+        let function = Ident::new(function, Span::mixed_site());
+        let is_plain = |name: &str| forward.of(Kind::Plain).any(|of| plain_name(&of.ident) == name);
+        let arguments = names.iter().map(|ident| match plain_name(ident) {
+            name if is_plain(&name) => quote!(#own.#ident),
+            name => given_name(&name).to_token_stream(),
+        });
+        let call = quote!(<#op>::#function(#(#arguments),*));
+        match names.iter().any(|ident| is_plain(&plain_name(ident))) {
+            true => quote!({ let #own = ::core::clone::Clone::clone(self); #call }),
+            false => call,
+        }
     }
 
     /// The gradients, computed with dual numbers by the same formula.
@@ -180,16 +203,11 @@ impl Elementwise<'_> {
             .map(|k| given_name(&format!("d{}", forward.output_name(k))))
             .collect();
         let each = self.0.layer.differentiable().into_iter().map(|(param, _)| {
-            let call = self.call_forward(forward, Some(&param.ident));
-            quote!(#p::elementwise::pulled(&#call, &[#(#grads),*]))
+            let value = self.value(forward, Some(&param.ident));
+            quote!(#p::elementwise::pulled(&#value, &[#(#grads),*]))
         });
         quote!([#(#each),*])
     }
-}
-
-/// The clone of a plain parameter of a formula.
-fn clone_of(ident: &Ident) -> TokenStream {
-    quote!(::core::clone::Clone::clone(&self.#ident))
 }
 
 fn as_array(call: &TokenStream, returned: &Returned) -> TokenStream {

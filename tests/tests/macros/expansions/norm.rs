@@ -8,7 +8,8 @@ impl Norm {
 }
 #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
 const _: () = {
-    use ::autograd_core::private::{self as __autograd, Unknown as _};
+    use ::autograd_core::private as __autograd;
+    use __autograd::Unknown as _;
     mod NormArguments {
         pub struct r#x {}
     }

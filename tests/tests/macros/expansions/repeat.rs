@@ -16,7 +16,8 @@ impl<T: Float, const N: usize> Repeat<T, N> {
 }
 #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
 const _: () = {
-    use ::autograd_core::private::{self as __autograd, Unknown as _};
+    use ::autograd_core::private as __autograd;
+    use __autograd::Unknown as _;
     mod RepeatArguments {
         pub struct r#xs {}
     }

@@ -14,7 +14,8 @@ impl Tanh {
 }
 #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
 const _: () = {
-    use ::autograd_core::private::{self as __autograd, Unknown as _};
+    use ::autograd_core::private as __autograd;
+    use __autograd::Unknown as _;
     mod TanhArguments {
         pub struct r#x {}
     }

@@ -1,7 +1,8 @@
 ///A differentiable op.
 struct Verified;
 const _: () = {
-    use ::autograd_core::private::{self as __autograd, Unknown as _};
+    use ::autograd_core::private as __autograd;
+    use __autograd::Unknown as _;
     mod VerifiedArguments {
         pub struct r#x {}
         pub struct r#pair {}
@@ -138,13 +139,14 @@ If a context call was against its rules, or an input against the op's.*/
                                     >::again_one(__again, 0usize),
                                     __autograd::check::array(
                                         "pair",
-                                        __autograd::Vec::<
+                                        <__autograd::Vec<
                                             &_,
-                                        >::from_iter(
-                                            __autograd::Known::<
+                                        > as ::core::iter::FromIterator<
+                                            _,
+                                        >>::from_iter(
+                                            &__autograd::Known::<
                                                 Tensor<f64>,
-                                            >::again_list(__again, 1usize)
-                                                .iter(),
+                                            >::again_list(__again, 1usize),
                                         ),
                                     ),
                                     __autograd::Known::<
