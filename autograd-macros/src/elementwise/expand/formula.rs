@@ -89,19 +89,16 @@ impl Elementwise<'_> {
         let masks: Vec<_> = forward.of(Kind::Mask).map(|param| plain_name(&param.ident)).collect();
         let outputs = forward.outputs.parts.len();
         let Some(given) = self.given(forward).pop() else { return TokenStream::new() };
+        let has = |value| given.values.contains(&value);
         let kept = |kind: Kind| -> Vec<usize> {
-            let inputs =
-                forward.params.iter().enumerate().filter(|(_, param)| param.formula_kind() == kind);
-            let kept = inputs
-                .enumerate()
-                .filter(|(_, (at, _))| given.values.contains(&FormulaValue::Input(*at)));
+            let inputs = forward.params.iter().enumerate();
+            let inputs = inputs.filter(|(_, param)| param.formula_kind() == kind).enumerate();
+            let kept = inputs.filter(|(_, (at, _))| has(FormulaValue::Input(*at)));
             kept.map(|(position, _)| position).collect()
         };
         let (kept_reals, kept_masks) = (kept(Kind::Real), kept(Kind::Mask));
-        let kept_outputs =
-            (0..outputs).filter(|at| given.values.contains(&FormulaValue::Output(*at)));
-        let gradients =
-            (0..outputs).filter(|at| given.values.contains(&FormulaValue::Gradient(*at)));
+        let kept_outputs = (0..outputs).filter(|at| has(FormulaValue::Output(*at)));
+        let gradients = (0..outputs).filter(|at| has(FormulaValue::Gradient(*at)));
         let reduction = match &self.0.args.reduce {
             None => quote!(#p::elementwise::Reduction::None),
             Some(reduce) => {
