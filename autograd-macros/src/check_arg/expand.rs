@@ -180,26 +180,15 @@ impl TestedOp<'_> {
         let call =
             if self.forward.outputs.fallible { quote!(#p::check::succeeded(#call)) } else { call };
         let outputs = &self.forward.outputs;
-        let parts = outputs
-            .parts
-            .iter()
-            .enumerate()
-            .map(|(i, part)| (local(&format!("output{i}")), float_output(part).is_some()));
-        let parts: Vec<_> = parts.collect();
-        let patterns = parts.iter().map(|(name, is_tensor)| match is_tensor {
-            true => name.to_token_stream(),
-            false => quote!(_),
+        let parts = outputs.parts.iter().enumerate();
+        let parts = parts.filter(|(_, part)| float_output(part).is_some()).map(|(i, _)| {
+            let position = outputs.tuple.then(|| syn::Index::from(i)).into_iter();
+            quote!(#result #(.#position)*)
         });
-        let pattern = match outputs.tuple {
-            true => quote!((#(#patterns,)*)),
-            false => quote!(#(#patterns)*),
-        };
-        let seen = parts.iter().filter(|(_, is_tensor)| *is_tensor).map(|(name, _)| name);
         quote! {
             let #result = #call;
-            let #pattern = #result;
             let mut #tensors = #p::Vec::<#p::check::AnyTensor>::new();
-            #(#p::check::Output::into_tensors(#seen, &mut #tensors);)*
+            #(#p::check::Output::into_tensors(#parts, &mut #tensors);)*
             #tensors
         }
     }

@@ -12,10 +12,10 @@ use crate::items::ParsedItem;
 use crate::library::private;
 use crate::model::{
     Block, Derivative, Form, Forward, Function, GradientParam, Layer, ParamKind, Returned,
-    TensorInput, argument_of, as_tensor, bare, is_named, last_segment, without_reference,
+    TensorInput, argument_of, as_tensor, bare, last_segment, without_reference,
 };
 use crate::parse::{
-    BlockRules, block, parameters, params, pattern_name, reject_attributes, returned,
+    BlockRules, block, is_context, parameters, params, pattern_name, reject_attributes, returned,
 };
 use crate::tokens::{find_ident, is_one_of, mentions, text};
 
@@ -198,8 +198,7 @@ fn typed(function: &Function, errors: &mut Errors) -> Vec<PatType> {
     let name = function.sig.ident.to_string();
     let mut params = parameters(function, &messages::receiver(&name), errors);
     params.retain(|param| {
-        let ty = without_reference(&param.ty);
-        let context = is_named(ty, "ForwardContext") || is_named(ty, "BackwardContext");
+        let context = is_context(&param.ty);
         if context {
             errors.at(param, messages::context(&name));
         }

@@ -30,7 +30,7 @@ impl Elementwise<'_> {
         let Some(forward) = &self.0.layer.forward else { return Vec::new() };
         let (p, name, fields) = (private(), self.struct_name("Formula"), self.plain(forward, None));
         let all = self.given(forward);
-        let value = all.first().filter(|_| !fields.is_empty()).map(|given| {
+        let value = all.first().filter(|_| self.0.written.is_some()).map(|given| {
             let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
             let called = as_array(&self.call("forward", forward, &names), &forward.outputs);
             let value = self.function(&local("value"), given, &called);
@@ -89,19 +89,16 @@ impl Elementwise<'_> {
         let masks: Vec<_> = forward.of(Kind::Mask).map(|param| plain_name(&param.ident)).collect();
         let outputs = forward.outputs.parts.len();
         let Some(given) = self.given(forward).pop() else { return TokenStream::new() };
+        let has = |value| given.values.contains(&value);
         let kept = |kind: Kind| -> Vec<usize> {
-            let inputs =
-                forward.params.iter().enumerate().filter(|(_, param)| param.formula_kind() == kind);
-            let kept = inputs
-                .enumerate()
-                .filter(|(_, (at, _))| given.values.contains(&FormulaValue::Input(*at)));
+            let inputs = forward.params.iter().enumerate();
+            let inputs = inputs.filter(|(_, param)| param.formula_kind() == kind).enumerate();
+            let kept = inputs.filter(|(_, (at, _))| has(FormulaValue::Input(*at)));
             kept.map(|(position, _)| position).collect()
         };
         let (kept_reals, kept_masks) = (kept(Kind::Real), kept(Kind::Mask));
-        let kept_outputs =
-            (0..outputs).filter(|at| given.values.contains(&FormulaValue::Output(*at)));
-        let gradients =
-            (0..outputs).filter(|at| given.values.contains(&FormulaValue::Gradient(*at)));
+        let kept_outputs = (0..outputs).filter(|at| has(FormulaValue::Output(*at)));
+        let gradients = (0..outputs).filter(|at| has(FormulaValue::Gradient(*at)));
         let reduction = match &self.0.args.reduce {
             None => quote!(#p::elementwise::Reduction::None),
             Some(reduce) => {
@@ -143,14 +140,16 @@ impl Elementwise<'_> {
         }
     }
 
-    /// The values of the formula. `along`: the input to differentiate by, if any. With plain parameters they
-    /// are those of a function that has the only call of forward: an error in the type of a plain argument is
-    /// reported at each call.
+    /// The values of the formula. `along`: the input to differentiate by, if any. With plain parameters of
+    /// uncertain types they are those of a function that has the only call of forward: an error in such a type
+    /// is reported at each call.
     fn value(&self, forward: &Forward, along: Option<&Ident>) -> TokenStream {
         let (p, value) = (private(), local("value"));
         let argument = |param: &Param| {
             let given = given_name(&plain_name(&param.ident));
+            let ident = &param.ident;
             match (param.formula_kind(), along) {
+                (Kind::Plain, _) => quote!(::core::clone::Clone::clone(&self.#ident)),
                 (_, None) => quote!(#given),
                 (Kind::Mask, _) => quote!(#given.for_duals()),
                 (_, Some(moving)) if *moving == param.ident => {
@@ -159,7 +158,7 @@ impl Elementwise<'_> {
                 (_, Some(_)) => quote!(#p::elementwise::Real::constant(#given)),
             }
         };
-        if forward.of(Kind::Plain).next().is_some() {
+        if self.0.written.is_some() {
             let (reals, masks) = (forward.of(Kind::Real), forward.of(Kind::Mask));
             let (reals, masks) = (reals.map(argument), masks.map(argument));
             return quote!(self.#value([#(#reals),*], [#(#masks),*]));
