@@ -30,6 +30,6 @@ pub mod elementwise {
 pub mod check {
     pub use crate::AnyTensor;
     pub use crate::gradcheck::op::{
-        At, CheckedTensor, Inputs, Order, Output, Place, array, run, sample, succeeded,
+        CheckedTensor, Inputs, Order, Output, array, run, sample, succeeded,
     };
 }

@@ -26,6 +26,8 @@ pub(crate) struct Args {
     allowed: Vec<String>,
     /// The tests to generate.
     pub(crate) checks: Vec<Check>,
+    /// Whether the block is elementwise.
+    pub(crate) is_formula: bool,
     /// Whether the op can repeat a call, for `AUTOGRAD_VERIFY`.
     pub(crate) verifies: bool,
 }
@@ -73,6 +75,20 @@ pub(crate) fn crate_path(input: ParseStream<'_>) -> syn::Result<Path> {
     input.call(Path::parse_mod_style)
 }
 
+/// Stores the path of a `crate = path`. Returns whether the argument is one.
+pub(crate) fn take_crate(
+    part: &TokenStream,
+    place: &mut Option<Path>,
+    errors: &mut Errors,
+) -> bool {
+    let Ok(path) = crate_path.parse2(part.clone()) else { return false };
+    match place {
+        Some(_) => errors.at(part, messages::twice("crate")),
+        None => *place = Some(path),
+    }
+    true
+}
+
 impl Args {
     fn add(&mut self, part: TokenStream, takes: &AttributeArgs, errors: &mut Errors) {
         let (attribute, written) = takes;
@@ -98,11 +114,8 @@ impl Args {
             "verify" => &mut self.verify,
             "allow" => return self.allow(&name, rest, errors),
             "crate" => {
-                let again = self.krate.is_some();
-                match crate_path.parse2(part.clone()) {
-                    Ok(_) if again => errors.at(name, messages::twice(&text)),
-                    Ok(path) => self.krate = Some(path),
-                    Err(_) => errors.at(part, messages::argument_needs_path()),
+                if !take_crate(&part, &mut self.krate, errors) {
+                    errors.at(part, messages::argument_needs_path());
                 }
                 return;
             }

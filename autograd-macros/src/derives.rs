@@ -3,9 +3,9 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::ext::IdentExt;
-use syn::parse::Parser;
-use syn::{Attribute, Data, DeriveInput, Field, Fields, Ident, Member, Path};
+use syn::{Attribute, Data, DeriveInput, Field, Fields, Member, Path};
 
+use crate::args::take_crate;
 use crate::errors::Errors;
 use crate::library::{import, private};
 use crate::messages;
@@ -21,27 +21,24 @@ struct Arguments {
 /// Parses the attributes of this name. `crate = path` is for the struct, `skip` for a field.
 fn arguments(attrs: &[Attribute], name: &str, field: bool, errors: &mut Errors) -> Arguments {
     let mut found = Arguments::default();
+    let wrong = match (name, field) {
+        (name, false) => messages::derive_argument(name),
+        ("module", true) => messages::module_field_argument(),
+        (_, true) => messages::saved_field_argument(),
+    };
     for attr in attrs.iter().filter(|attr| attr.path().is_ident(name)) {
         let Ok(list) = attr.meta.require_list() else {
-            errors.at(attr, messages::derive_argument(name, field));
+            errors.at(attr, wrong.as_str());
             continue;
         };
         for (part, _) in parts(list.tokens.clone()) {
-            let again = match crate::args::crate_path.parse2(part.clone()) {
-                Ok(path) if !field => found.krate.replace(path).is_some(),
-                _ => match syn::parse2::<Ident>(part.clone()) {
-                    Ok(word) if word == "skip" && field && name == "module" => {
-                        std::mem::replace(&mut found.skip, true)
-                    }
-                    _ => {
-                        errors.at(part, messages::derive_argument(name, field));
-                        continue;
-                    }
-                },
-            };
-            if again {
-                let name = if field { "skip" } else { "crate" };
-                errors.at(part, messages::twice(name));
+            if !field && take_crate(&part, &mut found.krate, errors) {
+                continue;
+            }
+            if !field || name != "module" || text(&part) != "skip" {
+                errors.at(part, wrong.as_str());
+            } else if std::mem::replace(&mut found.skip, true) {
+                errors.at(part, messages::twice("skip"));
             }
         }
     }
@@ -60,14 +57,18 @@ fn read(item: TokenStream, derive: &str, attribute: &str) -> Option<Input> {
     let item = syn::parse2::<DeriveInput>(item).ok()?;
     let mut errors = Errors::new();
     let krate = arguments(&item.attrs, attribute, false, &mut errors).krate;
+    let needs_struct = match derive {
+        "Saved" => messages::saved_needs_struct,
+        _ => messages::module_needs_struct,
+    };
     let fields = match &item.data {
         Data::Struct(data) => data.fields.clone(),
         Data::Enum(data) => {
-            errors.at(data.enum_token, messages::derive_needs_struct(derive, "an enum"));
+            errors.at(data.enum_token, needs_struct("an enum"));
             Fields::Unit
         }
         Data::Union(data) => {
-            errors.at(data.union_token, messages::derive_needs_struct(derive, "a union"));
+            errors.at(data.union_token, needs_struct("a union"));
             Fields::Unit
         }
     };

@@ -6,7 +6,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{FnArg, Generics, ReturnType, Type};
 
 use crate::check::forward::misspelling_of;
-use crate::check::refused::of_signature;
+use crate::check::refused::returns_wrong_type;
 use crate::errors::Errors;
 use crate::expansion::{Expansion, Mode};
 use crate::generics::{generated, phantom};
@@ -119,13 +119,21 @@ pub(crate) fn of_tokens(tokens: TokenStream, errors: Errors) -> TokenStream {
     quote!(#items #tokens #constants)
 }
 
-/// Calls that accept anything, for a block that the compiler rejects: they do not repeat the types of the
-/// signature, which the compiler has reported.
-pub(crate) fn permissive_layer_calls(expansion: &Expansion<'_>) -> TokenStream {
+/// Calls by position and by name that accept anything, for a block that the compiler rejects: they do not
+/// repeat the types of the signature, which the compiler has reported.
+pub(crate) fn permissive_calls(expansion: &Expansion<'_>) -> TokenStream {
     let (p, layer) = (&private(), expansion.layer);
+    let tensor = quote!(#p::Tensor<::core::primitive::f64>);
     let output = match &layer.forward {
-        Some(forward) if !of_signature(layer, &forward.function).returned => forward.output(),
-        _ => quote!(#p::Tensor<::core::primitive::f64>),
+        // The element type of a formula is a parameter of `apply`.
+        Some(forward) if layer.is_formula && forward.outputs.tuple => {
+            let tensors = vec![tensor; forward.outputs.parts.len()];
+            quote!((#(#tensors,)*))
+        }
+        Some(forward) if !layer.is_formula && !returns_wrong_type(layer, &forward.function) => {
+            forward.output()
+        }
+        _ => tensor,
     };
     let names: Vec<Ident> = match &layer.forward {
         Some(forward) => forward.params.iter().map(|param| param.ident.clone()).collect(),
@@ -134,25 +142,15 @@ pub(crate) fn permissive_layer_calls(expansion: &Expansion<'_>) -> TokenStream {
                 |broken: &&Broken| broken.name.as_ref().is_some_and(|name| name == "forward");
             let forward = layer.broken.iter().find(named);
             let parameters = forward.and_then(|forward| forward.parameters.as_ref());
-            parameters.map(items::parameter_names).unwrap_or_default()
+            let names = parameters.map(items::parameter_names).unwrap_or_default();
+            let contexts = usize::from(!layer.is_formula);
+            names.into_iter().skip(contexts).collect()
         }
     };
-    permissive_calls(p, &layer.generics, &layer.name, &layer.self_ty, &names, &output)
-}
-
-/// Calls by position and by name that accept anything.
-pub(crate) fn permissive_calls(
-    p: &Ident,
-    generics: &Generics,
-    name: &Ident,
-    op: &Type,
-    names: &[Ident],
-    output: &TokenStream,
-) -> TokenStream {
     let types: Vec<Ident> = (0..names.len()).map(|i| format_ident!("Input{i}")).collect();
-    let phantom = phantom(generics);
-    let (generics, arguments, clause) = generics.split_for_impl();
-    let with = format_ident!("{}With", name);
+    let (op, phantom) = (&layer.self_ty, phantom(&layer.generics));
+    let (generics, arguments, clause) = layer.generics.split_for_impl();
+    let with = format_ident!("{}With", layer.name);
     let setters = names.iter().filter(|name| *name != "apply" && *name != "try_apply");
     let nothing = quote!({ ::core::unimplemented!("this op did not compile") });
     quote! {

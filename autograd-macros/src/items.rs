@@ -12,7 +12,7 @@ use syn::{Attribute, Signature, Token, Visibility};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Broken, Function};
-use crate::tokens::{is_one_of, parts};
+use crate::tokens::{is_one_of, parts, text};
 
 pub(crate) enum ParsedItem {
     Function(Function),
@@ -33,7 +33,13 @@ pub(crate) fn split(body: TokenStream, errors: &mut Errors) -> Vec<ParsedItem> {
                     input.advance_to(&ahead);
                     found.push(item);
                 }
-                Err(_) => found.push(ParsedItem::Broken(broken(input)?)),
+                Err(_) => {
+                    let (item, tokens) = broken(input)?;
+                    found.push(ParsedItem::Broken(item));
+                    if let Some(object) = without_dyn(tokens, false) {
+                        errors.at(&object, messages::without_dyn(&text(&object)));
+                    }
+                }
             }
         }
         Ok(())
@@ -122,11 +128,14 @@ fn raw_item(input: ParseStream<'_>) -> syn::Result<TokenStream> {
     Ok(all)
 }
 
-fn broken(input: ParseStream<'_>) -> syn::Result<Broken> {
+/// An item with a syntax error, and its tokens.
+fn broken(input: ParseStream<'_>) -> syn::Result<(Broken, TokenStream)> {
+    let mut tokens = TokenStream::new();
     let mut broken = Broken { name: None, parameters: None };
     let mut inside = false;
     while !(input.is_empty() || inside && starts_item(input)) {
         let tree = input.parse::<TokenTree>()?;
+        tokens.extend([tree.clone()]);
         match &tree {
             TokenTree::Ident(word) => {
                 if inside && broken.name.is_none() && !is_one_of(word, "fn type const let") {
@@ -143,7 +152,39 @@ fn broken(input: ParseStream<'_>) -> syn::Result<Broken> {
             _ => {}
         }
     }
-    Ok(broken)
+    Ok((broken, tokens))
+}
+
+/// A trait object of a closure without `dyn`, which is no syntax error to the compiler.
+fn without_dyn(tokens: TokenStream, in_group: bool) -> Option<TokenStream> {
+    let trees: Vec<TokenTree> = tokens.into_iter().collect();
+    for (i, tree) in trees.iter().enumerate() {
+        let TokenTree::Group(group) = tree else { continue };
+        if group.delimiter() == Delimiter::Brace {
+            continue;
+        }
+        let (before, name) =
+            trees[..i].split_last().map_or((&[][..], None), |(name, before)| (before, Some(name)));
+        let is_object = match before.last() {
+            None => in_group,
+            // A `:` outside of the parameters is that of a bound.
+            Some(TokenTree::Punct(punct)) => match punct.as_char() {
+                ':' => in_group,
+                other => "<&,=".contains(other),
+            },
+            Some(_) => false,
+        };
+        if let Some(TokenTree::Ident(word)) = name
+            && is_object
+            && is_one_of(word, "Fn FnMut FnOnce")
+        {
+            return Some(quote!(#word #group));
+        }
+        if let Some(found) = without_dyn(group.stream(), true) {
+            return Some(found);
+        }
+    }
+    None
 }
 
 fn starts_item(input: ParseStream<'_>) -> bool {
@@ -153,8 +194,8 @@ fn starts_item(input: ParseStream<'_>) -> bool {
         || input.peek(Token![#])
 }
 
-/// The names of the parameters, without the context, of a function with a syntax error: the identifiers
-/// before a `:`, or the first identifier of a parameter without one.
+/// The names of the parameters of a function with a syntax error: the identifiers before a `:`, or the first
+/// identifier of a parameter without one.
 pub(crate) fn parameter_names(parameters: &Group) -> Vec<Ident> {
     let mut names: Vec<Ident> = Vec::new();
     for (part, _) in parts(parameters.stream()) {
@@ -171,5 +212,5 @@ pub(crate) fn parameter_names(parameters: &Group) -> Vec<Ident> {
             names.push(name.clone());
         }
     }
-    names.into_iter().skip(1).collect()
+    names
 }

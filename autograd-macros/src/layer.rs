@@ -1,6 +1,6 @@
-//! The tensor form of `#[py_layer]`.
+//! `#[py_layer]`, on tensors or elementwise.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::quote;
 
 use crate::args::{self, Args};
@@ -10,25 +10,33 @@ use crate::expansion::{Expansion, Mode};
 use crate::front::Form;
 use crate::library::private_path;
 use crate::model::{Block, Layer};
-use crate::tokens::mentions;
+use crate::tokens::{mentions, parts};
 use crate::{check, check_arg, elementwise, expand, fallback, front, messages, parse};
 
 /// The attribute as a function. `verifies`: whether calls of the op can be verified at run time.
 pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) -> TokenStream {
-    let asked = elementwise::has_elementwise(&arguments);
+    let mut firsts =
+        parts(arguments.clone()).into_iter().filter_map(|(part, _)| part.into_iter().next());
+    let is_elementwise =
+        |first: TokenTree| matches!(first, TokenTree::Ident(name) if name == "elementwise");
+    let asked = firsts.any(is_elementwise);
     // An op of tensors mentions `Tensor` and a formula mentions `Real`, whatever the attribute says.
     let is_formula = match asked {
         true => mentions(&block, "Real") || !mentions(&block, "ForwardContext"),
         false => !mentions(&block, "Tensor") && mentions(&block, "Real"),
     };
-    if is_formula {
-        return elementwise::formula(arguments, block, asked);
-    }
     front::run::<Layer>(block, |errors| {
-        let mut args = args::parse(arguments, &args::LAYER, errors);
-        args.verifies = verifies;
-        if let Some(asked) = args.elementwise {
-            errors.at_span(asked, messages::elementwise_of_tensors());
+        let takes = if is_formula && asked { &args::ELEMENTWISE } else { &args::LAYER };
+        let mut args = args::parse(arguments, takes, errors);
+        (args.is_formula, args.verifies) = (is_formula, verifies);
+        match args.elementwise {
+            Some(asked) if !is_formula => {
+                errors.at_span(asked, messages::elementwise_of_tensors());
+            }
+            None if is_formula && errors.is_empty() => {
+                errors.at_span(Span::call_site(), messages::not_asked_for());
+            }
+            _ => {}
         }
         args
     })
@@ -39,8 +47,11 @@ impl Form for Layer {
 
     const CALLS: &'static [&'static str] = &fallback::CALLS;
 
-    fn parse(tokens: TokenStream, _: &Args, errors: &mut Errors) -> Option<Self> {
-        parse::parse(tokens, errors)
+    fn parse(tokens: TokenStream, args: &Args, errors: &mut Errors) -> Option<Self> {
+        match args.is_formula {
+            true => elementwise::parse(tokens, errors),
+            false => parse::parse(tokens, errors),
+        }
     }
 
     fn block(&self) -> &Block {
@@ -48,28 +59,30 @@ impl Form for Layer {
     }
 
     fn check(&self, args: &Args, errors: &mut Errors) {
-        check::check(self, args, errors);
-        check_arg::check(Some(self), args, errors);
+        match self.is_formula {
+            true => elementwise::check(self, args, errors),
+            false => check::check(self, args, errors),
+        }
+        check_arg::check(self, args, errors);
     }
 
     fn check_bodies(&self, errors: &mut Errors) {
-        check::check_bodies(self, errors);
+        if !self.is_formula {
+            check::check_bodies(self, errors);
+        }
     }
 
     fn is_refused(&self) -> bool {
-        self.functions().any(|function| check::refused::of_signature(self, function).any())
+        self.rules().any(|function| check::refused::has_wrong_type(self, function))
     }
 
     fn expand(mut self, args: &Args, mode: Mode) -> TokenStream {
         if matches!(mode, Mode::Full) {
+            let warnings = check::warn::warnings(&self, args);
+            let tests = check_arg::tests(&self, args);
             let named = expand::elements::name(&mut self);
             let written = named.as_ref().map(|(written, types)| (written, types));
             let expansion = Expansion { layer: &self, args, mode, written }.tokens();
-            if let Some((written, _)) = named {
-                self.forward = Some(written);
-            }
-            let warnings = check::warn::warnings(&self, args);
-            let tests = check_arg::tests(&self, args);
             return quote!(#expansion #warnings #tests);
         }
         let path = private_path(args.krate.as_ref());

@@ -19,11 +19,10 @@ pub(crate) fn private_at(span: Span) -> Ident {
 /// The import. There is only one, so that a wrong path is reported once, at its own span.
 pub(crate) fn import(written: Option<&syn::Path>) -> TokenStream {
     let (path, imported) = (private_path(written), private());
-    let Some(written) = written else {
-        return quote!(use #path::{self as #imported, Unknown as _};);
-    };
-    let last = written.segments.last().map_or_else(Span::call_site, |last| last.ident.span());
-    let (uses, name) = (Ident::new("use", first_span(written)), private_at(last));
+    let last = written.and_then(|path| path.segments.last());
+    let last = last.map_or_else(Span::call_site, |last| last.ident.span());
+    let first = written.map_or_else(Span::call_site, |path| first_span(path));
+    let (uses, name) = (Ident::new("use", first), private_at(last));
     quote! {
         #uses #path as #name;
         use #imported::Unknown as _;

@@ -10,7 +10,7 @@ use syn::{
 use std::cell::OnceCell;
 use std::ops::Deref;
 
-use crate::tokens::{Trees, is_one_of, text};
+use crate::tokens::{Trees, is_one_of, mentions, text};
 
 /// The part of the model that all forms share.
 pub(crate) struct Block {
@@ -35,6 +35,17 @@ impl Block {
             _ => None,
         })
     }
+
+    /// The name of a type parameter that the macro adds, distinct from the op's and from those in the types.
+    pub(crate) fn parameter<'a>(
+        &self,
+        name: &str,
+        types: impl IntoIterator<Item = &'a Type>,
+    ) -> Ident {
+        let taken = self.name == name || types.into_iter().any(|ty| mentions(ty, name));
+        let name = if taken { format!("__{name}") } else { name.to_owned() };
+        Ident::new(&name, Span::call_site())
+    }
 }
 
 /// The functions that define an op.
@@ -48,6 +59,8 @@ pub(crate) struct Layer {
     pub(crate) forward: Option<Forward>,
     pub(crate) backward: Option<Derivative>,
     pub(crate) jvp: Option<Derivative>,
+    /// Whether the op is elementwise.
+    pub(crate) is_formula: bool,
 }
 
 impl Deref for Layer {
@@ -91,6 +104,7 @@ pub(crate) struct Function {
     pub(crate) trees: OnceCell<Trees>,
 }
 
+#[derive(Clone)]
 pub(crate) struct Forward {
     pub(crate) function: Function,
     pub(crate) context: Option<Ident>,
@@ -99,6 +113,7 @@ pub(crate) struct Forward {
 }
 
 /// A parameter of forward other than the context.
+#[derive(Clone)]
 pub(crate) struct Param {
     /// Its name in `apply`.
     pub(crate) ident: Ident,
@@ -109,11 +124,13 @@ pub(crate) struct Param {
     pub(crate) is_named: bool,
 }
 
+#[derive(Clone)]
 pub(crate) enum ParamKind {
     Tensor(TensorInput),
     Plain { default: Option<Expr> },
 }
 
+#[derive(Clone)]
 pub(crate) struct TensorInput {
     pub(crate) form: Form,
     /// The type `Tensor<T>` as written.
@@ -129,6 +146,7 @@ pub(crate) enum Form {
 }
 
 /// The return type of a function, without a `Result` around it.
+#[derive(Clone)]
 pub(crate) struct Returned {
     pub(crate) fallible: bool,
     /// The whole type; `None` if none is written.
@@ -155,7 +173,7 @@ impl Layer {
     pub(crate) fn new(block: Block) -> Self {
         let (saved, state) = (None, None);
         let (forward, backward, jvp) = (None, None, None);
-        Self { block, saved, state, forward, backward, jvp }
+        Self { block, saved, state, forward, backward, jvp, is_formula: false }
     }
 
     /// Whether a missing item may be one with a syntax error.
@@ -184,6 +202,12 @@ impl Layer {
     /// The inputs for which backward returns gradients.
     pub(crate) fn differentiable(&self) -> Vec<(&Param, &TensorInput)> {
         self.inputs().filter(|(_, input)| !input.stop_gradient).collect()
+    }
+
+    /// As [`Self::differentiable`], each with its position among the tensor inputs.
+    pub(crate) fn differentiable_groups(&self) -> impl Iterator<Item = (usize, &TensorInput)> {
+        let inputs = self.inputs().map(|(_, input)| input).enumerate();
+        inputs.filter(|(_, input)| !input.stop_gradient)
     }
 
     pub(crate) fn outputs(&self) -> Vec<(&Type, Form, &TypePath)> {

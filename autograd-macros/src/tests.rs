@@ -231,7 +231,7 @@ fn sentences() -> Vec<(String, Vec<String>)> {
             _ => {}
         }
     }
-    // The last is for syntax that the compiler parses and syn does not. There is none today.
+    // The last is for other syntax that the compiler parses and syn does not: none is known.
     all.retain(|(name, _)| !matches!(name.as_str(), "plural" | "list" | "not_understood"));
     all
 }

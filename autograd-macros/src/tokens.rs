@@ -51,7 +51,10 @@ pub(crate) fn at(local: &Ident, span: Span) -> Ident {
 /// An identifier from text, in the edition of `place`; `None` if the text is not an identifier.
 pub(crate) fn named(text: &str, place: Span) -> Option<Ident> {
     let raw = format!("r#{text}");
-    let mut ident = [text, &raw].into_iter().find_map(|text| syn::parse_str::<Ident>(text).ok())?;
+    // syn does not know that `gen` is a keyword since 2024.
+    let plain = Some(text).filter(|text| *text != "gen");
+    let mut all = plain.into_iter().chain([raw.as_str()]);
+    let mut ident = all.find_map(|text| syn::parse_str::<Ident>(text).ok())?;
     ident.set_span(place);
     Some(ident)
 }

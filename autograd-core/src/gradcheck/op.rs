@@ -2,7 +2,6 @@
 #![allow(missing_docs, reason = "hidden from users")]
 
 use std::fmt::Debug;
-use std::marker::PhantomData;
 
 use super::point::Subject;
 use super::{check_first, check_second};
@@ -17,7 +16,7 @@ pub enum Order {
     Second,
 }
 
-pub trait CheckedTensor: Sized {
+pub trait CheckedTensor: Clone {
     /// Numbers between `low` and `high`; integers less than `high` if the elements are not floats.
     fn sample(seed: u64, shape: &[usize], low: f64, high: f64) -> Self;
     fn of(tensor: &AnyTensor) -> Self;
@@ -41,7 +40,7 @@ impl<T: Element> CheckedTensor for Tensor<T> {
     fn of(tensor: &AnyTensor) -> Self {
         match tensor.downcast_ref() {
             Some(tensor) => tensor.clone(),
-            None => unreachable!("a place holds what was put there"),
+            None => unreachable!("each call takes the same inputs"),
         }
     }
 
@@ -54,60 +53,41 @@ pub fn sample<X: CheckedTensor>(seed: u64, shape: &[usize], low: f64, high: f64)
     X::sample(seed, shape, low, high)
 }
 
-/// The inputs of an op that is checked, in order.
+/// The inputs of an op that is checked, in order. The first call registers them; for further calls they
+/// hold the tensors to use.
 #[derive(Default)]
 pub struct Inputs {
     names: Vec<String>,
     tensors: Vec<AnyTensor>,
     differentiable: Vec<bool>,
+    taken: usize,
 }
 
-/// The position of an input of tensor type `X`.
-pub struct Place<X>(usize, PhantomData<X>);
-
 impl Inputs {
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    pub fn add<X: CheckedTensor>(
+    pub fn one<X: CheckedTensor>(
         &mut self,
         name: impl Into<String>,
         differentiable: bool,
-        tensor: X,
-    ) -> Place<X> {
-        self.names.push(name.into());
-        // A user's tensor may have a graph, which is not part of the op.
-        self.tensors.push(tensor.erased().alias());
-        self.differentiable.push(differentiable);
-        Place(self.tensors.len() - 1, PhantomData)
+        tensor: &X,
+    ) -> X {
+        if self.taken == self.tensors.len() {
+            self.names.push(name.into());
+            // A user's tensor may have a graph, which is not part of the op.
+            self.tensors.push(tensor.clone().erased().alias());
+            self.differentiable.push(differentiable);
+        }
+        self.taken += 1;
+        X::of(&self.tensors[self.taken - 1])
     }
 
     pub fn list<X: CheckedTensor>(
         &mut self,
         name: &str,
         differentiable: bool,
-        tensors: impl IntoIterator<Item = X>,
-    ) -> Vec<Place<X>> {
-        let tensors = tensors.into_iter().enumerate();
-        tensors.map(|(i, x)| self.add(format!("{name}[{i}]"), differentiable, x)).collect()
-    }
-}
-
-/// The inputs of one call.
-pub struct At(Vec<AnyTensor>);
-
-impl At {
-    pub fn one<X: CheckedTensor>(&self, place: &Place<X>) -> X {
-        X::of(&self.0[place.0])
-    }
-
-    pub fn optional<X: CheckedTensor>(&self, place: &Option<Place<X>>) -> Option<X> {
-        place.as_ref().map(|place| self.one(place))
-    }
-
-    pub fn list<X: CheckedTensor>(&self, places: &[Place<X>]) -> Vec<X> {
-        places.iter().map(|place| self.one(place)).collect()
+        tensors: &[X],
+    ) -> Vec<X> {
+        let tensors = tensors.iter().enumerate();
+        tensors.map(|(i, x)| self.one(format!("{name}[{i}]"), differentiable, x)).collect()
     }
 }
 
@@ -161,14 +141,10 @@ lists! { [] Vec<Tensor<T>>; [const N: usize] [Tensor<T>; N]; }
 ///
 /// If a derivative is wrong, with the error, at the caller's line.
 #[track_caller]
-pub fn run(
-    op: &'static str,
-    given: &str,
-    order: Order,
-    inputs: &Inputs,
-    f: impl Fn(&At) -> Vec<AnyTensor>,
-) {
-    if let Err(wrong) = checked(op, order, inputs, &f) {
+pub fn run(op: &'static str, given: &str, order: Order, f: impl Fn(&mut Inputs) -> Vec<AnyTensor>) {
+    let mut inputs = Inputs::default();
+    f(&mut inputs);
+    if let Err(wrong) = checked(op, order, &inputs, &f) {
         panic!("check({given}){wrong}");
     }
 }
@@ -177,7 +153,7 @@ fn checked(
     op: &'static str,
     order: Order,
     inputs: &Inputs,
-    f: &impl Fn(&At) -> Vec<AnyTensor>,
+    f: &impl Fn(&mut Inputs) -> Vec<AnyTensor>,
 ) -> std::result::Result<(), String> {
     let (all, is_first) = (Case::new(op, inputs, f), order == Order::First);
     let of_order = if is_first { "" } else { ", second order" };
@@ -226,11 +202,15 @@ struct Case<'a> {
 
 impl<'a> Case<'a> {
     /// All inputs and outputs, without outputs that are marked as non-differentiable.
-    fn new(op: &'static str, inputs: &'a Inputs, f: &impl Fn(&At) -> Vec<AnyTensor>) -> Self {
+    fn new(
+        op: &'static str,
+        inputs: &'a Inputs,
+        f: &impl Fn(&mut Inputs) -> Vec<AnyTensor>,
+    ) -> Self {
         let wanted = inputs.differentiable.clone();
         let mut case = Self { op, inputs, wanted, outputs: Vec::new() };
         let (_, given) = case.subject(&inputs.tensors);
-        let outputs = f(&case.at(&inputs.tensors, &super::leaves(&given)));
+        let outputs = f(&mut case.at(&inputs.tensors, &super::leaves(&given)));
         let has_gradient =
             |k: &usize| outputs[*k].dtype().is_float() && !outputs[*k].stop_gradient();
         case.outputs = (0..outputs.len()).filter(has_gradient).collect();
@@ -268,22 +248,22 @@ impl<'a> Case<'a> {
     }
 
     /// The inputs of a call: `given` ones for inputs that want a gradient, `tensors` for the others.
-    fn at(&self, tensors: &[AnyTensor], given: &[AnyTensor]) -> At {
+    fn at(&self, tensors: &[AnyTensor], given: &[AnyTensor]) -> Inputs {
         let mut given = given.iter();
         let all = tensors.iter().zip(&self.wanted).map(|(tensor, wanted)| match wanted {
             true => given.next().unwrap_or(tensor).clone(),
             false => tensor.clone(),
         });
-        At(all.collect())
+        Inputs { tensors: all.collect(), ..Inputs::default() }
     }
 
     fn call(
         &self,
-        f: &impl Fn(&At) -> Vec<AnyTensor>,
+        f: &impl Fn(&mut Inputs) -> Vec<AnyTensor>,
         tensors: &[AnyTensor],
         given: &[AnyTensor],
     ) -> Vec<AnyTensor> {
-        let outputs = f(&self.at(tensors, given));
+        let outputs = f(&mut self.at(tensors, given));
         self.outputs.iter().map(|&k| outputs[k].clone()).collect()
     }
 }

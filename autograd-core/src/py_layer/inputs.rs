@@ -161,6 +161,11 @@ pub trait NeedsGrad {
     fn list(&self, group: usize) -> Vec<bool>;
 }
 
+/// The tensors of a repeated call, input by input.
+#[cfg(feature = "verify")]
+#[doc(hidden)]
+pub struct Again(pub(super) Vec<Vec<AnyTensor>>);
+
 #[cfg(test)]
 mod tests {
     use std::sync::OnceLock;

@@ -32,6 +32,8 @@ pub use context::{
     BackwardContext, ForwardContext, InBackward, InForward, JvpContext, LayerAttrs, NotInJvp,
 };
 pub use forward_mode::{Dual, JvpForm, JvpInput, RawJvp, TangentFor, TangentParam, TangentsFor};
+#[cfg(feature = "verify")]
+pub use inputs::Again;
 pub use inputs::{DifferentiableInput, Facts, NeedsGrad, TensorInput};
 pub use outputs::{Fallible, NoTensors, Outputs, PlainOutput, TensorOutput, Visitor, stand_in};
 pub use plain::{
@@ -47,9 +49,7 @@ pub use saved::{CanSave, CannotSave, Choose, Chosen, IntoSaved, Pack, Saved, Unp
 #[cfg(all(feature = "verify", feature = "linalg"))]
 pub(crate) use verify::Unverified;
 #[cfg(feature = "verify")]
-pub use verify::{
-    Again, NotReused, NotTaken, Reused, Taken, VerifyScope, verify, verify_layers, verifying,
-};
+pub use verify::{NotReused, Reused, VerifyScope, verify, verify_layers, verifying};
 
 #[doc = include_str!("manual.md")]
 pub use autograd_macros::py_layer;

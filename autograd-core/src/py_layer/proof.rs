@@ -9,6 +9,8 @@ use std::marker::PhantomData;
 use super::apply::{Forward, finish, finish_fallible};
 use super::backward::{GradFor, Gradient, RawBackward};
 use super::forward_mode::{Dual, JvpForm, RawJvp, TangentFor};
+#[cfg(feature = "verify")]
+use super::inputs::Again;
 use super::inputs::{DifferentiableInput, TensorInput};
 use super::outputs::{Fallible, TensorOutput, Visitor, stand_in};
 use crate::error::Result;
@@ -69,6 +71,23 @@ impl<T: Element> Known<Tensor<T>> {
     #[inline]
     pub fn constant<I: TensorInput>(input: &I) -> &dyn TensorInput {
         input
+    }
+}
+
+#[cfg(feature = "verify")]
+impl<T: Element> Known<Tensor<T>> {
+    /// A tensor input of a repeated call.
+    pub fn again_one(again: &Again, group: usize) -> Tensor<T> {
+        Self::again_optional(again, group).unwrap_or_else(|| unreachable!("an input is a tensor"))
+    }
+
+    pub fn again_optional(again: &Again, group: usize) -> Option<Tensor<T>> {
+        Self::again_list(again, group).pop()
+    }
+
+    pub fn again_list(again: &Again, group: usize) -> Vec<Tensor<T>> {
+        let tensors = again.0.get(group).into_iter().flatten();
+        tensors.filter_map(|tensor| tensor.downcast_ref()).cloned().collect()
     }
 }
 
@@ -149,6 +168,18 @@ pub trait Unknown {
         stand_in()
     }
     fn give_tangent<O: ?Sized, G>(_: &RawJvp<'_>, _: usize, _: G) -> Result<()> {
+        stand_in()
+    }
+    #[cfg(feature = "verify")]
+    fn again_one<P>(_: &Again, _: usize) -> P {
+        stand_in()
+    }
+    #[cfg(feature = "verify")]
+    fn again_optional<P>(_: &Again, _: usize) -> Option<P> {
+        stand_in()
+    }
+    #[cfg(feature = "verify")]
+    fn again_list<P>(_: &Again, _: usize) -> Vec<P> {
         stand_in()
     }
 }

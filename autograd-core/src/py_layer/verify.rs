@@ -7,11 +7,11 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 
 use super::Layer;
 use super::environment;
-use super::inputs::{Facts, Info, TensorInput, tensors};
-use super::outputs::{Visitor, stand_in};
+use super::inputs::{Again, Facts, Info, TensorInput, tensors};
+use super::outputs::Visitor;
 use crate::error::{Error, Result};
 use crate::gradcheck::{self, Subject};
-use crate::graph::{AnyTensor, Element, Tensor, has_observers, is_grad_enabled};
+use crate::graph::{AnyTensor, has_observers, is_grad_enabled};
 use crate::ops::trace::is_noting;
 use crate::random::{self, ThreadGeneratorGuard};
 
@@ -121,61 +121,7 @@ pub fn verifying() -> bool {
     SCOPES.get() > 0 || environment::is_enabled()
 }
 
-/// The tensors of a repeated call, input by input.
-#[doc(hidden)]
-pub struct Again(Vec<Vec<AnyTensor>>);
-
-/// Takes a tensor input of a repeated call: tensors have the inherent methods, all other types those of
-/// [`NotTaken`].
-#[doc(hidden)]
-pub struct Taken<T: ?Sized>(PhantomData<fn() -> *const T>);
-
-impl<T: ?Sized> Taken<T> {
-    #[must_use]
-    pub const fn new() -> Self {
-        Self(PhantomData)
-    }
-}
-
-impl<T: ?Sized> Default for Taken<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<T: Element> Taken<Tensor<T>> {
-    pub fn one(&self, again: &Again, group: usize) -> Tensor<T> {
-        self.optional(again, group).unwrap_or_else(|| unreachable!("an input is a tensor"))
-    }
-
-    pub fn optional(&self, again: &Again, group: usize) -> Option<Tensor<T>> {
-        self.list(again, group).pop()
-    }
-
-    pub fn list(&self, again: &Again, group: usize) -> Vec<Tensor<T>> {
-        let tensors = again.0.get(group).into_iter().flatten();
-        tensors.filter_map(AnyTensor::downcast_ref).cloned().collect()
-    }
-}
-
-/// The methods of types that are not tensors, which were reported: they return forward's parameter type.
-#[doc(hidden)]
-pub trait NotTaken {
-    fn one<P>(&self, _: &Again, _: usize) -> P {
-        stand_in()
-    }
-    fn optional<P>(&self, _: &Again, _: usize) -> Option<P> {
-        stand_in()
-    }
-    fn list<P>(&self, _: &Again, _: usize) -> Vec<P> {
-        stand_in()
-    }
-}
-
-impl<T: ?Sized> NotTaken for Taken<T> {}
-
-/// A plain argument of a repeated call: types with `Clone` have the inherent method, all others that of
-/// [`NotReused`].
+/// A plain argument of a repeated call: the method is inherent with `Clone`, else [`NotReused`]'s.
 #[doc(hidden)]
 pub struct Reused<'a, V>(pub &'a V);
 

@@ -65,7 +65,9 @@ impl<'a> Builder<'a> {
         let scope = Scope::new(expansion.layer, written);
         let params = forward.params.iter().zip(&written.params).enumerate();
         let named = params.map(|(position, (param, written))| {
-            scope.name(if param.is_named { written } else { param }, position, param.is_named)
+            // The alias of a formula's type has no lifetimes.
+            let hidden = param.is_named && !expansion.layer.is_formula;
+            scope.name(if hidden { written } else { param }, position, hidden)
         });
         Self {
             expansion,

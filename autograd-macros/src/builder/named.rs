@@ -22,6 +22,7 @@ pub(crate) struct Scope<'a> {
     taken: OnceCell<Vec<String>>,
 }
 
+#[derive(Default)]
 pub(crate) struct Named {
     pub(crate) ty: TokenStream,
     pub(crate) lifetimes: Vec<Lifetime>,
@@ -60,19 +61,15 @@ impl<'a> Scope<'a> {
 
     /// Names the anonymous parts of a parameter's type. `hidden`: also its hidden lifetimes, by an alias.
     pub(crate) fn name(&self, param: &Param, position: usize, hidden: bool) -> Named {
-        let mut ty = param.ty.clone();
-        let (lifetimes, given, types) = (Vec::new(), Vec::new(), Vec::new());
-        let (implemented, outlives) = (Vec::new(), Vec::new());
-        let (scope, of) = (self, None);
+        let (mut ty, named) = (param.ty.clone(), Named::default());
         let mut namer =
-            Namer { position, scope, hidden: of, lifetimes, given, types, implemented, outlives };
+            Namer { position, scope: self, hidden: None, implemented: Vec::new(), named };
         namer.hidden = hidden.then(|| namer.lifetime());
         namer.ty(&mut ty);
-        let Namer { hidden, lifetimes, given, types, implemented, outlives, .. } = namer;
+        let Namer { hidden, implemented, mut named, .. } = namer;
         let without_self = |tokens| without_self(self.layer, tokens);
-        let types = types.into_iter().map(without_self).collect();
-        let ty = without_self(ty.to_token_stream());
-        let mut named = Named { ty, lifetimes, given, types, outlives, alias: None };
+        named.types = named.types.into_iter().map(without_self).collect();
+        named.ty = without_self(ty.to_token_stream());
         if let Some(hidden) = hidden {
             self.declare(param, &hidden, &implemented, &mut named);
         }
@@ -159,12 +156,10 @@ struct Namer<'a> {
     scope: &'a Scope<'a>,
     /// The lifetime for all hidden lifetimes of the type, if it may have any.
     hidden: Option<Lifetime>,
-    lifetimes: Vec<Lifetime>,
-    given: Vec<Ident>,
-    types: Vec<TokenStream>,
     /// Each `impl Trait` as written.
     implemented: Vec<Type>,
-    outlives: Vec<TokenStream>,
+    /// What is found so far.
+    named: Named,
 }
 
 impl Namer<'_> {
@@ -175,14 +170,14 @@ impl Namer<'_> {
             Some(position) => format!("'{}", char::from(b'a' + position)),
             None => format!("'a{}", self.position),
         };
-        if !self.lifetimes.is_empty() {
-            name = format!("{name}_{}", self.lifetimes.len());
+        if !self.named.lifetimes.is_empty() {
+            name = format!("{name}_{}", self.named.lifetimes.len());
         }
         while self.scope.is_taken(&name) {
             name.push('_');
         }
         let lifetime = Lifetime::new(&name, Span::mixed_site());
-        self.lifetimes.push(lifetime.clone());
+        self.named.lifetimes.push(lifetime.clone());
         lifetime
     }
 
@@ -196,9 +191,9 @@ impl Namer<'_> {
                     let text = name.to_string();
                     if quoted && text != "static" {
                         let lifetime = Lifetime { apostrophe: name.span(), ident: name };
-                        self.outlives.push(quote!(#lifetime: #reference));
+                        self.named.outlives.push(quote!(#lifetime: #reference));
                     } else if !quoted && (self.scope.is_type(&text) || text.starts_with("Given")) {
-                        self.outlives.push(quote!(#name: #reference));
+                        self.named.outlives.push(quote!(#name: #reference));
                     }
                     quoted = false;
                 }
@@ -217,7 +212,7 @@ impl Namer<'_> {
     /// Adds the bound that hidden lifetimes of the type outlive a reference to it.
     fn outlive_hidden(&mut self, ty: &Type, reference: &Lifetime) {
         if let Some(hidden) = self.hidden.as_ref().filter(|_| self.scope.hides(ty)) {
-            self.outlives.push(quote!(#hidden: #reference));
+            self.named.outlives.push(quote!(#hidden: #reference));
         }
     }
 
@@ -253,9 +248,9 @@ impl Namer<'_> {
                 self.implemented.push(Type::ImplTrait(object.clone()));
                 self.bounds(object.bounds.iter_mut());
                 let bounds = &object.bounds;
-                let ident = format_ident!("Given{}_{}", self.position, self.types.len());
-                self.types.push(quote!(#ident: #bounds));
-                self.given.push(ident.clone());
+                let ident = format_ident!("Given{}_{}", self.position, self.named.types.len());
+                self.named.types.push(quote!(#ident: #bounds));
+                self.named.given.push(ident.clone());
                 *ty = Type::Path(syn::TypePath {
                     attrs: Vec::new(),
                     qself: None,

@@ -1,11 +1,10 @@
 //! The rules of backward: its parameters and gradients must match forward.
 
-use proc_macro2::Ident;
+use proc_macro2::{Group, Ident};
 
-use super::calls::grads;
-use super::order;
-use super::types::{tensor_in, together};
-use super::values::{ExpectedReturn, Role, Value, usual};
+use super::calls::{grads, name, returned_parts};
+use super::types::tensor_in;
+use super::values::{ExpectedReturn, Role, Taken, Value, check_taken, written, written_return};
 use crate::errors::Errors;
 use crate::generics::parameter_name;
 use crate::messages;
@@ -37,7 +36,7 @@ pub(crate) fn check_body(layer: &Layer, errors: &mut Errors) {
         let params = forward.params.iter().map(|param| &param.ident);
         let given = backward.params.iter().filter_map(|param| param.name.as_ref());
         let taken: Vec<String> = params.chain(given).map(plain_name).collect();
-        order::check(&inputs, &taken, body, errors);
+        order(&inputs, &taken, body, errors);
     }
     // An empty list of gradients for a list input: its type is right, but each tensor needs a gradient.
     for (field, value) in grads(trees).into_iter().flatten() {
@@ -50,13 +49,32 @@ pub(crate) fn check_body(layer: &Layer, errors: &mut Errors) {
 
 /// `fn backward(ctx: .., dy: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>)`
 pub(crate) fn backward_signature(layer: &Layer) -> String {
-    let mut params = String::new();
-    for (position, (_, form, tensor)) in layer.outputs().into_iter().enumerate() {
-        let number = if layer.outputs().len() == 1 { String::new() } else { position.to_string() };
-        params += &format!(", dy{number}: {}", usual(Role::Gradient, form, tensor));
-    }
-    let returns = wanted_return(layer, false);
-    format!("fn backward(ctx: {}{params}) -> {returns}", BACKWARD_CONTEXT)
+    let (params, returns) = (written(&taken(layer)), written_return(&gradients(layer)));
+    let comma = if params.is_empty() { "" } else { ", " };
+    format!("fn backward(ctx: {BACKWARD_CONTEXT}{comma}{params}) -> {returns}")
+}
+
+/// The gradients that backward takes: one for each tensor output.
+fn taken(layer: &Layer) -> Vec<Taken<'_>> {
+    let outputs = layer.outputs();
+    let count = outputs.len();
+    let gradient = |(position, (_, form, tensor))| {
+        let number = if count == 1 { String::new() } else { format!("{position}") };
+        let (role, what) = (Role::Gradient, "the gradient of");
+        let whose = messages::output(position, count);
+        (format!("dy{number}"), Value { role, what, whose, form, tensor })
+    };
+    outputs.into_iter().enumerate().map(gradient).collect()
+}
+
+/// The gradients that backward returns: one for each differentiable input.
+fn gradients(layer: &Layer) -> Vec<Value<'_>> {
+    let inputs = layer.inputs().filter(|(_, input)| !input.stop_gradient).map(|(param, input)| {
+        let whose = format!("`{}`", plain_name(&param.ident));
+        let (role, what) = (Role::Returned, "the gradient of");
+        Value { role, what, whose, form: input.form, tensor: &input.tensor }
+    });
+    inputs.collect()
 }
 
 fn gradient_count(layer: &Layer, errors: &mut Errors) {
@@ -80,27 +98,17 @@ fn gradient_count(layer: &Layer, errors: &mut Errors) {
         return;
     }
     let is_gradient = |param: &&GradientParam| tensor_in(&param.ty).is_some();
-    let taken: Vec<_> = backward.params.iter().filter(is_gradient).collect();
-    let wanted: Vec<_> = outputs
-        .iter()
-        .enumerate()
-        .map(|(position, (_, form, tensor))| {
-            let name = taken.get(position).and_then(|param| param.name.as_ref());
-            let name = match name {
-                Some(name) => name.to_string(),
-                None if outputs.len() == 1 => "dy".to_owned(),
-                None => format!("dy{position}"),
-            };
-            format!("{name}: {}", usual(Role::Gradient, *form, tensor))
-        })
-        .collect();
     let integers = forward.outputs.parts.len() > outputs.len()
         && forward
             .outputs
             .parts
             .iter()
             .any(|ty| float_output(ty).is_none() && output_form(ty).is_some());
-    let wanted = format!("`{}`", wanted.join(", "));
+    let mut taken = taken(layer);
+    for ((name, _), param) in taken.iter_mut().zip(backward.params.iter().filter(is_gradient)) {
+        *name = param.name.as_ref().map_or(name.clone(), Ident::to_string);
+    }
+    let wanted = format!("`{}`", written(&taken));
     let message = messages::gradient_count(found, outputs.len(), integers, &wanted);
     // The surplus parameter: the first that is not a gradient, otherwise the first after the last gradient.
     let other = backward.params.iter().find(|param| !is_gradient(param));
@@ -113,27 +121,10 @@ fn gradient_count(layer: &Layer, errors: &mut Errors) {
 
 fn gradient_types(layer: &Layer, errors: &mut Errors) {
     let (Some(_), Some(backward)) = (&layer.forward, &layer.backward) else { return };
-    let outputs = layer.outputs();
-    if outputs.len() != backward.params.len() {
-        return;
+    let taken = taken(layer);
+    if taken.len() == backward.params.len() {
+        check_taken(&taken, &backward.params, errors);
     }
-    for (position, ((_, form, tensor), param)) in outputs.iter().zip(&backward.params).enumerate() {
-        let (role, what) = (Role::Gradient, "the gradient of");
-        let whose = messages::output(position, outputs.len());
-        let value = Value { role, what, whose, form: *form, tensor };
-        let name = param.name.as_ref().map_or("dy".to_owned(), Ident::to_string);
-        value.check(&param.ty, Some(&name), errors);
-    }
-}
-
-fn wanted_return(layer: &Layer, by_name: bool) -> String {
-    let inputs = layer.differentiable();
-    if by_name {
-        let names: Vec<_> = inputs.iter().map(|(param, _)| param.ident.to_string()).collect();
-        return format!("Grads {{ {} }}", names.join(", "));
-    }
-    let types = inputs.iter().map(|(_, input)| usual(Role::Returned, input.form, &input.tensor));
-    together(types.collect())
 }
 
 fn returned(layer: &Layer, errors: &mut Errors) {
@@ -142,20 +133,59 @@ fn returned(layer: &Layer, errors: &mut Errors) {
     if inputs.is_empty() || forward.hides_input() {
         return;
     }
+    let values = gradients(layer);
     let names: Vec<_> = inputs.iter().map(|(param, _)| plain_name(&param.ident)).collect();
-    let mut write = format!("`{}`", wanted_return(layer, false));
+    let mut write = format!("`{}`", written_return(&values));
     if inputs.len() > 1 {
-        write += &format!(", or by name `{}`", wanted_return(layer, true));
+        let fields: Vec<_> = inputs.iter().map(|(param, _)| param.ident.to_string()).collect();
+        write += &format!(", or by name `Grads {{ {} }}`", fields.join(", "));
     }
-    let values = names.iter().zip(&inputs).map(|(name, (_, of))| Value {
-        role: Role::Returned,
-        what: "the gradient of",
-        whose: format!("`{name}`"),
-        form: of.form,
-        tensor: &of.tensor,
-    });
     let count = messages::plural(names.len(), "differentiable tensor input");
     let has = format!("{count} ({})", messages::list(&names));
-    let wanted = ExpectedReturn { one: "gradient", has, values: values.collect(), write };
+    let wanted = ExpectedReturn { one: "gradient", has, values, write };
     wanted.check(&backward.returns, &backward.function, errors);
+}
+
+/// Compares a tuple of names at the end of backward, `(dw, dx)`, with the order of the inputs. `taken`
+/// has the names of backward's parameters: such a name may look like that of an input's gradient, but
+/// is not one.
+fn order(inputs: &[String], taken: &[String], body: &Group, errors: &mut Errors) {
+    let names: Vec<Option<Ident>> = returned_parts(body).iter().map(name).collect();
+    if names.len() != inputs.len() {
+        return;
+    }
+    let named_input = |name: &Option<Ident>| input_of(&plain_name(name.as_ref()?), inputs, taken);
+    let named_input: Vec<Option<usize>> = names.iter().map(named_input).collect();
+    let is_wrong = |place: &usize| named_input[*place].is_some_and(|input| input != *place);
+    let wrong: Vec<usize> = (0..names.len()).filter(is_wrong).collect();
+    let meant = |place: usize| wrong.iter().copied().find(|from| named_input[*from] == Some(place));
+    // Only a permutation is certainly a mistake.
+    if let Some(&place) = wrong.first()
+        && let Some(first) = &names[place]
+        && wrong.iter().all(|place| meant(*place).is_some())
+    {
+        let right = (0..names.len()).map(|place| &names[meant(place).unwrap_or(place)]);
+        let right = right.map(|name| name.as_ref().map_or("..".to_owned(), Ident::to_string));
+        let right = right.collect::<Vec<_>>().join(", ");
+        errors.at(first, messages::gradients_swapped(&first.to_string(), &inputs[place], &right));
+    }
+}
+
+/// The only input whose gradient could have this name.
+fn input_of(name: &str, inputs: &[String], taken: &[String]) -> Option<usize> {
+    if taken.iter().any(|other| other == name) {
+        return None;
+    }
+    let says = |input: &String| {
+        let forms = [
+            format!("d{input}"),
+            format!("d_{input}"),
+            format!("grad_{input}"),
+            format!("{input}_grad"),
+        ];
+        forms.iter().any(|form| form == name)
+    };
+    let mut found = (0..inputs.len()).filter(|&i| says(&inputs[i]));
+    let first = found.next()?;
+    found.next().is_none().then_some(first)
 }

@@ -36,6 +36,7 @@ pub(super) fn check(layer: &Layer, errors: &mut Errors) {
         for (_, given) in calls.iter().filter(|(call, _)| *call == "mark_non_differentiable") {
             marks::check(given.clone(), forward, body, errors);
         }
+        marks::check_inputs(&forward.function.body, context, errors);
         if let Some(backward) = &layer.backward {
             materialize(&calls, backward, errors);
         }

@@ -41,11 +41,12 @@ fn tensor_inputs(layer: &Layer, args: &Args, errors: &mut Errors) {
     }
     if layer.differentiable().is_empty() && args.no_grad.is_none() && errors.is_empty() {
         let names: Vec<_> = forward.inputs().map(|(param, _)| plain_name(&param.ident)).collect();
-        let one = names.len() == 1;
-        errors.at(
-            &forward.function.sig.ident,
-            messages::all_inputs_stopped(&messages::list(&names), one),
-        );
+        let names = messages::list(&names);
+        let inputs = match names.contains(" and ") {
+            true => format!("all tensor inputs ({names}) are"),
+            false => format!("the only tensor input ({names}) is"),
+        };
+        errors.at(&forward.function.sig.ident, messages::all_inputs_stopped(&inputs));
     }
 }
 

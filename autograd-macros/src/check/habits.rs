@@ -19,8 +19,6 @@ const READ_CALLS: [&str; 3] = ["saved_tensor", "attrs", "needs_input_grad"];
 /// In other libraries a field of the context; here the start of a call's name.
 const SAVED: &str = "saved";
 
-const FOREIGN_CALLS: [&str; 2] = ["mark_dirty", "save_for_forward"];
-
 /// Reports such uses, with the code to write.
 pub(super) fn check(layer: &Layer, errors: &mut Errors) {
     for (context, function) in layer.contexts() {
@@ -74,14 +72,20 @@ fn field(used: &Use, forward: bool, errors: &mut Errors) {
     let name = plain_name(&used.name);
     let longer = READ_CALLS.into_iter().find(|_| !forward && name == SAVED);
     let near = nearest(&name, &READ_CALLS).or(longer);
-    errors.at(&used.name, messages::field_of_context(&name, near, forward));
+    let message = match forward {
+        true => messages::field_in_forward(&name, near),
+        false => messages::field_in_derivative(&name, near),
+    };
+    errors.at(&used.name, message);
 }
 
 /// Reports several arguments for a call that takes a tuple, and calls that do not exist here.
 fn call_in_forward(used: &Use, errors: &mut Errors) {
     let (name, Some(given)) = (used.name.to_string(), used.given()) else { return };
-    if FOREIGN_CALLS.contains(&&name[..]) {
-        errors.at(&used.name, messages::call_of_another_library(&name));
+    match &name[..] {
+        "mark_dirty" => errors.at(&used.name, messages::mark_dirty()),
+        "save_for_forward" => errors.at(&used.name, messages::save_for_forward()),
+        _ => {}
     }
     if TUPLE_CALLS.contains(&&name[..])
         && given.clone().into_iter().any(|tree| is_punct(Some(&tree), ','))

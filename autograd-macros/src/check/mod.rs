@@ -9,7 +9,6 @@ mod habits;
 mod jvp;
 mod marks;
 mod once;
-mod order;
 pub(crate) mod refused;
 pub(crate) mod types;
 mod values;

@@ -25,9 +25,28 @@ pub(super) fn repeated_calls(body: &Group, context: &Ident, mut earlier: Vec<Ide
         }
         if let TokenTree::Group(group) = tree {
             found.extend(repeated_calls(group, context, earlier.clone()));
+            let first = trees[..at].rsplit(ends_statement).next().and_then(<[_]>::first);
+            if matches!(first, Some(TokenTree::Ident(word)) if word == "match") {
+                earlier.extend(in_each_arm(group, context));
+            }
         }
     }
     found
+}
+
+/// The calls that each arm of a `match` makes. A `>` that is no arrow only suppresses the error.
+fn in_each_arm(arms: &Group, context: &Ident) -> Vec<Ident> {
+    let trees: Vec<TokenTree> = arms.stream().into_iter().collect();
+    let arms = trees.split(|tree| is_punct(Some(tree), '>')).skip(1);
+    let mut calls = arms.map(|arm| -> Vec<Ident> {
+        let code = match arm.first() {
+            Some(TokenTree::Group(block)) => block.stream().into_iter().collect(),
+            _ => arm.to_vec(),
+        };
+        (0..code.len()).filter_map(|at| statement(&code, at, context).cloned()).collect()
+    });
+    let first = calls.next().unwrap_or_default();
+    calls.fold(first, |common, calls| common.into_iter().filter(|of| calls.contains(of)).collect())
 }
 
 /// Calls of `save_for_backward` for each tensor of a list: the call, the list, and `loop` or `closure`.

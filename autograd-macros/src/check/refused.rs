@@ -6,30 +6,23 @@ use syn::{FnArg, GenericArgument, PathArguments, ReturnType, Type, TypeParamBoun
 use crate::model::{Block, Function, PRIMITIVES, bare, contained_types};
 use crate::tokens::is_one_of;
 
-pub(crate) struct Refused {
-    taken: bool,
-    pub(crate) returned: bool,
+pub(crate) fn has_wrong_type(block: &Block, function: &Function) -> bool {
+    let lifetimes = lifetimes(block, function);
+    let mut inputs = function.sig.inputs.iter();
+    let is_input_wrong =
+        |input: &FnArg| matches!(input, FnArg::Typed(param) if is_wrong(&param.ty, &lifetimes));
+    inputs.any(is_input_wrong) || returns_wrong_type(block, function)
 }
 
-impl Refused {
-    pub(crate) fn any(&self) -> bool {
-        self.taken || self.returned
-    }
+pub(crate) fn returns_wrong_type(block: &Block, function: &Function) -> bool {
+    let lifetimes = lifetimes(block, function);
+    matches!(&function.sig.output, ReturnType::Type(_, ty) if is_wrong(ty, &lifetimes))
 }
 
-pub(crate) fn of_signature(block: &Block, function: &Function) -> Refused {
-    let sig = &function.sig;
-    let lifetimes = block.generics.lifetimes().chain(sig.generics.lifetimes());
-    let known: Vec<String> = lifetimes.map(|of| of.lifetime.ident.to_string()).collect();
-    let taken = sig.inputs.iter().any(|input| match input {
-        FnArg::Typed(param) => is_wrong(&param.ty, &known),
-        FnArg::Receiver(_) => false,
-    });
-    let returned = match &sig.output {
-        ReturnType::Type(_, ty) => is_wrong(ty, &known),
-        ReturnType::Default => false,
-    };
-    Refused { taken, returned }
+/// The declared lifetimes.
+pub(crate) fn lifetimes(block: &Block, function: &Function) -> Vec<String> {
+    let lifetimes = block.generics.lifetimes().chain(function.sig.generics.lifetimes());
+    lifetimes.map(|of| of.lifetime.ident.to_string()).collect()
 }
 
 /// Whether the type cannot be that of a value. `lifetimes` has the declared lifetimes.
@@ -47,21 +40,13 @@ fn is_unsized(ty: &Type) -> bool {
     }
 }
 
-/// Types of the standard library, with the smallest and the largest number of arguments.
-const ARGUMENTS: [(&str, usize, usize); 15] = [
-    ("Vec", 1, 2),
-    ("Box", 1, 2),
-    ("Rc", 1, 2),
-    ("Arc", 1, 2),
-    ("Option", 1, 1),
-    ("Cell", 1, 1),
-    ("RefCell", 1, 1),
-    ("Mutex", 1, 1),
-    ("RwLock", 1, 1),
+/// Types with the smallest and the largest number of arguments.
+const ARGUMENTS: [(&str, usize, usize); 7] = [
+    ("Vec Box Rc Arc BTreeSet", 1, 2),
+    ("Option Cell RefCell Mutex RwLock", 1, 1),
     ("HashMap", 2, 4),
     ("HashSet", 1, 3),
     ("BTreeMap", 2, 3),
-    ("BTreeSet", 1, 2),
     ("Tensor", 0, 1),
     ("String", 0, 0),
 ];
@@ -102,7 +87,8 @@ fn has_error(ty: &Type, lifetimes: &[String]) -> bool {
             let any = given.peek().is_some();
             let absent = |of: &GenericArgument| matches!(of, GenericArgument::Lifetime(of) if undeclared(&of.ident));
             let (types, holds) = (contained_types(ty), matches!(&name[..], "Vec" | "Option"));
-            let counted = ARGUMENTS.iter().find(|(known, ..)| *known == name && in_std);
+            let counted =
+                ARGUMENTS.iter().find(|(names, ..)| in_std && is_one_of(&last.ident, names));
             counted.is_some_and(|(_, least, most)| types.len() < *least || types.len() > *most)
                 || any && segments.len() == 1 && is_one_of(&last.ident, PRIMITIVES)
                 || in_std && is_one_of(&last.ident, TRAITS)

@@ -2,14 +2,14 @@
 
 use syn::{Type, TypePath};
 
-use super::types::{cannot_be_gradient, is_list, is_plain, other_element, tensor_in};
+use super::types::{cannot_be_gradient, is_list, is_plain, other_element, tensor_in, together};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
-    Form, Function, Returned, argument_of, as_tensor, bare, contained_types, last_segment,
-    output_form,
+    Form, Function, GradientParam, Returned, argument_of, as_tensor, bare, contained_types,
+    last_segment, output_form,
 };
-use crate::tokens::text;
+use crate::tokens::{plain_name, text};
 
 #[derive(Clone, Copy)]
 pub(crate) enum Role {
@@ -49,11 +49,6 @@ fn shape(ty: &Type) -> String {
     }
 }
 
-/// The usual way to write a value.
-pub(crate) fn usual(role: Role, form: Form, tensor: &TypePath) -> String {
-    notations(role, form)[0].replace('T', &text(tensor))
-}
-
 pub(crate) struct Value<'a> {
     pub(crate) role: Role,
     /// `the gradient of`
@@ -65,6 +60,11 @@ pub(crate) struct Value<'a> {
 }
 
 impl Value<'_> {
+    /// The usual way to write the value.
+    fn usual(&self) -> String {
+        notations(self.role, self.form)[0].replace('T', &text(self.tensor))
+    }
+
     /// Checks the form of a type, and its element type if both are known. The compiler checks the rest.
     pub(crate) fn check(&self, ty: &Type, name: Option<&str>, errors: &mut Errors) {
         let what = format!("{} {}", self.what, self.whose);
@@ -87,6 +87,22 @@ impl Value<'_> {
     }
 }
 
+/// A parameter that a derivative must take: its usual name, and its value.
+pub(crate) type Taken<'a> = (String, Value<'a>);
+
+/// The parameters as a user writes them.
+pub(crate) fn written(taken: &[Taken<'_>]) -> String {
+    let each = taken.iter().map(|(name, of)| format!("{name}: {}", of.usual()));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+pub(crate) fn check_taken(taken: &[Taken<'_>], params: &[GradientParam], errors: &mut Errors) {
+    for ((usual, value), param) in taken.iter().zip(params) {
+        let name = param.name.as_ref().map_or(usual.clone(), plain_name);
+        value.check(&param.ty, Some(&name), errors);
+    }
+}
+
 /// The values that a function must return.
 pub(crate) struct ExpectedReturn<'a> {
     /// `gradient`, `tangent`
@@ -95,6 +111,11 @@ pub(crate) struct ExpectedReturn<'a> {
     pub(crate) has: String,
     pub(crate) values: Vec<Value<'a>>,
     pub(crate) write: String,
+}
+
+/// The values as a function returns them.
+pub(crate) fn written_return(values: &[Value<'_>]) -> String {
+    together(values.iter().map(Value::usual).collect())
 }
 
 impl ExpectedReturn<'_> {

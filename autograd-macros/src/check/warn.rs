@@ -13,7 +13,7 @@ use crate::tokens::{ends, first_span, plain_name, text};
 
 pub(crate) fn warnings(layer: &Layer, args: &Args) -> TokenStream {
     let Some(backward) = &layer.backward else { return TokenStream::new() };
-    if is_stub(&backward.function.body.stream()) {
+    if layer.is_formula || is_stub(&backward.function.body.stream()) {
         return TokenStream::new();
     }
     let mut warnings = TokenStream::new();

@@ -3,16 +3,15 @@
 use syn::{Expr, ExprLit, ExprUnary, Lit, UnOp};
 
 use super::messages;
-use super::model::{Check, Given, Value};
-use super::needs_range;
+use super::parse::{Check, Given, Value};
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::messages::{list, twice};
 use crate::model::{Form, Layer, Param, ParamKind, TensorInput, element, nearest};
-use crate::tokens::{plain_name, text};
+use crate::tokens::plain_name;
 
-/// Validates the checks of an op against its forward. `layer`: `None` if it could not be parsed.
-pub(crate) fn check(layer: Option<&Layer>, args: &Args, errors: &mut Errors) {
+/// Validates the checks of an op against its forward.
+pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     let nothing = match (args.no_grad, args.surrogate) {
         (Some(_), _) => Some(messages::no_gradient()),
         (_, Some(_)) => Some(messages::surrogate()),
@@ -22,9 +21,7 @@ pub(crate) fn check(layer: Option<&Layer>, args: &Args, errors: &mut Errors) {
         return args.checks.iter().for_each(|check| errors.at(&check.word, message.as_str()));
     }
     // A parameter of a signature with errors may seem missing.
-    if let Some(forward) = layer.and_then(|layer| layer.forward.as_ref())
-        && errors.is_empty()
-    {
+    if let Some(forward) = layer.forward.as_ref().filter(|_| errors.is_empty()) {
         args.checks.iter().for_each(|check| check.check(&forward.params, errors));
     }
 }
@@ -73,23 +70,23 @@ impl Check {
         let missing = |parameter: &&Param| {
             parameter.default().is_none() && self.of(&plain_name(&parameter.ident)).is_none()
         };
-        let names: Vec<_> =
-            parameters.iter().filter(missing).map(|p| plain_name(&p.ident)).collect();
-        if names.is_empty() {
+        let missing: Vec<&Param> = parameters.iter().filter(missing).collect();
+        if missing.is_empty() {
             return;
         }
-        let written = parameters.iter().filter_map(|parameter| {
-            let name = plain_name(&parameter.ident);
-            match (self.of(&name), &parameter.kind) {
-                (Some(given), _) => Some(format!("{name} = {}", text(&given.tokens))),
-                (None, ParamKind::Plain { default: Some(_) }) => None,
-                (None, ParamKind::Plain { default: None }) => Some(format!("{name} = ..")),
-                (None, ParamKind::Tensor(tensor)) => Some(format!("{name} = {}", example(tensor))),
-            }
+        let names: Vec<_> = missing.iter().map(|of| plain_name(&of.ident)).collect();
+        let written = missing.iter().zip(&names).map(|(parameter, name)| match &parameter.kind {
+            ParamKind::Plain { .. } => format!("{name} = .."),
+            ParamKind::Tensor(tensor) => format!("{name} = {}", example(tensor)),
         });
-        let write: Vec<_> = written.collect();
-        errors.at(&self.word, messages::missing(&names, &write.join(", ")));
+        let add: Vec<_> = written.collect();
+        errors.at(&self.word, messages::missing(&list(&names), &add.join(", ")));
     }
+}
+
+/// Whether a tensor needs a range, since sensible random values cannot be guessed.
+fn needs_range(tensor: &TensorInput) -> bool {
+    matches!(&element(&tensor.tensor)[..], "i32" | "i64" | "u8")
 }
 
 fn example(tensor: &TensorInput) -> &'static str {

@@ -1,6 +1,6 @@
 //! The messages of `check(..)`. Lower case: first the mistake, then the fix.
 
-use crate::messages::{list, sentences};
+use crate::messages::sentences;
 
 sentences! {
     without_inputs()
@@ -19,13 +19,10 @@ sentences! {
     wrong_value(name, kind, write, make)
         "`{name}` is {kind}; write its shape, like `{name} = {write}`, or an expression that makes \
          it, like `{make}`";
+    missing(names, add) "`check(..)` says nothing of {names}; add `{add}`";
     no_gradient()
         "the op is `#[py_layer(no_grad)]`, so there is no gradient to check; remove `check(..)`";
     surrogate()
         "`surrogate` says that `backward` is not the derivative of `forward`, so there is nothing \
          to check it against; remove `check(..)`";
-}
-
-pub(crate) fn missing(names: &[String], write: &str) -> String {
-    format!("`check(..)` says nothing of {}; write `check({write})`", list(names))
 }

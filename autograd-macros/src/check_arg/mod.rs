@@ -6,17 +6,8 @@
 mod check;
 mod expand;
 mod messages;
-mod model;
 mod parse;
-
-use crate::model::{TensorInput, element};
 
 pub(crate) use check::check;
 pub(crate) use expand::{list, tests};
-pub(crate) use model::Check;
-pub(crate) use parse::parse;
-
-/// Whether a tensor needs a range, since sensible random values cannot be guessed.
-fn needs_range(tensor: &TensorInput) -> bool {
-    matches!(&element(&tensor.tensor)[..], "i32" | "i64" | "u8")
-}
+pub(crate) use parse::{Check, parse};

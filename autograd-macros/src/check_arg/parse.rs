@@ -6,9 +6,34 @@ use syn::parse::{ParseStream, Parser};
 use syn::{Expr, Ident, RangeLimits, Token};
 
 use super::messages;
-use super::model::{Check, Given, Range, Value};
 use crate::errors::Errors;
 use crate::tokens::{parts, text};
+
+pub(crate) struct Check {
+    pub(crate) word: Ident,
+    /// The arguments as written.
+    pub(crate) text: String,
+    pub(crate) given: Vec<Given>,
+}
+
+/// `name = value`
+pub(crate) struct Given {
+    pub(crate) name: Ident,
+    pub(crate) value: Value,
+    pub(crate) tokens: TokenStream,
+}
+
+pub(crate) enum Value {
+    /// `[2, 3]`, `[2, 3] in 0.5..2.0`, `[[2, 3], [3]]`
+    List(Vec<Value>, Option<Box<Range>>),
+    Expr(Box<Expr>),
+}
+
+/// `in 0.5..2.0`
+pub(crate) struct Range {
+    pub(crate) low: Expr,
+    pub(crate) high: Expr,
+}
 
 /// Parses an argument of the attribute that begins with `check`; `None` for any other argument.
 pub(crate) fn parse(part: &TokenStream, errors: &mut Errors) -> Option<Option<Check>> {

@@ -4,34 +4,34 @@ use quote::ToTokens;
 use syn::Type;
 
 use super::messages;
-use super::model::{Backward, FormulaValue, Forward, Kind, Op};
-use super::parse::{is_tensor, kind};
+use super::model::{FormulaValue, Kind, kind};
+use super::parse::wrong_form;
 use crate::args::Args;
 use crate::check::forward::misspelling_of;
 use crate::check::report_misspelling;
 use crate::check::types::together;
 use crate::errors::Errors;
+use crate::front::Form as _;
 use crate::messages::{list, plural};
-use crate::model::{is_named, nearest};
+use crate::model::{Derivative, Forward, GradientParam, Layer, is_named, nearest};
 use crate::tokens::{plain_name, text};
 
-pub(crate) fn check(op: &Op, args: &Args, errors: &mut Errors) {
+pub(crate) fn check(op: &Layer, args: &Args, errors: &mut Errors) {
     functions(op, args, errors);
     let Some(forward) = &op.forward else { return };
-    inputs(forward, errors);
-    outputs(forward, errors);
+    inputs(op, forward, errors);
     let Some(backward) = &op.backward else { return };
     // The intended type of a wrong input is unknown, so other errors may follow from it.
-    if forward.of(Kind::Wrong).next().is_some() {
+    if has_wrong_input(op, forward) {
         return;
     }
     names(forward, backward, errors);
     gradient(forward, backward, errors);
     reduced(forward, backward, args, errors);
-    returned(forward, backward, errors);
+    returned(op, backward, errors);
 }
 
-fn functions(op: &Op, args: &Args, errors: &mut Errors) {
+fn functions(op: &Layer, args: &Args, errors: &mut Errors) {
     if !op.broken.is_empty() {
         return;
     }
@@ -50,7 +50,11 @@ fn functions(op: &Op, args: &Args, errors: &mut Errors) {
     }
 }
 
-fn inputs(forward: &Forward, errors: &mut Errors) {
+fn has_wrong_input(op: &Layer, forward: &Forward) -> bool {
+    op.is_refused() || forward.of(Kind::Plain).any(|param| wrong_form(&param.ty, "", "").is_some())
+}
+
+fn inputs(op: &Layer, forward: &Forward, errors: &mut Errors) {
     for param in &forward.params {
         let name = plain_name(&param.ident);
         if is_reserved(&name) {
@@ -58,7 +62,7 @@ fn inputs(forward: &Forward, errors: &mut Errors) {
         }
     }
     let numbers: Vec<_> = forward.of(Kind::Real).map(|param| plain_name(&param.ident)).collect();
-    if forward.of(Kind::Wrong).next().is_some() {
+    if has_wrong_input(op, forward) {
     } else if numbers.is_empty() {
         let plain = forward
             .of(Kind::Plain)
@@ -74,8 +78,10 @@ fn inputs(forward: &Forward, errors: &mut Errors) {
                 None => errors.at(&forward.function.sig.ident, messages::no_number()),
             },
         }
-    } else if forward.differentiable().is_empty() {
-        errors.at(&forward.function.sig.ident, messages::all_stopped(&numbers));
+    } else if op.differentiable().is_empty() {
+        let are = if numbers.len() == 1 { "is" } else { "are" };
+        let all = format!("{} {are}", list(&numbers));
+        errors.at(&forward.function.sig.ident, messages::all_stopped(&all));
     }
 }
 
@@ -85,28 +91,10 @@ fn is_reserved(name: &str) -> bool {
     name.strip_prefix('y').is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))
 }
 
-fn outputs(forward: &Forward, errors: &mut Errors) {
-    if forward.outputs.parts.is_empty() {
-        return match &forward.function.sig.output {
-            syn::ReturnType::Type(_, ty) => errors.at(ty, messages::returns(&text(ty))),
-            syn::ReturnType::Default => {
-                errors.at(&forward.function.sig.ident, messages::returns_nothing());
-            }
-        };
-    }
-    for ty in &forward.outputs.parts {
-        if is_tensor(ty) {
-            errors.at(ty, messages::tensor_returned());
-        } else if kind(ty) != Kind::Real {
-            errors.at(ty, messages::returns(&text(ty)));
-        }
-    }
-}
-
 /// Parameters of backward must exist in forward, with the same type.
-fn names(forward: &Forward, backward: &Backward, errors: &mut Errors) {
-    for (ident, ty) in &backward.params {
-        let name = plain_name(ident);
+fn names(forward: &Forward, backward: &Derivative, errors: &mut Errors) {
+    for GradientParam { name: ident, ty } in &backward.params {
+        let name = ident.as_ref().map(plain_name).unwrap_or_default();
         let Some(value) = forward.value_named(&name) else {
             let known: Vec<String> = forward.names().into_iter().map(|(name, _)| name).collect();
             let candidates: Vec<&str> = known.iter().map(String::as_str).collect();
@@ -114,9 +102,14 @@ fn names(forward: &Forward, backward: &Backward, errors: &mut Errors) {
             errors.at(ident, messages::unknown_name(&name, near, &list(&known)));
             continue;
         };
-        let (expected, written) = match value {
-            FormulaValue::Input(i) => (forward.params[i].kind, text(&forward.params[i].ty)),
-            _ => (Kind::Real, "Real<L>".to_owned()),
+        let expected = match value {
+            FormulaValue::Input(i) => forward.params[i].formula_kind(),
+            _ => Kind::Real,
+        };
+        let written = match (expected, value) {
+            (Kind::Plain, FormulaValue::Input(i)) => text(&forward.params[i].ty),
+            (Kind::Mask, _) => "Mask<L>".to_owned(),
+            _ => "Real<L>".to_owned(),
         };
         let found = text(ty);
         if kind(ty) != expected || expected == Kind::Plain && found != written {
@@ -125,20 +118,20 @@ fn names(forward: &Forward, backward: &Backward, errors: &mut Errors) {
     }
 }
 
-fn gradient(forward: &Forward, backward: &Backward, errors: &mut Errors) {
+fn gradient(forward: &Forward, backward: &Derivative, errors: &mut Errors) {
     let given = backward.named_values(forward);
     // An unknown name has been reported. It may be a misspelt gradient.
     if given.len() == backward.params.len()
         && !given.iter().any(|value| matches!(value, FormulaValue::Gradient(_)))
     {
-        let write = format!("d{}", forward.output(0));
+        let write = format!("d{}", forward.output_name(0));
         errors.at(&backward.function.sig.ident, messages::no_gradient(&write));
     }
 }
 
-fn reduced(forward: &Forward, backward: &Backward, args: &Args, errors: &mut Errors) {
+fn reduced(forward: &Forward, backward: &Derivative, args: &Args, errors: &mut Errors) {
     let Some(reduce) = &args.reduce else { return };
-    for (ident, _) in &backward.params {
+    for ident in backward.params.iter().filter_map(|param| param.name.as_ref()) {
         let name = plain_name(ident);
         if let Some(FormulaValue::Output(_)) = forward.value_named(&name) {
             errors.at(ident, messages::output_of_a_reduction(&name, &reduce.name.to_string()));
@@ -146,13 +139,13 @@ fn reduced(forward: &Forward, backward: &Backward, args: &Args, errors: &mut Err
     }
 }
 
-fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
+fn returned(op: &Layer, backward: &Derivative, errors: &mut Errors) {
     let inputs: Vec<String> =
-        forward.differentiable().iter().map(|param| plain_name(&param.ident)).collect();
-    if backward.returned.by_name().is_some() || inputs.is_empty() {
+        op.differentiable().iter().map(|(param, _)| plain_name(&param.ident)).collect();
+    if backward.returns.by_name().is_some() || inputs.is_empty() {
         return;
     }
-    let found = backward.returned.parts.len();
+    let found = backward.returns.parts.len();
     if found != inputs.len() {
         let count = plural(inputs.len(), "differentiable input");
         let has = format!("{count} ({})", list(&inputs));
@@ -163,7 +156,7 @@ fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
             syn::ReturnType::Default => errors.at(&backward.function.sig.ident, message),
         };
     }
-    for (name, ty) in inputs.iter().zip(&backward.returned.parts) {
+    for (name, ty) in inputs.iter().zip(&backward.returns.parts) {
         if kind(ty) != Kind::Real {
             let place: &Type = ty;
             errors.at(place.to_token_stream(), messages::returned_type(name, &text(ty)));

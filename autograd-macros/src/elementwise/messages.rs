@@ -1,11 +1,10 @@
 //! The messages of the elementwise form. Lower case: first the mistake, then the fix.
 
-use crate::messages::{list, sentences};
+use crate::messages::sentences;
 
 sentences! {
     // The attribute.
 
-    not_asked_for() "this is a formula of `Real<L>`; write `#[py_layer(elementwise)]`";
     surrogate_without_backward()
         "`surrogate` says that `backward` is not the derivative of `forward`, but there is no \
          `backward`; add one, or remove `surrogate`";
@@ -51,6 +50,9 @@ sentences! {
     no_number()
         "`forward` has no input that is a number, so there is nothing to differentiate; add one, \
          like `x: Real<L>`";
+    all_stopped(all)
+        "{all} marked `#[stop_gradient]`, so there is nothing to differentiate; remove the mark from \
+         one input";
     slip_of_real(found)
         "`{found}` is no number, and `forward` has no other input; did you mean `Real`?";
     only_plain_number(name, found)
@@ -98,15 +100,6 @@ sentences! {
     scalar_unused(name, input)
         "`{name}` declares an input `{input}`, which the value does not name; the gradient of the \
          input `x` is written `dx = ..`";
-}
-
-pub(crate) fn all_stopped(names: &[String]) -> String {
-    let are = if names.len() == 1 { "is" } else { "are" };
-    format!(
-        "{} {are} marked `#[stop_gradient]`, so there is nothing to differentiate; remove the mark \
-         from one input",
-        list(names)
-    )
 }
 
 pub(crate) fn reserved(name: &str, outputs: usize) -> String {

@@ -1,55 +1,27 @@
-//! The model of an elementwise block.
+//! An elementwise block as a [`Layer`](crate::model::Layer) on tensors: a number of the formula is a tensor of
+//! floats, a mask a tensor of `bool`.
 
-use std::ops::Deref;
+use syn::Type;
 
-use proc_macro2::Ident;
-use syn::{Attribute, Expr, Type};
-
-use crate::model::{Block, Function, Returned};
+use crate::model::{Derivative, Forward, Param, ParamKind, element, is_named};
 use crate::tokens::plain_name;
-
-pub(crate) struct Op {
-    pub(crate) block: Block,
-    pub(crate) forward: Option<Forward>,
-    pub(crate) backward: Option<Backward>,
-}
-
-impl Deref for Op {
-    type Target = Block;
-
-    fn deref(&self) -> &Block {
-        &self.block
-    }
-}
-
-pub(crate) struct Forward {
-    pub(crate) function: Function,
-    pub(crate) params: Vec<Param>,
-    pub(crate) outputs: Returned,
-}
-
-pub(crate) struct Param {
-    pub(crate) ident: Ident,
-    pub(crate) docs: Vec<Attribute>,
-    pub(crate) ty: Type,
-    pub(crate) kind: Kind,
-    pub(crate) stop_gradient: bool,
-    pub(crate) default: Option<Expr>,
-}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Real,
     Mask,
     Plain,
-    /// Another type, which was reported. The expansion accepts anything for it.
-    Wrong,
 }
 
-pub(crate) struct Backward {
-    pub(crate) function: Function,
-    pub(crate) params: Vec<(Ident, Type)>,
-    pub(crate) returned: Returned,
+/// The kind of a type of the formula.
+pub(crate) fn kind(ty: &Type) -> Kind {
+    if is_named(ty, "Real") {
+        Kind::Real
+    } else if is_named(ty, "Mask") {
+        Kind::Mask
+    } else {
+        Kind::Plain
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,27 +32,32 @@ pub(crate) enum FormulaValue {
     Gradient(usize),
 }
 
+impl Param {
+    pub(crate) fn formula_kind(&self) -> Kind {
+        match &self.kind {
+            ParamKind::Tensor(input) if element(&input.tensor) == "bool" => Kind::Mask,
+            ParamKind::Tensor(_) => Kind::Real,
+            ParamKind::Plain { .. } => Kind::Plain,
+        }
+    }
+}
+
 impl Forward {
     pub(crate) fn of(&self, kind: Kind) -> impl Iterator<Item = &Param> {
-        self.params.iter().filter(move |param| param.kind == kind)
+        self.params.iter().filter(move |param| param.formula_kind() == kind)
     }
 
-    pub(crate) fn differentiable(&self) -> Vec<&Param> {
-        self.of(Kind::Real).filter(|param| !param.stop_gradient).collect()
-    }
-
-    pub(crate) fn output(&self, k: usize) -> String {
+    pub(crate) fn output_name(&self, k: usize) -> String {
         if self.outputs.parts.len() > 1 { format!("y{k}") } else { "y".to_owned() }
     }
 
     pub(crate) fn names(&self) -> Vec<(String, FormulaValue)> {
         let inputs = self.params.iter().enumerate();
         let inputs = inputs.map(|(i, param)| (plain_name(&param.ident), FormulaValue::Input(i)));
-        let outputs =
-            (0..self.outputs.parts.len()).map(|k| (self.output(k), FormulaValue::Output(k)));
-        let gradients = (0..self.outputs.parts.len())
-            .map(|k| (format!("d{}", self.output(k)), FormulaValue::Gradient(k)));
-        inputs.chain(outputs).chain(gradients).collect()
+        let outputs = (0..self.outputs.parts.len()).map(|k| (self.output_name(k), k));
+        let values = outputs.clone().map(|(name, k)| (name, FormulaValue::Output(k)));
+        let gradients = outputs.map(|(name, k)| (format!("d{name}"), FormulaValue::Gradient(k)));
+        inputs.chain(values).chain(gradients).collect()
     }
 
     pub(crate) fn value_named(&self, name: &str) -> Option<FormulaValue> {
@@ -88,10 +65,10 @@ impl Forward {
     }
 }
 
-impl Backward {
+impl Derivative {
     /// The values that its parameters name, without unknown names.
     pub(crate) fn named_values(&self, forward: &Forward) -> Vec<FormulaValue> {
-        let names = self.params.iter().map(|(ident, _)| plain_name(ident));
+        let names = self.params.iter().filter_map(|param| param.name.as_ref()).map(plain_name);
         names.filter_map(|name| forward.value_named(&name)).collect()
     }
 }

@@ -1,17 +1,23 @@
 //! From tokens to the model.
 
 use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens, format_ident, quote};
 use syn::{FnArg, PatType, ReturnType, Type};
 
 use super::messages;
-use super::model::{Backward, Forward, Kind, Op, Param};
+use super::model::{Kind, kind};
+use crate::check::refused::{is_wrong, lifetimes};
 use crate::errors::Errors;
 use crate::items::ParsedItem;
+use crate::library::private;
 use crate::model::{
-    Function, Returned, argument_of, as_tensor, bare, is_named, last_segment, without_reference,
+    Block, Derivative, Form, Forward, Function, GradientParam, Layer, ParamKind, Returned,
+    TensorInput, argument_of, as_tensor, bare, last_segment, without_reference,
 };
-use crate::parse::{BlockRules, block, parameter_attributes, parameters, pattern_name, returned};
-use crate::tokens::{find_ident, is_one_of, mentions, plain_name, text};
+use crate::parse::{
+    BlockRules, block, is_context, parameters, params, pattern_name, reject_attributes, returned,
+};
+use crate::tokens::{find_ident, is_one_of, mentions, text};
 
 const BLOCK_RULES: BlockRules = BlockRules {
     rules: &["forward", "backward"],
@@ -20,7 +26,7 @@ const BLOCK_RULES: BlockRules = BlockRules {
 };
 
 /// Parses the block; `None` if the tokens are not an impl block of an op.
-pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Op> {
+pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Layer> {
     let (mut block, mut found) = block(tokens, "py_layer", errors)?;
     let arguments = last_segment(&block.self_ty).map(|segment| &segment.arguments);
     if !block.generics.params.is_empty() || arguments.is_some_and(|a| !a.is_none()) {
@@ -38,14 +44,14 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Op> {
     for item in types {
         errors.at(&item.ident, messages::declares_type(&item.ident.to_string()));
     }
-    let mut op = Op { block, forward: None, backward: None };
+    let mut layer = Layer { is_formula: true, ..Layer::new(block) };
     for function in functions {
         match function.sig.ident == "forward" {
-            true => op.forward = Some(forward(&function, errors)),
-            false => op.backward = Some(backward(&function, errors)),
+            true => layer.forward = Some(forward(&layer.block, &function, errors)),
+            false => layer.backward = Some(backward(&function, errors)),
         }
     }
-    Some(op)
+    Some(layer)
 }
 
 /// Reports and corrects mistakes that the compiler would report again in generated code.
@@ -76,88 +82,123 @@ fn correct(found: &mut [ParsedItem], errors: &mut Errors) {
     }
 }
 
-fn forward(function: &Function, errors: &mut Errors) -> Forward {
-    let lifetimes = function.sig.generics.lifetimes().map(|of| of.lifetime.ident.to_string());
-    let lifetimes: Vec<String> = lifetimes.collect();
-    let mut params: Vec<Param> = Vec::new();
-    for (position, param) in typed(function, errors).into_iter().enumerate() {
-        let PatType { attrs, pat, ty, .. } = &param;
-        let name = pattern_name(pat);
-        let shown = name.as_ref().map_or_else(|| text(pat), plain_name);
-        let (stop, default) = parameter_attributes(attrs, errors);
-        let wrong = wrong_form(ty, &shown, name.as_ref().map_or("xs", |_| &shown));
-        let refused = crate::check::refused::is_wrong(ty, &lifetimes);
-        let is_wrong = wrong.is_some() || refused;
-        // A tensor is reported below, and treated as the number that was meant.
-        let kind = match is_wrong {
-            true => Kind::Wrong,
-            false if is_tensor(ty) => Kind::Real,
-            false => kind(ty),
-        };
-        if name.is_none() && !is_wrong {
-            errors.at(pat, messages::pattern());
+fn forward(block: &Block, function: &Function, errors: &mut Errors) -> Forward {
+    let typed = typed(function, errors);
+    let p = private();
+    // Without a number `T` could not be inferred.
+    let numbers = typed.iter().any(|param| kind(&param.ty) == Kind::Real || is_tensor(&param.ty));
+    let element = match numbers {
+        true => {
+            let plain = typed.iter().map(|param| &*param.ty).filter(|ty| kind(ty) == Kind::Plain);
+            block.parameter("T", plain).to_token_stream()
+        }
+        false => quote!(::core::primitive::f64),
+    };
+    let lifetimes = lifetimes(block, function);
+    let mut generics = Vec::new();
+    if numbers {
+        generics.push(quote!(#element: #p::elementwise::Float));
+    }
+    let params = params(typed, errors, |position, param, errors| {
+        let shown = param.shown;
+        let ty = param.ty;
+        let wrong = wrong_form(ty, shown, if param.is_named { shown } else { "xs" });
+        let is_wrong = wrong.is_some() || is_wrong(ty, &lifetimes);
+        if !param.is_named && !is_wrong {
+            errors.at(param.pat, messages::pattern());
         }
         if let Some(message) = wrong {
             errors.at(ty, message);
-        } else if refused {
-            // The compiler reports it.
-        } else if is_tensor(ty) {
-            errors.at(ty, messages::tensor(&shown));
-        } else if kind == Kind::Plain
-            && matches!(bare(ty), Type::Reference(_) | Type::ImplTrait(_) | Type::Slice(_))
-        {
-            errors.at(ty, messages::borrowed_plain(&shown));
         }
-        match (&stop, kind) {
-            (None, Kind::Mask) => errors.at(ty, messages::mask_not_stopped(&shown)),
-            (Some(stop), Kind::Plain) => {
-                errors.at(stop, messages::stop_on_plain(&shown));
+        let plain = ParamKind::Plain { default: None };
+        if is_wrong {
+            return (ty.clone(), plain);
+        }
+        // A tensor is treated as the number that was meant.
+        let is_mask = kind(ty) == Kind::Mask;
+        if is_tensor(ty) {
+            errors.at(ty, messages::tensor(shown));
+        } else if kind(ty) == Kind::Plain {
+            if matches!(bare(ty), Type::Reference(_) | Type::ImplTrait(_)) {
+                errors.at(ty, messages::borrowed_plain(shown));
             }
-            _ => {}
+            if let Some(stop) = param.stop {
+                errors.at(stop, messages::stop_on_plain(shown));
+            }
+            let default = param.default.and_then(|(_, default)| default.clone());
+            return (ty.clone(), ParamKind::Plain { default });
+        } else if is_mask && param.stop.is_none() {
+            errors.at(ty, messages::mask_not_stopped(shown));
         }
-        if let (Some((attr, _)), Kind::Real | Kind::Mask) = (&default, kind) {
-            errors.at(attr, messages::default_on_number(&shown));
+        if let Some((attr, _)) = param.default {
+            errors.at(attr, messages::default_on_number(shown));
         }
-        let made_up =
-            || Ident::new(&format!("argument_{position}"), proc_macro2::Span::call_site());
-        let mut ident = name.unwrap_or_else(made_up);
-        if params.iter().any(|other| plain_name(&other.ident) == plain_name(&ident)) {
-            ident = made_up();
-        }
-        params.push(Param {
-            ident,
-            docs: attrs.iter().filter(|attr| crate::attributes::is_doc(attr)).cloned().collect(),
-            ty: (**ty).clone(),
-            kind,
-            stop_gradient: stop.is_some(),
-            default: default.and_then(|(_, default)| default),
-        });
-    }
-    let outputs = returns(&function.sig.output);
-    Forward { function: function.clone(), params, outputs }
+        let (taken, tensor) = match is_mask {
+            true => {
+                // A mask may have any element type that can be one.
+                let mask = format_ident!("M{position}");
+                generics.push(quote!(#mask: #p::elementwise::MaskElement));
+                (quote!(#mask), quote!(bool))
+            }
+            false => (element.clone(), element.clone()),
+        };
+        let kind = TensorInput {
+            form: Form::One,
+            tensor: syn::parse_quote!(#p::Tensor<#tensor>),
+            stop_gradient: is_mask || param.stop.is_some(),
+        };
+        (syn::parse_quote!(&#p::Tensor<#taken>), ParamKind::Tensor(kind))
+    });
+    let mut outputs = returns(&function.sig.output);
+    check_outputs(function, &outputs, errors);
+    let tensor: Type = syn::parse_quote!(#p::Tensor<#element>);
+    outputs.parts.fill(tensor.clone());
+    let parts = &outputs.parts;
+    let output: Type = match outputs.tuple {
+        true => syn::parse_quote!((#(#parts,)*)),
+        false => tensor,
+    };
+    let mut function = function.clone();
+    function.sig.generics = syn::parse_quote!(<#(#generics),*>);
+    function.sig.output = syn::parse_quote!(-> #output);
+    Forward { function, context: None, params, outputs }
 }
 
-fn backward(function: &Function, errors: &mut Errors) -> Backward {
+fn check_outputs(function: &Function, outputs: &Returned, errors: &mut Errors) {
+    match &outputs.whole {
+        Some(whole) if outputs.parts.is_empty() => {
+            errors.at(whole, messages::returns(&text(whole)))
+        }
+        Some(_) => {}
+        None => errors.at(&function.sig.ident, messages::returns_nothing()),
+    }
+    for ty in &outputs.parts {
+        if is_tensor(ty) {
+            errors.at(ty, messages::tensor_returned());
+        } else if kind(ty) != Kind::Real {
+            errors.at(ty, messages::returns(&text(ty)));
+        }
+    }
+}
+
+fn backward(function: &Function, errors: &mut Errors) -> Derivative {
     let mut params = Vec::new();
     for PatType { attrs, pat, ty, .. } in typed(function, errors) {
-        for attr in attrs.iter().filter(|attr| crate::attributes::is_ours(attr)) {
-            errors.at(attr, crate::messages::attribute_on_gradient(&text(attr.path())));
-        }
+        reject_attributes(&attrs, errors);
         match pattern_name(&pat) {
-            Some(name) => params.push((name, *ty)),
+            name @ Some(_) => params.push(GradientParam { name, ty: *ty }),
             None => errors.at(pat, messages::pattern()),
         }
     }
-    let returned = returns(&function.sig.output);
-    Backward { function: function.clone(), params, returned }
+    let returns = returns(&function.sig.output);
+    Derivative { function: function.clone(), context: None, params, returns }
 }
 
 fn typed(function: &Function, errors: &mut Errors) -> Vec<PatType> {
     let name = function.sig.ident.to_string();
     let mut params = parameters(function, &messages::receiver(&name), errors);
     params.retain(|param| {
-        let ty = without_reference(&param.ty);
-        let context = is_named(ty, "ForwardContext") || is_named(ty, "BackwardContext");
+        let context = is_context(&param.ty);
         if context {
             errors.at(param, messages::context(&name));
         }
@@ -179,7 +220,7 @@ fn returns(output: &ReturnType) -> Returned {
 }
 
 /// The message for numbers, masks or tensors in a form that formulas do not support.
-fn wrong_form(ty: &Type, name: &str, list_name: &str) -> Option<String> {
+pub(super) fn wrong_form(ty: &Type, name: &str, list_name: &str) -> Option<String> {
     let number = |ty: &Type| matches!(kind(ty), Kind::Real | Kind::Mask);
     let element =
         |ty: &Type| as_tensor(without_reference(ty)).is_some() || number(without_reference(ty));
@@ -198,16 +239,6 @@ fn wrong_form(ty: &Type, name: &str, list_name: &str) -> Option<String> {
         Some(messages::borrowed_number(name, &text(inner)))
     } else {
         None
-    }
-}
-
-pub(crate) fn kind(ty: &Type) -> Kind {
-    if is_named(ty, "Real") {
-        Kind::Real
-    } else if is_named(ty, "Mask") {
-        Kind::Mask
-    } else {
-        Kind::Plain
     }
 }
 

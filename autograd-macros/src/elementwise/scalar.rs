@@ -9,13 +9,11 @@ use super::messages;
 use crate::args::crate_path;
 use crate::errors::Errors;
 use crate::messages::twice;
-use crate::tokens::{find_ident, plain_name};
+use crate::tokens::{find_ident, named, plain_name};
+use crate::{fallback, layer};
 
-/// `Softplus: y = (1.0 + x.exp()).ln(), dx = dy / (1.0 + (-x).exp())`
-struct ScalarOp {
-    attrs: Vec<Attribute>,
-    vis: Visibility,
-    name: Ident,
+/// `y = (1.0 + x.exp()).ln(), dx = dy / (1.0 + (-x).exp())`
+struct Formulas {
     output: Ident,
     value: Expr,
     gradients: Vec<(Ident, Expr)>,
@@ -23,11 +21,8 @@ struct ScalarOp {
     krate: Vec<(Span, Path)>,
 }
 
-impl Parse for ScalarOp {
+impl Parse for Formulas {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let attrs = input.call(Attribute::parse_outer)?;
-        let vis = input.parse()?;
-        let name = input.parse()?;
         input.parse::<Token![:]>()?;
         let output = input.parse()?;
         input.parse::<Token![=]>()?;
@@ -46,31 +41,38 @@ impl Parse for ScalarOp {
             input.parse::<Token![=]>()?;
             gradients.push((gradient, input.parse()?));
         }
-        Ok(Self { attrs, vis, name, output, value, gradients, krate })
+        Ok(Self { output, value, gradients, krate })
     }
 }
 
 /// The macro as a function: expands to the equivalent `#[py_layer(elementwise)]` block.
 pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
-    let op = match ScalarOp::parse.parse2(tokens.clone()) {
-        Ok(op) if !op.gradients.is_empty() => op,
-        Ok(op) => {
-            errors.at(&op.name, messages::scalar_form());
-            return name_only(&op.vis, &op.name, errors);
-        }
+    let head = |input: ParseStream<'_>| {
+        let attrs = input.call(Attribute::parse_outer)?;
+        Ok((attrs, input.parse()?, input.parse()?, input.parse()?))
+    };
+    let head: syn::Result<(_, Visibility, Ident, TokenStream)> = head.parse2(tokens);
+    let (attrs, vis, name, formulas) = match head {
+        Ok(head) => head,
         Err(error) => {
             errors.at_span(error.span(), messages::scalar_form());
-            return match name_of.parse2(tokens) {
-                Ok((vis, name)) => name_only(&vis, &name, errors),
-                Err(_) => errors.into_tokens(),
-            };
+            return errors.into_tokens();
         }
     };
-    let ScalarOp { attrs, vis, name, output, value, gradients, krate } = op;
+    // After an error only the name is known: calls accept anything.
+    let name_only = |errors| fallback::of_tokens(quote!(#vis struct #name;), errors);
+    let Formulas { output, value, gradients, krate } = match syn::parse2::<Formulas>(formulas) {
+        Ok(formulas) if !formulas.gradients.is_empty() => formulas,
+        other => {
+            let place = other.err().map_or(name.span(), |error| error.span());
+            errors.at_span(place, messages::scalar_form());
+            return name_only(errors);
+        }
+    };
     if output != "y" {
         errors.at(&output, messages::scalar_value());
-        return name_only(&vis, &name, errors);
+        return name_only(errors);
     }
     if let Some((again, _)) = krate.get(1) {
         errors.at_span(*again, twice("crate"));
@@ -82,7 +84,8 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     let mut inputs: Vec<Ident> = Vec::new();
     for (gradient, _) in &gradients {
         let text = plain_name(gradient);
-        let input = text.strip_prefix('d').and_then(|input| identifier(input, gradient.span()));
+        let input = text.strip_prefix('d').filter(|input| !matches!(*input, "y" | "dy"));
+        let input = input.and_then(|input| named(input, gradient.span()));
         match input {
             Some(input) if inputs.contains(&input) => {
                 errors.at(gradient, twice(&text));
@@ -95,7 +98,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
         }
     }
     if !errors.is_empty() {
-        return name_only(&vis, &name, errors);
+        return name_only(errors);
     }
     // Backward gets only the values that it names, so nothing else is saved.
     let own = [format_ident!("y"), format_ident!("dy")];
@@ -104,7 +107,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     let given: Vec<Ident> = given.collect();
     let krate = krate.into_iter().next().map(|(_, path)| path);
     let path = crate::library::private_path(krate.as_ref());
-    let real = quote!(#path::elementwise::Real<L>);
+    let real = quote!(#path::elementwise::Real);
     let together = |parts: Vec<TokenStream>| match parts.len() {
         1 => quote!(#(#parts)*),
         _ => quote!((#(#parts),*)),
@@ -115,42 +118,12 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
         #(#attrs)*
         impl #name {
             /// Runs the op on these inputs.
-            #vis fn forward<L: #path::elementwise::Lane>(
-                #(#inputs: #real),*
-            ) -> #real {
-                #value
-            }
-
-            fn backward<L: #path::elementwise::Lane>(
-                #(#given: #real),*
-            ) -> #returned {
-                #gradients
-            }
+            #vis fn forward(#(#inputs: #real),*) -> #real { #value }
+            fn backward(#(#given: #real),*) -> #returned { #gradients }
         }
     };
     let krate = krate.map(|path| quote!(, crate = #path));
-    super::formula(quote!(elementwise #krate), block, true)
-}
-
-/// Parses the head of the op, whatever follows.
-fn name_of(input: ParseStream<'_>) -> syn::Result<(Visibility, Ident)> {
-    input.call(Attribute::parse_outer)?;
-    let head = (input.parse()?, input.parse()?);
-    input.parse::<TokenStream>()?;
-    Ok(head)
-}
-
-/// The expansion of an op of which only the name is known: calls accept anything.
-fn name_only(vis: &Visibility, name: &Ident, errors: Errors) -> TokenStream {
-    crate::fallback::of_tokens(quote!(#vis struct #name;), errors)
-}
-
-/// The input of this name; `None` if an input cannot have it.
-fn identifier(text: &str, span: Span) -> Option<Ident> {
-    if text == "y" || text == "dy" {
-        return None;
-    }
-    crate::tokens::named(text, span)
+    layer::layer(quote!(elementwise #krate), block, false)
 }
 
 fn used(tokens: &TokenStream, name: &Ident) -> Option<Ident> {

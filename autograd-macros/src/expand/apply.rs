@@ -9,6 +9,7 @@ use crate::attributes::{is_for_callers, is_for_each_call, undocumented};
 use crate::builder::ByName;
 use crate::check::types::is_primitive;
 use crate::check_arg;
+use crate::elementwise::{self, Elementwise};
 use crate::expansion::Expansion;
 use crate::generics::turbofish;
 use crate::library::private;
@@ -19,17 +20,10 @@ impl Expansion<'_> {
     /// `apply`, `try_apply` and `with`.
     pub(super) fn apply(&self, by_name: Option<&ByName>) -> TokenStream {
         let Some(forward) = &self.layer.forward else { return TokenStream::new() };
-        self.calls(by_name, TRY_DOC, &self.try_apply_body(forward))
-    }
-
-    /// As [`Self::apply`], with another body.
-    pub(crate) fn calls(
-        &self,
-        by_name: Option<&ByName>,
-        try_doc: &str,
-        body: &TokenStream,
-    ) -> TokenStream {
-        let Some(forward) = &self.layer.forward else { return TokenStream::new() };
+        let (try_doc, body) = match self.layer.is_formula {
+            true => (elementwise::TRY_DOC, Elementwise(self).try_apply_body(forward)),
+            false => (TRY_DOC, self.try_apply_body(forward)),
+        };
         let p = &private();
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let (op, deprecated, keyword) = (self.op(), self.deprecated(), self.layer.keyword());
@@ -188,21 +182,21 @@ impl Expansion<'_> {
                 let ParamKind::Tensor(input) = kind else {
                     return quote!(#p::Reused(&#ident).again()?);
                 };
-                let (tensor, at) = (&input.tensor, group);
-                let taken = quote!(#p::Taken::<#tensor>::new());
+                let (known, at) = (self.known(&input.tensor, Span::call_site()), group);
                 group += 1;
                 match input.form {
-                    Form::One => quote!(&#taken.one(#again, #at)),
-                    Form::Optional => quote!(#taken.optional(#again, #at).as_ref()),
+                    Form::One => quote!(&#known::again_one(#again, #at)),
+                    Form::Optional => quote!(#known::again_optional(#again, #at).as_ref()),
                     Form::List => {
-                        check_arg::list(p, ty, &plain_name(ident), quote!(#taken.list(#again, #at)))
+                        let again = quote!(#known::again_list(#again, #at));
+                        check_arg::list(ty, &plain_name(ident), again)
                     }
                 }
             })
             .collect();
         Some(quote! {
             if #p::verifying() {
-                use #p::{NotReused as _, NotTaken as _};
+                use #p::NotReused as _;
                 #p::verify::<Self, #key>(::core::panic::Location::caller(), #inputs, &|#again| {
                     Self::try_apply #turbofish (#(#arguments),*).ok().map(::core::mem::drop)
                 })?;

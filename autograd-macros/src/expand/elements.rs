@@ -6,13 +6,15 @@ use quote::{ToTokens, quote};
 use syn::{ReturnType, Type, TypePath};
 
 use crate::builder::named::Scope;
-use crate::check::types::is_primitive;
+use crate::check::types::{is_plain, is_primitive};
 use crate::errors::Errors;
 use crate::generics::{generated, parameter_name};
 use crate::library::private;
-use crate::model::{Forward, Layer, ParamKind, element, first_argument, float_output, is_known};
+use crate::model::{
+    Forward, Layer, Param, ParamKind, element, first_argument, float_output, is_known,
+};
 use crate::parse;
-use crate::tokens::{first_span, is_punct, mentions, rewritten, text};
+use crate::tokens::{first_span, is_punct, mentions, plain_name, rewritten, text};
 
 /// Puts the aliases into forward. Returns forward as written and the declarations; `None` if none is needed.
 pub(crate) fn name(layer: &mut Layer) -> Option<(Forward, TokenStream)> {
@@ -43,10 +45,15 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
     let output = output.filter(|ty| is_alone(layer, forward, ty));
     let scope = Scope::new(layer, forward);
     let params = forward.params.iter().enumerate();
-    let hidden =
-        params.filter(|(_, of)| matches!(of.kind, ParamKind::Plain { .. }) && scope.hides(&of.ty));
-    let hidden: Vec<_> =
-        hidden.filter_map(|(at, of)| Some((at, scope.name(of, at, true).alias?))).collect();
+    let plain = params.filter(|(_, of)| matches!(of.kind, ParamKind::Plain { .. }));
+    let hidden = plain.filter_map(|(at, of)| {
+        let alias = match layer.is_formula {
+            true => (!is_plain(&of.ty)).then(|| declared_plain(layer, of)),
+            false => scope.hides(&of.ty).then(|| scope.name(of, at, true).alias)?,
+        };
+        Some((at, alias?))
+    });
+    let hidden: Vec<_> = hidden.collect();
     if unsure.is_empty() && output.is_none() && hidden.is_empty() {
         return None;
     }
@@ -64,10 +71,13 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
         let (tensor, open, close) = (&trees[at], &trees[at + 1], &trees[at + end]);
         Some((quote!(#tensor #open #name #close), end + 1))
     });
-    if let Some(sig) = sig {
-        function.sig = syn::parse2(sig).ok()?;
-    }
-    let mut named = parse::forward(&function, &layer.name.to_string(), &mut Errors::new());
+    let mut named = match sig {
+        Some(sig) => {
+            function.sig = syn::parse2(sig).ok()?;
+            parse::forward(&function, &layer.name.to_string(), &mut Errors::new())
+        }
+        None => forward.clone(),
+    };
     let mut types: TokenStream = types.collect();
     for (at, (declaration, ty)) in hidden {
         types.extend(declaration);
@@ -83,16 +93,23 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
 }
 
 /// Declares an alias of a type. In docs it is the plain type, since the alias is private. Otherwise it is the
-/// item of an array whose length proves `proven`: if the proof fails, the alias is an error type.
-pub(crate) fn declared(name: &TokenStream, ty: &TokenStream, proven: &TokenStream) -> TokenStream {
+/// return type of functions in an array whose length proves `proven`: if that fails, the alias is an error type.
+fn declared(name: &TokenStream, ty: &TokenStream, proven: &TokenStream) -> TokenStream {
     let p = private();
     quote! {
         #[cfg(doc)]
         type #name = #ty;
         #[cfg(not(doc))]
         type #name =
-            <[#ty; { #p::PhantomData::<#proven>; 0 }] as ::core::iter::IntoIterator>::Item;
+            <[fn(&'static ()) -> #ty; { #p::PhantomData::<#proven>; 0 }] as #p::Returned>::Type;
     }
+}
+
+/// The alias of the type of a formula's plain parameter: its declaration, and the alias in a signature.
+fn declared_plain(layer: &Layer, param: &Param) -> (TokenStream, Type) {
+    let name = generated(&layer.name, &format!("Type_{}", plain_name(&param.ident)));
+    let (name, ty) = (name.to_token_stream(), param.ty.to_token_stream());
+    (declared(&name, &ty, &quote!(fn(&()) -> #ty)), syn::parse_quote!(#name))
 }
 
 /// Whether a type means the same outside the block: it has no parameter, lifetime or `Self`. A name of one

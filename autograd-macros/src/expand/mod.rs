@@ -13,6 +13,7 @@ use syn::ReturnType;
 use crate::builder;
 use crate::check::calls::Uses;
 use crate::check::types::{is_bare_gradient, unsaveable, valid_attrs};
+use crate::elementwise::Elementwise;
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
 use crate::library::{import, private};
@@ -25,17 +26,16 @@ impl Expansion<'_> {
     pub(crate) fn tokens(&self) -> TokenStream {
         let block = self.layer.written(&self.mode, |function| self.user_function(function));
         let vis = self.forward_vis();
-        let structure = self.layer.structure(&vis, "A differentiable op.");
+        let formula = self.layer.is_formula.then_some(Elementwise(self));
+        let doc = if formula.is_some() { "An elementwise op." } else { "A differentiable op." };
+        let structure = self.layer.structure(&vis, doc);
         let key = self.key();
         let grads = self.grads_struct();
-        let may_query_needs = self.may_query_needs();
-        let needs = may_query_needs.then(|| self.needs_struct());
-        let layer = self.layer_impl(may_query_needs);
         let full = matches!(self.mode, Mode::Full);
         let by_name = full.then(|| builder::expand(self)).flatten();
         let apply = match &self.mode {
             Mode::Full => self.apply(by_name.as_ref()),
-            Mode::Refused => fallback::permissive_layer_calls(self),
+            Mode::Refused => fallback::permissive_calls(self),
             Mode::Reported(reported) => {
                 fallback::constants(&fallback::CALLS, &self.layer.generics, self.op(), reported)
             }
@@ -45,10 +45,19 @@ impl Expansion<'_> {
         let cfg = self.layer.cfg();
         let library = import(self.args.krate.as_ref());
         let library = self.written.map_or(library.clone(), |(_, types)| quote!(#library #types));
-        let key = quote! {
-            // Distinguishes this op among all layers, and keeps its private types private.
-            enum #key {}
+        let own: Vec<TokenStream> = match &formula {
+            Some(formula) if full => formula.formulas(),
+            Some(_) => Vec::new(),
+            None => {
+                let may_query_needs = self.may_query_needs();
+                let needs = may_query_needs.then(|| self.needs_struct());
+                // The key distinguishes this op among all layers, and keeps its private types private.
+                let head = quote!(enum #key {} #needs);
+                vec![head, self.layer_impl(may_query_needs)]
+            }
         };
+        let check = formula.as_ref().filter(|_| full).and_then(Elementwise::check_backward);
+        let test = formula.and_then(|formula| formula.test());
         let silent = self.silent();
         let Some(grads) = grads else {
             return quote! {
@@ -56,7 +65,8 @@ impl Expansion<'_> {
                 #block
                 #(#cfg)*
                 #silent
-                const _: () = { #library #key #needs #names #layer #apply #builder };
+                const _: () = { #library #names #(#own)* #apply #check #builder };
+                #test
             };
         };
         // The user's functions are beside `Grads`, to see it, and outside the silenced items, so that
@@ -71,8 +81,9 @@ impl Expansion<'_> {
                 #grads
                 #block
                 #silent
-                const _: () = { #key #needs #layer #apply #builder };
+                const _: () = { #(#own)* #apply #check #builder };
             };
+            #test
         }
     }
 
@@ -94,6 +105,9 @@ impl Expansion<'_> {
     }
 
     fn user_function(&self, function: &Function) -> TokenStream {
+        if self.layer.is_formula {
+            return Elementwise(self).user_function(function);
+        }
         let Function { vis, sig, body, .. } = function;
         let mut sig = sig.clone();
         if let Mode::Reported(reported) = &self.mode {

@@ -13,7 +13,7 @@ use crate::model::{
     Form, Function, GradientParam, Param, Returned, TensorInput, bare, shared_target,
 };
 use crate::tokens::{
-    anonymous, at, ends, find, find_ident, here, is_group, is_one_of, is_punct, local, located,
+    anonymous, at, ends, find_ident, here, is_group, is_one_of, is_punct, local, located,
     output_span, regroup, rewritten, whole_span,
 };
 
@@ -31,11 +31,7 @@ impl Expansion<'_> {
         let outputs = self.layer.outputs();
         let held: Vec<_> = (0..outputs.len()).map(|i| local(&format!("gradient{i}"))).collect();
         let takes = outputs.iter().zip(&held).enumerate().map(|(group, ((ty, ..), held))| {
-            let span = whole_span(ty);
-            let known = self.known(&anonymous(ty), span);
-            let here = here(span);
-            let (held, raw) = (at(held, here), at(&raw, here));
-            quote_spanned!(here=> let #held = #known::gradient(#raw, #group);)
+            self.take(ty, |here| quote_spanned!(here=> gradient), group, held)
         });
         let lends = lend_arguments(&backward.params, &held, "lend");
         let call = &backward.function.sig.ident;
@@ -47,13 +43,12 @@ impl Expansion<'_> {
             let some = quote!(::core::option::Option::Some);
             quote_spanned!(here=> let #some(#returned) = #raw.user(#returned) else { return };)
         });
-        let inputs = self.layer.inputs().enumerate();
-        let inputs = inputs.filter(|(_, (_, input))| !input.stop_gradient);
-        let wanted = inputs.map(|(group, (param, input))| {
+        let groups = self.layer.differentiable_groups();
+        let inputs = self.layer.differentiable();
+        let wanted = groups.zip(&inputs).map(|((group, input), (param, _))| {
             (group, given(&param.ty, input.form, &input.tensor), &input.tensor)
         });
         let wanted: Vec<_> = wanted.collect();
-        let inputs = self.layer.differentiable();
         let names: Vec<&Ident> = inputs.iter().map(|(param, _)| &param.ident).collect();
         let gives = self.pass_on(&backward.returns, &wanted, Some(&names), &returned);
         quote! {
@@ -63,6 +58,20 @@ impl Expansion<'_> {
             #result
             #gives
         }
+    }
+
+    /// Takes the value of a group: `let held = Known::<ty>::method(raw, group);`.
+    pub(super) fn take(
+        &self,
+        ty: &impl ToTokens,
+        method: impl Fn(Span) -> TokenStream,
+        group: usize,
+        held: &Ident,
+    ) -> TokenStream {
+        let span = whole_span(ty);
+        let (known, here) = (self.known(&anonymous(ty), span), here(span));
+        let (held, raw, method) = (at(held, here), at(&local("raw"), here), method(here));
+        quote_spanned!(here=> let #held = #known::#method(#raw, #group);)
     }
 
     /// Passes on the values returned by backward (`names`: those of the inputs) or by `jvp` (no `names`).
@@ -111,6 +120,14 @@ impl Expansion<'_> {
         }
         let inputs = self.layer.differentiable();
         let names: Vec<_> = inputs.iter().map(|(param, _)| &param.ident).collect();
+        if self.layer.is_formula {
+            let (p, grads) = (private(), Ident::new("Grads", Span::call_site()));
+            return Some(quote! {
+                pub struct #grads<L: #p::elementwise::Lane> {
+                    #(pub #names: #p::elementwise::Real<L>),*
+                }
+            });
+        }
         let types: Vec<_> = (0..names.len()).map(|i| format_ident!("G{i}")).collect();
         // The fields are generic: a gradient may be a tensor or an option of one.
         Some(quote! {
@@ -124,13 +141,17 @@ impl Expansion<'_> {
         let inputs = self.layer.differentiable().into_iter();
         let types = inputs.map(|(_, input)| concrete(&private(), input));
         let arguments = quote!(<#(#types),*>);
-        with_arguments(tokens, &arguments)
+        with_arguments(tokens, "Grads", &arguments)
     }
 
     /// Whether backward builds `Grads` itself: its fields then have the types of the values there.
-    pub(super) fn literal(&self) -> bool {
+    fn builds_grads(&self) -> bool {
+        let literal = |trees: &[TokenTree], at: usize| {
+            let named = matches!(&trees[at], TokenTree::Ident(ident) if ident == "Grads");
+            (named && is_group(trees.get(at + 1), Delimiter::Brace)).then_some(())
+        };
         let mut backward = self.layer.backward.iter().filter(|_| self.layer.broken.is_empty());
-        backward.any(|backward| has_literal(backward.function.body.stream()))
+        backward.any(|of| of.function.trees().find(&mut { literal }).is_some())
     }
 
     /// Adds a proof to each field, if the only `Grads { .. }` of backward is at the end of its body.
@@ -177,7 +198,7 @@ impl Expansion<'_> {
     pub(super) fn grads_type(&self, grads: &Type) -> TokenStream {
         let p = &private();
         let span = whole_span(grads);
-        if !self.literal() {
+        if !self.builds_grads() {
             let grads = grads.to_token_stream();
             return self.typed_grads(grads.clone()).unwrap_or(grads);
         }
@@ -242,8 +263,12 @@ pub(crate) fn concrete(p: &Ident, input: &TensorInput) -> TokenStream {
     }
 }
 
-/// Adds arguments to each `Grads` that is a type, not a value, a pattern or part of a longer path.
-pub(crate) fn with_arguments(tokens: TokenStream, arguments: &TokenStream) -> Option<TokenStream> {
+/// Adds arguments to each of these names that is a type, not a value or a pattern. `Grads` has no path.
+pub(crate) fn with_arguments(
+    tokens: TokenStream,
+    names: &str,
+    arguments: &TokenStream,
+) -> Option<TokenStream> {
     rewritten(tokens, &mut |trees, at| {
         let TokenTree::Ident(word) = &trees[at] else { return None };
         let is = |at: Option<usize>, c: char| is_punct(at.and_then(|at| trees.get(at)), c);
@@ -253,19 +278,11 @@ pub(crate) fn with_arguments(tokens: TokenStream, arguments: &TokenStream) -> Op
         let group = |delimiter| is_group(trees.get(at + 1), delimiter);
         let is_value = group(Delimiter::Brace) && !returned || group(Delimiter::Parenthesis);
         let is_type = !is_value && !is(Some(at + 1), '<') && !is(Some(at + 1), ':');
-        (word == "Grads" && is_type && !path).then(|| {
+        (is_one_of(word, names) && is_type && !(path && word == "Grads")).then(|| {
             let here = located(arguments.clone(), word.span());
             (quote!(#word #here), 1)
         })
     })
-}
-
-fn has_literal(tokens: TokenStream) -> bool {
-    let literal = |trees: &[TokenTree], at: usize| {
-        let named = matches!(&trees[at], TokenTree::Ident(ident) if ident == "Grads");
-        (named && is_group(trees.get(at + 1), Delimiter::Brace)).then_some(())
-    };
-    find(tokens, &mut { literal }).is_some()
 }
 
 /// The context argument of a call, with the span of the parameter's type, where a wrong type is reported.

@@ -7,7 +7,7 @@ use super::pull::{given, lend_arguments};
 use crate::expansion::{Expansion, Mode};
 use crate::library::private;
 use crate::model::{Form, TensorInput};
-use crate::tokens::{at, here, local, output_span, whole_span};
+use crate::tokens::{at, here, local, output_span};
 
 /// The constant `PUSH`; `None` if the op has no `jvp`.
 pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {
@@ -16,20 +16,12 @@ pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {
     let key = expansion.key();
     let raw = local("raw");
     let (saved, context, returned) = (local("saved"), local("context"), local("returned"));
-    let inputs: Vec<(usize, &TensorInput)> = expansion
-        .layer
-        .inputs()
-        .enumerate()
-        .filter(|(_, (_, input))| !input.stop_gradient)
-        .map(|(group, (_, input))| (group, input))
-        .collect();
+    let inputs: Vec<_> = expansion.layer.differentiable_groups().collect();
     let held: Vec<_> = (0..inputs.len()).map(|i| local(&format!("dual{i}"))).collect();
     let takes = inputs.iter().zip(&held).map(|((group, input), held)| {
-        let span = whole_span(&input.tensor);
-        let (known, of) = (expansion.known(&input.tensor, span), form(input));
-        let here = here(span);
-        let (held, raw) = (at(held, here), at(&raw, here));
-        quote_spanned!(here=> let #held = #known::primal::<#of>(#raw, #group);)
+        let of = form(input);
+        let method = |here| quote_spanned!(here=> primal::<#of>);
+        expansion.take(&input.tensor, method, *group, held)
     });
     let (primals, tangents) = jvp.params.split_at(inputs.len().min(jvp.params.len()));
     let (primals, tangents) =

@@ -5,6 +5,7 @@ sentences! {
 
     elementwise_of_tensors()
         "`elementwise` is for formulas of `Real<L>`, and this is an op of tensors; remove it";
+    not_asked_for() "this is a formula of `Real<L>`; write `#[py_layer(elementwise)]`";
     empty_argument() "an argument of #[py_layer] is empty; remove the comma";
     malformed_argument(attribute, takes)
         "this is no argument of {attribute}; it takes {takes}";
@@ -30,6 +31,16 @@ sentences! {
 
     // The shape of the block.
 
+    not_an_impl(attribute, found, name)
+        "#[{attribute}] stands on an impl block, not on {found}; write `impl {name} {{ fn \
+         forward(..) {{ .. }} fn backward(..) {{ .. }} }}`: the struct is made by the macro";
+    self_type(name)
+        "the op must be a plain new name, because the macro makes the struct; write `impl {name}`, \
+         or `impl<T: Float> {name}<T>` for an op of any element type";
+    op_exists(name) "there is an op `{name}` above in this scope; give this one another name";
+    type_exists(name)
+        "the macro makes the struct `{name}`, and there is a type `{name}` in this scope; remove \
+         that type, or give the op another name";
     visibility_of_the_block()
         "an impl block has no visibility; the op's is that of `forward`: write `pub fn forward(..)`";
     trait_impl(attribute, name)
@@ -64,6 +75,9 @@ sentences! {
          a macro_rules! macro that contains #[py_layer]";
     cfg_inside(what)
         "`#[cfg]` on {what} is not supported; put it on the whole block, once for each variant";
+    without_dyn(object: &str)
+        "this is a trait object; write `dyn {object}`";
+
     not_understood()
         "something in this op is Rust that #[py_layer] does not understand, so the op does nothing: \
          move it out of the block, or write it in another way";
@@ -76,30 +90,4 @@ sentences! {
     none_gradient(name)
         "the gradient of `{name}` is always `None`: write `#[stop_gradient] {name}` in `forward` if \
          it has none; silenced by `#[py_layer(allow(none_gradient))]`";
-}
-
-pub(crate) fn not_an_impl(attribute: &str, found: &str, name: Option<&str>) -> String {
-    let name = name.unwrap_or("MyOp");
-    format!(
-        "#[{attribute}] stands on an impl block, not on {found}; write `impl {name} {{ fn forward(..) \
-         {{ .. }} fn backward(..) {{ .. }} }}`: the struct is made by the macro"
-    )
-}
-
-pub(crate) fn self_type(name: Option<&str>) -> String {
-    let name = name.unwrap_or("MyOp");
-    format!(
-        "the op must be a plain new name, because the macro makes the struct; write `impl {name}`, \
-         or `impl<T: Float> {name}<T>` for an op of any element type"
-    )
-}
-
-pub(crate) fn name_exists(name: &str, op: bool) -> String {
-    match op {
-        true => format!("there is an op `{name}` above in this scope; give this one another name"),
-        false => format!(
-            "the macro makes the struct `{name}`, and there is a type `{name}` in this scope; remove that \
-             type, or give the op another name"
-        ),
-    }
 }

@@ -32,9 +32,26 @@ sentences! {
     undeclared_read(read, declared, example, call)
         "`{read}` has nothing to read: the op keeps nothing; add `type {declared} = {example};` to \
          the block, and call `ctx.{call}(..)` in `forward`";
+    mark_dirty()
+        "there is no `ctx.mark_dirty(..)`: an op does not change its inputs; return a new tensor, \
+         and remove this call";
+    save_for_forward()
+        "there is no `ctx.save_for_forward(..)`: `fn jvp` gets the inputs themselves, and reads what \
+         `save_for_backward` saved";
+    field_in_forward(name, near: Option<&str>) near?
+        "the context has no fields; did you mean `ctx.{near}()`?" else
+        "the context has no fields, so `{name}` cannot be kept in one; declare `type Attrs` in the \
+         block, call `ctx.set_attrs({name})` here, and read `ctx.attrs()` in `backward`";
+    field_in_derivative(name, near: Option<&str>) near?
+        "the context has no fields; did you mean `ctx.{near}()`?" else
+        "the context has no field `{name}`; declare `type Attrs` in the block, call \
+         `ctx.set_attrs(..)` in `forward`, and read `ctx.attrs()` here";
     marks_input(name)
         "`{name}` is an input; `mark_non_differentiable` takes outputs (an input without a gradient \
          is declared `#[stop_gradient] {name}`)";
+    marks_output(name)
+        "`{name}` is computed in `forward`; `mark_not_inplace` takes inputs: leave `{name}` out, it \
+         is a new tensor in any case";
     bare_gradient(name, write)
         "`set_materialize_grads(false)` in `forward` says that a missing gradient comes as `None`; \
          write `{name}: {write}`";
@@ -59,28 +76,4 @@ pub(crate) fn save_of_each(list: &str, place: &str, declare: Option<&str>) -> St
          whole list: {declare}collect what is saved in a `Vec`, and write \
          `ctx.save_for_backward(&saved)` once, after the {place}"
     )
-}
-
-pub(crate) fn call_of_another_library(call: &str) -> String {
-    let mend = match call {
-        "mark_dirty" => {
-            "an op does not change its inputs; return a new tensor, and remove this call"
-        }
-        _ => "`fn jvp` gets the inputs themselves, and reads what `save_for_backward` saved",
-    };
-    format!("there is no `ctx.{call}(..)`: {mend}")
-}
-
-pub(crate) fn field_of_context(name: &str, near: Option<&str>, forward: bool) -> String {
-    match near {
-        Some(near) => format!("the context has no fields; did you mean `ctx.{near}()`?"),
-        None if forward => format!(
-            "the context has no fields, so `{name}` cannot be kept in one; declare `type Attrs` in \
-             the block, call `ctx.set_attrs({name})` here, and read `ctx.attrs()` in `backward`"
-        ),
-        None => format!(
-            "the context has no field `{name}`; declare `type Attrs` in the block, call \
-             `ctx.set_attrs(..)` in `forward`, and read `ctx.attrs()` here"
-        ),
-    }
 }

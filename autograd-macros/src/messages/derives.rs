@@ -5,29 +5,14 @@ sentences! {
     saved_lifetime()
         "what is saved outlives the call, so it cannot borrow; keep tensors by value (a clone is \
          cheap)";
-}
-
-pub(crate) fn derive_needs_struct(derive: &str, found: &str) -> String {
-    match derive {
-        "Saved" => {
-            format!("#[derive(Saved)] stands on a struct with named fields, not on {found}")
-        }
-        _ => format!(
-            "#[derive(Module)] stands on a struct, not on {found}; write `impl Module` by hand"
-        ),
-    }
-}
-
-pub(crate) fn derive_argument(name: &str, field: bool) -> String {
-    match (name, field) {
-        ("module", true) => {
-            "the only such attribute of a field is `#[module(skip)]`, for a field that holds no \
-             parameters"
-                .into()
-        }
-        (_, true) => format!(
-            "a field has no `#[{name}(..)]`; `#[{name}(crate = path)]` stands on the struct"
-        ),
-        (_, false) => format!("write where autograd_core is: `#[{name}(crate = path)]`"),
-    }
+    saved_needs_struct(found)
+        "#[derive(Saved)] stands on a struct with named fields, not on {found}";
+    module_needs_struct(found)
+        "#[derive(Module)] stands on a struct, not on {found}; write `impl Module` by hand";
+    derive_argument(name) "write where autograd_core is: `#[{name}(crate = path)]`";
+    saved_field_argument()
+        "a field has no `#[saved(..)]`; `#[saved(crate = path)]` stands on the struct";
+    module_field_argument()
+        "the only such attribute of a field is `#[module(skip)]`, for a field that holds no \
+         parameters";
 }

@@ -16,7 +16,7 @@ sentences! {
          `forward`, and then their tangents: {write}";
     jvp_returned_grads(write)
         "`Grads` has the names of the inputs, and `jvp` returns the tangents of the outputs, which \
-         have none; return `{write}`";
+         have none; return {write}";
 }
 
 pub(crate) fn jvp_count(found: usize, inputs: &[String], write: &str) -> String {

@@ -71,6 +71,20 @@ sentences! {
         "the tensor depends on `{name}`, a parameter of `forward` that `backward` does not know; \
          put it on the impl: `impl<{parameter}> {op}<{name}>`";
 
+    derivative_impl_trait(what)
+        "{what} is a `&Tensor<T>` or an `Option<&Tensor<T>>`, not an `impl Trait`";
+    all_inputs_stopped(inputs)
+        "{inputs} marked `#[stop_gradient]`, so `backward` would never run; say \
+         `#[py_layer(no_grad)]` and leave `backward` out";
+    tensor_form(name, found, tensor, write: Option<&str>) write?
+        "the tensor input `{name}` cannot have the form `{found}`; write `{name}: {write}`" else
+        "the tensor in `{name}` would lose its gradient inside `{found}`; a tensor input is \
+         `&{tensor}`, `Option<&{tensor}>`, `&[{tensor}]`, `&[&{tensor}]` or `[&{tensor}; N]`";
+    unknown_attribute(name, meant: Option<&str>) meant?
+        "there is no `#[{name}]` on a parameter; write `#[{meant}]`" else
+        "there is no `#[{name}]` on a parameter: `#[stop_gradient]` stands on a tensor and \
+         `#[default(..)]` on a plain input; remove it";
+
     // Outputs.
 
     no_return()
@@ -90,40 +104,4 @@ sentences! {
     output_impl_trait(found)
         "`{found}` cannot be an output: such a type may borrow from the context, which is gone \
          after the call; write a type, like a number, a function pointer or a `Box<dyn ..>`";
-}
-
-pub(crate) fn derivative_impl_trait(function: &str) -> String {
-    let what = if function == "backward" { "a gradient" } else { "an input or a tangent" };
-    format!("{what} is a `&Tensor<T>` or an `Option<&Tensor<T>>`, not an `impl Trait`")
-}
-
-pub(crate) fn all_inputs_stopped(names: &str, one: bool) -> String {
-    let (all, is) =
-        if one { ("the only tensor input", "is") } else { ("all tensor inputs", "are") };
-    format!(
-        "{all} ({names}) {is} marked `#[stop_gradient]`, so `backward` would never run; say \
-         `#[py_layer(no_grad)]` and leave `backward` out"
-    )
-}
-
-pub(crate) fn tensor_form(name: &str, found: &str, tensor: &str, write: Option<&str>) -> String {
-    match write {
-        Some(write) => format!(
-            "the tensor input `{name}` cannot have the form `{found}`; write `{name}: {write}`"
-        ),
-        None => format!(
-            "the tensor in `{name}` would lose its gradient inside `{found}`; a tensor input is \
-             `&{tensor}`, `Option<&{tensor}>`, `&[{tensor}]`, `&[&{tensor}]` or `[&{tensor}; N]`"
-        ),
-    }
-}
-
-pub(crate) fn unknown_attribute(name: &str, stops: bool) -> String {
-    match stops {
-        true => format!("there is no `#[{name}]` on a parameter; write `#[stop_gradient]`"),
-        false => format!(
-            "there is no `#[{name}]` on a parameter: `#[stop_gradient]` stands on a tensor and \
-             `#[default(..)]` on a plain input; remove it"
-        ),
-    }
 }

@@ -77,7 +77,10 @@ pub(crate) fn block(
                     let name = words.get(1).filter(|_| named).map(ToString::to_string);
                     let head = words.iter().take(2).filter(|of| matches!(of, TokenTree::Ident(_)));
                     let head: TokenStream = head.cloned().collect();
-                    errors.at(head, messages::not_an_impl(attribute, found, name.as_deref()));
+                    errors.at(
+                        head,
+                        messages::not_an_impl(attribute, found, name.as_deref().unwrap_or("MyOp")),
+                    );
                 }
                 // The compiler has reported a syntax error in an impl.
                 None if mentions(&tokens, "impl") => {}
@@ -244,7 +247,7 @@ fn head(block: &mut Parsed, attribute: &str, errors: &mut Errors) -> Option<Iden
             if matches!(segment.arguments, syn::PathArguments::Parenthesized(_)));
     if !plain {
         let name = segment.as_ref().map(|segment| segment.ident.to_string());
-        errors.at(&block.self_ty, messages::self_type(name.as_deref()));
+        errors.at(&block.self_ty, messages::self_type(name.as_deref().unwrap_or("MyOp")));
     }
     let name = segment.as_ref()?.ident.clone();
     defaults_of_parameters(&mut block.generics, errors);

@@ -1,7 +1,6 @@
 //! Backward and `jvp`, whose parameters follow from forward.
 
-use proc_macro2::Ident;
-use syn::{GenericArgument, PathArguments, Type};
+use syn::{Attribute, GenericArgument, PathArguments, Type};
 
 use super::context::{BACKWARD_CONTEXT, JVP_CONTEXT, take_context};
 use super::signature::{parameters, pattern_name, returned};
@@ -15,8 +14,41 @@ use crate::tokens::text;
 pub(super) fn derivative(function: &Function, op: &str, errors: &mut Errors) -> Derivative {
     let name = function.sig.ident.to_string();
     let written = if name == "backward" { BACKWARD_CONTEXT } else { JVP_CONTEXT };
-    let (context, params) = context_and_params(function, &name, written, op, errors);
-    let returns = returned(&function.sig.output);
+    let sig = &function.sig;
+    let own =
+        sig.generics.params.iter().any(|param| !matches!(param, syn::GenericParam::Lifetime(_)));
+    if own {
+        errors.at(&sig.generics, messages::generic_derivative(&name));
+    }
+    if !own && let Some(clause) = &sig.generics.where_clause {
+        errors.at(clause, messages::derivative_where(&name));
+    }
+    let mut raw = parameters(function, &messages::receiver(&name, written), errors);
+    for param in &raw {
+        let own = |lifetime: &str| {
+            sig.generics.lifetimes().any(|own| own.lifetime.to_string() == lifetime)
+        };
+        if let Some(lifetime) = lifetime_of(&param.ty)
+            && lifetime.ident != "_"
+            && !own(&lifetime.to_string())
+        {
+            errors.at(lifetime, messages::lent(&name, &lifetime.to_string()));
+        }
+    }
+    let context = take_context(&mut raw, sig, &name, op, errors);
+    let params = raw
+        .into_iter()
+        .map(|param| {
+            reject_attributes(&param.attrs, errors);
+            if let Type::ImplTrait(ty) = bare(&param.ty) {
+                let is_gradient = name == "backward";
+                let what = if is_gradient { "a gradient" } else { "an input or a tangent" };
+                errors.at(ty, messages::derivative_impl_trait(what));
+            }
+            GradientParam { name: pattern_name(&param.pat), ty: *param.ty }
+        })
+        .collect();
+    let returns = returned(&sig.output);
     Derivative { function: function.clone(), context, params, returns }
 }
 
@@ -27,55 +59,17 @@ fn lifetime_of(ty: &Type) -> Option<&syn::Lifetime> {
     }
 }
 
-/// The context and the parameters of backward or `jvp`.
-fn context_and_params(
-    function: &Function,
-    name: &str,
-    written: &str,
-    op: &str,
-    errors: &mut Errors,
-) -> (Option<Ident>, Vec<GradientParam>) {
-    let sig = &function.sig;
-    let own =
-        sig.generics.params.iter().any(|param| !matches!(param, syn::GenericParam::Lifetime(_)));
-    if own {
-        errors.at(&sig.generics, messages::generic_derivative(name));
-    }
-    if !own && let Some(clause) = &sig.generics.where_clause {
-        errors.at(clause, messages::derivative_where(name));
-    }
-    let mut raw = parameters(function, &messages::receiver(name, written), errors);
-    for param in &raw {
-        let own = |lifetime: &str| {
-            sig.generics.lifetimes().any(|own| own.lifetime.to_string() == lifetime)
-        };
-        if let Some(lifetime) = lifetime_of(&param.ty)
-            && lifetime.ident != "_"
-            && !own(&lifetime.to_string())
-        {
-            errors.at(lifetime, messages::lent(name, &lifetime.to_string()));
+/// Reports attributes of a gradient, an input or a tangent.
+pub(crate) fn reject_attributes(attrs: &[Attribute], errors: &mut Errors) {
+    for attr in attrs {
+        if is_ours(attr) {
+            errors.at(attr, messages::attribute_on_gradient(&text(attr.path())));
+        } else if is_cfg(attr) {
+            errors.at(attr, messages::cfg_inside("a parameter"));
+        } else if !is_lint(attr) && !is_doc(attr) {
+            errors.at(attr, messages::unknown_attribute(&text(attr.path()), None));
         }
     }
-    let context = take_context(&mut raw, sig, name, op, errors);
-    let params = raw
-        .into_iter()
-        .map(|param| {
-            for attr in &param.attrs {
-                if is_ours(attr) {
-                    errors.at(attr, messages::attribute_on_gradient(&text(attr.path())));
-                } else if is_cfg(attr) {
-                    errors.at(attr, messages::cfg_inside("a parameter"));
-                } else if !is_lint(attr) && !is_doc(attr) {
-                    errors.at(attr, messages::unknown_attribute(&text(attr.path()), false));
-                }
-            }
-            if let Type::ImplTrait(ty) = bare(&param.ty) {
-                errors.at(ty, messages::derivative_impl_trait(name));
-            }
-            GradientParam { name: pattern_name(&param.pat), ty: *param.ty }
-        })
-        .collect();
-    (context, params)
 }
 
 /// Reports and removes arguments of `Grads`, which has none in user code.

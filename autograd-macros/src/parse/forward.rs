@@ -1,9 +1,9 @@
 //! Forward: its inputs and its outputs.
 
 use proc_macro2::{Ident, Span};
-use syn::{Pat, PatType, Type};
+use syn::{Attribute, Pat, PatType, Type};
 
-use super::attributes::parameter_attributes;
+use super::attributes::{Default, parameter_attributes};
 use super::context::{FORWARD_CONTEXT, take_context};
 use super::signature::{parameters, pattern_name, returned};
 use crate::attributes::is_doc;
@@ -19,62 +19,93 @@ pub(crate) fn forward(function: &Function, op: &str, errors: &mut Errors) -> For
     let sig = &function.sig;
     let mut raw = parameters(function, &messages::receiver("forward", FORWARD_CONTEXT), errors);
     let context = take_context(&mut raw, sig, "forward", op, errors);
-    let mut params: Vec<Param> = Vec::new();
-    for (position, param) in raw.into_iter().enumerate() {
-        let mut param = forward_param(param, position, errors);
-        let name = plain_name(&param.ident);
-        // The compiler has reported a repeated name; `apply` needs two names.
-        if params.iter().any(|other| plain_name(&other.ident) == name) {
-            param.ident = Ident::new(&format!("argument_{position}"), param.ident.span());
+    let params = params(raw, errors, |_, param, errors| {
+        if matches!(param.shown, "apply" | "try_apply") {
+            errors.at(param.pat, messages::reserved_parameter(param.shown));
         }
-        if matches!(name.as_str(), "apply" | "try_apply") {
-            errors.at(&param.ident, messages::reserved_parameter(&name));
-        }
-        params.push(param);
-    }
+        (param.ty.clone(), kind(&param, errors))
+    });
     Forward { function: function.clone(), context, params, outputs: returned(&sig.output) }
 }
 
-pub(super) fn forward_param(param: PatType, position: usize, errors: &mut Errors) -> Param {
-    let PatType { attrs, pat, ty, .. } = param;
-    let name = pattern_name(&pat);
-    let shown = name.as_ref().map_or_else(|| text(&pat), plain_name);
-    let (stop, default) = parameter_attributes(&attrs, errors);
-    let ident = name.clone().unwrap_or_else(|| made_up_name(&pat, position));
-    let kind = match input_form(&ty) {
+/// A parameter as written. `shown`: its name in messages.
+pub(crate) struct Written<'a> {
+    pub(crate) pat: &'a Pat,
+    pub(crate) is_named: bool,
+    pub(crate) shown: &'a str,
+    pub(crate) ty: &'a Type,
+    pub(crate) stop: Option<&'a Attribute>,
+    pub(crate) default: Option<&'a Default>,
+}
+
+/// The parameters, each with a name of its own. `read` gets the position, and returns type and kind.
+pub(crate) fn params(
+    raw: Vec<PatType>,
+    errors: &mut Errors,
+    mut read: impl FnMut(usize, Written<'_>, &mut Errors) -> (Type, ParamKind),
+) -> Vec<Param> {
+    let mut params: Vec<Param> = Vec::new();
+    for (position, PatType { attrs, pat, ty, .. }) in raw.into_iter().enumerate() {
+        let name = pattern_name(&pat);
+        let shown = name.as_ref().map_or_else(|| text(&pat), plain_name);
+        let (stop, default) = parameter_attributes(&attrs, errors);
+        let written = Written {
+            pat: &pat,
+            is_named: name.is_some(),
+            shown: &shown,
+            ty: &ty,
+            stop: stop.as_ref(),
+            default: default.as_ref(),
+        };
+        let (ty, kind) = read(position, written, errors);
+        // The compiler has reported a repeated name; `apply` needs two names.
+        let is_new =
+            |name: &Ident| params.iter().all(|other| plain_name(&other.ident) != plain_name(name));
+        let made_up = || {
+            let place = first_span(&pat).resolved_at(Span::call_site());
+            Ident::new(&format!("argument_{position}"), place)
+        };
+        let ident = name.filter(is_new).unwrap_or_else(made_up);
+        let docs = attrs.into_iter().filter(is_doc).collect();
+        params.push(Param { ident, docs, ty, kind, is_named: false });
+    }
+    params
+}
+
+fn kind(param: &Written<'_>, errors: &mut Errors) -> ParamKind {
+    let (ty, shown) = (param.ty, param.shown);
+    match input_form(ty) {
         Some((form, tensor)) => {
-            if name.is_none() {
-                errors.at(&pat, messages::tensor_name(&text(&ty)));
+            if !param.is_named {
+                errors.at(param.pat, messages::tensor_name(&text(ty)));
             }
-            if let Some(default) = default {
-                errors.at(default.0, messages::default_on_tensor(&shown));
+            if let Some((attr, _)) = param.default {
+                errors.at(attr, messages::default_on_tensor(shown));
             }
             let element = element(tensor);
-            if is_integer(&element) && stop.is_none() {
-                errors.at(&ty, messages::integer_input(&shown, &element, &text(&ty)));
+            if is_integer(&element) && param.stop.is_none() {
+                errors.at(ty, messages::integer_input(shown, &element, &text(ty)));
             }
-            let stop_gradient = stop.is_some() || is_integer(&element);
+            let stop_gradient = param.stop.is_some() || is_integer(&element);
             ParamKind::Tensor(TensorInput { form, tensor: tensor.clone(), stop_gradient })
         }
         None => {
-            if let Some(tensor) = hidden_tensor(&ty) {
-                wrong_form(&ty, &shown, &text(tensor), errors);
-            } else if let Some(stop) = stop {
-                errors.at(stop, messages::stop_gradient_on_plain(&shown));
+            if let Some(tensor) = hidden_tensor(ty) {
+                wrong_form(ty, shown, &text(tensor), errors);
+            } else if let Some(stop) = param.stop {
+                errors.at(stop, messages::stop_gradient_on_plain(shown));
             }
-            if let Some((attr, _)) = &default
-                && matches!(bare(&ty), Type::ImplTrait(_))
+            if let Some((attr, _)) = param.default
+                && matches!(bare(ty), Type::ImplTrait(_))
             {
-                errors.at(attr, messages::default_on_impl(&shown));
+                errors.at(attr, messages::default_on_impl(shown));
             }
-            ParamKind::Plain { default: default.and_then(|(_, default)| default) }
+            ParamKind::Plain { default: param.default.and_then(|(_, default)| default.clone()) }
         }
-    };
-    let docs = attrs.into_iter().filter(is_doc).collect();
-    Param { ident, docs, ty: *ty, kind, is_named: false }
+    }
 }
 
-pub(super) fn wrong_form(ty: &Type, name: &str, tensor: &str, errors: &mut Errors) {
+fn wrong_form(ty: &Type, name: &str, tensor: &str, errors: &mut Errors) {
     let message = match bare(ty) {
         Type::Path(_) if as_tensor(ty).is_some() => messages::tensor_by_value(name, tensor),
         Type::Reference(reference) if as_tensor(&reference.elem).is_some() => {
@@ -89,7 +120,7 @@ pub(super) fn wrong_form(ty: &Type, name: &str, tensor: &str, errors: &mut Error
 }
 
 /// The supported form that a user probably meant by this type.
-pub(super) fn nearest_form(ty: &Type, tensor: &str) -> Option<String> {
+fn nearest_form(ty: &Type, tensor: &str) -> Option<String> {
     let item = |ty: &Type| as_tensor(without_reference(ty)).is_some();
     match without_reference(ty) {
         // `&&Tensor`
@@ -111,8 +142,4 @@ pub(super) fn nearest_form(ty: &Type, tensor: &str) -> Option<String> {
             }
         }
     }
-}
-
-pub(super) fn made_up_name(pat: &Pat, position: usize) -> Ident {
-    Ident::new(&format!("argument_{position}"), first_span(pat).resolved_at(Span::call_site()))
 }

@@ -7,23 +7,15 @@ use syn::parse::Parse;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::Function;
-use crate::tokens::{is_punct, rewritten};
+use crate::tokens::{is_one_of, is_punct, rewritten};
 
-/// Element types that do not exist here, each with the one to suggest.
-const ABSENT: [(&str, &str); 13] = [
-    ("String", "f64"),
-    ("i8", "i32"),
-    ("i16", "i32"),
-    ("u16", "i32"),
-    ("u32", "i64"),
-    ("u64", "i64"),
-    ("usize", "i64"),
-    ("isize", "i64"),
-    ("u128", "i64"),
-    ("i128", "i64"),
-    ("f16", "f32"),
-    ("f128", "f64"),
-    ("char", "u8"),
+/// Element types that do not exist here, after the one to suggest for them.
+const ABSENT: [(&str, &str); 5] = [
+    ("f64", "String f128"),
+    ("f32", "f16"),
+    ("i64", "u32 u64 u128 i128 usize isize"),
+    ("i32", "i8 i16 u16"),
+    ("u8", "char"),
 ];
 
 /// Reports element types of [`ABSENT`] and replaces them: otherwise the compiler would report them in all
@@ -36,8 +28,8 @@ pub(super) fn with_known_elements<P: Parse + ToTokens>(
         [TokenTree::Ident(tensor), open, TokenTree::Ident(word), ..]
             if tensor == "Tensor" && is_punct(Some(open), '<') =>
         {
-            let (absent, write) = ABSENT.iter().find(|(absent, _)| word == absent)?;
-            errors.at(word, messages::unknown_element(absent, write));
+            let (write, _) = ABSENT.iter().find(|(_, absent)| is_one_of(word, absent))?;
+            errors.at(word, messages::unknown_element(&word.to_string(), write));
             let word = Ident::new(write, word.span());
             Some((quote!(#tensor #open #word), 3))
         }

@@ -21,10 +21,10 @@ use block::name_declared_types;
 use derivative::{bare_grads, derivative};
 use mended::{with_known_elements, without_placeholders};
 
-pub(crate) use attributes::parameter_attributes;
 pub(crate) use block::{BlockRules, block, other_item};
 pub(crate) use context::{BACKWARD_CONTEXT, is_context};
-pub(crate) use forward::forward;
+pub(crate) use derivative::reject_attributes;
+pub(crate) use forward::{forward, params};
 pub(crate) use signature::{parameters, pattern_name, returned};
 
 const BLOCK_RULES: BlockRules =

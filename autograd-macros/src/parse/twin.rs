@@ -6,14 +6,16 @@
 
 use std::fs;
 
-use proc_macro2::Ident;
-use syn::{Attribute, Item, ItemEnum, ItemMacro, ItemStruct, ItemUnion, Path, Stmt, StmtMacro};
+use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
+use syn::parse::{ParseStream, Parser};
+use syn::{Attribute, ItemImpl, Visibility};
 
 use crate::attributes::is_cfg;
+use crate::check::calls::ends_statement;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{ExistingItem, last_segment};
-use crate::tokens::{find_ident, is_one_of};
+use crate::tokens::{is_group, is_one_of, is_punct, mentions};
 
 pub(crate) fn existing(name: &Ident, errors: &mut Errors) -> Option<ExistingItem> {
     if !proc_macro::is_available() {
@@ -27,7 +29,11 @@ pub(crate) fn existing(name: &Ident, errors: &mut Errors) -> Option<ExistingItem
     }
     let here = offset(&text, place.line(), place.column())?;
     let exists = exists(&text, here, &name.to_string())?;
-    errors.at(name, messages::name_exists(&name.to_string(), exists == ExistingItem::Op));
+    let message = match exists {
+        ExistingItem::Op => messages::op_exists(&name.to_string()),
+        ExistingItem::Type => messages::type_exists(&name.to_string()),
+    };
+    errors.at(name, message);
     Some(exists)
 }
 
@@ -59,64 +65,70 @@ const OP_MARKER: &str = "__this_op";
 /// The item that has the name of the op at byte `here`.
 fn exists(text: &str, here: usize, name: &str) -> Option<ExistingItem> {
     let (before, rest) = (text.get(..here)?, text.get(here..)?.strip_prefix(name)?);
-    find_existing(syn::parse_file(&format!("{before}{OP_MARKER}{rest}")).ok()?.items, name)?
+    find_existing(format!("{before}{OP_MARKER}{rest}").parse().ok()?, name)?
 }
 
 /// As [`exists`], among these items; `None` if the op is not one of them. Arguments of other macros than
-/// `scalar_op!` are not searched.
-fn find_existing(items: Vec<Item>, name: &str) -> Option<Option<ExistingItem>> {
+/// `scalar_op!` are not searched, and what is behind a `#[cfg]` is no certain item.
+fn find_existing(items: TokenStream, name: &str) -> Option<Option<ExistingItem>> {
+    let trees: Vec<TokenTree> = items.into_iter().collect();
     let (mut reached, mut found) = (false, None);
-    for item in items {
-        let (inner, op) = match item {
-            Item::Impl(item) if is_op(&item.attrs) => {
-                (None, last_segment(&item.self_ty).map(|last| last.ident.clone()))
-            }
-            Item::Macro(item) if is_named(&item.mac.path, "scalar_op") => {
-                (None, find_ident(item.mac.tokens, |word| word == OP_MARKER || word == name))
-            }
-            Item::Struct(ItemStruct { attrs, ident, .. })
-            | Item::Enum(ItemEnum { attrs, ident, .. })
-            | Item::Union(ItemUnion { attrs, ident, .. }) => {
-                if ident == name && !attrs.iter().any(is_cfg) {
-                    found = Some(ExistingItem::Type);
-                }
-                continue;
-            }
-            Item::Mod(item) => (item.content.map(|(_, items)| items), None),
-            Item::Fn(item) => {
-                (Some(item.block.stmts.into_iter().filter_map(declared).collect()), None)
-            }
-            _ => continue,
+    for item in trees.split_inclusive(ends_statement) {
+        let tokens = || item.iter().cloned().collect::<TokenStream>();
+        let is = |tree: &TokenTree, words: &str| matches!(tree, TokenTree::Ident(word) if is_one_of(word, words));
+        let in_attribute = |word: &str| {
+            let mut attributes = item.iter().filter(|of| is_group(Some(of), Delimiter::Bracket));
+            attributes.any(|attribute| mentions(attribute, word))
         };
-        if let Some(inside) = inner.and_then(|items| find_existing(items, name)) {
+        let is_call =
+            |two: &[TokenTree]| matches!(two[0], TokenTree::Ident(_)) && is_punct(two.get(1), '!');
+        let is_macro = item.windows(2).any(is_call);
+        let op = if is_macro && item.iter().any(|tree| is(tree, "scalar_op")) {
+            let arguments = item.iter().rev().find_map(|tree| match tree {
+                TokenTree::Group(group) => Some(group.stream()),
+                _ => None,
+            });
+            arguments.and_then(|arguments| scalar_op_name.parse2(arguments).ok())
+        } else if in_attribute("py_layer") || in_attribute("py_func") {
+            let block = syn::parse2::<ItemImpl>(tokens()).ok();
+            block.and_then(|block| Some(last_segment(&block.self_ty)?.ident.clone()))
+        } else {
+            None
+        };
+        let declares = |two: &[TokenTree]| is(&two[0], "struct enum union") && is(&two[1], name);
+        let is_op = |name: &str| op.as_ref().is_some_and(|op| op == name);
+        let has_cfg = |tree: &TokenTree| match tree {
+            TokenTree::Group(group) => {
+                group.stream().into_iter().next().is_some_and(|word| is(&word, "cfg cfg_attr"))
+            }
+            _ => false,
+        };
+        let is_certain = !item.iter().any(has_cfg);
+        if is_op(OP_MARKER) {
+            reached = true;
+        } else if is_op(name) {
+            found = if is_certain && !reached { Some(ExistingItem::Op) } else { found };
+        } else if item.windows(2).any(declares) {
+            found = if is_certain { Some(ExistingItem::Type) } else { found };
+        } else if let Some(TokenTree::Group(inner)) = item.last().filter(|_| !is_macro)
+            && let Some(inside) = find_existing(inner.stream(), name)
+        {
             return Some(inside);
-        }
-        match op {
-            Some(op) if op == OP_MARKER => reached = true,
-            Some(op) if op == name && !reached => found = Some(ExistingItem::Op),
-            _ => {}
         }
     }
     reached.then_some(found)
 }
 
-fn declared(statement: Stmt) -> Option<Item> {
-    match statement {
-        Stmt::Item(item) => Some(item),
-        Stmt::Macro(StmtMacro { attrs, mac, semi_token }) => {
-            Some(Item::Macro(ItemMacro { attrs, ident: None, mac, semi_token }))
-        }
-        _ => None,
+/// The name of a `scalar_op!` that is defined in every configuration.
+fn scalar_op_name(input: ParseStream<'_>) -> syn::Result<Ident> {
+    let attrs = input.call(Attribute::parse_outer)?;
+    input.parse::<Visibility>()?;
+    let name = input.parse()?;
+    input.parse::<TokenStream>()?;
+    match attrs.iter().any(is_cfg) {
+        true => Err(input.error("not certain")),
+        false => Ok(name),
     }
-}
-
-/// Whether the attributes define an op in every configuration.
-fn is_op(attrs: &[Attribute]) -> bool {
-    attrs.iter().any(|attr| is_named(attr.path(), "py_layer py_func")) && !attrs.iter().any(is_cfg)
-}
-
-fn is_named(path: &Path, names: &str) -> bool {
-    path.segments.last().is_some_and(|last| is_one_of(&last.ident, names))
 }
 
 #[cfg(test)]
@@ -152,6 +164,10 @@ mod tests {
                 None,
                 "macro_rules! m { () => { #[py_layer] impl Op {} } } m!(); #[py_layer] impl Op {}",
             ),
+            (OP, "//! Doc.\n#[cfg(a)] fn f() { #[py_layer] impl Op {} #[py_layer] impl Op {} }"),
+            (None, "#[cfg(a)] scalar_op!(Op: y = x); #[cfg(not(a))] scalar_op!(Op: y = -x);"),
+            (None, "scalar_op!(#[cfg(a)] Op: y = x); scalar_op!(#[cfg(not(a))] Op: y = -x);"),
+            (None, "scalar_op!(Other: y = x * Op::K); impl Op {} #[py_layer] impl Op {}"),
             (None, "apart! { #[py_layer] impl Op {} #[py_layer] impl Op {} }"),
         ] {
             assert_eq!(exists(text, text.rfind("Op").unwrap(), "Op"), found, "{text}");

@@ -3,13 +3,12 @@
 
 mod messages;
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::parse::Parser;
 use syn::spanned::Spanned;
 use syn::{FnArg, GenericParam, PatType, Path, ReturnType, Type};
 
-use crate::args::crate_path;
+use crate::args::take_crate;
 use crate::attributes::is_cfg;
 use crate::errors::Errors;
 use crate::expansion::Mode;
@@ -18,10 +17,10 @@ use crate::front::{self, Form};
 use crate::generics::is_lifetime;
 use crate::items::ParsedItem;
 use crate::library::{import, private, private_at};
-use crate::messages::{plural, returned_count, twice};
+use crate::messages::{plural, returned_count};
 use crate::model::{Block, Function, Item};
 use crate::parse::{BlockRules, block, is_context, parameters, pattern_name, returned};
-use crate::tokens::{ends, local, named, parts, plain_name};
+use crate::tokens::{ends, find, is_one_of, local, named, parts, plain_name};
 
 /// The arguments of the attribute.
 #[derive(Default)]
@@ -39,12 +38,8 @@ impl Arguments {
                 errors.at(comma, messages::unknown_argument());
             } else if let Ok(name) = syn::parse2::<Ident>(part.clone()) {
                 read.names.get_or_insert_default().push(name);
-            } else {
-                match crate_path.parse2(part.clone()) {
-                    Ok(_) if read.library.is_some() => errors.at(part, twice("crate")),
-                    Ok(path) => read.library = Some(path),
-                    Err(_) => errors.at(part, messages::unknown_argument()),
-                }
+            } else if !take_crate(&part, &mut read.library, errors) {
+                errors.at(part, messages::unknown_argument());
             }
         }
         read
@@ -267,14 +262,19 @@ impl Op {
         let backward = self.backward.as_ref().map(|backward| {
             let given = |name: &Ident| self.given.iter().flatten().any(|of| of.name == *name);
             let skipped = inputs.iter().chain(&outputs).filter(|name| !given(name));
+            let marker = marker(backward, self.given.as_deref());
             let backward = function_value(backward);
             quote! {
                 let #call = #call
-                    .backward_func(#backward)
+                    .backward_func #marker (#backward)
                     .skip_vars_in_backward_input([#(#skipped),*] as [&#private::Variable; _]);
             }
         });
-        let forward = self.forward.as_ref().map(function_value);
+        let forward = self.forward.as_ref().map(|forward| {
+            let (place, function) = (place_of(forward), function_value(forward));
+            let (private, marker) = (private_at(place), marker(forward, Some(&self.inputs)));
+            quote_spanned!(place=> #private::Program::py_func #marker (#program, #function))
+        });
         // Constructs the operator, so that it is not reported as dead code.
         let constructed = match self.block.generics.params.is_empty() {
             true => quote!(Self),
@@ -282,7 +282,7 @@ impl Op {
         };
         quote! {
             let _ = #constructed;
-            let #call = #private::Program::py_func(#program, #forward).name(#text);
+            let #call = #forward.name(#text);
             #x
             #out
             #backward
@@ -338,10 +338,33 @@ fn without_attributes(item: &mut ParsedItem, errors: &mut Errors) {
     }
 }
 
+/// The type arguments of a method that takes the function: the types of its parameters, for the proof that it is one
+/// of arrays. If one of them is an error, the compiler does not report the proof.
+fn marker(function: &Function, parameters: Option<&[Value]>) -> TokenStream {
+    let Some(parameters) = parameters else { return TokenStream::new() };
+    let is_own = |trees: &[TokenTree], at: usize| match (&trees[at], trees.get(at + 1)) {
+        (TokenTree::Punct(mark), Some(TokenTree::Ident(name))) if mark.as_char() == '\'' => {
+            (!is_one_of(name, "_ static")).then_some(())
+        }
+        (TokenTree::Ident(word), _) => (word == "impl").then_some(()),
+        _ => None,
+    };
+    let types = parameters.iter().map(|Value { ty, .. }| {
+        // A lifetime of the function has no name here.
+        let is_own = find(ty.to_token_stream(), &mut { is_own }).is_some();
+        if is_own { quote!(_) } else { quote!(::core::marker::PhantomData<#ty>) }
+    });
+    quote_spanned!(place_of(function)=> ::<_, ((#(#types,)*), _), _, _>)
+}
+
 /// A function of the block as a value. Errors about its types are shown at its name.
 fn function_value(function: &Function) -> TokenStream {
     let name = &function.sig.ident;
-    quote_spanned!(Span::call_site().located_at(name.span())=> Self::#name)
+    quote_spanned!(place_of(function)=> Self::#name)
+}
+
+fn place_of(function: &Function) -> Span {
+    Span::call_site().located_at(function.sig.ident.span())
 }
 
 /// The parameters with their names; `None` if one has no name.
@@ -388,5 +411,5 @@ fn default_names(count: usize) -> Vec<Ident> {
 }
 
 fn gradient_of(output: &Ident) -> Ident {
-    format_ident!("d{output}")
+    format_ident!("d{}", output)
 }

@@ -23,6 +23,8 @@ fn a_second_call_among_the_same_statements_is_seen() {
             "if c { SAVE; return x * 1.0; } SAVE;",
             "match c { true => { SAVE; } false => SAVE, }",
             "match c { true => SAVE, false => SAVE };",
+            "match c { true => SAVE, false => {} } SAVE;",
+            "let a = c && match c { true => SAVE, false => SAVE }; SAVE;",
             "if c { SAVE; } else { SAVE; }",
             "c && SAVE; SAVE;",
             "let f = |ctx: &mut ForwardContext<Self>| SAVE; SAVE;",
@@ -38,6 +40,7 @@ fn a_second_call_among_the_same_statements_is_seen() {
             "if c { SAVE; f(); SAVE; }",
             "loop { SAVE; x.f(|y| y); SAVE; break; }",
             "SAVE; if c { SAVE; }",
+            "match c { true => SAVE, false => { SAVE; } } SAVE;",
             "SAVE; let Some(a) = b else { SAVE; return x };",
         ],
     );

@@ -126,6 +126,7 @@ mod names {
     mod defaults;
     mod like_the_builder_s;
     mod like_the_lane_s;
+    mod like_the_mask_s;
     mod of_another_op;
 }
 

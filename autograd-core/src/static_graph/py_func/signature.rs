@@ -2,6 +2,7 @@
 
 use std::any::{TypeId, type_name};
 use std::fmt::{self, Display};
+use std::marker::PhantomData;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
@@ -292,7 +293,7 @@ pub trait PyFunc<Marker, const M: usize, const N: usize>: Send + Sync + 'static 
 macro_rules! functions {
     ($($count:literal ($($param:ident)*);)*) => {$(
         impl<F, R, const N: usize, $($param: PyFuncParam),*>
-            PyFunc<fn($($param),*) -> R, $count, N> for F
+            PyFunc<(($(PhantomData<$param>,)*), R), $count, N> for F
         where
             F: Fn($($param),*) -> R + for<'a> Fn($($param::Item<'a>),*) -> R + Send + Sync + 'static,
             R: PyFuncReturn<N>,
@@ -346,21 +347,21 @@ pub trait SameElement<T> {}
 impl<T: Element> SameElement<T> for T {}
 
 /// Proves the element type of an input that backward takes.
-pub fn same_as_input<A: PyFuncParam, B: PyFuncParam>()
+pub fn same_as_input<A: PyFuncParam + ?Sized, B: PyFuncParam + ?Sized>()
 where
     A::Element: SameElement<B::Element>,
 {
 }
 
 /// Proves the element type of an output, or of its gradient, that backward takes.
-pub fn same_as_output<A: PyFuncParam, B: PyFuncValue>()
+pub fn same_as_output<A: PyFuncParam + ?Sized, B: PyFuncValue + ?Sized>()
 where
     A::Element: SameElement<B::Element>,
 {
 }
 
 /// Proves the element type of a gradient that backward returns.
-pub fn gradient_of_input<A: PyFuncValue, B: PyFuncParam>()
+pub fn gradient_of_input<A: PyFuncValue + ?Sized, B: PyFuncParam + ?Sized>()
 where
     A::Element: SameElement<B::Element>,
 {

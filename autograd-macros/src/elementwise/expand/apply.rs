@@ -1,46 +1,21 @@
-//! `apply`, `try_apply`, the builder, and the check of a backward written by hand.
+//! The body of `try_apply`, and the check of a backward written by hand.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 
-use super::Expansion;
-use crate::attributes::is;
-use crate::builder;
-use crate::elementwise::model::{Forward, Kind};
-use crate::expansion::{self, Mode};
+use super::Elementwise;
+use super::formula::Given;
+use crate::elementwise::model::Kind;
+use crate::expansion::Mode;
 use crate::library::private;
+use crate::model::{Forward, Param};
 use crate::tokens::{local, text};
 
-impl Expansion<'_> {
-    /// `apply`, `try_apply`, the builder, and the check of a backward written by hand.
-    pub(super) fn calls(&self, forward: &Forward) -> TokenStream {
-        let layer = |named| self.op.layer(&private(), true, named);
-        let Some(named) = layer(true) else { return TokenStream::new() };
-        let types = self.op.plain_types(forward);
-        let written = (!types.is_empty()).then(|| layer(false)).flatten();
-        let written = written.as_ref().and_then(|layer| Some((layer.forward.as_ref()?, &types)));
-        let (layer, args, mode) = (&named, self.args, Mode::Full);
-        let expansion = expansion::Expansion { layer, args, mode, written };
-        let by_name = builder::expand(&expansion);
-        let calls = expansion.calls(by_name.as_ref(), TRY_DOC, &self.try_apply_body(forward));
-        let (names, builder) = by_name.map(|by_name| (by_name.names, by_name.builder)).unzip();
-        let check = self.check_backward(forward);
-        quote!(#types #calls #check #names #builder)
-    }
-
-    /// The calls of an op with an input whose type the compiler rejects.
-    pub(super) fn permissive_calls(&self, forward: &Forward) -> TokenStream {
-        let (p, op) = (private(), &self.op);
-        let output = op.output(&p, &quote!(::core::primitive::f64));
-        let names: Vec<_> = forward.params.iter().map(|param| param.ident.clone()).collect();
-        crate::fallback::permissive_calls(&p, &op.generics, &op.name, &op.self_ty, &names, &output)
-    }
-
+impl Elementwise<'_> {
     /// The plain parameters, by value, or with `lent` before the type.
     pub(super) fn plain(&self, forward: &Forward, lent: Option<TokenStream>) -> Vec<TokenStream> {
         let plain = forward.of(Kind::Plain);
-        let typed = plain.map(|param| (&param.ident, self.op.plain_type(param)));
-        typed.map(|(ident, ty)| quote!(#ident: #lent #ty)).collect()
+        plain.map(|Param { ident, ty, .. }| quote!(#ident: #lent #ty)).collect()
     }
 
     /// The op: a static, or a function of its plain parameters.
@@ -53,21 +28,18 @@ impl Expansion<'_> {
         let name = self.struct_name("Formula");
         let formulas = self.given(forward);
         let compiled = |which: usize| {
-            let (given, outputs) = formulas.get(which)?;
-            let (i, m) = (given.numbers.len(), given.masks.len());
-            let ty = quote!(#p::elementwise::Compiled<#name<#which>, #i, #m, #outputs>);
-            Some((ty, quote!(#p::elementwise::Compiled(#name::<#which> { #(#fields),* }))))
+            let Given { numbers, masks, results, .. } = &formulas[which];
+            let (i, m) = (numbers.len(), masks.len());
+            let ty = quote!(#p::elementwise::Compiled<#name<#which>, #i, #m, #results>);
+            (ty, quote!(#p::elementwise::Compiled(#name::<#which> { #(#fields),* })))
         };
-        let (forward_type, forward_value) = compiled(0).unzip();
-        let (derived_type, derived_value) = compiled(1).unzip();
-        let (backward_type, backward_value, derived_type, derived_value) = match compiled(2) {
-            Some((ty, value)) => {
-                let derived = quote!(::core::option::Option::Some(#derived_value));
-                (Some(ty), Some(value), derived_type, derived)
-            }
-            None => {
-                let program = Some(quote!(#p::elementwise::Program));
-                (derived_type, derived_value, program, quote!(::core::option::Option::None))
+        let (forward_type, forward_value) = compiled(0);
+        let (backward_type, backward_value) = compiled(formulas.len() - 1);
+        let (derived_type, derived_value) = match formulas.len() {
+            2 => (quote!(#p::elementwise::Program), quote!(::core::option::Option::None)),
+            _ => {
+                let (ty, value) = compiled(1);
+                (ty, quote!(::core::option::Option::Some(#value)))
             }
         };
         let info = self.struct_name("Info");
@@ -83,10 +55,11 @@ impl Expansion<'_> {
         }
     }
 
-    pub(super) fn try_apply_body(&self, forward: &Forward) -> TokenStream {
+    pub(crate) fn try_apply_body(&self, forward: &Forward) -> TokenStream {
         let p = private();
         let pair = self.struct_name("Pair");
-        let (element, name) = (self.op.parameter("T"), &self.op.name);
+        let element = forward.function.sig.generics.type_params().next().map(|of| &of.ident);
+        let name = &self.0.layer.name;
         let reals: Vec<_> = forward.of(Kind::Real).map(|param| &param.ident).collect();
         let masks = forward.of(Kind::Mask).map(|param| {
             let ident = &param.ident;
@@ -110,7 +83,7 @@ impl Expansion<'_> {
             true => (None, quote!(apply_static), quote!(&#pair)),
             false => (Some(quote!(let #op = #pair(#(&#plain),*);)), quote!(apply), quote!(#op)),
         };
-        let verify = self.args.verify.map(|_| {
+        let verify = self.0.args.verify.map(|_| {
             let op = if alone { given.clone() } else { quote!(&#given) };
             quote! {
                 if ::core::cfg!(debug_assertions) {
@@ -119,8 +92,8 @@ impl Expansion<'_> {
             }
         });
         // Without parameters all calls are alike, so one check is enough.
-        let once = self.op.backward.is_some() && self.args.surrogate.is_none() && alone;
-        let checked = (once && self.args.verify.is_none()).then(|| {
+        let once = self.0.layer.backward.is_some() && self.0.args.surrogate.is_none() && alone;
+        let checked = (once && self.0.args.verify.is_none()).then(|| {
             quote! {
                 if ::core::cfg!(debug_assertions) {
                     static __CHECKED: #p::elementwise::Checked = #p::elementwise::Checked::new();
@@ -149,10 +122,12 @@ impl Expansion<'_> {
         }}
     }
 
-    pub(super) fn check_backward(&self, forward: &Forward) -> Option<TokenStream> {
-        self.op.backward.as_ref()?;
+    /// `check_backward`, for a backward written by hand.
+    pub(crate) fn check_backward(&self) -> Option<TokenStream> {
+        let forward = self.0.layer.forward.as_ref()?;
+        self.0.layer.backward.as_ref()?;
         let p = private();
-        let (op, vis) = (&self.op.name, self.vis());
+        let (op, vis) = (&self.0.layer.name, self.0.forward_vis());
         let params = self.plain(forward, None);
         let pair = self.struct_name("Pair");
         let plain: Vec<_> = forward.of(Kind::Plain).map(|param| &param.ident).collect();
@@ -171,27 +146,28 @@ impl Expansion<'_> {
         })
     }
 
-    pub(super) fn test(&self) -> Option<TokenStream> {
-        let forward = self.op.forward.as_ref().filter(|_| matches!(self.mode, Mode::Full))?;
-        self.op.backward.as_ref()?;
-        if self.args.surrogate.is_some() {
+    pub(crate) fn test(&self) -> Option<TokenStream> {
+        let forward =
+            self.0.layer.forward.as_ref().filter(|_| matches!(self.0.mode, Mode::Full))?;
+        self.0.layer.backward.as_ref()?;
+        if self.0.args.surrogate.is_some() {
             return None;
         }
         // Numbers without a default are tried with sample values. For other types the macro has no values.
         let value = local("value");
-        let given = forward.of(Kind::Plain).map(|param| match &param.default {
+        let given = forward.of(Kind::Plain).map(|param| match param.default() {
             Some(default) => Some(default.to_token_stream()),
             None => (text(&param.ty) == "f64").then(|| value.to_token_stream()),
         });
         let given: Vec<TokenStream> = given.collect::<Option<_>>()?;
-        let op = &self.op.name;
-        let name = format_ident!("{}_backward_is_the_derivative", op);
-        let cfg = self.op.attrs.iter().filter(|attr| is(attr, &["cfg"]));
+        let op = &self.0.layer.name;
+        let mut name = format_ident!("{}_backward_is_the_derivative", op);
+        name.set_span(Span::call_site());
+        let cfg = self.0.layer.cfg();
         Some(quote! {
             #(#cfg)*
             #[cfg(test)]
             #[test]
-            #[allow(non_snake_case, unnameable_test_items)]
             fn #name() {
                 for #value in [0.25, 1.0, 2.5] {
                     let _ = #value;
@@ -204,5 +180,5 @@ impl Expansion<'_> {
     }
 }
 
-const TRY_DOC: &str = "As `apply`, with shapes that do not fit as an error.\n\n# Errors\n\nIf the \
+pub(crate) const TRY_DOC: &str = "As `apply`, with shapes that do not fit as an error.\n\n# Errors\n\nIf the \
     inputs cannot be broadcast to one shape.";

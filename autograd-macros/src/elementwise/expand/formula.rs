@@ -1,66 +1,105 @@
 //! The formulas of forward, of backward and of the derived gradients, each a struct with its parameters.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 
-use super::{Expansion, Given, given_name};
-use crate::elementwise::model::{Backward, FormulaValue, Forward, Kind};
+use super::Elementwise;
+use crate::elementwise::model::{FormulaValue, Kind};
 use crate::library::private;
-use crate::model::Returned;
-use crate::tokens::plain_name;
+use crate::model::{Derivative, Forward, Param, Returned};
+use crate::tokens::{local, plain_name};
 
-impl Expansion<'_> {
+/// The arguments of a formula.
+#[derive(Default)]
+pub(super) struct Given {
+    pub(super) numbers: Vec<Ident>,
+    pub(super) masks: Vec<Ident>,
+    /// What they are: inputs, outputs, gradients, in this order.
+    values: Vec<FormulaValue>,
+    pub(super) results: usize,
+}
+
+/// The local variable for the argument of this name.
+fn given_name(name: &str) -> Ident {
+    local(&format!("given_{name}"))
+}
+
+impl Elementwise<'_> {
     /// The op's constants, and its formulas: a struct of the plain parameters with a number for each formula.
-    pub(super) fn formulas(&self, forward: &Forward) -> TokenStream {
-        let (info, pair, name) =
-            (self.info(forward), self.pair(forward), self.struct_name("Formula"));
-        let fields = self.plain(forward, None);
-        let backward = self.op.backward.as_ref().map(|of| self.call_backward(forward, of));
-        let bodies = [self.call_forward(forward, None), self.derived(forward)];
-        let formulas = self.given(forward).into_iter().zip(bodies.into_iter().chain(backward));
-        let formulas = formulas
-            .enumerate()
-            .map(|(which, ((given, outputs), body))| self.formula(which, &given, outputs, body));
-        quote! {
-            #info
+    pub(crate) fn formulas(&self) -> Vec<TokenStream> {
+        let Some(forward) = &self.0.layer.forward else { return Vec::new() };
+        let (p, name, fields) = (private(), self.struct_name("Formula"), self.plain(forward, None));
+        let all = self.given(forward);
+        let value = all.first().filter(|_| self.0.written.is_some()).map(|given| {
+            let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
+            let called = as_array(&self.call("forward", forward, &names), &forward.outputs);
+            let value = self.function(&local("value"), given, &called);
+            quote!(impl<const WHICH: ::core::primitive::usize> #name<WHICH> { #value })
+        });
+        let structure = quote! {
             #[derive(Clone)]
             struct #name<const WHICH: ::core::primitive::usize> { #(#fields),* }
-            #(#formulas)*
-            #pair
-        }
+            #value
+        };
+        let backward = self.0.layer.backward.as_ref().map(|of| self.call_backward(forward, of));
+        let bodies = [self.value(forward, None), self.derived(forward)].into_iter().chain(backward);
+        let formulas = all.iter().zip(bodies).enumerate().map(|(which, (given, body))| {
+            let (i, m, o) = (given.numbers.len(), given.masks.len(), given.results);
+            let function = self.function(&Ident::new("call", Span::mixed_site()), given, &body);
+            quote!(impl #p::elementwise::Lanewise<#i, #m, #o> for #name<#which> { #function })
+        });
+        let own = [self.info(forward), structure, self.pair(forward)];
+        own.into_iter().chain(formulas).collect()
     }
 
-    /// The arguments and the number of results of each formula: forward, the derived gradients, and a
-    /// backward written by hand.
-    pub(super) fn given(&self, forward: &Forward) -> Vec<(Given, usize)> {
-        let gradients = forward.differentiable().len();
-        let given = |keeps: &dyn Fn(&FormulaValue) -> bool| Given::new(forward, keeps);
-        let all = given(&|value| matches!(value, FormulaValue::Input(_)));
-        let derived = given(&|value| !matches!(value, FormulaValue::Output(_)));
-        let named = self.op.backward.as_ref().map(|of| of.named_values(forward));
-        let backward = named.map(|named| (given(&|value| named.contains(value)), gradients));
-        let own = [(all, forward.outputs.parts.len()), (derived, gradients)];
-        own.into_iter().chain(backward).collect()
+    /// The arguments of each formula: forward, the derived gradients, and a backward written by hand.
+    pub(super) fn given(&self, forward: &Forward) -> Vec<Given> {
+        let (outputs, gradients) =
+            (forward.outputs.parts.len(), self.0.layer.differentiable().len());
+        let given = |results, keeps: &dyn Fn(&FormulaValue) -> bool| {
+            let mut given = Given { results, ..Given::default() };
+            for (name, value) in forward.names().into_iter().filter(|(_, value)| keeps(value)) {
+                let kind = match value {
+                    FormulaValue::Input(at) => forward.params[at].formula_kind(),
+                    FormulaValue::Output(_) | FormulaValue::Gradient(_) => Kind::Real,
+                };
+                match kind {
+                    Kind::Real => given.numbers.push(given_name(&name)),
+                    Kind::Mask => given.masks.push(given_name(&name)),
+                    Kind::Plain => continue,
+                }
+                given.values.push(value);
+            }
+            given
+        };
+        let all = given(outputs, &|value| matches!(value, FormulaValue::Input(_)));
+        let derived = given(gradients, &|value| !matches!(value, FormulaValue::Output(_)));
+        let named = self.0.layer.backward.as_ref().map(|of| of.named_values(forward));
+        let backward = named.map(|named| given(gradients, &|value| named.contains(value)));
+        [all, derived].into_iter().chain(backward).collect()
     }
 
-    pub(super) fn info(&self, forward: &Forward) -> TokenStream {
+    fn info(&self, forward: &Forward) -> TokenStream {
         let p = private();
-        let name = plain_name(&self.op.name);
+        let name = plain_name(&self.0.layer.name);
         let reals: Vec<_> = forward.of(Kind::Real).map(|param| plain_name(&param.ident)).collect();
-        let differentiable = forward.of(Kind::Real).map(|param| !param.stop_gradient);
+        let differentiable =
+            forward.inputs().filter(|(param, _)| param.formula_kind() == Kind::Real);
+        let differentiable = differentiable.map(|(_, input)| !input.stop_gradient);
         let masks: Vec<_> = forward.of(Kind::Mask).map(|param| plain_name(&param.ident)).collect();
         let outputs = forward.outputs.parts.len();
-        let Some((given, _)) = self.given(forward).pop() else { return TokenStream::new() };
+        let Some(given) = self.given(forward).pop() else { return TokenStream::new() };
+        let has = |value| given.values.contains(&value);
         let kept = |kind: Kind| -> Vec<usize> {
-            let inputs = forward.params.iter().enumerate().filter(|(_, param)| param.kind == kind);
-            let kept =
-                inputs.enumerate().filter(|(_, (at, _))| given.has(&FormulaValue::Input(*at)));
+            let inputs = forward.params.iter().enumerate();
+            let inputs = inputs.filter(|(_, param)| param.formula_kind() == kind).enumerate();
+            let kept = inputs.filter(|(_, (at, _))| has(FormulaValue::Input(*at)));
             kept.map(|(position, _)| position).collect()
         };
         let (kept_reals, kept_masks) = (kept(Kind::Real), kept(Kind::Mask));
-        let kept_outputs = (0..outputs).filter(|at| given.has(&FormulaValue::Output(*at)));
-        let gradients = (0..outputs).filter(|at| given.has(&FormulaValue::Gradient(*at)));
-        let reduction = match &self.args.reduce {
+        let kept_outputs = (0..outputs).filter(|at| has(FormulaValue::Output(*at)));
+        let gradients = (0..outputs).filter(|at| has(FormulaValue::Gradient(*at)));
+        let reduction = match &self.0.args.reduce {
             None => quote!(#p::elementwise::Reduction::None),
             Some(reduce) => {
                 let which = if reduce.name == "sum" { quote!(Sum) } else { quote!(Mean) };
@@ -85,94 +124,95 @@ impl Expansion<'_> {
         }
     }
 
-    fn formula(
-        &self,
-        which: usize,
-        given: &Given,
-        outputs: usize,
-        body: TokenStream,
-    ) -> TokenStream {
-        let (p, name) = (private(), self.struct_name("Formula"));
-        let names =
-            |of: &[(Ident, FormulaValue)]| of.iter().map(|(name, _)| name.clone()).collect();
-        let (reals, masks): (Vec<_>, Vec<_>) = (names(&given.numbers), names(&given.masks));
-        let (i, m, lane) = (reals.len(), masks.len(), self.lane());
+    fn function(&self, name: &Ident, given: &Given, body: &TokenStream) -> TokenStream {
+        let (p, lane) = (private(), self.lane());
+        let Given { numbers, masks, results, .. } = given;
+        let (i, m) = (numbers.len(), masks.len());
         quote! {
-            impl #p::elementwise::Lanewise<#i, #m, #outputs> for #name<#which> {
-                #[inline(always)]
-                fn call<#lane: #p::elementwise::Lane>(
-                    &self,
-                    [#(#reals),*]: [#p::elementwise::Real<#lane>; #i],
-                    [#(#masks),*]: [#p::elementwise::Mask<#lane>; #m],
-                ) -> [#p::elementwise::Real<#lane>; #outputs] {
-                    #body
-                }
+            #[inline(always)]
+            fn #name<#lane: #p::elementwise::Lane>(
+                &self,
+                [#(#numbers),*]: [#p::elementwise::Real<#lane>; #i],
+                [#(#masks),*]: [#p::elementwise::Mask<#lane>; #m],
+            ) -> [#p::elementwise::Real<#lane>; #results] {
+                #body
             }
         }
     }
 
-    /// A call of forward, with an array as result. `along`: the input to differentiate by, if any.
-    pub(super) fn call_forward(&self, forward: &Forward, along: Option<&Ident>) -> TokenStream {
-        let p = private();
-        let op = &self.op.name;
-        let arguments = forward.params.iter().map(|param| {
-            let ident = given_name(&plain_name(&param.ident));
-            match (param.kind, along) {
-                (Kind::Plain, _) => clone_of(&param.ident),
-                (_, None) => quote!(#ident),
-                (Kind::Mask, _) => quote!(#ident.for_duals()),
-                (Kind::Real, Some(moving)) if *moving == param.ident => {
-                    quote!(#p::elementwise::Real::moving(#ident, 1.0))
+    /// The values of the formula. `along`: the input to differentiate by, if any. With plain parameters of
+    /// uncertain types they are those of a function that has the only call of forward: an error in such a type
+    /// is reported at each call.
+    fn value(&self, forward: &Forward, along: Option<&Ident>) -> TokenStream {
+        let (p, value) = (private(), local("value"));
+        let argument = |param: &Param| {
+            let given = given_name(&plain_name(&param.ident));
+            let ident = &param.ident;
+            match (param.formula_kind(), along) {
+                (Kind::Plain, _) => quote!(::core::clone::Clone::clone(&self.#ident)),
+                (_, None) => quote!(#given),
+                (Kind::Mask, _) => quote!(#given.for_duals()),
+                (_, Some(moving)) if *moving == param.ident => {
+                    quote!(#p::elementwise::Real::moving(#given, 1.0))
                 }
-                (_, Some(_)) => quote!(#p::elementwise::Real::constant(#ident)),
+                (_, Some(_)) => quote!(#p::elementwise::Real::constant(#given)),
             }
-        });
-        let call = quote!(<#op>::forward(#(#arguments),*));
-        as_array(&call, &forward.outputs)
+        };
+        if self.0.written.is_some() {
+            let (reals, masks) = (forward.of(Kind::Real), forward.of(Kind::Mask));
+            let (reals, masks) = (reals.map(argument), masks.map(argument));
+            return quote!(self.#value([#(#reals),*], [#(#masks),*]));
+        }
+        let (op, arguments) = (&self.0.layer.name, forward.params.iter().map(argument));
+        as_array(&quote!(<#op>::forward(#(#arguments),*)), &forward.outputs)
     }
 
-    pub(super) fn call_backward(&self, forward: &Forward, backward: &Backward) -> TokenStream {
-        let op = &self.op.name;
-        let arguments = backward.params.iter().map(|(ident, _)| {
-            let name = plain_name(ident);
-            match forward.of(Kind::Plain).find(|param| plain_name(&param.ident) == name) {
-                Some(param) => clone_of(&param.ident),
-                None => given_name(&name).to_token_stream(),
-            }
-        });
-        let call = quote!(<#op>::backward(#(#arguments),*));
-        if backward.returned.by_name().is_some() {
-            let fields = forward.differentiable().into_iter().map(|param| &param.ident);
-            let grads = crate::tokens::local("grads");
+    fn call_backward(&self, forward: &Forward, backward: &Derivative) -> TokenStream {
+        let names = backward.params.iter().filter_map(|param| param.name.as_ref());
+        let call = self.call("backward", forward, &names.collect::<Vec<_>>());
+        if backward.returns.by_name().is_some() {
+            let fields = self.0.layer.differentiable().into_iter().map(|(param, _)| &param.ident);
+            let grads = local("grads");
             return quote!({ let #grads = #call; [#(#grads.#fields),*] });
         }
-        as_array(&call, &backward.returned)
+        as_array(&call, &backward.returns)
+    }
+
+    /// A call of a function of the block. The plain arguments are taken from a clone of the formula: if they
+    /// were cloned one by one, errors in their types would be reported again.
+    fn call(&self, function: &str, forward: &Forward, names: &[&Ident]) -> TokenStream {
+        let (op, own) = (&self.0.layer.name, local("own"));
+        let function = Ident::new(function, Span::mixed_site());
+        let is_plain = |name: &str| forward.of(Kind::Plain).any(|of| plain_name(&of.ident) == name);
+        let arguments = names.iter().map(|ident| match plain_name(ident) {
+            name if is_plain(&name) => quote!(#own.#ident),
+            name => given_name(&name).to_token_stream(),
+        });
+        let call = quote!(<#op>::#function(#(#arguments),*));
+        match names.iter().any(|ident| is_plain(&plain_name(ident))) {
+            true => quote!({ let #own = ::core::clone::Clone::clone(self); #call }),
+            false => call,
+        }
     }
 
     /// The gradients, computed with dual numbers by the same formula.
-    pub(super) fn derived(&self, forward: &Forward) -> TokenStream {
+    fn derived(&self, forward: &Forward) -> TokenStream {
         let p = private();
         let grads: Vec<_> = (0..forward.outputs.parts.len())
-            .map(|k| given_name(&format!("d{}", forward.output(k))))
+            .map(|k| given_name(&format!("d{}", forward.output_name(k))))
             .collect();
-        let each = forward.differentiable().into_iter().map(|param| {
-            let call = self.call_forward(forward, Some(&param.ident));
-            quote!(#p::elementwise::pulled(&#call, &[#(#grads),*]))
+        let each = self.0.layer.differentiable().into_iter().map(|(param, _)| {
+            let value = self.value(forward, Some(&param.ident));
+            quote!(#p::elementwise::pulled(&#value, &[#(#grads),*]))
         });
         quote!([#(#each),*])
     }
 }
 
-/// The clone of a plain parameter of a formula.
-fn clone_of(ident: &Ident) -> TokenStream {
-    quote!(::core::clone::Clone::clone(&self.#ident))
-}
-
-pub(super) fn as_array(call: &TokenStream, returned: &Returned) -> TokenStream {
+fn as_array(call: &TokenStream, returned: &Returned) -> TokenStream {
     if !returned.tuple {
         return quote!([#call]);
     }
-    let parts: Vec<_> =
-        (0..returned.parts.len()).map(|i| crate::tokens::local(&format!("part{i}"))).collect();
+    let parts: Vec<_> = (0..returned.parts.len()).map(|i| local(&format!("part{i}"))).collect();
     quote!({ let (#(#parts,)*) = #call; [#(#parts),*] })
 }

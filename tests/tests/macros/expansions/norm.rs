@@ -8,11 +8,12 @@ impl Norm {
 }
 #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
 const _: () = {
-    use ::autograd_core::private::{self as __autograd, Unknown as _};
-    enum NormKey {}
+    use ::autograd_core::private as __autograd;
+    use __autograd::Unknown as _;
     mod NormArguments {
         pub struct r#x {}
     }
+    enum NormKey {}
     impl __autograd::Layer<NormKey> for Norm {
         type Saved = ();
         type Checked = Self::Saved;

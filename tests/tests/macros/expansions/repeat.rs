@@ -16,11 +16,12 @@ impl<T: Float, const N: usize> Repeat<T, N> {
 }
 #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
 const _: () = {
-    use ::autograd_core::private::{self as __autograd, Unknown as _};
-    enum RepeatKey {}
+    use ::autograd_core::private as __autograd;
+    use __autograd::Unknown as _;
     mod RepeatArguments {
         pub struct r#xs {}
     }
+    enum RepeatKey {}
     impl<T: Float, const N: usize> __autograd::Layer<RepeatKey> for Repeat<T, N> {
         type Saved = ();
         type Checked = Self::Saved;

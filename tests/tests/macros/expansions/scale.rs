@@ -1,7 +1,8 @@
 ///A differentiable op.
 struct Scale;
 const _: () = {
-    use ::autograd_core::private::{self as __autograd, Unknown as _};
+    use ::autograd_core::private as __autograd;
+    use __autograd::Unknown as _;
     mod ScaleArguments {
         pub struct r#x {}
         pub struct r#w {}

@@ -14,11 +14,12 @@ impl Tanh {
 }
 #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
 const _: () = {
-    use ::autograd_core::private::{self as __autograd, Unknown as _};
-    enum TanhKey {}
+    use ::autograd_core::private as __autograd;
+    use __autograd::Unknown as _;
     mod TanhArguments {
         pub struct r#x {}
     }
+    enum TanhKey {}
     impl __autograd::Layer<TanhKey> for Tanh {
         type Saved = Tensor<f64>;
         type Checked = Self::Saved;

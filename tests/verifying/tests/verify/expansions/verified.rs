@@ -1,7 +1,8 @@
 ///A differentiable op.
 struct Verified;
 const _: () = {
-    use ::autograd_core::private::{self as __autograd, Unknown as _};
+    use ::autograd_core::private as __autograd;
+    use __autograd::Unknown as _;
     mod VerifiedArguments {
         pub struct r#x {}
         pub struct r#pair {}
@@ -124,7 +125,7 @@ If a context call was against its rules, or an input against the op's.*/
                     __autograd::Known::<Tensor<f64>>::input(&bias),
                 ];
                 if __autograd::verifying() {
-                    use __autograd::{NotReused as _, NotTaken as _};
+                    use __autograd::NotReused as _;
                     __autograd::verify::<
                         Self,
                         VerifiedKey,
@@ -133,20 +134,24 @@ If a context call was against its rules, or an input against the op's.*/
                         __inputs,
                         &|__again| {
                             Self::try_apply(
-                                    &__autograd::Taken::<Tensor<f64>>::new()
-                                        .one(__again, 0usize),
+                                    &__autograd::Known::<
+                                        Tensor<f64>,
+                                    >::again_one(__again, 0usize),
                                     __autograd::check::array(
                                         "pair",
-                                        __autograd::Vec::<
+                                        <__autograd::Vec<
                                             &_,
-                                        >::from_iter(
-                                            __autograd::Taken::<Tensor<f64>>::new()
-                                                .list(__again, 1usize)
-                                                .iter(),
+                                        > as ::core::iter::FromIterator<
+                                            _,
+                                        >>::from_iter(
+                                            &__autograd::Known::<
+                                                Tensor<f64>,
+                                            >::again_list(__again, 1usize),
                                         ),
                                     ),
-                                    __autograd::Taken::<Tensor<f64>>::new()
-                                        .optional(__again, 2usize)
+                                    __autograd::Known::<
+                                        Tensor<f64>,
+                                    >::again_optional(__again, 2usize)
                                         .as_ref(),
                                     __autograd::Reused(&by).again()?,
                                 )
