@@ -112,6 +112,47 @@ fn floats_of_16_bits_are_those_of_pytorch() {
 }
 
 #[test]
+fn every_number_of_16_bits_comes_back_and_the_nearest_is_taken() {
+    // The bits that numbers get in a file.
+    let stored = |half: Half, numbers: Vec<f64>| -> Vec<u16> {
+        let len = 2 * numbers.len();
+        let mut file = SafeTensors::new();
+        file.insert("x", Tensor::from(numbers));
+        file.store_as(half, |_| true);
+        let bytes = file.to_bytes().unwrap();
+        bytes[bytes.len() - len..].as_chunks().0.iter().map(|&x| u16::from_le_bytes(x)).collect()
+    };
+    for (name, half, infinity) in [("F16", Half::F16, 0x7c00), ("BF16", Half::BF16, 0x7f80)] {
+        let header =
+            format!(r#"{{"x":{{"dtype":"{name}","shape":[65536],"data_offsets":[0,131072]}}}}"#);
+        let mut bytes = file(&header, 0);
+        bytes.extend((0..=u16::MAX).flat_map(u16::to_le_bytes));
+        let numbers = SafeTensors::from_bytes(&bytes).unwrap().get::<f32>("x").unwrap();
+        let numbers = numbers.cast::<f64>().to_vec();
+        for (bits, again) in (0..).zip(stored(half, numbers.clone())) {
+            assert_eq!(numbers[bits].is_nan(), bits & 0x7fff > infinity, "{name} {bits:#x}");
+            assert!(again as usize == bits || numbers[again as usize].is_nan(), "{name} {bits:#x}");
+        }
+        // Of two numbers at the same distance, the even one; for both signs.
+        for sign in [0, 0x8000] {
+            let low = || (sign..sign + infinity - 1).map(|bits| (bits, numbers[bits]));
+            let middles: Vec<f64> = low().map(|(bits, x)| (x + numbers[bits + 1]) / 2.0).collect();
+            let beside = |step: f64| middles.iter().map(move |x| x * (1.0 + step)).collect();
+            let [at, below, above] = [middles.clone(), beside(-1e-9), beside(1e-9)];
+            let [at, below, above] = [at, below, above].map(|all| stored(half, all));
+            for (i, (bits, _)) in low().enumerate() {
+                let [at, below, above] = [at[i], below[i], above[i]].map(usize::from);
+                assert_eq!(
+                    [at, below, above],
+                    [bits + bits % 2, bits, bits + 1],
+                    "{name} {bits:#x}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn tensors_of_other_types_are_left_out_and_named() {
     let file = SafeTensors::from_bytes(&golden("other_types.safetensors")).unwrap();
     let unread = [("a.float8", "F8_E4M3"), ("int16", "I16"), ("scalar", "U16")];

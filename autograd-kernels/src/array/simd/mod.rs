@@ -176,31 +176,3 @@ mod forced {
         [Level::Baseline, Level::Avx2, Level::Avx512].into_iter().filter(|&level| level <= widest())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Which;
-
-    impl Kernel for Which {
-        type Output = (Level, bool);
-
-        #[inline(always)]
-        fn run<const FMA: bool>(self) -> (Level, bool) {
-            (level(), FMA)
-        }
-    }
-
-    #[test]
-    fn every_level_can_be_forced_and_is_given_back() {
-        let before = level();
-        for forced in levels() {
-            let (seen, fma) = with_level(forced, || dispatch(Which));
-            assert_eq!(seen, forced);
-            assert_eq!(fma, forced > Level::Baseline || BASELINE_FMA);
-        }
-        assert_eq!(level(), before);
-        assert_eq!(before, widest());
-    }
-}
