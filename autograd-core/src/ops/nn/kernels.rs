@@ -15,14 +15,7 @@ const LONG_LANES: usize = 4 * LANES;
 #[inline(always)]
 fn fold_lanes<T: Copy>(row: &[T], start: T, f: impl Fn(T) -> T, join: impl Fn(T, T) -> T) -> T {
     let mut lanes = [start; LANES];
-    let (blocks, rest) = row.as_chunks::<LONG_LANES>();
-    let mut add = |parts: &[T; LONG_LANES]| {
-        for part in parts.as_chunks::<LANES>().0 {
-            for (lane, &x) in lanes.iter_mut().zip(part) {
-                *lane = join(*lane, x);
-            }
-        }
-    };
+    let (blocks, row) = row.as_chunks::<LONG_LANES>();
     if !blocks.is_empty() {
         let mut many = [start; LONG_LANES];
         for block in blocks {
@@ -30,13 +23,21 @@ fn fold_lanes<T: Copy>(row: &[T], start: T, f: impl Fn(T) -> T, join: impl Fn(T,
                 *lane = join(*lane, f(x));
             }
         }
-        add(&many);
+        for part in many.as_chunks::<LANES>().0 {
+            for (lane, &x) in lanes.iter_mut().zip(part) {
+                *lane = join(*lane, x);
+            }
+        }
     }
-    let mut last = [start; LONG_LANES];
-    for (to, &x) in last.iter_mut().zip(rest) {
-        *to = f(x);
+    let (blocks, rest) = row.as_chunks::<LANES>();
+    for block in blocks {
+        for (lane, &x) in lanes.iter_mut().zip(block) {
+            *lane = join(*lane, f(x));
+        }
     }
-    add(&last);
+    for (lane, &x) in lanes.iter_mut().zip(rest) {
+        *lane = join(*lane, f(x));
+    }
     lanes.into_iter().fold(start, join)
 }
 
