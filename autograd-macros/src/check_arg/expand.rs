@@ -68,13 +68,15 @@ impl TestedOp<'_> {
             #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
         };
         // A failure is reported at the user's line.
-        let (place, p) = (name.span(), private_path(self.args.krate.as_ref()));
+        let (place, p) = (self.check.word.span(), private_path(self.args.krate.as_ref()));
         let orders = [("first_order", quote!(First)), ("second_order", quote!(Second))];
         let orders =
             orders.into_iter().take(if self.args.once_differentiable.is_some() { 1 } else { 2 });
         let tests = orders.map(|(suffix, order)| {
             let test = format_ident!("{name}_{suffix}");
-            let call = quote_spanned!(place=> #name(#p::check::Order::#order););
+            let mut called = name.clone();
+            called.set_span(place);
+            let call = quote_spanned!(place=> #called(#p::check::Order::#order););
             quote! {
                 #(#cfg)*
                 #[cfg(test)]
