@@ -18,7 +18,7 @@ impl<T: Storable + Math> Formula<T> for Program {
         self.outputs.len()
     }
 
-    fn by_program(&self, block: &mut Block<'_, T>) {
+    fn run(&self, block: &mut Block<'_, T>) {
         let Block { len, reals, masks, out, scratch, .. } = block;
         let stride = block_of(self.outputs.len());
         if scratch.numbers.is_empty() && scratch.masks.is_empty() {

@@ -30,7 +30,7 @@ const CHUNK: usize = 16 * 1024;
 pub trait Formula<T: Storable>: Written + Send + Sync {
     fn outputs(&self) -> usize;
     /// Computes the used elements of a block by the formula's program.
-    fn by_program(&self, block: &mut Block<'_, T>);
+    fn run(&self, block: &mut Block<'_, T>);
     /// The cheap function that the formula is, if any.
     fn cheap(&self) -> Option<Cheap> {
         None
@@ -44,11 +44,11 @@ pub trait Formula<T: Storable>: Written + Send + Sync {
 
 impl<T: Storable> dyn Formula<T> + '_ {
     /// Computes a block by the loop, or its read part by the program.
-    pub(super) fn run(&self, block: &mut Block<'_, T>) {
+    fn compute(&self, block: &mut Block<'_, T>) {
         let Block { len, read, reals, masks, ref mut out, .. } = *block;
         let mut is_invalid = |len| self.run_loop(len, reals, masks, out);
         if is_invalid(len) && (read == len || is_invalid(read)) {
-            self.by_program(block);
+            self.run(block);
         }
     }
 }
@@ -88,7 +88,7 @@ pub fn run_block<T: Storable>(
     out: &mut [T],
 ) {
     let scratch = &mut Scratch::default();
-    formula.run(&mut Block { len: padded, read: len, reals, masks, out, scratch });
+    formula.compute(&mut Block { len: padded, read: len, reals, masks, out, scratch });
 }
 
 pub enum Operand<'a, T: Storable> {
@@ -332,7 +332,7 @@ impl<T: Storable + Math> Work<'_, T> {
                 (Some(k), Some(operator)) if !copies => {
                     dispatch(OverKernel(operator, k, &mut block.out[..n], x[0]));
                 }
-                _ => formula.run(block),
+                _ => formula.compute(block),
             }
             if !direct {
                 for (k, (output, sums)) in outputs.iter_mut().zip(&mut sums).enumerate() {
