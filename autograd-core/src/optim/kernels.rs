@@ -21,24 +21,24 @@ pub(super) fn sum_of_squares<T: Float>(data: &[T]) -> f64 {
     sums.iter().sum()
 }
 
-pub(super) fn pass<T: Float, const N: usize>(
+pub(super) fn each_element<T: Float, const N: usize>(
     written: [&mut [T]; N],
     gradient: &[T],
     step: impl Fn([T; N], T) -> [T; N] + Copy + Sync,
 ) {
     each_grain_of(written, &|start, written| {
         let gradient = &gradient[start..][..written[0].len()];
-        dispatch(Pass { written, gradient, step });
+        dispatch(EachElement { written, gradient, step });
     });
 }
 
-struct Pass<'a, T, F, const N: usize> {
+struct EachElement<'a, T, F, const N: usize> {
     written: [&'a mut [T]; N],
     gradient: &'a [T],
     step: F,
 }
 
-impl<T: Float, F: Fn([T; N], T) -> [T; N], const N: usize> Kernel for Pass<'_, T, F, N> {
+impl<T: Float, F: Fn([T; N], T) -> [T; N], const N: usize> Kernel for EachElement<'_, T, F, N> {
     type Output = ();
 
     #[inline(always)]

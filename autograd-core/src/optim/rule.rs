@@ -2,7 +2,7 @@
 
 use std::array::from_fn;
 
-use super::kernels::pass;
+use super::kernels::each_element;
 use crate::error::Result;
 use crate::ops::Float;
 
@@ -120,7 +120,7 @@ impl<'a, T: Float> Step<'a, T> {
     #[track_caller]
     pub fn each<const N: usize>(self, f: impl Fn([T; N], T) -> [T; N] + Copy + Sync) {
         let gradient = self.gradient;
-        pass(self.written(), gradient, f);
+        each_element(self.written(), gradient, f);
     }
 
     #[track_caller]
