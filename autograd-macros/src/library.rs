@@ -21,7 +21,7 @@ pub(crate) fn import(written: Option<&syn::Path>) -> TokenStream {
     let (path, imported) = (private_path(written), private());
     let last = written.and_then(|path| path.segments.last());
     let last = last.map_or_else(Span::call_site, |last| last.ident.span());
-    let first = written.map_or_else(Span::call_site, |path| first_span(path));
+    let first = written.map_or_else(Span::call_site, first_span);
     let (uses, name) = (Ident::new("use", first), private_at(last));
     quote! {
         #uses #path as #name;
