@@ -71,6 +71,9 @@ fn hook(kind: usize, grad: &Tensor<f64>) -> Result<Option<Tensor<f64>>> {
     }
 }
 
+/// Larger results are not kept: two of this size, broadcast together, have their product.
+const MAX_ELEMENTS: usize = 1 << 9;
+
 struct Machine {
     tensors: Vec<Tensor<f64>>,
     handles: Vec<HookHandle>,
@@ -242,6 +245,10 @@ pub(crate) fn run(bytes: &[u8]) {
             2 | 3 => machine.change(&mut choices),
             _ => {
                 let new = machine.op(&mut choices)?;
+                // Joined with itself again and again, a tensor would fill the memory.
+                if new.len() > MAX_ELEMENTS {
+                    return Ok(());
+                }
                 if machine.tensors.len() < 24 {
                     machine.tensors.push(new);
                 } else {
