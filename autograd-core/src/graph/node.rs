@@ -339,7 +339,8 @@ impl UnwindSafe for NodeRef {}
 impl RefUnwindSafe for NodeRef {}
 
 impl NodeRef {
-    // Inlined: a call would move the arguments twice.
+    // Inlined, and in two steps: edges and a state that pass through memory are loaded in wider parts than they
+    // were stored in, and the processor waits for that.
     #[inline(always)]
     pub(crate) fn record(
         op: &'static dyn Op,
@@ -347,21 +348,37 @@ impl NodeRef {
         state: State,
         location: &'static Location<'static>,
     ) -> Self {
+        Self::with_edges(op, location, || edges).saving(state)
+    }
+
+    /// A node that saves nothing yet: [`saving`](Self::saving) completes it.
+    #[inline(always)]
+    pub(crate) fn with_edges(
+        op: &'static dyn Op,
+        location: &'static Location<'static>,
+        edges: impl FnOnce() -> Edges,
+    ) -> Self {
         let mut node = Self(Some(Spare::take(&SPARES).unwrap_or_else(new_node)));
-        if let Some(content) = node.get_mut() {
-            *content.single_consumer.get_mut() = false;
-            *content.taken.get_mut() = false;
-            content.location = Composite::place(location);
-            content.op = op;
-            // The old values are empty, so they need no drop.
-            forget(replace(&mut content.edges, edges));
-            forget(replace(&mut content.state, state));
-            content.level = content.edges.level();
-        }
-        if has_observers() {
-            each_observer(|observers| observers.recorded, |recorded| recorded(&mut node));
-        }
+        let location = Composite::place(location);
+        let content = node.unshared();
+        *content.single_consumer.get_mut() = false;
+        *content.taken.get_mut() = false;
+        content.location = location;
+        content.op = op;
+        // The old value is empty, so it needs no drop.
+        forget(replace(&mut content.edges, edges()));
+        content.level = content.edges.level();
         node
+    }
+
+    #[inline(always)]
+    pub(crate) fn saving(mut self, state: State) -> Self {
+        // As above.
+        forget(replace(&mut self.unshared().state, state));
+        if has_observers() {
+            each_observer(|observers| observers.recorded, |recorded| recorded(&mut self));
+        }
+        self
     }
 
     #[inline(always)]
@@ -382,6 +399,15 @@ impl NodeRef {
 
     pub(super) fn get_mut(&mut self) -> Option<&mut Node> {
         self.0.as_mut().and_then(Arc::get_mut)
+    }
+
+    /// The node, to which nobody else may refer yet.
+    #[inline]
+    fn unshared(&mut self) -> &mut Node {
+        match self.get_mut() {
+            Some(node) => node,
+            None => used_after_drop(),
+        }
     }
 
     /// Identifies the node while it lives; [`Node::token`] does so for longer.

@@ -174,14 +174,16 @@ pub(crate) type Entries = SmallVec<[Saved; 2]>;
 
 impl Saved {
     /// An entry for the input with this position.
-    #[inline(always)]
     pub(crate) fn input<T: Element>(position: usize, tensor: &Tensor<T>) -> Self {
+        Self::kept(position, tensor.clone())
+    }
+
+    /// As [`input`](Self::input), by value: a tensor stays in a register until its entry is written to the node.
+    #[inline(always)]
+    pub(crate) fn kept<T: Element>(position: usize, tensor: Tensor<T>) -> Self {
         let role = Role::Input(u16::try_from(position).unwrap_or(u16::MAX));
-        Self::Tensor(SavedTensor {
-            tensor: T::wrap(tensor.clone()),
-            version: tensor.version(),
-            role,
-        })
+        let version = tensor.version();
+        Self::Tensor(SavedTensor { tensor: T::wrap(tensor), version, role })
     }
 
     /// An entry for the value of a future output. The output holds the node, so the node must not hold it.

@@ -21,8 +21,8 @@ use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
 use crate::formula::Operand;
 use crate::graph::{
-    AnyTensor, At, Edges, Lost, NodeRef, Op, Pull, Push, Reader, Saved, Slots, State, Tensor,
-    is_grad_enabled, only, typed, unrecorded,
+    AnyTensor, At, Edges, Lost, NodeRef, Op, Plain, Pull, Push, Reader, Saved, Slots, State,
+    Tensor, is_grad_enabled, only, typed, unrecorded,
 };
 
 impl Binary {
@@ -131,15 +131,14 @@ pub(super) fn float<T: Float>(
     }
     let (saves, rule) = (op.saves(wants), Rule::<T>::PAIRS[op as usize]);
     let node = if a.is_small() && b.is_small() && same(a.shape(), b.shape()) {
-        let saved = State::of([saved(saves[0], 0, a), saved(saves[1], 1, b)], true);
-        let edges = Edges::Two([left.edge(saves[0]), right.edge(saves[1])]);
-        NodeRef::record(rule, edges, saved, caller)
+        let [a, b] = [saves[0].then(|| a.clone()), saves[1].then(|| b.clone())];
+        let edges = || Edges::Two([left.edge(saves[0]), right.edge(saves[1])]);
+        let node = NodeRef::with_edges(rule, caller, edges);
+        node.saving(State::of([saved(0, a), saved(1, b)], true))
     } else {
         record_large(rule, &mut left, &mut right, saves, caller)
     };
-    let mut y = compute(op, left, right)?;
-    y.attach(node, 0);
-    Ok(y)
+    Ok(compute(op, left, right)?.attached(node, 0))
 }
 
 #[inline(never)]
@@ -151,20 +150,20 @@ fn record_large<T: Float>(
     caller: Caller,
 ) -> NodeRef {
     let (a, b) = (left.tensor(), right.tensor());
-    let mut saved = [saved(saves[0], 0, a), saved(saves[1], 1, b)];
-    let state = if same(a.shape(), b.shape()) {
-        State::of(saved, false)
-    } else {
-        let shapes: Shapes = Arc::new([a.shape_owned(), b.shape_owned()]);
-        State::new(Some(shapes), &mut saved)
-    };
+    // Gradients of an operand that was broadcast are summed to its shape.
+    let shapes = (!same(a.shape(), b.shape()))
+        .then(|| Arc::new([a.shape_owned(), b.shape_owned()]) as Plain);
+    let mut saved = [saved(0, saves[0].then(|| a.clone())), saved(1, saves[1].then(|| b.clone()))];
     let edges = Edges::Two([left.edge(saves[0]), right.edge(saves[1])]);
-    NodeRef::record(rule, edges, state, caller)
+    NodeRef::record(rule, edges, State::new(shapes, &mut saved), caller)
 }
 
 #[inline(always)]
-fn saved<T: Float>(saves: bool, position: usize, x: &Tensor<T>) -> Saved {
-    if saves { Saved::input(position, x) } else { Saved::Absent }
+fn saved<T: Float>(position: usize, kept: Option<Tensor<T>>) -> Saved {
+    match kept {
+        Some(x) => Saved::kept(position, x),
+        None => Saved::Absent,
+    }
 }
 
 #[inline(always)]
@@ -206,9 +205,6 @@ fn product_with_ones<T: Float>(
         _ => None,
     }
 }
-
-/// The operands' shapes, to which gradients are summed if an operand was broadcast.
-type Shapes = Arc<[Shape; 2]>;
 
 struct Rule<T>(PhantomData<T>);
 
@@ -366,12 +362,12 @@ pub(super) fn float_scalar<T: Float>(
     }
     let saves = op.saves_one(s.into_f64(), swapped);
     let small = !saves || x.tensor().is_small();
-    let state = State::of([saved(saves, 0, x.tensor()), Saved::Number(s.into_f64())], small);
     let rule = Rule::<T>::NUMBERS[op as usize][usize::from(swapped)];
-    let node = NodeRef::record(rule, Edges::One(x.edge(saves)), state, caller);
-    let mut y = compute_scalar(op, x, s, swapped);
-    y.attach(node, 0);
-    y
+    let kept = saves.then(|| x.tensor().clone());
+    let node = NodeRef::with_edges(rule, caller, || Edges::One(x.edge(saves)));
+    let saved = [saved(0, kept), Saved::Number(s.into_f64())];
+    let node = node.saving(State::of(saved, small));
+    compute_scalar(op, x, s, swapped).attached(node, 0)
 }
 
 fn compute_scalar<T: Float>(op: Binary, x: Input<'_, T>, s: T, swapped: bool) -> Tensor<T> {

@@ -245,9 +245,8 @@ impl Forward<'_> {
         let Some(call) = &mut self.own.call else { unreachable!("the call is recorded") };
         let given = (&self.rules.info, self.inputs);
         let notes = call.end(given, attrs, (outputs, marked));
-        let edges = call.take_edges();
-        let state = State::new(notes, &mut call.saved.0);
-        let node = NodeRef::record(self.rules, edges, state, self.location);
+        let node = NodeRef::with_edges(self.rules, self.location, || call.take_edges());
+        let node = node.saving(State::new(notes, &mut call.saved.0));
         self.own.call = None;
         if observes_values() {
             self.report_untracked(&node);

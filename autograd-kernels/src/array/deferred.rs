@@ -198,13 +198,8 @@ mod tests {
 
     use super::*;
     use crate::array::simd::{levels, with_level};
-    use crate::array::{Shape, Value};
 
     const LEN: usize = MIN_BYTES / size_of::<f64>() + 100;
-
-    fn value() -> Value<f64> {
-        Value::from_vec(Shape::from_slice(&[LEN]), (0..LEN).map(|i| i as f64).collect())
-    }
 
     fn with(function: Cheap, number: f64) -> Step<f64> {
         Step { function, at: 0, number }
@@ -271,26 +266,5 @@ mod tests {
         let made = || std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| deferred.made()[0]));
         assert!(made().is_err_and(|panic| panic.is::<&str>()));
         assert_eq!(made().ok(), Some(2.0));
-    }
-
-    #[test]
-    fn small_and_strided_values_are_computed_at_once() {
-        assert!(!Value::from_vec(Shape::from_slice(&[50]), vec![1.0; 50]).can_defer());
-        let (x, half) = (value(), Shape::from_slice(&[LEN / 2]));
-        assert!(!x.restrided(half, Shape::from_slice(&[2]), 0).can_defer());
-    }
-
-    #[test]
-    fn steps_keep_their_order_and_the_source_its_elements() {
-        let x = value();
-        let fork = x.clone().deferred(with(Cheap::Add, 1.0));
-        let y = fork.clone().deferred(with(Cheap::Mul, 3.0)).deferred(with(Cheap::Add, 0.5));
-        assert!(y.is_deferred());
-        for at in [0, 7, TILE, LEN - 1] {
-            let plain = at as f64;
-            assert_eq!((x.nth(at), fork.nth(at)), (plain, plain + 1.0));
-            assert_eq!(y.nth(at), (plain + 1.0) * 3.0 + 0.5);
-        }
-        assert_eq!(y.deferred(with(Cheap::Add, 1.0)).nth(1), 7.5);
     }
 }

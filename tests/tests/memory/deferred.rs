@@ -220,7 +220,7 @@ fn operands_may_change_meanwhile() {
 }
 
 #[test]
-fn views_show_what_was_put_off() {
+fn views_show_deferred_elements() {
     let _turn = turn();
     let x = counted(200 * 120).reshape([200, 120]);
     let y = (&x + 1.0).relu();
@@ -296,7 +296,7 @@ fn a_chain_of_cheap_ops_needs_no_memory() {
 }
 
 #[test]
-fn what_is_computed_lets_go_of_its_source() {
+fn computed_elements_drop_their_source() {
     let _turn = turn();
     let y = {
         let x = large();

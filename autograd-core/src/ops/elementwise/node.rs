@@ -6,8 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::compute::{Frame, compute, consume, run_formula};
-use super::op::{self as elementwise, Outputs};
-use super::op::{Handle, is_single};
+use super::op::{Handle, Outputs, is_single};
 use crate::array::shape::copied;
 use crate::array::{Shape, Value};
 use crate::error::Result;
@@ -30,18 +29,20 @@ pub(in crate::ops) fn run_single<T: Float>(
         let lost = Lost::of(info.name, caller, x.tensor());
         return run_formula(op.forward(), None, x).with_lost(lost);
     }
-    let mut saved = Saved::Nothing;
-    if !info.keeps_reals.is_empty() {
-        saved = Saved::input(0, x.tensor());
-    }
-    let small = x.tensor().is_small();
-    let edge = x.edge(!info.keeps_reals.is_empty());
-    let mut y = run_formula(op.forward(), None, x);
-    if !info.keeps_outputs.is_empty() {
-        saved = Saved::output(0, &y);
-    }
-    y.attach(record_single(&op, edge, saved, small, caller), 0);
-    y
+    let (keeps_input, small) = (!info.keeps_reals.is_empty(), x.tensor().is_small());
+    let node = NodeRef::with_edges(rule(&op), caller, || Edges::One(x.edge(keeps_input)));
+    let input = keeps_input.then(|| x.tensor().clone());
+    let y = run_formula(op.forward(), None, x);
+    let saved = |y: &Tensor<T>| match input {
+        Some(input) => Saved::kept(0, input),
+        None if !info.keeps_outputs.is_empty() => Saved::output(0, y),
+        None => Saved::Nothing,
+    };
+    let node = match (&op, small) {
+        (Handle::Static(_), true) => node.saving(State::of([saved(&y), Saved::Nothing], true)),
+        _ => node.saving(State::new(attrs(&op, None), &mut [saved(&y)])),
+    };
+    y.attached(node, 0)
 }
 
 /// Returns the wanted gradients of an op's differentiable operands, computed from all operands and masks,
@@ -125,52 +126,26 @@ pub(super) fn call<T: Float>(
     let framed = frame
         .map(|frame| CallShapes { frame, shapes: reals.iter().map(|x| x.shape_owned()).collect() });
     let edges = reals.iter().zip(info.differentiable.iter()).map(edge).collect();
-    let node = record(op, framed, edges, saved, caller);
+    let state = State::new(attrs(op, framed), &mut saved);
+    let node = NodeRef::record(rule(op), edges, state, caller);
     for (k, output) in outputs.iter_mut().enumerate() {
         output.attach(node.clone(), k as u32);
     }
     outputs
 }
 
-fn record<T: Float>(
-    op: &Handle<T>,
-    framed: Option<CallShapes>,
-    edges: Edges,
-    mut saved: Entries,
-    caller: Caller,
-) -> NodeRef {
+/// What a node holds beside tensors: the frame of its call and, if no static op is behind it, the op.
+fn attrs<T: Float>(op: &Handle<T>, framed: Option<CallShapes>) -> Option<Plain> {
     match op {
-        Handle::Static(op) => {
-            let framed = framed.map(|framed| Arc::new(framed) as Plain);
-            NodeRef::record(recorded(*op), edges, State::new(framed, &mut saved), caller)
-        }
-        Handle::Shared(_) => {
-            let attrs: Plain = Arc::new((op.clone(), framed));
-            let op = const { &Recorded::<T>(None) };
-            NodeRef::record(op, edges, State::new(Some(attrs), &mut saved), caller)
-        }
+        Handle::Static(_) => framed.map(|framed| Arc::new(framed) as Plain),
+        Handle::Shared(_) => Some(Arc::new((op.clone(), framed))),
     }
 }
 
-/// As [`record`], for an op with one input. `small`: the saved tensor owns no buffer.
+/// The op of the nodes that record this one.
 #[inline]
-fn record_single<T: Float>(
-    op: &Handle<T>,
-    edge: Edge,
-    saved: Saved,
-    small: bool,
-    caller: Caller,
-) -> NodeRef {
-    if let (Handle::Static(op), true) = (op, small) {
-        let state = State::of([saved, Saved::Nothing], true);
-        return NodeRef::record(recorded(*op), Edges::One(edge), state, caller);
-    }
-    record(op, None, Edges::One(edge), Entries::from_iter([saved]), caller)
-}
-
-/// Returns the node form of a static op.
-#[inline]
-fn recorded<T: Float>(op: &'static dyn elementwise::Op<T>) -> &'static dyn graph::Op {
+fn rule<T: Float>(op: &Handle<T>) -> &'static dyn graph::Op {
+    let Handle::Static(op) = *op else { return const { &Recorded::<T>(None) } };
     let recorder = T::recorder(&op.found().recorded);
     &**recorder.get_or_init(|| Box::new(Recorded(Some(Handle::Static(op)))))
 }
