@@ -32,7 +32,7 @@ pub(crate) use forward::{Stop, has_jvp, push, transpose};
 pub(crate) use grad::grad_along;
 pub(crate) use grad::grad_any;
 pub use grad::{GradOptions, backward_to, grad, grad_with};
-pub(crate) use gradient::for_float;
+pub(crate) use gradient::{for_float, numbers};
 #[cfg(feature = "static-graph")]
 pub(crate) use hooks::pull_alone;
 pub use hooks::{GraphNode, HookHandle};

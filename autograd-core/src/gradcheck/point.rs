@@ -2,7 +2,7 @@
 
 use crate::array::DType;
 use crate::array::shape::sorted;
-use crate::engine::{BackwardOptions, for_float, grad_any};
+use crate::engine::{BackwardOptions, for_float, grad_any, numbers};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Tensor, indices};
 use crate::ops::Float;
@@ -279,11 +279,6 @@ pub(super) fn leaves(inputs: &[AnyTensor]) -> Vec<AnyTensor> {
         leaf
     };
     inputs.iter().map(leaf).collect()
-}
-
-/// The numbers of a tensor of floats; none of other tensors, which are constants.
-pub(super) fn numbers(tensor: &AnyTensor) -> Vec<f64> {
-    for_float!(tensor, t => t.to_vec().into_iter().map(Float::into_f64).collect(), _ => Vec::new())
 }
 
 /// A tensor of these numbers with the element type, the shape and the order of axes in memory of `like`.

@@ -175,11 +175,7 @@ pub trait Module {
 
     /// Clears the gradients of all parameters.
     fn clear_grad(&self) {
-        walk(self, &mut |_, part| match part {
-            Part::Parameter(AnyTensor::Float32(tensor)) => tensor.clear_grad(),
-            Part::Parameter(AnyTensor::Float64(tensor)) => tensor.clear_grad(),
-            _ => {}
-        });
+        self.parameters().iter().for_each(AnyTensor::clear_grad);
     }
 }
 

@@ -85,7 +85,7 @@ macro_rules! built_in {
         // Never inlined, so that the updates are compiled in this crate.
         #[inline(never)]
         fn erased(&self) -> $crate::optim::rule::Erased<'_> {
-            $crate::optim::rule::Erased { rule: self, in_place: true }
+            $crate::optim::rule::Erased::new(self, true)
         }
     };
 }

@@ -118,7 +118,7 @@ pub use built_in::{Adam, AdamW, RmsProp, Sgd};
 pub use clip::{clip_grad_norm, clip_grad_value};
 pub use optimizer::Optimizer;
 #[cfg(feature = "static-graph")]
-pub(crate) use rule::Listed;
+pub(crate) use rule::{Erased, Listed};
 pub use rule::{Rule, Step};
 
 use crate::error::{Error, Result};

@@ -3,7 +3,9 @@
 use std::array::from_fn;
 
 use super::kernels::each_element;
+use crate::array::Value;
 use crate::error::Result;
+use crate::graph::{AnyTensor, Tensor};
 use crate::ops::Float;
 
 /// An update rule for parameters: [`Sgd`](super::Sgd), [`Adam`](super::Adam), [`AdamW`](super::AdamW),
@@ -85,21 +87,41 @@ pub trait Rule: Clone {
     /// Returns the rule without its type.
     #[doc(hidden)]
     fn erased(&self) -> Erased<'_> {
-        Erased { rule: self, in_place: false }
+        Erased::new(self, false)
     }
 }
 
 /// One parameter in one step: its elements, its gradient's and its state's, in the same order.
 #[derive(Debug)]
 pub struct Step<'a, T: Float> {
-    pub(crate) parameter: &'a mut [T],
-    pub(crate) gradient: &'a [T],
-    pub(crate) state: Vec<&'a mut [T]>,
-    pub(crate) count: u64,
-    pub(crate) fresh: bool,
+    parameter: &'a mut [T],
+    gradient: &'a [T],
+    state: Vec<&'a mut [T]>,
+    count: u64,
+    fresh: bool,
 }
 
 impl<'a, T: Float> Step<'a, T> {
+    /// Runs an update of tensors in place: the parameter, and the state in its order.
+    pub(crate) fn run(
+        parameter: &mut Value<T>,
+        state: impl IntoIterator<Item = &'a mut AnyTensor>,
+        gradient: &Tensor<T>,
+        (count, fresh): (u64, bool),
+        update: &dyn Fn(Step<'_, T>),
+    ) {
+        let gradient = gradient.read();
+        let gradient = gradient.contiguous();
+        let state = state.into_iter().filter_map(T::peek_mut);
+        update(Step {
+            parameter: parameter.make_mut(),
+            gradient: gradient.as_slice().unwrap_or(&[]),
+            state: state.map(|own| own.value_mut().make_mut()).collect(),
+            count,
+            fresh,
+        });
+    }
+
     /// Returns the number of this step, from 1. Steps without a gradient are not counted.
     pub fn count(&self) -> u64 {
         self.count
@@ -141,53 +163,34 @@ impl<'a, T: Float> Step<'a, T> {
     }
 }
 
-/// A rule without its type: each rule's update is compiled where its type is known, the rest once, here.
+/// A rule without its type: each rule's update is compiled where its type is known, the rest once.
 #[doc(hidden)]
-#[derive(Clone, Copy)]
 pub struct Erased<'a> {
-    pub(super) rule: &'a dyn Update,
+    pub(crate) name: &'static str,
+    pub(crate) counts: bool,
+    pub(crate) state: &'static [&'static str],
     /// Whether it runs on the locked parameters themselves. It then does not panic and calls no user code.
     pub(super) in_place: bool,
+    pub(crate) update_f32: Box<dyn Fn(Step<'_, f32>) + 'a>,
+    pub(crate) update_f64: Box<dyn Fn(Step<'_, f64>) + 'a>,
+}
+
+impl<'a> Erased<'a> {
+    pub(super) fn new<R: Rule>(rule: &'a R, in_place: bool) -> Self {
+        Self {
+            name: R::NAME,
+            counts: R::COUNTS,
+            state: rule.state(),
+            in_place,
+            update_f32: Box::new(|step| rule.update(step)),
+            update_f64: Box::new(|step| rule.update(step)),
+        }
+    }
 }
 
 impl std::fmt::Debug for Erased<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.rule.name())
-    }
-}
-
-pub(super) trait Update {
-    fn name(&self) -> &'static str;
-    fn counts(&self) -> bool;
-    fn remembered(&self) -> &'static [&'static str];
-    fn verify(&self) -> Result<()>;
-    fn update_f32(&self, step: Step<'_, f32>);
-    fn update_f64(&self, step: Step<'_, f64>);
-}
-
-impl<R: Rule> Update for R {
-    fn name(&self) -> &'static str {
-        R::NAME
-    }
-
-    fn counts(&self) -> bool {
-        R::COUNTS
-    }
-
-    fn remembered(&self) -> &'static [&'static str] {
-        self.state()
-    }
-
-    fn verify(&self) -> Result<()> {
-        self.check()
-    }
-
-    fn update_f32(&self, step: Step<'_, f32>) {
-        self.update(step);
-    }
-
-    fn update_f64(&self, step: Step<'_, f64>) {
-        self.update(step);
+        f.write_str(self.name)
     }
 }
 

@@ -132,7 +132,7 @@ impl Executor {
     fn plan(&self, program: &Program, fetch_list: &[&dyn Fetch]) -> Result<Arc<Plan>> {
         let fetched = fetch_list.iter().map(|fetch| resolve_fetch(program, *fetch));
         let fetched: SmallVec<[VarId; 8]> = fetched.collect::<Result<_>>()?;
-        program.plan(&fetched)
+        Ok(program.plan(&fetched))
     }
 
     /// Returns the steps of a run with this fetch list, a line for each: results, operator, inputs.

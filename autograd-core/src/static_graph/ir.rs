@@ -91,7 +91,7 @@ impl Kind {
             Self::Layer(layer) => layer.name.to_string(),
             Self::Grad(grad) => format!("{}_grad", grad.name),
             Self::Init(..) => "init".to_owned(),
-            Self::Update(rule) => rule.name().to_owned(),
+            Self::Update(rule) => rule.name(),
         }
     }
 

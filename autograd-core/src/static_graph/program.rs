@@ -131,18 +131,18 @@ impl Program {
     }
 
     /// The plan for a set of fetched variables, made once for each state but for learning rates.
-    pub(super) fn plan(&self, fetched: &[VarId]) -> Result<Arc<Plan>> {
+    pub(super) fn plan(&self, fetched: &[VarId]) -> Arc<Plan> {
         let graph = self.graph();
         let mut plans = self.0.plans.lock().unwrap_or_else(PoisonError::into_inner);
         if plans.0 != graph.version {
             *plans = (graph.version, HashMap::new());
         }
         if let Some(plan) = plans.1.get(fetched) {
-            return Ok(Arc::clone(plan));
+            return Arc::clone(plan);
         }
         let plan = Arc::new(Plan::new(&graph, fetched));
         plans.1.insert(fetched.to_vec(), Arc::clone(&plan));
-        Ok(plan)
+        plan
     }
 }
 

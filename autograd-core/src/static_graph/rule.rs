@@ -4,7 +4,7 @@ use crate::array::DType;
 use crate::graph::{AnyTensor, Tensor};
 use crate::ops::Float;
 use crate::ops::table::{Dims, Form};
-use crate::optim::{Adam, AdamW, Listed as _, RmsProp, Rule as _, Sgd, Step};
+use crate::optim::{Adam, AdamW, Erased, Listed as _, RmsProp, Rule as _, Sgd, Step};
 
 /// The initial value of a parameter; see [`FcOptions`](crate::static_graph::FcOptions).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,23 +65,22 @@ macro_rules! for_rule {
 }
 
 impl Rule {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Sgd(_) => "sgd",
-            Self::Adam(_) => "adam",
-            Self::AdamW(_) => "adamw",
-            Self::RmsProp(_) => "rmsprop",
-        }
+    fn erased(&self) -> Erased<'_> {
+        for_rule!(self, rule => rule.erased())
+    }
+
+    pub(super) fn name(self) -> String {
+        self.erased().name.to_lowercase()
     }
 
     pub(super) fn named(name: &str, options: &[f64]) -> Option<Self> {
-        match name {
-            "sgd" => Sgd::with_options(options).map(Self::Sgd),
-            "adam" => Adam::with_options(options).map(Self::Adam),
-            "adamw" => AdamW::with_options(options).map(Self::AdamW),
-            "rmsprop" => RmsProp::with_options(options).map(Self::RmsProp),
-            _ => None,
-        }
+        let all = [
+            Sgd::with_options(options).map(Self::Sgd),
+            Adam::with_options(options).map(Self::Adam),
+            AdamW::with_options(options).map(Self::AdamW),
+            RmsProp::with_options(options).map(Self::RmsProp),
+        ];
+        all.into_iter().flatten().find(|rule| rule.name() == name)
     }
 
     pub(super) fn options(self) -> Vec<(&'static str, f64)> {
@@ -105,20 +104,13 @@ impl Rule {
     }
 
     pub(super) fn state(self, parameter: &Form) -> Vec<(&'static str, Form)> {
-        let state = for_rule!(self, rule => rule.state()).iter();
-        let mut state: Vec<_> = state.map(|&name| (name, parameter.clone())).collect();
-        let step = ("step", Form::new(DType::Int64, Dims::new()));
-        state.extend(self.counts().then_some(step));
-        state
-    }
-
-    /// Whether the rule depends on the count of steps, or on which step is the first.
-    fn counts(self) -> bool {
-        match self {
-            Self::Sgd(rule) => !rule.state().is_empty(),
-            Self::Adam(_) | Self::AdamW(_) => true,
-            Self::RmsProp(_) => false,
+        let rule = self.erased();
+        let mut state: Vec<_> = rule.state.iter().map(|&name| (name, parameter.clone())).collect();
+        // The buffer of momentum depends on which step is the first.
+        if rule.counts || matches!(self, Self::Sgd(_)) && !rule.state.is_empty() {
+            state.push(("step", Form::new(DType::Int64, Dims::new())));
         }
+        state
     }
 
     pub(super) fn infer(self, inputs: &[&Form]) -> Result<Vec<Form>, String> {
@@ -147,28 +139,29 @@ impl Rule {
 
     /// Makes a step in place. The values are not shared, and their element types and shapes fit.
     pub(super) fn step(self, kept: Vec<&mut AnyTensor>, gradient: &AnyTensor) {
+        let rule = self.erased();
         match kept.first() {
-            Some(AnyTensor::Float32(_)) => self.typed::<f32>(kept, gradient),
-            Some(AnyTensor::Float64(_)) => self.typed::<f64>(kept, gradient),
+            Some(AnyTensor::Float32(_)) => update(kept, gradient, &rule.update_f32),
+            Some(AnyTensor::Float64(_)) => update(kept, gradient, &rule.update_f64),
             _ => unreachable!("the parameter's type was checked"),
         }
     }
+}
 
-    fn typed<T: Float>(self, mut kept: Vec<&mut AnyTensor>, gradient: &AnyTensor) {
-        let mut count = 1;
-        if let Some(AnyTensor::Int64(step)) = kept.last_mut() {
-            count = step.item() + 1;
-            *step = Tensor::from(count);
-        }
-        let slices = kept.into_iter().filter_map(|kept| T::peek_mut(kept));
-        let mut slices = slices.map(|tensor| tensor.value_mut().make_mut());
-        let Some(gradient) = gradient.downcast_ref::<T>() else { return };
-        let gradient = gradient.read();
-        let gradient = gradient.contiguous();
-        if let (Some(parameter), Some(gradient)) = (slices.next(), gradient.as_slice()) {
-            let (state, fresh) = (slices.collect(), count == 1);
-            let step = Step { parameter, gradient, state, count: count as u64, fresh };
-            for_rule!(self, rule => rule.update(step));
-        }
+fn update<T: Float>(
+    mut kept: Vec<&mut AnyTensor>,
+    gradient: &AnyTensor,
+    update: &dyn Fn(Step<'_, T>),
+) {
+    let mut count = 1;
+    if let Some(AnyTensor::Int64(step)) = kept.last_mut() {
+        count = step.item() + 1;
+        *step = Tensor::from(count);
+    }
+    let mut kept = kept.into_iter();
+    let parameter = kept.next().and_then(T::peek_mut);
+    if let (Some(parameter), Some(gradient)) = (parameter, gradient.downcast_ref::<T>()) {
+        let at = (count as u64, count == 1);
+        Step::run(parameter.value_mut(), kept, gradient, at, update);
     }
 }

@@ -12,9 +12,9 @@ use super::executor::{Executor, Feed, Fetch};
 use super::ir::{Given, Graph, Op, Phase, Role, Site, TracedLayer, VarId};
 use super::program::{Program, Variable};
 use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables, parts};
-use crate::engine::{BackwardOptions, grad_any};
+use crate::engine::{BackwardOptions, grad_any, numbers};
 use crate::error::Result;
-use crate::graph::{AnyTensor, GradMode, for_any};
+use crate::graph::{AnyTensor, GradMode};
 use crate::ops::Caller;
 use crate::ops::table::{Computed, Form, Ran, Values};
 use crate::ops::trace::{Note, is_equal};
@@ -227,10 +227,7 @@ fn check_gradients(graph: &Graph, outputs: &[VarId], run: &Run, site: &Site<'_>)
 
 /// Whether two gradients agree up to rounding; an absent gradient is zero.
 fn are_close(a: Option<&AnyTensor>, b: Option<&AnyTensor>) -> bool {
-    let numbers = |grad: Option<&AnyTensor>| -> Vec<f64> {
-        grad.map_or_else(Vec::new, |grad| for_any!(grad, t => t.cast::<f64>().to_vec()))
-    };
-    let (mut a, mut b) = (numbers(a), numbers(b));
+    let [mut a, mut b] = [a, b].map(|grad| grad.map_or_else(Vec::new, numbers));
     let len = a.len().max(b.len());
     a.resize(len, 0.0);
     b.resize(len, 0.0);

@@ -135,7 +135,7 @@ fn kind_text(kind: &Kind) -> Result<String, String> {
         Kind::Init(..) => return Err("it holds a startup program".to_owned()),
         Kind::Update(rule) => {
             let options = rule.options().into_iter().map(|(_, value)| format!("{value:?}"));
-            [rule.name().to_owned()].into_iter().chain(options).collect()
+            [rule.name()].into_iter().chain(options).collect()
         }
     };
     Ok(fields.join(";"))
