@@ -166,7 +166,7 @@ tuples! {
     (A 0 B 1 C 2 D 3)
 }
 
-/// Starts a thread that makes batches; a pointer, as only [`DataLoader::in_background`] needs `Send` data.
+/// [`prepare`], as a pointer, as only [`DataLoader::in_background`] needs `Send` data.
 type Start<D> = fn(Arc<D>, Order) -> Receiver<Result<<D as Dataset>::Batch>>;
 
 /// Makes batches of a [`Dataset`]; see the [module](self).

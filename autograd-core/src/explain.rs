@@ -55,13 +55,12 @@ impl fmt::Display for Explanation {
 /// A tensor outside the graph remembers the lines where the tensors behind it left the graph: `detach()`,
 /// `no_grad` (the lines of the scope and of the first op in it), `set_stop_gradient(true)`, an op without a
 /// derivative (a comparison, a cast to integers, `argmax`), an output that a layer marks as
-/// non-differentiable, a gradient of a backward without `create_graph`. Ops that are not recorded pass
-/// this on, so it does not matter how many there are in between, on which thread they ran, or whether the
-/// scope is still open. Numbers that left tensors cannot be followed: through `to_vec`, `item`, an ndarray
-/// or a program of [`static_graph`](crate::static_graph).
+/// non-differentiable, a gradient of a backward without `create_graph`. Ops that are not recorded pass this on, on
+/// any thread. Numbers that left tensors cannot be followed: through `to_vec`, `item`, an ndarray or a program of
+/// [`static_graph`](crate::static_graph).
 ///
-/// This changes nothing and runs nothing. Call it before or after the backward, but while `loss` is
-/// unchanged. The record costs four bytes a tensor, and keeps no other tensor alive.
+/// Call it before or after the backward, but while `loss` is unchanged. The record costs four bytes a tensor, and
+/// keeps no other tensor alive.
 ///
 /// ```
 /// use autograd_core::{GradientStatus, Tensor, explain, no_grad};
@@ -135,9 +134,8 @@ impl<T: Float> Tensor<T> {
     /// # Ok::<(), autograd_core::Error>(())
     /// ```
     ///
-    /// This examines the tensor, and whether the last backward of this thread had anything to do. It does not
-    /// know the graph of a loss: if another tensor got a gradient from that loss, call [`explain`], which
-    /// reports the line where the connection was lost.
+    /// This examines the tensor, and whether the last backward of this thread had anything to do. [`explain`] also
+    /// examines the graph of a loss, and reports the line where the connection was lost.
     ///
     /// # Errors
     ///

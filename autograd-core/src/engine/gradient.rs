@@ -17,6 +17,11 @@ macro_rules! for_float {
 }
 pub(crate) use for_float;
 
+/// Lets a leaf want a gradient, if it can have one.
+pub(crate) fn want_gradient(leaf: &AnyTensor) {
+    for_float!(leaf, leaf => leaf.set_stop_gradient(false), _ => {});
+}
+
 /// The numbers of a tensor of floats; none of other tensors.
 pub(crate) fn numbers(tensor: &AnyTensor) -> Vec<f64> {
     for_float!(tensor, t => t.to_vec().into_iter().map(Float::into_f64).collect(), _ => Vec::new())

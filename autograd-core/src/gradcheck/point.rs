@@ -2,7 +2,7 @@
 
 use crate::array::DType;
 use crate::array::shape::sorted;
-use crate::engine::{BackwardOptions, for_float, grad_any, numbers};
+use crate::engine::{BackwardOptions, for_float, grad_any, numbers, want_gradient};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Tensor, indices};
 use crate::ops::Float;
@@ -24,7 +24,7 @@ pub(super) struct Precision {
 
 pub(super) const DOUBLE: Precision =
     Precision { epsilon: f64::EPSILON, step: 6e-6, tolerance: 1e-5, exact: 1e-9 };
-pub(super) const SINGLE: Precision =
+const SINGLE: Precision =
     Precision { epsilon: f32::EPSILON as f64, step: 5e-3, tolerance: 3e-4, exact: 2e-5 };
 
 pub(crate) struct Subject {
@@ -73,18 +73,12 @@ pub(super) fn check<F>(subject: &Subject, f: F, inputs: &[AnyTensor]) -> Result<
 where
     F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>,
 {
-    let point = Point::new(subject, f, inputs, None)?;
+    let point = Point::new(subject, f, inputs)?;
     point.in_directions(|direction| point.require(direction))
 }
 
 impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
-    /// Without a given precision, that of the inputs and outputs is used.
-    pub(super) fn new(
-        subject: &'a Subject,
-        f: F,
-        inputs: &[AnyTensor],
-        precision: Option<Precision>,
-    ) -> Result<Self> {
+    pub(super) fn new(subject: &'a Subject, f: F, inputs: &[AnyTensor]) -> Result<Self> {
         let op = subject.op;
         let (outputs, cotangents, grads) = differentiate(op, &f, inputs)?;
         let again = differentiate(op, &f, inputs)?;
@@ -104,8 +98,7 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
             return Err(Error::Unsupported { op, why });
         }
         let single = |t: &AnyTensor| t.dtype() == DType::Float32;
-        let single = inputs.iter().chain(&outputs).any(single);
-        let precision = precision.unwrap_or(if single { SINGLE } else { DOUBLE });
+        let precision = if inputs.iter().chain(&outputs).any(single) { SINGLE } else { DOUBLE };
         let largest = |x: &AnyTensor| numbers(x).iter().fold(1.0, |m: f64, x| m.max(x.abs()));
         let steps = inputs.iter().map(|x| precision.step * largest(x)).collect();
         Ok(Self { subject, f, inputs: inputs.to_vec(), precision, cotangent, grads, steps, middle })
@@ -275,7 +268,7 @@ pub(super) fn require_float(op: &'static str, output: &AnyTensor) -> Result<()> 
 pub(super) fn leaves(inputs: &[AnyTensor]) -> Vec<AnyTensor> {
     let leaf = |input: &AnyTensor| {
         let leaf = input.alias();
-        for_float!(&leaf, leaf => leaf.set_stop_gradient(false), _ => {});
+        want_gradient(&leaf);
         leaf
     };
     inputs.iter().map(leaf).collect()

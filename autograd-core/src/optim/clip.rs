@@ -1,7 +1,8 @@
 //! Limits on gradients.
 
-use super::kernels::sum_of_squares;
 use super::{FINITE, NOT_NEGATIVE, check};
+use crate::array::simd::{Kernel, dispatch};
+use crate::array::threads::each_chunk;
 use crate::engine::{for_float, numbers};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Tensor, no_grad};
@@ -67,6 +68,45 @@ fn gradients(parameters: &[(String, AnyTensor)]) -> impl Iterator<Item = AnyTens
 
 fn folded(parameters: &[(String, AnyTensor)], f: impl Fn(f64, f64) -> f64) -> f64 {
     gradients(parameters).flat_map(|gradient| numbers(&gradient)).fold(0.0, f)
+}
+
+/// Number of elements whose squares make one partial sum.
+const CHUNK: usize = 32 * 1024;
+
+/// Returns the sum of squares in f64, whatever the element type.
+fn sum_of_squares<T: Float>(data: &[T]) -> f64 {
+    let mut sums = vec![0.0; data.len().div_ceil(CHUNK)];
+    each_chunk(&mut sums, 1, &|chunk, sum| {
+        let from = chunk * CHUNK;
+        sum[0] = dispatch(SumOfSquares(&data[from..data.len().min(from + CHUNK)]));
+    });
+    sums.iter().sum()
+}
+
+struct SumOfSquares<'a, T>(&'a [T]);
+
+/// Number of partial sums; a constant, so that the result is the same on every CPU.
+const LANES: usize = 8;
+
+impl<T: Float> Kernel for SumOfSquares<'_, T> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> f64 {
+        let mut sums = [0.0; LANES];
+        let (blocks, rest) = self.0.as_chunks::<LANES>();
+        for block in blocks {
+            for (sum, &x) in sums.iter_mut().zip(block) {
+                let x = x.into_f64();
+                *sum += x * x;
+            }
+        }
+        for (sum, &x) in sums.iter_mut().zip(rest) {
+            let x = x.into_f64();
+            *sum += x * x;
+        }
+        sums.iter().sum()
+    }
 }
 
 /// Limits every element of the gradients of all parameters to `-limit..=limit`. NaN stays NaN.

@@ -109,7 +109,6 @@
 
 mod built_in;
 mod clip;
-mod kernels;
 mod optimizer;
 mod rule;
 pub mod schedule;

@@ -1,12 +1,16 @@
 //! Update rules.
 
 use std::array::from_fn;
+use std::mem::take;
 
-use super::kernels::each_element;
 use crate::array::Value;
+use crate::array::simd::{Kernel, dispatch};
+use crate::array::threads::each_grain_of;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Tensor};
 use crate::ops::Float;
+#[cfg(feature = "static-graph")]
+use crate::ops::table::attr::Param;
 
 /// An update rule for parameters: [`Sgd`](super::Sgd), [`Adam`](super::Adam), [`AdamW`](super::AdamW),
 /// [`RmsProp`](super::RmsProp), or a rule of your own. An [`Optimizer`](super::Optimizer) runs all alike:
@@ -163,6 +167,48 @@ impl<'a, T: Float> Step<'a, T> {
     }
 }
 
+/// Runs a step on each element; the results do not depend on the number of threads.
+fn each_element<T: Float, const N: usize>(
+    written: [&mut [T]; N],
+    gradient: &[T],
+    step: impl Fn([T; N], T) -> [T; N] + Copy + Sync,
+) {
+    each_grain_of(written, &|start, written| {
+        let gradient = &gradient[start..][..written[0].len()];
+        dispatch(EachElement { written, gradient, step });
+    });
+}
+
+struct EachElement<'a, T, F, const N: usize> {
+    written: [&'a mut [T]; N],
+    gradient: &'a [T],
+    step: F,
+}
+
+impl<T: Float, F: Fn([T; N], T) -> [T; N], const N: usize> Kernel for EachElement<'_, T, F, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self { mut written, gradient, step } = self;
+        // Tells the compiler that all have one length.
+        for slice in &mut written {
+            *slice = &mut take(slice)[..gradient.len()];
+        }
+        #[allow(clippy::needless_range_loop, reason = "an index names a place in several arrays")]
+        for (i, &g) in gradient.iter().enumerate() {
+            let mut elements = [g; N];
+            for n in 0..N {
+                elements[n] = written[n][i];
+            }
+            elements = step(elements, g);
+            for n in 0..N {
+                written[n][i] = elements[n];
+            }
+        }
+    }
+}
+
 /// A rule without its type: each rule's update is compiled where its type is known, the rest once.
 #[doc(hidden)]
 pub struct Erased<'a> {
@@ -197,8 +243,9 @@ impl std::fmt::Debug for Erased<'_> {
 /// What programs know of the rules of this crate.
 #[cfg(feature = "static-graph")]
 pub(crate) trait Listed: Rule {
-    /// Returns the options by name; a flag is 0 or 1.
-    fn options(&self) -> Vec<(&'static str, f64)>;
+    const OPTIONS: &'static [Param];
+    /// Returns the options in this order; a flag is 0 or 1.
+    fn options(&self) -> Vec<f64>;
     /// Creates the rule with these options, in the same order.
     fn with_options(options: &[f64]) -> Option<Self>;
 }

@@ -2,6 +2,8 @@
 
 use std::sync::{PoisonError, RwLock};
 
+use crate::options::options;
+
 /// How tensors are written as text: by default as in Paddle, floats with 8 decimals, which for
 /// 1e-10 are all 0. [`Notation::Auto`] writes such numbers with an exponent, as NumPy does.
 /// [`set_print_options`] sets the options of all tensors,
@@ -54,38 +56,25 @@ impl PrintOptions {
         Self::DEFAULT
     }
 
-    /// The number of decimals of floats.
-    #[must_use]
-    pub fn precision(self, decimals: usize) -> Self {
-        Self { precision: decimals, ..self }
-    }
+    options! {
+        /// The number of decimals of floats.
+        pub fn precision(decimals: usize);
 
-    /// The number of elements up to which a tensor is shown whole.
-    #[must_use]
-    pub fn threshold(self, elements: usize) -> Self {
-        Self { threshold: elements, ..self }
-    }
+        /// The number of elements up to which a tensor is shown whole.
+        pub fn threshold(elements: usize);
 
-    /// The number of elements shown at either end of an axis of a larger tensor; 3 by default.
-    #[doc(alias = "edgeitems")]
-    #[must_use]
-    pub fn edge_items(self, elements: usize) -> Self {
-        Self { edge_items: elements, ..self }
-    }
+        /// The number of elements shown at either end of an axis of a larger tensor; 3 by default.
+        #[doc(alias = "edgeitems")]
+        pub fn edge_items(elements: usize);
 
-    /// The number of columns of a line; a longer row of elements continues on the next line.
-    #[doc(alias = "linewidth")]
-    #[must_use]
-    pub fn line_width(self, columns: usize) -> Self {
-        Self { line_width: columns, ..self }
-    }
+        /// The number of columns of a line; a longer row of elements continues on the next line.
+        #[doc(alias = "linewidth")]
+        pub fn line_width(columns: usize);
 
-    /// Whether floats are written with an exponent.
-    #[doc(alias = "sci_mode")]
-    #[doc(alias = "suppress")]
-    #[must_use]
-    pub fn notation(self, notation: Notation) -> Self {
-        Self { notation, ..self }
+        /// Whether floats are written with an exponent.
+        #[doc(alias = "sci_mode")]
+        #[doc(alias = "suppress")]
+        pub fn notation(notation: Notation);
     }
 }
 

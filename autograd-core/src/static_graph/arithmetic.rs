@@ -36,11 +36,7 @@ macro_rules! unary {
 all_functions! { unary }
 
 impl Variable {
-    /// The natural logarithm: [`Variable::ln`] under its name in NumPy, PyTorch and Paddle.
-    ///
-    /// # Errors
-    ///
-    /// As [`Variable::ln`].
+    /// [`Variable::ln`] under its name in NumPy, PyTorch and Paddle, with the same errors.
     #[track_caller]
     pub fn log(&self) -> Result<Variable> {
         self.ln()

@@ -55,11 +55,8 @@ pub fn gradients(targets: &[&Variable], inputs: &[&Variable]) -> Result<Vec<Opti
     gradients_with(targets, inputs, &vec![None; targets.len()])
 }
 
-/// [`gradients`] with given initial gradients, of their targets' shapes; `None` for ones.
-///
-/// # Errors
-///
-/// As [`gradients`]; also if there are not as many seeds as targets, or a seed has another form.
+/// [`gradients`] with given initial gradients, of their targets' shapes; `None` for ones. It is an error too if there
+/// are not as many seeds as targets, or a seed has another form.
 #[track_caller]
 pub fn gradients_with(
     targets: &[&Variable],
@@ -176,7 +173,7 @@ fn wanted(op: &Op, graph: &Graph, needed: &[bool]) -> Vec<usize> {
         Kind::PyFunc(func) if func.backward.is_empty() && !func.is_gradient => {
             return Vec::new();
         }
-        Kind::Init(..) | Kind::Update(_) => return Vec::new(),
+        Kind::Init(..) => return Vec::new(),
         // A gradient with respect to an output of the forward operator flows on from there.
         Kind::Grad(grad) => {
             let first = graph.ops[grad.of].inputs.len();

@@ -110,7 +110,7 @@ impl Executor {
             false => None,
         };
         let mut frame = Frame::new(&plan);
-        let rules = program.rules(&plan.updates);
+        let rates = program.rates(&plan.updates);
         frame.feed(feed.iter().map(|(name, value)| (*name, value.tensor())))?;
         frame.take(&self.scope.read())?;
         let mut run = || GradMode::of(false, || frame.run());
@@ -122,7 +122,7 @@ impl Executor {
         let fetched = frame.fetch()?;
         if is_changing {
             // New readers wait here, so they see all of the change or none of it.
-            frame.commit(&mut self.scope.write(), &rules);
+            frame.commit(&mut self.scope.write(), &rates);
         }
         let new = |&id: &VarId| self.parameter(&plan.graph.vars[id].name);
         let fetched = fetched.into_iter().zip(&plan.fetched);

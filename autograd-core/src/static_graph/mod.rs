@@ -53,7 +53,6 @@ mod optim;
 mod plan;
 mod program;
 mod py_func;
-mod record;
 mod rule;
 mod table;
 mod trace;

@@ -18,10 +18,9 @@ use crate::ops::table::{Computed, Form};
 impl Program {
     /// Adds a user's function over arrays as an operator.
     ///
-    /// The function takes views of ndarray arrays (or `&Tensor`), one for each input, and returns arrays (or
-    /// tensors), one for each output: nothing, one, or a tuple, or a `Result` of that. It is called once in
-    /// every run, even if its outputs are not fetched. It may write to the tensors that it is given: others
-    /// do not see it.
+    /// The function takes views of ndarray arrays (or `&Tensor`), one for each input, and returns arrays (or tensors),
+    /// one for each output: nothing, one, or a tuple, or a `Result` of that. It is called once in every run, even if
+    /// its outputs are not fetched. What it writes to the tensors that it is given, others do not see.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -239,11 +238,7 @@ impl PyFuncListCall {
         self
     }
 
-    /// Adds the operator to the program and returns its outputs.
-    ///
-    /// # Errors
-    ///
-    /// As [`PyFuncCall::call`].
+    /// Adds the operator to the program and returns its outputs; errors are those of [`PyFuncCall::call`].
     #[track_caller]
     pub fn call(self) -> Result<Vec<Variable>> {
         self.0.finish([0, 0])
