@@ -205,8 +205,8 @@ impl<D: Dataset> DataLoader<D> {
         Self { drop_last: true, ..self }
     }
 
-    /// Prepares the next batch on another thread. A panic in [`Dataset::get`] there is an [`Error::Panic`] in
-    /// place of the batch.
+    /// Prepares the next batch on another thread. A panic of [`Dataset::get`] is an [`Error::Panic`] in its
+    /// place.
     #[doc(alias = "num_workers")]
     #[must_use]
     pub fn in_background(self) -> Self

@@ -167,9 +167,9 @@ errors! {
              (version {saved} then, {found} now); change a `copy()` of it instead",
             Parameter(parameter)
         ),
-        /// A hook on a gradient, or a callback of [`after_backward`](crate::after_backward),
-        /// returned an error. No gradient was written, except if the callback ran after the
-        /// backward. `op` is that whose gradients the hook sees, `a leaf`, or `backward`. The user's error is the
+        /// A hook on a gradient, or a callback of [`after_backward`](crate::after_backward), returned an
+        /// error. No gradient was written, except if the callback ran after the backward. `op` is that whose
+        /// gradients the hook sees, `a leaf`, or `backward`. The user's error is the
         /// [`source`](StdError::source), which can be downcast; its message is part of this one.
         Hook(op) {
             /** Which hook. */ hook: String,

@@ -45,8 +45,9 @@ pub struct AnomalyScope {
 /// writes no gradient. The error names the op, the line of its call, and the ranges of its tensor
 /// inputs, also of those that want no gradient.
 ///
-/// The check takes a pass over every result, and ranges are kept until the scope ends: it is for debugging. Ops that
-/// are not recorded are not checked; an intended infinity (a mask) is reported. Drop nested scopes in reverse order.
+/// The check takes a pass over every result, and ranges are kept until the scope ends: it is for debugging.
+/// Ops that are not recorded are not checked; an intended infinity (a mask) is reported. Drop nested scopes
+/// in reverse order.
 ///
 /// ```
 /// use autograd_core::{Tensor, detect_anomaly};

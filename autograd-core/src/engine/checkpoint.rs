@@ -23,8 +23,9 @@ use crate::random::{self, Generator, ThreadGeneratorGuard};
 /// orders too. Random numbers (dropout) are the same in both runs: the second one draws from a copy of the
 /// process-wide generator, and does not affect other draws. If ops are not recorded, `f` is just called.
 ///
-/// `f` must do the same in both runs. Hooks that it registers on its own tensors run in backward. Its side effects
-/// happen twice, unless it checks [`is_recomputing`]. Under `retain_graph` each backward runs it again.
+/// `f` must do the same in both runs. Hooks that it registers on its own tensors run in backward. Its side
+/// effects happen twice, unless it checks [`is_recomputing`]. Under `retain_graph` each backward runs it
+/// again.
 ///
 /// ```
 /// use autograd_core::{Tensor, checkpoint};

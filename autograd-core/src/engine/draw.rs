@@ -8,7 +8,6 @@ use crate::array::shape::sorted;
 use crate::error::Plural;
 use crate::graph::{AnyTensor, Destination, Edge, Element, Tensor};
 
-mod layout;
 mod svg;
 
 const UNNAMED: &str = "leaf";

@@ -33,8 +33,8 @@ impl From<Error> for Stop {
     }
 }
 
-/// Returns the tangent of an output from those of inputs, if there are any; `None` if it is zero because none is behind
-/// it. A graph of which another thread recorded a part is differentiated by two backwards.
+/// Returns the tangent of an output from those of inputs, if there are any; `None` if it is zero because none
+/// is behind it. A graph of which another thread recorded a part is differentiated by two backwards.
 pub(crate) fn tangent(
     y: &AnyTensor,
     inputs: &[AnyTensor],
@@ -170,6 +170,7 @@ fn transpose(
     let (grads, along): (Vec<AnyTensor>, Vec<_>) =
         pairs.filter_map(|(grad, tangent)| Some((grad?, Some(tangent?)))).unzip();
     let mut targets = Targets::find(&edges_of(&grads), &edges_of(seeds), &[], own);
+    let is_zero = |grad: &AnyTensor| numbers(grad).iter().all(|x| *x == 0.0);
     if grads.iter().any(|grad| !targets.wants(&for_any!(grad, t => t.edge())) && !is_zero(grad)) {
         return Ok(None);
     }
@@ -188,10 +189,6 @@ fn seed<T: Float>(shape: &[usize]) -> AnyTensor {
 
 fn seed_like<T: Float>(y: &Tensor<T>) -> AnyTensor {
     seed::<T>(y.shape())
-}
-
-fn is_zero(tensor: &AnyTensor) -> bool {
-    numbers(tensor).iter().all(|x| *x == 0.0)
 }
 
 #[cfg(test)]

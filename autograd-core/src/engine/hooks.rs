@@ -230,9 +230,9 @@ impl<T: Float> Tensor<T> {
     /// write into its gradient: backward goes on with the changed numbers, and nobody else sees them.
     ///
     /// An error from a hook ends the backward and is the source of the [`Error::Hook`] that it returns; no
-    /// gradient is written. Hooks may be removed and added meanwhile: a removed one does not run any more, even
-    /// in the backward that is running; an added one runs from the next backward on. The same holds for the hooks
-    /// of a [`GraphNode`].
+    /// gradient is written. Hooks may be removed and added meanwhile: a removed one does not run any more,
+    /// even in the backward that is running; an added one runs from the next backward on. The same holds for
+    /// the hooks of a [`GraphNode`].
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -249,33 +249,9 @@ impl<T: Float> Tensor<T> {
     ///
     /// # What a hook keeps alive
     ///
-    /// A hook lives as long as its tensor; on the output of an op, as long as that op is part of a graph. One that
-    /// captures its own tensor, or one computed from it, keeps the graph alive, and its memory is never freed.
-    /// Capture [`detach`](Tensor::detach) instead, or remove the hook.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    ///
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([1.0, 2.0]);
-    /// x.set_stop_gradient(false);
-    /// let alive = Arc::new(());
-    ///
-    /// let (data, held) = (x.detach(), Arc::clone(&alive));
-    /// let handle = x.register_hook(move |grad| {
-    ///     let _held = &held;
-    ///     Ok(Some(grad * &data))
-    /// })?;
-    /// x.sum().backward()?;
-    /// assert_eq!(x.grad().unwrap().to_vec(), [1.0, 2.0]);
-    ///
-    /// // With `x.clone()` in place of `x.detach()` the hook would still be there.
-    /// drop(x);
-    /// assert_eq!(Arc::strong_count(&alive), 1);
-    /// assert!(!handle.remove());
-    /// # Ok::<(), autograd_core::Error>(())
-    /// ```
+    /// A hook lives as long as its tensor; on the output of an op, as long as that op is part of a graph. One
+    /// that captures its own tensor, or one computed from it, keeps the graph alive, and its memory is never
+    /// freed. Capture [`detach`](Tensor::detach) instead, or remove the hook.
     ///
     /// Hooks run with recording off, unless the backward is recorded: a backward inside of one needs
     /// [`enable_grad`](crate::enable_grad).
@@ -308,9 +284,9 @@ impl<T: Float> Tensor<T> {
         })))
     }
 
-    /// Keeps the gradient of the output of an op too, as for a leaf: the result of the hooks that are registered
-    /// before. It is written with the gradients of the leaves when the walk is done; [`grad`](crate::grad()) does
-    /// not write it. A second call has no effect.
+    /// Keeps the gradient of the output of an op too, as for a leaf: the result of the hooks that are
+    /// registered before. It is written with the gradients of the leaves when the walk is done;
+    /// [`grad`](crate::grad()) does not write it. A second call has no effect.
     ///
     /// # Errors
     ///
@@ -381,7 +357,8 @@ impl GraphNode {
     }
 
     /// Calls `hook` before the op's rule runs, with the gradients of the op's outputs; `None` is an absent
-    /// gradient, and stays absent. `Some` replaces them: by as many gradients, of the same shapes and element types.
+    /// gradient, and stays absent. `Some` replaces them: by as many gradients, of the same shapes and element
+    /// types.
     ///
     /// Hooks on the op and on its outputs run in the order of their registration. The hook lives as long as the
     /// op is part of a graph, and must not capture this `GraphNode`, or a tensor computed from an output of the

@@ -142,8 +142,8 @@ const MAX_AHEAD: usize = 2;
 /// ```
 ///
 /// - `loss(i)` runs with recording on, on a thread that is not the caller's. Open scopes of a thread, as
-///   [`no_grad`](crate::no_grad), inside of it. Process-wide random numbers come in no fixed order: give each item
-///   its [`Generator`](crate::Generator).
+///   [`no_grad`](crate::no_grad), inside of it. Process-wide random numbers come in no fixed order: give each
+///   item its [`Generator`](crate::Generator).
 /// - Hooks on leaves, and callbacks of [`after_backward`](crate::after_backward), run once, on this
 ///   thread, when all is done. Other hooks run in each backward, on its thread.
 ///

@@ -286,19 +286,15 @@ pub(super) fn tensor_like(like: &AnyTensor, data: &[f64]) -> AnyTensor {
         if value.is_row_major() {
             return tensor.into();
         }
-        let (order, back) = order_in_memory(&value.strides());
+        // The axes from the greatest stride to the least, and the inverse of that order.
+        let strides = value.strides();
+        let order = sorted(strides.len(), &|a, b| strides[b].cmp(&strides[a]));
+        let order: Vec<isize> = order.into_iter().map(|axis| axis as isize).collect();
+        let mut back = vec![0; order.len()];
+        (0..).zip(&order).for_each(|(at, &axis)| back[axis as usize] = at);
         tensor.permute(&order).contiguous().permute(&back).into()
     }
     for_float!(like, t => make(t, data), constant => constant.clone())
-}
-
-/// The axes from the greatest stride to the least, and the inverse of that order.
-fn order_in_memory(strides: &[usize]) -> (Vec<isize>, Vec<isize>) {
-    let order = sorted(strides.len(), &|a, b| strides[b].cmp(&strides[a]));
-    let order: Vec<isize> = order.into_iter().map(|axis| axis as isize).collect();
-    let mut back = vec![0; order.len()];
-    (0..).zip(&order).for_each(|(at, &axis)| back[axis as usize] = at);
-    (order, back)
 }
 
 pub(super) fn random(like: &AnyTensor, generator: &mut Generator) -> AnyTensor {

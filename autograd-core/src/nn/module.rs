@@ -41,9 +41,8 @@ use crate::ops::Float;
 /// assert_eq!(net.parameter_count(), 4 * 8 + 8 + net.classes * (8 + 1) + 1);
 /// ```
 ///
-/// A clone of a module, like a clone of a tensor, shares its tensors, and so does
-/// [`state_dict`](Module::state_dict). For a copy with parameters of its own, load the state into a new
-/// module; for a snapshot, copy each entry:
+/// A clone of a module shares its tensors, and so does [`state_dict`](Module::state_dict). For a copy with
+/// parameters of its own, load the state into a new module; for a snapshot, copy each entry:
 ///
 /// ```
 /// use autograd_core::nn::{Linear, Module, StateDict};

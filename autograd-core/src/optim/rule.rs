@@ -71,12 +71,12 @@ pub trait Rule: Clone {
     /// Sets the step size.
     fn set_rate(&mut self, learning_rate: f64);
 
-    /// Returns the names under which the state of each element is kept and saved. The state is initially 0.
+    /// Returns the names under which the state of each element, initially 0, is kept and saved.
     fn state(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Checks the options; called before each step.
+    /// Checks the options, before each step.
     ///
     /// # Errors
     ///
@@ -146,7 +146,10 @@ impl<'a, T: Float> Step<'a, T> {
     #[track_caller]
     pub fn each<const N: usize>(self, f: impl Fn([T; N], T) -> [T; N] + Copy + Sync) {
         let gradient = self.gradient;
-        each_element(self.written(), gradient, f);
+        each_grain_of(self.written(), &|start, written| {
+            let gradient = &gradient[start..][..written[0].len()];
+            dispatch(EachElement { written, gradient, step: f });
+        });
     }
 
     #[track_caller]
@@ -165,18 +168,6 @@ impl<'a, T: Float> Step<'a, T> {
     pub fn into_slices(self) -> (&'a mut [T], &'a [T], Vec<&'a mut [T]>) {
         (self.parameter, self.gradient, self.state)
     }
-}
-
-/// Runs a step on each element; the results do not depend on the number of threads.
-fn each_element<T: Float, const N: usize>(
-    written: [&mut [T]; N],
-    gradient: &[T],
-    step: impl Fn([T; N], T) -> [T; N] + Copy + Sync,
-) {
-    each_grain_of(written, &|start, written| {
-        let gradient = &gradient[start..][..written[0].len()];
-        dispatch(EachElement { written, gradient, step });
-    });
 }
 
 struct EachElement<'a, T, F, const N: usize> {

@@ -37,9 +37,8 @@
 //! out, and listed in [`unread`](SafeTensors::unread).
 
 mod format;
-mod half;
 
-pub use half::Half;
+pub use format::Half;
 
 use std::collections::BTreeMap;
 use std::io;

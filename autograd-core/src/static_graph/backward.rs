@@ -55,8 +55,8 @@ pub fn gradients(targets: &[&Variable], inputs: &[&Variable]) -> Result<Vec<Opti
     gradients_with(targets, inputs, &vec![None; targets.len()])
 }
 
-/// [`gradients`] with given initial gradients, of their targets' shapes; `None` for ones. It is an error too if there
-/// are not as many seeds as targets, or a seed has another form.
+/// [`gradients`] with given initial gradients, of their targets' shapes; `None` for ones. It is an error too
+/// if there are not as many seeds as targets, or a seed has another form.
 #[track_caller]
 pub fn gradients_with(
     targets: &[&Variable],

@@ -16,9 +16,9 @@ use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, GradMode, Tensor};
 use crate::ops::expect;
 
-/// Runs programs. It keeps parameters by name, for all programs; clones share them. A run that fails, or
-/// whose user code panics, changes no parameter. Runs may be concurrent: each sees the parameters as they
-/// were when it started, and runs that change parameters wait for each other.
+/// Runs programs. It keeps parameters by name, for all programs; clones share them. A run that fails changes
+/// no parameter. Runs may be concurrent: each sees the parameters as they were when it started, and runs that
+/// change parameters wait for each other.
 #[derive(Clone, Default)]
 pub struct Executor {
     scope: Arc<Scope>,
@@ -93,10 +93,10 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// [`Error::Run`] for a feed of an unknown name, a missing feed, one of another element type or shape, an
-    /// unknown fetch, or a parameter without a value; [`Error::Operator`] if an operator fails, as when a user
-    /// function returns an error, panics, or returns other values than declared. [`Error::Unsupported`] if this
-    /// program and one that runs it, in a user function, both change parameters. Parameters are then unchanged.
+    /// [`Error::Run`] for a feed that is unknown, missing or of another element type or shape, an unknown
+    /// fetch, or a parameter without a value; [`Error::Operator`] if an operator fails, or a user function
+    /// panics; [`Error::Unsupported`] if this program and one that runs it, in a user function, both change
+    /// parameters.
     pub fn run(
         &self,
         program: &Program,

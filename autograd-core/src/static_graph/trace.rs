@@ -26,19 +26,18 @@ impl Program {
     ///
     /// A trace fixes the behaviour of the closure on its examples:
     ///
-    /// - tensors that it captures or creates, and numbers, are constants of the program; gradients do not
-    ///   flow to them;
+    /// - tensors that it captures or creates, and numbers, are constants, to which no gradient flows;
     /// - a `#[py_layer]` op is one operator, built from the ops of its forward; its gradients are built from
     ///   the ops of its backward, which is called on examples too, with all gradients wanted;
-    /// - loops are unrolled: each iteration adds its own operators;
-    /// - lengths of axes are those of the inputs. If an input's axis is free, a length in `reshape` or
-    ///   `broadcast_to` that depends on it is free too.
+    /// - each iteration of a loop adds its own operators;
+    /// - lengths of axes are those of the inputs; one in `reshape` or `broadcast_to` that depends on a free
+    ///   axis is free too.
     ///
-    /// The closure is called three times, on numbers in (0, 1) and with different lengths of free axes, and the
-    /// program is compared with it. An error names the line at which the closure does what a program cannot: it
-    /// reads numbers that depend on its inputs (by `item`, `at`, `to_vec`, `to_ndarray`, `view`, or `any` and `all`
-    /// of a mask), draws random numbers, changes a tensor in place, or calls an op that programs do not have. Such a
-    /// closure can be one operator: [`Program::eager`].
+    /// The closure is called three times, on numbers in (0, 1) and with different lengths of free axes, and
+    /// the program is compared with it. An error names the line at which the closure does what a program
+    /// cannot: it reads numbers that depend on its inputs (by `item`, `at`, `to_vec`, `to_ndarray`, `view`,
+    /// or `any` and `all` of a mask), draws random numbers, changes a tensor in place, or calls an op that
+    /// programs do not have. Such a closure can be one operator: [`Program::eager`].
     ///
     /// ```
     /// use autograd_core::static_graph::{Executor, Program};

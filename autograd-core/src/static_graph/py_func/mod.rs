@@ -18,9 +18,10 @@ use crate::ops::table::{Computed, Form};
 impl Program {
     /// Adds a user's function over arrays as an operator.
     ///
-    /// The function takes views of ndarray arrays (or `&Tensor`), one for each input, and returns arrays (or tensors),
-    /// one for each output: nothing, one, or a tuple, or a `Result` of that. It is called once in every run, even if
-    /// its outputs are not fetched. What it writes to the tensors that it is given, others do not see.
+    /// The function takes views of ndarray arrays (or `&Tensor`), one for each input, and returns arrays (or
+    /// tensors), one for each output: nothing, one, or a tuple, or a `Result` of that. It is called once in
+    /// every run, even if its outputs are not fetched. What it writes to the tensors that it is given, others
+    /// do not see.
     ///
     /// ```
     /// use autograd_core::DType;
