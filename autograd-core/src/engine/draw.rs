@@ -10,6 +10,8 @@ use crate::graph::{AnyTensor, Destination, Edge, Element, Tensor};
 
 mod svg;
 
+pub(crate) use svg::svg;
+
 const UNNAMED: &str = "leaf";
 
 /// The graph that was recorded to compute some tensors; keeps that graph alive.
@@ -54,8 +56,6 @@ pub(crate) enum Look {
     Output,
 }
 
-const MAX_DRAWN_BOXES: usize = 250;
-
 pub(crate) fn dot(shapes: &[Shape]) -> String {
     let mut dot = String::from("digraph {\n  node [shape=box, fontname=\"sans-serif\"];\n");
     let quote = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
@@ -77,12 +77,6 @@ pub(crate) fn dot(shapes: &[Shape]) -> String {
     }
     dot.push_str("}\n");
     dot
-}
-
-/// Draws boxes as SVG; of too many, only the last ones.
-pub(crate) fn svg(shapes: &[Shape], legend: &str) -> String {
-    let first = shapes.len().saturating_sub(MAX_DRAWN_BOXES);
-    svg::draw(&shapes[first..], first, legend)
 }
 
 fn describe(tensor: &AnyTensor) -> String {

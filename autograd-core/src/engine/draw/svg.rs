@@ -10,7 +10,12 @@ const HEIGHT: f64 = 38.0;
 const ROW_GAP: f64 = 34.0;
 const MARGIN: f64 = 20.0;
 
-pub(super) fn draw(items: &[Shape], first: usize, legend: &str) -> String {
+const MAX_DRAWN_BOXES: usize = 250;
+
+/// Draws boxes; of too many, only the last ones.
+pub(crate) fn svg(items: &[Shape], legend: &str) -> String {
+    let first = items.len().saturating_sub(MAX_DRAWN_BOXES);
+    let items = &items[first..];
     let label = |item: &Shape| [item.name.clone(), format!("{}{}", item.detail, item.more)];
     let labels: Vec<[String; 2]> = items.iter().map(label).collect();
     let width = |[name, detail]: &[String; 2]| text_width(name, 14.0).max(text_width(detail, 10.5));
