@@ -205,8 +205,7 @@ impl<D: Dataset> DataLoader<D> {
         Self { drop_last: true, ..self }
     }
 
-    /// Prepares the next batch on another thread. A panic of [`Dataset::get`] is an [`Error::Panic`] in its
-    /// place.
+    /// Prepares the next batch on another thread; a panic of [`Dataset::get`] is an [`Error::Panic`] there.
     #[doc(alias = "num_workers")]
     #[must_use]
     pub fn in_background(self) -> Self

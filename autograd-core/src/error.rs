@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use crate::array::DType;
 
-/// The enum of errors, with the message of each. Behind its name a variant lists those of these fields that it
-/// has: `op`, `location`.
+/// The enum of errors, each with its message; a variant lists which of `op` and `location` it has.
 macro_rules! errors {
     (
         $(#[$meta:meta])*
@@ -368,8 +367,7 @@ errors! {
 /// The result of a fallible call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The result of a hook. `?` converts any error, which becomes the source of [`Error::Hook`] or
-/// [`Error::SavedTensorHook`].
+/// The result of a hook. `?` converts any error; that becomes the source of the [`Error`].
 pub type HookResult<T> = Result<T, Box<dyn StdError + Send + Sync>>;
 
 // The error of a hook is only read.

@@ -49,8 +49,7 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// Explains whether `loss.backward()` computes a gradient of `x`, and if not, the ops and lines where it was
-/// lost.
+/// Explains whether `loss.backward()` computes a gradient of `x`, and if not, at which ops and lines it ends.
 ///
 /// A tensor outside the graph remembers the lines where the tensors behind it left the graph: `detach()`,
 /// `no_grad` (the lines of the scope and of the first op in it), `set_stop_gradient(true)`, an op without a
@@ -59,8 +58,7 @@ impl fmt::Display for Explanation {
 /// on, on any thread. Numbers that left tensors cannot be followed: through `to_vec`, `item`, an ndarray or a
 /// program of [`static_graph`](crate::static_graph).
 ///
-/// Call it before or after the backward, but while `loss` is unchanged. The record costs four bytes a tensor,
-/// and keeps no other tensor alive.
+/// Call it while `loss` is unchanged. The record costs four bytes a tensor, and keeps no other tensor alive.
 ///
 /// ```
 /// use autograd_core::{GradientStatus, Tensor, explain, no_grad};

@@ -12,8 +12,7 @@ use crate::ops::Float;
 
 /// Returns the value of `f` at `inputs` and, for each input, the product of `cotangent`, of the value's
 /// shape, with the derivatives of `f`: zeros for an input that `f` does not use. If ops are recorded, both
-/// can be differentiated with respect to all that wants a gradient: inputs, the cotangent, and tensors that
-/// `f` captured.
+/// can be differentiated with respect to all that wants a gradient, also tensors that `f` captured.
 ///
 /// ```
 /// use autograd_core::{Tensor, vjp};
@@ -28,8 +27,7 @@ use crate::ops::Float;
 ///
 /// # Errors
 ///
-/// [`Error::SeedShape`] if the cotangent has another shape than the value; also the errors of the
-/// backward of `f`.
+/// [`Error::SeedShape`] if the cotangent has another shape than the value; errors of the backward of `f`.
 #[doc(alias = "pullback")]
 pub fn vjp<T: Float>(
     f: impl FnOnce(&[Tensor<T>]) -> Tensor<T>,
@@ -155,8 +153,8 @@ pub fn hessian<T: Float>(
 ///
 /// # Errors
 ///
-/// [`Error::Shape`] if `v` has another shape than `x` or `f` does not return exactly one element; also
-/// the errors of the backward of `f`.
+/// [`Error::Shape`] if `v` has another shape than `x` or `f` does not return exactly one element; also the
+/// errors of the backward of `f`.
 pub fn hvp<T: Float>(
     f: impl FnOnce(&Tensor<T>) -> Tensor<T>,
     x: &Tensor<T>,

@@ -44,9 +44,8 @@ use point::{check, gradients, leaves, random, require_float};
 /// # Errors
 ///
 /// [`GradientWrong`](crate::Error::GradientWrong) and, if an op of `f` has a `fn jvp`,
-/// [`JvpWrong`](crate::Error::JvpWrong) name the input and the direction and give both numbers;
-/// [`Unsupported`](crate::Error::Unsupported) if two runs of `f` differ; also the errors of the backward
-/// of `f`.
+/// [`JvpWrong`](crate::Error::JvpWrong) name input and direction, with both numbers;
+/// [`Unsupported`](crate::Error::Unsupported) if two runs of `f` differ; errors of the backward of `f`.
 pub fn gradcheck(f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64>]) -> Result<()> {
     gradcheck_any(|inputs| f(&typed(inputs)).into(), &erased(inputs))
 }

@@ -5,11 +5,9 @@ use std::sync::{PoisonError, RwLock};
 
 use crate::options::options;
 
-/// How tensors are written as text: by default as in Paddle, floats with 8 decimals, which for
-/// 1e-10 are all 0. [`Notation::Auto`] writes such numbers with an exponent, as NumPy does.
-/// [`set_print_options`] sets the options of all tensors,
-/// [`Tensor::display`](crate::Tensor::display) those of one. A precision in a format string, as in
-/// `{:.3}`, overrides them.
+/// How tensors are written as text: by default as in Paddle, floats with 8 decimals, which for 1e-10 are all
+/// 0. [`set_print_options`] sets the options of all tensors, [`Tensor::display`](crate::Tensor::display)
+/// those of one. A precision in a format string, as in `{:.3}`, overrides them.
 ///
 /// ```
 /// use autograd_core::{Notation, PrintOptions, Tensor};
@@ -51,8 +49,7 @@ impl PrintOptions {
         notation: Notation::Fixed,
     };
 
-    /// Paddle's options: 8 decimals, tensors of up to 1000 elements whole, lines of 80 columns,
-    /// [`Notation::Fixed`].
+    /// Paddle's options: 8 decimals, up to 1000 elements whole, lines of 80 columns, [`Notation::Fixed`].
     pub fn new() -> Self {
         Self::DEFAULT
     }

@@ -24,9 +24,8 @@ pub fn seed(seed: u64) {
     autograd_kernels::random::seed(seed);
 }
 
-/// Returns a copy of the process-wide generator in its current state. [`set_rng_state`] restores it, to run a
-/// part of a program again with the same numbers. Programs of [`static_graph`](crate::static_graph) draw from
-/// it, too.
+/// Returns a copy of the process-wide generator, from which programs and layers draw too, in its current
+/// state. [`set_rng_state`] restores it, to run a part of a program again with the same numbers.
 ///
 /// ```standalone_crate
 /// use autograd_core::{Tensor, rng_state, set_rng_state};

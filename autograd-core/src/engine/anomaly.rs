@@ -27,8 +27,7 @@ struct State {
     tokens: Vec<Token>,
 }
 
-/// A scope in which recorded ops and backwards on this thread are checked for NaN and infinities.
-/// Created by [`detect_anomaly`].
+/// The scope of [`detect_anomaly`], on its thread.
 #[must_use = "nothing is looked for after the scope is dropped: `let scope = detect_anomaly();`"]
 pub struct AnomalyScope {
     outer: State,
@@ -46,8 +45,7 @@ pub struct AnomalyScope {
 /// inputs, also of those that want no gradient.
 ///
 /// The check takes a pass over every result, and ranges are kept until the scope ends: it is for debugging.
-/// Ops that are not recorded are not checked; an intended infinity (a mask) is reported. Drop nested scopes
-/// in reverse order.
+/// Ops that are not recorded are not checked; an infinity may be a mask. Drop scopes in reverse order.
 ///
 /// ```
 /// use autograd_core::{Tensor, detect_anomaly};

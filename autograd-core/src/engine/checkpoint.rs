@@ -24,8 +24,7 @@ use crate::random::{self, Generator, ThreadGeneratorGuard};
 /// process-wide generator, and does not affect other draws. If ops are not recorded, `f` is just called.
 ///
 /// `f` must do the same in both runs. Hooks that it registers on its own tensors run in backward. Its side
-/// effects happen twice, unless it checks [`is_recomputing`]. Under `retain_graph` each backward runs it
-/// again.
+/// effects happen twice, unless it checks [`is_recomputing`]; under `retain_graph`, more often.
 ///
 /// ```
 /// use autograd_core::{Tensor, checkpoint};

@@ -190,9 +190,8 @@ impl Graph {
         dot(&self.shapes)
     }
 
-    /// Returns a drawing: data flows from top to bottom, leaves are green, outputs blue. Each op has the
-    /// line of its call. Of a graph with more than 250 ops and leaves, only the part next to the outputs
-    /// is drawn.
+    /// Returns a drawing: data flows from top to bottom, leaves are green, outputs blue. Each op has the line
+    /// of its call. Of a graph with more than 250 ops and leaves, the part next to the outputs is drawn.
     pub fn to_svg(&self) -> String {
         svg(&self.shapes, "green: leaves · blue: outputs · data flows down, gradients flow up")
     }

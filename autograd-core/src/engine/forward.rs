@@ -1,9 +1,8 @@
-//! Forward mode: tangents propagate through a recorded graph, from its inputs to its output. Some
-//! nodes have a rule for tangents: a layer with `fn jvp`, an elementwise function, an op that moves
-//! elements, a sum, a product, a checkpoint. For every other node the rule of backward is
-//! transposed: it is linear in the gradient that it receives, so it is recorded on an arbitrary
-//! one; a walk through that record, from the tangents of the inputs to that gradient, computes the
-//! tangents of the outputs.
+//! Forward mode: tangents propagate through a recorded graph, from its inputs to its output. Some nodes have
+//! a rule for tangents: a layer with `fn jvp`, an elementwise function, an op that moves elements, a sum, a
+//! product, a checkpoint. For every other node the rule of backward is transposed: it is linear in its
+//! gradient, so it is recorded on an arbitrary one; a walk through that record, from the inputs' tangents to
+//! that gradient, computes those of the outputs.
 
 use std::collections::{HashMap, HashSet};
 use std::slice;
@@ -64,9 +63,8 @@ pub(crate) fn tangent(
     Ok(found.into_iter().next().flatten())
 }
 
-/// Returns the tangent of what this edge leads to, from those at `known` edges; `None` if it is zero because
-/// none of them is behind it. The graph is kept; [`ForwardMode`](crate::graph::ForwardMode) must be on since
-/// it was recorded.
+/// Returns the tangent of what this edge leads to, from those at `known` edges; `None` if none of them is
+/// behind it. The graph is kept; [`ForwardMode`](crate::graph::ForwardMode) must be on since it was recorded.
 pub(super) fn push(
     to: &Edge,
     known: impl IntoIterator<Item = (Edge, Option<AnyTensor>)>,
@@ -159,8 +157,7 @@ fn transposed(push: &Push<'_>) -> Result<Slots, Stop> {
 }
 
 /// Returns the tangents of outputs. `pairs` are the inputs' gradients and tangents; nodes that satisfy `own`
-/// recorded these gradients on arbitrary gradients of the outputs, `seeds`. `None` if a gradient that is not
-/// zero was not computed from a seed.
+/// recorded these gradients on arbitrary `seeds`. `None` if one that is not zero does not depend on a seed.
 fn transpose(
     pairs: impl Iterator<Item = (Option<AnyTensor>, Option<AnyTensor>)>,
     seeds: &[AnyTensor],

@@ -230,9 +230,8 @@ impl<T: Float> Tensor<T> {
     /// write into its gradient: backward goes on with the changed numbers, and nobody else sees them.
     ///
     /// An error from a hook ends the backward and is the source of the [`Error::Hook`] that it returns; no
-    /// gradient is written. Hooks may be removed and added meanwhile: a removed one does not run any more,
-    /// even in the backward that is running; an added one runs from the next backward on. The same holds for
-    /// the hooks of a [`GraphNode`].
+    /// gradient is written. A hook that is removed meanwhile does not run any more; an added one runs from
+    /// the next backward on. The same holds for the hooks of a [`GraphNode`].
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -330,8 +329,7 @@ impl GraphNode {
     }
 
     /// Returns the tensors that the op saved, unpacked, with their places in the graph: those of
-    /// `save_for_backward` in their order, or those that a built-in op's rule needs; `None` for an
-    /// optional one that was not saved.
+    /// `save_for_backward` in order, or those of a built-in op's rule; `None` for one that was not saved.
     ///
     /// ```
     /// use autograd_core::{AnyTensor, Tensor};
@@ -357,8 +355,7 @@ impl GraphNode {
     }
 
     /// Calls `hook` before the op's rule runs, with the gradients of the op's outputs; `None` is an absent
-    /// gradient, and stays absent. `Some` replaces them: by as many gradients, of the same shapes and element
-    /// types.
+    /// gradient, and stays absent. `Some` replaces them by as many, of the same shapes and types.
     ///
     /// Hooks on the op and on its outputs run in the order of their registration. The hook lives as long as the
     /// op is part of a graph, and must not capture this `GraphNode`, or a tensor computed from an output of the

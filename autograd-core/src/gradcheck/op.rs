@@ -28,8 +28,7 @@ pub fn sample<T: Element>(seed: u64, shape: &[usize], low: f64, high: f64) -> Te
     }
 }
 
-/// The inputs of an op that is checked, in order. The first call registers them; for further calls they
-/// hold the tensors to use.
+/// The inputs of an op. The first call registers them; for further calls they hold the tensors to use.
 #[derive(Default)]
 pub struct Inputs {
     names: Vec<String>,

@@ -134,9 +134,8 @@ pub trait Module {
         found
     }
 
-    /// Copies values by name into parameters and buffers, all or none. The tensors stay the same, so
-    /// optimizers and other handles see the new values. To load a part, complete it first with the
-    /// model's own state:
+    /// Copies values by name into parameters and buffers, all or none. Optimizers and other handles see the
+    /// new values. To load a part, complete it first with the model's own state:
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -251,8 +250,7 @@ pub fn parameter<T: Float>(tensor: Tensor<T>) -> Tensor<T> {
     parameter
 }
 
-/// A tensor that is saved with its module, but not learned, as running statistics. It dereferences to its
-/// [`Tensor`].
+/// A tensor that is saved with its module, but not learned, as running statistics: its [`Tensor`] by `Deref`.
 ///
 /// ```
 /// use autograd_core::Tensor;

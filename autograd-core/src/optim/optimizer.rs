@@ -30,9 +30,8 @@ struct Slot {
 type State = Vec<(&'static str, AnyTensor)>;
 
 impl<R: Rule> Optimizer<R> {
-    /// Creates an optimizer of the parameters that a module has now, all with one rule. A tensor in two
-    /// places is updated once a step, under its first name. [`parameter`](crate::nn::parameter)s take half
-    /// the memory of plain tensors.
+    /// Creates an optimizer of the parameters that a module has now, all with one rule, each under its first
+    /// name. [`parameter`](crate::nn::parameter)s take half the memory of plain tensors.
     pub fn new(module: &(impl Module + ?Sized), rule: R) -> Self {
         let slot = |(name, tensor)| Slot {
             name,
@@ -46,8 +45,7 @@ impl<R: Rule> Optimizer<R> {
         Self { rules: vec![rule], slots }
     }
 
-    /// Moves the parameters whose names `belongs` selects into a new group with its own rule, even
-    /// if they are in an earlier group.
+    /// Moves the parameters whose names `belongs` selects, of any group, into a new one with its own rule.
     #[must_use]
     pub fn group(mut self, belongs: impl Fn(&str) -> bool, rule: R) -> Self {
         for slot in self.slots.iter_mut().filter(|slot| belongs(&slot.name)) {

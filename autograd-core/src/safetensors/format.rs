@@ -120,8 +120,7 @@ fn in_order(file: &SafeTensors) -> impl Iterator<Item = (Dtype, &String, &AnyTen
     })
 }
 
-/// Returns the header, padded with spaces. The crate writes notes in the order of a hash map; here,
-/// equal files have equal bytes.
+/// Returns the header, padded with spaces. Unlike the crate's, it has the notes in a fixed order.
 fn header(file: &SafeTensors) -> io::Result<Vec<u8>> {
     let refused = |why: String| io::Error::new(ErrorKind::InvalidInput, why);
     if file.tensors.contains_key(METADATA) {

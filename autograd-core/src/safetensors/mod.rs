@@ -149,8 +149,7 @@ impl SafeTensors {
     ///
     /// # Errors
     ///
-    /// [`Error::File`] if the file cannot be written, or a tensor is called `__metadata__`. An existing file is
-    /// unchanged then.
+    /// [`Error::File`] if a tensor is called `__metadata__` or the file, then unchanged, cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         file::replace("save", path.as_ref(), |out| format::write(self, out))
     }
@@ -160,8 +159,7 @@ impl SafeTensors {
     ///
     /// # Errors
     ///
-    /// [`Error::File`] if the file does not exist, cannot be read, or is not a whole and well-formed
-    /// safetensors file.
+    /// [`Error::File`] if the file cannot be read, or is not a whole and well-formed safetensors file.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let read = |file, len| format::read(&mut io::BufReader::new(file), len);
         file::read("load", path.as_ref(), read)

@@ -17,8 +17,7 @@ impl Program {
     /// Adds a `#[py_layer]` op as an operator: `program.py_layer(CusTanh::apply)`. It works as in eager mode,
     /// for higher derivatives too. It must take a `&Tensor<T>` for each input and return tensors; an op with
     /// other parameters is called by a closure: `|x: &Tensor<f64>| ScaledTanh::apply(x, 2.0)`. If no `out` is
-    /// given, the op is called here to find the forms of the outputs: once on small numbers, or twice if an
-    /// axis is free.
+    /// given, a call on small numbers here, or two if an axis is free, finds the forms of the outputs.
     ///
     /// ```
     /// use autograd_core::prelude::*;

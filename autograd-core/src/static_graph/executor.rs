@@ -95,8 +95,7 @@ impl Executor {
     ///
     /// [`Error::Run`] for a feed that is unknown, missing or of another element type or shape, an unknown
     /// fetch, or a parameter without a value; [`Error::Operator`] if an operator fails, or a user function
-    /// panics; [`Error::Unsupported`] if this program and one that runs it, in a user function, both change
-    /// parameters.
+    /// panics; [`Error::Unsupported`] if a user function runs a program and both change parameters.
     pub fn run(
         &self,
         program: &Program,
@@ -179,8 +178,7 @@ impl Executor {
     }
 }
 
-/// The variable to fetch. A variable of another program stands for its copy: the variable of the same name
-/// that the same line built.
+/// The variable to fetch: one of another program stands for the one of this name that the same line built.
 fn resolve_fetch(program: &Program, fetch: &dyn Fetch) -> Result<VarId> {
     let (name, theirs) = match fetch.asked_for() {
         Ok(variable) if variable.program.is(program) => return Ok(variable.id),

@@ -261,8 +261,7 @@ impl Program {
     /// `(x - mean) / sqrt(var + eps) * weight + bias` (Ioffe and Szegedy 2015).
     ///
     /// A run uses mean and variance of the batch, and mixes them into running statistics at its end, as
-    /// [`nn::BatchNorm2d`](crate::nn::BatchNorm2d) does. A [copy for testing](Program::clone_program) uses
-    /// those.
+    /// [`nn::BatchNorm2d`](crate::nn::BatchNorm2d); a [test copy](Program::clone_program) uses those.
     ///
     /// ```
     /// use autograd_core::DType;

@@ -242,8 +242,7 @@ impl Variable {
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if shapes or element types do not fit, or an
-    /// option is out of range.
+    /// [`Error::Program`](crate::Error::Program) if shapes, element types or options do not fit.
     #[track_caller]
     pub fn conv2d(
         &self,

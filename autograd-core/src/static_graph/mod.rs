@@ -26,9 +26,8 @@
 //!
 //! # What is checked when
 //!
-//! Building a program checks names, element types, shapes (except free axes), cycles, and the functions of a
-//! py_func; each error names the operator, the variable and the line. A run checks feeds and results of
-//! functions.
+//! Building a program checks names, element types, shapes (except free axes), cycles, and functions; each
+//! error names the operator, the variable and the line. A run checks feeds and results of functions.
 
 mod arithmetic;
 mod assemble;

@@ -30,8 +30,7 @@ impl Program {
     /// - a `#[py_layer]` op is one operator, built from the ops of its forward; its gradients are built from
     ///   the ops of its backward, which is called on examples too, with all gradients wanted;
     /// - each iteration of a loop adds its own operators;
-    /// - lengths of axes are those of the inputs; one in `reshape` or `broadcast_to` that depends on a free
-    ///   axis is free too.
+    /// - lengths of axes are those of the inputs; one in `reshape` or `broadcast_to` may follow a free axis.
     ///
     /// The closure is called three times, on numbers in (0, 1) and with different lengths of free axes, and
     /// the program is compared with it. An error names the line at which the closure does what a program
@@ -94,9 +93,8 @@ impl<const M: usize, const N: usize> TraceCall<M, N> {
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if `x` is missing, a variable is of another program or of
-    /// another element type than the parameter, or the closure fails on an example or cannot be traced. The
-    /// program is then unchanged.
+    /// [`Error::Program`](crate::Error::Program) if `x` is missing, a variable is of another program or
+    /// element type, or the closure fails on an example or cannot be traced. The program is then unchanged.
     #[track_caller]
     pub fn call(self) -> Result<<Arity<N> as Outcome>::Variables>
     where

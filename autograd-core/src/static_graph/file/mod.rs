@@ -37,8 +37,7 @@ impl Functions {
 
     /// Adds a function under the name that the program's text shows. By default a closure has the name of the
     /// function around it, a `#[py_layer]` op that of the op. A generic op is added for one element type:
-    /// `.with("Swish", Swish::apply::<f32>)`. [`Program::load`](super::Program::load) refuses a name given
-    /// twice.
+    /// `.with("Swish", Swish::apply::<f32>)`. A name given twice is an error of the load.
     pub fn with<F, Marker, const M: usize, const N: usize>(mut self, name: &str, func: F) -> Self
     where
         F: PyFunc<Marker, M, N>,
