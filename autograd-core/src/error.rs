@@ -42,9 +42,8 @@ macro_rules! errors {
 }
 
 errors! {
-    /// An error, with the op, the parameter, what was expected and what was found. Every fallible
-    /// call of this crate returns this type. An error leaves all tensors usable, and a gradient is
-    /// either written whole or not at all.
+    /// An error, with the op, the parameter, what was expected and what was found. Every fallible call of
+    /// this crate returns this type. Tensors stay usable, and a gradient is written whole or not at all.
     ///
     /// ```
     /// use autograd_core::{Error, Tensor};

@@ -49,10 +49,9 @@ pub fn vjp<T: Float>(
 /// Returns the value of `f` at `inputs`, and its slope along `tangents`, of the value's shape: forward mode.
 ///
 /// There is one tangent for each input, of its shape. A layer with a `fn jvp` in its
-/// [`macro@crate::py_layer`] block computes the tangents of its outputs by it; for another layer, a backward
-/// through its backward gives them, so that must consist of differentiable ops. Parts of `f` that other
-/// threads record are differentiated in this way, without `fn jvp`. `f` may call `jvp`, [`grad_with`] or
-/// [`vjp`]. See [`vjp`] for further derivatives.
+/// [`macro@crate::py_layer`] block computes its outputs' tangents by it; for another layer, or one that
+/// another thread calls, a backward through its backward gives them, so that must consist of differentiable
+/// ops. `f` may call `jvp`, [`grad_with`] or [`vjp`]. See [`vjp`] for further derivatives.
 ///
 /// ```
 /// use autograd_core::{Tensor, jvp};

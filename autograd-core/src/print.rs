@@ -103,9 +103,8 @@ pub fn print_options() -> PrintOptions {
     *OPTIONS.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes a tensor as `Tensor(shape=[2], dtype=float32, stop_gradient=true,`, a new line, its data
-/// and `)`. `item` returns an element by its position in row-major order. Of the format string, only the
-/// precision has an effect: the decimals.
+/// Writes a tensor as `Tensor(shape=[2], dtype=float32, stop_gradient=true,`, a new line, its data and `)`.
+/// `item` returns an element by its row-major position. Of the format string, the precision has an effect.
 pub(crate) fn render_tensor(
     f: &mut fmt::Formatter<'_>,
     shape: &[usize],

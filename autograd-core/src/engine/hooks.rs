@@ -385,9 +385,8 @@ impl GraphNode {
         add(&self.0, Location::caller(), NodeAction::Before(Arc::new(hook)))
     }
 
-    /// Calls `hook` after the op's rule has run, with the gradients of the op's inputs and outputs;
-    /// `None` for an input whose gradient is absent or not needed. `Some` replaces those of the
-    /// inputs; for the rest see [`GraphNode::register_before`].
+    /// Calls `hook` after the op's rule, with the gradients of the op's inputs and outputs; `None` for an
+    /// absent one. `Some` replaces those of the inputs; for the rest see [`GraphNode::register_before`].
     ///
     /// ```
     /// use autograd_core::{AnyTensor, Tensor};

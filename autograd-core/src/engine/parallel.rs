@@ -39,8 +39,7 @@ use crate::ops::Float;
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
 ///
-/// Gradients that arrive early wait in memory for the numbers before them, from 0 on; so assign numbers in
-/// order. Gaps are allowed, and cost that memory until the end.
+/// Gradients that arrive early wait in memory for the numbers before them, from 0 on, or the end.
 #[derive(Default)]
 pub struct OrderedBackward {
     state: Mutex<InOrder>,

@@ -6,9 +6,8 @@ use crate::engine::{has_jvp, numbers, tangent};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, ForwardMode, GradMode, Tensor, for_any};
 
-/// Checks forward mode through `f` at `inputs`: the slope by [`jvp`](crate::jvp()) against finite
-/// differences and, with a much smaller tolerance, against backward (the product of a cotangent with the
-/// slope equals that of the gradient with the tangent). First runs [`gradcheck()`](crate::gradcheck()),
+/// Checks forward mode through `f` at `inputs`: the slope by [`jvp`](crate::jvp()) against finite differences
+/// and, with a much smaller tolerance, against backward. First runs [`gradcheck()`](crate::gradcheck()),
 /// which checks this too if an op of `f` has a `fn jvp`.
 ///
 /// ```

@@ -228,9 +228,8 @@ impl<'a> AttentionMasks<'a> {
     }
 
     options! {
-        /// Sets a mask of pairs of a query and a key: `[queries, keys]`, `[heads, queries, keys]`
-        /// or `[n, heads, queries, keys]`, where the leading axes may have length 1. (PyTorch's
-        /// mask of three axes is `[n * heads, queries, keys]`.)
+        /// Sets a mask of pairs of a query and a key: `[queries, keys]`, `[heads, queries, keys]` or `[n,
+        /// heads, queries, keys]`, with 1 for any leading axis. (PyTorch has `[n * heads, queries, keys]`.)
         #[doc(alias = "attn_mask")]
         pub fn attention(mask: &'a dyn AttentionMask).into();
 

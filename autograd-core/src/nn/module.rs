@@ -154,9 +154,8 @@ pub trait Module {
     ///
     /// # Errors
     ///
-    /// [`Error::StateDict`](crate::Error::StateDict) if a name is missing or unknown, a tensor has
-    /// another shape or element type, or one tensor has two names and gets two values. The error lists
-    /// all of these, and nothing is changed.
+    /// [`Error::StateDict`](crate::Error::StateDict) lists names that are missing or unknown, other shapes or
+    /// element types, and tensors with two names that get two values. Nothing is changed then.
     fn load_state_dict(&self, from: &StateDict) -> Result<()> {
         super::state::load(&self.state_dict(), from)
     }

@@ -1,8 +1,7 @@
 //! Learning: update rules for parameters, schedules of step sizes, and limits on gradients.
 //!
-//! An [`Optimizer`] takes the parameters of a [`Module`](crate::nn::Module) (a model, a list of
-//! tensors, one tensor) and a rule: [`Sgd`], [`Adam`], [`AdamW`] or [`RmsProp`], with PyTorch's
-//! formulas, or one of yours ([`Rule`]).
+//! An [`Optimizer`] takes the parameters of a [`Module`](crate::nn::Module) and a rule: [`Sgd`], [`Adam`],
+//! [`AdamW`] or [`RmsProp`], with PyTorch's formulas, or one of yours ([`Rule`]).
 //!
 //! ```
 //! use autograd_core::Tensor;

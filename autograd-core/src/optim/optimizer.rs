@@ -8,8 +8,7 @@ use crate::graph::{AnyTensor, Element, Tensor, for_any};
 use crate::nn::{Module, StateDict, distinct_parameters, state};
 use crate::ops::Float;
 
-/// Updates parameters from their gradients by a [`Rule`]; see the [module](super). Parameters without a
-/// gradient and frozen ones (`stop_gradient`) are skipped.
+/// Updates parameters that have a gradient and want one, by a [`Rule`]; see the [module](super).
 #[derive(Debug)]
 pub struct Optimizer<R: Rule> {
     rules: Vec<R>,

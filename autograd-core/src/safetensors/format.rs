@@ -1,5 +1,4 @@
-//! The format, read and written with the `safetensors` crate: its header and its element types. The
-//! checks here are those that the crate does not make.
+//! The format, by the `safetensors` crate, with the checks that it does not make.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -199,8 +198,7 @@ fn malformed_tensor(name: &str, why: impl Display) -> io::Error {
 
 type Texts = BTreeMap<String, String>;
 
-/// Returns the notes of a header, its tensors, and the element types of those that cannot be read. The
-/// tensors' data is contiguous, starting at 0.
+/// Returns the notes, the tensors, whose data is contiguous from 0, and the element types of unreadable ones.
 fn parse(text: &[u8]) -> io::Result<(Texts, Metadata, Texts)> {
     let wrong = |why: &dyn Display| malformed(format!("header: {why}"));
     let text = str::from_utf8(text).map_err(|why| wrong(&why))?;

@@ -29,12 +29,11 @@
 //!
 //! # The format
 //!
-//! Eight bytes with the header's length, little-endian; the header, a JSON object with the `dtype`,
-//! `shape` and `data_offsets` of each name, padded with spaces to a multiple of eight; then
-//! the elements of all tensors, row-major and little-endian, without a gap. `__metadata__` in the
-//! header has strings by name. Element types are F64, F32, I64, I32, U8 and BOOL; F16 and BF16 are read
-//! as `f32`, and written if [`SafeTensors::store_as`] says so. Tensors of other types are left
-//! out, and listed in [`unread`](SafeTensors::unread).
+//! Eight bytes with the header's length, little-endian; the header, a JSON object with the `dtype`, `shape`
+//! and `data_offsets` of each name, padded with spaces to a multiple of eight; then the elements of all
+//! tensors, row-major and little-endian, without a gap. `__metadata__` in the header has strings by name.
+//! Element types are F64, F32, I64, I32, U8 and BOOL; F16 and BF16 are read as `f32`, and written if
+//! [`SafeTensors::store_as`] says so. Tensors of other types are [`unread`](SafeTensors::unread).
 
 mod format;
 

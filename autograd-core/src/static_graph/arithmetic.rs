@@ -15,8 +15,7 @@ macro_rules! unary {
     ($($(#[$doc:meta])* $method:ident $op:ident $formula:tt, $rule:tt;)*) => {
         /// # Functions of each element
         ///
-        /// As the methods of [`Tensor`](crate::Tensor) of the same names, for float types. For other
-        /// types they return [`Error::Program`](crate::Error::Program).
+        /// As the methods of [`Tensor`](crate::Tensor) of the same names, for float types.
         impl Variable {
             $(
                 #[doc = concat!("As [`Tensor::", stringify!($method), "`](crate::Tensor::", stringify!($method), ").")]

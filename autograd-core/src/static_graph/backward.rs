@@ -25,9 +25,8 @@ pub fn append_backward(loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
     Ok(pairs.into_iter().map(|(parameter, grad)| (variable(parameter), variable(grad))).collect())
 }
 
-/// Appends the gradients of targets with respect to inputs, which may be any variables; the results can be
-/// differentiated again. Several targets are summed; each starts with ones. `None` for an input on which no
-/// target depends, or at which gradients stop.
+/// Appends the gradients of the sum of targets with respect to inputs, which may be any variables; they can
+/// be differentiated again. `None` for an input on which no target depends, or at which gradients stop.
 ///
 /// ```
 /// use autograd_core::DType;

@@ -17,8 +17,7 @@ use crate::graph::{AnyTensor, Element, GradMode, Tensor};
 use crate::ops::expect;
 
 /// Runs programs. It keeps parameters by name, for all programs; clones share them. A run that fails changes
-/// no parameter. Runs may be concurrent: each sees the parameters as they were when it started, and runs that
-/// change parameters wait for each other.
+/// none. Concurrent runs see the parameters as they were at the start; those that change them take turns.
 #[derive(Clone, Default)]
 pub struct Executor {
     scope: Arc<Scope>,

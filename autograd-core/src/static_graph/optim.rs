@@ -12,8 +12,7 @@ macro_rules! minimize {
         /// # In programs
         impl $rule {
             /// Appends the backward of a loss of one element of a [program](crate::static_graph::Program),
-            /// and an update of each parameter that the loss depends on. Returns the parameters and their
-            /// gradients.
+            /// and updates of the parameters that it depends on. Returns these and their gradients.
             ///
             /// # Errors
             ///
