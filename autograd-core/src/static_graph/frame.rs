@@ -174,7 +174,9 @@ impl<'p> Frame<'p> {
             values.insert(1, gradient);
             let Ok(values) = rule.run(values) else { unreachable!("its inputs were checked") };
             for (&id, value) in update.writes.iter().zip(values) {
-                kept.get_mut(name(id)).map(|kept| *kept = value);
+                if let Some(kept) = kept.get_mut(name(id)) {
+                    *kept = value;
+                }
             }
         }
     }
