@@ -9,31 +9,32 @@ use std::sync::Arc;
 
 use crate::array::DType;
 
-mod words;
-
-use words::{Parameter, called, kink, lines, named, wider};
-pub(crate) use words::{Plural, RECEIVER};
-
-/// The enum of errors, with the message of each.
+/// The enum of errors, each with its message; a variant lists which of `op` and `location` it has.
 macro_rules! errors {
     (
         $(#[$meta:meta])*
         pub enum Error {$(
             $(#[$doc:meta])*
-            $variant:ident { $($(#[$what:meta])* $field:ident: $type:ty,)* } = ($($words:tt)*),
+            $variant:ident $(($op:ident $(, $location:ident)?))? {
+                $($(#[$what:meta])* $field:ident: $type:ty,)*
+            } = ($($words:tt)*),
         )*}
     ) => {
         $(#[$meta])*
         pub enum Error {$(
             $(#[$doc])*
-            $variant { $($(#[$what])* $field: $type,)* },
+            $variant {
+                $(/** The op, or the function that was called. */ $op: &'static str,)?
+                $($(#[$what])* $field: $type,)*
+                $($(/** Where the op was called. */ $location: &'static Location<'static>,)?)?
+            },
         )*}
 
         impl fmt::Display for Error {
             #[allow(unused_variables, reason = "not every field is part of the words")]
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
-                    $(Self::$variant { $($field),* } => write!(f, $($words)*),)*
+                    $(Self::$variant { $($op, $($location,)?)? $($field),* } => write!(f, $($words)*),)*
                 }
             }
         }
@@ -41,9 +42,8 @@ macro_rules! errors {
 }
 
 errors! {
-    /// An error, with the op, the parameter, what was expected and what was found. Every fallible
-    /// call of this crate returns this type. An error leaves all tensors usable, and a gradient is
-    /// either written whole or not at all.
+    /// An error, with the op, the parameter, what was expected and what was found. Every fallible call of
+    /// this crate returns this type. Tensors stay usable, and a gradient is written whole or not at all.
     ///
     /// ```
     /// use autograd_core::{Error, Tensor};
@@ -65,47 +65,40 @@ errors! {
     #[non_exhaustive]
     pub enum Error {
         /// A parameter has another shape than its op takes.
-        Shape {
-            /** The op. */ op: &'static str,
+        Shape(op) {
             /** The parameter. */ parameter: String,
             /** What the op takes there. */ expected: String,
             /** The shape that was given. */ found: Vec<usize>,
         } = ("{op}: {} must be {expected}, found shape {found:?}", Parameter(parameter)),
         /// Two shapes have no common shape to which both could be broadcast.
-        Broadcast {
-            /** The op. */ op: &'static str,
+        Broadcast(op) {
             /** Shape of the left operand. */ left: Vec<usize>,
             /** Shape of the right operand. */ right: Vec<usize>,
         } = ("{op}: shapes {left:?} and {right:?} cannot be broadcast together"),
         /// An axis does not exist, or is given twice.
-        Axis {
-            /** The op. */ op: &'static str,
+        Axis(op) {
             /** The axis as it was given. */ axis: isize,
             /** How many axes the tensor has. */ rank: usize,
             /** Why it cannot be used. */ why: &'static str,
         } = ("{op}: axis {axis} {why} (the tensor has {})", Plural(*rank, "axis", "axes")),
         /// An index is outside its axis.
-        Index {
-            /** The op. */ op: &'static str,
+        Index(op) {
             /** The parameter. */ parameter: String,
             /** The index. */ index: i64,
             /** Length of the axis. */ len: usize,
         } = ("{op}: {} is {index}, outside an axis of length {len}", Parameter(parameter)),
         /// A plain value (a count, a stride, a probability ..) that its op cannot take.
-        Value {
-            /** The op. */ op: &'static str,
+        Value(op) {
             /** The parameter. */ parameter: &'static str,
             /** What the op takes. */ expected: String,
             /** What was given. */ found: String,
         } = ("{op}: {} must be {expected}, found {found}", Parameter(parameter)),
         /// A shape whose elements cannot be counted or held in memory.
-        TooLarge {
-            /** The op. */ op: &'static str,
+        TooLarge(op) {
             /** The shape. */ shape: Vec<usize>,
         } = ("{op}: a tensor of shape {shape:?} is too large for this machine"),
         /// A sum or product of integers, or the end of a range, that the element type cannot hold.
-        Overflow {
-            /** The op. */ op: &'static str,
+        Overflow(op) {
             /** The element type. */ dtype: DType,
             /** The number, if it is known; of several the first that was found. */
             found: Option<String>,
@@ -115,29 +108,25 @@ errors! {
             wider(*dtype)
         ),
         /// An element type other than the expected one.
-        ElementType {
-            /** The op. */ op: &'static str,
+        ElementType(op) {
             /** The parameter. */ parameter: String,
             /** The element type asked for. */ expected: DType,
             /** The element type that was found. */ found: DType,
         } = ("{op}: {} must have element type {expected}, found {found}", Parameter(parameter)),
         /// A seed (the gradient a backward starts from) of another shape than its output.
-        SeedShape {
-            /** The call. */ op: &'static str,
+        SeedShape(op) {
             /** The output: the op that it came from and where that was called. */ output: String,
             /** Shape of the output. */ expected: Vec<usize>,
             /** Shape of the seed. */ found: Vec<usize>,
         } = ("{op}: the seed for {output} must have its shape {expected:?}, found {found:?}"),
         /// There is no gradient.
-        NoGradient {
-            /** The call. */ op: &'static str,
+        NoGradient(op) {
             /** Shape of the tensor. */ shape: Vec<usize>,
             /// The explanation; see [`explain`](crate::explain()).
             why: String,
         } = ("{op}: the tensor of shape {shape:?} has {why}"),
         /// No seed for an output that does not have exactly one element.
-        SeedMissing {
-            /** The call. */ op: &'static str,
+        SeedMissing(op) {
             /** The output: the op that it came from and where that was called. */ output: String,
             /** Shape of the output. */ found: Vec<usize>,
             /** How a seed is given to this call, if it takes one. */ with: Option<&'static str>,
@@ -152,53 +141,43 @@ errors! {
             }
         ),
         /// A wrong number of seeds, outputs or the like.
-        Count {
-            /** The call. */ op: &'static str,
+        Count(op) {
             /** What is counted. */ what: String,
             /** How many were needed. */ expected: usize,
             /** How many there were. */ found: usize,
         } = ("{op}: expected {expected} {what}, found {found}"),
         /// The same tensor twice, where each may occur once.
-        Duplicate {
-            /** The call. */ op: &'static str,
+        Duplicate(op) {
             /** The parameter, with the position of the second one. */ parameter: String,
         } = ("{op}: `{parameter}` was given before; each may be given once"),
         /// The graph was freed by an earlier backward.
-        GraphFreed {
-            /** The op whose saved state is gone. */ op: &'static str,
-            /** Where the op was called. */ location: &'static Location<'static>,
-        } = (
+        GraphFreed(op, location) {} = (
             "{op} (called at {location}): its graph was freed by an earlier backward; keep it with \
              `retain_graph` in that first call"
         ),
         /// A saved tensor was changed in place between its saving and its use.
-        SavedTensorChanged {
-            /** The op that saved it. */ op: &'static str,
+        SavedTensorChanged(op, location) {
             /** The saved tensor, by name or position. */ parameter: String,
             /** Version when saved. */ saved: u32,
             /** Version when needed. */ found: u32,
-            /** Where the op was called. */ location: &'static Location<'static>,
         } = (
             "{op} (called at {location}): {} was changed in place after it was saved for backward \
              (version {saved} then, {found} now); change a `copy()` of it instead",
             Parameter(parameter)
         ),
-        /// A hook on a gradient, or a callback of [`after_backward`](crate::after_backward),
-        /// returned an error. No gradient was written, except if the callback ran after the
-        /// backward. The user's error is the [`source`](StdError::source), which can be downcast; its
-        /// message is part of this one.
-        Hook {
-            /** The op whose gradients the hook sees; of a leaf, `a leaf`; after a backward, `backward`. */
-            op: &'static str,
+        /// A hook on a gradient, or a callback of [`after_backward`](crate::after_backward), returned an
+        /// error. No gradient was written, except if the callback ran after the backward. `op` is that whose
+        /// gradients the hook sees, `a leaf`, or `backward`. The user's error is the
+        /// [`source`](StdError::source), which can be downcast; its message is part of this one.
+        Hook(op) {
             /** Which hook. */ hook: String,
             /** Where it was registered. */ registered: &'static Location<'static>,
             /** Where the op was called. */ location: Option<&'static Location<'static>>,
             /** What the hook returned. */ source: Arc<dyn StdError + Send + Sync>,
         } = ("{op}{}: the {hook} (registered at {registered}) failed: {source}", called(*location)),
         /// A hook returned a gradient of another shape or element type than the one that it received, or a
-        /// wrong number of gradients.
-        HookGradient {
-            /** The op whose gradients the hook sees; of a leaf, `a leaf`. */ op: &'static str,
+        /// wrong number of gradients. `op` is that whose gradients the hook sees, or `a leaf`.
+        HookGradient(op) {
             /** Which hook. */ hook: &'static str,
             /** Where it was registered. */ registered: &'static Location<'static>,
             /** Which gradient. */ parameter: String,
@@ -211,106 +190,87 @@ errors! {
             called(*location)
         ),
         /// A pack or unpack hook ([`saved_tensors_hooks`](crate::saved_tensors_hooks)) failed.
-        SavedTensorHook {
-            /** The op that saved the tensor. */ op: &'static str,
+        SavedTensorHook(op, location) {
             /** The saved tensor, by name or position. */ parameter: String,
             /** Which hook. */ hook: &'static str,
             /** What it returned; its message is part of this error's. */
             source: Arc<dyn StdError + Send + Sync>,
-            /** Where the op was called. */ location: &'static Location<'static>,
         } = (
             "{op} (called at {location}): the {hook} hook failed for {}: {source}",
             Parameter(parameter)
         ),
         /// An unpack hook returned a tensor of another shape or element type than was packed.
-        Unpacked {
-            /** The op that saved the tensor. */ op: &'static str,
+        Unpacked(op, location) {
             /** The saved tensor, by name or position. */ parameter: String,
             /** Shape and element type that were packed. */ expected: (Vec<usize>, DType),
             /** Shape and element type that came back. */ found: (Vec<usize>, DType),
-            /** Where the op was called. */ location: &'static Location<'static>,
         } = (
             "{op} (called at {location}): the unpack hook must give {} back as it was packed, with \
              shape {:?} and element type {}, found shape {:?} and element type {}",
             Parameter(parameter), expected.0, expected.1, found.0, found.1
         ),
         /// A gradient returned by `backward` has another shape than its input.
-        GradientShape {
-            /** The op. */ op: &'static str,
+        GradientShape(op, location) {
             /** The input. */ parameter: String,
             /** Shape of the input. */ expected: Vec<usize>,
             /** Shape of the gradient. */ found: Vec<usize>,
-            /** Where the op was called. */ location: &'static Location<'static>,
         } = (
             "{op} (called at {location}): backward returned a gradient of shape {found:?} for \
              `{parameter}`, which has shape {expected:?}"
         ),
         /// `backward` returned no gradient for an input that needs one, though all outputs have gradients.
-        GradientMissing {
-            /** The op. */ op: &'static str,
+        GradientMissing(op, location) {
             /** The input. */ parameter: String,
-            /** Where the op was called. */ location: &'static Location<'static>,
         } = (
             "{op} (called at {location}): backward returned no gradient for `{parameter}`, which needs \
              one (stop_gradient is false); return zeros if it is zero"
         ),
         /// `backward` returned a wrong number of gradients for a list.
-        GradientCount {
-            /** The op. */ op: &'static str,
+        GradientCount(op, location) {
             /** The list input. */ parameter: String,
             /** Length of the list. */ expected: usize,
             /** Number of gradients. */ found: usize,
-            /** Where the op was called. */ location: &'static Location<'static>,
         } = (
             "{op} (called at {location}): backward returned {} for the list `{parameter}`, which \
              has {}",
             Plural(*found, "gradient", "gradients"), Plural(*expected, "tensor", "tensors")
         ),
         /// A tangent returned by `jvp` has another shape than its output.
-        TangentShape {
-            /** The op. */ op: &'static str,
+        TangentShape(op, location) {
             /** The output, by position. */ output: String,
             /** Shape of the output. */ expected: Vec<usize>,
             /** Shape of the tangent. */ found: Vec<usize>,
-            /** Where the op was called. */ location: &'static Location<'static>,
         } = (
             "{op} (called at {location}): jvp returned a tangent of shape {found:?} for {output}, \
              which has shape {expected:?}"
         ),
         /// `jvp` returned a wrong number of tangents for a list.
-        TangentCount {
-            /** The op. */ op: &'static str,
+        TangentCount(op, location) {
             /** The output, by position. */ output: String,
             /** Length of the list. */ expected: usize,
             /** Number of tangents. */ found: usize,
-            /** Where the op was called. */ location: &'static Location<'static>,
         } = (
             "{op} (called at {location}): jvp returned {} for {output}, a list of {}",
             Plural(*found, "tangent", "tangents"), Plural(*expected, "tensor", "tensors")
         ),
         /// A second derivative through a saved value whose own gradient is not known.
-        SavedIntermediate {
-            /** The op. */ op: &'static str,
+        SavedIntermediate(op, location) {
             /** The saved tensor, by position. */ parameter: String,
-            /** Where the op was called. */ location: &'static Location<'static>,
         } = (
             "{op} (called at {location}): {parameter} is neither an input nor an output of the op, so \
              its own gradient is not known and a second derivative through it would be wrong; save an \
              input or an output and compute the rest in backward, or save a constant as integers or bools"
         ),
         /// An op does not support a request (a gradient of an op without one ..).
-        Unsupported {
-            /** The op. */ op: &'static str,
+        Unsupported(op) {
             /** What was asked and what can be done instead. */ why: String,
         } = ("{op}: {why}"),
         /// User code panicked on a thread that works for the caller.
-        Panic {
-            /** The call that started the thread. */ op: &'static str,
+        Panic(op) {
             /** What panicked, and its message. */ why: String,
         } = ("{op}: {why}"),
         /// The context of a layer was used incorrectly.
-        Context {
-            /** The op. */ op: &'static str,
+        Context(op) {
             /** The context call. */ call: &'static str,
             /** The rule and how it was broken. */ why: String,
         } = ("{op}: `{call}`: {why}"),
@@ -322,8 +282,7 @@ errors! {
              `allow_unused`"
         ),
         /// A gradient differs from finite differences; see [`gradcheck()`](crate::gradcheck()).
-        GradientWrong {
-            /** The check. */ op: &'static str,
+        GradientWrong(op) {
             /** Which input was moved, and how. */ direction: String,
             /** The slope in this direction by backward. */ backward: f64,
             /** The slope by finite differences. */ differences: f64,
@@ -334,8 +293,7 @@ errors! {
             kink(*not_differentiable)
         ),
         /// A backward of an elementwise op that is not the derivative of its forward.
-        BackwardDiffers {
-            /** The op. */ op: &'static str,
+        BackwardDiffers(op) {
             /** The input whose gradient it is. */ input: &'static str,
             /** The inputs and the outputs' gradients at the point. */ point: String,
             /** What backward gives. */ backward: f64,
@@ -345,8 +303,7 @@ errors! {
              the derivative of forward"
         ),
         /// A slope by forward mode is wrong; see [`jvpcheck()`](crate::jvpcheck()).
-        JvpWrong {
-            /** The check. */ op: &'static str,
+        JvpWrong(op) {
             /** Which input was moved, and how. */ direction: String,
             /** The slope in this direction by forward mode. */ jvp: f64,
             /** The slope it is checked against. */ expected: f64,
@@ -357,15 +314,12 @@ errors! {
             kink(*not_differentiable)
         ),
         /// The first NaN or infinity; see [`detect_anomaly`](crate::detect_anomaly).
-        NotFinite {
-            /** The op. */ op: &'static str,
+        NotFinite(op, location) {
             /** What was not finite, how often and where. */ found: String,
             /** What went into it, with ranges. */ inputs: Vec<String>,
-            /** Where the op was called. */ location: &'static Location<'static>,
         } = ("{op} (called at {location}): {found}{}", lines(inputs)),
         /// Named tensors that do not match those of a model; all differences are reported at once.
-        StateDict {
-            /** The call. */ op: &'static str,
+        StateDict(op) {
             /** Names that were needed and not found. */ missing: Vec<String>,
             /** Names that were found and are not needed. */ unexpected: Vec<String>,
             /** Tensors of another shape or element type, in words. */ different: Vec<String>,
@@ -374,8 +328,7 @@ errors! {
             named("missing", missing), named("not needed", unexpected), lines(different)
         ),
         /// A file that could not be read or written, or whose contents are malformed.
-        File {
-            /** The call. */ op: &'static str,
+        File(op) {
             /** The file, unless it was given as bytes. */ path: Option<PathBuf>,
             /** [`InvalidData`](io::ErrorKind::InvalidData) where the contents are malformed, else what the
             operating system said. */
@@ -386,11 +339,9 @@ errors! {
             path.as_ref().map_or(String::new(), |path| format!("{}: ", path.display()))
         ),
         /// User code (a layer's backward, a hook ..) returned an error.
-        User {
-            /** The op. */ op: &'static str,
+        User(op, location) {
             /** Which user function. */ function: &'static str,
             /** Its message. */ message: String,
-            /** Where the op was called. */ location: &'static Location<'static>,
         } = ("{op} (called at {location}): {function} failed: {message}"),
         /// A rule of [programs](crate::static_graph) was broken while one was built.
         Program {
@@ -415,8 +366,7 @@ errors! {
 /// The result of a fallible call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The result of a hook. `?` converts any error, which becomes the source of [`Error::Hook`] or
-/// [`Error::SavedTensorHook`].
+/// The result of a hook. `?` converts any error; that becomes the source of the [`Error`].
 pub type HookResult<T> = Result<T, Box<dyn StdError + Send + Sync>>;
 
 // The error of a hook is only read.
@@ -507,5 +457,51 @@ impl Error {
             *parameter = "x".into();
         }
         error
+    }
+}
+
+/// The type that a result which does not fit may be cast to.
+fn wider(dtype: DType) -> String {
+    let range = dtype.range().map(|[low, high]| format!(", which holds {low} to {high}"));
+    let wider = if dtype == DType::Int64 { "f64" } else { "i64" };
+    format!("{}; call `.cast::<{wider}>()` first", range.unwrap_or_default())
+}
+
+fn kink(not_differentiable: bool) -> &'static str {
+    if not_differentiable { "; the function is not differentiable here" } else { "" }
+}
+
+/// ` (called at src/main.rs:7:13)`, if there is a location.
+fn called(location: Option<&Location<'_>>) -> String {
+    location.map_or(String::new(), |location| format!(" (called at {location})"))
+}
+
+fn lines(texts: &[String]) -> String {
+    texts.iter().map(|text| format!("\n  {text}")).collect()
+}
+
+fn named(what: &str, names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!("\n  {what}: `{}`", names.join("`, `")) }
+}
+
+/// The tensor that a method was called on, in errors: the caller wrote no name for it.
+pub(crate) const RECEIVER: &str = "the tensor";
+
+/// A name in backticks; a phrase as it is: `weight`, `index[1, 0]`, the tensor.
+struct Parameter<'a>(&'a str);
+
+impl fmt::Display for Parameter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.0.split('[').next().unwrap_or_default();
+        if name.contains(' ') { f.write_str(self.0) } else { write!(f, "`{}`", self.0) }
+    }
+}
+
+/// `1 axis`, `2 axes`.
+pub(crate) struct Plural(pub(crate) usize, pub(crate) &'static str, pub(crate) &'static str);
+
+impl fmt::Display for Plural {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.0, if self.0 == 1 { self.1 } else { self.2 })
     }
 }

@@ -49,19 +49,16 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// Explains whether `loss.backward()` computes a gradient of `x`, and if not, why: with the ops and lines
-/// where the connection was lost.
+/// Explains whether `loss.backward()` computes a gradient of `x`, and if not, at which ops and lines it ends.
 ///
 /// A tensor outside the graph remembers the lines where the tensors behind it left the graph: `detach()`,
 /// `no_grad` (the lines of the scope and of the first op in it), `set_stop_gradient(true)`, an op without a
 /// derivative (a comparison, a cast to integers, `argmax`), an output that a layer marks as
-/// non-differentiable, a gradient of a backward without `create_graph`. Ops that are not recorded pass
-/// this on, so it does not matter how many there are in between, on which thread they ran, or whether the
-/// scope is still open. Numbers that left tensors cannot be followed: through `to_vec`, `item`, an ndarray
-/// or a program of [`static_graph`](crate::static_graph).
+/// non-differentiable, a gradient of a backward without `create_graph`. Ops that are not recorded pass this
+/// on, on any thread. Numbers that left tensors cannot be followed: through `to_vec`, `item`, an ndarray or a
+/// program of [`static_graph`](crate::static_graph).
 ///
-/// This changes nothing and runs nothing. Call it before or after the backward, but while `loss` is
-/// unchanged. The record costs four bytes a tensor, and keeps no other tensor alive.
+/// Call it while `loss` is unchanged. The record costs four bytes a tensor, and keeps no other tensor alive.
 ///
 /// ```
 /// use autograd_core::{GradientStatus, Tensor, explain, no_grad};
@@ -79,19 +76,6 @@ impl fmt::Display for Explanation {
 /// let place = format!("{}:{line}:", file!());
 /// assert!(why.to_string().contains(&format!("under the `no_grad` at {place}")));
 /// assert!(why.to_string().contains(&format!("first by mul at {place}")));
-/// ```
-///
-/// A loss that is not recorded at all is explained too:
-///
-/// ```
-/// use autograd_core::{GradientStatus, Tensor, explain};
-///
-/// let x = Tensor::from([1.0, 2.0]);
-/// x.set_stop_gradient(false);
-/// let hits = x.gt_scalar(1.5).cast::<f32>().mean();
-/// let why = explain(&hits, &x);
-/// assert_eq!(why.status(), GradientStatus::LossNotRecorded);
-/// assert!(why.to_string().contains("computed by gt_scalar at "), "{why}");
 /// ```
 pub fn explain<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Explanation {
     if !U::DTYPE.is_float() {
@@ -135,9 +119,8 @@ impl<T: Float> Tensor<T> {
     /// # Ok::<(), autograd_core::Error>(())
     /// ```
     ///
-    /// This examines the tensor, and whether the last backward of this thread had anything to do. It does not
-    /// know the graph of a loss: if another tensor got a gradient from that loss, call [`explain`], which
-    /// reports the line where the connection was lost.
+    /// This examines the tensor, and whether the last backward of this thread had anything to do. [`explain`]
+    /// also examines the graph of a loss, and reports the line where the connection was lost.
     ///
     /// # Errors
     ///

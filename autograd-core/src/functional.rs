@@ -5,15 +5,14 @@
 
 use std::collections::HashSet;
 
-use crate::engine::{GradOptions, Stop, grad_with, push, reaches, transpose};
+use crate::engine::{GradOptions, grad_with, reaches, tangent};
 use crate::error::{Error, Result};
-use crate::graph::{Edge, ForwardMode, GradMode, Tensor, is_grad_enabled};
+use crate::graph::{AnyTensor, Edge, ForwardMode, GradMode, Tensor, is_grad_enabled};
 use crate::ops::Float;
 
 /// Returns the value of `f` at `inputs` and, for each input, the product of `cotangent`, of the value's
 /// shape, with the derivatives of `f`: zeros for an input that `f` does not use. If ops are recorded, both
-/// can be differentiated with respect to all that wants a gradient: inputs, the cotangent, and tensors that
-/// `f` captured.
+/// can be differentiated with respect to all that wants a gradient, also tensors that `f` captured.
 ///
 /// ```
 /// use autograd_core::{Tensor, vjp};
@@ -28,8 +27,7 @@ use crate::ops::Float;
 ///
 /// # Errors
 ///
-/// [`Error::SeedShape`] if the cotangent has another shape than the value; also the errors of the
-/// backward of `f`.
+/// [`Error::SeedShape`] if the cotangent has another shape than the value; errors of the backward of `f`.
 #[doc(alias = "pullback")]
 pub fn vjp<T: Float>(
     f: impl FnOnce(&[Tensor<T>]) -> Tensor<T>,
@@ -50,12 +48,10 @@ pub fn vjp<T: Float>(
 
 /// Returns the value of `f` at `inputs`, and its slope along `tangents`, of the value's shape: forward mode.
 ///
-/// There is one tangent for each input, of its shape. An op with a `fn jvp` in its [`macro@crate::py_layer`]
-/// block computes the tangents of its outputs by it. For any other op, a backward through its backward gives
-/// the forward direction, so its backward must consist of differentiable ops.
-///
-/// Forward mode nests: `f` may call `jvp`, [`grad_with`] or [`vjp`]. See [`vjp`] for what can be differentiated
-/// again. Parts of `f` that other threads record are differentiated by two backwards, without `fn jvp`.
+/// There is one tangent for each input, of its shape. A layer with a `fn jvp` in its
+/// [`macro@crate::py_layer`] block computes its outputs' tangents by it; for another layer, or one that
+/// another thread calls, a backward through its backward gives them, so that must consist of differentiable
+/// ops. `f` may call `jvp`, [`grad_with`] or [`vjp`]. See [`vjp`] for further derivatives.
 ///
 /// ```
 /// use autograd_core::{Tensor, jvp};
@@ -88,14 +84,10 @@ pub fn jvp<T: Float>(
     }
     let _forward = ForwardMode::start();
     let point = Point::new(f, inputs, &tangents.iter().collect::<Vec<_>>());
-    let known = point.inputs.iter().zip(tangents);
-    let known = known.map(|(input, tangent)| (input.edge(), Some(tangent.clone().into())));
-    let slope = match push(&point.y.edge(), known, point.record) {
-        Ok(slope) => slope.and_then(T::unwrap),
-        Err(Stop::UnknownShapes) => point.slope_by_two_backwards(tangents)?,
-        Err(Stop::Failed(error)) => return Err(error),
-    };
-    let slope = or_zeros(slope, &point.y);
+    let inputs: Vec<AnyTensor> = point.inputs.iter().map(|x| x.clone().into()).collect();
+    let tangents: Vec<_> = tangents.iter().map(|dx| Some(dx.clone().into())).collect();
+    let slope = tangent(&point.y.clone().into(), &inputs, &tangents, point.record)?;
+    let slope = or_zeros(slope.and_then(T::unwrap), &point.y);
     // The slope may be one of the given tangents.
     let slope = if point.record { slope } else { slope.alias() };
     Ok((point.value(), slope))
@@ -160,8 +152,8 @@ pub fn hessian<T: Float>(
 ///
 /// # Errors
 ///
-/// [`Error::Shape`] if `v` has another shape than `x` or `f` does not return exactly one element; also
-/// the errors of the backward of `f`.
+/// [`Error::Shape`] if `v` has another shape than `x` or `f` does not return exactly one element; also the
+/// errors of the backward of `f`.
 pub fn hvp<T: Float>(
     f: impl FnOnce(&Tensor<T>) -> Tensor<T>,
     x: &Tensor<T>,
@@ -228,27 +220,6 @@ impl<T: Float> Point<T> {
             .retain_graph(retain || record)
             .create_graph(record);
         grad_with(&[y], &self.inputs.iter().collect::<Vec<_>>(), options)
-    }
-
-    fn slope_by_two_backwards(&self, tangents: &[Tensor<T>]) -> Result<Option<Tensor<T>>> {
-        // The product with a cotangent is linear in the cotangent, and its transpose gives the slope. The
-        // cotangent is not 0, for which an infinite derivative would give NaN.
-        let cotangent = Tensor::ones_like(&self.y);
-        cotangent.set_stop_gradient(false);
-        let grads = self.pull(&self.y, &cotangent, true, true)?;
-        let pairs = grads.into_iter().zip(tangents);
-        let pairs =
-            pairs.map(|(grad, tangent)| (grad.map(Into::into), Some(tangent.clone().into())));
-        let slope = transpose(pairs, &[cotangent.into()], |_| true, self.record)?;
-        let slope = slope.ok_or_else(|| Error::Unsupported {
-            op: "jvp",
-            why: "the backward of an op in the function does not compute with the gradient it \
-                  gets, so forward mode cannot go through that op; write `fn jvp` in it, make its \
-                  backward of differentiable ops, or call it on the thread that calls `jvp` to \
-                  learn its name"
-                .into(),
-        })?;
-        Ok(slope.into_iter().flatten().next().and_then(T::unwrap))
     }
 
     fn gradient(&self, op: &'static str) -> Result<Tensor<T>> {

@@ -146,6 +146,7 @@ mod ops;
 #[cfg(feature = "nn")]
 #[cfg_attr(docsrs, doc(cfg(feature = "nn")))]
 pub mod optim;
+mod options;
 mod print;
 #[doc(hidden)]
 pub mod private;

@@ -49,8 +49,7 @@ pub fn read_npy(path: impl AsRef<Path>) -> Result<AnyTensor> {
 ///
 /// # Errors
 ///
-/// [`Error::File`](crate::Error::File) if the file cannot be written, for example because its folder does
-/// not exist or the disk is full. An existing file is unchanged then.
+/// [`Error::File`](crate::Error::File) if the file cannot be written. An existing file is unchanged then.
 pub fn write_npy<T: Element>(path: impl AsRef<Path>, tensor: &Tensor<T>) -> Result<()> {
     file::replace("write_npy", path.as_ref(), |out| write(&tensor.untyped(), out))
 }
@@ -82,8 +81,7 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<BTreeMap<String, AnyTensor>> {
     })
 }
 
-/// Writes tensors by name as an uncompressed `.npz` archive, as `np.savez` does. Equal tensors give
-/// equal bytes.
+/// Writes tensors by name as an uncompressed `.npz` archive. Equal tensors give equal bytes.
 ///
 /// ```
 /// use std::collections::BTreeMap;

@@ -29,7 +29,5 @@ pub mod elementwise {
 
 pub mod check {
     pub use crate::AnyTensor;
-    pub use crate::gradcheck::op::{
-        CheckedTensor, Inputs, Order, Output, array, run, sample, succeeded,
-    };
+    pub use crate::gradcheck::op::{Inputs, Order, array, run, sample, succeeded};
 }

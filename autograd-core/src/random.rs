@@ -3,12 +3,10 @@
 pub use autograd_kernels::random::Generator;
 pub(crate) use autograd_kernels::random::*;
 
-/// Restarts the process-wide generator, so that the numbers drawn from now on can be drawn again.
-/// Only `seed` modulo 2³² counts: `7` and `(1 << 40) + 7` start the same numbers, which are those
-/// that follow `paddle.seed(7)`. Without a seed, each run draws other numbers.
+/// Restarts the process-wide generator: the numbers that follow `seed(7)` are always those that follow
+/// `paddle.seed(7)`. Only `seed` modulo 2³² counts. Without a seed, each run draws other numbers.
 ///
-/// Threads that draw at the same time get the numbers in an order that no seed fixes; if that
-/// matters, give each its own [`Generator`].
+/// Threads that draw at the same time get the numbers in no fixed order; give each its own [`Generator`].
 ///
 /// ```standalone_crate
 /// use autograd_core::prelude::*;
@@ -26,10 +24,8 @@ pub fn seed(seed: u64) {
     autograd_kernels::random::seed(seed);
 }
 
-/// Returns a copy of the process-wide generator in its current state. [`set_rng_state`] restores
-/// it: a part of a program can be run again with the same numbers, or draw more or fewer numbers
-/// without changing those after it. Programs of [`static_graph`](crate::static_graph) and layers
-/// draw from it, too.
+/// Returns a copy of the process-wide generator, from which programs and layers draw too, in its current
+/// state. [`set_rng_state`] restores it, to run a part of a program again with the same numbers.
 ///
 /// ```standalone_crate
 /// use autograd_core::{Tensor, rng_state, set_rng_state};

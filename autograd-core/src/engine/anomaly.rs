@@ -27,8 +27,7 @@ struct State {
     tokens: Vec<Token>,
 }
 
-/// A scope in which recorded ops and backwards on this thread are checked for NaN and infinities.
-/// Created by [`detect_anomaly`].
+/// The scope of [`detect_anomaly`], on its thread.
 #[must_use = "nothing is looked for after the scope is dropped: `let scope = detect_anomaly();`"]
 pub struct AnomalyScope {
     outer: State,
@@ -40,14 +39,12 @@ pub struct AnomalyScope {
 /// Finds the first number that is not finite, until the scope is dropped.
 ///
 /// In forward, that is the first recorded op on this thread with a NaN or an infinity in its result.
-/// [`AnomalyScope::check`] returns it, and so does the next backward, which then does not run. In
-/// backward, it is the first op whose rule computes a gradient with one; that backward returns it and
-/// writes no gradient. The error names the op, the line of its call, and the ranges of its tensor
-/// inputs, also of those that want no gradient.
+/// [`AnomalyScope::check`] returns it, and so does the next backward, which then does not run. In backward,
+/// it is the first op whose rule computes such a gradient; that backward returns it and writes no gradient.
+/// The error names the op, the line of its call, and the ranges of all its tensor inputs.
 ///
-/// The check takes a pass over every result, and ranges are kept until the scope ends: it is for
-/// debugging, not for training. Ops whose inputs want no gradient are not recorded and so not checked,
-/// and an intended infinity (a mask) is reported too. Drop nested scopes in reverse order.
+/// The check takes a pass over every result, and ranges are kept until the scope ends: it is for debugging.
+/// Ops that are not recorded are not checked; an infinity may be a mask. Drop scopes in reverse order.
 ///
 /// ```
 /// use autograd_core::{Tensor, detect_anomaly};

@@ -19,14 +19,12 @@ use crate::random::{self, Generator, ThreadGeneratorGuard};
 /// Runs `f` and keeps only its result: backward runs `f` again and then walks through what that run
 /// recorded. So a model cut into pieces holds the intermediate values of one piece at a time.
 ///
-/// Gradients flow to every captured tensor that wants one, leaves as well as results of other ops,
-/// and are the same as without this function; higher orders too. Random numbers (dropout) are the
-/// same in both runs: the second one draws from a copy of the process-wide generator as it was
-/// before the first, and does not affect other draws. If ops are not recorded, `f` is just called.
+/// Gradients flow to every captured tensor that wants one, and are the same as without this function; higher
+/// orders too. Random numbers (dropout) are the same in both runs: the second one draws from a copy of the
+/// process-wide generator, and does not affect other draws. If ops are not recorded, `f` is just called.
 ///
-/// `f` must do the same in both runs. Hooks that it registers on its own tensors run in backward. Its
-/// side effects, such as a counter, happen twice, unless it checks [`is_recomputing`], as
-/// [`BatchNorm2d`](crate::nn::BatchNorm2d) does. Under `retain_graph` each backward runs it again.
+/// `f` must do the same in both runs. Hooks that it registers on its own tensors run in backward. Its side
+/// effects happen twice, unless it checks [`is_recomputing`]; under `retain_graph`, more often.
 ///
 /// ```
 /// use autograd_core::{Tensor, checkpoint};
@@ -44,9 +42,8 @@ use crate::random::{self, Generator, ThreadGeneratorGuard};
 ///
 /// # Errors
 ///
-/// From the backward: [`Error::SavedTensorChanged`] if a leaf that `f` uses was changed in place
-/// since, [`Error::Unsupported`] if the second run returns another shape or uses a tensor that the
-/// first did not.
+/// From the backward: [`Error::SavedTensorChanged`] if a leaf that `f` uses was changed in place since,
+/// [`Error::Unsupported`] if the second run returns another shape or uses another tensor.
 ///
 /// # Panics
 ///
@@ -84,8 +81,8 @@ thread_local! {
     static RECOMPUTING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the closure of a [`checkpoint`] is being run again on this thread, for a backward. Code that
-/// counts something or collects running means checks this, and does it in the first run only.
+/// Whether the closure of a [`checkpoint`] is being run again on this thread, for a backward. Code that counts
+/// something or collects means, as [`BatchNorm2d`](crate::nn::BatchNorm2d), does so in the first run only.
 ///
 /// ```
 /// use std::sync::Arc;

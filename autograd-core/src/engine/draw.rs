@@ -8,8 +8,9 @@ use crate::array::shape::sorted;
 use crate::error::Plural;
 use crate::graph::{AnyTensor, Destination, Edge, Element, Tensor};
 
-mod layout;
 mod svg;
+
+pub(crate) use svg::svg;
 
 const UNNAMED: &str = "leaf";
 
@@ -55,8 +56,6 @@ pub(crate) enum Look {
     Output,
 }
 
-const MAX_DRAWN_BOXES: usize = 250;
-
 pub(crate) fn dot(shapes: &[Shape]) -> String {
     let mut dot = String::from("digraph {\n  node [shape=box, fontname=\"sans-serif\"];\n");
     let quote = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
@@ -78,12 +77,6 @@ pub(crate) fn dot(shapes: &[Shape]) -> String {
     }
     dot.push_str("}\n");
     dot
-}
-
-/// Draws boxes as SVG; of too many, only the last ones.
-pub(crate) fn svg(shapes: &[Shape], legend: &str) -> String {
-    let first = shapes.len().saturating_sub(MAX_DRAWN_BOXES);
-    svg::draw(&shapes[first..], first, legend)
 }
 
 fn describe(tensor: &AnyTensor) -> String {
@@ -197,9 +190,8 @@ impl Graph {
         dot(&self.shapes)
     }
 
-    /// Returns a drawing: data flows from top to bottom, leaves are green, outputs blue. Each op has the
-    /// line of its call. Of a graph with more than 250 ops and leaves, only the part next to the outputs
-    /// is drawn.
+    /// Returns a drawing: data flows from top to bottom, leaves are green, outputs blue. Each op has the line
+    /// of its call. Of a graph with more than 250 ops and leaves, the part next to the outputs is drawn.
     pub fn to_svg(&self) -> String {
         svg(&self.shapes, "green: leaves · blue: outputs · data flows down, gradients flow up")
     }

@@ -1,14 +1,15 @@
-//! Forward mode: tangents propagate through a recorded graph, from its inputs to its output. Some
-//! nodes have a rule for tangents: a layer with `fn jvp`, an elementwise function, an op that moves
-//! elements, a sum, a product, a checkpoint. For every other node the rule of backward is
-//! transposed: it is linear in the gradient that it receives, so it is recorded on an arbitrary
-//! one; a walk through that record, from the tangents of the inputs to that gradient, computes the
-//! tangents of the outputs.
+//! Forward mode: tangents propagate through a recorded graph, from its inputs to its output. Some nodes have
+//! a rule for tangents: a layer with `fn jvp`, an elementwise function, an op that moves elements, a sum, a
+//! product, a checkpoint. For every other node the rule of backward is transposed: it is linear in its
+//! gradient, so it is recorded on an arbitrary one; a walk through that record, from the inputs' tangents to
+//! that gradient, computes those of the outputs.
 
 use std::collections::{HashMap, HashSet};
+use std::slice;
 
 use super::backward::{BackwardOptions, walk};
-use super::gradient::for_float;
+use super::grad::grad_any;
+use super::gradient::{for_float, numbers};
 use super::hooks::pull_alone;
 use super::reach::{Target, Targets, edges_of, reaches, target, topological};
 use crate::array::DType;
@@ -19,7 +20,7 @@ use crate::graph::{
 };
 use crate::ops::Float;
 
-pub(crate) enum Stop {
+pub(super) enum Stop {
     /// Another thread recorded a part of the graph, so shapes in it are not known.
     UnknownShapes,
     Failed(Error),
@@ -31,10 +32,40 @@ impl From<Error> for Stop {
     }
 }
 
-/// Returns the tangent of what this edge leads to, from those at `known` edges; `None` if it is zero because
-/// none of them is behind it. The graph is kept; [`ForwardMode`](crate::graph::ForwardMode) must be on since
-/// it was recorded.
-pub(crate) fn push(
+/// Returns the tangent of an output from those of inputs, if there are any; `None` if it is zero because none
+/// is behind it. A graph of which another thread recorded a part is differentiated by two backwards.
+pub(crate) fn tangent(
+    y: &AnyTensor,
+    inputs: &[AnyTensor],
+    tangents: &[Option<AnyTensor>],
+    record: bool,
+) -> Result<Option<AnyTensor>> {
+    let known = edges_of(inputs).into_iter().zip(tangents.iter().cloned());
+    match push(&edges_of(slice::from_ref(y))[0], known.filter(|(_, own)| own.is_some()), record) {
+        Ok(tangent) => return Ok(tangent),
+        Err(Stop::Failed(error)) => return Err(error),
+        Err(Stop::UnknownShapes) => {}
+    }
+    // The product with a cotangent is linear in the cotangent, and its transpose gives the tangent.
+    let cotangent = for_float!(y, y => seed_like(y), _ => return Ok(None));
+    let options = BackwardOptions::new().retain_graph(true).create_graph(true);
+    let grads = grad_any(slice::from_ref(y), inputs, &[Some(cotangent.clone())], options)?;
+    let pairs = grads.into_iter().zip(tangents.iter().cloned());
+    let found = transpose(pairs, &[cotangent], |_| true, record)?;
+    let found = found.ok_or_else(|| Error::Unsupported {
+        op: "jvp",
+        why: "the backward of an op in the function does not compute with the gradient it \
+              gets, so forward mode cannot go through that op; write `fn jvp` in it, make its \
+              backward of differentiable ops, or call it on the thread that calls `jvp` to \
+              learn its name"
+            .into(),
+    })?;
+    Ok(found.into_iter().next().flatten())
+}
+
+/// Returns the tangent of what this edge leads to, from those at `known` edges; `None` if none of them is
+/// behind it. The graph is kept; [`ForwardMode`](crate::graph::ForwardMode) must be on since it was recorded.
+pub(super) fn push(
     to: &Edge,
     known: impl IntoIterator<Item = (Edge, Option<AnyTensor>)>,
     record: bool,
@@ -48,7 +79,7 @@ pub(crate) fn push(
         *tangents.uses.entry(target).or_default() += 1;
         !tangents.known.contains_key(&target)
     };
-    topological(std::slice::from_ref(to), enter, |edge| nodes.extend(edge.node()));
+    topological(slice::from_ref(to), enter, |edge| nodes.extend(edge.node()));
     for node in nodes {
         let inputs: Slots = node.edges().iter().map(|edge| tangents.take(edge)).collect();
         if inputs.iter().any(Option::is_some) {
@@ -126,9 +157,8 @@ fn transposed(push: &Push<'_>) -> Result<Slots, Stop> {
 }
 
 /// Returns the tangents of outputs. `pairs` are the inputs' gradients and tangents; nodes that satisfy `own`
-/// recorded these gradients on arbitrary gradients of the outputs, `seeds`. `None` if a gradient that is not
-/// zero was not computed from a seed.
-pub(crate) fn transpose(
+/// recorded these gradients on arbitrary `seeds`. `None` if one that is not zero does not depend on a seed.
+fn transpose(
     pairs: impl Iterator<Item = (Option<AnyTensor>, Option<AnyTensor>)>,
     seeds: &[AnyTensor],
     own: impl Fn(&NodeRef) -> bool,
@@ -137,6 +167,7 @@ pub(crate) fn transpose(
     let (grads, along): (Vec<AnyTensor>, Vec<_>) =
         pairs.filter_map(|(grad, tangent)| Some((grad?, Some(tangent?)))).unzip();
     let mut targets = Targets::find(&edges_of(&grads), &edges_of(seeds), &[], own);
+    let is_zero = |grad: &AnyTensor| numbers(grad).iter().all(|x| *x == 0.0);
     if grads.iter().any(|grad| !targets.wants(&for_any!(grad, t => t.edge())) && !is_zero(grad)) {
         return Ok(None);
     }
@@ -153,8 +184,8 @@ fn seed<T: Float>(shape: &[usize]) -> AnyTensor {
     seed.into()
 }
 
-fn is_zero(tensor: &AnyTensor) -> bool {
-    for_float!(tensor, t => t.to_vec().iter().all(|x| *x == 0.0), _ => true)
+fn seed_like<T: Float>(y: &Tensor<T>) -> AnyTensor {
+    seed::<T>(y.shape())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use crate::array::Value;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Lost, Tensor, for_any};
+use crate::ops::Float;
 
 /// Runs one expression for a float tensor of either type, and another for any other tensor.
 macro_rules! for_float {
@@ -15,6 +16,16 @@ macro_rules! for_float {
     };
 }
 pub(crate) use for_float;
+
+/// Lets a leaf want a gradient, if it can have one.
+pub(crate) fn want_gradient(leaf: &AnyTensor) {
+    for_float!(leaf, leaf => leaf.set_stop_gradient(false), _ => {});
+}
+
+/// The numbers of a tensor of floats; none of other tensors.
+pub(crate) fn numbers(tensor: &AnyTensor) -> Vec<f64> {
+    for_float!(tensor, t => t.to_vec().into_iter().map(Float::into_f64).collect(), _ => Vec::new())
+}
 
 /// Adds a gradient to the sum so far, in place if nobody else holds the buffer.
 pub(super) fn accumulate(slot: &mut Option<AnyTensor>, grad: AnyTensor) -> Result<()> {

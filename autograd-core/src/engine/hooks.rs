@@ -211,30 +211,27 @@ impl Site {
         old: &AnyTensor,
         parameter: impl FnOnce() -> String,
     ) -> Result<()> {
-        if new.dtype() != old.dtype() {
-            let expected = format!("a gradient of element type {}", old.dtype());
-            return Err(self.error(parameter(), expected, new.dtype().to_string()));
-        }
-        if new.shape() != old.shape() {
-            let expected = format!("a gradient of shape {:?}", old.shape());
-            return Err(self.error(parameter(), expected, format!("shape {:?}", new.shape())));
-        }
-        Ok(())
+        let (expected, found) = if new.dtype() != old.dtype() {
+            (format!("element type {}", old.dtype()), new.dtype().to_string())
+        } else if new.shape() != old.shape() {
+            (format!("shape {:?}", old.shape()), format!("shape {:?}", new.shape()))
+        } else {
+            return Ok(());
+        };
+        Err(self.error(parameter(), format!("a gradient of {expected}"), found))
     }
 }
 
 /// # Hooks
 impl<T: Float> Tensor<T> {
-    /// Calls `hook` with this tensor's gradient whenever a backward has computed it. `Some`
-    /// replaces the gradient that flows on to the tensors behind this one or, on a leaf, that is
-    /// kept. Hooks run in the order of their registration, each on the result of the one before it;
-    /// one on a leaf receives the sum of one backward, not the total. A hook may write into its
-    /// gradient: backward goes on with the changed numbers, and nobody else sees them.
+    /// Calls `hook` with this tensor's gradient whenever a backward has computed it. `Some` replaces the
+    /// gradient that flows on or, on a leaf, is kept. Hooks run in the order of their registration, each on the
+    /// result of the one before it; one on a leaf receives the sum of one backward, not the total. A hook may
+    /// write into its gradient: backward goes on with the changed numbers, and nobody else sees them.
     ///
-    /// An error from a hook ends the backward and is the source of the [`Error::Hook`] that it
-    /// returns; no gradient is written. A hook may remove and add hooks: a removed one does not run
-    /// any more, even in the backward that is running; an added one runs from the next backward on.
-    /// The same holds for the hooks of a [`GraphNode`].
+    /// An error from a hook ends the backward and is the source of the [`Error::Hook`] that it returns; no
+    /// gradient is written. A hook that is removed meanwhile does not run any more; an added one runs from
+    /// the next backward on. The same holds for the hooks of a [`GraphNode`].
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -251,34 +248,9 @@ impl<T: Float> Tensor<T> {
     ///
     /// # What a hook keeps alive
     ///
-    /// A hook lives as long as its tensor; on the output of an op, as long as that op is part of a
-    /// graph. One that captures its own tensor, or a tensor computed from it, keeps itself and the
-    /// graph alive: the memory is never freed. Capture [`detach`](Tensor::detach) instead, or
-    /// remove the hook.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    ///
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([1.0, 2.0]);
-    /// x.set_stop_gradient(false);
-    /// let alive = Arc::new(());
-    ///
-    /// let (data, held) = (x.detach(), Arc::clone(&alive));
-    /// let handle = x.register_hook(move |grad| {
-    ///     let _held = &held;
-    ///     Ok(Some(grad * &data))
-    /// })?;
-    /// x.sum().backward()?;
-    /// assert_eq!(x.grad().unwrap().to_vec(), [1.0, 2.0]);
-    ///
-    /// // With `x.clone()` in place of `x.detach()` the hook would still be there.
-    /// drop(x);
-    /// assert_eq!(Arc::strong_count(&alive), 1);
-    /// assert!(!handle.remove());
-    /// # Ok::<(), autograd_core::Error>(())
-    /// ```
+    /// A hook lives as long as its tensor; on the output of an op, as long as that op is part of a graph. One
+    /// that captures its own tensor, or one computed from it, keeps the graph alive, and its memory is never
+    /// freed. Capture [`detach`](Tensor::detach) instead, or remove the hook.
     ///
     /// Hooks run with recording off, unless the backward is recorded: a backward inside of one needs
     /// [`enable_grad`](crate::enable_grad).
@@ -311,9 +283,9 @@ impl<T: Float> Tensor<T> {
         })))
     }
 
-    /// Keeps the gradient of the output of an op too, as for a leaf. This is ordered among the tensor's
-    /// hooks: it keeps the result of the hooks before it. It is written with the gradients of the leaves when
-    /// the walk is done; [`grad`](crate::grad()) does not write it. A second call has no effect.
+    /// Keeps the gradient of the output of an op too, as for a leaf: the result of the hooks that are
+    /// registered before. It is written with the gradients of the leaves when the walk is done;
+    /// [`grad`](crate::grad()) does not write it. A second call has no effect.
     ///
     /// # Errors
     ///
@@ -356,10 +328,8 @@ impl GraphNode {
         self.0.location
     }
 
-    /// Returns the tensors that the op saved, as backward would get them: those of
-    /// `save_for_backward` in their order, or those that a built-in op's rule needs; `None` for an
-    /// optional one that was not saved. Inputs and outputs have their places in the graph; packed
-    /// tensors are unpacked.
+    /// Returns the tensors that the op saved, unpacked, with their places in the graph: those of
+    /// `save_for_backward` in order, or those of a built-in op's rule; `None` for one that was not saved.
     ///
     /// ```
     /// use autograd_core::{AnyTensor, Tensor};
@@ -384,14 +354,12 @@ impl GraphNode {
         At { node, create_graph: true }.saved()
     }
 
-    /// Calls `hook` before the op's rule runs, with the gradients of the op's outputs; `None` is an
-    /// absent gradient. `Some` replaces them: by as many gradients, of the same shapes and element
-    /// types. An absent gradient stays absent.
+    /// Calls `hook` before the op's rule runs, with the gradients of the op's outputs; `None` is an absent
+    /// gradient, and stays absent. `Some` replaces them by as many, of the same shapes and types.
     ///
-    /// Hooks on the op and on its outputs run in the order of their registration. An error ends the
-    /// backward and is the source of the [`Error::Hook`] that it returns; no gradient is written.
-    /// The hook lives as long as the op is part of a graph, and must not capture this `GraphNode`,
-    /// or a tensor computed from an output of the op: see [`Tensor::register_hook`].
+    /// Hooks on the op and on its outputs run in the order of their registration. The hook lives as long as the
+    /// op is part of a graph, and must not capture this `GraphNode`, or a tensor computed from an output of the
+    /// op. For this and for errors see [`Tensor::register_hook`].
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -417,9 +385,8 @@ impl GraphNode {
         add(&self.0, Location::caller(), NodeAction::Before(Arc::new(hook)))
     }
 
-    /// Calls `hook` after the op's rule has run, with the gradients of the op's inputs and outputs;
-    /// `None` for an input whose gradient is absent or not needed. `Some` replaces those of the
-    /// inputs; for the rest see [`GraphNode::register_before`].
+    /// Calls `hook` after the op's rule, with the gradients of the op's inputs and outputs; `None` for an
+    /// absent one. `Some` replaces those of the inputs; for the rest see [`GraphNode::register_before`].
     ///
     /// ```
     /// use autograd_core::{AnyTensor, Tensor};

@@ -27,12 +27,12 @@ pub(crate) use backward::described;
 pub use backward::{BackwardOptions, backward};
 pub use checkpoint::{checkpoint, is_recomputing};
 pub use draw::Graph;
-pub(crate) use forward::{Stop, has_jvp, push, transpose};
+pub(crate) use forward::{has_jvp, tangent};
 #[cfg(feature = "static-graph")]
 pub(crate) use grad::grad_along;
 pub(crate) use grad::grad_any;
 pub use grad::{GradOptions, backward_to, grad, grad_with};
-pub(crate) use gradient::for_float;
+pub(crate) use gradient::{for_float, numbers, want_gradient};
 #[cfg(feature = "static-graph")]
 pub(crate) use hooks::pull_alone;
 pub use hooks::{GraphNode, HookHandle};

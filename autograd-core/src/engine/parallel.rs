@@ -11,9 +11,8 @@ use crate::error::{Error, Result};
 use crate::graph::{GradMode, HookId, Tensor};
 use crate::ops::Float;
 
-/// Backwards on the user's own threads, such as a pool's, that together are one backward: each has
-/// a number, and the gradients are summed in the order of the numbers, so the sums are
-/// bit-identical each time, for any number of threads.
+/// Backwards on the user's own threads that together are one backward: each has a number, and gradients are
+/// summed in the order of the numbers, so bit-identical for any number of threads.
 /// [`backward_parallel`](crate::backward_parallel()) does the same on threads of the library.
 ///
 /// ```
@@ -40,8 +39,7 @@ use crate::ops::Float;
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
 ///
-/// Gradients that arrive early wait in memory for the numbers before them, from 0 on; so assign numbers in
-/// order. Gaps are allowed, and cost that memory until the end.
+/// Gradients that arrive early wait in memory for the numbers before them, from 0 on, or the end.
 #[derive(Default)]
 pub struct OrderedBackward {
     state: Mutex<InOrder>,
@@ -87,13 +85,13 @@ impl OrderedBackward {
         Self::default()
     }
 
-    /// Runs the backward of a loss of one element, as number `item`. It may run on any thread, at the
-    /// same time as others; no gradient is written before [`finish`](Self::finish).
+    /// Runs the backward of a loss of one element, as number `item`, on any thread, at the same time as others.
+    /// No gradient is written before [`finish`](Self::finish).
     ///
     /// # Errors
     ///
     /// [`Error::Duplicate`] for a number that was used before; the errors of [`Tensor::backward`], after
-    /// which the item is not in the sums, and its number may be used again.
+    /// which the number may be used again.
     pub fn backward<T: Float>(&self, item: usize, loss: &Tensor<T>) -> Result<()> {
         const OP: &str = "OrderedBackward::backward";
         anomaly::check()?;
@@ -120,10 +118,9 @@ impl OrderedBackward {
 /// The number of items, for each thread, that may be ahead of the sums.
 const MAX_AHEAD: usize = 2;
 
-/// Computes a loss and its gradients for each of `count` items, on `threads` threads, and adds the
-/// gradients to `.grad` of the leaves: one backward of all the losses, with sums in the order of
-/// the items, so bit-identical for any number of threads. Returns the losses, outside the graph.
-/// [`OrderedBackward`](crate::OrderedBackward) is for the user's own threads.
+/// Computes a loss and its gradients for each of `count` items, on `threads` threads (0 for as many as the
+/// machine has), and adds the gradients to `.grad` of the leaves: one backward of all the losses, with sums in
+/// the order of the items, so bit-identical for any number of threads. Returns the losses, outside the graph.
 ///
 /// ```
 /// use autograd_core::{Result, Tensor, backward_parallel};
@@ -143,13 +140,11 @@ const MAX_AHEAD: usize = 2;
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
 ///
-/// - `loss(i)` runs with recording on, on some thread. Open scopes of a thread
-///   ([`no_grad`](crate::no_grad), [`detect_anomaly`](crate::detect_anomaly),
-///   [`saved_tensors_hooks`](crate::saved_tensors_hooks)) inside of it. Process-wide random numbers
-///   come in no fixed order: give each item its [`Generator`](crate::Generator).
+/// - `loss(i)` runs with recording on, on a thread that is not the caller's. Open scopes of a thread, as
+///   [`no_grad`](crate::no_grad), inside of it. Process-wide random numbers come in no fixed order: give each
+///   item its [`Generator`](crate::Generator).
 /// - Hooks on leaves, and callbacks of [`after_backward`](crate::after_backward), run once, on this
 ///   thread, when all is done. Other hooks run in each backward, on its thread.
-/// - `threads` 0 means as many as the machine has. A single thread, too, is not the caller's.
 ///
 /// # Errors
 ///
@@ -158,8 +153,7 @@ const MAX_AHEAD: usize = 2;
 ///
 /// # Panics
 ///
-/// With the panic of the first item that failed, if it panicked. No gradient is written then, and every
-/// tensor stays usable.
+/// With the panic of the first item that failed, if it panicked. No gradient is written then.
 pub fn backward_parallel<T: Float>(
     count: usize,
     threads: usize,

@@ -98,8 +98,7 @@ pub(crate) fn target(edge: &Edge) -> Option<Target> {
 }
 
 /// Visits the first edge to each node and leaf behind `from`, in topological order: a node comes after all
-/// that it was computed from. `enter` decides for each edge of an entered node whether to follow it. Returns
-/// the visited nodes and leaves.
+/// that it was computed from. Follows edges of entered nodes that `enter` holds for. Returns what it visited.
 pub(super) fn topological<'g>(
     from: &'g [Edge],
     mut enter: impl FnMut(&'g Edge) -> bool,

@@ -1,16 +1,13 @@
 //! Forward mode against finite differences, and against backward by the dot-product identity.
 
-use super::point::{DOUBLE, Point, Precision, SINGLE, Subject, leaves};
-use super::{check_first, erased, typed};
-use crate::array::DType;
-use crate::engine::has_jvp;
+use super::point::{self, Point, Subject, leaves, tensor_like};
+use super::{erased, typed};
+use crate::engine::{has_jvp, numbers, tangent};
 use crate::error::{Error, Result};
-use crate::functional::jvp;
-use crate::graph::{AnyTensor, Tensor, for_any};
+use crate::graph::{AnyTensor, ForwardMode, GradMode, Tensor, for_any};
 
-/// Checks forward mode through `f` at `inputs`: the slope by [`jvp`](crate::jvp()) against finite
-/// differences and, with a much smaller tolerance, against backward (the product of a cotangent with the
-/// slope equals that of the gradient with the tangent). First runs [`gradcheck()`](crate::gradcheck()),
+/// Checks forward mode through `f` at `inputs`: the slope by [`jvp`](crate::jvp()) against finite differences
+/// and, with a much smaller tolerance, against backward. First runs [`gradcheck()`](crate::gradcheck()),
 /// which checks this too if an op of `f` has a `fn jvp`.
 ///
 /// ```
@@ -46,12 +43,13 @@ use crate::graph::{AnyTensor, Tensor, for_any};
 /// [`Error::JvpWrong`] names the input and the direction and gives both numbers; also the errors of
 /// [`gradcheck()`](crate::gradcheck()) and [`jvp`](crate::jvp()).
 pub fn jvpcheck(f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64>]) -> Result<()> {
-    let subject = Subject::numbered("jvpcheck", inputs.len());
-    check_first(&subject, |inputs| vec![f(&typed(inputs)).into()], &erased(inputs))?;
-    check(&subject, DOUBLE, &f, inputs)
+    let (subject, inputs) = (Subject::numbered("jvpcheck", inputs.len()), erased(inputs));
+    let f = |inputs: &[AnyTensor]| vec![f(&typed(inputs)).into()];
+    point::check(&subject, |inputs| Ok(f(inputs)), &inputs)?;
+    check(&subject, &f, &inputs)
 }
 
-/// Checks forward mode if an op of `f` has a user's `jvp`; in `f64`, as inputs may have both precisions.
+/// Checks forward mode if an op of `f` has a user's `jvp`.
 pub(super) fn check_where_written(
     subject: &Subject,
     f: impl Fn(&[AnyTensor]) -> Vec<AnyTensor>,
@@ -61,63 +59,40 @@ pub(super) fn check_where_written(
     if !outputs.iter().any(|y| for_any!(y, y => has_jvp(&y.edge()))) {
         return Ok(());
     }
-    let single = |t: &AnyTensor| t.dtype() == DType::Float32;
-    let precision = if inputs.iter().chain(&outputs).any(single) { SINGLE } else { DOUBLE };
-    let floats: Vec<usize> = (0..inputs.len()).filter(|&i| inputs[i].dtype().is_float()).collect();
-    let names = floats.iter().map(|&i| subject.names[i].clone()).collect();
-    let doubles: Vec<_> = floats.iter().map(|&i| doubled(&inputs[i])).collect();
-    let joined = |t: &[Tensor<f64>]| {
-        let mut all = inputs.to_vec();
-        for (&i, t) in floats.iter().zip(t) {
-            all[i] = if single(&all[i]) { t.cast::<f32>().into() } else { t.clone().into() };
-        }
-        let outputs: Vec<_> = f(&all).iter().map(|y| doubled(y).flatten()).collect();
-        Tensor::concat(&outputs.iter().collect::<Vec<_>>(), 0)
-    };
-    match check(&Subject { op: subject.op, names }, precision, &joined, &doubles) {
+    match check(subject, &f, inputs) {
         // Another op has no forward mode, so there is none to check.
         Err(Error::Unsupported { .. }) => Ok(()),
         checked => checked,
     }
 }
 
-fn doubled(tensor: &AnyTensor) -> Tensor<f64> {
-    match tensor {
-        AnyTensor::Float32(t) => t.cast(),
-        AnyTensor::Float64(t) => t.clone(),
-        other => unreachable!("{} is no float type", other.dtype()),
-    }
-}
-
 fn check(
     subject: &Subject,
-    precision: Precision,
-    f: &impl Fn(&[Tensor<f64>]) -> Tensor<f64>,
-    inputs: &[Tensor<f64>],
+    f: &impl Fn(&[AnyTensor]) -> Vec<AnyTensor>,
+    inputs: &[AnyTensor],
 ) -> Result<()> {
-    let any = |inputs: &[AnyTensor]| Ok(vec![f(&typed(inputs)).into()]);
-    let point = Point::new(subject, any, &erased(inputs), Some(precision))?;
+    let point = Point::new(subject, |inputs| Ok(f(inputs)), inputs)?;
+    let precision = point.precision;
     point.in_directions(|direction| {
-        // An input that does not move has no tangent.
-        let moves = |i: &usize| direction.parts[*i].iter().any(|d| *d != 0.0);
-        let moving: Vec<usize> = (0..inputs.len()).filter(moves).collect();
-        let at: Vec<_> = moving.iter().map(|&i| inputs[i].alias()).collect();
-        let (mut along, mut backward) = (Vec::new(), 0.0);
-        for &i in &moving {
+        let (mut tangents, mut backward) = (Vec::new(), 0.0);
+        for (i, parts) in direction.parts.iter().enumerate() {
             let factor = point.steps[i] / precision.step;
-            let parts: Vec<f64> = direction.parts[i].iter().map(|d| d * factor).collect();
+            let parts: Vec<f64> = parts.iter().map(|d| d * factor).collect();
             // As exact as the tangent: the slopes below use rounded steps.
             backward += parts.iter().zip(&point.grads[i]).map(|(d, g)| d * g).sum::<f64>();
-            along.push(Tensor::from_vec(inputs[i].shape(), parts)?);
+            // An input that does not move has no tangent.
+            let moves = parts.iter().any(|d| *d != 0.0);
+            tangents.push(moves.then(|| tensor_like(&inputs[i], &parts)));
         }
-        let of_moving = |moved: &[Tensor<f64>]| {
-            let mut all = inputs.to_vec();
-            moving.iter().zip(moved).for_each(|(&i, moved)| all[i] = moved.clone());
-            f(&all)
-        };
-        let (_, dy) = jvp(of_moving, &at, &along)?;
-        let parts: Vec<f64> =
-            dy.to_vec().iter().zip(&point.cotangent).map(|(d, v)| d * v).collect();
+        let _forward = ForwardMode::start();
+        let (leaves, mut cotangent, mut parts) = (leaves(inputs), &point.cotangent[..], Vec::new());
+        for y in GradMode::of(true, || f(&leaves)) {
+            let (own, rest) = cotangent.split_at(y.len());
+            cotangent = rest;
+            if let Some(dy) = tangent(&y, &leaves, &tangents, false)? {
+                parts.extend(numbers(&dy).iter().zip(own).map(|(d, v)| d * v));
+            }
+        }
         let jvp: f64 = parts.iter().sum();
         let mut slopes = point.slopes(direction, 1.0)?;
         slopes.scale += parts.iter().map(|part| part.abs()).sum::<f64>();

@@ -7,7 +7,6 @@ use super::point::Subject;
 use super::{check_first, check_second};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
-use crate::ops::Float;
 use crate::random::Generator;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,45 +15,20 @@ pub enum Order {
     Second,
 }
 
-pub trait CheckedTensor: Clone {
-    /// Numbers between `low` and `high`; integers less than `high` if the elements are not floats.
-    fn sample(seed: u64, shape: &[usize], low: f64, high: f64) -> Self;
-    fn of(tensor: &AnyTensor) -> Self;
-    fn erased(self) -> AnyTensor;
-}
-
-#[diagnostic::do_not_recommend]
-impl<T: Element> CheckedTensor for Tensor<T> {
-    fn sample(seed: u64, shape: &[usize], low: f64, high: f64) -> Self {
-        let mut data = vec![0.0; shape.iter().product()];
-        Generator::new(seed).fill_uniform(&mut data, low, high);
-        if !T::DTYPE.is_float() {
-            data.iter_mut().for_each(|x| *x = x.floor());
-        }
-        match Tensor::<f64>::from_vec(shape, data) {
-            Ok(tensor) => tensor.cast(),
-            Err(_) => unreachable!("as many as the shape has"),
-        }
+/// Numbers between `low` and `high`; integers less than `high` if the elements are not floats.
+pub fn sample<T: Element>(seed: u64, shape: &[usize], low: f64, high: f64) -> Tensor<T> {
+    let mut data = vec![0.0; shape.iter().product()];
+    Generator::new(seed).fill_uniform(&mut data, low, high);
+    if !T::DTYPE.is_float() {
+        data.iter_mut().for_each(|x| *x = x.floor());
     }
-
-    fn of(tensor: &AnyTensor) -> Self {
-        match tensor.downcast_ref() {
-            Some(tensor) => tensor.clone(),
-            None => unreachable!("each call takes the same inputs"),
-        }
-    }
-
-    fn erased(self) -> AnyTensor {
-        self.into()
+    match Tensor::<f64>::from_vec(shape, data) {
+        Ok(tensor) => tensor.cast(),
+        Err(_) => unreachable!("as many as the shape has"),
     }
 }
 
-pub fn sample<X: CheckedTensor>(seed: u64, shape: &[usize], low: f64, high: f64) -> X {
-    X::sample(seed, shape, low, high)
-}
-
-/// The inputs of an op that is checked, in order. The first call registers them; for further calls they
-/// hold the tensors to use.
+/// The inputs of an op. The first call registers them; for further calls they hold the tensors to use.
 #[derive(Default)]
 pub struct Inputs {
     names: Vec<String>,
@@ -64,28 +38,31 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    pub fn one<X: CheckedTensor>(
+    pub fn one<T: Element>(
         &mut self,
         name: impl Into<String>,
         differentiable: bool,
-        tensor: &X,
-    ) -> X {
+        tensor: &Tensor<T>,
+    ) -> Tensor<T> {
         if self.taken == self.tensors.len() {
             self.names.push(name.into());
             // A user's tensor may have a graph, which is not part of the op.
-            self.tensors.push(tensor.clone().erased().alias());
+            self.tensors.push(tensor.alias().into());
             self.differentiable.push(differentiable);
         }
         self.taken += 1;
-        X::of(&self.tensors[self.taken - 1])
+        match self.tensors[self.taken - 1].downcast_ref() {
+            Some(tensor) => tensor.clone(),
+            None => unreachable!("each call takes the same inputs"),
+        }
     }
 
-    pub fn list<X: CheckedTensor>(
+    pub fn list<T: Element>(
         &mut self,
         name: &str,
         differentiable: bool,
-        tensors: &[X],
-    ) -> Vec<X> {
+        tensors: &[Tensor<T>],
+    ) -> Vec<Tensor<T>> {
         let tensors = tensors.iter().enumerate();
         tensors.map(|(i, x)| self.one(format!("{name}[{i}]"), differentiable, x)).collect()
     }
@@ -108,30 +85,6 @@ pub fn succeeded<O, E: Debug>(returned: std::result::Result<O, E>) -> O {
         Err(error) => panic!("forward failed: {error:?}"),
     }
 }
-
-pub trait Output {
-    fn into_tensors(self, to: &mut Vec<AnyTensor>);
-}
-
-#[diagnostic::do_not_recommend]
-impl<T: Float> Output for Tensor<T> {
-    fn into_tensors(self, to: &mut Vec<AnyTensor>) {
-        to.push(self.into());
-    }
-}
-
-macro_rules! lists {
-    ($([$($n:tt)*] $list:ty;)*) => {$(
-        #[diagnostic::do_not_recommend]
-        impl<T: Float, $($n)*> Output for $list {
-            fn into_tensors(self, to: &mut Vec<AnyTensor>) {
-                to.extend(self.into_iter().map(AnyTensor::from));
-            }
-        }
-    )*};
-}
-
-lists! { [] Vec<Tensor<T>>; [const N: usize] [Tensor<T>; N]; }
 
 /// Checks the derivatives of an op against finite differences: with the inputs as they are and in another
 /// layout, with the gradient of each output alone, and with a gradient wanted for each input alone; in
@@ -183,9 +136,19 @@ fn checked(
         let transposed: Vec<_> = inputs.tensors.iter().map(transposed).collect();
         check(", with inputs that are not contiguous", &all, &transposed)?;
     }
-    let of_one_input = is_first.then(|| all.of_one_input()).into_iter().flatten();
-    for (what, case) in all.of_one_output().chain(of_one_input) {
-        check(&what, &case, &inputs.tensors)?;
+    if all.outputs.len() > 1 {
+        for &output in &all.outputs {
+            let what = format!(", with a gradient of tensor output {output} alone");
+            check(&what, &Case { outputs: vec![output], ..all.clone() }, &inputs.tensors)?;
+        }
+    }
+    let wanted: Vec<usize> = (0..all.wanted.len()).filter(|&i| all.wanted[i]).collect();
+    if is_first && wanted.len() > 1 {
+        for &input in &wanted {
+            let what = format!(", where only `{}` wants a gradient", inputs.names[input]);
+            let wanted = (0..all.wanted.len()).map(|i| i == input).collect();
+            check(&what, &Case { wanted, ..all.clone() }, &inputs.tensors)?;
+        }
     }
     Ok(())
 }
@@ -219,24 +182,6 @@ impl<'a> Case<'a> {
             "no output of `{op}` has a gradient, so check(..) proves nothing"
         );
         case
-    }
-
-    fn of_one_output(&self) -> impl Iterator<Item = (String, Self)> {
-        let several = self.outputs.len() > 1;
-        self.outputs.iter().filter(move |_| several).map(|&output| {
-            let what = format!(", with a gradient of tensor output {output} alone");
-            (what, Self { outputs: vec![output], ..self.clone() })
-        })
-    }
-
-    fn of_one_input(&self) -> impl Iterator<Item = (String, Self)> {
-        let wanted: Vec<usize> = (0..self.wanted.len()).filter(|&i| self.wanted[i]).collect();
-        let several = wanted.len() > 1;
-        wanted.into_iter().filter(move |_| several).map(|input| {
-            let what = format!(", where only `{}` wants a gradient", self.inputs.names[input]);
-            let wanted = (0..self.wanted.len()).map(|i| i == input).collect();
-            (what, Self { wanted, ..self.clone() })
-        })
     }
 
     /// The subject of the check, and the inputs that are moved.

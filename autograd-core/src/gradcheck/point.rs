@@ -2,7 +2,7 @@
 
 use crate::array::DType;
 use crate::array::shape::sorted;
-use crate::engine::{BackwardOptions, for_float, grad_any};
+use crate::engine::{BackwardOptions, for_float, grad_any, numbers, want_gradient};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Tensor, indices};
 use crate::ops::Float;
@@ -24,7 +24,7 @@ pub(super) struct Precision {
 
 pub(super) const DOUBLE: Precision =
     Precision { epsilon: f64::EPSILON, step: 6e-6, tolerance: 1e-5, exact: 1e-9 };
-pub(super) const SINGLE: Precision =
+const SINGLE: Precision =
     Precision { epsilon: f32::EPSILON as f64, step: 5e-3, tolerance: 3e-4, exact: 2e-5 };
 
 pub(crate) struct Subject {
@@ -73,18 +73,12 @@ pub(super) fn check<F>(subject: &Subject, f: F, inputs: &[AnyTensor]) -> Result<
 where
     F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>,
 {
-    let point = Point::new(subject, f, inputs, None)?;
+    let point = Point::new(subject, f, inputs)?;
     point.in_directions(|direction| point.require(direction))
 }
 
 impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
-    /// Without a given precision, that of the inputs and outputs is used.
-    pub(super) fn new(
-        subject: &'a Subject,
-        f: F,
-        inputs: &[AnyTensor],
-        precision: Option<Precision>,
-    ) -> Result<Self> {
+    pub(super) fn new(subject: &'a Subject, f: F, inputs: &[AnyTensor]) -> Result<Self> {
         let op = subject.op;
         let (outputs, cotangents, grads) = differentiate(op, &f, inputs)?;
         let again = differentiate(op, &f, inputs)?;
@@ -104,8 +98,7 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
             return Err(Error::Unsupported { op, why });
         }
         let single = |t: &AnyTensor| t.dtype() == DType::Float32;
-        let single = inputs.iter().chain(&outputs).any(single);
-        let precision = precision.unwrap_or(if single { SINGLE } else { DOUBLE });
+        let precision = if inputs.iter().chain(&outputs).any(single) { SINGLE } else { DOUBLE };
         let largest = |x: &AnyTensor| numbers(x).iter().fold(1.0, |m: f64, x| m.max(x.abs()));
         let steps = inputs.iter().map(|x| precision.step * largest(x)).collect();
         Ok(Self { subject, f, inputs: inputs.to_vec(), precision, cotangent, grads, steps, middle })
@@ -275,15 +268,10 @@ pub(super) fn require_float(op: &'static str, output: &AnyTensor) -> Result<()> 
 pub(super) fn leaves(inputs: &[AnyTensor]) -> Vec<AnyTensor> {
     let leaf = |input: &AnyTensor| {
         let leaf = input.alias();
-        for_float!(&leaf, leaf => leaf.set_stop_gradient(false), _ => {});
+        want_gradient(&leaf);
         leaf
     };
     inputs.iter().map(leaf).collect()
-}
-
-/// The numbers of a tensor of floats; none of other tensors, which are constants.
-pub(super) fn numbers(tensor: &AnyTensor) -> Vec<f64> {
-    for_float!(tensor, t => t.to_vec().into_iter().map(Float::into_f64).collect(), _ => Vec::new())
 }
 
 /// A tensor of these numbers with the element type, the shape and the order of axes in memory of `like`.
@@ -298,19 +286,15 @@ pub(super) fn tensor_like(like: &AnyTensor, data: &[f64]) -> AnyTensor {
         if value.is_row_major() {
             return tensor.into();
         }
-        let (order, back) = order_in_memory(&value.strides());
+        // The axes from the greatest stride to the least, and the inverse of that order.
+        let strides = value.strides();
+        let order = sorted(strides.len(), &|a, b| strides[b].cmp(&strides[a]));
+        let order: Vec<isize> = order.into_iter().map(|axis| axis as isize).collect();
+        let mut back = vec![0; order.len()];
+        (0..).zip(&order).for_each(|(at, &axis)| back[axis as usize] = at);
         tensor.permute(&order).contiguous().permute(&back).into()
     }
     for_float!(like, t => make(t, data), constant => constant.clone())
-}
-
-/// The axes from the greatest stride to the least, and the inverse of that order.
-fn order_in_memory(strides: &[usize]) -> (Vec<isize>, Vec<isize>) {
-    let order = sorted(strides.len(), &|a, b| strides[b].cmp(&strides[a]));
-    let order: Vec<isize> = order.into_iter().map(|axis| axis as isize).collect();
-    let mut back = vec![0; order.len()];
-    (0..).zip(&order).for_each(|(at, &axis)| back[axis as usize] = at);
-    (order, back)
 }
 
 pub(super) fn random(like: &AnyTensor, generator: &mut Generator) -> AnyTensor {

@@ -16,7 +16,7 @@ where
     F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>,
 {
     // An error here is an error of the call itself, which reports it.
-    let Ok(point) = Point::new(subject, f, inputs, None) else { return Ok(()) };
+    let Ok(point) = Point::new(subject, f, inputs) else { return Ok(()) };
     let mut generator = Generator::new(5);
     for (i, grad) in point.grads.iter().enumerate() {
         let sample = (0..grad.len()).step_by(grad.len().div_ceil(MAX_ELEMENTS).max(1));

@@ -141,10 +141,11 @@ impl<T: Float> MultiheadAttention<T> {
         let q = in_heads(query, 0)? * scale;
         let (k, v) = (in_heads(key, 1)?, in_heads(value, 2)?);
         let scores = q.try_matmul(&k.swap_axes(-1, -2))?;
-        let scores = masks.added.iter().fold(scores, |scores, mask| scores + mask);
+        let added = masks.iter().filter_map(|(_, added)| added.as_ref());
+        let scores = added.fold(scores, |scores, mask| scores + mask);
         // Not an infinity: a query without a key would have no maximum.
         let hidden = |scores: Tensor<T>, number: T| {
-            masks.hidden.iter().fold(scores, |scores, mask| scores.masked_fill(mask, number))
+            masks.iter().fold(scores, |scores, (mask, _)| scores.masked_fill(mask, number))
         };
         let weights = hidden(scores, T::min_value()).try_softmax(-1)?;
         let weights = self.dropout.forward(&hidden(weights, T::zero()));
@@ -156,8 +157,7 @@ impl<T: Float> MultiheadAttention<T> {
 
 /// Masks that exclude keys from queries, or bias their scores. A mask of bools is true where a key is
 /// excluded, as in PyTorch. A mask of numbers, which may want a gradient, is added to the scores before the
-/// softmax: minus infinity excludes a key. A query without a key gets weights of 0, and so the bias of the
-/// output projection.
+/// softmax: minus infinity excludes a key. A query without a key gets weights of 0.
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -202,21 +202,16 @@ impl<T: Float> AttentionMask for Tensor<T> {
     }
 }
 
-struct OfScores<T: Float> {
-    hidden: Vec<Tensor<bool>>,
-    added: Vec<Tensor<T>>,
-}
+/// What a mask excludes from scores and, if it is one of floats, what it adds to them.
+type OfScores<T> = (Tensor<bool>, Option<Tensor<T>>);
 
-impl<T: Float> OfScores<T> {
-    fn push(&mut self, mask: &AnyTensor, shape: &[usize]) {
-        if let AnyTensor::Bool(mask) = mask {
-            return self.hidden.push(mask.reshape(shape));
-        }
-        let added = for_any!(mask, mask => mask.cast::<T>()).reshape(shape);
-        // A query without a key gets weights of 0 then, not NaN.
-        self.hidden.push(added.eq_scalar(T::neg_infinity()));
-        self.added.push(added);
+fn of_scores<T: Float>(mask: &AnyTensor, shape: &[usize]) -> OfScores<T> {
+    if let AnyTensor::Bool(mask) = mask {
+        return (mask.reshape(shape), None);
     }
+    let added = for_any!(mask, mask => mask.cast::<T>()).reshape(shape);
+    // A query without a key gets weights of 0 then, not NaN.
+    (added.eq_scalar(T::neg_infinity()), Some(added))
 }
 
 impl<'a> AttentionMasks<'a> {
@@ -233,9 +228,8 @@ impl<'a> AttentionMasks<'a> {
     }
 
     options! {
-        /// Sets a mask of pairs of a query and a key: `[queries, keys]`, `[heads, queries, keys]`
-        /// or `[n, heads, queries, keys]`, where the leading axes may have length 1. (PyTorch's
-        /// mask of three axes is `[n * heads, queries, keys]`.)
+        /// Sets a mask of pairs of a query and a key: `[queries, keys]`, `[heads, queries, keys]` or `[n,
+        /// heads, queries, keys]`, with 1 for any leading axis. (PyTorch has `[n * heads, queries, keys]`.)
         #[doc(alias = "attn_mask")]
         pub fn attention(mask: &'a dyn AttentionMask).into();
 
@@ -248,10 +242,11 @@ impl<'a> AttentionMasks<'a> {
         self,
         op: &'static str,
         scores @ [n, heads, queries, keys]: [usize; 4],
-    ) -> Result<OfScores<T>> {
-        let mut masks = OfScores { hidden: Vec::new(), added: Vec::new() };
+    ) -> Result<Vec<OfScores<T>>> {
+        let mut masks = Vec::new();
         if self.causal {
-            masks.hidden.push(Tensor::<f32>::ones([queries, keys]).triu(1).gt_scalar(0.0));
+            let later = Tensor::<f32>::ones([queries, keys]).triu(1).gt_scalar(0.0);
+            masks.push((later, None));
         }
         if let Some(mask) = self.attention.map(AttentionMask::any) {
             let shape = mask.shape();
@@ -263,14 +258,14 @@ impl<'a> AttentionMasks<'a> {
                 );
                 return Err(Error::shape(op, "attention", expected, shape));
             }
-            masks.push(&mask, shape);
+            masks.push(of_scores(&mask, shape));
         }
         if let Some(mask) = self.padding.map(AttentionMask::any) {
             if mask.shape() != [n, keys] {
                 let expected = format!("of shape [{n}, {keys}]");
                 return Err(Error::shape(op, "padding", expected, mask.shape()));
             }
-            masks.push(&mask, &[n, 1, 1, keys]);
+            masks.push(of_scores(&mask, &[n, 1, 1, keys]));
         }
         Ok(masks)
     }

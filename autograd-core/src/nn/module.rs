@@ -41,9 +41,8 @@ use crate::ops::Float;
 /// assert_eq!(net.parameter_count(), 4 * 8 + 8 + net.classes * (8 + 1) + 1);
 /// ```
 ///
-/// A clone of a module, like a clone of a tensor, shares its tensors, and so does
-/// [`state_dict`](Module::state_dict). For a copy with parameters of its own, load the state into a new
-/// module; for a snapshot, copy each entry:
+/// A clone of a module shares its tensors, and so does [`state_dict`](Module::state_dict). For a copy with
+/// parameters of its own, load the state into a new module; for a snapshot, copy each entry:
 ///
 /// ```
 /// use autograd_core::nn::{Linear, Module, StateDict};
@@ -135,9 +134,8 @@ pub trait Module {
         found
     }
 
-    /// Copies values by name into parameters and buffers, all or none. The tensors stay the same, so
-    /// optimizers and other handles see the new values. To load a part, complete it first with the
-    /// model's own state:
+    /// Copies values by name into parameters and buffers, all or none. Optimizers and other handles see the
+    /// new values. To load a part, complete it first with the model's own state:
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -156,9 +154,8 @@ pub trait Module {
     ///
     /// # Errors
     ///
-    /// [`Error::StateDict`](crate::Error::StateDict) if a name is missing or unknown, a tensor has
-    /// another shape or element type, or one tensor has two names and gets two values. The error lists
-    /// all of these, and nothing is changed.
+    /// [`Error::StateDict`](crate::Error::StateDict) lists names that are missing or unknown, other shapes or
+    /// element types, and tensors with two names that get two values. Nothing is changed then.
     fn load_state_dict(&self, from: &StateDict) -> Result<()> {
         super::state::load(&self.state_dict(), from)
     }
@@ -175,11 +172,7 @@ pub trait Module {
 
     /// Clears the gradients of all parameters.
     fn clear_grad(&self) {
-        walk(self, &mut |_, part| match part {
-            Part::Parameter(AnyTensor::Float32(tensor)) => tensor.clear_grad(),
-            Part::Parameter(AnyTensor::Float64(tensor)) => tensor.clear_grad(),
-            _ => {}
-        });
+        self.parameters().iter().for_each(AnyTensor::clear_grad);
     }
 }
 
@@ -256,8 +249,7 @@ pub fn parameter<T: Float>(tensor: Tensor<T>) -> Tensor<T> {
     parameter
 }
 
-/// A tensor that is saved with its module, but not learned, as running statistics. It dereferences to its
-/// [`Tensor`].
+/// A tensor that is saved with its module, but not learned, as running statistics: its [`Tensor`] by `Deref`.
 ///
 /// ```
 /// use autograd_core::Tensor;

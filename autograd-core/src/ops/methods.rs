@@ -1,4 +1,4 @@
-//! Methods that differ only in their names: pairs of a panicking and a fallible one, and setters of options.
+//! Pairs of methods, of which one panics and the other returns an error.
 
 /// Pairs of methods, of which one panics and the other returns an error and has the body; and methods that only
 /// panic. The macro writes the sections `Panics` and `Errors`. A bound is tokens, so errors show its place.
@@ -51,16 +51,4 @@ macro_rules! pairs {
     };
 }
 
-/// Methods that set an option: documentation, name, type, and conversions of the value.
-macro_rules! options {
-    ($($(#[$doc:meta])* pub fn $name:ident($value:ident: $type:ty) $(.$converted:ident())*;)*) => {$(
-        $(#[$doc])*
-        #[must_use]
-        pub fn $name(mut self, $value: $type) -> Self {
-            self.$name = $value $(.$converted())*;
-            self
-        }
-    )*};
-}
-
-pub(crate) use {options, pairs};
+pub(crate) use pairs;

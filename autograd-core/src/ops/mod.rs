@@ -47,6 +47,7 @@ pub(crate) mod entries {
 #[cfg(feature = "static-graph")]
 pub(crate) use crate::graph::Comparison;
 pub use crate::graph::Scalar;
+pub(crate) use crate::options::options;
 #[allow(unreachable_pub, reason = "what a macro calls")]
 pub use choose::Close;
 #[cfg(feature = "nn")]
@@ -54,7 +55,7 @@ pub(crate) use index::check_indices;
 pub(crate) use instantiate::instantiate;
 pub use items::{Ellipsis, IntoIndex, IntoIndexItem, NewAxis, Step};
 pub use layout::Padding;
-pub(crate) use methods::{options, pairs};
+pub(crate) use methods::pairs;
 pub(crate) use names::Caller;
 #[allow(unreachable_pub, reason = "hidden methods of public traits use them")]
 pub use names::{Binary, Reduce, Unary};

@@ -54,12 +54,14 @@ macro_rules! rule {
 
         #[cfg(feature = "static-graph")]
         impl $crate::optim::Listed for $name {
-            fn options(&self) -> Vec<(&'static str, f64)> {
-                vec![
-                    ("learning_rate", self.learning_rate),
-                    $((stringify!($hidden), self.$hidden),)*
-                    $((stringify!($option), self.$option),)*
-                ]
+            const OPTIONS: &'static [$crate::ops::table::attr::Param] = &[
+                ("learning_rate", $crate::ops::table::Type::Plain),
+                $((stringify!($hidden), $crate::ops::table::Type::Plain),)*
+                $((stringify!($option), $crate::ops::table::Type::Plain),)*
+            ];
+
+            fn options(&self) -> Vec<f64> {
+                vec![self.learning_rate, $(self.$hidden,)* $(self.$option,)*]
             }
 
             fn with_options(options: &[f64]) -> Option<Self> {
@@ -85,7 +87,7 @@ macro_rules! built_in {
         // Never inlined, so that the updates are compiled in this crate.
         #[inline(never)]
         fn erased(&self) -> $crate::optim::rule::Erased<'_> {
-            $crate::optim::rule::Erased { rule: self, in_place: true }
+            $crate::optim::rule::Erased::new(self, true)
         }
     };
 }

@@ -1,23 +1,13 @@
 //! Limits on gradients.
 
-use super::kernels::sum_of_squares;
 use super::{FINITE, NOT_NEGATIVE, check};
+use crate::array::simd::{Kernel, dispatch};
+use crate::array::threads::each_chunk;
+use crate::engine::{for_float, numbers};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Tensor, no_grad};
 use crate::nn::{Module, distinct_parameters};
 use crate::ops::Float;
-
-macro_rules! for_each_gradient {
-    ($parameters:expr, $tensor:ident => $body:expr) => {
-        for (_, parameter) in $parameters {
-            match parameter {
-                AnyTensor::Float32($tensor) => $body,
-                AnyTensor::Float64($tensor) => $body,
-                _ => unreachable!("parameters are tensors of floats"),
-            }
-        }
-    };
-}
 
 /// Scales the gradients of all parameters by one factor so that their norm, as one vector, is at most
 /// `max_norm`, and returns the norm before. As in PyTorch the factor is `max_norm / (norm + 1e-6)` if that is
@@ -47,9 +37,13 @@ pub fn clip_grad_norm(module: &(impl Module + ?Sized), max_norm: f64) -> Result<
 
 fn by_norm(op: &'static str, parameters: &[(String, AnyTensor)], max_norm: f64) -> Result<f64> {
     let mut squares = 0.0;
-    for_each_gradient!(parameters, tensor => squares += tensor.grad().map_or(0.0, |gradient| {
-        sum_of_squares(gradient.read().contiguous().as_slice().unwrap_or(&[]))
-    }));
+    for gradient in gradients(parameters) {
+        squares += for_float!(
+            &gradient,
+            gradient => sum_of_squares(gradient.read().contiguous().as_slice().unwrap_or(&[])),
+            _ => 0.0
+        );
+    }
     let mut norm = squares.sqrt();
     if !(f64::MIN_POSITIVE / f64::EPSILON..f64::INFINITY).contains(&squares) {
         let largest = folded(parameters, |most, x| if most < x.abs() { x.abs() } else { most });
@@ -61,18 +55,58 @@ fn by_norm(op: &'static str, parameters: &[(String, AnyTensor)], max_norm: f64) 
     check(op, "norm of the gradients", FINITE, norm)?;
     let factor = max_norm / (norm + 1e-6);
     if factor < 1.0 {
-        for_each_gradient!(parameters, tensor => change(tensor, |gradient| gradient * factor));
+        for (_, parameter) in parameters {
+            for_float!(parameter, tensor => change(tensor, |gradient| gradient * factor), _ => {});
+        }
     }
     Ok(norm)
 }
 
+fn gradients(parameters: &[(String, AnyTensor)]) -> impl Iterator<Item = AnyTensor> {
+    parameters.iter().filter_map(|(_, parameter)| parameter.grad())
+}
+
 fn folded(parameters: &[(String, AnyTensor)], f: impl Fn(f64, f64) -> f64) -> f64 {
-    let mut folded = 0.0;
-    for_each_gradient!(parameters, tensor => {
-        let elements = tensor.grad().map_or(Vec::new(), |gradient| gradient.to_vec());
-        folded = elements.into_iter().fold(folded, |folded, x| f(folded, Float::into_f64(x)));
+    gradients(parameters).flat_map(|gradient| numbers(&gradient)).fold(0.0, f)
+}
+
+/// Number of elements whose squares make one partial sum.
+const CHUNK: usize = 32 * 1024;
+
+/// Returns the sum of squares in f64, whatever the element type.
+fn sum_of_squares<T: Float>(data: &[T]) -> f64 {
+    let mut sums = vec![0.0; data.len().div_ceil(CHUNK)];
+    each_chunk(&mut sums, 1, &|chunk, sum| {
+        let from = chunk * CHUNK;
+        sum[0] = dispatch(SumOfSquares(&data[from..data.len().min(from + CHUNK)]));
     });
-    folded
+    sums.iter().sum()
+}
+
+struct SumOfSquares<'a, T>(&'a [T]);
+
+/// Number of partial sums; a constant, so that the result is the same on every CPU.
+const LANES: usize = 8;
+
+impl<T: Float> Kernel for SumOfSquares<'_, T> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> f64 {
+        let mut sums = [0.0; LANES];
+        let (blocks, rest) = self.0.as_chunks::<LANES>();
+        for block in blocks {
+            for (sum, &x) in sums.iter_mut().zip(block) {
+                let x = x.into_f64();
+                *sum += x * x;
+            }
+        }
+        for (sum, &x) in sums.iter_mut().zip(rest) {
+            let x = x.into_f64();
+            *sum += x * x;
+        }
+        sums.iter().sum()
+    }
 }
 
 /// Limits every element of the gradients of all parameters to `-limit..=limit`. NaN stays NaN.
@@ -99,7 +133,9 @@ pub fn clip_grad_value(module: &(impl Module + ?Sized), limit: f64) -> Result<()
 }
 
 fn by_value(parameters: &[(String, AnyTensor)], limit: f64) {
-    for_each_gradient!(parameters, tensor => change(tensor, |gradient| gradient.clamp(-limit, limit)));
+    for (_, parameter) in parameters {
+        for_float!(parameter, tensor => change(tensor, |gradient| gradient.clamp(-limit, limit)), _ => {});
+    }
 }
 
 /// Changes the kept gradient of a parameter. Other handles of the gradient keep its old value.

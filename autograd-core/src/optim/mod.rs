@@ -1,8 +1,7 @@
 //! Learning: update rules for parameters, schedules of step sizes, and limits on gradients.
 //!
-//! An [`Optimizer`] takes the parameters of a [`Module`](crate::nn::Module) (a model, a list of
-//! tensors, one tensor) and a rule: [`Sgd`], [`Adam`], [`AdamW`] or [`RmsProp`], with PyTorch's
-//! formulas, or one of yours ([`Rule`]).
+//! An [`Optimizer`] takes the parameters of a [`Module`](crate::nn::Module) and a rule: [`Sgd`], [`Adam`],
+//! [`AdamW`] or [`RmsProp`], with PyTorch's formulas, or one of yours ([`Rule`]).
 //!
 //! ```
 //! use autograd_core::Tensor;
@@ -109,7 +108,6 @@
 
 mod built_in;
 mod clip;
-mod kernels;
 mod optimizer;
 mod rule;
 pub mod schedule;
@@ -118,7 +116,7 @@ pub use built_in::{Adam, AdamW, RmsProp, Sgd};
 pub use clip::{clip_grad_norm, clip_grad_value};
 pub use optimizer::Optimizer;
 #[cfg(feature = "static-graph")]
-pub(crate) use rule::Listed;
+pub(crate) use rule::{Erased, Listed};
 pub use rule::{Rule, Step};
 
 use crate::error::{Error, Result};

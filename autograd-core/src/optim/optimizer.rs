@@ -1,6 +1,6 @@
 //! Parameters, the rule of each, and the state of the rules.
 
-use super::rule::{Erased, Rule, Step, Update};
+use super::rule::{Erased, Rule, Step};
 use crate::array::Value;
 use crate::array::shape::copied;
 use crate::error::{Error, Result};
@@ -8,8 +8,7 @@ use crate::graph::{AnyTensor, Element, Tensor, for_any};
 use crate::nn::{Module, StateDict, distinct_parameters, state};
 use crate::ops::Float;
 
-/// Updates parameters from their gradients by a [`Rule`]; see the [module](super). Parameters without a
-/// gradient and frozen ones (`stop_gradient`) are skipped.
+/// Updates parameters that have a gradient and want one, by a [`Rule`]; see the [module](super).
 #[derive(Debug)]
 pub struct Optimizer<R: Rule> {
     rules: Vec<R>,
@@ -30,9 +29,8 @@ struct Slot {
 type State = Vec<(&'static str, AnyTensor)>;
 
 impl<R: Rule> Optimizer<R> {
-    /// Creates an optimizer of the parameters that a module has now, all with one rule. A tensor in two
-    /// places is updated once a step, under its first name. [`parameter`](crate::nn::parameter)s take half
-    /// the memory of plain tensors.
+    /// Creates an optimizer of the parameters that a module has now, all with one rule, each under its first
+    /// name. [`parameter`](crate::nn::parameter)s take half the memory of plain tensors.
     pub fn new(module: &(impl Module + ?Sized), rule: R) -> Self {
         let slot = |(name, tensor)| Slot {
             name,
@@ -46,8 +44,7 @@ impl<R: Rule> Optimizer<R> {
         Self { rules: vec![rule], slots }
     }
 
-    /// Moves the parameters whose names `belongs` selects into a new group with its own rule, even
-    /// if they are in an earlier group.
+    /// Moves the parameters whose names `belongs` selects, of any group, into a new one with its own rule.
     #[must_use]
     pub fn group(mut self, belongs: impl Fn(&str) -> bool, rule: R) -> Self {
         for slot in self.slots.iter_mut().filter(|slot| belongs(&slot.name)) {
@@ -83,6 +80,7 @@ impl<R: Rule> Optimizer<R> {
     ///
     /// If a rule of yours panics. Nothing is changed then.
     pub fn step(&mut self) -> Result<()> {
+        self.rules.iter().try_for_each(R::check)?;
         step(&mut self.slots, &erased(&self.rules))
     }
 
@@ -102,9 +100,8 @@ impl<R: Rule> Optimizer<R> {
     ///
     /// # Errors
     ///
-    /// [`Error::StateDict`] if a name belongs to no parameter, if a parameter has only part of its
-    /// state, or if shapes or element types differ: the error lists all of these. [`Error::Value`]
-    /// if a count of steps is negative. Nothing is changed then.
+    /// [`Error::StateDict`] lists names of no parameter, parts that a parameter's state lacks, and other shapes
+    /// or element types; [`Error::Value`] if a count of steps is negative. Nothing is changed then.
     pub fn load_state_dict(&mut self, from: &StateDict) -> Result<()> {
         load(&mut self.slots, &erased(&self.rules), from)
     }
@@ -115,46 +112,45 @@ fn erased<R: Rule>(rules: &[R]) -> Vec<Erased<'_>> {
 }
 
 fn step(slots: &mut [Slot], rules: &[Erased<'_>]) -> Result<()> {
-    rules.iter().try_for_each(|by| by.rule.verify())?;
     if let (Some(slot), true) =
         (slots.first(), slots.iter().all(|slot| slot.tensor.stop_gradient()))
     {
-        let (op, name) = (rules[slot.group].rule.name(), &slot.name);
+        let (op, name) = (rules[slot.group].name, &slot.name);
         let why = format!(
             "no parameter wants a gradient (stop_gradient is true, as that of `{name}`), so no step can change one; \
              create parameters with `nn::parameter`, or call `set_stop_gradient(false)`"
         );
         return Err(Error::Unsupported { op, why });
     }
-    slots.iter().try_for_each(|slot| slot.check(rules[slot.group].rule))?;
-    slots.iter_mut().try_for_each(|slot| slot.run(rules[slot.group]))?;
-    slots.iter_mut().try_for_each(|slot| slot.commit(rules[slot.group].rule))
+    slots.iter().try_for_each(|slot| slot.check(rules[slot.group].name))?;
+    slots.iter_mut().try_for_each(|slot| slot.run(&rules[slot.group]))?;
+    slots.iter_mut().try_for_each(|slot| slot.commit(rules[slot.group].name))
 }
 
 fn save(slots: &[Slot], rules: &[Erased<'_>]) -> StateDict {
     let mut found = StateDict::new();
-    slots.iter().for_each(|slot| slot.save(rules[slot.group].rule, &mut found));
+    slots.iter().for_each(|slot| slot.save(&rules[slot.group], &mut found));
     found
 }
 
 fn load(slots: &mut [Slot], rules: &[Erased<'_>], from: &StateDict) -> Result<()> {
     let mut needed = StateDict::new();
     for slot in &*slots {
-        let (mut own, rule) = (StateDict::new(), rules[slot.group].rule);
+        let (mut own, rule) = (StateDict::new(), &rules[slot.group]);
         slot.expected(rule).save(rule, &mut own);
         if own.keys().any(|name| from.contains_key(name)) {
             needed.extend(own);
         }
     }
     state::check(&needed, from)?;
-    for slot in slots.iter().filter(|slot| rules[slot.group].rule.counts()) {
+    for slot in slots.iter().filter(|slot| rules[slot.group].counts) {
         let name = step_of(&slot.name);
         if let Some(found @ ..0) = count(from, &name) {
             let found = format!("{found} in `{name}`");
             return Err(Error::value("load_state_dict", "step", "0 or more", found));
         }
     }
-    slots.iter_mut().for_each(|slot| slot.load(rules[slot.group].rule, from));
+    slots.iter_mut().for_each(|slot| slot.load(&rules[slot.group], from));
     Ok(())
 }
 
@@ -167,8 +163,8 @@ fn count(from: &StateDict, name: &str) -> Option<i64> {
 }
 
 impl Slot {
-    fn check(&self, rule: &dyn Update) -> Result<()> {
-        let (op, name) = (rule.name(), &self.name);
+    fn check(&self, op: &'static str) -> Result<()> {
+        let name = &self.name;
         if !for_any!(&self.tensor, tensor => tensor.is_leaf()) {
             let why = format!("parameter `{name}` was computed by an op; only a leaf can be moved");
             return Err(Error::Unsupported { op, why });
@@ -176,10 +172,10 @@ impl Slot {
         for_any!(&self.tensor, tensor => tensor.check_write(op))
     }
 
-    fn run(&mut self, by: Erased<'_>) -> Result<()> {
+    fn run(&mut self, rule: &Erased<'_>) -> Result<()> {
         match self.tensor.clone() {
-            AnyTensor::Float32(tensor) => self.typed(&tensor, by, |step| by.rule.update_f32(step)),
-            AnyTensor::Float64(tensor) => self.typed(&tensor, by, |step| by.rule.update_f64(step)),
+            AnyTensor::Float32(tensor) => self.typed(&tensor, rule, &rule.update_f32),
+            AnyTensor::Float64(tensor) => self.typed(&tensor, rule, &rule.update_f64),
             _ => unreachable!("parameters are tensors of floats"),
         }
     }
@@ -187,98 +183,69 @@ impl Slot {
     fn typed<T: Float>(
         &mut self,
         tensor: &Tensor<T>,
-        by: Erased<'_>,
-        run: impl Fn(Step<'_, T>),
+        rule: &Erased<'_>,
+        run: &dyn Fn(Step<'_, T>),
     ) -> Result<()> {
         self.next = None;
         let gradient = tensor.grad().filter(|_| !tensor.stop_gradient());
         let Some(gradient) = gradient else { return Ok(()) };
-        let names = by.rule.remembered();
+        let names = rule.state;
         let zero = || Tensor::new(Value::full(copied(tensor.shape()), T::ZERO)).into();
         let fresh = !self.state.iter().map(|(name, _)| name).eq(names);
-        let mut state: State = match (fresh, by.in_place) {
+        let mut state: State = match (fresh, rule.in_place) {
             (true, _) => names.iter().map(|&name| (name, zero())).collect(),
             (false, true) => std::mem::take(&mut self.state),
             (false, false) => self.state.iter().map(|(name, own)| (*name, own.alias())).collect(),
         };
         let count = self.count + 1;
         let mut update = |value: &mut Value<T>| {
-            let gradient = gradient.read();
-            let gradient = gradient.contiguous();
-            let own = state.iter_mut().filter_map(|(_, own)| T::peek_mut(own));
-            run(Step {
-                parameter: value.make_mut(),
-                gradient: gradient.as_slice().unwrap_or(&[]),
-                state: own.map(|own| own.value_mut().make_mut()).collect(),
-                count,
-                fresh,
-            });
+            let own = state.iter_mut().map(|(_, own)| own);
+            Step::run(value, own, &gradient, (count, fresh), run);
         };
-        if !by.in_place {
+        if !rule.in_place {
             let mut value = tensor.read().into_owned();
             update(&mut value);
             self.next = Some((Tensor::new(value).into(), state));
             return Ok(());
         }
-        let written = tensor.write(by.rule.name(), update);
+        let written = tensor.write(rule.name, update);
         (self.count, self.state) = (count, state);
         written
     }
 
     /// Stores the updated copies. A user's rule has returned for every parameter before the first changes.
-    fn commit(&mut self, rule: &dyn Update) -> Result<()> {
+    fn commit(&mut self, op: &'static str) -> Result<()> {
         let Some((next, state)) = self.next.take() else { return Ok(()) };
         (self.count, self.state) = (self.count + 1, state);
-        for_any!(&self.tensor, tensor => tensor.write(rule.name(), |value| {
+        for_any!(&self.tensor, tensor => tensor.write(op, |value| {
             if let Some(next) = next.downcast() {
                 *value = next.read().into_owned();
             }
         }))
     }
 
-    fn save(&self, rule: &dyn Update, to: &mut StateDict) {
+    fn save(&self, rule: &Erased<'_>, to: &mut StateDict) {
         for (what, value) in &self.state {
             to.insert(format!("{}.{what}", self.name), value.alias());
         }
-        if rule.counts() && (self.count > 0 || !self.state.is_empty()) {
+        if rule.counts && (self.count > 0 || !self.state.is_empty()) {
             to.insert(step_of(&self.name), Tensor::from(self.count as i64).into());
         }
     }
 
     /// Returns the slot as it would be after a step, except for the numbers.
-    fn expected(&self, rule: &dyn Update) -> Self {
-        let state = rule.remembered().iter().map(|&what| (what, self.tensor.alias())).collect();
+    fn expected(&self, rule: &Erased<'_>) -> Self {
+        let state = rule.state.iter().map(|&what| (what, self.tensor.alias())).collect();
         let (name, tensor) = (self.name.clone(), self.tensor.clone());
         Self { name, group: self.group, tensor, count: 1, state, next: None }
     }
 
-    fn load(&mut self, rule: &dyn Update, from: &StateDict) {
+    fn load(&mut self, rule: &Erased<'_>, from: &StateDict) {
         let own = |tensor: &AnyTensor| for_any!(tensor, tensor => Tensor::new(tensor.read().contiguous().into_owned()).into());
         let found =
             |&what: &&'static str| Some((what, own(from.get(&format!("{}.{what}", self.name))?)));
-        let state: Option<State> = rule.remembered().iter().map(found).collect();
-        let count = count(from, &step_of(&self.name)).filter(|_| rule.counts());
+        let state: Option<State> = rule.state.iter().map(found).collect();
+        let count = count(from, &step_of(&self.name)).filter(|_| rule.counts);
         (self.count, self.state) = (count.unwrap_or(0) as u64, state.unwrap_or_default());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::nn::parameter;
-    use crate::optim::Adam;
-
-    #[test]
-    fn a_step_writes_where_the_numbers_are() {
-        let p = parameter(Tensor::<f32>::zeros([1000]));
-        let place = || p.read().as_slice().map(<[f32]>::as_ptr);
-        let before = place();
-        let mut adam = Optimizer::new(&p, Adam::new(0.1));
-        for _ in 0..3 {
-            p.clear_grad();
-            assert!((&p + 1.0).square().sum().backward().is_ok() && adam.step().is_ok());
-        }
-        assert!(p.to_vec().iter().all(|&x| x < -0.2));
-        assert_eq!(place(), before);
     }
 }

@@ -1,10 +1,16 @@
 //! Update rules.
 
 use std::array::from_fn;
+use std::mem::take;
 
-use super::kernels::each_element;
+use crate::array::Value;
+use crate::array::simd::{Kernel, dispatch};
+use crate::array::threads::each_grain_of;
 use crate::error::Result;
+use crate::graph::{AnyTensor, Tensor};
 use crate::ops::Float;
+#[cfg(feature = "static-graph")]
+use crate::ops::table::attr::Param;
 
 /// An update rule for parameters: [`Sgd`](super::Sgd), [`Adam`](super::Adam), [`AdamW`](super::AdamW),
 /// [`RmsProp`](super::RmsProp), or a rule of your own. An [`Optimizer`](super::Optimizer) runs all alike:
@@ -65,12 +71,12 @@ pub trait Rule: Clone {
     /// Sets the step size.
     fn set_rate(&mut self, learning_rate: f64);
 
-    /// Returns the names under which the state of each element is kept and saved. The state is initially 0.
+    /// Returns the names under which the state of each element, initially 0, is kept and saved.
     fn state(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Checks the options; called before each step.
+    /// Checks the options, before each step.
     ///
     /// # Errors
     ///
@@ -85,21 +91,41 @@ pub trait Rule: Clone {
     /// Returns the rule without its type.
     #[doc(hidden)]
     fn erased(&self) -> Erased<'_> {
-        Erased { rule: self, in_place: false }
+        Erased::new(self, false)
     }
 }
 
 /// One parameter in one step: its elements, its gradient's and its state's, in the same order.
 #[derive(Debug)]
 pub struct Step<'a, T: Float> {
-    pub(crate) parameter: &'a mut [T],
-    pub(crate) gradient: &'a [T],
-    pub(crate) state: Vec<&'a mut [T]>,
-    pub(crate) count: u64,
-    pub(crate) fresh: bool,
+    parameter: &'a mut [T],
+    gradient: &'a [T],
+    state: Vec<&'a mut [T]>,
+    count: u64,
+    fresh: bool,
 }
 
 impl<'a, T: Float> Step<'a, T> {
+    /// Runs an update of tensors in place: the parameter, and the state in its order.
+    pub(crate) fn run(
+        parameter: &mut Value<T>,
+        state: impl IntoIterator<Item = &'a mut AnyTensor>,
+        gradient: &Tensor<T>,
+        (count, fresh): (u64, bool),
+        update: &dyn Fn(Step<'_, T>),
+    ) {
+        let gradient = gradient.read();
+        let gradient = gradient.contiguous();
+        let state = state.into_iter().filter_map(T::peek_mut);
+        update(Step {
+            parameter: parameter.make_mut(),
+            gradient: gradient.as_slice().unwrap_or(&[]),
+            state: state.map(|own| own.value_mut().make_mut()).collect(),
+            count,
+            fresh,
+        });
+    }
+
     /// Returns the number of this step, from 1. Steps without a gradient are not counted.
     pub fn count(&self) -> u64 {
         self.count
@@ -120,7 +146,10 @@ impl<'a, T: Float> Step<'a, T> {
     #[track_caller]
     pub fn each<const N: usize>(self, f: impl Fn([T; N], T) -> [T; N] + Copy + Sync) {
         let gradient = self.gradient;
-        each_element(self.written(), gradient, f);
+        each_grain_of(self.written(), &|start, written| {
+            let gradient = &gradient[start..][..written[0].len()];
+            dispatch(EachElement { written, gradient, step: f });
+        });
     }
 
     #[track_caller]
@@ -141,61 +170,73 @@ impl<'a, T: Float> Step<'a, T> {
     }
 }
 
-/// A rule without its type: each rule's update is compiled where its type is known, the rest once, here.
+struct EachElement<'a, T, F, const N: usize> {
+    written: [&'a mut [T]; N],
+    gradient: &'a [T],
+    step: F,
+}
+
+impl<T: Float, F: Fn([T; N], T) -> [T; N], const N: usize> Kernel for EachElement<'_, T, F, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self { mut written, gradient, step } = self;
+        // Tells the compiler that all have one length.
+        for slice in &mut written {
+            *slice = &mut take(slice)[..gradient.len()];
+        }
+        #[allow(clippy::needless_range_loop, reason = "an index names a place in several arrays")]
+        for (i, &g) in gradient.iter().enumerate() {
+            let mut elements = [g; N];
+            for n in 0..N {
+                elements[n] = written[n][i];
+            }
+            elements = step(elements, g);
+            for n in 0..N {
+                written[n][i] = elements[n];
+            }
+        }
+    }
+}
+
+/// A rule without its type: each rule's update is compiled where its type is known, the rest once.
 #[doc(hidden)]
-#[derive(Clone, Copy)]
 pub struct Erased<'a> {
-    pub(super) rule: &'a dyn Update,
+    pub(crate) name: &'static str,
+    pub(crate) counts: bool,
+    pub(crate) state: &'static [&'static str],
     /// Whether it runs on the locked parameters themselves. It then does not panic and calls no user code.
     pub(super) in_place: bool,
+    pub(crate) update_f32: Box<dyn Fn(Step<'_, f32>) + 'a>,
+    pub(crate) update_f64: Box<dyn Fn(Step<'_, f64>) + 'a>,
+}
+
+impl<'a> Erased<'a> {
+    pub(super) fn new<R: Rule>(rule: &'a R, in_place: bool) -> Self {
+        Self {
+            name: R::NAME,
+            counts: R::COUNTS,
+            state: rule.state(),
+            in_place,
+            update_f32: Box::new(|step| rule.update(step)),
+            update_f64: Box::new(|step| rule.update(step)),
+        }
+    }
 }
 
 impl std::fmt::Debug for Erased<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.rule.name())
-    }
-}
-
-pub(super) trait Update {
-    fn name(&self) -> &'static str;
-    fn counts(&self) -> bool;
-    fn remembered(&self) -> &'static [&'static str];
-    fn verify(&self) -> Result<()>;
-    fn update_f32(&self, step: Step<'_, f32>);
-    fn update_f64(&self, step: Step<'_, f64>);
-}
-
-impl<R: Rule> Update for R {
-    fn name(&self) -> &'static str {
-        R::NAME
-    }
-
-    fn counts(&self) -> bool {
-        R::COUNTS
-    }
-
-    fn remembered(&self) -> &'static [&'static str] {
-        self.state()
-    }
-
-    fn verify(&self) -> Result<()> {
-        self.check()
-    }
-
-    fn update_f32(&self, step: Step<'_, f32>) {
-        self.update(step);
-    }
-
-    fn update_f64(&self, step: Step<'_, f64>) {
-        self.update(step);
+        f.write_str(self.name)
     }
 }
 
 /// What programs know of the rules of this crate.
 #[cfg(feature = "static-graph")]
 pub(crate) trait Listed: Rule {
-    /// Returns the options by name; a flag is 0 or 1.
-    fn options(&self) -> Vec<(&'static str, f64)>;
+    const OPTIONS: &'static [Param];
+    /// Returns the options in this order; a flag is 0 or 1.
+    fn options(&self) -> Vec<f64>;
     /// Creates the rule with these options, in the same order.
     fn with_options(options: &[f64]) -> Option<Self>;
 }

@@ -35,7 +35,9 @@ pub use forward_mode::{Dual, JvpForm, JvpInput, RawJvp, TangentFor, TangentParam
 #[cfg(feature = "verify")]
 pub use inputs::Again;
 pub use inputs::{DifferentiableInput, Facts, NeedsGrad, TensorInput};
-pub use outputs::{Fallible, NoTensors, Outputs, PlainOutput, TensorOutput, Visitor, stand_in};
+pub use outputs::{
+    Fallible, NoTensors, Outputs, PlainOutput, TensorOutput, Visitor, marked, stand_in,
+};
 pub use plain::{
     HoldsNoTensor, HoldsTensor, HoldsTensorAt, HoldsTensorFurther, IsPlain, IsPlainState,
     NoTensorSeen, Probe, Probed, TensorSeen, attrs, check_plain, plain,

@@ -238,7 +238,8 @@ pub trait Outputs {
     fn collect(self, into: &mut dyn FnMut(AnyTensor));
 }
 
-pub(super) fn marked(tensors: impl Outputs) -> Vec<AnyTensor> {
+/// The tensors, as a list.
+pub fn marked(tensors: impl Outputs) -> Vec<AnyTensor> {
     let mut marked = Vec::new();
     tensors.collect(&mut |tensor| marked.push(tensor));
     marked

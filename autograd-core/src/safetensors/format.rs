@@ -1,5 +1,4 @@
-//! The format, read and written with the `safetensors` crate: its header and its element types. The
-//! checks here are those that the crate does not make.
+//! The format, by the `safetensors` crate, with the checks that it does not make.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -11,7 +10,7 @@ use safetensors::tensor::{Metadata, TensorInfo};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Half, SafeTensors, malformed};
+use super::{SafeTensors, malformed};
 use crate::array::shape::element_count;
 use crate::array::{DType, Shape, Value};
 use crate::graph::{AnyTensor, Element, Tensor};
@@ -32,11 +31,67 @@ const DTYPES: [Dtype; 8] = [
     Dtype::BOOL,
 ];
 
+/// A 16-bit float format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    /// IEEE's half precision: 11 bits of precision, up to 65504.
+    F16,
+    /// The upper 16 bits of an `f32`: 8 bits of precision, and the range of `f32`.
+    BF16,
+}
+
 impl Half {
     fn dtype(self) -> Dtype {
         match self {
             Self::F16 => Dtype::F16,
             Self::BF16 => Dtype::BF16,
+        }
+    }
+
+    /// Returns the number of fraction bits, and the exponent of the smallest normal number.
+    fn layout(self) -> (u32, i32) {
+        match self {
+            Self::F16 => (10, -14),
+            Self::BF16 => (7, -126),
+        }
+    }
+
+    fn infinity(self) -> u16 {
+        0x7fff >> self.layout().0 << self.layout().0
+    }
+
+    /// Returns the bits of the nearest number, ties to even. A number beyond the range becomes infinite.
+    fn bits_of(self, x: f64) -> u16 {
+        let sign = u16::from(x.is_sign_negative()) << 15;
+        let (fraction, least) = self.layout();
+        if x.is_nan() {
+            return sign | self.infinity() | 1 << (fraction - 1);
+        }
+        if x.is_infinite() {
+            return sign | self.infinity();
+        }
+        let exponent = ((x.abs().to_bits() >> 52) as i32 - 1023).max(least);
+        // In units of the last place: exact, as the divisor is a power of two. The leading bit, or
+        // a carry of the rounding, adds 1 to the exponent.
+        let units = (x.abs() / 2_f64.powi(exponent - fraction as i32)).round_ties_even() as u64;
+        let bits = (((exponent - least) as u64) << fraction) + units;
+        sign | bits.min(u64::from(self.infinity())) as u16
+    }
+
+    /// Returns the number with these bits, which is exact in `f32`.
+    fn value_of(self, bits: u16) -> f32 {
+        match self {
+            Self::BF16 => f32::from_bits(u32::from(bits) << 16),
+            Self::F16 => {
+                let (exponent, fraction) = (i32::from(bits >> 10) & 31, f32::from(bits & 1023));
+                let size = match exponent {
+                    31 if fraction == 0.0 => f32::INFINITY,
+                    31 => f32::NAN,
+                    0 => fraction * 2_f32.powi(-24),
+                    _ => (fraction + 1024.0) * 2_f32.powi(exponent - 25),
+                };
+                if bits >> 15 == 1 { -size } else { size }
+            }
         }
     }
 }
@@ -64,8 +119,7 @@ fn in_order(file: &SafeTensors) -> impl Iterator<Item = (Dtype, &String, &AnyTen
     })
 }
 
-/// Returns the header, padded with spaces. The crate writes notes in the order of a hash map; here,
-/// equal files have equal bytes.
+/// Returns the header, padded with spaces. Unlike the crate's, it has the notes in a fixed order.
 fn header(file: &SafeTensors) -> io::Result<Vec<u8>> {
     let refused = |why: String| io::Error::new(ErrorKind::InvalidInput, why);
     if file.tensors.contains_key(METADATA) {
@@ -144,8 +198,7 @@ fn malformed_tensor(name: &str, why: impl Display) -> io::Error {
 
 type Texts = BTreeMap<String, String>;
 
-/// Returns the notes of a header, its tensors, and the element types of those that cannot be read. The
-/// tensors' data is contiguous, starting at 0.
+/// Returns the notes, the tensors, whose data is contiguous from 0, and the element types of unreadable ones.
 fn parse(text: &[u8]) -> io::Result<(Texts, Metadata, Texts)> {
     let wrong = |why: &dyn Display| malformed(format!("header: {why}"));
     let text = str::from_utf8(text).map_err(|why| wrong(&why))?;

@@ -24,23 +24,20 @@
 //!
 //! - Saving is atomic: a new file is written in the same folder, synced to disk and then renamed. A
 //!   full disk, a crash or Ctrl-C leaves the old one (a crash perhaps a `.tmp` file beside it).
-//! - A file is not trusted: every length, offset and name is checked, and memory is allocated only
-//!   as far as the file's own size justifies it. A malformed file returns nothing but an error.
+//! - A file is not trusted: every length, offset and name is checked before memory is allocated for it.
 //! - Equal tensors and notes give equal bytes.
 //!
 //! # The format
 //!
-//! Eight bytes with the header's length, little-endian; the header, a JSON object with the `dtype`,
-//! `shape` and `data_offsets` of each name, padded with spaces to a multiple of eight; then
-//! the elements of all tensors, row-major and little-endian, without a gap. `__metadata__` in the
-//! header has strings by name. Element types are F64, F32, I64, I32, U8 and BOOL; F16 and BF16 are read
-//! as `f32`, and written if [`SafeTensors::store_as`] says so. Tensors of other types are left
-//! out, and listed in [`unread`](SafeTensors::unread).
+//! Eight bytes with the header's length, little-endian; the header, a JSON object with the `dtype`, `shape`
+//! and `data_offsets` of each name, padded with spaces to a multiple of eight; then the elements of all
+//! tensors, row-major and little-endian, without a gap. `__metadata__` in the header has strings by name.
+//! Element types are F64, F32, I64, I32, U8 and BOOL; F16 and BF16 are read as `f32`, and written if
+//! [`SafeTensors::store_as`] says so. Tensors of other types are [`unread`](SafeTensors::unread).
 
 mod format;
-mod half;
 
-pub use half::Half;
+pub use format::Half;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -117,8 +114,7 @@ impl SafeTensors {
         self.tensors.extend(named);
     }
 
-    /// Returns the tensors whose names begin with `prefix` and a dot, without that beginning. A prefix
-    /// that is not in the file gives none, which for an optimizer is the state before its first step.
+    /// Returns the tensors whose names begin with `prefix` and a dot, without that beginning.
     pub fn under(&self, prefix: &str) -> StateDict {
         let inside = |name: &str| Some(name.strip_prefix(prefix)?.strip_prefix('.')?.to_owned());
         let found = self.tensors.iter();
@@ -129,22 +125,16 @@ impl SafeTensors {
     ///
     /// # Errors
     ///
-    /// [`Error::StateDict`] if there is no such name, [`Error::ElementType`] if the elements
-    /// are of another type, [`Error::Unsupported`] if the file has the tensor, but of a type that this
-    /// crate does not have.
+    /// [`Error::StateDict`] if there is no such name, [`Error::ElementType`] if the elements are of
+    /// another type, [`Error::Unsupported`] if the tensor is [`unread`](SafeTensors::unread).
     pub fn get<T: Element>(&self, name: &str) -> Result<Tensor<T>> {
         let Some(tensor) = self.tensors.get(name) else {
             if let Some(dtype) = self.unread.get(name) {
                 let why = format!("`{name}` is of elements {dtype}, which cannot be read");
                 return Err(Error::Unsupported { op: "get", why });
             }
-            let missing = vec![name.to_owned()];
-            return Err(Error::StateDict {
-                op: "get",
-                missing,
-                unexpected: vec![],
-                different: vec![],
-            });
+            let (missing, unexpected, different) = (vec![name.to_owned()], vec![], vec![]);
+            return Err(Error::StateDict { op: "get", missing, unexpected, different });
         };
         tensor.downcast_ref().cloned().ok_or_else(|| Error::ElementType {
             op: "get",
@@ -158,9 +148,7 @@ impl SafeTensors {
     ///
     /// # Errors
     ///
-    /// [`Error::File`] if the folder does not exist or cannot be written, the disk is full, the
-    /// path is a folder, a device or a read-only file, or a tensor is called `__metadata__`. An
-    /// existing file is unchanged then.
+    /// [`Error::File`] if a tensor is called `__metadata__` or the file, then unchanged, cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         file::replace("save", path.as_ref(), |out| format::write(self, out))
     }
@@ -170,9 +158,7 @@ impl SafeTensors {
     ///
     /// # Errors
     ///
-    /// [`Error::File`] if the file does not exist, cannot be read, or is not a whole and well-formed
-    /// safetensors file. Tensors of other element types than this crate has are no error; see
-    /// [`unread`](SafeTensors::unread).
+    /// [`Error::File`] if the file cannot be read, or is not a whole and well-formed safetensors file.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let read = |file, len| format::read(&mut io::BufReader::new(file), len);
         file::read("load", path.as_ref(), read)

@@ -1,22 +1,21 @@
-//! Arithmetic of variables: elementwise functions, operators, comparisons, reductions.
+//! Arithmetic of variables: elementwise functions and operators.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::ir::Site;
 use super::program::{Program, Variable};
 use super::table;
-use crate::array::{DType, IntoAxes};
+use crate::array::DType;
 use crate::error::Result;
 use crate::ops::names::{all_functions, joined_functions};
 use crate::ops::table::{Attr, number};
-use crate::ops::{Binary, Comparison, Reduce, Unary, expect};
+use crate::ops::{Binary, Unary, expect};
 
 macro_rules! unary {
     ($($(#[$doc:meta])* $method:ident $op:ident $formula:tt, $rule:tt;)*) => {
         /// # Functions of each element
         ///
-        /// As the methods of [`Tensor`](crate::Tensor) of the same names, for float types. For other
-        /// types they return [`Error::Program`](crate::Error::Program).
+        /// As the methods of [`Tensor`](crate::Tensor) of the same names, for float types.
         impl Variable {
             $(
                 #[doc = concat!("As [`Tensor::", stringify!($method), "`](crate::Tensor::", stringify!($method), ").")]
@@ -36,11 +35,7 @@ macro_rules! unary {
 all_functions! { unary }
 
 impl Variable {
-    /// The natural logarithm: [`Variable::ln`] under its name in NumPy, PyTorch and Paddle.
-    ///
-    /// # Errors
-    ///
-    /// As [`Variable::ln`].
+    /// [`Variable::ln`] under its name in NumPy, PyTorch and Paddle, with the same errors.
     #[track_caller]
     pub fn log(&self) -> Result<Variable> {
         self.ln()
@@ -194,65 +189,4 @@ impl Neg for &Variable {
     fn neg(self) -> Variable {
         expect(Variable::neg(self))
     }
-}
-
-macro_rules! reductions {
-    ($($method:ident $op:ident $doc:literal;)*) => {
-        /// # Reductions
-        impl Variable {
-            $(
-                #[doc = concat!($doc, " along `axes`, which are removed; over all axes if none is given.")]
-                ///
-                /// # Errors
-                ///
-                /// [`Error::Program`](crate::Error::Program) if an axis does not exist or occurs twice.
-                #[track_caller]
-                pub fn $method(&self, axes: impl IntoAxes) -> Result<Variable> {
-                    let attrs = [Attr::Ints(axes.as_axes().to_vec()), Attr::Flag(false)];
-                    self.program.one(&table::REDUCTIONS[Reduce::$op as usize], attrs, &[self])
-                }
-            )*
-        }
-    };
-}
-
-reductions! {
-    sum Sum "The sum";
-    mean Mean "The mean";
-    prod Prod "The product";
-    max Max "The greatest element";
-    min Min "The least element";
-}
-
-macro_rules! comparisons {
-    ($($method:ident $test:ident $doc:literal;)*) => {
-        /// # Comparisons
-        ///
-        /// With another variable, with broadcasting, or with a number. The result is a mask of bools
-        /// without a gradient.
-        impl Variable {
-            $(
-                #[doc = $doc]
-                ///
-                /// # Errors
-                ///
-                /// [`Error::Program`](crate::Error::Program) if shapes or element types do not fit.
-                #[track_caller]
-                pub fn $method(&self, other: impl IntoOperand) -> Result<Variable> {
-                    let (operand, op) = (other.operand(), stringify!($method));
-                    let other = operand.variable(&self.program, op, self.dtype())?;
-                    self.program.one(&table::COMPARISONS[Comparison::$test as usize], [], &[self, &other])
-                }
-            )*
-        }
-    };
-}
-
-comparisons! {
-    equal Equal "Where the elements are equal.";
-    not_equal NotEqual "Where the elements differ.";
-    greater Greater "Where `self > other`.";
-    greater_equal GreaterEqual "Where `self >= other`.";
-    less Less "Where `self < other`.";
-    less_equal LessEqual "Where `self <= other`.";
 }

@@ -7,7 +7,6 @@ use super::ir::{Eager, Kind, Op, Phase, Site};
 use super::program::{Program, Variable};
 use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables, parts};
 use crate::array::DType;
-use crate::engine::for_float;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Element, GradMode, Tensor, is_grad_enabled};
 use crate::ops::table::values::panic_message;
@@ -18,8 +17,7 @@ impl Program {
     /// Adds a `#[py_layer]` op as an operator: `program.py_layer(CusTanh::apply)`. It works as in eager mode,
     /// for higher derivatives too. It must take a `&Tensor<T>` for each input and return tensors; an op with
     /// other parameters is called by a closure: `|x: &Tensor<f64>| ScaledTanh::apply(x, 2.0)`. If no `out` is
-    /// given, the op is called here to find the forms of the outputs: once on small numbers, or twice if an
-    /// axis is free.
+    /// given, a call on small numbers here, or two if an axis is free, finds the forms of the outputs.
     ///
     /// ```
     /// use autograd_core::prelude::*;
@@ -56,9 +54,8 @@ impl Program {
         EagerCall(Building::new(self, Function::new(op)))
     }
 
-    /// [`Program::py_layer`] for a closure of eager ops: `|x: &Tensor<f32>| x.tanh()`. It is called in every
-    /// run, so it may depend on the numbers; values that it captures are constants. [`Program::trace`] adds
-    /// one operator for each op instead.
+    /// [`Program::py_layer`] for a closure of eager ops, which may depend on the numbers; values that it
+    /// captures are constants. [`Program::trace`] adds one operator for each op instead.
     pub fn eager<F, Marker, const M: usize, const N: usize>(&self, closure: F) -> EagerCall<M, N>
     where
         F: PyFunc<Marker, M, N>,
@@ -104,30 +101,19 @@ impl<const M: usize, const N: usize> EagerCall<M, N> {
         let found = match &outputs {
             Some(outputs) => outputs.iter().map(Variable::form).collect(),
             None => find_forms(&function, &forms).map_err(|why| {
-                let why = format!(
+                site.wrong(format!(
                     "called to find the forms of its outputs, which `out` can give instead: {why}"
-                );
-                site.wrong(why)
+                ))
             })?,
         };
         let kind = Kind::Eager(Arc::new(Eager { function, outputs: found }));
-        let outputs = match outputs {
-            Some(outputs) => {
-                let own = program.own_all(&site, &outputs)?;
-                program.graph().push_op(Op::new(
-                    kind,
-                    &inputs,
-                    &own,
-                    Phase::Forward,
-                    &site.place,
-                ))?;
-                outputs
-            }
-            None => {
-                let pushed = program.graph().push(kind, &inputs, Phase::Forward, &site.place);
-                program.variables(pushed?)
-            }
+        let Some(outputs) = outputs else {
+            let pushed = program.graph().push(kind, &inputs, Phase::Forward, &site.place)?;
+            return Ok(Arity::<N>::of(program.variables(pushed)));
         };
+        let own = program.own_all(&site, &outputs)?;
+        let op = Op::new(kind, &inputs, &own, Phase::Forward, &site.place);
+        program.graph().push_op(op)?;
         Ok(Arity::<N>::of(outputs))
     }
 }
@@ -176,10 +162,6 @@ fn call(function: &Function, inputs: Values) -> Computed<Values> {
     let inputs: Vec<_> = inputs.into_iter().map(Some).collect();
     let outputs = (function.call)(&inputs)?;
     outputs.into_iter().map(|output| output.ok_or_else(|| "returned nothing".to_owned())).collect()
-}
-
-pub(super) fn want_gradient(value: &AnyTensor) {
-    for_float!(value, value => value.set_stop_gradient(false), _ => {});
 }
 
 /// Runs eager code on examples while a program is built, and records its ops. A panic is an error.

@@ -16,9 +16,8 @@ use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, GradMode, Tensor};
 use crate::ops::expect;
 
-/// Runs programs. It keeps parameters by name, for all programs; clones share them. A run that fails, or
-/// whose user code panics, changes no parameter. Runs may be concurrent: each sees the parameters as they
-/// were when it started, and runs that change parameters wait for each other.
+/// Runs programs. It keeps parameters by name, for all programs; clones share them. A run that fails changes
+/// none. Concurrent runs see the parameters as they were at the start; those that change them take turns.
 #[derive(Clone, Default)]
 pub struct Executor {
     scope: Arc<Scope>,
@@ -93,10 +92,9 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// [`Error::Run`] for a feed of an unknown name, a missing feed, one of another element type or shape, an
-    /// unknown fetch, or a parameter without a value; [`Error::Operator`] if an operator fails, as when a user
-    /// function returns an error, panics, or returns other values than declared. [`Error::Unsupported`] if this
-    /// program and one that runs it, in a user function, both change parameters. Parameters are then unchanged.
+    /// [`Error::Run`] for a feed that is unknown, missing or of another element type or shape, an unknown
+    /// fetch, or a parameter without a value; [`Error::Operator`] if an operator fails, or a user function
+    /// panics; [`Error::Unsupported`] if a user function runs a program and both change parameters.
     pub fn run(
         &self,
         program: &Program,
@@ -110,7 +108,7 @@ impl Executor {
             false => None,
         };
         let mut frame = Frame::new(&plan);
-        let rules = program.rules(&plan.updates);
+        let rates = program.rates(&plan.updates);
         frame.feed(feed.iter().map(|(name, value)| (*name, value.tensor())))?;
         frame.take(&self.scope.read())?;
         let mut run = || GradMode::of(false, || frame.run());
@@ -122,7 +120,7 @@ impl Executor {
         let fetched = frame.fetch()?;
         if is_changing {
             // New readers wait here, so they see all of the change or none of it.
-            frame.commit(&mut self.scope.write(), &rules);
+            frame.commit(&mut self.scope.write(), &rates);
         }
         let new = |&id: &VarId| self.parameter(&plan.graph.vars[id].name);
         let fetched = fetched.into_iter().zip(&plan.fetched);
@@ -132,7 +130,7 @@ impl Executor {
     fn plan(&self, program: &Program, fetch_list: &[&dyn Fetch]) -> Result<Arc<Plan>> {
         let fetched = fetch_list.iter().map(|fetch| resolve_fetch(program, *fetch));
         let fetched: SmallVec<[VarId; 8]> = fetched.collect::<Result<_>>()?;
-        program.plan(&fetched)
+        Ok(program.plan(&fetched))
     }
 
     /// Returns the steps of a run with this fetch list, a line for each: results, operator, inputs.
@@ -179,8 +177,7 @@ impl Executor {
     }
 }
 
-/// The variable to fetch. A variable of another program stands for its copy: the variable of the same name
-/// that the same line built.
+/// The variable to fetch: one of another program stands for the one of this name that the same line built.
 fn resolve_fetch(program: &Program, fetch: &dyn Fetch) -> Result<VarId> {
     let (name, theirs) = match fetch.asked_for() {
         Ok(variable) if variable.program.is(program) => return Ok(variable.id),

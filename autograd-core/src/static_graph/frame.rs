@@ -1,16 +1,20 @@
-//! The values of one run, and how its steps read and write them.
+//! The values of one run, how its steps compute them, and what they record for gradients.
 
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 
-use super::ir::{Kind, Op, Role, Var, VarId};
+use smallvec::SmallVec;
+
+use super::ir::{Grad, Kind, Op, Role, Var, VarId};
 use super::plan::{Plan, Step};
-use super::record::Record;
-use super::rule::Rule;
+use crate::array::{DType, Shape};
+use crate::engine::{BackwardOptions, described, grad_along, want_gradient};
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, for_any};
+use crate::graph::{
+    self, AnyTensor, Edge, Edges, Element, GradMode, NodeRef, Pull, Slots, State, Tensor, for_any,
+};
 use crate::ops::table::values::panic_message;
-use crate::ops::table::{Form, Values};
+use crate::ops::table::{Computed, Form, Values};
 
 pub(super) type KeptValues = HashMap<String, AnyTensor>;
 
@@ -146,28 +150,33 @@ impl<'p> Frame<'p> {
     }
 
     /// Changes the kept values; nothing can fail any more. Values that others have fetched are copied first.
-    pub(super) fn commit(mut self, kept: &mut KeptValues, rules: &[Rule]) {
+    pub(super) fn commit(mut self, kept: &mut KeptValues, rates: &[f64]) {
         let graph = &self.plan.graph;
+        let name = |id: VarId| &graph.vars[id].name;
+        let gradient = |update: &Op| self.values[update.gradient()].clone();
+        let gradients: Vec<Option<AnyTensor>> = self.updates().map(gradient).collect();
         // Drops the run's own references, so that the values can be changed in place.
-        self.plan.kept.iter().for_each(|&id| self.values[id] = None);
-        let set = std::mem::take(&mut self.set).into_iter();
-        kept.extend(set.map(|(id, value)| (graph.vars[id].name.clone(), value)));
-        let mut own: Vec<Option<&mut AnyTensor>> = graph.vars.iter().map(|_| None).collect();
-        for (name, value) in kept {
-            if let Some(id) = graph.find(name) {
-                own[id] = Some(value);
-            }
-        }
+        self.values.clear();
+        kept.extend(self.set.drain(..).map(|(id, value)| (name(id).clone(), value)));
         for &id in self.updates().flat_map(|update| &update.writes) {
             // Copies happen here, if at all: memory is allocated before the first change.
-            if let Some(value) = &mut own[id] {
+            if let Some(value) = kept.get_mut(name(id)) {
                 for_any!(value, tensor => drop(tensor.value_mut().make_mut()));
             }
         }
-        for (update, rule) in self.updates().zip(rules) {
-            let own = update.writes.iter().filter_map(|&id| own[id].take()).collect();
-            if let Some(gradient) = &self.values[update.gradient()] {
-                rule.step(own, gradient);
+        for ((update, &rate), gradient) in self.updates().zip(rates).zip(gradients) {
+            let Some(gradient) = gradient else { continue };
+            let mut rule = update.kind.clone();
+            rule.set_rate(rate);
+            // The gradient takes the place of a value while that is moved.
+            let take = |&id| Some(std::mem::replace(kept.get_mut(name(id))?, gradient.clone()));
+            let mut values: Values = update.writes.iter().filter_map(take).collect();
+            values.insert(1, gradient);
+            let Ok(values) = rule.run(values) else { unreachable!("its inputs were checked") };
+            for (&id, value) in update.writes.iter().zip(values) {
+                if let Some(kept) = kept.get_mut(name(id)) {
+                    *kept = value;
+                }
             }
         }
     }
@@ -189,4 +198,128 @@ fn failed(op: &Op, why: &str) -> Error {
     // Messages of the engine start with the op's name.
     let why = why.strip_prefix(&format!("{name}: ")).unwrap_or(why).to_owned();
     Error::Operator { op: name, why, location: op.place.to_string() }
+}
+
+/// The inputs and outputs of a run of an operator: places in a separate graph, which the eager engine walks.
+#[derive(Clone)]
+struct Record {
+    inputs: Places,
+    outputs: Places,
+}
+
+type Places = SmallVec<[Place; 2]>;
+
+/// The edge of a value in the graph, and its form; the graph keeps the data that the gradient reads.
+#[derive(Clone)]
+struct Place {
+    edge: Edge,
+    dtype: DType,
+    shape: Shape,
+}
+
+impl Step {
+    /// Computes the results. `record` is at first that of the operator whose gradient this step computes.
+    fn run(
+        &self,
+        plan: &Plan,
+        mut given: Values,
+        record: &mut Option<Box<Record>>,
+    ) -> Computed<Values> {
+        let op = &plan.graph.ops[self.op];
+        let mut inputs = Places::new();
+        if self.recorded {
+            for (value, &(var, _)) in given.iter_mut().zip(&self.reads) {
+                value.unshare();
+                match op.kind {
+                    _ if !plan.wants[var] => {}
+                    // A leaf, which user code cannot change in place.
+                    Kind::Eager(_) => want_gradient(value),
+                    _ => for_any!(value, x => attach(x)),
+                }
+                inputs.push(Place::of(value));
+            }
+        }
+        let mut computed = match &op.kind {
+            Kind::Grad(grad) => {
+                let before = *record.take().ok_or("its operator left no record")?;
+                let options = BackwardOptions::new().retain_graph(self.retain);
+                let grads = before.pull(grad, given, options.create_graph(self.recorded))?;
+                if self.recorded {
+                    // Gradients do not flow to the forward operator's outputs: see `backward::wanted`.
+                    let before = before.inputs.into_iter().chain(before.outputs);
+                    inputs = before.chain(inputs).collect();
+                }
+                grads
+            }
+            kind => GradMode::of(self.recorded, || kind.run(given))?,
+        };
+        if !self.recorded {
+            return Ok(computed);
+        }
+        let mut outputs = Places::new();
+        // Kept variables that are written have no gradient.
+        computed.iter().take(op.outputs.len()).for_each(|value| outputs.push(Place::of(value)));
+        *record = Some(Box::new(Record { inputs, outputs }));
+        for value in &mut computed {
+            // The same value, detached from the graph.
+            for_any!(value, x => if !x.try_in_place(|_| true) { *x = x.alias() });
+        }
+        Ok(computed)
+    }
+}
+
+impl Record {
+    fn pull(&self, grad: &Grad, given: Values, options: BackwardOptions) -> Computed<Values> {
+        let edges = |places: &Places, at: &[usize]| -> SmallVec<[Edge; 2]> {
+            at.iter().map(|&at| places[at].edge.clone()).collect()
+        };
+        for (seed, &output) in given.iter().zip(&grad.seeds) {
+            let Place { edge, shape, .. } = &self.outputs[output];
+            if seed.shape() != &shape[..] {
+                let (expected, found) = (shape.to_vec(), seed.shape().to_vec());
+                let output = described(edge);
+                let error = Error::SeedShape { op: "grad", output, expected, found };
+                return Err(error.to_string());
+            }
+        }
+        let (from, to) = (edges(&self.outputs, &grad.seeds), edges(&self.inputs, &grad.wants));
+        let found = grad_along(&from, given, &to, options).map_err(|error| error.to_string())?;
+        let inputs = grad.wants.iter().map(|&at| &self.inputs[at]);
+        Ok(found
+            .into_iter()
+            .zip(inputs)
+            .map(|(grad, input)| grad.unwrap_or_else(|| input.zeros()))
+            .collect())
+    }
+}
+
+impl Place {
+    fn of(value: &AnyTensor) -> Self {
+        for_any!(value, x => Self { edge: x.edge(), dtype: x.dtype(), shape: x.shape_owned() })
+    }
+
+    fn zeros(&self) -> AnyTensor {
+        match self.dtype {
+            DType::Float32 => Tensor::<f32>::zeros(&self.shape[..]).into(),
+            _ => Tensor::<f64>::zeros(&self.shape[..]).into(),
+        }
+    }
+}
+
+/// The op of the nodes of inputs; gradients end here.
+struct Input;
+
+impl graph::Op for Input {
+    fn name(&self) -> &'static str {
+        "input"
+    }
+
+    fn pull<'g>(&self, _: Slots, _: &mut Pull<'_, 'g>) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn attach<T: Element>(value: &mut Tensor<T>) {
+    let node = NodeRef::record(&Input, Edges::from_iter([]), State::NOTHING, Location::caller());
+    value.attach(node, 0);
 }

@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::py_func::Function;
-use super::rule::{Init, Rule};
+use super::rule::Init;
 use crate::error::{Error, Result};
 use crate::ops::table::{Attr, Computed, Form, Values};
 pub(super) use crate::ops::table::{Effect, Gradient, Inferred, Lengths, OpDef, Operator};
@@ -22,8 +22,6 @@ pub(super) enum Kind {
     Layer(Arc<TracedLayer>),
     Grad(Grad),
     Init(Init, Form),
-    /// A step of an optimizer. Inputs are parameter, gradient and state; all but the gradient are written.
-    Update(Rule),
 }
 
 #[derive(Debug)]
@@ -91,7 +89,6 @@ impl Kind {
             Self::Layer(layer) => layer.name.to_string(),
             Self::Grad(grad) => format!("{}_grad", grad.name),
             Self::Init(..) => "init".to_owned(),
-            Self::Update(rule) => rule.name().to_owned(),
         }
     }
 
@@ -99,7 +96,6 @@ impl Kind {
         match self {
             Self::Op(op) => op.def.show.map_or_else(String::new, |show| show(op)),
             Self::Init(init, _) => format!("{init:?}"),
-            Self::Update(rule) => rule.shown(),
             _ => String::new(),
         }
     }
@@ -114,11 +110,10 @@ impl Kind {
             Self::Layer(layer) => Ok(layer.outputs()),
             Self::Grad(grad) => Ok(grad.wants.iter().map(|&at| inputs[at].clone()).collect()),
             Self::Init(_, form) => Ok(vec![form.clone()]),
-            Self::Update(rule) => rule.infer(inputs),
         }
     }
 
-    /// Computes the outputs. Gradients and updates do not run here: they need more than inputs.
+    /// Computes the results. Gradients do not run here: they need more than inputs.
     pub(super) fn run(&self, inputs: Values) -> Computed<Values> {
         match self {
             Self::Op(op) => (op.def.run)(op, inputs, Location::caller()).map_err(String::from),
@@ -126,7 +121,7 @@ impl Kind {
             Self::PyFunc(func) => func.run(inputs),
             Self::Layer(layer) => layer.run(inputs),
             Self::Init(init, form) => Ok(Values::from_iter([init.run(form)])),
-            Self::Grad(_) | Self::Update(_) => Err("does not run by itself".to_owned()),
+            Self::Grad(_) => Err("does not run by itself".to_owned()),
         }
     }
 
@@ -139,13 +134,22 @@ impl Kind {
         matches!(self, Self::Op(op) if op.def.effect == Effect::Collects && op.trains())
     }
 
+    /// Sets the step size of an update, and returns whether this is one.
+    pub(super) fn set_rate(&mut self, learning_rate: f64) -> bool {
+        let is_update = self.is_update();
+        if let (true, Self::Op(op)) = (is_update, self) {
+            op.attrs[0] = Attr::Number(learning_rate);
+        }
+        is_update
+    }
+
     pub(super) fn is_update(&self) -> bool {
-        matches!(self, Self::Update(_))
+        matches!(self, Self::Op(op) if op.def.effect == Effect::Updates)
     }
 
     /// Whether the operator computes new values of kept variables only.
     pub(super) fn writes(&self) -> bool {
-        matches!(self, Self::Init(..) | Self::Update(_))
+        matches!(self, Self::Init(..)) || self.is_update()
     }
 }
 

@@ -8,20 +8,20 @@ use crate::array::{DType, IntoAxes, IntoDims};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Tensor};
 use crate::ops::table::{Attr, Values, all, computed, float, not_numbers, one};
-use crate::ops::{Conv2dOptions, Float, Padding, PoolOptions};
+use crate::ops::{Comparison, Conv2dOptions, Float, Padding, PoolOptions, Reduce};
 
 /// Methods that add one operator: more documentation, signature, entry of the table, inputs, attributes.
 macro_rules! methods {
     ($(
         $(#[$doc:meta])*
         pub fn $name:ident(&$self:ident $(, $arg:ident: $type:ty)*) -> Result<Variable> =
-            $entry:ident [$($input:expr),*] $(, $attr:expr)*;
+            $entry:ident $(of $at:path)? [$($input:expr),*] $(, $attr:expr)*;
     )*) => {$(
         #[doc = concat!("As [`Tensor::", stringify!($name), "`](crate::Tensor::", stringify!($name), ").")]
         $(#[$doc])*
         #[track_caller]
         pub fn $name(&$self $(, $arg: $type)*) -> Result<Variable> {
-            $self.program.one(&table::$entry, [$($attr),*], &[$($input),*])
+            $self.program.one(&table::$entry $([$at as usize])?, [$($attr),*], &[$($input),*])
         }
     )*};
 }
@@ -58,6 +58,51 @@ fn checked(call: &str, p: f64, fits: bool, expected: &str) -> Result<Attr> {
     match fits {
         true => Ok(Attr::Number(p)),
         false => Site::here(call).refuse(format!("`p` must be {expected}, found {p}")),
+    }
+}
+
+/// # Reductions
+///
+/// Along `axes`, which are removed; over all axes if none is given. They return
+/// [`Error::Program`](crate::Error::Program) if an axis does not exist or occurs twice.
+impl Variable {
+    methods! {
+        pub fn sum(&self, axes: impl IntoAxes) -> Result<Variable> =
+            REDUCTIONS of Reduce::Sum [self], along(axes), Attr::Flag(false);
+        pub fn mean(&self, axes: impl IntoAxes) -> Result<Variable> =
+            REDUCTIONS of Reduce::Mean [self], along(axes), Attr::Flag(false);
+        pub fn prod(&self, axes: impl IntoAxes) -> Result<Variable> =
+            REDUCTIONS of Reduce::Prod [self], along(axes), Attr::Flag(false);
+        pub fn max(&self, axes: impl IntoAxes) -> Result<Variable> =
+            REDUCTIONS of Reduce::Max [self], along(axes), Attr::Flag(false);
+        pub fn min(&self, axes: impl IntoAxes) -> Result<Variable> =
+            REDUCTIONS of Reduce::Min [self], along(axes), Attr::Flag(false);
+    }
+}
+
+/// # Comparisons
+///
+/// With another variable, with broadcasting, or with a number. The result is a mask of bools without a gradient.
+/// They return [`Error::Program`](crate::Error::Program) if shapes or element types do not fit.
+impl Variable {
+    methods! {
+        pub fn equal(&self, other: impl IntoOperand) -> Result<Variable> =
+            COMPARISONS of Comparison::Equal [self, &self.beside(other, "equal")?];
+        pub fn not_equal(&self, other: impl IntoOperand) -> Result<Variable> =
+            COMPARISONS of Comparison::NotEqual [self, &self.beside(other, "not_equal")?];
+        pub fn greater(&self, other: impl IntoOperand) -> Result<Variable> =
+            COMPARISONS of Comparison::Greater [self, &self.beside(other, "greater")?];
+        pub fn greater_equal(&self, other: impl IntoOperand) -> Result<Variable> =
+            COMPARISONS of Comparison::GreaterEqual [self, &self.beside(other, "greater_equal")?];
+        pub fn less(&self, other: impl IntoOperand) -> Result<Variable> =
+            COMPARISONS of Comparison::Less [self, &self.beside(other, "less")?];
+        pub fn less_equal(&self, other: impl IntoOperand) -> Result<Variable> =
+            COMPARISONS of Comparison::LessEqual [self, &self.beside(other, "less_equal")?];
+    }
+
+    #[track_caller]
+    fn beside(&self, other: impl IntoOperand, op: &str) -> Result<Variable> {
+        other.operand().variable(&self.program, op, self.dtype())
     }
 }
 
@@ -197,8 +242,7 @@ impl Variable {
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if shapes or element types do not fit, or an
-    /// option is out of range.
+    /// [`Error::Program`](crate::Error::Program) if shapes, element types or options do not fit.
     #[track_caller]
     pub fn conv2d(
         &self,

@@ -26,9 +26,8 @@
 //!
 //! # What is checked when
 //!
-//! Building a program checks names, element types, shapes (except free axes), cycles, variables of
-//! other programs, and the parameters and results of a py_func's functions; each error names the
-//! operator, the variable and the line that built it. A run checks feeds and results of functions.
+//! Building a program checks names, element types, shapes (except free axes), cycles, and functions; each
+//! error names the operator, the variable and the line. A run checks feeds and results of functions.
 
 mod arithmetic;
 mod assemble;
@@ -53,7 +52,6 @@ mod optim;
 mod plan;
 mod program;
 mod py_func;
-mod record;
 mod rule;
 mod table;
 mod trace;

@@ -3,17 +3,16 @@
 use super::backward::parameter_gradients;
 use super::ir::{Graph, Kind, Op, OpId, Phase, Site, Var, VarId};
 use super::program::{Change, Program, Variable};
-use super::rule::{Init, Rule};
+use super::rule::{self, Init, Update};
 use crate::error::{Error, Result};
 use crate::optim::{Adam, AdamW, RmsProp, Sgd};
 
 macro_rules! minimize {
-    ($($rule:ident)*) => {$(
+    ($($rule:ident $entry:ident;)*) => {$(
         /// # In programs
         impl $rule {
             /// Appends the backward of a loss of one element of a [program](crate::static_graph::Program),
-            /// and an update of each parameter that the loss depends on. Returns the parameters and their
-            /// gradients.
+            /// and updates of the parameters that it depends on. Returns these and their gradients.
             ///
             /// # Errors
             ///
@@ -22,7 +21,7 @@ macro_rules! minimize {
             /// updated, or an option of the rule is out of range. The program is then unchanged.
             #[track_caller]
             pub fn minimize(&self, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
-                minimize(Rule::$rule(*self), loss)
+                minimize(Update::new(&rule::$entry, self), loss)
             }
 
             /// Appends an update of each parameter of a [program](crate::static_graph::Program) by its
@@ -50,13 +49,13 @@ macro_rules! minimize {
             /// updated, or an option of the rule is out of range. The program is then unchanged.
             #[track_caller]
             pub fn apply_gradients(&self, pairs: &[(Variable, Variable)]) -> Result<()> {
-                apply(Rule::$rule(*self), pairs)
+                apply(Update::new(&rule::$entry, self), pairs)
             }
         }
     )*};
 }
 
-minimize! { Sgd Adam AdamW RmsProp }
+minimize! { Sgd SGD; Adam ADAM; AdamW ADAMW; RmsProp RMSPROP; }
 
 /// # Learning rates
 impl Program {
@@ -94,10 +93,7 @@ impl Program {
         }
         let (mut graph, mut found) = (self.graph(), false);
         for op in &mut graph.ops {
-            if let Kind::Update(rule) = &mut op.kind {
-                rule.set_rate(learning_rate);
-                found = true;
-            }
+            found |= op.kind.set_rate(learning_rate);
         }
         match found {
             true => Ok(()),
@@ -105,20 +101,21 @@ impl Program {
         }
     }
 
-    pub(super) fn rules(&self, updates: &[OpId]) -> Vec<Rule> {
+    /// The step sizes of updates as they are now.
+    pub(super) fn rates(&self, updates: &[OpId]) -> Vec<f64> {
         let graph = self.graph();
-        let rule = |&id: &OpId| match graph.ops[id].kind {
-            Kind::Update(rule) => Some(rule),
-            _ => None,
+        let rate = |&id: &OpId| match &graph.ops[id].kind {
+            Kind::Op(op) => op.number(0),
+            _ => unreachable!("an update is an entry of the table"),
         };
-        updates.iter().filter_map(rule).collect()
+        updates.iter().map(rate).collect()
     }
 }
 
 #[track_caller]
-fn minimize(rule: Rule, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
+fn minimize(rule: Result<Update>, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
     let (site, program) = (Site::here("minimize"), loss.program());
-    check(rule, &site)?;
+    let rule = checked(rule, &site)?;
     let pairs = program.change(&site, |change| {
         let (graph, reached) = (&change.graph, change.graph.ancestors_of(&[loss.id]));
         let name = graph.vars[loss.id].name.clone();
@@ -144,7 +141,7 @@ fn minimize(rule: Rule, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
                  trained; what a traced closure captures is a constant, no parameter"
             ));
         }
-        pairs.iter().try_for_each(|&pair| append_update(change, rule, pair))?;
+        pairs.iter().try_for_each(|&pair| append_update(change, &rule, pair))?;
         Ok(pairs)
     })?;
     let variables = |(parameter, grad)| (program.variable(parameter), program.variable(grad));
@@ -180,9 +177,9 @@ fn stopped<'g>(
 }
 
 #[track_caller]
-fn apply(rule: Rule, pairs: &[(Variable, Variable)]) -> Result<()> {
+fn apply(rule: Result<Update>, pairs: &[(Variable, Variable)]) -> Result<()> {
     let site = Site::here("apply_gradients");
-    check(rule, &site)?;
+    let rule = checked(rule, &site)?;
     let Some((first, _)) = pairs.first() else {
         return site.refuse("there is no parameter with a gradient");
     };
@@ -196,13 +193,13 @@ fn apply(rule: Rule, pairs: &[(Variable, Variable)]) -> Result<()> {
             if !var.is_parameter() {
                 return site.refuse(format!("`{}` is no parameter", var.name));
             }
-            append_update(change, rule, pair)
+            append_update(change, &rule, pair)
         })
     })
 }
 
-fn check(rule: Rule, site: &Site<'_>) -> Result<()> {
-    rule.check().map_err(|error| match error {
+fn checked(rule: Result<Update>, site: &Site<'_>) -> Result<Update> {
+    rule.map_err(|error| match error {
         Error::Value { op, parameter, expected, found } => {
             Site { call: op, place: site.place.clone() }
                 .wrong(format!("`{parameter}` must be {expected}, found {found}"))
@@ -213,7 +210,7 @@ fn check(rule: Rule, site: &Site<'_>) -> Result<()> {
 
 fn append_update(
     change: &mut Change<'_>,
-    rule: Rule,
+    rule: &Update,
     (parameter, grad): (VarId, VarId),
 ) -> Result<()> {
     let Var { name, form, .. } = change.graph.vars[parameter].clone();
@@ -222,7 +219,8 @@ fn append_update(
         let name = change.graph.fresh_name(&format!("{name}@{what}"), true);
         inputs.push(change.keep(&name, form, false, Init::Constant(0.0))?);
     }
-    let mut op = Op::new(Kind::Update(rule), &inputs, &[], Phase::Update, &change.site.place);
+    let kind = Kind::Op(rule.op.clone());
+    let mut op = Op::new(kind, &inputs, &[], Phase::Update, &change.site.place);
     inputs.remove(1);
     op.writes = inputs;
     change.graph.push_op(op)

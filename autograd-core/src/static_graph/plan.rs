@@ -49,8 +49,7 @@ impl Plan {
                 && match var.producer.map(|writer| &graph.ops[writer].kind) {
                     // A startup program fetches the value that it has just set.
                     Some(Kind::Init(..)) => false,
-                    Some(Kind::Update(_)) => true,
-                    _ => is_read[id],
+                    writer => is_read[id] || writer.is_some_and(Kind::is_update),
                 }
         };
         Self {

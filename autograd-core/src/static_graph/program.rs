@@ -13,8 +13,7 @@ use crate::error::Result;
 use crate::ops::table::{Attr, Dims, Form};
 
 /// A static graph: variables, and the operators that compute them; data until an
-/// [`Executor`](super::Executor) runs it. Clones are the same program. See the [module](super) for
-/// an example.
+/// [`Executor`](super::Executor) runs it. Clones are the same program. See the [module](super).
 #[derive(Clone, Default)]
 pub struct Program(Arc<Inner>);
 
@@ -131,18 +130,18 @@ impl Program {
     }
 
     /// The plan for a set of fetched variables, made once for each state but for learning rates.
-    pub(super) fn plan(&self, fetched: &[VarId]) -> Result<Arc<Plan>> {
+    pub(super) fn plan(&self, fetched: &[VarId]) -> Arc<Plan> {
         let graph = self.graph();
         let mut plans = self.0.plans.lock().unwrap_or_else(PoisonError::into_inner);
         if plans.0 != graph.version {
             *plans = (graph.version, HashMap::new());
         }
         if let Some(plan) = plans.1.get(fetched) {
-            return Ok(Arc::clone(plan));
+            return Arc::clone(plan);
         }
         let plan = Arc::new(Plan::new(&graph, fetched));
         plans.1.insert(fetched.to_vec(), Arc::clone(&plan));
-        Ok(plan)
+        plan
     }
 }
 
@@ -252,8 +251,7 @@ impl Variable {
         &self.program
     }
 
-    /// Whether gradients stop here: because that was set, no input of the operator wants a gradient, or
-    /// the elements are not floats.
+    /// Whether gradients stop here: that was set, no input of the operator wants one, or it is not of floats.
     pub fn stop_gradient(&self) -> bool {
         !self.program.graph().wants_gradient()[self.id]
     }
@@ -368,8 +366,8 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if the name is taken, a length is free, or the element
-    /// type is not a float.
+    /// [`Error::Program`](crate::Error::Program) if the name is taken, a length is free, or the element type
+    /// is not a float.
     #[track_caller]
     pub fn create_parameter(
         &self,

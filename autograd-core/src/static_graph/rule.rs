@@ -1,10 +1,13 @@
 //! Initial values of kept variables, and their updates by the kernels of [`crate::optim`].
 
 use crate::array::DType;
+use crate::error::Result;
 use crate::graph::{AnyTensor, Tensor};
 use crate::ops::Float;
-use crate::ops::table::{Dims, Form};
-use crate::optim::{Adam, AdamW, Listed as _, RmsProp, Rule as _, Sgd, Step};
+use crate::ops::table::{
+    Attr, Dims, Effect, Form, Gradient, Inferred, OpDef, Operator, Values, entries,
+};
+use crate::optim::{Adam, AdamW, Erased, Listed, RmsProp, Rule as _, Sgd, Step};
 
 /// The initial value of a parameter; see [`FcOptions`](crate::static_graph::FcOptions).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,130 +48,115 @@ impl Init {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Rule {
-    Sgd(Sgd),
-    Adam(Adam),
-    AdamW(AdamW),
-    RmsProp(RmsProp),
+entries! {
+    UPDATES:
+
+    SGD = update_by::<Sgd>("sgd");
+    ADAM = update_by::<Adam>("adam");
+    ADAMW = update_by::<AdamW>("adamw");
+    RMSPROP = update_by::<RmsProp>("rmsprop");
 }
 
-macro_rules! for_rule {
-    ($update:expr, $rule:ident => $body:expr) => {
-        match $update {
-            Rule::Sgd($rule) => $body,
-            Rule::Adam($rule) => $body,
-            Rule::AdamW($rule) => $body,
-            Rule::RmsProp($rule) => $body,
-        }
-    };
+const fn update_by<R: Listed>(name: &'static str) -> OpDef {
+    OpDef {
+        attrs: R::OPTIONS,
+        show: Some(shown),
+        infer: Some(|op, inputs| forms(&Update::of(op, &rule_of::<R>(op)), inputs)),
+        run: |op, values, _| Ok(step(&rule_of::<R>(op).erased(), values)),
+        gradient: Gradient::None,
+        effect: Effect::Updates,
+        ..OpDef::new(name)
+    }
 }
 
-impl Rule {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Sgd(_) => "sgd",
-            Self::Adam(_) => "adam",
-            Self::AdamW(_) => "adamw",
-            Self::RmsProp(_) => "rmsprop",
+/// The step size, and the options that are not 0.
+fn shown(op: &Operator) -> String {
+    let options = op.def.attrs.iter().enumerate().map(|(at, (name, _))| (at, name, op.number(at)));
+    let options = options.filter(|(at, _, value)| *at == 0 || *value != 0.0);
+    let shown: Vec<String> = options.map(|(_, name, value)| format!("{name}={value}")).collect();
+    shown.join(", ")
+}
+
+fn rule_of<R: Listed>(op: &Operator) -> R {
+    let options: Vec<f64> = (0..op.attrs.len()).map(|at| op.number(at)).collect();
+    R::with_options(&options).unwrap_or_else(|| unreachable!("as many as the entry has"))
+}
+
+/// The operator of updates by a rule, and the names of the state of each.
+pub(super) struct Update {
+    pub(super) op: Operator,
+    state: Vec<&'static str>,
+}
+
+impl Update {
+    /// Checks the options of a rule.
+    pub(super) fn new<R: Listed>(def: &'static OpDef, rule: &R) -> Result<Self> {
+        rule.check()?;
+        let options = rule.options().into_iter().map(Attr::Number).collect();
+        Ok(Self::of(&Operator::new(def, options), rule))
+    }
+
+    fn of<R: Listed>(op: &Operator, rule: &R) -> Self {
+        let mut state = rule.state().to_vec();
+        // The buffer of momentum depends on which step is the first.
+        if R::COUNTS || R::NAME == Sgd::NAME && !state.is_empty() {
+            state.push("step");
         }
+        Self { op: op.clone(), state }
     }
 
-    pub(super) fn named(name: &str, options: &[f64]) -> Option<Self> {
-        match name {
-            "sgd" => Sgd::with_options(options).map(Self::Sgd),
-            "adam" => Adam::with_options(options).map(Self::Adam),
-            "adamw" => AdamW::with_options(options).map(Self::AdamW),
-            "rmsprop" => RmsProp::with_options(options).map(Self::RmsProp),
-            _ => None,
-        }
-    }
-
-    pub(super) fn options(self) -> Vec<(&'static str, f64)> {
-        for_rule!(self, rule => rule.options())
-    }
-
-    pub(super) fn set_rate(&mut self, learning_rate: f64) {
-        for_rule!(self, rule => rule.set_rate(learning_rate));
-    }
-
-    pub(super) fn check(self) -> crate::error::Result<()> {
-        for_rule!(self, rule => rule.check())
-    }
-
-    /// The step size, and the options that are not 0.
-    pub(super) fn shown(self) -> String {
-        let options = self.options().into_iter().enumerate();
-        let shown = options.filter(|(at, (_, value))| *at == 0 || *value != 0.0);
-        let shown: Vec<String> = shown.map(|(_, (name, v))| format!("{name}={v}")).collect();
-        shown.join(", ")
-    }
-
-    pub(super) fn state(self, parameter: &Form) -> Vec<(&'static str, Form)> {
-        let state = for_rule!(self, rule => rule.state()).iter();
-        let mut state: Vec<_> = state.map(|&name| (name, parameter.clone())).collect();
-        let step = ("step", Form::new(DType::Int64, Dims::new()));
-        state.extend(self.counts().then_some(step));
-        state
-    }
-
-    /// Whether the rule depends on the count of steps, or on which step is the first.
-    fn counts(self) -> bool {
-        match self {
-            Self::Sgd(rule) => !rule.state().is_empty(),
-            Self::Adam(_) | Self::AdamW(_) => true,
-            Self::RmsProp(_) => false,
-        }
-    }
-
-    pub(super) fn infer(self, inputs: &[&Form]) -> Result<Vec<Form>, String> {
-        let [parameter, grad, state @ ..] = inputs else {
-            return Err(format!("takes a parameter and a gradient, found {}", inputs.len()));
+    pub(super) fn state(&self, parameter: &Form) -> Vec<(&'static str, Form)> {
+        let form = |name| match name {
+            "step" => Form::new(DType::Int64, Dims::new()),
+            _ => parameter.clone(),
         };
-        if !parameter.dtype.is_float() {
-            return Err(format!("moves parameters of float types, found {}", parameter.dtype));
-        }
-        if !parameter.agrees(grad) {
-            return Err(format!("the gradient is {grad}, the parameter {parameter}"));
-        }
-        let expected = self.state(parameter);
-        if state.len() != expected.len() {
-            let names: Vec<&str> = expected.iter().map(|(name, _)| *name).collect();
-            return Err(format!("remembers {}, found {} of them", names.join(", "), state.len()));
-        }
-        for ((name, expected), form) in expected.iter().zip(state) {
-            if *form != expected {
-                return Err(format!("its {name} is {form}, the parameter {parameter}"));
-            }
-        }
-        let kept = std::iter::once(parameter).chain(state);
-        Ok(kept.map(|form| (*form).clone()).collect())
+        self.state.iter().map(|&name| (name, form(name))).collect()
     }
+}
 
-    /// Makes a step in place. The values are not shared, and their element types and shapes fit.
-    pub(super) fn step(self, kept: Vec<&mut AnyTensor>, gradient: &AnyTensor) {
-        match kept.first() {
-            Some(AnyTensor::Float32(_)) => self.typed::<f32>(kept, gradient),
-            Some(AnyTensor::Float64(_)) => self.typed::<f64>(kept, gradient),
-            _ => unreachable!("the parameter's type was checked"),
+fn forms(update: &Update, inputs: &[&Form]) -> Inferred {
+    let [parameter, grad, state @ ..] = inputs else {
+        return Err(format!("takes a parameter and a gradient, found {}", inputs.len()));
+    };
+    if !parameter.dtype.is_float() {
+        return Err(format!("moves parameters of float types, found {}", parameter.dtype));
+    }
+    if !parameter.agrees(grad) {
+        return Err(format!("the gradient is {grad}, the parameter {parameter}"));
+    }
+    if state.len() != update.state.len() {
+        let names = update.state.join(", ");
+        return Err(format!("remembers {names}, found {} of them", state.len()));
+    }
+    for ((name, expected), form) in update.state(parameter).iter().zip(state) {
+        if *form != expected {
+            return Err(format!("its {name} is {form}, the parameter {parameter}"));
         }
     }
+    let kept = std::iter::once(parameter).chain(state);
+    Ok(kept.map(|form| (*form).clone()).collect())
+}
 
-    fn typed<T: Float>(self, mut kept: Vec<&mut AnyTensor>, gradient: &AnyTensor) {
-        let mut count = 1;
-        if let Some(AnyTensor::Int64(step)) = kept.last_mut() {
-            count = step.item() + 1;
-            *step = Tensor::from(count);
-        }
-        let slices = kept.into_iter().filter_map(|kept| T::peek_mut(kept));
-        let mut slices = slices.map(|tensor| tensor.value_mut().make_mut());
-        let Some(gradient) = gradient.downcast_ref::<T>() else { return };
-        let gradient = gradient.read();
-        let gradient = gradient.contiguous();
-        if let (Some(parameter), Some(gradient)) = (slices.next(), gradient.as_slice()) {
-            let (state, fresh) = (slices.collect(), count == 1);
-            let step = Step { parameter, gradient, state, count: count as u64, fresh };
-            for_rule!(self, rule => rule.update(step));
-        }
+/// Makes a step in place, if the values are not shared. Their element types and shapes fit.
+fn step(rule: &Erased<'_>, mut values: Values) -> Values {
+    match values.remove(1) {
+        AnyTensor::Float32(gradient) => typed(&mut values, &gradient, &rule.update_f32),
+        AnyTensor::Float64(gradient) => typed(&mut values, &gradient, &rule.update_f64),
+        _ => unreachable!("the parameter's type was checked"),
+    }
+    values
+}
+
+fn typed<T: Float>(kept: &mut [AnyTensor], gradient: &Tensor<T>, update: &dyn Fn(Step<'_, T>)) {
+    let mut count = 1;
+    if let Some(AnyTensor::Int64(step)) = kept.last_mut() {
+        count = step.item() + 1;
+        *step = Tensor::from(count);
+    }
+    if let [parameter, state @ ..] = kept
+        && let Some(parameter) = T::peek_mut(parameter)
+    {
+        let at = (count as u64, count == 1);
+        Step::run(parameter.value_mut(), state, gradient, at, update);
     }
 }

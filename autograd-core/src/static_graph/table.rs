@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use smallvec::smallvec;
 
 use super::ir::{Effect, Gradient, Inferred, OpDef, Operator};
+use super::rule::UPDATES;
 use crate::graph::{AnyTensor, no_grad};
 pub(super) use crate::ops::entries::*;
 use crate::ops::table::{
@@ -36,6 +37,7 @@ fn all_entries() -> impl Iterator<Item = &'static OpDef> {
         SHAPES,
         SLICES,
         SOFTMAXES,
+        UPDATES,
     ];
     families.into_iter().flatten().chain(others.into_iter().flatten().copied())
 }

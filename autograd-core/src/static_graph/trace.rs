@@ -7,16 +7,17 @@ use std::panic::Location;
 
 use super::assemble::{Assembled, assemble, pairs};
 use super::backward::{append, zeros_like};
-use super::eager::{EXAMPLES, example, form_of, on_examples, want_gradient};
+use super::eager::{EXAMPLES, example, form_of, on_examples};
 use super::executor::{Executor, Feed, Fetch};
-use super::ir::{Given, Graph, Op, Phase, Role, Site, TracedLayer, VarId};
+use super::ir::{Given, Graph, Kind, Op, Phase, Site, TracedLayer, VarId};
 use super::program::{Program, Variable};
 use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables, parts};
-use crate::engine::{BackwardOptions, grad_any};
+use super::table;
+use crate::engine::{BackwardOptions, grad_any, numbers, want_gradient};
 use crate::error::Result;
-use crate::graph::{AnyTensor, GradMode, for_any};
+use crate::graph::{AnyTensor, GradMode};
 use crate::ops::Caller;
-use crate::ops::table::{Computed, Form, Ran, Values};
+use crate::ops::table::{Attr, Computed, Form, Ran, Values};
 use crate::ops::trace::{Note, is_equal};
 
 impl Program {
@@ -25,22 +26,17 @@ impl Program {
     ///
     /// A trace fixes the behaviour of the closure on its examples:
     ///
-    /// - tensors that it captures or creates, and numbers, are constants of the program; gradients do not
-    ///   flow to them;
+    /// - tensors that it captures or creates, and numbers, are constants, to which no gradient flows;
     /// - a `#[py_layer]` op is one operator, built from the ops of its forward; its gradients are built from
     ///   the ops of its backward, which is called on examples too, with all gradients wanted;
-    /// - loops are unrolled: each iteration adds its own operators;
-    /// - lengths of axes are those of the inputs. If an input's axis is free, a length in `reshape` or
-    ///   `broadcast_to` that depends on it is free too.
+    /// - each iteration of a loop adds its own operators;
+    /// - lengths of axes are those of the inputs; one in `reshape` or `broadcast_to` may follow a free axis.
     ///
-    /// The closure is called three times, on numbers in (0, 1) and with different lengths of free axes, and the
-    /// program is compared with it. An error names the line at which the closure does what a program cannot:
-    ///
-    /// - it reads numbers that depend on its inputs, by `item`, `at`, `to_vec`, `to_ndarray`, `view`, or
-    ///   `any` and `all` of a mask, as control flow on numbers does;
-    /// - it draws random numbers, changes a tensor in place, or calls an op that programs do not have.
-    ///
-    /// Such a closure can be one operator: [`Program::eager`].
+    /// The closure is called three times, on numbers in (0, 1) and with different lengths of free axes, and
+    /// the program is compared with it. An error names the line at which the closure does what a program
+    /// cannot: it reads numbers that depend on its inputs (by `item`, `at`, `to_vec`, `to_ndarray`, `view`,
+    /// or `any` and `all` of a mask), draws random numbers, changes a tensor in place, or calls an op that
+    /// programs do not have. Such a closure can be one operator: [`Program::eager`].
     ///
     /// ```
     /// use autograd_core::static_graph::{Executor, Program};
@@ -97,9 +93,8 @@ impl<const M: usize, const N: usize> TraceCall<M, N> {
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if `x` is missing, a variable is of another program or of
-    /// another element type than the parameter, or the closure fails on an example or cannot be traced. The
-    /// program is then unchanged.
+    /// [`Error::Program`](crate::Error::Program) if `x` is missing, a variable is of another program or
+    /// element type, or the closure fails on an example or cannot be traced. The program is then unchanged.
     #[track_caller]
     pub fn call(self) -> Result<<Arity<N> as Outcome>::Variables>
     where
@@ -179,7 +174,7 @@ fn check_gradients(graph: &Graph, outputs: &[VarId], run: &Run, site: &Site<'_>)
     let scratch = Program::new();
     let inputs: Vec<usize> =
         (0..run.inputs.len()).filter(|&at| !run.inputs[at].stop_gradient()).collect();
-    let (mut from, mut targets, mut feed) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut from, mut targets, mut seeds) = (Vec::new(), Vec::new(), Vec::new());
     let found = {
         let mut all = scratch.graph();
         *all = graph.clone();
@@ -189,10 +184,11 @@ fn check_gradients(graph: &Graph, outputs: &[VarId], run: &Run, site: &Site<'_>)
             if !form.dtype.is_float() || outputs[..at].contains(&var) {
                 continue;
             }
-            let (name, seed) = (format!("seed_{at}"), example(&form, (0, at)));
-            from.push((var, Some(all.declare(site, &name, form, Role::Data)?)));
+            let seed = example(&form, (0, at));
+            let constant = Kind::of(&table::CONSTANT, [Attr::Tensor(seed.clone())]);
+            from.push((var, Some(all.push(constant, &[], Phase::Forward, &site.place)?[0])));
             targets.push(output.clone());
-            feed.push((name, seed));
+            seeds.push(Some(seed));
         }
         // A gradient that programs refuse is not a wrong gradient.
         append(&mut all, &from, &inputs, site).unwrap_or_default()
@@ -200,16 +196,12 @@ fn check_gradients(graph: &Graph, outputs: &[VarId], run: &Run, site: &Site<'_>)
     if found.is_empty() || from.is_empty() {
         return Ok(());
     }
-    let seeds: Vec<Option<AnyTensor>> = feed.iter().map(|(_, seed)| Some(seed.clone())).collect();
     let wants: Vec<AnyTensor> = inputs.iter().map(|&at| run.inputs[at].clone()).collect();
-    let expected = grad_any(&targets, &wants, &seeds, BackwardOptions::new());
-    let expected = expected
+    let expected = grad_any(&targets, &wants, &seeds, BackwardOptions::new())
         .map_err(|error| site.wrong(format!("the closure's backward, on an example: {error}")))?;
-    let named =
-        run.inputs.iter().enumerate().map(|(at, value)| (format!("input_{at}"), value.alias()));
-    feed.extend(named);
+    let names = graph.vars.iter().map(|var| &var.name[..]);
     let feed: Vec<(&str, &dyn Feed)> =
-        feed.iter().map(|(name, value)| (&name[..], value as &dyn Feed)).collect();
+        names.zip(&run.inputs).map(|(name, value)| (name, value as &dyn Feed)).collect();
     let fetched = scratch.variables(found.iter().copied().flatten().collect());
     let fetched: Vec<&dyn Fetch> = fetched.iter().map(|var| var as &dyn Fetch).collect();
     let mut computed = Executor::new().run(&scratch, &feed, &fetched)?.into_iter();
@@ -227,10 +219,7 @@ fn check_gradients(graph: &Graph, outputs: &[VarId], run: &Run, site: &Site<'_>)
 
 /// Whether two gradients agree up to rounding; an absent gradient is zero.
 fn are_close(a: Option<&AnyTensor>, b: Option<&AnyTensor>) -> bool {
-    let numbers = |grad: Option<&AnyTensor>| -> Vec<f64> {
-        grad.map_or_else(Vec::new, |grad| for_any!(grad, t => t.cast::<f64>().to_vec()))
-    };
-    let (mut a, mut b) = (numbers(a), numbers(b));
+    let [mut a, mut b] = [a, b].map(|grad| grad.map_or_else(Vec::new, numbers));
     let len = a.len().max(b.len());
     a.resize(len, 0.0);
     b.resize(len, 0.0);

@@ -146,7 +146,7 @@ impl TestedOp<'_> {
         let (p, inputs, name) = (private(), local("inputs"), plain_name(&param.ident));
         let (ty, differentiable) = (self.typed(&tensor.tensor), !tensor.stop_gradient);
         let held = local(&format!("input{position}"));
-        let made = |value, item| made(tensor, &ty, value, 100 * position + item);
+        let made = |value, item| made(tensor, value, 100 * position + item);
         let one = quote!(&#p::check::Inputs::one(#inputs, #name, #differentiable, &#held));
         let list_of = |values| {
             let taken = quote!(#p::check::Inputs::list(#inputs, #name, #differentiable, &#held));
@@ -190,14 +190,14 @@ impl TestedOp<'_> {
         quote! {
             let #result = #call;
             let mut #tensors = #p::Vec::<#p::check::AnyTensor>::new();
-            #(#p::check::Output::into_tensors(#parts, &mut #tensors);)*
+            #(#tensors.extend(#p::marked(&#parts));)*
             #tensors
         }
     }
 }
 
 /// The code of a tensor: random numbers of a shape, or the user's expression.
-fn made(tensor: &TensorInput, ty: &TokenStream, value: &Value, seed: usize) -> TokenStream {
+fn made(tensor: &TensorInput, value: &Value, seed: usize) -> TokenStream {
     let (p, seed) = (private(), seed as u64);
     let (lengths, range) = match value {
         Value::Expr(expr) => return expr.to_token_stream(),
@@ -213,7 +213,7 @@ fn made(tensor: &TensorInput, ty: &TokenStream, value: &Value, seed: usize) -> T
         None if is_bool(tensor) => (quote!(0.0), quote!(2.0)),
         None => (quote!(-1.0), quote!(1.0)),
     };
-    quote!(#p::check::sample::<#ty>(#seed, &[#(#lengths),*], (#low) as f64, (#high) as f64))
+    quote!(#p::check::sample(#seed, &[#(#lengths),*], (#low) as f64, (#high) as f64))
 }
 
 fn is_bool(tensor: &TensorInput) -> bool {

@@ -6,6 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::measured::{MEMORY, turn};
+use autograd_core::nn::parameter;
+use autograd_core::optim::{Adam, Optimizer};
 use autograd_core::prelude::*;
 use autograd_core::static_graph::{Executor, Program};
 use autograd_core::{
@@ -108,6 +110,19 @@ fn forward_holds_what_is_saved_and_nothing_else() {
     // nothing is saved at all: each result is computed from the previous one.
     assert_near(peak(|| drop(chain(&x, |x| x + 1.0))), 1.0);
     assert_near(peak(|| drop(no_grad().run(|| chain(&x, CusTanh::apply)))), 2.0);
+}
+
+#[test]
+fn a_step_writes_where_the_numbers_are() {
+    let _turn = turn();
+    let p = parameter(Tensor::<f32>::zeros([1024, 1024]));
+    let mut adam = Optimizer::new(&p, Adam::new(0.1));
+    for moments in [2.0, 0.0, 0.0] {
+        p.clear_grad();
+        (&p + 1.0).square().sum().backward().unwrap();
+        assert_near(peak(|| adam.step().unwrap()), moments);
+    }
+    assert!(p.to_vec().iter().all(|&x| x < -0.2));
 }
 
 #[test]

@@ -578,6 +578,21 @@ fn a_schedule_has_the_figures_of_eager_mode() {
 }
 
 #[test]
+fn a_parameter_can_be_the_gradient_of_another_and_of_itself() {
+    let program = Program::new();
+    let parameter = |name, value| {
+        program.create_parameter(name, [2], DType::Float64, Init::Constant(value)).unwrap()
+    };
+    let (v, w) = (parameter("v", 2.0), parameter("w", 5.0));
+    Sgd::new(0.5).apply_gradients(&[(v.clone(), v.clone()), (w, v)]).unwrap();
+    let executor = Executor::new();
+    executor.run(&program.startup(), &[], &[]).unwrap();
+    executor.run(&program, &[], &[]).unwrap();
+    let value = |name| executor.parameter(name).unwrap().downcast::<f64>().unwrap().to_vec();
+    assert_eq!((value("v"), value("w")), (vec![1.0; 2], vec![4.0; 2]));
+}
+
+#[test]
 fn gradients_that_were_changed_move_parameters() {
     let program = Program::new();
     let w = program.create_parameter("w", [2], DType::Float64, Init::Constant(3.0)).unwrap();

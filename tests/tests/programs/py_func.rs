@@ -686,3 +686,44 @@ fn a_function_of_a_training_program_changes_no_parameter_of_its_executor() {
     assert_eq!(numbers(&executor.parameter("u").unwrap()), [0.5]);
     executor.set_parameter("u", &Tensor::from([2.0]));
 }
+
+#[test]
+fn functions_are_called_what_their_users_call_them() {
+    use autograd_core::prelude::*;
+
+    fn plain(x: &Tensor<f64>) -> Tensor<f64> {
+        x.tanh()
+    }
+
+    fn generic<T: Float>(x: &Tensor<T>) -> Tensor<T> {
+        x.tanh()
+    }
+
+    struct Op<T>(T);
+
+    impl<T: Float> Op<T> {
+        fn forward(x: &Tensor<T>) -> Tensor<T> {
+            x.tanh()
+        }
+    }
+
+    #[py_layer(elementwise)]
+    impl Squash {
+        fn forward<L: Lane>(x: Real<L>) -> Real<L> {
+            x * x.sigmoid()
+        }
+    }
+
+    let program = Program::new();
+    let x = program.data("x", [-1], DType::Float64).unwrap();
+    program.eager(plain).x(&x).call().unwrap();
+    program.eager(generic::<f64>).x(&x).call().unwrap();
+    program.eager(Op::<f64>::forward).x(&x).call().unwrap();
+    program.py_layer(Squash::apply::<f64>).x(&x).call().unwrap();
+    program.eager(|x: &Tensor<f64>| x.tanh()).x(&x).call().unwrap();
+    let text = program.to_string();
+    let found: Vec<&str> = text.lines().filter_map(|line| line.split(" = ").nth(1)).collect();
+    let here = "functions_are_called_what_their_users_call_them";
+    let names = ["plain", "generic", "Op", "Squash", here];
+    assert_eq!(found, names.map(|name| format!("{name}(x)")));
+}

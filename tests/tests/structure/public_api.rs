@@ -47,6 +47,42 @@ fn plain(line: &str) -> String {
     line.strip_suffix(" ,").unwrap_or(&line).to_owned()
 }
 
+fn shown(field: &syn::Field) -> String {
+    format!("{} : {}", text(&field.ident), text(&field.ty))
+}
+
+/// The variants of the macro `errors`, with the fields that it adds.
+fn errors(input: ParseStream<'_>) -> syn::Result<Vec<String>> {
+    syn::Attribute::parse_outer(input)?;
+    input.parse::<syn::Visibility>()?;
+    input.parse::<Token![enum]>()?;
+    let name: syn::Ident = input.parse()?;
+    let variants;
+    syn::braced!(variants in input);
+    let mut found = Vec::new();
+    while !variants.is_empty() {
+        syn::Attribute::parse_outer(&variants)?;
+        let variant: syn::Ident = variants.parse()?;
+        let mut added = String::new();
+        if variants.peek(syn::token::Paren) {
+            added = variants.parse::<TokenTree>()?.to_string();
+        }
+        let mut fields: Vec<String> =
+            variants.parse::<syn::FieldsNamed>()?.named.iter().map(shown).collect();
+        if !added.is_empty() {
+            fields.insert(0, "op : & 'static str".to_owned());
+        }
+        if added.contains("location") {
+            fields.push("location : & 'static Location < 'static >".to_owned());
+        }
+        found.push(format!("{name}::{variant} {{ {} }}", fields.join(", ")));
+        variants.parse::<Token![=]>()?;
+        variants.parse::<TokenTree>()?;
+        variants.parse::<Token![,]>()?;
+    }
+    Ok(found)
+}
+
 impl Listing {
     fn add(&mut self, line: &str) {
         self.lines.insert(plain(&format!("{}: {line}", self.module)));
@@ -55,10 +91,7 @@ impl Listing {
     fn add_enum(&mut self, item: &syn::ItemEnum) {
         if is_public(&item.vis) && !is_hidden(&item.attrs) {
             for variant in &item.variants {
-                let fields = variant.fields.iter();
-                let fields: Vec<String> = fields
-                    .map(|field| format!("{} : {}", text(&field.ident), text(&field.ty)))
-                    .collect();
+                let fields: Vec<String> = variant.fields.iter().map(shown).collect();
                 self.add(&format!("{}::{} {{ {} }}", item.ident, variant.ident, fields.join(", ")));
             }
         }
@@ -147,7 +180,8 @@ fn made_of_type(input: ParseStream<'_>) -> syn::Result<(syn::Ident, Vec<String>)
 impl<'ast> Visit<'ast> for Listing {
     fn visit_item_macro(&mut self, item: &'ast syn::ItemMacro) {
         if item.mac.path.is_ident("errors") {
-            self.add_enum(&item.mac.parse_body().unwrap());
+            let variants = item.mac.parse_body_with(errors).unwrap();
+            variants.iter().for_each(|variant| self.add(variant));
         } else if let Ok((name, methods)) = item.mac.parse_body_with(made_of_type) {
             self.add(&format!("struct {name}  {{  }}"));
             methods.iter().for_each(|method| self.add(&format!("{name}::{method}")));
@@ -169,9 +203,7 @@ impl<'ast> Visit<'ast> for Listing {
     fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
         if is_public(&item.vis) && !is_hidden(&item.attrs) {
             let fields = item.fields.iter().filter(|field| is_public(&field.vis));
-            let fields: Vec<String> = fields
-                .map(|field| format!("{} : {}", text(&field.ident), text(&field.ty)))
-                .collect();
+            let fields: Vec<String> = fields.map(shown).collect();
             let (name, generics) = (&item.ident, text(&item.generics));
             self.add(&format!("struct {name} {generics} {{ {} }}", fields.join(", ")));
         }

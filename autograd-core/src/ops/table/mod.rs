@@ -99,6 +99,8 @@ pub(crate) enum Effect {
     Draws,
     /// In training it updates kept variables.
     Collects,
+    /// It is a step of an optimizer. Inputs are parameter, gradient and state; all but the gradient are written.
+    Updates,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,6 @@ use super::ir::{
     VarId, name_of,
 };
 use super::py_func::{Function, PyFunc};
-use super::rule::Rule;
 use super::table;
 use crate::error::Plural;
 use crate::ops::table::attr::{
@@ -38,8 +37,7 @@ impl Functions {
 
     /// Adds a function under the name that the program's text shows. By default a closure has the name of the
     /// function around it, a `#[py_layer]` op that of the op. A generic op is added for one element type:
-    /// `.with("Swish", Swish::apply::<f32>)`. [`Program::load`](super::Program::load) refuses a name given
-    /// twice.
+    /// `.with("Swish", Swish::apply::<f32>)`. A name given twice is an error of the load.
     pub fn with<F, Marker, const M: usize, const N: usize>(mut self, name: &str, func: F) -> Self
     where
         F: PyFunc<Marker, M, N>,
@@ -133,10 +131,6 @@ fn kind_text(kind: &Kind) -> Result<String, String> {
             vec!["grad".to_owned(), of.to_string(), quoted(name), list(wants), list(seeds)]
         }
         Kind::Init(..) => return Err("it holds a startup program".to_owned()),
-        Kind::Update(rule) => {
-            let options = rule.options().into_iter().map(|(_, value)| format!("{value:?}"));
-            [rule.name().to_owned()].into_iter().chain(options).collect()
-        }
     };
     Ok(fields.join(";"))
 }
@@ -313,12 +307,6 @@ impl Reader<'_> {
 
 fn read_table(parts: &[&str]) -> Result<Kind, String> {
     let unknown = || format!("no operator `{}`", parts.join(" "));
-    if let [name, options @ ..] = parts
-        && let Ok(options) = options.iter().map(|text| parse(text)).collect::<Result<Vec<f64>, _>>()
-        && let Some(rule) = Rule::named(name, &options)
-    {
-        return Ok(Kind::Update(rule));
-    }
     // The name of a family comes before the operator's.
     let of_family = |parts: &[&str]| table::find(parts.first()?, parts.get(1)?);
     let alone = |parts: &[&str]| match *parts.first()? {

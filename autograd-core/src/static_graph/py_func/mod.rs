@@ -20,8 +20,7 @@ impl Program {
     ///
     /// The function takes views of ndarray arrays (or `&Tensor`), one for each input, and returns arrays (or
     /// tensors), one for each output: nothing, one, or a tuple, or a `Result` of that. It is called once in
-    /// every run, even if its outputs are not fetched. It may write to the tensors that it is given: others
-    /// do not see it.
+    /// every run, even if its outputs are not fetched. Others do not see what it writes to its inputs.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -153,8 +152,7 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
         /// The function's inputs: `&x`, or `[&x, &w]`.
         pub fn x(variables: impl Variables<M>): inputs = Some(variables.list());
 
-        /// The function's outputs, made with [`Block::create_var`](super::Block::create_var): `&y`, or
-        /// `[&y, &z]`.
+        /// The outputs, from [`Block::create_var`](super::Block::create_var): `&y`, or `[&y, &z]`.
         pub fn out(variables: impl Variables<N>): outputs = Some(variables.list());
 
         /// Inputs and outputs that are not passed to the backward function.
@@ -166,9 +164,8 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
     }
 
     /// The function that computes the inputs' gradients. Its arguments are the inputs, the outputs and the
-    /// outputs' gradients, in this order, without those that are skipped; it returns one gradient for each
-    /// input, or `None` if the input wants none. An absent gradient, as that of an integer output, is `None`
-    /// if the parameter is an `Option`, otherwise zeros.
+    /// outputs' gradients, without those that are skipped; it returns one gradient for each input, or `None`
+    /// if that wants none. An absent gradient is `None` if the parameter is an `Option`, otherwise zeros.
     pub fn backward_func<F, Marker, const P: usize, const R: usize>(mut self, func: F) -> Self
     where
         F: PyFunc<Marker, P, R>,
@@ -195,9 +192,8 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
     /// # Errors
     ///
     /// [`Error::Program`](crate::Error::Program) if `x` or `out` is missing; there is neither an input nor an
-    /// output; a variable is of another program, does not fit the function's parameter, or is computed by
-    /// another operator; a skipped variable is neither an input nor an output; or the backward function does
-    /// not fit.
+    /// output; a variable is of another program, does not fit the function's parameter, or is computed
+    /// already; a skipped variable is neither an input nor an output; or the backward function does not fit.
     #[track_caller]
     pub fn call(self) -> Result<<Arity<N> as Outcome>::Variables>
     where
@@ -239,11 +235,7 @@ impl PyFuncListCall {
         self
     }
 
-    /// Adds the operator to the program and returns its outputs.
-    ///
-    /// # Errors
-    ///
-    /// As [`PyFuncCall::call`].
+    /// Adds the operator to the program and returns its outputs; errors are those of [`PyFuncCall::call`].
     #[track_caller]
     pub fn call(self) -> Result<Vec<Variable>> {
         self.0.finish([0, 0])

@@ -366,23 +366,3 @@ where
     A::Element: SameElement<B::Element>,
 {
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn functions_are_called_what_their_users_call_them() {
-        for (path, name) in [
-            ("my_crate::tanh", "tanh"),
-            ("my_crate::tanh<f32>", "tanh"),
-            ("my_crate::main::{{closure}}", "main"),
-            ("my_crate::_::<impl my_crate::CusTanh>::apply", "CusTanh"),
-            ("my_crate::_::<impl my_crate::Squash>::apply<f64>", "Squash"),
-            ("my_crate::_::<impl my_crate::Op<alloc::vec::Vec<f64>>>::apply", "Op"),
-            ("my_crate::Op<f64>::forward", "Op"),
-        ] {
-            assert_eq!(name_of(path), name, "{path}");
-        }
-    }
-}
