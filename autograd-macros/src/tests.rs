@@ -197,57 +197,21 @@ fn bodies(block: TokenStream, found: &mut Vec<(String, std::ops::Range<usize>)>)
     }
 }
 
-/// Reads the source of all messages: each `messages.rs`, and the files in a folder of this name.
-fn read_messages(folder: &Path, inside: bool, source: &mut String) {
-    for entry in fs::read_dir(folder).expect("the sources") {
-        let path = entry.expect("a file").path();
-        let named = path.file_stem().is_some_and(|name| name == "messages");
-        if path.is_dir() {
-            read_messages(&path, named, source);
-        } else if inside || named {
-            let text = fs::read_to_string(&path).expect("text");
-            *source += &text.replace("//!", "//");
-        }
+/// The texts of all messages, from the source of each `messages.rs` and the files in a folder of this name.
+fn sentences() -> Vec<String> {
+    let is_message = |path: &PathBuf| path.display().to_string().contains("/messages");
+    let mut literals = Vec::new();
+    for path in sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
+        .iter()
+        .filter(|of| is_message(of))
+    {
+        let source = fs::read_to_string(path).expect("text");
+        let code = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+        collect(code.collect::<Vec<_>>().join("\n").parse().expect("Rust"), &mut literals);
     }
-}
-
-/// The fixed parts of each sentence, from the source of the messages.
-fn sentences() -> Vec<(String, Vec<String>)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut source = String::new();
-    read_messages(&folder, false, &mut source);
-    let file = syn::parse_str::<syn::File>(&source).expect("this crate's own source");
-    let mut all = Vec::new();
-    for item in file.items {
-        match item {
-            syn::Item::Fn(function) => {
-                let mut literals = Vec::new();
-                collect(quote::ToTokens::to_token_stream(&function.block), &mut literals);
-                all.push((function.sig.ident.to_string(), literals));
-            }
-            syn::Item::Macro(table) if table.mac.path.is_ident("sentences") => {
-                entries(table.mac.tokens, &mut all);
-            }
-            _ => {}
-        }
-    }
-    // The last is for other syntax that the compiler parses and syn does not: none is known.
-    all.retain(|(name, _)| !matches!(name.as_str(), "plural" | "list" | "not_understood"));
-    all
-}
-
-/// The entries of a table of sentences: `name(..) ".."`, each up to its semicolon.
-fn entries(table: TokenStream, all: &mut Vec<(String, Vec<String>)>) {
-    let trees: Vec<TokenTree> = table.into_iter().collect();
-    let is_end = |tree: &TokenTree| matches!(tree, TokenTree::Punct(end) if end.as_char() == ';');
-    for entry in trees.split(is_end).filter(|entry| !entry.is_empty()) {
-        let name = entry.iter().find(|tree| matches!(tree, TokenTree::Ident(_)));
-        // Groups are docs and parameters.
-        let texts = entry.iter().filter(|tree| !matches!(tree, TokenTree::Group(_))).cloned();
-        let mut literals = Vec::new();
-        collect(texts.collect(), &mut literals);
-        all.push((name.expect("a name").to_string(), literals));
-    }
+    // For other syntax that the compiler parses and syn does not: none is known.
+    literals.retain(|text| !text.contains("does not understand"));
+    literals
 }
 
 fn collect(tokens: TokenStream, literals: &mut Vec<String>) {
@@ -305,12 +269,7 @@ fn missing_in(literals: &[String], reported: &str) -> Vec<String> {
 
 #[test]
 fn every_sentence_has_a_fixture() {
-    let reported = reported_to_fixtures();
-    let missing: Vec<_> = sentences()
-        .into_iter()
-        .map(|(name, literals)| (name, missing_in(&literals, &reported)))
-        .filter(|(_, missing)| !missing.is_empty())
-        .collect();
+    let missing = missing_in(&sentences(), &reported_to_fixtures());
     assert!(missing.is_empty(), "sentences without a fixture: {missing:#?}");
 }
 
@@ -387,13 +346,8 @@ fn reported_of(path: &Path, words: &mut String) -> usize {
 /// Runs without the compiler: fast enough to test each check's message under `cargo mutants`.
 #[test]
 fn fixtures_are_given_their_sentences() {
-    let sentences: Vec<String> = sentences()
-        .into_iter()
-        .filter_map(|(_, literals)| {
-            literals.iter().map(|l| longest_part(l)).max_by_key(String::len)
-        })
-        .filter(|part| part.len() > 12)
-        .collect();
+    let mut sentences: Vec<String> = sentences().iter().map(|text| longest_part(text)).collect();
+    sentences.retain(|part| part.len() > 12);
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests");
     let (mut held, mut wrong) = (0, Vec::new());
     for path in sources(&tests.join("ui")) {
