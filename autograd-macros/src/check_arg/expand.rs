@@ -209,7 +209,7 @@ fn made(tensor: &TensorInput, ty: &TokenStream, value: &Value, seed: usize) -> T
         Value::List(..) => quote!(0),
     });
     let (low, high) = match range {
-        Some(range) => (range.low.to_token_stream(), range.high.to_token_stream()),
+        Some(range) => (range.start.to_token_stream(), range.end.to_token_stream()),
         None if is_bool(tensor) => (quote!(0.0), quote!(2.0)),
         None => (quote!(-1.0), quote!(1.0)),
     };

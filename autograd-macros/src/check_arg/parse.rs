@@ -3,7 +3,7 @@
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
-use syn::{Expr, Ident, RangeLimits, Token};
+use syn::{Expr, ExprRange, Ident, RangeLimits, Token};
 
 use super::messages;
 use crate::errors::Errors;
@@ -25,14 +25,8 @@ pub(crate) struct Given {
 
 pub(crate) enum Value {
     /// `[2, 3]`, `[2, 3] in 0.5..2.0`, `[[2, 3], [3]]`
-    List(Vec<Value>, Option<Box<Range>>),
+    List(Vec<Value>, Option<Box<ExprRange>>),
     Expr(Box<Expr>),
-}
-
-/// `in 0.5..2.0`
-pub(crate) struct Range {
-    pub(crate) low: Expr,
-    pub(crate) high: Expr,
 }
 
 /// Parses an argument of the attribute that begins with `check`; `None` for any other argument.
@@ -52,33 +46,19 @@ pub(crate) fn parse(part: &TokenStream, errors: &mut Errors) -> Option<Option<Ch
         }
     };
     let mut check = Check { word, text: text(&inputs), given: Vec::new() };
-    let mut valid = true;
+    let before = errors.count();
     for (input, comma) in parts(inputs) {
-        if input.is_empty() {
-            errors.at(comma, messages::empty());
-            valid = false;
-            continue;
-        }
-        match given(&input) {
-            Ok(given) => check.given.push(given),
-            Err(Some((at, message))) => {
-                errors.at(at, message);
-                valid = false;
-            }
-            Err(None) => {
-                errors.at(input, messages::malformed());
-                valid = false;
-            }
+        match input.is_empty() {
+            true => errors.at(comma, messages::empty()),
+            false => check.given.extend(given(&input, errors)),
         }
     }
     // A check with a mistake is dropped: its inputs would be reported as missing.
-    Some(valid.then_some(check))
+    Some((errors.count() == before).then_some(check))
 }
 
-type Wrong = Option<(TokenStream, String)>;
-
 /// `name = value`
-fn given(tokens: &TokenStream) -> Result<Given, Wrong> {
+fn given(tokens: &TokenStream, errors: &mut Errors) -> Option<Given> {
     let read = |input: ParseStream<'_>| {
         let name = input.call(Ident::parse_any)?;
         let colon = input.parse::<Option<Token![:]>>()?.is_some();
@@ -87,45 +67,53 @@ fn given(tokens: &TokenStream) -> Result<Given, Wrong> {
         }
         Ok((name, colon, input.parse::<TokenStream>()?))
     };
-    let (name, colon, written) = read.parse2(tokens.clone()).map_err(|_| None)?;
-    if colon {
-        return Err(Some((tokens.clone(), messages::colon(&name.to_string(), &text(&written)))));
+    match read.parse2(tokens.clone()) {
+        Err(_) => errors.at(tokens, messages::malformed()),
+        Ok((name, true, value)) => {
+            errors.at(tokens, messages::colon(&name.to_string(), &text(&value)));
+        }
+        Ok((name, false, written)) => {
+            let value = value(&written, tokens, errors)?;
+            return Some(Given { name, value, tokens: written });
+        }
     }
-    Ok(Given { name, value: value(&written)?, tokens: written })
+    None
 }
 
-/// Parses a list in brackets, with an optional range after it, or any expression.
-fn value(tokens: &TokenStream) -> Result<Value, Wrong> {
+/// Parses a list in brackets, with an optional range after it, or any expression. `all`: the whole input.
+fn value(tokens: &TokenStream, all: &TokenStream, errors: &mut Errors) -> Option<Value> {
     let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
     let is_in = |tree: &TokenTree| matches!(tree, TokenTree::Ident(word) if word == "in");
-    let range = trees.iter().position(is_in);
-    let (before, after) = trees.split_at(range.unwrap_or(trees.len()));
+    let (before, after) = trees.split_at(trees.iter().position(is_in).unwrap_or(trees.len()));
     let range = match after.split_first() {
         None => None,
-        Some((_, ends)) => Some(self::range(ends.iter().cloned().collect(), after)?),
-    };
-    match (before, range) {
-        ([TokenTree::Group(group)], range) if group.delimiter() == Delimiter::Bracket => {
-            let values = parts(group.stream()).into_iter().map(|(part, _)| value(&part));
-            Ok(Value::List(values.collect::<Result<_, _>>()?, range))
-        }
-        (_, None) => match syn::parse2::<Expr>(tokens.clone()) {
-            Ok(expr) => Ok(Value::Expr(Box::new(expr))),
-            Err(_) => Err(None),
+        Some((_, ends)) => match syn::parse2::<Expr>(ends.iter().cloned().collect()) {
+            Ok(Expr::Range(range))
+                if range.start.is_some()
+                    && matches!(range.limits, RangeLimits::HalfOpen(_))
+                    && range.end.is_some() =>
+            {
+                Some(Box::new(range))
+            }
+            _ => {
+                errors.at(after.iter().cloned().collect::<TokenStream>(), messages::range());
+                return None;
+            }
         },
-        (_, Some(_)) => {
-            let after = after.iter().cloned().collect();
-            Err(Some((after, messages::range_without_shape("x"))))
-        }
-    }
-}
-
-fn range(ends: TokenStream, all: &[TokenTree]) -> Result<Box<Range>, Wrong> {
-    if let Ok(Expr::Range(range)) = syn::parse2::<Expr>(ends)
-        && let (Some(low), RangeLimits::HalfOpen(_), Some(high)) =
-            (range.start, range.limits, range.end)
+    };
+    if let [TokenTree::Group(group)] = before
+        && group.delimiter() == Delimiter::Bracket
     {
-        return Ok(Box::new(Range { low: *low, high: *high }));
+        let values = parts(group.stream()).into_iter().map(|(part, _)| value(&part, all, errors));
+        return Some(Value::List(values.collect::<Option<_>>()?, range));
     }
-    Err(Some((all.iter().cloned().collect(), messages::range())))
+    match syn::parse2::<Expr>(tokens.clone()) {
+        _ if range.is_some() => {
+            let after = after.iter().cloned().collect::<TokenStream>();
+            errors.at(after, messages::range_without_shape("x"));
+        }
+        Ok(expr) => return Some(Value::Expr(Box::new(expr))),
+        Err(_) => errors.at(all, messages::malformed()),
+    }
+    None
 }
