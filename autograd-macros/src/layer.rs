@@ -73,7 +73,7 @@ impl Form for Layer {
     }
 
     fn is_refused(&self) -> bool {
-        self.rules().any(|function| check::refused::has_wrong_type(self, function))
+        self.block.has_wrong_type()
     }
 
     fn expand(mut self, args: &Args, mode: Mode) -> TokenStream {

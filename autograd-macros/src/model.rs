@@ -36,6 +36,14 @@ impl Block {
         })
     }
 
+    /// Constructs the op, so that it is not reported as dead code.
+    pub(crate) fn constructed(&self) -> TokenStream {
+        match self.generics.params.is_empty() {
+            true => quote!(let _ = Self;),
+            false => quote!(let _ = Self(::core::marker::PhantomData);),
+        }
+    }
+
     /// The name of a type parameter that the macro adds, distinct from the op's and from those in the types.
     pub(crate) fn parameter<'a>(
         &self,
@@ -181,6 +189,13 @@ impl Layer {
         !self.broken.is_empty()
     }
 
+    /// Allows deprecated items in generated code: they are reported in the user's block.
+    pub(crate) fn allow_deprecated(&self) -> Option<TokenStream> {
+        let functions = self.functions().flat_map(|function| &function.attrs);
+        let mut attrs = self.attrs.iter().chain(functions);
+        attrs.any(|attr| mentions(attr, "deprecated")).then(|| quote!(#[allow(deprecated)]))
+    }
+
     pub(crate) fn functions(&self) -> impl Iterator<Item = &Function> {
         let forward = self.forward.iter().map(|forward| &forward.function);
         let backward = self.backward.iter().map(|backward| &backward.function);
@@ -199,15 +214,10 @@ impl Layer {
         self.forward.iter().flat_map(|forward| forward.inputs())
     }
 
-    /// The inputs for which backward returns gradients.
-    pub(crate) fn differentiable(&self) -> Vec<(&Param, &TensorInput)> {
-        self.inputs().filter(|(_, input)| !input.stop_gradient).collect()
-    }
-
-    /// As [`Self::differentiable`], each with its position among the tensor inputs.
-    pub(crate) fn differentiable_groups(&self) -> impl Iterator<Item = (usize, &TensorInput)> {
-        let inputs = self.inputs().map(|(_, input)| input).enumerate();
-        inputs.filter(|(_, input)| !input.stop_gradient)
+    /// The inputs for which backward returns gradients, each with its position among the tensor inputs.
+    pub(crate) fn differentiable(&self) -> Vec<(usize, &Param, &TensorInput)> {
+        let inputs = self.inputs().enumerate().map(|(at, (param, input))| (at, param, input));
+        inputs.filter(|(.., input)| !input.stop_gradient).collect()
     }
 
     pub(crate) fn outputs(&self) -> Vec<(&Type, Form, &TypePath)> {

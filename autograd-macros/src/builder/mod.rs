@@ -90,7 +90,7 @@ impl<'a> Builder<'a> {
         let (lifetimes, others) = lifetimes_and_others(&layer.generics);
         let clause = &layer.generics.where_clause;
         let (marked, mark) = self.mark();
-        let (deprecated, keyword) = (self.expansion.deprecated(), layer.keyword());
+        let (deprecated, keyword) = (layer.allow_deprecated(), layer.keyword());
         let start = self.forward.params.iter().map(|param| match param.default() {
             Some(_) => quote!(#p::Optional),
             None => quote!(#p::Required),

@@ -4,7 +4,9 @@ use proc_macro2::{Group, Ident};
 
 use super::calls::{grads, name, returned_parts};
 use super::types::tensor_in;
-use super::values::{ExpectedReturn, Role, Taken, Value, check_taken, written, written_return};
+use super::values::{
+    ExpectedReturn, Role, Taken, check_taken, of_inputs, of_outputs, written, written_return,
+};
 use crate::errors::Errors;
 use crate::generics::parameter_name;
 use crate::messages;
@@ -28,10 +30,10 @@ pub(crate) fn check_body(layer: &Layer, errors: &mut Errors) {
     let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
     let (body, trees) = backward.function.without_cfg();
     let inputs = layer.differentiable();
-    let lists = inputs.iter().filter(|(_, input)| input.form == Form::List);
-    let lists: Vec<_> = lists.map(|(param, _)| &param.ident).collect();
+    let lists = inputs.iter().filter(|(.., input)| input.form == Form::List);
+    let lists: Vec<_> = lists.map(|(_, param, _)| &param.ident).collect();
     if backward.returns.tuple {
-        let inputs = inputs.iter().map(|(param, _)| plain_name(&param.ident));
+        let inputs = inputs.iter().map(|(_, param, _)| plain_name(&param.ident));
         let inputs: Vec<String> = inputs.collect();
         let params = forward.params.iter().map(|param| &param.ident);
         let given = backward.params.iter().filter_map(|param| param.name.as_ref());
@@ -56,25 +58,12 @@ pub(crate) fn backward_signature(layer: &Layer) -> String {
 
 /// The gradients that backward takes: one for each tensor output.
 fn taken(layer: &Layer) -> Vec<Taken<'_>> {
-    let outputs = layer.outputs();
-    let count = outputs.len();
-    let gradient = |(position, (_, form, tensor))| {
-        let number = if count == 1 { String::new() } else { format!("{position}") };
-        let (role, what) = (Role::Gradient, "the gradient of");
-        let whose = messages::output(position, count);
-        (format!("dy{number}"), Value { role, what, whose, form, tensor })
-    };
-    outputs.into_iter().enumerate().map(gradient).collect()
+    of_outputs(layer, Role::Gradient, "the gradient of")
 }
 
 /// The gradients that backward returns: one for each differentiable input.
-fn gradients(layer: &Layer) -> Vec<Value<'_>> {
-    let inputs = layer.inputs().filter(|(_, input)| !input.stop_gradient).map(|(param, input)| {
-        let whose = format!("`{}`", plain_name(&param.ident));
-        let (role, what) = (Role::Returned, "the gradient of");
-        Value { role, what, whose, form: input.form, tensor: &input.tensor }
-    });
-    inputs.collect()
+fn gradients(layer: &Layer) -> Vec<Taken<'_>> {
+    of_inputs(layer, Role::Returned, "the gradient of")
 }
 
 fn gradient_count(layer: &Layer, errors: &mut Errors) {
@@ -134,10 +123,10 @@ fn returned(layer: &Layer, errors: &mut Errors) {
         return;
     }
     let values = gradients(layer);
-    let names: Vec<_> = inputs.iter().map(|(param, _)| plain_name(&param.ident)).collect();
+    let names: Vec<_> = inputs.iter().map(|(_, param, _)| plain_name(&param.ident)).collect();
     let mut write = format!("`{}`", written_return(&values));
     if inputs.len() > 1 {
-        let fields: Vec<_> = inputs.iter().map(|(param, _)| param.ident.to_string()).collect();
+        let fields: Vec<_> = inputs.iter().map(|(_, param, _)| param.ident.to_string()).collect();
         write += &format!(", or by name `Grads {{ {} }}`", fields.join(", "));
     }
     let count = messages::plural(names.len(), "differentiable tensor input");

@@ -156,7 +156,7 @@ pub(crate) fn not_floats(layer: &Layer) -> Vec<(Ident, TypePath)> {
         }
         _ => true,
     };
-    let inputs = layer.differentiable().into_iter().map(|(_, input)| &input.tensor);
+    let inputs = layer.differentiable().into_iter().map(|(.., input)| &input.tensor);
     let outputs = layer.outputs().into_iter().map(|(_, _, tensor)| tensor);
     let tensors: Vec<_> = inputs.chain(outputs).collect();
     let of = |parameter: &syn::TypeParam| {

@@ -1,6 +1,8 @@
 //! The rules of the optional `fn jvp`.
 
-use super::values::{ExpectedReturn, Role, Taken, Value, check_taken, written, written_return};
+use super::values::{
+    ExpectedReturn, Role, Taken, check_taken, of_inputs, of_outputs, written, written_return,
+};
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::messages;
@@ -21,17 +23,9 @@ pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
 
 /// The inputs, and then their tangents.
 fn taken(layer: &Layer) -> Vec<Taken<'_>> {
-    let roles = [(Role::Input, "", "the input"), (Role::Tangent, "d", "the tangent of")];
-    let value = |(role, prefix, what)| {
-        let inputs = layer.inputs().filter(|(_, input)| !input.stop_gradient);
-        inputs.map(move |(param, input)| {
-            let name = plain_name(&param.ident);
-            let whose = format!("`{name}`");
-            let value = Value { role, what, whose, form: input.form, tensor: &input.tensor };
-            (format!("{prefix}{name}"), value)
-        })
-    };
-    roles.into_iter().flat_map(value).collect()
+    let mut taken = of_inputs(layer, Role::Input, "the input");
+    taken.extend(of_inputs(layer, Role::Tangent, "the tangent of"));
+    taken
 }
 
 fn parameters(layer: &Layer, jvp: &Derivative, errors: &mut Errors) {
@@ -39,7 +33,7 @@ fn parameters(layer: &Layer, jvp: &Derivative, errors: &mut Errors) {
     if inputs.is_empty() {
         return;
     }
-    let names: Vec<String> = inputs.iter().map(|(param, _)| plain_name(&param.ident)).collect();
+    let names: Vec<String> = inputs.iter().map(|(_, param, _)| plain_name(&param.ident)).collect();
     let (count, taken) = (jvp.params.len(), taken(layer));
     let is_counted = count == taken.len();
     let write = format!("`{}`", written(&taken));
@@ -82,14 +76,7 @@ fn returned(layer: &Layer, jvp: &Derivative, errors: &mut Errors) {
     if outputs.is_empty() {
         return;
     }
-    let values = outputs.iter().enumerate().map(|(position, (_, form, tensor))| Value {
-        role: Role::Returned,
-        what: "the tangent of",
-        whose: messages::output(position, outputs.len()),
-        form: *form,
-        tensor,
-    });
-    let values: Vec<_> = values.collect();
+    let values = of_outputs(layer, Role::Returned, "the tangent of");
     let write = format!("`{}`", written_return(&values));
     if let Some(ty) = jvp.returns.by_name() {
         return errors.at(ty, messages::jvp_returned_grads(&write));

@@ -6,12 +6,16 @@ use syn::{FnArg, GenericArgument, PathArguments, ReturnType, Type, TypeParamBoun
 use crate::model::{Block, Function, PRIMITIVES, bare, contained_types};
 use crate::tokens::is_one_of;
 
-pub(crate) fn has_wrong_type(block: &Block, function: &Function) -> bool {
-    let lifetimes = lifetimes(block, function);
-    let mut inputs = function.sig.inputs.iter();
-    let is_input_wrong =
-        |input: &FnArg| matches!(input, FnArg::Typed(param) if is_wrong(&param.ty, &lifetimes));
-    inputs.any(is_input_wrong) || returns_wrong_type(block, function)
+impl Block {
+    /// Whether a function of the op has such a type in its signature.
+    pub(crate) fn has_wrong_type(&self) -> bool {
+        self.rules().any(|function| {
+            let lifetimes = lifetimes(self, function);
+            let is_input_wrong =
+                |input: &FnArg| matches!(input, FnArg::Typed(param) if is_wrong(&param.ty, &lifetimes));
+            function.sig.inputs.iter().any(is_input_wrong) || returns_wrong_type(self, function)
+        })
+    }
 }
 
 pub(crate) fn returns_wrong_type(block: &Block, function: &Function) -> bool {

@@ -6,8 +6,8 @@ use super::types::{cannot_be_gradient, is_list, is_plain, other_element, tensor_
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
-    Form, Function, GradientParam, Returned, argument_of, as_tensor, bare, contained_types,
-    last_segment, output_form,
+    Form, Function, GradientParam, Layer, Param, Returned, TensorInput, argument_of, as_tensor,
+    bare, contained_types, last_segment, output_form,
 };
 use crate::tokens::{plain_name, text};
 
@@ -87,8 +87,32 @@ impl Value<'_> {
     }
 }
 
-/// A parameter that a derivative must take: its usual name, and its value.
+/// A value with the usual name of a parameter for it.
 pub(crate) type Taken<'a> = (String, Value<'a>);
+
+/// A value for each differentiable input.
+pub(crate) fn of_inputs<'a>(layer: &'a Layer, role: Role, what: &'static str) -> Vec<Taken<'a>> {
+    let prefix = if matches!(role, Role::Tangent) { "d" } else { "" };
+    let value = |(_, param, input): (_, &Param, &'a TensorInput)| {
+        let name = plain_name(&param.ident);
+        let whose = format!("`{name}`");
+        let value = Value { role, what, whose, form: input.form, tensor: &input.tensor };
+        (format!("{prefix}{name}"), value)
+    };
+    layer.differentiable().into_iter().map(value).collect()
+}
+
+/// A value for each tensor output.
+pub(crate) fn of_outputs<'a>(layer: &'a Layer, role: Role, what: &'static str) -> Vec<Taken<'a>> {
+    let outputs = layer.outputs();
+    let count = outputs.len();
+    let value = |(position, (_, form, tensor))| {
+        let number = if count == 1 { String::new() } else { format!("{position}") };
+        let whose = messages::output(position, count);
+        (format!("dy{number}"), Value { role, what, whose, form, tensor })
+    };
+    outputs.into_iter().enumerate().map(value).collect()
+}
 
 /// The parameters as a user writes them.
 pub(crate) fn written(taken: &[Taken<'_>]) -> String {
@@ -109,13 +133,13 @@ pub(crate) struct ExpectedReturn<'a> {
     pub(crate) one: &'static str,
     /// The items of forward, one for each value, as text.
     pub(crate) has: String,
-    pub(crate) values: Vec<Value<'a>>,
+    pub(crate) values: Vec<Taken<'a>>,
     pub(crate) write: String,
 }
 
 /// The values as a function returns them.
-pub(crate) fn written_return(values: &[Value<'_>]) -> String {
-    together(values.iter().map(Value::usual).collect())
+pub(crate) fn written_return(values: &[Taken<'_>]) -> String {
+    together(values.iter().map(|(_, value)| value.usual()).collect())
 }
 
 impl ExpectedReturn<'_> {
@@ -133,9 +157,9 @@ impl ExpectedReturn<'_> {
             }
             parts if returns.tuple && count > 1 => {
                 let each = self.values.iter().zip(parts);
-                each.for_each(|(value, ty)| value.check(ty, None, errors));
+                each.for_each(|((_, value), ty)| value.check(ty, None, errors));
             }
-            _ if count == 1 => self.values[0].check(whole, None, errors),
+            _ if count == 1 => self.values[0].1.check(whole, None, errors),
             _ if is_list(whole) => {
                 let found = text(whole);
                 let message = messages::returned_list(

@@ -84,7 +84,7 @@ fn none_gradient(layer: &Layer, backward: &Derivative) -> Option<TokenStream> {
                 return None;
             }
             let none = parts.into_iter().zip(&inputs).filter(|(part, _)| text(part) == "None");
-            let named = none.map(|(part, (param, _))| {
+            let named = none.map(|(part, (_, param, _))| {
                 let mut name = param.ident.clone();
                 name.set_span(first_span(&part));
                 name

@@ -60,9 +60,7 @@ impl TestedOp<'_> {
     fn tests(&self, name: &Ident) -> TokenStream {
         let (import, cfg) = (import(self.args.krate.as_ref()), self.layer.cfg());
         let (order, body) = (local("order"), self.body());
-        let attrs = self.layer.attrs.iter().chain(self.layer.functions().flat_map(|of| &of.attrs));
-        let deprecated = attrs.into_iter().any(|attr| mentions(attr, "deprecated"));
-        let deprecated = deprecated.then(|| quote!(#[allow(deprecated)]));
+        let deprecated = self.layer.allow_deprecated();
         let lints = quote! {
             #deprecated
             #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]

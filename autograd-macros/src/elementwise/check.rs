@@ -141,7 +141,7 @@ fn reduced(forward: &Forward, backward: &Derivative, args: &Args, errors: &mut E
 
 fn returned(op: &Layer, backward: &Derivative, errors: &mut Errors) {
     let inputs: Vec<String> =
-        op.differentiable().iter().map(|(param, _)| plain_name(&param.ident)).collect();
+        op.differentiable().iter().map(|(_, param, _)| plain_name(&param.ident)).collect();
     if backward.returns.by_name().is_some() || inputs.is_empty() {
         return;
     }

@@ -8,6 +8,6 @@ mod parse;
 mod scalar;
 
 pub(crate) use check::check;
-pub(crate) use expand::{Elementwise, TRY_DOC};
+pub(crate) use expand::TRY_DOC;
 pub(crate) use parse::parse;
 pub(crate) use scalar::scalar_op;

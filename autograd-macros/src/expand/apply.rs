@@ -9,7 +9,7 @@ use crate::attributes::{is_for_callers, is_for_each_call, undocumented};
 use crate::builder::ByName;
 use crate::check::types::is_primitive;
 use crate::check_arg;
-use crate::elementwise::{self, Elementwise};
+use crate::elementwise;
 use crate::expansion::Expansion;
 use crate::generics::turbofish;
 use crate::library::private;
@@ -21,12 +21,13 @@ impl Expansion<'_> {
     pub(super) fn apply(&self, by_name: Option<&ByName>) -> TokenStream {
         let Some(forward) = &self.layer.forward else { return TokenStream::new() };
         let (try_doc, body) = match self.layer.is_formula {
-            true => (elementwise::TRY_DOC, Elementwise(self).try_apply_body(forward)),
+            true => (elementwise::TRY_DOC, self.formula_body(forward)),
             false => (TRY_DOC, self.try_apply_body(forward)),
         };
         let p = &private();
         let (generics, _, clause) = self.layer.generics.split_for_impl();
-        let (op, deprecated, keyword) = (self.op(), self.deprecated(), self.layer.keyword());
+        let (op, deprecated, keyword) =
+            (self.op(), self.layer.allow_deprecated(), self.layer.keyword());
         let vis = &forward.function.vis;
         let attrs: Vec<_> =
             forward.function.attrs.iter().filter(|attr| is_for_callers(attr)).collect();
@@ -136,13 +137,9 @@ impl Expansion<'_> {
             }
         };
         let verify = self.verify(forward, &array);
-        // Constructs the op, so that it is not reported as dead code.
-        let constructed = match self.layer.generics.params.is_empty() {
-            true => quote!(Self),
-            false => quote!(Self(::core::marker::PhantomData)),
-        };
+        let constructed = self.layer.constructed();
         quote! {{
-            let _ = #constructed;
+            #constructed
             #proofs
             #checks
             let #array: &[&dyn #p::TensorInput] = &[#(#inputs),*];

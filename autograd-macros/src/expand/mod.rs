@@ -13,7 +13,6 @@ use syn::ReturnType;
 use crate::builder;
 use crate::check::calls::Uses;
 use crate::check::types::{is_bare_gradient, unsaveable, valid_attrs};
-use crate::elementwise::Elementwise;
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
 use crate::library::{import, private};
@@ -26,8 +25,8 @@ impl Expansion<'_> {
     pub(crate) fn tokens(&self) -> TokenStream {
         let block = self.layer.written(&self.mode, |function| self.user_function(function));
         let vis = self.forward_vis();
-        let formula = self.layer.is_formula.then_some(Elementwise(self));
-        let doc = if formula.is_some() { "An elementwise op." } else { "A differentiable op." };
+        let is_formula = self.layer.is_formula;
+        let doc = if is_formula { "An elementwise op." } else { "A differentiable op." };
         let structure = self.layer.structure(&vis, doc);
         let key = self.key();
         let grads = self.grads_struct();
@@ -45,10 +44,10 @@ impl Expansion<'_> {
         let cfg = self.layer.cfg();
         let library = import(self.args.krate.as_ref());
         let library = self.written.map_or(library.clone(), |(_, types)| quote!(#library #types));
-        let own: Vec<TokenStream> = match &formula {
-            Some(formula) if full => formula.formulas(),
-            Some(_) => Vec::new(),
-            None => {
+        let own: Vec<TokenStream> = match is_formula {
+            true if full => self.formulas(),
+            true => Vec::new(),
+            false => {
                 let may_query_needs = self.may_query_needs();
                 let needs = may_query_needs.then(|| self.needs_struct());
                 // The key distinguishes this op among all layers, and keeps its private types private.
@@ -56,8 +55,10 @@ impl Expansion<'_> {
                 vec![head, self.layer_impl(may_query_needs)]
             }
         };
-        let check = formula.as_ref().filter(|_| full).and_then(Elementwise::check_backward);
-        let test = formula.and_then(|formula| formula.test());
+        let (check, test) = match is_formula && full {
+            true => (self.check_backward(), self.formula_test()),
+            false => (None, None),
+        };
         let silent = self.silent();
         let Some(grads) = grads else {
             return quote! {
@@ -106,7 +107,7 @@ impl Expansion<'_> {
 
     fn user_function(&self, function: &Function) -> TokenStream {
         if self.layer.is_formula {
-            return Elementwise(self).user_function(function);
+            return self.formula_function(function);
         }
         let Function { vis, sig, body, .. } = function;
         let mut sig = sig.clone();
@@ -190,7 +191,7 @@ impl Expansion<'_> {
         let p = &private();
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let (op, key, needs) = (self.op(), self.key(), self.needs());
-        let deprecated = self.deprecated();
+        let deprecated = self.layer.allow_deprecated();
         let unit = || quote!(());
         let saved = match &self.layer.saved {
             Some(saved) if unsaveable(saved).is_empty() => saved.to_token_stream(),

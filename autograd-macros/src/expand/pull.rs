@@ -43,13 +43,12 @@ impl Expansion<'_> {
             let some = quote!(::core::option::Option::Some);
             quote_spanned!(here=> let #some(#returned) = #raw.user(#returned) else { return };)
         });
-        let groups = self.layer.differentiable_groups();
         let inputs = self.layer.differentiable();
-        let wanted = groups.zip(&inputs).map(|((group, input), (param, _))| {
-            (group, given(&param.ty, input.form, &input.tensor), &input.tensor)
+        let wanted = inputs.iter().map(|(group, param, input)| {
+            (*group, given(&param.ty, input.form, &input.tensor), &input.tensor)
         });
         let wanted: Vec<_> = wanted.collect();
-        let names: Vec<&Ident> = inputs.iter().map(|(param, _)| &param.ident).collect();
+        let names: Vec<&Ident> = inputs.iter().map(|(_, param, _)| &param.ident).collect();
         let gives = self.pass_on(&backward.returns, &wanted, Some(&names), &returned);
         quote! {
             #(#takes)*
@@ -119,7 +118,7 @@ impl Expansion<'_> {
             _ => {}
         }
         let inputs = self.layer.differentiable();
-        let names: Vec<_> = inputs.iter().map(|(param, _)| &param.ident).collect();
+        let names: Vec<_> = inputs.iter().map(|(_, param, _)| &param.ident).collect();
         if self.layer.is_formula {
             let (p, grads) = (private(), Ident::new("Grads", Span::call_site()));
             return Some(quote! {
@@ -139,7 +138,7 @@ impl Expansion<'_> {
     /// Adds the types of the inputs as arguments to each `Grads` that is a type. `None` if there is none.
     pub(super) fn typed_grads(&self, tokens: TokenStream) -> Option<TokenStream> {
         let inputs = self.layer.differentiable().into_iter();
-        let types = inputs.map(|(_, input)| concrete(&private(), input));
+        let types = inputs.map(|(.., input)| concrete(&private(), input));
         let arguments = quote!(<#(#types),*>);
         with_arguments(tokens, "Grads", &arguments)
     }
@@ -180,7 +179,7 @@ impl Expansion<'_> {
             let FieldValue { attrs, member, colon_token, expr, .. } = &field;
             let colon = colon_token.unwrap_or_default();
             let of = |param: &Param| matches!(member, Member::Named(name) if *name == param.ident);
-            let (param, input) = inputs.iter().find(|(param, _)| of(param))?;
+            let (_, param, input) = inputs.iter().find(|(_, param, _)| of(param))?;
             let ((first, last), name) =
                 (ends(quote!(#expr)), builder::argument(self.layer, &param.ident));
             let (p, of) = (private_at(first), given(&param.ty, input.form, &input.tensor));
@@ -203,7 +202,7 @@ impl Expansion<'_> {
             return self.typed_grads(grads.clone()).unwrap_or(grads);
         }
         let grads = grads.to_token_stream();
-        let bounds = self.layer.differentiable().into_iter().map(|(param, input)| {
+        let bounds = self.layer.differentiable().into_iter().map(|(_, param, input)| {
             let of = given(&param.ty, input.form, &input.tensor);
             quote_spanned!(span=> impl #p::GradFor<#of>)
         });

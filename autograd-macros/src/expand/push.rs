@@ -16,9 +16,9 @@ pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {
     let key = expansion.key();
     let raw = local("raw");
     let (saved, context, returned) = (local("saved"), local("context"), local("returned"));
-    let inputs: Vec<_> = expansion.layer.differentiable_groups().collect();
+    let inputs = expansion.layer.differentiable();
     let held: Vec<_> = (0..inputs.len()).map(|i| local(&format!("dual{i}"))).collect();
-    let takes = inputs.iter().zip(&held).map(|((group, input), held)| {
+    let takes = inputs.iter().zip(&held).map(|((group, _, input), held)| {
         let of = form(input);
         let method = |here| quote_spanned!(here=> primal::<#of>);
         expansion.take(&input.tensor, method, *group, held)

@@ -126,6 +126,10 @@ impl Form for Op {
         }
     }
 
+    fn is_refused(&self) -> bool {
+        self.block.has_wrong_type()
+    }
+
     fn expand(self, args: &Arguments, mode: Mode) -> TokenStream {
         self.tokens(&mode, args.library.as_ref())
     }
@@ -275,13 +279,9 @@ impl Op {
             let (private, marker) = (private_at(place), marker(forward, Some(&self.inputs)));
             quote_spanned!(place=> #private::Program::py_func #marker (#program, #function))
         });
-        // Constructs the operator, so that it is not reported as dead code.
-        let constructed = match self.block.generics.params.is_empty() {
-            true => quote!(Self),
-            false => quote!(Self(::core::marker::PhantomData)),
-        };
+        let constructed = self.block.constructed();
         quote! {
-            let _ = #constructed;
+            #constructed
             let #call = #forward.name(#text);
             #x
             #out
