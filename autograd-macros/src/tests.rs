@@ -1,7 +1,6 @@
 //! Tests of the whole macro as a function: it never panics, never accepts counts that disagree, and each
 //! message has a fixture.
 
-mod corners;
 pub(crate) mod fuzzed;
 mod habits;
 
