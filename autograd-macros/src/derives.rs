@@ -77,23 +77,16 @@ fn read(item: TokenStream, derive: &str, attribute: &str) -> Option<Input> {
 }
 
 impl Input {
-    /// Adds a `Float` bound to parameters that are tensor elements and have no bound. The compiler reports
-    /// the missing bound at the struct, and must not repeat it for the generated impls.
-    fn bind_elements(&mut self) -> bool {
-        let p = private();
-        let clauses = self.item.generics.where_clause.clone();
-        let mut found = false;
-        for param in self.item.generics.type_params_mut() {
+    /// Whether a parameter that is a tensor's element has no bound. The compiler reports that at the struct, and
+    /// must not repeat it for the generated impls.
+    fn lacks_bound(&self) -> bool {
+        let clause = &self.item.generics.where_clause;
+        self.item.generics.type_params().any(|param| {
             let element = format!("Tensor<{}>", param.ident);
-            let clause = clauses.as_ref().is_some_and(|of| mentions(of, &param.ident.to_string()));
-            let holds = self.fields.iter().any(|(_, field)| text(&field.ty).contains(&element));
-            if param.bounds.is_empty() && !clause && holds {
-                param.colon_token.get_or_insert_with(Default::default);
-                param.bounds.push(syn::parse_quote!(#p::Float));
-                found = true;
-            }
-        }
-        found
+            param.bounds.is_empty()
+                && !clause.iter().any(|of| mentions(of, &param.ident.to_string()))
+                && self.fields.iter().any(|(_, field)| text(&field.ty).contains(&element))
+        })
     }
 
     /// Emits the errors and the impls, without warnings about a deprecated struct.
@@ -124,7 +117,6 @@ pub(crate) fn saved(item: TokenStream) -> TokenStream {
         input.errors.at(lifetime, messages::saved_lifetime());
         return input.errors.into_tokens();
     }
-    let unbound = input.bind_elements();
     let (p, name) = (private(), &input.item.ident);
     let (generics, arguments, clause) = input.item.generics.split_for_impl();
     let (into, from, this) = (local("into"), local("from"), local("this"));
@@ -138,7 +130,7 @@ pub(crate) fn saved(item: TokenStream) -> TokenStream {
         .iter()
         .map(|(member, Field { ty, .. })| quote!(#member: <#ty as #p::Saved>::unpack(#from)?));
     // After an error the impls are emitted all the same, so that nothing else is reported.
-    let parts = match input.errors.is_empty() && !unbound {
+    let parts = match input.errors.is_empty() && !input.lacks_bound() {
         true => quote!((
             |#this, #into| { #(#packs)* },
             |#from| #p::Result::Ok(Self { #(#unpacks),* }),

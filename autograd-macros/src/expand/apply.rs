@@ -102,8 +102,7 @@ impl Expansion<'_> {
         let refuse =
             self.layer.backward.is_none().then(|| quote!(#p::without_gradient(#context.0)?;));
         let written = self.written.map_or(forward, |(written, _)| written);
-        let proofs = proofs::plain_inputs(written);
-        let checks = proofs::runtime_checks(self, written);
+        let proofs = proofs::plain_inputs(self.layer, written);
         let finish = if forward.outputs.fallible { "finish_fallible" } else { "finish" };
         let lent = context_argument(&quote!(&mut #context), &forward.function);
         // Another type with the name `Result` is reported at its own span.
@@ -141,7 +140,6 @@ impl Expansion<'_> {
         quote! {{
             #constructed
             #proofs
-            #checks
             let #array: &[&dyn #p::TensorInput] = &[#(#inputs),*];
             #verify
             let #state = &mut #p::start(<Self as #p::Layer<#key>>::RULES, #array);

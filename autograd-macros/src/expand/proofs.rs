@@ -48,40 +48,22 @@ fn proof(ty: &Type, proof: &str, probe: impl Fn(Span, &Ident) -> TokenStream) ->
     }
 }
 
-pub(crate) fn plain_inputs(forward: &Forward) -> TokenStream {
-    forward
-        .params
-        .iter()
-        .filter(|param| matches!(param.kind, ParamKind::Plain { .. }))
-        .map(|param| {
-            let mut ident = param.ident.clone();
-            ident.set_span(ident.span().located_at(whole_span(&param.ty)));
-            plain(&quote!(#ident), &param.ty)
-        })
-        .collect()
-}
-
-/// The check at run time for plain parameters whose type only the caller knows.
-pub(crate) fn runtime_checks(expansion: &Expansion<'_>, forward: &Forward) -> TokenStream {
-    let p = &private();
-    let op = plain_name(&expansion.layer.name);
-    let generics = &expansion.layer.generics;
-    let known: Vec<_> = generics
-        .type_params()
-        .chain(forward.function.sig.generics.type_params())
-        .map(|param| param.ident.to_string())
-        .collect();
-    forward
-        .params
-        .iter()
-        .filter(|param| {
-            matches!(param.kind, ParamKind::Plain { .. }) && depends_on_caller(&param.ty, &known)
-        })
-        .map(|param| {
-            let (ident, name) = (&param.ident, plain_name(&param.ident));
-            quote!(#p::check_plain(#op, &#ident, #name)?;)
-        })
-        .collect()
+/// The proofs that plain parameters hold no tensor, and the checks at run time where only the caller knows the type.
+pub(crate) fn plain_inputs(layer: &Layer, forward: &Forward) -> TokenStream {
+    let (p, op) = (&private(), plain_name(&layer.name));
+    let generics = layer.generics.type_params().chain(forward.function.sig.generics.type_params());
+    let known: Vec<_> = generics.map(|param| param.ident.to_string()).collect();
+    let plain = forward.params.iter().filter(|of| matches!(of.kind, ParamKind::Plain { .. }));
+    let proofs = plain.map(|param| {
+        let (ident, name) = (&param.ident, plain_name(&param.ident));
+        let depends = depends_on_caller(&param.ty, &known);
+        let check = depends.then(|| quote!(#p::check_plain(#op, &#ident, #name)?;));
+        let mut ident = ident.clone();
+        ident.set_span(ident.span().located_at(whole_span(&param.ty)));
+        let proof = self::plain(&quote!(#ident), &param.ty);
+        quote!(#proof #check)
+    });
+    proofs.collect()
 }
 
 /// Whether a value of this type holds a value whose type only the caller knows. Parameters and results
