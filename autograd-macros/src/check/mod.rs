@@ -1,13 +1,10 @@
 //! The rules of the block, one function each.
 
-mod backward;
 pub(crate) mod calls;
-mod configured;
 mod context;
+mod derivatives;
 pub(crate) mod forward;
 mod habits;
-mod jvp;
-mod marks;
 mod once;
 pub(crate) mod refused;
 pub(crate) mod types;
@@ -25,14 +22,14 @@ pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     no_grad(layer, args, errors);
     both_functions(layer, args, errors);
     forward::check(layer, args, errors);
-    backward::check(layer, errors);
+    derivatives::check(layer, errors);
     saved_type(layer, errors);
     attrs_type(layer, errors);
-    jvp::check(layer, args, errors);
+    derivatives::check_jvp(layer, args, errors);
 }
 
 pub(crate) fn check_bodies(layer: &Layer, errors: &mut Errors) {
-    backward::check_body(layer, errors);
+    derivatives::check_body(layer, errors);
     context::check(layer, errors);
 }
 
@@ -64,7 +61,7 @@ fn both_functions(layer: &Layer, args: &Args, errors: &mut Errors) {
         // An op whose inputs are all `#[stop_gradient]` gets its own error, and needs no backward.
         let stopped = layer.differentiable().is_empty() && layer.inputs().next().is_some();
         if !report_misspelling(&layer.items, "backward", errors) && !stopped {
-            let signature = backward::backward_signature(layer);
+            let signature = derivatives::backward_signature(layer);
             errors.at(&layer.self_ty, messages::no_backward(&name, &signature));
         }
     }

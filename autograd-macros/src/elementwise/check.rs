@@ -4,8 +4,8 @@ use quote::ToTokens;
 use syn::Type;
 
 use super::messages;
-use super::model::{FormulaValue, Kind, kind};
 use super::parse::wrong_form;
+use super::parse::{FormulaValue, Kind, kind};
 use crate::args::Args;
 use crate::check::forward::misspelling_of;
 use crate::check::report_misspelling;

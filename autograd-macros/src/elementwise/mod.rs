@@ -3,7 +3,6 @@
 mod check;
 mod expand;
 mod messages;
-mod model;
 mod parse;
 mod scalar;
 

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 
 use super::proofs;
-use super::pull::context_argument;
+use super::rules::context_argument;
 use crate::attributes::{is_for_callers, is_for_each_call, undocumented};
 use crate::builder::ByName;
 use crate::check::types::is_primitive;

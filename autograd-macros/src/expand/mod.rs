@@ -3,8 +3,7 @@
 mod apply;
 pub(crate) mod elements;
 mod proofs;
-mod pull;
-mod push;
+mod rules;
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
@@ -19,7 +18,7 @@ use crate::library::{import, private};
 use crate::model::{Form, Function};
 use crate::tokens::{local, plain_name, regroup, replace_ident};
 
-pub(crate) use pull::with_arguments;
+pub(crate) use rules::with_arguments;
 
 impl Expansion<'_> {
     pub(crate) fn tokens(&self) -> TokenStream {
@@ -205,7 +204,7 @@ impl Expansion<'_> {
             false => unit(),
         };
         let pull = self.pull();
-        let push = push::push(self);
+        let push = rules::push(self);
         let proofs = proofs::declared(self);
         let (raw, lent) = (local("raw"), local("lent"));
         let keyword = self.layer.keyword();

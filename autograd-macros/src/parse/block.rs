@@ -5,7 +5,7 @@ use quote::{ToTokens, format_ident, quote};
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::{Attribute, Generics, ImplItemType, ItemImpl, Token, Type, Visibility};
 
-use super::attributes::stripped;
+use super::signature::stripped;
 use super::twin::existing;
 use crate::errors::Errors;
 use crate::generics::parameter_name;

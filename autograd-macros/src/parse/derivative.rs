@@ -2,8 +2,9 @@
 
 use syn::{Attribute, GenericArgument, PathArguments, Type};
 
-use super::context::{BACKWARD_CONTEXT, JVP_CONTEXT, take_context};
-use super::signature::{parameters, pattern_name, returned};
+use super::signature::{
+    BACKWARD_CONTEXT, JVP_CONTEXT, parameters, pattern_name, returned, take_context,
+};
 use crate::attributes::{is_cfg, is_doc, is_lint, is_ours};
 use crate::errors::Errors;
 use crate::messages;

@@ -3,9 +3,10 @@
 use proc_macro2::{Ident, Span};
 use syn::{Attribute, Pat, PatType, Type};
 
-use super::attributes::{Default, parameter_attributes};
-use super::context::{FORWARD_CONTEXT, take_context};
-use super::signature::{parameters, pattern_name, returned};
+use super::signature::{
+    Default, FORWARD_CONTEXT, parameter_attributes, parameters, pattern_name, returned,
+    take_context,
+};
 use crate::attributes::is_doc;
 use crate::errors::Errors;
 use crate::messages;

@@ -1,8 +1,6 @@
 //! From tokens to the model. A mistake is reported, and parsing continues.
 
-mod attributes;
 mod block;
-mod context;
 mod derivative;
 mod forward;
 mod mended;
@@ -22,10 +20,9 @@ use derivative::{bare_grads, derivative};
 use mended::{with_known_elements, without_placeholders};
 
 pub(crate) use block::{BlockRules, block, other_item};
-pub(crate) use context::{BACKWARD_CONTEXT, is_context};
 pub(crate) use derivative::reject_attributes;
 pub(crate) use forward::{forward, params};
-pub(crate) use signature::{parameters, pattern_name, returned};
+pub(crate) use signature::{BACKWARD_CONTEXT, is_context, parameters, pattern_name, returned};
 
 const BLOCK_RULES: BlockRules =
     BlockRules { rules: RULES, generated: &["apply", "try_apply", "with"], lenient: false };

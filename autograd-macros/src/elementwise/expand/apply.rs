@@ -4,7 +4,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 
 use super::formula::Given;
-use crate::elementwise::model::Kind;
+use crate::elementwise::parse::Kind;
 use crate::expansion::Expansion;
 use crate::library::private;
 use crate::model::{Forward, Param};

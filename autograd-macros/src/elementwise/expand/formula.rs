@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 
-use crate::elementwise::model::{FormulaValue, Kind};
+use crate::elementwise::parse::{FormulaValue, Kind};
 use crate::expansion::Expansion;
 use crate::library::private;
 use crate::model::{Derivative, Forward, Param, Returned};

@@ -8,7 +8,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::GenericParam;
 
 use crate::attributes::is;
-use crate::elementwise::model::Kind;
+use crate::elementwise::parse::Kind;
 use crate::expand::with_arguments;
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
