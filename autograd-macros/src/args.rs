@@ -24,9 +24,7 @@ pub(crate) struct Args {
     pub(crate) reduce: Option<Reduce>,
     pub(crate) krate: Option<Path>,
     allowed: Vec<String>,
-    /// The tests to generate.
     pub(crate) checks: Vec<Check>,
-    /// Whether the block is elementwise.
     pub(crate) is_formula: bool,
     /// Whether the op can repeat a call, for `AUTOGRAD_VERIFY`.
     pub(crate) verifies: bool,
@@ -53,7 +51,6 @@ pub(crate) const ELEMENTWISE: AttributeArgs = (
 
 const WARNINGS: [&str; 2] = ["unread_saved", "none_gradient"];
 
-/// Parses the arguments one by one, so that each mistake is reported.
 pub(crate) fn parse(tokens: TokenStream, takes: &AttributeArgs, errors: &mut Errors) -> Args {
     let mut args = Args::default();
     for (part, comma) in parts(tokens) {

@@ -87,7 +87,6 @@ impl Block {
         arguments.args.iter().filter_map(position).map(|at| declared[at].clone()).collect()
     }
 
-    /// The user's block, with its lints.
     pub(crate) fn written(
         &self,
         mode: &Mode,

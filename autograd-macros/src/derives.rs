@@ -11,7 +11,6 @@ use crate::library::{import, private};
 use crate::messages;
 use crate::tokens::{local, mentions, parts, text};
 
-/// The arguments of `#[saved(..)]` and `#[module(..)]`.
 #[derive(Default)]
 struct Arguments {
     krate: Option<Path>,
@@ -173,7 +172,6 @@ pub(crate) fn saved(item: TokenStream) -> TokenStream {
     input.finish(&impls)
 }
 
-/// `#[derive(Module)]`: visits the fields in order.
 pub(crate) fn module(item: TokenStream) -> TokenStream {
     let Some(mut input) = read(item, "Module", "module") else { return TokenStream::new() };
     let visitor = local("visitor");

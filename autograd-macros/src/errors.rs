@@ -4,7 +4,6 @@ use crate::tokens::ends;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 
-/// The errors of a block.
 #[must_use]
 pub(crate) struct Errors(Vec<Report>);
 
@@ -19,7 +18,6 @@ impl Errors {
         Self(Vec::new())
     }
 
-    /// Adds an error that spans the tokens.
     pub(crate) fn at(&mut self, tokens: impl ToTokens, message: impl Into<String>) {
         let (first, last) = ends(tokens.into_token_stream());
         self.0.push(Report { first, last, message: message.into() });

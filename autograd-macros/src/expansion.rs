@@ -9,7 +9,6 @@ use crate::generics::generated;
 use crate::library::private_at;
 use crate::model::{Forward, Layer};
 
-/// The result of the checks.
 pub(crate) enum Mode {
     Full,
     /// The compiler rejects a type of a signature, so the expansion must not repeat that type.

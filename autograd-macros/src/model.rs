@@ -67,7 +67,6 @@ pub(crate) struct Layer {
     pub(crate) forward: Option<Forward>,
     pub(crate) backward: Option<Derivative>,
     pub(crate) jvp: Option<Derivative>,
-    /// Whether the op is elementwise.
     pub(crate) is_formula: bool,
 }
 
@@ -141,7 +140,6 @@ pub(crate) enum ParamKind {
 #[derive(Clone)]
 pub(crate) struct TensorInput {
     pub(crate) form: Form,
-    /// The type `Tensor<T>` as written.
     pub(crate) tensor: TypePath,
     pub(crate) stop_gradient: bool,
 }
@@ -226,7 +224,6 @@ impl Layer {
 }
 
 impl Function {
-    /// Whether the function is one of [`RULES`].
     pub(crate) fn is_rule(&self) -> bool {
         RULES.iter().any(|rule| self.sig.ident == rule)
     }
@@ -249,7 +246,6 @@ impl Forward {
         })
     }
 
-    /// The return type as written.
     pub(crate) fn output(&self) -> TokenStream {
         match &self.function.sig.output {
             ReturnType::Default => quote!(()),
@@ -321,7 +317,6 @@ pub(crate) fn is_named(ty: &Type, name: &str) -> bool {
     last_segment(ty).is_some_and(|segment| segment.ident == name)
 }
 
-/// The type if it is a `Tensor`.
 pub(crate) fn as_tensor(ty: &Type) -> Option<&TypePath> {
     match bare(ty) {
         Type::Path(path) if is_named(ty, "Tensor") => Some(path),
@@ -364,7 +359,6 @@ pub(crate) fn contained_types(ty: &Type) -> Vec<&Type> {
     }
 }
 
-/// The type without a reference around it.
 pub(crate) fn without_reference(ty: &Type) -> &Type {
     match bare(ty) {
         Type::Reference(reference) => bare(&reference.elem),
@@ -395,7 +389,6 @@ pub(crate) fn is_known(element: &str) -> bool {
     is_integer(element) || matches!(element, "f32" | "f64")
 }
 
-/// The target of a shared reference.
 pub(crate) fn shared_target(ty: &Type) -> Option<&Type> {
     match bare(ty) {
         Type::Reference(reference) if reference.mutability.is_none() => Some(&reference.elem),
@@ -403,7 +396,6 @@ pub(crate) fn shared_target(ty: &Type) -> Option<&Type> {
     }
 }
 
-/// The form and the tensor type of a tensor input.
 pub(crate) fn input_form(ty: &Type) -> Option<(Form, &TypePath)> {
     let borrowed_tensor = |ty| shared_target(ty).and_then(as_tensor);
     if let Some(tensor) = borrowed_tensor(ty) {
@@ -425,7 +417,6 @@ pub(crate) fn input_form(ty: &Type) -> Option<(Form, &TypePath)> {
     tensor.map(|tensor| (Form::List, tensor))
 }
 
-/// The form and the tensor type of a tensor output.
 pub(crate) fn output_form(ty: &Type) -> Option<(Form, &TypePath)> {
     if let Some(tensor) = as_tensor(ty) {
         return Some((Form::One, tensor));

@@ -318,20 +318,25 @@ fn trait_messages(tokens: TokenStream, literals: &mut Vec<String>) {
     }
 }
 
-fn reported_of(path: &Path, words: &mut String) -> usize {
-    let Ok(source) = syn::parse_file(&fs::read_to_string(path).expect("a program")) else {
-        return 0;
-    };
-    let mut blocks = 0;
-    for item in source.items {
-        let syn::Item::Impl(mut block) = item else { continue };
+/// The arguments and the block of each `#[py_layer]` in a program.
+fn ops(path: &Path) -> Vec<(TokenStream, syn::ItemImpl)> {
+    let source = syn::parse_file(&fs::read_to_string(path).expect("a program"));
+    let op = |item| {
+        let syn::Item::Impl(mut block) = item else { return None };
         let is_ours = |attr: &syn::Attribute| attr.path().is_ident("py_layer");
-        let Some(at) = block.attrs.iter().position(is_ours) else { continue };
-        let arguments = match block.attrs.remove(at).meta {
-            syn::Meta::List(list) => list.tokens,
-            _ => TokenStream::new(),
-        };
-        blocks += 1;
+        let at = block.attrs.iter().position(is_ours)?;
+        match block.attrs.remove(at).meta {
+            syn::Meta::List(list) => Some((list.tokens, block)),
+            _ => Some((TokenStream::new(), block)),
+        }
+    };
+    source.map(|source| source.items.into_iter().filter_map(op).collect()).unwrap_or_default()
+}
+
+fn reported_of(path: &Path, words: &mut String) -> usize {
+    let ops = ops(path);
+    let count = ops.len();
+    for (arguments, block) in ops {
         let expansion = layer(arguments, quote::quote!(#block), false);
         if refused(&expansion.to_string()) {
             let mut literals = Vec::new();
@@ -339,7 +344,7 @@ fn reported_of(path: &Path, words: &mut String) -> usize {
             literals.iter().for_each(|literal| words.push_str(&format!("{literal}\n")));
         }
     }
-    blocks
+    count
 }
 
 /// Runs without the compiler: fast enough to test each check's message under `cargo mutants`.
@@ -380,108 +385,23 @@ fn fixtures_are_given_their_sentences() {
     assert!(right > 80 && words.is_empty(), "of {right} right ops:\n{words}");
 }
 
-/// Ops whose expansions are in `tests/tests/macros/expansions`, where they are compiled and run.
-const EXPANDED: &[(&str, &str, &str)] = &[
-    (
-        "verified",
-        "",
-        "impl Verified {
-            fn forward(
-                _ctx: &mut ForwardContext<Self>,
-                x: &Tensor<f64>,
-                pair: [&Tensor<f64>; 2],
-                bias: Option<&Tensor<f64>>,
-                by: f64,
-            ) -> Tensor<f64> {
-                bias.map_or(x * by, |bias| x * by + bias) + pair[0] - pair[1]
-            }
-            fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {
-                Grads { x: dy * 2.0, pair: [dy.clone(), -dy], bias: Some(dy.clone()) }
-            }
-        }",
-    ),
-    (
-        "tanh",
-        "",
-        "/// Hyperbolic tangent.
-        #[py_layer]
-        impl Tanh {
-            type Saved = Tensor<f64>;
-            pub fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
-                let y = x.tanh();
-                ctx.save_for_backward(&y);
-                y
-            }
-            fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
-                dy * (1.0 - ctx.saved_tensor().square())
-            }
-        }",
-    ),
-    (
-        "scale",
-        "",
-        "impl Scale {
-            type Saved = (Tensor<f64>, Tensor<f64>);
-            type Attrs = f64;
-            fn forward(
-                ctx: &mut ForwardContext<Self>,
-                x: &Tensor<f64>,
-                w: &Tensor<f64>,
-                #[stop_gradient] at: Option<&Tensor<i64>>,
-                #[default(2.0)] by: f64,
-            ) -> Result<(Tensor<f64>, usize), String> {
-                ctx.save_for_backward((x, w));
-                ctx.set_attrs(by);
-                Ok((x * w * by, at.map_or(0, |at| at.len())))
-            }
-            fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {
-                let (x, w) = ctx.saved_tensor();
-                let by = *ctx.attrs();
-                Grads { x: dy * w * by, w: Some(dy * x * by) }
-            }
-        }",
-    ),
-    (
-        "repeat",
-        "once_differentiable",
-        "impl<T: Float, const N: usize> Repeat<T, N> {
-            fn forward(_ctx: &mut ForwardContext<Self>, xs: &[Tensor<T>]) -> [Tensor<T>; N] {
-                std::array::from_fn(|_| &xs[0] * 1.0)
-            }
-            fn backward(
-                _ctx: &BackwardContext<Self>,
-                ds: &[Option<Tensor<T>>],
-            ) -> Vec<Option<Tensor<T>>> {
-                vec![ds[0].clone()]
-            }
-        }",
-    ),
-    (
-        "norm",
-        "no_grad",
-        "impl Norm {
-            fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
-                x.square().sum()
-            }
-        }",
-    ),
-];
-
 /// `EXPANSIONS=overwrite cargo test -p autograd-macros` rewrites the snapshots; review the difference.
 #[test]
 fn expansions_are_as_they_were() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests");
-    for (name, arguments, block) in EXPANDED {
-        let block = block.replace("#[py_layer]", "");
+    let ops = ops(&tests.join("tests/macros/expansions/ops.rs"));
+    assert_eq!(ops.len(), 5);
+    for (arguments, block) in ops {
+        let name = crate::tokens::text(&block.self_ty);
+        let name = name.split('<').next().unwrap_or_default().to_lowercase();
         // One is expanded as with the feature `verify`.
-        let verifies = *name == "verified";
+        let verifies = name == "verified";
         let folder = tests.join(if verifies {
             "verifying/tests/verify/expansions"
         } else {
             "tests/macros/expansions"
         });
-        let arguments = arguments.parse().expect("arguments");
-        let expansion = layer(arguments, block.parse().expect("an op"), verifies);
+        let expansion = layer(arguments, quote::quote!(#block), verifies);
         let file = syn::parse2(expansion).expect("an expansion is valid Rust");
         let text = prettyplease::unparse(&file);
         let path = folder.join(format!("{name}.rs"));

@@ -64,13 +64,11 @@ pub(crate) fn is_one_of(name: &Ident, words: &str) -> bool {
     words.split(' ').any(|word| name == word)
 }
 
-/// The name without `r#`.
 pub(crate) fn plain_name(ident: &Ident) -> String {
     let name = ident.to_string();
     name.strip_prefix("r#").map_or(name.clone(), str::to_owned)
 }
 
-/// The tokens with the location of `place`.
 pub(crate) fn located(tokens: TokenStream, place: Span) -> TokenStream {
     let moved = tokens.into_iter().map(|mut tree| {
         tree.set_span(tree.span().located_at(place));

@@ -5,7 +5,6 @@ use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use crate::model::Function;
 use crate::tokens::{self, Trees, is_group, is_one_of, is_punct, regroup, rewritten, text};
 
-/// The uses of a context in a body.
 pub(crate) struct Uses {
     named: Vec<Use>,
     /// Whether the context is used other than before a dot.
@@ -49,7 +48,6 @@ impl Uses {
 }
 
 impl Use {
-    /// The arguments, if this is a call.
     pub(crate) fn given(&self) -> Option<TokenStream> {
         match self.following.first() {
             Some(TokenTree::Group(given)) if given.delimiter() == Delimiter::Parenthesis => {

@@ -23,7 +23,6 @@ pub(crate) fn returns_wrong_type(block: &Block, function: &Function) -> bool {
     matches!(&function.sig.output, ReturnType::Type(_, ty) if is_wrong(ty, &lifetimes))
 }
 
-/// The declared lifetimes.
 pub(crate) fn lifetimes(block: &Block, function: &Function) -> Vec<String> {
     let lifetimes = block.generics.lifetimes().chain(function.sig.generics.lifetimes());
     lifetimes.map(|of| of.lifetime.ident.to_string()).collect()

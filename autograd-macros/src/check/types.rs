@@ -49,7 +49,6 @@ pub(crate) fn is_plain(ty: &Type) -> bool {
     is_primitive(ty) || matches!(bare(ty), Type::Path(path) if path.path.is_ident("String"))
 }
 
-/// Whether the type is a primitive type.
 pub(crate) fn is_primitive(ty: &Type) -> bool {
     let Type::Path(path) = bare(ty) else { return false };
     path.path.get_ident().is_some_and(|name| is_one_of(name, PRIMITIVES))

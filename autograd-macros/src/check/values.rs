@@ -60,7 +60,6 @@ pub(crate) struct Value<'a> {
 }
 
 impl Value<'_> {
-    /// The usual way to write the value.
     fn usual(&self) -> String {
         notations(self.role, self.form)[0].replace('T', &text(self.tensor))
     }
@@ -114,7 +113,6 @@ pub(crate) fn of_outputs<'a>(layer: &'a Layer, role: Role, what: &'static str) -
     outputs.into_iter().enumerate().map(value).collect()
 }
 
-/// The parameters as a user writes them.
 pub(crate) fn written(taken: &[Taken<'_>]) -> String {
     let each = taken.iter().map(|(name, of)| format!("{name}: {}", of.usual()));
     each.collect::<Vec<_>>().join(", ")

@@ -10,7 +10,6 @@ use crate::messages::{list, twice};
 use crate::model::{Form, Layer, Param, ParamKind, TensorInput, element, nearest};
 use crate::tokens::plain_name;
 
-/// Validates the checks of an op against its forward.
 pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     let nothing = match (args.no_grad, args.surrogate) {
         (Some(_), _) => Some(messages::no_gradient()),
@@ -98,7 +97,6 @@ fn example(tensor: &TensorInput) -> &'static str {
     }
 }
 
-/// A description of the input, for an error about another value.
 fn kind(tensor: &TensorInput) -> String {
     let kind = match tensor.form {
         Form::One => "one tensor",

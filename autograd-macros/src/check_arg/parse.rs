@@ -11,7 +11,6 @@ use crate::tokens::{parts, text};
 
 pub(crate) struct Check {
     pub(crate) word: Ident,
-    /// The arguments as written.
     pub(crate) text: String,
     pub(crate) given: Vec<Given>,
 }

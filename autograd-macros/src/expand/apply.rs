@@ -17,7 +17,6 @@ use crate::model::{Form, Forward, Param, ParamKind, float_output};
 use crate::tokens::{at, first_span, here, local, output_span, plain_name, whole_span};
 
 impl Expansion<'_> {
-    /// `apply`, `try_apply` and `with`.
     pub(super) fn apply(&self, by_name: Option<&ByName>) -> TokenStream {
         let Some(forward) = &self.layer.forward else { return TokenStream::new() };
         let (try_doc, body) = match self.layer.is_formula {
@@ -83,7 +82,6 @@ impl Expansion<'_> {
         }
     }
 
-    /// The body of `try_apply`.
     fn try_apply_body(&self, forward: &Forward) -> TokenStream {
         let p = &private();
         let key = self.key();

@@ -229,7 +229,6 @@ impl Expansion<'_> {
         }
     }
 
-    /// The constant facts about the op: the library's `Facts`.
     fn info(&self) -> TokenStream {
         let name = plain_name(&self.layer.name);
         let (mut count, mut names, mut stopped) = (0_usize, String::new(), 0_u64);

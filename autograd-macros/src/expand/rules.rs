@@ -18,7 +18,6 @@ use crate::tokens::{
 };
 
 impl Expansion<'_> {
-    /// The body of `pull`.
     pub(super) fn pull(&self) -> TokenStream {
         let Some(backward) =
             self.layer.backward.as_ref().filter(|_| matches!(self.mode, Mode::Full))

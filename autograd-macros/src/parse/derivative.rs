@@ -11,7 +11,6 @@ use crate::messages;
 use crate::model::{Derivative, Function, GradientParam, argument_of, bare};
 use crate::tokens::text;
 
-/// Parses backward or `jvp`, according to the function's name.
 pub(super) fn derivative(function: &Function, op: &str, errors: &mut Errors) -> Derivative {
     let name = function.sig.ident.to_string();
     let written = if name == "backward" { BACKWARD_CONTEXT } else { JVP_CONTEXT };
@@ -60,7 +59,6 @@ fn lifetime_of(ty: &Type) -> Option<&syn::Lifetime> {
     }
 }
 
-/// Reports attributes of a gradient, an input or a tangent.
 pub(crate) fn reject_attributes(attrs: &[Attribute], errors: &mut Errors) {
     for attr in attrs {
         if is_ours(attr) {

@@ -128,7 +128,6 @@ pub(super) fn means_stop_gradient(name: &str) -> bool {
     FOREIGN_NAMES.contains(&name) || nearest(name, &["stop_gradient"]).is_some()
 }
 
-/// The function without the macro's own attributes.
 pub(crate) fn stripped(mut function: Function) -> Function {
     for input in &mut function.sig.inputs {
         if let FnArg::Typed(param) = input {

@@ -22,11 +22,9 @@ use crate::model::{Block, Function, Item};
 use crate::parse::{BlockRules, block, is_context, parameters, pattern_name, returned};
 use crate::tokens::{ends, find, is_one_of, local, named, parts, plain_name};
 
-/// The arguments of the attribute.
 #[derive(Default)]
 pub(crate) struct Arguments {
     names: Option<Vec<Ident>>,
-    /// The path of the library: `crate = path`.
     library: Option<Path>,
 }
 
@@ -65,7 +63,6 @@ pub(crate) struct Op {
 const BLOCK_RULES: BlockRules =
     BlockRules { rules: &["forward", "backward"], generated: &["call"], lenient: true };
 
-/// The attribute as a function.
 pub(crate) fn py_func(arguments: TokenStream, block: TokenStream) -> TokenStream {
     front::run::<Op>(block, |errors| Arguments::read(arguments, errors))
 }
