@@ -8,7 +8,9 @@ use syn::{GenericArgument, GenericParam, Lifetime, PathArguments, Type, TypePara
 
 use crate::generics::{argument, generated, is_lifetime, parameter_name};
 use crate::library::private;
-use crate::model::{Forward, Layer, PRIMITIVES, Param, bare, contained_types, type_arguments};
+use crate::model::{
+    Forward, Layer, PRIMITIVES, Param, bare, contained_types, last_segment, type_arguments,
+};
 use crate::tokens::{
     find, is_one_of, is_punct, located, mentions, plain_name, rewrite, whole_span,
 };
@@ -30,6 +32,10 @@ pub(crate) struct Named {
     pub(crate) given: Vec<Ident>,
     pub(crate) types: Vec<TokenStream>,
     pub(crate) outlives: Vec<TokenStream>,
+    /// The lifetime for all hidden lifetimes of the type, if it may have any.
+    hidden: Option<Lifetime>,
+    /// Each `impl Trait` as written.
+    implemented: Vec<Type>,
     /// For a type that may hide lifetimes: the declaration of an alias, and the alias in a signature.
     pub(crate) alias: Option<(TokenStream, Type)>,
 }
@@ -61,24 +67,23 @@ impl<'a> Scope<'a> {
 
     /// Names the anonymous parts of a parameter's type. `hidden`: also its hidden lifetimes, by an alias.
     pub(crate) fn name(&self, param: &Param, position: usize, hidden: bool) -> Named {
-        let (mut ty, named) = (param.ty.clone(), Named::default());
-        let mut namer =
-            Namer { position, scope: self, hidden: None, implemented: Vec::new(), named };
-        namer.hidden = hidden.then(|| namer.lifetime());
+        let mut ty = param.ty.clone();
+        let mut namer = Namer { position, scope: self, named: Named::default() };
+        namer.named.hidden = hidden.then(|| namer.lifetime());
         namer.ty(&mut ty);
-        let Namer { hidden, implemented, mut named, .. } = namer;
+        let mut named = namer.named;
         let without_self = |tokens| without_self(self.layer, tokens);
         named.types = named.types.into_iter().map(without_self).collect();
         named.ty = without_self(ty.to_token_stream());
-        if let Some(hidden) = hidden {
-            self.declare(param, &hidden, &implemented, &mut named);
+        if let Some(hidden) = named.hidden.clone() {
+            self.declare(param, &hidden, &mut named);
         }
         named
     }
 
     /// Declares an alias with a lifetime for a type that may hide lifetimes (`Names` for `Names<'a>`). Hidden
     /// lifetimes cannot be written, but as the return type of a function they are elided from its argument.
-    fn declare(&self, param: &Param, hidden: &Lifetime, implemented: &[Type], named: &mut Named) {
+    fn declare(&self, param: &Param, hidden: &Lifetime, named: &mut Named) {
         let (p, ty) = (private(), &named.ty);
         let written = without_self(self.layer, param.ty.to_token_stream());
         let is_mentioned = |name: &str| mentions(ty, name.trim_start_matches('\''));
@@ -94,7 +99,7 @@ impl<'a> Scope<'a> {
                 param => (argument(param), argument(param)),
             })
             .unzip();
-        let given = &named.given;
+        let (given, implemented) = (&named.given, &named.implemented);
         let name = generated(&self.layer.name, &format!("Type_{}", plain_name(&param.ident)));
         // The array's length proves the type. If that fails, the alias is an error type.
         let length = match used.is_empty() && given.is_empty() {
@@ -121,28 +126,19 @@ impl<'a> Scope<'a> {
 
     /// Whether the type may have lifetimes that are not written.
     pub(crate) fn hides(&self, ty: &Type) -> bool {
-        let own = match bare(ty) {
-            Type::Path(path) if path.qself.is_none() => self.path_hides(&path.path),
-            _ => false,
-        };
-        own || contained_types(ty).into_iter().any(|ty| self.hides(ty))
-    }
-
-    fn path_hides(&self, path: &syn::Path) -> bool {
-        let (Some(first), Some(last)) = (path.segments.first(), path.segments.last()) else {
-            return false;
-        };
-        let written = match &last.arguments {
-            PathArguments::AngleBracketed(arguments) => {
-                arguments.args.iter().any(|of| matches!(of, GenericArgument::Lifetime(_)))
+        let known = |of: &Ident| is_one_of(of, WITHOUT_LIFETIME) || is_one_of(of, PRIMITIVES);
+        let is_lifetime = |of: &GenericArgument| matches!(of, GenericArgument::Lifetime(_));
+        let own = match (bare(ty), last_segment(ty)) {
+            (Type::Path(path), Some(last)) => {
+                let first = &path.path.segments[0].ident;
+                let written = matches!(&last.arguments, PathArguments::AngleBracketed(list)
+                    if list.args.iter().any(is_lifetime));
+                let of_parameter = self.is_type(&first.to_string());
+                !written && !known(&last.ident) && !known(first) && !of_parameter
             }
             _ => false,
         };
-        let known = |of: &Ident| is_one_of(of, WITHOUT_LIFETIME) || is_one_of(of, PRIMITIVES);
-        !written
-            && !known(&last.ident)
-            && !known(&first.ident)
-            && !self.is_type(&first.ident.to_string())
+        own || contained_types(ty).into_iter().any(|ty| self.hides(ty))
     }
 }
 
@@ -154,10 +150,6 @@ const WITHOUT_LIFETIME: &str = "Self String Vec Option Result Box Rc Arc Cell Re
 struct Namer<'a> {
     position: usize,
     scope: &'a Scope<'a>,
-    /// The lifetime for all hidden lifetimes of the type, if it may have any.
-    hidden: Option<Lifetime>,
-    /// Each `impl Trait` as written.
-    implemented: Vec<Type>,
     /// What is found so far.
     named: Named,
 }
@@ -211,7 +203,7 @@ impl Namer<'_> {
 
     /// Adds the bound that hidden lifetimes of the type outlive a reference to it.
     fn outlive_hidden(&mut self, ty: &Type, reference: &Lifetime) {
-        if let Some(hidden) = self.hidden.as_ref().filter(|_| self.scope.hides(ty)) {
+        if let Some(hidden) = self.named.hidden.as_ref().filter(|_| self.scope.hides(ty)) {
             self.named.outlives.push(quote!(#hidden: #reference));
         }
     }
@@ -245,7 +237,7 @@ impl Namer<'_> {
             }
             Type::TraitObject(object) => self.bounds(object.bounds.iter_mut()),
             Type::ImplTrait(object) => {
-                self.implemented.push(Type::ImplTrait(object.clone()));
+                self.named.implemented.push(Type::ImplTrait(object.clone()));
                 self.bounds(object.bounds.iter_mut());
                 let bounds = &object.bounds;
                 let ident = format_ident!("Given{}_{}", self.position, self.named.types.len());

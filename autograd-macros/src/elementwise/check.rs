@@ -1,8 +1,5 @@
 //! The rules of an elementwise block, one function each.
 
-use quote::ToTokens;
-use syn::Type;
-
 use super::messages;
 use super::parse::wrong_form;
 use super::parse::{FormulaValue, Kind, kind};
@@ -151,15 +148,11 @@ fn returned(op: &Layer, backward: &Derivative, errors: &mut Errors) {
         let has = format!("{count} ({})", list(&inputs));
         let write = format!("`{}`", together(vec!["Real<L>".to_owned(); inputs.len()]));
         let message = crate::messages::returned_count("backward", found, "gradient", &has, &write);
-        return match &backward.function.sig.output {
-            syn::ReturnType::Type(_, ty) => errors.at(ty, message),
-            syn::ReturnType::Default => errors.at(&backward.function.sig.ident, message),
-        };
+        return errors.at_output(&backward.function.sig, message);
     }
     for (name, ty) in inputs.iter().zip(&backward.returns.parts) {
         if kind(ty) != Kind::Real {
-            let place: &Type = ty;
-            errors.at(place.to_token_stream(), messages::returned_type(name, &text(ty)));
+            errors.at(ty, messages::returned_type(name, &text(ty)));
         }
     }
 }

@@ -34,7 +34,9 @@ impl Arguments {
         for (part, comma) in parts(tokens) {
             if part.is_empty() {
                 errors.at(comma, messages::unknown_argument());
-            } else if let Ok(name) = syn::parse2::<Ident>(part.clone()) {
+            } else if let Ok(name) = syn::parse2::<Ident>(part.clone())
+                && !is_one_of(&name, "elementwise no_grad once_differentiable")
+            {
                 read.names.get_or_insert_default().push(name);
             } else if !take_crate(&part, &mut read.library, errors) {
                 errors.at(part, messages::unknown_argument());
@@ -170,10 +172,7 @@ impl Op {
             let has = plural(self.inputs.len(), "input");
             let write = "one for each input";
             let reported = returned_count("backward", gradients, "gradient", &has, write);
-            match &backward.sig.output {
-                ReturnType::Default => errors.at(&backward.sig.ident, reported),
-                ReturnType::Type(_, ty) => errors.at(ty, reported),
-            }
+            errors.at_output(&backward.sig, reported);
         }
     }
 
