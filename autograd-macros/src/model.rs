@@ -3,8 +3,8 @@
 use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{
-    Attribute, Expr, GenericArgument, Generics, PathArguments, PathSegment, ReturnType, Signature,
-    Type, TypeParamBound, TypePath, Visibility, WherePredicate,
+    Attribute, Expr, GenericArgument, Generics, Lifetime, PathArguments, PathSegment, ReturnType,
+    Signature, Type, TypeParamBound, TypePath, Visibility, WherePredicate,
 };
 
 use std::cell::OnceCell;
@@ -334,16 +334,32 @@ pub(crate) fn first_argument(segment: &PathSegment) -> Option<&Type> {
     type_arguments(segment).next()
 }
 
-/// The types in `<..>`.
-pub(crate) fn type_arguments(segment: &PathSegment) -> impl Iterator<Item = &Type> {
+fn arguments(segment: &PathSegment) -> impl Iterator<Item = &GenericArgument> {
     let arguments = match &segment.arguments {
         PathArguments::AngleBracketed(arguments) => Some(&arguments.args),
         _ => None,
     };
-    arguments.into_iter().flatten().filter_map(|argument| match argument {
+    arguments.into_iter().flatten()
+}
+
+/// The types in `<..>`.
+pub(crate) fn type_arguments(segment: &PathSegment) -> impl Iterator<Item = &Type> {
+    arguments(segment).filter_map(|argument| match argument {
         GenericArgument::Type(ty) => Some(ty),
         _ => None,
     })
+}
+
+/// The lifetimes that are written in a reference or in the `<..>` of a path.
+pub(crate) fn written_lifetimes(ty: &Type) -> Vec<&Lifetime> {
+    if let Type::Reference(reference) = bare(ty) {
+        return reference.lifetime.iter().collect();
+    }
+    let lifetime = |argument| match argument {
+        &GenericArgument::Lifetime(ref lifetime) => Some(lifetime),
+        _ => None,
+    };
+    last_segment(ty).into_iter().flat_map(arguments).filter_map(lifetime).collect()
 }
 
 /// The types that a value of this type holds: targets of references, elements of lists and tuples, type

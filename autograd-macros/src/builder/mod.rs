@@ -207,15 +207,8 @@ impl<'a> Builder<'a> {
         }
         let own = &self.forward.function.sig.generics;
         let (own_lifetimes, own_others) = lifetimes_and_others(own);
-        let own_clause: TokenStream = own
-            .where_clause
-            .iter()
-            .flat_map(|clause| &clause.predicates)
-            .map(|predicate| {
-                let predicate = self.without_self(predicate.to_token_stream());
-                quote!(#predicate,)
-            })
-            .collect();
+        let own_clause = own.where_clause.iter().map(|clause| &clause.predicates);
+        let own_clause = self.without_self(quote!(#(#own_clause)*));
         let turbofish = turbofish(own);
         let output = self.without_self(self.forward.output());
         let result = quote!(#p::Result<#output>);
@@ -235,8 +228,8 @@ impl<'a> Builder<'a> {
                     self,
                 ) -> #output
                 where
-                    #own_clause
                     #(#bounds,)*
+                    #own_clause
                 {
                     #body
                 }
@@ -260,20 +253,15 @@ impl<'a> Builder<'a> {
         let types = &named.types;
         let (ty, mut seen) = (&named.ty, quote!(#(#types)*));
         ty.to_tokens(&mut seen);
-        let mut needed: Vec<&GenericParam> = Vec::new();
-        loop {
-            let before = needed.len();
-            for param in &own.params {
-                let name = parameter_name(param);
-                let known = needed.iter().any(|other| parameter_name(other) == name);
-                if !known && mentions(&seen, name.trim_start_matches('\'')) {
-                    param.to_tokens(&mut seen);
-                    needed.push(param);
-                }
-            }
-            if needed.len() == before {
-                break;
-            }
+        let (mut others, mut needed): (Vec<_>, Vec<_>) = (own.params.iter().collect(), Vec::new());
+        let is_seen = |param: &&GenericParam, seen: &TokenStream| {
+            mentions(seen, parameter_name(param).trim_start_matches('\''))
+        };
+        // A bound may mention another parameter.
+        while let Some(at) = others.iter().position(|param| is_seen(param, &seen)) {
+            let param = others.remove(at);
+            param.to_tokens(&mut seen);
+            needed.push(param);
         }
         needed.sort_by_key(|param| !is_lifetime(param));
         quote!(#(#needed,)*)

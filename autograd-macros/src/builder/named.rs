@@ -10,6 +10,7 @@ use crate::generics::{argument, generated, is_lifetime, parameter_name};
 use crate::library::private;
 use crate::model::{
     Forward, Layer, PRIMITIVES, Param, bare, contained_types, last_segment, type_arguments,
+    written_lifetimes,
 };
 use crate::tokens::{
     find, is_one_of, is_punct, located, mentions, plain_name, rewrite, whole_span,
@@ -127,14 +128,14 @@ impl<'a> Scope<'a> {
     /// Whether the type may have lifetimes that are not written.
     pub(crate) fn hides(&self, ty: &Type) -> bool {
         let known = |of: &Ident| is_one_of(of, WITHOUT_LIFETIME) || is_one_of(of, PRIMITIVES);
-        let is_lifetime = |of: &GenericArgument| matches!(of, GenericArgument::Lifetime(_));
         let own = match (bare(ty), last_segment(ty)) {
             (Type::Path(path), Some(last)) => {
                 let first = &path.path.segments[0].ident;
-                let written = matches!(&last.arguments, PathArguments::AngleBracketed(list)
-                    if list.args.iter().any(is_lifetime));
                 let of_parameter = self.is_type(&first.to_string());
-                !written && !known(&last.ident) && !known(first) && !of_parameter
+                written_lifetimes(ty).is_empty()
+                    && !known(&last.ident)
+                    && !known(first)
+                    && !of_parameter
             }
             _ => false,
         };

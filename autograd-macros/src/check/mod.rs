@@ -15,16 +15,14 @@ use crate::args::Args;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Item, Layer, nearest};
-use crate::tokens::text;
-use types::{borrowed, lifetime, owned, unsaveable};
+use types::{borrowed, unsaveable};
 
 pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     no_grad(layer, args, errors);
     both_functions(layer, args, errors);
     forward::check(layer, args, errors);
     derivatives::check(layer, errors);
-    saved_type(layer, errors);
-    attrs_type(layer, errors);
+    declared_types(layer, errors);
     derivatives::check_jvp(layer, args, errors);
 }
 
@@ -81,18 +79,11 @@ pub(crate) fn report_misspelling(items: &[Item], meant: &str, errors: &mut Error
     found.is_some()
 }
 
-fn saved_type(layer: &Layer, errors: &mut Errors) {
+fn declared_types(layer: &Layer, errors: &mut Errors) {
     for (ty, message) in layer.saved.iter().flat_map(unsaveable) {
         errors.at(ty, message);
     }
-}
-
-fn attrs_type(layer: &Layer, errors: &mut Errors) {
-    let Some(state) = &layer.state else { return };
-    if let Some((reference, inner)) = borrowed(state) {
-        let message = messages::attrs_reference(&text(inner), &owned(inner));
-        errors.at(reference, message);
-    } else if let Some(lifetime) = lifetime(state) {
-        errors.at(lifetime, messages::attrs_lifetime(&lifetime.to_string()));
+    if let Some((borrow, message)) = layer.state.as_ref().and_then(borrowed) {
+        errors.at(borrow, message);
     }
 }

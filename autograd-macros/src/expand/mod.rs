@@ -59,13 +59,14 @@ impl Expansion<'_> {
             false => (None, None),
         };
         let silent = self.silent();
+        let generated = quote!(#(#own)* #apply #check #builder);
         let Some(grads) = grads else {
             return quote! {
                 #structure
                 #block
                 #(#cfg)*
                 #silent
-                const _: () = { #library #names #(#own)* #apply #check #builder };
+                const _: () = { #library #names #generated };
                 #test
             };
         };
@@ -81,7 +82,7 @@ impl Expansion<'_> {
                 #grads
                 #block
                 #silent
-                const _: () = { #(#own)* #apply #check #builder };
+                const _: () = { #generated };
             };
             #test
         }
