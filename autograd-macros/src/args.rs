@@ -66,10 +66,10 @@ pub(crate) fn parse(tokens: TokenStream, takes: &AttributeArgs, errors: &mut Err
 }
 
 /// `crate = path`
-pub(crate) fn crate_path(input: ParseStream<'_>) -> syn::Result<Path> {
-    input.parse::<Token![crate]>()?;
+pub(crate) fn crate_path(input: ParseStream<'_>) -> syn::Result<(Token![crate], Path)> {
+    let word = input.parse()?;
     input.parse::<Token![=]>()?;
-    input.call(Path::parse_mod_style)
+    Ok((word, input.call(Path::parse_mod_style)?))
 }
 
 /// Stores the path of a `crate = path`. Returns whether the argument is one.
@@ -78,7 +78,7 @@ pub(crate) fn take_crate(
     place: &mut Option<Path>,
     errors: &mut Errors,
 ) -> bool {
-    let Ok(path) = crate_path.parse2(part.clone()) else { return false };
+    let Ok((_, path)) = crate_path.parse2(part.clone()) else { return false };
     match place {
         Some(_) => errors.at(part, messages::twice("crate")),
         None => *place = Some(path),

@@ -51,15 +51,11 @@ struct Input {
     errors: Errors,
 }
 
-fn read(item: TokenStream, derive: &str, attribute: &str) -> Option<Input> {
+fn read(item: TokenStream, attribute: &str, needs_struct: fn(&str) -> String) -> Option<Input> {
     // The compiler has reported a syntax error.
     let item = syn::parse2::<DeriveInput>(item).ok()?;
     let mut errors = Errors::new();
     let krate = arguments(&item.attrs, attribute, false, &mut errors).krate;
-    let needs_struct = match derive {
-        "Saved" => messages::saved_needs_struct,
-        _ => messages::module_needs_struct,
-    };
     let fields = match &item.data {
         Data::Struct(data) => data.fields.clone(),
         Data::Enum(data) => {
@@ -104,7 +100,9 @@ impl Input {
 }
 
 pub(crate) fn saved(item: TokenStream) -> TokenStream {
-    let Some(mut input) = read(item, "Saved", "saved") else { return TokenStream::new() };
+    let Some(mut input) = read(item, "saved", messages::saved_needs_struct) else {
+        return TokenStream::new();
+    };
     let named = input.fields.iter().any(|(member, _)| matches!(member, Member::Named(_)));
     if input.errors.is_empty() && !named {
         input.errors.at(&input.item.ident, messages::saved_needs_fields());
@@ -173,7 +171,9 @@ pub(crate) fn saved(item: TokenStream) -> TokenStream {
 }
 
 pub(crate) fn module(item: TokenStream) -> TokenStream {
-    let Some(mut input) = read(item, "Module", "module") else { return TokenStream::new() };
+    let Some(mut input) = read(item, "module", messages::module_needs_struct) else {
+        return TokenStream::new();
+    };
     let visitor = local("visitor");
     let mut visits = Vec::new();
     for (member, field) in &input.fields {

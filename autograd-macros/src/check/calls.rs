@@ -39,11 +39,14 @@ impl Uses {
         self.named.iter()
     }
 
-    /// The first call of this name, and its arguments.
+    /// The calls, each with its arguments.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = (&Ident, TokenStream)> {
+        self.iter().filter_map(|used| Some((&used.name, used.given()?)))
+    }
+
+    /// The first call of this name.
     pub(crate) fn call(&self, name: &str) -> Option<(&Ident, TokenStream)> {
-        self.iter()
-            .filter(|used| used.name == name)
-            .find_map(|used| Some((&used.name, used.given()?)))
+        self.calls().find(|(call, _)| *call == name)
     }
 }
 

@@ -31,8 +31,7 @@ pub(super) fn check(layer: &Layer, errors: &mut Errors) {
             errors.at(call, message);
         }
         let uses = Uses::new(trees, context);
-        let calls: Vec<_> =
-            uses.iter().filter_map(|used| Some((&used.name, used.given()?))).collect();
+        let calls: Vec<_> = uses.calls().collect();
         for (_, given) in calls.iter().filter(|(call, _)| *call == "mark_non_differentiable") {
             check_marked_outputs(given.clone(), forward, body, errors);
         }

@@ -1,13 +1,16 @@
-//! Parses a `check(..)`.
+//! Parses a `check(..)`, and checks its inputs against the parameters of forward.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
-use syn::{Expr, ExprRange, Ident, RangeLimits, Token};
+use syn::{Expr, ExprLit, ExprRange, ExprUnary, Ident, Lit, RangeLimits, Token, UnOp};
 
 use super::messages;
+use crate::args::Args;
 use crate::errors::Errors;
-use crate::tokens::{parts, text};
+use crate::messages::{list, twice};
+use crate::model::{Form, Layer, Param, ParamKind, TensorInput, element, nearest};
+use crate::tokens::{parts, plain_name, text};
 
 pub(crate) struct Check {
     pub(crate) word: Ident,
@@ -115,4 +118,141 @@ fn value(tokens: &TokenStream, all: &TokenStream, errors: &mut Errors) -> Option
         Err(_) => errors.at(all, messages::malformed()),
     }
     None
+}
+
+pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
+    let nothing = match (args.no_grad, args.surrogate) {
+        (Some(_), _) => Some(messages::no_gradient()),
+        (_, Some(_)) => Some(messages::surrogate()),
+        (None, None) => None,
+    };
+    if let Some(message) = nothing {
+        return args.checks.iter().for_each(|check| errors.at(&check.word, message.as_str()));
+    }
+    // A parameter of a signature with errors may seem missing.
+    if let Some(forward) = layer.forward.as_ref().filter(|_| errors.is_empty()) {
+        args.checks.iter().for_each(|check| check.check(&forward.params, errors));
+    }
+}
+
+impl Check {
+    fn check(&self, parameters: &[Param], errors: &mut Errors) {
+        let known: Vec<String> = parameters.iter().map(|p| plain_name(&p.ident)).collect();
+        let mut seen: Vec<String> = Vec::new();
+        let mut slip = false;
+        for given in &self.given {
+            let name = plain_name(&given.name);
+            let Some(at) = known.iter().position(|known| *known == name) else {
+                let names: Vec<&str> = known.iter().map(String::as_str).collect();
+                let near = nearest(&name, &names).filter(|near| self.of(near).is_none());
+                // The unknown name was meant for a missing parameter.
+                slip = true;
+                errors.at(&given.name, messages::unknown(&name, near, &list(&known)));
+                continue;
+            };
+            if seen.contains(&name) {
+                errors.at(&given.name, twice(&name));
+                continue;
+            }
+            seen.push(name.clone());
+            if let ParamKind::Tensor(tensor) = &parameters[at].kind {
+                if !fits(&given.value, tensor, tensor.form) {
+                    let list = tensor.form == Form::List;
+                    let make = if list { "vec![..]" } else { "Tensor::from([..])" };
+                    let (kind, write) = (kind(tensor), example(tensor));
+                    errors.at(&given.tokens, messages::wrong_value(&name, &kind, write, make));
+                }
+            } else if let Value::List(_, Some(_)) = given.value {
+                errors.at(&given.tokens, messages::malformed());
+            }
+        }
+        if !slip {
+            self.complete(parameters, errors);
+        }
+    }
+
+    pub(super) fn of(&self, name: &str) -> Option<&Given> {
+        self.given.iter().find(|given| plain_name(&given.name) == name)
+    }
+
+    fn complete(&self, parameters: &[Param], errors: &mut Errors) {
+        let missing = |parameter: &&Param| {
+            parameter.default().is_none() && self.of(&plain_name(&parameter.ident)).is_none()
+        };
+        let missing: Vec<&Param> = parameters.iter().filter(missing).collect();
+        if missing.is_empty() {
+            return;
+        }
+        let names: Vec<_> = missing.iter().map(|of| plain_name(&of.ident)).collect();
+        let written = missing.iter().zip(&names).map(|(parameter, name)| match &parameter.kind {
+            ParamKind::Plain { .. } => format!("{name} = .."),
+            ParamKind::Tensor(tensor) => format!("{name} = {}", example(tensor)),
+        });
+        let add: Vec<_> = written.collect();
+        errors.at(&self.word, messages::missing(&list(&names), &add.join(", ")));
+    }
+}
+
+/// Whether a tensor needs a range, since sensible random values cannot be guessed.
+fn needs_range(tensor: &TensorInput) -> bool {
+    matches!(&element(&tensor.tensor)[..], "i32" | "i64" | "u8")
+}
+
+fn example(tensor: &TensorInput) -> &'static str {
+    match (tensor.form == Form::List, needs_range(tensor)) {
+        (false, false) => "[2, 3]",
+        (false, true) => "[2] in 0..4",
+        (true, false) => "[[2, 3], [3] in 0.5..2.0]",
+        (true, true) => "[[2] in 0..4]",
+    }
+}
+
+fn kind(tensor: &TensorInput) -> String {
+    let kind = match tensor.form {
+        Form::One => "one tensor",
+        Form::Optional => "an optional tensor",
+        Form::List => "a list of tensors",
+    };
+    match needs_range(tensor) {
+        true => {
+            let element = element(&tensor.tensor);
+            format!("{kind} of `{element}`, whose numbers cannot be guessed")
+        }
+        false => kind.to_owned(),
+    }
+}
+
+/// Whether the value fits a tensor of this form: a shape, or an expression.
+fn fits(value: &Value, tensor: &TensorInput, form: Form) -> bool {
+    match (value, form) {
+        (Value::Expr(expr), Form::Optional) if is_none(expr) => true,
+        (Value::Expr(expr), _) => !is_none(expr) && !is_literal(expr),
+        (Value::List(items, range), Form::List) => {
+            range.is_none() && items.iter().all(|item| fits(item, tensor, Form::One))
+        }
+        (Value::List(lengths, range), _) => {
+            let is_length = |length: &Value| matches!(length, Value::Expr(expr) if !is_literal(expr) || is_length(expr));
+            lengths.iter().all(is_length) && (range.is_some() || !needs_range(tensor))
+        }
+    }
+}
+
+fn is_none(expr: &Expr) -> bool {
+    matches!(expr, Expr::Path(path) if path.path.is_ident("None"))
+}
+
+/// Whether the expression is a literal, so certainly not a tensor.
+fn is_literal(expr: &Expr) -> bool {
+    match expr {
+        Expr::Lit(_) => true,
+        Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) => is_literal(expr),
+        _ => false,
+    }
+}
+
+fn is_length(expr: &Expr) -> bool {
+    match expr {
+        Expr::Lit(ExprLit { lit: Lit::Int(int), .. }) => matches!(int.suffix(), "" | "usize"),
+        _ => false,
+    }
 }
