@@ -14,8 +14,8 @@ use crate::tokens::parts;
 #[derive(Default)]
 pub(crate) struct Args {
     pub(crate) no_grad: Option<Span>,
-    /// Whether a malformed `no_grad` was reported, so that the missing backward is not.
-    pub(crate) malformed_no_grad: bool,
+    /// Whether the arguments mention `no_grad`, also in a wrong way.
+    pub(crate) means_no_grad: bool,
     pub(crate) once_differentiable: Option<Span>,
     /// Set if backward is deliberately not the derivative.
     pub(crate) surrogate: Option<Span>,
@@ -52,7 +52,8 @@ pub(crate) const ELEMENTWISE: AttributeArgs = (
 const WARNINGS: [&str; 2] = ["unread_saved", "none_gradient"];
 
 pub(crate) fn parse(tokens: TokenStream, takes: &AttributeArgs, errors: &mut Errors) -> Args {
-    let mut args = Args::default();
+    let means_no_grad = tokens.to_string().contains("no_grad");
+    let mut args = Args { means_no_grad, ..Args::default() };
     for (part, comma) in parts(tokens) {
         if part.is_empty() {
             errors.at(comma, messages::empty_argument());
@@ -94,8 +95,6 @@ impl Args {
         let written = messages::list(&all);
         let mut trees = part.clone().into_iter();
         let Some(TokenTree::Ident(name)) = trees.next() else {
-            // The intention is clear, so the missing backward is not reported.
-            self.malformed_no_grad |= part.to_string().contains("no_grad");
             return errors.at(part, messages::malformed_argument(attribute, &written));
         };
         let (text, rest) = (name.to_string(), trees.collect::<TokenStream>());
@@ -122,7 +121,6 @@ impl Args {
             }
         };
         if !rest.is_empty() {
-            self.malformed_no_grad |= text == "no_grad";
             errors.at(part, messages::argument_takes_no_value(&text));
         } else if flag.replace(name.span()).is_some() {
             errors.at(name, messages::twice(&text));

@@ -72,16 +72,22 @@ fn read(item: TokenStream, attribute: &str, needs_struct: fn(&str) -> String) ->
 }
 
 impl Input {
-    /// Whether a parameter that is a tensor's element has no bound. The compiler reports that at the struct, and
-    /// must not repeat it for the generated impls.
-    fn lacks_bound(&self) -> bool {
-        let clause = &self.item.generics.where_clause;
-        self.item.generics.type_params().any(|param| {
+    /// Adds a `Float` bound to parameters that are tensor elements and have no bound, and returns whether there are
+    /// any. The compiler reports the missing bound at the struct, and must not repeat it for the generated impls.
+    fn bind_elements(&mut self) -> bool {
+        let (p, clause, mut found) = (private(), self.item.generics.where_clause.clone(), false);
+        for param in self.item.generics.type_params_mut() {
             let element = format!("Tensor<{}>", param.ident);
-            param.bounds.is_empty()
+            if param.bounds.is_empty()
                 && !clause.iter().any(|of| mentions(of, &param.ident.to_string()))
                 && self.fields.iter().any(|(_, field)| text(&field.ty).contains(&element))
-        })
+            {
+                param.colon_token.get_or_insert_with(Default::default);
+                param.bounds.push(syn::parse_quote!(#p::Float));
+                found = true;
+            }
+        }
+        found
     }
 
     /// Emits the errors and the impls, without warnings about a deprecated struct.
@@ -114,6 +120,7 @@ pub(crate) fn saved(item: TokenStream) -> TokenStream {
         input.errors.at(lifetime, messages::saved_lifetime());
         return input.errors.into_tokens();
     }
+    let unbound = input.bind_elements();
     let (p, name) = (private(), &input.item.ident);
     let (generics, arguments, clause) = input.item.generics.split_for_impl();
     let (into, from, this) = (local("into"), local("from"), local("this"));
@@ -127,7 +134,7 @@ pub(crate) fn saved(item: TokenStream) -> TokenStream {
         .iter()
         .map(|(member, Field { ty, .. })| quote!(#member: <#ty as #p::Saved>::unpack(#from)?));
     // After an error the impls are emitted all the same, so that nothing else is reported.
-    let parts = match input.errors.is_empty() && !input.lacks_bound() {
+    let parts = match input.errors.is_empty() && !unbound {
         true => quote!((
             |#this, #into| { #(#packs)* },
             |#from| #p::Result::Ok(Self { #(#unpacks),* }),

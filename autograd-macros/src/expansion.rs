@@ -2,7 +2,7 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote_spanned};
-use syn::{Type, Visibility};
+use syn::Visibility;
 
 use crate::args::Args;
 use crate::generics::generated;
@@ -30,10 +30,6 @@ impl Expansion<'_> {
     pub(crate) fn known(&self, ty: &impl ToTokens, span: Span) -> TokenStream {
         let p = private_at(span);
         quote_spanned!(span=> #p::Known::<#ty>)
-    }
-
-    pub(crate) fn op(&self) -> &Type {
-        &self.layer.self_ty
     }
 
     pub(crate) fn key(&self) -> Ident {

@@ -72,10 +72,6 @@ impl Form for Layer {
         }
     }
 
-    fn is_refused(&self) -> bool {
-        self.block.has_wrong_type()
-    }
-
     fn expand(mut self, args: &Args, mode: Mode) -> TokenStream {
         if matches!(mode, Mode::Full) {
             let warnings = check::warn::warnings(&self, args);

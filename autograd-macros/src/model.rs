@@ -252,19 +252,6 @@ impl Forward {
             ReturnType::Type(_, ty) => ty.to_token_stream(),
         }
     }
-
-    /// Whether a tensor input has an unsupported form, which was reported.
-    pub(crate) fn hides_input(&self) -> bool {
-        self.params.iter().any(|param| {
-            matches!(param.kind, ParamKind::Plain { .. }) && hidden_tensor(&param.ty).is_some()
-        })
-    }
-
-    /// As [`Self::hides_input`], for outputs.
-    pub(crate) fn hides_output(&self) -> bool {
-        let hides = |ty: &Type| float_output(ty).is_none() && hidden_tensor(ty).is_some();
-        self.outputs.parts.iter().any(hides)
-    }
 }
 
 impl Param {

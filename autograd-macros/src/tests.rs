@@ -7,7 +7,7 @@ mod habits;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fuzzed::{Decisions, Outcome, VALID, refused};
+use fuzzed::{Decisions, VALID, refused};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use crate::layer::layer;
@@ -92,8 +92,8 @@ fn mutated_blocks_are_refused_or_right() {
     let (mut accepted, mut compared) = (0, 0);
     for _ in 0..rounds(6000) {
         let outcome = fuzzed::block(&mut random);
-        accepted += usize::from(outcome != Outcome::Refused);
-        compared += usize::from(outcome == Outcome::AcceptedAndCounted);
+        accepted += usize::from(outcome.is_some());
+        compared += usize::from(outcome == Some(true));
     }
     assert!(accepted > 100 && compared > 50, "the mutations are too wild: {accepted}, {compared}");
 }

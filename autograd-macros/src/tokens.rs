@@ -136,14 +136,6 @@ impl Trees {
     }
 }
 
-/// As [`Trees::find`], for a stream that is searched once.
-pub(crate) fn find<T>(
-    tokens: TokenStream,
-    look: &mut dyn FnMut(&[TokenTree], usize) -> Option<T>,
-) -> Option<T> {
-    Trees::new(tokens).find(look)
-}
-
 pub(crate) fn find_ident(tokens: TokenStream, is: impl Fn(&Ident) -> bool) -> Option<Ident> {
     Trees::new(tokens).find_ident(is)
 }

@@ -182,7 +182,7 @@ impl<'a> Builder<'a> {
         let vis = self.expansion.forward_vis();
         let (mut lifetimes, mut types) = (Vec::new(), Vec::new());
         let (mut bounds, mut values) = (Vec::new(), Vec::new());
-        let op = self.expansion.op();
+        let op = &self.expansion.layer.self_ty;
         for (position, param) in self.forward.params.iter().enumerate() {
             let named = &self.named[position];
             let (ty, state) = (&named.ty, &self.states[position]);

@@ -13,7 +13,7 @@ use crate::model::{
     written_lifetimes,
 };
 use crate::tokens::{
-    find, is_one_of, is_punct, located, mentions, plain_name, rewrite, whole_span,
+    Trees, is_one_of, is_punct, located, mentions, plain_name, rewrite, whole_span,
 };
 
 /// The generic parameters that types of forward's parameters may mention.
@@ -53,7 +53,7 @@ impl<'a> Scope<'a> {
         let taken = self.taken.get_or_init(|| {
             let (op, sig) = (&self.layer.generics, &self.forward.function.sig);
             let mut taken = Vec::new();
-            find(quote!(#op #sig), &mut |trees, at| {
+            Trees::new(quote!(#op #sig)).find(&mut |trees, at| {
                 if let [quote, TokenTree::Ident(name), ..] = &trees[at..]
                     && is_punct(Some(quote), '\'')
                 {

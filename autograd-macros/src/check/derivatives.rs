@@ -1,6 +1,7 @@
 //! The rules of backward and of the optional `jvp`: their parameters and results must match forward.
 
 use proc_macro2::{Group, Ident};
+use syn::Type;
 
 use super::calls::{grads, name, returned_parts};
 use super::types::tensor_in;
@@ -11,14 +12,18 @@ use crate::args::Args;
 use crate::errors::Errors;
 use crate::generics::parameter_name;
 use crate::messages;
-use crate::model::{Derivative, Form, GradientParam, Layer, ParamKind, float_output, output_form};
+use crate::model::{
+    Derivative, Form, Forward, GradientParam, Layer, Param, ParamKind, float_output, hidden_tensor,
+    output_form,
+};
 use crate::parse::BACKWARD_CONTEXT;
 use crate::tokens::{plain_name, text};
 
 pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
-    gradient_count(layer, errors);
-    gradient_types(layer, errors);
-    returned(layer, errors);
+    if let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) {
+        gradients_taken(layer, forward, backward, errors);
+        gradients_returned(layer, forward, backward, errors);
+    }
     // The macro generates a struct of this name.
     let by_name = layer.backward.as_ref().and_then(|of| of.returns.by_name());
     let params = by_name.into_iter().flat_map(|_| &layer.generics.params);
@@ -67,11 +72,15 @@ fn gradients(layer: &Layer) -> Vec<Taken<'_>> {
     of_inputs(layer, Role::Returned, "the gradient of")
 }
 
-fn gradient_count(layer: &Layer, errors: &mut Errors) {
-    let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
-    let outputs = layer.outputs();
+fn gradients_taken(layer: &Layer, forward: &Forward, backward: &Derivative, errors: &mut Errors) {
+    let (outputs, mut taken) = (layer.outputs(), taken(layer));
     let found = backward.params.len();
-    if outputs.is_empty() || outputs.len() == found || forward.hides_output() {
+    if outputs.len() == found {
+        return check_taken(&taken, &backward.params, errors);
+    }
+    // An output of an unsupported form has been reported.
+    let hides = |ty: &Type| float_output(ty).is_none() && hidden_tensor(ty).is_some();
+    if outputs.is_empty() || forward.outputs.parts.iter().any(hides) {
         return;
     }
     // Inputs as parameters of backward, as in libraries where backward is a free function.
@@ -88,13 +97,8 @@ fn gradient_count(layer: &Layer, errors: &mut Errors) {
         return;
     }
     let is_gradient = |param: &&GradientParam| tensor_in(&param.ty).is_some();
-    let integers = forward.outputs.parts.len() > outputs.len()
-        && forward
-            .outputs
-            .parts
-            .iter()
-            .any(|ty| float_output(ty).is_none() && output_form(ty).is_some());
-    let mut taken = taken(layer);
+    let is_integer = |ty: &Type| float_output(ty).is_none() && output_form(ty).is_some();
+    let integers = forward.outputs.parts.iter().any(is_integer);
     for ((name, _), param) in taken.iter_mut().zip(backward.params.iter().filter(is_gradient)) {
         *name = param.name.as_ref().map_or(name.clone(), Ident::to_string);
     }
@@ -109,18 +113,17 @@ fn gradient_count(layer: &Layer, errors: &mut Errors) {
     }
 }
 
-fn gradient_types(layer: &Layer, errors: &mut Errors) {
-    let (Some(_), Some(backward)) = (&layer.forward, &layer.backward) else { return };
-    let taken = taken(layer);
-    if taken.len() == backward.params.len() {
-        check_taken(&taken, &backward.params, errors);
-    }
-}
-
-fn returned(layer: &Layer, errors: &mut Errors) {
-    let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
+fn gradients_returned(
+    layer: &Layer,
+    forward: &Forward,
+    backward: &Derivative,
+    errors: &mut Errors,
+) {
     let inputs = layer.differentiable();
-    if inputs.is_empty() || forward.hides_input() {
+    // An input of an unsupported form has been reported.
+    let hides =
+        |of: &Param| matches!(of.kind, ParamKind::Plain { .. }) && hidden_tensor(&of.ty).is_some();
+    if inputs.is_empty() || forward.params.iter().any(hides) {
         return;
     }
     let values = gradients(layer);
@@ -192,20 +195,15 @@ pub(crate) fn check_jvp(layer: &Layer, args: &Args, errors: &mut Errors) {
     jvp_returned(layer, jvp, errors);
 }
 
-/// The inputs, and then their tangents.
-fn jvp_taken(layer: &Layer) -> Vec<Taken<'_>> {
-    let mut taken = of_inputs(layer, Role::Input, "the input");
-    taken.extend(of_inputs(layer, Role::Tangent, "the tangent of"));
-    taken
-}
-
 fn jvp_parameters(layer: &Layer, jvp: &Derivative, errors: &mut Errors) {
     let inputs = layer.differentiable();
     if inputs.is_empty() {
         return;
     }
     let names: Vec<String> = inputs.iter().map(|(_, param, _)| plain_name(&param.ident)).collect();
-    let (count, taken) = (jvp.params.len(), jvp_taken(layer));
+    let mut taken = of_inputs(layer, Role::Input, "the input");
+    taken.extend(of_inputs(layer, Role::Tangent, "the tangent of"));
+    let count = jvp.params.len();
     let is_counted = count == taken.len();
     let write = format!("`{}`", written(&taken));
     let (before, mut misplaced) = (errors.count(), None);

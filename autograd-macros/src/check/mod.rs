@@ -55,7 +55,7 @@ fn both_functions(layer: &Layer, args: &Args, errors: &mut Errors) {
         if !report_misspelling(&layer.items, "forward", errors) {
             errors.at(&layer.self_ty, messages::no_forward(&name));
         }
-    } else if layer.backward.is_none() && args.no_grad.is_none() && !args.malformed_no_grad {
+    } else if layer.backward.is_none() && !args.means_no_grad {
         // An op whose inputs are all `#[stop_gradient]` gets its own error, and needs no backward.
         let stopped = layer.differentiable().is_empty() && layer.inputs().next().is_some();
         if !report_misspelling(&layer.items, "backward", errors) && !stopped {

@@ -1,7 +1,4 @@
 //! `check(x = [2, 3], slope = 0.1)`: the tests of an op, generated under `cfg(test)`.
-//!
-//! The stages are those of the macro: the argument is parsed, checked against forward's parameters, and
-//! expanded.
 
 mod expand;
 mod messages;

@@ -8,7 +8,6 @@ use crate::check::forward::misspelling_of;
 use crate::check::report_misspelling;
 use crate::check::types::together;
 use crate::errors::Errors;
-use crate::front::Form as _;
 use crate::messages::{list, plural};
 use crate::model::{Derivative, Forward, GradientParam, Layer, is_named, nearest};
 use crate::tokens::{plain_name, text};
@@ -48,7 +47,8 @@ fn functions(op: &Layer, args: &Args, errors: &mut Errors) {
 }
 
 fn has_wrong_input(op: &Layer, forward: &Forward) -> bool {
-    op.is_refused() || forward.of(Kind::Plain).any(|param| wrong_form(&param.ty, "", "").is_some())
+    op.has_wrong_type()
+        || forward.of(Kind::Plain).any(|param| wrong_form(&param.ty, "", "").is_some())
 }
 
 fn inputs(op: &Layer, forward: &Forward, errors: &mut Errors) {

@@ -26,7 +26,7 @@ impl Expansion<'_> {
         let p = &private();
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let (op, deprecated, keyword) =
-            (self.op(), self.layer.allow_deprecated(), self.layer.keyword());
+            (&self.layer.self_ty, self.layer.allow_deprecated(), self.layer.keyword());
         let vis = &forward.function.vis;
         let attrs: Vec<_> =
             forward.function.attrs.iter().filter(|attr| is_for_callers(attr)).collect();

@@ -34,9 +34,12 @@ impl Expansion<'_> {
         let apply = match &self.mode {
             Mode::Full => self.apply(by_name.as_ref()),
             Mode::Refused => fallback::permissive_calls(self),
-            Mode::Reported(reported) => {
-                fallback::constants(&fallback::CALLS, &self.layer.generics, self.op(), reported)
-            }
+            Mode::Reported(reported) => fallback::constants(
+                &fallback::CALLS,
+                &self.layer.generics,
+                &self.layer.self_ty,
+                reported,
+            ),
         };
         let names = by_name.as_ref().map(|by_name| &by_name.names);
         let builder = by_name.as_ref().map(|by_name| &by_name.builder);
@@ -190,7 +193,7 @@ impl Expansion<'_> {
     fn layer_impl(&self, may_query_needs: bool) -> TokenStream {
         let p = &private();
         let (generics, _, clause) = self.layer.generics.split_for_impl();
-        let (op, key, needs) = (self.op(), self.key(), self.needs());
+        let (op, key, needs) = (&self.layer.self_ty, self.key(), self.needs());
         let deprecated = self.layer.allow_deprecated();
         let unit = || quote!(());
         let saved = match &self.layer.saved {

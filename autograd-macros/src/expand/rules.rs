@@ -194,13 +194,10 @@ impl Expansion<'_> {
     }
 
     pub(super) fn grads_type(&self, grads: &Type) -> TokenStream {
-        let p = &private();
-        let span = whole_span(grads);
+        let (p, span, grads) = (&private(), whole_span(grads), grads.to_token_stream());
         if !self.builds_grads() {
-            let grads = grads.to_token_stream();
             return self.typed_grads(grads.clone()).unwrap_or(grads);
         }
-        let grads = grads.to_token_stream();
         let bounds = self.layer.differentiable().into_iter().map(|(_, param, input)| {
             let of = given(&param.ty, input.form, &input.tensor);
             quote_spanned!(span=> impl #p::GradFor<#of>)

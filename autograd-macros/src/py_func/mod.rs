@@ -6,7 +6,7 @@ mod messages;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{FnArg, GenericParam, PatType, Path, ReturnType, Type};
+use syn::{FnArg, GenericParam, PatType, Path, Type};
 
 use crate::args::take_crate;
 use crate::attributes::is_cfg;
@@ -20,7 +20,7 @@ use crate::library::{import, private, private_at};
 use crate::messages::{plural, returned_count};
 use crate::model::{Block, Function, Item};
 use crate::parse::{BlockRules, block, is_context, parameters, pattern_name, returned};
-use crate::tokens::{ends, find, is_one_of, local, named, parts, plain_name};
+use crate::tokens::{Trees, ends, is_one_of, local, named, parts, plain_name};
 
 #[derive(Default)]
 pub(crate) struct Arguments {
@@ -86,7 +86,7 @@ impl Form for Op {
         let Some(forward) = &op.forward else { return Some(op) };
         op.inputs = named_parameters(forward, errors).unwrap_or_default();
         op.given = op.backward.as_ref().and_then(|backward| named_parameters(backward, errors));
-        let types = values(&forward.sig.output);
+        let types = returned(&forward.sig.output).parts;
         let names = args.names.clone().filter(|names| names.len() == types.len());
         let names = names.unwrap_or_else(|| default_names(types.len()));
         op.outputs = names.into_iter().zip(types).map(|(name, ty)| Value { name, ty }).collect();
@@ -123,10 +123,6 @@ impl Form for Op {
         if let Some(backward) = &self.backward {
             self.check_backward(backward, errors);
         }
-    }
-
-    fn is_refused(&self) -> bool {
-        self.block.has_wrong_type()
     }
 
     fn expand(self, args: &Arguments, mode: Mode) -> TokenStream {
@@ -167,7 +163,7 @@ impl Op {
             let names: Vec<String> = sorted.iter().map(|&at| known[at].clone()).collect();
             errors.at(&backward.sig.inputs, messages::order(&names));
         }
-        let gradients = values(&backward.sig.output).len();
+        let gradients = returned(&backward.sig.output).parts.len();
         if gradients != self.inputs.len() {
             let has = plural(self.inputs.len(), "input");
             let write = "one for each input";
@@ -303,7 +299,7 @@ impl Op {
             let (private, proof) = (private_at(span), Ident::new(proof, span));
             proofs.push(quote_spanned!(span=> #private::#proof::<#ty, #other>();));
         }
-        for (ty, input) in values(&backward.sig.output).iter().zip(&self.inputs) {
+        for (ty, input) in returned(&backward.sig.output).parts.iter().zip(&self.inputs) {
             let input = &input.ty;
             let (start, end) = ends(ty.to_token_stream());
             let private = private_at(start);
@@ -347,7 +343,7 @@ fn marker(function: &Function, parameters: Option<&[Value]>) -> TokenStream {
     };
     let types = parameters.iter().map(|Value { ty, .. }| {
         // A lifetime of the function has no name here.
-        let is_own = find(ty.to_token_stream(), &mut { is_own }).is_some();
+        let is_own = Trees::new(ty.to_token_stream()).find(&mut { is_own }).is_some();
         if is_own { quote!(_) } else { quote!(::core::marker::PhantomData<#ty>) }
     });
     quote_spanned!(place_of(function)=> ::<_, ((#(#types,)*), _), _, _>)
@@ -392,18 +388,10 @@ fn named_parameters(function: &Function, errors: &mut Errors) -> Option<Vec<Valu
     sound.then_some(values)
 }
 
-/// The types of the values in a return type: none for `()`, the parts of a tuple, the contents of a `Result`.
-fn values(output: &ReturnType) -> Vec<Type> {
-    returned(output).parts
-}
-
 /// The default names of outputs: `y`, or `y0`, `y1` ..
 fn default_names(count: usize) -> Vec<Ident> {
-    let name = |text: String| Ident::new(&text, Span::call_site());
-    match count {
-        1 => vec![name("y".to_owned())],
-        n => (0..n).map(|i| name(format!("y{i}"))).collect(),
-    }
+    let name = |at: usize| if count == 1 { "y".to_owned() } else { format!("y{at}") };
+    (0..count).map(|at| Ident::new(&name(at), Span::call_site())).collect()
 }
 
 fn gradient_of(output: &Ident) -> Ident {
