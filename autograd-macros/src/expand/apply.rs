@@ -35,51 +35,41 @@ impl Expansion<'_> {
         let own = &forward.function.sig.generics;
         let own_clause = &own.where_clause;
         let turbofish = turbofish(own);
-        let written = self.written.map_or(forward, |(written, _)| written);
-        let both = forward.params.iter().zip(&written.params);
-        let params = both.map(|(Param { ident, ty, is_named, .. }, written)| {
-            let written = &written.ty;
-            // A type with hidden lifetimes is an alias in both functions. Docs show it as written.
-            match is_named {
-                true => {
-                    // With the parameter's span: errors show a parameter with its attributes.
-                    let either = quote_spanned! {ident.span()=>
-                        #[cfg(doc)] #ident: #written, #[cfg(not(doc))] #ident: #ty
-                    };
-                    (either.clone(), either)
-                }
-                false => (quote!(#ident: #ty), quote!(#ident: #written)),
-            }
-        });
-        let (params, shown): (Vec<_>, Vec<_>) = params.unzip();
-        let shown_output = written.output();
         let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
-        let output = forward.output();
         let with = by_name.map(|by_name| &by_name.with);
-        let starts = calls.iter().filter(|_| with.is_some());
+        let starts: Vec<_> = calls.iter().filter(|_| with.is_some()).collect();
         // An editor's "go to definition" then leads from a call to forward.
         let place = Span::call_site().located_at(forward.function.sig.ident.span());
         let (apply, try_apply) = (Ident::new("apply", place), Ident::new("try_apply", place));
-        quote! {
-            #deprecated
-            #keyword #generics #op #clause {
-                #doc #(#attrs)*
-                #[track_caller]
-                #[inline]
-                #vis fn #apply #own (#(#shown),*) -> #shown_output #own_clause {
-                    #p::expect(Self::try_apply #turbofish (#(#names),*))
+        let functions = |forward: &Forward| {
+            let params = forward.params.iter().map(|Param { ident, ty, .. }| quote!(#ident: #ty));
+            let (params, output): (Vec<_>, _) = (params.collect(), forward.output());
+            quote! {
+                #deprecated
+                #keyword #generics #op #clause {
+                    #doc #(#attrs)*
+                    #[track_caller]
+                    #[inline]
+                    #vis fn #apply #own (#(#params),*) -> #output #own_clause {
+                        #p::expect(Self::try_apply #turbofish (#(#names),*))
+                    }
+
+                    #[doc = #try_doc]
+                    #(#calls)*
+                    #[track_caller]
+                    #vis fn #try_apply #own (#(#params),*) -> #p::Result<#output> #own_clause
+                    #body
+
+                    #(#starts)*
+                    #with
                 }
-
-                #[doc = #try_doc]
-                #(#calls)*
-                #[track_caller]
-                #vis fn #try_apply #own (#(#params),*) -> #p::Result<#output> #own_clause
-                #body
-
-                #(#starts)*
-                #with
             }
-        }
+        };
+        let generated = functions(forward);
+        // Docs show types as they are written, not their aliases.
+        let Some((written, _)) = self.written else { return generated };
+        let shown = functions(written);
+        quote!(#[cfg(doc)] #shown #[cfg(not(doc))] #generated)
     }
 
     fn try_apply_body(&self, forward: &Forward) -> TokenStream {
