@@ -7,7 +7,7 @@ mod rules;
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
-use syn::ReturnType;
+use syn::{FnArg, ReturnType};
 
 use crate::builder;
 use crate::check::calls::Uses;
@@ -16,6 +16,7 @@ use crate::expansion::{Expansion, Mode};
 use crate::fallback;
 use crate::library::{import, private};
 use crate::model::{Form, Function};
+use crate::parse::pattern_name;
 use crate::tokens::{local, plain_name, regroup, replace_ident};
 
 pub(crate) use rules::with_arguments;
@@ -136,7 +137,13 @@ impl Expansion<'_> {
             }
             let full = sig.ident == "backward" && matches!(self.mode, Mode::Full);
             let proven = full.then(|| self.with_proofs(&body.stream())).flatten();
-            let tokens = proven.or_else(|| self.typed_grads(body.stream()));
+            let is_input = |input: &FnArg| {
+                matches!(input, FnArg::Typed(param)
+                if pattern_name(&param.pat).is_some_and(|name| name == "Grads"))
+            };
+            let names_input = sig.inputs.iter().any(is_input);
+            let body_types = || self.typed_grads(body.stream()).filter(|_| !names_input);
+            let tokens = proven.or_else(body_types);
             typed = tokens.map(|tokens| regroup(body, tokens));
         }
         let body = typed.as_ref().unwrap_or(body);

@@ -350,7 +350,8 @@ fn slips_are_told_as_in_plain_rust_by_all_forms() {
         let of_names = plain.iter().any(|message| OF_NAMES.contains(&&message.code[..]));
         let proofs = ours.iter().filter(|message| !message.code.is_empty() && !is_known(message));
         let is_false = of_names && proofs.count() > 0;
-        let fits = ours.len() <= plain.len() + 1 && (plain.is_empty() || !ours.is_empty()) && !is_false;
+        let fits =
+            ours.len() <= plain.len() + 1 && (plain.is_empty() || !ours.is_empty()) && !is_false;
         (!fits).then(|| {
             let rendered: String = ours.iter().map(|message| message.rendered.clone()).collect();
             let (ours, plain) = (ours.len(), plain.len());
