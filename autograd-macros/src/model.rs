@@ -127,8 +127,6 @@ pub(crate) struct Param {
     pub(crate) docs: Vec<Attribute>,
     pub(crate) ty: Type,
     pub(crate) kind: ParamKind,
-    /// Whether `ty` is a generated alias that makes hidden lifetimes explicit.
-    pub(crate) is_named: bool,
 }
 
 #[derive(Clone)]

@@ -13,7 +13,7 @@ use crate::generics::{
     turbofish,
 };
 use crate::library::private;
-use crate::model::{Forward, Layer, Param};
+use crate::model::{Forward, Layer, Param, ParamKind};
 use crate::tokens::{find_ident, first_span, mentions, plain_name};
 use named::{Named, Scope, without_self};
 
@@ -66,7 +66,8 @@ impl<'a> Builder<'a> {
         let params = forward.params.iter().zip(&written.params).enumerate();
         let named = params.map(|(position, (param, written))| {
             // The alias of a formula's type has no lifetimes.
-            let hidden = param.is_named && !expansion.layer.is_formula;
+            let is_plain = matches!(param.kind, ParamKind::Plain { .. });
+            let hidden = is_plain && !expansion.layer.is_formula && scope.hides(&written.ty);
             scope.name(if hidden { written } else { param }, position, hidden)
         });
         Self {

@@ -79,7 +79,7 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
     let mut types: TokenStream = types.collect();
     for (at, (declaration, ty)) in hidden {
         types.extend(declaration);
-        (named.params[at].ty, named.params[at].is_named) = (ty, true);
+        named.params[at].ty = ty;
     }
     if let (Some(_), ReturnType::Type(_, ty)) = (output, &function.sig.output) {
         let mut name = generated(&layer.name, "Output");

@@ -68,7 +68,7 @@ pub(crate) fn params(
         };
         let ident = name.filter(is_new).unwrap_or_else(made_up);
         let docs = attrs.into_iter().filter(is_doc).collect();
-        params.push(Param { ident, docs, ty, kind, is_named: false });
+        params.push(Param { ident, docs, ty, kind });
     }
     params
 }
