@@ -398,21 +398,18 @@ pub(crate) fn shared_target(ty: &Type) -> Option<&Type> {
 }
 
 pub(crate) fn input_form(ty: &Type) -> Option<(Form, &TypePath)> {
-    let borrowed_tensor = |ty| shared_target(ty).and_then(as_tensor);
-    if let Some(tensor) = borrowed_tensor(ty) {
+    let borrowed = |ty| shared_target(ty).and_then(as_tensor);
+    if let Some(tensor) = borrowed(ty) {
         return Some((Form::One, tensor));
     }
-    if let Some(tensor) = argument_of(ty, "Option").and_then(borrowed_tensor) {
+    if let Some(tensor) = argument_of(ty, "Option").and_then(borrowed) {
         return Some((Form::Optional, tensor));
     }
+    let item = |ty| as_tensor(ty).or_else(|| borrowed(ty));
     let tensor = match (bare(ty), shared_target(ty).map(bare)) {
-        (Type::Array(array), _) => borrowed_tensor(&array.elem),
-        (
-            _,
-            Some(
-                Type::Slice(syn::TypeSlice { elem, .. }) | Type::Array(syn::TypeArray { elem, .. }),
-            ),
-        ) => as_tensor(elem).or_else(|| borrowed_tensor(elem)),
+        (Type::Array(array), _) => borrowed(&array.elem),
+        (_, Some(Type::Slice(slice))) => item(&slice.elem),
+        (_, Some(Type::Array(array))) => item(&array.elem),
         (_, list) => list.and_then(|list| argument_of(list, "Vec")).and_then(as_tensor),
     };
     tensor.map(|tensor| (Form::List, tensor))
