@@ -6,7 +6,7 @@ use syn::Type;
 use super::calls::{grads, name, returned_parts};
 use super::types::tensor_in;
 use super::values::{
-    ExpectedReturn, Role, Taken, check_taken, of_inputs, of_outputs, written, written_return,
+    Role, Taken, check_returned, check_taken, of_inputs, of_outputs, written, written_return,
 };
 use crate::args::Args;
 use crate::errors::Errors;
@@ -135,8 +135,7 @@ fn gradients_returned(
     }
     let count = messages::plural(names.len(), "differentiable tensor input");
     let has = format!("{count} ({})", messages::list(&names));
-    let wanted = ExpectedReturn { one: "gradient", has, values, write };
-    wanted.check(&backward.returns, &backward.function, errors);
+    check_returned(backward, &values, ("gradient", &has, &write), errors);
 }
 
 /// Compares a tuple of names at the end of backward, `(dw, dx)`, with the order of the inputs. `taken`
@@ -251,6 +250,5 @@ fn jvp_returned(layer: &Layer, jvp: &Derivative, errors: &mut Errors) {
         return errors.at(ty, messages::jvp_returned_grads(&write));
     }
     let has = messages::plural(outputs.len(), "tensor output");
-    let wanted = ExpectedReturn { one: "tangent", has, values, write };
-    wanted.check(&jvp.returns, &jvp.function, errors);
+    check_returned(jvp, &values, ("tangent", &has, &write), errors);
 }

@@ -6,8 +6,8 @@ use super::types::{cannot_be_gradient, is_list, is_plain, other_element, tensor_
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
-    Form, Function, GradientParam, Layer, Param, Returned, TensorInput, argument_of, as_tensor,
-    bare, contained_types, last_segment, output_form,
+    Derivative, Form, GradientParam, Layer, Param, TensorInput, argument_of, as_tensor, bare,
+    contained_types, last_segment, output_form,
 };
 use crate::tokens::{plain_name, text};
 
@@ -125,55 +125,39 @@ pub(crate) fn check_taken(taken: &[Taken<'_>], params: &[GradientParam], errors:
     }
 }
 
-/// The values that a function must return.
-pub(crate) struct ExpectedReturn<'a> {
-    /// `gradient`, `tangent`
-    pub(crate) one: &'static str,
-    /// The items of forward, one for each value, as text.
-    pub(crate) has: String,
-    pub(crate) values: Vec<Taken<'a>>,
-    pub(crate) write: String,
-}
-
 /// The values as a function returns them.
 pub(crate) fn written_return(values: &[Taken<'_>]) -> String {
     together(values.iter().map(|(_, value)| value.usual()).collect())
 }
 
-impl ExpectedReturn<'_> {
-    pub(crate) fn check(&self, returns: &Returned, function: &Function, errors: &mut Errors) {
-        let (count, name) = (self.values.len(), &function.sig.ident);
-        let function_name = name.to_string();
-        let other = |found| {
-            messages::returned_count(&function_name, found, self.one, &self.has, &self.write)
-        };
-        let Some(whole) = &returns.whole else { return errors.at(name, other(0)) };
-        match &returns.parts[..] {
-            _ if returns.by_name().is_some() => {}
-            parts if parts.is_empty() || returns.tuple && parts.len() != count => {
-                errors.at(whole, other(parts.len()));
-            }
-            parts if returns.tuple && count > 1 => {
-                let each = self.values.iter().zip(parts);
-                each.for_each(|((_, value), ty)| value.check(ty, None, errors));
-            }
-            _ if count == 1 => self.values[0].1.check(whole, None, errors),
-            _ if is_list(whole) => {
-                let found = text(whole);
-                let message = messages::returned_list(
-                    &function_name,
-                    &found,
-                    self.one,
-                    &self.has,
-                    &self.write,
-                );
-                errors.at(whole, message);
-            }
-            // An alias may be a tuple.
-            _ if output_form(argument_of(whole, "Option").unwrap_or(whole)).is_some() => {
-                errors.at(whole, other(1));
-            }
-            _ => {}
+/// Checks what a function returns: the values, each the `one` of an item that forward has. `write`: what to write.
+pub(crate) fn check_returned(
+    of: &Derivative,
+    values: &[Taken<'_>],
+    (one, has, write): (&str, &str, &str),
+    errors: &mut Errors,
+) {
+    let (returns, ident) = (&of.returns, &of.function.sig.ident);
+    let name = ident.to_string();
+    let other = |found| messages::returned_count(&name, found, one, has, write);
+    let Some(whole) = &returns.whole else { return errors.at(ident, other(0)) };
+    match (&returns.parts[..], values) {
+        _ if returns.by_name().is_some() => {}
+        (parts, _) if parts.is_empty() || returns.tuple && parts.len() != values.len() => {
+            errors.at(whole, other(parts.len()));
         }
+        (parts, [_, _, ..]) if returns.tuple => {
+            let each = values.iter().zip(parts);
+            each.for_each(|((_, value), ty)| value.check(ty, None, errors));
+        }
+        (_, [(_, value)]) => value.check(whole, None, errors),
+        _ if is_list(whole) => {
+            errors.at(whole, messages::returned_list(&name, &text(whole), one, has, write));
+        }
+        // An alias may be a tuple.
+        _ if output_form(argument_of(whole, "Option").unwrap_or(whole)).is_some() => {
+            errors.at(whole, other(1));
+        }
+        _ => {}
     }
 }

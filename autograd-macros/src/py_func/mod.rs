@@ -17,7 +17,7 @@ use crate::front::{self, Form};
 use crate::generics::is_lifetime;
 use crate::items::ParsedItem;
 use crate::library::{import, private, private_at};
-use crate::messages::{plural, returned_count};
+use crate::messages::{list, plural, returned_count};
 use crate::model::{Block, Function, Item};
 use crate::parse::{BlockRules, block, is_context, parameters, pattern_name, returned};
 use crate::tokens::{Trees, ends, is_one_of, local, named, parts, plain_name};
@@ -143,7 +143,7 @@ impl Op {
                 Some(position) => positions.push(position),
                 None => {
                     let name = value.name.to_string();
-                    errors.at(&value.name, messages::unknown_parameter(&name, &known));
+                    errors.at(&value.name, messages::unknown_parameter(&name, &list(&known)));
                 }
             }
         }
@@ -161,7 +161,7 @@ impl Op {
             let mut sorted = positions.clone();
             sorted.sort_unstable();
             let names: Vec<String> = sorted.iter().map(|&at| known[at].clone()).collect();
-            errors.at(&backward.sig.inputs, messages::order(&names));
+            errors.at(&backward.sig.inputs, messages::order(&list(&names)));
         }
         let gradients = returned(&backward.sig.output).parts.len();
         if gradients != self.inputs.len() {
