@@ -63,7 +63,8 @@ impl Form for Layer {
             true => elementwise::check(self, args, errors),
             false => check::check(self, args, errors),
         }
-        check_arg::check(self, args, errors);
+        let excluded = (args.no_grad.is_some(), args.surrogate.is_some());
+        check_arg::check(self, &args.checks, excluded, errors);
     }
 
     fn check_bodies(&self, errors: &mut Errors) {

@@ -340,11 +340,12 @@ pub(crate) fn written_lifetimes(ty: &Type) -> Vec<&Lifetime> {
     if let Type::Reference(reference) = bare(ty) {
         return reference.lifetime.iter().collect();
     }
-    let lifetime = |argument| match argument {
-        &GenericArgument::Lifetime(ref lifetime) => Some(lifetime),
+    let arguments = last_segment(ty).into_iter().flat_map(arguments);
+    let lifetimes = arguments.filter_map(|argument| match argument {
+        GenericArgument::Lifetime(lifetime) => Some(lifetime),
         _ => None,
-    };
-    last_segment(ty).into_iter().flat_map(arguments).filter_map(lifetime).collect()
+    });
+    lifetimes.collect()
 }
 
 /// The types that a value of this type holds: targets of references, elements of lists and tuples, type

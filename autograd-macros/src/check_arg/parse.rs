@@ -6,7 +6,6 @@ use syn::parse::{ParseStream, Parser};
 use syn::{Expr, ExprLit, ExprRange, ExprUnary, Ident, Lit, RangeLimits, Token, UnOp};
 
 use super::messages;
-use crate::args::Args;
 use crate::errors::Errors;
 use crate::messages::{list, twice};
 use crate::model::{Form, Layer, Param, ParamKind, TensorInput, element, nearest};
@@ -120,19 +119,23 @@ fn value(tokens: &TokenStream, all: &TokenStream, errors: &mut Errors) -> Option
     None
 }
 
-pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
-    let nothing = match (args.no_grad, args.surrogate) {
-        (Some(_), _) => Some(messages::no_gradient()),
-        (_, Some(_)) => Some(messages::surrogate()),
-        (None, None) => None,
+/// Checks the inputs against forward. `no_grad`, `surrogate`: arguments of the op that exclude a check.
+pub(crate) fn check(
+    layer: &Layer,
+    checks: &[Check],
+    (no_grad, surrogate): (bool, bool),
+    errors: &mut Errors,
+) {
+    let nothing = match (no_grad, surrogate) {
+        (true, _) => messages::no_gradient(),
+        (false, true) => messages::surrogate(),
+        // A parameter of a signature with errors may seem missing.
+        (false, false) => match layer.forward.as_ref().filter(|_| errors.is_empty()) {
+            Some(of) => return checks.iter().for_each(|check| check.check(&of.params, errors)),
+            None => return,
+        },
     };
-    if let Some(message) = nothing {
-        return args.checks.iter().for_each(|check| errors.at(&check.word, message.as_str()));
-    }
-    // A parameter of a signature with errors may seem missing.
-    if let Some(forward) = layer.forward.as_ref().filter(|_| errors.is_empty()) {
-        args.checks.iter().for_each(|check| check.check(&forward.params, errors));
-    }
+    checks.iter().for_each(|check| errors.at(&check.word, nothing.as_str()));
 }
 
 impl Check {
