@@ -12,17 +12,15 @@ use crate::model::{
     Forward, Layer, PRIMITIVES, Param, bare, contained_types, last_segment, type_arguments,
     written_lifetimes,
 };
-use crate::tokens::{
-    Trees, is_one_of, is_punct, located, mentions, plain_name, rewrite, whole_span,
-};
+use crate::tokens::{is_one_of, is_punct, located, mentions, plain_name, rewrite, whole_span};
 
 /// The generic parameters that types of forward's parameters may mention.
 pub(crate) struct Scope<'a> {
     layer: &'a Layer,
     forward: &'a Forward,
     generics: Vec<&'a GenericParam>,
-    /// Cache of the lifetimes that the user wrote anywhere.
-    taken: OnceCell<Vec<String>>,
+    /// Cache of the text of the generics and the signature.
+    written: OnceCell<String>,
 }
 
 #[derive(Default)]
@@ -46,24 +44,15 @@ impl<'a> Scope<'a> {
         let own = &forward.function.sig.generics.params;
         let mut generics: Vec<_> = layer.generics.params.iter().chain(own).collect();
         generics.sort_by_key(|param| !is_lifetime(param));
-        Self { layer, forward, generics, taken: OnceCell::new() }
+        Self { layer, forward, generics, written: OnceCell::new() }
     }
 
     fn is_taken(&self, lifetime: &str) -> bool {
-        let taken = self.taken.get_or_init(|| {
+        let written = self.written.get_or_init(|| {
             let (op, sig) = (&self.layer.generics, &self.forward.function.sig);
-            let mut taken = Vec::new();
-            Trees::new(quote!(#op #sig)).find(&mut |trees, at| {
-                if let [quote, TokenTree::Ident(name), ..] = &trees[at..]
-                    && is_punct(Some(quote), '\'')
-                {
-                    taken.push(format!("'{name}"));
-                }
-                None::<()>
-            });
-            taken
+            quote!(#op #sig).to_string()
         });
-        taken.iter().any(|taken| taken == lifetime)
+        written.contains(lifetime)
     }
 
     /// Names the anonymous parts of a parameter's type. `hidden`: also its hidden lifetimes, by an alias.
@@ -176,28 +165,24 @@ impl Namer<'_> {
 
     /// Adds the bounds that lifetimes and type parameters behind a reference outlive it.
     fn outlive(&mut self, tokens: TokenStream, reference: &Lifetime) {
-        let mut quoted = false;
-        for tree in tokens {
+        let trees: Vec<TokenTree> = tokens.into_iter().collect();
+        for (at, tree) in trees.iter().enumerate() {
             match tree {
-                TokenTree::Punct(punct) => quoted = punct.as_char() == '\'',
                 TokenTree::Ident(name) => {
                     let text = name.to_string();
-                    if quoted && text != "static" {
-                        let lifetime = Lifetime { apostrophe: name.span(), ident: name };
+                    if !is_punct(at.checked_sub(1).map(|at| &trees[at]), '\'') {
+                        let is_type = self.scope.is_type(&text) || text.starts_with("Given");
+                        self.named.outlives.extend(is_type.then(|| quote!(#name: #reference)));
+                    } else if text != "static" {
+                        let lifetime = Lifetime { apostrophe: name.span(), ident: name.clone() };
                         self.named.outlives.push(quote!(#lifetime: #reference));
-                    } else if !quoted && (self.scope.is_type(&text) || text.starts_with("Given")) {
-                        self.named.outlives.push(quote!(#name: #reference));
                     }
-                    quoted = false;
                 }
-                TokenTree::Group(group) => {
-                    // Parameters and results of functions need no bound.
-                    if group.delimiter() != Delimiter::Parenthesis {
-                        self.outlive(group.stream(), reference);
-                    }
-                    quoted = false;
+                // Parameters and results of functions need no bound.
+                TokenTree::Group(group) if group.delimiter() != Delimiter::Parenthesis => {
+                    self.outlive(group.stream(), reference);
                 }
-                TokenTree::Literal(_) => quoted = false,
+                _ => {}
             }
         }
     }

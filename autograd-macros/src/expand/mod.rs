@@ -242,18 +242,14 @@ impl Expansion<'_> {
 
     fn info(&self) -> TokenStream {
         let name = plain_name(&self.layer.name);
-        let (mut count, mut names, mut stopped) = (0_usize, String::new(), 0_u64);
-        for (param, input) in self.layer.inputs() {
-            if count > 0 {
-                names.push(' ');
-            }
-            if input.stop_gradient {
-                names.push('~');
-                stopped |= if count < 64 { 1 << count } else { 0 };
-            }
-            names.push_str(&plain_name(&param.ident));
-            count += 1;
-        }
+        let inputs: Vec<_> = self.layer.inputs().collect();
+        let shown = inputs.iter().map(|(param, input)| {
+            let mark = if input.stop_gradient { "~" } else { "" };
+            format!("{mark}{}", plain_name(&param.ident))
+        });
+        let (count, names) = (inputs.len(), shown.collect::<Vec<_>>().join(" "));
+        let stopped = (0..count.min(64)).filter(|at| inputs[*at].1.stop_gradient);
+        let stopped = stopped.fold(0_u64, |bits, at| bits | 1 << at);
         let params = self.layer.backward.iter().flat_map(|backward| &backward.params);
         let bare = params
             .filter(|param| is_bare_gradient(&param.ty))
