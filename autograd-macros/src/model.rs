@@ -319,7 +319,8 @@ pub(crate) fn first_argument(segment: &PathSegment) -> Option<&Type> {
     type_arguments(segment).next()
 }
 
-fn arguments(segment: &PathSegment) -> impl Iterator<Item = &GenericArgument> {
+/// What is in `<..>`.
+pub(crate) fn generic_arguments(segment: &PathSegment) -> impl Iterator<Item = &GenericArgument> {
     let arguments = match &segment.arguments {
         PathArguments::AngleBracketed(arguments) => Some(&arguments.args),
         _ => None,
@@ -329,7 +330,7 @@ fn arguments(segment: &PathSegment) -> impl Iterator<Item = &GenericArgument> {
 
 /// The types in `<..>`.
 pub(crate) fn type_arguments(segment: &PathSegment) -> impl Iterator<Item = &Type> {
-    arguments(segment).filter_map(|argument| match argument {
+    generic_arguments(segment).filter_map(|argument| match argument {
         GenericArgument::Type(ty) => Some(ty),
         _ => None,
     })
@@ -340,7 +341,7 @@ pub(crate) fn written_lifetimes(ty: &Type) -> Vec<&Lifetime> {
     if let Type::Reference(reference) = bare(ty) {
         return reference.lifetime.iter().collect();
     }
-    let arguments = last_segment(ty).into_iter().flat_map(arguments);
+    let arguments = last_segment(ty).into_iter().flat_map(generic_arguments);
     let lifetimes = arguments.filter_map(|argument| match argument {
         GenericArgument::Lifetime(lifetime) => Some(lifetime),
         _ => None,
@@ -454,11 +455,10 @@ pub(crate) fn tensor_of_bounds<'a>(
     bounds.into_iter().find_map(|bound| {
         let TypeParamBound::Trait(bound) = bound else { return None };
         let segment = bound.path.segments.last()?;
-        let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
         if !is_one_of(&segment.ident, CARRYING_TRAITS) {
             return None;
         }
-        arguments.args.iter().find_map(|argument| match argument {
+        generic_arguments(segment).find_map(|argument| match argument {
             GenericArgument::Type(ty) => hidden_tensor(ty),
             GenericArgument::AssocType(assoc) => hidden_tensor(&assoc.ty),
             _ => None,

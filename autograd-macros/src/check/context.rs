@@ -50,10 +50,7 @@ fn lists(forward: &Forward) -> Vec<Ident> {
 /// `Vec<Tensor<f64>>`, with the tensor type of the first list input.
 fn saved_list(layer: &Layer) -> String {
     let list = layer.inputs().find(|(_, input)| input.form == Form::List);
-    list.map_or_else(
-        || "Vec<Tensor>".to_owned(),
-        |(_, list)| format!("Vec<{}>", text(&list.tensor)),
-    )
+    list.map(|(_, list)| format!("Vec<{}>", text(&list.tensor))).unwrap_or_default()
 }
 
 /// Whatever forward saves must be declared, and the reverse. Whatever is read must be saved and declared.

@@ -11,7 +11,9 @@ use crate::errors::Errors;
 use crate::generics::parameter_name;
 use crate::items::{self, ParsedItem};
 use crate::messages;
-use crate::model::{Block, Broken, ExistingItem, Function, Item, bare, without_reference};
+use crate::model::{
+    Block, Broken, ExistingItem, Function, Item, bare, generic_arguments, without_reference,
+};
 use crate::tokens::{is_punct, mentions, regroup, rewritten, text};
 
 /// An impl block. Its items are parsed one by one: one of them may have a syntax error.
@@ -226,7 +228,8 @@ fn head(block: &mut ItemImpl, attribute: &str, errors: &mut Errors) -> Option<Id
     }
     let name = segment.as_ref()?.ident.clone();
     defaults_of_parameters(&mut block.generics, errors);
-    let mut arguments = self_arguments(segment.as_ref()?);
+    let arguments = generic_arguments(segment.as_ref()?);
+    let mut arguments: Vec<_> = arguments.map(ToTokens::to_token_stream).collect();
     let known: Vec<String> = block.generics.params.iter().map(parameter_name).collect();
     for argument in &mut arguments {
         let written = text(argument);
@@ -266,15 +269,6 @@ fn defaults_of_parameters(generics: &mut Generics, errors: &mut Errors) {
             let message = messages::parameter_default(&name, &text(&default));
             errors.at(default, message);
         }
-    }
-}
-
-fn self_arguments(segment: &syn::PathSegment) -> Vec<TokenStream> {
-    match &segment.arguments {
-        syn::PathArguments::AngleBracketed(arguments) => {
-            arguments.args.iter().map(ToTokens::to_token_stream).collect()
-        }
-        _ => Vec::new(),
     }
 }
 

@@ -81,11 +81,11 @@ impl Expansion<'_> {
     fn formula_info(&self, forward: &Forward) -> TokenStream {
         let p = private();
         let name = plain_name(&self.layer.name);
-        let reals: Vec<_> = forward.of(Kind::Real).map(|param| plain_name(&param.ident)).collect();
+        let named = |kind| forward.of(kind).map(|of| plain_name(&of.ident)).collect::<Vec<_>>();
+        let (reals, masks) = (named(Kind::Real), named(Kind::Mask));
         let differentiable =
             forward.inputs().filter(|(param, _)| param.formula_kind() == Kind::Real);
         let differentiable = differentiable.map(|(_, input)| !input.stop_gradient);
-        let masks: Vec<_> = forward.of(Kind::Mask).map(|param| plain_name(&param.ident)).collect();
         let outputs = forward.outputs.parts.len();
         let Some(given) = self.given(forward).pop() else { return TokenStream::new() };
         let has = |value| given.values.contains(&value);
