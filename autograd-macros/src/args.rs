@@ -52,14 +52,15 @@ pub(crate) const ELEMENTWISE: AttributeArgs = (
 const WARNINGS: [&str; 2] = ["unread_saved", "none_gradient"];
 
 pub(crate) fn parse(tokens: TokenStream, takes: &AttributeArgs, errors: &mut Errors) -> Args {
-    let means_no_grad = tokens.to_string().contains("no_grad");
-    let mut args = Args { means_no_grad, ..Args::default() };
+    let mut args = Args::default();
     for (part, comma) in parts(tokens) {
         if part.is_empty() {
             errors.at(comma, messages::empty_argument());
         } else if let Some(check) = check_arg::parse(&part, errors) {
             args.checks.extend(check);
         } else {
+            let text = part.to_string();
+            args.means_no_grad |= text.contains("no_grad") && !text.starts_with("crate");
             args.add(part, takes, errors);
         }
     }

@@ -6,8 +6,8 @@ use syn::{Type, TypePath};
 
 use crate::messages;
 use crate::model::{
-    Form, Layer, PRIMITIVES, argument_of, as_tensor, bare, contained_types, element,
-    first_argument, is_known, last_segment, output_form, written_lifetimes,
+    Form, PRIMITIVES, argument_of, as_tensor, bare, contained_types, element, first_argument,
+    is_known, last_segment, output_form, written_lifetimes,
 };
 use crate::tokens::{is_one_of, text};
 
@@ -91,10 +91,6 @@ pub(crate) fn borrowed(ty: &Type) -> Option<(TokenStream, String)> {
     let own = written_lifetimes(ty).into_iter().find(|lifetime| lifetime.ident != "static");
     let own = own.map(|own| (quote!(#own), messages::attrs_lifetime(&own.to_string())));
     own.or_else(|| contained_types(ty).into_iter().find_map(borrowed))
-}
-
-pub(crate) fn valid_attrs(layer: &Layer) -> Option<&Type> {
-    layer.state.as_ref().filter(|state| borrowed(state).is_none())
 }
 
 pub(crate) fn owned(ty: &Type) -> String {

@@ -110,9 +110,8 @@ fn forward(block: &Block, function: &Function, errors: &mut Errors) -> Forward {
         if let Some(message) = wrong {
             errors.at(ty, message);
         }
-        let plain = ParamKind::Plain { default: None };
         if is_wrong {
-            return (ty.clone(), plain);
+            return (ty.clone(), ParamKind::Plain { default: None });
         }
         // A tensor is treated as the number that was meant.
         let is_mask = kind(ty) == Kind::Mask;

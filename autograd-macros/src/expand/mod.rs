@@ -11,7 +11,7 @@ use syn::{FnArg, ReturnType};
 
 use crate::builder;
 use crate::check::calls::Uses;
-use crate::check::types::{is_bare_gradient, unsaveable, valid_attrs};
+use crate::check::types::{borrowed, is_bare_gradient, unsaveable};
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
 use crate::library::{import, private};
@@ -208,7 +208,8 @@ impl Expansion<'_> {
             _ => unit(),
         };
         let checked = proofs::savable(self);
-        let attrs = valid_attrs(self.layer).map_or_else(unit, ToTokens::to_token_stream);
+        let attrs = self.layer.state.as_ref().filter(|state| borrowed(state).is_none());
+        let attrs = attrs.map_or_else(unit, ToTokens::to_token_stream);
         let info = self.info();
         let needs = match may_query_needs {
             true => needs.into_token_stream(),

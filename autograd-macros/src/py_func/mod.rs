@@ -186,7 +186,13 @@ impl Op {
         let Block { generics, self_ty: op, .. } = &self.block;
         let vis = self.forward.as_ref().map(|forward| &forward.vis);
         let structure = self.block.structure(&vis, "An operator of programs.");
-        let block = self.block.written(mode, |function| self.function(function, mode));
+        let block = self.block.written(mode, |function| match mode {
+            Mode::Reported(reported) => fallback::with_error_types(reported, function),
+            _ => {
+                let Function { attrs, vis, sig, body, .. } = function;
+                quote!(#(#attrs)* #vis #sig #body)
+            }
+        });
         let cfg = self.block.cfg();
         let both: Vec<&Ident> =
             self.inputs.iter().chain(&self.outputs).map(|value| &value.name).collect();
@@ -233,14 +239,6 @@ impl Op {
             }
         };
         quote!(#structure #block #call)
-    }
-
-    fn function(&self, function: &Function, mode: &Mode) -> TokenStream {
-        if let Mode::Reported(reported) = mode {
-            return fallback::with_error_types(reported, function);
-        }
-        let Function { attrs, vis, sig, body, .. } = function;
-        quote!(#(#attrs)* #vis #sig #body)
     }
 
     fn body(&self) -> TokenStream {
