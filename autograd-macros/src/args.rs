@@ -14,8 +14,8 @@ use crate::tokens::parts;
 #[derive(Default)]
 pub(crate) struct Args {
     pub(crate) no_grad: Option<Span>,
-    /// Whether a malformed `no_grad` was reported, so that the missing backward is not.
-    pub(crate) malformed_no_grad: bool,
+    /// Whether the arguments mention `no_grad`, also in a wrong way.
+    pub(crate) means_no_grad: bool,
     pub(crate) once_differentiable: Option<Span>,
     /// Set if backward is deliberately not the derivative.
     pub(crate) surrogate: Option<Span>,
@@ -24,9 +24,7 @@ pub(crate) struct Args {
     pub(crate) reduce: Option<Reduce>,
     pub(crate) krate: Option<Path>,
     allowed: Vec<String>,
-    /// The tests to generate.
     pub(crate) checks: Vec<Check>,
-    /// Whether the block is elementwise.
     pub(crate) is_formula: bool,
     /// Whether the op can repeat a call, for `AUTOGRAD_VERIFY`.
     pub(crate) verifies: bool,
@@ -53,7 +51,6 @@ pub(crate) const ELEMENTWISE: AttributeArgs = (
 
 const WARNINGS: [&str; 2] = ["unread_saved", "none_gradient"];
 
-/// Parses the arguments one by one, so that each mistake is reported.
 pub(crate) fn parse(tokens: TokenStream, takes: &AttributeArgs, errors: &mut Errors) -> Args {
     let mut args = Args::default();
     for (part, comma) in parts(tokens) {
@@ -62,6 +59,8 @@ pub(crate) fn parse(tokens: TokenStream, takes: &AttributeArgs, errors: &mut Err
         } else if let Some(check) = check_arg::parse(&part, errors) {
             args.checks.extend(check);
         } else {
+            let text = part.to_string();
+            args.means_no_grad |= text.contains("no_grad") && !text.starts_with("crate");
             args.add(part, takes, errors);
         }
     }
@@ -69,10 +68,10 @@ pub(crate) fn parse(tokens: TokenStream, takes: &AttributeArgs, errors: &mut Err
 }
 
 /// `crate = path`
-pub(crate) fn crate_path(input: ParseStream<'_>) -> syn::Result<Path> {
-    input.parse::<Token![crate]>()?;
+pub(crate) fn crate_path(input: ParseStream<'_>) -> syn::Result<(Token![crate], Path)> {
+    let word = input.parse()?;
     input.parse::<Token![=]>()?;
-    input.call(Path::parse_mod_style)
+    Ok((word, input.call(Path::parse_mod_style)?))
 }
 
 /// Stores the path of a `crate = path`. Returns whether the argument is one.
@@ -81,7 +80,7 @@ pub(crate) fn take_crate(
     place: &mut Option<Path>,
     errors: &mut Errors,
 ) -> bool {
-    let Ok(path) = crate_path.parse2(part.clone()) else { return false };
+    let Ok((_, path)) = crate_path.parse2(part.clone()) else { return false };
     match place {
         Some(_) => errors.at(part, messages::twice("crate")),
         None => *place = Some(path),
@@ -97,8 +96,6 @@ impl Args {
         let written = messages::list(&all);
         let mut trees = part.clone().into_iter();
         let Some(TokenTree::Ident(name)) = trees.next() else {
-            // The intention is clear, so the missing backward is not reported.
-            self.malformed_no_grad |= part.to_string().contains("no_grad");
             return errors.at(part, messages::malformed_argument(attribute, &written));
         };
         let (text, rest) = (name.to_string(), trees.collect::<TokenStream>());
@@ -125,7 +122,6 @@ impl Args {
             }
         };
         if !rest.is_empty() {
-            self.malformed_no_grad |= text == "no_grad";
             errors.at(part, messages::argument_takes_no_value(&text));
         } else if flag.replace(name.span()).is_some() {
             errors.at(name, messages::twice(&text));

@@ -4,7 +4,7 @@ use proc_macro2::{Literal, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::Attribute;
 
-use crate::tokens::{find, find_ident, is_one_of, mentions};
+use crate::tokens::{Trees, find_ident, is_one_of, mentions};
 
 pub(crate) fn is(attr: &Attribute, names: &[&str]) -> bool {
     names.iter().any(|name| attr.path().is_ident(name))
@@ -51,7 +51,7 @@ fn is_well_formed(attr: &Attribute) -> bool {
     };
     let takes_list = !attr.path().is_ident("must_use");
     (takes_list || !matches!(attr.meta, syn::Meta::List(_)))
-        && find(attr.meta.to_token_stream(), &mut { is_other }).is_none()
+        && Trees::new(attr.meta.to_token_stream()).find(&mut { is_other }).is_none()
 }
 
 /// Whether an attribute of forward concerns callers. It moves from forward to `apply` and its variants.

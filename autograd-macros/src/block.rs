@@ -2,14 +2,14 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{Attribute, GenericParam, PathArguments, Visibility};
+use syn::{Attribute, GenericParam, Visibility};
 
 use crate::attributes::{
     is, is_doc, is_expect, is_for_callers, is_lint, is_lint_of_types, undocumented,
 };
 use crate::expansion::Mode;
 use crate::generics::{parameter_name, phantom};
-use crate::model::{Block, Function, Item, last_segment};
+use crate::model::{Block, Function, Item, generic_arguments, last_segment};
 use crate::tokens::{located, text};
 
 impl Block {
@@ -77,17 +77,15 @@ impl Block {
 
     /// The parameters in the order of the arguments of `self_ty`, which may differ from the impl's.
     fn ordered(&self, declared: Vec<TokenStream>) -> Vec<TokenStream> {
-        let arguments = last_segment(&self.self_ty).map(|last| &last.arguments);
-        let Some(PathArguments::AngleBracketed(arguments)) = arguments else { return declared };
+        let arguments = last_segment(&self.self_ty).into_iter().flat_map(generic_arguments);
         let names: Vec<String> = self.generics.params.iter().map(parameter_name).collect();
         let position = |argument| {
             let text = text(argument);
             names.iter().position(|name| *name == text)
         };
-        arguments.args.iter().filter_map(position).map(|at| declared[at].clone()).collect()
+        arguments.filter_map(position).map(|at| declared[at].clone()).collect()
     }
 
-    /// The user's block, with its lints.
     pub(crate) fn written(
         &self,
         mode: &Mode,

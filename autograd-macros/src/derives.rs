@@ -11,7 +11,6 @@ use crate::library::{import, private};
 use crate::messages;
 use crate::tokens::{local, mentions, parts, text};
 
-/// The arguments of `#[saved(..)]` and `#[module(..)]`.
 #[derive(Default)]
 struct Arguments {
     krate: Option<Path>,
@@ -52,15 +51,11 @@ struct Input {
     errors: Errors,
 }
 
-fn read(item: TokenStream, derive: &str, attribute: &str) -> Option<Input> {
+fn read(item: TokenStream, attribute: &str, needs_struct: fn(&str) -> String) -> Option<Input> {
     // The compiler has reported a syntax error.
     let item = syn::parse2::<DeriveInput>(item).ok()?;
     let mut errors = Errors::new();
     let krate = arguments(&item.attrs, attribute, false, &mut errors).krate;
-    let needs_struct = match derive {
-        "Saved" => messages::saved_needs_struct,
-        _ => messages::module_needs_struct,
-    };
     let fields = match &item.data {
         Data::Struct(data) => data.fields.clone(),
         Data::Enum(data) => {
@@ -77,17 +72,16 @@ fn read(item: TokenStream, derive: &str, attribute: &str) -> Option<Input> {
 }
 
 impl Input {
-    /// Adds a `Float` bound to parameters that are tensor elements and have no bound. The compiler reports
-    /// the missing bound at the struct, and must not repeat it for the generated impls.
+    /// Adds a `Float` bound to parameters that are tensor elements and have no bound, and returns whether there are
+    /// any. The compiler reports the missing bound at the struct, and must not repeat it for the generated impls.
     fn bind_elements(&mut self) -> bool {
-        let p = private();
-        let clauses = self.item.generics.where_clause.clone();
-        let mut found = false;
+        let (p, clause, mut found) = (private(), self.item.generics.where_clause.clone(), false);
         for param in self.item.generics.type_params_mut() {
             let element = format!("Tensor<{}>", param.ident);
-            let clause = clauses.as_ref().is_some_and(|of| mentions(of, &param.ident.to_string()));
-            let holds = self.fields.iter().any(|(_, field)| text(&field.ty).contains(&element));
-            if param.bounds.is_empty() && !clause && holds {
+            if param.bounds.is_empty()
+                && !clause.iter().any(|of| mentions(of, &param.ident.to_string()))
+                && self.fields.iter().any(|(_, field)| text(&field.ty).contains(&element))
+            {
                 param.colon_token.get_or_insert_with(Default::default);
                 param.bounds.push(syn::parse_quote!(#p::Float));
                 found = true;
@@ -112,7 +106,9 @@ impl Input {
 }
 
 pub(crate) fn saved(item: TokenStream) -> TokenStream {
-    let Some(mut input) = read(item, "Saved", "saved") else { return TokenStream::new() };
+    let Some(mut input) = read(item, "saved", messages::saved_needs_struct) else {
+        return TokenStream::new();
+    };
     let named = input.fields.iter().any(|(member, _)| matches!(member, Member::Named(_)));
     if input.errors.is_empty() && !named {
         input.errors.at(&input.item.ident, messages::saved_needs_fields());
@@ -181,9 +177,10 @@ pub(crate) fn saved(item: TokenStream) -> TokenStream {
     input.finish(&impls)
 }
 
-/// `#[derive(Module)]`: visits the fields in order.
 pub(crate) fn module(item: TokenStream) -> TokenStream {
-    let Some(mut input) = read(item, "Module", "module") else { return TokenStream::new() };
+    let Some(mut input) = read(item, "module", messages::module_needs_struct) else {
+        return TokenStream::new();
+    };
     let visitor = local("visitor");
     let mut visits = Vec::new();
     for (member, field) in &input.fields {

@@ -3,8 +3,8 @@
 use crate::tokens::ends;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
+use syn::{ReturnType, Signature};
 
-/// The errors of a block.
 #[must_use]
 pub(crate) struct Errors(Vec<Report>);
 
@@ -19,7 +19,6 @@ impl Errors {
         Self(Vec::new())
     }
 
-    /// Adds an error that spans the tokens.
     pub(crate) fn at(&mut self, tokens: impl ToTokens, message: impl Into<String>) {
         let (first, last) = ends(tokens.into_token_stream());
         self.0.push(Report { first, last, message: message.into() });
@@ -27,6 +26,14 @@ impl Errors {
 
     pub(crate) fn at_span(&mut self, span: Span, message: impl Into<String>) {
         self.0.push(Report { first: span, last: span, message: message.into() });
+    }
+
+    /// Adds an error at the return type, or at the function's name if there is none.
+    pub(crate) fn at_output(&mut self, sig: &Signature, message: String) {
+        match &sig.output {
+            ReturnType::Type(_, ty) => self.at(ty, message),
+            ReturnType::Default => self.at(&sig.ident, message),
+        }
     }
 
     pub(crate) fn extend(&mut self, more: Self) {

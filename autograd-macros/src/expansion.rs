@@ -1,16 +1,14 @@
 //! The input of an expansion.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
-use syn::{Type, Visibility};
+use quote::{ToTokens, quote_spanned};
+use syn::Visibility;
 
 use crate::args::Args;
 use crate::generics::generated;
 use crate::library::private_at;
 use crate::model::{Forward, Layer};
-use crate::tokens::mentions;
 
-/// The result of the checks.
 pub(crate) enum Mode {
     Full,
     /// The compiler rejects a type of a signature, so the expansion must not repeat that type.
@@ -34,10 +32,6 @@ impl Expansion<'_> {
         quote_spanned!(span=> #p::Known::<#ty>)
     }
 
-    pub(crate) fn op(&self) -> &Type {
-        &self.layer.self_ty
-    }
-
     pub(crate) fn key(&self) -> Ident {
         generated(&self.layer.name, "Key")
     }
@@ -52,12 +46,5 @@ impl Expansion<'_> {
             // Otherwise a caller would get an error about the visibility instead.
             None => Visibility::Public(syn::Token![pub](Span::call_site())),
         }
-    }
-
-    /// Allows deprecated items in generated code: they are reported in the user's block.
-    pub(crate) fn deprecated(&self) -> Option<TokenStream> {
-        let functions = self.layer.functions().flat_map(|function| &function.attrs);
-        let mut attrs = self.layer.attrs.iter().chain(functions);
-        attrs.any(|attr| mentions(attr, "deprecated")).then(|| quote!(#[allow(deprecated)]))
     }
 }

@@ -19,7 +19,6 @@ use crate::model::{
 use crate::parse::{is_context, other_item, pattern_name};
 use crate::tokens::{is_punct, mentions, replace_ident, text};
 
-/// The names that a caller of an op uses.
 pub(crate) const CALLS: [&str; 3] = ["apply", "try_apply", "with"];
 
 /// The mode of an expansion, and the items that report the errors.

@@ -23,11 +23,6 @@ pub(crate) trait Form: Sized {
 
     fn check_bodies(&self, _: &mut Errors) {}
 
-    /// Whether the compiler rejects a type of a signature.
-    fn is_refused(&self) -> bool {
-        false
-    }
-
     fn expand(self, args: &Self::Args, mode: Mode) -> TokenStream;
 }
 
@@ -50,7 +45,7 @@ pub(crate) fn run<F: Form>(
     if found.is_empty() || form.block().rules().all(Function::is_read) {
         errors.extend(found);
     }
-    let refused = form.is_refused() || !form.block().broken.is_empty();
+    let refused = form.block().has_wrong_type() || !form.block().broken.is_empty();
     let (mode, reported) = fallback::mode(&form.block().name, errors, refused);
     let expansion = form.expand(&args, mode);
     quote!(#reported #expansion)

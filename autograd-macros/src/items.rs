@@ -4,10 +4,10 @@
 use std::cell::OnceCell;
 
 use proc_macro2::{Delimiter, Group, Ident, Spacing, TokenStream, TokenTree};
-use quote::quote;
+use quote::{ToTokens, quote};
 use syn::parse::discouraged::Speculative;
 use syn::parse::{ParseStream, Parser};
-use syn::{Attribute, Signature, Token, Visibility};
+use syn::{Attribute, ImplItem, Signature, Token, Visibility};
 
 use crate::errors::Errors;
 use crate::messages;
@@ -55,9 +55,8 @@ fn item(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<ParsedItem> 
     let attrs = ahead.call(Attribute::parse_outer)?;
     let vis: Visibility = ahead.parse()?;
     let default = ahead.parse::<Option<Token![default]>>()?;
-    let signature = ahead.fork();
-    if let Ok(sig) = signature.parse::<Signature>() {
-        input.advance_to(&signature);
+    if let Ok(sig) = ahead.parse::<Signature>() {
+        input.advance_to(&ahead);
         if let Some(word) = default {
             errors.at(word, messages::qualifier("default", &sig.ident.to_string()));
         }
@@ -69,28 +68,14 @@ fn item(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<ParsedItem> 
             }
             other => return Err(syn::Error::new(other.span(), "no body")),
         };
-        return Ok(ParsedItem::Function(Function {
-            attrs,
-            vis,
-            sig,
-            body,
-            without_cfg: OnceCell::new(),
-            trees: OnceCell::new(),
-        }));
+        let (without_cfg, trees) = (OnceCell::new(), OnceCell::new());
+        return Ok(ParsedItem::Function(Function { attrs, vis, sig, body, without_cfg, trees }));
     }
-    let is_type = ahead.peek(Token![type]);
-    let is_macro = ahead.peek(syn::Ident) && ahead.peek2(Token![!])
-        || ahead.peek(syn::Ident) && ahead.peek2(Token![::]);
-    let all = raw_item(input)?;
-    if is_type {
-        let ty = syn::parse2(all)?;
-        return Ok(ParsedItem::Type(ty));
-    }
-    if is_macro {
-        return Ok(ParsedItem::Macro(all));
-    }
-    syn::parse2::<syn::ImplItem>(all.clone())?;
-    Ok(ParsedItem::Other(all))
+    Ok(match input.parse()? {
+        ImplItem::Type(ty) => ParsedItem::Type(ty),
+        ImplItem::Macro(call) => ParsedItem::Macro(call.to_token_stream()),
+        other => ParsedItem::Other(other.to_token_stream()),
+    })
 }
 
 /// Unwraps groups without delimiters: `macro_rules!` passes a `$body:block` in one.
@@ -104,28 +89,6 @@ fn inner(tree: TokenTree) -> TokenTree {
         }
     }
     tree
-}
-
-/// Takes the tokens up to a `;` or the end of a block in braces.
-fn raw_item(input: ParseStream<'_>) -> syn::Result<TokenStream> {
-    let mut all = TokenStream::new();
-    let mut value = false;
-    while !input.is_empty() {
-        let tree = input.parse::<TokenTree>()?;
-        let end = match &tree {
-            TokenTree::Punct(punct) => {
-                value |= punct.as_char() == '=';
-                punct.as_char() == ';'
-            }
-            TokenTree::Group(group) => group.delimiter() == Delimiter::Brace && !value,
-            _ => false,
-        };
-        all.extend([tree]);
-        if end {
-            break;
-        }
-    }
-    Ok(all)
 }
 
 /// An item with a syntax error, and its tokens.

@@ -63,17 +63,14 @@ impl Form for Layer {
             true => elementwise::check(self, args, errors),
             false => check::check(self, args, errors),
         }
-        check_arg::check(self, args, errors);
+        let excluded = (args.no_grad.is_some(), args.surrogate.is_some());
+        check_arg::check(self, &args.checks, excluded, errors);
     }
 
     fn check_bodies(&self, errors: &mut Errors) {
         if !self.is_formula {
             check::check_bodies(self, errors);
         }
-    }
-
-    fn is_refused(&self) -> bool {
-        self.rules().any(|function| check::refused::has_wrong_type(self, function))
     }
 
     fn expand(mut self, args: &Args, mode: Mode) -> TokenStream {

@@ -29,7 +29,6 @@ pub(crate) fn import(written: Option<&syn::Path>) -> TokenStream {
     }
 }
 
-/// The path of the library's private module.
 pub(crate) fn private_path(written: Option<&syn::Path>) -> TokenStream {
     if let Some(path) = written {
         // A wrong path is reported at its own span; the missing name in the error tells what is wrong.

@@ -3,8 +3,8 @@
 use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{
-    Attribute, Expr, GenericArgument, Generics, PathArguments, PathSegment, ReturnType, Signature,
-    Type, TypeParamBound, TypePath, Visibility, WherePredicate,
+    Attribute, Expr, GenericArgument, Generics, Lifetime, PathArguments, PathSegment, ReturnType,
+    Signature, Type, TypeParamBound, TypePath, Visibility, WherePredicate,
 };
 
 use std::cell::OnceCell;
@@ -36,6 +36,14 @@ impl Block {
         })
     }
 
+    /// Constructs the op, so that it is not reported as dead code.
+    pub(crate) fn constructed(&self) -> TokenStream {
+        match self.generics.params.is_empty() {
+            true => quote!(let _ = Self;),
+            false => quote!(let _ = Self(::core::marker::PhantomData);),
+        }
+    }
+
     /// The name of a type parameter that the macro adds, distinct from the op's and from those in the types.
     pub(crate) fn parameter<'a>(
         &self,
@@ -59,7 +67,6 @@ pub(crate) struct Layer {
     pub(crate) forward: Option<Forward>,
     pub(crate) backward: Option<Derivative>,
     pub(crate) jvp: Option<Derivative>,
-    /// Whether the op is elementwise.
     pub(crate) is_formula: bool,
 }
 
@@ -120,8 +127,6 @@ pub(crate) struct Param {
     pub(crate) docs: Vec<Attribute>,
     pub(crate) ty: Type,
     pub(crate) kind: ParamKind,
-    /// Whether `ty` is a generated alias that makes hidden lifetimes explicit.
-    pub(crate) is_named: bool,
 }
 
 #[derive(Clone)]
@@ -133,7 +138,6 @@ pub(crate) enum ParamKind {
 #[derive(Clone)]
 pub(crate) struct TensorInput {
     pub(crate) form: Form,
-    /// The type `Tensor<T>` as written.
     pub(crate) tensor: TypePath,
     pub(crate) stop_gradient: bool,
 }
@@ -181,6 +185,13 @@ impl Layer {
         !self.broken.is_empty()
     }
 
+    /// Allows deprecated items in generated code: they are reported in the user's block.
+    pub(crate) fn allow_deprecated(&self) -> Option<TokenStream> {
+        let functions = self.functions().flat_map(|function| &function.attrs);
+        let mut attrs = self.attrs.iter().chain(functions);
+        attrs.any(|attr| mentions(attr, "deprecated")).then(|| quote!(#[allow(deprecated)]))
+    }
+
     pub(crate) fn functions(&self) -> impl Iterator<Item = &Function> {
         let forward = self.forward.iter().map(|forward| &forward.function);
         let backward = self.backward.iter().map(|backward| &backward.function);
@@ -199,15 +210,10 @@ impl Layer {
         self.forward.iter().flat_map(|forward| forward.inputs())
     }
 
-    /// The inputs for which backward returns gradients.
-    pub(crate) fn differentiable(&self) -> Vec<(&Param, &TensorInput)> {
-        self.inputs().filter(|(_, input)| !input.stop_gradient).collect()
-    }
-
-    /// As [`Self::differentiable`], each with its position among the tensor inputs.
-    pub(crate) fn differentiable_groups(&self) -> impl Iterator<Item = (usize, &TensorInput)> {
-        let inputs = self.inputs().map(|(_, input)| input).enumerate();
-        inputs.filter(|(_, input)| !input.stop_gradient)
+    /// The inputs for which backward returns gradients, each with its position among the tensor inputs.
+    pub(crate) fn differentiable(&self) -> Vec<(usize, &Param, &TensorInput)> {
+        let inputs = self.inputs().enumerate().map(|(at, (param, input))| (at, param, input));
+        inputs.filter(|(.., input)| !input.stop_gradient).collect()
     }
 
     pub(crate) fn outputs(&self) -> Vec<(&Type, Form, &TypePath)> {
@@ -216,7 +222,6 @@ impl Layer {
 }
 
 impl Function {
-    /// Whether the function is one of [`RULES`].
     pub(crate) fn is_rule(&self) -> bool {
         RULES.iter().any(|rule| self.sig.ident == rule)
     }
@@ -239,25 +244,11 @@ impl Forward {
         })
     }
 
-    /// The return type as written.
     pub(crate) fn output(&self) -> TokenStream {
         match &self.function.sig.output {
             ReturnType::Default => quote!(()),
             ReturnType::Type(_, ty) => ty.to_token_stream(),
         }
-    }
-
-    /// Whether a tensor input has an unsupported form, which was reported.
-    pub(crate) fn hides_input(&self) -> bool {
-        self.params.iter().any(|param| {
-            matches!(param.kind, ParamKind::Plain { .. }) && hidden_tensor(&param.ty).is_some()
-        })
-    }
-
-    /// As [`Self::hides_input`], for outputs.
-    pub(crate) fn hides_output(&self) -> bool {
-        let hides = |ty: &Type| float_output(ty).is_none() && hidden_tensor(ty).is_some();
-        self.outputs.parts.iter().any(hides)
     }
 }
 
@@ -311,7 +302,6 @@ pub(crate) fn is_named(ty: &Type, name: &str) -> bool {
     last_segment(ty).is_some_and(|segment| segment.ident == name)
 }
 
-/// The type if it is a `Tensor`.
 pub(crate) fn as_tensor(ty: &Type) -> Option<&TypePath> {
     match bare(ty) {
         Type::Path(path) if is_named(ty, "Tensor") => Some(path),
@@ -329,16 +319,34 @@ pub(crate) fn first_argument(segment: &PathSegment) -> Option<&Type> {
     type_arguments(segment).next()
 }
 
-/// The types in `<..>`.
-pub(crate) fn type_arguments(segment: &PathSegment) -> impl Iterator<Item = &Type> {
+/// What is in `<..>`.
+pub(crate) fn generic_arguments(segment: &PathSegment) -> impl Iterator<Item = &GenericArgument> {
     let arguments = match &segment.arguments {
         PathArguments::AngleBracketed(arguments) => Some(&arguments.args),
         _ => None,
     };
-    arguments.into_iter().flatten().filter_map(|argument| match argument {
+    arguments.into_iter().flatten()
+}
+
+/// The types in `<..>`.
+pub(crate) fn type_arguments(segment: &PathSegment) -> impl Iterator<Item = &Type> {
+    generic_arguments(segment).filter_map(|argument| match argument {
         GenericArgument::Type(ty) => Some(ty),
         _ => None,
     })
+}
+
+/// The lifetimes that are written in a reference or in the `<..>` of a path.
+pub(crate) fn written_lifetimes(ty: &Type) -> Vec<&Lifetime> {
+    if let Type::Reference(reference) = bare(ty) {
+        return reference.lifetime.iter().collect();
+    }
+    let arguments = last_segment(ty).into_iter().flat_map(generic_arguments);
+    let lifetimes = arguments.filter_map(|argument| match argument {
+        GenericArgument::Lifetime(lifetime) => Some(lifetime),
+        _ => None,
+    });
+    lifetimes.collect()
 }
 
 /// The types that a value of this type holds: targets of references, elements of lists and tuples, type
@@ -354,7 +362,6 @@ pub(crate) fn contained_types(ty: &Type) -> Vec<&Type> {
     }
 }
 
-/// The type without a reference around it.
 pub(crate) fn without_reference(ty: &Type) -> &Type {
     match bare(ty) {
         Type::Reference(reference) => bare(&reference.elem),
@@ -385,7 +392,6 @@ pub(crate) fn is_known(element: &str) -> bool {
     is_integer(element) || matches!(element, "f32" | "f64")
 }
 
-/// The target of a shared reference.
 pub(crate) fn shared_target(ty: &Type) -> Option<&Type> {
     match bare(ty) {
         Type::Reference(reference) if reference.mutability.is_none() => Some(&reference.elem),
@@ -393,29 +399,24 @@ pub(crate) fn shared_target(ty: &Type) -> Option<&Type> {
     }
 }
 
-/// The form and the tensor type of a tensor input.
 pub(crate) fn input_form(ty: &Type) -> Option<(Form, &TypePath)> {
-    let borrowed_tensor = |ty| shared_target(ty).and_then(as_tensor);
-    if let Some(tensor) = borrowed_tensor(ty) {
+    let borrowed = |ty| shared_target(ty).and_then(as_tensor);
+    if let Some(tensor) = borrowed(ty) {
         return Some((Form::One, tensor));
     }
-    if let Some(tensor) = argument_of(ty, "Option").and_then(borrowed_tensor) {
+    if let Some(tensor) = argument_of(ty, "Option").and_then(borrowed) {
         return Some((Form::Optional, tensor));
     }
+    let item = |ty| as_tensor(ty).or_else(|| borrowed(ty));
     let tensor = match (bare(ty), shared_target(ty).map(bare)) {
-        (Type::Array(array), _) => borrowed_tensor(&array.elem),
-        (
-            _,
-            Some(
-                Type::Slice(syn::TypeSlice { elem, .. }) | Type::Array(syn::TypeArray { elem, .. }),
-            ),
-        ) => as_tensor(elem).or_else(|| borrowed_tensor(elem)),
+        (Type::Array(array), _) => borrowed(&array.elem),
+        (_, Some(Type::Slice(slice))) => item(&slice.elem),
+        (_, Some(Type::Array(array))) => item(&array.elem),
         (_, list) => list.and_then(|list| argument_of(list, "Vec")).and_then(as_tensor),
     };
     tensor.map(|tensor| (Form::List, tensor))
 }
 
-/// The form and the tensor type of a tensor output.
 pub(crate) fn output_form(ty: &Type) -> Option<(Form, &TypePath)> {
     if let Some(tensor) = as_tensor(ty) {
         return Some((Form::One, tensor));
@@ -454,11 +455,10 @@ pub(crate) fn tensor_of_bounds<'a>(
     bounds.into_iter().find_map(|bound| {
         let TypeParamBound::Trait(bound) = bound else { return None };
         let segment = bound.path.segments.last()?;
-        let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
         if !is_one_of(&segment.ident, CARRYING_TRAITS) {
             return None;
         }
-        arguments.args.iter().find_map(|argument| match argument {
+        generic_arguments(segment).find_map(|argument| match argument {
             GenericArgument::Type(ty) => hidden_tensor(ty),
             GenericArgument::AssocType(assoc) => hidden_tensor(&assoc.ty),
             _ => None,

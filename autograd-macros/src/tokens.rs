@@ -64,13 +64,11 @@ pub(crate) fn is_one_of(name: &Ident, words: &str) -> bool {
     words.split(' ').any(|word| name == word)
 }
 
-/// The name without `r#`.
 pub(crate) fn plain_name(ident: &Ident) -> String {
     let name = ident.to_string();
     name.strip_prefix("r#").map_or(name.clone(), str::to_owned)
 }
 
-/// The tokens with the location of `place`.
 pub(crate) fn located(tokens: TokenStream, place: Span) -> TokenStream {
     let moved = tokens.into_iter().map(|mut tree| {
         tree.set_span(tree.span().located_at(place));
@@ -136,14 +134,6 @@ impl Trees {
     pub(crate) fn mentions(&self, name: &str) -> bool {
         self.find_ident(|ident| ident == name).is_some()
     }
-}
-
-/// As [`Trees::find`], for a stream that is searched once.
-pub(crate) fn find<T>(
-    tokens: TokenStream,
-    look: &mut dyn FnMut(&[TokenTree], usize) -> Option<T>,
-) -> Option<T> {
-    Trees::new(tokens).find(look)
 }
 
 pub(crate) fn find_ident(tokens: TokenStream, is: impl Fn(&Ident) -> bool) -> Option<Ident> {

@@ -13,7 +13,7 @@ use crate::generics::{
     turbofish,
 };
 use crate::library::private;
-use crate::model::{Forward, Layer, Param};
+use crate::model::{Forward, Layer, Param, ParamKind};
 use crate::tokens::{find_ident, first_span, mentions, plain_name};
 use named::{Named, Scope, without_self};
 
@@ -66,7 +66,8 @@ impl<'a> Builder<'a> {
         let params = forward.params.iter().zip(&written.params).enumerate();
         let named = params.map(|(position, (param, written))| {
             // The alias of a formula's type has no lifetimes.
-            let hidden = param.is_named && !expansion.layer.is_formula;
+            let is_plain = matches!(param.kind, ParamKind::Plain { .. });
+            let hidden = is_plain && !expansion.layer.is_formula && scope.hides(&written.ty);
             scope.name(if hidden { written } else { param }, position, hidden)
         });
         Self {
@@ -90,7 +91,7 @@ impl<'a> Builder<'a> {
         let (lifetimes, others) = lifetimes_and_others(&layer.generics);
         let clause = &layer.generics.where_clause;
         let (marked, mark) = self.mark();
-        let (deprecated, keyword) = (self.expansion.deprecated(), layer.keyword());
+        let (deprecated, keyword) = (layer.allow_deprecated(), layer.keyword());
         let start = self.forward.params.iter().map(|param| match param.default() {
             Some(_) => quote!(#p::Optional),
             None => quote!(#p::Required),
@@ -182,7 +183,7 @@ impl<'a> Builder<'a> {
         let vis = self.expansion.forward_vis();
         let (mut lifetimes, mut types) = (Vec::new(), Vec::new());
         let (mut bounds, mut values) = (Vec::new(), Vec::new());
-        let op = self.expansion.op();
+        let op = &self.expansion.layer.self_ty;
         for (position, param) in self.forward.params.iter().enumerate() {
             let named = &self.named[position];
             let (ty, state) = (&named.ty, &self.states[position]);
@@ -207,15 +208,8 @@ impl<'a> Builder<'a> {
         }
         let own = &self.forward.function.sig.generics;
         let (own_lifetimes, own_others) = lifetimes_and_others(own);
-        let own_clause: TokenStream = own
-            .where_clause
-            .iter()
-            .flat_map(|clause| &clause.predicates)
-            .map(|predicate| {
-                let predicate = self.without_self(predicate.to_token_stream());
-                quote!(#predicate,)
-            })
-            .collect();
+        let own_clause = own.where_clause.iter().map(|clause| &clause.predicates);
+        let own_clause = self.without_self(quote!(#(#own_clause)*));
         let turbofish = turbofish(own);
         let output = self.without_self(self.forward.output());
         let result = quote!(#p::Result<#output>);
@@ -235,8 +229,8 @@ impl<'a> Builder<'a> {
                     self,
                 ) -> #output
                 where
-                    #own_clause
                     #(#bounds,)*
+                    #own_clause
                 {
                     #body
                 }
@@ -260,20 +254,15 @@ impl<'a> Builder<'a> {
         let types = &named.types;
         let (ty, mut seen) = (&named.ty, quote!(#(#types)*));
         ty.to_tokens(&mut seen);
-        let mut needed: Vec<&GenericParam> = Vec::new();
-        loop {
-            let before = needed.len();
-            for param in &own.params {
-                let name = parameter_name(param);
-                let known = needed.iter().any(|other| parameter_name(other) == name);
-                if !known && mentions(&seen, name.trim_start_matches('\'')) {
-                    param.to_tokens(&mut seen);
-                    needed.push(param);
-                }
-            }
-            if needed.len() == before {
-                break;
-            }
+        let (mut others, mut needed): (Vec<_>, Vec<_>) = (own.params.iter().collect(), Vec::new());
+        let is_seen = |param: &&GenericParam, seen: &TokenStream| {
+            mentions(seen, parameter_name(param).trim_start_matches('\''))
+        };
+        // A bound may mention another parameter.
+        while let Some(at) = others.iter().position(|param| is_seen(param, &seen)) {
+            let param = others.remove(at);
+            param.to_tokens(&mut seen);
+            needed.push(param);
         }
         needed.sort_by_key(|param| !is_lifetime(param));
         quote!(#(#needed,)*)

@@ -8,18 +8,19 @@ use syn::{GenericArgument, GenericParam, Lifetime, PathArguments, Type, TypePara
 
 use crate::generics::{argument, generated, is_lifetime, parameter_name};
 use crate::library::private;
-use crate::model::{Forward, Layer, PRIMITIVES, Param, bare, contained_types, type_arguments};
-use crate::tokens::{
-    find, is_one_of, is_punct, located, mentions, plain_name, rewrite, whole_span,
+use crate::model::{
+    Forward, Layer, PRIMITIVES, Param, bare, contained_types, last_segment, type_arguments,
+    written_lifetimes,
 };
+use crate::tokens::{is_one_of, is_punct, located, mentions, plain_name, rewrite, whole_span};
 
 /// The generic parameters that types of forward's parameters may mention.
 pub(crate) struct Scope<'a> {
     layer: &'a Layer,
     forward: &'a Forward,
     generics: Vec<&'a GenericParam>,
-    /// Cache of the lifetimes that the user wrote anywhere.
-    taken: OnceCell<Vec<String>>,
+    /// Cache of the text of the generics and the signature.
+    written: OnceCell<String>,
 }
 
 #[derive(Default)]
@@ -30,6 +31,10 @@ pub(crate) struct Named {
     pub(crate) given: Vec<Ident>,
     pub(crate) types: Vec<TokenStream>,
     pub(crate) outlives: Vec<TokenStream>,
+    /// The lifetime for all hidden lifetimes of the type, if it may have any.
+    hidden: Option<Lifetime>,
+    /// Each `impl Trait` as written.
+    implemented: Vec<Type>,
     /// For a type that may hide lifetimes: the declaration of an alias, and the alias in a signature.
     pub(crate) alias: Option<(TokenStream, Type)>,
 }
@@ -39,46 +44,36 @@ impl<'a> Scope<'a> {
         let own = &forward.function.sig.generics.params;
         let mut generics: Vec<_> = layer.generics.params.iter().chain(own).collect();
         generics.sort_by_key(|param| !is_lifetime(param));
-        Self { layer, forward, generics, taken: OnceCell::new() }
+        Self { layer, forward, generics, written: OnceCell::new() }
     }
 
     fn is_taken(&self, lifetime: &str) -> bool {
-        let taken = self.taken.get_or_init(|| {
+        let written = self.written.get_or_init(|| {
             let (op, sig) = (&self.layer.generics, &self.forward.function.sig);
-            let mut taken = Vec::new();
-            find(quote!(#op #sig), &mut |trees, at| {
-                if let [quote, TokenTree::Ident(name), ..] = &trees[at..]
-                    && is_punct(Some(quote), '\'')
-                {
-                    taken.push(format!("'{name}"));
-                }
-                None::<()>
-            });
-            taken
+            quote!(#op #sig).to_string()
         });
-        taken.iter().any(|taken| taken == lifetime)
+        written.contains(lifetime)
     }
 
     /// Names the anonymous parts of a parameter's type. `hidden`: also its hidden lifetimes, by an alias.
     pub(crate) fn name(&self, param: &Param, position: usize, hidden: bool) -> Named {
-        let (mut ty, named) = (param.ty.clone(), Named::default());
-        let mut namer =
-            Namer { position, scope: self, hidden: None, implemented: Vec::new(), named };
-        namer.hidden = hidden.then(|| namer.lifetime());
+        let mut ty = param.ty.clone();
+        let mut namer = Namer { position, scope: self, named: Named::default() };
+        namer.named.hidden = hidden.then(|| namer.lifetime());
         namer.ty(&mut ty);
-        let Namer { hidden, implemented, mut named, .. } = namer;
+        let mut named = namer.named;
         let without_self = |tokens| without_self(self.layer, tokens);
         named.types = named.types.into_iter().map(without_self).collect();
         named.ty = without_self(ty.to_token_stream());
-        if let Some(hidden) = hidden {
-            self.declare(param, &hidden, &implemented, &mut named);
+        if let Some(hidden) = named.hidden.clone() {
+            self.declare(param, &hidden, &mut named);
         }
         named
     }
 
     /// Declares an alias with a lifetime for a type that may hide lifetimes (`Names` for `Names<'a>`). Hidden
     /// lifetimes cannot be written, but as the return type of a function they are elided from its argument.
-    fn declare(&self, param: &Param, hidden: &Lifetime, implemented: &[Type], named: &mut Named) {
+    fn declare(&self, param: &Param, hidden: &Lifetime, named: &mut Named) {
         let (p, ty) = (private(), &named.ty);
         let written = without_self(self.layer, param.ty.to_token_stream());
         let is_mentioned = |name: &str| mentions(ty, name.trim_start_matches('\''));
@@ -94,7 +89,7 @@ impl<'a> Scope<'a> {
                 param => (argument(param), argument(param)),
             })
             .unzip();
-        let given = &named.given;
+        let (given, implemented) = (&named.given, &named.implemented);
         let name = generated(&self.layer.name, &format!("Type_{}", plain_name(&param.ident)));
         // The array's length proves the type. If that fails, the alias is an error type.
         let length = match used.is_empty() && given.is_empty() {
@@ -121,28 +116,19 @@ impl<'a> Scope<'a> {
 
     /// Whether the type may have lifetimes that are not written.
     pub(crate) fn hides(&self, ty: &Type) -> bool {
-        let own = match bare(ty) {
-            Type::Path(path) if path.qself.is_none() => self.path_hides(&path.path),
-            _ => false,
-        };
-        own || contained_types(ty).into_iter().any(|ty| self.hides(ty))
-    }
-
-    fn path_hides(&self, path: &syn::Path) -> bool {
-        let (Some(first), Some(last)) = (path.segments.first(), path.segments.last()) else {
-            return false;
-        };
-        let written = match &last.arguments {
-            PathArguments::AngleBracketed(arguments) => {
-                arguments.args.iter().any(|of| matches!(of, GenericArgument::Lifetime(_)))
+        let known = |of: &Ident| is_one_of(of, WITHOUT_LIFETIME) || is_one_of(of, PRIMITIVES);
+        let own = match (bare(ty), last_segment(ty)) {
+            (Type::Path(path), Some(last)) => {
+                let first = &path.path.segments[0].ident;
+                let of_parameter = self.is_type(&first.to_string());
+                written_lifetimes(ty).is_empty()
+                    && !known(&last.ident)
+                    && !known(first)
+                    && !of_parameter
             }
             _ => false,
         };
-        let known = |of: &Ident| is_one_of(of, WITHOUT_LIFETIME) || is_one_of(of, PRIMITIVES);
-        !written
-            && !known(&last.ident)
-            && !known(&first.ident)
-            && !self.is_type(&first.ident.to_string())
+        own || contained_types(ty).into_iter().any(|ty| self.hides(ty))
     }
 }
 
@@ -154,10 +140,6 @@ const WITHOUT_LIFETIME: &str = "Self String Vec Option Result Box Rc Arc Cell Re
 struct Namer<'a> {
     position: usize,
     scope: &'a Scope<'a>,
-    /// The lifetime for all hidden lifetimes of the type, if it may have any.
-    hidden: Option<Lifetime>,
-    /// Each `impl Trait` as written.
-    implemented: Vec<Type>,
     /// What is found so far.
     named: Named,
 }
@@ -183,35 +165,31 @@ impl Namer<'_> {
 
     /// Adds the bounds that lifetimes and type parameters behind a reference outlive it.
     fn outlive(&mut self, tokens: TokenStream, reference: &Lifetime) {
-        let mut quoted = false;
-        for tree in tokens {
+        let trees: Vec<TokenTree> = tokens.into_iter().collect();
+        for (at, tree) in trees.iter().enumerate() {
             match tree {
-                TokenTree::Punct(punct) => quoted = punct.as_char() == '\'',
                 TokenTree::Ident(name) => {
                     let text = name.to_string();
-                    if quoted && text != "static" {
-                        let lifetime = Lifetime { apostrophe: name.span(), ident: name };
+                    if !is_punct(at.checked_sub(1).map(|at| &trees[at]), '\'') {
+                        let is_type = self.scope.is_type(&text) || text.starts_with("Given");
+                        self.named.outlives.extend(is_type.then(|| quote!(#name: #reference)));
+                    } else if text != "static" {
+                        let lifetime = Lifetime { apostrophe: name.span(), ident: name.clone() };
                         self.named.outlives.push(quote!(#lifetime: #reference));
-                    } else if !quoted && (self.scope.is_type(&text) || text.starts_with("Given")) {
-                        self.named.outlives.push(quote!(#name: #reference));
                     }
-                    quoted = false;
                 }
-                TokenTree::Group(group) => {
-                    // Parameters and results of functions need no bound.
-                    if group.delimiter() != Delimiter::Parenthesis {
-                        self.outlive(group.stream(), reference);
-                    }
-                    quoted = false;
+                // Parameters and results of functions need no bound.
+                TokenTree::Group(group) if group.delimiter() != Delimiter::Parenthesis => {
+                    self.outlive(group.stream(), reference);
                 }
-                TokenTree::Literal(_) => quoted = false,
+                _ => {}
             }
         }
     }
 
     /// Adds the bound that hidden lifetimes of the type outlive a reference to it.
     fn outlive_hidden(&mut self, ty: &Type, reference: &Lifetime) {
-        if let Some(hidden) = self.hidden.as_ref().filter(|_| self.scope.hides(ty)) {
+        if let Some(hidden) = self.named.hidden.as_ref().filter(|_| self.scope.hides(ty)) {
             self.named.outlives.push(quote!(#hidden: #reference));
         }
     }
@@ -245,7 +223,7 @@ impl Namer<'_> {
             }
             Type::TraitObject(object) => self.bounds(object.bounds.iter_mut()),
             Type::ImplTrait(object) => {
-                self.implemented.push(Type::ImplTrait(object.clone()));
+                self.named.implemented.push(Type::ImplTrait(object.clone()));
                 self.bounds(object.bounds.iter_mut());
                 let bounds = &object.bounds;
                 let ident = format_ident!("Given{}_{}", self.position, self.named.types.len());

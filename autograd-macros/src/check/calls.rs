@@ -2,9 +2,9 @@
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 
-use crate::tokens::{self, Trees, is_group, is_one_of, is_punct, text};
+use crate::model::Function;
+use crate::tokens::{self, Trees, is_group, is_one_of, is_punct, regroup, rewritten, text};
 
-/// The uses of a context in a body.
 pub(crate) struct Uses {
     named: Vec<Use>,
     /// Whether the context is used other than before a dot.
@@ -39,16 +39,18 @@ impl Uses {
         self.named.iter()
     }
 
-    /// The first call of this name, and its arguments.
+    /// The calls, each with its arguments.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = (&Ident, TokenStream)> {
+        self.iter().filter_map(|used| Some((&used.name, used.given()?)))
+    }
+
+    /// The first call of this name.
     pub(crate) fn call(&self, name: &str) -> Option<(&Ident, TokenStream)> {
-        self.iter()
-            .filter(|used| used.name == name)
-            .find_map(|used| Some((&used.name, used.given()?)))
+        self.calls().find(|(call, _)| *call == name)
     }
 }
 
 impl Use {
-    /// The arguments, if this is a call.
     pub(crate) fn given(&self) -> Option<TokenStream> {
         match self.following.first() {
             Some(TokenTree::Group(given)) if given.delimiter() == Delimiter::Parenthesis => {
@@ -135,4 +137,43 @@ pub(crate) fn name(part: &TokenStream) -> Option<Ident> {
         }
         _ => None,
     }
+}
+
+impl Function {
+    /// The body without code under a `#[cfg]`, which the macro cannot evaluate.
+    pub(crate) fn without_cfg(&self) -> (&Group, &Trees) {
+        let less = self.without_cfg.get_or_init(|| {
+            let less = rewritten(self.body.stream(), &mut |trees, at| {
+                Some((TokenStream::new(), configured(trees, at)?))
+            })?;
+            Some((regroup(&self.body, less.clone()), Trees::new(less)))
+        });
+        match less {
+            None => (&self.body, self.trees()),
+            Some((body, trees)) => (body, trees),
+        }
+    }
+}
+
+/// The number of trees of a `#[cfg]` that starts here and of the statement, field or arm under it.
+fn configured(trees: &[TokenTree], start: usize) -> Option<usize> {
+    let Some(TokenTree::Group(attribute)) = trees.get(start + 1) else { return None };
+    let first = attribute.stream().into_iter().next();
+    let is_cfg = matches!(first, Some(TokenTree::Ident(word)) if word == "cfg");
+    if !is_punct(trees.get(start), '#') || !is_cfg {
+        return None;
+    }
+    let is_word = |tree: Option<&TokenTree>, word: &str| matches!(tree, Some(TokenTree::Ident(other)) if other == word);
+    let (mut value, mut at) = (false, start + 2);
+    while let tree @ Some(_) = trees.get(at) {
+        at += 1;
+        value |= is_word(tree, "let") || is_punct(tree, '=');
+        let next = trees.get(at);
+        let continues = is_word(next, "else") || is_punct(next, '.') || is_punct(next, ';');
+        let block = is_group(tree, Delimiter::Brace) && !value && !continues;
+        if is_punct(tree, ';') || is_punct(tree, ',') || block {
+            break;
+        }
+    }
+    Some(at - start)
 }

@@ -11,7 +11,7 @@ use crate::model::{
     Layer, bare, bounds_of, element, float_output, hidden_tensor, nearest, output_form,
     tensor_of_bounds,
 };
-use crate::tokens::{find, find_ident, is_one_of, is_punct, mentions, plain_name, text};
+use crate::tokens::{Trees, find_ident, is_one_of, is_punct, mentions, plain_name, text};
 
 pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     tensor_inputs(layer, args, errors);
@@ -63,7 +63,7 @@ fn defaults(layer: &Layer, errors: &mut Errors) {
         // A free function may have the name of a function-pointer parameter.
         let others = others.filter(|other| !matches!(bare(&other.ty), Type::FnPtr(_)));
         let others: Vec<&Ident> = others.map(|other| &other.ident).collect();
-        let found = find(default, &mut |trees, at| match &trees[at] {
+        let found = Trees::new(default).find(&mut |trees, at| match &trees[at] {
             TokenTree::Ident(word) if others.contains(&word) => {
                 let before = at.checked_sub(1).map(|at| &trees[at]);
                 let after = trees.get(at + 1);
@@ -156,7 +156,7 @@ pub(crate) fn not_floats(layer: &Layer) -> Vec<(Ident, TypePath)> {
         }
         _ => true,
     };
-    let inputs = layer.differentiable().into_iter().map(|(_, input)| &input.tensor);
+    let inputs = layer.differentiable().into_iter().map(|(.., input)| &input.tensor);
     let outputs = layer.outputs().into_iter().map(|(_, _, tensor)| tensor);
     let tensors: Vec<_> = inputs.chain(outputs).collect();
     let of = |parameter: &syn::TypeParam| {

@@ -1,13 +1,10 @@
 //! The rules of the block, one function each.
 
-mod backward;
 pub(crate) mod calls;
-mod configured;
 mod context;
+mod derivatives;
 pub(crate) mod forward;
 mod habits;
-mod jvp;
-mod marks;
 mod once;
 pub(crate) mod refused;
 pub(crate) mod types;
@@ -18,21 +15,19 @@ use crate::args::Args;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Item, Layer, nearest};
-use crate::tokens::text;
-use types::{borrowed, lifetime, owned, unsaveable};
+use types::{borrowed, unsaveable};
 
 pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     no_grad(layer, args, errors);
     both_functions(layer, args, errors);
     forward::check(layer, args, errors);
-    backward::check(layer, errors);
-    saved_type(layer, errors);
-    attrs_type(layer, errors);
-    jvp::check(layer, args, errors);
+    derivatives::check(layer, errors);
+    declared_types(layer, errors);
+    derivatives::check_jvp(layer, args, errors);
 }
 
 pub(crate) fn check_bodies(layer: &Layer, errors: &mut Errors) {
-    backward::check_body(layer, errors);
+    derivatives::check_body(layer, errors);
     context::check(layer, errors);
 }
 
@@ -60,11 +55,11 @@ fn both_functions(layer: &Layer, args: &Args, errors: &mut Errors) {
         if !report_misspelling(&layer.items, "forward", errors) {
             errors.at(&layer.self_ty, messages::no_forward(&name));
         }
-    } else if layer.backward.is_none() && args.no_grad.is_none() && !args.malformed_no_grad {
+    } else if layer.backward.is_none() && !args.means_no_grad {
         // An op whose inputs are all `#[stop_gradient]` gets its own error, and needs no backward.
         let stopped = layer.differentiable().is_empty() && layer.inputs().next().is_some();
         if !report_misspelling(&layer.items, "backward", errors) && !stopped {
-            let signature = backward::backward_signature(layer);
+            let signature = derivatives::backward_signature(layer);
             errors.at(&layer.self_ty, messages::no_backward(&name, &signature));
         }
     }
@@ -84,18 +79,11 @@ pub(crate) fn report_misspelling(items: &[Item], meant: &str, errors: &mut Error
     found.is_some()
 }
 
-fn saved_type(layer: &Layer, errors: &mut Errors) {
+fn declared_types(layer: &Layer, errors: &mut Errors) {
     for (ty, message) in layer.saved.iter().flat_map(unsaveable) {
         errors.at(ty, message);
     }
-}
-
-fn attrs_type(layer: &Layer, errors: &mut Errors) {
-    let Some(state) = &layer.state else { return };
-    if let Some((reference, inner)) = borrowed(state) {
-        let message = messages::attrs_reference(&text(inner), &owned(inner));
-        errors.at(reference, message);
-    } else if let Some(lifetime) = lifetime(state) {
-        errors.at(lifetime, messages::attrs_lifetime(&lifetime.to_string()));
+    if let Some((borrow, message)) = layer.state.as_ref().and_then(borrowed) {
+        errors.at(borrow, message);
     }
 }

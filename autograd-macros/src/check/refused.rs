@@ -1,17 +1,21 @@
 //! Types that cannot compile, whatever names are in scope. The compiler reports each at its own span, and
 //! would report it again for an expansion that repeats it.
 
-use syn::{FnArg, GenericArgument, PathArguments, ReturnType, Type, TypeParamBound};
+use syn::{FnArg, Lifetime, PathArguments, ReturnType, Type, TypeParamBound};
 
-use crate::model::{Block, Function, PRIMITIVES, bare, contained_types};
+use crate::model::{Block, Function, PRIMITIVES, bare, contained_types, written_lifetimes};
 use crate::tokens::is_one_of;
 
-pub(crate) fn has_wrong_type(block: &Block, function: &Function) -> bool {
-    let lifetimes = lifetimes(block, function);
-    let mut inputs = function.sig.inputs.iter();
-    let is_input_wrong =
-        |input: &FnArg| matches!(input, FnArg::Typed(param) if is_wrong(&param.ty, &lifetimes));
-    inputs.any(is_input_wrong) || returns_wrong_type(block, function)
+impl Block {
+    /// Whether a function of the op has such a type in its signature.
+    pub(crate) fn has_wrong_type(&self) -> bool {
+        self.rules().any(|function| {
+            let lifetimes = lifetimes(self, function);
+            let is_input_wrong =
+                |input: &FnArg| matches!(input, FnArg::Typed(param) if is_wrong(&param.ty, &lifetimes));
+            function.sig.inputs.iter().any(is_input_wrong) || returns_wrong_type(self, function)
+        })
+    }
 }
 
 pub(crate) fn returns_wrong_type(block: &Block, function: &Function) -> bool {
@@ -19,7 +23,6 @@ pub(crate) fn returns_wrong_type(block: &Block, function: &Function) -> bool {
     matches!(&function.sig.output, ReturnType::Type(_, ty) if is_wrong(ty, &lifetimes))
 }
 
-/// The declared lifetimes.
 pub(crate) fn lifetimes(block: &Block, function: &Function) -> Vec<String> {
     let lifetimes = block.generics.lifetimes().chain(function.sig.generics.lifetimes());
     lifetimes.map(|of| of.lifetime.ident.to_string()).collect()
@@ -55,47 +58,34 @@ const ARGUMENTS: [(&str, usize, usize); 7] = [
 const TRAITS: &str = "Debug Display Fn FnMut FnOnce Iterator ToString Any Send";
 
 fn has_error(ty: &Type, lifetimes: &[String]) -> bool {
-    let undeclared = |name: &syn::Ident| {
-        let name = name.to_string();
+    let is_undeclared = |lifetime: &&Lifetime| {
+        let name = lifetime.ident.to_string();
         !matches!(&name[..], "static" | "_") && !lifetimes.contains(&name)
     };
     let own = match bare(ty) {
-        Type::Reference(reference) => {
-            reference.lifetime.as_ref().is_some_and(|of| undeclared(&of.ident))
-        }
         // The bounds may declare lifetimes, so they are not checked further.
         Type::TraitObject(object) => {
             !object.bounds.iter().any(|bound| matches!(bound, TypeParamBound::Trait(_)))
         }
         Type::Path(path) if path.qself.is_none() => {
             let segments = &path.path.segments;
-            // A struct has no associated types.
-            if segments.len() == 2 && segments[0].ident == "Self" {
-                return true;
-            }
             let Some(last) = segments.last() else { return false };
-            let name = last.ident.to_string();
             let in_std = segments.len() == 1
                 || matches!(&segments[0].ident.to_string()[..], "std" | "core" | "alloc");
-            let given = match &last.arguments {
-                // `Fn(f64) -> f64`
-                PathArguments::Parenthesized(_) => return true,
-                PathArguments::None => None,
-                PathArguments::AngleBracketed(arguments) => Some(&arguments.args),
-            };
-            let mut given = given.into_iter().flatten().peekable();
-            let any = given.peek().is_some();
-            let absent = |of: &GenericArgument| matches!(of, GenericArgument::Lifetime(of) if undeclared(&of.ident));
-            let (types, holds) = (contained_types(ty), matches!(&name[..], "Vec" | "Option"));
+            let types = contained_types(ty);
             let counted =
                 ARGUMENTS.iter().find(|(names, ..)| in_std && is_one_of(&last.ident, names));
-            counted.is_some_and(|(_, least, most)| types.len() < *least || types.len() > *most)
-                || any && segments.len() == 1 && is_one_of(&last.ident, PRIMITIVES)
+            // A struct has no associated types.
+            segments.len() == 2 && segments[0].ident == "Self"
+                // `Fn(f64) -> f64`
+                || matches!(last.arguments, PathArguments::Parenthesized(_))
+                || counted.is_some_and(|(_, least, most)| types.len() < *least || types.len() > *most)
+                || !last.arguments.is_empty() && segments.len() == 1 && is_one_of(&last.ident, PRIMITIVES)
                 || in_std && is_one_of(&last.ident, TRAITS)
-                || given.any(absent)
-                || holds && types.into_iter().any(is_unsized)
+                || is_one_of(&last.ident, "Vec Option") && types.into_iter().any(is_unsized)
         }
         _ => false,
     };
-    own || contained_types(ty).into_iter().any(|ty| has_error(ty, lifetimes))
+    own || written_lifetimes(ty).iter().any(is_undeclared)
+        || contained_types(ty).into_iter().any(|ty| has_error(ty, lifetimes))
 }

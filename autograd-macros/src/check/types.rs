@@ -1,11 +1,13 @@
 //! Classification of types by their syntax, for the rules.
 
-use syn::{GenericArgument, Lifetime, PathArguments, Type, TypePath};
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Type, TypePath};
 
 use crate::messages;
 use crate::model::{
-    Form, Layer, PRIMITIVES, argument_of, as_tensor, bare, contained_types, element,
-    first_argument, is_known, last_segment, output_form,
+    Form, PRIMITIVES, argument_of, as_tensor, bare, contained_types, element, first_argument,
+    is_known, last_segment, output_form, written_lifetimes,
 };
 use crate::tokens::{is_one_of, text};
 
@@ -49,7 +51,6 @@ pub(crate) fn is_plain(ty: &Type) -> bool {
     is_primitive(ty) || matches!(bare(ty), Type::Path(path) if path.path.is_ident("String"))
 }
 
-/// Whether the type is a primitive type.
 pub(crate) fn is_primitive(ty: &Type) -> bool {
     let Type::Path(path) = bare(ty) else { return false };
     path.path.get_ident().is_some_and(|name| is_one_of(name, PRIMITIVES))
@@ -81,36 +82,15 @@ pub(crate) fn unsaveable(ty: &Type) -> Vec<(&Type, String)> {
     }
 }
 
-/// The first reference without a lifetime in `type Attrs`, with its target.
-pub(crate) fn borrowed(ty: &Type) -> Option<(&Type, &Type)> {
-    match bare(ty) {
-        Type::Reference(reference) if reference.lifetime.is_none() => Some((ty, &reference.elem)),
-        Type::Reference(_) => None,
-        ty => contained_types(ty).into_iter().find_map(borrowed),
+/// The first borrow in `type Attrs` that is not `'static`, with the message. Parameters and results of functions
+/// are not stored.
+pub(crate) fn borrowed(ty: &Type) -> Option<(TokenStream, String)> {
+    if let Type::Reference(syn::TypeReference { lifetime: None, elem, .. }) = bare(ty) {
+        return Some((quote!(#ty), messages::attrs_reference(&text(elem), &owned(elem))));
     }
-}
-
-/// The first lifetime other than `'static` in `type Attrs`, except in parameters and results of functions,
-/// which are not stored.
-pub(crate) fn lifetime(ty: &Type) -> Option<&Lifetime> {
-    let ends = |lifetime: &&Lifetime| lifetime.ident != "static";
-    let own = match bare(ty) {
-        Type::Reference(reference) => reference.lifetime.as_ref().filter(ends),
-        ty => match last_segment(ty).map(|last| &last.arguments) {
-            Some(PathArguments::AngleBracketed(arguments)) => {
-                arguments.args.iter().find_map(|argument| match argument {
-                    GenericArgument::Lifetime(lifetime) => Some(lifetime).filter(ends),
-                    _ => None,
-                })
-            }
-            _ => None,
-        },
-    };
-    own.or_else(|| contained_types(ty).into_iter().find_map(lifetime))
-}
-
-pub(crate) fn valid_attrs(layer: &Layer) -> Option<&Type> {
-    layer.state.as_ref().filter(|state| borrowed(state).is_none() && lifetime(state).is_none())
+    let own = written_lifetimes(ty).into_iter().find(|lifetime| lifetime.ident != "static");
+    let own = own.map(|own| (quote!(#own), messages::attrs_lifetime(&own.to_string())));
+    own.or_else(|| contained_types(ty).into_iter().find_map(borrowed))
 }
 
 pub(crate) fn owned(ty: &Type) -> String {

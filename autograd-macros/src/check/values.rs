@@ -6,8 +6,8 @@ use super::types::{cannot_be_gradient, is_list, is_plain, other_element, tensor_
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
-    Form, Function, GradientParam, Returned, argument_of, as_tensor, bare, contained_types,
-    last_segment, output_form,
+    Derivative, Form, GradientParam, Layer, Param, TensorInput, argument_of, as_tensor, bare,
+    contained_types, last_segment, output_form,
 };
 use crate::tokens::{plain_name, text};
 
@@ -60,7 +60,6 @@ pub(crate) struct Value<'a> {
 }
 
 impl Value<'_> {
-    /// The usual way to write the value.
     fn usual(&self) -> String {
         notations(self.role, self.form)[0].replace('T', &text(self.tensor))
     }
@@ -87,10 +86,33 @@ impl Value<'_> {
     }
 }
 
-/// A parameter that a derivative must take: its usual name, and its value.
+/// A value with the usual name of a parameter for it.
 pub(crate) type Taken<'a> = (String, Value<'a>);
 
-/// The parameters as a user writes them.
+/// A value for each differentiable input.
+pub(crate) fn of_inputs<'a>(layer: &'a Layer, role: Role, what: &'static str) -> Vec<Taken<'a>> {
+    let prefix = if matches!(role, Role::Tangent) { "d" } else { "" };
+    let value = |(_, param, input): (_, &Param, &'a TensorInput)| {
+        let name = plain_name(&param.ident);
+        let whose = format!("`{name}`");
+        let value = Value { role, what, whose, form: input.form, tensor: &input.tensor };
+        (format!("{prefix}{name}"), value)
+    };
+    layer.differentiable().into_iter().map(value).collect()
+}
+
+/// A value for each tensor output.
+pub(crate) fn of_outputs<'a>(layer: &'a Layer, role: Role, what: &'static str) -> Vec<Taken<'a>> {
+    let outputs = layer.outputs();
+    let count = outputs.len();
+    let value = |(position, (_, form, tensor))| {
+        let number = if count == 1 { String::new() } else { format!("{position}") };
+        let whose = messages::output(position, count);
+        (format!("dy{number}"), Value { role, what, whose, form, tensor })
+    };
+    outputs.into_iter().enumerate().map(value).collect()
+}
+
 pub(crate) fn written(taken: &[Taken<'_>]) -> String {
     let each = taken.iter().map(|(name, of)| format!("{name}: {}", of.usual()));
     each.collect::<Vec<_>>().join(", ")
@@ -103,55 +125,39 @@ pub(crate) fn check_taken(taken: &[Taken<'_>], params: &[GradientParam], errors:
     }
 }
 
-/// The values that a function must return.
-pub(crate) struct ExpectedReturn<'a> {
-    /// `gradient`, `tangent`
-    pub(crate) one: &'static str,
-    /// The items of forward, one for each value, as text.
-    pub(crate) has: String,
-    pub(crate) values: Vec<Value<'a>>,
-    pub(crate) write: String,
-}
-
 /// The values as a function returns them.
-pub(crate) fn written_return(values: &[Value<'_>]) -> String {
-    together(values.iter().map(Value::usual).collect())
+pub(crate) fn written_return(values: &[Taken<'_>]) -> String {
+    together(values.iter().map(|(_, value)| value.usual()).collect())
 }
 
-impl ExpectedReturn<'_> {
-    pub(crate) fn check(&self, returns: &Returned, function: &Function, errors: &mut Errors) {
-        let (count, name) = (self.values.len(), &function.sig.ident);
-        let function_name = name.to_string();
-        let other = |found| {
-            messages::returned_count(&function_name, found, self.one, &self.has, &self.write)
-        };
-        let Some(whole) = &returns.whole else { return errors.at(name, other(0)) };
-        match &returns.parts[..] {
-            _ if returns.by_name().is_some() => {}
-            parts if parts.is_empty() || returns.tuple && parts.len() != count => {
-                errors.at(whole, other(parts.len()));
-            }
-            parts if returns.tuple && count > 1 => {
-                let each = self.values.iter().zip(parts);
-                each.for_each(|(value, ty)| value.check(ty, None, errors));
-            }
-            _ if count == 1 => self.values[0].check(whole, None, errors),
-            _ if is_list(whole) => {
-                let found = text(whole);
-                let message = messages::returned_list(
-                    &function_name,
-                    &found,
-                    self.one,
-                    &self.has,
-                    &self.write,
-                );
-                errors.at(whole, message);
-            }
-            // An alias may be a tuple.
-            _ if output_form(argument_of(whole, "Option").unwrap_or(whole)).is_some() => {
-                errors.at(whole, other(1));
-            }
-            _ => {}
+/// Checks what a function returns: the values, each the `one` of an item that forward has. `write`: what to write.
+pub(crate) fn check_returned(
+    of: &Derivative,
+    values: &[Taken<'_>],
+    (one, has, write): (&str, &str, &str),
+    errors: &mut Errors,
+) {
+    let (returns, ident) = (&of.returns, &of.function.sig.ident);
+    let name = ident.to_string();
+    let other = |found| messages::returned_count(&name, found, one, has, write);
+    let Some(whole) = &returns.whole else { return errors.at(ident, other(0)) };
+    match (&returns.parts[..], values) {
+        _ if returns.by_name().is_some() => {}
+        (parts, _) if parts.is_empty() || returns.tuple && parts.len() != values.len() => {
+            errors.at(whole, other(parts.len()));
         }
+        (parts, [_, _, ..]) if returns.tuple => {
+            let each = values.iter().zip(parts);
+            each.for_each(|((_, value), ty)| value.check(ty, None, errors));
+        }
+        (_, [(_, value)]) => value.check(whole, None, errors),
+        _ if is_list(whole) => {
+            errors.at(whole, messages::returned_list(&name, &text(whole), one, has, write));
+        }
+        // An alias may be a tuple.
+        _ if output_form(argument_of(whole, "Option").unwrap_or(whole)).is_some() => {
+            errors.at(whole, other(1));
+        }
+        _ => {}
     }
 }

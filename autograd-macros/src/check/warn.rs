@@ -46,26 +46,16 @@ fn warning(tokens: impl quote::ToTokens, name: &str, message: &str) -> TokenStre
 
 fn unread_saved(layer: &Layer, backward: &Derivative) -> Option<TokenStream> {
     let saved = layer.saved.as_ref()?;
-    if matches!(bare(saved), Type::Tuple(tuple) if tuple.elems.is_empty()) {
-        return None;
-    }
-    let body = backward.function.trees();
-    let uses = |of: &Derivative| {
-        of.context.as_ref().map(|context| Uses::new(of.function.trees(), context))
+    let nothing = matches!(bare(saved), Type::Tuple(tuple) if tuple.elems.is_empty());
+    let may_read = |of: &Derivative| {
+        let trees = of.function.trees();
+        // The compiler reports a misspelt call.
+        let is_near = |word: &Ident| nearest(&word.to_string(), &["saved_tensor"]).is_some();
+        trees.find_ident(is_near).is_some()
+            || of.context.as_ref().is_some_and(|context| Uses::new(trees, context).escapes)
     };
-    let own = uses(backward);
-    if own.as_ref().is_some_and(|uses| uses.call("saved_tensor").is_some()) {
-        return None;
-    }
-    let escapes = |uses: Option<Uses>| uses.is_some_and(|uses| uses.escapes);
-    let in_jvp = layer
-        .jvp
-        .as_ref()
-        .is_some_and(|jvp| jvp.function.trees().mentions("saved_tensor") || escapes(uses(jvp)));
-    // The compiler reports a misspelt call.
-    let reads = body.find_ident(|word| nearest(&word.to_string(), &["saved_tensor"]).is_some());
-    (reads.is_none() && !escapes(own) && !in_jvp)
-        .then(|| warning(saved, "unread_saved", &messages::unread_saved()))
+    let is_unread = !nothing && !may_read(backward) && !layer.jvp.as_ref().is_some_and(may_read);
+    is_unread.then(|| warning(saved, "unread_saved", &messages::unread_saved()))
 }
 
 fn none_gradient(layer: &Layer, backward: &Derivative) -> Option<TokenStream> {
@@ -84,7 +74,7 @@ fn none_gradient(layer: &Layer, backward: &Derivative) -> Option<TokenStream> {
                 return None;
             }
             let none = parts.into_iter().zip(&inputs).filter(|(part, _)| text(part) == "None");
-            let named = none.map(|(part, (param, _))| {
+            let named = none.map(|(part, (_, param, _))| {
                 let mut name = param.ident.clone();
                 name.set_span(first_span(&part));
                 name

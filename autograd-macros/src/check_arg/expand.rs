@@ -60,9 +60,7 @@ impl TestedOp<'_> {
     fn tests(&self, name: &Ident) -> TokenStream {
         let (import, cfg) = (import(self.args.krate.as_ref()), self.layer.cfg());
         let (order, body) = (local("order"), self.body());
-        let attrs = self.layer.attrs.iter().chain(self.layer.functions().flat_map(|of| &of.attrs));
-        let deprecated = attrs.into_iter().any(|attr| mentions(attr, "deprecated"));
-        let deprecated = deprecated.then(|| quote!(#[allow(deprecated)]));
+        let deprecated = self.layer.allow_deprecated();
         let lints = quote! {
             #deprecated
             #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
@@ -209,7 +207,7 @@ fn made(tensor: &TensorInput, value: &Value, seed: usize) -> TokenStream {
         Value::List(..) => quote!(0),
     });
     let (low, high) = match range {
-        Some(range) => (range.low.to_token_stream(), range.high.to_token_stream()),
+        Some(range) => (range.start.to_token_stream(), range.end.to_token_stream()),
         None if is_bool(tensor) => (quote!(0.0), quote!(2.0)),
         None => (quote!(-1.0), quote!(1.0)),
     };

@@ -1,13 +1,8 @@
 //! `check(x = [2, 3], slope = 0.1)`: the tests of an op, generated under `cfg(test)`.
-//!
-//! The stages are those of the macro: the argument is parsed, checked against forward's parameters, and
-//! expanded.
 
-mod check;
 mod expand;
 mod messages;
 mod parse;
 
-pub(crate) use check::check;
 pub(crate) use expand::{list, tests};
-pub(crate) use parse::{Check, parse};
+pub(crate) use parse::{Check, check, parse};

@@ -1,17 +1,18 @@
-//! Parses a `check(..)`.
+//! Parses a `check(..)`, and checks its inputs against the parameters of forward.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
-use syn::{Expr, Ident, RangeLimits, Token};
+use syn::{Expr, ExprLit, ExprRange, ExprUnary, Ident, Lit, RangeLimits, Token, UnOp};
 
 use super::messages;
 use crate::errors::Errors;
-use crate::tokens::{parts, text};
+use crate::messages::{list, twice};
+use crate::model::{Form, Layer, Param, ParamKind, TensorInput, element, nearest};
+use crate::tokens::{parts, plain_name, text};
 
 pub(crate) struct Check {
     pub(crate) word: Ident,
-    /// The arguments as written.
     pub(crate) text: String,
     pub(crate) given: Vec<Given>,
 }
@@ -25,14 +26,8 @@ pub(crate) struct Given {
 
 pub(crate) enum Value {
     /// `[2, 3]`, `[2, 3] in 0.5..2.0`, `[[2, 3], [3]]`
-    List(Vec<Value>, Option<Box<Range>>),
+    List(Vec<Value>, Option<Box<ExprRange>>),
     Expr(Box<Expr>),
-}
-
-/// `in 0.5..2.0`
-pub(crate) struct Range {
-    pub(crate) low: Expr,
-    pub(crate) high: Expr,
 }
 
 /// Parses an argument of the attribute that begins with `check`; `None` for any other argument.
@@ -52,33 +47,19 @@ pub(crate) fn parse(part: &TokenStream, errors: &mut Errors) -> Option<Option<Ch
         }
     };
     let mut check = Check { word, text: text(&inputs), given: Vec::new() };
-    let mut valid = true;
+    let before = errors.count();
     for (input, comma) in parts(inputs) {
-        if input.is_empty() {
-            errors.at(comma, messages::empty());
-            valid = false;
-            continue;
-        }
-        match given(&input) {
-            Ok(given) => check.given.push(given),
-            Err(Some((at, message))) => {
-                errors.at(at, message);
-                valid = false;
-            }
-            Err(None) => {
-                errors.at(input, messages::malformed());
-                valid = false;
-            }
+        match input.is_empty() {
+            true => errors.at(comma, messages::empty()),
+            false => check.given.extend(given(&input, errors)),
         }
     }
     // A check with a mistake is dropped: its inputs would be reported as missing.
-    Some(valid.then_some(check))
+    Some((errors.count() == before).then_some(check))
 }
 
-type Wrong = Option<(TokenStream, String)>;
-
 /// `name = value`
-fn given(tokens: &TokenStream) -> Result<Given, Wrong> {
+fn given(tokens: &TokenStream, errors: &mut Errors) -> Option<Given> {
     let read = |input: ParseStream<'_>| {
         let name = input.call(Ident::parse_any)?;
         let colon = input.parse::<Option<Token![:]>>()?.is_some();
@@ -87,45 +68,194 @@ fn given(tokens: &TokenStream) -> Result<Given, Wrong> {
         }
         Ok((name, colon, input.parse::<TokenStream>()?))
     };
-    let (name, colon, written) = read.parse2(tokens.clone()).map_err(|_| None)?;
-    if colon {
-        return Err(Some((tokens.clone(), messages::colon(&name.to_string(), &text(&written)))));
+    match read.parse2(tokens.clone()) {
+        Err(_) => errors.at(tokens, messages::malformed()),
+        Ok((name, true, value)) => {
+            errors.at(tokens, messages::colon(&name.to_string(), &text(&value)));
+        }
+        Ok((name, false, written)) => {
+            let value = value(&written, tokens, errors)?;
+            return Some(Given { name, value, tokens: written });
+        }
     }
-    Ok(Given { name, value: value(&written)?, tokens: written })
+    None
 }
 
-/// Parses a list in brackets, with an optional range after it, or any expression.
-fn value(tokens: &TokenStream) -> Result<Value, Wrong> {
+/// Parses a list in brackets, with an optional range after it, or any expression. `all`: the whole input.
+fn value(tokens: &TokenStream, all: &TokenStream, errors: &mut Errors) -> Option<Value> {
     let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
     let is_in = |tree: &TokenTree| matches!(tree, TokenTree::Ident(word) if word == "in");
-    let range = trees.iter().position(is_in);
-    let (before, after) = trees.split_at(range.unwrap_or(trees.len()));
+    let (before, after) = trees.split_at(trees.iter().position(is_in).unwrap_or(trees.len()));
     let range = match after.split_first() {
         None => None,
-        Some((_, ends)) => Some(self::range(ends.iter().cloned().collect(), after)?),
-    };
-    match (before, range) {
-        ([TokenTree::Group(group)], range) if group.delimiter() == Delimiter::Bracket => {
-            let values = parts(group.stream()).into_iter().map(|(part, _)| value(&part));
-            Ok(Value::List(values.collect::<Result<_, _>>()?, range))
-        }
-        (_, None) => match syn::parse2::<Expr>(tokens.clone()) {
-            Ok(expr) => Ok(Value::Expr(Box::new(expr))),
-            Err(_) => Err(None),
+        Some((_, ends)) => match syn::parse2::<Expr>(ends.iter().cloned().collect()) {
+            Ok(Expr::Range(range))
+                if range.start.is_some()
+                    && matches!(range.limits, RangeLimits::HalfOpen(_))
+                    && range.end.is_some() =>
+            {
+                Some(Box::new(range))
+            }
+            _ => {
+                errors.at(after.iter().cloned().collect::<TokenStream>(), messages::range());
+                return None;
+            }
         },
-        (_, Some(_)) => {
-            let after = after.iter().cloned().collect();
-            Err(Some((after, messages::range_without_shape("x"))))
+    };
+    if let [TokenTree::Group(group)] = before
+        && group.delimiter() == Delimiter::Bracket
+    {
+        let values = parts(group.stream()).into_iter().map(|(part, _)| value(&part, all, errors));
+        return Some(Value::List(values.collect::<Option<_>>()?, range));
+    }
+    match syn::parse2::<Expr>(tokens.clone()) {
+        _ if range.is_some() => {
+            let after = after.iter().cloned().collect::<TokenStream>();
+            errors.at(after, messages::range_without_shape("x"));
+        }
+        Ok(expr) => return Some(Value::Expr(Box::new(expr))),
+        Err(_) => errors.at(all, messages::malformed()),
+    }
+    None
+}
+
+/// Checks the inputs against forward. `no_grad`, `surrogate`: arguments of the op that exclude a check.
+pub(crate) fn check(
+    layer: &Layer,
+    checks: &[Check],
+    (no_grad, surrogate): (bool, bool),
+    errors: &mut Errors,
+) {
+    let nothing = match (no_grad, surrogate) {
+        (true, _) => messages::no_gradient(),
+        (false, true) => messages::surrogate(),
+        // A parameter of a signature with errors may seem missing.
+        (false, false) => match layer.forward.as_ref().filter(|_| errors.is_empty()) {
+            Some(of) => return checks.iter().for_each(|check| check.check(&of.params, errors)),
+            None => return,
+        },
+    };
+    checks.iter().for_each(|check| errors.at(&check.word, nothing.as_str()));
+}
+
+impl Check {
+    fn check(&self, parameters: &[Param], errors: &mut Errors) {
+        let known: Vec<String> = parameters.iter().map(|p| plain_name(&p.ident)).collect();
+        let mut seen: Vec<String> = Vec::new();
+        let mut slip = false;
+        for given in &self.given {
+            let name = plain_name(&given.name);
+            let Some(at) = known.iter().position(|known| *known == name) else {
+                let names: Vec<&str> = known.iter().map(String::as_str).collect();
+                let near = nearest(&name, &names).filter(|near| self.of(near).is_none());
+                // The unknown name was meant for a missing parameter.
+                slip = true;
+                errors.at(&given.name, messages::unknown(&name, near, &list(&known)));
+                continue;
+            };
+            if seen.contains(&name) {
+                errors.at(&given.name, twice(&name));
+                continue;
+            }
+            seen.push(name.clone());
+            if let ParamKind::Tensor(tensor) = &parameters[at].kind {
+                if !fits(&given.value, tensor, tensor.form) {
+                    let list = tensor.form == Form::List;
+                    let make = if list { "vec![..]" } else { "Tensor::from([..])" };
+                    let (kind, write) = (kind(tensor), example(tensor));
+                    errors.at(&given.tokens, messages::wrong_value(&name, &kind, write, make));
+                }
+            } else if let Value::List(_, Some(_)) = given.value {
+                errors.at(&given.tokens, messages::malformed());
+            }
+        }
+        if !slip {
+            self.complete(parameters, errors);
+        }
+    }
+
+    pub(super) fn of(&self, name: &str) -> Option<&Given> {
+        self.given.iter().find(|given| plain_name(&given.name) == name)
+    }
+
+    fn complete(&self, parameters: &[Param], errors: &mut Errors) {
+        let missing = |parameter: &&Param| {
+            parameter.default().is_none() && self.of(&plain_name(&parameter.ident)).is_none()
+        };
+        let missing: Vec<&Param> = parameters.iter().filter(missing).collect();
+        if missing.is_empty() {
+            return;
+        }
+        let names: Vec<_> = missing.iter().map(|of| plain_name(&of.ident)).collect();
+        let written = missing.iter().zip(&names).map(|(parameter, name)| match &parameter.kind {
+            ParamKind::Plain { .. } => format!("{name} = .."),
+            ParamKind::Tensor(tensor) => format!("{name} = {}", example(tensor)),
+        });
+        let add: Vec<_> = written.collect();
+        errors.at(&self.word, messages::missing(&list(&names), &add.join(", ")));
+    }
+}
+
+/// Whether a tensor needs a range, since sensible random values cannot be guessed.
+fn needs_range(tensor: &TensorInput) -> bool {
+    matches!(&element(&tensor.tensor)[..], "i32" | "i64" | "u8")
+}
+
+fn example(tensor: &TensorInput) -> &'static str {
+    match (tensor.form == Form::List, needs_range(tensor)) {
+        (false, false) => "[2, 3]",
+        (false, true) => "[2] in 0..4",
+        (true, false) => "[[2, 3], [3] in 0.5..2.0]",
+        (true, true) => "[[2] in 0..4]",
+    }
+}
+
+fn kind(tensor: &TensorInput) -> String {
+    let kind = match tensor.form {
+        Form::One => "one tensor",
+        Form::Optional => "an optional tensor",
+        Form::List => "a list of tensors",
+    };
+    match needs_range(tensor) {
+        true => {
+            let element = element(&tensor.tensor);
+            format!("{kind} of `{element}`, whose numbers cannot be guessed")
+        }
+        false => kind.to_owned(),
+    }
+}
+
+/// Whether the value fits a tensor of this form: a shape, or an expression.
+fn fits(value: &Value, tensor: &TensorInput, form: Form) -> bool {
+    match (value, form) {
+        (Value::Expr(expr), Form::Optional) if is_none(expr) => true,
+        (Value::Expr(expr), _) => !is_none(expr) && !is_literal(expr),
+        (Value::List(items, range), Form::List) => {
+            range.is_none() && items.iter().all(|item| fits(item, tensor, Form::One))
+        }
+        (Value::List(lengths, range), _) => {
+            let is_length = |length: &Value| matches!(length, Value::Expr(expr) if !is_literal(expr) || is_length(expr));
+            lengths.iter().all(is_length) && (range.is_some() || !needs_range(tensor))
         }
     }
 }
 
-fn range(ends: TokenStream, all: &[TokenTree]) -> Result<Box<Range>, Wrong> {
-    if let Ok(Expr::Range(range)) = syn::parse2::<Expr>(ends)
-        && let (Some(low), RangeLimits::HalfOpen(_), Some(high)) =
-            (range.start, range.limits, range.end)
-    {
-        return Ok(Box::new(Range { low: *low, high: *high }));
+fn is_none(expr: &Expr) -> bool {
+    matches!(expr, Expr::Path(path) if path.path.is_ident("None"))
+}
+
+/// Whether the expression is a literal, so certainly not a tensor.
+fn is_literal(expr: &Expr) -> bool {
+    match expr {
+        Expr::Lit(_) => true,
+        Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) => is_literal(expr),
+        _ => false,
     }
-    Err(Some((all.iter().cloned().collect(), messages::range())))
+}
+
+fn is_length(expr: &Expr) -> bool {
+    match expr {
+        Expr::Lit(ExprLit { lit: Lit::Int(int), .. }) => matches!(int.suffix(), "" | "usize"),
+        _ => false,
+    }
 }

@@ -1,17 +1,13 @@
 //! The rules of an elementwise block, one function each.
 
-use quote::ToTokens;
-use syn::Type;
-
 use super::messages;
-use super::model::{FormulaValue, Kind, kind};
 use super::parse::wrong_form;
+use super::parse::{FormulaValue, Kind, kind};
 use crate::args::Args;
 use crate::check::forward::misspelling_of;
 use crate::check::report_misspelling;
 use crate::check::types::together;
 use crate::errors::Errors;
-use crate::front::Form as _;
 use crate::messages::{list, plural};
 use crate::model::{Derivative, Forward, GradientParam, Layer, is_named, nearest};
 use crate::tokens::{plain_name, text};
@@ -51,7 +47,8 @@ fn functions(op: &Layer, args: &Args, errors: &mut Errors) {
 }
 
 fn has_wrong_input(op: &Layer, forward: &Forward) -> bool {
-    op.is_refused() || forward.of(Kind::Plain).any(|param| wrong_form(&param.ty, "", "").is_some())
+    op.has_wrong_type()
+        || forward.of(Kind::Plain).any(|param| wrong_form(&param.ty, "", "").is_some())
 }
 
 fn inputs(op: &Layer, forward: &Forward, errors: &mut Errors) {
@@ -141,7 +138,7 @@ fn reduced(forward: &Forward, backward: &Derivative, args: &Args, errors: &mut E
 
 fn returned(op: &Layer, backward: &Derivative, errors: &mut Errors) {
     let inputs: Vec<String> =
-        op.differentiable().iter().map(|(param, _)| plain_name(&param.ident)).collect();
+        op.differentiable().iter().map(|(_, param, _)| plain_name(&param.ident)).collect();
     if backward.returns.by_name().is_some() || inputs.is_empty() {
         return;
     }
@@ -151,15 +148,11 @@ fn returned(op: &Layer, backward: &Derivative, errors: &mut Errors) {
         let has = format!("{count} ({})", list(&inputs));
         let write = format!("`{}`", together(vec!["Real<L>".to_owned(); inputs.len()]));
         let message = crate::messages::returned_count("backward", found, "gradient", &has, &write);
-        return match &backward.function.sig.output {
-            syn::ReturnType::Type(_, ty) => errors.at(ty, message),
-            syn::ReturnType::Default => errors.at(&backward.function.sig.ident, message),
-        };
+        return errors.at_output(&backward.function.sig, message);
     }
     for (name, ty) in inputs.iter().zip(&backward.returns.parts) {
         if kind(ty) != Kind::Real {
-            let place: &Type = ty;
-            errors.at(place.to_token_stream(), messages::returned_type(name, &text(ty)));
+            errors.at(ty, messages::returned_type(name, &text(ty)));
         }
     }
 }

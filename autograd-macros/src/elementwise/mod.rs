@@ -3,11 +3,10 @@
 mod check;
 mod expand;
 mod messages;
-mod model;
 mod parse;
 mod scalar;
 
 pub(crate) use check::check;
-pub(crate) use expand::{Elementwise, TRY_DOC};
+pub(crate) use expand::TRY_DOC;
 pub(crate) use parse::parse;
 pub(crate) use scalar::scalar_op;

@@ -1,23 +1,23 @@
-//! From tokens to the model.
+//! From tokens to the model: a [`Layer`] on tensors, in which a number of the formula is a tensor of floats, and a
+//! mask a tensor of `bool`.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::{FnArg, PatType, ReturnType, Type};
 
 use super::messages;
-use super::model::{Kind, kind};
 use crate::check::refused::{is_wrong, lifetimes};
 use crate::errors::Errors;
 use crate::items::ParsedItem;
 use crate::library::private;
 use crate::model::{
-    Block, Derivative, Form, Forward, Function, GradientParam, Layer, ParamKind, Returned,
-    TensorInput, argument_of, as_tensor, bare, last_segment, without_reference,
+    Block, Derivative, Form, Forward, Function, GradientParam, Layer, Param, ParamKind, Returned,
+    TensorInput, argument_of, as_tensor, bare, element, is_named, last_segment, without_reference,
 };
 use crate::parse::{
     BlockRules, block, is_context, parameters, params, pattern_name, reject_attributes, returned,
 };
-use crate::tokens::{find_ident, is_one_of, mentions, text};
+use crate::tokens::{find_ident, is_one_of, mentions, plain_name, text};
 
 const BLOCK_RULES: BlockRules = BlockRules {
     rules: &["forward", "backward"],
@@ -110,9 +110,8 @@ fn forward(block: &Block, function: &Function, errors: &mut Errors) -> Forward {
         if let Some(message) = wrong {
             errors.at(ty, message);
         }
-        let plain = ParamKind::Plain { default: None };
         if is_wrong {
-            return (ty.clone(), plain);
+            return (ty.clone(), ParamKind::Plain { default: None });
         }
         // A tensor is treated as the number that was meant.
         let is_mask = kind(ty) == Kind::Mask;
@@ -244,4 +243,71 @@ pub(super) fn wrong_form(ty: &Type, name: &str, list_name: &str) -> Option<Strin
 
 pub(crate) fn is_tensor(ty: &Type) -> bool {
     crate::model::hidden_tensor(ty).is_some() || as_tensor(ty).is_some()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Real,
+    Mask,
+    Plain,
+}
+
+/// The kind of a type of the formula.
+pub(crate) fn kind(ty: &Type) -> Kind {
+    if is_named(ty, "Real") {
+        Kind::Real
+    } else if is_named(ty, "Mask") {
+        Kind::Mask
+    } else {
+        Kind::Plain
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FormulaValue {
+    /// A parameter of forward, by position.
+    Input(usize),
+    Output(usize),
+    Gradient(usize),
+}
+
+impl Param {
+    pub(crate) fn formula_kind(&self) -> Kind {
+        match &self.kind {
+            ParamKind::Tensor(input) if element(&input.tensor) == "bool" => Kind::Mask,
+            ParamKind::Tensor(_) => Kind::Real,
+            ParamKind::Plain { .. } => Kind::Plain,
+        }
+    }
+}
+
+impl Forward {
+    pub(crate) fn of(&self, kind: Kind) -> impl Iterator<Item = &Param> {
+        self.params.iter().filter(move |param| param.formula_kind() == kind)
+    }
+
+    pub(crate) fn output_name(&self, k: usize) -> String {
+        if self.outputs.parts.len() > 1 { format!("y{k}") } else { "y".to_owned() }
+    }
+
+    pub(crate) fn names(&self) -> Vec<(String, FormulaValue)> {
+        let inputs = self.params.iter().enumerate();
+        let inputs = inputs.map(|(i, param)| (plain_name(&param.ident), FormulaValue::Input(i)));
+        let outputs = (0..self.outputs.parts.len()).map(|k| (self.output_name(k), k));
+        let values = outputs.clone().map(|(name, k)| (name, FormulaValue::Output(k)));
+        let gradients = outputs.map(|(name, k)| (format!("d{name}"), FormulaValue::Gradient(k)));
+        inputs.chain(values).chain(gradients).collect()
+    }
+
+    pub(crate) fn value_named(&self, name: &str) -> Option<FormulaValue> {
+        self.names().into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+}
+
+impl Derivative {
+    /// The values that its parameters name, without unknown names.
+    pub(crate) fn named_values(&self, forward: &Forward) -> Vec<FormulaValue> {
+        let names = self.params.iter().filter_map(|param| param.name.as_ref()).map(plain_name);
+        names.filter_map(|name| forward.value_named(&name)).collect()
+    }
 }

@@ -1,6 +1,6 @@
 //! `scalar_op!`: an elementwise op in one line.
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::{Attribute, Expr, Path, Token, Visibility};
@@ -17,8 +17,8 @@ struct Formulas {
     output: Ident,
     value: Expr,
     gradients: Vec<(Ident, Expr)>,
-    /// The paths of `crate = path`. More than one is an error.
-    krate: Vec<(Span, Path)>,
+    /// Each `crate = path`, of which one is right.
+    krate: Vec<(Token![crate], Path)>,
 }
 
 impl Parse for Formulas {
@@ -34,7 +34,7 @@ impl Parse for Formulas {
                 break;
             }
             if input.peek(Token![crate]) {
-                krate.push((input.span(), crate_path(input)?));
+                krate.push(crate_path(input)?);
                 continue;
             }
             let gradient: Ident = input.parse()?;
@@ -74,9 +74,6 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
         errors.at(&output, messages::scalar_value());
         return name_only(errors);
     }
-    if let Some((again, _)) = krate.get(1) {
-        errors.at_span(*again, twice("crate"));
-    }
     let expressions: Vec<&Expr> = gradients.iter().map(|(_, expression)| expression).collect();
     // In a `macro_rules!` the formula and the gradients' names may differ in hygiene: the identifiers are
     // taken from the formula.
@@ -105,8 +102,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     let expressions_only = quote!(#(#expressions)*);
     let given = inputs.iter().chain(&own).filter_map(|name| used(&expressions_only, name));
     let given: Vec<Ident> = given.collect();
-    let krate = krate.into_iter().next().map(|(_, path)| path);
-    let path = crate::library::private_path(krate.as_ref());
+    let path = crate::library::private_path(krate.first().map(|(_, path)| path));
     let real = quote!(#path::elementwise::Real);
     let together = |parts: Vec<TokenStream>| match parts.len() {
         1 => quote!(#(#parts)*),
@@ -122,8 +118,8 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
             fn backward(#(#given: #real),*) -> #returned { #gradients }
         }
     };
-    let krate = krate.map(|path| quote!(, crate = #path));
-    layer::layer(quote!(elementwise #krate), block, false)
+    let krate = krate.iter().map(|(word, path)| quote!(#word = #path));
+    layer::layer(quote!(elementwise #(, #krate)*), block, false)
 }
 
 fn used(tokens: &TokenStream, name: &Ident) -> Option<Ident> {

@@ -4,12 +4,12 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 
 use super::proofs;
-use super::pull::context_argument;
+use super::rules::context_argument;
 use crate::attributes::{is_for_callers, is_for_each_call, undocumented};
 use crate::builder::ByName;
 use crate::check::types::is_primitive;
 use crate::check_arg;
-use crate::elementwise::{self, Elementwise};
+use crate::elementwise;
 use crate::expansion::Expansion;
 use crate::generics::turbofish;
 use crate::library::private;
@@ -17,16 +17,16 @@ use crate::model::{Form, Forward, Param, ParamKind, float_output};
 use crate::tokens::{at, first_span, here, local, output_span, plain_name, whole_span};
 
 impl Expansion<'_> {
-    /// `apply`, `try_apply` and `with`.
     pub(super) fn apply(&self, by_name: Option<&ByName>) -> TokenStream {
         let Some(forward) = &self.layer.forward else { return TokenStream::new() };
         let (try_doc, body) = match self.layer.is_formula {
-            true => (elementwise::TRY_DOC, Elementwise(self).try_apply_body(forward)),
+            true => (elementwise::TRY_DOC, self.formula_body(forward)),
             false => (TRY_DOC, self.try_apply_body(forward)),
         };
         let p = &private();
         let (generics, _, clause) = self.layer.generics.split_for_impl();
-        let (op, deprecated, keyword) = (self.op(), self.deprecated(), self.layer.keyword());
+        let (op, deprecated, keyword) =
+            (&self.layer.self_ty, self.layer.allow_deprecated(), self.layer.keyword());
         let vis = &forward.function.vis;
         let attrs: Vec<_> =
             forward.function.attrs.iter().filter(|attr| is_for_callers(attr)).collect();
@@ -35,54 +35,43 @@ impl Expansion<'_> {
         let own = &forward.function.sig.generics;
         let own_clause = &own.where_clause;
         let turbofish = turbofish(own);
-        let written = self.written.map_or(forward, |(written, _)| written);
-        let both = forward.params.iter().zip(&written.params);
-        let params = both.map(|(Param { ident, ty, is_named, .. }, written)| {
-            let written = &written.ty;
-            // A type with hidden lifetimes is an alias in both functions. Docs show it as written.
-            match is_named {
-                true => {
-                    // With the parameter's span: errors show a parameter with its attributes.
-                    let either = quote_spanned! {ident.span()=>
-                        #[cfg(doc)] #ident: #written, #[cfg(not(doc))] #ident: #ty
-                    };
-                    (either.clone(), either)
-                }
-                false => (quote!(#ident: #ty), quote!(#ident: #written)),
-            }
-        });
-        let (params, shown): (Vec<_>, Vec<_>) = params.unzip();
-        let shown_output = written.output();
         let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
-        let output = forward.output();
         let with = by_name.map(|by_name| &by_name.with);
-        let starts = calls.iter().filter(|_| with.is_some());
+        let starts: Vec<_> = calls.iter().filter(|_| with.is_some()).collect();
         // An editor's "go to definition" then leads from a call to forward.
         let place = Span::call_site().located_at(forward.function.sig.ident.span());
         let (apply, try_apply) = (Ident::new("apply", place), Ident::new("try_apply", place));
-        quote! {
-            #deprecated
-            #keyword #generics #op #clause {
-                #doc #(#attrs)*
-                #[track_caller]
-                #[inline]
-                #vis fn #apply #own (#(#shown),*) -> #shown_output #own_clause {
-                    #p::expect(Self::try_apply #turbofish (#(#names),*))
+        let functions = |forward: &Forward| {
+            let params = forward.params.iter().map(|Param { ident, ty, .. }| quote!(#ident: #ty));
+            let (params, output): (Vec<_>, _) = (params.collect(), forward.output());
+            quote! {
+                #deprecated
+                #keyword #generics #op #clause {
+                    #doc #(#attrs)*
+                    #[track_caller]
+                    #[inline]
+                    #vis fn #apply #own (#(#params),*) -> #output #own_clause {
+                        #p::expect(Self::try_apply #turbofish (#(#names),*))
+                    }
+
+                    #[doc = #try_doc]
+                    #(#calls)*
+                    #[track_caller]
+                    #vis fn #try_apply #own (#(#params),*) -> #p::Result<#output> #own_clause
+                    #body
+
+                    #(#starts)*
+                    #with
                 }
-
-                #[doc = #try_doc]
-                #(#calls)*
-                #[track_caller]
-                #vis fn #try_apply #own (#(#params),*) -> #p::Result<#output> #own_clause
-                #body
-
-                #(#starts)*
-                #with
             }
-        }
+        };
+        let generated = functions(forward);
+        // Docs show types as they are written, not their aliases.
+        let Some((written, _)) = self.written else { return generated };
+        let shown = functions(written);
+        quote!(#[cfg(doc)] #shown #[cfg(not(doc))] #generated)
     }
 
-    /// The body of `try_apply`.
     fn try_apply_body(&self, forward: &Forward) -> TokenStream {
         let p = &private();
         let key = self.key();
@@ -101,8 +90,7 @@ impl Expansion<'_> {
         let refuse =
             self.layer.backward.is_none().then(|| quote!(#p::without_gradient(#context.0)?;));
         let written = self.written.map_or(forward, |(written, _)| written);
-        let proofs = proofs::plain_inputs(written);
-        let checks = proofs::runtime_checks(self, written);
+        let proofs = proofs::plain_inputs(self.layer, written);
         let finish = if forward.outputs.fallible { "finish_fallible" } else { "finish" };
         let lent = context_argument(&quote!(&mut #context), &forward.function);
         // Another type with the name `Result` is reported at its own span.
@@ -136,15 +124,10 @@ impl Expansion<'_> {
             }
         };
         let verify = self.verify(forward, &array);
-        // Constructs the op, so that it is not reported as dead code.
-        let constructed = match self.layer.generics.params.is_empty() {
-            true => quote!(Self),
-            false => quote!(Self(::core::marker::PhantomData)),
-        };
+        let constructed = self.layer.constructed();
         quote! {{
-            let _ = #constructed;
+            #constructed
             #proofs
-            #checks
             let #array: &[&dyn #p::TensorInput] = &[#(#inputs),*];
             #verify
             let #state = &mut #p::start(<Self as #p::Layer<#key>>::RULES, #array);

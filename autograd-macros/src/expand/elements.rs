@@ -1,7 +1,7 @@
 //! Aliases for unknown element types, like that of `Tensor<Price>`, and for unknown plain outputs. Generated
 //! code uses the aliases, so an error in such a type is reported once, where the user wrote it.
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{ReturnType, Type, TypePath};
 
@@ -58,10 +58,8 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
         return None;
     }
     let name = |at: usize| generated(&layer.name, &format!("Element{at}"));
-    let types = unsure.iter().enumerate().map(|(at, (_, tensor, element))| {
-        let name = name(at);
-        declared(&name.to_token_stream(), &element.to_token_stream(), &tensor.to_token_stream())
-    });
+    let types = unsure.iter().enumerate();
+    let types = types.map(|(at, (_, tensor, element))| declared(&name(at), element, tensor));
     let mut function = forward.function.clone();
     let sig = rewritten(function.sig.to_token_stream(), &mut |trees, at| {
         let end = element_end(&trees[at..])?;
@@ -81,7 +79,7 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
     let mut types: TokenStream = types.collect();
     for (at, (declaration, ty)) in hidden {
         types.extend(declaration);
-        (named.params[at].ty, named.params[at].is_named) = (ty, true);
+        named.params[at].ty = ty;
     }
     if let (Some(_), ReturnType::Type(_, ty)) = (output, &function.sig.output) {
         let mut name = generated(&layer.name, "Output");
@@ -94,7 +92,7 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
 
 /// Declares an alias of a type. In docs it is the plain type, since the alias is private. Otherwise it is the
 /// return type of functions in an array whose length proves `proven`: if that fails, the alias is an error type.
-fn declared(name: &TokenStream, ty: &TokenStream, proven: &TokenStream) -> TokenStream {
+fn declared(name: &Ident, ty: &Type, proven: &impl ToTokens) -> TokenStream {
     let p = private();
     quote! {
         #[cfg(doc)]
@@ -108,8 +106,8 @@ fn declared(name: &TokenStream, ty: &TokenStream, proven: &TokenStream) -> Token
 /// The alias of the type of a formula's plain parameter: its declaration, and the alias in a signature.
 fn declared_plain(layer: &Layer, param: &Param) -> (TokenStream, Type) {
     let name = generated(&layer.name, &format!("Type_{}", plain_name(&param.ident)));
-    let (name, ty) = (name.to_token_stream(), param.ty.to_token_stream());
-    (declared(&name, &ty, &quote!(fn(&()) -> #ty)), syn::parse_quote!(#name))
+    let ty = &param.ty;
+    (declared(&name, ty, &quote!(fn(&()) -> #ty)), syn::parse_quote!(#name))
 }
 
 /// Whether a type means the same outside the block: it has no parameter, lifetime or `Self`. A name of one

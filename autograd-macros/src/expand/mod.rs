@@ -3,31 +3,30 @@
 mod apply;
 pub(crate) mod elements;
 mod proofs;
-mod pull;
-mod push;
+mod rules;
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
-use syn::ReturnType;
+use syn::{FnArg, ReturnType};
 
 use crate::builder;
 use crate::check::calls::Uses;
-use crate::check::types::{is_bare_gradient, unsaveable, valid_attrs};
-use crate::elementwise::Elementwise;
+use crate::check::types::{borrowed, is_bare_gradient, unsaveable};
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
 use crate::library::{import, private};
 use crate::model::{Form, Function};
+use crate::parse::pattern_name;
 use crate::tokens::{local, plain_name, regroup, replace_ident};
 
-pub(crate) use pull::with_arguments;
+pub(crate) use rules::with_arguments;
 
 impl Expansion<'_> {
     pub(crate) fn tokens(&self) -> TokenStream {
         let block = self.layer.written(&self.mode, |function| self.user_function(function));
         let vis = self.forward_vis();
-        let formula = self.layer.is_formula.then_some(Elementwise(self));
-        let doc = if formula.is_some() { "An elementwise op." } else { "A differentiable op." };
+        let is_formula = self.layer.is_formula;
+        let doc = if is_formula { "An elementwise op." } else { "A differentiable op." };
         let structure = self.layer.structure(&vis, doc);
         let key = self.key();
         let grads = self.grads_struct();
@@ -36,19 +35,22 @@ impl Expansion<'_> {
         let apply = match &self.mode {
             Mode::Full => self.apply(by_name.as_ref()),
             Mode::Refused => fallback::permissive_calls(self),
-            Mode::Reported(reported) => {
-                fallback::constants(&fallback::CALLS, &self.layer.generics, self.op(), reported)
-            }
+            Mode::Reported(reported) => fallback::constants(
+                &fallback::CALLS,
+                &self.layer.generics,
+                &self.layer.self_ty,
+                reported,
+            ),
         };
         let names = by_name.as_ref().map(|by_name| &by_name.names);
         let builder = by_name.as_ref().map(|by_name| &by_name.builder);
         let cfg = self.layer.cfg();
         let library = import(self.args.krate.as_ref());
         let library = self.written.map_or(library.clone(), |(_, types)| quote!(#library #types));
-        let own: Vec<TokenStream> = match &formula {
-            Some(formula) if full => formula.formulas(),
-            Some(_) => Vec::new(),
-            None => {
+        let own: Vec<TokenStream> = match is_formula {
+            true if full => self.formulas(),
+            true => Vec::new(),
+            false => {
                 let may_query_needs = self.may_query_needs();
                 let needs = may_query_needs.then(|| self.needs_struct());
                 // The key distinguishes this op among all layers, and keeps its private types private.
@@ -56,16 +58,19 @@ impl Expansion<'_> {
                 vec![head, self.layer_impl(may_query_needs)]
             }
         };
-        let check = formula.as_ref().filter(|_| full).and_then(Elementwise::check_backward);
-        let test = formula.and_then(|formula| formula.test());
+        let (check, test) = match is_formula && full {
+            true => (self.check_backward(), self.formula_test()),
+            false => (None, None),
+        };
         let silent = self.silent();
+        let generated = quote!(#(#own)* #apply #check #builder);
         let Some(grads) = grads else {
             return quote! {
                 #structure
                 #block
                 #(#cfg)*
                 #silent
-                const _: () = { #library #names #(#own)* #apply #check #builder };
+                const _: () = { #library #names #generated };
                 #test
             };
         };
@@ -81,7 +86,7 @@ impl Expansion<'_> {
                 #grads
                 #block
                 #silent
-                const _: () = { #(#own)* #apply #check #builder };
+                const _: () = { #generated };
             };
             #test
         }
@@ -106,7 +111,7 @@ impl Expansion<'_> {
 
     fn user_function(&self, function: &Function) -> TokenStream {
         if self.layer.is_formula {
-            return Elementwise(self).user_function(function);
+            return self.formula_function(function);
         }
         let Function { vis, sig, body, .. } = function;
         let mut sig = sig.clone();
@@ -132,7 +137,13 @@ impl Expansion<'_> {
             }
             let full = sig.ident == "backward" && matches!(self.mode, Mode::Full);
             let proven = full.then(|| self.with_proofs(&body.stream())).flatten();
-            let tokens = proven.or_else(|| self.typed_grads(body.stream()));
+            let is_input = |input: &FnArg| {
+                matches!(input, FnArg::Typed(param)
+                if pattern_name(&param.pat).is_some_and(|name| name == "Grads"))
+            };
+            let names_input = sig.inputs.iter().any(is_input);
+            let body_types = || self.typed_grads(body.stream()).filter(|_| !names_input);
+            let tokens = proven.or_else(body_types);
             typed = tokens.map(|tokens| regroup(body, tokens));
         }
         let body = typed.as_ref().unwrap_or(body);
@@ -189,22 +200,23 @@ impl Expansion<'_> {
     fn layer_impl(&self, may_query_needs: bool) -> TokenStream {
         let p = &private();
         let (generics, _, clause) = self.layer.generics.split_for_impl();
-        let (op, key, needs) = (self.op(), self.key(), self.needs());
-        let deprecated = self.deprecated();
+        let (op, key, needs) = (&self.layer.self_ty, self.key(), self.needs());
+        let deprecated = self.layer.allow_deprecated();
         let unit = || quote!(());
         let saved = match &self.layer.saved {
             Some(saved) if unsaveable(saved).is_empty() => saved.to_token_stream(),
             _ => unit(),
         };
         let checked = proofs::savable(self);
-        let attrs = valid_attrs(self.layer).map_or_else(unit, ToTokens::to_token_stream);
+        let attrs = self.layer.state.as_ref().filter(|state| borrowed(state).is_none());
+        let attrs = attrs.map_or_else(unit, ToTokens::to_token_stream);
         let info = self.info();
         let needs = match may_query_needs {
             true => needs.into_token_stream(),
             false => unit(),
         };
         let pull = self.pull();
-        let push = push::push(self);
+        let push = rules::push(self);
         let proofs = proofs::declared(self);
         let (raw, lent) = (local("raw"), local("lent"));
         let keyword = self.layer.keyword();
@@ -229,21 +241,16 @@ impl Expansion<'_> {
         }
     }
 
-    /// The constant facts about the op: the library's `Facts`.
     fn info(&self) -> TokenStream {
         let name = plain_name(&self.layer.name);
-        let (mut count, mut names, mut stopped) = (0_usize, String::new(), 0_u64);
-        for (param, input) in self.layer.inputs() {
-            if count > 0 {
-                names.push(' ');
-            }
-            if input.stop_gradient {
-                names.push('~');
-                stopped |= if count < 64 { 1 << count } else { 0 };
-            }
-            names.push_str(&plain_name(&param.ident));
-            count += 1;
-        }
+        let inputs: Vec<_> = self.layer.inputs().collect();
+        let shown = inputs.iter().map(|(param, input)| {
+            let mark = if input.stop_gradient { "~" } else { "" };
+            format!("{mark}{}", plain_name(&param.ident))
+        });
+        let (count, names) = (inputs.len(), shown.collect::<Vec<_>>().join(" "));
+        let stopped = (0..count.min(64)).filter(|at| inputs[*at].1.stop_gradient);
+        let stopped = stopped.fold(0_u64, |bits, at| bits | 1 << at);
         let params = self.layer.backward.iter().flat_map(|backward| &backward.params);
         let bare = params
             .filter(|param| is_bare_gradient(&param.ty))

@@ -13,7 +13,9 @@ use crate::model::{
     Forward, Layer, ParamKind, argument_of, as_tensor, bare, bounds_of, contained_types,
     last_segment, without_reference,
 };
-use crate::tokens::{anonymous, ends, mentions, plain_name, replace_ident, text, whole_span};
+use crate::tokens::{
+    anonymous, ends, first_span, mentions, plain_name, replace_ident, text, whole_span,
+};
 
 /// Proves that a value of this type holds no tensor, unless that is certain. The code never runs.
 pub(crate) fn plain(value: &TokenStream, ty: &Type) -> TokenStream {
@@ -46,40 +48,22 @@ fn proof(ty: &Type, proof: &str, probe: impl Fn(Span, &Ident) -> TokenStream) ->
     }
 }
 
-pub(crate) fn plain_inputs(forward: &Forward) -> TokenStream {
-    forward
-        .params
-        .iter()
-        .filter(|param| matches!(param.kind, ParamKind::Plain { .. }))
-        .map(|param| {
-            let mut ident = param.ident.clone();
-            ident.set_span(ident.span().located_at(whole_span(&param.ty)));
-            plain(&quote!(#ident), &param.ty)
-        })
-        .collect()
-}
-
-/// The check at run time for plain parameters whose type only the caller knows.
-pub(crate) fn runtime_checks(expansion: &Expansion<'_>, forward: &Forward) -> TokenStream {
-    let p = &private();
-    let op = plain_name(&expansion.layer.name);
-    let generics = &expansion.layer.generics;
-    let known: Vec<_> = generics
-        .type_params()
-        .chain(forward.function.sig.generics.type_params())
-        .map(|param| param.ident.to_string())
-        .collect();
-    forward
-        .params
-        .iter()
-        .filter(|param| {
-            matches!(param.kind, ParamKind::Plain { .. }) && depends_on_caller(&param.ty, &known)
-        })
-        .map(|param| {
-            let (ident, name) = (&param.ident, plain_name(&param.ident));
-            quote!(#p::check_plain(#op, &#ident, #name)?;)
-        })
-        .collect()
+/// The proofs that plain parameters hold no tensor, and the checks at run time where only the caller knows the type.
+pub(crate) fn plain_inputs(layer: &Layer, forward: &Forward) -> TokenStream {
+    let (p, op) = (&private(), plain_name(&layer.name));
+    let generics = layer.generics.type_params().chain(forward.function.sig.generics.type_params());
+    let known: Vec<_> = generics.map(|param| param.ident.to_string()).collect();
+    let plain = forward.params.iter().filter(|of| matches!(of.kind, ParamKind::Plain { .. }));
+    let proofs = plain.map(|param| {
+        let (ident, name) = (&param.ident, plain_name(&param.ident));
+        let depends = depends_on_caller(&param.ty, &known);
+        let check = depends.then(|| quote!(#p::check_plain(#op, &#ident, #name)?;));
+        let mut ident = ident.clone();
+        ident.set_span(ident.span().located_at(whole_span(&param.ty)));
+        let proof = self::plain(&quote!(#ident), &param.ty);
+        quote!(#proof #check)
+    });
+    proofs.collect()
 }
 
 /// Whether a value of this type holds a value whose type only the caller knows. Parameters and results
@@ -105,8 +89,9 @@ fn is_function(bound: &TypeParamBound) -> bool {
     }
 }
 
-/// Proves that a type named `Tensor` is one: one proof for each type, at its first occurrence.
-fn tensors(layer: &Layer) -> TokenStream {
+/// Proves that a type named `Tensor` is one, and an output named `Vec`: one proof for each type, at its first
+/// occurrence.
+fn named(layer: &Layer) -> TokenStream {
     let inputs = |stopped: bool| {
         layer
             .inputs()
@@ -116,33 +101,23 @@ fn tensors(layer: &Layer) -> TokenStream {
     let outputs = layer.outputs().into_iter().map(|(_, _, tensor)| tensor);
     let float = inputs(false).chain(outputs).map(|tensor| ("float_tensor", tensor));
     let any = inputs(true).map(|tensor| ("any_tensor", tensor));
+    let tensors = float.chain(any).map(|(proof, tensor)| (proof, tensor.to_token_stream()));
+    let outputs = layer.outputs().into_iter().map(|(ty, ..)| ty);
+    let lists = outputs.filter(|ty| argument_of(ty, "Vec").is_some());
+    let lists = lists.map(|ty| ("list", anonymous(ty)));
     let mut proven: Vec<String> = Vec::new();
     let mut proofs = TokenStream::new();
-    for (proof, tensor) in float.chain(any) {
-        let text = text(tensor);
+    for (proof, ty) in tensors.chain(lists) {
+        let text = text(&ty);
         if proven.contains(&text) {
             continue;
         }
         proven.push(text);
-        let span = ends(tensor.to_token_stream()).0;
-        let p = private_at(span);
-        let proof = Ident::new(proof, span);
-        proofs.extend(quote_spanned!(span=> #p::#proof::<#tensor>();));
+        let span = first_span(&ty);
+        let (p, proof) = (private_at(span), Ident::new(proof, span));
+        proofs.extend(quote_spanned!(span=> #p::#proof::<#ty>();));
     }
     proofs
-}
-
-/// Proves that an output named `Vec` is one.
-fn lists(layer: &Layer) -> TokenStream {
-    let named = layer.outputs().into_iter().map(|(ty, ..)| ty);
-    let prove = |ty: &Type| {
-        let (first, last) = ends(ty.to_token_stream());
-        let p = private_at(first);
-        let ty = anonymous(ty);
-        let end = quote_spanned!(last=> ());
-        quote_spanned!(first=> #p::list::<#ty> #end;)
-    };
-    named.filter(|ty| argument_of(ty, "Vec").is_some()).map(prove).collect()
 }
 
 /// The proofs about declarations: that tensors are tensors, and that `type Attrs` holds none, which would
@@ -151,9 +126,9 @@ pub(crate) fn declared(expansion: &Expansion<'_>) -> TokenStream {
     if !matches!(expansion.mode, Mode::Full) {
         return TokenStream::new();
     }
-    let (tensors, lists) = (tensors(expansion.layer), lists(expansion.layer));
+    let named = named(expansion.layer);
     let attrs = expansion.layer.state.as_ref().map(plain_state);
-    quote!(#tensors #lists #attrs)
+    quote!(#named #attrs)
 }
 
 /// The type that `save_for_backward` checks its argument against: the declared type, unless that cannot be

@@ -23,16 +23,12 @@ pub(crate) use sentences;
 
 mod block;
 mod context;
-mod derives;
 mod gradients;
-mod jvp;
 mod signature;
 
 pub(crate) use block::*;
 pub(crate) use context::*;
-pub(crate) use derives::*;
 pub(crate) use gradients::*;
-pub(crate) use jvp::*;
 pub(crate) use signature::*;
 
 /// `1 gradient`, `2 gradients`.

@@ -1,28 +1,25 @@
 //! The head of the impl block, its items, and the types that it declares.
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::parse::{Parse, ParseStream, Parser};
-use syn::{Attribute, Generics, ImplItemType, Token, Type, Visibility};
+use syn::{Attribute, Generics, ImplItemType, ItemImpl, Token, Type, Visibility};
 
-use super::attributes::stripped;
+use super::signature::stripped;
 use super::twin::existing;
 use crate::errors::Errors;
 use crate::generics::parameter_name;
 use crate::items::{self, ParsedItem};
 use crate::messages;
-use crate::model::{Block, Broken, ExistingItem, Function, Item, bare, without_reference};
+use crate::model::{
+    Block, Broken, ExistingItem, Function, Item, bare, generic_arguments, without_reference,
+};
 use crate::tokens::{is_punct, mentions, regroup, rewritten, text};
 
-/// An impl block, its items not yet parsed.
+/// An impl block. Its items are parsed one by one: one of them may have a syntax error.
 struct Parsed {
-    attrs: Vec<Attribute>,
     vis: Visibility,
-    /// The span of `impl`.
-    place: Span,
-    generics: Generics,
-    trait_: Option<TokenStream>,
-    self_ty: Type,
+    head: ItemImpl,
     body: Group,
 }
 
@@ -30,35 +27,14 @@ impl Parse for Parsed {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let attrs = input.call(Attribute::parse_outer)?;
         let vis = input.parse()?;
-        // The compiler has reported an `unsafe`.
-        input.parse::<Option<Token![unsafe]>>()?;
-        let place = input.parse::<Token![impl]>()?.span;
-        let generic = input.peek(Token![<])
-            && (input.peek2(Token![>])
-                || input.peek2(Token![#])
-                || input.peek2(syn::Lifetime)
-                || input.peek2(Token![const])
-                || input.peek2(syn::Ident));
-        let mut generics: Generics = if generic { input.parse()? } else { Generics::default() };
-        let negative = input.peek(Token![!]);
-        if negative {
-            input.parse::<Token![!]>()?;
-        }
-        let mut self_ty: Type = input.parse()?;
-        let mut trait_ = None;
-        if input.peek(Token![for]) {
-            input.parse::<Token![for]>()?;
-            trait_ = Some(self_ty.to_token_stream());
-            self_ty = input.parse()?;
-        }
-        generics.where_clause = input.parse()?;
-        let tree = input.parse::<TokenTree>()?;
-        match tree {
-            TokenTree::Group(body) if body.delimiter() == Delimiter::Brace => {
-                Ok(Self { attrs, vis, place, generics, trait_, self_ty, body })
-            }
-            other => Err(syn::Error::new(other.span(), "expected the block of the op, `{ .. }`")),
-        }
+        let mut trees: Vec<TokenTree> = input.parse::<TokenStream>()?.into_iter().collect();
+        let body = match trees.pop() {
+            Some(TokenTree::Group(body)) if body.delimiter() == Delimiter::Brace => body,
+            _ => return Err(input.error("expected the block of the op, `{ .. }`")),
+        };
+        trees.push(regroup(&body, TokenStream::new()).into());
+        let head = ItemImpl { attrs, ..syn::parse2(trees.into_iter().collect())? };
+        Ok(Self { vis, head, body })
     }
 }
 
@@ -89,15 +65,16 @@ pub(crate) fn block(
             return None;
         }
     };
-    repeated_attribute(&mut parsed.attrs, attribute, errors);
+    repeated_attribute(&mut parsed.head.attrs, attribute, errors);
     if !matches!(parsed.vis, Visibility::Inherited) {
         errors.at(&parsed.vis, messages::visibility_of_the_block());
     }
-    let name = head(&mut parsed, attribute, errors)?;
-    let of_trait = parsed.trait_.as_ref().map(|_| ExistingItem::Type);
+    let name = head(&mut parsed.head, attribute, errors)?;
+    let of_trait = parsed.head.trait_.as_ref().map(|_| ExistingItem::Type);
     let exists = of_trait.or_else(|| existing(&name, errors));
     let items = items::split(parsed.body.stream(), errors);
-    let Parsed { attrs, place, generics, self_ty, .. } = parsed;
+    let ItemImpl { attrs, impl_token, generics, self_ty, .. } = parsed.head;
+    let (place, self_ty) = (impl_token.span, *self_ty);
     let (broken, kept) = (Vec::new(), Vec::new());
     Some((Block { attrs, place, generics, self_ty, name, items: kept, exists, broken }, items))
 }
@@ -233,8 +210,8 @@ pub(crate) fn other_item(tokens: TokenStream) -> Option<(&'static str, Vec<Token
 
 /// Checks the head of the block, and returns the op's name. Afterwards the parameters and the arguments of
 /// the type agree, even after an error.
-fn head(block: &mut Parsed, attribute: &str, errors: &mut Errors) -> Option<Ident> {
-    if let Some(trait_) = &block.trait_ {
+fn head(block: &mut ItemImpl, attribute: &str, errors: &mut Errors) -> Option<Ident> {
+    if let Some((trait_, _)) = &block.trait_ {
         errors.at(trait_, messages::trait_impl(attribute, &text(&block.self_ty)));
     }
     let segment = match without_reference(&block.self_ty) {
@@ -251,7 +228,8 @@ fn head(block: &mut Parsed, attribute: &str, errors: &mut Errors) -> Option<Iden
     }
     let name = segment.as_ref()?.ident.clone();
     defaults_of_parameters(&mut block.generics, errors);
-    let mut arguments = self_arguments(segment.as_ref()?);
+    let arguments = generic_arguments(segment.as_ref()?);
+    let mut arguments: Vec<_> = arguments.map(ToTokens::to_token_stream).collect();
     let known: Vec<String> = block.generics.params.iter().map(parameter_name).collect();
     for argument in &mut arguments {
         let written = text(argument);
@@ -273,7 +251,7 @@ fn head(block: &mut Parsed, attribute: &str, errors: &mut Errors) -> Option<Iden
             true => quote!(#name),
             false => quote!(#name<#(#arguments),*>),
         };
-        block.self_ty = syn::parse2(written).ok()?;
+        *block.self_ty = syn::parse2(written).ok()?;
     }
     Some(name)
 }
@@ -291,15 +269,6 @@ fn defaults_of_parameters(generics: &mut Generics, errors: &mut Errors) {
             let message = messages::parameter_default(&name, &text(&default));
             errors.at(default, message);
         }
-    }
-}
-
-fn self_arguments(segment: &syn::PathSegment) -> Vec<TokenStream> {
-    match &segment.arguments {
-        syn::PathArguments::AngleBracketed(arguments) => {
-            arguments.args.iter().map(ToTokens::to_token_stream).collect()
-        }
-        _ => Vec::new(),
     }
 }
 

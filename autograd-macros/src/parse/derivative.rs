@@ -2,15 +2,15 @@
 
 use syn::{Attribute, GenericArgument, PathArguments, Type};
 
-use super::context::{BACKWARD_CONTEXT, JVP_CONTEXT, take_context};
-use super::signature::{parameters, pattern_name, returned};
+use super::signature::{
+    BACKWARD_CONTEXT, JVP_CONTEXT, parameters, pattern_name, returned, take_context,
+};
 use crate::attributes::{is_cfg, is_doc, is_lint, is_ours};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Derivative, Function, GradientParam, argument_of, bare};
 use crate::tokens::text;
 
-/// Parses backward or `jvp`, according to the function's name.
 pub(super) fn derivative(function: &Function, op: &str, errors: &mut Errors) -> Derivative {
     let name = function.sig.ident.to_string();
     let written = if name == "backward" { BACKWARD_CONTEXT } else { JVP_CONTEXT };
@@ -59,7 +59,6 @@ fn lifetime_of(ty: &Type) -> Option<&syn::Lifetime> {
     }
 }
 
-/// Reports attributes of a gradient, an input or a tangent.
 pub(crate) fn reject_attributes(attrs: &[Attribute], errors: &mut Errors) {
     for attr in attrs {
         if is_ours(attr) {

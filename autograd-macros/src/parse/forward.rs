@@ -3,15 +3,16 @@
 use proc_macro2::{Ident, Span};
 use syn::{Attribute, Pat, PatType, Type};
 
-use super::attributes::{Default, parameter_attributes};
-use super::context::{FORWARD_CONTEXT, take_context};
-use super::signature::{parameters, pattern_name, returned};
+use super::signature::{
+    Default, FORWARD_CONTEXT, parameter_attributes, parameters, pattern_name, returned,
+    take_context,
+};
 use crate::attributes::is_doc;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
-    Forward, Function, Param, ParamKind, TensorInput, argument_of, as_tensor, bare, element,
-    hidden_tensor, input_form, is_integer, without_reference,
+    Forward, Function, Param, ParamKind, TensorInput, as_tensor, bare, contained_types, element,
+    hidden_tensor, input_form, is_integer, last_segment, without_reference,
 };
 use crate::tokens::{first_span, plain_name, text};
 
@@ -67,7 +68,7 @@ pub(crate) fn params(
         };
         let ident = name.filter(is_new).unwrap_or_else(made_up);
         let docs = attrs.into_iter().filter(is_doc).collect();
-        params.push(Param { ident, docs, ty, kind, is_named: false });
+        params.push(Param { ident, docs, ty, kind });
     }
     params
 }
@@ -121,25 +122,21 @@ fn wrong_form(ty: &Type, name: &str, tensor: &str, errors: &mut Errors) {
 
 /// The supported form that a user probably meant by this type.
 fn nearest_form(ty: &Type, tensor: &str) -> Option<String> {
-    let item = |ty: &Type| as_tensor(without_reference(ty)).is_some();
-    match without_reference(ty) {
-        // `&&Tensor`
-        inner if item(inner) => Some(format!("&{tensor}")),
-        Type::Slice(slice) if item(&slice.elem) => Some(format!("&[{tensor}]")),
-        Type::Array(array) if item(&array.elem) => {
-            Some(format!("[&{tensor}; {}]", text(&array.len)))
-        }
-        inner => {
-            let of = |name: &str| argument_of(inner, name).is_some_and(item);
-            if of("Option") {
-                Some(format!("Option<&{tensor}>"))
-            } else if of("Vec") {
-                Some(format!("&[{tensor}]"))
-            } else if of("Box") || of("Rc") || of("Arc") {
-                Some(format!("&{tensor}"))
-            } else {
-                None
-            }
-        }
+    let is_tensor = |ty: &Type| as_tensor(without_reference(ty)).is_some();
+    let inner = without_reference(ty);
+    // `&&Tensor`
+    if is_tensor(inner) {
+        return Some(format!("&{tensor}"));
     }
+    let form = match inner {
+        Type::Slice(_) => format!("&[{tensor}]"),
+        Type::Array(array) => format!("[&{tensor}; {}]", text(&array.len)),
+        ty => match &last_segment(ty)?.ident.to_string()[..] {
+            "Option" => format!("Option<&{tensor}>"),
+            "Vec" => format!("&[{tensor}]"),
+            "Box" | "Rc" | "Arc" => format!("&{tensor}"),
+            _ => return None,
+        },
+    };
+    contained_types(inner).first().is_some_and(|ty| is_tensor(ty)).then_some(form)
 }

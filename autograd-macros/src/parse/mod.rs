@@ -1,31 +1,29 @@
 //! From tokens to the model. A mistake is reported, and parsing continues.
 
-mod attributes;
 mod block;
-mod context;
 mod derivative;
 mod forward;
-mod mended;
 mod signature;
 mod twin;
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::parse::Parse;
 use syn::{ImplItemType, ReturnType};
 
 use crate::attributes::is_cfg;
 use crate::errors::Errors;
 use crate::items::ParsedItem;
 use crate::messages;
-use crate::model::{Layer, RULES, nearest};
+use crate::model::{Function, Layer, RULES, nearest};
+use crate::tokens::{is_one_of, is_punct, rewritten};
 use block::name_declared_types;
 use derivative::{bare_grads, derivative};
-use mended::{with_known_elements, without_placeholders};
 
 pub(crate) use block::{BlockRules, block, other_item};
-pub(crate) use context::{BACKWARD_CONTEXT, is_context};
 pub(crate) use derivative::reject_attributes;
 pub(crate) use forward::{forward, params};
-pub(crate) use signature::{parameters, pattern_name, returned};
+pub(crate) use signature::{BACKWARD_CONTEXT, is_context, parameters, pattern_name, returned};
 
 const BLOCK_RULES: BlockRules =
     BlockRules { rules: RULES, generated: &["apply", "try_apply", "with"], lenient: false };
@@ -101,4 +99,54 @@ impl Layer {
             errors.at(&ident, messages::second_type(&name));
         }
     }
+}
+
+/// Element types that do not exist here, after the one to suggest for them.
+const ABSENT: [(&str, &str); 5] = [
+    ("f64", "String f128"),
+    ("f32", "f16"),
+    ("i64", "u32 u64 u128 i128 usize isize"),
+    ("i32", "i8 i16 u16"),
+    ("u8", "char"),
+];
+
+/// Reports element types of [`ABSENT`] and replaces them: otherwise the compiler would report them in all
+/// generated code. `None` if there is nothing to replace.
+fn with_known_elements<P: Parse + ToTokens>(written: &P, errors: &mut Errors) -> Option<P> {
+    let known = rewritten(written.to_token_stream(), &mut |trees, at| match &trees[at..] {
+        [TokenTree::Ident(tensor), open, TokenTree::Ident(word), ..]
+            if tensor == "Tensor" && is_punct(Some(open), '<') =>
+        {
+            let (write, _) = ABSENT.iter().find(|(_, absent)| is_one_of(word, absent))?;
+            errors.at(word, messages::unknown_element(&word.to_string(), write));
+            let word = Ident::new(write, word.span());
+            Some((quote!(#tensor #open #word), 3))
+        }
+        _ => None,
+    });
+    syn::parse2(known?).ok()
+}
+
+/// The function with a likely type in place of each `_`. The compiler reports the `_`.
+fn without_placeholders(function: &Function) -> Option<Function> {
+    let tokens = rewritten(function.sig.to_token_stream(), &mut |trees, at| {
+        let before = |back: usize| at.checked_sub(back).map(|at| &trees[at]);
+        let element = is_punct(before(1), '<')
+            && matches!(before(2), Some(TokenTree::Ident(name)) if name == "Tensor");
+        match &trees[at] {
+            // Neither `'_` nor a pattern.
+            TokenTree::Ident(word)
+                if word == "_"
+                    && !is_punct(before(1), '\'')
+                    && !is_punct(trees.get(at + 1), ':') =>
+            {
+                Some(match element {
+                    true => (quote_spanned!(word.span()=> f64), 1),
+                    false => (quote_spanned!(word.span()=> Tensor<f64>), 1),
+                })
+            }
+            _ => None,
+        }
+    });
+    Some(Function { sig: syn::parse2(tokens?).ok()?, ..function.clone() })
 }

@@ -7,10 +7,8 @@
 use std::fs;
 
 use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
-use syn::parse::{ParseStream, Parser};
-use syn::{Attribute, ItemImpl, Visibility};
+use syn::ItemImpl;
 
-use crate::attributes::is_cfg;
 use crate::check::calls::ends_statement;
 use crate::errors::Errors;
 use crate::messages;
@@ -84,11 +82,7 @@ fn find_existing(items: TokenStream, name: &str) -> Option<Option<ExistingItem>>
             |two: &[TokenTree]| matches!(two[0], TokenTree::Ident(_)) && is_punct(two.get(1), '!');
         let is_macro = item.windows(2).any(is_call);
         let op = if is_macro && item.iter().any(|tree| is(tree, "scalar_op")) {
-            let arguments = item.iter().rev().find_map(|tree| match tree {
-                TokenTree::Group(group) => Some(group.stream()),
-                _ => None,
-            });
-            arguments.and_then(|arguments| scalar_op_name.parse2(arguments).ok())
+            item.iter().rev().find_map(scalar_op_name)
         } else if in_attribute("py_layer") || in_attribute("py_func") {
             let block = syn::parse2::<ItemImpl>(tokens()).ok();
             block.and_then(|block| Some(last_segment(&block.self_ty)?.ident.clone()))
@@ -97,13 +91,7 @@ fn find_existing(items: TokenStream, name: &str) -> Option<Option<ExistingItem>>
         };
         let declares = |two: &[TokenTree]| is(&two[0], "struct enum union") && is(&two[1], name);
         let is_op = |name: &str| op.as_ref().is_some_and(|op| op == name);
-        let has_cfg = |tree: &TokenTree| match tree {
-            TokenTree::Group(group) => {
-                group.stream().into_iter().next().is_some_and(|word| is(&word, "cfg cfg_attr"))
-            }
-            _ => false,
-        };
-        let is_certain = !item.iter().any(has_cfg);
+        let is_certain = !item.iter().any(is_cfg);
         if is_op(OP_MARKER) {
             reached = true;
         } else if is_op(name) {
@@ -119,63 +107,18 @@ fn find_existing(items: TokenStream, name: &str) -> Option<Option<ExistingItem>>
     reached.then_some(found)
 }
 
-/// The name of a `scalar_op!` that is defined in every configuration.
-fn scalar_op_name(input: ParseStream<'_>) -> syn::Result<Ident> {
-    let attrs = input.call(Attribute::parse_outer)?;
-    input.parse::<Visibility>()?;
-    let name = input.parse()?;
-    input.parse::<TokenStream>()?;
-    match attrs.iter().any(is_cfg) {
-        true => Err(input.error("not certain")),
-        false => Ok(name),
-    }
+/// Whether these are the brackets of a `#[cfg]`.
+fn is_cfg(tree: &TokenTree) -> bool {
+    let TokenTree::Group(group) = tree else { return false };
+    matches!(group.stream().into_iter().next(), Some(TokenTree::Ident(word)) if is_one_of(&word, "cfg cfg_attr"))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::{ExistingItem, count_declarations, exists, offset};
-
-    #[test]
-    fn what_has_the_name_of_the_last_op_is_found() {
-        const OP: Option<ExistingItem> = Some(ExistingItem::Op);
-        const TYPE: Option<ExistingItem> = Some(ExistingItem::Type);
-        for (found, text) in [
-            (OP, "#[py_layer] impl Op {}\n#[py_layer] impl Op {}"),
-            (
-                OP,
-                "/// Doc.\n#[ag::py_layer(no_grad)]\nimpl<T: Float> Op<T> {}\n#[py_layer]\nimpl Op {}",
-            ),
-            (OP, "scalar_op!(Op: y = x, dx = dy);\nscalar_op!(pub Op: y = x, dx = dy);"),
-            (OP, "fn f() { #[py_layer] impl Op {} #[py_layer] impl Op {} }"),
-            (TYPE, "pub struct Op; #[py_layer] impl Op {}"),
-            (TYPE, "#[derive(Debug)] pub(crate) enum Op { A } fn f() {} #[py_layer] impl Op {}"),
-            (TYPE, "mod a { struct Op<T>(T); #[py_layer] impl<T: Float> Op<T> {} }"),
-            (None, "#[py_layer] impl Op {}"),
-            (None, "mod a { #[py_layer] impl Op {} } #[py_layer] impl Op {}"),
-            (None, "mod a { #[py_layer] impl Op {} } mod b { #[py_layer] impl Op {} }"),
-            (None, "impl Op {} #[py_layer] impl Op {}"),
-            (None, "#[py_layer] impl Ops {} #[py_layer] impl Op {}"),
-            (None, "#[cfg(a)] #[py_layer] impl Op {} #[cfg(not(a))] #[py_layer] impl Op {}"),
-            (None, "#[cfg(a)] pub struct Op; #[cfg(not(a))] #[py_layer] impl Op {}"),
-            (None, "fn f() { struct Op; } #[py_layer] impl Op {}"),
-            (None, "// #[py_layer] impl Op {}\n#[py_layer] impl Op {}"),
-            (None, "const A: &str = \"#[py_layer] impl Op\"; #[py_layer] impl Op {}"),
-            (
-                None,
-                "macro_rules! m { () => { #[py_layer] impl Op {} } } m!(); #[py_layer] impl Op {}",
-            ),
-            (OP, "//! Doc.\n#[cfg(a)] fn f() { #[py_layer] impl Op {} #[py_layer] impl Op {} }"),
-            (None, "#[cfg(a)] scalar_op!(Op: y = x); #[cfg(not(a))] scalar_op!(Op: y = -x);"),
-            (None, "scalar_op!(#[cfg(a)] Op: y = x); scalar_op!(#[cfg(not(a))] Op: y = -x);"),
-            (None, "scalar_op!(Other: y = x * Op::K); impl Op {} #[py_layer] impl Op {}"),
-            (None, "apart! { #[py_layer] impl Op {} #[py_layer] impl Op {} }"),
-        ] {
-            assert_eq!(exists(text, text.rfind("Op").unwrap(), "Op"), found, "{text}");
-            assert!(found.is_none() || count_declarations(text, "Op") == 2, "{text}");
-        }
-        let below = "#[py_layer] impl Op {}\nstruct Op;";
-        assert_eq!(exists(below, below.find("Op").unwrap(), "Op"), TYPE);
-        assert_eq!(count_declarations("impl Op { Op::f() } impl Op2 {} fn f(a: Op) {}", "Op"), 1);
-        assert_eq!((offset("ä\nöb", 2, 2), offset("a\n", 9, 1)), (Some(5), None));
-    }
+/// The name in the arguments of a `scalar_op!` that is defined in every configuration.
+fn scalar_op_name(arguments: &TokenTree) -> Option<Ident> {
+    let TokenTree::Group(arguments) = arguments else { return None };
+    let trees: Vec<TokenTree> = arguments.stream().into_iter().collect();
+    trees.windows(2).take_while(|two| !is_cfg(&two[0])).find_map(|two| match two {
+        [TokenTree::Ident(name), colon] if is_punct(Some(colon), ':') => Some(name.clone()),
+        _ => None,
+    })
 }

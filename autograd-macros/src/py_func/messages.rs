@@ -1,6 +1,6 @@
 //! The messages of `#[py_func]`. Lower case: first the mistake, then the fix.
 
-use crate::messages::{list, plural, sentences};
+use crate::messages::{plural, sentences};
 
 sentences! {
     lifetime()
@@ -19,6 +19,8 @@ sentences! {
          and their gradients by name; remove this parameter";
     parameter_needs_name(function)
         "a parameter of `{function}` needs a name, by which backward asks for it";
+    unknown_parameter(name, known) "`backward` cannot take `{name}`; it may take {known}";
+    order(expected) "backward takes inputs, then outputs, then gradients: {expected}";
     neither() "`forward` has neither an input nor an output";
     name_clash(name)
         "`{name}` is an input and the name of an output too; name the outputs otherwise: \
@@ -36,12 +38,4 @@ pub(super) fn output_count(named: usize, returned: usize) -> String {
         if named == 1 { "1 output is".to_owned() } else { format!("{named} outputs are") },
         plural(returned, "value")
     )
-}
-
-pub(super) fn unknown_parameter(name: &str, known: &[String]) -> String {
-    format!("`backward` cannot take `{name}`; it may take {}", list(known))
-}
-
-pub(super) fn order(expected: &[String]) -> String {
-    format!("backward takes inputs, then outputs, then gradients: {}", list(expected))
 }

@@ -6,7 +6,7 @@ mod messages;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{FnArg, GenericParam, PatType, Path, ReturnType, Type};
+use syn::{FnArg, GenericParam, PatType, Path, Type};
 
 use crate::args::take_crate;
 use crate::attributes::is_cfg;
@@ -17,16 +17,14 @@ use crate::front::{self, Form};
 use crate::generics::is_lifetime;
 use crate::items::ParsedItem;
 use crate::library::{import, private, private_at};
-use crate::messages::{plural, returned_count};
+use crate::messages::{list, plural, returned_count};
 use crate::model::{Block, Function, Item};
 use crate::parse::{BlockRules, block, is_context, parameters, pattern_name, returned};
-use crate::tokens::{ends, find, is_one_of, local, named, parts, plain_name};
+use crate::tokens::{Trees, ends, is_one_of, local, named, parts, plain_name};
 
-/// The arguments of the attribute.
 #[derive(Default)]
 pub(crate) struct Arguments {
     names: Option<Vec<Ident>>,
-    /// The path of the library: `crate = path`.
     library: Option<Path>,
 }
 
@@ -36,7 +34,9 @@ impl Arguments {
         for (part, comma) in parts(tokens) {
             if part.is_empty() {
                 errors.at(comma, messages::unknown_argument());
-            } else if let Ok(name) = syn::parse2::<Ident>(part.clone()) {
+            } else if let Ok(name) = syn::parse2::<Ident>(part.clone())
+                && !is_one_of(&name, "elementwise no_grad once_differentiable")
+            {
                 read.names.get_or_insert_default().push(name);
             } else if !take_crate(&part, &mut read.library, errors) {
                 errors.at(part, messages::unknown_argument());
@@ -65,7 +65,6 @@ pub(crate) struct Op {
 const BLOCK_RULES: BlockRules =
     BlockRules { rules: &["forward", "backward"], generated: &["call"], lenient: true };
 
-/// The attribute as a function.
 pub(crate) fn py_func(arguments: TokenStream, block: TokenStream) -> TokenStream {
     front::run::<Op>(block, |errors| Arguments::read(arguments, errors))
 }
@@ -87,7 +86,7 @@ impl Form for Op {
         let Some(forward) = &op.forward else { return Some(op) };
         op.inputs = named_parameters(forward, errors).unwrap_or_default();
         op.given = op.backward.as_ref().and_then(|backward| named_parameters(backward, errors));
-        let types = values(&forward.sig.output);
+        let types = returned(&forward.sig.output).parts;
         let names = args.names.clone().filter(|names| names.len() == types.len());
         let names = names.unwrap_or_else(|| default_names(types.len()));
         op.outputs = names.into_iter().zip(types).map(|(name, ty)| Value { name, ty }).collect();
@@ -144,7 +143,7 @@ impl Op {
                 Some(position) => positions.push(position),
                 None => {
                     let name = value.name.to_string();
-                    errors.at(&value.name, messages::unknown_parameter(&name, &known));
+                    errors.at(&value.name, messages::unknown_parameter(&name, &list(&known)));
                 }
             }
         }
@@ -162,17 +161,14 @@ impl Op {
             let mut sorted = positions.clone();
             sorted.sort_unstable();
             let names: Vec<String> = sorted.iter().map(|&at| known[at].clone()).collect();
-            errors.at(&backward.sig.inputs, messages::order(&names));
+            errors.at(&backward.sig.inputs, messages::order(&list(&names)));
         }
-        let gradients = values(&backward.sig.output).len();
+        let gradients = returned(&backward.sig.output).parts.len();
         if gradients != self.inputs.len() {
             let has = plural(self.inputs.len(), "input");
             let write = "one for each input";
             let reported = returned_count("backward", gradients, "gradient", &has, write);
-            match &backward.sig.output {
-                ReturnType::Default => errors.at(&backward.sig.ident, reported),
-                ReturnType::Type(_, ty) => errors.at(ty, reported),
-            }
+            errors.at_output(&backward.sig, reported);
         }
     }
 
@@ -190,7 +186,13 @@ impl Op {
         let Block { generics, self_ty: op, .. } = &self.block;
         let vis = self.forward.as_ref().map(|forward| &forward.vis);
         let structure = self.block.structure(&vis, "An operator of programs.");
-        let block = self.block.written(mode, |function| self.function(function, mode));
+        let block = self.block.written(mode, |function| match mode {
+            Mode::Reported(reported) => fallback::with_error_types(reported, function),
+            _ => {
+                let Function { attrs, vis, sig, body, .. } = function;
+                quote!(#(#attrs)* #vis #sig #body)
+            }
+        });
         let cfg = self.block.cfg();
         let both: Vec<&Ident> =
             self.inputs.iter().chain(&self.outputs).map(|value| &value.name).collect();
@@ -239,14 +241,6 @@ impl Op {
         quote!(#structure #block #call)
     }
 
-    fn function(&self, function: &Function, mode: &Mode) -> TokenStream {
-        if let Mode::Reported(reported) = mode {
-            return fallback::with_error_types(reported, function);
-        }
-        let Function { attrs, vis, sig, body, .. } = function;
-        quote!(#(#attrs)* #vis #sig #body)
-    }
-
     fn body(&self) -> TokenStream {
         let (private, text) = (private(), plain_name(&self.block.name));
         let names = |values: &[Value]| -> Vec<Ident> {
@@ -275,13 +269,9 @@ impl Op {
             let (private, marker) = (private_at(place), marker(forward, Some(&self.inputs)));
             quote_spanned!(place=> #private::Program::py_func #marker (#program, #function))
         });
-        // Constructs the operator, so that it is not reported as dead code.
-        let constructed = match self.block.generics.params.is_empty() {
-            true => quote!(Self),
-            false => quote!(Self(::core::marker::PhantomData)),
-        };
+        let constructed = self.block.constructed();
         quote! {
-            let _ = #constructed;
+            #constructed
             let #call = #forward.name(#text);
             #x
             #out
@@ -307,7 +297,7 @@ impl Op {
             let (private, proof) = (private_at(span), Ident::new(proof, span));
             proofs.push(quote_spanned!(span=> #private::#proof::<#ty, #other>();));
         }
-        for (ty, input) in values(&backward.sig.output).iter().zip(&self.inputs) {
+        for (ty, input) in returned(&backward.sig.output).parts.iter().zip(&self.inputs) {
             let input = &input.ty;
             let (start, end) = ends(ty.to_token_stream());
             let private = private_at(start);
@@ -351,7 +341,7 @@ fn marker(function: &Function, parameters: Option<&[Value]>) -> TokenStream {
     };
     let types = parameters.iter().map(|Value { ty, .. }| {
         // A lifetime of the function has no name here.
-        let is_own = find(ty.to_token_stream(), &mut { is_own }).is_some();
+        let is_own = Trees::new(ty.to_token_stream()).find(&mut { is_own }).is_some();
         if is_own { quote!(_) } else { quote!(::core::marker::PhantomData<#ty>) }
     });
     quote_spanned!(place_of(function)=> ::<_, ((#(#types,)*), _), _, _>)
@@ -396,18 +386,10 @@ fn named_parameters(function: &Function, errors: &mut Errors) -> Option<Vec<Valu
     sound.then_some(values)
 }
 
-/// The types of the values in a return type: none for `()`, the parts of a tuple, the contents of a `Result`.
-fn values(output: &ReturnType) -> Vec<Type> {
-    returned(output).parts
-}
-
 /// The default names of outputs: `y`, or `y0`, `y1` ..
 fn default_names(count: usize) -> Vec<Ident> {
-    let name = |text: String| Ident::new(&text, Span::call_site());
-    match count {
-        1 => vec![name("y".to_owned())],
-        n => (0..n).map(|i| name(format!("y{i}"))).collect(),
-    }
+    let name = |at: usize| if count == 1 { "y".to_owned() } else { format!("y{at}") };
+    (0..count).map(|at| Ident::new(&name(at), Span::call_site())).collect()
 }
 
 fn gradient_of(output: &Ident) -> Ident {

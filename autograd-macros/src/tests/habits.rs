@@ -1,14 +1,29 @@
-//! The rules, applied to different ways to write the same code.
+//! The rules, applied to different ways to write the same code, and pairs of similar blocks: one is reported by
+//! the macro, the other left to the compiler.
 
 use super::{assert_verdicts, run};
+use crate::model::as_tensor;
+use crate::tokens::mentions;
 
-fn forward(body: &str) -> String {
+/// An op with these items, parameters, body and backward.
+fn op(items: &str, params: &str, body: &str, backward: &str) -> String {
     format!(
-        "impl Op {{ type Saved = Tensor<f64>; fn forward(ctx: &mut ForwardContext<Self>, x: \
-         &Tensor<f64>, c: bool) -> Tensor<f64> {{ {body} }} fn backward(ctx: &BackwardContext<Self>, \
-         dy: &Tensor<f64>) -> Tensor<f64> {{ dy * ctx.saved_tensor() }} }}"
+        "impl Op {{ {items} fn forward(ctx: &mut ForwardContext<Self>, {params}) -> Tensor<f64> {{ \
+         {body} }} {backward} }}"
     )
 }
+
+/// A backward with this return type and body.
+fn returns(ty: &str, body: &str) -> String {
+    format!("fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> {ty} {{ {body} }}")
+}
+
+/// As [`op`], with a tensor `x` and this further parameter.
+fn with(param: &str, body: &str) -> String {
+    op("", &format!("x: &Tensor<f64>, {param}"), body, &returns("Tensor<f64>", "dy * 2.0"))
+}
+
+const SAVED: &str = "type Saved = Tensor<f64>;";
 
 const SAVE: &str = "ctx.save_for_backward(x)";
 
@@ -17,7 +32,11 @@ const TWICE: &str = "`save_for_backward` is called twice";
 #[test]
 fn a_second_call_among_the_same_statements_is_seen() {
     assert_verdicts(
-        |body| forward(&format!("{body} x * 2.0").replace("SAVE", SAVE)),
+        |body| {
+            let body = format!("{body} x * 2.0").replace("SAVE", SAVE);
+            let backward = returns("Tensor<f64>", "dy * ctx.saved_tensor()");
+            op(SAVED, "x: &Tensor<f64>, c: bool", &body, &backward)
+        },
         // A call on another path is no repetition. Uncertain cases are left to the check at run time.
         &[
             "if c { SAVE; return x * 1.0; } SAVE;",
@@ -47,37 +66,47 @@ fn a_second_call_among_the_same_statements_is_seen() {
 }
 
 #[test]
-fn a_marked_input_may_be_an_output_too() {
+fn a_mark_is_reported_where_its_name_is_surely_an_input() {
     assert_verdicts(
-        |end| {
-            format!(
-                "impl Op {{ fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> \
-                 (Tensor<f64>, Tensor<f64>) {{ ctx.mark_non_differentiable(x); {end} }} fn \
-                 backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>, dz: &Tensor<f64>) -> \
-                 Tensor<f64> {{ dy * 2.0 }} }}"
-            )
+        |body| {
+            let body = body.replace("MARK", "ctx.mark_non_differentiable");
+            let tuple = with("c: bool", &body).replacen(
+                "-> Tensor<f64> {",
+                "-> (Tensor<f64>, Tensor<f64>) {",
+                1,
+            );
+            tuple.replacen("dy: &Tensor<f64>", "dy: &Tensor<f64>, dz: &Tensor<f64>", 1)
         },
         &[
-            "(y, x.clone())",
-            "Ok((y, x.clone()))",
-            "let x = y * 2.0; (y, x)",
-            "let (x) = y * 2.0; (y, z)",
+            "MARK(OTHER); (y, z)",
+            "let x = y * 2.0; MARK(&x); (y, z)",
+            "let (x, w) = f(y); MARK(&x); (y, z)",
+            "let (&x, w) = f(y); MARK(&x); (y, z)",
+            "if c { let x = y * 2.0; MARK(&x); } (y, z)",
+            "if c { for x in f(y) { MARK(&x); } } (y, z)",
+            // A marked input may be an output too.
+            "MARK(x); (y, x.clone())",
+            "MARK(x); Ok((y, x.clone()))",
+            "MARK(x); let x = y * 2.0; (y, x)",
+            "MARK(x); let (x) = y * 2.0; (y, z)",
         ],
         "`x` is an input",
-        &["(y, z)", "(y, x.other())"],
+        &[
+            "MARK(x); (y, z)",
+            "MARK((x)); (y, z)",
+            "MARK([x, w]); (y, z)",
+            "MARK((&y, x)); (y, z)",
+            "MARK(x); (y, x.other())",
+            "if c { let a = x; } MARK(x); (y, z)",
+            "if c { f(x); } MARK(x); (y, z)",
+        ],
     );
 }
 
 #[test]
 fn a_default_names_no_other_parameter() {
     assert_verdicts(
-        |value| {
-            format!(
-                "impl Op {{ fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, by: f64, \
-                 #[default({value})] to: f64) -> Tensor<f64> {{ x * by }} fn backward(_ctx: \
-                 &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {{ dy * 2.0 }} }}"
-            )
-        },
+        |value| with(&format!("by: f64, #[default({value})] to: f64"), "x * by"),
         &[
             "by(1.0)",
             "by::ONE",
@@ -94,39 +123,36 @@ fn a_default_names_no_other_parameter() {
 
 #[test]
 fn fields_of_a_context_are_distinguished_from_calls_of_it() {
-    // Together with a field, so that each use of the context is checked.
+    // Mostly together with a field, so that each use of the context is checked.
     for (body, fields) in [
         ("let a = ctx.kept + 1.0; y", "kept"),
+        ("ctx.kept", "kept"),
         ("ctx.other::<f64>(x); ctx.kept = x; y", "kept"),
         ("ctx.kept = x; { ctx.save }", "kept"),
         ("ctx.kept = x; { ctx.set_mat }", "kept"),
         ("ctx.kept = x; { ctx.lost }", "kept lost"),
         ("ctx.kept = x; { ctx.saved }", "kept saved"),
+        ("let a = other.kept; y", ""),
+        ("let a = other.needs_input_grad()[0]; y", ""),
+        ("let a = other.kept.beta(ctx.is_on()); y", ""),
+        ("ctx.save", ""),
     ] {
-        let reported = run(&format!(
-            "impl Op {{ fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> \
-             {{ {body} }} fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> \
-             {{ dy.clone() }} }}"
-        ));
+        let reported = run(&with("other: Other", body));
         for name in ["kept", "other", "save", "set_mat", "lost", "saved"] {
             let found = reported.contains(&format!("so `{name}` cannot be kept in one"));
             assert_eq!(found, fields.split(' ').any(|field| field == name), "{name}: {reported}");
         }
+        assert!(!fields.is_empty() || !reported.contains("compile_error"), "{reported}");
     }
 }
 
 #[test]
 fn what_is_saved_for_each_tensor_of_a_list_is_reported() {
-    let of = |body: &str| {
-        format!(
-            "impl Op {{ type Saved = Tensor<f64>; fn forward(ctx: &mut ForwardContext<Self>, xs: \
-             &[Tensor<f64>], x: Option<&Tensor<f64>>) -> Tensor<f64> {{ {body} }} fn backward(ctx: \
-             &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {{ Grads {{ xs: f(dy), x: None }} }} \
-             }}"
-        )
-    };
     assert_verdicts(
-        of,
+        |body| {
+            let backward = returns("Grads", "Grads { xs: f(dy), x: None }");
+            op(SAVED, "xs: &[Tensor<f64>], x: Option<&Tensor<f64>>", body, &backward)
+        },
         &[
             "for (i, y) in xs.iter().enumerate() { if i == 0 { ctx.save_for_backward(y); } } z()",
             "for y in xs { ctx.save_for_backward(y); break; } z()",
@@ -145,5 +171,39 @@ fn what_is_saved_for_each_tensor_of_a_list_is_reported() {
             "let ys: Vec<_> = xs.iter().map(|y| { ctx.save_for_backward(y); y * 2.0 }).collect(); z()",
             "xs.iter().zip(ws).fold(z(), |sum, y| { ctx.save_for_backward(y); sum })",
         ],
+    );
+}
+
+#[test]
+fn types_of_other_names_are_left_to_the_compiler() {
+    assert_verdicts(
+        |ty| op("", "x: &Tensor<f64>", "x * 2.0", &returns(ty, "dy * 2.0")),
+        &["Gradient", "Gradient<f64>", "Option", "<A as B>::Gradient<f64>"],
+        "is not returned as",
+        &["usize", "Option<f64>", "&Tensor<f64>"],
+    );
+    let ty = syn::parse_str("<A as B>::Tensor<f64>").expect("a type");
+    assert!(as_tensor(&ty).is_none());
+    assert!(mentions(&quote::quote!(f((a, [b]))), "b"));
+}
+
+#[test]
+fn a_bound_that_takes_tensors_gives_none() {
+    let types = ["impl Sink<Tensor<f64>>", "&dyn Sink<Item = Tensor<f64>>"];
+    assert_verdicts(|to| with(&format!("to: {to}"), "x * 2.0"), &types, "", &[]);
+    assert_verdicts(
+        |generics| {
+            let (own, clause) = generics.split_once(" where").unwrap_or((generics, ""));
+            let block = with("to: S", "x * 2.0").replace("forward(", &format!("forward<{own}>("));
+            block.replacen("-> Tensor<f64> {", &format!("-> Tensor<f64> where {clause} {{"), 1)
+        },
+        // The bound of another parameter is none of its own.
+        &[
+            "S: Sink<Tensor<f64>>",
+            "S, X: AsRef<Tensor<f64>>",
+            "S, X, Y where Y: AsRef<Tensor<f64>>",
+        ],
+        "would lose its gradient",
+        &["S: Into<Tensor<f64>>"],
     );
 }

@@ -38,6 +38,7 @@ const NAMES: &[&str] = &[
     "Input0",
     "L",
     "G0",
+    "Grads",
     "__inputs",
     "__context",
 ];
@@ -55,6 +56,10 @@ const FORMS: &[&str] = &[
             x0 * NAME
         }
         pub fn backward(ctx: &BackwardContext<Self>, NAME: &Tensor<f64>) -> Tensor<f64> { NAME * *ctx.attrs() }
+    }",
+    "#[py_layer] impl Op {
+        pub fn forward(_: &mut ForwardContext<Self>, NAME: &Tensor<f64>) -> Tensor<f64> { NAME * 2.0 }
+        pub fn backward(_: &BackwardContext<Self>, dx: &Tensor<f64>) -> Grads { Grads { NAME: dx * 2.0 } }
     }",
     "#[py_layer(elementwise)] impl Op {
         pub fn forward(NAME: Real) -> Real { NAME * 2.0 }

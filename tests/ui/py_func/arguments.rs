@@ -1,4 +1,4 @@
-// arguments that are no names of outputs, a second path, and nothing between commas
+// arguments that are no names of outputs, one of another macro, a second path, and nothing between commas
 use autograd_core::static_graph::py_func;
 use ndarray::{ArrayD, ArrayViewD};
 
@@ -11,6 +11,13 @@ impl Valued {
 
 #[py_func(crate = autograd_core, crate = autograd_core)]
 impl Twice {
+    fn forward(x: ArrayViewD<f32>) -> ArrayD<f32> {
+        x.to_owned()
+    }
+}
+
+#[py_func(no_grad)]
+impl OfALayer {
     fn forward(x: ArrayViewD<f32>) -> ArrayD<f32> {
         x.to_owned()
     }

@@ -3,15 +3,14 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 
-use super::Elementwise;
 use super::formula::Given;
-use crate::elementwise::model::Kind;
-use crate::expansion::Mode;
+use crate::elementwise::parse::Kind;
+use crate::expansion::Expansion;
 use crate::library::private;
 use crate::model::{Forward, Param};
 use crate::tokens::{local, text};
 
-impl Elementwise<'_> {
+impl Expansion<'_> {
     /// The plain parameters, by value, or with `lent` before the type.
     pub(super) fn plain(&self, forward: &Forward, lent: Option<TokenStream>) -> Vec<TokenStream> {
         let plain = forward.of(Kind::Plain);
@@ -55,11 +54,10 @@ impl Elementwise<'_> {
         }
     }
 
-    pub(crate) fn try_apply_body(&self, forward: &Forward) -> TokenStream {
+    pub(crate) fn formula_body(&self, forward: &Forward) -> TokenStream {
         let p = private();
         let pair = self.struct_name("Pair");
         let element = forward.function.sig.generics.type_params().next().map(|of| &of.ident);
-        let name = &self.0.layer.name;
         let reals: Vec<_> = forward.of(Kind::Real).map(|param| &param.ident).collect();
         let masks = forward.of(Kind::Mask).map(|param| {
             let ident = &param.ident;
@@ -83,7 +81,7 @@ impl Elementwise<'_> {
             true => (None, quote!(apply_static), quote!(&#pair)),
             false => (Some(quote!(let #op = #pair(#(&#plain),*);)), quote!(apply), quote!(#op)),
         };
-        let verify = self.0.args.verify.map(|_| {
+        let verify = self.args.verify.map(|_| {
             let op = if alone { given.clone() } else { quote!(&#given) };
             quote! {
                 if ::core::cfg!(debug_assertions) {
@@ -92,8 +90,8 @@ impl Elementwise<'_> {
             }
         });
         // Without parameters all calls are alike, so one check is enough.
-        let once = self.0.layer.backward.is_some() && self.0.args.surrogate.is_none() && alone;
-        let checked = (once && self.0.args.verify.is_none()).then(|| {
+        let once = self.layer.backward.is_some() && self.args.surrogate.is_none() && alone;
+        let checked = (once && self.args.verify.is_none()).then(|| {
             quote! {
                 if ::core::cfg!(debug_assertions) {
                     static __CHECKED: #p::elementwise::Checked = #p::elementwise::Checked::new();
@@ -112,9 +110,9 @@ impl Elementwise<'_> {
                 #p::Result::Ok(#result)
             },
         };
-        // Constructs the op, so that it is not reported as dead code.
+        let constructed = self.layer.constructed();
         quote! {{
-            let _ = #name;
+            #constructed
             #op_value
             #verify
             #checked
@@ -124,10 +122,10 @@ impl Elementwise<'_> {
 
     /// `check_backward`, for a backward written by hand.
     pub(crate) fn check_backward(&self) -> Option<TokenStream> {
-        let forward = self.0.layer.forward.as_ref()?;
-        self.0.layer.backward.as_ref()?;
+        let forward = self.layer.forward.as_ref()?;
+        self.layer.backward.as_ref()?;
         let p = private();
-        let (op, vis) = (&self.0.layer.name, self.0.forward_vis());
+        let (op, vis) = (&self.layer.name, self.forward_vis());
         let params = self.plain(forward, None);
         let pair = self.struct_name("Pair");
         let plain: Vec<_> = forward.of(Kind::Plain).map(|param| &param.ident).collect();
@@ -146,11 +144,10 @@ impl Elementwise<'_> {
         })
     }
 
-    pub(crate) fn test(&self) -> Option<TokenStream> {
-        let forward =
-            self.0.layer.forward.as_ref().filter(|_| matches!(self.0.mode, Mode::Full))?;
-        self.0.layer.backward.as_ref()?;
-        if self.0.args.surrogate.is_some() {
+    pub(crate) fn formula_test(&self) -> Option<TokenStream> {
+        let forward = self.layer.forward.as_ref()?;
+        self.layer.backward.as_ref()?;
+        if self.args.surrogate.is_some() {
             return None;
         }
         // Numbers without a default are tried with sample values. For other types the macro has no values.
@@ -160,10 +157,10 @@ impl Elementwise<'_> {
             None => (text(&param.ty) == "f64").then(|| value.to_token_stream()),
         });
         let given: Vec<TokenStream> = given.collect::<Option<_>>()?;
-        let op = &self.0.layer.name;
+        let op = &self.layer.name;
         let mut name = format_ident!("{}_backward_is_the_derivative", op);
         name.set_span(Span::call_site());
-        let cfg = self.0.layer.cfg();
+        let cfg = self.layer.cfg();
         Some(quote! {
             #(#cfg)*
             #[cfg(test)]

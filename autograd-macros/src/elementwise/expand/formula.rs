@@ -3,8 +3,8 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 
-use super::Elementwise;
-use crate::elementwise::model::{FormulaValue, Kind};
+use crate::elementwise::parse::{FormulaValue, Kind};
+use crate::expansion::Expansion;
 use crate::library::private;
 use crate::model::{Derivative, Forward, Param, Returned};
 use crate::tokens::{local, plain_name};
@@ -24,13 +24,13 @@ fn given_name(name: &str) -> Ident {
     local(&format!("given_{name}"))
 }
 
-impl Elementwise<'_> {
+impl Expansion<'_> {
     /// The op's constants, and its formulas: a struct of the plain parameters with a number for each formula.
     pub(crate) fn formulas(&self) -> Vec<TokenStream> {
-        let Some(forward) = &self.0.layer.forward else { return Vec::new() };
+        let Some(forward) = &self.layer.forward else { return Vec::new() };
         let (p, name, fields) = (private(), self.struct_name("Formula"), self.plain(forward, None));
         let all = self.given(forward);
-        let value = all.first().filter(|_| self.0.written.is_some()).map(|given| {
+        let value = all.first().filter(|_| self.written.is_some()).map(|given| {
             let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
             let called = as_array(&self.call("forward", forward, &names), &forward.outputs);
             let value = self.function(&local("value"), given, &called);
@@ -41,21 +41,20 @@ impl Elementwise<'_> {
             struct #name<const WHICH: ::core::primitive::usize> { #(#fields),* }
             #value
         };
-        let backward = self.0.layer.backward.as_ref().map(|of| self.call_backward(forward, of));
+        let backward = self.layer.backward.as_ref().map(|of| self.call_backward(forward, of));
         let bodies = [self.value(forward, None), self.derived(forward)].into_iter().chain(backward);
         let formulas = all.iter().zip(bodies).enumerate().map(|(which, (given, body))| {
             let (i, m, o) = (given.numbers.len(), given.masks.len(), given.results);
             let function = self.function(&Ident::new("call", Span::mixed_site()), given, &body);
             quote!(impl #p::elementwise::Lanewise<#i, #m, #o> for #name<#which> { #function })
         });
-        let own = [self.info(forward), structure, self.pair(forward)];
+        let own = [self.formula_info(forward), structure, self.pair(forward)];
         own.into_iter().chain(formulas).collect()
     }
 
     /// The arguments of each formula: forward, the derived gradients, and a backward written by hand.
     pub(super) fn given(&self, forward: &Forward) -> Vec<Given> {
-        let (outputs, gradients) =
-            (forward.outputs.parts.len(), self.0.layer.differentiable().len());
+        let (outputs, gradients) = (forward.outputs.parts.len(), self.layer.differentiable().len());
         let given = |results, keeps: &dyn Fn(&FormulaValue) -> bool| {
             let mut given = Given { results, ..Given::default() };
             for (name, value) in forward.names().into_iter().filter(|(_, value)| keeps(value)) {
@@ -74,19 +73,19 @@ impl Elementwise<'_> {
         };
         let all = given(outputs, &|value| matches!(value, FormulaValue::Input(_)));
         let derived = given(gradients, &|value| !matches!(value, FormulaValue::Output(_)));
-        let named = self.0.layer.backward.as_ref().map(|of| of.named_values(forward));
+        let named = self.layer.backward.as_ref().map(|of| of.named_values(forward));
         let backward = named.map(|named| given(gradients, &|value| named.contains(value)));
         [all, derived].into_iter().chain(backward).collect()
     }
 
-    fn info(&self, forward: &Forward) -> TokenStream {
+    fn formula_info(&self, forward: &Forward) -> TokenStream {
         let p = private();
-        let name = plain_name(&self.0.layer.name);
-        let reals: Vec<_> = forward.of(Kind::Real).map(|param| plain_name(&param.ident)).collect();
+        let name = plain_name(&self.layer.name);
+        let named = |kind| forward.of(kind).map(|of| plain_name(&of.ident)).collect::<Vec<_>>();
+        let (reals, masks) = (named(Kind::Real), named(Kind::Mask));
         let differentiable =
             forward.inputs().filter(|(param, _)| param.formula_kind() == Kind::Real);
         let differentiable = differentiable.map(|(_, input)| !input.stop_gradient);
-        let masks: Vec<_> = forward.of(Kind::Mask).map(|param| plain_name(&param.ident)).collect();
         let outputs = forward.outputs.parts.len();
         let Some(given) = self.given(forward).pop() else { return TokenStream::new() };
         let has = |value| given.values.contains(&value);
@@ -99,7 +98,7 @@ impl Elementwise<'_> {
         let (kept_reals, kept_masks) = (kept(Kind::Real), kept(Kind::Mask));
         let kept_outputs = (0..outputs).filter(|at| has(FormulaValue::Output(*at)));
         let gradients = (0..outputs).filter(|at| has(FormulaValue::Gradient(*at)));
-        let reduction = match &self.0.args.reduce {
+        let reduction = match &self.args.reduce {
             None => quote!(#p::elementwise::Reduction::None),
             Some(reduce) => {
                 let which = if reduce.name == "sum" { quote!(Sum) } else { quote!(Mean) };
@@ -158,12 +157,12 @@ impl Elementwise<'_> {
                 (_, Some(_)) => quote!(#p::elementwise::Real::constant(#given)),
             }
         };
-        if self.0.written.is_some() {
+        if self.written.is_some() {
             let (reals, masks) = (forward.of(Kind::Real), forward.of(Kind::Mask));
             let (reals, masks) = (reals.map(argument), masks.map(argument));
             return quote!(self.#value([#(#reals),*], [#(#masks),*]));
         }
-        let (op, arguments) = (&self.0.layer.name, forward.params.iter().map(argument));
+        let (op, arguments) = (&self.layer.name, forward.params.iter().map(argument));
         as_array(&quote!(<#op>::forward(#(#arguments),*)), &forward.outputs)
     }
 
@@ -171,7 +170,7 @@ impl Elementwise<'_> {
         let names = backward.params.iter().filter_map(|param| param.name.as_ref());
         let call = self.call("backward", forward, &names.collect::<Vec<_>>());
         if backward.returns.by_name().is_some() {
-            let fields = self.0.layer.differentiable().into_iter().map(|(param, _)| &param.ident);
+            let fields = self.layer.differentiable().into_iter().map(|(_, param, _)| &param.ident);
             let grads = local("grads");
             return quote!({ let #grads = #call; [#(#grads.#fields),*] });
         }
@@ -181,7 +180,7 @@ impl Elementwise<'_> {
     /// A call of a function of the block. The plain arguments are taken from a clone of the formula: if they
     /// were cloned one by one, errors in their types would be reported again.
     fn call(&self, function: &str, forward: &Forward, names: &[&Ident]) -> TokenStream {
-        let (op, own) = (&self.0.layer.name, local("own"));
+        let (op, own) = (&self.layer.name, local("own"));
         let function = Ident::new(function, Span::mixed_site());
         let is_plain = |name: &str| forward.of(Kind::Plain).any(|of| plain_name(&of.ident) == name);
         let arguments = names.iter().map(|ident| match plain_name(ident) {
@@ -201,7 +200,7 @@ impl Elementwise<'_> {
         let grads: Vec<_> = (0..forward.outputs.parts.len())
             .map(|k| given_name(&format!("d{}", forward.output_name(k))))
             .collect();
-        let each = self.0.layer.differentiable().into_iter().map(|(param, _)| {
+        let each = self.layer.differentiable().into_iter().map(|(_, param, _)| {
             let value = self.value(forward, Some(&param.ident));
             quote!(#p::elementwise::pulled(&#value, &[#(#grads),*]))
         });

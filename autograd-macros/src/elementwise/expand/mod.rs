@@ -8,7 +8,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::GenericParam;
 
 use crate::attributes::is;
-use crate::elementwise::model::Kind;
+use crate::elementwise::parse::Kind;
 use crate::expand::with_arguments;
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
@@ -19,24 +19,21 @@ use crate::tokens::{is_group, is_one_of, is_punct, located, regroup, rewritten};
 
 pub(crate) use apply::TRY_DOC;
 
-/// The expansion of an elementwise op.
-pub(crate) struct Elementwise<'a>(pub(crate) &'a Expansion<'a>);
-
-impl Elementwise<'_> {
+impl Expansion<'_> {
     /// The user's function: always inlined into the loops, and made generic if the user left that out.
-    pub(crate) fn user_function(&self, function: &Function) -> TokenStream {
-        if let Mode::Reported(reported) = &self.0.mode {
+    pub(crate) fn formula_function(&self, function: &Function) -> TokenStream {
+        if let Mode::Reported(reported) = &self.mode {
             return fallback::with_error_types(reported, &self.with_lane(function));
         }
         let Function { vis, sig, mut body, .. } = self.completed(function);
         if let Some(proven) = self.conditions(body.stream()) {
             body = regroup(&body, proven);
         }
-        let (doc, attrs) = self.0.layer.own_attributes(function);
+        let (doc, attrs) = self.layer.own_attributes(function);
         let inline =
             (!attrs.iter().any(|attr| is(attr, &["inline"]))).then(|| quote!(#[inline(always)]));
         // The calls are in the formulas' expansion, which is absent after an error.
-        let unused = match self.0.mode {
+        let unused = match self.mode {
             Mode::Full => quote! {
                 #[cfg_attr(clippy, allow(
                     clippy::inline_always, clippy::too_many_arguments, clippy::needless_pass_by_value
@@ -53,7 +50,7 @@ impl Elementwise<'_> {
         if function.sig.generics.type_params().next().is_none() {
             let lane = self.lane();
             if add_arguments(&mut function, "Real Mask", &lane) {
-                let path = private_path(self.0.args.krate.as_ref());
+                let path = private_path(self.args.krate.as_ref());
                 let parameter: GenericParam = syn::parse_quote!(#lane: #path::elementwise::Lane);
                 function.sig.generics.params.push(parameter);
             }
@@ -64,7 +61,7 @@ impl Elementwise<'_> {
     /// The function with its lane, and in backward with the lane of `Grads`.
     fn completed(&self, function: &Function) -> Function {
         let mut function = self.with_lane(function);
-        let mut backward = self.0.layer.backward.iter().map(|of| of.returns.by_name());
+        let mut backward = self.layer.backward.iter().map(|of| of.returns.by_name());
         let by_name = function.sig.ident == "backward" && backward.any(|of| of.is_some());
         let lane = function.sig.generics.type_params().next().map(|param| param.ident.clone());
         if let Some(lane) = lane.filter(|_| by_name) {
@@ -90,7 +87,7 @@ impl Elementwise<'_> {
                 && end < trees.len()
                 && !compared.iter().any(binds);
             compares.then(|| {
-                let path = located(private_path(self.0.args.krate.as_ref()), word.span());
+                let path = located(private_path(self.args.krate.as_ref()), word.span());
                 let call = quote_spanned!(word.span()=> #path::elementwise::branch);
                 (quote!(#word #call(#(#compared)* #dot #name #given)), end - at)
             })
@@ -98,14 +95,14 @@ impl Elementwise<'_> {
     }
 
     fn lane(&self) -> Ident {
-        let written = self.0.written.map(|(written, _)| written);
-        let forward = written.or(self.0.layer.forward.as_ref());
+        let written = self.written.map(|(written, _)| written);
+        let forward = written.or(self.layer.forward.as_ref());
         let plain = forward.into_iter().flat_map(|forward| forward.of(Kind::Plain));
-        self.0.layer.parameter("L", plain.map(|param| &param.ty))
+        self.layer.parameter("L", plain.map(|param| &param.ty))
     }
 
     fn struct_name(&self, which: &str) -> Ident {
-        generated(&self.0.layer.name, which)
+        generated(&self.layer.name, which)
     }
 }
 

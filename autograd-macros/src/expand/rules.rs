@@ -1,4 +1,4 @@
-//! `Layer::pull`: lends gradients to backward, and passes on the gradients that it returns.
+//! `Layer::pull` and `Layer::PUSH`: they lend values to the user's backward and `jvp`, and pass on what these return.
 
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -18,7 +18,6 @@ use crate::tokens::{
 };
 
 impl Expansion<'_> {
-    /// The body of `pull`.
     pub(super) fn pull(&self) -> TokenStream {
         let Some(backward) =
             self.layer.backward.as_ref().filter(|_| matches!(self.mode, Mode::Full))
@@ -43,13 +42,12 @@ impl Expansion<'_> {
             let some = quote!(::core::option::Option::Some);
             quote_spanned!(here=> let #some(#returned) = #raw.user(#returned) else { return };)
         });
-        let groups = self.layer.differentiable_groups();
         let inputs = self.layer.differentiable();
-        let wanted = groups.zip(&inputs).map(|((group, input), (param, _))| {
-            (group, given(&param.ty, input.form, &input.tensor), &input.tensor)
+        let wanted = inputs.iter().map(|(group, param, input)| {
+            (*group, given(&param.ty, input.form, &input.tensor), &input.tensor)
         });
         let wanted: Vec<_> = wanted.collect();
-        let names: Vec<&Ident> = inputs.iter().map(|(param, _)| &param.ident).collect();
+        let names: Vec<&Ident> = inputs.iter().map(|(_, param, _)| &param.ident).collect();
         let gives = self.pass_on(&backward.returns, &wanted, Some(&names), &returned);
         quote! {
             #(#takes)*
@@ -119,7 +117,7 @@ impl Expansion<'_> {
             _ => {}
         }
         let inputs = self.layer.differentiable();
-        let names: Vec<_> = inputs.iter().map(|(param, _)| &param.ident).collect();
+        let names: Vec<_> = inputs.iter().map(|(_, param, _)| &param.ident).collect();
         if self.layer.is_formula {
             let (p, grads) = (private(), Ident::new("Grads", Span::call_site()));
             return Some(quote! {
@@ -139,7 +137,7 @@ impl Expansion<'_> {
     /// Adds the types of the inputs as arguments to each `Grads` that is a type. `None` if there is none.
     pub(super) fn typed_grads(&self, tokens: TokenStream) -> Option<TokenStream> {
         let inputs = self.layer.differentiable().into_iter();
-        let types = inputs.map(|(_, input)| concrete(&private(), input));
+        let types = inputs.map(|(.., input)| concrete(&private(), input));
         let arguments = quote!(<#(#types),*>);
         with_arguments(tokens, "Grads", &arguments)
     }
@@ -180,7 +178,7 @@ impl Expansion<'_> {
             let FieldValue { attrs, member, colon_token, expr, .. } = &field;
             let colon = colon_token.unwrap_or_default();
             let of = |param: &Param| matches!(member, Member::Named(name) if *name == param.ident);
-            let (param, input) = inputs.iter().find(|(param, _)| of(param))?;
+            let (_, param, input) = inputs.iter().find(|(_, param, _)| of(param))?;
             let ((first, last), name) =
                 (ends(quote!(#expr)), builder::argument(self.layer, &param.ident));
             let (p, of) = (private_at(first), given(&param.ty, input.form, &input.tensor));
@@ -196,14 +194,11 @@ impl Expansion<'_> {
     }
 
     pub(super) fn grads_type(&self, grads: &Type) -> TokenStream {
-        let p = &private();
-        let span = whole_span(grads);
+        let (p, span, grads) = (&private(), whole_span(grads), grads.to_token_stream());
         if !self.builds_grads() {
-            let grads = grads.to_token_stream();
             return self.typed_grads(grads.clone()).unwrap_or(grads);
         }
-        let grads = grads.to_token_stream();
-        let bounds = self.layer.differentiable().into_iter().map(|(param, input)| {
+        let bounds = self.layer.differentiable().into_iter().map(|(_, param, input)| {
             let of = given(&param.ty, input.form, &input.tensor);
             quote_spanned!(span=> impl #p::GradFor<#of>)
         });
@@ -290,5 +285,55 @@ pub(super) fn context_argument(context: &TokenStream, function: &Function) -> To
     match function.sig.inputs.first() {
         Some(syn::FnArg::Typed(param)) => located(context.clone(), here(whole_span(&param.ty))),
         _ => context.clone(),
+    }
+}
+
+/// The constant `PUSH`; `None` if the op has no `jvp`.
+pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {
+    let jvp = expansion.layer.jvp.as_ref().filter(|_| matches!(expansion.mode, Mode::Full))?;
+    let p = &private();
+    let key = expansion.key();
+    let raw = local("raw");
+    let (saved, context, returned) = (local("saved"), local("context"), local("returned"));
+    let inputs = expansion.layer.differentiable();
+    let held: Vec<_> = (0..inputs.len()).map(|i| local(&format!("dual{i}"))).collect();
+    let takes = inputs.iter().zip(&held).map(|((group, _, input), held)| {
+        let of = form(input);
+        let method = |here| quote_spanned!(here=> primal::<#of>);
+        expansion.take(&input.tensor, method, *group, held)
+    });
+    let (primals, tangents) = jvp.params.split_at(inputs.len().min(jvp.params.len()));
+    let (primals, tangents) =
+        (lend_arguments(primals, &held, "input"), lend_arguments(tangents, &held, "tangent"));
+    let result = jvp.returns.fallible.then(|| {
+        let here = here(output_span(&jvp.function.sig.output));
+        let (raw, returned) = (at(&raw, here), at(&returned, here));
+        quote_spanned!(here=> let #returned = #raw.user(#returned)?;)
+    });
+    let outputs = expansion.layer.outputs().into_iter().enumerate();
+    let wanted: Vec<_> =
+        outputs.map(|(at, (ty, form, tensor))| (at, given(ty, form, tensor), tensor)).collect();
+    let gives = expansion.pass_on(&jvp.returns, &wanted, None, &returned);
+    let call = &jvp.function.sig.ident;
+    Some(quote! {
+        const PUSH: ::core::option::Option<fn(&#p::RawJvp<'_>) -> #p::Result<()>> =
+            ::core::option::Option::Some(|#raw: &#p::RawJvp<'_>| {
+                let #saved = #raw.saved::<Self, #key>()?;
+                let #context = #raw.context::<Self, #key>(&#saved);
+                #(#takes)*
+                let #returned = Self::#call(&#context, #(#primals,)* #(#tangents),*);
+                #result
+                #gives
+                #p::Result::Ok(())
+            });
+    })
+}
+
+fn form(input: &TensorInput) -> TokenStream {
+    let tensor = &input.tensor;
+    match input.form {
+        Form::One => quote!(#tensor),
+        Form::Optional => quote!(::core::option::Option<#tensor>),
+        Form::List => quote!([#tensor]),
     }
 }

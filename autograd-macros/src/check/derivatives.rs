@@ -1,21 +1,29 @@
-//! The rules of backward: its parameters and gradients must match forward.
+//! The rules of backward and of the optional `jvp`: their parameters and results must match forward.
 
 use proc_macro2::{Group, Ident};
+use syn::Type;
 
 use super::calls::{grads, name, returned_parts};
 use super::types::tensor_in;
-use super::values::{ExpectedReturn, Role, Taken, Value, check_taken, written, written_return};
+use super::values::{
+    Role, Taken, check_returned, check_taken, of_inputs, of_outputs, written, written_return,
+};
+use crate::args::Args;
 use crate::errors::Errors;
 use crate::generics::parameter_name;
 use crate::messages;
-use crate::model::{Form, GradientParam, Layer, float_output, output_form};
+use crate::model::{
+    Derivative, Form, Forward, GradientParam, Layer, Param, ParamKind, float_output, hidden_tensor,
+    output_form,
+};
 use crate::parse::BACKWARD_CONTEXT;
 use crate::tokens::{plain_name, text};
 
 pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
-    gradient_count(layer, errors);
-    gradient_types(layer, errors);
-    returned(layer, errors);
+    if let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) {
+        gradients_taken(layer, forward, backward, errors);
+        gradients_returned(layer, forward, backward, errors);
+    }
     // The macro generates a struct of this name.
     let by_name = layer.backward.as_ref().and_then(|of| of.returns.by_name());
     let params = by_name.into_iter().flat_map(|_| &layer.generics.params);
@@ -28,10 +36,10 @@ pub(crate) fn check_body(layer: &Layer, errors: &mut Errors) {
     let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
     let (body, trees) = backward.function.without_cfg();
     let inputs = layer.differentiable();
-    let lists = inputs.iter().filter(|(_, input)| input.form == Form::List);
-    let lists: Vec<_> = lists.map(|(param, _)| &param.ident).collect();
+    let lists = inputs.iter().filter(|(.., input)| input.form == Form::List);
+    let lists: Vec<_> = lists.map(|(_, param, _)| &param.ident).collect();
     if backward.returns.tuple {
-        let inputs = inputs.iter().map(|(param, _)| plain_name(&param.ident));
+        let inputs = inputs.iter().map(|(_, param, _)| plain_name(&param.ident));
         let inputs: Vec<String> = inputs.collect();
         let params = forward.params.iter().map(|param| &param.ident);
         let given = backward.params.iter().filter_map(|param| param.name.as_ref());
@@ -56,32 +64,23 @@ pub(crate) fn backward_signature(layer: &Layer) -> String {
 
 /// The gradients that backward takes: one for each tensor output.
 fn taken(layer: &Layer) -> Vec<Taken<'_>> {
-    let outputs = layer.outputs();
-    let count = outputs.len();
-    let gradient = |(position, (_, form, tensor))| {
-        let number = if count == 1 { String::new() } else { format!("{position}") };
-        let (role, what) = (Role::Gradient, "the gradient of");
-        let whose = messages::output(position, count);
-        (format!("dy{number}"), Value { role, what, whose, form, tensor })
-    };
-    outputs.into_iter().enumerate().map(gradient).collect()
+    of_outputs(layer, Role::Gradient, "the gradient of")
 }
 
 /// The gradients that backward returns: one for each differentiable input.
-fn gradients(layer: &Layer) -> Vec<Value<'_>> {
-    let inputs = layer.inputs().filter(|(_, input)| !input.stop_gradient).map(|(param, input)| {
-        let whose = format!("`{}`", plain_name(&param.ident));
-        let (role, what) = (Role::Returned, "the gradient of");
-        Value { role, what, whose, form: input.form, tensor: &input.tensor }
-    });
-    inputs.collect()
+fn gradients(layer: &Layer) -> Vec<Taken<'_>> {
+    of_inputs(layer, Role::Returned, "the gradient of")
 }
 
-fn gradient_count(layer: &Layer, errors: &mut Errors) {
-    let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
-    let outputs = layer.outputs();
+fn gradients_taken(layer: &Layer, forward: &Forward, backward: &Derivative, errors: &mut Errors) {
+    let (outputs, mut taken) = (layer.outputs(), taken(layer));
     let found = backward.params.len();
-    if outputs.is_empty() || outputs.len() == found || forward.hides_output() {
+    if outputs.len() == found {
+        return check_taken(&taken, &backward.params, errors);
+    }
+    // An output of an unsupported form has been reported.
+    let hides = |ty: &Type| float_output(ty).is_none() && hidden_tensor(ty).is_some();
+    if outputs.is_empty() || forward.outputs.parts.iter().any(hides) {
         return;
     }
     // Inputs as parameters of backward, as in libraries where backward is a free function.
@@ -98,13 +97,8 @@ fn gradient_count(layer: &Layer, errors: &mut Errors) {
         return;
     }
     let is_gradient = |param: &&GradientParam| tensor_in(&param.ty).is_some();
-    let integers = forward.outputs.parts.len() > outputs.len()
-        && forward
-            .outputs
-            .parts
-            .iter()
-            .any(|ty| float_output(ty).is_none() && output_form(ty).is_some());
-    let mut taken = taken(layer);
+    let is_integer = |ty: &Type| float_output(ty).is_none() && output_form(ty).is_some();
+    let integers = forward.outputs.parts.iter().any(is_integer);
     for ((name, _), param) in taken.iter_mut().zip(backward.params.iter().filter(is_gradient)) {
         *name = param.name.as_ref().map_or(name.clone(), Ident::to_string);
     }
@@ -119,31 +113,29 @@ fn gradient_count(layer: &Layer, errors: &mut Errors) {
     }
 }
 
-fn gradient_types(layer: &Layer, errors: &mut Errors) {
-    let (Some(_), Some(backward)) = (&layer.forward, &layer.backward) else { return };
-    let taken = taken(layer);
-    if taken.len() == backward.params.len() {
-        check_taken(&taken, &backward.params, errors);
-    }
-}
-
-fn returned(layer: &Layer, errors: &mut Errors) {
-    let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
+fn gradients_returned(
+    layer: &Layer,
+    forward: &Forward,
+    backward: &Derivative,
+    errors: &mut Errors,
+) {
     let inputs = layer.differentiable();
-    if inputs.is_empty() || forward.hides_input() {
+    // An input of an unsupported form has been reported.
+    let hides =
+        |of: &Param| matches!(of.kind, ParamKind::Plain { .. }) && hidden_tensor(&of.ty).is_some();
+    if inputs.is_empty() || forward.params.iter().any(hides) {
         return;
     }
     let values = gradients(layer);
-    let names: Vec<_> = inputs.iter().map(|(param, _)| plain_name(&param.ident)).collect();
+    let names: Vec<_> = inputs.iter().map(|(_, param, _)| plain_name(&param.ident)).collect();
     let mut write = format!("`{}`", written_return(&values));
     if inputs.len() > 1 {
-        let fields: Vec<_> = inputs.iter().map(|(param, _)| param.ident.to_string()).collect();
+        let fields: Vec<_> = inputs.iter().map(|(_, param, _)| param.ident.to_string()).collect();
         write += &format!(", or by name `Grads {{ {} }}`", fields.join(", "));
     }
     let count = messages::plural(names.len(), "differentiable tensor input");
     let has = format!("{count} ({})", messages::list(&names));
-    let wanted = ExpectedReturn { one: "gradient", has, values, write };
-    wanted.check(&backward.returns, &backward.function, errors);
+    check_returned(backward, &values, ("gradient", &has, &write), errors);
 }
 
 /// Compares a tuple of names at the end of backward, `(dw, dx)`, with the order of the inputs. `taken`
@@ -188,4 +180,75 @@ fn input_of(name: &str, inputs: &[String], taken: &[String]) -> Option<usize> {
     let mut found = (0..inputs.len()).filter(|&i| says(&inputs[i]));
     let first = found.next()?;
     found.next().is_none().then_some(first)
+}
+
+pub(crate) fn check_jvp(layer: &Layer, args: &Args, errors: &mut Errors) {
+    let Some(jvp) = &layer.jvp else { return };
+    if args.no_grad.is_some() {
+        return errors.at(&jvp.function.sig.ident, messages::jvp_without_gradient());
+    }
+    if layer.forward.is_none() {
+        return;
+    }
+    jvp_parameters(layer, jvp, errors);
+    jvp_returned(layer, jvp, errors);
+}
+
+fn jvp_parameters(layer: &Layer, jvp: &Derivative, errors: &mut Errors) {
+    let inputs = layer.differentiable();
+    if inputs.is_empty() {
+        return;
+    }
+    let names: Vec<String> = inputs.iter().map(|(_, param, _)| plain_name(&param.ident)).collect();
+    let mut taken = of_inputs(layer, Role::Input, "the input");
+    taken.extend(of_inputs(layer, Role::Tangent, "the tangent of"));
+    let count = jvp.params.len();
+    let is_counted = count == taken.len();
+    let write = format!("`{}`", written(&taken));
+    let (before, mut misplaced) = (errors.count(), None);
+    for (position, param) in jvp.params.iter().enumerate() {
+        let Some(found) = &param.name else { continue };
+        let name = plain_name(found);
+        let mut params = layer.forward.iter().flat_map(|forward| &forward.params);
+        match params.find(|of| plain_name(&of.ident) == name).map(|of| &of.kind) {
+            Some(ParamKind::Plain { .. }) => errors.at(found, messages::jvp_plain_input(&name)),
+            Some(ParamKind::Tensor(input)) if input.stop_gradient => {
+                errors.at(found, messages::jvp_stopped_input(&name));
+            }
+            Some(_) if names.get(position) != Some(&name) => {
+                misplaced.get_or_insert((position, found));
+            }
+            _ => {}
+        }
+    }
+    if errors.count() > before {
+        return;
+    }
+    if let (true, Some((position, found))) = (is_counted, misplaced) {
+        let (_, expected) = &taken[position];
+        let expected = format!("{} {}", expected.what, expected.whose);
+        return errors.at(found, messages::jvp_order(&plain_name(found), &expected, &write));
+    }
+    if is_counted {
+        return check_taken(&taken, &jvp.params, errors);
+    }
+    let message = messages::jvp_count(count, &names, &write);
+    match jvp.params.get(taken.len()) {
+        Some(surplus) => errors.at(&surplus.ty, message),
+        None => errors.at(&jvp.function.sig.ident, message),
+    }
+}
+
+fn jvp_returned(layer: &Layer, jvp: &Derivative, errors: &mut Errors) {
+    let outputs = layer.outputs();
+    if outputs.is_empty() {
+        return;
+    }
+    let values = of_outputs(layer, Role::Returned, "the tangent of");
+    let write = format!("`{}`", written_return(&values));
+    if let Some(ty) = jvp.returns.by_name() {
+        return errors.at(ty, messages::jvp_returned_grads(&write));
+    }
+    let has = messages::plural(outputs.len(), "tensor output");
+    check_returned(jvp, &values, ("tangent", &has, &write), errors);
 }
