@@ -73,7 +73,7 @@ pub fn product_into<T: FloatMultiply>(
         let matrix = operand(operands[i].raw(), &operands[i].strides());
         if transposed[i] { matrix.transposed() } else { matrix }
     });
-    Some(into.rewritten(copied(&[m, n]), &mut |out| T::float_product([m, k, n], a, b, out)))
+    Some(into.rewritten(copied(&[m, n]), &mut |out| T::float_product([m, k, n], a, b, out, n)))
 }
 
 fn operand<'a, T>(data: &'a [T], strides: &[usize]) -> Matrix<'a, T> {
@@ -109,7 +109,7 @@ macro_rules! multiply {
 }
 
 multiply! {
-    |size, a, b, c, _overflow| FloatMultiply::float_product(size, a, b, c) => f32 f64;
+    |size, a, b, c, _overflow| FloatMultiply::float_product(size, a, b, c, size[2]) => f32 f64;
     |size, a, b, c, overflow| integer::product(size, a, b, c, overflow) => i32 i64 u8;
 }
 
