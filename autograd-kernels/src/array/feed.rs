@@ -66,18 +66,7 @@ impl<'a, T: Storable> BlockReader<'a, T> {
                     repeat(row, resized(block, row.len() + n));
                 }
             }
-            Self::Gathered(raw, walk, block) => {
-                let mut rest = resized(block, n);
-                walk.runs(n, |[start], n, [step]| {
-                    let (to, others) = std::mem::take(&mut rest).split_at_mut(n);
-                    rest = others;
-                    match step {
-                        1 => to.copy_from_slice(&raw[start..start + n]),
-                        0 => to.fill(raw[start]),
-                        _ => (0..n).for_each(|i| to[i] = raw[start + i * step]),
-                    }
-                });
-            }
+            Self::Gathered(raw, walk, block) => walk.copy(raw, resized(block, n)),
         }
     }
 

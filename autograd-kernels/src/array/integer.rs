@@ -142,16 +142,7 @@ pub fn total_axes<T: Integer, F: IntegerFold>(
 
 /// Row-major elements, and their shape around one axis, along which they are to be joined.
 fn grouped<T: Integer>(x: &Value<T>, axes: &[usize]) -> (Value<T>, AxisShape) {
-    let (around, order) = around(x.shape(), axes);
-    if order.is_empty() {
-        return (x.contiguous().into_owned(), around);
-    }
-    let of = |all: &[usize]| order.iter().map(|&axis| all[axis]).collect();
-    (x.restrided(of(x.shape()), of(&x.strides()), 0).into_contiguous(), around)
-}
-
-/// The shape around the one axis, and the order of the axes for that, if they are to be moved.
-fn around(shape: &[usize], axes: &[usize]) -> (AxisShape, Vec<usize>) {
+    let shape = x.shape();
     let lengths = |axes: &[usize]| axes.iter().map(|&axis| shape[axis]).product::<usize>();
     let kept: Vec<usize> = (0..shape.len()).filter(|axis| !axes.contains(axis)).collect();
     let (outer, n) = (lengths(&kept), lengths(axes));
@@ -159,10 +150,12 @@ fn around(shape: &[usize], axes: &[usize]) -> (AxisShape, Vec<usize>) {
     let adjacent = axes.iter().enumerate().all(|(i, &axis)| axis == first + i);
     let inner = shape[(first + axes.len()).min(shape.len())..].iter().product::<usize>().max(1);
     if adjacent && n <= PART {
-        return (AxisShape { outer: outer / inner, n, inner }, Vec::new());
+        return (x.contiguous().into_owned(), AxisShape { outer: outer / inner, n, inner });
     }
     // The kept axes first, so that the elements to join are a row.
-    (AxisShape { outer, n, inner: 1 }, [&kept, axes].concat())
+    let of = |all: &[usize]| kept.iter().chain(axes).map(|&axis| all[axis]).collect();
+    let moved = x.restrided(of(shape), of(&x.strides()), 0).into_contiguous();
+    (moved, AxisShape { outer, n, inner: 1 })
 }
 
 struct Row<'a, T, F>(&'a [T], F);
@@ -256,8 +249,11 @@ pub fn added<T: Integer>(
     let data = x.as_slice().unwrap_or(&[]);
     let mut sums: Vec<T::Wide> = data.iter().map(|&x| T::Wide::from(x)).collect();
     additions.add(&mut sums, |sum, x| sum + T::Wide::from(x));
-    let sums = sums.into_iter().map(|sum| overflow.narrow::<T>(sum.into(), Some));
-    let value = Value::build(Shape::from_slice(x.shape()), |out| out.extend(sums));
+    let value = Value::written(Shape::from_slice(x.shape()), &mut |out| {
+        out.iter_mut()
+            .zip(&sums)
+            .for_each(|(out, sum)| *out = overflow.narrow((*sum).into(), Some));
+    });
     overflow.check::<T>(op)?;
     Ok(value)
 }

@@ -1,17 +1,16 @@
 //! Pooling: one number for each window of an image.
 
 use std::panic::Location;
-use std::sync::Arc;
 
 use super::super::call::call;
+use super::super::index::Picks;
 use super::super::table::{Attr, OpDef, Type, entries, exactly, float, for_programs, message};
 use super::super::{Caller, Float, HasMean, pairs};
 use super::conv::{ConvPart, compute_part};
-use super::maxima::{gather_maxima, maxima, scatter_maxima};
+use super::maxima::maxima;
 use super::window::{Convolution, Plan, PoolOptions, images, open_batch};
 use crate::array::Shape;
-use crate::array::buffer::Buffer;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::graph::{Element, GradMode, Rule, Saved, Tensor, finish};
 
 entries! {
@@ -44,41 +43,20 @@ const fn pool(name: &'static str) -> OpDef {
 
 fn max_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> Result<Tensor<T>> {
     let plan = options.plan("max_pool2d", x.shape())?;
-    let size = plan.input[0] * plan.input[1];
-    if !x.is_empty() && i32::try_from(size).is_err() {
-        return Err(Error::TooLarge { op: "max_pool2d", shape: x.shape().to_vec() });
-    }
-    let mut positions = Buffer::any(x.shape()[0] * x.shape()[1] * plan.windows());
-    maxima(&plan, x.read().contiguous().as_slice().unwrap_or(&[]), &mut positions);
-    Ok(move_maxima("max_pool2d", &Arc::new(MaxPositions { plan, positions }), x, false, caller))
-}
-
-/// The position of the greatest element of each window, in its channel.
-struct MaxPositions {
-    plan: Plan,
-    positions: Buffer<i32>,
-}
-
-/// Returns the element at each window's position; or, if `back`, the adjoint: numbers added at the positions.
-fn move_maxima<T: Float>(
-    name: &'static str,
-    at: &Arc<MaxPositions>,
-    x: &Tensor<T>,
-    back: bool,
-    caller: Caller,
-) -> Tensor<T> {
-    let [height, width] = if back { at.plan.input } else { at.plan.output };
-    let shape = Shape::from_slice(&[x.shape()[0], x.shape()[1], height, width]);
-    let value = x.row_major(shape, |x, out| match back {
-        true => scatter_maxima(&at.plan, &at.positions, x, out),
-        false => gather_maxima(&at.plan, &at.positions, x, out),
+    let [n, c, ..] = x.shape()[..] else { unreachable!("a plan is for images") };
+    let ([height, width], [rows, columns]) = (plan.input, plan.output);
+    let positions = Shape::from_slice(&[n * c, rows * columns]);
+    let positions = Tensor::new(x.row_major(positions, |x, out| maxima(&plan, x, out)));
+    let value = GradMode::of(false, || {
+        x.reshape([n * c, height * width]).gather(1, &positions).reshape([n, c, rows, columns])
     });
-    finish(name, caller, &[x], value, || {
-        Rule::new([Saved::Plain(at.clone())], move |saved, dy: Tensor<T>, _| {
-            let name = if back { "pick" } else { "put_back" };
-            Ok([Some(move_maxima(name, &saved.plain(), &dy, !back, Location::caller()))])
+    Ok(finish("max_pool2d", caller, &[x], value.read().into_owned(), || {
+        Rule::new([Saved::plain(positions)], move |saved, dy: Tensor<T>, _| {
+            let (shape, dy) = ([n * c, height * width], dy.reshape([n * c, rows * columns]));
+            let dx = Picks::Elements.put_back(Shape::from_slice(&shape), 1, &saved.plain(), &dy)?;
+            Ok([Some(dx.reshape([n, c, height, width]))])
         })
-    })
+    }))
 }
 
 /// A convolution with ones, divided by the number of elements inside the image: padding does not count.
