@@ -15,12 +15,32 @@ use super::table::attr::Attr;
 use super::trace;
 use super::unary::FUNCTIONS;
 use super::{
-    Binary, Caller, Float, Input, Numeric, Reduce, Unary, binary, create, expect, instantiate,
-    matmul, reduce, shape, slices,
+    Binary, Caller, Float, Input, Numeric, Reduce, Unary, binary, create, expect, matmul, reduce,
+    shape, slices,
 };
 use crate::array::{DType, Shape};
 use crate::error::Result;
 use crate::graph::{AnyTensor, OfElements, Tensor};
+
+/// Implements a trait by generic functions. Not inlined: other crates would compile them again.
+macro_rules! instantiate {
+    (impl $trait:ident<$of:ident> for $($t:ident)*; $methods:tt) => {
+        $(instantiate!(@implement [$trait<$of>] $t $methods);)*
+    };
+    (@implement [$($trait:tt)*] $t:ident {
+        $($(#[$cfg:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $function:path;)*
+    }) => {
+        impl $($trait)* for $t {
+            $(
+                $(#[$cfg])*
+                #[inline(never)]
+                fn $name($($arg: $ty),*) $(-> $ret)? {
+                    $function($($arg),*)
+                }
+            )*
+        }
+    };
+}
 
 instantiate! {
     impl OfElements<Self> for f32 f64 i32 i64 u8 bool; {

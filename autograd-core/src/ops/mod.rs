@@ -12,7 +12,6 @@ pub(crate) mod elementwise;
 mod index;
 mod inplace;
 mod instances;
-mod instantiate;
 mod items;
 pub(crate) mod kernels;
 mod layout;
@@ -51,7 +50,6 @@ pub use crate::graph::Scalar;
 pub use choose::Close;
 #[cfg(feature = "nn")]
 pub(crate) use index::check_indices;
-pub(crate) use instantiate::instantiate;
 pub use items::{Ellipsis, IntoIndex, IntoIndexItem, NewAxis, Step};
 pub use layout::Padding;
 pub(crate) use methods::{options, pairs};
