@@ -437,7 +437,7 @@ impl From<autograd_kernels::Error> for Error {
             Kernel::Axis { op, axis, rank, why } => Self::Axis { op, axis, rank, why },
             Kernel::TooLarge { op, shape } => Self::TooLarge { op, shape },
             Kernel::Overflow { op, element, found } => {
-                let dtype = DType::named(element);
+                let dtype = DType::named(element).unwrap_or_else(|| unreachable!("a type of ours"));
                 Self::Overflow { op, dtype, found }
             }
         }

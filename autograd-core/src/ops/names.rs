@@ -37,12 +37,6 @@ kinds! {
     Reduce { Sum "sum", Mean "mean", Prod "prod", Max "max", Min "min", }
 }
 
-#[derive(Clone, Copy)]
-pub(crate) enum Softmax {
-    Plain,
-    Log,
-}
-
 /// Passes the functions of one tensor to a macro, each with documentation, method, name, formula and rule.
 // `silu` and `gelu` limit the factor `x` to 1000, where the other factor is 0 or 1 already, so that
 // infinity is not multiplied by 0.

@@ -164,9 +164,7 @@ pub(crate) fn read_dims(text: &str) -> Result<Dims, String> {
 }
 
 fn read_dtype(name: &str) -> Result<DType, String> {
-    let known =
-        [DType::Float32, DType::Float64, DType::Int32, DType::Int64, DType::UInt8, DType::Bool];
-    known.into_iter().find(|dtype| dtype.name() == name).ok_or_else(|| format!("no type `{name}`"))
+    DType::named(name).ok_or_else(|| format!("no type `{name}`"))
 }
 
 pub(crate) fn read_form(dtype: &str, dims: &str) -> Result<Form, String> {
