@@ -345,7 +345,11 @@ impl<T: Numeric> Tensor<T> {
         /// Creates the numbers `0, 1, .. n - 1`.
         pub fn arange(n: usize) -> Tensor<T>,
             Panics if "the element type is an integer type and cannot hold `n - 1`" {
-            expect(T::end("arange", n));
+            let most = T::DTYPE.range().map_or(i128::MAX, |[_, most]| most.into());
+            if let Some(last) = n.checked_sub(1).filter(|&last| last as i128 > most) {
+                let (op, dtype, found) = ("arange", T::DTYPE, Some(last.to_string()));
+                expect(Err(Error::Overflow { op, dtype, found }))
+            }
             list("arange", n, (0..n).map(T::count))
         }
 

@@ -5,23 +5,12 @@ use super::integer::{self, Overflow};
 use super::shape::{broadcast, broadcast_strides, copied, element_count, offset};
 use super::threads::each_chunk_of;
 use super::{Shape, Storable, Value};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
-/// `a @ b`, for matrices or stacks of them whose leading axes broadcast.
+/// `a @ b`, for matrices or stacks of them that fit each other, whose leading axes broadcast.
 pub fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
     let (lead_a, [m, k]) = split(a);
-    let (lead_b, [k2, n]) = split(b);
-    if k != k2 {
-        return Err(Error::Shape {
-            op: "matmul",
-            parameter: "other",
-            expected: format!(
-                "a matrix with {k} rows, as many as the left operand of shape {:?} has columns",
-                a.shape()
-            ),
-            found: b.shape().to_vec(),
-        });
-    }
+    let (lead_b, [_, n]) = split(b);
     let lead = broadcast("matmul", lead_a, lead_b)?;
     let mut shape = copied(&lead);
     [m, n].into_iter().for_each(|side| shape.push(side));

@@ -9,7 +9,6 @@ mod criteria;
 mod kernels;
 mod linear;
 pub(super) mod loss;
-mod maxima;
 mod norm;
 mod normalize;
 mod pointwise;

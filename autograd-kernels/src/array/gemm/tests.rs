@@ -44,6 +44,12 @@ fn check<T: FloatMultiply>(size: [usize; 3], from: impl Fn(i32) -> T) {
                 let mut c = vec![from(99); m * n];
                 with_level(level, || T::float_product(size, left, right, &mut c, n));
                 assert!(c == expected, "{size:?} at {level:?}");
+                if (a.columns, b.rows) == (1, 1) {
+                    let mut c: Vec<T> = vec![from(5); m * n];
+                    with_level(level, || T::add_dots(size, left, right.transposed(), &mut c));
+                    let sum = |(&c, &expected): (&T, &T)| c == from(5) + expected;
+                    assert!(c.iter().zip(&expected).all(sum), "{size:?} at {level:?}");
+                }
             }
         }
     }
