@@ -37,10 +37,10 @@ macro_rules! totals {
         })*
         $(impl Totals for $i {
             fn sum(op: &'static str, x: &Value<$i>, axes: &[usize]) -> Result<Value<$i>> {
-                Ok(total_axes(op, x, axes, integer::Sum)?)
+                Ok(total_axes::<$i, false>(op, x, axes)?)
             }
             fn prod(op: &'static str, x: &Value<$i>, axes: &[usize]) -> Result<Value<$i>> {
-                Ok(total_axes(op, x, axes, integer::Product)?)
+                Ok(total_axes::<$i, true>(op, x, axes)?)
             }
             fn running(
                 op: &'static str,
