@@ -486,7 +486,6 @@ impl<T: Numeric> Tensor<T> {
     }
 }
 
-/// Returns the axes of `wide` along which a tensor of `shape` was broadcast.
 fn broadcast_axes(wide: &[usize], shape: &[usize]) -> Shape {
     let extra = wide.len() - shape.len();
     let is_broadcast = |&i: &usize| i < extra || (shape[i - extra] == 1 && wide[i] != 1);

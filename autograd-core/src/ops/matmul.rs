@@ -155,8 +155,7 @@ pub(super) fn unrecorded_product<T: Float>(
     if is_grad_enabled() || trace::is_noting() {
         return None;
     }
-    let into = Value::scalar(T::ZERO);
-    let value = matmul::product_into([&a.read(), &b.read()], transposed, into)?;
+    let value = matmul::matrix_product([&a.read(), &b.read()], transposed)?;
     Some(unrecorded("matmul", Location::caller(), &[a, b], value))
 }
 

@@ -38,15 +38,6 @@ impl<T: Storable> Buffer<T> {
         data.resize(start + len, T::ZERO);
         Self { data, start, pooled: true }
     }
-
-    /// Sets the length to `len` if the capacity suffices; returns whether it does. Content is unspecified.
-    pub(super) fn resize(&mut self, len: usize) -> bool {
-        let fits = self.start + len <= self.data.capacity();
-        if fits {
-            self.data.resize(self.start + len, T::ZERO);
-        }
-        fits
-    }
 }
 
 impl<T: Storable> Deref for Buffer<T> {
@@ -106,9 +97,7 @@ mod tests {
     fn what_was_a_vector_stays_where_it_is() {
         let data = vec![1.0_f32; 3000];
         let place = data.as_ptr();
-        let mut buffer = Buffer::from(data);
+        let buffer = Buffer::from(data);
         assert_eq!((buffer.as_ptr(), buffer.len()), (place, 3000));
-        assert!(buffer.resize(2000) && !buffer.resize(5000));
-        assert_eq!((buffer.as_ptr(), buffer.len()), (place, 2000));
     }
 }

@@ -30,11 +30,7 @@ impl<'a, T: Storable> BlockReader<'a, T> {
                 return Self::Slice(data);
             }
         }
-        Self::walking(value.raw(), Walk::new(shape, [&value.strides_as(shape)], start))
-    }
-
-    /// Creates the feed of a walk that has just started.
-    pub fn walking(raw: &'a [T], walk: Walk<1>) -> Self {
+        let (raw, walk) = (value.raw(), Walk::new(shape, [&value.strides_as(shape)], start));
         match *walk.axes.as_slice() {
             [] | [(_, [0])] => {
                 Self::Same(Buffer::default(), raw.first().copied().unwrap_or(T::ZERO))

@@ -42,12 +42,11 @@ pub fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
     Ok(value)
 }
 
-/// The product of two matrices, each optionally transposed, in the memory of `into`; the same numbers
-/// as [`matmul`]. `None` if an operand is not a matrix or the sizes do not match.
-pub fn product_into<T: FloatMultiply>(
+/// The product of two matrices, each optionally transposed; the same numbers as [`matmul`]. `None` if an
+/// operand is not a matrix or the sizes do not match.
+pub fn matrix_product<T: FloatMultiply>(
     operands: [&Value<T>; 2],
     transposed: [bool; 2],
-    into: Value<T>,
 ) -> Option<Value<T>> {
     let sizes = [0, 1].map(|i| match (operands[i].shape(), transposed[i]) {
         (&[rows, columns], false) | (&[columns, rows], true) => Some([rows, columns]),
@@ -62,7 +61,7 @@ pub fn product_into<T: FloatMultiply>(
         let matrix = operand(operands[i].raw(), &operands[i].strides());
         if transposed[i] { matrix.transposed() } else { matrix }
     });
-    Some(into.rewritten(copied(&[m, n]), &mut |out| T::float_product([m, k, n], a, b, out, n)))
+    Some(Value::written(copied(&[m, n]), &mut |out| T::float_product([m, k, n], a, b, out, n)))
 }
 
 fn operand<'a, T>(data: &'a [T], strides: &[usize]) -> Matrix<'a, T> {

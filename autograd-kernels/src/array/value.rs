@@ -104,23 +104,6 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// As [`Self::written`], but reuses this value's buffer if it is large enough and not shared.
-    pub fn rewritten(mut self, shape: Shape, fill: &mut dyn FnMut(&mut [T])) -> Self {
-        let len = count(&shape);
-        if !fits_inline::<T>(len)
-            && let Storage::Heap { buffer, offset: 0 } = &mut self.storage
-            && let Some(buffer) = Arc::get_mut(buffer)
-            && buffer.resize(len)
-        {
-            fill(buffer);
-            (self.shape, self.strides) = (shape, None);
-            return self;
-        }
-        // Returns the buffer to the pool first, so that the next line can take it.
-        drop(self);
-        Self::written(shape, fill)
-    }
-
     /// Creates a value from inline data; elements beyond the shape's are ignored.
     pub fn of_inline(shape: Shape, data: T::Inline) -> Self {
         Self { shape, strides: None, storage: Storage::Inline(data) }
@@ -379,16 +362,6 @@ impl<T: Storable> Value<T> {
     pub fn broadcast_to(&self, shape: &[usize]) -> Self {
         if same(&self.shape, shape) {
             return self.clone();
-        }
-        let len = count(shape);
-        if let Storage::Inline(numbers) = &self.storage
-            && fits_inline::<T>(len)
-            && shape.ends_with(&self.shape)
-            && len > 0
-        {
-            let (row, mut all) = (&numbers.as_ref()[..self.len()], T::INLINE);
-            all.as_mut()[..len].chunks_exact_mut(row.len()).for_each(|to| to.copy_from_slice(row));
-            return Self::of_inline(copied(shape), all);
         }
         self.restrided(Shape::from_slice(shape), self.strides_as(shape), 0)
     }

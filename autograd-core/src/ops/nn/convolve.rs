@@ -70,7 +70,6 @@ impl Convolution {
         columns
     }
 
-    /// Returns the weights of a unit's group.
     fn weights<'a, T>(&self, w: &'a [T], unit: usize) -> &'a [T] {
         let weights = self.outputs * self.depth();
         &w[unit % self.groups * weights..][..weights]
@@ -98,7 +97,8 @@ fn for_each_row(plan: &Plan, lines: &Range<usize>, mut visit: impl FnMut(usize, 
 
 /// Writes channels as columns: for each element of the window, its value in each window of these rows.
 fn unfold<T: Float>(plan: &Plan, channels: &[T], lines: &Range<usize>, columns: &mut [T]) {
-    let (size, windows, step) = (plan.input[0] * plan.input[1], plan.output[1], plan.stride(1));
+    let (size, windows, step) =
+        (plan.input[0] * plan.input[1], plan.output[1], plan.window.stride[1]);
     let columns = columns.chunks_exact_mut(plan.taps() * lines.len() * windows);
     for (channel, columns) in columns.enumerate() {
         let channel = &channels[channel * size..][..size];
@@ -118,7 +118,8 @@ fn unfold<T: Float>(plan: &Plan, channels: &[T], lines: &Range<usize>, columns: 
 
 /// The adjoint of [`unfold`]: adds columns to channels.
 fn fold<T: Float>(plan: &Plan, columns: &[T], lines: &Range<usize>, channels: &mut [T]) {
-    let (size, windows, step) = (plan.input[0] * plan.input[1], plan.output[1], plan.stride(1));
+    let (size, windows, step) =
+        (plan.input[0] * plan.input[1], plan.output[1], plan.window.stride[1]);
     let columns = columns.chunks_exact(plan.taps() * lines.len() * windows);
     for (channel, columns) in columns.enumerate() {
         let channel = &mut channels[channel * size..][..size];

@@ -51,7 +51,6 @@ pub(crate) use self::forms::{
 };
 pub(crate) use self::values::{
     Computed, Ran, Values, all, any, computed, float, message, not_numbers, number, one, several,
-    typed,
 };
 pub(crate) use {entries, family};
 

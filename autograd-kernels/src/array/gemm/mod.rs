@@ -115,7 +115,6 @@ fn dots<T: Vectored + FloatMultiply>(
     });
 }
 
-/// See [`FloatMultiply::add_dots`].
 fn add_dots<T: Vectored + FloatMultiply>(
     [m, k, n]: [usize; 3],
     a: Matrix<'_, T>,
