@@ -22,15 +22,15 @@ use crate::array::{DType, Shape};
 use crate::error::Result;
 use crate::graph::{AnyTensor, OfElements, Tensor};
 
-/// Implements a trait by generic functions. Not inlined: other crates would compile them again.
-macro_rules! instantiate {
-    (impl $trait:ident<$of:ident> for $($t:ident)*; $methods:tt) => {
-        $(instantiate!(@implement [$trait<$of>] $t $methods);)*
+/// Implements [`OfElements`] by generic functions. Not inlined: other crates would compile them again.
+macro_rules! of_elements {
+    ($($t:ident)*; $methods:tt) => {
+        $(of_elements!(@implement $t $methods);)*
     };
-    (@implement [$($trait:tt)*] $t:ident {
+    (@implement $t:ident {
         $($(#[$cfg:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $function:path;)*
     }) => {
-        impl $($trait)* for $t {
+        impl OfElements<Self> for $t {
             $(
                 $(#[$cfg])*
                 #[inline(never)]
@@ -42,8 +42,8 @@ macro_rules! instantiate {
     };
 }
 
-instantiate! {
-    impl OfElements<Self> for f32 f64 i32 i64 u8 bool; {
+of_elements! {
+    f32 f64 i32 i64 u8 bool; {
         fn of_vec(shape: Shape, data: Vec<Self>) -> Result<Tensor<Self>> = create::of_vec;
         fn of_slice(shape: Shape, data: &[Self]) -> Tensor<Self> = create::of_slice;
         fn item(x: &Tensor<Self>) -> Result<Self> = create::item;

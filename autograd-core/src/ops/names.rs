@@ -5,8 +5,7 @@ use std::panic::Location;
 pub(crate) type Caller = &'static Location<'static>;
 
 macro_rules! kinds {
-    ($(#[$doc:meta])* $kinds:ident { $($kind:ident $name:expr,)* }) => {
-        $(#[$doc])*
+    ($kinds:ident { $($kind:ident $name:expr,)* }) => {
         #[doc(hidden)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $kinds { $($kind),* }

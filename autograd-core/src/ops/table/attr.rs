@@ -1,7 +1,7 @@
 //! Attributes of operators as text: for readers, and in files.
 
 use super::form::{Dims, Form, ShapeOf};
-use crate::array::DType;
+use crate::array::{DType, IntoDims};
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
 
 #[derive(Clone, Debug)]
@@ -156,11 +156,7 @@ pub(crate) fn read_list<N: std::str::FromStr>(text: &str) -> Result<Vec<N>, Stri
 }
 
 pub(crate) fn read_dims(text: &str) -> Result<Dims, String> {
-    let dim = |n: i64| match n {
-        -1 => Ok(None),
-        n => usize::try_from(n).map(Some).map_err(|_| format!("{n} is no length")),
-    };
-    read_list(text)?.into_iter().map(dim).collect()
+    read_list::<i64>(text)?.into_dims().map_err(|n| format!("{n} is no length"))
 }
 
 fn read_dtype(name: &str) -> Result<DType, String> {
