@@ -60,7 +60,6 @@ impl<T: Storable> Pool<T> {
         Self(Mutex::new(Vec::new()))
     }
 
-    /// A vector with capacity for `len` elements and unspecified content.
     pub(super) fn any(&self, len: usize) -> Vec<T> {
         // A thread that is ending has no cache any more.
         if is_cached_size::<T>(len)

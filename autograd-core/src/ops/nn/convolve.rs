@@ -76,7 +76,6 @@ impl Convolution {
     }
 }
 
-/// Returns a matrix whose rows start `step` apart.
 fn rows<T>(data: &[T], step: usize) -> Matrix<'_, T> {
     Matrix { data, rows: step, columns: 1 }
 }
