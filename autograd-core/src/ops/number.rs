@@ -272,6 +272,7 @@ pub trait Operand<T: Numeric>: Sized {
 
 /// Sums and products. A result that the element type cannot hold is an error of op `op`.
 pub(crate) trait Totals: Storable {
+    /// Sums along sorted `axes`, which stay with length 1.
     fn sum(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
     fn prod(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
     fn running(

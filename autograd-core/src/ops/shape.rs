@@ -233,31 +233,28 @@ impl<T: Element> Tensor<T> {
 }
 
 pub(super) fn copy<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
-    let _composite = Composite::at(caller);
-    if trace::is_noting() {
-        // A program changes nothing in place, so the data may be shared.
-        return x.reshape(x.shape_owned());
-    }
-    same("copy", caller, x, x.read().into_owned())
+    same("copy", caller, x, Value::clone)
 }
 
 pub(super) fn contiguous<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
-    let _composite = Composite::at(caller);
-    if trace::is_noting() {
-        return x.reshape(x.shape_owned());
-    }
-    if x.read().is_row_major() {
+    if !trace::is_noting() && x.read().is_row_major() {
         return x.clone();
     }
-    same("contiguous", caller, x, x.read().contiguous().into_owned())
+    same("contiguous", caller, x, |value| value.contiguous().into_owned())
 }
 
 fn same<T: Element>(
     name: &'static str,
     caller: Caller,
     x: &Tensor<T>,
-    value: Value<T>,
+    copied: fn(&Value<T>) -> Value<T>,
 ) -> Tensor<T> {
+    let _composite = Composite::at(caller);
+    if trace::is_noting() {
+        // A program changes nothing in place, so the data may be shared.
+        return x.reshape(x.shape_owned());
+    }
+    let value = copied(&x.read());
     linear(name, caller, x, value, (), |(), dy| Ok(dy), |(), dx, _| Ok(dx.clone()))
 }
 
