@@ -10,6 +10,7 @@ use super::super::{Caller, Float, HasMean, pairs};
 use super::conv::{ConvPart, compute_part};
 use super::window::{Convolution, Plan, PoolOptions, images, open_batch};
 use crate::array::Shape;
+use crate::array::pick::{self, AxisShape};
 use crate::array::threads::each_chunk;
 use crate::error::Result;
 use crate::graph::{Element, GradMode, Rule, Saved, Tensor, finish};
@@ -50,12 +51,14 @@ fn max_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> 
     let [n, c, ..] = x.shape()[..] else { unreachable!("a plan is for images") };
     let ([height, width], [rows, columns]) = (plan.input, plan.output);
     let positions = Shape::from_slice(&[n * c, rows * columns]);
-    let positions = Tensor::new(x.row_major(positions, |x, out| maxima(&plan, x, out)));
-    let value = GradMode::of(false, || {
-        x.reshape([n * c, height * width]).gather(1, &positions).reshape([n, c, rows, columns])
+    let positions = x.row_major(positions, |x, out| maxima(&plan, x, out));
+    let around = AxisShape { outer: n * c, n: height * width, inner: 1 };
+    let value = x.row_major(Shape::from_slice(&[n, c, rows, columns]), |x, out| {
+        let index = positions.as_slice().unwrap_or(&[]);
+        pick::gather(x, around, index, rows * columns, out);
     });
-    Ok(finish("max_pool2d", caller, &[x], value.read().into_owned(), || {
-        Rule::new([Saved::plain(positions)], move |saved, dy: Tensor<T>, _| {
+    Ok(finish("max_pool2d", caller, &[x], value, || {
+        Rule::new([Saved::plain(Tensor::new(positions))], move |saved, dy: Tensor<T>, _| {
             let (shape, dy) = ([n * c, height * width], dy.reshape([n * c, rows * columns]));
             let dx = Picks::Elements.put_back(Shape::from_slice(&shape), 1, &saved.plain(), &dy)?;
             Ok([Some(dx.reshape([n, c, height, width]))])
