@@ -47,10 +47,9 @@ impl DType {
         matches!(self, Self::Float32 | Self::Float64)
     }
 
-    pub(crate) fn named(name: &str) -> Self {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         let all = [Self::Float32, Self::Float64, Self::Int32, Self::Int64, Self::UInt8, Self::Bool];
-        let found = all.into_iter().find(|dtype| dtype.name() == name);
-        found.unwrap_or_else(|| unreachable!("`{name}` is no element type"))
+        all.into_iter().find(|dtype| dtype.name() == name)
     }
 
     pub(crate) const fn range(self) -> Option<[i64; 2]> {
@@ -317,11 +316,10 @@ pub fn with_num_threads<R>(count: usize, f: impl FnOnce() -> R) -> R {
 /// Runs a closure, such as a training loop, during which the helper threads do not sleep.
 ///
 /// A thread without work sleeps after about 150 µs, and waking it takes so long that only ops of some 80 µs
-/// and more are shared with it. If a program's steps are further apart, because it reads data between them or
-/// its ops are small, this scope keeps the threads ready: ops of a few microseconds are then shared too. The
-/// price is that their cores, [`num_threads`]` - 1` or more if more threads were used before, are busy as
-/// long as the closure runs; other work that needs these cores gets them. The threads serve the whole
-/// process, and scopes nest. Results do not depend on it, and with one thread it has no effect.
+/// and more are shared with it. In this scope, ops of a few microseconds are shared too, also if a program
+/// reads data between its steps. The price is that the threads' cores, [`num_threads`]` - 1` or more if more
+/// threads were used before, are busy as long as the closure runs; other work that needs these cores gets
+/// them. The threads serve the whole process, and scopes nest. Results do not depend on it.
 ///
 /// ```
 /// use autograd_core::{Tensor, with_threads_awake};

@@ -380,14 +380,11 @@ impl From<autograd_kernels::Error> for Error {
     fn from(error: autograd_kernels::Error) -> Self {
         use autograd_kernels::Error as Kernel;
         match error {
-            Kernel::Shape { op, parameter, expected, found } => {
-                Self::Shape { op, parameter: parameter.into(), expected, found }
-            }
             Kernel::Broadcast { op, left, right } => Self::Broadcast { op, left, right },
             Kernel::Axis { op, axis, rank, why } => Self::Axis { op, axis, rank, why },
             Kernel::TooLarge { op, shape } => Self::TooLarge { op, shape },
             Kernel::Overflow { op, element, found } => {
-                let dtype = DType::named(element);
+                let dtype = DType::named(element).unwrap_or_else(|| unreachable!("a type of ours"));
                 Self::Overflow { op, dtype, found }
             }
         }

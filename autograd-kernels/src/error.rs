@@ -2,7 +2,6 @@
 
 #[derive(Debug)]
 pub enum Error {
-    Shape { op: &'static str, parameter: &'static str, expected: String, found: Vec<usize> },
     Broadcast { op: &'static str, left: Vec<usize>, right: Vec<usize> },
     Axis { op: &'static str, axis: isize, rank: usize, why: &'static str },
     TooLarge { op: &'static str, shape: Vec<usize> },

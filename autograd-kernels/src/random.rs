@@ -73,9 +73,8 @@ impl Drop for ThreadGeneratorGuard {
     }
 }
 
-#[track_caller]
+/// Fills `out` with integers of `low..high`, which is not empty.
 pub fn fill_randint(out: &mut [i64], low: i64, high: i64) {
-    check_bounds(low, high);
     draw(|generator| generator.fill_randint(out, low, high));
 }
 
@@ -137,7 +136,10 @@ impl Generator {
     /// Panics if `low >= high`, even if `out` is empty.
     #[track_caller]
     pub fn fill_randint(&mut self, out: &mut [i64], low: i64, high: i64) {
-        check_bounds(low, high);
+        assert!(
+            low < high,
+            "random integers need `low` below `high`, but `low` is {low} and `high` is {high}"
+        );
         // As u64, because the difference of two i64 may not fit into an i64.
         let range = high.wrapping_sub(low) as u64;
         for value in out {
@@ -273,14 +275,6 @@ fn polar<T: Float>(u: T, v: T) -> Option<[T; 2]> {
     let factor = (-two * square.ln() / square).sqrt();
     // libstdc++ returns the second coordinate first and keeps the other for the next call.
     Some([y * factor, x * factor])
-}
-
-#[track_caller]
-fn check_bounds(low: i64, high: i64) {
-    assert!(
-        low < high,
-        "random integers need `low` below `high`, but `low` is {low} and `high` is {high}"
-    );
 }
 
 /// The words of `std::seed_seq({seed})`, low half first; names are those of the C++ standard.

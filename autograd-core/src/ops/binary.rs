@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::derived;
 use super::elementwise::{Handle, gradient, gradients_of, run_formula, run_pass};
+use super::index::place;
 use super::kernels::{of_integers, of_two};
 use super::shape::signed;
 use super::table::for_programs;
@@ -105,12 +106,8 @@ pub(super) fn check_divisor<T: Numeric>(op: Binary, divisor: &Value<T>) -> Resul
     if const { T::DTYPE.is_float() } || op != Binary::Div {
         return Ok(());
     }
-    let Some(mut at) = divisor.to_vec().iter().position(|&x| x == T::ZERO) else { return Ok(()) };
-    let mut index: Vec<usize> = Vec::new();
-    for &n in divisor.shape().iter().rev() {
-        index.insert(0, at % n);
-        at /= n;
-    }
+    let Some(at) = divisor.to_vec().iter().position(|&x| x == T::ZERO) else { return Ok(()) };
+    let index = place(at, divisor.shape());
     let place = if index.is_empty() { String::new() } else { format!(" at {index:?}") };
     Err(Error::value(op.name(), "other", "nonzero for integers", format!("0{place}")))
 }
@@ -485,7 +482,6 @@ impl<T: Numeric> Tensor<T> {
     }
 }
 
-/// Returns the axes of `wide` along which a tensor of `shape` was broadcast.
 fn broadcast_axes(wide: &[usize], shape: &[usize]) -> Shape {
     let extra = wide.len() - shape.len();
     let is_broadcast = |&i: &usize| i < extra || (shape[i - extra] == 1 && wide[i] != 1);

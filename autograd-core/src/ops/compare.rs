@@ -6,9 +6,9 @@ use smallvec::smallvec;
 
 use super::call::{call, call_at};
 use super::table::{
-    Attr, Computed, Form, Gradient, OpDef, Ran, Type, Values, arithmetic,
+    Attr, Computed, Form, Gradient, OpDef, Ran, Type, Values, all, arithmetic,
     broadcast as broadcast_forms, computed, entries, exactly, family, for_programs, number, one,
-    same_dtype, several, typed,
+    same_dtype, several,
 };
 use super::{Binary, Caller, Numeric, Operand, Scalar, expect, pairs};
 use crate::array::elementwise::{chosen_of, convert, convert_zip};
@@ -89,7 +89,7 @@ family! {
         run: |op, values, at| {
             let test = Comparison::ALL[op.def.index];
             let [a, b] = several(values)?;
-            for_any!(a, a => computed(compare(test, &a, typed(Some(&b))?, at)))
+            for_any!(a, a => computed(compare(test, &a, all(std::slice::from_ref(&b))?[0], at)))
         },
         gradient: Gradient::None,
         ..OpDef::new("")

@@ -63,7 +63,13 @@ fn generated<T: Element>(
 
 #[track_caller]
 fn list<T: Element>(op: &'static str, n: usize, elements: impl Iterator<Item = T>) -> Tensor<T> {
-    Tensor::new(Value::build(expect(checked(op, [n].into_shape())), |out| out.extend(elements)))
+    collected(expect(checked(op, [n].into_shape())), elements)
+}
+
+fn collected<T: Element>(shape: Shape, mut elements: impl Iterator<Item = T>) -> Tensor<T> {
+    Tensor::new(Value::written(shape, &mut |out| {
+        out.iter_mut().zip(&mut elements).for_each(|(to, element)| *to = element);
+    }))
 }
 
 pub(super) fn of_vec<T: Element>(shape: Shape, data: Vec<T>) -> Result<Tensor<T>> {
@@ -339,7 +345,11 @@ impl<T: Numeric> Tensor<T> {
         /// Creates the numbers `0, 1, .. n - 1`.
         pub fn arange(n: usize) -> Tensor<T>,
             Panics if "the element type is an integer type and cannot hold `n - 1`" {
-            expect(T::end("arange", n));
+            let most = T::DTYPE.range().map_or(i128::MAX, |[_, most]| most.into());
+            if let Some(last) = n.checked_sub(1).filter(|&last| last as i128 > most) {
+                let (op, dtype, found) = ("arange", T::DTYPE, Some(last.to_string()));
+                expect(Err(Error::Overflow { op, dtype, found }))
+            }
             list("arange", n, (0..n).map(T::count))
         }
 
@@ -463,7 +473,7 @@ fn of_rows<T: Element>(rows: Vec<Tensor<T>>) -> Tensor<T> {
     let mut shape = of_row;
     shape.insert(0, rows.len());
     let shape = expect(checked("from", shape));
-    Tensor::new(Value::build(shape, |out| rows.iter().for_each(|row| out.extend(row.to_vec()))))
+    collected(shape, rows.iter().flat_map(Tensor::to_vec))
 }
 
 macro_rules! nested {
@@ -523,7 +533,7 @@ impl<T: Element, D: Dimension> From<ndarray::ArrayView<'_, T, D>> for Tensor<T> 
     #[track_caller]
     fn from(view: ndarray::ArrayView<'_, T, D>) -> Self {
         let shape = expect(checked("from", view.shape().into_shape()));
-        Tensor::new(Value::build(shape, |out| out.extend(view.iter().copied())))
+        collected(shape, view.iter().copied())
     }
 }
 

@@ -201,6 +201,21 @@ impl Picks {
         call(self.ops()[1], [Attr::Int(axis)], [x.untyped(), index.untyped(), source.untyped()])
     }
 
+    /// The adjoint of picking: adds `source` to zeros. All indices are valid.
+    #[track_caller]
+    pub(super) fn put_back<T: Numeric>(
+        self,
+        shape: Shape,
+        axis: usize,
+        index: &Tensor<i64>,
+        source: &Tensor<T>,
+    ) -> Result<Tensor<T>> {
+        if source.is_recorded() {
+            return self.add(&Tensor::zeros(shape), axis as isize, index, source);
+        }
+        Ok(Tensor::new(added(self, Value::full(shape, T::ZERO), axis, index, source)?))
+    }
+
     /// Returns the axis as a position and the picked shape; an error if `index` or `source` does not fit.
     fn fit(
         self,
@@ -267,12 +282,7 @@ pub(super) fn select<T: Numeric>(
     Ok(finish(op, caller, &[x], value, || {
         let shape = x.shape_owned();
         Rule::new([Saved::input(1, index)], move |saved, dy: Tensor<T>, _| {
-            let (index, shape) = (saved.tensor()?, shape.clone());
-            if dy.is_recorded() {
-                return Ok([Some(picks.add(&Tensor::zeros(shape), axis, &index, &dy)?)]);
-            }
-            let zeros = Value::full(shape, T::ZERO);
-            Ok([Some(Tensor::new(added(picks, zeros, position, &index, &dy)?))])
+            Ok([Some(picks.put_back(shape.clone(), position, &saved.tensor()?, &dy)?)])
         })
         .with_push(move |saved, tangents: &[Option<Tensor<T>>], _| {
             let index = saved.tensor()?;
@@ -299,9 +309,9 @@ fn taken<T: Numeric>(
             let n = shape[axis];
             Value::written(shape, &mut |out| pick::gather(x, around, index, n, out))
         }
-        _ => Value::build(shape, |out| {
+        _ => Value::written(shape, &mut |out| {
             let raw = x.raw();
-            for_each_picked(index, axis, &x.strides(), &mut |_, at| out.push(raw[at]));
+            for_each_picked(index, axis, &x.strides(), &mut |i, at| out[i] = raw[at]);
         }),
     }
 }

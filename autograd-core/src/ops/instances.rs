@@ -15,15 +15,35 @@ use super::table::attr::Attr;
 use super::trace;
 use super::unary::FUNCTIONS;
 use super::{
-    Binary, Caller, Float, Input, Numeric, Reduce, Unary, binary, create, expect, instantiate,
-    matmul, reduce, shape, slices,
+    Binary, Caller, Float, Input, Numeric, Reduce, Unary, binary, create, expect, matmul, reduce,
+    shape, slices,
 };
 use crate::array::{DType, Shape};
 use crate::error::Result;
 use crate::graph::{AnyTensor, OfElements, Tensor};
 
-instantiate! {
-    impl OfElements<Self> for f32 f64 i32 i64 u8 bool; {
+/// Implements [`OfElements`] by generic functions. Not inlined: other crates would compile them again.
+macro_rules! of_elements {
+    ($($t:ident)*; $methods:tt) => {
+        $(of_elements!(@implement $t $methods);)*
+    };
+    (@implement $t:ident {
+        $($(#[$cfg:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $function:path;)*
+    }) => {
+        impl OfElements<Self> for $t {
+            $(
+                $(#[$cfg])*
+                #[inline(never)]
+                fn $name($($arg: $ty),*) $(-> $ret)? {
+                    $function($($arg),*)
+                }
+            )*
+        }
+    };
+}
+
+of_elements! {
+    f32 f64 i32 i64 u8 bool; {
         fn of_vec(shape: Shape, data: Vec<Self>) -> Result<Tensor<Self>> = create::of_vec;
         fn of_slice(shape: Shape, data: &[Self]) -> Tensor<Self> = create::of_slice;
         fn item(x: &Tensor<Self>) -> Result<Self> = create::item;

@@ -199,29 +199,25 @@ impl<T: Element> Tensor<T> {
 
 /// # Assignment to parts
 impl<T: Numeric> Tensor<T> {
-    /// Returns a copy with `elements`, which broadcast, in the part that an index selects, as for
-    /// [`Tensor::i`]; the last one, if it selects an element several times. The gradient of a replaced
-    /// element is 0.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
-    /// assert_eq!(x.slice_assign((.., 0), 0.0).to_vec(), [0.0, 2.0, 0.0, 4.0]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// As [`Tensor::i`], or if the elements cannot be broadcast to the part; see [`Tensor::try_index_put`].
-    #[doc(alias = "setitem")]
-    #[doc(alias = "index_fill")]
-    #[track_caller]
-    pub fn slice_assign(&self, index: impl IntoIndex, elements: impl Operand<T>) -> Tensor<T> {
-        let _composite = Composite::here();
-        expect(elements.lend(|of| put_part("slice_assign", self, index.items(), of, false)))
-    }
-
     pairs! {
+        /// Returns a copy with `elements`, which broadcast, in the part that an index selects, as for
+        /// [`Tensor::i`]; the last one, if it selects an element several times. The gradient of a replaced
+        /// element is 0.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+        /// assert_eq!(x.slice_assign((.., 0), 0.0).to_vec(), [0.0, 2.0, 0.0, 4.0]);
+        /// ```
+        #[doc(alias = "setitem")]
+        #[doc(alias = "index_fill")]
+        pub fn slice_assign(&self, index: impl IntoIndex, elements: impl Operand<T>) -> Tensor<T>,
+            Panics if "[`Tensor::try_index_put`] returns an error" {
+            let _composite = Composite::here();
+            expect(elements.lend(|of| put_part("slice_assign", self, index.items(), of, false)))
+        }
+
         /// As [`Tensor::slice_assign`]; with `accumulate`, the elements are added instead, also several to one.
         ///
         /// ```

@@ -55,12 +55,19 @@ fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
             return Err(Error::shape("matmul", parameter, expected, &[]));
         }
     }
+    let (columns, rows) = (a.shape()[a.ndim() - 1], b.shape()[b.ndim().saturating_sub(2)]);
+    if columns != rows {
+        let expected = format!(
+            "a matrix with {columns} rows, as many as the left operand of shape {:?} has columns",
+            a.shape()
+        );
+        return Err(Error::shape("matmul", "other", expected, b.shape()));
+    }
     let (x, y) = (a.read(), b.read());
     let shaped = |x: &Value<T>, shape: [usize; 2]| x.clone().reshaped(Shape::from_slice(&shape));
     let row = (x.rank() == 1).then(|| shaped(&x, [1, x.len()]));
     let column = (y.rank() == 1).then(|| shaped(&y, [y.len(), 1]));
-    let product = matmul::matmul(row.as_ref().unwrap_or(&x), column.as_ref().unwrap_or(&y));
-    let product = product.map_err(|error| beside(a.shape(), b.shape(), error.into()))?;
+    let product = matmul::matmul(row.as_ref().unwrap_or(&x), column.as_ref().unwrap_or(&y))?;
     if row.is_none() && column.is_none() {
         return Ok(product);
     }
@@ -73,20 +80,6 @@ fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
         }
     }
     Ok(product.reshaped(shape))
-}
-
-/// Rewrites a kernel's error in terms of the operands' shapes.
-fn beside(a: &[usize], b: &[usize], error: Error) -> Error {
-    match error {
-        Error::Shape { op, parameter, .. } => {
-            let columns = a[a.len() - 1];
-            let expected = format!(
-                "a matrix with {columns} rows, as many as the left operand of shape {a:?} has columns"
-            );
-            Error::shape(op, parameter, expected, b)
-        }
-        error => error,
-    }
 }
 
 pub(super) fn integer<T: Numeric>(
@@ -162,8 +155,7 @@ pub(super) fn unrecorded_product<T: Float>(
     if is_grad_enabled() || trace::is_noting() {
         return None;
     }
-    let into = Value::scalar(T::ZERO);
-    let value = matmul::product_into([&a.read(), &b.read()], transposed, into)?;
+    let value = matmul::matrix_product([&a.read(), &b.read()], transposed)?;
     Some(unrecorded("matmul", Location::caller(), &[a, b], value))
 }
 

@@ -12,7 +12,6 @@ pub(crate) mod elementwise;
 mod index;
 mod inplace;
 mod instances;
-mod instantiate;
 mod items;
 pub(crate) mod kernels;
 mod layout;
@@ -52,7 +51,6 @@ pub(crate) use crate::options::options;
 pub use choose::Close;
 #[cfg(feature = "nn")]
 pub(crate) use index::check_indices;
-pub(crate) use instantiate::instantiate;
 pub use items::{Ellipsis, IntoIndex, IntoIndexItem, NewAxis, Step};
 pub use layout::Padding;
 pub(crate) use methods::pairs;

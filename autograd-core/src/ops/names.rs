@@ -5,8 +5,7 @@ use std::panic::Location;
 pub(crate) type Caller = &'static Location<'static>;
 
 macro_rules! kinds {
-    ($(#[$doc:meta])* $kinds:ident { $($kind:ident $name:expr,)* }) => {
-        $(#[$doc])*
+    ($kinds:ident { $($kind:ident $name:expr,)* }) => {
         #[doc(hidden)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $kinds { $($kind),* }
@@ -35,12 +34,6 @@ kinds! {
 
 kinds! {
     Reduce { Sum "sum", Mean "mean", Prod "prod", Max "max", Min "min", }
-}
-
-#[derive(Clone, Copy)]
-pub(crate) enum Softmax {
-    Plain,
-    Log,
 }
 
 /// Passes the functions of one tensor to a macro, each with documentation, method, name, formula and rule.

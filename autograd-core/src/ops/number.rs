@@ -286,6 +286,4 @@ pub(crate) trait Totals: Storable {
         x: Value<Self>,
         additions: &impl Additions<Self>,
     ) -> Result<Value<Self>>;
-    /// Returns an error if the type cannot hold `n - 1`, the last number of a range of `n` elements.
-    fn end(op: &'static str, n: usize) -> Result<()>;
 }

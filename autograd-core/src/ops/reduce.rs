@@ -379,7 +379,6 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// Restores the reduced axes of a tensor of this rank, with length 1.
 #[track_caller]
 fn restore_axes<T: Element>(reduced: Tensor<T>, axes: &[isize], rank: usize) -> Tensor<T> {
     let positions = expect(check_axes("reshape", axes, rank));

@@ -1,6 +1,5 @@
 //! Ops that change the shape or the order of elements.
 
-use std::iter::repeat_n;
 use std::panic::Location;
 
 use smallvec::smallvec;
@@ -234,31 +233,28 @@ impl<T: Element> Tensor<T> {
 }
 
 pub(super) fn copy<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
-    let _composite = Composite::at(caller);
-    if trace::is_noting() {
-        // A program changes nothing in place, so the data may be shared.
-        return x.reshape(x.shape_owned());
-    }
-    same("copy", caller, x, x.read().into_owned())
+    same("copy", caller, x, Value::clone)
 }
 
 pub(super) fn contiguous<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
-    let _composite = Composite::at(caller);
-    if trace::is_noting() {
-        return x.reshape(x.shape_owned());
-    }
-    if x.read().is_row_major() {
+    if !trace::is_noting() && x.read().is_row_major() {
         return x.clone();
     }
-    same("contiguous", caller, x, x.read().contiguous().into_owned())
+    same("contiguous", caller, x, |value| value.contiguous().into_owned())
 }
 
 fn same<T: Element>(
     name: &'static str,
     caller: Caller,
     x: &Tensor<T>,
-    value: Value<T>,
+    copied: fn(&Value<T>) -> Value<T>,
 ) -> Tensor<T> {
+    let _composite = Composite::at(caller);
+    if trace::is_noting() {
+        // A program changes nothing in place, so the data may be shared.
+        return x.reshape(x.shape_owned());
+    }
+    let value = copied(&x.read());
     linear(name, caller, x, value, (), |(), dy| Ok(dy), |(), dx, _| Ok(dx.clone()))
 }
 
@@ -305,13 +301,13 @@ fn triangle(op: &Operator, shape: &[usize]) -> Result<Tensor<bool>> {
         return Err(Error::shape(op.def.name, RECEIVER, "of two axes or more", shape));
     };
     let (lower, diagonal) = (op.def.name == "tril", op.int(0));
-    Ok(Tensor::new(Value::build(Shape::from_slice(&[m, n]), |out| {
-        for row in 0..m as isize {
+    Ok(Tensor::new(Value::written(Shape::from_slice(&[m, n]), &mut |out| {
+        for (row, out) in (0..).zip(out.chunks_exact_mut(n.max(1))) {
             // The number of elements left of the diagonal; in a lower triangle, including the diagonal.
-            let left = row.saturating_add(diagonal).saturating_add(lower.into());
-            let left = left.clamp(0, n as isize) as usize;
-            out.extend(repeat_n(lower, left));
-            out.extend(repeat_n(!lower, n - left));
+            let left = diagonal.saturating_add(row).saturating_add(lower.into());
+            let (left, right) = out.split_at_mut(left.clamp(0, n as isize) as usize);
+            left.fill(lower);
+            right.fill(!lower);
         }
     })))
 }

@@ -426,12 +426,14 @@ fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Re
     let (shape, position) = concat_shape(&shapes, axis)?;
     // 0 if there is nothing to copy: other axes may then have any length.
     let outer: usize = if shape.contains(&0) { 0 } else { shape[..position].iter().product() };
-    let value = Value::build(shape, |out| {
+    let value = Value::written(shape, &mut |mut out| {
         for row in 0..outer {
             for part in &parts {
                 let data = part.as_slice().unwrap_or(&[]);
                 let n = data.len() / outer;
-                out.extend_from_slice(&data[row * n..(row + 1) * n]);
+                let (to, rest) = out.split_at_mut(n);
+                to.copy_from_slice(&data[row * n..(row + 1) * n]);
+                out = rest;
             }
         }
     });

@@ -34,16 +34,13 @@ macro_rules! totals {
             ) -> Result<Value<$f>> {
                 Ok(pick::changed(x, |data| additions.add(data, Arithmetic::plus)))
             }
-            fn end(_: &'static str, _: usize) -> Result<()> {
-                Ok(())
-            }
         })*
         $(impl Totals for $i {
             fn sum(op: &'static str, x: &Value<$i>, axes: &[usize]) -> Result<Value<$i>> {
-                Ok(total_axes(op, x, axes, integer::Sum)?)
+                Ok(total_axes::<$i, false>(op, x, axes)?)
             }
             fn prod(op: &'static str, x: &Value<$i>, axes: &[usize]) -> Result<Value<$i>> {
-                Ok(total_axes(op, x, axes, integer::Product)?)
+                Ok(total_axes::<$i, true>(op, x, axes)?)
             }
             fn running(
                 op: &'static str,
@@ -64,13 +61,6 @@ macro_rules! totals {
                 additions: &impl Additions<$i>,
             ) -> Result<Value<$i>> {
                 Ok(integer::added(op, x, additions)?)
-            }
-            fn end(op: &'static str, n: usize) -> Result<()> {
-                let overflow = Overflow::default();
-                if n > 0 && <$i>::try_from(n - 1).is_err() {
-                    overflow.note(Some((n - 1) as i128));
-                }
-                Ok(overflow.check::<$i>(op)?)
             }
         })*
     };

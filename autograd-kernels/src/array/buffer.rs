@@ -38,26 +38,6 @@ impl<T: Storable> Buffer<T> {
         data.resize(start + len, T::ZERO);
         Self { data, start, pooled: true }
     }
-
-    /// Creates a buffer from the elements that `fill` pushes, which must be `len`, onto a vector that may have
-    /// others before them.
-    pub(super) fn filled(len: usize, fill: impl FnOnce(&mut Vec<T>)) -> Self {
-        let mut data = T::any_buffer(len + spare::<T>(len));
-        let start = start(&data, len);
-        data.clear();
-        data.resize(start, T::ZERO);
-        fill(&mut data);
-        Self { data, start, pooled: true }
-    }
-
-    /// Sets the length to `len` if the capacity suffices; returns whether it does. Content is unspecified.
-    pub(super) fn resize(&mut self, len: usize) -> bool {
-        let fits = self.start + len <= self.data.capacity();
-        if fits {
-            self.data.resize(self.start + len, T::ZERO);
-        }
-        fits
-    }
 }
 
 impl<T: Storable> Deref for Buffer<T> {
@@ -107,11 +87,7 @@ mod tests {
             for _ in 0..2 {
                 let any = Buffer::<f32>::any(len);
                 assert_eq!((any.len(), any.as_ptr().addr() % CACHE_LINE), (len, 0));
-                let filled =
-                    Buffer::<f64>::filled(len, |out| out.extend((0..len).map(|i| i as f64)));
-                assert_eq!((filled.len(), filled.as_ptr().addr() % CACHE_LINE), (len, 0));
-                assert_eq!((filled[0], filled[len - 1]), (0.0, (len - 1) as f64));
-                let bytes = Buffer::<u8>::filled(4 * len, |out| out.resize(out.len() + 4 * len, 7));
+                let bytes = Buffer::<u8>::any(4 * len);
                 assert_eq!((bytes.len(), bytes.as_ptr().addr() % CACHE_LINE), (4 * len, 0));
             }
         }
@@ -121,9 +97,7 @@ mod tests {
     fn what_was_a_vector_stays_where_it_is() {
         let data = vec![1.0_f32; 3000];
         let place = data.as_ptr();
-        let mut buffer = Buffer::from(data);
+        let buffer = Buffer::from(data);
         assert_eq!((buffer.as_ptr(), buffer.len()), (place, 3000));
-        assert!(buffer.resize(2000) && !buffer.resize(5000));
-        assert_eq!((buffer.as_ptr(), buffer.len()), (place, 2000));
     }
 }

@@ -30,11 +30,7 @@ impl<'a, T: Storable> BlockReader<'a, T> {
                 return Self::Slice(data);
             }
         }
-        Self::walking(value.raw(), Walk::new(shape, [&value.strides_as(shape)], start))
-    }
-
-    /// Creates the feed of a walk that has just started.
-    pub fn walking(raw: &'a [T], walk: Walk<1>) -> Self {
+        let (raw, walk) = (value.raw(), Walk::new(shape, [&value.strides_as(shape)], start));
         match *walk.axes.as_slice() {
             [] | [(_, [0])] => {
                 Self::Same(Buffer::default(), raw.first().copied().unwrap_or(T::ZERO))
@@ -66,18 +62,7 @@ impl<'a, T: Storable> BlockReader<'a, T> {
                     repeat(row, resized(block, row.len() + n));
                 }
             }
-            Self::Gathered(raw, walk, block) => {
-                let mut rest = resized(block, n);
-                walk.runs(n, |[start], n, [step]| {
-                    let (to, others) = std::mem::take(&mut rest).split_at_mut(n);
-                    rest = others;
-                    match step {
-                        1 => to.copy_from_slice(&raw[start..start + n]),
-                        0 => to.fill(raw[start]),
-                        _ => (0..n).for_each(|i| to[i] = raw[start + i * step]),
-                    }
-                });
-            }
+            Self::Gathered(raw, walk, block) => walk.copy(raw, resized(block, n)),
         }
     }
 

@@ -38,45 +38,10 @@ pub trait Wide: PrimInt + SaturatingMul + Default + Send + Sync + From<bool> + I
 impl Wide for i64 {}
 impl Wide for i128 {}
 
-pub trait IntegerFold: Copy + Sync {
-    /// Whether the initial value is 1; otherwise it is 0.
-    const STARTS_AT_ONE: bool;
-    fn join<W: Wide>(self, a: W, b: W) -> W;
-    /// The result for an error message; `None` if it may have saturated.
-    fn reportable(self, total: i128) -> Option<i128>;
-}
-
-#[derive(Clone, Copy)]
-pub struct Sum;
-
-impl IntegerFold for Sum {
-    const STARTS_AT_ONE: bool = false;
-
-    #[inline(always)]
-    fn join<W: Wide>(self, a: W, b: W) -> W {
-        a + b
-    }
-
-    fn reportable(self, total: i128) -> Option<i128> {
-        Some(total)
-    }
-}
-
-#[derive(Clone, Copy)]
-pub struct Product;
-
-impl IntegerFold for Product {
-    const STARTS_AT_ONE: bool = true;
-
-    /// A saturated product remains out of range, unless a factor is 0.
-    #[inline(always)]
-    fn join<W: Wide>(self, a: W, b: W) -> W {
-        a.saturating_mul(&b)
-    }
-
-    fn reportable(self, total: i128) -> Option<i128> {
-        (total.unsigned_abs() < i64::MAX as u128).then_some(total)
-    }
+/// Joins two partial products or sums. A saturated product remains out of range, unless a factor is 0.
+#[inline(always)]
+fn join<const PRODUCT: bool, W: Wide>(a: W, b: W) -> W {
+    if PRODUCT { a.saturating_mul(&b) } else { a + b }
 }
 
 /// The first result that is out of range of its element type, if any, with its value if that is known.
@@ -108,32 +73,33 @@ impl Overflow {
     }
 }
 
-/// Reduces along sorted `axes`, which keep length 1.
-pub fn total_axes<T: Integer, F: IntegerFold>(
+/// The sums or products along sorted `axes`, which keep length 1.
+pub fn total_axes<T: Integer, const PRODUCT: bool>(
     op: &'static str,
     x: &Value<T>,
     axes: &[usize],
-    total: F,
 ) -> Result<Value<T>> {
     let mut shape = Shape::from_slice(x.shape());
     axes.iter().for_each(|&axis| shape[axis] = 1);
     let overflow = Overflow::default();
-    let narrow = |found: i128| overflow.narrow(found, |found| total.reportable(found));
+    // A product may have saturated; then it is not reported.
+    let is_exact = |found: i128| !PRODUCT || found.unsigned_abs() < i64::MAX as u128;
+    let narrow = |found: i128| overflow.narrow(found, |found| is_exact(found).then_some(found));
     let value = if let (Some(element), Some(_)) = (x.uniform(), axes.first())
         && !shape.contains(&0)
     {
         let count = axes.iter().map(|&axis| x.shape()[axis]).product();
-        let all = repeated(element.into(), count, F::STARTS_AT_ONE.into(), |a, b| total.join(a, b));
+        let all = repeated(element.into(), count, PRODUCT.into(), join::<PRODUCT, i128>);
         Value::scalar(narrow(all)).broadcast_to(&shape)
     } else if axes.len() == x.rank() {
         let x = x.contiguous();
-        Value::full(shape, narrow(of_row(x.as_slice().unwrap_or(&[]), total)))
+        Value::full(shape, narrow(of_row::<T, PRODUCT>(x.as_slice().unwrap_or(&[]))))
     } else {
         let (x, around) = grouped(x, axes);
         let data = x.as_slice().unwrap_or(&[]);
         Value::written(shape, &mut |out| match around.inner {
-            1 => each_row(data, out, &|row| narrow(of_row(row, total))),
-            _ => along_columns(data, around, out, total, &narrow),
+            1 => each_row(data, out, &|row| narrow(of_row::<T, PRODUCT>(row))),
+            _ => along_columns::<T, PRODUCT>(data, around, out, &narrow),
         })
     };
     overflow.check::<T>(op)?;
@@ -142,16 +108,7 @@ pub fn total_axes<T: Integer, F: IntegerFold>(
 
 /// Row-major elements, and their shape around one axis, along which they are to be joined.
 fn grouped<T: Integer>(x: &Value<T>, axes: &[usize]) -> (Value<T>, AxisShape) {
-    let (around, order) = around(x.shape(), axes);
-    if order.is_empty() {
-        return (x.contiguous().into_owned(), around);
-    }
-    let of = |all: &[usize]| order.iter().map(|&axis| all[axis]).collect();
-    (x.restrided(of(x.shape()), of(&x.strides()), 0).into_contiguous(), around)
-}
-
-/// The shape around the one axis, and the order of the axes for that, if they are to be moved.
-fn around(shape: &[usize], axes: &[usize]) -> (AxisShape, Vec<usize>) {
+    let shape = x.shape();
     let lengths = |axes: &[usize]| axes.iter().map(|&axis| shape[axis]).product::<usize>();
     let kept: Vec<usize> = (0..shape.len()).filter(|axis| !axes.contains(axis)).collect();
     let (outer, n) = (lengths(&kept), lengths(axes));
@@ -159,54 +116,55 @@ fn around(shape: &[usize], axes: &[usize]) -> (AxisShape, Vec<usize>) {
     let adjacent = axes.iter().enumerate().all(|(i, &axis)| axis == first + i);
     let inner = shape[(first + axes.len()).min(shape.len())..].iter().product::<usize>().max(1);
     if adjacent && n <= PART {
-        return (AxisShape { outer: outer / inner, n, inner }, Vec::new());
+        return (x.contiguous().into_owned(), AxisShape { outer: outer / inner, n, inner });
     }
     // The kept axes first, so that the elements to join are a row.
-    (AxisShape { outer, n, inner: 1 }, [&kept, axes].concat())
+    let of = |all: &[usize]| kept.iter().chain(axes).map(|&axis| all[axis]).collect();
+    let moved = x.restrided(of(shape), of(&x.strides()), 0).into_contiguous();
+    (moved, AxisShape { outer, n, inner: 1 })
 }
 
-struct Row<'a, T, F>(&'a [T], F);
+struct Row<'a, T, const PRODUCT: bool>(&'a [T]);
 
-impl<T: Integer, F: IntegerFold> Kernel for Row<'_, T, F> {
+impl<T: Integer, const PRODUCT: bool> Kernel for Row<'_, T, PRODUCT> {
     type Output = T::Wide;
     const WIDE: bool = false;
 
     #[inline(always)]
     fn run<const FMA: bool>(self) -> T::Wide {
-        let Self(row, total) = self;
-        row.iter().fold(F::STARTS_AT_ONE.into(), |all, &x| total.join(all, T::Wide::from(x)))
+        let start = T::Wide::from(PRODUCT);
+        self.0.iter().fold(start, |all, &x| join::<PRODUCT, _>(all, T::Wide::from(x)))
     }
 }
 
-fn of_row<T: Integer, F: IntegerFold>(row: &[T], total: F) -> i128 {
-    let branch = |range: Range<usize>| dispatch(Row(&row[range], total)).into();
+fn of_row<T: Integer, const PRODUCT: bool>(row: &[T]) -> i128 {
+    let branch = |range: Range<usize>| dispatch(Row::<T, PRODUCT>(&row[range])).into();
     let most = at_once(row.len()).min(PART);
-    shared_tree((row.len(), row.len()), [1, most], &branch, &|a, b| total.join(a, b))
+    shared_tree((row.len(), row.len()), [1, most], &branch, &join::<PRODUCT, i128>)
 }
 
 /// Joins the elements of each column; rows begin `stride` elements apart.
-struct Columns<'a, T: Integer, F>(&'a mut [T::Wide], &'a [T], usize, F);
+struct Columns<'a, T: Integer, const PRODUCT: bool>(&'a mut [T::Wide], &'a [T], usize);
 
-impl<T: Integer, F: IntegerFold> Kernel for Columns<'_, T, F> {
+impl<T: Integer, const PRODUCT: bool> Kernel for Columns<'_, T, PRODUCT> {
     type Output = ();
     const WIDE: bool = false;
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let Self(sums, data, stride, total) = self;
+        let Self(sums, data, stride) = self;
         for row in data.chunks(stride) {
             for (sum, &x) in sums.iter_mut().zip(row) {
-                *sum = total.join(*sum, T::Wide::from(x));
+                *sum = join::<PRODUCT, _>(*sum, T::Wide::from(x));
             }
         }
     }
 }
 
-fn along_columns<T: Integer, F: IntegerFold>(
+fn along_columns<T: Integer, const PRODUCT: bool>(
     data: &[T],
     around: AxisShape,
     out: &mut [T],
-    total: F,
     narrow: &(impl Fn(i128) -> T + Sync),
 ) {
     let AxisShape { n, inner, .. } = around;
@@ -217,9 +175,9 @@ fn along_columns<T: Integer, F: IntegerFold>(
         let mut sums = vec![T::Wide::default(); tile];
         for (at, out) in out.chunks_mut(tile).enumerate() {
             let sums = &mut sums[..out.len()];
-            sums.fill(F::STARTS_AT_ONE.into());
+            sums.fill(PRODUCT.into());
             if n > 0 {
-                dispatch(Columns(sums, &data[at * tile..], inner, total));
+                dispatch(Columns::<T, PRODUCT>(sums, &data[at * tile..], inner));
             }
             out.iter_mut().zip(sums).for_each(|(out, sum)| *out = narrow((*sum).into()));
         }
@@ -256,8 +214,11 @@ pub fn added<T: Integer>(
     let data = x.as_slice().unwrap_or(&[]);
     let mut sums: Vec<T::Wide> = data.iter().map(|&x| T::Wide::from(x)).collect();
     additions.add(&mut sums, |sum, x| sum + T::Wide::from(x));
-    let sums = sums.into_iter().map(|sum| overflow.narrow::<T>(sum.into(), Some));
-    let value = Value::build(Shape::from_slice(x.shape()), |out| out.extend(sums));
+    let value = Value::written(Shape::from_slice(x.shape()), &mut |out| {
+        out.iter_mut()
+            .zip(&sums)
+            .for_each(|(out, sum)| *out = overflow.narrow((*sum).into(), Some));
+    });
     overflow.check::<T>(op)?;
     Ok(value)
 }

@@ -5,23 +5,12 @@ use super::integer::{self, Overflow};
 use super::shape::{broadcast, broadcast_strides, copied, element_count, offset};
 use super::threads::each_chunk_of;
 use super::{Shape, Storable, Value};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
-/// `a @ b`, for matrices or stacks of them whose leading axes broadcast.
+/// `a @ b`, for matrices or stacks of them that fit each other, whose leading axes broadcast.
 pub fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
     let (lead_a, [m, k]) = split(a);
-    let (lead_b, [k2, n]) = split(b);
-    if k != k2 {
-        return Err(Error::Shape {
-            op: "matmul",
-            parameter: "other",
-            expected: format!(
-                "a matrix with {k} rows, as many as the left operand of shape {:?} has columns",
-                a.shape()
-            ),
-            found: b.shape().to_vec(),
-        });
-    }
+    let (lead_b, [_, n]) = split(b);
     let lead = broadcast("matmul", lead_a, lead_b)?;
     let mut shape = copied(&lead);
     [m, n].into_iter().for_each(|side| shape.push(side));
@@ -53,12 +42,11 @@ pub fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
     Ok(value)
 }
 
-/// The product of two matrices, each optionally transposed, in the memory of `into`; the same numbers
-/// as [`matmul`]. `None` if an operand is not a matrix or the sizes do not match.
-pub fn product_into<T: FloatMultiply>(
+/// The product of two matrices, each optionally transposed; the same numbers as [`matmul`]. `None` if an
+/// operand is not a matrix or the sizes do not match.
+pub fn matrix_product<T: FloatMultiply>(
     operands: [&Value<T>; 2],
     transposed: [bool; 2],
-    into: Value<T>,
 ) -> Option<Value<T>> {
     let sizes = [0, 1].map(|i| match (operands[i].shape(), transposed[i]) {
         (&[rows, columns], false) | (&[columns, rows], true) => Some([rows, columns]),
@@ -73,7 +61,7 @@ pub fn product_into<T: FloatMultiply>(
         let matrix = operand(operands[i].raw(), &operands[i].strides());
         if transposed[i] { matrix.transposed() } else { matrix }
     });
-    Some(into.rewritten(copied(&[m, n]), &mut |out| T::float_product([m, k, n], a, b, out)))
+    Some(Value::written(copied(&[m, n]), &mut |out| T::float_product([m, k, n], a, b, out, n)))
 }
 
 fn operand<'a, T>(data: &'a [T], strides: &[usize]) -> Matrix<'a, T> {
@@ -109,7 +97,7 @@ macro_rules! multiply {
 }
 
 multiply! {
-    |size, a, b, c, _overflow| FloatMultiply::float_product(size, a, b, c) => f32 f64;
+    |size, a, b, c, _overflow| FloatMultiply::float_product(size, a, b, c, size[2]) => f32 f64;
     |size, a, b, c, overflow| integer::product(size, a, b, c, overflow) => i32 i64 u8;
 }
 

@@ -2,7 +2,6 @@
 
 pub mod buffer;
 mod deferred;
-mod element;
 pub mod elementwise;
 pub mod feed;
 pub mod gemm;
@@ -20,7 +19,7 @@ mod transpose;
 mod value;
 
 pub use deferred::Step;
-pub use element::{INLINE_BYTES, Storable};
 pub use math::Cheap;
+pub use pool::{INLINE_BYTES, Storable};
 pub use shape::Shape;
 pub use value::{Value, fits_inline};

@@ -1,12 +1,16 @@
-//! A pool of free buffers for later ops: mapping a fresh buffer of a few megabytes costs more than
-//! most ops. Buffers from [`POOLED_BYTES`] on return to a bounded pool when their tensor is
-//! dropped. Their content is kept: a kernel that writes every element needs no zeros first.
+//! Element types, each with a pool of free buffers for later ops: mapping a fresh buffer of a few
+//! megabytes costs more than most ops. Buffers from [`POOLED_BYTES`] on return to a bounded pool when
+//! their tensor is dropped. Their content is kept: a kernel that writes every element needs no zeros first.
 
 use std::cell::RefCell;
+use std::fmt::Debug;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::LocalKey;
+
+/// Bytes of data that a tensor stores inline: one register of the widest instruction set.
+pub const INLINE_BYTES: usize = 64;
 
 pub const POOLED_BYTES: usize = 16 * 1024;
 
@@ -51,12 +55,11 @@ fn is_cached_size<T>(len: usize) -> bool {
     CACHED_BYTES.contains(&(len * size_of::<T>()))
 }
 
-impl<T: Pooled> Pool<T> {
+impl<T: Storable> Pool<T> {
     pub(crate) const fn new() -> Self {
         Self(Mutex::new(Vec::new()))
     }
 
-    /// A vector with capacity for `len` elements and unspecified content.
     pub(super) fn any(&self, len: usize) -> Vec<T> {
         // A thread that is ending has no cache any more.
         if is_cached_size::<T>(len)
@@ -106,8 +109,22 @@ impl<T: Pooled> Pool<T> {
     }
 }
 
-pub trait Pooled: Copy + Default + 'static {
+/// An element type.
+pub trait Storable:
+    Copy + Default + Send + Sync + Debug + PartialEq + PartialOrd + 'static
+{
     const ELEMENT_NAME: &'static str;
+    const ZERO: Self;
+    const ONE: Self;
+    /// `[Self; INLINE_BYTES / size_of::<Self>()]`
+    type Inline: Copy
+        + AsRef<[Self]>
+        + AsMut<[Self]>
+        + for<'a> TryFrom<&'a [Self]>
+        + Send
+        + Sync
+        + 'static;
+    const INLINE: Self::Inline;
     fn pool() -> &'static Pool<Self>;
     /// A buffer with capacity for `len` elements and unspecified content. This method and the next are not
     /// generic: otherwise every crate that creates or drops a tensor would compile them.
@@ -116,14 +133,18 @@ pub trait Pooled: Copy + Default + 'static {
     fn thread_cache() -> &'static LocalKey<ThreadCache<Self>>;
 }
 
-macro_rules! pooled {
-    ($($t:ty: $name:literal;)*) => {
+macro_rules! storable {
+    ($($t:ty: $name:literal, $zero:expr, $one:expr;)*) => {
         pub fn empty() {
             $(<$t>::pool().empty();)*
         }
 
-        $(impl Pooled for $t {
+        $(impl Storable for $t {
             const ELEMENT_NAME: &'static str = $name;
+            const ZERO: Self = $zero;
+            const ONE: Self = $one;
+            type Inline = [$t; INLINE_BYTES / size_of::<$t>()];
+            const INLINE: Self::Inline = [$zero; INLINE_BYTES / size_of::<$t>()];
             fn pool() -> &'static Pool<Self> {
                 static POOL: Pool<$t> = Pool::new();
                 &POOL
@@ -144,18 +165,18 @@ macro_rules! pooled {
     };
 }
 
-pooled! {
-    f32: "float32";
-    f64: "float64";
-    i32: "int32";
-    i64: "int64";
-    u8: "uint8";
-    bool: "bool";
+storable! {
+    f32: "float32", 0.0, 1.0;
+    f64: "float64", 0.0, 1.0;
+    i32: "int32", 0, 1;
+    i64: "int64", 0, 1;
+    u8: "uint8", 0, 1;
+    bool: "bool", false, true;
 }
 
 /// Panics if memory is exhausted, which can be caught; a vector's own allocation would abort.
 #[track_caller]
-pub fn with_capacity<T: Pooled>(len: usize) -> Vec<T> {
+pub fn with_capacity<T: Storable>(len: usize) -> Vec<T> {
     let mut vec = Vec::new();
     if vec.try_reserve_exact(len).is_err() {
         panic!("out of memory: a buffer of {len} elements of {}", T::ELEMENT_NAME);

@@ -93,6 +93,21 @@ impl<const N: usize> Walk<N> {
     }
 }
 
+impl Walk<1> {
+    /// Copies the next elements of an operand.
+    pub fn copy<T: Copy>(&mut self, raw: &[T], mut out: &mut [T]) {
+        self.runs(out.len(), |[start], n, [step]| {
+            let (to, rest) = std::mem::take(&mut out).split_at_mut(n);
+            out = rest;
+            match step {
+                1 => to.copy_from_slice(&raw[start..start + n]),
+                0 => to.fill(raw[start]),
+                _ => (0..n).for_each(|i| to[i] = raw[start + i * step]),
+            }
+        });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -208,7 +208,6 @@ impl Program {
             .collect()
     }
 
-    /// The inputs that the outputs depend on.
     #[doc(hidden)]
     pub fn used_inputs(&self) -> Vec<u32> {
         let read = |step: &Step| match step {
@@ -227,7 +226,6 @@ impl Program {
         })
     }
 
-    /// The same program with the wanted outputs only.
     #[doc(hidden)]
     pub fn with_outputs(&self, wanted: &[bool]) -> Self {
         let outputs = self.outputs.iter().zip(wanted).filter(|(_, wanted)| **wanted);

@@ -2,6 +2,7 @@
 //! on random tensors.
 
 mod along;
+mod convolutions;
 mod draws;
 mod edges;
 mod golden;

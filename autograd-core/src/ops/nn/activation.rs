@@ -5,13 +5,13 @@ use smallvec::smallvec;
 use super::super::call::call;
 use super::super::elementwise::{Handle, only};
 use super::super::table::{
-    Attr, Effect, OpDef, Type, Values, entries, float, for_programs, not_numbers, one, same_float,
+    Attr, Effect, OpDef, Type, entries, float, for_programs, one, same_float,
 };
 use super::super::{Caller, Float, Input, Scalar, Unary, derived, expect, pairs};
 use crate::array::Shape;
 use crate::array::threads::each_grain;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Tensor};
+use crate::graph::Tensor;
 
 /// With the parameter 0 it is relu: an infinity that is not selected must not be multiplied by 0.
 fn activation<T: Float>(
@@ -54,11 +54,9 @@ entries! {
 
     DROPOUT = OpDef {
         attrs: &[("p", Type::Plain), ("training", Type::Training)],
-        run: |op, x, at| match (one(x)?, op.draws()) {
-            (x, false) => Ok(smallvec![x]),
-            (AnyTensor::Float32(x), true) => Ok(dropout(&x, op.number(0), at)),
-            (AnyTensor::Float64(x), true) => Ok(dropout(&x, op.number(0), at)),
-            (other, true) => Err(not_numbers(&other).into()),
+        run: |op, x, at| match op.draws() {
+            false => Ok(smallvec![one(x)?]),
+            true => float!(x, x => dropout(&x, op.number(0), at)),
         },
         effect: Effect::Draws,
         ..elementwise("dropout")
@@ -69,12 +67,9 @@ const fn elementwise(name: &'static str) -> OpDef {
     OpDef { infer: for_programs(same_float), ..OpDef::new(name) }
 }
 
-fn dropout<T: Float>(x: &Tensor<T>, p: f64, at: Caller) -> Values {
-    smallvec![dropped(x, &dropout_mask(x.shape_owned(), p), at).into()]
-}
-
-fn dropped<T: Float>(x: &Tensor<T>, factors: &Tensor<T>, caller: Caller) -> Tensor<T> {
-    expect(only(T::elementwise(derived::dropped(), &[x, factors], &[], caller)))
+fn dropout<T: Float>(x: &Tensor<T>, p: f64, at: Caller) -> Result<Tensor<T>> {
+    let factors = dropout_mask(x.shape_owned(), p);
+    only(T::elementwise(derived::dropped(), &[x, &factors], &[], at))
 }
 
 /// # Activations with a parameter

@@ -17,7 +17,6 @@ pub(crate) fn with_batch_stats<T: Float>(
     (y, [mean.reshape(channels), var.reshape(channels)])
 }
 
-/// [`with_batch_stats`] with a given mean and variance.
 pub(crate) fn with_running_stats<T: Float>(
     x: &Tensor<T>,
     affine: [&Tensor<T>; 2],

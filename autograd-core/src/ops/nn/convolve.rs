@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::super::Float;
 use super::window::{Convolution, Plan};
 use crate::array::buffer::Buffer;
-use crate::array::gemm::{Left, Runs};
+use crate::array::gemm::Matrix;
 use crate::array::threads::each_chunk;
 
 /// Bytes of columns that are in use at once.
@@ -70,14 +70,14 @@ impl Convolution {
         columns
     }
 
-    fn left_operands<T: Float>(&self, w: &[T], rows: &[usize], columns: &[usize]) -> Vec<Left<T>> {
-        let groups = w.chunks_exact(self.outputs * self.depth());
-        groups.map(|w| Left::new(w, rows, columns)).collect()
+    fn weights<'a, T>(&self, w: &'a [T], unit: usize) -> &'a [T] {
+        let weights = self.outputs * self.depth();
+        &w[unit % self.groups * weights..][..weights]
     }
 }
 
-fn multiples(count: usize, step: usize) -> Vec<usize> {
-    (0..count).map(|i| i * step).collect()
+fn rows<T>(data: &[T], step: usize) -> Matrix<'_, T> {
+    Matrix { data, rows: step, columns: 1 }
 }
 
 /// For each element of the window and each row of windows, passes the image offset of its first element, and
@@ -96,7 +96,8 @@ fn for_each_row(plan: &Plan, lines: &Range<usize>, mut visit: impl FnMut(usize, 
 
 /// Writes channels as columns: for each element of the window, its value in each window of these rows.
 fn unfold<T: Float>(plan: &Plan, channels: &[T], lines: &Range<usize>, columns: &mut [T]) {
-    let (size, windows, step) = (plan.input[0] * plan.input[1], plan.output[1], plan.stride(1));
+    let (size, windows, step) =
+        (plan.input[0] * plan.input[1], plan.output[1], plan.window.stride[1]);
     let columns = columns.chunks_exact_mut(plan.taps() * lines.len() * windows);
     for (channel, columns) in columns.enumerate() {
         let channel = &channels[channel * size..][..size];
@@ -116,7 +117,8 @@ fn unfold<T: Float>(plan: &Plan, channels: &[T], lines: &Range<usize>, columns: 
 
 /// The adjoint of [`unfold`]: adds columns to channels.
 fn fold<T: Float>(plan: &Plan, columns: &[T], lines: &Range<usize>, channels: &mut [T]) {
-    let (size, windows, step) = (plan.input[0] * plan.input[1], plan.output[1], plan.stride(1));
+    let (size, windows, step) =
+        (plan.input[0] * plan.input[1], plan.output[1], plan.window.stride[1]);
     let columns = columns.chunks_exact(plan.taps() * lines.len() * windows);
     for (channel, columns) in columns.enumerate() {
         let channel = &mut channels[channel * size..][..size];
@@ -138,16 +140,14 @@ pub(super) fn convolve<T: Float>(of: &Convolution, x: &[T], w: &[T], y: &mut [T]
     }
     let ([from, to], part, blocks) = (of.sizes(), of.part(), of.blocks(size_of::<T>()));
     let (windows, width, depth) = (of.plan.windows(), of.plan.output[1], of.depth());
-    let lefts = of.left_operands(w, &multiples(of.outputs, depth), &multiples(depth, 1));
     each_chunk(y, part * to, &|index, y| {
         let mut columns = of.columns(&blocks);
         for (unit, y) in (index * part..).zip(y.chunks_exact_mut(to)) {
             for lines in &blocks {
                 let data = of.as_columns(&x[unit * from..][..from], lines, &mut columns);
                 let n = lines.len() * width;
-                let runs = Runs { data, starts: &multiples(depth, n) };
-                let y = &mut y[lines.start * width..];
-                lefts[unit % of.groups].times(0..of.outputs, runs, n, y, windows);
+                let (w, y) = (rows(of.weights(w, unit), depth), &mut y[lines.start * width..]);
+                T::float_product([of.outputs, depth, n], w, rows(data, n), y, windows);
             }
         }
     });
@@ -159,22 +159,22 @@ pub(super) fn convolve_back<T: Float>(of: &Convolution, w: &[T], dy: &[T], dx: &
     }
     let ([to, from], part, blocks) = (of.sizes(), of.part(), of.blocks(size_of::<T>()));
     let (windows, width, depth) = (of.plan.windows(), of.plan.output[1], of.depth());
-    let lefts = of.left_operands(w, &multiples(depth, 1), &multiples(of.outputs, depth));
-    let starts = multiples(of.outputs, windows);
     each_chunk(dx, part * to, &|index, dx| {
         let mut columns = of.columns(&blocks);
         for (unit, dx) in (index * part..).zip(dx.chunks_exact_mut(to)) {
-            let (left, dy) = (&lefts[unit % of.groups], &dy[unit * from..][..from]);
+            let (w, dy) =
+                (rows(of.weights(w, unit), depth).transposed(), &dy[unit * from..][..from]);
             if of.is_pointwise() {
-                left.times(0..depth, Runs { data: dy, starts: &starts }, windows, dx, windows);
+                let size = [depth, of.outputs, windows];
+                T::float_product(size, w, rows(dy, windows), dx, windows);
                 continue;
             }
             dx.fill(T::ZERO);
             for lines in &blocks {
                 let n = lines.len() * width;
-                let runs = Runs { data: &dy[lines.start * width..], starts: &starts };
-                left.times(0..depth, runs, n, &mut columns, n);
-                fold(&of.plan, &columns[..depth * n], lines, dx);
+                let (columns, dy) = (&mut columns[..depth * n], &dy[lines.start * width..]);
+                T::float_product([depth, of.outputs, n], w, rows(dy, windows), columns, n);
+                fold(&of.plan, columns, lines, dx);
             }
         }
     });
@@ -199,8 +199,8 @@ pub(super) fn convolve_weights<T: Float>(of: &Convolution, x: &[T], dy: &[T], dw
             for lines in &blocks {
                 let data = of.as_columns(&x[unit * from..][..from], lines, &mut columns);
                 let n = lines.len() * width;
-                let runs = Runs { data, starts: &multiples(depth, n) };
-                T::add_dots(&dy[unit * to + lines.start * width..], windows, runs, n, dw);
+                let dy = rows(&dy[unit * to + lines.start * width..], windows);
+                T::add_dots([of.outputs, n, depth], dy, rows(data, n), dw);
             }
         }
     });

@@ -7,7 +7,6 @@ use super::super::matmul::unrecorded_product;
 use super::super::table::{Dims, Form, OpDef, entries, float, for_programs, same_dtype};
 use super::super::{Caller, Float, add_parts, pairs};
 use super::floats;
-use crate::array::Shape;
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{GradMode, Rule, Saved, SavedReader, Tensor, finish};
 
@@ -84,10 +83,11 @@ fn linear<T: Float>(
             Some(product) => product,
             None => rows.try_matmul(&weight.transpose())?,
         };
-        if x.ndim() == 2 {
-            return Ok(product);
+        match x.shape() {
+            [_, _] => Ok(product),
+            [lead @ .., _] => product.try_reshape([lead, &weight.shape()[..1]].concat()),
+            [] => unreachable!("its last axis was checked"),
         }
-        product.try_reshape(resized(x.shape(), weight.shape()[0]))
     })?;
     let product = finish(LINEAR.name, caller, &[x, weight], product.read().into_owned(), || {
         Rule::new([Saved::input(0, x), Saved::input(1, weight)], pull::<T>).with_push(push::<T>)
@@ -104,13 +104,6 @@ fn rows<T: Float>(t: &Tensor<T>) -> Result<Tensor<T>> {
         [ref lead @ .., columns] => t.try_reshape([lead.iter().product(), columns]),
         [] => t.try_reshape([1, 1]),
     }
-}
-
-fn resized(shape: &[usize], last: usize) -> Shape {
-    let mut shape = Shape::from_slice(shape);
-    shape.pop();
-    shape.push(last);
-    shape
 }
 
 /// `y = x wᵀ`: `dx = dy w`, and `dw = dyᵀ x` with all leading axes merged into one.

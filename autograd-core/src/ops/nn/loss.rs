@@ -16,12 +16,8 @@ use crate::graph::{
 
 pub(super) fn check_places(op: &'static str, scores: &[usize], targets: &[usize]) -> Result<()> {
     let [n, _, rest @ ..] = scores else {
-        return Err(Error::shape(
-            op,
-            RECEIVER,
-            "of shape [n, classes] or [n, classes, ..]",
-            scores,
-        ));
+        let expected = "of shape [n, classes] or [n, classes, ..]";
+        return Err(Error::shape(op, RECEIVER, expected, scores));
     };
     if targets.split_first() == Some((n, rest)) {
         return Ok(());

@@ -9,7 +9,6 @@ mod criteria;
 mod kernels;
 mod linear;
 pub(super) mod loss;
-mod maxima;
 mod norm;
 mod normalize;
 mod pointwise;
@@ -42,15 +41,14 @@ use crate::ops::Float;
 
 macro_rules! floats {
     ($values:expr, |$x:ident| $done:expr) => {
+        floats!(@of [Float32 f32, Float64 f64] $values, $x, $done)
+    };
+    (@of [$($of:ident $t:ty),*] $values:expr, $x:ident, $done:expr) => {
         match $values.first() {
-            Some(crate::graph::AnyTensor::Float32(_)) => {
-                let $x = crate::ops::table::values::all::<f32>(&$values)?;
+            $(Some(crate::graph::AnyTensor::$of(_)) => {
+                let $x = crate::ops::table::values::all::<$t>(&$values)?;
                 crate::ops::table::values::computed($done)
-            }
-            Some(crate::graph::AnyTensor::Float64(_)) => {
-                let $x = crate::ops::table::values::all::<f64>(&$values)?;
-                crate::ops::table::values::computed($done)
-            }
+            })*
             _ => Err("takes float32 or float64".into()),
         }
     };

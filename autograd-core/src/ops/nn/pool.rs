@@ -1,18 +1,22 @@
 //! Pooling: one number for each window of an image.
 
+use std::ops::Range;
 use std::panic::Location;
-use std::sync::Arc;
 
 use super::super::call::call;
+use super::super::index::Picks;
 use super::super::table::{Attr, OpDef, Type, entries, exactly, float, for_programs, message};
 use super::super::{Caller, Float, HasMean, pairs};
 use super::conv::{ConvPart, compute_part};
-use super::maxima::{gather_maxima, maxima, scatter_maxima};
 use super::window::{Convolution, Plan, PoolOptions, images, open_batch};
 use crate::array::Shape;
-use crate::array::buffer::Buffer;
-use crate::error::{Error, Result};
+use crate::array::pick::{self, AxisShape};
+use crate::array::threads::each_chunk;
+use crate::error::Result;
 use crate::graph::{Element, GradMode, Rule, Saved, Tensor, finish};
+
+/// Minimum number of window elements, in whole channels, in a part of the work.
+const PART: usize = 64 * 1024;
 
 entries! {
     POOLS:
@@ -44,41 +48,54 @@ const fn pool(name: &'static str) -> OpDef {
 
 fn max_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> Result<Tensor<T>> {
     let plan = options.plan("max_pool2d", x.shape())?;
-    let size = plan.input[0] * plan.input[1];
-    if !x.is_empty() && i32::try_from(size).is_err() {
-        return Err(Error::TooLarge { op: "max_pool2d", shape: x.shape().to_vec() });
-    }
-    let mut positions = Buffer::any(x.shape()[0] * x.shape()[1] * plan.windows());
-    maxima(&plan, x.read().contiguous().as_slice().unwrap_or(&[]), &mut positions);
-    Ok(move_maxima("max_pool2d", &Arc::new(MaxPositions { plan, positions }), x, false, caller))
-}
-
-/// The position of the greatest element of each window, in its channel.
-struct MaxPositions {
-    plan: Plan,
-    positions: Buffer<i32>,
-}
-
-/// Returns the element at each window's position; or, if `back`, the adjoint: numbers added at the positions.
-fn move_maxima<T: Float>(
-    name: &'static str,
-    at: &Arc<MaxPositions>,
-    x: &Tensor<T>,
-    back: bool,
-    caller: Caller,
-) -> Tensor<T> {
-    let [height, width] = if back { at.plan.input } else { at.plan.output };
-    let shape = Shape::from_slice(&[x.shape()[0], x.shape()[1], height, width]);
-    let value = x.row_major(shape, |x, out| match back {
-        true => scatter_maxima(&at.plan, &at.positions, x, out),
-        false => gather_maxima(&at.plan, &at.positions, x, out),
+    let [n, c, ..] = x.shape()[..] else { unreachable!("a plan is for images") };
+    let ([height, width], [rows, columns]) = (plan.input, plan.output);
+    let positions = Shape::from_slice(&[n * c, rows * columns]);
+    let positions = x.row_major(positions, |x, out| maxima(&plan, x, out));
+    let around = AxisShape { outer: n * c, n: height * width, inner: 1 };
+    let value = x.row_major(Shape::from_slice(&[n, c, rows, columns]), |x, out| {
+        let index = positions.as_slice().unwrap_or(&[]);
+        pick::gather(x, around, index, rows * columns, out);
     });
-    finish(name, caller, &[x], value, || {
-        Rule::new([Saved::Plain(at.clone())], move |saved, dy: Tensor<T>, _| {
-            let name = if back { "pick" } else { "put_back" };
-            Ok([Some(move_maxima(name, &saved.plain(), &dy, !back, Location::caller()))])
+    Ok(finish("max_pool2d", caller, &[x], value, || {
+        Rule::new([Saved::plain(Tensor::new(positions))], move |saved, dy: Tensor<T>, _| {
+            let (shape, dy) = ([n * c, height * width], dy.reshape([n * c, rows * columns]));
+            let dx = Picks::Elements.put_back(Shape::from_slice(&shape), 1, &saved.plain(), &dy)?;
+            Ok([Some(dx.reshape([n, c, height, width]))])
         })
-    })
+    }))
+}
+
+/// Writes the position, in its channel, of each window's greatest element, or first NaN. No window is empty.
+fn maxima<T: Float>(plan: &Plan, x: &[T], positions: &mut [i64]) {
+    let size = plan.input[0] * plan.input[1];
+    let part = (PART / (plan.windows() * plan.taps()).max(1)).max(1);
+    each_chunk(positions, part * plan.windows(), &|index, positions| {
+        let channels = x[index * part * size..].chunks_exact(size);
+        for (x, positions) in channels.zip(positions.chunks_exact_mut(plan.windows())) {
+            for (y, positions) in positions.chunks_exact_mut(plan.output[1]).enumerate() {
+                let rows = plan.inside(0, y);
+                for (window, position) in positions.iter_mut().enumerate() {
+                    let columns = plan.inside(1, window);
+                    *position = greatest(x, plan.input[1], rows.clone(), columns) as i64;
+                }
+            }
+        }
+    });
+}
+
+fn greatest<T: Float>(x: &[T], width: usize, rows: Range<usize>, columns: Range<usize>) -> usize {
+    let first = rows.start * width + columns.start;
+    let (mut best, mut most) = (first, x[first]);
+    for row in rows {
+        let start = row * width + columns.start;
+        for (position, &x) in (start..).zip(&x[start..][..columns.len()]) {
+            if x > most || num_traits::Float::is_nan(x) && !num_traits::Float::is_nan(most) {
+                (best, most) = (position, x);
+            }
+        }
+    }
+    best
 }
 
 /// A convolution with ones, divided by the number of elements inside the image: padding does not count.

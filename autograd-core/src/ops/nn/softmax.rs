@@ -1,7 +1,6 @@
 //! Softmax and its logarithm, without overflow.
 
 use super::super::call::call;
-use super::super::names::Softmax;
 use super::super::reduce::without;
 use super::super::shape::signed;
 use super::super::table::{
@@ -15,25 +14,16 @@ use crate::error::Result;
 use crate::fuse;
 use crate::graph::{GradMode, Rule, Saved, Tensor, finish, is_grad_enabled};
 
-impl Softmax {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "softmax",
-            Self::Log => "log_softmax",
-        }
-    }
-}
-
 entries! {
     SOFTMAXES:
 
     SOFTMAX = OpDef {
-        run: |op, x, at| float!(x, x => softmax(Softmax::Plain, &x, op.int(0), at)),
+        run: |op, x, at| float!(x, x => softmax(&SOFTMAX, &x, op.int(0), at)),
         ..along_axis("softmax")
     };
 
     LOG_SOFTMAX = OpDef {
-        run: |op, x, at| float!(x, x => softmax(Softmax::Log, &x, op.int(0), at)),
+        run: |op, x, at| float!(x, x => softmax(&LOG_SOFTMAX, &x, op.int(0), at)),
         ..along_axis("log_softmax")
     };
 
@@ -49,41 +39,36 @@ const fn along_axis(name: &'static str) -> OpDef {
     OpDef { attrs: &[("axis", Type::Int)], infer: for_programs(float_along), ..OpDef::new(name) }
 }
 
-fn softmax<T: Float>(op: Softmax, x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor<T>> {
-    let position = check_axis(op.name(), axis, x.ndim())?;
-    if position + 1 == x.ndim() {
-        return Ok(last(op, x, caller));
-    }
-    // A swap of two axes is its own inverse.
-    let mut order: Vec<isize> = (0..x.ndim() as isize).collect();
-    order.swap(position, x.ndim() - 1);
-    Ok(last(op, &x.permute(&order), caller).permute(&order))
+fn softmax<T: Float>(op: &OpDef, x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor<T>> {
+    let log = op.name == LOG_SOFTMAX.name;
+    Ok(match check_axis(op.name, axis, x.ndim())? + 1 == x.ndim() {
+        true => last((op.name, log), x, caller),
+        false => last((op.name, log), &x.swap_axes(axis, -1), caller).swap_axes(axis, -1),
+    })
 }
 
-fn last<T: Float>(op: Softmax, x: &Tensor<T>, caller: Caller) -> Tensor<T> {
+fn last<T: Float>((op, log): (&'static str, bool), x: &Tensor<T>, caller: Caller) -> Tensor<T> {
     let n = x.shape()[x.ndim() - 1];
-    let value = x.row_major(x.shape_owned(), |from, rows| match op {
-        Softmax::Plain => kernels::softmax::<T, false>(rows, from, n),
-        Softmax::Log => kernels::softmax::<T, true>(rows, from, n),
+    let value = x.row_major(x.shape_owned(), |from, rows| match log {
+        false => kernels::softmax::<T, false>(rows, from, n),
+        true => kernels::softmax::<T, true>(rows, from, n),
     });
-    finish(op.name(), caller, &[x], value.clone(), || {
+    finish(op, caller, &[x], value.clone(), || {
         let saved = [Saved::output_value(value)];
-        Rule::new(saved, move |saved, dy: Tensor<T>, _| Ok([Some(pull(op, &saved.tensor()?, &dy))]))
+        Rule::new(saved, move |saved, dy: Tensor<T>, _| {
+            Ok([Some(pull(log, &saved.tensor()?, &dy))])
+        })
     })
 }
 
 /// `y = softmax(x)`: `dx = y (dy - sum(dy y))`; `y = log_softmax(x)`: `dx = dy - exp(y) sum(dy)`.
-fn pull<T: Float>(op: Softmax, y: &Tensor<T>, dy: &Tensor<T>) -> Tensor<T> {
-    match op {
-        Softmax::Plain => {
-            let sum = (dy * y).sum_axes_keep([-1]);
-            fuse!(|y, dy, sum| y * (dy - sum))
-        }
-        Softmax::Log => {
-            let sum = dy.sum_axes_keep([-1]);
-            fuse!(|y, dy, sum| dy - y.exp() * sum)
-        }
+fn pull<T: Float>(log: bool, y: &Tensor<T>, dy: &Tensor<T>) -> Tensor<T> {
+    if log {
+        let sum = dy.sum_axes_keep([-1]);
+        return fuse!(|y, dy, sum| dy - y.exp() * sum);
     }
+    let sum = (dy * y).sum_axes_keep([-1]);
+    fuse!(|y, dy, sum| y * (dy - sum))
 }
 
 fn logsumexp<T: Float>(x: &Tensor<T>, axes: &[isize], caller: Caller) -> Result<Tensor<T>> {

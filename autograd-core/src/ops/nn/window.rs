@@ -86,17 +86,12 @@ impl Plan {
         Ok(Plan { window, input: [height, width], output })
     }
 
-    /// The number of elements of a window.
     pub(crate) fn taps(&self) -> usize {
         self.window.kernel[0] * self.window.kernel[1]
     }
 
     pub(crate) fn windows(&self) -> usize {
         self.output[0] * self.output[1]
-    }
-
-    pub(super) fn stride(&self, direction: usize) -> usize {
-        self.window.stride[direction]
     }
 
     /// Returns row and column of an element of the window, by its row-major position.
@@ -255,7 +250,6 @@ pub(super) fn images(x: &Form) -> Result<Vec<usize>, String> {
     Ok(std::iter::once(batch.unwrap_or(1)).chain(rest).collect())
 }
 
-/// Returns the form of images of this shape, with the batch of `x`.
 pub(super) fn open_batch(x: &Form, shape: [usize; 4]) -> Form {
     let mut dims: Dims = shape.into_iter().map(Some).collect();
     dims[0] = x.dims[0];

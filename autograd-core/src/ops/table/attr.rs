@@ -1,7 +1,7 @@
 //! Attributes of operators as text: for readers, and in files.
 
 use super::form::{Dims, Form, ShapeOf};
-use crate::array::DType;
+use crate::array::{DType, IntoDims};
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
 
 #[derive(Clone, Debug)]
@@ -68,7 +68,6 @@ pub(crate) fn shown((name, kind): Param, attr: &Attr) -> String {
 
 /// Returns the attribute as in a file: one field, or several separated by semicolons.
 pub(crate) fn written(attr: &Attr) -> String {
-    /// Writes elements in a form that reads back to the same bits.
     fn elements<T: Element>(tensor: &Tensor<T>) -> String {
         join_strings(&mut tensor.to_vec().iter().map(|value| format!("{value:?}")), ",")
     }
@@ -156,17 +155,11 @@ pub(crate) fn read_list<N: std::str::FromStr>(text: &str) -> Result<Vec<N>, Stri
 }
 
 pub(crate) fn read_dims(text: &str) -> Result<Dims, String> {
-    let dim = |n: i64| match n {
-        -1 => Ok(None),
-        n => usize::try_from(n).map(Some).map_err(|_| format!("{n} is no length")),
-    };
-    read_list(text)?.into_iter().map(dim).collect()
+    read_list::<i64>(text)?.into_dims().map_err(|n| format!("{n} is no length"))
 }
 
 fn read_dtype(name: &str) -> Result<DType, String> {
-    let known =
-        [DType::Float32, DType::Float64, DType::Int32, DType::Int64, DType::UInt8, DType::Bool];
-    known.into_iter().find(|dtype| dtype.name() == name).ok_or_else(|| format!("no type `{name}`"))
+    DType::named(name).ok_or_else(|| format!("no type `{name}`"))
 }
 
 pub(crate) fn read_form(dtype: &str, dims: &str) -> Result<Form, String> {

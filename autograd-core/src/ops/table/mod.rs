@@ -41,8 +41,6 @@ macro_rules! family {
     };
 }
 
-#[cfg(feature = "static-graph")]
-pub(crate) use self::attr::is_same;
 pub(crate) use self::attr::{Attr, Type};
 pub(crate) use self::form::{Dims, Form, ShapeOf};
 pub(crate) use self::forms::{
@@ -50,9 +48,10 @@ pub(crate) use self::forms::{
     same_along, same_dtype, same_float,
 };
 pub(crate) use self::values::{
-    Computed, Ran, Values, all, any, computed, float, message, not_numbers, number, one, several,
-    typed,
+    Computed, Ran, Values, all, any, computed, float, message, number, one, several,
 };
+#[cfg(feature = "static-graph")]
+pub(crate) use self::{attr::is_same, values::not_numbers};
 pub(crate) use {entries, family};
 
 pub(crate) type Inferred = Result<Vec<Form>, String>;

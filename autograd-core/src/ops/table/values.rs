@@ -127,11 +127,6 @@ pub(crate) fn one(values: Values) -> Computed<AnyTensor> {
     several(values).map(|[value]| value)
 }
 
-pub(crate) fn typed<T: Element>(tensor: Option<&AnyTensor>) -> Computed<&Tensor<T>> {
-    let tensor = tensor.and_then(AnyTensor::downcast_ref::<T>);
-    tensor.ok_or_else(|| "a value that its gradient needs is missing".to_owned())
-}
-
 pub(crate) fn all<T: Element>(values: &[AnyTensor]) -> Computed<Vec<&Tensor<T>>> {
     let tensors: Option<Vec<&Tensor<T>>> = values.iter().map(AnyTensor::downcast_ref).collect();
     tensors.ok_or_else(|| "its inputs are of different element types".to_owned())

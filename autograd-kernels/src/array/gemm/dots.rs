@@ -4,7 +4,7 @@
 
 use ndarray::LinalgScalar;
 
-use super::panels::Runs;
+use super::panels::Matrix;
 use crate::array::Storable;
 use crate::array::simd::{VectorKernel, Vectors};
 
@@ -13,10 +13,8 @@ const MAX_SUMS: usize = 16;
 /// Dot products of contiguous rows of `k` elements, added to `c`.
 pub(super) struct Dots<'a, 'b, T> {
     pub(super) k: usize,
-    /// The left rows, `step` apart.
-    pub(super) left: &'a [T],
-    pub(super) step: usize,
-    pub(super) right: Runs<'a, T>,
+    pub(super) left: Matrix<'a, T>,
+    pub(super) right: Matrix<'a, T>,
     pub(super) c: &'a mut [&'b mut [T]],
 }
 
@@ -35,14 +33,14 @@ impl<T: Storable + LinalgScalar> Dots<'_, '_, T> {
     /// Tiles of `M` left rows and `N` right ones. The vectors of all sums are reduced at once.
     #[inline(always)]
     fn tiles<const M: usize, const N: usize, V: Vectors<T>>(self, v: V) {
-        let Self { k, left, step, right: Runs { data, starts }, c } = self;
-        let (m, n) = (c.len(), starts.len());
+        let Self { k, left, right, c } = self;
+        let (m, n) = (c.len(), c.first().map_or(0, |row| row.len()));
         for (i, j) in (0..m).step_by(M).flat_map(|i| (0..n).step_by(N).map(move |j| (i, j))) {
             // A missing row is replaced by the last one.
-            let mut a = [&left[..k]; M];
-            let mut b = [&data[..k]; N];
-            (0..M).for_each(|r| a[r] = &left[(i + r).min(m - 1) * step..][..k]);
-            (0..N).for_each(|s| b[s] = &data[starts[(j + s).min(n - 1)]..][..k]);
+            let mut a = [&left.data[..k]; M];
+            let mut b = [&right.data[..k]; N];
+            (0..M).for_each(|r| a[r] = &left.data[(i + r).min(m - 1) * left.rows..][..k]);
+            (0..N).for_each(|s| b[s] = &right.data[(j + s).min(n - 1) * right.rows..][..k]);
             let mut sums = [[v.splat(T::ZERO); N]; M];
             for p in (0..k).step_by(V::LANES) {
                 let mut right = [v.splat(T::ZERO); N];

@@ -4,7 +4,6 @@
 
 mod dots;
 mod panels;
-mod runs;
 #[cfg(test)]
 mod tests;
 mod tiles;
@@ -22,27 +21,37 @@ use super::buffer::Buffer;
 use super::simd::{Vectored, has_vectors};
 use super::threads::{num_threads, share, worth};
 use dots::Dots;
-pub use panels::{Matrix, Runs};
-pub use runs::Left;
+pub use panels::Matrix;
 use tiles::Tiles;
 
 pub trait FloatMultiply: Storable + LinalgScalar {
-    /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with unspecified content. No
-    /// side is zero.
-    fn float_product(size: [usize; 3], a: Matrix<'_, Self>, b: Matrix<'_, Self>, c: &mut [Self]);
-    /// Adds `a bᵀ` to `c`, which is row-major. The rows of `a` are `step` apart, and as long as those of
-    /// `b`: `n` elements.
-    fn add_dots(a: &[Self], step: usize, b: Runs<'_, Self>, n: usize, c: &mut [Self]);
+    /// `c = a b`, where `a` is m by k, `b` k by n, and `c` m by n, with rows that start `step` apart and
+    /// unspecified content. No side is zero.
+    fn float_product(
+        size: [usize; 3],
+        a: Matrix<'_, Self>,
+        b: Matrix<'_, Self>,
+        c: &mut [Self],
+        step: usize,
+    );
+    /// Adds `a bᵀ` to `c`, where `a` is m by k, `b` n by k, both with contiguous rows, and `c` row-major.
+    fn add_dots(size: [usize; 3], a: Matrix<'_, Self>, b: Matrix<'_, Self>, c: &mut [Self]);
 }
 
 macro_rules! float_multiply {
     ($($t:ty)*) => {$(
         impl FloatMultiply for $t {
-            fn float_product(size: [usize; 3], a: Matrix<'_, $t>, b: Matrix<'_, $t>, c: &mut [$t]) {
-                product(size, a, b, c);
+            fn float_product(
+                size: [usize; 3],
+                a: Matrix<'_, $t>,
+                b: Matrix<'_, $t>,
+                c: &mut [$t],
+                step: usize,
+            ) {
+                product(size, a, b, c, step);
             }
-            fn add_dots(a: &[$t], step: usize, b: Runs<'_, $t>, n: usize, c: &mut [$t]) {
-                add_dots(a, step, b, n, c);
+            fn add_dots(size: [usize; 3], a: Matrix<'_, $t>, b: Matrix<'_, $t>, c: &mut [$t]) {
+                add_dots(size, a, b, c);
             }
         }
     )*};
@@ -68,19 +77,19 @@ fn product<T: Vectored + FloatMultiply>(
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
     c: &mut [T],
+    step: usize,
 ) {
-    debug_assert_eq!(c.len(), m * n);
     if !has_vectors() {
-        return portable([m, k, n], a, b, c);
+        return portable([m, k, n], a, b, c, step);
     }
-    if n == 1 && m > 1 {
+    if n == 1 && m > 1 && step == 1 {
         // The column as a row: cᵀ = bᵀ aᵀ.
-        return product([1, k, m], b.transposed(), a.transposed(), c);
+        return product([1, k, m], b.transposed(), a.transposed(), c, m);
     }
     // The method is chosen for the whole product, so that an element does not depend on the parts.
     let contiguous_columns = b.rows == 1 && (b.columns != 1 || n == 1);
     let by_dots = m <= MAX_DOT_ROWS && contiguous_columns && k >= MIN_DOT_LENGTH;
-    in_parts([m, k, n], a, b, c, |a, b, c| match by_dots {
+    in_parts([m, k, n], a, b, (c, step), |a, b, c| match by_dots {
         true => dots(k, a, b, c),
         false => T::run(Tiles { k, a, b, c }),
     });
@@ -97,29 +106,27 @@ fn dots<T: Vectored + FloatMultiply>(
         (0..k).for_each(|p| row[p] = a.data[i * a.rows + p * a.columns]);
     }
     let (left, step) = if a.columns == 1 { (a.data, a.rows) } else { (&rows[..], k) };
-    let n = c.first().map_or(0, |row| row.len());
-    let starts: Vec<usize> = (0..n).map(|j| j * b.columns).collect();
     c.iter_mut().for_each(|row| row.fill(T::ZERO));
-    T::run(Dots { k, left, step, right: Runs { data: b.data, starts: &starts }, c });
+    T::run(Dots {
+        k,
+        left: Matrix { data: left, rows: step, columns: 1 },
+        right: b.transposed(),
+        c,
+    });
 }
 
-/// See [`FloatMultiply::add_dots`].
 fn add_dots<T: Vectored + FloatMultiply>(
-    a: &[T],
-    step: usize,
-    b: Runs<'_, T>,
-    n: usize,
+    [m, k, n]: [usize; 3],
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
     c: &mut [T],
 ) {
-    let k = b.starts.len();
     if has_vectors() {
-        let mut c: SmallVec<[&mut [T]; 16]> = c.chunks_exact_mut(k).collect();
-        return T::run(Dots { k: n, left: a, step, right: b, c: &mut c });
+        let mut c: SmallVec<[&mut [T]; 16]> = c.chunks_exact_mut(n).collect();
+        return T::run(Dots { k, left: a, right: b, c: &mut c });
     }
-    let size = [c.len() / k, n, k];
-    let (a, rows) = (Matrix { data: a, rows: step, columns: 1 }, b.gapless(n));
-    let mut product = Buffer::any(c.len());
-    T::float_product(size, a, Matrix { data: &rows, rows: 1, columns: n }, &mut product);
+    let mut product = Buffer::any(m * n);
+    portable([m, k, n], a, b.transposed(), &mut product, n);
     c.iter_mut().zip(&*product).for_each(|(c, &product)| *c = *c + product);
 }
 
@@ -129,23 +136,23 @@ fn in_parts<T: Storable>(
     [m, k, n]: [usize; 3],
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
-    c: &mut [T],
+    (c, step): (&mut [T], usize),
     part: impl Fn(Matrix<'_, T>, Matrix<'_, T>, &mut [&mut [T]]) + Sync,
 ) {
     let [down, across] = grid([m, k, n]);
     if down * across == 1 {
-        let mut rows: SmallVec<[&mut [T]; 16]> = c.chunks_exact_mut(n).collect();
-        return part(a, b, &mut rows);
+        let rows = c.chunks_mut(step).map(|row| &mut row[..n]);
+        return part(a, b, &mut rows.collect::<SmallVec<[_; 16]>>());
     }
     let rows = m.div_ceil(down).next_multiple_of(ROW_STEP);
     let columns = n.div_ceil(across).next_multiple_of(COLUMN_STEP);
     let across = n.div_ceil(columns);
     let mut parts: Vec<Vec<&mut [T]>> = Vec::new();
-    for c in c.chunks_mut(rows * n) {
+    for c in c.chunks_mut(rows * step) {
         let first = parts.len();
         parts.resize_with(first + across, Vec::new);
-        for row in c.chunks_exact_mut(n) {
-            let pieces = row.chunks_mut(columns);
+        for row in c.chunks_mut(step) {
+            let pieces = row[..n].chunks_mut(columns);
             parts[first..].iter_mut().zip(pieces).for_each(|(part, piece)| part.push(piece));
         }
     }
@@ -189,10 +196,11 @@ fn portable<T: LinalgScalar>(
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
     c: &mut [T],
+    step: usize,
 ) {
     let x = ArrayView2::from_shape((m, k).strides((a.rows, a.columns)), a.data);
     let y = ArrayView2::from_shape((k, n).strides((b.rows, b.columns)), b.data);
-    let z = ArrayViewMut2::from_shape((m, n), c);
+    let z = ArrayViewMut2::from_shape((m, n).strides((step, 1)), c);
     let (Ok(x), Ok(y), Ok(mut z)) = (x, y, z) else {
         unreachable!("a value's strides stay inside its buffer");
     };

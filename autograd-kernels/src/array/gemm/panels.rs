@@ -1,7 +1,6 @@
 //! Operands of a product, and panels: copies of a block whose order is that of the innermost loop.
 
 use crate::array::Storable;
-use crate::array::buffer::Buffer;
 use crate::array::simd::Vectors;
 
 /// One operand: element `[i, j]` is `data[i * rows + j * columns]`.
@@ -19,24 +18,6 @@ impl<T> Matrix<'_, T> {
 
     pub fn tail(self, i: usize, j: usize) -> Self {
         Self { data: &self.data[i * self.rows + j * self.columns..], ..self }
-    }
-}
-
-/// A matrix whose row `i` starts at `starts[i]`; callers give the length of its rows.
-#[derive(Clone, Copy)]
-pub struct Runs<'a, T> {
-    pub data: &'a [T],
-    pub starts: &'a [usize],
-}
-
-impl<T: Storable> Runs<'_, T> {
-    /// A copy as a row-major matrix, for a CPU without vectors.
-    pub(super) fn gapless(self, n: usize) -> Buffer<T> {
-        let mut copy = Buffer::any(self.starts.len() * n);
-        for (to, &start) in copy.chunks_exact_mut(n).zip(self.starts) {
-            to.copy_from_slice(&self.data[start..][..n]);
-        }
-        copy
     }
 }
 

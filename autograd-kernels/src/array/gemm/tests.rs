@@ -42,8 +42,14 @@ fn check<T: FloatMultiply>(size: [usize; 3], from: impl Fn(i32) -> T) {
             let right = Matrix { data: &y, rows: b.rows, columns: b.columns };
             for level in levels() {
                 let mut c = vec![from(99); m * n];
-                with_level(level, || T::float_product(size, left, right, &mut c));
+                with_level(level, || T::float_product(size, left, right, &mut c, n));
                 assert!(c == expected, "{size:?} at {level:?}");
+                if (a.columns, b.rows) == (1, 1) {
+                    let mut c: Vec<T> = vec![from(5); m * n];
+                    with_level(level, || T::add_dots(size, left, right.transposed(), &mut c));
+                    let sum = |(&c, &expected): (&T, &T)| c == from(5) + expected;
+                    assert!(c.iter().zip(&expected).all(sum), "{size:?} at {level:?}");
+                }
             }
         }
     }
@@ -121,7 +127,7 @@ fn sums_are_accurate() {
     let x: Vec<f32> = (0..k * 40).map(|i| ((i * 37 % 1009) as f32 / 1009.0) - 0.3).collect();
     let left = Matrix { data: &x, rows: k, columns: 1 };
     let mut c = vec![0.0; 40 * 40];
-    f32::float_product([40, k, 40], left, left.transposed(), &mut c);
+    f32::float_product([40, k, 40], left, left.transposed(), &mut c, 40);
     for (at, &c) in c.iter().enumerate() {
         let [a, b] = [at / 40, at % 40].map(|row| &x[row * k..][..k]);
         let exact: f64 = a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum();

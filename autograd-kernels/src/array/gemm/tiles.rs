@@ -137,54 +137,30 @@ impl<T: Storable> Out<'_, '_, T> {
             for (r, line) in lines.iter_mut().enumerate() {
                 *line = &left.data[(i + r).min(last) * left.rows..][..depth];
             }
-            let right = (0..depth).map(|p| &data[p * step..][..width]);
-            let sums: [[V::Vector; N]; R] = tile(v, 0..depth, |&p, r| lines[r][p], right);
-            let out = self.c[i..].iter_mut().map(|row| &mut row[self.column..][..width]);
-            write(v, sums, out, self.add);
+            // In a closure that is not inlined, these loops would be compiled without the CPU's vectors.
+            let mut sums = [[v.splat(T::ZERO); N]; R];
+            for p in 0..depth {
+                let from = &data[p * step..][..width];
+                let mut right = [v.splat(T::ZERO); N];
+                for s in 0..N {
+                    right[s] = v.load(&from[s * V::LANES..]);
+                }
+                for r in 0..R {
+                    let a = v.splat(lines[r][p]);
+                    for s in 0..N {
+                        sums[r][s] = v.mul_add(a, right[s], sums[r][s]);
+                    }
+                }
+            }
+            for (row, sums) in self.c[i..].iter_mut().zip(sums) {
+                let row = &mut row[self.column..][..width];
+                for s in 0..N {
+                    let to = &mut row[s * V::LANES..];
+                    v.store(if self.add { v.add(sums[s], v.load(to)) } else { sums[s] }, to);
+                }
+            }
         }
         self.column += width;
         width
-    }
-}
-
-/// The product of `R` rows and `N` vectors of columns. `left` yields an item for each depth, from which
-/// `element` gets the element of each row.
-#[inline(always)]
-pub(super) fn tile<'a, T: Storable, const R: usize, const N: usize, V: Vectors<T>, L>(
-    v: V,
-    left: impl Iterator<Item = L>,
-    element: impl Fn(&L, usize) -> T,
-    right: impl Iterator<Item = &'a [T]>,
-) -> [[V::Vector; N]; R] {
-    let mut sums = [[v.splat(T::ZERO); N]; R];
-    for (a, b) in left.zip(right) {
-        // A closure that is not inlined would be compiled without the CPU's vectors.
-        let mut right = [v.splat(T::ZERO); N];
-        for s in 0..N {
-            right[s] = v.load(&b[s * V::LANES..]);
-        }
-        for r in 0..R {
-            let a = v.splat(element(&a, r));
-            for s in 0..N {
-                sums[r][s] = v.mul_add(a, right[s], sums[r][s]);
-            }
-        }
-    }
-    sums
-}
-
-#[inline(always)]
-pub(super) fn write<'a, T: Storable, const R: usize, const N: usize, V: Vectors<T>>(
-    v: V,
-    sums: [[V::Vector; N]; R],
-    mut rows: impl Iterator<Item = &'a mut [T]>,
-    add: bool,
-) {
-    for r in 0..R {
-        let Some(row) = rows.next() else { return };
-        for s in 0..N {
-            let to = &mut row[s * V::LANES..];
-            v.store(if add { v.add(sums[r][s], v.load(to)) } else { sums[r][s] }, to);
-        }
     }
 }

@@ -210,22 +210,6 @@ mod tests {
     }
 
     #[test]
-    fn every_part_is_done_once() {
-        for threads in [1, 2, 3, 8] {
-            for parts in [0, 1, 2, 3, 100, 1000] {
-                assert_eq!(sum_of(parts, threads), parts * (parts + 1) / 2);
-            }
-        }
-    }
-
-    #[test]
-    fn chunks_are_those_of_the_slice() {
-        let mut data = vec![0; 1003];
-        with_num_threads(3, || each_chunk(&mut data, 10, &|i, part| part.fill(i + 1)));
-        assert!(data.iter().enumerate().all(|(at, &x)| x == at / 10 + 1));
-    }
-
-    #[test]
     fn grains_are_all_of_the_slices_once() {
         for threads in [1, 2, 3, 8] {
             for len in [0, 1, MIN_SHARED - 1, MIN_SHARED, 33_000, 100_003, 1_000_003].repeat(2) {
