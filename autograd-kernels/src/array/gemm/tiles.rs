@@ -29,15 +29,15 @@ pub(super) struct Tiles<'a, 'b, T> {
 }
 
 impl<T: Storable> VectorKernel<T> for Tiles<'_, '_, T> {
-    /// The sums of a tile, the vectors of the right operand and one element of the left one fill the
-    /// registers.
+    /// The sums of a tile, the vectors of the right operand and one element of the left one fit the
+    /// registers. Six rows would use more of 32, but batches of ten are two tiles of five.
     #[inline(always)]
     fn run<V: Vectors<T>>(self, v: V) {
         let narrow = self.c.first().is_some_and(|row| row.len() <= V::LANES);
         match self.c.len() {
             1 => self.blocks::<1, 4, V>(v),
             _ if narrow => self.blocks::<8, 1, V>(v),
-            _ if const { V::REGISTERS >= 32 } => self.blocks::<6, 4, V>(v),
+            _ if const { V::REGISTERS >= 32 } => self.blocks::<5, 4, V>(v),
             _ => self.blocks::<6, 2, V>(v),
         }
     }
