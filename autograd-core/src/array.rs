@@ -316,10 +316,11 @@ pub fn with_num_threads<R>(count: usize, f: impl FnOnce() -> R) -> R {
 /// Runs a closure, such as a training loop, during which the helper threads do not sleep.
 ///
 /// A thread without work sleeps after about 150 µs, and waking it takes so long that only ops of some 80 µs
-/// and more are shared with it. In this scope, ops of a few microseconds are shared too, also if a program
+/// and more are shared with it. In this scope, ops of a few microseconds are shared too, even if a program
 /// reads data between its steps. The price is that the threads' cores, [`num_threads`]` - 1` or more if more
 /// threads were used before, are busy as long as the closure runs; other work that needs these cores gets
-/// them. The threads serve the whole process, and scopes nest. Results do not depend on it.
+/// them. The threads serve the whole process, and scopes nest. Results do not depend on it, and with one thread
+/// it has no effect.
 ///
 /// ```
 /// use autograd_core::{Tensor, with_threads_awake};

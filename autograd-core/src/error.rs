@@ -384,7 +384,8 @@ impl From<autograd_kernels::Error> for Error {
             Kernel::Axis { op, axis, rank, why } => Self::Axis { op, axis, rank, why },
             Kernel::TooLarge { op, shape } => Self::TooLarge { op, shape },
             Kernel::Overflow { op, element, found } => {
-                let dtype = DType::named(element).unwrap_or_else(|| unreachable!("a type of ours"));
+                let dtype =
+                    DType::named(element).unwrap_or_else(|| unreachable!("element type {element}"));
                 Self::Overflow { op, dtype, found }
             }
         }

@@ -70,9 +70,8 @@ pub fn solve<T: Float>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
 #[doc(alias = "inverse")]
 #[track_caller]
 pub fn inv<T: Float>(a: &Tensor<T>) -> Result<Tensor<T>> {
-    let n = square("inv", a)?;
-    let _composite = Composite::here();
-    solve(a, &Tensor::eye(n)).map_err(|error| error.called("inv"))
+    square("inv", a)?;
+    Inv::apply(a)
 }
 
 /// Returns the sign of the determinant of each matrix `[.., n, n]`, and the logarithm of its magnitude, both
@@ -129,7 +128,7 @@ impl<T: Float> Solve<T> {
 
     fn forward(ctx: &mut ForwardContext<Self>, a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
         let all = matrices(a).into_iter().zip(matrices(b)).map(|(a, b)| solved(a, b));
-        let x = stacked("solve", ["with an inverse", "a singular one"], b.shape(), all)?;
+        let x = stacked("solve", INVERTIBLE, b.shape(), all)?;
         ctx.save_for_backward((a, &x));
         Ok(x)
     }
@@ -138,6 +137,24 @@ impl<T: Float> Solve<T> {
         let (a, x) = ctx.saved_tensor();
         let db = solve(&a.transpose(), dy)?;
         Ok((-db.matmul(&x.transpose()), db))
+    }
+}
+
+#[py_layer]
+impl<T: Float> Inv<T> {
+    type Saved = Tensor<T>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, a: &Tensor<T>) -> Result<Tensor<T>> {
+        let one = |a: DMatrix<f64>| DMatrix::identity(a.nrows(), a.nrows());
+        let all = matrices(a).into_iter().map(|a| solved(a.clone(), one(a)));
+        let y = stacked("inv", INVERTIBLE, a.shape(), all)?;
+        ctx.save_for_backward(&y);
+        Ok(y)
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<T>) -> Tensor<T> {
+        let transposed = ctx.saved_tensor().transpose();
+        -transposed.matmul(dy).matmul(&transposed)
     }
 }
 
@@ -235,6 +252,8 @@ fn matrices<T: Float>(x: &Tensor<T>) -> Vec<DMatrix<f64>> {
     let data: Vec<f64> = x.to_vec().into_iter().map(T::into_f64).collect();
     (0..count).map(|at| from_rows(m, n, &data[at * m * n..][..m * n])).collect()
 }
+
+const INVERTIBLE: [&str; 2] = ["with an inverse", "a singular one"];
 
 /// Joins column-major matrices to a tensor; an error names the first that is missing.
 fn stacked<T: Float>(

@@ -73,7 +73,7 @@ impl Drop for ThreadGeneratorGuard {
     }
 }
 
-/// Fills `out` with integers of `low..high`, which is not empty.
+/// Fills `out` with integers in `low..high`. The range must not be empty.
 pub fn fill_randint(out: &mut [i64], low: i64, high: i64) {
     draw(|generator| generator.fill_randint(out, low, high));
 }

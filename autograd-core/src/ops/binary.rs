@@ -108,8 +108,8 @@ pub(super) fn check_divisor<T: Numeric>(op: Binary, divisor: &Value<T>) -> Resul
     }
     let Some(at) = divisor.to_vec().iter().position(|&x| x == T::ZERO) else { return Ok(()) };
     let index = place(at, divisor.shape());
-    let place = if index.is_empty() { String::new() } else { format!(" at {index:?}") };
-    Err(Error::value(op.name(), "other", "nonzero for integers", format!("0{place}")))
+    let at = if index.is_empty() { String::new() } else { format!(" at {index:?}") };
+    Err(Error::value(op.name(), "other", "nonzero for integers", format!("0{at}")))
 }
 
 // Inlined: its only caller is one function for each element type, whose stack frame it shares.

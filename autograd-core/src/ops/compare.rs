@@ -6,7 +6,7 @@ use smallvec::smallvec;
 
 use super::call::{call, call_at};
 use super::table::{
-    Attr, Computed, Form, Gradient, OpDef, Ran, Type, Values, all, arithmetic,
+    Attr, Computed, Form, Gradient, OpDef, Ran, Type, Values, arithmetic,
     broadcast as broadcast_forms, computed, entries, exactly, family, for_programs, number, one,
     same_dtype, several,
 };
@@ -89,7 +89,8 @@ family! {
         run: |op, values, at| {
             let test = Comparison::ALL[op.def.index];
             let [a, b] = several(values)?;
-            for_any!(a, a => computed(compare(test, &a, all(std::slice::from_ref(&b))?[0], at)))
+            let types = "its inputs are of different element types";
+            for_any!(a, a => computed(compare(test, &a, b.downcast_ref().ok_or(types)?, at)))
         },
         gradient: Gradient::None,
         ..OpDef::new("")

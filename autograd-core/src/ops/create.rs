@@ -66,6 +66,7 @@ fn list<T: Element>(op: &'static str, n: usize, elements: impl Iterator<Item = T
     collected(expect(checked(op, [n].into_shape())), elements)
 }
 
+/// Of as many elements as the shape has.
 fn collected<T: Element>(shape: Shape, mut elements: impl Iterator<Item = T>) -> Tensor<T> {
     Tensor::new(Value::written(shape, &mut |out| {
         out.iter_mut().zip(&mut elements).for_each(|(to, element)| *to = element);
@@ -473,7 +474,13 @@ fn of_rows<T: Element>(rows: Vec<Tensor<T>>) -> Tensor<T> {
     let mut shape = of_row;
     shape.insert(0, rows.len());
     let shape = expect(checked("from", shape));
-    collected(shape, rows.iter().flat_map(Tensor::to_vec))
+    Tensor::new(Value::written(shape, &mut |mut out| {
+        for row in &rows {
+            let (to, rest) = out.split_at_mut(row.len());
+            to.copy_from_slice(row.read().contiguous().as_slice().unwrap_or(&[]));
+            out = rest;
+        }
+    }))
 }
 
 macro_rules! nested {

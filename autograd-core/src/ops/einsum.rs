@@ -76,6 +76,7 @@ impl Term {
         Ok(())
     }
 
+    /// Drops the axes of length 1 that are broadcast to a longer length.
     fn drop_broadcast(&mut self, length: impl Fn(char) -> usize, at: Caller) -> Result<()> {
         let axes = self.labels.iter().zip(self.tensor.shape());
         let kept: Vec<_> = axes.filter(|&(&label, &n)| n == length(label)).collect();

@@ -201,7 +201,7 @@ impl Picks {
         call(self.ops()[1], [Attr::Int(axis)], [x.untyped(), index.untyped(), source.untyped()])
     }
 
-    /// The adjoint of picking: adds `source` to zeros. All indices are valid.
+    /// The adjoint of picking: adds `source` to zeros. All indices must be valid.
     #[track_caller]
     pub(super) fn put_back<T: Numeric>(
         self,

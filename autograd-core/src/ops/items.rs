@@ -213,7 +213,7 @@ impl<T: Numeric> Tensor<T> {
         #[doc(alias = "setitem")]
         #[doc(alias = "index_fill")]
         pub fn slice_assign(&self, index: impl IntoIndex, elements: impl Operand<T>) -> Tensor<T>,
-            Panics if "[`Tensor::try_index_put`] returns an error" {
+            Panics if "[`Tensor::i`] does not take the index, or the elements cannot be broadcast to the part" {
             let _composite = Composite::here();
             expect(elements.lend(|of| put_part("slice_assign", self, index.items(), of, false)))
         }

@@ -38,7 +38,8 @@ pub trait Wide: PrimInt + SaturatingMul + Default + Send + Sync + From<bool> + I
 impl Wide for i64 {}
 impl Wide for i128 {}
 
-/// Joins two partial products or sums. A saturated product remains out of range, unless a factor is 0.
+/// Joins two partial products or sums, which begin with the neutral element: 1 or 0, the number of `PRODUCT`.
+/// A saturated product remains out of range, unless a factor is 0.
 #[inline(always)]
 fn join<const PRODUCT: bool, W: Wide>(a: W, b: W) -> W {
     if PRODUCT { a.saturating_mul(&b) } else { a + b }
@@ -82,7 +83,7 @@ pub fn total_axes<T: Integer, const PRODUCT: bool>(
     let mut shape = Shape::from_slice(x.shape());
     axes.iter().for_each(|&axis| shape[axis] = 1);
     let overflow = Overflow::default();
-    // A product may have saturated; then it is not reported.
+    // A saturated product is reported as an overflow without its value.
     let is_exact = |found: i128| !PRODUCT || found.unsigned_abs() < i64::MAX as u128;
     let narrow = |found: i128| overflow.narrow(found, |found| is_exact(found).then_some(found));
     let value = if let (Some(element), Some(_)) = (x.uniform(), axes.first())

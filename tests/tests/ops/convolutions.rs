@@ -2,11 +2,22 @@
 
 use autograd_core::{Conv2dOptions, Float, Tensor, with_num_threads};
 
-/// Stride, padding and dilation, and the number of groups.
-type Windows = ([[usize; 2]; 3], usize);
+#[derive(Clone, Copy, Debug)]
+struct Windows {
+    stride: [usize; 2],
+    padding: [usize; 2],
+    dilation: [usize; 2],
+    groups: usize,
+}
 
-fn options(([stride, padding, dilation], groups): Windows) -> Conv2dOptions {
-    Conv2dOptions::new().stride(stride).padding(padding).dilation(dilation).groups(groups)
+const PLAIN: Windows = Windows { stride: [1, 1], padding: [0, 0], dilation: [1, 1], groups: 1 };
+const PADDED: Windows = Windows { padding: [1, 1], ..PLAIN };
+
+impl Windows {
+    fn options(self) -> Conv2dOptions {
+        let Self { stride, padding, dilation, groups } = self;
+        Conv2dOptions::new().stride(stride).padding(padding).dilation(dilation).groups(groups)
+    }
 }
 
 /// A convolution and its gradients in plain loops over small whole numbers: all sums are exact.
@@ -24,7 +35,7 @@ impl Loops {
 
     /// Returns `y`, `dx` and `dw`, for a `y` of this shape.
     fn sums(&self, y: &[usize]) -> [Vec<i32>; 3] {
-        let ([stride, padding, dilation], groups) = self.windows;
+        let Windows { stride, padding, dilation, groups } = self.windows;
         let [x, w] = [&self.x, &self.w];
         let (a, b) = (Self::numbers(x, 1), Self::numbers(w, 2));
         let dy = Self::numbers(y, 3);
@@ -56,7 +67,7 @@ impl Loops {
         };
         let of_all = |sums: &[i32]| sums.iter().copied().map(from).collect::<Vec<T>>();
         let (x, w) = (tensor(&self.x, 1), tensor(&self.w, 2));
-        let shape = x.conv2d(&w, None, options(self.windows)).shape().to_vec();
+        let shape = x.conv2d(&w, None, self.windows.options()).shape().to_vec();
         let [y, dx, dw] = self.sums(&shape).map(|sums| of_all(&sums));
         let dy = tensor(&shape, 3);
         let transposed = |t: &Tensor<T>| t.transpose().contiguous().transpose();
@@ -69,7 +80,7 @@ impl Loops {
             }
             for threads in [1, 3] {
                 let product = with_num_threads(threads, || {
-                    let product = x.conv2d(&w, None, options(self.windows));
+                    let product = x.conv2d(&w, None, self.windows.options());
                     product.backward_with(&dy).unwrap();
                     product
                 });
@@ -86,31 +97,28 @@ impl Loops {
 
 #[test]
 fn convolutions_and_their_gradients_are_those_of_plain_loops() {
-    let one = [1, 1];
-    let plain = ([one, [0, 0], one], 1);
-    let padded = ([one, one, one], 1);
     let cases = [
-        ([2, 3, 9, 11], [5, 3, 3, 2], ([one, [1, 0], one], 1)),
-        ([2, 3, 9, 11], [5, 3, 3, 2], ([one, [3, 1], [2, 3]], 1)),
-        ([2, 3, 9, 11], [9, 3, 4, 5], ([[3, 2], [0, 2], one], 1)),
+        ([2, 3, 9, 11], [5, 3, 3, 2], Windows { padding: [1, 0], ..PLAIN }),
+        ([2, 3, 9, 11], [5, 3, 3, 2], Windows { padding: [3, 1], dilation: [2, 3], ..PLAIN }),
+        ([2, 3, 9, 11], [9, 3, 4, 5], Windows { stride: [3, 2], padding: [0, 2], ..PLAIN }),
         // More padding than image.
-        ([2, 2, 1, 3], [3, 2, 2, 3], ([one, [4, 5], one], 1)),
+        ([2, 2, 1, 3], [3, 2, 2, 3], Windows { padding: [4, 5], ..PLAIN }),
         // Images that are their own columns, and others.
-        ([3, 5, 4, 5], [7, 5, 1, 1], plain),
-        ([3, 5, 4, 5], [7, 5, 1, 1], padded),
-        ([3, 6, 4, 5], [8, 3, 1, 1], ([one, [0, 0], one], 2)),
+        ([3, 5, 4, 5], [7, 5, 1, 1], PLAIN),
+        ([3, 5, 4, 5], [7, 5, 1, 1], PADDED),
+        ([3, 6, 4, 5], [8, 3, 1, 1], Windows { groups: 2, ..PLAIN }),
         // Groups, down to one channel each.
-        ([2, 6, 5, 6], [8, 3, 3, 3], ([one, one, one], 2)),
-        ([5, 4, 6, 6], [8, 1, 3, 3], ([[2, 2], [0, 0], one], 4)),
+        ([2, 6, 5, 6], [8, 3, 3, 3], Windows { groups: 2, ..PADDED }),
+        ([5, 4, 6, 6], [8, 1, 3, 3], Windows { stride: [2, 2], groups: 4, ..PLAIN }),
         // Several blocks of rows of windows, the last one smaller.
-        ([1, 24, 39, 70], [3, 24, 3, 3], padded),
+        ([1, 24, 39, 70], [3, 24, 3, 3], PADDED),
         // Several parts of the work, and sums over several images.
-        ([35, 16, 12, 12], [16, 16, 3, 3], padded),
-        ([0, 2, 3, 3], [2, 2, 2, 2], plain),
-        ([2, 0, 3, 3], [2, 0, 2, 2], plain),
-        ([2, 1, 0, 3], [2, 1, 2, 2], padded),
-        ([2, 1, 3, 0], [2, 1, 2, 2], padded),
-        ([2, 2, 3, 3], [0, 2, 2, 2], plain),
+        ([35, 16, 12, 12], [16, 16, 3, 3], PADDED),
+        ([0, 2, 3, 3], [2, 2, 2, 2], PLAIN),
+        ([2, 0, 3, 3], [2, 0, 2, 2], PLAIN),
+        ([2, 1, 0, 3], [2, 1, 2, 2], PADDED),
+        ([2, 1, 3, 0], [2, 1, 2, 2], PADDED),
+        ([2, 2, 3, 3], [0, 2, 2, 2], PLAIN),
     ];
     for (x, w, windows) in cases {
         let loops = Loops { x, w, windows };

@@ -1,5 +1,7 @@
 //! Softmax and its logarithm, without overflow.
 
+use std::ptr;
+
 use super::super::call::call;
 use super::super::reduce::without;
 use super::super::shape::signed;
@@ -39,21 +41,25 @@ const fn along_axis(name: &'static str) -> OpDef {
     OpDef { attrs: &[("axis", Type::Int)], infer: for_programs(float_along), ..OpDef::new(name) }
 }
 
-fn softmax<T: Float>(op: &OpDef, x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor<T>> {
-    let log = op.name == LOG_SOFTMAX.name;
-    Ok(match check_axis(op.name, axis, x.ndim())? + 1 == x.ndim() {
-        true => last((op.name, log), x, caller),
-        false => last((op.name, log), &x.swap_axes(axis, -1), caller).swap_axes(axis, -1),
-    })
+fn softmax<T: Float>(
+    op: &'static OpDef,
+    x: &Tensor<T>,
+    axis: isize,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    if check_axis(op.name, axis, x.ndim())? + 1 == x.ndim() {
+        return Ok(last(op, x, caller));
+    }
+    Ok(last(op, &x.swap_axes(axis, -1), caller).swap_axes(axis, -1))
 }
 
-fn last<T: Float>((op, log): (&'static str, bool), x: &Tensor<T>, caller: Caller) -> Tensor<T> {
-    let n = x.shape()[x.ndim() - 1];
+fn last<T: Float>(op: &'static OpDef, x: &Tensor<T>, caller: Caller) -> Tensor<T> {
+    let (n, log) = (x.shape()[x.ndim() - 1], ptr::eq(op, &LOG_SOFTMAX));
     let value = x.row_major(x.shape_owned(), |from, rows| match log {
         false => kernels::softmax::<T, false>(rows, from, n),
         true => kernels::softmax::<T, true>(rows, from, n),
     });
-    finish(op, caller, &[x], value.clone(), || {
+    finish(op.name, caller, &[x], value.clone(), || {
         let saved = [Saved::output_value(value)];
         Rule::new(saved, move |saved, dy: Tensor<T>, _| {
             Ok([Some(pull(log, &saved.tensor()?, &dy))])

@@ -68,6 +68,7 @@ pub(crate) fn shown((name, kind): Param, attr: &Attr) -> String {
 
 /// Returns the attribute as in a file: one field, or several separated by semicolons.
 pub(crate) fn written(attr: &Attr) -> String {
+    // `{:?}` reads back to the same bits.
     fn elements<T: Element>(tensor: &Tensor<T>) -> String {
         join_strings(&mut tensor.to_vec().iter().map(|value| format!("{value:?}")), ",")
     }

@@ -79,6 +79,7 @@ fn product<T: Vectored + FloatMultiply>(
     c: &mut [T],
     step: usize,
 ) {
+    debug_assert_eq!(c.len().div_ceil(step), m);
     if !has_vectors() {
         return portable([m, k, n], a, b, c, step);
     }

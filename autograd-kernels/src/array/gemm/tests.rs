@@ -41,9 +41,18 @@ fn check<T: FloatMultiply>(size: [usize; 3], from: impl Fn(i32) -> T) {
             let left = Matrix { data: &x, rows: a.rows, columns: a.columns };
             let right = Matrix { data: &y, rows: b.rows, columns: b.columns };
             for level in levels() {
-                let mut c = vec![from(99); m * n];
-                with_level(level, || T::float_product(size, left, right, &mut c, n));
-                assert!(c == expected, "{size:?} at {level:?}");
+                // Rows that follow one another, and rows with gaps.
+                for step in [n, n + 3] {
+                    let mut c = vec![from(99); m * step];
+                    with_num_threads(3, || {
+                        with_level(level, || T::float_product(size, left, right, &mut c, step));
+                    });
+                    for (row, expected) in c.chunks_exact(step).zip(expected.chunks_exact(n)) {
+                        let (row, gap) = row.split_at(n);
+                        assert!(row == expected, "{size:?} at {level:?}, rows {step} apart");
+                        assert!(gap.iter().all(|&c| c == from(99)), "a gap of {size:?}");
+                    }
+                }
                 if (a.columns, b.rows) == (1, 1) {
                     let mut c: Vec<T> = vec![from(5); m * n];
                     with_level(level, || T::add_dots(size, left, right.transposed(), &mut c));
@@ -89,6 +98,8 @@ fn every_path_and_layout() {
         // More than one block each way.
         [200, 520, 33],
         [259, 40, 130],
+        // Several parts.
+        [259, 300, 130],
         [14, 260, 2100],
     ];
     for size in sizes {

@@ -252,7 +252,7 @@ mod x86 {
             |a, b| _mm256_permute2f128_pd::<0x20>(a, b), _mm256_permute2f128_pd::<0x31>(a, b);
     }
 
-    /// The first `n` of eight numbers, as below of four.
+    /// The first `n` of eight numbers.
     #[inline(always)]
     unsafe fn mask_8(n: usize) -> __m256i {
         // SAFETY: the callers have AVX2.
