@@ -90,8 +90,7 @@ typed! {
     bool: Bool;
 }
 
-/// A type that can be given as a shape: `[2, 3]`, a slice, a `Vec`, a single length, or `()` or `[]`
-/// for a scalar.
+/// A type that can be a shape: `[2, 3]`, a slice, a `Vec`, a single length, or `()` or `[]` for a scalar.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a shape",
     label = "write the lengths as an array of `usize`: `[2, 3]`",

@@ -166,7 +166,7 @@ tuples! {
     (A 0 B 1 C 2 D 3)
 }
 
-/// [`prepare`], as a pointer, as only [`DataLoader::in_background`] needs `Send` data.
+/// Starts a thread that makes batches; a pointer, as only [`DataLoader::in_background`] needs `Send` data.
 type Start<D> = fn(Arc<D>, Order) -> Receiver<Result<<D as Dataset>::Batch>>;
 
 /// Makes batches of a [`Dataset`]; see the [module](self).
@@ -205,7 +205,8 @@ impl<D: Dataset> DataLoader<D> {
         Self { drop_last: true, ..self }
     }
 
-    /// Prepares the next batch on another thread; a panic of [`Dataset::get`] is an [`Error::Panic`] there.
+    /// Prepares the next batch on another thread. A panic of [`Dataset::get`] gives an [`Error::Panic`] in
+    /// place of the batch.
     #[doc(alias = "num_workers")]
     #[must_use]
     pub fn in_background(self) -> Self

@@ -165,8 +165,8 @@ errors! {
              (version {saved} then, {found} now); change a `copy()` of it instead",
             Parameter(parameter)
         ),
-        /// A hook on a gradient, or a callback of [`after_backward`](crate::after_backward), returned an
-        /// error. No gradient was written, except if the callback ran after the backward. `op` is that whose
+        /// A hook on a gradient, or a callback of [`after_backward`](crate::after_backward), returned an error.
+        /// No gradient was written, except if the callback ran after the backward. `op` is the op whose
         /// gradients the hook sees, `a leaf`, or `backward`. The user's error is the
         /// [`source`](StdError::source), which can be downcast; its message is part of this one.
         Hook(op) {
@@ -176,7 +176,7 @@ errors! {
             /** What the hook returned. */ source: Arc<dyn StdError + Send + Sync>,
         } = ("{op}{}: the {hook} (registered at {registered}) failed: {source}", called(*location)),
         /// A hook returned a gradient of another shape or element type than the one that it received, or a
-        /// wrong number of gradients. `op` is that whose gradients the hook sees, or `a leaf`.
+        /// wrong number of gradients. `op` is the op whose gradients the hook sees, or `a leaf`.
         HookGradient(op) {
             /** Which hook. */ hook: &'static str,
             /** Where it was registered. */ registered: &'static Location<'static>,
@@ -366,7 +366,8 @@ errors! {
 /// The result of a fallible call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The result of a hook. `?` converts any error; that becomes the source of the [`Error`].
+/// The result of a hook. `?` converts any error, which becomes the source of [`Error::Hook`] or
+/// [`Error::SavedTensorHook`].
 pub type HookResult<T> = Result<T, Box<dyn StdError + Send + Sync>>;
 
 // The error of a hook is only read.

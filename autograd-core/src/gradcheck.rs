@@ -21,9 +21,9 @@ use crate::graph::{AnyTensor, Tensor};
 use crate::random::Generator;
 use point::{check, gradients, leaves, random, require_float};
 
-/// Checks the gradients of `f` at `inputs` against finite differences: of the output times fixed random
-/// numbers, for all inputs, whatever their `stop_gradient`. `f` must return the same result for the same
-/// inputs, of any shape. For other element types see [`gradcheck_any`].
+/// Checks the gradients of `f` at `inputs` against finite differences. `f` must return the same result for the
+/// same inputs, of any shape: the gradient of the output times fixed random numbers is checked, for all inputs,
+/// whatever their `stop_gradient`. The check is the same in every run. Other types: [`gradcheck_any`].
 ///
 /// The check finds a rule that is wrong by 0.1 %. At a kink or a jump of `f`, as `relu` has at 0, differences
 /// give another slope than any rule; the error then says that `f` is not differentiable there. (`abs` at 0
@@ -93,7 +93,11 @@ pub fn gradcheck_any(f: impl Fn(&[AnyTensor]) -> AnyTensor, inputs: &[AnyTensor]
     check_first(&Subject::numbered("gradcheck", inputs.len()), |inputs| vec![f(inputs)], inputs)
 }
 
-/// [`gradgradcheck`] for inputs of any element types, with the errors of [`gradcheck_any`].
+/// [`gradgradcheck`] for inputs of any element types; see [`gradcheck_any`].
+///
+/// # Errors
+///
+/// As [`gradcheck_any`]; the input after the last is the output's gradient.
 pub fn gradgradcheck_any(
     f: impl Fn(&[AnyTensor]) -> AnyTensor,
     inputs: &[AnyTensor],

@@ -81,7 +81,7 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<BTreeMap<String, AnyTensor>> {
     })
 }
 
-/// Writes tensors by name as an uncompressed `.npz` archive. Equal tensors give equal bytes.
+/// Writes tensors by name as an uncompressed `.npz` archive, as `np.savez`. Equal tensors give equal bytes.
 ///
 /// ```
 /// use std::collections::BTreeMap;

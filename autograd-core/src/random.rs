@@ -6,7 +6,7 @@ pub(crate) use autograd_kernels::random::*;
 /// Restarts the process-wide generator: the numbers that follow `seed(7)` are always those that follow
 /// `paddle.seed(7)`. Only `seed` modulo 2³² counts. Without a seed, each run draws other numbers.
 ///
-/// Threads that draw at the same time get the numbers in no fixed order; give each its own [`Generator`].
+/// Threads that draw at once get numbers in no fixed order; if that matters, give each its own [`Generator`].
 ///
 /// ```standalone_crate
 /// use autograd_core::prelude::*;
@@ -24,8 +24,8 @@ pub fn seed(seed: u64) {
     autograd_kernels::random::seed(seed);
 }
 
-/// Returns a copy of the process-wide generator, from which programs and layers draw too, in its current
-/// state. [`set_rng_state`] restores it, to run a part of a program again with the same numbers.
+/// Returns a copy of the process-wide generator, from which programs and layers draw too. [`set_rng_state`]
+/// restores it: a part of a program can draw its numbers again, or fewer or more without changing later ones.
 ///
 /// ```standalone_crate
 /// use autograd_core::{Tensor, rng_state, set_rng_state};

@@ -43,8 +43,8 @@ pub struct AnomalyScope {
 /// it is the first op whose rule computes such a gradient; that backward returns it and writes no gradient.
 /// The error names the op, the line of its call, and the ranges of all its tensor inputs.
 ///
-/// The check takes a pass over every result, and ranges are kept until the scope ends: it is for debugging.
-/// Ops that are not recorded are not checked; an infinity may be a mask. Drop scopes in reverse order.
+/// The check takes a pass over every result, and ranges are kept until the scope ends: it is for debugging. Ops
+/// not recorded are not checked; an intended infinity (a mask) is reported. Drop scopes in reverse order.
 ///
 /// ```
 /// use autograd_core::{Tensor, detect_anomaly};

@@ -81,8 +81,8 @@ thread_local! {
     static RECOMPUTING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the closure of a [`checkpoint`] is being run again on this thread, for a backward. Code that counts
-/// something or collects means, as [`BatchNorm2d`](crate::nn::BatchNorm2d), does so in the first run only.
+/// Whether the closure of a [`checkpoint`] is run again on this thread, for a backward. Code that counts or
+/// collects running means, as [`BatchNorm2d`](crate::nn::BatchNorm2d), does so in the first run only.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -230,8 +230,8 @@ impl<T: Float> Tensor<T> {
     /// write into its gradient: backward goes on with the changed numbers, and nobody else sees them.
     ///
     /// An error from a hook ends the backward and is the source of the [`Error::Hook`] that it returns; no
-    /// gradient is written. A hook that is removed meanwhile does not run any more; an added one runs from
-    /// the next backward on. The same holds for the hooks of a [`GraphNode`].
+    /// gradient is written. A hook that is removed during a backward does not run any more; an added one runs
+    /// from the next backward on. The same holds for the hooks of a [`GraphNode`].
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -251,6 +251,19 @@ impl<T: Float> Tensor<T> {
     /// A hook lives as long as its tensor; on the output of an op, as long as that op is part of a graph. One
     /// that captures its own tensor, or one computed from it, keeps the graph alive, and its memory is never
     /// freed. Capture [`detach`](Tensor::detach) instead, or remove the hook.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([1.0, 2.0]);
+    /// x.set_stop_gradient(false);
+    /// let data = x.detach();
+    /// let handle = x.register_hook(move |grad| Ok(Some(grad * &data)))?;
+    /// // With `x.clone()` in place of `x.detach()` the hook would still be there.
+    /// drop(x);
+    /// assert!(!handle.remove());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// Hooks run with recording off, unless the backward is recorded: a backward inside of one needs
     /// [`enable_grad`](crate::enable_grad).
@@ -385,8 +398,8 @@ impl GraphNode {
         add(&self.0, Location::caller(), NodeAction::Before(Arc::new(hook)))
     }
 
-    /// Calls `hook` after the op's rule, with the gradients of the op's inputs and outputs; `None` for an
-    /// absent one. `Some` replaces those of the inputs; for the rest see [`GraphNode::register_before`].
+    /// Calls `hook` after the op's rule, with the gradients of its inputs and outputs; `None` if absent or not
+    /// needed. `Some` replaces those of the inputs; for the rest see [`GraphNode::register_before`].
     ///
     /// ```
     /// use autograd_core::{AnyTensor, Tensor};

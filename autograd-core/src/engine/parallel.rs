@@ -39,7 +39,8 @@ use crate::ops::Float;
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
 ///
-/// Gradients that arrive early wait in memory for the numbers before them, from 0 on, or the end.
+/// Gradients that arrive early wait in memory for the numbers before them, from 0 on; after a gap, until
+/// [`finish`](Self::finish). So assign numbers in order; gaps are allowed.
 #[derive(Default)]
 pub struct OrderedBackward {
     state: Mutex<InOrder>,
@@ -140,9 +141,10 @@ const MAX_AHEAD: usize = 2;
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
 ///
-/// - `loss(i)` runs with recording on, on a thread that is not the caller's. Open scopes of a thread, as
-///   [`no_grad`](crate::no_grad), inside of it. Process-wide random numbers come in no fixed order: give each
-///   item its [`Generator`](crate::Generator).
+/// - `loss(i)` runs with recording on, on a thread that is not the caller's. Open scopes of a thread
+///   ([`no_grad`](crate::no_grad), [`detect_anomaly`](crate::detect_anomaly),
+///   [`saved_tensors_hooks`](crate::saved_tensors_hooks)) inside of it. Process-wide random numbers come in no
+///   fixed order: give each item its [`Generator`](crate::Generator).
 /// - Hooks on leaves, and callbacks of [`after_backward`](crate::after_backward), run once, on this
 ///   thread, when all is done. Other hooks run in each backward, on its thread.
 ///

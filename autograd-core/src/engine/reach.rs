@@ -97,8 +97,8 @@ pub(crate) fn target(edge: &Edge) -> Option<Target> {
     }
 }
 
-/// Visits the first edge to each node and leaf behind `from`, in topological order: a node comes after all
-/// that it was computed from. Follows edges of entered nodes that `enter` holds for. Returns what it visited.
+/// Visits the first edge to each node and leaf behind `from`, in topological order: a node comes after all that
+/// it was computed from. `enter` decides which edges of entered nodes to follow. Returns what was visited.
 pub(super) fn topological<'g>(
     from: &'g [Edge],
     mut enter: impl FnMut(&'g Edge) -> bool,

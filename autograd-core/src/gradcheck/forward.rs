@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, ForwardMode, GradMode, Tensor, for_any};
 
 /// Checks forward mode through `f` at `inputs`: the slope by [`jvp`](crate::jvp()) against finite differences
-/// and, with a much smaller tolerance, against backward. First runs [`gradcheck()`](crate::gradcheck()),
-/// which checks this too if an op of `f` has a `fn jvp`.
+/// and, with a much smaller tolerance, against backward (cotangent times slope equals gradient times tangent).
+/// First runs [`gradcheck()`](crate::gradcheck()), which checks this too if an op of `f` has a `fn jvp`.
 ///
 /// ```
 /// use autograd_core::prelude::*;
@@ -84,15 +84,17 @@ fn check(
             let moves = parts.iter().any(|d| *d != 0.0);
             tangents.push(moves.then(|| tensor_like(&inputs[i], &parts)));
         }
-        let _forward = ForwardMode::start();
         let (leaves, mut cotangent, mut parts) = (leaves(inputs), &point.cotangent[..], Vec::new());
+        let forward = ForwardMode::start();
         for y in GradMode::of(true, || f(&leaves)) {
-            let (own, rest) = cotangent.split_at(y.len());
+            let own = cotangent.split_at_checked(y.len());
+            let (own, rest) = own.ok_or_else(|| point.other_shapes())?;
             cotangent = rest;
             if let Some(dy) = tangent(&y, &leaves, &tangents, false)? {
                 parts.extend(numbers(&dy).iter().zip(own).map(|(d, v)| d * v));
             }
         }
+        drop(forward);
         let jvp: f64 = parts.iter().sum();
         let mut slopes = point.slopes(direction, 1.0)?;
         slopes.scale += parts.iter().map(|part| part.abs()).sum::<f64>();

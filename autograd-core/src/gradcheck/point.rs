@@ -160,10 +160,14 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
         let moved = leaves(&moved.collect::<Vec<_>>());
         let outputs: Vec<f64> = (self.f)(&moved)?.iter().flat_map(numbers).collect();
         if outputs.len() != self.middle.len() {
-            let why = "the function gives outputs of other shapes for other numbers".into();
-            return Err(Error::Unsupported { op: self.subject.op, why });
+            return Err(self.other_shapes());
         }
         Ok((moved.iter().flat_map(numbers).collect(), outputs))
+    }
+
+    pub(super) fn other_shapes(&self) -> Error {
+        let why = "the function gives outputs of other shapes for other numbers".into();
+        Error::Unsupported { op: self.subject.op, why }
     }
 
     pub(super) fn slopes(&self, direction: &Direction, factor: f64) -> Result<Slopes> {

@@ -190,8 +190,7 @@ pub fn no_grad() -> NoGrad {
     NoGrad { _mode: GradMode::change(Recording::NoGrad), before }
 }
 
-/// Turns recording on for this thread until the guard is dropped, for use inside [`no_grad`] or a layer's
-/// forward.
+/// Turns recording on for this thread until the guard drops, for use in [`no_grad`] or a layer's forward.
 ///
 /// ```
 /// use autograd_core::{Tensor, enable_grad, no_grad};

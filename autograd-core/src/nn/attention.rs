@@ -155,9 +155,9 @@ impl<T: Float> MultiheadAttention<T> {
     }
 }
 
-/// Masks that exclude keys from queries, or bias their scores. A mask of bools is true where a key is
-/// excluded, as in PyTorch. A mask of numbers, which may want a gradient, is added to the scores before the
-/// softmax: minus infinity excludes a key. A query without a key gets weights of 0.
+/// Masks that exclude keys from queries, or bias scores. A mask of bools is true where a key is excluded, as in
+/// PyTorch. A mask of numbers, which may want a gradient, is added to the scores before the softmax: minus
+/// infinity excludes a key. A query without a key gets weights of 0, and so the output projection's bias.
 ///
 /// ```
 /// use autograd_core::Tensor;

@@ -134,8 +134,8 @@ pub trait Module {
         found
     }
 
-    /// Copies values by name into parameters and buffers, all or none. Optimizers and other handles see the
-    /// new values. To load a part, complete it first with the model's own state:
+    /// Copies values by name into parameters and buffers, all or none. The tensors stay the same, so optimizers
+    /// and other handles see the new values. To load a part, complete it first with the model's own state:
     ///
     /// ```
     /// use autograd_core::Tensor;

@@ -244,10 +244,10 @@ pub type BatchNorm2d<T = f32> = BatchNorm<T, 2>;
 /// Normalization of each channel, with a learned scale and shift (Ioffe and Szegedy 2015):
 /// `(x - mean) / sqrt(var + eps) * weight + bias`; as [`BatchNorm1d`] and [`BatchNorm2d`].
 ///
-/// In training `mean` and `var` are those of the batch, and running averages of both, which evaluation uses, are
-/// updated, in a [`checkpoint`](crate::checkpoint()) once: `running = (1 - momentum) running + momentum batch`,
-/// where the batch's variance divides by the number of elements less one, as in PyTorch. (Paddle divides by the
-/// number, and its momentum is one minus ours.)
+/// In training `mean` and `var` are those of the batch, and running averages of both are updated:
+/// `running = (1 - momentum) running + momentum batch`, where the batch's variance divides by the number of
+/// elements less one, as in PyTorch. (Paddle divides by the number, and its momentum is one minus ours.)
+/// Evaluation uses the running averages. A [`checkpoint`](crate::checkpoint()) updates them once.
 ///
 /// ```
 /// use autograd_core::Tensor;

@@ -229,9 +229,8 @@ impl<T: Numeric> Tensor<T> {
             self.picked(axis, expect(places))
         }
 
-        /// Returns the median of all elements as a scalar: of two middle ones the lesser, as in PyTorch; NaN
-        /// if any is NaN. The gradient flows to one element, also among equal ones (PyTorch's `median()`
-        /// shares it).
+        /// Returns the median of all elements as a scalar: of two middle ones the lesser, as in PyTorch; NaN if
+        /// any is NaN. The gradient flows to one element, even among equals (PyTorch's `median()` shares it).
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -368,9 +368,8 @@ macro_rules! casts {
 casts! { f32 f64 i32 i64 u8 bool }
 
 impl<T: Element> Tensor<T> {
-    /// Converts the elements as by Rust's `as`: floats round, an integer wraps, a float outside the range of
-    /// an integer type saturates; a `bool` is `x != 0`, and gives 0 or 1. The gradient flows between float
-    /// types only.
+    /// Converts elements as by Rust's `as`: floats round, an integer wraps, a float outside the range of an
+    /// integer type saturates; a `bool` is `x != 0`, and gives 0 or 1. Gradients flow between float types only.
     ///
     /// ```
     /// use autograd_core::Tensor;

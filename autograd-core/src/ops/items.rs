@@ -154,8 +154,7 @@ tuples! {
 
 impl<T: Element> Tensor<T> {
     pairs! {
-        /// Returns the part that an index selects. It has a part for each axis; axes after its last are kept
-        /// whole.
+        /// Returns what an index selects. It has a part for each axis; axes after its last are kept whole.
         ///
         /// | part | what it selects |
         /// |---|---|

@@ -31,8 +31,7 @@ impl<T: Float> Tensor<T> {
         }
 
         /// Draws `count` positions along the last axis, each with a probability proportional to the element
-        /// there: `[.., count]` from weights `[.., n]`. Without `replacement`, no position of a row is drawn
-        /// twice.
+        /// there: `[.., count]` from weights `[.., n]`. Without `replacement`, none of a row is drawn twice.
         ///
         /// ```
         /// use autograd_core::Tensor;

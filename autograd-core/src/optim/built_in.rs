@@ -13,6 +13,7 @@ macro_rules! rule {
         $(#[$new:meta])* pub fn new(learning_rate: f64);
         $(let $hidden:ident = $hidden_start:literal, $hidden_range:expr;)*
         $($(#[$option_doc:meta])* pub fn $option:ident($value:ident: $type:ty) = $start:literal, $range:expr;)*
+        $(fn counts(&$self:ident) -> bool { $counts:expr })?
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,6 +69,7 @@ macro_rules! rule {
                 let &[learning_rate, $($hidden,)* $($option,)*] = options else { return None };
                 Some(Self { learning_rate, $($hidden,)* $($option,)* })
             }
+            $(fn counts(&$self) -> bool { $counts })?
         }
     };
 }
@@ -137,6 +139,7 @@ rule! {
 
     /// Turns Nesterov's momentum on (Sutskever et al. 2013), which needs a momentum and no dampening.
     pub fn nesterov(nesterov: bool) = false, FINITE;
+    fn counts(&self) -> bool { self.momentum != 0.0 }
 }
 
 impl Rule for Sgd {

@@ -29,8 +29,9 @@ struct Slot {
 type State = Vec<(&'static str, AnyTensor)>;
 
 impl<R: Rule> Optimizer<R> {
-    /// Creates an optimizer of the parameters that a module has now, all with one rule, each under its first
-    /// name. [`parameter`](crate::nn::parameter)s take half the memory of plain tensors.
+    /// Creates an optimizer of the parameters that a module has now, all with one rule. A tensor in two places
+    /// is updated once a step, under its first name. [`parameter`](crate::nn::parameter)s take half the memory
+    /// of plain tensors.
     pub fn new(module: &(impl Module + ?Sized), rule: R) -> Self {
         let slot = |(name, tensor)| Slot {
             name,

@@ -239,4 +239,8 @@ pub(crate) trait Listed: Rule {
     fn options(&self) -> Vec<f64>;
     /// Creates the rule with these options, in the same order.
     fn with_options(options: &[f64]) -> Option<Self>;
+    /// Whether a program keeps the count of steps: for the rule, or to know the first.
+    fn counts(&self) -> bool {
+        Self::COUNTS
+    }
 }

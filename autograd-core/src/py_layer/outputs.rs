@@ -238,7 +238,7 @@ pub trait Outputs {
     fn collect(self, into: &mut dyn FnMut(AnyTensor));
 }
 
-/// The tensors, as a list.
+/// The tensors of a reference or of a tuple, as a list; the macro calls it too.
 pub fn marked(tensors: impl Outputs) -> Vec<AnyTensor> {
     let mut marked = Vec::new();
     tensors.collect(&mut |tensor| marked.push(tensor));

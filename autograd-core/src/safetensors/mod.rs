@@ -24,7 +24,8 @@
 //!
 //! - Saving is atomic: a new file is written in the same folder, synced to disk and then renamed. A
 //!   full disk, a crash or Ctrl-C leaves the old one (a crash perhaps a `.tmp` file beside it).
-//! - A file is not trusted: every length, offset and name is checked before memory is allocated for it.
+//! - A file is not trusted: every length, offset and name is checked, and memory is allocated only as far as
+//!   the file's own size justifies it. A malformed file returns nothing but an error.
 //! - Equal tensors and notes give equal bytes.
 //!
 //! # The format
@@ -114,7 +115,8 @@ impl SafeTensors {
         self.tensors.extend(named);
     }
 
-    /// Returns the tensors whose names begin with `prefix` and a dot, without that beginning.
+    /// Returns the tensors whose names begin with `prefix` and a dot, without that beginning. An unknown prefix
+    /// gives none, which for an optimizer is the state before its first step.
     pub fn under(&self, prefix: &str) -> StateDict {
         let inside = |name: &str| Some(name.strip_prefix(prefix)?.strip_prefix('.')?.to_owned());
         let found = self.tensors.iter();
@@ -148,7 +150,8 @@ impl SafeTensors {
     ///
     /// # Errors
     ///
-    /// [`Error::File`] if a tensor is called `__metadata__` or the file, then unchanged, cannot be written.
+    /// [`Error::File`] if a tensor is called `__metadata__`, or the file cannot be written. An existing file is
+    /// unchanged then.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         file::replace("save", path.as_ref(), |out| format::write(self, out))
     }

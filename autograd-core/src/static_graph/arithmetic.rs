@@ -35,7 +35,11 @@ macro_rules! unary {
 all_functions! { unary }
 
 impl Variable {
-    /// [`Variable::ln`] under its name in NumPy, PyTorch and Paddle, with the same errors.
+    /// [`Variable::ln`] under its name in NumPy, PyTorch and Paddle.
+    ///
+    /// # Errors
+    ///
+    /// As [`Variable::ln`].
     #[track_caller]
     pub fn log(&self) -> Result<Variable> {
         self.ln()

@@ -25,8 +25,9 @@ pub fn append_backward(loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
     Ok(pairs.into_iter().map(|(parameter, grad)| (variable(parameter), variable(grad))).collect())
 }
 
-/// Appends the gradients of the sum of targets with respect to inputs, which may be any variables; they can
-/// be differentiated again. `None` for an input on which no target depends, or at which gradients stop.
+/// Appends the gradients of targets with respect to inputs, which may be any variables; they can be
+/// differentiated again. Several targets are summed; each starts with ones. `None` for an input on which no
+/// target depends, or at which gradients stop.
 ///
 /// ```
 /// use autograd_core::DType;
@@ -54,8 +55,11 @@ pub fn gradients(targets: &[&Variable], inputs: &[&Variable]) -> Result<Vec<Opti
     gradients_with(targets, inputs, &vec![None; targets.len()])
 }
 
-/// [`gradients`] with given initial gradients, of their targets' shapes; `None` for ones. It is an error too
-/// if there are not as many seeds as targets, or a seed has another form.
+/// [`gradients`] with given initial gradients, of their targets' shapes; `None` for ones.
+///
+/// # Errors
+///
+/// As [`gradients`]; also if there are not as many seeds as targets, or a seed has another form.
 #[track_caller]
 pub fn gradients_with(
     targets: &[&Variable],

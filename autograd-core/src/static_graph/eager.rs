@@ -54,8 +54,8 @@ impl Program {
         EagerCall(Building::new(self, Function::new(op)))
     }
 
-    /// [`Program::py_layer`] for a closure of eager ops, which may depend on the numbers; values that it
-    /// captures are constants. [`Program::trace`] adds one operator for each op instead.
+    /// [`Program::py_layer`] for a closure of eager ops. It is called in every run, so it may depend on the
+    /// numbers; captured values are constants. [`Program::trace`] adds one operator for each op instead.
     pub fn eager<F, Marker, const M: usize, const N: usize>(&self, closure: F) -> EagerCall<M, N>
     where
         F: PyFunc<Marker, M, N>,

@@ -16,8 +16,8 @@ use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, GradMode, Tensor};
 use crate::ops::expect;
 
-/// Runs programs. It keeps parameters by name, for all programs; clones share them. A run that fails changes
-/// none. Concurrent runs see the parameters as they were at the start; those that change them take turns.
+/// Runs programs. It keeps parameters by name, for all programs; clones share them. A run that fails changes no
+/// parameter. Each sees them as they were at the start of the run; those that change them take turns.
 #[derive(Clone, Default)]
 pub struct Executor {
     scope: Arc<Scope>,
@@ -94,7 +94,8 @@ impl Executor {
     ///
     /// [`Error::Run`] for a feed that is unknown, missing or of another element type or shape, an unknown
     /// fetch, or a parameter without a value; [`Error::Operator`] if an operator fails, or a user function
-    /// panics; [`Error::Unsupported`] if a user function runs a program and both change parameters.
+    /// panics or returns other values than declared; [`Error::Unsupported`] if a user function runs a program
+    /// and both change parameters.
     pub fn run(
         &self,
         program: &Program,

@@ -168,7 +168,7 @@ impl<'p> Frame<'p> {
             let Some(gradient) = gradient else { continue };
             let mut rule = update.kind.clone();
             rule.set_rate(rate);
-            // The gradient takes the place of a value while that is moved.
+            // The gradient takes the place of a value while that is moved; a rule of this crate does not panic.
             let take = |&id| Some(std::mem::replace(kept.get_mut(name(id))?, gradient.clone()));
             let mut values: Values = update.writes.iter().filter_map(take).collect();
             values.insert(1, gradient);

@@ -76,6 +76,9 @@ pub(super) struct Grad {
     pub(super) seeds: Vec<usize>,
 }
 
+/// The place of the learning rate among the attributes of an update.
+pub(super) const RATE: usize = 0;
+
 impl Kind {
     pub(super) fn of(def: &'static OpDef, attrs: impl Into<Vec<Attr>>) -> Self {
         Self::Op(Operator::new(def, attrs.into()))
@@ -137,8 +140,9 @@ impl Kind {
     /// Sets the step size of an update, and returns whether this is one.
     pub(super) fn set_rate(&mut self, learning_rate: f64) -> bool {
         let is_update = self.is_update();
-        if let (true, Self::Op(op)) = (is_update, self) {
-            op.attrs[0] = Attr::Number(learning_rate);
+        let Self::Op(op) = self else { return false };
+        if is_update {
+            op.attrs[RATE] = Attr::Number(learning_rate);
         }
         is_update
     }

@@ -56,7 +56,11 @@ impl Program {
         self.fc_with(x, size, &FcOptions::new())
     }
 
-    /// [`Program::fc`] with names and initial values of the parameters; a name that is taken is an error too.
+    /// [`Program::fc`] with names and initial values of the parameters.
+    ///
+    /// # Errors
+    ///
+    /// As [`Program::fc`]; also if a parameter's name is taken.
     #[track_caller]
     pub fn fc_with(&self, x: &Variable, size: usize, options: &FcOptions) -> Result<Variable> {
         let site = Site::here("fc");
@@ -111,7 +115,7 @@ impl Program {
     }
 
     /// The share of rows of logits `[n, classes]` whose greatest element is at their class, of `n` int64
-    /// classes: a float32 scalar without a gradient. Errors are those of [`Program::cross_entropy`].
+    /// classes: a float32 scalar without a gradient.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -129,6 +133,10 @@ impl Program {
     /// assert_eq!(run[0].downcast_ref::<f32>().unwrap().item(), 0.5);
     /// # Ok::<(), autograd_core::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Program::cross_entropy`].
     #[track_caller]
     pub fn accuracy(&self, logits: &Variable, classes: &Variable) -> Result<Variable> {
         let site = Site::here("accuracy");
@@ -261,7 +269,8 @@ impl Program {
     /// `(x - mean) / sqrt(var + eps) * weight + bias` (Ioffe and Szegedy 2015).
     ///
     /// A run uses mean and variance of the batch, and mixes them into running statistics at its end, as
-    /// [`nn::BatchNorm2d`](crate::nn::BatchNorm2d); a [test copy](Program::clone_program) uses those.
+    /// [`nn::BatchNorm2d`](crate::nn::BatchNorm2d); a [test copy](Program::clone_program) uses those and
+    /// changes nothing.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -294,7 +303,11 @@ impl Program {
         self.batch_norm_with(x, &BatchNormOptions::new())
     }
 
-    /// [`Program::batch_norm`] with options; it is an error too if a name is taken, or a number is out of range.
+    /// [`Program::batch_norm`] with a name and options.
+    ///
+    /// # Errors
+    ///
+    /// As [`Program::batch_norm`]; also if a name is taken, or an option is out of range.
     #[track_caller]
     pub fn batch_norm_with(&self, x: &Variable, options: &BatchNormOptions) -> Result<Variable> {
         let site = Site::here("batch_norm");

@@ -14,10 +14,10 @@ use crate::ops::{Comparison, Conv2dOptions, Float, Padding, PoolOptions, Reduce}
 macro_rules! methods {
     ($(
         $(#[$doc:meta])*
-        pub fn $name:ident(&$self:ident $(, $arg:ident: $type:ty)*) -> Result<Variable> =
+        pub fn $name:ident(&$self:ident $(, $arg:ident: $type:ty)*) -> Result<Variable> $(as $twin:literal)? =
             $entry:ident $(of $at:path)? [$($input:expr),*] $(, $attr:expr)*;
     )*) => {$(
-        #[doc = concat!("As [`Tensor::", stringify!($name), "`](crate::Tensor::", stringify!($name), ").")]
+        #[doc = concat!("As [`Tensor::", stringify!($name), $($twin,)? "`](crate::Tensor::", stringify!($name), $($twin,)? ").")]
         $(#[$doc])*
         #[track_caller]
         pub fn $name(&$self $(, $arg: $type)*) -> Result<Variable> {
@@ -67,15 +67,15 @@ fn checked(call: &str, p: f64, fits: bool, expected: &str) -> Result<Attr> {
 /// [`Error::Program`](crate::Error::Program) if an axis does not exist or occurs twice.
 impl Variable {
     methods! {
-        pub fn sum(&self, axes: impl IntoAxes) -> Result<Variable> =
+        pub fn sum(&self, axes: impl IntoAxes) -> Result<Variable> as "_axes" =
             REDUCTIONS of Reduce::Sum [self], along(axes), Attr::Flag(false);
-        pub fn mean(&self, axes: impl IntoAxes) -> Result<Variable> =
+        pub fn mean(&self, axes: impl IntoAxes) -> Result<Variable> as "_axes" =
             REDUCTIONS of Reduce::Mean [self], along(axes), Attr::Flag(false);
-        pub fn prod(&self, axes: impl IntoAxes) -> Result<Variable> =
+        pub fn prod(&self, axes: impl IntoAxes) -> Result<Variable> as "_axes" =
             REDUCTIONS of Reduce::Prod [self], along(axes), Attr::Flag(false);
-        pub fn max(&self, axes: impl IntoAxes) -> Result<Variable> =
+        pub fn max(&self, axes: impl IntoAxes) -> Result<Variable> as "_axes" =
             REDUCTIONS of Reduce::Max [self], along(axes), Attr::Flag(false);
-        pub fn min(&self, axes: impl IntoAxes) -> Result<Variable> =
+        pub fn min(&self, axes: impl IntoAxes) -> Result<Variable> as "_axes" =
             REDUCTIONS of Reduce::Min [self], along(axes), Attr::Flag(false);
     }
 }

@@ -1,7 +1,7 @@
 //! Optimizers in programs: operators that compute new values of kept variables.
 
 use super::backward::parameter_gradients;
-use super::ir::{Graph, Kind, Op, OpId, Phase, Site, Var, VarId};
+use super::ir::{Graph, Kind, Op, OpId, Phase, RATE, Site, Var, VarId};
 use super::program::{Change, Program, Variable};
 use super::rule::{self, Init, Update};
 use crate::error::{Error, Result};
@@ -11,8 +11,8 @@ macro_rules! minimize {
     ($($rule:ident $entry:ident;)*) => {$(
         /// # In programs
         impl $rule {
-            /// Appends the backward of a loss of one element of a [program](crate::static_graph::Program),
-            /// and updates of the parameters that it depends on. Returns these and their gradients.
+            /// Appends the backward of a loss of one element of a [program](crate::static_graph::Program), and
+            /// updates of the parameters that it depends on. Returns the parameters and their gradients.
             ///
             /// # Errors
             ///
@@ -105,7 +105,7 @@ impl Program {
     pub(super) fn rates(&self, updates: &[OpId]) -> Vec<f64> {
         let graph = self.graph();
         let rate = |&id: &OpId| match &graph.ops[id].kind {
-            Kind::Op(op) => op.number(0),
+            Kind::Op(op) => op.number(RATE),
             _ => unreachable!("an update is an entry of the table"),
         };
         updates.iter().map(rate).collect()

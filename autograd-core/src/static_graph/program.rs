@@ -251,7 +251,8 @@ impl Variable {
         &self.program
     }
 
-    /// Whether gradients stop here: that was set, no input of the operator wants one, or it is not of floats.
+    /// Whether gradients stop here: because that was set, no input of the operator wants a gradient, or the
+    /// elements are not floats.
     pub fn stop_gradient(&self) -> bool {
         !self.program.graph().wants_gradient()[self.id]
     }

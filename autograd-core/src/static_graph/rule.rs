@@ -7,7 +7,7 @@ use crate::ops::Float;
 use crate::ops::table::{
     Attr, Dims, Effect, Form, Gradient, Inferred, OpDef, Operator, Values, entries,
 };
-use crate::optim::{Adam, AdamW, Erased, Listed, RmsProp, Rule as _, Sgd, Step};
+use crate::optim::{Adam, AdamW, Erased, Listed, RmsProp, Sgd, Step};
 
 /// The initial value of a parameter; see [`FcOptions`](crate::static_graph::FcOptions).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,7 +85,8 @@ fn rule_of<R: Listed>(op: &Operator) -> R {
 /// The operator of updates by a rule, and the names of the state of each.
 pub(super) struct Update {
     pub(super) op: Operator,
-    state: Vec<&'static str>,
+    state: &'static [&'static str],
+    counts: bool,
 }
 
 impl Update {
@@ -97,20 +98,13 @@ impl Update {
     }
 
     fn of<R: Listed>(op: &Operator, rule: &R) -> Self {
-        let mut state = rule.state().to_vec();
-        // The buffer of momentum depends on which step is the first.
-        if R::COUNTS || R::NAME == Sgd::NAME && !state.is_empty() {
-            state.push("step");
-        }
-        Self { op: op.clone(), state }
+        Self { op: op.clone(), state: rule.state(), counts: rule.counts() }
     }
 
     pub(super) fn state(&self, parameter: &Form) -> Vec<(&'static str, Form)> {
-        let form = |name| match name {
-            "step" => Form::new(DType::Int64, Dims::new()),
-            _ => parameter.clone(),
-        };
-        self.state.iter().map(|&name| (name, form(name))).collect()
+        let step = ("step", Form::new(DType::Int64, Dims::new()));
+        let state = self.state.iter().map(|&name| (name, parameter.clone()));
+        state.chain(self.counts.then_some(step)).collect()
     }
 }
 
@@ -124,11 +118,12 @@ fn forms(update: &Update, inputs: &[&Form]) -> Inferred {
     if !parameter.agrees(grad) {
         return Err(format!("the gradient is {grad}, the parameter {parameter}"));
     }
-    if state.len() != update.state.len() {
-        let names = update.state.join(", ");
-        return Err(format!("remembers {names}, found {} of them", state.len()));
+    let expected = update.state(parameter);
+    if state.len() != expected.len() {
+        let names: Vec<&str> = expected.iter().map(|(name, _)| *name).collect();
+        return Err(format!("remembers {}, found {} of them", names.join(", "), state.len()));
     }
-    for ((name, expected), form) in update.state(parameter).iter().zip(state) {
+    for ((name, expected), form) in expected.iter().zip(state) {
         if *form != expected {
             return Err(format!("its {name} is {form}, the parameter {parameter}"));
         }

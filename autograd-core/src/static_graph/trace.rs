@@ -30,7 +30,8 @@ impl Program {
     /// - a `#[py_layer]` op is one operator, built from the ops of its forward; its gradients are built from
     ///   the ops of its backward, which is called on examples too, with all gradients wanted;
     /// - each iteration of a loop adds its own operators;
-    /// - lengths of axes are those of the inputs; one in `reshape` or `broadcast_to` may follow a free axis.
+    /// - lengths of axes are those of the inputs; a length in `reshape` or `broadcast_to` that depends on a
+    ///   free axis is free too.
     ///
     /// The closure is called three times, on numbers in (0, 1) and with different lengths of free axes, and
     /// the program is compared with it. An error names the line at which the closure does what a program
@@ -242,7 +243,8 @@ impl TracedLayer {
             })
             && self.found.len() == inputs
             && self.found.iter().flatten().all(|&var| var < self.backward.vars.len())
-            && inputs <= self.forward.vars.len();
+            && inputs <= self.forward.vars.len()
+            && self.forward.ops.iter().chain(&self.backward.ops).all(|op| !op.kind.writes());
         if fits {
             Ok(())
         } else {

@@ -138,6 +138,25 @@ fn what_moves_little_raises_no_alarm() {
     }
 }
 
+/// A function whose output grows in any of its calls gives an error, no panic.
+#[test]
+fn outputs_that_grow_on_a_later_call_are_an_error() {
+    let mut grown = 0;
+    for small in 1..100 {
+        let calls = Cell::new(0);
+        let f = |t: &[Tensor<f64>]| {
+            calls.set(calls.get() + 1);
+            let y = t[0].sin();
+            if calls.get() > small { Tensor::concat(&[&y, &y], 0) } else { y }
+        };
+        if let Err(error) = jvpcheck(f, &[Tensor::from([0.5])]) {
+            assert!(matches!(error, Error::Unsupported { .. }), "{small}: {error}");
+            grown += 1;
+        }
+    }
+    assert!((10..90).contains(&grown), "{grown}");
+}
+
 #[test]
 fn an_error_names_the_check_that_was_called() {
     let half = |t: &[Tensor<f64>]| t[0].detach() * &t[0];

@@ -707,6 +707,32 @@ fn functions_are_called_what_their_users_call_them() {
         }
     }
 
+    #[py_layer]
+    impl Tanh {
+        type Saved = Tensor<f64>;
+
+        fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+            let y = x.tanh();
+            ctx.save_for_backward(&y);
+            y
+        }
+
+        fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+            dy * (1.0 - ctx.saved_tensor().square())
+        }
+    }
+
+    struct Of<T>(T);
+
+    // As the macro does it, so that the path has `<impl ..>`.
+    const _: () = {
+        impl Of<Vec<f64>> {
+            fn apply(x: &Tensor<f64>) -> Tensor<f64> {
+                x.tanh()
+            }
+        }
+    };
+
     #[py_layer(elementwise)]
     impl Squash {
         fn forward<L: Lane>(x: Real<L>) -> Real<L> {
@@ -719,11 +745,13 @@ fn functions_are_called_what_their_users_call_them() {
     program.eager(plain).x(&x).call().unwrap();
     program.eager(generic::<f64>).x(&x).call().unwrap();
     program.eager(Op::<f64>::forward).x(&x).call().unwrap();
+    program.py_layer(Tanh::apply).x(&x).call().unwrap();
+    program.eager(Of::<Vec<f64>>::apply).x(&x).call().unwrap();
     program.py_layer(Squash::apply::<f64>).x(&x).call().unwrap();
     program.eager(|x: &Tensor<f64>| x.tanh()).x(&x).call().unwrap();
     let text = program.to_string();
     let found: Vec<&str> = text.lines().filter_map(|line| line.split(" = ").nth(1)).collect();
     let here = "functions_are_called_what_their_users_call_them";
-    let names = ["plain", "generic", "Op", "Squash", here];
+    let names = ["plain", "generic", "Op", "Tanh", "Of", "Squash", here];
     assert_eq!(found, names.map(|name| format!("{name}(x)")));
 }

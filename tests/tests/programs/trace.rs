@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use autograd_core::nn::{BatchNorm1d, Module, Sequential};
 use autograd_core::prelude::*;
+use autograd_core::safetensors::SafeTensors;
 use autograd_core::static_graph::{Executor, Feed, Functions, Program, Variable, gradients};
 use autograd_core::{
     Conv2dOptions, CrossEntropyOptions, DType, GradOptions, LossReduction, grad_with,
@@ -404,6 +405,29 @@ fn a_traced_program_goes_to_a_file_and_back() {
     let before = executor.run(&program, &[("x", &fed)], &[&y, &dx]).unwrap();
     let after = executor.run(&loaded, &[("x", &fed)], &[&y.name(), &dx.name()]).unwrap();
     assert_eq!(values(&before), values(&after));
+}
+
+/// Only a program updates parameters, no layer in it, whatever a file says.
+#[test]
+fn a_layer_of_a_file_updates_nothing() {
+    let program = Program::new();
+    let x = data(&program, "x", &[-1, 3]);
+    program.trace(|x: &Tensor<f64>| Cube::apply(x, 2.0)).x(&x).call().unwrap();
+    let path = std::env::temp_dir().join(format!("static-update-{}", std::process::id()));
+    program.save(&path, &Executor::new()).unwrap();
+    let mut file = SafeTensors::load(&path).unwrap();
+    let (name, text) = file.metadata.pop_first().unwrap();
+    let (forward, backward) = text.split_once(r"\n;autograd-core").unwrap();
+    let update = [
+        r"\nvar\tw\tfloat64\t3\tparameter\tflow\there:1:1",
+        r"\nop\tsgd\s0.5\s0.0\s0.0\s0.0\s0.0\t4,4\t\t4\tupdate\there:1:1",
+    ];
+    let text = format!(r"{forward}{}\n;autograd-core{backward}", update.concat());
+    file.metadata.insert(name, text);
+    file.save(&path).unwrap();
+    let error = Program::load(&path, &Functions::new(), &Executor::new()).unwrap_err().to_string();
+    std::fs::remove_file(&path).unwrap();
+    assert!(error.contains("the parts of the layer `Cube` do not fit"), "{error}");
 }
 
 #[py_layer]

@@ -77,8 +77,7 @@ impl<T: Float> CrossEntropyOptions<T> {
     }
 
     options! {
-        /// Targets equal to `index` have a loss of 0, and their logits a gradient of 0. PyTorch's default is
-        /// -100.
+        /// Targets equal to `index` have a loss of 0, their logits a gradient of 0. PyTorch's default is -100.
         pub fn ignore_index(index: i64).into();
 
         /// The part of targets spread evenly over all classes, in [0, 1] (Szegedy et al. 2016).

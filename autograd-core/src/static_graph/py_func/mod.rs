@@ -164,8 +164,9 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
     }
 
     /// The function that computes the inputs' gradients. Its arguments are the inputs, the outputs and the
-    /// outputs' gradients, without those that are skipped; it returns one gradient for each input, or `None`
-    /// if that wants none. An absent gradient is `None` if the parameter is an `Option`, otherwise zeros.
+    /// outputs' gradients, in this order, without those that are skipped; it returns one gradient for each
+    /// input, or `None` if the input wants none. An absent gradient, as that of an integer output, is `None` if
+    /// the parameter is an `Option`, otherwise zeros.
     pub fn backward_func<F, Marker, const P: usize, const R: usize>(mut self, func: F) -> Self
     where
         F: PyFunc<Marker, P, R>,
@@ -235,7 +236,11 @@ impl PyFuncListCall {
         self
     }
 
-    /// Adds the operator to the program and returns its outputs; errors are those of [`PyFuncCall::call`].
+    /// Adds the operator to the program and returns its outputs.
+    ///
+    /// # Errors
+    ///
+    /// As [`PyFuncCall::call`].
     #[track_caller]
     pub fn call(self) -> Result<Vec<Variable>> {
         self.0.finish([0, 0])
