@@ -69,10 +69,10 @@ impl Plan {
             let padded = wide(n) + 2 * wide(window.padding[i]);
             needed[i] =
                 span.saturating_sub(2 * wide(window.padding[i])).min(wide(usize::MAX)) as usize;
-            let Some(room) = padded.checked_sub(span) else {
+            let Some(free) = padded.checked_sub(span) else {
                 continue;
             };
-            output[i] = (room / wide(window.stride[i]) + 1).min(wide(usize::MAX)) as usize;
+            output[i] = (free / wide(window.stride[i]) + 1).min(wide(usize::MAX)) as usize;
         }
         if output.contains(&0) {
             let [height, width] = needed;

@@ -21,45 +21,45 @@ where
 }
 
 /// The error in f32 ulp of the exact result; infinite if NaN or the sign of a zero is wrong.
-fn error32(got: f32, exact: f64) -> f64 {
-    if got.is_nan() || exact.is_nan() {
-        return if got.is_nan() && exact.is_nan() { 0.0 } else { f64::INFINITY };
+fn error32(found: f32, exact: f64) -> f64 {
+    if found.is_nan() || exact.is_nan() {
+        return if found.is_nan() && exact.is_nan() { 0.0 } else { f64::INFINITY };
     }
-    if got == 0.0 && got.is_sign_negative() != exact.is_sign_negative() {
+    if found == 0.0 && found.is_sign_negative() != exact.is_sign_negative() {
         return f64::INFINITY;
     }
     // ∞ counts as the next number above the largest.
     const BEYOND: f64 = f64::from_bits((1023 + 128) << 52);
     let limit = |x: f64| x.clamp(-BEYOND, BEYOND);
     let exponent = (exact.to_bits() >> 52 & 0x7ff).clamp(1023 - 126, 1023 + 127);
-    (limit(f64::from(got)) - limit(exact)).abs() / f64::from_bits((exponent - 23) << 52)
+    (limit(f64::from(found)) - limit(exact)).abs() / f64::from_bits((exponent - 23) << 52)
 }
 
 /// As [`error32`], in f64 ulp; `rounded` is the result to f64's precision.
-fn error_of(got: f64, rounded: f64, exact: Option<&Exact>) -> f64 {
+fn error_of(found: f64, rounded: f64, exact: Option<&Exact>) -> f64 {
     match exact {
         // The sign counts even if the result underflows f64.
-        Some(_) if got.is_nan() || got.is_sign_negative() != rounded.is_sign_negative() => {
+        Some(_) if found.is_nan() || found.is_sign_negative() != rounded.is_sign_negative() => {
             f64::INFINITY
         }
-        Some(exact) => exact.distance(got),
-        None => error64(got, rounded),
+        Some(exact) => exact.distance(found),
+        None => error64(found, rounded),
     }
 }
 
 /// The distance in steps between neighbours; infinite as in [`error32`].
-fn error64(got: f64, rounded: f64) -> f64 {
-    if got.is_nan() || rounded.is_nan() {
-        return if got.is_nan() && rounded.is_nan() { 0.0 } else { f64::INFINITY };
+fn error64(found: f64, rounded: f64) -> f64 {
+    if found.is_nan() || rounded.is_nan() {
+        return if found.is_nan() && rounded.is_nan() { 0.0 } else { f64::INFINITY };
     }
-    if got == 0.0 && rounded == 0.0 && got.is_sign_negative() != rounded.is_sign_negative() {
+    if found == 0.0 && rounded == 0.0 && found.is_sign_negative() != rounded.is_sign_negative() {
         return f64::INFINITY;
     }
     let place = |x: f64| {
         let bits = x.to_bits() as i64;
         if bits < 0 { i128::from(i64::MIN) - i128::from(bits) } else { i128::from(bits) }
     };
-    (place(got) - place(rounded)).unsigned_abs() as f64
+    (place(found) - place(rounded)).unsigned_abs() as f64
 }
 
 /// xorshift64: the tests need no better numbers.
@@ -337,9 +337,9 @@ fn exact_values() {
     fn all<T: Math + Storable, F: Lanewise<1, 0, 1> + Copy>(f: F, pairs: &[(f64, f64)]) {
         for (level, &(x, y)) in levels().flat_map(|level| pairs.iter().map(move |of| (level, of))) {
             // 19 elements: a whole vector and a rest at every level.
-            for got in at_level(level, [&[T::lit(x); 19]], f) {
-                let right = if y.is_nan() { got.is_nan() } else { got == T::lit(y) };
-                assert!(right, "{level:?}: f({x}) = {got:?}, not {y}");
+            for found in at_level(level, [&[T::lit(x); 19]], f) {
+                let right = if y.is_nan() { found.is_nan() } else { found == T::lit(y) };
+                assert!(right, "{level:?}: f({x}) = {found:?}, not {y}");
             }
         }
     }
