@@ -89,10 +89,10 @@ impl Term {
     }
 
     fn sum(&mut self, needed: impl Fn(char) -> bool, at: Caller) -> Result<()> {
-        let gone: Vec<usize> =
+        let removed: Vec<usize> =
             (0..self.labels.len()).filter(|&axis| !needed(self.labels[axis])).collect();
-        if !gone.is_empty() {
-            let attrs = vec![Attr::Ints(signed(&gone)), Attr::Flag(false)];
+        if !removed.is_empty() {
+            let attrs = vec![Attr::Ints(signed(&removed)), Attr::Flag(false)];
             self.tensor = run(&REDUCTIONS[Reduce::Sum as usize], attrs, [&self.tensor], at)?;
             self.labels.retain(|&label| needed(label));
         }

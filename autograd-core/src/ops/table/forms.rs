@@ -98,8 +98,8 @@ pub(crate) fn position(axis: isize, rank: usize) -> Result<usize, String> {
 }
 
 pub(crate) fn reduced(dims: &[Option<usize>], axes: &[isize], keep: bool) -> Result<Dims, String> {
-    let gone = shape::axes("", axes, dims.len()).map_err(message)?;
-    let length = |(at, &dim): (usize, &Option<usize>)| match gone.contains(&at) {
+    let removed = shape::axes("", axes, dims.len()).map_err(message)?;
+    let length = |(at, &dim): (usize, &Option<usize>)| match removed.contains(&at) {
         true => keep.then_some(Some(1)),
         false => Some(dim),
     };

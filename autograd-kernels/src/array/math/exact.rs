@@ -288,18 +288,18 @@ impl Exact {
 
     /// The distance of an f64 from this number, in units in the last place of this number; ∞ counts
     /// as the next number above the largest.
-    pub(super) fn distance(self, got: f64) -> f64 {
+    pub(super) fn distance(self, found: f64) -> f64 {
         let unit = self.exponent.clamp(-1022, 1023) - 52;
         let limit = Self::ONE.times_power(1024);
-        let got = match got.is_infinite() {
-            true => limit * Self::from(got.signum()),
-            false => Self::from(got),
+        let found = match found.is_infinite() {
+            true => limit * Self::from(found.signum()),
+            false => Self::from(found),
         };
         let this = match self.exponent >= 1024 {
             true => limit * Self::from(self.hi.signum()),
             false => self,
         };
-        (got - this).times_power(-unit).near().abs()
+        (found - this).times_power(-unit).near().abs()
     }
 }
 
