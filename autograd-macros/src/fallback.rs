@@ -82,17 +82,26 @@ fn not_understood(name: &Ident) -> TokenStream {
 }
 
 /// The expansion of a block whose name exists already: no second struct. A type gets the constants that
-/// callers use. If the type is absent after all, the error beside it silences unresolved names.
+/// callers use. If it is absent after all, the error beside it silences unresolved names.
 pub(crate) fn of_existing(
     exists: ExistingItem,
     calls: &[&str],
     block: &Block,
     errors: Errors,
 ) -> TokenStream {
-    let reported = errors.into_tokens();
-    let calls = (exists == ExistingItem::Type)
-        .then(|| constants(calls, &block.generics, &block.self_ty, &reported_name(&block.name)));
-    quote!(#reported #calls)
+    let reported = reported_name(&block.name);
+    let calls = constants(calls, &block.generics, &block.self_ty, &reported);
+    match exists {
+        ExistingItem::Named("type") => {
+            let items = errors.into_items(&reported);
+            quote!(const _: () = { #items #calls };)
+        }
+        ExistingItem::Op | ExistingItem::Named(_) => errors.into_tokens(),
+        ExistingItem::Unseen => {
+            let errors = errors.into_tokens();
+            quote!(#errors #calls)
+        }
+    }
 }
 
 /// The expansion of anything but an impl block: the tokens, and an `apply` for the type that they declare.

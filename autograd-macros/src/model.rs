@@ -82,8 +82,10 @@ impl Deref for Layer {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ExistingItem {
     Op,
-    /// A type of the user, also the one of a trait impl.
-    Type,
+    /// What it is, in a word; a struct, an enum or a union is a type.
+    Named(&'static str),
+    /// The type of a trait impl, which the file does not show.
+    Unseen,
 }
 
 /// An item with a syntax error: its name and parameters, if any.

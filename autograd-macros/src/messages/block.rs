@@ -38,9 +38,9 @@ sentences! {
         "the op must be a plain new name, because the macro makes the struct; write `impl {name}`, \
          or `impl<T: Float> {name}<T>` for an op of any element type";
     op_exists(name) "there is an op `{name}` above in this scope; give this one another name";
-    type_exists(name)
-        "the macro makes the struct `{name}`, and there is a type `{name}` in this scope; remove \
-         that type, or give the op another name";
+    item_exists(name, what)
+        "the macro makes the struct `{name}`, and there is a {what} `{name}` in this scope; remove \
+         that {what}, or give the op another name";
     visibility_of_the_block()
         "an impl block has no visibility; the op's is that of `forward`: write `pub fn forward(..)`";
     trait_impl(attribute, name)

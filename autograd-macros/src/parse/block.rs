@@ -70,8 +70,16 @@ pub(crate) fn block(
         errors.at(&parsed.vis, messages::visibility_of_the_block());
     }
     let name = head(&mut parsed.head, attribute, errors)?;
-    let of_trait = parsed.head.trait_.as_ref().map(|_| ExistingItem::Type);
-    let exists = of_trait.or_else(|| existing(&name, errors));
+    let of_trait = parsed.head.trait_.as_ref().map(|_| ExistingItem::Unseen);
+    let exists = existing(&name);
+    match exists.filter(|_| of_trait.is_none()) {
+        Some(ExistingItem::Op) => errors.at(&name, messages::op_exists(&name.to_string())),
+        Some(ExistingItem::Named(what)) => {
+            errors.at(&name, messages::item_exists(&name.to_string(), what));
+        }
+        _ => {}
+    }
+    let exists = exists.or(of_trait);
     let items = items::split(parsed.body.stream(), errors);
     let ItemImpl { attrs, impl_token, generics, self_ty, .. } = parsed.head;
     let (place, self_ty) = (impl_token.span, *self_ty);

@@ -10,12 +10,10 @@ use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 use syn::ItemImpl;
 
 use crate::check::calls::ends_statement;
-use crate::errors::Errors;
-use crate::messages;
 use crate::model::{ExistingItem, last_segment};
 use crate::tokens::{is_group, is_one_of, is_punct, mentions};
 
-pub(crate) fn existing(name: &Ident, errors: &mut Errors) -> Option<ExistingItem> {
+pub(crate) fn existing(name: &Ident) -> Option<ExistingItem> {
     if !proc_macro::is_available() {
         return None;
     }
@@ -26,13 +24,7 @@ pub(crate) fn existing(name: &Ident, errors: &mut Errors) -> Option<ExistingItem
         return None;
     }
     let here = offset(&text, place.line(), place.column())?;
-    let exists = exists(&text, here, &name.to_string())?;
-    let message = match exists {
-        ExistingItem::Op => messages::op_exists(&name.to_string()),
-        ExistingItem::Type => messages::type_exists(&name.to_string()),
-    };
-    errors.at(name, message);
-    Some(exists)
+    exists(&text, here, &name.to_string())
 }
 
 /// The number of places that may declare an op or a type of this name, judged by the text around it.
@@ -41,8 +33,8 @@ fn count_declarations(text: &str, name: &str) -> usize {
         let (before, rest) = (text[..at].trim_end(), text[at..].strip_prefix(name)?);
         let longer = rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
         let scalar = rest.starts_with(':') && !rest.starts_with("::");
-        let made =
-            ["impl", ">", "struct", "enum", "union"].iter().any(|word| before.ends_with(word));
+        let words = "impl for > struct enum union type trait mod";
+        let made = words.split(' ').any(|word| before.ends_with(word));
         (!longer && (made || scalar)).then_some(())
     };
     // The search for one character is fast even in unoptimized code.
@@ -65,6 +57,10 @@ fn exists(text: &str, here: usize, name: &str) -> Option<ExistingItem> {
     let (before, rest) = (text.get(..here)?, text.get(here..)?.strip_prefix(name)?);
     find_existing(format!("{before}{OP_MARKER}{rest}").parse().ok()?, name)?
 }
+
+/// Words that declare an item in the namespace of types, with what it is.
+const DECLARATIONS: [(&str, &str); 4] =
+    [("struct enum union", "type"), ("type", "type alias"), ("trait", "trait"), ("mod", "module")];
 
 /// As [`exists`], among these items; `None` if the op is not one of them. Arguments of other macros than
 /// `scalar_op!` are not searched, and what is behind a `#[cfg]` is no certain item.
@@ -89,15 +85,17 @@ fn find_existing(items: TokenStream, name: &str) -> Option<Option<ExistingItem>>
         } else {
             None
         };
-        let declares = |two: &[TokenTree]| is(&two[0], "struct enum union") && is(&two[1], name);
+        let mut declarations = item.windows(2).filter(|two| is(&two[1], name));
+        let declared =
+            declarations.find_map(|two| DECLARATIONS.iter().find(|(words, _)| is(&two[0], words)));
         let is_op = |name: &str| op.as_ref().is_some_and(|op| op == name);
         let is_certain = !item.iter().any(is_cfg);
         if is_op(OP_MARKER) {
             reached = true;
         } else if is_op(name) {
             found = if is_certain && !reached { Some(ExistingItem::Op) } else { found };
-        } else if item.windows(2).any(declares) {
-            found = if is_certain { Some(ExistingItem::Type) } else { found };
+        } else if let Some((_, what)) = declared {
+            found = if is_certain { Some(ExistingItem::Named(what)) } else { found };
         } else if let Some(TokenTree::Group(inner)) = item.last().filter(|_| !is_macro)
             && let Some(inside) = find_existing(inner.stream(), name)
         {
