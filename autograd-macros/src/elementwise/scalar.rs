@@ -8,6 +8,7 @@ use syn::{Attribute, Expr, Path, Token, Visibility};
 use super::messages;
 use crate::args::crate_path;
 use crate::errors::Errors;
+use crate::library::private;
 use crate::messages::twice;
 use crate::tokens::{find_ident, named, plain_name};
 use crate::{fallback, layer};
@@ -102,8 +103,8 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     let expressions_only = quote!(#(#expressions)*);
     let given = inputs.iter().chain(&own).filter_map(|name| used(&expressions_only, name));
     let given: Vec<Ident> = given.collect();
-    let path = crate::library::private_path(krate.first().map(|(_, path)| path));
-    let real = quote!(#path::elementwise::Real);
+    let p = private();
+    let real = quote!(#p::elementwise::Real);
     let together = |parts: Vec<TokenStream>| match parts.len() {
         1 => quote!(#(#parts)*),
         _ => quote!((#(#parts),*)),

@@ -64,7 +64,8 @@ impl Expansion<'_> {
         };
         let silent = self.silent();
         let generated = quote!(#(#own)* #apply #check #builder);
-        let Some(grads) = grads else {
+        let grads = grads.map(|grads| quote!(#silent #grads));
+        if grads.is_none() && !is_formula {
             return quote! {
                 #structure
                 #block
@@ -73,16 +74,15 @@ impl Expansion<'_> {
                 const _: () = { #library #names #generated };
                 #test
             };
-        };
-        // The user's functions are beside `Grads`, to see it, and outside the silenced items, so that
-        // they get warnings as usual.
+        }
+        // The user's functions are beside `Grads` and the import, to see both, and outside the silenced
+        // items, so that they get warnings as usual.
         quote! {
             #structure
             #(#cfg)*
             const _: () = {
                 #library
                 #names
-                #silent
                 #grads
                 #block
                 #silent

@@ -13,9 +13,9 @@ use crate::expand::with_arguments;
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
 use crate::generics::generated;
-use crate::library::private_path;
+use crate::library::{private, private_at};
 use crate::model::Function;
-use crate::tokens::{is_group, is_one_of, is_punct, located, regroup, rewritten};
+use crate::tokens::{is_group, is_one_of, is_punct, regroup, rewritten};
 
 pub(crate) use apply::TRY_DOC;
 
@@ -50,8 +50,8 @@ impl Expansion<'_> {
         if function.sig.generics.type_params().next().is_none() {
             let lane = self.lane();
             if add_arguments(&mut function, "Real Mask", &lane) {
-                let path = private_path(self.args.krate.as_ref());
-                let parameter: GenericParam = syn::parse_quote!(#lane: #path::elementwise::Lane);
+                let p = private();
+                let parameter: GenericParam = syn::parse_quote!(#lane: #p::elementwise::Lane);
                 function.sig.generics.params.push(parameter);
             }
         }
@@ -87,8 +87,8 @@ impl Expansion<'_> {
                 && end < trees.len()
                 && !compared.iter().any(binds);
             compares.then(|| {
-                let path = located(private_path(self.args.krate.as_ref()), word.span());
-                let call = quote_spanned!(word.span()=> #path::elementwise::branch);
+                let p = private_at(word.span());
+                let call = quote_spanned!(word.span()=> #p::elementwise::branch);
                 (quote!(#word #call(#(#compared)* #dot #name #given)), end - at)
             })
         })
