@@ -1,10 +1,10 @@
 //! Kinds of attributes, and the parts of an expansion that they go to.
 
-use proc_macro2::{Literal, TokenStream, TokenTree};
+use proc_macro2::{Ident, Literal, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::Attribute;
 
-use crate::tokens::{Trees, find_ident, is_one_of, mentions};
+use crate::tokens::{Trees, find_ident, is_one_of, mentions, parts};
 
 pub(crate) fn is(attr: &Attribute, names: &[&str]) -> bool {
     names.iter().any(|name| attr.path().is_ident(name))
@@ -17,16 +17,24 @@ pub(crate) fn undocumented(attrs: &[Attribute], doc: &str) -> Option<TokenStream
 }
 
 pub(crate) fn is_expect(attr: &Attribute) -> bool {
-    attr.path().is_ident("expect")
+    is_lint(attr) && mentions(attr, "expect")
 }
 
 pub(crate) fn is_ours(attr: &Attribute) -> bool {
     is(attr, &["default", "stop_gradient"])
 }
 
-/// Whether the attribute sets the level of a lint.
+/// Whether the attribute sets levels of lints, also behind a `cfg_attr`.
 pub(crate) fn is_lint(attr: &Attribute) -> bool {
-    is(attr, &["allow", "warn", "deny", "forbid", "expect"])
+    let is_level = |word: &Ident| is_one_of(word, "allow warn deny forbid expect");
+    match &attr.meta {
+        syn::Meta::List(list) if list.path.is_ident("cfg_attr") => {
+            let set = parts(list.tokens.clone()).into_iter().skip(1);
+            let mut first = set.filter_map(|(part, _)| part.into_iter().next());
+            first.all(|word| matches!(word, TokenTree::Ident(word) if is_level(&word)))
+        }
+        meta => meta.path().get_ident().is_some_and(is_level),
+    }
 }
 
 pub(crate) fn is_doc(attr: &Attribute) -> bool {
@@ -34,7 +42,7 @@ pub(crate) fn is_doc(attr: &Attribute) -> bool {
 }
 
 pub(crate) fn is_cfg(attr: &Attribute) -> bool {
-    is(attr, &["cfg", "cfg_attr"])
+    is(attr, &["cfg", "cfg_attr"]) && !is_lint(attr)
 }
 
 /// Whether the attribute has one of the names, also inside a `cfg_attr`: `#[cfg_attr(unix, deprecated)]`.

@@ -37,6 +37,7 @@ impl Arguments {
             } else if let Ok(name) = syn::parse2::<Ident>(part.clone())
                 && !is_one_of(&name, "elementwise no_grad once_differentiable")
             {
+                let name = named(&plain_name(&name), name.span()).unwrap_or(name);
                 read.names.get_or_insert_default().push(name);
             } else if !take_crate(&part, &mut read.library, errors) {
                 errors.at(part, messages::unknown_argument());

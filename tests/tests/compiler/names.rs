@@ -43,7 +43,8 @@ const NAMES: &[&str] = &[
     "__context",
 ];
 
-/// `NAME` is replaced by the name, and `PLAIN` by the name without `r#`.
+/// `NAME` is replaced by the name, `PLAIN` by the name without `r#`, and `TAKEN` by a parameter of the name
+/// (`_y` would be an unused `y`).
 const FORMS: &[&str] = &[
     "#[py_layer] impl Op {
         pub fn forward(_: &mut ForwardContext<Self>, NAME: &Tensor<f64>) -> Tensor<f64> { NAME * 2.0 }
@@ -74,7 +75,7 @@ const FORMS: &[&str] = &[
     }",
     "#[py_func(NAME)] impl Op {
         pub fn forward(x0: ArrayViewD<'_, f64>) -> ArrayD<f64> { x0.to_owned() }
-        pub fn backward(dPLAIN: ArrayViewD<'_, f64>) -> ArrayD<f64> { dPLAIN.to_owned() }
+        pub fn backward(TAKEN dPLAIN: ArrayViewD<'_, f64>) -> ArrayD<f64> { dPLAIN.to_owned() }
     }",
     "#[derive(Saved)] pub struct Parts { pub NAME: Tensor<f64> }",
     "#[derive(Module)] pub struct Parts { pub NAME: Linear<f64> }",
@@ -82,7 +83,8 @@ const FORMS: &[&str] = &[
 
 fn module(form: &str, name: &str, at: usize) -> String {
     let plain = name.strip_prefix("r#").unwrap_or(name);
-    let items = form.replace("NAME", name).replace("PLAIN", plain);
+    let taken = if name.starts_with('_') { "" } else { "NAME: ArrayViewD<'_, f64>," };
+    let items = form.replace("TAKEN", taken).replace("NAME", name).replace("PLAIN", plain);
     format!("pub mod m{at} {{\nuse super::*;\n{items}\n}}\n")
 }
 
