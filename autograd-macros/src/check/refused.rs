@@ -82,7 +82,7 @@ fn has_error(ty: &Type, lifetimes: &[String]) -> bool {
                 || counted.is_some_and(|(_, least, most)| types.len() < *least || types.len() > *most)
                 || !last.arguments.is_empty() && segments.len() == 1 && is_one_of(&last.ident, PRIMITIVES)
                 || in_std && is_one_of(&last.ident, TRAITS)
-                || is_one_of(&last.ident, "Vec Option") && types.into_iter().any(is_unsized)
+                || is_one_of(&last.ident, "Vec Option Result") && types.into_iter().any(is_unsized)
         }
         _ => false,
     };

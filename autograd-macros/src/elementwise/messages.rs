@@ -77,8 +77,8 @@ sentences! {
     other_type(name, found, expected)
         "`{name}` is `{expected}`, not `{found}`; write `{name}: {expected}`";
     no_gradient(write)
-        "`backward` does not take the gradient of the output, to which its result is proportional; \
-         add `{write}: Real<L>`";
+        "no gradient uses `{write}`, the gradient of the output, to which each is proportional; \
+         use it (in a block as the parameter `{write}: Real<L>`)";
     output_of_a_reduction(name, reduction)
         "`{name}` is not kept where the formula's value is reduced by `{reduction}`; compute it \
          from the inputs";
@@ -105,7 +105,7 @@ sentences! {
 pub(crate) fn reserved(name: &str, outputs: usize) -> String {
     let (y, dy) = if outputs > 1 { ("y0, y1, ..", "dy0, dy1, ..") } else { ("y", "dy") };
     format!(
-        "an input cannot be called `{name}`: in `backward` the outputs are `{y}` and their \
-         gradients `{dy}`; rename it"
+        "an input cannot be called `{name}`: the outputs are called `{y}`, and their gradients \
+         `{dy}`; rename it"
     )
 }

@@ -194,7 +194,10 @@ fn is_savable(ty: &Type) -> bool {
 fn plain_state(attrs: &Type) -> TokenStream {
     match bare(attrs) {
         Type::Tuple(tuple) => tuple.elems.iter().map(plain_state).collect(),
-        attrs if is_primitive(without_reference(attrs)) => TokenStream::new(),
+        // The compiler reports a `_`.
+        attrs if is_primitive(without_reference(attrs)) || mentions(attrs, "_") => {
+            TokenStream::new()
+        }
         attrs => proof(attrs, "attrs", |span, p| quote_spanned!(span=> #p::Probe::<#attrs>::new())),
     }
 }

@@ -131,8 +131,10 @@ fn with_known_elements<P: Parse + ToTokens>(written: &P, errors: &mut Errors) ->
 fn without_placeholders(function: &Function) -> Option<Function> {
     let tokens = rewritten(function.sig.to_token_stream(), &mut |trees, at| {
         let before = |back: usize| at.checked_sub(back).map(|at| &trees[at]);
-        let element = is_punct(before(1), '<')
-            && matches!(before(2), Some(TokenTree::Ident(name)) if name == "Tensor");
+        let named = |name: &str| matches!(before(2), Some(TokenTree::Ident(of)) if of == name);
+        // What an input holds, like `Option<_>`, is most likely a number.
+        let output = trees.iter().any(|tree| matches!(tree, TokenTree::Ident(of) if of == "fn"));
+        let number = is_punct(before(1), '<') && (named("Tensor") || !output);
         match &trees[at] {
             // Neither `'_` nor a pattern.
             TokenTree::Ident(word)
@@ -140,7 +142,7 @@ fn without_placeholders(function: &Function) -> Option<Function> {
                     && !is_punct(before(1), '\'')
                     && !is_punct(trees.get(at + 1), ':') =>
             {
-                Some(match element {
+                Some(match number {
                     true => (quote_spanned!(word.span()=> f64), 1),
                     false => (quote_spanned!(word.span()=> Tensor<f64>), 1),
                 })
