@@ -20,6 +20,9 @@ sentences! {
         "`{name}` is {kind}; write its shape, like `{name} = {write}`, or an expression that makes \
          it, like `{make}`";
     missing(names, add) "`check(..)` says nothing of {names}; add `{add}`";
+    unknown_parameter(name, op)
+        "`check(..)` cannot know `{name}`, which no parameter of `forward` mentions; call \
+         `gradcheck` in a test of your own, with `{op}::<..>::apply`";
     no_gradient()
         "the op is `#[py_layer(no_grad)]`, so there is no gradient to check; remove `check(..)`";
     surrogate()

@@ -3,13 +3,16 @@
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
-use syn::{Expr, ExprLit, ExprRange, ExprUnary, Ident, Lit, RangeLimits, Token, UnOp};
+use syn::{
+    Expr, ExprLit, ExprRange, ExprUnary, GenericParam, Ident, Lit, RangeLimits, Token, UnOp,
+};
 
 use super::messages;
 use crate::errors::Errors;
+use crate::generics::{is_lifetime, parameter_name};
 use crate::messages::{list, twice};
-use crate::model::{Form, Layer, Param, ParamKind, TensorInput, element, nearest};
-use crate::tokens::{parts, plain_name, text};
+use crate::model::{Form, Forward, Layer, Param, ParamKind, TensorInput, element, nearest};
+use crate::tokens::{mentions, parts, plain_name, text};
 
 pub(crate) struct Check {
     pub(crate) word: Ident,
@@ -131,11 +134,32 @@ pub(crate) fn check(
         (false, true) => messages::surrogate(),
         // A parameter of a signature with errors may seem missing.
         (false, false) => match layer.forward.as_ref().filter(|_| errors.is_empty()) {
-            Some(of) => return checks.iter().for_each(|check| check.check(&of.params, errors)),
+            Some(of) => {
+                checks.iter().for_each(|check| check.check(&of.params, errors));
+                match unknown_parameter(layer, of) {
+                    Some(name) => messages::unknown_parameter(&name, &layer.name.to_string()),
+                    None => return,
+                }
+            }
             None => return,
         },
     };
     checks.iter().for_each(|check| errors.at(&check.word, nothing.as_str()));
+}
+
+/// A type or constant that nothing given to a call determines.
+fn unknown_parameter(layer: &Layer, forward: &Forward) -> Option<String> {
+    let both = [&layer.generics, &forward.function.sig.generics];
+    let all: Vec<_> = both.iter().flat_map(|generics| &generics.params).collect();
+    let clauses = both.map(|generics| &generics.where_clause);
+    let unknown = all.iter().filter(|param| !is_lifetime(param)).find(|param| {
+        let name = parameter_name(param);
+        let is_of_other = |of: &&GenericParam| parameter_name(of) != name && mentions(*of, &name);
+        !forward.params.iter().any(|of| mentions(&of.ty, &name))
+            && !all.iter().any(is_of_other)
+            && !clauses.iter().any(|clause| mentions(clause, &name))
+    });
+    unknown.map(|param| parameter_name(param))
 }
 
 impl Check {

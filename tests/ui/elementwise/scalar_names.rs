@@ -1,5 +1,4 @@
-//! The messages speak of what was written: `scalar_op!` has no `backward`.
-
+// messages in the words of what was written: `scalar_op!` has no `backward`
 use autograd_core::scalar_op;
 
 scalar_op!(Constant: y = x * 2.0, dx = 2.0);
