@@ -3,6 +3,7 @@
 
 use syn::{FnArg, Lifetime, PathArguments, ReturnType, Type, TypeParamBound};
 
+use crate::generics::parameter_name;
 use crate::model::{Block, Function, PRIMITIVES, bare, contained_types, written_lifetimes};
 use crate::tokens::is_one_of;
 
@@ -10,27 +11,28 @@ impl Block {
     /// Whether a function of the op has such a type in its signature.
     pub(crate) fn has_wrong_type(&self) -> bool {
         self.rules().any(|function| {
-            let lifetimes = lifetimes(self, function);
+            let declared = declared(self, function);
             let is_input_wrong =
-                |input: &FnArg| matches!(input, FnArg::Typed(param) if is_wrong(&param.ty, &lifetimes));
+                |input: &FnArg| matches!(input, FnArg::Typed(param) if is_wrong(&param.ty, &declared));
             function.sig.inputs.iter().any(is_input_wrong) || returns_wrong_type(self, function)
         })
     }
 }
 
 pub(crate) fn returns_wrong_type(block: &Block, function: &Function) -> bool {
-    let lifetimes = lifetimes(block, function);
-    matches!(&function.sig.output, ReturnType::Type(_, ty) if is_wrong(ty, &lifetimes))
+    let declared = declared(block, function);
+    matches!(&function.sig.output, ReturnType::Type(_, ty) if is_wrong(ty, &declared))
 }
 
-pub(crate) fn lifetimes(block: &Block, function: &Function) -> Vec<String> {
-    let lifetimes = block.generics.lifetimes().chain(function.sig.generics.lifetimes());
-    lifetimes.map(|of| of.lifetime.ident.to_string()).collect()
+/// The names of the generic parameters.
+pub(crate) fn declared(block: &Block, function: &Function) -> Vec<String> {
+    let params = block.generics.params.iter().chain(&function.sig.generics.params);
+    params.map(parameter_name).collect()
 }
 
-/// Whether the type cannot be that of a value. `lifetimes` has the declared lifetimes.
-pub(crate) fn is_wrong(ty: &Type, lifetimes: &[String]) -> bool {
-    is_unsized(ty) || has_error(ty, lifetimes)
+/// Whether the type cannot be that of a value. `declared` has the names of the generic parameters.
+pub(crate) fn is_wrong(ty: &Type, declared: &[String]) -> bool {
+    is_unsized(ty) || has_error(ty, declared)
 }
 
 fn is_unsized(ty: &Type) -> bool {
@@ -57,10 +59,10 @@ const ARGUMENTS: [(&str, usize, usize); 7] = [
 /// Traits, which are not types without `dyn` or `impl`.
 const TRAITS: &str = "Debug Display Fn FnMut FnOnce Iterator ToString Any Send";
 
-fn has_error(ty: &Type, lifetimes: &[String]) -> bool {
+fn has_error(ty: &Type, declared: &[String]) -> bool {
     let is_undeclared = |lifetime: &&Lifetime| {
-        let name = lifetime.ident.to_string();
-        !matches!(&name[..], "static" | "_") && !lifetimes.contains(&name)
+        let name = lifetime.to_string();
+        !matches!(&name[..], "'static" | "'_") && !declared.contains(&name)
     };
     let own = match bare(ty) {
         // The bounds may declare lifetimes, so they are not checked further.
@@ -70,7 +72,7 @@ fn has_error(ty: &Type, lifetimes: &[String]) -> bool {
         Type::Path(path) if path.qself.is_none() => {
             let segments = &path.path.segments;
             let Some(last) = segments.last() else { return false };
-            let in_std = segments.len() == 1
+            let in_std = segments.len() == 1 && !declared.contains(&last.ident.to_string())
                 || matches!(&segments[0].ident.to_string()[..], "std" | "core" | "alloc");
             let types = contained_types(ty);
             let counted =
@@ -87,5 +89,5 @@ fn has_error(ty: &Type, lifetimes: &[String]) -> bool {
         _ => false,
     };
     own || written_lifetimes(ty).iter().any(is_undeclared)
-        || contained_types(ty).into_iter().any(|ty| has_error(ty, lifetimes))
+        || contained_types(ty).into_iter().any(|ty| has_error(ty, declared))
 }

@@ -2,11 +2,11 @@
 //! mask a tensor of `bool`.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{ToTokens, format_ident, quote};
+use quote::{ToTokens, quote};
 use syn::{FnArg, PatType, ReturnType, Type};
 
 use super::messages;
-use crate::check::refused::{is_wrong, lifetimes};
+use crate::check::refused::{declared, is_wrong};
 use crate::errors::Errors;
 use crate::items::ParsedItem;
 use crate::library::private;
@@ -87,14 +87,13 @@ fn forward(block: &Block, function: &Function, errors: &mut Errors) -> Forward {
     let p = private();
     // Without a number `T` could not be inferred.
     let numbers = typed.iter().any(|param| kind(&param.ty) == Kind::Real || is_tensor(&param.ty));
+    let plain = typed.iter().filter(|param| kind(&param.ty) == Kind::Plain);
+    let plain: Vec<Type> = plain.map(|param| (*param.ty).clone()).collect();
     let element = match numbers {
-        true => {
-            let plain = typed.iter().map(|param| &*param.ty).filter(|ty| kind(ty) == Kind::Plain);
-            block.parameter("T", plain).to_token_stream()
-        }
+        true => block.parameter("T", &plain).to_token_stream(),
         false => quote!(::core::primitive::f64),
     };
-    let lifetimes = lifetimes(block, function);
+    let declared = declared(block, function);
     let mut generics = Vec::new();
     if numbers {
         generics.push(quote!(#element: #p::elementwise::Float));
@@ -103,7 +102,7 @@ fn forward(block: &Block, function: &Function, errors: &mut Errors) -> Forward {
         let shown = param.shown;
         let ty = param.ty;
         let wrong = wrong_form(ty, shown, if param.is_named { shown } else { "xs" });
-        let is_wrong = wrong.is_some() || is_wrong(ty, &lifetimes);
+        let is_wrong = wrong.is_some() || is_wrong(ty, &declared);
         if !param.is_named && !is_wrong {
             errors.at(param.pat, messages::pattern());
         }
@@ -135,7 +134,7 @@ fn forward(block: &Block, function: &Function, errors: &mut Errors) -> Forward {
         let (taken, tensor) = match is_mask {
             true => {
                 // A mask may have any element type that can be one.
-                let mask = format_ident!("M{position}");
+                let mask = block.parameter(&format!("M{position}"), &plain);
                 generics.push(quote!(#mask: #p::elementwise::MaskElement));
                 (quote!(#mask), quote!(bool))
             }
