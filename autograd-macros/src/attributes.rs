@@ -12,8 +12,7 @@ pub(crate) fn is(attr: &Attribute, names: &[&str]) -> bool {
 
 /// The doc comment `doc`, unless the user wrote one.
 pub(crate) fn undocumented(attrs: &[Attribute], doc: &str) -> Option<TokenStream> {
-    let documented = attrs.iter().any(|attr| attr.path().is_ident("doc"));
-    (!documented).then(|| quote!(#[doc = #doc]))
+    (!attrs.iter().any(is_doc)).then(|| quote!(#[doc = #doc]))
 }
 
 pub(crate) fn is_expect(attr: &Attribute) -> bool {

@@ -11,6 +11,7 @@ use fuzzed::{Decisions, VALID, refused};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use crate::layer::layer;
+use crate::tokens::{Trees, is_group};
 
 fn run(block: &str) -> String {
     let block: TokenStream = block.parse().expect("tokens");
@@ -125,13 +126,18 @@ fn what_is_not_understood_is_reported() {
     }
 }
 
-fn places(tokens: TokenStream, found: &mut Vec<(String, std::ops::Range<usize>)>) {
-    for tree in tokens {
-        match tree {
-            TokenTree::Group(group) => places(group.stream(), found),
-            tree => found.push((tree.to_string(), tree.span().byte_range())),
-        }
-    }
+/// The trees of a stream and of its groups, without the groups.
+fn leaves(tokens: TokenStream) -> Vec<TokenTree> {
+    let inside = |tree| match tree {
+        TokenTree::Group(group) => leaves(group.stream()),
+        tree => vec![tree],
+    };
+    tokens.into_iter().flat_map(inside).collect()
+}
+
+fn places(tokens: TokenStream) -> Vec<(String, std::ops::Range<usize>)> {
+    let trees = leaves(tokens).into_iter();
+    trees.map(|tree| (tree.to_string(), tree.span().byte_range())).collect()
 }
 
 /// Completion and go-to-definition work by spans, so the tokens of a body keep theirs.
@@ -148,11 +154,9 @@ fn bodies_keep_their_spans() {
     ];
     for source in VALID.iter().copied().chain(broken) {
         let Ok(block) = source.parse::<TokenStream>() else { continue };
-        let mut written = Vec::new();
-        bodies(block.clone(), &mut written);
-        let mut out = Vec::new();
-        places(layer(TokenStream::new(), block, false), &mut out);
-        for (word, place) in written {
+        let (written, out) =
+            (bodies(block.clone()), places(layer(TokenStream::new(), block, false)));
+        for (word, place) in places(written) {
             let kept = out.iter().any(|(other, at)| *other == word && *at == place);
             assert!(kept, "`{word}` at {place:?} was lost of {source}");
         }
@@ -167,8 +171,7 @@ fn apply_has_the_words_of_forward() {
                   backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> { todo!() } \
                   }";
     let expansion = layer(TokenStream::new(), source.parse().expect("tokens"), false);
-    let mut placed = Vec::new();
-    places(expansion.clone(), &mut placed);
+    let placed = places(expansion.clone());
     let file = syn::parse2::<syn::File>(expansion).expect("an expansion is valid Rust");
     let text = prettyplease::unparse(&file);
     for words in [
@@ -183,17 +186,15 @@ fn apply_has_the_words_of_forward() {
     assert!(here > 2, "{here}");
 }
 
-fn bodies(block: TokenStream, found: &mut Vec<(String, std::ops::Range<usize>)>) {
-    for tree in block {
-        let TokenTree::Group(items) = tree else { continue };
-        for tree in items.stream() {
-            if let TokenTree::Group(group) = tree
-                && group.delimiter() == Delimiter::Brace
-            {
-                places(group.stream(), found);
-            }
-        }
-    }
+/// What is in braces in the block.
+fn bodies(block: TokenStream) -> TokenStream {
+    let inside = |tree| match tree {
+        TokenTree::Group(group) => group.stream(),
+        _ => TokenStream::new(),
+    };
+    let items = block.into_iter().flat_map(inside);
+    let is_body = |tree: &TokenTree| is_group(Some(tree), Delimiter::Brace);
+    items.filter(is_body).flat_map(inside).collect()
 }
 
 /// The texts of all messages, from the source of each `messages.rs` and the files in a folder of this name.
@@ -206,25 +207,17 @@ fn sentences() -> Vec<String> {
     {
         let source = fs::read_to_string(path).expect("text");
         let code = source.lines().filter(|line| !line.trim_start().starts_with("//"));
-        collect(code.collect::<Vec<_>>().join("\n").parse().expect("Rust"), &mut literals);
+        literals.extend(texts(code.collect::<Vec<_>>().join("\n").parse().expect("Rust")));
     }
     // For other syntax that the compiler parses and syn does not: none is known.
     literals.retain(|text| !text.contains("does not understand"));
     literals
 }
 
-fn collect(tokens: TokenStream, literals: &mut Vec<String>) {
-    for tree in tokens {
-        match tree {
-            TokenTree::Group(group) => collect(group.stream(), literals),
-            TokenTree::Literal(literal) => {
-                if let Ok(text) = syn::parse_str::<syn::LitStr>(&literal.to_string()) {
-                    literals.push(text.value());
-                }
-            }
-            _ => {}
-        }
-    }
+/// The texts in the tokens.
+fn texts(tokens: TokenStream) -> Vec<String> {
+    let text = |tree: TokenTree| syn::parse2::<syn::LitStr>(tree.into()).ok();
+    leaves(tokens).into_iter().filter_map(text).map(|text| text.value()).collect()
 }
 
 /// The longest part of a format string between placeholders.
@@ -280,8 +273,7 @@ fn every_sentence_of_a_proof_has_a_fixture() {
     let mut count = 0;
     for file in sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../autograd-core/src")) {
         let source = fs::read_to_string(&file).expect("a source");
-        let mut literals = Vec::new();
-        trait_messages(source.parse().expect("Rust"), &mut literals);
+        let literals = trait_messages(source.parse().expect("Rust"));
         count += literals.len();
         missing
             .extend(missing_in(&literals, &reported).into_iter().map(|part| (file.clone(), part)));
@@ -302,20 +294,17 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-fn trait_messages(tokens: TokenStream, literals: &mut Vec<String>) {
-    let mut before = false;
-    for tree in tokens {
-        match tree {
-            TokenTree::Group(group) if before => collect(group.stream(), literals),
-            TokenTree::Group(group) => trait_messages(group.stream(), literals),
-            TokenTree::Ident(name) => {
-                before = name == "on_unimplemented";
-                continue;
-            }
-            _ => {}
+fn trait_messages(tokens: TokenStream) -> Vec<String> {
+    let mut found = Vec::new();
+    Trees::new(tokens).find(&mut |trees, at| {
+        if let [TokenTree::Ident(name), TokenTree::Group(group), ..] = &trees[at..]
+            && name == "on_unimplemented"
+        {
+            found.extend(texts(group.stream()));
         }
-        before = false;
-    }
+        None::<()>
+    });
+    found
 }
 
 /// The arguments and the block of each `#[py_layer]` in a program.
@@ -339,9 +328,7 @@ fn reported_of(path: &Path, words: &mut String) -> usize {
     for (arguments, block) in ops {
         let expansion = layer(arguments, quote::quote!(#block), false);
         if refused(&expansion.to_string()) {
-            let mut literals = Vec::new();
-            collect(expansion, &mut literals);
-            literals.iter().for_each(|literal| words.push_str(&format!("{literal}\n")));
+            texts(expansion).iter().for_each(|text| words.push_str(&format!("{text}\n")));
         }
     }
     count

@@ -1,11 +1,10 @@
 //! Parses a `check(..)`, and checks its inputs against the parameters of forward.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use quote::quote;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
-use syn::{
-    Expr, ExprLit, ExprRange, ExprUnary, GenericParam, Ident, Lit, RangeLimits, Token, UnOp,
-};
+use syn::{Expr, ExprLit, ExprRange, ExprUnary, Ident, Lit, RangeLimits, Token, UnOp};
 
 use super::messages;
 use crate::errors::Errors;
@@ -149,17 +148,15 @@ pub(crate) fn check(
 
 /// A type or constant that nothing given to a call determines.
 fn unknown_parameter(layer: &Layer, forward: &Forward) -> Option<String> {
-    let both = [&layer.generics, &forward.function.sig.generics];
-    let all: Vec<_> = both.iter().flat_map(|generics| &generics.params).collect();
-    let clauses = both.map(|generics| &generics.where_clause);
-    let unknown = all.iter().filter(|param| !is_lifetime(param)).find(|param| {
-        let name = parameter_name(param);
-        let is_of_other = |of: &&GenericParam| parameter_name(of) != name && mentions(*of, &name);
-        !forward.params.iter().any(|of| mentions(&of.ty, &name))
-            && !all.iter().any(is_of_other)
-            && !clauses.iter().any(|clause| mentions(clause, &name))
-    });
-    unknown.map(|param| parameter_name(param))
+    let own = &forward.function.sig.generics;
+    let (clause, own_clause) = (&layer.generics.where_clause, &own.where_clause);
+    let all: Vec<_> = layer.generics.params.iter().chain(&own.params).collect();
+    let mut names = all.iter().filter(|of| !is_lifetime(of)).map(|of| parameter_name(of));
+    names.find(|name| {
+        let others = all.iter().filter(|of| parameter_name(of) != *name);
+        let types = forward.params.iter().map(|of| &of.ty);
+        !mentions(&quote!(#(#types)* #(#others)* #clause #own_clause), name)
+    })
 }
 
 impl Check {

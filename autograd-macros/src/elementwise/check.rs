@@ -55,7 +55,7 @@ fn inputs(op: &Layer, forward: &Forward, errors: &mut Errors) {
     for param in &forward.params {
         let name = plain_name(&param.ident);
         if is_reserved(&name) {
-            errors.at(&param.ident, messages::reserved(&name, forward.outputs.parts.len()));
+            errors.at(&param.ident, messages::reserved(&name));
         }
     }
     let numbers: Vec<_> = forward.of(Kind::Real).map(|param| plain_name(&param.ident)).collect();

@@ -55,6 +55,9 @@ sentences! {
          one input";
     slip_of_real(found)
         "`{found}` is no number, and `forward` has no other input; did you mean `Real`?";
+    reserved(name)
+        "an input cannot be called `{name}`: `y`, `y0`, `y1` .. are outputs, and `dy`, `dy0`, \
+         `dy1` .. their gradients; rename it";
     only_plain_number(name, found)
         "`{name}: {found}` is one number for all elements, so there is nothing to differentiate; \
          the number of each element is `{name}: Real<L>`";
@@ -100,12 +103,4 @@ sentences! {
     scalar_unused(name, input)
         "`{name}` declares an input `{input}`, which the value does not name; the gradient of the \
          input `x` is written `dx = ..`";
-}
-
-pub(crate) fn reserved(name: &str, outputs: usize) -> String {
-    let (y, dy) = if outputs > 1 { ("y0, y1, ..", "dy0, dy1, ..") } else { ("y", "dy") };
-    format!(
-        "an input cannot be called `{name}`: the outputs are called `{y}`, and their gradients \
-         `{dy}`; rename it"
-    )
 }

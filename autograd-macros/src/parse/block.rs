@@ -2,7 +2,7 @@
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
-use syn::parse::{Parse, ParseStream, Parser};
+use syn::parse::{ParseStream, Parser};
 use syn::{Attribute, Generics, ImplItemType, ItemImpl, Token, Type, Visibility};
 
 use super::signature::stripped;
@@ -16,26 +16,19 @@ use crate::model::{
 };
 use crate::tokens::{is_punct, mentions, regroup, rewritten, text};
 
-/// An impl block. Its items are parsed one by one: one of them may have a syntax error.
-struct Parsed {
-    vis: Visibility,
-    head: ItemImpl,
-    body: Group,
-}
-
-impl Parse for Parsed {
-    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let attrs = input.call(Attribute::parse_outer)?;
-        let vis = input.parse()?;
-        let mut trees: Vec<TokenTree> = input.parse::<TokenStream>()?.into_iter().collect();
-        let body = match trees.pop() {
-            Some(TokenTree::Group(body)) if body.delimiter() == Delimiter::Brace => body,
-            _ => return Err(input.error("expected the block of the op, `{ .. }`")),
-        };
-        trees.push(regroup(&body, TokenStream::new()).into());
-        let head = ItemImpl { attrs, ..syn::parse2(trees.into_iter().collect())? };
-        Ok(Self { vis, head, body })
-    }
+/// The visibility, the head and the body of an impl block. Items are parsed one by one: one of them may have
+/// a syntax error.
+fn parts_of_impl(input: ParseStream<'_>) -> syn::Result<(Visibility, ItemImpl, Group)> {
+    let attrs = input.call(Attribute::parse_outer)?;
+    let vis = input.parse()?;
+    let mut trees: Vec<TokenTree> = input.parse::<TokenStream>()?.into_iter().collect();
+    let body = match trees.pop() {
+        Some(TokenTree::Group(body)) if body.delimiter() == Delimiter::Brace => body,
+        _ => return Err(input.error("expected the block of the op, `{ .. }`")),
+    };
+    trees.push(regroup(&body, TokenStream::new()).into());
+    let head = ItemImpl { attrs, ..syn::parse2(trees.into_iter().collect())? };
+    Ok((vis, head, body))
 }
 
 /// Parses the block of an op into its head and items. `attribute` is the name of the macro.
@@ -44,8 +37,8 @@ pub(crate) fn block(
     attribute: &str,
     errors: &mut Errors,
 ) -> Option<(Block, Vec<ParsedItem>)> {
-    let mut parsed = match Parsed::parse.parse2(tokens.clone()) {
-        Ok(parsed) => parsed,
+    let (vis, mut head, body) = match parts_of_impl.parse2(tokens.clone()) {
+        Ok(parts) => parts,
         Err(error) => {
             match other_item(tokens.clone()) {
                 Some((found, words)) => {
@@ -65,12 +58,12 @@ pub(crate) fn block(
             return None;
         }
     };
-    repeated_attribute(&mut parsed.head.attrs, attribute, errors);
-    if !matches!(parsed.vis, Visibility::Inherited) {
-        errors.at(&parsed.vis, messages::visibility_of_the_block());
+    repeated_attribute(&mut head.attrs, attribute, errors);
+    if !matches!(vis, Visibility::Inherited) {
+        errors.at(&vis, messages::visibility_of_the_block());
     }
-    let name = head(&mut parsed.head, attribute, errors)?;
-    let of_trait = parsed.head.trait_.as_ref().map(|_| ExistingItem::Unseen);
+    let name = checked_head(&mut head, attribute, errors)?;
+    let of_trait = head.trait_.as_ref().map(|_| ExistingItem::Unseen);
     let exists = existing(&name);
     match exists.filter(|_| of_trait.is_none()) {
         Some(ExistingItem::Op) => errors.at(&name, messages::op_exists(&name.to_string())),
@@ -80,8 +73,8 @@ pub(crate) fn block(
         _ => {}
     }
     let exists = exists.or(of_trait);
-    let items = items::split(parsed.body.stream(), errors);
-    let ItemImpl { attrs, impl_token, generics, self_ty, .. } = parsed.head;
+    let items = items::split(body.stream(), errors);
+    let ItemImpl { attrs, impl_token, generics, self_ty, .. } = head;
     let (place, self_ty) = (impl_token.span, *self_ty);
     let (broken, kept) = (Vec::new(), Vec::new());
     Some((Block { attrs, place, generics, self_ty, name, items: kept, exists, broken }, items))
@@ -218,7 +211,7 @@ pub(crate) fn other_item(tokens: TokenStream) -> Option<(&'static str, Vec<Token
 
 /// Checks the head of the block, and returns the op's name. Afterwards the parameters and the arguments of
 /// the type agree, even after an error.
-fn head(block: &mut ItemImpl, attribute: &str, errors: &mut Errors) -> Option<Ident> {
+fn checked_head(block: &mut ItemImpl, attribute: &str, errors: &mut Errors) -> Option<Ident> {
     if let Some((trait_, _)) = &block.trait_ {
         errors.at(trait_, messages::trait_impl(attribute, &text(&block.self_ty)));
     }
