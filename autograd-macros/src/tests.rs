@@ -223,20 +223,8 @@ fn texts(tokens: TokenStream) -> Vec<String> {
 /// The longest part of a format string between placeholders.
 fn longest_part(format: &str) -> String {
     let text = format.replace("{{", "\u{1}").replace("}}", "\u{2}");
-    let mut parts = vec![String::new()];
-    let mut hole = false;
-    for c in text.chars() {
-        match c {
-            '{' => {
-                hole = true;
-                parts.push(String::new());
-            }
-            '}' => hole = false,
-            c if !hole => parts.last_mut().expect("one at least").push(c),
-            _ => {}
-        }
-    }
-    let longest = parts.into_iter().max_by_key(String::len).unwrap_or_default();
+    let parts = text.split('{').filter_map(|part| part.rsplit('}').next());
+    let longest = parts.max_by_key(|part| part.len()).unwrap_or_default();
     longest.replace('\u{1}', "{").replace('\u{2}', "}")
 }
 

@@ -2,8 +2,8 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote};
-use syn::parse::{Parse, ParseStream, Parser};
-use syn::{Attribute, Expr, Path, Token, Visibility};
+use syn::parse::{ParseStream, Parser};
+use syn::{Attribute, Expr, Token, Visibility};
 
 use super::messages;
 use crate::args::crate_path;
@@ -12,39 +12,6 @@ use crate::library::private;
 use crate::messages::twice;
 use crate::tokens::{find_ident, named, plain_name};
 use crate::{fallback, layer};
-
-/// `y = (1.0 + x.exp()).ln(), dx = dy / (1.0 + (-x).exp())`
-struct Formulas {
-    output: Ident,
-    value: Expr,
-    gradients: Vec<(Ident, Expr)>,
-    /// Each `crate = path`, of which one is right.
-    krate: Vec<(Token![crate], Path)>,
-}
-
-impl Parse for Formulas {
-    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        input.parse::<Token![:]>()?;
-        let output = input.parse()?;
-        input.parse::<Token![=]>()?;
-        let value = input.parse()?;
-        let (mut gradients, mut krate) = (Vec::new(), Vec::new());
-        while !input.is_empty() {
-            input.parse::<Token![,]>()?;
-            if input.is_empty() {
-                break;
-            }
-            if input.peek(Token![crate]) {
-                krate.push(crate_path(input)?);
-                continue;
-            }
-            let gradient: Ident = input.parse()?;
-            input.parse::<Token![=]>()?;
-            gradients.push((gradient, input.parse()?));
-        }
-        Ok(Self { output, value, gradients, krate })
-    }
-}
 
 /// The macro as a function: expands to the equivalent `#[py_layer(elementwise)]` block.
 pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
@@ -63,8 +30,30 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     };
     // After an error only the name is known: calls accept anything.
     let name_only = |errors| fallback::of_tokens(quote!(#vis struct #name;), errors);
-    let Formulas { output, value, gradients, krate } = match syn::parse2::<Formulas>(formulas) {
-        Ok(formulas) if !formulas.gradients.is_empty() => formulas,
+    // `: y = (1.0 + x.exp()).ln(), dx = dy / (1.0 + (-x).exp())`, with each `crate = path`, of which one is right.
+    let parser = |input: ParseStream<'_>| {
+        input.parse::<Token![:]>()?;
+        let output: Ident = input.parse()?;
+        input.parse::<Token![=]>()?;
+        let value: Expr = input.parse()?;
+        let (mut gradients, mut krate) = (Vec::<(Ident, Expr)>::new(), Vec::new());
+        while !input.is_empty() {
+            input.parse::<Token![,]>()?;
+            if input.is_empty() {
+                break;
+            }
+            if input.peek(Token![crate]) {
+                krate.push(crate_path(input)?);
+                continue;
+            }
+            let gradient = input.parse()?;
+            input.parse::<Token![=]>()?;
+            gradients.push((gradient, input.parse()?));
+        }
+        Ok((output, value, gradients, krate))
+    };
+    let (output, value, gradients, krate) = match parser.parse2(formulas) {
+        Ok(formulas) if !formulas.2.is_empty() => formulas,
         other => {
             let place = other.err().map_or(name.span(), |error| error.span());
             errors.at_span(place, messages::scalar_form());

@@ -286,14 +286,11 @@ impl Op {
         let Some(backward) = &self.backward else { return TokenStream::new() };
         let mut proofs = Vec::new();
         for Value { name, ty } in self.given.iter().flatten() {
-            let mut inputs = self.inputs.iter().map(|input| ("same_as_input", input));
-            let mut outputs = self.outputs.iter().map(|output| ("same_as_output", output));
-            let input = inputs.find(|(_, input)| *name == input.name);
-            let is_of = |of: &Ident| *name == *of || *name == gradient_of(of);
-            let Some((proof, other)) = input.or_else(|| outputs.find(|(_, of)| is_of(&of.name)))
-            else {
-                continue;
-            };
+            let is_of = |of: &&Value| *name == of.name || *name == gradient_of(&of.name);
+            let input = self.inputs.iter().find(|of| *name == of.name);
+            let input = input.map(|input| ("same_as_input", input));
+            let output = || Some(("same_as_output", self.outputs.iter().find(is_of)?));
+            let Some((proof, other)) = input.or_else(output) else { continue };
             let (span, other) = (ty.span(), &other.ty);
             let (private, proof) = (private_at(span), Ident::new(proof, span));
             proofs.push(quote_spanned!(span=> #private::#proof::<#ty, #other>();));
