@@ -97,10 +97,7 @@ pub(crate) fn of_existing(
             quote!(const _: () = { #items #calls };)
         }
         ExistingItem::Op | ExistingItem::Named(_) => errors.into_tokens(),
-        ExistingItem::Unseen => {
-            let errors = errors.into_tokens();
-            quote!(#errors #calls)
-        }
+        ExistingItem::Unseen => errors.into_tokens().into_iter().chain(calls).collect(),
     }
 }
 

@@ -43,13 +43,11 @@ pub(crate) fn block(
             match other_item(tokens.clone()) {
                 Some((found, words)) => {
                     let named = matches!(found, "a struct" | "an enum" | "a union" | "a trait");
-                    let name = words.get(1).filter(|_| named).map(ToString::to_string);
+                    let name = words.get(1).filter(|_| named);
+                    let name = name.map_or_else(|| "MyOp".to_owned(), ToString::to_string);
                     let head = words.iter().take(2).filter(|of| matches!(of, TokenTree::Ident(_)));
                     let head: TokenStream = head.cloned().collect();
-                    errors.at(
-                        head,
-                        messages::not_an_impl(attribute, found, name.as_deref().unwrap_or("MyOp")),
-                    );
+                    errors.at(head, messages::not_an_impl(attribute, found, &name));
                 }
                 // The compiler has reported a syntax error in an impl.
                 None if mentions(&tokens, "impl") => {}
