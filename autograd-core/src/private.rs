@@ -7,7 +7,7 @@ pub use std::vec;
 pub use std::vec::Vec;
 
 pub use crate::error::{Error, Result};
-pub use crate::graph::Tensor;
+pub use crate::graph::{Element, Tensor};
 #[cfg(feature = "nn")]
 pub use crate::nn::{Module, Visitor as ModuleVisitor};
 pub use crate::ops::{Close, Float};
@@ -22,7 +22,7 @@ pub mod elementwise {
         branch, check_backward, pulled, verify,
     };
     pub use autograd_kernels::formula::{
-        Block, Compiled, Dual, Formula, Lane, Lanewise, Mask, Program, Real, Scratch,
+        Block, Compiled, Dual, Formula, Lane, Lanewise, Mask, Program, Real, Scratch, Traced,
         UseSelectNotABranch, Written,
     };
 }

@@ -19,18 +19,16 @@ pub(crate) fn is_expect(attr: &Attribute) -> bool {
     is_lint(attr) && mentions(attr, "expect")
 }
 
-pub(crate) fn is_ours(attr: &Attribute) -> bool {
-    is(attr, &["default", "stop_gradient"])
-}
-
 /// Whether the attribute sets levels of lints, also behind a `cfg_attr`.
 pub(crate) fn is_lint(attr: &Attribute) -> bool {
     let is_level = |word: &Ident| is_one_of(word, "allow warn deny forbid expect");
     match &attr.meta {
         syn::Meta::List(list) if list.path.is_ident("cfg_attr") => {
             let set = parts(list.tokens.clone()).into_iter().skip(1);
-            let mut first = set.filter_map(|(part, _)| part.into_iter().next());
-            first.all(|word| matches!(word, TokenTree::Ident(word) if is_level(&word)))
+            let first = set.filter_map(|(part, _)| part.into_iter().next());
+            let mut first = first.peekable();
+            first.peek().is_some()
+                && first.all(|word| matches!(word, TokenTree::Ident(word) if is_level(&word)))
         }
         meta => meta.path().get_ident().is_some_and(is_level),
     }

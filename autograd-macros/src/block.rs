@@ -8,7 +8,7 @@ use crate::attributes::{
     is, is_doc, is_expect, is_for_callers, is_lint, is_lint_of_types, undocumented,
 };
 use crate::expansion::Mode;
-use crate::generics::{parameter_name, phantom};
+use crate::generics::{argument, parameter_name, phantom};
 use crate::model::{Block, Function, Item, generic_arguments, last_segment};
 use crate::tokens::{located, text};
 
@@ -60,16 +60,10 @@ impl Block {
             let end = quote_spanned!(Span::call_site().located_at(place)=> ;);
             return quote!(#head #end);
         }
-        let declared = params.iter().map(|param| match param {
-            GenericParam::Type(param) => {
-                let ident = &param.ident;
-                quote!(#ident: ?::core::marker::Sized)
-            }
-            GenericParam::Lifetime(param) => param.lifetime.to_token_stream(),
-            GenericParam::Const(param) => {
-                let (ident, ty) = (&param.ident, &param.ty);
-                quote!(const #ident: #ty)
-            }
+        let declared = params.iter().map(|param| match (param, argument(param)) {
+            (GenericParam::Type(_), name) => quote!(#name: ?::core::marker::Sized),
+            (GenericParam::Lifetime(_), name) => name,
+            (GenericParam::Const(syn::ConstParam { ty, .. }), name) => quote!(const #name: #ty),
         });
         let (phantom, declared) = (phantom(&self.generics), self.ordered(declared.collect()));
         quote!(#head<#(#declared),*>(::core::marker::PhantomData<#phantom>);)
@@ -105,7 +99,6 @@ impl Block {
         let editors = editors.then(|| quote!(#[allow(unexpected_cfgs)]));
         quote! {
             #(#attrs)*
-            #[cfg_attr(clippy, allow(clippy::type_complexity))]
             #editors
             #keyword #generics #op #clause {
                 #(#items)*

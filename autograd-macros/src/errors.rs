@@ -60,7 +60,6 @@ impl Errors {
         let mut all = self.0.iter().map(Report::to_tokens);
         let first = all.next();
         quote! {
-            #[allow(dead_code, non_camel_case_types)]
             type #name = <[(); { #first }] as ::core::iter::Iterator>::Item;
             #(#all)*
         }

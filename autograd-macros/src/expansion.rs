@@ -5,9 +5,11 @@ use quote::{ToTokens, quote_spanned};
 use syn::Visibility;
 
 use crate::args::Args;
+use crate::expand::elements::Named;
 use crate::generics::generated;
 use crate::library::private_at;
 use crate::model::{Forward, Layer};
+use crate::signatures;
 
 pub(crate) enum Mode {
     Full,
@@ -21,8 +23,8 @@ pub(crate) struct Expansion<'a> {
     pub(crate) layer: &'a Layer,
     pub(crate) args: &'a Args,
     pub(crate) mode: Mode,
-    /// If the expansion uses aliases of types: forward as written, and the declarations of the aliases.
-    pub(crate) written: Option<(&'a Forward, &'a TokenStream)>,
+    /// If the compiler may reject a type: what stands for the types in the expansion.
+    pub(crate) named: Option<&'a Named>,
 }
 
 impl Expansion<'_> {
@@ -30,6 +32,16 @@ impl Expansion<'_> {
     pub(crate) fn known(&self, ty: &impl ToTokens, span: Span) -> TokenStream {
         let p = private_at(span);
         quote_spanned!(span=> #p::Known::<#ty>)
+    }
+
+    /// Forward as written.
+    pub(crate) fn written<'f>(&'f self, forward: &'f Forward) -> &'f Forward {
+        self.named.map_or(forward, |named| &named.written)
+    }
+
+    /// The op in calls of its functions: an error type if the compiler rejects a type of theirs.
+    pub(crate) fn callee(&self, op: &impl ToTokens) -> TokenStream {
+        self.named.map_or_else(|| op.to_token_stream(), |_| signatures::callee(op))
     }
 
     pub(crate) fn key(&self) -> Ident {

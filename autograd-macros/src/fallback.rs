@@ -17,7 +17,7 @@ use crate::model::{
     without_reference,
 };
 use crate::parse::{is_context, other_item, pattern_name};
-use crate::tokens::{is_punct, mentions, replace_ident, text};
+use crate::tokens::{is_punct, mentions, regroup, replace_ident, text};
 
 pub(crate) const CALLS: [&str; 3] = ["apply", "try_apply", "with"];
 
@@ -53,7 +53,6 @@ pub(crate) fn constants(
     let (generics, _, clause) = generics.split_for_impl();
     let (names, value) = (names.iter().map(|name| format_ident!("{name}")), value_of(reported));
     quote! {
-        #[allow(non_upper_case_globals)]
         impl #generics #op #clause {
             #(pub const #names: #reported = #value;)*
         }
@@ -66,7 +65,6 @@ fn not_understood(name: &Ident) -> TokenStream {
     let message = crate::messages::not_understood();
     let span = Span::mixed_site().located_at(name.span());
     quote_spanned! {span=>
-        #[allow(dead_code)]
         const _: () = {
             #[must_use = #message]
             struct Unread;
@@ -186,12 +184,7 @@ fn is_of_self(ty: &Type) -> bool {
 /// `Grads` after an error, as the error type.
 pub(crate) fn grads(reported: &Ident) -> TokenStream {
     let (grads, value) = (Ident::new("Grads", Span::call_site()), value_of(reported));
-    quote! {
-        #[allow(unused)]
-        type #grads = #reported;
-        #[allow(unused, non_upper_case_globals)]
-        const #grads: #reported = #value;
-    }
+    quote!(type #grads = #reported; const #grads: #reported = #value;)
 }
 
 /// A function of an op after an error: mistakes of its signature that were reported are corrected, its
@@ -200,7 +193,7 @@ pub(crate) fn with_error_types(reported: &Ident, function: &Function) -> TokenSt
     let Function { attrs, vis, sig: own, body, .. } = function;
     let mut sig = own.clone();
     if !function.is_rule() {
-        return quote!(#(#attrs)* #[allow(unused)] #vis #sig #body);
+        return quote!(#(#attrs)* #vis #sig #body);
     }
     sig.constness = None;
     sig.asyncness = None;
@@ -234,13 +227,14 @@ pub(crate) fn with_error_types(reported: &Ident, function: &Function) -> TokenSt
     }
     // An op has no `self`: this was reported.
     let silent = match sig.receiver() {
-        Some(_) => replace_ident(body.to_token_stream(), "self", &value),
-        None => body.to_token_stream(),
+        Some(_) => replace_ident(body.stream(), "self", &value),
+        None => body.stream(),
     };
+    let silent = regroup(body, quote!(#shadows #silent));
     // Editors need the body as it was written.
     quote! {
         #[cfg(not(rust_analyzer))]
-        #(#attrs)* #[allow(unused)] #vis #sig { #shadows #silent }
+        #(#attrs)* #vis #sig #silent
         #[cfg(rust_analyzer)]
         #vis #own #body
     }

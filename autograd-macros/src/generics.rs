@@ -24,16 +24,13 @@ pub(crate) fn turbofish(generics: &Generics) -> Option<TokenStream> {
 
 /// A type that mentions all parameters and is always `Send` and `Sync`.
 pub(crate) fn phantom(generics: &Generics) -> TokenStream {
-    let parts = generics.params.iter().filter_map(|param| match param {
-        GenericParam::Type(param) => {
-            let ident = &param.ident;
-            Some(quote!(*const #ident))
+    let parts = generics.params.iter().filter_map(|param| {
+        let name = argument(param);
+        match param {
+            GenericParam::Type(_) => Some(quote!(*const #name)),
+            GenericParam::Lifetime(_) => Some(quote!(& #name ())),
+            GenericParam::Const(_) => None,
         }
-        GenericParam::Lifetime(param) => {
-            let lifetime = &param.lifetime;
-            Some(quote!(& #lifetime ()))
-        }
-        GenericParam::Const(_) => None,
     });
     quote!(fn() -> (#(#parts,)*))
 }

@@ -78,8 +78,14 @@ impl Form for Layer {
             let warnings = check::warn::warnings(&self, args);
             let tests = check_arg::tests(&self, args);
             let named = expand::elements::name(&mut self);
-            let written = named.as_ref().map(|(written, types)| (written, types));
-            let expansion = Expansion { layer: &self, args, mode, written }.tokens();
+            // Only the user's block reports a name's style. Other names may be keywords in the macro's edition.
+            for param in self.forward.iter_mut().flat_map(|forward| &mut forward.params) {
+                let name = param.ident.to_string();
+                if name.contains("__") || name.contains(char::is_uppercase) {
+                    param.ident.set_span(param.ident.span().resolved_at(Span::call_site()));
+                }
+            }
+            let expansion = Expansion { layer: &self, args, mode, named: named.as_ref() }.tokens();
             return quote!(#expansion #warnings #tests);
         }
         let path = private_path(args.krate.as_ref());
@@ -90,6 +96,6 @@ impl Form for Layer {
                 parameter.bounds.push(syn::parse_quote!(#path::Float));
             }
         }
-        Expansion { layer: &self, args, mode, written: None }.tokens()
+        Expansion { layer: &self, args, mode, named: None }.tokens()
     }
 }

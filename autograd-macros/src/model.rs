@@ -36,6 +36,15 @@ impl Block {
         })
     }
 
+    /// Allows what clippy or the compiler would report about generated code. Each `allow` is an error in a crate that
+    /// forbids its lint, so there is none without need.
+    pub(crate) fn silent(&self, arguments: usize) -> TokenStream {
+        let mut attrs = self.attrs.iter().chain(self.rules().flat_map(|rule| &rule.attrs));
+        let old = attrs.any(|attr| mentions(attr, "deprecated"));
+        let (old, many) = (old.then(|| quote!(#[allow(deprecated)])), allow_many(arguments));
+        quote!(#old #many)
+    }
+
     /// Constructs the op, so that it is not reported as dead code.
     pub(crate) fn constructed(&self) -> TokenStream {
         match self.generics.params.is_empty() {
@@ -54,6 +63,10 @@ impl Block {
         let name = if taken { format!("__{name}") } else { name.to_owned() };
         Ident::new(&name, Span::call_site())
     }
+}
+
+pub(crate) fn allow_many(arguments: usize) -> Option<TokenStream> {
+    (arguments > 7).then(|| quote!(#[cfg_attr(clippy, allow(clippy::too_many_arguments))]))
 }
 
 /// The functions that define an op.
@@ -185,13 +198,6 @@ impl Layer {
     /// Whether a missing item may be one with a syntax error.
     pub(crate) fn is_broken(&self) -> bool {
         !self.broken.is_empty()
-    }
-
-    /// Allows deprecated items in generated code: they are reported in the user's block.
-    pub(crate) fn allow_deprecated(&self) -> Option<TokenStream> {
-        let functions = self.functions().flat_map(|function| &function.attrs);
-        let mut attrs = self.attrs.iter().chain(functions);
-        attrs.any(|attr| mentions(attr, "deprecated")).then(|| quote!(#[allow(deprecated)]))
     }
 
     pub(crate) fn functions(&self) -> impl Iterator<Item = &Function> {

@@ -61,13 +61,13 @@ impl<'a> Builder<'a> {
             find_ident(quote!(#op #generics #sig), |word| word.to_string().starts_with("Argument"));
         let state = if taken.is_some() { "__Argument" } else { "Argument" };
         // The alias of a type with hidden lifetimes is built from the type as written.
-        let written = expansion.written.map_or(forward, |(written, _)| written);
+        let written = expansion.written(forward);
         let scope = Scope::new(expansion.layer, written);
         let params = forward.params.iter().zip(&written.params).enumerate();
         let named = params.map(|(position, (param, written))| {
             // The alias of a formula's type has no lifetimes.
             let is_plain = matches!(param.kind, ParamKind::Plain { .. });
-            let hidden = is_plain && !expansion.layer.is_formula && scope.hides(&written.ty);
+            let hidden = is_plain && !expansion.layer.is_formula && scope.needs_alias(&written.ty);
             scope.name(if hidden { written } else { param }, position, hidden)
         });
         Self {
@@ -89,9 +89,8 @@ impl<'a> Builder<'a> {
             self.forward.params.iter().map(|param| marker(&param.ident)).collect();
         let arguments = arguments(&layer.generics);
         let (lifetimes, others) = lifetimes_and_others(&layer.generics);
-        let clause = &layer.generics.where_clause;
+        let (clause, keyword) = (&layer.generics.where_clause, layer.keyword());
         let (marked, mark) = self.mark();
-        let (deprecated, keyword) = (layer.allow_deprecated(), layer.keyword());
         let start = self.forward.params.iter().map(|param| match param.default() {
             Some(_) => quote!(#p::Optional),
             None => quote!(#p::Required),
@@ -123,7 +122,6 @@ impl<'a> Builder<'a> {
                 #marked
             ) #clause;
 
-            #deprecated
             #keyword<#(#lifetimes,)* #(#others,)* #(#states),*> #name<#(#arguments,)* #(#states),*>
             #clause
             {

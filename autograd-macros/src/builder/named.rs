@@ -3,22 +3,21 @@
 use std::cell::OnceCell;
 
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, format_ident, quote};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{GenericArgument, GenericParam, Lifetime, PathArguments, Type, TypeParamBound};
 
 use crate::generics::{argument, generated, is_lifetime, parameter_name};
-use crate::library::private;
 use crate::model::{
-    Forward, Layer, PRIMITIVES, Param, bare, contained_types, last_segment, type_arguments,
-    written_lifetimes,
+    Forward, Layer, Param, bare, contained_types, is_named, type_arguments, written_lifetimes,
 };
-use crate::tokens::{is_one_of, is_punct, located, mentions, plain_name, rewrite, whole_span};
+use crate::signatures::{checked, is_certain, is_type_of};
+use crate::tokens::{Trees, ends, is_punct, mentions, plain_name, rewrite};
 
 /// The generic parameters that types of forward's parameters may mention.
 pub(crate) struct Scope<'a> {
     layer: &'a Layer,
     forward: &'a Forward,
-    generics: Vec<&'a GenericParam>,
+    pub(crate) generics: Vec<&'a GenericParam>,
     /// Cache of the text of the generics and the signature.
     written: OnceCell<String>,
 }
@@ -74,8 +73,7 @@ impl<'a> Scope<'a> {
     /// Declares an alias with a lifetime for a type that may hide lifetimes (`Names` for `Names<'a>`). Hidden
     /// lifetimes cannot be written, but as the return type of a function they are elided from its argument.
     fn declare(&self, param: &Param, hidden: &Lifetime, named: &mut Named) {
-        let (p, ty) = (private(), &named.ty);
-        let written = without_self(self.layer, param.ty.to_token_stream());
+        let ty = &named.ty;
         let is_mentioned = |name: &str| mentions(ty, name.trim_start_matches('\''));
         let of = |of: &&Lifetime| *of != hidden && is_mentioned(&of.to_string());
         let lifetimes: Vec<_> = named.lifetimes.iter().filter(of).collect();
@@ -91,50 +89,43 @@ impl<'a> Scope<'a> {
             .unzip();
         let (given, implemented) = (&named.given, &named.implemented);
         let name = generated(&self.layer.name, &format!("Type_{}", plain_name(&param.ident)));
-        // The array's length proves the type. If that fails, the alias is an error type.
-        let length = match used.is_empty() && given.is_empty() {
-            true => quote!({ #p::PhantomData::<fn(&()) -> #written>; 0 }),
-            false => quote!(0),
-        };
+        let checked = checked(hidden, ty, Span::call_site());
         let declaration = quote! {
-            type #name<#hidden, #(#lifetimes,)* #(#declared,)* #(#given),*> =
-                <[fn(&#hidden ()) -> #ty; #length] as #p::Returned>::Type;
+            type #name<#hidden, #(#lifetimes,)* #(#declared,)* #(#given),*> = #checked;
         };
         let elided = lifetimes.iter().map(|_| quote!('_));
-        let place = whole_span(&param.ty);
-        let shown = located(quote!(#name), place);
+        let (first, last) = ends(param.ty.to_token_stream());
+        let (shown, end) = (Ident::new(&name.to_string(), first), quote_spanned!(last=> >));
         let own = quote!('_, #(#elided,)* #(#used,)* #(#implemented),*);
-        let taken = syn::parse_quote_spanned!(place=> #shown<#own>);
-        named.ty = quote!(#shown<#hidden, #(#lifetimes,)* #(#used,)* #(#given),*>);
+        let taken = syn::parse_quote!(#shown<#own #end);
+        named.ty = quote!(#shown<#hidden, #(#lifetimes,)* #(#used,)* #(#given),* #end);
         named.alias = Some((declaration, taken));
     }
 
-    fn is_type(&self, name: &str) -> bool {
-        let mut types = self.generics.iter().filter(|of| matches!(of, GenericParam::Type(_)));
-        types.any(|of| parameter_name(of) == name)
+    fn is_type(&self, name: &Ident) -> bool {
+        is_type_of(self.generics.iter().copied(), name)
     }
 
     /// Whether the type may have lifetimes that are not written.
-    pub(crate) fn hides(&self, ty: &Type) -> bool {
-        let known = |of: &Ident| is_one_of(of, WITHOUT_LIFETIME) || is_one_of(of, PRIMITIVES);
-        let own = match (bare(ty), last_segment(ty)) {
-            (Type::Path(path), Some(last)) => {
-                let first = &path.path.segments[0].ident;
-                let of_parameter = self.is_type(&first.to_string());
-                written_lifetimes(ty).is_empty()
-                    && !known(&last.ident)
-                    && !known(first)
-                    && !of_parameter
+    fn hides(&self, ty: &Type) -> bool {
+        let named = matches!(bare(ty), Type::Path(_)) && written_lifetimes(ty).is_empty();
+        named && !is_named(ty, "str") && !is_certain(ty, &self.generics)
+            || contained_types(ty).into_iter().any(|ty| self.hides(ty))
+    }
+
+    /// Whether generated code uses an alias of the type: not for an associated type of a parameter, whose bound
+    /// an alias cannot have.
+    pub(crate) fn needs_alias(&self, ty: &Type) -> bool {
+        let trees = Trees::new(ty.to_token_stream());
+        let of_parameter = trees.find(&mut |trees, at| match &trees[at] {
+            TokenTree::Ident(name) if is_punct(trees.get(at + 1), ':') => {
+                self.is_type(name).then_some(())
             }
-            _ => false,
-        };
-        own || contained_types(ty).into_iter().any(|ty| self.hides(ty))
+            _ => None,
+        });
+        !is_certain(ty, &self.generics) && of_parameter.is_none()
     }
 }
-
-/// Names of types without lifetimes, besides the primitive types.
-const WITHOUT_LIFETIME: &str = "Self String Vec Option Result Box Rc Arc Cell RefCell Mutex RwLock \
-    HashMap HashSet BTreeMap BTreeSet Range RangeInclusive Duration Instant Path PathBuf PhantomData Tensor";
 
 /// Gives names to the anonymous lifetimes and the `impl Trait`s of a type.
 struct Namer<'a> {
@@ -171,7 +162,7 @@ impl Namer<'_> {
                 TokenTree::Ident(name) => {
                     let text = name.to_string();
                     if !is_punct(at.checked_sub(1).map(|at| &trees[at]), '\'') {
-                        let is_type = self.scope.is_type(&text) || text.starts_with("Given");
+                        let is_type = self.scope.is_type(name) || text.starts_with("Given");
                         self.named.outlives.extend(is_type.then(|| quote!(#name: #reference)));
                     } else if text != "static" {
                         let lifetime = Lifetime { apostrophe: name.span(), ident: name.clone() };
@@ -274,7 +265,7 @@ impl Namer<'_> {
 }
 
 /// Replaces `Self`, which is another type in the builder, by the op.
-pub(super) fn without_self(layer: &Layer, tokens: TokenStream) -> TokenStream {
+pub(crate) fn without_self(layer: &Layer, tokens: TokenStream) -> TokenStream {
     let op = &layer.self_ty;
     rewrite(tokens, &mut |trees, at| match &trees[at] {
         // `Self::X` becomes `<Op<T>>::X`.

@@ -1,7 +1,7 @@
 //! Warnings about legal but wrong code. On stable Rust macros cannot emit warnings, so the expansion uses
 //! a deprecated item at the user's span.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote_spanned;
 use syn::Type;
 
@@ -34,11 +34,11 @@ pub(crate) fn warnings(layer: &Layer, args: &Args) -> TokenStream {
 fn warning(tokens: impl quote::ToTokens, name: &str, message: &str) -> TokenStream {
     let (first, _) = ends(tokens.into_token_stream());
     let name = Ident::new(name, first);
+    let declared = Ident::new(&name.to_string(), first.resolved_at(Span::call_site()));
     quote_spanned! {first=>
         const _: () = {
             #[deprecated(note = #message)]
-            #[allow(non_upper_case_globals)]
-            const #name: () = ();
+            const #declared: () = ();
             #name
         };
     }

@@ -60,11 +60,7 @@ impl TestedOp<'_> {
     fn tests(&self, name: &Ident) -> TokenStream {
         let (import, cfg) = (import(self.args.krate.as_ref()), self.layer.cfg());
         let (order, body) = (local("order"), self.body());
-        let deprecated = self.layer.allow_deprecated();
-        let lints = quote! {
-            #deprecated
-            #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
-        };
+        let lints = self.layer.silent(0);
         // A failure is reported at the user's line.
         let (place, p) = (self.check.word.span(), private_path(self.args.krate.as_ref()));
         let orders = [("first_order", quote!(First)), ("second_order", quote!(Second))];

@@ -80,8 +80,8 @@ sentences! {
     other_type(name, found, expected)
         "`{name}` is `{expected}`, not `{found}`; write `{name}: {expected}`";
     no_gradient(write)
-        "no gradient uses `{write}`, the gradient of the output, to which each is proportional; \
-         use it (in a block as the parameter `{write}: Real<L>`)";
+        "no gradient uses `{write}`, the gradient of the output; multiply each gradient by it \
+         (a block declares it: `{write}: Real<L>`)";
     output_of_a_reduction(name, reduction)
         "`{name}` is not kept where the formula's value is reduced by `{reduction}`; compute it \
          from the inputs";

@@ -3,7 +3,7 @@
 mod check;
 mod expand;
 mod messages;
-mod parse;
+pub(crate) mod parse;
 mod scalar;
 
 pub(crate) use check::check;

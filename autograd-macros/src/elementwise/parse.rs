@@ -6,7 +6,7 @@ use quote::{ToTokens, quote};
 use syn::{FnArg, PatType, ReturnType, Type};
 
 use super::messages;
-use crate::check::refused::{declared, is_wrong};
+use crate::check::refused::is_wrong;
 use crate::errors::Errors;
 use crate::items::ParsedItem;
 use crate::library::private;
@@ -93,7 +93,6 @@ fn forward(block: &Block, function: &Function, errors: &mut Errors) -> Forward {
         true => block.parameter("T", &plain).to_token_stream(),
         false => quote!(::core::primitive::f64),
     };
-    let declared = declared(block, function);
     let mut generics = Vec::new();
     if numbers {
         generics.push(quote!(#element: #p::elementwise::Float));
@@ -102,7 +101,7 @@ fn forward(block: &Block, function: &Function, errors: &mut Errors) -> Forward {
         let shown = param.shown;
         let ty = param.ty;
         let wrong = wrong_form(ty, shown, if param.is_named { shown } else { "xs" });
-        let is_wrong = wrong.is_some() || is_wrong(ty, &declared);
+        let is_wrong = wrong.is_some() || is_wrong(block, function, ty);
         if !param.is_named && !is_wrong {
             errors.at(param.pat, messages::pattern());
         }

@@ -7,6 +7,7 @@ use syn::{Attribute, Expr, Token, Visibility};
 
 use super::messages;
 use crate::args::crate_path;
+use crate::attributes::is_for_each_call;
 use crate::errors::Errors;
 use crate::library::private;
 use crate::messages::twice;
@@ -100,10 +101,13 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     };
     let returned = together(vec![real.clone(); expressions.len()]);
     let gradients = together(expressions.iter().map(ToTokens::to_token_stream).collect());
+    // What is told to callers is told by `apply`: the block is not the user's.
+    let (calls, attrs): (Vec<_>, Vec<_>) = attrs.into_iter().partition(is_for_each_call);
     let block = quote! {
         #(#attrs)*
         impl #name {
             /// Runs the op on these inputs.
+            #(#calls)*
             #vis fn forward(#(#inputs: #real),*) -> #real { #value }
             fn backward(#(#given: #real),*) -> #returned { #gradients }
         }

@@ -25,8 +25,7 @@ impl Expansion<'_> {
         };
         let p = &private();
         let (generics, _, clause) = self.layer.generics.split_for_impl();
-        let (op, deprecated, keyword) =
-            (&self.layer.self_ty, self.layer.allow_deprecated(), self.layer.keyword());
+        let (op, keyword) = (&self.layer.self_ty, self.layer.keyword());
         let vis = &forward.function.vis;
         let attrs: Vec<_> =
             forward.function.attrs.iter().filter(|attr| is_for_callers(attr)).collect();
@@ -45,7 +44,6 @@ impl Expansion<'_> {
             let params = forward.params.iter().map(|Param { ident, ty, .. }| quote!(#ident: #ty));
             let (params, output): (Vec<_>, _) = (params.collect(), forward.output());
             quote! {
-                #deprecated
                 #keyword #generics #op #clause {
                     #doc #(#attrs)*
                     #[track_caller]
@@ -67,8 +65,8 @@ impl Expansion<'_> {
         };
         let generated = functions(forward);
         // Docs show types as they are written, not their aliases.
-        let Some((written, _)) = self.written else { return generated };
-        let shown = functions(written);
+        let Some(named) = self.named else { return generated };
+        let shown = functions(&named.written);
         quote!(#[cfg(doc)] #shown #[cfg(not(doc))] #generated)
     }
 
@@ -84,13 +82,12 @@ impl Expansion<'_> {
             quote_spanned!(first=> #known::#function(&#ident))
         });
         let (array, state, context) = (local("inputs"), local("state"), local("context"));
-        let function = &forward.function.sig.ident;
+        let (function, callee) = (&forward.function.sig.ident, self.callee(&quote!(Self)));
         let turbofish = turbofish(&forward.function.sig.generics);
         let names = forward.params.iter().map(|param| &param.ident);
         let refuse =
             self.layer.backward.is_none().then(|| quote!(#p::without_gradient(#context.0)?;));
-        let written = self.written.map_or(forward, |(written, _)| written);
-        let proofs = proofs::plain_inputs(self.layer, written);
+        let proofs = proofs::plain_inputs(self.layer, self.written(forward));
         let finish = if forward.outputs.fallible { "finish_fallible" } else { "finish" };
         let lent = context_argument(&quote!(&mut #context), &forward.function);
         // Another type with the name `Result` is reported at its own span.
@@ -133,7 +130,7 @@ impl Expansion<'_> {
             let #state = &mut #p::start(<Self as #p::Layer<#key>>::RULES, #array);
             let mut #context = #p::ForwardContext(#state.start(), #p::PhantomData);
             #refuse
-            let #returned = Self::#function #turbofish (#lent, #(#names),*);
+            let #returned = #callee::#function #turbofish (#lent, #(#names),*);
             #end
         }}
     }

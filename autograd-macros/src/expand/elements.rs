@@ -1,25 +1,32 @@
-//! Aliases for unknown element types, like that of `Tensor<Price>`, and for unknown plain outputs. Generated
-//! code uses the aliases, so an error in such a type is reported once, where the user wrote it.
+//! Aliases for the types of forward that the compiler may reject, like `Tensor<Price>` or `Box<dyn Name>`.
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{ReturnType, Type, TypePath};
 
-use crate::builder::named::Scope;
-use crate::check::types::{is_plain, is_primitive};
+use crate::builder::named::{Scope, without_self};
+use crate::check::types::is_plain;
 use crate::errors::Errors;
 use crate::generics::{generated, parameter_name};
 use crate::library::private;
-use crate::model::{
-    Forward, Layer, Param, ParamKind, element, first_argument, float_output, is_known,
-};
+use crate::model::{Forward, Layer, Param, ParamKind, element, first_argument, is_known};
 use crate::parse;
-use crate::tokens::{first_span, is_punct, mentions, plain_name, rewritten, text};
+use crate::signatures::{checked, is_certain, signatures};
+use crate::tokens::{find_ident, first_span, is_punct, mentions, plain_name, rewritten, text};
 
-/// Puts the aliases into forward. Returns forward as written and the declarations; `None` if none is needed.
-pub(crate) fn name(layer: &mut Layer) -> Option<(Forward, TokenStream)> {
+/// What stands for the types of forward in generated code.
+pub(crate) struct Named {
+    /// Forward with the types as written.
+    pub(crate) written: Forward,
+    /// The declarations of the aliases.
+    pub(crate) types: TokenStream,
+}
+
+/// Puts the aliases into forward; `None` if the types are certainly right.
+pub(crate) fn name(layer: &mut Layer) -> Option<Named> {
     let (named, types) = named(layer)?;
-    Some((layer.forward.replace(named)?, types))
+    let written = layer.forward.replace(named)?;
+    Some(Named { written, types })
 }
 
 fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
@@ -36,30 +43,45 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
             unsure.push((text, tensor, written));
         }
     }
-    // The builder would have to name a hidden lifetime of a plain output.
-    let plain = |ty: &Type| float_output(ty).is_none() && !is_primitive(ty);
+    let scope = Scope::new(layer, forward);
     let output = match &forward.function.sig.output {
-        ReturnType::Type(_, ty) if forward.outputs.parts.iter().any(plain) => Some(ty),
+        ReturnType::Type(_, ty)
+            if !is_certain(ty, &scope.generics) && is_alone(layer, forward, ty) =>
+        {
+            Some(ty)
+        }
         _ => None,
     };
-    let output = output.filter(|ty| is_alone(layer, forward, ty));
-    let scope = Scope::new(layer, forward);
     let params = forward.params.iter().enumerate();
     let plain = params.filter(|(_, of)| matches!(of.kind, ParamKind::Plain { .. }));
     let hidden = plain.filter_map(|(at, of)| {
         let alias = match layer.is_formula {
-            true => (!is_plain(&of.ty)).then(|| declared_plain(layer, of)),
-            false => scope.hides(&of.ty).then(|| scope.name(of, at, true).alias)?,
+            true => {
+                let certain = is_plain(&of.ty) && is_certain(&of.ty, &scope.generics);
+                (!certain && !mentions(&of.ty, "impl")).then(|| declared_plain(layer, of))
+            }
+            false => scope.needs_alias(&of.ty).then(|| scope.name(of, at, true).alias)?,
         };
         Some((at, alias?))
     });
     let hidden: Vec<_> = hidden.collect();
-    if unsure.is_empty() && output.is_none() && hidden.is_empty() {
+    let given = layer.backward.iter().chain(&layer.jvp).flat_map(|of| {
+        let returned = match &of.function.sig.output {
+            ReturnType::Type(_, ty) if of.returns.by_name().is_none() => Some(&**ty),
+            _ => None,
+        };
+        of.params.iter().map(|param| &param.ty).chain(returned)
+    });
+    let certain = unsure.is_empty() && output.is_none() && hidden.is_empty();
+    if certain && given.into_iter().all(|ty| is_certain(ty, &scope.generics)) {
         return None;
     }
     let name = |at: usize| generated(&layer.name, &format!("Element{at}"));
     let types = unsure.iter().enumerate();
-    let types = types.map(|(at, (_, tensor, element))| declared(&name(at), element, tensor));
+    let types = types.map(|(at, (.., element))| declared(&name(at), element));
+    let p = private();
+    let lane = layer.is_formula.then(|| quote!(#p::elementwise::Traced));
+    let signatures = signatures(layer, lane);
     let mut function = forward.function.clone();
     let sig = rewritten(function.sig.to_token_stream(), &mut |trees, at| {
         let end = element_end(&trees[at..])?;
@@ -76,38 +98,30 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
         }
         None => forward.clone(),
     };
-    let mut types: TokenStream = types.collect();
+    let mut types: TokenStream = types.chain([signatures]).collect();
     for (at, (declaration, ty)) in hidden {
         types.extend(declaration);
         named.params[at].ty = ty;
     }
     if let (Some(_), ReturnType::Type(_, ty)) = (output, &function.sig.output) {
         let mut name = generated(&layer.name, "Output");
-        types.extend(quote!(type #name = #ty;));
+        types.extend(declared(&name, ty));
         name.set_span(name.span().located_at(first_span(ty)));
         named.function.sig.output = syn::parse_quote!(-> #name);
     }
     Some((named, types))
 }
 
-/// Declares an alias of a type. In docs it is the plain type, since the alias is private. Otherwise it is the
-/// return type of functions in an array whose length proves `proven`: if that fails, the alias is an error type.
-fn declared(name: &Ident, ty: &Type, proven: &impl ToTokens) -> TokenStream {
-    let p = private();
-    quote! {
-        #[cfg(doc)]
-        type #name = #ty;
-        #[cfg(not(doc))]
-        type #name =
-            <[fn(&'static ()) -> #ty; { #p::PhantomData::<#proven>; 0 }] as #p::Returned>::Type;
-    }
+fn declared(name: &Ident, ty: &impl ToTokens) -> TokenStream {
+    let checked = checked(&quote!('static), ty, Span::call_site());
+    quote!(type #name = #checked;)
 }
 
 /// The alias of the type of a formula's plain parameter: its declaration, and the alias in a signature.
 fn declared_plain(layer: &Layer, param: &Param) -> (TokenStream, Type) {
     let name = generated(&layer.name, &format!("Type_{}", plain_name(&param.ident)));
-    let ty = &param.ty;
-    (declared(&name, ty, &quote!(fn(&()) -> #ty)), syn::parse_quote!(#name))
+    let ty = without_self(layer, param.ty.to_token_stream());
+    (declared(&name, &ty), syn::parse_quote!(#name))
 }
 
 /// Whether a type means the same outside the block: it has no parameter, lifetime or `Self`. A name of one
@@ -115,7 +129,8 @@ fn declared_plain(layer: &Layer, param: &Param) -> (TokenStream, Type) {
 fn is_alone(layer: &Layer, forward: &Forward, element: &Type) -> bool {
     let params = layer.generics.params.iter().chain(&forward.function.sig.generics.params);
     let written = text(element).replace("'static", "");
-    written.len() > 1
+    let of_one_letter = find_ident(element.to_token_stream(), |name| name.to_string().len() == 1);
+    of_one_letter.is_none()
         && !written.contains(['\'', '&'])
         && !params.into_iter().any(|param| mentions(element, &parameter_name(param)))
         && !["Self", "impl", "_"].iter().any(|word| mentions(element, word))

@@ -5,7 +5,7 @@ pub(crate) mod elements;
 mod proofs;
 mod rules;
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{FnArg, ReturnType};
 
@@ -42,11 +42,11 @@ impl Expansion<'_> {
                 reported,
             ),
         };
-        let names = by_name.as_ref().map(|by_name| &by_name.names);
-        let builder = by_name.as_ref().map(|by_name| &by_name.builder);
+        let (names, builder) = by_name.as_ref().map(|of| (&of.names, &of.builder)).unzip();
         let cfg = self.layer.cfg();
         let library = import(self.args.krate.as_ref());
-        let library = self.written.map_or(library.clone(), |(_, types)| quote!(#library #types));
+        let types = self.named.map(|named| &named.types);
+        let library = quote!(#library #types);
         let own: Vec<TokenStream> = match is_formula {
             true if full => self.formulas(),
             true => Vec::new(),
@@ -58,11 +58,10 @@ impl Expansion<'_> {
                 vec![head, self.layer_impl(may_query_needs)]
             }
         };
-        let (check, test) = match is_formula && full {
-            true => (self.check_backward(), self.formula_test()),
-            false => (None, None),
-        };
-        let silent = self.silent();
+        let checks = (is_formula && full).then(|| self.formula_checks()).flatten();
+        let (check, test) = checks.unzip();
+        let params = self.layer.forward.iter().flat_map(|forward| &forward.params);
+        let silent = self.layer.silent(params.count());
         let generated = quote!(#(#own)* #apply #check #builder);
         let grads = grads.map(|grads| quote!(#silent #grads));
         if grads.is_none() && !is_formula {
@@ -89,23 +88,6 @@ impl Expansion<'_> {
                 const _: () = { #generated };
             };
             #test
-        }
-    }
-
-    /// Silences warnings about generated code. The compiler warns only about names of the user's parameters,
-    /// whose style it has reported in the user's block. Clippy warns about more; its lints are allowed only
-    /// under `cfg(clippy)`, so that other builds do not pay for it.
-    fn silent(&self) -> TokenStream {
-        let unusual = |name: &Ident| {
-            let name = name.to_string();
-            name.contains("__") || name.contains(char::is_uppercase)
-        };
-        let mut params = self.layer.forward.iter().flat_map(|forward| &forward.params);
-        let unusual = params.any(|param| unusual(&param.ident));
-        let names = unusual.then(|| quote!(#[allow(non_snake_case)]));
-        quote! {
-            #names
-            #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
         }
     }
 
@@ -148,15 +130,13 @@ impl Expansion<'_> {
         }
         let body = typed.as_ref().unwrap_or(body);
         let (doc, attrs) = self.layer.own_attributes(function);
-        if matches!(self.mode, Mode::Refused) {
-            // The body may need a declaration that has a syntax error.
-            let absent = !self.layer.broken.is_empty() && function.is_rule();
-            let absent =
-                absent.then(|| quote!({ ::core::unimplemented!("this op did not compile") }));
-            let body = absent.unwrap_or_else(|| body.to_token_stream());
-            return quote!(#doc #(#attrs)* #[allow(unused)] #vis #sig #body);
-        }
-        quote!(#doc #(#attrs)* #vis #sig #body)
+        let refused = matches!(self.mode, Mode::Refused);
+        let unused = refused.then(|| quote!(#[allow(unused_variables)]));
+        // The body may need a declaration that has a syntax error.
+        let absent = refused && !self.layer.broken.is_empty() && function.is_rule();
+        let absent = absent.then(|| quote!({ ::core::unimplemented!() }));
+        let body = absent.unwrap_or_else(|| body.to_token_stream());
+        quote!(#doc #(#attrs)* #unused #vis #sig #body)
     }
 
     fn needs_struct(&self) -> TokenStream {
@@ -164,15 +144,13 @@ impl Expansion<'_> {
         let p = &private();
         let each = self.layer.inputs().enumerate().map(|(group, (param, input))| {
             let ident = &param.ident;
-            match input.form {
-                Form::List => (
-                    quote!(pub #ident: #p::Vec<::core::primitive::bool>),
-                    quote!(#ident: needs.list(#group)),
-                ),
-                Form::One | Form::Optional => {
-                    (quote!(pub #ident: ::core::primitive::bool), quote!(#ident: needs.one(#group)))
-                }
-            }
+            let (list, one) =
+                (quote!(#p::Vec<::core::primitive::bool>), quote!(::core::primitive::bool));
+            let (ty, asked) = match input.form {
+                Form::List => (list, quote!(list)),
+                Form::One | Form::Optional => (one, quote!(one)),
+            };
+            (quote!(pub #ident: #ty), quote!(#ident: needs.#asked(#group)))
         });
         let (fields, asked): (Vec<_>, Vec<_>) = each.unzip();
         quote! {
@@ -201,7 +179,6 @@ impl Expansion<'_> {
         let p = &private();
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let (op, key, needs) = (&self.layer.self_ty, self.key(), self.needs());
-        let deprecated = self.layer.allow_deprecated();
         let unit = || quote!(());
         let saved = match &self.layer.saved {
             Some(saved) if unsaveable(saved).is_empty() => saved.to_token_stream(),
@@ -225,7 +202,6 @@ impl Expansion<'_> {
         let unnamed = own.then(|| quote!(#[diagnostic::do_not_recommend]));
         quote! {
             #unnamed
-            #deprecated
             #keyword #generics #p::Layer<#key> for #op #clause {
                 type Saved = #saved;
                 type Checked = #checked;

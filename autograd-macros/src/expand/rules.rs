@@ -33,7 +33,7 @@ impl Expansion<'_> {
             self.take(ty, |here| quote_spanned!(here=> gradient), group, held)
         });
         let lends = lend_arguments(&backward.params, &held, "lend");
-        let call = &backward.function.sig.ident;
+        let (call, callee) = (&backward.function.sig.ident, self.callee(&quote!(Self)));
         let argument = context_argument(&quote!(&#context), &backward.function);
         let result = backward.returns.fallible.then(|| {
             let span = output_span(&backward.function.sig.output);
@@ -52,7 +52,7 @@ impl Expansion<'_> {
         quote! {
             #(#takes)*
             let #context = #p::BackwardContext(#lender, #p::PhantomData);
-            let #returned = Self::#call(#argument, #(#lends),*);
+            let #returned = #callee::#call(#argument, #(#lends),*);
             #result
             #gives
         }
@@ -314,14 +314,14 @@ pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {
     let wanted: Vec<_> =
         outputs.map(|(at, (ty, form, tensor))| (at, given(ty, form, tensor), tensor)).collect();
     let gives = expansion.pass_on(&jvp.returns, &wanted, None, &returned);
-    let call = &jvp.function.sig.ident;
+    let (call, callee) = (&jvp.function.sig.ident, expansion.callee(&quote!(Self)));
     Some(quote! {
         const PUSH: ::core::option::Option<fn(&#p::RawJvp<'_>) -> #p::Result<()>> =
             ::core::option::Option::Some(|#raw: &#p::RawJvp<'_>| {
                 let #saved = #raw.saved::<Self, #key>()?;
                 let #context = #raw.context::<Self, #key>(&#saved);
                 #(#takes)*
-                let #returned = Self::#call(&#context, #(#primals,)* #(#tangents),*);
+                let #returned = #callee::#call(&#context, #(#primals,)* #(#tangents),*);
                 #result
                 #gives
                 #p::Result::Ok(())

@@ -97,6 +97,8 @@ sentences! {
     saved_lifetime()
         "what is saved outlives the call, so it cannot borrow; keep tensors by value (a clone is \
          cheap)";
+    saved_unsized()
+        "what is saved must be `Sized`; keep tensors by value, a list as a `Vec<Tensor<T>>`";
     saved_needs_struct(found)
         "#[derive(Saved)] stands on a struct with named fields, not on {found}";
     module_needs_struct(found)

@@ -5,7 +5,7 @@ use syn::{Attribute, GenericArgument, PathArguments, Type};
 use super::signature::{
     BACKWARD_CONTEXT, JVP_CONTEXT, parameters, pattern_name, returned, take_context,
 };
-use crate::attributes::{is_cfg, is_doc, is_lint, is_ours};
+use crate::attributes::{is, is_cfg, is_doc, is_lint};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Derivative, Function, GradientParam, argument_of, bare};
@@ -61,7 +61,7 @@ fn lifetime_of(ty: &Type) -> Option<&syn::Lifetime> {
 
 pub(crate) fn reject_attributes(attrs: &[Attribute], errors: &mut Errors) {
     for attr in attrs {
-        if is_ours(attr) {
+        if is(attr, &["default", "stop_gradient"]) {
             errors.at(attr, messages::attribute_on_gradient(&text(attr.path())));
         } else if is_cfg(attr) {
             errors.at(attr, messages::cfg_inside("a parameter"));

@@ -3,13 +3,13 @@
 
 mod messages;
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{FnArg, GenericParam, PatType, Path, Type};
+use syn::{Attribute, FnArg, GenericParam, PatType, Path, Type};
 
 use crate::args::take_crate;
-use crate::attributes::is_cfg;
+use crate::attributes::{is_cfg, is_for_each_call};
 use crate::errors::Errors;
 use crate::expansion::Mode;
 use crate::fallback;
@@ -18,9 +18,10 @@ use crate::generics::is_lifetime;
 use crate::items::ParsedItem;
 use crate::library::{import, private, private_at};
 use crate::messages::{list, plural, returned_count};
-use crate::model::{Block, Function, Item};
+use crate::model::{Block, Function, Item, last_segment, nearest, type_arguments};
 use crate::parse::{BlockRules, block, is_context, parameters, pattern_name, returned};
-use crate::tokens::{Trees, ends, is_one_of, local, named, parts, plain_name};
+use crate::signatures::{callee, checked, is_certain, signatures};
+use crate::tokens::{anonymous, ends, is_one_of, local, mentions, named, parts, plain_name};
 
 #[derive(Default)]
 pub(crate) struct Arguments {
@@ -110,8 +111,12 @@ impl Form for Op {
             return;
         };
         if let Some(names) = args.names.as_ref().filter(|of| of.len() != self.outputs.len()) {
-            let message = messages::output_count(names.len(), self.outputs.len());
-            errors.at(quote!(#(#names),*), message);
+            let count = messages::output_count(names.len(), self.outputs.len());
+            let mut each = names.iter().map(ToTokens::to_token_stream);
+            let slip = each.find(|name| nearest(&name.to_string(), &["crate"]).is_some());
+            let wrong = slip.map(|name| (name, messages::unknown_argument()));
+            let (place, message) = wrong.unwrap_or_else(|| (quote!(#(#names),*), count));
+            errors.at(place, message);
         }
         if self.inputs.is_empty() && self.outputs.is_empty() {
             errors.at(&forward.sig.ident, messages::neither());
@@ -186,17 +191,21 @@ impl Op {
         let (private, library) = (private(), import(library));
         let Block { generics, self_ty: op, .. } = &self.block;
         let vis = self.forward.as_ref().map(|forward| &forward.vis);
+        let is_old = |attr: &&Attribute| is_for_each_call(attr) && mentions(*attr, "deprecated");
+        let calls = self.forward.iter().flat_map(|of| of.attrs.iter().filter(is_old));
         let structure = self.block.structure(&vis, "An operator of programs.");
         let block = self.block.written(mode, |function| match mode {
             Mode::Reported(reported) => fallback::with_error_types(reported, function),
             _ => {
                 let Function { attrs, vis, sig, body, .. } = function;
-                quote!(#(#attrs)* #vis #sig #body)
+                let kept = attrs.iter().filter(|attr| sig.ident != "forward" || !is_old(attr));
+                quote!(#(#kept)* #vis #sig #body)
             }
         });
         let cfg = self.block.cfg();
         let both: Vec<&Ident> =
             self.inputs.iter().chain(&self.outputs).map(|value| &value.name).collect();
+        let silent = self.block.silent(both.len());
         let outcome = match self.outputs.len() {
             0 => quote!(()),
             1 => quote!(#private::Variable),
@@ -217,19 +226,21 @@ impl Op {
         let call = match mode {
             Mode::Reported(reported) => fallback::constants(Self::CALLS, generics, op, reported),
             _ => {
-                let proofs = matches!(mode, Mode::Full).then(|| self.proofs());
+                let full = matches!(mode, Mode::Full);
+                let signatures = full.then(|| signatures(&self.block, None));
                 quote! {
                     #(#cfg)*
-                    #[cfg_attr(clippy, allow(clippy::too_many_arguments))]
+                    #silent
                     const _: () = {
                         #library
-                        #proofs
+                        #signatures
                         #keyword #declared #op #clause {
                             #[doc = #doc]
                             ///
                             /// # Errors
                             ///
                             /// Where `Program::py_func` gives one.
+                            #(#calls)*
                             #[track_caller]
                             #vis fn call(#(#both: &#private::Variable),*) -> #private::Result<#outcome> {
                                 #body
@@ -257,7 +268,7 @@ impl Op {
         let backward = self.backward.as_ref().map(|backward| {
             let given = |name: &Ident| self.given.iter().flatten().any(|of| of.name == *name);
             let skipped = inputs.iter().chain(&outputs).filter(|name| !given(name));
-            let marker = marker(backward, self.given.as_deref());
+            let marker = marker(&self.block, backward, self.given.as_deref(), self.inputs.len());
             let backward = function_value(backward);
             quote! {
                 let #call = #call
@@ -267,12 +278,17 @@ impl Op {
         });
         let forward = self.forward.as_ref().map(|forward| {
             let (place, function) = (place_of(forward), function_value(forward));
-            let (private, marker) = (private_at(place), marker(forward, Some(&self.inputs)));
+            let (private, marker) = (
+                private_at(place),
+                marker(&self.block, forward, Some(&self.inputs), self.outputs.len()),
+            );
             quote_spanned!(place=> #private::Program::py_func #marker (#program, #function))
         });
         let constructed = self.block.constructed();
+        let proofs = self.proofs();
         quote! {
             #constructed
+            #proofs
             let #call = #forward.name(#text);
             #x
             #out
@@ -285,30 +301,39 @@ impl Op {
     fn proofs(&self) -> TokenStream {
         let Some(backward) = &self.backward else { return TokenStream::new() };
         let mut proofs = Vec::new();
+        let of = |ty: &Type| {
+            let checked = || checked(&quote!('static), &anonymous(ty), ty.span());
+            certain(&self.block, ty).unwrap_or_else(checked)
+        };
         for Value { name, ty } in self.given.iter().flatten() {
             let is_of = |of: &&Value| *name == of.name || *name == gradient_of(&of.name);
             let input = self.inputs.iter().find(|of| *name == of.name);
             let input = input.map(|input| ("same_as_input", input));
             let output = || Some(("same_as_output", self.outputs.iter().find(is_of)?));
             let Some((proof, other)) = input.or_else(output) else { continue };
-            let (span, other) = (ty.span(), &other.ty);
+            let (span, ty, other) = (ty.span(), of(ty), of(&other.ty));
             let (private, proof) = (private_at(span), Ident::new(proof, span));
             proofs.push(quote_spanned!(span=> #private::#proof::<#ty, #other>();));
         }
         for (ty, input) in returned(&backward.sig.output).parts.iter().zip(&self.inputs) {
-            let input = &input.ty;
             let (start, end) = ends(ty.to_token_stream());
-            let private = private_at(start);
+            let (private, ty, input) = (private_at(start), of(ty), of(&input.ty));
             let path = quote_spanned!(start=> #private::gradient_of_input::<#ty, #input>);
             proofs.push(quote_spanned!(end=> #path();));
         }
-        let (declared, _, clause) = self.block.generics.split_for_impl();
-        quote! {
-            fn __element_types #declared() #clause {
-                #(#proofs)*
-            }
-        }
+        quote!(#(#proofs)*)
     }
+}
+
+/// A type of the block in a body, if it is certain.
+fn certain(block: &Block, ty: &Type) -> Option<TokenStream> {
+    let generics: Vec<_> = block.generics.params.iter().collect();
+    let is_array = last_segment(ty).is_some_and(|last| {
+        last.ident.to_string().starts_with("Array")
+            && type_arguments(last).all(|ty| is_certain(ty, &generics))
+    });
+    // A lifetime of its function has no name there.
+    (is_array || is_certain(ty, &generics)).then(|| anonymous(ty))
 }
 
 /// Reports and removes attributes of parameters that the compiler would reject.
@@ -327,28 +352,26 @@ fn without_attributes(item: &mut ParsedItem, errors: &mut Errors) {
 }
 
 /// The type arguments of a method that takes the function: the types of its parameters, for the proof that it is one
-/// of arrays. If one of them is an error, the compiler does not report the proof.
-fn marker(function: &Function, parameters: Option<&[Value]>) -> TokenStream {
+/// of arrays. A type that the compiler may reject is left to inference.
+fn marker(
+    block: &Block,
+    function: &Function,
+    parameters: Option<&[Value]>,
+    results: usize,
+) -> TokenStream {
     let Some(parameters) = parameters else { return TokenStream::new() };
-    let is_own = |trees: &[TokenTree], at: usize| match (&trees[at], trees.get(at + 1)) {
-        (TokenTree::Punct(mark), Some(TokenTree::Ident(name))) if mark.as_char() == '\'' => {
-            (!is_one_of(name, "_ static")).then_some(())
-        }
-        (TokenTree::Ident(word), _) => (word == "impl").then_some(()),
-        _ => None,
-    };
-    let types = parameters.iter().map(|Value { ty, .. }| {
-        // A lifetime of the function has no name here.
-        let is_own = Trees::new(ty.to_token_stream()).find(&mut { is_own }).is_some();
-        if is_own { quote!(_) } else { quote!(::core::marker::PhantomData<#ty>) }
+    let types = parameters.iter().map(|of| match certain(block, &of.ty) {
+        Some(ty) => quote!(::core::marker::PhantomData<#ty>),
+        None => quote!(_),
     });
-    quote_spanned!(place_of(function)=> ::<_, ((#(#types,)*), _), _, _>)
+    let (place, count) = (place_of(function), parameters.len());
+    quote_spanned!(place=> ::<_, ((#(#types,)*), _), #count, #results>)
 }
 
 /// A function of the block as a value. Errors about its types are shown at its name.
 fn function_value(function: &Function) -> TokenStream {
-    let name = &function.sig.ident;
-    quote_spanned!(place_of(function)=> Self::#name)
+    let (op, name) = (callee(&quote!(Self)), &function.sig.ident);
+    quote_spanned!(place_of(function)=> #op::#name)
 }
 
 fn place_of(function: &Function) -> Span {
@@ -364,10 +387,14 @@ fn named_parameters(function: &Function, errors: &mut Errors) -> Option<Vec<Valu
     if sig.generics.params.iter().any(generic) {
         errors.at(&sig.generics, messages::function_generic(&name));
     }
+    if mentions(&sig.output, "impl") {
+        errors.at_output(sig, messages::function_generic(&name));
+    }
     let mut sound = params.len() == sig.inputs.len();
     let mut values = Vec::new();
     for PatType { pat, ty, .. } in params {
         match pattern_name(&pat) {
+            _ if mentions(&ty, "impl") => errors.at(ty, messages::function_generic(&name)),
             _ if is_context(&ty) => errors.at(ty, messages::context(&name)),
             Some(ident) => {
                 // `_y` is an unused `y`.

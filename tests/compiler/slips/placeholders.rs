@@ -1,3 +1,4 @@
+// says: the placeholder `_` is not allowed
 use autograd_core::prelude::*;
 #[py_layer]
 impl Op {

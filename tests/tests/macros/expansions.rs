@@ -2,6 +2,8 @@
 //! ordinary code and run.
 #![deny(warnings)]
 #![allow(
+    clippy::all,
+    clippy::pedantic,
     unreachable_pub,
     unused_qualifications,
     unused_imports,

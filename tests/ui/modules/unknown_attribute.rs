@@ -6,6 +6,7 @@ struct Net {
     #[module(ignore)]
     hidden: Linear,
     #[module]
+    #[module()]
     #[module(skip, skip)]
     out: Linear,
 }

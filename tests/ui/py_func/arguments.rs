@@ -1,4 +1,4 @@
-// arguments that are no names of outputs, one of another macro, a second path, and nothing between commas
+// arguments that are no names of outputs, one of another macro, a second path, a misspelt `crate`, and nothing between commas
 use autograd_core::static_graph::py_func;
 use ndarray::{ArrayD, ArrayViewD};
 
@@ -25,6 +25,13 @@ impl OfALayer {
 
 #[py_func(y, , crate = ::autograd_core)]
 impl Gap {
+    fn forward(x: ArrayViewD<f32>) -> ArrayD<f32> {
+        x.to_owned()
+    }
+}
+
+#[py_func(y, crat)]
+impl Slip {
     fn forward(x: ArrayViewD<f32>) -> ArrayD<f32> {
         x.to_owned()
     }

@@ -1,4 +1,4 @@
-// `#[derive(Saved)]` on other than a struct with named fields
+// `#[derive(Saved)]` on other than a struct with named fields, each of a size, and attributes without arguments
 use autograd_core::prelude::*;
 
 #[derive(Saved)]
@@ -12,6 +12,19 @@ struct C(Tensor<f64>);
 #[derive(Saved)]
 struct D<'a> {
     tensor: &'a Tensor<f64>,
+}
+
+#[derive(Saved)]
+struct Unsized {
+    tensor: Tensor<f64>,
+    names: [f64],
+}
+
+#[derive(Saved)]
+#[saved()]
+struct Empty {
+    #[saved()]
+    tensor: Tensor<f64>,
 }
 
 fn main() {}

@@ -34,12 +34,10 @@ impl Expansion<'_> {
         };
         let (forward_type, forward_value) = compiled(0);
         let (backward_type, backward_value) = compiled(formulas.len() - 1);
+        let derived = |(ty, value)| (ty, quote!(::core::option::Option::Some(#value)));
         let (derived_type, derived_value) = match formulas.len() {
             2 => (quote!(#p::elementwise::Program), quote!(::core::option::Option::None)),
-            _ => {
-                let (ty, value) = compiled(1);
-                (ty, quote!(::core::option::Option::Some(#value)))
-            }
+            _ => derived(compiled(1)),
         };
         let info = self.struct_name("Info");
         let ty = quote!(#p::elementwise::Pair<#forward_type, #backward_type, #derived_type>);
@@ -70,13 +68,8 @@ impl Expansion<'_> {
         let take = quote! {
             ::core::iter::Iterator::next(&mut #outputs).unwrap_or_else(|| ::core::unreachable!())
         };
-        let result = match (forward.outputs.parts.len(), forward.outputs.tuple) {
-            (1, false) => take,
-            (n, _) => {
-                let each = vec![take; n];
-                quote!((#(#each,)*))
-            }
-        };
+        let each = vec![take; forward.outputs.parts.len()];
+        let result = if forward.outputs.tuple { quote!((#(#each,)*)) } else { quote!(#(#each)*) };
         let (op_value, apply, given) = match alone {
             true => (None, quote!(apply_static), quote!(&#pair)),
             false => (Some(quote!(let #op = #pair(#(&#plain),*);)), quote!(apply), quote!(#op)),
@@ -120,8 +113,8 @@ impl Expansion<'_> {
         }}
     }
 
-    /// `check_backward`, for a backward written by hand.
-    pub(crate) fn check_backward(&self) -> Option<TokenStream> {
+    /// For a backward written by hand: `check_backward`, and the test that calls it.
+    pub(crate) fn formula_checks(&self) -> Option<(TokenStream, Option<TokenStream>)> {
         let forward = self.layer.forward.as_ref()?;
         self.layer.backward.as_ref()?;
         let p = private();
@@ -130,7 +123,7 @@ impl Expansion<'_> {
         let pair = self.struct_name("Pair");
         let plain: Vec<_> = forward.of(Kind::Plain).map(|param| &param.ident).collect();
         let given = (!plain.is_empty()).then(|| quote!((#(&#plain),*)));
-        Some(quote! {
+        let check = quote! {
             impl #op {
             /// Compares `backward` with the derivative of `forward` at many points.
             ///
@@ -141,12 +134,11 @@ impl Expansion<'_> {
                 #p::elementwise::check_backward(&#pair #given)
             }
             }
-        })
+        };
+        Some((check, self.formula_test(forward)))
     }
 
-    pub(crate) fn formula_test(&self) -> Option<TokenStream> {
-        let forward = self.layer.forward.as_ref()?;
-        self.layer.backward.as_ref()?;
+    fn formula_test(&self, forward: &Forward) -> Option<TokenStream> {
         if self.args.surrogate.is_some() {
             return None;
         }
@@ -160,9 +152,10 @@ impl Expansion<'_> {
         let op = &self.layer.name;
         let mut name = format_ident!("{}_backward_is_the_derivative", op);
         name.set_span(Span::call_site());
-        let cfg = self.layer.cfg();
+        let (cfg, silent) = (self.layer.cfg(), self.layer.silent(0));
         Some(quote! {
             #(#cfg)*
+            #silent
             #[cfg(test)]
             #[test]
             fn #name() {

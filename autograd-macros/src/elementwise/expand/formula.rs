@@ -30,16 +30,9 @@ impl Expansion<'_> {
         let Some(forward) = &self.layer.forward else { return Vec::new() };
         let (p, name, fields) = (private(), self.struct_name("Formula"), self.plain(forward, None));
         let all = self.given(forward);
-        let value = all.first().filter(|_| self.written.is_some()).map(|given| {
-            let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
-            let called = as_array(&self.call("forward", forward, &names), &forward.outputs);
-            let value = self.function(&local("value"), given, &called);
-            quote!(impl<const WHICH: ::core::primitive::usize> #name<WHICH> { #value })
-        });
         let structure = quote! {
             #[derive(Clone)]
             struct #name<const WHICH: ::core::primitive::usize> { #(#fields),* }
-            #value
         };
         let backward = self.layer.backward.as_ref().map(|of| self.call_backward(forward, of));
         let bodies = [self.value(forward, None), self.derived(forward)].into_iter().chain(backward);
@@ -139,11 +132,9 @@ impl Expansion<'_> {
         }
     }
 
-    /// The values of the formula. `along`: the input to differentiate by, if any. With plain parameters of
-    /// uncertain types they are those of a function that has the only call of forward: an error in such a type
-    /// is reported at each call.
+    /// The values of the formula. `along`: the input to differentiate by, if any.
     fn value(&self, forward: &Forward, along: Option<&Ident>) -> TokenStream {
-        let (p, value) = (private(), local("value"));
+        let p = private();
         let argument = |param: &Param| {
             let given = given_name(&plain_name(&param.ident));
             let ident = &param.ident;
@@ -157,41 +148,26 @@ impl Expansion<'_> {
                 (_, Some(_)) => quote!(#p::elementwise::Real::constant(#given)),
             }
         };
-        if self.written.is_some() {
-            let (reals, masks) = (forward.of(Kind::Real), forward.of(Kind::Mask));
-            let (reals, masks) = (reals.map(argument), masks.map(argument));
-            return quote!(self.#value([#(#reals),*], [#(#masks),*]));
-        }
-        let (op, arguments) = (&self.layer.name, forward.params.iter().map(argument));
-        as_array(&quote!(<#op>::forward(#(#arguments),*)), &forward.outputs)
+        let op = self.callee(&self.layer.name);
+        let arguments = forward.params.iter().map(argument);
+        as_array(&quote!(#op::forward(#(#arguments),*)), &forward.outputs)
     }
 
     fn call_backward(&self, forward: &Forward, backward: &Derivative) -> TokenStream {
+        let op = self.callee(&self.layer.name);
+        let is_plain = |name: &str| forward.of(Kind::Plain).any(|of| plain_name(&of.ident) == name);
         let names = backward.params.iter().filter_map(|param| param.name.as_ref());
-        let call = self.call("backward", forward, &names.collect::<Vec<_>>());
+        let arguments = names.map(|ident| match plain_name(ident) {
+            name if is_plain(&name) => quote!(::core::clone::Clone::clone(&self.#ident)),
+            name => given_name(&name).to_token_stream(),
+        });
+        let call = quote!(#op::backward(#(#arguments),*));
         if backward.returns.by_name().is_some() {
             let fields = self.layer.differentiable().into_iter().map(|(_, param, _)| &param.ident);
             let grads = local("grads");
             return quote!({ let #grads = #call; [#(#grads.#fields),*] });
         }
         as_array(&call, &backward.returns)
-    }
-
-    /// A call of a function of the block. The plain arguments are taken from a clone of the formula: if they
-    /// were cloned one by one, errors in their types would be reported again.
-    fn call(&self, function: &str, forward: &Forward, names: &[&Ident]) -> TokenStream {
-        let (op, own) = (&self.layer.name, local("own"));
-        let function = Ident::new(function, Span::mixed_site());
-        let is_plain = |name: &str| forward.of(Kind::Plain).any(|of| plain_name(&of.ident) == name);
-        let arguments = names.iter().map(|ident| match plain_name(ident) {
-            name if is_plain(&name) => quote!(#own.#ident),
-            name => given_name(&name).to_token_stream(),
-        });
-        let call = quote!(<#op>::#function(#(#arguments),*));
-        match names.iter().any(|ident| is_plain(&plain_name(ident))) {
-            true => quote!({ let #own = ::core::clone::Clone::clone(self); #call }),
-            false => call,
-        }
     }
 
     /// The gradients, computed with dual numbers by the same formula.

@@ -8,13 +8,14 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::GenericParam;
 
 use crate::attributes::is;
+use crate::check::types::is_primitive;
 use crate::elementwise::parse::Kind;
 use crate::expand::with_arguments;
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
 use crate::generics::generated;
 use crate::library::{private, private_at};
-use crate::model::Function;
+use crate::model::{Function, allow_many};
 use crate::tokens::{is_group, is_one_of, is_punct, regroup, rewritten};
 
 pub(crate) use apply::TRY_DOC;
@@ -30,18 +31,16 @@ impl Expansion<'_> {
             body = regroup(&body, proven);
         }
         let (doc, attrs) = self.layer.own_attributes(function);
-        let inline =
-            (!attrs.iter().any(|attr| is(attr, &["inline"]))).then(|| quote!(#[inline(always)]));
-        // The calls are in the formulas' expansion, which is absent after an error.
-        let unused = match self.mode {
-            Mode::Full => quote! {
-                #[cfg_attr(clippy, allow(
-                    clippy::inline_always, clippy::too_many_arguments, clippy::needless_pass_by_value
-                ))]
-            },
-            _ => quote!(#[allow(unused)]),
-        };
-        quote!(#doc #(#attrs)* #inline #unused #vis #sig #body)
+        let inlined = attrs.iter().any(|attr| is(attr, &["inline"]));
+        let inline = (!inlined)
+            .then(|| quote!(#[cfg_attr(clippy, inline)] #[cfg_attr(not(clippy), inline(always))]));
+        let unused = matches!(self.mode, Mode::Refused).then(|| quote!(#[allow(unused_variables)]));
+        let many = allow_many(sig.inputs.len());
+        let mut plain = self.layer.forward.iter().flat_map(|forward| forward.of(Kind::Plain));
+        let by_value = plain
+            .any(|param| !is_primitive(&param.ty))
+            .then(|| quote!(#[cfg_attr(clippy, allow(clippy::needless_pass_by_value))]));
+        quote!(#doc #(#attrs)* #inline #unused #many #by_value #vis #sig #body)
     }
 
     /// `fn forward(x: Real) -> Real` becomes `fn forward<L: Lane>(x: Real<L>) -> Real<L>`.
@@ -95,8 +94,7 @@ impl Expansion<'_> {
     }
 
     fn lane(&self) -> Ident {
-        let written = self.written.map(|(written, _)| written);
-        let forward = written.or(self.layer.forward.as_ref());
+        let forward = self.layer.forward.as_ref().map(|forward| self.written(forward));
         let plain = forward.into_iter().flat_map(|forward| forward.of(Kind::Plain));
         self.layer.parameter("L", plain.map(|param| &param.ty))
     }

@@ -1,12 +1,10 @@
 ///A differentiable op.
 struct Norm;
-#[cfg_attr(clippy, allow(clippy::type_complexity))]
 impl Norm {
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
         x.square().sum()
     }
 }
-#[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
 const _: () = {
     use ::autograd_core::private as __autograd;
     use __autograd::Unknown as _;

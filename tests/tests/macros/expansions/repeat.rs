@@ -2,7 +2,6 @@
 struct Repeat<T: ?::core::marker::Sized, const N: usize>(
     ::core::marker::PhantomData<fn() -> (*const T,)>,
 );
-#[cfg_attr(clippy, allow(clippy::type_complexity))]
 impl<T: Float, const N: usize> Repeat<T, N> {
     fn forward(_ctx: &mut ForwardContext<Self>, xs: &[Tensor<T>]) -> [Tensor<T>; N] {
         std::array::from_fn(|_| &xs[0] * 1.0)
@@ -14,7 +13,6 @@ impl<T: Float, const N: usize> Repeat<T, N> {
         vec![ds[0].clone()]
     }
 }
-#[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
 const _: () = {
     use ::autograd_core::private as __autograd;
     use __autograd::Unknown as _;

@@ -3,19 +3,27 @@ struct Scale;
 const _: () = {
     use ::autograd_core::private as __autograd;
     use __autograd::Unknown as _;
+    const __SIGNATURES: ::core::primitive::usize = {
+        let _ = |__0, __1, __2, __3, __4| { <Scale>::forward(__0, __1, __2, __3, __4) };
+        0
+    };
+    type ScaleOutput = <[fn(
+        &'static (),
+    ) -> Result<
+        (Tensor<f64>, usize),
+        String,
+    >; __SIGNATURES] as __autograd::Returned>::Type;
     mod ScaleArguments {
         pub struct r#x {}
         pub struct r#w {}
         pub struct r#at {}
         pub struct r#by {}
     }
-    #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
     /// What backward returns, by the names of the inputs.
     pub struct Grads<G0, G1> {
         pub x: G0,
         pub w: G1,
     }
-    #[cfg_attr(clippy, allow(clippy::type_complexity))]
     impl Scale {
         fn forward(
             ctx: &mut ForwardContext<Self>,
@@ -53,7 +61,6 @@ const _: () = {
             }
         }
     }
-    #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
     const _: () = {
         enum ScaleKey {}
         impl __autograd::Layer<ScaleKey> for Scale {
@@ -79,7 +86,12 @@ const _: () = {
                     __lent,
                     __autograd::PhantomData,
                 );
-                let __returned = Self::backward(&__context, (&__gradient0).lend());
+                let __returned = <<[fn(
+                    &'static (),
+                ) -> Self; __SIGNATURES] as __autograd::Returned>::Type>::backward(
+                    &__context,
+                    (&__gradient0).lend(),
+                );
                 __autograd::Known::<
                     Tensor<f64>,
                 >::give::<Tensor<f64>, _>(__raw, 0usize, __returned.x);
@@ -88,6 +100,7 @@ const _: () = {
                 >::give::<Tensor<f64>, _>(__raw, 1usize, __returned.w);
             }
         }
+        #[cfg(doc)]
         impl Scale {
             ///Runs the op on these inputs.
             #[track_caller]
@@ -126,7 +139,89 @@ If a context call was against its rules, or an input against the op's.*/
                     __state.start(),
                     __autograd::PhantomData,
                 );
-                let __returned = Self::forward(&mut __context, x, w, at, by);
+                let __returned = <<[fn(
+                    &'static (),
+                ) -> Self; __SIGNATURES] as __autograd::Returned>::Type>::forward(
+                    &mut __context,
+                    x,
+                    w,
+                    at,
+                    by,
+                );
+                __autograd::finish_fallible(
+                    __context.0,
+                    __returned,
+                    |__out: &mut (Tensor<f64>, usize), __visitor| {
+                        __autograd::Known::<
+                            Tensor<f64>,
+                        >::output(__visitor, &mut __out.0);
+                    },
+                )
+            }
+            ///Starts a call with arguments by name, in any order; ends with `apply()`.
+            #[inline]
+            fn with() -> ScaleWith<
+                __autograd::Required,
+                __autograd::Required,
+                __autograd::Required,
+                __autograd::Optional,
+            > {
+                ScaleWith(
+                    __autograd::Required,
+                    __autograd::Required,
+                    __autograd::Required,
+                    __autograd::Optional,
+                )
+            }
+        }
+        #[cfg(not(doc))]
+        impl Scale {
+            ///Runs the op on these inputs.
+            #[track_caller]
+            #[inline]
+            fn apply(
+                x: &Tensor<f64>,
+                w: &Tensor<f64>,
+                at: Option<&Tensor<i64>>,
+                by: f64,
+            ) -> ScaleOutput {
+                __autograd::expect(Self::try_apply(x, w, at, by))
+            }
+            /**As `apply`, with misuse of the op as an error instead of a panic.
+
+# Errors
+
+If a context call was against its rules, or an input against the op's.*/
+            #[track_caller]
+            fn try_apply(
+                x: &Tensor<f64>,
+                w: &Tensor<f64>,
+                at: Option<&Tensor<i64>>,
+                by: f64,
+            ) -> __autograd::Result<ScaleOutput> {
+                let _ = Self;
+                let __inputs: &[&dyn __autograd::TensorInput] = &[
+                    __autograd::Known::<Tensor<f64>>::input(&x),
+                    __autograd::Known::<Tensor<f64>>::input(&w),
+                    __autograd::Known::<Tensor<i64>>::constant(&at),
+                ];
+                let __state = &mut __autograd::start(
+                    <Self as __autograd::Layer<ScaleKey>>::RULES,
+                    __inputs,
+                );
+                let mut __context = __autograd::ForwardContext(
+                    __state.start(),
+                    __autograd::PhantomData,
+                );
+                let __returned = <<[fn(
+                    &'static (),
+                ) -> Self; __SIGNATURES] as __autograd::Returned>::Type>::forward(
+                    &mut __context,
+                    x,
+                    w,
+                    at,
+                    by,
+                );
                 __autograd::finish_fallible(
                     __context.0,
                     __returned,
@@ -224,7 +319,7 @@ If a context call was against its rules, or an input against the op's.*/
             }
             ///Runs the op.
             #[track_caller]
-            fn apply<'a, 'b, 'c>(self) -> Result<(Tensor<f64>, usize), String>
+            fn apply<'a, 'b, 'c>(self) -> ScaleOutput
             where
                 Argument0: __autograd::Given<
                     ScaleArguments::r#x,
@@ -244,9 +339,7 @@ If a context call was against its rules, or an input against the op's.*/
             }
             ///As `apply`, with misuse of the op as an error instead of a panic.
             #[track_caller]
-            fn try_apply<'a, 'b, 'c>(
-                self,
-            ) -> __autograd::Result<Result<(Tensor<f64>, usize), String>>
+            fn try_apply<'a, 'b, 'c>(self) -> __autograd::Result<ScaleOutput>
             where
                 Argument0: __autograd::Given<
                     ScaleArguments::r#x,

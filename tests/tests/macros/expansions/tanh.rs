@@ -1,6 +1,5 @@
 /// Hyperbolic tangent.
 pub struct Tanh;
-#[cfg_attr(clippy, allow(clippy::type_complexity))]
 impl Tanh {
     ///Computes the op; called by `apply`.
     pub fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
@@ -12,7 +11,6 @@ impl Tanh {
         dy * (1.0 - ctx.saved_tensor().square())
     }
 }
-#[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
 const _: () = {
     use ::autograd_core::private as __autograd;
     use __autograd::Unknown as _;

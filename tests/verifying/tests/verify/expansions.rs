@@ -2,6 +2,8 @@
 //! here it is compiled as ordinary code and run.
 #![deny(warnings)]
 #![allow(
+    clippy::all,
+    clippy::pedantic,
     unreachable_pub,
     unused_qualifications,
     unused_imports,

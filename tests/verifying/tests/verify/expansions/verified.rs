@@ -9,14 +9,12 @@ const _: () = {
         pub struct r#bias {}
         pub struct r#by {}
     }
-    #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
     /// What backward returns, by the names of the inputs.
     pub struct Grads<G0, G1, G2> {
         pub x: G0,
         pub pair: G1,
         pub bias: G2,
     }
-    #[cfg_attr(clippy, allow(clippy::type_complexity))]
     impl Verified {
         fn forward(
             _ctx: &mut ForwardContext<Self>,
@@ -57,7 +55,6 @@ const _: () = {
             }
         }
     }
-    #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
     const _: () = {
         enum VerifiedKey {}
         impl __autograd::Layer<VerifiedKey> for Verified {
