@@ -24,11 +24,9 @@ pub(crate) fn is_lint(attr: &Attribute) -> bool {
     let is_level = |word: &Ident| is_one_of(word, "allow warn deny forbid expect");
     match &attr.meta {
         syn::Meta::List(list) if list.path.is_ident("cfg_attr") => {
-            let set = parts(list.tokens.clone()).into_iter().skip(1);
-            let first = set.filter_map(|(part, _)| part.into_iter().next());
-            let mut first = first.peekable();
-            first.peek().is_some()
-                && first.all(|word| matches!(word, TokenTree::Ident(word) if is_level(&word)))
+            let mut set = parts(list.tokens.clone()).into_iter().skip(1);
+            let is_level = |part: TokenStream| matches!(part.into_iter().next(), Some(TokenTree::Ident(word)) if is_level(&word));
+            set.len() > 0 && set.all(|(part, _)| is_level(part))
         }
         meta => meta.path().get_ident().is_some_and(is_level),
     }

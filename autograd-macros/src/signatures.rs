@@ -14,11 +14,8 @@ use crate::model::{Block, Function, bare, is_named, last_segment, type_arguments
 use crate::tokens::{here, is_one_of, mentions, text};
 
 /// Whether a type parameter has this name.
-pub(crate) fn is_type_of<'a>(
-    mut generics: impl Iterator<Item = &'a GenericParam>,
-    name: &Ident,
-) -> bool {
-    generics.any(|of| matches!(of, GenericParam::Type(of) if of.ident == *name))
+pub(crate) fn is_type_of(generics: &[&GenericParam], name: &Ident) -> bool {
+    generics.iter().any(|of| matches!(of, GenericParam::Type(of) if of.ident == *name))
 }
 
 /// Whether the type is taken to be right and without hidden lifetimes, by its names. `generics`: the parameters that
@@ -37,7 +34,7 @@ pub(crate) fn is_certain(ty: &Type, generics: &[&GenericParam]) -> bool {
             let Some(last) = last_segment(ty) else { return false };
             let types: Vec<_> = type_arguments(last).collect();
             let known = CERTAIN.iter().find(|(names, _)| is_one_of(&last.ident, names));
-            let parameter = is_type_of(generics.iter().copied(), &last.ident);
+            let parameter = is_type_of(generics, &last.ident);
             (parameter && last.arguments.is_empty())
                 || known.is_some_and(|(_, count)| count.contains(&types.len()))
                     && types.into_iter().all(is_certain)
@@ -104,14 +101,8 @@ pub(crate) fn signatures(block: &Block, lane: Option<TokenStream>) -> TokenStrea
     });
     // A formula keeps its plain parameters.
     let kept = lane.as_ref().map(|_| {
-        quote!(
-            fn kept<
-                T: ::core::clone::Clone + ::core::marker::Send + ::core::marker::Sync + 'static,
-            >(
-                _: &T,
-            ) {
-            }
-        )
+        let (clone, marker) = (quote!(::core::clone::Clone), quote!(::core::marker));
+        quote!(fn kept<T: #clone + #marker::Send + #marker::Sync + 'static>(_: &T) {})
     });
     let silent = block.silent(0);
     quote! {

@@ -103,7 +103,7 @@ impl<'a> Scope<'a> {
     }
 
     fn is_type(&self, name: &Ident) -> bool {
-        is_type_of(self.generics.iter().copied(), name)
+        is_type_of(&self.generics, name)
     }
 
     /// Whether the type may have lifetimes that are not written.

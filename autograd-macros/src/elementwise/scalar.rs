@@ -101,7 +101,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     };
     let returned = together(vec![real.clone(); expressions.len()]);
     let gradients = together(expressions.iter().map(ToTokens::to_token_stream).collect());
-    // What is told to callers is told by `apply`: the block is not the user's.
+    // Attributes for callers are on `apply`: the user has no block.
     let (calls, attrs): (Vec<_>, Vec<_>) = attrs.into_iter().partition(is_for_each_call);
     let block = quote! {
         #(#attrs)*

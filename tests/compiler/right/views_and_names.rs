@@ -90,6 +90,24 @@ struct Net {
     name: str,
 }
 
+mod own {
+    use autograd_core::nn::{Module, Visitor};
+
+    pub struct Linear<T>(pub T);
+
+    impl Module for Linear<u8> {
+        fn visit(&self, _: &mut Visitor<'_>) {}
+    }
+
+    #[derive(Module)]
+    pub struct Bytes<T>
+    where
+        Linear<T>: Module,
+    {
+        pub layer: Linear<T>,
+    }
+}
+
 fn main() {
     let (x, y) = (Tensor::<f64>::from(1.0), Tensor::<f32>::from(1.0));
     let array = ndarray::arr1(&[1.0]);
@@ -100,5 +118,7 @@ fn main() {
     #[allow(deprecated)]
     let _ = Old::apply(&x, Price);
     let _ = (__Saved { x: x.clone() }.x, __Kept { x: x.clone() }.x);
+    let bytes = own::Bytes { layer: own::Linear(1_u8) };
+    let _ = (&bytes as &dyn Module, bytes.layer.0);
     let _ = |net: &Net| (net.x.clone(), net.name.len());
 }

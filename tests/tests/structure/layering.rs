@@ -16,7 +16,7 @@ const CIRCLES: &[(&str, &[usize])] =
 
 /// The maximum number of lines, with unit tests.
 const LINES: &[(&str, usize)] =
-    &[("autograd-kernels", 9_186), ("autograd-core", 36_813), ("autograd-macros", 10_240)];
+    &[("autograd-kernels", 9_186), ("autograd-core", 36_813), ("autograd-macros", 10_229)];
 
 /// Files of more than 600 lines; only tables and fixtures may be that long.
 const LONG_FILES: &[&str] = &[];
