@@ -8,7 +8,7 @@ use triomphe::Arc;
 
 use super::lost::Lost;
 use super::node::NodeRef;
-use super::parts::{Edge, Entries, Role, Saved, SavedTensor};
+use super::parts::{Edge, Role, SavedTensor};
 use super::protect::{Protector, protect};
 use super::spare::Spare;
 use super::tensor::{Inner, Tensor};
@@ -387,7 +387,7 @@ pub(crate) trait Handle {
     /// input `position` of a layer whose forward is about to run.
     fn protect(&self, layer: &'static dyn Protector, position: usize) -> bool;
     fn edge(&self) -> Edge;
-    fn save(&self, entries: &mut Entries);
+    fn saved(&self) -> SavedTensor;
     fn lost(&self) -> Lost;
     /// Why the result of an unrecorded op on it is outside the graph. `derived`: the op has a derivative.
     fn lost_by(&self, op: &'static str, at: &'static Location<'static>, derived: bool) -> Lost;
@@ -433,12 +433,9 @@ impl<T: Element> Handle for Tensor<T> {
         self.edge()
     }
 
-    fn save(&self, entries: &mut Entries) {
-        entries.push(Saved::Tensor(SavedTensor {
-            tensor: T::wrap(self.clone()),
-            version: self.version(),
-            role: Role::Intermediate,
-        }));
+    fn saved(&self) -> SavedTensor {
+        let (tensor, version) = (T::wrap(self.clone()), self.version());
+        SavedTensor { tensor, version, role: Role::Intermediate }
     }
 
     fn lost(&self) -> Lost {

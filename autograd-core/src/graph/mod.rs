@@ -44,7 +44,7 @@ pub(crate) use parts::{
 };
 pub use pools::empty_buffer_pool;
 pub(crate) use protect::{ForwardGuard, Protected, Protector, protected};
-pub(crate) use reads::{ReadWatch, note_read};
+pub(crate) use reads::{Read, ReadWatch, note_read};
 pub(crate) use rule::{Rule, finish};
 pub(crate) use saved::{Reader, SavedReader, typed};
 pub(crate) use shapes::{ForwardMode, output_shapes};

@@ -374,7 +374,19 @@ impl NodeRef {
     #[inline(always)]
     pub(crate) fn saving(mut self, state: State) -> Self {
         // As above.
-        forget(replace(&mut self.unshared().state, state));
+        forget(replace(self.state(), state));
+        self.recorded()
+    }
+
+    /// What the node saves, until it is [`recorded`](Self::recorded).
+    #[inline]
+    pub(crate) fn state(&mut self) -> &mut State {
+        &mut self.unshared().state
+    }
+
+    /// Completes the node, which then can have consumers.
+    #[inline(always)]
+    pub(crate) fn recorded(mut self) -> Self {
         if has_observers() {
             each_observer(|observers| observers.recorded, |recorded| recorded(&mut self));
         }

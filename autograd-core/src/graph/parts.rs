@@ -86,11 +86,32 @@ impl Edge {
 pub(crate) enum Edges {
     One(Edge),
     Two([Edge; 2]),
-    Many(Box<[Edge]>),
+    Many(Vec<Edge>),
 }
 
 impl Edges {
     pub(super) const NONE: Self = Self::One(Edge::None(Absent::UNOBSERVED));
+    pub(crate) const EMPTY: Self = Self::Many(Vec::new());
+
+    #[inline]
+    pub(crate) fn push(&mut self, edge: Edge) {
+        match self {
+            Self::Many(edges) if edges.is_empty() => *self = Self::One(edge),
+            _ => self.push_further(edge),
+        }
+    }
+
+    #[inline(never)]
+    fn push_further(&mut self, edge: Edge) {
+        *self = match replace(self, Self::EMPTY) {
+            Self::One(first) => Self::Two([first, edge]),
+            Self::Two([first, second]) => Self::Many(vec![first, second, edge]),
+            Self::Many(mut edges) => {
+                edges.push(edge);
+                Self::Many(edges)
+            }
+        };
+    }
 
     pub(super) fn of<T: Element>(inputs: &[&Tensor<T>]) -> Self {
         inputs.iter().map(|x| Handle::edge(*x)).collect()
@@ -119,19 +140,9 @@ impl Edges {
 impl FromIterator<Edge> for Edges {
     #[inline]
     fn from_iter<I: IntoIterator<Item = Edge>>(edges: I) -> Self {
-        let mut edges = edges.into_iter();
-        match (edges.next(), edges.next()) {
-            (Some(first), None) => Self::One(first),
-            (Some(first), Some(second)) => match edges.next() {
-                None => Self::Two([first, second]),
-                Some(third) => {
-                    let mut all = vec![first, second, third];
-                    edges.for_each(|edge| all.push(edge));
-                    Self::Many(all.into())
-                }
-            },
-            (None, _) => Self::Many(Box::default()),
-        }
+        let mut all = Self::EMPTY;
+        edges.into_iter().for_each(|edge| all.push(edge));
+        all
     }
 }
 
@@ -247,7 +258,6 @@ pub(crate) struct Heap {
 impl State {
     pub(crate) const NOTHING: Self = Self::Inline([Saved::Nothing, Saved::Nothing]);
 
-    #[inline]
     pub(crate) fn new(attrs: Option<Plain>, entries: &mut [Saved]) -> Self {
         let fits = entries.len() <= if attrs.is_some() { 1 } else { 2 };
         let is_small = fits && entries.iter().all(Saved::is_small);
@@ -261,6 +271,63 @@ impl State {
             Some(attrs) => [Saved::Plain(attrs), next()],
             None => [next(), next()],
         })
+    }
+
+    /// Adds an entry behind the others. It must not be [`Saved::Nothing`].
+    #[inline]
+    pub(crate) fn push(&mut self, entry: Saved) {
+        match self {
+            Self::Inline([first @ Saved::Nothing, _]) if entry.is_small() => *first = entry,
+            Self::Inline([_, second @ Saved::Nothing]) if entry.is_small() => *second = entry,
+            _ => self.heap().1.push(entry),
+        }
+    }
+
+    pub(crate) fn set_attrs(&mut self, attrs: Plain) {
+        match self {
+            Self::Inline([first, second @ Saved::Nothing]) => {
+                *second = replace(first, Saved::Plain(attrs));
+            }
+            _ => *self.heap().0 = Some(attrs),
+        }
+    }
+
+    /// Moves the entries to the heap, if they are not there. Returns attributes and entries.
+    #[inline(never)]
+    fn heap(&mut self) -> (&mut Option<Plain>, &mut Vec<Saved>) {
+        if let Self::Inline(_) = self {
+            let Self::Inline([first, second]) = replace(self, Self::NOTHING) else {
+                unreachable!()
+            };
+            let (attrs, mut entries) = match first {
+                Saved::Plain(attrs) => (Some(attrs), vec![second]),
+                first => (None, vec![first, second]),
+            };
+            while let Some(Saved::Nothing) = entries.last() {
+                entries.pop();
+            }
+            *self = Self::Heap(Box::new(Heap { attrs, entries: Mutex::new(Some(entries)) }));
+        }
+        let Self::Heap(heap) = self else { unreachable!("the entries were moved there") };
+        let Heap { attrs, entries } = &mut **heap;
+        let entries = entries.get_mut().unwrap_or_else(PoisonError::into_inner);
+        (attrs, entries.get_or_insert_default())
+    }
+
+    /// Takes the entries and the attributes.
+    #[cfg(test)]
+    pub(crate) fn take(&mut self) -> (Vec<Saved>, Option<Plain>) {
+        let (attrs, entries) = self.heap();
+        (std::mem::take(entries), attrs.take())
+    }
+
+    /// The entries, for changes before the node is recorded.
+    #[inline]
+    pub(crate) fn entries_mut(&mut self) -> &mut [Saved] {
+        match self {
+            Self::Inline(entries) => entries,
+            Self::Heap(_) => self.heap().1,
+        }
     }
 
     /// As [`new`](Self::new) without attributes. `small`: no entry holds a buffer.
@@ -298,19 +365,8 @@ impl State {
     }
 
     pub(super) fn pack(&mut self, pack: impl Fn(SavedTensor, usize) -> Arc<dyn Packed>) {
-        let old = replace(self, Self::NOTHING);
-        let (attrs, mut entries) = match old {
-            Self::Inline([Saved::Plain(attrs), entry]) => {
-                (Some(attrs), Entries::from_iter([entry]))
-            }
-            Self::Inline(entries) => (None, entries.into()),
-            Self::Heap(heap) => {
-                let entries = heap.entries.into_inner().unwrap_or_else(PoisonError::into_inner);
-                (heap.attrs, entries.unwrap_or_default().into())
-            }
-        };
         let mut position = 0;
-        for entry in &mut entries {
+        for entry in self.heap().1 {
             if let Saved::Tensor(_) = entry
                 && let Saved::Tensor(saved) = replace(entry, Saved::Nothing)
             {
@@ -318,7 +374,6 @@ impl State {
                 position += 1;
             }
         }
-        *self = Self::new(attrs, &mut entries);
     }
 }
 

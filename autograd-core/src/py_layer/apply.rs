@@ -4,12 +4,12 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 
-use super::call::{Attrs, Call};
+use super::call::{Attrs, Inputs, Primal};
 #[cfg(not(feature = "verify"))]
 use super::environment;
 #[cfg(debug_assertions)]
 use super::inputs::contains;
-use super::inputs::{NeedsGrad, TensorInput, tensors, version, wanted};
+use super::inputs::{NeedsGrad, TensorInput, each, tensors, version, wanted};
 use super::outputs::{Fallible, Visitor};
 use super::rules::LayerRules;
 use super::saved::Pack;
@@ -19,8 +19,8 @@ use crate::error::{Error, Result};
 #[cfg(debug_assertions)]
 use crate::graph::hidden;
 use crate::graph::{
-    AnyTensor, ForwardGuard, ForwardMode, NodeRef, State, is_grad_enabled, observes_values,
-    protected, report_untracked,
+    AnyTensor, ForwardGuard, ForwardMode, NodeRef, is_grad_enabled, observes_values, protected,
+    report_untracked,
 };
 #[cfg(test)]
 use crate::graph::{Plain, Saved};
@@ -48,7 +48,8 @@ pub(super) struct Owned {
     /// Records the tensors that forward reads and its signature does not show.
     #[cfg(debug_assertions)]
     hidden: Option<hidden::ReadGuard>,
-    call: Option<Call>,
+    /// The node of the call, if it is recorded.
+    node: Option<NodeRef>,
     pub(super) attrs: Attrs,
     rare: Option<Box<Rare>>,
 }
@@ -56,6 +57,8 @@ pub(super) struct Owned {
 #[derive(Default)]
 pub(super) struct Rare {
     traced: Option<InLayer>,
+    /// The inputs for `jvp`, if forward mode is on.
+    primals: Option<Box<[Primal]>>,
     pub(super) non_differentiable: Option<Vec<AnyTensor>>,
     broken: Option<Error>,
 }
@@ -76,8 +79,8 @@ impl DerefMut for Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        let Owned { running, call, attrs, rare, .. } = &*self.0;
-        let is_spent = running.is_none() && call.is_none() && attrs.is_none() && rare.is_none();
+        let Owned { running, node, attrs, rare, .. } = &*self.0;
+        let is_spent = running.is_none() && node.is_none() && attrs.is_none() && rare.is_none();
         if cfg!(debug_assertions) || !is_spent {
             // The default owns nothing.
             *self.0 = Owned::default();
@@ -113,22 +116,19 @@ impl Forward<'_> {
     pub fn start(&mut self) -> &mut Self {
         let before = protected();
         let (rules, inputs) = (self.rules, self.inputs);
-        let mut call = is_grad_enabled().then(|| self.own.call.insert(Call::default()));
         let mut is_wanted = false;
         for (position, input) in inputs.iter().enumerate() {
-            let differentiable = rules.info.is_differentiable(position);
-            input.each(&mut |tensor| {
-                is_wanted |= differentiable && tensor.protect(&rules.info, position);
-                if let Some(call) = &mut call {
-                    call.add(position, tensor, differentiable);
+            if rules.info.is_differentiable(position) {
+                for tensor in each(*input) {
+                    is_wanted |= tensor.protect(&rules.info, position);
                 }
-            });
+            }
         }
-        if !is_wanted {
-            self.own.call = None;
-        } else if let Some(call) = call {
+        if is_wanted && is_grad_enabled() {
+            let node = NodeRef::with_edges(rules, self.location, || self.inputs().edges());
+            self.own.node = Some(node);
             if rules.push.is_some() && ForwardMode::is_on() {
-                call.keep_primals(&rules.info, inputs);
+                self.own.rare().primals = Some(self.inputs().primals());
             }
             if let Some(traced) = InLayer::begin() {
                 self.own.rare().traced = Some(traced);
@@ -150,19 +150,24 @@ impl Forward<'_> {
 
     #[inline]
     pub(super) fn is_recorded(&self) -> bool {
-        self.own.call.is_some()
+        self.own.node.is_some()
     }
 
-    /// The list for saved tensors; `None` if none are kept.
+    #[inline]
+    fn inputs(&self) -> Inputs<'_> {
+        Inputs(&self.rules.info, self.inputs)
+    }
+
+    /// The place of saved tensors; `None` if none are kept.
     // Not inlined, so that a crate of ops does not compile it again.
     #[inline(never)]
-    pub(super) fn saving(&mut self) -> Option<&mut Pack> {
+    pub(super) fn saving(&mut self) -> Option<Pack<'_>> {
         if self.saved {
             self.refuse_second("save_for_backward");
             return None;
         }
         self.saved = true;
-        self.own.call.as_mut().map(|call| &mut call.saved)
+        self.own.node.as_mut().map(|node| Pack(node.state()))
     }
 
     #[cold]
@@ -180,24 +185,40 @@ impl Forward<'_> {
         if let Some(running) = self.own.running.take() {
             running.end(|input| version(self.inputs, input))?;
         }
-        let (mut traced, mut marked) = (None, Vec::new());
-        if let Some(rare) = self.own.rare.take() {
-            let Rare { traced: noted, non_differentiable, broken } = *rare;
-            if let Some(broken) = broken {
-                return Err(broken);
-            }
-            traced = noted.map(InLayer::end);
-            marked = non_differentiable.unwrap_or_default();
+        if self.own.rare.is_some() {
+            return self.finish_rare(outputs);
         }
+        #[cfg(debug_assertions)]
+        self.check_hidden()?;
+        if self.is_recorded() {
+            let node = self.record(outputs, &[], None)?;
+            outputs.attach(node);
+            #[cfg(feature = "verify")]
+            verify::note(outputs);
+        } else {
+            self.release(outputs);
+        }
+        Ok(())
+    }
+
+    /// As [`finish`](Self::finish), if outputs are marked, a rule was broken, or the call is observed.
+    #[cold]
+    fn finish_rare(&mut self, outputs: &mut Visitor<'_>) -> Result<()> {
+        let Rare { traced, primals, non_differentiable, broken } =
+            self.own.rare.take().map_or_else(Rare::default, |rare| *rare);
+        if let Some(broken) = broken {
+            return Err(broken);
+        }
+        let (traced, marked) = (traced.map(InLayer::end), non_differentiable.unwrap_or_default());
         #[cfg(debug_assertions)]
         self.check_hidden()?;
         self.check_marks(outputs, &marked)?;
         if !self.is_recorded() {
-            outputs.release(self.inputs, self.rules.info.lost(self.inputs, self.location));
+            self.release(outputs);
             return Ok(());
         }
         let returned = traced.as_ref().map(|_| outputs.to_tensors());
-        let node = self.record(outputs, &marked)?;
+        let node = self.record(outputs, &marked, primals)?;
         match &marked[..] {
             [] => outputs.attach(node),
             marked => outputs.attach_unmarked(&node, marked, self.inputs),
@@ -205,18 +226,28 @@ impl Forward<'_> {
         #[cfg(feature = "verify")]
         verify::note(outputs);
         if let (Some(forward), Some(returned)) = (traced, returned) {
-            let info = &self.rules.info;
-            let (mut inputs, mut differentiable) = (Vec::new(), Vec::new());
-            for (position, input) in self.inputs.iter().enumerate() {
-                inputs.extend(tensors(*input));
-                differentiable.resize(inputs.len(), info.is_differentiable(position));
-            }
-            let (name, once_differentiable) = (info.name, info.once_differentiable);
-            let layer = Traced { name, once_differentiable, differentiable, forward, returned };
-            let (call, outputs) = (trace::Call::Layer(Box::new(layer)), outputs.to_tensors());
-            trace::note(Note { call, inputs, outputs, caller: self.location });
+            self.note_traced(forward, returned, outputs);
         }
         Ok(())
+    }
+
+    #[inline(never)]
+    fn release(&self, outputs: &mut Visitor<'_>) {
+        outputs.release(self.inputs, self.rules.info.lost(self.inputs, self.location));
+    }
+
+    /// Notes the call in a trace, with the ops that its forward ran and the tensors that it returned.
+    fn note_traced(&self, forward: Vec<Note>, returned: Vec<AnyTensor>, outputs: &Visitor<'_>) {
+        let info = &self.rules.info;
+        let (mut inputs, mut differentiable) = (Vec::new(), Vec::new());
+        for (position, input) in self.inputs.iter().enumerate() {
+            inputs.extend(tensors(*input));
+            differentiable.resize(inputs.len(), info.is_differentiable(position));
+        }
+        let (name, once_differentiable) = (info.name, info.once_differentiable);
+        let layer = Traced { name, once_differentiable, differentiable, forward, returned };
+        let (call, outputs) = (trace::Call::Layer(Box::new(layer)), outputs.to_tensors());
+        trace::note(Note { call, inputs, outputs, caller: self.location });
     }
 
     fn check_declared(&self) -> Result<()> {
@@ -239,15 +270,18 @@ impl Forward<'_> {
     }
 
     /// Records the node of the call. `marked` are the outputs that are not differentiable.
-    fn record(&mut self, outputs: &Visitor<'_>, marked: &[AnyTensor]) -> Result<NodeRef> {
+    fn record(
+        &mut self,
+        outputs: &Visitor<'_>,
+        marked: &[AnyTensor],
+        primals: Option<Box<[Primal]>>,
+    ) -> Result<NodeRef> {
         self.check_declared()?;
-        let attrs = self.own.attrs.take();
-        let Some(call) = &mut self.own.call else { unreachable!("the call is recorded") };
-        let given = (&self.rules.info, self.inputs);
-        let notes = call.end(given, attrs, (outputs, marked));
-        let node = NodeRef::with_edges(self.rules, self.location, || call.take_edges());
-        let node = node.saving(State::new(notes, &mut call.saved.0));
-        self.own.call = None;
+        let inputs = Inputs(&self.rules.info, self.inputs);
+        let Owned { node, attrs, .. } = &mut *self.own;
+        let Some(mut node) = node.take() else { unreachable!("the call is recorded") };
+        inputs.end(node.state(), (attrs.take(), primals), (outputs, marked));
+        let node = node.recorded();
         if observes_values() {
             self.report_untracked(&node);
         }
@@ -257,10 +291,11 @@ impl Forward<'_> {
     /// Ends the call without a node: what was saved, and what else is left of it.
     #[cfg(test)]
     pub(super) fn end_apart(&mut self, outputs: &Visitor<'_>) -> (Vec<Saved>, Option<Plain>) {
-        let (attrs, given) = (self.own.attrs.take(), (&self.rules.info, self.inputs));
-        let mut call = self.own.call.take().unwrap_or_default();
-        let notes = call.end(given, attrs, (outputs, &[]));
-        (call.saved.0.into_vec(), notes)
+        let inputs = Inputs(&self.rules.info, self.inputs);
+        let Owned { node, attrs, .. } = &mut *self.own;
+        let Some(mut node) = node.take() else { unreachable!("the call is recorded") };
+        inputs.end(node.state(), (attrs.take(), None), (outputs, &[]));
+        node.state().take()
     }
 
     #[cold]

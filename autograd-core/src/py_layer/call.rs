@@ -5,35 +5,16 @@ use std::any::Any;
 use std::panic::Location;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
-use super::inputs::{Info, TensorInput};
+use super::inputs::{Info, TensorInput, contains, each};
 use super::outputs::Visitor;
-use super::saved::Pack;
 use crate::array::Shape;
 use crate::array::shape::{copied, same};
-use crate::graph::{AnyTensor, Edge, Edges, Handle, Plain, Role, Saved, SavedTensor};
+use crate::graph::{AnyTensor, Edges, Plain, Role, Saved, SavedTensor, State};
 
 /// An input for `jvp`, and its version.
 pub(super) type Primal = (AnyTensor, u32);
 
 pub(super) type Attrs = Option<Box<dyn Any + Send + Sync>>;
-
-#[derive(Default)]
-pub(super) struct Call {
-    given: SmallVec<[Given; 2]>,
-    pub(super) saved: Pack,
-    /// The inputs for `jvp`, if forward mode is on.
-    primals: Option<Box<[Primal]>>,
-}
-
-struct Given {
-    /// Only compared, never dereferenced.
-    address: *const (),
-    input: u16,
-    /// The edge of its gradient; `None` if the input is not differentiated.
-    edge: Option<Edge>,
-}
 
 /// What is left of a call beside saved tensors. One of single tensors of one shape without attributes needs none.
 pub(super) struct Notes {
@@ -44,67 +25,96 @@ pub(super) struct Notes {
     primals: Option<Box<[Primal]>>,
 }
 
-impl Call {
+/// The inputs of a call.
+#[derive(Clone, Copy)]
+pub(super) struct Inputs<'a>(pub(super) &'a Info, pub(super) &'a [&'a dyn TensorInput]);
+
+impl<'a> Inputs<'a> {
+    /// The differentiable inputs.
     #[inline]
-    pub(super) fn add(&mut self, position: usize, tensor: &dyn Handle, differentiable: bool) {
-        self.given.push(Given {
-            address: tensor.address(),
-            input: u16::try_from(position).unwrap_or(u16::MAX),
-            edge: differentiable.then(|| tensor.edge()),
-        });
+    fn differentiable(self) -> impl Iterator<Item = &'a dyn TensorInput> {
+        let Self(info, inputs) = self;
+        let inputs = inputs.iter().copied().enumerate();
+        inputs
+            .filter(move |(position, _)| info.is_differentiable(*position))
+            .map(|(_, input)| input)
     }
 
-    pub(super) fn keep_primals(&mut self, info: &Info, inputs: &[&dyn TensorInput]) {
-        let mut primals = Vec::new();
-        for (position, input) in inputs.iter().enumerate() {
-            if info.is_differentiable(position) {
-                input.each(&mut |tensor| primals.push((tensor.any(), tensor.version())));
+    pub(super) fn primals(self) -> Box<[Primal]> {
+        let tensors = self.differentiable().flat_map(each);
+        tensors.map(|tensor| (tensor.any(), tensor.version())).collect()
+    }
+
+    /// The edges of the differentiable inputs.
+    #[inline]
+    pub(super) fn edges(self) -> Edges {
+        let mut edges = Edges::EMPTY;
+        for input in self.differentiable() {
+            for tensor in each(input) {
+                edges.push(tensor.edge());
             }
         }
-        self.primals = Some(primals.into());
+        edges
+    }
+
+    /// Whether each input, and the output, is a single differentiable tensor, and all have one shape.
+    #[inline]
+    fn are_plain(self, outputs: &Visitor<'_>) -> bool {
+        let Self(info, inputs) = self;
+        let Some(output) = outputs.only() else { return false };
+        let is_plain = |(position, input): (usize, &&dyn TensorInput)| {
+            info.is_differentiable(position)
+                && input.get(0).is_some_and(|tensor| same(tensor.shape(), output.shape()))
+                && input.get(1).is_none()
+        };
+        inputs.iter().enumerate().all(is_plain)
     }
 
     /// Ends the call, whose forward returned `outputs`; those that are `marked` are not differentiable. Its saved
     /// tensors then have their roles. Returns [`Notes`], if it needs any.
+    #[inline]
     pub(super) fn end(
-        &mut self,
-        (info, inputs): (&Info, &[&dyn TensorInput]),
-        attrs: Attrs,
+        self,
+        state: &mut State,
+        (attrs, primals): (Attrs, Option<Box<[Primal]>>),
         (outputs, marked): (&Visitor<'_>, &[AnyTensor]),
-    ) -> Option<Plain> {
-        self.assign_roles(outputs, marked);
-        let is_plain = attrs.is_none() && self.primals.is_none() && self.is_plain(inputs, outputs);
-        (!is_plain).then(|| {
-            let primals = self.primals.take();
-            let mut notes = Notes { ends: Vec::new(), shapes: Vec::new(), attrs, primals };
-            for (position, input) in inputs.iter().enumerate() {
-                if info.is_differentiable(position) {
-                    input.each(&mut |tensor| notes.shapes.push(copied(tensor.shape())));
-                }
-                notes.ends.push(notes.shapes.len() as u32);
-            }
-            let (tensors, ends) = outputs.all();
-            let inputs = notes.shapes.len() as u32;
-            notes.shapes.extend(tensors.iter().map(|tensor| copied(tensor.shape())));
-            notes.ends.extend(ends.map(|end| inputs + end));
-            Arc::new(notes) as Plain
-        })
+    ) {
+        self.assign_roles(state.entries_mut(), outputs, marked);
+        if attrs.is_some() || primals.is_some() || !self.are_plain(outputs) {
+            state.set_attrs(self.notes((attrs, primals), outputs));
+        }
     }
 
-    /// Takes the edges of the differentiable inputs.
-    #[inline]
-    pub(super) fn take_edges(&mut self) -> Edges {
-        self.given.iter_mut().filter_map(|given| given.edge.take()).collect()
+    #[inline(never)]
+    fn notes(
+        self,
+        (attrs, primals): (Attrs, Option<Box<[Primal]>>),
+        outputs: &Visitor<'_>,
+    ) -> Plain {
+        let Self(info, inputs) = self;
+        let (mut ends, mut shapes) = (Vec::new(), Vec::new());
+        for (position, input) in inputs.iter().enumerate() {
+            if info.is_differentiable(position) {
+                shapes.extend(each(*input).map(|tensor| copied(tensor.shape())));
+            }
+            ends.push(shapes.len() as u32);
+        }
+        let (tensors, output_ends) = outputs.all();
+        let inputs = shapes.len() as u32;
+        shapes.extend(tensors.iter().map(|tensor| copied(tensor.shape())));
+        ends.extend(output_ends.map(|end| inputs + end));
+        Arc::new(Notes { ends, shapes, attrs, primals })
     }
 
     /// Finds the role of each saved tensor. An input, or an output without a gradient, is saved as it is; of
     /// another output only the value is, as the output holds the node and the node must not hold the output.
-    fn assign_roles(&mut self, outputs: &Visitor<'_>, marked: &[AnyTensor]) {
-        for saved in &mut self.saved.0 {
+    fn assign_roles(self, saved: &mut [Saved], outputs: &Visitor<'_>, marked: &[AnyTensor]) {
+        let inputs = self.1;
+        for saved in saved {
             let Saved::Tensor(SavedTensor { tensor, version, role }) = saved else { continue };
             let address = tensor.address();
-            if let Some(given) = self.given.iter().find(|given| given.address == address) {
-                *role = Role::Input(given.input);
+            if let Some(input) = inputs.iter().position(|input| contains(*input, address)) {
+                *role = Role::Input(u16::try_from(input).unwrap_or(u16::MAX));
                 continue;
             }
             let Some(slot) = outputs.position(address) else { continue };
@@ -118,20 +128,6 @@ impl Call {
             *version = tensor.version().abs_diff(*version);
             *tensor = tensor.saved_output();
         }
-    }
-
-    /// Whether each input, and the output, is a single differentiable tensor, and all have one shape.
-    fn is_plain(&self, inputs: &[&dyn TensorInput], outputs: &Visitor<'_>) -> bool {
-        let Some(output) = outputs.only() else { return false };
-        let is_one = |(position, given): (usize, &Given)| {
-            position == usize::from(given.input) && given.edge.is_some()
-        };
-        let mut is_plain =
-            self.given.len() == inputs.len() && self.given.iter().enumerate().all(is_one);
-        for input in inputs {
-            input.each(&mut |tensor| is_plain &= same(tensor.shape(), output.shape()));
-        }
-        is_plain
     }
 }
 

@@ -67,8 +67,8 @@ impl<'a, L> ForwardContext<'a, L> {
         L: Layer<K>,
         V: IntoSaved<L::Checked>,
     {
-        if let Some(pack) = self.0.saving() {
-            tensors.pack(pack);
+        if let Some(mut pack) = self.0.saving() {
+            tensors.pack(&mut pack);
         }
     }
 

@@ -17,7 +17,8 @@ use crate::ops::Float;
 )]
 #[allow(private_interfaces, reason = "what a call reads is no part of the public interface")]
 pub trait TensorInput {
-    fn each(&self, see: &mut dyn FnMut(&dyn Handle));
+    /// The input's tensor at this position; `None` behind the last.
+    fn get(&self, position: usize) -> Option<&dyn Handle>;
 }
 
 #[doc(hidden)]
@@ -30,15 +31,13 @@ pub trait TensorInput {
 pub trait DifferentiableInput: TensorInput {}
 
 macro_rules! tensor_inputs {
-    ($([$($generics:tt)*] $input:ty, $this:ident => $tensors:expr;)*) => {$(
+    ($([$($generics:tt)*] $input:ty, $this:ident, $position:ident => $tensor:expr;)*) => {$(
         #[diagnostic::do_not_recommend]
         #[allow(private_interfaces, reason = "as of the trait")]
         impl<T: Element, $($generics)*> TensorInput for $input {
-            fn each(&self, see: &mut dyn FnMut(&dyn Handle)) {
+            fn get(&self, $position: usize) -> Option<&dyn Handle> {
                 let $this = self;
-                for tensor in $tensors {
-                    see(T::handle(tensor));
-                }
+                $tensor.map(|tensor| T::handle(tensor))
             }
         }
 
@@ -48,14 +47,20 @@ macro_rules! tensor_inputs {
 }
 
 tensor_inputs! {
-    [] &Tensor<T>, this => [*this];
-    [] Option<&Tensor<T>>, this => this.iter().copied();
-    [] &[Tensor<T>], this => this.iter();
-    [] &[&Tensor<T>], this => this.iter().copied();
-    [const N: usize] [&Tensor<T>; N], this => this.iter().copied();
-    [const N: usize] &[Tensor<T>; N], this => this.iter();
-    [const N: usize] &[&Tensor<T>; N], this => this.iter().copied();
-    [] &Vec<Tensor<T>>, this => this.iter();
+    [] &Tensor<T>, this, position => (position == 0).then_some(*this);
+    [] Option<&Tensor<T>>, this, position => this.filter(|_| position == 0);
+    [] &[Tensor<T>], this, position => <[_]>::get(this, position);
+    [] &[&Tensor<T>], this, position => <[_]>::get(this, position).copied();
+    [const N: usize] [&Tensor<T>; N], this, position => <[_]>::get(this, position).copied();
+    [const N: usize] &[Tensor<T>; N], this, position => <[_]>::get(*this, position);
+    [const N: usize] &[&Tensor<T>; N], this, position => <[_]>::get(*this, position).copied();
+    [] &Vec<Tensor<T>>, this, position => <[_]>::get(this, position);
+}
+
+/// The tensors of an input.
+#[inline]
+pub(super) fn each<'a>(input: &'a dyn TensorInput) -> impl Iterator<Item = &'a dyn Handle> {
+    (0..).map_while(|position| input.get(position))
 }
 
 /// The op's name, the number of forward's tensor inputs, their names (separated by spaces, with `~`
@@ -119,40 +124,31 @@ impl Info {
         let mut lost = Lost::NONE;
         for (position, input) in inputs.iter().enumerate() {
             let differentiable = self.is_differentiable(position);
-            input.each(&mut |tensor| {
+            for tensor in each(*input) {
                 lost = lost.and(tensor.lost_by(self.name, at, differentiable));
-            });
+            }
         }
         lost
     }
 }
 
 pub(super) fn contains(input: &dyn TensorInput, address: *const ()) -> bool {
-    let mut found = false;
-    input.each(&mut |tensor| found |= tensor.address() == address);
-    found
+    each(input).any(|tensor| tensor.address() == address)
 }
 
+/// The current version of a protected input.
+#[inline]
 pub(super) fn version(inputs: &[&dyn TensorInput], of: &Protected) -> u32 {
-    let mut version = 0;
-    inputs[of.position as usize].each(&mut |tensor| {
-        if tensor.address() == of.tensor {
-            version = tensor.version();
-        }
-    });
-    version
+    let found = each(inputs[of.position as usize]).find(|tensor| tensor.address() == of.tensor);
+    found.map_or(0, |tensor| tensor.version())
 }
 
 pub(super) fn wanted(input: &dyn TensorInput) -> Vec<bool> {
-    let mut wanted = Vec::new();
-    input.each(&mut |tensor| wanted.push(!tensor.stop_gradient()));
-    wanted
+    each(input).map(|tensor| !tensor.stop_gradient()).collect()
 }
 
 pub(super) fn tensors(input: &dyn TensorInput) -> Vec<AnyTensor> {
-    let mut tensors = Vec::new();
-    input.each(&mut |tensor| tensors.push(tensor.any()));
-    tensors
+    each(input).map(Handle::any).collect()
 }
 
 #[doc(hidden)]

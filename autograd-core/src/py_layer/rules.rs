@@ -12,7 +12,7 @@ use super::inputs::Info;
 use super::saved::Unpack;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, At, Edge, GradMode, Node, NodeRef, Op, Protector, Pull, Push, ReadWatch, Role,
+    AnyTensor, At, Edge, GradMode, Node, NodeRef, Op, Protector, Pull, Push, Read, ReadWatch, Role,
     Slots, State, for_any,
 };
 
@@ -44,17 +44,22 @@ impl LayerRules {
     }
 
     /// If recorded, the node that refuses a second order: the producer of the results computed from `grads`.
+    #[inline]
     fn barrier(&self, recorded: bool, node: &NodeRef, grads: &Slots) -> Option<NodeRef> {
-        (self.info.once_differentiable && recorded).then(|| {
-            let grads = grads.iter().flatten().map(|grad| for_any!(grad, t => t.edge()));
-            let edges = node.edges().iter().map(Edge::share).chain(grads).collect();
-            let state = State::new(Some(Arc::new(self.info.name)), &mut []);
-            NodeRef::record(&Barrier, edges, state, node.location)
-        })
+        (self.info.once_differentiable && recorded).then(|| self.new_barrier(node, grads))
+    }
+
+    #[cold]
+    fn new_barrier(&self, node: &NodeRef, grads: &Slots) -> NodeRef {
+        let grads = grads.iter().flatten().map(|grad| for_any!(grad, t => t.edge()));
+        let edges = node.edges().iter().map(Edge::share).chain(grads).collect();
+        let state = State::new(Some(Arc::new(self.info.name)), &mut []);
+        NodeRef::record(&Barrier, edges, state, node.location)
     }
 
     /// Runs `function` of the user. If it is `recorded`, it must not read numbers: a second derivative through them
     /// would be lost.
+    #[inline]
     fn run_recorded(
         &self,
         function: &str,
@@ -63,15 +68,22 @@ impl LayerRules {
     ) -> Result<()> {
         let reads = recorded.then(ReadWatch::start);
         run()?;
-        let Some((method, place)) = reads.and_then(ReadWatch::end) else { return Ok(()) };
-        Err(Error::Unsupported {
+        match reads.and_then(ReadWatch::end) {
+            Some(read) => Err(self.has_read(function, read)),
+            None => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn has_read(&self, function: &str, (method, place): Read) -> Error {
+        Error::Unsupported {
             op: self.info.name,
             why: format!(
                 "{function} reads numbers of a tensor that wants a gradient ({method} at {place}), so a second \
                  derivative through them would be lost; compute with tensors, read its `detach()` if that is meant, \
                  or declare `once_differentiable`"
             ),
-        })
+        }
     }
 }
 
@@ -121,9 +133,10 @@ impl Op for LayerRules {
             let run = || (self.run)(&raw, saved, self.pull);
             self.run_recorded("backward", pull.create_graph && !once, run)?;
         }
-        raw.returned()?.into_iter().try_for_each(|(tensor, grad)| {
-            pull.sink.deliver(&edges[tensor], via_barrier(&barrier, tensor, grad))
-        })
+        for (tensor, grad) in raw.returned()? {
+            pull.sink.deliver(&edges[tensor], via_barrier(&barrier, tensor, grad))?;
+        }
+        Ok(())
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::tuples::each_tuple;
 use crate::error::{Error, Result};
-use crate::graph::{self, AnyTensor, Element, Entries, Role, SavedReader, Tensor};
+use crate::graph::{self, AnyTensor, Element, Handle, Role, SavedReader, State, Tensor};
 
 /// A type that a layer can save: a tensor, `()`, a tuple, an array, a `Vec`, an `Option` of such, or a
 /// struct with named fields that derives [`Saved`](derive@crate::Saved).
@@ -26,7 +26,7 @@ use crate::graph::{self, AnyTensor, Element, Entries, Role, SavedReader, Tensor}
 )]
 pub trait Saved: Sized + 'static {
     #[doc(hidden)]
-    fn pack(&self, into: &mut Pack);
+    fn pack(&self, into: &mut Pack<'_>);
     #[doc(hidden)]
     fn unpack(from: &mut Unpack<'_>) -> Result<Self>;
 }
@@ -41,22 +41,30 @@ pub trait Saved: Sized + 'static {
 )]
 pub trait IntoSaved<S> {
     #[doc(hidden)]
-    fn pack(self, into: &mut Pack);
+    fn pack(self, into: &mut Pack<'_>);
 }
 
+/// Adds to what a node saves.
 #[doc(hidden)]
-#[derive(Default)]
-pub struct Pack(pub(super) Entries);
+pub struct Pack<'a>(pub(super) &'a mut State);
 
-impl Pack {
+// Not inlined, so that a crate of ops does not compile them again.
+impl Pack<'_> {
     fn tensor<T: Element>(&mut self, tensor: &Tensor<T>) {
-        T::handle(tensor).save(&mut self.0);
+        self.handle(T::handle(tensor));
     }
 
+    #[inline(never)]
+    fn handle(&mut self, tensor: &dyn Handle) {
+        self.0.push(graph::Saved::Tensor(tensor.saved()));
+    }
+
+    #[inline(never)]
     fn length(&mut self, length: usize) {
         self.0.push(graph::Saved::Length(length));
     }
 
+    #[inline(never)]
     fn option(&mut self, present: bool) {
         self.0.push(if present { graph::Saved::Length(1) } else { graph::Saved::Absent });
     }
@@ -102,7 +110,7 @@ impl Unpack<'_> {
 
 #[diagnostic::do_not_recommend]
 impl<T: Element> Saved for Tensor<T> {
-    fn pack(&self, into: &mut Pack) {
+    fn pack(&self, into: &mut Pack<'_>) {
         into.tensor(self);
     }
     fn unpack(from: &mut Unpack<'_>) -> Result<Self> {
@@ -112,7 +120,7 @@ impl<T: Element> Saved for Tensor<T> {
 
 #[diagnostic::do_not_recommend]
 impl<S: Saved> Saved for Vec<S> {
-    fn pack(&self, into: &mut Pack) {
+    fn pack(&self, into: &mut Pack<'_>) {
         into.length(self.len());
         self.iter().for_each(|saved| saved.pack(into));
     }
@@ -123,7 +131,7 @@ impl<S: Saved> Saved for Vec<S> {
 
 #[diagnostic::do_not_recommend]
 impl<S: Saved> Saved for Option<S> {
-    fn pack(&self, into: &mut Pack) {
+    fn pack(&self, into: &mut Pack<'_>) {
         into.option(self.is_some());
         self.iter().for_each(|saved| saved.pack(into));
     }
@@ -134,7 +142,7 @@ impl<S: Saved> Saved for Option<S> {
 
 #[diagnostic::do_not_recommend]
 impl<S: Saved, const N: usize> Saved for [S; N] {
-    fn pack(&self, into: &mut Pack) {
+    fn pack(&self, into: &mut Pack<'_>) {
         self.iter().for_each(|saved| saved.pack(into));
     }
     fn unpack(from: &mut Unpack<'_>) -> Result<Self> {
@@ -152,14 +160,14 @@ impl<S: Saved, const N: usize> Saved for [S; N] {
 
 #[diagnostic::do_not_recommend]
 impl<T: Element> IntoSaved<Tensor<T>> for &Tensor<T> {
-    fn pack(self, into: &mut Pack) {
+    fn pack(self, into: &mut Pack<'_>) {
         into.tensor(self);
     }
 }
 
 #[diagnostic::do_not_recommend]
 impl<T: Element> IntoSaved<Tensor<T>> for Tensor<T> {
-    fn pack(self, into: &mut Pack) {
+    fn pack(self, into: &mut Pack<'_>) {
         into.tensor(&self);
     }
 }
@@ -167,7 +175,7 @@ impl<T: Element> IntoSaved<Tensor<T>> for Tensor<T> {
 // The only form for an optional tensor, so that the type of `None` alone can be inferred.
 #[diagnostic::do_not_recommend]
 impl<T: Element> IntoSaved<Option<Tensor<T>>> for Option<&Tensor<T>> {
-    fn pack(self, into: &mut Pack) {
+    fn pack(self, into: &mut Pack<'_>) {
         into.option(self.is_some());
         self.into_iter().for_each(|tensor| into.tensor(tensor));
     }
@@ -177,7 +185,7 @@ macro_rules! saved_lists {
     ($([$($generics:tt)*] $list:ty => $saved:ty $(, $length:ident)?;)*) => {$(
         #[diagnostic::do_not_recommend]
         impl<T: Element, $($generics)*> IntoSaved<$saved> for $list {
-            fn pack(self, into: &mut Pack) {
+            fn pack(self, into: &mut Pack<'_>) {
                 $(into.$length(self.len());)?
                 self.iter().for_each(|tensor| into.tensor(tensor));
             }
@@ -206,7 +214,7 @@ macro_rules! saved_tuple {
     ($(($name:ident $given:ident $position:tt))*) => {
         #[diagnostic::do_not_recommend]
         impl<$($name: Saved),*> Saved for ($($name,)*) {
-            fn pack(&self, _into: &mut Pack) {
+            fn pack(&self, _into: &mut Pack<'_>) {
                 $(Saved::pack(&self.$position, _into);)*
             }
             fn unpack(_from: &mut Unpack<'_>) -> Result<Self> {
@@ -216,7 +224,7 @@ macro_rules! saved_tuple {
 
         #[diagnostic::do_not_recommend]
         impl<$($name, $given: IntoSaved<$name>),*> IntoSaved<($($name,)*)> for ($($given,)*) {
-            fn pack(self, _into: &mut Pack) {
+            fn pack(self, _into: &mut Pack<'_>) {
                 $(self.$position.pack(_into);)*
             }
         }
@@ -262,5 +270,5 @@ pub struct Unsavable;
 
 #[diagnostic::do_not_recommend]
 impl<V> IntoSaved<Unsavable> for V {
-    fn pack(self, _: &mut Pack) {}
+    fn pack(self, _: &mut Pack<'_>) {}
 }
