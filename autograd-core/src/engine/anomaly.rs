@@ -1,18 +1,17 @@
 //! Finds the first op that computes a NaN or an infinity.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::marker::PhantomData;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Destination, Edge, Event, Key, Node, Observer, Observing, Range, Token, for_any,
-    observe, observes_values, watch,
+    AnyTensor, Destination, Edge, Events, Key, Node, NodeRef, Observer, Observing, Range, Token,
+    for_any, observer,
 };
-
-thread_local! {
-    static STATE: RefCell<State> = RefCell::default();
-}
 
 #[derive(Default)]
 struct State {
@@ -30,10 +29,8 @@ struct State {
 /// The scope of [`detect_anomaly`], on its thread.
 #[must_use = "nothing is looked for after the scope is dropped: `let scope = detect_anomaly();`"]
 pub struct AnomalyScope {
-    outer: State,
-    observer: Option<Observer>,
-    _watching: Observing,
-    _not_send: PhantomData<*const ()>,
+    outer: Option<Rc<Anomalies>>,
+    observing: Observing<Anomalies>,
 }
 
 /// Finds the first number that is not finite, until the scope is dropped.
@@ -62,12 +59,7 @@ pub struct AnomalyScope {
 /// ```
 #[doc(alias = "anomaly_mode")]
 pub fn detect_anomaly() -> AnomalyScope {
-    AnomalyScope {
-        outer: STATE.take(),
-        observer: observe(Some(on_event)),
-        _watching: watch(),
-        _not_send: PhantomData,
-    }
+    AnomalyScope { outer: observer(), observing: Observing::start(Anomalies::default()) }
 }
 
 impl AnomalyScope {
@@ -83,41 +75,52 @@ impl AnomalyScope {
 
 impl Drop for AnomalyScope {
     fn drop(&mut self) {
-        observe(self.observer);
-        let inner = STATE.replace(std::mem::take(&mut self.outer));
-        STATE.with_borrow_mut(|outer| {
-            // A finding of a nested scope is one of the outer scope too.
-            if self.observer.is_some() && outer.first.is_none() {
-                outer.first = inner.first;
-            }
-        });
+        // A finding of a nested scope is one of the outer scope too.
+        if let Some(outer) = &self.outer {
+            let inner = self.observing.0.borrow_mut().first.take();
+            let first = &mut outer.0.borrow_mut().first;
+            *first = first.take().or(inner);
+        }
     }
 }
 
 pub(super) fn check() -> Result<()> {
-    if !observes_values() {
-        return Ok(());
-    }
-    STATE.with_borrow(|state| state.first.clone()).map_or(Ok(()), Err)
+    let found = observer::<Anomalies>().and_then(|it| it.0.borrow().first.clone());
+    found.map_or(Ok(()), Err)
 }
 
-fn on_event(event: Event<'_>) {
-    STATE.with_borrow_mut(|state| match event {
-        Event::Constant(number, range) => {
-            state.constants.insert(number, range);
+#[derive(Default)]
+struct Anomalies(RefCell<State>);
+
+impl Observer for Anomalies {
+    fn events(&self) -> Events {
+        Events::OUTPUTS.and(Events::VALUES)
+    }
+
+    fn output(&self, node: &NodeRef, slot: u32, _: (DType, &[usize]), value: Option<&dyn Any>) {
+        let Some(range) = value.and_then(Range::of) else { return };
+        let mut state = self.0.borrow_mut();
+        if !range.is_finite() && state.first.is_none() {
+            state.find(node, format!("the result has {}", range.broken()), None);
         }
-        Event::Untracked(node, name, range) => {
-            let key = state.key_of(node);
-            state.untracked.entry(key).or_default().push(format!("input `{name}`: {range}"));
-        }
-        Event::Output(node, slot, range) => {
-            if !range.is_finite() && state.first.is_none() {
-                state.find(node, format!("the result has {}", range.broken()), None);
-            }
-            let key = state.key_of(node);
-            state.ranges.insert((key, slot), range);
-        }
-    });
+        let key = state.key_of(node);
+        state.ranges.insert((key, slot), range);
+    }
+
+    fn constant(&self, value: &dyn Any) -> u32 {
+        static NUMBERS: AtomicU32 = AtomicU32::new(1);
+        let Some(range) = Range::of(value) else { return 0 };
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        self.0.borrow_mut().constants.insert(number, range);
+        number
+    }
+
+    fn untracked(&self, node: &NodeRef, name: String, input: &AnyTensor) {
+        let Some(range) = range(input) else { return };
+        let mut state = self.0.borrow_mut();
+        let key = state.key_of(node);
+        state.untracked.entry(key).or_default().push(format!("input `{name}`: {range}"));
+    }
 }
 
 impl State {
@@ -171,9 +174,7 @@ pub(super) fn check_gradients(
     outputs: &[Option<AnyTensor>],
     inputs: &[Option<AnyTensor>],
 ) -> Result<()> {
-    if !observes_values() {
-        return Ok(());
-    }
+    let Some(anomalies) = observer::<Anomalies>() else { return Ok(()) };
     check()?;
     let broken = |grads: &[Option<AnyTensor>]| {
         let mut ranges =
@@ -193,5 +194,5 @@ pub(super) fn check_gradients(
     let outputs = outputs.filter_map(|(i, grad)| {
         Some(format!("gradient of output {i}: {}", range(grad.as_ref()?)?))
     });
-    Err(STATE.with_borrow_mut(|state| state.find(node, found, outputs)))
+    Err(anomalies.0.borrow_mut().find(node, found, outputs))
 }

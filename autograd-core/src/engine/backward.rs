@@ -11,8 +11,8 @@ use super::reach::{AddressSet, HashAddress, edges_of};
 use super::{anomaly, hooks};
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Destination, Edge, Element, GradMode, Handle, HookId, NodeRef, Pull, Sink, Slots,
-    Tensor, for_any, is_suspended, observes_values,
+    AnyTensor, Destination, Edge, Element, Events, GradMode, Handle, HookId, NodeRef, Pull, Sink,
+    Slots, Tensor, for_any, is_suspended, observes,
 };
 use crate::ops::options;
 
@@ -218,7 +218,7 @@ impl<'g, S: Sink<'g> + ?Sized> Walk<'_, 'g, S> {
         let mut pull = Pull { node, retain, create_graph, sink: self, wants_all };
         match hooks {
             Some(hooks) if hooks::has_after(hooks) => hooks::pull_observed(grads, pull, until),
-            _ if observes_values() => hooks::pull_observed(grads, pull, until),
+            _ if observes(Events::VALUES) => hooks::pull_observed(grads, pull, until),
             _ => node.pull(grads, &mut pull),
         }
     }

@@ -1,8 +1,10 @@
 //! Tensors that a layer's forward reads from a closure or a field: no type shows that their
 //! gradients are lost. Only builds with debug assertions check for them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::Location;
+
+use super::context::{Events, Observer, Observing, observer};
 
 pub(crate) struct Read {
     pub(crate) address: *const (),
@@ -12,54 +14,47 @@ pub(crate) struct Read {
     pub(crate) at: &'static Location<'static>,
 }
 
+/// The reads of a layer's forward.
 #[derive(Default)]
 struct ReadLog {
-    list: Vec<Read>,
+    list: RefCell<Vec<Read>>,
     /// Whether forward turned recording on: it then has its own graph, and its reads are not reported.
-    records: bool,
+    records: Cell<bool>,
 }
 
-thread_local! {
-    static READS: RefCell<Option<ReadLog>> = const { RefCell::new(None) };
-}
+impl Observer for ReadLog {
+    fn events(&self) -> Events {
+        Events::UNRECORDED
+    }
 
-fn with(f: impl FnOnce(&mut ReadLog)) {
-    READS.with_borrow_mut(|reads| reads.as_mut().map(f));
-}
-
-pub(super) fn note(
-    address: *const (),
-    shape: &[usize],
-    op: &'static str,
-    at: &'static Location<'static>,
-) {
-    with(|reads| {
-        if !reads.list.iter().any(|known| known.address == address) {
-            reads.list.push(Read { address, shape: shape.to_vec(), op, at });
+    fn unrecorded(
+        &self,
+        (address, shape): (*const (), &[usize]),
+        op: &'static str,
+        at: &'static Location<'static>,
+    ) {
+        let mut list = self.list.borrow_mut();
+        if !list.iter().any(|known| known.address == address) {
+            list.push(Read { address, shape: shape.to_vec(), op, at });
         }
-    });
+    }
 }
 
 pub(super) fn recording() {
-    with(|reads| reads.records = true);
+    if let Some(log) = observer::<ReadLog>() {
+        log.records.set(true);
+    }
 }
 
-/// A guard around a layer's forward. Its drop restores the reads of the enclosing layer's forward.
-pub(crate) struct ReadGuard(Option<ReadLog>);
+/// A guard around a layer's forward.
+pub(crate) struct ReadGuard(Observing<ReadLog>);
 
 impl ReadGuard {
     pub(crate) fn start() -> Self {
-        Self(READS.replace(Some(ReadLog::default())))
+        Self(Observing::start(ReadLog::default()))
     }
 
     pub(crate) fn end(self) -> Vec<Read> {
-        let reads = READS.take().unwrap_or_default();
-        if reads.records { Vec::new() } else { reads.list }
-    }
-}
-
-impl Drop for ReadGuard {
-    fn drop(&mut self) {
-        READS.set(self.0.take());
+        if self.0.records.get() { Vec::new() } else { self.0.list.take() }
     }
 }

@@ -5,6 +5,7 @@
 //! rebuilds the tensor from it.
 
 mod any;
+mod context;
 #[cfg(debug_assertions)]
 pub(crate) mod hidden;
 mod hooks;
@@ -27,15 +28,12 @@ mod watch;
 pub(crate) use any::for_any;
 pub use any::{AnyTensor, Element, Scalar};
 pub(crate) use any::{Comparison, Handle, OfElements};
+pub(crate) use context::{Events, Observer, Observing, note_read, notify, observer, observes};
 pub(crate) use hooks::{HookId, HookList};
 pub(crate) use lost::{Lost, no_derivative};
 pub(crate) use mode::{Composite, GradMode, is_suspended, is_turned_off, off_since};
 pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
-#[cfg(feature = "verify")]
-pub(crate) use node::has_observers;
-pub(crate) use node::{
-    Node, NodeRef, Observing, Op, Pull, Push, Sink, Slots, observes_values, only,
-};
+pub(crate) use node::{Node, NodeRef, Op, Pull, Push, Sink, Slots, only};
 pub(crate) use pack::Unpacked;
 pub use pack::{SavedTensorsHooks, saved_tensors_hooks};
 pub(crate) use parts::{
@@ -44,12 +42,10 @@ pub(crate) use parts::{
 };
 pub use pools::empty_buffer_pool;
 pub(crate) use protect::{ForwardGuard, Protected, Protector, protected};
-pub(crate) use reads::{Read, ReadWatch, note_read};
+pub(crate) use reads::{Read, ReadWatch};
 pub(crate) use rule::{Rule, finish};
 pub(crate) use saved::{Reader, SavedReader, typed};
 pub(crate) use shapes::{ForwardMode, output_shapes};
 pub use tensor::Tensor;
 pub(crate) use unrecorded::unrecorded;
-pub(crate) use watch::{
-    Event, Nodes, Observer, Range, adopt, collect, indices, observe, report_untracked, watch,
-};
+pub(crate) use watch::{Nodes, Range, adopt, collect, indices};

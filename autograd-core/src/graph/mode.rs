@@ -1,8 +1,9 @@
-//! Whether ops are recorded: a thread-local flag, changed for a scope.
+//! Whether ops are recorded: a flag of the context, changed for a scope.
 
-use std::cell::Cell;
 use std::marker::PhantomData;
 use std::panic::Location;
+
+use super::context::with;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Recording {
@@ -12,14 +13,6 @@ pub(crate) enum Recording {
     Layer,
     /// The library disabled it: in a backward, inside an op.
     Off,
-}
-
-thread_local! {
-    static RECORDING: Cell<Recording> = const { Cell::new(Recording::On) };
-    /// Where the innermost [`NoGrad`] was created.
-    static OFF_SINCE: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
-    /// Where user code called the composite op that runs.
-    static PLACE: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
 }
 
 /// The scope of an op made of others, or of a recorded backward. Ops that this library calls inside
@@ -35,17 +28,20 @@ impl Composite {
 
     #[must_use]
     pub(crate) fn at(place: &'static Location<'static>) -> Self {
-        let before = PLACE.get();
-        if !is_ours(place) {
-            PLACE.set(Some(place));
-        }
-        Self(before)
+        with(|context| {
+            let before = context.place.get();
+            if !is_ours(place) {
+                context.place.set(Some(place));
+            }
+            Self(before)
+        })
+        .unwrap_or(Self(None))
     }
 
     /// The place of an op that was called at `own`.
     #[inline]
     pub(crate) fn place(own: &'static Location<'static>) -> &'static Location<'static> {
-        PLACE.get().filter(|_| is_ours(own)).unwrap_or(own)
+        with(|context| context.place.get()).flatten().filter(|_| is_ours(own)).unwrap_or(own)
     }
 }
 
@@ -56,7 +52,7 @@ fn is_ours(place: &Location<'_>) -> bool {
 
 impl Drop for Composite {
     fn drop(&mut self) {
-        PLACE.set(self.0);
+        with(|context| context.place.set(self.0));
     }
 }
 
@@ -73,27 +69,28 @@ impl Drop for Composite {
 /// ```
 #[inline]
 pub fn is_grad_enabled() -> bool {
-    RECORDING.get() == Recording::On
+    recording() == Recording::On
 }
 
 /// Whether the library disabled recording: inside an op, in a backward, in the functions of a program.
 pub(crate) fn is_turned_off() -> bool {
-    RECORDING.get() == Recording::Off
+    recording() == Recording::Off
 }
 
 /// Whether recording is off though the user did not turn it off: in a layer's function or in a hook.
 pub(crate) fn is_suspended() -> bool {
-    matches!(RECORDING.get(), Recording::Off | Recording::Layer)
+    matches!(recording(), Recording::Off | Recording::Layer)
 }
 
+#[inline(always)]
 pub(super) fn recording() -> Recording {
-    RECORDING.get()
+    with(|context| context.recording.get()).unwrap_or(Recording::On)
 }
 
 /// Whether an unrecorded op loses a gradient here; not if it is part of a layer or a backward.
 #[inline]
 pub(super) fn loses_gradients() -> bool {
-    matches!(RECORDING.get(), Recording::On | Recording::NoGrad)
+    matches!(recording(), Recording::On | Recording::NoGrad)
 }
 
 /// A guard that sets the mode. Its drop, also by unwinding, restores the previous mode.
@@ -110,7 +107,7 @@ impl GradMode {
 
     /// Sets the mode for a layer's forward. Under an enclosing `no_grad`, gradients are lost anyway.
     pub(crate) fn layer() -> Self {
-        Self::change(match RECORDING.get() {
+        Self::change(match recording() {
             Recording::On | Recording::Layer => Recording::Layer,
             Recording::NoGrad | Recording::Off => Recording::Off,
         })
@@ -121,7 +118,8 @@ impl GradMode {
         if to == Recording::On {
             super::hidden::recording();
         }
-        Self { before: RECORDING.replace(to), _not_send: PhantomData }
+        let before = with(|context| context.recording.replace(to)).unwrap_or(to);
+        Self { before, _not_send: PhantomData }
     }
 
     pub(crate) fn of<R>(enabled: bool, f: impl FnOnce() -> R) -> R {
@@ -133,7 +131,7 @@ impl GradMode {
 impl Drop for GradMode {
     #[inline]
     fn drop(&mut self) {
-        RECORDING.set(self.before);
+        with(|context| context.recording.set(self.before));
     }
 }
 
@@ -146,12 +144,12 @@ pub struct NoGrad {
 
 impl Drop for NoGrad {
     fn drop(&mut self) {
-        OFF_SINCE.set(self.before);
+        with(|context| context.off_since.set(self.before));
     }
 }
 
 pub(crate) fn off_since() -> Option<&'static Location<'static>> {
-    OFF_SINCE.get().filter(|_| recording() == Recording::NoGrad)
+    with(|context| context.off_since.get()).flatten().filter(|_| recording() == Recording::NoGrad)
 }
 
 impl NoGrad {
@@ -186,7 +184,8 @@ impl EnableGrad {
 #[doc(alias = "stop_gradient")]
 #[track_caller]
 pub fn no_grad() -> NoGrad {
-    let before = OFF_SINCE.replace(Some(Location::caller()));
+    let place = Location::caller();
+    let before = with(|context| context.off_since.replace(Some(place))).flatten();
     NoGrad { _mode: GradMode::change(Recording::NoGrad), before }
 }
 

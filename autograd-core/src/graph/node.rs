@@ -1,10 +1,8 @@
-//! Nodes, the recorded ops that backward walks over, and the observers of recording.
+//! Nodes, the recorded ops that backward walks over.
 
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::mem::{forget, replace};
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
-use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{self, OnceLock};
 
@@ -12,10 +10,10 @@ use smallvec::SmallVec;
 use triomphe::Arc;
 
 use super::any::AnyTensor;
+use super::context::{Events, notify, observes};
 use super::mode::Composite;
 use super::parts::{Edge, Edges, Extras, Packed, Role, SavedEntries, SavedTensor, State};
 use super::spare::Spare;
-use crate::array::DType;
 use crate::error::Result;
 
 /// The gradients that have reached a node, one slot for each of its outputs.
@@ -122,7 +120,7 @@ impl Node {
 
     #[inline(always)]
     pub(crate) fn is_unobserved(&self) -> bool {
-        self.extras.get().is_none() && !observes_values()
+        self.extras.get().is_none() && !observes(Events::VALUES)
     }
 
     /// Whether the node has a single consumer. Stays so, unless a recorded backward rebuilds a saved output.
@@ -251,84 +249,6 @@ fn missing_gradient() -> ! {
     unreachable!("a node is visited when its gradient came")
 }
 
-pub(super) struct Observers {
-    pub(super) recorded: Option<fn(&mut NodeRef)>,
-    /// Called when a value becomes output `slot` of a node; without the value if others share it.
-    pub(super) output: Option<fn(&NodeRef, u32, (DType, &[usize]), Option<&dyn Any>)>,
-    /// Called with an input that wants no gradient; returns the number under which it was reported.
-    pub(super) constant: Option<fn(&dyn Any) -> u32>,
-}
-
-type ObserverList = Vec<&'static Observers>;
-
-thread_local! {
-    static OBSERVERS: RefCell<ObserverList> = const { RefCell::new(ObserverList::new()) };
-    static OBSERVER_COUNT: Cell<usize> = const { Cell::new(0) };
-    /// Whether one of them sees outputs and gradients.
-    static OBSERVES_VALUES: Cell<bool> = const { Cell::new(false) };
-}
-
-pub(crate) struct Observing(&'static Observers);
-
-impl Observing {
-    pub(super) fn start(observers: &'static Observers) -> Self {
-        OBSERVERS.with_borrow_mut(|list| list.push(observers));
-        OBSERVER_COUNT.set(OBSERVER_COUNT.get() + 1);
-        Self(observers)
-    }
-}
-
-impl Drop for Observing {
-    fn drop(&mut self) {
-        OBSERVER_COUNT.set(OBSERVER_COUNT.get() - 1);
-        OBSERVERS.with_borrow_mut(|list| {
-            let last = list.iter().rposition(|known| ptr::eq(*known, self.0));
-            last.map(|last| list.remove(last))
-        });
-    }
-}
-
-#[inline(always)]
-pub(crate) fn has_observers() -> bool {
-    OBSERVER_COUNT.get() != 0
-}
-
-#[inline]
-pub(crate) fn observes_values() -> bool {
-    has_observers() && OBSERVES_VALUES.get()
-}
-
-pub(super) fn set_observes_values(observed: bool) {
-    OBSERVES_VALUES.set(observed);
-}
-
-#[cold]
-fn each_observer<F: Copy>(of: impl Fn(&'static Observers) -> Option<F>, mut call: impl FnMut(F)) {
-    let list = OBSERVERS.with_borrow(ObserverList::clone);
-    for (at, observers) in list.iter().enumerate() {
-        let again = list[..at].iter().any(|before| ptr::eq(*before, *observers));
-        if let Some(f) = of(observers).filter(|_| !again) {
-            call(f);
-        }
-    }
-}
-
-pub(super) fn report_output(
-    node: &NodeRef,
-    slot: u32,
-    form: (DType, &[usize]),
-    value: Option<&dyn Any>,
-) {
-    each_observer(|observers| observers.output, |output| output(node, slot, form, value));
-}
-
-/// Reports an input that wants no gradient; returns its number, or 0 without an observer.
-pub(super) fn report_constant(value: &dyn Any) -> u32 {
-    let mut number = 0;
-    each_observer(|observers| observers.constant, |constant| number = constant(value));
-    number
-}
-
 /// A counted reference to a node, whose drop does not recurse: a chain of any length is freed in a loop.
 #[derive(Clone)]
 pub(crate) struct NodeRef(Option<Arc<Node>>);
@@ -387,8 +307,8 @@ impl NodeRef {
     /// Completes the node, which then can have consumers.
     #[inline(always)]
     pub(crate) fn recorded(mut self) -> Self {
-        if has_observers() {
-            each_observer(|observers| observers.recorded, |recorded| recorded(&mut self));
+        if observes(Events::NODES) {
+            notify(Events::NODES, |observer| observer.recorded(&mut self));
         }
         self
     }

@@ -1,13 +1,12 @@
 //! Hooks on saved tensors: a scope of this thread in which they are kept in another form.
 
-use std::cell::{Cell, RefCell};
-use std::marker::PhantomData;
-use std::rc::Rc;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::any::{AnyTensor, for_any};
+use super::context::{Events, Observer, Observing};
 use super::mode::GradMode;
-use super::node::{Node, NodeRef, Observers, Observing, Op, Pull, Slots, only};
+use super::node::{Node, NodeRef, Op, Pull, Slots, only};
 use super::parts::{Absent, At, Destination, Edge, Edges, Packed, Role, SavedTensor, State};
 use super::tensor::Tensor;
 use crate::array::DType;
@@ -20,42 +19,27 @@ struct Hooks {
     failed: RefCell<Option<Error>>,
 }
 
-thread_local! {
-    static NEXT: Cell<u64> = const { Cell::new(0) };
-    /// The open scopes of this thread, innermost last; `None` where packing is suspended.
-    static SCOPES: RefCell<Vec<(u64, Option<Rc<Hooks>>)>> = const { RefCell::new(Vec::new()) };
-}
+/// A scope that packs; `None` where packing is suspended.
+struct Packing(Option<Hooks>);
 
-struct Scope {
-    id: u64,
-    _not_send: PhantomData<*const ()>,
-}
-
-impl Scope {
-    fn open(hooks: Option<Rc<Hooks>>) -> Self {
-        let id = NEXT.get();
-        NEXT.set(id + 1);
-        SCOPES.with_borrow_mut(|scopes| scopes.push((id, hooks)));
-        Self { id, _not_send: PhantomData }
+impl Observer for Packing {
+    fn events(&self) -> Events {
+        Events::NODES
     }
-}
 
-impl Drop for Scope {
-    fn drop(&mut self) {
-        // Values that user closures captured are dropped after the borrow of the list has ended.
-        let _hooks = SCOPES.with_borrow_mut(|scopes| {
-            let position = scopes.iter().position(|(id, _)| *id == self.id)?;
-            Some(scopes.remove(position))
-        });
+    fn recorded(&self, node: &mut NodeRef) {
+        if let (Some(node), Some(hooks)) = (node.get_mut(), &self.0) {
+            node.pack(|node, saved, position| hooks.pack(node, saved, position));
+        }
     }
 }
 
 /// A guard that suspends packing on this thread, except in scopes opened later.
-pub(crate) struct Unpacked(#[allow(dead_code, reason = "kept for its drop")] Scope);
+pub(crate) struct Unpacked(#[allow(dead_code, reason = "kept for its drop")] Observing<Packing>);
 
 impl Unpacked {
     pub(crate) fn start() -> Self {
-        Self(Scope::open(None))
+        Self(Observing::start(Packing(None)))
     }
 }
 
@@ -66,11 +50,7 @@ fn run_suspended<R>(f: impl FnOnce() -> R) -> R {
 
 /// A scope in which the tensors that ops on this thread save are packed. Created by [`saved_tensors_hooks`].
 #[must_use = "tensors are packed only while the scope lives: `let _scope = saved_tensors_hooks(..);`"]
-pub struct SavedTensorsHooks {
-    hooks: Rc<Hooks>,
-    _scope: Scope,
-    _watching: Observing,
-}
+pub struct SavedTensorsHooks(Observing<Packing>);
 
 impl SavedTensorsHooks {
     /// Runs a closure in this scope.
@@ -84,7 +64,8 @@ impl SavedTensorsHooks {
     ///
     /// [`Error::SavedTensorHook`] for the first that could not.
     pub fn check(&self) -> Result<()> {
-        self.hooks.failed.borrow().clone().map_or(Ok(()), Err)
+        let failed = self.0.0.as_ref().and_then(|hooks| hooks.failed.borrow().clone());
+        failed.map_or(Ok(()), Err)
     }
 }
 
@@ -145,22 +126,8 @@ pub fn saved_tensors_hooks<P: Send + Sync + 'static>(
         let (packed, unpack) = (pack(tensor)?, Arc::clone(&unpack));
         Ok::<Arc<Unpack>, _>(Arc::new(move || unpack(&packed)))
     };
-    let hooks = Rc::new(Hooks { pack: Box::new(pack), failed: RefCell::new(None) });
-    SavedTensorsHooks {
-        _scope: Scope::open(Some(Rc::clone(&hooks))),
-        hooks,
-        _watching: Observing::start(&PACK),
-    }
-}
-
-static PACK: Observers = Observers { recorded: Some(pack_saved), output: None, constant: None };
-
-fn pack_saved(node: &mut NodeRef) {
-    let Some(node) = node.get_mut() else { return };
-    let hooks = SCOPES.with_borrow(|scopes| scopes.last().and_then(|(_, hooks)| hooks.clone()));
-    if let Some(hooks) = hooks {
-        node.pack(|node, saved, position| hooks.pack(node, saved, position));
-    }
+    let hooks = Hooks { pack: Box::new(pack), failed: RefCell::new(None) };
+    SavedTensorsHooks(Observing::start(Packing(Some(hooks))))
 }
 
 struct PackedTensor {

@@ -3,9 +3,9 @@
 //! a wrong gradient. While forward runs, the thread lists these inputs, and each write checks the
 //! list first. A write by another thread is found when forward ends, by the version.
 
-use std::cell::RefCell;
 use std::mem::replace;
 
+use super::context::with;
 use super::mode::GradMode;
 use crate::error::{Error, Result};
 
@@ -24,20 +24,9 @@ pub(crate) struct Protected {
     pub(crate) position: u32,
 }
 
-thread_local! {
-    /// A stack: the inputs of the innermost call are last.
-    static PROTECTED: RefCell<Vec<Protected>> = const { RefCell::new(Vec::new()) };
-}
-
-/// A thread that is ending protects nothing.
-#[inline]
-fn with<R: Default>(f: impl FnOnce(&mut Vec<Protected>) -> R) -> R {
-    PROTECTED.try_with(|protected| f(&mut protected.borrow_mut())).unwrap_or_default()
-}
-
 #[inline]
 pub(crate) fn protected() -> usize {
-    with(|protected| protected.len())
+    with(|context| context.protected.borrow().len()).unwrap_or(0)
 }
 
 /// Protects a tensor of input `position` that wants a gradient, until the [`ForwardGuard`] is dropped.
@@ -49,7 +38,10 @@ pub(super) fn protect(
     position: usize,
 ) {
     let position = position as u32;
-    with(|protected| protected.push(Protected { tensor, data, layer, version, position }));
+    with(|context| {
+        let input = Protected { tensor, data, layer, version, position };
+        context.protected.borrow_mut().push(input);
+    });
 }
 
 pub(crate) struct ForwardGuard {
@@ -69,14 +61,15 @@ impl ForwardGuard {
     #[inline(always)]
     pub(crate) fn end(mut self, version: impl Fn(&Protected) -> u32) -> Result<()> {
         let before = replace(&mut self.before, usize::MAX);
-        let changed = with(|protected| {
+        let changed = with(|context| {
+            let mut protected = context.protected.borrow_mut();
             let own = protected.get(before..).unwrap_or(&[]);
             let changed = own.iter().find(|input| input.version != version(input));
             let changed = changed.map(|input| Box::new(input.changed()));
             protected.truncate(before);
             changed
         });
-        changed.map_or(Ok(()), |changed| Err(*changed))
+        changed.flatten().map_or(Ok(()), |changed| Err(*changed))
     }
 }
 
@@ -84,7 +77,7 @@ impl Drop for ForwardGuard {
     #[inline]
     fn drop(&mut self) {
         if self.before != usize::MAX {
-            with(|protected| protected.truncate(self.before));
+            with(|context| context.protected.borrow_mut().truncate(self.before));
         }
     }
 }
@@ -92,10 +85,12 @@ impl Drop for ForwardGuard {
 /// Notes that this tensor now shares its data with others.
 #[cold]
 pub(super) fn shares(tensor: *const (), data: *const ()) {
-    with(|protected| {
-        protected.iter_mut().filter(|input| input.tensor == tensor).for_each(|input| {
-            input.data = data;
-        });
+    with(|context| {
+        context.protected.borrow_mut().iter_mut().filter(|input| input.tensor == tensor).for_each(
+            |input| {
+                input.data = data;
+            },
+        );
     });
 }
 
@@ -104,9 +99,10 @@ pub(super) fn shares(tensor: *const (), data: *const ()) {
 pub(super) fn check_write(address: *const (), data: *const (), write: &'static str) -> Result<()> {
     let is_same =
         |input: &&Protected| input.tensor == address || (!data.is_null() && input.data == data);
-    let refused =
-        with(|protected| protected.iter().rev().find(is_same).map(|input| input.refused(write)));
-    refused.map_or(Ok(()), Err)
+    let refused = with(|context| {
+        context.protected.borrow().iter().rev().find(is_same).map(|input| input.refused(write))
+    });
+    refused.flatten().map_or(Ok(()), Err)
 }
 
 impl Protected {

@@ -4,34 +4,32 @@
 use std::cell::Cell;
 use std::panic::Location;
 
+use super::context::{Events, Observer, Observing};
+
 /// A method that read numbers, and the place of its call.
 pub(crate) type Read = (&'static str, &'static Location<'static>);
 
-thread_local! {
-    /// Whether a recorded backward runs, and its first read.
-    static FIRST: Cell<Option<Option<Read>>> = const { Cell::new(None) };
-}
+/// The first read.
+struct FirstRead(Cell<Option<Read>>);
 
-pub(crate) fn note_read(method: &'static str, place: &'static Location<'static>) {
-    if let Some(None) = FIRST.get() {
-        FIRST.set(Some(Some((method, place))));
+impl Observer for FirstRead {
+    fn events(&self) -> Events {
+        Events::READS
+    }
+
+    fn read(&self, method: &'static str, place: &'static Location<'static>) {
+        self.0.set(self.0.get().or(Some((method, place))));
     }
 }
 
-pub(crate) struct ReadWatch(Option<Option<Read>>);
+pub(crate) struct ReadWatch(Observing<FirstRead>);
 
 impl ReadWatch {
     pub(crate) fn start() -> Self {
-        Self(FIRST.replace(Some(None)))
+        Self(Observing::start(FirstRead(Cell::new(None))))
     }
 
     pub(crate) fn end(self) -> Option<Read> {
-        FIRST.get().flatten()
-    }
-}
-
-impl Drop for ReadWatch {
-    fn drop(&mut self) {
-        FIRST.set(self.0);
+        self.0.0.get()
     }
 }

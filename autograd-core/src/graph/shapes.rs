@@ -2,10 +2,11 @@
 //! mode is on in this thread, and dropped with it.
 
 use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 
-use super::node::{NodeRef, Observers, Observing};
+use super::context::{Events, Observer, Observing, observer};
+use super::node::NodeRef;
 use super::parts::{Key, Token};
 use crate::array::shape::copied;
 use crate::array::{DType, Shape};
@@ -13,53 +14,49 @@ use crate::array::{DType, Shape};
 /// Element type and shape of each output; `None` for one that is not differentiable.
 pub(crate) type OutputShapes = Vec<Option<(DType, Shape)>>;
 
-type Noted = HashMap<Key, (Token, OutputShapes)>;
-
-thread_local! {
-    static SCOPES: Cell<u32> = const { Cell::new(0) };
-    static NOTED: RefCell<Noted> = RefCell::new(Noted::new());
-}
+/// The shapes of outputs by node. All scopes of forward mode on a thread share one.
+#[derive(Default)]
+struct Shapes(RefCell<HashMap<Key, (Token, OutputShapes)>>);
 
 /// A guard that turns forward mode on in this thread until it is dropped, also by unwinding.
-pub(crate) struct ForwardMode {
-    _watching: Observing,
-}
+pub(crate) struct ForwardMode(#[allow(dead_code, reason = "kept for its drop")] Observing<Shapes>);
 
 impl ForwardMode {
     pub(crate) fn start() -> Self {
-        SCOPES.set(SCOPES.get() + 1);
-        Self { _watching: Observing::start(&SHAPES) }
+        Self(Observing::share(observer().unwrap_or_default()))
     }
 
     pub(crate) fn is_on() -> bool {
-        SCOPES.get() != 0
+        observer::<Shapes>().is_some()
     }
 }
 
-impl Drop for ForwardMode {
-    fn drop(&mut self) {
-        SCOPES.set(SCOPES.get() - 1);
-        if !Self::is_on() {
-            NOTED.take();
-        }
+impl Observer for Shapes {
+    fn events(&self) -> Events {
+        Events::OUTPUTS
     }
-}
 
-static SHAPES: Observers = Observers { recorded: None, output: Some(note), constant: None };
-
-fn note(node: &NodeRef, slot: u32, (dtype, shape): (DType, &[usize]), _: Option<&dyn Any>) {
-    let (token, slot) = (node.token(), slot as usize);
-    NOTED.with_borrow_mut(|noted| {
+    fn output(
+        &self,
+        node: &NodeRef,
+        slot: u32,
+        (dtype, shape): (DType, &[usize]),
+        _: Option<&dyn Any>,
+    ) {
+        let (token, slot) = (node.token(), slot as usize);
+        let mut noted = self.0.borrow_mut();
         let (_, shapes) = noted.entry(token.key()).or_insert_with(|| (token, OutputShapes::new()));
         if shapes.len() <= slot {
             shapes.resize(slot + 1, None);
         }
         shapes[slot] = Some((dtype, copied(shape)));
-    });
+    }
 }
 
 /// The outputs of a node; `None` if it was not recorded in this thread's forward mode.
 pub(crate) fn output_shapes(node: &NodeRef) -> Option<OutputShapes> {
     let key = node.key()?;
-    NOTED.with_borrow(|noted| noted.get(&key).map(|(_, shapes)| shapes.clone()))
+    let shapes = observer::<Shapes>()?;
+    let noted = shapes.0.borrow();
+    noted.get(&key).map(|(_, shapes)| shapes.clone())
 }

@@ -12,9 +12,10 @@ mod kept;
 mod shared;
 
 use super::any::Element;
+use super::context::{Events, notify, observes};
 use super::hooks::HookList;
 use super::mode::is_grad_enabled;
-use super::node::{NodeRef, has_observers, report_constant, report_output, used_after_drop};
+use super::node::{NodeRef, used_after_drop};
 use super::parts::{Absent, Edge, GradHook, Token};
 use crate::array::shape::copied;
 use crate::array::{DType, Shape, Value, fits_inline};
@@ -142,7 +143,7 @@ impl<T: Element> Tensor<T> {
     #[inline]
     pub(crate) fn output(value: Value<T>, node: Option<NodeRef>) -> Self {
         if let Some(node) = &node
-            && has_observers()
+            && observes(Events::OUTPUTS)
         {
             output_attached(node, 0, &value);
         }
@@ -220,7 +221,7 @@ impl<T: Element> Tensor<T> {
 
     /// Makes this handle output `slot` of a node; other handles do not change.
     pub(crate) fn attach(&mut self, node: NodeRef, slot: u32) {
-        if has_observers() {
+        if observes(Events::OUTPUTS) {
             output_attached(&node, slot, &self.read());
         }
         if let Some(inner) = self.inner_mut()
@@ -506,10 +507,11 @@ impl<T: Element> Tensor<T> {
 
     #[inline]
     pub(crate) fn absent(&self) -> Absent {
-        let range_id = match has_observers() {
-            true => report_constant(&*self.read()),
-            false => 0,
-        };
+        let mut range_id = 0;
+        if observes(Events::VALUES) {
+            let value = self.read();
+            notify(Events::VALUES, |observer| range_id = observer.constant(&*value));
+        }
         Absent { lost: self.lost(), range_id }
     }
 
@@ -555,5 +557,6 @@ impl<T: Element> Inner<T> {
 }
 
 fn output_attached<T: Element>(node: &NodeRef, slot: u32, value: &Value<T>) {
-    report_output(node, slot, (T::DTYPE, value.shape()), Some(value));
+    let form = (T::DTYPE, value.shape());
+    notify(Events::OUTPUTS, |observer| observer.output(node, slot, form, Some(value)));
 }

@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::any::Element;
 #[cfg(debug_assertions)]
-use super::hidden;
+use super::context::{Events, notify};
 use super::lost::{Lost, no_derivative};
 use super::mode;
 #[cfg(debug_assertions)]
@@ -30,7 +30,8 @@ impl Lost {
                     wants = true;
                     #[cfg(debug_assertions)]
                     if mode::recording() == Recording::Layer {
-                        hidden::note(input.address(), input.shape(), op, at);
+                        let read = (input.address(), input.shape());
+                        notify(Events::UNRECORDED, |observer| observer.unrecorded(read, op, at));
                     }
                 }
             }

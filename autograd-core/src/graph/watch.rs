@@ -1,98 +1,43 @@
-//! Observers of recording, active in scopes of this thread; without a scope they cost one test of a flag.
+//! The nodes that a closure records, and the ranges of values.
 
 use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::mem::take;
 
-use super::any::{AnyTensor, Element, for_any};
-use super::node::{NodeRef, Observers, Observing, set_observes_values};
-use crate::array::{DType, Value};
+use super::any::Element;
+use super::context::{Events, Observer, Observing, observer};
+use super::node::NodeRef;
+use crate::array::Value;
 
-thread_local! {
-    static RECORDED: RefCell<Vec<Nodes>> = const { RefCell::new(Vec::new()) };
-    static OBSERVER: Cell<Option<Observer>> = const { Cell::new(None) };
-}
-
-pub(crate) type Observer = fn(Event<'_>);
-
-pub(crate) enum Event<'a> {
-    Output(&'a NodeRef, u32, Range),
-    /// An input of the next node that wants no gradient, with its number.
-    Constant(u32, Range),
-    /// An input to which a node has no edge, with its name.
-    Untracked(&'a NodeRef, String, Range),
-}
-
+/// Nodes by address.
 pub(crate) type Nodes = HashSet<*const ()>;
 
-static OUTPUTS: Observers =
-    Observers { recorded: None, output: Some(observe_output), constant: Some(observe_constant) };
+#[derive(Default)]
+struct Recorded(RefCell<Nodes>);
 
-static NODES: Observers = Observers { recorded: Some(add_node), output: None, constant: None };
+impl Observer for Recorded {
+    fn events(&self) -> Events {
+        Events::NODES
+    }
 
-pub(crate) fn watch() -> Observing {
-    Observing::start(&OUTPUTS)
-}
-
-fn add_node(node: &mut NodeRef) {
-    RECORDED.with_borrow_mut(|recorded| {
-        if let Some(nodes) = recorded.last_mut() {
-            nodes.insert(node.address());
-        }
-    });
+    fn recorded(&self, node: &mut NodeRef) {
+        self.0.borrow_mut().insert(node.address());
+    }
 }
 
 /// Runs a closure; returns the nodes that it recorded on this thread. Some may be dropped already.
 pub(crate) fn collect<R>(f: impl FnOnce() -> R) -> (R, Nodes) {
-    struct Scope;
-    impl Drop for Scope {
-        fn drop(&mut self) {
-            RECORDED.with_borrow_mut(Vec::pop);
-        }
-    }
-    let _watching = Observing::start(&NODES);
-    RECORDED.with_borrow_mut(|recorded| recorded.push(Nodes::new()));
-    let scope = Scope;
+    let recorded = Observing::start(Recorded::default());
     let result = f();
-    let nodes = RECORDED.with_borrow_mut(|recorded| recorded.last_mut().map(std::mem::take));
-    drop(scope);
-    (result, nodes.unwrap_or_default())
+    let nodes = take(&mut *recorded.0.borrow_mut());
+    (result, nodes)
 }
 
+/// Adds nodes to those of the [`collect`] that runs.
 pub(crate) fn adopt(nodes: &Nodes) {
-    RECORDED.with_borrow_mut(|recorded| recorded.last_mut().map(|recorded| recorded.extend(nodes)));
-}
-
-pub(crate) fn observe(observer: Option<Observer>) -> Option<Observer> {
-    set_observes_values(observer.is_some());
-    OBSERVER.replace(observer)
-}
-
-fn observe_output(node: &NodeRef, slot: u32, _: (DType, &[usize]), value: Option<&dyn Any>) {
-    // Computing a range takes a pass over the value.
-    if let Some(observer) = OBSERVER.get()
-        && let Some(range) = value.and_then(Range::of)
-    {
-        observer(Event::Output(node, slot, range));
-    }
-}
-
-fn observe_constant(value: &dyn Any) -> u32 {
-    static NUMBERS: AtomicU32 = AtomicU32::new(1);
-    let Some(observer) = OBSERVER.get() else { return 0 };
-    let Some(range) = Range::of(value) else { return 0 };
-    let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-    observer(Event::Constant(number, range));
-    number
-}
-
-#[cold]
-pub(crate) fn report_untracked(node: &NodeRef, name: String, input: &AnyTensor) {
-    if let Some(observer) = OBSERVER.get()
-        && let Some(range) = for_any!(input, t => Range::of(&*t.read()))
-    {
-        observer(Event::Untracked(node, name, range));
+    if let Some(recorded) = observer::<Recorded>() {
+        recorded.0.borrow_mut().extend(nodes);
     }
 }
 

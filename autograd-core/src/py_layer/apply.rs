@@ -19,8 +19,8 @@ use crate::error::{Error, Result};
 #[cfg(debug_assertions)]
 use crate::graph::hidden;
 use crate::graph::{
-    AnyTensor, ForwardGuard, ForwardMode, NodeRef, is_grad_enabled, observes_values, protected,
-    report_untracked,
+    AnyTensor, Events, ForwardGuard, ForwardMode, NodeRef, is_grad_enabled, notify, observes,
+    protected,
 };
 #[cfg(test)]
 use crate::graph::{Plain, Saved};
@@ -282,7 +282,7 @@ impl Forward<'_> {
         let Some(mut node) = node.take() else { unreachable!("the call is recorded") };
         inputs.end(node.state(), (attrs.take(), primals), (outputs, marked));
         let node = node.recorded();
-        if observes_values() {
+        if observes(Events::VALUES) {
             self.report_untracked(&node);
         }
         Ok(node)
@@ -309,7 +309,7 @@ impl Forward<'_> {
             for (i, tensor) in tensors.iter().enumerate() {
                 let alone = tensors.len() == 1;
                 let name = if alone { name.to_owned() } else { format!("{name}[{i}]") };
-                report_untracked(node, name, tensor);
+                notify(Events::VALUES, |observer| observer.untracked(node, name.clone(), tensor));
             }
         }
     }

@@ -8,8 +8,9 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 use triomphe::Arc;
 
 use super::super::any::Element;
+use super::super::context::{Events, notify, observes};
 use super::super::lost::Lost;
-use super::super::node::{NodeRef, has_observers, report_output};
+use super::super::node::NodeRef;
 use super::super::protect;
 use super::{Shared, Tensor};
 use crate::array::Value;
@@ -67,9 +68,10 @@ impl<T: Element> Tensor<T> {
     /// A separate tensor that shares this one's data, also after later changes in place.
     pub(crate) fn sharing(&self, producer: Option<(NodeRef, u32)>) -> Self {
         if let Some((node, slot)) = &producer
-            && has_observers()
+            && observes(Events::OUTPUTS)
         {
-            report_output(node, *slot, (T::DTYPE, self.shape()), None);
+            let form = (T::DTYPE, self.shape());
+            notify(Events::OUTPUTS, |observer| observer.output(node, *slot, form, None));
         }
         let shape = Value::scalar(T::ZERO).broadcast_to(self.shape());
         let mut tensor = Self::with_producer(shape, producer);
