@@ -15,36 +15,46 @@ use crate::array::DType;
 
 type Place = &'static Location<'static>;
 
-pub(super) struct Context {
+/// Flags, which need no drop: an access is a single load.
+pub(super) struct Mode {
     pub(super) recording: Cell<Recording>,
     /// Where the innermost [`NoGrad`](super::NoGrad) was created.
     pub(super) off_since: Cell<Option<Place>>,
     /// Where user code called the composite op that runs.
     pub(super) place: Cell<Option<Place>>,
-    /// A stack: the inputs of the innermost call are last.
-    pub(super) protected: RefCell<Vec<Protected>>,
-    observers: RefCell<Vec<Rc<dyn Observer>>>,
     /// The events that some observer sees.
     events: Cell<u8>,
 }
 
+pub(super) struct Stacks {
+    /// The inputs of the innermost call are last.
+    pub(super) protected: RefCell<Vec<Protected>>,
+    observers: RefCell<Vec<Rc<dyn Observer>>>,
+}
+
 thread_local! {
-    static CONTEXT: Context = const {
-        Context {
+    static MODE: Mode = const {
+        Mode {
             recording: Cell::new(Recording::On),
             off_since: Cell::new(None),
             place: Cell::new(None),
-            protected: RefCell::new(Vec::new()),
-            observers: RefCell::new(Vec::new()),
             events: Cell::new(0),
         }
     };
+    static STACKS: Stacks = const {
+        Stacks { protected: RefCell::new(Vec::new()), observers: RefCell::new(Vec::new()) }
+    };
 }
 
-/// Runs `f` on this thread's context; `None` if the thread is ending.
 #[inline(always)]
-pub(super) fn with<R>(f: impl FnOnce(&Context) -> R) -> Option<R> {
-    CONTEXT.try_with(f).ok()
+pub(super) fn mode<R>(f: impl FnOnce(&Mode) -> R) -> R {
+    MODE.with(f)
+}
+
+/// Runs `f` on this thread's stacks; `None` if the thread is ending.
+#[inline(always)]
+pub(super) fn stacks<R>(f: impl FnOnce(&Stacks) -> R) -> Option<R> {
+    STACKS.try_with(f).ok()
 }
 
 /// An event, or a set of events.
@@ -115,9 +125,9 @@ impl<O: Observer> Observing<O> {
 
     /// Starts one more scope of an observer.
     pub(crate) fn share(observer: Rc<O>) -> Self {
-        with(|context| {
-            context.observers.borrow_mut().push(Rc::clone(&observer) as Rc<dyn Observer>);
-            context.update_events();
+        stacks(|stacks| {
+            stacks.observers.borrow_mut().push(Rc::clone(&observer) as Rc<dyn Observer>);
+            stacks.update_events();
         });
         Self { observer, _not_send: PhantomData }
     }
@@ -134,40 +144,41 @@ impl<O: Observer> std::ops::Deref for Observing<O> {
 impl<O: Observer> Drop for Observing<O> {
     fn drop(&mut self) {
         // Dropped after the borrow of the list has ended: it may own values of user code.
-        let _removed = with(|context| {
-            let mut observers = context.observers.borrow_mut();
+        let _removed = stacks(|stacks| {
+            let mut observers = stacks.observers.borrow_mut();
             let address = Rc::as_ptr(&self.observer).cast::<()>();
             let last = observers.iter().rposition(|it| Rc::as_ptr(it).cast() == address);
             let removed = last.map(|last| observers.remove(last));
             drop(observers);
-            context.update_events();
+            stacks.update_events();
             removed
         });
     }
 }
 
-impl Context {
+impl Stacks {
     fn update_events(&self) {
         let observers = self.observers.borrow();
-        self.events.set(observers.iter().fold(0, |all, observer| all | observer.events().0));
+        let events = observers.iter().fold(0, |all, observer| all | observer.events().0);
+        mode(|mode| mode.events.set(events));
     }
 }
 
 /// Reads again what observers want to see. To be called when an observer's events have changed.
 pub(crate) fn update_events() {
-    with(Context::update_events);
+    stacks(Stacks::update_events);
 }
 
 /// Whether an observer sees one of these events.
 #[inline(always)]
 pub(crate) fn observes(events: Events) -> bool {
-    with(|context| Events(context.events.get()).contains(events)).unwrap_or(false)
+    mode(|mode| Events(mode.events.get()).contains(events))
 }
 
 /// The innermost observer of a type.
 pub(crate) fn observer<O: Observer>() -> Option<Rc<O>> {
-    with(|context| {
-        let observers = context.observers.borrow();
+    stacks(|stacks| {
+        let observers = stacks.observers.borrow();
         let found = observers.iter().rev().find(|it| (&***it as &dyn Any).is::<O>());
         found.and_then(|found| Rc::downcast(Rc::clone(found) as Rc<dyn Any>).ok())
     })
@@ -177,7 +188,7 @@ pub(crate) fn observer<O: Observer>() -> Option<Rc<O>> {
 /// Passes an event to the innermost observer of each type that sees it.
 #[cold]
 pub(crate) fn notify(event: Events, mut call: impl FnMut(&dyn Observer)) {
-    let observers = with(|context| context.observers.borrow().clone()).unwrap_or_default();
+    let observers = stacks(|stacks| stacks.observers.borrow().clone()).unwrap_or_default();
     let mut seen: Vec<TypeId> = Vec::new();
     for observer in observers.iter().rev() {
         let kind = (&**observer as &dyn Any).type_id();

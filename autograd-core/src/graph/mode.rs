@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::panic::Location;
 
-use super::context::with;
+use super::context::mode;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Recording {
@@ -28,20 +28,19 @@ impl Composite {
 
     #[must_use]
     pub(crate) fn at(place: &'static Location<'static>) -> Self {
-        with(|context| {
-            let before = context.place.get();
+        mode(|mode| {
+            let before = mode.place.get();
             if !is_ours(place) {
-                context.place.set(Some(place));
+                mode.place.set(Some(place));
             }
             Self(before)
         })
-        .unwrap_or(Self(None))
     }
 
     /// The place of an op that was called at `own`.
     #[inline]
     pub(crate) fn place(own: &'static Location<'static>) -> &'static Location<'static> {
-        with(|context| context.place.get()).flatten().filter(|_| is_ours(own)).unwrap_or(own)
+        mode(|mode| mode.place.get()).filter(|_| is_ours(own)).unwrap_or(own)
     }
 }
 
@@ -52,7 +51,7 @@ fn is_ours(place: &Location<'_>) -> bool {
 
 impl Drop for Composite {
     fn drop(&mut self) {
-        with(|context| context.place.set(self.0));
+        mode(|mode| mode.place.set(self.0));
     }
 }
 
@@ -84,7 +83,7 @@ pub(crate) fn is_suspended() -> bool {
 
 #[inline(always)]
 pub(super) fn recording() -> Recording {
-    with(|context| context.recording.get()).unwrap_or(Recording::On)
+    mode(|mode| mode.recording.get())
 }
 
 /// Whether an unrecorded op loses a gradient here; not if it is part of a layer or a backward.
@@ -118,7 +117,7 @@ impl GradMode {
         if to == Recording::On {
             super::hidden::recording();
         }
-        let before = with(|context| context.recording.replace(to)).unwrap_or(to);
+        let before = mode(|mode| mode.recording.replace(to));
         Self { before, _not_send: PhantomData }
     }
 
@@ -131,7 +130,7 @@ impl GradMode {
 impl Drop for GradMode {
     #[inline]
     fn drop(&mut self) {
-        with(|context| context.recording.set(self.before));
+        mode(|mode| mode.recording.set(self.before));
     }
 }
 
@@ -144,12 +143,12 @@ pub struct NoGrad {
 
 impl Drop for NoGrad {
     fn drop(&mut self) {
-        with(|context| context.off_since.set(self.before));
+        mode(|mode| mode.off_since.set(self.before));
     }
 }
 
 pub(crate) fn off_since() -> Option<&'static Location<'static>> {
-    with(|context| context.off_since.get()).flatten().filter(|_| recording() == Recording::NoGrad)
+    mode(|mode| mode.off_since.get()).filter(|_| recording() == Recording::NoGrad)
 }
 
 impl NoGrad {
@@ -185,7 +184,7 @@ impl EnableGrad {
 #[track_caller]
 pub fn no_grad() -> NoGrad {
     let place = Location::caller();
-    let before = with(|context| context.off_since.replace(Some(place))).flatten();
+    let before = mode(|mode| mode.off_since.replace(Some(place)));
     NoGrad { _mode: GradMode::change(Recording::NoGrad), before }
 }
 

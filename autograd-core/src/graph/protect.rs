@@ -5,7 +5,7 @@
 
 use std::mem::replace;
 
-use super::context::with;
+use super::context::stacks;
 use super::mode::GradMode;
 use crate::error::{Error, Result};
 
@@ -26,7 +26,7 @@ pub(crate) struct Protected {
 
 #[inline]
 pub(crate) fn protected() -> usize {
-    with(|context| context.protected.borrow().len()).unwrap_or(0)
+    stacks(|stacks| stacks.protected.borrow().len()).unwrap_or(0)
 }
 
 /// Protects a tensor of input `position` that wants a gradient, until the [`ForwardGuard`] is dropped.
@@ -38,9 +38,9 @@ pub(super) fn protect(
     position: usize,
 ) {
     let position = position as u32;
-    with(|context| {
+    stacks(|stacks| {
         let input = Protected { tensor, data, layer, version, position };
-        context.protected.borrow_mut().push(input);
+        stacks.protected.borrow_mut().push(input);
     });
 }
 
@@ -61,8 +61,8 @@ impl ForwardGuard {
     #[inline(always)]
     pub(crate) fn end(mut self, version: impl Fn(&Protected) -> u32) -> Result<()> {
         let before = replace(&mut self.before, usize::MAX);
-        let changed = with(|context| {
-            let mut protected = context.protected.borrow_mut();
+        let changed = stacks(|stacks| {
+            let mut protected = stacks.protected.borrow_mut();
             let own = protected.get(before..).unwrap_or(&[]);
             let changed = own.iter().find(|input| input.version != version(input));
             let changed = changed.map(|input| Box::new(input.changed()));
@@ -77,7 +77,7 @@ impl Drop for ForwardGuard {
     #[inline]
     fn drop(&mut self) {
         if self.before != usize::MAX {
-            with(|context| context.protected.borrow_mut().truncate(self.before));
+            stacks(|stacks| stacks.protected.borrow_mut().truncate(self.before));
         }
     }
 }
@@ -85,8 +85,8 @@ impl Drop for ForwardGuard {
 /// Notes that this tensor now shares its data with others.
 #[cold]
 pub(super) fn shares(tensor: *const (), data: *const ()) {
-    with(|context| {
-        context.protected.borrow_mut().iter_mut().filter(|input| input.tensor == tensor).for_each(
+    stacks(|stacks| {
+        stacks.protected.borrow_mut().iter_mut().filter(|input| input.tensor == tensor).for_each(
             |input| {
                 input.data = data;
             },
@@ -99,8 +99,8 @@ pub(super) fn shares(tensor: *const (), data: *const ()) {
 pub(super) fn check_write(address: *const (), data: *const (), write: &'static str) -> Result<()> {
     let is_same =
         |input: &&Protected| input.tensor == address || (!data.is_null() && input.data == data);
-    let refused = with(|context| {
-        context.protected.borrow().iter().rev().find(is_same).map(|input| input.refused(write))
+    let refused = stacks(|stacks| {
+        stacks.protected.borrow().iter().rev().find(is_same).map(|input| input.refused(write))
     });
     refused.flatten().map_or(Ok(()), Err)
 }
