@@ -7,6 +7,8 @@
 //! --rounds 9       turns of each peer in a row
 //! --turn 0.04      seconds of a turn, at least
 //! --built          builds nothing: peers that are not built already are skipped
+//! --isa avx2       without AVX-512, for the peers that can be limited
+//! --instructions   counts instructions by callgrind instead of times: ours, and multiples for Rust peers
 //! --keep           stores the figures, and writes the table of all stored rows into the docs
 //! ```
 //!
@@ -15,6 +17,7 @@
 //! Before the timing, the answers of all peers are compared.
 
 mod figures;
+mod instructions;
 mod measure;
 mod peers;
 mod programs;
@@ -33,6 +36,8 @@ struct Options {
     plan: Plan,
     built: bool,
     keep: bool,
+    isa: Option<String>,
+    instructions: bool,
 }
 
 fn options() -> Options {
@@ -43,6 +48,8 @@ fn options() -> Options {
         plan: Plan { rounds: 9, turn: 0.04 },
         built: false,
         keep: false,
+        isa: None,
+        instructions: false,
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -59,6 +66,8 @@ fn options() -> Options {
             "--turn" => options.plan.turn = number(&list()[0]),
             "--built" => options.built = true,
             "--keep" => options.keep = true,
+            "--isa" => options.isa = Some(list()[0].clone()),
+            "--instructions" => options.instructions = true,
             _ => panic!("there is no option {word}; see src/main.rs"),
         }
     }
@@ -70,6 +79,13 @@ fn options() -> Options {
 
 fn main() {
     let options = options();
+    assert!(
+        options.isa.is_none() || !options.keep,
+        "the stored figures are those of the whole processor"
+    );
+    if let Some(isa) = &options.isa {
+        peers::ISA.get_or_init(|| isa.clone());
+    }
     let wanted = |name: &str| options.peers.is_empty() || options.peers.iter().any(|p| p == name);
     let mut peers = Vec::new();
     for peer in PEERS.iter().filter(|peer| wanted(peer.name)) {
@@ -80,6 +96,10 @@ fn main() {
         }
     }
     let chosen = |name: &str| options.only.is_empty() || options.only.iter().any(|o| is(name, o));
+    if options.instructions {
+        let rows = ROWS.iter().filter(|row| chosen(row.name));
+        return println!("{}", instructions::table(rows, &peers));
+    }
     let mut kept = if options.keep { Figures::read() } else { Figures::default() };
     for &threads in &options.threads {
         let mut processes = Processes::new(threads);

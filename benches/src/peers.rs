@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::OnceLock;
 
 pub struct Peer {
     /// The name for `--peers`.
@@ -67,6 +68,14 @@ impl Peer {
         }
     }
 
+    /// The program of a Rust peer, and its argument.
+    pub fn program(&self) -> Option<(PathBuf, Option<&'static str>)> {
+        match self.kind {
+            Rust(package, argument) => Some((binary(&format!("peer-{package}")), argument)),
+            Python(..) => None,
+        }
+    }
+
     /// The command that runs the peer's process with `threads` threads.
     fn command(&self, threads: usize) -> Command {
         let (program, script, argument) = match self.kind {
@@ -84,6 +93,23 @@ impl Peer {
     }
 }
 
+/// The limit of vector instructions that `--isa` sets.
+pub static ISA: OnceLock<String> = OnceLock::new();
+
+/// The variables by which a library is limited. Peers without one are not affected: candle, dfdx and burn use
+/// AVX2 at most, `limit` uses AVX-512.
+fn isa_variables() -> impl Iterator<Item = (&'static str, String)> {
+    ISA.get().into_iter().flat_map(|isa| {
+        [
+            ("AUTOGRAD_ISA", isa.clone()),
+            ("ATEN_CPU_CAPABILITY", isa.clone()),
+            ("MKL_ENABLE_INSTRUCTIONS", isa.to_uppercase()),
+            ("DNNL_MAX_CPU_ISA", isa.to_uppercase()),
+            ("XLA_FLAGS", format!("--xla_cpu_max_isa={}", isa.to_uppercase())),
+        ]
+    })
+}
+
 /// A command bound to as many cores as it has threads, if the system supports that.
 pub fn on_cores(threads: usize, program: &Path) -> Command {
     let mut command = if Command::new("taskset").arg("--version").output().is_ok() {
@@ -97,6 +123,7 @@ pub fn on_cores(threads: usize, program: &Path) -> Command {
     for variable in variables {
         command.env(format!("{variable}_NUM_THREADS"), threads.to_string());
     }
+    command.envs(isa_variables());
     command
 }
 

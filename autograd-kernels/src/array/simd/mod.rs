@@ -122,7 +122,16 @@ pub fn level() -> Level {
     *LEVEL
 }
 
-static LEVEL: LazyLock<Level> = LazyLock::new(widest);
+static LEVEL: LazyLock<Level> = LazyLock::new(|| widest().min(limit()));
+
+/// The limit that the environment variable `AUTOGRAD_ISA` sets: `baseline` or `avx2`; any other value sets none.
+fn limit() -> Level {
+    match std::env::var("AUTOGRAD_ISA").as_deref() {
+        Ok("baseline") => Level::Baseline,
+        Ok("avx2") => Level::Avx2,
+        _ => Level::Avx512,
+    }
+}
 
 #[cfg(target_arch = "x86_64")]
 fn widest() -> Level {

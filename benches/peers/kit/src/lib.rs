@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `answer ROW` | `numbers ..`, up to 64 of the numbers that the row's work computes, or `none` |
 //! | `turn ROW SECONDS` | `seconds S`: of one repetition, over a turn of about that length |
+//! | `repeat ROW N` | `done`, after N repetitions, for a count of instructions |
 //! | `peak ROW` | `bytes B`: the rise of peak memory when the work runs once, without file pages |
 
 use std::hint::black_box;
@@ -111,6 +112,11 @@ pub fn serve(rows: impl Fn(&str) -> Option<Work>) {
             ("turn", Some(work)) => {
                 let seconds = words[2].parse().expect("the runner says how long");
                 say(&format!("seconds {:e}", work.turn(seconds)));
+            }
+            ("repeat", Some(work)) => {
+                let times: usize = words[2].parse().expect("the runner says how often");
+                (0..times).for_each(|_| (work.run)());
+                say("done");
             }
             (other, _) => panic!("no request is called {other}"),
         }
