@@ -23,6 +23,7 @@ mod shapes;
 mod spare;
 mod tensor;
 mod unrecorded;
+mod view;
 mod watch;
 
 pub(crate) use any::for_any;
@@ -48,4 +49,5 @@ pub(crate) use saved::{Reader, SavedReader, typed};
 pub(crate) use shapes::{ForwardMode, output_shapes};
 pub use tensor::Tensor;
 pub(crate) use unrecorded::unrecorded;
+pub use view::View;
 pub(crate) use watch::{Nodes, Range, adopt, collect, indices};

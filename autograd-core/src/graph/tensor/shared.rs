@@ -5,6 +5,7 @@ use std::ptr::null;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{OnceLock, PoisonError, RwLock};
 
+use ndarray::{ArcArray, IxDyn};
 use triomphe::Arc;
 
 use super::super::any::Element;
@@ -28,6 +29,7 @@ impl<T: Element> Tensor<T> {
             let shared = Arc::new(Shared {
                 value: RwLock::new(self.inner().value.clone()),
                 version: AtomicU32::new(0),
+                starts_as_value: true,
                 origin: producer.map(|(node, slot)| (node.token(), *slot)),
             });
             protect::shares(self.address(), Arc::as_ptr(&shared).cast());
@@ -73,21 +75,43 @@ impl<T: Element> Tensor<T> {
             let form = (T::DTYPE, self.shape());
             notify(Events::OUTPUTS, |observer| observer.output(node, *slot, form, None));
         }
-        let shape = Value::scalar(T::ZERO).broadcast_to(self.shape());
-        let mut tensor = Self::with_producer(shape, producer);
-        let inner = tensor.inner_mut().unwrap_or_else(|| unreachable!("it was made here"));
-        inner.shared = OnceLock::from(Arc::clone(self.shared()));
-        tensor
+        let shared = self.shared();
+        let value = match shared.is_value() {
+            true => self.inner().value.clone(),
+            false => shape_alone(self.shape()),
+        };
+        Self::with_producer(value, producer).with_shared(Arc::clone(shared))
+    }
+
+    fn with_shared(mut self, shared: Arc<Shared<T>>) -> Self {
+        let inner = self.inner_mut().unwrap_or_else(|| unreachable!("it was made here"));
+        inner.shared = OnceLock::from(shared);
+        self
     }
 
     /// A separate tensor with this value, for changes in place: no other tensor but `self` has its buffer.
     #[cfg(feature = "nn")]
     pub(crate) fn own(&self) -> Self {
-        self.alias().sharing(None)
+        let shared = Arc::new(Shared {
+            value: RwLock::new(self.read().into_owned()),
+            version: AtomicU32::new(0),
+            starts_as_value: false,
+            origin: None,
+        });
+        Self::new(shape_alone(self.shape())).with_shared(shared)
+    }
+
+    /// The elements as an array that holds their buffer, after a change in place.
+    pub(in crate::graph) fn lend(&self) -> ArcArray<T, IxDyn> {
+        self.shared().value.write().unwrap_or_else(PoisonError::into_inner).lend()
     }
 
     pub(crate) fn detached_at(&self, place: &'static Location<'static>) -> Self {
         let lost = self.stopped_by().unwrap_or_else(|| Lost::by_detach(place));
         self.sharing(None).with_lost(lost)
     }
+}
+
+fn shape_alone<T: Element>(shape: &[usize]) -> Value<T> {
+    Value::scalar(T::ZERO).broadcast_to(shape)
 }
