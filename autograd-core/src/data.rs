@@ -27,7 +27,7 @@ use std::thread;
 use crate::error::{Error, Result};
 use crate::graph::{Element, Tensor};
 use crate::ops::table::values::panic_message;
-use crate::random::Generator;
+use crate::random::{self, Generator};
 
 /// Data that can be read by position.
 ///
@@ -73,6 +73,11 @@ pub trait Dataset {
     }
 
     /// Returns the items at these positions, in their order.
+    ///
+    /// The random numbers that this draws, to augment pictures for example, are those of a generator made of the
+    /// seed of [`DataLoader::shuffle`], the epoch and the position of the batch: they are the same on every
+    /// thread. Without that seed, the state of the process-wide generator at the call of
+    /// [`DataLoader::epoch`] stands for it. The program's own numbers do not change.
     ///
     /// # Errors
     ///
@@ -235,6 +240,9 @@ impl<D: Dataset> DataLoader<D> {
     }
 
     /// Returns the batches of an epoch. They end after an error.
+    ///
+    /// To resume within an epoch, [`skip`](Iterator::skip) the batches that were used; they are not read. The module
+    /// `safetensors` shows a training that is resumed exactly.
     pub fn epoch(&self, epoch: u64) -> Batches<D> {
         let items = self.data.len();
         let items = match self.seed {
@@ -244,14 +252,13 @@ impl<D: Dataset> DataLoader<D> {
                 Generator::new(seed).randperm(items).into_iter().map(|item| item as usize).collect()
             }
         };
-        let (data, left) = (Arc::clone(&self.data), self.len());
-        let order = items.chunks(self.batch).take(left).map(<[usize]>::to_vec);
-        let order = order.collect::<Vec<_>>().into_iter();
-        let source = match self.background {
-            None => Source::Here(data, order),
-            Some(start) => Source::Thread(start(data, order)),
-        };
-        Batches { source, left }
+        let left = self.len();
+        let parts = items.chunks(self.batch).take(left).map(<[usize]>::to_vec).collect::<Vec<_>>();
+        // A copy, so that the program's own numbers do not change.
+        let seed = self.seed.unwrap_or_else(|| random::rng_state().next_u64());
+        let order = Order { seed, epoch, parts: parts.into_iter().enumerate() };
+        let data = Arc::clone(&self.data);
+        Batches { data, order, start: self.background, thread: None, left }
     }
 }
 
@@ -263,22 +270,38 @@ impl<D: Dataset> fmt::Debug for DataLoader<D> {
     }
 }
 
-type Order = std::vec::IntoIter<Vec<usize>>;
+/// The items of the batches of an epoch.
+#[derive(Default)]
+struct Order {
+    seed: u64,
+    epoch: u64,
+    parts: std::iter::Enumerate<std::vec::IntoIter<Vec<usize>>>,
+}
+
+impl Order {
+    /// Makes the next batch. What the data draw does not depend on the thread and on what was drawn before.
+    fn next<D: Dataset>(&mut self, data: &D) -> Option<Result<D::Batch>> {
+        let (at, items) = self.parts.next()?;
+        let mut generator = Generator::of_part(&[self.seed, self.epoch, at as u64]);
+        Some(generator.run(|| data.get(&items)))
+    }
+}
 
 /// Makes batches on a thread, which waits until each is received, and ends when the receiver is dropped.
-fn prepare<D>(data: Arc<D>, order: Order) -> Receiver<Result<D::Batch>>
+fn prepare<D>(data: Arc<D>, mut order: Order) -> Receiver<Result<D::Batch>>
 where
     D: Dataset + Send + Sync + 'static,
     D::Batch: Send + 'static,
 {
     let (sender, receiver) = sync_channel(0);
     thread::spawn(move || {
-        for items in order {
-            let batch =
-                catch_unwind(AssertUnwindSafe(|| data.get(&items))).unwrap_or_else(|panic| {
-                    let why = format!("the data {}", panic_message(&*panic));
-                    Err(Error::Panic { op: "DataLoader", why })
-                });
+        let mut next = || {
+            catch_unwind(AssertUnwindSafe(|| order.next(&*data))).unwrap_or_else(|panic| {
+                let why = format!("the data {}", panic_message(&*panic));
+                Some(Err(Error::Panic { op: "DataLoader", why }))
+            })
+        };
+        while let Some(batch) = next() {
             let failed = batch.is_err();
             if sender.send(batch).is_err() || failed {
                 return;
@@ -288,14 +311,12 @@ where
     receiver
 }
 
-enum Source<D: Dataset> {
-    Here(Arc<D>, Order),
-    Thread(Receiver<Result<D::Batch>>),
-}
-
 /// The batches of an epoch, returned by [`DataLoader::epoch`].
 pub struct Batches<D: Dataset> {
-    source: Source<D>,
+    data: Arc<D>,
+    order: Order,
+    start: Option<Start<D>>,
+    thread: Option<Receiver<Result<D::Batch>>>,
     left: usize,
 }
 
@@ -303,10 +324,24 @@ impl<D: Dataset> Iterator for Batches<D> {
     type Item = Result<D::Batch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.left = self.left.checked_sub(1)?;
-        let batch = match &mut self.source {
-            Source::Here(data, order) => order.next().map(|items| data.get(&items)),
-            Source::Thread(batches) => batches.recv().ok(),
+        self.nth(0)
+    }
+
+    fn nth(&mut self, mut skipped: usize) -> Option<Self::Item> {
+        let Some(left) = self.left.checked_sub(skipped).and_then(|left| left.checked_sub(1)) else {
+            self.left = 0;
+            return None;
+        };
+        self.left = left;
+        if self.thread.is_none() {
+            self.order.parts.by_ref().take(std::mem::take(&mut skipped)).for_each(drop);
+            let start =
+                |start: Start<D>| start(Arc::clone(&self.data), std::mem::take(&mut self.order));
+            self.thread = self.start.map(start);
+        }
+        let batch = match &self.thread {
+            Some(batches) => batches.iter().nth(skipped),
+            None => self.order.next(&*self.data),
         };
         if !matches!(batch, Some(Ok(_))) {
             self.left = 0;

@@ -4,6 +4,7 @@
 //! gradient times `d`. Directions are random, over all inputs together and over each alone, and along the
 //! gradient itself, where nothing cancels; small inputs are also checked element by element.
 
+mod compare;
 mod forward;
 pub(crate) mod op;
 mod point;
@@ -19,15 +20,21 @@ use crate::engine::BackwardOptions;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Tensor};
 use crate::random::Generator;
-use point::{check, gradients, leaves, random, require_float};
+use compare::check;
+use point::{gradients, leaves, random, require_float};
 
 /// Checks the gradients of `f` at `inputs` against finite differences. `f` must return the same result for the
 /// same inputs, of any shape: the gradient of the output times fixed random numbers is checked, for all inputs,
 /// whatever their `stop_gradient`. The check is the same in every run. Other types: [`gradcheck_any`].
 ///
-/// The check finds a rule that is wrong by 0.1 %. At a kink or a jump of `f`, as `relu` has at 0, differences
-/// give another slope than any rule; the error then says that `f` is not differentiable there. (`abs` at 0
-/// passes: its rule returns the mean of both sides, as differences do.)
+/// The check finds a rule that is wrong by 0.1 %, whatever the size of `f` and of the inputs: errors are compared
+/// with the slopes themselves and with the rounding of the outputs. What rounding hides cannot be decided and
+/// passes: with `f64` a slope of less than about 1e-8 of the output for each unit of the input (or for each `|x|`,
+/// if that is greater than 1), as that of `1.0 + 1e-10 * x`; check such a function without its constant.
+///
+/// At a kink or a jump of `f`, as `relu` has at 0, differences give another slope than any rule; the error then
+/// says that `f` is not differentiable there. (`abs` at 0 passes: its rule returns the mean of both sides, as
+/// differences do.)
 ///
 /// ```
 /// use autograd_core::{Tensor, gradcheck};
@@ -71,7 +78,8 @@ pub fn gradgradcheck(
 }
 
 /// [`gradcheck`] for inputs of any element types; integers and bools are constants. Differences of `f32` are
-/// coarse: a rule wrong by 0.1 % is found if intermediate numbers are not much greater than the result.
+/// coarse: a rule wrong by 0.1 % is found if intermediate numbers are not much greater than the result, and slopes
+/// of less than about 1e-2 of the output cannot be decided.
 ///
 /// ```
 /// use autograd_core::{AnyTensor, Tensor, gradcheck_any};

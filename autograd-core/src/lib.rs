@@ -67,7 +67,7 @@
 //! | train | [`optim`], [`optim::schedule`] |
 //! | take batches of data, in random order, prepared on another thread | [`data::DataLoader`] |
 //! | use more or fewer threads, and keep them ready while training | [`set_num_threads`], [`with_num_threads`], [`with_threads_awake`] |
-//! | save and load | [`safetensors`], [`npy`] |
+//! | save and load; stop a training and resume it exactly | [`safetensors`], [`npy`] |
 //! | repeat a run's random numbers | [`seed`], [`rng_state`] |
 //! | see more or fewer digits and elements of a tensor | [`PrintOptions`] |
 //! | know what went wrong | [`Error`] |

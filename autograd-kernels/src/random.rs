@@ -3,20 +3,22 @@
 //! uniform numbers are the same on every machine; a normal number may differ in its last bit if
 //! `ln` does not round as glibc's does.
 
-use std::array;
 use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
+use std::fmt;
 use std::hash::BuildHasher;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use num_traits::Float;
-use rand_mt::Mt64;
 
 use crate::array::pool::with_capacity;
 
+mod engine;
 #[cfg(test)]
 mod tests;
+
+use engine::{Engine, WORDS};
 
 /// The process-wide generator. If it is not seeded, the first draw creates it.
 static DEFAULT: Mutex<Option<Generator>> = Mutex::new(None);
@@ -73,6 +75,11 @@ impl Drop for ThreadGeneratorGuard {
     }
 }
 
+/// A number of this thread's generator, or of the process-wide one.
+pub fn draw_u64() -> u64 {
+    draw(Generator::next_u64)
+}
+
 /// Fills `out` with integers in `low..high`. The range must not be empty.
 pub fn fill_randint(out: &mut [i64], low: i64, high: i64) {
     draw(|generator| generator.fill_randint(out, low, high));
@@ -86,20 +93,52 @@ pub fn shuffle(items: &mut [i64]) {
 /// The generator is `std::mt19937_64` seeded by `std::seed_seq({seed})`, as in Paddle: equal seeds
 /// give equal numbers, and only the seed modulo 2³² counts. A clone continues with the same numbers
 /// as the original. Not suitable for secrets.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Generator {
-    engine: Mt64,
+    engine: Engine,
+}
+
+impl fmt::Debug for Generator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Generator").finish_non_exhaustive()
+    }
 }
 
 impl Generator {
+    /// The length of [`state`](Self::state).
+    #[doc(hidden)]
+    pub const STATE: usize = WORDS + 1;
+
     /// Creates the generator for `seed` modulo 2³².
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let words = seed_words(seed as u32);
-        // The engine takes its state as the outputs that would reveal it, hence `temper`.
-        let outputs =
-            array::from_fn(|i| temper(u64::from(words[2 * i]) | u64::from(words[2 * i + 1]) << 32));
-        Self { engine: Mt64::from(outputs) }
+        Self { engine: Engine::new(seed as u32) }
+    }
+
+    /// The generator of one part of the work of a program, which these numbers identify: the part draws
+    /// the same numbers on every thread and at every time.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn of_part(part: &[u64]) -> Self {
+        let mix = |mixed: u64, number: &u64| {
+            let product = (mixed ^ number).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            product ^ product >> 32
+        };
+        Self::new(part.iter().fold(0, mix))
+    }
+
+    /// All that the next numbers depend on.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn state(&self) -> [u64; Self::STATE] {
+        self.engine.state()
+    }
+
+    /// The generator with a state; `None` if no generator has it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn from_state(state: &[u64; Self::STATE]) -> Option<Self> {
+        Some(Self { engine: Engine::from_state(state)? })
     }
 
     fn from_entropy() -> Self {
@@ -275,47 +314,4 @@ fn polar<T: Float>(u: T, v: T) -> Option<[T; 2]> {
     let factor = (-two * square.ln() / square).sqrt();
     // libstdc++ returns the second coordinate first and keeps the other for the next call.
     Some([y * factor, x * factor])
-}
-
-/// The words of `std::seed_seq({seed})`, low half first; names are those of the C++ standard.
-fn seed_words(seed: u32) -> [u32; 624] {
-    const N: usize = 624;
-    const T: usize = 11;
-    const P: usize = (N - T) / 2;
-    const Q: usize = P + T;
-    let mix = |x: u32| x ^ (x >> 27);
-
-    let mut words = [0x8b8b_8b8b_u32; N];
-    for k in 0..N {
-        let (k_p, k_q, before) = ((k + P) % N, (k + Q) % N, (k + N - 1) % N);
-        let r1 = mix(words[k] ^ words[k_p] ^ words[before]).wrapping_mul(1_664_525);
-        // The input is the number of seed words, 1, then the seed, then nothing; each plus `k`.
-        let input = match k {
-            0 => 1,
-            1 => seed.wrapping_add(1),
-            _ => k as u32,
-        };
-        let r2 = r1.wrapping_add(input);
-        words[k_p] = words[k_p].wrapping_add(r1);
-        words[k_q] = words[k_q].wrapping_add(r2);
-        words[k] = r2;
-    }
-    for k in 0..N {
-        let (k_p, k_q, before) = ((k + P) % N, (k + Q) % N, (k + N - 1) % N);
-        let sum = words[k].wrapping_add(words[k_p]).wrapping_add(words[before]);
-        let r3 = mix(sum).wrapping_mul(1_566_083_941);
-        let r4 = r3.wrapping_sub(k as u32);
-        words[k_p] ^= r3;
-        words[k_q] ^= r4;
-        words[k] = r4;
-    }
-    words
-}
-
-/// The last step of mt19937_64, from a word of the state to an output.
-fn temper(mut word: u64) -> u64 {
-    word ^= (word >> 29) & 0x5555_5555_5555_5555;
-    word ^= (word << 17) & 0x71d6_7fff_eda6_0000;
-    word ^= (word << 37) & 0xfff7_eee0_0000_0000;
-    word ^ (word >> 43)
 }

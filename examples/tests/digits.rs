@@ -13,7 +13,8 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("digits-{name}"));
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("digits-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
         Self(path)

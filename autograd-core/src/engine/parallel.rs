@@ -10,6 +10,7 @@ use super::commit::Gradients;
 use crate::error::{Error, Result};
 use crate::graph::{GradMode, HookId, Tensor};
 use crate::ops::Float;
+use crate::random::{self, Generator, ThreadGeneratorGuard};
 
 /// Backwards on the user's own threads that together are one backward: each has a number, and gradients are
 /// summed in the order of the numbers, so bit-identical for any number of threads.
@@ -143,8 +144,9 @@ const MAX_AHEAD: usize = 2;
 ///
 /// - `loss(i)` runs with recording on, on a thread that is not the caller's. Open scopes of a thread
 ///   ([`no_grad`](crate::no_grad), [`detect_anomaly`](crate::detect_anomaly),
-///   [`saved_tensors_hooks`](crate::saved_tensors_hooks)) inside of it. Process-wide random numbers come in no
-///   fixed order: give each item its [`Generator`](crate::Generator).
+///   [`saved_tensors_hooks`](crate::saved_tensors_hooks)) inside of it.
+/// - What an item draws, in a dropout for example, does not depend on the threads: each item has a generator,
+///   made of its number and of one number that this function draws from the caller's generator.
 /// - Hooks on leaves, and callbacks of [`after_backward`](crate::after_backward), run once, on this
 ///   thread, when all is done. Other hooks run in each backward, on its thread.
 ///
@@ -186,7 +188,9 @@ pub fn backward_parallel<T: Float>(
         state.begun += 1;
         item
     };
+    let base = random::draw_u64();
     let run = |item| {
+        let _drawn = ThreadGeneratorGuard::to(&Generator::of_part(&[base, item as u64]));
         let loss = GradMode::of(true, || loss(item))?;
         let grads = differentiate("backward_parallel", &loss)?;
         let mut state = lock();

@@ -1,6 +1,7 @@
 //! Forward mode against finite differences, and against backward by the dot-product identity.
 
-use super::point::{self, Point, Subject, leaves, tensor_like};
+use super::compare::{self, Slopes, Verdict, contracted};
+use super::point::{Direction, Point, Subject, leaves, tensor_like};
 use super::{erased, typed};
 use crate::engine::{has_jvp, numbers, tangent};
 use crate::error::{Error, Result};
@@ -45,7 +46,7 @@ use crate::graph::{AnyTensor, ForwardMode, GradMode, Tensor, for_any};
 pub fn jvpcheck(f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64>]) -> Result<()> {
     let (subject, inputs) = (Subject::numbered("jvpcheck", inputs.len()), erased(inputs));
     let f = |inputs: &[AnyTensor]| vec![f(&typed(inputs)).into()];
-    point::check(&subject, |inputs| Ok(f(inputs)), &inputs)?;
+    compare::check(&subject, |inputs| Ok(f(inputs)), &inputs)?;
     check(&subject, &f, &inputs)
 }
 
@@ -72,41 +73,65 @@ fn check(
     inputs: &[AnyTensor],
 ) -> Result<()> {
     let point = Point::new(subject, |inputs| Ok(f(inputs)), inputs)?;
-    let precision = point.precision;
+    let wrong = |direction: &Direction, slopes: &Slopes, expected: f64, by| Error::JvpWrong {
+        op: subject.op,
+        direction: direction.name.clone(),
+        jvp: slopes.per_unit(slopes.claimed),
+        expected: slopes.per_unit(expected),
+        by,
+        not_differentiable: slopes.not_differentiable,
+    };
     point.in_directions(|direction| {
-        let (mut tangents, mut backward) = (Vec::new(), 0.0);
-        for (i, parts) in direction.parts.iter().enumerate() {
-            let factor = point.steps[i] / precision.step;
-            let parts: Vec<f64> = parts.iter().map(|d| d * factor).collect();
-            // As exact as the tangent: the slopes below use rounded steps.
-            backward += parts.iter().zip(&point.grads[i]).map(|(d, g)| d * g).sum::<f64>();
-            // An input that does not move has no tangent.
-            let moves = parts.iter().any(|d| *d != 0.0);
-            tangents.push(moves.then(|| tensor_like(&inputs[i], &parts)));
-        }
-        let (leaves, mut cotangent, mut parts) = (leaves(inputs), &point.cotangent[..], Vec::new());
-        let forward = ForwardMode::start();
-        for y in GradMode::of(true, || f(&leaves)) {
-            let own = cotangent.split_at_checked(y.len());
-            let (own, rest) = own.ok_or_else(|| point.other_shapes())?;
-            cotangent = rest;
-            if let Some(dy) = tangent(&y, &leaves, &tangents, false)? {
-                parts.extend(numbers(&dy).iter().zip(own).map(|(d, v)| d * v));
+        let verdict = point.verdict(direction, &|inputs, along, weights| {
+            let parts = jvp_parts(&point, f, inputs, along)?;
+            let jvp = parts.iter().zip(weights).map(|(part, weight)| part * weight).sum();
+            let scale = contracted(&point.grads, along).1;
+            Ok((jvp, scale + parts.iter().map(|part| part.abs()).sum::<f64>()))
+        })?;
+        match verdict {
+            Verdict::Differs(slopes) | Verdict::Undefined(slopes) => {
+                Err(wrong(direction, &slopes, slopes.differences, "finite differences"))
             }
+            Verdict::Agrees(slopes) => {
+                let (backward, _) = contracted(&point.grads, &slopes.along);
+                let most = point.precision.exact * slopes.scale;
+                let differ = (slopes.claimed - backward).abs() > most
+                    && matches!(point.backward_verdict(direction)?, Verdict::Agrees(_));
+                match differ {
+                    true => Err(wrong(direction, &slopes, backward, "backward")),
+                    false => Ok(()),
+                }
+            }
+            Verdict::Unknown => Ok(()),
         }
-        drop(forward);
-        let jvp: f64 = parts.iter().sum();
-        let mut slopes = point.slopes(direction, 1.0)?;
-        slopes.scale += parts.iter().map(|part| part.abs()).sum::<f64>();
-        let (expected, by, not_differentiable) =
-            if (jvp - slopes.differences).abs() > point.allowed(&slopes) {
-                (slopes.differences, "finite differences", point.is_kink(direction, &slopes)?)
-            } else if (jvp - backward).abs() > precision.exact * (slopes.scale + 1e-3) {
-                (backward, "backward", false)
-            } else {
-                return Ok(());
-            };
-        let direction = direction.name.clone();
-        Err(Error::JvpWrong { op: subject.op, direction, jvp, expected, by, not_differentiable })
     })
+}
+
+/// The slope of each element of the outputs by forward mode, times its cotangent.
+fn jvp_parts<F>(
+    point: &Point<'_, F>,
+    f: &impl Fn(&[AnyTensor]) -> Vec<AnyTensor>,
+    inputs: &[AnyTensor],
+    along: &[Vec<f64>],
+) -> Result<Vec<f64>>
+where
+    F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>,
+{
+    let tangents = inputs.iter().zip(along).map(|(input, along)| {
+        // An input that does not move has no tangent.
+        along.iter().any(|d| *d != 0.0).then(|| tensor_like(input, along))
+    });
+    let (leaves, tangents) = (leaves(inputs), tangents.collect::<Vec<_>>());
+    let (mut cotangent, mut parts) = (&point.cotangent[..], Vec::new());
+    let _forward = ForwardMode::start();
+    for y in GradMode::of(true, || f(&leaves)) {
+        let own = cotangent.split_at_checked(y.len());
+        let (own, rest) = own.ok_or_else(|| point.other_shapes())?;
+        cotangent = rest;
+        match tangent(&y, &leaves, &tangents, false)? {
+            Some(dy) => parts.extend(numbers(&dy).iter().zip(own).map(|(d, v)| d * v)),
+            None => parts.extend(own.iter().map(|_| 0.0)),
+        }
+    }
+    Ok(parts)
 }

@@ -16,16 +16,36 @@ pub(super) struct Precision {
     pub(super) epsilon: f64,
     /// The step for numbers of about 1: the cube root of the precision.
     pub(super) step: f64,
+    /// The least step.
+    pub(super) smallest: f64,
+    /// A fraction of the step, for functions that oscillate.
+    pub(super) narrow: f64,
     /// The allowed difference of the two slopes, relative to the sum of the magnitudes of their parts.
     pub(super) tolerance: f64,
     /// The allowed difference of forward mode and backward, which are both exact; relative to the same sum.
     pub(super) exact: f64,
+    /// How many times the difference of the slopes on both sides is allowed.
+    pub(super) bends: f64,
 }
 
-pub(super) const DOUBLE: Precision =
-    Precision { epsilon: f64::EPSILON, step: 6e-6, tolerance: 1e-5, exact: 1e-9 };
-const SINGLE: Precision =
-    Precision { epsilon: f32::EPSILON as f64, step: 5e-3, tolerance: 3e-4, exact: 2e-5 };
+const DOUBLE: Precision = Precision {
+    epsilon: f64::EPSILON,
+    step: 6e-6,
+    smallest: f64::MIN_POSITIVE,
+    narrow: 1e-3,
+    tolerance: 1e-5,
+    exact: 1e-9,
+    bends: 0.0,
+};
+const SINGLE: Precision = Precision {
+    epsilon: f32::EPSILON as f64,
+    step: 5e-3,
+    smallest: f32::MIN_POSITIVE as f64,
+    narrow: 0.06,
+    tolerance: 3e-4,
+    exact: 2e-5,
+    bends: 0.0,
+};
 
 pub(crate) struct Subject {
     pub(crate) op: &'static str,
@@ -41,13 +61,16 @@ impl Subject {
 pub(super) struct Point<'a, F> {
     pub(super) subject: &'a Subject,
     f: F,
-    inputs: Vec<AnyTensor>,
+    pub(super) inputs: Vec<AnyTensor>,
     pub(super) precision: Precision,
     /// The numbers that the outputs are contracted with, one output after the other.
     pub(super) cotangent: Vec<f64>,
     pub(super) grads: Vec<Vec<f64>>,
-    pub(super) steps: Vec<f64>,
-    middle: Vec<f64>,
+    /// The steps to try, for each element of each input: relative to the element, so that a function of small
+    /// numbers is smooth within a step; narrow ones; and relative to the largest element or 1, where rounding
+    /// matters less.
+    pub(super) steps: Vec<Vec<Vec<f64>>>,
+    pub(super) middle: Vec<f64>,
 }
 
 /// A direction that moves one input, or all together.
@@ -56,25 +79,12 @@ pub(super) struct Direction {
     pub(super) parts: Vec<Vec<f64>>,
 }
 
-/// The slopes in a direction, by backward and by differences of one step. Their unit is the step of each
-/// input, so that all inputs move as far as they can bear, corrected for the rounding of moved inputs.
-pub(super) struct Slopes {
-    pub(super) backward: f64,
-    pub(super) differences: f64,
-    /// The difference of the slopes on both sides.
-    pub(super) bend: f64,
-    /// The sum of the magnitudes of the gradient's parts.
-    pub(super) scale: f64,
-    /// The possible effect of rounding on the differences.
-    pub(super) noise: f64,
-}
-
-pub(super) fn check<F>(subject: &Subject, f: F, inputs: &[AnyTensor]) -> Result<()>
-where
-    F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>,
-{
-    let point = Point::new(subject, f, inputs)?;
-    point.in_directions(|direction| point.require(direction))
+/// The function on both sides of the point.
+pub(super) struct Sides {
+    /// Half of the distance of each element, after rounding, in units of the precision's step.
+    pub(super) along: Vec<Vec<f64>>,
+    pub(super) before: Vec<f64>,
+    pub(super) after: Vec<f64>,
 }
 
 impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
@@ -99,9 +109,9 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
         }
         let single = |t: &AnyTensor| t.dtype() == DType::Float32;
         let precision = if inputs.iter().chain(&outputs).any(single) { SINGLE } else { DOUBLE };
-        let largest = |x: &AnyTensor| numbers(x).iter().fold(1.0, |m: f64, x| m.max(x.abs()));
-        let steps = inputs.iter().map(|x| precision.step * largest(x)).collect();
-        Ok(Self { subject, f, inputs: inputs.to_vec(), precision, cotangent, grads, steps, middle })
+        let inputs = inputs.to_vec();
+        let steps = steps(precision, &inputs);
+        Ok(Self { subject, f, inputs, precision, cotangent, grads, steps, middle })
     }
 
     pub(super) fn zero_direction(&self) -> Vec<Vec<f64>> {
@@ -149,76 +159,88 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
         Ok(())
     }
 
-    /// The numbers of the inputs at `x + factor d`, after rounding, and of the outputs there.
-    fn at(&self, direction: &Direction, factor: f64) -> Result<(Vec<f64>, Vec<f64>)> {
-        let moved = self.inputs.iter().zip(&direction.parts).zip(&self.steps);
-        let moved = moved.map(|((x, d), step)| {
-            let data =
-                numbers(x).iter().zip(d).map(|(x, d)| x + factor * step * d).collect::<Vec<_>>();
-            tensor_like(x, &data)
+    /// Moves the inputs by `factor` times these steps in the direction, and back.
+    pub(super) fn sides(
+        &self,
+        direction: &Direction,
+        steps: &[Vec<f64>],
+        factor: f64,
+    ) -> Result<Sides> {
+        let (from, before) = self.at(direction, steps, -factor)?;
+        let (to, after) = self.at(direction, steps, factor)?;
+        let unit = 2.0 * factor * self.precision.step;
+        let half = |(to, from): (Vec<f64>, Vec<f64>)| {
+            to.iter().zip(from).map(|(to, from)| (to - from) / unit).collect()
+        };
+        Ok(Sides { along: to.into_iter().zip(from).map(half).collect(), before, after })
+    }
+
+    /// The inputs at `x + factor * step * d`.
+    pub(super) fn moved(
+        &self,
+        direction: &Direction,
+        steps: &[Vec<f64>],
+        factor: f64,
+    ) -> Vec<AnyTensor> {
+        let all = self.inputs.iter().zip(&direction.parts).zip(steps);
+        let moved = all.map(|((x, d), steps)| {
+            let all = numbers(x).into_iter().zip(d.iter().zip(steps));
+            tensor_like(x, &all.map(|(x, (d, step))| x + factor * step * d).collect::<Vec<_>>())
         });
-        let moved = leaves(&moved.collect::<Vec<_>>());
+        moved.collect()
+    }
+
+    /// The numbers of the moved inputs, after rounding, and of the outputs there.
+    fn at(
+        &self,
+        direction: &Direction,
+        steps: &[Vec<f64>],
+        factor: f64,
+    ) -> Result<(Vec<Vec<f64>>, Vec<f64>)> {
+        let moved = leaves(&self.moved(direction, steps, factor));
         let outputs: Vec<f64> = (self.f)(&moved)?.iter().flat_map(numbers).collect();
         if outputs.len() != self.middle.len() {
             return Err(self.other_shapes());
         }
-        Ok((moved.iter().flat_map(numbers).collect(), outputs))
+        Ok((moved.iter().map(numbers).collect(), outputs))
+    }
+
+    /// The gradients at these inputs, for the cotangent times these weights.
+    pub(super) fn grads_at(&self, inputs: &[AnyTensor], weights: &[f64]) -> Result<Vec<Vec<f64>>> {
+        let leaves = leaves(inputs);
+        let outputs = (self.f)(&leaves)?;
+        let mut all = self.cotangent.iter().zip(weights).map(|(v, weight)| v * weight);
+        let mut cotangents = Vec::new();
+        for y in &outputs {
+            let own: Vec<f64> = all.by_ref().take(numbers(y).len()).collect();
+            if own.len() < numbers(y).len() {
+                return Err(self.other_shapes());
+            }
+            cotangents.push(tensor_like(y, &own));
+        }
+        gradient_numbers(&outputs, &leaves, &cotangents)
     }
 
     pub(super) fn other_shapes(&self) -> Error {
         let why = "the function gives outputs of other shapes for other numbers".into();
         Error::Unsupported { op: self.subject.op, why }
     }
+}
 
-    pub(super) fn slopes(&self, direction: &Direction, factor: f64) -> Result<Slopes> {
-        let step = factor * self.precision.step;
-        let (from, before) = self.at(direction, -factor)?;
-        let (to, after) = self.at(direction, factor)?;
-        let (mut backward, mut scale) = (0.0, 0.0);
-        for (grad, (to, from)) in self.grads.iter().flatten().zip(to.iter().zip(&from)) {
-            let part = grad * ((to - from) / (2.0 * step));
-            backward += part;
-            scale += part.abs();
-        }
-        let (mut difference, mut bend, mut size) = (0.0, 0.0, 0.0);
-        let outputs = after.iter().zip(&before).zip(&self.middle);
-        for (((after, before), middle), v) in outputs.zip(&self.cotangent) {
-            // An output that did not change has no noise.
-            if after != before || after != middle {
-                difference += (after - before) * v;
-                bend += (after - 2.0 * middle + before) * v;
-                size += (after.abs() + before.abs()) / 2.0 * v.abs();
-            }
-        }
-        let differences = difference / (2.0 * step);
-        let noise = 8.0 * self.precision.epsilon * size / step;
-        Ok(Slopes { backward, differences, bend: bend.abs() / step, scale, noise })
+fn steps(precision: Precision, inputs: &[AnyTensor]) -> Vec<Vec<Vec<f64>>> {
+    let (mut relative, mut narrow, mut wide) = (Vec::new(), Vec::new(), Vec::new());
+    let Precision { step, smallest, .. } = precision;
+    for input in inputs {
+        let sizes: Vec<f64> = numbers(input).into_iter().map(f64::abs).collect();
+        let largest = sizes.iter().copied().fold(0.0, f64::max);
+        let zero = if largest > 0.0 { largest } else { 1.0 };
+        let own = |size: &f64| step * if *size > 0.0 { *size } else { zero };
+        relative.push(sizes.iter().map(|size| own(size).max(smallest)).collect());
+        narrow
+            .push(sizes.iter().map(|size| (own(size) * precision.narrow).max(smallest)).collect());
+        wide.push(vec![step * largest.max(1.0); sizes.len()]);
     }
-
-    fn require(&self, direction: &Direction) -> Result<()> {
-        let slopes = self.slopes(direction, 1.0)?;
-        let Slopes { backward, differences, .. } = slopes;
-        if (backward - differences).abs() <= self.allowed(&slopes) {
-            return Ok(());
-        }
-        Err(Error::GradientWrong {
-            op: self.subject.op,
-            direction: direction.name.clone(),
-            backward,
-            differences,
-            not_differentiable: self.is_kink(direction, &slopes)?,
-        })
-    }
-
-    pub(super) fn allowed(&self, slopes: &Slopes) -> f64 {
-        self.precision.tolerance * (slopes.scale + 1e-3) + slopes.noise
-    }
-
-    /// Whether the slopes on both sides still differ with a smaller step.
-    pub(super) fn is_kink(&self, direction: &Direction, wide: &Slopes) -> Result<bool> {
-        let narrow = self.slopes(direction, 0.1)?;
-        Ok(wide.bend > 1e-3 + 5.0 * wide.noise && narrow.bend > 0.5 * wide.bend)
-    }
+    if relative == wide { vec![relative, narrow] } else { vec![relative, narrow, wide] }
 }
 
 /// The outputs of a function, the cotangent of each, and the gradients of the inputs that have one.
@@ -232,14 +254,23 @@ fn differentiate(
     outputs.iter().try_for_each(|output| require_float(op, output))?;
     let mut generator = Generator::new(1);
     let cotangents: Vec<_> = outputs.iter().map(|y| random(y, &mut generator)).collect();
+    let grads = gradient_numbers(&outputs, &leaves, &cotangents)?;
+    Ok((outputs, cotangents, grads))
+}
+
+/// The gradients of all inputs; none for those that are not floats.
+fn gradient_numbers(
+    outputs: &[AnyTensor],
+    leaves: &[AnyTensor],
+    cotangents: &[AnyTensor],
+) -> Result<Vec<Vec<f64>>> {
     let options = BackwardOptions::new();
-    let mut grads = gradients(&outputs, &leaves, &cotangents, options)?.into_iter();
+    let mut grads = gradients(outputs, leaves, cotangents, options)?.into_iter();
     let grad = |leaf: &AnyTensor| match leaf.dtype().is_float() {
         true => grads.next().map_or(Vec::new(), |grad| numbers(&grad)),
         false => Vec::new(),
     };
-    let grads = leaves.iter().map(grad).collect();
-    Ok((outputs, cotangents, grads))
+    Ok(leaves.iter().map(grad).collect())
 }
 
 /// The gradients of the inputs that are floats; zeros for absent ones.

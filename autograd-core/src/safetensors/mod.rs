@@ -20,6 +20,64 @@
 //! # Ok::<(), autograd_core::Error>(())
 //! ```
 //!
+//! # Resuming a training run
+//!
+//! A run that is stopped and resumed computes what one run does, to the last bit, if the file has the model, the
+//! optimizer's state, the position in the data and the state of the random numbers:
+//!
+//! ```standalone_crate
+//! use autograd_core::data::DataLoader;
+//! use autograd_core::nn::{Dropout, Linear, Module, Sequential, Tanh};
+//! use autograd_core::optim::{AdamW, Optimizer};
+//! use autograd_core::safetensors::SafeTensors;
+//! use autograd_core::{Generator, Result, Tensor, rng_state, set_rng_state};
+//!
+//! /// Trains up to a number of steps, from the file if there is one; writes the file.
+//! fn train(path: &std::path::Path, steps: usize) -> Result<Vec<f32>> {
+//!     autograd_core::seed(1);
+//!     let x = Tensor::<f32>::randn([40, 3]);
+//!     let loader = DataLoader::new((x.clone(), x.sin()), 8).shuffle(7).in_background();
+//!     let net = Sequential::new().then(Linear::new(3, 16)).then(Tanh).then(Dropout::new(0.1));
+//!     let net = net.then(Linear::new(16, 3));
+//!     let mut adam = Optimizer::new(&net, AdamW::new(0.02));
+//!     let mut step = 0;
+//!     if path.exists() {
+//!         let file = SafeTensors::load(path)?;
+//!         net.load_state_dict(&file.under("net"))?;
+//!         adam.load_state_dict(&file.under("adam"))?;
+//!         step = file.metadata["step"].parse().expect("a number");
+//!         // Last, as creating the layers draws.
+//!         set_rng_state(&Generator::try_from(&file.get("random")?)?);
+//!     }
+//!     while step < steps {
+//!         // A schedule of learning rates too is a function of the step.
+//!         let (epoch, used) = (step / loader.len(), step % loader.len());
+//!         for batch in loader.epoch(epoch as u64).skip(used).take(steps - step) {
+//!             let (x, y) = batch?;
+//!             net.forward(&x).mse_loss(&y).backward()?;
+//!             adam.step()?;
+//!             adam.clear_grad();
+//!             step += 1;
+//!         }
+//!     }
+//!     let mut file = SafeTensors::new();
+//!     file.insert_under("net", net.state_dict());
+//!     file.insert_under("adam", adam.state_dict());
+//!     file.insert("random", rng_state());
+//!     file.metadata.insert("step".into(), step.to_string());
+//!     file.save(path)?;
+//!     Ok(net.state_dict().values().flat_map(|w| w.downcast_ref::<f32>().unwrap().to_vec()).collect())
+//! }
+//!
+//! # let folder = std::env::temp_dir();
+//! # let file = |name: &str| folder.join(format!("{name}-{}.safetensors", std::process::id()));
+//! # let (once, twice) = (file("doc-once"), file("doc-twice"));
+//! train(&twice, 7)?;
+//! assert_eq!(train(&twice, 20)?, train(&once, 20)?);
+//! # [once, twice].map(|path| std::fs::remove_file(path).ok());
+//! # Ok::<(), autograd_core::Error>(())
+//! ```
+//!
 //! # Guarantees
 //!
 //! - Saving is atomic: a new file is written in the same folder, synced to disk and then renamed. A

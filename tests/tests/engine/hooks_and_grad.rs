@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use autograd_core::prelude::*;
 use autograd_core::{
-    BackwardOptions, Error, GradOptions, HookResult, Result, after_backward, backward, backward_to,
-    grad, grad_with, gradcheck, is_grad_enabled,
+    BackwardOptions, Error, Generator, GradOptions, HookResult, Result, after_backward, backward,
+    backward_to, grad, grad_with, gradcheck, is_grad_enabled,
 };
 
 fn leaf(data: &[f64]) -> Tensor<f64> {
@@ -728,7 +728,10 @@ fn the_checker_finds_what_is_wrong() {
 
 #[test]
 fn a_step_with_a_gradient_penalty() {
-    autograd_core::seed(36);
+    Generator::new(36).run(gradient_penalty);
+}
+
+fn gradient_penalty() {
     let (w1, w2) = (Tensor::<f64>::randn([4, 8]), Tensor::<f64>::randn([8, 1]));
     let generator = Tensor::<f64>::randn([3, 4]);
     for parameter in [&w1, &w2, &generator] {

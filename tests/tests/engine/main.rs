@@ -7,6 +7,7 @@ mod faults;
 mod forward_mode;
 mod functional;
 mod gradcheck;
+mod gradcheck_sizes;
 mod hook_errors;
 mod hooks;
 mod hooks_and_grad;

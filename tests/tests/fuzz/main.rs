@@ -14,7 +14,7 @@ use std::path::Path;
 
 use autograd_core::empty_buffer_pool;
 use choices::Choices;
-use measured::{MEMORY, peak, turn};
+use measured::{MEMORY, alone, peak};
 
 /// Runs `f` on random bytes, `count` times the number in `FUZZ`; names the round that fails.
 fn rounds(count: u64, length: usize, mut f: impl FnMut(&[u8])) {
@@ -42,7 +42,7 @@ fn justified(len: usize) -> usize {
 
 #[test]
 fn files_are_read_or_refused() {
-    let _turn = turn();
+    alone!();
     rounds(10_000, 200, |bytes| {
         let file = files::nearly_right(&mut Choices::new(bytes));
         empty_buffer_pool();
@@ -55,7 +55,7 @@ fn files_are_read_or_refused() {
 /// The files with the greatest demand for each byte: many small tensors, many axes, long names.
 #[test]
 fn memory_is_asked_for_as_the_file_justifies() {
-    let _turn = turn();
+    alone!();
     let many: Vec<String> = (0..20_000)
         .map(|i| {
             format!("\"{i}\":{{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[{i},{}]}}", i + 1)
@@ -86,7 +86,7 @@ fn memory_is_asked_for_as_the_file_justifies() {
 /// Calls of the engine in any order; none of them leaks.
 #[test]
 fn calls_in_any_order_break_nothing() {
-    let _turn = turn();
+    alone!();
     std::panic::set_hook(Box::new(|_| {}));
     let mut after = Vec::new();
     rounds(2_000, 160, |bytes| {
@@ -101,8 +101,8 @@ fn calls_in_any_order_break_nothing() {
 
 #[test]
 fn programs_are_loaded_or_refused() {
-    let _turn = turn();
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fuzzed-program");
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("fuzzed-program-{}", std::process::id()));
     rounds(1_500, 64, |bytes| {
         let file = programs::nearly_right(&mut Choices::new(bytes)).to_bytes().unwrap();
         std::fs::write(&path, &file).unwrap();

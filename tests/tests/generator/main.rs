@@ -5,8 +5,10 @@
 
 mod checkpoint;
 mod programs;
+mod resume;
 mod seeds;
 mod state;
+mod threads;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,5 +1,6 @@
 //! Layers as users write them: `forward`, `backward`, contexts and saved tensors.
 
+use autograd_core::Generator;
 use autograd_core::prelude::*;
 
 /// Hyperbolic tangent with a hand-written gradient.
@@ -44,9 +45,13 @@ impl ScaledTanh {
     }
 }
 
-/// The only test of this program that draws from the process-wide generator.
 #[test]
 fn the_contracts_first_program() {
+    // On this thread alone.
+    Generator::new(0).run(first_program);
+}
+
+fn first_program() {
     autograd_core::seed(2023);
     let data = Tensor::<f64>::randn([2, 3]);
     data.set_stop_gradient(false);

@@ -480,6 +480,30 @@ fn a_wrong_backward_is_reported_with_the_input_and_the_point() {
     assert!(point.starts_with("x = ") && point.contains(", w = ") && point.contains(", dy = "));
 }
 
+/// A wave of any size, with a backward that is off by a factor.
+#[py_layer(elementwise, surrogate)]
+impl Wave {
+    fn forward<L: Lane>(x: Real<L>, size: f64, off: f64) -> Real<L> {
+        size * x.sin() + 0.0 * off
+    }
+
+    fn backward<L: Lane>(x: Real<L>, dy: Real<L>, size: f64, off: f64) -> Real<L> {
+        dy * size * off * x.cos()
+    }
+}
+
+#[test]
+fn wrong_backwards_of_any_size_are_reported() {
+    for k in -30..=30 {
+        let size = 10_f64.powi(k);
+        Wave::check_backward(size, 1.0).unwrap();
+        for off in [0.999, 1.1, 0.0] {
+            let error = Wave::check_backward(size, off).unwrap_err();
+            assert!(matches!(error, Error::BackwardDiffers { .. }), "1e{k}, {off}: {error}");
+        }
+    }
+}
+
 #[test]
 fn a_third_order_and_a_graph_that_is_kept() {
     let x = sample(&[3], 0.5, 1.0);

@@ -5,7 +5,7 @@
 use std::sync::Barrier;
 use std::thread;
 
-use crate::measured::turn;
+use crate::measured::alone;
 use autograd_core::nn::parameter;
 use autograd_core::prelude::*;
 use autograd_core::{Float, detect_anomaly, grad, with_num_threads};
@@ -166,7 +166,6 @@ proptest! {
         seeded: bool,
         double: bool,
     ) {
-        let _turn = turn();
         match double {
             true => compare::<f64>(&ops, seeded),
             false => compare::<f32>(&ops, seeded),
@@ -181,7 +180,6 @@ fn counted(n: usize) -> Tensor {
 
 #[test]
 fn sums_are_those_of_numbers_in_memory() {
-    let _turn = turn();
     for n in [16_384, 20_001, 65_536, 200_003, 1_000_001] {
         let x = Tensor::from((0..n).map(|i| (i as f32 * 0.37).sin()).collect::<Vec<_>>());
         for threads in [1, 3] {
@@ -198,7 +196,6 @@ fn sums_are_those_of_numbers_in_memory() {
 
 #[test]
 fn operands_may_change_meanwhile() {
-    let _turn = turn();
     let mut x = counted(N);
     let (before, doubled) = (x.to_vec(), &x * 2.0);
     x += 1.0;
@@ -221,7 +218,6 @@ fn operands_may_change_meanwhile() {
 
 #[test]
 fn views_show_deferred_elements() {
-    let _turn = turn();
     let x = counted(200 * 120).reshape([200, 120]);
     let y = (&x + 1.0).relu();
     let expected = |i: usize, j: usize| (((i * 120 + j) % 1001) as f32 - 499.0).max(0.0);
@@ -241,7 +237,6 @@ fn views_show_deferred_elements() {
 
 #[test]
 fn threads_read_one_result() {
-    let _turn = turn();
     for _ in 0..50 {
         let x = counted(40_000);
         let y = (&x * 3.0 + 1.0).square();
@@ -279,7 +274,7 @@ fn tensors_at_peak(f: impl FnOnce()) -> f64 {
 
 #[test]
 fn a_chain_of_cheap_ops_needs_no_memory() {
-    let _turn = turn();
+    alone!();
     let x = large();
     let held = tensors_at_peak(|| {
         let y = ((&x * 2.0 + 1.0).relu() * 3.0).square();
@@ -297,7 +292,7 @@ fn a_chain_of_cheap_ops_needs_no_memory() {
 
 #[test]
 fn computed_elements_drop_their_source() {
-    let _turn = turn();
+    alone!();
     let y = {
         let x = large();
         let kept = x.clone();
@@ -318,7 +313,7 @@ fn computed_elements_drop_their_source() {
 
 #[test]
 fn operators_of_two_tensors_are_computed_at_once() {
-    let _turn = turn();
+    alone!();
     let [a, b, c] = [0; 3].map(|_| large());
     [&a, &b, &c].into_iter().for_each(|leaf| leaf.set_stop_gradient(false));
     let mut sum = None;
@@ -365,7 +360,7 @@ fn tensors_of_result(f: impl FnOnce() -> Tensor) -> f64 {
 
 #[test]
 fn what_a_result_was_computed_from_goes_with_the_graph() {
-    let _turn = turn();
+    alone!();
     let leaf = || {
         let leaf = large();
         leaf.set_stop_gradient(false);
@@ -426,7 +421,7 @@ fn what_a_result_was_computed_from_goes_with_the_graph() {
 
 #[test]
 fn gradients_are_computed_when_backward_ends() {
-    let _turn = turn();
+    alone!();
     let x = large();
     x.set_stop_gradient(false);
     ((&x * 2.0).relu() * 3.0).sum().backward().unwrap();
@@ -442,7 +437,6 @@ fn gradients_are_computed_when_backward_ends() {
 
 #[test]
 fn a_nan_is_found_in_the_op_that_made_it() {
-    let _turn = turn();
     let x = counted(N);
     x.set_stop_gradient(false);
     let scope = detect_anomaly();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::measured::{MEMORY, turn};
+use crate::measured::{MEMORY, alone};
 use autograd_core::nn::parameter;
 use autograd_core::optim::{Adam, Optimizer};
 use autograd_core::prelude::*;
@@ -54,8 +54,7 @@ fn live() -> usize {
     MEMORY.current_usage() - buffer_pool_bytes()
 }
 
-/// How many more tensors are held than when `before` bytes were in use. Negative if the thread of another
-/// test has ended since.
+/// How many more tensors are held than when `before` bytes were in use.
 fn since(before: usize) -> f64 {
     tensors(live()) - tensors(before)
 }
@@ -78,7 +77,7 @@ fn chain(x: &Tensor, op: impl Fn(&Tensor) -> Tensor) -> Tensor {
 
 #[test]
 fn fifty_custom_ops_hold_fifty_saved_tensors_and_one_gradient() {
-    let _turn = turn();
+    alone!();
     let x = leaf();
     // The square of the saved tensor needs no buffer: it is computed in the pass of the product, which
     // overwrites the gradient.
@@ -92,17 +91,16 @@ fn fifty_custom_ops_hold_fifty_saved_tensors_and_one_gradient() {
 
 #[test]
 fn so_they_do_without_a_pool() {
-    let _turn = turn();
+    alone!();
     autograd_core::set_buffer_pool_limit(0);
     let x = leaf();
     let found = peak(|| chain(&x, CusTanh::apply).mean().backward().unwrap());
-    autograd_core::set_buffer_pool_limit(512 << 20);
     assert_near(found, OPS as f64 + 1.0);
 }
 
 #[test]
 fn forward_holds_what_is_saved_and_nothing_else() {
-    let _turn = turn();
+    alone!();
     let x = leaf();
     assert_near(peak(|| drop(chain(&x, CusTanh::apply))), OPS as f64);
     assert_near(peak(|| drop(chain(&x, Tensor::tanh))), OPS as f64);
@@ -114,7 +112,7 @@ fn forward_holds_what_is_saved_and_nothing_else() {
 
 #[test]
 fn a_step_writes_where_the_numbers_are() {
-    let _turn = turn();
+    alone!();
     let p = parameter(Tensor::<f32>::zeros([1024, 1024]));
     let mut adam = Optimizer::new(&p, Adam::new(0.1));
     for moments in [2.0, 0.0, 0.0] {
@@ -127,14 +125,14 @@ fn a_step_writes_where_the_numbers_are() {
 
 #[test]
 fn built_in_ops_need_one_buffer_for_the_gradient() {
-    let _turn = turn();
+    alone!();
     let x = leaf();
     assert_near(peak(|| chain(&x, Tensor::tanh).mean().backward().unwrap()), OPS as f64 + 1.0);
 }
 
 #[test]
 fn saved_tensors_and_gradients_go_as_soon_as_they_are_used() {
-    let _turn = turn();
+    alone!();
     let x = leaf();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let before = live();
@@ -164,7 +162,7 @@ fn saved_tensors_and_gradients_go_as_soon_as_they_are_used() {
 
 #[test]
 fn a_retained_graph_keeps_what_is_saved_and_no_gradient() {
-    let _turn = turn();
+    alone!();
     let x = leaf();
     let before = live();
     let loss = chain(&x, CusTanh::apply).mean();
@@ -178,7 +176,7 @@ fn a_retained_graph_keeps_what_is_saved_and_no_gradient() {
 
 #[test]
 fn a_graph_that_is_never_walked_is_freed() {
-    let _turn = turn();
+    alone!();
     let x = leaf();
     let before = live();
     let y = chain(&x, CusTanh::apply);
@@ -189,7 +187,7 @@ fn a_graph_that_is_never_walked_is_freed() {
 
 #[test]
 fn grad_needs_no_more_than_backward() {
-    let _turn = turn();
+    alone!();
     let x = leaf();
     let found = peak(|| drop(grad(&[&chain(&x, CusTanh::apply).mean()], &[&x]).unwrap()));
     assert_near(found, OPS as f64 + 1.0);
@@ -197,7 +195,7 @@ fn grad_needs_no_more_than_backward() {
 
 #[test]
 fn a_wide_graph_holds_one_sum() {
-    let _turn = turn();
+    alone!();
     let x = leaf();
     // Each of the fifty paths gives a gradient of one tensor; they are added as they arrive.
     let found = peak(|| {
@@ -209,7 +207,7 @@ fn a_wide_graph_holds_one_sum() {
 
 #[test]
 fn checkpoints_hold_the_cuts_and_one_piece() {
-    let _turn = turn();
+    alone!();
     let x = leaf();
     let (pieces, length) = (5, OPS / 5);
     let found = peak(|| {
@@ -227,7 +225,7 @@ fn checkpoints_hold_the_cuts_and_one_piece() {
 
 #[test]
 fn packing_frees_what_was_saved() {
-    let _turn = turn();
+    alone!();
     let x = leaf();
     // All numbers are equal, so one of them is enough.
     let hooks = || {
@@ -270,7 +268,7 @@ fn cost_of(n: usize, graph: fn(&Tensor, usize) -> Tensor) -> (f64, Duration) {
 /// of uses of a leaf. `--nocapture` prints the figures, and the time, which is not tested.
 #[test]
 fn depth_and_width_cost_memory_in_proportion() {
-    let _turn = turn();
+    alone!();
     let deep = |x: &Tensor, n: usize| (1..n).fold(x + 1e-9, |y, _| y + 1e-9);
     let kept = |x: &Tensor, n: usize| (1..n).fold(x.tanh(), |y, _| y.tanh());
     let wide = |x: &Tensor, n: usize| (1..n).fold(x * 1.0, |y, _| y + x);
@@ -284,7 +282,7 @@ fn depth_and_width_cost_memory_in_proportion() {
         ("wide", 300.0, wide),
         ("flat", 1200.0, flat),
     ];
-    // The thread's caches are dropped with it, before another test's turn.
+    // The thread's caches are dropped with it, before the next measurement.
     let cost_of = |n, graph| thread::spawn(move || cost_of(n, graph)).join().unwrap();
     for (name, most, graph) in graphs {
         let (few, quick) = cost_of(20_000, graph);
@@ -322,7 +320,7 @@ impl SmallWithLarge {
 
 #[test]
 fn ops_of_few_numbers_leave_nothing_when_they_are_gone() {
-    let _turn = turn();
+    alone!();
     let x = Tensor::from([0.5, 0.25]);
     x.set_stop_gradient(false);
     let works: [(&str, &dyn Fn()); 5] = [
@@ -343,16 +341,14 @@ fn ops_of_few_numbers_leave_nothing_when_they_are_gone() {
         let before = MEMORY.current_usage();
         (0..2000).for_each(|_| work());
         let left = MEMORY.current_usage().saturating_sub(before);
-        // A node and a tensor in each round would be 600,000; the threads of other tests start meanwhile.
+        // A node and a tensor in each round would be 600,000.
         assert!(left < 40_000, "{name}: {left} bytes");
     }
-    // Now, not when the thread ends while the next test counts.
-    empty_buffer_pool();
 }
 
 #[test]
 fn a_large_tensor_that_a_small_op_saved_goes_as_soon_as_it_is_used() {
-    let _turn = turn();
+    alone!();
     let x = Tensor::from([0.5, 0.25]);
     x.set_stop_gradient(false);
     let before = live();
@@ -366,7 +362,7 @@ fn a_large_tensor_that_a_small_op_saved_goes_as_soon_as_it_is_used() {
 /// A thread caches the memory of some nodes, but of a limited number.
 #[test]
 fn the_nodes_that_a_thread_keeps_are_bounded() {
-    let _turn = turn();
+    alone!();
     let build = |n: usize| {
         let x = Tensor::<f64>::from([0.5, 0.25]);
         x.set_stop_gradient(false);
@@ -401,7 +397,7 @@ impl AddRow {
 /// pool again.
 #[test]
 fn only_buffers_that_came_from_the_pool_go_back_to_it() {
-    let _turn = turn();
+    alone!();
     let program = Program::new();
     let fed = program.data("x", [-1], DType::Float32).unwrap();
     let doubled = fed.exp().unwrap();

@@ -9,7 +9,7 @@ use autograd_core::optim::{Adam, Optimizer};
 use autograd_core::prelude::*;
 use autograd_core::{buffer_pool_bytes, seed};
 
-use crate::measured::{MEMORY, turn};
+use crate::measured::{MEMORY, alone};
 
 /// The number of live nodes of custom ops: each has one of these among its attributes.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
@@ -85,7 +85,6 @@ fn held() -> usize {
 /// Trains for `steps` steps; after a warm-up of a tenth of them, memory may not change by more than
 /// `limit` bytes.
 fn train(steps: usize, limit: usize) -> f32 {
-    let _turn = turn();
     seed(7);
     let leaf = |x: Tensor| {
         x.set_stop_gradient(false);
@@ -133,6 +132,7 @@ fn train(steps: usize, limit: usize) -> f32 {
 
 #[test]
 fn ten_thousand_steps() {
+    alone!();
     assert!(train(10_000, 64 << 10) < 0.1);
 }
 
@@ -140,5 +140,6 @@ fn ten_thousand_steps() {
 #[test]
 #[ignore = "takes minutes"]
 fn a_million_steps() {
+    alone!();
     assert!(train(1_000_000, 1 << 20) < 0.01);
 }

@@ -1,6 +1,6 @@
-//! Memory in use, counted by the allocator, for one test at a time.
+//! Memory in use, counted by the allocator, of a process for each test.
 //!
-//! A separate binary, because its allocator counts all threads.
+//! A separate binary, because of its allocator.
 
 mod deferred;
 mod eager;

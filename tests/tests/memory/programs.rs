@@ -1,6 +1,6 @@
 //! Memory that runs of a program request: counted by the allocator, with the pool's free buffers.
 
-use crate::measured::turn;
+use crate::measured::alone;
 use autograd_core::static_graph::{
     Adam, Executor, Feed, Fetch, Init, Program, Sgd, Variable, gradients,
 };
@@ -29,7 +29,7 @@ fn ready(program: &Program) -> Executor {
 
 #[test]
 fn a_run_computes_in_the_buffers_of_the_run_before() {
-    let _turn = turn();
+    alone!();
     let program = Program::new();
     let x = program.data("x", [-1, N as i64], DType::Float32).unwrap();
     let (w, v) = (matrix(&program, "w"), matrix(&program, "v"));
@@ -52,7 +52,7 @@ fn a_run_computes_in_the_buffers_of_the_run_before() {
 fn a_run_after_the_first_asks_for_no_memory_but_for_what_it_fetches() {
     const SIDE: usize = 33;
     const BUFFER: usize = SIDE * SIDE * size_of::<f32>();
-    let _turn = turn();
+    alone!();
     let program = Program::new();
     let x = program.data("x", [-1, SIDE as i64], DType::Float32).unwrap();
     let classes = program.data("classes", [-1], DType::Int64).unwrap();
@@ -81,7 +81,7 @@ fn a_run_after_the_first_asks_for_no_memory_but_for_what_it_fetches() {
 
 #[test]
 fn a_value_that_was_read_for_the_last_time_lends_its_buffer() {
-    let _turn = turn();
+    alone!();
     let program = Program::new();
     let w = matrix(&program, "w");
     let mut y = w.matmul(&w).unwrap();
@@ -100,7 +100,7 @@ fn a_value_that_was_read_for_the_last_time_lends_its_buffer() {
 #[test]
 fn a_gradient_keeps_what_eager_mode_keeps() {
     const DEPTH: usize = 8;
-    let _turn = turn();
+    alone!();
     let program = Program::new();
     let x = program.data("x", [N as i64, N as i64], DType::Float32).unwrap();
     x.set_stop_gradient(false);
@@ -119,7 +119,7 @@ fn a_gradient_keeps_what_eager_mode_keeps() {
 
 #[test]
 fn a_step_changes_parameters_where_they_stand() {
-    let _turn = turn();
+    alone!();
     let program = Program::new();
     let x = program.data("x", [-1, N as i64], DType::Float32).unwrap();
     let w = matrix(&program, "w");
@@ -146,7 +146,7 @@ fn a_step_changes_parameters_where_they_stand() {
 fn a_schedule_of_learning_rates_keeps_the_plan_and_its_buffers() {
     const SIDE: usize = 33;
     const BUFFER: usize = SIDE * SIDE * size_of::<f32>();
-    let _turn = turn();
+    alone!();
     let program = Program::new();
     let x = program.data("x", [-1, SIDE as i64], DType::Float32).unwrap();
     let classes = program.data("classes", [-1], DType::Int64).unwrap();

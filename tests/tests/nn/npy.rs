@@ -8,15 +8,10 @@ use std::path::{Path, PathBuf};
 use autograd_core::npy::{read_npy, read_npz, write_npy, write_npz};
 use autograd_core::{AnyTensor, Element, Error, Tensor};
 
+use crate::Scratch;
+
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("golden").join(name)
-}
-
-/// A file with these bytes, for this test.
-fn scratch(name: &str, bytes: &[u8]) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("npy-{name}"));
-    fs::write(&path, bytes).unwrap();
-    path
 }
 
 /// An `.npy` file with this descriptor and shape, and so many bytes of data.
@@ -56,7 +51,9 @@ fn files_of_numpy_are_read_and_written_again() {
     for name in ["arrays.npz", "compressed.npz"] {
         let all = read_npz(golden(name)).unwrap();
         check_all(&all);
-        let path = scratch(&format!("again-{name}"), b"an old file");
+        let folder = Scratch::new(&format!("again-{name}"));
+        let path = folder.0.join(name);
+        fs::write(&path, b"an old file").unwrap();
         write_npz(&path, &all).unwrap();
         let bytes = fs::read(&path).unwrap();
         check_all(&read_npz(&path).unwrap());
@@ -68,7 +65,8 @@ fn files_of_numpy_are_read_and_written_again() {
 #[test]
 fn a_view_is_written_in_its_own_order() {
     let x = Tensor::from([[1.0_f32, 2.0, 3.0], [4.0, 5.0, 6.0]]).transpose();
-    let path = scratch("view.npy", b"");
+    let folder = Scratch::new("view");
+    let path = folder.0.join("view.npy");
     write_npy(&path, &x).unwrap();
     is(&read_npy(&path).unwrap(), &[3, 2], &[1.0_f32, 4.0, 2.0, 5.0, 3.0, 6.0]);
 }
@@ -87,7 +85,9 @@ fn errors_name_the_file_and_what_is_wrong_with_it() {
         ("text", b"hello, not an array".to_vec(), "start does not match magic string"),
     ];
     for (name, bytes, words) in cases {
-        let path = scratch(&format!("bad-{name}.npy"), &bytes);
+        let folder = Scratch::new("bad");
+        let path = folder.0.join(format!("{name}.npy"));
+        fs::write(&path, bytes).unwrap();
         let error = read_npy(&path).unwrap_err();
         let text = error.to_string();
         assert!(text.contains(words) && text.contains(name), "{text}");
@@ -103,7 +103,8 @@ fn errors_name_the_file_and_what_is_wrong_with_it() {
 fn a_damaged_file_is_an_error_or_an_array_and_never_a_panic() {
     for (name, step) in [("fortran.npy", 1), ("arrays.npz", 17)] {
         let whole = fs::read(golden(name)).unwrap();
-        let path = scratch(&format!("damaged-{name}"), &whole);
+        let folder = Scratch::new(&format!("damaged-{name}"));
+        let path = folder.0.join(name);
         let read = || match name {
             "fortran.npy" => read_npy(&path).map(|_| ()),
             _ => read_npz(&path).map(|_| ()),
@@ -121,9 +122,8 @@ fn a_damaged_file_is_an_error_or_an_array_and_never_a_panic() {
 
 #[test]
 fn what_fails_half_way_leaves_the_old_file_and_nothing_else() {
-    let folder = scratch("half", b"").with_extension("folder");
-    fs::create_dir_all(&folder).unwrap();
-    let path = folder.join("a.npz");
+    let folder = Scratch::new("half");
+    let path = folder.0.join("a.npz");
     let (x, long) = (Tensor::<f64>::ones([10_000]), "x".repeat(100_000));
     write_npz(&path, &BTreeMap::from([("a".to_owned(), x.clone().into())])).unwrap();
     let before = fs::read(&path).unwrap();
@@ -131,6 +131,5 @@ fn what_fails_half_way_leaves_the_old_file_and_nothing_else() {
     let error = write_npz(&path, &tensors).unwrap_err().to_string();
     assert!(error.ends_with("a name of 100000 bytes is too long for an archive"), "{error}");
     assert!(fs::read(&path).unwrap() == before);
-    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
-    fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
 }

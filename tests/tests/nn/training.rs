@@ -373,8 +373,8 @@ fn schedules_are_pytorch_s() {
 
 #[test]
 fn gradients_of_parts_make_a_step_of_the_whole() {
-    let model = Linear::<f64>::new(3, 1);
-    let x = Tensor::<f64>::randn([8, 3]);
+    let mut generator = Generator::new(3);
+    let (model, x) = generator.run(|| (Linear::<f64>::new(3, 1), Tensor::<f64>::randn([8, 3])));
     model.forward(&x).square().mean().backward().unwrap();
     let whole = model.weight.grad().unwrap().to_vec();
     model.clear_grad();

@@ -5,6 +5,8 @@ use std::panic::catch_unwind;
 use autograd_core::static_graph::{Executor, Feed, Program, Variable};
 use autograd_core::{AnyTensor, DType, Error, Result, Tensor, with_num_threads};
 
+use crate::panics::panic_of;
+
 /// The element types, their ranges, and the words of an error.
 trait Integer: autograd_core::Numeric + TryFrom<i128> + Into<i128> {
     const RANGE: [i128; 2];
@@ -269,29 +271,12 @@ fn the_line_of_the_call() {
         ("scatter_add", |x| drop(x.scatter_add(0, &Tensor::from([0]), &Tensor::from([100])))),
         ("arange", |_| drop(Tensor::<u8>::arange(257))),
     ];
-    let lines = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let seen = std::sync::Arc::clone(&lines);
-    let before = std::panic::take_hook();
-    // Other tests of this process may panic at the same time.
-    let own = std::thread::current().id();
-    std::panic::set_hook(Box::new(move |info| {
-        if std::thread::current().id() != own {
-            return;
-        }
-        let file = info.location().map(|at| at.file().to_owned());
-        seen.lock().unwrap().push(file);
-    }));
-    let messages = calls.map(|(op, call)| {
-        let panic = catch_unwind(move || call(&x())).unwrap_err();
-        (op, panic.downcast_ref::<String>().cloned().unwrap_or_default())
-    });
-    std::panic::set_hook(before);
-    for (op, message) in messages {
+    for (op, call) in calls {
+        let (panic, place) = panic_of(move || call(&x()));
+        let message = panic.downcast_ref::<String>().cloned().unwrap_or_default();
         assert!(message.starts_with(&format!("{op}: ")) && message.contains("uint8"), "{message}");
+        assert!(place.contains("integers.rs:"), "{op}: {place}");
     }
-    let lines = lines.lock().unwrap();
-    assert_eq!(lines.len(), 10);
-    assert!(lines.iter().all(|file| file.as_deref().is_some_and(|f| f.ends_with("integers.rs"))));
 }
 
 /// Without a result there is no error.

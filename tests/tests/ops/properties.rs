@@ -6,7 +6,9 @@
 use std::collections::BTreeSet;
 
 use autograd_core::prelude::*;
-use autograd_core::{GradOptions, Graph, Tensor, grad_with, gradcheck, gradgradcheck, jvpcheck};
+use autograd_core::{
+    Generator, GradOptions, Graph, Tensor, grad_with, gradcheck, gradgradcheck, jvpcheck,
+};
 
 use crate::public;
 use crate::random::{Domain, Draw};
@@ -608,7 +610,8 @@ fn sums_to_a_shape_are_the_adjoint_of_broadcasting_to_it() {
         (vec![1], vec![0]),
         (vec![0, 1], vec![0, 3]),
     ] {
-        let (x, dy) = (Tensor::<f64>::randn(shape.clone()), Tensor::<f64>::randn(whole.clone()));
+        let draw = || (Tensor::<f64>::randn(shape.clone()), Tensor::<f64>::randn(whole.clone()));
+        let (x, dy) = Generator::new(8).run(draw);
         x.set_stop_gradient(false);
         x.broadcast_to(&whole[..]).backward_with(&dy).unwrap();
         let sums = dy.sum_to(&shape);

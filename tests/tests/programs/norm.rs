@@ -5,7 +5,7 @@ use autograd_core::prelude::*;
 use autograd_core::static_graph::{
     BatchNormOptions, Executor, Feed, Functions, Program, Sgd, Variable, gradients,
 };
-use autograd_core::{DType, GradOptions, grad_with};
+use autograd_core::{DType, Generator, GradOptions, grad_with};
 use ndarray::{ArrayD, ArrayViewD};
 
 const SHAPE: [usize; 4] = [3, 2, 2, 2];
@@ -213,7 +213,7 @@ fn it_trains_and_goes_to_a_file_and_back() {
     let test = program.clone_program(true).unwrap();
     Sgd::new(0.5).minimize(&loss).unwrap();
     let executor = Executor::new();
-    executor.run(&program.startup(), &[], &[]).unwrap();
+    Generator::new(1).run(|| executor.run(&program.startup(), &[], &[])).unwrap();
     let input = Tensor::<f32>::linspace(-1.0, 1.0, 24).reshape([8, 3]);
     let classes = Tensor::from((0..8).map(|i| i64::from(i > 3)).collect::<Vec<_>>());
     let feed: [(&str, &dyn Feed); 2] = [("x", &input), ("label", &classes)];

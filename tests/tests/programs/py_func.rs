@@ -7,7 +7,7 @@ use autograd_core::static_graph::{
     Adam, Executor, FcOptions, Feed, Init, Program, Sgd, Variable, append_backward,
     default_main_program, gradients, program_guard,
 };
-use autograd_core::{AnyTensor, DType, Error, Tensor};
+use autograd_core::{AnyTensor, DType, Error, Generator, Tensor};
 use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, ArrayViewD, arr1, arr2};
 
 fn tanh(x: ArrayViewD<f32>) -> ArrayD<f32> {
@@ -116,7 +116,7 @@ fn the_documents_net() {
     let prediction = program.fc(&hidden, 10).unwrap().softmax(-1).unwrap();
     let loss = program.cross_entropy(&prediction, &y).unwrap();
     let executor = Executor::new();
-    executor.run(&program.startup(), &[], &[]).unwrap();
+    Generator::new(1).run(|| executor.run(&program.startup(), &[], &[])).unwrap();
     let input = Array2::from_shape_fn([10, 4], |(i, j)| (i * 4 + j) as f32 / 40.0);
     let classes = Array1::from_shape_fn([10], |i| (i % 9 + 1) as i64);
     let run = executor.run(&program, &[("x", &input), ("y", &classes)], &[&loss]).unwrap();
@@ -203,7 +203,7 @@ fn digits_like_net(custom: bool) -> (Program, Variable) {
 fn training_through_py_func_is_training() {
     let ((custom, loss), (built_in, _)) = (digits_like_net(true), digits_like_net(false));
     let executors = [Executor::new(), Executor::new()];
-    executors[0].run(&custom.startup(), &[], &[]).unwrap();
+    Generator::new(1).run(|| executors[0].run(&custom.startup(), &[], &[])).unwrap();
     for parameter in custom.parameters() {
         let value = executors[0].parameter(&parameter.name()).unwrap();
         executors[1].set_parameter(&parameter.name(), &value);

@@ -13,7 +13,6 @@ const ALWAYS: &[&str] = &[
     "num-traits",
     "proc-macro2",
     "quote",
-    "rand_mt",
     "rawpointer",
     "smallvec",
     "strsim",

@@ -15,8 +15,10 @@ use crate::random::Generator;
 const POINTS: usize = 200;
 /// Number of elements of a call that [`verify`] compares.
 const CALL_POINTS: usize = 64;
-/// Largest difference allowed, as a part of the larger value (at least of 1).
+/// Largest difference allowed, as a part of the larger value.
 const TOLERANCE: f64 = 1e-8;
+/// The same as a part of the largest derivative at any point, for derivatives that are nearly zero by rounding.
+const ROUNDING: f64 = 1e-11;
 
 type Lane = Number<f64, false>;
 
@@ -28,17 +30,18 @@ type Lane = Number<f64, false>;
 pub fn check_backward(op: &dyn Op<f64>) -> Result<()> {
     let Some(derived) = op.derived() else { return Ok(()) };
     let info = op.info();
-    let wanted = vec![true; info.differentiable.len()];
-    let (forward, backward) = (op.forward().program(), op.backward(&wanted));
+    compare(op, &derived, &random_points(info), &[])
+}
+
+fn random_points(info: &Info) -> Vec<Point> {
     let mut random = Random(Generator::new(POINTS as u64));
-    for _ in 0..POINTS {
-        let reals: Vec<f64> = info.reals.iter().map(|_| random.number()).collect();
-        let masks: Vec<bool> = info.masks.iter().map(|_| random.0.next_u64() & 1 == 1).collect();
-        let grads: Vec<f64> = (0..info.outputs).map(|_| random.number()).collect();
-        let point = Point { reals, masks, grads };
-        point.compare(info, &forward, &backward, &derived)?;
-    }
-    Ok(())
+    let mut point = || {
+        let reals = info.reals.iter().map(|_| random.number()).collect();
+        let masks = info.masks.iter().map(|_| random.0.next_u64() & 1 == 1).collect();
+        let grads = (0..info.outputs).map(|_| random.number()).collect();
+        Point { reals, masks, grads }
+    };
+    (0..POINTS).map(|_| point()).collect()
 }
 
 /// The result of [`check_backward`] for an op without parameters. A build with debug assertions
@@ -82,17 +85,53 @@ pub fn verify<T: Float>(
         let Ok(both) = broadcast(info.name, &shape, found) else { return Ok(()) };
         shape = both;
     }
-    let wanted = vec![true; info.differentiable.len()];
-    let (forward, backward) = (op.forward().program(), op.backward(&wanted));
     let reals: Vec<_> = reals.iter().map(|x| x.read().broadcast_to(&shape)).collect();
     let masks: Vec<_> = masks.iter().map(|mask| mask.read().broadcast_to(&shape)).collect();
     let mut random = Random(Generator::new(POINTS as u64));
     let len: usize = shape.iter().product();
-    for at in (0..len).step_by(len.div_ceil(CALL_POINTS).max(1)) {
+    let point = |at| {
         let reals = reals.iter().map(|x| x.nth(at).into_f64()).collect();
         let masks = masks.iter().map(|mask| mask.nth(at)).collect();
         let grads = (0..info.outputs).map(|_| random.number()).collect();
-        Point { reals, masks, grads }.compare(info, &forward, &backward, &derived)?;
+        Point { reals, masks, grads }
+    };
+    let points: Vec<_> = (0..len).step_by(len.div_ceil(CALL_POINTS).max(1)).map(point).collect();
+    compare(op, &derived, &points, &random_points(info))
+}
+
+/// Compares at `points`; the other points also show how large the derivatives are.
+fn compare(op: &dyn Op<f64>, derived: &Program, points: &[Point], others: &[Point]) -> Result<()> {
+    let info = op.info();
+    let wanted = vec![true; info.differentiable.len()];
+    let (forward, backward) = (op.forward().program(), op.backward(&wanted));
+    let names = info.reals.iter().zip(info.differentiable.iter());
+    let names: Vec<_> = names.filter(|(_, differentiable)| **differentiable).collect();
+    let at = |point: &Point| point.gradients(info, &forward, &backward, derived);
+    let found: Vec<_> = points.iter().map(at).collect();
+    let mut largest = vec![0.0_f64; names.len()];
+    for gradients in found.iter().cloned().chain(others.iter().map(at)).flatten() {
+        for (largest, [_, expected]) in largest.iter_mut().zip(gradients) {
+            if expected.is_finite() {
+                *largest = largest.max(expected.abs());
+            }
+        }
+    }
+    for (point, gradients) in points.iter().zip(found) {
+        let gradients = gradients.into_iter().flatten().zip(&names).zip(&largest);
+        for (([found, expected], (name, _)), largest) in gradients {
+            let most = TOLERANCE * expected.abs().max(found.abs()) + ROUNDING * largest;
+            // Derivatives of forward that are not finite are skipped.
+            let agree = found.is_finite() && (found - expected).abs() <= most;
+            if expected.is_finite() && !agree {
+                return Err(Error::BackwardDiffers {
+                    op: info.name,
+                    input: name,
+                    point: point.written(info),
+                    backward: found,
+                    derivative: expected,
+                });
+            }
+        }
     }
     Ok(())
 }
@@ -119,13 +158,14 @@ struct Point {
 }
 
 impl Point {
-    fn compare(
+    /// The gradients of all inputs by backward and by the derivative of forward; `None` if an output is not finite.
+    fn gradients(
         &self,
         info: &Info,
         forward: &Program,
         backward: &Program,
         derived: &Program,
-    ) -> Result<()> {
+    ) -> Option<Vec<[f64; 2]>> {
         let number = |x: &f64| Real::<Lane>::from(*x);
         let reals: Vec<_> = self.reals.iter().map(number).collect();
         let masks: Vec<_> = self.masks.iter().map(|m| Mask::<Lane>::from(*m)).collect();
@@ -140,24 +180,8 @@ impl Point {
         let kept_masks: Vec<_> = info.keeps_masks.iter().map(|&i| masks[i]).collect();
         let found = backward.eval(&kept, &kept_masks);
         let inside = outputs.iter().all(|y| y.to_f64().is_finite());
-        let names = info.reals.iter().zip(info.differentiable.iter());
-        let names = names.filter(|(_, differentiable)| **differentiable).map(|(name, _)| *name);
-        for ((name, found), expected) in names.zip(&found).zip(&expected) {
-            let (found, expected) = (found.to_f64(), expected.to_f64());
-            let most = TOLERANCE * expected.abs().max(found.abs()).max(1.0);
-            // A NaN from backward never agrees. Outputs or derivatives that are not finite are skipped.
-            let agree = (found - expected).abs() <= most;
-            if inside && expected.is_finite() && !agree {
-                return Err(Error::BackwardDiffers {
-                    op: info.name,
-                    input: name,
-                    point: self.written(info),
-                    backward: found,
-                    derivative: expected,
-                });
-            }
-        }
-        Ok(())
+        let pairs = found.iter().zip(&expected).map(|(a, b)| [a.to_f64(), b.to_f64()]);
+        inside.then(|| pairs.collect())
     }
 
     /// `x = 0.5, keep = true, dy = 1`

@@ -199,6 +199,15 @@ mod tests {
         }
     }
 
+    /// Waits for other threads, however busy the machine is.
+    fn wait_until(done: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !done() {
+            assert!(start.elapsed() < Duration::from_secs(120), "other threads do nothing");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     fn sum_of(parts: usize, threads: usize) -> usize {
         let sum = AtomicUsize::new(0);
         with_num_threads(threads, || {
@@ -238,8 +247,11 @@ mod tests {
         let by = Mutex::new(vec![None; 40]);
         with_num_threads(3, || {
             share(40, &|part| {
+                let is_caller = std::thread::current().id() == caller;
+                // Others take no further part before the caller has taken one.
+                wait_until(|| is_caller || locked(&by)[0].is_some());
                 std::thread::sleep(Duration::from_millis(1));
-                locked(&by)[part] = Some(std::thread::current().id() == caller);
+                locked(&by)[part] = Some(is_caller);
             });
         });
         let by: Option<Vec<bool>> = locked(&by).iter().copied().collect();
@@ -255,9 +267,11 @@ mod tests {
             locked(&on).insert(std::thread::current().id());
         };
         with_num_threads(4, || {
-            each_of(0, 8, &|_| {
+            each_of(0, 8, &|part| {
                 std::thread::sleep(Duration::from_millis(5));
                 note();
+                // The first part, which shows how long the others take, is not shared.
+                wait_until(|| part == 0 || locked(&on).len() > 1);
             });
         });
         assert!(locked(&on).len() > 1);
@@ -277,13 +291,7 @@ mod tests {
 
     #[test]
     fn threads_stay_awake_in_a_scope_and_sleep_behind_it() {
-        let is_awake = |awake: bool| {
-            let start = Instant::now();
-            while WORKERS.are_awake() != awake {
-                assert!(start.elapsed() < Duration::from_secs(60), "awake: {awake}");
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        };
+        let is_awake = |awake: bool| wait_until(|| WORKERS.are_awake() == awake);
         with_num_threads(2, || {
             with_threads_awake(|| {
                 is_awake(true);

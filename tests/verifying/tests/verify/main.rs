@@ -90,6 +90,69 @@ fn a_wrong_formula_is_reported_by_the_call() {
     );
 }
 
+/// A wave of any size, with a backward that is off by a factor.
+#[py_layer]
+impl Wave {
+    type Saved = Tensor<f64>;
+    type Attrs = f64;
+
+    fn forward(
+        ctx: &mut ForwardContext<Self>,
+        x: &Tensor<f64>,
+        size: f64,
+        off: f64,
+    ) -> Tensor<f64> {
+        ctx.save_for_backward(x);
+        ctx.set_attrs(size * off);
+        x.sin() * size
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * ctx.saved_tensor().cos() * *ctx.attrs()
+    }
+}
+
+#[test]
+fn wrong_gradients_of_any_size_are_reported() {
+    let x = leaf::<f64>(&[3]);
+    for k in -30..=30 {
+        let _scope = verify_layers();
+        assert!(Wave::try_apply(&x, 10_f64.powi(k), 1.0).is_ok(), "1e{k}");
+    }
+    for k in -30..=30 {
+        // A scope counts the calls at a line from the beginning.
+        let _scope = verify_layers();
+        for off in [1.1, 0.0] {
+            let message = text_of(Wave::try_apply(&x, 10_f64.powi(k), off));
+            assert!(message.contains("the slope is"), "1e{k}: {message}");
+        }
+    }
+}
+
+/// With slopes that are below the rounding of the outputs, where those are near 1.
+#[py_layer]
+impl Sigmoid {
+    type Saved = Tensor<f64>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        ctx.save_for_backward(x);
+        x.sigmoid()
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        let x = ctx.saved_tensor();
+        dy * x.sigmoid() * (-x).sigmoid()
+    }
+}
+
+#[test]
+fn slopes_below_the_rounding_of_outputs_are_let_be() {
+    let x = Tensor::from([40.0, -40.0, 0.0, 38.0, 1e-300, 600.0]);
+    x.set_stop_gradient(false);
+    let _scope = verify_layers();
+    Sigmoid::apply(&x);
+}
+
 #[test]
 #[should_panic(expected = "Product: `b`, element [0]: the slope is")]
 fn apply_panics() {

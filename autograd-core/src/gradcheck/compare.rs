@@ -1,0 +1,263 @@
+//! The comparison of a slope by a rule with finite differences.
+//!
+//! All bounds are relative to the function's own numbers. Rounding of the outputs is the only floor: it
+//! hides slopes below about `8 * epsilon * |y| / step`. Other errors of differences (rounding inside the
+//! function, curvature, oscillation) change from step to step, and the error of a wrong rule does not. So does
+//! rounding inside of the rule change with the numbers that it gets.
+
+use super::point::{Direction, Point, Precision, Sides, Subject};
+use crate::error::{Error, Result};
+use crate::graph::AnyTensor;
+
+/// Fractions of the step at which an error must be the same.
+const FACTORS: [f64; 6] = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4];
+/// The number of fractions at which a jump or a kink must be the same.
+const MANY: u32 = 40;
+/// The number of small changes that reveal the rounding of a rule.
+const PROBES: u32 = 20;
+
+/// The slopes in a direction, in units of the steps.
+pub(super) struct Slopes {
+    /// The movement of each input.
+    pub(super) along: Vec<Vec<f64>>,
+    /// The slope by the rule that is checked.
+    pub(super) claimed: f64,
+    pub(super) differences: f64,
+    /// The sum of the magnitudes of the parts of the claimed slope.
+    pub(super) scale: f64,
+    /// The possible effect of the outputs' rounding on the differences.
+    noise: f64,
+    /// The difference of the slopes on both sides.
+    bend: f64,
+    /// Whether that does not shrink with the step, or the function jumps.
+    pub(super) not_differentiable: bool,
+}
+
+impl Slopes {
+    fn error(&self) -> f64 {
+        (self.claimed - self.differences).abs()
+    }
+
+    fn relative_error(&self) -> f64 {
+        self.error() / self.claimed.abs().max(self.differences.abs())
+    }
+
+    fn size(&self) -> f64 {
+        self.scale.max(self.differences.abs())
+    }
+
+    /// A slope for a direction whose largest part is 1. For a single element, this is the gradient.
+    pub(super) fn per_unit(&self, slope: f64) -> f64 {
+        slope / self.along.iter().flatten().fold(0.0, |most: f64, part| most.max(part.abs()))
+    }
+}
+
+pub(super) enum Verdict {
+    /// Equal, where rounding could not hide an error.
+    Agrees(Slopes),
+    Differs(Slopes),
+    /// A slope is not finite.
+    Undefined(Slopes),
+    /// Differences cannot decide.
+    Unknown,
+}
+
+/// Returns the slope by the rule at some inputs, for their movement and for weights of the outputs; and the sum
+/// of its parts' magnitudes.
+pub(super) type Claim<'a> = dyn Fn(&[AnyTensor], &[Vec<f64>], &[f64]) -> Result<(f64, f64)> + 'a;
+
+/// Checks the gradients of `f` in all directions.
+pub(super) fn check<F>(subject: &Subject, f: F, inputs: &[AnyTensor]) -> Result<()>
+where
+    F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>,
+{
+    let point = Point::new(subject, f, inputs)?;
+    point.in_directions(|direction| match point.backward_verdict(direction)? {
+        Verdict::Differs(slopes) | Verdict::Undefined(slopes) => {
+            Err(point.wrong(direction, &slopes))
+        }
+        Verdict::Agrees(_) | Verdict::Unknown => Ok(()),
+    })
+}
+
+impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
+    pub(super) fn backward_verdict(&self, direction: &Direction) -> Result<Verdict> {
+        self.verdict(direction, &|inputs, along, weights| {
+            let is_known = weights.iter().all(|weight| *weight == 1.0);
+            let grads = if is_known { &self.grads } else { &self.grads_at(inputs, weights)? };
+            Ok(contracted(grads, along))
+        })
+    }
+
+    pub(super) fn wrong(&self, direction: &Direction, slopes: &Slopes) -> Error {
+        Error::GradientWrong {
+            op: self.subject.op,
+            direction: direction.name.clone(),
+            backward: slopes.per_unit(slopes.claimed),
+            differences: slopes.per_unit(slopes.differences),
+            not_differentiable: slopes.not_differentiable,
+        }
+    }
+
+    /// Compares with differences of several steps. An error of the rule shows with all of them.
+    pub(super) fn verdict(&self, direction: &Direction, claim: &Claim<'_>) -> Result<Verdict> {
+        let (mut undefined, mut suspects, mut least) = (None, Vec::new(), f64::INFINITY);
+        for steps in &self.steps {
+            let slopes = self.slopes(direction, steps, claim)?;
+            if !slopes.error().is_finite() {
+                undefined = Some(slopes);
+                continue;
+            }
+            if !self.allows(&slopes) {
+                suspects.push((steps, slopes));
+                continue;
+            }
+            if slopes.noise <= self.precision.tolerance * slopes.scale {
+                return Ok(Verdict::Agrees(slopes));
+            }
+            least = least.min(slopes.relative_error());
+        }
+        let better = |a: &(_, Slopes), b: &(_, Slopes)| {
+            a.1.relative_error().total_cmp(&b.1.relative_error())
+        };
+        match (suspects.into_iter().min_by(better), undefined) {
+            (Some((steps, slopes)), _) if least > 0.5 * slopes.relative_error() => {
+                self.confirmed(direction, steps, slopes, claim)
+            }
+            (None, Some(slopes)) if least == f64::INFINITY => Ok(Verdict::Undefined(slopes)),
+            _ => Ok(Verdict::Unknown),
+        }
+    }
+
+    fn slopes(
+        &self,
+        direction: &Direction,
+        steps: &[Vec<f64>],
+        claim: &Claim<'_>,
+    ) -> Result<Slopes> {
+        let sides = self.sides(direction, steps, 1.0)?;
+        let unchanged = self.unchanged(&sides);
+        let (claimed, scale) = claim(&self.inputs, &sides.along, &vec![1.0; unchanged.len()])?;
+        let mut slopes = Slopes {
+            claimed,
+            differences: self.differences(&sides, 1.0),
+            scale,
+            noise: self.noise(&sides, |at| !unchanged[at]),
+            bend: self.bend(&sides, 1.0),
+            not_differentiable: false,
+            along: sides.along.clone(),
+        };
+        if slopes.error().is_finite() && !self.allows(&slopes) && unchanged.contains(&true) {
+            // Outputs that did not change may have slopes too small for that.
+            let weights: Vec<f64> = unchanged.iter().map(|on| f64::from(u8::from(*on))).collect();
+            let (hidden, _) = claim(&self.inputs, &sides.along, &weights)?;
+            let outputs = self.middle.iter().zip(&unchanged).zip(&self.cotangent);
+            // An output that stays zero has no size, so it is taken as 1.
+            let zeros = outputs.filter(|((y, unchanged), _)| **unchanged && **y == 0.0);
+            let size: f64 = zeros.map(|(_, v)| v.abs()).sum();
+            let noise = self.noise(&sides, |at| unchanged[at]);
+            if hidden.abs() <= noise + 16.0 * self.precision.epsilon * size {
+                slopes.noise += hidden.abs();
+            }
+        }
+        Ok(slopes)
+    }
+
+    /// Whether the error is that of the rule: the same with other steps, and not its rounding.
+    fn confirmed(
+        &self,
+        direction: &Direction,
+        steps: &[Vec<f64>],
+        mut slopes: Slopes,
+        claim: &Claim<'_>,
+    ) -> Result<Verdict> {
+        let at = |factor: f64| -> Result<(f64, f64)> {
+            let sides = self.sides(direction, steps, factor)?;
+            Ok((self.differences(&sides, factor), self.bend(&sides, factor)))
+        };
+        let (mut is_same, mut jumps, mut has_kink) = (true, true, true);
+        let (error, size) = (slopes.error(), slopes.size());
+        let Slopes { differences, bend, .. } = slopes;
+        for factor in FACTORS {
+            is_same &= (at(factor)?.0 - differences).abs() <= 0.25 * error;
+        }
+        jumps &= differences != 0.0;
+        has_kink &= bend > 1e-3 * size + 5.0 * slopes.noise;
+        // Many, as rounding may be the same for some steps by chance.
+        for n in 1..=MANY {
+            if jumps || has_kink {
+                let factor = f64::from(n) / f64::from(MANY + 1);
+                let (found, found_bend) = at(factor)?;
+                jumps &= (found * factor - differences).abs() <= 0.01 * differences.abs();
+                has_kink &= (found_bend - bend).abs() <= 0.25 * bend;
+            }
+        }
+        slopes.not_differentiable = jumps || has_kink;
+        let is_certain = slopes.not_differentiable
+            || is_same && !self.is_rounding(direction, steps, &slopes, claim)?;
+        Ok(if is_certain { Verdict::Differs(slopes) } else { Verdict::Unknown })
+    }
+
+    fn allows(&self, slopes: &Slopes) -> bool {
+        let Precision { tolerance, bends, .. } = self.precision;
+        slopes.error() <= tolerance * slopes.size() + slopes.noise + bends * slopes.bend
+    }
+
+    /// Whether the error may be rounding inside of the rule.
+    fn is_rounding(
+        &self,
+        direction: &Direction,
+        steps: &[Vec<f64>],
+        slopes: &Slopes,
+        claim: &Claim<'_>,
+    ) -> Result<bool> {
+        for n in 1..=PROBES {
+            let small = f64::from(n) * if n % 2 == 0 { 1.0 } else { -1.0 };
+            // A rule is linear in what it gets, and nearly constant near the point; rounding is neither.
+            let (scale, inputs) = (1.0 + 1e-4 * small, self.moved(direction, steps, 7e-5 * small));
+            let scaled = |part: &Vec<f64>| part.iter().map(|d| d * scale).collect();
+            let along: Vec<Vec<f64>> = slopes.along.iter().map(scaled).collect();
+            let (claimed, _) = claim(&inputs, &along, &vec![scale; self.middle.len()])?;
+            let change = (claimed / (scale * scale) - slopes.claimed).abs();
+            if slopes.error() <= 16.0 * change {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The outputs that are the same at the point and on both sides.
+    fn unchanged(&self, sides: &Sides) -> Vec<bool> {
+        let outputs = sides.after.iter().zip(&sides.before).zip(&self.middle);
+        outputs.map(|((after, before), middle)| after == before && after == middle).collect()
+    }
+
+    fn differences(&self, sides: &Sides, factor: f64) -> f64 {
+        let outputs = sides.after.iter().zip(&sides.before).zip(&self.cotangent);
+        let difference: f64 = outputs.map(|((after, before), v)| (after - before) * v).sum();
+        difference / (2.0 * factor * self.precision.step)
+    }
+
+    fn bend(&self, sides: &Sides, factor: f64) -> f64 {
+        let outputs = sides.after.iter().zip(&sides.before).zip(&self.middle).zip(&self.cotangent);
+        let bend = |(((after, before), middle), v): (((&f64, &f64), &f64), &f64)| {
+            (after - 2.0 * middle + before) * v
+        };
+        outputs.map(bend).sum::<f64>().abs() / (factor * self.precision.step)
+    }
+
+    fn noise(&self, sides: &Sides, counted: impl Fn(usize) -> bool) -> f64 {
+        let outputs = sides.after.iter().zip(&sides.before).zip(&self.cotangent).enumerate();
+        let size = |(_, ((after, before), v)): (usize, ((&f64, &f64), &f64))| {
+            (after.abs() + before.abs()) / 2.0 * v.abs()
+        };
+        let size: f64 = outputs.filter(|(at, _)| counted(*at)).map(size).sum();
+        8.0 * self.precision.epsilon * size / self.precision.step
+    }
+}
+
+/// A slope by gradients, and the sum of its parts' magnitudes.
+pub(super) fn contracted(grads: &[Vec<f64>], along: &[Vec<f64>]) -> (f64, f64) {
+    let parts = grads.iter().flatten().zip(along.iter().flatten()).map(|(grad, d)| grad * d);
+    parts.fold((0.0, 0.0), |(sum, scale), part| (sum + part, scale + part.abs()))
+}

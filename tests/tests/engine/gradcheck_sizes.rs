@@ -1,0 +1,211 @@
+//! The gradient checker on functions of every size: slopes from 1e-30 to 1e30, of outputs and of inputs of
+//! every size, and functions whose differences are mostly rounding.
+
+use autograd_core::prelude::*;
+use autograd_core::{
+    AnyTensor, Error, Generator, Result, gradcheck, gradcheck_any, gradgradcheck,
+    gradgradcheck_any, jvpcheck,
+};
+
+/// `size * sin(frequency * x)`, with rules that are off by factors.
+#[derive(Clone, Copy)]
+struct Wave {
+    size: f64,
+    frequency: f64,
+    backward: f64,
+    second: f64,
+    jvp: f64,
+}
+
+#[py_layer]
+impl<T: Float> Sine<T> {
+    type Saved = Tensor<T>;
+    type Attrs = Wave;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<T>, wave: Wave) -> Tensor<T> {
+        ctx.save_for_backward(x);
+        ctx.set_attrs(wave);
+        (x * wave.frequency).sin() * wave.size
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<T>) -> Tensor<T> {
+        let wave = *ctx.attrs();
+        dy * Slope::apply(ctx.saved_tensor(), wave) * wave.backward
+    }
+
+    fn jvp(ctx: &JvpContext<Self>, x: &Tensor<T>, dx: &Tensor<T>) -> Tensor<T> {
+        let wave = *ctx.attrs();
+        dx * (x * wave.frequency).cos() * (wave.size * wave.frequency * wave.jvp)
+    }
+}
+
+/// The derivative of that.
+#[py_layer]
+impl<T: Float> Slope<T> {
+    type Saved = Tensor<T>;
+    type Attrs = Wave;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<T>, wave: Wave) -> Tensor<T> {
+        ctx.save_for_backward(x);
+        ctx.set_attrs(wave);
+        (x * wave.frequency).cos() * (wave.size * wave.frequency)
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<T>) -> Tensor<T> {
+        let Wave { size, frequency, second, .. } = *ctx.attrs();
+        let slope = (ctx.saved_tensor() * frequency).sin() * (size * frequency);
+        dy * slope * (-frequency * second)
+    }
+}
+
+fn wave<T: Float>(t: &[AnyTensor], wave: Wave) -> AnyTensor {
+    Sine::apply(t[0].downcast_ref::<T>().unwrap(), wave).into()
+}
+
+/// Every check of functions of which the inputs, the outputs or both have the size 10^k.
+fn of_every_size<T: Float>(inputs: i32) {
+    // The size, the frequency, and whether the second derivative is a number of the type.
+    let forms: [(&str, fn(f64) -> (f64, f64), i32); 3] = [
+        ("outputs", |by| (by, 1.0), 30),
+        ("inputs", |by| (1.0, by), inputs),
+        ("both", |by| (by, 1.0 / by), inputs),
+    ];
+    for (name, form, most) in forms {
+        for k in -most..=most {
+            let (size, frequency) = form(10_f64.powi(k));
+            let x: Vec<_> = [0.7, -1.1, 2.3].map(|x| T::from_f64(x / frequency)).to_vec();
+            let x: [AnyTensor; 1] = [Tensor::from(x).into()];
+            let right = Wave { size, frequency, backward: 1.0, second: 1.0, jvp: 1.0 };
+            let what =
+                |order: &str, found: &Result<()>| format!("{name} of 1e{k}, {order}: {found:?}");
+            let first = |w| gradcheck_any(|t| wave::<T>(t, w), &x);
+            let second = |w| gradgradcheck_any(|t| wave::<T>(t, w), &x);
+            for (order, found) in [("first", first(right)), ("second", second(right))] {
+                assert!(found.is_ok(), "{}", what(order, &found));
+            }
+            for by in [0.9, 1.1, 0.0] {
+                let found = first(Wave { backward: by, ..right });
+                assert!(
+                    matches!(found, Err(Error::GradientWrong { .. })),
+                    "{}",
+                    what("first", &found)
+                );
+                let found = first(Wave { jvp: by, ..right });
+                assert!(matches!(found, Err(Error::JvpWrong { .. })), "{}", what("jvp", &found));
+                let found = second(Wave { second: by, ..right });
+                assert!(
+                    matches!(found, Err(Error::GradientWrong { .. })),
+                    "{}",
+                    what("second", &found)
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn wrong_rules_of_any_size_are_found_in_double_precision() {
+    of_every_size::<f64>(30);
+}
+
+#[test]
+fn wrong_rules_of_any_size_are_found_in_single_precision() {
+    of_every_size::<f32>(15);
+}
+
+#[test]
+fn errors_give_the_gradient_of_an_element() {
+    let off = Wave { size: 1e-20, frequency: 1e6, backward: 1.1, second: 1.0, jvp: 1.0 };
+    let error = gradcheck(|t| Sine::apply(&t[0], off), &[Tensor::from(0.0)]).unwrap_err();
+    let Error::GradientWrong { backward, differences, .. } = error else { panic!("{error}") };
+    // Times a random number of the output.
+    assert!((1e-16..1.1e-14).contains(&backward.abs()), "{backward}");
+    assert!((backward / differences - 1.1).abs() < 1e-4, "{backward} {differences}");
+}
+
+type Of = fn(&Tensor<f64>) -> Tensor<f64>;
+
+fn passes(name: &str, f: Of, x: &Tensor<f64>) {
+    let all = [x.clone()];
+    let found = jvpcheck(|t| f(&t[0]), &all).and_then(|()| gradgradcheck(|t| f(&t[0]), &all));
+    assert!(found.is_ok(), "{name} at {:?}: {found:?}", x.to_vec());
+}
+
+/// Outputs that are constant up to rounding, and sums that cancel.
+#[test]
+fn gradients_that_are_only_rounding_raise_no_alarm() {
+    let functions: [(&str, Of); 8] = [
+        ("a constant", |x| x.detach().square()),
+        ("zero times", |x| x * 0.0),
+        ("a difference", |x| (x - x).sum()),
+        ("a centred sum", |x| (x - x.mean()).sum()),
+        ("a normalized sum", |x| {
+            ((x - x.mean()) / ((x - x.mean()).square().mean() + 1e-5).sqrt()).sum()
+        }),
+        ("a softmax", |x| x.softmax(0).sum()),
+        ("a log-softmax", |x| x.log_softmax(0).exp().sum() - 1.0),
+        ("a circle", |x| x.sin().square() + x.cos().square()),
+    ];
+    for seed in 0..12 {
+        let mut generator = Generator::new(seed);
+        let x = generator.run(|| Tensor::<f64>::randn([3 + seed as usize % 7]));
+        for (name, f) in &functions[1..] {
+            for size in [1.0, 1e-3, 1e4] {
+                passes(name, *f, &(&x * size).detach());
+            }
+        }
+        let constant = x.detach();
+        gradcheck(|_| constant.square(), &[x]).unwrap();
+    }
+}
+
+/// The same in single precision, of the first order.
+#[test]
+fn gradients_of_single_precision_that_are_only_rounding_raise_no_alarm() {
+    let functions: [(&str, fn(&Tensor) -> Tensor); 4] = [
+        ("a centred sum", |x| (x - x.mean()).sum()),
+        ("a normalized sum", |x| {
+            ((x - x.mean()) / ((x - x.mean()).square().mean() + 1e-5).sqrt()).sum()
+        }),
+        ("a softmax", |x| x.softmax(0).sum()),
+        ("a circle", |x| x.sin().square() + x.cos().square()),
+    ];
+    for seed in 0..12 {
+        let x = Generator::new(seed).run(|| Tensor::<f32>::randn([3 + seed as usize % 7]));
+        for (name, f) in functions {
+            let f = |t: &[AnyTensor]| f(t[0].downcast_ref().unwrap()).into();
+            let found = gradcheck_any(f, &[x.clone().into()]);
+            assert!(found.is_ok(), "{name} at {:?}: {found:?}", x.to_vec());
+        }
+    }
+}
+
+/// Slopes below the rounding of an output, elements of many sizes, and oscillation.
+#[test]
+fn right_rules_raise_no_alarm_where_differences_are_poor() {
+    let functions: [(&str, Of, &[f64]); 16] = [
+        ("sigmoid", Tensor::sigmoid, &[40.0, -40.0, 0.0, 800.0]),
+        ("tanh", Tensor::tanh, &[20.0, -1e-9, 18.0, 400.0]),
+        ("one and a little", |x| x * 1e-20 + 1.0, &[0.5, 2.0]),
+        ("much and a little", |x| x.square() * 1e-10 + 1e10, &[0.5, -3.0]),
+        (
+            "large beside small",
+            |x| Tensor::concat(&[&(x * 1e-20 + 1.0), &(x * 1e-25)], 0),
+            &[1.0, 2.0],
+        ),
+        ("exp", Tensor::exp, &[-700.0, 1.0, 30.0]),
+        ("ln", Tensor::ln, &[1e-3, 1e3, 1e-30, 1.0, 1e30]),
+        ("sqrt", Tensor::sqrt, &[1e-30, 1e-9, 4.0, 1e20]),
+        ("reciprocal", |x| 1.0 / x, &[1e-20, 3.0, 1e20]),
+        ("cube", |x| x.pow(3), &[0.0, 1e-9, -2.0]),
+        ("fifth power", |x| x.pow(5), &[0.0, 0.0]),
+        ("square", Tensor::square, &[0.0, 1e-30, 1e30]),
+        ("oscillation", |x| (x * 1e6).sin(), &[0.5, 1.0, -2.0]),
+        ("softplus", Tensor::softplus, &[-40.0, 40.0, 0.0]),
+        ("hidden by a sum", |x| x + 1e7 - 1e7, &[0.5, 1e-3]),
+        ("subnormal", |x| x * 2.0, &[1e-310, 0.0]),
+    ];
+    for (name, f, x) in functions {
+        passes(name, f, &Tensor::from(x.to_vec()));
+    }
+}
