@@ -1,19 +1,20 @@
-//! What ops on this thread run in: the recording mode, the inputs that running ops protect, and a stack of
-//! observers. Without an observer each event costs one test of a flag.
+//! What ops on this thread run in: the recording mode, the events that observers see, and the inputs that
+//! running ops protect.
 
-use std::any::{Any, TypeId};
 use std::cell::{Cell, RefCell};
-use std::marker::PhantomData;
 use std::panic::Location;
-use std::rc::Rc;
-
-use super::any::AnyTensor;
-use super::mode::Recording;
-use super::node::NodeRef;
-use super::protect::Protected;
-use crate::array::DType;
 
 type Place = &'static Location<'static>;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Recording {
+    On,
+    NoGrad,
+    /// In the forward of a layer that is recorded itself.
+    Layer,
+    /// The library disabled it: in a backward, inside an op.
+    Off,
+}
 
 /// Flags, which need no drop: an access is a single load.
 pub(super) struct Mode {
@@ -23,13 +24,10 @@ pub(super) struct Mode {
     /// Where user code called the composite op that runs.
     pub(super) place: Cell<Option<Place>>,
     /// The events that some observer sees.
-    events: Cell<u8>,
-}
-
-pub(super) struct Stacks {
-    /// The inputs of the innermost call are last.
-    pub(super) protected: RefCell<Vec<Protected>>,
-    observers: RefCell<Vec<Rc<dyn Observer>>>,
+    pub(super) events: Cell<Events>,
+    /// Whether recording was turned on since the innermost forward began.
+    #[cfg(debug_assertions)]
+    pub(super) was_turned_on: Cell<bool>,
 }
 
 thread_local! {
@@ -38,12 +36,13 @@ thread_local! {
             recording: Cell::new(Recording::On),
             off_since: Cell::new(None),
             place: Cell::new(None),
-            events: Cell::new(0),
+            events: Cell::new(Events::NONE),
+            #[cfg(debug_assertions)]
+            was_turned_on: Cell::new(false),
         }
     };
-    static STACKS: Stacks = const {
-        Stacks { protected: RefCell::new(Vec::new()), observers: RefCell::new(Vec::new()) }
-    };
+    /// A stack: the inputs of the innermost call are last.
+    static PROTECTED: RefCell<Vec<Protected>> = const { RefCell::new(Vec::new()) };
 }
 
 #[inline(always)]
@@ -51,17 +50,12 @@ pub(super) fn mode<R>(f: impl FnOnce(&Mode) -> R) -> R {
     MODE.with(f)
 }
 
-/// Runs `f` on this thread's stacks; `None` if the thread is ending.
-#[inline(always)]
-pub(super) fn stacks<R>(f: impl FnOnce(&Stacks) -> R) -> Option<R> {
-    STACKS.try_with(f).ok()
-}
-
 /// An event, or a set of events.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Events(u8);
 
 impl Events {
+    pub(crate) const NONE: Self = Self(0);
     /// A node was recorded.
     pub(crate) const NODES: Self = Self(1);
     /// A value became the output of a node.
@@ -79,131 +73,34 @@ impl Events {
         Self(self.0 | other.0)
     }
 
-    const fn contains(self, other: Self) -> bool {
+    pub(super) const fn contains(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
-}
-
-/// Sees what happens on a thread while its [`Observing`] lives. Of several observers of one type, only the
-/// innermost does.
-pub(crate) trait Observer: Any {
-    /// The events that it sees now.
-    fn events(&self) -> Events;
-    /// [`Events::NODES`].
-    fn recorded(&self, _node: &mut NodeRef) {}
-    /// [`Events::OUTPUTS`]: a value became output `slot` of a node; without the value if others share it.
-    fn output(
-        &self,
-        _node: &NodeRef,
-        _slot: u32,
-        _form: (DType, &[usize]),
-        _value: Option<&dyn Any>,
-    ) {
-    }
-    /// [`Events::VALUES`]: an input of the next node that wants no gradient; returns a number for its edge.
-    fn constant(&self, _value: &dyn Any) -> u32 {
-        0
-    }
-    /// [`Events::VALUES`]: an input, with its name, to which a new node has no edge.
-    fn untracked(&self, _node: &NodeRef, _name: String, _input: &AnyTensor) {}
-    /// [`Events::READS`]: the method that read numbers.
-    fn read(&self, _method: &'static str, _place: Place) {}
-    /// [`Events::UNRECORDED`]: the tensor, by address and shape, and the op.
-    fn unrecorded(&self, _input: (*const (), &[usize]), _op: &'static str, _place: Place) {}
-}
-
-/// A guard: its observer sees this thread's events until it is dropped, also by unwinding.
-pub(crate) struct Observing<O: Observer> {
-    observer: Rc<O>,
-    _not_send: PhantomData<*const ()>,
-}
-
-impl<O: Observer> Observing<O> {
-    pub(crate) fn start(observer: O) -> Self {
-        Self::share(Rc::new(observer))
-    }
-
-    /// Starts one more scope of an observer.
-    pub(crate) fn share(observer: Rc<O>) -> Self {
-        stacks(|stacks| {
-            stacks.observers.borrow_mut().push(Rc::clone(&observer) as Rc<dyn Observer>);
-            stacks.update_events();
-        });
-        Self { observer, _not_send: PhantomData }
-    }
-}
-
-impl<O: Observer> std::ops::Deref for Observing<O> {
-    type Target = O;
-
-    fn deref(&self) -> &O {
-        &self.observer
-    }
-}
-
-impl<O: Observer> Drop for Observing<O> {
-    fn drop(&mut self) {
-        // Dropped after the borrow of the list has ended: it may own values of user code.
-        let _removed = stacks(|stacks| {
-            let mut observers = stacks.observers.borrow_mut();
-            let address = Rc::as_ptr(&self.observer).cast::<()>();
-            let last = observers.iter().rposition(|it| Rc::as_ptr(it).cast() == address);
-            let removed = last.map(|last| observers.remove(last));
-            drop(observers);
-            stacks.update_events();
-            removed
-        });
-    }
-}
-
-impl Stacks {
-    fn update_events(&self) {
-        let observers = self.observers.borrow();
-        let events = observers.iter().fold(0, |all, observer| all | observer.events().0);
-        mode(|mode| mode.events.set(events));
-    }
-}
-
-/// Reads again what observers want to see. To be called when an observer's events have changed.
-pub(crate) fn update_events() {
-    stacks(Stacks::update_events);
 }
 
 /// Whether an observer sees one of these events.
 #[inline(always)]
 pub(crate) fn observes(events: Events) -> bool {
-    mode(|mode| Events(mode.events.get()).contains(events))
+    mode(|mode| mode.events.get().contains(events))
 }
 
-/// The innermost observer of a type.
-pub(crate) fn observer<O: Observer>() -> Option<Rc<O>> {
-    stacks(|stacks| {
-        let observers = stacks.observers.borrow();
-        let found = observers.iter().rev().find(|it| (&***it as &dyn Any).is::<O>());
-        found.and_then(|found| Rc::downcast(Rc::clone(found) as Rc<dyn Any>).ok())
-    })
-    .flatten()
+pub(crate) trait Protector: Sync {
+    fn layer(&self) -> &'static str;
+    fn input(&self, position: usize) -> String;
 }
 
-/// Passes an event to the innermost observer of each type that sees it.
-#[cold]
-pub(crate) fn notify(event: Events, mut call: impl FnMut(&dyn Observer)) {
-    let observers = stacks(|stacks| stacks.observers.borrow().clone()).unwrap_or_default();
-    let mut seen: Vec<TypeId> = Vec::new();
-    for observer in observers.iter().rev() {
-        let kind = (&**observer as &dyn Any).type_id();
-        if !seen.contains(&kind) {
-            seen.push(kind);
-            if observer.events().contains(event) {
-                call(&**observer);
-            }
-        }
-    }
+pub(crate) struct Protected {
+    pub(crate) tensor: *const (),
+    /// The address of the data that it shares with other tensors; null if it shares none.
+    pub(super) data: *const (),
+    pub(super) layer: &'static dyn Protector,
+    pub(super) version: u32,
+    /// The position of the layer's input that the tensor is, or is part of.
+    pub(crate) position: u32,
 }
 
-/// Notes that user code reads numbers.
-pub(crate) fn note_read(method: &'static str, place: Place) {
-    if observes(Events::READS) {
-        notify(Events::READS, |observer| observer.read(method, place));
-    }
+/// Runs `f` on the protected inputs; `None` if the thread is ending.
+#[inline(always)]
+pub(super) fn protected_inputs<R>(f: impl FnOnce(&mut Vec<Protected>) -> R) -> Option<R> {
+    PROTECTED.try_with(|protected| f(&mut protected.borrow_mut())).ok()
 }

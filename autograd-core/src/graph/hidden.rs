@@ -1,10 +1,12 @@
 //! Tensors that a layer's forward reads from a closure or a field: no type shows that their
 //! gradients are lost. Only builds with debug assertions check for them.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::panic::Location;
 
-use super::context::{Events, Observer, Observing, observer};
+use super::context::{Events, mode};
+use super::node::Observer;
+use super::observing::Observing;
 
 pub(crate) struct Read {
     pub(crate) address: *const (),
@@ -16,11 +18,7 @@ pub(crate) struct Read {
 
 /// The reads of a layer's forward.
 #[derive(Default)]
-struct ReadLog {
-    list: RefCell<Vec<Read>>,
-    /// Whether forward turned recording on: it then has its own graph, and its reads are not reported.
-    records: Cell<bool>,
-}
+struct ReadLog(RefCell<Vec<Read>>);
 
 impl Observer for ReadLog {
     fn events(&self) -> Events {
@@ -33,28 +31,33 @@ impl Observer for ReadLog {
         op: &'static str,
         at: &'static Location<'static>,
     ) {
-        let mut list = self.list.borrow_mut();
+        let mut list = self.0.borrow_mut();
         if !list.iter().any(|known| known.address == address) {
             list.push(Read { address, shape: shape.to_vec(), op, at });
         }
     }
 }
 
-pub(super) fn recording() {
-    if let Some(log) = observer::<ReadLog>() {
-        log.records.set(true);
-    }
-}
-
 /// A guard around a layer's forward.
-pub(crate) struct ReadGuard(Observing<ReadLog>);
+pub(crate) struct ReadGuard {
+    log: Observing<ReadLog>,
+    was_turned_on: bool,
+}
 
 impl ReadGuard {
     pub(crate) fn start() -> Self {
-        Self(Observing::start(ReadLog::default()))
+        let was_turned_on = mode(|mode| mode.was_turned_on.replace(false));
+        Self { log: Observing::start(ReadLog::default()), was_turned_on }
     }
 
+    /// The reads; none if forward turned recording on: it then has its own graph.
     pub(crate) fn end(self) -> Vec<Read> {
-        if self.0.records.get() { Vec::new() } else { self.0.list.take() }
+        if mode(|mode| mode.was_turned_on.get()) { Vec::new() } else { self.log.0.take() }
+    }
+}
+
+impl Drop for ReadGuard {
+    fn drop(&mut self) {
+        mode(|mode| mode.was_turned_on.set(self.was_turned_on));
     }
 }

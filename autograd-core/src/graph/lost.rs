@@ -9,7 +9,8 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::mode::{self, Composite, Recording, is_grad_enabled};
+use super::context::Recording;
+use super::mode::{self, Composite, is_grad_enabled};
 
 type Place = &'static Location<'static>;
 

@@ -12,6 +12,7 @@ mod hooks;
 mod lost;
 mod mode;
 mod node;
+mod observing;
 mod pack;
 mod parts;
 mod pools;
@@ -28,13 +29,14 @@ mod watch;
 
 pub(crate) use any::for_any;
 pub use any::{AnyTensor, Element, Scalar};
-pub(crate) use any::{Comparison, Handle, OfElements};
-pub(crate) use context::{Events, Observer, Observing, note_read, notify, observer, observes};
+pub(crate) use any::{Comparison, Elements, Handle, OfElements};
+pub(crate) use context::{Events, Protected, Protector, observes};
 pub(crate) use hooks::{HookId, HookList};
 pub(crate) use lost::{Lost, no_derivative};
 pub(crate) use mode::{Composite, GradMode, is_suspended, is_turned_off, off_since};
 pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
-pub(crate) use node::{Node, NodeRef, Op, Pull, Push, Sink, Slots, only};
+pub(crate) use node::{Node, NodeRef, Observer, Op, Pull, Push, Sink, Slots, notify, only};
+pub(crate) use observing::{Observing, note_read, observer, update_events};
 pub(crate) use pack::Unpacked;
 pub use pack::{SavedTensorsHooks, saved_tensors_hooks};
 pub(crate) use parts::{
@@ -42,7 +44,7 @@ pub(crate) use parts::{
     Role, Saved, SavedTensor, State, Token,
 };
 pub use pools::empty_buffer_pool;
-pub(crate) use protect::{ForwardGuard, Protected, Protector, protected};
+pub(crate) use protect::{ForwardGuard, protected};
 pub(crate) use reads::{Read, ReadWatch};
 pub(crate) use rule::{Rule, finish};
 pub(crate) use saved::{Reader, SavedReader, typed};
@@ -50,4 +52,5 @@ pub(crate) use shapes::{ForwardMode, output_shapes};
 pub use tensor::Tensor;
 pub(crate) use unrecorded::unrecorded;
 pub use view::View;
+pub(crate) use view::elements;
 pub(crate) use watch::{Nodes, Range, adopt, collect, indices};

@@ -3,17 +3,7 @@
 use std::marker::PhantomData;
 use std::panic::Location;
 
-use super::context::mode;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Recording {
-    On,
-    NoGrad,
-    /// In the forward of a layer that is recorded itself.
-    Layer,
-    /// The library disabled it: in a backward, inside an op.
-    Off,
-}
+use super::context::{Recording, mode};
 
 /// The scope of an op made of others, or of a recorded backward. Ops that this library calls inside
 /// get the place of the user's call; those that the user's code calls keep their own.
@@ -113,11 +103,13 @@ impl GradMode {
     }
 
     fn change(to: Recording) -> Self {
-        #[cfg(debug_assertions)]
-        if to == Recording::On {
-            super::hidden::recording();
-        }
-        let before = mode(|mode| mode.recording.replace(to));
+        let before = mode(|mode| {
+            #[cfg(debug_assertions)]
+            if to == Recording::On {
+                mode.was_turned_on.set(true);
+            }
+            mode.recording.replace(to)
+        });
         Self { before, _not_send: PhantomData }
     }
 

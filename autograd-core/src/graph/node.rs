@@ -1,8 +1,10 @@
 //! Nodes, the recorded ops that backward walks over.
 
+use std::any::{Any, TypeId};
 use std::cell::{Cell, RefCell};
 use std::mem::{forget, replace};
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{self, OnceLock};
 
@@ -10,10 +12,11 @@ use smallvec::SmallVec;
 use triomphe::Arc;
 
 use super::any::AnyTensor;
-use super::context::{Events, notify, observes};
+use super::context::{Events, observes};
 use super::mode::Composite;
 use super::parts::{Edge, Edges, Extras, Packed, Role, SavedEntries, SavedTensor, State};
 use super::spare::Spare;
+use crate::array::DType;
 use crate::error::Result;
 
 /// The gradients that have reached a node, one slot for each of its outputs.
@@ -247,6 +250,61 @@ pub(crate) fn only(grads: Slots) -> AnyTensor {
 #[cold]
 fn missing_gradient() -> ! {
     unreachable!("a node is visited when its gradient came")
+}
+
+/// Sees what happens on a thread while its [`Observing`](super::Observing) lives. Of several observers of one type, only the
+/// innermost does.
+pub(crate) trait Observer: Any {
+    /// The events that it sees now.
+    fn events(&self) -> Events;
+    /// [`Events::NODES`].
+    fn recorded(&self, _node: &mut NodeRef) {}
+    /// [`Events::OUTPUTS`]: a value became output `slot` of a node; without the value if others share it.
+    fn output(
+        &self,
+        _node: &NodeRef,
+        _slot: u32,
+        _form: (DType, &[usize]),
+        _value: Option<&dyn Any>,
+    ) {
+    }
+    /// [`Events::VALUES`]: an input of the next node that wants no gradient; returns a number for its edge.
+    fn constant(&self, _value: &dyn Any) -> u32 {
+        0
+    }
+    /// [`Events::VALUES`]: an input, with its name, to which a new node has no edge.
+    fn untracked(&self, _node: &NodeRef, _name: String, _input: &AnyTensor) {}
+    /// [`Events::READS`]: the method that read numbers.
+    fn read(&self, _method: &'static str, _place: &'static Location<'static>) {}
+    /// [`Events::UNRECORDED`]: the tensor, by address and shape, and the op.
+    fn unrecorded(
+        &self,
+        _input: (*const (), &[usize]),
+        _op: &'static str,
+        _place: &'static Location<'static>,
+    ) {
+    }
+}
+
+thread_local! {
+    /// The innermost is last.
+    pub(super) static OBSERVERS: RefCell<Vec<Rc<dyn Observer>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Passes an event to the innermost observer of each type that sees it.
+#[cold]
+pub(crate) fn notify(event: Events, mut call: impl FnMut(&dyn Observer)) {
+    let observers = OBSERVERS.try_with(|observers| observers.borrow().clone()).unwrap_or_default();
+    let mut seen: Vec<TypeId> = Vec::new();
+    for observer in observers.iter().rev() {
+        let kind = (&**observer as &dyn Any).type_id();
+        if !seen.contains(&kind) {
+            seen.push(kind);
+            if observer.events().contains(event) {
+                call(&**observer);
+            }
+        }
+    }
 }
 
 /// A counted reference to a node, whose drop does not recurse: a chain of any length is freed in a loop.

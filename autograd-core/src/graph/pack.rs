@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::any::{AnyTensor, for_any};
-use super::context::{Events, Observer, Observing};
+use super::context::Events;
 use super::mode::GradMode;
-use super::node::{Node, NodeRef, Op, Pull, Slots, only};
+use super::node::{Node, NodeRef, Observer, Op, Pull, Slots, only};
+use super::observing::Observing;
 use super::parts::{Absent, At, Destination, Edge, Edges, Packed, Role, SavedTensor, State};
 use super::tensor::Tensor;
 use crate::array::DType;

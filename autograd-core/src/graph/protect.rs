@@ -5,28 +5,13 @@
 
 use std::mem::replace;
 
-use super::context::stacks;
+use super::context::{Protected, Protector, protected_inputs};
 use super::mode::GradMode;
 use crate::error::{Error, Result};
 
-pub(crate) trait Protector: Sync {
-    fn layer(&self) -> &'static str;
-    fn input(&self, position: usize) -> String;
-}
-
-pub(crate) struct Protected {
-    pub(crate) tensor: *const (),
-    /// The address of the data that it shares with other tensors; null if it shares none.
-    data: *const (),
-    layer: &'static dyn Protector,
-    version: u32,
-    /// The position of the layer's input that the tensor is, or is part of.
-    pub(crate) position: u32,
-}
-
 #[inline]
 pub(crate) fn protected() -> usize {
-    stacks(|stacks| stacks.protected.borrow().len()).unwrap_or(0)
+    protected_inputs(|protected| protected.len()).unwrap_or(0)
 }
 
 /// Protects a tensor of input `position` that wants a gradient, until the [`ForwardGuard`] is dropped.
@@ -38,9 +23,8 @@ pub(super) fn protect(
     position: usize,
 ) {
     let position = position as u32;
-    stacks(|stacks| {
-        let input = Protected { tensor, data, layer, version, position };
-        stacks.protected.borrow_mut().push(input);
+    protected_inputs(|protected| {
+        protected.push(Protected { tensor, data, layer, version, position });
     });
 }
 
@@ -61,8 +45,7 @@ impl ForwardGuard {
     #[inline(always)]
     pub(crate) fn end(mut self, version: impl Fn(&Protected) -> u32) -> Result<()> {
         let before = replace(&mut self.before, usize::MAX);
-        let changed = stacks(|stacks| {
-            let mut protected = stacks.protected.borrow_mut();
+        let changed = protected_inputs(|protected| {
             let own = protected.get(before..).unwrap_or(&[]);
             let changed = own.iter().find(|input| input.version != version(input));
             let changed = changed.map(|input| Box::new(input.changed()));
@@ -77,7 +60,7 @@ impl Drop for ForwardGuard {
     #[inline]
     fn drop(&mut self) {
         if self.before != usize::MAX {
-            stacks(|stacks| stacks.protected.borrow_mut().truncate(self.before));
+            protected_inputs(|protected| protected.truncate(self.before));
         }
     }
 }
@@ -85,12 +68,10 @@ impl Drop for ForwardGuard {
 /// Notes that this tensor now shares its data with others.
 #[cold]
 pub(super) fn shares(tensor: *const (), data: *const ()) {
-    stacks(|stacks| {
-        stacks.protected.borrow_mut().iter_mut().filter(|input| input.tensor == tensor).for_each(
-            |input| {
-                input.data = data;
-            },
-        );
+    protected_inputs(|protected| {
+        protected.iter_mut().filter(|input| input.tensor == tensor).for_each(|input| {
+            input.data = data;
+        });
     });
 }
 
@@ -99,8 +80,8 @@ pub(super) fn shares(tensor: *const (), data: *const ()) {
 pub(super) fn check_write(address: *const (), data: *const (), write: &'static str) -> Result<()> {
     let is_same =
         |input: &&Protected| input.tensor == address || (!data.is_null() && input.data == data);
-    let refused = stacks(|stacks| {
-        stacks.protected.borrow().iter().rev().find(is_same).map(|input| input.refused(write))
+    let refused = protected_inputs(|protected| {
+        protected.iter().rev().find(is_same).map(|input| input.refused(write))
     });
     refused.flatten().map_or(Ok(()), Err)
 }

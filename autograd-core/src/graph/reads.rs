@@ -4,7 +4,9 @@
 use std::cell::Cell;
 use std::panic::Location;
 
-use super::context::{Events, Observer, Observing};
+use super::context::Events;
+use super::node::Observer;
+use super::observing::Observing;
 
 /// A method that read numbers, and the place of its call.
 pub(crate) type Read = (&'static str, &'static Location<'static>);

@@ -5,8 +5,9 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use super::context::{Events, Observer, Observing, observer};
-use super::node::NodeRef;
+use super::context::Events;
+use super::node::{NodeRef, Observer};
+use super::observing::{Observing, observer};
 use super::parts::{Key, Token};
 use crate::array::shape::copied;
 use crate::array::{DType, Shape};

@@ -12,10 +12,10 @@ mod kept;
 mod shared;
 
 use super::any::Element;
-use super::context::{Events, notify, observes};
+use super::context::{Events, observes};
 use super::hooks::HookList;
 use super::mode::is_grad_enabled;
-use super::node::{NodeRef, used_after_drop};
+use super::node::{NodeRef, notify, used_after_drop};
 use super::parts::{Absent, Edge, GradHook, Token};
 use crate::array::shape::copied;
 use crate::array::{DType, Shape, Value, fits_inline};

@@ -4,11 +4,11 @@ use std::panic::Location;
 
 use super::any::Element;
 #[cfg(debug_assertions)]
-use super::context::{Events, notify};
+use super::context::{Events, Recording};
 use super::lost::{Lost, no_derivative};
 use super::mode;
 #[cfg(debug_assertions)]
-use super::mode::Recording;
+use super::node::notify;
 use super::tensor::Tensor;
 use crate::array::Value;
 

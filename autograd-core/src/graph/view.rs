@@ -3,28 +3,28 @@
 use std::fmt;
 use std::ops::Deref;
 
-use ndarray::{ArcArray, ArrayBase, ArrayRef, ArrayViewD, Data, IxDyn, iter::Iter};
+#[cfg(doc)]
+use ndarray::ArrayViewD;
+use ndarray::{ArrayBase, ArrayRef, Data, IxDyn, iter::Iter};
 
-use super::any::Element;
+use super::any::{Element, Elements};
 use super::tensor::Tensor;
 
 /// The elements of a tensor for reading, as [`Tensor::view`] returns them. It has the methods of an ndarray
 /// array, and `view.view()` is an [`ArrayViewD`].
 pub struct View<'a, T: Element>(Elements<'a, T>);
 
-enum Elements<'a, T> {
-    /// Those of a tensor that was never changed in place.
-    Borrowed(ArrayViewD<'a, T>),
-    /// Those in a buffer that is copied when the tensor is changed in place.
-    Held(ArcArray<T, IxDyn>),
-}
-
 impl<'a, T: Element> View<'a, T> {
     pub(crate) fn of(x: &'a Tensor<T>) -> Self {
-        Self(match x.fixed() {
-            Some(value) => Elements::Borrowed(value.view()),
-            None => Elements::Held(x.lend()),
-        })
+        Self(T::view(x))
+    }
+}
+
+/// [`OfElements::view`](super::OfElements::view) for each element type.
+pub(crate) fn elements<T: Element>(x: &Tensor<T>) -> Elements<'_, T> {
+    match x.fixed() {
+        Some(value) => Elements::Borrowed(value.view()),
+        None => Elements::Held(x.lend()),
     }
 }
 

@@ -6,8 +6,9 @@ use std::collections::HashSet;
 use std::mem::take;
 
 use super::any::Element;
-use super::context::{Events, Observer, Observing, observer};
-use super::node::NodeRef;
+use super::context::Events;
+use super::node::{NodeRef, Observer};
+use super::observing::{Observing, observer};
 use crate::array::Value;
 
 /// Nodes by address.

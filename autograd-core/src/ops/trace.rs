@@ -1,17 +1,20 @@
 //! Traces: the eager ops that a closure runs on examples. An op that can be in a program notes
 //! itself where it starts; ops that it calls are not noted.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::Location;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::elementwise::Handle;
 pub(crate) use super::noting::{Refused, is_noting};
-use super::noting::{State, Within};
 use super::table::{Attr, OpDef};
 use super::{Caller, Float};
 use crate::error::Result;
-use crate::graph::{AnyTensor, Composite, Element, Tensor, for_any};
+use crate::graph::{
+    AnyTensor, Composite, Element, Events, Observer, Observing, Tensor, for_any, observer,
+    update_events,
+};
 
 /// User code. An absent gradient did not arrive, or does not exist.
 pub(crate) type UserFn =
@@ -63,94 +66,116 @@ pub(crate) struct Note {
     pub(crate) caller: Caller,
 }
 
-thread_local! {
-    static NOTES: RefCell<Vec<Note>> = const { RefCell::new(Vec::new()) };
-    /// The notes from before each layer whose forward is running.
-    static OUTER_NOTES: RefCell<Vec<Vec<Note>>> = const { RefCell::new(Vec::new()) };
+/// The observer of a traced closure.
+#[derive(Default)]
+struct Tracer {
     /// The inputs of the closure, whose numbers it must not read.
-    static GIVEN: RefCell<Vec<AnyTensor>> = const { RefCell::new(Vec::new()) };
+    given: Vec<AnyTensor>,
+    notes: RefCell<Vec<Note>>,
+    /// The notes from before each layer whose forward is running.
+    outer_notes: RefCell<Vec<Vec<Note>>>,
+    /// Whether the ops that run are part of a noted one.
+    is_inside: Cell<bool>,
+}
+
+impl Observer for Tracer {
+    fn events(&self) -> Events {
+        if self.is_inside.get() { Events::NONE } else { Events::OPS }
+    }
+}
+
+impl Tracer {
+    fn set_inside(&self, is_inside: bool) -> bool {
+        let before = self.is_inside.replace(is_inside);
+        update_events();
+        before
+    }
+
+    /// Runs a function whose ops are not noted.
+    fn inside<R>(&self, run: impl FnOnce() -> R) -> R {
+        struct Before<'a>(&'a Tracer, bool);
+        impl Drop for Before<'_> {
+            fn drop(&mut self) {
+                self.0.set_inside(self.1);
+            }
+        }
+        let _before = Before(self, self.set_inside(true));
+        run()
+    }
+}
+
+/// The trace that runs. To be called only if [`is_noting`].
+fn tracer() -> Rc<Tracer> {
+    observer().unwrap_or_default()
 }
 
 /// Runs a closure, which must not read numbers that depend on `given`, and returns the notes of its ops.
 pub(crate) fn collect<R>(given: Vec<AnyTensor>, run: impl FnOnce() -> R) -> (R, Vec<Note>) {
-    struct Before(Vec<Note>, Vec<Vec<Note>>, Vec<AnyTensor>);
-    impl Drop for Before {
-        fn drop(&mut self) {
-            NOTES.replace(std::mem::take(&mut self.0));
-            OUTER_NOTES.replace(std::mem::take(&mut self.1));
-            GIVEN.replace(std::mem::take(&mut self.2));
-        }
-    }
-    let before = Before(NOTES.take(), OUTER_NOTES.take(), GIVEN.replace(given));
-    let within = Within::state(State::Noting);
+    let tracer = Observing::start(Tracer { given, ..Tracer::default() });
     let result = run();
-    drop(within);
-    let notes = NOTES.take();
-    drop(before);
+    let notes = tracer.notes.take();
     (result, notes)
 }
 
 /// A layer's forward, whose ops are noted separately. A drop without [`end`](Self::end) discards the notes.
-pub(crate) struct InLayer(());
+pub(crate) struct InLayer(Rc<Tracer>);
 
 impl InLayer {
     pub(crate) fn begin() -> Option<Self> {
         is_noting().then(|| {
-            OUTER_NOTES.with_borrow_mut(|around| around.push(NOTES.take()));
-            Self(())
+            let tracer = tracer();
+            tracer.outer_notes.borrow_mut().push(tracer.notes.take());
+            Self(tracer)
         })
     }
 
     pub(crate) fn end(self) -> Vec<Note> {
-        std::mem::forget(self);
-        Self::leave()
-    }
-
-    fn leave() -> Vec<Note> {
-        let around = OUTER_NOTES.with_borrow_mut(Vec::pop).unwrap_or_default();
-        NOTES.replace(around)
+        self.0.notes.take()
     }
 }
 
 impl Drop for InLayer {
     fn drop(&mut self) {
-        drop(Self::leave());
+        let before = self.0.outer_notes.borrow_mut().pop().unwrap_or_default();
+        drop(self.0.notes.replace(before));
     }
 }
 
 pub(crate) fn is_tracing() -> bool {
-    is_noting() && GIVEN.with_borrow(|given| !given.is_empty())
+    is_noting() && !tracer().given.is_empty()
 }
 
 /// Panics if `x` depends on the closure's inputs; the trace reports it. To be called only if [`is_noting`].
 #[cold]
 pub(crate) fn refuse_read(x: &AnyTensor, name: &str, caller: Caller) {
-    let inside = Within::state(State::Inside);
-    let caller = Composite::place(caller);
-    let mut known = GIVEN.with_borrow(Vec::clone);
-    // A detached or saved tensor is another tensor with the same elements.
-    let follows = |known: &[AnyTensor], x: &AnyTensor| {
-        known.iter().any(|y| y.is_same(x) || x.dtype().is_float() && is_equal(y, x))
-    };
-    if !known.is_empty() {
-        let mut add = |notes: &[Note]| {
-            for note in notes {
-                if note.inputs.iter().any(|input| follows(&known, input)) {
-                    known.extend_from_slice(&note.outputs);
-                }
-            }
-        };
-        OUTER_NOTES.with_borrow(|around| around.iter().for_each(|notes| add(notes)));
-        NOTES.with_borrow(|notes| add(notes));
-    }
-    if follows(&known, x) {
+    let tracer = tracer();
+    if tracer.inside(|| tracer.depends_on_given(x)) {
+        let caller = Composite::place(caller);
         let why = format!(
             "{name} ({caller}): reads numbers that follow the closure's inputs; the program would keep those of \
              the example: place the closure with `eager`, or a `#[py_layer]` op with `py_layer`"
         );
         std::panic::resume_unwind(Box::new(Refused(why)));
     }
-    drop(inside);
+}
+
+impl Tracer {
+    fn depends_on_given(&self, x: &AnyTensor) -> bool {
+        // A detached or saved tensor is another tensor with the same elements.
+        let follows = |known: &[AnyTensor], x: &AnyTensor| {
+            known.iter().any(|y| y.is_same(x) || x.dtype().is_float() && is_equal(y, x))
+        };
+        let mut known = self.given.clone();
+        if !known.is_empty() {
+            let (outer, notes) = (self.outer_notes.borrow(), self.notes.borrow());
+            for note in outer.iter().flatten().chain(notes.iter()) {
+                if note.inputs.iter().any(|input| follows(&known, input)) {
+                    known.extend_from_slice(&note.outputs);
+                }
+            }
+        }
+        follows(&known, x)
+    }
 }
 
 /// Whether two tensors have the same type, shape and elements; NaN equals NaN.
@@ -174,16 +199,14 @@ pub(crate) fn noted<O>(
     run: impl FnOnce() -> Result<O>,
     outputs: impl FnOnce(&O) -> Vec<AnyTensor>,
 ) -> Result<O> {
-    let inside = Within::state(State::Inside);
-    let done = run()?;
-    drop(inside);
+    let done = tracer().inside(run)?;
     note(Note { call, inputs, outputs: outputs(&done), caller });
     Ok(done)
 }
 
 pub(crate) fn note(mut note: Note) {
     note.caller = Composite::place(note.caller);
-    NOTES.with_borrow_mut(|notes| notes.push(note));
+    tracer().notes.borrow_mut().push(note);
 }
 
 pub(crate) fn formula<T: Float>(op: &Handle<T>) -> Call {

@@ -59,7 +59,7 @@ tensor_inputs! {
 
 /// The tensors of an input.
 #[inline]
-pub(super) fn each<'a>(input: &'a dyn TensorInput) -> impl Iterator<Item = &'a dyn Handle> {
+pub(super) fn each(input: &dyn TensorInput) -> impl Iterator<Item = &dyn Handle> {
     (0..).map_while(|position| input.get(position))
 }
 

@@ -9,9 +9,9 @@ use ndarray::{ArcArray, IxDyn};
 use triomphe::Arc;
 
 use super::super::any::Element;
-use super::super::context::{Events, notify, observes};
+use super::super::context::{Events, observes};
 use super::super::lost::Lost;
-use super::super::node::NodeRef;
+use super::super::node::{NodeRef, notify};
 use super::super::protect;
 use super::{Shared, Tensor};
 use crate::array::Value;
