@@ -5,6 +5,9 @@
 //! 2008). Gradients are composed of ops that have gradients, so derivatives of every order exist. The
 //! factors are computed in f64 by [nalgebra](https://nalgebra.rs), for tensors of f32 too.
 //!
+//! Programs have no operators for them: a closure that calls one is placed with `Program::eager`, and
+//! `Program::trace` returns an error that names the call.
+//!
 //! ```
 //! use autograd_core::{Tensor, linalg};
 //!
@@ -71,6 +74,7 @@ pub fn solve<T: Float>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
 #[track_caller]
 pub fn inv<T: Float>(a: &Tensor<T>) -> Result<Tensor<T>> {
     square("inv", a)?;
+    let _composite = Composite::here();
     Inv::apply(a)
 }
 
@@ -94,6 +98,7 @@ pub fn inv<T: Float>(a: &Tensor<T>) -> Result<Tensor<T>> {
 #[track_caller]
 pub fn slogdet<T: Float>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>)> {
     square("slogdet", a)?;
+    let _composite = Composite::here();
     LogDet::apply(a)
 }
 
@@ -116,6 +121,7 @@ pub fn slogdet<T: Float>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>)> {
 #[track_caller]
 pub fn cholesky<T: Float>(a: &Tensor<T>) -> Result<Tensor<T>> {
     square("cholesky", a)?;
+    let _composite = Composite::here();
     // The gradient is symmetric, and only one triangle is read, so differences of single elements do not verify it.
     #[cfg(feature = "verify")]
     let _unverified = Unverified::start();
@@ -127,7 +133,8 @@ impl<T: Float> Solve<T> {
     type Saved = (Tensor<T>, Tensor<T>);
 
     fn forward(ctx: &mut ForwardContext<Self>, a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
-        let all = matrices(a).into_iter().zip(matrices(b)).map(|(a, b)| solved(a, b));
+        let all =
+            matrices("solve", a).into_iter().zip(matrices("solve", b)).map(|(a, b)| solved(a, b));
         let x = stacked("solve", INVERTIBLE, b.shape(), all)?;
         ctx.save_for_backward((a, &x));
         Ok(x)
@@ -146,7 +153,7 @@ impl<T: Float> Inv<T> {
 
     fn forward(ctx: &mut ForwardContext<Self>, a: &Tensor<T>) -> Result<Tensor<T>> {
         let one = |a: DMatrix<f64>| DMatrix::identity(a.nrows(), a.nrows());
-        let all = matrices(a).into_iter().map(|a| solved(a.clone(), one(a)));
+        let all = matrices("inv", a).into_iter().map(|a| solved(a.clone(), one(a)));
         let y = stacked("inv", INVERTIBLE, a.shape(), all)?;
         ctx.save_for_backward(&y);
         Ok(y)
@@ -164,7 +171,7 @@ impl<T: Float> LogDet<T> {
 
     fn forward(ctx: &mut ForwardContext<Self>, a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>)> {
         let (mut signs, mut logs) = (Vec::new(), Vec::new());
-        for matrix in matrices(a) {
+        for matrix in matrices("slogdet", a) {
             let (sign, log) = log_determinant(matrix);
             signs.push(T::from_f64(sign));
             logs.push(T::from_f64(log));
@@ -191,7 +198,7 @@ impl<T: Float> LowerFactor<T> {
     type Saved = Tensor<T>;
 
     fn forward(ctx: &mut ForwardContext<Self>, a: &Tensor<T>) -> Result<Tensor<T>> {
-        let all = matrices(a).into_iter().map(lower_factor);
+        let all = matrices("cholesky", a).into_iter().map(lower_factor);
         let l = stacked("cholesky", ["positive definite", "one that is not"], a.shape(), all)?;
         ctx.save_for_backward(&l);
         Ok(l)
@@ -246,10 +253,12 @@ fn square<T: Float>(op: &'static str, a: &Tensor<T>) -> Result<usize> {
     }
 }
 
-fn matrices<T: Float>(x: &Tensor<T>) -> Vec<DMatrix<f64>> {
+#[track_caller]
+fn matrices<T: Float>(op: &'static str, x: &Tensor<T>) -> Vec<DMatrix<f64>> {
+    x.is_read(op);
     let (count, rank) = (stack(x).iter().product(), x.ndim());
     let (m, n) = (x.shape()[rank - 2], x.shape()[rank - 1]);
-    let data: Vec<f64> = x.to_vec().into_iter().map(T::into_f64).collect();
+    let data: Vec<f64> = T::to_vec(x).into_iter().map(T::into_f64).collect();
     (0..count).map(|at| from_rows(m, n, &data[at * m * n..][..m * n])).collect()
 }
 

@@ -48,6 +48,29 @@ entries! {
         gradient: Gradient::None,
         ..OpDef::new("argsort")
     };
+
+    /// One operator, as the middle follows the number of elements.
+    MEDIAN = OpDef {
+        attrs: &[("axes", Type::Ints)],
+        infer: for_programs(|op, inputs| {
+            let x = arithmetic(Binary::Add, exactly::<1>(inputs)?[0])?;
+            Ok(vec![Form::new(x.dtype, reduced(&x.dims, op.ints(0), false)?)])
+        }),
+        run: |op, x, _| number!(x, x => median(&x, op.ints(0))),
+        ..OpDef::new("median")
+    };
+}
+
+fn median<T: Numeric>(x: &Tensor<T>, axes: &[isize]) -> Result<Tensor<T>> {
+    let (grouped, _) = grouped(x, &check_axes(MEDIAN.name, axes, x.ndim())?);
+    let n = grouped.shape().last().map_or(0, |&n| n);
+    if n == 0 {
+        let expected = "of one element or more along the reduced axes";
+        return Err(Error::shape(MEDIAN.name, RECEIVER, expected, x.shape()));
+    }
+    let (sorted, _) = grouped.sort(-1, false);
+    let last = sorted.select(-1, n - 1);
+    last.is_nan().try_where_else(&last, sorted.select(-1, (n - 1) / 2))
 }
 
 fn argsort<T: Numeric>(
@@ -238,14 +261,15 @@ impl<T: Numeric> Tensor<T> {
         /// assert_eq!(Tensor::from([4.0, 1.0, 3.0, 2.0]).median().item(), 2.0);
         /// ```
         pub fn median(&self) -> Tensor<T>, Panics if "there are no elements" {
-            expect(self.median_of("median", &[]))
+            self.median_axes([])
         }
 
         /// [`Tensor::median`] along `axes`, which are removed; along all axes if none is given.
         #[doc(alias = "median_dim")]
         pub fn median_axes(&self, axes: impl IntoAxes) -> Tensor<T>,
             Panics if "an axis does not exist or is named twice, or there are no elements along them" {
-            expect(self.median_of("median_axes", axes.as_axes()))
+            let axes = Attr::Ints(axes.as_axes().to_vec());
+            expect(call(&MEDIAN, [axes], [self.untyped()]))
         }
 
         /// Returns the position of the greatest element along an axis, which is removed: the first of
@@ -291,18 +315,5 @@ impl<T: Numeric> Tensor<T> {
     #[track_caller]
     fn picked(&self, axis: isize, places: Tensor<i64>) -> (Tensor<T>, Tensor<i64>) {
         (self.gather(axis, &places.unsqueeze(axis)).squeeze(axis), places)
-    }
-
-    #[track_caller]
-    fn median_of(&self, op: &'static str, axes: &[isize]) -> Result<Tensor<T>> {
-        let (grouped, _) = grouped(self, &check_axes(op, axes, self.ndim())?);
-        let n = grouped.shape().last().map_or(0, |&n| n);
-        if n == 0 {
-            let expected = "of one element or more along the reduced axes";
-            return Err(Error::shape(op, RECEIVER, expected, self.shape()));
-        }
-        let (sorted, _) = grouped.sort(-1, false);
-        let last = sorted.select(-1, n - 1);
-        Ok(last.is_nan().where_else(&last, sorted.select(-1, (n - 1) / 2)))
     }
 }

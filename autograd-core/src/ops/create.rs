@@ -6,12 +6,14 @@ use ndarray::{Array, ArrayD, Dimension, IxDyn};
 
 use super::call::call;
 use super::index::check_indices;
-use super::table::{Attr, Gradient, OpDef, Type, any, entries, exactly, for_programs};
+use super::table::{
+    Attr, Gradient, OpDef, Ran, Type, computed, entries, exactly, for_programs, number, one,
+};
 use super::{Float, Numeric, Scalar, expect, pairs, trace};
 use crate::array::shape::element_count;
-use crate::array::{IntoShape, Shape, Value};
+use crate::array::{DType, IntoShape, Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
-use crate::graph::{Composite, Element, Tensor, View, note_read};
+use crate::graph::{Composite, Element, OfElements, Tensor, View, for_any, note_read};
 use crate::random;
 
 entries! {
@@ -23,23 +25,30 @@ entries! {
             let [x] = exactly(inputs)?;
             Ok(vec![x.clone()])
         }),
-        run: |op, x, _| any!(x, x => Ok(Tensor::full(x.shape(), one_or_zero(&x, op.number(0))))),
+        run: |op, x, _| {
+            fn filled<T: Element>(x: &Tensor<T>, value: f64) -> Ran {
+                let value = T::unwrap(number(T::DTYPE, value)?);
+                let value = value.unwrap_or_else(|| unreachable!("it has this type"));
+                computed(T::item(&value).map(|value| Tensor::full(x.shape(), value)))
+            }
+            for_any!(&one(x)?, x => filled(x, op.number(0)))
+        },
         gradient: Gradient::None,
         ..OpDef::new("fill_like")
     };
 }
 
-fn one_or_zero<T: Element>(_: &Tensor<T>, value: f64) -> T {
-    if value == 0.0 { T::ZERO } else { T::ONE }
-}
-
-/// Returns zeros or ones in the shape of a tensor, which may differ from run to run of a trace.
+/// Returns equal elements in the shape of a tensor, which may differ from run to run of a trace.
 #[track_caller]
-fn like<T: Element, U: Element>(other: &Tensor<U>, value: u8) -> Tensor<T> {
+fn like<T: Element, U: Element>(other: &Tensor<U>, element: T) -> Tensor<T> {
     if !trace::is_noting() {
-        return Tensor::full(other.shape_owned(), if value == 0 { T::ZERO } else { T::ONE });
+        return Tensor::full(other.shape_owned(), element);
     }
-    expect(call(&FILL_LIKE, [Attr::Number(value.into())], [other.cast::<T>().untyped()]))
+    // Not the op `cast`, which would be noted.
+    let value = T::cast_to(&Tensor::from(element), DType::Float64, Location::caller());
+    let value = f64::unwrap(value).unwrap_or_else(|| unreachable!("it has this type"));
+    let value = Attr::Number(expect(f64::item(&value)));
+    expect(call(&FILL_LIKE, [value], [other.cast::<T>().untyped()]))
 }
 
 fn checked(op: &'static str, shape: Shape) -> Result<Shape> {
@@ -133,13 +142,13 @@ impl<T: Element> Tensor<T> {
     /// Creates zeros in the shape of another tensor.
     #[track_caller]
     pub fn zeros_like<U: Element>(other: &Tensor<U>) -> Tensor<T> {
-        like(other, 0)
+        like(other, T::ZERO)
     }
 
     /// Creates ones in the shape of another tensor.
     #[track_caller]
     pub fn ones_like<U: Element>(other: &Tensor<U>) -> Tensor<T> {
-        like(other, 1)
+        like(other, T::ONE)
     }
 
     /// Creates equal elements in the shape of another tensor.
@@ -152,8 +161,9 @@ impl<T: Element> Tensor<T> {
     /// }
     /// assert_eq!(halves(&Tensor::<f32>::zeros([2])).to_vec(), [0.5, 0.5]);
     /// ```
+    #[track_caller]
     pub fn full_like<U: Element>(other: &Tensor<U>, element: impl Scalar<T>) -> Tensor<T> {
-        Self::full(other.shape_owned(), element.scalar())
+        like(other, element.scalar())
     }
 
     /// Creates a tensor from elements in row-major order.
@@ -212,7 +222,7 @@ impl<T: Element> Tensor<T> {
     /// Reports a read to a recorded backward, and to a trace, which refuses it if it depends on its inputs.
     #[inline]
     #[track_caller]
-    pub(super) fn is_read(&self, name: &'static str) {
+    pub(crate) fn is_read(&self, name: &'static str) {
         if self.is_recorded() {
             note_read(name, Location::caller());
         }

@@ -70,7 +70,7 @@ impl Term {
             self.permute(&order, at)?;
             self.labels.pop();
             let flat = run(&RESHAPE, vec![Attr::shape(&lengths)], [&self.tensor], at)?;
-            let (end, step) = (Attr::shape(&[n * n]), Attr::Int(n as isize + 1));
+            let (end, step) = (Attr::Int((n * n) as isize), Attr::Int(n as isize + 1));
             self.tensor = run(&SLICE, vec![Attr::Int(-1), Attr::Int(0), end, step], [&flat], at)?;
         }
         Ok(())

@@ -9,10 +9,13 @@ use smallvec::smallvec;
 use super::call::call;
 use super::choose::places;
 use super::index::{Picks, changed, check_indices, index_of, select};
-use super::table::{OpDef, entries, for_programs, number, several};
+use super::table::{
+    Attr, Dims, Form, Gradient, OpDef, Type, computed, entries, exactly, for_programs, number, one,
+    position, several,
+};
 use super::{Caller, Numeric, Operand, expect, pairs, trace};
-use crate::array::Shape;
 use crate::array::shape::{broadcast, row_major};
+use crate::array::{DType, Shape};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{Composite, Element, Tensor};
 
@@ -261,7 +264,12 @@ fn put_part<T: Numeric>(
             format!("of a shape that is broadcast to {:?}, that of the part", places.shape());
         return Err(Error::shape(op, "elements", expected, elements.shape()));
     }
-    let elements = elements.broadcast_to(places.shape_owned()).flatten();
+    let elements = match trace::is_noting() {
+        // In the shape of `places` in each run.
+        true => places.ge_scalar(0).try_where_else(elements, Tensor::default())?,
+        false => elements.broadcast_to(places.shape_owned()),
+    };
+    let elements = elements.flatten();
     let (flat, places) = (x.flatten(), places.flatten());
     let put = match accumulate {
         true => flat.try_index_add(0, &places, &elements).map_err(|error| error.called(op))?,
@@ -306,16 +314,18 @@ fn part<T: Element>(op: &'static str, x: &Tensor<T>, items: Vec<Item>) -> Result
                 y = ranged(op, &y, (own, at), (start, end, step))?;
                 1
             }
+            Item::At(index) if !paired => {
+                let n = x.shape()[own];
+                check_inside(op, &[index], own, n)?;
+                y = y.select(axis, index.rem_euclid(n as i64) as usize);
+                0
+            }
             Item::At(index) => {
-                let index = inside(op, &Tensor::from(index), own, x.shape()[own])?;
-                if !paired {
-                    y = y.select(axis, index.item() as usize);
-                }
-                lists.extend(paired.then_some((at, index)));
-                usize::from(paired)
+                lists.push((at, inside(op, x, own, Tensor::from(index))?));
+                1
             }
             Item::List(index) => {
-                lists.push((at, inside(op, &index, own, x.shape()[own])?));
+                lists.push((at, inside(op, x, own, index)?));
                 1
             }
             Item::Mask(mask) => {
@@ -366,25 +376,38 @@ fn ranged<T: Element>(
         let found = format!("{range}{step}");
         return Err(Error::value(op, "the index", expected, found));
     }
-    if (first, beyond, step) == (0, n, 1) {
+    // Not for `0..n`: in a trace, whether an op runs must not depend on the length.
+    if let (None, End::Open, 1) = (start, end, step) {
         return Ok(y.clone());
     }
     y.try_slice_axis(at as isize, first as usize, beyond as usize, step)
 }
 
-/// Returns indices of an axis, with negative ones counted from its end; an error if one is outside.
+fn check_inside(op: &'static str, index: &[i64], axis: usize, n: usize) -> Result<()> {
+    let len = n as i64;
+    match index.iter().find(|&&at| at < -len || at >= len) {
+        Some(&index) => {
+            Err(Error::Index { op, parameter: format!("the index of axis {axis}"), index, len: n })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Returns indices of an axis of `x`, with negative ones counted from its end; an error if one is outside.
 #[track_caller]
-fn inside(op: &'static str, index: &Tensor<i64>, axis: usize, n: usize) -> Result<Tensor<i64>> {
-    let (len, read) = (n as i64, index.to_vec());
-    let outside = read.iter().find(|&&at| at < -len || at >= len);
-    if let Some(&at) = outside {
-        let parameter = format!("the index of axis {axis}");
-        return Err(Error::Index { op, parameter, index: at, len: n });
-    }
+fn inside<T: Element>(
+    op: &'static str,
+    x: &Tensor<T>,
+    axis: usize,
+    index: Tensor<i64>,
+) -> Result<Tensor<i64>> {
+    let read = index.to_vec();
+    check_inside(op, &read, axis, x.shape()[axis])?;
     if read.iter().all(|&at| at >= 0) {
-        return Ok(index.clone());
+        return Ok(index);
     }
-    index.lt_scalar(0_i64).try_where_else(index + len, index)
+    let length = call(&LENGTH, [Attr::Int(axis as isize)], [x.untyped()])?;
+    index.lt_scalar(0_i64).try_where_else(&index + length, &index)
 }
 
 /// Returns the elements that lists of indices pick, each list along an axis. All indices are inside.
@@ -428,6 +451,22 @@ fn listed<T: Element>(
 
 entries! {
     ITEMS:
+
+    /// The length of an axis, as a scalar.
+    LENGTH = OpDef {
+        attrs: &[("axis", Type::Int)],
+        infer: for_programs(|op, inputs| {
+            position(op.int(0), exactly::<1>(inputs)?[0].dims.len())?;
+            Ok(vec![Form::new(DType::Int64, Dims::new())])
+        }),
+        run: |op, x, _| {
+            let x = one(x)?;
+            let n = x.shape()[position(op.int(0), x.shape().len())?];
+            computed(Ok(Tensor::from(n as i64)))
+        },
+        gradient: Gradient::None,
+        ..OpDef::new("length")
+    };
 
     PUT = OpDef {
         infer: for_programs(changed),

@@ -1,6 +1,12 @@
 //! Axes exchanged, added and removed, padding, repetition, windows, splits: composed of other ops.
 
-use super::{Numeric, expect, pairs};
+use super::call::call;
+use super::shape::copy;
+use super::table::{
+    Attr, Form, OpDef, Operator, Type, any, arithmetic, entries, exactly, for_programs, message,
+    number, position, same_along,
+};
+use super::{Binary, Caller, Numeric, expect, pairs};
 use crate::array::Shape;
 use crate::array::shape::{axes as check_axes, axis as check_axis, element_count};
 use crate::error::{Error, RECEIVER, Result};
@@ -35,6 +41,53 @@ impl Padding {
         };
         at as i64
     }
+}
+
+// Each is one operator of a program, as the lengths of the parts follow the length of the axis.
+entries! {
+    LAYOUTS:
+
+    ROLL = OpDef {
+        attrs: &[("axis", Type::Int), ("shift", Type::Int)],
+        infer: for_programs(same_along),
+        run: |op, x, at| any!(x, x => rolled(&x, op.int(0), op.int(1), at)),
+        ..OpDef::new("roll")
+    };
+
+    UNFOLD = OpDef {
+        attrs: &[("axis", Type::Int), ("size", Type::Int), ("step", Type::Int)],
+        infer: for_programs(|op, inputs| {
+            let [x] = exactly(inputs)?;
+            let (axis, [size, step]) = (op.int(0), [1, 2].map(|at| op.int(at) as usize));
+            let mut dims = x.dims.clone();
+            let dim = &mut dims[position(axis, x.dims.len())?];
+            let windows = dim.map(|n| window_count(axis, n, size, step));
+            *dim = windows.transpose().map_err(message)?;
+            dims.push(Some(size));
+            Ok(vec![Form::new(x.dtype, dims)])
+        }),
+        run: |op, x, _| {
+            let [size, step] = [1, 2].map(|at| op.int(at) as usize);
+            any!(x, x => unfolded(&x, op.int(0), size, step))
+        },
+        ..OpDef::new("unfold")
+    };
+
+    PAD = OpDef {
+        attrs: &[("widths", Type::Pairs), ("mode", Type::Int), ("value", Type::Number)],
+        show: for_programs(|op| format!("widths={:?}, {:?}", op.pairs(0), padding_of(op))),
+        infer: for_programs(|op, inputs| {
+            let x = arithmetic(Binary::Add, exactly::<1>(inputs)?[0])?;
+            let mut dims = x.dims.clone();
+            let first = first_padded(dims.len(), op.pairs(0)).map_err(message)?;
+            for (dim, [before, behind]) in dims[first..].iter_mut().zip(op.pairs(0)) {
+                *dim = dim.map(|n| n.saturating_add(*before).saturating_add(*behind));
+            }
+            Ok(vec![Form::new(x.dtype, dims)])
+        }),
+        run: |op, x, at| number!(x, x => padded(&x, op.pairs(0), padding_of(op), at)),
+        ..OpDef::new("pad")
+    };
 }
 
 #[track_caller]
@@ -148,10 +201,7 @@ impl<T: Element> Tensor<T> {
         /// ```
         pub fn roll(&self, shift: isize, axis: isize) -> Tensor<T>,
             Panics if "there is no such axis" {
-            let n = self.length("roll", axis);
-            let moved = if n == 0 { 0 } else { shift.rem_euclid(n as isize) as usize };
-            let parts = [self.narrow(axis, n - moved, moved), self.narrow(axis, 0, n - moved)];
-            Tensor::concat(&[&parts[0], &parts[1]], axis)
+            expect(call(&ROLL, [Attr::Int(axis), Attr::Int(shift)], [self.untyped()]))
         }
 
         /// Returns windows of `size` elements along an axis, one every `step` elements, as a new last axis.
@@ -166,27 +216,8 @@ impl<T: Element> Tensor<T> {
         #[doc(alias = "sliding_window_view")]
         pub fn unfold(&self, axis: isize, size: usize, step: usize) -> Tensor<T>,
             Panics if "there is no such axis, `step` is 0, or `size` is 0 or longer than the axis" {
-            let (op, rank) = ("unfold", self.ndim());
-            let position = expect(check_axis(op, axis, rank));
-            let n = self.shape()[position];
-            if size == 0 || size > n || step == 0 {
-                let expected = format!("1 <= size <= {n}, the length of axis {axis}, and step >= 1");
-                let found = format!("{size} and {step}");
-                expect(Err(Error::value(op, "size and step", expected, found)))
-            }
-            let windows = (n - size) / step + 1;
-            let mut shape = self.shape_owned();
-            shape[position] = windows;
-            shape.insert(position + 1, size);
-            expect(element_count(op, &shape));
-            let index: Vec<i64> = (0..windows)
-                .flat_map(|window| (0..size).map(move |k| (window * step + k) as i64))
-                .collect();
-            let picked = self.index_select(position as isize, &Tensor::from(index)).reshape(shape);
-            let axes = 0..=rank as isize;
-            let within = position as isize + 1;
-            let order: Vec<isize> = axes.filter(|&axis| axis != within).chain([within]).collect();
-            picked.permute(&order)
+            let [size, step] = [size, step].map(|n| Attr::Int(isize::try_from(n).unwrap_or(isize::MAX)));
+            expect(call(&UNFOLD, [Attr::Int(axis), size, step], [self.untyped()]))
         }
 
         /// Splits an axis into at most `parts` parts of equal length, the last perhaps shorter; an empty one
@@ -289,18 +320,94 @@ impl<T: Numeric> Tensor<T> {
         pub fn pad, try_pad(&self, widths: &[[usize; 2]], padding: Padding) -> Tensor<T>,
             Count | TooLarge | Shape if "there are more pairs than axes, the result is too large, or an axis of \
                 length 0 is padded with its own elements" {
-            padded(self, widths, padding)
+            let (mode, value) = match padding {
+                Padding::Constant(value) => (0, value),
+                Padding::Reflect => (1, 0.0),
+                Padding::Replicate => (2, 0.0),
+                Padding::Circular => (3, 0.0),
+            };
+            let attrs = [Attr::Pairs(widths.to_vec()), Attr::Int(mode), Attr::Number(value)];
+            call(&PAD, attrs, [self.untyped()])
         }
     }
 }
 
-#[track_caller]
-fn padded<T: Numeric>(x: &Tensor<T>, widths: &[[usize; 2]], padding: Padding) -> Result<Tensor<T>> {
-    let (op, rank) = ("pad", x.ndim());
-    let Some(first) = rank.checked_sub(widths.len()) else {
-        let what = "pairs in `widths`, or fewer".into();
-        return Err(Error::Count { op, what, expected: rank, found: widths.len() });
-    };
+fn rolled<T: Element>(
+    x: &Tensor<T>,
+    axis: isize,
+    shift: isize,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let n = x.shape()[check_axis("roll", axis, x.ndim())?];
+    let moved = if n == 0 { 0 } else { shift.rem_euclid(n as isize) as usize };
+    if moved == 0 {
+        return Ok(copy(x, caller));
+    }
+    let [end, start] =
+        [(n - moved, n), (0, n - moved)].map(|(start, end)| x.try_slice_axis(axis, start, end, 1));
+    Tensor::try_concat(&[&end?, &start?], axis)
+}
+
+/// The length of an axis of `n` elements that is divided into windows.
+fn window_count(axis: isize, n: usize, size: usize, step: usize) -> Result<usize> {
+    if size == 0 || size > n || step == 0 {
+        let expected = format!("1 <= size <= {n}, the length of axis {axis}, and step >= 1");
+        let found = format!("{size} and {step}");
+        return Err(Error::value("unfold", "size and step", expected, found));
+    }
+    Ok((n - size) / step + 1)
+}
+
+fn unfolded<T: Element>(x: &Tensor<T>, axis: isize, size: usize, step: usize) -> Result<Tensor<T>> {
+    let (op, rank) = ("unfold", x.ndim());
+    let position = check_axis(op, axis, rank)?;
+    let windows = window_count(axis, x.shape()[position], size, step)?;
+    let mut shape = x.shape_owned();
+    shape[position] = windows;
+    shape.insert(position + 1, size);
+    element_count(op, &shape)?;
+    let starts = (0..windows).map(|window| window * step);
+    let index: Vec<i64> =
+        starts.flat_map(|start| (start..start + size).map(|at| at as i64)).collect();
+    let picked = x.try_index_select(position as isize, &Tensor::from(index))?.try_reshape(shape)?;
+    let axes = 0..=rank as isize;
+    let within = position as isize + 1;
+    let order: Vec<isize> = axes.filter(|&axis| axis != within).chain([within]).collect();
+    picked.try_permute(&order)
+}
+
+/// Returns the first axis that is padded.
+fn first_padded(rank: usize, widths: &[[usize; 2]]) -> Result<usize> {
+    let what = || "pairs in `widths`, or fewer".into();
+    let first = rank.checked_sub(widths.len());
+    first.ok_or_else(|| Error::Count {
+        op: "pad",
+        what: what(),
+        expected: rank,
+        found: widths.len(),
+    })
+}
+
+fn padding_of(op: &Operator) -> Padding {
+    match op.int(1) {
+        0 => Padding::Constant(op.number(2)),
+        1 => Padding::Reflect,
+        2 => Padding::Replicate,
+        _ => Padding::Circular,
+    }
+}
+
+fn padded<T: Numeric>(
+    x: &Tensor<T>,
+    widths: &[[usize; 2]],
+    padding: Padding,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let op = "pad";
+    let (rank, first) = (x.ndim(), first_padded(x.ndim(), widths)?);
+    if widths.as_flattened().iter().all(|&width| width == 0) {
+        return Ok(copy(x, caller));
+    }
     let mut shape = x.shape_owned();
     for (n, [before, behind]) in shape[first..].iter_mut().zip(widths) {
         *n = n.saturating_add(*before).saturating_add(*behind);

@@ -38,8 +38,8 @@ mod unary;
 pub(crate) mod entries {
     pub(crate) use super::nn::entries::*;
     pub(crate) use super::{
-        along::*, binary::*, compare::*, create::*, index::*, items::*, matmul::*, powers::*,
-        reduce::*, shape::*, slices::*, unary::*,
+        along::*, binary::*, compare::*, create::*, index::*, items::*, layout::*, matmul::*,
+        powers::*, reduce::*, shape::*, slices::*, unary::*,
     };
 }
 

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::call::{call, linear};
 use super::table::{
-    Attr, Form, Inferred, Lengths, OpDef, Ran, ShapeOf, Type, Values, all, any, computed, entries,
-    exactly, for_programs, message, position, same_along, same_dtype,
+    Attr, Form, Inferred, OpDef, Ran, ShapeOf, Type, Values, all, any, computed, entries, exactly,
+    for_programs, message, position, position_on, same_along, same_dtype,
 };
 use super::trace;
 use super::{Caller, expect, pairs};
@@ -38,31 +38,37 @@ entries! {
         ..OpDef::new("concat")
     };
 
-    /// A free `end` is the end of the axis.
     SLICE = OpDef {
-        attrs: &[("axis", Type::Int), ("start", Type::Int), ("end", Type::Dims), ("step", Type::Int)],
+        attrs: &[
+            ("axis", Type::Int),
+            ("start", Type::Position),
+            ("end", Type::Position),
+            ("step", Type::Int),
+        ],
         show: for_programs(|op| {
-            let end = op.dims(2)[0].map_or(String::new(), |end| end.to_string());
-            format!("axis={}, {}..{end}, step={}", op.int(0), op.int(1), op.int(3))
+            let [start, end] = [1, 2].map(|at| shown_position(op.int(at)));
+            let end = if op.int(2) == -1 { "" } else { &end };
+            format!("axis={}, {start}..{end}, step={}", op.int(0), op.int(3))
         }),
         infer: for_programs(|op, inputs| {
             let [x] = exactly(inputs)?;
-            let (axis, [start, step], end) =
-                (op.int(0), [1, 3].map(|at| op.int(at) as usize), op.dims(2)[0]);
+            let (axis, ends, step) = (op.int(0), [op.int(1), op.int(2)], op.int(3) as usize);
             let mut out = x.clone();
             let dim = &mut out.dims[position(axis, x.dims.len())?];
-            if let Some(n) = dim.or(end) {
+            // Of a free axis, only the distance of two positions that count from the same end is known.
+            let are_alike = ends[0].signum() == ends[1].signum() || ends[0] >= 0 && ends[1] >= 0;
+            let longest = ends.map(isize::unsigned_abs).into_iter().max();
+            if let Some(n) = dim.or(longest.filter(|_| are_alike)) {
                 let of = format_args!("{}", ShapeOf(&x.dims));
-                let end = slice_end(axis, n, (start, end, step), of).map_err(message)?;
+                let [start, end] = slice_ends(axis, n, ends, step, of).map_err(message)?;
                 *dim = Some((end - start).div_ceil(step));
             }
             Ok(vec![out])
         }),
         run: |op, x, at| {
-            let [start, step] = [1, 3].map(|at| op.int(at) as usize);
-            any!(x, x => slice(&x, op.int(0), (start, op.dims(2)[0], step), at))
+            let (ends, step) = ([op.int(1), op.int(2)], op.int(3) as usize);
+            any!(x, x => slice(&x, op.int(0), ends, step, at))
         },
-        lengths: Lengths::OfAxis,
         ..OpDef::new("slice")
     };
 
@@ -103,19 +109,31 @@ fn concatenated(inputs: &[&Form], axis: isize) -> Inferred {
     Ok(vec![out])
 }
 
-fn slice_end(
+/// Returns the start and the end of a slice on an axis of length `n`.
+fn slice_ends(
     axis: isize,
     n: usize,
-    (start, end, step): (usize, Option<usize>, usize),
+    ends: [isize; 2],
+    step: usize,
     of: fmt::Arguments<'_>,
-) -> Result<usize> {
-    let end = end.unwrap_or(n);
+) -> Result<[usize; 2]> {
+    let [start, end] = ends.map(|at| position_on(n, at));
     if start <= end && end <= n && step > 0 {
-        return Ok(end);
+        return Ok([start, end]);
     }
     let expected = format!("start <= end <= {n} and step >= 1 on axis {axis} of {of}");
+    let [start, end] = ends.map(shown_position);
     let found = format!("{start}, {end} and {step}");
     Err(Error::value("slice_axis", "start, end and step", expected, found))
+}
+
+/// Displays a position as `2`, or as `n`, `n-1` if it counts from the end.
+fn shown_position(at: isize) -> String {
+    match at {
+        0.. => at.to_string(),
+        -1 => "n".to_owned(),
+        _ => format!("n{}", at + 1),
+    }
 }
 
 /// # Parts and joins
@@ -149,8 +167,10 @@ impl<T: Element> Tensor<T> {
             step: usize,
         ) -> Tensor<T>,
             Axis | Value if "there is no such axis, `start > end`, `end` is beyond the axis or `step` is 0" {
-            let (start, step) = (Attr::Int(start as isize), Attr::Int(step as isize));
-            call(&SLICE, [Attr::Int(axis), start, Attr::shape(&[end]), step], [self.untyped()])
+            // No axis is as long as `isize::MAX`.
+            let [start, end, step] =
+                [start, end, step].map(|at| Attr::Int(isize::try_from(at).unwrap_or(isize::MAX)));
+            call(&SLICE, [Attr::Int(axis), start, end, step], [self.untyped()])
         }
 
         /// Returns element `index` of an axis, which is removed.
@@ -226,12 +246,13 @@ fn flip<T: Element>(x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor
 fn slice<T: Element>(
     x: &Tensor<T>,
     axis: isize,
-    (start, end, step): (usize, Option<usize>, usize),
+    ends: [isize; 2],
+    step: usize,
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let position = check_axis("slice_axis", axis, x.ndim())?;
     let n = x.shape()[position];
-    let end = slice_end(axis, n, (start, end, step), format_args!("{:?}", x.shape()))?;
+    let [start, end] = slice_ends(axis, n, ends, step, format_args!("{:?}", x.shape()))?;
     // A longer step takes the first element only, as does this one.
     let step = step.min(n.max(1));
     let value = part(&x.read(), position, (start, end, step));

@@ -1,44 +1,39 @@
-//! Two runs of a traced closure, merged into one graph.
+//! The runs of a traced closure, merged into one graph.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::eager::{EXAMPLES, example, form_of, noted};
+use super::eager::{across, example, form_of, noted};
 use super::ir::{Eager, Given, Graph, Kind, Lengths, OpDef, Phase, Role, Site, TracedLayer, VarId};
 use super::py_func::Function;
 use super::table;
 use crate::engine::pull_alone;
 use crate::error::Result;
 use crate::graph::{AnyTensor, GradMode, Slots, for_any};
-use crate::ops::table::{Attr, Computed, Dims, is_same, position};
+use crate::ops::table::{Attr, Computed, Dims, Type, Values, is_same, position};
 use crate::ops::trace::{Call, Layer, Note, is_equal};
 
-type Pair = [AnyTensor; 2];
-
-pub(super) fn pairs(first: &[AnyTensor], second: &[AnyTensor]) -> Vec<Pair> {
-    first.iter().zip(second).map(|(a, b)| [a.clone(), b.clone()]).collect()
-}
-
-/// Two runs as one graph, whose first variables are the inputs.
+/// The runs as one graph, whose first variables are the inputs.
 pub(super) struct Assembled {
     pub(super) graph: Graph,
     pub(super) outputs: Vec<VarId>,
     /// The variables of inputs and results, in order.
     vars: Vec<VarId>,
-    /// Their tensors in each run, and their positions by address.
-    tensors: [Vec<AnyTensor>; 2],
-    places: [HashMap<*const (), usize>; 2],
+    /// Their tensors in each run, and their positions by address in the first.
+    tensors: Vec<Values>,
+    places: HashMap<*const (), Vec<usize>>,
     /// Whether tensors of equal content are one: what a layer saved or returned comes back as a new tensor.
     by_value: bool,
     /// The range of inputs that a layer computed internally, which are no outputs of it.
     intermediate: Range<usize>,
 }
 
+/// Merges the notes of each run. `given` and `results` are the inputs and the results, each in all runs.
 pub(super) fn assemble(
-    given: &[Pair],
-    [first, second]: [&[Note]; 2],
-    results: &[Pair],
+    given: &[Values],
+    notes: &[&[Note]],
+    results: &[Values],
     backward_of: Option<Range<usize>>,
     site: &Site<'_>,
 ) -> Result<Assembled> {
@@ -46,105 +41,119 @@ pub(super) fn assemble(
         graph: Graph::default(),
         outputs: Vec::with_capacity(results.len()),
         vars: Vec::new(),
-        tensors: Default::default(),
-        places: Default::default(),
+        tensors: Vec::new(),
+        places: HashMap::new(),
         by_value: backward_of.is_some(),
         intermediate: backward_of.unwrap_or_default(),
     };
-    for (position, [a, b]) in given.iter().enumerate() {
+    for (position, values) in given.iter().enumerate() {
         let name = format!("input_{position}");
-        let input = all.graph.declare(site, &name, form_of(a, b), Role::Data)?;
-        all.add(input, [a, b]);
+        let input = all.graph.declare(site, &name, form_of(values), Role::Data)?;
+        all.add(input, values.clone());
     }
-    for (a, b) in first.iter().zip(second) {
-        all.add_op(a, b)?;
+    for at in 0..notes.iter().map(|notes| notes.len()).max().unwrap_or(0) {
+        let each: Vec<&Note> = notes.iter().filter_map(|notes| notes.get(at)).collect();
+        if each.len() < notes.len() {
+            return site_of(each[0]).refuse(
+                "is what the closure does on one example only: its control flow follows numbers \
+                       or lengths; place it with `eager` to keep that",
+            );
+        }
+        all.add_op(&each)?;
     }
-    if let Some(more) = first.get(second.len()).or(second.get(first.len())) {
-        return site_of(more).refuse(
-            "is what the closure does on one example only: its control flow follows numbers \
-                   or lengths; place it with `eager` to keep that",
-        );
-    }
-    for [a, b] in results {
-        let output = all.read([a, b], site)?;
+    for values in results {
+        let output = all.read(values, site)?;
         all.outputs.push(output);
     }
     Ok(all)
 }
 
 impl Assembled {
-    fn add(&mut self, var: VarId, pair: [&AnyTensor; 2]) {
-        for ((tensors, places), tensor) in self.tensors.iter_mut().zip(&mut self.places).zip(pair) {
-            places.insert(tensor.address(), tensors.len());
-            tensors.push(tensor.clone());
-        }
+    fn add(&mut self, var: VarId, values: Values) {
+        self.places.entry(values[0].address()).or_default().push(self.tensors.len());
+        self.tensors.push(values);
         self.vars.push(var);
     }
 
-    fn add_op(&mut self, a: &Note, b: &Note) -> Result<()> {
-        let site = site_of(a);
-        if a.caller != b.caller || site.call != b.call.name() || a.inputs.len() != b.inputs.len() {
+    fn add_op(&mut self, notes: &[&Note]) -> Result<()> {
+        let first = notes[0];
+        let site = site_of(first);
+        let differs = |note: &&&Note| {
+            note.caller != first.caller
+                || note.call.name() != site.call
+                || note.inputs.len() != first.inputs.len()
+        };
+        if let Some(other) = notes.iter().find(differs) {
             return site.refuse(format!(
                 "is what the closure does on one example, but {} ({}) on another: its control flow \
                  follows numbers or lengths; place it with `eager` to keep that",
-                b.call.name(),
-                b.caller
+                other.call.name(),
+                other.caller
             ));
         }
-        let kind = match (&a.call, &b.call) {
-            (Call::Layer(x), Call::Layer(y)) => {
-                Kind::Layer(Arc::new(TracedLayer::of([a, b], [x, y], &site)?))
-            }
-            _ => merge(a, b).map_err(|why| site.wrong(why))?,
+        let layers = notes.iter().map(|note| match &note.call {
+            Call::Layer(layer) => Some(&**layer),
+            _ => None,
+        });
+        let kind = match layers.collect::<Option<Vec<&Layer>>>() {
+            Some(layers) => Kind::Layer(Arc::new(TracedLayer::of(notes, &layers, &site)?)),
+            None => merge(notes).map_err(|why| site.wrong(why))?,
         };
-        let read = a.inputs.iter().zip(&b.inputs).map(|(x, y)| self.read([x, y], &site));
+        let inputs = across(notes.iter().map(|note| &note.inputs[..]));
+        let read = inputs.iter().map(|values| self.read(values, &site));
         let inputs: Vec<VarId> = read.collect::<Result<_>>()?;
         let outputs = self.graph.push(kind, &inputs, Phase::Forward, &site.place)?;
-        for ((id, x), y) in outputs.into_iter().zip(&a.outputs).zip(&b.outputs) {
+        let values = across(notes.iter().map(|note| &note.outputs[..]));
+        for (id, values) in outputs.into_iter().zip(values) {
             let form = &self.graph.vars[id].form;
-            let misfit = [x, y].into_iter().find_map(|t| form.misfit(t.dtype(), t.shape()));
+            let misfit = values.iter().find_map(|t| form.misfit(t.dtype(), t.shape()));
             if let Some(misfit) = misfit {
                 return site
                     .refuse(format!("computes {form} in a program, the closure's {misfit}"));
             }
-            self.add(id, [x, y]);
+            self.add(id, values);
         }
         Ok(())
     }
 
-    fn find(&self, run: usize, tensor: &AnyTensor) -> Option<usize> {
-        let by_address = self.places[run].get(&tensor.address()).copied();
-        let same = |known: &AnyTensor| self.by_value && is_equal(known, tensor);
-        by_address.or_else(|| self.tensors[run].iter().rposition(same))
+    /// Finds what has these values in all runs: the same tensors, or, if `by_value`, equal ones.
+    fn find(&self, values: &[AnyTensor]) -> Option<usize> {
+        let all = |at: usize, same: fn(&AnyTensor, &AnyTensor) -> bool| {
+            self.tensors[at].iter().zip(values).all(|(known, value)| same(known, value))
+        };
+        let places = self.places.get(&values[0].address()).map_or(&[][..], |at| at);
+        let is_same = |&at: &usize| all(at, AnyTensor::is_same);
+        let found = places.iter().copied().rev().find(is_same);
+        let equal =
+            |known: &AnyTensor, value: &AnyTensor| known.is_same(value) || is_equal(known, value);
+        let by_value = || (0..self.tensors.len()).rev().find(|&at| all(at, equal));
+        found.or_else(|| self.by_value.then(by_value).flatten())
     }
 
-    fn read(&mut self, [a, b]: [&AnyTensor; 2], site: &Site<'_>) -> Result<VarId> {
-        let unknown = match [self.find(0, a), self.find(1, b)] {
-            [Some(x), Some(y)] if x == y => {
-                let var = self.vars[x];
-                if var == x && self.intermediate.contains(&x) && a.dtype().is_float() {
-                    let kind = Kind::of(&table::INTERMEDIATE, []);
-                    self.vars[x] = self.graph.push(kind, &[var], Phase::Forward, &site.place)?[0];
-                }
-                return Ok(self.vars[x]);
+    fn read(&mut self, values: &[AnyTensor], site: &Site<'_>) -> Result<VarId> {
+        if let Some(at) = self.find(values) {
+            let var = self.vars[at];
+            if var == at && self.intermediate.contains(&at) && values[0].dtype().is_float() {
+                let kind = Kind::of(&table::INTERMEDIATE, []);
+                self.vars[at] = self.graph.push(kind, &[var], Phase::Forward, &site.place)?[0];
             }
-            [None, None] if is_equal(a, b) => {
-                let constant = Kind::of(&table::CONSTANT, [Attr::Tensor(a.alias())]);
-                return Ok(self.graph.push(constant, &[], Phase::Forward, &site.place)?[0]);
-            }
-            [Some(_), Some(_)] => {
-                return site
-                    .refuse("reads another tensor on another example; place it with `eager`");
-            }
-            [None, _] => a,
-            [_, None] => b,
+            return Ok(self.vars[at]);
+        }
+        let known = |run: usize| self.tensors.iter().any(|known| known[run].is_same(&values[run]));
+        let unknown = (0..values.len()).find(|&run| !known(run));
+        let Some(unknown) = unknown.map(|run| &values[run]) else {
+            return site.refuse("reads another tensor on another example; place it with `eager`");
         };
+        if !(0..values.len()).any(known) && values.iter().all(|value| is_equal(value, unknown)) {
+            let constant = Kind::of(&table::CONSTANT, [Attr::Tensor(unknown.alias())]);
+            return Ok(self.graph.push(constant, &[], Phase::Forward, &site.place)?[0]);
+        }
         let made = for_any!(unknown, a => a.origin().map(|node| (node.name(), node.location)));
         let made = made.map_or(String::new(), |(name, line)| format!(", by {name} ({line})"));
         site.refuse(format!(
-            "reads a tensor of shape {:?} that the closure makes anew each time{made}: from random \
-             numbers, or from its inputs by what programs do not have, as `detach`, `checkpoint` and changes in \
-             place are; place it with `eager`",
+            "reads a tensor of shape {:?} that the closure makes anew each time{made}: from lengths of free axes, \
+             for which there are `full_like` and the like, from random numbers, or from its inputs by what programs \
+             do not have, as `detach`, `checkpoint` and changes in place are; place it with `eager`",
             unknown.shape()
         ))
     }
@@ -154,95 +163,127 @@ fn site_of(note: &Note) -> Site<'_> {
     Site { call: note.call.name(), place: note.caller.to_string().into() }
 }
 
-/// Merges an op of both runs into an operator; only lengths that depend on a free axis may differ.
-fn merge(a: &Note, b: &Note) -> Computed<Kind> {
-    match (&a.call, &b.call) {
-        (Call::Formula { name, run }, _) => {
+/// Merges an op of all runs into an operator; only lengths and positions that follow a free axis may differ.
+fn merge(notes: &[&Note]) -> Computed<Kind> {
+    let (def, attrs) = match &notes[0].call {
+        Call::Formula { name, run } => {
             let call = Arc::clone(run);
             let function = Function { name: (*name).into(), signature: None, call, of: None };
-            let outputs = a.outputs.iter().zip(&b.outputs).map(|(x, y)| form_of(x, y)).collect();
-            Ok(Kind::Eager(Arc::new(Eager { function, outputs })))
+            let outputs = across(notes.iter().map(|note| &note.outputs[..]));
+            let outputs = outputs.iter().map(|values| form_of(values)).collect();
+            return Ok(Kind::Eager(Arc::new(Eager { function, outputs })));
         }
-        (Call::Op { def, attrs }, Call::Op { def: same, attrs: other })
-            if std::ptr::eq(*def, *same) =>
-        {
-            let merged = attrs.iter().zip(other).map(|(x, y)| match (x, y) {
-                (x, y) if is_same(x, y) => Ok(x.clone()),
-                (Attr::Dims(x), Attr::Dims(y)) => {
-                    let shapes = [a, b].map(|note| note.inputs[0].shape());
-                    open_lengths(def, attrs, shapes, [x, y]).map(Attr::Dims)
-                }
-                _ => Err(FIXED.to_owned()),
-            });
-            Ok(Kind::of(def, merged.collect::<Computed<Vec<_>>>()?))
+        Call::Op { def, attrs } => (*def, attrs),
+        Call::Layer(_) => return Err(ANOTHER_OP.to_owned()),
+    };
+    let each = notes.iter().map(|note| match &note.call {
+        Call::Op { def: own, attrs } if std::ptr::eq(*own, def) => Some(&attrs[..]),
+        _ => None,
+    });
+    let each = each.collect::<Option<Vec<&[Attr]>>>().ok_or(ANOTHER_OP)?;
+    let merged = (0..attrs.len()).map(|at| {
+        let values: Vec<&Attr> = each.iter().map(|attrs| &attrs[at]).collect();
+        if values.iter().all(|value| is_same(value, values[0])) {
+            return Ok(values[0].clone());
         }
-        _ => Err("is another op on another example".to_owned()),
-    }
+        let shapes: Vec<&[usize]> = notes.iter().map(|note| note.inputs[0].shape()).collect();
+        match def.attrs[at].1 {
+            Type::Position => from_end(attrs, &shapes, &values),
+            Type::Dims => open_lengths(def, &shapes, &values),
+            _ => Err(FIXED.to_owned()),
+        }
+    });
+    Ok(Kind::of(def, merged.collect::<Computed<Vec<_>>>()?))
 }
+
+const ANOTHER_OP: &str = "is another op on another example";
 
 const FIXED: &str = "has other numbers on another example: they follow the inputs' numbers or the lengths of \
                      free axes, which the program would fix; place it with `eager`";
 
-/// The lengths of an attribute, free where they differ. `a` and `b` are shapes of the first input.
-fn open_lengths(
-    def: &OpDef,
-    attrs: &[Attr],
-    [a, b]: [&[usize]; 2],
-    [x, y]: [&Dims; 2],
-) -> Computed<Dims> {
-    let dims = x.iter().zip(y).map(|(x, y)| if x == y { *x } else { None });
-    let dims: Dims = dims.collect();
-    let is_open = match (def.lengths, attrs.first()) {
-        (Lengths::OneOpen, _)
-            if x.len() != y.len() || dims.iter().flatten().count() + 1 < dims.len() =>
-        {
+/// A position that is at the same distance from the end of the axis, the first attribute, in all examples.
+fn from_end(attrs: &[Attr], shapes: &[&[usize]], values: &[&Attr]) -> Computed<Attr> {
+    let distance = |(shape, value): (&&[usize], &&Attr)| match (&attrs[0], value) {
+        (&Attr::Int(axis), &&Attr::Int(at)) => {
+            let n = shape[position(axis, shape.len()).ok()?];
+            Some(at - n as isize - 1)
+        }
+        _ => None,
+    };
+    let distances: Option<Vec<isize>> = shapes.iter().zip(values).map(distance).collect();
+    match distances.as_deref() {
+        Some([first, rest @ ..]) if rest.iter().all(|other| other == first) => {
+            Ok(Attr::Int(*first))
+        }
+        _ => Err(FIXED.to_owned()),
+    }
+}
+
+/// The lengths of an attribute, free where they differ. `shapes` are those of the first input.
+fn open_lengths(def: &OpDef, shapes: &[&[usize]], values: &[&Attr]) -> Computed<Attr> {
+    let lists = values.iter().map(|value| match value {
+        Attr::Dims(dims) => Some(dims),
+        _ => None,
+    });
+    let lists = lists.collect::<Option<Vec<&Dims>>>().ok_or(FIXED)?;
+    let rank = lists[0].len();
+    let is_ragged = lists.iter().any(|list| list.len() != rank);
+    let length = |at: usize| lists[0][at].filter(|_| lists.iter().all(|of| of[at] == lists[0][at]));
+    let free = |at: &usize| !is_ragged && length(*at).is_none();
+    match def.lengths {
+        Lengths::OneOpen if is_ragged || (0..rank).filter(free).count() > 1 => {
             let why =
                 "has a shape of which two lengths follow free axes; a program can leave one open";
             return Err(why.to_owned());
         }
-        (Lengths::OneOpen, _) => true,
-        (Lengths::OfInput, _) if x.len() != y.len() => {
+        Lengths::OneOpen => {}
+        Lengths::OfInput if is_ragged => {
             return Err("has another rank on another example".to_owned());
         }
-        (Lengths::OfInput, _) => {
-            let lead = x.len() - a.len().min(x.len());
-            let own = |at: usize| at >= lead && x[at] == Some(a[at - lead]);
-            (0..x.len()).all(|at| dims[at].is_some() || own(at))
-        }
-        (Lengths::OfAxis, Some(Attr::Int(axis))) => {
-            let whole = |shape: &[usize], end: &Dims| {
-                position(*axis, shape.len()).is_ok_and(|at| end.first() == Some(&Some(shape[at])))
+        Lengths::OfInput => {
+            let own = |at: usize| {
+                let mut each = lists.iter().zip(shapes);
+                each.all(|(list, shape)| {
+                    let at_input = (at + shape.len()).checked_sub(rank);
+                    at_input.is_some_and(|axis| list[at] == Some(shape[axis]))
+                })
             };
-            whole(a, x) && whole(b, y)
+            if !(0..rank).filter(free).all(own) {
+                return Err(FIXED.to_owned());
+            }
         }
-        _ => false,
-    };
-    if is_open { Ok(dims) } else { Err(FIXED.to_owned()) }
+        Lengths::Fixed => return Err(FIXED.to_owned()),
+    }
+    Ok(Attr::Dims((0..rank).map(length).collect()))
 }
 
 impl TracedLayer {
-    fn of([a, b]: [&Note; 2], [x, y]: [&Layer; 2], site: &Site<'_>) -> Result<Self> {
-        let inputs = pairs(&a.inputs, &b.inputs);
-        let returned = pairs(&x.returned, &y.returned);
-        let notes = [&x.forward[..], &y.forward];
-        let forward = assemble(&inputs, notes, &returned, None, site)?;
+    fn of(notes: &[&Note], layers: &[&Layer], site: &Site<'_>) -> Result<Self> {
+        let inputs = across(notes.iter().map(|note| &note.inputs[..]));
+        let returned = across(layers.iter().map(|layer| &layer.returned[..]));
+        let own: Vec<&[Note]> = layers.iter().map(|layer| &layer.forward[..]).collect();
+        let forward = assemble(&inputs, &own, &returned, None, site)?;
 
-        let pulled =
-            |note, layer, which| LayerGrads::of(note, layer, which).map_err(|why| site.wrong(why));
-        let (first, second) = (pulled(a, x, 0)?, pulled(b, y, 1)?);
-        let computed = |layer: &Layer| -> Vec<AnyTensor> {
+        let each = notes.iter().zip(layers).enumerate();
+        let pulled = each.map(|(run, (note, layer))| LayerGrads::of(note, layer, run));
+        let pulled: Computed<Vec<LayerGrads>> = pulled.collect();
+        let pulled = pulled.map_err(|why| site.wrong(why))?;
+        let computed = layers.iter().map(|layer| -> Values {
             layer.forward.iter().flat_map(|note| note.outputs.clone()).collect()
-        };
-        let computed = pairs(&computed(x), &computed(y));
+        });
+        let computed: Vec<Values> = computed.collect();
+        let computed = across(computed.iter().map(|run| &run[..]));
         let intermediate = inputs.len()..inputs.len() + computed.len();
-        let (outputs, seeds) = (pairs(&a.outputs, &b.outputs), pairs(&first.seeds, &second.seeds));
-        let grads: Vec<Option<Pair>> =
-            first.grads.into_iter().zip(second.grads).map(|(a, b)| Some([a?, b?])).collect();
-        let results: Vec<Pair> = grads.iter().flatten().cloned().collect();
-        let notes = [&first.notes[..], &second.notes];
+        let outputs = across(notes.iter().map(|note| &note.outputs[..]));
+        let seeds = across(pulled.iter().map(|run| &run.seeds[..]));
+        let grads: Vec<Option<Values>> = (0..inputs.len())
+            .map(|input| pulled.iter().map(|run| run.grads[input].clone()).collect())
+            .collect();
+        let results: Vec<Values> = grads.iter().flatten().cloned().collect();
+        let own: Vec<&[Note]> = pulled.iter().map(|run| &run.notes[..]).collect();
         let given = [&inputs[..], &computed, &outputs, &seeds].concat();
-        let mut backward = assemble(&given, notes, &results, Some(intermediate), site)?;
-        if x.once_differentiable {
+        let mut backward = assemble(&given, &own, &results, Some(intermediate), site)?;
+        if layers[0].once_differentiable {
             for output in &mut backward.outputs {
                 let kind = Kind::of(&table::ONCE, []);
                 *output = backward.graph.push(kind, &[*output], Phase::Forward, &site.place)?[0];
@@ -265,10 +306,10 @@ impl TracedLayer {
             false => Given::Result(result(at, var)),
         });
         let mut given: Vec<Given> = given.collect();
-        given.extend(first.places.into_iter().map(Given::Grad));
+        given.extend(pulled[0].places.iter().copied().map(Given::Grad));
         let mut left = backward.outputs.into_iter();
         let found = grads.iter().map(|grad| grad.as_ref().and_then(|_| left.next())).collect();
-        let (name, forward, backward) = (x.name.into(), forward.graph, backward.graph);
+        let (name, forward, backward) = (layers[0].name.into(), forward.graph, backward.graph);
         Ok(Self { name, forward, results, backward, given, found })
     }
 }
@@ -281,13 +322,12 @@ struct LayerGrads {
 }
 
 impl LayerGrads {
-    fn of(note: &Note, layer: &Layer, which: usize) -> Computed<Self> {
+    fn of(note: &Note, layer: &Layer, run: usize) -> Computed<Self> {
         let (mut seeds, mut places, mut given) = (Vec::new(), Vec::new(), Slots::new());
         let mut layers_node = None;
         for (at, output) in note.outputs.iter().enumerate() {
             let Some((node, slot)) = for_any!(output, t => t.producer()) else { continue };
-            let (free, start) = EXAMPLES[which];
-            let seed = example(&form_of(output, output), (free, start + 3 * (at + 1)));
+            let seed = example(output.dtype(), output.shape(), run + 3 * (at + 1));
             let slot = *slot as usize;
             given.resize(given.len().max(slot + 1), None);
             given[slot] = Some(seed.clone());
@@ -304,8 +344,8 @@ impl LayerGrads {
         let computed = layer.forward.iter().flat_map(|note| note.outputs.clone());
         let known = [&note.inputs[..], &note.outputs, &seeds].concat();
         let pull = || pull_alone(node, given, false, &|_| true);
-        let run = || GradMode::of(false, pull).map_err(|error| error.to_string());
-        let (found, notes) = noted(known.into_iter().chain(computed).collect(), run)
+        let pull = || GradMode::of(false, pull).map_err(|error| error.to_string());
+        let (found, notes) = noted(known.into_iter().chain(computed).collect(), pull)
             .map_err(|why| format!("its backward, on an example: {why}"))?;
         let edges = grads.iter_mut().zip(&layer.differentiable).filter(|(_, has_edge)| **has_edge);
         edges.zip(found).for_each(|((place, _), grad)| *place = grad);

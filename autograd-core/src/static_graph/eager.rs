@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::ir::{Eager, Kind, Op, Phase, Site};
 use super::program::{Program, Variable};
 use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables, parts};
-use crate::array::DType;
+use crate::array::{DType, Shape};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Element, GradMode, Tensor, is_grad_enabled};
 use crate::ops::table::values::panic_message;
@@ -17,7 +17,7 @@ impl Program {
     /// Adds a `#[py_layer]` op as an operator: `program.py_layer(CusTanh::apply)`. It works as in eager mode,
     /// for higher derivatives too. It must take a `&Tensor<T>` for each input and return tensors; an op with
     /// other parameters is called by a closure: `|x: &Tensor<f64>| ScaledTanh::apply(x, 2.0)`. If no `out` is
-    /// given, a call on small numbers here, or two if an axis is free, finds the forms of the outputs.
+    /// given, calls on examples here find the forms of the outputs; see [`Program::trace`].
     ///
     /// ```
     /// use autograd_core::prelude::*;
@@ -118,22 +118,16 @@ impl<const M: usize, const N: usize> EagerCall<M, N> {
     }
 }
 
-/// The forms of a function's results; an axis that depends on free ones is free.
+/// The forms of a function's results; an axis whose length differs between examples is free.
 fn find_forms(function: &Function, inputs: &[Form]) -> Computed<Vec<Form>> {
-    let seen = |free: usize| -> Computed<Values> {
-        let inputs = inputs.iter().map(|form| example(form, (free, 0))).collect();
-        Ok(on_examples(function, inputs, false)?.0)
-    };
-    let short = seen(2)?;
-    let is_free = inputs.iter().any(|form| form.dims.contains(&None));
-    let long = if is_free { seen(3)? } else { short.clone() };
-    let form = |(short, long): (&AnyTensor, &AnyTensor)| {
-        if short.shape().len() != long.shape().len() {
+    let runs = on_each_example(inputs, |inputs| Ok(on_examples(function, inputs, false)?.0))?;
+    let form = |values: Values| {
+        if values.iter().any(|value| value.shape().len() != values[0].shape().len()) {
             return Err("its output's rank follows the length of an axis".to_owned());
         }
-        Ok(form_of(short, long))
+        Ok(form_of(&values))
     };
-    short.iter().zip(&long).map(form).collect()
+    across(runs.iter().map(|run| &run[..])).into_iter().map(form).collect()
 }
 
 impl Eager {
@@ -184,32 +178,94 @@ pub(super) fn noted<R>(
     Ok((done?, notes))
 }
 
-/// The length of free axes, and the start of the numbers.
-pub(super) type Example = (usize, usize);
+/// Lengths of free axes in examples: far apart, on both sides of powers of two, and of all remainders by 2 to 5.
+/// One more example has length 1 on all of them.
+const LENGTHS: [usize; 6] = [34, 13, 8, 5, 3, 2];
 
-pub(super) const EXAMPLES: [Example; 3] = [(5, 0), (7, 1), (6, 2)];
+/// The number of examples, the longest, that a closure must accept. The others may be too short for it.
+const REQUIRED: usize = 3;
+
+/// Calls `run` on inputs of these forms that differ in numbers and in the lengths of free axes; returns its
+/// results. Each free axis has its own length. If `run` does not accept that, those at the same position of
+/// several inputs have one length, or else all have.
+pub(super) fn on_each_example<R>(
+    forms: &[Form],
+    run: impl Fn(Values) -> Computed<R>,
+) -> Computed<Vec<R>> {
+    let families: [fn(usize, usize) -> usize; 3] = [|free, _| free, |_, axis| axis, |_, _| 0];
+    let (mut before, mut why) = (Vec::new(), String::new());
+    for which in families {
+        let shapes = example_shapes(forms, which);
+        if shapes == before {
+            continue;
+        }
+        let mut each = shapes.iter().enumerate().map(|(start, shapes)| {
+            let inputs = forms.iter().zip(shapes);
+            run(inputs.map(|(form, shape)| example(form.dtype, shape, start)).collect())
+        });
+        match each.by_ref().take(REQUIRED).collect::<Computed<Vec<R>>>() {
+            Ok(mut runs) => {
+                runs.extend(each.flatten());
+                return Ok(runs);
+            }
+            Err(error) => why = error,
+        }
+        before = shapes;
+    }
+    Err(why)
+}
+
+/// The shapes of the inputs in each example. `which` names the length of a free axis from the number of free
+/// axes before it and from its position.
+fn example_shapes(forms: &[Form], which: fn(usize, usize) -> usize) -> Vec<Vec<Shape>> {
+    let shapes = |example: usize| {
+        let mut free = 0;
+        let mut length = |axis: usize| {
+            let at = which(free, axis);
+            free += 1;
+            match example < LENGTHS.len() {
+                true => LENGTHS[(example + at) % LENGTHS.len()] + at / LENGTHS.len(),
+                false => 1,
+            }
+        };
+        let mut shape = |form: &Form| {
+            let dims = form.dims.iter().enumerate();
+            dims.map(|(axis, dim)| dim.unwrap_or_else(|| length(axis))).collect()
+        };
+        forms.iter().map(&mut shape).collect()
+    };
+    let is_free = forms.iter().any(|form| form.dims.contains(&None));
+    (0..if is_free { LENGTHS.len() + 1 } else { REQUIRED }).map(shapes).collect()
+}
 
 /// Numbers in (0, 1), indices of 0 and 1, masks of both; if numbers start at 0, all indices and masks are 0.
-pub(super) fn example(form: &Form, (free, start): Example) -> AnyTensor {
+pub(super) fn example(dtype: DType, shape: &[usize], start: usize) -> AnyTensor {
     fn filled<T: Element>(shape: &[usize], element: impl Fn(usize) -> T) -> AnyTensor {
         let n = shape.iter().product();
         Tensor::from((0..n).map(element).collect::<Vec<T>>()).reshape(shape).into()
     }
-    let shape: Vec<usize> = form.dims.iter().map(|dim| dim.unwrap_or(free)).collect();
     let step = |i: usize| (i * (start + 2) + start) % 2;
     let number = |i: usize| ((i * 37 + start * 11 + 5) % 97 + 1) as f64 / 99.0;
-    match form.dtype {
-        DType::Float32 => filled(&shape, |i| number(i) as f32),
-        DType::Float64 => filled(&shape, number),
-        DType::Int32 => filled(&shape, |i| step(i) as i32),
-        DType::Int64 => filled(&shape, |i| step(i) as i64),
-        DType::UInt8 => filled(&shape, |i| step(i) as u8),
-        DType::Bool => filled(&shape, |i| step(i) == 1),
+    match dtype {
+        DType::Float32 => filled(shape, |i| number(i) as f32),
+        DType::Float64 => filled(shape, number),
+        DType::Int32 => filled(shape, |i| step(i) as i32),
+        DType::Int64 => filled(shape, |i| step(i) as i64),
+        DType::UInt8 => filled(shape, |i| step(i) as u8),
+        DType::Bool => filled(shape, |i| step(i) == 1),
     }
 }
 
-/// The form of two examples: an axis whose length differs is free.
-pub(super) fn form_of(a: &AnyTensor, b: &AnyTensor) -> Form {
-    let dims = a.shape().iter().zip(b.shape()).map(|(a, b)| (a == b).then_some(*a));
-    Form::new(a.dtype(), dims.collect())
+/// The values at each position of lists that examples gave.
+pub(super) fn across<'v>(lists: impl Iterator<Item = &'v [AnyTensor]> + Clone) -> Vec<Values> {
+    let count = lists.clone().map(<[_]>::len).min().unwrap_or(0);
+    (0..count).map(|at| lists.clone().map(|list| list[at].clone()).collect()).collect()
+}
+
+/// The form of a value in all examples: an axis whose length differs is free.
+pub(super) fn form_of(values: &[AnyTensor]) -> Form {
+    let length = |(axis, &n): (usize, &usize)| {
+        values.iter().all(|value| value.shape().get(axis) == Some(&n)).then_some(n)
+    };
+    Form::new(values[0].dtype(), values[0].shape().iter().enumerate().map(length).collect())
 }

@@ -165,7 +165,7 @@ impl Variable {
         pub fn slice_axis(&self, axis: isize, start: usize, end: impl Into<Option<usize>>, step: usize)
             -> Result<Variable> =
             SLICE [self], Attr::Int(axis), Attr::Int(start as isize),
-            Attr::Dims([end.into()].into_iter().collect()), Attr::Int(step as isize);
+            Attr::Int(end.into().map_or(-1, |end| end as isize)), Attr::Int(step as isize);
     }
 
     traced! {

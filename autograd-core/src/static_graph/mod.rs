@@ -72,8 +72,8 @@ pub use program::{
     program_guard,
 };
 pub use py_func::{
-    Arity, Outcome, Param, PyFunc, PyFuncCall, PyFuncListCall, PyFuncParam, PyFuncReturn,
-    PyFuncValue, Signature, Variables,
+    Arity, BlockCall, Outcome, Param, PyFunc, PyFuncBlock, PyFuncCall, PyFuncListCall, PyFuncParam,
+    PyFuncReturn, PyFuncValue, Signature, Variables,
 };
 pub use rule::Init;
 pub use trace::TraceCall;
@@ -91,7 +91,9 @@ pub use trace::TraceCall;
 /// The macro defines a struct with a function `call`, whose parameters are the inputs and then the
 /// outputs, variables from [`Block::create_var`]. A block for several element types is generic,
 /// `impl<T: Float> Tanh<T>`, and called as `Tanh::<f32>::call`; `#[py_func(crate = path)]` names
-/// the library's path if that is not `autograd_core`.
+/// the library's path if that is not `autograd_core`. To load a program that has the operator, the block is
+/// given as `Functions::new().with_block::<Tanh>()`; texts and files call its functions `Tanh` and
+/// `Tanh::backward`.
 ///
 /// ```
 /// use autograd_core::DType;
@@ -131,5 +133,7 @@ pub use autograd_macros::py_func;
 
 pub(crate) mod private {
     pub use super::program::{Program, Variable};
-    pub use super::py_func::{gradient_of_input, same_as_input, same_as_output};
+    pub use super::py_func::{
+        BlockCall, PyFuncBlock, gradient_of_input, same_as_input, same_as_output,
+    };
 }

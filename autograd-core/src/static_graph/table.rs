@@ -24,6 +24,7 @@ fn all_entries() -> impl Iterator<Item = &'static OpDef> {
         CONVOLUTIONS,
         FILLS,
         ITEMS,
+        LAYOUTS,
         LINEARS,
         LOSSES,
         NORMALIZATIONS,
@@ -181,7 +182,7 @@ mod tests {
         match kind {
             Type::Number | Type::Plain => Attr::Number(-1.5e-9),
             Type::Flag | Type::Training => Attr::Flag(true),
-            Type::Int => Attr::Int(-2),
+            Type::Int | Type::Position => Attr::Int(-2),
             Type::Ints => Attr::Ints(vec![0, -1]),
             Type::Dims => Attr::Dims([None, Some(4)].into_iter().collect()),
             Type::Pairs => Attr::Pairs(vec![[1, 2], [3, 4]]),

@@ -1,13 +1,14 @@
-//! Tracing: a closure of eager ops becomes operators of a program, one for each op. The closure runs on two
+//! Tracing: a closure of eager ops becomes operators of a program, one for each op. The closure runs on
 //! examples with different numbers and different lengths of free axes. A program must not fix what differs
-//! between the runs: a length in a shape that depends on a free axis becomes free, and any other difference
-//! is refused with the line of the op. A third run proves that the program computes the same as the closure.
+//! between the runs: a length in a shape that depends on a free axis becomes free, a position in a slice may
+//! count from the end of its axis, and any other difference is refused with the line of the op. Then the
+//! program runs on the shorter examples too, and must compute what the closure did.
 
 use std::panic::Location;
 
-use super::assemble::{Assembled, assemble, pairs};
+use super::assemble::{Assembled, assemble};
 use super::backward::{append, zeros_like};
-use super::eager::{EXAMPLES, example, form_of, on_examples};
+use super::eager::{across, example, on_each_example, on_examples};
 use super::executor::{Executor, Feed, Fetch};
 use super::ir::{Given, Graph, Kind, Op, Phase, Site, TracedLayer, VarId};
 use super::program::{Program, Variable};
@@ -31,13 +32,20 @@ impl Program {
     ///   the ops of its backward, which is called on examples too, with all gradients wanted;
     /// - each iteration of a loop adds its own operators;
     /// - lengths of axes are those of the inputs; a length in `reshape` or `broadcast_to` that depends on a
-    ///   free axis is free too.
+    ///   free axis is free too, and a start or an end of a slice may be at a fixed distance from the axis's
+    ///   end. Nothing else may depend on the length of a free axis: no number, no count, no branch.
     ///
-    /// The closure is called three times, on numbers in (0, 1) and with different lengths of free axes, and
-    /// the program is compared with it. An error names the line at which the closure does what a program
-    /// cannot: it reads numbers that depend on its inputs (by `item`, `at`, `to_vec`, `to_ndarray`, `view`,
-    /// or `any` and `all` of a mask), draws random numbers, changes a tensor in place, or calls an op that
-    /// programs do not have. Such a closure can be one operator: [`Program::eager`].
+    /// The closure is called on several examples: numbers in (0, 1), and lengths of free axes from 1 to 34, which
+    /// differ from axis to axis unless the closure fails then. It must accept three lengths, from 8 on, and may
+    /// fail on shorter ones. The program is compared with it on the shorter ones. An error names the line at which the
+    /// closure does what a program cannot: it reads numbers that depend on its inputs (by `item`, `at`,
+    /// `to_vec`, `to_ndarray`, `view`, or `any` and `all` of a mask), uses a length otherwise, draws random
+    /// numbers, changes a tensor in place, or calls an op that programs do not have. Such a closure can be one
+    /// operator: [`Program::eager`].
+    ///
+    /// Examples show what the closure does at their lengths. They cannot show a branch that none of them takes,
+    /// as of `if n > 100` or `if n == 6`, nor a value that changes only there: the program then does at these
+    /// lengths what the closure does at others. An assertion about a length is no part of the program either.
     ///
     /// ```
     /// use autograd_core::static_graph::{Executor, Program};
@@ -115,34 +123,35 @@ fn traced(
     let refused = |why: String| site.wrong(why);
     let (inputs, forms) = building.given(takes, site)?;
     let Building { program, function, .. } = building;
-    let run = |example: usize| -> Result<Run> {
-        let mut run = Run::on(&function, &forms, example).map_err(|why| match at {
-            None => refused(format!("the closure, on an example: {why}")),
-            Some(_) => {
-                let of_op = why.strip_prefix(site.call).and_then(|rest| rest.strip_prefix(": "));
-                refused(of_op.unwrap_or(&why).to_owned())
-            }
-        })?;
-        at.iter().for_each(|&at| run.notes.iter_mut().for_each(|note| note.caller = at));
-        Ok(run)
-    };
-    let (first, second) = (run(0)?, run(1)?);
-    let given = pairs(&first.inputs, &second.inputs);
-    let results = pairs(&first.outputs, &second.outputs);
-    let notes = [&first.notes[..], &second.notes];
-    let Assembled { graph, outputs, .. } = assemble(&given, notes, &results, None, site)?;
+    let runs = on_each_example(&forms, |inputs| Run::on(&function, inputs));
+    let mut runs = runs.map_err(|why| match at {
+        None => refused(format!("the closure, on an example: {why}")),
+        Some(_) => {
+            let of_op = why.strip_prefix(site.call).and_then(|rest| rest.strip_prefix(": "));
+            refused(of_op.unwrap_or(&why).to_owned())
+        }
+    })?;
+    if let Some(at) = at {
+        runs.iter_mut().flat_map(|run| &mut run.notes).for_each(|note| note.caller = at);
+    }
+    let given = across(runs.iter().map(|run| &run.inputs[..]));
+    let results = across(runs.iter().map(|run| &run.outputs[..]));
+    let notes: Vec<&[Note]> = runs.iter().map(|run| &run.notes[..]).collect();
+    let Assembled { graph, outputs, .. } = assemble(&given, &notes, &results, None, site)?;
     if !graph.ops.iter().any(|op| op.kind.draws()) {
-        let third = run(2)?;
-        let found = GradMode::of(false, || compute(&graph, third.inputs.clone(), &outputs));
-        if !found.map_err(refused)?.iter().zip(&third.outputs).all(|(x, y)| is_equal(x, y)) {
-            return site.refuse(
-                "the operators' figures are not the closure's: it draws random numbers, changes a tensor in \
-                 place, or does what follows the numbers themselves; place it with `eager`",
-            );
+        // The longest examples cost the most, and the others show as much.
+        for run in &runs[2..] {
+            let found = GradMode::of(false, || compute(&graph, run.inputs.clone(), &outputs));
+            if !found.map_err(refused)?.iter().zip(&run.outputs).all(|(x, y)| is_equal(x, y)) {
+                return site.refuse(
+                    "the operators' figures are not the closure's: it draws random numbers, changes a tensor in \
+                     place, or does what follows the numbers or the lengths of free axes; place it with `eager`",
+                );
+            }
         }
         // The library's own functions do not stop gradients.
         if at.is_none() {
-            check_gradients(&graph, &outputs, &third, site)?;
+            check_gradients(&graph, &outputs, &runs[2], site)?;
         }
     }
     let mut own: Vec<Option<VarId>> = inputs.into_iter().map(Some).collect();
@@ -161,8 +170,7 @@ struct Run {
 }
 
 impl Run {
-    fn on(function: &Function, forms: &[Form], at: usize) -> Computed<Self> {
-        let inputs: Values = forms.iter().map(|form| example(form, EXAMPLES[at])).collect();
+    fn on(function: &Function, inputs: Values) -> Computed<Self> {
         // Recorded, so that the backward of a layer can be called.
         inputs.iter().for_each(want_gradient);
         let run = on_examples(function, inputs.clone(), true);
@@ -181,11 +189,10 @@ fn check_gradients(graph: &Graph, outputs: &[VarId], run: &Run, site: &Site<'_>)
         *all = graph.clone();
         inputs.iter().for_each(|&at| all.vars[at].stop_gradient = false);
         for (at, (&var, output)) in outputs.iter().zip(&run.outputs).enumerate() {
-            let form = form_of(output, output);
-            if !form.dtype.is_float() || outputs[..at].contains(&var) {
+            if !output.dtype().is_float() || outputs[..at].contains(&var) {
                 continue;
             }
-            let seed = example(&form, (0, at));
+            let seed = example(output.dtype(), output.shape(), at);
             let constant = Kind::of(&table::CONSTANT, [Attr::Tensor(seed.clone())]);
             from.push((var, Some(all.push(constant, &[], Phase::Forward, &site.place)?[0])));
             targets.push(output.clone());

@@ -228,6 +228,11 @@ impl Op {
             _ => {
                 let full = matches!(mode, Mode::Full);
                 let signatures = full.then(|| signatures(&self.block, None));
+                let program = local("program");
+                let built = match mode {
+                    Mode::Full => self.built(&program),
+                    _ => quote!({ let _ = #program; ::core::unreachable!() }),
+                };
                 quote! {
                     #(#cfg)*
                     #silent
@@ -246,6 +251,12 @@ impl Op {
                                 #body
                             }
                         }
+
+                        impl #declared #private::PyFuncBlock for #op #clause {
+                            fn build(#program: &#private::Program) -> #private::BlockCall {
+                                #built
+                            }
+                        }
                     };
                 }
             }
@@ -254,7 +265,7 @@ impl Op {
     }
 
     fn body(&self) -> TokenStream {
-        let (private, text) = (private(), plain_name(&self.block.name));
+        let private = private();
         let names = |values: &[Value]| -> Vec<Ident> {
             values.iter().map(|value| value.name.clone()).collect()
         };
@@ -265,16 +276,36 @@ impl Op {
         let call = local("call");
         let x = (!inputs.is_empty()).then(|| quote!(let #call = #call.x([#(#inputs),*]);));
         let out = (!outputs.is_empty()).then(|| quote!(let #call = #call.out([#(#outputs),*]);));
-        let backward = self.backward.as_ref().map(|backward| {
+        let skipped = self.backward.as_ref().map(|_| {
             let given = |name: &Ident| self.given.iter().flatten().any(|of| of.name == *name);
             let skipped = inputs.iter().chain(&outputs).filter(|name| !given(name));
-            let marker = marker(&self.block, backward, self.given.as_deref(), self.inputs.len());
-            let backward = function_value(backward);
             quote! {
                 let #call = #call
-                    .backward_func #marker (#backward)
                     .skip_vars_in_backward_input([#(#skipped),*] as [&#private::Variable; _]);
             }
+        });
+        let (takes, returns) = (inputs.len(), outputs.len());
+        let constructed = self.block.constructed();
+        let proofs = self.proofs();
+        quote! {
+            #constructed
+            #proofs
+            let #call = <Self as #private::PyFuncBlock>::build(#program);
+            let #call = #call.with_counts::<#takes, #returns>();
+            #x
+            #out
+            #skipped
+            #call.call()
+        }
+    }
+
+    /// The call of `Program::py_func` with the block's functions.
+    fn built(&self, program: &Ident) -> TokenStream {
+        let (private, name) = (private(), plain_name(&self.block.name));
+        let backward = self.backward.as_ref().map(|backward| {
+            let marker = marker(&self.block, backward, self.given.as_deref(), self.inputs.len());
+            let backward = function_value(backward);
+            quote!(.backward_func #marker (#backward))
         });
         let forward = self.forward.as_ref().map(|forward| {
             let (place, function) = (place_of(forward), function_value(forward));
@@ -284,17 +315,7 @@ impl Op {
             );
             quote_spanned!(place=> #private::Program::py_func #marker (#program, #function))
         });
-        let constructed = self.block.constructed();
-        let proofs = self.proofs();
-        quote! {
-            #constructed
-            #proofs
-            let #call = #forward.name(#text);
-            #x
-            #out
-            #backward
-            #call.call()
-        }
+        quote!(#private::BlockCall::of(#forward.name(#name) #backward))
     }
 
     /// Proofs that each gradient has the element type of its input or output.

@@ -3,6 +3,7 @@
 mod chains;
 mod files;
 mod graph;
+mod lengths;
 mod masks;
 mod methods;
 mod norm;

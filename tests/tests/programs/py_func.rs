@@ -755,3 +755,78 @@ fn functions_are_called_what_their_users_call_them() {
     let names = ["plain", "generic", "Op", "Tanh", "Of", "Squash", here];
     assert_eq!(found, names.map(|name| format!("{name}(x)")));
 }
+
+/// Each function of a block or a module has a name of its own, so the program can be saved and loaded.
+#[test]
+fn a_block_and_a_module_with_both_functions_go_to_a_file_and_back() {
+    use autograd_core::static_graph::{Functions, py_func};
+
+    #[py_func]
+    impl Double {
+        fn forward(x: ArrayViewD<f64>) -> ArrayD<f64> {
+            2.0 * &x
+        }
+
+        fn backward(dy: ArrayViewD<f64>) -> ArrayD<f64> {
+            2.0 * &dy
+        }
+    }
+
+    #[py_func]
+    impl<T: autograd_core::Float> Squared<T> {
+        fn forward(x: &Tensor<T>) -> Tensor<T> {
+            x.square()
+        }
+
+        fn backward(x: &Tensor<T>, dy: &Tensor<T>) -> Tensor<T> {
+            dy * x * 2.0
+        }
+    }
+
+    mod triple {
+        use ndarray::{ArrayD, ArrayViewD};
+
+        pub(super) fn forward(x: ArrayViewD<f64>) -> ArrayD<f64> {
+            3.0 * &x
+        }
+
+        pub(super) fn backward(dy: ArrayViewD<f64>) -> ArrayD<f64> {
+            3.0 * &dy
+        }
+    }
+
+    let (program, x, out) = two();
+    let y = Double::call(&x, &out).unwrap();
+    let y = Squared::<f64>::call(&y, &out_like(&program, "squared", &x)).unwrap();
+    let y = program
+        .py_func(triple::forward)
+        .x(&y)
+        .out(&out_like(&program, "tripled", &x))
+        .backward_func(triple::backward)
+        .skip_vars_in_backward_input([&y, &out_like(&program, "tripled", &x)])
+        .call()
+        .unwrap();
+    let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
+    let text = program.to_string();
+    for name in ["Double", "Squared", "triple"] {
+        let function = format!("py_func `{name}`");
+        let backward = format!("py_func `{name}::backward`");
+        assert!(text.contains(&function) && text.contains(&backward), "{text}");
+    }
+
+    let path = std::env::temp_dir().join(format!("blocks-{}", std::process::id()));
+    program.save(&path, &Executor::new()).unwrap();
+    let functions = Functions::new()
+        .with_block::<Double>()
+        .with_block::<Squared<f64>>()
+        .with("triple", triple::forward)
+        .with("triple::backward", triple::backward);
+    let loaded = Program::load(&path, &functions, &Executor::new()).unwrap();
+    assert_eq!(loaded.to_string(), text);
+    let [y, dx] = [y, dx].map(|variable| loaded.var(&variable.name()).unwrap());
+    assert_eq!(run_x(&loaded, &[&y, &dx]).unwrap(), [vec![12.0, 108.0], vec![24.0, 72.0]]);
+    let twice = functions.with_block::<Double>();
+    let error = why(Program::load(&path, &twice, &Executor::new()).map(drop));
+    std::fs::remove_file(&path).unwrap();
+    assert!(error.contains("`Double`"), "{error}");
+}

@@ -363,6 +363,23 @@ fn a_traced_closure_reads_no_numbers_that_follow_its_inputs() {
     assert_eq!(run[0].downcast_ref::<f64>().unwrap().to_vec(), [-3.0, 3.0]);
 }
 
+#[test]
+fn an_error_about_a_matrix_op_names_the_call() {
+    use autograd_core::linalg;
+    type Closure = fn(&Tensor<f64>) -> Tensor<f64>;
+    let ops: [(&str, Closure); 4] = [
+        ("solve", |x| linalg::solve(&x.matmul(&x.t()), x).unwrap()),
+        ("inv", |x| linalg::inv(&x.t().matmul(x)).unwrap()),
+        ("slogdet", |x| linalg::slogdet(&x.t().matmul(x)).unwrap().1),
+        ("cholesky", |x| linalg::cholesky(&x.t().matmul(x)).unwrap()),
+    ];
+    for (name, closure) in ops {
+        let error = refused(closure, "trace");
+        let start = format!("the closure, on an example: {name} (tests/tests/programs/trace.rs:");
+        assert!(error.contains(&start) && error.contains("`eager`"), "{error}");
+    }
+}
+
 #[py_layer]
 impl Clip {
     type Saved = Tensor<f64>;

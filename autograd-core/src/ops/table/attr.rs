@@ -25,6 +25,13 @@ impl Attr {
     }
 }
 
+/// Returns a position on an axis of length `n` from an attribute. -1 is the end of the axis, -2 the position before
+/// it, and so on. A position before the start of the axis is beyond its end.
+pub(crate) fn position_on(n: usize, at: isize) -> usize {
+    let from_end = || n.checked_add_signed(at + 1).unwrap_or(usize::MAX);
+    usize::try_from(at).unwrap_or_else(|_| from_end())
+}
+
 pub(crate) type Param = (&'static str, Type);
 
 /// The type of an attribute, and how texts show it.
@@ -38,6 +45,8 @@ pub(crate) enum Type {
     /// A flag that a copy for testing turns off.
     Training,
     Int,
+    /// A position on the axis that is the first attribute; see [`position_on`].
+    Position,
     Ints,
     Dims,
     Pairs,
@@ -95,7 +104,7 @@ pub(crate) fn read<'f>(
     Ok(match kind {
         Type::Number | Type::Plain => Attr::Number(parse(next()?)?),
         Type::Flag | Type::Training => Attr::Flag(parse(next()?)?),
-        Type::Int => Attr::Int(parse(next()?)?),
+        Type::Int | Type::Position => Attr::Int(parse(next()?)?),
         Type::Ints => Attr::Ints(read_list(next()?)?),
         Type::Dims => Attr::Dims(read_dims(next()?)?),
         Type::Elements => Attr::Type(read_dtype(next()?)?),

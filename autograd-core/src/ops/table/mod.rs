@@ -41,7 +41,7 @@ macro_rules! family {
     };
 }
 
-pub(crate) use self::attr::{Attr, Type};
+pub(crate) use self::attr::{Attr, Type, position_on};
 pub(crate) use self::form::{Dims, Form, ShapeOf};
 pub(crate) use self::forms::{
     arithmetic, broadcast, exactly, float, float_along, float_reduced, number, position, reduced,
@@ -86,8 +86,6 @@ pub(crate) enum Lengths {
     OneOpen,
     /// The lengths of the input's axes, aligned at the last axis.
     OfInput,
-    /// The length of the axis that the first attribute names.
-    OfAxis,
 }
 
 /// What a run of an operator does besides computing its outputs.

@@ -12,7 +12,8 @@ use super::ir::{
     Eager, Given, Grad, Graph, Kind, Named, Op, OpId, PHASES, PyFuncOp, ROLES, TracedLayer, Var,
     VarId, name_of,
 };
-use super::py_func::{Function, PyFunc};
+use super::program::Program;
+use super::py_func::{Function, PyFunc, PyFuncBlock};
 use super::table;
 use crate::error::Plural;
 use crate::ops::table::attr::{
@@ -42,11 +43,21 @@ impl Functions {
     where
         F: PyFunc<Marker, M, N>,
     {
-        let function = Function { name: name.into(), ..Function::new(func) };
-        if self.by_name.insert(name.to_owned(), function).is_some() {
-            self.duplicates.push(name.to_owned());
-        }
+        self.add(Function { name: name.into(), ..Function::new(func) });
         self
+    }
+
+    /// Adds both functions of a block of [`py_func`](macro@super::py_func): `.with_block::<Tanh>()`.
+    pub fn with_block<B: PyFuncBlock>(mut self) -> Self {
+        B::build(&Program::new()).functions().for_each(|function| self.add(function));
+        self
+    }
+
+    fn add(&mut self, function: Function) {
+        let name = function.name.to_string();
+        if self.by_name.insert(name.clone(), function).is_some() {
+            self.duplicates.push(name);
+        }
     }
 }
 

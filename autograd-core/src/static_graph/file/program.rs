@@ -75,6 +75,34 @@ impl Program {
 
     /// Loads a program, and sets the saved values in the executor. Changes nothing if an error occurs.
     ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::{Executor, Functions, Program, py_func};
+    /// use ndarray::{ArrayD, ArrayViewD};
+    ///
+    /// #[py_func]
+    /// impl Double {
+    ///     fn forward(x: ArrayViewD<f64>) -> ArrayD<f64> {
+    ///         2.0 * &x
+    ///     }
+    ///     fn backward(dy: ArrayViewD<f64>) -> ArrayD<f64> {
+    ///         2.0 * &dy
+    ///     }
+    /// }
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1], DType::Float64)?;
+    /// Double::call(&x, &program.current_block().create_var("y", x.dtype(), x.shape())?)?;
+    /// let path = std::env::temp_dir().join(format!("blocks-{}", std::process::id()));
+    /// program.save(&path, &Executor::new())?;
+    ///
+    /// let functions = Functions::new().with_block::<Double>();
+    /// let loaded = Program::load(&path, &functions, &Executor::new())?;
+    /// # std::fs::remove_file(&path).ok();
+    /// assert_eq!(loaded.to_string(), program.to_string());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::File`](crate::Error::File) if the file cannot be read, does not contain a valid program, or

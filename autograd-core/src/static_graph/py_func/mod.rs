@@ -204,6 +204,39 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
     }
 }
 
+/// An operator that [`py_func`](macro@super::py_func) defines, as the functions of a program to load.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an operator that `#[py_func]` defines",
+    note = "a function or a `#[py_layer]` op is given with its name: `.with(\"Swish\", Swish::apply::<f32>)`"
+)]
+pub trait PyFuncBlock {
+    #[doc(hidden)]
+    fn build(program: &Program) -> BlockCall;
+}
+
+/// A call of a block's operator, without its variables.
+#[doc(hidden)]
+pub struct BlockCall(Building);
+
+impl BlockCall {
+    pub fn of<const M: usize, const N: usize>(call: PyFuncCall<M, N>) -> Self {
+        Self(call.0)
+    }
+
+    /// `M` and `N` are those of [`BlockCall::of`].
+    pub fn with_counts<const M: usize, const N: usize>(self) -> PyFuncCall<M, N> {
+        PyFuncCall(self.0)
+    }
+
+    #[cfg_attr(
+        not(feature = "safetensors"),
+        allow(dead_code, reason = "programs are loaded by it")
+    )]
+    pub(super) fn functions(self) -> impl Iterator<Item = Function> {
+        std::iter::once(self.0.function).chain(self.0.backward)
+    }
+}
+
 /// A [`py_func_list`](Program::py_func_list) that is being built.
 #[must_use = "nothing is added to the program before `call()`"]
 pub struct PyFuncListCall(Building);

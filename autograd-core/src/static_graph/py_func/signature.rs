@@ -81,8 +81,9 @@ impl Function {
     }
 }
 
-/// `tanh` for `my_crate::tanh<f64>`, `CusTanh` for `my_crate::_::<impl my_crate::CusTanh>::apply`.
-fn name_of(path: &str) -> &str {
+/// `tanh` for `my_crate::tanh<f64>`, `CusTanh` for `my_crate::_::<impl my_crate::CusTanh>::apply`, and
+/// `CusTanh::backward` for its other function.
+fn name_of(path: &str) -> String {
     let mut depth = 0;
     let between = |c: char| {
         depth += i32::from(c == '<') - i32::from(c == '>');
@@ -97,10 +98,10 @@ fn name_of(path: &str) -> &str {
         "apply" | "try_apply" | "forward" | "backward" => names.next(),
         _ => None,
     };
-    match owner.and_then(|owner| owner.strip_prefix("<impl ")?.strip_suffix('>')) {
-        Some(of) => name_of(of),
-        None => owner.unwrap_or(name),
-    }
+    let Some(owner) = owner else { return name.to_owned() };
+    let of_impl = owner.strip_prefix("<impl ").and_then(|of| of.strip_suffix('>'));
+    let owner = of_impl.map_or_else(|| owner.to_owned(), name_of);
+    if name == "backward" { format!("{owner}::backward") } else { owner }
 }
 
 /// A parameter type: a view of an ndarray array, a reference to a tensor, or an `Option` of either.
