@@ -94,9 +94,7 @@ impl Block {
         });
         let (op, (generics, _, clause)) = (&self.self_ty, self.generics.split_for_impl());
         let keyword = self.keyword();
-        // For `cfg(rust_analyzer)`, which cargo does not know.
-        let editors = matches!(mode, Mode::Reported(_));
-        let editors = editors.then(|| quote!(#[allow(unexpected_cfgs)]));
+        let editors = mode.mentions_editors();
         quote! {
             #(#attrs)*
             #editors

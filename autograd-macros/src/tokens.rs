@@ -71,6 +71,9 @@ pub(crate) fn plain_name(ident: &Ident) -> String {
 
 pub(crate) fn located(tokens: TokenStream, place: Span) -> TokenStream {
     let moved = tokens.into_iter().map(|mut tree| {
+        if let TokenTree::Group(group) = &tree {
+            tree = TokenTree::Group(regroup(group, located(group.stream(), place)));
+        }
         tree.set_span(tree.span().located_at(place));
         tree
     });

@@ -10,7 +10,8 @@ use crate::builder::ByName;
 use crate::check::types::is_primitive;
 use crate::check_arg;
 use crate::elementwise;
-use crate::expansion::Expansion;
+use crate::expansion::{Expansion, Mode};
+use crate::fallback;
 use crate::generics::turbofish;
 use crate::library::private;
 use crate::model::{Form, Forward, Param, ParamKind, float_output};
@@ -19,9 +20,11 @@ use crate::tokens::{at, first_span, here, local, output_span, plain_name, whole_
 impl Expansion<'_> {
     pub(super) fn apply(&self, by_name: Option<&ByName>) -> TokenStream {
         let Some(forward) = &self.layer.forward else { return TokenStream::new() };
-        let (try_doc, body) = match self.layer.is_formula {
-            true => (elementwise::TRY_DOC, self.formula_body(forward)),
-            false => (TRY_DOC, self.try_apply_body(forward)),
+        let try_doc = if self.layer.is_formula { elementwise::TRY_DOC } else { TRY_DOC };
+        let body = match (&self.mode, self.layer.is_formula) {
+            (Mode::Full, true) => self.formula_body(forward),
+            (Mode::Full, false) => self.try_apply_body(forward),
+            _ => fallback::nothing(),
         };
         let p = &private();
         let (generics, _, clause) = self.layer.generics.split_for_impl();

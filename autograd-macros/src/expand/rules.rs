@@ -112,26 +112,30 @@ impl Expansion<'_> {
     pub(super) fn grads_struct(&self) -> Option<TokenStream> {
         let backward = self.layer.backward.as_ref().and_then(|of| of.returns.by_name()).is_some();
         match &self.mode {
-            Mode::Reported(reported) => return Some(crate::fallback::grads(reported)),
-            _ if !backward => return None,
-            _ => {}
+            Mode::Reported(reported) => {
+                Some(crate::fallback::grads(reported, &self.declared_grads()))
+            }
+            _ => backward.then(|| self.declared_grads()),
         }
+    }
+
+    fn declared_grads(&self) -> TokenStream {
         let inputs = self.layer.differentiable();
         let names: Vec<_> = inputs.iter().map(|(_, param, _)| &param.ident).collect();
         if self.layer.is_formula {
             let (p, grads) = (private(), Ident::new("Grads", Span::call_site()));
-            return Some(quote! {
+            return quote! {
                 pub struct #grads<L: #p::elementwise::Lane> {
                     #(pub #names: #p::elementwise::Real<L>),*
                 }
-            });
+            };
         }
         let types: Vec<_> = (0..names.len()).map(|i| format_ident!("G{i}")).collect();
         // The fields are generic: a gradient may be a tensor or an option of one.
-        Some(quote! {
+        quote! {
             /// What backward returns, by the names of the inputs.
             pub struct Grads<#(#types),*> { #(pub #names: #types),* }
-        })
+        }
     }
 
     /// Adds the types of the inputs as arguments to each `Grads` that is a type. `None` if there is none.
@@ -187,8 +191,11 @@ impl Expansion<'_> {
             if let Some(end) = of.last_mut() {
                 end.set_span(end.span().located_at(last));
             }
-            // An array instead of parentheses: no lint reports it as unnecessary.
-            Some(quote!(#(#attrs)* #member #colon <#(#of)* as #p::NamedGrad<#name, _>>::entries([#expr]) #comma))
+            let (name, given) = (located(name, first), at(&local("given"), first));
+            let entries =
+                quote_spanned!(first=> <#(#of)* as #p::NamedGrad<#name, _>>::entries(#given));
+            // The value first, for editors. An array: no lint reports it as unnecessary.
+            Some(quote!(#(#attrs)* #member #colon match [#expr] { #given => #entries } #comma))
         });
         proven.collect()
     }
@@ -199,7 +206,7 @@ impl Expansion<'_> {
             return self.typed_grads(grads.clone()).unwrap_or(grads);
         }
         let bounds = self.layer.differentiable().into_iter().map(|(_, param, input)| {
-            let of = given(&param.ty, input.form, &input.tensor);
+            let of = located(given(&param.ty, input.form, &input.tensor), span);
             quote_spanned!(span=> impl #p::GradFor<#of>)
         });
         quote_spanned!(span=> #grads<#(#bounds),*>)

@@ -95,6 +95,10 @@ impl Form for Op {
         Some(op)
     }
 
+    fn library(args: &Arguments) -> Option<&Path> {
+        args.library.as_ref()
+    }
+
     fn block(&self) -> &Block {
         &self.block
     }
@@ -223,34 +227,36 @@ impl Op {
             Mode::Full => self.body(),
             _ => quote!({ #(let _ = #both;)* ::core::unreachable!() }),
         };
-        let call = match mode {
-            Mode::Reported(reported) => fallback::constants(Self::CALLS, generics, op, reported),
-            _ => {
-                let full = matches!(mode, Mode::Full);
-                let signatures = full.then(|| signatures(&self.block, None));
-                quote! {
-                    #(#cfg)*
-                    #silent
-                    const _: () = {
-                        #library
-                        #signatures
-                        #keyword #declared #op #clause {
-                            #[doc = #doc]
-                            ///
-                            /// # Errors
-                            ///
-                            /// Where `Program::py_func` gives one.
-                            #(#calls)*
-                            #[track_caller]
-                            #vis fn call(#(#both: &#private::Variable),*) -> #private::Result<#outcome> {
-                                #body
-                            }
-                        }
-                    };
+        let full = matches!(mode, Mode::Full);
+        let signatures = full.then(|| signatures(&self.block, None));
+        let function = quote! {
+            #(#cfg)*
+            #silent
+            const _: () = {
+                #library
+                #signatures
+                #keyword #declared #op #clause {
+                    #[doc = #doc]
+                    ///
+                    /// # Errors
+                    ///
+                    /// Where `Program::py_func` gives one.
+                    #(#calls)*
+                    #[track_caller]
+                    #vis fn call(#(#both: &#private::Variable),*) -> #private::Result<#outcome> {
+                        #body
+                    }
                 }
-            }
+            };
         };
-        quote!(#structure #block #call)
+        let call = match mode {
+            Mode::Reported(reported) => {
+                let constants = fallback::constants(Self::CALLS, generics, op, reported);
+                fallback::calls(&constants, &function)
+            }
+            _ => function,
+        };
+        quote!(#block #structure #call)
     }
 
     fn body(&self) -> TokenStream {

@@ -1,7 +1,5 @@
-///A differentiable op.
-struct Repeat<T: ?::core::marker::Sized, const N: usize>(
-    ::core::marker::PhantomData<fn() -> (*const T,)>,
-);
+#[cfg(miri)]
+use ::autograd_core::private::words::arguments as _;
 impl<T: Float, const N: usize> Repeat<T, N> {
     fn forward(_ctx: &mut ForwardContext<Self>, xs: &[Tensor<T>]) -> [Tensor<T>; N] {
         std::array::from_fn(|_| &xs[0] * 1.0)
@@ -13,6 +11,10 @@ impl<T: Float, const N: usize> Repeat<T, N> {
         vec![ds[0].clone()]
     }
 }
+///A differentiable op.
+struct Repeat<T: ?::core::marker::Sized, const N: usize>(
+    ::core::marker::PhantomData<fn() -> (*const T,)>,
+);
 const _: () = {
     use ::autograd_core::private as __autograd;
     use __autograd::Unknown as _;

@@ -1,29 +1,6 @@
-///A differentiable op.
-struct Scale;
+#[cfg(miri)]
+use ::autograd_core::private::words::arguments as _;
 const _: () = {
-    use ::autograd_core::private as __autograd;
-    use __autograd::Unknown as _;
-    const __SIGNATURES: ::core::primitive::usize = {
-        let _ = |__0, __1, __2, __3, __4| { <Scale>::forward(__0, __1, __2, __3, __4) };
-        0
-    };
-    type ScaleOutput = <[fn(
-        &'static (),
-    ) -> Result<
-        (Tensor<f64>, usize),
-        String,
-    >; __SIGNATURES] as __autograd::Returned>::Type;
-    mod ScaleArguments {
-        pub struct r#x {}
-        pub struct r#w {}
-        pub struct r#at {}
-        pub struct r#by {}
-    }
-    /// What backward returns, by the names of the inputs.
-    pub struct Grads<G0, G1> {
-        pub x: G0,
-        pub w: G1,
-    }
     impl Scale {
         fn forward(
             ctx: &mut ForwardContext<Self>,
@@ -46,20 +23,51 @@ const _: () = {
             let (x, w) = ctx.saved_tensor();
             let by = *ctx.attrs();
             Grads {
-                x: <Tensor<
-                    f64,
-                > as __autograd::NamedGrad<
-                    ScaleArguments::r#x,
-                    _,
-                >>::entries([dy * w * by]),
-                w: <Tensor<
-                    f64,
-                > as __autograd::NamedGrad<
-                    ScaleArguments::r#w,
-                    _,
-                >>::entries([Some(dy * x * by)]),
+                x: match [dy * w * by] {
+                    __given => {
+                        <Tensor<
+                            f64,
+                        > as __autograd::NamedGrad<
+                            ScaleArguments::r#x,
+                            _,
+                        >>::entries(__given)
+                    }
+                },
+                w: match [Some(dy * x * by)] {
+                    __given => {
+                        <Tensor<
+                            f64,
+                        > as __autograd::NamedGrad<
+                            ScaleArguments::r#w,
+                            _,
+                        >>::entries(__given)
+                    }
+                },
             }
         }
+    }
+    use ::autograd_core::private as __autograd;
+    use __autograd::Unknown as _;
+    const __SIGNATURES: ::core::primitive::usize = {
+        let _ = |__0, __1, __2, __3, __4| { <Scale>::forward(__0, __1, __2, __3, __4) };
+        0
+    };
+    type ScaleOutput = <[fn(
+        &'static (),
+    ) -> Result<
+        (Tensor<f64>, usize),
+        String,
+    >; __SIGNATURES] as __autograd::Returned>::Type;
+    mod ScaleArguments {
+        pub struct r#x {}
+        pub struct r#w {}
+        pub struct r#at {}
+        pub struct r#by {}
+    }
+    /// What backward returns, by the names of the inputs.
+    pub struct Grads<G0, G1> {
+        pub x: G0,
+        pub w: G1,
     }
     const _: () = {
         enum ScaleKey {}
@@ -368,3 +376,5 @@ If a context call was against its rules, or an input against the op's.*/
         }
     };
 };
+///A differentiable op.
+struct Scale;

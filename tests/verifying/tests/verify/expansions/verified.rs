@@ -1,20 +1,6 @@
-///A differentiable op.
-struct Verified;
+#[cfg(miri)]
+use ::autograd_core::private::words::arguments as _;
 const _: () = {
-    use ::autograd_core::private as __autograd;
-    use __autograd::Unknown as _;
-    mod VerifiedArguments {
-        pub struct r#x {}
-        pub struct r#pair {}
-        pub struct r#bias {}
-        pub struct r#by {}
-    }
-    /// What backward returns, by the names of the inputs.
-    pub struct Grads<G0, G1, G2> {
-        pub x: G0,
-        pub pair: G1,
-        pub bias: G2,
-    }
     impl Verified {
         fn forward(
             _ctx: &mut ForwardContext<Self>,
@@ -34,26 +20,52 @@ const _: () = {
             impl __autograd::GradFor<Tensor<f64>>,
         > {
             Grads {
-                x: <Tensor<
-                    f64,
-                > as __autograd::NamedGrad<
-                    VerifiedArguments::r#x,
-                    _,
-                >>::entries([dy * 2.0]),
-                pair: <[Tensor<
-                    f64,
-                >; 2] as __autograd::NamedGrad<
-                    VerifiedArguments::r#pair,
-                    _,
-                >>::entries([[dy.clone(), -dy]]),
-                bias: <Tensor<
-                    f64,
-                > as __autograd::NamedGrad<
-                    VerifiedArguments::r#bias,
-                    _,
-                >>::entries([Some(dy.clone())]),
+                x: match [dy * 2.0] {
+                    __given => {
+                        <Tensor<
+                            f64,
+                        > as __autograd::NamedGrad<
+                            VerifiedArguments::r#x,
+                            _,
+                        >>::entries(__given)
+                    }
+                },
+                pair: match [[dy.clone(), -dy]] {
+                    __given => {
+                        <[Tensor<
+                            f64,
+                        >; 2] as __autograd::NamedGrad<
+                            VerifiedArguments::r#pair,
+                            _,
+                        >>::entries(__given)
+                    }
+                },
+                bias: match [Some(dy.clone())] {
+                    __given => {
+                        <Tensor<
+                            f64,
+                        > as __autograd::NamedGrad<
+                            VerifiedArguments::r#bias,
+                            _,
+                        >>::entries(__given)
+                    }
+                },
             }
         }
+    }
+    use ::autograd_core::private as __autograd;
+    use __autograd::Unknown as _;
+    mod VerifiedArguments {
+        pub struct r#x {}
+        pub struct r#pair {}
+        pub struct r#bias {}
+        pub struct r#by {}
+    }
+    /// What backward returns, by the names of the inputs.
+    pub struct Grads<G0, G1, G2> {
+        pub x: G0,
+        pub pair: G1,
+        pub bias: G2,
     }
     const _: () = {
         enum VerifiedKey {}
@@ -301,3 +313,5 @@ If a context call was against its rules, or an input against the op's.*/
         }
     };
 };
+///A differentiable op.
+struct Verified;
