@@ -168,10 +168,10 @@ pub(crate) fn permissive_calls(expansion: &Expansion<'_>) -> TokenStream {
             names.into_iter().skip(contexts).collect()
         }
     };
-    let types: Vec<Ident> = (0..names.len()).map(|i| format_ident!("Input{i}")).collect();
+    let types: Vec<Ident> = (0..names.len()).map(|i| format_ident!("__Input{i}")).collect();
     let (op, phantom) = (&layer.self_ty, phantom(&layer.generics));
     let (generics, arguments, clause) = layer.generics.split_for_impl();
-    let with = format_ident!("{}With", layer.name);
+    let with = generated(&layer.name, "With");
     let setters = names.iter().filter(|name| *name != "apply" && *name != "try_apply");
     let nothing = nothing();
     quote! {

@@ -69,6 +69,10 @@ pub(crate) fn allow_many(arguments: usize) -> Option<TokenStream> {
     (arguments > 7).then(|| quote!(#[cfg_attr(clippy, allow(clippy::too_many_arguments))]))
 }
 
+pub(crate) fn allow_by_value() -> TokenStream {
+    quote!(#[cfg_attr(clippy, allow(clippy::needless_pass_by_value))])
+}
+
 /// The functions that define an op.
 pub(crate) const RULES: &[&str] = &["forward", "backward", "jvp"];
 

@@ -14,7 +14,7 @@ use crate::generics::{
 };
 use crate::library::private;
 use crate::model::{Forward, Layer, Param, ParamKind};
-use crate::tokens::{find_ident, first_span, mentions, plain_name};
+use crate::tokens::{first_span, mentions, plain_name};
 use named::{Named, Scope, without_self};
 
 /// The generated code for calls by name.
@@ -54,12 +54,7 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(expansion: &'a Expansion<'a>, forward: &'a Forward) -> Self {
-        let (op, generics) = (&expansion.layer.name, &expansion.layer.generics);
-        let sig = &forward.function.sig;
-        // The user may have a type of this name.
-        let taken =
-            find_ident(quote!(#op #generics #sig), |word| word.to_string().starts_with("Argument"));
-        let state = if taken.is_some() { "__Argument" } else { "Argument" };
+        let op = &expansion.layer.name;
         // The alias of a type with hidden lifetimes is built from the type as written.
         let written = expansion.written(forward);
         let scope = Scope::new(expansion.layer, written);
@@ -75,7 +70,7 @@ impl<'a> Builder<'a> {
             forward,
             name: generated(op, "With"),
             names: arguments_of(expansion.layer),
-            states: (0..forward.params.len()).map(|i| format_ident!("{state}{i}")).collect(),
+            states: (0..forward.params.len()).map(|i| format_ident!("__Argument{i}")).collect(),
             named: named.collect(),
         }
     }

@@ -144,7 +144,7 @@ impl Expansion<'_> {
     }
 
     fn needs_struct(&self) -> TokenStream {
-        let needs = self.needs();
+        let (name, needs) = (self.needs(), local("needs"));
         let p = &private();
         let each = self.layer.inputs().enumerate().map(|(group, (param, input))| {
             let ident = &param.ident;
@@ -154,17 +154,18 @@ impl Expansion<'_> {
                 Form::List => (list, quote!(list)),
                 Form::One | Form::Optional => (one, quote!(one)),
             };
-            (quote!(pub #ident: #ty), quote!(#ident: needs.#asked(#group)))
+            (quote!(pub #ident: #ty), quote!(#ident: #needs.#asked(#group)))
         });
         let (fields, asked): (Vec<_>, Vec<_>) = each.unzip();
         quote! {
             /// Which tensor inputs want a gradient.
-            pub struct #needs { #(#fields),* }
+            #[derive(::core::fmt::Debug)]
+            pub struct #name { #(#fields),* }
 
             #[automatically_derived]
-            impl #p::Needs for #needs {
-                fn of(needs: &dyn #p::NeedsGrad) -> Self {
-                    let _ = needs;
+            impl #p::Needs for #name {
+                fn of(#needs: &dyn #p::NeedsGrad) -> Self {
+                    let _ = #needs;
                     Self { #(#asked),* }
                 }
             }

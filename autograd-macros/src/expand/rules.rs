@@ -134,6 +134,7 @@ impl Expansion<'_> {
         // The fields are generic: a gradient may be a tensor or an option of one.
         quote! {
             /// What backward returns, by the names of the inputs.
+            #[derive(::core::fmt::Debug)]
             pub struct Grads<#(#types),*> { #(pub #names: #types),* }
         }
     }

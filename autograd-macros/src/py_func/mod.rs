@@ -18,7 +18,7 @@ use crate::generics::is_lifetime;
 use crate::items::ParsedItem;
 use crate::library::{import, private, private_at};
 use crate::messages::{list, plural, returned_count};
-use crate::model::{Block, Function, Item, last_segment, nearest, type_arguments};
+use crate::model::{Block, Function, Item, allow_by_value, last_segment, nearest, type_arguments};
 use crate::parse::{BlockRules, block, is_context, parameters, pattern_name, returned};
 use crate::signatures::{callee, checked, is_certain, signatures};
 use crate::tokens::{anonymous, ends, is_one_of, local, mentions, named, parts, plain_name};
@@ -203,7 +203,8 @@ impl Op {
             _ => {
                 let Function { attrs, vis, sig, body, .. } = function;
                 let kept = attrs.iter().filter(|attr| sig.ident != "forward" || !is_old(attr));
-                quote!(#(#kept)* #vis #sig #body)
+                let by_value = function.is_rule().then(allow_by_value);
+                quote!(#(#kept)* #by_value #vis #sig #body)
             }
         });
         let cfg = self.block.cfg();

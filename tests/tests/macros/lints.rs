@@ -8,6 +8,8 @@
 
 use autograd_core::nn::{Linear, Module};
 use autograd_core::prelude::*;
+use autograd_core::static_graph::py_func;
+use ndarray::{ArrayD, ArrayViewD};
 
 /// The saved tensors.
 #[derive(Saved)]
@@ -89,6 +91,24 @@ impl Length {
     /// Computes it.
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
         x.square().sum()
+    }
+}
+
+/// An operator of programs.
+#[py_func]
+impl Doubled {
+    /// Computes it.
+    fn forward(x: ArrayViewD<f64>, w: ArrayViewD<f64>) -> ArrayD<f64> {
+        &x * &w
+    }
+
+    /// Its gradients.
+    fn backward(
+        x: ArrayViewD<f64>,
+        w: ArrayViewD<f64>,
+        dy: ArrayViewD<f64>,
+    ) -> (ArrayD<f64>, ArrayD<f64>) {
+        (&dy * &w, &dy * &x)
     }
 }
 

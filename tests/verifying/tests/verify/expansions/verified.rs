@@ -25,7 +25,7 @@ const _: () = {
                         <Tensor<
                             f64,
                         > as __autograd::NamedGrad<
-                            VerifiedArguments::r#x,
+                            __VerifiedArguments::r#x,
                             _,
                         >>::entries(__given)
                     }
@@ -35,7 +35,7 @@ const _: () = {
                         <[Tensor<
                             f64,
                         >; 2] as __autograd::NamedGrad<
-                            VerifiedArguments::r#pair,
+                            __VerifiedArguments::r#pair,
                             _,
                         >>::entries(__given)
                     }
@@ -45,7 +45,7 @@ const _: () = {
                         <Tensor<
                             f64,
                         > as __autograd::NamedGrad<
-                            VerifiedArguments::r#bias,
+                            __VerifiedArguments::r#bias,
                             _,
                         >>::entries(__given)
                     }
@@ -55,21 +55,22 @@ const _: () = {
     }
     use ::autograd_core::private as __autograd;
     use __autograd::Unknown as _;
-    mod VerifiedArguments {
+    mod __VerifiedArguments {
         pub struct r#x {}
         pub struct r#pair {}
         pub struct r#bias {}
         pub struct r#by {}
     }
     /// What backward returns, by the names of the inputs.
+    #[derive(::core::fmt::Debug)]
     pub struct Grads<G0, G1, G2> {
         pub x: G0,
         pub pair: G1,
         pub bias: G2,
     }
     const _: () = {
-        enum VerifiedKey {}
-        impl __autograd::Layer<VerifiedKey> for Verified {
+        enum __VerifiedKey {}
+        impl __autograd::Layer<__VerifiedKey> for Verified {
             type Saved = ();
             type Checked = Self::Saved;
             type Attrs = ();
@@ -137,7 +138,7 @@ If a context call was against its rules, or an input against the op's.*/
                     use __autograd::NotReused as _;
                     __autograd::verify::<
                         Self,
-                        VerifiedKey,
+                        __VerifiedKey,
                     >(
                         ::core::panic::Location::caller(),
                         __inputs,
@@ -170,7 +171,7 @@ If a context call was against its rules, or an input against the op's.*/
                     )?;
                 }
                 let __state = &mut __autograd::start(
-                    <Self as __autograd::Layer<VerifiedKey>>::RULES,
+                    <Self as __autograd::Layer<__VerifiedKey>>::RULES,
                     __inputs,
                 );
                 let mut __context = __autograd::ForwardContext(
@@ -182,13 +183,13 @@ If a context call was against its rules, or an input against the op's.*/
             }
             ///Starts a call with arguments by name, in any order; ends with `apply()`.
             #[inline]
-            fn with() -> VerifiedWith<
+            fn with() -> __VerifiedWith<
                 __autograd::Required,
                 __autograd::Required,
                 __autograd::Required,
                 __autograd::Required,
             > {
-                VerifiedWith(
+                __VerifiedWith(
                     __autograd::Required,
                     __autograd::Required,
                     __autograd::Required,
@@ -198,90 +199,95 @@ If a context call was against its rules, or an input against the op's.*/
         }
         ///Arguments of [`Verified`] by name; ends with `apply()`.
         #[must_use = "nothing runs before `apply()`"]
-        struct VerifiedWith<Argument0, Argument1, Argument2, Argument3>(
-            Argument0,
-            Argument1,
-            Argument2,
-            Argument3,
+        struct __VerifiedWith<__Argument0, __Argument1, __Argument2, __Argument3>(
+            __Argument0,
+            __Argument1,
+            __Argument2,
+            __Argument3,
         );
         impl<
-            Argument0,
-            Argument1,
-            Argument2,
-            Argument3,
-        > VerifiedWith<Argument0, Argument1, Argument2, Argument3> {
+            __Argument0,
+            __Argument1,
+            __Argument2,
+            __Argument3,
+        > __VerifiedWith<__Argument0, __Argument1, __Argument2, __Argument3> {
             ///The argument `x`.
             fn x<'a>(
                 self,
                 x: &'a Tensor<f64>,
-            ) -> VerifiedWith<
+            ) -> __VerifiedWith<
                 __autograd::Set<&'a Tensor<f64>>,
-                Argument1,
-                Argument2,
-                Argument3,
+                __Argument1,
+                __Argument2,
+                __Argument3,
             >
             where
-                Argument0: __autograd::NotGiven<VerifiedArguments::r#x>,
+                __Argument0: __autograd::NotGiven<__VerifiedArguments::r#x>,
             {
-                VerifiedWith(__autograd::Set(x), self.1, self.2, self.3)
+                __VerifiedWith(__autograd::Set(x), self.1, self.2, self.3)
             }
             ///The argument `pair`.
             fn pair<'b>(
                 self,
                 pair: [&'b Tensor<f64>; 2],
-            ) -> VerifiedWith<
-                Argument0,
+            ) -> __VerifiedWith<
+                __Argument0,
                 __autograd::Set<[&'b Tensor<f64>; 2]>,
-                Argument2,
-                Argument3,
+                __Argument2,
+                __Argument3,
             >
             where
-                Argument1: __autograd::NotGiven<VerifiedArguments::r#pair>,
+                __Argument1: __autograd::NotGiven<__VerifiedArguments::r#pair>,
             {
-                VerifiedWith(self.0, __autograd::Set(pair), self.2, self.3)
+                __VerifiedWith(self.0, __autograd::Set(pair), self.2, self.3)
             }
             ///The argument `bias`.
             fn bias<'c>(
                 self,
                 bias: Option<&'c Tensor<f64>>,
-            ) -> VerifiedWith<
-                Argument0,
-                Argument1,
+            ) -> __VerifiedWith<
+                __Argument0,
+                __Argument1,
                 __autograd::Set<Option<&'c Tensor<f64>>>,
-                Argument3,
+                __Argument3,
             >
             where
-                Argument2: __autograd::NotGiven<VerifiedArguments::r#bias>,
+                __Argument2: __autograd::NotGiven<__VerifiedArguments::r#bias>,
             {
-                VerifiedWith(self.0, self.1, __autograd::Set(bias), self.3)
+                __VerifiedWith(self.0, self.1, __autograd::Set(bias), self.3)
             }
             ///The argument `by`.
             fn by(
                 self,
                 by: f64,
-            ) -> VerifiedWith<Argument0, Argument1, Argument2, __autograd::Set<f64>>
+            ) -> __VerifiedWith<
+                __Argument0,
+                __Argument1,
+                __Argument2,
+                __autograd::Set<f64>,
+            >
             where
-                Argument3: __autograd::NotGiven<VerifiedArguments::r#by>,
+                __Argument3: __autograd::NotGiven<__VerifiedArguments::r#by>,
             {
-                VerifiedWith(self.0, self.1, self.2, __autograd::Set(by))
+                __VerifiedWith(self.0, self.1, self.2, __autograd::Set(by))
             }
             ///Runs the op.
             #[track_caller]
             fn apply<'a, 'b, 'c>(self) -> Tensor<f64>
             where
-                Argument0: __autograd::Given<
-                    VerifiedArguments::r#x,
+                __Argument0: __autograd::Given<
+                    __VerifiedArguments::r#x,
                     Value = &'a Tensor<f64>,
                 >,
-                Argument1: __autograd::Given<
-                    VerifiedArguments::r#pair,
+                __Argument1: __autograd::Given<
+                    __VerifiedArguments::r#pair,
                     Value = [&'b Tensor<f64>; 2],
                 >,
-                Argument2: __autograd::Given<
-                    VerifiedArguments::r#bias,
+                __Argument2: __autograd::Given<
+                    __VerifiedArguments::r#bias,
                     Value = Option<&'c Tensor<f64>>,
                 >,
-                Argument3: __autograd::Given<VerifiedArguments::r#by, Value = f64>,
+                __Argument3: __autograd::Given<__VerifiedArguments::r#by, Value = f64>,
             {
                 __autograd::expect(self.try_apply())
             }
@@ -289,25 +295,25 @@ If a context call was against its rules, or an input against the op's.*/
             #[track_caller]
             fn try_apply<'a, 'b, 'c>(self) -> __autograd::Result<Tensor<f64>>
             where
-                Argument0: __autograd::Given<
-                    VerifiedArguments::r#x,
+                __Argument0: __autograd::Given<
+                    __VerifiedArguments::r#x,
                     Value = &'a Tensor<f64>,
                 >,
-                Argument1: __autograd::Given<
-                    VerifiedArguments::r#pair,
+                __Argument1: __autograd::Given<
+                    __VerifiedArguments::r#pair,
                     Value = [&'b Tensor<f64>; 2],
                 >,
-                Argument2: __autograd::Given<
-                    VerifiedArguments::r#bias,
+                __Argument2: __autograd::Given<
+                    __VerifiedArguments::r#bias,
                     Value = Option<&'c Tensor<f64>>,
                 >,
-                Argument3: __autograd::Given<VerifiedArguments::r#by, Value = f64>,
+                __Argument3: __autograd::Given<__VerifiedArguments::r#by, Value = f64>,
             {
                 <Verified>::try_apply(
-                    __autograd::Given::<VerifiedArguments::r#x>::take(self.0),
-                    __autograd::Given::<VerifiedArguments::r#pair>::take(self.1),
-                    __autograd::Given::<VerifiedArguments::r#bias>::take(self.2),
-                    __autograd::Given::<VerifiedArguments::r#by>::take(self.3),
+                    __autograd::Given::<__VerifiedArguments::r#x>::take(self.0),
+                    __autograd::Given::<__VerifiedArguments::r#pair>::take(self.1),
+                    __autograd::Given::<__VerifiedArguments::r#bias>::take(self.2),
+                    __autograd::Given::<__VerifiedArguments::r#by>::take(self.3),
                 )
             }
         }
