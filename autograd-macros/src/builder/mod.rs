@@ -14,7 +14,7 @@ use crate::generics::{
 };
 use crate::library::private;
 use crate::model::{Forward, Layer, Param, ParamKind};
-use crate::tokens::{first_span, mentions, plain_name};
+use crate::tokens::{first_span, mentions, plain_name, text};
 use named::{Named, Scope, without_self};
 
 /// The generated code for calls by name.
@@ -95,7 +95,12 @@ impl<'a> Builder<'a> {
         let apply = self.apply();
         let doc = format!("Arguments of [`{}`] by name; ends with `apply()`.", layer.name);
         // Texts are in variables because `quote!` would parse literals.
-        let start_doc = "Starts a call with arguments by name, in any order; ends with `apply()`.";
+        let defaults = self.forward.params.iter().filter_map(|param| {
+            let (name, default) = (plain_name(&param.ident), text(param.default()?));
+            Some(format!(" `{name}` is `{default}` if it is not given."))
+        });
+        let starts = "Starts a call with arguments by name, in any order; ends with `apply()`.";
+        let start_doc = format!("{starts}{}", defaults.collect::<String>());
         let must_use = "nothing runs before `apply()`";
         let with = quote! {
             #[doc = #start_doc]

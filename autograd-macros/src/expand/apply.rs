@@ -2,6 +2,7 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
+use syn::{LitStr, Meta};
 
 use super::proofs;
 use super::rules::context_argument;
@@ -34,6 +35,7 @@ impl Expansion<'_> {
             forward.function.attrs.iter().filter(|attr| is_for_callers(attr)).collect();
         let calls: Vec<_> = attrs.iter().filter(|attr| is_for_each_call(attr)).collect();
         let doc = undocumented(&forward.function.attrs, "Runs the op on these inputs.");
+        let arguments = documented_arguments(forward);
         let own = &forward.function.sig.generics;
         let own_clause = &own.where_clause;
         let turbofish = turbofish(own);
@@ -49,6 +51,7 @@ impl Expansion<'_> {
             quote! {
                 #keyword #generics #op #clause {
                     #doc #(#attrs)*
+                    #arguments
                     #[track_caller]
                     #[inline]
                     #vis fn #apply #own (#(#params),*) -> #output #own_clause {
@@ -222,6 +225,23 @@ impl Expansion<'_> {
             })
             .collect()
     }
+}
+
+/// The docs of forward's parameters as a list.
+fn documented_arguments(forward: &Forward) -> Option<TokenStream> {
+    let documented = forward.params.iter().filter(|param| !param.docs.is_empty());
+    let items = documented.map(|param| {
+        let texts = param.docs.iter().filter_map(|doc| match &doc.meta {
+            Meta::NameValue(doc) => syn::parse2::<LitStr>(doc.value.to_token_stream()).ok(),
+            _ => None,
+        });
+        let texts: Vec<String> = texts.map(|text| text.value()).collect();
+        let lines: Vec<String> = texts.join("\n").lines().map(|of| of.trim().to_owned()).collect();
+        format!("- `{}`: {}", plain_name(&param.ident), lines.join("\n  ").trim())
+    });
+    let items: Vec<String> = items.collect();
+    let doc = format!("\n# Arguments\n\n{}", items.join("\n"));
+    (!items.is_empty()).then(|| quote!(#[doc = #doc]))
 }
 
 const TRY_DOC: &str = "As `apply`, with misuse of the op as an error instead of a \

@@ -133,14 +133,14 @@ impl Expansion<'_> {
             typed = tokens.map(|tokens| regroup(body, tokens));
         }
         let body = typed.as_ref().unwrap_or(body);
-        let (doc, attrs) = self.layer.own_attributes(function);
+        let (hidden, attrs) = (function.hidden(), function.own_attributes());
         let refused = matches!(self.mode, Mode::Refused);
         let unused = refused.then(|| quote!(#[allow(unused_variables)]));
         // The body may need a declaration that has a syntax error.
         let absent = refused && !self.layer.broken.is_empty() && function.is_rule();
         let absent = absent.then(|| quote!({ ::core::unimplemented!() }));
         let body = absent.unwrap_or_else(|| body.to_token_stream());
-        quote!(#doc #(#attrs)* #unused #vis #sig #body)
+        quote!(#(#attrs)* #hidden #unused #vis #sig #body)
     }
 
     fn needs_struct(&self) -> TokenStream {

@@ -9,7 +9,7 @@ use syn::spanned::Spanned;
 use syn::{Attribute, FnArg, GenericParam, PatType, Path, Type};
 
 use crate::args::take_crate;
-use crate::attributes::{is_cfg, is_for_each_call};
+use crate::attributes::{is_cfg, is_doc, is_for_each_call};
 use crate::errors::Errors;
 use crate::expansion::Mode;
 use crate::fallback;
@@ -196,15 +196,20 @@ impl Op {
         let Block { generics, self_ty: op, .. } = &self.block;
         let vis = self.forward.as_ref().map(|forward| &forward.vis);
         let is_old = |attr: &&Attribute| is_for_each_call(attr) && mentions(*attr, "deprecated");
+        let moves = |attr: &&Attribute| is_old(attr) || is_doc(attr);
         let calls = self.forward.iter().flat_map(|of| of.attrs.iter().filter(is_old));
+        let docs = self.forward.iter().flat_map(|of| of.attrs.iter().filter(|of| is_doc(of)));
+        let docs: Vec<_> = docs.collect();
+        let end = (!docs.is_empty()).then(|| quote!(#[doc = ""]));
         let structure = self.block.structure(&vis, "An operator of programs.");
         let block = self.block.written(mode, |function| match mode {
             Mode::Reported(reported) => fallback::with_error_types(reported, function),
             _ => {
                 let Function { attrs, vis, sig, body, .. } = function;
-                let kept = attrs.iter().filter(|attr| sig.ident != "forward" || !is_old(attr));
+                let kept = attrs.iter().filter(|attr| sig.ident != "forward" || !moves(attr));
+                let hidden = function.hidden();
                 let by_value = function.is_rule().then(allow_by_value);
-                quote!(#(#kept)* #by_value #vis #sig #body)
+                quote!(#(#kept)* #hidden #by_value #vis #sig #body)
             }
         });
         let cfg = self.block.cfg();
@@ -237,6 +242,8 @@ impl Op {
                 #library
                 #signatures
                 #keyword #declared #op #clause {
+                    #(#docs)*
+                    #end
                     #[doc = #doc]
                     ///
                     /// # Errors

@@ -30,7 +30,7 @@ impl Expansion<'_> {
         if let Some(proven) = self.conditions(body.stream()) {
             body = regroup(&body, proven);
         }
-        let (doc, attrs) = self.layer.own_attributes(function);
+        let (hidden, attrs) = (function.hidden(), function.own_attributes());
         let inlined = attrs.iter().any(|attr| is(attr, &["inline"]));
         let inline = (!inlined)
             .then(|| quote!(#[cfg_attr(clippy, inline)] #[cfg_attr(not(clippy), inline(always))]));
@@ -38,7 +38,7 @@ impl Expansion<'_> {
         let many = allow_many(sig.inputs.len());
         let mut plain = self.layer.forward.iter().flat_map(|forward| forward.of(Kind::Plain));
         let by_value = plain.any(|param| !is_primitive(&param.ty)).then(allow_by_value);
-        quote!(#doc #(#attrs)* #inline #unused #many #by_value #vis #sig #body)
+        quote!(#(#attrs)* #hidden #inline #unused #many #by_value #vis #sig #body)
     }
 
     /// `fn forward(x: Real) -> Real` becomes `fn forward<L: Lane>(x: Real<L>) -> Real<L>`.

@@ -1,7 +1,7 @@
 #[cfg(miri)]
 use ::autograd_core::private::words::arguments as _;
 impl Tanh {
-    ///Computes the op; called by `apply`.
+    #[doc(hidden)]
     pub fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
         let y = x.tanh();
         ctx.save_for_backward(&y);
