@@ -99,13 +99,15 @@ impl<'a> Builder<'a> {
             let (name, default) = (plain_name(&param.ident), text(param.default()?));
             Some(format!(" `{name}` is `{default}` if it is not given."))
         });
+        let place = Span::call_site().located_at(self.forward.function.sig.ident.span());
+        let start_name = Ident::new("with", place);
         let starts = "Starts a call with arguments by name, in any order; ends with `apply()`.";
         let start_doc = format!("{starts}{}", defaults.collect::<String>());
         let must_use = "nothing runs before `apply()`";
         let with = quote! {
             #[doc = #start_doc]
             #[inline]
-            #vis fn with() -> #name<#(#arguments,)* #(#start),*> {
+            #vis fn #start_name() -> #name<#(#arguments,)* #(#start),*> {
                 #name(#(#start,)* #mark)
             }
         };
@@ -142,7 +144,6 @@ impl<'a> Builder<'a> {
     fn setter(&self, position: usize) -> TokenStream {
         let p = &private();
         let (name, names) = (&self.name, &self.names);
-        let vis = self.expansion.forward_vis();
         let param = &self.forward.params[position];
         let ident = &param.ident;
         let name_type = marker(ident);
@@ -163,7 +164,7 @@ impl<'a> Builder<'a> {
         });
         quote! {
             #doc #(#docs)*
-            #vis fn #ident<#(#lifetimes,)* #own #(#types),*>(
+            pub fn #ident<#(#lifetimes,)* #own #(#types),*>(
                 self,
                 #ident: #ty,
             ) -> #name<#(#arguments,)* #(#states),*>
@@ -274,5 +275,5 @@ impl<'a> Builder<'a> {
 /// The type that stands for a parameter's name.
 fn marker(ident: &Ident) -> Ident {
     // Raw: the macro's edition may have more keywords than the user's.
-    Ident::new_raw(&plain_name(ident), Span::call_site().located_at(ident.span()))
+    Ident::new_raw(&plain_name(ident), Span::call_site())
 }

@@ -107,12 +107,13 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     let gradients = together(expressions.iter().map(ToTokens::to_token_stream).collect());
     // Attributes for callers are on `apply`: the user has no block.
     let (calls, attrs): (Vec<_>, Vec<_>) = attrs.into_iter().partition(is_for_each_call);
+    let forward = Ident::new("forward", Span::call_site().located_at(name.span()));
     let block = quote! {
         #(#attrs)*
         impl #name {
             /// Runs the op on these inputs.
             #(#calls)*
-            #vis fn forward(#(#inputs: #real),*) -> #real { #value }
+            #vis fn #forward(#(#inputs: #real),*) -> #real { #value }
             fn backward(#(#given: #real),*) -> #returned { #gradients }
         }
     };

@@ -45,6 +45,10 @@ impl Expansion<'_> {
         // An editor's "go to definition" then leads from a call to forward.
         let place = Span::call_site().located_at(forward.function.sig.ident.span());
         let (apply, try_apply) = (Ident::new("apply", place), Ident::new("try_apply", place));
+        // An editor renames an input here too. rust-analyzer sets `miri`, which no lint reports as unknown.
+        let checks = self.args.checks.iter().flat_map(|check| &check.given);
+        let checked = checks.map(|given| &given.name).filter(|name| names.contains(name));
+        let checked: Vec<_> = checked.collect();
         let functions = |forward: &Forward| {
             let params = forward.params.iter().map(|Param { ident, ty, .. }| quote!(#ident: #ty));
             let (params, output): (Vec<_>, _) = (params.collect(), forward.output());
@@ -55,6 +59,7 @@ impl Expansion<'_> {
                     #[track_caller]
                     #[inline]
                     #vis fn #apply #own (#(#params),*) -> #output #own_clause {
+                        #(#[cfg(miri)] let _ = &#checked;)*
                         #p::expect(Self::try_apply #turbofish (#(#names),*))
                     }
 

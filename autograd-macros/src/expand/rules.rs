@@ -122,8 +122,12 @@ impl Expansion<'_> {
     fn declared_grads(&self) -> TokenStream {
         let inputs = self.layer.differentiable();
         let names: Vec<_> = inputs.iter().map(|(_, param, _)| &param.ident).collect();
+        let written = self.layer.backward.as_ref().and_then(|of| of.returns.by_name());
+        // An editor then finds it in the user's block.
+        let place = written.map_or_else(Span::call_site, whole_span);
+        let grads = Ident::new("Grads", Span::call_site().located_at(place));
         if self.layer.is_formula {
-            let (p, grads) = (private(), Ident::new("Grads", Span::call_site()));
+            let p = private();
             return quote! {
                 pub struct #grads<L: #p::elementwise::Lane> {
                     #(pub #names: #p::elementwise::Real<L>),*
@@ -135,7 +139,7 @@ impl Expansion<'_> {
         quote! {
             /// What backward returns, by the names of the inputs.
             #[derive(::core::fmt::Debug)]
-            pub struct Grads<#(#types),*> { #(pub #names: #types),* }
+            pub struct #grads<#(#types),*> { #(pub #names: #types),* }
         }
     }
 

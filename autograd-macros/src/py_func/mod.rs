@@ -233,6 +233,8 @@ impl Op {
             Mode::Full => self.body(),
             _ => quote!({ #(let _ = #both;)* ::core::unreachable!() }),
         };
+        let place = self.forward.as_ref().map_or_else(Span::call_site, place_of);
+        let name = Ident::new("call", place);
         let full = matches!(mode, Mode::Full);
         let signatures = full.then(|| signatures(&self.block, None));
         let function = quote! {
@@ -251,7 +253,7 @@ impl Op {
                     /// Where `Program::py_func` gives one.
                     #(#calls)*
                     #[track_caller]
-                    #vis fn call(#(#both: &#private::Variable),*) -> #private::Result<#outcome> {
+                    #vis fn #name(#(#both: &#private::Variable),*) -> #private::Result<#outcome> {
                         #body
                     }
                 }

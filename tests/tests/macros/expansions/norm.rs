@@ -66,7 +66,7 @@ If a context call was against its rules, or an input against the op's.*/
     struct __NormWith<__Argument0>(__Argument0);
     impl<__Argument0> __NormWith<__Argument0> {
         ///The argument `x`.
-        fn x<'a>(
+        pub fn x<'a>(
             self,
             x: &'a Tensor<f64>,
         ) -> __NormWith<__autograd::Set<&'a Tensor<f64>>>

@@ -83,7 +83,7 @@ If a context call was against its rules, or an input against the op's.*/
     );
     impl<T: Float, const N: usize, __Argument0> __RepeatWith<T, N, __Argument0> {
         ///The argument `xs`.
-        fn xs<'a>(
+        pub fn xs<'a>(
             self,
             xs: &'a [Tensor<T>],
         ) -> __RepeatWith<T, N, __autograd::Set<&'a [Tensor<T>]>>

@@ -272,7 +272,7 @@ If a context call was against its rules, or an input against the op's.*/
             __Argument3,
         > __ScaleWith<__Argument0, __Argument1, __Argument2, __Argument3> {
             ///The argument `x`.
-            fn x<'a>(
+            pub fn x<'a>(
                 self,
                 x: &'a Tensor<f64>,
             ) -> __ScaleWith<
@@ -287,7 +287,7 @@ If a context call was against its rules, or an input against the op's.*/
                 __ScaleWith(__autograd::Set(x), self.1, self.2, self.3)
             }
             ///The argument `w`.
-            fn w<'b>(
+            pub fn w<'b>(
                 self,
                 w: &'b Tensor<f64>,
             ) -> __ScaleWith<
@@ -302,7 +302,7 @@ If a context call was against its rules, or an input against the op's.*/
                 __ScaleWith(self.0, __autograd::Set(w), self.2, self.3)
             }
             ///The argument `at`.
-            fn at<'c>(
+            pub fn at<'c>(
                 self,
                 at: Option<&'c Tensor<i64>>,
             ) -> __ScaleWith<
@@ -317,7 +317,7 @@ If a context call was against its rules, or an input against the op's.*/
                 __ScaleWith(self.0, self.1, __autograd::Set(at), self.3)
             }
             ///The argument `by`.
-            fn by(
+            pub fn by(
                 self,
                 by: f64,
             ) -> __ScaleWith<__Argument0, __Argument1, __Argument2, __autograd::Set<f64>>

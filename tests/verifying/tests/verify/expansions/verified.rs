@@ -212,7 +212,7 @@ If a context call was against its rules, or an input against the op's.*/
             __Argument3,
         > __VerifiedWith<__Argument0, __Argument1, __Argument2, __Argument3> {
             ///The argument `x`.
-            fn x<'a>(
+            pub fn x<'a>(
                 self,
                 x: &'a Tensor<f64>,
             ) -> __VerifiedWith<
@@ -227,7 +227,7 @@ If a context call was against its rules, or an input against the op's.*/
                 __VerifiedWith(__autograd::Set(x), self.1, self.2, self.3)
             }
             ///The argument `pair`.
-            fn pair<'b>(
+            pub fn pair<'b>(
                 self,
                 pair: [&'b Tensor<f64>; 2],
             ) -> __VerifiedWith<
@@ -242,7 +242,7 @@ If a context call was against its rules, or an input against the op's.*/
                 __VerifiedWith(self.0, __autograd::Set(pair), self.2, self.3)
             }
             ///The argument `bias`.
-            fn bias<'c>(
+            pub fn bias<'c>(
                 self,
                 bias: Option<&'c Tensor<f64>>,
             ) -> __VerifiedWith<
@@ -257,7 +257,7 @@ If a context call was against its rules, or an input against the op's.*/
                 __VerifiedWith(self.0, self.1, __autograd::Set(bias), self.3)
             }
             ///The argument `by`.
-            fn by(
+            pub fn by(
                 self,
                 by: f64,
             ) -> __VerifiedWith<
