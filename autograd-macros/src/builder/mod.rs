@@ -40,7 +40,7 @@ pub(crate) fn argument(layer: &Layer, ident: &Ident) -> TokenStream {
 }
 
 fn arguments_of(layer: &Layer) -> Ident {
-    generated(&layer.name, "Arguments")
+    generated(&layer.name, "")
 }
 
 struct Builder<'a> {

@@ -4,6 +4,7 @@
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::leaves;
+use crate::args::{ELEMENTWISE, LAYER};
 use crate::layer::layer;
 use crate::tokens::{is_group, is_one_of, is_punct, text};
 
@@ -274,5 +275,79 @@ fn the_user_s_tokens_are_first_in_scalar_ops() {
                 assert!(kept, "`{tree}` at {at} of `{source}`");
             }
         }
+    }
+}
+
+/// The library has each argument as a word, by which an editor completes it.
+#[test]
+fn arguments_are_words_of_the_library() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../autograd-core/src/private.rs");
+    let source = std::fs::read_to_string(path).expect("the library");
+    let words =
+        source.split("pub mod arguments {").nth(1).and_then(|rest| rest.split("pub mod").next());
+    let words = words.expect("the words").split("pub enum ").skip(1);
+    let mut words: Vec<&str> = words.filter_map(|rest| rest.split(' ').next()).collect();
+    let arguments = [LAYER.1, ELEMENTWISE.1].into_iter().flat_map(|list| list.split(", "));
+    let names = arguments.filter_map(|argument| argument.split([' ', '(']).next());
+    // An editor completes a keyword by itself.
+    let mut names: Vec<&str> = names.filter(|name| *name != "crate").collect();
+    for list in [&mut words, &mut names] {
+        list.sort_unstable();
+        list.dedup();
+    }
+    assert_eq!(words, names);
+}
+
+/// Declared names of an expansion: of items and of the parameters of functions.
+fn declared(tokens: TokenStream, names: &mut Vec<String>) {
+    let trees: Vec<TokenTree> = tokens.into_iter().collect();
+    for (at, tree) in trees.iter().enumerate() {
+        let is = |words: &str| matches!(tree, TokenTree::Ident(word) if is_one_of(word, words));
+        let item = is("struct enum trait mod fn static type const as");
+        if let (true, Some(TokenTree::Ident(name))) = (item, trees.get(at + 1)) {
+            names.push(name.to_string());
+        }
+        let list = trees[at..].iter().find(|tree| is_group(Some(tree), Delimiter::Parenthesis));
+        if let (true, Some(TokenTree::Group(list))) = (is("fn"), list) {
+            let list: Vec<TokenTree> = list.stream().into_iter().collect();
+            names.extend(list.windows(3).filter_map(|three| match three {
+                [TokenTree::Ident(name), colon, after]
+                    if is_punct(Some(colon), ':') && !is_punct(Some(after), ':') =>
+                {
+                    Some(name.to_string())
+                }
+                _ => None,
+            }));
+        }
+        if let TokenTree::Group(group) = tree {
+            declared(group.stream(), names);
+        }
+    }
+}
+
+/// A user's item of the same name would be shadowed in the types and the bodies of the block.
+#[test]
+fn generated_names_are_no_names_of_the_user_s() {
+    const OWN: &str = "apply try_apply with call Grads check_backward Saved Checked Attrs Needs INFO PUSH pull of none_gradient _";
+    let formula = "impl Op { fn forward(x: Real, k: Names) -> Real { x * k.0 } fn backward(k: Names, dy: Real) -> Grads { \
+                   Grads { x: dy * k.0 } } }";
+    let needs = op("let _ = ctx.needs_input_grad().x;", "", "Grads", GRADS)
+        .replace("by: f64", "by: &Names");
+    let source = |text: &str| text.parse::<TokenStream>().expect("tokens");
+    for (text, expansion) in [
+        (needs.as_str(), layer(TokenStream::new(), source(&needs), true)),
+        (super::VALID[1], layer(TokenStream::new(), source(super::VALID[1]), false)),
+        (formula, layer(quote::quote!(elementwise), source(formula), false)),
+    ] {
+        let mut names = Vec::new();
+        declared(expansion, &mut names);
+        let written: Vec<String> = leaves(source(text)).iter().map(ToString::to_string).collect();
+        names.retain(|name| {
+            let name = name.trim_start_matches("r#");
+            let is_own = OWN.split(' ').any(|own| own == name);
+            let is_test = name.ends_with("_backward_is_the_derivative");
+            !name.starts_with("__") && !is_own && !is_test && !written.iter().any(|of| of == name)
+        });
+        assert!(names.is_empty(), "{names:?}");
     }
 }

@@ -114,6 +114,7 @@ impl Doubled {
 
 #[test]
 fn strict_lints_and_a_run() -> Result<(), String> {
+    let _ = Doubled::call;
     let x = Tensor::from(vec![1.0]);
     x.set_stop_gradient(false);
     let at = Tensor::<i64>::from(vec![0]);
