@@ -27,6 +27,38 @@ pub mod elementwise {
     };
 }
 
+/// The words that an editor completes where a macro takes one of them.
+#[allow(non_camel_case_types, reason = "an editor shows the names of these types")]
+pub mod words {
+    /// The arguments of `#[py_layer(..)]`.
+    pub mod arguments {
+        /// A function of each element: `#[py_layer(elementwise)]`.
+        pub enum elementwise {}
+        /// An op without a gradient.
+        pub enum no_grad {}
+        /// An op whose gradient has no gradient.
+        pub enum once_differentiable {}
+        /// A backward that is not the derivative, on purpose.
+        pub enum surrogate {}
+        /// Tests of the gradient: `check(x = [2, 3])`.
+        pub enum check {}
+        /// Warnings to switch off: `allow(unread_saved)`.
+        pub enum allow {}
+        /// The output's sum or mean: `reduce = mean(-1)`.
+        pub enum reduce {}
+        /// Compares each call's gradient with finite differences in a debug build.
+        pub enum verify {}
+    }
+
+    /// The attributes of forward's parameters.
+    pub mod parameters {
+        /// The input gets no gradient.
+        pub enum stop_gradient {}
+        /// The value if the caller gives none: `#[default(2.0)]`.
+        pub enum default {}
+    }
+}
+
 pub mod check {
     pub use crate::AnyTensor;
     pub use crate::gradcheck::op::{Inputs, Order, array, run, sample, succeeded};

@@ -101,6 +101,7 @@ impl Args {
         let (text, rest) = (name.to_string(), trees.collect::<TokenStream>());
         if !names.contains(&text.as_str()) {
             let near = nearest(&text, &names);
+            errors.complete(&name, "arguments");
             return errors.at(name, messages::unknown_argument(attribute, &text, &written, near));
         }
         let flag = match text.as_str() {

@@ -2,40 +2,15 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{Attribute, GenericParam, Visibility};
+use syn::{Attribute, GenericParam};
 
-use crate::attributes::{
-    is, is_doc, is_expect, is_for_callers, is_lint, is_lint_of_types, undocumented,
-};
+use crate::attributes::{is, is_expect, is_lint, is_lint_of_types, undocumented};
 use crate::expansion::Mode;
 use crate::generics::{argument, parameter_name, phantom};
 use crate::model::{Block, Function, Item, generic_arguments, last_segment};
 use crate::tokens::{located, text};
 
 impl Block {
-    /// The attributes that a function keeps: those of forward that concern callers move to `apply`. In a
-    /// documented op, a public rule without docs gets a default doc comment.
-    pub(crate) fn own_attributes<'a>(
-        &self,
-        function: &'a Function,
-    ) -> (Option<TokenStream>, Vec<&'a Attribute>) {
-        let (moved, kept): (Vec<_>, Vec<_>) = function
-            .attrs
-            .iter()
-            .partition(|attr| function.sig.ident == "forward" && is_for_callers(attr));
-        let silent =
-            matches!(function.vis, Visibility::Inherited) || kept.iter().any(|of| is_doc(of));
-        let documented = self.attrs.iter().chain(moved).any(is_doc);
-        let doc = match &function.sig.ident.to_string()[..] {
-            _ if silent || !documented => None,
-            "forward" => Some("Computes the op; called by `apply`."),
-            "backward" => Some("The op's gradient; called in backward."),
-            "jvp" => Some("The op's slope; called in forward mode."),
-            _ => None,
-        };
-        (doc.map(|doc| quote!(#[doc = #doc])), kept)
-    }
-
     pub(crate) fn cfg(&self) -> Vec<&Attribute> {
         self.attrs.iter().filter(|attr| is(attr, &["cfg"])).collect()
     }
@@ -94,9 +69,7 @@ impl Block {
         });
         let (op, (generics, _, clause)) = (&self.self_ty, self.generics.split_for_impl());
         let keyword = self.keyword();
-        // For `cfg(rust_analyzer)`, which cargo does not know.
-        let editors = matches!(mode, Mode::Reported(_));
-        let editors = editors.then(|| quote!(#[allow(unexpected_cfgs)]));
+        let editors = mode.mentions_editors();
         quote! {
             #(#attrs)*
             #editors

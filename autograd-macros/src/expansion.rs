@@ -1,7 +1,7 @@
 //! The input of an expansion.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::Visibility;
 
 use crate::args::Args;
@@ -17,6 +17,13 @@ pub(crate) enum Mode {
     Refused,
     /// The block has errors. The names that callers use get this error type.
     Reported(Ident),
+}
+
+impl Mode {
+    /// Allows `cfg(rust_analyzer)`, which cargo does not know.
+    pub(crate) fn mentions_editors(&self) -> Option<TokenStream> {
+        matches!(self, Self::Reported(_)).then(|| quote!(#[allow(unexpected_cfgs)]))
+    }
 }
 
 pub(crate) struct Expansion<'a> {

@@ -3,7 +3,7 @@
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::{FnArg, Generics, ReturnType, Type};
+use syn::{FnArg, Generics, ReturnType, Token, Type};
 
 use crate::check::forward::misspelling_of;
 use crate::check::refused::returns_wrong_type;
@@ -41,6 +41,19 @@ pub(crate) fn reported_name(op: &Ident) -> Ident {
 /// A value of the error type. It type-checks anywhere.
 fn value_of(reported: &Ident) -> TokenStream {
     quote!((*<#reported>::value))
+}
+
+/// What callers use after an error: constants of the error type, for editors the functions.
+pub(crate) fn calls(constants: &TokenStream, functions: &TokenStream) -> TokenStream {
+    quote! {
+        #[allow(unexpected_cfgs)]
+        const _: () = {
+            #[cfg(not(rust_analyzer))]
+            #constants
+            #[cfg(rust_analyzer)]
+            const _: () = { #functions };
+        };
+    }
 }
 
 /// Constants of the error type, with the names that callers use.
@@ -114,12 +127,17 @@ pub(crate) fn of_tokens(tokens: TokenStream, errors: Errors) -> TokenStream {
     };
     let Some(TokenTree::Ident(name)) = made else {
         let items = errors.into_tokens();
-        return quote!(#items #tokens);
+        return quote!(#tokens #items);
     };
     let reported = reported_name(&name);
     let items = errors.into_items(&reported);
     let constants = constants(&CALLS, &Generics::default(), &name, &reported);
-    quote!(#items #tokens #constants)
+    quote!(#tokens #items #constants)
+}
+
+/// The body of a function that is only for editors, or whose types the compiler rejects.
+pub(crate) fn nothing() -> TokenStream {
+    quote!({ ::core::unimplemented!("this op did not compile") })
 }
 
 /// Calls by position and by name that accept anything, for a block that the compiler rejects: they do not
@@ -150,12 +168,12 @@ pub(crate) fn permissive_calls(expansion: &Expansion<'_>) -> TokenStream {
             names.into_iter().skip(contexts).collect()
         }
     };
-    let types: Vec<Ident> = (0..names.len()).map(|i| format_ident!("Input{i}")).collect();
+    let types: Vec<Ident> = (0..names.len()).map(|i| format_ident!("__Input{i}")).collect();
     let (op, phantom) = (&layer.self_ty, phantom(&layer.generics));
     let (generics, arguments, clause) = layer.generics.split_for_impl();
-    let with = format_ident!("{}With", layer.name);
+    let with = generated(&layer.name, "With");
     let setters = names.iter().filter(|name| *name != "apply" && *name != "try_apply");
-    let nothing = quote!({ ::core::unimplemented!("this op did not compile") });
+    let nothing = nothing();
     quote! {
         impl #generics #op #clause {
             pub fn apply<#(#types),*>(#(_: #types),*) -> #output #nothing
@@ -181,17 +199,24 @@ fn is_of_self(ty: &Type) -> bool {
     first.is_some_and(|argument| is_named(argument, "Self"))
 }
 
-/// `Grads` after an error, as the error type.
-pub(crate) fn grads(reported: &Ident) -> TokenStream {
+/// `Grads` after an error, as the error type; for editors as declared.
+pub(crate) fn grads(reported: &Ident, declared: &TokenStream) -> TokenStream {
     let (grads, value) = (Ident::new("Grads", Span::call_site()), value_of(reported));
-    quote!(type #grads = #reported; const #grads: #reported = #value;)
+    quote! {
+        #[cfg(not(rust_analyzer))]
+        type #grads = #reported;
+        #[cfg(not(rust_analyzer))]
+        const #grads: #reported = #value;
+        #[cfg(rust_analyzer)]
+        #declared
+    }
 }
 
 /// A function of an op after an error: mistakes of its signature that were reported are corrected, its
-/// context and return type become the error type, and its body is unchanged.
+/// context and return type become the error type, and its body is unchanged. In an editor it is as written.
 pub(crate) fn with_error_types(reported: &Ident, function: &Function) -> TokenStream {
-    let Function { attrs, vis, sig: own, body, .. } = function;
-    let mut sig = own.clone();
+    let Function { attrs, vis, sig, body, .. } = function;
+    let mut sig = sig.clone();
     if !function.is_rule() {
         return quote!(#(#attrs)* #vis #sig #body);
     }
@@ -200,30 +225,16 @@ pub(crate) fn with_error_types(reported: &Ident, function: &Function) -> TokenSt
     sig.abi = None;
     sig.variadic = None;
     sig.safety = syn::Safety::Default;
-    // Correct types are kept, so that imports for them count as used.
-    let returned = match &sig.output {
-        ReturnType::Type(_, ty) => {
-            let other = text(ty).contains(['&', '!', '_']) || mentions(ty, "impl");
-            (!other && !is_slip(ty)).then_some(ty)
-        }
-        ReturnType::Default => None,
-    };
-    sig.output = syn::parse_quote!(-> <(#reported, #returned) as ::core::iter::Iterator>::Item);
+    sig.output = output(reported, &sig.output);
     let value = value_of(reported);
     let mut shadows = TokenStream::new();
-    for input in &mut sig.inputs {
-        let FnArg::Typed(param) = input else { continue };
-        let Some(name) = pattern_name(&param.pat) else { continue };
-        let inner = without_reference(&param.ty);
-        let absent =
-            is_slip(&param.ty) || matches!(bare(&param.ty), Type::ImplTrait(_) | Type::Infer(_));
-        let context = is_context(inner);
-        if context || absent {
-            shadows.extend(quote!(let #name = #value;));
-        }
-        if absent || context && !is_of_self(inner) {
-            *param.ty = syn::parse_quote!(impl ::core::marker::Sized);
-        }
+    for pair in std::mem::take(&mut sig.inputs).into_pairs() {
+        let (input, comma) = pair.into_tuple();
+        let (input, shadow, instead) = parameter(input, &value);
+        shadows.extend(shadow);
+        sig.inputs.push(input);
+        sig.inputs.push_punct(comma.unwrap_or_default());
+        sig.inputs.extend(instead);
     }
     // An op has no `self`: this was reported.
     let silent = match sig.receiver() {
@@ -231,11 +242,43 @@ pub(crate) fn with_error_types(reported: &Ident, function: &Function) -> TokenSt
         None => body.stream(),
     };
     let silent = regroup(body, quote!(#shadows #silent));
-    // Editors need the body as it was written.
-    quote! {
-        #[cfg(not(rust_analyzer))]
-        #(#attrs)* #vis #sig #silent
-        #[cfg(rust_analyzer)]
-        #vis #own #body
-    }
+    quote!(#(#attrs)* #vis #sig #silent)
+}
+
+/// The return type after an error: the error type, which contains the written type, so that imports for it count as
+/// used. A type that the compiler would reject is only for editors.
+fn output(reported: &Ident, written: &ReturnType) -> ReturnType {
+    let (arrow, returned) = match written {
+        ReturnType::Type(arrow, ty) => {
+            let other = text(ty).contains(['&', '!', '_']) || mentions(ty, "impl");
+            let returned = match other || is_slip(ty) {
+                true => quote!([(); { #[cfg(rust_analyzer)] type Written = #ty; 0 }]),
+                false => quote!(#ty),
+            };
+            (*arrow, Some(returned))
+        }
+        ReturnType::Default => (Token![->](Span::call_site()), None),
+    };
+    syn::parse_quote!(#arrow <(#reported, #returned) as ::core::iter::Iterator>::Item)
+}
+
+/// A parameter after an error, and the statement that gives it the error type if it is a context or its type was
+/// reported. Editors need the parameter as it was written; the last is what the compiler gets instead.
+fn parameter(mut input: FnArg, value: &TokenStream) -> (FnArg, Option<TokenStream>, Option<FnArg>) {
+    let FnArg::Typed(param) = &mut input else { return (input, None, None) };
+    let Some(mut name) = pattern_name(&param.pat) else { return (input, None, None) };
+    let inner = without_reference(&param.ty);
+    let absent =
+        is_slip(&param.ty) || matches!(bare(&param.ty), Type::ImplTrait(_) | Type::Infer(_));
+    let context = is_context(inner);
+    // Only a place of the macro's: an editor shows code that is not compiled in gray.
+    name.set_span(Span::call_site().resolved_at(name.span()));
+    let shadow =
+        (context || absent).then(|| quote!(#[cfg(not(rust_analyzer))] let #name = #value;));
+    let instead = (absent || context && !is_of_self(inner)).then(|| {
+        let attrs = param.attrs.clone();
+        param.attrs.push(syn::parse_quote!(#[cfg(rust_analyzer)]));
+        syn::parse_quote!(#(#attrs)* #[cfg(not(rust_analyzer))] #name: impl ::core::marker::Sized)
+    });
+    (input, shadow, instead)
 }

@@ -2,6 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
+use syn::Path;
 
 use crate::errors::Errors;
 use crate::expansion::Mode;
@@ -16,6 +17,9 @@ pub(crate) trait Form: Sized {
 
     /// Parses the block; `None` if the tokens are not an impl block of an op.
     fn parse(tokens: TokenStream, args: &Self::Args, errors: &mut Errors) -> Option<Self>;
+
+    /// The path of the library, if it was given.
+    fn library(args: &Self::Args) -> Option<&Path>;
 
     fn block(&self) -> &Block;
 
@@ -36,7 +40,12 @@ pub(crate) fn run<F: Form>(
         return fallback::of_tokens(block, errors);
     };
     if let Some(exists) = form.block().exists {
-        return fallback::of_existing(exists, F::CALLS, form.block(), errors);
+        let reported = fallback::of_existing(exists, F::CALLS, form.block(), errors);
+        return quote! {
+            #[allow(unexpected_cfgs)]
+            const _: () = { #[cfg(rust_analyzer)] #block };
+            #reported
+        };
     }
     form.check(&args, &mut errors);
     let mut found = Errors::new();
@@ -45,8 +54,10 @@ pub(crate) fn run<F: Form>(
     if found.is_empty() || form.block().rules().all(Function::is_read) {
         errors.extend(found);
     }
+    let completions = errors.completions(F::library(&args));
     let refused = form.block().has_wrong_type() || !form.block().broken.is_empty();
     let (mode, reported) = fallback::mode(&form.block().name, errors, refused);
     let expansion = form.expand(&args, mode);
-    quote!(#reported #expansion)
+    // The user's code first: an editor looks at the first token of an expansion that is at its cursor.
+    quote!(#completions #expansion #reported)
 }

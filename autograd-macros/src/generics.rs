@@ -10,9 +10,9 @@ pub(crate) fn parameter_name(param: &GenericParam) -> String {
     argument(param).to_string()
 }
 
-/// The op's name with a suffix, at the span of the op's name.
+/// The name of a generated item: the op's with a suffix, at the span of the op's name. It begins as no name of the user's.
 pub(crate) fn generated(op: &Ident, what: &str) -> Ident {
-    Ident::new(&format!("{}{what}", plain_name(op)), Span::call_site().located_at(op.span()))
+    Ident::new(&format!("__{}{what}", plain_name(op)), Span::call_site().located_at(op.span()))
 }
 
 /// `::<F, N>`; `None` without type and const parameters.

@@ -2,6 +2,7 @@
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::quote;
+use syn::Path;
 
 use crate::args::{self, Args};
 use crate::check::forward::not_floats;
@@ -52,6 +53,10 @@ impl Form for Layer {
             true => elementwise::parse(tokens, errors),
             false => parse::parse(tokens, errors),
         }
+    }
+
+    fn library(args: &Args) -> Option<&Path> {
+        args.krate.as_ref()
     }
 
     fn block(&self) -> &Block {

@@ -10,6 +10,7 @@ use syn::{
 use std::cell::OnceCell;
 use std::ops::Deref;
 
+use crate::attributes::is_for_callers;
 use crate::tokens::{Trees, is_one_of, mentions, text};
 
 /// The part of the model that all forms share.
@@ -67,6 +68,10 @@ impl Block {
 
 pub(crate) fn allow_many(arguments: usize) -> Option<TokenStream> {
     (arguments > 7).then(|| quote!(#[cfg_attr(clippy, allow(clippy::too_many_arguments))]))
+}
+
+pub(crate) fn allow_by_value() -> TokenStream {
+    quote!(#[cfg_attr(clippy, allow(clippy::needless_pass_by_value))])
 }
 
 /// The functions that define an op.
@@ -232,6 +237,18 @@ impl Layer {
 impl Function {
     pub(crate) fn is_rule(&self) -> bool {
         RULES.iter().any(|rule| self.sig.ident == rule)
+    }
+
+    /// The attributes that it keeps: those of forward that concern callers move to `apply`.
+    pub(crate) fn own_attributes(&self) -> Vec<&Attribute> {
+        let moves = |attr: &&Attribute| self.sig.ident == "forward" && is_for_callers(attr);
+        self.attrs.iter().filter(|attr| !moves(attr)).collect()
+    }
+
+    /// Hides a rule from the op's docs, which show the functions that call it.
+    pub(crate) fn hidden(&self) -> Option<TokenStream> {
+        let private = matches!(self.vis, Visibility::Inherited);
+        (self.is_rule() && !private).then(|| quote!(#[doc(hidden)]))
     }
 
     pub(crate) fn trees(&self) -> &Trees {

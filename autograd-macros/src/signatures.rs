@@ -87,7 +87,7 @@ pub(crate) fn signatures(block: &Block, lane: Option<TokenStream>) -> TokenStrea
         let inputs: Vec<_> = inputs.collect();
         let kept = sig.inputs.iter().zip(&inputs).filter_map(|(input, value)| match input {
             FnArg::Typed(of) if lane.is_some() && kind(&of.ty) == Kind::Plain => {
-                Some(quote_spanned!(here=> kept(&#value);))
+                Some(quote_spanned!(here=> __kept(&#value);))
             }
             _ => None,
         });
@@ -102,7 +102,7 @@ pub(crate) fn signatures(block: &Block, lane: Option<TokenStream>) -> TokenStrea
     // A formula keeps its plain parameters.
     let kept = lane.as_ref().map(|_| {
         let (clone, marker) = (quote!(::core::clone::Clone), quote!(::core::marker));
-        quote!(fn kept<T: #clone + #marker::Send + #marker::Sync + 'static>(_: &T) {})
+        quote!(fn __kept<T: #clone + #marker::Send + #marker::Sync + 'static>(_: &T) {})
     });
     let silent = block.silent(0);
     quote! {

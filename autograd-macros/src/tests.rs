@@ -1,6 +1,7 @@
 //! Tests of the whole macro as a function: it never panics, never accepts counts that disagree, and each
 //! message has a fixture.
 
+mod editor;
 pub(crate) mod fuzzed;
 mod habits;
 

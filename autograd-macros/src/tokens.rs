@@ -71,7 +71,14 @@ pub(crate) fn plain_name(ident: &Ident) -> String {
 
 pub(crate) fn located(tokens: TokenStream, place: Span) -> TokenStream {
     let moved = tokens.into_iter().map(|mut tree| {
-        tree.set_span(tree.span().located_at(place));
+        match &tree {
+            TokenTree::Group(group) => {
+                let inside = located(group.stream(), place);
+                tree = TokenTree::Group(Group::new(group.delimiter(), inside));
+                tree.set_span(place);
+            }
+            _ => tree.set_span(tree.span().located_at(place)),
+        }
         tree
     });
     moved.collect()

@@ -32,7 +32,8 @@ pub trait Saved: Sized + 'static {
 }
 
 /// An argument of `save_for_backward` for the declared type `S`: references to the tensors, in the same
-/// form (a tuple of references for a tuple).
+/// form (a tuple of references for a tuple). Hidden: the docs of each type in a crate of ops would show it.
+#[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "the saved value is a `{Self}`, but `type Saved` says `{S}`",
     label = "of another type than the declared `{S}`",
@@ -40,7 +41,6 @@ pub trait Saved: Sized + 'static {
     note = "what is not a tensor goes into `type Attrs`: `ctx.set_attrs(..)` in forward, `ctx.attrs()` in backward"
 )]
 pub trait IntoSaved<S> {
-    #[doc(hidden)]
     fn pack(self, into: &mut Pack<'_>);
 }
 

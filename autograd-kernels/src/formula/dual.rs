@@ -125,6 +125,7 @@ impl<L: Lane> Dual<L> {
     }
 }
 
+#[doc(hidden)]
 impl<L: Lane> Real<Dual<L>> {
     /// Creates a number with this slope along the direction.
     #[inline(always)]

@@ -14,7 +14,7 @@ use crate::generics::{
 };
 use crate::library::private;
 use crate::model::{Forward, Layer, Param, ParamKind};
-use crate::tokens::{find_ident, first_span, mentions, plain_name};
+use crate::tokens::{first_span, mentions, plain_name, text};
 use named::{Named, Scope, without_self};
 
 /// The generated code for calls by name.
@@ -40,7 +40,7 @@ pub(crate) fn argument(layer: &Layer, ident: &Ident) -> TokenStream {
 }
 
 fn arguments_of(layer: &Layer) -> Ident {
-    generated(&layer.name, "Arguments")
+    generated(&layer.name, "")
 }
 
 struct Builder<'a> {
@@ -54,12 +54,7 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(expansion: &'a Expansion<'a>, forward: &'a Forward) -> Self {
-        let (op, generics) = (&expansion.layer.name, &expansion.layer.generics);
-        let sig = &forward.function.sig;
-        // The user may have a type of this name.
-        let taken =
-            find_ident(quote!(#op #generics #sig), |word| word.to_string().starts_with("Argument"));
-        let state = if taken.is_some() { "__Argument" } else { "Argument" };
+        let op = &expansion.layer.name;
         // The alias of a type with hidden lifetimes is built from the type as written.
         let written = expansion.written(forward);
         let scope = Scope::new(expansion.layer, written);
@@ -75,7 +70,7 @@ impl<'a> Builder<'a> {
             forward,
             name: generated(op, "With"),
             names: arguments_of(expansion.layer),
-            states: (0..forward.params.len()).map(|i| format_ident!("{state}{i}")).collect(),
+            states: (0..forward.params.len()).map(|i| format_ident!("__Argument{i}")).collect(),
             named: named.collect(),
         }
     }
@@ -100,12 +95,19 @@ impl<'a> Builder<'a> {
         let apply = self.apply();
         let doc = format!("Arguments of [`{}`] by name; ends with `apply()`.", layer.name);
         // Texts are in variables because `quote!` would parse literals.
-        let start_doc = "Starts a call with arguments by name, in any order; ends with `apply()`.";
+        let defaults = self.forward.params.iter().filter_map(|param| {
+            let (name, default) = (plain_name(&param.ident), text(param.default()?));
+            Some(format!(" `{name}` is `{default}` if it is not given."))
+        });
+        let place = Span::call_site().located_at(self.forward.function.sig.ident.span());
+        let start_name = Ident::new("with", place);
+        let starts = "Starts a call with arguments by name, in any order; ends with `apply()`.";
+        let start_doc = format!("{starts}{}", defaults.collect::<String>());
         let must_use = "nothing runs before `apply()`";
         let with = quote! {
             #[doc = #start_doc]
             #[inline]
-            #vis fn with() -> #name<#(#arguments,)* #(#start),*> {
+            #vis fn #start_name() -> #name<#(#arguments,)* #(#start),*> {
                 #name(#(#start,)* #mark)
             }
         };
@@ -142,7 +144,6 @@ impl<'a> Builder<'a> {
     fn setter(&self, position: usize) -> TokenStream {
         let p = &private();
         let (name, names) = (&self.name, &self.names);
-        let vis = self.expansion.forward_vis();
         let param = &self.forward.params[position];
         let ident = &param.ident;
         let name_type = marker(ident);
@@ -163,7 +164,7 @@ impl<'a> Builder<'a> {
         });
         quote! {
             #doc #(#docs)*
-            #vis fn #ident<#(#lifetimes,)* #own #(#types),*>(
+            pub fn #ident<#(#lifetimes,)* #own #(#types),*>(
                 self,
                 #ident: #ty,
             ) -> #name<#(#arguments,)* #(#states),*>
@@ -274,5 +275,5 @@ impl<'a> Builder<'a> {
 /// The type that stands for a parameter's name.
 fn marker(ident: &Ident) -> Ident {
     // Raw: the macro's edition may have more keywords than the user's.
-    Ident::new_raw(&plain_name(ident), Span::call_site().located_at(ident.span()))
+    Ident::new_raw(&plain_name(ident), Span::call_site())
 }

@@ -162,7 +162,7 @@ impl Namer<'_> {
                 TokenTree::Ident(name) => {
                     let text = name.to_string();
                     if !is_punct(at.checked_sub(1).map(|at| &trees[at]), '\'') {
-                        let is_type = self.scope.is_type(name) || text.starts_with("Given");
+                        let is_type = self.scope.is_type(name) || text.starts_with("__Given");
                         self.named.outlives.extend(is_type.then(|| quote!(#name: #reference)));
                     } else if text != "static" {
                         let lifetime = Lifetime { apostrophe: name.span(), ident: name.clone() };
@@ -217,7 +217,7 @@ impl Namer<'_> {
                 self.named.implemented.push(Type::ImplTrait(object.clone()));
                 self.bounds(object.bounds.iter_mut());
                 let bounds = &object.bounds;
-                let ident = format_ident!("Given{}_{}", self.position, self.named.types.len());
+                let ident = format_ident!("__Given{}_{}", self.position, self.named.types.len());
                 self.named.types.push(quote!(#ident: #bounds));
                 self.named.given.push(ident.clone());
                 *ty = Type::Path(syn::TypePath {

@@ -116,7 +116,11 @@ fn forward(block: &Block, function: &Function, errors: &mut Errors) -> Forward {
         if is_tensor(ty) {
             errors.at(ty, messages::tensor(shown));
         } else if kind(ty) == Kind::Plain {
-            if matches!(bare(ty), Type::Reference(_) | Type::ImplTrait(_)) {
+            let borrowed = match bare(ty) {
+                Type::Reference(of) => !of.lifetime.iter().any(|of| of.ident == "static"),
+                other => matches!(other, Type::ImplTrait(_)),
+            };
+            if borrowed {
                 errors.at(ty, messages::borrowed_plain(shown));
             }
             if let Some(stop) = param.stop {

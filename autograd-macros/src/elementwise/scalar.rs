@@ -1,6 +1,6 @@
 //! `scalar_op!`: an elementwise op in one line.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::parse::{ParseStream, Parser};
 use syn::{Attribute, Expr, Token, Visibility};
@@ -9,9 +9,9 @@ use super::messages;
 use crate::args::crate_path;
 use crate::attributes::is_for_each_call;
 use crate::errors::Errors;
-use crate::library::private;
+use crate::library::{import, private};
 use crate::messages::twice;
-use crate::tokens::{find_ident, named, plain_name};
+use crate::tokens::{find_ident, is_punct, named, parts, plain_name};
 use crate::{fallback, layer};
 
 /// The macro as a function: expands to the equivalent `#[py_layer(elementwise)]` block.
@@ -29,8 +29,12 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
             return errors.into_tokens();
         }
     };
+    let completions = for_editors(formulas.clone());
     // After an error only the name is known: calls accept anything.
-    let name_only = |errors| fallback::of_tokens(quote!(#vis struct #name;), errors);
+    let name_only = |errors| {
+        let op = fallback::of_tokens(quote!(#vis struct #name;), errors);
+        quote!(#completions #op)
+    };
     // `: y = (1.0 + x.exp()).ln(), dx = dy / (1.0 + (-x).exp())`, with each `crate = path`, of which one is right.
     let parser = |input: ParseStream<'_>| {
         input.parse::<Token![:]>()?;
@@ -103,17 +107,57 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     let gradients = together(expressions.iter().map(ToTokens::to_token_stream).collect());
     // Attributes for callers are on `apply`: the user has no block.
     let (calls, attrs): (Vec<_>, Vec<_>) = attrs.into_iter().partition(is_for_each_call);
+    let forward = Ident::new("forward", Span::call_site().located_at(name.span()));
     let block = quote! {
         #(#attrs)*
         impl #name {
             /// Runs the op on these inputs.
             #(#calls)*
-            #vis fn forward(#(#inputs: #real),*) -> #real { #value }
+            #vis fn #forward(#(#inputs: #real),*) -> #real { #value }
             fn backward(#(#given: #real),*) -> #returned { #gradients }
         }
     };
     let krate = krate.iter().map(|(word, path)| quote!(#word = #path));
-    layer::layer(quote!(elementwise #(, #krate)*), block, false)
+    let op = layer::layer(quote!(elementwise #(, #krate)*), block, false);
+    quote!(#completions #op)
+}
+
+/// The formulas as a function for editors. An editor looks for the type of what is before its cursor at the same place
+/// of the expansion without the word that is being typed, so the function is the same after an error. rust-analyzer
+/// sets `miri`, which no lint reports as unknown.
+fn for_editors(formulas: TokenStream) -> TokenStream {
+    let (mut inputs, mut values, mut library) = (Vec::new(), Vec::new(), None);
+    for (part, _) in parts(formulas) {
+        let mut trees = part.into_iter().skip_while(|tree| is_punct(Some(tree), ':'));
+        let (Some(TokenTree::Ident(name)), Some(_)) = (trees.next(), trees.next()) else {
+            continue;
+        };
+        if name == "crate" {
+            library = syn::parse2(trees.collect()).ok();
+            continue;
+        }
+        let input = plain_name(&name).strip_prefix('d').and_then(|input| named(input, name.span()));
+        inputs.extend(input.filter(|input| !inputs.contains(input)));
+        let mut value: Vec<TokenTree> = trees.collect();
+        value.pop_if(|last| is_punct(Some(last), '.'));
+        // The compiler would report the syntax of others again.
+        values.extend(syn::parse2::<Expr>(value.into_iter().collect()));
+    }
+    let place =
+        |input: &Ident| Ident::new(&input.to_string(), Span::call_site().resolved_at(input.span()));
+    let (inputs, own) = (inputs.iter().map(place), ["y", "dy"].map(|name| format_ident!("{name}")));
+    let (library, p) = (import(library.as_ref()), private());
+    quote! {
+        #[cfg(miri)]
+        const _: () = {
+            fn formulas<L: #p::elementwise::Lane>(
+                #(#inputs: #p::elementwise::Real<L>,)* #(#own: #p::elementwise::Real<L>),*
+            ) {
+                #(let _ = #values;)*
+            }
+            #library
+        };
+    }
 }
 
 fn used(tokens: &TokenStream, name: &Ident) -> Option<Ident> {

@@ -2,6 +2,7 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
+use syn::{LitStr, Meta};
 
 use super::proofs;
 use super::rules::context_argument;
@@ -10,7 +11,8 @@ use crate::builder::ByName;
 use crate::check::types::is_primitive;
 use crate::check_arg;
 use crate::elementwise;
-use crate::expansion::Expansion;
+use crate::expansion::{Expansion, Mode};
+use crate::fallback;
 use crate::generics::turbofish;
 use crate::library::private;
 use crate::model::{Form, Forward, Param, ParamKind, float_output};
@@ -19,9 +21,11 @@ use crate::tokens::{at, first_span, here, local, output_span, plain_name, whole_
 impl Expansion<'_> {
     pub(super) fn apply(&self, by_name: Option<&ByName>) -> TokenStream {
         let Some(forward) = &self.layer.forward else { return TokenStream::new() };
-        let (try_doc, body) = match self.layer.is_formula {
-            true => (elementwise::TRY_DOC, self.formula_body(forward)),
-            false => (TRY_DOC, self.try_apply_body(forward)),
+        let try_doc = if self.layer.is_formula { elementwise::TRY_DOC } else { TRY_DOC };
+        let body = match (&self.mode, self.layer.is_formula) {
+            (Mode::Full, true) => self.formula_body(forward),
+            (Mode::Full, false) => self.try_apply_body(forward),
+            _ => fallback::nothing(),
         };
         let p = &private();
         let (generics, _, clause) = self.layer.generics.split_for_impl();
@@ -31,6 +35,7 @@ impl Expansion<'_> {
             forward.function.attrs.iter().filter(|attr| is_for_callers(attr)).collect();
         let calls: Vec<_> = attrs.iter().filter(|attr| is_for_each_call(attr)).collect();
         let doc = undocumented(&forward.function.attrs, "Runs the op on these inputs.");
+        let arguments = documented_arguments(forward);
         let own = &forward.function.sig.generics;
         let own_clause = &own.where_clause;
         let turbofish = turbofish(own);
@@ -40,15 +45,21 @@ impl Expansion<'_> {
         // An editor's "go to definition" then leads from a call to forward.
         let place = Span::call_site().located_at(forward.function.sig.ident.span());
         let (apply, try_apply) = (Ident::new("apply", place), Ident::new("try_apply", place));
+        // An editor renames an input here too. rust-analyzer sets `miri`, which no lint reports as unknown.
+        let checks = self.args.checks.iter().flat_map(|check| &check.given);
+        let checked = checks.map(|given| &given.name).filter(|name| names.contains(name));
+        let checked: Vec<_> = checked.collect();
         let functions = |forward: &Forward| {
             let params = forward.params.iter().map(|Param { ident, ty, .. }| quote!(#ident: #ty));
             let (params, output): (Vec<_>, _) = (params.collect(), forward.output());
             quote! {
                 #keyword #generics #op #clause {
                     #doc #(#attrs)*
+                    #arguments
                     #[track_caller]
                     #[inline]
                     #vis fn #apply #own (#(#params),*) -> #output #own_clause {
+                        #(#[cfg(miri)] let _ = &#checked;)*
                         #p::expect(Self::try_apply #turbofish (#(#names),*))
                     }
 
@@ -219,6 +230,23 @@ impl Expansion<'_> {
             })
             .collect()
     }
+}
+
+/// The docs of forward's parameters as a list.
+fn documented_arguments(forward: &Forward) -> Option<TokenStream> {
+    let documented = forward.params.iter().filter(|param| !param.docs.is_empty());
+    let items = documented.map(|param| {
+        let texts = param.docs.iter().filter_map(|doc| match &doc.meta {
+            Meta::NameValue(doc) => syn::parse2::<LitStr>(doc.value.to_token_stream()).ok(),
+            _ => None,
+        });
+        let texts: Vec<String> = texts.map(|text| text.value()).collect();
+        let lines: Vec<String> = texts.join("\n").lines().map(|of| of.trim().to_owned()).collect();
+        format!("- `{}`: {}", plain_name(&param.ident), lines.join("\n  ").trim())
+    });
+    let items: Vec<String> = items.collect();
+    let doc = format!("\n# Arguments\n\n{}", items.join("\n"));
+    (!items.is_empty()).then(|| quote!(#[doc = #doc]))
 }
 
 const TRY_DOC: &str = "As `apply`, with misuse of the op as an error instead of a \

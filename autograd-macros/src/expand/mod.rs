@@ -15,7 +15,7 @@ use crate::check::types::{borrowed, is_bare_gradient, unsaveable};
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
 use crate::library::{import, private};
-use crate::model::{Form, Function};
+use crate::model::{Block, Form, Function};
 use crate::parse::pattern_name;
 use crate::tokens::{local, plain_name, regroup, replace_ident};
 
@@ -31,18 +31,20 @@ impl Expansion<'_> {
         let key = self.key();
         let grads = self.grads_struct();
         let full = matches!(self.mode, Mode::Full);
-        let by_name = full.then(|| builder::expand(self)).flatten();
+        let refused = matches!(self.mode, Mode::Refused);
+        let by_name = (!refused).then(|| builder::expand(self)).flatten();
+        let (names, builder) = by_name.as_ref().map(|of| (&of.names, &of.builder)).unzip();
         let apply = match &self.mode {
             Mode::Full => self.apply(by_name.as_ref()),
             Mode::Refused => fallback::permissive_calls(self),
-            Mode::Reported(reported) => fallback::constants(
-                &fallback::CALLS,
-                &self.layer.generics,
-                &self.layer.self_ty,
-                reported,
-            ),
+            Mode::Reported(reported) => {
+                let Block { generics, self_ty, .. } = &self.layer.block;
+                let constants = fallback::constants(&fallback::CALLS, generics, self_ty, reported);
+                let apply = self.apply(by_name.as_ref());
+                fallback::calls(&constants, &quote!(#names #apply #builder))
+            }
         };
-        let (names, builder) = by_name.as_ref().map(|of| (&of.names, &of.builder)).unzip();
+        let (names, builder) = (names.filter(|_| full), builder.filter(|_| full));
         let cfg = self.layer.cfg();
         let library = import(self.args.krate.as_ref());
         let types = self.named.map(|named| &named.types);
@@ -66,27 +68,29 @@ impl Expansion<'_> {
         let grads = grads.map(|grads| quote!(#silent #grads));
         if grads.is_none() && !is_formula {
             return quote! {
-                #structure
                 #block
+                #structure
                 #(#cfg)*
                 #silent
                 const _: () = { #library #names #generated };
                 #test
             };
         }
+        let editors = self.mode.mentions_editors();
         // The user's functions are beside `Grads` and the import, to see both, and outside the silenced
         // items, so that they get warnings as usual.
         quote! {
-            #structure
             #(#cfg)*
+            #editors
             const _: () = {
+                #block
                 #library
                 #names
                 #grads
-                #block
                 #silent
                 const _: () = { #generated };
             };
+            #structure
             #test
         }
     }
@@ -129,18 +133,18 @@ impl Expansion<'_> {
             typed = tokens.map(|tokens| regroup(body, tokens));
         }
         let body = typed.as_ref().unwrap_or(body);
-        let (doc, attrs) = self.layer.own_attributes(function);
+        let (hidden, attrs) = (function.hidden(), function.own_attributes());
         let refused = matches!(self.mode, Mode::Refused);
         let unused = refused.then(|| quote!(#[allow(unused_variables)]));
         // The body may need a declaration that has a syntax error.
         let absent = refused && !self.layer.broken.is_empty() && function.is_rule();
         let absent = absent.then(|| quote!({ ::core::unimplemented!() }));
         let body = absent.unwrap_or_else(|| body.to_token_stream());
-        quote!(#doc #(#attrs)* #unused #vis #sig #body)
+        quote!(#(#attrs)* #hidden #unused #vis #sig #body)
     }
 
     fn needs_struct(&self) -> TokenStream {
-        let needs = self.needs();
+        let (name, needs) = (self.needs(), local("needs"));
         let p = &private();
         let each = self.layer.inputs().enumerate().map(|(group, (param, input))| {
             let ident = &param.ident;
@@ -150,17 +154,18 @@ impl Expansion<'_> {
                 Form::List => (list, quote!(list)),
                 Form::One | Form::Optional => (one, quote!(one)),
             };
-            (quote!(pub #ident: #ty), quote!(#ident: needs.#asked(#group)))
+            (quote!(pub #ident: #ty), quote!(#ident: #needs.#asked(#group)))
         });
         let (fields, asked): (Vec<_>, Vec<_>) = each.unzip();
         quote! {
             /// Which tensor inputs want a gradient.
-            pub struct #needs { #(#fields),* }
+            #[derive(::core::fmt::Debug)]
+            pub struct #name { #(#fields),* }
 
             #[automatically_derived]
-            impl #p::Needs for #needs {
-                fn of(needs: &dyn #p::NeedsGrad) -> Self {
-                    let _ = needs;
+            impl #p::Needs for #name {
+                fn of(#needs: &dyn #p::NeedsGrad) -> Self {
+                    let _ = #needs;
                     Self { #(#asked),* }
                 }
             }

@@ -112,26 +112,51 @@ impl Expansion<'_> {
     pub(super) fn grads_struct(&self) -> Option<TokenStream> {
         let backward = self.layer.backward.as_ref().and_then(|of| of.returns.by_name()).is_some();
         match &self.mode {
-            Mode::Reported(reported) => return Some(crate::fallback::grads(reported)),
-            _ if !backward => return None,
-            _ => {}
+            Mode::Reported(reported) => {
+                Some(crate::fallback::grads(reported, &self.declared_grads()))
+            }
+            _ if backward => Some(self.declared_grads()),
+            _ if self.returns_a_name() => {
+                let declared = self.declared_grads();
+                Some(quote!(#[cfg(miri)] #declared))
+            }
+            _ => None,
         }
+    }
+
+    /// Whether backward returns a single name, which may become `Grads` while it is typed: an editor then has to see
+    /// `Grads`. rust-analyzer sets `miri`, which no lint reports as unknown.
+    fn returns_a_name(&self) -> bool {
+        let written = self.layer.backward.as_ref().and_then(|of| of.returns.whole.as_ref());
+        let name = written.and_then(|ty| match ty {
+            Type::Path(path) => path.path.get_ident(),
+            _ => None,
+        });
+        name.is_some_and(|name| !is_one_of(name, "Tensor Real Grads"))
+    }
+
+    fn declared_grads(&self) -> TokenStream {
         let inputs = self.layer.differentiable();
         let names: Vec<_> = inputs.iter().map(|(_, param, _)| &param.ident).collect();
+        let written = self.layer.backward.as_ref().and_then(|of| of.returns.by_name());
+        // An editor then finds it in the user's block.
+        let place = written.map_or_else(Span::call_site, whole_span);
+        let grads = Ident::new("Grads", Span::call_site().located_at(place));
         if self.layer.is_formula {
-            let (p, grads) = (private(), Ident::new("Grads", Span::call_site()));
-            return Some(quote! {
+            let p = private();
+            return quote! {
                 pub struct #grads<L: #p::elementwise::Lane> {
                     #(pub #names: #p::elementwise::Real<L>),*
                 }
-            });
+            };
         }
         let types: Vec<_> = (0..names.len()).map(|i| format_ident!("G{i}")).collect();
         // The fields are generic: a gradient may be a tensor or an option of one.
-        Some(quote! {
+        quote! {
             /// What backward returns, by the names of the inputs.
-            pub struct Grads<#(#types),*> { #(pub #names: #types),* }
-        })
+            #[derive(::core::fmt::Debug)]
+            pub struct #grads<#(#types),*> { #(pub #names: #types),* }
+        }
     }
 
     /// Adds the types of the inputs as arguments to each `Grads` that is a type. `None` if there is none.
@@ -187,8 +212,11 @@ impl Expansion<'_> {
             if let Some(end) = of.last_mut() {
                 end.set_span(end.span().located_at(last));
             }
-            // An array instead of parentheses: no lint reports it as unnecessary.
-            Some(quote!(#(#attrs)* #member #colon <#(#of)* as #p::NamedGrad<#name, _>>::entries([#expr]) #comma))
+            let (name, given) = (located(name, first), at(&local("given"), first));
+            let entries =
+                quote_spanned!(first=> <#(#of)* as #p::NamedGrad<#name, _>>::entries(#given));
+            // The value first, for editors. An array: no lint reports it as unnecessary.
+            Some(quote!(#(#attrs)* #member #colon match [#expr] { #given => #entries } #comma))
         });
         proven.collect()
     }
@@ -199,7 +227,7 @@ impl Expansion<'_> {
             return self.typed_grads(grads.clone()).unwrap_or(grads);
         }
         let bounds = self.layer.differentiable().into_iter().map(|(_, param, input)| {
-            let of = given(&param.ty, input.form, &input.tensor);
+            let of = located(given(&param.ty, input.form, &input.tensor), span);
             quote_spanned!(span=> impl #p::GradFor<#of>)
         });
         quote_spanned!(span=> #grads<#(#bounds),*>)

@@ -111,7 +111,9 @@ pub(crate) fn parameter_attributes(
         } else if !is_lint(attr) && !is_doc(attr) {
             let name = text(attr.path());
             let stops = means_stop_gradient(&name);
-            errors.at(attr, messages::unknown_attribute(&name, stops.then_some("stop_gradient")));
+            let meant = stops.then_some("stop_gradient");
+            errors.at(attr, messages::unknown_attribute(&name, meant));
+            errors.complete(attr.path(), "parameters");
             // The intended attribute is assumed, so that nothing else is reported.
             if stops {
                 stop.get_or_insert_with(|| attr.clone());

@@ -9,7 +9,7 @@ use syn::spanned::Spanned;
 use syn::{Attribute, FnArg, GenericParam, PatType, Path, Type};
 
 use crate::args::take_crate;
-use crate::attributes::{is_cfg, is_for_each_call};
+use crate::attributes::{is_cfg, is_doc, is_for_each_call};
 use crate::errors::Errors;
 use crate::expansion::Mode;
 use crate::fallback;
@@ -18,7 +18,7 @@ use crate::generics::is_lifetime;
 use crate::items::ParsedItem;
 use crate::library::{import, private, private_at};
 use crate::messages::{list, plural, returned_count};
-use crate::model::{Block, Function, Item, last_segment, nearest, type_arguments};
+use crate::model::{Block, Function, Item, allow_by_value, last_segment, nearest, type_arguments};
 use crate::parse::{BlockRules, block, is_context, parameters, pattern_name, returned};
 use crate::signatures::{callee, checked, is_certain, signatures};
 use crate::tokens::{anonymous, ends, is_one_of, local, mentions, named, parts, plain_name};
@@ -93,6 +93,10 @@ impl Form for Op {
         let names = names.unwrap_or_else(|| default_names(types.len()));
         op.outputs = names.into_iter().zip(types).map(|(name, ty)| Value { name, ty }).collect();
         Some(op)
+    }
+
+    fn library(args: &Arguments) -> Option<&Path> {
+        args.library.as_ref()
     }
 
     fn block(&self) -> &Block {
@@ -192,14 +196,20 @@ impl Op {
         let Block { generics, self_ty: op, .. } = &self.block;
         let vis = self.forward.as_ref().map(|forward| &forward.vis);
         let is_old = |attr: &&Attribute| is_for_each_call(attr) && mentions(*attr, "deprecated");
+        let moves = |attr: &&Attribute| is_old(attr) || is_doc(attr);
         let calls = self.forward.iter().flat_map(|of| of.attrs.iter().filter(is_old));
+        let docs = self.forward.iter().flat_map(|of| of.attrs.iter().filter(|of| is_doc(of)));
+        let docs: Vec<_> = docs.collect();
+        let end = (!docs.is_empty()).then(|| quote!(#[doc = ""]));
         let structure = self.block.structure(&vis, "An operator of programs.");
         let block = self.block.written(mode, |function| match mode {
             Mode::Reported(reported) => fallback::with_error_types(reported, function),
             _ => {
                 let Function { attrs, vis, sig, body, .. } = function;
-                let kept = attrs.iter().filter(|attr| sig.ident != "forward" || !is_old(attr));
-                quote!(#(#kept)* #vis #sig #body)
+                let kept = attrs.iter().filter(|attr| sig.ident != "forward" || !moves(attr));
+                let hidden = function.hidden();
+                let by_value = function.is_rule().then(allow_by_value);
+                quote!(#(#kept)* #hidden #by_value #vis #sig #body)
             }
         });
         let cfg = self.block.cfg();
@@ -223,45 +233,51 @@ impl Op {
             Mode::Full => self.body(),
             _ => quote!({ #(let _ = #both;)* ::core::unreachable!() }),
         };
-        let call = match mode {
-            Mode::Reported(reported) => fallback::constants(Self::CALLS, generics, op, reported),
-            _ => {
-                let full = matches!(mode, Mode::Full);
-                let signatures = full.then(|| signatures(&self.block, None));
-                let program = local("program");
-                let built = match mode {
-                    Mode::Full => self.built(&program),
-                    _ => quote!({ let _ = #program; ::core::unreachable!() }),
-                };
-                quote! {
-                    #(#cfg)*
-                    #silent
-                    const _: () = {
-                        #library
-                        #signatures
-                        #keyword #declared #op #clause {
-                            #[doc = #doc]
-                            ///
-                            /// # Errors
-                            ///
-                            /// Where `Program::py_func` gives one.
-                            #(#calls)*
-                            #[track_caller]
-                            #vis fn call(#(#both: &#private::Variable),*) -> #private::Result<#outcome> {
-                                #body
-                            }
-                        }
-
-                        impl #declared #private::PyFuncBlock for #op #clause {
-                            fn build(#program: &#private::Program) -> #private::BlockCall {
-                                #built
-                            }
-                        }
-                    };
-                }
-            }
+        let place = self.forward.as_ref().map_or_else(Span::call_site, place_of);
+        let name = Ident::new("call", place);
+        let full = matches!(mode, Mode::Full);
+        let signatures = full.then(|| signatures(&self.block, None));
+        let program = local("program");
+        let built = match mode {
+            Mode::Full => self.built(&program),
+            _ => quote!({ let _ = #program; ::core::unreachable!() }),
         };
-        quote!(#structure #block #call)
+        let function = quote! {
+            #(#cfg)*
+            #silent
+            const _: () = {
+                #library
+                #signatures
+                #keyword #declared #op #clause {
+                    #(#docs)*
+                    #end
+                    #[doc = #doc]
+                    ///
+                    /// # Errors
+                    ///
+                    /// Where `Program::py_func` gives one.
+                    #(#calls)*
+                    #[track_caller]
+                    #vis fn #name(#(#both: &#private::Variable),*) -> #private::Result<#outcome> {
+                        #body
+                    }
+                }
+
+                impl #declared #private::PyFuncBlock for #op #clause {
+                    fn build(#program: &#private::Program) -> #private::BlockCall {
+                        #built
+                    }
+                }
+            };
+        };
+        let call = match mode {
+            Mode::Reported(reported) => {
+                let constants = fallback::constants(Self::CALLS, generics, op, reported);
+                fallback::calls(&constants, &function)
+            }
+            _ => function,
+        };
+        quote!(#block #structure #call)
     }
 
     fn body(&self) -> TokenStream {

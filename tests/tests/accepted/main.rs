@@ -73,10 +73,12 @@ mod context {
     mod save_in_both_arms;
     mod saved_forms;
     mod saves_its_own_output;
+    mod values_are_shown;
 }
 
 pub mod elementwise {
     pub mod forms;
+    mod static_parameters;
 }
 
 mod generics {
@@ -124,6 +126,7 @@ pub mod lints {
 mod names {
     mod as_functions;
     mod defaults;
+    mod like_generated_items;
     mod like_the_builder_s;
     mod like_the_lane_s;
     mod like_the_mask_s;

@@ -1,6 +1,7 @@
 //! The compiler's messages for ops, one by one: each error once, no messages for correct programs,
 //! and mistakes reported as in plain Rust.
 
+mod docs;
 mod names;
 mod rustc;
 mod table;

@@ -66,6 +66,27 @@ fn libraries() -> &'static Libraries {
     })
 }
 
+/// The folder with the docs of a crate called `ops`; links in them must lead somewhere.
+pub(crate) fn document(text: &str) -> PathBuf {
+    let libraries = libraries();
+    let out = libraries.deps.join(format!("../docs-{}", std::process::id()));
+    fs::create_dir_all(&out).unwrap();
+    let program = out.join("ops.rs");
+    fs::write(&program, text).unwrap();
+    let mut rustdoc = Command::new(env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into()));
+    rustdoc
+        .arg(&program)
+        .args(["--crate-name", "ops", "--edition=2024", "-Dwarnings", "-o"])
+        .arg(&out);
+    rustdoc.arg("-L").arg(format!("dependency={}", libraries.deps.display()));
+    for (name, path) in &libraries.named {
+        rustdoc.arg("--extern").arg(format!("{name}={}", path.display()));
+    }
+    let output = rustdoc.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    out.join("ops")
+}
+
 /// The compiler's messages for a program, without the final summary. `options`: of the command line.
 pub(crate) fn check(program: &Path, options: &[String]) -> Vec<Message> {
     static COUNT: AtomicUsize = AtomicUsize::new(0);

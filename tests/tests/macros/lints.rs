@@ -8,6 +8,8 @@
 
 use autograd_core::nn::{Linear, Module};
 use autograd_core::prelude::*;
+use autograd_core::static_graph::py_func;
+use ndarray::{ArrayD, ArrayViewD};
 
 /// The saved tensors.
 #[derive(Saved)]
@@ -92,8 +94,27 @@ impl Length {
     }
 }
 
+/// An operator of programs.
+#[py_func]
+impl Doubled {
+    /// Computes it.
+    fn forward(x: ArrayViewD<f64>, w: ArrayViewD<f64>) -> ArrayD<f64> {
+        &x * &w
+    }
+
+    /// Its gradients.
+    fn backward(
+        x: ArrayViewD<f64>,
+        w: ArrayViewD<f64>,
+        dy: ArrayViewD<f64>,
+    ) -> (ArrayD<f64>, ArrayD<f64>) {
+        (&dy * &w, &dy * &x)
+    }
+}
+
 #[test]
 fn strict_lints_and_a_run() -> Result<(), String> {
+    let _ = Doubled::call;
     let x = Tensor::from(vec![1.0]);
     x.set_stop_gradient(false);
     let at = Tensor::<i64>::from(vec![0]);

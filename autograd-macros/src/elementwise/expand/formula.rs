@@ -32,7 +32,7 @@ impl Expansion<'_> {
         let all = self.given(forward);
         let structure = quote! {
             #[derive(Clone)]
-            struct #name<const WHICH: ::core::primitive::usize> { #(#fields),* }
+            struct #name<const __WHICH: ::core::primitive::usize> { #(#fields),* }
         };
         let backward = self.layer.backward.as_ref().map(|of| self.call_backward(forward, of));
         let bodies = [self.value(forward, None), self.derived(forward)].into_iter().chain(backward);

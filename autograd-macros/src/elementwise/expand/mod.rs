@@ -15,7 +15,7 @@ use crate::expansion::{Expansion, Mode};
 use crate::fallback;
 use crate::generics::generated;
 use crate::library::{private, private_at};
-use crate::model::{Function, allow_many};
+use crate::model::{Function, allow_by_value, allow_many};
 use crate::tokens::{is_group, is_one_of, is_punct, regroup, rewritten};
 
 pub(crate) use apply::TRY_DOC;
@@ -30,17 +30,15 @@ impl Expansion<'_> {
         if let Some(proven) = self.conditions(body.stream()) {
             body = regroup(&body, proven);
         }
-        let (doc, attrs) = self.layer.own_attributes(function);
+        let (hidden, attrs) = (function.hidden(), function.own_attributes());
         let inlined = attrs.iter().any(|attr| is(attr, &["inline"]));
         let inline = (!inlined)
             .then(|| quote!(#[cfg_attr(clippy, inline)] #[cfg_attr(not(clippy), inline(always))]));
         let unused = matches!(self.mode, Mode::Refused).then(|| quote!(#[allow(unused_variables)]));
         let many = allow_many(sig.inputs.len());
         let mut plain = self.layer.forward.iter().flat_map(|forward| forward.of(Kind::Plain));
-        let by_value = plain
-            .any(|param| !is_primitive(&param.ty))
-            .then(|| quote!(#[cfg_attr(clippy, allow(clippy::needless_pass_by_value))]));
-        quote!(#doc #(#attrs)* #inline #unused #many #by_value #vis #sig #body)
+        let by_value = plain.any(|param| !is_primitive(&param.ty)).then(allow_by_value);
+        quote!(#(#attrs)* #hidden #inline #unused #many #by_value #vis #sig #body)
     }
 
     /// `fn forward(x: Real) -> Real` becomes `fn forward<L: Lane>(x: Real<L>) -> Real<L>`.
@@ -96,7 +94,8 @@ impl Expansion<'_> {
     fn lane(&self) -> Ident {
         let forward = self.layer.forward.as_ref().map(|forward| self.written(forward));
         let plain = forward.into_iter().flat_map(|forward| forward.of(Kind::Plain));
-        self.layer.parameter("L", plain.map(|param| &param.ty))
+        let named = self.layer.rules().any(|rule| rule.trees().mentions("L"));
+        self.layer.parameter(if named { "__L" } else { "L" }, plain.map(|param| &param.ty))
     }
 
     fn struct_name(&self, which: &str) -> Ident {

@@ -1,18 +1,20 @@
-///A differentiable op.
-struct Norm;
+#[cfg(miri)]
+use ::autograd_core::private::words::arguments as _;
 impl Norm {
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
         x.square().sum()
     }
 }
+///A differentiable op.
+struct Norm;
 const _: () = {
     use ::autograd_core::private as __autograd;
     use __autograd::Unknown as _;
-    mod NormArguments {
+    mod __Norm {
         pub struct r#x {}
     }
-    enum NormKey {}
-    impl __autograd::Layer<NormKey> for Norm {
+    enum __NormKey {}
+    impl __autograd::Layer<__NormKey> for Norm {
         type Saved = ();
         type Checked = Self::Saved;
         type Attrs = ();
@@ -42,7 +44,7 @@ If a context call was against its rules, or an input against the op's.*/
                 __autograd::Known::<Tensor<f64>>::input(&x),
             ];
             let __state = &mut __autograd::start(
-                <Self as __autograd::Layer<NormKey>>::RULES,
+                <Self as __autograd::Layer<__NormKey>>::RULES,
                 __inputs,
             );
             let mut __context = __autograd::ForwardContext(
@@ -55,26 +57,29 @@ If a context call was against its rules, or an input against the op's.*/
         }
         ///Starts a call with arguments by name, in any order; ends with `apply()`.
         #[inline]
-        fn with() -> NormWith<__autograd::Required> {
-            NormWith(__autograd::Required)
+        fn with() -> __NormWith<__autograd::Required> {
+            __NormWith(__autograd::Required)
         }
     }
     ///Arguments of [`Norm`] by name; ends with `apply()`.
     #[must_use = "nothing runs before `apply()`"]
-    struct NormWith<Argument0>(Argument0);
-    impl<Argument0> NormWith<Argument0> {
+    struct __NormWith<__Argument0>(__Argument0);
+    impl<__Argument0> __NormWith<__Argument0> {
         ///The argument `x`.
-        fn x<'a>(self, x: &'a Tensor<f64>) -> NormWith<__autograd::Set<&'a Tensor<f64>>>
+        pub fn x<'a>(
+            self,
+            x: &'a Tensor<f64>,
+        ) -> __NormWith<__autograd::Set<&'a Tensor<f64>>>
         where
-            Argument0: __autograd::NotGiven<NormArguments::r#x>,
+            __Argument0: __autograd::NotGiven<__Norm::r#x>,
         {
-            NormWith(__autograd::Set(x))
+            __NormWith(__autograd::Set(x))
         }
         ///Runs the op.
         #[track_caller]
         fn apply<'a>(self) -> Tensor<f64>
         where
-            Argument0: __autograd::Given<NormArguments::r#x, Value = &'a Tensor<f64>>,
+            __Argument0: __autograd::Given<__Norm::r#x, Value = &'a Tensor<f64>>,
         {
             __autograd::expect(self.try_apply())
         }
@@ -82,9 +87,9 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn try_apply<'a>(self) -> __autograd::Result<Tensor<f64>>
         where
-            Argument0: __autograd::Given<NormArguments::r#x, Value = &'a Tensor<f64>>,
+            __Argument0: __autograd::Given<__Norm::r#x, Value = &'a Tensor<f64>>,
         {
-            <Norm>::try_apply(__autograd::Given::<NormArguments::r#x>::take(self.0))
+            <Norm>::try_apply(__autograd::Given::<__Norm::r#x>::take(self.0))
         }
     }
 };

@@ -1,7 +1,5 @@
-///A differentiable op.
-struct Repeat<T: ?::core::marker::Sized, const N: usize>(
-    ::core::marker::PhantomData<fn() -> (*const T,)>,
-);
+#[cfg(miri)]
+use ::autograd_core::private::words::arguments as _;
 impl<T: Float, const N: usize> Repeat<T, N> {
     fn forward(_ctx: &mut ForwardContext<Self>, xs: &[Tensor<T>]) -> [Tensor<T>; N] {
         std::array::from_fn(|_| &xs[0] * 1.0)
@@ -13,14 +11,18 @@ impl<T: Float, const N: usize> Repeat<T, N> {
         vec![ds[0].clone()]
     }
 }
+///A differentiable op.
+struct Repeat<T: ?::core::marker::Sized, const N: usize>(
+    ::core::marker::PhantomData<fn() -> (*const T,)>,
+);
 const _: () = {
     use ::autograd_core::private as __autograd;
     use __autograd::Unknown as _;
-    mod RepeatArguments {
+    mod __Repeat {
         pub struct r#xs {}
     }
-    enum RepeatKey {}
-    impl<T: Float, const N: usize> __autograd::Layer<RepeatKey> for Repeat<T, N> {
+    enum __RepeatKey {}
+    impl<T: Float, const N: usize> __autograd::Layer<__RepeatKey> for Repeat<T, N> {
         type Saved = ();
         type Checked = Self::Saved;
         type Attrs = ();
@@ -57,7 +59,7 @@ If a context call was against its rules, or an input against the op's.*/
                 __autograd::Known::<Tensor<T>>::input(&xs),
             ];
             let __state = &mut __autograd::start(
-                <Self as __autograd::Layer<RepeatKey>>::RULES,
+                <Self as __autograd::Layer<__RepeatKey>>::RULES,
                 __inputs,
             );
             let mut __context = __autograd::ForwardContext(
@@ -69,32 +71,32 @@ If a context call was against its rules, or an input against the op's.*/
         }
         ///Starts a call with arguments by name, in any order; ends with `apply()`.
         #[inline]
-        fn with() -> RepeatWith<T, N, __autograd::Required> {
-            RepeatWith(__autograd::Required, ::core::marker::PhantomData)
+        fn with() -> __RepeatWith<T, N, __autograd::Required> {
+            __RepeatWith(__autograd::Required, ::core::marker::PhantomData)
         }
     }
     ///Arguments of [`Repeat`] by name; ends with `apply()`.
     #[must_use = "nothing runs before `apply()`"]
-    struct RepeatWith<T: Float, const N: usize, Argument0>(
-        Argument0,
+    struct __RepeatWith<T: Float, const N: usize, __Argument0>(
+        __Argument0,
         ::core::marker::PhantomData<fn() -> (*const T,)>,
     );
-    impl<T: Float, const N: usize, Argument0> RepeatWith<T, N, Argument0> {
+    impl<T: Float, const N: usize, __Argument0> __RepeatWith<T, N, __Argument0> {
         ///The argument `xs`.
-        fn xs<'a>(
+        pub fn xs<'a>(
             self,
             xs: &'a [Tensor<T>],
-        ) -> RepeatWith<T, N, __autograd::Set<&'a [Tensor<T>]>>
+        ) -> __RepeatWith<T, N, __autograd::Set<&'a [Tensor<T>]>>
         where
-            Argument0: __autograd::NotGiven<RepeatArguments::r#xs>,
+            __Argument0: __autograd::NotGiven<__Repeat::r#xs>,
         {
-            RepeatWith(__autograd::Set(xs), ::core::marker::PhantomData)
+            __RepeatWith(__autograd::Set(xs), ::core::marker::PhantomData)
         }
         ///Runs the op.
         #[track_caller]
         fn apply<'a>(self) -> [Tensor<T>; N]
         where
-            Argument0: __autograd::Given<RepeatArguments::r#xs, Value = &'a [Tensor<T>]>,
+            __Argument0: __autograd::Given<__Repeat::r#xs, Value = &'a [Tensor<T>]>,
             T: 'a,
         {
             __autograd::expect(self.try_apply())
@@ -103,13 +105,10 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn try_apply<'a>(self) -> __autograd::Result<[Tensor<T>; N]>
         where
-            Argument0: __autograd::Given<RepeatArguments::r#xs, Value = &'a [Tensor<T>]>,
+            __Argument0: __autograd::Given<__Repeat::r#xs, Value = &'a [Tensor<T>]>,
             T: 'a,
         {
-            <Repeat<
-                T,
-                N,
-            >>::try_apply(__autograd::Given::<RepeatArguments::r#xs>::take(self.0))
+            <Repeat<T, N>>::try_apply(__autograd::Given::<__Repeat::r#xs>::take(self.0))
         }
     }
 };

@@ -1,29 +1,6 @@
-///A differentiable op.
-struct Scale;
+#[cfg(miri)]
+use ::autograd_core::private::words::arguments as _;
 const _: () = {
-    use ::autograd_core::private as __autograd;
-    use __autograd::Unknown as _;
-    const __SIGNATURES: ::core::primitive::usize = {
-        let _ = |__0, __1, __2, __3, __4| { <Scale>::forward(__0, __1, __2, __3, __4) };
-        0
-    };
-    type ScaleOutput = <[fn(
-        &'static (),
-    ) -> Result<
-        (Tensor<f64>, usize),
-        String,
-    >; __SIGNATURES] as __autograd::Returned>::Type;
-    mod ScaleArguments {
-        pub struct r#x {}
-        pub struct r#w {}
-        pub struct r#at {}
-        pub struct r#by {}
-    }
-    /// What backward returns, by the names of the inputs.
-    pub struct Grads<G0, G1> {
-        pub x: G0,
-        pub w: G1,
-    }
     impl Scale {
         fn forward(
             ctx: &mut ForwardContext<Self>,
@@ -46,24 +23,50 @@ const _: () = {
             let (x, w) = ctx.saved_tensor();
             let by = *ctx.attrs();
             Grads {
-                x: <Tensor<
-                    f64,
-                > as __autograd::NamedGrad<
-                    ScaleArguments::r#x,
-                    _,
-                >>::entries([dy * w * by]),
-                w: <Tensor<
-                    f64,
-                > as __autograd::NamedGrad<
-                    ScaleArguments::r#w,
-                    _,
-                >>::entries([Some(dy * x * by)]),
+                x: match [dy * w * by] {
+                    __given => {
+                        <Tensor<
+                            f64,
+                        > as __autograd::NamedGrad<__Scale::r#x, _>>::entries(__given)
+                    }
+                },
+                w: match [Some(dy * x * by)] {
+                    __given => {
+                        <Tensor<
+                            f64,
+                        > as __autograd::NamedGrad<__Scale::r#w, _>>::entries(__given)
+                    }
+                },
             }
         }
     }
+    use ::autograd_core::private as __autograd;
+    use __autograd::Unknown as _;
+    const __SIGNATURES: ::core::primitive::usize = {
+        let _ = |__0, __1, __2, __3, __4| { <Scale>::forward(__0, __1, __2, __3, __4) };
+        0
+    };
+    type __ScaleOutput = <[fn(
+        &'static (),
+    ) -> Result<
+        (Tensor<f64>, usize),
+        String,
+    >; __SIGNATURES] as __autograd::Returned>::Type;
+    mod __Scale {
+        pub struct r#x {}
+        pub struct r#w {}
+        pub struct r#at {}
+        pub struct r#by {}
+    }
+    /// What backward returns, by the names of the inputs.
+    #[derive(::core::fmt::Debug)]
+    pub struct Grads<G0, G1> {
+        pub x: G0,
+        pub w: G1,
+    }
     const _: () = {
-        enum ScaleKey {}
-        impl __autograd::Layer<ScaleKey> for Scale {
+        enum __ScaleKey {}
+        impl __autograd::Layer<__ScaleKey> for Scale {
             type Saved = (Tensor<f64>, Tensor<f64>);
             type Checked = Self::Saved;
             type Attrs = f64;
@@ -132,7 +135,7 @@ If a context call was against its rules, or an input against the op's.*/
                     __autograd::Known::<Tensor<i64>>::constant(&at),
                 ];
                 let __state = &mut __autograd::start(
-                    <Self as __autograd::Layer<ScaleKey>>::RULES,
+                    <Self as __autograd::Layer<__ScaleKey>>::RULES,
                     __inputs,
                 );
                 let mut __context = __autograd::ForwardContext(
@@ -158,15 +161,15 @@ If a context call was against its rules, or an input against the op's.*/
                     },
                 )
             }
-            ///Starts a call with arguments by name, in any order; ends with `apply()`.
+            ///Starts a call with arguments by name, in any order; ends with `apply()`. `by` is `2.0` if it is not given.
             #[inline]
-            fn with() -> ScaleWith<
+            fn with() -> __ScaleWith<
                 __autograd::Required,
                 __autograd::Required,
                 __autograd::Required,
                 __autograd::Optional,
             > {
-                ScaleWith(
+                __ScaleWith(
                     __autograd::Required,
                     __autograd::Required,
                     __autograd::Required,
@@ -184,7 +187,7 @@ If a context call was against its rules, or an input against the op's.*/
                 w: &Tensor<f64>,
                 at: Option<&Tensor<i64>>,
                 by: f64,
-            ) -> ScaleOutput {
+            ) -> __ScaleOutput {
                 __autograd::expect(Self::try_apply(x, w, at, by))
             }
             /**As `apply`, with misuse of the op as an error instead of a panic.
@@ -198,7 +201,7 @@ If a context call was against its rules, or an input against the op's.*/
                 w: &Tensor<f64>,
                 at: Option<&Tensor<i64>>,
                 by: f64,
-            ) -> __autograd::Result<ScaleOutput> {
+            ) -> __autograd::Result<__ScaleOutput> {
                 let _ = Self;
                 let __inputs: &[&dyn __autograd::TensorInput] = &[
                     __autograd::Known::<Tensor<f64>>::input(&x),
@@ -206,7 +209,7 @@ If a context call was against its rules, or an input against the op's.*/
                     __autograd::Known::<Tensor<i64>>::constant(&at),
                 ];
                 let __state = &mut __autograd::start(
-                    <Self as __autograd::Layer<ScaleKey>>::RULES,
+                    <Self as __autograd::Layer<__ScaleKey>>::RULES,
                     __inputs,
                 );
                 let mut __context = __autograd::ForwardContext(
@@ -232,15 +235,15 @@ If a context call was against its rules, or an input against the op's.*/
                     },
                 )
             }
-            ///Starts a call with arguments by name, in any order; ends with `apply()`.
+            ///Starts a call with arguments by name, in any order; ends with `apply()`. `by` is `2.0` if it is not given.
             #[inline]
-            fn with() -> ScaleWith<
+            fn with() -> __ScaleWith<
                 __autograd::Required,
                 __autograd::Required,
                 __autograd::Required,
                 __autograd::Optional,
             > {
-                ScaleWith(
+                __ScaleWith(
                     __autograd::Required,
                     __autograd::Required,
                     __autograd::Required,
@@ -250,117 +253,105 @@ If a context call was against its rules, or an input against the op's.*/
         }
         ///Arguments of [`Scale`] by name; ends with `apply()`.
         #[must_use = "nothing runs before `apply()`"]
-        struct ScaleWith<Argument0, Argument1, Argument2, Argument3>(
-            Argument0,
-            Argument1,
-            Argument2,
-            Argument3,
+        struct __ScaleWith<__Argument0, __Argument1, __Argument2, __Argument3>(
+            __Argument0,
+            __Argument1,
+            __Argument2,
+            __Argument3,
         );
         impl<
-            Argument0,
-            Argument1,
-            Argument2,
-            Argument3,
-        > ScaleWith<Argument0, Argument1, Argument2, Argument3> {
+            __Argument0,
+            __Argument1,
+            __Argument2,
+            __Argument3,
+        > __ScaleWith<__Argument0, __Argument1, __Argument2, __Argument3> {
             ///The argument `x`.
-            fn x<'a>(
+            pub fn x<'a>(
                 self,
                 x: &'a Tensor<f64>,
-            ) -> ScaleWith<
+            ) -> __ScaleWith<
                 __autograd::Set<&'a Tensor<f64>>,
-                Argument1,
-                Argument2,
-                Argument3,
+                __Argument1,
+                __Argument2,
+                __Argument3,
             >
             where
-                Argument0: __autograd::NotGiven<ScaleArguments::r#x>,
+                __Argument0: __autograd::NotGiven<__Scale::r#x>,
             {
-                ScaleWith(__autograd::Set(x), self.1, self.2, self.3)
+                __ScaleWith(__autograd::Set(x), self.1, self.2, self.3)
             }
             ///The argument `w`.
-            fn w<'b>(
+            pub fn w<'b>(
                 self,
                 w: &'b Tensor<f64>,
-            ) -> ScaleWith<
-                Argument0,
+            ) -> __ScaleWith<
+                __Argument0,
                 __autograd::Set<&'b Tensor<f64>>,
-                Argument2,
-                Argument3,
+                __Argument2,
+                __Argument3,
             >
             where
-                Argument1: __autograd::NotGiven<ScaleArguments::r#w>,
+                __Argument1: __autograd::NotGiven<__Scale::r#w>,
             {
-                ScaleWith(self.0, __autograd::Set(w), self.2, self.3)
+                __ScaleWith(self.0, __autograd::Set(w), self.2, self.3)
             }
             ///The argument `at`.
-            fn at<'c>(
+            pub fn at<'c>(
                 self,
                 at: Option<&'c Tensor<i64>>,
-            ) -> ScaleWith<
-                Argument0,
-                Argument1,
+            ) -> __ScaleWith<
+                __Argument0,
+                __Argument1,
                 __autograd::Set<Option<&'c Tensor<i64>>>,
-                Argument3,
+                __Argument3,
             >
             where
-                Argument2: __autograd::NotGiven<ScaleArguments::r#at>,
+                __Argument2: __autograd::NotGiven<__Scale::r#at>,
             {
-                ScaleWith(self.0, self.1, __autograd::Set(at), self.3)
+                __ScaleWith(self.0, self.1, __autograd::Set(at), self.3)
             }
             ///The argument `by`.
-            fn by(
+            pub fn by(
                 self,
                 by: f64,
-            ) -> ScaleWith<Argument0, Argument1, Argument2, __autograd::Set<f64>>
+            ) -> __ScaleWith<__Argument0, __Argument1, __Argument2, __autograd::Set<f64>>
             where
-                Argument3: __autograd::NotGiven<ScaleArguments::r#by>,
+                __Argument3: __autograd::NotGiven<__Scale::r#by>,
             {
-                ScaleWith(self.0, self.1, self.2, __autograd::Set(by))
+                __ScaleWith(self.0, self.1, self.2, __autograd::Set(by))
             }
             ///Runs the op.
             #[track_caller]
-            fn apply<'a, 'b, 'c>(self) -> ScaleOutput
+            fn apply<'a, 'b, 'c>(self) -> __ScaleOutput
             where
-                Argument0: __autograd::Given<
-                    ScaleArguments::r#x,
-                    Value = &'a Tensor<f64>,
-                >,
-                Argument1: __autograd::Given<
-                    ScaleArguments::r#w,
-                    Value = &'b Tensor<f64>,
-                >,
-                Argument2: __autograd::Given<
-                    ScaleArguments::r#at,
+                __Argument0: __autograd::Given<__Scale::r#x, Value = &'a Tensor<f64>>,
+                __Argument1: __autograd::Given<__Scale::r#w, Value = &'b Tensor<f64>>,
+                __Argument2: __autograd::Given<
+                    __Scale::r#at,
                     Value = Option<&'c Tensor<i64>>,
                 >,
-                Argument3: __autograd::GivenOr<ScaleArguments::r#by, f64>,
+                __Argument3: __autograd::GivenOr<__Scale::r#by, f64>,
             {
                 __autograd::expect(self.try_apply())
             }
             ///As `apply`, with misuse of the op as an error instead of a panic.
             #[track_caller]
-            fn try_apply<'a, 'b, 'c>(self) -> __autograd::Result<ScaleOutput>
+            fn try_apply<'a, 'b, 'c>(self) -> __autograd::Result<__ScaleOutput>
             where
-                Argument0: __autograd::Given<
-                    ScaleArguments::r#x,
-                    Value = &'a Tensor<f64>,
-                >,
-                Argument1: __autograd::Given<
-                    ScaleArguments::r#w,
-                    Value = &'b Tensor<f64>,
-                >,
-                Argument2: __autograd::Given<
-                    ScaleArguments::r#at,
+                __Argument0: __autograd::Given<__Scale::r#x, Value = &'a Tensor<f64>>,
+                __Argument1: __autograd::Given<__Scale::r#w, Value = &'b Tensor<f64>>,
+                __Argument2: __autograd::Given<
+                    __Scale::r#at,
                     Value = Option<&'c Tensor<i64>>,
                 >,
-                Argument3: __autograd::GivenOr<ScaleArguments::r#by, f64>,
+                __Argument3: __autograd::GivenOr<__Scale::r#by, f64>,
             {
                 <Scale>::try_apply(
-                    __autograd::Given::<ScaleArguments::r#x>::take(self.0),
-                    __autograd::Given::<ScaleArguments::r#w>::take(self.1),
-                    __autograd::Given::<ScaleArguments::r#at>::take(self.2),
+                    __autograd::Given::<__Scale::r#x>::take(self.0),
+                    __autograd::Given::<__Scale::r#w>::take(self.1),
+                    __autograd::Given::<__Scale::r#at>::take(self.2),
                     __autograd::GivenOr::<
-                        ScaleArguments::r#by,
+                        __Scale::r#by,
                         f64,
                     >::take_or(self.3, || -> f64 { 2.0 }),
                 )
@@ -368,3 +359,5 @@ If a context call was against its rules, or an input against the op's.*/
         }
     };
 };
+///A differentiable op.
+struct Scale;

@@ -1,7 +1,7 @@
-/// Hyperbolic tangent.
-pub struct Tanh;
+#[cfg(miri)]
+use ::autograd_core::private::words::arguments as _;
 impl Tanh {
-    ///Computes the op; called by `apply`.
+    #[doc(hidden)]
     pub fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
         let y = x.tanh();
         ctx.save_for_backward(&y);
@@ -11,14 +11,16 @@ impl Tanh {
         dy * (1.0 - ctx.saved_tensor().square())
     }
 }
+/// Hyperbolic tangent.
+pub struct Tanh;
 const _: () = {
     use ::autograd_core::private as __autograd;
     use __autograd::Unknown as _;
-    mod TanhArguments {
+    mod __Tanh {
         pub struct r#x {}
     }
-    enum TanhKey {}
-    impl __autograd::Layer<TanhKey> for Tanh {
+    enum __TanhKey {}
+    impl __autograd::Layer<__TanhKey> for Tanh {
         type Saved = Tensor<f64>;
         type Checked = Self::Saved;
         type Attrs = ();
@@ -53,7 +55,7 @@ If a context call was against its rules, or an input against the op's.*/
                 __autograd::Known::<Tensor<f64>>::input(&x),
             ];
             let __state = &mut __autograd::start(
-                <Self as __autograd::Layer<TanhKey>>::RULES,
+                <Self as __autograd::Layer<__TanhKey>>::RULES,
                 __inputs,
             );
             let mut __context = __autograd::ForwardContext(
@@ -65,29 +67,29 @@ If a context call was against its rules, or an input against the op's.*/
         }
         ///Starts a call with arguments by name, in any order; ends with `apply()`.
         #[inline]
-        pub fn with() -> TanhWith<__autograd::Required> {
-            TanhWith(__autograd::Required)
+        pub fn with() -> __TanhWith<__autograd::Required> {
+            __TanhWith(__autograd::Required)
         }
     }
     ///Arguments of [`Tanh`] by name; ends with `apply()`.
     #[must_use = "nothing runs before `apply()`"]
-    pub struct TanhWith<Argument0>(Argument0);
-    impl<Argument0> TanhWith<Argument0> {
+    pub struct __TanhWith<__Argument0>(__Argument0);
+    impl<__Argument0> __TanhWith<__Argument0> {
         ///The argument `x`.
         pub fn x<'a>(
             self,
             x: &'a Tensor<f64>,
-        ) -> TanhWith<__autograd::Set<&'a Tensor<f64>>>
+        ) -> __TanhWith<__autograd::Set<&'a Tensor<f64>>>
         where
-            Argument0: __autograd::NotGiven<TanhArguments::r#x>,
+            __Argument0: __autograd::NotGiven<__Tanh::r#x>,
         {
-            TanhWith(__autograd::Set(x))
+            __TanhWith(__autograd::Set(x))
         }
         ///Runs the op.
         #[track_caller]
         pub fn apply<'a>(self) -> Tensor<f64>
         where
-            Argument0: __autograd::Given<TanhArguments::r#x, Value = &'a Tensor<f64>>,
+            __Argument0: __autograd::Given<__Tanh::r#x, Value = &'a Tensor<f64>>,
         {
             __autograd::expect(self.try_apply())
         }
@@ -95,9 +97,9 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         pub fn try_apply<'a>(self) -> __autograd::Result<Tensor<f64>>
         where
-            Argument0: __autograd::Given<TanhArguments::r#x, Value = &'a Tensor<f64>>,
+            __Argument0: __autograd::Given<__Tanh::r#x, Value = &'a Tensor<f64>>,
         {
-            <Tanh>::try_apply(__autograd::Given::<TanhArguments::r#x>::take(self.0))
+            <Tanh>::try_apply(__autograd::Given::<__Tanh::r#x>::take(self.0))
         }
     }
 };

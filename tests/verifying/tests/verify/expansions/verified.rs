@@ -1,20 +1,6 @@
-///A differentiable op.
-struct Verified;
+#[cfg(miri)]
+use ::autograd_core::private::words::arguments as _;
 const _: () = {
-    use ::autograd_core::private as __autograd;
-    use __autograd::Unknown as _;
-    mod VerifiedArguments {
-        pub struct r#x {}
-        pub struct r#pair {}
-        pub struct r#bias {}
-        pub struct r#by {}
-    }
-    /// What backward returns, by the names of the inputs.
-    pub struct Grads<G0, G1, G2> {
-        pub x: G0,
-        pub pair: G1,
-        pub bias: G2,
-    }
     impl Verified {
         fn forward(
             _ctx: &mut ForwardContext<Self>,
@@ -34,30 +20,54 @@ const _: () = {
             impl __autograd::GradFor<Tensor<f64>>,
         > {
             Grads {
-                x: <Tensor<
-                    f64,
-                > as __autograd::NamedGrad<
-                    VerifiedArguments::r#x,
-                    _,
-                >>::entries([dy * 2.0]),
-                pair: <[Tensor<
-                    f64,
-                >; 2] as __autograd::NamedGrad<
-                    VerifiedArguments::r#pair,
-                    _,
-                >>::entries([[dy.clone(), -dy]]),
-                bias: <Tensor<
-                    f64,
-                > as __autograd::NamedGrad<
-                    VerifiedArguments::r#bias,
-                    _,
-                >>::entries([Some(dy.clone())]),
+                x: match [dy * 2.0] {
+                    __given => {
+                        <Tensor<
+                            f64,
+                        > as __autograd::NamedGrad<__Verified::r#x, _>>::entries(__given)
+                    }
+                },
+                pair: match [[dy.clone(), -dy]] {
+                    __given => {
+                        <[Tensor<
+                            f64,
+                        >; 2] as __autograd::NamedGrad<
+                            __Verified::r#pair,
+                            _,
+                        >>::entries(__given)
+                    }
+                },
+                bias: match [Some(dy.clone())] {
+                    __given => {
+                        <Tensor<
+                            f64,
+                        > as __autograd::NamedGrad<
+                            __Verified::r#bias,
+                            _,
+                        >>::entries(__given)
+                    }
+                },
             }
         }
     }
+    use ::autograd_core::private as __autograd;
+    use __autograd::Unknown as _;
+    mod __Verified {
+        pub struct r#x {}
+        pub struct r#pair {}
+        pub struct r#bias {}
+        pub struct r#by {}
+    }
+    /// What backward returns, by the names of the inputs.
+    #[derive(::core::fmt::Debug)]
+    pub struct Grads<G0, G1, G2> {
+        pub x: G0,
+        pub pair: G1,
+        pub bias: G2,
+    }
     const _: () = {
-        enum VerifiedKey {}
-        impl __autograd::Layer<VerifiedKey> for Verified {
+        enum __VerifiedKey {}
+        impl __autograd::Layer<__VerifiedKey> for Verified {
             type Saved = ();
             type Checked = Self::Saved;
             type Attrs = ();
@@ -125,7 +135,7 @@ If a context call was against its rules, or an input against the op's.*/
                     use __autograd::NotReused as _;
                     __autograd::verify::<
                         Self,
-                        VerifiedKey,
+                        __VerifiedKey,
                     >(
                         ::core::panic::Location::caller(),
                         __inputs,
@@ -158,7 +168,7 @@ If a context call was against its rules, or an input against the op's.*/
                     )?;
                 }
                 let __state = &mut __autograd::start(
-                    <Self as __autograd::Layer<VerifiedKey>>::RULES,
+                    <Self as __autograd::Layer<__VerifiedKey>>::RULES,
                     __inputs,
                 );
                 let mut __context = __autograd::ForwardContext(
@@ -170,13 +180,13 @@ If a context call was against its rules, or an input against the op's.*/
             }
             ///Starts a call with arguments by name, in any order; ends with `apply()`.
             #[inline]
-            fn with() -> VerifiedWith<
+            fn with() -> __VerifiedWith<
                 __autograd::Required,
                 __autograd::Required,
                 __autograd::Required,
                 __autograd::Required,
             > {
-                VerifiedWith(
+                __VerifiedWith(
                     __autograd::Required,
                     __autograd::Required,
                     __autograd::Required,
@@ -186,90 +196,92 @@ If a context call was against its rules, or an input against the op's.*/
         }
         ///Arguments of [`Verified`] by name; ends with `apply()`.
         #[must_use = "nothing runs before `apply()`"]
-        struct VerifiedWith<Argument0, Argument1, Argument2, Argument3>(
-            Argument0,
-            Argument1,
-            Argument2,
-            Argument3,
+        struct __VerifiedWith<__Argument0, __Argument1, __Argument2, __Argument3>(
+            __Argument0,
+            __Argument1,
+            __Argument2,
+            __Argument3,
         );
         impl<
-            Argument0,
-            Argument1,
-            Argument2,
-            Argument3,
-        > VerifiedWith<Argument0, Argument1, Argument2, Argument3> {
+            __Argument0,
+            __Argument1,
+            __Argument2,
+            __Argument3,
+        > __VerifiedWith<__Argument0, __Argument1, __Argument2, __Argument3> {
             ///The argument `x`.
-            fn x<'a>(
+            pub fn x<'a>(
                 self,
                 x: &'a Tensor<f64>,
-            ) -> VerifiedWith<
+            ) -> __VerifiedWith<
                 __autograd::Set<&'a Tensor<f64>>,
-                Argument1,
-                Argument2,
-                Argument3,
+                __Argument1,
+                __Argument2,
+                __Argument3,
             >
             where
-                Argument0: __autograd::NotGiven<VerifiedArguments::r#x>,
+                __Argument0: __autograd::NotGiven<__Verified::r#x>,
             {
-                VerifiedWith(__autograd::Set(x), self.1, self.2, self.3)
+                __VerifiedWith(__autograd::Set(x), self.1, self.2, self.3)
             }
             ///The argument `pair`.
-            fn pair<'b>(
+            pub fn pair<'b>(
                 self,
                 pair: [&'b Tensor<f64>; 2],
-            ) -> VerifiedWith<
-                Argument0,
+            ) -> __VerifiedWith<
+                __Argument0,
                 __autograd::Set<[&'b Tensor<f64>; 2]>,
-                Argument2,
-                Argument3,
+                __Argument2,
+                __Argument3,
             >
             where
-                Argument1: __autograd::NotGiven<VerifiedArguments::r#pair>,
+                __Argument1: __autograd::NotGiven<__Verified::r#pair>,
             {
-                VerifiedWith(self.0, __autograd::Set(pair), self.2, self.3)
+                __VerifiedWith(self.0, __autograd::Set(pair), self.2, self.3)
             }
             ///The argument `bias`.
-            fn bias<'c>(
+            pub fn bias<'c>(
                 self,
                 bias: Option<&'c Tensor<f64>>,
-            ) -> VerifiedWith<
-                Argument0,
-                Argument1,
+            ) -> __VerifiedWith<
+                __Argument0,
+                __Argument1,
                 __autograd::Set<Option<&'c Tensor<f64>>>,
-                Argument3,
+                __Argument3,
             >
             where
-                Argument2: __autograd::NotGiven<VerifiedArguments::r#bias>,
+                __Argument2: __autograd::NotGiven<__Verified::r#bias>,
             {
-                VerifiedWith(self.0, self.1, __autograd::Set(bias), self.3)
+                __VerifiedWith(self.0, self.1, __autograd::Set(bias), self.3)
             }
             ///The argument `by`.
-            fn by(
+            pub fn by(
                 self,
                 by: f64,
-            ) -> VerifiedWith<Argument0, Argument1, Argument2, __autograd::Set<f64>>
+            ) -> __VerifiedWith<
+                __Argument0,
+                __Argument1,
+                __Argument2,
+                __autograd::Set<f64>,
+            >
             where
-                Argument3: __autograd::NotGiven<VerifiedArguments::r#by>,
+                __Argument3: __autograd::NotGiven<__Verified::r#by>,
             {
-                VerifiedWith(self.0, self.1, self.2, __autograd::Set(by))
+                __VerifiedWith(self.0, self.1, self.2, __autograd::Set(by))
             }
             ///Runs the op.
             #[track_caller]
             fn apply<'a, 'b, 'c>(self) -> Tensor<f64>
             where
-                Argument0: __autograd::Given<
-                    VerifiedArguments::r#x,
-                    Value = &'a Tensor<f64>,
-                >,
-                Argument1: __autograd::Given<
-                    VerifiedArguments::r#pair,
+                __Argument0: __autograd::Given<__Verified::r#x, Value = &'a Tensor<f64>>,
+                __Argument1: __autograd::Given<
+                    __Verified::r#pair,
                     Value = [&'b Tensor<f64>; 2],
                 >,
-                Argument2: __autograd::Given<
-                    VerifiedArguments::r#bias,
+                __Argument2: __autograd::Given<
+                    __Verified::r#bias,
                     Value = Option<&'c Tensor<f64>>,
                 >,
-                Argument3: __autograd::Given<VerifiedArguments::r#by, Value = f64>,
+                __Argument3: __autograd::Given<__Verified::r#by, Value = f64>,
             {
                 __autograd::expect(self.try_apply())
             }
@@ -277,27 +289,26 @@ If a context call was against its rules, or an input against the op's.*/
             #[track_caller]
             fn try_apply<'a, 'b, 'c>(self) -> __autograd::Result<Tensor<f64>>
             where
-                Argument0: __autograd::Given<
-                    VerifiedArguments::r#x,
-                    Value = &'a Tensor<f64>,
-                >,
-                Argument1: __autograd::Given<
-                    VerifiedArguments::r#pair,
+                __Argument0: __autograd::Given<__Verified::r#x, Value = &'a Tensor<f64>>,
+                __Argument1: __autograd::Given<
+                    __Verified::r#pair,
                     Value = [&'b Tensor<f64>; 2],
                 >,
-                Argument2: __autograd::Given<
-                    VerifiedArguments::r#bias,
+                __Argument2: __autograd::Given<
+                    __Verified::r#bias,
                     Value = Option<&'c Tensor<f64>>,
                 >,
-                Argument3: __autograd::Given<VerifiedArguments::r#by, Value = f64>,
+                __Argument3: __autograd::Given<__Verified::r#by, Value = f64>,
             {
                 <Verified>::try_apply(
-                    __autograd::Given::<VerifiedArguments::r#x>::take(self.0),
-                    __autograd::Given::<VerifiedArguments::r#pair>::take(self.1),
-                    __autograd::Given::<VerifiedArguments::r#bias>::take(self.2),
-                    __autograd::Given::<VerifiedArguments::r#by>::take(self.3),
+                    __autograd::Given::<__Verified::r#x>::take(self.0),
+                    __autograd::Given::<__Verified::r#pair>::take(self.1),
+                    __autograd::Given::<__Verified::r#bias>::take(self.2),
+                    __autograd::Given::<__Verified::r#by>::take(self.3),
                 )
             }
         }
     };
 };
+///A differentiable op.
+struct Verified;
