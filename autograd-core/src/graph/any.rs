@@ -3,7 +3,7 @@
 use std::fmt::{self, Formatter};
 use std::panic::Location;
 
-use ndarray::{ArcArray, ArrayD, ArrayViewD, IxDyn};
+use ndarray::ArrayD;
 use triomphe::Arc;
 
 use super::context::Protector;
@@ -13,6 +13,7 @@ use super::parts::{Edge, Role, SavedTensor};
 use super::protect::protect;
 use super::spare::Spare;
 use super::tensor::{Inner, Tensor};
+use super::view::View;
 use crate::array::shape::copied;
 use crate::array::{DType, Shape, Typed, Value};
 use crate::error::Result;
@@ -357,20 +358,13 @@ pub(crate) enum Comparison {
     LessEqual,
 }
 
-pub(crate) enum Elements<'a, T> {
-    /// Those of a tensor that was never changed in place.
-    Borrowed(ArrayViewD<'a, T>),
-    /// Those in a buffer that is copied when the tensor is changed in place.
-    Held(ArcArray<T, IxDyn>),
-}
-
 pub(crate) trait OfElements<T: Element> {
     fn of_vec(shape: Shape, data: Vec<T>) -> Result<Tensor<T>>;
     fn of_slice(shape: Shape, data: &[T]) -> Tensor<T>;
     fn item(x: &Tensor<T>) -> Result<T>;
     fn to_vec(x: &Tensor<T>) -> Vec<T>;
     fn to_ndarray(x: &Tensor<T>) -> ArrayD<T>;
-    fn view(x: &Tensor<T>) -> Elements<'_, T>;
+    fn view(x: &Tensor<T>) -> View<'_, T>;
     #[cfg(feature = "nn")]
     fn own(x: &Tensor<T>) -> Tensor<T>;
     fn detach(x: &Tensor<T>, at: Caller) -> Tensor<T>;

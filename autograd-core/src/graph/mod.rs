@@ -29,7 +29,7 @@ mod watch;
 
 pub(crate) use any::for_any;
 pub use any::{AnyTensor, Element, Scalar};
-pub(crate) use any::{Comparison, Elements, Handle, OfElements};
+pub(crate) use any::{Comparison, Handle, OfElements};
 pub(crate) use context::{Events, Protected, Protector, observes};
 pub(crate) use hooks::{HookId, HookList};
 pub(crate) use lost::{Lost, no_derivative};
@@ -52,5 +52,4 @@ pub(crate) use shapes::{ForwardMode, output_shapes};
 pub use tensor::Tensor;
 pub(crate) use unrecorded::unrecorded;
 pub use view::View;
-pub(crate) use view::elements;
 pub(crate) use watch::{Nodes, Range, adopt, collect, indices};

@@ -3,32 +3,30 @@
 use std::fmt;
 use std::ops::Deref;
 
-#[cfg(doc)]
-use ndarray::ArrayViewD;
-use ndarray::{ArrayBase, ArrayRef, Data, IxDyn, iter::Iter};
+use ndarray::{ArcArray, ArrayBase, ArrayRef, ArrayViewD, Data, IxDyn, iter::Iter};
 
-use super::any::{Element, Elements};
-use super::tensor::Tensor;
+/// The elements of a tensor for reading, as [`Tensor::view`](crate::Tensor::view) returns them. It has the
+/// methods of an ndarray array, and `view.view()` is an [`ArrayViewD`].
+pub struct View<'a, T>(Elements<'a, T>);
 
-/// The elements of a tensor for reading, as [`Tensor::view`] returns them. It has the methods of an ndarray
-/// array, and `view.view()` is an [`ArrayViewD`].
-pub struct View<'a, T: Element>(Elements<'a, T>);
+enum Elements<'a, T> {
+    /// Those of a tensor that was never changed in place.
+    Borrowed(ArrayViewD<'a, T>),
+    /// Those in a buffer that is copied when the tensor is changed in place.
+    Held(ArcArray<T, IxDyn>),
+}
 
-impl<'a, T: Element> View<'a, T> {
-    pub(crate) fn of(x: &'a Tensor<T>) -> Self {
-        Self(T::view(x))
+impl<'a, T> View<'a, T> {
+    pub(super) fn borrowed(view: ArrayViewD<'a, T>) -> Self {
+        Self(Elements::Borrowed(view))
+    }
+
+    pub(super) fn held(array: ArcArray<T, IxDyn>) -> Self {
+        Self(Elements::Held(array))
     }
 }
 
-/// [`OfElements::view`](super::OfElements::view) for each element type.
-pub(crate) fn elements<T: Element>(x: &Tensor<T>) -> Elements<'_, T> {
-    match x.fixed() {
-        Some(value) => Elements::Borrowed(value.view()),
-        None => Elements::Held(x.lend()),
-    }
-}
-
-impl<T: Element> Deref for View<'_, T> {
+impl<T> Deref for View<'_, T> {
     type Target = ArrayRef<T, IxDyn>;
 
     fn deref(&self) -> &ArrayRef<T, IxDyn> {
@@ -39,19 +37,19 @@ impl<T: Element> Deref for View<'_, T> {
     }
 }
 
-impl<T: Element> fmt::Debug for View<'_, T> {
+impl<T: fmt::Debug> fmt::Debug for View<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.view().fmt(f)
     }
 }
 
-impl<T: Element, S: Data<Elem = T>> PartialEq<ArrayBase<S, IxDyn>> for View<'_, T> {
+impl<T: PartialEq, S: Data<Elem = T>> PartialEq<ArrayBase<S, IxDyn>> for View<'_, T> {
     fn eq(&self, other: &ArrayBase<S, IxDyn>) -> bool {
         self.view() == *other
     }
 }
 
-impl<'a, T: Element> IntoIterator for &'a View<'_, T> {
+impl<'a, T> IntoIterator for &'a View<'_, T> {
     type Item = &'a T;
     type IntoIter = Iter<'a, T, IxDyn>;
 

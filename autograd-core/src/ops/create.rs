@@ -216,7 +216,7 @@ impl<T: Element> Tensor<T> {
     #[track_caller]
     pub fn view(&self) -> View<'_, T> {
         self.is_read("view");
-        View::of(self)
+        T::view(self)
     }
 
     /// Reports a read to a recorded backward, and to a trace, which refuses it if it depends on its inputs.

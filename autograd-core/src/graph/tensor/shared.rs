@@ -5,7 +5,6 @@ use std::ptr::null;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{OnceLock, PoisonError, RwLock};
 
-use ndarray::{ArcArray, IxDyn};
 use triomphe::Arc;
 
 use super::super::any::Element;
@@ -13,6 +12,7 @@ use super::super::context::{Events, observes};
 use super::super::lost::Lost;
 use super::super::node::{NodeRef, notify};
 use super::super::protect;
+use super::super::view::View;
 use super::{Shared, Tensor};
 use crate::array::Value;
 use crate::error::Result;
@@ -101,9 +101,11 @@ impl<T: Element> Tensor<T> {
         Self::new(shape_alone(self.shape())).with_shared(shared)
     }
 
-    /// The elements as an array that holds their buffer, after a change in place.
-    pub(in crate::graph) fn lend(&self) -> ArcArray<T, IxDyn> {
-        self.shared().value.write().unwrap_or_else(PoisonError::into_inner).lend()
+    pub(crate) fn view_here(&self) -> View<'_, T> {
+        if let Some(value) = self.fixed() {
+            return View::borrowed(value.view());
+        }
+        View::held(self.shared().value.write().unwrap_or_else(PoisonError::into_inner).lend())
     }
 
     pub(crate) fn detached_at(&self, place: &'static Location<'static>) -> Self {
