@@ -176,7 +176,7 @@ pub use formula::{Lane, Mask, Real, Traced};
 pub use functional::{hessian, hvp, jacobian, jvp, vjp};
 pub use gradcheck::{gradcheck, gradcheck_any, gradgradcheck, gradgradcheck_any, jvpcheck};
 pub use graph::{
-    AnyTensor, Element, EnableGrad, NoGrad, SavedTensorsHooks, Tensor, empty_buffer_pool,
+    AnyTensor, Element, EnableGrad, NoGrad, SavedTensorsHooks, Tensor, View, empty_buffer_pool,
     enable_grad, is_grad_enabled, no_grad, saved_tensors_hooks,
 };
 pub use ops::elementwise::{MaskElement, fuse, try_fuse};

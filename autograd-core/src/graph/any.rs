@@ -3,7 +3,7 @@
 use std::fmt::{self, Formatter};
 use std::panic::Location;
 
-use ndarray::{ArrayD, CowArray, IxDyn};
+use ndarray::ArrayD;
 use triomphe::Arc;
 
 use super::lost::Lost;
@@ -12,6 +12,7 @@ use super::parts::{Edge, Entries, Role, Saved, SavedTensor};
 use super::protect::{Protector, protect};
 use super::spare::Spare;
 use super::tensor::{Inner, Tensor};
+use super::view::View;
 use crate::array::shape::copied;
 use crate::array::{DType, Shape, Typed, Value};
 use crate::error::Result;
@@ -362,7 +363,7 @@ pub(crate) trait OfElements<T: Element> {
     fn item(x: &Tensor<T>) -> Result<T>;
     fn to_vec(x: &Tensor<T>) -> Vec<T>;
     fn to_ndarray(x: &Tensor<T>) -> ArrayD<T>;
-    fn view(x: &Tensor<T>) -> CowArray<'_, T, IxDyn>;
+    fn view(x: &Tensor<T>) -> View<'_, T>;
     #[cfg(feature = "nn")]
     fn own(x: &Tensor<T>) -> Tensor<T>;
     fn detach(x: &Tensor<T>, at: Caller) -> Tensor<T>;

@@ -22,6 +22,7 @@ mod shapes;
 mod spare;
 mod tensor;
 mod unrecorded;
+mod view;
 mod watch;
 
 pub(crate) use any::for_any;
@@ -50,6 +51,7 @@ pub(crate) use saved::{Reader, SavedReader, typed};
 pub(crate) use shapes::{ForwardMode, output_shapes};
 pub use tensor::Tensor;
 pub(crate) use unrecorded::unrecorded;
+pub use view::View;
 pub(crate) use watch::{
     Event, Nodes, Observer, Range, adopt, collect, indices, observe, report_untracked, watch,
 };

@@ -85,7 +85,7 @@ pub struct Inner<T: Element> {
     producer: Option<(NodeRef, u32)>,
     /// The bit [`STOP`] if gradients stop here; above it a [`Lost`], why the tensor is outside the graph.
     gradient: AtomicU32,
-    /// The data once it has been changed in place; `value` then has only the shape.
+    /// The data once it is shared, for changes in place; `value` is then the first version, or only its shape.
     shared: OnceLock<Arc<Shared<T>>>,
     /// Counted separately: a weak reference to it does not keep the tensor alive.
     leaf: OnceLock<sync::Arc<LeafState<T>>>,
@@ -96,6 +96,8 @@ const STOP: u32 = 1;
 struct Shared<T: Element> {
     value: RwLock<Value<T>>,
     version: AtomicU32,
+    /// Whether the tensors that share the data before any change have it as their `value` too.
+    starts_as_value: bool,
     /// The node, with the slot, whose output this data was before any change: it may have saved it.
     origin: Option<(Token, u32)>,
 }
@@ -104,6 +106,10 @@ impl<T: Element> Shared<T> {
     #[cold]
     fn now(&self) -> Value<T> {
         self.value.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn is_value(&self) -> bool {
+        self.starts_as_value && self.version.load(Ordering::Acquire) == 0
     }
 }
 
@@ -360,16 +366,17 @@ impl<T: Element> Tensor<T> {
     /// The value for reading. Takes no lock unless the tensor was changed in place before.
     pub(crate) fn read(&self) -> Cow<'_, Value<T>> {
         match self.inner().shared.get() {
-            None => Cow::Borrowed(&self.inner().value),
-            Some(shared) => Cow::Owned(shared.now()),
+            Some(shared) if !shared.is_value() => Cow::Owned(shared.now()),
+            _ => Cow::Borrowed(&self.inner().value),
         }
     }
 
+    /// The value, unless it was changed in place.
     #[inline]
     pub(crate) fn fixed(&self) -> Option<&Value<T>> {
         match self.inner().shared.get() {
-            None => Some(&self.inner().value),
-            Some(_) => None,
+            Some(shared) if !shared.is_value() => None,
+            _ => Some(&self.inner().value),
         }
     }
 

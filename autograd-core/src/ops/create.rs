@@ -1,9 +1,8 @@
 //! Constructors of tensors, and access to their elements.
 
-use std::borrow::Cow;
 use std::panic::Location;
 
-use ndarray::{Array, ArrayD, CowArray, Dimension, IxDyn};
+use ndarray::{Array, ArrayD, Dimension, IxDyn};
 
 use super::call::call;
 use super::index::check_indices;
@@ -12,7 +11,7 @@ use super::{Float, Numeric, Scalar, expect, pairs, trace};
 use crate::array::shape::element_count;
 use crate::array::{IntoShape, Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
-use crate::graph::{Composite, Element, Tensor, note_read};
+use crate::graph::{Composite, Element, Tensor, View, note_read};
 use crate::random;
 
 entries! {
@@ -93,13 +92,6 @@ pub(super) fn to_vec<T: Element>(x: &Tensor<T>) -> Vec<T> {
 
 pub(super) fn to_ndarray<T: Element>(x: &Tensor<T>) -> ArrayD<T> {
     x.read().to_ndarray()
-}
-
-pub(super) fn view<T: Element>(x: &Tensor<T>) -> CowArray<'_, T, IxDyn> {
-    match x.read() {
-        Cow::Borrowed(value) => value.view().into(),
-        Cow::Owned(value) => value.to_ndarray().into(),
-    }
 }
 
 pub(super) fn item<T: Element>(x: &Tensor<T>) -> Result<T> {
@@ -199,8 +191,10 @@ impl<T: Element> Tensor<T> {
         T::to_ndarray(self)
     }
 
-    /// Returns the elements as an ndarray array for reading, copied only if this tensor has been changed in
-    /// place. Crates for ndarray accept the array, and `Tensor::from` accepts theirs.
+    /// Returns the elements as an ndarray array for reading, without a copy. It keeps its elements: a change
+    /// of this tensor in place makes a new buffer as long as the view lives. Crates for ndarray accept
+    /// `x.view().view()`, and `Tensor::from` accepts their arrays. The elements of a tensor that was changed in
+    /// place are copied, once for each change, if the tensor is strided or another one uses their buffer.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -210,7 +204,7 @@ impl<T: Element> Tensor<T> {
     /// assert_eq!(x.view().sum_axis(ndarray::Axis(0)), ndarray::arr1(&[4.0, 6.0]).into_dyn());
     /// ```
     #[track_caller]
-    pub fn view(&self) -> CowArray<'_, T, IxDyn> {
+    pub fn view(&self) -> View<'_, T> {
         self.is_read("view");
         T::view(self)
     }

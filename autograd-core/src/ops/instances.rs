@@ -2,7 +2,7 @@
 //! function between crates. So the methods of [`Tensor`] are short, and call methods of these
 //! traits, which are not generic.
 
-use ndarray::{ArrayD, CowArray, IxDyn};
+use ndarray::ArrayD;
 
 use super::binary::{BINARY, SCALAR};
 use super::call::call_at;
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::array::{DType, Shape};
 use crate::error::Result;
-use crate::graph::{AnyTensor, OfElements, Tensor};
+use crate::graph::{AnyTensor, OfElements, Tensor, View};
 
 /// Implements [`OfElements`] by generic functions. Not inlined: other crates would compile them again.
 macro_rules! of_elements {
@@ -49,7 +49,7 @@ of_elements! {
         fn item(x: &Tensor<Self>) -> Result<Self> = create::item;
         fn to_vec(x: &Tensor<Self>) -> Vec<Self> = create::to_vec;
         fn to_ndarray(x: &Tensor<Self>) -> ArrayD<Self> = create::to_ndarray;
-        fn view(x: &Tensor<Self>) -> CowArray<'_, Self, IxDyn> = create::view;
+        fn view(x: &Tensor<Self>) -> View<'_, Self> = Tensor::view_here;
         #[cfg(feature = "nn")]
         fn own(x: &Tensor<Self>) -> Tensor<Self> = Tensor::own;
         fn detach(x: &Tensor<Self>, at: Caller) -> Tensor<Self> = Tensor::detached_at;

@@ -1,6 +1,9 @@
 //! The heap data of values. Large buffers are aligned to cache lines.
 
+use std::mem::take;
 use std::ops::{Deref, DerefMut};
+
+use ndarray::{ArcArray1, Array1, s};
 
 use super::Storable;
 
@@ -23,11 +26,17 @@ fn start<T>(data: &[T], len: usize) -> usize {
 
 /// Elements. Memory from the pool returns there on drop.
 pub struct Buffer<T: Storable> {
-    data: Vec<T>,
+    data: Data<T>,
     /// Elements before this one are unused, so that the data starts a cache line.
     start: usize,
     /// Whether the memory is from the pool. Foreign memory, which no op would reuse, is freed.
     pooled: bool,
+}
+
+enum Data<T> {
+    Own(Vec<T>),
+    /// Held by arrays too, until these are dropped or the elements are written.
+    Lent(ArcArray1<T>),
 }
 
 impl<T: Storable> Buffer<T> {
@@ -36,7 +45,44 @@ impl<T: Storable> Buffer<T> {
         let mut data = T::any_buffer(len + spare::<T>(len));
         let start = start(&data, len);
         data.resize(start + len, T::ZERO);
-        Self { data, start, pooled: true }
+        Self { data: Data::Own(data), start, pooled: true }
+    }
+
+    /// The elements as an array that holds them, without a copy. A later write copies them if the array lives.
+    pub fn lend(&mut self) -> ArcArray1<T> {
+        if let Data::Own(data) = &mut self.data {
+            self.data = Data::Lent(Array1::from_vec(take(data)).into_shared());
+        }
+        self.lent().unwrap_or_else(|| unreachable!("it was lent here"))
+    }
+
+    /// As [`lend`](Self::lend), if there is such an array already.
+    pub fn lent(&self) -> Option<ArcArray1<T>> {
+        match &self.data {
+            Data::Own(_) => None,
+            Data::Lent(array) => Some(array.clone().slice_move(s![self.start..])),
+        }
+    }
+
+    /// Ends the lending: copies the elements if an array still holds them.
+    #[cold]
+    fn own(&mut self) {
+        self.take_back();
+        if let Data::Lent(_) = self.data {
+            let mut copy = Self::any(self.len());
+            copy.copy_from_slice(self);
+            *self = copy;
+        }
+    }
+
+    /// Takes the elements back from an array that nobody else holds.
+    fn take_back(&mut self) {
+        if let Data::Lent(array) = &mut self.data
+            && array.is_unique()
+            && let Ok(array) = take(array).try_into_owned_nocopy()
+        {
+            self.data = Data::Own(array.into_raw_vec_and_offset().0);
+        }
     }
 }
 
@@ -45,14 +91,23 @@ impl<T: Storable> Deref for Buffer<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        &self.data[self.start..]
+        match &self.data {
+            Data::Own(data) => &data[self.start..],
+            Data::Lent(array) => &array.as_slice().unwrap_or(&[])[self.start..],
+        }
     }
 }
 
 impl<T: Storable> DerefMut for Buffer<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
-        &mut self.data[self.start..]
+        if let Data::Lent(_) = self.data {
+            self.own();
+        }
+        match &mut self.data {
+            Data::Own(data) => &mut data[self.start..],
+            Data::Lent(_) => unreachable!("its elements are its own now"),
+        }
     }
 }
 
@@ -64,14 +119,17 @@ impl<T: Storable> Default for Buffer<T> {
 
 impl<T: Storable> From<Vec<T>> for Buffer<T> {
     fn from(data: Vec<T>) -> Self {
-        Self { data, start: 0, pooled: false }
+        Self { data: Data::Own(data), start: 0, pooled: false }
     }
 }
 
 impl<T: Storable> Drop for Buffer<T> {
     fn drop(&mut self) {
-        if self.pooled {
-            T::give_back(std::mem::take(&mut self.data));
+        self.take_back();
+        if self.pooled
+            && let Data::Own(data) = &mut self.data
+        {
+            T::give_back(take(data));
         }
     }
 }
@@ -91,6 +149,24 @@ mod tests {
                 assert_eq!((bytes.len(), bytes.as_ptr().addr() % CACHE_LINE), (4 * len, 0));
             }
         }
+    }
+
+    #[test]
+    fn an_array_holds_the_elements_and_a_write_leaves_them_to_it() {
+        let mut buffer = Buffer::<f32>::any(1000);
+        buffer.fill(1.0);
+        let place = buffer.as_ptr();
+        let array = buffer.lend();
+        assert_eq!((array.as_ptr(), array.len(), buffer.as_ptr()), (place, 1000, place));
+        assert_eq!(buffer.lent().map(|array| array.as_ptr()), Some(place));
+        buffer.fill(2.0);
+        assert_ne!(buffer.as_ptr(), place);
+        assert_eq!((array[0], buffer[999]), (1.0, 2.0));
+        // Nobody else has the elements, so they are written where they are.
+        let place = buffer.as_ptr();
+        drop(buffer.lend());
+        buffer.fill(3.0);
+        assert_eq!((buffer.as_ptr(), buffer[0]), (place, 3.0));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync;
 
-use ndarray::{ArrayD, ArrayViewD, IxDyn, ShapeBuilder};
+use ndarray::{ArcArray, ArrayD, ArrayViewD, IxDyn, ShapeBuilder, s};
 use triomphe::Arc;
 
 use super::Storable;
@@ -286,6 +286,28 @@ impl<T: Storable> Value<T> {
             _ => ArrayViewD::from_shape(shape.strides(IxDyn(&self.strides())), self.raw()),
         };
         view.unwrap_or_else(|_| unreachable!("a value's strides stay inside its buffer"))
+    }
+
+    /// The elements as an array that holds the buffer: a later write copies it if the array lives. Elements
+    /// that are strided or in a shared buffer are copied first, into a buffer of this value.
+    pub fn lend(&mut self) -> ArcArray<T, IxDyn> {
+        let shape = IxDyn(&self.shape);
+        if self.is_inline() {
+            return self.to_ndarray().into_shared();
+        }
+        let (lent, start) = match (&mut self.storage, &self.strides) {
+            (Storage::Heap { buffer, offset }, None) => {
+                (Arc::get_mut(buffer).map(Buffer::lend).or_else(|| buffer.lent()), *offset)
+            }
+            _ => (None, 0),
+        };
+        let Some(lent) = lent else {
+            *self = Self::of_buffer(copied(&self.shape), self.to_vec().into());
+            return self.lend();
+        };
+        lent.slice_move(s![start..start + self.len()])
+            .into_shape_with_order(shape)
+            .unwrap_or_else(|_| unreachable!("a value has as many elements as its shape"))
     }
 
     pub fn to_vec(&self) -> Vec<T> {

@@ -20,3 +20,4 @@ mod run;
 mod small;
 mod threads;
 mod traced;
+mod view;

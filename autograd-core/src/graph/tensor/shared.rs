@@ -11,6 +11,7 @@ use super::super::any::Element;
 use super::super::lost::Lost;
 use super::super::node::{NodeRef, has_observers, report_output};
 use super::super::protect;
+use super::super::view::View;
 use super::{Shared, Tensor};
 use crate::array::Value;
 use crate::error::Result;
@@ -27,6 +28,7 @@ impl<T: Element> Tensor<T> {
             let shared = Arc::new(Shared {
                 value: RwLock::new(self.inner().value.clone()),
                 version: AtomicU32::new(0),
+                starts_as_value: true,
                 origin: producer.map(|(node, slot)| (node.token(), *slot)),
             });
             protect::shares(self.address(), Arc::as_ptr(&shared).cast());
@@ -71,21 +73,45 @@ impl<T: Element> Tensor<T> {
         {
             report_output(node, *slot, (T::DTYPE, self.shape()), None);
         }
-        let shape = Value::scalar(T::ZERO).broadcast_to(self.shape());
-        let mut tensor = Self::with_producer(shape, producer);
-        let inner = tensor.inner_mut().unwrap_or_else(|| unreachable!("it was made here"));
-        inner.shared = OnceLock::from(Arc::clone(self.shared()));
-        tensor
+        let shared = self.shared();
+        let value = match shared.is_value() {
+            true => self.inner().value.clone(),
+            false => shape_alone(self.shape()),
+        };
+        Self::with_producer(value, producer).with_shared(Arc::clone(shared))
+    }
+
+    fn with_shared(mut self, shared: Arc<Shared<T>>) -> Self {
+        let inner = self.inner_mut().unwrap_or_else(|| unreachable!("it was made here"));
+        inner.shared = OnceLock::from(shared);
+        self
     }
 
     /// A separate tensor with this value, for changes in place: no other tensor but `self` has its buffer.
     #[cfg(feature = "nn")]
     pub(crate) fn own(&self) -> Self {
-        self.alias().sharing(None)
+        let shared = Arc::new(Shared {
+            value: RwLock::new(self.read().into_owned()),
+            version: AtomicU32::new(0),
+            starts_as_value: false,
+            origin: None,
+        });
+        Self::new(shape_alone(self.shape())).with_shared(shared)
+    }
+
+    pub(crate) fn view_here(&self) -> View<'_, T> {
+        if let Some(value) = self.fixed() {
+            return View::borrowed(value.view());
+        }
+        View::held(self.shared().value.write().unwrap_or_else(PoisonError::into_inner).lend())
     }
 
     pub(crate) fn detached_at(&self, place: &'static Location<'static>) -> Self {
         let lost = self.stopped_by().unwrap_or_else(|| Lost::by_detach(place));
         self.sharing(None).with_lost(lost)
     }
+}
+
+fn shape_alone<T: Element>(shape: &[usize]) -> Value<T> {
+    Value::scalar(T::ZERO).broadcast_to(shape)
 }
