@@ -8,7 +8,7 @@ use crate::engine::is_recomputing;
 use crate::error::{Error, Result};
 use crate::graph::{Composite, Tensor, no_grad};
 use crate::ops::trace::is_tracing;
-use crate::ops::{Float, batch_norm, layer_norm, options, pairs};
+use crate::ops::{Float, batch_norm, layer_norm, options, pairs, scale_of};
 
 fn check_field<T: Float>(
     op: &'static str,
@@ -146,7 +146,7 @@ impl<T: Float> GroupNorm<T> {
 }
 
 /// Division by the root mean square over the last axes, with a learned scale (Zhang and Sennrich
-/// 2019): `x / sqrt(mean(x²) + eps) * weight`. Squares do not overflow.
+/// 2019): `x / sqrt(mean(x²) + eps) * weight`. Squares do not overflow or underflow.
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -193,10 +193,12 @@ impl<T: Float> RmsNorm<T> {
             if x.is_empty() {
                 return Ok(x * &self.weight);
             }
-            // The result does not depend on the scale, so the scale needs no gradient.
-            let scale = no_grad().run(|| x.abs().max_axes_keep(&axes).maximum(1.0));
+            // The result does not depend on the scale, so the scale needs no gradient. It is at least the root
+            // of `eps`, so that `eps` divided by its square is in range.
+            let eps = self.eps.sqrt();
+            let scale = scale_of(x, &axes, eps);
             let scaled = x / &scale;
-            let eps = (&scale * &scale).recip() * self.eps;
+            let eps = (eps / scale).square();
             Ok(&scaled * (scaled.square().mean_axes_keep(&axes) + eps).rsqrt() * &self.weight)
         }
     }

@@ -260,7 +260,7 @@ impl<T: Float> Op for PairRule<T> {
             Binary::Add => add_parts(da, db),
             Binary::Sub => add_parts(da, db.map(|db| -db)),
             Binary::Mul => add_parts(da.map(|da| da * b()), db.map(|db| db * a())),
-            Binary::Div => add_parts(da.map(|da| da / b()), db.map(|db| -(db * a() / b()) / b())),
+            Binary::Div => add_parts(da.map(|da| da / b()), db.map(|db| -(db * (a() / b())) / b())),
             Binary::Pow | Binary::Maximum | Binary::Minimum => None,
         };
         let Some(dy) = dy else { return Ok(None) };

@@ -61,7 +61,7 @@ pub use names::{Binary, Reduce, Unary};
 pub(crate) use nn::of_logits;
 pub use nn::{Conv2dOptions, CrossEntropyOptions, IntoPair, LossReduction, PoolOptions};
 #[cfg(feature = "nn")]
-pub(crate) use nn::{batch_norm, layer_norm};
+pub(crate) use nn::{batch_norm, layer_norm, scale_of};
 #[allow(unreachable_pub, reason = "as the names")]
 pub use number::Input;
 pub(crate) use number::{Arithmetic, Totals, add_parts, expect, panic_with};

@@ -67,7 +67,7 @@ fn are_in_range<T: Float>(sums: &Tensor<T>) -> bool {
 
 /// Returns what to divide numbers by before squaring: the largest magnitude along the axes, which are kept,
 /// but at least `least`; 1 if that is 0 or not finite. Not recorded.
-pub(super) fn scale_of<T: Float>(x: &Tensor<T>, axes: &[isize], least: f64) -> Tensor<T> {
+pub(crate) fn scale_of<T: Float>(x: &Tensor<T>, axes: &[isize], least: f64) -> Tensor<T> {
     GradMode::of(false, || {
         let largest = x.abs().max_axes_keep(axes).maximum(least);
         let usable = largest.gt_scalar(T::ZERO).and(&largest.lt_scalar(T::infinity()));

@@ -1,7 +1,9 @@
 //! Sums of squares, variances and exponentials over the whole range of their type, if the result is
 //! representable: scaled inputs must give the scaled result.
 
-use autograd_core::nn::{BatchNorm2d, LayerNorm, Module, parameter};
+use autograd_core::nn::{
+    BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, Module, RmsNorm, parameter,
+};
 use autograd_core::optim::clip_grad_norm;
 use autograd_core::prelude::*;
 use autograd_core::static_graph::{Executor, Program, gradients};
@@ -20,6 +22,38 @@ fn cases<T: Float>() -> Vec<Case<T>> {
         Case { name: "norm", f: |x| x.norm(), degree: 1 },
         Case { name: "std", f: |x| x.std_axes([1], 1), degree: 1 },
         Case { name: "std of all", f: |x| x.std_axes([], 0), degree: 1 },
+        Case { name: "norm of order 2", f: |x| x.norm_axes([1], 2.0), degree: 1 },
+        Case { name: "norm of order 3", f: |x| x.norm_axes([0], 3.0), degree: 1 },
+        Case { name: "norm of order 1.5", f: |x| x.norm_axes([1], 1.5), degree: 1 },
+        Case { name: "norm of order -2", f: |x| x.norm_axes([1], -2.0), degree: 1 },
+        Case {
+            name: "cosine similarity",
+            f: |x| {
+                let unit = x / x.norm_axes_keep([1], 2.0);
+                (&unit * unit.roll(1, 0)).sum_axes([1])
+            },
+            degree: 0,
+        },
+        Case {
+            name: "RmsNorm",
+            f: |x| RmsNorm::new(4).eps(0.0).forward(x) * weights(x),
+            degree: 0,
+        },
+        Case {
+            name: "LayerNorm",
+            f: |x| LayerNorm::new(4).eps(0.0).forward(x) * weights(x),
+            degree: 0,
+        },
+        Case {
+            name: "GroupNorm",
+            f: |x| GroupNorm::new(2, 4).eps(0.0).forward(x) * weights(x),
+            degree: 0,
+        },
+        Case {
+            name: "BatchNorm",
+            f: |x| BatchNorm1d::new(4).eps(0.0).forward(x) * weights(x),
+            degree: 0,
+        },
         Case { name: "normalize", f: |x| x.normalize([1], 0.0) * weights(x), degree: 0 },
         Case {
             name: "normalize, other axis",
