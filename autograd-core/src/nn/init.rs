@@ -107,7 +107,8 @@ fn fan(shape: &Shape, mode: Fan) -> f64 {
         Fan::In => inputs,
         Fan::Out => outputs,
     };
-    window.iter().fold(side as f64, |fan, &n| fan * n as f64)
+    // Without inputs or outputs the weight is empty, and its numbers need no finite bound.
+    window.iter().fold(side as f64, |fan, &n| fan * n as f64).max(1.0)
 }
 
 /// The nonlinearity after a layer, for the gain that undoes its effect on the variance.

@@ -274,9 +274,12 @@ impl<T: Float> Tensor<T> {
     pairs! {
         /// Creates normally distributed numbers with the given mean and standard deviation.
         pub fn normal(shape: impl IntoShape, mean: f64, std: f64) -> Tensor<T>,
-            Panics if "`std` is below 0 or NaN" {
-            if std < 0.0 || std.is_nan() {
-                expect(Err(Error::value("normal", "std", "0 or more", std)))
+            Panics if "`std` is below 0, or either is NaN or infinite" {
+            if !T::from_f64(mean).is_finite() {
+                expect(Err(Error::value("normal", "mean", "a finite number", mean)))
+            }
+            if !(T::ZERO..T::infinity()).contains(&T::from_f64(std)) {
+                expect(Err(Error::value("normal", "std", "0 or more, and finite", std)))
             }
             let (mean, std) = (T::from_f64(mean), T::from_f64(std));
             generated("normal", shape, |out| T::normal(out, mean, std))
@@ -284,9 +287,10 @@ impl<T: Float> Tensor<T> {
 
         /// Creates uniformly distributed numbers in [low, high).
         pub fn uniform(shape: impl IntoShape, low: f64, high: f64) -> Tensor<T>,
-            Panics if "`low > high` or either is NaN" {
-            if low > high || low.is_nan() || high.is_nan() {
-                expect(Err(Error::value("uniform", "low", format!("at most `high`, {high}"), low)))
+            Panics if "`low > high`, or `high - low` is NaN or infinite in the element type" {
+            if !(T::ZERO..T::infinity()).contains(&(T::from_f64(high) - T::from_f64(low))) {
+                let expected = format!("at most `high`, {high}, at a finite distance");
+                expect(Err(Error::value("uniform", "low", expected, low)))
             }
             let (low, high) = (T::from_f64(low), T::from_f64(high));
             generated("uniform", shape, |out| T::uniform(out, low, high))
@@ -305,13 +309,19 @@ impl<T: Float> Tensor<T> {
         Self::randn(other.shape_owned())
     }
 
-    /// Creates `n` equally spaced numbers from `start` to `end`, both included.
-    #[track_caller]
-    pub fn linspace(start: f64, end: f64, n: usize) -> Tensor<T> {
-        let step = if n > 1 { (end - start) / (n - 1) as f64 } else { 0.0 };
-        let numbers =
-            (0..n).map(|i| if i + 1 == n && n > 1 { end } else { start + step * i as f64 });
-        list("linspace", n, numbers.map(T::from_f64))
+    pairs! {
+        /// Creates `n` equally spaced numbers from `start` to `end`, both included.
+        pub fn linspace(start: f64, end: f64, n: usize) -> Tensor<T>,
+            Panics if "`end - start` is NaN or infinite" {
+            if !(end - start).is_finite() {
+                let expected = format!("at a finite distance from `start`, {start}");
+                expect(Err(Error::value("linspace", "end", expected, end)))
+            }
+            let step = if n > 1 { (end - start) / (n - 1) as f64 } else { 0.0 };
+            let numbers =
+                (0..n).map(|i| if i + 1 == n && n > 1 { end } else { start + step * i as f64 });
+            list("linspace", n, numbers.map(T::from_f64))
+        }
     }
 }
 
@@ -359,18 +369,18 @@ impl<T: Numeric> Tensor<T> {
         /// ```
         #[doc(alias = "range")]
         pub fn arange_step(start: T, end: T, step: T) -> Tensor<T>,
-            Panics if "`step` is 0, leads away from `end`, or a number is NaN or infinite" {
+            Panics if "`step` is 0, leads away from `end`, or is NaN or infinite, as `end - start` may not be either" {
             let op = "arange_step";
             let wrong = |found: String| -> Result<()> {
-                let expected = "a step other than 0 that leads from `start` to `end`";
+                let expected = "a finite step other than 0 that leads from `start` to `end`";
                 Err(Error::value(op, "step", expected, found))
             };
             if T::DTYPE.is_float() {
                 let of = |x: T| Tensor::from(x).cast::<f64>().item();
                 let [first, last, by] = [start, end, step].map(of);
                 let n = ((last - first) / by).ceil();
-                // The range does not contain NaN either.
-                if by == 0.0 || !(0.0..u64::MAX as f64).contains(&n) {
+                let finite = by.is_finite() && (last - first).is_finite();
+                if !finite || by == 0.0 || !(0.0..u64::MAX as f64).contains(&n) {
                     expect(wrong(format!("{by} from {first} to {last}")));
                 }
                 let numbers = (0..n as usize).map(|i| T::nearest(first + by * i as f64));

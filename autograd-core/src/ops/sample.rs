@@ -56,7 +56,7 @@ fn drawn<T: Float>(x: &Tensor<T>, count: usize, replacement: bool) -> Result<Ten
     };
     shape.push(count);
     let total = element_count(op, &shape)?;
-    let mut weights: Vec<f64> = x.to_vec().into_iter().map(T::into_f64).collect();
+    let weights: Vec<f64> = x.to_vec().into_iter().map(T::into_f64).collect();
     if let Some(found) = weights.iter().find(|x| !(0.0..f64::INFINITY).contains(*x)) {
         return Err(Error::value(op, RECEIVER, "of finite weights of 0 or more", found));
     }
@@ -75,10 +75,7 @@ fn drawn<T: Float>(x: &Tensor<T>, count: usize, replacement: bool) -> Result<Ten
     let draws =
         Tensor::<f64>::rand(if replacement { shape.clone() } else { x.shape_owned() }).to_vec();
     let mut drawn = Vec::with_capacity(total);
-    for (row, draws) in weights.chunks_mut(n.max(1)).zip(draws.chunks(each.max(1))) {
-        // Scaled, so that the sum of large weights is finite.
-        let largest = row.iter().copied().fold(0.0, f64::max);
-        row.iter_mut().for_each(|x| *x /= largest);
+    for (row, draws) in weights.chunks(n.max(1)).zip(draws.chunks(each.max(1))) {
         match replacement {
             true => independent(row, draws, &mut drawn),
             false => drawn.extend(&arrivals(row, draws)[..count]),
@@ -89,8 +86,11 @@ fn drawn<T: Float>(x: &Tensor<T>, count: usize, replacement: bool) -> Result<Ten
 
 /// Draws a position among `weights`, which are not all 0, for each number in [0, 1).
 fn independent(weights: &[f64], draws: &[f64], drawn: &mut Vec<i64>) {
+    // Scaled, so that the sum of large weights is finite.
+    let largest = weights.iter().copied().fold(0.0, f64::max);
     let mut total = 0.0;
-    let sums: Vec<f64> = weights.iter().map(|weight| (total += weight, total).1).collect();
+    let sums: Vec<f64> =
+        weights.iter().map(|weight| (total += weight / largest, total).1).collect();
     // If rounding puts a draw beyond the end, the last position that can be drawn.
     let last = sums.partition_point(|&sum| sum < total);
     drawn.extend(
@@ -99,9 +99,10 @@ fn independent(weights: &[f64], draws: &[f64], drawn: &mut Vec<i64>) {
 }
 
 /// Returns the positions of weights above 0 in the order of draws without replacement, which is that of
-/// exponential arrival times with the weights as rates (Efraimidis and Spirakis 2006).
+/// exponential arrival times with the weights as rates (Efraimidis and Spirakis 2006). The times are compared
+/// by their logarithms, which are finite for all weights.
 fn arrivals(weights: &[f64], draws: &[f64]) -> Vec<i64> {
-    let time = |at: usize| -(-draws[at]).ln_1p() / weights[at];
+    let time = |at: usize| (-(-draws[at]).ln_1p()).ln() - weights[at].ln();
     let order = sorted(weights.len(), &|a, b| time(a).total_cmp(&time(b)));
     order.into_iter().filter(|&at| weights[at] > 0.0).map(|at| at as i64).collect()
 }

@@ -178,7 +178,8 @@ impl<T: Element> Tensor<T> {
 
         /// Splits an axis into parts of equal length.
         pub fn split, try_split(&self, parts: usize, axis: isize) -> Vec<Tensor<T>>,
-            Axis | Value if "there is no such axis or `parts` does not divide its length" {
+            Axis | Value | TooLarge if "there is no such axis, `parts` does not divide its length, or so many do \
+                not fit in memory" {
             T::split(self, parts, axis, Location::caller())
         }
 
@@ -278,7 +279,7 @@ pub(super) fn split<T: Element>(
     let len = n / parts;
     let mut all = Vec::new();
     if all.try_reserve_exact(parts).is_err() {
-        panic!("out of memory: a list of {parts} tensors");
+        return Err(Error::TooLarge { op: "split", shape: vec![parts] });
     }
     if trace::is_noting() {
         let _composite = Composite::at(caller);

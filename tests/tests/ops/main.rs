@@ -20,4 +20,5 @@ mod run;
 mod small;
 mod threads;
 mod traced;
+mod try_forms;
 mod view;

@@ -168,19 +168,19 @@ fn samples_of_what_is_no_distribution() {
     for (found, expected) in [
         (
             words(|| Tensor::<f64>::uniform([2], 1.0, 0.5)),
-            "uniform: `low` must be at most `high`, 0.5, found 1",
+            "uniform: `low` must be at most `high`, 0.5, at a finite distance, found 1",
         ),
         (
             words(|| Tensor::<f32>::uniform([2], 1.0, nan)),
-            "uniform: `low` must be at most `high`, NaN, found 1",
+            "uniform: `low` must be at most `high`, NaN, at a finite distance, found 1",
         ),
         (
             words(|| Tensor::<f64>::normal([2], 0.0, -1.0)),
-            "normal: `std` must be 0 or more, found -1",
+            "normal: `std` must be 0 or more, and finite, found -1",
         ),
         (
             words(|| Tensor::<f32>::normal([2], 0.0, nan)),
-            "normal: `std` must be 0 or more, found NaN",
+            "normal: `std` must be 0 or more, and finite, found NaN",
         ),
     ] {
         assert_eq!(found, expected);
@@ -206,11 +206,59 @@ fn steps_that_lead_nowhere() {
         (words(|| Tensor::<f64>::arange_step(0.0, 3.0, -1.0)), "-1 from 0 to 3"),
         (words(|| Tensor::<f64>::arange_step(0.0, f64::INFINITY, 1.0)), "1 from 0 to inf"),
         (words(|| Tensor::<f32>::arange_step(0.0, f32::NAN, 1.0)), "1 from 0 to NaN"),
+        (words(|| Tensor::<f64>::arange_step(0.0, 1.0, f64::INFINITY)), "inf from 0 to 1"),
     ] {
-        let expected =
-            "arange_step: `step` must be a step other than 0 that leads from `start` to `end`";
+        let expected = "arange_step: `step` must be a finite step other than 0 that leads from `start` to `end`";
         assert_eq!(run, format!("{expected}, found {found}"));
     }
+}
+
+#[test]
+fn numbers_that_are_not_finite_make_no_tensor() {
+    let wrong = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+    let makers: [(&str, fn(f64, f64, f64) -> Tensor<f32>); 4] = [
+        ("arange_step", |a, b, c| Tensor::arange_step(a as f32, b as f32, c as f32)),
+        ("linspace", |a, b, _| Tensor::linspace(a, b, 3)),
+        ("uniform", |a, b, _| Tensor::uniform([3], a, b)),
+        ("normal", |a, b, _| Tensor::normal([3], a, b)),
+    ];
+    for (name, make) in makers {
+        assert!(make(0.0, 2.0, 1.0).to_vec().iter().all(|x| x.is_finite()), "{name}");
+        for x in wrong {
+            for numbers in [[x, 2.0, 1.0], [0.0, x, 1.0], [x, x, 1.0], [0.0, 2.0, x]] {
+                if numbers[2] != 1.0 && name != "arange_step" {
+                    continue;
+                }
+                let message = words(|| make(numbers[0], numbers[1], numbers[2]));
+                assert!(message.starts_with(name), "{name} of {numbers:?}: {message}");
+            }
+        }
+    }
+    for name in ["linspace", "uniform"] {
+        let make: fn() -> Tensor<f64> = match name {
+            "linspace" => || Tensor::linspace(-f64::MAX, f64::MAX, 3),
+            _ => || Tensor::uniform([3], -f64::MAX, f64::MAX),
+        };
+        assert!(words(make).starts_with(name));
+    }
+}
+
+#[test]
+fn weights_of_every_size_are_drawn_without_replacement() {
+    let mut generator = Generator::new(5);
+    let tiny = f64::MIN_POSITIVE / 4.0;
+    let drawn =
+        generator.run(|| Tensor::from([1e308, 1e-308, 0.0, tiny]).try_multinomial(3, false));
+    let mut drawn = drawn.unwrap().to_vec();
+    drawn.sort_unstable();
+    assert_eq!(drawn, [0, 1, 3]);
+    let two = generator.run(|| Tensor::from([1e38_f32, 1e-45]).multinomial(2, false));
+    assert_eq!(two.to_vec(), [0, 1]);
+    // The second draw of each row is between the small weights, by their shares.
+    let rows = Tensor::from([1e308, 1e-308, 3e-308]).broadcast_to([4000, 3]);
+    let second = generator.run(|| rows.multinomial(2, false)).i((.., 1));
+    let count = second.eq_scalar(2).cast::<f64>().sum().item();
+    assert!((count - 3000.0).abs() < 130.0, "{count}");
 }
 
 #[test]
