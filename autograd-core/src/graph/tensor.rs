@@ -41,7 +41,7 @@ use crate::array::{DType, Shape, Value, fits_inline};
 /// | `x.reshape(..)`, `x.transpose()`, `x.select(..)` and all other ops | their own | flows to `x` |
 ///
 /// An op that only selects or rearranges elements, such as a transpose, uses the memory of `x` until one of
-/// the two is changed. [`contiguous`](Tensor::contiguous) returns `x` itself if its elements are in order.
+/// the two is changed. An op that changes nothing, such as `x.i(..)`, returns a copy too.
 ///
 /// ```
 /// use autograd_core::Tensor;

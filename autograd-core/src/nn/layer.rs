@@ -157,7 +157,8 @@ impl<T: Float> Sequential<T> {
     #[track_caller]
     pub fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
         let _composite = Composite::here();
-        self.layers.iter().try_fold(x.clone(), |x, layer| layer.try_forward(&x))
+        let y = self.layers.iter().try_fold(x.clone(), |x, layer| layer.try_forward(&x))?;
+        Ok(y.apart_from(x))
     }
 }
 

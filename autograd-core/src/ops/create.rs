@@ -511,8 +511,12 @@ nested! {
 /// The sum of tensors, with broadcasting; the scalar 0 if there are none.
 impl<T: Numeric> std::iter::Sum for Tensor<T> {
     #[track_caller]
-    fn sum<I: Iterator<Item = Self>>(tensors: I) -> Self {
-        tensors.reduce(|sum, x| sum + x).unwrap_or_default()
+    fn sum<I: Iterator<Item = Self>>(mut tensors: I) -> Self {
+        match (tensors.next(), tensors.next()) {
+            (None, _) => Self::default(),
+            (Some(only), None) => only.copy(),
+            (Some(first), Some(second)) => tensors.fold(first + second, |sum, x| sum + x),
+        }
     }
 }
 

@@ -252,9 +252,9 @@ impl<T: Numeric> Tensor<T> {
         pub fn einsum, try_einsum(equation: &str, operands: &[&Tensor<T>]) -> Tensor<T>,
             Value | Count | Shape | Overflow if "the equation cannot be read, the operands do not fit it, or an integer \
                 sum is outside of the element type" {
-            let operands: Vec<_> = operands.iter().map(|x| x.untyped()).collect();
-            let sum = einsum(equation, &operands, Location::caller());
-            sum.map(typed).map_err(|error| error.called("einsum"))
+            let any: Vec<_> = operands.iter().map(|x| x.untyped()).collect();
+            let sum = einsum(equation, &any, Location::caller()).map_err(|error| error.called("einsum"))?;
+            Ok(operands.iter().fold(typed(sum), |sum, x| sum.apart_from(x)))
         }
     }
 }

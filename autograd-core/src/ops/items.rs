@@ -8,7 +8,6 @@ use smallvec::smallvec;
 
 use super::call::call;
 use super::choose::places;
-use super::compare::choose;
 use super::index::{Picks, changed, check_indices, index_of, select};
 use super::table::{OpDef, entries, for_programs, number, several};
 use super::{Caller, Numeric, Operand, expect, pairs, trace};
@@ -336,7 +335,7 @@ fn part<T: Element>(op: &'static str, x: &Tensor<T>, items: Vec<Item>) -> Result
         };
         own += taken;
     }
-    if lists.is_empty() { Ok(y) } else { listed(op, &y, lists) }
+    if lists.is_empty() { Ok(y.apart_from(x)) } else { listed(op, &y, lists) }
 }
 
 #[track_caller]
@@ -441,13 +440,6 @@ entries! {
     };
 }
 
-/// Returns, for each position, the last place in `index` that names it; -1 if there is none.
-fn last_of(index: &Tensor<i64>, len: usize) -> Tensor<i64> {
-    let mut last = vec![-1; len];
-    (0..).zip(index.to_vec()).for_each(|(i, at)| last[at as usize] = i);
-    Tensor::from(last).and_lost(index)
-}
-
 /// Returns the list `x` with the elements of `source` at the positions in `index`; the last one wins.
 fn put<T: Numeric>(
     x: &Tensor<T>,
@@ -464,10 +456,9 @@ fn put<T: Numeric>(
         }
     }
     check_indices(op, "index", &index.read(), x.len())?;
-    if index.is_empty() {
-        return Ok(x.clone());
-    }
-    let last = last_of(index, x.len());
-    let written = select(Picks::Slices, source, 0, &last.maximum(0), caller)?;
-    choose(op, &last.lt_scalar(0), x, &written, caller)
+    // Of the elements of `x` and, behind them, those of `source`: the ones that stay, and the last written ones.
+    let mut kept: Vec<i64> = (0..x.len() as i64).collect();
+    (x.len() as i64..).zip(index.to_vec()).for_each(|(from, at)| kept[at as usize] = from);
+    let both = Tensor::try_concat(&[x, source], 0)?;
+    select(Picks::Slices, &both, 0, &Tensor::from(kept).and_lost(index), caller)
 }

@@ -40,7 +40,7 @@ impl Padding {
 #[track_caller]
 fn unsqueezed<T: Element>(op: &'static str, x: &Tensor<T>, axes: &[isize]) -> Tensor<T> {
     if axes.is_empty() {
-        return x.clone();
+        return x.copy();
     }
     let mut shape = x.shape_owned();
     for position in expect(check_axes(op, axes, x.ndim() + axes.len())) {
@@ -52,7 +52,7 @@ fn unsqueezed<T: Element>(op: &'static str, x: &Tensor<T>, axes: &[isize]) -> Te
 #[track_caller]
 fn squeezed<T: Element>(op: &'static str, x: &Tensor<T>, axes: &[isize]) -> Result<Tensor<T>> {
     if axes.is_empty() {
-        return Ok(x.clone());
+        return Ok(x.copy());
     }
     let (rank, mut shape) = (x.ndim(), x.shape_owned());
     let positions = check_axes(op, axes, rank)?;
@@ -150,9 +150,6 @@ impl<T: Element> Tensor<T> {
             Panics if "there is no such axis" {
             let n = self.length("roll", axis);
             let moved = if n == 0 { 0 } else { shift.rem_euclid(n as isize) as usize };
-            if moved == 0 {
-                return self.clone();
-            }
             let parts = [self.narrow(axis, n - moved, moved), self.narrow(axis, 0, n - moved)];
             Tensor::concat(&[&parts[0], &parts[1]], axis)
         }
@@ -322,7 +319,9 @@ fn padded<T: Numeric>(x: &Tensor<T>, widths: &[[usize; 2]], padding: Padding) ->
             };
             let mut shape = padded.shape_owned();
             shape[axis] = before + behind;
-            padded = Tensor::full(shape, T::nearest(value));
+            // Joined with the empty tensor, so that the result is in its graph.
+            let constant = Tensor::full(shape, T::nearest(value));
+            padded = Tensor::try_concat(&[&padded, &constant], axis as isize)?;
             continue;
         }
         let positions = -(before as isize)..(n + behind) as isize;
@@ -336,5 +335,5 @@ fn padded<T: Numeric>(x: &Tensor<T>, widths: &[[usize; 2]], padding: Padding) ->
             padded = inside.try_where_else(&padded, Tensor::from(T::nearest(value)))?;
         }
     }
-    Ok(padded)
+    Ok(padded.apart_from(x))
 }

@@ -225,10 +225,16 @@ impl<T: Element> Tensor<T> {
         T::copy(self, Location::caller())
     }
 
-    /// Returns the same elements in a row-major buffer; this tensor itself if it is row-major already.
+    /// Returns the same elements in a row-major buffer: as [`Tensor::copy`], if they are row-major already.
     #[track_caller]
     pub fn contiguous(&self) -> Tensor<T> {
         T::contiguous(self, Location::caller())
+    }
+
+    /// This result of an op: a copy if the op changed nothing and `operand` itself came out of it.
+    #[track_caller]
+    pub(crate) fn apart_from(self, operand: &Tensor<T>) -> Tensor<T> {
+        if self.is_same(operand) { operand.copy() } else { self }
     }
 }
 
@@ -237,9 +243,6 @@ pub(super) fn copy<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
 }
 
 pub(super) fn contiguous<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
-    if !trace::is_noting() && x.read().is_row_major() {
-        return x.clone();
-    }
     same("contiguous", caller, x, |value| value.contiguous().into_owned())
 }
 
@@ -251,8 +254,8 @@ fn same<T: Element>(
 ) -> Tensor<T> {
     let _composite = Composite::at(caller);
     if trace::is_noting() {
-        // A program changes nothing in place, so the data may be shared.
-        return x.reshape(x.shape_owned());
+        // A program changes nothing in place, so the data may be shared. Any axis may be free.
+        return x.permute(&(0..x.ndim() as isize).collect::<Vec<_>>());
     }
     let value = copied(&x.read());
     linear(name, caller, x, value, (), |(), dy| Ok(dy), |(), dx, _| Ok(dx.clone()))

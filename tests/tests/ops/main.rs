@@ -10,6 +10,7 @@ mod gradients;
 mod integers;
 mod making;
 mod numbers;
+mod operands;
 mod panics;
 mod pools;
 mod print;

@@ -82,19 +82,29 @@ fn matrix<T: Number>(variant: &str, x: &Tensor<T>) -> Tensor<T> {
 /// Runs the op with this name. The variant has its arguments other than tensors: numbers, after a
 /// colon if there is a label. Results of ops that move elements are squared, so that they have a
 /// second derivative.
-#[allow(clippy::reversed_empty_ranges, reason = "an end that counts from the end")]
 pub(crate) fn run<T: Number>(
     op: &str,
     variant: &str,
     t: &[Tensor<T>],
     index: &[Tensor<i64>],
 ) -> AnyTensor {
+    run_alone(op, variant, t, index, |y| y.square().into())
+}
+
+/// As [`run`], with `moved` applied to the results of ops that move elements.
+#[allow(clippy::reversed_empty_ranges, reason = "an end that counts from the end")]
+pub(crate) fn run_alone<T: Number>(
+    op: &str,
+    variant: &str,
+    t: &[Tensor<T>],
+    index: &[Tensor<i64>],
+    moved: fn(Tensor<T>) -> AnyTensor,
+) -> AnyTensor {
     let integers = || list::<isize>(variant);
     let axis = || integers()[0];
     let sizes = || list::<usize>(variant);
     let number = || list::<f64>(variant)[0];
     let x = || &t[0];
-    let moved = |y: Tensor<T>| y.square().into();
     match (op, t) {
         ("neg", [x]) => x.neg().into(),
         ("abs", [x]) => x.abs().into(),

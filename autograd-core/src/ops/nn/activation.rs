@@ -1,11 +1,9 @@
 //! Activations with a parameter, and dropout.
 
-use smallvec::smallvec;
-
 use super::super::call::call;
 use super::super::elementwise::{Handle, only};
 use super::super::table::{
-    Attr, Effect, OpDef, Type, entries, float, for_programs, one, same_float,
+    Attr, Effect, OpDef, Type, any, entries, float, for_programs, same_float,
 };
 use super::super::{Caller, Float, Input, Scalar, Unary, derived, expect, pairs};
 use crate::array::Shape;
@@ -55,7 +53,7 @@ entries! {
     DROPOUT = OpDef {
         attrs: &[("p", Type::Plain), ("training", Type::Training)],
         run: |op, x, at| match op.draws() {
-            false => Ok(smallvec![one(x)?]),
+            false => any!(x, x => Ok(x.copy())),
             true => float!(x, x => dropout(&x, op.number(0), at)),
         },
         effect: Effect::Draws,
@@ -90,7 +88,7 @@ impl<T: Float> Tensor<T> {
 
     pairs! {
         /// In training, each element becomes 0 with probability `p`, else it is divided by `1 - p`; otherwise
-        /// returns this tensor itself. Draws from the process-wide generator that [`seed`](crate::seed) sets.
+        /// returns the elements as they are. Draws from the process-wide generator that [`seed`](crate::seed) sets.
         ///
         /// ```
         /// use autograd_core::Tensor;
