@@ -132,4 +132,5 @@ pub use autograd_macros::py_func;
 pub(crate) mod private {
     pub use super::program::{Program, Variable};
     pub use super::py_func::{gradient_of_input, same_as_input, same_as_output};
+    pub use super::table::names_of_ops;
 }
