@@ -1,11 +1,13 @@
 //! Every known way to misuse an op is a program here: a fixture of `ui` that must not compile, or a
-//! function of `run` or `more` that returns the error. `docs/misuse.md` is generated from them:
+//! function that returns the error. `docs/misuse.md` is generated from them:
 //! `UPDATE_EXPECTED=1 cargo test -p tests --test misuse` writes it.
 
 mod bad_input;
 mod impossible_shapes;
-mod more;
+mod requests;
 mod run;
+mod user_code;
+mod values;
 mod ways;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,7 +90,7 @@ impl Proof {
         }
     }
 
-    /// The table cell, with a link to the program that proves it.
+    /// The table cell, with a link to the program that proves it, and the name of its function.
     fn cell(&self) -> String {
         let text = match self {
             Self::Compiler(_) => "compile error",
@@ -99,24 +101,12 @@ impl Proof {
             Self::Verified(..) => "error with `AUTOGRAD_VERIFY=1`, or by its check",
             Self::Right(..) => "right",
         };
-        let program = match self {
-            Self::Compiler(fixture) => format!("ui/{fixture}.stderr"),
-            _ => function(self.name()),
+        let program = match self.name().split_once("::") {
+            Some((module, function)) => format!("tests/misuse/{module}.rs \"{function}\""),
+            None => format!("ui/{}.stderr", self.name()),
         };
         format!("[{text}](../tests/{program})")
     }
-}
-
-/// The file and the line of a function of `run` or `more`.
-fn function(name: &str) -> String {
-    let head = format!("pub(crate) fn {name}(");
-    let found = ["run", "more"].into_iter().find_map(|module| {
-        let file = format!("tests/misuse/{module}.rs");
-        let text = std::fs::read_to_string(root().join("tests").join(&file)).unwrap();
-        let line = text.lines().position(|line| line.starts_with(&head))? + 1;
-        Some(format!("{file}#L{line}"))
-    });
-    found.unwrap_or_else(|| panic!("`{name}` is no function of `run` or `more`"))
 }
 
 fn page() -> String {

@@ -11,12 +11,7 @@ use autograd_core::{
     detect_anomaly, explain, fuse, grad_with, gradcheck, jvp, saved_tensors_hooks,
 };
 use ndarray::ArrayViewD;
-
-pub(crate) fn leaf(numbers: &[f64]) -> Tensor<f64> {
-    let x = Tensor::from(numbers);
-    x.set_stop_gradient(false);
-    x
-}
+use support::leaf;
 
 pub(crate) fn text<V>(result: Result<V, Error>) -> String {
     match result {

@@ -1,6 +1,6 @@
 //! The ways, in the order of the table in `docs/misuse.md`.
 
-use crate::{more, run};
+use crate::{requests, run, user_code, values};
 
 /// One way to misuse an op.
 pub(crate) struct Way {
@@ -30,40 +30,31 @@ pub(crate) enum Proof {
     Right(&'static str, fn()),
 }
 
+/// A function is one of `run`, or `(module function)`.
 macro_rules! ways {
     (@ $way:literal $peer:literal compiler $fixture:literal) => {
         Way { way: $way, peer: $peer, proof: Proof::Compiler($fixture) }
     };
-    (@ $way:literal $peer:literal $kind:ident (more $f:ident) $words:literal) => {
+    (@ $way:literal $peer:literal $kind:ident ($module:ident $f:ident) $($words:literal)?) => {
         Way {
             way: $way,
             peer: $peer,
-            proof: ways!(@kind $kind stringify!($f), more::$f, $words),
+            proof: ways!(@kind $kind)(
+                concat!(stringify!($module), "::", stringify!($f)),
+                $module::$f
+                $(, $words)?
+            ),
         }
     };
-    (@ $way:literal $peer:literal right (more $f:ident)) => {
-        Way { way: $way, peer: $peer, proof: Proof::Right(stringify!($f), more::$f) }
+    (@ $way:literal $peer:literal $kind:ident $f:ident $($words:literal)?) => {
+        ways!(@ $way $peer $kind (run $f) $($words)?)
     };
-    (@kind error $($of:tt)*) => { Proof::Error($($of)*) };
-    (@kind backward $($of:tt)*) => { Proof::Backward($($of)*) };
-    (@ $way:literal $peer:literal error $f:ident $words:literal) => {
-        Way { way: $way, peer: $peer, proof: Proof::Error(stringify!($f), run::$f, $words) }
-    };
-    (@ $way:literal $peer:literal backward $f:ident $words:literal) => {
-        Way { way: $way, peer: $peer, proof: Proof::Backward(stringify!($f), run::$f, $words) }
-    };
-    (@ $way:literal $peer:literal debug $f:ident $words:literal) => {
-        Way { way: $way, peer: $peer, proof: Proof::Debug(stringify!($f), run::$f, $words) }
-    };
-    (@ $way:literal $peer:literal check $f:ident $words:literal) => {
-        Way { way: $way, peer: $peer, proof: Proof::Check(stringify!($f), run::$f, $words) }
-    };
-    (@ $way:literal $peer:literal verified $f:ident $words:literal) => {
-        Way { way: $way, peer: $peer, proof: Proof::Verified(stringify!($f), run::$f, $words) }
-    };
-    (@ $way:literal $peer:literal right $f:ident) => {
-        Way { way: $way, peer: $peer, proof: Proof::Right(stringify!($f), run::$f) }
-    };
+    (@kind error) => { Proof::Error };
+    (@kind debug) => { Proof::Debug };
+    (@kind backward) => { Proof::Backward };
+    (@kind check) => { Proof::Check };
+    (@kind verified) => { Proof::Verified };
+    (@kind right) => { Proof::Right };
     ($($way:literal $peer:literal => $kind:ident $proof:tt $($words:literal)?;)*) => {
         pub(crate) const WAYS: &[Way] = &[$(ways!(@ $way $peer $kind $proof $($words)?)),*];
     };
@@ -75,7 +66,7 @@ ways! {
     "nothing is returned" "nothing_returned" => compiler "arity/nothing_returned";
     "a gradient too few is taken" "too_few_taken" => compiler "arity/too_few_gradients";
     "a gradient too many is taken" "too_many_taken" => compiler "arity/too_many_gradients";
-    "a gradient for a plain argument" "gradient_for_a_plain_argument" => compiler "cases/a_gradient_for_a_plain_argument";
+    "a gradient for a plain argument" "gradient_for_a_plain_argument" => compiler "arity/gradient_for_a_plain_argument";
     "a gradient for an input that wants none" "gradient_for_an_input_that_wants_none" => right gradient_for_an_input_that_wants_none;
     "gradients swapped, inputs of two shapes" "swapped_of_two_shapes" => backward swapped_gradients "backward returned a gradient of shape [] for `x`, which has shape [2]";
     "gradients swapped, inputs of two element types" "swapped_of_two_types" => compiler "types/returned_in_tuple_of_another_element_type";
@@ -182,35 +173,35 @@ ways! {
     "a `self` parameter" "" => compiler "block/self_receiver";
     "a helper with the name of what is generated" "" => compiler "block/helper_named_try_apply";
     "gradients returned under each other's names" "" => compiler "arity/gradients_in_another_order";
-    "one tensor as both inputs" "" => right (more one_tensor_as_both_inputs);
-    "inputs without elements" "" => right (more no_elements_at_all);
-    "inputs that are broadcast, their gradients not summed" "" => backward (more inputs_that_broadcast) "for `w`, which has shape [1]";
-    "a saved tensor returned as the gradient" "" => right (more a_saved_tensor_returned_as_the_gradient);
-    "one tensor twice in a list" "" => right (more one_tensor_twice_in_a_list);
-    "an empty list" "" => right (more an_empty_list);
-    "a list input, its gradients too many" "" => backward (more list_of_gradients_too_long) "backward returned 3 gradients for the list `xs`, which has 2 tensors";
-    "a gradient for an optional input that was not given" "" => right (more a_gradient_for_an_input_that_was_not_given);
-    "one tensor as several outputs" "" => right (more one_tensor_as_several_outputs);
-    "a list of outputs that is empty" "" => right (more no_output_in_the_list);
-    "another's tensor returned as the output" "" => right (more somebody_elses_tensor_returned);
-    "a mode of gradients left on in forward" "" => right (more a_scope_forgotten_in_forward);
-    "a whole backward inside of forward and backward" "" => right (more a_whole_backward_inside_of_forward_and_backward);
-    "an input's `stop_gradient` set inside of forward" "" => right (more an_input_stopped_inside_of_forward);
-    "a backward of the same output inside of its backward" "" => backward (more the_same_backward_from_inside_of_backward) "its graph was freed by an earlier backward";
-    "a hook that removes itself" "" => right (more a_hook_that_removes_itself);
-    "a hook that clears the gradient it feeds" "" => right (more a_hook_that_clears_the_gradient_it_feeds);
-    "a hook on a tensor without a gradient" "" => error (more a_hook_on_what_wants_no_gradient) "a tensor with stop_gradient gets no gradient to see";
-    "a gradient of another shape set by hand" "" => error (more a_gradient_kept_by_hand_of_another_shape) "`grad` must be of shape [2], found shape [3]";
-    "a gradient with respect to what is not used" "" => backward (more a_gradient_with_respect_to_what_is_not_used) "was not used to compute the outputs";
-    "a gradient with respect to what wants none" "" => backward (more a_gradient_with_respect_to_what_wants_none) "input 0 wants no gradient";
-    "the gradient of a tensor with respect to itself" "" => right (more the_gradient_of_a_tensor_by_itself);
-    "one output twice in one backward" "" => backward (more one_output_twice_in_a_backward) "outputs";
-    "a panic in forward" "" => error (more forward_panics) "no value for 1";
-    "an op applied while a panic unwinds" "" => right (more an_op_applied_while_another_panics);
-    "a graph walked and dropped on another thread" "" => right (more a_graph_walked_and_dropped_on_another_thread);
-    "an input changed in place that nobody saved" "" => right (more an_input_changed_that_nobody_saved);
-    "an output that is a view of an input" "" => right (more an_output_that_is_a_view_of_the_input);
-    "a graph asked for again that `grad` has freed" "" => backward (more every_gradient_freed_before_it_is_asked_for) "its graph was freed by an earlier backward";
+    "one tensor as both inputs" "" => right (values one_tensor_as_both_inputs);
+    "inputs without elements" "" => right (values no_elements_at_all);
+    "inputs that are broadcast, their gradients not summed" "" => backward (values inputs_that_broadcast) "for `w`, which has shape [1]";
+    "a saved tensor returned as the gradient" "" => right (values a_saved_tensor_returned_as_the_gradient);
+    "one tensor twice in a list" "" => right (values one_tensor_twice_in_a_list);
+    "an empty list" "" => right (values an_empty_list);
+    "a list input, its gradients too many" "" => backward (values list_of_gradients_too_long) "backward returned 3 gradients for the list `xs`, which has 2 tensors";
+    "a gradient for an optional input that was not given" "" => right (values a_gradient_for_an_input_that_was_not_given);
+    "one tensor as several outputs" "" => right (values one_tensor_as_several_outputs);
+    "a list of outputs that is empty" "" => right (values no_output_in_the_list);
+    "another's tensor returned as the output" "" => right (values somebody_elses_tensor_returned);
+    "a mode of gradients left on in forward" "" => right (user_code a_scope_forgotten_in_forward);
+    "a whole backward inside of forward and backward" "" => right (user_code a_whole_backward_inside_of_forward_and_backward);
+    "an input's `stop_gradient` set inside of forward" "" => right (user_code an_input_stopped_inside_of_forward);
+    "a backward of the same output inside of its backward" "" => backward (user_code the_same_backward_from_inside_of_backward) "its graph was freed by an earlier backward";
+    "a hook that removes itself" "" => right (user_code a_hook_that_removes_itself);
+    "a hook that clears the gradient it feeds" "" => right (user_code a_hook_that_clears_the_gradient_it_feeds);
+    "a hook on a tensor without a gradient" "" => error (requests a_hook_on_what_wants_no_gradient) "a tensor with stop_gradient gets no gradient to see";
+    "a gradient of another shape set by hand" "" => error (requests a_gradient_kept_by_hand_of_another_shape) "`grad` must be of shape [2], found shape [3]";
+    "a gradient with respect to what is not used" "" => backward (requests a_gradient_with_respect_to_what_is_not_used) "was not used to compute the outputs";
+    "a gradient with respect to what wants none" "" => backward (requests a_gradient_with_respect_to_what_wants_none) "input 0 wants no gradient";
+    "the gradient of a tensor with respect to itself" "" => right (requests the_gradient_of_a_tensor_by_itself);
+    "one output twice in one backward" "" => backward (requests one_output_twice_in_a_backward) "outputs";
+    "a panic in forward" "" => error (user_code forward_panics) "no value for 1";
+    "an op applied while a panic unwinds" "" => right (user_code an_op_applied_while_another_panics);
+    "a graph walked and dropped on another thread" "" => right (requests a_graph_walked_and_dropped_on_another_thread);
+    "an input changed in place that nobody saved" "" => right (user_code an_input_changed_that_nobody_saved);
+    "an output that is a view of an input" "" => right (values an_output_that_is_a_view_of_the_input);
+    "a graph asked for again that `grad` has freed" "" => backward (requests every_gradient_freed_before_it_is_asked_for) "its graph was freed by an earlier backward";
     "a wrong slope of a formula" "" => debug wrong_slope_of_a_formula "by the derivative of forward";
     "a wrong formula" "wrong_formula" => verified wrong_formula "by backward and";
     "gradients swapped, inputs of one shape" "swapped_of_one_shape" => verified swapped_gradients_of_one_shape "by backward and";

@@ -38,7 +38,7 @@ fn links_lead_somewhere() {
             continue;
         }
         for link in text.split("](").skip(1) {
-            let link = link.split(')').next().unwrap();
+            let link = link.split([')', ' ']).next().unwrap();
             if link.contains("://") {
                 continue;
             }

@@ -1,4 +1,4 @@
-// B13: the arity is checked also where the input wants no gradient and backward never runs
+// the arity is checked also where the input wants no gradient and backward never runs
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,4 +1,4 @@
-// B11: forward returns nothing
+// forward returns nothing
 use autograd_core::prelude::*;
 
 #[py_layer]

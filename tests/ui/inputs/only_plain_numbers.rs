@@ -1,4 +1,4 @@
-// B41: all arguments and outputs are plain numbers
+// all arguments and outputs are plain numbers
 use autograd_core::prelude::*;
 
 #[py_layer]

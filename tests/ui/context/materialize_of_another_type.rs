@@ -1,4 +1,4 @@
-// C18: set_materialize_grads takes a bool
+// set_materialize_grads takes a bool
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,4 +1,4 @@
-// B36: backward returns a place for a plain argument, as in PyTorch
+// backward returns a place for a plain argument, as in PyTorch
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,4 +1,4 @@
-// B34: the gradient of the last input is left out, because that input wants none today
+// the gradient of the last input is left out, because that input wants none today
 use autograd_core::prelude::*;
 
 #[py_layer]

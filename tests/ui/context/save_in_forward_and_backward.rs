@@ -1,18 +1,18 @@
-// C04: a number is saved beside a tensor
+// save_for_backward is called in backward
 use autograd_core::prelude::*;
 
 #[py_layer]
 impl Op {
-    type Saved = (Tensor<f64>, Tensor<f64>);
+    type Saved = Tensor<f64>;
 
     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
-        ctx.save_for_backward((x, 3.0));
+        ctx.save_for_backward(x);
         x * 3.0
     }
 
     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
-        let (x, _) = ctx.saved_tensor();
-        dy * x
+        ctx.save_for_backward(dy);
+        dy * ctx.saved_tensor()
     }
 }
 
