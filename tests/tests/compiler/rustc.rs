@@ -140,13 +140,16 @@ pub(crate) fn doc_tests(program: &Path) -> String {
     )
 }
 
-/// The same for a text.
+/// The same for a text, which the messages call `program.rs`.
 pub(crate) fn check_text(text: &str, options: &[String]) -> Vec<Message> {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let path = env::temp_dir().join(format!("autograd-{}-{count}.rs", std::process::id()));
     fs::write(&path, text).unwrap();
-    let found = check(&path, options);
+    let mut found = check(&path, options);
+    for message in &mut found {
+        message.rendered = message.rendered.replace(&path.display().to_string(), "program.rs");
+    }
     fs::remove_file(path).unwrap();
     found
 }

@@ -1,4 +1,4 @@
-// a missing argument
+// Calls by name that lack an argument.
 use autograd_core::prelude::*;
 
 #[py_layer]
@@ -14,5 +14,11 @@ impl Op {
 
 fn main() {
     let x = Tensor::<f64>::from(1.0);
-    let _ = Op::with().x(&x).by(2.0).f(|x| x).apply();
+    let _ = Op::with().x(CASE);
 }
+
+//= a missing argument
+&x).by(2.0).f(|x| x).apply(
+
+//= a missing closure
+&x).scale(&x).by(2.0).apply(
