@@ -19,7 +19,7 @@ pub fn wanting<T: Float>(x: Tensor<T>) -> Tensor<T> {
 }
 
 /// The numbers of a leaf's gradient.
-pub fn gradient(x: &Tensor<f64>) -> Vec<f64> {
+pub fn gradient<T: Float>(x: &Tensor<T>) -> Vec<T> {
     x.grad().expect("a gradient").to_vec()
 }
 

@@ -1,6 +1,7 @@
 //! Layers as users write them: `forward`, `backward`, contexts and saved tensors.
 
 use autograd_core::prelude::*;
+use support::{gradient, leaf};
 
 /// Hyperbolic tangent with a hand-written gradient.
 #[py_layer]
@@ -46,7 +47,7 @@ impl ScaledTanh {
 
 /// The only test of this program that draws from the process-wide generator.
 #[test]
-fn the_contracts_first_program() {
+fn a_custom_tanh_prints_the_gradient_of_paddle() {
     autograd_core::seed(2023);
     let data = Tensor::<f64>::randn([2, 3]);
     data.set_stop_gradient(false);
@@ -60,7 +61,7 @@ Tensor(shape=[2, 3], dtype=float64, stop_gradient=true,
 }
 
 #[test]
-fn the_contracts_second_program() {
+fn an_op_with_functions_and_two_inputs_is_called_by_name() {
     let x = Tensor::<f64>::from(vec![0.5, -1.0]);
     let scale = Tensor::<f64>::from(vec![2.0, 3.0]);
     x.set_stop_gradient(false);
@@ -75,16 +76,6 @@ fn the_contracts_second_program() {
         [2.0 * (1.0 - y[0] * y[0]), 3.0 * (1.0 - y[1] * y[1])]
     ));
     assert!(close(&scale.grad().unwrap().to_vec(), [y[0], y[1]]));
-}
-
-fn leaf(data: &[f64]) -> Tensor<f64> {
-    let tensor = Tensor::from(data.to_vec());
-    tensor.set_stop_gradient(false);
-    tensor
-}
-
-fn grad(tensor: &Tensor<f64>) -> Vec<f64> {
-    tensor.grad().expect("a gradient").to_vec()
 }
 
 fn close(a: &[f64], b: &[f64]) -> bool {
@@ -131,7 +122,7 @@ fn the_same_tensor_twice_and_a_plain_output() {
     let (z, shape) = Add::apply(&data, &data);
     assert_eq!(shape, [6]);
     z.mean().backward().unwrap();
-    assert!(close(&grad(&data), &[2.0 / 6.0; 6]));
+    assert!(close(&gradient(&data), &[2.0 / 6.0; 6]));
 }
 
 op!(FirstOnly {
@@ -155,7 +146,7 @@ fn none_for_an_input_with_stop_gradient() {
     let x1 = leaf(&[1.0; 6]);
     let x2 = Tensor::<f64>::from(vec![2.0; 6]);
     FirstOnly::apply(&x1, &x2).mean().backward().unwrap();
-    assert!(close(&grad(&x1), &[1.0 / 6.0; 6]));
+    assert!(close(&gradient(&x1), &[1.0 / 6.0; 6]));
     assert!(x2.grad().is_none());
 }
 
@@ -202,7 +193,7 @@ fn mark_non_differentiable() {
     let (a, b) = MarkFirst::apply(&x);
     assert!(a.stop_gradient() && !b.stop_gradient());
     b.sum().backward().unwrap();
-    assert_eq!(grad(&x), [1.0]);
+    assert_eq!(gradient(&x), [1.0]);
 }
 
 #[test]
@@ -237,7 +228,7 @@ fn missing_gradients_by_type() {
     let x = leaf(&[1.0]);
     Zeros::apply(&x).0.sum().backward().unwrap();
     Nones::apply(&x).0.sum().backward().unwrap();
-    assert_eq!(grad(&x), [2.0]);
+    assert_eq!(gradient(&x), [2.0]);
 }
 
 op!(Exp {
@@ -258,7 +249,7 @@ fn an_input_returned_is_a_new_tensor() {
         let last = Exp::apply(&x);
         assert!(!last.is_leaf() && x.is_leaf());
         last.sum().backward().unwrap();
-        assert!(close(&grad(&x), &[f64::from(step) * 1f64.exp()]));
+        assert!(close(&gradient(&x), &[f64::from(step) * 1f64.exp()]));
     }
 }
 
@@ -295,7 +286,7 @@ fn tensors_and_plain_values_mixed() {
     (a + b).mean().backward().unwrap();
     let other = leaf(&[0.1, -0.7, 2.0]);
     (other.tanh() + other.tanh()).mean().backward().unwrap();
-    assert!(close(&grad(&x), &grad(&other)));
+    assert!(close(&gradient(&x), &gradient(&other)));
 }
 
 #[test]
@@ -311,9 +302,9 @@ fn list_input() {
     });
     let xs = [leaf(&[1.0, 2.0]), leaf(&[3.0, 4.0]), leaf(&[5.0, 6.0])];
     Sum::apply(&xs).sum().backward().unwrap();
-    assert_eq!(grad(&xs[0]), [1.0; 2]);
-    assert_eq!(grad(&xs[1]), [2.0; 2]);
-    assert_eq!(grad(&xs[2]), [3.0; 2]);
+    assert_eq!(gradient(&xs[0]), [1.0; 2]);
+    assert_eq!(gradient(&xs[1]), [2.0; 2]);
+    assert_eq!(gradient(&xs[2]), [3.0; 2]);
 }
 
 #[test]
@@ -367,7 +358,7 @@ fn list_output_beside_a_tensor() {
     let x = leaf(&[1.0]);
     let (list, last) = Many::apply(&x);
     (&list[0] * 5.0 + &list[1] * 7.0 + last).sum().backward().unwrap();
-    assert_eq!(grad(&x), [35.0]);
+    assert_eq!(gradient(&x), [35.0]);
 }
 
 #[test]
@@ -456,7 +447,7 @@ fn the_same_tensor_returned_twice() {
     let x = leaf(&[1.0]);
     let (a, b) = Twice::apply(&x);
     (a * 5.0 + b * 7.0).sum().backward().unwrap();
-    assert_eq!(grad(&x), [24.0]);
+    assert_eq!(gradient(&x), [24.0]);
 }
 
 #[test]
@@ -475,11 +466,11 @@ fn the_same_tensor_for_two_inputs() {
     });
     let x = leaf(&[1.0]);
     TwoThree::apply(&x, &x).sum().backward().unwrap();
-    assert_eq!(grad(&x), [5.0]);
+    assert_eq!(gradient(&x), [5.0]);
     let x = leaf(&[1.0]);
     let h = &x * 2.0;
     TwoThree::apply(&h, &h).sum().backward().unwrap();
-    assert_eq!(grad(&x), [10.0]);
+    assert_eq!(gradient(&x), [10.0]);
 }
 
 #[test]
@@ -509,7 +500,7 @@ fn an_integer_input() {
     });
     let x = leaf(&[1.0, 2.0, 3.0]);
     Gather::apply(&x, &Tensor::from(vec![0_i64, 2, 2])).sum().backward().unwrap();
-    assert_eq!(grad(&x), [1.0, 0.0, 2.0]);
+    assert_eq!(gradient(&x), [1.0, 0.0, 2.0]);
 }
 
 #[test]
@@ -526,7 +517,7 @@ fn an_integer_output_is_a_plain_value() {
     let (y, index) = WithIndex::apply(&x);
     assert!(index.stop_gradient());
     y.sum().backward().unwrap();
-    assert_eq!(grad(&x), [2.0]);
+    assert_eq!(gradient(&x), [2.0]);
 }
 
 #[test]
@@ -564,7 +555,7 @@ fn a_tensor_for_an_input_with_stop_gradient_is_dropped() {
     let y = Both::apply(&a, &b);
     b.set_stop_gradient(false);
     y.sum().backward().unwrap();
-    assert_eq!(grad(&a), [1.0]);
+    assert_eq!(gradient(&a), [1.0]);
     assert!(b.grad().is_none(), "what counts is the flag when the op was applied");
 }
 
@@ -598,7 +589,7 @@ fn list_elements_have_flags_of_their_own() {
     let a = Tensor::<f64>::from(vec![1.0]);
     let b = leaf(&[1.0]);
     Short::apply(&[&a, &b], 2).sum().backward().unwrap();
-    assert_eq!(grad(&b), [1.0]);
+    assert_eq!(gradient(&b), [1.0]);
     assert!(a.grad().is_none());
     let error = TooShort::apply(&[&a, &b]).sum().backward().unwrap_err();
     assert!(
@@ -621,7 +612,7 @@ fn backward_is_believed() {
     });
     let x = leaf(&[1.0, 2.0]);
     Sine::apply(&x).mean().backward().unwrap();
-    assert!(close(&grad(&x), &[0.479425538604203; 2]));
+    assert!(close(&gradient(&x), &[0.479425538604203; 2]));
 }
 
 #[test]
@@ -648,8 +639,8 @@ fn layers_inside_layers() {
     let z = Nested::apply(&x1, &x2);
     assert!(z.to_vec().iter().zip([2.46211716, 2.23840584]).all(|(a, b)| (a - b).abs() < 1e-8));
     z.mean().backward().unwrap();
-    assert!(close(&grad(&x1), &[1.5, 1.5]));
-    assert!(close(&grad(&x2), &[0.2864477329659274, -0.08002565838597386]));
+    assert!(close(&gradient(&x1), &[1.5, 1.5]));
+    assert!(close(&gradient(&x2), &[0.2864477329659274, -0.08002565838597386]));
 }
 
 #[test]
@@ -675,7 +666,7 @@ fn the_outputs_belong_to_the_layer() {
     let y = InnerGraph::apply(&x);
     assert!(!y.stop_gradient());
     y.sum().backward().unwrap();
-    assert_eq!(grad(&x), [1000.0]);
+    assert_eq!(gradient(&x), [1000.0]);
 }
 
 #[test]
@@ -693,7 +684,7 @@ fn nothing_saved() {
     });
     let x = leaf(&[1.0]);
     Nothing::apply(&x).sum().backward().unwrap();
-    assert_eq!(grad(&x), [1.0]);
+    assert_eq!(gradient(&x), [1.0]);
 }
 
 #[test]
@@ -711,7 +702,7 @@ fn options_among_what_is_saved() {
     });
     let x = leaf(&[4.0]);
     Options::apply(&x).sum().backward().unwrap();
-    assert_eq!(grad(&x), [8.0]);
+    assert_eq!(gradient(&x), [8.0]);
 }
 
 #[test]
@@ -732,7 +723,7 @@ fn attributes() {
     });
     let x = leaf(&[1.0]);
     Power::apply(&x, 3).sum().backward().unwrap();
-    assert_eq!(grad(&x), [3.0]);
+    assert_eq!(gradient(&x), [3.0]);
 }
 
 #[test]
@@ -757,7 +748,7 @@ fn zeros_of_the_outputs_own_shape_and_dtype() {
     });
     let x = leaf(&[1.0; 4]);
     Shapes::apply(&x).1.sum().backward().unwrap();
-    assert_eq!(grad(&x), [1.0; 4]);
+    assert_eq!(gradient(&x), [1.0; 4]);
 }
 
 #[test]
@@ -767,7 +758,7 @@ fn a_marked_output_stays_out() {
     let a = a + 1.0;
     assert!(a.stop_gradient());
     FirstOnly::apply(&b, &a).sum().backward().unwrap();
-    assert_eq!(grad(&x), [1.0]);
+    assert_eq!(gradient(&x), [1.0]);
 }
 
 #[test]
@@ -793,7 +784,7 @@ fn an_output_of_integers_may_be_marked_and_nothing_else_of_that_kind() {
     let x = leaf(&[1.0, 5.0]);
     let (y, place, ..) = Places::apply(&x, 0);
     y.sum().backward().unwrap();
-    assert_eq!((place.item(), grad(&x)), (1, vec![2.0; 2]));
+    assert_eq!((place.item(), gradient(&x)), (1, vec![2.0; 2]));
     for x in [x.clone(), x.detach()] {
         assert_eq!(
             Places::try_apply(&x, 1).unwrap_err().to_string(),
@@ -867,7 +858,7 @@ fn saving_the_second_output_keeps_its_place() {
     let x = leaf(&[3.0]);
     let (a, _) = Second::apply(&x);
     a.sum().backward().unwrap();
-    assert_eq!(grad(&x), [9.0]);
+    assert_eq!(gradient(&x), [9.0]);
 }
 
 #[test]
@@ -1032,9 +1023,9 @@ fn a_node_visited_twice_and_a_freed_one() {
     let y = CusTanh::apply(&x).sum();
     let retain = autograd_core::BackwardOptions::new().retain_graph(true);
     y.backward_options(retain).unwrap();
-    let once = grad(&x);
+    let once = gradient(&x);
     y.backward().unwrap();
-    assert!(close(&grad(&x), &[2.0 * once[0]]));
+    assert!(close(&gradient(&x), &[2.0 * once[0]]));
     assert!(matches!(y.backward(), Err(autograd_core::Error::GraphFreed { .. })));
 }
 
