@@ -17,6 +17,16 @@
 // For `block/renamed_crate.rs`.
 extern crate autograd_core as renamed;
 
+/// The test of a module: the gradients of an op's sum at leaves of one number each.
+macro_rules! compiles_and_runs {
+    ($op:expr, $at:expr => $gradients:expr) => {
+        #[test]
+        fn compiles_and_runs() {
+            assert_eq!(support::gradients($op, $at), $gradients);
+        }
+    };
+}
+
 mod arity {
     mod alias_of_a_tuple;
     mod aliases_of_gradients;
