@@ -36,9 +36,15 @@ fn every_way_is_noticed_or_harmless() {
     for Way { proof, .. } in WAYS {
         match proof {
             Proof::Compiler(fixture) => {
-                let path = |extension| root().join(format!("tests/ui/{fixture}.{extension}"));
+                let (file, case) = fixture.split_once('#').unwrap_or((fixture, ""));
+                let path = |extension| root().join(format!("tests/ui/{file}.{extension}"));
                 let text = std::fs::read_to_string(path("stderr")).unwrap_or_default();
-                if !path("rs").exists() || !text.starts_with("error") {
+                let begins = if case.is_empty() {
+                    text.starts_with("error")
+                } else {
+                    text.contains(&format!("//= {case}\nerror"))
+                };
+                if !path("rs").exists() || !begins {
                     wrong.push(format!("{fixture}: {text}"));
                 }
             }
@@ -103,7 +109,10 @@ impl Proof {
         };
         let program = match self.name().split_once("::") {
             Some((module, function)) => format!("tests/misuse/{module}.rs \"{function}\""),
-            None => format!("ui/{}.stderr", self.name()),
+            None => match self.name().split_once('#') {
+                Some((table, case)) => format!("ui/{table}.stderr \"{case}\""),
+                None => format!("ui/{}.stderr", self.name()),
+            },
         };
         format!("[{text}](../tests/{program})")
     }

@@ -14,11 +14,17 @@ impl Op {
 
 fn main() {
     let x = Tensor::<f64>::from(1.0);
-    let CASE
+    CASE
 }
 
 //= `apply` returns what `forward` returns
-_: Tensor<f32> = Op::apply(&x);
+let _: Tensor<f32> = Op::apply(&x);
 
 //= `apply` borrows its tensors
-_ = Op::apply(x);
+let _ = Op::apply(x);
+
+//= `apply` takes the declared element type
+let _ = Op::apply(&x.cast::<f32>());
+
+//= `forward` called in place of `apply`
+let _ = Op::forward(&x);

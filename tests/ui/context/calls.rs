@@ -44,6 +44,16 @@ fn main() {
         dy * 2.0
     }
 
+//= an input marked as an output
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        ctx.mark_non_differentiable(x);
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+
 //= only tensors can be marked
     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
         ctx.mark_not_inplace(2.0);
@@ -51,6 +61,15 @@ fn main() {
     }
 
     fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+
+//= `forward` and `backward` need the context
+    fn forward(x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(dy: &Tensor<f64>) -> Tensor<f64> {
         dy * 2.0
     }
 
@@ -75,6 +94,18 @@ fn main() {
 
     fn backward(_ctx: &mut BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
         dy * 2.0
+    }
+
+//= declared, but never saved
+    type Saved = Tensor<f64>;
+    type Attrs = f64;
+
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * ctx.saved_tensor() * *ctx.attrs()
     }
 
 //= saved, but not declared
@@ -167,6 +198,16 @@ fn main() {
 
 //= two contexts
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, _again: &mut ForwardContext<Self>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+
+//= a call that no context has
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        ctx.save_for_backwards(x);
         x * 2.0
     }
 

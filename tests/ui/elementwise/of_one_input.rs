@@ -16,6 +16,23 @@ fn main() {
         x
     }
 
+//= `elementwise` on an op of tensors
+    type Saved = Tensor<f64>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        ctx.save_for_backward(x);
+        x * x
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {
+        Grads { x: ctx.saved_tensor() * dy * 2.0 }
+    }
+
+//= a formula cannot branch on a value: `select` is named
+    fn forward<L: Lane>(x: Real<L>) -> Real<L> {
+        if x > 0.0 { x } else { 0.1 * x }
+    }
+
 //= a formula cannot branch on a mask
     fn forward<L: Lane>(x: Real<L>) -> Real<L> {
         if x.gt(0.0) { x } else { 0.1 * x }

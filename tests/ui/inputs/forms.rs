@@ -18,6 +18,22 @@ fn main() {}
         x * 2.0
     }
 
+//= a tensor in a `Box`
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, w: Box<Tensor<f64>>) -> Tensor<f64> {
+        let _ = w;
+        x * 2.0
+    }
+
+//= an op cannot change its inputs
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &mut Tensor<f64>) -> Tensor<f64> {
+        &*x * 2.0
+    }
+
+//= a tensor input must be borrowed
+    fn forward(_ctx: &mut ForwardContext<Self>, x: Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
 //= the only tensor is behind a parameter that becomes one
     fn forward<X: Into<Tensor<f64>>>(_ctx: &mut ForwardContext<Self>, x: X) -> Tensor<f64> {
         x.into() * 2.0
@@ -42,8 +58,20 @@ fn main() {}
         x * 2.0
     }
 
+//= tensors in a map
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, w: &std::collections::HashMap<String, Tensor<f64>>) -> Tensor<f64> {
+        let _ = w;
+        x * 2.0
+    }
+
 //= a tensor in a `Result`
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, w: Result<&Tensor<f64>, String>) -> Tensor<f64> {
+        let _ = w;
+        x * 2.0
+    }
+
+//= tensors in a tuple
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, w: (&Tensor<f64>, &Tensor<f64>)) -> Tensor<f64> {
         let _ = w;
         x * 2.0
     }
@@ -58,6 +86,11 @@ fn main() {}
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, w: impl IntoIterator<Item = Tensor<f64>>) -> Tensor<f64> {
         let _ = w;
         x * 2.0
+    }
+
+//= a tensor input needs a name
+    fn forward(_ctx: &mut ForwardContext<Self>, _: &Tensor<f64>) -> Tensor<f64> {
+        Tensor::from(1.0)
     }
 
 //= a tensor behind a trait object
@@ -99,6 +132,11 @@ fn main() {}
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, w: &&Tensor<f64>) -> Tensor<f64> {
         let _ = w;
         x * 2.0
+    }
+
+//= two parameters of the same name are reported once
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, apply: f64) -> Tensor<f64> {
+        x * apply
     }
 
 //= a list of tensors is not `&mut`

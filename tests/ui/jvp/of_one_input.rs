@@ -88,6 +88,11 @@ fn main() {
         dx * a * b
     }
 
+//= `jvp` takes the input and its tangent.
+    fn jvp(_ctx: &JvpContext<Self>, dx: &Tensor<f64>) -> Tensor<f64> {
+        dx * 2.0
+    }
+
 //= `jvp` is a plain function.
     async unsafe fn jvp(
         _ctx: &JvpContext<Self>,

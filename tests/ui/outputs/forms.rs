@@ -95,11 +95,35 @@ impl Op {
     }
 }
 
+//= `forward` returns an integer tensor only
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<i64> {
+        x.cast()
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
 //= a tensor inside another output
 #[py_layer]
 impl Op {
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> (Tensor<f64>, Option<Tensor<f64>>) {
         (x * 2.0, None)
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+//= a list of lists
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Vec<Vec<Tensor<f64>>> {
+        vec![vec![x * 2.0]]
     }
 
     fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
@@ -137,6 +161,30 @@ impl Op {
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) {
         let y = x * 2.0;
         y + 1.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+//= a tensor in an `Option` would lose its gradient
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Option<Tensor<f64>> {
+        Some(x * 2.0)
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+//= an output is returned by value
+#[py_layer]
+impl Op {
+    fn forward<'a>(_ctx: &mut ForwardContext<Self>, x: &'a Tensor<f64>) -> &'a Tensor<f64> {
+        x
     }
 
     fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {

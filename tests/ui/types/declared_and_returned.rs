@@ -54,6 +54,15 @@ fn main() {
         &*dy * 2.0
     }
 
+//= a gradient comes by reference
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: Tensor<f64>) -> Tensor<f64> {
+        dy
+    }
+
 //= a list of gradients for an output that is one tensor
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
         x * 2.0
@@ -81,6 +90,28 @@ fn main() {
         dy.as_ref() * 2.0
     }
 
+//= a gradient is a tensor, not a number
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> f64 {
+        dy.item()
+    }
+
+//= reading more tensors than are saved
+    type Saved = (Tensor<f64>, Tensor<f64>);
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        ctx.save_for_backward((x, x));
+        x * 2.0
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        let (a, b, c) = ctx.saved_tensor();
+        dy * a * b * c
+    }
+
 //= a list returned for an input that is one tensor
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
         x * 2.0
@@ -88,6 +119,15 @@ fn main() {
 
     fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Vec<Tensor<f64>> {
         vec![dy * 2.0]
+    }
+
+//= a returned gradient with other elements than its input
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f32> {
+        dy.cast()
     }
 
 //= a gradient is returned by value
@@ -109,6 +149,30 @@ fn main() {
 
     fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
         dy * 2.0
+    }
+
+//= a number cannot be saved
+    type Saved = (Tensor<f64>, f64);
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        ctx.save_for_backward((x, 3.0));
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+
+//= saved values are owned
+    type Saved = &Tensor<f64>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        ctx.save_for_backward(x);
+        x * 2.0
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * ctx.saved_tensor()
     }
 
 //= a borrowed list cannot be saved
