@@ -1,4 +1,5 @@
-//! Ops as users may write them: each module must compile, under the lints that it denies, and run.
+//! Ops as users may write them: each module must compile without a warning, under the lints that it denies
+//! besides, and run.
 //! Code that must not compile is in `ui`.
 //!
 //! A module that denies lints on exported items is public, so that the lints apply.
@@ -9,8 +10,9 @@
     unnameable_test_items,
     clippy::all,
     clippy::todo,
-    reason = "each module says which lints it demands"
+    reason = "each module says which of these it demands"
 )]
+#![deny(warnings)]
 // Lints for whole crates.
 #![deny(future_incompatible, non_ascii_idents)]
 

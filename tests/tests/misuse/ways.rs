@@ -62,7 +62,7 @@ macro_rules! ways {
 
 ways! {
     "a gradient too few is returned" "too_few_returned" => compiler "arity/too_few_returned";
-    "a gradient too many is returned" "too_many_returned" => compiler "arity/too_many_returned";
+    "a gradient too many is returned" "too_many_returned" => compiler "arity/whole_ops#`backward` returns 2 gradients, but `forward` has 1 differentiable tensor input";
     "nothing is returned" "nothing_returned" => compiler "arity/gradients_of_one_input#`backward` returns no gradient, but `forward` has 1 differentiable tensor input";
     "a gradient too few is taken" "too_few_taken" => compiler "arity/too_few_gradients";
     "a gradient too many is taken" "too_many_taken" => compiler "arity/too_many_gradients";
@@ -79,7 +79,7 @@ ways! {
     "`set_materialize_grads(false)`, gradients taken as always there" "" => compiler "context/bare_gradient";
     "one tensor returned as two gradients" "one_tensor_twice" => right one_tensor_for_two_gradients;
     "the gradient changed in place by backward" "gradient_changed_in_place" => right gradient_written_by_backward;
-    "a list input, its gradients not in a list" "list_not_in_a_list" => compiler "arity/of_other_outputs#the gradients of a list input come as a `Vec`";
+    "a list input, its gradients not in a list" "list_not_in_a_list" => compiler "arity/whole_ops#the gradients of a list input come as a `Vec`";
     "a list input, its gradients too few" "list_too_short" => backward list_of_gradients_too_short "backward returned 1 gradient for the list `xs`, which has 2 tensors";
     "an array of inputs, its gradients an array of another length" "list_too_short" => compiler "arity/array_of_another_length";
     "`save_for_backward` twice" "save_twice" => compiler "context/save_twice";
@@ -111,7 +111,7 @@ ways! {
     "marking twice" "mark_twice" => compiler "context/mark_twice";
     "no tensor output" "no_tensor_output" => compiler "outputs/shape_only";
     "integer outputs only" "integer_output" => compiler "outputs/forms#`forward` returns an integer tensor only";
-    "a gradient taken for an integer output" "" => compiler "arity/of_other_outputs#an integer output has no gradient";
+    "a gradient taken for an integer output" "" => compiler "arity/whole_ops#an integer output has no gradient";
     "an integer input that is to have a gradient" "integer_input" => compiler "inputs/integer_not_marked";
     "no tensor input" "no_tensor_input" => compiler "inputs/no_tensor_input";
     "an input returned as it is" "input_returned" => right input_returned_as_it_is;

@@ -1,5 +1,4 @@
 // an alias of the right tuple
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 type Both = (Tensor<f64>, Option<Tensor<f64>>);

@@ -1,5 +1,4 @@
 // aliases of the right types
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 type T64 = Tensor<f64>;

@@ -1,5 +1,4 @@
 // gradients by name, in any order
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,5 +1,4 @@
 // `Grads` made by a helper in the body
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 #[py_layer]

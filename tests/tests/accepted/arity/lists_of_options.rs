@@ -1,5 +1,4 @@
 // optional gradients of a list, as a `Vec` and as an array
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

@@ -1,5 +1,4 @@
 // optional gradients in a tuple, inside a `Result`
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 #[py_layer]

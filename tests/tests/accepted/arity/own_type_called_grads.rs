@@ -1,5 +1,4 @@
 // a type called `Grads` beside ops
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 #[allow(dead_code)]

@@ -1,5 +1,4 @@
 // read by a helper, by a closure, `None` on one path only
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

@@ -1,5 +1,4 @@
 // `#[cfg]` on the block, once for each variant
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
 // `#[expect]` and `#[allow]` on the block
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

@@ -1,5 +1,4 @@
 // helpers, constants and inner attributes of functions
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 #[py_layer]

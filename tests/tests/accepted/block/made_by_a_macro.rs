@@ -1,5 +1,4 @@
 // ops made by `macro_rules!`
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

@@ -1,5 +1,4 @@
 // an op that is differentiable once
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 #[py_layer(once_differentiable)]

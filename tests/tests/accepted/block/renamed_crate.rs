@@ -1,5 +1,4 @@
 // the library under another name
-#![deny(warnings)]
 #[allow(unused_imports)]
 use autograd_core::prelude::*;
 use support::gradient;

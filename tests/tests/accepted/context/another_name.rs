@@ -1,5 +1,4 @@
 // the context under another name
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,5 +1,4 @@
 // the context handed to helpers
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 #[py_layer]

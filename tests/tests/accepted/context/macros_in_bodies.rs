@@ -1,5 +1,4 @@
 // calls on the context inside macros
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 macro_rules! save {

@@ -1,5 +1,4 @@
 // `set_materialize_grads(false)` with optional gradients
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

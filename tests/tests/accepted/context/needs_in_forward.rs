@@ -1,5 +1,4 @@
 // `needs_input_grad()` in forward and backward, also of a list
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

@@ -1,5 +1,4 @@
 // saved before an early return, and after it
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 #[py_layer]

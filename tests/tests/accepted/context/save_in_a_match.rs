@@ -1,5 +1,4 @@
 // saved in the arms of a `match`, and in a loop that ends
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 #[py_layer]

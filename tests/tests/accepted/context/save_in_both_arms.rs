@@ -1,5 +1,4 @@
 // saved once on every path
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 #[py_layer]

@@ -1,5 +1,4 @@
 // everything that can be saved
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 #[derive(Saved)]

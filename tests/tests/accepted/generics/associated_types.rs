@@ -1,5 +1,4 @@
 // plain parameters of associated types of a type parameter
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

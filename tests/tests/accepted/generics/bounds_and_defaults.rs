@@ -1,5 +1,4 @@
 // an op generic over its element type, called for both
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

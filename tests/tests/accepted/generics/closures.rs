@@ -1,5 +1,4 @@
 // a closure as a parameter of the op, not `'static`
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

@@ -1,5 +1,4 @@
 // a constant parameter
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

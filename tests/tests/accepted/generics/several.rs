@@ -1,5 +1,4 @@
 // Generic ops: element types, closures, lifetimes, constants, where clauses.
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

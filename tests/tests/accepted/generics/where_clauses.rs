@@ -1,5 +1,4 @@
 // where clauses on the impl and on forward
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

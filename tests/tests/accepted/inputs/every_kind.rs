@@ -1,5 +1,4 @@
 // Every kind of tensor input, plain input and output.
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::gradient;
 

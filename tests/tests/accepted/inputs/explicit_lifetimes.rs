@@ -1,5 +1,4 @@
 // a lifetime written out, and `Foo<'_>`
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::leaf;
 

@@ -1,5 +1,4 @@
 // integer and bool inputs, alone, optional and in lists
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

@@ -1,5 +1,4 @@
 // patterns and `mut` in plain parameters, `mut` on a tensor
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

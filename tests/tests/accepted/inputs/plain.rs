@@ -1,5 +1,4 @@
 // numbers, strings, slices, functions and closures
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

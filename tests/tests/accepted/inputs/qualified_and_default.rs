@@ -1,5 +1,4 @@
 // `Tensor` by its path, and without an element type
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

@@ -1,5 +1,4 @@
 // raw identifiers for inputs, plain and tensor
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

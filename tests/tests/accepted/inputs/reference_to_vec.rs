@@ -1,5 +1,4 @@
 // a reference to a `Vec`
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

@@ -1,5 +1,4 @@
 // sixteen gradients by name, and sixteen saved
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

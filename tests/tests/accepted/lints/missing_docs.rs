@@ -1,5 +1,4 @@
 // a public crate that requires documentation
-#![deny(warnings)]
 #![forbid(missing_docs, unsafe_code)]
 //! A documented crate.
 

@@ -1,5 +1,4 @@
 // `apply` as a function value
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

@@ -1,5 +1,4 @@
 // parameters named like identifiers of the macro
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

@@ -1,5 +1,4 @@
 // a `Result` of one tensor, with its own error type
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

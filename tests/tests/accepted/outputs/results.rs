@@ -1,5 +1,4 @@
 // forward and backward that return a Result, by every form of gradients.
-#![deny(warnings)]
 use autograd_core::prelude::*;
 use support::{gradient, leaf};
 

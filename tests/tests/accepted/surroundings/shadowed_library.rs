@@ -1,5 +1,4 @@
 // modules and types with the names of the library
-#![deny(warnings)]
 
 #[allow(dead_code, non_camel_case_types)]
 mod shadow {
