@@ -1,5 +1,7 @@
 //! What the tests of several binaries share.
 
+pub mod programs;
+
 use autograd_core::{Float, Tensor};
 
 /// A leaf of these numbers that wants a gradient.

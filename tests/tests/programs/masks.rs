@@ -3,38 +3,14 @@
 //! same results as eager mode.
 
 use autograd_core::prelude::*;
-use autograd_core::static_graph::{
-    Executor, Feed, Fetch, Program, Variable, gradients, gradients_with,
-};
-use autograd_core::{AnyTensor, DType, with_num_threads};
+use autograd_core::static_graph::{Executor, Feed, Program, Variable, gradients, gradients_with};
+use autograd_core::{DType, with_num_threads};
 use support::leaf_like;
-
-fn wave(shape: &[usize], by: f32) -> Tensor<f32> {
-    let n: usize = shape.iter().product();
-    Tensor::from((0..n).map(|i| (i as f32 * by).sin() * 2.0).collect::<Vec<_>>()).reshape(shape)
-}
+use support::programs::{floats, run, wanting, wave};
 
 fn numbers(shape: &[usize], by: i64) -> Tensor<i64> {
     let n: usize = shape.iter().product();
     Tensor::from((0..n as i64).map(|i| i * by % 23 - 11).collect::<Vec<_>>()).reshape(shape)
-}
-
-fn wanting(program: &Program, name: &str, shape: &[i64]) -> Variable {
-    let x = program.data(name, shape, DType::Float32).unwrap();
-    x.set_stop_gradient(false);
-    x
-}
-
-fn asked<'a>(variables: &[&'a Variable]) -> Vec<&'a dyn Fetch> {
-    variables.iter().map(|variable| *variable as &dyn Fetch).collect()
-}
-
-fn run(program: &Program, feed: &[(&str, &dyn Feed)], fetch: &[&Variable]) -> Vec<AnyTensor> {
-    Executor::new().run(program, feed, &asked(fetch)).unwrap()
-}
-
-fn floats(value: &AnyTensor) -> Vec<f32> {
-    value.downcast_ref::<f32>().unwrap().to_vec()
 }
 
 #[test]
