@@ -2,7 +2,7 @@
 
 pub mod programs;
 
-use autograd_core::{Float, Tensor};
+use autograd_core::prelude::*;
 
 /// A leaf of these numbers that wants a gradient.
 pub fn leaf(data: &[f64]) -> Tensor<f64> {
@@ -33,4 +33,16 @@ pub fn gradients<const N: usize>(
     let leaves = at.map(|number| leaf(&[number]));
     f(&leaves).sum().backward().unwrap();
     leaves.map(|x| gradient(&x)[0])
+}
+
+/// Returns its input; the gradient is tripled, to show that backward ran.
+#[py_layer]
+impl Identity {
+    pub fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x.clone()
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 3.0
+    }
 }

@@ -2,21 +2,9 @@
 
 use autograd_core::prelude::*;
 use autograd_core::{Error, gradcheck, gradgradcheck};
-use support::{gradient, leaf};
+use support::{Identity, gradient, leaf};
 
-/// Returns its input; the gradient is tripled, to show that backward ran.
-#[py_layer]
-impl Identity {
-    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
-        x.clone()
-    }
-
-    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
-        dy * 3.0
-    }
-}
-
-/// The same, with the mark.
+/// `Identity`, with the mark.
 #[py_layer]
 impl MarkedIdentity {
     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
