@@ -136,4 +136,5 @@ pub(crate) mod private {
     pub use super::py_func::{
         BlockCall, PyFuncBlock, gradient_of_input, same_as_input, same_as_output,
     };
+    pub use super::table::names_of_ops;
 }

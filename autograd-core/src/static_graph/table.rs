@@ -43,6 +43,11 @@ fn all_entries() -> impl Iterator<Item = &'static OpDef> {
     families.into_iter().flatten().chain(others.into_iter().flatten().copied())
 }
 
+/// The names of all entries, for tests that must have a case for each.
+pub fn names_of_ops() -> impl Iterator<Item = &'static str> {
+    all_entries().map(|def| def.name)
+}
+
 pub(super) fn find(family: &str, name: &str) -> Option<&'static OpDef> {
     static BY_NAME: OnceLock<HashMap<(&str, &str), &OpDef>> = OnceLock::new();
     let known =

@@ -1,4 +1,5 @@
-//! Ops as users may write them: each module must compile, under the lints that it denies, and run.
+//! Ops as users may write them: each module must compile without a warning, under the lints that it denies
+//! besides, and run.
 //! Code that must not compile is in `ui`.
 //!
 //! A module that denies lints on exported items is public, so that the lints apply.
@@ -9,13 +10,24 @@
     unnameable_test_items,
     clippy::all,
     clippy::todo,
-    reason = "each module says which lints it demands"
+    reason = "each module says which of these it demands"
 )]
+#![deny(warnings)]
 // Lints for whole crates.
 #![deny(future_incompatible, non_ascii_idents)]
 
 // For `block/renamed_crate.rs`.
 extern crate autograd_core as renamed;
+
+/// The test of a module: the gradients of an op's sum at leaves of one number each.
+macro_rules! compiles_and_runs {
+    ($op:expr, $at:expr => $gradients:expr) => {
+        #[test]
+        fn compiles_and_runs() {
+            assert_eq!(support::gradients($op, $at), $gradients);
+        }
+    };
+}
 
 mod arity {
     mod alias_of_a_tuple;

@@ -1,40 +1,21 @@
-//! The compiler's messages for ops, one by one: each error once, no messages for correct programs,
+//! The compiler's messages for ops: those of the fixtures, each error once, no messages for correct programs,
 //! and mistakes reported as in plain Rust.
 
 mod docs;
+mod fixtures;
 mod names;
 mod rustc;
 mod table;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use rustc::{check, check_text, doc_tests, each, files, root};
+use rustc::{check, check_text, check_without_features, doc_tests, each, files, root};
 
 /// The options after `// rustc:` at the start of a program.
 fn options(text: &str) -> Vec<String> {
     let line = text.lines().find_map(|line| line.strip_prefix("// rustc: "));
     line.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
-}
-
-/// rustc merges duplicate errors, but not in incremental builds, which `cargo check` and every editor
-/// use.
-#[test]
-fn each_error_is_told_once() {
-    let fixtures = files(&root().join("tests/ui"));
-    assert!(fixtures.len() > 400);
-    let repeated = each(&fixtures, |path| {
-        let mut counts: BTreeMap<_, usize> = BTreeMap::new();
-        for message in check(path, &[]) {
-            // The derives report a type once for saving and once for reading.
-            *counts.entry((message.text, message.place)).or_default() += 1;
-        }
-        counts.retain(|_, count| *count > 1);
-        (!counts.is_empty()).then(|| format!("{}: {counts:#?}", path.display()))
-    });
-    let repeated: Vec<String> = repeated.into_iter().flatten().collect();
-    assert!(repeated.is_empty(), "{}", repeated.join("\n"));
 }
 
 /// `tests/compiler/right`: programs without compiler messages.
@@ -82,6 +63,24 @@ fn slips_are_told_as_in_plain_rust() {
     });
     let wrong: Vec<String> = wrong.into_iter().flatten().collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_feature_that_is_off_is_named() {
+    let found = check_without_features(&root().join("tests/compiler/features_off.rs"));
+    let expected = [
+        ("nn", "nn"),
+        ("optim", "nn"),
+        ("safetensors", "safetensors"),
+        ("static_graph", "static-graph"),
+        ("verify_layers", "verify"),
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (message, (item, feature)) in found.iter().zip(expected) {
+        assert_eq!(message.text, format!("unresolved import `autograd_core::{item}`"));
+        let gated = format!("gated behind the `{feature}` feature");
+        assert!(message.rendered.contains(&gated), "{}", message.rendered);
+    }
 }
 
 /// Docs of forward are on `apply`, those of its parameters on `with()`; each example is run once.

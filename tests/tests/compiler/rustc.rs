@@ -36,14 +36,19 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// The library as `cargo check` leaves it; built first if necessary.
-fn libraries() -> &'static Libraries {
-    static LIBRARIES: OnceLock<Libraries> = OnceLock::new();
-    LIBRARIES.get_or_init(|| {
+/// The library as `cargo check` leaves it, with all features but `verify` or with none; built first if
+/// necessary.
+fn libraries(features: bool) -> &'static Libraries {
+    static LIBRARIES: [OnceLock<Libraries>; 2] = [const { OnceLock::new() }; 2];
+    LIBRARIES[usize::from(features)].get_or_init(|| {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["check", "--offline", "--quiet", "--message-format=json"]);
         let output = cargo
-            .args(["-p", "autograd-core", "--features", "safetensors"])
+            .args(["-p", "autograd-core"])
+            .args(match features {
+                true => &["--features", "linalg,npy,safetensors"][..],
+                false => &["--no-default-features"],
+            })
             .current_dir(root())
             .output()
             .unwrap();
@@ -68,7 +73,7 @@ fn libraries() -> &'static Libraries {
 
 /// The folder with the docs of a crate called `ops`; links in them must lead somewhere.
 pub(crate) fn document(text: &str) -> PathBuf {
-    let libraries = libraries();
+    let libraries = libraries(true);
     let out = libraries.deps.join(format!("../docs-{}", std::process::id()));
     fs::create_dir_all(&out).unwrap();
     let program = out.join("ops.rs");
@@ -89,8 +94,16 @@ pub(crate) fn document(text: &str) -> PathBuf {
 
 /// The compiler's messages for a program, without the final summary. `options`: of the command line.
 pub(crate) fn check(program: &Path, options: &[String]) -> Vec<Message> {
+    check_with(libraries(true), program, options)
+}
+
+/// The same with the library without its features.
+pub(crate) fn check_without_features(program: &Path) -> Vec<Message> {
+    check_with(libraries(false), program, &[])
+}
+
+fn check_with(libraries: &Libraries, program: &Path, options: &[String]) -> Vec<Message> {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
-    let libraries = libraries();
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let out = libraries.deps.join(format!("../compiler-{}-{count}", std::process::id()));
     let mut rustc = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
@@ -131,7 +144,7 @@ pub(crate) fn check(program: &Path, options: &[String]) -> Vec<Message> {
 
 /// The doc examples of a program, as rustdoc lists them.
 pub(crate) fn doc_tests(program: &Path) -> String {
-    let libraries = libraries();
+    let libraries = libraries(true);
     let mut rustdoc = Command::new(env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into()));
     rustdoc.current_dir(root()).arg(program).args(["--test", "--crate-name", "program"]);
     // Later editions compile the examples before they list them.
@@ -148,13 +161,16 @@ pub(crate) fn doc_tests(program: &Path) -> String {
     )
 }
 
-/// The same for a text.
+/// The same for a text, which the messages call `program.rs`.
 pub(crate) fn check_text(text: &str, options: &[String]) -> Vec<Message> {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let path = env::temp_dir().join(format!("autograd-{}-{count}.rs", std::process::id()));
     fs::write(&path, text).unwrap();
-    let found = check(&path, options);
+    let mut found = check(&path, options);
+    for message in &mut found {
+        message.rendered = message.rendered.replace(&path.display().to_string(), "program.rs");
+    }
     fs::remove_file(path).unwrap();
     found
 }

@@ -4,12 +4,7 @@ use std::panic::catch_unwind;
 
 use autograd_core::prelude::*;
 use autograd_core::{Error, checkpoint, detect_anomaly, grad};
-
-fn leaf(data: &[f64]) -> Tensor<f64> {
-    let x = Tensor::from(data);
-    x.set_stop_gradient(false);
-    x
-}
+use support::leaf;
 
 #[track_caller]
 fn finding(result: autograd_core::Result<()>) -> (&'static str, String, Vec<String>, u32) {

@@ -4,12 +4,7 @@ use autograd_core::prelude::*;
 use autograd_core::{
     BackwardOptions, Error, GradientStatus, Graph, backward_to, checkpoint, explain, grad,
 };
-
-fn leaf(data: &[f64]) -> Tensor<f64> {
-    let x = Tensor::from(data);
-    x.set_stop_gradient(false);
-    x
-}
+use support::leaf;
 
 #[track_caller]
 fn why(loss: &Tensor<f64>, x: &Tensor<f64>, status: GradientStatus, words: &[&str]) {

@@ -14,6 +14,7 @@ use autograd_core::{
     jvp, saved_tensors_hooks,
 };
 use ndarray::{ArrayD, ArrayViewD};
+use support::leaf;
 
 const ON_PURPOSE: &str = "on purpose";
 
@@ -41,12 +42,6 @@ impl Breaks {
     }
 }
 
-fn leaf(x: f64) -> Tensor<f64> {
-    let x = Tensor::from(vec![x]);
-    x.set_stop_gradient(false);
-    x
-}
-
 /// The panic propagates; then leaves have no gradient, and everything works.
 #[track_caller]
 fn breaks(name: &str, leaves: &[&Tensor<f64>], call: impl FnOnce()) {
@@ -65,7 +60,7 @@ fn breaks(name: &str, leaves: &[&Tensor<f64>], call: impl FnOnce()) {
 
 #[test]
 fn panics_at_every_point_of_user_code() {
-    let (x, w) = (leaf(3.0), leaf(5.0));
+    let (x, w) = (leaf(&[3.0]), leaf(&[5.0]));
     let both = [&x, &w];
     breaks("forward", &both, || drop(Breaks::apply(&x, "forward")));
     breaks("backward", &both, || (Breaks::apply(&x, "backward") + &w).backward().unwrap());
@@ -122,7 +117,7 @@ fn panics_at_every_point_of_user_code() {
 /// Callbacks after a backward find all gradients written.
 #[test]
 fn a_panic_after_a_backward_comes_after_its_gradients() {
-    let x = leaf(3.0);
+    let x = leaf(&[3.0]);
     let _ = x
         .register_hook(|_| {
             after_backward(|| panic!("{ON_PURPOSE}"));
@@ -144,7 +139,7 @@ impl Module for BreaksWhenShown {
 
 #[test]
 fn a_module_that_panics() {
-    let x = leaf(3.0);
+    let x = leaf(&[3.0]);
     breaks("visit", &[&x], || drop(BreaksWhenShown.state_dict()));
 }
 
@@ -231,7 +226,7 @@ fn chain(x: &Tensor<f64>, drops: &Arc<AtomicUsize>) -> Tensor<f64> {
 #[test]
 fn destructors_that_panic() {
     for walk in [false, true] {
-        let (x, drops) = (leaf(3.0), Arc::new(AtomicUsize::new(0)));
+        let (x, drops) = (leaf(&[3.0]), Arc::new(AtomicUsize::new(0)));
         let y = chain(&x, &drops);
         let options = BackwardOptions::new().retain_graph(!walk);
         let done = AssertUnwindSafe(|| {
@@ -260,7 +255,7 @@ fn destructors_that_compute() {
             y.backward().unwrap();
         }
     }
-    let (x, other) = (leaf(1.0), leaf(2.0));
+    let (x, other) = (leaf(&[1.0]), leaf(&[2.0]));
     let held = Arc::new(Computes(other.clone()));
     let kept = Arc::clone(&held);
     let y = &x * 2.0;
@@ -279,7 +274,7 @@ fn destructors_that_compute() {
 
 #[test]
 fn an_error_among_many_leaves_writes_no_gradient() {
-    let leaves: Vec<Tensor<f64>> = (0..100).map(|i| leaf(f64::from(i))).collect();
+    let leaves: Vec<Tensor<f64>> = (0..100).map(|i| leaf(&[f64::from(i)])).collect();
     let roots = |at: usize, how: &'static str| -> Vec<AnyTensor> {
         let one = |(i, x)| Breaks::apply(x, if i == at { how } else { "nowhere" }).into();
         leaves.iter().enumerate().map(one).collect()
@@ -308,7 +303,7 @@ fn an_error_among_many_leaves_writes_no_gradient() {
 
 #[test]
 fn threads_that_die_lose_only_their_own() {
-    let (x, w) = (leaf(3.0), leaf(5.0));
+    let (x, w) = (leaf(&[3.0]), leaf(&[5.0]));
     let dead = AtomicUsize::new(0);
     thread::scope(|scope| {
         for k in 0..8 {

@@ -3,12 +3,7 @@
 use autograd_core::{
     Error, GradOptions, Tensor, grad, grad_with, hessian, hvp, jacobian, jvp, no_grad, vjp,
 };
-
-fn leaf(data: &[f64]) -> Tensor<f64> {
-    let x = Tensor::from(data);
-    x.set_stop_gradient(false);
-    x
-}
+use support::leaf;
 
 #[track_caller]
 fn close(found: &[f64], expected: &[f64], tolerance: f64) {

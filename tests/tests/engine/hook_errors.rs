@@ -9,6 +9,7 @@ use autograd_core::prelude::*;
 use autograd_core::{
     BackwardOptions, Error, HookResult, after_backward, is_grad_enabled, saved_tensors_hooks,
 };
+use support::leaf;
 
 /// A user's error type.
 #[derive(Debug, PartialEq)]
@@ -41,12 +42,6 @@ fn user_code() -> HookResult<()> {
         Does::Panic => panic!("in user code"),
         Does::Nothing => Ok(()),
     }
-}
-
-fn leaf(data: &[f64]) -> Tensor<f64> {
-    let x = Tensor::from(data);
-    x.set_stop_gradient(false);
-    x
 }
 
 /// A place for user code: a function that registers it, and the start and end of its error message.

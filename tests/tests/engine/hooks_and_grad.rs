@@ -10,16 +10,7 @@ use autograd_core::{
     BackwardOptions, Error, Generator, GradOptions, HookResult, Result, after_backward, backward,
     backward_to, grad, grad_with, gradcheck, is_grad_enabled,
 };
-
-fn leaf(data: &[f64]) -> Tensor<f64> {
-    let x = Tensor::from(data);
-    x.set_stop_gradient(false);
-    x
-}
-
-fn gradient(tensor: &Tensor<f64>) -> Vec<f64> {
-    tensor.grad().expect("a gradient").to_vec()
-}
+use support::{gradient, leaf};
 
 fn times(factor: f64) -> impl Fn(&Tensor<f64>) -> HookResult<Option<Tensor<f64>>> {
     move |grad| Ok(Some(grad * factor))

@@ -11,14 +11,9 @@ use autograd_core::{
     BackwardOptions, Error, GradOptions, Tensor, enable_grad, grad, grad_with, is_grad_enabled,
     no_grad,
 };
+use support::leaf;
 
 const MIB: usize = 1 << 20;
-
-fn leaf(data: &[f64]) -> Tensor<f64> {
-    let x = Tensor::from(data);
-    x.set_stop_gradient(false);
-    x
-}
 
 /// Runs on a thread with a default stack.
 fn on_small_stack(f: impl FnOnce() + Send + 'static) {

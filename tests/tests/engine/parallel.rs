@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use autograd_core::prelude::*;
 use autograd_core::{Error, OrderedBackward, Result, after_backward, backward_parallel};
+use support::wanting;
 
 /// A user op, so that its rule runs on every thread.
 #[py_layer]
@@ -26,11 +27,9 @@ impl Tanh {
 
 const ITEMS: usize = 37;
 
-fn leaf(shape: &[usize], seed: u64) -> Tensor {
+fn wave(shape: &[usize], seed: u64) -> Tensor {
     let data = (0..shape.iter().product()).map(|i: usize| (i as f32 * 0.37 + seed as f32).sin());
-    let x = Tensor::from_vec(shape, data.collect()).unwrap();
-    x.set_stop_gradient(false);
-    x
+    wanting(Tensor::from_vec(shape, data.collect()).unwrap())
 }
 
 fn bits(x: &Tensor) -> Vec<u32> {
@@ -39,14 +38,14 @@ fn bits(x: &Tensor) -> Vec<u32> {
 
 /// The bits of the gradients and of the losses, computed on so many threads.
 fn train(threads: usize) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
-    let (w, b) = (leaf(&[30, 20], 1), leaf(&[20], 2));
+    let (w, b) = (wave(&[30, 20], 1), wave(&[20], 2));
     let mut losses = Vec::new();
     // Twice: the second time there are gradients to add to.
     for _ in 0..2 {
         let loss = |item: usize| {
             // Later items are faster, so that they finish in another order.
             thread::sleep(Duration::from_micros(((ITEMS - item) % 5 * 100) as u64));
-            let x = leaf(&[8, 30], 100 + item as u64).detach();
+            let x = wave(&[8, 30], 100 + item as u64).detach();
             Ok(Tanh::apply(&(x.matmul(&w) + &b)).square().mean() * (item as f32 * 0.1))
         };
         let found = backward_parallel(ITEMS, threads, loss).unwrap();
@@ -68,7 +67,7 @@ fn not_one_bit_depends_on_the_number_of_threads() {
 
 #[test]
 fn it_is_one_backward_of_all_losses_in_their_order() {
-    let (x, y) = (leaf(&[5], 3), leaf(&[5], 4));
+    let (x, y) = (wave(&[5], 3), wave(&[5], 4));
     let calls = AtomicUsize::new(0);
     let loss = |x: &Tensor, item: usize| (x * (item as f32 + 0.1)).sin().sum();
     let seen = std::sync::Arc::new(AtomicUsize::new(0));
@@ -106,7 +105,7 @@ fn it_is_one_backward_of_all_losses_in_their_order() {
 #[test]
 fn the_first_error_in_the_items_order_is_returned() -> Result<()> {
     for threads in [1, 2, 8] {
-        let x = leaf(&[2], 5);
+        let x = wave(&[2], 5);
         let failing = |item: usize| match item {
             3 => {
                 // The other failure happens first.
@@ -133,7 +132,7 @@ fn the_first_error_in_the_items_order_is_returned() -> Result<()> {
 
 #[test]
 fn a_panic_is_passed_on_and_nothing_is_written() {
-    let x = leaf(&[2], 6);
+    let x = wave(&[2], 6);
     let loss = |item: usize| {
         assert!(item != 5, "the fifth");
         Ok((&x * 2.0).sum())
@@ -157,7 +156,7 @@ fn nothing_to_do_and_nothing_to_learn() {
 #[test]
 fn no_item_is_begun_more_than_two_a_thread_before_the_sums() {
     const THREADS: usize = 3;
-    let w = leaf(&[30, 20], 1);
+    let w = wave(&[30, 20], 1);
     for fails in [false, true] {
         let begun = AtomicUsize::new(0);
         let losses = backward_parallel(ITEMS, THREADS, |item| {
@@ -189,10 +188,10 @@ fn no_item_is_begun_more_than_two_a_thread_before_the_sums() {
 #[test]
 fn retained_gradients_and_nesting() {
     for threads in [1, 4] {
-        let x = leaf(&[1], 7);
+        let x = wave(&[1], 7);
         let h = &x * 3.0;
         h.retain_grads().unwrap();
-        let inner = leaf(&[1], 8);
+        let inner = wave(&[1], 8);
         let loss = |item: usize| {
             backward_parallel(2, 2, |_| Ok((&inner * 2.0).sum()))?;
             Ok((&h.detach() * &x * item as f64).sum())
@@ -205,13 +204,13 @@ fn retained_gradients_and_nesting() {
 
 /// Losses whose sum depends on the order in its last bits.
 fn item_loss(w: &Tensor, item: usize) -> Tensor {
-    let x = leaf(&[8, 30], 100 + item as u64).detach();
+    let x = wave(&[8, 30], 100 + item as u64).detach();
     Tanh::apply(&x.matmul(w)).square().mean() * (item as f32 * 0.1)
 }
 
 #[test]
 fn threads_of_ones_own_have_an_order_too() {
-    let w = leaf(&[30, 20], 1);
+    let w = wave(&[30, 20], 1);
     backward_parallel(ITEMS, 2, |item| Ok(item_loss(&w, item))).unwrap();
     let expected = bits(&w);
     for threads in [1, 2, 5] {
@@ -242,7 +241,7 @@ fn threads_of_ones_own_have_an_order_too() {
 
 #[test]
 fn a_number_stands_once_and_a_failed_item_has_no_part() {
-    let w = leaf(&[2], 1);
+    let w = wave(&[2], 1);
     let all = OrderedBackward::new();
     all.backward(0, &w.sum()).unwrap();
     all.backward(2, &w.sum()).unwrap();

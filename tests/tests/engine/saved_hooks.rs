@@ -1,4 +1,4 @@
-//! Hooks on saved tensors. Saving other values does not compile: `ui/cases/saving_what_is_no_tensor.rs`.
+//! Hooks on saved tensors. Saving other values does not compile: `ui/types/saved_number_beside_a_tensor.rs`.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,16 +11,7 @@ use autograd_core::{
     BackwardOptions, DType, Error, GradOptions, HookResult, SavedTensorsHooks, checkpoint, grad,
     grad_with, is_grad_enabled, saved_tensors_hooks,
 };
-
-fn leaf(data: &[f64]) -> Tensor<f64> {
-    let x = Tensor::from(data);
-    x.set_stop_gradient(false);
-    x
-}
-
-fn gradient(tensor: &Tensor<f64>) -> Vec<f64> {
-    tensor.grad().expect("a gradient").to_vec()
-}
+use support::{gradient, leaf};
 
 fn float(tensor: &AnyTensor) -> &Tensor<f64> {
     tensor.downcast_ref().expect("a tensor of f64")

@@ -15,6 +15,7 @@ use autograd_core::{
     BackwardOptions, DType, Error, Explanation, Generator, GradOptions, Graph, GraphNode,
     HookHandle, OrderedBackward, is_grad_enabled,
 };
+use support::leaf;
 
 fn both<T: UnwindSafe + RefUnwindSafe>() {}
 
@@ -74,12 +75,6 @@ fn types_say_that_they_are_usable_after_a_panic() {
     both::<Functions>();
 }
 
-fn leaf() -> Tensor<f64> {
-    let x = Tensor::from([1.0, 2.0]);
-    x.set_stop_gradient(false);
-    x
-}
-
 /// All methods of a tensor work, and return the same as before.
 fn assert_usable(x: &Tensor<f64>) {
     assert!(is_grad_enabled());
@@ -118,7 +113,7 @@ impl Fails {
 
 #[test]
 fn tensors_go_into_catch_unwind_and_come_out() {
-    let x = leaf();
+    let x = leaf(&[1.0, 2.0]);
     let sum = catch_unwind(|| x.sum()).unwrap();
     assert_eq!(sum.item(), 3.0);
     let moved = catch_unwind(move || sum).unwrap();
@@ -129,7 +124,7 @@ fn tensors_go_into_catch_unwind_and_come_out() {
 
 #[test]
 fn a_panic_leaves_every_tensor_usable() {
-    let x = leaf();
+    let x = leaf(&[1.0, 2.0]);
     let other = Tensor::from([1.0, 2.0, 3.0]);
     // An op of the library, user ops, hooks, and a closure.
     let y = Fails::apply(&x, "backward");

@@ -4,18 +4,13 @@ use std::sync::{Arc, Mutex};
 
 use autograd_core::prelude::*;
 use autograd_core::{BackwardOptions, Error, GradOptions, backward, checkpoint, grad_with};
-
-fn leaf<const N: usize>(data: [f64; N]) -> Tensor<f64> {
-    let x = Tensor::from(data.to_vec());
-    x.set_stop_gradient(false);
-    x
-}
+use support::leaf;
 
 #[test]
 fn an_output_put_together_again_is_waited_for() {
     // Only the product holds the exponential, until a recorded backward reads it: then there are two
     // paths to it, and both must be complete before it is visited.
-    let x = leaf([0.1, 0.7]);
+    let x = leaf(&[0.1, 0.7]);
     let factors = [3.0, -2.0];
     let loss = ((&x * 2.0).exp() * &Tensor::from(factors.to_vec())).sum();
     let options = GradOptions::new().create_graph(true);
@@ -32,7 +27,7 @@ fn an_output_put_together_again_is_waited_for() {
 
 #[test]
 fn an_op_of_one_consumer_and_a_seed_of_its_own_is_visited_once() {
-    let x = leaf([0.5]);
+    let x = leaf(&[0.5]);
     let inner = &x * 3.0;
     let outer = (inner.clone() * 2.0).square();
     backward(&[outer.into(), inner.into()], &[None, None], BackwardOptions::new()).unwrap();
@@ -43,7 +38,7 @@ fn an_op_of_one_consumer_and_a_seed_of_its_own_is_visited_once() {
 #[test]
 fn a_wide_sum_of_temporaries_adds_up_in_one_order() {
     let sum = || {
-        let x = leaf([0.1, 0.2, 0.3]);
+        let x = leaf(&[0.1, 0.2, 0.3]);
         let mut sum = &x * 0.7;
         for i in 1..1000 {
             sum = (&x * f64::from(i)).tanh() + sum;
@@ -62,7 +57,7 @@ fn a_wide_sum_of_temporaries_adds_up_in_one_order() {
 #[test]
 fn among_many_that_wait_the_highest_goes_first_and_then_the_first_that_came() {
     for count in [3, 12, 13, 40] {
-        let x = leaf([0.5, -1.0]);
+        let x = leaf(&[0.5, -1.0]);
         let visited = Arc::new(Mutex::new(Vec::new()));
         // Held, so that each op waits for further gradients.
         let mut all: Vec<Tensor<f64>> = (0..count).map(|i| &x * (i as f64 + 1.0)).collect();
@@ -104,7 +99,7 @@ fn leaves_that_are_reached_in_turns_get_the_sum() {
 #[test]
 fn among_many_leaves_each_is_found_again() {
     for count in 1..40_usize {
-        let leaves: Vec<_> = (0..count).map(|i| leaf([i as f64 + 1.0])).collect();
+        let leaves: Vec<_> = (0..count).map(|i| leaf(&[i as f64 + 1.0])).collect();
         // Each leaf twice, with as many others between the two times as possible.
         let twice = leaves.iter().chain(&leaves).enumerate();
         let parts = twice.map(|(k, leaf)| leaf * (k as f64 + 1.0));
@@ -276,7 +271,7 @@ fn no_gradient_flows_through_no_grad_vars() {
 
 #[test]
 fn no_grad_vars_of_another_element_type_and_in_a_checkpoint() {
-    let (x, w) = (leaf([0.5, 1.5]), leaf([2.0, 3.0]));
+    let (x, w) = (leaf(&[0.5, 1.5]), leaf(&[2.0, 3.0]));
     let narrow = w.cast::<f32>();
     let h = x.exp();
     let inside = [x.clone(), narrow.cast::<f64>(), h.clone()];

@@ -9,18 +9,9 @@ use autograd_core::{
     BackwardOptions, Error, GradOptions, HookResult, checkpoint, grad, grad_with, hessian,
     is_grad_enabled,
 };
+use support::{gradient, leaf};
 
 use crate::turn;
-
-fn leaf(data: &[f64]) -> Tensor<f64> {
-    let x = Tensor::from(data);
-    x.set_stop_gradient(false);
-    x
-}
-
-fn gradient(tensor: &Tensor<f64>) -> Vec<f64> {
-    tensor.grad().expect("a gradient").to_vec()
-}
 
 /// Runs a closure directly, or as a checkpoint.
 fn maybe(cut: bool, f: impl Fn() -> Tensor<f64> + Send + Sync + 'static) -> Tensor<f64> {

@@ -1,42 +1,12 @@
 //! Programs that draw: dropout and initial parameters, with any number of threads.
 
+use autograd_core::DType;
 use autograd_core::prelude::*;
-use autograd_core::static_graph::{
-    Adam, Executor, FcOptions, Feed, Fetch, Init, Program, Variable, gradients,
-};
-use autograd_core::{AnyTensor, DType};
-use ndarray::Array2;
+use autograd_core::static_graph::{Executor, Feed, Program, gradients};
+use support::leaf_like;
+use support::programs::{asked, batch, classifier, floats, run, train, wanting, wave};
 
 use crate::turn;
-
-fn wave(shape: &[usize], by: f32) -> Tensor<f32> {
-    let n: usize = shape.iter().product();
-    Tensor::from((0..n).map(|i| (i as f32 * by).sin() * 2.0).collect::<Vec<_>>()).reshape(shape)
-}
-
-fn wanting(program: &Program, name: &str, shape: &[i64]) -> Variable {
-    let x = program.data(name, shape, DType::Float32).unwrap();
-    x.set_stop_gradient(false);
-    x
-}
-
-fn leaf(x: &Tensor<f32>) -> Tensor<f32> {
-    let x = x.detach();
-    x.set_stop_gradient(false);
-    x
-}
-
-fn asked<'a>(variables: &[&'a Variable]) -> Vec<&'a dyn Fetch> {
-    variables.iter().map(|variable| *variable as &dyn Fetch).collect()
-}
-
-fn run(program: &Program, feed: &[(&str, &dyn Feed)], fetch: &[&Variable]) -> Vec<AnyTensor> {
-    Executor::new().run(program, feed, &asked(fetch)).unwrap()
-}
-
-fn floats(value: &AnyTensor) -> Vec<f32> {
-    value.downcast_ref::<f32>().unwrap().to_vec()
-}
 
 #[test]
 fn dropout_draws_what_it_draws_in_eager_mode() {
@@ -48,8 +18,8 @@ fn dropout_draws_what_it_draws_in_eager_mode() {
     let dx = gradients(&[&z], &[&x]).unwrap().remove(0).unwrap();
     let fed = wave(&[3000, 8], 0.3);
     autograd_core::seed(7);
-    let leaf = leaf(&fed);
-    let dropped = leaf.relu().dropout(0.4, true);
+    let leaf_like = leaf_like(&fed);
+    let dropped = leaf_like.relu().dropout(0.4, true);
     let eager = (&dropped * 2.0).tanh().dropout(0.25, true).square();
     eager.sum().backward().unwrap();
     for threads in [1, 3] {
@@ -58,7 +28,7 @@ fn dropout_draws_what_it_draws_in_eager_mode() {
         let found = executor.run(&program, &[("x", &fed)], &asked(&[&y, &z, &dx])).unwrap();
         assert_eq!(floats(&found[0]), dropped.to_vec());
         assert_eq!(floats(&found[1]), eager.to_vec());
-        assert_eq!(floats(&found[2]), leaf.grad().unwrap().to_vec());
+        assert_eq!(floats(&found[2]), leaf_like.grad().unwrap().to_vec());
     }
     // A copy for testing drops nothing.
     let test = program.clone_program(true).unwrap();
@@ -108,36 +78,6 @@ fn the_gradient_of_a_dropouts_gradient_runs() {
     assert_eq!(floats(&found[0]), (fed.square() * &mask).to_vec());
     assert_eq!(floats(&found[1]), (&mask * &fed * 2.0).to_vec());
     assert_eq!(floats(&found[2]), (&mask * 2.0).to_vec());
-}
-
-fn classifier() -> (Program, Variable) {
-    let program = Program::new();
-    let x = program.data("x", [-1, 64], DType::Float32).unwrap();
-    let label = program.data("label", [-1], DType::Int64).unwrap();
-    let branch = |name: &str| {
-        let options = FcOptions::new().name(name).bias(Init::Constant(0.5));
-        program.fc_with(&x, 256, &options).unwrap().tanh().unwrap()
-    };
-    let (left, right) = (branch("left"), branch("right"));
-    let hidden = (&left * &right + 0.125).relu().unwrap().dropout(0.25).unwrap();
-    let loss = program.fc(&hidden, 10).unwrap().cross_entropy(&label).unwrap();
-    Adam::new(1e-3).minimize(&loss).unwrap();
-    (program, loss)
-}
-
-fn batch() -> (Array2<f32>, ndarray::Array1<i64>) {
-    let x = Array2::from_shape_fn([128, 64], |(i, j)| ((i * 13 + j * 5) % 23) as f32 / 23.0);
-    (x, ndarray::Array1::from_shape_fn([128], |i| (i % 10) as i64))
-}
-
-fn train(executor: &Executor, program: &Program, loss: &Variable) -> Vec<f32> {
-    let (x, label) = batch();
-    let mut losses = Vec::new();
-    for _ in 0..4 {
-        let run = executor.run(program, &[("x", &x), ("label", &label)], &[loss]).unwrap();
-        losses.push(run[0].downcast_ref::<f32>().unwrap().item());
-    }
-    losses
 }
 
 #[test]

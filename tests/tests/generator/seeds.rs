@@ -4,14 +4,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use autograd_core::prelude::*;
+use support::wanting;
 
 use crate::seeded;
-
-/// A leaf that wants a gradient.
-fn leaf<T: Float>(data: Tensor<T>) -> Tensor<T> {
-    data.set_stop_gradient(false);
-    data
-}
 
 fn assert_close<T: Float>(found: &Tensor<T>, expected: &[f64], tolerance: f64) {
     let found: Vec<f64> = found.to_vec().into_iter().map(T::into_f64).collect();
@@ -49,7 +44,7 @@ impl<T: Float> CusTanh<T> {
 #[test]
 fn the_printed_gradient_digit_for_digit() {
     let _turn = seeded(2023);
-    let data = leaf(Tensor::<f64>::randn([2, 3]));
+    let data = wanting(Tensor::<f64>::randn([2, 3]));
     CusTanh::apply(&data).mean().backward().unwrap();
     let grad = data.grad().unwrap();
     assert_close(&grad, &TANH_GRADIENT, 1e-15);
@@ -87,7 +82,7 @@ impl<T: Float> TanhWith<T> {
 #[test]
 fn functions_as_arguments_and_attributes() {
     let _turn = seeded(2023);
-    let data = leaf(Tensor::<f64>::randn([2, 3]));
+    let data = wanting(Tensor::<f64>::randn([2, 3]));
     let z = TanhWith::apply(&data, Tensor::tanh, Tensor::square);
     assert!(!z.stop_gradient() && !z.is_leaf());
     z.mean().backward().unwrap();
@@ -97,7 +92,7 @@ fn functions_as_arguments_and_attributes() {
 #[test]
 fn the_default_and_the_order_of_names() {
     let _turn = seeded(2023);
-    let data = leaf(Tensor::<f64>::randn([2, 3]));
+    let data = wanting(Tensor::<f64>::randn([2, 3]));
     for z in [
         TanhWith::with().x(&data).func1(Tensor::tanh).apply(),
         TanhWith::with().func1(Tensor::tanh).x(&data).apply(),
@@ -118,7 +113,7 @@ fn the_default_and_the_order_of_names() {
 #[test]
 fn in_single_precision() {
     let _turn = seeded(2023);
-    let data = leaf(Tensor::<f32>::randn([2, 3]));
+    let data = wanting(Tensor::<f32>::randn([2, 3]));
     TanhWith::with().x(&data).func1(Tensor::tanh).apply().mean().backward().unwrap();
     // Paddle's f32 tanh is an approximation; the printed numbers differ in their last digit.
     let paddle = [0.16604151, 0.05858340, 0.14051215, 0.15677771, 0.01564610, 0.02991660];
@@ -142,7 +137,7 @@ impl AddWithShape {
 
 #[test]
 fn an_output_that_is_no_tensor_and_one_tensor_twice() {
-    let data = leaf(Tensor::<f32>::ones([2, 3]));
+    let data = wanting(Tensor::<f32>::ones([2, 3]));
     let (z, y_shape) = AddWithShape::apply(&data, &data);
     z.mean().backward().unwrap();
     assert_eq!(y_shape, [2, 3]);
@@ -166,7 +161,7 @@ static BACKWARDS: AtomicUsize = AtomicUsize::new(0);
 
 #[test]
 fn no_gradient_where_none_is_wanted() {
-    let data1 = leaf(Tensor::<f32>::ones([2, 3]));
+    let data1 = wanting(Tensor::<f32>::ones([2, 3]));
     let data2 = Tensor::<f32>::ones([2, 3]);
     AddToConstant::apply(&data1, &data2).mean().backward().unwrap();
     assert_eq!(BACKWARDS.load(Ordering::Relaxed), 1);
@@ -204,7 +199,7 @@ impl TwiceAndThrice {
 
 #[test]
 fn a_marked_output_gets_zeros() {
-    let x = leaf(Tensor::<f64>::ones([1]));
+    let x = wanting(Tensor::<f64>::ones([1]));
     let (a, b) = TwiceAndThrice::apply(&x);
     assert_eq!((a.to_vec(), b.to_vec()), (vec![2.0], vec![3.0]));
     assert!(a.stop_gradient() && !b.stop_gradient());
@@ -247,11 +242,11 @@ impl NotMaterialized {
 
 #[test]
 fn a_missing_gradient_is_zeros_or_none() {
-    let x = leaf(Tensor::<f64>::ones([1]));
+    let x = wanting(Tensor::<f64>::ones([1]));
     Materialized::apply(&x).0.backward().unwrap();
     assert_eq!(x.grad().unwrap().to_vec(), [1.0]);
 
-    let x2 = leaf(Tensor::<f64>::ones([1]));
+    let x2 = wanting(Tensor::<f64>::ones([1]));
     NotMaterialized::apply(&x2).0.backward().unwrap();
     assert_eq!(x2.grad().unwrap().to_vec(), [1.0]);
 }
@@ -270,7 +265,7 @@ impl Exp {
 
 #[test]
 fn an_input_returned_is_a_new_tensor() {
-    let x = leaf(Tensor::<f64>::full([1, 1], 0.25));
+    let x = wanting(Tensor::<f64>::full([1, 1], 0.25));
     for step in 1..=2 {
         let mut a = x.clone();
         for _ in 0..2 {

@@ -1,16 +1,11 @@
 //! Outputs, saved tensors and gradients that are absent or of unusual kinds, in addition to `py_layer.rs`.
-//! Compile errors are in `ui/cases`.
+//! Compile errors are in `ui`.
 
 use std::sync::Mutex;
 
 use autograd_core::prelude::*;
 use autograd_core::{Error, Result};
-
-fn leaf(element: f64) -> Tensor<f64> {
-    let x = Tensor::from(vec![element]);
-    x.set_stop_gradient(false);
-    x
-}
+use support::leaf;
 
 /// The gradients that backward functions received.
 static SEEN: Mutex<Vec<(&str, Vec<Option<f64>>)>> = Mutex::new(Vec::new());
@@ -43,7 +38,7 @@ impl Weighted {
 
 #[test]
 fn gradients_go_by_name_whatever_the_order_of_the_call() -> Result<()> {
-    let (a, b, c) = (leaf(1.0), leaf(1.0), leaf(1.0));
+    let (a, b, c) = (leaf(&[1.0]), leaf(&[1.0]), leaf(&[1.0]));
     Weighted::with().c(&c).a(&a).b(&b).apply().backward()?;
     let grads = [a, b, c].map(|x| x.grad().unwrap().item());
     assert_eq!(grads, [1.0, 20.0, 300.0]);
@@ -83,12 +78,12 @@ impl ReturnsItsInputBare {
 
 #[test]
 fn backward_runs_through_a_returned_input_and_gets_zeros_or_none() -> Result<()> {
-    let x = leaf(3.0);
+    let x = leaf(&[3.0]);
     ReturnsItsInput::apply(&x).0.backward()?;
     assert_eq!(seen("ReturnsItsInput"), [[Some(1.0), Some(0.0)]]);
     assert_eq!(x.grad().unwrap().item(), 1.0);
 
-    let x = leaf(3.0);
+    let x = leaf(&[3.0]);
     ReturnsItsInputBare::apply(&x).0.backward()?;
     assert_eq!(seen("ReturnsItsInputBare"), [[Some(1.0), None]]);
     assert_eq!(x.grad().unwrap().item(), 1.0);
@@ -116,7 +111,7 @@ impl MarksOne {
 
 #[test]
 fn a_marked_output_gets_none_where_nothing_is_materialized() -> Result<()> {
-    let x = leaf(1.0);
+    let x = leaf(&[1.0]);
     let (marked, y) = MarksOne::apply(&x);
     assert!(marked.stop_gradient());
     (marked + y).backward()?;
@@ -139,7 +134,7 @@ impl GivesNone {
 
 #[test]
 fn none_for_an_input_that_wants_a_gradient_is_an_error() {
-    let x = leaf(1.0);
+    let x = leaf(&[1.0]);
     let error = GivesNone::apply(&ReturnsItsInput::apply(&x).1).backward().unwrap_err();
     assert!(
         matches!(&error, Error::GradientMissing { op: "GivesNone", parameter, .. } if parameter == "x"),
@@ -170,7 +165,7 @@ impl Apart {
 
 #[test]
 fn no_gradient_is_right_where_that_of_an_output_did_not_come() -> Result<()> {
-    let (a, b) = (leaf(1.0), leaf(1.0));
+    let (a, b) = (leaf(&[1.0]), leaf(&[1.0]));
     let run = || Apart::apply(&a, &[&b]);
     run().0.backward()?;
     assert_eq!(a.grad().map(|grad| grad.item()), Some(2.0));

@@ -3,12 +3,7 @@
 #![cfg(debug_assertions)]
 
 use autograd_core::prelude::*;
-
-fn leaf(x: f64) -> Tensor<f64> {
-    let x = Tensor::from([x]);
-    x.set_stop_gradient(false);
-    x
-}
+use support::leaf;
 
 /// Calls the given function.
 #[py_layer]
@@ -31,7 +26,7 @@ impl Calls {
 
 /// The error, or `None` if the op succeeds.
 fn message_of(f: impl Fn(&Tensor<f64>) -> Tensor<f64>) -> Option<String> {
-    let (x, mask, other) = (leaf(1.0), leaf(1.0), leaf(3.0));
+    let (x, mask, other) = (leaf(&[1.0]), leaf(&[1.0]), leaf(&[3.0]));
     let result = Calls::try_apply(&x, &mask, &[&other], f);
     if let Ok(y) = &result {
         y.backward().unwrap();
@@ -42,7 +37,7 @@ fn message_of(f: impl Fn(&Tensor<f64>) -> Tensor<f64>) -> Option<String> {
 
 #[test]
 fn a_tensor_that_is_no_input_is_reported() {
-    let w = leaf(2.0);
+    let w = leaf(&[2.0]);
     let line = line!() + 1;
     let text = message_of(|x| x * &w).unwrap();
     assert!(text.starts_with("Calls: forward reads a tensor of shape [1] that wants"), "{text}");
@@ -80,7 +75,7 @@ impl Outer {
 
 #[test]
 fn what_is_meant_is_let_alone() {
-    let w = leaf(2.0);
+    let w = leaf(&[2.0]);
     let constant = Tensor::from([2.0]);
     assert_eq!(message_of(|x| x * &constant), None);
     assert_eq!(message_of(|x| x * w.detach()), None);
@@ -93,7 +88,7 @@ fn what_is_meant_is_let_alone() {
     // Inputs, including those of an inner layer.
     assert_eq!(message_of(Double::apply), None);
     assert_eq!(message_of(|x| Outer::apply(x, &constant)), None);
-    let (x, w) = (leaf(1.0), leaf(1.0));
+    let (x, w) = (leaf(&[1.0]), leaf(&[1.0]));
     Outer::apply(&x, &w).backward().unwrap();
     assert_eq!(w.grad().unwrap().item(), 2.0);
     // If nothing is recorded, no gradient is lost.
@@ -130,7 +125,7 @@ impl Hides {
 
 #[test]
 fn a_layer_within_a_layer_reads_for_the_outer_one() {
-    let (x, w) = (leaf(1.0), leaf(2.0));
+    let (x, w) = (leaf(&[1.0]), leaf(&[2.0]));
     Hides::apply(&x, &w).backward().unwrap();
     assert_eq!(w.grad().unwrap().item(), 1.0);
     let weights = Weights { w };
@@ -143,17 +138,17 @@ fn a_layer_within_a_layer_reads_for_the_outer_one() {
 
 #[test]
 fn a_checkpoint_and_a_thread_tell_it_too() {
-    let (x, weights) = (leaf(1.0), Weights { w: leaf(2.0) });
+    let (x, weights) = (leaf(&[1.0]), Weights { w: leaf(&[2.0]) });
     let inside = x.clone();
     let thread = std::thread::spawn(move || Scales::try_apply(&inside, &weights).is_err());
     assert!(thread.join().unwrap());
     // The graph knows the tensors that a checkpoint's closure holds; they are not hidden.
-    let (a, b) = (x.clone(), leaf(3.0));
+    let (a, b) = (x.clone(), leaf(&[3.0]));
     let held = b.clone();
     autograd_core::checkpoint(move || Outer::apply(&a, &held)).backward().unwrap();
     assert_eq!(b.grad().unwrap().item(), 2.0);
     // A forward on another thread does not affect this one.
-    let weights = Weights { w: leaf(2.0) };
+    let weights = Weights { w: leaf(&[2.0]) };
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -168,7 +163,7 @@ fn a_checkpoint_and_a_thread_tell_it_too() {
 
 #[test]
 fn a_panic_leaves_nothing_behind() {
-    let w = leaf(2.0);
+    let w = leaf(&[2.0]);
     let panics = || message_of(|x| panic!("{}", x * &w));
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
     assert_eq!(message_of(|x| x * 2.0), None);

@@ -2,30 +2,9 @@
 
 use autograd_core::prelude::*;
 use autograd_core::{Error, gradcheck, gradgradcheck};
+use support::{Identity, gradient, leaf};
 
-fn leaf(data: &[f64]) -> Tensor<f64> {
-    let x = Tensor::from(data);
-    x.set_stop_gradient(false);
-    x
-}
-
-fn gradient(tensor: &Tensor<f64>) -> Vec<f64> {
-    tensor.grad().expect("a gradient").to_vec()
-}
-
-/// Returns its input; the gradient is tripled, to show that backward ran.
-#[py_layer]
-impl Identity {
-    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
-        x.clone()
-    }
-
-    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
-        dy * 3.0
-    }
-}
-
-/// The same, with the mark.
+/// `Identity`, with the mark.
 #[py_layer]
 impl MarkedIdentity {
     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {

@@ -7,6 +7,7 @@ use autograd_core::nn::{Linear, Module, parameter};
 use autograd_core::optim::{Optimizer, Sgd};
 use autograd_core::prelude::*;
 use autograd_core::{Error, enable_grad};
+use support::wanting;
 
 /// Passes its inputs, one of each form, to a closure before it computes.
 #[py_layer]
@@ -51,11 +52,10 @@ impl<T: Float> LendsOne<T> {
     }
 }
 
-fn leaf(shape: &[usize]) -> Tensor<f64> {
+/// 1, 2, .., as a leaf.
+fn counted(shape: &[usize]) -> Tensor<f64> {
     let n: usize = shape.iter().product();
-    let x = Tensor::from((0..n).map(|i| i as f64 + 1.0).collect::<Vec<_>>()).reshape(shape);
-    x.set_stop_gradient(false);
-    x
+    wanting(Tensor::from((0..n).map(|i| i as f64 + 1.0).collect::<Vec<_>>()).reshape(shape))
 }
 
 /// All methods that change a tensor in place, with their names in errors.
@@ -85,12 +85,12 @@ fn error_of<V>(result: Result<Result<V, Error>, Error>) -> String {
 
 /// Inputs that want a gradient: a leaf, a parameter, the result of an op, and one changed before.
 fn inputs(shape: &[usize]) -> Vec<(&'static str, Tensor<f64>)> {
-    let changed = leaf(shape) * 1.0;
+    let changed = counted(shape) * 1.0;
     no_grad().run(|| changed.fill(3.0)).unwrap();
     vec![
-        ("leaf", leaf(shape)),
-        ("parameter", parameter(leaf(shape).detach())),
-        ("result", leaf(shape) * 1.0),
+        ("leaf", counted(shape)),
+        ("parameter", parameter(counted(shape).detach())),
+        ("result", counted(shape) * 1.0),
         ("changed", changed),
     ]
 }
@@ -133,7 +133,7 @@ fn forward_does_not_change_an_input_that_wants_a_gradient() {
 
 #[test]
 fn operators_that_panic_say_the_same() {
-    let x = leaf(&[2]);
+    let x = counted(&[2]);
     let changes: [fn(Tensor<f64>); 4] =
         [|mut y| y += 1.0, |mut y| y -= 1.0, |mut y| y *= 1.0, |mut y| y /= 1.0];
     for change in changes {
@@ -154,9 +154,9 @@ fn operators_that_panic_say_the_same() {
 #[test]
 fn every_input_is_named() {
     // More inputs than are stored inline.
-    let (x, option) = (leaf(&[2]), leaf(&[2]));
-    let list: Vec<_> = (0..20).map(|_| leaf(&[2])).collect();
-    let free = leaf(&[2]) * 1.0;
+    let (x, option) = (counted(&[2]), counted(&[2]));
+    let list: Vec<_> = (0..20).map(|_| counted(&[2])).collect();
+    let free = counted(&[2]) * 1.0;
     for at in 0..22 {
         let name = ["`x`", "`option`", "`list`"][at.min(2)];
         let call = Lends::try_apply(&x, Some(&option), &list, &free, |all| all[at].fill(0.0));
@@ -178,10 +178,10 @@ fn every_input_is_named() {
 
 #[test]
 fn an_input_that_wants_no_gradient_or_is_not_differentiated_may_be_changed() {
-    let results: [fn() -> Tensor<f64>; 2] = [|| leaf(&[2]), || leaf(&[2]) * 1.0];
+    let results: [fn() -> Tensor<f64>; 2] = [|| counted(&[2]), || counted(&[2]) * 1.0];
     for free in results {
         for (name, write) in WRITES {
-            let (x, free, expected) = (leaf(&[2]), free(), Tensor::from([1.0, 2.0]));
+            let (x, free, expected) = (counted(&[2]), free(), Tensor::from([1.0, 2.0]));
             let y = Lends::apply(&x, None, &[], &free, |all| write(all[1])).unwrap();
             write(&expected).unwrap();
             assert_eq!(free.to_vec(), expected.to_vec(), "{name}");
@@ -214,7 +214,7 @@ fn what_belongs_to_a_model_is_protected_too() {
 
 #[test]
 fn an_op_in_an_op_protects_its_own_inputs_and_those_around() {
-    let (x, w) = (leaf(&[2]), leaf(&[2]));
+    let (x, w) = (counted(&[2]), counted(&[2]));
     let inner = |y: &Tensor<f64>| LendsOne::apply(y, |_| x.fill(0.0)).map(drop);
     let text = error_of(LendsOne::try_apply(&x, |x| inner(&x.copy())));
     assert!(text.starts_with("LendsOne: forward must not change `x`"), "{text}");
@@ -239,7 +239,7 @@ fn a_change_by_another_thread_is_found_when_forward_ends() {
             let text = error_of(LendsOne::try_apply(&x, elsewhere));
             let expected = "LendsOne: `x` was changed in place by another thread while forward ran";
             assert!(text.starts_with(expected), "{kind}: {text}");
-            let free = leaf(shape);
+            let free = counted(shape);
             let text =
                 error_of(Lends::try_apply(&x, None, std::slice::from_ref(&x), &free, |all| {
                     elsewhere(all[1])
@@ -252,7 +252,7 @@ fn a_change_by_another_thread_is_found_when_forward_ends() {
 
 #[test]
 fn errors_in_place_advise_what_helps() {
-    let mut x = leaf(&[2]);
+    let mut x = counted(&[2]);
     let text = x.try_add_assign(1.0).unwrap_err().to_string();
     assert!(text.ends_with("do it under `no_grad()`, or change a `copy()`"), "{text}");
     let mut h = &x * 1.0;
@@ -334,7 +334,7 @@ fn clones_and_detached_tensors_share_data_and_nothing_else_does() {
         ("sum_axes of none", |x| x.sum_axes([])),
     ];
     for (name, of) in own {
-        let x = leaf(&[2]).detach();
+        let x = counted(&[2]).detach();
         of(&x).fill(9.0).unwrap();
         assert_eq!(x.to_vec(), [1.0, 2.0], "{name}");
     }
@@ -342,7 +342,7 @@ fn clones_and_detached_tensors_share_data_and_nothing_else_does() {
 
 #[test]
 fn a_copy_has_a_place_in_the_graph_and_a_gradient_of_its_own() {
-    let x = leaf(&[2]);
+    let x = counted(&[2]);
     let y = x.copy();
     assert_eq!(y.graph_node().unwrap().name(), "copy");
     y.retain_grads().unwrap();

@@ -9,12 +9,7 @@ use autograd_core::{
     BackwardOptions, DType, Error, GradOptions, backward, checkpoint, grad_with, gradcheck,
     gradgradcheck, jacobian, jvp, saved_tensors_hooks, vjp,
 };
-
-fn leaf(data: &[f64]) -> Tensor<f64> {
-    let x = Tensor::from(data);
-    x.set_stop_gradient(false);
-    x
-}
+use support::leaf;
 
 /// Few numbers, which are inline, and many, which are in a shared buffer.
 const COUNTS: [usize; 2] = [3, 1000];

@@ -2,6 +2,7 @@
 
 use autograd_core::Generator;
 use autograd_core::prelude::*;
+use support::{gradient, leaf};
 
 /// Hyperbolic tangent with a hand-written gradient.
 #[py_layer]
@@ -46,12 +47,12 @@ impl ScaledTanh {
 }
 
 #[test]
-fn the_contracts_first_program() {
+fn a_custom_tanh_prints_the_gradient_of_paddle() {
     // On this thread alone.
-    Generator::new(0).run(first_program);
+    Generator::new(0).run(custom_tanh);
 }
 
-fn first_program() {
+fn custom_tanh() {
     autograd_core::seed(2023);
     let data = Tensor::<f64>::randn([2, 3]);
     data.set_stop_gradient(false);
@@ -65,7 +66,7 @@ Tensor(shape=[2, 3], dtype=float64, stop_gradient=true,
 }
 
 #[test]
-fn the_contracts_second_program() {
+fn an_op_with_functions_and_two_inputs_is_called_by_name() {
     let x = Tensor::<f64>::from(vec![0.5, -1.0]);
     let scale = Tensor::<f64>::from(vec![2.0, 3.0]);
     x.set_stop_gradient(false);
@@ -80,16 +81,6 @@ fn the_contracts_second_program() {
         [2.0 * (1.0 - y[0] * y[0]), 3.0 * (1.0 - y[1] * y[1])]
     ));
     assert!(close(&scale.grad().unwrap().to_vec(), [y[0], y[1]]));
-}
-
-fn leaf(data: &[f64]) -> Tensor<f64> {
-    let tensor = Tensor::from(data.to_vec());
-    tensor.set_stop_gradient(false);
-    tensor
-}
-
-fn grad(tensor: &Tensor<f64>) -> Vec<f64> {
-    tensor.grad().expect("a gradient").to_vec()
 }
 
 fn close(a: &[f64], b: &[f64]) -> bool {
@@ -136,7 +127,7 @@ fn the_same_tensor_twice_and_a_plain_output() {
     let (z, shape) = Add::apply(&data, &data);
     assert_eq!(shape, [6]);
     z.mean().backward().unwrap();
-    assert!(close(&grad(&data), &[2.0 / 6.0; 6]));
+    assert!(close(&gradient(&data), &[2.0 / 6.0; 6]));
 }
 
 op!(FirstOnly {
@@ -160,7 +151,7 @@ fn none_for_an_input_with_stop_gradient() {
     let x1 = leaf(&[1.0; 6]);
     let x2 = Tensor::<f64>::from(vec![2.0; 6]);
     FirstOnly::apply(&x1, &x2).mean().backward().unwrap();
-    assert!(close(&grad(&x1), &[1.0 / 6.0; 6]));
+    assert!(close(&gradient(&x1), &[1.0 / 6.0; 6]));
     assert!(x2.grad().is_none());
 }
 
@@ -207,7 +198,7 @@ fn mark_non_differentiable() {
     let (a, b) = MarkFirst::apply(&x);
     assert!(a.stop_gradient() && !b.stop_gradient());
     b.sum().backward().unwrap();
-    assert_eq!(grad(&x), [1.0]);
+    assert_eq!(gradient(&x), [1.0]);
 }
 
 #[test]
@@ -242,7 +233,7 @@ fn missing_gradients_by_type() {
     let x = leaf(&[1.0]);
     Zeros::apply(&x).0.sum().backward().unwrap();
     Nones::apply(&x).0.sum().backward().unwrap();
-    assert_eq!(grad(&x), [2.0]);
+    assert_eq!(gradient(&x), [2.0]);
 }
 
 op!(Exp {
@@ -263,7 +254,7 @@ fn an_input_returned_is_a_new_tensor() {
         let last = Exp::apply(&x);
         assert!(!last.is_leaf() && x.is_leaf());
         last.sum().backward().unwrap();
-        assert!(close(&grad(&x), &[f64::from(step) * 1f64.exp()]));
+        assert!(close(&gradient(&x), &[f64::from(step) * 1f64.exp()]));
     }
 }
 
@@ -300,7 +291,7 @@ fn tensors_and_plain_values_mixed() {
     (a + b).mean().backward().unwrap();
     let other = leaf(&[0.1, -0.7, 2.0]);
     (other.tanh() + other.tanh()).mean().backward().unwrap();
-    assert!(close(&grad(&x), &grad(&other)));
+    assert!(close(&gradient(&x), &gradient(&other)));
 }
 
 #[test]
@@ -316,9 +307,9 @@ fn list_input() {
     });
     let xs = [leaf(&[1.0, 2.0]), leaf(&[3.0, 4.0]), leaf(&[5.0, 6.0])];
     Sum::apply(&xs).sum().backward().unwrap();
-    assert_eq!(grad(&xs[0]), [1.0; 2]);
-    assert_eq!(grad(&xs[1]), [2.0; 2]);
-    assert_eq!(grad(&xs[2]), [3.0; 2]);
+    assert_eq!(gradient(&xs[0]), [1.0; 2]);
+    assert_eq!(gradient(&xs[1]), [2.0; 2]);
+    assert_eq!(gradient(&xs[2]), [3.0; 2]);
 }
 
 #[test]
@@ -372,7 +363,7 @@ fn list_output_beside_a_tensor() {
     let x = leaf(&[1.0]);
     let (list, last) = Many::apply(&x);
     (&list[0] * 5.0 + &list[1] * 7.0 + last).sum().backward().unwrap();
-    assert_eq!(grad(&x), [35.0]);
+    assert_eq!(gradient(&x), [35.0]);
 }
 
 #[test]
@@ -461,7 +452,7 @@ fn the_same_tensor_returned_twice() {
     let x = leaf(&[1.0]);
     let (a, b) = Twice::apply(&x);
     (a * 5.0 + b * 7.0).sum().backward().unwrap();
-    assert_eq!(grad(&x), [24.0]);
+    assert_eq!(gradient(&x), [24.0]);
 }
 
 #[test]
@@ -480,11 +471,11 @@ fn the_same_tensor_for_two_inputs() {
     });
     let x = leaf(&[1.0]);
     TwoThree::apply(&x, &x).sum().backward().unwrap();
-    assert_eq!(grad(&x), [5.0]);
+    assert_eq!(gradient(&x), [5.0]);
     let x = leaf(&[1.0]);
     let h = &x * 2.0;
     TwoThree::apply(&h, &h).sum().backward().unwrap();
-    assert_eq!(grad(&x), [10.0]);
+    assert_eq!(gradient(&x), [10.0]);
 }
 
 #[test]
@@ -514,7 +505,7 @@ fn an_integer_input() {
     });
     let x = leaf(&[1.0, 2.0, 3.0]);
     Gather::apply(&x, &Tensor::from(vec![0_i64, 2, 2])).sum().backward().unwrap();
-    assert_eq!(grad(&x), [1.0, 0.0, 2.0]);
+    assert_eq!(gradient(&x), [1.0, 0.0, 2.0]);
 }
 
 #[test]
@@ -531,7 +522,7 @@ fn an_integer_output_is_a_plain_value() {
     let (y, index) = WithIndex::apply(&x);
     assert!(index.stop_gradient());
     y.sum().backward().unwrap();
-    assert_eq!(grad(&x), [2.0]);
+    assert_eq!(gradient(&x), [2.0]);
 }
 
 #[test]
@@ -569,7 +560,7 @@ fn a_tensor_for_an_input_with_stop_gradient_is_dropped() {
     let y = Both::apply(&a, &b);
     b.set_stop_gradient(false);
     y.sum().backward().unwrap();
-    assert_eq!(grad(&a), [1.0]);
+    assert_eq!(gradient(&a), [1.0]);
     assert!(b.grad().is_none(), "what counts is the flag when the op was applied");
 }
 
@@ -603,7 +594,7 @@ fn list_elements_have_flags_of_their_own() {
     let a = Tensor::<f64>::from(vec![1.0]);
     let b = leaf(&[1.0]);
     Short::apply(&[&a, &b], 2).sum().backward().unwrap();
-    assert_eq!(grad(&b), [1.0]);
+    assert_eq!(gradient(&b), [1.0]);
     assert!(a.grad().is_none());
     let error = TooShort::apply(&[&a, &b]).sum().backward().unwrap_err();
     assert!(
@@ -626,7 +617,7 @@ fn backward_is_believed() {
     });
     let x = leaf(&[1.0, 2.0]);
     Sine::apply(&x).mean().backward().unwrap();
-    assert!(close(&grad(&x), &[0.479425538604203; 2]));
+    assert!(close(&gradient(&x), &[0.479425538604203; 2]));
 }
 
 #[test]
@@ -653,8 +644,8 @@ fn layers_inside_layers() {
     let z = Nested::apply(&x1, &x2);
     assert!(z.to_vec().iter().zip([2.46211716, 2.23840584]).all(|(a, b)| (a - b).abs() < 1e-8));
     z.mean().backward().unwrap();
-    assert!(close(&grad(&x1), &[1.5, 1.5]));
-    assert!(close(&grad(&x2), &[0.2864477329659274, -0.08002565838597386]));
+    assert!(close(&gradient(&x1), &[1.5, 1.5]));
+    assert!(close(&gradient(&x2), &[0.2864477329659274, -0.08002565838597386]));
 }
 
 #[test]
@@ -680,7 +671,7 @@ fn the_outputs_belong_to_the_layer() {
     let y = InnerGraph::apply(&x);
     assert!(!y.stop_gradient());
     y.sum().backward().unwrap();
-    assert_eq!(grad(&x), [1000.0]);
+    assert_eq!(gradient(&x), [1000.0]);
 }
 
 #[test]
@@ -698,7 +689,7 @@ fn nothing_saved() {
     });
     let x = leaf(&[1.0]);
     Nothing::apply(&x).sum().backward().unwrap();
-    assert_eq!(grad(&x), [1.0]);
+    assert_eq!(gradient(&x), [1.0]);
 }
 
 #[test]
@@ -716,7 +707,7 @@ fn options_among_what_is_saved() {
     });
     let x = leaf(&[4.0]);
     Options::apply(&x).sum().backward().unwrap();
-    assert_eq!(grad(&x), [8.0]);
+    assert_eq!(gradient(&x), [8.0]);
 }
 
 #[test]
@@ -737,7 +728,7 @@ fn attributes() {
     });
     let x = leaf(&[1.0]);
     Power::apply(&x, 3).sum().backward().unwrap();
-    assert_eq!(grad(&x), [3.0]);
+    assert_eq!(gradient(&x), [3.0]);
 }
 
 #[test]
@@ -762,7 +753,7 @@ fn zeros_of_the_outputs_own_shape_and_dtype() {
     });
     let x = leaf(&[1.0; 4]);
     Shapes::apply(&x).1.sum().backward().unwrap();
-    assert_eq!(grad(&x), [1.0; 4]);
+    assert_eq!(gradient(&x), [1.0; 4]);
 }
 
 #[test]
@@ -772,7 +763,7 @@ fn a_marked_output_stays_out() {
     let a = a + 1.0;
     assert!(a.stop_gradient());
     FirstOnly::apply(&b, &a).sum().backward().unwrap();
-    assert_eq!(grad(&x), [1.0]);
+    assert_eq!(gradient(&x), [1.0]);
 }
 
 #[test]
@@ -798,7 +789,7 @@ fn an_output_of_integers_may_be_marked_and_nothing_else_of_that_kind() {
     let x = leaf(&[1.0, 5.0]);
     let (y, place, ..) = Places::apply(&x, 0);
     y.sum().backward().unwrap();
-    assert_eq!((place.item(), grad(&x)), (1, vec![2.0; 2]));
+    assert_eq!((place.item(), gradient(&x)), (1, vec![2.0; 2]));
     for x in [x.clone(), x.detach()] {
         assert_eq!(
             Places::try_apply(&x, 1).unwrap_err().to_string(),
@@ -872,7 +863,7 @@ fn saving_the_second_output_keeps_its_place() {
     let x = leaf(&[3.0]);
     let (a, _) = Second::apply(&x);
     a.sum().backward().unwrap();
-    assert_eq!(grad(&x), [9.0]);
+    assert_eq!(gradient(&x), [9.0]);
 }
 
 #[test]
@@ -1037,9 +1028,9 @@ fn a_node_visited_twice_and_a_freed_one() {
     let y = CusTanh::apply(&x).sum();
     let retain = autograd_core::BackwardOptions::new().retain_graph(true);
     y.backward_options(retain).unwrap();
-    let once = grad(&x);
+    let once = gradient(&x);
     y.backward().unwrap();
-    assert!(close(&grad(&x), &[2.0 * once[0]]));
+    assert!(close(&gradient(&x), &[2.0 * once[0]]));
     assert!(matches!(y.backward(), Err(autograd_core::Error::GraphFreed { .. })));
 }
 

@@ -11,6 +11,7 @@ use autograd_core::{
     AnyTensor, BackwardOptions, Error, GradOptions, detect_anomaly, grad, grad_with, gradcheck,
     saved_tensors_hooks,
 };
+use support::leaf_like;
 
 macro_rules! layers {
     ($($name:ident($($x:ident),+) -> $saved:ty, $forward:expr, $backward:expr;)*) => {$(
@@ -86,7 +87,7 @@ fn summed(grad: T, of: &T) -> T {
     if grad.shape() == of.shape() { grad } else { grad.sum_axes([0]) }
 }
 
-/// A node cannot store a mask beside a float inline, nor a second element type.
+/// Saves tensors of two element types.
 #[py_layer]
 impl Masked {
     type Saved = (Tensor<f64>, Tensor<bool>);
@@ -240,15 +241,12 @@ impl Marked {
     }
 }
 
-fn leaf(values: [f64; 6]) -> T {
-    let x = Tensor::from(values).reshape([2, 3]);
-    let x = x.detach();
-    x.set_stop_gradient(false);
-    x
+fn matrix(values: [f64; 6]) -> T {
+    leaf_like(&Tensor::from(values).reshape([2, 3]))
 }
 
 fn leaves() -> [T; 2] {
-    [leaf([0.5, -1.25, 2.0, 0.75, -0.3, 1.5]), leaf([1.5, 0.8, -0.7, 2.5, 1.1, -2.0])]
+    [matrix([0.5, -1.25, 2.0, 0.75, -0.3, 1.5]), matrix([1.5, 0.8, -0.7, 2.5, 1.1, -2.0])]
 }
 
 /// The values, first and second gradients of a scalar function of the leaves, or the error.

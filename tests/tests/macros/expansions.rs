@@ -14,33 +14,28 @@
 #![forbid(unsafe_code)]
 
 use autograd_core::prelude::*;
+use support::leaf;
 
 include!("expansions/tanh.rs");
 include!("expansions/scale.rs");
 include!("expansions/repeat.rs");
 include!("expansions/norm.rs");
 
-fn leaf(v: f64) -> Tensor<f64> {
-    let x = Tensor::from(vec![v]);
-    x.set_stop_gradient(false);
-    x
-}
-
 #[test]
 fn written_out_they_run() {
-    let x = leaf(0.5);
+    let x = leaf(&[0.5]);
     Tanh::apply(&x).sum().backward().unwrap();
     let slope = 1.0 - 0.5f64.tanh().powi(2);
     assert!((x.grad().unwrap().to_vec()[0] - slope).abs() < 1e-12);
 
-    let (x, w) = (leaf(3.0), leaf(4.0));
+    let (x, w) = (leaf(&[3.0]), leaf(&[4.0]));
     let (y, n) = Scale::with().x(&x).w(&w).at(None).apply().unwrap();
     assert_eq!((y.to_vec(), n), (vec![24.0], 0));
     y.sum().backward().unwrap();
     assert_eq!(x.grad().unwrap().to_vec(), [8.0]);
     assert_eq!(w.grad().unwrap().to_vec(), [6.0]);
 
-    let x = leaf(3.0);
+    let x = leaf(&[3.0]);
     let [y, ..] = Repeat::<f64, 3>::apply(std::slice::from_ref(&x));
     y.sum().backward().unwrap();
     assert_eq!(x.grad().unwrap().to_vec(), [1.0]);

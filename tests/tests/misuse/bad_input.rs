@@ -10,14 +10,11 @@ use autograd_core::{
     hessian,
 };
 use ndarray::{Array, Array1, Array2, ArrayD, Axis, IxDyn, ShapeBuilder, array, s};
+use support::leaf_like;
 
-fn leaf(shape: &[usize]) -> Tensor<f64> {
+fn halves(shape: &[usize]) -> Tensor<f64> {
     let n = shape.iter().product();
-    let x = Tensor::<f64>::arange(n).reshape(shape) * 0.5 + 1.0;
-    x.set_stop_gradient(false);
-    let x = x.detach();
-    x.set_stop_gradient(false);
-    x
+    leaf_like(&(Tensor::<f64>::arange(n).reshape(shape) * 0.5 + 1.0))
 }
 
 /// The message of an error; also checks that the tensor can still take part in a backward.
@@ -32,8 +29,8 @@ fn message<T: std::fmt::Debug>(x: &Tensor<f64>, result: Result<T>) -> String {
 
 #[test]
 fn shapes_that_do_not_fit_are_named() {
-    let x = leaf(&[2, 3]);
-    let y = leaf(&[4]);
+    let x = halves(&[2, 3]);
+    let y = halves(&[4]);
     let cases: Vec<(Result<Tensor<f64>>, &str)> = vec![
         (x.try_add(&y), "add: shapes [2, 3] and [4] cannot be broadcast together"),
         (x.try_sub(&y), "sub: shapes [2, 3] and [4] cannot be broadcast together"),
@@ -102,13 +99,13 @@ fn shapes_that_do_not_fit_are_named() {
         "from_vec: expected 4 elements for shape [2, 2], found 1"
     );
     // Leading axes of stacks of matrices must agree too.
-    let error = leaf(&[2, 1, 3]).try_matmul(&leaf(&[5, 3, 1])).unwrap_err();
+    let error = halves(&[2, 1, 3]).try_matmul(&halves(&[5, 3, 1])).unwrap_err();
     assert!(matches!(error, Error::Broadcast { op: "matmul", .. }), "{error}");
 }
 
 /// A layer with a bias of the wrong shape.
 fn with_bias<L>(mut layer: L, bias: impl Fn(&mut L) -> &mut Tensor<f64>) -> L {
-    *bias(&mut layer) = leaf(&[2]);
+    *bias(&mut layer) = halves(&[2]);
     layer
 }
 
@@ -116,8 +113,8 @@ fn with_bias<L>(mut layer: L, bias: impl Fn(&mut L) -> &mut Tensor<f64>) -> L {
 /// is called has no name that the caller wrote.
 #[test]
 fn errors_speak_of_what_the_caller_wrote() {
-    let (x, y, one) = (leaf(&[2, 3]), leaf(&[4]), leaf(&[]));
-    let (index, pictures) = (Tensor::from([9]), leaf(&[1, 3, 4, 4]));
+    let (x, y, one) = (halves(&[2, 3]), halves(&[4]), halves(&[]));
+    let (index, pictures) = (Tensor::from([9]), halves(&[1, 3, 4, 4]));
     let plain = Conv2dOptions::new();
     let groups = plain.groups(2);
     let wide = Tensor::<f64>::zeros([3, 0]);
@@ -219,22 +216,22 @@ fn errors_speak_of_what_the_caller_wrote() {
              shape [1, 3, 4, 4]",
         ),
         (
-            Box::new(|| pictures.conv2d(&leaf(&[2, 1, 3, 3]), None, plain)),
+            Box::new(|| pictures.conv2d(&halves(&[2, 1, 3, 3]), None, plain)),
             "conv2d: `weight` must be of shape [outputs, 3, height, width], for 3 channels in 1 group, \
              found shape [2, 1, 3, 3]",
         ),
         (
-            Box::new(|| pictures.conv2d(&leaf(&[2, 1, 3, 3]), None, groups)),
+            Box::new(|| pictures.conv2d(&halves(&[2, 1, 3, 3]), None, groups)),
             "conv2d: the tensor must be of a number of channels that is a multiple of `groups`, 2, \
              found shape [1, 3, 4, 4]",
         ),
         (
-            Box::new(|| leaf(&[1, 2, 4, 4]).conv2d(&leaf(&[3, 1, 3, 3]), None, groups)),
+            Box::new(|| halves(&[1, 2, 4, 4]).conv2d(&halves(&[3, 1, 3, 3]), None, groups)),
             "conv2d: `weight` must be of a number of outputs that is a multiple of `groups`, 2, found \
              shape [3, 1, 3, 3]",
         ),
         (
-            Box::new(|| x.linear(&leaf(&[2, 4]), None)),
+            Box::new(|| x.linear(&halves(&[2, 4]), None)),
             "linear: the tensor must be of shape [.., 4], for `weight` of shape [2, 4], found shape \
              [2, 3]",
         ),
@@ -306,16 +303,16 @@ fn the_panicking_form_points_at_its_caller() {
             before(info);
         }
     }));
-    let x = leaf(&[2, 3]);
-    let y = leaf(&[4]);
-    let mut z = leaf(&[2, 3]) * 1.0;
+    let x = halves(&[2, 3]);
+    let y = halves(&[4]);
+    let mut z = halves(&[2, 3]) * 1.0;
     let index = Tensor::from([9]);
     let mask = Tensor::from([true]);
     type Case<'a> = (&'static str, Box<dyn FnMut() + 'a>);
     let cases: Vec<Case<'_>> = vec![
         ("add", Box::new(|| drop(&x + &y))),
         ("add", Box::new(|| drop((&x * 2.0) + &y))),
-        ("add_assign", Box::new(|| z += &leaf(&[5, 2, 3]))),
+        ("add_assign", Box::new(|| z += &halves(&[5, 2, 3]))),
         ("maximum", Box::new(|| drop(x.maximum(&y)))),
         ("pow", Box::new(|| drop(x.pow(&y)))),
         ("matmul", Box::new(|| drop(x.matmul(&y)))),
@@ -383,12 +380,12 @@ fn the_panicking_form_points_at_its_caller() {
     let _ = std::panic::take_hook();
     assert_eq!(wrong, Vec::<String>::new());
     assert_eq!(message(&x, x.try_add(&y)).split(':').next(), Some("add"));
-    assert_eq!(z.to_vec(), leaf(&[2, 3]).to_vec());
+    assert_eq!(z.to_vec(), halves(&[2, 3]).to_vec());
 }
 
 #[test]
 fn wrong_seeds_and_wrong_calls_of_backward() {
-    let x = leaf(&[2, 3]);
+    let x = halves(&[2, 3]);
     let y = &x * 3.0;
     let seed = |shape: &[usize]| Tensor::<f64>::ones(shape);
     for shape in [&[3, 2][..], &[6], &[2, 3, 1], &[1], &[]] {
@@ -404,10 +401,10 @@ fn wrong_seeds_and_wrong_calls_of_backward() {
     assert_eq!(x.grad().unwrap().to_vec(), [3.0; 6]);
 
     // A single element of any shape needs no seed; a tensor without elements does.
-    let one = leaf(&[1, 1]);
+    let one = halves(&[1, 1]);
     (&one * 2.0).backward().unwrap();
     assert_eq!(one.grad().unwrap().shape(), [1, 1]);
-    let none = leaf(&[0, 2]);
+    let none = halves(&[0, 2]);
     assert!((&none * 2.0).backward().is_err());
     (&none * 2.0).backward_with(&Tensor::zeros([0, 2])).unwrap();
     assert_eq!(none.grad().unwrap().shape(), [0, 2]);
@@ -415,7 +412,7 @@ fn wrong_seeds_and_wrong_calls_of_backward() {
 
 #[test]
 fn wrong_calls_of_grad() {
-    let (x, w) = (leaf(&[2]), leaf(&[2]));
+    let (x, w) = (halves(&[2]), halves(&[2]));
     let y = x.square().sum();
     assert!(matches!(grad(&[&y], &[&w]).unwrap_err(), Error::Unused { position: 0 }));
     assert!(matches!(grad(&[&y], &[&x, &w]).unwrap_err(), Error::Unused { position: 1 }));
@@ -445,7 +442,7 @@ fn wrong_calls_of_grad() {
 
 #[test]
 fn a_call_that_needs_a_seed_says_how_it_is_given() {
-    let x = leaf(&[2]);
+    let x = halves(&[2]);
     let y = x.square();
     let text_of = |error: Error| {
         assert!(matches!(error, Error::SeedMissing { .. }), "{error}");
@@ -477,7 +474,7 @@ fn a_call_that_needs_a_seed_says_how_it_is_given() {
 #[test]
 fn the_same_output_twice_is_reported_among_many() {
     for count in [2, 8, 9, 30] {
-        let x = leaf(&[1]);
+        let x = halves(&[1]);
         let outputs: Vec<_> = (0..count).map(|k| &x * f64::from(k)).collect();
         let mut listed: Vec<_> = outputs.iter().collect();
         grad(&listed, &[&x]).unwrap();
@@ -490,7 +487,7 @@ fn the_same_output_twice_is_reported_among_many() {
 
 #[test]
 fn tensors_without_elements() {
-    let x = leaf(&[0, 3]);
+    let x = halves(&[0, 3]);
     assert_eq!((x.sum().item(), x.prod().item()), (0.0, 1.0));
     assert!(x.mean().item().is_nan());
     assert_eq!(x.sum_axes([0]).to_vec(), [0.0; 3]);
@@ -499,26 +496,26 @@ fn tensors_without_elements() {
     assert!(x.max_axes([1]).to_vec().is_empty());
     assert_eq!(x.to_string().lines().count(), 2);
     assert!(x.to_vec().is_empty() && x.is_empty() && x.view().is_empty());
-    let y = (&x + 1.0).tanh() * &leaf(&[3]) / &x.exp();
+    let y = (&x + 1.0).tanh() * &halves(&[3]) / &x.exp();
     assert_eq!(y.shape(), [0, 3]);
     y.sum().backward().unwrap();
     assert_eq!(x.grad().unwrap().shape(), [0, 3]);
     x.clear_grad();
-    let broadcast = leaf(&[1]);
+    let broadcast = halves(&[1]);
     (&x * &broadcast).sum().backward().unwrap();
     assert_eq!(broadcast.grad().unwrap().to_vec(), [0.0]);
     // An inner axis of length 0 sums to zeros.
-    let product = leaf(&[2, 0]).matmul(&leaf(&[0, 4]));
+    let product = halves(&[2, 0]).matmul(&halves(&[0, 4]));
     assert_eq!(product.to_vec(), [0.0; 8]);
     assert_eq!(x.reshape([3, 0]).transpose().flip(0).softmax(1).shape(), [0, 3]);
-    assert_eq!(Tensor::concat(&[&x, &leaf(&[2, 3])], 0).shape(), [2, 3]);
+    assert_eq!(Tensor::concat(&[&x, &halves(&[2, 3])], 0).shape(), [2, 3]);
     assert_eq!(x.narrow(0, 0, 0).broadcast_to([5, 0, 3]).len(), 0);
     assert_eq!(x.split(1, 0).len(), 1);
     assert!(
         x.try_reshape([0, usize::MAX]).is_ok_and(|y| y.is_empty()) || x.try_reshape([0]).is_ok()
     );
     assert!(!x.gt_scalar(0.0).any() && x.gt_scalar(0.0).all());
-    let (mut a, b) = (&x * 1.0, leaf(&[0, 3]));
+    let (mut a, b) = (&x * 1.0, halves(&[0, 3]));
     a += &b;
     a.fill(1.0).unwrap_err();
     assert_eq!(Tensor::<f64>::from(ArrayD::zeros(IxDyn(&[2, 0, 3]))).shape(), [2, 0, 3]);
@@ -526,7 +523,7 @@ fn tensors_without_elements() {
 
 #[test]
 fn scalars_have_no_axis() {
-    let x = leaf(&[]);
+    let x = halves(&[]);
     assert_eq!((x.ndim(), x.len(), x.shape().is_empty()), (0, 1, true));
     assert_eq!((x.sum().item(), x.mean().item(), x.max().item()), (1.0, 1.0, 1.0));
     assert_eq!(x.sum_axes([]).shape().len(), 0);
@@ -545,7 +542,7 @@ fn scalars_have_no_axis() {
 
 #[test]
 fn shapes_beyond_this_machine() {
-    let x = leaf(&[2, 3]);
+    let x = halves(&[2, 3]);
     let huge = usize::MAX;
     assert!(matches!(x.try_reshape([huge, huge]).unwrap_err(), Error::TooLarge { .. }));
     assert!(matches!(x.try_broadcast_to([huge, 2, 3]).unwrap_err(), Error::TooLarge { .. }));
@@ -564,25 +561,25 @@ fn shapes_beyond_this_machine() {
     assert!(panic.downcast_ref::<String>().unwrap().contains("out of memory"));
     let panic = catch_unwind(AssertUnwindSafe(|| wide.reshape([1_usize << 46, 2]))).unwrap_err();
     assert!(panic.downcast_ref::<String>().unwrap().contains("out of memory"));
-    assert_eq!(message(&x, x.try_add(leaf(&[7]))).split(' ').next(), Some("add:"));
+    assert_eq!(message(&x, x.try_add(halves(&[7]))).split(' ').next(), Some("add:"));
 }
 
 #[test]
 fn steps_and_starts_at_their_limits() {
-    let x = leaf(&[20]);
+    let x = halves(&[20]);
     let first = x.slice_axis(0, 0, 20, usize::MAX);
     assert_eq!(first.to_vec(), [1.0]);
     first.sum().backward().unwrap();
     assert_eq!(x.grad().unwrap().sum().item(), 1.0);
     assert!(catch_unwind(AssertUnwindSafe(|| x.narrow(0, 19, usize::MAX))).is_err());
     assert_eq!(x.narrow(0, 20, 0).shape(), [0]);
-    let rows = leaf(&[20, 4]);
+    let rows = halves(&[20, 4]);
     let first = rows.slice_axis(0, 0, 20, usize::MAX);
     assert_eq!(first.to_vec(), rows.select(0, 0).to_vec());
     first.sum().backward().unwrap();
     assert_eq!(rows.grad().unwrap().sum().item(), 4.0);
     assert_eq!(rows.slice_axis(0, 20, 20, usize::MAX).shape(), [0, 4]);
-    let matrix = leaf(&[4, 20]).transpose();
+    let matrix = halves(&[4, 20]).transpose();
     assert_eq!(matrix.slice_axis(0, 19, 20, usize::MAX).to_vec(), matrix.select(0, 19).to_vec());
     assert!(catch_unwind(AssertUnwindSafe(|| x.flip(isize::MIN))).is_err());
     assert!(catch_unwind(AssertUnwindSafe(|| x.unsqueeze(isize::MAX))).is_err());
@@ -709,7 +706,7 @@ fn arrays_in_any_order_arrive_as_they_are_seen() {
 
 #[test]
 fn ops_see_any_layout_alike() {
-    let x = leaf(&[6, 4]);
+    let x = halves(&[6, 4]);
     let seen = [
         x.transpose(),
         x.slice_axis(0, 1, 6, 2),
@@ -775,7 +772,7 @@ fn writes_in_place_that_do_not_fit() {
 
 #[test]
 fn what_a_rule_needs_and_was_changed_is_noticed() {
-    let x = leaf(&[3]);
+    let x = halves(&[3]);
     let w = Tensor::<f64>::ones([3]);
     let y = (&x * &w).sum();
     w.fill(5.0).unwrap();

@@ -1,11 +1,13 @@
 //! Every known way to misuse an op is a program here: a fixture of `ui` that must not compile, or a
-//! function of `run` or `more` that returns the error. `docs/misuse.md` is generated from them:
+//! function that returns the error. `docs/misuse.md` is generated from them:
 //! `UPDATE_EXPECTED=1 cargo test -p tests --test misuse` writes it.
 
 mod bad_input;
 mod impossible_shapes;
-mod more;
+mod requests;
 mod run;
+mod user_code;
+mod values;
 mod ways;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,9 +36,15 @@ fn every_way_is_noticed_or_harmless() {
     for Way { proof, .. } in WAYS {
         match proof {
             Proof::Compiler(fixture) => {
-                let path = |extension| root().join(format!("tests/ui/{fixture}.{extension}"));
+                let (file, case) = fixture.split_once('#').unwrap_or((fixture, ""));
+                let path = |extension| root().join(format!("tests/ui/{file}.{extension}"));
                 let text = std::fs::read_to_string(path("stderr")).unwrap_or_default();
-                if !path("rs").exists() || !text.starts_with("error") {
+                let begins = if case.is_empty() {
+                    text.starts_with("error")
+                } else {
+                    text.contains(&format!("//= {case}\nerror"))
+                };
+                if !path("rs").exists() || !begins {
                     wrong.push(format!("{fixture}: {text}"));
                 }
             }
@@ -88,7 +96,7 @@ impl Proof {
         }
     }
 
-    /// The table cell, with a link to the program that proves it.
+    /// The table cell, with a link to the program that proves it, and the name of its function.
     fn cell(&self) -> String {
         let text = match self {
             Self::Compiler(_) => "compile error",
@@ -99,24 +107,15 @@ impl Proof {
             Self::Verified(..) => "error with `AUTOGRAD_VERIFY=1`, or by its check",
             Self::Right(..) => "right",
         };
-        let program = match self {
-            Self::Compiler(fixture) => format!("ui/{fixture}.stderr"),
-            _ => function(self.name()),
+        let program = match self.name().split_once("::") {
+            Some((module, function)) => format!("tests/misuse/{module}.rs \"{function}\""),
+            None => match self.name().split_once('#') {
+                Some((table, case)) => format!("ui/{table}.stderr \"{case}\""),
+                None => format!("ui/{}.stderr", self.name()),
+            },
         };
         format!("[{text}](../tests/{program})")
     }
-}
-
-/// The file and the line of a function of `run` or `more`.
-fn function(name: &str) -> String {
-    let head = format!("pub(crate) fn {name}(");
-    let found = ["run", "more"].into_iter().find_map(|module| {
-        let file = format!("tests/misuse/{module}.rs");
-        let text = std::fs::read_to_string(root().join("tests").join(&file)).unwrap();
-        let line = text.lines().position(|line| line.starts_with(&head))? + 1;
-        Some(format!("{file}#L{line}"))
-    });
-    found.unwrap_or_else(|| panic!("`{name}` is no function of `run` or `more`"))
 }
 
 fn page() -> String {

@@ -11,12 +11,7 @@ use autograd_core::{
     detect_anomaly, explain, fuse, grad_with, gradcheck, jvp, saved_tensors_hooks,
 };
 use ndarray::ArrayViewD;
-
-pub(crate) fn leaf(numbers: &[f64]) -> Tensor<f64> {
-    let x = Tensor::from(numbers);
-    x.set_stop_gradient(false);
-    x
-}
+use support::{Identity, leaf};
 
 pub(crate) fn text<V>(result: Result<V, Error>) -> String {
     match result {
@@ -555,17 +550,6 @@ pub(crate) fn one_tensor_for_two_gradients() {
     Both::apply(&a, &b).backward().unwrap();
     (&a * 5.0).backward().unwrap();
     assert_eq!([a.grad().unwrap().item(), b.grad().unwrap().item()], [6.0, 1.0]);
-}
-
-#[py_layer]
-impl Identity {
-    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
-        x.clone()
-    }
-
-    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
-        dy * 3.0
-    }
 }
 
 pub(crate) fn input_returned_as_it_is() {

@@ -358,7 +358,7 @@ const WITHOUT: &[(&str, &str)] = &[
 
 #[test]
 fn every_op_has_figures() {
-    let ops = crate::public::ops();
+    let ops = crate::names::ops();
     let mut missing = ops.clone();
     for case in cases() {
         assert!(ops.contains(&case.op), "{} is no op", case.op);

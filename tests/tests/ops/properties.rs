@@ -10,7 +10,7 @@ use autograd_core::{
     Generator, GradOptions, Graph, Tensor, grad_with, gradcheck, gradgradcheck, jvpcheck,
 };
 
-use crate::public;
+use crate::names;
 use crate::random::{Domain, Draw};
 use crate::run::{Number, places_are_of_callers, run};
 
@@ -570,7 +570,7 @@ fn try_case(op: &str, seed: u64) -> Result<(), String> {
 
 /// The ops with a gradient.
 pub(crate) fn differentiable() -> BTreeSet<String> {
-    let mut ops = public::ops();
+    let mut ops = names::ops();
     for op in WITHOUT_GRADIENT.iter().flat_map(|(ops, _)| ops.split(' ')) {
         assert!(ops.remove(op), "`{op}` is no op");
     }

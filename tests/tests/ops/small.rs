@@ -9,6 +9,7 @@ use autograd_core::{
     AnyTensor, Error, GradOptions, SavedTensorsHooks, detect_anomaly, grad_with,
     saved_tensors_hooks,
 };
+use support::leaf;
 
 /// An op whose rule reads the input.
 #[py_layer(elementwise)]
@@ -261,16 +262,10 @@ fn nobody_sees_how_they_are_recorded() {
     same_for::<f64>();
 }
 
-fn leaf(data: [f64; 2]) -> Tensor<f64> {
-    let x = Tensor::from(data);
-    x.set_stop_gradient(false);
-    x
-}
-
 #[test]
 fn an_input_changed_since_is_named() {
     for (position, name) in [(0, "its first input"), (1, "its second input")] {
-        let inputs = [leaf([1.0, 2.0]), leaf([3.0, 4.0])];
+        let inputs = [leaf(&[1.0, 2.0]), leaf(&[3.0, 4.0])];
         let copies = inputs.each_ref().map(|x| x * 1.0);
         let y = &copies[0] * &copies[1];
         copies[position].detach().fill(0.0).unwrap();
@@ -282,7 +277,7 @@ fn an_input_changed_since_is_named() {
         }
         assert!(inputs.iter().all(|x| x.grad().is_none()));
     }
-    let x = leaf([1.0, 2.0]);
+    let x = leaf(&[1.0, 2.0]);
     let ops: [(fn(&Tensor<f64>) -> Tensor<f64>, &str); 2] =
         [(|x| x.square(), "square"), (|x| Cube::apply(x), "Cube")];
     for (f, name) in ops {
@@ -298,7 +293,7 @@ fn an_input_changed_since_is_named() {
 
 /// A leaf whose data was changed in place `times` times.
 fn changed(data: [f64; 2], times: u32) -> Tensor<f64> {
-    let x = leaf([0.0, 0.0]);
+    let x = leaf(&[0.0, 0.0]);
     for _ in 0..times {
         x.detach().copy_from(&Tensor::from(data)).unwrap();
     }
@@ -380,7 +375,7 @@ fn a_parameter_is_read_as_it_is() {
 
 #[test]
 fn a_graph_is_walked_once_unless_it_is_retained() {
-    let x = leaf([1.0, 2.0]);
+    let x = leaf(&[1.0, 2.0]);
     let ops: [fn(&Tensor<f64>) -> Tensor<f64>; 6] = [
         |x| x + x,
         |x| x * 2.0,
@@ -402,7 +397,7 @@ fn a_graph_is_walked_once_unless_it_is_retained() {
 
 #[test]
 fn a_hook_of_a_node_that_is_gone_is_no_other_ones() {
-    let x = leaf([1.0, 2.0]);
+    let x = leaf(&[1.0, 2.0]);
     let calls = Arc::new(AtomicUsize::new(0));
     let hook = {
         let calls = Arc::clone(&calls);
@@ -424,7 +419,7 @@ fn a_hook_of_a_node_that_is_gone_is_no_other_ones() {
 
 #[test]
 fn ranges_are_not_those_of_a_node_that_is_gone() {
-    let x = leaf([1.0, 2.0]);
+    let x = leaf(&[1.0, 2.0]);
     let outside = &x * 1.0;
     let scope = detect_anomaly();
     for factor in 2..100 {

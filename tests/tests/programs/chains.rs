@@ -5,6 +5,7 @@ use autograd_core::static_graph::{
     Executor, Feed, Fetch, Init, Program, Sgd, Variable, gradients, gradients_with,
 };
 use autograd_core::{DType, with_num_threads};
+use support::leaf_like;
 
 fn wave(shape: &[usize], by: f64) -> Tensor<f64> {
     let n: usize = shape.iter().product();
@@ -25,12 +26,6 @@ fn asked<'a>(variables: &[&'a Variable]) -> Vec<&'a dyn Fetch> {
 fn run(program: &Program, feed: &[(&str, &dyn Feed)], fetch: &[&Variable]) -> Vec<Tensor<f64>> {
     let run = Executor::new().run(program, feed, &asked(fetch)).unwrap();
     run.iter().map(|value| value.downcast_ref::<f64>().unwrap().clone()).collect()
-}
-
-fn leaf(x: &Tensor<f64>) -> Tensor<f64> {
-    let x = x.detach();
-    x.set_stop_gradient(false);
-    x
 }
 
 type OfTwo<X> = fn(&X, &X) -> X;
@@ -61,7 +56,7 @@ fn both_gradients_of_a_function_of_two_inputs_are_those_of_eager_mode() {
             let fed = [wave(&[5, rows], 0.7).transpose(), wave(&[other, 5], 0.9)];
             let feed: [(&str, &dyn Feed); 3] = [("x", &fed[0]), ("y", &fed[1]), ("dz", &dz)];
             let found = run(&program, &feed, &[&z, &dx, &dy]);
-            let [x, y] = [leaf(&fed[0]), leaf(&fed[1])];
+            let [x, y] = [leaf_like(&fed[0]), leaf_like(&fed[1])];
             let z = of_tensors(&x, &y);
             (&z * &dz).sum().backward().unwrap();
             let expected = [z, x.grad().unwrap(), y.grad().unwrap()];
@@ -122,7 +117,7 @@ fn gradients_of_broadcast_operands_are_those_of_eager_mode() {
         let feed: [(&str, &dyn Feed); 4] =
             [("x", &fed[0]), ("row", &fed[1]), ("column", &fed[2]), ("one", &fed[3])];
         let found = run(&program, &feed, &fetch);
-        let fed = fed.map(|x| leaf(&x));
+        let fed = fed.map(|x| leaf_like(&x));
         let y = ((&fed[0] * &fed[1] - &fed[2]) * &fed[3]).tanh();
         y.sum().backward().unwrap();
         assert_eq!(found[0].to_vec(), y.to_vec());
@@ -197,14 +192,14 @@ macro_rules! ops_of_several {
                     x.set_stop_gradient(false);
                     x
                 });
-                let grads = || leaves.iter().map(|leaf| leaf.grad().unwrap().to_vec());
+                let grads = || leaves.iter().map(|leaf_like| leaf_like.grad().unwrap().to_vec());
                 let (u, v) = Turn::apply(&leaves[0], &leaves[1], &leaves[2]);
                 let z = Product::apply(&u, &v).sin();
                 let mut expected = vec![z.to_vec()];
                 z.sum().backward().unwrap();
                 expected.extend(grads());
                 assert_eq!(of(&fetch), expected);
-                leaves.iter().for_each(|leaf| leaf.clear_grad());
+                leaves.iter().for_each(|leaf_like| leaf_like.clear_grad());
                 let (u, _) = Turn::apply(&leaves[0], &leaves[1], &leaves[2]);
                 u.sum().backward().unwrap();
                 assert_eq!(of(&alone), grads().collect::<Vec<_>>());

@@ -8,11 +8,12 @@ use autograd_core::optim::{Optimizer, Rule};
 use autograd_core::prelude::*;
 use autograd_core::safetensors::SafeTensors;
 use autograd_core::static_graph::{
-    Adam, AdamW, Executor, FcOptions, Feed, Fetch, Functions, Init, Program, RmsProp, Sgd,
-    Variable, append_backward, gradients,
+    Adam, AdamW, Executor, Feed, Fetch, Functions, Init, Program, RmsProp, Sgd, Variable,
+    append_backward, gradients,
 };
 use autograd_core::{DType, Error, GradOptions, Result, grad_with};
 use ndarray::{Array2, ArrayD, ArrayViewD, arr1};
+use support::programs::{classifier, train};
 
 #[py_layer]
 impl Cube {
@@ -178,36 +179,6 @@ fn what_an_eager_closure_writes_no_other_operator_reads() {
     let run = Executor::new().run(&program, &feed, &[&y, &after, &dx, &mask]).unwrap();
     assert_eq!(values(&run), [[2.0, 0.0], [2.0, 1.0], [1.0, 0.0], [1.0, 0.0]]);
     assert_eq!(ones.to_vec(), [1.0, 0.0]);
-}
-
-fn classifier() -> (Program, Variable) {
-    let program = Program::new();
-    let x = program.data("x", [-1, 64], DType::Float32).unwrap();
-    let label = program.data("label", [-1], DType::Int64).unwrap();
-    let branch = |name: &str| {
-        let options = FcOptions::new().name(name).bias(Init::Constant(0.5));
-        program.fc_with(&x, 256, &options).unwrap().tanh().unwrap()
-    };
-    let (left, right) = (branch("left"), branch("right"));
-    let hidden = (&left * &right + 0.125).relu().unwrap().dropout(0.25).unwrap();
-    let loss = program.fc(&hidden, 10).unwrap().cross_entropy(&label).unwrap();
-    Adam::new(1e-3).minimize(&loss).unwrap();
-    (program, loss)
-}
-
-fn batch() -> (Array2<f32>, ndarray::Array1<i64>) {
-    let x = Array2::from_shape_fn([128, 64], |(i, j)| ((i * 13 + j * 5) % 23) as f32 / 23.0);
-    (x, ndarray::Array1::from_shape_fn([128], |i| (i % 10) as i64))
-}
-
-fn train(executor: &Executor, program: &Program, loss: &Variable) -> Vec<f32> {
-    let (x, label) = batch();
-    let mut losses = Vec::new();
-    for _ in 0..4 {
-        let run = executor.run(program, &[("x", &x), ("label", &label)], &[loss]).unwrap();
-        losses.push(run[0].downcast_ref::<f32>().unwrap().item());
-    }
-    losses
 }
 
 #[test]

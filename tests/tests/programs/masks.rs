@@ -3,43 +3,14 @@
 //! same results as eager mode.
 
 use autograd_core::prelude::*;
-use autograd_core::static_graph::{
-    Executor, Feed, Fetch, Program, Variable, gradients, gradients_with,
-};
-use autograd_core::{AnyTensor, DType, with_num_threads};
-
-fn wave(shape: &[usize], by: f32) -> Tensor<f32> {
-    let n: usize = shape.iter().product();
-    Tensor::from((0..n).map(|i| (i as f32 * by).sin() * 2.0).collect::<Vec<_>>()).reshape(shape)
-}
+use autograd_core::static_graph::{Executor, Feed, Program, Variable, gradients, gradients_with};
+use autograd_core::{DType, with_num_threads};
+use support::leaf_like;
+use support::programs::{floats, run, wanting, wave};
 
 fn numbers(shape: &[usize], by: i64) -> Tensor<i64> {
     let n: usize = shape.iter().product();
     Tensor::from((0..n as i64).map(|i| i * by % 23 - 11).collect::<Vec<_>>()).reshape(shape)
-}
-
-fn wanting(program: &Program, name: &str, shape: &[i64]) -> Variable {
-    let x = program.data(name, shape, DType::Float32).unwrap();
-    x.set_stop_gradient(false);
-    x
-}
-
-fn leaf(x: &Tensor<f32>) -> Tensor<f32> {
-    let x = x.detach();
-    x.set_stop_gradient(false);
-    x
-}
-
-fn asked<'a>(variables: &[&'a Variable]) -> Vec<&'a dyn Fetch> {
-    variables.iter().map(|variable| *variable as &dyn Fetch).collect()
-}
-
-fn run(program: &Program, feed: &[(&str, &dyn Feed)], fetch: &[&Variable]) -> Vec<AnyTensor> {
-    Executor::new().run(program, feed, &asked(fetch)).unwrap()
-}
-
-fn floats(value: &AnyTensor) -> Vec<f32> {
-    value.downcast_ref::<f32>().unwrap().to_vec()
 }
 
 #[test]
@@ -68,7 +39,7 @@ fn a_masked_loss_and_its_gradient_are_those_of_eager_mode() {
             with_num_threads(3, || floats(&run(&program, &feed, &fetch)[2])),
             floats(&found[2])
         );
-        let x = leaf(&fed);
+        let x = leaf_like(&fed);
         let off = x.relu() - &to;
         let far = off.greater(&to);
         let loss = far.where_else(&(&off * 3.0), off.square());
@@ -120,7 +91,7 @@ fn a_gradient_goes_through_conversions_of_floats() {
     let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
     let fed = wave(&[3000], 0.7);
     let found = run(&program, &[("x", &fed)], &[&y, &dx]);
-    let x = leaf(&fed);
+    let x = leaf_like(&fed);
     let y = (x.cast::<f64>().sin() * 3.0).cast::<f32>().square();
     y.sum().backward().unwrap();
     assert_eq!(floats(&found[0]), y.to_vec());
@@ -148,7 +119,7 @@ fn a_users_op_with_a_mask_has_the_gradients_of_eager_mode() {
         let fed = [wave(&[rows, 6], 0.3), wave(&[6], 0.5)];
         let feed: [(&str, &dyn Feed); 2] = [("x", &fed[0]), ("slope", &fed[1])];
         let found = run(&program, &feed, &[&y, &dx, &dslope]);
-        let [x, slope] = fed.each_ref().map(leaf);
+        let [x, slope] = fed.each_ref().map(leaf_like);
         let y = Gate::apply(&x.greater(&slope), &x, &slope).tanh();
         y.sum().backward().unwrap();
         let expected = [&y, &x.grad().unwrap(), &slope.grad().unwrap()].map(|x| x.to_vec());
@@ -193,7 +164,7 @@ fn gradients_of_operands_declared_smaller_are_summed_as_in_eager_mode() {
                 let feed: [(&str, &dyn Feed); 3] =
                     [("x", &fed[0]), ("other", &fed[1]), ("dz", &fed[2])];
                 let found = run(&program, &feed, &[&z, &dx, &dother]);
-                let [x, other] = [leaf(&fed[0]), leaf(&fed[1])];
+                let [x, other] = [leaf_like(&fed[0]), leaf_like(&fed[1])];
                 let z = of_tensors(&x.sin(), &other);
                 let z = of_tensors(&other, &(&z + 3.0)).tanh();
                 (&z * &fed[2]).sum().backward().unwrap();
@@ -249,7 +220,7 @@ fn a_gradient_that_is_the_outputs_own_is_summed_as_in_eager_mode() {
         let fed = [wave(&[rows, 6], 0.3), wave(&[6], 0.5)];
         let feed: [(&str, &dyn Feed); 2] = [("x", &fed[0]), ("by", &fed[1])];
         let found = run(&program, &feed, &[&z, &dx, &dby]);
-        let [x, by] = fed.each_ref().map(leaf);
+        let [x, by] = fed.each_ref().map(leaf_like);
         let z = Shifted::apply(&x, &by).square();
         z.sum().backward().unwrap();
         let expected = [&z, &x.grad().unwrap(), &by.grad().unwrap()].map(|x| x.to_vec());

@@ -1,8 +1,7 @@
-//! The structure of the crates, as numbers that may only decrease: import cycles among a crate's files,
-//! lines of each module, files that are too long.
+//! The import cycles among a crate's files, and the file names in ARCHITECTURE.md.
 //!
 //! An import is a path in a `use` or in code, resolved through re-exports to the file that defines the
-//! name. Unit tests are not in the cycles, but count as lines.
+//! name. Unit tests are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,16 +9,9 @@ use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// The allowed cycles, by their number of files, the largest first.
+/// The allowed cycles, by their number of files, the largest first; they may only become fewer.
 const CIRCLES: &[(&str, &[usize])] =
     &[("autograd-kernels", &[]), ("autograd-core", &[4]), ("autograd-macros", &[])];
-
-/// The maximum number of lines, with unit tests.
-const LINES: &[(&str, usize)] =
-    &[("autograd-kernels", 9_186), ("autograd-core", 36_813), ("autograd-macros", 10_229)];
-
-/// Files of more than 600 lines; only tables and fixtures may be that long.
-const LONG_FILES: &[&str] = &[];
 
 /// A module's path below the crate's root.
 type Module = Vec<String>;
@@ -339,36 +331,8 @@ fn imports_go_one_way() {
 }
 
 #[test]
-fn lines_only_fall() {
-    for (name, allowed) in LINES {
-        let lines = |path: &PathBuf| fs::read_to_string(path).unwrap().lines().count();
-        let mut modules: BTreeMap<String, usize> = BTreeMap::new();
-        for path in files_of(name) {
-            let below = path.strip_prefix(workspace().join(name).join("src")).unwrap();
-            let module = below.iter().next().unwrap().to_str().unwrap().to_owned();
-            *modules.entry(module).or_default() += lines(&path);
-        }
-        let all: usize = modules.values().sum();
-        assert!(all <= *allowed, "{name} has {all} lines, allowed {allowed}: {modules:#?}");
-        assert!(all + 500 > *allowed, "{name} has {all} lines only; lower `LINES`");
-    }
-}
-
-#[test]
-fn files_are_short() {
-    let mut long = Vec::new();
-    for path in LINES.iter().flat_map(|(name, _)| files_of(name)) {
-        if fs::read_to_string(&path).unwrap().lines().count() > 600 {
-            long.push(path.strip_prefix(workspace()).unwrap().display().to_string());
-        }
-    }
-    assert_eq!(long, LONG_FILES, "files of more than 600 lines");
-}
-
-#[test]
 fn architecture_names_files_that_exist() {
     let text = fs::read_to_string(workspace().join("ARCHITECTURE.md")).unwrap();
-    assert!(text.lines().count() <= 120, "ARCHITECTURE.md has {} lines", text.lines().count());
     let mut names = 0;
     for name in text.split('`').skip(1).step_by(2) {
         if !name.contains('/') && !name.ends_with(".rs") || name.contains(' ') {

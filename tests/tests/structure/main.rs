@@ -1,7 +1,6 @@
-//! The workspace itself: its crates, sources, documents and public items.
+//! The workspace itself: its crates, sources and documents.
 
 mod dependencies;
 mod documents;
 mod layering;
 mod names;
-mod public_api;

@@ -2,7 +2,6 @@
 //! them. (A build of the whole workspace has them.)
 
 mod asked_to_verify;
-mod ui;
 
 use autograd_core::prelude::*;
 

@@ -1,5 +1,4 @@
 // functions from the fragments of a macro: bodies, types, patterns, visibilities, lifetimes
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 macro_rules! op {

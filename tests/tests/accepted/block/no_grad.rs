@@ -1,5 +1,4 @@
 // an op without gradient
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 #[py_layer(no_grad)]

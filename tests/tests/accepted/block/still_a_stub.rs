@@ -1,5 +1,4 @@
 // `todo!()` in the bodies while the op is being written
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 #[py_layer]

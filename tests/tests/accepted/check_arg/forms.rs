@@ -1,5 +1,4 @@
 // `check(..)` costs nothing outside of tests, and can be combined with other arguments
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 #[py_layer(once_differentiable, check(x = [2, 3], w = [3] in 0.5..2.0), check(x = [3], w = []))]

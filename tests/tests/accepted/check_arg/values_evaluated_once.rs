@@ -1,5 +1,4 @@
 // values of a check that a second evaluation would not give again, and that use the user's `T`
-#![deny(warnings)]
 use std::cell::RefCell;
 
 use autograd_core::prelude::*;

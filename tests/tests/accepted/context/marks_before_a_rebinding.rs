@@ -1,5 +1,4 @@
 // an input marked before its name is bound again, and one that an `if` chooses
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 #[py_layer]

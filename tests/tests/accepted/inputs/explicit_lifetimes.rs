@@ -1,6 +1,6 @@
 // a lifetime written out, and `Foo<'_>`
-#![deny(warnings)]
 use autograd_core::prelude::*;
+use support::leaf;
 
 struct Names<'a>(&'a str);
 
@@ -22,8 +22,7 @@ impl Op {
 
 #[test]
 fn compiles_and_runs() {
-    let x = Tensor::<f64>::from(vec![3.0]);
-    x.set_stop_gradient(false);
+    let x = leaf(&[3.0]);
     let text = String::from("abc");
     let y = Op::with().more(&Names("d")).names(Names(&text)).x(&x).apply();
     assert_eq!(y.to_vec(), [12.0]);

@@ -1,6 +1,6 @@
 // a list of references
-#![deny(warnings)]
 use autograd_core::prelude::*;
+use support::{gradient, leaf};
 
 #[py_layer]
 impl Op {
@@ -15,11 +15,9 @@ impl Op {
 
 #[test]
 fn compiles_and_runs() {
-    let x = Tensor::<f64>::from(vec![3.0]);
-    x.set_stop_gradient(false);
-    let w = Tensor::<f64>::from(vec![4.0]);
-    w.set_stop_gradient(false);
+    let x = leaf(&[3.0]);
+    let w = leaf(&[4.0]);
     Op::apply(&[&x, &w]).sum().backward().unwrap();
-    assert_eq!(x.grad().unwrap().to_vec(), [2.0]);
-    assert_eq!(w.grad().unwrap().to_vec(), [5.0]);
+    assert_eq!(gradient(&x), [2.0]);
+    assert_eq!(gradient(&w), [5.0]);
 }

@@ -1,5 +1,4 @@
 // fn jvp with every form of input, tangent and output
-#![deny(warnings)]
 use autograd_core::jvp;
 use autograd_core::prelude::*;
 

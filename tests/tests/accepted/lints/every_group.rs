@@ -1,5 +1,4 @@
 // every lint that a careful crate turns on
-#![deny(warnings)]
 #![deny(rust_2018_idioms, unused, nonstandard_style, let_underscore, missing_docs)]
 #![deny(missing_debug_implementations, unreachable_pub, unused_qualifications, unused_lifetimes)]
 #![deny(

@@ -1,6 +1,6 @@
 // defaults left out and given
-#![deny(warnings)]
 use autograd_core::prelude::*;
+use support::leaf;
 
 #[py_layer]
 impl Op {
@@ -23,8 +23,7 @@ impl Op {
 
 #[test]
 fn compiles_and_runs() {
-    let x = Tensor::<f64>::from(vec![3.0]);
-    x.set_stop_gradient(false);
+    let x = leaf(&[3.0]);
     assert_eq!(Op::with().x(&x).apply().to_vec(), [18.0]);
     assert_eq!(Op::with().by(1.0).f(Tensor::abs).x(&x).apply().to_vec(), [3.0]);
     assert_eq!(Op::with().name("two").x(&x).try_apply().unwrap().to_vec(), [54.0]);

@@ -1,5 +1,4 @@
 // an elementwise op with a plain type called as the expansion's own parameters usually are
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 #[derive(Clone, Copy)]

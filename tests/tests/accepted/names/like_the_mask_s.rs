@@ -1,5 +1,4 @@
 // an elementwise op with plain types called as the expansion's parameters for masks usually are
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 #[derive(Clone, Copy)]

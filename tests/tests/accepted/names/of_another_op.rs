@@ -1,5 +1,4 @@
 // the name of an op, mentioned in bounds and blocks of another one
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 pub trait Related<X> {

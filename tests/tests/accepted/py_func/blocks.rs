@@ -1,5 +1,4 @@
 // blocks of one, two and no output, with values skipped, named and missing
-#![deny(warnings)]
 use autograd_core::static_graph::{Executor, Program, gradients, py_func};
 use autograd_core::{DType, Tensor};
 use ndarray::{ArrayD, ArrayViewD, arr1};

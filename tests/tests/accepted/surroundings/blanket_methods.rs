@@ -1,5 +1,4 @@
 // traits with the methods of the expansion, for every type
-#![deny(warnings)]
 use autograd_core::prelude::*;
 
 #[allow(dead_code)]

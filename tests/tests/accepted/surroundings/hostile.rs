@@ -1,5 +1,4 @@
 // No prelude, shadowed names, macro-made ops, ops in functions, raw identifiers.
-#![deny(warnings)]
 #![no_implicit_prelude]
 #![allow(non_camel_case_types, dead_code)]
 extern crate autograd_core;
