@@ -26,7 +26,7 @@ mod watch;
 
 pub(crate) use any::for_any;
 pub use any::{AnyTensor, Element, Scalar};
-pub(crate) use any::{Comparison, Handle, OfElements};
+pub(crate) use any::{Comparison, ElementFunctions, Handle, OfElements};
 pub(crate) use hooks::{HookId, HookList};
 pub(crate) use lost::{Lost, no_derivative};
 pub(crate) use mode::{Composite, GradMode, is_suspended, is_turned_off, off_since};
