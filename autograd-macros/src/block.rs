@@ -97,6 +97,26 @@ impl Block {
         // For `cfg(rust_analyzer)`, which cargo does not know.
         let editors = matches!(mode, Mode::Reported(_));
         let editors = editors.then(|| quote!(#[allow(unexpected_cfgs)]));
+        // A type parameter becomes the error type. Otherwise the compiler takes the operators of its bounds for
+        // values of an error type, and reports their operands.
+        if let Mode::Reported(reported) = mode
+            && self.generics.type_params().next().is_some()
+        {
+            let is_type = |param: &&GenericParam| matches!(param, GenericParam::Type(_));
+            let (types, others): (Vec<_>, Vec<_>) = self.generics.params.iter().partition(is_type);
+            let (types, cfg) = (types.into_iter().map(argument), self.cfg());
+            return quote! {
+                #(#cfg)*
+                const _: () = {
+                    #(type #types = #reported;)*
+                    #(#attrs)*
+                    #editors
+                    #keyword<#(#others),*> #op {
+                        #(#items)*
+                    }
+                };
+            };
+        }
         quote! {
             #(#attrs)*
             #editors

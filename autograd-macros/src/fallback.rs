@@ -7,6 +7,7 @@ use syn::{FnArg, Generics, ReturnType, Type};
 
 use crate::check::forward::misspelling_of;
 use crate::check::refused::returns_wrong_type;
+use crate::elementwise::parse::{Kind, kind};
 use crate::errors::Errors;
 use crate::expansion::{Expansion, Mode};
 use crate::generics::{generated, phantom};
@@ -122,6 +123,11 @@ pub(crate) fn of_tokens(tokens: TokenStream, errors: Errors) -> TokenStream {
     quote!(#items #tokens #constants)
 }
 
+/// The expansion after an error that all of the block may follow from: a struct, and calls that accept anything.
+pub(crate) fn of_name(name: &Ident, errors: Errors) -> TokenStream {
+    of_tokens(quote!(pub struct #name;), errors)
+}
+
 /// Calls by position and by name that accept anything, for a block that the compiler rejects: they do not
 /// repeat the types of the signature, which the compiler has reported.
 pub(crate) fn permissive_calls(expansion: &Expansion<'_>) -> TokenStream {
@@ -189,7 +195,12 @@ pub(crate) fn grads(reported: &Ident) -> TokenStream {
 
 /// A function of an op after an error: mistakes of its signature that were reported are corrected, its
 /// context and return type become the error type, and its body is unchanged.
-pub(crate) fn with_error_types(reported: &Ident, function: &Function) -> TokenStream {
+/// `absent`: names of its body that have no value.
+pub(crate) fn with_error_types(
+    reported: &Ident,
+    function: &Function,
+    absent: Vec<Ident>,
+) -> TokenStream {
     let Function { attrs, vis, sig: own, body, .. } = function;
     let mut sig = own.clone();
     if !function.is_rule() {
@@ -210,7 +221,7 @@ pub(crate) fn with_error_types(reported: &Ident, function: &Function) -> TokenSt
     };
     sig.output = syn::parse_quote!(-> <(#reported, #returned) as ::core::iter::Iterator>::Item);
     let value = value_of(reported);
-    let mut shadows = TokenStream::new();
+    let mut shadows = quote!(#(let #absent = #value;)*);
     for input in &mut sig.inputs {
         let FnArg::Typed(param) = input else { continue };
         let Some(name) = pattern_name(&param.pat) else { continue };
@@ -218,7 +229,9 @@ pub(crate) fn with_error_types(reported: &Ident, function: &Function) -> TokenSt
         let absent =
             is_slip(&param.ty) || matches!(bare(&param.ty), Type::ImplTrait(_) | Type::Infer(_));
         let context = is_context(inner);
-        if context || absent {
+        // The reported mistake may be in what the body does with a number.
+        let is_number = kind(inner) != Kind::Plain;
+        if context || absent || is_number {
             shadows.extend(quote!(let #name = #value;));
         }
         if absent || context && !is_of_self(inner) {

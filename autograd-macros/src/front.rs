@@ -5,8 +5,8 @@ use quote::quote;
 
 use crate::errors::Errors;
 use crate::expansion::Mode;
-use crate::fallback;
 use crate::model::{Block, Function};
+use crate::{fallback, imports, messages};
 
 pub(crate) trait Form: Sized {
     type Args;
@@ -37,6 +37,10 @@ pub(crate) fn run<F: Form>(
     };
     if let Some(exists) = form.block().exists {
         return fallback::of_existing(exists, F::CALLS, form.block(), errors);
+    }
+    if let Some((place, names, imports)) = imports::missing(&block) {
+        errors.at(place, messages::not_imported(&messages::list(&names), &imports.join(" ")));
+        return fallback::of_name(&form.block().name, errors);
     }
     form.check(&args, &mut errors);
     let mut found = Errors::new();

@@ -131,5 +131,6 @@ pub use autograd_macros::py_func;
 
 pub(crate) mod private {
     pub use super::program::{Program, Variable};
+    pub use super::py_func::{PyFuncParam, PyFuncValue};
     pub use super::py_func::{gradient_of_input, same_as_input, same_as_output};
 }
