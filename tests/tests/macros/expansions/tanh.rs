@@ -1,7 +1,8 @@
 #[cfg(miri)]
 use ::autograd_core::private::words::arguments as _;
 impl Tanh {
-    #[doc(hidden)]
+    ///Defines the op; callers do not need it.
+    #[cfg_attr(doc, doc(hidden))]
     pub fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
         let y = x.tanh();
         ctx.save_for_backward(&y);
