@@ -134,7 +134,7 @@ impl Expansion<'_> {
             typed = tokens.map(|tokens| regroup(body, tokens));
         }
         let body = typed.as_ref().unwrap_or(body);
-        let (hidden, attrs) = (function.hidden(), function.own_attributes());
+        let (hidden, attrs) = (self.layer.hidden(function), function.own_attributes());
         let refused = matches!(self.mode, Mode::Refused);
         let unused = refused.then(|| quote!(#[allow(unused_variables)]));
         // The body may need a declaration that has a syntax error.

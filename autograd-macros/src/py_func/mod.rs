@@ -239,7 +239,7 @@ impl Op {
             _ => {
                 let Function { attrs, vis, sig, body, .. } = function;
                 let kept = attrs.iter().filter(|attr| sig.ident != "forward" || !moves(attr));
-                let hidden = function.hidden();
+                let hidden = self.block.hidden(function);
                 let by_value = function.is_rule().then(allow_by_value);
                 quote!(#(#kept)* #hidden #by_value #vis #sig #body)
             }

@@ -39,7 +39,7 @@ impl Expansion<'_> {
         {
             body = regroup(&body, read);
         }
-        let (hidden, attrs) = (function.hidden(), function.own_attributes());
+        let (hidden, attrs) = (self.layer.hidden(function), function.own_attributes());
         let inlined = attrs.iter().any(|attr| is(attr, &["inline"]));
         let inline = (!inlined)
             .then(|| quote!(#[cfg_attr(clippy, inline)] #[cfg_attr(not(clippy), inline(always))]));
