@@ -147,7 +147,7 @@ impl Generator {
     pub fn from_state(state: &[u64; Self::STATE]) -> Option<Self> {
         // From zeros, all numbers would be zero.
         let is_state = state[1..].iter().any(|number| *number != 0);
-        is_state.then(|| Self { ahead: state.to_vec().into_iter(), engine: Mt64::from(*state) })
+        is_state.then(|| Self { ahead: Vec::from(*state).into_iter(), engine: Mt64::from(*state) })
     }
 
     fn from_entropy() -> Self {
