@@ -20,7 +20,10 @@ use crate::generics::is_lifetime;
 use crate::items::ParsedItem;
 use crate::library::{import, private, private_at};
 use crate::messages::{absent_parameter, list, plural, returned_count};
-use crate::model::{Block, Function, Item, allow_by_value, last_segment, nearest, type_arguments};
+use crate::model::{
+    Block, Function, Item, allow_by_value, argument_of, bare, is_named, last_segment, nearest,
+    type_arguments,
+};
 use crate::parse::{BlockRules, block, is_context, parameters, pattern_name, returned};
 use crate::signatures::{callee, checked, is_certain, signatures};
 use crate::tokens::{anonymous, ends, is_one_of, local, mentions, named, parts, plain_name, text};
@@ -372,11 +375,14 @@ impl Op {
     fn types(&self) -> TokenStream {
         let private = private();
         let given = self.inputs.iter().chain(self.given.iter().flatten());
-        let given = given.map(|value| (anonymous(&value.ty), quote!(PyFuncParam)));
+        let given = given.map(|value| (value.ty.clone(), quote!(PyFuncParam)));
         let rules = self.forward.iter().chain(&self.backward);
         let results = rules.flat_map(|rule| returned(&rule.sig.output).parts);
-        let results = results.map(|ty| (anonymous(&ty), quote!(PyFuncValue)));
-        let (types, traits): (Vec<_>, Vec<_>) = given.chain(results).unzip();
+        let results = results.map(|ty| (ty, quote!(PyFuncValue)));
+        // A type that the compiler rejects would be reported again.
+        let types = given.chain(results);
+        let types = types.filter_map(|(ty, of)| Some((certain(&self.block, &ty)?, of)));
+        let (types, traits): (Vec<_>, Vec<_>) = types.unzip();
         quote!(let _ = || { #(let _ = <#types as #private::#traits>::PARAM;)* };)
     }
 
@@ -411,12 +417,29 @@ impl Op {
 /// A type of the block in a body, if it is certain.
 fn certain(block: &Block, ty: &Type) -> Option<TokenStream> {
     let generics: Vec<_> = block.generics.params.iter().collect();
-    let is_array = last_segment(ty).is_some_and(|last| {
-        last.ident.to_string().starts_with("Array")
-            && type_arguments(last).all(|ty| is_certain(ty, &generics))
-    });
     // A lifetime of its function has no name there.
-    (is_array || is_certain(ty, &generics)).then(|| anonymous(ty))
+    is_accepted(ty, &generics).then(|| anonymous(ty))
+}
+
+/// Whether the compiler surely accepts the type, by its names.
+fn is_accepted(ty: &Type, generics: &[&GenericParam]) -> bool {
+    if let Some(inner) = argument_of(ty, "Option") {
+        return is_accepted(inner, generics);
+    }
+    match bare(ty) {
+        Type::Reference(of) => match bare(&of.elem) {
+            Type::Slice(_) => of.lifetime.is_none() && is_certain(ty, generics),
+            target if is_named(target, "str") => of.lifetime.is_none(),
+            target => of.lifetime.is_none() && is_accepted(target, generics),
+        },
+        ty => {
+            let is_array = last_segment(ty).is_some_and(|last| {
+                last.ident.to_string().starts_with("Array")
+                    && type_arguments(last).all(|ty| is_certain(ty, generics))
+            });
+            is_array || is_certain(ty, generics)
+        }
+    }
 }
 
 /// Reports and removes attributes of parameters that the compiler would reject.

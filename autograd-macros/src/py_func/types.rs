@@ -3,7 +3,7 @@
 use quote::ToTokens;
 use syn::{GenericParam, Type};
 
-use super::messages;
+use super::{is_accepted, messages};
 use crate::check::types::unbound;
 use crate::errors::Errors;
 use crate::model::{
@@ -110,7 +110,7 @@ pub(super) fn unbound_element<'a>(
     }
 }
 
-/// Reports a type that is wrong for certain. `name`: the parameter, if it is that of one.
+/// Reports a type that the compiler accepts and that is wrong for certain. `name`: the parameter, if it is that of one.
 pub(super) fn check(
     name: Option<&syn::Ident>,
     ty: &Type,
@@ -118,7 +118,8 @@ pub(super) fn check(
     errors: &mut Errors,
 ) {
     let place = if name.is_some() { Place::Parameter } else { Place::Returned };
-    let Some(write) = place.instead_of(ty, generics) else { return };
+    let write = place.instead_of(ty, generics).filter(|_| is_accepted(ty, generics));
+    let Some(write) = write else { return };
     let found = text(ty);
     let message = match name {
         Some(name) => messages::no_array(&plain_name(name), &found, &write),

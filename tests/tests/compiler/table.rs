@@ -419,6 +419,8 @@ const MORE: &[(&str, &str, usize)] = &[
     ("#[py_func]", "x: ", 2),
     ("#[py_func]", "dy: ", 2),
     ("#[py_func]", "-> ", 2),
+    // Its backward returns too few gradients, too.
+    ("#[py_func]", ", p: Self", 2),
     // A formula keeps its parameters: each missing trait is an error.
     ("elementwise", "Box<dyn Clone>", 4),
     ("elementwise", "Vec<dyn ", 4),

@@ -13,6 +13,7 @@ const ALWAYS: &[&str] = &[
     "num-traits",
     "proc-macro2",
     "quote",
+    "rand_mt",
     "rawpointer",
     "smallvec",
     "strsim",
