@@ -379,10 +379,13 @@ impl Op {
         let rules = self.forward.iter().chain(&self.backward);
         let results = rules.flat_map(|rule| returned(&rule.sig.output).parts);
         let results = results.map(|ty| (ty, quote!(PyFuncValue)));
-        // A type that the compiler rejects would be reported again.
+        // A type that the compiler rejects would be reported again, but for a name alone.
+        let generics: Vec<_> = self.block.generics.params.iter().collect();
+        let is_name =
+            |ty: &Type| matches!(bare(ty), Type::Path(of) if of.path.get_ident().is_some());
         let types = given.chain(results);
-        let types = types.filter_map(|(ty, of)| Some((certain(&self.block, &ty)?, of)));
-        let (types, traits): (Vec<_>, Vec<_>) = types.unzip();
+        let types = types.filter(|(ty, _)| is_name(ty) || is_accepted(ty, &generics));
+        let (types, traits): (Vec<_>, Vec<_>) = types.map(|(ty, of)| (anonymous(&ty), of)).unzip();
         quote!(let _ = || { #(let _ = <#types as #private::#traits>::PARAM;)* };)
     }
 
