@@ -1,5 +1,6 @@
 //! The one error type: a variant for each contract that can be broken.
 
+use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
@@ -61,6 +62,8 @@ errors! {
     /// let error = autograd_core::Tensor::from([1.0]).try_reshape([2, 2]).unwrap_err();
     /// assert_eq!(format!("{error:?}"), error.to_string());
     /// ```
+    ///
+    /// An error of your own becomes one by [`Error::custom`], so that `?` passes it on.
     #[derive(Clone)]
     #[non_exhaustive]
     pub enum Error {
@@ -338,11 +341,19 @@ errors! {
             "{op}: {}{why}",
             path.as_ref().map_or(String::new(), |path| format!("{}: ", path.display()))
         ),
-        /// User code (a layer's backward, a hook ..) returned an error.
+        /// The backward or the `jvp` of a layer returned an error.
         User(op, location) {
             /** Which user function. */ function: &'static str,
             /** Its message. */ message: String,
+            /** The error itself, if it is of this type or a box: the [`source`](StdError::source). */
+            source: Option<Arc<dyn StdError + Send + Sync>>,
         } = ("{op} (called at {location}): {function} failed: {message}"),
+        /// An error of the user's own, by [`Error::custom`].
+        Custom {
+            /** The error: the [`source`](StdError::source), which can be downcast. Its message is that of
+            this one. */
+            source: Arc<dyn StdError + Send + Sync>,
+        } = ("{source}"),
         /// A rule of [programs](crate::static_graph) was broken while one was built.
         Program {
             /** The operator, or the call. */ op: String,
@@ -403,13 +414,88 @@ impl fmt::Debug for Error {
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
-            Self::Hook { source, .. } | Self::SavedTensorHook { source, .. } => Some(&**source),
+            Self::Hook { source, .. }
+            | Self::SavedTensorHook { source, .. }
+            | Self::User { source: Some(source), .. }
+            | Self::Custom { source } => Some(&**source),
             _ => None,
         }
     }
 }
 
+#[diagnostic::do_not_recommend]
+impl From<Box<dyn StdError + Send + Sync>> for Error {
+    fn from(error: Box<dyn StdError + Send + Sync>) -> Self {
+        Self::custom(error)
+    }
+}
+
 impl Error {
+    /// An error of your own as an [`Error`]: a text, or any error, which becomes the
+    /// [`source`](StdError::source).
+    ///
+    /// ```
+    /// use autograd_core::{Error, Result};
+    ///
+    /// fn rate(text: &str) -> Result<f64> {
+    ///     let rate: f64 = text.parse().map_err(Error::custom)?;
+    ///     if rate > 0.0 { Ok(rate) } else { Err(Error::custom(format!("a rate of {rate}"))) }
+    /// }
+    ///
+    /// assert_eq!(rate("-1").unwrap_err().to_string(), "a rate of -1");
+    /// assert_eq!(rate("a").unwrap_err().to_string(), "invalid float literal");
+    /// ```
+    ///
+    /// `?` alone converts a boxed error, and an error type of yours with a `From`:
+    ///
+    /// ```
+    /// # #[derive(Debug)] struct NoData;
+    /// # impl std::fmt::Display for NoData {
+    /// #     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.write_str("no data") }
+    /// # }
+    /// # impl std::error::Error for NoData {}
+    /// impl From<NoData> for autograd_core::Error {
+    ///     fn from(error: NoData) -> Self {
+    ///         autograd_core::Error::custom(error)
+    ///     }
+    /// }
+    ///
+    /// fn load() -> autograd_core::Result<()> {
+    ///     Err(NoData)?
+    /// }
+    ///
+    /// use std::error::Error;
+    /// let error = load().unwrap_err();
+    /// assert!(error.source().is_some_and(|source| source.is::<NoData>()));
+    /// ```
+    #[cold]
+    pub fn custom(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::Custom { source: error.into().into() }
+    }
+
+    /// The error that the backward or the `jvp` of a layer returned.
+    #[cold]
+    pub(crate) fn user(
+        op: &'static str,
+        location: &'static Location<'static>,
+        function: &'static str,
+        error: impl fmt::Display + 'static,
+    ) -> Self {
+        let (message, mut error) = (error.to_string(), Some(error));
+        let any: &mut dyn Any = &mut error;
+        let source = match any.downcast_mut::<Option<Self>>() {
+            Some(own) => own.take().map(|own| match own {
+                Self::Custom { source } => source,
+                own => Arc::new(own),
+            }),
+            None => any
+                .downcast_mut::<Option<Box<dyn StdError + Send + Sync>>>()
+                .and_then(Option::take)
+                .map(Arc::from),
+        };
+        Self::User { op, function, message, source, location }
+    }
+
     #[cold]
     pub(crate) fn shape(
         op: &'static str,

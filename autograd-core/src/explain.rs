@@ -138,8 +138,8 @@ fn why_absent<T: Float>(x: &Tensor<T>) -> String {
     if x.stop_gradient() {
         return explain_stopped(x).to_string();
     }
-    if !x.is_leaf() {
-        return format!("no gradient: {NOT_KEPT}");
+    if let Some(node) = x.origin() {
+        return format!("no gradient: {}", not_kept(node));
     }
     match last_idle() {
         Some(last) => {
@@ -182,8 +182,15 @@ fn cause_lines(what: &str, cut: Option<(&String, &str)>, lost: Lost) -> Option<V
     Some([was].into_iter().chain(causes).chain(remedy).collect())
 }
 
-const NOT_KEPT: &str = "backward does not keep it, because the tensor is the result of an op; call \
-                        `retain_grads()` on it before.";
+fn not_kept(node: &NodeRef) -> String {
+    format!(
+        "backward does not keep it, because the tensor is the result of {}.\n\
+         To train it (as after `w = w * 0.1`), start again from its value: `w = w.detach()`, then \
+         `w.set_stop_gradient(false)`.\n\
+         To see the gradient of a result, call `retain_grads()` on it before backward.",
+        op_at(node)
+    )
+}
 
 fn op_at(node: &NodeRef) -> String {
     format!("{} at {}", node.name(), node.location)
@@ -242,11 +249,11 @@ fn flow_lines<U: Element>(path: &[&NodeRef], x: &Tensor<U>) -> Vec<String> {
         n => vec![format!("a gradient flows, on the shortest way through {n} ops:")],
     };
     lines.extend(listed(&path.iter().map(|node| op_at(node)).collect::<Vec<_>>()));
-    match (x.is_leaf(), U::grad(x)) {
-        (true, None) => lines.push("No backward has written it yet.".into()),
-        (false, None) => lines.push(NOT_KEPT.into()),
-        (_, Some(_)) => lines.push("A backward has written it.".into()),
-    }
+    lines.push(match (x.origin(), U::grad(x)) {
+        (_, Some(_)) => "A backward has written it.".into(),
+        (Some(node), None) => not_kept(node),
+        (None, None) => "No backward has written it yet.".into(),
+    });
     lines
 }
 

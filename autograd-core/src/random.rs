@@ -68,14 +68,14 @@ pub fn set_rng_state(state: &Generator) {
     autograd_kernels::random::set_rng_state(state);
 }
 
-/// The state of the generator, as 313 numbers.
+/// The state of the generator, as its next 312 numbers.
 impl From<&Generator> for Tensor<i64> {
     fn from(generator: &Generator) -> Self {
         Self::from(generator.state().map(|word| word as i64))
     }
 }
 
-/// The state of the generator, as a tensor of 313 numbers.
+/// The state of the generator, as a tensor of its next 312 numbers.
 impl From<Generator> for AnyTensor {
     fn from(generator: Generator) -> Self {
         Tensor::from(&generator).into()

@@ -3,22 +3,22 @@
 //! uniform numbers are the same on every machine; a normal number may differ in its last bit if
 //! `ln` does not round as glibc's does.
 
+use std::array;
 use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::BuildHasher;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
+use std::vec;
 
 use num_traits::Float;
+use rand_mt::Mt64;
 
 use crate::array::pool::with_capacity;
 
-mod engine;
 #[cfg(test)]
 mod tests;
-
-use engine::{Engine, WORDS};
 
 /// The process-wide generator. If it is not seeded, the first draw creates it.
 static DEFAULT: Mutex<Option<Generator>> = Mutex::new(None);
@@ -95,7 +95,9 @@ pub fn shuffle(items: &mut [i64]) {
 /// as the original. Not suitable for secrets.
 #[derive(Clone)]
 pub struct Generator {
-    engine: Engine,
+    /// The numbers before those of the engine: the state that the generator was restored from.
+    ahead: vec::IntoIter<u64>,
+    engine: Mt64,
 }
 
 impl fmt::Debug for Generator {
@@ -107,12 +109,16 @@ impl fmt::Debug for Generator {
 impl Generator {
     /// The length of [`state`](Self::state).
     #[doc(hidden)]
-    pub const STATE: usize = WORDS + 1;
+    pub const STATE: usize = 312;
 
     /// Creates the generator for `seed` modulo 2³².
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { engine: Engine::new(seed as u32) }
+        let words = seed_words(seed as u32);
+        // The engine takes its state as the outputs that would reveal it, hence `temper`.
+        let outputs =
+            array::from_fn(|i| temper(u64::from(words[2 * i]) | u64::from(words[2 * i + 1]) << 32));
+        Self { ahead: vec::IntoIter::default(), engine: Mt64::from(outputs) }
     }
 
     /// The generator of one part of the work of a program, which these numbers identify: the part draws
@@ -127,18 +133,21 @@ impl Generator {
         Self::new(part.iter().fold(0, mix))
     }
 
-    /// All that the next numbers depend on.
+    /// All that the next numbers depend on: the next 312 of them, which reveal the engine's state.
     #[doc(hidden)]
     #[must_use]
     pub fn state(&self) -> [u64; Self::STATE] {
-        self.engine.state()
+        let mut next = self.clone();
+        array::from_fn(|_| next.next_u64())
     }
 
     /// The generator with a state; `None` if no generator has it.
     #[doc(hidden)]
     #[must_use]
     pub fn from_state(state: &[u64; Self::STATE]) -> Option<Self> {
-        Some(Self { engine: Engine::from_state(state)? })
+        // From zeros, all numbers would be zero.
+        let is_state = state[1..].iter().any(|number| *number != 0);
+        is_state.then(|| Self { ahead: Vec::from(*state).into_iter(), engine: Mt64::from(*state) })
     }
 
     fn from_entropy() -> Self {
@@ -147,7 +156,7 @@ impl Generator {
 
     /// The next 64 random bits. All other methods draw them one after the other.
     pub fn next_u64(&mut self) -> u64 {
-        self.engine.next_u64()
+        self.ahead.next().unwrap_or_else(|| self.engine.next_u64())
     }
 
     /// Runs a closure in which this thread draws from this generator, for example to create tensors,
@@ -314,4 +323,47 @@ fn polar<T: Float>(u: T, v: T) -> Option<[T; 2]> {
     let factor = (-two * square.ln() / square).sqrt();
     // libstdc++ returns the second coordinate first and keeps the other for the next call.
     Some([y * factor, x * factor])
+}
+
+/// The words of `std::seed_seq({seed})`, low half first; names are those of the C++ standard.
+fn seed_words(seed: u32) -> [u32; 624] {
+    const N: usize = 624;
+    const T: usize = 11;
+    const P: usize = (N - T) / 2;
+    const Q: usize = P + T;
+    let mix = |x: u32| x ^ (x >> 27);
+
+    let mut words = [0x8b8b_8b8b_u32; N];
+    for k in 0..N {
+        let (k_p, k_q, before) = ((k + P) % N, (k + Q) % N, (k + N - 1) % N);
+        let r1 = mix(words[k] ^ words[k_p] ^ words[before]).wrapping_mul(1_664_525);
+        // The input is the number of seed words, 1, then the seed, then nothing; each plus `k`.
+        let input = match k {
+            0 => 1,
+            1 => seed.wrapping_add(1),
+            _ => k as u32,
+        };
+        let r2 = r1.wrapping_add(input);
+        words[k_p] = words[k_p].wrapping_add(r1);
+        words[k_q] = words[k_q].wrapping_add(r2);
+        words[k] = r2;
+    }
+    for k in 0..N {
+        let (k_p, k_q, before) = ((k + P) % N, (k + Q) % N, (k + N - 1) % N);
+        let sum = words[k].wrapping_add(words[k_p]).wrapping_add(words[before]);
+        let r3 = mix(sum).wrapping_mul(1_566_083_941);
+        let r4 = r3.wrapping_sub(k as u32);
+        words[k_p] ^= r3;
+        words[k_q] ^= r4;
+        words[k] = r4;
+    }
+    words
+}
+
+/// The last step of mt19937_64, from a word of the state to an output.
+fn temper(mut word: u64) -> u64 {
+    word ^= (word >> 29) & 0x5555_5555_5555_5555;
+    word ^= (word << 17) & 0x71d6_7fff_eda6_0000;
+    word ^= (word << 37) & 0xfff7_eee0_0000_0000;
+    word ^ (word >> 43)
 }

@@ -1,9 +1,10 @@
 //! The arguments of `#[py_layer(..)]`, in both of its forms.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream, Parser};
-use syn::{LitInt, Path, Token};
+use syn::{LitInt, LitStr, Path, Token};
 
 use crate::check_arg::{self, Check};
 use crate::errors::Errors;
@@ -67,11 +68,15 @@ pub(crate) fn parse(tokens: TokenStream, takes: &AttributeArgs, errors: &mut Err
     args
 }
 
-/// `crate = path`
-pub(crate) fn crate_path(input: ParseStream<'_>) -> syn::Result<(Token![crate], Path)> {
+/// `crate = path`, or by mistake `crate = "path"`.
+pub(crate) fn crate_path(input: ParseStream<'_>) -> syn::Result<(Token![crate], TokenStream)> {
     let word = input.parse()?;
     input.parse::<Token![=]>()?;
-    Ok((word, input.call(Path::parse_mod_style)?))
+    let path = match input.parse::<Option<LitStr>>()? {
+        Some(text) => text.to_token_stream(),
+        None => input.call(Path::parse_mod_style)?.to_token_stream(),
+    };
+    Ok((word, path))
 }
 
 /// Stores the path of a `crate = path`. Returns whether the argument is one.
@@ -81,9 +86,14 @@ pub(crate) fn take_crate(
     errors: &mut Errors,
 ) -> bool {
     let Ok((_, path)) = crate_path.parse2(part.clone()) else { return false };
+    let path = syn::parse2::<LitStr>(path.clone()).map_or(path, |text| {
+        errors.at(&text, messages::crate_path_as_text(&text.value()));
+        // The path is assumed, so that nothing else is reported.
+        text.parse_with(Path::parse_mod_style).ok().to_token_stream()
+    });
     match place {
         Some(_) => errors.at(part, messages::twice("crate")),
-        None => *place = Some(path),
+        None => *place = Path::parse_mod_style.parse2(path).ok(),
     }
     true
 }

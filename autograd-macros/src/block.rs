@@ -70,6 +70,26 @@ impl Block {
         let (op, (generics, _, clause)) = (&self.self_ty, self.generics.split_for_impl());
         let keyword = self.keyword();
         let editors = mode.mentions_editors();
+        // A type parameter becomes the error type. Otherwise the compiler takes the operators of its bounds for
+        // values of an error type, and reports their operands. In an editor it is as written.
+        if let Mode::Reported(reported) = mode
+            && self.generics.type_params().next().is_some()
+        {
+            let is_type = |param: &&GenericParam| matches!(param, GenericParam::Type(_));
+            let (types, others): (Vec<_>, Vec<_>) = self.generics.params.iter().partition(is_type);
+            let (names, cfg) = (types.iter().copied().map(argument), self.cfg());
+            return quote! {
+                #(#cfg)*
+                #editors
+                const _: () = {
+                    #(#attrs)*
+                    #keyword<#(#others,)* #(#[cfg(rust_analyzer)] #types),*> #op {
+                        #(#items)*
+                    }
+                    #(#[cfg(not(rust_analyzer))] type #names = #reported;)*
+                };
+            };
+        }
         quote! {
             #(#attrs)*
             #editors

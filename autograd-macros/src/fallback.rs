@@ -7,6 +7,7 @@ use syn::{FnArg, Generics, ReturnType, Token, Type};
 
 use crate::check::forward::misspelling_of;
 use crate::check::refused::returns_wrong_type;
+use crate::elementwise::parse::{Kind, kind};
 use crate::errors::Errors;
 use crate::expansion::{Expansion, Mode};
 use crate::generics::{generated, phantom};
@@ -140,6 +141,11 @@ pub(crate) fn nothing() -> TokenStream {
     quote!({ ::core::unimplemented!("this op did not compile") })
 }
 
+/// The expansion after an error that all of the block may follow from: a struct, and calls that accept anything.
+pub(crate) fn of_name(name: &Ident, errors: Errors) -> TokenStream {
+    of_tokens(quote!(pub struct #name;), errors)
+}
+
 /// Calls by position and by name that accept anything, for a block that the compiler rejects: they do not
 /// repeat the types of the signature, which the compiler has reported.
 pub(crate) fn permissive_calls(expansion: &Expansion<'_>) -> TokenStream {
@@ -214,7 +220,12 @@ pub(crate) fn grads(reported: &Ident, declared: &TokenStream) -> TokenStream {
 
 /// A function of an op after an error: mistakes of its signature that were reported are corrected, its
 /// context and return type become the error type, and its body is unchanged. In an editor it is as written.
-pub(crate) fn with_error_types(reported: &Ident, function: &Function) -> TokenStream {
+/// `absent`: names of its body that have no value.
+pub(crate) fn with_error_types(
+    reported: &Ident,
+    function: &Function,
+    absent: Vec<Ident>,
+) -> TokenStream {
     let Function { attrs, vis, sig, body, .. } = function;
     let mut sig = sig.clone();
     if !function.is_rule() {
@@ -227,7 +238,8 @@ pub(crate) fn with_error_types(reported: &Ident, function: &Function) -> TokenSt
     sig.safety = syn::Safety::Default;
     sig.output = output(reported, &sig.output);
     let value = value_of(reported);
-    let mut shadows = TokenStream::new();
+    let absent = absent.into_iter().map(unseen);
+    let mut shadows = quote!(#(#[cfg(not(rust_analyzer))] let #absent = #value;)*);
     for pair in std::mem::take(&mut sig.inputs).into_pairs() {
         let (input, comma) = pair.into_tuple();
         let (input, shadow, instead) = parameter(input, &value);
@@ -262,19 +274,25 @@ fn output(reported: &Ident, written: &ReturnType) -> ReturnType {
     syn::parse_quote!(#arrow <(#reported, #returned) as ::core::iter::Iterator>::Item)
 }
 
+/// A name at a place of the macro's: an editor shows code that is not compiled in gray.
+fn unseen(mut name: Ident) -> Ident {
+    name.set_span(Span::call_site().resolved_at(name.span()));
+    name
+}
+
 /// A parameter after an error, and the statement that gives it the error type if it is a context or its type was
 /// reported. Editors need the parameter as it was written; the last is what the compiler gets instead.
 fn parameter(mut input: FnArg, value: &TokenStream) -> (FnArg, Option<TokenStream>, Option<FnArg>) {
     let FnArg::Typed(param) = &mut input else { return (input, None, None) };
-    let Some(mut name) = pattern_name(&param.pat) else { return (input, None, None) };
+    let Some(name) = pattern_name(&param.pat).map(unseen) else { return (input, None, None) };
     let inner = without_reference(&param.ty);
     let absent =
         is_slip(&param.ty) || matches!(bare(&param.ty), Type::ImplTrait(_) | Type::Infer(_));
     let context = is_context(inner);
-    // Only a place of the macro's: an editor shows code that is not compiled in gray.
-    name.set_span(Span::call_site().resolved_at(name.span()));
-    let shadow =
-        (context || absent).then(|| quote!(#[cfg(not(rust_analyzer))] let #name = #value;));
+    // The reported mistake may be in what the body does with a number.
+    let is_number = kind(inner) != Kind::Plain;
+    let shadow = (context || absent || is_number)
+        .then(|| quote!(#[cfg(not(rust_analyzer))] let #name = #value;));
     let instead = (absent || context && !is_of_self(inner)).then(|| {
         let attrs = param.attrs.clone();
         param.attrs.push(syn::parse_quote!(#[cfg(rust_analyzer)]));

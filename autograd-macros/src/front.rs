@@ -6,8 +6,8 @@ use syn::Path;
 
 use crate::errors::Errors;
 use crate::expansion::Mode;
-use crate::fallback;
 use crate::model::{Block, Function};
+use crate::{fallback, imports, messages};
 
 pub(crate) trait Form: Sized {
     type Args;
@@ -46,6 +46,10 @@ pub(crate) fn run<F: Form>(
             const _: () = { #[cfg(rust_analyzer)] #block };
             #reported
         };
+    }
+    if let Some((place, names, imports)) = imports::missing(&block) {
+        errors.at(place, messages::not_imported(&messages::list(&names), &imports.join(" ")));
+        return fallback::of_name(&form.block().name, errors);
     }
     form.check(&args, &mut errors);
     let mut found = Errors::new();

@@ -175,5 +175,8 @@ pub(crate) fn parameter_names(parameters: &Group) -> Vec<Ident> {
             names.push(name.clone());
         }
     }
+    for (at, name) in names.iter_mut().enumerate().filter(|(_, name)| *name == "_") {
+        *name = Ident::new(&format!("argument_{at}"), name.span());
+    }
     names
 }

@@ -17,6 +17,7 @@ mod expansion;
 mod fallback;
 mod front;
 mod generics;
+mod imports;
 mod items;
 mod layer;
 mod library;

@@ -10,7 +10,7 @@ use syn::{
 use std::cell::OnceCell;
 use std::ops::Deref;
 
-use crate::attributes::is_for_callers;
+use crate::attributes::{is_doc, is_for_callers};
 use crate::tokens::{Trees, is_one_of, mentions, text};
 
 /// The part of the model that all forms share.
@@ -35,6 +35,20 @@ impl Block {
             Item::Function(function) if function.is_rule() => Some(&**function),
             _ => None,
         })
+    }
+
+    /// Hides a public rule from the op's docs, which show the functions that call it. In a documented op it needs no
+    /// docs of its own.
+    pub(crate) fn hidden(&self, function: &Function) -> Option<TokenStream> {
+        if !function.is_rule() || matches!(function.vis, Visibility::Inherited) {
+            return None;
+        }
+        let documented = |attrs: &[Attribute]| attrs.iter().any(is_doc);
+        let (own, moves) = (documented(&function.attrs), function.sig.ident == "forward");
+        let lacks =
+            if moves { own || documented(&self.attrs) } else { !own && documented(&self.attrs) };
+        let doc = lacks.then(|| quote!(#[doc = "Defines the op; callers do not need it."]));
+        Some(quote!(#doc #[cfg_attr(doc, doc(hidden))]))
     }
 
     /// Allows what clippy or the compiler would report about generated code. Each `allow` is an error in a crate that
@@ -243,12 +257,6 @@ impl Function {
     pub(crate) fn own_attributes(&self) -> Vec<&Attribute> {
         let moves = |attr: &&Attribute| self.sig.ident == "forward" && is_for_callers(attr);
         self.attrs.iter().filter(|attr| !moves(attr)).collect()
-    }
-
-    /// Hides a rule from the op's docs, which show the functions that call it.
-    pub(crate) fn hidden(&self) -> Option<TokenStream> {
-        let private = matches!(self.vis, Visibility::Inherited);
-        (self.is_rule() && !private).then(|| quote!(#[doc(hidden)]))
     }
 
     pub(crate) fn trees(&self) -> &Trees {

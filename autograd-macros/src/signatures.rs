@@ -64,9 +64,15 @@ pub(crate) fn callee(op: &impl ToTokens) -> TokenStream {
 }
 
 /// A constant that calls the op's functions. If the compiler rejects a type in a signature, the constant has an
-/// error, which is reported once for all that depends on it. `lane`: the type argument of a formula.
-pub(crate) fn signatures(block: &Block, lane: Option<TokenStream>) -> TokenStream {
+/// error, which is reported once for all that depends on it. `lane`: the type argument of a formula. `types`: proofs of
+/// its types.
+pub(crate) fn signatures(
+    block: &Block,
+    lane: Option<TokenStream>,
+    types: TokenStream,
+) -> TokenStream {
     let without_parameters = block.generics.params.iter().all(is_lifetime);
+    let types = without_parameters.then_some(types);
     let rules = block.rules().filter(|_| without_parameters);
     let calls = rules.filter_map(|Function { sig, .. }| {
         // The type of an opaque value depends on the body, which may depend on the constant.
@@ -110,6 +116,7 @@ pub(crate) fn signatures(block: &Block, lane: Option<TokenStream>) -> TokenStrea
         const __SIGNATURES: ::core::primitive::usize = {
             #kept
             #(#calls)*
+            #types
             0
         };
     }

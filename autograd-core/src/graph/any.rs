@@ -34,36 +34,32 @@ mod sealed {
     private_interfaces,
     reason = "how an element is printed and recorded is no part of the public interface"
 )]
-pub trait Element: Typed + Printable + OfElements<Self> + Scalar<Self> + sealed::Sealed {
-    #[doc(hidden)]
-    fn wrap(tensor: Tensor<Self>) -> AnyTensor;
-    #[doc(hidden)]
-    fn unwrap(tensor: AnyTensor) -> Option<Tensor<Self>>;
-    #[doc(hidden)]
-    fn peek(tensor: &AnyTensor) -> Option<&Tensor<Self>>;
-    #[doc(hidden)]
-    fn peek_mut(tensor: &mut AnyTensor) -> Option<&mut Tensor<Self>>;
-    #[doc(hidden)]
-    fn take_spare() -> Option<Arc<Inner<Self>>>;
-    #[doc(hidden)]
-    fn release(inner: Arc<Inner<Self>>);
+pub trait Element:
+    Typed + Printable + OfElements<Self> + Scalar<Self> + ElementFunctions<Self> + sealed::Sealed
+{
+}
+
+/// What an element type adds for the library. Not in scope where [`Element`] is: the compiler would take these
+/// functions for methods of tensors that the user meant.
+#[doc(hidden)]
+#[allow(private_interfaces, reason = "nodes are no part of the public interface")]
+pub trait ElementFunctions<T: Element> {
+    fn wrap(tensor: Tensor<T>) -> AnyTensor;
+    fn unwrap(tensor: AnyTensor) -> Option<Tensor<T>>;
+    fn peek(tensor: &AnyTensor) -> Option<&Tensor<T>>;
+    fn peek_mut(tensor: &mut AnyTensor) -> Option<&mut Tensor<T>>;
+    fn take_spare() -> Option<Arc<Inner<T>>>;
+    fn release(inner: Arc<Inner<T>>);
 
     // Not generic: these, and what only they call, are compiled once, in this crate.
-    #[doc(hidden)]
-    fn alias(tensor: &Tensor<Self>) -> Tensor<Self>;
-    #[doc(hidden)]
-    fn filled(shape: &[usize], element: Self) -> Tensor<Self>;
+    fn alias(tensor: &Tensor<T>) -> Tensor<T>;
+    fn filled(shape: &[usize], element: T) -> Tensor<T>;
     /// The elements for writing; `None` if the buffer is shared or not contiguous.
-    #[doc(hidden)]
-    fn elements(tensor: &mut Tensor<Self>) -> Option<&mut [Self]>;
-    #[doc(hidden)]
-    fn grad(tensor: &Tensor<Self>) -> Option<Tensor<Self>>;
-    #[doc(hidden)]
-    fn show(tensor: &Tensor<Self>, f: &mut Formatter<'_>, options: PrintOptions) -> fmt::Result;
-    #[doc(hidden)]
-    fn handle(tensor: &Tensor<Self>) -> &dyn Handle;
-    #[doc(hidden)]
-    fn handle_mut(tensor: &mut Tensor<Self>) -> &mut dyn Handle;
+    fn elements(tensor: &mut Tensor<T>) -> Option<&mut [T]>;
+    fn grad(tensor: &Tensor<T>) -> Option<Tensor<T>>;
+    fn show(tensor: &Tensor<T>, f: &mut Formatter<'_>, options: PrintOptions) -> fmt::Result;
+    fn handle(tensor: &Tensor<T>) -> &dyn Handle;
+    fn handle_mut(tensor: &mut Tensor<T>) -> &mut dyn Handle;
 }
 
 /// The most dropped tensors whose memory a thread caches, for each element type; 200 bytes each.
@@ -89,8 +85,10 @@ macro_rules! any_tensor {
 
             impl sealed::Sealed for $t {}
 
+            impl Element for $t {}
+
             #[allow(private_interfaces, reason = "nodes are no part of the public interface")]
-            impl Element for $t {
+            impl ElementFunctions<Self> for $t {
                 fn wrap(tensor: Tensor<Self>) -> AnyTensor {
                     AnyTensor::$variant(tensor)
                 }
@@ -259,15 +257,15 @@ impl AnyTensor {
     }
 
     pub(crate) fn lent(&self) -> Self {
-        for_any!(self, t => Element::wrap(t.lent()))
+        for_any!(self, t => t.lent().into())
     }
 
     pub(crate) fn saved_output(&self) -> Self {
-        for_any!(self, t => Element::wrap(t.saved_output()))
+        for_any!(self, t => t.saved_output().into())
     }
 
     pub(crate) fn alias(&self) -> Self {
-        for_any!(self, t => Element::wrap(t.alias()))
+        for_any!(self, t => t.alias().into())
     }
 }
 

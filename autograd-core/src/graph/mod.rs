@@ -29,7 +29,7 @@ mod watch;
 
 pub(crate) use any::for_any;
 pub use any::{AnyTensor, Element, Scalar};
-pub(crate) use any::{Comparison, Handle, OfElements};
+pub(crate) use any::{Comparison, ElementFunctions, Handle, OfElements};
 pub(crate) use context::{Events, Protected, Protector, observes};
 pub(crate) use hooks::{HookId, HookList};
 pub(crate) use lost::{Lost, no_derivative};

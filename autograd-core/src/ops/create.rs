@@ -13,7 +13,9 @@ use super::{Float, Numeric, Scalar, expect, pairs, trace};
 use crate::array::shape::element_count;
 use crate::array::{DType, IntoShape, Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
-use crate::graph::{Composite, Element, OfElements, Tensor, View, for_any, note_read};
+use crate::graph::{
+    Composite, Element, ElementFunctions, OfElements, Tensor, View, for_any, note_read,
+};
 use crate::random;
 
 entries! {

@@ -8,7 +8,7 @@ use super::table::{
 use super::{Binary, Caller, Float, Numeric, add_parts, pairs, trace};
 use crate::array::shape::copied;
 use crate::array::{Shape, Value, matmul};
-use crate::error::{Error, RECEIVER, Result};
+use crate::error::{Error, Plural, RECEIVER, Result};
 use crate::graph::{Rule, Saved, SavedReader, Tensor, finish, is_grad_enabled, unrecorded};
 
 entries! {
@@ -57,10 +57,11 @@ fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
     }
     let (columns, rows) = (a.shape()[a.ndim() - 1], b.shape()[b.ndim().saturating_sub(2)]);
     if columns != rows {
-        let expected = format!(
-            "a matrix with {columns} rows, as many as the left operand of shape {:?} has columns",
-            a.shape()
-        );
+        let fitting = match b.ndim() {
+            1 => format!("a vector of length {columns}"),
+            _ => format!("a matrix with {}", Plural(columns, "row", "rows")),
+        };
+        let expected = format!("{fitting}, to fit the left operand of shape {:?}", a.shape());
         return Err(Error::shape("matmul", "other", expected, b.shape()));
     }
     let (x, y) = (a.read(), b.read());

@@ -106,7 +106,8 @@ fn lengths(dims: &Dims, from: &[usize]) -> Result<Shape> {
         0 if product == count => return Ok(known),
         0 => {
             let of = Plural(count, "element", "elements");
-            let expected = format!("a shape of {of}, as {from:?} has");
+            let expected =
+                format!("a shape with {of}, as many as the tensor of shape {from:?} has");
             return Err(Error::shape(op, "shape", expected, &known));
         }
         1 if product > 0 && count.is_multiple_of(product) => {

@@ -4,7 +4,7 @@ use super::rule::{Erased, Rule, Step};
 use crate::array::Value;
 use crate::array::shape::copied;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Element, Tensor, for_any};
+use crate::graph::{AnyTensor, ElementFunctions, Tensor, for_any};
 use crate::nn::{Module, StateDict, distinct_parameters, state};
 use crate::ops::Float;
 
@@ -161,7 +161,7 @@ fn step_of(name: &str) -> String {
 }
 
 fn count(from: &StateDict, name: &str) -> Option<i64> {
-    from.get(name).and_then(<i64 as Element>::peek).map(Tensor::item)
+    from.get(name).and_then(<i64 as ElementFunctions<i64>>::peek).map(Tensor::item)
 }
 
 impl Slot {

@@ -186,14 +186,14 @@ impl RawBackward<'_> {
     }
 
     /// Returns the value that backward returned; keeps its error otherwise.
-    pub fn user<R: Fallible<Error: Display>>(&self, returned: R) -> Option<R::Output> {
-        returned.result().map_err(|error| self.failed(error.to_string())).ok()
+    pub fn user<R: Fallible<Error: Display + 'static>>(&self, returned: R) -> Option<R::Output> {
+        let (op, location) = (self.called.info.name, self.called.location);
+        let own = |error| self.failed(Error::user(op, location, "backward", error));
+        returned.result().map_err(own).ok()
     }
 
     #[cold]
-    fn failed(&self, message: String) {
-        let (op, location) = (self.called.info.name, self.called.location);
-        let error = Error::User { op, function: "backward", message, location };
+    fn failed(&self, error: Error) {
         let mut returned = self.returned.borrow_mut();
         if returned.is_ok() {
             *returned = Err(error);

@@ -11,7 +11,7 @@ use super::saved::{Saved, Unpack};
 use super::tuples::each_tuple;
 use crate::array::shape::same;
 use crate::error::{Error, Result};
-use crate::graph::{Element, Slots, Tensor};
+use crate::graph::{ElementFunctions, Slots, Tensor};
 use crate::ops::Float;
 
 /// One visit of a layer's node in forward mode: the argument of the generated `push`.
@@ -87,13 +87,9 @@ impl RawJvp<'_> {
     }
 
     /// Returns the value that `jvp` returned, or its error as an [`Error::User`].
-    pub fn user<R: Fallible<Error: Display>>(&self, returned: R) -> Result<R::Output> {
-        returned.result().map_err(|error| Error::User {
-            op: self.called.info.name,
-            function: "jvp",
-            message: error.to_string(),
-            location: self.called.location,
-        })
+    pub fn user<R: Fallible<Error: Display + 'static>>(&self, returned: R) -> Result<R::Output> {
+        let (op, location) = (self.called.info.name, self.called.location);
+        returned.result().map_err(|error| Error::user(op, location, "jvp", error))
     }
 }
 

@@ -74,7 +74,7 @@
 //! # let (once, twice) = (file("doc-once"), file("doc-twice"));
 //! train(&twice, 7)?;
 //! assert_eq!(train(&twice, 20)?, train(&once, 20)?);
-//! # [once, twice].map(|path| std::fs::remove_file(path).ok());
+//! # [once, twice].iter().for_each(|path| std::fs::remove_file(path).unwrap());
 //! # Ok::<(), autograd_core::Error>(())
 //! ```
 //!

@@ -134,7 +134,8 @@ pub use autograd_macros::py_func;
 pub(crate) mod private {
     pub use super::program::{Program, Variable};
     pub use super::py_func::{
-        BlockCall, PyFuncBlock, gradient_of_input, same_as_input, same_as_output,
+        BlockCall, PyFuncBlock, PyFuncParam, PyFuncValue, gradient_of_input, same_as_input,
+        same_as_output,
     };
     pub use super::table::names_of_ops;
 }

@@ -40,7 +40,7 @@ pub(crate) fn argument(layer: &Layer, ident: &Ident) -> TokenStream {
 }
 
 fn arguments_of(layer: &Layer) -> Ident {
-    generated(&layer.name, "")
+    generated(&layer.name, "Arguments")
 }
 
 struct Builder<'a> {

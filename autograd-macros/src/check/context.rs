@@ -218,7 +218,7 @@ fn marked(given: TokenStream, names: &mut Vec<Ident>) {
 }
 
 /// Collects the names after `let` and `for`, at any depth. Too many names only suppress the error.
-fn collect_bound(tokens: TokenStream, mut binds: bool, names: &mut Vec<Ident>) {
+pub(super) fn collect_bound(tokens: TokenStream, mut binds: bool, names: &mut Vec<Ident>) {
     for tree in tokens {
         match tree {
             TokenTree::Ident(word) if is_one_of(&word, "let for") => binds = true,

@@ -94,6 +94,14 @@ fn tensor_outputs(layer: &Layer, errors: &mut Errors) {
             reported = true;
             let message = match bare(ty) {
                 Type::Reference(_) => messages::output_reference(&text(tensor)),
+                Type::Path(path) if !forward.outputs.tuple && !forward.outputs.fallible => {
+                    let alias = path.path.segments.last().map(|last| last.ident.to_string());
+                    let known = "Option Vec Box Rc Arc Cell RefCell Mutex HashMap BTreeMap Result";
+                    match alias.filter(|alias| !known.split(' ').any(|name| name == alias)) {
+                        Some(alias) => messages::output_alias(&text(ty), &alias, &text(tensor)),
+                        None => messages::output_form(&text(tensor)),
+                    }
+                }
                 _ => messages::output_form(&text(tensor)),
             };
             errors.at(ty, message);

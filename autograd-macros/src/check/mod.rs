@@ -1,5 +1,6 @@
 //! The rules of the block, one function each.
 
+pub(crate) mod absent;
 pub(crate) mod calls;
 mod context;
 mod derivatives;
@@ -15,7 +16,8 @@ use crate::args::Args;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Item, Layer, nearest};
-use types::{borrowed, unsaveable};
+use crate::tokens::plain_name;
+use types::{unkeepable, unsaveable};
 
 pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     no_grad(layer, args, errors);
@@ -28,6 +30,7 @@ pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
 
 pub(crate) fn check_bodies(layer: &Layer, errors: &mut Errors) {
     derivatives::check_body(layer, errors);
+    absent_inputs(layer, errors);
     context::check(layer, errors);
 }
 
@@ -79,11 +82,25 @@ pub(crate) fn report_misspelling(items: &[Item], meant: &str, errors: &mut Error
     found.is_some()
 }
 
+fn absent_inputs(layer: &Layer, errors: &mut Errors) {
+    let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
+    for (name, ty) in absent::inputs(&forward.function, &backward.function) {
+        let is_tensor = types::tensor_in(ty).is_some();
+        let [call, read] = match is_tensor {
+            true => ["save_for_backward", "saved_tensor"],
+            false => ["set_attrs", "attrs"],
+        };
+        errors.at(&name, messages::absent_input(&plain_name(&name), call, read));
+    }
+}
+
 fn declared_types(layer: &Layer, errors: &mut Errors) {
-    for (ty, message) in layer.saved.iter().flat_map(unsaveable) {
+    for (ty, message) in layer.saved.iter().flat_map(|saved| unsaveable(saved, &layer.generics)) {
         errors.at(ty, message);
     }
-    if let Some((borrow, message)) = layer.state.as_ref().and_then(borrowed) {
-        errors.at(borrow, message);
+    if let Some((flaw, message)) =
+        layer.state.as_ref().and_then(|state| unkeepable(state, &layer.generics))
+    {
+        errors.at(flaw, message);
     }
 }

@@ -3,9 +3,10 @@
 
 use proc_macro2::TokenTree;
 use quote::ToTokens;
-use syn::{FnArg, GenericParam, ReturnType, Type};
+use syn::punctuated::Punctuated;
+use syn::{FnArg, GenericArgument, GenericParam, ReturnType, Token, Type, TypeParamBound};
 
-use crate::model::{Block, Function, bare, contained_types};
+use crate::model::{Block, Function, bare, contained_types, generic_arguments};
 use crate::tokens::{Trees, is_one_of, is_punct, mentions};
 
 impl Block {
@@ -35,6 +36,7 @@ pub(crate) fn is_wrong(block: &Block, function: &Function, ty: &Type) -> bool {
     let declares = mentions(ty, "for");
     is_unsized(ty)
         || is_of_self(ty)
+        || matches!(bare(ty), Type::ImplTrait(of) if hides_lifetime(&of.bounds))
         || !declares && Trees::new(ty.to_token_stream()).find(&mut { undeclared }).is_some()
 }
 
@@ -44,6 +46,22 @@ pub(crate) fn is_unsized(ty: &Type) -> bool {
         Type::Path(path) => path.path.is_ident("str"),
         _ => false,
     }
+}
+
+/// `impl Iterator<Item = &f64>`; the parameters of a closure may hide theirs.
+fn hides_lifetime(bounds: &Punctuated<TypeParamBound, Token![+]>) -> bool {
+    let is_hidden = |ty: &Type| matches!(bare(ty), Type::Reference(of) if of.lifetime.is_none());
+    let hides = |argument: &GenericArgument| match argument {
+        GenericArgument::Type(ty) => is_hidden(ty),
+        GenericArgument::AssocType(of) => is_hidden(&of.ty),
+        _ => false,
+    };
+    bounds.iter().any(|bound| match bound {
+        TypeParamBound::Trait(of) => {
+            of.path.segments.last().into_iter().flat_map(generic_arguments).any(hides)
+        }
+        _ => false,
+    })
 }
 
 fn is_of_self(ty: &Type) -> bool {

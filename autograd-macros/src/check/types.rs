@@ -2,12 +2,13 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Type, TypePath};
+use syn::punctuated::Punctuated;
+use syn::{Generics, Token, Type, TypeParamBound, TypePath};
 
 use crate::messages;
 use crate::model::{
-    Form, PRIMITIVES, argument_of, as_tensor, bare, contained_types, element, first_argument,
-    is_known, last_segment, output_form, written_lifetimes,
+    Form, PRIMITIVES, argument_of, as_tensor, bare, bounds_of, contained_types, element,
+    first_argument, is_known, last_segment, output_form, written_lifetimes,
 };
 use crate::tokens::{is_one_of, text};
 
@@ -57,7 +58,8 @@ pub(crate) fn is_primitive(ty: &Type) -> bool {
 }
 
 /// The parts of `type Saved` that are certainly not tensors, with the messages.
-pub(crate) fn unsaveable(ty: &Type) -> Vec<(&Type, String)> {
+pub(crate) fn unsaveable<'a>(ty: &'a Type, generics: &Generics) -> Vec<(&'a Type, String)> {
+    let unsaveable = |ty: &'a Type| unsaveable(ty, generics);
     match bare(ty) {
         Type::Tuple(tuple) => tuple.elems.iter().flat_map(unsaveable).collect(),
         Type::Array(array) => unsaveable(&array.elem),
@@ -72,7 +74,7 @@ pub(crate) fn unsaveable(ty: &Type) -> Vec<(&Type, String)> {
             vec![(ty, messages::saved_plain(&text(ty)))]
         }
         Type::Path(path) if path.qself.is_none() => {
-            if is_plain(ty) {
+            if is_plain(ty) || unbound(ty, generics).is_some() {
                 return vec![(ty, messages::saved_plain(&text(ty)))];
             }
             let inner = ["Option", "Vec"].into_iter();
@@ -91,6 +93,77 @@ pub(crate) fn borrowed(ty: &Type) -> Option<(TokenStream, String)> {
     let own = written_lifetimes(ty).into_iter().find(|lifetime| lifetime.ident != "static");
     let own = own.map(|own| (quote!(#own), messages::attrs_lifetime(&own.to_string())));
     own.or_else(|| contained_types(ty).into_iter().find_map(borrowed))
+}
+
+/// What cannot be kept in `type Attrs` for certain, with the message.
+pub(crate) fn unkeepable(ty: &Type, generics: &Generics) -> Option<(TokenStream, String)> {
+    borrowed(ty).or_else(|| not_shared(ty, false, generics))
+}
+
+/// The first part of the type that cannot go to other threads, or has no size. `behind`: whether it is that of a
+/// pointer or of a container.
+fn not_shared(ty: &Type, behind: bool, generics: &Generics) -> Option<(TokenStream, String)> {
+    let at = |message: String| Some((quote!(#ty), message));
+    match bare(ty) {
+        Type::ImplTrait(object) => {
+            at(messages::attrs_impl_trait(&text(ty), &boxed(&object.bounds)))
+        }
+        Type::TraitObject(object) if !behind => {
+            at(messages::attrs_unsized(&text(ty), &boxed(&object.bounds)))
+        }
+        Type::TraitObject(object) => {
+            let is_closure = object.bounds.iter().any(|bound| is_bound(bound, "Fn FnMut FnOnce"));
+            let is_shared = shared(&object.bounds) == text(&object.bounds);
+            let write = || format!("dyn {}", shared(&object.bounds));
+            (is_closure && !is_shared).then(|| (quote!(#ty), messages::attrs_threads(&write())))
+        }
+        Type::Path(path) if path.path.get_ident().is_some() => {
+            unbound(ty, generics).map(|name| (quote!(#ty), messages::attrs_parameter(&name)))
+        }
+        ty => contained_types(ty).into_iter().find_map(|ty| not_shared(ty, true, generics)),
+    }
+}
+
+/// The name of a type parameter without a bound that may be one of tensors, or of threads.
+pub(crate) fn unbound(ty: &Type, generics: &Generics) -> Option<String> {
+    let name = text(ty);
+    generics.type_params().find(|param| param.ident == name)?;
+    let is_other = |bound: &TypeParamBound| {
+        matches!(bound, TypeParamBound::Trait(_)) && !is_bound(bound, PLAIN_TRAITS)
+    };
+    let is_bound = bounds_of(generics, &name).any(is_other);
+    (!is_bound).then_some(name)
+}
+
+/// The closure that a formula cannot keep, with the type to write: it is cloned, and goes to other threads.
+pub(crate) fn closure_not_kept(ty: &Type) -> Option<(&Type, String)> {
+    let (pointer, object) = ["Box", "Rc", "Arc"].into_iter().find_map(|pointer| {
+        let Type::TraitObject(object) = bare(argument_of(ty, pointer)?) else { return None };
+        Some((pointer, object))
+    })?;
+    let is_closure = object.bounds.iter().any(|bound| is_bound(bound, "Fn FnMut FnOnce"));
+    let is_shared = pointer == "Arc" && shared(&object.bounds) == text(&object.bounds);
+    (is_closure && !is_shared).then(|| (ty, format!("Arc<dyn {}>", shared(&object.bounds))))
+}
+
+/// Names of traits that say nothing of threads, nor of tensors.
+const PLAIN_TRAITS: &str = "Copy Clone Debug Display Default Sized PartialEq PartialOrd Eq Ord Hash Fn FnMut \
+    FnOnce Send";
+
+fn is_bound(bound: &TypeParamBound, names: &str) -> bool {
+    matches!(bound, TypeParamBound::Trait(of)
+        if of.path.segments.last().is_some_and(|last| is_one_of(&last.ident, names)))
+}
+
+/// The bounds with `Send` and `Sync`.
+fn shared(bounds: &Punctuated<TypeParamBound, Token![+]>) -> String {
+    let missing = ["Send", "Sync"].into_iter();
+    let missing = missing.filter(|name| !bounds.iter().any(|bound| is_bound(bound, name)));
+    [text(bounds)].into_iter().chain(missing.map(str::to_owned)).collect::<Vec<_>>().join(" + ")
+}
+
+fn boxed(bounds: &Punctuated<TypeParamBound, Token![+]>) -> String {
+    format!("Box<dyn {}>", shared(bounds))
 }
 
 pub(crate) fn owned(ty: &Type) -> String {

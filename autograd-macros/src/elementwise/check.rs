@@ -1,8 +1,8 @@
 //! The rules of an elementwise block, one function each.
 
-use super::messages;
 use super::parse::wrong_form;
 use super::parse::{FormulaValue, Kind, kind};
+use super::{bodies, messages};
 use crate::args::Args;
 use crate::check::forward::misspelling_of;
 use crate::check::report_misspelling;
@@ -14,6 +14,7 @@ use crate::tokens::{plain_name, text};
 
 pub(crate) fn check(op: &Layer, args: &Args, errors: &mut Errors) {
     functions(op, args, errors);
+    bodies::check(op, errors);
     let Some(forward) = &op.forward else { return };
     inputs(op, forward, errors);
     let Some(backward) = &op.backward else { return };

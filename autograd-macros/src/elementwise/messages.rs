@@ -70,10 +70,26 @@ sentences! {
     borrowed_plain(name)
         "the plain parameter `{name}` is kept for backward, so it cannot be borrowed or an `impl \
          Trait`; take it by value, like `{name}: f64`";
+    closure_kept(name, write)
+        "the plain parameter `{name}` is kept for backward: it is cloned, and goes to other threads; \
+         write `{name}: {write}`";
     returns(found)
         "`forward` returns `{found}`; a formula returns `Real<L>`, or several as a tuple, like \
          `(Real<L>, Real<L>)`";
     returns_nothing() "`forward` returns nothing; a formula returns `Real<L>`";
+
+    // Bodies.
+
+    masks_joined(operator: char)
+        "`{operator}{operator}` joins two `bool`s, and a mask holds one for each element; write `{operator}`";
+    number_on_the_right(number, method, left)
+        "a number of a formula is compared by a method, which gives a mask; write \
+         `{number}.{method}({left})`, and `.select(a, b)` in place of `if`";
+    number_printed(number)
+        "`{number}` stands for the numbers of many elements at once, so it cannot be printed; print the tensors \
+         that the op takes and returns";
+    lane_by_impl(write)
+        "a formula has one lane for all its numbers, and each `impl Lane` is another; write `{write}`";
 
     // Backward.
 

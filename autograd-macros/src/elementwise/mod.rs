@@ -1,7 +1,9 @@
 //! `#[py_layer(elementwise)]`: a formula for each element instead of code on tensors.
 
+mod bodies;
 mod check;
 mod expand;
+
 mod messages;
 pub(crate) mod parse;
 mod scalar;

@@ -7,12 +7,14 @@ use syn::{FnArg, PatType, ReturnType, Type};
 
 use super::messages;
 use crate::check::refused::is_wrong;
+use crate::check::types::closure_not_kept;
 use crate::errors::Errors;
 use crate::items::ParsedItem;
 use crate::library::private;
 use crate::model::{
     Block, Derivative, Form, Forward, Function, GradientParam, Layer, Param, ParamKind, Returned,
-    TensorInput, argument_of, as_tensor, bare, element, is_named, last_segment, without_reference,
+    TensorInput, argument_of, as_tensor, bare, element, first_argument, is_named, last_segment,
+    without_reference,
 };
 use crate::parse::{
     BlockRules, block, is_context, parameters, params, pattern_name, reject_attributes, returned,
@@ -69,6 +71,13 @@ fn correct(found: &mut [ParsedItem], errors: &mut Errors) {
             for input in &mut sig.inputs {
                 let FnArg::Typed(PatType { pat, ty, .. }) = input else { continue };
                 let name = text(pat);
+                if kind(ty) != Kind::Plain
+                    && let Some(Type::ImplTrait(_)) = last_segment(ty).and_then(first_argument)
+                {
+                    let of = last_segment(ty).map(|last| last.ident.clone());
+                    errors.at(&*ty, messages::lane_by_impl(&format!("{name}: {}", text(&of))));
+                    **ty = syn::parse_quote!(#of);
+                }
                 let is_f32 = matches!(bare(ty), Type::Path(path) if path.path.is_ident("f32"));
                 if is_f32 && is_formula && *rule == "forward" {
                     errors.at(&*ty, messages::plain_f32(&name));
@@ -122,6 +131,9 @@ fn forward(block: &Block, function: &Function, errors: &mut Errors) -> Forward {
             };
             if borrowed {
                 errors.at(ty, messages::borrowed_plain(shown));
+            }
+            if let Some((ty, write)) = closure_not_kept(ty) {
+                errors.at(ty, messages::closure_kept(shown, &write));
             }
             if let Some(stop) = param.stop {
                 errors.at(stop, messages::stop_on_plain(shown));

@@ -143,8 +143,11 @@ fn for_editors(formulas: TokenStream) -> TokenStream {
         // The compiler would report the syntax of others again.
         values.extend(syn::parse2::<Expr>(value.into_iter().collect()));
     }
-    let place =
-        |input: &Ident| Ident::new(&input.to_string(), Span::call_site().resolved_at(input.span()));
+    let place = |input: &Ident| {
+        let mut input = input.clone();
+        input.set_span(Span::call_site().resolved_at(input.span()));
+        input
+    };
     let (inputs, own) = (inputs.iter().map(place), ["y", "dy"].map(|name| format_ident!("{name}")));
     let (library, p) = (import(library.as_ref()), private());
     quote! {

@@ -241,10 +241,14 @@ fn documented_arguments(forward: &Forward) -> Option<TokenStream> {
             _ => None,
         });
         let texts: Vec<String> = texts.map(|text| text.value()).collect();
-        let lines: Vec<String> = texts.join("\n").lines().map(|of| of.trim().to_owned()).collect();
-        format!("- `{}`: {}", plain_name(&param.ident), lines.join("\n  ").trim())
+        let text = texts.join("\n");
+        // An example is run once, where the builder has it.
+        let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("```"));
+        let lines = lines.collect::<Vec<_>>().join("\n  ");
+        (!lines.trim().is_empty())
+            .then(|| format!("- `{}`: {}", plain_name(&param.ident), lines.trim()))
     });
-    let items: Vec<String> = items.collect();
+    let items: Vec<String> = items.flatten().collect();
     let doc = format!("\n# Arguments\n\n{}", items.join("\n"));
     (!items.is_empty()).then(|| quote!(#[doc = #doc]))
 }

@@ -81,7 +81,7 @@ fn named(layer: &Layer) -> Option<(Forward, TokenStream)> {
     let types = types.map(|(at, (.., element))| declared(&name(at), element));
     let p = private();
     let lane = layer.is_formula.then(|| quote!(#p::elementwise::Traced));
-    let signatures = signatures(layer, lane);
+    let signatures = signatures(layer, lane, TokenStream::new());
     let mut function = forward.function.clone();
     let sig = rewritten(function.sig.to_token_stream(), &mut |trees, at| {
         let end = element_end(&trees[at..])?;

@@ -5,13 +5,14 @@ pub(crate) mod elements;
 mod proofs;
 mod rules;
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{FnArg, ReturnType};
+use syn::{FnArg, ReturnType, Type};
 
 use crate::builder;
+use crate::check::absent;
 use crate::check::calls::Uses;
-use crate::check::types::{borrowed, is_bare_gradient, unsaveable};
+use crate::check::types::{is_bare_gradient, unkeepable, unsaveable};
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
 use crate::library::{import, private};
@@ -102,7 +103,7 @@ impl Expansion<'_> {
         let Function { vis, sig, body, .. } = function;
         let mut sig = sig.clone();
         if let Mode::Reported(reported) = &self.mode {
-            return fallback::with_error_types(reported, function);
+            return fallback::with_error_types(reported, function, self.absent(function));
         }
         let mut typed = None;
         if let Some(grads) = self.layer.backward.as_ref().and_then(|of| of.returns.by_name()) {
@@ -133,7 +134,7 @@ impl Expansion<'_> {
             typed = tokens.map(|tokens| regroup(body, tokens));
         }
         let body = typed.as_ref().unwrap_or(body);
-        let (hidden, attrs) = (function.hidden(), function.own_attributes());
+        let (hidden, attrs) = (self.layer.hidden(function), function.own_attributes());
         let refused = matches!(self.mode, Mode::Refused);
         let unused = refused.then(|| quote!(#[allow(unused_variables)]));
         // The body may need a declaration that has a syntax error.
@@ -141,6 +142,13 @@ impl Expansion<'_> {
         let absent = absent.then(|| quote!({ ::core::unimplemented!() }));
         let body = absent.unwrap_or_else(|| body.to_token_stream());
         quote!(#(#attrs)* #hidden #unused #vis #sig #body)
+    }
+
+    /// The inputs that the function names and does not get.
+    pub(crate) fn absent(&self, function: &Function) -> Vec<Ident> {
+        let forward = self.layer.forward.as_ref().filter(|_| function.sig.ident == "backward");
+        let absent = forward.map(|forward| absent::inputs(&forward.function, function));
+        absent.into_iter().flatten().map(|(name, _)| name).collect()
     }
 
     fn needs_struct(&self) -> TokenStream {
@@ -186,11 +194,14 @@ impl Expansion<'_> {
         let (op, key, needs) = (&self.layer.self_ty, self.key(), self.needs());
         let unit = || quote!(());
         let saved = match &self.layer.saved {
-            Some(saved) if unsaveable(saved).is_empty() => saved.to_token_stream(),
+            Some(saved) if unsaveable(saved, &self.layer.generics).is_empty() => {
+                saved.to_token_stream()
+            }
             _ => unit(),
         };
         let checked = proofs::savable(self);
-        let attrs = self.layer.state.as_ref().filter(|state| borrowed(state).is_none());
+        let keeps = |state: &&Type| unkeepable(state, &self.layer.generics).is_none();
+        let attrs = self.layer.state.as_ref().filter(keeps);
         let attrs = attrs.map_or_else(unit, ToTokens::to_token_stream);
         let info = self.info();
         let needs = match may_query_needs {

@@ -10,6 +10,8 @@ sentences! {
     malformed_argument(attribute, takes)
         "this is no argument of {attribute}; it takes {takes}";
     argument_takes_no_value(name) "`{name}` takes no value; write `{name}` alone";
+    not_imported(names, imports) "not in scope: {names}; add `{imports}` to this file";
+    crate_path_as_text(path) "`crate` takes a path without quotes; write `crate = {path}`";
     argument_needs_path()
         "`crate` needs the path of autograd_core; write `#[py_layer(crate = path)]`";
     unknown_argument(attribute, name, takes, near: Option<&str>) near?
@@ -73,8 +75,8 @@ sentences! {
     item_macro()
         "a macro call here cannot be looked into; write the functions out, or make the whole op by \
          a macro_rules! macro that contains #[py_layer]";
-    cfg_inside(what)
-        "`#[cfg]` on {what} is not supported; put it on the whole block, once for each variant";
+    cfg_inside(attribute, what)
+        "`#[{attribute}]` on {what} is not supported; put it on the whole block, once for each variant";
     without_dyn(object: &str)
         "this is a trait object; write `dyn {object}`";
 

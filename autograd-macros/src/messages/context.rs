@@ -12,6 +12,14 @@ sentences! {
     attrs_reference(inner, owned)
         "what `set_attrs` keeps outlives the call, so `type Attrs` cannot borrow; write `{owned}`, \
          or `&'static {inner}` for what lives as long as the program";
+    attrs_threads(write)
+        "what `set_attrs` keeps goes to other threads with the tensors; write `{write}`";
+    attrs_unsized(found, write) "`{found}` has no size known to the compiler; write `type Attrs = {write}`";
+    attrs_impl_trait(found, write)
+        "`type Attrs` is one type, and `{found}` names none; write `type Attrs = {write}`";
+    attrs_parameter(name)
+        "what `set_attrs` keeps outlives the call, and goes to other threads with the tensors; bound \
+         `{name}: Send + Sync + 'static` on the impl";
     attrs_lifetime(lifetime)
         "what `set_attrs` keeps outlives the call, so `type Attrs` cannot borrow for `{lifetime}`; \
          write `'static` for what lives as long as the program, or a type that owns what it holds";

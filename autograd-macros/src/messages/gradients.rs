@@ -3,6 +3,11 @@
 use super::{list, plural};
 
 sentences! {
+    absent_input(name, call, read)
+        "`backward` is not given `{name}`, an input of `forward`: keep it by `ctx.{call}({name})` there, and \
+         read `ctx.{read}()` here";
+    absent_parameter(name, write)
+        "`backward` is given what its parameters name; add `{write}` to use `{name}`";
     gradient_of_input(name)
         "`{name}` is an input, and `backward` gets the gradients of the outputs; keep what it needs \
          by `ctx.save_for_backward(&{name})` in `forward`, and read `ctx.saved_tensor()` here";

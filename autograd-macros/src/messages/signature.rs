@@ -4,6 +4,9 @@ sentences! {
     // Signatures.
 
     qualifier(qualifier, function) "`{function}` of an op cannot be `{qualifier}`; remove it";
+    target_feature(function)
+        "`{function}` is called by generated code, which does not have the feature; put `#[target_feature]` on a \
+         helper, which `{function}` calls";
     receiver(function, context)
         "an op has no values, so `{function}` has no `self`; its first parameter is `ctx: \
          {context}`";
@@ -100,6 +103,10 @@ sentences! {
     output_form(tensor)
         "the tensor inside this output would lose its gradient; a tensor output is `{tensor}`, \
          `[{tensor}; N]` or `Vec<{tensor}>`, alone or directly in the tuple";
+    output_alias(found, alias, tensor)
+        "the tensor inside `{found}` would lose its gradient; a tensor output is `{tensor}`, `[{tensor}; N]` or \
+         `Vec<{tensor}>`, alone or directly in the tuple (a `Result` around it by this name: if `{alias}` is an \
+         alias of it, it is not seen)";
     output_reference(tensor) "an output is returned by value; write `{tensor}` (a clone is cheap)";
     output_impl_trait(found)
         "`{found}` cannot be an output: such a type may borrow from the context, which is gone \

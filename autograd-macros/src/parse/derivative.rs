@@ -64,7 +64,7 @@ pub(crate) fn reject_attributes(attrs: &[Attribute], errors: &mut Errors) {
         if is(attr, &["default", "stop_gradient"]) {
             errors.at(attr, messages::attribute_on_gradient(&text(attr.path())));
         } else if is_cfg(attr) {
-            errors.at(attr, messages::cfg_inside("a parameter"));
+            errors.at(attr, messages::cfg_inside(&text(attr.path()), "a parameter"));
         } else if !is_lint(attr) && !is_doc(attr) {
             errors.at(attr, messages::unknown_attribute(&text(attr.path()), None));
         }

@@ -16,7 +16,7 @@ use crate::errors::Errors;
 use crate::items::ParsedItem;
 use crate::messages;
 use crate::model::{Function, Layer, RULES, nearest};
-use crate::tokens::{is_one_of, is_punct, rewritten};
+use crate::tokens::{is_one_of, is_punct, rewritten, text};
 use block::name_declared_types;
 use derivative::{bare_grads, derivative};
 
@@ -78,7 +78,7 @@ impl Layer {
         let ImplItemType { attrs, ident, generics, ty, .. } = item;
         let name = ident.to_string();
         if let Some(cfg) = attrs.iter().find(|attr| is_cfg(attr)) {
-            errors.at(cfg, messages::cfg_inside(&format!("`type {name}`")));
+            errors.at(cfg, messages::cfg_inside(&text(cfg.path()), &format!("`type {name}`")));
         }
         if !generics.params.is_empty() {
             errors.at(&generics.params, messages::type_generics(&name));
@@ -135,6 +135,10 @@ fn without_placeholders(function: &Function) -> Option<Function> {
         // What an input holds, like `Option<_>`, is most likely a number.
         let output = trees.iter().any(|tree| matches!(tree, TokenTree::Ident(of) if of == "fn"));
         let number = is_punct(before(1), '<') && (named("Tensor") || !output);
+        // The first parameter of the type `_` is a tensor, unless there is one before it.
+        let is_tensor = |tree: &TokenTree| matches!(tree, TokenTree::Ident(of) if of == "Tensor");
+        let whole = is_punct(before(1), ':')
+            && trees.get(at + 1).is_none_or(|next| is_punct(Some(next), ','));
         match &trees[at] {
             // Neither `'_` nor a pattern.
             TokenTree::Ident(word)
@@ -142,8 +146,9 @@ fn without_placeholders(function: &Function) -> Option<Function> {
                     && !is_punct(before(1), '\'')
                     && !is_punct(trees.get(at + 1), ':') =>
             {
-                Some(match number {
+                Some(match number || whole && trees[..at].iter().any(is_tensor) {
                     true => (quote_spanned!(word.span()=> f64), 1),
+                    false if whole => (quote_spanned!(word.span()=> &Tensor<f64>), 1),
                     false => (quote_spanned!(word.span()=> Tensor<f64>), 1),
                 })
             }

@@ -13,7 +13,7 @@ use crate::messages;
 use crate::model::{
     Function, Returned, argument_of, bare, is_named, last_segment, nearest, without_reference,
 };
-use crate::tokens::text;
+use crate::tokens::{mentions, text};
 
 /// Returns the parameters of a function, and reports mistakes that any signature can have. `receiver` is
 /// the message for a `self`.
@@ -36,8 +36,11 @@ fn qualifiers(function: &Function, errors: &mut Errors) {
     let name = &function.sig.ident.to_string()[..];
     let sig = &function.sig;
     for attr in &function.attrs {
+        if mentions(attr, "target_feature") {
+            errors.at(attr, messages::target_feature(name));
+        }
         if attr.path().is_ident("cfg") {
-            errors.at(attr, messages::cfg_inside(&format!("`{name}`")));
+            errors.at(attr, messages::cfg_inside("cfg", &format!("`{name}`")));
         }
     }
     if let Some(token) = &sig.asyncness {
@@ -89,7 +92,13 @@ pub(crate) fn parameter_attributes(
     let (mut stop, mut default) = (None, None);
     for attr in attrs {
         if is_cfg(attr) {
-            errors.at(attr, messages::cfg_inside("a parameter"));
+            errors.at(attr, messages::cfg_inside(&text(attr.path()), "a parameter"));
+            // The attribute inside is assumed, so that nothing else is reported.
+            if mentions(attr, "stop_gradient") {
+                stop.get_or_insert_with(|| attr.clone());
+            } else if mentions(attr, "default") {
+                default.get_or_insert_with(|| (attr.clone(), None));
+            }
         } else if attr.path().is_ident("stop_gradient") {
             if !matches!(attr.meta, Meta::Path(_)) {
                 errors.at(attr, messages::malformed_stop_gradient());

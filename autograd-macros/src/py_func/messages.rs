@@ -19,6 +19,13 @@ sentences! {
          and their gradients by name; remove this parameter";
     parameter_needs_name(function)
         "a parameter of `{function}` needs a name, by which backward asks for it";
+    no_array(name, found, write)
+        "a program calls this function with arrays, so `{name}` cannot be `{found}`; write `{name}: {write}`";
+    no_array_returned(found, write)
+        "this function returns arrays to a program, so it cannot return `{found}`; write `{write}`";
+    unbound_element(parameter, op)
+        "the elements of this array are of the type `{parameter}`, which need not be one of a program; write \
+         `impl<{parameter}: Float> {op}<{parameter}>`";
     unknown_parameter(name, known) "`backward` cannot take `{name}`; it may take {known}";
     order(expected) "backward takes inputs, then outputs, then gradients: {expected}";
     neither() "`forward` has neither an input nor an output";

@@ -2,6 +2,7 @@
 //! to an operator of programs, by a call of `Program::py_func`.
 
 mod messages;
+mod types;
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -10,6 +11,7 @@ use syn::{Attribute, FnArg, GenericParam, PatType, Path, Type};
 
 use crate::args::take_crate;
 use crate::attributes::{is_cfg, is_doc, is_for_each_call};
+use crate::check::absent;
 use crate::errors::Errors;
 use crate::expansion::Mode;
 use crate::fallback;
@@ -17,11 +19,11 @@ use crate::front::{self, Form};
 use crate::generics::is_lifetime;
 use crate::items::ParsedItem;
 use crate::library::{import, private, private_at};
-use crate::messages::{list, plural, returned_count};
+use crate::messages::{absent_parameter, list, plural, returned_count};
 use crate::model::{Block, Function, Item, allow_by_value, last_segment, nearest, type_arguments};
 use crate::parse::{BlockRules, block, is_context, parameters, pattern_name, returned};
 use crate::signatures::{callee, checked, is_certain, signatures};
-use crate::tokens::{anonymous, ends, is_one_of, local, mentions, named, parts, plain_name};
+use crate::tokens::{anonymous, ends, is_one_of, local, mentions, named, parts, plain_name, text};
 
 #[derive(Default)]
 pub(crate) struct Arguments {
@@ -130,6 +132,22 @@ impl Form for Op {
                 errors.at(&input.name, messages::name_clash(&output.name.to_string()));
             }
         }
+        let generics: Vec<_> = block.generics.params.iter().collect();
+        for Value { name, ty } in self.inputs.iter().chain(self.given.iter().flatten()) {
+            types::check(Some(name), ty, &generics, errors);
+        }
+        let gradients = self.backward.as_ref().map(|backward| returned(&backward.sig.output).parts);
+        let outputs = self.outputs.iter().map(|output| &output.ty);
+        for ty in outputs.clone().chain(gradients.iter().flatten()) {
+            types::check(None, ty, &generics, errors);
+        }
+        let all = self.inputs.iter().map(|input| &input.ty).chain(outputs);
+        types::unbound_element(all, block, errors);
+        for (name, ty) in self.absent() {
+            let shown = plain_name(&name);
+            let write = format!("{shown}: {}", text(ty));
+            errors.at(&name, absent_parameter(&shown, &write));
+        }
         if let Some(backward) = &self.backward {
             self.check_backward(backward, errors);
         }
@@ -182,6 +200,14 @@ impl Op {
         }
     }
 
+    /// The inputs that backward names and does not get.
+    fn absent(&self) -> Vec<(Ident, &Type)> {
+        let (Some(forward), Some(backward)) = (&self.forward, &self.backward) else {
+            return Vec::new();
+        };
+        absent::inputs(forward, backward)
+    }
+
     /// The names of the values that backward can take, in order.
     fn values(&self) -> Vec<String> {
         let both = self.inputs.iter().chain(&self.outputs);
@@ -203,11 +229,17 @@ impl Op {
         let end = (!docs.is_empty()).then(|| quote!(#[doc = ""]));
         let structure = self.block.structure(&vis, "An operator of programs.");
         let block = self.block.written(mode, |function| match mode {
-            Mode::Reported(reported) => fallback::with_error_types(reported, function),
+            Mode::Reported(reported) => {
+                let absent = match function.sig.ident == "backward" {
+                    true => self.absent().into_iter().map(|(name, _)| name).collect(),
+                    false => Vec::new(),
+                };
+                fallback::with_error_types(reported, function, absent)
+            }
             _ => {
                 let Function { attrs, vis, sig, body, .. } = function;
                 let kept = attrs.iter().filter(|attr| sig.ident != "forward" || !moves(attr));
-                let hidden = function.hidden();
+                let hidden = self.block.hidden(function);
                 let by_value = function.is_rule().then(allow_by_value);
                 quote!(#(#kept)* #hidden #by_value #vis #sig #body)
             }
@@ -236,7 +268,7 @@ impl Op {
         let place = self.forward.as_ref().map_or_else(Span::call_site, place_of);
         let name = Ident::new("call", place);
         let full = matches!(mode, Mode::Full);
-        let signatures = full.then(|| signatures(&self.block, None));
+        let signatures = full.then(|| signatures(&self.block, None, self.types()));
         let program = local("program");
         let built = match mode {
             Mode::Full => self.built(&program),
@@ -249,6 +281,8 @@ impl Op {
                 #library
                 #signatures
                 #keyword #declared #op #clause {
+                    // The compiler suggests it in place of these.
+                    #[doc(alias("apply", "try_apply", "with"))]
                     #(#docs)*
                     #end
                     #[doc = #doc]
@@ -334,6 +368,18 @@ impl Op {
         quote!(#private::BlockCall::of(#forward.name(#name) #backward))
     }
 
+    /// Proofs that a program can pass the parameters and take the results.
+    fn types(&self) -> TokenStream {
+        let private = private();
+        let given = self.inputs.iter().chain(self.given.iter().flatten());
+        let given = given.map(|value| (anonymous(&value.ty), quote!(PyFuncParam)));
+        let rules = self.forward.iter().chain(&self.backward);
+        let results = rules.flat_map(|rule| returned(&rule.sig.output).parts);
+        let results = results.map(|ty| (anonymous(&ty), quote!(PyFuncValue)));
+        let (types, traits): (Vec<_>, Vec<_>) = given.chain(results).unzip();
+        quote!(let _ = || { #(let _ = <#types as #private::#traits>::PARAM;)* };)
+    }
+
     /// Proofs that each gradient has the element type of its input or output.
     fn proofs(&self) -> TokenStream {
         let Some(backward) = &self.backward else { return TokenStream::new() };
@@ -382,7 +428,7 @@ fn without_attributes(item: &mut ParsedItem, errors: &mut Errors) {
     for input in &mut function.sig.inputs {
         let FnArg::Typed(param) = input else { continue };
         for attr in param.attrs.iter().filter(|attr| is_cfg(attr)) {
-            errors.at(attr, crate::messages::cfg_inside("a parameter"));
+            errors.at(attr, crate::messages::cfg_inside(&text(attr.path()), "a parameter"));
         }
         param.attrs.retain(|attr| !is_cfg(attr));
     }

@@ -429,7 +429,7 @@ const ABSENT: [Absent; 9] = [
             let h = leaf(&[1.0]).exp();
             (h.clone(), h.sum())
         },
-        &["no gradient: backward does not keep it", "`retain_grads()`"],
+        &["no gradient: backward does not keep it", "result of exp at ", "`retain_grads()`"],
     ),
     (
         "a loss under no_grad",
@@ -503,6 +503,21 @@ fn try_grad_says_why_there_is_none() {
             assert!(same || more || first, "{name}: {text}\n{why}");
         }
     }
+}
+
+#[test]
+fn try_grad_says_how_a_scaled_parameter_is_trained() {
+    let w = leaf(&[1.0]);
+    let (w, line) = (w * 0.1, line!());
+    w.sum().backward().unwrap();
+    let error = w.try_grad().unwrap_err().to_string();
+    assert!(error.contains(&format!("the result of mul at {}:{line}:", file!())), "{error}");
+    let (detach, retain) = (error.find("`w = w.detach()`"), error.find("`retain_grads()`"));
+    assert!(detach.is_some() && detach < retain, "{error}");
+    let w = w.detach();
+    w.set_stop_gradient(false);
+    w.sum().backward().unwrap();
+    assert_eq!(w.try_grad().unwrap().to_vec(), [1.0]);
 }
 
 #[test]

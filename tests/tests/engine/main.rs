@@ -12,6 +12,7 @@ mod hook_errors;
 mod hooks;
 mod hooks_and_grad;
 mod limits;
+mod own_errors;
 mod parallel;
 mod random_graphs;
 mod saved_hooks;

@@ -129,25 +129,15 @@ fn a_state_goes_through_a_file_at_any_position() {
 #[test]
 fn a_tensor_that_is_no_state_is_refused() {
     let state = Tensor::<i64>::from(&Generator::new(3)).to_vec();
-    assert_eq!(state.len(), 313);
-    let changed = |position: usize, value: i64| {
-        let mut state = state.clone();
-        state[position] = value;
-        Tensor::from(state)
-    };
+    assert_eq!(state.len(), 312);
     for (state, found) in [
-        (Tensor::from(state[1..].to_vec()), "a tensor of shape [312]"),
+        (Tensor::from(state[1..].to_vec()), "a tensor of shape [311]"),
         (Tensor::zeros([0]), "a tensor of shape [0]"),
-        (Tensor::zeros([313]), "other numbers"),
-        (changed(312, 313), "other numbers"),
-        (changed(312, -1), "other numbers"),
+        (Tensor::zeros([312]), "other numbers"),
     ] {
         let error = Generator::try_from(&state).unwrap_err();
         assert!(matches!(error, Error::Unsupported { op: "Generator::try_from", .. }), "{error}");
-        let words = "`state` must be the 313 numbers that a generator was converted to, found ";
+        let words = "`state` must be the 312 numbers that a generator was converted to, found ";
         assert!(error.to_string().ends_with(&format!("{words}{found}")), "{error}");
-    }
-    for position in 0..=312 {
-        assert!(Generator::try_from(&changed(312, position)).is_ok());
     }
 }

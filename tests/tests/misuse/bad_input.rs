@@ -38,8 +38,13 @@ fn shapes_that_do_not_fit_are_named() {
         (x.try_div(&y), "div: shapes [2, 3] and [4] cannot be broadcast together"),
         (
             x.try_matmul(&y),
-            "matmul: `other` must be a matrix with 3 rows, as many as the left operand of shape [2, 3] has \
-             columns, found shape [4]",
+            "matmul: `other` must be a vector of length 3, to fit the left operand of shape [2, 3], found \
+             shape [4]",
+        ),
+        (
+            y.try_matmul(&x),
+            "matmul: `other` must be a matrix with 4 rows, to fit the left operand of shape [4], found \
+             shape [2, 3]",
         ),
         (
             x.try_matmul(&Tensor::from(1.0)),
@@ -47,7 +52,8 @@ fn shapes_that_do_not_fit_are_named() {
         ),
         (
             x.try_reshape([4]),
-            "reshape: `shape` must be a shape of 6 elements, as [2, 3] has, found shape [4]",
+            "reshape: `shape` must be a shape with 6 elements, as many as the tensor of shape [2, 3] has, \
+             found shape [4]",
         ),
         (
             x.try_broadcast_to([3, 3]),
@@ -160,8 +166,8 @@ fn errors_speak_of_what_the_caller_wrote() {
         ),
         (
             Box::new(|| y.matmul(&x)),
-            "matmul: `other` must be a matrix with 4 rows, as many as the left operand of shape [4] has \
-             columns, found shape [2, 3]",
+            "matmul: `other` must be a matrix with 4 rows, to fit the left operand of shape [4], \
+             found shape [2, 3]",
         ),
         (
             Box::new(|| one.matmul(&x)),

@@ -115,7 +115,7 @@ fn a_position_or_a_count_that_follows_the_length_is_computed_in_each_run() {
         ("pad nothing", |x| x.pad(&[[0, 0]], Padding::Circular).square()),
         ("median", |x| x.median() * x),
         ("median_axes", |x| x.median_axes(0) * x),
-        ("median_axes_keep", |x| x.median_axes_keep(&[0]) * x),
+        ("median_axes_keep", |x| x.median_axes_keep([0]) * x),
         ("full_like", |x| Tensor::<f64>::full_like(x, 0.5) * x),
         ("full_like nan", |x| Tensor::<f64>::full_like(x, -f64::INFINITY).maximum(x)),
         ("flip", |x| x.flip(0) * x),

@@ -9,6 +9,7 @@ use syn::GenericParam;
 
 use crate::attributes::is;
 use crate::check::types::is_primitive;
+use crate::elementwise::bodies::Names;
 use crate::elementwise::parse::Kind;
 use crate::expand::with_arguments;
 use crate::expansion::{Expansion, Mode};
@@ -16,7 +17,7 @@ use crate::fallback;
 use crate::generics::generated;
 use crate::library::{private, private_at};
 use crate::model::{Function, allow_by_value, allow_many};
-use crate::tokens::{is_group, is_one_of, is_punct, regroup, rewritten};
+use crate::tokens::{is_group, is_one_of, is_punct, mentions, regroup, rewritten};
 
 pub(crate) use apply::TRY_DOC;
 
@@ -24,13 +25,21 @@ impl Expansion<'_> {
     /// The user's function: always inlined into the loops, and made generic if the user left that out.
     pub(crate) fn formula_function(&self, function: &Function) -> TokenStream {
         if let Mode::Reported(reported) = &self.mode {
-            return fallback::with_error_types(reported, &self.with_lane(function));
+            let mut function = self.with_lane(function);
+            let names = Names::of(&function);
+            function.body = regroup(&function.body, names.corrected(function.body.stream()));
+            return fallback::with_error_types(reported, &function, self.absent(&function));
         }
         let Function { vis, sig, mut body, .. } = self.completed(function);
-        if let Some(proven) = self.conditions(body.stream()) {
+        if let Some(proven) = self.conditions(function, body.stream()) {
             body = regroup(&body, proven);
         }
-        let (hidden, attrs) = (function.hidden(), function.own_attributes());
+        if function.sig.ident == "forward"
+            && let Some(read) = self.read_by_backward(&body.stream())
+        {
+            body = regroup(&body, read);
+        }
+        let (hidden, attrs) = (self.layer.hidden(function), function.own_attributes());
         let inlined = attrs.iter().any(|attr| is(attr, &["inline"]));
         let inline = (!inlined)
             .then(|| quote!(#[cfg_attr(clippy, inline)] #[cfg_attr(not(clippy), inline(always))]));
@@ -39,6 +48,20 @@ impl Expansion<'_> {
         let mut plain = self.layer.forward.iter().flat_map(|forward| forward.of(Kind::Plain));
         let by_value = plain.any(|param| !is_primitive(&param.ty)).then(allow_by_value);
         quote!(#(#attrs)* #hidden #inline #unused #many #by_value #vis #sig #body)
+    }
+
+    /// Forward's body with a use of the parameters that only backward reads: it gets them by their names.
+    fn read_by_backward(&self, body: &TokenStream) -> Option<TokenStream> {
+        let forward = self.layer.forward.as_ref()?;
+        let given = self.layer.backward.as_ref()?.params.iter().filter_map(|of| of.name.as_ref());
+        let unread: Vec<_> = given
+            .filter(|name| !mentions(body, &name.to_string()))
+            .filter_map(|name| forward.params.iter().find(|param| param.ident == *name))
+            .map(|param| &param.ident)
+            .collect();
+        let is_plain =
+            !unread.is_empty() && !is_punct(body.clone().into_iter().next().as_ref(), '#');
+        is_plain.then(|| quote!(let _ = (#(&#unread,)*); #body))
     }
 
     /// `fn forward(x: Real) -> Real` becomes `fn forward<L: Lane>(x: Real<L>) -> Real<L>`.
@@ -67,26 +90,23 @@ impl Expansion<'_> {
         function
     }
 
-    /// Adds a proof that the condition is not a mask to `if x.gt(0.0) {`.
-    fn conditions(&self, body: TokenStream) -> Option<TokenStream> {
+    /// Adds a proof that the condition is not a mask to `if x.gt(0.0) {`, also of a `while` or `match`.
+    fn conditions(&self, function: &Function, body: TokenStream) -> Option<TokenStream> {
+        let names = Names::of(function);
         rewritten(body, &mut |trees, at| {
-            let word = matches!(&trees[at], TokenTree::Ident(word) if word == "if");
+            let word =
+                matches!(&trees[at], TokenTree::Ident(word) if is_one_of(word, "if while match"));
             let after =
                 trees[at..].iter().take_while(|tree| !is_group(Some(tree), Delimiter::Brace));
             let end = at + word.then(|| after.count())?;
-            let [word, compared @ .., dot, TokenTree::Ident(name), given] = &trees[at..end] else {
-                return None;
-            };
+            let [word, condition @ ..] = &trees[at..end] else { return None };
             let binds = |tree: &TokenTree| matches!(tree, TokenTree::Ident(word) if word == "let");
-            let compares = is_punct(Some(dot), '.')
-                && is_one_of(name, "lt le gt ge eq ne")
-                && is_group(Some(given), Delimiter::Parenthesis)
-                && end < trees.len()
-                && !compared.iter().any(binds);
-            compares.then(|| {
+            let is_mask =
+                names.is_mask(condition) && end < trees.len() && !condition.iter().any(binds);
+            is_mask.then(|| {
                 let p = private_at(word.span());
                 let call = quote_spanned!(word.span()=> #p::elementwise::branch);
-                (quote!(#word #call(#(#compared)* #dot #name #given)), end - at)
+                (quote!(#word #call(#(#condition)*)), end - at)
             })
         })
     }

@@ -10,7 +10,7 @@ struct Norm;
 const _: () = {
     use ::autograd_core::private as __autograd;
     use __autograd::Unknown as _;
-    mod __Norm {
+    mod __NormArguments {
         pub struct r#x {}
     }
     enum __NormKey {}
@@ -71,7 +71,7 @@ If a context call was against its rules, or an input against the op's.*/
             x: &'a Tensor<f64>,
         ) -> __NormWith<__autograd::Set<&'a Tensor<f64>>>
         where
-            __Argument0: __autograd::NotGiven<__Norm::r#x>,
+            __Argument0: __autograd::NotGiven<__NormArguments::r#x>,
         {
             __NormWith(__autograd::Set(x))
         }
@@ -79,7 +79,10 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn apply<'a>(self) -> Tensor<f64>
         where
-            __Argument0: __autograd::Given<__Norm::r#x, Value = &'a Tensor<f64>>,
+            __Argument0: __autograd::Given<
+                __NormArguments::r#x,
+                Value = &'a Tensor<f64>,
+            >,
         {
             __autograd::expect(self.try_apply())
         }
@@ -87,9 +90,12 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn try_apply<'a>(self) -> __autograd::Result<Tensor<f64>>
         where
-            __Argument0: __autograd::Given<__Norm::r#x, Value = &'a Tensor<f64>>,
+            __Argument0: __autograd::Given<
+                __NormArguments::r#x,
+                Value = &'a Tensor<f64>,
+            >,
         {
-            <Norm>::try_apply(__autograd::Given::<__Norm::r#x>::take(self.0))
+            <Norm>::try_apply(__autograd::Given::<__NormArguments::r#x>::take(self.0))
         }
     }
 };

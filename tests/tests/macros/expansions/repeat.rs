@@ -18,7 +18,7 @@ struct Repeat<T: ?::core::marker::Sized, const N: usize>(
 const _: () = {
     use ::autograd_core::private as __autograd;
     use __autograd::Unknown as _;
-    mod __Repeat {
+    mod __RepeatArguments {
         pub struct r#xs {}
     }
     enum __RepeatKey {}
@@ -88,7 +88,7 @@ If a context call was against its rules, or an input against the op's.*/
             xs: &'a [Tensor<T>],
         ) -> __RepeatWith<T, N, __autograd::Set<&'a [Tensor<T>]>>
         where
-            __Argument0: __autograd::NotGiven<__Repeat::r#xs>,
+            __Argument0: __autograd::NotGiven<__RepeatArguments::r#xs>,
         {
             __RepeatWith(__autograd::Set(xs), ::core::marker::PhantomData)
         }
@@ -96,7 +96,10 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn apply<'a>(self) -> [Tensor<T>; N]
         where
-            __Argument0: __autograd::Given<__Repeat::r#xs, Value = &'a [Tensor<T>]>,
+            __Argument0: __autograd::Given<
+                __RepeatArguments::r#xs,
+                Value = &'a [Tensor<T>],
+            >,
             T: 'a,
         {
             __autograd::expect(self.try_apply())
@@ -105,10 +108,16 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn try_apply<'a>(self) -> __autograd::Result<[Tensor<T>; N]>
         where
-            __Argument0: __autograd::Given<__Repeat::r#xs, Value = &'a [Tensor<T>]>,
+            __Argument0: __autograd::Given<
+                __RepeatArguments::r#xs,
+                Value = &'a [Tensor<T>],
+            >,
             T: 'a,
         {
-            <Repeat<T, N>>::try_apply(__autograd::Given::<__Repeat::r#xs>::take(self.0))
+            <Repeat<
+                T,
+                N,
+            >>::try_apply(__autograd::Given::<__RepeatArguments::r#xs>::take(self.0))
         }
     }
 };

@@ -27,14 +27,20 @@ const _: () = {
                     __given => {
                         <Tensor<
                             f64,
-                        > as __autograd::NamedGrad<__Scale::r#x, _>>::entries(__given)
+                        > as __autograd::NamedGrad<
+                            __ScaleArguments::r#x,
+                            _,
+                        >>::entries(__given)
                     }
                 },
                 w: match [Some(dy * x * by)] {
                     __given => {
                         <Tensor<
                             f64,
-                        > as __autograd::NamedGrad<__Scale::r#w, _>>::entries(__given)
+                        > as __autograd::NamedGrad<
+                            __ScaleArguments::r#w,
+                            _,
+                        >>::entries(__given)
                     }
                 },
             }
@@ -52,7 +58,7 @@ const _: () = {
         (Tensor<f64>, usize),
         String,
     >; __SIGNATURES] as __autograd::Returned>::Type;
-    mod __Scale {
+    mod __ScaleArguments {
         pub struct r#x {}
         pub struct r#w {}
         pub struct r#at {}
@@ -276,7 +282,7 @@ If a context call was against its rules, or an input against the op's.*/
                 __Argument3,
             >
             where
-                __Argument0: __autograd::NotGiven<__Scale::r#x>,
+                __Argument0: __autograd::NotGiven<__ScaleArguments::r#x>,
             {
                 __ScaleWith(__autograd::Set(x), self.1, self.2, self.3)
             }
@@ -291,7 +297,7 @@ If a context call was against its rules, or an input against the op's.*/
                 __Argument3,
             >
             where
-                __Argument1: __autograd::NotGiven<__Scale::r#w>,
+                __Argument1: __autograd::NotGiven<__ScaleArguments::r#w>,
             {
                 __ScaleWith(self.0, __autograd::Set(w), self.2, self.3)
             }
@@ -306,7 +312,7 @@ If a context call was against its rules, or an input against the op's.*/
                 __Argument3,
             >
             where
-                __Argument2: __autograd::NotGiven<__Scale::r#at>,
+                __Argument2: __autograd::NotGiven<__ScaleArguments::r#at>,
             {
                 __ScaleWith(self.0, self.1, __autograd::Set(at), self.3)
             }
@@ -316,7 +322,7 @@ If a context call was against its rules, or an input against the op's.*/
                 by: f64,
             ) -> __ScaleWith<__Argument0, __Argument1, __Argument2, __autograd::Set<f64>>
             where
-                __Argument3: __autograd::NotGiven<__Scale::r#by>,
+                __Argument3: __autograd::NotGiven<__ScaleArguments::r#by>,
             {
                 __ScaleWith(self.0, self.1, self.2, __autograd::Set(by))
             }
@@ -324,13 +330,19 @@ If a context call was against its rules, or an input against the op's.*/
             #[track_caller]
             fn apply<'a, 'b, 'c>(self) -> __ScaleOutput
             where
-                __Argument0: __autograd::Given<__Scale::r#x, Value = &'a Tensor<f64>>,
-                __Argument1: __autograd::Given<__Scale::r#w, Value = &'b Tensor<f64>>,
+                __Argument0: __autograd::Given<
+                    __ScaleArguments::r#x,
+                    Value = &'a Tensor<f64>,
+                >,
+                __Argument1: __autograd::Given<
+                    __ScaleArguments::r#w,
+                    Value = &'b Tensor<f64>,
+                >,
                 __Argument2: __autograd::Given<
-                    __Scale::r#at,
+                    __ScaleArguments::r#at,
                     Value = Option<&'c Tensor<i64>>,
                 >,
-                __Argument3: __autograd::GivenOr<__Scale::r#by, f64>,
+                __Argument3: __autograd::GivenOr<__ScaleArguments::r#by, f64>,
             {
                 __autograd::expect(self.try_apply())
             }
@@ -338,20 +350,26 @@ If a context call was against its rules, or an input against the op's.*/
             #[track_caller]
             fn try_apply<'a, 'b, 'c>(self) -> __autograd::Result<__ScaleOutput>
             where
-                __Argument0: __autograd::Given<__Scale::r#x, Value = &'a Tensor<f64>>,
-                __Argument1: __autograd::Given<__Scale::r#w, Value = &'b Tensor<f64>>,
+                __Argument0: __autograd::Given<
+                    __ScaleArguments::r#x,
+                    Value = &'a Tensor<f64>,
+                >,
+                __Argument1: __autograd::Given<
+                    __ScaleArguments::r#w,
+                    Value = &'b Tensor<f64>,
+                >,
                 __Argument2: __autograd::Given<
-                    __Scale::r#at,
+                    __ScaleArguments::r#at,
                     Value = Option<&'c Tensor<i64>>,
                 >,
-                __Argument3: __autograd::GivenOr<__Scale::r#by, f64>,
+                __Argument3: __autograd::GivenOr<__ScaleArguments::r#by, f64>,
             {
                 <Scale>::try_apply(
-                    __autograd::Given::<__Scale::r#x>::take(self.0),
-                    __autograd::Given::<__Scale::r#w>::take(self.1),
-                    __autograd::Given::<__Scale::r#at>::take(self.2),
+                    __autograd::Given::<__ScaleArguments::r#x>::take(self.0),
+                    __autograd::Given::<__ScaleArguments::r#w>::take(self.1),
+                    __autograd::Given::<__ScaleArguments::r#at>::take(self.2),
                     __autograd::GivenOr::<
-                        __Scale::r#by,
+                        __ScaleArguments::r#by,
                         f64,
                     >::take_or(self.3, || -> f64 { 2.0 }),
                 )

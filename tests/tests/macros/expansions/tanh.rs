@@ -1,7 +1,8 @@
 #[cfg(miri)]
 use ::autograd_core::private::words::arguments as _;
 impl Tanh {
-    #[doc(hidden)]
+    ///Defines the op; callers do not need it.
+    #[cfg_attr(doc, doc(hidden))]
     pub fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
         let y = x.tanh();
         ctx.save_for_backward(&y);
@@ -16,7 +17,7 @@ pub struct Tanh;
 const _: () = {
     use ::autograd_core::private as __autograd;
     use __autograd::Unknown as _;
-    mod __Tanh {
+    mod __TanhArguments {
         pub struct r#x {}
     }
     enum __TanhKey {}
@@ -81,7 +82,7 @@ If a context call was against its rules, or an input against the op's.*/
             x: &'a Tensor<f64>,
         ) -> __TanhWith<__autograd::Set<&'a Tensor<f64>>>
         where
-            __Argument0: __autograd::NotGiven<__Tanh::r#x>,
+            __Argument0: __autograd::NotGiven<__TanhArguments::r#x>,
         {
             __TanhWith(__autograd::Set(x))
         }
@@ -89,7 +90,10 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         pub fn apply<'a>(self) -> Tensor<f64>
         where
-            __Argument0: __autograd::Given<__Tanh::r#x, Value = &'a Tensor<f64>>,
+            __Argument0: __autograd::Given<
+                __TanhArguments::r#x,
+                Value = &'a Tensor<f64>,
+            >,
         {
             __autograd::expect(self.try_apply())
         }
@@ -97,9 +101,12 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         pub fn try_apply<'a>(self) -> __autograd::Result<Tensor<f64>>
         where
-            __Argument0: __autograd::Given<__Tanh::r#x, Value = &'a Tensor<f64>>,
+            __Argument0: __autograd::Given<
+                __TanhArguments::r#x,
+                Value = &'a Tensor<f64>,
+            >,
         {
-            <Tanh>::try_apply(__autograd::Given::<__Tanh::r#x>::take(self.0))
+            <Tanh>::try_apply(__autograd::Given::<__TanhArguments::r#x>::take(self.0))
         }
     }
 };

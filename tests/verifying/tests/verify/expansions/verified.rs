@@ -24,7 +24,10 @@ const _: () = {
                     __given => {
                         <Tensor<
                             f64,
-                        > as __autograd::NamedGrad<__Verified::r#x, _>>::entries(__given)
+                        > as __autograd::NamedGrad<
+                            __VerifiedArguments::r#x,
+                            _,
+                        >>::entries(__given)
                     }
                 },
                 pair: match [[dy.clone(), -dy]] {
@@ -32,7 +35,7 @@ const _: () = {
                         <[Tensor<
                             f64,
                         >; 2] as __autograd::NamedGrad<
-                            __Verified::r#pair,
+                            __VerifiedArguments::r#pair,
                             _,
                         >>::entries(__given)
                     }
@@ -42,7 +45,7 @@ const _: () = {
                         <Tensor<
                             f64,
                         > as __autograd::NamedGrad<
-                            __Verified::r#bias,
+                            __VerifiedArguments::r#bias,
                             _,
                         >>::entries(__given)
                     }
@@ -52,7 +55,7 @@ const _: () = {
     }
     use ::autograd_core::private as __autograd;
     use __autograd::Unknown as _;
-    mod __Verified {
+    mod __VerifiedArguments {
         pub struct r#x {}
         pub struct r#pair {}
         pub struct r#bias {}
@@ -219,7 +222,7 @@ If a context call was against its rules, or an input against the op's.*/
                 __Argument3,
             >
             where
-                __Argument0: __autograd::NotGiven<__Verified::r#x>,
+                __Argument0: __autograd::NotGiven<__VerifiedArguments::r#x>,
             {
                 __VerifiedWith(__autograd::Set(x), self.1, self.2, self.3)
             }
@@ -234,7 +237,7 @@ If a context call was against its rules, or an input against the op's.*/
                 __Argument3,
             >
             where
-                __Argument1: __autograd::NotGiven<__Verified::r#pair>,
+                __Argument1: __autograd::NotGiven<__VerifiedArguments::r#pair>,
             {
                 __VerifiedWith(self.0, __autograd::Set(pair), self.2, self.3)
             }
@@ -249,7 +252,7 @@ If a context call was against its rules, or an input against the op's.*/
                 __Argument3,
             >
             where
-                __Argument2: __autograd::NotGiven<__Verified::r#bias>,
+                __Argument2: __autograd::NotGiven<__VerifiedArguments::r#bias>,
             {
                 __VerifiedWith(self.0, self.1, __autograd::Set(bias), self.3)
             }
@@ -264,7 +267,7 @@ If a context call was against its rules, or an input against the op's.*/
                 __autograd::Set<f64>,
             >
             where
-                __Argument3: __autograd::NotGiven<__Verified::r#by>,
+                __Argument3: __autograd::NotGiven<__VerifiedArguments::r#by>,
             {
                 __VerifiedWith(self.0, self.1, self.2, __autograd::Set(by))
             }
@@ -272,16 +275,19 @@ If a context call was against its rules, or an input against the op's.*/
             #[track_caller]
             fn apply<'a, 'b, 'c>(self) -> Tensor<f64>
             where
-                __Argument0: __autograd::Given<__Verified::r#x, Value = &'a Tensor<f64>>,
+                __Argument0: __autograd::Given<
+                    __VerifiedArguments::r#x,
+                    Value = &'a Tensor<f64>,
+                >,
                 __Argument1: __autograd::Given<
-                    __Verified::r#pair,
+                    __VerifiedArguments::r#pair,
                     Value = [&'b Tensor<f64>; 2],
                 >,
                 __Argument2: __autograd::Given<
-                    __Verified::r#bias,
+                    __VerifiedArguments::r#bias,
                     Value = Option<&'c Tensor<f64>>,
                 >,
-                __Argument3: __autograd::Given<__Verified::r#by, Value = f64>,
+                __Argument3: __autograd::Given<__VerifiedArguments::r#by, Value = f64>,
             {
                 __autograd::expect(self.try_apply())
             }
@@ -289,22 +295,25 @@ If a context call was against its rules, or an input against the op's.*/
             #[track_caller]
             fn try_apply<'a, 'b, 'c>(self) -> __autograd::Result<Tensor<f64>>
             where
-                __Argument0: __autograd::Given<__Verified::r#x, Value = &'a Tensor<f64>>,
+                __Argument0: __autograd::Given<
+                    __VerifiedArguments::r#x,
+                    Value = &'a Tensor<f64>,
+                >,
                 __Argument1: __autograd::Given<
-                    __Verified::r#pair,
+                    __VerifiedArguments::r#pair,
                     Value = [&'b Tensor<f64>; 2],
                 >,
                 __Argument2: __autograd::Given<
-                    __Verified::r#bias,
+                    __VerifiedArguments::r#bias,
                     Value = Option<&'c Tensor<f64>>,
                 >,
-                __Argument3: __autograd::Given<__Verified::r#by, Value = f64>,
+                __Argument3: __autograd::Given<__VerifiedArguments::r#by, Value = f64>,
             {
                 <Verified>::try_apply(
-                    __autograd::Given::<__Verified::r#x>::take(self.0),
-                    __autograd::Given::<__Verified::r#pair>::take(self.1),
-                    __autograd::Given::<__Verified::r#bias>::take(self.2),
-                    __autograd::Given::<__Verified::r#by>::take(self.3),
+                    __autograd::Given::<__VerifiedArguments::r#x>::take(self.0),
+                    __autograd::Given::<__VerifiedArguments::r#pair>::take(self.1),
+                    __autograd::Given::<__VerifiedArguments::r#bias>::take(self.2),
+                    __autograd::Given::<__VerifiedArguments::r#by>::take(self.3),
                 )
             }
         }
