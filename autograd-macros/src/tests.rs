@@ -230,11 +230,16 @@ fn longest_part(format: &str) -> String {
     longest.replace('\u{1}', "{").replace('\u{2}', "}")
 }
 
+/// All programs that must not compile.
+fn fixtures() -> Vec<PathBuf> {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests");
+    ["ui", "compiler/fixtures"].iter().flat_map(|folder| sources(&tests.join(folder))).collect()
+}
+
 /// All compiler output of the fixtures, in one line.
 fn reported_to_fixtures() -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/ui");
     let output = |path: &PathBuf| fs::read_to_string(path.with_extension("stderr")).ok();
-    let reported: String = sources(&folder).iter().filter_map(output).collect();
+    let reported: String = fixtures().iter().filter_map(output).collect();
     one_line(&reported)
 }
 
@@ -331,7 +336,7 @@ fn fixtures_are_given_their_sentences() {
     sentences.retain(|part| part.len() > 12);
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests");
     let (mut held, mut wrong) = (0, Vec::new());
-    for path in sources(&tests.join("ui")) {
+    for path in fixtures() {
         let Ok(stderr) = fs::read_to_string(path.with_extension("stderr")) else { continue };
         let mut words = String::new();
         let blocks = reported_of(&path, &mut words);

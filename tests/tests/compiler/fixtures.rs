@@ -1,11 +1,12 @@
-//! The compiler's output: every fixture in `tests/ui` must fail with the messages of its `.stderr` file,
-//! each once. `UPDATE_EXPECTED=1` writes these files.
+//! The compiler's output for fixtures that trybuild cannot compare: tables of cases, and messages that name
+//! the library's files. Every fixture in `tests/compiler/fixtures` must fail with the messages of its
+//! `.stderr` file, each once. `UPDATE_EXPECTED=1` writes these files.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::rustc::{Message, check_text, each, files, root};
+use crate::rustc::{Message, check, check_text, each, files, root};
 
 /// The number of types that rustc lists, without `--verbose`, as implementing a trait.
 const MAX_LISTED: usize = 8;
@@ -84,6 +85,7 @@ fn programs(text: &str) -> Vec<(String, String)> {
 }
 
 fn mistakes(fixture: &Path) -> Option<String> {
+    // As trybuild does.
     let options = ["-Adead_code".to_owned(), "--verbose".to_owned()];
     let name = fixture.strip_prefix(root().join("tests")).unwrap().display().to_string();
     let (mut wrong, mut found) = (String::new(), Vec::new());
@@ -108,13 +110,51 @@ fn mistakes(fixture: &Path) -> Option<String> {
     (!wrong.is_empty()).then(|| format!("{name}: {wrong}"))
 }
 
+fn fixtures() -> Vec<PathBuf> {
+    files(&root().join("tests/compiler/fixtures"))
+}
+
+/// The fixtures that trybuild compares, in `tests/tests/ui.rs`.
+fn ui() -> Vec<PathBuf> {
+    files(&root().join("tests/ui"))
+}
+
 #[test]
 fn fixtures_fail_with_the_expected_messages() {
-    let fixtures = files(&root().join("tests/ui"));
-    let programs = fixtures.iter().map(|path| programs(&fs::read_to_string(path).unwrap()).len());
-    assert!(programs.sum::<usize>() >= 460);
-    let wrong: Vec<String> = each(&fixtures, |path| mistakes(path)).into_iter().flatten().collect();
+    let wrong: Vec<String> =
+        each(&fixtures(), |path| mistakes(path)).into_iter().flatten().collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// trybuild does not compile incrementally.
+#[test]
+fn each_error_of_ui_is_reported_once() {
+    let wrong = each(&ui(), |path| {
+        let repeated = repeated(&check(path, &[]));
+        (!repeated.is_empty()).then(|| format!("{}: {repeated}", path.display()))
+    });
+    let wrong: Vec<String> = wrong.into_iter().flatten().collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// No expected output has lines of the library's files, and trybuild runs every fixture that it can.
+#[test]
+fn fixtures_are_in_the_folder_of_their_runner() {
+    let read = |path: &Path| fs::read_to_string(path).unwrap();
+    let (ui, fixtures) = (ui(), fixtures());
+    for path in &ui {
+        let output = read(&path.with_extension("stderr"));
+        assert!(!output.contains("$WORKSPACE"), "{}", path.display());
+        assert_eq!(programs(&read(path)).len(), 1, "{}", path.display());
+    }
+    let mut count = ui.len();
+    for path in &fixtures {
+        let (output, programs) = (read(&path.with_extension("stderr")), programs(&read(path)));
+        let is_table = !programs[0].0.is_empty();
+        assert!(is_table || output.contains("--> autograd-"), "{}", path.display());
+        count += programs.len();
+    }
+    assert!(count >= 460, "{count}");
 }
 
 /// The chapter quotes the compiler's real output.
@@ -137,10 +177,11 @@ fn the_chapter_is_true() {
 #[test]
 fn every_fixture_has_its_sentence() {
     let listed = fs::read_to_string(root().join("tests/tests/accepted/main.rs")).unwrap();
-    let (fail, accepted) =
-        (files(&root().join("tests/ui")), files(&root().join("tests/tests/accepted")));
+    let accepted = files(&root().join("tests/tests/accepted"));
     assert!(accepted.len() > 85, "{}", accepted.len());
-    for path in fail.iter().chain(&accepted).filter(|path| !path.ends_with("main.rs")) {
+    for path in
+        ui().iter().chain(&fixtures()).chain(&accepted).filter(|path| !path.ends_with("main.rs"))
+    {
         let text = fs::read_to_string(path).unwrap();
         assert!(text.starts_with("// "), "{}", path.display());
         let line = format!(" mod {};", path.file_stem().unwrap().display());

@@ -1,4 +1,5 @@
-//! Hooks on saved tensors. Saving other values does not compile: `ui/types/saved_number_beside_a_tensor.rs`.
+//! Hooks on saved tensors. Saving other values does not compile:
+//! `compiler/fixtures/types/saved_number_beside_a_tensor.rs`.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};

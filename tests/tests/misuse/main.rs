@@ -1,4 +1,4 @@
-//! Every known way to misuse an op is a program here: a fixture of `ui` that must not compile, or a
+//! Every known way to misuse an op is a program here: a fixture that must not compile, or a
 //! function that returns the error. `docs/misuse.md` is generated from them:
 //! `UPDATE_EXPECTED=1 cargo test -p tests --test misuse` writes it.
 
@@ -37,7 +37,7 @@ fn every_way_is_noticed_or_harmless() {
         match proof {
             Proof::Compiler(fixture) => {
                 let (file, case) = fixture.split_once('#').unwrap_or((fixture, ""));
-                let path = |extension| root().join(format!("tests/ui/{file}.{extension}"));
+                let path = |extension| root().join(format!("tests/{file}.{extension}"));
                 let text = std::fs::read_to_string(path("stderr")).unwrap_or_default();
                 let begins = if case.is_empty() {
                     text.starts_with("error")
@@ -110,8 +110,8 @@ impl Proof {
         let program = match self.name().split_once("::") {
             Some((module, function)) => format!("tests/misuse/{module}.rs \"{function}\""),
             None => match self.name().split_once('#') {
-                Some((table, case)) => format!("ui/{table}.stderr \"{case}\""),
-                None => format!("ui/{}.stderr", self.name()),
+                Some((table, case)) => format!("{table}.stderr \"{case}\""),
+                None => format!("{}.stderr", self.name()),
             },
         };
         format!("[{text}](../tests/{program})")
