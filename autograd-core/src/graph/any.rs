@@ -1,4 +1,4 @@
-//! Element types, and tensors with an erased one: edges, gradients and layers' saved tensors hold these.
+//! Element types, and tensors with an erased one: edges, gradients and custom ops' saved tensors hold these.
 
 use std::fmt::{self, Formatter};
 use std::panic::Location;
@@ -384,8 +384,8 @@ pub(crate) trait Handle {
     fn has_producer(&self) -> bool;
     fn version(&self) -> u32;
     /// Protects this tensor if it wants a gradient; returns whether it does. The tensor is, or is part of,
-    /// input `position` of a layer whose forward is about to run.
-    fn protect(&self, layer: &'static dyn Protector, position: usize) -> bool;
+    /// input `position` of a custom op whose forward is about to run.
+    fn protect(&self, protector: &'static dyn Protector, position: usize) -> bool;
     fn edge(&self) -> Edge;
     fn saved(&self) -> SavedTensor;
     fn lost(&self) -> Lost;
@@ -420,10 +420,10 @@ impl<T: Element> Handle for Tensor<T> {
         self.version()
     }
 
-    fn protect(&self, layer: &'static dyn Protector, position: usize) -> bool {
+    fn protect(&self, protector: &'static dyn Protector, position: usize) -> bool {
         let wants = !self.stop_gradient();
         if wants {
-            protect(self.address(), self.shared_state(), layer, position);
+            protect(self.address(), self.shared_state(), protector, position);
         }
         wants
     }

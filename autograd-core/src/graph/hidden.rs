@@ -1,4 +1,4 @@
-//! Tensors that a layer's forward reads from a closure or a field: no type shows that their
+//! Tensors that a custom op's forward reads from a closure or a field: no type shows that their
 //! gradients are lost. Only builds with debug assertions check for them.
 
 use std::cell::RefCell;
@@ -16,7 +16,7 @@ pub(crate) struct Read {
     pub(crate) at: &'static Location<'static>,
 }
 
-/// The reads of a layer's forward.
+/// The reads of a custom op's forward.
 #[derive(Default)]
 struct ReadLog(RefCell<Vec<Read>>);
 
@@ -38,7 +38,7 @@ impl Observer for ReadLog {
     }
 }
 
-/// A guard around a layer's forward.
+/// A guard around a custom op's forward.
 pub(crate) struct ReadGuard {
     log: Observing<ReadLog>,
     was_turned_on: bool,

@@ -73,7 +73,7 @@ impl SavedTensorsHooks {
 /// Packs the tensors that ops save for backward, to keep them on disk, compressed, in lower
 /// precision or not at all, until the scope is dropped.
 ///
-/// `pack` is called once for each tensor that an op on this thread, a built-in op or a layer, saves
+/// `pack` is called once for each tensor that an op on this thread, built-in or custom, saves
 /// when it is recorded; its result replaces the tensor. `unpack` is called when a backward needs
 /// the tensor: once, or once in each backward if the graph is retained. A tensor that two ops save
 /// is packed twice.

@@ -29,7 +29,7 @@ impl Lost {
                 None => {
                     wants = true;
                     #[cfg(debug_assertions)]
-                    if mode::recording() == Recording::Layer {
+                    if mode::recording() == Recording::CustomOp {
                         let read = (input.address(), input.shape());
                         notify(Events::UNRECORDED, |observer| observer.unrecorded(read, op, at));
                     }

@@ -31,7 +31,7 @@ pub(crate) enum Call {
         name: &'static str,
         run: UserFn,
     },
-    Layer(Box<Layer>),
+    CustomOp(Box<CustomOpCall>),
 }
 
 #[cfg(feature = "static-graph")]
@@ -40,14 +40,14 @@ impl Call {
         match self {
             Self::Op { def, .. } => def.name,
             Self::Formula { name, .. } => name,
-            Self::Layer(layer) => layer.name,
+            Self::CustomOp(call) => call.name,
         }
     }
 }
 
-/// A `#[py_layer]` op; its backward is in the graph of its outputs.
+/// A call of a custom op; its backward is in the graph of its outputs.
 #[derive(Clone)]
-pub(crate) struct Layer {
+pub(crate) struct CustomOpCall {
     pub(crate) name: &'static str,
     pub(crate) once_differentiable: bool,
     /// For each input tensor: whether the input is differentiated, and so has an edge in the graph.
@@ -72,7 +72,7 @@ struct Tracer {
     /// The inputs of the closure, whose numbers it must not read.
     given: Vec<AnyTensor>,
     notes: RefCell<Vec<Note>>,
-    /// The notes from before each layer whose forward is running.
+    /// The notes from before each custom op whose forward is running.
     outer_notes: RefCell<Vec<Vec<Note>>>,
     /// Whether the ops that run are part of a noted one.
     is_inside: Cell<bool>,
@@ -117,10 +117,10 @@ pub(crate) fn collect<R>(given: Vec<AnyTensor>, run: impl FnOnce() -> R) -> (R, 
     (result, notes)
 }
 
-/// A layer's forward, whose ops are noted separately. A drop without [`end`](Self::end) discards the notes.
-pub(crate) struct InLayer(Rc<Tracer>);
+/// A custom op's forward, whose ops are noted separately. A drop without [`end`](Self::end) discards the notes.
+pub(crate) struct InCustomOp(Rc<Tracer>);
 
-impl InLayer {
+impl InCustomOp {
     pub(crate) fn begin() -> Option<Self> {
         is_noting().then(|| {
             let tracer = tracer();
@@ -134,7 +134,7 @@ impl InLayer {
     }
 }
 
-impl Drop for InLayer {
+impl Drop for InCustomOp {
     fn drop(&mut self) {
         let before = self.0.outer_notes.borrow_mut().pop().unwrap_or_default();
         drop(self.0.notes.replace(before));

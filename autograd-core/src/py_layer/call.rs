@@ -1,4 +1,4 @@
-//! A layer's call without a node: inputs, outputs, saved tensors with their roles, and attributes. A node is one
+//! A custom op's call without a node: inputs, outputs, saved tensors with their roles, and attributes. A node is one
 //! place to keep what is left of it.
 
 use std::any::Any;
@@ -189,7 +189,7 @@ mod tests {
     use super::super::inputs::TensorInput;
     use super::super::outputs::{TensorOutput, Visitor};
     use super::super::saved::Unpack;
-    use super::super::{BackwardContext, ForwardContext, Layer, LayerRules, py_layer};
+    use super::super::{BackwardContext, CustomOp, CustomOpRules, ForwardContext, py_layer};
     use super::{Called, Notes};
     use crate::error::Result;
     use crate::graph::{AnyTensor, GradMode, Plain, Role, Saved, SavedReader, Slots, Tensor};
@@ -258,7 +258,7 @@ mod tests {
     }
 
     /// The rules of an op, whose key has no name.
-    fn rules<L: Layer<K>, K>(_: &L) -> &'static LayerRules {
+    fn rules<L: CustomOp<K>, K>(_: &L) -> &'static CustomOpRules {
         L::RULES
     }
 

@@ -7,7 +7,7 @@ use std::panic::Location;
 use crate::graph::{AnyTensor, Element, Handle, Lost, Protected, Protector, Tensor};
 use crate::ops::Float;
 
-/// A tensor input of a layer: a tensor, an optional tensor or a list of tensors.
+/// A tensor input of a custom op: a tensor, an optional tensor or a list of tensors.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tensor input",
@@ -107,7 +107,7 @@ impl Info {
 }
 
 impl Protector for Info {
-    fn layer(&self) -> &'static str {
+    fn op_name(&self) -> &'static str {
         self.name
     }
 

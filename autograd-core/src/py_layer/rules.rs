@@ -1,10 +1,10 @@
-//! The op of a layer's nodes, which all calls of the layer share.
+//! The op of a custom op's nodes, which all its calls share.
 
 use std::any::TypeId;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::Layer;
+use super::CustomOp;
 use super::backward::{PullFn, RawBackward, run};
 use super::call::Called;
 use super::forward_mode::RawJvp;
@@ -17,7 +17,7 @@ use crate::graph::{
 };
 
 #[doc(hidden)]
-pub struct LayerRules {
+pub struct CustomOpRules {
     pub(super) info: Info,
     pub(super) saves: fn() -> bool,
     pub(super) sets: fn() -> bool,
@@ -26,8 +26,8 @@ pub struct LayerRules {
     pub(super) push: Option<fn(&RawJvp<'_>) -> Result<()>>,
 }
 
-impl LayerRules {
-    pub(super) const fn of<L: Layer<K>, K>() -> Self {
+impl CustomOpRules {
+    pub(super) const fn of<L: CustomOp<K>, K>() -> Self {
         Self {
             info: Info::of(L::INFO),
             saves: is_not_unit::<L::Saved>,
@@ -99,7 +99,7 @@ fn is_not_unit<T: 'static>() -> bool {
     TypeId::of::<T>() != TypeId::of::<()>()
 }
 
-impl Op for LayerRules {
+impl Op for CustomOpRules {
     fn name(&self) -> &'static str {
         self.info.name
     }

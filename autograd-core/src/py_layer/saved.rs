@@ -6,7 +6,7 @@ use super::tuples::each_tuple;
 use crate::error::{Error, Result};
 use crate::graph::{self, AnyTensor, Element, Handle, Role, SavedReader, State, Tensor};
 
-/// A type that a layer can save: a tensor, `()`, a tuple, an array, a `Vec`, an `Option` of such, or a
+/// A type that a custom op can save: a tensor, `()`, a tuple, an array, a `Vec`, an `Option` of such, or a
 /// struct with named fields that derives [`Saved`](derive@crate::Saved).
 ///
 /// ```

@@ -46,7 +46,7 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// Returns an error if a layer's forward must not change this data. `op` names what would change it.
+    /// Returns an error if a custom op's forward must not change this data. `op` names what would change it.
     pub(crate) fn check_write(&self, op: &'static str) -> Result<()> {
         protect::check_write(self.address(), self.shared_state().1, op)
     }

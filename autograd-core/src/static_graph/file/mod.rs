@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::ir::{
-    Eager, Given, Grad, Graph, Kind, Named, Op, OpId, PHASES, PyFuncOp, ROLES, TracedLayer, Var,
+    Eager, Given, Grad, Graph, Kind, Named, Op, OpId, PHASES, PyFuncOp, ROLES, TracedCustomOp, Var,
     VarId, name_of,
 };
 use super::program::Program;
@@ -126,8 +126,8 @@ fn kind_text(kind: &Kind) -> Result<String, String> {
             fields.extend(backward.iter().map(|next| quoted(&next.name)));
             fields
         }
-        Kind::Layer(layer) => {
-            let TracedLayer { name, forward, results, backward, given, found } = &**layer;
+        Kind::CustomOp(op) => {
+            let TracedCustomOp { name, forward, results, backward, given, found } = &**op;
             let given = given.iter().map(|given| match given {
                 Given::Input(at) => format!("i{at}"),
                 Given::Result(at) => format!("r{at}"),
@@ -264,7 +264,7 @@ impl Reader<'_> {
                         _ => return Err(format!("`{part}` is nothing that a backward reads")),
                     })
                 });
-                let layer = TracedLayer {
+                let op = TracedCustomOp {
                     name: unquoted(name).into(),
                     forward: graph(forward)?,
                     results: read_list(results)?,
@@ -272,8 +272,8 @@ impl Reader<'_> {
                     given: given.collect::<Result<_, String>>()?,
                     found: read_dims(found)?.into_vec(),
                 };
-                layer.check(inputs.len())?;
-                Kind::Layer(Arc::new(layer))
+                op.check(inputs.len())?;
+                Kind::CustomOp(Arc::new(op))
             }
             ["grad", of, name, wants, seeds] => {
                 let (of, name): (OpId, _) = (parse(of)?, unquoted(name).into());
