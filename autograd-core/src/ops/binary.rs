@@ -8,22 +8,21 @@ use super::derived;
 use super::elementwise::{Handle, gradient, gradients_of, run_formula, run_pass};
 use super::index::place;
 use super::kernels::{of_integers, of_two};
-use super::shape::signed;
+use super::small;
 use super::table::for_programs;
 use super::table::{
     Form, OpDef, Type, arithmetic, broadcast as broadcast_forms, exactly, family, number,
     same_dtype,
 };
-use super::{Binary, Caller, Float, Input, Numeric, Unary, add_parts, expect, pairs};
-use super::{small, trace};
+use super::{Binary, Caller, Float, Input, Numeric, Operand, Unary, add_parts, expect};
 use crate::array::elementwise::{convert, convert_zip};
-use crate::array::shape::{broadcast, copied, same};
+use crate::array::shape::{broadcast, same};
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::formula::Operand;
+use crate::formula;
 use crate::graph::{
     AnyTensor, At, Edges, Lost, NodeRef, Op, Plain, Pull, Push, Reader, Saved, Slots, State,
-    Tensor, is_grad_enabled, only, typed, unrecorded,
+    Tensor, only, typed,
 };
 
 impl Binary {
@@ -380,7 +379,7 @@ fn compute_scalar<T: Float>(op: Binary, x: Input<'_, T>, s: T, swapped: bool) ->
         let [a, b] = if swapped { [s, x] } else { [x, s] };
         return run_formula(of_two(op), Some(a), b);
     }
-    let (shape, s) = (x.tensor().shape_owned(), Operand::Own(Value::scalar(s)));
+    let (shape, s) = (x.tensor().shape_owned(), formula::Operand::Own(Value::scalar(s)));
     Tensor::new(
         x.consume(|x| run_pass(of_two(op), &shape, &mut if swapped { [s, x] } else { [x, s] })),
     )
@@ -436,54 +435,54 @@ pub(super) fn integer_scalar<T: Numeric>(
     Tensor::new(value).with_lost(lost)
 }
 
-fn summed_to<T: Numeric>(x: &Tensor<T>, axes: &[usize], shape: &[usize]) -> Tensor<T> {
-    let sum = expect(T::sum("sum", &x.read(), axes)).reshaped(copied(shape));
-    unrecorded("sum", Location::caller(), &[x], sum)
-}
-
+/// # Functions of two tensors
 impl<T: Numeric> Tensor<T> {
-    pairs! {
-        /// Sums over the axes along which broadcasting repeats a tensor of `shape` to this one's: the
-        /// gradient of a broadcast operand.
-        ///
-        /// ```
-        /// use autograd_core::Tensor;
-        ///
-        /// let dy = Tensor::from([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]);
-        /// assert_eq!(dy.sum_to(&[3]).to_vec(), [11.0, 22.0, 33.0]);
-        /// assert_eq!(dy.sum_to(&[2, 1]).to_vec(), [6.0, 60.0]);
-        /// ```
-        #[doc(alias = "sum_to_size")]
-        pub fn sum_to, try_sum_to(&self, shape: &[usize]) -> Tensor<T>,
-            Shape if "`shape` cannot be broadcast to this one"
-        {
-            let fits = broadcast("sum_to", shape, self.shape());
-            if fits.is_ok_and(|whole| same(&whole, self.shape())) {
-                // The reshape gives a new tensor even if nothing is summed.
-                return Ok(self.try_reshape(self.shape_owned())?.unbroadcast(shape));
-            }
-            let expected = format!("one that can be broadcast to {:?}", self.shape());
-            Err(Error::shape("sum_to", "shape", expected, shape))
-        }
+    /// Returns the greater of each two elements; NaN if either is NaN. The selected element gets
+    /// the gradient, even if it is NaN, and the other exactly 0. Equal elements get half each;
+    /// beside a scalar, the tensor gets the whole gradient.
+    ///
+    /// # Panics
+    ///
+    /// If the shapes cannot be broadcast together.
+    #[track_caller]
+    pub fn maximum(&self, other: impl Operand<T>) -> Tensor<T> {
+        expect(other.operate(Binary::Maximum, Input::Ref(self), Location::caller()))
     }
 
-    /// [`Tensor::sum_to`] for a shape that is known to fit.
+    /// Returns the lesser of each two elements; NaN if either is NaN. Gradients as for [`Tensor::maximum`].
+    ///
+    /// # Panics
+    ///
+    /// If the shapes cannot be broadcast together.
     #[track_caller]
-    pub(crate) fn unbroadcast(self, shape: &[usize]) -> Tensor<T> {
-        if self.shape() == shape {
-            return self;
-        }
-        let axes = broadcast_axes(self.shape(), shape);
-        if !is_grad_enabled() && !trace::is_noting() {
-            return summed_to(&self, &axes, shape);
-        }
-        let summed = if axes.is_empty() { self } else { self.sum_axes_keep(signed(&axes)) };
-        if summed.shape() == shape { summed } else { summed.reshape(Shape::from_slice(shape)) }
+    pub fn minimum(&self, other: impl Operand<T>) -> Tensor<T> {
+        expect(other.operate(Binary::Minimum, Input::Ref(self), Location::caller()))
     }
 }
 
-fn broadcast_axes(wide: &[usize], shape: &[usize]) -> Shape {
-    let extra = wide.len() - shape.len();
-    let is_broadcast = |&i: &usize| i < extra || (shape[i - extra] == 1 && wide[i] != 1);
-    (0..wide.len()).filter(is_broadcast).collect()
+impl<T: Float> Tensor<T> {
+    /// `self` to the power `exponent`, element by element. The gradients of a base of 0 with
+    /// exponent 0, and of a nonnegative exponent of a base of 0, are 0.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::from(vec![1.0, 2.0, 3.0]).pow(2.0).to_vec(), [1.0, 4.0, 9.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the shapes cannot be broadcast together.
+    #[doc(alias = "power")]
+    #[doc(alias = "powf")]
+    #[track_caller]
+    pub fn pow(&self, exponent: impl Operand<T>) -> Tensor<T> {
+        expect(exponent.operate(Binary::Pow, Input::Ref(self), Location::caller()))
+    }
+
+    /// `base` to the power `self`.
+    #[track_caller]
+    pub(crate) fn rpow(&self, base: T) -> Tensor<T> {
+        T::binary_scalar(Binary::Pow, Input::Ref(self), base, true, Location::caller())
+    }
 }

@@ -1,11 +1,12 @@
 //! The ops, one file for each family. A rule is a line in a table; nothing here walks a graph.
 
-mod along;
 pub(crate) mod binary;
 pub(crate) mod call;
-mod choose;
+mod cast;
 mod compare;
+mod concat;
 mod create;
+mod cumulative;
 mod derived;
 mod einsum;
 pub(crate) mod elementwise;
@@ -15,31 +16,37 @@ mod instances;
 mod items;
 pub(crate) mod kernels;
 mod layout;
+mod masks;
 mod matmul;
 mod methods;
 pub(crate) mod names;
 mod nn;
+mod norm;
 mod noting;
 mod number;
 mod operators;
-mod powers;
+mod pad;
 pub(crate) mod reduce;
 mod sample;
 mod shape;
 mod slices;
 mod small;
+mod sort;
+mod split;
 pub(crate) mod table;
 mod totals;
 pub(crate) mod trace;
 mod unary;
+mod variance;
 
 /// The entries of the table, each beside its op.
 #[cfg(feature = "static-graph")]
 pub(crate) mod entries {
     pub(crate) use super::nn::entries::*;
     pub(crate) use super::{
-        along::*, binary::*, compare::*, create::*, index::*, items::*, layout::*, matmul::*,
-        powers::*, reduce::*, shape::*, slices::*, unary::*,
+        binary::*, cast::*, compare::*, concat::*, create::*, cumulative::*, index::*, items::*,
+        layout::*, masks::*, matmul::*, norm::*, pad::*, reduce::*, shape::*, slices::*, sort::*,
+        unary::*, variance::*,
     };
 }
 
@@ -48,11 +55,10 @@ pub(crate) use crate::graph::Comparison;
 pub use crate::graph::Scalar;
 pub(crate) use crate::options::options;
 #[allow(unreachable_pub, reason = "what a macro calls")]
-pub use choose::Close;
+pub use compare::Close;
 #[cfg(feature = "nn")]
 pub(crate) use index::check_indices;
 pub use items::{Ellipsis, IntoIndex, IntoIndexItem, NewAxis, Step};
-pub use layout::Padding;
 pub(crate) use methods::pairs;
 pub(crate) use names::Caller;
 #[allow(unreachable_pub, reason = "hidden methods of public traits use them")]
@@ -66,3 +72,4 @@ pub(crate) use nn::{batch_norm, layer_norm, scale_of};
 pub use number::Input;
 pub(crate) use number::{Arithmetic, Totals, add_parts, expect, panic_with};
 pub use number::{Float, HasMean, Numeric, Operand};
+pub use pad::Padding;

@@ -5,13 +5,15 @@ use ndarray::LinalgScalar;
 use super::elementwise::op::{Handle, Known, Op, Outputs};
 use super::names::{Binary, Caller, Reduce, Unary};
 use super::noting::{Refused, is_noting};
+use crate::array::elementwise::convert_zip;
 use crate::array::gemm::FloatMultiply;
 use crate::array::integer::Additions;
 use crate::array::math::Math;
 use crate::array::matmul::Multiply;
 use crate::array::pick::AxisShape;
+use crate::array::shape::broadcast;
 use crate::array::simd::Vectored;
-use crate::array::{Storable, Value};
+use crate::array::{Shape, Storable, Value};
 use crate::error::{Error, Result};
 use crate::formula;
 use crate::graph::{Edge, Element, Tensor};
@@ -286,4 +288,27 @@ pub(crate) trait Totals: Storable {
         x: Value<Self>,
         additions: &impl Additions<Self>,
     ) -> Result<Value<Self>>;
+}
+
+impl<T: Element> Tensor<T> {
+    #[track_caller]
+    pub(crate) fn zip_values<U: Element, V: Element>(
+        &self,
+        op: &'static str,
+        other: &Tensor<U>,
+        f: impl Fn(T, U) -> V,
+    ) -> Tensor<V> {
+        let shape = expect(broadcast(op, self.shape(), other.shape()));
+        Tensor::new(convert_zip(&shape, &self.read(), &other.read(), f))
+    }
+
+    pub(super) fn row_major<U: Element>(
+        &self,
+        shape: Shape,
+        mut write: impl FnMut(&[T], &mut [U]),
+    ) -> Value<U> {
+        let x = self.read();
+        let x = x.contiguous();
+        Value::written(shape, &mut |out| write(x.as_slice().unwrap_or(&[]), out))
+    }
 }

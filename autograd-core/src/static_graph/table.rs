@@ -19,26 +19,30 @@ fn all_entries() -> impl Iterator<Item = &'static OpDef> {
     let families: [&'static [OpDef]; 5] = [&FUNCTIONS, &BINARY, &SCALAR, &COMPARISONS, &REDUCTIONS];
     let others = [
         ACTIVATIONS,
-        ALONG,
-        CHOICES,
+        CASTS,
+        CONCATENATIONS,
         CONVOLUTIONS,
+        CUMULATIVE,
         FILLS,
         ITEMS,
         LAYOUTS,
         LINEARS,
         LOSSES,
+        MASKS,
         NORMALIZATIONS,
         NORMS,
+        PADS,
         PICKS,
         POINTWISE,
         POOLS,
-        POWERS,
         PRODUCTS,
         PROGRAMS,
         SHAPES,
         SLICES,
         SOFTMAXES,
+        SORTS,
         UPDATES,
+        VARIANCES,
     ];
     families.into_iter().flatten().chain(others.into_iter().flatten().copied())
 }
