@@ -4,10 +4,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use super::after::{Running, note};
+use super::accumulate::accumulate;
+use super::callbacks::{Running, note};
 use super::commit::Gradients;
-use super::gradient::accumulate;
-use super::reach::{AddressSet, HashAddress, edges_of};
+use super::traversal::{AddressSet, HashAddress, edges_of};
 use super::{anomaly, hooks};
 use crate::error::{Error, Result};
 use crate::graph::{

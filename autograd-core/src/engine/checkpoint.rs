@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::backward::{BackwardOptions, walk_along};
 use super::forward::{self, Stop};
-use super::reach::{target, topological};
+use super::traversal::{target, topological};
 use crate::error::{Error, Result};
 use crate::graph::{
     AnyTensor, At, Edge, GradMode, HookId, NodeRef, Nodes, Op, Plain, Pull, Push, Reader, Saved,

@@ -7,11 +7,11 @@
 use std::collections::{HashMap, HashSet};
 use std::slice;
 
+use super::accumulate::{for_float, numbers};
 use super::backward::{BackwardOptions, walk};
 use super::grad::grad_any;
-use super::gradient::{for_float, numbers};
 use super::hooks::pull_alone;
-use super::reach::{Target, Targets, edges_of, reaches, target, topological};
+use super::traversal::{Target, Targets, edges_of, reaches, target, topological};
 use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{

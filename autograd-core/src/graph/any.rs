@@ -7,11 +7,11 @@ use ndarray::ArrayD;
 use triomphe::Arc;
 
 use super::context::Protector;
-use super::lost::Lost;
+use super::lost_gradients::Lost;
+use super::memory_cache::MemoryCache;
 use super::node::NodeRef;
-use super::parts::{Edge, Role, SavedTensor};
+use super::node_parts::{Edge, Role, SavedTensor};
 use super::protect::protect;
-use super::spare::Spare;
 use super::tensor::{Inner, Tensor};
 use super::view::View;
 use crate::array::shape::copied;
@@ -48,7 +48,7 @@ pub trait ElementFunctions<T: Element> {
     fn unwrap(tensor: AnyTensor) -> Option<Tensor<T>>;
     fn peek(tensor: &AnyTensor) -> Option<&Tensor<T>>;
     fn peek_mut(tensor: &mut AnyTensor) -> Option<&mut Tensor<T>>;
-    fn take_spare() -> Option<Arc<Inner<T>>>;
+    fn take_cached() -> Option<Arc<Inner<T>>>;
     fn release(inner: Arc<Inner<T>>);
 
     // Not generic: these, and what only they call, are compiled once, in this crate.
@@ -66,7 +66,7 @@ pub trait ElementFunctions<T: Element> {
 const MAX_CACHED_TENSORS: usize = 1024;
 
 macro_rules! any_tensor {
-    ($($variant:ident($t:ty) $spares:ident,)*) => {
+    ($($variant:ident($t:ty) $cache:ident,)*) => {
         /// A tensor whose element type is known only at run time.
         #[derive(Clone)]
         #[non_exhaustive]
@@ -75,12 +75,12 @@ macro_rules! any_tensor {
         }
 
         pub(super) fn empty_tensors() {
-            $($spares.with(Spare::empty);)*
+            $($cache.with(MemoryCache::empty);)*
         }
 
         $(
             thread_local! {
-                static $spares: Spare<Inner<$t>> = const { Spare::new() };
+                static $cache: MemoryCache<Inner<$t>> = const { MemoryCache::new() };
             }
 
             impl sealed::Sealed for $t {}
@@ -110,13 +110,13 @@ macro_rules! any_tensor {
                         _ => None,
                     }
                 }
-                fn take_spare() -> Option<Arc<Inner<Self>>> {
-                    Spare::take(&$spares)
+                fn take_cached() -> Option<Arc<Inner<Self>>> {
+                    MemoryCache::take(&$cache)
                 }
                 fn release(mut inner: Arc<Inner<Self>>) {
                     if let Some(content) = Arc::get_mut(&mut inner) {
                         content.empty();
-                        Spare::give(&$spares, inner, MAX_CACHED_TENSORS);
+                        MemoryCache::give(&$cache, inner, MAX_CACHED_TENSORS);
                     }
                 }
                 fn alias(tensor: &Tensor<Self>) -> Tensor<Self> {
@@ -173,12 +173,12 @@ macro_rules! for_any {
 pub(crate) use for_any;
 
 any_tensor! {
-    Float32(f32) SPARES_F32,
-    Float64(f64) SPARES_F64,
-    Int32(i32) SPARES_I32,
-    Int64(i64) SPARES_I64,
-    UInt8(u8) SPARES_U8,
-    Bool(bool) SPARES_BOOL,
+    Float32(f32) CACHE_F32,
+    Float64(f64) CACHE_F64,
+    Int32(i32) CACHE_I32,
+    Int64(i64) CACHE_I64,
+    UInt8(u8) CACHE_U8,
+    Bool(bool) CACHE_BOOL,
 }
 
 impl AnyTensor {

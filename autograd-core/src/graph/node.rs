@@ -13,9 +13,9 @@ use triomphe::Arc;
 
 use super::any::AnyTensor;
 use super::context::{Events, observes};
+use super::memory_cache::MemoryCache;
 use super::mode::Composite;
-use super::parts::{Edge, Edges, Extras, Packed, Role, SavedEntries, SavedTensor, State};
-use super::spare::Spare;
+use super::node_parts::{Edge, Edges, Extras, Packed, Role, SavedEntries, SavedTensor, State};
 use crate::array::DType;
 use crate::error::Result;
 
@@ -336,7 +336,7 @@ impl NodeRef {
         location: &'static Location<'static>,
         edges: impl FnOnce() -> Edges,
     ) -> Self {
-        let mut node = Self(Some(Spare::take(&SPARES).unwrap_or_else(new_node)));
+        let mut node = Self(Some(MemoryCache::take(&CACHE).unwrap_or_else(new_node)));
         let location = Composite::place(location);
         let content = node.unshared();
         *content.single_consumer.get_mut() = false;
@@ -432,14 +432,14 @@ impl std::ops::Deref for NodeRef {
 const MAX_CACHED_NODES: usize = 1 << 17;
 
 thread_local! {
-    static SPARES: Spare<Node> = const { Spare::new() };
+    static CACHE: MemoryCache<Node> = const { MemoryCache::new() };
     static TO_FREE: ToFree = const {
         ToFree { freeing: Cell::new(false), last: Cell::new(None), others: RefCell::new(Vec::new()) }
     };
 }
 
 pub(super) fn empty_nodes() {
-    SPARES.with(Spare::empty);
+    CACHE.with(MemoryCache::empty);
 }
 
 impl Drop for NodeRef {
@@ -472,7 +472,7 @@ fn free(node: Arc<Node>) {
 fn give_back(mut node: Arc<Node>) {
     let Some(content) = Arc::get_mut(&mut node) else { return };
     content.clear();
-    Spare::give(&SPARES, node, MAX_CACHED_NODES);
+    MemoryCache::give(&CACHE, node, MAX_CACHED_NODES);
 }
 
 /// Nodes whose last reference was dropped while another node was being freed. A chain has one at a time.

@@ -5,7 +5,7 @@ use std::panic::Location;
 use super::any::Element;
 #[cfg(debug_assertions)]
 use super::context::{Events, Recording};
-use super::lost::{Lost, no_derivative};
+use super::lost_gradients::{Lost, no_derivative};
 use super::mode;
 #[cfg(debug_assertions)]
 use super::node::notify;

@@ -4,11 +4,11 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::derived;
+use super::binary_kernels::{of_integers, of_two};
 use super::elementwise::{Handle, gradient, gradients_of, run_formula, run_pass};
-use super::index::place;
-use super::kernels::{of_integers, of_two};
-use super::small;
+use super::formula_ops;
+use super::gather::place;
+use super::inline_kernels;
 use super::table::for_programs;
 use super::table::{
     Form, OpDef, Type, arithmetic, broadcast as broadcast_forms, exactly, family, number,
@@ -164,7 +164,7 @@ fn saved<T: Float>(position: usize, kept: Option<Tensor<T>>) -> Saved {
 
 #[inline(always)]
 fn compute<T: Float>(op: Binary, left: Input<'_, T>, right: Input<'_, T>) -> Result<Tensor<T>> {
-    match small::pair(op, left, right) {
+    match inline_kernels::pair(op, left, right) {
         Ok(done) => Ok(done),
         Err([left, right]) => compute_large(op, left, right),
     }
@@ -367,7 +367,7 @@ pub(super) fn float_scalar<T: Float>(
 }
 
 fn compute_scalar<T: Float>(op: Binary, x: Input<'_, T>, s: T, swapped: bool) -> Tensor<T> {
-    let x = match small::number(op, x, s, swapped) {
+    let x = match inline_kernels::number(op, x, s, swapped) {
         Ok(done) => return done,
         Err(x) => x,
     };
@@ -402,8 +402,12 @@ pub(super) fn scalar_gradient<T: Float>(
         (Binary::Pow, false) if s == T::from_f64(2.0) => g * x() * s,
         (Binary::Pow, false) => g * x().pow(s - T::ONE) * s,
         (Binary::Pow, true) => g * x().rpow(s) * num_traits::Float::ln(s),
-        (Binary::Maximum, _) => gradient(&derived::maximum(s.into_f64()), g, Some(Input::Ref(x()))),
-        (Binary::Minimum, _) => gradient(&derived::minimum(s.into_f64()), g, Some(Input::Ref(x()))),
+        (Binary::Maximum, _) => {
+            gradient(&formula_ops::maximum(s.into_f64()), g, Some(Input::Ref(x())))
+        }
+        (Binary::Minimum, _) => {
+            gradient(&formula_ops::minimum(s.into_f64()), g, Some(Input::Ref(x())))
+        }
     }
 }
 

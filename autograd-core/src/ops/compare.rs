@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use super::call::call;
-use super::index::place;
+use super::gather::place;
 use super::table::{
     Form, Gradient, OpDef, broadcast as broadcast_forms, computed, exactly, family, for_programs,
     same_dtype, several,

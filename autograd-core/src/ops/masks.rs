@@ -6,7 +6,7 @@ use std::panic::Location;
 use smallvec::smallvec;
 
 use super::call::{call, call_at};
-use super::index::place;
+use super::gather::place;
 use super::table::{
     Computed, Form, Gradient, OpDef, Ran, Values, arithmetic, broadcast as broadcast_forms,
     computed, entries, exactly, for_programs, number, one, same_dtype, several,

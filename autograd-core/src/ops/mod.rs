@@ -1,28 +1,28 @@
 //! The ops, one file for each family. A rule is a line in a table; nothing here walks a graph.
 
 pub(crate) mod binary;
+pub(crate) mod binary_kernels;
 pub(crate) mod call;
 mod cast;
 mod compare;
 mod concat;
 mod create;
 mod cumulative;
-mod derived;
 mod einsum;
 pub(crate) mod elementwise;
-mod index;
+mod formula_ops;
+mod gather;
+mod indexing;
+mod inline_kernels;
 mod inplace;
 mod instances;
-mod items;
-pub(crate) mod kernels;
 mod layout;
 mod masks;
 mod matmul;
-mod methods;
+mod method_pairs;
 pub(crate) mod names;
 mod nn;
 mod norm;
-mod noting;
 mod number;
 mod operators;
 mod pad;
@@ -30,12 +30,12 @@ pub(crate) mod reduce;
 mod sample;
 mod shape;
 mod slices;
-mod small;
 mod sort;
 mod split;
+mod sums;
 pub(crate) mod table;
-mod totals;
 pub(crate) mod trace;
+mod trace_flag;
 mod unary;
 mod variance;
 
@@ -44,9 +44,9 @@ mod variance;
 pub(crate) mod entries {
     pub(crate) use super::nn::entries::*;
     pub(crate) use super::{
-        binary::*, cast::*, compare::*, concat::*, create::*, cumulative::*, index::*, items::*,
-        layout::*, masks::*, matmul::*, norm::*, pad::*, reduce::*, shape::*, slices::*, sort::*,
-        unary::*, variance::*,
+        binary::*, cast::*, compare::*, concat::*, create::*, cumulative::*, gather::*,
+        indexing::*, layout::*, masks::*, matmul::*, norm::*, pad::*, reduce::*, shape::*,
+        slices::*, sort::*, unary::*, variance::*,
     };
 }
 
@@ -57,9 +57,9 @@ pub(crate) use crate::options::options;
 #[allow(unreachable_pub, reason = "what a macro calls")]
 pub use compare::Close;
 #[cfg(feature = "nn")]
-pub(crate) use index::check_indices;
-pub use items::{Ellipsis, IntoIndex, IntoIndexItem, NewAxis, Step};
-pub(crate) use methods::pairs;
+pub(crate) use gather::check_indices;
+pub use indexing::{Ellipsis, IntoIndex, IntoIndexItem, NewAxis, Step};
+pub(crate) use method_pairs::pairs;
 pub(crate) use names::Caller;
 #[allow(unreachable_pub, reason = "hidden methods of public traits use them")]
 pub use names::{Binary, Reduce, Unary};
@@ -70,6 +70,6 @@ pub use nn::{Conv2dOptions, CrossEntropyOptions, IntoPair, LossReduction, PoolOp
 pub(crate) use nn::{batch_norm, layer_norm, scale_of};
 #[allow(unreachable_pub, reason = "as the names")]
 pub use number::Input;
-pub(crate) use number::{Arithmetic, Totals, add_parts, expect, panic_with};
+pub(crate) use number::{Arithmetic, Sums, add_parts, expect, panic_with};
 pub use number::{Float, HasMean, Numeric, Operand};
 pub use pad::Padding;

@@ -4,7 +4,7 @@ use ndarray::LinalgScalar;
 
 use super::elementwise::op::{Handle, Known, Op, Outputs};
 use super::names::{Binary, Caller, Reduce, Unary};
-use super::noting::{Refused, is_noting};
+use super::trace_flag::{Refused, is_noting};
 use crate::array::elementwise::convert_zip;
 use crate::array::gemm::FloatMultiply;
 use crate::array::integer::Additions;
@@ -29,7 +29,7 @@ use crate::random::RandomFloat;
     note = "arithmetic is for f32, f64, i32, i64 and u8; `cast` changes the element type"
 )]
 #[allow(private_bounds, reason = "how numbers are computed is no part of the public interface")]
-pub trait Numeric: Element + LinalgScalar + Arithmetic + Totals + Multiply {
+pub trait Numeric: Element + LinalgScalar + Arithmetic + Sums + Multiply {
     #[doc(hidden)]
     fn nearest(value: f64) -> Self;
     #[doc(hidden)]
@@ -208,7 +208,7 @@ macro_rules! arithmetic {
             fn rank(self, descending: bool) -> i64 { rank(self.into(), descending) }
         })*
         // Elementwise, integers wrap, as in NumPy; a division by zero panics, as in Rust.
-        // Sums and products do not wrap: see `Totals`.
+        // Sums and products do not wrap: see `Sums`.
         $(impl Arithmetic for $i {
             #[inline(always)]
             fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
@@ -273,7 +273,7 @@ pub trait Operand<T: Numeric>: Sized {
 }
 
 /// Sums and products. A result that the element type cannot hold is an error of op `op`.
-pub(crate) trait Totals: Storable {
+pub(crate) trait Sums: Storable {
     /// Sums along sorted `axes`, which stay with length 1.
     fn sum(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
     fn prod(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;

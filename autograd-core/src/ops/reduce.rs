@@ -2,10 +2,10 @@
 
 use std::panic::Location;
 
+use super::binary_kernels::of_two;
 use super::elementwise::run_pass;
-use super::kernels::of_two;
 use super::shape::{inverse, signed};
-use super::table::forms::float as float_form;
+use super::table::infer::float as float_form;
 use super::table::values::float;
 use super::table::{Form, OpDef, Type, arithmetic, exactly, family, for_programs, number, reduced};
 use super::{Arithmetic, Binary, Caller, Float, HasMean, Numeric, Reduce, expect, pairs};
@@ -58,7 +58,7 @@ macro_rules! folds {
 }
 
 folds! {
-    // Integers are multiplied by `Totals`.
+    // Integers are multiplied by `Sums`.
     Prod<Float> T::ONE, |a, b| a.times(b);
     Max<Arithmetic> T::LOWEST, |a, b| a.greater(b);
     Min<Arithmetic> T::HIGHEST, |a, b| a.lesser(b);

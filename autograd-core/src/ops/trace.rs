@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::elementwise::Handle;
-pub(crate) use super::noting::{Refused, is_noting};
 use super::table::{Attr, OpDef};
+pub(crate) use super::trace_flag::{Refused, is_noting};
 use super::{Caller, Float};
 use crate::error::Result;
 use crate::graph::{

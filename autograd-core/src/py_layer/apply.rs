@@ -17,7 +17,7 @@ use super::saved::Pack;
 use super::verify;
 use crate::error::{Error, Result};
 #[cfg(debug_assertions)]
-use crate::graph::hidden;
+use crate::graph::forward_reads;
 use crate::graph::{
     AnyTensor, Events, ForwardGuard, ForwardMode, NodeRef, is_grad_enabled, notify, observes,
     protected,
@@ -47,7 +47,7 @@ pub(super) struct Owned {
     running: Option<ForwardGuard>,
     /// Records the tensors that forward reads and its signature does not show.
     #[cfg(debug_assertions)]
-    hidden: Option<hidden::ReadGuard>,
+    hidden: Option<forward_reads::ReadGuard>,
     /// The node of the call, if it is recorded.
     node: Option<NodeRef>,
     pub(super) attrs: Attrs,
@@ -142,7 +142,7 @@ impl Forward<'_> {
         #[cfg(debug_assertions)]
         {
             // With recording off nothing is lost: inside another custom op's forward, that op has the reads.
-            self.own.hidden = is_grad_enabled().then(hidden::ReadGuard::start);
+            self.own.hidden = is_grad_enabled().then(forward_reads::ReadGuard::start);
         }
         self.own.running = Some(ForwardGuard::new(before));
         self
@@ -330,10 +330,12 @@ impl Forward<'_> {
 
     #[cfg(debug_assertions)]
     fn check_hidden(&mut self) -> Result<()> {
-        let reads = self.own.hidden.take().map(hidden::ReadGuard::end).unwrap_or_default();
-        let is_input =
-            |read: &hidden::Read| self.inputs.iter().any(|input| contains(*input, read.address));
-        let Some(hidden::Read { shape, op, at, .. }) = reads.into_iter().find(|r| !is_input(r))
+        let reads = self.own.hidden.take().map(forward_reads::ReadGuard::end).unwrap_or_default();
+        let is_input = |read: &forward_reads::TensorRead| {
+            self.inputs.iter().any(|input| contains(*input, read.address))
+        };
+        let Some(forward_reads::TensorRead { shape, op, at, .. }) =
+            reads.into_iter().find(|r| !is_input(r))
         else {
             return Ok(());
         };

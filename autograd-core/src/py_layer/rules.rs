@@ -12,8 +12,8 @@ use super::inputs::Info;
 use super::saved::Unpack;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, At, Edge, GradMode, Node, NodeRef, Op, Protector, Pull, Push, Read, ReadWatch, Role,
-    Slots, State, for_any,
+    AnyTensor, At, Edge, GradMode, Node, NodeRef, NumberRead, Op, Protector, Pull, Push, ReadWatch,
+    Role, Slots, State, for_any,
 };
 
 #[doc(hidden)]
@@ -75,7 +75,7 @@ impl CustomOpRules {
     }
 
     #[cold]
-    fn has_read(&self, function: &str, (method, place): Read) -> Error {
+    fn has_read(&self, function: &str, (method, place): NumberRead) -> Error {
         Error::Unsupported {
             op: self.info.name,
             why: format!(

@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::py_func::Function;
-use super::rule::Init;
+use super::updates::Init;
 use crate::error::{Error, Result};
 use crate::ops::table::{Attr, Computed, Form, Values};
 pub(super) use crate::ops::table::{Effect, Gradient, Inferred, Lengths, OpDef, Operator};

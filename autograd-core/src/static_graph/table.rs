@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use smallvec::smallvec;
 
 use super::ir::{Effect, Gradient, Inferred, OpDef, Operator};
-use super::rule::UPDATES;
+use super::updates::UPDATES;
 use crate::graph::{AnyTensor, no_grad};
 pub(super) use crate::ops::entries::*;
 use crate::ops::table::{

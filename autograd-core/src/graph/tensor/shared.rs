@@ -9,7 +9,7 @@ use triomphe::Arc;
 
 use super::super::any::Element;
 use super::super::context::{Events, observes};
-use super::super::lost::Lost;
+use super::super::lost_gradients::Lost;
 use super::super::node::{NodeRef, notify};
 use super::super::protect;
 use super::super::view::View;

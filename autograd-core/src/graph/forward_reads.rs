@@ -8,7 +8,7 @@ use super::context::{Events, mode};
 use super::node::Observer;
 use super::observing::Observing;
 
-pub(crate) struct Read {
+pub(crate) struct TensorRead {
     pub(crate) address: *const (),
     pub(crate) shape: Vec<usize>,
     /// The first op that read the tensor, and the location of that call.
@@ -18,7 +18,7 @@ pub(crate) struct Read {
 
 /// The reads of a custom op's forward.
 #[derive(Default)]
-struct ReadLog(RefCell<Vec<Read>>);
+struct ReadLog(RefCell<Vec<TensorRead>>);
 
 impl Observer for ReadLog {
     fn events(&self) -> Events {
@@ -33,7 +33,7 @@ impl Observer for ReadLog {
     ) {
         let mut list = self.0.borrow_mut();
         if !list.iter().any(|known| known.address == address) {
-            list.push(Read { address, shape: shape.to_vec(), op, at });
+            list.push(TensorRead { address, shape: shape.to_vec(), op, at });
         }
     }
 }
@@ -51,7 +51,7 @@ impl ReadGuard {
     }
 
     /// The reads; none if forward turned recording on: it then has its own graph.
-    pub(crate) fn end(self) -> Vec<Read> {
+    pub(crate) fn end(self) -> Vec<TensorRead> {
         if mode(|mode| mode.was_turned_on.get()) { Vec::new() } else { self.log.0.take() }
     }
 }

@@ -1,10 +1,10 @@
-//! Functions of two tensors with rules derived from their formulas, as for users' ops. Sums, differences and
-//! products have shorter rules, in [`binary`](super::binary).
+//! Ops made of formulas, as users' elementwise ops are: functions of two tensors, of which sums, differences
+//! and products have shorter rules in [`binary`](super::binary), functions of a tensor and a number, dropout.
 
 use std::sync::Arc;
 
+use super::binary_kernels::{Div, Maximum, Minimum, Pow};
 use super::elementwise::{Handle, Info, Op, Pair, Reduction, formulas, pulled};
-use super::kernels::{Div, Maximum, Minimum, Pow};
 use super::{Binary, Float};
 use crate::formula::{Compiled, Dual, Lane, Lanewise, Mask, Program, Real};
 

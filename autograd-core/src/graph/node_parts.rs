@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::any::{AnyTensor, Element, Handle, for_any};
 use super::hooks::{Hook, HookId, HookList};
-use super::lost::Lost;
+use super::lost_gradients::Lost;
 use super::node::{Node, NodeRef};
 use super::tensor::Tensor;
 use crate::array::Value;
