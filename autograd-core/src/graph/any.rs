@@ -58,8 +58,8 @@ pub trait ElementFunctions<T: Element> {
     fn elements(tensor: &mut Tensor<T>) -> Option<&mut [T]>;
     fn grad(tensor: &Tensor<T>) -> Option<Tensor<T>>;
     fn show(tensor: &Tensor<T>, f: &mut Formatter<'_>, options: PrintOptions) -> fmt::Result;
-    fn handle(tensor: &Tensor<T>) -> &dyn Handle;
-    fn handle_mut(tensor: &mut Tensor<T>) -> &mut dyn Handle;
+    fn handle(tensor: &Tensor<T>) -> &dyn TensorHandle;
+    fn handle_mut(tensor: &mut Tensor<T>) -> &mut dyn TensorHandle;
 }
 
 /// The most dropped tensors whose memory a thread caches, for each element type; 200 bytes each.
@@ -146,11 +146,11 @@ macro_rules! any_tensor {
                     render_tensor(f, tensor.shape(), head, &|i| data[i].printed(), options)
                 }
                 #[inline(never)]
-                fn handle(tensor: &Tensor<Self>) -> &dyn Handle {
+                fn handle(tensor: &Tensor<Self>) -> &dyn TensorHandle {
                     tensor
                 }
                 #[inline(never)]
-                fn handle_mut(tensor: &mut Tensor<Self>) -> &mut dyn Handle {
+                fn handle_mut(tensor: &mut Tensor<Self>) -> &mut dyn TensorHandle {
                     tensor
                 }
             }
@@ -375,9 +375,9 @@ pub(crate) trait OfElements<T: Element> {
     fn replace(x: &mut Tensor<T>, name: &'static str, result: Tensor<T>) -> Result<()>;
 }
 
-/// A borrowed tensor of any element type. A function of `&dyn Handle` is compiled once, in the
+/// A borrowed tensor of any element type. A function of `&dyn TensorHandle` is compiled once, in the
 /// library; one of `&Tensor<T>` in each crate that calls it, for each `T`.
-pub(crate) trait Handle {
+pub(crate) trait TensorHandle {
     fn address(&self) -> *const ();
     fn shape(&self) -> &[usize];
     fn stop_gradient(&self) -> bool;
@@ -399,7 +399,7 @@ pub(crate) trait Handle {
     fn attach(&mut self, node: NodeRef, slot: u32);
 }
 
-impl<T: Element> Handle for Tensor<T> {
+impl<T: Element> TensorHandle for Tensor<T> {
     fn address(&self) -> *const () {
         self.address()
     }

@@ -30,7 +30,7 @@ mod view;
 
 pub(crate) use any::for_any;
 pub use any::{AnyTensor, Element, Scalar};
-pub(crate) use any::{Comparison, ElementFunctions, Handle, OfElements};
+pub(crate) use any::{Comparison, ElementFunctions, OfElements, TensorHandle};
 pub(crate) use backward_reads::{NumberRead, ReadWatch};
 pub(crate) use context::{Events, Protected, Protector, observes};
 pub(crate) use hooks::{HookId, HookList};
@@ -40,7 +40,7 @@ pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
 pub(crate) use node::{Node, NodeRef, Observer, Op, Pull, Push, Sink, Slots, notify, only};
 pub(crate) use node_parts::{
     Absent, At, Destination, Edge, Edges, Entries, GradHook, Key, NodeAction, NodeHook, Plain,
-    Role, Saved, SavedTensor, State, Token,
+    Role, Saved, SavedState, SavedTensor, Token,
 };
 pub(crate) use observing::{Observing, note_read, observer, update_events};
 pub(crate) use output_shapes::{ForwardMode, output_shapes};

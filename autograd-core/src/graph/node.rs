@@ -15,7 +15,7 @@ use super::any::AnyTensor;
 use super::context::{Events, observes};
 use super::memory_cache::MemoryCache;
 use super::mode::Composite;
-use super::node_parts::{Edge, Edges, Extras, Packed, Role, SavedEntries, SavedTensor, State};
+use super::node_parts::{Edge, Edges, Extras, Packed, Role, SavedEntries, SavedState, SavedTensor};
 use crate::array::DType;
 use crate::error::Result;
 
@@ -33,7 +33,7 @@ pub(crate) struct Node {
     pub(super) extras: OnceLock<sync::Arc<Extras>>,
     op: &'static dyn Op,
     edges: Edges,
-    state: State,
+    state: SavedState,
 }
 
 // With the reference count 136 bytes, for which the allocator uses as much as for 128.
@@ -51,14 +51,14 @@ impl Node {
             extras: OnceLock::new(),
             op: &Blank,
             edges: Edges::NONE,
-            state: State::NOTHING,
+            state: SavedState::NOTHING,
         }
     }
 
     #[inline]
     fn clear(&mut self) {
         self.edges = Edges::NONE;
-        self.state = State::NOTHING;
+        self.state = SavedState::NOTHING;
         if self.extras.get().is_some() {
             self.extras.take();
         }
@@ -116,7 +116,7 @@ impl Node {
         &mut self,
         pack: impl Fn(&Node, SavedTensor, usize) -> sync::Arc<dyn Packed>,
     ) {
-        let mut state = replace(&mut self.state, State::NOTHING);
+        let mut state = replace(&mut self.state, SavedState::NOTHING);
         state.pack(|saved, position| pack(self, saved, position));
         self.state = state;
     }
@@ -323,7 +323,7 @@ impl NodeRef {
     pub(crate) fn record(
         op: &'static dyn Op,
         edges: Edges,
-        state: State,
+        state: SavedState,
         location: &'static Location<'static>,
     ) -> Self {
         Self::with_edges(op, location, || edges).saving(state)
@@ -350,7 +350,7 @@ impl NodeRef {
     }
 
     #[inline(always)]
-    pub(crate) fn saving(mut self, state: State) -> Self {
+    pub(crate) fn saving(mut self, state: SavedState) -> Self {
         // As above.
         forget(replace(self.state(), state));
         self.recorded()
@@ -358,7 +358,7 @@ impl NodeRef {
 
     /// What the node saves, until it is [`recorded`](Self::recorded).
     #[inline]
-    pub(crate) fn state(&mut self) -> &mut State {
+    pub(crate) fn state(&mut self) -> &mut SavedState {
         &mut self.unshared().state
     }
 

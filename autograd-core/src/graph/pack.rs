@@ -7,7 +7,9 @@ use super::any::{AnyTensor, for_any};
 use super::context::Events;
 use super::mode::GradMode;
 use super::node::{Node, NodeRef, Observer, Op, Pull, Slots, only};
-use super::node_parts::{Absent, At, Destination, Edge, Edges, Packed, Role, SavedTensor, State};
+use super::node_parts::{
+    Absent, At, Destination, Edge, Edges, Packed, Role, SavedState, SavedTensor,
+};
 use super::observing::Observing;
 use super::tensor::Tensor;
 use crate::array::DType;
@@ -208,7 +210,7 @@ impl Packed for PackedTensor {
                 let node = NodeRef::record(
                     &UnpackOp,
                     Edges::One(self.edge.clone()),
-                    State::NOTHING,
+                    SavedState::NOTHING,
                     at.location(),
                 );
                 for_any!(value, t => t.attached(node, 0).into())

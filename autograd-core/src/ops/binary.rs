@@ -21,7 +21,7 @@ use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
 use crate::formula;
 use crate::graph::{
-    AnyTensor, At, Edges, Lost, NodeRef, Op, Plain, Pull, Push, Reader, Saved, Slots, State,
+    AnyTensor, At, Edges, Lost, NodeRef, Op, Plain, Pull, Push, Reader, Saved, SavedState, Slots,
     Tensor, only, typed,
 };
 
@@ -125,12 +125,12 @@ pub(super) fn float<T: Float>(
         let lost = Lost::of_all(op.name(), caller, &[a, b]);
         return Ok(compute(op, left, right)?.with_lost(lost));
     }
-    let (saves, rule) = (op.saves(wants), Rule::<T>::PAIRS[op as usize]);
+    let (saves, rule) = (op.saves(wants), BinaryRules::<T>::PAIRS[op as usize]);
     let node = if a.is_small() && b.is_small() && same(a.shape(), b.shape()) {
         let [a, b] = [saves[0].then(|| a.clone()), saves[1].then(|| b.clone())];
         let edges = || Edges::Two([left.edge(saves[0]), right.edge(saves[1])]);
         let node = NodeRef::with_edges(rule, caller, edges);
-        node.saving(State::of([saved(0, a), saved(1, b)], true))
+        node.saving(SavedState::of([saved(0, a), saved(1, b)], true))
     } else {
         record_large(rule, &mut left, &mut right, saves, caller)
     };
@@ -151,7 +151,7 @@ fn record_large<T: Float>(
         .then(|| Arc::new([a.shape_owned(), b.shape_owned()]) as Plain);
     let mut saved = [saved(0, saves[0].then(|| a.clone())), saved(1, saves[1].then(|| b.clone()))];
     let edges = Edges::Two([left.edge(saves[0]), right.edge(saves[1])]);
-    NodeRef::record(rule, edges, State::new(shapes, &mut saved), caller)
+    NodeRef::record(rule, edges, SavedState::new(shapes, &mut saved), caller)
 }
 
 #[inline(always)]
@@ -202,7 +202,7 @@ fn product_with_ones<T: Float>(
     }
 }
 
-struct Rule<T>(PhantomData<T>);
+struct BinaryRules<T>(PhantomData<T>);
 
 struct PairRule<T>(Binary, PhantomData<fn() -> T>);
 
@@ -220,7 +220,7 @@ macro_rules! rules {
     };
 }
 
-impl<T: Float> Rule<T> {
+impl<T: Float> BinaryRules<T> {
     rules! { Add Sub Mul Div Pow Maximum Minimum }
 }
 
@@ -358,11 +358,11 @@ pub(super) fn float_scalar<T: Float>(
     }
     let saves = op.saves_one(s.into_f64(), swapped);
     let small = !saves || x.tensor().is_small();
-    let rule = Rule::<T>::NUMBERS[op as usize][usize::from(swapped)];
+    let rule = BinaryRules::<T>::NUMBERS[op as usize][usize::from(swapped)];
     let kept = saves.then(|| x.tensor().clone());
     let node = NodeRef::with_edges(rule, caller, || Edges::One(x.edge(saves)));
     let saved = [saved(0, kept), Saved::Number(s.into_f64())];
-    let node = node.saving(State::of(saved, small));
+    let node = node.saving(SavedState::of(saved, small));
     compute_scalar(op, x, s, swapped).attached(node, 0)
 }
 

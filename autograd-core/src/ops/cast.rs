@@ -7,7 +7,7 @@ use super::table::{Attr, Form, OpDef, Type, entries, exactly, for_programs, one}
 use super::{Caller, expect};
 use crate::array::elementwise::convert;
 use crate::array::{DType, Storable, Value};
-use crate::graph::{AnyTensor, Element, Handle, Lost, Rule, Tensor, finish, for_any};
+use crate::graph::{AnyTensor, Element, Lost, Rule, Tensor, TensorHandle, finish, for_any};
 
 entries! {
     CASTS:

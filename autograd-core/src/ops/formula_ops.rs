@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::binary_kernels::{Div, Maximum, Minimum, Pow};
-use super::elementwise::{Handle, Info, Op, Pair, Reduction, formulas, pulled};
+use super::elementwise::{ElementwiseOp, Handle, Info, Pair, Reduction, formulas, pulled};
 use super::{Binary, Float};
 use crate::formula::{Compiled, Dual, Lane, Lanewise, Mask, Program, Real};
 
@@ -46,7 +46,7 @@ macro_rules! functions {
 
         impl Binary {
             /// Returns the op whose backward is this function's rule, if `binary` has no shorter rule.
-            pub(super) fn derived<T: Float>(self) -> Option<&'static dyn Op<T>> {
+            pub(super) fn derived<T: Float>(self) -> Option<&'static dyn ElementwiseOp<T>> {
                 match self {
                     $(Self::$name => Some(&$method::OP),)*
                     _ => None,

@@ -7,7 +7,7 @@ use ndarray::ArrayD;
 use super::binary::{BINARY, SCALAR};
 use super::call::call_at;
 use super::cast::Cast;
-use super::elementwise::{self, Handle, Op, Outputs};
+use super::elementwise::{self, ElementwiseOp, Handle, Outputs};
 use super::inplace::{copy_from, fill, replace};
 use super::matmul::MATMUL;
 use super::reduce::REDUCTIONS;
@@ -183,7 +183,7 @@ macro_rules! floats {
                 }
             }
             fn formula(
-                op: &'static dyn Op<Self>,
+                op: &'static dyn ElementwiseOp<Self>,
                 x: &Tensor<Self>,
                 caller: Caller,
             ) -> Result<Tensor<Self>> {

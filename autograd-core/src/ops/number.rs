@@ -2,7 +2,7 @@
 
 use ndarray::LinalgScalar;
 
-use super::elementwise::op::{Handle, Known, Op, Outputs};
+use super::elementwise::op::{ElementwiseOp, Handle, Known, Outputs};
 use super::names::{Binary, Caller, Reduce, Unary};
 use super::trace_flag::{Refused, is_noting};
 use crate::array::elementwise::convert_zip;
@@ -76,8 +76,11 @@ pub trait Float:
     #[doc(hidden)]
     fn unary(op: Unary, x: Input<'_, Self>, caller: Caller) -> Tensor<Self>;
     #[doc(hidden)]
-    fn formula(op: &'static dyn Op<Self>, x: &Tensor<Self>, caller: Caller)
-    -> Result<Tensor<Self>>;
+    fn formula(
+        op: &'static dyn ElementwiseOp<Self>,
+        x: &Tensor<Self>,
+        caller: Caller,
+    ) -> Result<Tensor<Self>>;
     #[doc(hidden)]
     fn elementwise(
         op: Handle<Self>,

@@ -10,7 +10,8 @@ use crate::array::shape::axis as check_axis;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
 use crate::graph::{
-    Composite, Edges, Element, Lost, Node, NodeRef, Op, Pull, Push, Slots, State, Tensor, typed,
+    Composite, Edges, Element, Lost, Node, NodeRef, Op, Pull, Push, SavedState, Slots, Tensor,
+    typed,
 };
 
 /// # Splits
@@ -111,7 +112,7 @@ pub(super) fn split<T: Element>(
     let shape = all.first().map(Tensor::shape_owned).unwrap_or_default();
     let call = SplitCall { axis, shape, taken: Mutex::new(vec![false; parts]) };
     let (op, state) =
-        (const { &Split::<T>(PhantomData) }, State::new(Some(Arc::new(call)), &mut []));
+        (const { &Split::<T>(PhantomData) }, SavedState::new(Some(Arc::new(call)), &mut []));
     let node = NodeRef::record(op, Edges::One(x.edge()), state, caller);
     for (slot, part) in (0..).zip(&mut all) {
         part.attach(node.clone(), slot);

@@ -21,7 +21,7 @@ pub(crate) type UserFn =
     Arc<dyn Fn(&[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String> + Send + Sync>;
 
 #[derive(Clone)]
-pub(crate) enum Call {
+pub(crate) enum NotedCall {
     Op {
         def: &'static OpDef,
         attrs: Vec<Attr>,
@@ -35,7 +35,7 @@ pub(crate) enum Call {
 }
 
 #[cfg(feature = "static-graph")]
-impl Call {
+impl NotedCall {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Op { def, .. } => def.name,
@@ -59,7 +59,7 @@ pub(crate) struct CustomOpCall {
 
 #[derive(Clone)]
 pub(crate) struct Note {
-    pub(crate) call: Call,
+    pub(crate) call: NotedCall,
     /// Held, so that no address is reused and no data is changed in place.
     pub(crate) inputs: Vec<AnyTensor>,
     pub(crate) outputs: Vec<AnyTensor>,
@@ -193,7 +193,7 @@ pub(crate) fn is_equal(a: &AnyTensor, b: &AnyTensor) -> bool {
 /// Runs an op and notes it, but not the ops that it calls. To be called only if [`is_noting`].
 #[cold]
 pub(crate) fn noted<O>(
-    call: Call,
+    call: NotedCall,
     inputs: Vec<AnyTensor>,
     caller: Caller,
     run: impl FnOnce() -> Result<O>,
@@ -209,7 +209,7 @@ pub(crate) fn note(mut note: Note) {
     tracer().notes.borrow_mut().push(note);
 }
 
-pub(crate) fn formula<T: Float>(op: &Handle<T>) -> Call {
+pub(crate) fn formula<T: Float>(op: &Handle<T>) -> NotedCall {
     fn all<T: Element>(inputs: &[Option<AnyTensor>]) -> Vec<&Tensor<T>> {
         inputs.iter().flatten().filter_map(AnyTensor::downcast_ref).collect()
     }
@@ -220,5 +220,5 @@ pub(crate) fn formula<T: Float>(op: &Handle<T>) -> Call {
         let outputs = outputs.map_err(|error| error.to_string())?;
         Ok(outputs.into_iter().map(|output| Some(output.into())).collect())
     };
-    Call::Formula { name, run: Arc::new(run) }
+    NotedCall::Formula { name, run: Arc::new(run) }
 }

@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use super::elementwise::{Handle, Info, Op, Pair, Reduction, formulas};
+use super::elementwise::{ElementwiseOp, Handle, Info, Pair, Reduction, formulas};
 use super::names::{all_functions, joined_functions};
 use super::table::{OpDef, family, float, for_programs, same_float};
 use super::{Binary, Float, Input, Unary};
@@ -44,7 +44,7 @@ macro_rules! unary_ops {
         $method:ident $variant:ident $formula:tt, $rule:tt;
     )*) => {
         impl Unary {
-            pub(super) fn op<T: Float>(self) -> &'static dyn Op<T> {
+            pub(super) fn op<T: Float>(self) -> &'static dyn ElementwiseOp<T> {
                 match self { $(Self::$variant => &$method::OP),* }
             }
         }

@@ -9,7 +9,7 @@ use super::inputs::{Info, TensorInput, contains, each};
 use super::outputs::Visitor;
 use crate::array::Shape;
 use crate::array::shape::{copied, same};
-use crate::graph::{AnyTensor, Edges, Plain, Role, Saved, SavedTensor, State};
+use crate::graph::{AnyTensor, Edges, Plain, Role, Saved, SavedState, SavedTensor};
 
 /// An input for `jvp`, and its version.
 pub(super) type Primal = (AnyTensor, u32);
@@ -75,7 +75,7 @@ impl<'a> Inputs<'a> {
     #[inline]
     pub(super) fn end(
         self,
-        state: &mut State,
+        state: &mut SavedState,
         (attrs, primals): (Attrs, Option<Box<[Primal]>>),
         (outputs, marked): (&Visitor<'_>, &[AnyTensor]),
     ) {

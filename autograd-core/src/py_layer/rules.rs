@@ -13,7 +13,7 @@ use super::saved::Unpack;
 use crate::error::{Error, Result};
 use crate::graph::{
     AnyTensor, At, Edge, GradMode, Node, NodeRef, NumberRead, Op, Protector, Pull, Push, ReadWatch,
-    Role, Slots, State, for_any,
+    Role, SavedState, Slots, for_any,
 };
 
 #[doc(hidden)]
@@ -53,7 +53,7 @@ impl CustomOpRules {
     fn new_barrier(&self, node: &NodeRef, grads: &Slots) -> NodeRef {
         let grads = grads.iter().flatten().map(|grad| for_any!(grad, t => t.edge()));
         let edges = node.edges().iter().map(Edge::share).chain(grads).collect();
-        let state = State::new(Some(Arc::new(self.info.name)), &mut []);
+        let state = SavedState::new(Some(Arc::new(self.info.name)), &mut []);
         NodeRef::record(&Barrier, edges, state, node.location)
     }
 

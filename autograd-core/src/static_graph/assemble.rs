@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::eager::{across, example, form_of, noted};
 use super::ir::{
-    Eager, Given, Graph, Kind, Lengths, OpDef, Phase, Role, Site, TracedCustomOp, VarId,
+    BackwardInput, Eager, Graph, Kind, Lengths, OpDef, Phase, Role, Site, TracedCustomOp, VarId,
 };
 use super::py_func::Function;
 use super::table;
@@ -14,7 +14,7 @@ use crate::engine::pull_alone;
 use crate::error::Result;
 use crate::graph::{AnyTensor, GradMode, Slots, for_any};
 use crate::ops::table::{Attr, Computed, Dims, Type, Values, is_same, position};
-use crate::ops::trace::{Call, CustomOpCall, Note, is_equal};
+use crate::ops::trace::{CustomOpCall, Note, NotedCall, is_equal};
 
 /// The runs as one graph, whose first variables are the inputs.
 pub(super) struct Assembled {
@@ -94,7 +94,7 @@ impl Assembled {
             ));
         }
         let calls = notes.iter().map(|note| match &note.call {
-            Call::CustomOp(call) => Some(&**call),
+            NotedCall::CustomOp(call) => Some(&**call),
             _ => None,
         });
         let kind = match calls.collect::<Option<Vec<&CustomOpCall>>>() {
@@ -168,18 +168,18 @@ fn site_of(note: &Note) -> Site<'_> {
 /// Merges an op of all runs into an operator; only lengths and positions that follow a free axis may differ.
 fn merge(notes: &[&Note]) -> Computed<Kind> {
     let (def, attrs) = match &notes[0].call {
-        Call::Formula { name, run } => {
+        NotedCall::Formula { name, run } => {
             let call = Arc::clone(run);
             let function = Function { name: (*name).into(), signature: None, call, of: None };
             let outputs = across(notes.iter().map(|note| &note.outputs[..]));
             let outputs = outputs.iter().map(|values| form_of(values)).collect();
             return Ok(Kind::Eager(Arc::new(Eager { function, outputs })));
         }
-        Call::Op { def, attrs } => (*def, attrs),
-        Call::CustomOp(_) => return Err(ANOTHER_OP.to_owned()),
+        NotedCall::Op { def, attrs } => (*def, attrs),
+        NotedCall::CustomOp(_) => return Err(ANOTHER_OP.to_owned()),
     };
     let each = notes.iter().map(|note| match &note.call {
-        Call::Op { def: own, attrs } if std::ptr::eq(*own, def) => Some(&attrs[..]),
+        NotedCall::Op { def: own, attrs } if std::ptr::eq(*own, def) => Some(&attrs[..]),
         _ => None,
     });
     let each = each.collect::<Option<Vec<&[Attr]>>>().ok_or(ANOTHER_OP)?;
@@ -304,11 +304,11 @@ impl TracedCustomOp {
             })
         };
         let given = known.iter().enumerate().map(|(at, &var)| match at < inputs.len() {
-            true => Given::Input(at),
-            false => Given::Result(result(at, var)),
+            true => BackwardInput::Input(at),
+            false => BackwardInput::Result(result(at, var)),
         });
-        let mut given: Vec<Given> = given.collect();
-        given.extend(pulled[0].places.iter().copied().map(Given::Grad));
+        let mut given: Vec<BackwardInput> = given.collect();
+        given.extend(pulled[0].places.iter().copied().map(BackwardInput::Grad));
         let mut left = backward.outputs.into_iter();
         let found = grads.iter().map(|grad| grad.as_ref().and_then(|_| left.next())).collect();
         let (name, forward, backward) = (calls[0].name.into(), forward.graph, backward.graph);

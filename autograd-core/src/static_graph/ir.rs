@@ -55,13 +55,13 @@ pub(super) struct TracedCustomOp {
     pub(super) results: Vec<VarId>,
     pub(super) backward: Graph,
     /// The meaning of the first variables of `backward`.
-    pub(super) given: Vec<Given>,
+    pub(super) given: Vec<BackwardInput>,
     /// Variables of `backward`: the gradient of each input, if there is one.
     pub(super) found: Vec<Option<VarId>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Given {
+pub(super) enum BackwardInput {
     Input(usize),
     Result(usize),
     Grad(usize),

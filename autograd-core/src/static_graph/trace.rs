@@ -10,7 +10,7 @@ use super::assemble::{Assembled, assemble};
 use super::backward::{append, zeros_like};
 use super::eager::{across, example, on_each_example, on_examples};
 use super::executor::{Executor, Feed, Fetch};
-use super::ir::{Given, Graph, Kind, Op, Phase, Site, TracedCustomOp, VarId};
+use super::ir::{BackwardInput, Graph, Kind, Op, Phase, Site, TracedCustomOp, VarId};
 use super::program::{Program, Variable};
 use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables, parts};
 use super::table;
@@ -245,8 +245,8 @@ impl TracedCustomOp {
         let fits = self.results.iter().all(|&var| var < self.forward.vars.len())
             && self.given.len() <= self.backward.vars.len()
             && self.given.iter().all(|given| match *given {
-                Given::Input(at) => at < inputs,
-                Given::Result(at) | Given::Grad(at) => at < self.results.len(),
+                BackwardInput::Input(at) => at < inputs,
+                BackwardInput::Result(at) | BackwardInput::Grad(at) => at < self.results.len(),
             })
             && self.found.len() == inputs
             && self.found.iter().flatten().all(|&var| var < self.backward.vars.len())
@@ -273,10 +273,12 @@ impl TracedCustomOp {
         let mut own: Vec<Option<VarId>> = vec![None; self.backward.vars.len()];
         for (own, given) in own.iter_mut().zip(&self.given) {
             *own = match *given {
-                Given::Input(input) => Some(op.inputs[input]),
-                Given::Result(result) => op.outputs.get(result).copied(),
-                Given::Grad(output) if grads[output].is_some() => grads[output],
-                Given::Grad(output) => Some(zeros_like(graph, op.outputs[output], &op.place)?),
+                BackwardInput::Input(input) => Some(op.inputs[input]),
+                BackwardInput::Result(result) => op.outputs.get(result).copied(),
+                BackwardInput::Grad(output) if grads[output].is_some() => grads[output],
+                BackwardInput::Grad(output) => {
+                    Some(zeros_like(graph, op.outputs[output], &op.place)?)
+                }
             };
         }
         let missing = || op.wrong("its backward reads what is not kept");
