@@ -272,7 +272,7 @@ errors! {
         Panic(op) {
             /** What panicked, and its message. */ why: String,
         } = ("{op}: {why}"),
-        /// The context of a layer was used incorrectly.
+        /// The context of a custom op was used incorrectly.
         Context(op) {
             /** The context call. */ call: &'static str,
             /** The rule and how it was broken. */ why: String,
@@ -341,7 +341,7 @@ errors! {
             "{op}: {}{why}",
             path.as_ref().map_or(String::new(), |path| format!("{}: ", path.display()))
         ),
-        /// The backward or the `jvp` of a layer returned an error.
+        /// The backward or the `jvp` of a custom op returned an error.
         User(op, location) {
             /** Which user function. */ function: &'static str,
             /** Its message. */ message: String,
@@ -473,7 +473,7 @@ impl Error {
         Self::Custom { source: error.into().into() }
     }
 
-    /// The error that the backward or the `jvp` of a layer returned.
+    /// The error that the backward or the `jvp` of a custom op returned.
     #[cold]
     pub(crate) fn user(
         op: &'static str,

@@ -53,7 +53,7 @@ impl fmt::Display for Explanation {
 ///
 /// A tensor outside the graph remembers the lines where the tensors behind it left the graph: `detach()`,
 /// `no_grad` (the lines of the scope and of the first op in it), `set_stop_gradient(true)`, an op without a
-/// derivative (a comparison, a cast to integers, `argmax`), an output that a layer marks as
+/// derivative (a comparison, a cast to integers, `argmax`), an output that a custom op marks as
 /// non-differentiable, a gradient of a backward without `create_graph`. Ops that are not recorded pass this
 /// on, on any thread. Numbers that left tensors cannot be followed: through `to_vec`, `item`, an ndarray or a
 /// program of [`static_graph`](crate::static_graph).

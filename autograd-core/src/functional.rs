@@ -48,8 +48,8 @@ pub fn vjp<T: Float>(
 
 /// Returns the value of `f` at `inputs`, and its slope along `tangents`, of the value's shape: forward mode.
 ///
-/// There is one tangent for each input, of its shape. A layer with a `fn jvp` in its [`macro@crate::py_layer`]
-/// block computes its outputs' tangents by it; for another layer, or one that another thread calls, a backward
+/// There is one tangent for each input, of its shape. A custom op with a `fn jvp` in its [`macro@crate::py_layer`]
+/// block computes its outputs' tangents by it; for another op, or one that another thread calls, a backward
 /// through its backward gives them, so that must consist of differentiable ops. Forward mode nests: `f` may
 /// call `jvp`, [`grad_with`] or [`vjp`]. See [`vjp`] for further derivatives.
 ///

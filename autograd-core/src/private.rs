@@ -18,8 +18,8 @@ pub use crate::static_graph::private::*;
 pub mod elementwise {
     pub use crate::ops::Float;
     pub use crate::ops::elementwise::{
-        Checked, Info, MaskElement, Op, Outputs, Pair, Reduction, apply, apply_one, apply_static,
-        branch, check_backward, pulled, verify,
+        Checked, ElementwiseOp, Info, MaskElement, Outputs, Pair, Reduction, apply, apply_one,
+        apply_static, branch, check_backward, pulled, verify,
     };
     pub use autograd_kernels::formula::{
         Block, Compiled, Dual, Formula, Lane, Lanewise, Mask, Program, Real, Scratch, Traced,

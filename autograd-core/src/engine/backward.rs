@@ -4,15 +4,15 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use super::after::{Running, note};
+use super::accumulate::accumulate;
+use super::callbacks::{Running, note};
 use super::commit::Gradients;
-use super::gradient::accumulate;
-use super::reach::{AddressSet, HashAddress, edges_of};
+use super::traversal::{AddressSet, HashAddress, edges_of};
 use super::{anomaly, hooks};
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Destination, Edge, Element, Events, GradMode, Handle, HookId, NodeRef, Pull, Sink,
-    Slots, Tensor, for_any, is_suspended, observes,
+    AnyTensor, Destination, Edge, Element, Events, GradMode, HookId, NodeRef, Pull, Sink, Slots,
+    Tensor, TensorHandle, for_any, is_suspended, observes,
 };
 use crate::ops::options;
 
@@ -92,11 +92,11 @@ pub fn backward(
 }
 
 pub(super) fn backward_of(
-    output: &dyn Handle,
-    seed: Option<&dyn Handle>,
+    output: &dyn TensorHandle,
+    seed: Option<&dyn TensorHandle>,
     options: BackwardOptions,
 ) -> Result<()> {
-    backward(&[output.any()], &[seed.map(Handle::any)], options)
+    backward(&[output.any()], &[seed.map(TensorHandle::any)], options)
 }
 
 impl Gradients {

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use super::backward::{BackwardOptions, walk_along};
 use super::forward::{self, Stop};
-use super::reach::{target, topological};
+use super::traversal::{target, topological};
 use crate::error::{Error, Result};
 use crate::graph::{
     AnyTensor, At, Edge, GradMode, HookId, NodeRef, Nodes, Op, Plain, Pull, Push, Reader, Saved,
-    Sink, Slots, State, Tensor, Unpacked, adopt, collect, for_any, is_grad_enabled, only,
+    SavedState, Sink, Slots, Tensor, Unpacked, adopt, collect, for_any, is_grad_enabled, only,
 };
 use crate::ops::Float;
 use crate::random::{self, Generator, ThreadGeneratorGuard};
@@ -73,7 +73,7 @@ pub fn checkpoint<T: Float>(f: impl Fn() -> Tensor<T> + Send + Sync + 'static) -
     let call: Plain = Arc::new(Call { versions, shape, random });
     let f = &mut [Saved::Plain(Arc::new(f))];
     let edges = edges.into_iter().collect();
-    let node = NodeRef::record(&Checkpoint, edges, State::new(Some(call), f), location);
+    let node = NodeRef::record(&Checkpoint, edges, SavedState::new(Some(call), f), location);
     Tensor::output(value, Some(node))
 }
 

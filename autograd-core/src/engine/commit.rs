@@ -1,8 +1,8 @@
 //! The results of a backward: gradients of leaves, and of other tensors that retain theirs.
 
-use super::gradient::{accumulate, own};
+use super::accumulate::{accumulate, own};
 use super::hooks::run_leaf_hooks;
-use super::reach::AddressMap;
+use super::traversal::AddressMap;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Edge, HookId, Sink, Tensor};
 use crate::ops::Float;

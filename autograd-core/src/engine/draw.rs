@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::fmt::Write;
 
-use super::reach::{AddressMap, edges_of, target_address, topological};
+use super::traversal::{AddressMap, edges_of, target_address, topological};
 use crate::array::shape::sorted;
 use crate::error::Plural;
 use crate::graph::{AnyTensor, Destination, Edge, Element, Tensor};

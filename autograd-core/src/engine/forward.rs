@@ -1,5 +1,5 @@
 //! Forward mode: tangents propagate through a recorded graph, from its inputs to its output. Some nodes have
-//! a rule for tangents: a layer with `fn jvp`, an elementwise function, an op that moves elements, a sum, a
+//! a rule for tangents: a custom op with `fn jvp`, an elementwise function, an op that moves elements, a sum, a
 //! product, a checkpoint. For every other node the rule of backward is transposed: it is linear in its
 //! gradient, so it is recorded on an arbitrary one; a walk through that record, from the inputs' tangents to
 //! that gradient, computes those of the outputs.
@@ -7,11 +7,11 @@
 use std::collections::{HashMap, HashSet};
 use std::slice;
 
+use super::accumulate::{for_float, numbers};
 use super::backward::{BackwardOptions, walk};
 use super::grad::grad_any;
-use super::gradient::{for_float, numbers};
 use super::hooks::pull_alone;
-use super::reach::{Target, Targets, edges_of, reaches, target, topological};
+use super::traversal::{Target, Targets, edges_of, reaches, target, topological};
 use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{

@@ -1,13 +1,13 @@
 //! Gradients of some tensors only: returned, or added to their `.grad`.
 
-use super::after::{Running, note};
+use super::accumulate::own;
 use super::anomaly;
 #[cfg(doc)]
 use super::backward::backward;
 use super::backward::{BackwardOptions, check_counts, check_distinct, walk};
+use super::callbacks::{Running, note};
 use super::commit::Gradients;
-use super::gradient::own;
-use super::reach::{Targets, edges_of};
+use super::traversal::{Targets, edges_of};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, GradMode, HookId, Sink, Tensor, for_any};
 use crate::ops::{Float, options};

@@ -4,8 +4,8 @@ use std::fmt;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
+use super::accumulate::{accumulate, own};
 use super::anomaly;
-use super::gradient::{accumulate, own};
 use crate::error::{Error, HookResult, Plural, Result};
 use crate::graph::{
     AnyTensor, At, Edge, Element, GradHook, HookId, HookList, Node, NodeAction, NodeHook, NodeRef,

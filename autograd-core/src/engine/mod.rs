@@ -5,26 +5,27 @@
 //! of leaves are held back until the walk is done, so an error or a panic leaves every `.grad`
 //! unchanged.
 
-mod after;
+mod accumulate;
 mod anomaly;
 mod backward;
+mod callbacks;
 mod checkpoint;
 mod commit;
 pub(crate) mod draw;
 mod forward;
 mod grad;
-mod gradient;
 mod hooks;
+mod methods;
 mod parallel;
-mod reach;
-mod tensor;
+mod traversal;
 
-pub use after::after_backward;
-pub(crate) use after::last_idle;
+pub(crate) use accumulate::{for_float, numbers, want_gradient};
 pub use anomaly::{AnomalyScope, detect_anomaly};
 #[cfg(feature = "static-graph")]
 pub(crate) use backward::described;
 pub use backward::{BackwardOptions, backward};
+pub use callbacks::after_backward;
+pub(crate) use callbacks::last_idle;
 pub use checkpoint::{checkpoint, is_recomputing};
 pub use draw::Graph;
 pub(crate) use forward::{has_jvp, tangent};
@@ -32,9 +33,8 @@ pub(crate) use forward::{has_jvp, tangent};
 pub(crate) use grad::grad_along;
 pub(crate) use grad::grad_any;
 pub use grad::{GradOptions, backward_to, grad, grad_with};
-pub(crate) use gradient::{for_float, numbers, want_gradient};
 #[cfg(feature = "static-graph")]
 pub(crate) use hooks::pull_alone;
 pub use hooks::{GraphNode, HookHandle};
 pub use parallel::{OrderedBackward, backward_parallel};
-pub(crate) use reach::{reaches, target, walk_down};
+pub(crate) use traversal::{reaches, target, walk_down};

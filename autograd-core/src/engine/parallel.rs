@@ -3,9 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use super::after::Running;
 use super::anomaly;
 use super::backward::BackwardOptions;
+use super::callbacks::Running;
 use super::commit::Gradients;
 use crate::error::{Error, Result};
 use crate::graph::{GradMode, HookId, Tensor};

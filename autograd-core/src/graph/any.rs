@@ -1,4 +1,4 @@
-//! Element types, and tensors with an erased one: edges, gradients and layers' saved tensors hold these.
+//! Element types, and tensors with an erased one: edges, gradients and custom ops' saved tensors hold these.
 
 use std::fmt::{self, Formatter};
 use std::panic::Location;
@@ -7,11 +7,11 @@ use ndarray::ArrayD;
 use triomphe::Arc;
 
 use super::context::Protector;
-use super::lost::Lost;
+use super::lost_gradients::Lost;
+use super::memory_cache::MemoryCache;
 use super::node::NodeRef;
-use super::parts::{Edge, Role, SavedTensor};
+use super::node_parts::{Edge, Role, SavedTensor};
 use super::protect::protect;
-use super::spare::Spare;
 use super::tensor::{Inner, Tensor};
 use super::view::View;
 use crate::array::shape::copied;
@@ -48,7 +48,7 @@ pub trait ElementFunctions<T: Element> {
     fn unwrap(tensor: AnyTensor) -> Option<Tensor<T>>;
     fn peek(tensor: &AnyTensor) -> Option<&Tensor<T>>;
     fn peek_mut(tensor: &mut AnyTensor) -> Option<&mut Tensor<T>>;
-    fn take_spare() -> Option<Arc<Inner<T>>>;
+    fn take_cached() -> Option<Arc<Inner<T>>>;
     fn release(inner: Arc<Inner<T>>);
 
     // Not generic: these, and what only they call, are compiled once, in this crate.
@@ -58,15 +58,15 @@ pub trait ElementFunctions<T: Element> {
     fn elements(tensor: &mut Tensor<T>) -> Option<&mut [T]>;
     fn grad(tensor: &Tensor<T>) -> Option<Tensor<T>>;
     fn show(tensor: &Tensor<T>, f: &mut Formatter<'_>, options: PrintOptions) -> fmt::Result;
-    fn handle(tensor: &Tensor<T>) -> &dyn Handle;
-    fn handle_mut(tensor: &mut Tensor<T>) -> &mut dyn Handle;
+    fn handle(tensor: &Tensor<T>) -> &dyn TensorHandle;
+    fn handle_mut(tensor: &mut Tensor<T>) -> &mut dyn TensorHandle;
 }
 
 /// The most dropped tensors whose memory a thread caches, for each element type; 200 bytes each.
 const MAX_CACHED_TENSORS: usize = 1024;
 
 macro_rules! any_tensor {
-    ($($variant:ident($t:ty) $spares:ident,)*) => {
+    ($($variant:ident($t:ty) $cache:ident,)*) => {
         /// A tensor whose element type is known only at run time.
         #[derive(Clone)]
         #[non_exhaustive]
@@ -75,12 +75,12 @@ macro_rules! any_tensor {
         }
 
         pub(super) fn empty_tensors() {
-            $($spares.with(Spare::empty);)*
+            $($cache.with(MemoryCache::empty);)*
         }
 
         $(
             thread_local! {
-                static $spares: Spare<Inner<$t>> = const { Spare::new() };
+                static $cache: MemoryCache<Inner<$t>> = const { MemoryCache::new() };
             }
 
             impl sealed::Sealed for $t {}
@@ -110,13 +110,13 @@ macro_rules! any_tensor {
                         _ => None,
                     }
                 }
-                fn take_spare() -> Option<Arc<Inner<Self>>> {
-                    Spare::take(&$spares)
+                fn take_cached() -> Option<Arc<Inner<Self>>> {
+                    MemoryCache::take(&$cache)
                 }
                 fn release(mut inner: Arc<Inner<Self>>) {
                     if let Some(content) = Arc::get_mut(&mut inner) {
                         content.empty();
-                        Spare::give(&$spares, inner, MAX_CACHED_TENSORS);
+                        MemoryCache::give(&$cache, inner, MAX_CACHED_TENSORS);
                     }
                 }
                 fn alias(tensor: &Tensor<Self>) -> Tensor<Self> {
@@ -146,11 +146,11 @@ macro_rules! any_tensor {
                     render_tensor(f, tensor.shape(), head, &|i| data[i].printed(), options)
                 }
                 #[inline(never)]
-                fn handle(tensor: &Tensor<Self>) -> &dyn Handle {
+                fn handle(tensor: &Tensor<Self>) -> &dyn TensorHandle {
                     tensor
                 }
                 #[inline(never)]
-                fn handle_mut(tensor: &mut Tensor<Self>) -> &mut dyn Handle {
+                fn handle_mut(tensor: &mut Tensor<Self>) -> &mut dyn TensorHandle {
                     tensor
                 }
             }
@@ -173,12 +173,12 @@ macro_rules! for_any {
 pub(crate) use for_any;
 
 any_tensor! {
-    Float32(f32) SPARES_F32,
-    Float64(f64) SPARES_F64,
-    Int32(i32) SPARES_I32,
-    Int64(i64) SPARES_I64,
-    UInt8(u8) SPARES_U8,
-    Bool(bool) SPARES_BOOL,
+    Float32(f32) CACHE_F32,
+    Float64(f64) CACHE_F64,
+    Int32(i32) CACHE_I32,
+    Int64(i64) CACHE_I64,
+    UInt8(u8) CACHE_U8,
+    Bool(bool) CACHE_BOOL,
 }
 
 impl AnyTensor {
@@ -375,17 +375,17 @@ pub(crate) trait OfElements<T: Element> {
     fn replace(x: &mut Tensor<T>, name: &'static str, result: Tensor<T>) -> Result<()>;
 }
 
-/// A borrowed tensor of any element type. A function of `&dyn Handle` is compiled once, in the
+/// A borrowed tensor of any element type. A function of `&dyn TensorHandle` is compiled once, in the
 /// library; one of `&Tensor<T>` in each crate that calls it, for each `T`.
-pub(crate) trait Handle {
+pub(crate) trait TensorHandle {
     fn address(&self) -> *const ();
     fn shape(&self) -> &[usize];
     fn stop_gradient(&self) -> bool;
     fn has_producer(&self) -> bool;
     fn version(&self) -> u32;
     /// Protects this tensor if it wants a gradient; returns whether it does. The tensor is, or is part of,
-    /// input `position` of a layer whose forward is about to run.
-    fn protect(&self, layer: &'static dyn Protector, position: usize) -> bool;
+    /// input `position` of a custom op whose forward is about to run.
+    fn protect(&self, protector: &'static dyn Protector, position: usize) -> bool;
     fn edge(&self) -> Edge;
     fn saved(&self) -> SavedTensor;
     fn lost(&self) -> Lost;
@@ -399,7 +399,7 @@ pub(crate) trait Handle {
     fn attach(&mut self, node: NodeRef, slot: u32);
 }
 
-impl<T: Element> Handle for Tensor<T> {
+impl<T: Element> TensorHandle for Tensor<T> {
     fn address(&self) -> *const () {
         self.address()
     }
@@ -420,10 +420,10 @@ impl<T: Element> Handle for Tensor<T> {
         self.version()
     }
 
-    fn protect(&self, layer: &'static dyn Protector, position: usize) -> bool {
+    fn protect(&self, protector: &'static dyn Protector, position: usize) -> bool {
         let wants = !self.stop_gradient();
         if wants {
-            protect(self.address(), self.shared_state(), layer, position);
+            protect(self.address(), self.shared_state(), protector, position);
         }
         wants
     }

@@ -10,8 +10,8 @@ type Place = &'static Location<'static>;
 pub(crate) enum Recording {
     On,
     NoGrad,
-    /// In the forward of a layer that is recorded itself.
-    Layer,
+    /// In the forward of a custom op that is recorded itself.
+    CustomOp,
     /// The library disabled it: in a backward, inside an op.
     Off,
 }
@@ -85,7 +85,7 @@ pub(crate) fn observes(events: Events) -> bool {
 }
 
 pub(crate) trait Protector: Sync {
-    fn layer(&self) -> &'static str;
+    fn op_name(&self) -> &'static str;
     fn input(&self, position: usize) -> String;
 }
 
@@ -93,9 +93,9 @@ pub(crate) struct Protected {
     pub(crate) tensor: *const (),
     /// The address of the data that it shares with other tensors; null if it shares none.
     pub(super) data: *const (),
-    pub(super) layer: &'static dyn Protector,
+    pub(super) protector: &'static dyn Protector,
     pub(super) version: u32,
-    /// The position of the layer's input that the tensor is, or is part of.
+    /// The position of the op's input that the tensor is, or is part of.
     pub(crate) position: u32,
 }
 

@@ -5,51 +5,53 @@
 //! rebuilds the tensor from it.
 
 mod any;
+mod backward_reads;
 mod context;
 #[cfg(debug_assertions)]
-pub(crate) mod hidden;
+pub(crate) mod forward_reads;
 mod hooks;
-mod lost;
+mod lost_gradients;
+mod memory_cache;
 mod mode;
 mod node;
+mod node_parts;
 mod observing;
+mod output_shapes;
 mod pack;
-mod parts;
 mod pools;
 mod protect;
-mod reads;
+mod range;
+mod recorded_nodes;
 mod rule;
-mod saved;
-mod shapes;
-mod spare;
+mod saved_reader;
 mod tensor;
 mod unrecorded;
 mod view;
-mod watch;
 
 pub(crate) use any::for_any;
 pub use any::{AnyTensor, Element, Scalar};
-pub(crate) use any::{Comparison, ElementFunctions, Handle, OfElements};
+pub(crate) use any::{Comparison, ElementFunctions, OfElements, TensorHandle};
+pub(crate) use backward_reads::{NumberRead, ReadWatch};
 pub(crate) use context::{Events, Protected, Protector, observes};
 pub(crate) use hooks::{HookId, HookList};
-pub(crate) use lost::{Lost, no_derivative};
+pub(crate) use lost_gradients::{Lost, no_derivative};
 pub(crate) use mode::{Composite, GradMode, is_suspended, is_turned_off, off_since};
 pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
 pub(crate) use node::{Node, NodeRef, Observer, Op, Pull, Push, Sink, Slots, notify, only};
+pub(crate) use node_parts::{
+    Absent, At, Destination, Edge, Edges, Entries, GradHook, Key, NodeAction, NodeHook, Plain,
+    Role, Saved, SavedState, SavedTensor, Token,
+};
 pub(crate) use observing::{Observing, note_read, observer, update_events};
+pub(crate) use output_shapes::{ForwardMode, output_shapes};
 pub(crate) use pack::Unpacked;
 pub use pack::{SavedTensorsHooks, saved_tensors_hooks};
-pub(crate) use parts::{
-    Absent, At, Destination, Edge, Edges, Entries, GradHook, Key, NodeAction, NodeHook, Plain,
-    Role, Saved, SavedTensor, State, Token,
-};
 pub use pools::empty_buffer_pool;
 pub(crate) use protect::{ForwardGuard, protected};
-pub(crate) use reads::{Read, ReadWatch};
+pub(crate) use range::{Range, indices};
+pub(crate) use recorded_nodes::{Nodes, adopt, collect};
 pub(crate) use rule::{Rule, finish};
-pub(crate) use saved::{Reader, SavedReader, typed};
-pub(crate) use shapes::{ForwardMode, output_shapes};
+pub(crate) use saved_reader::{Reader, SavedReader, typed};
 pub use tensor::Tensor;
 pub(crate) use unrecorded::unrecorded;
 pub use view::View;
-pub(crate) use watch::{Nodes, Range, adopt, collect, indices};

@@ -66,9 +66,9 @@ pub(crate) fn is_turned_off() -> bool {
     recording() == Recording::Off
 }
 
-/// Whether recording is off though the user did not turn it off: in a layer's function or in a hook.
+/// Whether recording is off though the user did not turn it off: in a custom op's function or in a hook.
 pub(crate) fn is_suspended() -> bool {
-    matches!(recording(), Recording::Off | Recording::Layer)
+    matches!(recording(), Recording::Off | Recording::CustomOp)
 }
 
 #[inline(always)]
@@ -76,7 +76,7 @@ pub(super) fn recording() -> Recording {
     mode(|mode| mode.recording.get())
 }
 
-/// Whether an unrecorded op loses a gradient here; not if it is part of a layer or a backward.
+/// Whether an unrecorded op loses a gradient here; not if it is part of a custom op or a backward.
 #[inline]
 pub(super) fn loses_gradients() -> bool {
     matches!(recording(), Recording::On | Recording::NoGrad)
@@ -94,10 +94,10 @@ impl GradMode {
         Self::change(if enabled { Recording::On } else { Recording::Off })
     }
 
-    /// Sets the mode for a layer's forward. Under an enclosing `no_grad`, gradients are lost anyway.
-    pub(crate) fn layer() -> Self {
+    /// Sets the mode for a custom op's forward. Under an enclosing `no_grad`, gradients are lost anyway.
+    pub(crate) fn custom_op() -> Self {
         Self::change(match recording() {
-            Recording::On | Recording::Layer => Recording::Layer,
+            Recording::On | Recording::CustomOp => Recording::CustomOp,
             Recording::NoGrad | Recording::Off => Recording::Off,
         })
     }
@@ -180,7 +180,7 @@ pub fn no_grad() -> NoGrad {
     NoGrad { _mode: GradMode::change(Recording::NoGrad), before }
 }
 
-/// Turns recording on for this thread until the guard drops, for use in [`no_grad`] or a layer's forward.
+/// Turns recording on for this thread until the guard drops, for use in [`no_grad`] or a custom op's forward.
 ///
 /// ```
 /// use autograd_core::{Tensor, enable_grad, no_grad};

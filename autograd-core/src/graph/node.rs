@@ -13,9 +13,9 @@ use triomphe::Arc;
 
 use super::any::AnyTensor;
 use super::context::{Events, observes};
+use super::memory_cache::MemoryCache;
 use super::mode::Composite;
-use super::parts::{Edge, Edges, Extras, Packed, Role, SavedEntries, SavedTensor, State};
-use super::spare::Spare;
+use super::node_parts::{Edge, Edges, Extras, Packed, Role, SavedEntries, SavedState, SavedTensor};
 use crate::array::DType;
 use crate::error::Result;
 
@@ -33,7 +33,7 @@ pub(crate) struct Node {
     pub(super) extras: OnceLock<sync::Arc<Extras>>,
     op: &'static dyn Op,
     edges: Edges,
-    state: State,
+    state: SavedState,
 }
 
 // With the reference count 136 bytes, for which the allocator uses as much as for 128.
@@ -51,14 +51,14 @@ impl Node {
             extras: OnceLock::new(),
             op: &Blank,
             edges: Edges::NONE,
-            state: State::NOTHING,
+            state: SavedState::NOTHING,
         }
     }
 
     #[inline]
     fn clear(&mut self) {
         self.edges = Edges::NONE;
-        self.state = State::NOTHING;
+        self.state = SavedState::NOTHING;
         if self.extras.get().is_some() {
             self.extras.take();
         }
@@ -116,7 +116,7 @@ impl Node {
         &mut self,
         pack: impl Fn(&Node, SavedTensor, usize) -> sync::Arc<dyn Packed>,
     ) {
-        let mut state = replace(&mut self.state, State::NOTHING);
+        let mut state = replace(&mut self.state, SavedState::NOTHING);
         state.pack(|saved, position| pack(self, saved, position));
         self.state = state;
     }
@@ -323,7 +323,7 @@ impl NodeRef {
     pub(crate) fn record(
         op: &'static dyn Op,
         edges: Edges,
-        state: State,
+        state: SavedState,
         location: &'static Location<'static>,
     ) -> Self {
         Self::with_edges(op, location, || edges).saving(state)
@@ -336,7 +336,7 @@ impl NodeRef {
         location: &'static Location<'static>,
         edges: impl FnOnce() -> Edges,
     ) -> Self {
-        let mut node = Self(Some(Spare::take(&SPARES).unwrap_or_else(new_node)));
+        let mut node = Self(Some(MemoryCache::take(&CACHE).unwrap_or_else(new_node)));
         let location = Composite::place(location);
         let content = node.unshared();
         *content.single_consumer.get_mut() = false;
@@ -350,7 +350,7 @@ impl NodeRef {
     }
 
     #[inline(always)]
-    pub(crate) fn saving(mut self, state: State) -> Self {
+    pub(crate) fn saving(mut self, state: SavedState) -> Self {
         // As above.
         forget(replace(self.state(), state));
         self.recorded()
@@ -358,7 +358,7 @@ impl NodeRef {
 
     /// What the node saves, until it is [`recorded`](Self::recorded).
     #[inline]
-    pub(crate) fn state(&mut self) -> &mut State {
+    pub(crate) fn state(&mut self) -> &mut SavedState {
         &mut self.unshared().state
     }
 
@@ -432,14 +432,14 @@ impl std::ops::Deref for NodeRef {
 const MAX_CACHED_NODES: usize = 1 << 17;
 
 thread_local! {
-    static SPARES: Spare<Node> = const { Spare::new() };
+    static CACHE: MemoryCache<Node> = const { MemoryCache::new() };
     static TO_FREE: ToFree = const {
         ToFree { freeing: Cell::new(false), last: Cell::new(None), others: RefCell::new(Vec::new()) }
     };
 }
 
 pub(super) fn empty_nodes() {
-    SPARES.with(Spare::empty);
+    CACHE.with(MemoryCache::empty);
 }
 
 impl Drop for NodeRef {
@@ -472,7 +472,7 @@ fn free(node: Arc<Node>) {
 fn give_back(mut node: Arc<Node>) {
     let Some(content) = Arc::get_mut(&mut node) else { return };
     content.clear();
-    Spare::give(&SPARES, node, MAX_CACHED_NODES);
+    MemoryCache::give(&CACHE, node, MAX_CACHED_NODES);
 }
 
 /// Nodes whose last reference was dropped while another node was being freed. A chain has one at a time.

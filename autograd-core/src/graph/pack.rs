@@ -7,8 +7,10 @@ use super::any::{AnyTensor, for_any};
 use super::context::Events;
 use super::mode::GradMode;
 use super::node::{Node, NodeRef, Observer, Op, Pull, Slots, only};
+use super::node_parts::{
+    Absent, At, Destination, Edge, Edges, Packed, Role, SavedState, SavedTensor,
+};
 use super::observing::Observing;
-use super::parts::{Absent, At, Destination, Edge, Edges, Packed, Role, SavedTensor, State};
 use super::tensor::Tensor;
 use crate::array::DType;
 use crate::error::{Error, HookResult, Result};
@@ -73,7 +75,7 @@ impl SavedTensorsHooks {
 /// Packs the tensors that ops save for backward, to keep them on disk, compressed, in lower
 /// precision or not at all, until the scope is dropped.
 ///
-/// `pack` is called once for each tensor that an op on this thread, a built-in op or a layer, saves
+/// `pack` is called once for each tensor that an op on this thread, built-in or custom, saves
 /// when it is recorded; its result replaces the tensor. `unpack` is called when a backward needs
 /// the tensor: once, or once in each backward if the graph is retained. A tensor that two ops save
 /// is packed twice.
@@ -208,7 +210,7 @@ impl Packed for PackedTensor {
                 let node = NodeRef::record(
                     &UnpackOp,
                     Edges::One(self.edge.clone()),
-                    State::NOTHING,
+                    SavedState::NOTHING,
                     at.location(),
                 );
                 for_any!(value, t => t.attached(node, 0).into())

@@ -1,4 +1,4 @@
-//! Inputs of layers that forward must not change: those that want a gradient. Forward runs with
+//! Inputs of custom ops that forward must not change: those that want a gradient. Forward runs with
 //! recording off, so nothing would record a change in place, and later uses of the tensor would get
 //! a wrong gradient. While forward runs, the thread lists these inputs, and each write checks the
 //! list first. A write by another thread is found when forward ends, by the version.
@@ -19,12 +19,12 @@ pub(crate) fn protected() -> usize {
 pub(super) fn protect(
     tensor: *const (),
     (version, data): (u32, *const ()),
-    layer: &'static dyn Protector,
+    protector: &'static dyn Protector,
     position: usize,
 ) {
     let position = position as u32;
     protected_inputs(|protected| {
-        protected.push(Protected { tensor, data, layer, version, position });
+        protected.push(Protected { tensor, data, protector, version, position });
     });
 }
 
@@ -38,7 +38,7 @@ impl ForwardGuard {
     /// Starts forward. Its inputs are those that were protected after the first `before`.
     #[inline]
     pub(crate) fn new(before: usize) -> Self {
-        Self { _mode: GradMode::layer(), before }
+        Self { _mode: GradMode::custom_op(), before }
     }
 
     /// Ends forward: an error if one of its inputs was changed. `version` returns an input's current version.
@@ -109,7 +109,7 @@ impl Protected {
     }
 
     fn error(&self, why: impl FnOnce(&str) -> String) -> Error {
-        let name = self.layer.input(self.position as usize);
-        Error::Unsupported { op: self.layer.layer(), why: why(&name) }
+        let name = self.protector.input(self.position as usize);
+        Error::Unsupported { op: self.protector.op_name(), why: why(&name) }
     }
 }

@@ -7,9 +7,9 @@ use smallvec::SmallVec;
 
 use super::any::{AnyTensor, Element};
 use super::node::{Node, NodeRef, Op, Pull, Push, Slots, only};
-use super::parts::{Edges, Entries, Plain, Saved, State};
-use super::saved::{SavedReader, typed};
-use super::shapes::output_shapes;
+use super::node_parts::{Edges, Entries, Plain, Saved, SavedState};
+use super::output_shapes::output_shapes;
+use super::saved_reader::{SavedReader, typed};
 use super::tensor::Tensor;
 use super::unrecorded::unrecorded;
 use crate::array::Value;
@@ -71,7 +71,7 @@ impl Rule {
     ) -> NodeRef {
         let Self { mut saved, call } = self;
         let call: Plain = Arc::new(RuledCall { name, ..call });
-        let state = State::new(Some(call), &mut saved);
+        let state = SavedState::new(Some(call), &mut saved);
         NodeRef::record(&Ruled, edges, state, location)
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{self, Mutex, OnceLock, PoisonError, RwLock};
 
 use triomphe::Arc;
 
-mod kept;
+mod leaf_state;
 mod shared;
 
 use super::any::Element;
@@ -16,7 +16,7 @@ use super::context::{Events, observes};
 use super::hooks::HookList;
 use super::mode::is_grad_enabled;
 use super::node::{NodeRef, notify, used_after_drop};
-use super::parts::{Absent, Edge, GradHook, Token};
+use super::node_parts::{Absent, Edge, GradHook, Token};
 use crate::array::shape::copied;
 use crate::array::{DType, Shape, Value, fits_inline};
 
@@ -160,7 +160,7 @@ impl<T: Element> Tensor<T> {
         if let Some((node, _)) = &producer {
             node.add_consumer();
         }
-        let mut spare = T::take_spare();
+        let mut spare = T::take_cached();
         if let Some(inner) = spare.as_mut().and_then(Arc::get_mut) {
             inner.value = value;
             *inner.gradient.get_mut() = u32::from(producer.is_none());
@@ -186,7 +186,7 @@ impl<T: Element> Tensor<T> {
         if !value.is_inline() {
             return None;
         }
-        let mut spare = T::take_spare();
+        let mut spare = T::take_cached();
         if let Some(inner) = spare.as_mut().and_then(Arc::get_mut) {
             inner.value.copy_from(value);
             *inner.gradient.get_mut() = STOP;
@@ -197,7 +197,7 @@ impl<T: Element> Tensor<T> {
 
     #[inline]
     pub(crate) fn small_like(&self) -> Self {
-        let mut spare = T::take_spare();
+        let mut spare = T::take_cached();
         if let Some(inner) = spare.as_mut().and_then(Arc::get_mut) {
             inner.value.shape_inline(self.shape());
             *inner.gradient.get_mut() = STOP;

@@ -5,7 +5,7 @@ use std::panic::Location;
 use super::any::Element;
 #[cfg(debug_assertions)]
 use super::context::{Events, Recording};
-use super::lost::{Lost, no_derivative};
+use super::lost_gradients::{Lost, no_derivative};
 use super::mode;
 #[cfg(debug_assertions)]
 use super::node::notify;
@@ -29,7 +29,7 @@ impl Lost {
                 None => {
                     wants = true;
                     #[cfg(debug_assertions)]
-                    if mode::recording() == Recording::Layer {
+                    if mode::recording() == Recording::CustomOp {
                         let read = (input.address(), input.shape());
                         notify(Events::UNRECORDED, |observer| observer.unrecorded(read, op, at));
                     }

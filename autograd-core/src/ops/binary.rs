@@ -4,26 +4,25 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::derived;
+use super::binary_kernels::{of_integers, of_two};
 use super::elementwise::{Handle, gradient, gradients_of, run_formula, run_pass};
-use super::index::place;
-use super::kernels::{of_integers, of_two};
-use super::shape::signed;
+use super::formula_ops;
+use super::gather::place;
+use super::inline_kernels;
 use super::table::for_programs;
 use super::table::{
     Form, OpDef, Type, arithmetic, broadcast as broadcast_forms, exactly, family, number,
     same_dtype,
 };
-use super::{Binary, Caller, Float, Input, Numeric, Unary, add_parts, expect, pairs};
-use super::{small, trace};
+use super::{Binary, Caller, Float, Input, Numeric, Operand, Unary, add_parts, expect};
 use crate::array::elementwise::{convert, convert_zip};
-use crate::array::shape::{broadcast, copied, same};
+use crate::array::shape::{broadcast, same};
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::formula::Operand;
+use crate::formula;
 use crate::graph::{
-    AnyTensor, At, Edges, Lost, NodeRef, Op, Plain, Pull, Push, Reader, Saved, Slots, State,
-    Tensor, is_grad_enabled, only, typed, unrecorded,
+    AnyTensor, At, Edges, Lost, NodeRef, Op, Plain, Pull, Push, Reader, Saved, SavedState, Slots,
+    Tensor, only, typed,
 };
 
 impl Binary {
@@ -126,12 +125,12 @@ pub(super) fn float<T: Float>(
         let lost = Lost::of_all(op.name(), caller, &[a, b]);
         return Ok(compute(op, left, right)?.with_lost(lost));
     }
-    let (saves, rule) = (op.saves(wants), Rule::<T>::PAIRS[op as usize]);
+    let (saves, rule) = (op.saves(wants), BinaryRules::<T>::PAIRS[op as usize]);
     let node = if a.is_small() && b.is_small() && same(a.shape(), b.shape()) {
         let [a, b] = [saves[0].then(|| a.clone()), saves[1].then(|| b.clone())];
         let edges = || Edges::Two([left.edge(saves[0]), right.edge(saves[1])]);
         let node = NodeRef::with_edges(rule, caller, edges);
-        node.saving(State::of([saved(0, a), saved(1, b)], true))
+        node.saving(SavedState::of([saved(0, a), saved(1, b)], true))
     } else {
         record_large(rule, &mut left, &mut right, saves, caller)
     };
@@ -152,7 +151,7 @@ fn record_large<T: Float>(
         .then(|| Arc::new([a.shape_owned(), b.shape_owned()]) as Plain);
     let mut saved = [saved(0, saves[0].then(|| a.clone())), saved(1, saves[1].then(|| b.clone()))];
     let edges = Edges::Two([left.edge(saves[0]), right.edge(saves[1])]);
-    NodeRef::record(rule, edges, State::new(shapes, &mut saved), caller)
+    NodeRef::record(rule, edges, SavedState::new(shapes, &mut saved), caller)
 }
 
 #[inline(always)]
@@ -165,7 +164,7 @@ fn saved<T: Float>(position: usize, kept: Option<Tensor<T>>) -> Saved {
 
 #[inline(always)]
 fn compute<T: Float>(op: Binary, left: Input<'_, T>, right: Input<'_, T>) -> Result<Tensor<T>> {
-    match small::pair(op, left, right) {
+    match inline_kernels::pair(op, left, right) {
         Ok(done) => Ok(done),
         Err([left, right]) => compute_large(op, left, right),
     }
@@ -203,7 +202,7 @@ fn product_with_ones<T: Float>(
     }
 }
 
-struct Rule<T>(PhantomData<T>);
+struct BinaryRules<T>(PhantomData<T>);
 
 struct PairRule<T>(Binary, PhantomData<fn() -> T>);
 
@@ -221,7 +220,7 @@ macro_rules! rules {
     };
 }
 
-impl<T: Float> Rule<T> {
+impl<T: Float> BinaryRules<T> {
     rules! { Add Sub Mul Div Pow Maximum Minimum }
 }
 
@@ -359,16 +358,16 @@ pub(super) fn float_scalar<T: Float>(
     }
     let saves = op.saves_one(s.into_f64(), swapped);
     let small = !saves || x.tensor().is_small();
-    let rule = Rule::<T>::NUMBERS[op as usize][usize::from(swapped)];
+    let rule = BinaryRules::<T>::NUMBERS[op as usize][usize::from(swapped)];
     let kept = saves.then(|| x.tensor().clone());
     let node = NodeRef::with_edges(rule, caller, || Edges::One(x.edge(saves)));
     let saved = [saved(0, kept), Saved::Number(s.into_f64())];
-    let node = node.saving(State::of(saved, small));
+    let node = node.saving(SavedState::of(saved, small));
     compute_scalar(op, x, s, swapped).attached(node, 0)
 }
 
 fn compute_scalar<T: Float>(op: Binary, x: Input<'_, T>, s: T, swapped: bool) -> Tensor<T> {
-    let x = match small::number(op, x, s, swapped) {
+    let x = match inline_kernels::number(op, x, s, swapped) {
         Ok(done) => return done,
         Err(x) => x,
     };
@@ -380,7 +379,7 @@ fn compute_scalar<T: Float>(op: Binary, x: Input<'_, T>, s: T, swapped: bool) ->
         let [a, b] = if swapped { [s, x] } else { [x, s] };
         return run_formula(of_two(op), Some(a), b);
     }
-    let (shape, s) = (x.tensor().shape_owned(), Operand::Own(Value::scalar(s)));
+    let (shape, s) = (x.tensor().shape_owned(), formula::Operand::Own(Value::scalar(s)));
     Tensor::new(
         x.consume(|x| run_pass(of_two(op), &shape, &mut if swapped { [s, x] } else { [x, s] })),
     )
@@ -403,8 +402,12 @@ pub(super) fn scalar_gradient<T: Float>(
         (Binary::Pow, false) if s == T::from_f64(2.0) => g * x() * s,
         (Binary::Pow, false) => g * x().pow(s - T::ONE) * s,
         (Binary::Pow, true) => g * x().rpow(s) * num_traits::Float::ln(s),
-        (Binary::Maximum, _) => gradient(&derived::maximum(s.into_f64()), g, Some(Input::Ref(x()))),
-        (Binary::Minimum, _) => gradient(&derived::minimum(s.into_f64()), g, Some(Input::Ref(x()))),
+        (Binary::Maximum, _) => {
+            gradient(&formula_ops::maximum(s.into_f64()), g, Some(Input::Ref(x())))
+        }
+        (Binary::Minimum, _) => {
+            gradient(&formula_ops::minimum(s.into_f64()), g, Some(Input::Ref(x())))
+        }
     }
 }
 
@@ -436,54 +439,54 @@ pub(super) fn integer_scalar<T: Numeric>(
     Tensor::new(value).with_lost(lost)
 }
 
-fn summed_to<T: Numeric>(x: &Tensor<T>, axes: &[usize], shape: &[usize]) -> Tensor<T> {
-    let sum = expect(T::sum("sum", &x.read(), axes)).reshaped(copied(shape));
-    unrecorded("sum", Location::caller(), &[x], sum)
-}
-
+/// # Functions of two tensors
 impl<T: Numeric> Tensor<T> {
-    pairs! {
-        /// Sums over the axes along which broadcasting repeats a tensor of `shape` to this one's: the
-        /// gradient of a broadcast operand.
-        ///
-        /// ```
-        /// use autograd_core::Tensor;
-        ///
-        /// let dy = Tensor::from([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]);
-        /// assert_eq!(dy.sum_to(&[3]).to_vec(), [11.0, 22.0, 33.0]);
-        /// assert_eq!(dy.sum_to(&[2, 1]).to_vec(), [6.0, 60.0]);
-        /// ```
-        #[doc(alias = "sum_to_size")]
-        pub fn sum_to, try_sum_to(&self, shape: &[usize]) -> Tensor<T>,
-            Shape if "`shape` cannot be broadcast to this one"
-        {
-            let fits = broadcast("sum_to", shape, self.shape());
-            if fits.is_ok_and(|whole| same(&whole, self.shape())) {
-                // The reshape gives a new tensor even if nothing is summed.
-                return Ok(self.try_reshape(self.shape_owned())?.unbroadcast(shape));
-            }
-            let expected = format!("one that can be broadcast to {:?}", self.shape());
-            Err(Error::shape("sum_to", "shape", expected, shape))
-        }
+    /// Returns the greater of each two elements; NaN if either is NaN. The selected element gets
+    /// the gradient, even if it is NaN, and the other exactly 0. Equal elements get half each;
+    /// beside a scalar, the tensor gets the whole gradient.
+    ///
+    /// # Panics
+    ///
+    /// If the shapes cannot be broadcast together.
+    #[track_caller]
+    pub fn maximum(&self, other: impl Operand<T>) -> Tensor<T> {
+        expect(other.operate(Binary::Maximum, Input::Ref(self), Location::caller()))
     }
 
-    /// [`Tensor::sum_to`] for a shape that is known to fit.
+    /// Returns the lesser of each two elements; NaN if either is NaN. Gradients as for [`Tensor::maximum`].
+    ///
+    /// # Panics
+    ///
+    /// If the shapes cannot be broadcast together.
     #[track_caller]
-    pub(crate) fn unbroadcast(self, shape: &[usize]) -> Tensor<T> {
-        if self.shape() == shape {
-            return self;
-        }
-        let axes = broadcast_axes(self.shape(), shape);
-        if !is_grad_enabled() && !trace::is_noting() {
-            return summed_to(&self, &axes, shape);
-        }
-        let summed = if axes.is_empty() { self } else { self.sum_axes_keep(signed(&axes)) };
-        if summed.shape() == shape { summed } else { summed.reshape(Shape::from_slice(shape)) }
+    pub fn minimum(&self, other: impl Operand<T>) -> Tensor<T> {
+        expect(other.operate(Binary::Minimum, Input::Ref(self), Location::caller()))
     }
 }
 
-fn broadcast_axes(wide: &[usize], shape: &[usize]) -> Shape {
-    let extra = wide.len() - shape.len();
-    let is_broadcast = |&i: &usize| i < extra || (shape[i - extra] == 1 && wide[i] != 1);
-    (0..wide.len()).filter(is_broadcast).collect()
+impl<T: Float> Tensor<T> {
+    /// `self` to the power `exponent`, element by element. The gradients of a base of 0 with
+    /// exponent 0, and of a nonnegative exponent of a base of 0, are 0.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::from(vec![1.0, 2.0, 3.0]).pow(2.0).to_vec(), [1.0, 4.0, 9.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the shapes cannot be broadcast together.
+    #[doc(alias = "power")]
+    #[doc(alias = "powf")]
+    #[track_caller]
+    pub fn pow(&self, exponent: impl Operand<T>) -> Tensor<T> {
+        expect(exponent.operate(Binary::Pow, Input::Ref(self), Location::caller()))
+    }
+
+    /// `base` to the power `self`.
+    #[track_caller]
+    pub(crate) fn rpow(&self, base: T) -> Tensor<T> {
+        T::binary_scalar(Binary::Pow, Input::Ref(self), base, true, Location::caller())
+    }
 }

@@ -52,7 +52,13 @@ pub(super) fn call_any(
         return run(inputs);
     }
     let (attrs, noted) = (op.attrs.clone(), inputs.to_vec());
-    trace::noted(trace::Call::Op { def, attrs }, noted, caller, || run(inputs), |y| vec![y.clone()])
+    trace::noted(
+        trace::NotedCall::Op { def, attrs },
+        noted,
+        caller,
+        || run(inputs),
+        |y| vec![y.clone()],
+    )
 }
 
 /// Creates the result of an op that is linear in its one tensor. From `kept`, `back` computes the

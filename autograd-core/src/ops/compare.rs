@@ -1,23 +1,19 @@
-//! Comparisons, selection by a mask, and conversion of the element type.
+//! Comparisons, exact and with a tolerance.
 
 use std::panic::Location;
 
-use smallvec::smallvec;
-
-use super::call::{call, call_at};
+use super::call::call;
+use super::gather::place;
 use super::table::{
-    Attr, Computed, Form, Gradient, OpDef, Ran, Type, Values, arithmetic,
-    broadcast as broadcast_forms, computed, entries, exactly, family, for_programs, number, one,
+    Form, Gradient, OpDef, broadcast as broadcast_forms, computed, exactly, family, for_programs,
     same_dtype, several,
 };
-use super::{Binary, Caller, Numeric, Operand, Scalar, expect, pairs};
-use crate::array::elementwise::{chosen_of, convert, convert_zip};
+use super::{Caller, Numeric, Scalar, expect, pairs};
+use crate::array::elementwise::convert_zip;
 use crate::array::shape::broadcast;
-use crate::array::{DType, Storable, Value};
-use crate::error::{Error, Result};
-use crate::graph::{
-    AnyTensor, Comparison, Element, Handle, Lost, Rule, Saved, Tensor, finish, for_any, unrecorded,
-};
+use crate::array::{DType, Value};
+use crate::error::Result;
+use crate::graph::{Comparison, Element, Lost, Tensor, for_any};
 
 macro_rules! comparisons {
     ($($(#[$doc:meta])* $name:ident $try:ident $scalar:ident $comparison:ident;)*) => {
@@ -97,96 +93,6 @@ family! {
     }
 }
 
-entries! {
-    CHOICES:
-
-    WHERE = OpDef {
-        infer: for_programs(|_, inputs| {
-            let [chosen, a, b] = exactly(inputs)?;
-            same_dtype(arithmetic(Binary::Add, a)?, b)?;
-            let dims = broadcast_forms(&a.dims, &b.dims)?;
-            let dims = broadcast_forms(&mask(chosen)?.dims, &dims)?;
-            Ok(vec![Form::new(a.dtype, dims)])
-        }),
-        run: |_, values, at| match several(values)? {
-            [AnyTensor::Bool(mask), a, b] => {
-                number!(smallvec![a, b], (a, b) => choose("where_else", &mask, &a, &b, at))
-            }
-            _ => Err("its mask must be bool".into()),
-        },
-        ..OpDef::new("where")
-    };
-
-    AND = OpDef {
-        run: |_, masks, _| logical("and", masks, |a, b| a & b),
-        ..logical_op("and")
-    };
-
-    OR = OpDef {
-        run: |_, masks, _| logical("or", masks, |a, b| a | b),
-        ..logical_op("or")
-    };
-
-    XOR = OpDef {
-        run: |_, masks, _| logical("xor", masks, |a, b| a ^ b),
-        ..logical_op("xor")
-    };
-
-    NOT = OpDef {
-        infer: for_programs(|_, inputs| {
-            let [x] = exactly(inputs)?;
-            Ok(vec![mask(x)?.clone()])
-        }),
-        run: |_, x, _| match one(x)? {
-            AnyTensor::Bool(x) => computed(Ok(Tensor::new(convert(&x.read(), |a| !a)).and_lost(&x))),
-            _ => Err("its mask must be bool".into()),
-        },
-        gradient: Gradient::None,
-        ..OpDef::new("not")
-    };
-
-    CAST = OpDef {
-        attrs: &[("to", Type::Elements)],
-        infer: for_programs(|op, inputs| {
-            let [x] = exactly(inputs)?;
-            Ok(vec![Form::new(op.dtype(0), x.dims.clone())])
-        }),
-        run: |op, x, at| {
-            Ok(smallvec![for_any!(one(x)?, x => Cast::cast(&x, op.dtype(0), at))])
-        },
-        ..OpDef::new("cast")
-    };
-}
-
-fn mask(x: &Form) -> Computed<&Form> {
-    match x.dtype {
-        DType::Bool => Ok(x),
-        other => Err(format!("its mask must be bool, found {other}")),
-    }
-}
-
-const fn logical_op(name: &'static str) -> OpDef {
-    OpDef {
-        infer: for_programs(|_, inputs| {
-            let [a, b] = exactly(inputs)?;
-            Ok(vec![Form::new(DType::Bool, broadcast_forms(&mask(a)?.dims, &mask(b)?.dims)?)])
-        }),
-        gradient: Gradient::None,
-        ..OpDef::new(name)
-    }
-}
-
-fn logical(op: &'static str, masks: Values, f: fn(bool, bool) -> bool) -> Ran {
-    match several(masks)? {
-        [AnyTensor::Bool(a), AnyTensor::Bool(b)] => {
-            let shape = broadcast(op, a.shape(), b.shape()).map_err(Error::from)?;
-            let both = Tensor::new(convert_zip(&shape, &a.read(), &b.read(), f));
-            computed(Ok(both.and_lost(&a).and_lost(&b)))
-        }
-        _ => Err("its masks must be bool".into()),
-    }
-}
-
 fn compare<T: Element>(
     op: Comparison,
     x: &Tensor<T>,
@@ -215,179 +121,133 @@ fn compared<T: Element>(
     }
 }
 
-impl Tensor<bool> {
-    pairs! {
-        /// True where both masks are true: `a & b`.
-        #[doc(alias = "logical_and")]
-        pub fn and(&self, other: &Tensor<bool>) -> Tensor<bool>,
-            Panics if "the shapes cannot be broadcast together" {
-            expect(call(&AND, [], [self.untyped(), other.untyped()]))
-        }
-
-        /// True where at least one mask is true: `a | b`.
-        #[doc(alias = "logical_or")]
-        pub fn or(&self, other: &Tensor<bool>) -> Tensor<bool>,
-            Panics if "the shapes cannot be broadcast together" {
-            expect(call(&OR, [], [self.untyped(), other.untyped()]))
-        }
-
-        /// True where exactly one mask is true: `a ^ b`.
-        #[doc(alias = "logical_xor")]
-        pub fn xor(&self, other: &Tensor<bool>) -> Tensor<bool>,
-            Panics if "the shapes cannot be broadcast together" {
-            expect(call(&XOR, [], [self.untyped(), other.untyped()]))
-        }
-    }
-
-    /// True where this mask is false: `!a`.
-    #[doc(alias = "logical_not")]
-    #[allow(clippy::should_implement_trait, reason = "it is the method behind `!`")]
-    #[track_caller]
-    pub fn not(&self) -> Tensor<bool> {
-        expect(call(&NOT, [], [self.untyped()]))
-    }
-
-    /// Whether any element is true.
-    #[track_caller]
-    pub fn any(&self) -> bool {
-        self.is_read("any");
-        self.read().view().iter().any(|&b| b)
-    }
-
-    /// Whether all elements are true.
-    #[track_caller]
-    pub fn all(&self) -> bool {
-        self.is_read("all");
-        self.read().view().iter().all(|&b| b)
-    }
-
-    pairs! {
-        /// Returns `on` where this mask is true, `off` elsewhere, with broadcasting; each is a tensor or a
-        /// number. The gradient flows to the selected elements.
-        ///
-        /// ```
-        /// use autograd_core::Tensor;
-        ///
-        /// let x = Tensor::from(vec![-1.0, 2.0]);
-        /// let y = x.gt_scalar(0.0).where_else(&x, &x * 0.1);
-        /// assert_eq!(y.to_vec(), [-0.1, 2.0]);
-        /// assert_eq!(x.lt_scalar(0.0).where_else(0.0, &x).to_vec(), [0.0, 2.0]);
-        /// ```
-        #[doc(alias = "where")]
-        pub fn where_else, try_where_else<T: Numeric>(
-            &self,
-            on: impl Operand<T>,
-            off: impl Operand<T>,
-        ) -> Tensor<T>,
-            Broadcast if "the three shapes cannot be broadcast together" {
-            let at = Location::caller();
-            on.lend(|on| {
-                off.lend(|off| call_at(&WHERE, [], [self.untyped(), on.untyped(), off.untyped()], at))
-            })
-        }
-    }
-}
-
-/// Selects one of two tensors by a mask; the op is recorded under `name`.
-pub(super) fn choose<T: Numeric>(
-    name: &'static str,
-    mask: &Tensor<bool>,
-    on: &Tensor<T>,
-    off: &Tensor<T>,
-    caller: Caller,
-) -> Result<Tensor<T>> {
-    let shape = broadcast(name, on.shape(), off.shape())?;
-    let shape = broadcast(name, mask.shape(), &shape)?;
-    let value = chosen_of(&shape, &mask.read(), &on.read(), &off.read());
-    if !on.is_recorded() && !off.is_recorded() {
-        return Ok(unrecorded(name, caller, &[on, off], value).and_lost(mask));
-    }
-    Ok(finish(name, caller, &[on, off], value, || {
-        let shapes = [on.shape_owned(), off.shape_owned()];
-        Rule::new([Saved::input(0, mask)], move |saved, dy: Tensor<T>, wants| {
-            let (mask, zero) = (saved.tensor::<bool>()?, Tensor::new(Value::scalar(T::ZERO)));
-            Ok([
-                wants[0].then(|| mask.where_else(&dy, &zero).unbroadcast(&shapes[0])),
-                wants[1].then(|| mask.where_else(&zero, &dy).unbroadcast(&shapes[1])),
-            ])
-        })
-        .with_push(|saved, tangents: &[Option<Tensor<T>>], shape| {
-            let (mask, zero) = (saved.tensor::<bool>()?, Tensor::new(Value::scalar(T::ZERO)));
-            let [on, off] = [0, 1].map(|i| tangents[i].as_ref().unwrap_or(&zero));
-            let dy = mask.try_where_else(on, off)?;
-            Ok(Some(if dy.shape() == shape { dy } else { dy.try_broadcast_to(shape)? }))
-        })
-    }))
-}
-
-/// Conversion to an element type given as a value: generic code needs no bound for each pair of types.
-pub(super) trait Cast: Element {
-    fn cast(x: &Tensor<Self>, to: DType, caller: Caller) -> AnyTensor;
-}
-
-fn converted<T: Element, U: Element>(
-    x: &Tensor<T>,
-    caller: Caller,
-    f: impl Fn(T) -> U + Sync,
-) -> AnyTensor {
-    let value = convert(&x.read(), f);
-    if const { !T::DTYPE.is_float() || !U::DTYPE.is_float() } {
-        return outside(value, x.lost_by("cast", caller, false));
-    }
-    let rule = || Rule::new([], |_, dy: Tensor<U>, _| Ok([Some(dy.cast::<T>())]));
-    finish(CAST.name, caller, &[x], value, rule).into()
-}
-
-#[inline(never)]
-fn outside<U: Element>(value: Value<U>, lost: Lost) -> AnyTensor {
-    Tensor::new(value).with_lost(lost).into()
-}
-
-macro_rules! casts {
-    ($($from:ident)*) => {$(
-        impl Cast for $from {
-            fn cast(x: &Tensor<$from>, to: DType, caller: Caller) -> AnyTensor {
-                casts! {
-                    @of x, to, caller, $from:
-                    Float32 f32, Float64 f64, Int32 i32, Int64 i64, UInt8 u8, Bool bool
-                }
-            }
-        }
-    )*};
-    (@of $x:expr, $dtype:expr, $caller:expr, $from:ident: $($variant:ident $to:ident),*) => {
-        match $dtype {
-            $(DType::$variant => converted($x, $caller, |v| casts!(@value v, $from $to)),)*
-        }
-    };
-    (@value $v:expr, bool bool) => { $v };
-    (@value $v:expr, $a:ident bool) => { $v != <$a as Storable>::ZERO };
-    (@value $v:expr, bool $b:ident) => { if $v { <$b as Storable>::ONE } else { <$b as Storable>::ZERO } };
-    (@value $v:expr, $a:ident $b:ident) => { $v as $b };
-}
-
-casts! { f32 f64 i32 i64 u8 bool }
-
-impl<T: Element> Tensor<T> {
-    /// Converts elements as by Rust's `as`: floats round, an integer wraps, a float outside the range of an
-    /// integer type saturates; a `bool` is `x != 0`, and gives 0 or 1. Gradients flow between float types only.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// assert_eq!(Tensor::from(vec![1.9, -1.9]).cast::<i64>().to_vec(), [1, -1]);
-    /// ```
-    #[doc(alias = "astype")]
-    #[doc(alias = "to_dtype")]
-    #[track_caller]
-    pub fn cast<U: Element>(&self) -> Tensor<U> {
-        expect(call(&CAST, [Attr::Type(U::DTYPE)], [self.untyped()]))
-    }
-}
-
 impl<T: Numeric> Tensor<T> {
     /// True where an element is NaN.
     #[track_caller]
     pub fn is_nan(&self) -> Tensor<bool> {
         self.not_equal(self)
     }
+
+    pairs! {
+        /// Whether `|self - other| <= atol + rtol * |other|` for all elements, with broadcasting. Equal
+        /// infinities are close; NaN is never close.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([1.0, 2.0]);
+        /// assert!(x.allclose(&(&x + 1e-9), 1e-5, 1e-8));
+        /// assert!(!x.allclose(&(&x + 1e-3), 1e-5, 1e-8));
+        /// ```
+        ///
+        /// [`assert_close!`](crate::assert_close) says where two tensors differ.
+        #[doc(alias = "isclose")]
+        #[doc(alias = "all_close")]
+        pub fn allclose(&self, other: &Tensor<T>, rtol: f64, atol: f64) -> bool,
+            Panics if "the shapes cannot be broadcast together" {
+            let (a, b) = (self.detach().cast::<f64>(), other.detach().cast::<f64>());
+            a.zip_values("allclose", &b, |a, b| excess(a, b, rtol, atol) <= 0.0).all()
+        }
+    }
+}
+
+/// Returns by how much two numbers exceed the allowed distance; infinite for NaN and unequal infinities.
+fn excess(left: f64, right: f64, rtol: f64, atol: f64) -> f64 {
+    if left == right {
+        return 0.0;
+    }
+    let by = (left - right).abs() - (atol + rtol * right.abs());
+    if by.is_nan() || left.is_infinite() || right.is_infinite() { f64::INFINITY } else { by }
+}
+
+/// The two tensors that [`assert_close!`](crate::assert_close) compares.
+#[derive(Debug)]
+pub struct Close<'a, T: Numeric> {
+    left: &'a Tensor<T>,
+    right: &'a Tensor<T>,
+    rtol: f64,
+    atol: f64,
+}
+
+impl<'a, T: Numeric> Close<'a, T> {
+    /// Creates a comparison with PyTorch's tolerances for the element type.
+    pub fn new(left: &'a Tensor<T>, right: &'a Tensor<T>) -> Self {
+        let [rtol, atol] = match T::DTYPE {
+            DType::Float32 => [1.3e-6, 1e-5],
+            DType::Float64 => [1e-7, 1e-7],
+            _ => [0.0, 0.0],
+        };
+        Self { left, right, rtol, atol }
+    }
+
+    /// Sets the relative tolerance, a factor of `|right|`.
+    #[must_use]
+    pub fn rtol(self, rtol: f64) -> Self {
+        Self { rtol, ..self }
+    }
+
+    /// Sets the absolute tolerance.
+    #[must_use]
+    pub fn atol(self, atol: f64) -> Self {
+        Self { atol, ..self }
+    }
+
+    /// Panics if the tensors are not close.
+    #[track_caller]
+    pub fn check(self, left: &str, right: &str) {
+        if let Err(why) = self.compare() {
+            panic!("`{left}` is not close to `{right}`: {why}");
+        }
+    }
+
+    fn compare(&self) -> Result<(), String> {
+        let &Self { rtol, atol, .. } = self;
+        let [shape, other] = [self.left.shape(), self.right.shape()];
+        if shape != other {
+            return Err(format!("the shapes are {shape:?} and {other:?}"));
+        }
+        let [left, right] = [self.left, self.right].map(|t| t.detach().cast::<f64>().to_vec());
+        let apart = |(&a, &b): (&f64, &f64)| excess(a, b, rtol, atol);
+        let apart: Vec<f64> = left.iter().zip(&right).map(apart).collect();
+        let count = apart.iter().filter(|&&by| by > 0.0).count();
+        let worst = (0..apart.len()).reduce(|a, b| if apart[b] > apart[a] { b } else { a });
+        let Some(worst) = worst.filter(|_| count > 0) else { return Ok(()) };
+        let place = place(worst, shape);
+        let (a, b) = (left[worst], right[worst]);
+        let [plural, verb] = if apart.len() == 1 { ["", "s"] } else { ["s", ""] };
+        Err(format!(
+            "{count} of {} element{plural} differ{verb} by more than {atol:e} + {rtol:e} * |right|; the worst is at \
+             {place:?}: {a:?} and {b:?}, {:e} apart where {:e} is allowed",
+            apart.len(),
+            (a - b).abs(),
+            atol + rtol * b.abs(),
+        ))
+    }
+}
+
+/// Asserts that two tensors have the same shape, and that elements differ by at most `atol + rtol * |right|`.
+/// The message says how many do not, and shows the worst. `rtol` and `atol` are 1.3e-6 and 1e-5 for `f32`,
+/// 1e-7 for `f64`, as in PyTorch, and 0 for integers. Equal infinities are close; NaN is never close.
+///
+/// ```
+/// use autograd_core::{Tensor, assert_close};
+///
+/// let x = Tensor::<f32>::from([1.0, 2.0]);
+/// assert_close!(x.exp().ln(), x);
+/// assert_close!(&x * 1.001, &x, rtol = 1e-2);
+/// ```
+///
+/// ```should_panic
+/// # use autograd_core::{Tensor, assert_close};
+/// assert_close!(Tensor::from([1.0, 2.0]), Tensor::from([1.0, 2.5]));
+/// // .. is not close to ..: 1 of 2 elements differ by more than 1e-7 + 1e-7 * |right|; the worst is at
+/// // [1]: 2.0 and 2.5, 5e-1 apart where 3.5e-7 is allowed
+/// ```
+#[macro_export]
+macro_rules! assert_close {
+    ($left:expr, $right:expr $(, $tolerance:ident = $value:expr)* $(,)?) => {
+        $crate::private::Close::new(&$left, &$right)
+            $(.$tolerance($value))*
+            .check(::core::stringify!($left), ::core::stringify!($right))
+    };
 }

@@ -5,7 +5,7 @@ use std::panic::Location;
 use ndarray::{Array, ArrayD, Dimension, IxDyn};
 
 use super::call::call;
-use super::index::check_indices;
+use super::gather::check_indices;
 use super::table::{
     Attr, Gradient, OpDef, Ran, Type, computed, entries, exactly, for_programs, number, one,
 };

@@ -53,7 +53,7 @@ impl<T: Element> Tensor<T> {
     /// Returns an error in user code that the library calls (a backward, a hook), if this tensor
     /// wants a gradient: it is an op's input or output, and its owner did not ask for a change.
     fn check_lent(&self, op: &'static str) -> Result<()> {
-        // The error for an input of a layer names that input.
+        // The error for an input of a custom op names that input.
         self.check_write(op)?;
         if !self.stop_gradient() && is_turned_off() {
             return Err(Error::Unsupported {

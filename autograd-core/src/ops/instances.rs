@@ -6,8 +6,8 @@ use ndarray::ArrayD;
 
 use super::binary::{BINARY, SCALAR};
 use super::call::call_at;
-use super::compare::Cast;
-use super::elementwise::{self, Handle, Op, Outputs};
+use super::cast::Cast;
+use super::elementwise::{self, ElementwiseOp, Handle, Outputs};
 use super::inplace::{copy_from, fill, replace};
 use super::matmul::MATMUL;
 use super::reduce::REDUCTIONS;
@@ -16,7 +16,7 @@ use super::trace;
 use super::unary::FUNCTIONS;
 use super::{
     Binary, Caller, Float, Input, Numeric, Reduce, Unary, binary, create, expect, matmul, reduce,
-    shape, slices,
+    shape, split,
 };
 use crate::array::{DType, Shape};
 use crate::error::Result;
@@ -60,7 +60,7 @@ of_elements! {
             parts: usize,
             axis: isize,
             at: Caller,
-        ) -> Result<Vec<Tensor<Self>>> = slices::split;
+        ) -> Result<Vec<Tensor<Self>>> = split::split;
         fn cast_to(x: &Tensor<Self>, dtype: DType, at: Caller) -> AnyTensor = Cast::cast;
         fn copy_from(x: &Tensor<Self>, source: &Tensor<Self>, at: Caller) -> Result<()>
             = copy_from;
@@ -183,7 +183,7 @@ macro_rules! floats {
                 }
             }
             fn formula(
-                op: &'static dyn Op<Self>,
+                op: &'static dyn ElementwiseOp<Self>,
                 x: &Tensor<Self>,
                 caller: Caller,
             ) -> Result<Tensor<Self>> {

@@ -1,51 +1,27 @@
-//! Axes exchanged, added and removed, padding, repetition, windows, splits: composed of other ops.
+//! Axes exchanged, added, removed, reversed, rotated and repeated, and windows.
 
-use super::call::call;
+use super::call::{call, linear};
 use super::shape::copy;
 use super::table::{
-    Attr, Form, OpDef, Operator, Type, any, arithmetic, entries, exactly, for_programs, message,
-    number, position, same_along,
+    Attr, Form, OpDef, Type, any, entries, exactly, for_programs, message, position, same_along,
 };
-use super::{Binary, Caller, Numeric, expect, pairs};
+use super::{Caller, Numeric, expect, pairs};
 use crate::array::Shape;
+use crate::array::pick::{self, AxisShape};
 use crate::array::shape::{axes as check_axes, axis as check_axis, element_count};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{Composite, Element, Tensor};
-
-/// What [`Tensor::pad`] puts around a tensor.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Padding {
-    /// One number, converted to the element type as by Rust's `as`.
-    Constant(f64),
-    /// The elements mirrored at the first and last element, which are not repeated: `3 2 | 1 2 3 | 2 1`.
-    Reflect,
-    /// The first and the last element: `1 1 | 1 2 3 | 3 3`.
-    Replicate,
-    /// The elements from the other end: `2 3 | 1 2 3 | 1 2`.
-    Circular,
-}
-
-impl Padding {
-    /// Returns which of `n` elements is at a position; for a constant, any element outside.
-    fn source(self, position: isize, n: usize) -> i64 {
-        let n = n as isize;
-        let at = match self {
-            Self::Constant(_) | Self::Replicate => position.clamp(0, n - 1),
-            Self::Circular => position.rem_euclid(n),
-            Self::Reflect => {
-                let period = (2 * (n - 1)).max(1);
-                let at = position.rem_euclid(period);
-                at.min(period - at).min(n - 1)
-            }
-        };
-        at as i64
-    }
-}
+use crate::graph::{Element, Tensor};
 
 // Each is one operator of a program, as the lengths of the parts follow the length of the axis.
 entries! {
     LAYOUTS:
+
+    FLIP = OpDef {
+        attrs: &[("axis", Type::Int)],
+        infer: for_programs(same_along),
+        run: |op, x, at| any!(x, x => flip(&x, op.int(0), at)),
+        ..OpDef::new("flip")
+    };
 
     ROLL = OpDef {
         attrs: &[("axis", Type::Int), ("shift", Type::Int)],
@@ -71,22 +47,6 @@ entries! {
             any!(x, x => unfolded(&x, op.int(0), size, step))
         },
         ..OpDef::new("unfold")
-    };
-
-    PAD = OpDef {
-        attrs: &[("widths", Type::Pairs), ("mode", Type::Int), ("value", Type::Number)],
-        show: for_programs(|op| format!("widths={:?}, {:?}", op.pairs(0), padding_of(op))),
-        infer: for_programs(|op, inputs| {
-            let x = arithmetic(Binary::Add, exactly::<1>(inputs)?[0])?;
-            let mut dims = x.dims.clone();
-            let first = first_padded(dims.len(), op.pairs(0)).map_err(message)?;
-            for (dim, [before, behind]) in dims[first..].iter_mut().zip(op.pairs(0)) {
-                *dim = dim.map(|n| n.saturating_add(*before).saturating_add(*behind));
-            }
-            Ok(vec![Form::new(x.dtype, dims)])
-        }),
-        run: |op, x, at| number!(x, x => padded(&x, op.pairs(0), padding_of(op), at)),
-        ..OpDef::new("pad")
     };
 }
 
@@ -190,6 +150,11 @@ impl<T: Element> Tensor<T> {
             expect(squeezed("squeeze_axes", self, axes))
         }
 
+        /// Reverses the order of an axis.
+        pub fn flip(&self, axis: isize) -> Tensor<T>, Panics if "there is no such axis" {
+            expect(flipped(self, axis))
+        }
+
         /// Moves the elements of an axis by `shift` positions; those that leave at one end enter at the other.
         ///
         /// ```
@@ -220,55 +185,6 @@ impl<T: Element> Tensor<T> {
             expect(call(&UNFOLD, [Attr::Int(axis), size, step], [self.untyped()]))
         }
 
-        /// Splits an axis into at most `parts` parts of equal length, the last perhaps shorter; an empty one
-        /// into `parts` empty ones.
-        ///
-        /// ```
-        /// use autograd_core::Tensor;
-        ///
-        /// let lengths = |parts| Tensor::<i64>::arange(5).chunk(parts, 0).iter().map(Tensor::len).collect::<Vec<_>>();
-        /// assert_eq!((lengths(2), lengths(4)), (vec![3, 2], vec![2, 2, 1]));
-        /// ```
-        #[doc(alias = "array_split")]
-        pub fn chunk(&self, parts: usize, axis: isize) -> Vec<Tensor<T>>,
-            Panics if "there is no such axis or `parts` is 0" {
-            let n = self.length("chunk", axis);
-            if parts == 0 {
-                expect(Err(Error::value("chunk", "parts", "1 or more", 0)))
-            }
-            if n == 0 {
-                return self.split(parts, axis);
-            }
-            let _composite = Composite::here();
-            let each = n.div_ceil(parts);
-            let starts = (0..n).step_by(each);
-            starts.map(|start| self.narrow(axis, start, each.min(n - start))).collect()
-        }
-
-        /// Splits an axis into parts of these lengths.
-        ///
-        /// ```
-        /// use autograd_core::Tensor;
-        ///
-        /// let parts = Tensor::from([1, 2, 3]).split_with_sizes(&[1, 2], 0);
-        /// assert_eq!((parts[0].to_vec(), parts[1].to_vec()), (vec![1], vec![2, 3]));
-        /// ```
-        #[doc(alias = "split")]
-        pub fn split_with_sizes, try_split_with_sizes(&self, sizes: &[usize], axis: isize) -> Vec<Tensor<T>>,
-            Axis | Value if "there is no such axis, or the lengths do not add up to its length" {
-            let op = "split_with_sizes";
-            let n = self.shape()[check_axis(op, axis, self.ndim())?];
-            if sizes.iter().fold(0, |sum: usize, &n| sum.saturating_add(n)) != n {
-                let expected = format!("lengths that add up to {n}, the length of axis {axis}");
-                return Err(Error::value(op, "sizes", expected, format!("{sizes:?}")));
-            }
-            let (mut start, mut all) = (0, Vec::new());
-            for &len in sizes {
-                all.push(self.try_slice_axis(axis, start, start + len, 1)?);
-                start += len;
-            }
-            Ok(all)
-        }
     }
 }
 
@@ -306,30 +222,20 @@ impl<T: Numeric> Tensor<T> {
             self.reshape(apart).broadcast_to(wide).reshape(out)
         }
 
-        /// Pads the tensor: `widths` has `[before, after]` for each of the last axes. Elements that are
-        /// mirrored or wrapped repeat several times if the padding is longer, as in NumPy.
-        ///
-        /// ```
-        /// use autograd_core::{Padding, Tensor};
-        ///
-        /// let x = Tensor::from([[1, 2, 3]]);
-        /// assert_eq!(x.pad(&[[1, 2]], Padding::Reflect).to_vec(), [2, 1, 2, 3, 2, 1]);
-        /// assert_eq!(x.pad(&[[1, 0], [0, 1]], Padding::Constant(0.0)).to_vec(), [0, 0, 0, 0, 1, 2, 3, 0]);
-        /// ```
-        #[doc(alias = "pad_with_zeros")]
-        pub fn pad, try_pad(&self, widths: &[[usize; 2]], padding: Padding) -> Tensor<T>,
-            Count | TooLarge | Shape if "there are more pairs than axes, the result is too large, or an axis of \
-                length 0 is padded with its own elements" {
-            let (mode, value) = match padding {
-                Padding::Constant(value) => (0, value),
-                Padding::Reflect => (1, 0.0),
-                Padding::Replicate => (2, 0.0),
-                Padding::Circular => (3, 0.0),
-            };
-            let attrs = [Attr::Pairs(widths.to_vec()), Attr::Int(mode), Attr::Number(value)];
-            call(&PAD, attrs, [self.untyped()])
-        }
     }
+}
+
+#[track_caller]
+fn flipped<T: Element>(x: &Tensor<T>, axis: isize) -> Result<Tensor<T>> {
+    call(&FLIP, [Attr::Int(axis)], [x.untyped()])
+}
+
+fn flip<T: Element>(x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor<T>> {
+    let position = check_axis("flip", axis, x.ndim())?;
+    let around = AxisShape::new(x.shape(), position);
+    let value = x.row_major(x.shape_owned(), |data, out| pick::reverse(data, around, out));
+    let along = |axis, dx: &Tensor<T>, _: &[usize]| flipped(dx, axis);
+    Ok(linear(FLIP.name, caller, x, value, axis, |axis, dy| flipped(&dy, axis), along))
 }
 
 fn rolled<T: Element>(
@@ -374,73 +280,4 @@ fn unfolded<T: Element>(x: &Tensor<T>, axis: isize, size: usize, step: usize) ->
     let within = position as isize + 1;
     let order: Vec<isize> = axes.filter(|&axis| axis != within).chain([within]).collect();
     picked.try_permute(&order)
-}
-
-/// Returns the first axis that is padded.
-fn first_padded(rank: usize, widths: &[[usize; 2]]) -> Result<usize> {
-    let what = || "pairs in `widths`, or fewer".into();
-    let first = rank.checked_sub(widths.len());
-    first.ok_or_else(|| Error::Count {
-        op: "pad",
-        what: what(),
-        expected: rank,
-        found: widths.len(),
-    })
-}
-
-fn padding_of(op: &Operator) -> Padding {
-    match op.int(1) {
-        0 => Padding::Constant(op.number(2)),
-        1 => Padding::Reflect,
-        2 => Padding::Replicate,
-        _ => Padding::Circular,
-    }
-}
-
-fn padded<T: Numeric>(
-    x: &Tensor<T>,
-    widths: &[[usize; 2]],
-    padding: Padding,
-    caller: Caller,
-) -> Result<Tensor<T>> {
-    let op = "pad";
-    let (rank, first) = (x.ndim(), first_padded(x.ndim(), widths)?);
-    if widths.as_flattened().iter().all(|&width| width == 0) {
-        return Ok(copy(x, caller));
-    }
-    let mut shape = x.shape_owned();
-    for (n, [before, behind]) in shape[first..].iter_mut().zip(widths) {
-        *n = n.saturating_add(*before).saturating_add(*behind);
-    }
-    element_count(op, &shape)?;
-    let mut padded = x.clone();
-    for (axis, &[before, behind]) in (first..).zip(widths) {
-        let n = x.shape()[axis];
-        if before + behind == 0 {
-            continue;
-        }
-        if n == 0 {
-            let Padding::Constant(value) = padding else {
-                let expected = format!("of one element or more along axis {axis}");
-                return Err(Error::shape(op, RECEIVER, expected, x.shape()));
-            };
-            let mut shape = padded.shape_owned();
-            shape[axis] = before + behind;
-            // Joined with the empty tensor, so that the result is in its graph.
-            let constant = Tensor::full(shape, T::nearest(value));
-            padded = Tensor::try_concat(&[&padded, &constant], axis as isize)?;
-            continue;
-        }
-        let positions = -(before as isize)..(n + behind) as isize;
-        let index: Vec<i64> = positions.clone().map(|at| padding.source(at, n)).collect();
-        padded = padded.try_index_select(axis as isize, &Tensor::from(index))?;
-        if let Padding::Constant(value) = padding {
-            let inside: Vec<bool> = positions.map(|at| at >= 0 && at < n as isize).collect();
-            let mut shape = Shape::from_elem(1, rank - axis);
-            shape[0] = inside.len();
-            let inside = Tensor::from(inside).try_reshape(shape)?;
-            padded = inside.try_where_else(&padded, Tensor::from(T::nearest(value)))?;
-        }
-    }
-    Ok(padded.apart_from(x))
 }

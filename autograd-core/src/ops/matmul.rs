@@ -1,4 +1,4 @@
-//! Matrix products.
+//! Matrix products, and outer products of vectors.
 
 use std::panic::Location;
 
@@ -178,6 +178,23 @@ impl<T: Numeric> Tensor<T> {
             Shape | Broadcast | Overflow if "the inner lengths differ, an operand is a scalar, the leading axes \
                 cannot be broadcast, or an integer type cannot hold a result" {
             T::matmul(self, other, Location::caller())
+        }
+    }
+}
+
+/// # Products of vectors
+impl<T: Float> Tensor<T> {
+    pairs! {
+        /// Returns the products of each element of a vector `[m]` with each of another `[n]`: `[m, n]`.
+        pub fn outer, try_outer(&self, other: &Tensor<T>) -> Tensor<T>, Shape if
+            "either is not a vector"
+        {
+            for (x, parameter) in [(self, RECEIVER), (other, "other")] {
+                if x.ndim() != 1 {
+                    return Err(Error::shape("outer", parameter, "a vector", x.shape()));
+                }
+            }
+            self.unsqueeze(1).try_mul(other.unsqueeze(0))
         }
     }
 }

@@ -1,45 +1,52 @@
 //! The ops, one file for each family. A rule is a line in a table; nothing here walks a graph.
 
-mod along;
 pub(crate) mod binary;
+pub(crate) mod binary_kernels;
 pub(crate) mod call;
-mod choose;
+mod cast;
 mod compare;
+mod concat;
 mod create;
-mod derived;
+mod cumulative;
 mod einsum;
 pub(crate) mod elementwise;
-mod index;
+mod formula_ops;
+mod gather;
+mod indexing;
+mod inline_kernels;
 mod inplace;
 mod instances;
-mod items;
-pub(crate) mod kernels;
 mod layout;
+mod masks;
 mod matmul;
-mod methods;
+mod method_pairs;
 pub(crate) mod names;
 mod nn;
-mod noting;
+mod norm;
 mod number;
 mod operators;
-mod powers;
+mod pad;
 pub(crate) mod reduce;
 mod sample;
 mod shape;
 mod slices;
-mod small;
+mod sort;
+mod split;
+mod sums;
 pub(crate) mod table;
-mod totals;
 pub(crate) mod trace;
+mod trace_flag;
 mod unary;
+mod variance;
 
 /// The entries of the table, each beside its op.
 #[cfg(feature = "static-graph")]
 pub(crate) mod entries {
     pub(crate) use super::nn::entries::*;
     pub(crate) use super::{
-        along::*, binary::*, compare::*, create::*, index::*, items::*, layout::*, matmul::*,
-        powers::*, reduce::*, shape::*, slices::*, unary::*,
+        binary::*, cast::*, compare::*, concat::*, create::*, cumulative::*, gather::*,
+        indexing::*, layout::*, masks::*, matmul::*, norm::*, pad::*, reduce::*, shape::*,
+        slices::*, sort::*, unary::*, variance::*,
     };
 }
 
@@ -48,12 +55,11 @@ pub(crate) use crate::graph::Comparison;
 pub use crate::graph::Scalar;
 pub(crate) use crate::options::options;
 #[allow(unreachable_pub, reason = "what a macro calls")]
-pub use choose::Close;
+pub use compare::Close;
 #[cfg(feature = "nn")]
-pub(crate) use index::check_indices;
-pub use items::{Ellipsis, IntoIndex, IntoIndexItem, NewAxis, Step};
-pub use layout::Padding;
-pub(crate) use methods::pairs;
+pub(crate) use gather::check_indices;
+pub use indexing::{Ellipsis, IntoIndex, IntoIndexItem, NewAxis, Step};
+pub(crate) use method_pairs::pairs;
 pub(crate) use names::Caller;
 #[allow(unreachable_pub, reason = "hidden methods of public traits use them")]
 pub use names::{Binary, Reduce, Unary};
@@ -64,5 +70,6 @@ pub use nn::{Conv2dOptions, CrossEntropyOptions, IntoPair, LossReduction, PoolOp
 pub(crate) use nn::{batch_norm, layer_norm, scale_of};
 #[allow(unreachable_pub, reason = "as the names")]
 pub use number::Input;
-pub(crate) use number::{Arithmetic, Totals, add_parts, expect, panic_with};
+pub(crate) use number::{Arithmetic, Sums, add_parts, expect, panic_with};
 pub use number::{Float, HasMean, Numeric, Operand};
+pub use pad::Padding;

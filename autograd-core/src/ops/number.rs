@@ -2,16 +2,18 @@
 
 use ndarray::LinalgScalar;
 
-use super::elementwise::op::{Handle, Known, Op, Outputs};
+use super::elementwise::op::{ElementwiseOp, Handle, Known, Outputs};
 use super::names::{Binary, Caller, Reduce, Unary};
-use super::noting::{Refused, is_noting};
+use super::trace_flag::{Refused, is_noting};
+use crate::array::elementwise::convert_zip;
 use crate::array::gemm::FloatMultiply;
 use crate::array::integer::Additions;
 use crate::array::math::Math;
 use crate::array::matmul::Multiply;
 use crate::array::pick::AxisShape;
+use crate::array::shape::broadcast;
 use crate::array::simd::Vectored;
-use crate::array::{Storable, Value};
+use crate::array::{Shape, Storable, Value};
 use crate::error::{Error, Result};
 use crate::formula;
 use crate::graph::{Edge, Element, Tensor};
@@ -27,7 +29,7 @@ use crate::random::RandomFloat;
     note = "arithmetic is for f32, f64, i32, i64 and u8; `cast` changes the element type"
 )]
 #[allow(private_bounds, reason = "how numbers are computed is no part of the public interface")]
-pub trait Numeric: Element + LinalgScalar + Arithmetic + Totals + Multiply {
+pub trait Numeric: Element + LinalgScalar + Arithmetic + Sums + Multiply {
     #[doc(hidden)]
     fn nearest(value: f64) -> Self;
     #[doc(hidden)]
@@ -74,8 +76,11 @@ pub trait Float:
     #[doc(hidden)]
     fn unary(op: Unary, x: Input<'_, Self>, caller: Caller) -> Tensor<Self>;
     #[doc(hidden)]
-    fn formula(op: &'static dyn Op<Self>, x: &Tensor<Self>, caller: Caller)
-    -> Result<Tensor<Self>>;
+    fn formula(
+        op: &'static dyn ElementwiseOp<Self>,
+        x: &Tensor<Self>,
+        caller: Caller,
+    ) -> Result<Tensor<Self>>;
     #[doc(hidden)]
     fn elementwise(
         op: Handle<Self>,
@@ -206,7 +211,7 @@ macro_rules! arithmetic {
             fn rank(self, descending: bool) -> i64 { rank(self.into(), descending) }
         })*
         // Elementwise, integers wrap, as in NumPy; a division by zero panics, as in Rust.
-        // Sums and products do not wrap: see `Totals`.
+        // Sums and products do not wrap: see `Sums`.
         $(impl Arithmetic for $i {
             #[inline(always)]
             fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
@@ -271,7 +276,7 @@ pub trait Operand<T: Numeric>: Sized {
 }
 
 /// Sums and products. A result that the element type cannot hold is an error of op `op`.
-pub(crate) trait Totals: Storable {
+pub(crate) trait Sums: Storable {
     /// Sums along sorted `axes`, which stay with length 1.
     fn sum(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
     fn prod(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
@@ -286,4 +291,27 @@ pub(crate) trait Totals: Storable {
         x: Value<Self>,
         additions: &impl Additions<Self>,
     ) -> Result<Value<Self>>;
+}
+
+impl<T: Element> Tensor<T> {
+    #[track_caller]
+    pub(crate) fn zip_values<U: Element, V: Element>(
+        &self,
+        op: &'static str,
+        other: &Tensor<U>,
+        f: impl Fn(T, U) -> V,
+    ) -> Tensor<V> {
+        let shape = expect(broadcast(op, self.shape(), other.shape()));
+        Tensor::new(convert_zip(&shape, &self.read(), &other.read(), f))
+    }
+
+    pub(super) fn row_major<U: Element>(
+        &self,
+        shape: Shape,
+        mut write: impl FnMut(&[T], &mut [U]),
+    ) -> Value<U> {
+        let x = self.read();
+        let x = x.contiguous();
+        Value::written(shape, &mut |out| write(x.as_slice().unwrap_or(&[]), out))
+    }
 }

@@ -1,17 +1,16 @@
-//! Sums, means, products and extremes along axes.
+//! Sums, means, products and extremes along axes, and whether any or all elements of a mask are true.
 
 use std::panic::Location;
 
+use super::binary_kernels::of_two;
 use super::elementwise::run_pass;
-use super::kernels::of_two;
 use super::shape::{inverse, signed};
-use super::table::forms::float as float_form;
+use super::table::infer::float as float_form;
 use super::table::values::float;
 use super::table::{Form, OpDef, Type, arithmetic, exactly, family, for_programs, number, reduced};
-use super::{Arithmetic, Binary, Caller, Float, HasMean, Numeric, Reduce, expect};
-use crate::array::elementwise::convert_zip;
+use super::{Arithmetic, Binary, Caller, Float, HasMean, Numeric, Reduce, expect, pairs};
 use crate::array::reduce::{Fold, fold_axes};
-use crate::array::shape::{axes as check_axes, broadcast, same};
+use crate::array::shape::{axes as check_axes, same};
 use crate::array::{IntoAxes, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::formula::Operand;
@@ -59,7 +58,7 @@ macro_rules! folds {
 }
 
 folds! {
-    // Integers are multiplied by `Totals`.
+    // Integers are multiplied by `Sums`.
     Prod<Float> T::ONE, |a, b| a.times(b);
     Max<Arithmetic> T::LOWEST, |a, b| a.greater(b);
     Min<Arithmetic> T::HIGHEST, |a, b| a.lesser(b);
@@ -356,26 +355,48 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-impl<T: Element> Tensor<T> {
+/// # Reductions of masks
+impl Tensor<bool> {
+    /// Whether any element is true.
     #[track_caller]
-    pub(crate) fn zip_values<U: Element, V: Element>(
-        &self,
-        op: &'static str,
-        other: &Tensor<U>,
-        f: impl Fn(T, U) -> V,
-    ) -> Tensor<V> {
-        let shape = expect(broadcast(op, self.shape(), other.shape()));
-        Tensor::new(convert_zip(&shape, &self.read(), &other.read(), f))
+    pub fn any(&self) -> bool {
+        self.is_read("any");
+        self.read().view().iter().any(|&b| b)
     }
 
-    pub(super) fn row_major<U: Element>(
-        &self,
-        shape: Shape,
-        mut write: impl FnMut(&[T], &mut [U]),
-    ) -> Value<U> {
-        let x = self.read();
-        let x = x.contiguous();
-        Value::written(shape, &mut |out| write(x.as_slice().unwrap_or(&[]), out))
+    /// Whether all elements are true.
+    #[track_caller]
+    pub fn all(&self) -> bool {
+        self.is_read("all");
+        self.read().view().iter().all(|&b| b)
+    }
+
+    pairs! {
+        /// Whether any element is true along `axes`, which are removed; of all if none is given. False for no
+        /// elements.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let mask = Tensor::from([[true, false], [true, true]]);
+        /// assert_eq!(mask.any_axes(&[1]).to_vec(), [true, true]);
+        /// assert_eq!(mask.all_axes(&[1]).to_vec(), [false, true]);
+        /// ```
+        #[doc(alias = "any")]
+        pub fn any_axes(&self, axes: impl IntoAxes) -> Tensor<bool>,
+            Panics if "an axis does not exist or is named twice" {
+            expect(check_axes("any_axes", axes.as_axes(), self.ndim()));
+            self.cast::<i64>().sum_axes(axes).gt_scalar(0_i64)
+        }
+
+        /// Whether all elements are true along `axes`, which are removed; of all if none is given. True for
+        /// no elements.
+        #[doc(alias = "all")]
+        pub fn all_axes(&self, axes: impl IntoAxes) -> Tensor<bool>,
+            Panics if "an axis does not exist or is named twice" {
+            expect(check_axes("all_axes", axes.as_axes(), self.ndim()));
+            self.not().cast::<i64>().sum_axes(axes).eq_scalar(0_i64)
+        }
     }
 }
 

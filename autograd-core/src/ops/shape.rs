@@ -5,17 +5,19 @@ use std::panic::Location;
 use smallvec::smallvec;
 
 use super::call::{call, linear};
-use super::compare::choose;
+use super::masks::choose;
 use super::table::{
     Attr, Dims, Form, Lengths, OpDef, Operator, ShapeOf, Type, any, computed, entries, exactly,
     for_programs, message, number, one,
 };
 use super::trace;
 use super::{Caller, Numeric, expect, pairs};
-use crate::array::shape::{axes as check_axes, axis as check_axis, broadcast, element_count};
+use crate::array::shape::{
+    axes as check_axes, axis as check_axis, broadcast, copied, element_count, same,
+};
 use crate::array::{IntoDims, Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
-use crate::graph::{AnyTensor, Composite, Element, Tensor};
+use crate::graph::{AnyTensor, Composite, Element, Tensor, is_grad_enabled, unrecorded};
 
 entries! {
     SHAPES:
@@ -240,14 +242,14 @@ impl<T: Element> Tensor<T> {
 }
 
 pub(super) fn copy<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
-    same("copy", caller, x, Value::clone)
+    same_elements("copy", caller, x, Value::clone)
 }
 
 pub(super) fn contiguous<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
-    same("contiguous", caller, x, |value| value.contiguous().into_owned())
+    same_elements("contiguous", caller, x, |value| value.contiguous().into_owned())
 }
 
-fn same<T: Element>(
+fn same_elements<T: Element>(
     name: &'static str,
     caller: Caller,
     x: &Tensor<T>,
@@ -324,7 +326,55 @@ impl<T: Numeric> Tensor<T> {
             Shape | Value if "this shape does not broadcast to the other, or a length is negative and not -1" {
             call(&BROADCAST_TO, [given("broadcast_to", shape)?], [self.untyped()])
         }
+
+        /// Sums over the axes along which broadcasting repeats a tensor of `shape` to this one's: the
+        /// gradient of a broadcast operand.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let dy = Tensor::from([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]);
+        /// assert_eq!(dy.sum_to(&[3]).to_vec(), [11.0, 22.0, 33.0]);
+        /// assert_eq!(dy.sum_to(&[2, 1]).to_vec(), [6.0, 60.0]);
+        /// ```
+        #[doc(alias = "sum_to_size")]
+        pub fn sum_to, try_sum_to(&self, shape: &[usize]) -> Tensor<T>,
+            Shape if "`shape` cannot be broadcast to this one"
+        {
+            let fits = broadcast("sum_to", shape, self.shape());
+            if fits.is_ok_and(|whole| same(&whole, self.shape())) {
+                // The reshape gives a new tensor even if nothing is summed.
+                return Ok(self.try_reshape(self.shape_owned())?.unbroadcast(shape));
+            }
+            let expected = format!("one that can be broadcast to {:?}", self.shape());
+            Err(Error::shape("sum_to", "shape", expected, shape))
+        }
     }
+
+    /// [`Tensor::sum_to`] for a shape that is known to fit.
+    #[track_caller]
+    pub(crate) fn unbroadcast(self, shape: &[usize]) -> Tensor<T> {
+        if self.shape() == shape {
+            return self;
+        }
+        let axes = broadcast_axes(self.shape(), shape);
+        if !is_grad_enabled() && !trace::is_noting() {
+            return summed_to(&self, &axes, shape);
+        }
+        let summed = if axes.is_empty() { self } else { self.sum_axes_keep(signed(&axes)) };
+        if summed.shape() == shape { summed } else { summed.reshape(Shape::from_slice(shape)) }
+    }
+}
+
+fn broadcast_axes(wide: &[usize], shape: &[usize]) -> Shape {
+    let extra = wide.len() - shape.len();
+    let is_broadcast = |&i: &usize| i < extra || (shape[i - extra] == 1 && wide[i] != 1);
+    (0..wide.len()).filter(is_broadcast).collect()
+}
+
+fn summed_to<T: Numeric>(x: &Tensor<T>, axes: &[usize], shape: &[usize]) -> Tensor<T> {
+    let sum = expect(T::sum("sum", &x.read(), axes)).reshaped(copied(shape));
+    unrecorded("sum", Location::caller(), &[x], sum)
 }
 
 impl<T: Element> Tensor<T> {

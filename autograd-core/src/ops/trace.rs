@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::elementwise::Handle;
-pub(crate) use super::noting::{Refused, is_noting};
 use super::table::{Attr, OpDef};
+pub(crate) use super::trace_flag::{Refused, is_noting};
 use super::{Caller, Float};
 use crate::error::Result;
 use crate::graph::{
@@ -21,7 +21,7 @@ pub(crate) type UserFn =
     Arc<dyn Fn(&[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String> + Send + Sync>;
 
 #[derive(Clone)]
-pub(crate) enum Call {
+pub(crate) enum NotedCall {
     Op {
         def: &'static OpDef,
         attrs: Vec<Attr>,
@@ -31,23 +31,23 @@ pub(crate) enum Call {
         name: &'static str,
         run: UserFn,
     },
-    Layer(Box<Layer>),
+    CustomOp(Box<CustomOpCall>),
 }
 
 #[cfg(feature = "static-graph")]
-impl Call {
+impl NotedCall {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Op { def, .. } => def.name,
             Self::Formula { name, .. } => name,
-            Self::Layer(layer) => layer.name,
+            Self::CustomOp(call) => call.name,
         }
     }
 }
 
-/// A `#[py_layer]` op; its backward is in the graph of its outputs.
+/// A call of a custom op; its backward is in the graph of its outputs.
 #[derive(Clone)]
-pub(crate) struct Layer {
+pub(crate) struct CustomOpCall {
     pub(crate) name: &'static str,
     pub(crate) once_differentiable: bool,
     /// For each input tensor: whether the input is differentiated, and so has an edge in the graph.
@@ -59,7 +59,7 @@ pub(crate) struct Layer {
 
 #[derive(Clone)]
 pub(crate) struct Note {
-    pub(crate) call: Call,
+    pub(crate) call: NotedCall,
     /// Held, so that no address is reused and no data is changed in place.
     pub(crate) inputs: Vec<AnyTensor>,
     pub(crate) outputs: Vec<AnyTensor>,
@@ -72,7 +72,7 @@ struct Tracer {
     /// The inputs of the closure, whose numbers it must not read.
     given: Vec<AnyTensor>,
     notes: RefCell<Vec<Note>>,
-    /// The notes from before each layer whose forward is running.
+    /// The notes from before each custom op whose forward is running.
     outer_notes: RefCell<Vec<Vec<Note>>>,
     /// Whether the ops that run are part of a noted one.
     is_inside: Cell<bool>,
@@ -117,10 +117,10 @@ pub(crate) fn collect<R>(given: Vec<AnyTensor>, run: impl FnOnce() -> R) -> (R, 
     (result, notes)
 }
 
-/// A layer's forward, whose ops are noted separately. A drop without [`end`](Self::end) discards the notes.
-pub(crate) struct InLayer(Rc<Tracer>);
+/// A custom op's forward, whose ops are noted separately. A drop without [`end`](Self::end) discards the notes.
+pub(crate) struct InCustomOp(Rc<Tracer>);
 
-impl InLayer {
+impl InCustomOp {
     pub(crate) fn begin() -> Option<Self> {
         is_noting().then(|| {
             let tracer = tracer();
@@ -134,7 +134,7 @@ impl InLayer {
     }
 }
 
-impl Drop for InLayer {
+impl Drop for InCustomOp {
     fn drop(&mut self) {
         let before = self.0.outer_notes.borrow_mut().pop().unwrap_or_default();
         drop(self.0.notes.replace(before));
@@ -193,7 +193,7 @@ pub(crate) fn is_equal(a: &AnyTensor, b: &AnyTensor) -> bool {
 /// Runs an op and notes it, but not the ops that it calls. To be called only if [`is_noting`].
 #[cold]
 pub(crate) fn noted<O>(
-    call: Call,
+    call: NotedCall,
     inputs: Vec<AnyTensor>,
     caller: Caller,
     run: impl FnOnce() -> Result<O>,
@@ -209,7 +209,7 @@ pub(crate) fn note(mut note: Note) {
     tracer().notes.borrow_mut().push(note);
 }
 
-pub(crate) fn formula<T: Float>(op: &Handle<T>) -> Call {
+pub(crate) fn formula<T: Float>(op: &Handle<T>) -> NotedCall {
     fn all<T: Element>(inputs: &[Option<AnyTensor>]) -> Vec<&Tensor<T>> {
         inputs.iter().flatten().filter_map(AnyTensor::downcast_ref).collect()
     }
@@ -220,5 +220,5 @@ pub(crate) fn formula<T: Float>(op: &Handle<T>) -> Call {
         let outputs = outputs.map_err(|error| error.to_string())?;
         Ok(outputs.into_iter().map(|output| Some(output.into())).collect())
     };
-    Call::Formula { name, run: Arc::new(run) }
+    NotedCall::Formula { name, run: Arc::new(run) }
 }

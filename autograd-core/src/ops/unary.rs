@@ -1,12 +1,14 @@
 //! Elementwise functions of one tensor: each is an elementwise op like a user's.
 
-use super::elementwise::{Handle, Info, Op, Pair, Reduction, formulas};
+use std::panic::Location;
+
+use super::elementwise::{ElementwiseOp, Handle, Info, Pair, Reduction, formulas};
 use super::names::{all_functions, joined_functions};
 use super::table::{OpDef, family, float, for_programs, same_float};
-use super::{Float, Input, Unary};
+use super::{Binary, Float, Input, Unary};
 use crate::array::Cheap;
 use crate::formula::{Compiled, Lane, Program, Real, named};
-use crate::graph::Tensor;
+use crate::graph::{Scalar, Tensor};
 
 /// Defines what a rule reads besides the gradient, and the rule as a formula; see
 /// [`functions`](crate::formula). The derivative of a flat function is 0, whatever the gradient.
@@ -42,7 +44,7 @@ macro_rules! unary_ops {
         $method:ident $variant:ident $formula:tt, $rule:tt;
     )*) => {
         impl Unary {
-            pub(super) fn op<T: Float>(self) -> &'static dyn Op<T> {
+            pub(super) fn op<T: Float>(self) -> &'static dyn ElementwiseOp<T> {
                 match self { $(Self::$variant => &$method::OP),* }
             }
         }
@@ -84,6 +86,24 @@ impl<T: Float> Tensor<T> {
     #[track_caller]
     pub fn log(&self) -> Tensor<T> {
         self.ln()
+    }
+
+    /// Limits elements to `[low, high]`. The gradient is 0 outside, and passes at the bounds and for NaN.
+    ///
+    /// # Panics
+    ///
+    /// If `low > high` or either is NaN.
+    #[doc(alias = "clip")]
+    #[track_caller]
+    pub fn clamp(&self, low: impl Scalar<T>, high: impl Scalar<T>) -> Tensor<T> {
+        let (low, high) = (low.scalar(), high.scalar());
+        for (name, bound) in [("low", low), ("high", high)] {
+            assert!(!bound.is_nan(), "clamp: `{name}` must not be NaN");
+        }
+        assert!(low <= high, "clamp: `low` must not be above `high`, found {low:?} and {high:?}");
+        let limited =
+            T::binary_scalar(Binary::Maximum, Input::Ref(self), low, false, Location::caller());
+        T::binary_scalar(Binary::Minimum, Input::Own(limited), high, false, Location::caller())
     }
 }
 

@@ -1,4 +1,4 @@
-//! One call of a layer: forward runs unrecorded, then its outputs are attached to a node.
+//! One call of a custom op: forward runs unrecorded, then its outputs are attached to a node.
 
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
@@ -11,13 +11,13 @@ use super::environment;
 use super::inputs::contains;
 use super::inputs::{NeedsGrad, TensorInput, each, tensors, version, wanted};
 use super::outputs::{Fallible, Visitor};
-use super::rules::LayerRules;
+use super::rules::CustomOpRules;
 use super::saved::Pack;
 #[cfg(feature = "verify")]
 use super::verify;
 use crate::error::{Error, Result};
 #[cfg(debug_assertions)]
-use crate::graph::hidden;
+use crate::graph::forward_reads;
 use crate::graph::{
     AnyTensor, Events, ForwardGuard, ForwardMode, NodeRef, is_grad_enabled, notify, observes,
     protected,
@@ -25,12 +25,12 @@ use crate::graph::{
 #[cfg(test)]
 use crate::graph::{Plain, Saved};
 use crate::ops::panic_with;
-use crate::ops::trace::{self, InLayer, Layer as Traced, Note};
+use crate::ops::trace::{self, CustomOpCall, InCustomOp, Note};
 
-/// A call of a layer while its forward runs.
+/// A call of a custom op while its forward runs.
 #[doc(hidden)]
 pub struct Forward<'a> {
-    pub(super) rules: &'static LayerRules,
+    pub(super) rules: &'static CustomOpRules,
     pub(super) inputs: &'a [&'a dyn TensorInput],
     location: &'static Location<'static>,
     saved: bool,
@@ -47,7 +47,7 @@ pub(super) struct Owned {
     running: Option<ForwardGuard>,
     /// Records the tensors that forward reads and its signature does not show.
     #[cfg(debug_assertions)]
-    hidden: Option<hidden::ReadGuard>,
+    hidden: Option<forward_reads::ReadGuard>,
     /// The node of the call, if it is recorded.
     node: Option<NodeRef>,
     pub(super) attrs: Attrs,
@@ -56,7 +56,7 @@ pub(super) struct Owned {
 
 #[derive(Default)]
 pub(super) struct Rare {
-    traced: Option<InLayer>,
+    traced: Option<InCustomOp>,
     /// The inputs for `jvp`, if forward mode is on.
     primals: Option<Box<[Primal]>>,
     pub(super) non_differentiable: Option<Vec<AnyTensor>>,
@@ -98,7 +98,7 @@ impl Owned {
 #[inline]
 #[must_use]
 #[track_caller]
-pub fn start<'a>(rules: &'static LayerRules, inputs: &'a [&'a dyn TensorInput]) -> Forward<'a> {
+pub fn start<'a>(rules: &'static CustomOpRules, inputs: &'a [&'a dyn TensorInput]) -> Forward<'a> {
     Forward {
         rules,
         inputs,
@@ -130,7 +130,7 @@ impl Forward<'_> {
             if rules.push.is_some() && ForwardMode::is_on() {
                 self.own.rare().primals = Some(self.inputs().primals());
             }
-            if let Some(traced) = InLayer::begin() {
+            if let Some(traced) = InCustomOp::begin() {
                 self.own.rare().traced = Some(traced);
             }
             // Refuses verification that the environment asks for and this build cannot do.
@@ -141,8 +141,8 @@ impl Forward<'_> {
         }
         #[cfg(debug_assertions)]
         {
-            // With recording off nothing is lost: inside another layer's forward, that layer has the reads.
-            self.own.hidden = is_grad_enabled().then(hidden::ReadGuard::start);
+            // With recording off nothing is lost: inside another custom op's forward, that op has the reads.
+            self.own.hidden = is_grad_enabled().then(forward_reads::ReadGuard::start);
         }
         self.own.running = Some(ForwardGuard::new(before));
         self
@@ -209,7 +209,8 @@ impl Forward<'_> {
         if let Some(broken) = broken {
             return Err(broken);
         }
-        let (traced, marked) = (traced.map(InLayer::end), non_differentiable.unwrap_or_default());
+        let (traced, marked) =
+            (traced.map(InCustomOp::end), non_differentiable.unwrap_or_default());
         #[cfg(debug_assertions)]
         self.check_hidden()?;
         self.check_marks(outputs, &marked)?;
@@ -245,8 +246,8 @@ impl Forward<'_> {
             differentiable.resize(inputs.len(), info.is_differentiable(position));
         }
         let (name, once_differentiable) = (info.name, info.once_differentiable);
-        let layer = Traced { name, once_differentiable, differentiable, forward, returned };
-        let (call, outputs) = (trace::Call::Layer(Box::new(layer)), outputs.to_tensors());
+        let op = CustomOpCall { name, once_differentiable, differentiable, forward, returned };
+        let (call, outputs) = (trace::NotedCall::CustomOp(Box::new(op)), outputs.to_tensors());
         trace::note(Note { call, inputs, outputs, caller: self.location });
     }
 
@@ -329,10 +330,12 @@ impl Forward<'_> {
 
     #[cfg(debug_assertions)]
     fn check_hidden(&mut self) -> Result<()> {
-        let reads = self.own.hidden.take().map(hidden::ReadGuard::end).unwrap_or_default();
-        let is_input =
-            |read: &hidden::Read| self.inputs.iter().any(|input| contains(*input, read.address));
-        let Some(hidden::Read { shape, op, at, .. }) = reads.into_iter().find(|r| !is_input(r))
+        let reads = self.own.hidden.take().map(forward_reads::ReadGuard::end).unwrap_or_default();
+        let is_input = |read: &forward_reads::TensorRead| {
+            self.inputs.iter().any(|input| contains(*input, read.address))
+        };
+        let Some(forward_reads::TensorRead { shape, op, at, .. }) =
+            reads.into_iter().find(|r| !is_input(r))
         else {
             return Ok(());
         };

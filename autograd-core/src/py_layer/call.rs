@@ -1,4 +1,4 @@
-//! A layer's call without a node: inputs, outputs, saved tensors with their roles, and attributes. A node is one
+//! A custom op's call without a node: inputs, outputs, saved tensors with their roles, and attributes. A node is one
 //! place to keep what is left of it.
 
 use std::any::Any;
@@ -9,7 +9,7 @@ use super::inputs::{Info, TensorInput, contains, each};
 use super::outputs::Visitor;
 use crate::array::Shape;
 use crate::array::shape::{copied, same};
-use crate::graph::{AnyTensor, Edges, Plain, Role, Saved, SavedTensor, State};
+use crate::graph::{AnyTensor, Edges, Plain, Role, Saved, SavedState, SavedTensor};
 
 /// An input for `jvp`, and its version.
 pub(super) type Primal = (AnyTensor, u32);
@@ -75,7 +75,7 @@ impl<'a> Inputs<'a> {
     #[inline]
     pub(super) fn end(
         self,
-        state: &mut State,
+        state: &mut SavedState,
         (attrs, primals): (Attrs, Option<Box<[Primal]>>),
         (outputs, marked): (&Visitor<'_>, &[AnyTensor]),
     ) {
@@ -189,7 +189,7 @@ mod tests {
     use super::super::inputs::TensorInput;
     use super::super::outputs::{TensorOutput, Visitor};
     use super::super::saved::Unpack;
-    use super::super::{BackwardContext, ForwardContext, Layer, LayerRules, py_layer};
+    use super::super::{BackwardContext, CustomOp, CustomOpRules, ForwardContext, py_layer};
     use super::{Called, Notes};
     use crate::error::Result;
     use crate::graph::{AnyTensor, GradMode, Plain, Role, Saved, SavedReader, Slots, Tensor};
@@ -258,7 +258,7 @@ mod tests {
     }
 
     /// The rules of an op, whose key has no name.
-    fn rules<L: Layer<K>, K>(_: &L) -> &'static LayerRules {
+    fn rules<L: CustomOp<K>, K>(_: &L) -> &'static CustomOpRules {
         L::RULES
     }
 

@@ -1,4 +1,4 @@
-//! The two contexts: what forward and backward of a layer may call.
+//! The two contexts: what forward and backward of a custom op may call.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -10,11 +10,11 @@ use super::forward_mode::RawJvp;
 use super::inputs::contains;
 use super::outputs::{Outputs, marked};
 use super::saved::IntoSaved;
-use super::{Layer, Needs};
+use super::{CustomOp, Needs};
 #[cfg(doc)]
 use crate::graph::Tensor;
 
-/// The context of a layer's forward, which receives it as `ctx: &mut ForwardContext<Self>`. Methods
+/// The context of a custom op's forward, which receives it as `ctx: &mut ForwardContext<Self>`. Methods
 /// for backward do not compile here.
 ///
 /// ```
@@ -64,7 +64,7 @@ impl<'a, L> ForwardContext<'a, L> {
     /// place before backward uses it, backward returns an error.
     pub fn save_for_backward<K, V>(&mut self, tensors: V)
     where
-        L: Layer<K>,
+        L: CustomOp<K>,
         V: IntoSaved<L::Checked>,
     {
         if let Some(mut pack) = self.0.saving() {
@@ -114,7 +114,7 @@ impl<'a, L> ForwardContext<'a, L> {
     /// ```
     pub fn set_attrs<K>(&mut self, attrs: L::Attrs)
     where
-        L: Layer<K>,
+        L: CustomOp<K>,
     {
         match &mut self.0.own.attrs {
             Some(_) => self.0.refuse_second("set_attrs"),
@@ -170,13 +170,13 @@ impl<'a, L> ForwardContext<'a, L> {
     /// Returns which tensor inputs want a gradient, by name: `ctx.needs_input_grad().x`.
     pub fn needs_input_grad<K>(&self) -> L::Needs
     where
-        L: Layer<K>,
+        L: CustomOp<K>,
     {
         L::Needs::of(self.0)
     }
 }
 
-/// The context of a layer's backward, which receives it as `ctx: &BackwardContext<Self>`. Methods
+/// The context of a custom op's backward, which receives it as `ctx: &BackwardContext<Self>`. Methods
 /// for forward do not compile here. Unless the backward is recorded
 /// ([`create_graph`](crate::BackwardOptions::create_graph)), its results have no graph; a backward
 /// inside of it needs [`enable_grad`](crate::enable_grad). A recorded one must not read numbers of
@@ -227,7 +227,7 @@ impl<'a, L> BackwardContext<'a, L> {
     /// ```
     pub fn saved_tensor<K>(&self) -> &'a L::Saved
     where
-        L: Layer<K>,
+        L: CustomOp<K>,
     {
         downcast(self.0.saved)
     }
@@ -235,7 +235,7 @@ impl<'a, L> BackwardContext<'a, L> {
     /// Returns what forward gave to [`set_attrs`](ForwardContext::set_attrs).
     pub fn attrs<K>(&self) -> &'a L::Attrs
     where
-        L: Layer<K>,
+        L: CustomOp<K>,
     {
         downcast(self.0.attrs)
     }
@@ -243,13 +243,13 @@ impl<'a, L> BackwardContext<'a, L> {
     /// Returns which tensor inputs want a gradient, by name: `ctx.needs_input_grad().x`.
     pub fn needs_input_grad<K>(&self) -> L::Needs
     where
-        L: Layer<K>,
+        L: CustomOp<K>,
     {
         L::Needs::of(self.0.needs)
     }
 }
 
-/// The context of a layer's `jvp`, which receives it as `ctx: &JvpContext<Self>`. It reads saved
+/// The context of a custom op's `jvp`, which receives it as `ctx: &JvpContext<Self>`. It reads saved
 /// tensors and attributes. To know whether an input has a tangent, declare the tangent as an
 /// `Option`.
 ///
@@ -282,12 +282,12 @@ impl<'a, L> BackwardContext<'a, L> {
 pub struct JvpContext<'a, L> {
     saved: &'a dyn Any,
     attrs: &'a dyn Any,
-    layer: PhantomData<fn() -> L>,
+    op: PhantomData<fn() -> L>,
 }
 
 impl RawJvp<'_> {
-    pub fn context<'s, L: Layer<K>, K>(&'s self, saved: &'s L::Saved) -> JvpContext<'s, L> {
-        JvpContext { saved, attrs: self.called.attrs(), layer: PhantomData }
+    pub fn context<'s, L: CustomOp<K>, K>(&'s self, saved: &'s L::Saved) -> JvpContext<'s, L> {
+        JvpContext { saved, attrs: self.called.attrs(), op: PhantomData }
     }
 }
 
@@ -295,7 +295,7 @@ impl<'a, L> JvpContext<'a, L> {
     /// Returns what forward saved; see [`BackwardContext::saved_tensor`].
     pub fn saved_tensor<K>(&self) -> &'a L::Saved
     where
-        L: Layer<K>,
+        L: CustomOp<K>,
     {
         downcast(self.saved)
     }
@@ -303,13 +303,13 @@ impl<'a, L> JvpContext<'a, L> {
     /// Returns what forward gave to [`set_attrs`](ForwardContext::set_attrs).
     pub fn attrs<K>(&self) -> &'a L::Attrs
     where
-        L: Layer<K>,
+        L: CustomOp<K>,
     {
         downcast(self.attrs)
     }
 }
 
-/// Cannot fail: the context was made for this layer, and a layer has one implementation.
+/// Cannot fail: the context was made for this op, and an op has one implementation.
 fn downcast<T: 'static>(any: &dyn Any) -> &T {
     any.downcast_ref().unwrap_or_else(|| unreachable!("what forward kept has the declared type"))
 }
@@ -320,13 +320,13 @@ fn downcast<T: 'static>(any: &dyn Any) -> &T {
     label = "must be `Send + Sync + 'static`",
     note = "tensors go to other threads, and what their ops keep goes with them: write `Arc` for `Rc`, `Mutex` for `RefCell`, and keep values instead of references"
 )]
-pub trait LayerAttrs: Sized + 'static {
+pub trait CustomOpAttrs: Sized + 'static {
     /// Boxes the value. The bounds are on the impl, as those of a trait would be reported one by one.
     fn keep(self) -> Box<dyn Any + Send + Sync>;
 }
 
 #[diagnostic::do_not_recommend]
-impl<A: Send + Sync + 'static> LayerAttrs for A {
+impl<A: Send + Sync + 'static> CustomOpAttrs for A {
     fn keep(self) -> Box<dyn Any + Send + Sync> {
         Box::new(self)
     }
@@ -419,7 +419,7 @@ impl<'a, L> JvpContext<'a, L> {
     }
     pub fn needs_input_grad<K>(&self) -> L::Needs
     where
-        L: Layer<K>,
+        L: CustomOp<K>,
         Self: NotInJvp<K>,
     {
         unreachable!("no type meets the bound")
@@ -430,14 +430,14 @@ impl<'a, L> JvpContext<'a, L> {
 impl<L> ForwardContext<'_, L> {
     pub fn saved_tensor<K>(&self) -> L::Saved
     where
-        L: Layer<K>,
+        L: CustomOp<K>,
         Self: InBackward<K>,
     {
         unreachable!("no type meets the bound")
     }
     pub fn attrs<K>(&self) -> L::Attrs
     where
-        L: Layer<K>,
+        L: CustomOp<K>,
         Self: InBackward<K>,
     {
         unreachable!("no type meets the bound")

@@ -1,9 +1,9 @@
-//! Forward mode through a layer with `fn jvp`.
+//! Forward mode through a custom op with `fn jvp`.
 
 use std::cell::{OnceCell, RefCell};
 use std::fmt::Display;
 
-use super::Layer;
+use super::CustomOp;
 use super::backward::{GradEntries, GradFor};
 use super::call::{Called, Primal};
 use super::outputs::Fallible;
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::graph::{ElementFunctions, Slots, Tensor};
 use crate::ops::Float;
 
-/// One visit of a layer's node in forward mode: the argument of the generated `push`.
+/// One visit of a custom op's node in forward mode: the argument of the generated `push`.
 #[doc(hidden)]
 pub struct RawJvp<'a> {
     pub(super) called: Called<'a>,
@@ -25,7 +25,7 @@ pub struct RawJvp<'a> {
 }
 
 impl RawJvp<'_> {
-    pub fn saved<L: Layer<K>, K>(&self) -> Result<L::Saved> {
+    pub fn saved<L: CustomOp<K>, K>(&self) -> Result<L::Saved> {
         L::Saved::unpack(&mut self.saved.borrow_mut())
     }
 

@@ -4,10 +4,10 @@
 
 use std::panic::Location;
 
-use crate::graph::{AnyTensor, Element, Handle, Lost, Protected, Protector, Tensor};
+use crate::graph::{AnyTensor, Element, Lost, Protected, Protector, Tensor, TensorHandle};
 use crate::ops::Float;
 
-/// A tensor input of a layer: a tensor, an optional tensor or a list of tensors.
+/// A tensor input of a custom op: a tensor, an optional tensor or a list of tensors.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tensor input",
@@ -18,7 +18,7 @@ use crate::ops::Float;
 #[allow(private_interfaces, reason = "what a call reads is no part of the public interface")]
 pub trait TensorInput {
     /// The input's tensor at this position; `None` behind the last.
-    fn get(&self, position: usize) -> Option<&dyn Handle>;
+    fn get(&self, position: usize) -> Option<&dyn TensorHandle>;
 }
 
 #[doc(hidden)]
@@ -35,7 +35,7 @@ macro_rules! tensor_inputs {
         #[diagnostic::do_not_recommend]
         #[allow(private_interfaces, reason = "as of the trait")]
         impl<T: Element, $($generics)*> TensorInput for $input {
-            fn get(&self, $position: usize) -> Option<&dyn Handle> {
+            fn get(&self, $position: usize) -> Option<&dyn TensorHandle> {
                 let $this = self;
                 $tensor.map(|tensor| T::handle(tensor))
             }
@@ -59,7 +59,7 @@ tensor_inputs! {
 
 /// The tensors of an input.
 #[inline]
-pub(super) fn each(input: &dyn TensorInput) -> impl Iterator<Item = &dyn Handle> {
+pub(super) fn each(input: &dyn TensorInput) -> impl Iterator<Item = &dyn TensorHandle> {
     (0..).map_while(|position| input.get(position))
 }
 
@@ -107,7 +107,7 @@ impl Info {
 }
 
 impl Protector for Info {
-    fn layer(&self) -> &'static str {
+    fn op_name(&self) -> &'static str {
         self.name
     }
 
@@ -148,7 +148,7 @@ pub(super) fn wanted(input: &dyn TensorInput) -> Vec<bool> {
 }
 
 pub(super) fn tensors(input: &dyn TensorInput) -> Vec<AnyTensor> {
-    each(input).map(Handle::any).collect()
+    each(input).map(TensorHandle::any).collect()
 }
 
 #[doc(hidden)]

@@ -1,8 +1,8 @@
-//! Layers: ops whose gradient a user writes. [`py_layer`](macro@crate::py_layer) turns an impl
+//! Custom ops: those whose gradient a user writes. [`py_layer`](macro@crate::py_layer) turns an impl
 //! block into a [`Layer`] and an `apply`. That calls [`start`](apply::start), the user's forward
 //! and [`finish`](apply::finish), which records a node; in backward the node calls the generated
 //! `pull`, which calls the user's backward. Element types are erased at the boundary: the node is
-//! the same type for every layer.
+//! the same type for every custom op.
 
 mod apply;
 mod backward;
@@ -29,7 +29,7 @@ pub use backward::{
 };
 pub use builder::{Given, GivenOr, NotGiven, Optional, Required, Returned, Set};
 pub use context::{
-    BackwardContext, ForwardContext, InBackward, InForward, JvpContext, LayerAttrs, NotInJvp,
+    BackwardContext, CustomOpAttrs, ForwardContext, InBackward, InForward, JvpContext, NotInJvp,
 };
 pub use forward_mode::{Dual, JvpForm, JvpInput, RawJvp, TangentFor, TangentParam, TangentsFor};
 #[cfg(feature = "verify")]
@@ -46,7 +46,7 @@ pub use proof::{
     AnyDual, AnyElementTensor, AnyGradient, FloatTensor, Known, List, Unknown, any_tensor,
     float_tensor, list,
 };
-pub use rules::LayerRules;
+pub use rules::CustomOpRules;
 pub use saved::{CanSave, CannotSave, Choose, Chosen, IntoSaved, Pack, Saved, Unpack, Unsavable};
 #[cfg(all(feature = "verify", feature = "linalg"))]
 pub(crate) use verify::Unverified;
@@ -66,18 +66,18 @@ use crate::error::Result;
     message = "`{Self}` is not an op made by #[py_layer]",
     label = "this type has no #[py_layer] impl block"
 )]
-pub trait Layer<Key>: Sized {
+pub trait CustomOp<Key>: Sized {
     type Saved: Saved;
     /// The type that arguments of `save_for_backward` are checked against: `Saved`, or [`Unsavable`] if
     /// `Saved` was reported as a type that cannot be saved.
     type Checked;
-    type Attrs: LayerAttrs;
+    type Attrs: CustomOpAttrs;
     /// A struct with a field for each tensor input; `()` if the op does not use it.
     type Needs: Needs;
     const INFO: Facts;
     fn pull(raw: &RawBackward<'_>, lent: &Lent<'_>);
     const PUSH: Option<fn(&RawJvp<'_>) -> Result<()>> = None;
-    const RULES: &'static LayerRules = &LayerRules::of::<Self, Key>();
+    const RULES: &'static CustomOpRules = &CustomOpRules::of::<Self, Key>();
 }
 
 #[doc(hidden)]

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::inputs::{TensorInput, contains};
 use super::tuples::each_tuple;
-use crate::graph::{AnyTensor, Element, Handle, Lost, NodeRef, Tensor, no_derivative};
+use crate::graph::{AnyTensor, Element, Lost, NodeRef, Tensor, TensorHandle, no_derivative};
 use crate::ops::Float;
 
 /// A tensor, an array or a `Vec` of tensors, with elements of a float type.
@@ -92,7 +92,7 @@ pub struct Visitor<'o>(
 #[derive(Default)]
 struct Collected<'o> {
     /// The tensors with a gradient, output by output.
-    tensors: SmallVec<[&'o mut dyn Handle; 2]>,
+    tensors: SmallVec<[&'o mut dyn TensorHandle; 2]>,
     outputs: usize,
     /// The positions where the tensors of each output begin, without the first output.
     starts: Vec<u32>,
@@ -128,7 +128,7 @@ impl<'o> Visitor<'o> {
     }
 
     #[inline(never)]
-    fn push(&mut self, tensor: &'o mut dyn Handle) {
+    fn push(&mut self, tensor: &'o mut dyn TensorHandle) {
         self.0.tensors.push(tensor);
     }
 
@@ -142,7 +142,7 @@ impl<'o> Visitor<'o> {
     }
 
     /// All tensors, and the positions where those of each output end.
-    pub(super) fn all(&self) -> (&[&'o mut dyn Handle], impl Iterator<Item = u32>) {
+    pub(super) fn all(&self) -> (&[&'o mut dyn TensorHandle], impl Iterator<Item = u32>) {
         let last = (self.0.outputs > 0).then_some(self.0.tensors.len() as u32);
         (&self.0.tensors, self.0.starts.iter().copied().chain(last))
     }
@@ -150,7 +150,7 @@ impl<'o> Visitor<'o> {
 
 impl Visitor<'_> {
     #[inline]
-    pub(super) fn only(&self) -> Option<&dyn Handle> {
+    pub(super) fn only(&self) -> Option<&dyn TensorHandle> {
         match (&self.0.tensors[..], self.0.outputs) {
             ([tensor], 1) => Some(&**tensor),
             _ => None,
@@ -217,7 +217,12 @@ impl Visitor<'_> {
     }
 }
 
-fn release(tensor: &mut dyn Handle, before: &[*const ()], inputs: &[&dyn TensorInput], lost: Lost) {
+fn release(
+    tensor: &mut dyn TensorHandle,
+    before: &[*const ()],
+    inputs: &[&dyn TensorInput],
+    lost: Lost,
+) {
     let address = tensor.address();
     let is_known =
         before.contains(&address) || inputs.iter().any(|input| contains(*input, address));

@@ -1,10 +1,10 @@
-//! The op of a layer's nodes, which all calls of the layer share.
+//! The op of a custom op's nodes, which all its calls share.
 
 use std::any::TypeId;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::Layer;
+use super::CustomOp;
 use super::backward::{PullFn, RawBackward, run};
 use super::call::Called;
 use super::forward_mode::RawJvp;
@@ -12,12 +12,12 @@ use super::inputs::Info;
 use super::saved::Unpack;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, At, Edge, GradMode, Node, NodeRef, Op, Protector, Pull, Push, Read, ReadWatch, Role,
-    Slots, State, for_any,
+    AnyTensor, At, Edge, GradMode, Node, NodeRef, NumberRead, Op, Protector, Pull, Push, ReadWatch,
+    Role, SavedState, Slots, for_any,
 };
 
 #[doc(hidden)]
-pub struct LayerRules {
+pub struct CustomOpRules {
     pub(super) info: Info,
     pub(super) saves: fn() -> bool,
     pub(super) sets: fn() -> bool,
@@ -26,8 +26,8 @@ pub struct LayerRules {
     pub(super) push: Option<fn(&RawJvp<'_>) -> Result<()>>,
 }
 
-impl LayerRules {
-    pub(super) const fn of<L: Layer<K>, K>() -> Self {
+impl CustomOpRules {
+    pub(super) const fn of<L: CustomOp<K>, K>() -> Self {
         Self {
             info: Info::of(L::INFO),
             saves: is_not_unit::<L::Saved>,
@@ -53,7 +53,7 @@ impl LayerRules {
     fn new_barrier(&self, node: &NodeRef, grads: &Slots) -> NodeRef {
         let grads = grads.iter().flatten().map(|grad| for_any!(grad, t => t.edge()));
         let edges = node.edges().iter().map(Edge::share).chain(grads).collect();
-        let state = State::new(Some(Arc::new(self.info.name)), &mut []);
+        let state = SavedState::new(Some(Arc::new(self.info.name)), &mut []);
         NodeRef::record(&Barrier, edges, state, node.location)
     }
 
@@ -75,7 +75,7 @@ impl LayerRules {
     }
 
     #[cold]
-    fn has_read(&self, function: &str, (method, place): Read) -> Error {
+    fn has_read(&self, function: &str, (method, place): NumberRead) -> Error {
         Error::Unsupported {
             op: self.info.name,
             why: format!(
@@ -99,7 +99,7 @@ fn is_not_unit<T: 'static>() -> bool {
     TypeId::of::<T>() != TypeId::of::<()>()
 }
 
-impl Op for LayerRules {
+impl Op for CustomOpRules {
     fn name(&self) -> &'static str {
         self.info.name
     }

@@ -4,9 +4,9 @@ use std::marker::PhantomData;
 
 use super::tuples::each_tuple;
 use crate::error::{Error, Result};
-use crate::graph::{self, AnyTensor, Element, Handle, Role, SavedReader, State, Tensor};
+use crate::graph::{self, AnyTensor, Element, Role, SavedReader, SavedState, Tensor, TensorHandle};
 
-/// A type that a layer can save: a tensor, `()`, a tuple, an array, a `Vec`, an `Option` of such, or a
+/// A type that a custom op can save: a tensor, `()`, a tuple, an array, a `Vec`, an `Option` of such, or a
 /// struct with named fields that derives [`Saved`](derive@crate::Saved).
 ///
 /// ```
@@ -46,7 +46,7 @@ pub trait IntoSaved<S> {
 
 /// Adds to what a node saves.
 #[doc(hidden)]
-pub struct Pack<'a>(pub(super) &'a mut State);
+pub struct Pack<'a>(pub(super) &'a mut SavedState);
 
 // Not inlined, so that a crate of ops does not compile them again.
 impl Pack<'_> {
@@ -55,7 +55,7 @@ impl Pack<'_> {
     }
 
     #[inline(never)]
-    fn handle(&mut self, tensor: &dyn Handle) {
+    fn handle(&mut self, tensor: &dyn TensorHandle) {
         self.0.push(graph::Saved::Tensor(tensor.saved()));
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 
-use super::Layer;
+use super::CustomOp;
 use super::environment;
 use super::inputs::{Again, Facts, Info, TensorInput, tensors};
 use super::outputs::Visitor;
@@ -142,7 +142,7 @@ pub trait NotReused<V> {
 impl<V> NotReused<V> for Reused<'_, V> {}
 
 /// Verifies a call at this location before it is made with these inputs; `call` makes it with others.
-pub fn verify<L: Layer<K>, K>(
+pub fn verify<L: CustomOp<K>, K>(
     place: &'static Location<'static>,
     inputs: &[&dyn TensorInput],
     call: &dyn Fn(&Again) -> Option<()>,

@@ -5,14 +5,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::eager::{across, example, form_of, noted};
-use super::ir::{Eager, Given, Graph, Kind, Lengths, OpDef, Phase, Role, Site, TracedLayer, VarId};
+use super::ir::{
+    BackwardInput, Eager, Graph, Kind, Lengths, OpDef, Phase, Role, Site, TracedCustomOp, VarId,
+};
 use super::py_func::Function;
 use super::table;
 use crate::engine::pull_alone;
 use crate::error::Result;
 use crate::graph::{AnyTensor, GradMode, Slots, for_any};
 use crate::ops::table::{Attr, Computed, Dims, Type, Values, is_same, position};
-use crate::ops::trace::{Call, Layer, Note, is_equal};
+use crate::ops::trace::{CustomOpCall, Note, NotedCall, is_equal};
 
 /// The runs as one graph, whose first variables are the inputs.
 pub(super) struct Assembled {
@@ -23,9 +25,9 @@ pub(super) struct Assembled {
     /// Their tensors in each run, and their positions by address in the first.
     tensors: Vec<Values>,
     places: HashMap<*const (), Vec<usize>>,
-    /// Whether tensors of equal content are one: what a layer saved or returned comes back as a new tensor.
+    /// Whether tensors of equal content are one: what a custom op saved or returned comes back as a new tensor.
     by_value: bool,
-    /// The range of inputs that a layer computed internally, which are no outputs of it.
+    /// The range of inputs that a custom op computed internally, which are no outputs of it.
     intermediate: Range<usize>,
 }
 
@@ -91,12 +93,12 @@ impl Assembled {
                 other.caller
             ));
         }
-        let layers = notes.iter().map(|note| match &note.call {
-            Call::Layer(layer) => Some(&**layer),
+        let calls = notes.iter().map(|note| match &note.call {
+            NotedCall::CustomOp(call) => Some(&**call),
             _ => None,
         });
-        let kind = match layers.collect::<Option<Vec<&Layer>>>() {
-            Some(layers) => Kind::Layer(Arc::new(TracedLayer::of(notes, &layers, &site)?)),
+        let kind = match calls.collect::<Option<Vec<&CustomOpCall>>>() {
+            Some(calls) => Kind::CustomOp(Arc::new(TracedCustomOp::of(notes, &calls, &site)?)),
             None => merge(notes).map_err(|why| site.wrong(why))?,
         };
         let inputs = across(notes.iter().map(|note| &note.inputs[..]));
@@ -166,18 +168,18 @@ fn site_of(note: &Note) -> Site<'_> {
 /// Merges an op of all runs into an operator; only lengths and positions that follow a free axis may differ.
 fn merge(notes: &[&Note]) -> Computed<Kind> {
     let (def, attrs) = match &notes[0].call {
-        Call::Formula { name, run } => {
+        NotedCall::Formula { name, run } => {
             let call = Arc::clone(run);
             let function = Function { name: (*name).into(), signature: None, call, of: None };
             let outputs = across(notes.iter().map(|note| &note.outputs[..]));
             let outputs = outputs.iter().map(|values| form_of(values)).collect();
             return Ok(Kind::Eager(Arc::new(Eager { function, outputs })));
         }
-        Call::Op { def, attrs } => (*def, attrs),
-        Call::Layer(_) => return Err(ANOTHER_OP.to_owned()),
+        NotedCall::Op { def, attrs } => (*def, attrs),
+        NotedCall::CustomOp(_) => return Err(ANOTHER_OP.to_owned()),
     };
     let each = notes.iter().map(|note| match &note.call {
-        Call::Op { def: own, attrs } if std::ptr::eq(*own, def) => Some(&attrs[..]),
+        NotedCall::Op { def: own, attrs } if std::ptr::eq(*own, def) => Some(&attrs[..]),
         _ => None,
     });
     let each = each.collect::<Option<Vec<&[Attr]>>>().ok_or(ANOTHER_OP)?;
@@ -257,19 +259,19 @@ fn open_lengths(def: &OpDef, shapes: &[&[usize]], values: &[&Attr]) -> Computed<
     Ok(Attr::Dims((0..rank).map(length).collect()))
 }
 
-impl TracedLayer {
-    fn of(notes: &[&Note], layers: &[&Layer], site: &Site<'_>) -> Result<Self> {
+impl TracedCustomOp {
+    fn of(notes: &[&Note], calls: &[&CustomOpCall], site: &Site<'_>) -> Result<Self> {
         let inputs = across(notes.iter().map(|note| &note.inputs[..]));
-        let returned = across(layers.iter().map(|layer| &layer.returned[..]));
-        let own: Vec<&[Note]> = layers.iter().map(|layer| &layer.forward[..]).collect();
+        let returned = across(calls.iter().map(|call| &call.returned[..]));
+        let own: Vec<&[Note]> = calls.iter().map(|call| &call.forward[..]).collect();
         let forward = assemble(&inputs, &own, &returned, None, site)?;
 
-        let each = notes.iter().zip(layers).enumerate();
-        let pulled = each.map(|(run, (note, layer))| LayerGrads::of(note, layer, run));
-        let pulled: Computed<Vec<LayerGrads>> = pulled.collect();
+        let each = notes.iter().zip(calls).enumerate();
+        let pulled = each.map(|(run, (note, call))| CustomOpGrads::of(note, call, run));
+        let pulled: Computed<Vec<CustomOpGrads>> = pulled.collect();
         let pulled = pulled.map_err(|why| site.wrong(why))?;
-        let computed = layers.iter().map(|layer| -> Values {
-            layer.forward.iter().flat_map(|note| note.outputs.clone()).collect()
+        let computed = calls.iter().map(|call| -> Values {
+            call.forward.iter().flat_map(|note| note.outputs.clone()).collect()
         });
         let computed: Vec<Values> = computed.collect();
         let computed = across(computed.iter().map(|run| &run[..]));
@@ -283,7 +285,7 @@ impl TracedLayer {
         let own: Vec<&[Note]> = pulled.iter().map(|run| &run.notes[..]).collect();
         let given = [&inputs[..], &computed, &outputs, &seeds].concat();
         let mut backward = assemble(&given, &own, &results, Some(intermediate), site)?;
-        if layers[0].once_differentiable {
+        if calls[0].once_differentiable {
             for output in &mut backward.outputs {
                 let kind = Kind::of(&table::ONCE, []);
                 *output = backward.graph.push(kind, &[*output], Phase::Forward, &site.place)?[0];
@@ -302,27 +304,27 @@ impl TracedLayer {
             })
         };
         let given = known.iter().enumerate().map(|(at, &var)| match at < inputs.len() {
-            true => Given::Input(at),
-            false => Given::Result(result(at, var)),
+            true => BackwardInput::Input(at),
+            false => BackwardInput::Result(result(at, var)),
         });
-        let mut given: Vec<Given> = given.collect();
-        given.extend(pulled[0].places.iter().copied().map(Given::Grad));
+        let mut given: Vec<BackwardInput> = given.collect();
+        given.extend(pulled[0].places.iter().copied().map(BackwardInput::Grad));
         let mut left = backward.outputs.into_iter();
         let found = grads.iter().map(|grad| grad.as_ref().and_then(|_| left.next())).collect();
-        let (name, forward, backward) = (layers[0].name.into(), forward.graph, backward.graph);
+        let (name, forward, backward) = (calls[0].name.into(), forward.graph, backward.graph);
         Ok(Self { name, forward, results, backward, given, found })
     }
 }
 
-struct LayerGrads {
+struct CustomOpGrads {
     seeds: Vec<AnyTensor>,
     places: Vec<usize>,
     notes: Vec<Note>,
     grads: Vec<Option<AnyTensor>>,
 }
 
-impl LayerGrads {
-    fn of(note: &Note, layer: &Layer, run: usize) -> Computed<Self> {
+impl CustomOpGrads {
+    fn of(note: &Note, call: &CustomOpCall, run: usize) -> Computed<Self> {
         let (mut seeds, mut places, mut given) = (Vec::new(), Vec::new(), Slots::new());
         let mut layers_node = None;
         for (at, output) in note.outputs.iter().enumerate() {
@@ -339,15 +341,15 @@ impl LayerGrads {
         let Some(node) = layers_node else {
             return Ok(Self { seeds, places, notes: Vec::new(), grads });
         };
-        // Only this layer's backward runs: one input may be computed from another.
+        // Only this op's backward runs: one input may be computed from another.
         // Backward may read all tensors that forward was given, computed and returned.
-        let computed = layer.forward.iter().flat_map(|note| note.outputs.clone());
+        let computed = call.forward.iter().flat_map(|note| note.outputs.clone());
         let known = [&note.inputs[..], &note.outputs, &seeds].concat();
         let pull = || pull_alone(node, given, false, &|_| true);
         let pull = || GradMode::of(false, pull).map_err(|error| error.to_string());
         let (found, notes) = noted(known.into_iter().chain(computed).collect(), pull)
             .map_err(|why| format!("its backward, on an example: {why}"))?;
-        let edges = grads.iter_mut().zip(&layer.differentiable).filter(|(_, has_edge)| **has_edge);
+        let edges = grads.iter_mut().zip(&call.differentiable).filter(|(_, has_edge)| **has_edge);
         edges.zip(found).for_each(|((place, _), grad)| *place = grad);
         Ok(Self { seeds, places, notes, grads })
     }

@@ -220,7 +220,7 @@ fn gradient(
             return Ok(vec![grad; wants.len()]);
         }
         (Kind::PyFunc(func), _) => return func.add_gradients(graph, op, grads, wants),
-        (Kind::Layer(layer), _) => return layer.add_gradients(graph, op, grads, wants),
+        (Kind::CustomOp(custom), _) => return custom.add_gradients(graph, op, grads, wants),
         _ => {}
     }
     let of: Vec<VarId> = wants.iter().map(|&input| op.inputs[input]).collect();

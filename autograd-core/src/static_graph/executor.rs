@@ -206,14 +206,14 @@ fn resolve_fetch(program: &Program, fetch: &dyn Fetch) -> Result<VarId> {
 }
 
 thread_local! {
-    static STEPS: RefCell<Vec<*const Scope>> = const { RefCell::new(Vec::new()) };
+    static CHANGING: RefCell<Vec<*const Scope>> = const { RefCell::new(Vec::new()) };
 }
 
-struct Step<'a>(#[allow(dead_code, reason = "held until the drop")] MutexGuard<'a, ()>);
+struct ChangeGuard<'a>(#[allow(dead_code, reason = "held until the drop")] MutexGuard<'a, ()>);
 
-impl Drop for Step<'_> {
+impl Drop for ChangeGuard<'_> {
     fn drop(&mut self) {
-        STEPS.with_borrow_mut(Vec::pop);
+        CHANGING.with_borrow_mut(Vec::pop);
     }
 }
 
@@ -226,17 +226,17 @@ struct Scope {
 
 impl Scope {
     /// Blocks other runs that change kept values; an error inside such a run of this thread.
-    fn step(&self, op: &'static str) -> Result<Step<'_>> {
+    fn step(&self, op: &'static str) -> Result<ChangeGuard<'_>> {
         let scope = ptr::from_ref(self);
-        if STEPS.with_borrow(|steps| steps.contains(&scope)) {
+        if CHANGING.with_borrow(|scopes| scopes.contains(&scope)) {
             let why = "a program that changes parameters of this executor is running, and calls this from one of its \
                        functions; use another executor there"
                 .to_owned();
             return Err(Error::Unsupported { op, why });
         }
         let lock = self.step.lock().unwrap_or_else(PoisonError::into_inner);
-        STEPS.with_borrow_mut(|steps| steps.push(scope));
-        Ok(Step(lock))
+        CHANGING.with_borrow_mut(|scopes| scopes.push(scope));
+        Ok(ChangeGuard(lock))
     }
 
     fn read(&self) -> RwLockReadGuard<'_, KeptValues> {

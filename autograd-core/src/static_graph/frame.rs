@@ -6,12 +6,13 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use smallvec::SmallVec;
 
 use super::ir::{Grad, Kind, Op, Role, Var, VarId};
-use super::plan::{Plan, Step};
+use super::plan::{Plan, PlanStep};
 use crate::array::{DType, Shape};
 use crate::engine::{BackwardOptions, described, grad_along, want_gradient};
 use crate::error::{Error, Result};
 use crate::graph::{
-    self, AnyTensor, Edge, Edges, Element, GradMode, NodeRef, Pull, Slots, State, Tensor, for_any,
+    self, AnyTensor, Edge, Edges, Element, GradMode, NodeRef, Pull, SavedState, Slots, Tensor,
+    for_any,
 };
 use crate::ops::table::values::panic_message;
 use crate::ops::table::{Computed, Form, Values};
@@ -93,7 +94,7 @@ impl<'p> Frame<'p> {
         plan.steps.iter().try_for_each(|step| self.step(step))
     }
 
-    fn step(&mut self, step: &Step) -> Result<()> {
+    fn step(&mut self, step: &PlanStep) -> Result<()> {
         let graph = &self.plan.graph;
         let op = &graph.ops[step.op];
         let mut given = Values::new();
@@ -203,21 +204,21 @@ fn failed(op: &Op, why: &str) -> Error {
 /// The inputs and outputs of a run of an operator: places in a separate graph, which the eager engine walks.
 #[derive(Clone)]
 struct Record {
-    inputs: Places,
-    outputs: Places,
+    inputs: RecordedValues,
+    outputs: RecordedValues,
 }
 
-type Places = SmallVec<[Place; 2]>;
+type RecordedValues = SmallVec<[RecordedValue; 2]>;
 
 /// The edge of a value in the graph, and its form; the graph keeps the data that the gradient reads.
 #[derive(Clone)]
-struct Place {
+struct RecordedValue {
     edge: Edge,
     dtype: DType,
     shape: Shape,
 }
 
-impl Step {
+impl PlanStep {
     /// Computes the results. `record` is at first that of the operator whose gradient this step computes.
     fn run(
         &self,
@@ -226,7 +227,7 @@ impl Step {
         record: &mut Option<Box<Record>>,
     ) -> Computed<Values> {
         let op = &plan.graph.ops[self.op];
-        let mut inputs = Places::new();
+        let mut inputs = RecordedValues::new();
         if self.recorded {
             for (value, &(var, _)) in given.iter_mut().zip(&self.reads) {
                 value.unshare();
@@ -236,7 +237,7 @@ impl Step {
                     Kind::Eager(_) => want_gradient(value),
                     _ => for_any!(value, x => attach(x)),
                 }
-                inputs.push(Place::of(value));
+                inputs.push(RecordedValue::of(value));
             }
         }
         let mut computed = match &op.kind {
@@ -256,9 +257,12 @@ impl Step {
         if !self.recorded {
             return Ok(computed);
         }
-        let mut outputs = Places::new();
+        let mut outputs = RecordedValues::new();
         // Kept variables that are written have no gradient.
-        computed.iter().take(op.outputs.len()).for_each(|value| outputs.push(Place::of(value)));
+        computed
+            .iter()
+            .take(op.outputs.len())
+            .for_each(|value| outputs.push(RecordedValue::of(value)));
         *record = Some(Box::new(Record { inputs, outputs }));
         for value in &mut computed {
             // The same value, detached from the graph.
@@ -270,11 +274,11 @@ impl Step {
 
 impl Record {
     fn pull(&self, grad: &Grad, given: Values, options: BackwardOptions) -> Computed<Values> {
-        let edges = |places: &Places, at: &[usize]| -> SmallVec<[Edge; 2]> {
+        let edges = |places: &RecordedValues, at: &[usize]| -> SmallVec<[Edge; 2]> {
             at.iter().map(|&at| places[at].edge.clone()).collect()
         };
         for (seed, &output) in given.iter().zip(&grad.seeds) {
-            let Place { edge, shape, .. } = &self.outputs[output];
+            let RecordedValue { edge, shape, .. } = &self.outputs[output];
             if seed.shape() != &shape[..] {
                 let (expected, found) = (shape.to_vec(), seed.shape().to_vec());
                 let output = described(edge);
@@ -293,7 +297,7 @@ impl Record {
     }
 }
 
-impl Place {
+impl RecordedValue {
     fn of(value: &AnyTensor) -> Self {
         for_any!(value, x => Self { edge: x.edge(), dtype: x.dtype(), shape: x.shape_owned() })
     }
@@ -320,6 +324,7 @@ impl graph::Op for Input {
 }
 
 fn attach<T: Element>(value: &mut Tensor<T>) {
-    let node = NodeRef::record(&Input, Edges::from_iter([]), State::NOTHING, Location::caller());
+    let node =
+        NodeRef::record(&Input, Edges::from_iter([]), SavedState::NOTHING, Location::caller());
     value.attach(node, 0);
 }

@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::py_func::Function;
-use super::rule::Init;
+use super::updates::Init;
 use crate::error::{Error, Result};
 use crate::ops::table::{Attr, Computed, Form, Values};
 pub(super) use crate::ops::table::{Effect, Gradient, Inferred, Lengths, OpDef, Operator};
@@ -19,7 +19,7 @@ pub(super) enum Kind {
     Op(Operator),
     Eager(Arc<Eager>),
     PyFunc(Arc<PyFuncOp>),
-    Layer(Arc<TracedLayer>),
+    CustomOp(Arc<TracedCustomOp>),
     Grad(Grad),
     Init(Init, Form),
 }
@@ -48,20 +48,20 @@ pub(super) struct PyFuncOp {
 
 /// Both functions of a `#[py_layer]` op of a traced closure, as programs of their own.
 #[derive(Debug)]
-pub(super) struct TracedLayer {
+pub(super) struct TracedCustomOp {
     pub(super) name: Arc<str>,
     pub(super) forward: Graph,
     /// Variables of `forward`: the outputs, then others that backward reads.
     pub(super) results: Vec<VarId>,
     pub(super) backward: Graph,
     /// The meaning of the first variables of `backward`.
-    pub(super) given: Vec<Given>,
+    pub(super) given: Vec<BackwardInput>,
     /// Variables of `backward`: the gradient of each input, if there is one.
     pub(super) found: Vec<Option<VarId>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Given {
+pub(super) enum BackwardInput {
     Input(usize),
     Result(usize),
     Grad(usize),
@@ -89,7 +89,7 @@ impl Kind {
             Self::Op(op) => op.def.name.to_owned(),
             Self::Eager(eager) => eager.function.name.to_string(),
             Self::PyFunc(func) => func.function.name.to_string(),
-            Self::Layer(layer) => layer.name.to_string(),
+            Self::CustomOp(op) => op.name.to_string(),
             Self::Grad(grad) => format!("{}_grad", grad.name),
             Self::Init(..) => "init".to_owned(),
         }
@@ -110,7 +110,7 @@ impl Kind {
             }
             Self::Eager(eager) => Ok(eager.outputs.clone()),
             Self::PyFunc(func) => Ok(func.outputs.clone()),
-            Self::Layer(layer) => Ok(layer.outputs()),
+            Self::CustomOp(op) => Ok(op.outputs()),
             Self::Grad(grad) => Ok(grad.wants.iter().map(|&at| inputs[at].clone()).collect()),
             Self::Init(_, form) => Ok(vec![form.clone()]),
         }
@@ -122,7 +122,7 @@ impl Kind {
             Self::Op(op) => (op.def.run)(op, inputs, Location::caller()).map_err(String::from),
             Self::Eager(eager) => eager.run(inputs),
             Self::PyFunc(func) => func.run(inputs),
-            Self::Layer(layer) => layer.run(inputs),
+            Self::CustomOp(op) => op.run(inputs),
             Self::Init(init, form) => Ok(Values::from_iter([init.run(form)])),
             Self::Grad(_) => Err("does not run by itself".to_owned()),
         }

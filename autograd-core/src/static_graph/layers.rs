@@ -4,8 +4,8 @@ use smallvec::smallvec;
 
 use super::ir::{Kind, Op, Phase, Role, Site, Var};
 use super::program::{Change, Program, Variable};
-use super::rule::Init;
 use super::table;
+use super::updates::Init;
 use crate::array::DType;
 use crate::error::Result;
 use crate::ops::table::{Attr, Form};

@@ -52,9 +52,9 @@ mod optim;
 mod plan;
 mod program;
 mod py_func;
-mod rule;
 mod table;
 mod trace;
+mod updates;
 mod verify;
 
 pub use crate::array::IntoDims;
@@ -75,8 +75,8 @@ pub use py_func::{
     Arity, BlockCall, Outcome, Param, PyFunc, PyFuncBlock, PyFuncCall, PyFuncListCall, PyFuncParam,
     PyFuncReturn, PyFuncValue, Signature, Variables,
 };
-pub use rule::Init;
 pub use trace::TraceCall;
+pub use updates::Init;
 
 /// Defines an operator of programs by an impl block over arrays: [`Program::py_func`] with names.
 ///

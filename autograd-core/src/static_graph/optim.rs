@@ -3,7 +3,7 @@
 use super::backward::parameter_gradients;
 use super::ir::{Graph, Kind, Op, OpId, Phase, RATE, Site, Var, VarId};
 use super::program::{Change, Program, Variable};
-use super::rule::{self, Init, Update};
+use super::updates::{self, Init, Update};
 use crate::error::{Error, Result};
 use crate::optim::{Adam, AdamW, RmsProp, Sgd};
 
@@ -21,7 +21,7 @@ macro_rules! minimize {
             /// updated, or an option of the rule is out of range. The program is then unchanged.
             #[track_caller]
             pub fn minimize(&self, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
-                minimize(Update::new(&rule::$entry, self), loss)
+                minimize(Update::new(&updates::$entry, self), loss)
             }
 
             /// Appends an update of each parameter of a [program](crate::static_graph::Program) by its
@@ -49,7 +49,7 @@ macro_rules! minimize {
             /// updated, or an option of the rule is out of range. The program is then unchanged.
             #[track_caller]
             pub fn apply_gradients(&self, pairs: &[(Variable, Variable)]) -> Result<()> {
-                apply(Update::new(&rule::$entry, self), pairs)
+                apply(Update::new(&updates::$entry, self), pairs)
             }
         }
     )*};

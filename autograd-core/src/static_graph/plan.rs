@@ -6,7 +6,7 @@ use super::ir::{Graph, Kind, Op, OpId, Role, VarId};
 pub(super) struct Plan {
     /// The program when the plan was made; a program that changes gets new plans.
     pub(super) graph: Graph,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<PlanStep>,
     pub(super) feeds: Vec<VarId>,
     /// Kept variables that are read or updated.
     pub(super) kept: Vec<VarId>,
@@ -19,7 +19,7 @@ pub(super) struct Plan {
 }
 
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct PlanStep {
     pub(super) op: OpId,
     /// The variables that the step reads, and whether that is their last read.
     pub(super) reads: Vec<(VarId, bool)>,
@@ -100,7 +100,7 @@ fn needed(graph: &Graph, fetched: &[VarId]) -> Vec<bool> {
 }
 
 /// The steps of a run; `done` are variables that are read after them.
-fn steps(graph: &Graph, runs: &[bool], mut done: Vec<bool>) -> Vec<Step> {
+fn steps(graph: &Graph, runs: &[bool], mut done: Vec<bool>) -> Vec<PlanStep> {
     let [mut recorded, mut shared, mut used] = [0; 3].map(|_| vec![false; graph.ops.len()]);
     // From last to first: a gradient comes after its operator.
     let ids = || (0..graph.ops.len()).rev().filter(|&id| runs[id]);
@@ -127,9 +127,9 @@ fn steps(graph: &Graph, runs: &[bool], mut done: Vec<bool>) -> Vec<Step> {
         for (var, last) in reads.iter_mut().rev() {
             *last = !std::mem::replace(&mut done[*var], true);
         }
-        Step { op: id, reads, recorded: recorded[id], last, retain }
+        PlanStep { op: id, reads, recorded: recorded[id], last, retain }
     };
-    let mut steps: Vec<Step> = ids().map(step).collect();
+    let mut steps: Vec<PlanStep> = ids().map(step).collect();
     steps.reverse();
     steps
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::ir::{Graph, Kind, Op, OpDef, Phase, Role, Site, Var, VarId};
 use super::plan::Plan;
-use super::rule::Init;
+use super::updates::Init;
 use crate::array::{DType, IntoDims};
 use crate::error::Result;
 use crate::ops::table::{Attr, Dims, Form};

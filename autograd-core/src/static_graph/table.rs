@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use smallvec::smallvec;
 
 use super::ir::{Effect, Gradient, Inferred, OpDef, Operator};
-use super::rule::UPDATES;
+use super::updates::UPDATES;
 use crate::graph::{AnyTensor, no_grad};
 pub(super) use crate::ops::entries::*;
 use crate::ops::table::{
@@ -19,26 +19,30 @@ fn all_entries() -> impl Iterator<Item = &'static OpDef> {
     let families: [&'static [OpDef]; 5] = [&FUNCTIONS, &BINARY, &SCALAR, &COMPARISONS, &REDUCTIONS];
     let others = [
         ACTIVATIONS,
-        ALONG,
-        CHOICES,
+        CASTS,
+        CONCATENATIONS,
         CONVOLUTIONS,
+        CUMULATIVE,
         FILLS,
         ITEMS,
         LAYOUTS,
         LINEARS,
         LOSSES,
+        MASKS,
         NORMALIZATIONS,
         NORMS,
+        PADS,
         PICKS,
         POINTWISE,
         POOLS,
-        POWERS,
         PRODUCTS,
         PROGRAMS,
         SHAPES,
         SLICES,
         SOFTMAXES,
+        SORTS,
         UPDATES,
+        VARIANCES,
     ];
     families.into_iter().flatten().chain(others.into_iter().flatten().copied())
 }
@@ -92,11 +96,11 @@ entries! {
         ..OpDef::new("constant")
     };
 
-    /// A tensor of forward that a layer's backward reads and that is neither an input nor an output.
-    INTERMEDIATE = same_op("intermediate", "the layer saves a tensor that is neither an input nor an output of it, so \
+    /// A tensor of forward that a custom op's backward reads and that is neither an input nor an output.
+    INTERMEDIATE = same_op("intermediate", "the op saves a tensor that is neither an input nor an output of it, so \
         a second derivative through it would be wrong; save an input or an output and compute the rest in backward");
 
-    ONCE = same_op("once_differentiable", "the layer's backward is `once_differentiable`: there is no second derivative \
+    ONCE = same_op("once_differentiable", "the op's backward is `once_differentiable`: there is no second derivative \
         through it; remove that argument of #[py_layer] if backward is made of differentiable ops");
 
     /// Inputs: `x`, weight, bias and the running statistics, of which it computes new ones in training.

@@ -10,7 +10,7 @@ use super::assemble::{Assembled, assemble};
 use super::backward::{append, zeros_like};
 use super::eager::{across, example, on_each_example, on_examples};
 use super::executor::{Executor, Feed, Fetch};
-use super::ir::{Given, Graph, Kind, Op, Phase, Site, TracedLayer, VarId};
+use super::ir::{BackwardInput, Graph, Kind, Op, Phase, Site, TracedCustomOp, VarId};
 use super::program::{Program, Variable};
 use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables, parts};
 use super::table;
@@ -171,7 +171,7 @@ struct Run {
 
 impl Run {
     fn on(function: &Function, inputs: Values) -> Computed<Self> {
-        // Recorded, so that the backward of a layer can be called.
+        // Recorded, so that the backward of a custom op can be called.
         inputs.iter().for_each(want_gradient);
         let run = on_examples(function, inputs.clone(), true);
         let (outputs, notes) = run?;
@@ -239,24 +239,20 @@ fn are_close(a: Option<&AnyTensor>, b: Option<&AnyTensor>) -> bool {
 
 /// A `#[py_layer]` op of a traced closure: its forward is one operator, and the operators of its backward are
 /// added when gradients are requested.
-impl TracedLayer {
-    /// Checks that the parts, which may come from a file, form one layer of so many inputs.
+impl TracedCustomOp {
+    /// Checks that the parts, which may come from a file, form one custom op of so many inputs.
     pub(super) fn check(&self, inputs: usize) -> Computed<()> {
         let fits = self.results.iter().all(|&var| var < self.forward.vars.len())
             && self.given.len() <= self.backward.vars.len()
             && self.given.iter().all(|given| match *given {
-                Given::Input(at) => at < inputs,
-                Given::Result(at) | Given::Grad(at) => at < self.results.len(),
+                BackwardInput::Input(at) => at < inputs,
+                BackwardInput::Result(at) | BackwardInput::Grad(at) => at < self.results.len(),
             })
             && self.found.len() == inputs
             && self.found.iter().flatten().all(|&var| var < self.backward.vars.len())
             && inputs <= self.forward.vars.len()
             && self.forward.ops.iter().chain(&self.backward.ops).all(|op| !op.kind.writes());
-        if fits {
-            Ok(())
-        } else {
-            Err(format!("the parts of the layer `{}` do not fit", self.name))
-        }
+        if fits { Ok(()) } else { Err(format!("the parts of the op `{}` do not fit", self.name)) }
     }
 
     pub(super) fn outputs(&self) -> Vec<Form> {
@@ -277,10 +273,12 @@ impl TracedLayer {
         let mut own: Vec<Option<VarId>> = vec![None; self.backward.vars.len()];
         for (own, given) in own.iter_mut().zip(&self.given) {
             *own = match *given {
-                Given::Input(input) => Some(op.inputs[input]),
-                Given::Result(result) => op.outputs.get(result).copied(),
-                Given::Grad(output) if grads[output].is_some() => grads[output],
-                Given::Grad(output) => Some(zeros_like(graph, op.outputs[output], &op.place)?),
+                BackwardInput::Input(input) => Some(op.inputs[input]),
+                BackwardInput::Result(result) => op.outputs.get(result).copied(),
+                BackwardInput::Grad(output) if grads[output].is_some() => grads[output],
+                BackwardInput::Grad(output) => {
+                    Some(zeros_like(graph, op.outputs[output], &op.place)?)
+                }
             };
         }
         let missing = || op.wrong("its backward reads what is not kept");

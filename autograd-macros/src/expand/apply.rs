@@ -138,7 +138,7 @@ impl Expansion<'_> {
             #proofs
             let #array: &[&dyn #p::TensorInput] = &[#(#inputs),*];
             #verify
-            let #state = &mut #p::start(<Self as #p::Layer<#key>>::RULES, #array);
+            let #state = &mut #p::start(<Self as #p::CustomOp<#key>>::RULES, #array);
             let mut #context = #p::ForwardContext(#state.start(), #p::PhantomData);
             #refuse
             let #returned = #callee::#function #turbofish (#lent, #(#names),*);

@@ -218,7 +218,7 @@ impl Expansion<'_> {
         let unnamed = own.then(|| quote!(#[diagnostic::do_not_recommend]));
         quote! {
             #unnamed
-            #keyword #generics #p::Layer<#key> for #op #clause {
+            #keyword #generics #p::CustomOp<#key> for #op #clause {
                 type Saved = #saved;
                 type Checked = #checked;
                 type Attrs = #attrs;

@@ -1,4 +1,4 @@
-//! `Layer::pull` and `Layer::PUSH`: they lend values to the user's backward and `jvp`, and pass on what these return.
+//! `CustomOp::pull` and `CustomOp::PUSH`: they lend values to the user's backward and `jvp`, and pass on what these return.
 
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};

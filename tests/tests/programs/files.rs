@@ -95,7 +95,7 @@ fn a_file_of_an_earlier_version_is_the_program_built_anew() -> Result<()> {
     let functions = functions.with("cube", cube).with("Bent", Bent::apply::<f64>);
     let (before, now) = (Executor::new(), Executor::new());
     let loaded = Program::load(&path, &functions, &before)?;
-    // The old file did not mark the intermediate values that a layer saves.
+    // The old file did not mark the intermediate values that a custom op saves.
     let mut text = program.to_string();
     for mark in 0..2 {
         let line = format!("intermediate_{mark}: float64 [-1, 3] = intermediate(Square_1)\n");

@@ -444,7 +444,7 @@ fn a_layer_of_a_file_updates_nothing() {
     file.save(&path).unwrap();
     let error = Program::load(&path, &Functions::new(), &Executor::new()).unwrap_err().to_string();
     std::fs::remove_file(&path).unwrap();
-    assert!(error.contains("the parts of the layer `Cube` do not fit"), "{error}");
+    assert!(error.contains("the parts of the op `Cube` do not fit"), "{error}");
 }
 
 #[py_layer]

@@ -9,7 +9,7 @@ use triomphe::Arc;
 
 use super::super::any::Element;
 use super::super::context::{Events, observes};
-use super::super::lost::Lost;
+use super::super::lost_gradients::Lost;
 use super::super::node::{NodeRef, notify};
 use super::super::protect;
 use super::super::view::View;
@@ -46,7 +46,7 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// Returns an error if a layer's forward must not change this data. `op` names what would change it.
+    /// Returns an error if a custom op's forward must not change this data. `op` names what would change it.
     pub(crate) fn check_write(&self, op: &'static str) -> Result<()> {
         protect::check_write(self.address(), self.shared_state().1, op)
     }

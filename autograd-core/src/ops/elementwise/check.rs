@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::op::{Info, Op};
+use super::op::{ElementwiseOp, Info};
 use crate::array::Shape;
 use crate::array::shape::broadcast;
 use crate::error::{Error, Result};
@@ -27,7 +27,7 @@ type Lane = Number<f64, false>;
 /// # Errors
 ///
 /// [`Error::BackwardDiffers`] with the input and the point where they differ.
-pub fn check_backward(op: &dyn Op<f64>) -> Result<()> {
+pub fn check_backward(op: &dyn ElementwiseOp<f64>) -> Result<()> {
     let Some(derived) = op.derived() else { return Ok(()) };
     let info = op.info();
     compare(op, &derived, &random_points(info), &[])
@@ -62,7 +62,7 @@ impl Checked {
     /// # Errors
     ///
     /// As [`check_backward`].
-    pub fn require(&self, op: &dyn Op<f64>) -> Result<()> {
+    pub fn require(&self, op: &dyn ElementwiseOp<f64>) -> Result<()> {
         self.0.get_or_init(|| check_backward(op)).clone()
     }
 }
@@ -74,7 +74,7 @@ impl Checked {
 ///
 /// [`Error::BackwardDiffers`] with the input and the point where they differ.
 pub fn verify<T: Float>(
-    op: &dyn Op<f64>,
+    op: &dyn ElementwiseOp<f64>,
     reals: &[&Tensor<T>],
     masks: &[&Tensor<bool>],
 ) -> Result<()> {
@@ -100,7 +100,12 @@ pub fn verify<T: Float>(
 }
 
 /// Compares at `points`; the other points also show how large the derivatives are.
-fn compare(op: &dyn Op<f64>, derived: &Program, points: &[Point], others: &[Point]) -> Result<()> {
+fn compare(
+    op: &dyn ElementwiseOp<f64>,
+    derived: &Program,
+    points: &[Point],
+    others: &[Point],
+) -> Result<()> {
     let info = op.info();
     let wanted = vec![true; info.differentiable.len()];
     let (forward, backward) = (op.forward().program(), op.backward(&wanted));

@@ -6,7 +6,7 @@ use crate::array::shape::copied;
 use crate::array::{Shape, Value};
 use crate::formula::{Formula, Operand, pass, run_block};
 use crate::graph::Tensor;
-use crate::ops::{Float, Input, small};
+use crate::ops::{Float, Input, inline_kernels};
 
 /// The shapes of a call that broadcasts or sums. Other calls have one shape for all, and no frame.
 #[derive(Clone)]
@@ -107,7 +107,7 @@ fn inline<'a, T: Float>(
     };
     if x.is_temporary() {
         // Into a second array: wide loads from a copy of the input would wait for its narrow stores.
-        return Ok(small::reuse_or_copy(x, |x| {
+        return Ok(inline_kernels::reuse_or_copy(x, |x| {
             let mut out = T::INLINE;
             run(x, &mut out);
             *x = out;
@@ -115,6 +115,6 @@ fn inline<'a, T: Float>(
     }
     // Read in place, because wide loads from a copy would wait for its narrow stores.
     let (x, mut now) = (x.tensor(), None);
-    let from = small::data(x, &mut now);
+    let from = inline_kernels::data(x, &mut now);
     Ok(x.small_like().rewritten(|to| run(from, to)))
 }

@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::only;
-use super::op::{Handle, Op, Traceable};
+use super::op::{ElementwiseOp, Handle, Traceable};
 use crate::error::Result;
 use crate::formula::{Real, RecordedFormula, Traced, record};
 use crate::graph::Tensor;
@@ -83,7 +83,7 @@ pub fn try_fuse<T: Float, const N: usize>(
         (Some(formula), Some(reals)) => vec![formula(*reals)],
         _ => unreachable!("it is called once, with as many as were asked for"),
     });
-    let op: Arc<dyn Op<T>> = cached_op(formula, N);
+    let op: Arc<dyn ElementwiseOp<T>> = cached_op(formula, N);
     only(T::elementwise(Handle::Shared(op), &inputs, &[], Location::caller()))
 }
 

@@ -14,7 +14,7 @@ pub use fuse::{fuse, try_fuse};
 pub(super) use node::{gradient, gradients_of, run_single};
 #[allow(unreachable_pub, reason = "a hidden method of a public trait uses it")]
 pub use op::Handle;
-pub use op::{Info, Op, Outputs, Pair, Reduction, pulled};
+pub use op::{ElementwiseOp, Info, Outputs, Pair, Reduction, pulled};
 pub(super) use op::{formulas, is_single};
 
 use std::panic::Location;
@@ -67,7 +67,7 @@ integer_masks! { i32 i64 u8 }
 /// Applies an op to its inputs.
 #[track_caller]
 pub fn apply<T: Float>(
-    op: impl Op<T> + 'static,
+    op: impl ElementwiseOp<T> + 'static,
     reals: &[&Tensor<T>],
     masks: &[&Tensor<bool>],
 ) -> Result<Outputs<T>> {
@@ -77,7 +77,7 @@ pub fn apply<T: Float>(
 /// As [`apply`], for a static op without parameters.
 #[track_caller]
 pub fn apply_static<T: Float>(
-    op: &'static dyn Op<T>,
+    op: &'static dyn ElementwiseOp<T>,
     reals: &[&Tensor<T>],
     masks: &[&Tensor<bool>],
 ) -> Result<Outputs<T>> {
@@ -86,7 +86,7 @@ pub fn apply_static<T: Float>(
 
 /// As [`apply_static`], for an op with one input and one result.
 #[track_caller]
-pub fn apply_one<T: Float>(op: &'static dyn Op<T>, x: &Tensor<T>) -> Result<Tensor<T>> {
+pub fn apply_one<T: Float>(op: &'static dyn ElementwiseOp<T>, x: &Tensor<T>) -> Result<Tensor<T>> {
     T::formula(op, x, Location::caller())
 }
 

@@ -12,8 +12,8 @@ use crate::array::{Shape, Value};
 use crate::error::Result;
 use crate::formula::{Formula, Operand};
 use crate::graph::{
-    self, Edge, Edges, Entries, Lost, Node, NodeRef, Plain, Pull, Push, Saved, SavedReader, Slots,
-    State, Tensor, is_grad_enabled, only, typed,
+    self, Edge, Edges, Entries, Lost, Node, NodeRef, Plain, Pull, Push, Saved, SavedReader,
+    SavedState, Slots, Tensor, is_grad_enabled, only, typed,
 };
 use crate::ops::{Caller, Float, Input};
 
@@ -39,8 +39,8 @@ pub(in crate::ops) fn run_single<T: Float>(
         None => Saved::Nothing,
     };
     let node = match (&op, small) {
-        (Handle::Static(_), true) => node.saving(State::of([saved(&y), Saved::Nothing], true)),
-        _ => node.saving(State::new(attrs(&op, None), &mut [saved(&y)])),
+        (Handle::Static(_), true) => node.saving(SavedState::of([saved(&y), Saved::Nothing], true)),
+        _ => node.saving(SavedState::new(attrs(&op, None), &mut [saved(&y)])),
     };
     y.attached(node, 0)
 }
@@ -64,7 +64,7 @@ pub(crate) fn gradients_of<T: Float>(
         let targets = SmallVec::from_elem(target, op.info().outputs);
         CallShapes { frame: Frame { shape: shape.clone(), targets }, shapes }
     });
-    let call = Call { op: &op, framed: framed.as_ref() };
+    let call = NodeCall { op: &op, framed: framed.as_ref() };
     let info = op.info();
     let kept = info.keeps_reals.iter().map(|&i| Some(operands[i].clone()));
     let mut given: Reals<T> = kept.collect();
@@ -126,7 +126,7 @@ pub(super) fn call<T: Float>(
     let framed = frame
         .map(|frame| CallShapes { frame, shapes: reals.iter().map(|x| x.shape_owned()).collect() });
     let edges = reals.iter().zip(info.differentiable.iter()).map(edge).collect();
-    let state = State::new(attrs(op, framed), &mut saved);
+    let state = SavedState::new(attrs(op, framed), &mut saved);
     let node = NodeRef::record(rule(op), edges, state, caller);
     for (k, output) in outputs.iter_mut().enumerate() {
         output.attach(node.clone(), k as u32);
@@ -160,13 +160,13 @@ pub(crate) struct Recorded<T: 'static>(Option<Handle<T>>);
 
 impl<T: Float> Recorded<T> {
     #[inline]
-    fn call<'n>(&'n self, node: &'n Node) -> Call<'n, T> {
+    fn call<'n>(&'n self, node: &'n Node) -> NodeCall<'n, T> {
         match &self.0 {
-            Some(op) => Call { op, framed: node.attrs() },
+            Some(op) => NodeCall { op, framed: node.attrs() },
             None => {
                 let (op, framed): &(Handle<T>, Option<CallShapes>) =
                     node.attrs().unwrap_or_else(|| unreachable!("it was recorded with the op"));
-                Call { op, framed: framed.as_ref() }
+                NodeCall { op, framed: framed.as_ref() }
             }
         }
     }
@@ -226,7 +226,7 @@ impl<T: Float> graph::Op for Recorded<T> {
     }
 }
 
-struct Call<'n, T: 'static> {
+struct NodeCall<'n, T: 'static> {
     op: &'n Handle<T>,
     framed: Option<&'n CallShapes>,
 }
@@ -234,7 +234,7 @@ struct Call<'n, T: 'static> {
 type Reals<T> = SmallVec<[Option<Tensor<T>>; 4]>;
 type Operands<T> = (Reals<T>, SmallVec<[Tensor<bool>; 2]>);
 
-impl<T: Float> Call<'_, T> {
+impl<T: Float> NodeCall<'_, T> {
     pub(super) fn pushed(
         &self,
         mut operands: Reals<T>,

@@ -100,7 +100,7 @@ pub enum Reduction {
 pub type Outputs<T> = SmallVec<[Tensor<T>; 1]>;
 
 #[doc(hidden)]
-pub trait Op<T>: Send + Sync {
+pub trait ElementwiseOp<T>: Send + Sync {
     fn info(&self) -> &Info;
     /// The formula of the outputs, from the numbers and masks.
     fn forward(&self) -> &dyn Formula<T>;
@@ -136,7 +136,7 @@ impl Found {
     }
 }
 
-impl<T> dyn Op<T> {
+impl<T> dyn ElementwiseOp<T> {
     /// The number of tensors that backward reads, not counting masks.
     fn given(&self) -> usize {
         let info = self.info();
@@ -255,9 +255,9 @@ fn bit(gradient: usize) -> u64 {
 
 #[doc(hidden)]
 pub enum Handle<T: 'static> {
-    Static(&'static dyn Op<T>),
+    Static(&'static dyn ElementwiseOp<T>),
     /// An op with its own parameters.
-    Shared(Arc<dyn Op<T>>),
+    Shared(Arc<dyn ElementwiseOp<T>>),
 }
 
 impl<T> Clone for Handle<T> {
@@ -291,7 +291,7 @@ impl<T> Handle<T> {
 }
 
 impl<T> Deref for Handle<T> {
-    type Target = dyn Op<T>;
+    type Target = dyn ElementwiseOp<T>;
 
     fn deref(&self) -> &Self::Target {
         match self {
@@ -317,7 +317,9 @@ impl<F, B, D> Pair<F, B, D> {
     }
 }
 
-impl<T: Storable, F: Formula<T>, B: Formula<T>, D: Written + Send + Sync> Op<T> for Pair<F, B, D> {
+impl<T: Storable, F: Formula<T>, B: Formula<T>, D: Written + Send + Sync> ElementwiseOp<T>
+    for Pair<F, B, D>
+{
     fn info(&self) -> &Info {
         self.info
     }
@@ -383,7 +385,7 @@ impl Traceable {
     }
 }
 
-impl<T: Storable> Op<T> for Traceable
+impl<T: Storable> ElementwiseOp<T> for Traceable
 where
     Program: Formula<T>,
 {

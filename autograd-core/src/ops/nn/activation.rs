@@ -5,7 +5,7 @@ use super::super::elementwise::{Handle, only};
 use super::super::table::{
     Attr, Effect, OpDef, Type, any, entries, float, for_programs, same_float,
 };
-use super::super::{Caller, Float, Input, Scalar, Unary, derived, expect, pairs};
+use super::super::{Caller, Float, Input, Scalar, Unary, expect, formula_ops, pairs};
 use crate::array::Shape;
 use crate::array::threads::each_grain;
 use crate::error::{Error, Result};
@@ -40,13 +40,13 @@ entries! {
 
     LEAKY_RELU = OpDef {
         attrs: &[("slope", Type::Number)],
-        run: |op, x, at| float!(x, x => activation(x, derived::leaky_relu, op.number(0), at)),
+        run: |op, x, at| float!(x, x => activation(x, formula_ops::leaky_relu, op.number(0), at)),
         ..elementwise("leaky_relu")
     };
 
     ELU = OpDef {
         attrs: &[("alpha", Type::Number)],
-        run: |op, x, at| float!(x, x => activation(x, derived::elu, op.number(0), at)),
+        run: |op, x, at| float!(x, x => activation(x, formula_ops::elu, op.number(0), at)),
         ..elementwise("elu")
     };
 
@@ -67,7 +67,7 @@ const fn elementwise(name: &'static str) -> OpDef {
 
 fn dropout<T: Float>(x: &Tensor<T>, p: f64, at: Caller) -> Result<Tensor<T>> {
     let factors = dropout_mask(x.shape_owned(), p);
-    only(T::elementwise(derived::dropped(), &[x, &factors], &[], at))
+    only(T::elementwise(formula_ops::dropped(), &[x, &factors], &[], at))
 }
 
 /// # Activations with a parameter

@@ -1,7 +1,7 @@
 //! The public methods, options and reductions of losses.
 
 use super::super::call::call;
-use super::super::index::check_indices;
+use super::super::gather::check_indices;
 use super::super::table::OpDef;
 use super::super::{Float, HasMean, options, pairs};
 use super::check_same_shape;

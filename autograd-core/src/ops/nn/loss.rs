@@ -2,7 +2,7 @@
 
 use smallvec::smallvec;
 
-use super::super::index::check_indices;
+use super::super::gather::check_indices;
 use super::super::table::{
     Dims, Form, Inferred, OpDef, entries, exactly, float, for_programs, several,
 };

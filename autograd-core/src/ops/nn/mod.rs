@@ -1,4 +1,4 @@
-//! Ops of neural networks: softmax and losses, activations, the affine map, convolution, pooling, norms.
+//! Ops of neural networks: softmax and losses, activations, the affine map, convolution, pooling, normalization.
 
 pub(super) mod activation;
 #[cfg(feature = "nn")]
@@ -9,7 +9,6 @@ mod criteria;
 mod kernels;
 mod linear;
 pub(super) mod loss;
-mod norm;
 mod normalize;
 mod pointwise;
 mod pool;
@@ -30,8 +29,7 @@ pub(crate) use normalize::layer_norm;
 #[cfg(feature = "static-graph")]
 pub(crate) mod entries {
     pub(crate) use super::{
-        activation::*, conv::*, linear::*, loss::*, norm::*, normalize::*, pointwise::*, pool::*,
-        softmax::*,
+        activation::*, conv::*, linear::*, loss::*, normalize::*, pointwise::*, pool::*, softmax::*,
     };
 }
 
@@ -61,7 +59,7 @@ fn is_in_range<T: Float>(sum: T) -> bool {
     sum >= T::min_positive_value() / T::epsilon() && sum < T::infinity()
 }
 
-fn are_in_range<T: Float>(sums: &Tensor<T>) -> bool {
+pub(super) fn are_in_range<T: Float>(sums: &Tensor<T>) -> bool {
     sums.read().contiguous().as_slice().unwrap_or(&[]).iter().all(|&sum| is_in_range(sum))
 }
 

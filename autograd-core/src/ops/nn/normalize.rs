@@ -1,16 +1,19 @@
 //! Normalization along axes to mean 0 and variance 1 (Ba et al. 2016).
 
+use std::panic::Location;
+
 use super::super::call::call_at;
 use super::super::shape::signed;
 use super::super::table::{
     Attr, OpDef, Type, broadcast, entries, float, for_programs, reduced, same_dtype,
 };
-use super::super::{Binary, Caller, Float, Input};
+use super::super::{Binary, Caller, Float, HasMean, Input, pairs};
 use super::{are_in_range, floats, scale_of};
+use crate::array::IntoAxes;
 use crate::array::shape::axes as check_axes;
 use crate::error::Result;
 use crate::fuse;
-use crate::graph::{GradMode, Rule, Saved, SavedReader, Tensor, finish, is_grad_enabled};
+use crate::graph::{Element, GradMode, Rule, Saved, SavedReader, Tensor, finish, is_grad_enabled};
 
 /// The weight and the bias of the result, in the shape of a row.
 pub(crate) type Weights<'a, T> = Option<[&'a Tensor<T>; 2]>;
@@ -135,4 +138,29 @@ fn pull<T: Float>(
     };
     let (mean, along) = (dy.mean_axes_keep(axes), (&z * dy).mean_axes_keep(axes));
     Ok(fuse!(|dy, mean, z, along, s| (dy - mean - z * along) * s))
+}
+
+/// # Normalization
+impl<T: Element> Tensor<T> {
+    pairs! {
+        /// Subtracts the mean of each group of elements along `axes`, and divides by its standard deviation
+        /// (`eps` is added to the variance): layer normalization along the last axes, batch normalization
+        /// along all but the channels, without scale and shift. Squares do not overflow. Equal elements give
+        /// 0, or NaN if `eps` is 0.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([[1.0, 3.0], [10.0, 30.0]]);
+        /// assert_eq!(x.normalize(&[1], 0.0).to_vec(), [-1.0, 1.0, -1.0, 1.0]);
+        /// ```
+        #[doc(alias = "layer_norm")]
+        #[doc(alias = "batch_norm")]
+        pub fn normalize, try_normalize(&self, axes: impl IntoAxes, eps: f64) -> Tensor<T>, Axis if
+            "an axis does not exist or is given twice"
+            where T: HasMean
+        {
+            layer_norm(self, None, axes.as_axes(), eps, Location::caller())
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::panic::Location;
 
 use super::super::call::call;
-use super::super::index::Picks;
+use super::super::gather::Picks;
 use super::super::table::{Attr, OpDef, Type, entries, exactly, float, for_programs, message};
 use super::super::{Caller, Float, HasMean, pairs};
 use super::conv::{ConvPart, compute_part};

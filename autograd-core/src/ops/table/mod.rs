@@ -3,7 +3,7 @@
 
 pub(crate) mod attr;
 pub(crate) mod form;
-pub(crate) mod forms;
+pub(crate) mod infer;
 pub(crate) mod values;
 
 use std::fmt;
@@ -43,7 +43,7 @@ macro_rules! family {
 
 pub(crate) use self::attr::{Attr, Type, position_on};
 pub(crate) use self::form::{Dims, Form, ShapeOf};
-pub(crate) use self::forms::{
+pub(crate) use self::infer::{
     arithmetic, broadcast, exactly, float, float_along, float_reduced, number, position, reduced,
     same_along, same_dtype, same_float,
 };

@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::ir::{
-    Eager, Given, Grad, Graph, Kind, Named, Op, OpId, PHASES, PyFuncOp, ROLES, TracedLayer, Var,
-    VarId, name_of,
+    BackwardInput, Eager, Grad, Graph, Kind, Named, Op, OpId, PHASES, PyFuncOp, ROLES,
+    TracedCustomOp, Var, VarId, name_of,
 };
 use super::program::Program;
 use super::py_func::{Function, PyFunc, PyFuncBlock};
@@ -126,12 +126,12 @@ fn kind_text(kind: &Kind) -> Result<String, String> {
             fields.extend(backward.iter().map(|next| quoted(&next.name)));
             fields
         }
-        Kind::Layer(layer) => {
-            let TracedLayer { name, forward, results, backward, given, found } = &**layer;
+        Kind::CustomOp(op) => {
+            let TracedCustomOp { name, forward, results, backward, given, found } = &**op;
             let given = given.iter().map(|given| match given {
-                Given::Input(at) => format!("i{at}"),
-                Given::Result(at) => format!("r{at}"),
-                Given::Grad(at) => format!("g{at}"),
+                BackwardInput::Input(at) => format!("i{at}"),
+                BackwardInput::Result(at) => format!("r{at}"),
+                BackwardInput::Grad(at) => format!("g{at}"),
             });
             let given = given.collect::<Vec<_>>().join(",");
             let mut fields = vec!["layer".to_owned(), quoted(name), list(results), given];
@@ -258,13 +258,13 @@ impl Reader<'_> {
                 let given = given.split(',').filter(|part| !part.is_empty()).map(|part| {
                     let (kind, at) = part.split_at_checked(1).unwrap_or_default();
                     Ok(match kind {
-                        "i" => Given::Input(parse(at)?),
-                        "r" => Given::Result(parse(at)?),
-                        "g" => Given::Grad(parse(at)?),
+                        "i" => BackwardInput::Input(parse(at)?),
+                        "r" => BackwardInput::Result(parse(at)?),
+                        "g" => BackwardInput::Grad(parse(at)?),
                         _ => return Err(format!("`{part}` is nothing that a backward reads")),
                     })
                 });
-                let layer = TracedLayer {
+                let op = TracedCustomOp {
                     name: unquoted(name).into(),
                     forward: graph(forward)?,
                     results: read_list(results)?,
@@ -272,8 +272,8 @@ impl Reader<'_> {
                     given: given.collect::<Result<_, String>>()?,
                     found: read_dims(found)?.into_vec(),
                 };
-                layer.check(inputs.len())?;
-                Kind::Layer(Arc::new(layer))
+                op.check(inputs.len())?;
+                Kind::CustomOp(Arc::new(op))
             }
             ["grad", of, name, wants, seeds] => {
                 let (of, name): (OpId, _) = (parse(of)?, unquoted(name).into());

@@ -4,11 +4,11 @@
 mod shadow {
     pub mod autograd_core {}
     pub struct Known;
-    pub struct Layer;
+    pub struct CustomOp;
 }
 mod ops {
     #[allow(unused_imports)]
-    use super::shadow::{Known, Layer};
+    use super::shadow::{CustomOp, Known};
     use ::autograd_core::prelude::*;
 
     #[py_layer]

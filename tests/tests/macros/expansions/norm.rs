@@ -14,7 +14,7 @@ const _: () = {
         pub struct r#x {}
     }
     enum __NormKey {}
-    impl __autograd::Layer<__NormKey> for Norm {
+    impl __autograd::CustomOp<__NormKey> for Norm {
         type Saved = ();
         type Checked = Self::Saved;
         type Attrs = ();
@@ -44,7 +44,7 @@ If a context call was against its rules, or an input against the op's.*/
                 __autograd::Known::<Tensor<f64>>::input(&x),
             ];
             let __state = &mut __autograd::start(
-                <Self as __autograd::Layer<__NormKey>>::RULES,
+                <Self as __autograd::CustomOp<__NormKey>>::RULES,
                 __inputs,
             );
             let mut __context = __autograd::ForwardContext(

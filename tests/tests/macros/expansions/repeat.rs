@@ -22,7 +22,7 @@ const _: () = {
         pub struct r#xs {}
     }
     enum __RepeatKey {}
-    impl<T: Float, const N: usize> __autograd::Layer<__RepeatKey> for Repeat<T, N> {
+    impl<T: Float, const N: usize> __autograd::CustomOp<__RepeatKey> for Repeat<T, N> {
         type Saved = ();
         type Checked = Self::Saved;
         type Attrs = ();
@@ -59,7 +59,7 @@ If a context call was against its rules, or an input against the op's.*/
                 __autograd::Known::<Tensor<T>>::input(&xs),
             ];
             let __state = &mut __autograd::start(
-                <Self as __autograd::Layer<__RepeatKey>>::RULES,
+                <Self as __autograd::CustomOp<__RepeatKey>>::RULES,
                 __inputs,
             );
             let mut __context = __autograd::ForwardContext(

@@ -72,7 +72,7 @@ const _: () = {
     }
     const _: () = {
         enum __ScaleKey {}
-        impl __autograd::Layer<__ScaleKey> for Scale {
+        impl __autograd::CustomOp<__ScaleKey> for Scale {
             type Saved = (Tensor<f64>, Tensor<f64>);
             type Checked = Self::Saved;
             type Attrs = f64;
@@ -141,7 +141,7 @@ If a context call was against its rules, or an input against the op's.*/
                     __autograd::Known::<Tensor<i64>>::constant(&at),
                 ];
                 let __state = &mut __autograd::start(
-                    <Self as __autograd::Layer<__ScaleKey>>::RULES,
+                    <Self as __autograd::CustomOp<__ScaleKey>>::RULES,
                     __inputs,
                 );
                 let mut __context = __autograd::ForwardContext(
@@ -215,7 +215,7 @@ If a context call was against its rules, or an input against the op's.*/
                     __autograd::Known::<Tensor<i64>>::constant(&at),
                 ];
                 let __state = &mut __autograd::start(
-                    <Self as __autograd::Layer<__ScaleKey>>::RULES,
+                    <Self as __autograd::CustomOp<__ScaleKey>>::RULES,
                     __inputs,
                 );
                 let mut __context = __autograd::ForwardContext(

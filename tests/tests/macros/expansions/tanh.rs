@@ -21,7 +21,7 @@ const _: () = {
         pub struct r#x {}
     }
     enum __TanhKey {}
-    impl __autograd::Layer<__TanhKey> for Tanh {
+    impl __autograd::CustomOp<__TanhKey> for Tanh {
         type Saved = Tensor<f64>;
         type Checked = Self::Saved;
         type Attrs = ();
@@ -56,7 +56,7 @@ If a context call was against its rules, or an input against the op's.*/
                 __autograd::Known::<Tensor<f64>>::input(&x),
             ];
             let __state = &mut __autograd::start(
-                <Self as __autograd::Layer<__TanhKey>>::RULES,
+                <Self as __autograd::CustomOp<__TanhKey>>::RULES,
                 __inputs,
             );
             let mut __context = __autograd::ForwardContext(

@@ -70,7 +70,7 @@ const _: () = {
     }
     const _: () = {
         enum __VerifiedKey {}
-        impl __autograd::Layer<__VerifiedKey> for Verified {
+        impl __autograd::CustomOp<__VerifiedKey> for Verified {
             type Saved = ();
             type Checked = Self::Saved;
             type Attrs = ();
@@ -171,7 +171,7 @@ If a context call was against its rules, or an input against the op's.*/
                     )?;
                 }
                 let __state = &mut __autograd::start(
-                    <Self as __autograd::Layer<__VerifiedKey>>::RULES,
+                    <Self as __autograd::CustomOp<__VerifiedKey>>::RULES,
                     __inputs,
                 );
                 let mut __context = __autograd::ForwardContext(

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use super::context::Events;
 use super::node::{NodeRef, Observer};
+use super::node_parts::{Key, Token};
 use super::observing::{Observing, observer};
-use super::parts::{Key, Token};
 use crate::array::shape::copied;
 use crate::array::{DType, Shape};
 

@@ -1,7 +1,7 @@
 //! Sums and products by element type: floats in their own type, integers exactly.
 
 use super::reduce::Prod;
-use super::{Arithmetic, Totals};
+use super::{Arithmetic, Sums};
 use crate::array::Value;
 use crate::array::integer::{self, Additions, Overflow, total_axes};
 use crate::array::pick::{self, AxisShape};
@@ -10,7 +10,7 @@ use crate::error::Result;
 
 macro_rules! totals {
     (floats: $($f:ty)*; integers: $($i:ty)*;) => {
-        $(impl Totals for $f {
+        $(impl Sums for $f {
             fn sum(_: &'static str, x: &Value<$f>, axes: &[usize]) -> Result<Value<$f>> {
                 Ok(fold_axes(x, axes, &Plus))
             }
@@ -35,7 +35,7 @@ macro_rules! totals {
                 Ok(pick::changed(x, |data| additions.add(data, Arithmetic::plus)))
             }
         })*
-        $(impl Totals for $i {
+        $(impl Sums for $i {
             fn sum(op: &'static str, x: &Value<$i>, axes: &[usize]) -> Result<Value<$i>> {
                 Ok(total_axes::<$i, false>(op, x, axes)?)
             }

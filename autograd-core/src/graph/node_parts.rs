@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use smallvec::SmallVec;
 
-use super::any::{AnyTensor, Element, Handle, for_any};
+use super::any::{AnyTensor, Element, TensorHandle, for_any};
 use super::hooks::{Hook, HookId, HookList};
-use super::lost::Lost;
+use super::lost_gradients::Lost;
 use super::node::{Node, NodeRef};
 use super::tensor::Tensor;
 use crate::array::Value;
@@ -114,7 +114,7 @@ impl Edges {
     }
 
     pub(super) fn of<T: Element>(inputs: &[&Tensor<T>]) -> Self {
-        inputs.iter().map(|x| Handle::edge(*x)).collect()
+        inputs.iter().map(|x| TensorHandle::edge(*x)).collect()
     }
 
     #[inline]
@@ -244,7 +244,7 @@ pub(super) enum SavedEntries<'n> {
 
 /// The saved entries of a node. Two entries without buffers are inline and stay until the node is dropped;
 /// backward takes any others.
-pub(crate) enum State {
+pub(crate) enum SavedState {
     /// The first may be the attributes.
     Inline([Saved; 2]),
     Heap(Box<Heap>),
@@ -255,7 +255,7 @@ pub(crate) struct Heap {
     entries: Mutex<Option<Vec<Saved>>>,
 }
 
-impl State {
+impl SavedState {
     pub(crate) const NOTHING: Self = Self::Inline([Saved::Nothing, Saved::Nothing]);
 
     pub(crate) fn new(attrs: Option<Plain>, entries: &mut [Saved]) -> Self {

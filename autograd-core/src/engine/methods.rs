@@ -2,10 +2,10 @@
 
 use std::panic::Location;
 
+use super::accumulate::for_float;
 use super::backward::BackwardOptions;
 #[cfg(doc)]
 use super::backward::backward;
-use super::gradient::for_float;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Tensor, for_any, no_grad};
 use crate::ops::Float;

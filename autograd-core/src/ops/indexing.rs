@@ -7,8 +7,8 @@ use std::ops::{
 use smallvec::smallvec;
 
 use super::call::call;
-use super::choose::places;
-use super::index::{Picks, changed, check_indices, index_of, select};
+use super::gather::{Picks, changed, check_indices, index_of, select};
+use super::masks::places;
 use super::table::{
     Attr, Dims, Form, Gradient, OpDef, Type, computed, entries, exactly, for_programs, number, one,
     position, several,

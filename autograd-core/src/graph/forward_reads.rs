@@ -1,4 +1,4 @@
-//! Tensors that a layer's forward reads from a closure or a field: no type shows that their
+//! Tensors that a custom op's forward reads from a closure or a field: no type shows that their
 //! gradients are lost. Only builds with debug assertions check for them.
 
 use std::cell::RefCell;
@@ -8,7 +8,7 @@ use super::context::{Events, mode};
 use super::node::Observer;
 use super::observing::Observing;
 
-pub(crate) struct Read {
+pub(crate) struct TensorRead {
     pub(crate) address: *const (),
     pub(crate) shape: Vec<usize>,
     /// The first op that read the tensor, and the location of that call.
@@ -16,9 +16,9 @@ pub(crate) struct Read {
     pub(crate) at: &'static Location<'static>,
 }
 
-/// The reads of a layer's forward.
+/// The reads of a custom op's forward.
 #[derive(Default)]
-struct ReadLog(RefCell<Vec<Read>>);
+struct ReadLog(RefCell<Vec<TensorRead>>);
 
 impl Observer for ReadLog {
     fn events(&self) -> Events {
@@ -33,12 +33,12 @@ impl Observer for ReadLog {
     ) {
         let mut list = self.0.borrow_mut();
         if !list.iter().any(|known| known.address == address) {
-            list.push(Read { address, shape: shape.to_vec(), op, at });
+            list.push(TensorRead { address, shape: shape.to_vec(), op, at });
         }
     }
 }
 
-/// A guard around a layer's forward.
+/// A guard around a custom op's forward.
 pub(crate) struct ReadGuard {
     log: Observing<ReadLog>,
     was_turned_on: bool,
@@ -51,7 +51,7 @@ impl ReadGuard {
     }
 
     /// The reads; none if forward turned recording on: it then has its own graph.
-    pub(crate) fn end(self) -> Vec<Read> {
+    pub(crate) fn end(self) -> Vec<TensorRead> {
         if mode(|mode| mode.was_turned_on.get()) { Vec::new() } else { self.log.0.take() }
     }
 }

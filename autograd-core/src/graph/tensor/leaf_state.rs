@@ -7,8 +7,8 @@ use std::sync::{self, OnceLock, PoisonError, Weak};
 
 use super::super::any::Element;
 use super::super::hooks::HookList;
-use super::super::lost::Lost;
-use super::super::parts::GradHook;
+use super::super::lost_gradients::Lost;
+use super::super::node_parts::GradHook;
 use super::{LeafState, STOP, Tensor};
 use crate::array::Value;
 

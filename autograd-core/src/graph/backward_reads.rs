@@ -9,10 +9,10 @@ use super::node::Observer;
 use super::observing::Observing;
 
 /// A method that read numbers, and the place of its call.
-pub(crate) type Read = (&'static str, &'static Location<'static>);
+pub(crate) type NumberRead = (&'static str, &'static Location<'static>);
 
 /// The first read.
-struct FirstRead(Cell<Option<Read>>);
+struct FirstRead(Cell<Option<NumberRead>>);
 
 impl Observer for FirstRead {
     fn events(&self) -> Events {
@@ -31,7 +31,7 @@ impl ReadWatch {
         Self(Observing::start(FirstRead(Cell::new(None))))
     }
 
-    pub(crate) fn end(self) -> Option<Read> {
+    pub(crate) fn end(self) -> Option<NumberRead> {
         self.0.0.get()
     }
 }

@@ -221,8 +221,8 @@ impl Lost {
                 lost
             }
             Recording::On => self.and(no_derivative(op, at)),
-            // Part of an op, a layer or a backward, which is reported instead.
-            Recording::Layer | Recording::Off => self,
+            // Part of an op or a backward, which is reported instead.
+            Recording::CustomOp | Recording::Off => self,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::iter::successors;
 
 use smallvec::SmallVec;
 
-use super::gradient::{accumulate, own};
+use super::accumulate::{accumulate, own};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Destination, Edge, NodeRef, Sink, Slots, for_any};
 

@@ -1,10 +1,10 @@
-//! Sorting, the `k` greatest, the median, extremes, their positions, and running sums, along an axis.
+//! Sorting, the `k` greatest, the median, extremes and their positions, along an axis.
 
-use super::call::{call, linear};
+use super::call::call;
 use super::reduce::{Max, Min, grouped};
 use super::table::{
     Attr, Form, Gradient, OpDef, Type, arithmetic, entries, exactly, for_programs, number,
-    position, reduced, same_along,
+    position, reduced,
 };
 use super::{Binary, Caller, Numeric, expect, pairs};
 use crate::array::pick::{self, AxisShape};
@@ -15,7 +15,7 @@ use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{Lost, Tensor};
 
 entries! {
-    ALONG:
+    SORTS:
 
     ARGMAX = OpDef {
         run: |op, x, at| number!(x, x => best("argmax", &x, op.int(0), at, &Max)),
@@ -25,16 +25,6 @@ entries! {
     ARGMIN = OpDef {
         run: |op, x, at| number!(x, x => best("argmin", &x, op.int(0), at, &Min)),
         ..best_op("argmin")
-    };
-
-    CUMSUM = OpDef {
-        attrs: &[("axis", Type::Int), ("from_end", Type::Flag)],
-        infer: for_programs(|op, inputs| {
-            arithmetic(Binary::Add, exactly::<1>(inputs)?[0])?;
-            same_along(op, inputs)
-        }),
-        run: |op, x, at| number!(x, x => cumsum(&x, op.int(0), op.flag(1), at)),
-        ..OpDef::new("cumsum")
     };
 
     ARGSORT = OpDef {
@@ -142,25 +132,6 @@ fn best<T: Numeric>(
 ) -> Result<Tensor<i64>> {
     let (around, shape) = around_elements(op, x.shape(), axis)?;
     Ok(positions(op, x, shape, caller, &|data, out| pick::best(data, around, fold, out)))
-}
-
-fn cumsum<T: Numeric>(
-    x: &Tensor<T>,
-    axis: isize,
-    from_end: bool,
-    caller: Caller,
-) -> Result<Tensor<T>> {
-    let position = check_axis("cumsum", axis, x.ndim())?;
-    let around = AxisShape::new(x.shape(), position);
-    let value = T::running("cumsum", x.read().into_owned(), around, from_end)?;
-    let back = |(axis, from_end): (isize, bool), dy: Tensor<T>| running_sum(&dy, axis, !from_end);
-    let along = |(axis, from_end), dx: &Tensor<T>, _: &[usize]| running_sum(dx, axis, from_end);
-    Ok(linear(CUMSUM.name, caller, x, value, (axis, from_end), back, along))
-}
-
-#[track_caller]
-fn running_sum<T: Numeric>(x: &Tensor<T>, axis: isize, from_end: bool) -> Result<Tensor<T>> {
-    call(&CUMSUM, [Attr::Int(axis), Attr::Flag(from_end)], [x.untyped()])
 }
 
 /// # Along an axis
@@ -290,19 +261,6 @@ impl<T: Numeric> Tensor<T> {
         pub fn argmin, try_argmin(&self, axis: isize) -> Tensor<i64>,
             Axis | Shape if "there is no such axis or it has length 0" {
             call(&ARGMIN, [Attr::Int(axis)], [self.untyped()])
-        }
-
-        /// Returns the running sums along an axis: each element plus all elements before it, added in order
-        /// in the element type, as in NumPy ([`sum`](Tensor::sum) adds by blocks and is more accurate).
-        ///
-        /// ```
-        /// use autograd_core::Tensor;
-        ///
-        /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
-        /// ```
-        pub fn cumsum, try_cumsum(&self, axis: isize) -> Tensor<T>,
-            Axis | Overflow if "there is no such axis, or an integer sum is outside of the element type" {
-            running_sum(self, axis, false)
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::any::{AnyTensor, Element, for_any};
 use super::node::{Pull, Push};
-use super::parts::{At, Role, Saved, SavedEntries, SavedTensor};
+use super::node_parts::{At, Role, Saved, SavedEntries, SavedTensor};
 use super::tensor::Tensor;
 use crate::error::Result;
 

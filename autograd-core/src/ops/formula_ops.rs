@@ -1,10 +1,10 @@
-//! Functions of two tensors with rules derived from their formulas, as for users' ops. Sums, differences and
-//! products have shorter rules, in [`binary`](super::binary).
+//! Ops made of formulas, as users' elementwise ops are: functions of two tensors, of which sums, differences
+//! and products have shorter rules in [`binary`](super::binary), functions of a tensor and a number, dropout.
 
 use std::sync::Arc;
 
-use super::elementwise::{Handle, Info, Op, Pair, Reduction, formulas, pulled};
-use super::kernels::{Div, Maximum, Minimum, Pow};
+use super::binary_kernels::{Div, Maximum, Minimum, Pow};
+use super::elementwise::{ElementwiseOp, Handle, Info, Pair, Reduction, formulas, pulled};
 use super::{Binary, Float};
 use crate::formula::{Compiled, Dual, Lane, Lanewise, Mask, Program, Real};
 
@@ -46,7 +46,7 @@ macro_rules! functions {
 
         impl Binary {
             /// Returns the op whose backward is this function's rule, if `binary` has no shorter rule.
-            pub(super) fn derived<T: Float>(self) -> Option<&'static dyn Op<T>> {
+            pub(super) fn derived<T: Float>(self) -> Option<&'static dyn ElementwiseOp<T>> {
                 match self {
                     $(Self::$name => Some(&$method::OP),)*
                     _ => None,

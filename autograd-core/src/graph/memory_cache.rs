@@ -6,9 +6,9 @@ use std::thread::LocalKey;
 use triomphe::Arc;
 
 /// A thread's list of empty allocations of one type, each without another reference.
-pub(super) struct Spare<T>(RefCell<Vec<Arc<T>>>);
+pub(super) struct MemoryCache<T>(RefCell<Vec<Arc<T>>>);
 
-impl<T> Spare<T> {
+impl<T> MemoryCache<T> {
     pub(super) const fn new() -> Self {
         Self(RefCell::new(Vec::new()))
     }

@@ -1,0 +1,175 @@
+//! Norms of all elements, and of any order along axes.
+
+use super::call::call;
+use super::nn::{are_in_range, scale_of};
+use super::shape::signed;
+use super::table::{Attr, Dims, Form, OpDef, Type, entries, exactly, float, for_programs, reduced};
+use super::{Caller, Float, expect};
+use crate::array::IntoAxes;
+use crate::array::shape::axes as check_axes;
+use crate::error::{Error, Result};
+use crate::graph::{GradMode, Rule, Saved, Tensor, finish};
+
+entries! {
+    NORMS:
+
+    NORM = OpDef {
+        infer: for_programs(|_, inputs| {
+            let [x] = exactly(inputs)?;
+            Ok(vec![Form::new(float(x)?.dtype, Dims::new())])
+        }),
+        run: |_, x, at| float!(x, x => Ok(norm(&x, at))),
+        ..OpDef::new("norm")
+    };
+
+    NORM_AXES = OpDef {
+        attrs: &[("axes", Type::Ints), ("p", Type::Plain), ("keep", Type::Flag)],
+        infer: for_programs(|op, inputs| {
+            let [x] = exactly(inputs)?;
+            let dims = reduced(&x.dims, op.ints(0), op.flag(2))?;
+            Ok(vec![Form::new(float(x)?.dtype, dims)])
+        }),
+        run: |op, x, _| float!(x, x => norm_of_order(&x, op.ints(0), op.number(1), op.flag(2))),
+        ..OpDef::new("norm_axes")
+    };
+}
+
+fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
+    let value = GradMode::of(false, || {
+        let squares = x.square().sum();
+        if are_in_range(&squares) || x.is_empty() {
+            return squares.sqrt();
+        }
+        let largest = x.abs().max();
+        match largest.item() {
+            scale if scale > T::ZERO && scale < T::infinity() => {
+                (x / scale).square().sum().sqrt() * scale
+            }
+            _ => largest,
+        }
+    });
+    let value = value.read().into_owned();
+    finish(NORM.name, caller, &[x], value.clone(), || {
+        Rule::new([Saved::input(0, x), Saved::output_value(value)], |saved, dy: Tensor<T>, _| {
+            let (x, y) = (saved.tensor::<T>()?, saved.tensor::<T>()?);
+            // At 0 there is no derivative: the gradient is 0, with a derivative of NaN.
+            let unit = if y.item() == T::ZERO { x.abs().sqrt() } else { x / y };
+            Ok([Some(unit * dy)])
+        })
+    })
+}
+
+fn norm_of_order<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64, keep: bool) -> Result<Tensor<T>> {
+    let positions = check_axes("norm_axes", axes, x.ndim())?;
+    let named = |done: Result<Tensor<T>>| done.map_err(|error| error.called("norm_axes"));
+    let size = || x.abs();
+    match p {
+        f64::INFINITY => return named(size().try_max(axes, keep)),
+        f64::NEG_INFINITY => return named(size().try_min(axes, keep)),
+        0.0 => return named(x.ne_scalar(T::ZERO).cast::<T>().try_sum(axes, keep)),
+        1.0 => return named(size().try_sum(axes, keep)),
+        _ => {}
+    }
+    let empty = positions.iter().any(|&position| x.shape()[position] == 0);
+    if empty && p < 0.0 {
+        return named(size().try_min(axes, keep));
+    }
+    let scale = if empty { Tensor::from(T::ONE) } else { scale_for(x, axes, p) };
+    let x = x / &scale;
+    let powers = if p > 0.0 && p % 2.0 == 0.0 {
+        x.pow(p)
+    } else if p > 1.0 {
+        x.abs().pow(p)
+    } else {
+        // At 0 the slope is infinite. There, another function with the same value has a slope of 0.
+        let zeros = x.eq_scalar(T::ZERO);
+        let of_zeros = if p < 0.0 { Tensor::from(T::infinity()) } else { x.abs() };
+        zeros.where_else(of_zeros, zeros.where_else(T::ONE, x.abs()).pow(p))
+    };
+    let sum = powers.sum_axes_keep(axes);
+    let zeros = sum.eq_scalar(T::ZERO);
+    let root = zeros.where_else(T::ONE, &sum).pow(1.0 / p);
+    let of_zeros = match p < 0.0 {
+        true => Tensor::from(T::infinity()),
+        false => zeros.where_else(&sum, T::ONE).pow(1.5),
+    };
+    let root = zeros.where_else(of_zeros, root);
+    let norm = root * scale;
+    if keep {
+        return Ok(norm);
+    }
+    Ok(norm.squeeze_axes(&signed(&positions)))
+}
+
+/// The divisor of elements before they are raised to `p`: the largest magnitude, or the least other than 0.
+fn scale_for<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64) -> Tensor<T> {
+    if p > 0.0 {
+        return scale_of(x, axes, 0.0);
+    }
+    GradMode::of(false, || {
+        let size = x.abs();
+        let least = size.eq_scalar(T::ZERO).where_else(T::infinity(), &size).min_axes_keep(axes);
+        least.lt_scalar(T::infinity()).where_else(&least, T::ONE)
+    })
+}
+
+/// # Norms
+impl<T: Float> Tensor<T> {
+    /// Returns the root of the sum of all squares, without overflow or underflow. At 0 the gradient is 0, and
+    /// a second derivative is NaN.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::from(vec![3.0, 4.0]).norm().item(), 5.0);
+    /// ```
+    #[track_caller]
+    pub fn norm(&self) -> Tensor<T> {
+        expect(call(&NORM, [], [self.untyped()]))
+    }
+
+    /// Returns the norm of order `p` along `axes`, which are removed; of all elements if none is given: the
+    /// sum of `|x|^p` to the power `1 / p`, without overflow or underflow; for `p` below 0, it is 0 if an
+    /// element is 0. Infinity gives the greatest `|x|`, minus infinity the least, 0 the number of elements
+    /// other than 0 (without a gradient). Where the norm is 0 the gradient is 0, and for `p` above 1 a second
+    /// derivative is NaN. For `p` below 1, an element of 0 has the gradient 0. Equal extremes share theirs.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([[3.0, -4.0], [0.0, 2.0]]);
+    /// assert_eq!(x.norm_axes(1, 2.0).to_vec(), [5.0, 2.0]);
+    /// assert_eq!(x.norm_axes(0, 1.0).to_vec(), [3.0, 6.0]);
+    /// assert_eq!(x.norm_axes(.., f64::INFINITY).item(), 4.0);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If an axis does not exist or is named twice, if `p` is NaN, or if there are no elements and
+    /// `p` is below 0 or infinite.
+    #[doc(alias = "vector_norm")]
+    #[doc(alias = "norm_dim")]
+    #[track_caller]
+    pub fn norm_axes(&self, axes: impl IntoAxes, p: f64) -> Tensor<T> {
+        expect(self.norm_of("norm_axes", axes.as_axes(), p, false))
+    }
+
+    /// [`Tensor::norm_axes`] with the axes kept, with length 1.
+    ///
+    /// # Panics
+    ///
+    /// As [`Tensor::norm_axes`].
+    #[track_caller]
+    pub fn norm_axes_keep(&self, axes: impl IntoAxes, p: f64) -> Tensor<T> {
+        expect(self.norm_of("norm_axes_keep", axes.as_axes(), p, true))
+    }
+
+    #[track_caller]
+    fn norm_of(&self, op: &'static str, axes: &[isize], p: f64, keep: bool) -> Result<Tensor<T>> {
+        if p.is_nan() {
+            return Err(Error::value(op, "p", "a number", p));
+        }
+        let attrs = [Attr::Ints(axes.to_vec()), Attr::Number(p), Attr::Flag(keep)];
+        call(&NORM_AXES, attrs, [self.untyped()]).map_err(|error| error.called(op))
+    }
+}
