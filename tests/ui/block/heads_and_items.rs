@@ -95,20 +95,6 @@ impl<'a> Op {
     }
 }
 
-//= the user's own struct of the same name
-struct Op;
-
-#[py_layer]
-impl Op {
-    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
-        x * 2.0
-    }
-
-    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
-        dy * 2.0
-    }
-}
-
 //= a parameter that the op does not have
 #[py_layer]
 impl<T: Float> Op {
