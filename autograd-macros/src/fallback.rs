@@ -14,8 +14,7 @@ use crate::generics::{generated, phantom};
 use crate::items;
 use crate::library::private;
 use crate::model::{
-    Block, Broken, ExistingItem, Function, bare, first_argument, is_named, last_segment,
-    without_reference,
+    Block, Broken, Function, bare, first_argument, is_named, last_segment, without_reference,
 };
 use crate::parse::{is_context, other_item, pattern_name};
 use crate::tokens::{is_punct, mentions, regroup, replace_ident, text};
@@ -93,24 +92,12 @@ fn not_understood(name: &Ident) -> TokenStream {
     }
 }
 
-/// The expansion of a block whose name exists already: no second struct. A type gets the constants that
-/// callers use. If it is absent after all, the error beside it silences unresolved names.
-pub(crate) fn of_existing(
-    exists: ExistingItem,
-    calls: &[&str],
-    block: &Block,
-    errors: Errors,
-) -> TokenStream {
+/// The expansion of the impl of a trait: no struct, and the constants that callers use. The error beside
+/// these silences unresolved names.
+pub(crate) fn of_trait(calls: &[&str], block: &Block, errors: Errors) -> TokenStream {
     let reported = reported_name(&block.name);
     let calls = constants(calls, &block.generics, &block.self_ty, &reported);
-    match exists {
-        ExistingItem::Named("type") => {
-            let items = errors.into_items(&reported);
-            quote!(const _: () = { #items #calls };)
-        }
-        ExistingItem::Op | ExistingItem::Named(_) => errors.into_tokens(),
-        ExistingItem::Unseen => errors.into_tokens().into_iter().chain(calls).collect(),
-    }
+    errors.into_tokens().into_iter().chain(calls).collect()
 }
 
 /// The expansion of anything but an impl block: the tokens, and an `apply` for the type that they declare.
@@ -139,11 +126,6 @@ pub(crate) fn of_tokens(tokens: TokenStream, errors: Errors) -> TokenStream {
 /// The body of a function that is only for editors, or whose types the compiler rejects.
 pub(crate) fn nothing() -> TokenStream {
     quote!({ ::core::unimplemented!("this op did not compile") })
-}
-
-/// The expansion after an error that all of the block may follow from: a struct, and calls that accept anything.
-pub(crate) fn of_name(name: &Ident, errors: Errors) -> TokenStream {
-    of_tokens(quote!(pub struct #name;), errors)
 }
 
 /// Calls by position and by name that accept anything, for a block that the compiler rejects: they do not

@@ -6,8 +6,8 @@ use syn::Path;
 
 use crate::errors::Errors;
 use crate::expansion::Mode;
+use crate::fallback;
 use crate::model::{Block, Function};
-use crate::{fallback, imports, messages};
 
 pub(crate) trait Form: Sized {
     type Args;
@@ -39,17 +39,13 @@ pub(crate) fn run<F: Form>(
     let Some(form) = F::parse(block.clone(), &args, &mut errors) else {
         return fallback::of_tokens(block, errors);
     };
-    if let Some(exists) = form.block().exists {
-        let reported = fallback::of_existing(exists, F::CALLS, form.block(), errors);
+    if form.block().of_trait {
+        let reported = fallback::of_trait(F::CALLS, form.block(), errors);
         return quote! {
             #[allow(unexpected_cfgs)]
             const _: () = { #[cfg(rust_analyzer)] #block };
             #reported
         };
-    }
-    if let Some((place, names, imports)) = imports::missing(&block) {
-        errors.at(place, messages::not_imported(&messages::list(&names), &imports.join(" ")));
-        return fallback::of_name(&form.block().name, errors);
     }
     form.check(&args, &mut errors);
     let mut found = Errors::new();

@@ -17,7 +17,6 @@ mod expansion;
 mod fallback;
 mod front;
 mod generics;
-mod imports;
 mod items;
 mod layer;
 mod library;

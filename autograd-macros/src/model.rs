@@ -23,8 +23,8 @@ pub(crate) struct Block {
     pub(crate) name: Ident,
     /// The items to emit, in the user's order.
     pub(crate) items: Vec<Item>,
-    /// An earlier item with the op's name, already reported.
-    pub(crate) exists: Option<ExistingItem>,
+    /// Whether this is the impl of a trait, already reported. The type of such an impl exists.
+    pub(crate) of_trait: bool,
     /// Items with syntax errors, which the compiler has reported.
     pub(crate) broken: Vec<Broken>,
 }
@@ -108,16 +108,6 @@ impl Deref for Layer {
     fn deref(&self) -> &Block {
         &self.block
     }
-}
-
-/// The kind of an item that already has the op's name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ExistingItem {
-    Op,
-    /// What it is, in a word; a struct, an enum or a union is a type.
-    Named(&'static str),
-    /// The type of a trait impl, which the file does not show.
-    Unseen,
 }
 
 /// An item with a syntax error: its name and parameters, if any.

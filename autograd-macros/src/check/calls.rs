@@ -84,7 +84,7 @@ pub(crate) fn returned_parts(body: &Group) -> Vec<TokenStream> {
 }
 
 /// Whether the tree is a `;` or a block.
-pub(crate) fn ends_statement(tree: &TokenTree) -> bool {
+pub(super) fn ends_statement(tree: &TokenTree) -> bool {
     is_punct(Some(tree), ';') || is_group(Some(tree), Delimiter::Brace)
 }
 

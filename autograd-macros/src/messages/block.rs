@@ -10,7 +10,6 @@ sentences! {
     malformed_argument(attribute, takes)
         "this is no argument of {attribute}; it takes {takes}";
     argument_takes_no_value(name) "`{name}` takes no value; write `{name}` alone";
-    not_imported(names, imports) "not in scope: {names}; add `{imports}` to this file";
     crate_path_as_text(path) "`crate` takes a path without quotes; write `crate = {path}`";
     argument_needs_path()
         "`crate` needs the path of autograd_core; write `#[py_layer(crate = path)]`";
@@ -39,10 +38,6 @@ sentences! {
     self_type(name)
         "the op must be a plain new name, because the macro makes the struct; write `impl {name}`, \
          or `impl<T: Float> {name}<T>` for an op of any element type";
-    op_exists(name) "there is an op `{name}` above in this scope; give this one another name";
-    item_exists(name, what)
-        "the macro makes the struct `{name}`, and there is a {what} `{name}` in this scope; remove \
-         that {what}, or give the op another name";
     visibility_of_the_block()
         "an impl block has no visibility; the op's is that of `forward`: write `pub fn forward(..)`";
     trait_impl(attribute, name)

@@ -6,14 +6,11 @@ use syn::parse::{ParseStream, Parser};
 use syn::{Attribute, Generics, ImplItemType, ItemImpl, Token, Type, Visibility};
 
 use super::signature::stripped;
-use super::twin::existing;
 use crate::errors::Errors;
 use crate::generics::parameter_name;
 use crate::items::{self, ParsedItem};
 use crate::messages;
-use crate::model::{
-    Block, Broken, ExistingItem, Function, Item, bare, generic_arguments, without_reference,
-};
+use crate::model::{Block, Broken, Function, Item, bare, generic_arguments, without_reference};
 use crate::tokens::{is_punct, mentions, regroup, rewritten, text};
 
 /// The visibility, the head and the body of an impl block. Items are parsed one by one: one of them may have
@@ -61,21 +58,12 @@ pub(crate) fn block(
         errors.at(&vis, messages::visibility_of_the_block());
     }
     let name = checked_head(&mut head, attribute, errors)?;
-    let of_trait = head.trait_.as_ref().map(|_| ExistingItem::Unseen);
-    let exists = existing(&name);
-    match exists.filter(|_| of_trait.is_none()) {
-        Some(ExistingItem::Op) => errors.at(&name, messages::op_exists(&name.to_string())),
-        Some(ExistingItem::Named(what)) => {
-            errors.at(&name, messages::item_exists(&name.to_string(), what));
-        }
-        _ => {}
-    }
-    let exists = exists.or(of_trait);
+    let of_trait = head.trait_.is_some();
     let items = items::split(body.stream(), errors);
     let ItemImpl { attrs, impl_token, generics, self_ty, .. } = head;
     let (place, self_ty) = (impl_token.span, *self_ty);
     let (broken, kept) = (Vec::new(), Vec::new());
-    Some((Block { attrs, place, generics, self_ty, name, items: kept, exists, broken }, items))
+    Some((Block { attrs, place, generics, self_ty, name, items: kept, of_trait, broken }, items))
 }
 
 pub(crate) struct BlockRules {

@@ -4,7 +4,6 @@ mod block;
 mod derivative;
 mod forward;
 mod signature;
-mod twin;
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};

@@ -6,6 +6,7 @@ mod fixtures;
 mod names;
 mod rustc;
 mod table;
+mod taken;
 
 use std::fs;
 use std::path::Path;

@@ -1,0 +1,23 @@
+// a struct with fields beside an op of its name
+use autograd_core::prelude::*;
+
+pub struct Op {
+    pub scale: f64,
+}
+
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {
+        Grads { x: dy * 2.0 }
+    }
+}
+
+fn main() {
+    let x = Tensor::from(1.0);
+    let _ = Op::with().x(&x).apply();
+    let _ = Op::try_apply(&x);
+}
