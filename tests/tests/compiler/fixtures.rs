@@ -38,10 +38,26 @@ fn shown(message: &Message) -> String {
             false => 0,
         };
         if listed <= 1 + MAX_LISTED {
-            lines.push(line.to_owned());
+            lines.push(without_modules(line));
         }
     }
     unindented(&lines)
+}
+
+/// Without the modules in `autograd_core::ops::indexing::<impl ..>`, which are those of private files.
+fn without_modules(line: &str) -> String {
+    let mut parts = line.split("::<impl ");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_of_path = |c: char| c.is_ascii_lowercase() || matches!(c, '_' | ':');
+        let path = text.rfind(|c| !is_of_path(c)).map_or(0, |at| at + 1);
+        if text[path..].starts_with("autograd_core::") {
+            text.truncate(path + "autograd_core".len());
+        }
+        text.push_str("::<impl ");
+        text.push_str(part);
+    }
+    text
 }
 
 /// Without the indentation that only longer line numbers of the library needed.
