@@ -11,6 +11,9 @@ use crate::graph::AnyTensor;
 
 /// Fractions of the step at which an error must be the same.
 const FACTORS: [f64; 6] = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4];
+/// A step at which an output that did not change must not change either. Else rounding inside of the function,
+/// as in `exp(1e-12 x) - 1`, hides the change.
+const FAR: f64 = 1e4;
 /// The number of fractions at which a jump or a kink must be the same.
 const MANY: u32 = 40;
 /// The number of small changes that reveal the rounding of a rule.
@@ -181,6 +184,7 @@ impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
         for factor in FACTORS {
             is_same &= (at(factor)?.0 - differences).abs() <= 0.25 * error;
         }
+        is_same &= differences != 0.0 || at(FAR)?.0 == 0.0;
         jumps &= differences != 0.0;
         has_kink &= bend > 1e-3 * size + 5.0 * slopes.noise;
         // Many, as rounding may be the same for some steps by chance.

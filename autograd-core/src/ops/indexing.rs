@@ -339,6 +339,7 @@ fn part<T: Element>(op: &'static str, x: &Tensor<T>, items: Vec<Item>) -> Result
                 shape.drain(at..at + taken);
                 shape.insert(at, mask.len());
                 y = y.reshape(shape);
+                mask.is_read(op);
                 lists.push((at, Tensor::from(places(&mask)).and_lost(&mask)));
                 1
             }
@@ -401,6 +402,7 @@ fn inside<T: Element>(
     axis: usize,
     index: Tensor<i64>,
 ) -> Result<Tensor<i64>> {
+    index.is_read(op);
     let read = index.to_vec();
     check_inside(op, &read, axis, x.shape()[axis])?;
     if read.iter().all(|&at| at >= 0) {

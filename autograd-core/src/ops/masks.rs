@@ -174,6 +174,7 @@ impl<T: Numeric> Tensor<T> {
         #[doc(alias = "boolean_mask")]
         pub fn masked_select(&self, mask: &Tensor<bool>) -> Tensor<T>,
             Panics if "the shapes cannot be broadcast together" {
+            mask.is_read("masked_select");
             let shape = expect(broadcast("masked_select", self.shape(), mask.shape()));
             let mask = if mask.shape() == &shape[..] { mask } else { &wide(mask, &shape) };
             let x = if self.shape() == &shape[..] { self } else { &self.broadcast_to(shape) };
@@ -260,7 +261,9 @@ impl Tensor<bool> {
     /// assert_eq!(mask.nonzero().to_vec(), [0, 0, 1, 1]);
     /// ```
     #[doc(alias = "argwhere")]
+    #[track_caller]
     pub fn nonzero(&self) -> Tensor<i64> {
+        self.is_read("nonzero");
         let places = places(self);
         let count = places.len();
         let of_axes = |at: i64| place(at as usize, self.shape()).into_iter().map(|at| at as i64);

@@ -22,6 +22,7 @@ impl<T: Float> Tensor<T> {
         pub fn bernoulli(&self) -> Tensor<T>,
             Panics if "an element lies outside `0..=1` or is NaN" {
             let p = self.detach();
+            p.is_read("bernoulli");
             let outside = p.to_vec().into_iter().map(T::into_f64).find(|p| !(0.0..=1.0).contains(p));
             if let Some(found) = outside {
                 let expected = "of probabilities, 0 to 1";
@@ -43,6 +44,7 @@ impl<T: Float> Tensor<T> {
         pub fn multinomial, try_multinomial(&self, count: usize, replacement: bool) -> Tensor<i64>,
             Shape | Value | TooLarge if "there is no axis, an element is negative, infinite or NaN, all of a row are \
                 0, or `count` positions without replacement are more than a row's elements other than 0" {
+            self.is_read("multinomial");
             drawn(self, count, replacement)
         }
     }

@@ -209,3 +209,17 @@ fn right_rules_raise_no_alarm_where_differences_are_poor() {
         passes(name, f, &Tensor::from(x.to_vec()));
     }
 }
+
+#[test]
+fn a_change_that_rounding_inside_of_a_function_hides_is_no_error() {
+    type Function = fn(&Tensor<f64>, f64) -> Tensor<f64>;
+    let functions: [Function; 2] = [|x, by| (x * by).exp() - 1.0, |x, by| (x * by + 1.0).ln()];
+    let x = [Tensor::from([0.3, -0.6, 2.0])];
+    for (i, f) in functions.into_iter().enumerate() {
+        for k in 0..15 {
+            let by = 10_f64.powi(-k);
+            let found = gradcheck(|t| f(&t[0], by), &x);
+            assert!(found.is_ok(), "function {i} at 1e-{k}: {found:?}");
+        }
+    }
+}
