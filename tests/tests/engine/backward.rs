@@ -181,7 +181,7 @@ fn a_second_backward_over_a_retained_graph() {
     y.backward().unwrap();
     assert_eq!(gradient(&x), [once + once + once]);
     assert!(matches!(y.backward().unwrap_err(), Error::GraphFreed { .. }));
-    // A layer that saved nothing is not an exception.
+    // A custom op that saved nothing is not an exception.
     let y = Identity::apply(&x);
     y.backward().unwrap();
     assert!(matches!(y.backward().unwrap_err(), Error::GraphFreed { op: "Identity", .. }));
@@ -499,7 +499,7 @@ fn a_backward_that_changes_its_gradient() {
     s.backward_with(&seed).unwrap();
     assert_eq!(gradient(&x), [200.0]);
     assert_eq!((gradient(&s), seed.to_vec()), (vec![1.0], vec![1.0]));
-    // Even if the seed reaches the layer directly.
+    // Even if the seed reaches the op directly.
     let x = leaf(&[1.0]);
     Scribbles::apply(&x).backward_with(&seed).unwrap();
     assert_eq!((gradient(&x), seed.to_vec()), (vec![100.0], vec![1.0]));

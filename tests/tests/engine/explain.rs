@@ -222,7 +222,7 @@ fn layers_tell_their_own_line() {
     assert_eq!(explain(&y, &x).status(), GradientStatus::Flows);
     assert!(cause(&sign, &x).starts_with(&format!("computed by {}", at("Doubles", line))));
     assert!(cause(&sign, &x).ends_with("which has no derivative"));
-    // The reason before a layer is reported after it too.
+    // The reason before a custom op is reported after it too.
     let (y, _) = Doubles::apply(&x.detach());
     assert!(cause(&y, &x).starts_with("`detach()`ed at "), "{}", cause(&y, &x));
     let inside = x.detach();

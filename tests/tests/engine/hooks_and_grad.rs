@@ -1,5 +1,5 @@
 //! Hooks of tensors and nodes; `grad`, higher orders and the recording modes. Second derivatives of
-//! layers are in `layers/py_layer.rs`.
+//! custom ops are in `layers/py_layer.rs`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -43,7 +43,7 @@ fn a_tensor_that_is_no_input_is_reported() {
     assert!(text.starts_with("Calls: forward reads a tensor of shape [1] that wants"), "{text}");
     assert!(text.contains(&format!("in mul at {}:{line}:", file!())), "{text}");
     assert!(text.ends_with("or read its `detach()` if that is meant"), "{text}");
-    // The output of an op that wants a gradient, and a tensor read by another layer.
+    // The output of an op that wants a gradient, and a tensor read by another op.
     let h = &w * 2.0;
     assert!(message_of(|x| x * &h).is_some());
     assert!(message_of(|x| Double::apply(x) + Double::apply(&w)).is_some());
@@ -61,7 +61,7 @@ impl Double {
     }
 }
 
-/// Reads one input itself, and passes the other to another layer.
+/// Reads one input itself, and passes the other to another op.
 #[py_layer]
 impl Outer {
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, w: &Tensor<f64>) -> Tensor<f64> {
@@ -85,7 +85,7 @@ fn what_is_meant_is_let_alone() {
     assert_eq!(message_of(|x| x.greater(&w).cast()), None);
     // A graph inside forward.
     assert_eq!(message_of(|x| enable_grad().run(|| x * &w).detach()), None);
-    // Inputs, including those of an inner layer.
+    // Inputs, including those of an inner op.
     assert_eq!(message_of(Double::apply), None);
     assert_eq!(message_of(|x| Outer::apply(x, &constant)), None);
     let (x, w) = (leaf(&[1.0]), leaf(&[1.0]));
@@ -111,7 +111,7 @@ impl Scales {
     }
 }
 
-/// Its own inputs are hidden from the layer that it calls, and it records nothing.
+/// Its own inputs are hidden from the op that it calls, and it records nothing.
 #[py_layer]
 impl Hides {
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, w: &Tensor<f64>) -> Tensor<f64> {

@@ -1,4 +1,4 @@
-//! Outputs that are inputs, and in-place changes. A layer's output is never a view of its inputs.
+//! Outputs that are inputs, and in-place changes. A custom op's output is never a view of its inputs.
 
 use autograd_core::prelude::*;
 use autograd_core::{Error, gradcheck, gradgradcheck};

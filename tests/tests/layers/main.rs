@@ -1,4 +1,4 @@
-//! `#[py_layer]`: calls, contexts, gradients, and what a layer may do with tensors.
+//! `#[py_layer]`: calls, contexts, gradients, and what a custom op may do with tensors.
 
 mod absent_gradients;
 mod hidden_tensors;

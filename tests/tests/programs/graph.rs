@@ -1,4 +1,4 @@
-//! Programs beyond py_func: higher derivatives, layers in programs, copies, threads, files.
+//! Programs beyond py_func: higher derivatives, custom ops in programs, copies, threads, files.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
