@@ -23,7 +23,9 @@
 //! # Resuming a training run
 //!
 //! A run that is stopped and resumed computes what one run does, to the last bit, if the file has the model, the
-//! optimizer's state, the position in the data and the state of the random numbers:
+//! optimizer's state, the position in the data and the state of the random numbers. A loader whose data draws
+//! numbers needs the seed of [`shuffle`](crate::data::DataLoader::shuffle); without one, an epoch's numbers follow
+//! the state at its start:
 //!
 //! ```standalone_crate
 //! use autograd_core::data::DataLoader;
