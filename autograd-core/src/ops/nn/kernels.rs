@@ -183,6 +183,7 @@ pub(super) fn softmax_scaled<T: Float>(rows: &mut [T], sums: &[T], n: usize, sca
 
 /// Adds up the elements of `a`, and its products with `b`.
 #[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "an index names a place in several arrays")]
 fn sum_and_dot<T: Float>(a: &[T], b: &[T]) -> [T; 2] {
     let mut all = [T::ZERO; 2];
     // In blocks, so that errors of long rows do not add up.

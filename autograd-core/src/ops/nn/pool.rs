@@ -129,6 +129,7 @@ impl<T: Float> Kernel for Maxima<'_, T> {
 
 /// Compares the elements of `N` adjacent windows; `rows` and `columns` are those of the first.
 #[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "an index names a place in several arrays")]
 fn greatest<T: Float, const N: usize>(
     plan: &Plan,
     x: &[T],
