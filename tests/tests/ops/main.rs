@@ -17,6 +17,7 @@ mod pools;
 mod print;
 mod properties;
 mod random;
+mod row_kernels;
 mod run;
 mod small;
 mod threads;

@@ -7,6 +7,7 @@ use super::super::Float;
 use super::window::{Convolution, Plan};
 use crate::array::buffer::Buffer;
 use crate::array::gemm::Matrix;
+use crate::array::reduce::{Fold, Plus};
 use crate::array::threads::each_chunk;
 
 /// Bytes of columns that are in use at once.
@@ -80,16 +81,50 @@ fn rows<T>(data: &[T], step: usize) -> Matrix<'_, T> {
     Matrix { data, rows: step, columns: 1 }
 }
 
-/// For each element of the window and each row of windows, passes the image offset of its first element, and
-/// the windows whose element is inside the image.
-fn for_each_row(plan: &Plan, lines: &Range<usize>, mut visit: impl FnMut(usize, Range<usize>)) {
-    for tap in (0..plan.taps()).map(|tap| plan.tap(tap)) {
+/// Rows of columns that are one run in the image, too: all rows of an element of the window if each has as many
+/// windows as the image has columns, and one row otherwise.
+struct Run {
+    rows: Range<usize>,
+    /// The windows of a row whose element is inside the image.
+    inside: Range<usize>,
+    /// The image offset of the first row's first element inside the image; `None` for rows in the padding.
+    start: Option<usize>,
+}
+
+impl Run {
+    /// Returns the elements of the columns from the first inside the image to the last.
+    fn span(&self, windows: usize) -> Range<usize> {
+        let [first, last] = [self.rows.start, self.rows.end - 1].map(|row| row * windows);
+        first + self.inside.start..last + self.inside.end
+    }
+
+    /// Writes zeros to the windows whose element is in the padding.
+    fn clear_padding<T: Float>(&self, columns: &mut [T], windows: usize) {
+        let rows = &mut columns[self.rows.start * windows..self.rows.end * windows];
+        for window in (0..self.inside.start).chain(self.inside.end..windows) {
+            rows[window..].iter_mut().step_by(windows).for_each(|x| *x = T::ZERO);
+        }
+    }
+}
+
+/// Passes the runs of all elements of the window.
+fn for_each_run(plan: &Plan, lines: &Range<usize>, mut visit: impl FnMut(Run)) {
+    let is_joined = plan.window.stride == [1, 1] && plan.output[1] == plan.input[1];
+    for index in 0..plan.taps() {
+        let tap = plan.tap(index);
         let (inside, first) = plan.columns(tap);
-        for y in lines.clone() {
-            match plan.row(tap, y) {
-                Some(row) => visit(row * plan.input[1] + first, inside.clone()),
-                None => visit(0, 0..0),
-            }
+        let row = |y: usize| plan.row(tap, y).filter(|_| !inside.is_empty());
+        let mut y = lines.start;
+        while y < lines.end {
+            let from = row(y);
+            let alike = |&next: &usize| row(next).is_some() == from.is_some();
+            let most = if is_joined { lines.end } else { y + 1 };
+            let count = (y..most).take_while(alike).count();
+            let at = index * lines.len() + y - lines.start;
+            let start = from.map(|row| row * plan.input[1] + first);
+            let inside = if start.is_some() { inside.clone() } else { 0..0 };
+            visit(Run { rows: at..at + count, inside, start });
+            y += count;
         }
     }
 }
@@ -101,34 +136,33 @@ fn unfold<T: Float>(plan: &Plan, channels: &[T], lines: &Range<usize>, columns: 
     let columns = columns.chunks_exact_mut(plan.taps() * lines.len() * windows);
     for (channel, columns) in columns.enumerate() {
         let channel = &channels[channel * size..][..size];
-        let mut rows = columns.chunks_exact_mut(windows);
-        for_each_row(plan, lines, |start, inside| {
-            let Some(row) = rows.next() else { return };
-            row[..inside.start].fill(T::ZERO);
-            row[inside.end..].fill(T::ZERO);
-            let (row, from) = (&mut row[inside], &channel[start..]);
-            match step {
-                1 => row.copy_from_slice(&from[..row.len()]),
-                _ => row.iter_mut().zip(from.iter().step_by(step)).for_each(|(to, &x)| *to = x),
+        for_each_run(plan, lines, |run| {
+            if let Some(start) = run.start {
+                let (to, from) = (&mut columns[run.span(windows)], &channel[start..]);
+                match step {
+                    1 => to.copy_from_slice(&from[..to.len()]),
+                    _ => to.iter_mut().zip(from.iter().step_by(step)).for_each(|(to, &x)| *to = x),
+                }
             }
+            run.clear_padding(columns, windows);
         });
     }
 }
 
-/// The adjoint of [`unfold`]: adds columns to channels.
-fn fold<T: Float>(plan: &Plan, columns: &[T], lines: &Range<usize>, channels: &mut [T]) {
+/// The adjoint of [`unfold`]: adds columns to channels. Overwrites columns in the padding.
+fn fold<T: Float>(plan: &Plan, columns: &mut [T], lines: &Range<usize>, channels: &mut [T]) {
     let (size, windows, step) =
         (plan.input[0] * plan.input[1], plan.output[1], plan.window.stride[1]);
-    let columns = columns.chunks_exact(plan.taps() * lines.len() * windows);
+    let columns = columns.chunks_exact_mut(plan.taps() * lines.len() * windows);
     for (channel, columns) in columns.enumerate() {
         let channel = &mut channels[channel * size..][..size];
-        let mut rows = columns.chunks_exact(windows);
-        for_each_row(plan, lines, |start, inside| {
-            let Some(row) = rows.next() else { return };
-            let (row, to) = (&row[inside], &mut channel[start..]);
+        for_each_run(plan, lines, |run| {
+            let Some(start) = run.start else { return };
+            run.clear_padding(columns, windows);
+            let (from, to) = (&columns[run.span(windows)], &mut channel[start..]);
             match step {
-                1 => to.iter_mut().zip(row).for_each(|(to, &x)| *to = *to + x),
-                _ => to.iter_mut().step_by(step).zip(row).for_each(|(to, &x)| *to = *to + x),
+                1 => Plus.rows(&mut to[..from.len()], from),
+                _ => to.iter_mut().step_by(step).zip(from).for_each(|(to, &x)| *to = *to + x),
             }
         });
     }

@@ -1,6 +1,7 @@
-//! The loops over rows of softmax and cross entropy.
+//! The loops over rows of softmax, cross entropy and normalization.
 
 use super::super::{Arithmetic, Float};
+use super::is_in_range;
 use crate::array::simd::{Kernel, dispatch};
 use crate::array::threads::{each_chunk_of, grain};
 
@@ -45,6 +46,9 @@ fn fold_lanes<T: Copy>(row: &[T], start: T, f: impl Fn(T) -> T, join: impl Fn(T,
 fn total<T: Float>(row: &[T]) -> T {
     fold_lanes(row, T::ZERO, |x| x, T::plus)
 }
+
+/// Number of elements whose sums are added one by one.
+const SUM_BLOCK: usize = 4096;
 
 /// Number of elements, in whole rows, that are copied before the computation.
 const BLOCK: usize = 2048;
@@ -174,5 +178,133 @@ pub(super) fn softmax_scaled<T: Float>(rows: &mut [T], sums: &[T], n: usize, sca
     each_chunk_of(rows.len(), rows, chunk, &|index, rows| {
         let sums = &sums[index * (chunk / n.max(1))..];
         dispatch(SoftmaxScaled(rows, sums, n, scale));
+    });
+}
+
+/// Adds up the elements of `a`, and its products with `b`.
+#[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "an index names a place in several arrays")]
+fn sum_and_dot<T: Float>(a: &[T], b: &[T]) -> [T; 2] {
+    let mut all = [T::ZERO; 2];
+    // In blocks, so that errors of long rows do not add up.
+    for (a, b) in a.chunks(SUM_BLOCK).zip(b.chunks(SUM_BLOCK)) {
+        let [mut sums, mut dots] = [[T::ZERO; LONG_LANES]; 2];
+        let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LONG_LANES>(), b.as_chunks::<LONG_LANES>());
+        for (a, b) in a.iter().zip(b) {
+            for i in 0..LONG_LANES {
+                sums[i] = sums[i] + a[i];
+                dots[i] = dots[i] + a[i] * b[i];
+            }
+        }
+        for (i, (&a, &b)) in a_rest.iter().zip(b_rest).enumerate() {
+            sums[i] = sums[i] + a;
+            dots[i] = dots[i] + a * b;
+        }
+        all = [all[0] + total(&sums), all[1] + total(&dots)];
+    }
+    all
+}
+
+struct Normalize<'a, T>(&'a [T], usize, T, [&'a mut [T]; 2]);
+
+impl<T: Float> Kernel for Normalize<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self(x, n, eps, [out, scales]) = self;
+        let count = T::from_f64(n as f64);
+        let rows = x.chunks_exact(n).zip(out.chunks_exact_mut(n));
+        for ((x, out), scale) in rows.zip(scales) {
+            let mean = total(x) / count;
+            let squares = fold_lanes(x, T::ZERO, |x| (x - mean) * (x - mean), T::plus);
+            let shifted = squares / count + eps;
+            *scale = if is_in_range(shifted) { shifted.sqrt().recip() } else { T::nan() };
+            for (out, &x) in out.iter_mut().zip(x) {
+                // Adding 0 removes the sign of a zero.
+                *out = (x - mean) * *scale + T::ZERO;
+            }
+        }
+    }
+}
+
+/// Writes rows of `n` elements, normalized, and what each was multiplied by: NaN if its squares are out of range.
+pub(super) fn normalize<T: Float>(x: &[T], n: usize, eps: T, [out, scales]: [&mut [T]; 2]) {
+    let (elements, chunk) = (x.len(), chunk_of(x, n));
+    let parts = out.chunks_mut(chunk).zip(scales.chunks_mut(chunk / n));
+    each_chunk_of(elements, &mut Vec::from_iter(parts), 1, &|index, part| {
+        for (out, scales) in part {
+            let x = &x[index * chunk..][..out.len()];
+            dispatch(Normalize(x, n, eps, [out, scales]));
+        }
+    });
+}
+
+/// What the gradient `dx` of a row is, from that of its result `y`, the sum of `dy`, and the sum of `y dy`.
+#[derive(Clone, Copy)]
+pub(super) enum RowPull<'a, T> {
+    /// `y (dy - sum(y dy))`.
+    Softmax,
+    /// `dy - exp(y) sum(dy)`.
+    LogSoftmax,
+    /// `(dy - mean(dy) - y mean(y dy)) s`, with a scale `s` for each row.
+    Normalize(&'a [T]),
+}
+
+struct PullRows<'a, T>(&'a mut [T], [&'a [T]; 2], usize, RowPull<'a, T>);
+
+impl<T: Float> Kernel for PullRows<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self(dx, [dy, y], n, pull) = self;
+        if let RowPull::LogSoftmax = pull {
+            for (dx, &y) in dx.iter_mut().zip(y) {
+                *dx = exp::<T, FMA>(y);
+            }
+        }
+        let count = T::from_f64(n as f64);
+        let rows = dx.chunks_exact_mut(n).zip(dy.chunks_exact(n).zip(y.chunks_exact(n)));
+        for (row, (dx, (dy, y))) in rows.enumerate() {
+            let [sum, dot] = sum_and_dot(dy, y);
+            let elements = dx.iter_mut().zip(dy.iter().zip(y));
+            match pull {
+                RowPull::Softmax => {
+                    for (dx, (&dy, &y)) in elements {
+                        *dx = y * (dy - dot);
+                    }
+                }
+                RowPull::LogSoftmax => {
+                    for (dx, (&dy, _)) in elements {
+                        *dx = dy - *dx * sum;
+                    }
+                }
+                RowPull::Normalize(scales) => {
+                    let (scale, mean, along) = (scales[row], sum / count, dot / count);
+                    for (dx, (&dy, &y)) in elements {
+                        *dx = (dy - mean - y * along) * scale;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Writes the gradient of rows of `n` elements from that of their results `y`.
+pub(super) fn pull_rows<T: Float>(
+    dx: &mut [T],
+    [dy, y]: [&[T]; 2],
+    n: usize,
+    pull: RowPull<'_, T>,
+) {
+    let chunk = chunk_of(dy, n);
+    each_chunk_of(dy.len(), dx, chunk, &|index, dx| {
+        let from = [dy, y].map(|from| &from[index * chunk..][..dx.len()]);
+        let pull = match pull {
+            RowPull::Normalize(scales) => RowPull::Normalize(&scales[index * (chunk / n)..]),
+            other => other,
+        };
+        dispatch(PullRows(dx, from, n, pull));
     });
 }

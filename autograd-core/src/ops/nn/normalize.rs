@@ -8,12 +8,16 @@ use super::super::table::{
     Attr, OpDef, Type, broadcast, entries, float, for_programs, reduced, same_dtype,
 };
 use super::super::{Binary, Caller, Float, HasMean, Input, pairs};
+use super::kernels::{RowPull, normalize as normalize_rows, pull_rows};
 use super::{are_in_range, floats, scale_of};
-use crate::array::IntoAxes;
-use crate::array::shape::axes as check_axes;
+use crate::array::shape::{axes as check_axes, count};
+use crate::array::{IntoAxes, Shape, Value};
 use crate::error::Result;
 use crate::fuse;
 use crate::graph::{Element, GradMode, Rule, Saved, SavedReader, Tensor, finish, is_grad_enabled};
+
+/// The maximum length of rows that are normalized in one pass each.
+const LONGEST_ROW: usize = 16 * 1024;
 
 /// The weight and the bias of the result, in the shape of a row.
 pub(crate) type Weights<'a, T> = Option<[&'a Tensor<T>; 2]>;
@@ -66,22 +70,48 @@ fn normalize<T: Float>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let positions = check_axes("normalize", axes, x.ndim())?;
-    let axes = signed(&positions);
-    let Parts { normal, scale, .. } = GradMode::of(false, || parts(x, &axes, eps));
-    // Adding 0 removes the sign of a zero.
-    let value = GradMode::of(false, || (normal + 0.0).read().contiguous().into_owned());
+    let (axes, row) = (signed(&positions), row_length(x.shape(), &positions));
+    let rows = row.and_then(|n| normalized_rows(x, n, eps));
+    let (value, scale) = rows.unwrap_or_else(|| {
+        GradMode::of(false, || {
+            let Parts { normal, scale, .. } = parts(x, &axes, eps);
+            // Adding 0 removes the sign of a zero.
+            let value = (normal + 0.0).read().contiguous().into_owned();
+            (value, scale)
+        })
+    });
     let normal = finish(NORMALIZE.name, caller, &[x], value.clone(), || {
         let saved = [Saved::input(0, x), Saved::plain((Tensor::new(value), scale))];
         let again = axes.clone();
-        Rule::new(saved, move |saved, dy: Tensor<T>, _| Ok([Some(pull(saved, (&axes, eps), &dy)?)]))
-            // The derivative is symmetric, so it is its own transpose.
-            .with_push(move |saved, tangents: &[Option<Tensor<T>>], _| {
-                tangents[0].as_ref().map(|dx| pull(saved, (&again, eps), dx)).transpose()
-            })
+        Rule::new(saved, move |saved, dy: Tensor<T>, _| {
+            Ok([Some(pull(saved, (&axes, row, eps), &dy)?)])
+        })
+        // The derivative is symmetric, so it is its own transpose.
+        .with_push(move |saved, tangents: &[Option<Tensor<T>>], _| {
+            tangents[0].as_ref().map(|dx| pull(saved, (&again, row, eps), dx)).transpose()
+        })
     });
     let Some([weight, bias]) = weights else { return Ok(normal) };
     let scaled = T::binary(Binary::Mul, Input::Own(normal), Input::Ref(weight), caller)?;
     T::binary(Binary::Add, Input::Own(scaled), Input::Ref(bias), caller)
+}
+
+/// Returns the number of elements along the axes if these are the last ones, and as many fit a cache.
+fn row_length(shape: &[usize], positions: &[usize]) -> Option<usize> {
+    let first = shape.len() - positions.len();
+    let n = count(&shape[first..]);
+    let last = positions.iter().copied().eq(first..shape.len());
+    (last && (1..=LONGEST_ROW).contains(&n)).then_some(n)
+}
+
+/// Returns `x` with each row of `n` elements normalized, and the scales; `None` if squares are out of range.
+fn normalized_rows<T: Float>(x: &Tensor<T>, n: usize, eps: f64) -> Option<(Value<T>, Tensor<T>)> {
+    let mut scales = Value::any(Shape::from_slice(&[x.len() / n]));
+    let value = x.row_major(x.shape_owned(), |x, out| {
+        normalize_rows(x, n, T::from_f64(eps), [out, scales.make_mut()]);
+    });
+    let usable = scales.as_slice()?.iter().all(|scale| !scale.is_nan());
+    usable.then(|| (value, Tensor::new(scales)))
 }
 
 /// `x` normalized along axes, and intermediate results, whose axes stay with length 1.
@@ -125,16 +155,24 @@ pub(super) fn parts<T: Float>(x: &Tensor<T>, axes: &[isize], eps: f64) -> Parts<
 /// `dx = (dy - mean(dy) - z mean(z dy)) s` with the result `z` and the scales `s`.
 fn pull<T: Float>(
     saved: &mut SavedReader<'_>,
-    (axes, eps): (&[isize], f64),
+    (axes, row, eps): (&[isize], Option<usize>, f64),
     dy: &Tensor<T>,
 ) -> Result<Tensor<T>> {
     let (x, done) = (saved.tensor()?, saved.plain::<(Tensor<T>, Tensor<T>)>());
-    let (z, s) = match is_grad_enabled() {
-        true => {
+    let (z, s) = match (is_grad_enabled(), row) {
+        (true, _) => {
             let Parts { normal, scale, .. } = parts(&x, axes, eps);
             (normal, scale)
         }
-        false => (done.0.clone(), done.1.clone()),
+        (false, None) => (done.0.clone(), done.1.clone()),
+        (false, Some(n)) => {
+            let (z, s) = (done.0.read(), done.1.read());
+            let (z, s) = (z.contiguous(), s.contiguous());
+            let (z, s) = (z.as_slice().unwrap_or(&[]), s.as_slice().unwrap_or(&[]));
+            return Ok(Tensor::new(dy.row_major(x.shape_owned(), |dy, dx| {
+                pull_rows(dx, [dy, z], n, RowPull::Normalize(s));
+            })));
+        }
     };
     let (mean, along) = (dy.mean_axes_keep(axes), (&z * dy).mean_axes_keep(axes));
     Ok(fuse!(|dy, mean, z, along, s| (dy - mean - z * along) * s))

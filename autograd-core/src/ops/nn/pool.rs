@@ -9,14 +9,16 @@ use super::super::table::{Attr, OpDef, Type, entries, exactly, float, for_progra
 use super::super::{Caller, Float, HasMean, pairs};
 use super::conv::{ConvPart, compute_part};
 use super::window::{Convolution, Plan, PoolOptions, images, open_batch};
-use crate::array::Shape;
-use crate::array::pick::{self, AxisShape};
+use crate::array::simd::{Kernel, dispatch};
 use crate::array::threads::each_chunk;
-use crate::error::Result;
+use crate::array::{Shape, Value};
+use crate::error::{Error, Result};
 use crate::graph::{Element, GradMode, Rule, Saved, Tensor, finish};
 
 /// Minimum number of window elements, in whole channels, in a part of the work.
 const PART: usize = 64 * 1024;
+/// Number of adjacent windows that are compared at once.
+const LANES: usize = 8;
 
 entries! {
     POOLS:
@@ -50,52 +52,136 @@ fn max_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> 
     let plan = options.plan("max_pool2d", x.shape())?;
     let [n, c, ..] = x.shape()[..] else { unreachable!("a plan is for images") };
     let ([height, width], [rows, columns]) = (plan.input, plan.output);
-    let positions = Shape::from_slice(&[n * c, rows * columns]);
-    let positions = x.row_major(positions, |x, out| maxima(&plan, x, out));
-    let around = AxisShape { outer: n * c, n: height * width, inner: 1 };
+    if !x.is_empty() && i32::try_from(height * width).is_err() {
+        return Err(Error::TooLarge { op: "max_pool2d", shape: x.shape().to_vec() });
+    }
+    let mut positions = Value::<i32>::any(Shape::from_slice(&[n * c, rows * columns]));
     let value = x.row_major(Shape::from_slice(&[n, c, rows, columns]), |x, out| {
-        let index = positions.as_slice().unwrap_or(&[]);
-        pick::gather(x, around, index, rows * columns, out);
+        maxima(&plan, x, out, positions.make_mut());
     });
     Ok(finish("max_pool2d", caller, &[x], value, || {
         Rule::new([Saved::plain(Tensor::new(positions))], move |saved, dy: Tensor<T>, _| {
-            let (shape, dy) = ([n * c, height * width], dy.reshape([n * c, rows * columns]));
-            let dx = Picks::Elements.put_back(Shape::from_slice(&shape), 1, &saved.plain(), &dy)?;
+            let positions = saved.plain::<Tensor<i32>>();
+            let dy = dy.reshape([n * c, rows * columns]);
+            let shape = Shape::from_slice(&[n * c, height * width]);
+            let dx = if dy.is_recorded() {
+                Picks::Elements.put_back(shape, 1, &positions.cast(), &dy)?
+            } else {
+                let positions = positions.read();
+                let positions = positions.as_slice().unwrap_or(&[]);
+                Tensor::new(dy.row_major(shape, |dy, dx| put_back(&plan, positions, dy, dx)))
+            };
             Ok([Some(dx.reshape([n, c, height, width]))])
         })
     }))
 }
 
-/// Writes the position, in its channel, of each window's greatest element, or first NaN. No window is empty.
-fn maxima<T: Float>(plan: &Plan, x: &[T], positions: &mut [i64]) {
-    let size = plan.input[0] * plan.input[1];
-    let part = (PART / (plan.windows() * plan.taps()).max(1)).max(1);
-    each_chunk(positions, part * plan.windows(), &|index, positions| {
-        let channels = x[index * part * size..].chunks_exact(size);
-        for (x, positions) in channels.zip(positions.chunks_exact_mut(plan.windows())) {
-            for (y, positions) in positions.chunks_exact_mut(plan.output[1]).enumerate() {
-                let rows = plan.inside(0, y);
-                for (window, position) in positions.iter_mut().enumerate() {
-                    let columns = plan.inside(1, window);
-                    *position = greatest(x, plan.input[1], rows.clone(), columns) as i64;
-                }
-            }
+/// The number of channels in a part of the work.
+fn channels_at_once(plan: &Plan) -> usize {
+    (PART / (plan.windows() * plan.taps()).max(1)).max(1)
+}
+
+/// Writes each window's greatest element, or first NaN, and its position in its channel. No window is empty.
+fn maxima<T: Float>(plan: &Plan, x: &[T], best: &mut [T], positions: &mut [i32]) {
+    let (part, size) = (channels_at_once(plan), plan.input[0] * plan.input[1]);
+    let chunk = part * plan.windows();
+    let parts = best.chunks_mut(chunk).zip(positions.chunks_mut(chunk));
+    each_chunk(&mut Vec::from_iter(parts), 1, &|index, parts| {
+        for (best, positions) in parts {
+            dispatch(Maxima(plan, &x[index * part * size..], best, positions));
         }
     });
 }
 
-fn greatest<T: Float>(x: &[T], width: usize, rows: Range<usize>, columns: Range<usize>) -> usize {
-    let first = rows.start * width + columns.start;
-    let (mut best, mut most) = (first, x[first]);
-    for row in rows {
-        let start = row * width + columns.start;
-        for (position, &x) in (start..).zip(&x[start..][..columns.len()]) {
-            if x > most || num_traits::Float::is_nan(x) && !num_traits::Float::is_nan(most) {
-                (best, most) = (position, x);
+struct Maxima<'a, T>(&'a Plan, &'a [T], &'a mut [T], &'a mut [i32]);
+
+impl<T: Float> Kernel for Maxima<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self(plan, x, best, positions) = self;
+        let ([height, width], [lines, windows]) = (plan.input, plan.output);
+        let last = plan.window.kernel[1] - 1;
+        // The windows without padding to their left and right.
+        let whole = plan.columns([0, 0]).0.start..plan.columns([0, last]).0.end;
+        let rows = best.chunks_exact_mut(windows).zip(positions.chunks_exact_mut(windows));
+        for (line, (best, positions)) in rows.enumerate() {
+            let x = &x[line / lines * height * width..];
+            let rows = plan.inside(0, line % lines);
+            let mut window = 0;
+            while window < windows {
+                if whole.contains(&window) && whole.len() >= LANES {
+                    // The last group has some windows of the group before.
+                    window = window.min(whole.end - LANES);
+                    let to = (&mut best[window..], &mut positions[window..]);
+                    greatest::<T, LANES>(plan, x, [rows.clone(), plan.inside(1, window)], to);
+                    window += LANES;
+                } else {
+                    let to = (&mut best[window..], &mut positions[window..]);
+                    greatest::<T, 1>(plan, x, [rows.clone(), plan.inside(1, window)], to);
+                    window += 1;
+                }
             }
         }
     }
-    best
+}
+
+/// Compares the elements of `N` adjacent windows; `rows` and `columns` are those of the first.
+#[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "an index names a place in several arrays")]
+fn greatest<T: Float, const N: usize>(
+    plan: &Plan,
+    x: &[T],
+    [rows, columns]: [Range<usize>; 2],
+    (to, to_positions): (&mut [T], &mut [i32]),
+) {
+    let (width, step) = (plan.input[1], plan.window.stride[1]);
+    let steps: [i32; N] = std::array::from_fn(|i| (i * step) as i32);
+    let mut best = [T::LOWEST; N];
+    let mut positions = steps.map(|step| (rows.start * width + columns.start) as i32 + step);
+    for row in rows {
+        for position in row * width + columns.start..row * width + columns.end {
+            let new = spaced::<T, N>(&x[position..], step);
+            for i in 0..N {
+                let first_nan =
+                    num_traits::Float::is_nan(new[i]) & !num_traits::Float::is_nan(best[i]);
+                let better = (new[i] > best[i]) | first_nan;
+                best[i] = if better { new[i] } else { best[i] };
+                positions[i] = if better { position as i32 + steps[i] } else { positions[i] };
+            }
+        }
+    }
+    to[..N].copy_from_slice(&best);
+    to_positions[..N].copy_from_slice(&positions);
+}
+
+/// Returns every `step`th element.
+#[inline(always)]
+fn spaced<T: Float, const N: usize>(x: &[T], step: usize) -> [T; N] {
+    // Constant distances are loads of whole vectors.
+    match (x.first_chunk::<{ 2 * LANES }>(), step) {
+        (Some(x), 1) => std::array::from_fn(|i| x[i]),
+        (Some(x), 2) => std::array::from_fn(|i| x[2 * i]),
+        _ => std::array::from_fn(|i| x[i * step]),
+    }
+}
+
+/// Adds each window's gradient to the element at its position.
+fn put_back<T: Float>(plan: &Plan, positions: &[i32], dy: &[T], dx: &mut [T]) {
+    let (part, size) = (channels_at_once(plan), plan.input[0] * plan.input[1]);
+    each_chunk(dx, part * size, &|index, dx| {
+        dx.fill(T::ZERO);
+        let first = index * part * plan.windows();
+        let windows = positions[first..].chunks_exact(plan.windows());
+        let windows = windows.zip(dy[first..].chunks_exact(plan.windows()));
+        for (dx, (positions, dy)) in dx.chunks_exact_mut(size).zip(windows) {
+            for (&position, &dy) in positions.iter().zip(dy) {
+                let to = &mut dx[position as usize];
+                *to = *to + dy;
+            }
+        }
+    });
 }
 
 /// A convolution with ones, divided by the number of elements inside the image: padding does not count.

@@ -9,7 +9,7 @@ use super::super::table::{
     Attr, OpDef, Type, entries, float, float_along, float_reduced, for_programs,
 };
 use super::super::{Caller, Float, pairs};
-use super::kernels;
+use super::kernels::{self, RowPull, pull_rows};
 use crate::array::IntoAxes;
 use crate::array::shape::{axes as check_axes, axis as check_axis};
 use crate::error::Result;
@@ -69,6 +69,13 @@ fn last<T: Float>(op: &'static OpDef, x: &Tensor<T>, caller: Caller) -> Tensor<T
 
 /// `y = softmax(x)`: `dx = y (dy - sum(dy y))`; `y = log_softmax(x)`: `dx = dy - exp(y) sum(dy)`.
 fn pull<T: Float>(log: bool, y: &Tensor<T>, dy: &Tensor<T>) -> Tensor<T> {
+    if !is_grad_enabled() {
+        let (shape, n, y) = (y.shape_owned(), y.shape()[y.ndim() - 1], y.read());
+        let y = y.contiguous();
+        let y = y.as_slice().unwrap_or(&[]);
+        let pull = if log { RowPull::LogSoftmax } else { RowPull::Softmax };
+        return Tensor::new(dy.row_major(shape, |dy, dx| pull_rows(dx, [dy, y], n, pull)));
+    }
     if log {
         let sum = dy.sum_axes_keep([-1]);
         return fuse!(|y, dy, sum| dy - y.exp() * sum);
