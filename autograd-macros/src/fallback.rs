@@ -92,12 +92,12 @@ fn not_understood(name: &Ident) -> TokenStream {
     }
 }
 
-/// The expansion of the impl of a trait: no struct, and the constants that callers use.
+/// The expansion of the impl of a trait: no struct, and the constants that callers use. The error beside
+/// these silences unresolved names.
 pub(crate) fn of_trait(calls: &[&str], block: &Block, errors: Errors) -> TokenStream {
     let reported = reported_name(&block.name);
     let calls = constants(calls, &block.generics, &block.self_ty, &reported);
-    let items = errors.into_items(&reported);
-    quote!(const _: () = { #items #calls };)
+    errors.into_tokens().into_iter().chain(calls).collect()
 }
 
 /// The expansion of anything but an impl block: the tokens, and an `apply` for the type that they declare.
