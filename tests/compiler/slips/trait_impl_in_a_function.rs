@@ -9,3 +9,12 @@ fn outer() {
     }
 }
 fn main() {}
+//- plain
+fn outer() {
+    struct Op;
+    trait Named {}
+    impl Named for Op {
+        fn forward(x: f64) -> f64 { x * 2.0 }
+    }
+}
+fn main() {}
