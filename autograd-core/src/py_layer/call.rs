@@ -1,5 +1,5 @@
-//! A custom op's call without a node: inputs, outputs, saved tensors with their roles, and attributes. A node is one
-//! place to keep what is left of it.
+//! What a custom op's call leaves beside its outputs: edges, saved tensors with their roles, shapes and attributes.
+//! They are kept in the call's node; backward reads them without knowing one.
 
 use std::any::Any;
 use std::panic::Location;
