@@ -111,10 +111,6 @@ impl Reader<'_> {
         Ok(())
     }
 
-    pub(crate) fn is_here(&self) -> bool {
-        matches!(self.entries, SavedEntries::Here(_))
-    }
-
     /// The entry at `place`, borrowed, if it is a tensor. An output then has no place in the graph.
     #[inline(always)]
     pub(crate) fn peek<T: Element>(&self, place: usize, at: At<'_>) -> Result<Option<&Tensor<T>>> {
@@ -168,6 +164,13 @@ impl SavedReader<'_> {
             Some(at) => saved.restore(at, self.entries.read - 1).map(Some),
             None => Ok(Some((saved.tensor, saved.role))),
         }
+    }
+
+    /// The next entry, if it is a number.
+    pub(crate) fn number(&mut self) -> Option<f64> {
+        let number = self.entries.number(self.entries.next)?;
+        self.entries.next += 1;
+        Some(number)
     }
 
     pub(crate) fn position(&self) -> usize {

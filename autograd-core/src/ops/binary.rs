@@ -1,12 +1,9 @@
 //! Elementwise functions of two tensors, with broadcasting.
 
-use std::marker::PhantomData;
 use std::panic::Location;
-use std::sync::Arc;
 
-use super::binary_kernels::{of_integers, of_two};
-use super::elementwise::{Handle, gradient, gradients_of, run_formula, run_pass};
-use super::formula_ops;
+use super::binary_ops::of_integers;
+use super::elementwise::{Handle, call_shapes, recorded_as, run_formula, run_pass, run_single};
 use super::gather::place;
 use super::inline_kernels;
 use super::table::for_programs;
@@ -14,38 +11,14 @@ use super::table::{
     Form, OpDef, Type, arithmetic, broadcast as broadcast_forms, exactly, family, number,
     same_dtype,
 };
-use super::{Binary, Caller, Float, Input, Numeric, Operand, Unary, add_parts, expect};
+use super::unary::second_power;
+use super::{Binary, Caller, Float, Input, Numeric, Operand, expect};
+use crate::array::Value;
 use crate::array::elementwise::{convert, convert_zip};
 use crate::array::shape::{broadcast, same};
-use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
 use crate::formula;
-use crate::graph::{
-    AnyTensor, At, Edges, Lost, NodeRef, Op, Plain, Pull, Push, Reader, Saved, SavedState, Slots,
-    Tensor, only, typed,
-};
-
-impl Binary {
-    /// Whether the rules need the left and the right operand, given which of the two want a gradient.
-    pub(super) fn saves(self, [left, right]: [bool; 2]) -> [bool; 2] {
-        match self {
-            Self::Add | Self::Sub => [false, false],
-            Self::Mul => [right, left],
-            Self::Div => [right, left || right],
-            Self::Pow | Self::Maximum | Self::Minimum => [true, true],
-        }
-    }
-
-    /// As [`Self::saves`], if the other operand is a number, which is on the left if `swapped`.
-    fn saves_one(self, number: f64, swapped: bool) -> bool {
-        match self {
-            Self::Add | Self::Sub | Self::Mul => false,
-            Self::Div => swapped,
-            Self::Pow => swapped || number != 0.0,
-            Self::Maximum | Self::Minimum => true,
-        }
-    }
-}
+use crate::graph::{Edges, Lost, NodeRef, Op, Saved, SavedState, Tensor};
 
 family! {
     BINARY of Binary::ALL => OpDef {
@@ -125,14 +98,15 @@ pub(super) fn float<T: Float>(
         let lost = Lost::of_all(op.name(), caller, &[a, b]);
         return Ok(compute(op, left, right)?.with_lost(lost));
     }
-    let (saves, rule) = (op.saves(wants), BinaryRules::<T>::PAIRS[op as usize]);
+    let handle = Handle::Static(op.op::<T>());
+    let (saves, rule) = (handle.keeps_pair(wants), recorded_as(&handle));
     let node = if a.is_small() && b.is_small() && same(a.shape(), b.shape()) {
         let [a, b] = [saves[0].then(|| a.clone()), saves[1].then(|| b.clone())];
         let edges = || Edges::Two([left.edge(saves[0]), right.edge(saves[1])]);
         let node = NodeRef::with_edges(rule, caller, edges);
         node.saving(SavedState::of([saved(0, a), saved(1, b)], true))
     } else {
-        record_large(rule, &mut left, &mut right, saves, caller)
+        record_large(rule, &mut left, &mut right, saves, caller)?
     };
     Ok(compute(op, left, right)?.attached(node, 0))
 }
@@ -144,14 +118,12 @@ fn record_large<T: Float>(
     right: &mut Input<'_, T>,
     saves: [bool; 2],
     caller: Caller,
-) -> NodeRef {
+) -> Result<NodeRef> {
     let (a, b) = (left.tensor(), right.tensor());
-    // Gradients of an operand that was broadcast are summed to its shape.
-    let shapes = (!same(a.shape(), b.shape()))
-        .then(|| Arc::new([a.shape_owned(), b.shape_owned()]) as Plain);
+    let shapes = call_shapes(rule.name(), &[a, b])?;
     let mut saved = [saved(0, saves[0].then(|| a.clone())), saved(1, saves[1].then(|| b.clone()))];
     let edges = Edges::Two([left.edge(saves[0]), right.edge(saves[1])]);
-    NodeRef::record(rule, edges, SavedState::new(shapes, &mut saved), caller)
+    Ok(NodeRef::record(rule, edges, SavedState::new(shapes, &mut saved), caller))
 }
 
 #[inline(always)]
@@ -183,9 +155,10 @@ fn compute_large<'a, T: Float>(
         return Ok(Tensor::new(value));
     }
     if same {
-        return Ok(run_formula(of_two(op), Some(left), right));
+        return Ok(run_formula(op.op().forward(), Some(left), right));
     }
-    Ok(Tensor::new(left.consume(|a| right.consume(|b| run_pass(of_two(op), &shape, &mut [a, b])))))
+    let formula = op.op().forward();
+    Ok(Tensor::new(left.consume(|a| right.consume(|b| run_pass(formula, &shape, &mut [a, b])))))
 }
 
 /// Returns the other operand of a product with a broadcast 1, such as the gradient of a sum.
@@ -202,148 +175,6 @@ fn product_with_ones<T: Float>(
     }
 }
 
-struct BinaryRules<T>(PhantomData<T>);
-
-struct PairRule<T>(Binary, PhantomData<fn() -> T>);
-
-/// A function of a tensor and a number, or, if swapped, of a number and a tensor.
-struct NumberRule<T>(Binary, bool, PhantomData<fn() -> T>);
-
-macro_rules! rules {
-    ($($op:ident)*) => {
-        const PAIRS: &[&dyn Op] = &[$(&PairRule::<T>(Binary::$op, PhantomData)),*];
-        /// The second index says whether the number comes first.
-        const NUMBERS: &[[&dyn Op; 2]] = &[$([
-            &NumberRule::<T>(Binary::$op, false, PhantomData),
-            &NumberRule::<T>(Binary::$op, true, PhantomData),
-        ]),*];
-    };
-}
-
-impl<T: Float> BinaryRules<T> {
-    rules! { Add Sub Mul Div Pow Maximum Minimum }
-}
-
-impl<T: Float> Op for PairRule<T> {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        let (saved, at) = (pull.read()?, pull.at());
-        let operands = [saved.peek(0, at)?, saved.peek(1, at)?];
-        let edges = pull.node.edges();
-        let wants = [pull.wants(&edges[0]), pull.wants(&edges[1])];
-        let shapes = pull.node.attrs::<[Shape; 2]>();
-        let [da, db] = pull_pair(self.0, operands, shapes, typed(only(grads)), wants)?;
-        if let Some(da) = da {
-            pull.sink.deliver(&edges[0], T::wrap(da))?;
-        }
-        if let Some(db) = db {
-            pull.sink.deliver(&edges[1], T::wrap(db))?;
-        }
-        Ok(())
-    }
-
-    /// The rules of the functions that are linear in each operand, and of the quotient.
-    fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
-        if self.0.derived::<T>().is_some() && self.0 != Binary::Div {
-            return Ok(None);
-        }
-        let (saved, at) = (push.read()?, push.at());
-        let [a, b] = [saved.peek::<T>(0, at)?, saved.peek::<T>(1, at)?];
-        let a = || a.unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
-        let b = || b.unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
-        let [da, db] = [0, 1].map(|i| push.tangents[i].take().map(typed::<T>));
-        let dy = match self.0 {
-            Binary::Add => add_parts(da, db),
-            Binary::Sub => add_parts(da, db.map(|db| -db)),
-            Binary::Mul => add_parts(da.map(|da| da * b()), db.map(|db| db * a())),
-            Binary::Div => add_parts(da.map(|da| da / b()), db.map(|db| -(db * (a() / b())) / b())),
-            Binary::Pow | Binary::Maximum | Binary::Minimum => None,
-        };
-        let Some(dy) = dy else { return Ok(None) };
-        // A single tangent may be that of a broadcast operand.
-        let dy = match push.node.attrs::<[Shape; 2]>() {
-            Some([a, b]) => {
-                let shape = broadcast(self.0.name(), a, b)?;
-                if dy.shape() == &shape[..] { dy } else { dy.broadcast_to(&shape[..]) }
-            }
-            None => dy,
-        };
-        Ok(Some(Slots::from_elem(Some(T::wrap(dy)), 1)))
-    }
-}
-
-impl<T: Float> Op for NumberRule<T> {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        let dx = self.gradient(&pull.read()?, pull.at(), only(grads))?;
-        pull.sink.deliver(&pull.node.edges()[0], T::wrap(dx))
-    }
-
-    /// The function is elementwise, so `pull` is its own transpose.
-    fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
-        let Some(dx) = push.tangents[0].take() else { return Ok(None) };
-        let dy = self.gradient(&push.read()?, push.at(), dx)?;
-        Ok(Some(Slots::from_elem(Some(T::wrap(dy)), 1)))
-    }
-}
-
-impl<T: Float> NumberRule<T> {
-    #[inline]
-    fn gradient(&self, saved: &Reader<'_>, at: At<'_>, dy: AnyTensor) -> Result<Tensor<T>> {
-        let Some(s) = saved.number(1) else { unreachable!("a number is saved") };
-        Ok(scalar_gradient((self.0, T::from_f64(s), self.1), saved.peek(0, at)?, typed(dy)))
-    }
-}
-
-/// Returns the wanted gradients. The operands are those that [`Binary::saves`] names.
-#[inline(always)]
-fn pull_pair<T: Float>(
-    op: Binary,
-    [a, b]: [Option<&Tensor<T>>; 2],
-    shapes: Option<&[Shape; 2]>,
-    g: Tensor<T>,
-    wants: [bool; 2],
-) -> Result<[Option<Tensor<T>>; 2]> {
-    let a = || a.unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
-    let b = || b.unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
-    // A walk may visit the node without wanting a gradient; then nothing may have been saved either.
-    if wants == [false, false] {
-        return Ok([None, None]);
-    }
-    if let Some(derived) = op.derived()
-        && (op, wants) != (Binary::Div, [true, false])
-    {
-        let op = Handle::Static(derived);
-        let mut grads =
-            gradients_of(op, (&[a(), b()], &[]), &[None], &mut [Some(g)], &wants).into_iter();
-        return Ok(std::array::from_fn(|_| grads.next().flatten()));
-    }
-    let da = |g: Tensor<T>| match op {
-        Binary::Mul => g * b(),
-        Binary::Div => g / b(),
-        _ => g,
-    };
-    let db = |g: Tensor<T>| match op {
-        Binary::Sub => -g,
-        Binary::Mul => g * a(),
-        _ => g,
-    };
-    let [da, db] = match wants {
-        [true, true] => [Some(da(g.clone())), Some(db(g))],
-        [true, false] => [Some(da(g)), None],
-        [false, _] => [None, Some(db(g))],
-    };
-    let Some(shapes) = shapes else { return Ok([da, db]) };
-    let [sa, sb] = shapes;
-    Ok([da.map(|g| g.unbroadcast(sa)), db.map(|g| g.unbroadcast(sb))])
-}
-
 #[inline(always)]
 pub(super) fn float_scalar<T: Float>(
     op: Binary,
@@ -352,13 +183,16 @@ pub(super) fn float_scalar<T: Float>(
     swapped: bool,
     caller: Caller,
 ) -> Tensor<T> {
+    if (op, swapped) == (Binary::Pow, false) && s == T::from_f64(2.0) {
+        return run_single(second_power(), x, caller);
+    }
     if !x.tensor().is_recorded() {
         let lost = Lost::of(op.name(), caller, x.tensor());
         return compute_scalar(op, x, s, swapped).with_lost(lost);
     }
-    let saves = op.saves_one(s.into_f64(), swapped);
+    let handle = Handle::Static(op.with_number::<T>(swapped));
+    let ([saves, _], rule) = (handle.keeps_pair([true, false]), recorded_as(&handle));
     let small = !saves || x.tensor().is_small();
-    let rule = BinaryRules::<T>::NUMBERS[op as usize][usize::from(swapped)];
     let kept = saves.then(|| x.tensor().clone());
     let node = NodeRef::with_edges(rule, caller, || Edges::One(x.edge(saves)));
     let saved = [saved(0, kept), Saved::Number(s.into_f64())];
@@ -371,44 +205,16 @@ fn compute_scalar<T: Float>(op: Binary, x: Input<'_, T>, s: T, swapped: bool) ->
         Ok(done) => return done,
         Err(x) => x,
     };
-    if (op, swapped) == (Binary::Pow, false) && s == T::from_f64(2.0) {
-        return run_formula(Unary::Square.op().forward(), None, x);
-    }
+    let formula = op.op().forward();
     if x.tensor().is_small() {
         let s = Input::Own(T::filled(x.tensor().shape(), s));
         let [a, b] = if swapped { [s, x] } else { [x, s] };
-        return run_formula(of_two(op), Some(a), b);
+        return run_formula(formula, Some(a), b);
     }
     let (shape, s) = (x.tensor().shape_owned(), formula::Operand::Own(Value::scalar(s)));
     Tensor::new(
-        x.consume(|x| run_pass(of_two(op), &shape, &mut if swapped { [s, x] } else { [x, s] })),
+        x.consume(|x| run_pass(formula, &shape, &mut if swapped { [s, x] } else { [x, s] })),
     )
-}
-
-#[inline]
-pub(super) fn scalar_gradient<T: Float>(
-    (op, s, swapped): (Binary, T, bool),
-    x: Option<&Tensor<T>>,
-    g: Tensor<T>,
-) -> Tensor<T> {
-    let x = || x.unwrap_or_else(|| unreachable!("it was saved for this rule"));
-    match (op, swapped) {
-        (Binary::Add, _) | (Binary::Sub, false) => g,
-        (Binary::Sub, true) => -g,
-        (Binary::Mul, _) => g * s,
-        (Binary::Div, false) => g / s,
-        (Binary::Div, true) => g * -s / x() / x(),
-        (Binary::Pow, false) if s == T::ZERO => g * T::ZERO,
-        (Binary::Pow, false) if s == T::from_f64(2.0) => g * x() * s,
-        (Binary::Pow, false) => g * x().pow(s - T::ONE) * s,
-        (Binary::Pow, true) => g * x().rpow(s) * num_traits::Float::ln(s),
-        (Binary::Maximum, _) => {
-            gradient(&formula_ops::maximum(s.into_f64()), g, Some(Input::Ref(x())))
-        }
-        (Binary::Minimum, _) => {
-            gradient(&formula_ops::minimum(s.into_f64()), g, Some(Input::Ref(x())))
-        }
-    }
 }
 
 pub(super) fn integer<T: Numeric>(
@@ -450,7 +256,7 @@ impl<T: Numeric> Tensor<T> {
     /// If the shapes cannot be broadcast together.
     #[track_caller]
     pub fn maximum(&self, other: impl Operand<T>) -> Tensor<T> {
-        expect(other.operate(Binary::Maximum, Input::Ref(self), Location::caller()))
+        expect(other.operate(Binary::Max, Input::Ref(self), Location::caller()))
     }
 
     /// Returns the lesser of each two elements; NaN if either is NaN. Gradients as for [`Tensor::maximum`].
@@ -460,7 +266,7 @@ impl<T: Numeric> Tensor<T> {
     /// If the shapes cannot be broadcast together.
     #[track_caller]
     pub fn minimum(&self, other: impl Operand<T>) -> Tensor<T> {
-        expect(other.operate(Binary::Minimum, Input::Ref(self), Location::caller()))
+        expect(other.operate(Binary::Min, Input::Ref(self), Location::caller()))
     }
 }
 
@@ -482,11 +288,5 @@ impl<T: Float> Tensor<T> {
     #[track_caller]
     pub fn pow(&self, exponent: impl Operand<T>) -> Tensor<T> {
         expect(exponent.operate(Binary::Pow, Input::Ref(self), Location::caller()))
-    }
-
-    /// `base` to the power `self`.
-    #[track_caller]
-    pub(crate) fn rpow(&self, base: T) -> Tensor<T> {
-        T::binary_scalar(Binary::Pow, Input::Ref(self), base, true, Location::caller())
     }
 }

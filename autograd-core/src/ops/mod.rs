@@ -1,7 +1,7 @@
 //! The ops, one file for each family. A rule is a line in a table; nothing here walks a graph.
 
 pub(crate) mod binary;
-pub(crate) mod binary_kernels;
+mod binary_ops;
 pub(crate) mod call;
 mod cast;
 mod compare;
@@ -10,7 +10,6 @@ mod create;
 mod cumulative;
 mod einsum;
 pub(crate) mod elementwise;
-mod formula_ops;
 mod gather;
 mod indexing;
 mod inline_kernels;

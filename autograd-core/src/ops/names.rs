@@ -2,6 +2,8 @@
 
 use std::panic::Location;
 
+use crate::formula::binaries;
+
 pub(crate) type Caller = &'static Location<'static>;
 
 macro_rules! kinds {
@@ -20,17 +22,15 @@ macro_rules! kinds {
     };
 }
 
-kinds! {
-    Binary {
-        Add "add",
-        Sub "sub",
-        Mul "mul",
-        Div "div",
-        Pow "pow",
-        Maximum "maximum",
-        Minimum "minimum",
-    }
+macro_rules! binary {
+    ($($method:ident $variant:ident $name:ident |$a:ident, $b:ident| $value:expr, $rule:tt;)*) => {
+        kinds! {
+            Binary { $($variant stringify!($name),)* }
+        }
+    };
 }
+
+binaries! { binary }
 
 kinds! {
     Reduce { Sum "sum", Mean "mean", Prod "prod", Max "max", Min "min", }

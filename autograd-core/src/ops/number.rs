@@ -134,6 +134,13 @@ impl<T: Element> Input<'_, T> {
         }
     }
 
+    pub(crate) fn into_tensor(self) -> Tensor<T> {
+        match self {
+            Self::Own(tensor) => tensor,
+            Self::Ref(tensor) => tensor.clone(),
+        }
+    }
+
     /// Returns the edge of the gradient, moved out of a temporary that backward does not keep.
     #[inline(always)]
     pub(crate) fn edge(&mut self, kept: bool) -> Edge {

@@ -102,8 +102,8 @@ impl<T: Float> Tensor<T> {
         }
         assert!(low <= high, "clamp: `low` must not be above `high`, found {low:?} and {high:?}");
         let limited =
-            T::binary_scalar(Binary::Maximum, Input::Ref(self), low, false, Location::caller());
-        T::binary_scalar(Binary::Minimum, Input::Own(limited), high, false, Location::caller())
+            T::binary_scalar(Binary::Max, Input::Ref(self), low, false, Location::caller());
+        T::binary_scalar(Binary::Min, Input::Own(limited), high, false, Location::caller())
     }
 }
 
@@ -114,6 +114,16 @@ family! {
         run: |op, x, at| float!(x, x => Ok(Float::unary(Unary::ALL[op.def.index], Input::Own(x), at))),
         ..OpDef::new("")
     }
+}
+
+/// The square under the name of `x.pow(2.0)`.
+pub(super) fn second_power<T: Float>() -> Handle<T> {
+    use square::{Backward, Forward, READS};
+
+    static INFO: Info = info("pow", READS);
+    static OP: Pair<Compiled<Forward, 1, 0, 1>, Compiled<Backward, 2, 0, 1>, Program> =
+        Pair::new(&INFO, Compiled(Forward), Compiled(Backward), None);
+    Handle::Static(&OP)
 }
 
 const fn info(name: &'static str, reads: [bool; 2]) -> Info {

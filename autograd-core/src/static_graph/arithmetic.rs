@@ -144,8 +144,8 @@ binary! {
     try_mul Mul "`self * right`, element by element.";
     try_div Div "`self / right`, element by element.";
     pow Pow "`self` to the power `right`.";
-    maximum Maximum "The greater of each two elements.";
-    minimum Minimum "The lesser of each two elements.";
+    maximum Max "The greater of each two elements.";
+    minimum Min "The lesser of each two elements.";
 }
 
 macro_rules! operators {

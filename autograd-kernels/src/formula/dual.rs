@@ -5,7 +5,7 @@
     reason = "a closure that is not inlined would be compiled for the baseline"
 )]
 
-use super::functions::{functions, named, pairs};
+use super::functions::{binaries, conditions, functions, named, named_of_two};
 use super::lane::{Compute, Condition, Lane};
 use super::real::{Mask, Real};
 
@@ -104,8 +104,7 @@ impl<L: Lane> Dual<L> {
         }
     }
 
-    /// The slope of a minimum or maximum, `value`. `loses`: `b` beats `a`. A tie shares the slope;
-    /// NaN wins.
+    /// A minimum or maximum, `value`. `loses`: `b` beats `a`. A tie shares the slope; NaN wins.
     #[inline(always)]
     fn winner(value: L, loses: L::Bool, a: Self, b: Self) -> Self {
         // A literal bound is a constant, so in a tie the other operand gets the slope.
@@ -136,6 +135,12 @@ impl<L: Lane> Real<Dual<L>> {
     #[inline(always)]
     pub fn constant(value: Real<L>) -> Self {
         Self(Dual::new(value.0, None))
+    }
+
+    /// A constant that is written as a number: a tie with it gives the other operand the whole slope.
+    #[inline(always)]
+    pub fn literal(value: Real<L>) -> Self {
+        Self(Dual { value: value.0, slope: None, literal: true })
     }
 
     #[inline(always)]
@@ -190,11 +195,50 @@ macro_rules! one_number {
     };
 }
 
-macro_rules! conditions {
+/// The slope along one argument.
+macro_rules! along {
+    ($slope:expr, $values:tt, |$($name:ident),*| $rule:expr) => {
+        match $slope {
+            Some(slope) => {
+                $(let $name = Real(named_of_two!($name, $values, slope.value));)*
+                let scaled: Real<L> = $rule;
+                Some(Slope { value: scaled.0, ..slope })
+            }
+            None => None,
+        }
+    };
+}
+
+macro_rules! result_of_two {
+    ($this:ident, $other:ident, $value:ident, { b if |$a:ident, $b:ident| $is_b:expr }) => {{
+        let ($a, $b) = (Real($this.value), Real($other.value));
+        let is_b: Mask<L> = $is_b;
+        Self::winner($value, is_b.0, $this, $other)
+    }};
     (
-        numbers $numbers:tt
-        conditions { $($condition:ident $f:ident |$a:ident, $b:ident| $holds:expr;)* }
-    ) => {
+        $this:ident, $other:ident, $value:ident,
+        { |$($x:ident),*| $of_a:expr, |$($z:ident),*| $of_b:expr }
+    ) => {{
+        let of_a = along!($this.slope, [$this.value, $other.value, $value], |$($x),*| $of_a);
+        let of_b = along!($other.slope, [$this.value, $other.value, $value], |$($z),*| $of_b);
+        Self::new($value, Self::sum(of_a, of_b))
+    }};
+}
+
+macro_rules! two_numbers {
+    ($($number:ident $binary:ident $name:ident |$a:ident, $b:ident| $kernel:expr, $rule:tt;)*) => {
+        $(
+            #[inline(always)]
+            fn $number(self, other: Self) -> Self {
+                let value = self.value.$number(other.value);
+                result_of_two!(self, other, value, $rule)
+            }
+        )*
+    };
+}
+
+macro_rules! comparisons {
+    ($($condition:ident $compare:ident |$a:ident, $b:ident| $holds:expr;)*) => {
         $(
             #[inline(always)]
             fn $condition(self, other: Self) -> L::Bool {
@@ -215,40 +259,6 @@ impl<L: Lane> Compute for Dual<L> {
     }
 
     #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        let slope = Self::sum(self.slope, other.slope);
-        Self::new(self.value.add(other.value), slope)
-    }
-
-    #[inline(always)]
-    fn sub(self, other: Self) -> Self {
-        let slope = match (self.slope, other.slope) {
-            (Some(a), Some(b)) => Some(a.combine(b, |a, b| a.sub(b))),
-            (slope, None) => slope,
-            (None, Some(b)) => Some(b.mapped(L::neg)),
-        };
-        Self::new(self.value.sub(other.value), slope)
-    }
-
-    #[inline(always)]
-    fn mul(self, other: Self) -> Self {
-        let slope =
-            Self::sum(Self::scaled(self.slope, other.value), Self::scaled(other.slope, self.value));
-        Self::new(self.value.mul(other.value), slope)
-    }
-
-    #[inline(always)]
-    fn div(self, other: Self) -> Self {
-        let value = self.value.div(other.value);
-        let slope = match (self.slope, other.slope) {
-            (slope, None) => slope,
-            (None, Some(b)) => Some(b.mapped(|b| value.mul(b).neg())),
-            (Some(a), Some(b)) => Some(a.combine(b.scaled(value), |a, b| a.sub(b))),
-        };
-        Self::new(value, Self::mapped(slope, |slope| slope.div(other.value)))
-    }
-
-    #[inline(always)]
     fn neg(self) -> Self {
         Self::new(self.value.neg(), Self::mapped(self.slope, L::neg))
     }
@@ -262,46 +272,12 @@ impl<L: Lane> Compute for Dual<L> {
     }
 
     #[inline(always)]
-    fn min(self, other: Self) -> Self {
-        let loses = other.value.less(self.value);
-        Self::winner(self.value.min(other.value), loses, self, other)
-    }
-
-    #[inline(always)]
-    fn max(self, other: Self) -> Self {
-        let loses = self.value.less(other.value);
-        Self::winner(self.value.max(other.value), loses, self, other)
-    }
-
-    #[inline(always)]
-    fn pow(self, exponent: Self) -> Self {
-        let (a, b) = (Real(self.value), Real(exponent.value));
-        let value = a.powf(b);
-        let base = match self.slope {
-            // 0 where b is 0, even if a = 0, where a^(b-1) is infinite.
-            Some(slope) => {
-                let factor = b.eq(0.0).select(0.0, b * a.powf(b - 1.0));
-                Some(slope.scaled(factor.0))
-            }
-            None => None,
-        };
-        let top = match exponent.slope {
-            // 0 where a is 0 and b is not negative: there 0^b is constant.
-            Some(slope) => {
-                let factor = (a.eq(0.0) & b.ge(0.0)).select(0.0, value * a.ln());
-                Some(slope.scaled(factor.0))
-            }
-            None => None,
-        };
-        Self::new(value.0, Self::sum(base, top))
-    }
-
-    #[inline(always)]
     fn select(mask: L::Bool, a: Self, b: Self) -> Self {
         let slope = Self::choice(mask, a.slope, b.slope);
         Self::new(L::select(mask, a.value, b.value), slope)
     }
 
     functions! { one_number }
-    pairs! { conditions }
+    binaries! { two_numbers }
+    conditions! { comparisons }
 }

@@ -1,5 +1,5 @@
-//! The tables of functions of one number (name, kernel, error, rule) and of two. Numbers, slopes, programs
-//! and the ops on tensors are generated from them.
+//! The tables of functions of one number (name, kernel, error, rule) and of two (name, kernel, rules).
+//! Numbers, slopes, programs and the ops on tensors are generated from them.
 
 /// Passes the table to a macro, after tokens in brackets: for each function its doc, its method,
 /// its variant in a program, its kernel in [`Math`](crate::array::math::Math), the largest error in
@@ -88,26 +88,56 @@ macro_rules! named {
 }
 pub use named;
 
-/// Passes to a macro the functions of two numbers with a number as the result, and those with a condition:
-/// for each its method, its variant in a program and its kernel.
-macro_rules! pairs {
-    ($table:ident) => {
+/// The argument that a rule of two numbers names.
+macro_rules! named_of_two {
+    (a, [$a:expr, $b:expr, $y:expr], $dy:expr) => {
+        $a
+    };
+    (b, [$a:expr, $b:expr, $y:expr], $dy:expr) => {
+        $b
+    };
+    (y, [$a:expr, $b:expr, $y:expr], $dy:expr) => {
+        $y
+    };
+    (dy, [$a:expr, $b:expr, $y:expr], $dy:expr) => {
+        $dy
+    };
+}
+pub(super) use named_of_two;
+
+/// Passes the functions of two numbers to a macro, after the tokens given: for each its method in a formula, its
+/// variant in a program, the name of the op, its kernel, and its rules: the derivatives by `a` and by `b` times
+/// `dy`, in `a`, `b` or `y = f(a, b)`. If the result is one of the two, the rule says when it is `b`.
+#[macro_export]
+macro_rules! binaries {
+    ($table:ident $($more:tt)*) => {
         $table! {
-            numbers {
-                add Add |a, b| a + b;
-                sub Sub |a, b| a - b;
-                mul Mul |a, b| a * b;
-                div Div |a, b| a / b;
-                min Min |a, b| a.v_min::<FMA>(b);
-                max Max |a, b| a.v_max::<FMA>(b);
-                pow Pow |a, b| a.v_pow::<FMA>(b);
-            }
-            conditions {
-                less Less |a, b| a < b;
-                less_or_equal LessOrEqual |a, b| a <= b;
-                equal Equal |a, b| a == b;
-            }
+            $($more)*
+            add Add add |a, b| a + b, { |dy| dy, |dy| dy };
+            sub Sub sub |a, b| a - b, { |dy| dy, |dy| -dy };
+            mul Mul mul |a, b| a * b, { |b, dy| dy * b, |a, dy| dy * a };
+            div Div div |a, b| a / b, { |b, dy| dy / b, |b, y, dy| -(dy * y) / b };
+            // The first rule is 0 where b is 0, even if a = 0, where a^(b-1) is infinite. The second is
+            // 0 where a is 0 and b is not negative: there 0^b is constant.
+            pow Pow pow |a, b| a.v_pow::<FMA>(b), {
+                |a, b, dy| dy * b.eq(0.0).select(0.0, b * a.powf(b - 1.0)),
+                |a, b, y, dy| dy * (a.eq(0.0) & b.ge(0.0)).select(0.0, y * a.ln())
+            };
+            max Max maximum |a, b| a.v_max::<FMA>(b), { b if |a, b| a.lt(b) };
+            min Min minimum |a, b| a.v_min::<FMA>(b), { b if |a, b| b.lt(a) };
         }
     };
 }
-pub(super) use pairs;
+pub use binaries;
+
+/// Passes to a macro the functions of two numbers with a condition as the result.
+macro_rules! conditions {
+    ($table:ident) => {
+        $table! {
+            less Less |a, b| a < b;
+            less_or_equal LessOrEqual |a, b| a <= b;
+            equal Equal |a, b| a == b;
+        }
+    };
+}
+pub(super) use conditions;

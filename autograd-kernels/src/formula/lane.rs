@@ -1,6 +1,6 @@
 //! Number types of formulas: a number, a number and its slope, or a step of a program.
 
-use super::functions::{functions, pairs};
+use super::functions::{binaries, conditions, functions};
 
 pub trait Condition: Copy {
     fn known(holds: bool) -> Self;
@@ -16,11 +16,13 @@ macro_rules! one_number {
 }
 
 macro_rules! two_numbers {
-    (
-        numbers { $($number:ident $f:ident |$a:ident, $b:ident| $value:expr;)* }
-        conditions { $($condition:ident $g:ident |$c:ident, $d:ident| $holds:expr;)* }
-    ) => {
+    ($($number:ident $binary:ident $name:ident |$a:ident, $b:ident| $value:expr, $rule:tt;)*) => {
         $(fn $number(self, other: Self) -> Self;)*
+    };
+}
+
+macro_rules! comparisons {
+    ($($condition:ident $compare:ident |$a:ident, $b:ident| $holds:expr;)*) => {
         $(fn $condition(self, other: Self) -> Self::Bool;)*
     };
 }
@@ -33,7 +35,8 @@ pub trait Compute: Copy + 'static {
     fn mul_add(self, a: Self, b: Self) -> Self;
     fn select(mask: Self::Bool, a: Self, b: Self) -> Self;
     functions! { one_number }
-    pairs! { two_numbers }
+    binaries! { two_numbers }
+    conditions! { comparisons }
 }
 
 /// A number type that formulas are computed with. A formula is generic over its lane, `fn f<L:

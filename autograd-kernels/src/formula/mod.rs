@@ -19,11 +19,11 @@ mod trace;
 
 pub use compiled::{Compiled, Lanewise};
 pub use dual::Dual;
-pub use functions::{functions, named};
+pub use functions::{binaries, functions, named};
 pub use lane::Lane;
 pub use number::Number;
 pub use pass::{Block, Formula, Operand, Scratch, block_of, pass, run_block};
-pub use program::{Program, Written};
+pub use program::{Program, SingleStep, Written};
 pub use real::{Mask, Real, UseSelectNotABranch};
 pub use sums::Sums;
 pub use trace::{RecordedFormula, Traced, record, record_given, trace};

@@ -1,6 +1,6 @@
 //! One number of an element type: the lane of loops that become vector code.
 
-use super::functions::{functions, pairs};
+use super::functions::{binaries, conditions, functions};
 use super::lane::{Compute, Condition, Lane};
 use super::real::Real;
 use crate::array::math::{ANGLE_MAX, Math, select};
@@ -54,10 +54,7 @@ macro_rules! one_number {
 }
 
 macro_rules! two_numbers {
-    (
-        numbers { $($number:ident $f:ident |$a:ident, $b:ident| $value:expr;)* }
-        conditions { $($condition:ident $g:ident |$c:ident, $d:ident| $holds:expr;)* }
-    ) => {
+    ($($number:ident $binary:ident $name:ident |$a:ident, $b:ident| $value:expr, $rule:tt;)*) => {
         $(
             #[inline(always)]
             fn $number(self, other: Self) -> Self {
@@ -65,10 +62,15 @@ macro_rules! two_numbers {
                 Self { value: $value, invalid: self.invalid | other.invalid }
             }
         )*
+    };
+}
+
+macro_rules! comparisons {
+    ($($condition:ident $compare:ident |$a:ident, $b:ident| $holds:expr;)*) => {
         $(
             #[inline(always)]
             fn $condition(self, other: Self) -> FlaggedCondition {
-                let ($c, $d) = (self.value, other.value);
+                let ($a, $b) = (self.value, other.value);
                 FlaggedCondition { holds: $holds, invalid: self.invalid | other.invalid }
             }
         )*
@@ -104,7 +106,8 @@ impl<T: Math, const FMA: bool> Compute for Number<T, FMA> {
     }
 
     functions! { one_number }
-    pairs! { two_numbers }
+    binaries! { two_numbers }
+    conditions! { comparisons }
 }
 
 impl Condition for FlaggedCondition {

@@ -5,7 +5,7 @@
 
 use smallvec::SmallVec;
 
-use super::functions::{functions, pairs};
+use super::functions::{binaries, conditions, functions};
 use super::lane::{Condition, Lane};
 use super::real::{Mask, Real};
 
@@ -31,10 +31,7 @@ macro_rules! function {
 functions! { function }
 
 macro_rules! two_numbers {
-    (
-        numbers { $($number:ident $binary:ident |$a:ident, $b:ident| $value:expr;)* }
-        conditions { $($condition:ident $compare:ident |$c:ident, $d:ident| $holds:expr;)* }
-    ) => {
+    ($($number:ident $binary:ident $name:ident |$a:ident, $b:ident| $value:expr, $rule:tt;)*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub(super) enum Binary {
             $($binary,)*
@@ -47,7 +44,13 @@ macro_rules! two_numbers {
                 }
             }
         }
+    };
+}
 
+binaries! { two_numbers }
+
+macro_rules! comparisons {
+    ($($condition:ident $compare:ident |$a:ident, $b:ident| $holds:expr;)*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub(super) enum Compare {
             $($compare,)*
@@ -63,7 +66,7 @@ macro_rules! two_numbers {
     };
 }
 
-pairs! { two_numbers }
+conditions! { comparisons }
 
 /// One step of a program; operands are earlier steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -128,6 +131,15 @@ impl Step {
                 | Self::Or(..)
         )
     }
+}
+
+/// A number that follows from inputs by one function at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SingleStep {
+    Input(usize),
+    Negated(usize),
+    /// The function with this index in the table of functions of two numbers.
+    Binary(usize, [usize; 2]),
 }
 
 pub trait Written {
@@ -217,11 +229,17 @@ impl Program {
         self.steps.iter().filter_map(read).collect()
     }
 
-    /// For each output, the input that it is, if it is one.
+    /// For each output, how it follows from the inputs by one function at most.
     #[doc(hidden)]
-    pub fn forwarded_inputs(&self) -> impl Iterator<Item = Option<usize>> {
-        self.outputs.iter().map(|&output| match self.steps[output as usize] {
+    pub fn single_steps(&self) -> impl Iterator<Item = Option<SingleStep>> {
+        let input = |at: u32| match self.steps[at as usize] {
             Step::Real(i) => Some(i as usize),
+            _ => None,
+        };
+        self.outputs.iter().map(move |&output| match self.steps[output as usize] {
+            Step::Real(i) => Some(SingleStep::Input(i as usize)),
+            Step::Function(Function::Neg, x) => input(x).map(SingleStep::Negated),
+            Step::Binary(f, a, b) => Some(SingleStep::Binary(f as usize, [input(a)?, input(b)?])),
             _ => None,
         })
     }

@@ -1,7 +1,7 @@
 //! The functions of the tables as formulas: the loops of an op, and of a program's step.
 
 use super::compiled::{Compiled, Lanewise};
-use super::functions::{functions, pairs};
+use super::functions::{binaries, functions};
 use super::lane::Lane;
 use super::pass::Formula;
 use super::program::{Binary, Function};
@@ -61,10 +61,7 @@ macro_rules! one_number {
 functions! { one_number }
 
 macro_rules! two_numbers {
-    (
-        numbers { $($number:ident $binary:ident |$a:ident, $b:ident| $value:expr;)* }
-        conditions $conditions:tt
-    ) => {
+    ($($number:ident $binary:ident $name:ident |$a:ident, $b:ident| $value:expr, $rule:tt;)*) => {
         $(formula! { $binary 2 |a, b| a.0.$number(b.0), Binary::$binary.cheap() })*
 
         impl Binary {
@@ -82,11 +79,11 @@ macro_rules! two_numbers {
                     Self::Div => Some(Cheap::Div),
                     Self::Min => Some(Cheap::Min),
                     Self::Max => Some(Cheap::Max),
-                    Self::Pow => None,
+                    _ => None,
                 }
             }
         }
     };
 }
 
-pairs! { two_numbers }
+binaries! { two_numbers }

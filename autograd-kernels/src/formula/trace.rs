@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-use super::functions::{functions, pairs};
+use super::functions::{binaries, conditions, functions};
 use super::lane::{Compute, Condition, Lane};
 use super::program::{Binary, Compare, Function, Program, Step};
 use super::real::{Mask, Real};
@@ -173,18 +173,20 @@ macro_rules! one_number {
 }
 
 macro_rules! two_numbers {
-    (
-        numbers { $($number:ident $of:ident |$a:ident, $b:ident| $value:expr;)* }
-        conditions { $($condition:ident $compare:ident |$c:ident, $d:ident| $holds:expr;)* }
-    ) => {
+    ($($number:ident $binary:ident $name:ident |$a:ident, $b:ident| $value:expr, $rule:tt;)*) => {
         $(fn $number(self, other: Self) -> Self {
-            match Binary::$of {
+            match Binary::$binary {
                 // The slope of a variable is 1.
                 Binary::Mul if other.is_lit(1.0) => self,
                 Binary::Mul if self.is_lit(1.0) => other,
                 binary => Self::step(Step::Binary(binary, self.at(), other.at())),
             }
         })*
+    };
+}
+
+macro_rules! comparisons {
+    ($($condition:ident $compare:ident |$a:ident, $b:ident| $holds:expr;)*) => {
         $(fn $condition(self, other: Self) -> Self {
             Self::step(Step::Compare(Compare::$compare, self.at(), other.at()))
         })*
@@ -213,7 +215,8 @@ impl Compute for Traced {
     }
 
     functions! { one_number }
-    pairs! { two_numbers }
+    binaries! { two_numbers }
+    conditions! { comparisons }
 }
 
 impl Condition for Traced {

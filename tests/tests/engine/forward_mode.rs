@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use autograd_core::nn::LayerNorm;
 use autograd_core::prelude::*;
 use autograd_core::{
-    BackwardOptions, Error, Generator, GradOptions, checkpoint, grad, grad_with, gradcheck, jvp,
-    vjp,
+    BackwardOptions, Error, Generator, GradOptions, checkpoint, fuse, grad, grad_with, gradcheck,
+    jvp, vjp,
 };
 
 thread_local! {
@@ -111,6 +111,27 @@ fn the_users_jvp_is_called_and_right() {
     let (_, grads) = vjp(composite, &at, &u).unwrap();
     let back: f64 = grads.iter().zip(&along).map(|(g, d)| (g * d).sum().item()).sum();
     close(&[(u * dy).sum().item()], &[back], 1e-13);
+}
+
+/// It is no tangent of zero, which an infinity would turn into NaN.
+#[test]
+fn an_infinite_input_without_a_tangent_adds_nothing() {
+    let at = [Tensor::from([f64::INFINITY, 2.0]), Tensor::from([3.0, f64::INFINITY])];
+    let along = [Tensor::from([1.0, 1.0])];
+    type Product = fn(&[Tensor<f64>]) -> Tensor<f64>;
+    let (by_op, fused): (Product, Product) =
+        (|t| &t[0] * &t[1], |t| fuse([&t[0], &t[1]], |[x, y]| x * y + 1.0));
+    for product in [by_op, fused] {
+        let first = |t: &[Tensor<f64>]| product(&[t[0].clone(), at[1].clone()]);
+        assert_eq!(jvp(first, &at[..1], &along).unwrap().1.to_vec(), [3.0, f64::INFINITY]);
+        let second = |t: &[Tensor<f64>]| product(&[at[0].clone(), t[0].clone()]);
+        assert_eq!(jvp(second, &at[1..], &along).unwrap().1.to_vec(), [f64::INFINITY, 2.0]);
+        // Both want a gradient, and one has a tangent.
+        let wants = at[1].clone();
+        wants.set_stop_gradient(false);
+        let first = |t: &[Tensor<f64>]| product(&[t[0].clone(), &wants * 1.0]);
+        assert_eq!(jvp(first, &at[..1], &along).unwrap().1.to_vec(), [3.0, f64::INFINITY]);
+    }
 }
 
 #[test]

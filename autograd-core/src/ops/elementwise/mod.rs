@@ -11,7 +11,7 @@ pub(super) mod op;
 pub use check::{Checked, branch, check_backward, verify};
 pub(super) use compute::{run_formula, run_pass};
 pub use fuse::{fuse, try_fuse};
-pub(super) use node::{gradient, gradients_of, run_single};
+pub(super) use node::{call_shapes, recorded_as, run_single};
 #[allow(unreachable_pub, reason = "a hidden method of a public trait uses it")]
 pub use op::Handle;
 pub use op::{ElementwiseOp, Info, Outputs, Pair, Reduction, pulled};

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::compute::{Frame, compute, consume, run_formula};
-use super::op::{Handle, Outputs, is_single};
-use crate::array::shape::copied;
+use super::op::{ElementwiseOp, Handle, Outputs, Reduction, is_single};
+use crate::array::shape::{broadcast, copied, same};
 use crate::array::{Shape, Value};
 use crate::error::Result;
-use crate::formula::{Formula, Operand};
+use crate::formula::{Formula, Operand, SingleStep};
 use crate::graph::{
-    self, Edge, Edges, Entries, Lost, Node, NodeRef, Plain, Pull, Push, Saved, SavedReader,
-    SavedState, Slots, Tensor, is_grad_enabled, only, typed,
+    self, At, Edge, Edges, Entries, Lost, Node, NodeRef, Plain, Pull, Push, Reader, Saved,
+    SavedReader, SavedState, Slots, Tensor, is_grad_enabled, only, typed,
 };
-use crate::ops::{Caller, Float, Input};
+use crate::ops::{Binary, Caller, Float, Input, Unary};
 
 /// Runs an op for which [`is_single`] holds, as for most, and records it if needed.
 #[inline]
@@ -30,7 +30,7 @@ pub(in crate::ops) fn run_single<T: Float>(
         return run_formula(op.forward(), None, x).with_lost(lost);
     }
     let (keeps_input, small) = (!info.keeps_reals.is_empty(), x.tensor().is_small());
-    let node = NodeRef::with_edges(rule(&op), caller, || Edges::One(x.edge(keeps_input)));
+    let node = NodeRef::with_edges(recorded_as(&op), caller, || Edges::One(x.edge(keeps_input)));
     let input = keeps_input.then(|| x.tensor().clone());
     let y = run_formula(op.forward(), None, x);
     let saved = |y: &Tensor<T>| match input {
@@ -43,38 +43,6 @@ pub(in crate::ops) fn run_single<T: Float>(
         _ => node.saving(SavedState::new(attrs(&op, None), &mut [saved(&y)])),
     };
     y.attached(node, 0)
-}
-
-/// Returns the wanted gradients of an op's differentiable operands, computed from all operands and masks,
-/// the outputs that backward reads, and the gradients of the outputs, which have the broadcast shape.
-pub(crate) fn gradients_of<T: Float>(
-    op: Handle<T>,
-    (operands, masks): (&[&Tensor<T>], &[&Tensor<bool>]),
-    outputs: &[Option<&Tensor<T>>],
-    grads: &mut [Option<Tensor<T>>],
-    wanted: &[bool],
-) -> SmallVec<[Option<Tensor<T>>; 2]> {
-    let Some(shape) = grads.iter().flatten().next().map(Tensor::shape_owned) else {
-        return wanted.iter().map(|_| None).collect();
-    };
-    let shapes = || operands.iter().map(|x| x.shape()).chain(masks.iter().map(|x| x.shape()));
-    let framed = shapes().any(|found| found != shape.as_slice()).then(|| {
-        let shapes = operands.iter().map(|x| x.shape_owned()).collect();
-        let target = (shape.clone(), shape.clone());
-        let targets = SmallVec::from_elem(target, op.info().outputs);
-        CallShapes { frame: Frame { shape: shape.clone(), targets }, shapes }
-    });
-    let call = NodeCall { op: &op, framed: framed.as_ref() };
-    let info = op.info();
-    let kept = info.keeps_reals.iter().map(|&i| Some(operands[i].clone()));
-    let mut given: Reals<T> = kept.collect();
-    given.extend(info.keeps_outputs.iter().map(|&k| outputs[k].cloned()));
-    for &slot in info.gradients.iter() {
-        given.push(Some(call.gradient(slot, grads[slot].take(), &shape)));
-    }
-    let masks: SmallVec<[Tensor<bool>; 2]> =
-        info.keeps_masks.iter().map(|&i| masks[i].clone()).collect();
-    call.gradients(given, &masks, wanted, (shape, Location::caller()))
 }
 
 pub(super) fn call<T: Float>(
@@ -127,7 +95,7 @@ pub(super) fn call<T: Float>(
         .map(|frame| CallShapes { frame, shapes: reals.iter().map(|x| x.shape_owned()).collect() });
     let edges = reals.iter().zip(info.differentiable.iter()).map(edge).collect();
     let state = SavedState::new(attrs(op, framed), &mut saved);
-    let node = NodeRef::record(rule(op), edges, state, caller);
+    let node = NodeRef::record(recorded_as(op), edges, state, caller);
     for (k, output) in outputs.iter_mut().enumerate() {
         output.attach(node.clone(), k as u32);
     }
@@ -144,10 +112,9 @@ fn attrs<T: Float>(op: &Handle<T>, framed: Option<CallShapes>) -> Option<Plain> 
 
 /// The op of the nodes that record this one.
 #[inline]
-fn rule<T: Float>(op: &Handle<T>) -> &'static dyn graph::Op {
-    let Handle::Static(op) = *op else { return const { &Recorded::<T>(None) } };
-    let recorder = T::recorder(&op.found().recorded);
-    &**recorder.get_or_init(|| Box::new(Recorded(Some(Handle::Static(op)))))
+pub(in crate::ops) fn recorded_as<T: Float>(op: &Handle<T>) -> &'static dyn graph::Op {
+    let Handle::Static(op) = *op else { return const { &Recorded::<T>::PARAMETRIC } };
+    &**T::recorder(&op.found().recorded).get_or_init(|| Box::new(Recorded::of(op)))
 }
 
 pub(super) struct CallShapes {
@@ -155,13 +122,116 @@ pub(super) struct CallShapes {
     shapes: Vec<Shape>,
 }
 
-/// An elementwise op in the graph: a static op, or `None` if each node holds its op beside its frame.
-pub(crate) struct Recorded<T: 'static>(Option<Handle<T>>);
+/// What the node of an op with one result holds if its operands' shapes differ.
+pub(in crate::ops) fn call_shapes<T: Float>(
+    op: &'static str,
+    operands: &[&Tensor<T>; 2],
+) -> Result<Option<Plain>> {
+    let [a, b] = operands.map(Tensor::shape);
+    if same(a, b) {
+        return Ok(None);
+    }
+    let shape = broadcast(op, a, b)?;
+    let targets = SmallVec::from_elem((shape.clone(), shape.clone()), 1);
+    let shapes = operands.map(Tensor::shape_owned).into();
+    Ok(Some(Arc::new(CallShapes { frame: Frame { shape, targets }, shapes })))
+}
+
+/// An elementwise op in the graph.
+pub(crate) struct Recorded<T: 'static> {
+    /// A static op, or `None` if each node holds its op beside its frame.
+    op: Option<Handle<T>>,
+    backward: Backward,
+}
+
+enum Backward {
+    /// The only gradient is one op.
+    Step(FromGradient),
+    /// Of the two gradients, at least one is one op.
+    Steps([Option<FromGradient>; 2]),
+    /// A formula of `dy` and at most one saved tensor.
+    Single,
+    /// A formula of any tensors, in one pass over memory.
+    Pass,
+    /// `Single` or `Pass`, as the node's op.
+    OfNode,
+}
+
+/// How a gradient follows from `dy` by one op at most.
+#[derive(Clone, Copy)]
+enum FromGradient {
+    Same,
+    Negated,
+    /// With a saved number or tensor, which is on the left if `swapped`.
+    Binary {
+        function: Binary,
+        place: usize,
+        swapped: bool,
+    },
+}
+
+impl FromGradient {
+    /// `dy` is the input of backward behind those that are `kept`.
+    fn of(step: SingleStep, kept: usize) -> Option<Self> {
+        match step {
+            SingleStep::Input(at) => (at == kept).then_some(Self::Same),
+            SingleStep::Negated(at) => (at == kept).then_some(Self::Negated),
+            SingleStep::Binary(function, [left, right]) => {
+                let swapped = right == kept;
+                let place = if swapped { left } else { right };
+                Some(Self::Binary { function: Binary::ALL[function], place, swapped })
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn run<T: Float>(self, dy: Input<'_, T>, saved: &Reader<'_>, at: At<'_>) -> Result<Tensor<T>> {
+        let caller = at.node.location;
+        match self {
+            Self::Same => Ok(dy.into_tensor()),
+            Self::Negated => Ok(T::unary(Unary::Neg, dy, caller)),
+            Self::Binary { function, place, swapped } => {
+                if let Some(number) = saved.number(place) {
+                    return Ok(T::binary_scalar(
+                        function,
+                        dy,
+                        T::from_f64(number),
+                        swapped,
+                        caller,
+                    ));
+                }
+                let Some(x) = saved.peek(place, at)? else { unreachable!("the rule reads it") };
+                let [a, b] = if swapped { [Input::Ref(x), dy] } else { [dy, Input::Ref(x)] };
+                T::binary(function, a, b, caller)
+            }
+        }
+    }
+}
 
 impl<T: Float> Recorded<T> {
+    const PARAMETRIC: Self = Self { op: None, backward: Backward::OfNode };
+
+    fn of(op: &'static dyn ElementwiseOp<T>) -> Self {
+        let (handle, info) = (Handle::Static(op), op.info());
+        let whole = info.outputs == 1 && matches!(info.reduction, Reduction::None);
+        let of_inputs = info.masks.is_empty() && info.keeps_outputs.is_empty();
+        let kept = info.keeps_reals.len();
+        let step = |step: Option<SingleStep>| step.and_then(|step| FromGradient::of(step, kept));
+        let backward = match (handle.single_steps(), &info.differentiable[..]) {
+            (&[one], &[true, ..]) if whole && of_inputs => step(one).map(Backward::Step),
+            (&[left, right], &[true, true, ..]) if whole && of_inputs => {
+                Some(Backward::Steps([step(left), step(right)]))
+            }
+            _ => None,
+        };
+        let formula = if is_single(info) { Backward::Single } else { Backward::Pass };
+        let backward = backward.unwrap_or(formula);
+        Self { op: Some(handle), backward }
+    }
+
     #[inline]
     fn call<'n>(&'n self, node: &'n Node) -> NodeCall<'n, T> {
-        match &self.0 {
+        match &self.op {
             Some(op) => NodeCall { op, framed: node.attrs() },
             None => {
                 let (op, framed): &(Handle<T>, Option<CallShapes>) =
@@ -170,59 +240,85 @@ impl<T: Float> Recorded<T> {
             }
         }
     }
+
+    /// Delivers the gradient of input `i`, which is one op.
+    fn deliver<'g>(
+        &self,
+        i: usize,
+        step: FromGradient,
+        dy: Input<'_, T>,
+        saved: &Reader<'_>,
+        pull: &mut Pull<'_, 'g>,
+    ) -> Result<()> {
+        let edge = &pull.node.edges()[i];
+        let grad = step.run(dy, saved, pull.at())?;
+        let grad = match pull.node.attrs::<CallShapes>() {
+            Some(framed) => grad.unbroadcast(&framed.shapes[i]),
+            None => grad,
+        };
+        pull.sink.deliver(edge, T::wrap(grad))
+    }
+
+    fn pull_steps<'g>(
+        &self,
+        [left, right]: [Option<FromGradient>; 2],
+        grads: Slots,
+        pull: &mut Pull<'_, 'g>,
+    ) -> Result<()> {
+        let edges = pull.node.edges();
+        match [pull.wants(&edges[0]).then_some(left), pull.wants(&edges[1]).then_some(right)] {
+            [Some(None), _] | [_, Some(None)] => {
+                self.call(pull.node).pull_pass(pull.read()?, grads, pull)
+            }
+            [left, right] => {
+                let (saved, dy) = (pull.read()?, typed(only(grads)));
+                let Some(right) = right.flatten() else {
+                    let Some(left) = left.flatten() else { return Ok(()) };
+                    return self.deliver(0, left, Input::Own(dy), &saved, pull);
+                };
+                if let Some(left) = left.flatten() {
+                    self.deliver(0, left, Input::Ref(&dy), &saved, pull)?;
+                }
+                self.deliver(1, right, Input::Own(dy), &saved, pull)
+            }
+        }
+    }
 }
 
 impl<T: Float> graph::Op for Recorded<T> {
     fn name(&self) -> &'static str {
-        self.0.as_ref().map_or("formula", |op| op.info().name)
+        self.op.as_ref().map_or("formula", |op| op.info().name)
     }
 
     fn name_of(&self, node: &Node) -> &'static str {
         self.call(node).op.info().name
     }
 
-    fn pull<'g>(&self, mut grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        let (call, edges) = (self.call(pull.node), pull.node.edges());
-        let saved = pull.read()?;
-        // The common case: the saved tensor is in the node itself, and no graph is built.
-        if call.framed.is_none()
-            && saved.is_here()
-            && !pull.create_graph
-            && is_single(call.op.info())
-        {
-            let (info, x) = (call.op.info(), saved.peek(0, pull.at())?);
-            // A tensor that backward does not depend on is not saved.
-            if x.is_some() || info.keeps_reals.is_empty() && info.keeps_outputs.is_empty() {
-                let dx = gradient(call.op, typed(only(grads)), x.map(Input::Ref));
-                return pull.sink.deliver(&edges[0], T::wrap(dx));
+    fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        match self.backward {
+            Backward::Step(step) => {
+                let dy = Input::Own(typed(only(grads)));
+                self.deliver(0, step, dy, &pull.read()?, pull)
+            }
+            Backward::Steps(steps) => self.pull_steps(steps, grads, pull),
+            Backward::Single => self.call(pull.node).pull_single(grads, pull),
+            Backward::Pass => self.call(pull.node).pull_pass(pull.read()?, grads, pull),
+            Backward::OfNode => {
+                let call = self.call(pull.node);
+                match is_single(call.op.info()) {
+                    true => call.pull_single(grads, pull),
+                    false => call.pull_pass(pull.read()?, grads, pull),
+                }
             }
         }
-        let (mut operands, masks) =
-            call.unpack(&mut SavedReader { entries: saved, at: Some(pull.at()) })?;
-        // The shape of the whole pass.
-        let shape = match (call.framed, grads.iter().flatten().next()) {
-            (Some(framed), _) => framed.frame.shape.clone(),
-            (None, Some(grad)) => copied(grad.shape()),
-            (None, None) => unreachable!("a node is visited when a gradient came"),
-        };
-        for &slot in call.op.info().gradients.iter() {
-            let grad = grads.get_mut(slot).and_then(Option::take).and_then(T::unwrap);
-            operands.push(Some(call.gradient(slot, grad, &shape)));
-        }
-        let wanted: SmallVec<[bool; 4]> = call.inputs().map(|i| pull.wants(&edges[i])).collect();
-        let grads = call.gradients(operands, &masks, &wanted, (shape, pull.node.location));
-        for (i, grad) in call.inputs().zip(grads) {
-            if let Some(grad) = grad {
-                pull.sink.deliver(&edges[i], T::wrap(grad))?;
-            }
-        }
-        Ok(())
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
         let call = self.call(push.node);
-        let (operands, masks) = call.unpack(&mut push.at().saved_reader(true)?)?;
-        Ok(call.pushed(operands, &masks, push))
+        let Some(tangent) = push.tangents.iter().flatten().next() else { return Ok(None) };
+        let shape = copied(call.framed.map_or(tangent.shape(), |framed| &framed.frame.shape));
+        let (operands, masks) = call.unpack(&mut push.at().saved_reader(true)?, &shape)?;
+        Ok(Some(call.pushed(operands, &masks, &shape, push)))
     }
 }
 
@@ -235,28 +331,75 @@ type Reals<T> = SmallVec<[Option<Tensor<T>>; 4]>;
 type Operands<T> = (Reals<T>, SmallVec<[Tensor<bool>; 2]>);
 
 impl<T: Float> NodeCall<'_, T> {
-    pub(super) fn pushed(
+    fn pushed(
         &self,
-        mut operands: Reals<T>,
+        operands: Reals<T>,
         masks: &[Tensor<bool>],
+        shape: &[usize],
         push: &mut Push<'_>,
-    ) -> Option<Slots> {
-        let op = Handle::Shared(self.op.tangents_op());
-        let mut tangents: SmallVec<[Tensor<T>; 4]> = SmallVec::new();
-        let slots = self.inputs().map(|i| push.tangents[i].take().and_then(T::unwrap));
-        let slots: SmallVec<[_; 4]> = slots.collect();
-        operands.extend(slots);
-        let shape = operands.iter().flatten().next().map(|operand| operand.shape_owned());
-        let shape = shape?;
-        for operand in operands {
-            // An absent tangent is zero; an operand that was not kept has no influence.
-            tangents.push(operand.unwrap_or_else(|| self.zeros(&shape)));
-        }
-        let reals: SmallVec<[&Tensor<T>; 4]> = tangents.iter().collect();
+    ) -> Slots {
+        let tangents = self.inputs().map(|i| push.tangents[i].take().and_then(T::unwrap));
+        let tangents: SmallVec<[Option<Tensor<T>>; 4]> = tangents.collect();
+        let present: SmallVec<[bool; 4]> = tangents.iter().map(Option::is_some).collect();
+        let op = Handle::Shared(self.op.tangents_op(&present));
+        // An operand that was not kept has no influence.
+        let absent = self.zeros(shape);
+        let kept = operands.iter().map(|operand| operand.as_ref().unwrap_or(&absent));
+        let reals: SmallVec<[&Tensor<T>; 4]> = kept.chain(tangents.iter().flatten()).collect();
         let masks: SmallVec<[&Tensor<bool>; 2]> = masks.iter().collect();
         let frame = self.framed.map(|framed| framed.frame.clone());
         let pushed = call(&op, &reals, &masks, frame, push.node.location);
-        Some(pushed.into_iter().map(|tangent| Some(T::wrap(tangent))).collect())
+        pushed.into_iter().map(|tangent| Some(T::wrap(tangent))).collect()
+    }
+
+    fn pull_single<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        let (saved, info) = (pull.read()?, self.op.info());
+        let x = saved.peek(0, pull.at())?;
+        // A tensor that backward does not depend on is not saved.
+        let is_here = x.is_some() || info.keeps_reals.is_empty() && info.keeps_outputs.is_empty();
+        if pull.create_graph || !is_here {
+            return self.pull_pass(saved, grads, pull);
+        }
+        let dy = typed(only(grads));
+        let program;
+        let formula: &dyn Formula<T> = match self.op.compiled_backward() {
+            Some(formula) => formula,
+            None => {
+                program = self.op.backward_op(&[true]);
+                program.program()
+            }
+        };
+        let dx = run_formula(formula, x.map(Input::Ref), Input::Own(dy));
+        pull.sink.deliver(&pull.node.edges()[0], T::wrap(dx))
+    }
+
+    fn pull_pass<'g>(
+        &self,
+        saved: Reader<'g>,
+        mut grads: Slots,
+        pull: &mut Pull<'_, 'g>,
+    ) -> Result<()> {
+        let edges = pull.node.edges();
+        // The shape of the whole pass.
+        let shape = match (self.framed, grads.iter().flatten().next()) {
+            (Some(framed), _) => framed.frame.shape.clone(),
+            (None, Some(grad)) => copied(grad.shape()),
+            (None, None) => unreachable!("a node is visited when a gradient came"),
+        };
+        let mut saved = SavedReader { entries: saved, at: Some(pull.at()) };
+        let (mut operands, masks) = self.unpack(&mut saved, &shape)?;
+        for &slot in self.op.info().gradients.iter() {
+            let grad = grads.get_mut(slot).and_then(Option::take).and_then(T::unwrap);
+            operands.push(Some(self.gradient(slot, grad, &shape)));
+        }
+        let wanted: SmallVec<[bool; 4]> = self.inputs().map(|i| pull.wants(&edges[i])).collect();
+        let grads = self.gradients(operands, &masks, &wanted, (shape, pull.node.location));
+        for (i, grad) in self.inputs().zip(grads) {
+            if let Some(grad) = grad {
+                pull.sink.deliver(&edges[i], T::wrap(grad))?;
+            }
+        }
+        Ok(())
     }
 
     fn inputs(&self) -> impl Iterator<Item = usize> {
@@ -264,11 +407,15 @@ impl<T: Float> NodeCall<'_, T> {
         all.filter(|(_, differentiable)| **differentiable).map(|(input, _)| input)
     }
 
-    fn unpack(&self, saved: &mut SavedReader<'_>) -> Result<Operands<T>> {
+    /// The saved tensors; a number is one of the shape of the pass.
+    fn unpack(&self, saved: &mut SavedReader<'_>, shape: &[usize]) -> Result<Operands<T>> {
         let info = self.op.info();
         let (mut operands, mut masks) = (SmallVec::new(), SmallVec::new());
         for _ in info.keeps_reals.iter() {
-            operands.push(saved.optional()?);
+            operands.push(match saved.number() {
+                Some(number) => Some(self.filled(T::from_f64(number), shape)),
+                None => saved.optional()?,
+            });
         }
         for _ in info.keeps_masks.iter() {
             masks.extend(saved.optional()?);
@@ -291,8 +438,12 @@ impl<T: Float> NodeCall<'_, T> {
     }
 
     fn zeros(&self, shape: &[usize]) -> Tensor<T> {
-        let zero = Value::scalar(T::ZERO);
-        Tensor::new(if self.framed.is_some() { zero } else { zero.broadcast_to(shape) })
+        self.filled(T::ZERO, shape)
+    }
+
+    fn filled(&self, number: T, shape: &[usize]) -> Tensor<T> {
+        let number = Value::scalar(number);
+        Tensor::new(if self.framed.is_some() { number } else { number.broadcast_to(shape) })
     }
 
     pub(super) fn gradients(
@@ -302,20 +453,24 @@ impl<T: Float> NodeCall<'_, T> {
         wanted: &[bool],
         (shape, caller): (Shape, &'static Location<'static>),
     ) -> SmallVec<[Option<Tensor<T>>; 2]> {
-        let forwarded = self.op.forwarded_gradients();
-        if forwarded.is_empty() {
-            return self.computed(operands, masks, wanted, (shape, caller));
-        }
-        let grads = &operands[operands.len() - self.op.info().gradients.len()..];
+        let steps = self.op.single_steps();
+        let kept = operands.len() - self.op.info().gradients.len();
         let mut done: SmallVec<[Option<Tensor<T>>; 2]> = SmallVec::new();
-        for (i, (wanted, forwarded)) in self.inputs().zip(wanted.iter().zip(forwarded)) {
-            let grad = forwarded.filter(|_| *wanted).and_then(|k| grads[k].as_ref());
+        for (i, (wanted, step)) in self.inputs().zip(wanted.iter().zip(steps)) {
+            // Only gradients that are those of an output: the others take one pass together.
+            let grad = match step {
+                Some(SingleStep::Input(at)) if *wanted && *at >= kept => operands[*at].as_ref(),
+                _ => None,
+            };
             done.push(grad.map(|grad| match self.framed {
                 Some(framed) => {
                     grad.broadcast_to(&framed.frame.shape[..]).unbroadcast(&framed.shapes[i])
                 }
                 None => grad.clone(),
             }));
+        }
+        if done.iter().all(Option::is_none) {
+            return self.computed(operands, masks, wanted, (shape, caller));
         }
         let left = wanted.iter().zip(&done).map(|(wanted, done)| *wanted && done.is_none());
         let left: SmallVec<[bool; 4]> = left.collect();
@@ -360,38 +515,4 @@ impl<T: Float> NodeCall<'_, T> {
         let mut grads = call(&op, &reals, &masks, frame, caller).into_iter();
         wanted.iter().map(|wanted| if *wanted { grads.next() } else { None }).collect()
     }
-}
-
-/// Returns `dx`, computed from `dy` and the saved tensor, if backward reads one.
-pub(crate) fn gradient<T: Float>(
-    op: &Handle<T>,
-    dy: Tensor<T>,
-    saved: Option<Input<'_, T>>,
-) -> Tensor<T> {
-    if !op.forwarded_gradients().is_empty() {
-        return dy;
-    }
-    if !is_grad_enabled() {
-        return fused(op, dy, saved);
-    }
-    let backward = Handle::Shared(op.backward_op(&[true]));
-    let caller = Location::caller();
-    let dx = match &saved {
-        Some(saved) => call(&backward, &[saved.tensor(), &dy], &[], None, caller),
-        None => call(&backward, &[&dy], &[], None, caller),
-    };
-    dx.into_iter().next().unwrap_or_else(|| unreachable!("backward has one result"))
-}
-
-/// Computes `dx` in one pass, without a record.
-fn fused<T: Float>(op: &Handle<T>, dy: Tensor<T>, saved: Option<Input<'_, T>>) -> Tensor<T> {
-    let program;
-    let formula: &dyn Formula<T> = match op.compiled_backward() {
-        Some(formula) => formula,
-        None => {
-            program = op.backward_op(&[true]);
-            program.program()
-        }
-    };
-    run_formula(formula, saved, Input::Own(dy))
 }

@@ -7,8 +7,10 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use crate::array::Storable;
-use crate::formula::{Dual, Formula, Lane, Program, Real, Traced, Written, record_given, trace};
-use crate::graph::{self, ForwardMode, Tensor};
+use crate::formula::{
+    Dual, Formula, Lane, Program, Real, SingleStep, Traced, Written, record_given, trace,
+};
+use crate::graph::{self, Tensor};
 
 /// The properties of an op that are the same in every call.
 #[doc(hidden)]
@@ -120,7 +122,7 @@ pub struct Found {
     backward: OnceLock<Arc<Traceable>>,
     tangents: OnceLock<Arc<Traceable>>,
     dependents: OnceLock<SmallVec<[u64; 4]>>,
-    forwarded: OnceLock<SmallVec<[Option<usize>; 4]>>,
+    steps: OnceLock<SmallVec<[Option<SingleStep>; 2]>>,
     pub(super) recorded: Recorders,
 }
 
@@ -130,7 +132,7 @@ impl Found {
             backward: OnceLock::new(),
             tangents: OnceLock::new(),
             dependents: OnceLock::new(),
-            forwarded: OnceLock::new(),
+            steps: OnceLock::new(),
             recorded: Recorders::new(),
         }
     }
@@ -162,33 +164,36 @@ impl<T> dyn ElementwiseOp<T> {
     }
 
     /// Returns the op that computes the outputs' tangents from the kept tensors and the tangents of the
-    /// differentiable inputs. The derivative is linear, so the contributions of the inputs are added.
-    pub(super) fn tangents_op(&self) -> Arc<Traceable> {
+    /// differentiable inputs that have one. The derivative is linear: the inputs' contributions are added.
+    pub(super) fn tangents_op(&self, present: &[bool]) -> Arc<Traceable> {
         let make = || {
-            let info = self.info();
-            let (inputs, masks) = (self.gradients(), info.keeps_masks.len());
-            let backward = self.backward(&vec![true; inputs]);
+            let (info, masks) = (self.info(), self.info().keeps_masks.len());
+            let backward = self.backward(&vec![true; present.len()]);
             let kept = self.given() - info.gradients.len();
-            let program = trace(kept + inputs, masks, &mut |reals, masks| {
+            let inputs: Vec<usize> = (0..present.len()).filter(|&input| present[input]).collect();
+            let program = trace(kept + inputs.len(), masks, &mut |reals, masks| {
                 let (kept, slopes) = reals.split_at(kept);
-                let along = |output: usize, input: usize| {
+                let along = |output: usize, (slope, input): (&Real<Traced>, &usize)| {
                     let grads = info.gradients.iter().map(|&k| match k == output {
-                        true => slopes[input],
+                        true => *slope,
                         false => Real::from(0.0),
                     });
                     let given: Vec<_> = kept.iter().copied().chain(grads).collect();
-                    backward.eval::<Traced>(&given, masks)[input]
+                    backward.eval::<Traced>(&given, masks)[*input]
                 };
                 let slope = |output| {
-                    let parts = (0..inputs).map(|input| along(output, input));
+                    let parts = slopes.iter().zip(&inputs).map(|part| along(output, part));
                     parts.reduce(|sum, part| sum + part).unwrap_or_else(|| Real::from(0.0))
                 };
                 (0..info.outputs).map(slope).collect()
             });
-            let counts = [kept + inputs, masks, info.outputs];
+            let counts = [kept + inputs.len(), masks, info.outputs];
             Arc::new(Traceable::new(info.name, program, counts))
         };
-        Arc::clone(self.found().tangents.get_or_init(make))
+        match present.iter().all(|present| *present) {
+            true => Arc::clone(self.found().tangents.get_or_init(make)),
+            false => make(),
+        }
     }
 
     /// For each kept input and output: a bit set of the gradients that depend on it.
@@ -208,13 +213,19 @@ impl<T> dyn ElementwiseOp<T> {
         })
     }
 
+    /// Whether a call of an op of two numbers keeps each of them, given which want a gradient.
+    #[inline]
+    pub(in crate::ops) fn keeps_pair(&self, [a, b]: [bool; 2]) -> [bool; 2] {
+        let wanted = u64::from(a) | u64::from(b) << 1;
+        let dependents = self.dependents();
+        [0, 1].map(|at| dependents[at] & wanted != 0)
+    }
+
     /// Returns a function that says whether a call keeps an input or output, by its position in
     /// backward: if a wanted gradient depends on it.
     pub(super) fn keep_filter(&self, wanted: impl Iterator<Item = bool>) -> impl Fn(usize) -> bool {
         let wanted = wanted.enumerate().filter(|(_, wanted)| *wanted);
         let wanted = wanted.fold(0, |all, (gradient, _)| all | bit(gradient));
-        // The program of tangents evaluates all gradients, even those that are not wanted.
-        let wanted = if ForwardMode::is_on() { u64::MAX } else { wanted };
         let dependents = self.dependents();
         move |at| dependents[at] & wanted != 0
     }
@@ -276,16 +287,14 @@ impl<T> Handle<T> {
         matches!(self, Self::Static(_)) || self.compiled_backward().is_none()
     }
 
-    /// For each gradient: the position of the output's gradient that it equals, as in a sum, so
-    /// that it need not be computed. Empty if there is none, or if the op serves one call only.
-    pub(crate) fn forwarded_gradients(&self) -> &[Option<usize>] {
+    /// For each gradient: how it follows by one function at most from what backward reads, so that no
+    /// formula needs to run. Empty if there is none, or if the op serves one call only.
+    pub(super) fn single_steps(&self) -> &[Option<SingleStep>] {
         let Self::Static(op) = self else { return &[] };
-        op.found().forwarded.get_or_init(|| {
-            let kept = op.given() - op.info().gradients.len();
+        op.found().steps.get_or_init(|| {
             let backward = op.backward(&vec![true; op.gradients()]);
-            let forwarded = backward.forwarded_inputs().map(|given| given?.checked_sub(kept));
-            let forwarded: SmallVec<_> = forwarded.collect();
-            if forwarded.iter().any(Option::is_some) { forwarded } else { SmallVec::new() }
+            let steps: SmallVec<_> = backward.single_steps().collect();
+            if steps.iter().any(Option::is_some) { steps } else { SmallVec::new() }
         })
     }
 }

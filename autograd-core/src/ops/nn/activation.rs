@@ -1,14 +1,17 @@
 //! Activations with a parameter, and dropout.
 
+use std::sync::Arc;
+
 use super::super::call::call;
-use super::super::elementwise::{Handle, only};
+use super::super::elementwise::{Handle, Info, Pair, Reduction, formulas, only};
 use super::super::table::{
     Attr, Effect, OpDef, Type, any, entries, float, for_programs, same_float,
 };
-use super::super::{Caller, Float, Input, Scalar, Unary, expect, formula_ops, pairs};
+use super::super::{Caller, Float, Input, Scalar, Unary, expect, pairs};
 use crate::array::Shape;
 use crate::array::threads::each_grain;
 use crate::error::{Error, Result};
+use crate::formula::{Compiled, Lane, Program, Real};
 use crate::graph::Tensor;
 
 /// With the parameter 0 it is relu: an infinity that is not selected must not be multiplied by 0.
@@ -22,6 +25,47 @@ fn activation<T: Float>(
         0.0 => Ok(T::unary(Unary::Relu, Input::Own(x), at)),
         number => only(T::elementwise(op(number), &[&x], &[], at)),
     }
+}
+
+/// Functions of a tensor and a number. Each call creates the op, as the number is part of its formulas.
+macro_rules! with_number {
+    ($($name:ident |$x:ident, $number:ident, $dy:ident| $y:expr, $dx:expr;)*) => {$(
+        fn $name<T: Float>(number: f64) -> Handle<T> {
+            formulas! {
+                Forward($number) |$x| [$y];
+                Backward($number) |$x, $dy| [$dx];
+            }
+
+            static INFO: Info =
+                Info::new(stringify!($name), &["x"], &[true], [&[0], &[]], Reduction::None);
+            /// No derivative for a check of backward.
+            const NO_OTHER: Option<Program> = None;
+            let (forward, backward) = (Compiled(Forward(number)), Compiled(Backward(number)));
+            Handle::Shared(Arc::new(Pair::new(&INFO, forward, backward, NO_OTHER)))
+        }
+    )*};
+}
+
+with_number! {
+    leaky_relu |x, slope, dy| x.gt(0.0).select(x, x * slope), x.gt(0.0).select(dy, slope * dy);
+    // The exponential's argument is limited, so that a value that is not selected stays finite. The
+    // slope is not computed from the function, which is near -1 where the slope is near 0.
+    elu |x, alpha, dy| x.gt(0.0).select(x, x.min(0.0).exp_m1() * alpha),
+        x.gt(0.0).select(dy, x.min(0.0).exp() * alpha * dy);
+}
+
+/// Returns dropout of `x` by the drawn factors as an op: 0 where the factor is 0, even if `x` is not finite.
+fn dropped<T: Float>() -> Handle<T> {
+    formulas! {
+        Forward |x, factor| [factor.eq(0.0).select(0.0, x * factor)];
+        Backward |factor, dy| [factor.eq(0.0).select(0.0, dy * factor)];
+    }
+
+    static INFO: Info =
+        Info::new("dropout", &["self", "factors"], &[true, false], [&[1], &[]], Reduction::None);
+    static OP: Pair<Compiled<Forward, 2, 0, 1>, Compiled<Backward, 2, 0, 1>, Program> =
+        Pair::new(&INFO, Compiled(Forward), Compiled(Backward), None);
+    Handle::Static(&OP)
 }
 
 /// Draws the factors of dropout from the process-wide generator; `p` is a probability above 0.
@@ -40,13 +84,13 @@ entries! {
 
     LEAKY_RELU = OpDef {
         attrs: &[("slope", Type::Number)],
-        run: |op, x, at| float!(x, x => activation(x, formula_ops::leaky_relu, op.number(0), at)),
+        run: |op, x, at| float!(x, x => activation(x, leaky_relu, op.number(0), at)),
         ..elementwise("leaky_relu")
     };
 
     ELU = OpDef {
         attrs: &[("alpha", Type::Number)],
-        run: |op, x, at| float!(x, x => activation(x, formula_ops::elu, op.number(0), at)),
+        run: |op, x, at| float!(x, x => activation(x, elu, op.number(0), at)),
         ..elementwise("elu")
     };
 
@@ -67,7 +111,7 @@ const fn elementwise(name: &'static str) -> OpDef {
 
 fn dropout<T: Float>(x: &Tensor<T>, p: f64, at: Caller) -> Result<Tensor<T>> {
     let factors = dropout_mask(x.shape_owned(), p);
-    only(T::elementwise(formula_ops::dropped(), &[x, &factors], &[], at))
+    only(T::elementwise(dropped(), &[x, &factors], &[], at))
 }
 
 /// # Activations with a parameter
