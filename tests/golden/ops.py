@@ -120,6 +120,12 @@ BINARY = {
     "pow": (torch.pow, np.power),
     "maximum": (torch.maximum, np.maximum),
     "minimum": (torch.minimum, np.minimum),
+    "hypot": (torch.hypot, np.hypot),
+    "atan2": (torch.atan2, np.arctan2),
+    "logaddexp": (torch.logaddexp, np.logaddexp),
+    "xlogy": (torch.xlogy, None),
+    "remainder": (torch.remainder, np.remainder),
+    "copysign": (torch.copysign, np.copysign),
 }
 COMPARISONS = {
     "equal": (torch.eq, np.equal),

@@ -17,7 +17,7 @@ use crate::array::Value;
 use crate::array::elementwise::{convert, convert_zip};
 use crate::array::shape::{broadcast, same};
 use crate::error::{Error, Result};
-use crate::formula;
+use crate::formula::{self, binary_functions};
 use crate::graph::{Edges, Lost, NodeRef, Op, Saved, SavedState, Tensor};
 
 family! {
@@ -290,3 +290,29 @@ impl<T: Float> Tensor<T> {
         expect(exponent.operate(Binary::Pow, Input::Ref(self), Location::caller()))
     }
 }
+
+macro_rules! methods {
+    ($(
+        $(#[$doc:meta])*
+        $method:ident $variant:ident $name:ident $error:tt |$a:ident, $b:ident| $value:expr, $rule:tt;
+    )*) => {
+        /// # Functions of two numbers
+        ///
+        /// Each broadcasts as operators do; the other operand may be a number.
+        impl<T: Float> Tensor<T> {
+            $(
+                $(#[$doc])*
+                ///
+                /// # Panics
+                ///
+                /// If the shapes cannot be broadcast together.
+                #[track_caller]
+                pub fn $method(&self, other: impl Operand<T>) -> Tensor<T> {
+                    expect(other.operate(Binary::$variant, Input::Ref(self), Location::caller()))
+                }
+            )*
+        }
+    };
+}
+
+binary_functions! { methods }

@@ -57,7 +57,10 @@ const fn with_number<F: Copy, const SWAPPED: bool>(
 }
 
 macro_rules! ops {
-    ($($method:ident $variant:ident $name:ident |$a:ident, $b:ident| $value:expr, $rule:tt;)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $method:ident $variant:ident $name:ident $error:tt |$a:ident, $b:ident| $value:expr, $rule:tt;
+    )*) => {
         $(
             mod $name {
                 use super::*;
@@ -109,6 +112,13 @@ pub(super) fn of_integers<T: Arithmetic>(op: Binary) -> fn(T, T) -> T {
         Binary::Div => T::over,
         Binary::Max => T::greater,
         Binary::Min => T::lesser,
-        Binary::Pow => unreachable!("`pow` is offered for floats only"),
+        _ => unreachable!("`{}` is for floats only", op.name()),
+    }
+}
+
+impl Binary {
+    pub(super) fn takes_integers(self) -> bool {
+        use Binary::{Add, Div, Max, Min, Mul, Sub};
+        matches!(self, Add | Sub | Mul | Div | Max | Min)
     }
 }

@@ -23,7 +23,10 @@ macro_rules! kinds {
 }
 
 macro_rules! binary {
-    ($($method:ident $variant:ident $name:ident |$a:ident, $b:ident| $value:expr, $rule:tt;)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $method:ident $variant:ident $name:ident $error:tt |$a:ident, $b:ident| $value:expr, $rule:tt;
+    )*) => {
         kinds! {
             Binary { $($variant stringify!($name),)* }
         }

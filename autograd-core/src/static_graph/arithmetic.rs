@@ -7,6 +7,7 @@ use super::program::{Program, Variable};
 use super::table;
 use crate::array::DType;
 use crate::error::Result;
+use crate::formula::binary_functions;
 use crate::ops::names::{all_functions, joined_functions};
 use crate::ops::table::{Attr, number};
 use crate::ops::{Binary, Unary, expect};
@@ -117,7 +118,7 @@ impl Variable {
 }
 
 macro_rules! binary {
-    ($($method:ident $op:ident $doc:literal;)*) => {
+    ($($method:ident $op:ident $doc:expr;)*) => {
         /// # Functions of two variables
         ///
         /// Shapes broadcast, as those of tensors; the right operand may be a number.
@@ -147,6 +148,22 @@ binary! {
     maximum Max "The greater of each two elements.";
     minimum Min "The lesser of each two elements.";
 }
+
+macro_rules! functions {
+    ($(
+        $(#[$doc:meta])*
+        $method:ident $variant:ident $name:ident $error:tt |$a:ident, $b:ident| $value:expr, $rule:tt;
+    )*) => {
+        binary! {
+            $(
+                $method $variant
+                concat!("As [`Tensor::", stringify!($method), "`](crate::Tensor::", stringify!($method), ").");
+            )*
+        }
+    };
+}
+
+binary_functions! { functions }
 
 macro_rules! operators {
     ($($trait:ident $method:ident;)*) => {$(

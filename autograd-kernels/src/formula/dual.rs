@@ -215,6 +215,9 @@ macro_rules! result_of_two {
         let is_b: Mask<L> = $is_b;
         Self::winner($value, is_b.0, $this, $other)
     }};
+    ($this:ident, $other:ident, $value:ident, { |$($x:ident),*| $of_a:expr, flat }) => {
+        Self::new($value, along!($this.slope, [$this.value, $other.value, $value], |$($x),*| $of_a))
+    };
     (
         $this:ident, $other:ident, $value:ident,
         { |$($x:ident),*| $of_a:expr, |$($z:ident),*| $of_b:expr }
@@ -226,7 +229,10 @@ macro_rules! result_of_two {
 }
 
 macro_rules! two_numbers {
-    ($($number:ident $binary:ident $name:ident |$a:ident, $b:ident| $kernel:expr, $rule:tt;)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $number:ident $binary:ident $name:ident $error:tt |$a:ident, $b:ident| $kernel:expr, $rule:tt;
+    )*) => {
         $(
             #[inline(always)]
             fn $number(self, other: Self) -> Self {

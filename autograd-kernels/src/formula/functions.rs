@@ -1,4 +1,4 @@
-//! The tables of functions of one number (name, kernel, error, rule) and of two (name, kernel, rules).
+//! The tables of functions of one number (name, kernel, error, rule) and of two (the same, with two rules).
 //! Numbers, slopes, programs and the ops on tensors are generated from them.
 
 /// Passes the table to a macro, after tokens in brackets: for each function its doc, its method,
@@ -105,30 +105,79 @@ macro_rules! named_of_two {
 }
 pub(super) use named_of_two;
 
-/// Passes the functions of two numbers to a macro, after the tokens given: for each its method in a formula, its
-/// variant in a program, the name of the op, its kernel, and its rules: the derivatives by `a` and by `b` times
-/// `dy`, in `a`, `b` or `y = f(a, b)`. If the result is one of the two, the rule says when it is `b`.
+/// Passes the functions of two numbers to a macro, after the tokens given: for each its doc if its methods
+/// are generated, its method in a formula, its variant in a program, the name of the op, the largest error in ulp
+/// for f32 and f64, its kernel, and its rules: the derivatives by `a` and by `b` times `dy`, in `a`, `b` or
+/// `y = f(a, b)`. If the result is one of the two, the rule says when it is `b`.
 #[macro_export]
 macro_rules! binaries {
     ($table:ident $($more:tt)*) => {
-        $table! {
+        $crate::formula::binary_functions! {
+            $table
             $($more)*
-            add Add add |a, b| a + b, { |dy| dy, |dy| dy };
-            sub Sub sub |a, b| a - b, { |dy| dy, |dy| -dy };
-            mul Mul mul |a, b| a * b, { |b, dy| dy * b, |a, dy| dy * a };
-            div Div div |a, b| a / b, { |b, dy| dy / b, |b, y, dy| -(dy * y) / b };
+            add Add add [0.5, 0.5] |a, b| a + b, { |dy| dy, |dy| dy };
+            sub Sub sub [0.5, 0.5] |a, b| a - b, { |dy| dy, |dy| -dy };
+            mul Mul mul [0.5, 0.5] |a, b| a * b, { |b, dy| dy * b, |a, dy| dy * a };
+            div Div div [0.5, 0.5] |a, b| a / b, { |b, dy| dy / b, |b, y, dy| -(dy * y) / b };
             // The first rule is 0 where b is 0, even if a = 0, where a^(b-1) is infinite. The second is
             // 0 where a is 0 and b is not negative: there 0^b is constant.
-            pow Pow pow |a, b| a.v_pow::<FMA>(b), {
+            pow Pow pow [0.54, 0.92] |a, b| a.v_pow::<FMA>(b), {
                 |a, b, dy| dy * b.eq(0.0).select(0.0, b * a.powf(b - 1.0)),
                 |a, b, y, dy| dy * (a.eq(0.0) & b.ge(0.0)).select(0.0, y * a.ln())
             };
-            max Max maximum |a, b| a.v_max::<FMA>(b), { b if |a, b| a.lt(b) };
-            min Min minimum |a, b| a.v_min::<FMA>(b), { b if |a, b| b.lt(a) };
+            max Max maximum [0.0, 0.0] |a, b| a.v_max::<FMA>(b), { b if |a, b| a.lt(b) };
+            min Min minimum [0.0, 0.0] |a, b| a.v_min::<FMA>(b), { b if |a, b| b.lt(a) };
         }
     };
 }
 pub use binaries;
+
+/// As [`binaries`], those whose methods of formulas, tensors and variables are generated.
+#[macro_export]
+macro_rules! binary_functions {
+    ($table:ident $($before:tt)*) => {
+        $table! {
+            $($before)*
+            /// The length `sqrt(x² + other²)` of a vector, without overflow; infinite if either is, even
+            /// beside NaN. The derivatives at the origin are 0.
+            hypot Hypot hypot [1.1, 1.1] |a, b| of_two::hypot::<T, FMA>(a, b), {
+                |a, y, dy| y.eq(0.0).select(0.0, dy * (a / y)),
+                |b, y, dy| y.eq(0.0).select(0.0, dy * (b / y))
+            };
+            /// The angle in [-π, π] of the point with ordinate `x` and abscissa `other`, as `f64::atan2`
+            /// counts it. The derivatives at the origin are NaN.
+            #[doc(alias = "arctan2")]
+            atan2 Atan2 atan2 [1.5, 1.6] |a, b| of_two::atan2::<T, FMA>(a, b), {
+                |a, b, dy| dy * (b / a.hypot(b)) / a.hypot(b),
+                |a, b, dy| -(dy * (a / a.hypot(b)) / a.hypot(b))
+            };
+            /// `ln(exp(x) + exp(other))`, without overflow. Where the result is near 0, the error is
+            /// in units of the larger argument.
+            logaddexp LogAddExp logaddexp [1.4, 1.4] |a, b| of_two::logaddexp::<T, FMA>(a, b), {
+                |a, b, dy| dy * a.eq(b).select(0.5, (a - b).sigmoid()),
+                |a, b, dy| dy * a.eq(b).select(0.5, (b - a).sigmoid())
+            };
+            /// `x * ln(other)`; 0 where `x` is 0, unless `other` is NaN. The derivatives are 0 there too.
+            xlogy Xlogy xlogy [1.5, 1.6] |a, b| of_two::xlogy::<T, FMA>(a, b), {
+                |a, b, dy| a.eq(0.0).select(0.0, dy * b.ln()),
+                |a, b, dy| a.eq(0.0).select(0.0, dy * (a / b))
+            };
+            /// `x - other * floor(x / other)`, as `%` in Python and `remainder` in NumPy and PyTorch: the
+            /// sign is that of `other`. NaN where `other` is 0.
+            #[doc(alias = "mod")]
+            remainder Remainder remainder [0.5, 0.5] |a, b| of_two::remainder(a, b), {
+                |dy| dy,
+                |a, b, y, dy| -(dy * ((a - y) / b).round())
+            };
+            /// The magnitude of `x` with the sign of `other`, also of a zero. The derivative by `x` at 0 is 0.
+            copysign Copysign copysign [0.0, 0.0] |a, b| a.copysign(b), {
+                |a, y, dy| dy * (a.signum() * y.signum()),
+                flat
+            };
+        }
+    };
+}
+pub use binary_functions;
 
 /// Passes to a macro the functions of two numbers with a condition as the result.
 macro_rules! conditions {

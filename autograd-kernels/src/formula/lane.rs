@@ -16,7 +16,10 @@ macro_rules! one_number {
 }
 
 macro_rules! two_numbers {
-    ($($number:ident $binary:ident $name:ident |$a:ident, $b:ident| $value:expr, $rule:tt;)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $number:ident $binary:ident $name:ident $error:tt |$a:ident, $b:ident| $value:expr, $rule:tt;
+    )*) => {
         $(fn $number(self, other: Self) -> Self;)*
     };
 }

@@ -19,7 +19,7 @@ mod trace;
 
 pub use compiled::{Compiled, Lanewise};
 pub use dual::Dual;
-pub use functions::{binaries, functions, named};
+pub use functions::{binaries, binary_functions, functions, named};
 pub use lane::Lane;
 pub use number::Number;
 pub use pass::{Block, Formula, Operand, Scratch, block_of, pass, run_block};

@@ -3,7 +3,7 @@
 use super::functions::{binaries, conditions, functions};
 use super::lane::{Compute, Condition, Lane};
 use super::real::Real;
-use crate::array::math::{ANGLE_MAX, Math, select};
+use crate::array::math::{ANGLE_MAX, Math, of_two, select};
 
 /// A number, and whether it depends on an angle beyond [`ANGLE_MAX`], which makes it invalid: a
 /// constant in formulas without sines. `FMA`: see [`Kernel::run`](crate::array::simd::Kernel::run).
@@ -54,7 +54,10 @@ macro_rules! one_number {
 }
 
 macro_rules! two_numbers {
-    ($($number:ident $binary:ident $name:ident |$a:ident, $b:ident| $value:expr, $rule:tt;)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $number:ident $binary:ident $name:ident $error:tt |$a:ident, $b:ident| $value:expr, $rule:tt;
+    )*) => {
         $(
             #[inline(always)]
             fn $number(self, other: Self) -> Self {

@@ -31,7 +31,10 @@ macro_rules! function {
 functions! { function }
 
 macro_rules! two_numbers {
-    ($($number:ident $binary:ident $name:ident |$a:ident, $b:ident| $value:expr, $rule:tt;)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $number:ident $binary:ident $name:ident $error:tt |$a:ident, $b:ident| $value:expr, $rule:tt;
+    )*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub(super) enum Binary {
             $($binary,)*

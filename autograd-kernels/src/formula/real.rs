@@ -5,7 +5,7 @@ use std::ops::{
     Add, AddAssign, BitAnd, BitOr, BitXor, Div, DivAssign, Mul, MulAssign, Neg, Not, Sub, SubAssign,
 };
 
-use super::functions::functions;
+use super::functions::{binary_functions, functions};
 use super::lane::{Condition, Lane};
 
 // Documented in autograd-core, which re-exports it, as is [`Mask`].
@@ -165,6 +165,28 @@ macro_rules! methods {
 }
 
 functions! { methods }
+
+macro_rules! methods_of_two {
+    ($(
+        $(#[$doc:meta])*
+        $number:ident $binary:ident $name:ident [$e32:literal, $e64:literal]
+        |$a:ident, $b:ident| $value:expr, $rule:tt;
+    )*) => {
+        impl<L: Lane> Real<L> {
+            $(
+                $(#[$doc])*
+                ///
+                #[doc = concat!("Largest error: ", $e32, " ulp for f32, ", $e64, " for f64.")]
+                #[inline(always)]
+                pub fn $number(self, other: impl Into<Self>) -> Self {
+                    Self(self.0.$number(other.into().0))
+                }
+            )*
+        }
+    };
+}
+
+binary_functions! { methods_of_two }
 
 impl<L: Lane> Real<L> {
     /// The natural logarithm: [`Real::ln`] under its name in NumPy, PyTorch and Paddle.

@@ -61,7 +61,10 @@ macro_rules! one_number {
 functions! { one_number }
 
 macro_rules! two_numbers {
-    ($($number:ident $binary:ident $name:ident |$a:ident, $b:ident| $value:expr, $rule:tt;)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $number:ident $binary:ident $name:ident $error:tt |$a:ident, $b:ident| $value:expr, $rule:tt;
+    )*) => {
         $(formula! { $binary 2 |a, b| a.0.$number(b.0), Binary::$binary.cheap() })*
 
         impl Binary {

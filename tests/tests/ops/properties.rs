@@ -85,17 +85,22 @@ pub(crate) fn arguments(op: &str, dtype: &str, draw: &mut Draw) -> Option<Argume
         return given(variant, vec![(draw.shape(0, 4, 0), domain)]);
     }
     match op {
-        "add" | "sub" | "mul" | "div" | "pow" | "maximum" | "minimum" if draw.one_in(4) => {
+        "add" | "sub" | "mul" | "div" | "pow" | "maximum" | "minimum" | "hypot" | "atan2"
+        | "logaddexp" | "xlogy" | "copysign"
+            if draw.one_in(4) =>
+        {
             let variant = draw.pick(match op {
                 "pow" => &["0", "1", "2", "3", "0.5", "-1", "-2.5", "1.7"][..],
                 _ => &["0.4", "2.2"],
             });
             given(variant, vec![(draw.shape(0, 4, 0), wide)])
         }
-        "add" | "sub" | "mul" | "div" | "pow" | "maximum" | "minimum" | "where_else" | "where_" => {
+        "add" | "sub" | "mul" | "div" | "pow" | "maximum" | "minimum" | "where_else" | "where_"
+        | "hypot" | "atan2" | "logaddexp" | "xlogy" | "copysign" | "remainder" => {
             let [left, right] = draw.broadcast();
             let mut domains = [Between(0.5, 1.4), Between(1.6, 2.5)];
-            if draw.one_in(2) {
+            // A remainder of the larger would jump.
+            if op != "remainder" && draw.one_in(2) {
                 domains.reverse();
             }
             given("", vec![(left, domains[0]), (right, domains[1])])

@@ -49,7 +49,7 @@ pub(crate) fn float(x: &Form) -> Result<&Form, String> {
 
 pub(crate) fn arithmetic(op: Binary, x: &Form) -> Result<&Form, String> {
     match (op, x.dtype) {
-        (Binary::Pow, _) => float(x),
+        (op, _) if !op.takes_integers() => float(x),
         (_, DType::Bool) => Err("takes numbers, found bool".to_owned()),
         _ => Ok(x),
     }

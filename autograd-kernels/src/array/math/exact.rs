@@ -65,7 +65,7 @@ impl Exact {
         Self { exponent: self.exponent + power, ..self }
     }
 
-    fn near(self) -> f64 {
+    pub(super) fn near(self) -> f64 {
         scaled(self.hi, self.exponent)
     }
 

@@ -12,6 +12,7 @@
 mod exact;
 mod f32;
 mod f64;
+pub mod of_two;
 mod real;
 mod tables;
 #[cfg(test)]
@@ -217,11 +218,16 @@ pub trait Math: Real {
         let one = Self::lit(1.0);
         let a = self.abs();
         let far = a > one;
-        let t = select(far, one, a) / select(far, a, one);
-        let square = t * t;
-        let tail = t * square * poly::<Self, FMA>(square, Self::ATAN);
+        let (t, tail) = Self::atan_parts::<FMA>(select(far, one, a) / select(far, a, one));
         let [hi, lo, _] = Self::HALF_PI;
         select(far, (hi - t) + (lo - tail), t + tail).copysign(self)
+    }
+
+    /// atan t for 0 ≤ t ≤ 1, as t and the rest.
+    #[inline(always)]
+    fn atan_parts<const FMA: bool>(t: Self) -> (Self, Self) {
+        let square = t * t;
+        (t, t * square * poly::<Self, FMA>(square, Self::ATAN))
     }
 
     #[inline(always)]

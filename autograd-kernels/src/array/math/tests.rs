@@ -1,5 +1,6 @@
 //! Accuracy against correctly rounded references, at every level this CPU has.
 
+mod of_two;
 mod pow;
 
 use super::exact::Exact;
