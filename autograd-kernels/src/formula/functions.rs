@@ -145,11 +145,11 @@ macro_rules! binary_functions {
                 |b, y, dy| y.eq(0.0).select(0.0, dy * (b / y))
             };
             /// The angle in [-π, π] of the point with ordinate `x` and abscissa `other`, as `f64::atan2`
-            /// counts it. The derivatives at the origin are NaN.
+            /// counts it. The derivatives at the origin are 0.
             #[doc(alias = "arctan2")]
             atan2 Atan2 atan2 [1.5, 1.6] |a, b| of_two::atan2::<T, FMA>(a, b), {
-                |a, b, dy| dy * (b / a.hypot(b)) / a.hypot(b),
-                |a, b, dy| -(dy * (a / a.hypot(b)) / a.hypot(b))
+                |a, b, dy| (a.eq(0.0) & b.eq(0.0)).select(0.0, dy * (b / a.hypot(b)) / a.hypot(b)),
+                |a, b, dy| (a.eq(0.0) & b.eq(0.0)).select(0.0, -(dy * (a / a.hypot(b)) / a.hypot(b)))
             };
             /// `ln(exp(x) + exp(other))`, without overflow. Where the result is near 0, the error is
             /// in units of the larger argument.
@@ -157,10 +157,11 @@ macro_rules! binary_functions {
                 |a, b, dy| dy * a.eq(b).select(0.5, (a - b).sigmoid()),
                 |a, b, dy| dy * a.eq(b).select(0.5, (b - a).sigmoid())
             };
-            /// `x * ln(other)`; 0 where `x` is 0, unless `other` is NaN. The derivatives are 0 there too.
+            /// `x * ln(other)`; 0 where `x` is 0, unless `other` is NaN. There the derivative by `other` is 0,
+            /// and that by `x` is 0 unless `other` is positive.
             xlogy Xlogy xlogy [1.5, 1.6] |a, b| of_two::xlogy::<T, FMA>(a, b), {
-                |a, b, dy| a.eq(0.0).select(0.0, dy * b.ln()),
-                |a, b, dy| a.eq(0.0).select(0.0, dy * (a / b))
+                |a, b, dy| (a.eq(0.0) & b.le(0.0)).select(0.0, dy * b.ln()),
+                |a, b, dy| (a.eq(0.0) & !b.is_nan()).select(0.0, dy * (a / b))
             };
             /// `x - other * floor(x / other)`, as `%` in Python and `remainder` in NumPy and PyTorch: the
             /// sign is that of `other`. NaN where `other` is 0.

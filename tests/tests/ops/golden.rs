@@ -159,6 +159,40 @@ const DIFFERENCES: &[Difference] = &[
         |s| s.at == [0.0] && s.sign_of_zero(),
         "IEEE: pow(-0, 0.5) is 0, which their square root is not",
     ),
+    (&["remainder"], "torch", Seen::sign_of_zero, "a zero has the divisor's sign, as in NumPy"),
+    // The origin, and equal infinities.
+    (&["hypot"], "grad", |s| s.expected.is_nan() && s.found == 0.0, "the slope at 0, as of `abs`"),
+    (&["xlogy"], "grad", |s| s.expected.is_nan() && s.found == 0.0, "0 times any logarithm is 0"),
+    (
+        &["logaddexp"],
+        "grad",
+        |s| s.expected.is_nan() && s.found.is_finite(),
+        "equal infinities share the gradient",
+    ),
+    (
+        &["remainder"],
+        "grad",
+        |s| s.found.is_nan() && (s.at[1] == 0.0 || s.at[1].is_infinite()),
+        "the quotient by 0 or infinity is no integer",
+    ),
+    (
+        &["atan2"],
+        "grad",
+        |s| s.epsilon > 1e-10 && (s.expected == 0.0 || s.expected.is_nan()),
+        "the squares of 1e20 overflow f32 in theirs",
+    ),
+    (
+        &["remainder"],
+        "torch",
+        |s| s.expected.is_nan() && s.found.abs() < s.at[1].abs(),
+        "the quotient overflows f32 in theirs",
+    ),
+    (
+        &["copysign"],
+        "grad",
+        |s| s.expected.is_nan() && s.at[0].is_infinite(),
+        "an infinity has a sign",
+    ),
     // NaN.
     (&["signum"], "torch", Seen::at_nan, "NaN stays NaN, as in NumPy"),
     (&["abs"], "grad", Seen::at_nan, "NaN stays NaN"),
