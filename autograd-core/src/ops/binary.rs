@@ -3,7 +3,9 @@
 use std::panic::Location;
 
 use super::binary_ops::of_integers;
-use super::elementwise::{Handle, call_shapes, recorded_as, run_formula, run_pass, run_single};
+use super::elementwise::{
+    Handle, call_shapes, recorded_as, run_formula, run_pass, run_single, run_with_number,
+};
 use super::gather::place;
 use super::inline_kernels;
 use super::table::for_programs;
@@ -11,7 +13,7 @@ use super::table::{
     Form, OpDef, Type, arithmetic, broadcast as broadcast_forms, exactly, family, number,
     same_dtype,
 };
-use super::unary::second_power;
+use super::unary::small_power;
 use super::{Binary, Caller, Float, Input, Numeric, Operand, expect};
 use crate::array::Value;
 use crate::array::elementwise::{convert, convert_zip};
@@ -183,8 +185,10 @@ pub(super) fn float_scalar<T: Float>(
     swapped: bool,
     caller: Caller,
 ) -> Tensor<T> {
-    if (op, swapped) == (Binary::Pow, false) && s == T::from_f64(2.0) {
-        return run_single(second_power(), x, caller);
+    if (op, swapped) == (Binary::Pow, false)
+        && let Some(power) = small_power(s)
+    {
+        return run_single(power, x, caller);
     }
     if !x.tensor().is_recorded() {
         let lost = Lost::of(op.name(), caller, x.tensor());
@@ -207,9 +211,11 @@ fn compute_scalar<T: Float>(op: Binary, x: Input<'_, T>, s: T, swapped: bool) ->
     };
     let formula = op.op().forward();
     if x.tensor().is_small() {
+        if swapped {
+            return run_with_number(formula, None, s, x);
+        }
         let s = Input::Own(T::filled(x.tensor().shape(), s));
-        let [a, b] = if swapped { [s, x] } else { [x, s] };
-        return run_formula(formula, Some(a), b);
+        return run_formula(formula, Some(x), s);
     }
     let (shape, s) = (x.tensor().shape_owned(), formula::Operand::Own(Value::scalar(s)));
     Tensor::new(

@@ -116,14 +116,25 @@ family! {
     }
 }
 
-/// The square under the name of `x.pow(2.0)`.
-pub(super) fn second_power<T: Float>() -> Handle<T> {
-    use square::{Backward, Forward, READS};
+/// The op of `x.pow(2.0)` or `x.pow(3.0)`: products, which are faster than a power.
+pub(super) fn small_power<T: Float>(exponent: T) -> Option<Handle<T>> {
+    use square::{Backward as SquareGradient, Forward as Square, READS};
+
+    formulas! {
+        Cube |x| [x * x * x];
+        CubeGradient |x, dy| [dy * (x * x) * 3.0];
+    }
 
     static INFO: Info = info("pow", READS);
-    static OP: Pair<Compiled<Forward, 1, 0, 1>, Compiled<Backward, 2, 0, 1>, Program> =
-        Pair::new(&INFO, Compiled(Forward), Compiled(Backward), None);
-    Handle::Static(&OP)
+    static SQUARE: Pair<Compiled<Square, 1, 0, 1>, Compiled<SquareGradient, 2, 0, 1>, Program> =
+        Pair::new(&INFO, Compiled(Square), Compiled(SquareGradient), None);
+    static CUBE: Pair<Compiled<Cube, 1, 0, 1>, Compiled<CubeGradient, 2, 0, 1>, Program> =
+        Pair::new(&INFO, Compiled(Cube), Compiled(CubeGradient), None);
+    match exponent.into_f64() {
+        2.0 => Some(Handle::Static(&SQUARE)),
+        3.0 => Some(Handle::Static(&CUBE)),
+        _ => None,
+    }
 }
 
 const fn info(name: &'static str, reads: [bool; 2]) -> Info {

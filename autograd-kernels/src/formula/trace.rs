@@ -153,9 +153,11 @@ impl Traced {
         self.of(recorder(|recorder| recorder.program))
     }
 
-    fn is_lit(self, value: f64) -> bool {
-        let step = Step::Lit(value.to_bits());
-        recorder(|recorder| recorder.steps.get(self.step as usize) == Some(&step))
+    fn literal(self) -> Option<f64> {
+        recorder(|recorder| match recorder.steps.get(self.step as usize) {
+            Some(Step::Lit(bits)) => Some(f64::from_bits(*bits)),
+            _ => None,
+        })
     }
 }
 
@@ -178,11 +180,13 @@ macro_rules! two_numbers {
         $number:ident $binary:ident $name:ident $error:tt |$a:ident, $b:ident| $value:expr, $rule:tt;
     )*) => {
         $(fn $number(self, other: Self) -> Self {
-            match Binary::$binary {
-                // The slope of a variable is 1.
-                Binary::Mul if other.is_lit(1.0) => self,
-                Binary::Mul if self.is_lit(1.0) => other,
-                binary => Self::step(Step::Binary(binary, self.at(), other.at())),
+            // The slope of a variable is 1, and its negative -1.
+            match (Binary::$binary, self.literal(), other.literal()) {
+                (Binary::Mul, _, Some(1.0)) => self,
+                (Binary::Mul, Some(1.0), _) => other,
+                (Binary::Mul, _, Some(-1.0)) => self.neg(),
+                (Binary::Mul, Some(-1.0), _) => other.neg(),
+                (binary, ..) => Self::step(Step::Binary(binary, self.at(), other.at())),
             }
         })*
     };
@@ -206,7 +210,10 @@ impl Compute for Traced {
     }
 
     fn neg(self) -> Self {
-        Self::step(Step::Function(Function::Neg, self.at()))
+        match self.literal() {
+            Some(value) => Self::lit(-value),
+            None => Self::step(Step::Function(Function::Neg, self.at())),
+        }
     }
 
     fn mul_add(self, a: Self, b: Self) -> Self {

@@ -63,22 +63,47 @@ pub(in crate::ops) fn run_pass<T: Float>(
     results[0].take().unwrap_or_else(|| unreachable!("the only result is wanted"))
 }
 
-/// Runs a formula of `x`, or of `before` and `x`. Inline data is computed in the output's own
-/// memory, other data in one pass.
+/// Runs a formula of `x`, or of `before` and `x`. Inline data is computed in the output's own memory, other
+/// data in one pass.
 #[inline]
 pub(in crate::ops) fn run_formula<'a, T: Float>(
     formula: &dyn Formula<T>,
     before: Option<Input<'a, T>>,
     x: Input<'a, T>,
 ) -> Tensor<T> {
-    let x = match inline(formula, before.as_ref().map(Input::tensor), x) {
+    run(formula, before, None, x)
+}
+
+/// As [`run_formula`], with a number before `x`.
+pub(in crate::ops) fn run_with_number<'a, T: Float>(
+    formula: &dyn Formula<T>,
+    before: Option<Input<'a, T>>,
+    number: T,
+    x: Input<'a, T>,
+) -> Tensor<T> {
+    run(formula, before, Some(number), x)
+}
+
+#[inline(always)]
+fn run<'a, T: Float>(
+    formula: &dyn Formula<T>,
+    before: Option<Input<'a, T>>,
+    number: Option<T>,
+    x: Input<'a, T>,
+) -> Tensor<T> {
+    let x = match inline(formula, before.as_ref().map(Input::tensor), number, x) {
         Ok(done) => return done,
         Err(x) => x,
     };
     let shape = x.tensor().shape_owned();
-    Tensor::new(x.consume(|x| match before {
-        Some(before) => before.consume(|before| run_pass(formula, &shape, &mut [before, x])),
-        None => run_pass(formula, &shape, &mut [x]),
+    let scalar = |number| Operand::Own(Value::scalar(number));
+    Tensor::new(x.consume(|x| match (before, number.map(scalar)) {
+        (None, None) => run_pass(formula, &shape, &mut [x]),
+        (None, Some(number)) => run_pass(formula, &shape, &mut [number, x]),
+        (Some(before), None) => before.consume(|b| run_pass(formula, &shape, &mut [b, x])),
+        (Some(before), Some(number)) => {
+            before.consume(|b| run_pass(formula, &shape, &mut [b, number, x]))
+        }
     }))
 }
 
@@ -87,6 +112,7 @@ pub(in crate::ops) fn run_formula<'a, T: Float>(
 fn inline<'a, T: Float>(
     formula: &dyn Formula<T>,
     before: Option<&Tensor<T>>,
+    number: Option<T>,
     x: Input<'a, T>,
 ) -> Result<Tensor<T>, Input<'a, T>> {
     let mut now = None;
@@ -96,13 +122,25 @@ fn inline<'a, T: Float>(
     }
     let before = before.flatten();
     let len = x.tensor().len();
+    let number = number.map(|number| {
+        let mut all = T::INLINE;
+        all.as_mut().fill(number);
+        all
+    });
     let run = |from: &T::Inline, to: &mut T::Inline| {
-        let reals = [before.unwrap_or(from).as_ref(), from.as_ref()];
-        let reals = &reals[usize::from(before.is_none())..];
+        let x = from.as_ref();
         // With the unused rest, of which no angle counts.
-        let all = from.as_ref().len();
-        if formula.run_loop(all, reals, &[], to.as_mut()) {
-            run_block(formula, [len, all], reals, &[], to.as_mut());
+        let all = x.len();
+        let run = |reals: &[&[T]], to: &mut T::Inline| {
+            if formula.run_loop(all, reals, &[], to.as_mut()) {
+                run_block(formula, [len, all], reals, &[], to.as_mut());
+            }
+        };
+        match (before, &number) {
+            (None, None) => run(&[x], to),
+            (Some(before), None) => run(&[before.as_ref(), x], to),
+            (None, Some(number)) => run(&[number.as_ref(), x], to),
+            (Some(before), Some(number)) => run(&[before.as_ref(), number.as_ref(), x], to),
         }
     };
     if x.is_temporary() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::compute::{Frame, compute, consume, run_formula};
+use super::compute::{Frame, compute, consume, run_formula, run_with_number};
 use super::op::{ElementwiseOp, Handle, Outputs, Reduction, is_single};
 use crate::array::shape::{broadcast, copied, same};
 use crate::array::{Shape, Value};
@@ -15,7 +15,7 @@ use crate::graph::{
     self, At, Edge, Edges, Entries, Lost, Node, NodeRef, Plain, Pull, Push, Reader, Saved,
     SavedReader, SavedState, Slots, Tensor, is_grad_enabled, only, typed,
 };
-use crate::ops::{Binary, Caller, Float, Input, Unary};
+use crate::ops::{Binary, Caller, Float, Input, Unary, add_parts};
 
 /// Runs an op for which [`is_single`] holds, as for most, and records it if needed.
 #[inline]
@@ -149,7 +149,7 @@ enum Backward {
     Step(FromGradient),
     /// Of the two gradients, at least one is one op.
     Steps([Option<FromGradient>; 2]),
-    /// A formula of `dy` and at most one saved tensor.
+    /// A formula of `dy`, at most one saved tensor, and maybe a number.
     Single,
     /// A formula of any tensors, in one pass over memory.
     Pass,
@@ -224,7 +224,9 @@ impl<T: Float> Recorded<T> {
             }
             _ => None,
         };
-        let formula = if is_single(info) { Backward::Single } else { Backward::Pass };
+        let is_with_number = whole && of_inputs && info.differentiable[..] == [true, false];
+        let is_single = is_with_number || is_single(info);
+        let formula = if is_single { Backward::Single } else { Backward::Pass };
         let backward = backward.unwrap_or(formula);
         Self { op: Some(handle), backward }
     }
@@ -283,6 +285,38 @@ impl<T: Float> Recorded<T> {
             }
         }
     }
+
+    /// The tangent of the result, if each part is one op: of an elementwise op, how a gradient follows from
+    /// `dy` is also how the result's tangent follows from that of the input.
+    fn push_steps(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
+        let steps = match self.backward {
+            Backward::Step(step) => [Some(step), None],
+            Backward::Steps(steps) => steps,
+            _ => return Ok(None),
+        };
+        let has_step =
+            |(tangent, step): (&Option<_>, &Option<_>)| tangent.is_none() || step.is_some();
+        if !push.tangents.iter().zip(&steps).all(has_step) {
+            return Ok(None);
+        }
+        let (saved, at) = (push.read()?, push.at());
+        let mut parts = [None, None];
+        for (part, (tangent, step)) in parts.iter_mut().zip(push.tangents.iter_mut().zip(steps)) {
+            if let (Some(tangent), Some(step)) = (tangent.take(), step) {
+                *part = Some(step.run(Input::Own(typed::<T>(tangent)), &saved, at)?);
+            }
+        }
+        let [a, b] = parts;
+        let Some(dy) = add_parts(a, b) else { return Ok(None) };
+        // A single part may be that of a broadcast operand.
+        let dy = match push.node.attrs::<CallShapes>() {
+            Some(framed) if dy.shape() != &framed.frame.shape[..] => {
+                dy.broadcast_to(&framed.frame.shape[..])
+            }
+            _ => dy,
+        };
+        Ok(Some(Slots::from_elem(Some(T::wrap(dy)), 1)))
+    }
 }
 
 impl<T: Float> graph::Op for Recorded<T> {
@@ -315,6 +349,9 @@ impl<T: Float> graph::Op for Recorded<T> {
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
         let call = self.call(push.node);
+        if let Some(tangents) = self.push_steps(push)? {
+            return Ok(Some(tangents));
+        }
         let Some(tangent) = push.tangents.iter().flatten().next() else { return Ok(None) };
         let shape = copied(call.framed.map_or(tangent.shape(), |framed| &framed.frame.shape));
         let (operands, masks) = call.unpack(&mut push.at().saved_reader(true)?, &shape)?;
@@ -354,10 +391,10 @@ impl<T: Float> NodeCall<'_, T> {
 
     fn pull_single<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         let (saved, info) = (pull.read()?, self.op.info());
-        let x = saved.peek(0, pull.at())?;
+        let (x, number) = (saved.peek(0, pull.at())?, saved.number(1).map(T::from_f64));
         // A tensor that backward does not depend on is not saved.
-        let is_here = x.is_some() || info.keeps_reals.is_empty() && info.keeps_outputs.is_empty();
-        if pull.create_graph || !is_here {
+        let found = usize::from(x.is_some()) + usize::from(number.is_some());
+        if pull.create_graph || found < info.keeps_reals.len() + info.keeps_outputs.len() {
             return self.pull_pass(saved, grads, pull);
         }
         let dy = typed(only(grads));
@@ -369,7 +406,11 @@ impl<T: Float> NodeCall<'_, T> {
                 program.program()
             }
         };
-        let dx = run_formula(formula, x.map(Input::Ref), Input::Own(dy));
+        let (x, dy) = (x.map(Input::Ref), Input::Own(dy));
+        let dx = match number {
+            Some(number) => run_with_number(formula, x, number, dy),
+            None => run_formula(formula, x, dy),
+        };
         pull.sink.deliver(&pull.node.edges()[0], T::wrap(dx))
     }
 
