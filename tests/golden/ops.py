@@ -268,6 +268,21 @@ def shapes(dtype):
     g = np.array([[[0, 3, 1], [1, 1, 1]]])
     case("gather", "2", dtype, [x, g], lambda x, i: s(x.gather(2, i)))
     case("scatter_add", "2", dtype, [x, g, smooth([1, 2, 3], 5)], lambda x, i, y: s(x.scatter_add(2, i, y)))
+    case("scatter", "2", dtype, [x, np.array([[[0, 3, 1], [2, 1, 0]]]), smooth([1, 2, 3], 5)], lambda x, i, y: s(x.scatter(2, i, y)))
+    case("segment_sum", "4", dtype, [x, np.array([3, 0])], lambda x, i: s(torch.zeros(4, 3, 4, dtype=x.dtype).index_add(0, i, x)))
+    case("repeat_interleave", "2,1", dtype, [x], lambda x: s(x.repeat_interleave(2, 1)), lambda x: np.repeat(x, 2, 1) ** 2)
+
+    def reduced(x, i, y):
+        by = lambda how: x.index_reduce(1, i, y, how)
+        return s(by("mean") + by("amax") * 2.0 - by("amin") * 3.0)
+
+    case("index_reduce", "1", dtype, [x, i, smooth([2, 3, 4], 5)], reduced)
+    case("cdist", "", dtype, [x, smooth([2, 2, 4], 5)], lambda x, y: torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist"))
+    n = np.array([3, 1, 3, 0, 7])
+    case("bincount", "9", dtype, [n], lambda n: torch.bincount(n, minlength=9), lambda n: np.bincount(n, minlength=9), differentiable=False)
+    case("unique", "", dtype, [np.array([2.0, -1.0, 2.0, 0.5])], torch.unique, np.unique, differentiable=False)
+    for right in ["left", "right"]:
+        case("searchsorted", right, dtype, [np.sort(smooth([7])), np.concatenate([smooth([7]), [9.0, -9.0, math.inf]])], lambda x, y: torch.searchsorted(x, y, side=right), lambda x, y: np.searchsorted(x, y, right), differentiable=False)
     case("one_hot", "4", dtype, [i], lambda i: F.one_hot(i, 4).to(getattr(torch, dtype)), lambda i: np.eye(4)[i], differentiable=False)
     for name, f, g in [("eye", lambda: torch.eye(3), lambda: np.eye(3)), ("arange", lambda: torch.arange(5), lambda: np.arange(5)), ("linspace", lambda: torch.linspace(-1, 2, 7, dtype=torch.float64), lambda: np.linspace(-1, 2, 7))]:
         case(name, "", dtype, [], lambda: f().to(getattr(torch, dtype)), lambda: g().astype(dtype), differentiable=False)

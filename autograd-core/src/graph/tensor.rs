@@ -17,8 +17,9 @@ use super::hooks::HookList;
 use super::mode::is_grad_enabled;
 use super::node::{NodeRef, notify, used_after_drop};
 use super::node_parts::{Absent, Edge, GradHook, Token};
-use crate::array::shape::copied;
+use crate::array::shape::{axis as check_axis, copied};
 use crate::array::{DType, Shape, Value, fits_inline};
+use crate::error::Error;
 
 /// An n-dimensional array that can be differentiated. A `Tensor` is a handle: clones are cheap and
 /// are the same tensor, with the same gradient. It is `Send` and `Sync`, and `UnwindSafe`: a panic
@@ -446,6 +447,24 @@ impl<T: Element> Tensor<T> {
 
     pub(crate) fn shape_owned(&self) -> Shape {
         copied(self.shape())
+    }
+
+    /// Length of an axis; a negative one counts from the end.
+    ///
+    /// ```
+    /// assert_eq!(autograd_core::Tensor::<f32>::zeros([2, 3]).dim(-1), 3);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis.
+    #[doc(alias = "size")]
+    #[track_caller]
+    pub fn dim(&self, axis: isize) -> usize {
+        match check_axis("dim", axis, self.ndim()) {
+            Ok(axis) => self.shape()[axis],
+            Err(error) => panic!("{}", Error::from(error)),
+        }
     }
 
     /// Number of axes.

@@ -102,6 +102,17 @@ entries! {
     INDEX_ADD = adding_op("index_add");
 
     SCATTER_ADD = adding_op("scatter_add");
+
+    SCATTER = OpDef {
+        run: |op, values, at| {
+            let [x, index, source] = several(values)?;
+            let index = index_of(index)?;
+            number!(smallvec![x, source], (x, source) => {
+                scattered(&x, op.int(0), (&index, &source), at)
+            })
+        },
+        ..adding_op("scatter")
+    };
 }
 
 const fn picking_op(name: &'static str) -> OpDef {
@@ -217,7 +228,7 @@ impl Picks {
     }
 
     /// Returns the axis as a position and the picked shape; an error if `index` or `source` does not fit.
-    fn fit(
+    pub(super) fn fit(
         self,
         op: &'static str,
         of: &[usize],
@@ -338,6 +349,51 @@ fn summed<T: Numeric>(
     }))
 }
 
+fn scattered<T: Numeric>(
+    x: &Tensor<T>,
+    axis: isize,
+    (index, source): (&Tensor<i64>, &Tensor<T>),
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let op = SCATTER.name;
+    let (position, _) = Picks::Elements.fit(op, x.shape(), axis, index, Some(source.shape()))?;
+    let (list, from) = (index.read(), source.read());
+    let (list, from) = (list.contiguous(), from.contiguous());
+    let shape = copied(x.shape());
+    let source_data = from.as_slice().unwrap_or(&[]);
+    let placed = Added {
+        picks: Picks::Elements,
+        shape: &shape,
+        axis: position,
+        index: &list,
+        source: source_data,
+    };
+    let value = pick::changed(x.read().into_owned(), |data| placed.add(data, |_, new| new));
+    if !x.is_recorded() && !source.is_recorded() {
+        return Ok(unrecorded(op, caller, &[x, source], value).and_lost(index));
+    }
+    Ok(finish(op, caller, &[x, source], value, || {
+        Rule::new([Saved::input(1, index)], move |saved, dy: Tensor<T>, wants| {
+            let (index, zero) = (saved.tensor::<i64>()?, Tensor::from(T::ZERO));
+            let of_x = || dy.try_scatter(axis, &index, &zero.broadcast_to(index.shape()));
+            let of_source = || {
+                let last = is_last(dy.shape(), position, &index)?;
+                last.try_where_else(&Picks::Elements.pick(&dy, axis, &index)?, &zero)
+            };
+            Ok([wants[0].then(of_x).transpose()?, wants[1].then(of_source).transpose()?])
+        })
+    }))
+}
+
+/// Whether an index is the last along the axis that names its element.
+fn is_last(shape: &[usize], axis: usize, index: &Tensor<i64>) -> Result<Tensor<bool>> {
+    let mut along = vec![1; shape.len()];
+    along[axis] = index.shape()[axis];
+    let order = Tensor::<i64>::arange(along[axis]).reshape(along).broadcast_to(index.shape());
+    let last = Tensor::zeros(shape).try_scatter(axis as isize, index, &order)?;
+    Ok(last.try_gather(axis as isize, index)?.equal(&order))
+}
+
 fn added<T: Numeric>(
     picks: Picks,
     x: Value<T>,
@@ -442,6 +498,26 @@ impl<T: Numeric> Tensor<T> {
             Axis | Shape | Index if "there is no such axis, `index` has another rank or is longer on another axis, \
                 or an index lies outside the axis" {
             Picks::Elements.pick(self, axis, index)
+        }
+
+        /// Writes elements of `source` over those that `index` picks. Of several for one element the last
+        /// along the axis counts, and has the gradient.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let y = Tensor::from([1, 2, 3]).scatter(0, &Tensor::from([2, 0]), &Tensor::from([7, 8]));
+        /// assert_eq!(y.to_vec(), [8, 2, 7]);
+        /// ```
+        pub fn scatter, try_scatter(
+            &self,
+            axis: isize,
+            index: &Tensor<i64>,
+            source: &Tensor<T>,
+        ) -> Tensor<T>,
+            Axis | Shape | Index if "there is no such axis, `index` has another rank or is longer on another axis, \
+                `source` has another shape than `index`, or an index lies outside the axis" {
+            call(&SCATTER, [Attr::Int(axis)], [self.untyped(), index.untyped(), source.untyped()])
         }
 
         /// Adds elements of `source` to those that `index` picks: the adjoint of [`Tensor::gather`].

@@ -27,6 +27,7 @@ mod operators;
 mod pad;
 pub(crate) mod reduce;
 mod sample;
+mod segments;
 mod shape;
 mod slices;
 mod sort;
@@ -44,8 +45,8 @@ pub(crate) mod entries {
     pub(crate) use super::nn::entries::*;
     pub(crate) use super::{
         binary::*, cast::*, compare::*, concat::*, create::*, cumulative::*, gather::*,
-        indexing::*, layout::*, masks::*, matmul::*, norm::*, pad::*, reduce::*, shape::*,
-        slices::*, sort::*, unary::*, variance::*,
+        indexing::*, layout::*, masks::*, matmul::*, norm::*, pad::*, reduce::*, segments::*,
+        shape::*, slices::*, sort::*, unary::*, variance::*,
     };
 }
 
@@ -72,3 +73,4 @@ pub use number::Input;
 pub(crate) use number::{Arithmetic, Sums, add_parts, expect, panic_with};
 pub use number::{Float, HasMean, Numeric, Operand};
 pub use pad::Padding;
+pub use segments::IndexReduction;

@@ -7,8 +7,8 @@ use super::table::{Attr, Dims, Form, OpDef, Type, entries, exactly, float, for_p
 use super::{Caller, Float, expect};
 use crate::array::IntoAxes;
 use crate::array::shape::axes as check_axes;
-use crate::error::{Error, Result};
-use crate::graph::{GradMode, Rule, Saved, Tensor, finish};
+use crate::error::{Error, RECEIVER, Result};
+use crate::graph::{Composite, GradMode, Rule, Saved, Tensor, finish};
 
 entries! {
     NORMS:
@@ -162,6 +162,37 @@ impl<T: Float> Tensor<T> {
     #[track_caller]
     pub fn norm_axes_keep(&self, axes: impl IntoAxes, p: f64) -> Tensor<T> {
         expect(self.norm_of("norm_axes_keep", axes.as_axes(), p, true))
+    }
+
+    /// Returns the Euclidean distances between the rows of two tensors, `[.., n, d]` and `[.., m, d]`, as
+    /// `[.., n, m]`; leading axes broadcast. The gradient at distance 0 is 0. Memory for the `n * m * d`
+    /// differences is used.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([[0.0, 0.0], [3.0, 4.0]]);
+    /// assert_eq!(x.cdist(&Tensor::from([[0.0, 4.0]])).to_vec(), [4.0, 3.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If either has fewer than two axes, rows differ in length, or leading axes do not broadcast.
+    #[track_caller]
+    pub fn cdist(&self, other: &Tensor<T>) -> Tensor<T> {
+        for (parameter, x) in [(RECEIVER, self), ("other", other)] {
+            if x.ndim() < 2 {
+                expect(Err(Error::shape("cdist", parameter, "of two axes or more", x.shape())))
+            }
+        }
+        let (rows, others) = (self.shape(), other.shape());
+        if rows.last() != others.last() {
+            let expected = format!("of rows of {} elements", rows[rows.len() - 1]);
+            expect(Err(Error::shape("cdist", "other", expected, others)))
+        }
+        let _composite = Composite::here();
+        let apart = self.unsqueeze(-2).try_sub(other.unsqueeze(-3));
+        expect(apart.map_err(|error| error.called("cdist"))).norm_axes(-1, 2.0)
     }
 
     #[track_caller]

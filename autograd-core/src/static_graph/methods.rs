@@ -153,6 +153,14 @@ impl Variable {
             INDEX_ADD [self, index, source], Attr::Int(axis);
         pub fn scatter_add(&self, axis: isize, index: &Variable, source: &Variable) -> Result<Variable> =
             SCATTER_ADD [self, index, source], Attr::Int(axis);
+        pub fn scatter(&self, axis: isize, index: &Variable, source: &Variable) -> Result<Variable> =
+            SCATTER [self, index, source], Attr::Int(axis);
+        pub fn segment_sum(&self, index: &Variable, segments: usize) -> Result<Variable> =
+            SEGMENT_SUM [self, index], Attr::Int(segments as isize);
+        pub fn repeat_interleave(&self, times: usize, axis: isize) -> Result<Variable> =
+            REPEAT_INTERLEAVE [self], Attr::Int(times as isize), Attr::Int(axis);
+        pub fn searchsorted(&self, values: &Variable, right: bool) -> Result<Variable> =
+            SEARCHSORTED [self, values], Attr::Flag(right);
         pub fn leaky_relu(&self, slope: f64) -> Result<Variable> = LEAKY_RELU [self], Attr::Number(slope);
         pub fn elu(&self, alpha: f64) -> Result<Variable> = ELU [self], Attr::Number(alpha);
         pub fn reshape(&self, shape: impl IntoDims) -> Result<Variable> = RESHAPE [self], dims("reshape", shape)?;

@@ -40,6 +40,7 @@ fn all_entries() -> impl Iterator<Item = &'static OpDef> {
         SHAPES,
         SLICES,
         SOFTMAXES,
+        SEGMENTS,
         SORTS,
         UPDATES,
         VARIANCES,

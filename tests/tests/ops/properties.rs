@@ -32,7 +32,8 @@ const WITHOUT_GRADIENT: &[(&str, &str)] = &[
     ),
     ("any_axes all_axes any_axes_keep all_axes_keep nonzero allclose", "of bools, or bools"),
     ("eq_scalar ne_scalar gt_scalar ge_scalar lt_scalar le_scalar", "bools"),
-    ("argmax argmin argsort", "integers"),
+    ("argmax argmin argsort searchsorted bincount", "integers"),
+    ("unique", "its length depends on the elements"),
     ("one_hot", "of integers"),
 ];
 
@@ -258,6 +259,16 @@ fn moving(op: &str, draw: &mut Draw) -> Option<Arguments> {
             words(&kept.iter().map(|&n| if draw.one_in(2) { 1 } else { n }).collect::<Vec<_>>())
         }
         "tril" | "triu" => draw.pick(&["-1", "0", "1", "2"]).into(),
+        // Without ties, and each element once: extremes have a slope.
+        "index_reduce" => {
+            let count = draw.between(0, n);
+            let each = draw.permutation(n)[..count].iter().map(|&i| i as i64).collect::<Vec<_>>();
+            index.push(Tensor::from(each));
+            let mut source = shape.clone();
+            source[axis] = count;
+            more.push((source, Between(2.5, 4.0)));
+            axis.to_string()
+        }
         "index_select" | "index_add" => {
             let count = if n == 0 { 0 } else { draw.between(0, 4) };
             index.push(draw.indices(&[count], n));
@@ -268,11 +279,17 @@ fn moving(op: &str, draw: &mut Draw) -> Option<Arguments> {
             }
             axis.to_string()
         }
-        "gather" | "scatter_add" => {
+        "segment_sum" => {
+            let segments = draw.between(1, 4);
+            index.push(draw.indices(&[shape[0]], segments));
+            segments.to_string()
+        }
+        "repeat_interleave" => format!("{},{axis}", draw.between(0, 3)),
+        "gather" | "scatter_add" | "scatter" => {
             let mut picked: Vec<usize> = shape.iter().map(|&n| draw.between(0, n)).collect();
             picked[axis] = if n == 0 { 0 } else { draw.between(0, 4) };
             index.push(draw.indices(&picked, n));
-            if op == "scatter_add" {
+            if op != "gather" {
                 more.push((picked, wide));
             }
             axis.to_string()
@@ -306,6 +323,10 @@ fn products(op: &str, draw: &mut Draw) -> Option<Arguments> {
                 1 => vec![(left, both), (vec![k], both)],
                 _ => vec![(left, both), (right, both)],
             }
+        }
+        "cdist" => {
+            let [n, m, d] = [(); 3].map(|()| draw.between(1, 3));
+            vec![(vec![n, d], Between(0.5, 1.4)), (vec![m, d], Between(1.6, 2.5))]
         }
         "solve" | "inv" | "slogdet" | "cholesky" => {
             let n = draw.between(0, 4);

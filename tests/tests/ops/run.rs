@@ -1,8 +1,8 @@
 //! Every op, by name.
 
 use autograd_core::{
-    AnyTensor, Conv2dOptions, CrossEntropyOptions, Ellipsis, Float, LossReduction, NewAxis,
-    Padding, PoolOptions, Step, Tensor, linalg,
+    AnyTensor, Conv2dOptions, CrossEntropyOptions, Ellipsis, Float, IndexReduction, LossReduction,
+    NewAxis, Padding, PoolOptions, Step, Tensor, linalg,
 };
 
 /// A float type, with its precision.
@@ -330,6 +330,19 @@ pub(crate) fn run_alone<T: Number>(
         ("index_add", [x, y]) => moved(x.index_add(axis(), &index[0], y)),
         ("gather", [x]) => moved(x.gather(axis(), &index[0])),
         ("scatter_add", [x, y]) => moved(x.scatter_add(axis(), &index[0], y)),
+        ("scatter", [x, y]) => moved(x.scatter(axis(), &index[0], y)),
+        ("segment_sum", [x]) => moved(x.segment_sum(&index[0], sizes()[0])),
+        ("repeat_interleave", [x]) => moved(x.repeat_interleave(sizes()[0], integers()[1])),
+        ("index_reduce", [x, y]) => {
+            let by = |how| x.index_reduce(axis(), &index[0], y, how);
+            let [mean, max, min] =
+                [IndexReduction::Mean, IndexReduction::Max, IndexReduction::Min].map(by);
+            moved(mean + max * 2.0 - min * 3.0)
+        }
+        ("cdist", [x, y]) => x.cdist(y).into(),
+        ("searchsorted", [x, y]) => x.searchsorted(y, variant == "right").into(),
+        ("bincount", []) => index[0].bincount(sizes()[0]).into(),
+        ("unique", [x]) => x.unique().0.into(),
         ("one_hot", []) => index[0].one_hot::<T>(sizes()[0]).into(),
         ("eye", []) => Tensor::<T>::eye(3).into(),
         ("arange", []) => Tensor::<T>::arange(5).into(),

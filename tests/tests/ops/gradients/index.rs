@@ -1,6 +1,6 @@
 //! Selection by index.
 
-use autograd_core::Tensor;
+use autograd_core::{IndexReduction, Tensor};
 
 use super::{check, check_layouts, sample};
 
@@ -18,6 +18,82 @@ fn gathering_and_adding_back() {
     }
     let none = Tensor::<i64>::zeros([0, 4]);
     check("gather of nothing", |t| t[0].gather(0, &none).square(), &[x]);
+}
+
+#[test]
+fn writing_over_and_groups() {
+    let x = sample(&[3, 4], 0.5, 2.0);
+    let index = Tensor::from([[0, 3, 3], [1, 1, 1]]);
+    let source = sample(&[2, 3], 0.5, 2.0);
+    let put = |t: &[Tensor<f64>]| t[0].square().scatter(1, &index, &t[1].square());
+    check("scatter", put, &[x.clone(), source]);
+    let rows = Tensor::from([2, 0, 2]);
+    check("segment_sum", |t| t[0].square().segment_sum(&rows, 4).square(), &[x.clone()]);
+    check("repeat_interleave", |t| t[0].repeat_interleave(3, -1).cumsum(1).square(), &[x.clone()]);
+    let source = sample(&[3, 4], 0.6, 2.1);
+    for how in [IndexReduction::Mean, IndexReduction::Max, IndexReduction::Min] {
+        let reduced = |t: &[Tensor<f64>]| t[0].index_reduce(0, &rows, &t[1], how).square();
+        check("index_reduce", reduced, &[x.clone(), source.clone()]);
+    }
+    check("cdist", |t| t[0].cdist(&t[1]), &[x, sample(&[2, 4], 2.1, 3.0)]);
+}
+
+#[test]
+fn ties_and_nan_of_extremes_by_index() {
+    let x = Tensor::from([1.0, 5.0, f64::NAN, 0.0]);
+    let source = Tensor::from([5.0, 5.0, 7.0, -1.0]);
+    let index = Tensor::from([1, 1, 2, 3]);
+    [&x, &source].into_iter().for_each(|x| x.set_stop_gradient(false));
+    let y = x.index_reduce(0, &index, &source, IndexReduction::Max);
+    assert_eq!(format!("{:?}", y.to_vec()), "[1.0, 5.0, NaN, 0.0]");
+    (y * Tensor::from([1.0, 3.0, 1.0, 1.0])).sum().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [1.0, 1.0, 1.0, 1.0]);
+    assert_eq!(source.grad().unwrap().to_vec(), [1.0, 1.0, 0.0, 0.0]);
+}
+
+/// Of several for one element the last along the axis counts, whatever the layout.
+#[test]
+fn the_last_of_equal_indices_is_written() {
+    let x = Tensor::<f64>::zeros([2, 3]);
+    let source = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+    source.set_stop_gradient(false);
+    for (axis, index, expected, grad) in [
+        (
+            1,
+            Tensor::from([[0, 0, 2], [1, 1, 1]]),
+            [2.0, 0.0, 3.0, 0.0, 6.0, 0.0],
+            [0.0, 1.0, 1.0, 0.0, 0.0, 1.0],
+        ),
+        (
+            0,
+            Tensor::from([[0, 1, 1], [0, 1, 0]]),
+            [4.0, 0.0, 6.0, 0.0, 5.0, 3.0],
+            [0.0, 0.0, 1.0, 1.0, 1.0, 1.0],
+        ),
+    ] {
+        let y = x.scatter(axis, &index, &source);
+        assert_eq!(y.to_vec(), expected);
+        y.sum().backward().unwrap();
+        assert_eq!(source.grad().unwrap().to_vec(), grad);
+        source.clear_grad();
+        let columns = |x: &Tensor<f64>| x.transpose().copy().transpose();
+        assert_eq!(columns(&x).scatter(axis, &index, &columns(&source)).to_vec(), expected);
+    }
+}
+
+#[test]
+fn distinct_elements_and_places() {
+    let (values, inverse, counts) = Tensor::from([[2.0, f64::NAN], [-0.0, 0.0]]).unique();
+    assert_eq!(format!("{:?}", values.to_vec()), "[-0.0, 2.0, NaN]");
+    assert_eq!((inverse.shape(), inverse.to_vec()), (&[2, 2][..], vec![1, 2, 0, 0]));
+    assert_eq!(counts.to_vec(), [2, 1, 1]);
+    let none = Tensor::<f64>::zeros([0]).unique();
+    assert_eq!([none.0.len(), none.1.len(), none.2.len()], [0; 3]);
+    assert_eq!(Tensor::<i64>::zeros([0]).bincount(2).to_vec(), [0, 0]);
+    let sorted = Tensor::from([1.0, 2.0, f64::NAN]);
+    let values = Tensor::from([f64::NAN, f64::INFINITY, f64::NEG_INFINITY]);
+    assert_eq!(sorted.searchsorted(&values, false).to_vec(), [2, 2, 0]);
+    assert_eq!(sorted.searchsorted(&values, true).to_vec(), [3, 2, 0]);
 }
 
 #[test]

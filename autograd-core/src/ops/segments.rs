@@ -1,0 +1,411 @@
+//! Rows in groups: sums and extremes of the rows that share an index, counts, and repeated rows.
+
+use std::panic::Location;
+
+use smallvec::smallvec;
+
+use super::call::{call, linear};
+use super::gather::{Picks, changed, check_indices, index_of, select};
+use super::table::{
+    Attr, Form, Gradient, OpDef, Type, arithmetic, entries, exactly, float, for_programs, number,
+    position, same_dtype, several,
+};
+use super::{Binary, Caller, Float, Numeric, expect, pairs};
+use crate::array::elementwise::convert;
+use crate::array::pick::{self, AxisShape};
+use crate::array::shape::axis as check_axis;
+use crate::array::{DType, Shape};
+use crate::error::{Error, RECEIVER, Result};
+use crate::graph::{Composite, GradMode, Lost, Rule, Saved, Tensor, finish, unrecorded};
+
+/// How [`Tensor::index_reduce`] combines elements with those that they are added to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum IndexReduction {
+    /// The mean.
+    Mean,
+    /// The greatest.
+    Max,
+    /// The least.
+    Min,
+}
+
+entries! {
+    SEGMENTS:
+
+    SEGMENT_SUM = OpDef {
+        attrs: &[("segments", Type::Int)],
+        infer: for_programs(|op, inputs| {
+            let [x, index] = exactly(inputs)?;
+            if index.dtype != DType::Int64 || index.dims.len() != 1 {
+                return Err(format!("its index must be a vector of int64, found {index}"));
+            }
+            let mut out = arithmetic(Binary::Add, x)?.clone();
+            let Some(first) = out.dims.first_mut() else {
+                return Err("takes one axis or more, found a scalar".to_owned());
+            };
+            *first = Some(op.int(0) as usize);
+            Ok(vec![Form::new(x.dtype, out.dims)])
+        }),
+        run: |op, values, at| {
+            let [x, index] = several(values)?;
+            let index = index_of(index)?;
+            number!(smallvec![x], x => segment_sum(&x, &index, op.int(0) as usize, at))
+        },
+        ..OpDef::new("segment_sum")
+    };
+
+    REPEAT_INTERLEAVE = OpDef {
+        attrs: &[("times", Type::Int), ("axis", Type::Int)],
+        infer: for_programs(|op, inputs| {
+            let mut out = exactly::<1>(inputs)?[0].clone();
+            arithmetic(Binary::Add, &out)?;
+            let length = &mut out.dims[position(op.int(1), inputs[0].dims.len())?];
+            *length = length.map(|n| n.saturating_mul(op.int(0) as usize));
+            Ok(vec![out])
+        }),
+        run: |op, x, at| number!(x, x => repeated(&x, op.int(0) as usize, op.int(1), at)),
+        ..OpDef::new("repeat_interleave")
+    };
+
+    SEARCHSORTED = OpDef {
+        attrs: &[("right", Type::Flag)],
+        infer: for_programs(|_, inputs| {
+            let [sorted, values] = exactly(inputs)?;
+            same_dtype(arithmetic(Binary::Add, sorted)?, values)?;
+            if sorted.dims.len() != 1 {
+                return Err(format!("its sorted numbers must be a vector, found {sorted}"));
+            }
+            Ok(vec![Form::new(DType::Int64, values.dims.clone())])
+        }),
+        run: |op, values, at| {
+            number!(values, (sorted, values) => searchsorted(&sorted, &values, op.flag(0), at))
+        },
+        gradient: Gradient::None,
+        ..OpDef::new("searchsorted")
+    };
+
+    INDEX_MAX = OpDef {
+        attrs: &[("axis", Type::Int)],
+        infer: for_programs(|op, inputs| {
+            let [x, ..] = exactly::<3>(inputs)?;
+            position(op.int(0), float(x)?.dims.len())?;
+            changed(op, inputs)
+        }),
+        run: |op, values, at| {
+            let [x, index, source] = several(values)?;
+            let index = index_of(index)?;
+            float!(smallvec![x, source], (x, source) => {
+                index_max(&x, op.int(0), (&index, &source), at)
+            })
+        },
+        ..OpDef::new("index_max")
+    };
+}
+
+fn repeated<T: Numeric>(
+    x: &Tensor<T>,
+    times: usize,
+    axis: isize,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let position = check_axis(REPEAT_INTERLEAVE.name, axis, x.ndim())?;
+    let each = |k: usize| std::iter::repeat_n(k as i64, times);
+    let index = Tensor::from((0..x.shape()[position]).flat_map(each).collect::<Vec<i64>>());
+    let value = GradMode::of(false, || select(Picks::Slices, x, axis, &index, caller));
+    let value = value.map_err(|error| error.called(REPEAT_INTERLEAVE.name))?.read().into_owned();
+    let back = move |(index, shape): (Tensor<i64>, Shape), dy: Tensor<T>| {
+        Picks::Slices.put_back(shape, position, &index, &dy)
+    };
+    let along = move |_: (Tensor<i64>, Shape), dx: &Tensor<T>, _: &[usize]| {
+        dx.try_repeat_interleave(times, axis)
+    };
+    let kept = (index, x.shape_owned());
+    Ok(linear(REPEAT_INTERLEAVE.name, caller, x, value, kept, back, along))
+}
+
+fn searchsorted<T: Numeric>(
+    sorted: &Tensor<T>,
+    values: &Tensor<T>,
+    right: bool,
+    caller: Caller,
+) -> Result<Tensor<i64>> {
+    let op = SEARCHSORTED.name;
+    if sorted.ndim() != 1 {
+        return Err(Error::shape(op, RECEIVER, "a list (one axis)", sorted.shape()));
+    }
+    let ranks: Vec<i64> = sorted.to_vec().iter().map(|x| x.rank(false)).collect();
+    let place = |x: T| {
+        let rank = x.rank(false);
+        ranks.partition_point(|&of| if right { of <= rank } else { of < rank }) as i64
+    };
+    let lost = Lost::without_derivative(op, caller, values);
+    Ok(Tensor::new(convert(&values.read(), place)).with_lost(lost))
+}
+
+/// The greatest of each slice and of those of `source` that `index` names for it.
+fn index_max<T: Float>(
+    x: &Tensor<T>,
+    axis: isize,
+    (index, source): (&Tensor<i64>, &Tensor<T>),
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let op = INDEX_MAX.name;
+    let (position, _) = Picks::Slices.fit(op, x.shape(), axis, index, Some(source.shape()))?;
+    let around = AxisShape::new(x.shape(), position);
+    let (list, from) = (index.to_vec(), source.read());
+    let from = from.contiguous();
+    let from = from.as_slice().unwrap_or(&[]);
+    let value = pick::changed(x.read().into_owned(), |data| {
+        pick::add_at(data, around, &list, from, |old: T, new: T| old.greater(new));
+    });
+    if !x.is_recorded() && !source.is_recorded() {
+        return Ok(unrecorded(op, caller, &[x, source], value).and_lost(index));
+    }
+    Ok(finish(op, caller, &[x, source], value.clone(), || {
+        let saved = [
+            Saved::input(0, x),
+            Saved::input(1, index),
+            Saved::input(2, source),
+            Saved::output_value(value),
+        ];
+        Rule::new(saved, move |saved, dy: Tensor<T>, wants| {
+            let (x, index) = (saved.tensor::<T>()?, saved.tensor::<i64>()?);
+            let (source, y) = (saved.tensor::<T>()?, saved.tensor::<T>()?);
+            let is = |x: &Tensor<T>, y: &Tensor<T>| x.equal(y).or(&x.is_nan().and(&y.is_nan()));
+            let (of_x, of_source) = (is(&x, &y), is(&source, &y.try_index_select(axis, &index)?));
+            // Equal extremes share the gradient.
+            let sharers = of_x.cast::<T>().try_index_add(axis, &index, &of_source.cast::<T>())?;
+            let (share, zero) = (dy / sharers, Tensor::from(T::ZERO));
+            let picked = share.try_index_select(axis, &index)?;
+            Ok([
+                wants[0].then(|| of_x.where_else(&share, &zero)),
+                wants[1].then(|| of_source.where_else(&picked, &zero)),
+            ])
+        })
+    }))
+}
+
+fn segment_sum<T: Numeric>(
+    x: &Tensor<T>,
+    index: &Tensor<i64>,
+    segments: usize,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let op = SEGMENT_SUM.name;
+    let Some((&rows, _)) = x.shape().split_first() else {
+        return Err(Error::shape(op, RECEIVER, "of one axis or more", x.shape()));
+    };
+    if index.shape() != [rows] {
+        let expected = format!("of shape [{rows}], one index for each slice of axis 0");
+        return Err(Error::shape(op, "index", expected, index.shape()));
+    }
+    check_indices(op, "index", &index.read(), segments)?;
+    let mut shape = x.shape_owned();
+    shape[0] = segments;
+    let sums = GradMode::of(false, || Picks::Slices.put_back(shape, 0, index, x));
+    let value = sums.map_err(|error| error.called(op))?.read().into_owned();
+    if !x.is_recorded() {
+        return Ok(unrecorded(op, caller, &[x], value).and_lost(index));
+    }
+    Ok(finish(op, caller, &[x], value, || {
+        Rule::new([Saved::input(1, index)], |saved, dy: Tensor<T>, _| {
+            Ok([Some(dy.try_index_select(0, &saved.tensor()?)?)])
+        })
+        .with_push(move |saved, tangents: &[Option<Tensor<T>>], _| {
+            let index = saved.tensor()?;
+            tangents[0].as_ref().map(|dx| dx.try_segment_sum(&index, segments)).transpose()
+        })
+    }))
+}
+
+/// # Rows in groups
+impl<T: Numeric> Tensor<T> {
+    pairs! {
+        /// Adds up the slices of axis 0 that have the same index: slice `k` of the result, of which there are
+        /// `segments`, is the sum of the slices whose index is `k`. The indices need no order; a segment
+        /// without slices is 0.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let rows = Tensor::from([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]);
+        /// let sums = rows.segment_sum(&Tensor::from([1, 0, 1]), 3);
+        /// assert_eq!(sums.to_vec(), [3.0, 4.0, 6.0, 8.0, 0.0, 0.0]);
+        /// ```
+        #[doc(alias = "unsorted_segment_sum")]
+        pub fn segment_sum, try_segment_sum(
+            &self,
+            index: &Tensor<i64>,
+            segments: usize,
+        ) -> Tensor<T>,
+            Shape | Index | Overflow if "this is a scalar, `index` is no list with one index for each slice, an \
+                index is not below `segments`, or an integer sum is outside of the element type" {
+            call(&SEGMENT_SUM, [Attr::Int(segments as isize)], [self.untyped(), index.untyped()])
+        }
+    }
+}
+
+impl<T: Numeric> Tensor<T> {
+    pairs! {
+        /// Repeats each slice of an axis `times` times, one after the other.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let y = Tensor::from([1.0, 2.0]).repeat_interleave(2, 0);
+        /// assert_eq!(y.to_vec(), [1.0, 1.0, 2.0, 2.0]);
+        /// ```
+        pub fn repeat_interleave, try_repeat_interleave(
+            &self,
+            times: usize,
+            axis: isize,
+        ) -> Tensor<T>,
+            Axis | TooLarge if "there is no such axis, or the result has more elements than this machine can address" {
+            let attrs = [Attr::Int(times as isize), Attr::Int(axis)];
+            call(&REPEAT_INTERLEAVE, attrs, [self.untyped()])
+        }
+
+        /// Returns for each value the position in this ascending list where it would be inserted: before equal
+        /// numbers, or after them if `right`. NaN is last.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let edges = Tensor::from([1.0, 2.0, 2.0, 4.0]);
+        /// assert_eq!(edges.searchsorted(&Tensor::from([2.0, 5.0, 0.0]), false).to_vec(), [1, 4, 0]);
+        /// assert_eq!(edges.searchsorted(&Tensor::from([2.0]), true).to_vec(), [3]);
+        /// ```
+        #[doc(alias = "bucketize")]
+        pub fn searchsorted, try_searchsorted(&self, values: &Tensor<T>, right: bool) -> Tensor<i64>,
+            Shape if "this is not a list" {
+            call(&SEARCHSORTED, [Attr::Flag(right)], [self.untyped(), values.untyped()])
+        }
+    }
+
+    /// Returns the distinct elements in ascending order, the position of each element among them, in the
+    /// shape of this tensor, and how often each occurs. NaN is last and occurs once; -0 equals 0. The
+    /// distinct elements have no gradient; that of `x.gather(..)` by positions flows. Not in programs: the
+    /// length depends on the elements.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let (values, inverse, counts) = Tensor::from([3, 1, 3, 2]).unique();
+    /// assert_eq!(values.to_vec(), [1, 2, 3]);
+    /// assert_eq!(inverse.to_vec(), [2, 0, 2, 1]);
+    /// assert_eq!(counts.to_vec(), [1, 1, 2]);
+    /// ```
+    #[track_caller]
+    pub fn unique(&self) -> (Tensor<T>, Tensor<i64>, Tensor<i64>) {
+        self.is_read("unique");
+        let at = Location::caller();
+        let mut all: Vec<(i64, usize, T)> = Vec::with_capacity(self.len());
+        all.extend(self.to_vec().into_iter().enumerate().map(|(i, x)| (x.rank(false), i, x)));
+        all.sort_by_key(|&(rank, i, _)| (rank, i));
+        let (mut values, mut counts) = (Vec::new(), Vec::<i64>::new());
+        let mut inverse = vec![0_i64; all.len()];
+        let mut before = None;
+        for (rank, i, x) in all {
+            if before != Some(rank) {
+                values.push(x);
+                counts.push(0);
+                before = Some(rank);
+            }
+            inverse[i] = values.len() as i64 - 1;
+            counts[values.len() - 1] += 1;
+        }
+        let lost = Lost::without_derivative("unique", at, self);
+        let inverse = Tensor::from(inverse).reshape(self.shape());
+        (Tensor::from(values).with_lost(lost), inverse, Tensor::from(counts))
+    }
+}
+
+impl Tensor<i64> {
+    /// Returns how often each number from 0 to the greatest occurs, or to `least - 1` if that is greater.
+    /// Not in programs, as the length depends on the numbers: there use [`Tensor::segment_sum`] of ones.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::<i64>::from([2, 0, 2]).bincount(0).to_vec(), [1, 0, 2]);
+    /// assert_eq!(Tensor::<i64>::from([1]).bincount(4).to_vec(), [0, 1, 0, 0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If a number is negative.
+    #[track_caller]
+    pub fn bincount(&self, least: usize) -> Tensor<i64> {
+        self.is_read("bincount");
+        let greatest = self.to_vec().into_iter().max().unwrap_or(-1);
+        let len = least.max(usize::try_from(greatest + 1).unwrap_or(0));
+        expect(check_indices("bincount", RECEIVER, &self.read(), len.max(1)));
+        let list = self.reshape([self.len()]);
+        Tensor::<i64>::ones([self.len()]).segment_sum(&list, len)
+    }
+}
+
+impl<T: Float> Tensor<T> {
+    pairs! {
+        /// Combines the slices of `source` with those that `index` names on an axis: by the mean with the
+        /// slice itself, or by the extreme. Slices that are not named stay. Equal extremes share the
+        /// gradient; NaN is an extreme.
+        ///
+        /// ```
+        /// use autograd_core::{IndexReduction, Tensor};
+        ///
+        /// let x = Tensor::from([1.0, 5.0, 3.0]);
+        /// let (index, source) = (Tensor::from([0, 0, 2]), Tensor::from([4.0, 7.0, 2.0]));
+        /// let greatest = x.index_reduce(0, &index, &source, IndexReduction::Max);
+        /// assert_eq!(greatest.to_vec(), [7.0, 5.0, 3.0]);
+        /// let mean = x.index_reduce(0, &index, &source, IndexReduction::Mean);
+        /// assert_eq!(mean.to_vec(), [4.0, 5.0, 2.5]);
+        /// ```
+        pub fn index_reduce, try_index_reduce(
+            &self,
+            axis: isize,
+            index: &Tensor<i64>,
+            source: &Tensor<T>,
+            reduction: IndexReduction,
+        ) -> Tensor<T>,
+            Axis | Shape | Index if "there is no such axis, `index` is not a list, an index lies outside the axis, \
+                or `source` has not one slice for each index" {
+            let _composite = Composite::here();
+            let named = |error: Error| error.called("index_reduce");
+            match reduction {
+                IndexReduction::Mean => {
+                    let sum = self.try_index_add(axis, index, source).map_err(named)?;
+                    Ok(sum / self.counts_along(axis, index))
+                }
+                IndexReduction::Max => {
+                    self.greatest_at(axis, index, source).map_err(named)
+                }
+                IndexReduction::Min => {
+                    Ok(-(-self).greatest_at(axis, index, &-source).map_err(named)?)
+                }
+            }
+        }
+    }
+
+    #[track_caller]
+    fn greatest_at(
+        &self,
+        axis: isize,
+        index: &Tensor<i64>,
+        source: &Tensor<T>,
+    ) -> Result<Tensor<T>> {
+        let inputs = [self.untyped(), index.untyped(), source.untyped()];
+        call(&INDEX_MAX, [Attr::Int(axis)], inputs)
+    }
+
+    /// For each slice of an axis: 1 and how often `index` names it, in a shape that broadcasts.
+    fn counts_along(&self, axis: isize, index: &Tensor<i64>) -> Tensor<T> {
+        let axis = expect(check_axis("index_reduce", axis, self.ndim()));
+        let ones = Tensor::<T>::ones([self.shape()[axis]]);
+        let counts = ones.index_add(0, index, &Tensor::ones([index.len()]));
+        let mut shape = vec![1; self.ndim()];
+        shape[axis] = self.shape()[axis];
+        counts.reshape(shape)
+    }
+}
