@@ -75,7 +75,11 @@ fn the_guide_quotes_the_code() {
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
     let guide = read("CONTRIBUTING.md");
     let quotes: Vec<&str> = guide.split("```text\n").skip(1).collect();
-    let sources = ["autograd-core/src/ops/names.rs", "autograd-core/src/static_graph/table.rs"];
+    let sources = [
+        "autograd-core/src/ops/names.rs",
+        "autograd-kernels/src/formula/functions.rs",
+        "autograd-core/src/static_graph/table.rs",
+    ];
     assert_eq!(quotes.len(), sources.len());
     for (quote, source) in quotes.into_iter().zip(sources) {
         let (quote, _) = quote.split_once("```").unwrap();
