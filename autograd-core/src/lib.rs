@@ -183,7 +183,7 @@ pub use ops::elementwise::{MaskElement, fuse, try_fuse};
 pub use ops::{
     Conv2dOptions, CrossEntropyOptions, Ellipsis, Float, HasMean, IndexReduction, IntoIndex,
     IntoIndexItem, IntoPair, LossReduction, NewAxis, Numeric, Operand, Padding, PoolOptions,
-    Scalar, Step,
+    Scalar, Step, TensorList,
 };
 pub use print::{Notation, PrintOptions, print_options, set_print_options};
 pub use random::{Generator, rng_state, seed, set_rng_state};

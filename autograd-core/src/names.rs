@@ -13,6 +13,11 @@
 //! | assign to a part | [`slice_assign`](Tensor::slice_assign), [`index_put`](Tensor::index_put) | `x[i] = y`, `index_put` | `x[i] = y`, `add.at` |
 //! | pick by index | [`gather`](Tensor::gather), [`index_select`](Tensor::index_select) | `gather`, `index_select` | `take_along_axis`, `take` |
 //! | add by index | [`scatter_add`](Tensor::scatter_add), [`index_add`](Tensor::index_add) | `scatter_add`, `index_add` | `add.at` |
+//! | write over by index | [`scatter`](Tensor::scatter) | `scatter` | `put_along_axis` |
+//! | reduce groups of rows | [`segment_sum`](Tensor::segment_sum), [`index_reduce`](Tensor::index_reduce) | `index_add`, `index_reduce` | `add.at`, `maximum.at` |
+//! | repeat each row | [`repeat_interleave`](Tensor::repeat_interleave) | `repeat_interleave` | `repeat` |
+//! | count, distinct elements | [`bincount`](Tensor::bincount), [`unique`](Tensor::unique) | the same | the same |
+//! | position in a sorted list | [`searchsorted`](Tensor::searchsorted) | `searchsorted`, `bucketize` | `searchsorted`, `digitize` |
 //! | reduce along axes | [`sum_axes`](Tensor::sum_axes), `_keep`; also mean, prod, max, min | `sum(dim, keepdim)` | `sum(axis, keepdims)` |
 //! | variance | [`var_axes`](Tensor::var_axes), [`std_axes`](Tensor::std_axes) | `var`, `std` | `var`, `std` |
 //! | extremes with positions | [`max_with_indices`](Tensor::max_with_indices), [`argmax`](Tensor::argmax) | `max(dim)`, `argmax` | `argmax` |
@@ -20,6 +25,9 @@
 //! | sums and products along an axis | [`cumsum`](Tensor::cumsum), [`cumprod`](Tensor::cumprod), [`logsumexp`](Tensor::logsumexp) | the same | `cumsum`, `cumprod` |
 //! | normalize a layer | [`normalize`](Tensor::normalize) | `layer_norm`, not `normalize` | |
 //! | norms | [`norm`](Tensor::norm), [`norm_axes`](Tensor::norm_axes) | `linalg.vector_norm` | `linalg.norm` |
+//! | distances of rows | [`cdist`](Tensor::cdist) | `cdist` | |
+//! | functions of two numbers | [`hypot`](Tensor::hypot), [`atan2`](Tensor::atan2), [`logaddexp`](Tensor::logaddexp), [`xlogy`](Tensor::xlogy), [`remainder`](Tensor::remainder), [`copysign`](Tensor::copysign) | the same | the same, `arctan2` |
+//! | length of an axis | [`dim`](Tensor::dim) | `size` | `shape[axis]` |
 //! | select by mask | [`where_`](Tensor::where_), [`masked_fill`](Tensor::masked_fill), [`masked_select`](Tensor::masked_select) | `where`, `masked_fill`, `masked_select` | `where`, `x[mask]` |
 //! | limit | [`clamp`](Tensor::clamp), [`maximum`](Tensor::maximum) | `clamp`, `maximum` | `clip`, `maximum` |
 //! | convert elements | [`cast`](Tensor::cast): `x.cast::<f64>()` | `to`, `type` | `astype` |

@@ -1,5 +1,7 @@
 //! Tensors joined along an axis.
 
+use std::borrow::Borrow;
+
 use super::call::call;
 use super::table::{
     Attr, Form, Inferred, OpDef, Ran, ShapeOf, Type, Values, all, computed, entries, for_programs,
@@ -57,20 +59,68 @@ fn concatenated(inputs: &[&Form], axis: isize) -> Inferred {
     Ok(vec![out])
 }
 
+/// A list of tensors of one element type: `&[&a, &b]`, `[a, b]`, a `Vec` of tensors or of references, or a
+/// reference to any of these.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a list of tensors of `{T}`",
+    label = "write `&[&a, &b]`, or pass a `Vec` or a slice of tensors"
+)]
+pub trait TensorList<T: Element> {
+    #[doc(hidden)]
+    fn tensors(&self) -> Vec<&Tensor<T>>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Element, R: Borrow<Tensor<T>>> TensorList<T> for [R] {
+    fn tensors(&self) -> Vec<&Tensor<T>> {
+        self.iter().map(Borrow::borrow).collect()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Element, R: Borrow<Tensor<T>>, const N: usize> TensorList<T> for [R; N] {
+    fn tensors(&self) -> Vec<&Tensor<T>> {
+        self.as_slice().tensors()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Element, R: Borrow<Tensor<T>>> TensorList<T> for Vec<R> {
+    fn tensors(&self) -> Vec<&Tensor<T>> {
+        self.as_slice().tensors()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Element, L: TensorList<T> + ?Sized> TensorList<T> for &L {
+    fn tensors(&self) -> Vec<&Tensor<T>> {
+        (**self).tensors()
+    }
+}
+
 /// # Joins
 impl<T: Element> Tensor<T> {
     pairs! {
         /// Joins tensors along an axis; their other axes must agree.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let (a, b) = (Tensor::from([1.0, 2.0]), Tensor::from([3.0]));
+        /// assert_eq!(Tensor::concat(&[&a, &b], 0).to_vec(), [1.0, 2.0, 3.0]);
+        /// assert_eq!(Tensor::concat(vec![a, b], 0).len(), 3);
+        /// ```
         #[doc(alias = "cat")]
         #[doc(alias = "concatenate")]
-        pub fn concat, try_concat(tensors: &[&Tensor<T>], axis: isize) -> Tensor<T>,
+        pub fn concat, try_concat(tensors: impl TensorList<T>, axis: isize) -> Tensor<T>,
             Count | Axis | Shape if "there is no tensor, no such axis, or the other axes differ" {
-            call(&CONCAT, [Attr::Int(axis)], tensors.iter().map(|x| x.untyped()))
+            call(&CONCAT, [Attr::Int(axis)], tensors.tensors().iter().map(|x| x.untyped()))
         }
 
         /// Joins tensors of one shape along a new axis.
-        pub fn stack(tensors: &[&Tensor<T>], axis: isize) -> Tensor<T>,
+        pub fn stack(tensors: impl TensorList<T>, axis: isize) -> Tensor<T>,
             Panics if "there is no tensor, no such position for an axis, or the shapes differ" {
+            let tensors = tensors.tensors();
             if let Some(first) = tensors.first() {
                 expect(check_axis("stack", axis, first.ndim() + 1));
                 if let Some(i) = tensors.iter().position(|t| t.shape() != first.shape()) {
@@ -81,7 +131,7 @@ impl<T: Element> Tensor<T> {
             }
             let _composite = Composite::here();
             let raised: Vec<Tensor<T>> = tensors.iter().map(|t| t.unsqueeze(axis)).collect();
-            let stacked = Tensor::try_concat(&raised.iter().collect::<Vec<_>>(), axis);
+            let stacked = Tensor::try_concat(raised, axis);
             expect(stacked.map_err(|error| error.called("stack")))
         }
     }
@@ -149,7 +199,7 @@ fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Re
                 part[position] = n;
                 parts.push(dx.clone().unwrap_or_else(|| Tensor::zeros(part)));
             }
-            Tensor::try_concat(&parts.iter().collect::<Vec<_>>(), axis).map(Some)
+            Tensor::try_concat(parts, axis).map(Some)
         })
     }))
 }

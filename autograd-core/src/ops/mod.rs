@@ -56,6 +56,7 @@ pub use crate::graph::Scalar;
 pub(crate) use crate::options::options;
 #[allow(unreachable_pub, reason = "what a macro calls")]
 pub use compare::Close;
+pub use concat::TensorList;
 #[cfg(feature = "nn")]
 pub(crate) use gather::check_indices;
 pub use indexing::{Ellipsis, IntoIndex, IntoIndexItem, NewAxis, Step};

@@ -69,7 +69,10 @@ fn shapes_that_do_not_fit_are_named() {
             "concat: `tensors[1]` must be of the first tensor's shape [2, 3] except along axis 0, found \
              shape [4]",
         ),
-        (Tensor::try_concat(&[], 0), "concat: expected 1 or more tensors, found 0"),
+        (
+            Tensor::try_concat(Vec::<Tensor<f64>>::new(), 0),
+            "concat: expected 1 or more tensors, found 0",
+        ),
         (Tensor::try_concat(&[&x], 2), "concat: axis 2 does not exist (the tensor has 2 axes)"),
         (x.try_softmax(-3), "softmax: axis -3 does not exist (the tensor has 2 axes)"),
         (x.try_cumsum(5), "cumsum: axis 5 does not exist (the tensor has 2 axes)"),
@@ -151,7 +154,10 @@ fn errors_speak_of_what_the_caller_wrote() {
             Box::new(|| Tensor::stack(&[&x, &y], 0)),
             "stack: `tensors[1]` must be of shape [2, 3], as the first is, found shape [4]",
         ),
-        (Box::new(|| Tensor::stack(&[], 0)), "stack: expected 1 or more tensors, found 0"),
+        (
+            Box::new(|| Tensor::stack(Vec::<Tensor<f64>>::new(), 0)),
+            "stack: expected 1 or more tensors, found 0",
+        ),
         (
             Box::new(|| Tensor::stack(&[&x], 4)),
             "stack: axis 4 does not exist (the tensor has 3 axes)",

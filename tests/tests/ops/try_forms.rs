@@ -60,7 +60,7 @@ fn of_one(tries: &mut Tries, x: &Tensor<f64>) {
         tries.run("prod", || x.try_prod([axis], true));
         tries.run("mean", || x.try_mean([axis], true));
         tries.run("concat", || Tensor::try_concat(&[x, x], axis));
-        tries.run("concat of none", || Tensor::<f64>::try_concat(&[], axis));
+        tries.run("concat of none", || Tensor::try_concat(Vec::<Tensor<f64>>::new(), axis));
         tries.run("i", || x.try_i(axis));
         tries.run("i of a range", || x.try_i((axis.., NewAxis, Ellipsis, ..=axis)));
         tries.run("reshape", || x.try_reshape([axis, -1]));
