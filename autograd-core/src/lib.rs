@@ -181,9 +181,9 @@ pub use graph::{
 };
 pub use ops::elementwise::{MaskElement, fuse, try_fuse};
 pub use ops::{
-    Conv2dOptions, CrossEntropyOptions, Ellipsis, Float, HasMean, IndexReduction, IntoIndex,
-    IntoIndexItem, IntoPair, LossReduction, NewAxis, Numeric, Operand, Padding, PoolOptions,
-    Scalar, Step, TensorList,
+    Conv1dOptions, Conv2dOptions, CrossEntropyOptions, Ellipsis, Float, HasMean, IndexReduction,
+    IntoIndex, IntoIndexItem, IntoPair, LossReduction, NewAxis, Numeric, Operand, Padding,
+    PoolOptions, Scalar, Step, TensorList,
 };
 pub use print::{Notation, PrintOptions, print_options, set_print_options};
 pub use random::{Generator, rng_state, seed, set_rng_state};

@@ -5,7 +5,7 @@ use super::init::{self, Fan};
 use super::norm::wrong_shape;
 use crate::error::Error;
 use crate::graph::Tensor;
-use crate::ops::{Conv2dOptions, Float, IntoPair, check_indices, pairs};
+use crate::ops::{Conv1dOptions, Conv2dOptions, Float, IntoPair, check_indices, pairs};
 
 /// Creates weight and bias with PyTorch's default: uniform in `±1 / sqrt(fan_in)`.
 #[track_caller]
@@ -62,9 +62,9 @@ impl<T: Float> Linear<T> {
 ///
 /// ```
 /// use autograd_core::nn::Conv1d;
-/// use autograd_core::{Conv2dOptions, Tensor};
+/// use autograd_core::{Conv1dOptions, Tensor};
 ///
-/// let layer = Conv1d::<f32>::new(4, 8, 3, Conv2dOptions::new().padding(1).stride(2));
+/// let layer = Conv1d::<f32>::new(4, 8, 3, Conv1dOptions::new().padding(1).stride(2));
 /// assert_eq!(layer.forward(&Tensor::zeros([2, 4, 10])).shape(), [2, 8, 5]);
 /// ```
 pub type Conv1d<T = f32> = Conv<T, 1>;
@@ -91,11 +91,22 @@ pub struct Conv<T: Float, const AXES: usize> {
     options: Conv2dOptions,
 }
 
-impl<T: Float, const AXES: usize> Conv<T, AXES> {
-    const OP: &'static str = if AXES == 1 { "Conv1d" } else { "Conv2d" };
-
+impl<T: Float> Conv<T, 1> {
     /// Creates a layer with weights and bias uniform in `±1 / sqrt(fan_in)`, where `fan_in` is the number of
-    /// inputs of an output: PyTorch's default. Of pairs, [`Conv1d`] uses the second number, the horizontal one.
+    /// inputs of an output: PyTorch's default.
+    ///
+    /// # Panics
+    ///
+    /// If the channels cannot be divided into `options`' groups.
+    #[track_caller]
+    pub fn new(channels: usize, outputs: usize, kernel: usize, options: Conv1dOptions) -> Self {
+        Self::of_shape(channels, outputs, &[kernel], options.of_images())
+    }
+}
+
+impl<T: Float> Conv<T, 2> {
+    /// Creates a layer with weights and bias uniform in `±1 / sqrt(fan_in)`, where `fan_in` is the number of
+    /// inputs of an output: PyTorch's default.
     ///
     /// # Panics
     ///
@@ -107,20 +118,21 @@ impl<T: Float, const AXES: usize> Conv<T, AXES> {
         kernel: impl IntoPair,
         options: Conv2dOptions,
     ) -> Self {
-        let (layer, groups, [height, width]) = (Self::OP, options.groups, kernel.into_pair());
+        Self::of_shape(channels, outputs, &kernel.into_pair(), options)
+    }
+}
+
+impl<T: Float, const AXES: usize> Conv<T, AXES> {
+    const OP: &'static str = if AXES == 1 { "Conv1d" } else { "Conv2d" };
+
+    #[track_caller]
+    fn of_shape(channels: usize, outputs: usize, kernel: &[usize], options: Conv2dOptions) -> Self {
+        let (layer, groups) = (Self::OP, options.groups);
         assert!(
             groups > 0 && channels.is_multiple_of(groups) && outputs.is_multiple_of(groups),
             "{layer}: {channels} channels and {outputs} outputs cannot be divided into {groups} groups"
         );
-        if AXES == 1 {
-            let (weight, bias) = weight_and_bias(&[outputs, channels / groups, width]);
-            let options = options
-                .stride([1, options.stride[1]])
-                .padding([0, options.padding[1]])
-                .dilation([1, options.dilation[1]]);
-            return Self { weight, bias, options };
-        }
-        let (weight, bias) = weight_and_bias(&[outputs, channels / groups, height, width]);
+        let (weight, bias) = weight_and_bias(&[&[outputs, channels / groups], kernel].concat());
         Self { weight, bias, options }
     }
 

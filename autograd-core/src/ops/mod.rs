@@ -66,7 +66,9 @@ pub(crate) use names::Caller;
 pub use names::{Binary, Reduce, Unary};
 #[cfg(feature = "static-graph")]
 pub(crate) use nn::of_logits;
-pub use nn::{Conv2dOptions, CrossEntropyOptions, IntoPair, LossReduction, PoolOptions};
+pub use nn::{
+    Conv1dOptions, Conv2dOptions, CrossEntropyOptions, IntoPair, LossReduction, PoolOptions,
+};
 #[cfg(feature = "nn")]
 pub(crate) use nn::{batch_norm, layer_norm, scale_of};
 #[allow(unreachable_pub, reason = "as the names")]

@@ -10,7 +10,8 @@ use autograd_core::nn::{
     RmsNorm, Sequential, Sigmoid, Silu, Softmax, Softplus, Tanh,
 };
 use autograd_core::{
-    AnyTensor, Conv2dOptions, Float, Graph, Tensor, gradcheck, gradgradcheck, jvpcheck, no_grad,
+    AnyTensor, Conv1dOptions, Conv2dOptions, Float, Graph, Tensor, gradcheck, gradgradcheck,
+    jvpcheck, no_grad,
 };
 
 /// The values that `golden/layers.py` printed for a layer, by name.
@@ -108,7 +109,7 @@ fn figures<T: Float>() {
     one::<T, _>("instance_norm", &GroupNorm::new(3, 3), &[2, 3, 5], 1);
     one::<T, _>("rms_norm", &RmsNorm::new(5), &[2, 3, 5], 1);
     one::<T, _>("rms_norm_two_axes", &RmsNorm::new([2, 3]).eps(1e-2), &[4, 2, 3], 1);
-    let options = Conv2dOptions::new();
+    let options = Conv1dOptions::new();
     one::<T, _>("conv1d", &Conv1d::new(2, 3, 3, options), &[2, 2, 7], 1);
     let options = options.stride(2).padding(1).dilation(2).groups(2);
     one::<T, _>("conv1d_options", &Conv1d::new(4, 6, 2, options), &[2, 4, 8], 1);
@@ -174,7 +175,7 @@ fn names_are_pytorch_s() {
     let statistics = ["bias", "num_batches_tracked", "running_mean", "running_var", "weight"];
     assert_eq!(names(&BatchNorm1d::<f32>::new(2)), statistics);
     let net = Sequential::<f32>::new()
-        .then(Conv1d::new(1, 2, 3, Conv2dOptions::new()).without_bias())
+        .then(Conv1d::new(1, 2, 3, Conv1dOptions::new()).without_bias())
         .then_fn(|x| x.relu())
         .then(Dropout::new(0.5))
         .then(Flatten)
@@ -272,7 +273,7 @@ fn layers_have_derivatives_of_all_kinds() {
     check(
         "Conv1d",
         &|t| {
-            let mut layer = Conv1d::new(2, 2, 2, Conv2dOptions::new().padding(1));
+            let mut layer = Conv1d::new(2, 2, 2, Conv1dOptions::new().padding(1));
             (layer.weight, layer.bias) = (t[1].clone(), Some(t[2].clone()));
             layer.forward(&t[0])
         },
@@ -404,7 +405,7 @@ fn wrong_shapes_are_reported_by_the_layer_s_name() {
         words(&RmsNorm::new([2, 3]), &[3]),
         "RmsNorm: `x` must be of a shape that ends in [2, 3], found shape [3]"
     );
-    let conv = Conv1d::new(4, 2, 5, Conv2dOptions::new().groups(2));
+    let conv = Conv1d::new(4, 2, 5, Conv1dOptions::new().groups(2));
     assert_eq!(
         words(&conv, &[1, 2, 9]),
         "Conv1d: `x` must be of shape [n, 4, length], found shape [1, 2, 9]"
@@ -453,7 +454,7 @@ fn wrong_shapes_are_reported_by_the_layer_s_name() {
         std::panic::catch_unwind(|| drop(RmsNorm::<f32>::new(()))),
         std::panic::catch_unwind(|| drop(MultiheadAttention::<f32>::new(3, 2))),
         std::panic::catch_unwind(|| {
-            drop(Conv1d::<f32>::new(3, 2, 1, Conv2dOptions::new().groups(2)))
+            drop(Conv1d::<f32>::new(3, 2, 1, Conv1dOptions::new().groups(2)))
         }),
     ] {
         assert!(refused.is_err());

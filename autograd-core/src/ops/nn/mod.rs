@@ -18,7 +18,7 @@ mod tests;
 pub(super) mod window;
 
 pub use criteria::{CrossEntropyOptions, LossReduction};
-pub use window::{Conv2dOptions, IntoPair, PoolOptions};
+pub use window::{Conv1dOptions, Conv2dOptions, IntoPair, PoolOptions};
 
 #[cfg(feature = "static-graph")]
 pub(crate) use loss::of_logits;

@@ -175,6 +175,54 @@ impl Conv2dOptions {
     }
 }
 
+/// Options of a convolution of signals: by default stride 1, no padding, no gaps, one group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conv1dOptions {
+    stride: usize,
+    padding: usize,
+    dilation: usize,
+    groups: usize,
+}
+
+impl Default for Conv1dOptions {
+    fn default() -> Self {
+        Self { stride: 1, padding: 0, dilation: 1, groups: 1 }
+    }
+}
+
+impl Conv1dOptions {
+    /// Creates options with stride 1, no padding, no gaps and one group.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    options! {
+        /// The distance by which the window moves.
+        pub fn stride(stride: usize);
+
+        /// The number of zeros at each end of the signal.
+        pub fn padding(padding: usize);
+
+        /// The distance between the elements of a window.
+        pub fn dilation(dilation: usize);
+
+        /// The number of groups of channels, each convolved with its own weights.
+        pub fn groups(groups: usize);
+    }
+
+    /// The options for images of height 1.
+    #[cfg(feature = "nn")]
+    pub(crate) fn of_images(self) -> Conv2dOptions {
+        let Self { stride, padding, dilation, groups } = self;
+        Conv2dOptions {
+            stride: [1, stride],
+            padding: [0, padding],
+            dilation: [1, dilation],
+            groups,
+        }
+    }
+}
+
 /// Options of a pooling window: by default it moves by its size, without padding. Each number is
 /// for both directions, or `[vertical, horizontal]`; a plain window size can replace the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
