@@ -13,6 +13,7 @@
 //! | assign to a part | [`slice_assign`](Tensor::slice_assign), [`index_put`](Tensor::index_put) | `x[i] = y`, `index_put` | `x[i] = y`, `add.at` |
 //! | pick by index | [`gather`](Tensor::gather), [`index_select`](Tensor::index_select) | `gather`, `index_select` | `take_along_axis`, `take` |
 //! | add by index | [`scatter_add`](Tensor::scatter_add), [`index_add`](Tensor::index_add) | `scatter_add`, `index_add` | `add.at` |
+//! | diagonals | [`diagonal`](Tensor::diagonal), [`diag`](Tensor::diag), [`trace`](Tensor::trace) | `diagonal`, `diag_embed`, `trace` | `diagonal`, `diag`, `trace` |
 //! | write over by index | [`scatter`](Tensor::scatter) | `scatter` | `put_along_axis` |
 //! | reduce groups of rows | [`segment_sum`](Tensor::segment_sum), [`index_reduce`](Tensor::index_reduce) | `index_add`, `index_reduce` | `add.at`, `maximum.at` |
 //! | repeat each row | [`repeat_interleave`](Tensor::repeat_interleave) | `repeat_interleave` | `repeat` |

@@ -8,6 +8,7 @@ mod compare;
 mod concat;
 mod create;
 mod cumulative;
+mod diagonal;
 mod einsum;
 pub(crate) mod elementwise;
 mod gather;
@@ -44,9 +45,9 @@ mod variance;
 pub(crate) mod entries {
     pub(crate) use super::nn::entries::*;
     pub(crate) use super::{
-        binary::*, cast::*, compare::*, concat::*, create::*, cumulative::*, gather::*,
-        indexing::*, layout::*, masks::*, matmul::*, norm::*, pad::*, reduce::*, segments::*,
-        shape::*, slices::*, sort::*, unary::*, variance::*,
+        binary::*, cast::*, compare::*, concat::*, create::*, cumulative::*, diagonal::*,
+        gather::*, indexing::*, layout::*, masks::*, matmul::*, norm::*, pad::*, reduce::*,
+        segments::*, shape::*, slices::*, sort::*, unary::*, variance::*,
     };
 }
 

@@ -153,6 +153,9 @@ impl Variable {
             INDEX_ADD [self, index, source], Attr::Int(axis);
         pub fn scatter_add(&self, axis: isize, index: &Variable, source: &Variable) -> Result<Variable> =
             SCATTER_ADD [self, index, source], Attr::Int(axis);
+        pub fn diagonal(&self, offset: isize) -> Result<Variable> = DIAGONAL [self], Attr::Int(offset);
+        pub fn diag(&self, offset: isize) -> Result<Variable> =
+            DIAG [self], Attr::Int(offset), Attr::Int(-1), Attr::Int(-1);
         pub fn scatter(&self, axis: isize, index: &Variable, source: &Variable) -> Result<Variable> =
             SCATTER [self, index, source], Attr::Int(axis);
         pub fn segment_sum(&self, index: &Variable, segments: usize) -> Result<Variable> =

@@ -23,6 +23,7 @@ fn all_entries() -> impl Iterator<Item = &'static OpDef> {
         CONCATENATIONS,
         CONVOLUTIONS,
         CUMULATIVE,
+        DIAGONALS,
         FILLS,
         ITEMS,
         LAYOUTS,

@@ -33,7 +33,7 @@ const METHODS: &[&str] = &[
     "sort topk max_with_indices min_with_indices sum_to",
     "log clamp contiguous copy where_ where_else masked_fill masked_select",
     "flatten transpose t swap_axes squeeze squeeze_axes unsqueeze unsqueeze_axes",
-    "index_reduce unique bincount cdist",
+    "index_reduce unique cdist bincount trace",
     "i narrow select slice_axis split split_with_sizes chunk",
     "stack repeat meshgrid",
     "outer einsum solve inv slogdet cholesky",

@@ -176,7 +176,9 @@ fn moving(op: &str, draw: &mut Draw) -> Option<Arguments> {
         "meshgrid" => draw.shape(1, 1, 0),
         "flatten" | "reshape" | "unsqueeze" | "stack" | "broadcast_to" | "unsqueeze_axes"
         | "repeat" | "masked_fill" | "masked_select" => draw.shape(0, 4, 0),
-        "transpose" | "t" | "permute" | "tril" | "triu" => draw.shape(2, 4, 0),
+        "transpose" | "t" | "permute" | "tril" | "triu" | "diagonal" | "trace" => {
+            draw.shape(2, 4, 0)
+        }
         _ => draw.shape(1, 4, least),
     };
     let rank = shape.len();
@@ -258,6 +260,8 @@ fn moving(op: &str, draw: &mut Draw) -> Option<Arguments> {
             let kept = &shape[draw.between(0, rank)..];
             words(&kept.iter().map(|&n| if draw.one_in(2) { 1 } else { n }).collect::<Vec<_>>())
         }
+        "diagonal" | "diag" => draw.pick(&["-1", "0", "1", "2"]).into(),
+        "trace" => String::new(),
         "tril" | "triu" => draw.pick(&["-1", "0", "1", "2"]).into(),
         // Without ties, and each element once: extremes have a slope.
         "index_reduce" => {

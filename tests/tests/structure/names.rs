@@ -14,7 +14,7 @@ const ELSEWHERE: &[&str] = &[
     // Indexing.
     "i slice getitem setitem index_fill index_put slice_assign index_select take gather take_along_axis",
     "scatter_add put_along_axis index_add masked_fill mask_fill masked_select boolean_mask where where_cond",
-    "mask_where nonzero argwhere unsorted_segment_sum bucketize size",
+    "mask_where nonzero argwhere unsorted_segment_sum bucketize size diag_embed",
     // Along axes.
     "sum mean prod max min var std argmax max_dim_with_indices median cumsum cumprod norm",
     "vector_norm topk top_k sort argsort arg_sort_last_dim logsumexp log_sum_exp any all",
