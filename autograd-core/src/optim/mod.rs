@@ -117,7 +117,7 @@ pub use clip::{clip_grad_norm, clip_grad_value};
 pub use optimizer::Optimizer;
 #[cfg(feature = "static-graph")]
 pub(crate) use rule::{Erased, Listed};
-pub use rule::{Rule, Step};
+pub use rule::{Lazy, Rule, Step};
 
 use crate::error::{Error, Result};
 

@@ -3,9 +3,9 @@
 use std::array::from_fn;
 use std::mem::take;
 
-use crate::array::Value;
 use crate::array::simd::{Kernel, dispatch};
 use crate::array::threads::each_grain_of;
+use crate::array::{Shape, Value};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Tensor};
 use crate::ops::Float;
@@ -98,6 +98,7 @@ pub trait Rule: Clone {
 /// One parameter in one step: its elements, its gradient's and its state's, in the same order.
 #[derive(Debug)]
 pub struct Step<'a, T: Float> {
+    shape: &'a [usize],
     parameter: &'a mut [T],
     gradient: &'a [T],
     state: Vec<&'a mut [T]>,
@@ -114,16 +115,24 @@ impl<'a, T: Float> Step<'a, T> {
         (count, fresh): (u64, bool),
         update: &dyn Fn(Step<'_, T>),
     ) {
+        let shape = gradient.shape();
         let gradient = gradient.read();
         let gradient = gradient.contiguous();
         let state = state.into_iter().filter_map(T::peek_mut);
         update(Step {
+            shape,
             parameter: parameter.make_mut(),
             gradient: gradient.as_slice().unwrap_or(&[]),
             state: state.map(|own| own.value_mut().make_mut()).collect(),
             count,
             fresh,
         });
+    }
+
+    /// Returns the shape of the parameter, whose elements are in row-major order. Within [`Lazy`] it is that of
+    /// the slices that are updated.
+    pub fn shape(&self) -> &'a [usize] {
+        self.shape
     }
 
     /// Returns the number of this step, from 1. Steps without a gradient are not counted.
@@ -167,6 +176,75 @@ impl<'a, T: Float> Step<'a, T> {
     /// Returns parameter, gradient and state, for updates that [`Step::each`] cannot express.
     pub fn into_slices(self) -> (&'a mut [T], &'a [T], Vec<&'a mut [T]>) {
         (self.parameter, self.gradient, self.state)
+    }
+}
+
+/// A rule that leaves slices of axis 0 whose gradient is 0 as they are, with their state: the usual update of
+/// an embedding's table, of which a step uses few rows. Momentum and decay of other rows stop meanwhile.
+/// Parameters of one axis are updated as a whole.
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::nn::parameter;
+/// use autograd_core::optim::{Adam, Lazy, Optimizer};
+///
+/// let table = parameter(Tensor::from([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]));
+/// let mut adam = Optimizer::new(&table, Lazy(Adam::new(0.5)));
+/// table.index_select(0, &Tensor::from([2])).sum().backward()?;
+/// adam.step()?;
+/// assert_eq!(table.to_vec()[..4], [1.0, 1.0, 2.0, 2.0]);
+/// assert!((table.at(&[2, 0]) - 2.5).abs() < 1e-6);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Lazy<R>(pub R);
+
+impl<R: Rule> Rule for Lazy<R> {
+    const NAME: &'static str = R::NAME;
+    const COUNTS: bool = R::COUNTS;
+
+    fn rate(&self) -> f64 {
+        self.0.rate()
+    }
+
+    fn set_rate(&mut self, learning_rate: f64) {
+        self.0.set_rate(learning_rate);
+    }
+
+    fn state(&self) -> &'static [&'static str] {
+        self.0.state()
+    }
+
+    fn check(&self) -> Result<()> {
+        self.0.check()
+    }
+
+    fn update<T: Float>(&self, mut step: Step<'_, T>) {
+        let Some((&rows, [_, ..])) = step.shape.split_first() else { return self.0.update(step) };
+        let width = step.gradient.len() / rows.max(1);
+        let is_used = |row: &[T]| row.iter().any(|g| *g != T::ZERO);
+        let used: Vec<bool> = step.gradient.chunks_exact(width.max(1)).map(is_used).collect();
+        let mut shape = Shape::from_slice(step.shape);
+        let mut start = 0;
+        // Neighbours with the same answer together.
+        for group in used.chunk_by(|a, b| a == b) {
+            let part = start * width..(start + group.len()) * width;
+            start += group.len();
+            if group[0] {
+                shape[0] = group.len();
+                self.0.update(Step {
+                    shape: &shape,
+                    parameter: &mut step.parameter[part.clone()],
+                    gradient: &step.gradient[part.clone()],
+                    state: step.state.iter_mut().map(|own| &mut own[part.clone()]).collect(),
+                    ..step
+                });
+            }
+        }
+    }
+
+    fn erased(&self) -> Erased<'_> {
+        Erased::new(self, self.0.erased().in_place)
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use autograd_core::nn::{Linear, Module, parameter};
 use autograd_core::optim::{
-    Adam, AdamW, Optimizer, RmsProp, Rule, Sgd, clip_grad_norm, clip_grad_value,
+    Adam, AdamW, Lazy, Optimizer, RmsProp, Rule, Sgd, Step, clip_grad_norm, clip_grad_value,
 };
 use autograd_core::safetensors::{SafeTensors, StateDict};
 use autograd_core::{Float, Tensor, no_grad};
@@ -353,4 +353,69 @@ fn a_list_of_parameters_is_optimized_as_the_module_is() {
     net.forward(&Tensor::from([[1.0, 2.0]])).sum().backward().unwrap();
     Optimizer::new(&net.parameters(), Sgd::new(0.5)).step().unwrap();
     assert_eq!(net.weight.to_vec(), [before[0] - 0.5, before[1] - 1.0]);
+}
+
+/// Rows with a gradient change as by the rule itself; others keep their numbers and their state.
+#[test]
+fn a_lazy_rule_leaves_rows_without_a_gradient() {
+    fn steps<R: Rule>(rule: R, gradients: &[[f64; 8]]) -> (Vec<f64>, Vec<f64>) {
+        let table = parameter(Tensor::from([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]));
+        let mut optimizer = Optimizer::new(&table, rule);
+        for gradient in gradients {
+            let gradient = Tensor::from_vec([4, 2], gradient.to_vec()).unwrap();
+            (&table * gradient).sum().backward().unwrap();
+            optimizer.step().unwrap();
+            table.clear_grad();
+        }
+        let state = optimizer.state_dict();
+        let average = state.iter().find(|(name, _)| name.contains("exp_avg")).unwrap().1;
+        (table.to_vec(), average.downcast_ref::<f64>().unwrap().to_vec())
+    }
+    let first = [1.0, -1.0, 0.0, 0.0, 2.0, 0.0, f64::NAN, 0.0];
+    let second = [0.5, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+    let (lazy, lazy_state) = steps(Lazy(Adam::new(0.1)), &[first, second]);
+    let (dense, dense_state) = steps(Adam::new(0.1), &[first, second]);
+    let (once, once_state) = steps(Adam::new(0.1), &[first]);
+    assert_eq!((&lazy[..2], &lazy_state[..2]), (&dense[..2], &dense_state[..2]));
+    assert_eq!((&lazy[2..4], &lazy_state[2..4]), (&[3.0, 4.0][..], &[0.0, 0.0][..]));
+    assert_eq!((&lazy[4..6], &lazy_state[4..6]), (&once[4..6], &once_state[4..6]));
+    assert!(dense[4] != once[4], "Adam itself goes on without a gradient");
+    // An element of NaN is no element of 0.
+    assert!(lazy[6].is_nan() && lazy[7] == once[7]);
+}
+
+#[test]
+fn a_rule_sees_the_shape_of_a_parameter() {
+    /// Divides each row's gradient by its length.
+    #[derive(Clone)]
+    struct Rows;
+
+    impl Rule for Rows {
+        const NAME: &'static str = "Rows";
+
+        fn rate(&self) -> f64 {
+            1.0
+        }
+
+        fn set_rate(&mut self, _: f64) {}
+
+        fn update<T: Float>(&self, step: Step<'_, T>) {
+            let width = step.shape().last().copied().unwrap_or(1);
+            let (parameter, gradient, _) = step.into_slices();
+            for (p, g) in parameter.chunks_mut(width).zip(gradient.chunks(width)) {
+                let norm = g.iter().map(|&g| g * g).fold(T::ZERO, |a, b| a + b).sqrt();
+                p.iter_mut().zip(g).for_each(|(p, &g)| *p = *p - g / norm);
+            }
+        }
+    }
+
+    for lazy in [false, true] {
+        let p = parameter(Tensor::from([[0.0, 0.0], [0.0, 0.0]]));
+        (&p * Tensor::from([[3.0, 4.0], [0.0, 2.0]])).sum().backward().unwrap();
+        match lazy {
+            true => Optimizer::new(&p, Lazy(Rows)).step().unwrap(),
+            false => Optimizer::new(&p, Rows).step().unwrap(),
+        }
+        assert_eq!(p.to_vec(), [-0.6, -0.8, 0.0, -1.0]);
+    }
 }
