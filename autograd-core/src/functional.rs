@@ -247,7 +247,7 @@ impl<T: Float> Point<T> {
             return Ok(Tensor::zeros(shape));
         }
         GradMode::of(self.record, || {
-            Ok(Tensor::stack(&rows.iter().collect::<Vec<_>>(), 0).reshape(shape))
+            Ok(Tensor::stack(rows.iter().collect::<Vec<_>>(), 0).reshape(shape))
         })
     }
 }
