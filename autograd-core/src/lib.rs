@@ -172,7 +172,7 @@ pub use engine::{
 };
 pub use error::{Error, HookResult, Result};
 pub use explain::{Explanation, GradientStatus, explain};
-pub use formula::{Lane, Mask, Real, Traced};
+pub use formula::{Lane, Mask, PlainNumber, Real, Traced};
 pub use functional::{hessian, hvp, jacobian, jvp, vjp};
 pub use gradcheck::{gradcheck, gradcheck_any, gradgradcheck, gradgradcheck_any, jvpcheck};
 pub use graph::{
