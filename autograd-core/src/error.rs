@@ -145,10 +145,10 @@ errors! {
         ),
         /// A wrong number of seeds, outputs or the like.
         Count(op) {
-            /** What is counted. */ what: String,
+            /** What is counted, a plural. */ what: String,
             /** How many were needed. */ expected: usize,
             /** How many there were. */ found: usize,
-        } = ("{op}: expected {expected} {what}, found {found}"),
+        } = ("{op}: expected {}, found {found}", Counted(*expected, what)),
         /// The same tensor twice, where each may occur once.
         Duplicate(op) {
             /** The parameter, with the position of the second one. */ parameter: String,
@@ -583,10 +583,27 @@ impl fmt::Display for Parameter<'_> {
 }
 
 /// `1 axis`, `2 axes`.
-pub(crate) struct Plural(pub(crate) usize, pub(crate) &'static str, pub(crate) &'static str);
+pub(crate) struct Plural<N>(pub(crate) N, pub(crate) &'static str, pub(crate) &'static str);
 
-impl fmt::Display for Plural {
+impl<N: fmt::Display> fmt::Display for Plural<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.0, if self.0 == 1 { self.1 } else { self.2 })
+        let count = self.0.to_string();
+        write!(f, "{count} {}", if count == "1" { self.1 } else { self.2 })
+    }
+}
+
+/// `1 axis in the index`, `2 axes in the index`: the text begins with a plural, or with `or more`.
+struct Counted<'a>(usize, &'a str);
+
+impl fmt::Display for Counted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(count, what) = self;
+        let end = what.find(|c: char| !c.is_alphabetic()).unwrap_or(what.len());
+        let (word, rest) = what.split_at(end);
+        match (count, word) {
+            (1, "axes") => write!(f, "1 axis{rest}"),
+            (1, word) => write!(f, "1 {}{rest}", word.strip_suffix('s').unwrap_or(word)),
+            _ => write!(f, "{count} {what}"),
+        }
     }
 }
