@@ -188,7 +188,7 @@ pub use print::{Notation, PrintOptions, print_options, set_print_options};
 pub use random::{Generator, rng_state, seed, set_rng_state};
 
 pub use autograd_macros::{Saved, scalar_op};
-pub use py_layer::{BackwardContext, ForwardContext, IntoSaved, JvpContext, Saved, py_layer};
+pub use py_layer::{Attrs, BackwardContext, ForwardContext, IntoSaved, JvpContext, Saved, py_layer};
 #[cfg(feature = "verify")]
 #[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
 pub use py_layer::{VerifyScope, verify_layers};
