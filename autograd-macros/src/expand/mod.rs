@@ -20,6 +20,7 @@ use crate::model::{Block, Form, Function};
 use crate::parse::pattern_name;
 use crate::tokens::{local, plain_name, regroup, replace_ident};
 
+pub(crate) use apply::documented_arguments;
 pub(crate) use rules::with_arguments;
 
 impl Expansion<'_> {

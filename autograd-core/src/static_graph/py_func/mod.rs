@@ -237,6 +237,13 @@ impl BlockCall {
     }
 }
 
+/// `Tanh<f32>`: the type's name, without the modules.
+pub fn name_of_block<B>() -> String {
+    let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':');
+    let parts = std::any::type_name::<B>().split_inclusive(|c| !is_path(c));
+    parts.map(|part| part.rsplit("::").next().unwrap_or_default()).collect()
+}
+
 /// A [`py_func_list`](Program::py_func_list) that is being built.
 #[must_use = "nothing is added to the program before `call()`"]
 pub struct PyFuncListCall(Building);
