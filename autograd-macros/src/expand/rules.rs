@@ -144,10 +144,19 @@ impl Expansion<'_> {
         let grads = Ident::new("Grads", Span::call_site().located_at(place));
         if self.layer.is_formula {
             let p = private();
+            let debug = super::debug(
+                Some(&quote!(<L: #p::elementwise::Lane>)),
+                &quote!(#grads<L>),
+                "Grads",
+                &names,
+            );
             return quote! {
+                /// What backward returns, by the names of the inputs.
                 pub struct #grads<L: #p::elementwise::Lane> {
                     #(pub #names: #p::elementwise::Real<L>),*
                 }
+
+                #debug
             };
         }
         let types: Vec<_> = (0..names.len()).map(|i| format_ident!("G{i}")).collect();
