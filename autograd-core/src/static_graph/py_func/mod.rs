@@ -219,8 +219,10 @@ pub trait PyFuncBlock {
 pub struct BlockCall(Building);
 
 impl BlockCall {
-    pub fn of<const M: usize, const N: usize>(call: PyFuncCall<M, N>) -> Self {
-        Self(call.0)
+    pub fn of<const M: usize, const N: usize>(PyFuncCall(mut call): PyFuncCall<M, N>) -> Self {
+        let name = format!("{}::backward", call.function.name);
+        call.backward.iter_mut().for_each(|backward| backward.name = name.as_str().into());
+        Self(call)
     }
 
     /// `M` and `N` are those of [`BlockCall::of`].
