@@ -142,24 +142,25 @@ impl Names {
             let numbers: Vec<_> = parts.iter().map(|part| self.compared(part)).collect();
             let is_reported = |at: usize| numbers[at].is_some() || self.is_mask(parts[at]);
             let joins = |at: usize| is_reported(at) || is_reported(at + 1);
-            let is_swapped = |of: &Option<Compared>| of.as_ref().is_some_and(|of| !of.is_left);
-            let is_joined = (0..operators.len()).any(joins);
-            if !starts || !is_joined && !numbers.iter().any(is_swapped) {
+            // A condition of `if` may be a `bool`, and an editor keeps its tokens.
+            let branches = matches!(at.checked_sub(1).map(|at| &trees[at]), Some(TokenTree::Ident(word)) if is_one_of(word, "if while"));
+            let is_kept =
+                |of: &Option<Compared>| of.as_ref().is_none_or(|of| branches && of.is_left);
+            let is_joined = !branches && (0..operators.len()).any(joins);
+            if !starts || !is_joined && numbers.iter().all(is_kept) {
                 return None;
             }
             let mut corrected = TokenStream::new();
             for (at, (part, number)) in parts.iter().zip(&numbers).enumerate() {
                 if let Some([first, second]) = at.checked_sub(1).map(|at| operators[at]) {
-                    corrected.extend(match joins(at - 1) {
+                    corrected.extend(match joins(at - 1) && !branches {
                         true => quote!(#second),
                         false => quote!(#first #second),
                     });
                 }
-                let part = tokens(part);
                 corrected.extend(match number {
-                    Some(Compared { number, is_left: false, .. }) => quote!(#number),
-                    Some(_) => quote!((#part)),
-                    None => part,
+                    Some(Compared { number, .. }) if !is_kept(&numbers[at]) => quote!(#number),
+                    _ => tokens(part),
                 });
             }
             Some((corrected, expression.len()))
