@@ -63,7 +63,7 @@ errors! {
     /// assert_eq!(format!("{error:?}"), error.to_string());
     /// ```
     ///
-    /// An error of your own becomes one by [`Error::custom`], so that `?` passes it on.
+    /// An error of your own becomes one by [`Error::custom`], or by `?` if it is a [`CustomError`].
     #[derive(Clone)]
     #[non_exhaustive]
     pub enum Error {
@@ -145,10 +145,10 @@ errors! {
         ),
         /// A wrong number of seeds, outputs or the like.
         Count(op) {
-            /** What is counted. */ what: String,
+            /** What is counted, a plural. */ what: String,
             /** How many were needed. */ expected: usize,
             /** How many there were. */ found: usize,
-        } = ("{op}: expected {expected} {what}, found {found}"),
+        } = ("{op}: expected {}, found {found}", Counted(*expected, what)),
         /// The same tensor twice, where each may occur once.
         Duplicate(op) {
             /** The parameter, with the position of the second one. */ parameter: String,
@@ -423,9 +423,36 @@ impl StdError for Error {
     }
 }
 
+/// An error type that `?` converts to [`Error`], as [`Error::custom`] does. A boxed error is one; yours is by one
+/// line:
+///
+/// ```
+/// # #[derive(Debug)] struct NoData;
+/// # impl std::fmt::Display for NoData {
+/// #     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.write_str("no data") }
+/// # }
+/// # impl std::error::Error for NoData {}
+/// impl autograd_core::CustomError for NoData {}
+///
+/// fn load() -> autograd_core::Result<()> {
+///     Err(NoData)?
+/// }
+///
+/// use std::error::Error;
+/// let error = load().unwrap_err();
+/// assert!(error.source().is_some_and(|source| source.is::<NoData>()));
+/// ```
+#[diagnostic::on_unimplemented(
+    label = "write `.map_err(autograd_core::Error::custom)?`, or `impl autograd_core::CustomError` for the error"
+)]
+pub trait CustomError: Into<Box<dyn StdError + Send + Sync>> {}
+
 #[diagnostic::do_not_recommend]
-impl From<Box<dyn StdError + Send + Sync>> for Error {
-    fn from(error: Box<dyn StdError + Send + Sync>) -> Self {
+impl CustomError for Box<dyn StdError + Send + Sync> {}
+
+impl<E: CustomError> From<E> for Error {
+    #[cold]
+    fn from(error: E) -> Self {
         Self::custom(error)
     }
 }
@@ -446,28 +473,7 @@ impl Error {
     /// assert_eq!(rate("a").unwrap_err().to_string(), "invalid float literal");
     /// ```
     ///
-    /// `?` alone converts a boxed error, and an error type of yours with a `From`:
-    ///
-    /// ```
-    /// # #[derive(Debug)] struct NoData;
-    /// # impl std::fmt::Display for NoData {
-    /// #     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.write_str("no data") }
-    /// # }
-    /// # impl std::error::Error for NoData {}
-    /// impl From<NoData> for autograd_core::Error {
-    ///     fn from(error: NoData) -> Self {
-    ///         autograd_core::Error::custom(error)
-    ///     }
-    /// }
-    ///
-    /// fn load() -> autograd_core::Result<()> {
-    ///     Err(NoData)?
-    /// }
-    ///
-    /// use std::error::Error;
-    /// let error = load().unwrap_err();
-    /// assert!(error.source().is_some_and(|source| source.is::<NoData>()));
-    /// ```
+    /// `?` alone converts a [`CustomError`].
     #[cold]
     pub fn custom(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self::Custom { source: error.into().into() }
@@ -583,10 +589,27 @@ impl fmt::Display for Parameter<'_> {
 }
 
 /// `1 axis`, `2 axes`.
-pub(crate) struct Plural(pub(crate) usize, pub(crate) &'static str, pub(crate) &'static str);
+pub(crate) struct Plural<N>(pub(crate) N, pub(crate) &'static str, pub(crate) &'static str);
 
-impl fmt::Display for Plural {
+impl<N: fmt::Display> fmt::Display for Plural<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.0, if self.0 == 1 { self.1 } else { self.2 })
+        let count = self.0.to_string();
+        write!(f, "{count} {}", if count == "1" { self.1 } else { self.2 })
+    }
+}
+
+/// `1 axis in the index`, `2 axes in the index`: the text begins with a plural, or with `or more`.
+struct Counted<'a>(usize, &'a str);
+
+impl fmt::Display for Counted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(count, what) = self;
+        let end = what.find(|c: char| !c.is_alphabetic()).unwrap_or(what.len());
+        let (word, rest) = what.split_at(end);
+        match (count, word) {
+            (1, "axes") => write!(f, "1 axis{rest}"),
+            (1, word) => write!(f, "1 {}{rest}", word.strip_suffix('s').unwrap_or(word)),
+            _ => write!(f, "{count} {what}"),
+        }
     }
 }

@@ -49,3 +49,7 @@ pub use autograd_kernels::formula::Real;
 /// The numbers of the closure of [`fuse`](fn@crate::fuse): steps of the program that it writes.
 #[doc(inline)]
 pub use autograd_kernels::formula::Traced;
+
+/// What `<`, `>` and `==` compare. A [`Real`] is compared by its methods, so that no type implements this.
+#[doc(inline)]
+pub use autograd_kernels::formula::PlainNumber;

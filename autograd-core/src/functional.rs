@@ -75,8 +75,7 @@ pub fn jvp<T: Float>(
 ) -> Result<(Tensor<T>, Tensor<T>)> {
     if tangents.len() != inputs.len() {
         let (expected, found) = (inputs.len(), tangents.len());
-        let tangents = if expected == 1 { "tangent" } else { "tangents" };
-        let what = format!("{tangents}, one for each input");
+        let what = "tangents, one for each input".into();
         return Err(Error::Count { op: "jvp", what, expected, found });
     }
     for (i, (tangent, input)) in tangents.iter().zip(inputs).enumerate() {

@@ -170,9 +170,9 @@ pub use engine::{
     after_backward, backward, backward_parallel, backward_to, checkpoint, detect_anomaly, grad,
     grad_with, is_recomputing,
 };
-pub use error::{Error, HookResult, Result};
+pub use error::{CustomError, Error, HookResult, Result};
 pub use explain::{Explanation, GradientStatus, explain};
-pub use formula::{Lane, Mask, Real, Traced};
+pub use formula::{Lane, Mask, PlainNumber, Real, Traced};
 pub use functional::{hessian, hvp, jacobian, jvp, vjp};
 pub use gradcheck::{gradcheck, gradcheck_any, gradgradcheck, gradgradcheck_any, jvpcheck};
 pub use graph::{
@@ -189,7 +189,9 @@ pub use print::{Notation, PrintOptions, print_options, set_print_options};
 pub use random::{Generator, rng_state, seed, set_rng_state};
 
 pub use autograd_macros::{Saved, scalar_op};
-pub use py_layer::{BackwardContext, ForwardContext, IntoSaved, JvpContext, Saved, py_layer};
+pub use py_layer::{
+    Attrs, BackwardContext, ForwardContext, IntoSaved, JvpContext, Saved, py_layer,
+};
 #[cfg(feature = "verify")]
 #[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
 pub use py_layer::{VerifyScope, verify_layers};

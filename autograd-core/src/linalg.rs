@@ -23,7 +23,7 @@ use nalgebra::linalg::{Cholesky, LU};
 use nalgebra::{DMatrix, Dyn};
 
 use crate::array::shape::broadcast;
-use crate::error::{Error, Result};
+use crate::error::{Error, Plural, Result};
 use crate::graph::{Composite, Tensor};
 use crate::ops::Float;
 #[cfg(feature = "verify")]
@@ -43,7 +43,8 @@ pub fn solve<T: Float>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
     let column = if b.ndim() == 1 { &b.unsqueeze(1) } else { b };
     let rank = column.ndim();
     if rank < 2 || column.shape()[rank - 2] != n {
-        let expected = format!("of shape [{n}] or [.., {n}, k], as `a` has {n} rows");
+        let expected =
+            format!("of shape [{n}] or [.., {n}, k], as `a` has {}", Plural(n, "row", "rows"));
         return Err(Error::shape("solve", "b", expected, b.shape()));
     }
     let stack = broadcast("solve", stack(a), stack(column))?;

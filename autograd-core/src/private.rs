@@ -19,11 +19,11 @@ pub mod elementwise {
     pub use crate::ops::Float;
     pub use crate::ops::elementwise::{
         Checked, ElementwiseOp, Info, MaskElement, Outputs, Pair, Reduction, apply, apply_one,
-        apply_static, branch, check_backward, pulled, verify,
+        apply_static, check_backward, pulled, verify,
     };
     pub use autograd_kernels::formula::{
         Block, Compiled, Dual, Formula, Lane, Lanewise, Mask, Program, Real, Scratch, Traced,
-        UseSelectNotABranch, Written,
+        Written,
     };
 }
 

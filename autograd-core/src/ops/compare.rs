@@ -145,6 +145,8 @@ impl<T: Numeric> Tensor<T> {
         #[doc(alias = "all_close")]
         pub fn allclose(&self, other: &Tensor<T>, rtol: f64, atol: f64) -> bool,
             Panics if "the shapes cannot be broadcast together" {
+            self.is_read("allclose");
+            other.is_read("allclose");
             let (a, b) = (self.detach().cast::<f64>(), other.detach().cast::<f64>());
             a.zip_values("allclose", &b, |a, b| excess(a, b, rtol, atol) <= 0.0).all()
         }
@@ -195,6 +197,8 @@ impl<'a, T: Numeric> Close<'a, T> {
     /// Panics if the tensors are not close.
     #[track_caller]
     pub fn check(self, left: &str, right: &str) {
+        self.left.is_read("assert_close");
+        self.right.is_read("assert_close");
         if let Err(why) = self.compare() {
             panic!("`{left}` is not close to `{right}`: {why}");
         }

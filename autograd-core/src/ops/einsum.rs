@@ -159,8 +159,7 @@ fn einsum(equation: &str, operands: &[AnyTensor], at: Caller) -> Result<AnyTenso
     let parts: Vec<&str> = inputs.split(',').collect();
     if parts.len() != operands.len() {
         let (expected, found) = (parts.len(), operands.len());
-        let tensors = if expected == 1 { "tensor" } else { "tensors" };
-        let what = format!("{tensors}, as `{inputs}` says");
+        let what = format!("tensors, as `{inputs}` says");
         return Err(Error::Count { op, what, expected, found });
     }
     let mut terms = Vec::with_capacity(operands.len());

@@ -92,7 +92,8 @@ entries! {
             let [x, index] = exactly(inputs)?;
             position(op.int(0), x.dims.len())?;
             if indices(index)?.dims.len() != x.dims.len() {
-                return Err(format!("its index must have {} axes, found {index}", x.dims.len()));
+                let axes = Plural(x.dims.len(), "axis", "axes");
+                return Err(format!("its index must have {axes}, found {index}"));
             }
             Ok(vec![Form::new(arithmetic(Binary::Add, x)?.dtype, index.dims.clone())])
         }),

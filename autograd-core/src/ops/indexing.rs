@@ -293,7 +293,7 @@ fn part<T: Element>(op: &'static str, x: &Tensor<T>, items: Vec<Item>) -> Result
         return Err(Error::Count { op, what, expected: rank, found: named });
     };
     if ellipses > 1 {
-        let what = "ellipsis in the index, or none".into();
+        let what = "or no ellipsis in the index".into();
         return Err(Error::Count { op, what, expected: 1, found: ellipses });
     }
     let paired = items.iter().any(|item| matches!(item, Item::List(_) | Item::Mask(_)));

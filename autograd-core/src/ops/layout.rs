@@ -257,7 +257,8 @@ fn rolled<T: Element>(
 /// The length of an axis of `n` elements that is divided into windows.
 fn window_count(axis: isize, n: usize, size: usize, step: usize) -> Result<usize> {
     if size == 0 || size > n || step == 0 {
-        let expected = format!("1 <= size <= {n}, the length of axis {axis}, and step >= 1");
+        let expected =
+            format!("such that 1 <= size <= {n}, the length of axis {axis}, and step >= 1");
         let found = format!("{size} and {step}");
         return Err(Error::value("unfold", "size and step", expected, found));
     }

@@ -119,7 +119,7 @@ fn lengths(dims: &Dims, from: &[usize]) -> Result<Shape> {
             "lengths other than 0 beside -1, whose length is not determined".to_owned()
         }
         1 => format!("lengths whose product divides {count}, the number of elements of {from:?}"),
-        _ => "at most one free length (-1)".to_owned(),
+        _ => "a shape with at most one free length (-1)".to_owned(),
     };
     Err(Error::value(op, "shape", expected, ShapeOf(dims)))
 }

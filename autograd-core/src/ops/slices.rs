@@ -64,7 +64,7 @@ fn slice_ends(
     if start <= end && end <= n && step > 0 {
         return Ok([start, end]);
     }
-    let expected = format!("start <= end <= {n} and step >= 1 on axis {axis} of {of}");
+    let expected = format!("such that start <= end <= {n} and step >= 1 on axis {axis} of {of}");
     let [start, end] = ends.map(shown_position);
     let found = format!("{start}, {end} and {step}");
     Err(Error::value("slice_axis", "start, end and step", expected, found))

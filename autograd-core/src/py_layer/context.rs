@@ -314,19 +314,21 @@ fn downcast<T: 'static>(any: &dyn Any) -> &T {
     any.downcast_ref().unwrap_or_else(|| unreachable!("what forward kept has the declared type"))
 }
 
-#[doc(hidden)]
+/// A type that an op may declare as `type Attrs`, for [`ForwardContext::set_attrs`]: any that is `Send + Sync +
+/// 'static`, since tensors go to other threads.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be kept in `type Attrs`: it cannot go to another thread, or it borrows",
     label = "must be `Send + Sync + 'static`",
     note = "tensors go to other threads, and what their ops keep goes with them: write `Arc` for `Rc`, `Mutex` for `RefCell`, and keep values instead of references"
 )]
-pub trait CustomOpAttrs: Sized + 'static {
-    /// Boxes the value. The bounds are on the impl, as those of a trait would be reported one by one.
+pub trait Attrs: Sized + 'static {
+    // The bounds are on the impl, as those of a trait would be reported one by one.
+    #[doc(hidden)]
     fn keep(self) -> Box<dyn Any + Send + Sync>;
 }
 
 #[diagnostic::do_not_recommend]
-impl<A: Send + Sync + 'static> CustomOpAttrs for A {
+impl<A: Send + Sync + 'static> Attrs for A {
     fn keep(self) -> Box<dyn Any + Send + Sync> {
         Box::new(self)
     }

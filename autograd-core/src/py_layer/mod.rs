@@ -29,7 +29,7 @@ pub use backward::{
 };
 pub use builder::{Given, GivenOr, NotGiven, Optional, Required, Returned, Set};
 pub use context::{
-    BackwardContext, CustomOpAttrs, ForwardContext, InBackward, InForward, JvpContext, NotInJvp,
+    Attrs, BackwardContext, ForwardContext, InBackward, InForward, JvpContext, NotInJvp,
 };
 pub use forward_mode::{Dual, JvpForm, JvpInput, RawJvp, TangentFor, TangentParam, TangentsFor};
 #[cfg(feature = "verify")]
@@ -71,7 +71,7 @@ pub trait CustomOp<Key>: Sized {
     /// The type that arguments of `save_for_backward` are checked against: `Saved`, or [`Unsavable`] if
     /// `Saved` was reported as a type that cannot be saved.
     type Checked;
-    type Attrs: CustomOpAttrs;
+    type Attrs: Attrs;
     /// A struct with a field for each tensor input; `()` if the op does not use it.
     type Needs: Needs;
     const INFO: Facts;

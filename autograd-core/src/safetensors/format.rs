@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use super::{SafeTensors, malformed};
 use crate::array::shape::element_count;
 use crate::array::{DType, Shape, Value};
+use crate::error::Plural;
 use crate::graph::{AnyTensor, Element, Tensor};
 
 /// The limit in the crate and in Python's package.
@@ -151,7 +152,8 @@ pub(super) fn read(from: &mut dyn Read, len: u64) -> io::Result<SafeTensors> {
     let Some(rest) = len.checked_sub(8) else {
         return Err(malformed(format!(
             "a safetensors file starts with 8 bytes that give its header's length, but this one \
-             has {len} bytes"
+             has {}",
+            Plural(len, "byte", "bytes")
         )));
     };
     let mut size = [0; 8];
@@ -171,7 +173,9 @@ pub(super) fn read(from: &mut dyn Read, len: u64) -> io::Result<SafeTensors> {
     if expected != found {
         let cut = if expected > found { "; it was cut" } else { "" };
         return Err(malformed(format!(
-            "the tensors take {expected} bytes, but the file has {found} bytes of data{cut}"
+            "the tensors take {}, but the file has {} of data{cut}",
+            Plural(expected, "byte", "bytes"),
+            Plural(found, "byte", "bytes")
         )));
     }
     let mut file = SafeTensors { metadata, unread, ..SafeTensors::new() };
@@ -255,9 +259,10 @@ fn info(raw: &RawValue) -> Result<(TensorInfo, Option<String>), String> {
     let bytes = bits.map(|bits| bits.div_ceil(8));
     let len = end.checked_sub(*begin).filter(|len| Some(*len) == bytes);
     let Some(len) = len else {
-        let expected = bytes.map_or("too many".into(), |bytes| bytes.to_string());
+        let expected = bytes
+            .map_or("too many bytes".into(), |bytes| Plural(bytes, "byte", "bytes").to_string());
         return Err(format!(
-            "shape {shape:?} of {dtype} takes {expected} bytes, but its data goes from {begin} to {end}"
+            "shape {shape:?} of {dtype} takes {expected}, but its data goes from {begin} to {end}"
         ));
     };
     if DTYPES.contains(dtype) {

@@ -93,7 +93,7 @@ pub use updates::Init;
 /// `impl<T: Float> Tanh<T>`, and called as `Tanh::<f32>::call`; `#[py_func(crate = path)]` names
 /// the library's path if that is not `autograd_core`. To load a program that has the operator, the block is
 /// given as `Functions::new().with_block::<Tanh>()`; texts and files call its functions `Tanh` and
-/// `Tanh::backward`.
+/// `Tanh::backward`, those of a generic block `Tanh<f32>` and `Tanh<f32>::backward`.
 ///
 /// ```
 /// use autograd_core::DType;
@@ -134,8 +134,8 @@ pub use autograd_macros::py_func;
 pub(crate) mod private {
     pub use super::program::{Program, Variable};
     pub use super::py_func::{
-        BlockCall, PyFuncBlock, PyFuncParam, PyFuncValue, gradient_of_input, same_as_input,
-        same_as_output,
+        BlockCall, PyFuncBlock, PyFuncParam, PyFuncValue, gradient_of_input, name_of_block,
+        same_as_input, same_as_output,
     };
     pub use super::table::names_of_ops;
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::ir::{Graph, Kind, Op, OpId, Phase, Place, Role, Var, VarId};
-use crate::error::{Error, Result};
+use crate::error::{Error, Plural, Result};
 use crate::ops::table::{Computed, Form};
 
 impl Graph {
@@ -79,7 +79,9 @@ impl Graph {
         self.check_writes(op)?;
         let results = op.outputs.len() + op.writes.len();
         if forms.len() != results {
-            return Err(format!("computes {} values for {results} outputs", forms.len()));
+            let (values, outputs) =
+                (Plural(forms.len(), "value", "values"), Plural(results, "output", "outputs"));
+            return Err(format!("computes {values} for {outputs}"));
         }
         for (form, id) in forms.iter().zip(op.results()) {
             let Var { name, form: declared, .. } = &self.vars[id];

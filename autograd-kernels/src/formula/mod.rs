@@ -24,6 +24,6 @@ pub use lane::Lane;
 pub use number::Number;
 pub use pass::{Block, Formula, Operand, Scratch, block_of, pass, run_block};
 pub use program::{Program, SingleStep, Written};
-pub use real::{Mask, Real, UseSelectNotABranch};
+pub use real::{Mask, PlainNumber, Real};
 pub use sums::Sums;
 pub use trace::{RecordedFormula, Traced, record, record_given, trace};

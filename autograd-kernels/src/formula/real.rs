@@ -9,7 +9,7 @@ use super::functions::{binary_functions, functions};
 use super::lane::{Condition, Lane};
 
 // Documented in autograd-core, which re-exports it, as is [`Mask`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 #[must_use = "a formula only has the effect of what it returns"]
 pub struct Real<L: Lane>(pub(crate) L);
 
@@ -25,6 +25,13 @@ impl<L: Lane> Clone for Mask<L> {
 
 impl<L: Lane> Copy for Mask<L> {}
 
+// They stand for many elements.
+impl<L: Lane> std::fmt::Debug for Real<L> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Real")
+    }
+}
+
 impl<L: Lane> std::fmt::Debug for Mask<L> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Mask")
@@ -35,6 +42,13 @@ impl<L: Lane> From<f64> for Real<L> {
     #[inline(always)]
     fn from(value: f64) -> Self {
         Self(L::lit(value))
+    }
+}
+
+impl<L: Lane> From<i32> for Real<L> {
+    #[inline(always)]
+    fn from(value: i32) -> Self {
+        Self::from(f64::from(value))
     }
 }
 
@@ -88,49 +102,21 @@ operators! {
     Div div DivAssign div_assign;
 }
 
-/// A bound that a branch on a number requires and no type satisfies, so that the compiler shows this
-/// message.
-#[doc(hidden)]
+// Documented in autograd-core. No type implements it, so that the compiler shows this message.
 #[diagnostic::on_unimplemented(
     message = "a formula cannot branch on a number: it is computed for many elements at once",
     label = "write `x.lt(..)`, `le`, `gt`, `ge`, `eq` or `ne`, and `.select(a, b)` in place of `if`",
     note = "`if x > 0.0 {{ a }} else {{ b }}` is written `x.gt(0.0).select(a, b)`"
 )]
-pub trait UseSelectNotABranch {}
+pub trait PlainNumber {}
 
-/// The type that a number is compared with. If that is a number too, a bound on the type itself would be
-/// reported as a missing `PartialEq`; for any other type, this trait gives the message above.
-#[doc(hidden)]
-#[diagnostic::on_unimplemented(
-    message = "a formula cannot branch on a number: it is computed for many elements at once",
-    label = "write `x.lt(..)`, `le`, `gt`, `ge`, `eq` or `ne`, and `.select(a, b)` in place of `if`",
-    note = "`if x > 0.0 {{ a }} else {{ b }}` is written `x.gt(0.0).select(a, b)`"
-)]
-pub trait Compared {
-    type As;
-}
-
-/// The type of a number that is compared.
-#[doc(hidden)]
-pub struct Number;
-
-#[diagnostic::do_not_recommend]
-impl<L: Lane> Compared for Real<L> {
-    type As = Number;
-}
-
-#[diagnostic::do_not_recommend]
-impl Compared for f64 {
-    type As = Number;
-}
-
-impl<L: Lane, R: Compared<As: UseSelectNotABranch>> PartialEq<R> for Real<L> {
+impl<L: Lane, R: PlainNumber> PartialEq<R> for Real<L> {
     fn eq(&self, _: &R) -> bool {
         unreachable!("nothing implements the bound")
     }
 }
 
-impl<L: Lane, R: Compared<As: UseSelectNotABranch>> PartialOrd<R> for Real<L> {
+impl<L: Lane, R: PlainNumber> PartialOrd<R> for Real<L> {
     fn partial_cmp(&self, _: &R) -> Option<Ordering> {
         unreachable!("nothing implements the bound")
     }

@@ -99,10 +99,18 @@ impl<'a> Builder<'a> {
             let (name, default) = (plain_name(&param.ident), text(param.default()?));
             Some(format!(" `{name}` is `{default}` if it is not given."))
         });
+        let written = self.expansion.written(self.forward);
         let place = Span::call_site().located_at(self.forward.function.sig.ident.span());
         let start_name = Ident::new("with", place);
-        let starts = "Starts a call with arguments by name, in any order; ends with `apply()`.";
-        let start_doc = format!("{starts}{}", defaults.collect::<String>());
+        let arguments_doc = written.params.iter().map(|param| {
+            let ty = text(&param.ty).replace(&format!("{p}::"), "");
+            format!("`{}({ty})`", plain_name(&param.ident))
+        });
+        let start_doc = format!(
+            "Starts a call with arguments by name, in any order: {}; ends with `apply()` or `try_apply()`.{}",
+            arguments_doc.collect::<Vec<_>>().join(", "),
+            defaults.collect::<String>()
+        );
         let must_use = "nothing runs before `apply()`";
         let with = quote! {
             #[doc = #start_doc]

@@ -59,9 +59,9 @@ fn both_functions(layer: &Layer, args: &Args, errors: &mut Errors) {
             errors.at(&layer.self_ty, messages::no_forward(&name));
         }
     } else if layer.backward.is_none() && !args.means_no_grad {
-        // An op whose inputs are all `#[stop_gradient]` gets its own error, and needs no backward.
-        let stopped = layer.differentiable().is_empty() && layer.inputs().next().is_some();
-        if !report_misspelling(&layer.items, "backward", errors) && !stopped {
+        // An op without an input that has a gradient gets its own error, and needs no backward.
+        let needed = !layer.differentiable().is_empty();
+        if !report_misspelling(&layer.items, "backward", errors) && needed {
             let signature = derivatives::backward_signature(layer);
             errors.at(&layer.self_ty, messages::no_backward(&name, &signature));
         }

@@ -82,9 +82,12 @@ sentences! {
 
     masks_joined(operator: char)
         "`{operator}{operator}` joins two `bool`s, and a mask holds one for each element; write `{operator}`";
-    number_on_the_right(number, method, left)
-        "a number of a formula is compared by a method, which gives a mask; write \
-         `{number}.{method}({left})`, and `.select(a, b)` in place of `if`";
+    number_compared(write)
+        "a number of a formula is compared by a method, which gives a mask; write `{write}`, and \
+         `.select(a, b)` in place of `if`";
+    branch_on_a_mask(mask)
+        "a formula cannot branch on a mask, which holds a `bool` for each element; write `{mask}.select(a, b)` in \
+         place of the branch";
     number_printed(number)
         "`{number}` stands for the numbers of many elements at once, so it cannot be printed; print the tensors \
          that the op takes and returns";

@@ -2,7 +2,7 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{LitStr, Meta};
+use syn::{Attribute, LitStr, Meta};
 
 use super::proofs;
 use super::rules::context_argument;
@@ -35,7 +35,8 @@ impl Expansion<'_> {
             forward.function.attrs.iter().filter(|attr| is_for_callers(attr)).collect();
         let calls: Vec<_> = attrs.iter().filter(|attr| is_for_each_call(attr)).collect();
         let doc = undocumented(&forward.function.attrs, "Runs the op on these inputs.");
-        let arguments = documented_arguments(forward);
+        let documented = forward.params.iter().map(|param| (&param.ident, &param.docs[..]));
+        let arguments = documented_arguments(documented);
         let own = &forward.function.sig.generics;
         let own_clause = &own.where_clause;
         let turbofish = turbofish(own);
@@ -233,10 +234,11 @@ impl Expansion<'_> {
 }
 
 /// The docs of forward's parameters as a list.
-fn documented_arguments(forward: &Forward) -> Option<TokenStream> {
-    let documented = forward.params.iter().filter(|param| !param.docs.is_empty());
-    let items = documented.map(|param| {
-        let texts = param.docs.iter().filter_map(|doc| match &doc.meta {
+pub(crate) fn documented_arguments<'a>(
+    params: impl Iterator<Item = (&'a Ident, &'a [Attribute])>,
+) -> Option<TokenStream> {
+    let items = params.map(|(name, docs)| {
+        let texts = docs.iter().filter_map(|doc| match &doc.meta {
             Meta::NameValue(doc) => syn::parse2::<LitStr>(doc.value.to_token_stream()).ok(),
             _ => None,
         });
@@ -245,8 +247,7 @@ fn documented_arguments(forward: &Forward) -> Option<TokenStream> {
         // An example is run once, where the builder has it.
         let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("```"));
         let lines = lines.collect::<Vec<_>>().join("\n  ");
-        (!lines.trim().is_empty())
-            .then(|| format!("- `{}`: {}", plain_name(&param.ident), lines.trim()))
+        (!lines.trim().is_empty()).then(|| format!("- `{}`: {}", plain_name(name), lines.trim()))
     });
     let items: Vec<String> = items.flatten().collect();
     let doc = format!("\n# Arguments\n\n{}", items.join("\n"));

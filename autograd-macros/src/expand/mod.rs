@@ -20,6 +20,7 @@ use crate::model::{Block, Form, Function};
 use crate::parse::pattern_name;
 use crate::tokens::{local, plain_name, regroup, replace_ident};
 
+pub(crate) use apply::documented_arguments;
 pub(crate) use rules::with_arguments;
 
 impl Expansion<'_> {
@@ -165,10 +166,13 @@ impl Expansion<'_> {
             (quote!(pub #ident: #ty), quote!(#ident: #needs.#asked(#group)))
         });
         let (fields, asked): (Vec<_>, Vec<_>) = each.unzip();
+        let names: Vec<_> = self.layer.inputs().map(|(param, _)| &param.ident).collect();
+        let debug = debug(None, &name.to_token_stream(), "NeedsInputGrad", &names);
         quote! {
             /// Which tensor inputs want a gradient.
-            #[derive(::core::fmt::Debug)]
             pub struct #name { #(#fields),* }
+
+            #debug
 
             #[automatically_derived]
             impl #p::Needs for #name {
@@ -250,5 +254,23 @@ impl Expansion<'_> {
         let bare = bare.collect::<Vec<_>>().join(" ");
         let once = self.args.once_differentiable.is_some();
         quote!((#name, #count, #names, #stopped, #bare, #once))
+    }
+}
+
+/// The impl of `Debug` for a struct of the macro's, under a name that a user knows.
+fn debug(
+    generics: Option<&TokenStream>,
+    ty: &TokenStream,
+    shown: &str,
+    fields: &[&Ident],
+) -> TokenStream {
+    let (f, names) = (local("f"), fields.iter().map(|field| plain_name(field)));
+    quote! {
+        #[automatically_derived]
+        impl #generics ::core::fmt::Debug for #ty {
+            fn fmt(&self, #f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                #f.debug_struct(#shown)#(.field(#names, &self.#fields))*.finish()
+            }
+        }
     }
 }

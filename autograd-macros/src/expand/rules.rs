@@ -144,10 +144,17 @@ impl Expansion<'_> {
         let grads = Ident::new("Grads", Span::call_site().located_at(place));
         if self.layer.is_formula {
             let p = private();
+            let (lane, ty) = (quote!(<L: #p::elementwise::Lane>), quote!(#grads<L>));
+            // After an error it is another type.
+            let full = matches!(self.mode, Mode::Full);
+            let debug = full.then(|| super::debug(Some(&lane), &ty, "Grads", &names));
             return quote! {
+                /// What backward returns, by the names of the inputs.
                 pub struct #grads<L: #p::elementwise::Lane> {
                     #(pub #names: #p::elementwise::Real<L>),*
                 }
+
+                #debug
             };
         }
         let types: Vec<_> = (0..names.len()).map(|i| format_ident!("G{i}")).collect();

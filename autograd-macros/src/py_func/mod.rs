@@ -13,6 +13,7 @@ use crate::args::take_crate;
 use crate::attributes::{is_cfg, is_doc, is_for_each_call};
 use crate::check::absent;
 use crate::errors::Errors;
+use crate::expand::documented_arguments;
 use crate::expansion::Mode;
 use crate::fallback;
 use crate::front::{self, Form};
@@ -67,6 +68,8 @@ pub(crate) struct Op {
     outputs: Vec<Value>,
     /// The parameters of backward, if each has a name.
     given: Option<Vec<Value>>,
+    /// The docs of forward's parameters.
+    docs: Option<TokenStream>,
 }
 
 const BLOCK_RULES: BlockRules =
@@ -83,13 +86,14 @@ impl Form for Op {
 
     fn parse(tokens: TokenStream, args: &Arguments, errors: &mut Errors) -> Option<Self> {
         let (mut block, mut found) = block(tokens, "py_func", errors)?;
+        let docs = found.iter().find_map(documented);
         found.iter_mut().for_each(|item| without_attributes(item, errors));
         let (functions, types) = block.sort(found, &BLOCK_RULES, errors);
         block.items.extend(types.iter().map(|ty| Item::Other(ty.to_token_stream())));
         let of = |name: &str| functions.iter().find(|function| function.sig.ident == name).cloned();
         let (forward, backward) = (of("forward"), of("backward"));
         let (inputs, outputs, given) = (Vec::new(), Vec::new(), None);
-        let mut op = Self { block, forward, backward, inputs, outputs, given };
+        let mut op = Self { block, forward, backward, inputs, outputs, given, docs };
         let Some(forward) = &op.forward else { return Some(op) };
         op.inputs = named_parameters(forward, errors).unwrap_or_default();
         op.given = op.backward.as_ref().and_then(|backward| named_parameters(backward, errors));
@@ -230,6 +234,7 @@ impl Op {
         let docs = self.forward.iter().flat_map(|of| of.attrs.iter().filter(|of| is_doc(of)));
         let docs: Vec<_> = docs.collect();
         let end = (!docs.is_empty()).then(|| quote!(#[doc = ""]));
+        let arguments = &self.docs;
         let structure = self.block.structure(&vis, "An operator of programs.");
         let block = self.block.written(mode, |function| match mode {
             Mode::Reported(reported) => {
@@ -289,6 +294,7 @@ impl Op {
                     #(#docs)*
                     #end
                     #[doc = #doc]
+                    #arguments
                     ///
                     /// # Errors
                     ///
@@ -354,7 +360,12 @@ impl Op {
 
     /// The call of `Program::py_func` with the block's functions.
     fn built(&self, program: &Ident) -> TokenStream {
-        let (private, name) = (private(), plain_name(&self.block.name));
+        let private = private();
+        let name = match self.block.generics.params.is_empty() {
+            true => plain_name(&self.block.name).into_token_stream(),
+            // Each element type has functions of its own.
+            false => quote!(&#private::name_of_block::<Self>()),
+        };
         let backward = self.backward.as_ref().map(|backward| {
             let marker = marker(&self.block, backward, self.given.as_deref(), self.inputs.len());
             let backward = function_value(backward);
@@ -445,7 +456,22 @@ fn is_accepted(ty: &Type, generics: &[&GenericParam]) -> bool {
     }
 }
 
-/// Reports and removes attributes of parameters that the compiler would reject.
+/// The docs of the parameters, if this is forward and has any.
+fn documented(item: &ParsedItem) -> Option<TokenStream> {
+    let ParsedItem::Function(function) = item else { return None };
+    let forward = (function.sig.ident == "forward").then_some(function)?;
+    let params = forward.sig.inputs.iter().filter_map(|input| match input {
+        FnArg::Typed(param) => {
+            let docs = param.attrs.iter().filter(|attr| is_doc(attr)).cloned();
+            Some((pattern_name(&param.pat)?, docs.collect::<Vec<_>>()))
+        }
+        FnArg::Receiver(_) => None,
+    });
+    let params: Vec<_> = params.collect();
+    documented_arguments(params.iter().map(|(name, docs)| (name, &docs[..])))
+}
+
+/// Removes attributes of parameters that the compiler would reject, and reports those that are not docs.
 fn without_attributes(item: &mut ParsedItem, errors: &mut Errors) {
     let ParsedItem::Function(function) = item else { return };
     if !function.is_rule() {
@@ -456,7 +482,7 @@ fn without_attributes(item: &mut ParsedItem, errors: &mut Errors) {
         for attr in param.attrs.iter().filter(|attr| is_cfg(attr)) {
             errors.at(attr, crate::messages::cfg_inside(&text(attr.path()), "a parameter"));
         }
-        param.attrs.retain(|attr| !is_cfg(attr));
+        param.attrs.retain(|attr| !is_cfg(attr) && !is_doc(attr));
     }
 }
 

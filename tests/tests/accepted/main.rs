@@ -90,6 +90,7 @@ mod context {
 
 pub mod elementwise {
     pub mod forms;
+    mod names_of_others;
     mod static_parameters;
 }
 

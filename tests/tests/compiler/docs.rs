@@ -71,8 +71,18 @@ autograd_core::scalar_op! {
 #[py_func]
 impl Twice {
     /// Doubles each element.
-    pub fn forward(x: ArrayViewD<f64>) -> ArrayD<f64> {
+    pub fn forward(
+        /// The numbers.
+        x: ArrayViewD<f64>,
+    ) -> ArrayD<f64> {
         &x * 2.0
+    }
+
+    fn backward(
+        /// Not for callers.
+        dy: ArrayViewD<f64>,
+    ) -> ArrayD<f64> {
+        &dy * 2.0
     }
 }
 
@@ -129,6 +139,8 @@ fn pages_of_ops_show_what_callers_need_in_its_order() {
                 "scale: The factors,\nas many as values.",
                 "pub fn try_apply(",
                 "pub fn with(",
+                "x(&Tensor<f64>), scale(&Tensor<f64>), by(f64)",
+                "apply() or try_apply()",
                 "by is 2.0 if it is not given.",
                 "Auto Trait Implementations",
             ][..],
@@ -141,6 +153,7 @@ fn pages_of_ops_show_what_callers_need_in_its_order() {
                 "Applies it.",
                 "x: The number.",
                 "pub fn with(",
+                "x(&Tensor<T>), k(f64)",
                 "k is 1.0 if it is not given.",
                 "pub fn check_backward(",
             ],
@@ -148,7 +161,14 @@ fn pages_of_ops_show_what_callers_need_in_its_order() {
         (&page("Square"), &["The square.", "pub fn apply<", "pub fn try_apply<", "pub fn with("]),
         (
             &page("Twice"),
-            &["An operator.", "pub fn call(", "Doubles each element.", "Adds the operator"],
+            &[
+                "An operator.",
+                "pub fn call(",
+                "Doubles each element.",
+                "Adds the operator",
+                "x: The numbers.",
+                "Errors",
+            ],
         ),
         (&page("Kept"), &["What an op saves.", "The input."]),
     ] {

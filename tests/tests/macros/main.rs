@@ -1,6 +1,7 @@
 //! The macros: elementwise layers, generated tests, expansions written out, and lints.
 
 mod check_arg;
+mod debug;
 mod elementwise;
 mod elementwise_forms;
 mod expansions;

@@ -92,7 +92,7 @@ fn shapes_that_do_not_fit_are_named() {
         (x.try_outer(&y), "outer: the tensor must be a vector, found shape [2, 3]"),
         (
             x.try_cross_entropy(&Tensor::from([0, 1, 2])),
-            "cross_entropy: `targets` must be of shape [2], one class for each of the 2 rows, found \
+            "cross_entropy: `targets` must be of shape [2], one class for each row, found \
              shape [3]",
         ),
     ];
@@ -147,7 +147,7 @@ fn errors_speak_of_what_the_caller_wrote() {
         (Box::new(|| x.select(2, 0)), "select: axis 2 does not exist (the tensor has 2 axes)"),
         (
             Box::new(|| x.slice_axis(1, 2, 1, 1)),
-            "slice_axis: start, end and step must be start <= end <= 3 and step >= 1 on axis 1 of \
+            "slice_axis: start, end and step must be such that start <= end <= 3 and step >= 1 on axis 1 of \
              [2, 3], found 2, 1 and 1",
         ),
         (

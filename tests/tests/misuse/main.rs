@@ -3,6 +3,7 @@
 //! `UPDATE_EXPECTED=1 cargo test -p tests --test misuse` writes it.
 
 mod bad_input;
+mod counts;
 mod impossible_shapes;
 mod requests;
 mod run;

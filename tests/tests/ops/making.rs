@@ -46,7 +46,7 @@ fn an_index_that_does_not_fit_is_told_with_its_axis() {
         ),
         (
             wrong(&|x| x.try_i((Ellipsis, Ellipsis))),
-            "i: expected 1 ellipsis in the index, or none, found 2",
+            "i: expected 1 or no ellipsis in the index, found 2",
         ),
         (
             wrong(&|x| x.try_i((.., &Tensor::from([true, false])))),

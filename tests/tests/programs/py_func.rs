@@ -808,7 +808,7 @@ fn a_block_and_a_module_with_both_functions_go_to_a_file_and_back() {
         .unwrap();
     let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
     let text = program.to_string();
-    for name in ["Double", "Squared", "triple"] {
+    for name in ["Double", "Squared<f64>", "triple"] {
         let function = format!("py_func `{name}`");
         let backward = format!("py_func `{name}::backward`");
         assert!(text.contains(&function) && text.contains(&backward), "{text}");
@@ -829,4 +829,54 @@ fn a_block_and_a_module_with_both_functions_go_to_a_file_and_back() {
     let error = why(Program::load(&path, &twice, &Executor::new()).map(drop));
     std::fs::remove_file(&path).unwrap();
     assert!(error.contains("`Double`"), "{error}");
+}
+
+#[test]
+fn a_generic_block_is_saved_at_each_element_type() {
+    use autograd_core::Float;
+    use autograd_core::static_graph::{Functions, py_func};
+
+    #[py_func]
+    impl<T: Float> Squared<T> {
+        fn forward(x: &Tensor<T>) -> Tensor<T> {
+            x.square()
+        }
+
+        fn backward(x: &Tensor<T>, dy: &Tensor<T>) -> Tensor<T> {
+            dy * x * 2.0
+        }
+    }
+
+    let program = Program::new();
+    let mut all = Vec::new();
+    let mut square = |dtype: DType, name: &str| {
+        let x = program.data(name, [2], dtype).unwrap();
+        x.set_stop_gradient(false);
+        let out = out_like(&program, &format!("{name}_squared"), &x);
+        let y = match dtype {
+            DType::Float32 => Squared::<f32>::call(&x, &out).unwrap(),
+            _ => Squared::<f64>::call(&x, &out).unwrap(),
+        };
+        all.extend([gradients(&[&y], &[&x]).unwrap().remove(0).unwrap(), y]);
+    };
+    square(DType::Float32, "a");
+    square(DType::Float64, "b");
+
+    let path = std::env::temp_dir().join(format!("generic-{}", std::process::id()));
+    program.save(&path, &Executor::new()).unwrap();
+    let functions = Functions::new().with_block::<Squared<f32>>().with_block::<Squared<f64>>();
+    let loaded = Program::load(&path, &functions, &Executor::new()).unwrap();
+    let missing = Functions::new().with_block::<Squared<f32>>();
+    let error = why(Program::load(&path, &missing, &Executor::new()).map(drop));
+    std::fs::remove_file(&path).unwrap();
+    assert!(error.contains("Squared<f64>, Squared<f64>::backward"), "{error}");
+    assert_eq!(loaded.to_string(), program.to_string());
+
+    let found: Vec<_> = all.iter().map(|of| loaded.var(&of.name()).unwrap()).collect();
+    let found: Vec<&dyn autograd_core::static_graph::Fetch> =
+        found.iter().map(|of| of as _).collect();
+    let feed: &[(&str, &dyn Feed)] = &[("a", &arr1(&[1.0_f32, 3.0])), ("b", &arr1(&[2.0, 4.0]))];
+    let run = Executor::new().run(&loaded, feed, &found).unwrap();
+    let run: Vec<_> = run.iter().map(numbers).collect();
+    assert_eq!(run, [[2.0, 6.0], [1.0, 9.0], [4.0, 8.0], [4.0, 16.0]]);
 }

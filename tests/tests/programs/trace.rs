@@ -333,7 +333,7 @@ fn what_a_trace_cannot_hold_is_refused_by_line() {
 #[test]
 fn a_traced_closure_reads_no_numbers_that_follow_its_inputs() {
     type Closure = fn(&Tensor<f64>) -> Tensor<f64>;
-    let read: [(&str, Closure); 9] = [
+    let read: [(&str, Closure); 12] = [
         ("item", |x| if x.mean().item() > 0.0 { x * 2.0 } else { x * 3.0 }),
         ("item", |x| if x.detach().max().item() > 1.0 { x.tanh() } else { x.exp() }),
         ("item", |x| if (x * 9.0).cast::<i64>().max().item() > 9 { x.tanh() } else { x.exp() }),
@@ -343,6 +343,15 @@ fn a_traced_closure_reads_no_numbers_that_follow_its_inputs() {
         ("view", |x| if x.view().iter().any(|x| x.is_nan()) { x.tanh() } else { x.exp() }),
         ("any", |x| if x.lt_scalar(0.0).any() { x.tanh() } else { x.exp() }),
         ("all", |x| if x.gt_scalar(0.0).all() { x.ln() } else { x.exp() }),
+        ("allclose", |x| if x.allclose(&x.exp(), 0.1, 0.1) { x.tanh() } else { x.exp() }),
+        (
+            "allclose",
+            |x| if Tensor::ones_like(x).allclose(x, 0.1, 0.1) { x.tanh() } else { x.exp() },
+        ),
+        ("assert_close", |x| {
+            autograd_core::assert_close!(x, x.exp().ln());
+            x.tanh()
+        }),
     ];
     for (name, closure) in read {
         let error = refused(closure, "trace");

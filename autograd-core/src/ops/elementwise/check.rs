@@ -200,28 +200,3 @@ impl Point {
         reals.chain(masks).chain(grads).collect::<Vec<_>>().join(", ")
     }
 }
-
-/// The types of conditions that a formula can branch on; masks are not among them.
-#[doc(hidden)]
-#[diagnostic::on_unimplemented(
-    message = "a formula cannot branch on a mask: it is computed for many elements at once",
-    label = "write `.select(a, b)` in place of `if`",
-    note = "`if x.gt(0.0) {{ a }} else {{ b }}` is written `x.gt(0.0).select(a, b)`"
-)]
-pub trait Branch {
-    fn holds(self) -> bool;
-}
-
-#[diagnostic::do_not_recommend]
-impl Branch for bool {
-    #[inline(always)]
-    fn holds(self) -> bool {
-        self
-    }
-}
-
-/// Returns the condition; does not compile if it is a mask.
-#[inline(always)]
-pub fn branch(on: impl Branch) -> bool {
-    on.holds()
-}

@@ -8,7 +8,7 @@ mod fuse;
 mod node;
 pub(super) mod op;
 
-pub use check::{Checked, branch, check_backward, verify};
+pub use check::{Checked, check_backward, verify};
 pub(super) use compute::{run_formula, run_pass, run_with_number};
 pub use fuse::{fuse, try_fuse};
 pub(super) use node::{call_shapes, recorded_as, run_single};

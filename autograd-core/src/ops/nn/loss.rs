@@ -24,8 +24,8 @@ pub(super) fn check_places(op: &'static str, scores: &[usize], targets: &[usize]
     }
     let places = [&[*n], rest].concat();
     let what = match rest {
-        [] => format!("one class for each of the {n} rows"),
-        _ => "that of the logits without their axis 1".to_owned(),
+        [] => "one class for each row",
+        _ => "that of the logits without their axis 1",
     };
     Err(Error::shape(op, "targets", format!("of shape {places:?}, {what}"), targets))
 }

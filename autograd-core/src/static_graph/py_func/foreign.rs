@@ -107,6 +107,7 @@ impl Param {
             return Some(format!("is {}, but the variable is {}", self.dtype, form.dtype));
         }
         let rank = self.rank.filter(|&rank| rank != form.dims.len())?;
-        Some(format!("has {rank} axes, but the variable has {}", form.dims.len()))
+        let rank = Plural(rank, "axis", "axes");
+        Some(format!("has {rank}, but the variable has {}", form.dims.len()))
     }
 }

@@ -219,8 +219,10 @@ pub trait PyFuncBlock {
 pub struct BlockCall(Building);
 
 impl BlockCall {
-    pub fn of<const M: usize, const N: usize>(call: PyFuncCall<M, N>) -> Self {
-        Self(call.0)
+    pub fn of<const M: usize, const N: usize>(PyFuncCall(mut call): PyFuncCall<M, N>) -> Self {
+        let name = format!("{}::backward", call.function.name);
+        call.backward.iter_mut().for_each(|backward| backward.name = name.as_str().into());
+        Self(call)
     }
 
     /// `M` and `N` are those of [`BlockCall::of`].
@@ -235,6 +237,13 @@ impl BlockCall {
     pub(super) fn functions(self) -> impl Iterator<Item = Function> {
         std::iter::once(self.0.function).chain(self.0.backward)
     }
+}
+
+/// `Tanh<f32>`: the type's name, without the modules.
+pub fn name_of_block<B>() -> String {
+    let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':');
+    let parts = std::any::type_name::<B>().split_inclusive(|c| !is_path(c));
+    parts.map(|part| part.rsplit("::").next().unwrap_or_default()).collect()
 }
 
 /// A [`py_func_list`](Program::py_func_list) that is being built.

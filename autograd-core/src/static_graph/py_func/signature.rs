@@ -9,6 +9,7 @@ use std::sync::Arc;
 use ndarray::{Array, ArrayView, Dimension};
 
 use crate::array::DType;
+use crate::error::Plural;
 use crate::graph::{AnyTensor, Element, Tensor};
 use crate::ops::trace::UserFn;
 
@@ -142,7 +143,8 @@ impl<T: Element, D: Dimension> PyFuncParam for ArrayView<'_, T, D> {
         };
         let found = value.shape();
         value.view().into_dimensionality().map_err(|_| {
-            format!("a value must have {} axes, found shape {found:?}", D::NDIM.unwrap_or(0))
+            let axes = Plural(D::NDIM.unwrap_or(0), "axis", "axes");
+            format!("a value must have {axes}, found shape {found:?}")
         })
     }
 }
@@ -311,7 +313,8 @@ macro_rules! functions {
                     f($($param),*)
                 }
                 let [$($param),*] = args else {
-                    return Err(format!("takes {} values, was given {}", $count, args.len()));
+                    let takes = Plural($count, "value", "values");
+                    return Err(format!("takes {takes}, was given {}", args.len()));
                 };
                 call(self, $(<$param as PyFuncParam>::take($param.as_ref())?),*).give()
             }

@@ -3,8 +3,8 @@
 mod apply;
 mod formula;
 
-use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
-use quote::{ToTokens, quote, quote_spanned};
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens, quote};
 use syn::GenericParam;
 
 use crate::attributes::is;
@@ -15,9 +15,9 @@ use crate::expand::with_arguments;
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
 use crate::generics::generated;
-use crate::library::{private, private_at};
+use crate::library::private;
 use crate::model::{Function, allow_by_value, allow_many};
-use crate::tokens::{is_group, is_one_of, is_punct, mentions, regroup, rewritten};
+use crate::tokens::{is_punct, mentions, regroup};
 
 pub(crate) use apply::TRY_DOC;
 
@@ -31,9 +31,6 @@ impl Expansion<'_> {
             return fallback::with_error_types(reported, &function, self.absent(&function));
         }
         let Function { vis, sig, mut body, .. } = self.completed(function);
-        if let Some(proven) = self.conditions(function, body.stream()) {
-            body = regroup(&body, proven);
-        }
         if function.sig.ident == "forward"
             && let Some(read) = self.read_by_backward(&body.stream())
         {
@@ -88,27 +85,6 @@ impl Expansion<'_> {
             add_arguments(&mut function, "Grads", &lane);
         }
         function
-    }
-
-    /// Adds a proof that the condition is not a mask to `if x.gt(0.0) {`, also of a `while` or `match`.
-    fn conditions(&self, function: &Function, body: TokenStream) -> Option<TokenStream> {
-        let names = Names::of(function);
-        rewritten(body, &mut |trees, at| {
-            let word =
-                matches!(&trees[at], TokenTree::Ident(word) if is_one_of(word, "if while match"));
-            let after =
-                trees[at..].iter().take_while(|tree| !is_group(Some(tree), Delimiter::Brace));
-            let end = at + word.then(|| after.count())?;
-            let [word, condition @ ..] = &trees[at..end] else { return None };
-            let binds = |tree: &TokenTree| matches!(tree, TokenTree::Ident(word) if word == "let");
-            let is_mask =
-                names.is_mask(condition) && end < trees.len() && !condition.iter().any(binds);
-            is_mask.then(|| {
-                let p = private_at(word.span());
-                let call = quote_spanned!(word.span()=> #p::elementwise::branch);
-                (quote!(#word #call(#(#condition)*)), end - at)
-            })
-        })
     }
 
     fn lane(&self) -> Ident {

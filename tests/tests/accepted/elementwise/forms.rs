@@ -73,6 +73,8 @@ fn compiles_and_runs() {
     // Integers are numbers.
     scalar_op!(Whole: y = (3 * x - 1) / 2 + 1, dx = 3 * dy / 2);
     assert_eq!(Whole::apply(&Tensor::<f32>::from([1.0, 2.0])).to_vec(), [2.0, 3.5]);
+    scalar_op!(Limited: y = x.max(0).min(3), dx = (x.gt(0) & x.lt(3)).select(dy, 0));
+    assert_eq!(Limited::apply(&Tensor::<f64>::from([-1.0, 9.0])).to_vec(), [0.0, 3.0]);
     let x = Tensor::<f64>::from(vec![1.0, 2.0]);
     let keep = Tensor::from(vec![true, false]);
     let (y, z) = Everything::with().x(&x).w(&x).keep(&keep).r#type(true).apply();

@@ -18,14 +18,22 @@ impl SumAndDifference {
     }
 }
 
-/// Over tensors.
+/// Over tensors, with docs of parameters.
 #[py_func]
 impl Square {
-    pub fn forward(x: &Tensor<f64>) -> Tensor<f64> {
+    pub fn forward(
+        /// A number for each point.
+        x: &Tensor<f64>,
+    ) -> Tensor<f64> {
         Self::twice(x) * x * 0.5
     }
 
-    fn backward(x: &Tensor<f64>, _y: &Tensor<f64>, dy: &Tensor<f64>) -> Tensor<f64> {
+    fn backward(
+        /// That of forward.
+        x: &Tensor<f64>,
+        _y: &Tensor<f64>,
+        dy: &Tensor<f64>,
+    ) -> Tensor<f64> {
         Self::twice(x) * dy
     }
 

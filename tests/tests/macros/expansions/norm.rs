@@ -55,7 +55,7 @@ If a context call was against its rules, or an input against the op's.*/
             let __returned = Self::forward(&mut __context, x);
             __autograd::Known::<Tensor<f64>>::finish(__context.0, __returned)
         }
-        ///Starts a call with arguments by name, in any order; ends with `apply()`.
+        ///Starts a call with arguments by name, in any order: `x(&Tensor<f64>)`; ends with `apply()` or `try_apply()`.
         #[inline]
         fn with() -> __NormWith<__autograd::Required> {
             __NormWith(__autograd::Required)

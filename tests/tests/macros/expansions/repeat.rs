@@ -69,7 +69,7 @@ If a context call was against its rules, or an input against the op's.*/
             let __returned = Self::forward(&mut __context, xs);
             __autograd::Known::<[Tensor<T>; N]>::finish(__context.0, __returned)
         }
-        ///Starts a call with arguments by name, in any order; ends with `apply()`.
+        ///Starts a call with arguments by name, in any order: `xs(&[Tensor<T>])`; ends with `apply()` or `try_apply()`.
         #[inline]
         fn with() -> __RepeatWith<T, N, __autograd::Required> {
             __RepeatWith(__autograd::Required, ::core::marker::PhantomData)

@@ -167,7 +167,7 @@ If a context call was against its rules, or an input against the op's.*/
                     },
                 )
             }
-            ///Starts a call with arguments by name, in any order; ends with `apply()`. `by` is `2.0` if it is not given.
+            ///Starts a call with arguments by name, in any order: `x(&Tensor<f64>)`, `w(&Tensor<f64>)`, `at(Option<&Tensor<i64>>)`, `by(f64)`; ends with `apply()` or `try_apply()`. `by` is `2.0` if it is not given.
             #[inline]
             fn with() -> __ScaleWith<
                 __autograd::Required,
@@ -241,7 +241,7 @@ If a context call was against its rules, or an input against the op's.*/
                     },
                 )
             }
-            ///Starts a call with arguments by name, in any order; ends with `apply()`. `by` is `2.0` if it is not given.
+            ///Starts a call with arguments by name, in any order: `x(&Tensor<f64>)`, `w(&Tensor<f64>)`, `at(Option<&Tensor<i64>>)`, `by(f64)`; ends with `apply()` or `try_apply()`. `by` is `2.0` if it is not given.
             #[inline]
             fn with() -> __ScaleWith<
                 __autograd::Required,
