@@ -1,5 +1,6 @@
 //! The ops, one file for each family. A rule is a line in a table; nothing here walks a graph.
 
+mod assign;
 pub(crate) mod binary;
 pub(crate) mod binary_kernels;
 pub(crate) mod call;
@@ -44,9 +45,9 @@ mod variance;
 pub(crate) mod entries {
     pub(crate) use super::nn::entries::*;
     pub(crate) use super::{
-        binary::*, cast::*, compare::*, concat::*, create::*, cumulative::*, gather::*,
+        assign::*, binary::*, cast::*, compare::*, concat::*, create::*, cumulative::*, gather::*,
         indexing::*, layout::*, masks::*, matmul::*, norm::*, pad::*, reduce::*, shape::*,
-        slices::*, sort::*, unary::*, variance::*,
+        slices::*, sort::*, split::*, unary::*, variance::*,
     };
 }
 
