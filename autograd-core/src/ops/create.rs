@@ -3,18 +3,20 @@
 use std::panic::Location;
 
 use ndarray::{Array, ArrayD, Dimension, IxDyn};
+use smallvec::smallvec;
 
-use super::call::call;
+use super::call::{call, call_at};
 use super::gather::check_indices;
 use super::table::{
-    Attr, Gradient, OpDef, Ran, Type, computed, entries, exactly, for_programs, number, one,
+    Attr, Form, Gradient, OpDef, Ran, Type, arithmetic, computed, entries, exactly, for_programs,
+    number, one, position,
 };
-use super::{Float, Numeric, Scalar, expect, pairs, trace};
+use super::{Binary, Float, Numeric, Scalar, expect, pairs, trace};
 use crate::array::shape::element_count;
 use crate::array::{DType, IntoShape, Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
 use crate::graph::{
-    Composite, Element, ElementFunctions, OfElements, Tensor, View, for_any, note_read,
+    AnyTensor, Element, ElementFunctions, OfElements, Tensor, View, for_any, note_read,
 };
 use crate::random;
 
@@ -38,6 +40,34 @@ entries! {
         gradient: Gradient::None,
         ..OpDef::new("fill_like")
     };
+
+    /// The coordinates along one axis of a grid with an axis for each input.
+    MESHGRID = OpDef {
+        attrs: &[("axis", Type::Int)],
+        infer: for_programs(|op, lists| {
+            let at = position(op.int(0), lists.len())?;
+            let lengths = lists.iter().map(|list| match list.dims[..] {
+                [n] => Ok(n),
+                _ => Err(format!("its lists must have one axis, found {list}")),
+            });
+            let lengths = lengths.collect::<Result<_, String>>()?;
+            Ok(vec![Form::new(arithmetic(Binary::Add, lists[at])?.dtype, lengths)])
+        }),
+        run: |op, lists, _| {
+            let at = position(op.int(0), lists.len())?;
+            let shape: Shape = lists.iter().map(AnyTensor::len).collect();
+            number!(smallvec![lists[at].clone()], list => coordinates(&list, at, &shape))
+        },
+        ..OpDef::new("meshgrid")
+    };
+}
+
+#[track_caller]
+fn coordinates<T: Numeric>(list: &Tensor<T>, at: usize, shape: &[usize]) -> Result<Tensor<T>> {
+    element_count("meshgrid", shape)?;
+    let mut own = Shape::from_elem(1, shape.len());
+    own[at] = list.len();
+    list.try_reshape(own)?.try_broadcast_to(shape)
 }
 
 /// Returns equal elements in the shape of a tensor, which may differ from run to run of a trace.
@@ -427,15 +457,12 @@ impl<T: Numeric> Tensor<T> {
                     expect(Err(Error::shape(op, parameter, "of one axis", list.shape())))
                 }
             }
-            let shape: Shape = lists.iter().map(|list| list.len()).collect();
-            expect(element_count(op, &shape));
-            let _composite = Composite::here();
-            let along = |(axis, list): (usize, &&Tensor<T>)| {
-                let mut own = Shape::from_elem(1, shape.len());
-                own[axis] = list.len();
-                list.reshape(own).broadcast_to(shape.clone())
+            let caller = Location::caller();
+            let along = |axis: usize| {
+                let lists = lists.iter().map(|list| list.untyped());
+                expect(call_at(&MESHGRID, [Attr::Int(axis as isize)], lists, caller))
             };
-            lists.iter().enumerate().map(along).collect()
+            (0..lists.len()).map(along).collect()
         }
     }
 

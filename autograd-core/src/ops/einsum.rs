@@ -69,7 +69,7 @@ impl Term {
             let (order, lengths) = grouping(self.tensor.shape(), &[i, j]);
             self.permute(&order, at)?;
             self.labels.pop();
-            let flat = run(&RESHAPE, vec![Attr::shape(&lengths)], [&self.tensor], at)?;
+            let flat = run(&RESHAPE, reshaped(&lengths), [&self.tensor], at)?;
             let (end, step) = (Attr::Int((n * n) as isize), Attr::Int(n as isize + 1));
             self.tensor = run(&SLICE, vec![Attr::Int(-1), Attr::Int(0), end, step], [&flat], at)?;
         }
@@ -82,7 +82,7 @@ impl Term {
         let kept: Vec<_> = axes.filter(|&(&label, &n)| n == length(label)).collect();
         if kept.len() < self.labels.len() {
             let (labels, shape): (_, Vec<usize>) = kept.into_iter().unzip();
-            self.tensor = run(&RESHAPE, vec![Attr::shape(&shape)], [&self.tensor], at)?;
+            self.tensor = run(&RESHAPE, reshaped(&shape), [&self.tensor], at)?;
             self.labels = labels;
         }
         Ok(())
@@ -146,9 +146,12 @@ fn run<const N: usize>(
     call_any(def, attrs, inputs.into_iter().cloned().collect(), at)
 }
 
-/// Reshapes only if the shape differs, because a program can leave only one length of a shape open.
+fn reshaped(shape: &[usize]) -> Vec<Attr> {
+    vec![Attr::shape(shape), Attr::NONE_KEPT]
+}
+
 fn shaped(x: AnyTensor, shape: &[usize], at: Caller) -> Result<AnyTensor> {
-    if x.shape() == shape { Ok(x) } else { run(&RESHAPE, vec![Attr::shape(shape)], [&x], at) }
+    if x.shape() == shape { Ok(x) } else { run(&RESHAPE, reshaped(shape), [&x], at) }
 }
 
 fn einsum(equation: &str, operands: &[AnyTensor], at: Caller) -> Result<AnyTensor> {
@@ -237,8 +240,7 @@ impl<T: Numeric> Tensor<T> {
         /// Einstein summation: letters name the axes of each operand, and products are summed along the axes
         /// that the result (after `->`) does not name; without `->` it has those that occur once, in
         /// alphabetical order. `...` stands for any axes, which broadcast; a letter twice in one operand
-        /// takes its diagonal. Operands are multiplied from left to right. In a trace, each shape may have
-        /// one free length.
+        /// takes its diagonal. Operands are multiplied from left to right.
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -160,7 +160,7 @@ pub(super) fn changed(_: &Operator, inputs: &[&Form]) -> Inferred {
     Ok(vec![arithmetic(Binary::Add, x)?.clone()])
 }
 
-fn indices(index: &Form) -> Result<&Form, String> {
+pub(super) fn indices(index: &Form) -> Result<&Form, String> {
     if index.dtype == DType::Int64 {
         return Ok(index);
     }

@@ -1,4 +1,4 @@
-//! Indexing: parts of tensors by ranges, numbers, new axes, tensors and masks; and assignment to parts.
+//! Indexing: parts of tensors by ranges, numbers, new axes, tensors and masks.
 
 use std::ops::{
     Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive,
@@ -7,17 +7,17 @@ use std::ops::{
 use smallvec::smallvec;
 
 use super::call::call;
-use super::gather::{Picks, changed, check_indices, index_of, select};
+use super::gather::{index_of, indices};
 use super::masks::places;
+use super::pairs;
 use super::table::{
-    Attr, Dims, Form, Gradient, OpDef, Type, computed, entries, exactly, for_programs, number, one,
-    position, several,
+    Attr, Computed, Dims, Form, OpDef, Operator, Type, any, broadcast as broadcast_forms, entries,
+    for_programs, position,
 };
-use super::{Caller, Numeric, Operand, expect, pairs, trace};
+use crate::array::Shape;
 use crate::array::shape::{broadcast, row_major};
-use crate::array::{DType, Shape};
-use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{Composite, Element, Tensor};
+use crate::error::{Error, Result};
+use crate::graph::{Element, Tensor};
 
 /// In an index, a new axis of length 1; see [`Tensor::i`].
 #[derive(Clone, Copy, Debug)]
@@ -198,114 +198,74 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// # Assignment to parts
-impl<T: Numeric> Tensor<T> {
-    pairs! {
-        /// Returns a copy with `elements`, which broadcast, in the part that an index selects, as for
-        /// [`Tensor::i`]; the last one, if it selects an element several times. The gradient of a replaced
-        /// element is 0.
-        ///
-        /// ```
-        /// use autograd_core::Tensor;
-        ///
-        /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
-        /// assert_eq!(x.slice_assign((.., 0), 0.0).to_vec(), [0.0, 2.0, 0.0, 4.0]);
-        /// ```
-        #[doc(alias = "setitem")]
-        #[doc(alias = "index_fill")]
-        pub fn slice_assign(&self, index: impl IntoIndex, elements: impl Operand<T>) -> Tensor<T>,
-            Panics if "[`Tensor::i`] does not take the index, or the elements cannot be broadcast to the part" {
-            let _composite = Composite::here();
-            expect(elements.lend(|of| put_part("slice_assign", self, index.items(), of, false)))
-        }
-
-        /// As [`Tensor::slice_assign`]; with `accumulate`, the elements are added instead, also several to one.
-        ///
-        /// ```
-        /// use autograd_core::Tensor;
-        ///
-        /// let x = Tensor::from([0, 0, 0]);
-        /// let index = Tensor::from([2, 0, 2]);
-        /// assert_eq!(x.index_put(&index, &Tensor::from([1, 5, 7]), true).to_vec(), [5, 0, 8]);
-        /// assert_eq!(x.index_put(&index, &Tensor::from([1, 5, 7]), false).to_vec(), [5, 0, 7]);
-        /// ```
-        pub fn index_put, try_index_put(
-            &self,
-            index: impl IntoIndex,
-            elements: impl Operand<T>,
-            accumulate: bool,
-        ) -> Tensor<T>,
-            Count | Index | Value | Shape | Broadcast | Overflow if "[`Tensor::i`] does not take the index, the \
-                elements cannot be broadcast to the part, or an integer sum is outside of the element type" {
-            let _composite = Composite::here();
-            elements.lend(|of| put_part("index_put", self, index.items(), of, accumulate))
-        }
-    }
-}
-
-#[track_caller]
-fn put_part<T: Numeric>(
-    op: &'static str,
-    x: &Tensor<T>,
-    items: Vec<Item>,
-    elements: &Tensor<T>,
-    accumulate: bool,
-) -> Result<Tensor<T>> {
-    // In a trace an axis may be free, so the positions are computed by ops.
-    let places = match trace::is_noting() {
-        true => Tensor::<i64>::ones_like(&x.flatten()).cumsum(0) - 1,
-        false => Tensor::arange(x.len()),
-    };
-    let places = places.reshape(x.shape_owned());
-    let places = part(op, &places, items)?;
-    let fits = broadcast(op, elements.shape(), places.shape());
-    if !fits.is_ok_and(|shape| &shape[..] == places.shape()) {
-        let expected =
-            format!("of a shape that is broadcast to {:?}, that of the part", places.shape());
-        return Err(Error::shape(op, "elements", expected, elements.shape()));
-    }
-    let elements = match trace::is_noting() {
-        // In the shape of `places` in each run.
-        true => places.ge_scalar(0).try_where_else(elements, Tensor::default())?,
-        false => elements.broadcast_to(places.shape_owned()),
-    };
-    let elements = elements.flatten();
-    let (flat, places) = (x.flatten(), places.flatten());
-    let put = match accumulate {
-        true => flat.try_index_add(0, &places, &elements).map_err(|error| error.called(op))?,
-        false => call(&PUT, [], [flat.untyped(), places.untyped(), elements.untyped()])?,
-    };
-    Ok(put.reshape(x.shape_owned()))
-}
-
-#[track_caller]
-fn part<T: Element>(op: &'static str, x: &Tensor<T>, items: Vec<Item>) -> Result<Tensor<T>> {
-    let rank = x.ndim();
-    let axes_of = |item: &Item| match item {
-        Item::NewAxis | Item::Ellipsis => 0,
-        Item::Mask(mask) => mask.ndim(),
-        Item::At(_) | Item::Range(..) | Item::List(_) => 1,
-    };
+/// The index with an ellipsis as whole axes, and with all other axes at its end.
+pub(super) fn whole(op: &'static str, shape: &[usize], mut items: Vec<Item>) -> Result<Vec<Item>> {
+    let rank = shape.len();
     let named: usize = items.iter().map(axes_of).sum();
     let ellipses = items.iter().filter(|item| matches!(item, Item::Ellipsis)).count();
     let Some(left) = rank.checked_sub(named) else {
-        let what = format!("axes of the shape {:?}, or fewer, in the index", x.shape());
+        let what = format!("axes of the shape {shape:?}, or fewer, in the index");
         return Err(Error::Count { op, what, expected: rank, found: named });
     };
     if ellipses > 1 {
         let what = "or no ellipsis in the index".into();
         return Err(Error::Count { op, what, expected: 1, found: ellipses });
     }
+    let at = items.iter().position(|item| matches!(item, Item::Ellipsis));
+    let end = at.map_or(items.len()..items.len(), |at| at..at + 1);
+    items.splice(end, (0..left).map(|_| Item::ALL));
+    Ok(items)
+}
+
+impl Item {
+    pub(super) const ALL: Self = Self::Range(None, End::Open, 1);
+}
+
+/// The number of axes that a part of an index takes.
+pub(super) fn axes_of(item: &Item) -> usize {
+    match item {
+        Item::NewAxis | Item::Ellipsis => 0,
+        Item::Mask(mask) => mask.ndim(),
+        Item::At(_) | Item::Range(..) | Item::List(_) => 1,
+    }
+}
+
+pub(super) fn check_mask(
+    op: &'static str,
+    shape: &[usize],
+    axis: usize,
+    mask: &Tensor<bool>,
+) -> Result<()> {
+    let of = &shape[axis..axis + mask.ndim()];
+    if of == mask.shape() {
+        return Ok(());
+    }
+    let parameter = format!("the mask of axis {axis} and on");
+    Err(Error::shape(op, parameter, format!("of shape {of:?}, as these axes are"), mask.shape()))
+}
+
+#[track_caller]
+pub(super) fn part<T: Element>(
+    op: &'static str,
+    x: &Tensor<T>,
+    items: Vec<Item>,
+) -> Result<Tensor<T>> {
+    let items = whole(op, x.shape(), items)?;
     let paired = items.iter().any(|item| matches!(item, Item::List(_) | Item::Mask(_)));
     let mut y = x.clone();
     // The next axis of `x`, and of `y`.
     let (mut own, mut at) = (0, 0);
-    let mut lists: Vec<(usize, Tensor<i64>)> = Vec::new();
+    // Each list with its axis of `y`, and of `x`.
+    let (mut lists, mut axes, mut named) = (Vec::new(), Vec::new(), Vec::new());
+    let mut list = |at: usize, own: usize, list: Tensor<i64>| {
+        axes.push(at as isize);
+        named.push(own as isize);
+        lists.push(list.untyped());
+    };
     for item in items {
-        let axis = at as isize;
-        let taken = if matches!(item, Item::Ellipsis) { left } else { axes_of(&item) };
+        let (axis, taken) = (at as isize, axes_of(&item));
         at += match item {
-            Item::Ellipsis => left,
+            Item::Ellipsis => unreachable!("it is written out"),
             Item::NewAxis => {
                 y = y.unsqueeze(axis);
                 1
@@ -321,32 +281,32 @@ fn part<T: Element>(op: &'static str, x: &Tensor<T>, items: Vec<Item>) -> Result
                 0
             }
             Item::At(index) => {
-                lists.push((at, inside(op, x, own, Tensor::from(index))?));
+                list(at, own, Tensor::from(index));
                 1
             }
             Item::List(index) => {
-                lists.push((at, inside(op, x, own, index)?));
+                list(at, own, index);
                 1
             }
             Item::Mask(mask) => {
-                let of = &x.shape()[own..own + taken];
-                if of != mask.shape() {
-                    let parameter = format!("the mask of axis {own} and on");
-                    let expected = format!("of shape {of:?}, as these axes are");
-                    return Err(Error::shape(op, parameter, expected, mask.shape()));
-                }
+                check_mask(op, x.shape(), own, &mask)?;
                 let mut shape = y.shape_owned();
                 shape.drain(at..at + taken);
                 shape.insert(at, mask.len());
                 y = y.reshape(shape);
                 mask.is_read(op);
-                lists.push((at, Tensor::from(places(&mask)).and_lost(&mask)));
+                list(at, own, Tensor::from(places(&mask)).and_lost(&mask));
                 1
             }
         };
         own += taken;
     }
-    if lists.is_empty() { Ok(y.apart_from(x)) } else { listed(op, &y, lists) }
+    if lists.is_empty() {
+        return Ok(y.apart_from(x));
+    }
+    let attrs = [Attr::Ints(axes), Attr::Ints(named)];
+    call(&LISTED, attrs, std::iter::once(y.untyped()).chain(lists))
+        .map_err(|error| error.called(op))
 }
 
 #[track_caller]
@@ -394,38 +354,31 @@ fn check_inside(op: &'static str, index: &[i64], axis: usize, n: usize) -> Resul
     }
 }
 
-/// Returns indices of an axis of `x`, with negative ones counted from its end; an error if one is outside.
-#[track_caller]
-fn inside<T: Element>(
-    op: &'static str,
-    x: &Tensor<T>,
-    axis: usize,
-    index: Tensor<i64>,
-) -> Result<Tensor<i64>> {
-    index.is_read(op);
+/// Returns indices of an axis of length `n`, with negative ones counted from its end; an error if one is outside.
+fn inside(index: &Tensor<i64>, axis: usize, n: usize) -> Result<Tensor<i64>> {
     let read = index.to_vec();
-    check_inside(op, &read, axis, x.shape()[axis])?;
+    check_inside(LISTED.name, &read, axis, n)?;
     if read.iter().all(|&at| at >= 0) {
-        return Ok(index);
+        return Ok(index.clone());
     }
-    let length = call(&LENGTH, [Attr::Int(axis as isize)], [x.untyped()])?;
-    index.lt_scalar(0_i64).try_where_else(&index + length, &index)
+    let read = read.into_iter().map(|at| at.rem_euclid(n as i64));
+    Ok(Tensor::from_vec(index.shape(), read.collect())?.and_lost(index))
 }
 
-/// Returns the elements that lists of indices pick, each list along an axis. All indices are inside.
-#[track_caller]
-fn listed<T: Element>(
-    op: &'static str,
-    y: &Tensor<T>,
-    lists: Vec<(usize, Tensor<i64>)>,
-) -> Result<Tensor<T>> {
-    let mut shape = Shape::new();
-    for (_, list) in &lists {
-        shape = broadcast(op, &shape, list.shape())?;
-    }
-    let axes: Vec<usize> = lists.iter().map(|&(axis, _)| axis).collect();
+/// Where the axes of the picked elements are in the result: with the first list, if the lists are adjacent.
+fn first_of(axes: &[usize]) -> usize {
     let adjacent = axes.windows(2).all(|pair| pair[0] + 1 == pair[1]);
-    let first = if adjacent { axes[0] } else { 0 };
+    axes.first().copied().filter(|_| adjacent).unwrap_or(0)
+}
+
+/// Returns the elements that lists of indices pick, each list along an axis.
+#[track_caller]
+fn listed<T: Element>(y: &Tensor<T>, lists: &[Tensor<i64>], axes: &[usize]) -> Result<Tensor<T>> {
+    let mut shape = Shape::new();
+    for list in lists {
+        shape = broadcast(LISTED.name, &shape, list.shape())?;
+    }
+    let first = first_of(axes);
     let mut order: Vec<isize> =
         (0..y.ndim()).filter(|axis| !axes.contains(axis)).map(|axis| axis as isize).collect();
     order.splice(first..first, axes.iter().map(|&axis| axis as isize));
@@ -439,7 +392,7 @@ fn listed<T: Element>(
     let y = y.permute(&order).reshape(together);
     // One index for all these axes: the row-major position.
     let mut index: Option<Tensor<i64>> = None;
-    for ((_, list), stride) in lists.iter().zip(row_major(&lengths)) {
+    for (list, stride) in lists.iter().zip(row_major(&lengths)) {
         let part = list.broadcast_to(shape.clone());
         let part = if stride == 1 { part } else { part * stride as i64 };
         index = Some(match index {
@@ -454,52 +407,42 @@ fn listed<T: Element>(
 entries! {
     ITEMS:
 
-    /// The length of an axis, as a scalar.
-    LENGTH = OpDef {
-        attrs: &[("axis", Type::Int)],
+    /// The elements at lists of indices, each along one of the axes; errors call these axes by other names.
+    LISTED = OpDef {
+        attrs: &[("axes", Type::Ints), ("named", Type::Ints)],
         infer: for_programs(|op, inputs| {
-            position(op.int(0), exactly::<1>(inputs)?[0].dims.len())?;
-            Ok(vec![Form::new(DType::Int64, Dims::new())])
+            let [x, lists @ ..] = inputs else { return Err("takes a tensor and lists".to_owned()) };
+            let axes = list_axes(op, lists.len(), x.dims.len())?;
+            let mut picked = Dims::new();
+            for list in lists {
+                picked = broadcast_forms(&picked, &indices(list)?.dims)?;
+            }
+            let others = x.dims.iter().enumerate().filter(|(axis, _)| !axes.contains(axis));
+            let mut dims: Dims = others.map(|(_, &dim)| dim).collect();
+            dims.insert_many(first_of(&axes), picked);
+            Ok(vec![Form::new(x.dtype, dims)])
         }),
-        run: |op, x, _| {
-            let x = one(x)?;
-            let n = x.shape()[position(op.int(0), x.shape().len())?];
-            computed(Ok(Tensor::from(n as i64)))
+        run: |op, values, _| {
+            let mut values = values.into_iter();
+            let x = values.next().ok_or("takes a tensor and lists")?;
+            let lists = values.map(index_of).collect::<Computed<Vec<Tensor<i64>>>>()?;
+            let axes = list_axes(op, lists.len(), x.shape().len())?;
+            let named = axes.iter().zip(op.ints(1)).zip(&lists);
+            let lists = named.map(|((&axis, &name), list)| inside(list, name as usize, x.shape()[axis]));
+            let lists = lists.collect::<Result<Vec<_>>>()?;
+            any!(smallvec![x], x => listed(&x, &lists, &axes))
         },
-        gradient: Gradient::None,
-        ..OpDef::new("length")
-    };
-
-    PUT = OpDef {
-        infer: for_programs(changed),
-        run: |_, values, at| {
-            let [x, index, source] = several(values)?;
-            let index = index_of(index)?;
-            number!(smallvec![x, source], (x, source) => put(&x, &index, &source, at))
-        },
-        ..OpDef::new("index_put")
+        ..OpDef::new("i")
     };
 }
 
-/// Returns the list `x` with the elements of `source` at the positions in `index`; the last one wins.
-fn put<T: Numeric>(
-    x: &Tensor<T>,
-    index: &Tensor<i64>,
-    source: &Tensor<T>,
-    caller: Caller,
-) -> Result<Tensor<T>> {
-    let op = "index_put";
-    for (parameter, found, like) in
-        [(RECEIVER, x.shape(), x.shape()), ("index", index.shape(), source.shape())]
-    {
-        if found.len() != 1 || found != like {
-            return Err(Error::shape(op, parameter, "a list as long as its elements", found));
-        }
+/// The axes of an operator of so many lists.
+fn list_axes(op: &Operator, lists: usize, rank: usize) -> Computed<Vec<usize>> {
+    let axes = op.ints(0).iter().map(|&axis| position(axis, rank));
+    let axes = axes.collect::<Computed<Vec<usize>>>()?;
+    let is_sorted = axes.windows(2).all(|pair| pair[0] < pair[1]);
+    match is_sorted && axes.len() == lists && op.ints(1).len() == lists {
+        true => Ok(axes),
+        false => Err("must have one axis for each list, in order".to_owned()),
     }
-    check_indices(op, "index", &index.read(), x.len())?;
-    // Of the elements of `x` and, behind them, those of `source`: the ones that stay, and the last written ones.
-    let mut kept: Vec<i64> = (0..x.len() as i64).collect();
-    (x.len() as i64..).zip(index.to_vec()).for_each(|(from, at)| kept[at as usize] = from);
-    let both = Tensor::try_concat([x, source], 0)?;
-    select(Picks::Slices, &both, 0, &Tensor::from(kept).and_lost(index), caller)
 }

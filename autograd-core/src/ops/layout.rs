@@ -3,9 +3,10 @@
 use super::call::{call, linear};
 use super::shape::copy;
 use super::table::{
-    Attr, Form, OpDef, Type, any, entries, exactly, for_programs, message, position, same_along,
+    Attr, Form, OpDef, Type, any, arithmetic, entries, exactly, for_programs, message, number,
+    position, same_along,
 };
-use super::{Caller, Numeric, expect, pairs};
+use super::{Binary, Caller, Numeric, expect, pairs};
 use crate::array::Shape;
 use crate::array::pick::{self, AxisShape};
 use crate::array::shape::{axes as check_axes, axis as check_axis, element_count};
@@ -28,6 +29,20 @@ entries! {
         infer: for_programs(same_along),
         run: |op, x, at| any!(x, x => rolled(&x, op.int(0), op.int(1), at)),
         ..OpDef::new("roll")
+    };
+
+    /// One number for each axis of the result.
+    REPEAT = OpDef {
+        attrs: &[("times", Type::Ints)],
+        infer: for_programs(|op, inputs| {
+            let [x] = exactly(inputs)?;
+            let new = new_axes(op.ints(0).len(), x.dims.len()).map_err(message)?;
+            let lengths = std::iter::repeat_n(Some(1), new).chain(x.dims.iter().copied());
+            let repeated = lengths.zip(op.ints(0)).map(|(n, &times)| Some(n? * times as usize));
+            Ok(vec![Form::new(arithmetic(Binary::Add, x)?.dtype, repeated.collect())])
+        }),
+        run: |op, x, _| number!(x, x => repeated(&x, op.ints(0))),
+        ..OpDef::new("repeat")
     };
 
     UNFOLD = OpDef {
@@ -201,28 +216,39 @@ impl<T: Numeric> Tensor<T> {
         #[doc(alias = "tile")]
         pub fn repeat(&self, times: &[usize]) -> Tensor<T>,
             Panics if "there are fewer numbers than axes, or the result is too large" {
-            let Some(new) = times.len().checked_sub(self.ndim()) else {
-                let (op, what) = ("repeat", "or more numbers in `times`".into());
-                expect(Err(Error::Count { op, what, expected: self.ndim(), found: times.len() }))
-            };
-            let mut lengths = Shape::from_elem(1, new);
-            lengths.extend_from_slice(self.shape());
-            // Each repeated axis follows one of length 1, which is broadcast.
-            let (mut apart, mut wide, mut out) = (Shape::new(), Shape::new(), Shape::new());
-            for (&n, &times) in lengths.iter().zip(times) {
-                if times != 1 {
-                    apart.push(1);
-                    wide.push(times);
-                }
-                apart.push(n);
-                wide.push(n);
-                out.push(n.saturating_mul(times));
-            }
-            expect(element_count("repeat", &out));
-            self.reshape(apart).broadcast_to(wide).reshape(out)
+            let times = times.iter().map(|&n| isize::try_from(n).unwrap_or(isize::MAX)).collect();
+            expect(call(&REPEAT, [Attr::Ints(times)], [self.untyped()]))
         }
 
     }
+}
+
+/// The number of axes that a repetition adds in front.
+fn new_axes(times: usize, rank: usize) -> Result<usize> {
+    times.checked_sub(rank).ok_or_else(|| {
+        let (op, what) = ("repeat", "or more numbers in `times`".into());
+        Error::Count { op, what, expected: rank, found: times }
+    })
+}
+
+#[track_caller]
+fn repeated<T: Numeric>(x: &Tensor<T>, times: &[isize]) -> Result<Tensor<T>> {
+    let mut lengths = Shape::from_elem(1, new_axes(times.len(), x.ndim())?);
+    lengths.extend_from_slice(x.shape());
+    // Each repeated axis follows one of length 1, which is broadcast.
+    let (mut apart, mut wide, mut out) = (Shape::new(), Shape::new(), Shape::new());
+    for (&n, &times) in lengths.iter().zip(times) {
+        let times = times as usize;
+        if times != 1 {
+            apart.push(1);
+            wide.push(times);
+        }
+        apart.push(n);
+        wide.push(n);
+        out.push(n.saturating_mul(times));
+    }
+    element_count("repeat", &out)?;
+    x.try_reshape(apart)?.try_broadcast_to(wide)?.try_reshape(out)
 }
 
 #[track_caller]

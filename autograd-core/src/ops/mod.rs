@@ -1,5 +1,6 @@
 //! The ops, one file for each family. A rule is a line in a table; nothing here walks a graph.
 
+mod assign;
 pub(crate) mod binary;
 mod binary_ops;
 pub(crate) mod call;
@@ -45,9 +46,9 @@ mod variance;
 pub(crate) mod entries {
     pub(crate) use super::nn::entries::*;
     pub(crate) use super::{
-        binary::*, cast::*, compare::*, concat::*, create::*, cumulative::*, diagonal::*,
-        gather::*, indexing::*, layout::*, masks::*, matmul::*, norm::*, pad::*, reduce::*,
-        segments::*, shape::*, slices::*, sort::*, unary::*, variance::*,
+        assign::*, binary::*, cast::*, compare::*, concat::*, create::*, cumulative::*,
+        diagonal::*, gather::*, indexing::*, layout::*, masks::*, matmul::*, norm::*, pad::*,
+        reduce::*, segments::*, shape::*, slices::*, sort::*, split::*, unary::*, variance::*,
     };
 }
 

@@ -7,8 +7,8 @@ use smallvec::smallvec;
 use super::call::{call, linear};
 use super::masks::choose;
 use super::table::{
-    Attr, Dims, Form, Lengths, OpDef, Operator, ShapeOf, Type, any, computed, entries, exactly,
-    for_programs, message, number, one,
+    Attr, Dims, Form, Lengths, OpDef, Operator, ShapeOf, Type, any, broadcast as broadcast_forms,
+    computed, entries, exactly, for_programs, message, number, one,
 };
 use super::trace;
 use super::{Caller, Numeric, expect, pairs};
@@ -22,22 +22,32 @@ use crate::graph::{AnyTensor, Composite, Element, Tensor, is_grad_enabled, unrec
 entries! {
     SHAPES:
 
-    /// The lengths of the axes, of which one may be free.
+    /// The lengths of the axes. Free ones are lengths of the input's axes, and one follows from the number of elements.
     RESHAPE = OpDef {
-        attrs: &[("shape", Type::Dims)],
+        attrs: &[("shape", Type::Dims), ("kept", Type::Kept)],
         infer: for_programs(|op, inputs| {
-            let ([x], to) = (exactly(inputs)?, op.dims(0));
+            let [x] = exactly(inputs)?;
+            let to = &with_kept(op, &x.dims);
             let known = |dims: &Dims| dims.iter().flatten().copied().collect::<Shape>();
             if x.dims.contains(&None) {
                 // The number of elements is unknown, so only the shape itself is checked.
-                lengths(to, &known(to)).map_err(message)?;
+                if op.ints(1).is_empty() {
+                    lengths(to, &known(to)).map_err(message)?;
+                }
                 return Ok(vec![Form::new(x.dtype, to.clone())]);
             }
             let shape = lengths(to, &known(&x.dims)).map_err(message)?;
             Ok(vec![Form::new(x.dtype, shape.into_iter().map(Some).collect())])
         }),
-        run: |op, x, at| any!(x, x => Ok(reshape(&x, lengths(op.dims(0), x.shape())?, at))),
-        lengths: Lengths::OneOpen,
+        run: |op, x, at| any!(x, x => {
+            let from = x.shape();
+            let shape = match op.ints(1) {
+                [] => lengths(op.dims(0), from)?,
+                _ => lengths(&with_kept(op, &from.iter().copied().map(Some).collect()), from)?,
+            };
+            Ok(reshape(&x, shape, at))
+        }),
+        lengths: Lengths::OfReshape,
         ..OpDef::new("reshape")
     };
 
@@ -69,6 +79,23 @@ entries! {
         ..OpDef::new("broadcast_to")
     };
 
+    /// A free length is that of the input's axis.
+    SUM_TO = OpDef {
+        attrs: &[("shape", Type::Dims)],
+        infer: for_programs(|op, inputs| {
+            let ([x], to) = (exactly(inputs)?, op.dims(0));
+            if broadcast_forms(to, &x.dims)?.len() > x.dims.len() {
+                return Err(format!("{} cannot be broadcast to {x}", ShapeOf(to)));
+            }
+            let lead = x.dims.len() - to.len();
+            let length = |(at, dim): (usize, &Option<usize>)| dim.or(x.dims[at + lead]);
+            Ok(vec![Form::new(x.dtype, to.iter().enumerate().map(length).collect())])
+        }),
+        run: |op, x, _| number!(x, x => sum_to(&x, op.dims(0))),
+        lengths: Lengths::OfInput,
+        ..OpDef::new("sum_to")
+    };
+
     TRIL = triangle_op("tril");
 
     TRIU = triangle_op("triu");
@@ -97,6 +124,14 @@ const fn triangle_op(name: &'static str) -> OpDef {
         },
         ..OpDef::new(name)
     }
+}
+
+/// The shape of a reshape, with the lengths of the input's axes that are kept.
+fn with_kept(op: &Operator, from: &Dims) -> Dims {
+    let mut kept = op.ints(1).iter();
+    let mut length =
+        |dim: &Option<usize>| dim.or_else(|| *from.get(usize::try_from(*kept.next()?).ok()?)?);
+    op.dims(0).iter().map(&mut length).collect()
 }
 
 /// Returns the lengths of the axes; a free length follows from the number of elements of `from`.
@@ -187,7 +222,7 @@ impl<T: Element> Tensor<T> {
     /// not be whole, two are free, or one is negative and not -1.
     #[track_caller]
     pub fn try_reshape(&self, shape: impl IntoDims) -> Result<Tensor<T>> {
-        call(&RESHAPE, [given("reshape", shape)?], [self.untyped()])
+        call(&RESHAPE, [given("reshape", shape)?, Attr::NONE_KEPT], [self.untyped()])
     }
 
     pairs! {
@@ -341,13 +376,7 @@ impl<T: Numeric> Tensor<T> {
         pub fn sum_to, try_sum_to(&self, shape: &[usize]) -> Tensor<T>,
             Shape if "`shape` cannot be broadcast to this one"
         {
-            let fits = broadcast("sum_to", shape, self.shape());
-            if fits.is_ok_and(|whole| same(&whole, self.shape())) {
-                // The reshape gives a new tensor even if nothing is summed.
-                return Ok(self.try_reshape(self.shape_owned())?.unbroadcast(shape));
-            }
-            let expected = format!("one that can be broadcast to {:?}", self.shape());
-            Err(Error::shape("sum_to", "shape", expected, shape))
+            call(&SUM_TO, [Attr::shape(shape)], [self.untyped()])
         }
     }
 
@@ -364,6 +393,21 @@ impl<T: Numeric> Tensor<T> {
         let summed = if axes.is_empty() { self } else { self.sum_axes_keep(signed(&axes)) };
         if summed.shape() == shape { summed } else { summed.reshape(Shape::from_slice(shape)) }
     }
+}
+
+#[track_caller]
+fn sum_to<T: Numeric>(x: &Tensor<T>, dims: &Dims) -> Result<Tensor<T>> {
+    let lead = x.ndim().saturating_sub(dims.len());
+    let own = |at: usize| x.shape().get(at + lead).copied();
+    let lengths = dims.iter().enumerate().map(|(at, dim)| dim.or_else(|| own(at)));
+    let shape: Shape = lengths.flatten().collect();
+    let fits = broadcast("sum_to", &shape, x.shape());
+    if fits.is_ok_and(|whole| same(&whole, x.shape())) {
+        // The reshape gives a new tensor even if nothing is summed.
+        return Ok(x.try_reshape(x.shape_owned())?.unbroadcast(&shape));
+    }
+    let expected = format!("one that can be broadcast to {:?}", x.shape());
+    Err(Error::shape("sum_to", "shape", expected, &shape))
 }
 
 fn broadcast_axes(wide: &[usize], shape: &[usize]) -> Shape {

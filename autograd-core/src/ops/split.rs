@@ -4,7 +4,9 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::call::call_at;
 use super::slices::part;
+use super::table::{Attr, Form, OpDef, Type, any, entries, exactly, for_programs, position};
 use super::{Caller, expect, pairs, trace};
 use crate::array::shape::axis as check_axis;
 use crate::array::{Shape, Value};
@@ -13,6 +15,28 @@ use crate::graph::{
     Composite, Edges, Element, Lost, Node, NodeRef, Op, Pull, Push, SavedState, Slots, Tensor,
     typed,
 };
+
+entries! {
+    SPLITS:
+
+    /// One of the parts, by its number.
+    SPLIT = OpDef {
+        attrs: &[("axis", Type::Int), ("parts", Type::Int), ("part", Type::Int)],
+        infer: for_programs(|op, inputs| {
+            let [x] = exactly(inputs)?;
+            let mut dims = x.dims.clone();
+            let at = position(op.int(0), dims.len())?;
+            dims[at] = dims[at].map(|n| n / op.int(1).max(1) as usize);
+            Ok(vec![Form::new(x.dtype, dims)])
+        }),
+        run: |op, x, at| any!(x, x => {
+            let [parts, part] = [op.int(1), op.int(2)].map(|n| n as usize);
+            let found = split(&x, parts, op.int(0), at)?.into_iter().nth(part);
+            found.ok_or_else(|| Error::value("split", "part", format!("less than {parts}"), part))
+        }),
+        ..OpDef::new("split")
+    };
+}
 
 /// # Splits
 impl<T: Element> Tensor<T> {
@@ -94,9 +118,9 @@ pub(super) fn split<T: Element>(
         return Err(Error::TooLarge { op: "split", shape: vec![parts] });
     }
     if trace::is_noting() {
-        let _composite = Composite::at(caller);
         for i in 0..parts {
-            all.push(x.try_slice_axis(axis, i * len, (i + 1) * len, 1)?);
+            let attrs = [axis, parts as isize, i as isize].map(Attr::Int);
+            all.push(call_at(&SPLIT, attrs, [x.untyped()], caller)?);
         }
         return Ok(all);
     }
@@ -159,7 +183,7 @@ impl<T: Element> Op for Split<T> {
         let grad = |_| grads.next().flatten().map_or_else(zeros, typed);
         let grads: Vec<Tensor<T>> = (0..parts).map(grad).collect();
         let grads: Vec<&Tensor<T>> = grads.iter().collect();
-        let dx = Tensor::try_concat(&grads, call.axis)?;
+        let dx = Tensor::try_concat(grads, call.axis)?;
         pull.sink.deliver(&pull.node.edges()[0], T::wrap(dx))
     }
 

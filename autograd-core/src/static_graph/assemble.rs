@@ -183,12 +183,16 @@ fn merge(notes: &[&Note]) -> Computed<Kind> {
         _ => None,
     });
     let each = each.collect::<Option<Vec<&[Attr]>>>().ok_or(ANOTHER_OP)?;
+    let shapes: Vec<&[usize]> = notes.iter().map(|note| note.inputs[0].shape()).collect();
+    let values_at = |at: usize| -> Vec<&Attr> { each.iter().map(|attrs| &attrs[at]).collect() };
     let merged = (0..attrs.len()).map(|at| {
-        let values: Vec<&Attr> = each.iter().map(|attrs| &attrs[at]).collect();
+        let values = values_at(at);
+        if def.attrs[at].1 == Type::Kept {
+            return kept_axes(&shapes, &values_at(at - 1));
+        }
         if values.iter().all(|value| is_same(value, values[0])) {
             return Ok(values[0].clone());
         }
-        let shapes: Vec<&[usize]> = notes.iter().map(|note| note.inputs[0].shape()).collect();
         match def.attrs[at].1 {
             Type::Position => from_end(attrs, &shapes, &values),
             Type::Dims => open_lengths(def, &shapes, &values),
@@ -221,27 +225,52 @@ fn from_end(attrs: &[Attr], shapes: &[&[usize]], values: &[&Attr]) -> Computed<A
     }
 }
 
-/// The lengths of an attribute, free where they differ. `shapes` are those of the first input.
-fn open_lengths(def: &OpDef, shapes: &[&[usize]], values: &[&Attr]) -> Computed<Attr> {
+fn dims_of<'a>(values: &[&'a Attr]) -> Computed<Vec<&'a Dims>> {
     let lists = values.iter().map(|value| match value {
         Attr::Dims(dims) => Some(dims),
         _ => None,
     });
-    let lists = lists.collect::<Option<Vec<&Dims>>>().ok_or(FIXED)?;
+    lists.collect::<Option<Vec<&Dims>>>().ok_or_else(|| FIXED.to_owned())
+}
+
+/// The axes of the first input, in order, that have the free lengths of a shape in all examples.
+fn kept_axes(shapes: &[&[usize]], values: &[&Attr]) -> Computed<Attr> {
+    let lists = dims_of(values)?;
+    let is_free = |&at: &usize| {
+        lists[0][at].is_none() || lists.iter().any(|of| of.get(at) != lists[0].get(at))
+    };
+    let mut rest = 0..shapes[0].len();
+    let axes = (0..lists[0].len()).filter(is_free).map(|at| {
+        let has_length = |&axis: &usize| {
+            let mut each = lists.iter().zip(shapes);
+            each.all(|(list, shape)| list.get(at) == shape.get(axis).map(|&n| Some(n)).as_ref())
+        };
+        let Some(found) = rest.clone().find(has_length) else { return -1 };
+        rest.start = found + 1;
+        found as isize
+    });
+    let axes: Vec<isize> = axes.collect();
+    match axes.iter().filter(|&&axis| axis < 0).count() {
+        0 | 1 if axes.len() > 1 => Ok(Attr::Ints(axes)),
+        0 | 1 => Ok(Attr::NONE_KEPT),
+        _ => Err("has a shape of which two lengths are computed from free axes; a program finds one from the \
+                  number of elements, and others only if they are lengths of the input's axes: place it with \
+                  `eager`"
+            .to_owned()),
+    }
+}
+
+/// The lengths of an attribute, free where they differ. `shapes` are those of the first input.
+fn open_lengths(def: &OpDef, shapes: &[&[usize]], values: &[&Attr]) -> Computed<Attr> {
+    let lists = dims_of(values)?;
     let rank = lists[0].len();
     let is_ragged = lists.iter().any(|list| list.len() != rank);
     let length = |at: usize| lists[0][at].filter(|_| lists.iter().all(|of| of[at] == lists[0][at]));
     let free = |at: &usize| !is_ragged && length(*at).is_none();
     match def.lengths {
-        Lengths::OneOpen if is_ragged || (0..rank).filter(free).count() > 1 => {
-            let why =
-                "has a shape of which two lengths follow free axes; a program can leave one open";
-            return Err(why.to_owned());
-        }
-        Lengths::OneOpen => {}
-        Lengths::OfInput if is_ragged => {
-            return Err("has another rank on another example".to_owned());
-        }
+        Lengths::Fixed => return Err(FIXED.to_owned()),
+        _ if is_ragged => return Err("has another rank on another example".to_owned()),
+        Lengths::OfReshape => {}
         Lengths::OfInput => {
             let own = |at: usize| {
                 let mut each = lists.iter().zip(shapes);
@@ -254,7 +283,6 @@ fn open_lengths(def: &OpDef, shapes: &[&[usize]], values: &[&Attr]) -> Computed<
                 return Err(FIXED.to_owned());
             }
         }
-        Lengths::Fixed => return Err(FIXED.to_owned()),
     }
     Ok(Attr::Dims((0..rank).map(length).collect()))
 }

@@ -180,7 +180,7 @@ pub(super) fn noted<R>(
 
 /// Lengths of free axes in examples: far apart, on both sides of powers of two, and of all remainders by 2 to 5.
 /// One more example has length 1 on all of them.
-const LENGTHS: [usize; 6] = [34, 13, 8, 5, 3, 2];
+const LENGTHS: [usize; 7] = [34, 21, 13, 8, 5, 3, 2];
 
 /// The number of examples, the longest, that a closure must accept. The others may be too short for it.
 const REQUIRED: usize = 3;

@@ -80,7 +80,7 @@ impl Program {
         self.change(&site, |change| {
             if form.dims.len() > 2 {
                 let flat = Attr::Dims(smallvec![form.dims[0], Some(width)]);
-                input = change.add(&table::RESHAPE, [flat], &[input])?;
+                input = change.add(&table::RESHAPE, [flat, Attr::NONE_KEPT], &[input])?;
             }
             let name = change.layer_name(&options.name);
             let weight = Form::new(form.dtype, smallvec![Some(width), Some(size)]);
@@ -208,14 +208,18 @@ impl Program {
             let table = change.keep(&name, table, true, Init::Normal(0.0, 1.0))?;
             let is_vector = form.dims.len() == 1;
             if !is_vector {
-                index = change.add(&table::RESHAPE, [Attr::Dims(smallvec![None])], &[index])?;
+                index = change.add(
+                    &table::RESHAPE,
+                    [Attr::Dims(smallvec![None]), Attr::NONE_KEPT],
+                    &[index],
+                )?;
             }
             let picked = change.add(&table::INDEX_SELECT, [Attr::Int(0)], &[table, index])?;
             if is_vector {
                 return Ok(picked);
             }
             let dims = form.dims.iter().copied().chain([Some(width)]).collect();
-            change.add(&table::RESHAPE, [Attr::Dims(dims)], &[picked])
+            change.add(&table::RESHAPE, [Attr::Dims(dims), Attr::NONE_KEPT], &[picked])
         })
         .map(|output| self.variable(output))
     }

@@ -166,7 +166,8 @@ impl Variable {
             SEARCHSORTED [self, values], Attr::Flag(right);
         pub fn leaky_relu(&self, slope: f64) -> Result<Variable> = LEAKY_RELU [self], Attr::Number(slope);
         pub fn elu(&self, alpha: f64) -> Result<Variable> = ELU [self], Attr::Number(alpha);
-        pub fn reshape(&self, shape: impl IntoDims) -> Result<Variable> = RESHAPE [self], dims("reshape", shape)?;
+        pub fn reshape(&self, shape: impl IntoDims) -> Result<Variable> = RESHAPE [self],
+            dims("reshape", shape)?, Attr::NONE_KEPT;
         pub fn broadcast_to(&self, shape: impl IntoDims) -> Result<Variable> =
             BROADCAST_TO [self], dims("broadcast_to", shape)?;
         /// A [copy for testing](Program::clone_program) changes nothing.

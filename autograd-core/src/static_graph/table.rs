@@ -19,6 +19,7 @@ fn all_entries() -> impl Iterator<Item = &'static OpDef> {
     let families: [&'static [OpDef]; 5] = [&FUNCTIONS, &BINARY, &SCALAR, &COMPARISONS, &REDUCTIONS];
     let others = [
         ACTIVATIONS,
+        ASSIGNMENTS,
         CASTS,
         CONCATENATIONS,
         CONVOLUTIONS,
@@ -43,6 +44,7 @@ fn all_entries() -> impl Iterator<Item = &'static OpDef> {
         SOFTMAXES,
         SEGMENTS,
         SORTS,
+        SPLITS,
         UPDATES,
         VARIANCES,
     ];
@@ -194,7 +196,7 @@ mod tests {
             Type::Number | Type::Plain => Attr::Number(-1.5e-9),
             Type::Flag | Type::Training => Attr::Flag(true),
             Type::Int | Type::Position => Attr::Int(-2),
-            Type::Ints => Attr::Ints(vec![0, -1]),
+            Type::Ints | Type::Kept => Attr::Ints(vec![0, -1]),
             Type::Dims => Attr::Dims([None, Some(4)].into_iter().collect()),
             Type::Pairs => Attr::Pairs(vec![[1, 2], [3, 4]]),
             Type::Elements => Attr::Type(DType::UInt8),

@@ -28,7 +28,10 @@ fn one_of_a_thing_has_no_plural() {
             why(x.try_reshape([-1, -1])),
             "reshape: `shape` must be a shape with at most one free length (-1), found [-1, -1]",
         ),
-        (why(Tensor::try_concat(Vec::<Tensor<f64>>::new(), 0)), "concat: expected 1 or more tensors, found 0"),
+        (
+            why(Tensor::try_concat(Vec::<Tensor<f64>>::new(), 0)),
+            "concat: expected 1 or more tensors, found 0",
+        ),
     ] {
         assert_eq!(found, expected);
     }

@@ -5,7 +5,7 @@ use autograd_core::static_graph::{Executor, Feed, Fetch, Functions, Program, Var
 use autograd_core::{AnyTensor, DType, Tensor};
 
 use crate::properties::{Arguments, arguments, derivatives, differentiable, first_seed, same};
-use crate::random::Draw;
+use crate::random::{Domain, Draw};
 use crate::run::{places_are_of_callers, run};
 
 /// In-place ops, which programs do not have.
@@ -15,7 +15,12 @@ const WITHOUT: &str = "add_assign sub_assign mul_assign div_assign set_item";
 const EAGER: &[&str] = &["solve", "inv", "slogdet", "cholesky"];
 
 /// Runs an op on tensors; returns its results with the weights of `derivatives`.
-fn traced(program: &Program, op: &str, given: &Arguments, x: &[Variable]) -> Variable {
+fn traced(
+    program: &Program,
+    op: &str,
+    given: &Arguments,
+    x: &[Variable],
+) -> Result<Variable, String> {
     let is_eager = EAGER.contains(&op);
     let (op, variant, index) = (op.to_owned(), given.variant.clone(), given.index.clone());
     let of = move |t: &[&Tensor<f64>]| -> Tensor<f64> {
@@ -41,7 +46,7 @@ fn traced(program: &Program, op: &str, given: &Arguments, x: &[Variable]) -> Var
         [a, b, c] => placed!(move |a: &T, b: &T, c: &T| of(&[a, b, c]), [a, b, c]),
         _ => panic!("{} inputs", x.len()),
     };
-    done.unwrap_or_else(|error| panic!("{error}"))
+    done.map_err(|error| error.to_string())
 }
 
 /// The sum of the elements times weights.
@@ -61,7 +66,7 @@ fn hold(op: &str, given: &Arguments, draw: &mut Draw) -> Result<(), String> {
     };
     let x: Vec<Variable> = names.iter().zip(&inputs).map(data).collect();
     let x_refs: Vec<&Variable> = x.iter().collect();
-    let y = traced(&program, op, given, &x);
+    let y = traced(&program, op, given, &x)?;
     let mut sums = vec![weighted(&program, &y)];
     // `None` for an input on which nothing depends.
     let mut fetched = vec![Some(y)];
@@ -134,4 +139,79 @@ fn every_op_is_traced_with_its_derivatives() {
         }
     }
     assert!(wrong.is_empty(), "{} cases are wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Ops that are refused under the name of the operator that they are, and what that is.
+const REFUSED_AS: &[(&str, &str)] = &[];
+
+/// With free axes only, an op computes the same as eagerly, at several lengths, or is refused under its own name.
+/// Returns whether it is computed.
+fn hold_with_free_axes(op: &str, given: &Arguments, draw: &mut Draw) -> Result<bool, String> {
+    let program = Program::new();
+    let names: Vec<String> = (0..given.inputs.len()).map(|i| format!("x{i}")).collect();
+    let data = |(name, (shape, _)): (&String, &(Vec<usize>, Domain))| {
+        program.data(name, vec![-1; shape.len()], DType::Float64).unwrap()
+    };
+    let x: Vec<Variable> = names.iter().zip(&given.inputs).map(data).collect();
+    let y = match traced(&program, op, given, &x) {
+        Ok(y) => y,
+        // Its arguments fit no example, or not all.
+        Err(why) if why.contains("the closure, on an example: ") => return Ok(false),
+        Err(why) => {
+            let name = REFUSED_AS.iter().find(|of| of.0 == op).map_or(op, |of| of.1);
+            return match why.starts_with(&format!("{name} (built at ")) {
+                true => Ok(false),
+                false => Err(why),
+            };
+        }
+    };
+    let mut computed = false;
+    for more in [0, 1, 2, 5, 9] {
+        let longer = |n: &usize| if *n < 2 { *n } else { n + more };
+        let inputs = given.inputs.iter().map(|(shape, domain)| {
+            draw.tensor(&shape.iter().map(longer).collect::<Vec<_>>(), *domain, 1)
+        });
+        let inputs: Vec<Tensor<f64>> = inputs.collect();
+        let eager = || run(op, &given.variant, &inputs, &given.index);
+        let Ok(eager) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(eager)) else {
+            continue;
+        };
+        let feed: Vec<(&str, &dyn Feed)> =
+            names.iter().zip(&inputs).map(|(name, x)| (&name[..], x as &dyn Feed)).collect();
+        let Ok(found) = Executor::new().run(&program, &feed, &[&y]) else { continue };
+        let numbers = |x: &AnyTensor| x.downcast_ref::<f64>().unwrap().to_vec();
+        let (found, eager) = (&found[0], &eager);
+        if found.shape() != eager.shape() {
+            return Err(format!("of shape {:?}, eagerly {:?}", found.shape(), eager.shape()));
+        }
+        same("with free axes, and eagerly", &[numbers(found)], &[numbers(eager)], 1e-12)?;
+        computed = true;
+    }
+    Ok(computed)
+}
+
+#[test]
+fn every_op_with_free_axes_is_computed_or_refused_under_its_own_name() {
+    let mut ops = differentiable();
+    for op in WITHOUT.split(' ').chain(EAGER.iter().copied()) {
+        ops.remove(op);
+    }
+    let cases = std::env::var("PROPERTY_CASES").map_or(6, |n| n.parse().unwrap());
+    let (mut wrong, mut never) = (Vec::new(), Vec::new());
+    for op in &ops {
+        let mut computed = false;
+        for seed in (0..cases).map(|i| first_seed(op) + i) {
+            let mut draw = Draw::new(seed);
+            let given = arguments(op, "float64", &mut draw).unwrap();
+            match hold_with_free_axes(op, &given, &mut draw) {
+                Ok(equal) => computed |= equal,
+                Err(why) => wrong.push(format!("{op} {} (seed {seed}): {why}", given.variant)),
+            }
+        }
+        if !computed {
+            never.push(&op[..]);
+        }
+    }
+    assert!(wrong.is_empty(), "{} cases are wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert_eq!(never.join(" "), "", "are never computed");
 }

@@ -8,7 +8,7 @@ use autograd_core::nn::RmsNorm;
 use autograd_core::static_graph::{Executor, Program, gradients};
 use autograd_core::{Conv2dOptions, DType, Padding, Tensor};
 
-type Closure = Arc<dyn Fn(&Tensor<f64>) -> Tensor<f64> + Send + Sync>;
+pub(crate) type Closure = Arc<dyn Fn(&Tensor<f64>) -> Tensor<f64> + Send + Sync>;
 
 /// Lengths at which programs run; few of them are examples.
 const LENGTHS: [usize; 12] = [1, 2, 4, 6, 7, 9, 10, 15, 16, 17, 31, 33];
@@ -16,15 +16,21 @@ const LENGTHS: [usize; 12] = [1, 2, 4, 6, 7, 9, 10, 15, 16, 17, 31, 33];
 /// Beyond all examples.
 const LONG: [usize; 2] = [50, 130];
 
-fn input(n: usize) -> Tensor<f64> {
-    Tensor::from((0..3 * n).map(|i| (i as f64 * 0.7).sin()).collect::<Vec<_>>()).reshape([n, 3])
+/// The shapes of an input with three columns.
+fn of_three_columns(lengths: &[usize]) -> Vec<[usize; 2]> {
+    lengths.iter().map(|&n| [n, 3]).collect()
+}
+
+fn input(shape: [usize; 2]) -> Tensor<f64> {
+    let numbers = (0..shape[0] * shape[1]).map(|i| (i as f64 * 0.7).sin());
+    Tensor::from(numbers.collect::<Vec<_>>()).reshape(shape)
 }
 
 /// What a program does instead of the closure.
 #[derive(Debug, PartialEq)]
-enum Done {
+pub(crate) enum Done {
     Refused(String),
-    /// At so many lengths both give a result, and the same.
+    /// At so many shapes both give a result, and the same.
     Equal(usize),
     Differs(String),
 }
@@ -35,14 +41,16 @@ fn are_close(found: &Tensor<f64>, expected: &Tensor<f64>) -> bool {
         && found.to_vec().into_iter().zip(expected.to_vec()).all(close)
 }
 
-fn value(closure: &Closure, n: usize) -> Option<Tensor<f64>> {
-    catch_unwind(AssertUnwindSafe(|| closure(&input(n)))).ok()
+pub(crate) fn value(closure: &Closure, shape: [usize; 2]) -> Option<Tensor<f64>> {
+    catch_unwind(AssertUnwindSafe(|| closure(&input(shape)))).ok()
 }
 
-/// Traces the closure, or calls it in each run.
-fn done(closure: &Closure, traced: bool, lengths: &[usize]) -> Done {
+/// Traces the closure, or calls it in each run, for an input whose axes are free where the shapes differ.
+pub(crate) fn done(closure: &Closure, traced: bool, shapes: &[[usize; 2]]) -> Done {
     let program = Program::new();
-    let x = program.data("x", [-1, 3], DType::Float64).unwrap();
+    let is_fixed = |axis: usize| shapes.iter().all(|shape| shape[axis] == shapes[0][axis]);
+    let dims = [0, 1].map(|axis| if is_fixed(axis) { shapes[0][axis] as i64 } else { -1 });
+    let x = program.data("x", dims, DType::Float64).unwrap();
     x.set_stop_gradient(false);
     let own = Arc::clone(closure);
     let call = move |x: &Tensor<f64>| own(x);
@@ -56,18 +64,18 @@ fn done(closure: &Closure, traced: bool, lengths: &[usize]) -> Done {
     };
     let dx = gradients(&[&y], &[&x]).unwrap().remove(0);
     let (executor, mut equal) = (Executor::new(), 0);
-    for &n in lengths {
-        let Some(expected) = value(closure, n) else { continue };
-        let fed = input(n);
+    for &shape in shapes {
+        let Some(expected) = value(closure, shape) else { continue };
+        let fed = input(shape);
         let fed: [(&str, &dyn autograd_core::static_graph::Feed); 1] = [("x", &fed)];
         let Ok(run) = executor.run(&program, &fed, &[&y]) else { continue };
         let found = run[0].downcast_ref::<f64>().unwrap();
         if !are_close(found, &expected) {
-            return Done::Differs(format!("at length {n}: {found}\nnot {expected}\n{program}"));
+            return Done::Differs(format!("at {shape:?}: {found}\nnot {expected}\n{program}"));
         }
         equal += 1;
         let Some(dx) = &dx else { continue };
-        let x = input(n);
+        let x = input(shape);
         x.set_stop_gradient(false);
         let y = closure(&x).sum();
         if !y.stop_gradient() {
@@ -77,7 +85,9 @@ fn done(closure: &Closure, traced: bool, lengths: &[usize]) -> Done {
         let run = executor.run(&program, &fed, &[dx]).unwrap();
         let found = run[0].downcast_ref::<f64>().unwrap();
         if !are_close(found, &expected) {
-            return Done::Differs(format!("gradient at {n}: {found}\nnot {expected}\n{program}"));
+            return Done::Differs(format!(
+                "gradient at {shape:?}: {found}\nnot {expected}\n{program}"
+            ));
         }
     }
     Done::Equal(equal)
@@ -171,12 +181,12 @@ fn a_position_or_a_count_that_follows_the_length_is_computed_in_each_run() {
         }),
     ];
     let mut wrong = Vec::new();
-    let lengths = [&LENGTHS[..], &LONG].concat();
+    let shapes = of_three_columns(&[&LENGTHS[..], &LONG].concat());
     for (name, closure) in closures {
         let closure: Closure = Arc::new(closure);
-        let possible = lengths.iter().filter(|&&n| value(&closure, n).is_some()).count();
+        let possible = shapes.iter().filter(|&&shape| value(&closure, shape).is_some()).count();
         for traced in [true, false] {
-            let done = done(&closure, traced, &lengths);
+            let done = done(&closure, traced, &shapes);
             if done != Done::Equal(possible) {
                 wrong.push(format!("{name} (traced: {traced}): {done:?}, of {possible}"));
             }
@@ -198,15 +208,16 @@ fn what_a_program_cannot_compute_from_a_length_is_refused() {
         ("mul", "`full_like`", |x| x * Tensor::full([x.shape()[0], 1], 0.5)),
         ("mul", "random", |x| x * Tensor::<f64>::rand([x.shape()[0], 1])),
     ];
+    let shapes = of_three_columns(&LENGTHS);
     for (op, why, closure) in closures {
         let closure: Closure = Arc::new(closure);
-        let Done::Refused(error) = done(&closure, true, &LENGTHS) else {
+        let Done::Refused(error) = done(&closure, true, &shapes) else {
             panic!("{op}: not refused")
         };
         let start = "(built at tests/tests/programs/lengths.rs:";
         assert!(error.contains(start) && error.contains(why), "{op}: {error}");
         if *why != "random" {
-            assert!(matches!(done(&closure, false, &LENGTHS), Done::Equal(7..)), "{op}");
+            assert!(matches!(done(&closure, false, &shapes), Done::Equal(7..)), "{op}");
         }
     }
 }
@@ -331,10 +342,11 @@ impl Draw {
     }
 }
 
-/// A step of a closure on a tensor `[n, 3]`, whose result has three columns too.
-fn step(draw: &mut Draw) -> (String, Closure) {
+/// A step of a closure on a matrix, whose result has as many columns. The lengths follow one of the first `free` axes.
+fn step(draw: &mut Draw, free: usize) -> (String, Closure) {
     let (a, b, k) = (Of::draw(draw), Of::draw(draw), draw.below(7));
-    let n = |x: &Tensor<f64>| x.shape()[0];
+    let axis = draw.below(free);
+    let n = move |x: &Tensor<f64>| x.shape()[axis];
     macro_rules! steps {
         ($($at:literal $name:expr, |$x:ident| $step:expr;)*) => {
             match draw.below([$($at),*].len()) {
@@ -355,8 +367,8 @@ fn step(draw: &mut Draw) -> (String, Closure) {
         8 format!("if {a} > {k} {{ sin }} else {{ cos }}"), |x| {
             if a.of(n(x)) > k { x.sin() } else { x.cos() }
         };
-        9 format!("reshape([{a}, -1, 3]).sum_axes(1)"), |x| {
-            x.reshape([Some(a.of(n(x))), None, Some(3)]).sum_axes(1)
+        9 format!("reshape([{a}, -1, columns]).sum_axes(1)"), |x| {
+            x.reshape([Some(a.of(n(x))), None, Some(x.shape()[1])]).sum_axes(1)
         };
         10 format!("slice_assign({a}..{b}, 2.0)"), |x| x.slice_assign(a.of(n(x))..b.of(n(x)), 2.0);
         11 format!("slice_assign(-{k}, 2.0)"), |x| x.slice_assign(-(k as i64), 2.0);
@@ -390,19 +402,28 @@ fn step(draw: &mut Draw) -> (String, Closure) {
 /// Three of four closures are refused, as a program has no expressions of lengths; the others are right.
 #[test]
 fn a_random_closure_over_lengths_is_computed_as_eagerly_or_refused() {
+    random_closures(1, &of_three_columns(&LENGTHS));
+}
+
+#[test]
+fn a_random_closure_over_two_lengths_is_computed_as_eagerly_or_refused() {
+    random_closures(2, &super::two_lengths::SHAPES);
+}
+
+fn random_closures(free: usize, shapes: &[[usize; 2]]) {
     let cases = std::env::var("PROPERTY_CASES").map_or(300, |n| n.parse().unwrap());
     let (mut wrong, mut equal) = (Vec::new(), 0);
     for seed in 0..cases {
         let mut draw =
             Draw(0x9E37_79B9_7F4A_7C15 ^ u64::wrapping_mul(seed + 1, 0x2545_F491_4F6C_DD1D));
         let steps: Vec<(String, Closure)> =
-            (0..1 + draw.below(2)).map(|_| step(&mut draw)).collect();
+            (0..1 + draw.below(2)).map(|_| step(&mut draw, free)).collect();
         let names: Vec<&str> = steps.iter().map(|(name, _)| &name[..]).collect();
-        let names = names.join(", then ");
+        let names = format!("{} on {free} free axes", names.join(", then "));
         let closure: Closure =
             Arc::new(move |x| steps.iter().fold(x.clone(), |x, (_, step)| step(&x)));
         for traced in [true, false] {
-            match done(&closure, traced, &LENGTHS) {
+            match done(&closure, traced, shapes) {
                 Done::Differs(why) => wrong.push(format!("{names} (traced: {traced}): {why}")),
                 Done::Equal(at) => equal += usize::from(traced && at > 0),
                 Done::Refused(_) => {}

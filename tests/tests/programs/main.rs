@@ -10,4 +10,5 @@ mod norm;
 mod py_func;
 mod rules;
 mod trace;
+mod two_lengths;
 mod words;

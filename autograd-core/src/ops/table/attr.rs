@@ -20,6 +20,9 @@ pub(crate) enum Attr {
 }
 
 impl Attr {
+    /// The attribute of a reshape with at most one free length.
+    pub(crate) const NONE_KEPT: Self = Self::Ints(Vec::new());
+
     pub(crate) fn shape(shape: &[usize]) -> Self {
         Self::Dims(shape.iter().copied().map(Some).collect())
     }
@@ -49,6 +52,9 @@ pub(crate) enum Type {
     Position,
     Ints,
     Dims,
+    /// For each free length of the shape before it, the input's axis that has this length, or -1 for a length that
+    /// follows from the number of elements. Empty if at most one length is free.
+    Kept,
     Pairs,
     Elements,
     Tensor,
@@ -61,6 +67,7 @@ pub(crate) fn shown((name, kind): Param, attr: &Attr) -> String {
         (Attr::Number(x), _) => format!("{name}={x:?}"),
         (Attr::Flag(flag), _) => format!("{name}={flag}"),
         (Attr::Int(n), _) => format!("{name}={n}"),
+        (Attr::Ints(all), Type::Kept) if all.is_empty() => String::new(),
         (Attr::Ints(all), _) => format!("{name}={all:?}"),
         (Attr::Dims(dims), _) => format!("{name}={}", ShapeOf(dims)),
         (Attr::Pairs(pairs), _) => {
@@ -106,6 +113,8 @@ pub(crate) fn read<'f>(
         Type::Flag | Type::Training => Attr::Flag(parse(next()?)?),
         Type::Int | Type::Position => Attr::Int(parse(next()?)?),
         Type::Ints => Attr::Ints(read_list(next()?)?),
+        // Files of earlier versions have none.
+        Type::Kept => Attr::Ints(read_list(fields.next().unwrap_or_default())?),
         Type::Dims => Attr::Dims(read_dims(next()?)?),
         Type::Elements => Attr::Type(read_dtype(next()?)?),
         Type::Pairs => {

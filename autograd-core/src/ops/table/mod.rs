@@ -82,8 +82,8 @@ pub(crate) const fn for_programs<F: Copy>(function: F) -> Option<F> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lengths {
     Fixed,
-    /// One length, which follows from the number of elements.
-    OneOpen,
+    /// The lengths of input axes ([`Type::Kept`]), and one that follows from the number of elements.
+    OfReshape,
     /// The lengths of the input's axes, aligned at the last axis.
     OfInput,
 }
