@@ -274,7 +274,7 @@ fn depth_and_width_cost_memory_in_proportion() {
     let wide = |x: &Tensor, n: usize| (1..n).fold(x * 1.0, |y, _| y + x);
     let flat = |x: &Tensor, n: usize| {
         let parts: Vec<Tensor> = (0..n).map(|_| x * 1.0).collect();
-        Tensor::stack(&parts.iter().collect::<Vec<_>>(), 0).sum()
+        Tensor::stack(&parts, 0).sum()
     };
     let graphs: [(&str, f64, fn(&Tensor, usize) -> Tensor); 4] = [
         ("deep", 300.0, deep),
