@@ -10,7 +10,7 @@ use super::context::Protector;
 use super::lost_gradients::Lost;
 use super::memory_cache::MemoryCache;
 use super::node::NodeRef;
-use super::node_parts::{Edge, Role, SavedTensor};
+use super::node_parts::{Edge, Role, Saved, SavedState, SavedTensor};
 use super::protect::protect;
 use super::tensor::{Inner, Tensor};
 use super::view::View;
@@ -260,10 +260,6 @@ impl AnyTensor {
         for_any!(self, t => t.lent().into())
     }
 
-    pub(crate) fn saved_output(&self) -> Self {
-        for_any!(self, t => t.saved_output().into())
-    }
-
     pub(crate) fn alias(&self) -> Self {
         for_any!(self, t => t.alias().into())
     }
@@ -387,7 +383,9 @@ pub(crate) trait TensorHandle {
     /// input `position` of a custom op whose forward is about to run.
     fn protect(&self, protector: &'static dyn Protector, position: usize) -> bool;
     fn edge(&self) -> Edge;
-    fn saved(&self) -> SavedTensor;
+    fn save(&self, into: &mut SavedState);
+    /// The form in which a node keeps this output of it, which was saved in version `saved`.
+    fn kept_output(&self, saved: u32) -> SavedTensor;
     fn lost(&self) -> Lost;
     /// Why the result of an unrecorded op on it is outside the graph. `derived`: the op has a derivative.
     fn lost_by(&self, op: &'static str, at: &'static Location<'static>, derived: bool) -> Lost;
@@ -433,9 +431,15 @@ impl<T: Element> TensorHandle for Tensor<T> {
         self.edge()
     }
 
-    fn saved(&self) -> SavedTensor {
+    fn save(&self, into: &mut SavedState) {
         let (tensor, version) = (T::wrap(self.clone()), self.version());
-        SavedTensor { tensor, version, role: Role::Intermediate }
+        into.push(Saved::Tensor(SavedTensor { tensor, version, role: Role::Intermediate }));
+    }
+
+    fn kept_output(&self, saved: u32) -> SavedTensor {
+        // Not zero if forward changed the output after saving it.
+        let version = self.version().abs_diff(saved);
+        SavedTensor { tensor: T::wrap(self.saved_output()), version, role: Role::Intermediate }
     }
 
     fn lost(&self) -> Lost {

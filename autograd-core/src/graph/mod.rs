@@ -40,14 +40,14 @@ pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
 pub(crate) use node::{Node, NodeRef, Observer, Op, Pull, Push, Sink, Slots, notify, only};
 pub(crate) use node_parts::{
     Absent, At, Destination, Edge, Edges, Entries, GradHook, Key, NodeAction, NodeHook, Plain,
-    Role, Saved, SavedState, SavedTensor, Token,
+    Role, Saved, SavedState, Token,
 };
 pub(crate) use observing::{Observing, note_read, observer, update_events};
 pub(crate) use output_shapes::{ForwardMode, output_shapes};
 pub(crate) use pack::Unpacked;
 pub use pack::{SavedTensorsHooks, saved_tensors_hooks};
 pub use pools::empty_buffer_pool;
-pub(crate) use protect::{ForwardGuard, protected};
+pub(crate) use protect::ForwardGuard;
 pub(crate) use range::{Range, indices};
 pub(crate) use recorded_nodes::{Nodes, adopt, collect};
 pub(crate) use rule::{Rule, finish};

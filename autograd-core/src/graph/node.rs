@@ -55,13 +55,20 @@ impl Node {
         }
     }
 
+    /// Empties the node. Returns its predecessor in a chain, if only this node referred to it.
     #[inline]
-    fn clear(&mut self) {
-        self.edges = Edges::NONE;
-        self.state = SavedState::NOTHING;
+    fn clear(&mut self) -> Option<Arc<Node>> {
+        self.state.clear();
         if self.extras.get().is_some() {
             self.extras.take();
         }
+        if let Edges::One(Edge::Node(before)) = &mut self.edges
+            && before.arc().is_unique()
+        {
+            return before.0.take();
+        }
+        self.edges = Edges::NONE;
+        None
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -463,16 +470,16 @@ fn free(node: Arc<Node>) {
         }
         let _freeing = Freeing::start(list);
         while let Some(next) = node.take().or_else(|| list.next()) {
-            give_back(next);
+            node = give_back(next);
         }
     });
 }
 
 #[inline]
-fn give_back(mut node: Arc<Node>) {
-    let Some(content) = Arc::get_mut(&mut node) else { return };
-    content.clear();
+fn give_back(mut node: Arc<Node>) -> Option<Arc<Node>> {
+    let before = Arc::get_mut(&mut node)?.clear();
     MemoryCache::give(&CACHE, node, MAX_CACHED_NODES);
+    before
 }
 
 /// Nodes whose last reference was dropped while another node was being freed. A chain has one at a time.

@@ -77,9 +77,13 @@ impl Edge {
         self.clone()
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn level(&self) -> u32 {
-        self.node().map_or(0, |node| node.level + 1)
+        match self {
+            Self::Node(node) => node.level + 1,
+            Self::Output(output) => output.0.level + 1,
+            Self::None(_) | Self::Leaf(_) => 0,
+        }
     }
 }
 
@@ -127,9 +131,10 @@ impl Edges {
     }
 
     /// The lowest level that a node with these edges may have.
-    #[inline]
+    #[inline(always)]
     pub(super) fn level(&self) -> u32 {
         match self {
+            Self::One(Edge::Node(node)) => node.level + 1,
             Self::One(edge) => edge.level(),
             Self::Two([left, right]) => left.level().max(right.level()),
             Self::Many(edges) => edges.iter().map(Edge::level).max().unwrap_or(0),
@@ -222,7 +227,7 @@ impl Saved {
     }
 
     /// Whether it holds no buffer, so that it may stay as long as the node.
-    #[inline]
+    #[inline(always)]
     fn is_small(&self) -> bool {
         match self {
             Self::Tensor(saved) => for_any!(&saved.tensor, t => t.is_small()),
@@ -274,11 +279,12 @@ impl SavedState {
     }
 
     /// Adds an entry behind the others. It must not be [`Saved::Nothing`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, entry: Saved) {
+        let is_small = entry.is_small();
         match self {
-            Self::Inline([first @ Saved::Nothing, _]) if entry.is_small() => *first = entry,
-            Self::Inline([_, second @ Saved::Nothing]) if entry.is_small() => *second = entry,
+            Self::Inline([first @ Saved::Nothing, _]) if is_small => *first = entry,
+            Self::Inline([_, second @ Saved::Nothing]) if is_small => *second = entry,
             _ => self.heap().1.push(entry),
         }
     }
@@ -312,6 +318,17 @@ impl SavedState {
         let Heap { attrs, entries } = &mut **heap;
         let entries = entries.get_mut().unwrap_or_else(PoisonError::into_inner);
         (attrs, entries.get_or_insert_default())
+    }
+
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        match self {
+            Self::Inline(entries) => {
+                let held = entries.iter_mut().filter(|entry| !matches!(entry, Saved::Nothing));
+                held.for_each(|entry| *entry = Saved::Nothing);
+            }
+            Self::Heap(_) => *self = Self::NOTHING,
+        }
     }
 
     /// Takes the entries and the attributes.

@@ -204,7 +204,9 @@ impl Packed for PackedTensor {
         let value: AnyTensor =
             for_any!(&tensor, t => Tensor::new(t.read().contiguous().into_owned()).into());
         let tensor = match (self.role, &self.edge) {
-            (Role::Output(_) | Role::OutputValue(_), _) if !self.stop => value.saved_output(),
+            (Role::Output(_) | Role::OutputValue(_), _) if !self.stop => {
+                for_any!(value, t => t.saved_output().into())
+            }
             (_, Edge::None(_)) => value,
             (_, Edge::Leaf(_)) => {
                 let node = NodeRef::record(

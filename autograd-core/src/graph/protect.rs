@@ -3,16 +3,11 @@
 //! a wrong gradient. While forward runs, the thread lists these inputs, and each write checks the
 //! list first. A write by another thread is found when forward ends, by the version.
 
-use std::mem::replace;
+use std::mem::take;
 
 use super::context::{Protected, Protector, protected_inputs};
 use super::mode::GradMode;
 use crate::error::{Error, Result};
-
-#[inline]
-pub(crate) fn protected() -> usize {
-    protected_inputs(|protected| protected.len()).unwrap_or(0)
-}
 
 /// Protects a tensor of input `position` that wants a gradient, until the [`ForwardGuard`] is dropped.
 #[inline]
@@ -30,37 +25,38 @@ pub(super) fn protect(
 
 pub(crate) struct ForwardGuard {
     _mode: GradMode,
-    /// The number of inputs that were protected before; `usize::MAX` once forward has ended.
-    before: usize,
+    /// The number of its inputs that are protected, which are the last of the list.
+    inputs: usize,
 }
 
 impl ForwardGuard {
-    /// Starts forward. Its inputs are those that were protected after the first `before`.
+    /// Starts forward, of which the last `inputs` inputs were protected.
     #[inline]
-    pub(crate) fn new(before: usize) -> Self {
-        Self { _mode: GradMode::custom_op(), before }
+    pub(crate) fn new(inputs: usize) -> Self {
+        Self { _mode: GradMode::custom_op(), inputs }
     }
 
     /// Ends forward: an error if one of its inputs was changed. `version` returns an input's current version.
     #[inline(always)]
     pub(crate) fn end(mut self, version: impl Fn(&Protected) -> u32) -> Result<()> {
-        let before = replace(&mut self.before, usize::MAX);
-        let changed = protected_inputs(|protected| {
-            let own = protected.get(before..).unwrap_or(&[]);
-            let changed = own.iter().find(|input| input.version != version(input));
-            let changed = changed.map(|input| Box::new(input.changed()));
-            protected.truncate(before);
-            changed
-        });
-        changed.flatten().map_or(Ok(()), |changed| Err(*changed))
+        let mut changed = None;
+        for _ in 0..take(&mut self.inputs) {
+            let input = protected_inputs(Vec::pop).flatten();
+            if let Some(input) = input.filter(|input| input.version != version(input)) {
+                changed = Some(Box::new(input.changed()));
+            }
+        }
+        changed.map_or(Ok(()), |changed| Err(*changed))
     }
 }
 
 impl Drop for ForwardGuard {
     #[inline]
     fn drop(&mut self) {
-        if self.before != usize::MAX {
-            protected_inputs(|protected| protected.truncate(self.before));
+        if self.inputs > 0 {
+            protected_inputs(|protected| {
+                protected.truncate(protected.len().saturating_sub(self.inputs));
+            });
         }
     }
 }

@@ -113,10 +113,15 @@ impl Reader<'_> {
 
     /// The entry at `place`, borrowed, if it is a tensor. An output then has no place in the graph.
     #[inline(always)]
-    pub(crate) fn peek<T: Element>(&self, place: usize, at: At<'_>) -> Result<Option<&Tensor<T>>> {
+    pub(crate) fn tensor(&self, place: usize, at: At<'_>) -> Result<Option<&AnyTensor>> {
         let Some(Saved::Tensor(saved)) = self.as_slice().get(place) else { return Ok(None) };
         saved.check(at, place)?;
-        Ok(T::peek(&saved.tensor))
+        Ok(Some(&saved.tensor))
+    }
+
+    #[inline(always)]
+    pub(crate) fn peek<T: Element>(&self, place: usize, at: At<'_>) -> Result<Option<&Tensor<T>>> {
+        Ok(self.tensor(place, at)?.and_then(T::peek))
     }
 
     #[inline]

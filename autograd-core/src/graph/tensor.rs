@@ -231,14 +231,18 @@ impl<T: Element> Tensor<T> {
         if observes(Events::OUTPUTS) {
             output_attached(&node, slot, &self.read());
         }
-        if let Some(inner) = self.inner_mut()
-            && inner.is_bare()
-        {
-            node.add_consumer();
-            inner.producer = Some((node, slot));
-            *inner.gradient.get_mut() = 0;
-            return;
+        match self.inner_mut() {
+            Some(inner) if inner.is_bare() => {
+                node.add_consumer();
+                inner.producer.get_or_insert((node, slot));
+                *inner.gradient.get_mut() = 0;
+            }
+            _ => self.attach_copy(node, slot),
         }
+    }
+
+    #[cold]
+    fn attach_copy(&mut self, node: NodeRef, slot: u32) {
         *self = Self::with_producer(self.read().into_owned(), Some((node, slot)));
     }
 
@@ -247,6 +251,7 @@ impl<T: Element> Tensor<T> {
         T::alias(self)
     }
 
+    #[inline(always)]
     pub(super) fn alias_here(&self) -> Self {
         let value = || Self::new(self.read().into_owned());
         self.small_copy().unwrap_or_else(value).with_lost(self.lost())
@@ -533,12 +538,15 @@ impl<T: Element> Tensor<T> {
 
     #[inline]
     pub(crate) fn absent(&self) -> Absent {
-        let mut range_id = 0;
-        if observes(Events::VALUES) {
-            let value = self.read();
-            notify(Events::VALUES, |observer| range_id = observer.constant(&*value));
-        }
+        let range_id = if observes(Events::VALUES) { self.note_constant() } else { 0 };
         Absent { lost: self.lost(), range_id }
+    }
+
+    #[cold]
+    fn note_constant(&self) -> u32 {
+        let (value, mut range_id) = (self.read(), 0);
+        notify(Events::VALUES, |observer| range_id = observer.constant(&*value));
+        range_id
     }
 
     /// The [`edge`](Self::edge) of a consumed tensor, which hands over its node if nobody else can see it.
@@ -559,7 +567,9 @@ impl<T: Element> Tensor<T> {
 impl<T: Element> Inner<T> {
     #[inline]
     pub(super) fn empty(&mut self) {
-        self.producer = None;
+        if self.producer.is_some() {
+            self.producer = None;
+        }
         if self.shared.get().is_some() {
             self.shared.take();
         }
@@ -582,6 +592,7 @@ impl<T: Element> Inner<T> {
     }
 }
 
+#[cold]
 fn output_attached<T: Element>(node: &NodeRef, slot: u32, value: &Value<T>) {
     let form = (T::DTYPE, value.shape());
     notify(Events::OUTPUTS, |observer| observer.output(node, slot, form, Some(value)));

@@ -121,12 +121,16 @@ pub(crate) fn collect<R>(given: Vec<AnyTensor>, run: impl FnOnce() -> R) -> (R, 
 pub(crate) struct InCustomOp(Rc<Tracer>);
 
 impl InCustomOp {
+    #[inline]
     pub(crate) fn begin() -> Option<Self> {
-        is_noting().then(|| {
-            let tracer = tracer();
-            tracer.outer_notes.borrow_mut().push(tracer.notes.take());
-            Self(tracer)
-        })
+        is_noting().then(Self::begin_noted)
+    }
+
+    #[cold]
+    fn begin_noted() -> Self {
+        let tracer = tracer();
+        tracer.outer_notes.borrow_mut().push(tracer.notes.take());
+        Self(tracer)
     }
 
     pub(crate) fn end(self) -> Vec<Note> {

@@ -9,8 +9,8 @@ use super::call::{Attrs, Inputs, Primal};
 use super::environment;
 #[cfg(debug_assertions)]
 use super::inputs::contains;
-use super::inputs::{NeedsGrad, TensorInput, each, tensors, version, wanted};
-use super::outputs::{Fallible, Visitor};
+use super::inputs::{InputTensors, NeedsGrad, each, tensors, version, wanted};
+use super::outputs::{Fallible, TensorOutput, Visitor};
 use super::rules::CustomOpRules;
 use super::saved::Pack;
 #[cfg(feature = "verify")]
@@ -20,7 +20,6 @@ use crate::error::{Error, Result};
 use crate::graph::forward_reads;
 use crate::graph::{
     AnyTensor, Events, ForwardGuard, ForwardMode, NodeRef, is_grad_enabled, notify, observes,
-    protected,
 };
 #[cfg(test)]
 use crate::graph::{Plain, Saved};
@@ -31,7 +30,7 @@ use crate::ops::trace::{self, CustomOpCall, InCustomOp, Note};
 #[doc(hidden)]
 pub struct Forward<'a> {
     pub(super) rules: &'static CustomOpRules,
-    pub(super) inputs: &'a [&'a dyn TensorInput],
+    pub(super) inputs: &'a [InputTensors<'a>],
     location: &'static Location<'static>,
     saved: bool,
     pub(super) marked_not_inplace: bool,
@@ -77,13 +76,21 @@ impl DerefMut for Own {
     }
 }
 
+impl Own {
+    #[cold]
+    fn empty(&mut self) {
+        // The default owns nothing.
+        *self.0 = Owned::default();
+    }
+}
+
 impl Drop for Own {
+    #[inline]
     fn drop(&mut self) {
         let Owned { running, node, attrs, rare, .. } = &*self.0;
         let is_spent = running.is_none() && node.is_none() && attrs.is_none() && rare.is_none();
         if cfg!(debug_assertions) || !is_spent {
-            // The default owns nothing.
-            *self.0 = Owned::default();
+            self.empty();
         }
     }
 }
@@ -98,7 +105,7 @@ impl Owned {
 #[inline]
 #[must_use]
 #[track_caller]
-pub fn start<'a>(rules: &'static CustomOpRules, inputs: &'a [&'a dyn TensorInput]) -> Forward<'a> {
+pub fn start<'a>(rules: &'static CustomOpRules, inputs: &'a [InputTensors<'a>]) -> Forward<'a> {
     Forward {
         rules,
         inputs,
@@ -114,19 +121,19 @@ impl Forward<'_> {
     // Compiled once, in the library, and in place: a move of the value would load it in wider parts than it
     // was stored, and the processor waits for that.
     pub fn start(&mut self) -> &mut Self {
-        let before = protected();
         let (rules, inputs) = (self.rules, self.inputs);
-        let mut is_wanted = false;
+        let mut wanted = 0;
         for (position, input) in inputs.iter().enumerate() {
             if rules.info.is_differentiable(position) {
                 for tensor in each(*input) {
-                    is_wanted |= tensor.protect(&rules.info, position);
+                    wanted += usize::from(tensor.protect(&rules.info, position));
                 }
             }
         }
-        if is_wanted && is_grad_enabled() {
-            let node = NodeRef::with_edges(rules, self.location, || self.inputs().edges());
-            self.own.node = Some(node);
+        if wanted > 0 && is_grad_enabled() {
+            let inputs = Inputs(&rules.info, inputs);
+            let node = || NodeRef::with_edges(rules, self.location, || inputs.edges());
+            self.own.node.get_or_insert_with(node);
             if rules.push.is_some() && ForwardMode::is_on() {
                 self.own.rare().primals = Some(self.inputs().primals());
             }
@@ -144,7 +151,7 @@ impl Forward<'_> {
             // With recording off nothing is lost: inside another custom op's forward, that op has the reads.
             self.own.hidden = is_grad_enabled().then(forward_reads::ReadGuard::start);
         }
-        self.own.running = Some(ForwardGuard::new(before));
+        self.own.running = Some(ForwardGuard::new(wanted));
         self
     }
 
@@ -181,7 +188,11 @@ impl Forward<'_> {
         self.refuse(call, "called twice in one forward; call it once with everything".to_owned());
     }
 
-    fn finish(&mut self, outputs: &mut Visitor<'_>) -> Result<()> {
+    /// Ends a call whose forward has returned.
+    pub(super) fn finish(&mut self, outputs: &mut dyn TensorOutput) -> Result<()> {
+        let visitor = &mut Visitor::default();
+        outputs.visit(visitor);
+        let outputs = visitor;
         if let Some(running) = self.own.running.take() {
             running.end(|input| version(self.inputs, input))?;
         }
@@ -271,6 +282,7 @@ impl Forward<'_> {
     }
 
     /// Records the node of the call. `marked` are the outputs that are not differentiable.
+    #[inline(always)]
     fn record(
         &mut self,
         outputs: &Visitor<'_>,
@@ -367,14 +379,12 @@ impl NeedsGrad for Forward<'_> {
 /// Ends a call whose forward has returned. `visit` passes the output tensors to the visitor.
 pub fn finish<O>(
     forward: &mut Forward<'_>,
-    mut outputs: O,
+    outputs: O,
     visit: impl for<'o> Fn(&'o mut O, &mut Visitor<'o>),
 ) -> Result<O> {
-    let mut visitor = Visitor::new();
-    visit(&mut outputs, &mut visitor);
-    forward.finish(&mut visitor)?;
-    drop(visitor);
-    Ok(outputs)
+    let mut visited = (outputs, visit);
+    forward.finish(&mut visited)?;
+    Ok(visited.0)
 }
 
 /// As [`finish`], for a forward that may fail; an `Err` is not recorded.

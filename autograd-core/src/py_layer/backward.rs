@@ -26,12 +26,13 @@ pub struct RawBackward<'a> {
     /// Those of the outputs; some may be absent.
     grads: Slots,
     arena: Arena,
-    /// The gradients that the function returned, or the first error.
-    returned: RefCell<Result<Returned>>,
+    /// The gradients that the function returned, until the first error.
+    pub(super) returned: RefCell<Returned>,
+    pub(super) error: OnceCell<Box<Error>>,
 }
 
 /// The wanted gradients that backward returned, with the positions of their input tensors.
-type Returned = SmallVec<[(usize, AnyTensor); 2]>;
+pub(super) type Returned = SmallVec<[(usize, AnyTensor); 2]>;
 
 #[doc(hidden)]
 pub struct Lent<'a> {
@@ -48,21 +49,15 @@ pub(super) fn run<S: Saved>(
     saved: &mut Unpack<'_>,
     pull: PullFn,
 ) -> Result<()> {
-    let saved = &S::unpack(saved)?;
-    pull(raw, &Lent { saved, attrs: raw.called.attrs(), needs: raw.needs() });
-    Ok(())
+    let (attrs, needs) = (raw.called.attrs(), raw.needs());
+    S::lend(saved, |saved| pull(raw, &Lent { saved, attrs, needs }))
 }
 
 impl<'a> RawBackward<'a> {
     #[inline]
     pub(super) fn new(called: Called<'a>, wants: &'a dyn Fn(usize) -> bool, grads: Slots) -> Self {
-        let (arena, returned) = (Arena::default(), RefCell::new(Ok(Returned::new())));
-        Self { called, wants, grads, arena, returned }
-    }
-
-    #[inline(always)]
-    pub(super) fn returned(self) -> Result<Returned> {
-        self.returned.into_inner()
+        let (arena, returned, error) = Default::default();
+        Self { called, wants, grads, arena, returned, error }
     }
 }
 
@@ -100,11 +95,10 @@ impl RawBackward<'_> {
     /// Takes the gradients that backward returned for input `group`, unless an error occurred before.
     #[inline(never)]
     fn take(&self, group: usize, grads: GradEntries) {
-        let mut returned = self.returned.borrow_mut();
-        if let Ok(all) = &mut *returned
-            && let Err(error) = self.add(all, group, grads)
+        if self.error.get().is_none()
+            && let Err(error) = self.add(&mut self.returned.borrow_mut(), group, grads)
         {
-            *returned = Err(error);
+            self.failed(error);
         }
     }
 
@@ -194,10 +188,8 @@ impl RawBackward<'_> {
 
     #[cold]
     fn failed(&self, error: Error) {
-        let mut returned = self.returned.borrow_mut();
-        if returned.is_ok() {
-            *returned = Err(error);
-        }
+        // The first error is kept.
+        let _ = self.error.set(Box::new(error));
     }
 }
 

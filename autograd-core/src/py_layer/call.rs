@@ -5,11 +5,11 @@ use std::any::Any;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::inputs::{Info, TensorInput, contains, each};
+use super::inputs::{Info, InputTensors, contains, each};
 use super::outputs::Visitor;
 use crate::array::Shape;
 use crate::array::shape::{copied, same};
-use crate::graph::{AnyTensor, Edges, Plain, Role, Saved, SavedState, SavedTensor};
+use crate::graph::{AnyTensor, Edges, Plain, Role, Saved, SavedState};
 
 /// An input for `jvp`, and its version.
 pub(super) type Primal = (AnyTensor, u32);
@@ -27,12 +27,12 @@ pub(super) struct Notes {
 
 /// The inputs of a call.
 #[derive(Clone, Copy)]
-pub(super) struct Inputs<'a>(pub(super) &'a Info, pub(super) &'a [&'a dyn TensorInput]);
+pub(super) struct Inputs<'a>(pub(super) &'a Info, pub(super) &'a [InputTensors<'a>]);
 
 impl<'a> Inputs<'a> {
     /// The differentiable inputs.
     #[inline]
-    fn differentiable(self) -> impl Iterator<Item = &'a dyn TensorInput> {
+    fn differentiable(self) -> impl Iterator<Item = InputTensors<'a>> {
         let Self(info, inputs) = self;
         let inputs = inputs.iter().copied().enumerate();
         inputs
@@ -62,17 +62,18 @@ impl<'a> Inputs<'a> {
     fn are_plain(self, outputs: &Visitor<'_>) -> bool {
         let Self(info, inputs) = self;
         let Some(output) = outputs.only() else { return false };
-        let is_plain = |(position, input): (usize, &&dyn TensorInput)| {
-            info.is_differentiable(position)
-                && input.get(0).is_some_and(|tensor| same(tensor.shape(), output.shape()))
-                && input.get(1).is_none()
+        let is_plain = |(position, input): (usize, &InputTensors<'_>)| match input {
+            InputTensors::One(tensor) => {
+                info.is_differentiable(position) && same(tensor.shape(), output.shape())
+            }
+            InputTensors::List(_) => false,
         };
         inputs.iter().enumerate().all(is_plain)
     }
 
     /// Ends the call, whose forward returned `outputs`; those that are `marked` are not differentiable. Its saved
     /// tensors then have their roles. Returns [`Notes`], if it needs any.
-    #[inline]
+    #[inline(always)]
     pub(super) fn end(
         self,
         state: &mut SavedState,
@@ -111,22 +112,20 @@ impl<'a> Inputs<'a> {
     fn assign_roles(self, saved: &mut [Saved], outputs: &Visitor<'_>, marked: &[AnyTensor]) {
         let inputs = self.1;
         for saved in saved {
-            let Saved::Tensor(SavedTensor { tensor, version, role }) = saved else { continue };
-            let address = tensor.address();
+            let Saved::Tensor(saved) = saved else { continue };
+            let address = saved.tensor.address();
             if let Some(input) = inputs.iter().position(|input| contains(*input, address)) {
-                *role = Role::Input(u16::try_from(input).unwrap_or(u16::MAX));
+                saved.role = Role::Input(u16::try_from(input).unwrap_or(u16::MAX));
                 continue;
             }
-            let Some(slot) = outputs.position(address) else { continue };
+            let Some((slot, output)) = outputs.find(address) else { continue };
             if marked.iter().any(|marked| marked.address() == address) {
-                *role = Role::Constant;
+                saved.role = Role::Constant;
                 continue;
             }
+            *saved = output.kept_output(saved.version);
             // Beyond the range of a slot, an intermediate.
-            *role = u16::try_from(slot).map_or(Role::Intermediate, Role::Output);
-            // Not zero if forward changed the output after saving it.
-            *version = tensor.version().abs_diff(*version);
-            *tensor = tensor.saved_output();
+            saved.role = u16::try_from(slot).map_or(Role::Intermediate, Role::Output);
         }
     }
 }
@@ -231,11 +230,11 @@ mod tests {
     /// Runs forward and ends the call, as a node would, but keeps the rest here.
     fn forward(x: &Tensor<f64>, b: &Tensor<f64>) -> (Apart, (Tensor<f64>, Tensor<f64>)) {
         let (x_ref, b_ref) = (x, b);
-        let inputs: [&dyn TensorInput; 2] = [&x_ref, &b_ref];
+        let inputs = [x_ref.tensors(), b_ref.tensors()];
         let mut call = start(rules(&Parts), &inputs);
         let mut ctx = ForwardContext(call.start(), PhantomData);
         let mut outputs = Parts::forward(&mut ctx, x, b, 3.0);
-        let mut visitor = Visitor::new();
+        let mut visitor = Visitor::default();
         outputs.0.visit(&mut visitor);
         outputs.1.visit(&mut visitor);
         let apart = ctx.0.end_apart(&visitor);
@@ -254,7 +253,10 @@ mod tests {
         let raw = RawBackward::new(called, wants, grads);
         let saved = &mut Unpack(SavedReader::apart(saved));
         GradMode::of(false, || (rules.run)(&raw, saved, rules.pull))?;
-        Ok(raw.returned()?.into_vec())
+        match raw.error.into_inner() {
+            Some(error) => Err(*error),
+            None => Ok(raw.returned.into_inner().into_vec()),
+        }
     }
 
     /// The rules of an op, whose key has no name.

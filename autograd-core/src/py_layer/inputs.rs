@@ -19,6 +19,22 @@ use crate::ops::Float;
 pub trait TensorInput {
     /// The input's tensor at this position; `None` behind the last.
     fn get(&self, position: usize) -> Option<&dyn TensorHandle>;
+
+    fn tensors(&self) -> InputTensors<'_>
+    where
+        Self: Sized,
+    {
+        InputTensors::List(self)
+    }
+}
+
+/// The tensors of an input. A single one is reached without a call.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+#[allow(private_interfaces, reason = "as of the trait")]
+pub enum InputTensors<'a> {
+    One(&'a dyn TensorHandle),
+    List(&'a dyn TensorInput),
 }
 
 #[doc(hidden)]
@@ -47,7 +63,6 @@ macro_rules! tensor_inputs {
 }
 
 tensor_inputs! {
-    [] &Tensor<T>, this, position => (position == 0).then_some(*this);
     [] Option<&Tensor<T>>, this, position => this.filter(|_| position == 0);
     [] &[Tensor<T>], this, position => <[_]>::get(this, position);
     [] &[&Tensor<T>], this, position => <[_]>::get(this, position).copied();
@@ -57,10 +72,28 @@ tensor_inputs! {
     [] &Vec<Tensor<T>>, this, position => <[_]>::get(this, position);
 }
 
+#[diagnostic::do_not_recommend]
+#[allow(private_interfaces, reason = "as of the trait")]
+impl<T: Element> TensorInput for &Tensor<T> {
+    fn get(&self, position: usize) -> Option<&dyn TensorHandle> {
+        (position == 0).then(|| T::handle(self))
+    }
+
+    fn tensors(&self) -> InputTensors<'_> {
+        InputTensors::One(T::handle(self))
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Float> DifferentiableInput for &Tensor<T> {}
+
 /// The tensors of an input.
 #[inline]
-pub(super) fn each(input: &dyn TensorInput) -> impl Iterator<Item = &dyn TensorHandle> {
-    (0..).map_while(|position| input.get(position))
+pub(super) fn each(input: InputTensors<'_>) -> impl Iterator<Item = &dyn TensorHandle> {
+    (0..).map_while(move |position| match input {
+        InputTensors::One(tensor) => (position == 0).then_some(tensor),
+        InputTensors::List(list) => list.get(position),
+    })
 }
 
 /// The op's name, the number of forward's tensor inputs, their names (separated by spaces, with `~`
@@ -120,7 +153,7 @@ impl Protector for Info {
 }
 
 impl Info {
-    pub(super) fn lost(&self, inputs: &[&dyn TensorInput], at: &'static Location<'static>) -> Lost {
+    pub(super) fn lost(&self, inputs: &[InputTensors<'_>], at: &'static Location<'static>) -> Lost {
         let mut lost = Lost::NONE;
         for (position, input) in inputs.iter().enumerate() {
             let differentiable = self.is_differentiable(position);
@@ -132,22 +165,26 @@ impl Info {
     }
 }
 
-pub(super) fn contains(input: &dyn TensorInput, address: *const ()) -> bool {
+pub(super) fn contains(input: InputTensors<'_>, address: *const ()) -> bool {
     each(input).any(|tensor| tensor.address() == address)
 }
 
 /// The current version of a protected input.
 #[inline]
-pub(super) fn version(inputs: &[&dyn TensorInput], of: &Protected) -> u32 {
-    let found = each(inputs[of.position as usize]).find(|tensor| tensor.address() == of.tensor);
-    found.map_or(0, |tensor| tensor.version())
+pub(super) fn version(inputs: &[InputTensors<'_>], of: &Protected) -> u32 {
+    match inputs[of.position as usize] {
+        InputTensors::One(tensor) => tensor.version(),
+        list => each(list)
+            .find(|tensor| tensor.address() == of.tensor)
+            .map_or(0, |tensor| tensor.version()),
+    }
 }
 
-pub(super) fn wanted(input: &dyn TensorInput) -> Vec<bool> {
+pub(super) fn wanted(input: InputTensors<'_>) -> Vec<bool> {
     each(input).map(|tensor| !tensor.stop_gradient()).collect()
 }
 
-pub(super) fn tensors(input: &dyn TensorInput) -> Vec<AnyTensor> {
+pub(super) fn tensors(input: InputTensors<'_>) -> Vec<AnyTensor> {
     each(input).map(TensorHandle::any).collect()
 }
 

@@ -34,7 +34,7 @@ pub use context::{
 pub use forward_mode::{Dual, JvpForm, JvpInput, RawJvp, TangentFor, TangentParam, TangentsFor};
 #[cfg(feature = "verify")]
 pub use inputs::Again;
-pub use inputs::{DifferentiableInput, Facts, NeedsGrad, TensorInput};
+pub use inputs::{DifferentiableInput, Facts, InputTensors, NeedsGrad, TensorInput};
 pub use outputs::{
     Fallible, NoTensors, Outputs, PlainOutput, TensorOutput, Visitor, marked, stand_in,
 };

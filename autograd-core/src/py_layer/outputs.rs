@@ -1,10 +1,8 @@
 //! The outputs of forward, how their tensors are attached to the node, and those that a context call marks.
 
-use std::mem::ManuallyDrop;
-
 use smallvec::SmallVec;
 
-use super::inputs::{TensorInput, contains};
+use super::inputs::{InputTensors, contains};
 use super::tuples::each_tuple;
 use crate::graph::{AnyTensor, Element, Lost, NodeRef, Tensor, TensorHandle, no_derivative};
 use crate::ops::Float;
@@ -18,8 +16,15 @@ pub trait TensorOutput {
 #[diagnostic::do_not_recommend]
 impl<T: Float> TensorOutput for Tensor<T> {
     fn visit<'o>(&'o mut self, visitor: &mut Visitor<'o>) {
-        visitor.group();
-        visitor.push(T::handle_mut(self));
+        visitor.one(T::handle_mut(self));
+    }
+}
+
+/// Outputs, and a function that visits their tensors.
+#[diagnostic::do_not_recommend]
+impl<O, V: for<'o> Fn(&'o mut O, &mut Visitor<'o>)> TensorOutput for (O, V) {
+    fn visit<'o>(&'o mut self, visitor: &mut Visitor<'o>) {
+        (self.1)(&mut self.0, visitor);
     }
 }
 
@@ -84,13 +89,8 @@ impl<O> NoTensors for PlainOutput<'_, O> {}
 
 /// Collects the outputs of a call, and lends their tensors to the code that ends the call.
 #[doc(hidden)]
-pub struct Visitor<'o>(
-    // Dropped in the library, as the context's `Own` is.
-    ManuallyDrop<Collected<'o>>,
-);
-
 #[derive(Default)]
-struct Collected<'o> {
+pub struct Visitor<'o> {
     /// The tensors with a gradient, output by output.
     tensors: SmallVec<[&'o mut dyn TensorHandle; 2]>,
     outputs: usize,
@@ -100,36 +100,32 @@ struct Collected<'o> {
     constants: Vec<*const ()>,
 }
 
-impl Drop for Visitor<'_> {
-    fn drop(&mut self) {
-        let Collected { tensors, starts, constants, .. } = &*self.0;
-        if tensors.spilled() || starts.capacity() > 0 || constants.capacity() > 0 {
-            // The default owns nothing.
-            *self.0 = Collected::default();
-        }
-    }
-}
-
 impl<'o> Visitor<'o> {
     // Not inlined, so that a crate of ops does not compile them again.
 
     #[inline(never)]
-    pub(super) fn new() -> Self {
-        Self(ManuallyDrop::default())
+    fn one(&mut self, tensor: &'o mut dyn TensorHandle) {
+        self.begin();
+        self.tensors.push(tensor);
     }
 
     #[inline(never)]
     fn group(&mut self) {
-        if self.0.outputs > 0 {
-            let start = self.0.tensors.len();
-            self.0.starts.push(u32::try_from(start).unwrap_or(u32::MAX));
+        self.begin();
+    }
+
+    #[inline]
+    fn begin(&mut self) {
+        if self.outputs > 0 {
+            let start = self.tensors.len();
+            self.starts.push(u32::try_from(start).unwrap_or(u32::MAX));
         }
-        self.0.outputs += 1;
+        self.outputs += 1;
     }
 
     #[inline(never)]
     fn push(&mut self, tensor: &'o mut dyn TensorHandle) {
-        self.0.tensors.push(tensor);
+        self.tensors.push(tensor);
     }
 
     pub fn output<O: TensorOutput>(&mut self, output: &'o mut O) {
@@ -138,44 +134,45 @@ impl<'o> Visitor<'o> {
 
     /// Adds a plain output. Its tensors have no gradient, and may be marked so all the same.
     pub fn plain<O: PlainTensors>(&mut self, output: &O) {
-        output.each(&mut |address| self.0.constants.push(address));
+        output.each(&mut |address| self.constants.push(address));
     }
 
     /// All tensors, and the positions where those of each output end.
     pub(super) fn all(&self) -> (&[&'o mut dyn TensorHandle], impl Iterator<Item = u32>) {
-        let last = (self.0.outputs > 0).then_some(self.0.tensors.len() as u32);
-        (&self.0.tensors, self.0.starts.iter().copied().chain(last))
+        let last = (self.outputs > 0).then_some(self.tensors.len() as u32);
+        (&self.tensors, self.starts.iter().copied().chain(last))
     }
 }
 
 impl Visitor<'_> {
     #[inline]
     pub(super) fn only(&self) -> Option<&dyn TensorHandle> {
-        match (&self.0.tensors[..], self.0.outputs) {
+        match (&self.tensors[..], self.outputs) {
             ([tensor], 1) => Some(&**tensor),
             _ => None,
         }
     }
 
-    /// The first position of the tensor with this address among those with a gradient.
+    /// The first tensor with this address among those with a gradient, and its position.
     #[inline]
-    pub(super) fn position(&self, address: *const ()) -> Option<usize> {
-        self.0.tensors.iter().position(|tensor| tensor.address() == address)
+    pub(super) fn find(&self, address: *const ()) -> Option<(usize, &dyn TensorHandle)> {
+        let mut tensors = self.tensors.iter().map(|tensor| &**tensor as _).enumerate();
+        tensors.find(|(_, tensor): &(_, &dyn TensorHandle)| tensor.address() == address)
     }
 
     pub(super) fn is_output(&self, address: *const ()) -> bool {
-        self.position(address).is_some() || self.0.constants.contains(&address)
+        self.find(address).is_some() || self.constants.contains(&address)
     }
 
     pub(super) fn to_tensors(&self) -> Vec<AnyTensor> {
-        self.0.tensors.iter().map(|tensor| tensor.any()).collect()
+        self.tensors.iter().map(|tensor| tensor.any()).collect()
     }
 
     /// Makes the tensors outputs of a node. A tensor that somebody else holds, such as an input, does not
     /// change: the output is a new tensor.
-    #[inline]
+    #[inline(always)]
     pub(super) fn attach(&mut self, node: NodeRef) {
-        let Some((last, others)) = self.0.tensors.split_last_mut() else { return };
+        let Some((last, others)) = self.tensors.split_last_mut() else { return };
         let mut slot = 0;
         for tensor in others {
             tensor.attach(node.clone(), slot);
@@ -190,10 +187,10 @@ impl Visitor<'_> {
         &mut self,
         node: &NodeRef,
         marked: &[AnyTensor],
-        inputs: &[&dyn TensorInput],
+        inputs: &[InputTensors<'_>],
     ) {
         let mut before = Vec::new();
-        for (slot, tensor) in (0..).zip(&mut self.0.tensors) {
+        for (slot, tensor) in (0..).zip(&mut self.tensors) {
             let address = tensor.address();
             if marked.iter().any(|marked| marked.address() == address) {
                 let lost = no_derivative(node.name(), node.location);
@@ -207,9 +204,9 @@ impl Visitor<'_> {
 
     /// Leaves the tensors outside the graph. An input, a tensor with its own graph and an earlier output do
     /// not change: the output is a new tensor.
-    pub(super) fn release(&mut self, inputs: &[&dyn TensorInput], lost: Lost) {
+    pub(super) fn release(&mut self, inputs: &[InputTensors<'_>], lost: Lost) {
         let mut before: SmallVec<[*const (); 2]> = SmallVec::new();
-        for tensor in &mut self.0.tensors {
+        for tensor in &mut self.tensors {
             let address = tensor.address();
             release(&mut **tensor, &before, inputs, lost);
             before.push(address);
@@ -220,7 +217,7 @@ impl Visitor<'_> {
 fn release(
     tensor: &mut dyn TensorHandle,
     before: &[*const ()],
-    inputs: &[&dyn TensorInput],
+    inputs: &[InputTensors<'_>],
     lost: Lost,
 ) {
     let address = tensor.address();

@@ -6,12 +6,12 @@
 
 use std::marker::PhantomData;
 
-use super::apply::{Forward, finish, finish_fallible};
+use super::apply::{Forward, finish_fallible};
 use super::backward::{GradFor, Gradient, RawBackward};
 use super::forward_mode::{Dual, JvpForm, RawJvp, TangentFor};
 #[cfg(feature = "verify")]
 use super::inputs::Again;
-use super::inputs::{DifferentiableInput, TensorInput};
+use super::inputs::{DifferentiableInput, InputTensors, TensorInput};
 use super::outputs::{Fallible, TensorOutput, Visitor, stand_in};
 use crate::error::Result;
 use crate::graph::{Element, Tensor};
@@ -69,8 +69,8 @@ pub struct Known<T: ?Sized>(PhantomData<fn() -> *const T>);
 
 impl<T: Element> Known<Tensor<T>> {
     #[inline]
-    pub fn constant<I: TensorInput>(input: &I) -> &dyn TensorInput {
-        input
+    pub fn constant<I: TensorInput>(input: &I) -> InputTensors<'_> {
+        input.tensors()
     }
 }
 
@@ -93,8 +93,8 @@ impl<T: Element> Known<Tensor<T>> {
 
 impl<T: Float> Known<Tensor<T>> {
     #[inline]
-    pub fn input<I: DifferentiableInput>(input: &I) -> &dyn TensorInput {
-        input
+    pub fn input<I: DifferentiableInput>(input: &I) -> InputTensors<'_> {
+        input.tensors()
     }
 
     #[inline]
@@ -128,8 +128,9 @@ impl<O: TensorOutput> Known<O> {
         raw.gradient(group)
     }
 
-    pub fn finish(forward: &mut Forward<'_>, output: O) -> Result<O> {
-        finish(forward, output, O::visit)
+    pub fn finish(forward: &mut Forward<'_>, mut output: O) -> Result<O> {
+        forward.finish(&mut output)?;
+        Ok(output)
     }
 
     pub fn finish_fallible<R: Fallible<Output = O>>(
@@ -143,10 +144,10 @@ impl<O: TensorOutput> Known<O> {
 /// The methods of every other type: they have no bounds, and never run.
 #[doc(hidden)]
 pub trait Unknown {
-    fn constant<I>(_: &I) -> &dyn TensorInput {
+    fn constant<I>(_: &I) -> InputTensors<'_> {
         stand_in()
     }
-    fn input<I>(_: &I) -> &dyn TensorInput {
+    fn input<I>(_: &I) -> InputTensors<'_> {
         stand_in()
     }
     fn output<O>(_: &mut Visitor<'_>, _: &mut O) {

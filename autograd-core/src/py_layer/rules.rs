@@ -123,17 +123,23 @@ impl Op for CustomOpRules {
         let (node, edges, once) = (pull.node, pull.node.edges(), self.info.once_differentiable);
         let barrier = self.barrier(pull.create_graph, node, &grads);
         // Backward may change the gradients in place; nobody else may see that.
-        grads.iter_mut().flatten().for_each(AnyTensor::unshare);
+        for grad in grads.iter_mut().flatten() {
+            grad.unshare();
+        }
         let at = At { node, create_graph: pull.create_graph && !once };
-        let saved = &mut Unpack(at.saved_reader(pull.retain)?);
         let wants = |tensor: usize| pull.wants(&edges[tensor]);
-        let raw = RawBackward::new(self.called(node), &wants, grads);
-        {
+        let returned = {
+            let saved = &mut Unpack(at.saved_reader(pull.retain)?);
+            let raw = RawBackward::new(self.called(node), &wants, grads);
             let _off = once.then(|| GradMode::set(false));
             let run = || (self.run)(&raw, saved, self.pull);
             self.run_recorded("backward", pull.create_graph && !once, run)?;
-        }
-        for (tensor, grad) in raw.returned()? {
+            if let Some(error) = raw.error.into_inner() {
+                return Err(*error);
+            }
+            raw.returned.into_inner()
+        };
+        for (tensor, grad) in returned {
             pull.sink.deliver(&edges[tensor], via_barrier(&barrier, tensor, grad))?;
         }
         Ok(())

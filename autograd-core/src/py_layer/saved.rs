@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::tuples::each_tuple;
 use crate::error::{Error, Result};
-use crate::graph::{self, AnyTensor, Element, Role, SavedReader, SavedState, Tensor, TensorHandle};
+use crate::graph::{self, AnyTensor, Element, Role, SavedReader, SavedState, Tensor};
 
 /// A type that a custom op can save: a tensor, `()`, a tuple, an array, a `Vec`, an `Option` of such, or a
 /// struct with named fields that derives [`Saved`](derive@crate::Saved).
@@ -29,6 +29,12 @@ pub trait Saved: Sized + 'static {
     fn pack(&self, into: &mut Pack<'_>);
     #[doc(hidden)]
     fn unpack(from: &mut Unpack<'_>) -> Result<Self>;
+    /// Passes the value to `run`. A single tensor is lent by the node that saved it.
+    #[doc(hidden)]
+    fn lend(from: &mut Unpack<'_>, run: impl FnOnce(&Self)) -> Result<()> {
+        run(&Self::unpack(from)?);
+        Ok(())
+    }
 }
 
 /// An argument of `save_for_backward` for the declared type `S`: references to the tensors, in the same
@@ -51,12 +57,7 @@ pub struct Pack<'a>(pub(super) &'a mut SavedState);
 // Not inlined, so that a crate of ops does not compile them again.
 impl Pack<'_> {
     fn tensor<T: Element>(&mut self, tensor: &Tensor<T>) {
-        self.handle(T::handle(tensor));
-    }
-
-    #[inline(never)]
-    fn handle(&mut self, tensor: &dyn TensorHandle) {
-        self.0.push(graph::Saved::Tensor(tensor.saved()));
+        T::handle(tensor).save(self.0);
     }
 
     #[inline(never)]
@@ -79,6 +80,14 @@ const OUT_OF_ORDER: &str = "saved state is read as it was written";
 impl Unpack<'_> {
     fn tensor<T: Element>(&mut self) -> Result<Tensor<T>> {
         Ok(T::unwrap(self.any()?).unwrap_or_else(|| unreachable!("{OUT_OF_ORDER}")))
+    }
+
+    /// The first entry, if it is a tensor that backward gets as it is.
+    fn first(&self) -> Result<Option<&AnyTensor>> {
+        match self.0.at {
+            Some(at) if !at.create_graph => self.0.entries.tensor(0, at),
+            _ => Ok(None),
+        }
     }
 
     fn any(&mut self) -> Result<AnyTensor> {
@@ -115,6 +124,13 @@ impl<T: Element> Saved for Tensor<T> {
     }
     fn unpack(from: &mut Unpack<'_>) -> Result<Self> {
         from.tensor()
+    }
+    fn lend(from: &mut Unpack<'_>, run: impl FnOnce(&Self)) -> Result<()> {
+        match from.first()?.and_then(T::peek) {
+            Some(tensor) => run(tensor),
+            None => run(&from.tensor()?),
+        }
+        Ok(())
     }
 }
 

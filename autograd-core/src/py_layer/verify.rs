@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 
 use super::CustomOp;
 use super::environment;
-use super::inputs::{Again, Facts, Info, TensorInput, tensors};
+use super::inputs::{Again, Facts, Info, InputTensors, tensors};
 use super::outputs::Visitor;
 use crate::error::{Error, Result};
 use crate::gradcheck::{self, Subject};
@@ -144,7 +144,7 @@ impl<V> NotReused<V> for Reused<'_, V> {}
 /// Verifies a call at this location before it is made with these inputs; `call` makes it with others.
 pub fn verify<L: CustomOp<K>, K>(
     place: &'static Location<'static>,
-    inputs: &[&dyn TensorInput],
+    inputs: &[InputTensors<'_>],
     call: &dyn Fn(&Again) -> Option<()>,
 ) -> Result<()> {
     verify_call(L::INFO, place, inputs, call)
@@ -154,7 +154,7 @@ pub fn verify<L: CustomOp<K>, K>(
 fn verify_call(
     facts: Facts,
     location: &'static Location<'static>,
-    inputs: &[&dyn TensorInput],
+    inputs: &[InputTensors<'_>],
     call: &dyn Fn(&Again) -> Option<()>,
 ) -> Result<()> {
     let nested = REPEATED.with_borrow(Option::is_some);

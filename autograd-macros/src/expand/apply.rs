@@ -137,7 +137,7 @@ impl Expansion<'_> {
         quote! {{
             #constructed
             #proofs
-            let #array: &[&dyn #p::TensorInput] = &[#(#inputs),*];
+            let #array: &[#p::InputTensors<'_>] = &[#(#inputs),*];
             #verify
             let #state = &mut #p::start(<Self as #p::CustomOp<#key>>::RULES, #array);
             let mut #context = #p::ForwardContext(#state.start(), #p::PhantomData);

@@ -55,7 +55,7 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn try_apply(xs: &[Tensor<T>]) -> __autograd::Result<[Tensor<T>; N]> {
             let _ = Self(::core::marker::PhantomData);
-            let __inputs: &[&dyn __autograd::TensorInput] = &[
+            let __inputs: &[__autograd::InputTensors<'_>] = &[
                 __autograd::Known::<Tensor<T>>::input(&xs),
             ];
             let __state = &mut __autograd::start(

@@ -135,7 +135,7 @@ If a context call was against its rules, or an input against the op's.*/
                 by: f64,
             ) -> __autograd::Result<Result<(Tensor<f64>, usize), String>> {
                 let _ = Self;
-                let __inputs: &[&dyn __autograd::TensorInput] = &[
+                let __inputs: &[__autograd::InputTensors<'_>] = &[
                     __autograd::Known::<Tensor<f64>>::input(&x),
                     __autograd::Known::<Tensor<f64>>::input(&w),
                     __autograd::Known::<Tensor<i64>>::constant(&at),
@@ -209,7 +209,7 @@ If a context call was against its rules, or an input against the op's.*/
                 by: f64,
             ) -> __autograd::Result<__ScaleOutput> {
                 let _ = Self;
-                let __inputs: &[&dyn __autograd::TensorInput] = &[
+                let __inputs: &[__autograd::InputTensors<'_>] = &[
                     __autograd::Known::<Tensor<f64>>::input(&x),
                     __autograd::Known::<Tensor<f64>>::input(&w),
                     __autograd::Known::<Tensor<i64>>::constant(&at),

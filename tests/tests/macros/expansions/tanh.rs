@@ -52,7 +52,7 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         pub fn try_apply(x: &Tensor<f64>) -> __autograd::Result<Tensor<f64>> {
             let _ = Self;
-            let __inputs: &[&dyn __autograd::TensorInput] = &[
+            let __inputs: &[__autograd::InputTensors<'_>] = &[
                 __autograd::Known::<Tensor<f64>>::input(&x),
             ];
             let __state = &mut __autograd::start(

@@ -129,7 +129,7 @@ If a context call was against its rules, or an input against the op's.*/
                 by: f64,
             ) -> __autograd::Result<Tensor<f64>> {
                 let _ = Self;
-                let __inputs: &[&dyn __autograd::TensorInput] = &[
+                let __inputs: &[__autograd::InputTensors<'_>] = &[
                     __autograd::Known::<Tensor<f64>>::input(&x),
                     __autograd::Known::<Tensor<f64>>::input(&pair),
                     __autograd::Known::<Tensor<f64>>::input(&bias),
