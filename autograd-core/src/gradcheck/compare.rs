@@ -152,7 +152,8 @@ impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
             claimed,
             differences: self.differences(sides, group, 1.0),
             scale,
-            noise: self.noise(sides, &only(false)),
+            // Numbers of the size of a large output may be inside of a small one.
+            noise: self.noise(sides, &only(false)) + self.rounding(group, self.largest),
             bend: self.bend(sides, group, 1.0),
             not_differentiable: false,
             along: sides.along.clone(),
@@ -185,11 +186,10 @@ impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
         let (mut is_same, mut jumps, mut has_kink) = (true, true, true);
         let (error, size) = (slopes.error(), slopes.size());
         let Slopes { differences, bend, .. } = slopes;
-        for factor in FACTORS {
-            is_same &= (at(factor)?.0 - differences).abs() <= 0.25 * error;
-        }
+        is_same &= self.scatter((direction, group, steps))? <= 0.25 * error;
         is_same &= differences != 0.0 || at(FAR)?.0 == 0.0;
-        jumps &= differences != 0.0;
+        let rounding = self.rounding(group, 1.0);
+        jumps &= 2.0 * self.precision.step * differences.abs() > rounding;
         has_kink &= bend > 1e-3 * size + 5.0 * slopes.noise;
         // Many, as rounding may be the same for some steps by chance.
         for n in 1..=MANY {
@@ -209,6 +209,26 @@ impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
         let is_certain = slopes.not_differentiable
             || is_same && !self.is_rounding((direction, group, steps), &slopes, claim)?;
         Ok(if is_certain { Verdict::Differs(slopes) } else { Verdict::Unknown })
+    }
+
+    /// How much the differences change with the step: the sum over the outputs, of which none excuses another.
+    fn scatter(&self, (direction, group, steps): (&Direction, &Group, &[Vec<f64>])) -> Result<f64> {
+        let whole = self.sides(direction, steps, 1.0)?;
+        let mut most = vec![0.0; self.middle.len()];
+        for factor in FACTORS {
+            let part = self.sides(direction, steps, factor)?;
+            for (at, most) in most.iter_mut().enumerate() {
+                let change = |sides: &Sides| sides.after[at] - sides.before[at];
+                *most = f64::max(*most, (change(&part) / factor - change(&whole)).abs());
+            }
+        }
+        let parts = most.iter().zip(&group.cotangent).map(|(by, v)| by * v.abs());
+        Ok(parts.sum::<f64>() / (2.0 * self.precision.step))
+    }
+
+    /// The rounding of numbers of this size in each output.
+    fn rounding(&self, group: &Group, size: f64) -> f64 {
+        16.0 * self.precision.epsilon * size * group.cotangent.iter().map(|v| v.abs()).sum::<f64>()
     }
 
     fn allows(&self, slopes: &Slopes) -> bool {

@@ -73,6 +73,8 @@ pub(super) struct Point<'a, F> {
     /// matters less.
     pub(super) steps: Vec<Vec<Vec<f64>>>,
     pub(super) middle: Vec<f64>,
+    /// The size of the largest finite output.
+    pub(super) largest: f64,
 }
 
 /// The elements of the outputs whose slopes have about one size. Each group is checked separately, so that an
@@ -130,7 +132,10 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
         let inputs = inputs.to_vec();
         let steps = steps(precision, &inputs);
         let groups = Vec::new();
-        let mut point = Self { subject, f, inputs, precision, grads, groups, steps, middle };
+        let sizes = middle.iter().map(|y| y.abs()).filter(|size| size.is_finite());
+        let largest = sizes.fold(0.0, f64::max);
+        let mut point =
+            Self { subject, f, inputs, precision, grads, groups, steps, middle, largest };
         point.groups = point.grouped(cotangent)?;
         Ok(point)
     }
