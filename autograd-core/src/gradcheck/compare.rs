@@ -153,7 +153,7 @@ impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
             differences: self.differences(sides, group, 1.0),
             scale,
             // Numbers of the size of a large output may be inside of a small one.
-            noise: self.noise(sides, &only(false)) + self.rounding(group, self.largest),
+            noise: self.noise(sides, &only(false)) + self.rounding(group, 16.0 * self.largest),
             bend: self.bend(sides, group, 1.0),
             not_differentiable: false,
             along: sides.along.clone(),
