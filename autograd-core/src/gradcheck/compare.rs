@@ -6,6 +6,7 @@
 //! rounding inside of the rule change with the numbers that it gets.
 
 use super::point::{Direction, Group, Point, Precision, Sides, Subject};
+use crate::engine::numbers;
 use crate::error::{Error, Result};
 use crate::graph::AnyTensor;
 
@@ -153,7 +154,8 @@ impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
             differences: self.differences(sides, group, 1.0),
             scale,
             // Numbers of the size of a large output may be inside of a small one.
-            noise: self.noise(sides, &only(false)) + self.rounding(group, 16.0 * self.largest),
+            noise: self.noise(sides, &only(false))
+                + self.rounding(group, 16.0 * self.largest * self.movement(sides)),
             bend: self.bend(sides, group, 1.0),
             not_differentiable: false,
             along: sides.along.clone(),
@@ -224,6 +226,13 @@ impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
         }
         let parts = most.iter().zip(&group.cotangent).map(|(by, v)| by * v.abs());
         Ok(parts.sum::<f64>() / (2.0 * self.precision.step))
+    }
+
+    /// The largest movement of an element relative to its size, in steps; 1 or more.
+    fn movement(&self, sides: &Sides) -> f64 {
+        let each = self.inputs.iter().zip(&sides.along);
+        let parts = each.flat_map(|(x, along)| numbers(x).into_iter().zip(along));
+        parts.filter(|(x, _)| *x != 0.0).map(|(x, d)| (d / x).abs()).fold(1.0, f64::max)
     }
 
     /// The rounding of numbers of this size in each output.
