@@ -224,7 +224,8 @@ impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
                 *most = f64::max(*most, (change(&part) / factor - change(&whole)).abs());
             }
         }
-        let parts = most.iter().zip(&group.cotangent).map(|(by, v)| by * v.abs());
+        let parts = most.iter().zip(&group.cotangent).filter(|(_, v)| **v != 0.0);
+        let parts = parts.map(|(by, v)| by * v.abs());
         Ok(parts.sum::<f64>() / (2.0 * self.precision.step))
     }
 
@@ -276,6 +277,8 @@ impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
 
     fn differences(&self, sides: &Sides, group: &Group, factor: f64) -> f64 {
         let outputs = sides.after.iter().zip(&sides.before).zip(&group.cotangent);
+        // An output of another group may be NaN.
+        let outputs = outputs.filter(|(_, v)| **v != 0.0);
         let difference: f64 = outputs.map(|((after, before), v)| (after - before) * v).sum();
         difference / (2.0 * factor * self.precision.step)
     }
@@ -285,7 +288,8 @@ impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
         let bend = |(((after, before), middle), v): (((&f64, &f64), &f64), &f64)| {
             (after - 2.0 * middle + before) * v
         };
-        outputs.map(bend).sum::<f64>().abs() / (factor * self.precision.step)
+        outputs.filter(|(_, v)| **v != 0.0).map(bend).sum::<f64>().abs()
+            / (factor * self.precision.step)
     }
 
     fn noise(&self, sides: &Sides, cotangent: &[f64]) -> f64 {
