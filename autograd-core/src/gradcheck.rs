@@ -28,7 +28,8 @@ use point::{gradients, leaves, random, require_float};
 /// whatever their `stop_gradient`. The check is the same in every run. Other types: [`gradcheck_any`].
 ///
 /// The check finds a rule that is wrong by 0.1 %, whatever the size of `f` and of the inputs: errors are compared
-/// with the slopes themselves and with the rounding of the outputs. What rounding hides cannot be decided and
+/// with the slopes themselves, of large and of small elements of the output separately, and with rounding. What
+/// rounding hides cannot be decided and
 /// passes: with `f64` a slope of less than about 1e-8 of the output for each unit of the input (or for each `|x|`,
 /// if that is greater than 1), as that of `1.0 + 1e-10 * x`; check such a function without its constant.
 ///

@@ -5,15 +5,20 @@
 //! function, curvature, oscillation) change from step to step, and the error of a wrong rule does not. So does
 //! rounding inside of the rule change with the numbers that it gets.
 
-use super::point::{Direction, Point, Precision, Sides, Subject};
+use super::point::{Direction, Group, Point, Precision, Sides, Subject};
+use crate::engine::numbers;
 use crate::error::{Error, Result};
 use crate::graph::AnyTensor;
 
-/// Fractions of the step at which an error must be the same.
-const FACTORS: [f64; 6] = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4];
+/// Fractions of the step at which an error must be the same. Their ratios are irregular: rounding inside of the
+/// function is to units of some size, and a change of ten units is a whole number of them at each tenth of the step.
+const FACTORS: [f64; 10] =
+    [0.9539, 0.9027, 0.8713, 0.8167, 0.7741, 0.7193, 0.6621, 0.6047, 0.5379, 0.4813];
 /// A step at which an output that did not change must not change either. Else rounding inside of the function,
 /// as in `exp(1e-12 x) - 1`, hides the change.
 const FAR: f64 = 1e4;
+/// A change of an input, relative to its size, over which a jump is distinguished from units of rounding.
+const DISTANCE: f64 = 0.2;
 /// The number of fractions at which a jump or a kink must be the same.
 const MANY: u32 = 40;
 /// The number of small changes that reveal the rounding of a rule.
@@ -65,8 +70,8 @@ pub(super) enum Verdict {
     Unknown,
 }
 
-/// Returns the slope by the rule at some inputs, for their movement and for weights of the outputs; and the sum
-/// of its parts' magnitudes.
+/// Returns the slope by the rule at some inputs, for their movement and for a cotangent of the outputs; and the
+/// sum of its parts' magnitudes.
 pub(super) type Claim<'a> = dyn Fn(&[AnyTensor], &[Vec<f64>], &[f64]) -> Result<(f64, f64)> + 'a;
 
 /// Checks the gradients of `f` in all directions.
@@ -75,7 +80,7 @@ where
     F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>,
 {
     let point = Point::new(subject, f, inputs)?;
-    point.in_directions(|direction| match point.backward_verdict(direction)? {
+    point.in_directions(|direction, group| match point.backward_verdict(direction, group)? {
         Verdict::Differs(slopes) | Verdict::Undefined(slopes) => {
             Err(point.wrong(direction, &slopes))
         }
@@ -84,10 +89,10 @@ where
 }
 
 impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
-    pub(super) fn backward_verdict(&self, direction: &Direction) -> Result<Verdict> {
-        self.verdict(direction, &|inputs, along, weights| {
-            let is_known = weights.iter().all(|weight| *weight == 1.0);
-            let grads = if is_known { &self.grads } else { &self.grads_at(inputs, weights)? };
+    pub(super) fn backward_verdict(&self, direction: &Direction, group: &Group) -> Result<Verdict> {
+        self.verdict(direction, group, &|inputs, along, cotangent| {
+            let is_known = cotangent == group.cotangent;
+            let grads = if is_known { &group.grads } else { &self.grads_at(inputs, cotangent)? };
             Ok(contracted(grads, along))
         })
     }
@@ -103,10 +108,15 @@ impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
     }
 
     /// Compares with differences of several steps. An error of the rule shows with all of them.
-    pub(super) fn verdict(&self, direction: &Direction, claim: &Claim<'_>) -> Result<Verdict> {
+    pub(super) fn verdict(
+        &self,
+        direction: &Direction,
+        group: &Group,
+        claim: &Claim<'_>,
+    ) -> Result<Verdict> {
         let (mut undefined, mut suspects, mut least) = (None, Vec::new(), f64::INFINITY);
-        for steps in &self.steps {
-            let slopes = self.slopes(direction, steps, claim)?;
+        for (which, steps) in self.steps.iter().enumerate() {
+            let slopes = self.slopes(self.whole_sides(direction, which)?, group, claim)?;
             if !slopes.error().is_finite() {
                 undefined = Some(slopes);
                 continue;
@@ -125,40 +135,38 @@ impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
         };
         match (suspects.into_iter().min_by(better), undefined) {
             (Some((steps, slopes)), _) if least > 0.5 * slopes.relative_error() => {
-                self.confirmed(direction, steps, slopes, claim)
+                self.confirmed((direction, group, steps), slopes, claim)
             }
             (None, Some(slopes)) if least == f64::INFINITY => Ok(Verdict::Undefined(slopes)),
             _ => Ok(Verdict::Unknown),
         }
     }
 
-    fn slopes(
-        &self,
-        direction: &Direction,
-        steps: &[Vec<f64>],
-        claim: &Claim<'_>,
-    ) -> Result<Slopes> {
-        let sides = self.sides(direction, steps, 1.0)?;
-        let unchanged = self.unchanged(&sides);
-        let (claimed, scale) = claim(&self.inputs, &sides.along, &vec![1.0; unchanged.len()])?;
+    fn slopes(&self, sides: &Sides, group: &Group, claim: &Claim<'_>) -> Result<Slopes> {
+        let unchanged = self.unchanged(sides);
+        let only = |on: bool| -> Vec<f64> {
+            let all = group.cotangent.iter().zip(&unchanged);
+            all.map(|(v, unchanged)| if *unchanged == on { *v } else { 0.0 }).collect()
+        };
+        let (claimed, scale) = claim(&self.inputs, &sides.along, &group.cotangent)?;
         let mut slopes = Slopes {
             claimed,
-            differences: self.differences(&sides, 1.0),
+            differences: self.differences(sides, group, 1.0),
             scale,
-            noise: self.noise(&sides, |at| !unchanged[at]),
-            bend: self.bend(&sides, 1.0),
+            // Numbers of the size of a large output may be inside of a small one.
+            noise: self.noise(sides, &only(false))
+                + self.rounding(group, 16.0 * self.largest * self.movement(sides)),
+            bend: self.bend(sides, group, 1.0),
             not_differentiable: false,
             along: sides.along.clone(),
         };
         if slopes.error().is_finite() && !self.allows(&slopes) && unchanged.contains(&true) {
             // Outputs that did not change may have slopes too small for that.
-            let weights: Vec<f64> = unchanged.iter().map(|on| f64::from(u8::from(*on))).collect();
-            let (hidden, _) = claim(&self.inputs, &sides.along, &weights)?;
-            let outputs = self.middle.iter().zip(&unchanged).zip(&self.cotangent);
-            // An output that stays zero has no size, so it is taken as 1.
-            let zeros = outputs.filter(|((y, unchanged), _)| **unchanged && **y == 0.0);
-            let size: f64 = zeros.map(|(_, v)| v.abs()).sum();
-            let noise = self.noise(&sides, |at| unchanged[at]);
+            let only = only(true);
+            let (hidden, _) = claim(&self.inputs, &sides.along, &only)?;
+            // The numbers inside of the function may be larger than its result; their size is taken as 1.
+            let size: f64 = only.iter().map(|v| v.abs()).sum();
+            let noise = self.noise(sides, &only);
             if hidden.abs() <= noise + 16.0 * self.precision.epsilon * size {
                 slopes.noise += hidden.abs();
             }
@@ -169,23 +177,21 @@ impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
     /// Whether the error is that of the rule: the same with other steps, and not its rounding.
     fn confirmed(
         &self,
-        direction: &Direction,
-        steps: &[Vec<f64>],
+        (direction, group, steps): (&Direction, &Group, &[Vec<f64>]),
         mut slopes: Slopes,
         claim: &Claim<'_>,
     ) -> Result<Verdict> {
         let at = |factor: f64| -> Result<(f64, f64)> {
             let sides = self.sides(direction, steps, factor)?;
-            Ok((self.differences(&sides, factor), self.bend(&sides, factor)))
+            Ok((self.differences(&sides, group, factor), self.bend(&sides, group, factor)))
         };
         let (mut is_same, mut jumps, mut has_kink) = (true, true, true);
         let (error, size) = (slopes.error(), slopes.size());
         let Slopes { differences, bend, .. } = slopes;
-        for factor in FACTORS {
-            is_same &= (at(factor)?.0 - differences).abs() <= 0.25 * error;
-        }
+        is_same &= self.scatter((direction, group, steps))? <= 0.25 * error;
         is_same &= differences != 0.0 || at(FAR)?.0 == 0.0;
-        jumps &= differences != 0.0;
+        let rounding = self.rounding(group, 1.0);
+        jumps &= 2.0 * self.precision.step * differences.abs() > rounding;
         has_kink &= bend > 1e-3 * size + 5.0 * slopes.noise;
         // Many, as rounding may be the same for some steps by chance.
         for n in 1..=MANY {
@@ -196,10 +202,43 @@ impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
                 has_kink &= (found_bend - bend).abs() <= 0.25 * bend;
             }
         }
+        if jumps {
+            // A unit of rounding is no jump: over many of them the slope is the claimed one.
+            let (over_many, _) = at(DISTANCE / self.precision.step)?;
+            jumps = (slopes.claimed - over_many).abs() > 0.5 * over_many.abs();
+        }
         slopes.not_differentiable = jumps || has_kink;
         let is_certain = slopes.not_differentiable
-            || is_same && !self.is_rounding(direction, steps, &slopes, claim)?;
+            || is_same && !self.is_rounding((direction, group, steps), &slopes, claim)?;
         Ok(if is_certain { Verdict::Differs(slopes) } else { Verdict::Unknown })
+    }
+
+    /// How much the differences change with the step: the sum over the outputs, of which none excuses another.
+    fn scatter(&self, (direction, group, steps): (&Direction, &Group, &[Vec<f64>])) -> Result<f64> {
+        let whole = self.sides(direction, steps, 1.0)?;
+        let mut most = vec![0.0; self.middle.len()];
+        for factor in FACTORS {
+            let part = self.sides(direction, steps, factor)?;
+            for (at, most) in most.iter_mut().enumerate() {
+                let change = |sides: &Sides| sides.after[at] - sides.before[at];
+                *most = f64::max(*most, (change(&part) / factor - change(&whole)).abs());
+            }
+        }
+        let parts = most.iter().zip(&group.cotangent).filter(|(_, v)| **v != 0.0);
+        let parts = parts.map(|(by, v)| by * v.abs());
+        Ok(parts.sum::<f64>() / (2.0 * self.precision.step))
+    }
+
+    /// The largest movement of an element relative to its size, in steps; 1 or more.
+    fn movement(&self, sides: &Sides) -> f64 {
+        let each = self.inputs.iter().zip(&sides.along);
+        let parts = each.flat_map(|(x, along)| numbers(x).into_iter().zip(along));
+        parts.filter(|(x, _)| *x != 0.0).map(|(x, d)| (d / x).abs()).fold(1.0, f64::max)
+    }
+
+    /// The rounding of numbers of this size in each output.
+    fn rounding(&self, group: &Group, size: f64) -> f64 {
+        16.0 * self.precision.epsilon * size * group.cotangent.iter().map(|v| v.abs()).sum::<f64>()
     }
 
     fn allows(&self, slopes: &Slopes) -> bool {
@@ -210,8 +249,7 @@ impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
     /// Whether the error may be rounding inside of the rule.
     fn is_rounding(
         &self,
-        direction: &Direction,
-        steps: &[Vec<f64>],
+        (direction, group, steps): (&Direction, &Group, &[Vec<f64>]),
         slopes: &Slopes,
         claim: &Claim<'_>,
     ) -> Result<bool> {
@@ -221,7 +259,8 @@ impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
             let (scale, inputs) = (1.0 + 1e-4 * small, self.moved(direction, steps, 7e-5 * small));
             let scaled = |part: &Vec<f64>| part.iter().map(|d| d * scale).collect();
             let along: Vec<Vec<f64>> = slopes.along.iter().map(scaled).collect();
-            let (claimed, _) = claim(&inputs, &along, &vec![scale; self.middle.len()])?;
+            let cotangent: Vec<f64> = group.cotangent.iter().map(|v| v * scale).collect();
+            let (claimed, _) = claim(&inputs, &along, &cotangent)?;
             let change = (claimed / (scale * scale) - slopes.claimed).abs();
             if slopes.error() <= 16.0 * change {
                 return Ok(true);
@@ -236,26 +275,30 @@ impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
         outputs.map(|((after, before), middle)| after == before && after == middle).collect()
     }
 
-    fn differences(&self, sides: &Sides, factor: f64) -> f64 {
-        let outputs = sides.after.iter().zip(&sides.before).zip(&self.cotangent);
+    fn differences(&self, sides: &Sides, group: &Group, factor: f64) -> f64 {
+        let outputs = sides.after.iter().zip(&sides.before).zip(&group.cotangent);
+        // An output of another group may be NaN.
+        let outputs = outputs.filter(|(_, v)| **v != 0.0);
         let difference: f64 = outputs.map(|((after, before), v)| (after - before) * v).sum();
         difference / (2.0 * factor * self.precision.step)
     }
 
-    fn bend(&self, sides: &Sides, factor: f64) -> f64 {
-        let outputs = sides.after.iter().zip(&sides.before).zip(&self.middle).zip(&self.cotangent);
+    fn bend(&self, sides: &Sides, group: &Group, factor: f64) -> f64 {
+        let outputs = sides.after.iter().zip(&sides.before).zip(&self.middle).zip(&group.cotangent);
         let bend = |(((after, before), middle), v): (((&f64, &f64), &f64), &f64)| {
             (after - 2.0 * middle + before) * v
         };
-        outputs.map(bend).sum::<f64>().abs() / (factor * self.precision.step)
+        outputs.filter(|(_, v)| **v != 0.0).map(bend).sum::<f64>().abs()
+            / (factor * self.precision.step)
     }
 
-    fn noise(&self, sides: &Sides, counted: impl Fn(usize) -> bool) -> f64 {
-        let outputs = sides.after.iter().zip(&sides.before).zip(&self.cotangent).enumerate();
-        let size = |(_, ((after, before), v)): (usize, ((&f64, &f64), &f64))| {
-            (after.abs() + before.abs()) / 2.0 * v.abs()
+    fn noise(&self, sides: &Sides, cotangent: &[f64]) -> f64 {
+        let outputs = sides.after.iter().zip(&sides.before).zip(cotangent);
+        let size = |((after, before), v): ((&f64, &f64), &f64)| match *v {
+            0.0 => 0.0,
+            _ => (after.abs() + before.abs()) / 2.0 * v.abs(),
         };
-        let size: f64 = outputs.filter(|(at, _)| counted(*at)).map(size).sum();
+        let size: f64 = outputs.map(size).sum();
         8.0 * self.precision.epsilon * size / self.precision.step
     }
 }

@@ -1,5 +1,8 @@
 //! Forward mode against finite differences, and against backward by the dot-product identity.
 
+use std::cell::RefCell;
+use std::ptr;
+
 use super::compare::{self, Slopes, Verdict, contracted};
 use super::point::{Direction, Point, Subject, leaves, tensor_like};
 use super::{erased, typed};
@@ -81,22 +84,31 @@ fn check(
         by,
         not_differentiable: slopes.not_differentiable,
     };
-    point.in_directions(|direction| {
-        let verdict = point.verdict(direction, &|inputs, along, weights| {
-            let parts = jvp_parts(&point, f, inputs, along)?;
-            let jvp = parts.iter().zip(weights).map(|(part, weight)| part * weight).sum();
-            let scale = contracted(&point.grads, along).1;
-            Ok((jvp, scale + parts.iter().map(|part| part.abs()).sum::<f64>()))
+    // Of the last movement, which all groups have in common.
+    let known = RefCell::new((Vec::new(), Vec::new()));
+    point.in_directions(|direction, group| {
+        let verdict = point.verdict(direction, group, &|inputs, along, cotangent| {
+            let is_point = ptr::eq(inputs, &point.inputs[..]);
+            let mut known = known.borrow_mut();
+            if !is_point || known.0 != along {
+                let key = if is_point { along.to_vec() } else { Vec::new() };
+                *known = (key, tangents(&point, f, inputs, along)?);
+            }
+            let tangents = &known.1;
+            let parts = tangents.iter().zip(cotangent).map(|(part, v)| part * v);
+            let (jvp, size) =
+                parts.fold((0.0, 0.0), |(sum, size), part| (sum + part, size + part.abs()));
+            Ok((jvp, contracted(&group.grads, along).1 + size))
         })?;
         match verdict {
             Verdict::Differs(slopes) | Verdict::Undefined(slopes) => {
                 Err(wrong(direction, &slopes, slopes.differences, "finite differences"))
             }
             Verdict::Agrees(slopes) => {
-                let (backward, _) = contracted(&point.grads, &slopes.along);
+                let (backward, _) = contracted(&group.grads, &slopes.along);
                 let most = point.precision.exact * slopes.scale;
                 let differ = (slopes.claimed - backward).abs() > most
-                    && matches!(point.backward_verdict(direction)?, Verdict::Agrees(_));
+                    && matches!(point.backward_verdict(direction, group)?, Verdict::Agrees(_));
                 match differ {
                     true => Err(wrong(direction, &slopes, backward, "backward")),
                     false => Ok(()),
@@ -107,8 +119,8 @@ fn check(
     })
 }
 
-/// The slope of each element of the outputs by forward mode, times its cotangent.
-fn jvp_parts<F>(
+/// The slope of each element of the outputs by forward mode.
+fn tangents<F>(
     point: &Point<'_, F>,
     f: &impl Fn(&[AnyTensor]) -> Vec<AnyTensor>,
     inputs: &[AnyTensor],
@@ -122,16 +134,16 @@ where
         along.iter().any(|d| *d != 0.0).then(|| tensor_like(input, along))
     });
     let (leaves, tangents) = (leaves(inputs), tangents.collect::<Vec<_>>());
-    let (mut cotangent, mut parts) = (&point.cotangent[..], Vec::new());
+    let mut all = Vec::new();
     let _forward = ForwardMode::start();
     for y in GradMode::of(true, || f(&leaves)) {
-        let own = cotangent.split_at_checked(y.len());
-        let (own, rest) = own.ok_or_else(|| point.other_shapes())?;
-        cotangent = rest;
         match tangent(&y, &leaves, &tangents, false)? {
-            Some(dy) => parts.extend(numbers(&dy).iter().zip(own).map(|(d, v)| d * v)),
-            None => parts.extend(own.iter().map(|_| 0.0)),
+            Some(dy) => all.extend(numbers(&dy)),
+            None => all.resize(all.len() + y.len(), 0.0),
         }
     }
-    Ok(parts)
+    match all.len() == point.middle.len() {
+        true => Ok(all),
+        false => Err(point.other_shapes()),
+    }
 }

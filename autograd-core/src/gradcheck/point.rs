@@ -1,5 +1,8 @@
 //! The check of one function at one point, along directions.
 
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+
 use crate::array::DType;
 use crate::array::shape::sorted;
 use crate::engine::{BackwardOptions, for_float, grad_any, numbers, want_gradient};
@@ -63,20 +66,37 @@ pub(super) struct Point<'a, F> {
     f: F,
     pub(super) inputs: Vec<AnyTensor>,
     pub(super) precision: Precision,
-    /// The numbers that the outputs are contracted with, one output after the other.
-    pub(super) cotangent: Vec<f64>,
     pub(super) grads: Vec<Vec<f64>>,
+    pub(super) groups: Vec<Group>,
     /// The steps to try, for each element of each input: relative to the element, so that a function of small
     /// numbers is smooth within a step; narrow ones; and relative to the largest element or 1, where rounding
     /// matters less.
     pub(super) steps: Vec<Vec<Vec<f64>>>,
     pub(super) middle: Vec<f64>,
+    /// The size of the largest finite output.
+    pub(super) largest: f64,
+}
+
+/// The elements of the outputs whose slopes have about one size. Each group is checked separately, so that an
+/// error in small slopes does not pass beside large ones.
+pub(super) struct Group {
+    /// The numbers that the outputs are contracted with, one output after the other; 0 for elements of other groups.
+    pub(super) cotangent: Vec<f64>,
+    pub(super) grads: Vec<Vec<f64>>,
 }
 
 /// A direction that moves one input, or all together.
 pub(super) struct Direction {
     pub(super) name: String,
     pub(super) parts: Vec<Vec<f64>>,
+    /// The function at whole steps of each kind, which all groups read.
+    sides: [OnceCell<Sides>; 3],
+}
+
+impl Direction {
+    pub(super) fn new(name: String, parts: Vec<Vec<f64>>) -> Self {
+        Self { name, parts, sides: Default::default() }
+    }
 }
 
 /// The function on both sides of the point.
@@ -111,7 +131,35 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
         let precision = if inputs.iter().chain(&outputs).any(single) { SINGLE } else { DOUBLE };
         let inputs = inputs.to_vec();
         let steps = steps(precision, &inputs);
-        Ok(Self { subject, f, inputs, precision, cotangent, grads, steps, middle })
+        let groups = Vec::new();
+        let sizes = middle.iter().map(|y| y.abs()).filter(|size| size.is_finite());
+        let largest = sizes.fold(0.0, f64::max);
+        let mut point =
+            Self { subject, f, inputs, precision, grads, groups, steps, middle, largest };
+        point.groups = point.grouped(cotangent)?;
+        Ok(point)
+    }
+
+    /// Divides the outputs' elements into groups by the decade of their change in a random direction.
+    fn grouped(&self, cotangent: Vec<f64>) -> Result<Vec<Group>> {
+        let mut parts = self.zero_direction();
+        let mut generator = Generator::new(6);
+        parts.iter_mut().for_each(|part| generator.fill_uniform(part, -1.0, 1.0));
+        let sides = self.sides(&Direction::new(String::new(), parts), &self.steps[0], 1.0)?;
+        let changes = sides.after.iter().zip(&sides.before).map(|(after, before)| after - before);
+        let decades: Vec<i64> = changes.map(|by| by.abs().log10().floor() as i64).collect();
+        let all: BTreeSet<i64> = decades.iter().copied().collect();
+        if all.len() < 2 {
+            return Ok(vec![Group { cotangent, grads: self.grads.clone() }]);
+        }
+        let group = |of| {
+            let own = cotangent.iter().zip(&decades);
+            let cotangent: Vec<f64> =
+                own.map(|(v, decade)| if *decade == of { *v } else { 0.0 }).collect();
+            let grads = self.grads_at(&self.inputs, &cotangent)?;
+            Ok(Group { cotangent, grads })
+        };
+        all.into_iter().map(group).collect()
     }
 
     pub(super) fn zero_direction(&self) -> Vec<Vec<f64>> {
@@ -123,11 +171,18 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
         parts[input][element] = 1.0;
         let position = indices(self.inputs[input].shape(), element);
         let input = &self.subject.names[input];
-        Direction { name: format!("{input}, element {position:?}"), parts }
+        Direction::new(format!("{input}, element {position:?}"), parts)
     }
 
-    /// Calls `require` for directions of each input alone, so that an error names it, and of all together.
-    pub(super) fn in_directions(&self, require: impl Fn(&Direction) -> Result<()>) -> Result<()> {
+    /// Calls `require` for directions of each input alone, so that an error names it, and of all together; each
+    /// with every group of outputs.
+    pub(super) fn in_directions(
+        &self,
+        require: impl Fn(&Direction, &Group) -> Result<()>,
+    ) -> Result<()> {
+        let require = |direction: &Direction| {
+            self.groups.iter().try_for_each(|group| require(direction, group))
+        };
         let mut generator = Generator::new(2);
         for (i, grad) in self.grads.iter().enumerate() {
             let elements =
@@ -145,7 +200,7 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
                     name = format!("{input}, along the gradient");
                 }
                 // If a single element is wrong, the error names it.
-                if let Err(wrong) = require(&Direction { name, parts }) {
+                if let Err(wrong) = require(&Direction::new(name, parts)) {
                     elements(16 * MAX_EACH)?;
                     return Err(wrong);
                 }
@@ -154,9 +209,25 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
         for n in 0..DIRECTIONS {
             let mut parts = self.zero_direction();
             parts.iter_mut().for_each(|part| generator.fill_uniform(part, -1.0, 1.0));
-            require(&Direction { name: format!("all inputs, random direction {n}"), parts })?;
+            require(&Direction::new(format!("all inputs, random direction {n}"), parts))?;
         }
         Ok(())
+    }
+
+    /// The function at whole steps of this kind.
+    pub(super) fn whole_sides<'d>(
+        &self,
+        direction: &'d Direction,
+        kind: usize,
+    ) -> Result<&'d Sides> {
+        let known = &direction.sides[kind];
+        match known.get() {
+            Some(sides) => Ok(sides),
+            None => {
+                let sides = self.sides(direction, &self.steps[kind], 1.0)?;
+                Ok(known.get_or_init(|| sides))
+            }
+        }
     }
 
     /// Moves the inputs by `factor` times these steps in the direction, and back.
@@ -205,11 +276,15 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
         Ok((moved.iter().map(numbers).collect(), outputs))
     }
 
-    /// The gradients at these inputs, for the cotangent times these weights.
-    pub(super) fn grads_at(&self, inputs: &[AnyTensor], weights: &[f64]) -> Result<Vec<Vec<f64>>> {
+    /// The gradients at these inputs, for this cotangent.
+    pub(super) fn grads_at(
+        &self,
+        inputs: &[AnyTensor],
+        cotangent: &[f64],
+    ) -> Result<Vec<Vec<f64>>> {
         let leaves = leaves(inputs);
         let outputs = (self.f)(&leaves)?;
-        let mut all = self.cotangent.iter().zip(weights).map(|(v, weight)| v * weight);
+        let mut all = cotangent.iter().copied();
         let mut cotangents = Vec::new();
         for y in &outputs {
             let own: Vec<f64> = all.by_ref().take(numbers(y).len()).collect();

@@ -28,7 +28,7 @@ where
             let mut parts = point.zero_direction();
             generator.fill_uniform(&mut parts[i], 0.5, 1.0);
             parts[i].iter_mut().zip(grad).for_each(|(d, g)| *d = d.copysign(*g));
-            point.error_along(&Direction { name: format!("{name}, along the gradient"), parts })
+            point.error_along(&Direction::new(format!("{name}, along the gradient"), parts))
         });
         if let Some((_, error)) = worst {
             return Err(error);
@@ -46,10 +46,13 @@ fn certain(precision: Precision) -> Precision {
 impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
     /// The error for a direction in which the gradient is wrong, and the relative difference of the slopes.
     fn error_along(&self, direction: &Direction) -> Option<(f64, Error)> {
-        // A slope that is not finite proves nothing.
-        let Ok(Verdict::Differs(slopes)) = self.backward_verdict(direction) else { return None };
-        let (backward, differences) = (slopes.claimed, slopes.differences);
-        let by = (backward - differences).abs() / backward.abs().max(differences.abs());
-        Some((by, self.wrong(direction, &slopes)))
+        self.groups.iter().find_map(|group| {
+            // A slope that is not finite proves nothing.
+            let verdict = self.backward_verdict(direction, group);
+            let Ok(Verdict::Differs(slopes)) = verdict else { return None };
+            let (backward, differences) = (slopes.claimed, slopes.differences);
+            let by = (backward - differences).abs() / backward.abs().max(differences.abs());
+            Some((by, self.wrong(direction, &slopes)))
+        })
     }
 }

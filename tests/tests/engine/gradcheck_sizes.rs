@@ -223,3 +223,122 @@ fn a_change_that_rounding_inside_of_a_function_hides_is_no_error() {
         }
     }
 }
+
+/// Rounding inside of a function, which the size of its results does not show, is no error of its rule.
+#[test]
+fn what_cancels_inside_of_a_function_raises_no_alarm() {
+    let functions: [(&str, Of); 10] = [
+        ("1 - cos", |x| 1.0 - (x * 3e-5).cos()),
+        ("1 - cos of less", |x| 1.0 - (x * 1e-6).cos()),
+        ("1 - 1", |x| (x * 1e-8 + 1.0) - 1.0),
+        ("sqrt - 1", |x| (x * 1e-10 + 1.0).sqrt() - 1.0),
+        ("1e8 - 1e8", |x| (x + 1e8) - 1e8),
+        ("1e12 - 1e12", |x| (x + 1e12) - 1e12),
+        ("log of exp", |x| ((x * 1e-7).exp() + 1e3).log() - 1e3_f64.ln()),
+        ("sigmoid - 1", |x| (x + 30.0).sigmoid() - 1.0),
+        ("softmax - max", |x| (x * 1e-6).softmax(0) - (x * 1e-6).softmax(0).max()),
+        ("tanh - 1", |x| (x + 15.0).tanh() - 1.0),
+    ];
+    let mut wrong = Vec::new();
+    for seed in 0..25 {
+        let x = Generator::new(seed).run(|| Tensor::<f64>::randn([4]));
+        for (name, f) in functions {
+            if let Err(error) = gradcheck(|t| f(&t[0]), std::slice::from_ref(&x)) {
+                wrong.push(format!("{name} at {:?}: {error}", x.to_vec()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_cancels_in_single_precision_raises_no_alarm() {
+    let functions: [(&str, fn(&Tensor) -> Tensor); 8] = [
+        ("1 - cos", |x| 1.0 - (x * 0.03).cos()),
+        ("1 - cos of less", |x| 1.0 - (x * 3e-4).cos()),
+        ("1 - 1", |x| (x * 1e-3 + 1.0) - 1.0),
+        ("sqrt - 1", |x| (x * 1e-4 + 1.0).sqrt() - 1.0),
+        ("1e4 - 1e4", |x| (x + 1e4) - 1e4),
+        ("log of exp", |x| ((x * 1e-2).exp() + 1e3).log() - 6.9),
+        ("sigmoid - 1", |x| (x + 12.0).sigmoid() - 1.0),
+        ("softmax - max", |x| (x * 1e-3).softmax(0) - (x * 1e-3).softmax(0).max()),
+    ];
+    let mut wrong = Vec::new();
+    for seed in 0..25 {
+        let x = Generator::new(seed).run(|| Tensor::<f32>::randn([4]));
+        for (name, f) in functions {
+            let f = |t: &[AnyTensor]| f(t[0].downcast_ref().unwrap()).into();
+            if let Err(error) = gradcheck_any(f, &[x.clone().into()]) {
+                wrong.push(format!("{name} at {:?}: {error}", x.to_vec()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The rounding of such functions excuses no error that is larger.
+#[test]
+fn a_wrong_rule_is_found_where_the_function_cancels() {
+    let right = Wave { size: 1.0, frequency: 1.0, backward: 1.0, second: 1.0, jvp: 1.0 };
+    let functions: [(&str, fn(&Tensor<f64>, Wave) -> Tensor<f64>, f64); 4] = [
+        ("1e3 - 1e3", |x, wave| (Sine::apply(x, wave) + 1e3) - 1e3, 1.001),
+        ("1e6 - 1e6", |x, wave| (Sine::apply(x, wave) + 1e6) - 1e6, 1.05),
+        ("1 - cos", |x, wave| 1.0 - Sine::apply(x, wave).cos(), 1.001),
+        ("1 - 1", |x, wave| (Sine::apply(x, wave) * 1e-5 + 1.0) - 1.0, 1.01),
+    ];
+    for seed in 0..10 {
+        let x = Generator::new(seed).run(|| Tensor::<f64>::randn([4]));
+        for (name, f, by) in functions {
+            for by in [by, 2.0 - by, 0.0, -1.0] {
+                let wave = Wave { backward: by, jvp: by, ..right };
+                let found = gradcheck(|t| f(&t[0], wave), std::slice::from_ref(&x));
+                let is_found = matches!(found, Err(Error::GradientWrong { .. }));
+                assert!(is_found, "{name} off by {by} at {:?}: {found:?}", x.to_vec());
+            }
+        }
+    }
+}
+
+/// An error of a small output, or of a small element of an output, is found beside large ones.
+#[test]
+fn a_wrong_rule_of_a_small_output_is_found_beside_large_ones() {
+    for (size, beside) in [(1e-6, 1.0), (1e-3, 1.0), (1.0, 1e8), (1e-12, 1e-4), (1e-9, 1.0)] {
+        let right = Wave { size, frequency: 1.0, backward: 1.0, second: 1.0, jvp: 1.0 };
+        let f = |wave: Wave, shift: f64| {
+            move |t: &[Tensor<f64>]| {
+                let small = Sine::apply(&t[0], wave) + shift * size;
+                Tensor::concat(&[&(t[0].sin() * beside), &small], 0)
+            }
+        };
+        let x = [Tensor::from([0.7, -1.1, 2.3])];
+        for shift in [0.0, 1e3] {
+            gradgradcheck(f(right, shift), &x).unwrap();
+            jvpcheck(f(right, shift), &x).unwrap();
+            for by in [0.99, 1.01, 0.0, -1.0] {
+                let name = format!("{size} beside {beside}, shifted by {shift}, off by {by}");
+                let found = gradcheck(f(Wave { backward: by, ..right }, shift), &x);
+                assert!(matches!(found, Err(Error::GradientWrong { .. })), "{name}: {found:?}");
+                let found = jvpcheck(f(Wave { jvp: by, ..right }, shift), &x);
+                assert!(matches!(found, Err(Error::JvpWrong { .. })), "jvp, {name}: {found:?}");
+            }
+        }
+    }
+}
+
+/// A check of outputs of several sizes evaluates the function as often as a check of one, but for their gradients.
+#[test]
+fn groups_of_outputs_share_the_evaluations() {
+    let calls = std::cell::Cell::new(0);
+    let count = |sizes: &[f64]| {
+        calls.set(0);
+        let f = |t: &[Tensor<f64>]| {
+            calls.set(calls.get() + 1);
+            let parts: Vec<Tensor<f64>> = sizes.iter().map(|size| t[0].sin() * *size).collect();
+            Tensor::concat(&parts.iter().collect::<Vec<_>>(), 0)
+        };
+        gradcheck(f, &[Tensor::from([0.7, -1.1, 2.3])]).unwrap();
+        calls.get()
+    };
+    let (alone, several) = (count(&[1.0]), count(&[1.0, 1e-3, 1e-6]));
+    assert!(several <= alone + 8, "{alone} calls for one size, {several} for three");
+}
