@@ -440,7 +440,7 @@ fn counts() {
     assert!(matches!(grad(&[&y], none), Err(Error::Count { expected: 1, found: 0, .. })));
     let seeds = GradOptions::new().seeds(vec![None, None]);
     let error = grad_with(&[&y], &[&x], seeds).unwrap_err();
-    assert_eq!(error.to_string(), "grad: expected 1 seeds, one for each output, found 2");
+    assert_eq!(error.to_string(), "grad: expected 1 seed, one for each output, found 2");
 }
 
 #[test]
