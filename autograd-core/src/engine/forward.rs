@@ -220,7 +220,7 @@ mod tests {
         assert!(is_direct(|[a, _]| a.sum()) && is_direct(|[a, _]| a.mean_axes([1])));
         assert!(is_direct(|[a, _]| a.reshape([6])) && is_direct(|[a, _]| a.transpose()));
         assert!(is_direct(|[a, _]| a.narrow(0, 1, 1)) && is_direct(|[a, _]| a.flip(0)));
-        assert!(is_direct(|[a, _]| Tensor::concat([a, &a.detach()], 0)));
+        assert!(is_direct(|[a, _]| Tensor::concat(&[a, &a.detach()], 0)));
         assert!(is_direct(|[a, _]| a.gt_scalar(0.0).where_else(a, a)));
         assert!(is_direct(|[a, _]| a.cumsum(0)) && is_direct(|[a, _]| a.broadcast_to([2, 2, 3])));
         assert!(is_direct(|[a, _]| a.maximum(a)) && is_direct(|[a, _]| a.pow(a)));

@@ -180,6 +180,6 @@ fn last_put<T: Numeric>(
     // Of the elements of `x` and, behind them, those of `source`: the ones that stay, and the last written ones.
     let mut kept: Vec<i64> = (0..x.len() as i64).collect();
     (x.len() as i64..).zip(index.to_vec()).for_each(|(from, at)| kept[at as usize] = from);
-    let both = Tensor::try_concat([x, source], 0)?;
+    let both = Tensor::try_concat(&[x, source], 0)?;
     select(Picks::Slices, &both, 0, &Tensor::from(kept).and_lost(index), caller)
 }

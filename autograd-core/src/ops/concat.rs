@@ -59,8 +59,7 @@ fn concatenated(inputs: &[&Form], axis: isize) -> Inferred {
     Ok(vec![out])
 }
 
-/// A list of tensors of one element type: `&[&a, &b]`, `[a, b]`, a `Vec` of tensors or of references, or a
-/// reference to any of these.
+/// A list of tensors of one element type: `&[&a, &b]`, a slice or a `Vec` of tensors or of references.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a list of tensors of `{T}`",
     label = "write `&[&a, &b]`, or pass a `Vec` or a slice of tensors"
@@ -70,32 +69,23 @@ pub trait TensorList<T: Element> {
     fn tensors(&self) -> Vec<&Tensor<T>>;
 }
 
-#[diagnostic::do_not_recommend]
-impl<T: Element, R: Borrow<Tensor<T>>> TensorList<T> for [R] {
-    fn tensors(&self) -> Vec<&Tensor<T>> {
-        self.iter().map(Borrow::borrow).collect()
-    }
+// Not for an array itself: clippy would call the `&` of `&[&a, &b]` needless.
+macro_rules! lists {
+    ($([$($generics:tt)*] $list:ty;)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<T: Element, R: Borrow<Tensor<T>>, $($generics)*> TensorList<T> for $list {
+            fn tensors(&self) -> Vec<&Tensor<T>> {
+                self.iter().map(Borrow::borrow).collect()
+            }
+        }
+    )*};
 }
 
-#[diagnostic::do_not_recommend]
-impl<T: Element, R: Borrow<Tensor<T>>, const N: usize> TensorList<T> for [R; N] {
-    fn tensors(&self) -> Vec<&Tensor<T>> {
-        self.as_slice().tensors()
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<T: Element, R: Borrow<Tensor<T>>> TensorList<T> for Vec<R> {
-    fn tensors(&self) -> Vec<&Tensor<T>> {
-        self.as_slice().tensors()
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<T: Element, L: TensorList<T> + ?Sized> TensorList<T> for &L {
-    fn tensors(&self) -> Vec<&Tensor<T>> {
-        (**self).tensors()
-    }
+lists! {
+    [] &[R];
+    [const N: usize] &[R; N];
+    [] &Vec<R>;
+    [] Vec<R>;
 }
 
 /// # Joins

@@ -132,7 +132,7 @@ fn of_factors<T: Float>(
     let n = db.length("cumprod", axis);
     let (one, rest) = (n.min(1), n.saturating_sub(1));
     let others = db.narrow(axis, one, rest) * y.narrow(axis, 0, rest);
-    Tensor::concat([&first(db.narrow(axis, 0, one)), &others], axis)
+    Tensor::concat(&[&first(db.narrow(axis, 0, one)), &others], axis)
 }
 
 /// # Cumulative sums

@@ -277,7 +277,7 @@ fn rolled<T: Element>(
     }
     let [end, start] =
         [(n - moved, n), (0, n - moved)].map(|(start, end)| x.try_slice_axis(axis, start, end, 1));
-    Tensor::try_concat([&end?, &start?], axis)
+    Tensor::try_concat(&[&end?, &start?], axis)
 }
 
 /// The length of an axis of `n` elements that is divided into windows.

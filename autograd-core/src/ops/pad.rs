@@ -143,7 +143,7 @@ fn padded<T: Numeric>(
             shape[axis] = before + behind;
             // Joined with the empty tensor, so that the result is in its graph.
             let constant = Tensor::full(shape, T::nearest(value));
-            padded = Tensor::try_concat([&padded, &constant], axis as isize)?;
+            padded = Tensor::try_concat(&[&padded, &constant], axis as isize)?;
             continue;
         }
         let positions = -(before as isize)..(n + behind) as isize;

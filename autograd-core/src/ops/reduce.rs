@@ -208,7 +208,7 @@ fn product_of_others<T: Float>(x: &Tensor<T>, axes: &[usize]) -> Result<Tensor<T
         let mut one = x.shape_owned();
         one[order.len() - axes.len()] = n.min(1);
         let products = x.narrow(-1, 0, n.saturating_sub(1)).cumprod(-1);
-        Tensor::try_concat([&Tensor::ones(one), &products], -1)
+        Tensor::try_concat(&[&Tensor::ones(one), &products], -1)
     };
     let others = before(&flat)? * before(&flat.flip(-1))?.flip(-1);
     let lengths: Shape = order.iter().map(|&axis| x.shape()[axis]).collect();

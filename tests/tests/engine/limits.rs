@@ -99,7 +99,7 @@ fn a_million_uses_of_one_leaf() {
         assert_eq!(x.grad().unwrap().item(), 1e6);
         // And side by side: a list of as many nodes on one level.
         let parts: Vec<Tensor<f64>> = (0..200_000).map(|_| &x * 1.0).collect();
-        let joined = Tensor::concat(&parts.iter().collect::<Vec<_>>(), 0);
+        let joined = Tensor::concat(&parts, 0);
         drop(parts);
         x.clear_grad();
         joined.sum().backward().unwrap();

@@ -293,7 +293,7 @@ fn check_sharing<T: Element>(numbers: [T; 6], other: T) {
     for (repeats, changed) in [(1, false), (30, false), (1, true), (30, true)] {
         let make = || {
             let row = Tensor::from(numbers.to_vec()).reshape([1, 2, 3]);
-            let x = Tensor::concat(&vec![&row; repeats], 0).reshape([2, 3 * repeats]);
+            let x = Tensor::concat(vec![&row; repeats], 0).reshape([2, 3 * repeats]);
             if changed {
                 x.copy_from(&x.copy()).unwrap();
             }

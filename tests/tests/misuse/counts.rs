@@ -21,7 +21,7 @@ fn one_of_a_thing_has_no_plural() {
             "pad: expected 1 pair in `widths`, or fewer, found 2",
         ),
         (
-            why(jvp(f, &[x.clone()], &[]).map(|(y, _)| y)),
+            why(jvp(f, std::slice::from_ref(&x), &[]).map(|(y, _)| y)),
             "jvp: expected 1 tangent, one for each input, found 0",
         ),
         (

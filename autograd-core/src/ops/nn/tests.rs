@@ -95,7 +95,7 @@ fn a_row_alone_is_the_same_as_among_others() {
             let targets = Tensor::zeros([20]);
             assert!(x.cross_entropy(&targets).item().is_nan());
             let plain = x.narrow(0, 4, 3);
-            let plain = Tensor::concat([&plain, &plain], 0);
+            let plain = Tensor::concat(&[&plain, &plain], 0);
             assert_close(&plain.cross_entropy(&Tensor::zeros([6])), &[3_f64.ln()]);
         });
     }
