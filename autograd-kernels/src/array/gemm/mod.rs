@@ -69,8 +69,8 @@ const PER_MICROSECOND: usize = 50_000;
 const STACK_PART: usize = 10 * PER_MICROSECOND;
 const MIN_PART: usize = 48;
 /// The sides of parts are multiples of these, so that most tiles are whole.
-const ROW_STEP: usize = 10;
-const COLUMN_STEP: usize = 64;
+const ROW_STEP: usize = 24;
+const COLUMN_STEP: usize = 48;
 
 fn product<T: Vectored + FloatMultiply>(
     [m, k, n]: [usize; 3],

@@ -12,12 +12,13 @@ use crate::array::simd::{VectorKernel, Vectors};
 /// The depth along `k` after which a tile is written. Its left rows then fill a part of the L1 cache, and a
 /// panel of the right operand a part of the L2 cache.
 const BLOCK_DEPTH: usize = 512;
-/// Tiles down a block of the left operand: with `BLOCK_DEPTH` they fill a part of the L2 cache.
-const LEFT_TILES: usize = 32;
+/// Tiles down a block of the left operand. With `BLOCK_DEPTH` they fill at most half of an L2 cache of
+/// 512 KiB, so that they stay in it while the panels pass.
+const LEFT_TILES: usize = 8;
 /// Panels of the right operand in a block.
 const RIGHT_PANELS: usize = 16;
 /// Up to this many rows of the result, packing contiguous right rows costs more than it saves.
-const MAX_ROWS_UNPACKED: usize = 256;
+const MAX_ROWS_UNPACKED: usize = 128;
 
 /// A product, or a thread's part of one.
 pub(super) struct Tiles<'a, 'b, T> {
@@ -30,14 +31,19 @@ pub(super) struct Tiles<'a, 'b, T> {
 
 impl<T: Storable> VectorKernel<T> for Tiles<'_, '_, T> {
     /// The sums of a tile, the vectors of the right operand and one element of the left one fit the
-    /// registers. Six rows would use more of 32, but batches of ten are two tiles of five.
+    /// registers. With 32 of these, tiles have the height that leaves fewer rows empty.
     #[inline(always)]
     fn run<V: Vectors<T>>(self, v: V) {
         let narrow = self.c.first().is_some_and(|row| row.len() <= V::LANES);
         match self.c.len() {
             1 => self.blocks::<1, 4, V>(v),
             _ if narrow => self.blocks::<8, 1, V>(v),
-            _ if const { V::REGISTERS >= 32 } => self.blocks::<5, 4, V>(v),
+            m if const { V::REGISTERS >= 32 } => {
+                match m.next_multiple_of(5) < m.next_multiple_of(8) {
+                    true => self.blocks::<5, 4, V>(v),
+                    false => self.blocks::<8, 3, V>(v),
+                }
+            }
             _ => self.blocks::<6, 2, V>(v),
         }
     }
