@@ -36,7 +36,7 @@ const METHODS: &[&str] = &[
     "index_reduce unique cdist bincount trace",
     "i narrow select slice_axis split split_with_sizes chunk",
     "stack repeat meshgrid",
-    "outer einsum solve inv slogdet cholesky",
+    "outer einsum solve inv slogdet cholesky solve_triangular cholesky_solve eigh qr svd lstsq pinv",
     "mse_loss l1_loss huber_loss kl_div nll_loss mse_loss_with l1_loss_with huber_loss_with",
     "kl_div_with nll_loss_with smooth_l1_loss_with cross_entropy_with binary_cross_entropy_with",
     "binary_cross_entropy_with_logits_with",
