@@ -78,7 +78,7 @@
 //! |---|---|---|
 //! | `nn` | yes | [`nn`], [`optim`] and [`data`] |
 //! | `static-graph` | yes | [`static_graph`], and `nn` |
-//! | `linalg` | no | [`linalg`]: solve, inv, slogdet, cholesky; compiles nalgebra |
+//! | `linalg` | no | [`linalg`]: linear systems, factorizations, eigenvalues; compiles nalgebra |
 //! | `npy` | no | [`npy`]: NumPy's files; compiles zip and a parser, needs a C compiler |
 //! | `safetensors` | no | [`safetensors`], and files of programs; compiles serde |
 //! | `verify` | no | `verify_layers`, `AUTOGRAD_VERIFY=1` |

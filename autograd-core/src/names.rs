@@ -42,7 +42,14 @@
 //! | multiply | [`matmul`](Tensor::matmul), [`einsum`](Tensor::einsum), [`outer`](Tensor::outer) | the same | the same |
 #![cfg_attr(
     feature = "linalg",
-    doc = "| solve | [`linalg`](crate::linalg): `solve`, `inv`, `slogdet`, `cholesky` | `linalg` | `linalg` |"
+    doc = "| solve | [`linalg`](crate::linalg): `solve`, `inv`, `slogdet`, `cholesky` | `linalg` | `linalg` |",
+    doc = "| solve by a factor | [`solve_triangular`](crate::linalg::solve_triangular) | `linalg.solve_triangular` | |",
+    doc = "| solve by a Cholesky factor | [`cholesky_solve`](crate::linalg::cholesky_solve) | `cholesky_solve` | |",
+    doc = "| eigenvalues of symmetric matrices | [`eigh`](crate::linalg::eigh) | `linalg.eigh` | `linalg.eigh` |",
+    doc = "| QR factors | [`qr`](crate::linalg::qr) | `linalg.qr` | `linalg.qr` |",
+    doc = "| singular values | [`svd`](crate::linalg::svd) | `linalg.svd(full_matrices=False)` | `linalg.svd` |",
+    doc = "| least squares | [`lstsq`](crate::linalg::lstsq) | `linalg.lstsq` | `linalg.lstsq` |",
+    doc = "| pseudoinverse | [`pinv`](crate::linalg::pinv) | `linalg.pinv(rtol=)` | `linalg.pinv` |"
 )]
 //! | classify | [`cross_entropy`](Tensor::cross_entropy), [`cross_entropy_with`](Tensor::cross_entropy_with) | `cross_entropy` | |
 //! | other losses | [`mse_loss`](Tensor::mse_loss), [`l1_loss`](Tensor::l1_loss), [`huber_loss`](Tensor::huber_loss), [`kl_div`](Tensor::kl_div) | the same; `kl_div` by `batchmean` | |

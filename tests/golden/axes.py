@@ -1,4 +1,4 @@
-"""Figures for tests/tests/ops/golden.rs of order, powers, norms and losses along axes, of labelled sums and of linear systems, by PyTorch and NumPy.
+"""Figures for tests/tests/ops/golden.rs of order, powers, norms and losses along axes, of labelled sums, linear systems and factorizations, by PyTorch and NumPy.
 
 `python3 axes.py > axes.txt`; the versions and the form are those of ops.py.
 """
@@ -154,6 +154,34 @@ def systems(dtype):
     case("slogdet", "singular:sign", dtype, [singular], lambda a: torch.linalg.slogdet(a)[0], differentiable=False)
 
 
+def factors(dtype):
+    half = lambda a: (a + a.mT) / 2
+    def eigh(a):
+        w, v = torch.linalg.eigh(half(a))
+        return (v * torch.tanh(w)[..., None, :]) @ v.mT + w[..., None, :]
+    def qr(a):
+        q, r = torch.linalg.qr(a)
+        return q.square() @ r.square()
+    def svd(a):
+        u, s, vt = torch.linalg.svd(a, full_matrices=False)
+        return (u * torch.tanh(s)[..., None, :]) @ vt + s.sum(-1)[..., None, None]
+    apart = np.diag([4.0, 9.0, 14.0])
+    for label, a in {"plain": smooth([3, 3]) + apart, "stack": smooth([2, 3, 3], 5) + apart, "one": np.array([[2.0]]), "empty": np.zeros([2, 0, 0])}.items():
+        n = a.shape[-1]
+        b = smooth([n, 2])
+        for word in ["upper", "lower"]:
+            case("solve_triangular", f"{label},{word}", dtype, [a, b], lambda a, b: torch.linalg.solve_triangular(a, b, upper=word == "upper"))
+        case("cholesky_solve", label, dtype, [a, b], lambda l, b: torch.cholesky_solve(b.expand(*l.shape[:-1], 2), l.tril()))
+        case("eigh", label, dtype, [a + np.swapaxes(a, -1, -2)], eigh)
+    for label, a in {"square": smooth([3, 3]) + apart, "tall": smooth([2, 4, 3], 5) + np.eye(4, 3) * 3, "wide": smooth([2, 3], 4) + np.eye(2, 3) * 2, "none": np.zeros([3, 0])}.items():
+        case("qr", label, dtype, [a], qr)
+        if label != "none":
+            case("svd", label, dtype, [a], svd)
+        case("pinv", label, dtype, [a], torch.linalg.pinv, np.linalg.pinv)
+        if label not in ["wide", "none"]:
+            case("lstsq", label, dtype, [a, smooth([a.shape[-2], 2])], lambda a, b: torch.linalg.pinv(a) @ b, lambda a, b: np.linalg.pinv(a) @ b)
+
+
 if __name__ == "__main__":
     for dtype in ["float64", "float32"]:
         orders(dtype)
@@ -162,3 +190,4 @@ if __name__ == "__main__":
         losses(dtype)
         sums(dtype)
         systems(dtype)
+        factors(dtype)

@@ -311,6 +311,12 @@ const ROUNDINGS: &[Difference] = &[
         "sums in another order",
     ),
     (
+        &["solve_triangular", "cholesky_solve", "eigh", "qr", "svd", "lstsq", "pinv"],
+        "torch numpy grad",
+        |s| s.within(256.0, 1.0),
+        "sums in another order",
+    ),
+    (
         &[
             "cumprod",
             "kl_div",

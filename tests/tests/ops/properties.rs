@@ -332,12 +332,32 @@ fn products(op: &str, draw: &mut Draw) -> Option<Arguments> {
             let [n, m, d] = [(); 3].map(|()| draw.between(1, 3));
             vec![(vec![n, d], Between(0.5, 1.4)), (vec![m, d], Between(1.6, 2.5))]
         }
-        "solve" | "inv" | "slogdet" | "cholesky" => {
+        "qr" | "svd" | "pinv" | "lstsq" => {
+            let [mut m, mut n] = [(); 2].map(|()| draw.between(0, 4));
+            if op == "lstsq" {
+                (m, n) = (m.max(n), m.min(n));
+            }
+            let stack = draw.shape(0, 2, 0);
+            variant = "apart".into();
+            let mut all = vec![([&stack[..], &[m, n]].concat(), both)];
+            if op == "lstsq" {
+                all.push((vec![m, draw.between(0, 3)], both));
+            }
+            all
+        }
+        "solve" | "inv" | "slogdet" | "cholesky" | "solve_triangular" | "cholesky_solve"
+        | "eigh" => {
             let n = draw.between(0, 4);
             let stack = draw.shape(0, 2, 0);
-            variant = if op == "cholesky" { "definite" } else { "regular" }.into();
+            variant = match op {
+                "cholesky" => "definite",
+                "eigh" => "symmetric",
+                "solve_triangular" => draw.pick(&["regular,upper", "regular,lower"]),
+                _ => "regular",
+            }
+            .into();
             let mut all = vec![([&stack[..], &[n, n]].concat(), both)];
-            if op == "solve" {
+            if op.contains("solve") {
                 let stack = &stack[draw.between(0, stack.len())..];
                 all.push(match draw.one_in(3) {
                     true => (vec![n], both),

@@ -75,8 +75,17 @@ fn matrix<T: Number>(variant: &str, x: &Tensor<T>) -> Tensor<T> {
     match variant {
         "regular" => x + unit(),
         "definite" => x.matmul(&x.transpose()) + unit(),
+        "symmetric" => (x + x.transpose()) * 0.5 + apart(x),
+        "apart" => x + apart(x),
         _ => x.clone(),
     }
+}
+
+/// A diagonal that sets eigenvalues and singular values apart, in the shape of these matrices.
+fn apart<T: Number>(x: &Tensor<T>) -> Tensor<T> {
+    let [.., m, n] = *x.shape() else { panic!("{:?}", x.shape()) };
+    let at = |i: usize| if i / n == i % n { 4.0 + 5.0 * (i / n) as f64 } else { 0.0 };
+    Tensor::from_vec([m, n], (0..m * n).map(|i| T::from_f64(at(i))).collect()).unwrap()
 }
 
 /// Runs the op with this name. The variant has its arguments other than tensors: numbers, after a
@@ -365,6 +374,28 @@ pub(crate) fn run_alone<T: Number>(
         ("slogdet", [a]) if variant.contains("sign") => linalg::slogdet(a).unwrap().0.into(),
         ("slogdet", [a]) => linalg::slogdet(&matrix(variant, a)).unwrap().1.into(),
         ("cholesky", [a]) => linalg::cholesky(&matrix(variant, a)).unwrap().into(),
+        ("solve_triangular", [a, b]) => {
+            let (kind, triangle) = variant.split_once(',').unwrap();
+            linalg::solve_triangular(&matrix(kind, a), b, triangle == "upper").unwrap().into()
+        }
+        ("cholesky_solve", [l, b]) => {
+            linalg::cholesky_solve(&matrix(variant, l), b).unwrap().into()
+        }
+        ("lstsq", [a, b]) => linalg::lstsq(&matrix(variant, a), b).unwrap().into(),
+        ("pinv", [a]) => linalg::pinv(&matrix(variant, a), None).unwrap().into(),
+        // Of vectors and factors, what does not depend on their signs.
+        ("eigh", [a]) => {
+            let (w, v) = linalg::eigh(&matrix(variant, a)).unwrap();
+            ((&v * w.tanh().unsqueeze(-2)).matmul(&v.transpose()) + w.unsqueeze(-2)).into()
+        }
+        ("qr", [a]) => {
+            let (q, r) = linalg::qr(&matrix(variant, a)).unwrap();
+            (q.square().matmul(&r.square())).into()
+        }
+        ("svd", [a]) => {
+            let (u, s, vt) = linalg::svd(&matrix(variant, a)).unwrap();
+            ((&u * s.tanh().unsqueeze(-2)).matmul(&vt) + s.sum_axes_keep(-1).unsqueeze(-1)).into()
+        }
         ("einsum", _) => Tensor::einsum(variant, &t.iter().collect::<Vec<_>>()).into(),
         ("outer", [x, y]) => x.outer(y).into(),
         ("linear", [x, w]) => x.linear(w, None).into(),

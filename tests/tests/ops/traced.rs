@@ -12,7 +12,19 @@ use crate::run::{places_are_of_callers, run};
 const WITHOUT: &str = "add_assign sub_assign mul_assign div_assign set_item";
 
 /// Layers whose forward does not consist of ops: only `Program::eager` supports them, and no file.
-const EAGER: &[&str] = &["solve", "inv", "slogdet", "cholesky"];
+const EAGER: &[&str] = &[
+    "solve",
+    "inv",
+    "slogdet",
+    "cholesky",
+    "solve_triangular",
+    "cholesky_solve",
+    "eigh",
+    "qr",
+    "svd",
+    "lstsq",
+    "pinv",
+];
 
 /// Runs an op on tensors; returns its results with the weights of `derivatives`.
 fn traced(

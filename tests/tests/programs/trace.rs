@@ -376,11 +376,18 @@ fn a_traced_closure_reads_no_numbers_that_follow_its_inputs() {
 fn an_error_about_a_matrix_op_names_the_call() {
     use autograd_core::linalg;
     type Closure = fn(&Tensor<f64>) -> Tensor<f64>;
-    let ops: [(&str, Closure); 4] = [
+    let ops: [(&str, Closure); 11] = [
         ("solve", |x| linalg::solve(&x.matmul(&x.t()), x).unwrap()),
         ("inv", |x| linalg::inv(&x.t().matmul(x)).unwrap()),
         ("slogdet", |x| linalg::slogdet(&x.t().matmul(x)).unwrap().1),
         ("cholesky", |x| linalg::cholesky(&x.t().matmul(x)).unwrap()),
+        ("solve_triangular", |x| linalg::solve_triangular(&x.matmul(&x.t()), x, true).unwrap()),
+        ("cholesky_solve", |x| linalg::cholesky_solve(&x.matmul(&x.t()), x).unwrap()),
+        ("eigh", |x| linalg::eigh(&x.t().matmul(x)).unwrap().0),
+        ("qr", |x| linalg::qr(x).unwrap().1),
+        ("svd", |x| linalg::svd(x).unwrap().1),
+        ("lstsq", |x| linalg::lstsq(&x.matmul(&x.t()), x).unwrap()),
+        ("pinv", |x| linalg::pinv(x, None).unwrap()),
     ];
     for (name, closure) in ops {
         let error = refused(closure, "trace");

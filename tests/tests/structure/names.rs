@@ -27,6 +27,7 @@ const ELSEWHERE: &[&str] = &[
     "categorical manual_seed Generator tolist to_scalar",
     // Products and systems.
     "einsum matmul bmm dot outer solve inv inverse slogdet logdet det cholesky",
+    "solve_triangular triangular_solve cholesky_solve cho_solve eigh eigvalsh qr svd svdvals lstsq pinv",
     // Losses.
     "CrossEntropyLoss cross_entropy nll_loss L1Loss HuberLoss MSELoss KLDivLoss kl_div BCELoss",
     "BCEWithLogitsLoss binary_cross_entropy",

@@ -9,6 +9,7 @@
 mod binary;
 mod einsum;
 mod elementwise;
+mod factors;
 mod fuse;
 mod graphs;
 mod index;

@@ -395,13 +395,16 @@ fn the_environment_asks_for_a_whole_program() {
 
 #[test]
 fn the_layers_of_linalg_pass() {
-    use autograd_core::linalg::{cholesky, inv, slogdet, solve};
+    use autograd_core::linalg::{cholesky, eigh, inv, lstsq, pinv, qr, slogdet, solve, svd};
 
     let a = leaf::<f64>(&[3, 3]);
     let (scope, positive) = (verify_layers(), a.matmul(&a.transpose()) + Tensor::eye(3));
     let b = leaf::<f64>(&[3]);
     let x = solve(&positive, &b).unwrap().sum() + inv(&positive).unwrap().sum();
     let y = x + slogdet(&positive).unwrap().1 + cholesky(&positive).unwrap().sum();
+    let y = y + lstsq(&positive, &b).unwrap().sum() + pinv(&positive, None).unwrap().sum();
+    let y = y + qr(&positive).unwrap().1.sum() + svd(&positive).unwrap().1.sum();
+    let y = y + eigh(&positive).unwrap().0.max();
     y.backward().unwrap();
     drop(scope);
 }
