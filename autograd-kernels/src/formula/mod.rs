@@ -16,6 +16,7 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod trigamma;
 
 pub use compiled::{Compiled, Lanewise};
 pub use dual::Dual;
@@ -27,3 +28,4 @@ pub use program::{Program, SingleStep, Written};
 pub use real::{Mask, Real, UseSelectNotABranch};
 pub use sums::Sums;
 pub use trace::{RecordedFormula, Traced, record, record_given, trace};
+pub use trigamma::trigamma;
