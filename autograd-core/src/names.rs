@@ -28,6 +28,8 @@
 //! | norms | [`norm`](Tensor::norm), [`norm_axes`](Tensor::norm_axes) | `linalg.vector_norm` | `linalg.norm` |
 //! | distances of rows | [`cdist`](Tensor::cdist) | `cdist` | |
 //! | functions of two numbers | [`hypot`](Tensor::hypot), [`atan2`](Tensor::atan2), [`logaddexp`](Tensor::logaddexp), [`xlogy`](Tensor::xlogy), [`remainder`](Tensor::remainder), [`copysign`](Tensor::copysign) | the same | the same, `arctan2` |
+//! | special functions | [`erf`](Tensor::erf), [`erfinv`](Tensor::erfinv), [`lgamma`](Tensor::lgamma), [`digamma`](Tensor::digamma) | the same | in SciPy: `gammaln`, `psi` |
+//! | replace NaN | [`nan_to_num`](Tensor::nan_to_num), [`clamp`](Tensor::clamp) for infinities | `nan_to_num` | `nan_to_num` |
 //! | length of an axis | [`dim`](Tensor::dim) | `size` | `shape[axis]` |
 //! | select by mask | [`where_`](Tensor::where_), [`masked_fill`](Tensor::masked_fill), [`masked_select`](Tensor::masked_select) | `where`, `masked_fill`, `masked_select` | `where`, `x[mask]` |
 //! | limit | [`clamp`](Tensor::clamp), [`maximum`](Tensor::maximum) | `clamp`, `maximum` | `clip`, `maximum` |

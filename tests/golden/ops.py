@@ -66,6 +66,14 @@ def smooth(shape, k=7, scale=0.25, shift=-1.0):
     return np.array([((k * i + 3) % 11) * scale + shift for i in range(n)]).reshape(shape)
 
 
+def log_gamma(x):
+    """NumPy has none, and Python's raises errors at poles and beyond the range."""
+    try:
+        return math.lgamma(x)
+    except (ValueError, OverflowError):
+        return math.inf
+
+
 UNARY = {
     "neg": (torch.neg, np.negative),
     "abs": (torch.abs, np.abs),
@@ -97,6 +105,9 @@ UNARY = {
     "softplus": (lambda x: torch.logaddexp(x, torch.zeros_like(x)), lambda x: np.logaddexp(0, x)),
     "silu": (F.silu, None),
     "erf": (torch.erf, lambda x: np.array([math.erf(v) for v in x])),
+    "erfinv": (torch.erfinv, None),
+    "digamma": (torch.digamma, None),
+    "lgamma": (torch.lgamma, lambda x: np.array([log_gamma(v) for v in x])),
     "relu": (F.relu, lambda x: np.maximum(x, 0)),
     "gelu": (F.gelu, None),
 }
@@ -104,6 +115,7 @@ PARAMETER = {
     "leaky_relu": {"0.1": (lambda x: F.leaky_relu(x, 0.1), None)},
     "elu": {"1.3": (lambda x: F.elu(x, 1.3), None)},
     "clamp": {"-0.5,1.5": (lambda x: torch.clamp(x, -0.5, 1.5), lambda x: np.clip(x, -0.5, 1.5))},
+    "nan_to_num": {"0.5": (lambda x: torch.where(x.isnan(), 0.5, x), lambda x: np.where(np.isnan(x), x.dtype.type(0.5), x))},
     "pow": {str(p): (lambda x, p=p: torch.pow(x, p), lambda x, p=p: np.power(x, x.dtype.type(p))) for p in [0.0, 1.0, 2.0, 3.0, 0.5, -1.0, -2.5]},
     "maximum": {"0.5": (lambda x: torch.clamp(x, min=0.5), lambda x: np.maximum(x, x.dtype.type(0.5)))},
     "minimum": {"0.5": (lambda x: torch.clamp(x, max=0.5), lambda x: np.minimum(x, x.dtype.type(0.5)))},

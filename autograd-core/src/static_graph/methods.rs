@@ -165,6 +165,7 @@ impl Variable {
         pub fn searchsorted(&self, values: &Variable, right: bool) -> Result<Variable> =
             SEARCHSORTED [self, values], Attr::Flag(right);
         pub fn leaky_relu(&self, slope: f64) -> Result<Variable> = LEAKY_RELU [self], Attr::Number(slope);
+        pub fn nan_to_num(&self, value: f64) -> Result<Variable> = NAN_TO_NUM [self], Attr::Number(value);
         pub fn elu(&self, alpha: f64) -> Result<Variable> = ELU [self], Attr::Number(alpha);
         pub fn reshape(&self, shape: impl IntoDims) -> Result<Variable> = RESHAPE [self],
             dims("reshape", shape)?, Attr::NONE_KEPT;

@@ -33,6 +33,17 @@ macro_rules! functions {
             softplus Softplus v_softplus [1.84, 1.55] { |x, dy| dy * x.sigmoid() };
             /// The Gaussian error function.
             erf Erf v_erf [1.34, 1.31] { |x, dy| dy * (-(x * x)).exp() * std::f64::consts::FRAC_2_SQRT_PI };
+            /// The inverse of [`erf`](Self::erf): ±∞ at ±1, NaN beyond.
+            erfinv Erfinv v_erfinv [0.51, 2.3] { |y, dy| dy * (y * y).exp() * 0.886_226_925_452_758 };
+            /// The derivative of [`lgamma`](Self::lgamma); ∓∞ at ±0, NaN at negative integers and at -∞. The error
+            /// of a result for `x < 0` is in ulp of 1 or `ln(-x)`, if these are larger.
+            #[doc(alias = "psi")]
+            #[doc(alias = "polygamma")]
+            digamma Digamma v_digamma [0.51, 3.2] { |x, dy| dy * x.trigamma() };
+            /// The logarithm of the absolute value of the gamma function; ∞ at 0, negative integers and ±∞. The
+            /// error of a result for `x < 0` is in ulp of 1 or `lgamma(-x)`, if these are larger.
+            #[doc(alias = "gammaln")]
+            lgamma Lgamma v_lgamma [0.51, 2.5] { |x, dy| dy * x.digamma() };
             /// The sine of an angle in radians, of any size.
             sin Sin v_sin [0.95, 0.77] { |x, dy| dy * x.cos() };
             /// The cosine of an angle in radians, of any size.

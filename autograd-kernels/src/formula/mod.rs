@@ -16,6 +16,7 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod trigamma;
 
 pub use compiled::{Compiled, Lanewise};
 pub use dual::Dual;

@@ -160,3 +160,20 @@ fn a_number_of_another_formula_is_reported() {
     assert!(panic.downcast_ref::<&str>().unwrap().contains("outside of that formula"));
     assert_eq!(run(&super::trace(1, 0, &mut |x, _| vec![x[0] + 1.0]), &[1.0]), [2.0]);
 }
+
+/// Beside the reference; its poles are those of digamma.
+#[test]
+fn trigamma_is_the_slope_of_digamma() {
+    formula! { Trigamma |x| x.trigamma() }
+    let spread = (1..2000).map(|i| (f64::from(i) - 700.5) / 37.0);
+    let x: Vec<f64> = spread.chain([1e-300, -1e-9, 1e9, 1e300, -1e5 - 0.25]).collect();
+    for found in both(Trigamma, &x) {
+        for (x, y) in x.iter().zip(found) {
+            let right = pxfm::f_trigamma(*x);
+            assert!((y - right).abs() <= 4e-15 * right || y == right, "{x}: {y}, not {right}");
+        }
+    }
+    let [found, _] = both(Trigamma, &[0.0, -2.0, f64::INFINITY, f64::NEG_INFINITY]);
+    assert_eq!(found[..3], [f64::INFINITY, f64::INFINITY, 0.0]);
+    assert!(found[3].is_nan());
+}

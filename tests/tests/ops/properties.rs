@@ -55,14 +55,16 @@ fn smooth(op: &str, draw: &mut Draw) -> Option<Domain> {
         "neg" | "square" | "exp" | "exp_m1" | "sinh" | "cosh" | "tanh" | "erf" => {
             Between(-2.0, 2.0)
         }
-        "abs" | "signum" | "step" | "relu" | "leaky_relu" | "elu" => either(draw),
+        "abs" | "signum" | "step" | "relu" | "leaky_relu" | "elu" | "nan_to_num" => either(draw),
         "floor" | "ceil" => Between(1.1, 1.9),
         "round" => Between(1.6, 2.4),
-        "sqrt" | "rsqrt" | "recip" | "ln" | "log" | "log2" | "log10" => Between(0.4, 3.0),
+        "sqrt" | "rsqrt" | "recip" | "ln" | "log" | "log2" | "log10" | "lgamma" | "digamma" => {
+            Between(0.4, 3.0)
+        }
         "ln_1p" => Between(-0.5, 3.0),
         "sin" | "cos" | "sigmoid" | "softplus" | "silu" | "gelu" => Between(-3.0, 3.0),
         "tan" => Between(-1.0, 1.0),
-        "asin" | "acos" => Between(-0.8, 0.8),
+        "asin" | "acos" | "erfinv" => Between(-0.8, 0.8),
         "atan" | "contiguous" | "copy" | "cast" => Between(-3.0, 3.0),
         "clamp" => draw.pick(&[Between(-0.4, 1.4), Between(1.6, 3.0), Between(-2.0, -0.6)]),
         _ => return None,
@@ -79,6 +81,7 @@ pub(crate) fn arguments(op: &str, dtype: &str, draw: &mut Draw) -> Option<Argume
         let variant = match op {
             "leaky_relu" => "0.1",
             "elu" => "1.3",
+            "nan_to_num" => "0.5",
             "clamp" => "-0.5,1.5",
             "cast" => dtype,
             _ => "",

@@ -41,6 +41,7 @@ fn methods_of_variables_are_those_of_tensors() {
         tril |x, y| (-1);
         triu |x, y| (1);
         leaky_relu |x, y| (0.1);
+        nan_to_num |x, y| (0.1);
         elu |x, y| (0.5);
         smooth_l1_loss |x, y| (y);
         binary_cross_entropy_with_logits |x, y| (y);

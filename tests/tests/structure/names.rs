@@ -20,7 +20,7 @@ const ELSEWHERE: &[&str] = &[
     "vector_norm topk top_k sort argsort arg_sort_last_dim logsumexp log_sum_exp any all",
     // Elements.
     "expm1 log1p log reciprocal arcsin arccos arctan power powf clip clamp heaviside sign sqr swish",
-    "arctan2 mod",
+    "arctan2 mod gammaln psi polygamma nan_to_num",
     "gelu_erf astype to_dtype eq gt allclose isclose assert_close logical_and logical_or logical_not",
     // Making.
     "arange range linspace full full_like eye identity meshgrid one_hot bernoulli multinomial",

@@ -72,7 +72,10 @@ macro_rules! formulas {
                 [$($x),*]: [Real<L>; [$(stringify!($x)),*].len()],
                 _: [$crate::formula::Mask<L>; 0],
             ) -> [Real<L>; [$(stringify!($y)),*].len()] {
-                $(let $number = Real::from(self.0);)?
+                $(
+                    #[allow(unused_variables, reason = "a rule may not read it")]
+                    let $number = Real::<L>::from(self.0);
+                )?
                 [$($y),*]
             }
         }

@@ -52,6 +52,7 @@ with_number! {
     // slope is not computed from the function, which is near -1 where the slope is near 0.
     elu |x, alpha, dy| x.gt(0.0).select(x, x.min(0.0).exp_m1() * alpha),
         x.gt(0.0).select(dy, x.min(0.0).exp() * alpha * dy);
+    nan_to_num |x, value, dy| x.is_nan().select(value, x), x.is_nan().select(0.0, dy);
 }
 
 /// Returns dropout of `x` by the drawn factors as an op: 0 where the factor is 0, even if `x` is not finite.
@@ -94,6 +95,12 @@ entries! {
         ..elementwise("elu")
     };
 
+    NAN_TO_NUM = OpDef {
+        attrs: &[("value", Type::Number)],
+        run: |op, x, at| float!(x, x => without_nan(&x, op.number(0), at)),
+        ..elementwise("nan_to_num")
+    };
+
     DROPOUT = OpDef {
         attrs: &[("p", Type::Plain), ("training", Type::Training)],
         run: |op, x, at| match op.draws() {
@@ -114,6 +121,10 @@ fn dropout<T: Float>(x: &Tensor<T>, p: f64, at: Caller) -> Result<Tensor<T>> {
     only(T::elementwise(dropped(), &[x, &factors], &[], at))
 }
 
+fn without_nan<T: Float>(x: &Tensor<T>, value: f64, at: Caller) -> Result<Tensor<T>> {
+    only(T::elementwise(nan_to_num(value), &[x], &[], at))
+}
+
 /// # Activations with a parameter
 impl<T: Float> Tensor<T> {
     /// `x` where `x > 0`, else `slope * x`; the gradient at 0 is `slope`.
@@ -128,6 +139,21 @@ impl<T: Float> Tensor<T> {
     pub fn elu(&self, alpha: impl Scalar<T>) -> Tensor<T> {
         let attrs = [Attr::Number(alpha.scalar().into_f64())];
         expect(call(&ELU, attrs, [self.untyped()]))
+    }
+
+    /// `value` where `x` is NaN, else `x`; the gradient is 0 where `x` is NaN. Infinities stay; a
+    /// [`clamp`](Self::clamp) after it limits them:
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([f32::NAN, f32::INFINITY, 1.0]);
+    /// assert_eq!(x.nan_to_num(0.0).clamp(f32::MIN, f32::MAX).to_vec(), [0.0, f32::MAX, 1.0]);
+    /// ```
+    #[track_caller]
+    pub fn nan_to_num(&self, value: impl Scalar<T>) -> Tensor<T> {
+        let attrs = [Attr::Number(value.scalar().into_f64())];
+        expect(call(&NAN_TO_NUM, attrs, [self.untyped()]))
     }
 
     pairs! {

@@ -210,6 +210,85 @@ impl Exact {
         (sum * (-square).exp()).times_power(1) / pi.sqrt()
     }
 
+    /// A step of Newton from the result to f64's precision.
+    pub(super) fn erfinv(self) -> Self {
+        let near = Self::from(pxfm::f_erfinv(self.near()));
+        let slope = (near * near).exp() * Self::half_pi().times_power(1).sqrt().times_power(-1);
+        near - (near.erf() - self) * slope
+    }
+
+    /// The distance from the nearest integer.
+    fn less_integer(self) -> Self {
+        self - Self::from(self.near().round())
+    }
+
+    /// The series of Stirling, as a difference to that at a zero: a result near 0 keeps its digits.
+    pub(super) fn lgamma(self) -> Self {
+        let x = self.near();
+        if x < 0.0 {
+            let pi = Self::half_pi().times_power(1);
+            let sine = (pi * self.less_integer()).sin();
+            return ((pi * pi) / (sine * sine)).ln().times_power(-1) - (Self::ONE - self).lgamma();
+        }
+        if x < 0.5 {
+            return (self + Self::ONE).lgamma() - self.ln();
+        }
+        let zero = if x < 1.5 { 1.0 } else { 2.0 };
+        let t = self - Self::from(zero);
+        // The product of all (x + k) / (zero + k), less 1.
+        let mut grown = Self::from(0.0);
+        for k in 0..SHIFT {
+            let part = t / Self::from(zero + f64::from(k));
+            grown = grown + part + grown * part;
+        }
+        let (far, base) = (self + Self::from(SHIFT.into()), Self::from(zero + f64::from(SHIFT)));
+        let head = (far - Self::from(0.5)) * (t / base).ln_1p() + t * (base.ln() - Self::ONE);
+        let (u, v) = (Self::ONE / far, Self::ONE / base);
+        let apart = -(t * u * v);
+        let squares = apart * (u + v);
+        // The difference of the powers 2k - 1.
+        let (mut power, mut difference) = (v, apart);
+        let mut sum = head - grown.ln_1p();
+        for (k, b) in (1u8..).zip(BERNOULLI) {
+            let k = f64::from(2 * k);
+            sum = sum + difference * Self::bernoulli(b) / Self::from(k * (k - 1.0));
+            difference = u * u * difference + power * squares;
+            power = power * v * v;
+        }
+        sum
+    }
+
+    /// As [`lgamma`](Self::lgamma), the difference to the value at the positive root.
+    pub(super) fn digamma(self) -> Self {
+        if self.near() < 0.0 {
+            let pi = Self::half_pi().times_power(1);
+            let angle = pi * self.less_integer();
+            return (Self::ONE - self).digamma() - pi * angle.cos() / angle.sin();
+        }
+        let root = Self::constant(DIGAMMA_ROOT);
+        let t = DIGAMMA_ROOT.into_iter().fold(self, |rest, part| rest - Self::from(part));
+        let mut sum = Self::from(0.0);
+        for k in 0..SHIFT {
+            let k = Self::from(k.into());
+            sum = sum + Self::ONE / ((self + k) * (root + k));
+        }
+        let shift = Self::from(SHIFT.into());
+        let (u, v) = (Self::ONE / (self + shift), Self::ONE / (root + shift));
+        let mut sum = t * (sum + (u * v).times_power(-1)) + (t * v).ln_1p();
+        let squares = -(t * u * v) * (u + v);
+        let (mut power, mut difference) = (v * v, squares);
+        for (k, b) in (1u8..).zip(BERNOULLI) {
+            sum = sum - difference * Self::bernoulli(b) / Self::from(f64::from(2 * k));
+            difference = u * u * difference + power * squares;
+            power = power * v * v;
+        }
+        sum
+    }
+
+    fn bernoulli([top, bottom]: [f64; 2]) -> Self {
+        Self::from(top) / Self::from(bottom)
+    }
+
     /// The angle minus the nearest multiple of π/2, and the number of that multiple.
     fn quadrant(self) -> (Self, i64) {
         let k = (self.near() / std::f64::consts::FRAC_PI_2).round();
@@ -306,6 +385,30 @@ impl Exact {
 const HALF_PI: [f64; 3] =
     [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17, -1.497_384_904_859_169_8e-33];
 
+/// The steps after which a series with [`BERNOULLI`] has all digits.
+const SHIFT: i32 = 30;
+
+/// Bernoulli's numbers B₂, B₄, .. as fractions.
+const BERNOULLI: [[f64; 2]; 13] = [
+    [1.0, 6.0],
+    [-1.0, 30.0],
+    [1.0, 42.0],
+    [-1.0, 30.0],
+    [5.0, 66.0],
+    [-691.0, 2730.0],
+    [7.0, 6.0],
+    [-3617.0, 510.0],
+    [43867.0, 798.0],
+    [-174_611.0, 330.0],
+    [854_513.0, 138.0],
+    [-236_364_091.0, 2730.0],
+    [8_553_103.0, 6.0],
+];
+
+/// The positive root of digamma.
+const DIGAMMA_ROOT: [f64; 3] =
+    [1.461_632_144_968_362_2, 9.549_995_429_965_697e-17, 2.893_929_928_204_15e-33];
+
 /// The sum and its rounding error (Knuth).
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
@@ -399,6 +502,17 @@ fn its_digits_are_right() {
         -5.0 softplus => 0.006_715_348_489_118_068 1.962_161_297_662_602e-19;
         0.7 erf => 0.677_801_193_837_418_4 5.860_416_063_065_593e-18;
         5.5 erf => 0.999_999_999_999_992_7 -3.037_595_544_836_49e-17;
+        0.7 erfinv => 0.732_869_077_959_216_7 4.340_965_697_571_891e-17;
+        -1e-5 erfinv => -8.862_269_254_759_594e-6 -4.673_122_464_938_58e-22;
+        1.4616 digamma => -3.110_625_123_034_165e-5 -1.323_479_969_151_057_4e-21;
+        1e-9 digamma => -1_000_000_000.577_215_6 -4.864_499_024_733_674e-8;
+        -7.3 digamma => 4.337_307_305_510_05 -2.830_149_844_668_254e-17;
+        1e6 digamma => 13.815_510_057_964_191 -6.330_374_222_031_517e-16;
+        1.000_000_001 lgamma => -5.772_157_118_381_039e-10 -4.721_266_682_393_922e-26;
+        1.9999 lgamma => -4.227_520_877_215_346e-5 1.262_109_724_855_178_3e-21;
+        0.1 lgamma => 2.252_712_651_734_206 -8.214_908_571_963_665e-17;
+        -20.7 lgamma => -43.105_133_189_536_225 1.351_300_478_133_473_8e-15;
+        1e10 lgamma => 220_258_509_288.810_58 4.077_463_798_123_46e-6;
         1e6 sin => -0.349_993_502_171_292_94 -1.595_284_880_932_396_8e-17;
         355.0 cos => -0.999_999_999_545_659 1.057_461_284_664_352_1e-17;
         355.0 sin => -3.014_435_335_948_845e-05 1.301_264_399_104_634_7e-21;

@@ -12,6 +12,7 @@
 mod exact;
 mod f32;
 mod f64;
+mod gamma;
 pub mod of_two;
 mod real;
 mod tables;
@@ -180,6 +181,21 @@ pub trait Math: Real {
         let scale = t.pow2();
         let far = (-exp_m1_near_0::<Self, FMA>(r)).fma::<FMA>(scale, one - scale);
         select(a < Self::ERF_SPLIT, near, far).copysign(self)
+    }
+
+    #[inline(always)]
+    fn v_erfinv<const FMA: bool>(self) -> Self {
+        Self::lit(gamma::erfinv::<FMA>(self.wide()))
+    }
+
+    #[inline(always)]
+    fn v_digamma<const FMA: bool>(self) -> Self {
+        Self::lit(gamma::digamma::<FMA>(self.wide()))
+    }
+
+    #[inline(always)]
+    fn v_lgamma<const FMA: bool>(self) -> Self {
+        Self::lit(gamma::lgamma::<FMA>(self.wide()))
     }
 
     /// sin x; as cos x and tan x, NaN beyond [`ANGLE_MAX`], where callers use std's function.

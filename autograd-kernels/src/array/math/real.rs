@@ -13,6 +13,7 @@ pub trait Real: Float + Tables {
     const INTEGERS: Self;
 
     fn lit(value: f64) -> Self;
+    fn wide(self) -> f64;
     /// self · b + c, in one rounding if `FMA`.
     fn fma<const FMA: bool>(self, b: Self, c: Self) -> Self;
     /// self · b - product exactly, `product` being self · b rounded; without a fused multiply-add.
@@ -57,6 +58,11 @@ macro_rules! bit_level {
         #[inline(always)]
         fn lit(value: f64) -> $float {
             value as $float
+        }
+
+        #[inline(always)]
+        fn wide(self) -> f64 {
+            self.into()
         }
 
         #[inline(always)]

@@ -98,6 +98,9 @@ const PIVOTS: &[f64] = &[
     2.0,
     2.5,
     std::f64::consts::PI,
+    0.85,
+    1.461_632_144_968_362_2,
+    3.0,
     4.0,
     6.0,
     9.0,
@@ -169,6 +172,17 @@ fn stated(formula: &str) -> [f64; 2] {
 struct Reference {
     rounded: fn(f64) -> f64,
     exact: Option<fn(Exact) -> Exact>,
+    /// The least result, for an argument, whose ulp is the unit of the error.
+    least: fn(f64) -> f64,
+}
+
+impl Reference {
+    /// The ulp of the result in units of that of the least.
+    fn shrinks(&self, x: f64) -> f64 {
+        let exponent = |x: f64| (x.to_bits() >> 52 & 0x7ff) as i32;
+        let (least, y) = (exponent((self.least)(x)), exponent((self.rounded)(x)));
+        2f64.powi(y.min(least) - least)
+    }
 }
 
 /// The largest error of a function at every level for |x| up to `max`, and its input.
@@ -201,13 +215,14 @@ fn worst<F: Lanewise<1, 0, 1> + Copy>(
     for level in levels() {
         let y32 = at_level(level, [&x32], f);
         for ((&x, &y), &exact) in x32.iter().zip(&y32).zip(&exact32) {
-            see(&mut worst[0], error32(y, exact), &|| {
+            see(&mut worst[0], error32(y, exact) * to.shrinks(x.into()), &|| {
                 format!("{level:?}: f({x:e}f32) = {y:e}, not {exact:e}")
             });
         }
         let y64 = at_level(level, [&x64], f);
         for (i, (&x, &y)) in x64.iter().zip(&y64).enumerate() {
-            see(&mut worst[1], error_of(y, rounded64[i], exact64[i].as_ref()), &|| {
+            let error = error_of(y, rounded64[i], exact64[i].as_ref()) * to.shrinks(x);
+            see(&mut worst[1], error, &|| {
                 format!("{level:?}: f({x:e}) = {y:e}, not {:e}", rounded64[i])
             });
         }
@@ -215,18 +230,20 @@ fn worst<F: Lanewise<1, 0, 1> + Copy>(
     worst
 }
 
-/// `name formula (rounded, exact), range of the random f64;`
+/// `name formula (rounded, exact), range of the random f64, up to the largest argument, in units of a least result;`
 macro_rules! accurate {
     ($(
         $test:ident $formula:ident ($rounded:expr, $exact:expr),
-        $low:literal..$high:literal $(, up to $max:expr)?;
+        $low:literal..$high:literal $(, up to $max:expr)? $(, in units of $least:expr)?;
     )*) => {
         $(
             /// No error is above the figure in the function's documentation.
             #[test]
             fn $test() {
                 let max = [f64::INFINITY $(, $max)?].into_iter().fold(f64::INFINITY, f64::min);
-                let to = Reference { rounded: $rounded, exact: $exact };
+                let none: fn(f64) -> f64 = |_| 0.0;
+                let [least, ..] = [$($least,)? none];
+                let to = Reference { rounded: $rounded, exact: $exact, least };
                 let worst = worst($formula, to, ($low, $high), max);
                 for ((error, at), most) in worst.into_iter().zip(stated(stringify!($formula))) {
                     assert!(error <= most, "{error} ulp, {most} are stated: {at}");
@@ -297,6 +314,24 @@ fn softplus_by_pxfm(x: f64) -> f64 {
     x.max(0.0) + pxfm::f_log1p(pxfm::f_exp(-x.abs())) + if x.is_nan() { x } else { 0.0 }
 }
 
+/// Far out the reference gives NaN.
+fn digamma_by_pxfm(x: f64) -> f64 {
+    match x {
+        0.0 => -x.recip(),
+        1e20.. => pxfm::f_log(x),
+        _ => pxfm::f_digamma(x),
+    }
+}
+
+fn lgamma_by_pxfm(x: f64) -> f64 {
+    if x >= 1e20 { x * (pxfm::f_log(x) - 1.0) } else { pxfm::f_lgamma(x) }
+}
+
+/// `of` by reflection for a negative `x`, at least 1.
+fn above_1(x: f64, of: fn(f64) -> f64) -> f64 {
+    if x < 0.0 { of(-x).max(1.0) } else { 0.0 }
+}
+
 accurate! {
     exp Exp (pxfm::f_exp, Some(Exact::exp)), -746.0..710.0;
     exp_m1 ExpM1 (pxfm::f_expm1, Some(Exact::exp_m1)), -40.0..710.0;
@@ -311,6 +346,13 @@ accurate! {
         -746.0..40.0;
     softplus Softplus (softplus_by_pxfm, Some(Exact::softplus)), -746.0..40.0;
     erf Erf (pxfm::f_erf, Some(Exact::erf)), -6.0..6.0;
+    // Of zeros the first reference gives positive results, as those of digamma.
+    erfinv Erfinv
+        (|x| if x == 0.0 { x } else { pxfm::f_erfinv(x) }, Some(Exact::erfinv)), -1.0..1.0;
+    digamma Digamma (digamma_by_pxfm, Some(Exact::digamma)), -20.0..20.0,
+        in units of |x| above_1(x, pxfm::f_log);
+    lgamma Lgamma (lgamma_by_pxfm, Some(Exact::lgamma)), -20.0..20.0,
+        in units of |x| above_1(x, lgamma_by_pxfm);
     sin Sin (pxfm::f_sin, Some(Exact::sin)), -1e6..1e6, up to ANGLE_MAX;
     cos Cos (pxfm::f_cos, Some(Exact::cos)), -1e6..1e6, up to ANGLE_MAX;
     tan Tan (pxfm::f_tan, Some(Exact::tan)), -1e6..1e6, up to ANGLE_MAX;
@@ -357,6 +399,10 @@ fn exact_values() {
     both(Exp, &[(0.0, 1.0), (-0.0, 1.0), (800.0, INF), (-800.0, 0.0)]);
     both(Log2, &[(8.0, 3.0), (0.125, -3.0)]);
     both(Tanh, &[(INF, 1.0), (-INF, -1.0)]);
+    both(Erfinv, &[(1.0, INF), (-1.0, -INF), (1.5, f64::NAN)]);
+    both(Digamma, &[(0.0, -INF), (-0.0, INF), (-3.0, f64::NAN), (INF, INF), (-INF, f64::NAN)]);
+    both(Lgamma, &[(1.0, 0.0), (2.0, 0.0), (0.0, INF), (-0.0, INF), (-3.0, INF), (-1e30, INF)]);
+    both(Lgamma, &[(INF, INF), (-INF, INF), (f64::NAN, f64::NAN)]);
     both(Erf, &[(INF, 1.0), (-INF, -1.0)]);
     both(Atan, &[(INF, HALF_PI), (-INF, -HALF_PI)]);
     both(Asin, &[(1.0, HALF_PI), (-1.0, -HALF_PI)]);

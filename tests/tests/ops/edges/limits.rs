@@ -60,6 +60,12 @@ fn functions_at_infinity() {
         |x| x.tanh(), [-INF, INF, nan], [-1.0, 1.0, nan], [0.0, 0.0, nan];
         |x| x.elu(1.0), [-INF, INF, nan], [-1.0, INF, nan], [0.0, 1.0, nan];
         |x| x.erf(), [-INF, INF, nan], [-1.0, 1.0, nan], [0.0, 0.0, nan];
+        |x| x.erfinv(), [-1.0, 1.0, nan], [-INF, INF, nan], [INF, INF, nan];
+        |x| x.lgamma(), [-INF, INF, nan, 0.0, -1.0], [INF, INF, nan, INF, INF],
+            [nan, INF, nan, -INF, nan];
+        |x| x.digamma(), [-INF, INF, nan, 0.0, -1.0], [nan, INF, nan, -INF, nan],
+            [nan, 0.0, nan, INF, INF];
+        |x| x.nan_to_num(2.0), [-INF, INF, nan], [-INF, INF, 2.0], [1.0, 1.0, 0.0];
     }
 }
 
