@@ -1,6 +1,6 @@
 //! Linear systems, inverses, determinants and factorizations of matrices and stacks of matrices.
 //!
-//! Each is a [`macro@py_layer`] op with the gradient of the textbooks (M. Giles, "An extended
+//! Each is a [`macro@crate::py_layer`] op with the gradient of the textbooks (M. Giles, "An extended
 //! collection of matrix derivative results for forward and reverse mode algorithmic differentiation",
 //! 2008). Gradients are composed of ops that have gradients, so derivatives of every order exist. The
 //! factors are computed in f64 by [nalgebra](https://nalgebra.rs), for tensors of f32 too; singular values
