@@ -528,3 +528,48 @@ fn values_at_the_edges() {
     assert!(y[4].is_nan());
     assert_eq!(y[5], 1e-310);
 }
+
+/// Rules that are one function, but not of the gradient and one other number.
+#[py_layer(elementwise, surrogate)]
+impl Odd {
+    fn forward<L: Lane>(a: Real<L>, b: Real<L>) -> Real<L> {
+        a * b
+    }
+
+    fn backward<L: Lane>(a: Real<L>, b: Real<L>, dy: Real<L>) -> (Real<L>, Real<L>) {
+        (a * b, dy * dy)
+    }
+}
+
+#[test]
+fn a_rule_is_computed_as_it_is_written() {
+    for shape in [vec![3], vec![100, 100]] {
+        let (a, b) = (sample(&shape, 0.5, 2.0), sample(&shape, 1.0, 3.0));
+        [&a, &b].into_iter().for_each(|x| x.set_stop_gradient(false));
+        (Odd::apply(&a, &b) * 5.0).sum().backward().unwrap();
+        near(&a.grad().unwrap(), &(&a * &b).detach());
+        near(&b.grad().unwrap(), &Tensor::full(shape, 25.0));
+    }
+}
+
+/// Backward reads the constant alone, and is more than one function.
+#[py_layer(elementwise)]
+impl ScaledTwice {
+    fn forward<L: Lane>(x: Real<L>, #[stop_gradient] scale: Real<L>) -> Real<L> {
+        x * scale * 2.0
+    }
+
+    fn backward<L: Lane>(scale: Real<L>, dy: Real<L>) -> Real<L> {
+        dy * scale * 2.0
+    }
+}
+
+#[test]
+fn a_constant_of_another_shape() {
+    for (of_x, of_scale) in
+        [([3, 1], [1, 2]), ([1, 2], [3, 2]), ([3, 2], [1, 1]), ([100, 1], [1, 100])]
+    {
+        let (x, scale) = (sample(&of_x, 0.5, 2.0), sample(&of_scale, 1.0, 3.0));
+        check(|t| ScaledTwice::apply(&t[0], &scale).square(), &[x]);
+    }
+}

@@ -177,8 +177,12 @@ impl FromGradient {
             SingleStep::Input(at) => (at == kept).then_some(Self::Same),
             SingleStep::Negated(at) => (at == kept).then_some(Self::Negated),
             SingleStep::Binary(function, [left, right]) => {
-                let swapped = right == kept;
-                let place = if swapped { left } else { right };
+                let (place, swapped) = match [left == kept, right == kept] {
+                    [true, false] => (right, false),
+                    [false, true] => (left, true),
+                    // A rule by hand, which need not be linear in `dy`.
+                    _ => return None,
+                };
                 Some(Self::Binary { function: Binary::ALL[function], place, swapped })
             }
         }
@@ -191,14 +195,8 @@ impl FromGradient {
             Self::Same => Ok(dy.into_tensor()),
             Self::Negated => Ok(T::unary(Unary::Neg, dy, caller)),
             Self::Binary { function, place, swapped } => {
-                if let Some(number) = saved.number(place) {
-                    return Ok(T::binary_scalar(
-                        function,
-                        dy,
-                        T::from_f64(number),
-                        swapped,
-                        caller,
-                    ));
+                if let Some(number) = saved.number(place).map(T::from_f64) {
+                    return Ok(T::binary_scalar(function, dy, number, swapped, caller));
                 }
                 let Some(x) = saved.peek(place, at)? else { unreachable!("the rule reads it") };
                 let [a, b] = if swapped { [Input::Ref(x), dy] } else { [dy, Input::Ref(x)] };
@@ -348,10 +346,10 @@ impl<T: Float> graph::Op for Recorded<T> {
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
-        let call = self.call(push.node);
         if let Some(tangents) = self.push_steps(push)? {
             return Ok(Some(tangents));
         }
+        let call = self.call(push.node);
         let Some(tangent) = push.tangents.iter().flatten().next() else { return Ok(None) };
         let shape = copied(call.framed.map_or(tangent.shape(), |framed| &framed.frame.shape));
         let (operands, masks) = call.unpack(&mut push.at().saved_reader(true)?, &shape)?;
@@ -394,7 +392,9 @@ impl<T: Float> NodeCall<'_, T> {
         let (x, number) = (saved.peek(0, pull.at())?, saved.number(1).map(T::from_f64));
         // A tensor that backward does not depend on is not saved.
         let found = usize::from(x.is_some()) + usize::from(number.is_some());
-        if pull.create_graph || found < info.keeps_reals.len() + info.keeps_outputs.len() {
+        let is_here = found == info.keeps_reals.len() + info.keeps_outputs.len();
+        // Of several shapes, a gradient is summed.
+        if pull.create_graph || self.framed.is_some() || !is_here {
             return self.pull_pass(saved, grads, pull);
         }
         let dy = typed(only(grads));
