@@ -37,7 +37,7 @@ entries! {
             };
             let side = |given: isize| match usize::try_from(given) {
                 Ok(given) => Some(given),
-                Err(_) => length.map(|n| n + op.int(0).unsigned_abs()),
+                Err(_) => length.map(|n| n.saturating_add(op.int(0).unsigned_abs())),
             };
             let sides = [side(op.int(1)), side(op.int(2))];
             Ok(vec![Form::new(x.dtype, stack.iter().copied().chain(sides).collect())])
@@ -60,9 +60,12 @@ struct Place {
 
 impl Place {
     fn new((rows, columns): (usize, usize), offset: isize) -> Self {
-        let (down, right) = ((-offset).max(0) as usize, offset.max(0) as usize);
+        let by = offset.unsigned_abs();
+        let (down, right) = if offset < 0 { (by, 0) } else { (0, by) };
         let length = rows.saturating_sub(down).min(columns.saturating_sub(right));
-        Self { start: down * columns + right, step: columns + 1, length }
+        // Beyond the matrix there is none.
+        let start = if length == 0 { 0 } else { down * columns + right };
+        Self { start, step: columns + 1, length }
     }
 
     fn each(self) -> impl Iterator<Item = usize> {

@@ -13,7 +13,7 @@ use super::table::{
 use super::{Binary, Caller, Float, Numeric, expect, pairs};
 use crate::array::elementwise::convert;
 use crate::array::pick::{self, AxisShape};
-use crate::array::shape::axis as check_axis;
+use crate::array::shape::{axis as check_axis, element_count};
 use crate::array::{DType, Shape};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{Composite, GradMode, Lost, Rule, Saved, Tensor, finish, unrecorded};
@@ -110,6 +110,9 @@ fn repeated<T: Numeric>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let position = check_axis(REPEAT_INTERLEAVE.name, axis, x.ndim())?;
+    let mut shape = x.shape_owned();
+    shape[position] = shape[position].saturating_mul(times);
+    element_count(REPEAT_INTERLEAVE.name, &shape)?;
     let each = |k: usize| std::iter::repeat_n(k as i64, times);
     let index = Tensor::from((0..x.shape()[position]).flat_map(each).collect::<Vec<i64>>());
     let value = GradMode::of(false, || select(Picks::Slices, x, axis, &index, caller));
@@ -203,6 +206,7 @@ fn segment_sum<T: Numeric>(
     check_indices(op, "index", &index.read(), segments)?;
     let mut shape = x.shape_owned();
     shape[0] = segments;
+    element_count(op, &shape)?;
     let sums = GradMode::of(false, || Picks::Slices.put_back(shape, 0, index, x));
     let value = sums.map_err(|error| error.called(op))?.read().into_owned();
     if !x.is_recorded() {
@@ -239,8 +243,9 @@ impl<T: Numeric> Tensor<T> {
             index: &Tensor<i64>,
             segments: usize,
         ) -> Tensor<T>,
-            Shape | Index | Overflow if "this is a scalar, `index` is no list with one index for each slice, an \
-                index is not below `segments`, or an integer sum is outside of the element type" {
+            Shape | Index | TooLarge | Overflow if "this is a scalar, `index` is no list with one index for each \
+                slice, an index is not below `segments`, the result has more elements than this machine can \
+                address, or an integer sum is outside of the element type" {
             call(&SEGMENT_SUM, [Attr::Int(segments as isize)], [self.untyped(), index.untyped()])
         }
     }
@@ -334,15 +339,16 @@ impl Tensor<i64> {
     ///
     /// # Panics
     ///
-    /// If a number is negative.
+    /// If a number is negative, or the result has more elements than this machine can address.
     #[track_caller]
     pub fn bincount(&self, least: usize) -> Tensor<i64> {
         self.is_read("bincount");
         let greatest = self.to_vec().into_iter().max().unwrap_or(-1);
-        let len = least.max(usize::try_from(greatest + 1).unwrap_or(0));
+        let len = least.max(usize::try_from(greatest.saturating_add(1)).unwrap_or(0));
         expect(check_indices("bincount", RECEIVER, &self.read(), len.max(1)));
         let list = self.reshape([self.len()]);
-        Tensor::<i64>::ones([self.len()]).segment_sum(&list, len)
+        let counts = Tensor::<i64>::ones([self.len()]).try_segment_sum(&list, len);
+        expect(counts.map_err(|error| error.called("bincount")))
     }
 }
 

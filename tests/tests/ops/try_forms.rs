@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use autograd_core::nn::{Conv2d, Embedding, GroupNorm, LayerNorm, Linear, RmsNorm};
 use autograd_core::{
-    Conv2dOptions, CrossEntropyOptions, Ellipsis, LossReduction, NewAxis, Padding, PoolOptions,
-    Result, Step, Tensor,
+    Conv2dOptions, CrossEntropyOptions, Ellipsis, IndexReduction, LossReduction, NewAxis, Padding,
+    PoolOptions, Result, Step, Tensor,
 };
 
 const AXES: [isize; 6] = [isize::MIN, -3, -1, 0, 1, isize::MAX];
@@ -63,9 +63,12 @@ fn of_one(tries: &mut Tries, x: &Tensor<f64>) {
         tries.run("concat of none", || Tensor::try_concat(Vec::<Tensor<f64>>::new(), axis));
         tries.run("i", || x.try_i(axis));
         tries.run("i of a range", || x.try_i((axis.., NewAxis, Ellipsis, ..=axis)));
+        tries.run("diagonal", || x.try_diagonal(axis));
+        tries.run("diag", || x.try_diag(axis));
         tries.run("reshape", || x.try_reshape([axis, -1]));
         tries.run("broadcast_to", || x.try_broadcast_to([axis, 3]));
         for n in COUNTS {
+            tries.run("repeat_interleave", || x.try_repeat_interleave(n, axis));
             tries.run("split", || x.try_split(n, axis));
             tries.run("split_with_sizes", || x.try_split_with_sizes(&[n, 1], axis));
             tries.run("slice_axis", || x.try_slice_axis(axis, n, n, n));
@@ -92,6 +95,7 @@ fn of_one(tries: &mut Tries, x: &Tensor<f64>) {
     for p in [-1.0, f64::NAN, f64::INFINITY, 1.0] {
         tries.run("dropout", || x.try_dropout(p, true));
     }
+    tries.run("trace", || x.try_trace());
     tries.run("item", || x.try_item());
     tries.run("Linear", || Linear::new(3, 2).try_forward(x));
     tries.run("Conv2d", || Conv2d::new(2, 2, 3, Conv2dOptions::new()).try_forward(x));
@@ -103,6 +107,7 @@ fn of_one(tries: &mut Tries, x: &Tensor<f64>) {
 fn of_two(tries: &mut Tries, x: &Tensor<f64>, y: &Tensor<f64>) {
     tries.run("add", || x.try_add(y));
     tries.run("matmul", || x.try_matmul(y));
+    tries.run("searchsorted", || x.try_searchsorted(y, true));
     tries.run("outer", || x.try_outer(y));
     tries.run("linear", || x.try_linear(y, Some(x)));
     tries.run("where_else", || x.less(x).try_where_else(x, y));
@@ -125,6 +130,13 @@ fn of_index(tries: &mut Tries, x: &Tensor<f64>, index: &Tensor<i64>) {
         tries.run("index_add", || x.try_index_add(axis, index, x));
         tries.run("gather", || x.try_gather(axis, index));
         tries.run("scatter_add", || x.try_scatter_add(axis, index, x));
+        tries.run("scatter", || x.try_scatter(axis, index, x));
+        for how in [IndexReduction::Mean, IndexReduction::Max, IndexReduction::Min] {
+            tries.run("index_reduce", || x.try_index_reduce(axis, index, x, how));
+        }
+    }
+    for n in COUNTS {
+        tries.run("segment_sum", || x.try_segment_sum(index, n));
     }
     tries.run("i", || x.try_i((index, index)));
     tries.run("index_put", || x.try_index_put(index, 1.0, false));

@@ -90,6 +90,11 @@ fn distinct_elements_and_places() {
     let none = Tensor::<f64>::zeros([0]).unique();
     assert_eq!([none.0.len(), none.1.len(), none.2.len()], [0; 3]);
     assert_eq!(Tensor::<i64>::zeros([0]).bincount(2).to_vec(), [0, 0]);
+    for wrong in [-1, i64::MAX] {
+        let call = || Tensor::<i64>::from([wrong]).bincount(0);
+        let words = std::panic::catch_unwind(call).unwrap_err().downcast::<String>().unwrap();
+        assert!(words.starts_with("bincount: "), "{words}");
+    }
     let sorted = Tensor::from([1.0, 2.0, f64::NAN]);
     let values = Tensor::from([f64::NAN, f64::INFINITY, f64::NEG_INFINITY]);
     assert_eq!(sorted.searchsorted(&values, false).to_vec(), [2, 2, 0]);
