@@ -65,6 +65,7 @@ impl Events {
     /// User code read numbers.
     pub(crate) const READS: Self = Self(1 << 3);
     /// An op that is not recorded read a tensor that wants a gradient.
+    #[cfg(debug_assertions)]
     pub(crate) const UNRECORDED: Self = Self(1 << 4);
     /// An op of the table ran.
     pub(crate) const OPS: Self = Self(1 << 5);

@@ -284,6 +284,7 @@ pub(crate) trait Observer: Any {
     /// [`Events::READS`]: the method that read numbers.
     fn read(&self, _method: &'static str, _place: &'static Location<'static>) {}
     /// [`Events::UNRECORDED`]: the tensor, by address and shape, and the op.
+    #[cfg(debug_assertions)]
     fn unrecorded(
         &self,
         _input: (*const (), &[usize]),
