@@ -56,10 +56,9 @@ impl<T: Element> Tensor<T> {
             (true, Some(_)) => self.snapshot(),
             // A seed that wants a gradient itself.
             (true, None) => self.reshape(self.shape_owned()),
-            (false, _) => match self.try_reuse().map_err(Tensor::try_into_value) {
-                Ok(alone) => alone,
-                Err(Ok(value)) => Tensor::new(value),
-                Err(Err(shared)) => shared.alias(),
+            (false, _) => match self.take() {
+                Ok(value) => Tensor::new(value),
+                Err(shared) => shared.alias(),
             }
             .with_lost(Lost::of_gradient()),
         };

@@ -4,14 +4,13 @@ use std::fmt::{self, Formatter};
 use std::panic::Location;
 
 use ndarray::ArrayD;
-use triomphe::Arc;
+use triomphe::UniqueArc;
 
-use super::context::Protector;
+use super::context::{Protected, Protector};
 use super::lost_gradients::Lost;
 use super::memory_cache::MemoryCache;
 use super::node::NodeRef;
 use super::node_parts::{Edge, Role, Saved, SavedState, SavedTensor};
-use super::protect::protect;
 use super::tensor::{Inner, Tensor};
 use super::view::View;
 use crate::array::shape::copied;
@@ -48,8 +47,8 @@ pub trait ElementFunctions<T: Element> {
     fn unwrap(tensor: AnyTensor) -> Option<Tensor<T>>;
     fn peek(tensor: &AnyTensor) -> Option<&Tensor<T>>;
     fn peek_mut(tensor: &mut AnyTensor) -> Option<&mut Tensor<T>>;
-    fn take_cached() -> Option<Arc<Inner<T>>>;
-    fn release(inner: Arc<Inner<T>>);
+    fn take_cached() -> Option<UniqueArc<Inner<T>>>;
+    fn release(inner: UniqueArc<Inner<T>>);
 
     // Not generic: these, and what only they call, are compiled once, in this crate.
     fn alias(tensor: &Tensor<T>) -> Tensor<T>;
@@ -110,17 +109,16 @@ macro_rules! any_tensor {
                         _ => None,
                     }
                 }
-                fn take_cached() -> Option<Arc<Inner<Self>>> {
+                fn take_cached() -> Option<UniqueArc<Inner<Self>>> {
                     MemoryCache::take(&$cache)
                 }
-                fn release(mut inner: Arc<Inner<Self>>) {
-                    if let Some(content) = Arc::get_mut(&mut inner) {
-                        content.empty();
-                        MemoryCache::give(&$cache, inner, MAX_CACHED_TENSORS);
-                    }
+                fn release(mut inner: UniqueArc<Inner<Self>>) {
+                    inner.empty();
+                    MemoryCache::give(&$cache, inner, MAX_CACHED_TENSORS);
                 }
                 fn alias(tensor: &Tensor<Self>) -> Tensor<Self> {
-                    tensor.alias_here()
+                    let large = || Tensor::new(tensor.read().into_owned());
+                    tensor.small_copy(|_| ()).unwrap_or_else(large).with_lost(tensor.lost())
                 }
                 #[inline(never)]
                 fn filled(shape: &[usize], element: Self) -> Tensor<Self> {
@@ -256,12 +254,12 @@ impl AnyTensor {
         for_any!(self, t => t.unshare());
     }
 
-    pub(crate) fn lent(&self) -> Self {
-        for_any!(self, t => t.lent().into())
-    }
-
     pub(crate) fn alias(&self) -> Self {
         for_any!(self, t => t.alias().into())
+    }
+
+    pub(crate) fn snapshot(&self) -> Self {
+        for_any!(self, t => t.snapshot().into())
     }
 }
 
@@ -381,7 +379,12 @@ pub(crate) trait TensorHandle {
     fn version(&self) -> u32;
     /// Protects this tensor if it wants a gradient; returns whether it does. The tensor is, or is part of,
     /// input `position` of a custom op whose forward is about to run.
-    fn protect(&self, protector: &'static dyn Protector, position: usize) -> bool;
+    fn protect(
+        &self,
+        protected: &mut Vec<Protected>,
+        protector: &'static dyn Protector,
+        position: usize,
+    ) -> bool;
     fn edge(&self) -> Edge;
     fn save(&self, into: &mut SavedState);
     /// The form in which a node keeps this output of it, which was saved in version `saved`.
@@ -418,10 +421,17 @@ impl<T: Element> TensorHandle for Tensor<T> {
         self.version()
     }
 
-    fn protect(&self, protector: &'static dyn Protector, position: usize) -> bool {
+    fn protect(
+        &self,
+        protected: &mut Vec<Protected>,
+        protector: &'static dyn Protector,
+        position: usize,
+    ) -> bool {
         let wants = !self.stop_gradient();
         if wants {
-            protect(self.address(), self.shared_state(), protector, position);
+            let ((version, data), position) = (self.shared_state(), position as u32);
+            let tensor = self.address();
+            protected.push(Protected { tensor, data, protector, version, position });
         }
         wants
     }
@@ -439,7 +449,7 @@ impl<T: Element> TensorHandle for Tensor<T> {
     fn kept_output(&self, saved: u32) -> SavedTensor {
         // Not zero if forward changed the output after saving it.
         let version = self.version().abs_diff(saved);
-        SavedTensor { tensor: T::wrap(self.saved_output()), version, role: Role::Intermediate }
+        SavedTensor { tensor: T::wrap(self.alias().wanting()), version, role: Role::Intermediate }
     }
 
     fn lost(&self) -> Lost {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{self, OnceLock};
 
 use smallvec::SmallVec;
-use triomphe::Arc;
+use triomphe::{Arc, UniqueArc};
 
 use super::any::AnyTensor;
 use super::context::{Events, observes};
@@ -57,7 +57,7 @@ impl Node {
 
     /// Empties the node. Returns its predecessor in a chain, if only this node referred to it.
     #[inline]
-    fn clear(&mut self) -> Option<Arc<Node>> {
+    fn clear(&mut self) -> Option<UniqueArc<Node>> {
         self.state.clear();
         if self.extras.get().is_some() {
             self.extras.take();
@@ -65,7 +65,7 @@ impl Node {
         if let Edges::One(Edge::Node(before)) = &mut self.edges
             && before.arc().is_unique()
         {
-            return before.0.take();
+            return before.0.take().and_then(|before| Arc::try_unique(before).ok());
         }
         self.edges = Edges::NONE;
         None
@@ -344,17 +344,15 @@ impl NodeRef {
         location: &'static Location<'static>,
         edges: impl FnOnce() -> Edges,
     ) -> Self {
-        let mut node = Self(Some(MemoryCache::take(&CACHE).unwrap_or_else(new_node)));
-        let location = Composite::place(location);
-        let content = node.unshared();
-        *content.single_consumer.get_mut() = false;
-        *content.taken.get_mut() = false;
-        content.location = location;
-        content.op = op;
+        let mut node = MemoryCache::take(&CACHE).unwrap_or_else(new_node);
+        *node.single_consumer.get_mut() = false;
+        *node.taken.get_mut() = false;
+        node.location = Composite::place(location);
+        node.op = op;
         // The old value is empty, so it needs no drop.
-        forget(replace(&mut content.edges, edges()));
-        content.level = content.edges.level();
-        node
+        forget(replace(&mut node.edges, edges()));
+        node.level = node.edges.level();
+        Self(Some(node.shareable()))
     }
 
     #[inline(always)]
@@ -416,8 +414,8 @@ impl NodeRef {
 }
 
 #[cold]
-fn new_node() -> Arc<Node> {
-    Arc::new(Node::blank())
+fn new_node() -> UniqueArc<Node> {
+    UniqueArc::new(Node::blank())
 }
 
 /// Only `drop` empties a reference. This aborts instead of unwinding: otherwise callers would need code to
@@ -453,15 +451,16 @@ pub(super) fn empty_nodes() {
 impl Drop for NodeRef {
     #[inline]
     fn drop(&mut self) {
-        match self.0.take() {
-            Some(node) if node.is_unique() => free(node),
-            _ => {}
+        if let Some(node) = self.0.take()
+            && let Ok(node) = Arc::try_unique(node)
+        {
+            free(node);
         }
     }
 }
 
 /// Frees a node that has no other reference, and the nodes that only it referred to.
-fn free(node: Arc<Node>) {
+fn free(node: UniqueArc<Node>) {
     let mut node = Some(node);
     // A thread that is ending has no list: the node, and the nodes behind it, are then dropped here.
     let _ = TO_FREE.try_with(|list| {
@@ -477,8 +476,8 @@ fn free(node: Arc<Node>) {
 }
 
 #[inline]
-fn give_back(mut node: Arc<Node>) -> Option<Arc<Node>> {
-    let before = Arc::get_mut(&mut node)?.clear();
+fn give_back(mut node: UniqueArc<Node>) -> Option<UniqueArc<Node>> {
+    let before = node.clear();
     MemoryCache::give(&CACHE, node, MAX_CACHED_NODES);
     before
 }
@@ -486,20 +485,20 @@ fn give_back(mut node: Arc<Node>) -> Option<Arc<Node>> {
 /// Nodes whose last reference was dropped while another node was being freed. A chain has one at a time.
 struct ToFree {
     freeing: Cell<bool>,
-    last: Cell<Option<Arc<Node>>>,
-    others: RefCell<Vec<Arc<Node>>>,
+    last: Cell<Option<UniqueArc<Node>>>,
+    others: RefCell<Vec<UniqueArc<Node>>>,
 }
 
 impl ToFree {
     #[inline]
-    fn add(&self, node: Option<Arc<Node>>) {
+    fn add(&self, node: Option<UniqueArc<Node>>) {
         if let Some(before) = self.last.replace(node) {
             self.others.borrow_mut().push(before);
         }
     }
 
     #[inline]
-    fn next(&self) -> Option<Arc<Node>> {
+    fn next(&self) -> Option<UniqueArc<Node>> {
         self.last.take().or_else(|| self.others.borrow_mut().pop())
     }
 }

@@ -2,7 +2,7 @@
 //! hooks, versions of changed outputs, and a token that stays unique when the node is dropped.
 
 use std::any::Any;
-use std::mem::replace;
+use std::mem::{forget, replace};
 use std::panic::Location;
 use std::slice;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -100,7 +100,8 @@ impl Edges {
     #[inline]
     pub(crate) fn push(&mut self, edge: Edge) {
         match self {
-            Self::Many(edges) if edges.is_empty() => *self = Self::One(edge),
+            // The old value is empty, so it needs no drop.
+            Self::Many(edges) if edges.is_empty() => forget(replace(self, Self::One(edge))),
             _ => self.push_further(edge),
         }
     }
@@ -206,8 +207,8 @@ impl Saved {
     #[inline(always)]
     pub(crate) fn output<T: Element>(slot: usize, output: &Tensor<T>) -> Self {
         match u16::try_from(slot) {
-            Ok(slot) => Self::tensor(output.saved_value(), Role::OutputValue(slot)),
-            Err(_) => Self::tensor(output.saved_value(), Role::Constant),
+            Ok(slot) => Self::tensor(output.alias(), Role::OutputValue(slot)),
+            Err(_) => Self::tensor(output.alias(), Role::Constant),
         }
     }
 
@@ -283,8 +284,10 @@ impl SavedState {
     pub(crate) fn push(&mut self, entry: Saved) {
         let is_small = entry.is_small();
         match self {
-            Self::Inline([first @ Saved::Nothing, _]) if is_small => *first = entry,
-            Self::Inline([_, second @ Saved::Nothing]) if is_small => *second = entry,
+            // As above.
+            Self::Inline([free @ Saved::Nothing, _] | [_, free @ Saved::Nothing]) if is_small => {
+                forget(replace(free, entry));
+            }
             _ => self.heap().1.push(entry),
         }
     }
@@ -416,21 +419,21 @@ impl At<'_> {
         found: u32,
         parameter: impl FnOnce() -> String,
     ) -> Result<()> {
-        if saved == found {
-            return Ok(());
+        match saved == found {
+            true => Ok(()),
+            false => Err(self.changed(saved, found, parameter())),
         }
-        self.changed(saved, found, parameter())
     }
 
     #[cold]
-    fn changed(self, saved: u32, found: u32, parameter: String) -> Result<()> {
-        Err(Error::SavedTensorChanged {
+    pub(super) fn changed(self, saved: u32, found: u32, parameter: String) -> Error {
+        Error::SavedTensorChanged {
             op: self.op(),
             parameter,
             saved,
             found,
             location: self.location(),
-        })
+        }
     }
 
     #[cold]

@@ -205,7 +205,7 @@ impl Packed for PackedTensor {
             for_any!(&tensor, t => Tensor::new(t.read().contiguous().into_owned()).into());
         let tensor = match (self.role, &self.edge) {
             (Role::Output(_) | Role::OutputValue(_), _) if !self.stop => {
-                for_any!(value, t => t.saved_output().into())
+                for_any!(value, t => t.wanting().into())
             }
             (_, Edge::None(_)) => value,
             (_, Edge::Leaf(_)) => {

@@ -5,22 +5,15 @@
 
 use std::mem::take;
 
-use super::context::{Protected, Protector, protected_inputs};
+use super::context::{Protected, protected_inputs};
 use super::mode::GradMode;
 use crate::error::{Error, Result};
 
-/// Protects a tensor of input `position` that wants a gradient, until the [`ForwardGuard`] is dropped.
-#[inline]
-pub(super) fn protect(
-    tensor: *const (),
-    (version, data): (u32, *const ()),
-    protector: &'static dyn Protector,
-    position: usize,
-) {
-    let position = position as u32;
-    protected_inputs(|protected| {
-        protected.push(Protected { tensor, data, protector, version, position });
-    });
+/// Protects the inputs that `protect` lists, until the [`ForwardGuard`] is dropped; returns their number.
+#[inline(always)]
+pub(crate) fn protect_inputs(protect: impl Fn(&mut Vec<Protected>) -> usize) -> usize {
+    // A thread that is ending protects nothing.
+    protected_inputs(&protect).unwrap_or_else(|| protect(&mut Vec::new()))
 }
 
 pub(crate) struct ForwardGuard {
@@ -39,14 +32,15 @@ impl ForwardGuard {
     /// Ends forward: an error if one of its inputs was changed. `version` returns an input's current version.
     #[inline(always)]
     pub(crate) fn end(mut self, version: impl Fn(&Protected) -> u32) -> Result<()> {
-        let mut changed = None;
-        for _ in 0..take(&mut self.inputs) {
-            let input = protected_inputs(Vec::pop).flatten();
-            if let Some(input) = input.filter(|input| input.version != version(input)) {
-                changed = Some(Box::new(input.changed()));
-            }
-        }
-        changed.map_or(Ok(()), |changed| Err(*changed))
+        let inputs = take(&mut self.inputs);
+        let changed = protected_inputs(|protected| {
+            let first = protected.len().saturating_sub(inputs);
+            let changed = protected[first..].iter().find(|input| input.version != version(input));
+            let changed = changed.map(|input| Box::new(input.changed()));
+            protected.truncate(first);
+            changed
+        });
+        changed.flatten().map_or(Ok(()), |changed| Err(*changed))
     }
 }
 

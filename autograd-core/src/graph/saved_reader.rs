@@ -7,7 +7,7 @@ use super::any::{AnyTensor, Element, for_any};
 use super::node::{Pull, Push};
 use super::node_parts::{At, Role, Saved, SavedEntries, SavedTensor};
 use super::tensor::Tensor;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 impl<'n> At<'n> {
     /// The saved entries: taken, or copied if the graph is retained; an error if they are gone.
@@ -16,8 +16,13 @@ impl<'n> At<'n> {
     pub(crate) fn read(self, retain: bool) -> Result<Reader<'n>> {
         let entries = self.node.entries(retain).ok_or_else(|| self.freed())?;
         let mut reader = Reader { entries, next: 0, read: 0 };
-        if reader.as_slice().iter().any(|entry| matches!(entry, Saved::Packed(_))) {
-            reader.unpack(self)?;
+        // Those that a node holds itself are not packed.
+        if let SavedEntries::Taken(entries) = &mut reader.entries {
+            for entry in entries {
+                if let Saved::Packed(packed) = entry {
+                    *entry = Saved::Tensor(packed.unpack(&self)?);
+                }
+            }
         }
         Ok(reader)
     }
@@ -55,7 +60,6 @@ impl<'a> Push<'a> {
 }
 
 impl SavedTensor {
-    #[inline]
     fn check(&self, at: At<'_>, position: usize) -> Result<()> {
         let (saved, found) = match self.role {
             Role::Input(_) | Role::Intermediate | Role::Constant => {
@@ -67,7 +71,16 @@ impl SavedTensor {
             }
             Role::OutputValue(_) => return Ok(()),
         };
-        at.check_version(saved, found, || at.node.saved_name(self.role, position))
+        match saved == found {
+            true => Ok(()),
+            false => Err(self.changed(at, position, [saved, found])),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn changed(&self, at: At<'_>, position: usize, [saved, found]: [u32; 2]) -> Error {
+        at.changed(saved, found, at.node.saved_name(self.role, position))
     }
 
     #[inline]
@@ -97,18 +110,6 @@ impl Reader<'_> {
             SavedEntries::Here(entries) => entries,
             SavedEntries::Taken(entries) => entries,
         }
-    }
-
-    #[cold]
-    fn unpack(&mut self, at: At<'_>) -> Result<()> {
-        let mut entries = self.as_slice().to_vec();
-        for entry in &mut entries {
-            if let Saved::Packed(packed) = entry {
-                *entry = Saved::Tensor(packed.unpack(&at)?);
-            }
-        }
-        self.entries = SavedEntries::Taken(entries);
-        Ok(())
     }
 
     /// The entry at `place`, borrowed, if it is a tensor. An output then has no place in the graph.

@@ -6,7 +6,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{self, Mutex, OnceLock, PoisonError, RwLock};
 
-use triomphe::Arc;
+use triomphe::{Arc, UniqueArc};
 
 mod leaf_state;
 mod shared;
@@ -134,9 +134,10 @@ impl<T: Element> Clone for Tensor<T> {
 
 impl<T: Element> Drop for Tensor<T> {
     fn drop(&mut self) {
-        match self.0.take() {
-            Some(inner) if inner.is_unique() => T::release(inner),
-            _ => {}
+        if let Some(inner) = self.0.take()
+            && let Ok(inner) = Arc::try_unique(inner)
+        {
+            T::release(inner);
         }
     }
 }
@@ -161,50 +162,37 @@ impl<T: Element> Tensor<T> {
         if let Some((node, _)) = &producer {
             node.add_consumer();
         }
-        let mut spare = T::take_cached();
-        if let Some(inner) = spare.as_mut().and_then(Arc::get_mut) {
+        Self::create(|inner| {
             inner.value = value;
             *inner.gradient.get_mut() = u32::from(producer.is_none());
             inner.producer = producer;
-            return Self(spare);
-        }
-        Self(Some(Arc::new(Inner {
-            value,
-            gradient: AtomicU32::new(u32::from(producer.is_none())),
-            producer,
-            shared: OnceLock::new(),
-            leaf: OnceLock::new(),
-        })))
+        })
     }
 
-    /// A separate tensor with the same data, if that is small enough to be inline. Nobody else can see it.
-    #[inline]
-    pub(crate) fn small_copy(&self) -> Option<Self> {
-        let Some(value) = self.fixed() else {
-            let numbers = self.small_data_now()?;
-            return Some(Self::new(Value::of_inline(self.shape_owned(), numbers)));
-        };
-        if !value.is_inline() {
-            return None;
-        }
-        let mut spare = T::take_cached();
-        if let Some(inner) = spare.as_mut().and_then(Arc::get_mut) {
-            inner.value.copy_from(value);
-            *inner.gradient.get_mut() = STOP;
-            return Some(Self(spare));
-        }
-        Some(Self::new(value.clone()))
+    /// A new tensor outside the graph, with any inline value until `fill` has changed it.
+    #[inline(always)]
+    fn create(fill: impl FnOnce(&mut Inner<T>)) -> Self {
+        let mut inner = T::take_cached().unwrap_or_else(Inner::blank);
+        *inner.gradient.get_mut() = STOP;
+        fill(&mut inner);
+        Self(Some(inner.shareable()))
     }
 
-    #[inline]
-    pub(crate) fn small_like(&self) -> Self {
-        let mut spare = T::take_cached();
-        if let Some(inner) = spare.as_mut().and_then(Arc::get_mut) {
-            inner.value.shape_inline(self.shape());
-            *inner.gradient.get_mut() = STOP;
-            return Self(spare);
-        }
-        Self::new(Value::of_inline(self.shape_owned(), T::INLINE))
+    /// A new tensor of this one's shape, which must be small. `write` leaves its numbers.
+    #[inline(always)]
+    pub(crate) fn small_like(&self, write: impl FnOnce(&mut T::Inline)) -> Self {
+        Self::create(|inner| write(inner.value.reshape_inline(self.shape())))
+    }
+
+    /// A separate tensor with the same data, after a `change`, if that is small enough to be inline.
+    #[inline(always)]
+    pub(crate) fn small_copy(&self, change: impl FnOnce(&mut T::Inline)) -> Option<Self> {
+        let mut now = None;
+        let numbers = self.small_data(&mut now)?;
+        Some(self.small_like(|copy| {
+            *copy = *numbers;
+            change(copy);
+        }))
     }
 
     #[inline]
@@ -246,19 +234,25 @@ impl<T: Element> Tensor<T> {
         *self = Self::with_producer(self.read().into_owned(), Some((node, slot)));
     }
 
+    // The ways to another tensor with this value. A fourth is `share`.
+
     /// A separate tensor with the same value, outside the graph; later changes in place do not affect it.
     pub(crate) fn alias(&self) -> Self {
         T::alias(self)
     }
 
-    #[inline(always)]
-    pub(super) fn alias_here(&self) -> Self {
-        let value = || Self::new(self.read().into_owned());
-        self.small_copy().unwrap_or_else(value).with_lost(self.lost())
+    /// As [`alias`](Self::alias), at the same place in the graph. A leaf that wants a gradient is returned itself;
+    /// ops that are recorded do not change it.
+    pub(crate) fn snapshot(&self) -> Self {
+        match self.producer() {
+            None if !self.stop_gradient() => self.clone(),
+            producer => Self::with_producer(self.read().into_owned(), producer.cloned())
+                .with_lost(self.lost()),
+        }
     }
 
-    /// The value, for writing, if nobody else holds this tensor or shares its data; otherwise the tensor.
-    pub(crate) fn try_into_value(mut self) -> Result<Value<T>, Self> {
+    /// The value, moved out of the tensor, if nobody else holds this tensor or shares its data.
+    pub(crate) fn take(mut self) -> Result<Value<T>, Self> {
         match self.inner_mut() {
             Some(inner) if inner.shared.get().is_none() => {
                 let empty = Value::scalar(T::ZERO);
@@ -273,20 +267,6 @@ impl<T: Element> Tensor<T> {
     pub(crate) fn is_temporary(&self) -> bool {
         let inner = self.inner();
         inner.is_unique() && inner.shared.get().is_none() && inner.leaf.get().is_none()
-    }
-
-    /// Reuses this tensor as a new one outside the graph, if it is a temporary and no output of a node.
-    pub(crate) fn try_reuse(mut self) -> Result<Self, Self> {
-        if !self.is_temporary() || self.producer().is_some() {
-            return Err(self);
-        }
-        match self.inner_mut() {
-            Some(inner) => {
-                *inner.gradient.get_mut() = STOP;
-                Ok(self)
-            }
-            None => Err(self),
-        }
     }
 
     /// Computes a new tensor in this one's allocation, if nobody else can see it. `run` changes the value
@@ -305,18 +285,6 @@ impl<T: Element> Tensor<T> {
         true
     }
 
-    /// Overwrites the inline numbers of a temporary. The result is outside the graph.
-    #[inline(always)]
-    pub(crate) fn rewritten(mut self, run: impl FnOnce(&mut T::Inline)) -> Self {
-        self.try_in_place(|value| value.inline_mut().map(|(numbers, _)| run(numbers)).is_some());
-        self
-    }
-
-    /// The form in which a node may hold its output: a separate tensor with the same value.
-    pub(crate) fn saved_value(&self) -> Self {
-        self.small_copy().unwrap_or_else(|| Self::new(self.read().into_owned()))
-    }
-
     /// Prepares this tensor to be passed to user code, or to be received from it: neither side sees what the
     /// other writes. A tensor that others hold, or whose data they share, is replaced by a separate one. If
     /// ops are recorded, it keeps its place in the graph.
@@ -333,32 +301,16 @@ impl<T: Element> Tensor<T> {
         if !self.is_recorded() {
             *self = self.alias();
         } else if !unique {
-            *self = self.lent();
+            *self = self.snapshot();
         }
     }
 
-    /// This tensor for user code, at the same place in the graph: others do not see writes through it.
-    /// A leaf that wants a gradient is lent itself, and a change in place is refused.
-    pub(crate) fn lent(&self) -> Self {
-        match self.producer() {
-            None if !self.stop_gradient() => self.clone(),
-            _ => self.snapshot(),
+    /// This tensor, which nobody else holds, with `stop_gradient` false if it can have a gradient.
+    pub(crate) fn wanting(mut self) -> Self {
+        if let (true, Some(inner)) = (T::DTYPE.is_float(), self.inner_mut()) {
+            *inner.gradient.get_mut() = 0;
         }
-    }
-
-    /// The form in which a node keeps an output that wants a gradient: the value, with `stop_gradient` false.
-    pub(crate) fn saved_output(&self) -> Self {
-        let mut output = self.alias_here();
-        if let (true, Some(inner)) = (T::DTYPE.is_float(), output.inner_mut()) {
-            *inner.gradient.get_mut() &= !STOP;
-        }
-        output
-    }
-
-    /// This tensor as it is now, at the same place in the graph; later changes in place do not affect it.
-    pub(crate) fn snapshot(&self) -> Self {
-        Self::with_producer(self.read().into_owned(), self.producer().cloned())
-            .with_lost(self.lost())
+        self
     }
 
     /// The value for writing. If others see it, a separate copy replaces this handle first.
@@ -565,6 +517,17 @@ impl<T: Element> Tensor<T> {
 }
 
 impl<T: Element> Inner<T> {
+    #[cold]
+    fn blank() -> UniqueArc<Self> {
+        UniqueArc::new(Self {
+            value: Value::scalar(T::ZERO),
+            producer: None,
+            gradient: AtomicU32::new(STOP),
+            shared: OnceLock::new(),
+            leaf: OnceLock::new(),
+        })
+    }
+
     #[inline]
     pub(super) fn empty(&mut self) {
         if self.producer.is_some() {

@@ -18,24 +18,27 @@ impl Lost {
     /// Why the result of an unrecorded op on this input is outside the graph.
     #[inline]
     pub(crate) fn of<T: Element>(op: &'static str, at: Place, input: &Tensor<T>) -> Self {
-        Self::of_all(op, at, &[input])
+        Self::of_all(op, at, [input])
     }
 
-    pub(crate) fn of_all<T: Element>(op: &'static str, at: Place, inputs: &[&Tensor<T>]) -> Self {
+    #[inline]
+    pub(crate) fn of_all<'t, T: Element>(
+        op: &'static str,
+        at: Place,
+        inputs: impl IntoIterator<Item = &'t Tensor<T>>,
+    ) -> Self {
         let (mut lost, mut wants) = (Self::NONE, false);
-        for input in inputs {
-            match input.stopped_by() {
-                Some(before) => lost = lost.and(before),
-                None => {
-                    wants = true;
-                    #[cfg(debug_assertions)]
-                    if mode::recording() == Recording::CustomOp {
-                        let read = (input.address(), input.shape());
-                        notify(Events::UNRECORDED, |observer| observer.unrecorded(read, op, at));
-                    }
+        inputs.into_iter().for_each(|input| match input.stopped_by() {
+            Some(before) => lost = lost.and(before),
+            None => {
+                wants = true;
+                #[cfg(debug_assertions)]
+                if mode::recording() == Recording::CustomOp {
+                    let read = (input.address(), input.shape());
+                    notify(Events::UNRECORDED, |observer| observer.unrecorded(read, op, at));
                 }
             }
-        }
+        });
         if wants && mode::loses_gradients() { lost.and_unrecorded(op, at) } else { lost }
     }
 
@@ -55,6 +58,6 @@ pub(crate) fn unrecorded<T: Element, U: Element>(
     inputs: &[&Tensor<T>],
     value: Value<U>,
 ) -> Tensor<U> {
-    let lost = Lost::of_all(name, caller, inputs);
+    let lost = Lost::of_all(name, caller, inputs.iter().copied());
     Tensor::new(value).with_lost(lost)
 }

@@ -97,7 +97,7 @@ pub(super) fn float<T: Float>(
     let (a, b) = (left.tensor(), right.tensor());
     let wants = [a.is_recorded(), b.is_recorded()];
     if wants == [false, false] {
-        let lost = Lost::of_all(op.name(), caller, &[a, b]);
+        let lost = Lost::of_all(op.name(), caller, [a, b]);
         return Ok(compute(op, left, right)?.with_lost(lost));
     }
     let handle = Handle::Static(op.op::<T>());
@@ -229,7 +229,7 @@ pub(super) fn integer<T: Numeric>(
     right: Input<'_, T>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    let lost = Lost::of_all(op.name(), caller, &[left.tensor(), right.tensor()]);
+    let lost = Lost::of_all(op.name(), caller, [left.tensor(), right.tensor()]);
     let shape = broadcast(op.name(), left.tensor().shape(), right.tensor().shape())?;
     if !shape.contains(&0) {
         check_divisor(op, &right.tensor().read())?;

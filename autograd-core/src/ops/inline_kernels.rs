@@ -48,15 +48,15 @@ pub(super) fn number<T: Float>(
 #[inline(always)]
 pub(super) fn reuse_or_copy<T: Float>(x: Input<'_, T>, run: impl Fn(&mut T::Inline)) -> Tensor<T> {
     let copy = match x {
-        Input::Ref(x) => x.small_copy(),
+        Input::Ref(x) => x.small_copy(run),
         Input::Own(mut x) => {
             if x.try_in_place(|value| value.inline_mut().map(|(data, _)| run(data)).is_some()) {
                 return x;
             }
-            x.small_copy()
+            x.small_copy(run)
         }
     };
-    copy.unwrap_or_else(|| not_small()).rewritten(run)
+    copy.unwrap_or_else(|| not_small())
 }
 
 #[inline(always)]

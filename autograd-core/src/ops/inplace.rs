@@ -154,7 +154,7 @@ pub(super) fn replace<T: Element>(
         return Err(Error::shape(name, "the right operand", expected, result.shape()));
     }
     let (producer, lost) = (result.producer().cloned(), result.lost());
-    let new = match result.try_into_value() {
+    let new = match result.take() {
         Ok(value) => value,
         Err(result) => result.read().into_owned(),
     };
@@ -163,7 +163,7 @@ pub(super) fn replace<T: Element>(
         x.store_lost(x.lost().and(lost));
     }
     if producer.is_some() {
-        *x = x.sharing(producer);
+        *x = x.share(producer);
     }
     Ok(())
 }
@@ -247,7 +247,7 @@ impl<T: Float> Tensor<T> {
                 Ok([Some(keep.where_else(&dy, Tensor::new(Value::scalar(T::ZERO))))])
             });
             let node = rule.record("set_item", Location::caller(), Edges::One(edge));
-            *self = self.sharing(Some((node, 0)));
+            *self = self.share(Some((node, 0)));
         }
         Ok(())
     }

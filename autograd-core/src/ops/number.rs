@@ -157,7 +157,7 @@ impl<T: Element> Input<'_, T> {
     /// Runs a kernel on the value, which is moved in if no other handle shares it.
     pub(crate) fn consume<R>(self, kernel: impl FnOnce(formula::Operand<'_, T>) -> R) -> R {
         match self {
-            Self::Own(tensor) => match tensor.try_into_value() {
+            Self::Own(tensor) => match tensor.take() {
                 Ok(value) => kernel(formula::Operand::Own(value)),
                 Err(tensor) => kernel(formula::Operand::Ref(&tensor.read())),
             },

@@ -9,7 +9,7 @@ use super::call::{Attrs, Inputs, Primal};
 use super::environment;
 #[cfg(debug_assertions)]
 use super::inputs::contains;
-use super::inputs::{InputTensors, NeedsGrad, each, tensors, version, wanted};
+use super::inputs::{InputTensors, NeedsGrad, tensors, version, wanted};
 use super::outputs::{Fallible, TensorOutput, Visitor};
 use super::rules::CustomOpRules;
 use super::saved::Pack;
@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::graph::forward_reads;
 use crate::graph::{
     AnyTensor, Events, ForwardGuard, ForwardMode, NodeRef, is_grad_enabled, notify, observes,
+    protect_inputs,
 };
 #[cfg(test)]
 use crate::graph::{Plain, Saved};
@@ -122,14 +123,17 @@ impl Forward<'_> {
     // was stored, and the processor waits for that.
     pub fn start(&mut self) -> &mut Self {
         let (rules, inputs) = (self.rules, self.inputs);
-        let mut wanted = 0;
-        for (position, input) in inputs.iter().enumerate() {
-            if rules.info.is_differentiable(position) {
-                for tensor in each(*input) {
-                    wanted += usize::from(tensor.protect(&rules.info, position));
+        let wanted = protect_inputs(|protected| {
+            let mut wanted = 0;
+            for (position, input) in inputs.iter().enumerate() {
+                if rules.info.is_differentiable(position) {
+                    input.for_each(|tensor| {
+                        wanted += usize::from(tensor.protect(protected, &rules.info, position));
+                    });
                 }
             }
-        }
+            wanted
+        });
         if wanted > 0 && is_grad_enabled() {
             let inputs = Inputs(&rules.info, inputs);
             let node = || NodeRef::with_edges(rules, self.location, || inputs.edges());

@@ -24,21 +24,19 @@ pub struct RawBackward<'a> {
     /// Whether the gradient of an input tensor is needed.
     wants: &'a dyn Fn(usize) -> bool,
     /// Those of the outputs; some may be absent.
-    grads: Slots,
+    grads: &'a Slots,
     arena: Arena,
-    /// The gradients that the function returned, until the first error.
-    pub(super) returned: RefCell<Returned>,
+    returned: &'a RefCell<Returned>,
     pub(super) error: OnceCell<Box<Error>>,
 }
 
-/// The wanted gradients that backward returned, with the positions of their input tensors.
-pub(super) type Returned = SmallVec<[(usize, AnyTensor); 2]>;
+/// The gradients that backward returned until the first error, if wanted, with the positions of their input tensors.
+pub(super) type Returned = SmallVec<[(usize, Option<AnyTensor>); 2]>;
 
 #[doc(hidden)]
 pub struct Lent<'a> {
     pub(super) saved: &'a dyn Any,
-    pub(super) attrs: &'a dyn Any,
-    pub(super) needs: &'a dyn NeedsGrad,
+    pub(super) raw: &'a RawBackward<'a>,
 }
 
 pub(super) type PullFn = fn(&RawBackward<'_>, &Lent<'_>);
@@ -49,14 +47,18 @@ pub(super) fn run<S: Saved>(
     saved: &mut Unpack<'_>,
     pull: PullFn,
 ) -> Result<()> {
-    let (attrs, needs) = (raw.called.attrs(), raw.needs());
-    S::lend(saved, |saved| pull(raw, &Lent { saved, attrs, needs }))
+    S::lend(saved, |saved| pull(raw, &Lent { saved, raw }))
 }
 
 impl<'a> RawBackward<'a> {
     #[inline]
-    pub(super) fn new(called: Called<'a>, wants: &'a dyn Fn(usize) -> bool, grads: Slots) -> Self {
-        let (arena, returned, error) = Default::default();
+    pub(super) fn new(
+        called: Called<'a>,
+        wants: &'a dyn Fn(usize) -> bool,
+        grads: &'a Slots,
+        returned: &'a RefCell<Returned>,
+    ) -> Self {
+        let (arena, error) = Default::default();
         Self { called, wants, grads, arena, returned, error }
     }
 }
@@ -64,11 +66,16 @@ impl<'a> RawBackward<'a> {
 impl RawBackward<'_> {
     // The vtable, with the drop of all that a visit holds, is instantiated here.
     #[inline(never)]
-    fn needs(&self) -> &dyn NeedsGrad {
+    pub(super) fn needs(&self) -> &dyn NeedsGrad {
         self
     }
 
     // Not inlined: otherwise each crate with an op would compile them again.
+
+    #[inline(never)]
+    pub(super) fn attrs(&self) -> &dyn Any {
+        self.called.attrs()
+    }
 
     /// The position of an output's first tensor, and its number of tensors.
     #[inline(never)]
@@ -154,7 +161,7 @@ impl RawBackward<'_> {
             Some(mut grad) => {
                 // Backward may have kept a handle, and may change the tensor later.
                 grad.unshare();
-                all.push((tensor, grad));
+                all.push((tensor, Some(grad)));
             }
         }
         Ok(())

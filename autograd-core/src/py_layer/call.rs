@@ -50,9 +50,7 @@ impl<'a> Inputs<'a> {
     pub(super) fn edges(self) -> Edges {
         let mut edges = Edges::EMPTY;
         for input in self.differentiable() {
-            for tensor in each(input) {
-                edges.push(tensor.edge());
-            }
+            input.for_each(|tensor| edges.push(tensor.edge()));
         }
         edges
     }
@@ -107,6 +105,7 @@ impl<'a> Inputs<'a> {
         Arc::new(Notes { ends, shapes, attrs, primals })
     }
 
+    #[inline(always)]
     /// Finds the role of each saved tensor. An input, or an output without a gradient, is saved as it is; of
     /// another output only the value is, as the output holds the node and the node must not hold the output.
     fn assign_roles(self, saved: &mut [Saved], outputs: &Visitor<'_>, marked: &[AnyTensor]) {
@@ -180,6 +179,7 @@ impl<'a> Called<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
     use std::marker::PhantomData;
     use std::panic::Location;
 
@@ -246,16 +246,17 @@ mod tests {
         (saved, notes): Apart,
         grads: Slots,
         wants: &dyn Fn(usize) -> bool,
-    ) -> Result<Vec<(usize, AnyTensor)>> {
+    ) -> Result<Vec<(usize, Option<AnyTensor>)>> {
         let rules = rules(&Parts);
         let notes = notes.as_ref().and_then(|notes| notes.downcast_ref::<Notes>());
         let called = Called { info: &rules.info, location: Location::caller(), notes };
-        let raw = RawBackward::new(called, wants, grads);
+        let returned = RefCell::default();
+        let raw = RawBackward::new(called, wants, &grads, &returned);
         let saved = &mut Unpack(SavedReader::apart(saved));
         GradMode::of(false, || (rules.run)(&raw, saved, rules.pull))?;
         match raw.error.into_inner() {
             Some(error) => Err(*error),
-            None => Ok(raw.returned.into_inner().into_vec()),
+            None => Ok(returned.take().into_vec()),
         }
     }
 
@@ -281,7 +282,7 @@ mod tests {
         );
         let grads = Slots::from_vec(vec![None, Some(Tensor::from([10.0, 20.0]).into())]);
         let returned = backward(apart, grads, &|tensor| tensor == 0)?;
-        let [(0, AnyTensor::Float64(dx))] = &returned[..] else { panic!("{returned:?}") };
+        let [(0, Some(AnyTensor::Float64(dx)))] = &returned[..] else { panic!("{returned:?}") };
         assert_eq!(dx.to_vec(), [30.0, 60.0]);
         Ok(())
     }

@@ -237,7 +237,7 @@ impl<'a, L> BackwardContext<'a, L> {
     where
         L: CustomOp<K>,
     {
-        downcast(self.0.attrs)
+        downcast(self.0.raw.attrs())
     }
 
     /// Returns which tensor inputs want a gradient, by name: `ctx.needs_input_grad().x`.
@@ -245,7 +245,7 @@ impl<'a, L> BackwardContext<'a, L> {
     where
         L: CustomOp<K>,
     {
-        L::Needs::of(self.0.needs)
+        L::Needs::of(self.0.raw.needs())
     }
 }
 

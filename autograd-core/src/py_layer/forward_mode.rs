@@ -34,7 +34,7 @@ impl RawJvp<'_> {
         let tensors = self.inputs[first..first + count].iter();
         let mut tangents = self.tangents.borrow_mut();
         Dual {
-            inputs: tensors.filter_map(|(tensor, _)| I::Of::unwrap(tensor.lent())).collect(),
+            inputs: tensors.filter_map(|(tensor, _)| I::Of::unwrap(tensor.snapshot())).collect(),
             tangents: tangents[first..first + count]
                 .iter_mut()
                 .map(|tangent| tangent.take().and_then(I::Of::unwrap))

@@ -37,6 +37,16 @@ pub enum InputTensors<'a> {
     List(&'a dyn TensorInput),
 }
 
+impl<'a> InputTensors<'a> {
+    #[inline(always)]
+    pub(super) fn for_each(self, mut f: impl FnMut(&'a dyn TensorHandle)) {
+        match self {
+            Self::One(tensor) => f(tensor),
+            list => each(list).for_each(f),
+        }
+    }
+}
+
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tensor input",
@@ -166,7 +176,9 @@ impl Info {
 }
 
 pub(super) fn contains(input: InputTensors<'_>, address: *const ()) -> bool {
-    each(input).any(|tensor| tensor.address() == address)
+    let mut found = false;
+    input.for_each(|tensor| found |= tensor.address() == address);
+    found
 }
 
 /// The current version of a protected input.

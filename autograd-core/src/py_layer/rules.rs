@@ -128,19 +128,22 @@ impl Op for CustomOpRules {
         }
         let at = At { node, create_graph: pull.create_graph && !once };
         let wants = |tensor: usize| pull.wants(&edges[tensor]);
-        let returned = {
+        let mut returned = RefCell::default();
+        {
             let saved = &mut Unpack(at.saved_reader(pull.retain)?);
-            let raw = RawBackward::new(self.called(node), &wants, grads);
+            let raw = RawBackward::new(self.called(node), &wants, &grads, &returned);
             let _off = once.then(|| GradMode::set(false));
             let run = || (self.run)(&raw, saved, self.pull);
             self.run_recorded("backward", pull.create_graph && !once, run)?;
             if let Some(error) = raw.error.into_inner() {
                 return Err(*error);
             }
-            raw.returned.into_inner()
-        };
-        for (tensor, grad) in returned {
-            pull.sink.deliver(&edges[tensor], via_barrier(&barrier, tensor, grad))?;
+        }
+        drop(grads);
+        for (tensor, grad) in returned.get_mut() {
+            if let Some(grad) = grad.take() {
+                pull.sink.deliver(&edges[*tensor], via_barrier(&barrier, *tensor, grad))?;
+            }
         }
         Ok(())
     }

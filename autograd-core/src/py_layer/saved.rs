@@ -95,7 +95,7 @@ impl Unpack<'_> {
         let Some(at) = self.0.at.filter(|at| at.create_graph) else { return Ok(tensor) };
         match role {
             // In a recorded backward such a tensor may be changed in place, so it must not be the caller's.
-            Role::Input(_) if !tensor.stop_gradient() => Ok(tensor.lent()),
+            Role::Input(_) if !tensor.stop_gradient() => Ok(tensor.snapshot()),
             // An intermediate may take part in a recorded backward only if its own gradient is known.
             Role::Intermediate if tensor.dtype().is_float() && tensor.stop_gradient() => {
                 Err(Error::SavedIntermediate {

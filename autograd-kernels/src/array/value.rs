@@ -204,22 +204,14 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// Copies another value into this one, field by field: nothing is built elsewhere and moved here.
+    /// Gives this value, whose data is inline, another shape of a small value. Returns the data.
     #[inline]
-    pub fn copy_from(&mut self, other: &Self) {
-        assign(&mut self.shape, &other.shape);
-        self.strides = other.strides.clone();
-        match (&mut self.storage, &other.storage) {
-            (Storage::Inline(to), Storage::Inline(from)) => *to = *from,
-            (to, from) => *to = from.clone(),
-        }
-    }
-
-    /// Sets the shape to that of a small value; the elements become unspecified.
-    #[inline]
-    pub fn shape_inline(&mut self, shape: &[usize]) {
+    pub fn reshape_inline(&mut self, shape: &[usize]) -> &mut T::Inline {
         assign(&mut self.shape, shape);
-        self.empty();
+        match &mut self.storage {
+            Storage::Inline(data) => data,
+            _ => unreachable!("the data is inline"),
+        }
     }
 
     /// Releases the buffer. The shape and inline data stay.

@@ -67,8 +67,8 @@ impl<T: Element> Tensor<T> {
         Ok(())
     }
 
-    /// A separate tensor that shares this one's data, also after later changes in place.
-    pub(crate) fn sharing(&self, producer: Option<(NodeRef, u32)>) -> Self {
+    /// A separate tensor with this one's data, also after later changes in place.
+    pub(crate) fn share(&self, producer: Option<(NodeRef, u32)>) -> Self {
         if let Some((node, slot)) = &producer
             && observes(Events::OUTPUTS)
         {
@@ -110,7 +110,7 @@ impl<T: Element> Tensor<T> {
 
     pub(crate) fn detached_at(&self, place: &'static Location<'static>) -> Self {
         let lost = self.stopped_by().unwrap_or_else(|| Lost::by_detach(place));
-        self.sharing(None).with_lost(lost)
+        self.share(None).with_lost(lost)
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn consume<T: Float, R>(
     tensors: SmallVec<[Option<Tensor<T>>; 4]>,
     kernel: impl FnOnce(&mut [Operand<'_, T>]) -> R,
 ) -> R {
-    let operand = |tensor: Option<Tensor<T>>| match tensor.map(Tensor::try_into_value) {
+    let operand = |tensor: Option<Tensor<T>>| match tensor.map(Tensor::take) {
         Some(Ok(value)) => Operand::Own(value),
         // Another handle holds the buffer too, so that it is not written.
         Some(Err(tensor)) => Operand::Own(tensor.read().into_owned()),
@@ -121,38 +121,36 @@ fn inline<'a, T: Float>(
         return Err(x);
     }
     let before = before.flatten();
-    let len = x.tensor().len();
     let number = number.map(|number| {
         let mut all = T::INLINE;
         all.as_mut().fill(number);
         all
     });
-    let run = |from: &T::Inline, to: &mut T::Inline| {
+    let run = |from: &T::Inline, len: &dyn Fn() -> usize, to: &mut T::Inline| {
         let x = from.as_ref();
         // With the unused rest, of which no angle counts.
         let all = x.len();
-        let run = |reals: &[&[T]], to: &mut T::Inline| {
-            if formula.run_loop(all, reals, &[], to.as_mut()) {
-                run_block(formula, [len, all], reals, &[], to.as_mut());
-            }
-        };
-        match (before, &number) {
-            (None, None) => run(&[x], to),
-            (Some(before), None) => run(&[before.as_ref(), x], to),
-            (None, Some(number)) => run(&[number.as_ref(), x], to),
-            (Some(before), Some(number)) => run(&[before.as_ref(), number.as_ref(), x], to),
+        let (mut reals, mut last) = ([x; 3], 0);
+        for real in [before, number.as_ref()].into_iter().flatten() {
+            reals[last] = real.as_ref();
+            last += 1;
+        }
+        let reals = &reals[..=last];
+        if formula.run_loop(all, reals, &[], to.as_mut()) {
+            run_block(formula, [len(), all], reals, &[], to.as_mut());
         }
     };
     if x.is_temporary() {
         // Into a second array: wide loads from a copy of the input would wait for its narrow stores.
+        let len = x.tensor().len();
         return Ok(inline_kernels::reuse_or_copy(x, |x| {
             let mut out = T::INLINE;
-            run(x, &mut out);
+            run(x, &|| len, &mut out);
             *x = out;
         }));
     }
     // Read in place, because wide loads from a copy would wait for its narrow stores.
     let (x, mut now) = (x.tensor(), None);
     let from = inline_kernels::data(x, &mut now);
-    Ok(x.small_like().rewritten(|to| run(from, to)))
+    Ok(x.small_like(|to| run(from, &|| x.len(), to)))
 }
